@@ -1,0 +1,1 @@
+//! See the crate README line in ARCHITECTURE.md.
