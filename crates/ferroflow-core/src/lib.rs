@@ -1,1 +1,43 @@
-//! See the crate README line in ARCHITECTURE.md.
+//! The vocabulary of Ferroflow: [`Error`], [`DType`], [`Shape`], [`Tensor`], and the traits through
+//! which graphs, kernels, devices and transports meet ([`Kernel`], [`AsyncKernel`], [`Rendezvous`],
+//! [`Callable`]). It knows nothing of graphs, protocols or particular ops.
+
+mod buffer;
+mod cancel;
+mod device;
+mod dtype;
+mod element;
+mod error;
+mod function;
+mod kernel;
+mod parallel;
+mod rendezvous;
+mod resource;
+mod shape;
+mod step;
+mod tensor;
+mod value;
+mod variable;
+mod variant;
+
+pub use buffer::{Buffer, trim_recycled};
+pub use cancel::{CancelToken, OnCancel};
+pub use device::{DeviceInfo, DeviceName};
+pub use dtype::DType;
+pub use element::{Element, FloatElement, RealElement};
+pub use error::{Code, Error, Result, Within};
+pub use function::{CallDone, Callable};
+pub use half::{bf16, f16};
+pub use kernel::{
+    AsyncCtx, AsyncKernel, Completion, Ctx, Done, Kernel, KernelBox, NodeInfo, Outputs,
+};
+pub use num_complex::{Complex32, Complex64};
+pub use parallel::{ComputePool, set_compute_threads};
+pub use rendezvous::{Received, RecvDone, Rendezvous, RendezvousKey};
+pub use resource::{Resource, ResourceHandle, Resources};
+pub use shape::{PartialShape, Shape};
+pub use step::{NodeStats, Spawn, StepCtx, StepStats};
+pub use tensor::{Storage, Tensor};
+pub use value::Value;
+pub use variable::Variable;
+pub use variant::{Variant, VariantObject};

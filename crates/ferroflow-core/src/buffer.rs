@@ -1,0 +1,297 @@
+//! Memory of tensors: 64-byte aligned, always initialised, counted against a limit, and recycled,
+//! so that a step in steady state does not page-fault.
+
+use crate::{Result, bail};
+use bytes::Bytes;
+use parking_lot::Mutex;
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::ptr::NonNull;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Alignment of every buffer we allocate.
+const ALIGN: usize = 64;
+/// Foreign memory (a slice of a network buffer) is adopted when aligned to this, else copied.
+const FOREIGN_ALIGN: usize = 16;
+/// Smaller buffers are left to the allocator, which is fast at these sizes.
+const RECYCLE_FROM: usize = 4 << 10;
+/// Buffers from this size on ask for huge pages: first touch is four times faster.
+const HUGE_FROM: usize = 4 << 20;
+const HUGE_PAGE: usize = 2 << 20;
+/// How many bytes of freed buffers are kept for the next step.
+const KEEP_BYTES: usize = 1 << 30;
+
+/// A block of bytes: our own (aligned, writable when unshared) or adopted from the network.
+pub struct Buffer {
+    ptr: NonNull<u8>,
+    len: usize,
+    owner: Owner,
+}
+
+enum Owner {
+    /// Allocated here with this capacity.
+    Ours(usize),
+    /// Borrowed from reference-counted bytes, which must not be written to.
+    Foreign(#[allow(dead_code)] Bytes),
+}
+
+// SAFETY: a `Buffer` owns its memory (or a `Bytes` that does); it hands out `&[u8]` from `&self`
+// and `&mut [u8]` from `&mut self` only, so the usual borrow rules apply across threads.
+unsafe impl Send for Buffer {}
+// SAFETY: see above; `&Buffer` allows reads only.
+unsafe impl Sync for Buffer {}
+
+impl Buffer {
+    /// A buffer of `len` initialised but unspecified bytes.
+    pub fn alloc(len: usize) -> Result<Buffer> {
+        let capacity = capacity_for(len)?;
+        if capacity >= RECYCLE_FROM
+            && let Some(ptr) = RECYCLED.take(capacity)
+        {
+            return Ok(Buffer { ptr, len, owner: Owner::Ours(capacity) });
+        }
+        Buffer::fresh(len, capacity)
+    }
+
+    /// A buffer of `len` zero bytes.
+    pub fn zeroed(len: usize) -> Result<Buffer> {
+        let capacity = capacity_for(len)?;
+        if capacity < HUGE_FROM {
+            let mut buffer = Buffer::alloc(len)?;
+            buffer.bytes_mut().expect("a new buffer is ours").fill(0);
+            return Ok(buffer);
+        }
+        // Fresh pages of the kernel are zero already.
+        Buffer::fresh(len, capacity)
+    }
+
+    /// Adopts `bytes` without copying when they are aligned well enough for any element type,
+    /// else copies them.
+    pub fn from_bytes(bytes: Bytes) -> Result<Buffer> {
+        if bytes.as_ptr().align_offset(FOREIGN_ALIGN) == 0 && !bytes.is_empty() {
+            let ptr = NonNull::new(bytes.as_ptr().cast_mut()).expect("slices are never null");
+            return Ok(Buffer { ptr, len: bytes.len(), owner: Owner::Foreign(bytes) });
+        }
+        let mut buffer = Buffer::alloc(bytes.len())?;
+        buffer.bytes_mut().expect("a new buffer is ours").copy_from_slice(&bytes);
+        Ok(buffer)
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: `ptr` is valid for `len` initialised bytes for the life of `self`: our own
+        // memory is zeroed when first allocated, foreign memory belongs to the held `Bytes`.
+        unsafe { std::slice::from_raw_parts(self.ptr.as_ptr(), self.len) }
+    }
+
+    /// The bytes for writing; `None` when they belong to somebody else.
+    pub fn bytes_mut(&mut self) -> Option<&mut [u8]> {
+        match self.owner {
+            // SAFETY: as in `bytes`; `&mut self` makes the access exclusive.
+            Owner::Ours(_) => {
+                Some(unsafe { std::slice::from_raw_parts_mut(self.ptr.as_ptr(), self.len) })
+            }
+            Owner::Foreign(_) => None,
+        }
+    }
+
+    fn fresh(len: usize, capacity: usize) -> Result<Buffer> {
+        if reserve(capacity).is_err() {
+            RECYCLED.clear();
+            if let Err(live) = reserve(capacity) {
+                let limit = *LIMIT_BYTES;
+                bail!(
+                    ResourceExhausted,
+                    "OOM when allocating {len} bytes: tensors may use {limit} bytes on this machine \
+                     and {live} are in use"
+                );
+            }
+        }
+        // SAFETY: the layout has a size of at least ALIGN, never zero.
+        let raw = unsafe { alloc_zeroed(layout(capacity)) };
+        let Some(ptr) = NonNull::new(raw) else {
+            LIVE_BYTES.fetch_sub(capacity, Ordering::Relaxed);
+            bail!(ResourceExhausted, "OOM when allocating {len} bytes: the system has none left");
+        };
+        if capacity >= HUGE_FROM {
+            // SAFETY: the range was allocated just above; the advice changes no contents. That it
+            // may be refused (no huge pages here) does not matter.
+            let _ = unsafe {
+                rustix::mm::madvise(raw.cast(), capacity, rustix::mm::Advice::LinuxHugepage)
+            };
+        }
+        Ok(Buffer { ptr, len, owner: Owner::Ours(capacity) })
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        if let Owner::Ours(capacity) = self.owner
+            && !(capacity >= RECYCLE_FROM && RECYCLED.keep(capacity, self.ptr))
+        {
+            release(self.ptr, capacity);
+        }
+    }
+}
+
+/// Gives the memory of freed buffers back to the system.
+pub fn trim_recycled() {
+    RECYCLED.clear();
+}
+
+/// Counts `capacity` bytes as in use, or says how many are when that would pass the limit.
+fn reserve(capacity: usize) -> std::result::Result<usize, usize> {
+    LIVE_BYTES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |live| {
+        live.checked_add(capacity).filter(|&sum| sum <= *LIMIT_BYTES)
+    })
+}
+
+fn release(ptr: NonNull<u8>, capacity: usize) {
+    // SAFETY: `ptr` came from `alloc_zeroed` with the same layout and nobody refers to it any more.
+    unsafe { dealloc(ptr.as_ptr(), layout(capacity)) };
+    LIVE_BYTES.fetch_sub(capacity, Ordering::Relaxed);
+}
+
+fn layout(capacity: usize) -> Layout {
+    let align = if capacity >= HUGE_FROM { HUGE_PAGE } else { ALIGN };
+    Layout::from_size_align(capacity, align).expect("capacity_for keeps sizes below isize::MAX")
+}
+
+/// Rounds up to a size class: multiples of the alignment when small, else four classes to a power
+/// of two, so that at most a fifth is wasted and classes stay few.
+fn capacity_for(len: usize) -> Result<usize> {
+    const MAX: usize = 1 << 46;
+    if len > MAX {
+        bail!(
+            ResourceExhausted,
+            "OOM when allocating {len} bytes: no machine has that much memory"
+        );
+    }
+    if len <= RECYCLE_FROM {
+        return Ok(len.next_multiple_of(ALIGN).max(ALIGN));
+    }
+    let step = (len - 1).next_power_of_two() / 8;
+    Ok(len.next_multiple_of(step.max(ALIGN)))
+}
+
+static LIVE_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// Tensors may use nine tenths of physical memory; beyond that an allocation is refused, because
+/// the system would kill the process rather than refuse it.
+static LIMIT_BYTES: LazyLock<usize> = LazyLock::new(|| {
+    let info = rustix::system::sysinfo();
+    let total = (info.totalram as usize).saturating_mul(info.mem_unit as usize);
+    let container = std::fs::read_to_string("/sys/fs/cgroup/memory.max")
+        .ok()
+        .and_then(|text| text.trim().parse().ok())
+        .unwrap_or(usize::MAX);
+    total.min(container) / 10 * 9
+});
+
+static RECYCLED: Recycled =
+    Recycled { lists: Mutex::new(Lists { by_capacity: Vec::new(), bytes: 0 }) };
+
+/// Freed buffers by capacity. Capacities are few (size classes), so a sorted list is enough.
+struct Recycled {
+    lists: Mutex<Lists>,
+}
+
+struct Lists {
+    by_capacity: Vec<(usize, Vec<Free>)>,
+    bytes: usize,
+}
+
+struct Free(NonNull<u8>);
+// SAFETY: a free block has no owner; moving the pointer between threads is moving the block.
+unsafe impl Send for Free {}
+
+impl Recycled {
+    fn take(&self, capacity: usize) -> Option<NonNull<u8>> {
+        let mut lists = self.lists.lock();
+        let at = lists.by_capacity.binary_search_by_key(&capacity, |entry| entry.0).ok()?;
+        let free = lists.by_capacity[at].1.pop()?;
+        lists.bytes -= capacity;
+        Some(free.0)
+    }
+
+    /// Keeps a block for later, unless enough is kept already.
+    fn keep(&self, capacity: usize, ptr: NonNull<u8>) -> bool {
+        let mut lists = self.lists.lock();
+        if lists.bytes + capacity > KEEP_BYTES {
+            return false;
+        }
+        lists.bytes += capacity;
+        match lists.by_capacity.binary_search_by_key(&capacity, |entry| entry.0) {
+            Ok(at) => lists.by_capacity[at].1.push(Free(ptr)),
+            Err(at) => lists.by_capacity.insert(at, (capacity, vec![Free(ptr)])),
+        }
+        true
+    }
+
+    fn clear(&self) {
+        let old = {
+            let mut lists = self.lists.lock();
+            lists.bytes = 0;
+            std::mem::take(&mut lists.by_capacity)
+        };
+        for (capacity, blocks) in old {
+            for block in blocks {
+                release(block.0, capacity);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_are_aligned_and_sized() {
+        for len in [0, 1, 63, 64, 65, 4096, 4097, 100_000, 5 << 20] {
+            let mut b = Buffer::alloc(len).unwrap();
+            assert_eq!(b.bytes().len(), len);
+            assert_eq!(b.bytes().as_ptr().align_offset(ALIGN), 0);
+            b.bytes_mut().unwrap().fill(7);
+            assert!(Buffer::zeroed(len).unwrap().bytes().iter().all(|&x| x == 0));
+        }
+    }
+
+    #[test]
+    fn classes_waste_little() {
+        for len in (RECYCLE_FROM + 1..1 << 22).step_by(977) {
+            let c = capacity_for(len).unwrap();
+            assert!(c >= len && c <= len + len / 4 + ALIGN, "{len} -> {c}");
+        }
+    }
+
+    #[test]
+    fn absurd_sizes_are_refused() {
+        assert!(Buffer::alloc(usize::MAX).is_err());
+        assert!(Buffer::alloc(1 << 45).is_err());
+    }
+
+    #[test]
+    fn aligned_foreign_bytes_are_adopted_and_read_only() {
+        let owner = Buffer::alloc(256).unwrap();
+        struct Held(Buffer);
+        impl AsRef<[u8]> for Held {
+            fn as_ref(&self) -> &[u8] {
+                self.0.bytes()
+            }
+        }
+        let bytes = Bytes::from_owner(Held(owner));
+        let mut adopted = Buffer::from_bytes(bytes.clone()).unwrap();
+        assert_eq!(adopted.bytes().as_ptr(), bytes.as_ptr());
+        assert!(adopted.bytes_mut().is_none());
+        let mut copied = Buffer::from_bytes(bytes.slice(1..)).unwrap();
+        assert!(copied.bytes_mut().is_some());
+    }
+}

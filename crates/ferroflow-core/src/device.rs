@@ -1,0 +1,184 @@
+//! Device names, complete and partial, and what is known of a device.
+
+use crate::{Result, bail};
+use std::fmt;
+
+/// A device name of which parts may be left open: `/job:ps/task:1`, `/cpu:0`, or a full
+/// `/job:worker/replica:0/task:0/device:CPU:0`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DeviceName {
+    pub job: Option<String>,
+    pub replica: Option<u32>,
+    pub task: Option<u32>,
+    pub kind: Option<String>,
+    pub id: Option<u32>,
+}
+
+impl DeviceName {
+    /// Parses TensorFlow's grammar. `*` leaves a component open, `""` and `/` leave all of them.
+    pub fn parse(text: &str) -> Result<DeviceName> {
+        let mut name = DeviceName::default();
+        for part in text.split('/').filter(|p| !p.is_empty()) {
+            if name.set(part).is_none() {
+                bail!(InvalidArgument, "Malformed device specification '{text}'");
+            }
+        }
+        Ok(name)
+    }
+
+    fn set(&mut self, part: &str) -> Option<()> {
+        let number = |s: &str| -> Option<Option<u32>> {
+            if s == "*" { Some(None) } else { Some(Some(s.parse().ok()?)) }
+        };
+        let (key, value) = part.split_once(':')?;
+        match key {
+            "job" => {
+                let ok = |c: char| c.is_ascii_alphanumeric() || c == '_';
+                if value != "*" {
+                    let first = value.chars().next()?;
+                    if !first.is_ascii_alphabetic() || !value.chars().all(ok) {
+                        return None;
+                    }
+                    self.job = Some(value.to_string());
+                }
+            }
+            "replica" => self.replica = number(value)?,
+            "task" => self.task = number(value)?,
+            "device" => {
+                let (kind, id) = value.split_once(':').unwrap_or((value, "*"));
+                if kind.is_empty() {
+                    return None;
+                }
+                self.kind = (kind != "*").then(|| kind.to_ascii_uppercase());
+                self.id = number(id)?;
+            }
+            "cpu" | "CPU" | "gpu" | "GPU" => {
+                self.kind = Some(key.to_ascii_uppercase());
+                self.id = number(value)?;
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// Whether no component that both name differs.
+    pub fn is_compatible(&self, other: &DeviceName) -> bool {
+        fn agree<T: PartialEq>(a: &Option<T>, b: &Option<T>) -> bool {
+            a.is_none() || b.is_none() || a == b
+        }
+        agree(&self.job, &other.job)
+            && agree(&self.replica, &other.replica)
+            && agree(&self.task, &other.task)
+            && agree(&self.kind, &other.kind)
+            && agree(&self.id, &other.id)
+    }
+
+    /// This name with what it leaves open taken from `other`.
+    pub fn or(&self, other: &DeviceName) -> DeviceName {
+        DeviceName {
+            job: self.job.clone().or_else(|| other.job.clone()),
+            replica: self.replica.or(other.replica),
+            task: self.task.or(other.task),
+            kind: self.kind.clone().or_else(|| other.kind.clone()),
+            id: self.id.or(other.id),
+        }
+    }
+
+    /// Whether nothing is left open.
+    pub fn is_full(&self) -> bool {
+        self.job.is_some()
+            && self.replica.is_some()
+            && self.task.is_some()
+            && self.kind.is_some()
+            && self.id.is_some()
+    }
+
+    /// `/job:J/replica:R/task:T`, the part that names a process.
+    pub fn task_name(&self) -> String {
+        DeviceName { kind: None, id: None, ..self.clone() }.to_string()
+    }
+}
+
+impl fmt::Display for DeviceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(job) = &self.job {
+            write!(f, "/job:{job}")?;
+        }
+        if let Some(replica) = self.replica {
+            write!(f, "/replica:{replica}")?;
+        }
+        if let Some(task) = self.task {
+            write!(f, "/task:{task}")?;
+        }
+        match (&self.kind, self.id) {
+            (None, None) => Ok(()),
+            (kind, id) => {
+                write!(f, "/device:{}:", kind.as_deref().unwrap_or("*"))?;
+                match id {
+                    Some(id) => write!(f, "{id}"),
+                    None => f.write_str("*"),
+                }
+            }
+        }
+    }
+}
+
+/// A device of some task.
+#[derive(Clone, Debug)]
+pub struct DeviceInfo {
+    /// Full name.
+    pub name: DeviceName,
+    /// The full name as text, which keys and error messages need all the time.
+    pub text: String,
+    /// Random, never 0, new with every start of its process.
+    pub incarnation: u64,
+    pub memory_limit: i64,
+}
+
+impl DeviceInfo {
+    pub fn new(name: DeviceName, incarnation: u64) -> DeviceInfo {
+        let text = name.to_string();
+        DeviceInfo { name, text, incarnation, memory_limit: 256 << 20 }
+    }
+
+    /// CPU `id` of a task.
+    pub fn cpu(job: &str, task: u32, id: u32, incarnation: u64) -> DeviceInfo {
+        let name = DeviceName {
+            job: Some(job.to_string()),
+            replica: Some(0),
+            task: Some(task),
+            kind: Some("CPU".to_string()),
+            id: Some(id),
+        };
+        DeviceInfo::new(name, incarnation)
+    }
+
+    pub fn kind(&self) -> &str {
+        self.name.kind.as_deref().unwrap_or("CPU")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_round_trip() {
+        let full = "/job:worker/replica:0/task:3/device:CPU:1";
+        assert_eq!(DeviceName::parse(full).unwrap().to_string(), full);
+        assert_eq!(DeviceName::parse("/cpu:0").unwrap().to_string(), "/device:CPU:0");
+        assert_eq!(DeviceName::parse("/job:ps/task:1").unwrap().task_name(), "/job:ps/task:1");
+        assert_eq!(DeviceName::parse("/").unwrap(), DeviceName::default());
+        for bad in ["/job:", "/job:1", "/task:x", "/nothing:1", "cpu", "/device:", "/cpu:-1"] {
+            assert!(DeviceName::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn open_parts_are_compatible() {
+        let a = DeviceName::parse("/job:ps").unwrap();
+        let b = DeviceName::parse("/job:ps/task:1/cpu:*").unwrap();
+        assert!(a.is_compatible(&b));
+        assert!(!a.is_compatible(&DeviceName::parse("/job:worker").unwrap()));
+    }
+}

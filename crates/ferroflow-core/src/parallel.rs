@@ -1,0 +1,73 @@
+//! Splitting one kernel's work over the compute threads.
+
+use std::ops::Range;
+use std::sync::OnceLock;
+
+/// Work below this many cost units (about nanoseconds) is not worth a second thread: waking one
+/// costs some 40 µs.
+const SPLIT_FROM: usize = 100_000;
+
+static THREADS: OnceLock<usize> = OnceLock::new();
+static POOL: OnceLock<Option<rayon::ThreadPool>> = OnceLock::new();
+
+/// Fixes the number of compute threads of this process; the first call, or the first use, wins.
+pub fn set_compute_threads(threads: usize) {
+    let _ = THREADS.set(threads.max(1));
+}
+
+/// The threads kernels split their work over: apart from those that run nodes, because a thread
+/// that waits inside rayon steals other work and would nest nodes in nodes.
+pub struct ComputePool;
+
+impl ComputePool {
+    pub fn threads() -> usize {
+        *THREADS.get_or_init(|| std::thread::available_parallelism().map_or(1, |n| n.get()))
+    }
+
+    /// Runs `work` over `0..len`, split into contiguous ranges when `len * cost` (in about
+    /// nanoseconds) is worth it, else inline. The ranges depend only on `len` and the number of
+    /// threads, so results are the same from run to run.
+    pub fn parallel_for(len: usize, cost: usize, work: impl Fn(Range<usize>) + Sync) {
+        let threads = ComputePool::threads();
+        if threads == 1 || len < 2 || len.saturating_mul(cost.max(1)) < SPLIT_FROM {
+            return work(0..len);
+        }
+        let Some(pool) = POOL.get_or_init(build) else {
+            return work(0..len);
+        };
+        let parts = threads.min(len);
+        let part = |i: usize| len * i / parts..len * (i + 1) / parts;
+        pool.in_place_scope(|scope| {
+            for i in 1..parts {
+                let work = &work;
+                scope.spawn(move |_| work(part(i)));
+            }
+            work(part(0));
+        });
+    }
+}
+
+fn build() -> Option<rayon::ThreadPool> {
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(ComputePool::threads() - 1)
+        .thread_name(|i| format!("ff-compute-{i}"))
+        .build()
+        .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn every_index_is_visited_once() {
+        for len in [0, 1, 2, 7, 1000, 100_001] {
+            let sum = AtomicUsize::new(0);
+            ComputePool::parallel_for(len, 1000, |r| {
+                sum.fetch_add(r.sum::<usize>(), Ordering::Relaxed);
+            });
+            assert_eq!(sum.into_inner(), len * len.saturating_sub(1) / 2);
+        }
+    }
+}

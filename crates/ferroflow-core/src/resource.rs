@@ -1,0 +1,174 @@
+//! Resources: objects that outlive a step (variables, queues, tables), by container and name.
+
+use crate::{DType, PartialShape, Result, err};
+use parking_lot::RwLock;
+use std::any::{Any, TypeId, type_name};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// An object kept in [`Resources`].
+pub trait Resource: Any + Send + Sync {
+    /// What it is, for errors and listings.
+    fn describe(&self) -> String;
+
+    /// Called when its container is cleared or it is deleted: ends what waits on it.
+    fn close(&self) {}
+}
+
+impl Resource for crate::Variable {
+    fn describe(&self) -> String {
+        format!("variable {} ({})", self.name(), self.dtype())
+    }
+}
+
+/// The value of a resource tensor: the name of a resource on a device.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ResourceHandle {
+    /// Full name of the device that hosts it.
+    pub device: String,
+    pub container: String,
+    pub name: String,
+    /// TensorFlow's hash of the C++ type, carried for foreign handles.
+    pub hash_code: u64,
+    pub type_name: String,
+    pub dtypes_and_shapes: Vec<(DType, PartialShape)>,
+}
+
+type Key = (TypeId, String);
+
+/// The resources of a device, or of one session that keeps its own. Keyed by container, type and
+/// name; shared by every session that names them alike.
+#[derive(Default)]
+pub struct Resources {
+    containers: RwLock<HashMap<String, HashMap<Key, Arc<dyn Resource>>>>,
+}
+
+impl Resources {
+    pub fn new() -> Resources {
+        Resources::default()
+    }
+
+    /// The resource, if it is there.
+    pub fn find<T: Resource>(&self, container: &str, name: &str) -> Option<Arc<T>> {
+        let containers = self.containers.read();
+        // The key owns its name; the copy is short and this is not the hot path of a step, where
+        // kernels keep the `Arc` they found.
+        let key = (TypeId::of::<T>(), name.to_string());
+        let found = containers.get(container)?.get(&key)?.clone();
+        drop(containers);
+        downcast(found)
+    }
+
+    /// The resource; `NotFound` naming it otherwise.
+    pub fn lookup<T: Resource>(&self, container: &str, name: &str) -> Result<Arc<T>> {
+        self.find(container, name).ok_or_else(|| {
+            err!(
+                NotFound,
+                "Resource {container}/{name}/{} does not exist.",
+                type_name::<T>().rsplit("::").next().unwrap_or_default()
+            )
+        })
+    }
+
+    /// The resource, made by `make` if it is not there; `make` runs at most once per name.
+    pub fn lookup_or_create<T: Resource>(
+        &self,
+        container: &str,
+        name: &str,
+        make: impl FnOnce() -> Result<T>,
+    ) -> Result<Arc<T>> {
+        if let Some(found) = self.find(container, name) {
+            return Ok(found);
+        }
+        let mut containers = self.containers.write();
+        let slot = containers.entry(container.to_string()).or_default();
+        let key = (TypeId::of::<T>(), name.to_string());
+        if let Some(found) = slot.get(&key) {
+            return Ok(downcast(found.clone()).expect("keys hold the type"));
+        }
+        let made = Arc::new(make()?);
+        slot.insert(key, made.clone());
+        Ok(made)
+    }
+
+    /// Adds a resource; `AlreadyExists` if the name is taken.
+    pub fn create<T: Resource>(&self, container: &str, name: &str, resource: T) -> Result<Arc<T>> {
+        let mut containers = self.containers.write();
+        let slot = containers.entry(container.to_string()).or_default();
+        let key = (TypeId::of::<T>(), name.to_string());
+        if slot.contains_key(&key) {
+            return Err(err!(AlreadyExists, "Resource {container}/{name} already exists."));
+        }
+        let made = Arc::new(resource);
+        slot.insert(key, made.clone());
+        Ok(made)
+    }
+
+    /// Removes a resource of any type with this name; `NotFound` if there is none.
+    pub fn delete(&self, container: &str, name: &str) -> Result<()> {
+        let removed: Vec<Arc<dyn Resource>> = {
+            let mut containers = self.containers.write();
+            let Some(slot) = containers.get_mut(container) else {
+                return Err(err!(NotFound, "Container {container} does not exist."));
+            };
+            let keys: Vec<Key> = slot.keys().filter(|k| k.1 == name).cloned().collect();
+            keys.iter().filter_map(|k| slot.remove(k)).collect()
+        };
+        if removed.is_empty() {
+            return Err(err!(NotFound, "Resource {container}/{name} does not exist."));
+        }
+        removed.iter().for_each(|r| r.close());
+        Ok(())
+    }
+
+    /// Removes a resource of one type; `NotFound` if there is none.
+    pub fn remove<T: Resource>(&self, container: &str, name: &str) -> Result<Arc<T>> {
+        let key = (TypeId::of::<T>(), name.to_string());
+        let removed = self.containers.write().get_mut(container).and_then(|slot| slot.remove(&key));
+        removed
+            .and_then(downcast)
+            .ok_or_else(|| err!(NotFound, "Resource {container}/{name} does not exist."))
+    }
+
+    /// Drops everything in a container.
+    pub fn clear_container(&self, container: &str) {
+        let dropped = self.containers.write().remove(container);
+        for resource in dropped.into_iter().flatten() {
+            resource.1.close();
+        }
+    }
+
+    /// Drops everything.
+    pub fn clear(&self) {
+        let dropped = std::mem::take(&mut *self.containers.write());
+        for resource in dropped.into_values().flatten() {
+            resource.1.close();
+        }
+    }
+}
+
+fn downcast<T: Resource>(resource: Arc<dyn Resource>) -> Option<Arc<T>> {
+    let any: Arc<dyn Any + Send + Sync> = resource;
+    any.downcast().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Code, Tensor, Variable};
+
+    #[test]
+    fn names_are_shared_within_a_container() {
+        let r = Resources::new();
+        let make = || Ok(Variable::new("w", DType::Float, PartialShape::unknown()));
+        let a = r.lookup_or_create("ps", "w", make).unwrap();
+        let b = r.lookup_or_create("ps", "w", make).unwrap();
+        a.assign(Tensor::scalar(1.0f32));
+        assert!(b.is_initialized());
+        assert!(!r.lookup_or_create("worker", "w", make).unwrap().is_initialized());
+        r.clear_container("ps");
+        let e = r.lookup::<Variable>("ps", "w").err().unwrap();
+        assert_eq!(e.code(), Code::NotFound);
+        assert!(r.find::<Variable>("worker", "w").is_some());
+    }
+}

@@ -1,0 +1,187 @@
+//! Attributes of nodes: the constants an op is configured with.
+
+use bytes::Bytes;
+use ferroflow_core::{DType, PartialShape, Result, Tensor, bail, err};
+use std::collections::BTreeMap;
+
+/// The value of an attribute.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AttrValue {
+    Str(Bytes),
+    Int(i64),
+    Float(f32),
+    Bool(bool),
+    Type(DType),
+    Shape(PartialShape),
+    Tensor(Tensor),
+    Func(FuncRef),
+    /// Stands for an attribute of the enclosing function.
+    Placeholder(String),
+    List(AttrList),
+}
+
+/// The value of a list attribute. An empty list on the wire does not say of what: it is `Empty`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AttrList {
+    Empty,
+    Strs(Vec<Bytes>),
+    Ints(Vec<i64>),
+    Floats(Vec<f32>),
+    Bools(Vec<bool>),
+    Types(Vec<DType>),
+    Shapes(Vec<PartialShape>),
+    Tensors(Vec<Tensor>),
+    Funcs(Vec<FuncRef>),
+}
+
+/// A function by name, with attributes that instantiate it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FuncRef {
+    pub name: String,
+    pub attrs: Attrs,
+}
+
+impl From<&str> for AttrValue {
+    fn from(s: &str) -> AttrValue {
+        AttrValue::Str(Bytes::copy_from_slice(s.as_bytes()))
+    }
+}
+
+macro_rules! into_attr {
+    ($($t:ty => $make:expr;)*) => {$(
+        impl From<$t> for AttrValue {
+            fn from(x: $t) -> AttrValue { $make(x) }
+        }
+    )*};
+}
+into_attr! {
+    Bytes => AttrValue::Str;
+    i64 => AttrValue::Int;
+    f32 => AttrValue::Float;
+    bool => AttrValue::Bool;
+    DType => AttrValue::Type;
+    PartialShape => AttrValue::Shape;
+    Tensor => AttrValue::Tensor;
+    FuncRef => AttrValue::Func;
+    AttrList => AttrValue::List;
+    Vec<i64> => |v| AttrValue::List(AttrList::Ints(v));
+    Vec<DType> => |v| AttrValue::List(AttrList::Types(v));
+    Vec<PartialShape> => |v| AttrValue::List(AttrList::Shapes(v));
+}
+
+/// Attributes by name. Typed getters fail with `InvalidArgument` naming the attribute.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Attrs(BTreeMap<String, AttrValue>);
+
+macro_rules! scalar_getters {
+    ($($fn:ident -> $t:ty, $variant:ident, $what:literal;)*) => {$(
+        #[doc = concat!("Attribute `name`, ", $what, ".")]
+        pub fn $fn(&self, name: &str) -> Result<$t> {
+            match self.required(name)? {
+                AttrValue::$variant(x) => Ok(x.clone()),
+                other => Err(wrong(name, $what, other)),
+            }
+        }
+    )*};
+}
+
+macro_rules! list_getters {
+    ($($fn:ident -> $t:ty, $variant:ident, $what:literal;)*) => {$(
+        #[doc = concat!("Attribute `name`, ", $what, ".")]
+        pub fn $fn(&self, name: &str) -> Result<Vec<$t>> {
+            match self.required(name)? {
+                AttrValue::List(AttrList::$variant(x)) => Ok(x.clone()),
+                AttrValue::List(AttrList::Empty) => Ok(Vec::new()),
+                other => Err(wrong(name, $what, other)),
+            }
+        }
+    )*};
+}
+
+impl Attrs {
+    pub fn new() -> Attrs {
+        Attrs::default()
+    }
+
+    pub fn get(&self, name: &str) -> Option<&AttrValue> {
+        self.0.get(name)
+    }
+
+    pub fn set(&mut self, name: impl Into<String>, value: impl Into<AttrValue>) {
+        self.0.insert(name.into(), value.into());
+    }
+
+    /// This set with one attribute more.
+    pub fn with(mut self, name: impl Into<String>, value: impl Into<AttrValue>) -> Attrs {
+        self.set(name, value);
+        self
+    }
+
+    pub fn remove(&mut self, name: &str) -> Option<AttrValue> {
+        self.0.remove(name)
+    }
+
+    pub fn contains(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&String, &AttrValue)> {
+        self.0.iter()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    scalar_getters! {
+        int -> i64, Int, "an int";
+        float -> f32, Float, "a float";
+        bool -> bool, Bool, "a bool";
+        bytes -> Bytes, Str, "a string";
+        dtype -> DType, Type, "a type";
+        shape -> PartialShape, Shape, "a shape";
+        tensor -> Tensor, Tensor, "a tensor";
+        func -> FuncRef, Func, "a function";
+    }
+
+    list_getters! {
+        ints -> i64, Ints, "a list of ints";
+        floats -> f32, Floats, "a list of floats";
+        bools -> bool, Bools, "a list of bools";
+        byte_strings -> Bytes, Strs, "a list of strings";
+        dtypes -> DType, Types, "a list of types";
+        shapes -> PartialShape, Shapes, "a list of shapes";
+        tensors -> Tensor, Tensors, "a list of tensors";
+        funcs -> FuncRef, Funcs, "a list of functions";
+    }
+
+    /// Attribute `name`, a string that is UTF-8.
+    pub fn string(&self, name: &str) -> Result<String> {
+        match String::from_utf8(self.bytes(name)?.to_vec()) {
+            Ok(s) => Ok(s),
+            Err(_) => bail!(InvalidArgument, "attr '{name}' is not UTF-8"),
+        }
+    }
+
+    fn required(&self, name: &str) -> Result<&AttrValue> {
+        self.get(name).ok_or_else(|| err!(InvalidArgument, "missing attr '{name}'"))
+    }
+}
+
+impl FromIterator<(String, AttrValue)> for Attrs {
+    fn from_iter<I: IntoIterator<Item = (String, AttrValue)>>(items: I) -> Attrs {
+        Attrs(items.into_iter().collect())
+    }
+}
+
+impl IntoIterator for Attrs {
+    type Item = (String, AttrValue);
+    type IntoIter = std::collections::btree_map::IntoIter<String, AttrValue>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+fn wrong(name: &str, what: &str, got: &AttrValue) -> ferroflow_core::Error {
+    err!(InvalidArgument, "attr '{name}' should be {what}, got {got:?}")
+}

@@ -1,0 +1,406 @@
+//! What an op is: its signature, and what the catalog knows to do with it.
+
+use crate::attr::{AttrList, AttrValue, Attrs};
+use crate::{GraphNode, KernelInit, ShapeCtx};
+use ferroflow_core::{DType, KernelBox, PartialShape, Result, bail, ensure, err};
+use std::sync::Arc;
+
+pub type ShapeFn = Arc<dyn Fn(&ShapeCtx<'_>) -> Result<Vec<PartialShape>> + Send + Sync>;
+pub type KernelFn = Arc<dyn Fn(&KernelInit<'_>) -> Result<KernelBox> + Send + Sync>;
+
+/// An op: signature, properties, and how to compute it.
+#[derive(Clone)]
+pub struct OpDef {
+    pub name: String,
+    pub doc: String,
+    pub inputs: Vec<ArgDef>,
+    pub outputs: Vec<ArgDef>,
+    pub attrs: Vec<AttrDef>,
+    /// Keeps state, or has an effect: never merged, folded or run twice.
+    pub is_stateful: bool,
+    pub is_commutative: bool,
+    pub is_aggregate: bool,
+    /// Takes references to variables that hold nothing yet.
+    pub allows_uninitialized_input: bool,
+    pub control_flow: Option<ControlFlow>,
+    pub cost: Cost,
+    /// What constant folding and fusion may take it for.
+    pub role: Role,
+    pub shape: Option<ShapeFn>,
+    pub cpu: Option<KernelFn>,
+}
+
+/// What an op means to passes and to the executor, beyond its kernel. Passes ask this, never the
+/// op's name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Role {
+    #[default]
+    Plain,
+    /// Holds its value in the attribute `value`.
+    Constant,
+    /// Must be fed.
+    Placeholder,
+    /// Passes its one input on unchanged.
+    Identity,
+    /// Orders other nodes; computes nothing.
+    NoOp,
+    /// Publishes its input under a rendezvous key.
+    Send,
+    /// Takes a value from under a rendezvous key.
+    Recv,
+    /// Argument number `index` of a function.
+    Argument,
+    /// Result number `index` of a function.
+    Return,
+}
+
+/// The primitives of v1 control flow; reference variants count as their plain ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ControlFlow {
+    Switch,
+    /// `_SwitchN`: one live output of many.
+    SwitchN,
+    Merge,
+    Enter,
+    Exit,
+    NextIteration,
+    LoopCond,
+    /// Fires whether its inputs are dead or alive.
+    ControlTrigger,
+}
+
+/// How much work a run of the op is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Cost {
+    /// Runs on the thread that made it ready.
+    #[default]
+    Cheap,
+    /// Worth a thread of its own when others are ready too.
+    Expensive,
+}
+
+/// An input or output argument, which may stand for several tensors.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ArgDef {
+    pub name: String,
+    pub is_ref: bool,
+    pub types: ArgTypes,
+}
+
+/// The types of the tensors an argument stands for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ArgTypes {
+    One(TypeSource),
+    /// As many tensors of one type as the int attribute says.
+    Repeated { count: String, of: TypeSource },
+    /// One tensor for each type in the list attribute.
+    Listed(String),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum TypeSource {
+    Fixed(DType),
+    Attr(String),
+}
+
+/// An attribute an op takes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AttrDef {
+    pub name: String,
+    pub kind: AttrKind,
+    pub is_list: bool,
+    pub default: Option<AttrValue>,
+    /// Least value of an int, least length of a list.
+    pub minimum: Option<i64>,
+    pub allowed: Option<Allowed>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttrKind {
+    Str,
+    Int,
+    Float,
+    Bool,
+    Type,
+    Shape,
+    Tensor,
+    Func,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Allowed {
+    Types(Vec<DType>),
+    Strs(Vec<String>),
+}
+
+/// The type of one input or output tensor of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortType {
+    pub dtype: DType,
+    pub is_ref: bool,
+}
+
+impl OpDef {
+    /// An op with this name and nothing else.
+    pub fn named(name: impl Into<String>) -> OpDef {
+        OpDef {
+            name: name.into(),
+            doc: String::new(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            attrs: Vec::new(),
+            is_stateful: false,
+            is_commutative: false,
+            is_aggregate: false,
+            allows_uninitialized_input: false,
+            control_flow: None,
+            cost: Cost::Cheap,
+            role: Role::Plain,
+            shape: None,
+            cpu: None,
+        }
+    }
+
+    pub fn attr(&self, name: &str) -> Option<&AttrDef> {
+        self.attrs.iter().find(|a| a.name == name)
+    }
+
+    /// `attrs` checked against the signature, with defaults filled in. Attributes that start with
+    /// `_` are annotations and pass.
+    pub fn complete_attrs(&self, mut attrs: Attrs) -> Result<Attrs> {
+        for def in &self.attrs {
+            match (attrs.get(&def.name), &def.default) {
+                (Some(value), _) => def.check(value)?,
+                (None, Some(default)) => attrs.set(def.name.clone(), default.clone()),
+                (None, None) => bail!(
+                    InvalidArgument,
+                    "NodeDef missing attr '{}' from Op<name={}>",
+                    def.name,
+                    self.name
+                ),
+            }
+        }
+        for (name, _) in attrs.iter() {
+            ensure!(
+                name.starts_with('_') || self.attr(name).is_some(),
+                InvalidArgument,
+                "NodeDef mentions attr '{name}' not in Op<name={}>",
+                self.name
+            );
+        }
+        Ok(attrs)
+    }
+
+    /// The types of all input tensors, in order.
+    pub fn input_types(&self, attrs: &Attrs) -> Result<Vec<PortType>> {
+        port_types(&self.inputs, attrs)
+    }
+
+    /// The types of all output tensors, in order.
+    pub fn output_types(&self, attrs: &Attrs) -> Result<Vec<PortType>> {
+        port_types(&self.outputs, attrs)
+    }
+
+    /// Where output argument `name` of a node begins, and how many tensors it stands for.
+    pub fn output_range(&self, attrs: &Attrs, name: &str) -> Result<std::ops::Range<usize>> {
+        let mut start = 0;
+        for arg in &self.outputs {
+            let len = arg.port_types(attrs)?.len();
+            if arg.name == name {
+                return Ok(start..start + len);
+            }
+            start += len;
+        }
+        bail!(InvalidArgument, "Op<name={}> has no output '{name}'", self.name)
+    }
+
+    /// Where input argument `name` of a node begins, and how many tensors it stands for.
+    pub fn input_range(&self, attrs: &Attrs, name: &str) -> Result<std::ops::Range<usize>> {
+        let mut start = 0;
+        for arg in &self.inputs {
+            let len = arg.port_types(attrs)?.len();
+            if arg.name == name {
+                return Ok(start..start + len);
+            }
+            start += len;
+        }
+        bail!(InvalidArgument, "Op<name={}> has no input '{name}'", self.name)
+    }
+
+    /// Makes the kernel for a node on a device of this kind.
+    pub fn kernel(&self, init: &KernelInit<'_>) -> Result<KernelBox> {
+        match &self.cpu {
+            Some(make) => make(init),
+            None => Err(err!(
+                Unimplemented,
+                "no {} kernel for op '{}' (node '{}'): Ferroflow knows the op's signature but does \
+                 not implement it",
+                init.node.device.kind(),
+                self.name,
+                init.node.name
+            )),
+        }
+    }
+
+    /// Whether two nodes of this op with equal inputs and attributes are the same value.
+    pub fn is_pure(&self) -> bool {
+        !self.is_stateful
+            && self.control_flow.is_none()
+            && matches!(self.role, Role::Plain | Role::Constant | Role::Identity)
+            && !self.inputs.iter().chain(&self.outputs).any(|a| a.is_ref)
+    }
+}
+
+impl ArgDef {
+    fn port_types(&self, attrs: &Attrs) -> Result<Vec<PortType>> {
+        let port = |dtype| PortType { dtype, is_ref: self.is_ref };
+        Ok(match &self.types {
+            ArgTypes::One(source) => vec![port(source.resolve(attrs)?)],
+            ArgTypes::Repeated { count, of } => {
+                let n = attrs.int(count)?;
+                // A count beyond any real graph is refused before it is allocated for.
+                ensure!(
+                    (0..1 << 20).contains(&n),
+                    InvalidArgument,
+                    "attr '{count}' = {n} is not a number of inputs"
+                );
+                vec![port(of.resolve(attrs)?); n as usize]
+            }
+            ArgTypes::Listed(list) => attrs.dtypes(list)?.into_iter().map(port).collect(),
+        })
+    }
+}
+
+impl TypeSource {
+    fn resolve(&self, attrs: &Attrs) -> Result<DType> {
+        match self {
+            TypeSource::Fixed(dtype) => Ok(*dtype),
+            TypeSource::Attr(name) => attrs.dtype(name),
+        }
+    }
+}
+
+fn port_types(args: &[ArgDef], attrs: &Attrs) -> Result<Vec<PortType>> {
+    let mut all = Vec::with_capacity(args.len());
+    for arg in args {
+        all.extend(arg.port_types(attrs)?);
+    }
+    Ok(all)
+}
+
+impl AttrDef {
+    /// Whether `value` has this attribute's type and obeys its constraints.
+    pub fn check(&self, value: &AttrValue) -> Result<()> {
+        if matches!(value, AttrValue::Placeholder(_)) {
+            return Ok(());
+        }
+        ensure!(
+            self.has_type(value),
+            InvalidArgument,
+            "AttrValue for attr '{}' has the wrong type: {value:?}",
+            self.name
+        );
+        if let Some(minimum) = self.minimum {
+            let (n, what) = match value {
+                AttrValue::Int(n) => (*n, "value"),
+                AttrValue::List(list) => (list.len() as i64, "length"),
+                _ => (i64::MAX, "value"),
+            };
+            ensure!(
+                n >= minimum,
+                InvalidArgument,
+                "attr '{}' has {what} {n}, which is less than the minimum {minimum}",
+                self.name
+            );
+        }
+        match (&self.allowed, value) {
+            (Some(Allowed::Types(allowed)), AttrValue::Type(t)) => self.check_type(allowed, *t)?,
+            (Some(Allowed::Types(allowed)), AttrValue::List(AttrList::Types(list))) => {
+                list.iter().try_for_each(|t| self.check_type(allowed, *t))?
+            }
+            (Some(Allowed::Strs(allowed)), AttrValue::Str(s)) => ensure!(
+                allowed.iter().any(|a| a.as_bytes() == &s[..]),
+                InvalidArgument,
+                "Value for attr '{}' of {:?} is not in the list of allowed values: {}",
+                self.name,
+                String::from_utf8_lossy(s),
+                allowed.join(", ")
+            ),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn check_type(&self, allowed: &[DType], t: DType) -> Result<()> {
+        let names = || allowed.iter().map(|d| d.name()).collect::<Vec<_>>().join(", ");
+        ensure!(
+            allowed.contains(&t),
+            InvalidArgument,
+            "Value for attr '{}' of {t} is not in the list of allowed values: {}",
+            self.name,
+            names()
+        );
+        Ok(())
+    }
+
+    fn has_type(&self, value: &AttrValue) -> bool {
+        use AttrKind::*;
+        if self.is_list {
+            let AttrValue::List(list) = value else { return false };
+            return matches!(
+                (list, self.kind),
+                (AttrList::Empty, _)
+                    | (AttrList::Strs(_), Str)
+                    | (AttrList::Ints(_), Int)
+                    | (AttrList::Floats(_), Float)
+                    | (AttrList::Bools(_), Bool)
+                    | (AttrList::Types(_), Type)
+                    | (AttrList::Shapes(_), Shape)
+                    | (AttrList::Tensors(_), Tensor)
+                    | (AttrList::Funcs(_), Func)
+            );
+        }
+        matches!(
+            (value, self.kind),
+            (AttrValue::Str(_), Str)
+                | (AttrValue::Int(_), Int)
+                | (AttrValue::Float(_), Float)
+                | (AttrValue::Bool(_), Bool)
+                | (AttrValue::Type(_), Type)
+                | (AttrValue::Shape(_), Shape)
+                | (AttrValue::Tensor(_), Tensor)
+                | (AttrValue::Func(_), Func)
+        )
+    }
+}
+
+impl AttrList {
+    pub fn len(&self) -> usize {
+        match self {
+            AttrList::Empty => 0,
+            AttrList::Strs(v) => v.len(),
+            AttrList::Ints(v) => v.len(),
+            AttrList::Floats(v) => v.len(),
+            AttrList::Bools(v) => v.len(),
+            AttrList::Types(v) => v.len(),
+            AttrList::Shapes(v) => v.len(),
+            AttrList::Tensors(v) => v.len(),
+            AttrList::Funcs(v) => v.len(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl std::fmt::Debug for OpDef {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Op<name={}>", self.name)
+    }
+}
+
+/// Whether a node has this control-flow primitive for an op.
+pub fn is_control_flow(node: &GraphNode, which: ControlFlow) -> bool {
+    node.op.control_flow == Some(which)
+}
