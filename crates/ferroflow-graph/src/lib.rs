@@ -1,1 +1,27 @@
-//! See the crate README line in ARCHITECTURE.md.
+//! Graphs before they run: the IR ([`Graph`]), the op [`Catalog`], signatures, shape inference,
+//! functions, passes, and conversion from and to TensorFlow's GraphDef ([`wire`]).
+
+mod attr;
+mod catalog;
+mod def;
+mod function;
+mod graph;
+mod import;
+mod kernel_init;
+mod op_def;
+pub mod passes;
+pub mod shape;
+pub mod signature;
+pub mod wire;
+
+pub use attr::{AttrList, AttrValue, Attrs, FuncRef};
+pub use catalog::{Catalog, OpBuilder};
+pub use def::{FunctionDef, GraphDef, NodeDef, Versions};
+pub use function::{FunctionGraph, Library};
+pub use graph::{Endpoint, Graph, Node, NodeId};
+pub use kernel_init::{Function, Functions, KernelInit, NoFunctions, ResourceName};
+pub use op_def::{
+    Allowed, ArgDef, ArgTypes, AttrDef, AttrKind, ControlFlow, Cost, KernelFn, OpDef, PortType, Role,
+    ShapeFn, TypeSource,
+};
+pub use shape::ShapeCtx;

@@ -1,7 +1,7 @@
 //! What an op is: its signature, and what the catalog knows to do with it.
 
 use crate::attr::{AttrList, AttrValue, Attrs};
-use crate::{GraphNode, KernelInit, ShapeCtx};
+use crate::{KernelInit, ShapeCtx};
 use ferroflow_core::{DType, KernelBox, PartialShape, Result, bail, ensure, err};
 use std::sync::Arc;
 
@@ -398,9 +398,4 @@ impl std::fmt::Debug for OpDef {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Op<name={}>", self.name)
     }
-}
-
-/// Whether a node has this control-flow primitive for an op.
-pub fn is_control_flow(node: &GraphNode, which: ControlFlow) -> bool {
-    node.op.control_flow == Some(which)
 }

@@ -1,0 +1,154 @@
+//! The catalog: the ops a session knows, and how they are declared.
+
+use crate::op_def::{ArgDef, AttrDef, ControlFlow, Cost, OpDef, Role};
+use crate::{KernelInit, ShapeCtx, signature};
+use ferroflow_core::{KernelBox, PartialShape, Result};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Ops by name. A value handed to a session, not a global registry: a test makes one with three
+/// ops in it.
+#[derive(Clone, Default)]
+pub struct Catalog {
+    ops: BTreeMap<String, Arc<OpDef>>,
+}
+
+impl Catalog {
+    pub fn new() -> Catalog {
+        Catalog::default()
+    }
+
+    /// Declares an op; the declaration is complete when the builder is dropped.
+    ///
+    /// A declaration that does not parse, or a name declared twice, is a bug in this program and
+    /// panics: the catalog is made at start, and by every test.
+    pub fn op<'c>(&'c mut self, name: &str) -> OpBuilder<'c> {
+        OpBuilder { catalog: self, def: OpDef::named(name) }
+    }
+
+    /// Adds ops from a list of signatures alone (no kernels), where they are not declared yet.
+    pub fn add_signatures(&mut self, defs: impl IntoIterator<Item = OpDef>) {
+        for def in defs {
+            self.ops.entry(def.name.clone()).or_insert_with(|| Arc::new(def));
+        }
+    }
+
+    pub fn get(&self, name: &str) -> Option<&Arc<OpDef>> {
+        self.ops.get(name)
+    }
+
+    /// All ops, by name.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<OpDef>> {
+        self.ops.values()
+    }
+}
+
+/// A declaration in progress.
+pub struct OpBuilder<'c> {
+    catalog: &'c mut Catalog,
+    def: OpDef,
+}
+
+impl OpBuilder<'_> {
+    pub fn doc(mut self, text: &str) -> Self {
+        self.def.doc = text.to_string();
+        self
+    }
+
+    /// `name: type`, in TensorFlow's notation.
+    pub fn input(mut self, text: &str) -> Self {
+        self.def.inputs.push(parsed::<ArgDef>(signature::parse_arg(text), text));
+        self
+    }
+
+    pub fn output(mut self, text: &str) -> Self {
+        self.def.outputs.push(parsed::<ArgDef>(signature::parse_arg(text), text));
+        self
+    }
+
+    /// `name: type = default`, in TensorFlow's notation.
+    pub fn attr(mut self, text: &str) -> Self {
+        self.def.attrs.push(parsed::<AttrDef>(signature::parse_attr(text), text));
+        self
+    }
+
+    pub fn stateful(mut self) -> Self {
+        self.def.is_stateful = true;
+        self
+    }
+
+    pub fn commutative(mut self) -> Self {
+        self.def.is_commutative = true;
+        self
+    }
+
+    pub fn aggregate(mut self) -> Self {
+        self.def.is_aggregate = true;
+        self
+    }
+
+    pub fn allows_uninitialized_input(mut self) -> Self {
+        self.def.allows_uninitialized_input = true;
+        self
+    }
+
+    pub fn control_flow(mut self, which: ControlFlow) -> Self {
+        self.def.control_flow = Some(which);
+        self
+    }
+
+    pub fn role(mut self, role: Role) -> Self {
+        self.def.role = role;
+        self
+    }
+
+    /// A run is worth a thread of its own when others are ready too.
+    pub fn expensive(mut self) -> Self {
+        self.def.cost = Cost::Expensive;
+        self
+    }
+
+    /// What can be said of the outputs' shapes before the step.
+    pub fn shape(
+        mut self,
+        infer: impl Fn(&ShapeCtx<'_>) -> Result<Vec<PartialShape>> + Send + Sync + 'static,
+    ) -> Self {
+        self.def.shape = Some(Arc::new(infer));
+        self
+    }
+
+    /// How its CPU kernel is made; runs once per node, never in a step.
+    pub fn cpu(
+        mut self,
+        make: impl Fn(&KernelInit<'_>) -> Result<KernelBox> + Send + Sync + 'static,
+    ) -> Self {
+        self.def.cpu = Some(Arc::new(make));
+        self
+    }
+
+    /// A CPU kernel that needs nothing from the node: a plain function.
+    pub fn cpu_fn(
+        self,
+        kernel: fn(&mut ferroflow_core::Ctx<'_>) -> Result<()>,
+    ) -> Self {
+        self.cpu(move |_| Ok(KernelBox::new(kernel)))
+    }
+}
+
+impl Drop for OpBuilder<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            return;
+        }
+        let mut def = std::mem::replace(&mut self.def, OpDef::named(""));
+        signature::resolve_lists(&mut def.inputs, &def.attrs);
+        signature::resolve_lists(&mut def.outputs, &def.attrs);
+        let name = def.name.clone();
+        let before = self.catalog.ops.insert(name.clone(), Arc::new(def));
+        assert!(before.is_none(), "op {name:?} is declared twice");
+    }
+}
+
+fn parsed<T>(result: Result<T>, text: &str) -> T {
+    result.unwrap_or_else(|e| panic!("cannot declare {text:?}: {}", e.message()))
+}

@@ -1,0 +1,68 @@
+//! Graphs as they are written down: nodes that refer to each other by name. [`crate::wire`] reads
+//! and writes them, [`crate::Graph`] checks and resolves them.
+
+use crate::attr::Attrs;
+use crate::op_def::OpDef;
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A graph in TensorFlow's GraphDef form.
+#[derive(Clone, Debug, Default)]
+pub struct GraphDef {
+    pub nodes: Vec<NodeDef>,
+    pub functions: Vec<Arc<FunctionDef>>,
+    /// Function name to the name of its gradient function.
+    pub gradients: BTreeMap<String, String>,
+    pub versions: Versions,
+}
+
+/// Which TensorFlow wrote a graph and which may read it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Versions {
+    pub producer: i32,
+    pub min_consumer: i32,
+}
+
+impl Default for Versions {
+    /// TensorFlow 2.15's.
+    fn default() -> Versions {
+        Versions { producer: 1645, min_consumer: 0 }
+    }
+}
+
+/// A node, its inputs by name: `node`, `node:k`, `^node`; within functions also `node:output:k`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NodeDef {
+    pub name: String,
+    pub op: String,
+    pub inputs: Vec<String>,
+    pub device: String,
+    pub attrs: Attrs,
+    /// `experimental_type` as it was on the wire, kept for forwarding.
+    pub full_type: Option<Bytes>,
+    /// Names of the nodes this one was made from, for error messages.
+    pub original_names: Vec<String>,
+}
+
+/// A function: signature, body, and which tensors of the body are its results.
+#[derive(Clone, Debug)]
+pub struct FunctionDef {
+    pub signature: OpDef,
+    pub nodes: Vec<NodeDef>,
+    /// Output argument to the tensor of the body.
+    pub ret: BTreeMap<String, String>,
+    /// Control output to the node of the body that must run.
+    pub control_ret: BTreeMap<String, String>,
+    pub attrs: Attrs,
+    /// Attributes of the arguments, by index.
+    pub arg_attrs: BTreeMap<u32, Attrs>,
+    /// Control outputs of the signature, in order.
+    pub control_outputs: Vec<String>,
+}
+
+impl FunctionDef {
+    pub fn name(&self) -> &str {
+        &self.signature.name
+    }
+}

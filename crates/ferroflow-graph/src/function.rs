@@ -1,0 +1,206 @@
+//! Functions: the library a graph carries, and bodies turned into graphs.
+
+use crate::attr::{AttrList, AttrValue, Attrs, FuncRef};
+use crate::catalog::Catalog;
+use crate::def::{FunctionDef, NodeDef};
+use crate::graph::{Graph, NodeId};
+use crate::import::{Importer, Naming};
+use crate::op_def::{OpDef, PortType, Role};
+use ferroflow_core::{AsyncCtx, Done, KernelBox, Result, ensure, err};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// The functions of a graph, by name.
+#[derive(Clone, Default)]
+pub struct Library {
+    functions: HashMap<String, Arc<FunctionDef>>,
+    gradients: BTreeMap<String, String>,
+}
+
+impl Library {
+    pub fn get(&self, name: &str) -> Option<&Arc<FunctionDef>> {
+        self.functions.get(name)
+    }
+
+    pub fn functions(&self) -> impl Iterator<Item = &Arc<FunctionDef>> {
+        self.functions.values()
+    }
+
+    /// Function name to the name of its gradient function.
+    pub fn gradients(&self) -> &BTreeMap<String, String> {
+        &self.gradients
+    }
+
+    /// Adds functions. One that is there already is kept: a client repeats its whole library with
+    /// every extension of the graph.
+    pub fn add(
+        &mut self,
+        functions: impl IntoIterator<Item = Arc<FunctionDef>>,
+        gradients: BTreeMap<String, String>,
+    ) {
+        for f in functions {
+            self.functions.entry(f.name().to_string()).or_insert(f);
+        }
+        self.gradients.extend(gradients);
+    }
+
+    /// The function as an op: a node may have a function's name for its op.
+    pub fn op(&self, name: &str) -> Option<Arc<OpDef>> {
+        let function = self.get(name)?;
+        let mut def = function.signature.clone();
+        let func = FuncRef { name: name.to_string(), attrs: Attrs::new() };
+        def.cpu = Some(Arc::new(move |init| {
+            let mut func = func.clone();
+            func.attrs = init.attrs.clone();
+            let callable = init.functions.instantiate(&func)?;
+            Ok(KernelBox::new_async(move |mut ctx: AsyncCtx, done: Done| {
+                let inputs = ctx.inputs.len();
+                match ctx.take_inputs(0..inputs) {
+                    Ok(args) => callable.call(
+                        args,
+                        &ctx.step,
+                        Box::new(move |result| done.finish_tensors(result)),
+                    ),
+                    Err(e) => done.fail(e),
+                }
+            }))
+        }));
+        Some(Arc::new(def))
+    }
+}
+
+/// The body of a function as a graph of its own.
+pub struct FunctionGraph {
+    pub graph: Graph,
+    /// The `_Arg` nodes, in order.
+    pub args: Vec<NodeId>,
+    /// The `_Retval` nodes, in order.
+    pub rets: Vec<NodeId>,
+    /// Nodes that must run although no result needs them: stateful ones and control outputs.
+    pub targets: Vec<NodeId>,
+    pub result_types: Vec<PortType>,
+}
+
+impl FunctionGraph {
+    /// Builds the body of `func` from the library.
+    pub fn instantiate(func: &FuncRef, library: &Library, catalog: &Catalog) -> Result<Self> {
+        let def = library
+            .get(&func.name)
+            .ok_or_else(|| err!(NotFound, "Function {} is not defined.", func.name))?;
+        let signature = &def.signature;
+        let attrs = signature.complete_attrs(declared_only(signature, &func.attrs))?;
+        let mut nodes = Vec::with_capacity(def.nodes.len() + signature.inputs.len() * 2);
+
+        // Arguments become `_Arg` nodes. An argument that stands for several tensors is spread
+        // over several of them, known as `name:0`, `name:1`, ….
+        let mut spread = HashMap::new();
+        let mut index = 0i64;
+        for arg in &signature.inputs {
+            let types = OpDef { inputs: vec![arg.clone()], ..signature.clone() }.input_types(&attrs)?;
+            let mut names = Vec::new();
+            for (k, port) in types.iter().enumerate() {
+                let name = if k == 0 { arg.name.clone() } else { format!("{}_arg_{k}", arg.name) };
+                nodes.push(NodeDef {
+                    name: name.clone(),
+                    op: "_Arg".into(),
+                    attrs: Attrs::new().with("T", port.dtype).with("index", index),
+                    ..NodeDef::default()
+                });
+                names.push(name);
+                index += 1;
+            }
+            spread.insert(arg.name.clone(), names);
+        }
+        let arg_count = index as usize;
+
+        for node in &def.nodes {
+            let mut node = node.clone();
+            node.attrs = substitute(&node.attrs, &attrs)?;
+            nodes.push(node);
+        }
+
+        let mut rets = Vec::new();
+        for out in &signature.outputs {
+            let types = OpDef { outputs: vec![out.clone()], ..signature.clone() }.output_types(&attrs)?;
+            let source = def.ret.get(&out.name).ok_or_else(|| {
+                err!(InvalidArgument, "function {} does not say what '{}' is", func.name, out.name)
+            })?;
+            rets.push((source.clone(), types));
+        }
+
+        let mut importer = Importer::new(catalog, library, Naming::Function(spread));
+        let mut graph = Graph::new(library.clone());
+        importer.add_nodes(&mut graph, &nodes)?;
+
+        let retval = catalog
+            .get("_Retval")
+            .ok_or_else(|| err!(Internal, "the catalog lacks _Retval, which functions need"))?;
+        let (mut ret_ids, mut result_types) = (Vec::new(), Vec::new());
+        for (source, types) in rets {
+            for (k, port) in types.iter().enumerate() {
+                let from = importer.resolve(&graph, &source, k)?;
+                let index = ret_ids.len() as i64;
+                let name = graph.unique_name(&format!("{}_RetVal", func.name));
+                let attrs = Attrs::new().with("T", port.dtype).with("index", index);
+                ret_ids.push(graph.add(name, retval.clone(), attrs, vec![from], vec![])?);
+                result_types.push(*port);
+            }
+        }
+
+        let args = graph.ids().take(arg_count).collect();
+        let mut targets: Vec<NodeId> = graph
+            .iter()
+            .filter(|(_, n)| n.op.is_stateful && n.op.role != Role::Argument)
+            .map(|(id, _)| id)
+            .collect();
+        for name in def.control_ret.values() {
+            let id = graph.find(name).ok_or_else(|| {
+                err!(InvalidArgument, "function {}: no node '{name}' to control", func.name)
+            })?;
+            targets.push(id);
+        }
+        ensure!(
+            graph.len() < u32::MAX as usize,
+            ResourceExhausted,
+            "function {} is too large",
+            func.name
+        );
+        Ok(FunctionGraph { graph, args, rets: ret_ids, targets, result_types })
+    }
+}
+
+/// The attributes a signature declares, out of those given: a call passes annotations along too.
+fn declared_only(signature: &OpDef, given: &Attrs) -> Attrs {
+    given
+        .iter()
+        .filter(|(name, _)| signature.attr(name).is_some())
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}
+
+/// Replaces placeholders in a body's attributes by the values the function is instantiated with.
+fn substitute(attrs: &Attrs, with: &Attrs) -> Result<Attrs> {
+    attrs
+        .iter()
+        .map(|(name, value)| Ok((name.clone(), substitute_value(value, with)?)))
+        .collect::<Result<Vec<_>>>()
+        .map(|all| all.into_iter().collect())
+}
+
+fn substitute_value(value: &AttrValue, with: &Attrs) -> Result<AttrValue> {
+    Ok(match value {
+        AttrValue::Placeholder(name) => with
+            .get(name)
+            .cloned()
+            .ok_or_else(|| err!(InvalidArgument, "no value for function attr '{name}'"))?,
+        AttrValue::Func(f) => AttrValue::Func(substitute_func(f, with)?),
+        AttrValue::List(AttrList::Funcs(fs)) => AttrValue::List(AttrList::Funcs(
+            fs.iter().map(|f| substitute_func(f, with)).collect::<Result<_>>()?,
+        )),
+        other => other.clone(),
+    })
+}
+
+fn substitute_func(f: &FuncRef, with: &Attrs) -> Result<FuncRef> {
+    Ok(FuncRef { name: f.name.clone(), attrs: substitute(&f.attrs, with)? })
+}

@@ -1,0 +1,250 @@
+//! From written-down graphs to [`Graph`]s: names resolved, ops looked up, types checked.
+
+use crate::catalog::Catalog;
+use crate::def::{GraphDef, NodeDef};
+use crate::function::Library;
+use crate::graph::{Endpoint, Graph, Node, NodeId, split_tensor_name};
+use crate::op_def::{ControlFlow, OpDef};
+use ferroflow_core::{DeviceName, Result, Within, bail, ensure, err};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// How the inputs of nodes are written.
+pub(crate) enum Naming {
+    /// `node:k`.
+    Graph,
+    /// `node:output:k` and `argument`; the map says which `_Arg` nodes an argument became.
+    Function(HashMap<String, Vec<String>>),
+}
+
+/// Adds nodes to a graph.
+pub(crate) struct Importer<'a> {
+    catalog: &'a Catalog,
+    library: &'a Library,
+    naming: Naming,
+    /// Ops already looked up: function ops are made anew by each look-up.
+    ops: HashMap<String, Arc<OpDef>>,
+}
+
+impl Graph {
+    /// Reads a whole graph.
+    pub fn from_def(def: &GraphDef, catalog: &Catalog) -> Result<Graph> {
+        let mut graph = Graph { versions: def.versions.clone(), ..Graph::default() };
+        graph.extend(def, catalog)?;
+        Ok(graph)
+    }
+
+    /// Adds the nodes and functions of `def`, whose inputs may name nodes that are here already.
+    /// On an error the graph is as it was.
+    pub fn extend(&mut self, def: &GraphDef, catalog: &Catalog) -> Result<()> {
+        let mut library = self.library.clone();
+        library.add(def.functions.iter().cloned(), def.gradients.clone());
+        let mut importer = Importer::new(catalog, &library, Naming::Graph);
+        let before = self.nodes.len();
+        if let Err(e) = importer.add_nodes(self, &def.nodes) {
+            for node in self.nodes.drain(before..) {
+                self.names.remove(&node.name);
+            }
+            return Err(e);
+        }
+        self.library = library;
+        Ok(())
+    }
+}
+
+impl<'a> Importer<'a> {
+    pub fn new(catalog: &'a Catalog, library: &'a Library, naming: Naming) -> Importer<'a> {
+        Importer { catalog, library, naming, ops: HashMap::new() }
+    }
+
+    /// Adds `defs`, in two passes: names first, since a node may refer to a later one. May leave
+    /// some of them behind on an error.
+    pub fn add_nodes(&mut self, graph: &mut Graph, defs: &[NodeDef]) -> Result<()> {
+        let first = graph.nodes.len();
+        ensure!(
+            first + defs.len() < u32::MAX as usize,
+            ResourceExhausted,
+            "a graph may not have more than {} nodes",
+            u32::MAX
+        );
+        for def in defs {
+            // `push` takes the name for good, so a duplicate is caught before.
+            if graph.names.contains_key(&def.name) {
+                bail!(InvalidArgument, "Node name '{}' already exists in the Graph", def.name);
+            }
+            let node = self.node(def).within(|| format!("node '{}'", def.name))?;
+            graph.push(node)?;
+        }
+        for (i, def) in defs.iter().enumerate() {
+            self.connect(graph, NodeId((first + i) as u32), def)?;
+        }
+        check_acyclic(graph, first)
+    }
+
+    fn node(&mut self, def: &NodeDef) -> Result<Node> {
+        let op = self.op(&def.op)?;
+        let attrs = op.complete_attrs(def.attrs.clone())?;
+        DeviceName::parse(&def.device)?;
+        Ok(Node {
+            name: def.name.clone(),
+            input_types: op.input_types(&attrs)?,
+            output_types: op.output_types(&attrs)?,
+            attrs: Arc::new(attrs),
+            op,
+            inputs: Vec::new(),
+            controls: Vec::new(),
+            device: def.device.clone(),
+            original_names: def.original_names.clone(),
+        })
+    }
+
+    fn op(&mut self, name: &str) -> Result<Arc<OpDef>> {
+        if let Some(op) = self.catalog.get(name).or_else(|| self.ops.get(name)) {
+            return Ok(op.clone());
+        }
+        let Some(op) = self.library.op(name) else {
+            bail!(
+                NotFound,
+                "Op type not registered '{name}' in this Ferroflow binary. Make sure the Op is one \
+                 of TensorFlow 2.15's, or a function in the graph's library."
+            );
+        };
+        self.ops.insert(name.to_string(), op.clone());
+        Ok(op)
+    }
+
+    fn connect(&self, graph: &mut Graph, id: NodeId, def: &NodeDef) -> Result<()> {
+        let (mut inputs, mut controls) = (Vec::with_capacity(def.inputs.len()), Vec::new());
+        for text in &def.inputs {
+            if let Some(name) = text.strip_prefix('^') {
+                controls.push(self.source(graph, name, def)?);
+                continue;
+            }
+            ensure!(
+                controls.is_empty(),
+                InvalidArgument,
+                "Node '{}': data inputs must come before control inputs",
+                def.name
+            );
+            // Within functions an argument of several tensors is one name for all of them.
+            if let Naming::Function(args) = &self.naming
+                && let Some(names) = args.get(text)
+                && names.len() != 1
+            {
+                for name in names {
+                    inputs.push(Endpoint { node: self.source(graph, name, def)?, slot: 0 });
+                }
+                continue;
+            }
+            inputs.push(self.resolve(graph, text, 0).map_err(|e| self.at(def, text, e))?);
+        }
+        let node = graph.node(id);
+        ensure!(
+            inputs.len() == node.input_types.len(),
+            InvalidArgument,
+            "NodeDef expected {} inputs, got {}: node '{}' (op {})",
+            node.input_types.len(),
+            inputs.len(),
+            node.name,
+            node.op.name
+        );
+        for (i, &e) in inputs.iter().enumerate() {
+            graph.check_edge(graph.node(id), i, e)?;
+        }
+        let node = graph.node_mut(id);
+        node.inputs = inputs;
+        node.controls = controls;
+        Ok(())
+    }
+
+    fn source(&self, graph: &Graph, name: &str, def: &NodeDef) -> Result<NodeId> {
+        graph.find(name).ok_or_else(|| {
+            err!(InvalidArgument, "Node '{}': Unknown input node '{name}'", def.name)
+        })
+    }
+
+    fn at(&self, def: &NodeDef, text: &str, e: ferroflow_core::Error) -> ferroflow_core::Error {
+        if e.code() == ferroflow_core::Code::NotFound {
+            return err!(InvalidArgument, "Node '{}': Unknown input node '{text}'", def.name);
+        }
+        e.context(format!("Node '{}'", def.name))
+    }
+
+    /// The endpoint that `text`, an input as written, means; `k` picks one of several tensors of a
+    /// function's output argument when the text itself does not.
+    pub fn resolve(&self, graph: &Graph, text: &str, k: usize) -> Result<Endpoint> {
+        let Naming::Function(args) = &self.naming else {
+            let (name, slot) = split_tensor_name(text);
+            let node =
+                graph.find(name).ok_or_else(|| err!(NotFound, "Unknown input node '{name}'"))?;
+            return Ok(Endpoint { node, slot });
+        };
+        if let Some(names) = args.get(text) {
+            let name = names.get(k).map_or(text, String::as_str);
+            let node = graph.find(name).ok_or_else(|| err!(NotFound, "Unknown argument '{name}'"))?;
+            return Ok(Endpoint { node, slot: 0 });
+        }
+        let mut parts = text.splitn(3, ':');
+        let name = parts.next().unwrap_or_default();
+        let id = graph.find(name).ok_or_else(|| err!(NotFound, "Unknown input node '{name}'"))?;
+        let node = graph.node(id);
+        let slot = match (parts.next(), parts.next()) {
+            (None, _) => k,
+            (Some(output), index) => {
+                let range = node.op.output_range(&node.attrs, output)?;
+                let i = match index {
+                    Some(text) => text
+                        .parse::<usize>()
+                        .map_err(|_| err!(InvalidArgument, "bad output index in '{text}'"))?,
+                    None => k,
+                };
+                ensure!(i < range.len().max(1), InvalidArgument, "'{text}' is out of range");
+                range.start + i
+            }
+        };
+        Ok(Endpoint::new(id, slot))
+    }
+}
+
+/// Only loops made of `NextIteration` may be cycles.
+fn check_acyclic(graph: &Graph, first: usize) -> Result<()> {
+    // Nodes that were there before cannot refer to new ones, so a cycle lies among the new.
+    let new = graph.nodes.len() - first;
+    let mut pending = vec![0u32; new];
+    let mut consumers: Vec<Vec<u32>> = vec![Vec::new(); new];
+    for (i, node) in graph.nodes[first..].iter().enumerate() {
+        let merge = node.op.control_flow == Some(ControlFlow::Merge);
+        let sources =
+            node.inputs.iter().map(|e| (e.node, true)).chain(node.controls.iter().map(|c| (*c, false)));
+        for (source, is_data) in sources {
+            let back = merge
+                && is_data
+                && graph.node(source).op.control_flow == Some(ControlFlow::NextIteration);
+            if source.index() >= first && !back {
+                pending[i] += 1;
+                consumers[source.index() - first].push(i as u32);
+            }
+        }
+    }
+    let mut ready: Vec<u32> = (0..new as u32).filter(|&i| pending[i as usize] == 0).collect();
+    let mut seen = 0;
+    while let Some(i) = ready.pop() {
+        seen += 1;
+        for &c in &consumers[i as usize] {
+            pending[c as usize] -= 1;
+            if pending[c as usize] == 0 {
+                ready.push(c);
+            }
+        }
+    }
+    if seen < new {
+        let stuck = (0..new).find(|&i| pending[i] > 0).map(|i| &graph.nodes[first + i].name);
+        bail!(
+            InvalidArgument,
+            "Graph is invalid, contains a cycle with {} nodes, including: {}",
+            new - seen,
+            stuck.map_or("", |s| s)
+        );
+    }
+    Ok(())
+}

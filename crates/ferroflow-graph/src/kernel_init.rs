@@ -1,0 +1,124 @@
+//! What a kernel is made from.
+
+use crate::attr::{Attrs, FuncRef};
+use crate::op_def::PortType;
+use ferroflow_core::{Callable, DType, NodeInfo, Result, ensure, err};
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// Makes functions callable; the runtime implements it over a graph's function library.
+pub trait Functions: Send + Sync {
+    fn instantiate(&self, func: &FuncRef) -> Result<Arc<dyn Callable>>;
+}
+
+/// A node for which a kernel is made. Dereferences to the node's attributes, defaults included.
+pub struct KernelInit<'a> {
+    pub node: &'a Arc<NodeInfo>,
+    pub attrs: &'a Attrs,
+    pub inputs: &'a [PortType],
+    pub outputs: &'a [PortType],
+    pub functions: &'a Arc<dyn Functions>,
+}
+
+impl Deref for KernelInit<'_> {
+    type Target = Attrs;
+    fn deref(&self) -> &Attrs {
+        self.attrs
+    }
+}
+
+impl KernelInit<'_> {
+    /// The node's name.
+    pub fn name(&self) -> &str {
+        &self.node.name
+    }
+
+    pub fn input_dtype(&self, i: usize) -> Result<DType> {
+        let port = self.inputs.get(i);
+        port.map(|p| p.dtype).ok_or_else(|| err!(Internal, "no input {i}"))
+    }
+
+    pub fn output_dtype(&self, i: usize) -> Result<DType> {
+        let port = self.outputs.get(i);
+        port.map(|p| p.dtype).ok_or_else(|| err!(Internal, "no output {i}"))
+    }
+
+    /// The function that attribute `attr` names. Instantiated when first called, because functions
+    /// may be recursive.
+    pub fn function(&self, attr: &str) -> Result<Function> {
+        Ok(self.function_ref(self.func(attr)?))
+    }
+
+    /// The functions that list attribute `attr` names.
+    pub fn functions_of(&self, attr: &str) -> Result<Vec<Function>> {
+        Ok(self.funcs(attr)?.into_iter().map(|f| self.function_ref(f)).collect())
+    }
+
+    fn function_ref(&self, func: FuncRef) -> Function {
+        Function { func, functions: self.functions.clone(), ready: OnceLock::new() }
+    }
+
+    /// Container and name of the resource this node makes or finds, from its attributes
+    /// `container` and `shared_name`. Without a shared name it is the node's name when `by_node`
+    /// (variables, tables), else private to this kernel.
+    pub fn resource_name(&self, by_node: bool) -> Result<ResourceName> {
+        static COUNTER: AtomicU64 = AtomicU64::new(0);
+        let text = |name: &str| if self.contains(name) { self.string(name) } else { Ok("".into()) };
+        let (container, shared) = (text("container")?, text("shared_name")?);
+        ensure!(
+            !shared.starts_with('_'),
+            InvalidArgument,
+            "shared_name cannot start with '_': {shared}"
+        );
+        let container =
+            if container.is_empty() { self.node.default_container.clone() } else { container };
+        let is_private = shared.is_empty() && !by_node;
+        let name = match shared {
+            s if !s.is_empty() => s,
+            _ if by_node => self.node.name.clone(),
+            _ => format!("_{}_{}", COUNTER.fetch_add(1, Ordering::Relaxed), self.node.name),
+        };
+        Ok(ResourceName { container, name, is_private })
+    }
+}
+
+/// Where a node's resource is kept.
+#[derive(Clone, Debug)]
+pub struct ResourceName {
+    pub container: String,
+    pub name: String,
+    /// Nobody else can name it: it goes when the kernel goes.
+    pub is_private: bool,
+}
+
+/// A function an op calls.
+pub struct Function {
+    func: FuncRef,
+    functions: Arc<dyn Functions>,
+    ready: OnceLock<Arc<dyn Callable>>,
+}
+
+impl Function {
+    pub fn name(&self) -> &str {
+        &self.func.name
+    }
+
+    /// The function, instantiated on first use.
+    pub fn get(&self) -> Result<Arc<dyn Callable>> {
+        if let Some(ready) = self.ready.get() {
+            return Ok(ready.clone());
+        }
+        let made = self.functions.instantiate(&self.func)?;
+        Ok(self.ready.get_or_init(|| made).clone())
+    }
+}
+
+/// No functions at all: for kernels made outside a graph.
+pub struct NoFunctions;
+
+impl Functions for NoFunctions {
+    fn instantiate(&self, func: &FuncRef) -> Result<Arc<dyn Callable>> {
+        Err(err!(NotFound, "function '{}' is not defined", func.name))
+    }
+}
