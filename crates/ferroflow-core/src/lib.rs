@@ -10,6 +10,7 @@ mod element;
 mod error;
 mod function;
 mod kernel;
+mod movable;
 mod parallel;
 mod rendezvous;
 mod resource;
@@ -31,6 +32,7 @@ pub use half::{bf16, f16};
 pub use kernel::{
     AsyncCtx, AsyncKernel, Completion, Ctx, Done, Kernel, KernelBox, NodeInfo, Outputs,
 };
+pub use movable::Movable;
 pub use num_complex::{Complex32, Complex64};
 pub use parallel::{ComputePool, set_compute_threads};
 pub use rendezvous::{Received, RecvDone, Rendezvous, RendezvousKey};

@@ -264,6 +264,14 @@ impl Tensor {
         }
     }
 
+    pub fn handles_mut(&mut self) -> Result<&mut [ResourceHandle]> {
+        let (from, n) = (self.start, self.elements());
+        match &mut self.storage {
+            Storage::Handles(v) => Ok(&mut Arc::make_mut(v)[from..from + n]),
+            _ => bail!(InvalidArgument, "expected a resource tensor, got {}", self.dtype),
+        }
+    }
+
     pub fn variants(&self) -> Result<&[Variant]> {
         match &self.storage {
             Storage::Variants(v) => Ok(&v[self.start..self.start + self.elements()]),

@@ -49,6 +49,16 @@ impl Variant {
     }
 }
 
+/// The same object, not an equal one.
+impl PartialEq for Variant {
+    fn eq(&self, other: &Variant) -> bool {
+        match (&self.0, &other.0) {
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+            (a, b) => a.is_none() && b.is_none(),
+        }
+    }
+}
+
 impl fmt::Debug for Variant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0.as_ref().map_or("(empty)", |o| o.type_name()))

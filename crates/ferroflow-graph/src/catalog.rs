@@ -127,10 +127,7 @@ impl OpBuilder<'_> {
     }
 
     /// A CPU kernel that needs nothing from the node: a plain function.
-    pub fn cpu_fn(
-        self,
-        kernel: fn(&mut ferroflow_core::Ctx<'_>) -> Result<()>,
-    ) -> Self {
+    pub fn cpu_fn(self, kernel: fn(&mut ferroflow_core::Ctx<'_>) -> Result<()>) -> Self {
         self.cpu(move |_| Ok(KernelBox::new(kernel)))
     }
 }

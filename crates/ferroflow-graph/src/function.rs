@@ -96,7 +96,8 @@ impl FunctionGraph {
         let mut spread = HashMap::new();
         let mut index = 0i64;
         for arg in &signature.inputs {
-            let types = OpDef { inputs: vec![arg.clone()], ..signature.clone() }.input_types(&attrs)?;
+            let types =
+                OpDef { inputs: vec![arg.clone()], ..signature.clone() }.input_types(&attrs)?;
             let mut names = Vec::new();
             for (k, port) in types.iter().enumerate() {
                 let name = if k == 0 { arg.name.clone() } else { format!("{}_arg_{k}", arg.name) };
@@ -121,7 +122,8 @@ impl FunctionGraph {
 
         let mut rets = Vec::new();
         for out in &signature.outputs {
-            let types = OpDef { outputs: vec![out.clone()], ..signature.clone() }.output_types(&attrs)?;
+            let types =
+                OpDef { outputs: vec![out.clone()], ..signature.clone() }.output_types(&attrs)?;
             let source = def.ret.get(&out.name).ok_or_else(|| {
                 err!(InvalidArgument, "function {} does not say what '{}' is", func.name, out.name)
             })?;

@@ -109,7 +109,8 @@ impl Graph {
     /// The endpoint a tensor name means: `node` or `node:k`.
     pub fn endpoint(&self, name: &str) -> Result<Endpoint> {
         let (node, slot) = split_tensor_name(name);
-        let id = self.find(node).ok_or_else(|| err!(NotFound, "node '{node}' is not in the graph"))?;
+        let id =
+            self.find(node).ok_or_else(|| err!(NotFound, "node '{node}' is not in the graph"))?;
         let outputs = self.node(id).output_types.len();
         ensure!(
             (slot as usize) < outputs,

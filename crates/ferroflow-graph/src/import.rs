@@ -181,7 +181,8 @@ impl<'a> Importer<'a> {
         };
         if let Some(names) = args.get(text) {
             let name = names.get(k).map_or(text, String::as_str);
-            let node = graph.find(name).ok_or_else(|| err!(NotFound, "Unknown argument '{name}'"))?;
+            let node =
+                graph.find(name).ok_or_else(|| err!(NotFound, "Unknown argument '{name}'"))?;
             return Ok(Endpoint { node, slot: 0 });
         }
         let mut parts = text.splitn(3, ':');
@@ -214,8 +215,11 @@ fn check_acyclic(graph: &Graph, first: usize) -> Result<()> {
     let mut consumers: Vec<Vec<u32>> = vec![Vec::new(); new];
     for (i, node) in graph.nodes[first..].iter().enumerate() {
         let merge = node.op.control_flow == Some(ControlFlow::Merge);
-        let sources =
-            node.inputs.iter().map(|e| (e.node, true)).chain(node.controls.iter().map(|c| (*c, false)));
+        let sources = node
+            .inputs
+            .iter()
+            .map(|e| (e.node, true))
+            .chain(node.controls.iter().map(|c| (*c, false)));
         for (source, is_data) in sources {
             let back = merge
                 && is_data

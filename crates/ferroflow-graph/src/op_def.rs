@@ -92,7 +92,10 @@ pub struct ArgDef {
 pub enum ArgTypes {
     One(TypeSource),
     /// As many tensors of one type as the int attribute says.
-    Repeated { count: String, of: TypeSource },
+    Repeated {
+        count: String,
+        of: TypeSource,
+    },
     /// One tensor for each type in the list attribute.
     Listed(String),
 }

@@ -10,8 +10,8 @@ use ferroflow_core::{DType, PartialShape, Result, bail, ensure, err};
 pub const NUMBER_TYPES: [DType; 17] = {
     use DType::*;
     [
-        Float, Double, Int32, UInt8, Int16, Int8, Complex64, Int64, QInt8, QUInt8, QInt32, BFloat16,
-        UInt16, Complex128, Half, UInt32, UInt64,
+        Float, Double, Int32, UInt8, Int16, Int8, Complex64, Int64, QInt8, QUInt8, QInt32,
+        BFloat16, UInt16, Complex128, Half, UInt32, UInt64,
     ]
 };
 
@@ -251,7 +251,6 @@ fn list_of(items: Vec<AttrValue>) -> Result<AttrList> {
     }
     Ok(list)
 }
-
 
 #[cfg(test)]
 mod tests {

@@ -1,1 +1,34 @@
-//! See the crate README line in ARCHITECTURE.md.
+//! The standard ops: signature, shape function and CPU kernel of each, together in one place.
+
+mod dispatch;
+mod num;
+mod prelude;
+#[cfg(test)]
+mod testing;
+
+mod array;
+mod control;
+mod linalg;
+mod math;
+mod nn;
+mod queue;
+mod random;
+mod sparse;
+mod state;
+mod string;
+
+use ferroflow_graph::Catalog;
+
+/// Adds every op of this crate to a catalog.
+pub fn register(c: &mut Catalog) {
+    array::register(c);
+    control::register(c);
+    linalg::register(c);
+    math::register(c);
+    nn::register(c);
+    queue::register(c);
+    random::register(c);
+    sparse::register(c);
+    state::register(c);
+    string::register(c);
+}

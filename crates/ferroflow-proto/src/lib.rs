@@ -30,10 +30,7 @@ pub mod tensorflow {
 
     /// Package `tensorflow.distributed_runtime`: what a failed call tells besides code and message.
     pub mod distributed_runtime {
-        include!(concat!(
-            env!("OUT_DIR"),
-            "/tensorflow.distributed_runtime.rs"
-        ));
+        include!(concat!(env!("OUT_DIR"), "/tensorflow.distributed_runtime.rs"));
     }
 }
 

@@ -37,33 +37,14 @@ fn check<M: Message + Default + PartialEq + Debug>(message: M, bytes: &str) {
 }
 
 fn shape(sizes: &[i64]) -> TensorShapeProto {
-    let dim = sizes
-        .iter()
-        .map(|&size| Dim {
-            size,
-            ..Dim::default()
-        })
-        .collect();
-    TensorShapeProto {
-        dim,
-        unknown_rank: false,
-    }
+    let dim = sizes.iter().map(|&size| Dim { size, ..Dim::default() }).collect();
+    TensorShapeProto { dim, unknown_rank: false }
 }
 
 #[test]
 fn checkpoint_index_entries_match_those_of_tensorflow() {
-    let version = Some(VersionDef {
-        producer: 1,
-        ..VersionDef::default()
-    });
-    check(
-        BundleHeaderProto {
-            num_shards: 1,
-            version,
-            ..Default::default()
-        },
-        "0801 1a020801",
-    );
+    let version = Some(VersionDef { producer: 1, ..VersionDef::default() });
+    check(BundleHeaderProto { num_shards: 1, version, ..Default::default() }, "0801 1a020801");
 
     let float = DataType::DtFloat.into();
     check(
@@ -77,22 +58,15 @@ fn checkpoint_index_entries_match_those_of_tensorflow() {
         "0801 1208 12020806 12020802 2830 35d7a655dc",
     );
 
-    let part = |start, length| Extent {
-        start,
-        has_length: Some(HasLength::Length(length)),
-    };
+    let part = |start, length| Extent { start, has_length: Some(HasLength::Length(length)) };
     let all = Extent::default();
     check(
         BundleEntryProto {
             dtype: float,
             shape: Some(shape(&[10, 2])),
             slices: vec![
-                TensorSliceProto {
-                    extent: vec![part(0, 6), all],
-                },
-                TensorSliceProto {
-                    extent: vec![part(6, 4), all],
-                },
+                TensorSliceProto { extent: vec![part(0, 6), all] },
+                TensorSliceProto { extent: vec![part(6, 4), all] },
             ],
             ..BundleEntryProto::default()
         },
@@ -131,10 +105,7 @@ fn tensor_has_type_and_shape_before_content() {
 
 #[test]
 fn packed_fields_parse_unpacked_and_mixed() {
-    let floats = TensorProto {
-        float_val: vec![1.0, 2.0],
-        ..TensorProto::default()
-    };
+    let floats = TensorProto { float_val: vec![1.0, 2.0], ..TensorProto::default() };
     check(floats.clone(), "2a08 0000803f 00000040");
     for bytes in ["2d0000803f 2d00000040", "2d0000803f 2a0400000040"] {
         assert_eq!(TensorProto::decode(&hex(bytes)[..]).unwrap(), floats);
@@ -144,47 +115,30 @@ fn packed_fields_parse_unpacked_and_mixed() {
     assert_eq!(ints.unwrap().int_val, [1, 3]);
 
     let types = ListValue::decode(&hex("3001 3009")[..]).unwrap();
-    assert_eq!(
-        types.r#type,
-        [DataType::DtFloat as i32, DataType::DtInt64 as i32]
-    );
+    assert_eq!(types.r#type, [DataType::DtFloat as i32, DataType::DtInt64 as i32]);
 
     let buckets = HistogramProto::decode(&hex("39000000000000f03f")[..]).unwrap();
     assert_eq!(buckets.bucket, [1.0]);
 
     let list = Some(feature::Kind::FloatList(FloatList { value: vec![1.0] }));
-    assert_eq!(
-        Feature::decode(&hex("1205 0d0000803f")[..]).unwrap().kind,
-        list
-    );
+    assert_eq!(Feature::decode(&hex("1205 0d0000803f")[..]).unwrap().kind, list);
 }
 
 #[test]
 fn negative_numbers_take_ten_bytes() {
-    let request = RunGraphRequest {
-        request_id: -1,
-        ..RunGraphRequest::default()
-    };
+    let request = RunGraphRequest { request_id: -1, ..RunGraphRequest::default() };
     check(request, "58 ffffffffffffffffff01");
 }
 
 #[test]
 fn incarnation_is_fixed_width() {
-    let device = DeviceAttributes {
-        incarnation: 12345,
-        ..DeviceAttributes::default()
-    };
+    let device = DeviceAttributes { incarnation: 12345, ..DeviceAttributes::default() };
     check(device, "31 3930000000000000");
 }
 
 #[test]
 fn new_graph_version_is_field_four() {
-    check(
-        ExtendSessionResponse {
-            new_graph_version: 1,
-        },
-        "2001",
-    );
+    check(ExtendSessionResponse { new_graph_version: 1 }, "2001");
 }
 
 #[test]
@@ -213,12 +167,7 @@ fn unknown_enum_value_survives() {
 /// An empty list is a value, unlike no value at all.
 #[test]
 fn empty_list_is_present() {
-    check(
-        AttrValue {
-            value: Some(Value::List(Box::default())),
-        },
-        "0a00",
-    );
+    check(AttrValue { value: Some(Value::List(Box::default())) }, "0a00");
     check(AttrValue { value: None }, "");
 }
 
@@ -248,36 +197,19 @@ fn full_type_of_a_node_is_handed_on() {
 #[test]
 fn content_shares_the_buffer_it_came_in() {
     let content = Bytes::from(vec![7; 64]);
-    let tensor = TensorProto {
-        tensor_content: content.clone(),
-        ..TensorProto::default()
-    };
-    let named = NamedTensorProto {
-        name: "x:0".into(),
-        tensor: Some(tensor),
-    };
+    let tensor = TensorProto { tensor_content: content.clone(), ..TensorProto::default() };
+    let named = NamedTensorProto { name: "x:0".into(), tensor: Some(tensor) };
     let buffer = Bytes::from(named.encode_to_vec());
 
-    let decoded = NamedTensorProto::decode(buffer.clone())
-        .unwrap()
-        .tensor
-        .unwrap();
+    let decoded = NamedTensorProto::decode(buffer.clone()).unwrap().tensor.unwrap();
     assert_eq!(decoded.tensor_content, content);
-    assert!(
-        buffer
-            .as_ptr_range()
-            .contains(&decoded.tensor_content.as_ptr())
-    );
+    assert!(buffer.as_ptr_range().contains(&decoded.tensor_content.as_ptr()));
 }
 
 #[test]
 fn events_hold_a_version_or_a_summary() {
     let what = event::What::FileVersion("brain.Event:2".into());
-    let first = Event {
-        wall_time: 1.0,
-        what: Some(what),
-        ..Event::default()
-    };
+    let first = Event { wall_time: 1.0, what: Some(what), ..Event::default() };
     check(first, "09 000000000000f03f 1a0d 627261696e2e4576656e743a32");
 
     let value = summary::Value {
@@ -286,47 +218,26 @@ fn events_hold_a_version_or_a_summary() {
         ..summary::Value::default()
     };
     let what = event::What::Summary(Summary { value: vec![value] });
-    let scalar = Event {
-        step: 3,
-        what: Some(what),
-        ..Event::default()
-    };
+    let scalar = Event { step: 3, what: Some(what), ..Event::default() };
     check(scalar, "1003 2a0d 0a0b 0a046c6f7373 150000003f");
 }
 
 #[test]
 fn type_urls_name_payloads() {
     let url = WorkerPossiblyRestarted::type_url();
-    assert_eq!(
-        url,
-        "type.googleapis.com/tensorflow.distributed_runtime.WorkerPossiblyRestarted"
-    );
-    let container = GrpcPayloadContainer {
-        payloads: BTreeMap::from([(url, Bytes::new())]),
-    };
+    assert_eq!(url, "type.googleapis.com/tensorflow.distributed_runtime.WorkerPossiblyRestarted");
+    let container = GrpcPayloadContainer { payloads: BTreeMap::from([(url, Bytes::new())]) };
     let bytes = container.encode_to_vec();
     assert_eq!(GrpcPayloadContainer::decode(&bytes[..]).unwrap(), container);
 
-    let extra = RecvBufRespExtra {
-        tensor_content: vec![Bytes::from_static(b"ab")],
-    };
-    let any = Any {
-        type_url: RecvBufRespExtra::type_url(),
-        value: extra.encode_to_vec().into(),
-    };
-    assert_eq!(
-        any.type_url,
-        "type.googleapis.com/tensorflow.RecvBufRespExtra"
-    );
+    let extra = RecvBufRespExtra { tensor_content: vec![Bytes::from_static(b"ab")] };
+    let any = Any { type_url: RecvBufRespExtra::type_url(), value: extra.encode_to_vec().into() };
+    assert_eq!(any.type_url, "type.googleapis.com/tensorflow.RecvBufRespExtra");
     check(extra, "0a026162");
 }
 
 /// Graphs hold very many of these.
 #[test]
 fn attribute_values_are_small() {
-    assert!(
-        size_of::<AttrValue>() <= 64,
-        "{} bytes",
-        size_of::<AttrValue>()
-    );
+    assert!(size_of::<AttrValue>() <= 64, "{} bytes", size_of::<AttrValue>());
 }

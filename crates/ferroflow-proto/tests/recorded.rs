@@ -10,10 +10,7 @@ const OP_DEFS: &[u8] = include_bytes!("data/tf-2.15.1-opdefs.pb");
 const META_GRAPH: &[u8] = include_bytes!("data/tf-2.15.1-meta-graph.pb");
 
 fn op<'a>(list: &'a OpList, name: &str) -> &'a OpDef {
-    list.op
-        .iter()
-        .find(|op| op.name == name)
-        .expect("a registered op")
+    list.op.iter().find(|op| op.name == name).expect("a registered op")
 }
 
 #[test]
@@ -30,17 +27,9 @@ fn op_signatures_read_as_registered() {
     let list = OpList::decode(OP_DEFS).unwrap();
 
     let matmul = op(&list, "MatMul");
-    let args: Vec<_> = matmul
-        .input_arg
-        .iter()
-        .map(|a| (&a.name[..], &a.type_attr[..]))
-        .collect();
+    let args: Vec<_> = matmul.input_arg.iter().map(|a| (&a.name[..], &a.type_attr[..])).collect();
     assert_eq!(args, [("a", "T"), ("b", "T")]);
-    let transpose = matmul
-        .attr
-        .iter()
-        .find(|a| a.name == "transpose_a")
-        .unwrap();
+    let transpose = matmul.attr.iter().find(|a| a.name == "transpose_a").unwrap();
     let default = transpose.default_value.as_ref().unwrap();
     assert_eq!(default.value, Some(Value::B(false)));
 
@@ -52,9 +41,7 @@ fn op_signatures_read_as_registered() {
 #[test]
 fn full_types_of_op_arguments_are_kept() {
     let list = OpList::decode(OP_DEFS).unwrap();
-    let full_type = op(&list, "RangeDataset").output_arg[0]
-        .experimental_full_type
-        .as_deref();
+    let full_type = op(&list, "RangeDataset").output_arg[0].experimental_full_type.as_deref();
     // FullTypeDef { type_id: TFT_DATASET = 10102, args: [...] }
     assert!(full_type.unwrap().starts_with(&[0x08, 0xf6, 0x4e, 0x12]));
 }
@@ -62,10 +49,7 @@ fn full_types_of_op_arguments_are_kept() {
 #[test]
 fn meta_graph_reads_and_survives() {
     let meta = MetaGraphDef::decode(META_GRAPH).unwrap();
-    assert_eq!(
-        MetaGraphDef::decode(&meta.encode_to_vec()[..]).unwrap(),
-        meta
-    );
+    assert_eq!(MetaGraphDef::decode(&meta.encode_to_vec()[..]).unwrap(), meta);
 
     let graph = meta.graph_def.unwrap();
     assert_eq!(graph.versions.unwrap().producer, 1645);
@@ -80,20 +64,14 @@ fn meta_graph_reads_and_survives() {
     };
     assert_eq!(s.dtype(), DataType::DtString);
     assert_eq!(s.string_val, [&b"\xff\0"[..], b"ok"]);
-    assert_eq!(
-        node("while/Enter").attr["is_constant"].value,
-        Some(Value::B(false))
-    );
+    assert_eq!(node("while/Enter").attr["is_constant"].value, Some(Value::B(false)));
 
     let Some(collection_def::Kind::BytesList(variables)) = &meta.collection_def["variables"].kind
     else {
         panic!("collection `variables` is not a list of bytes");
     };
     let variable = VariableDef::decode(variables.value[0].clone()).unwrap();
-    assert_eq!(
-        (&variable.variable_name[..], variable.trainable),
-        ("w:0", true)
-    );
+    assert_eq!((&variable.variable_name[..], variable.trainable), ("w:0", true));
 
     let outputs = &meta.signature_def["serving_default"].outputs;
     let name = tensor_info::Encoding::Name("y:0".into());

@@ -1,0 +1,5 @@
+//! Family math.
+
+use crate::prelude::*;
+
+pub(crate) fn register(_c: &mut Catalog) {}

@@ -1,0 +1,5 @@
+//! Family nn.
+
+use crate::prelude::*;
+
+pub(crate) fn register(_c: &mut Catalog) {}

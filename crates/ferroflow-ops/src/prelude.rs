@@ -1,0 +1,20 @@
+//! What an op's file needs, in one line.
+
+#[allow(unused_imports)]
+pub(crate) use crate::{
+    dispatch::unsupported,
+    num::{Float, Num, Real},
+    per_dtype, per_width,
+};
+#[allow(unused_imports)]
+pub(crate) use ferroflow_core::{
+    AsyncCtx, AsyncKernel, Code, Complex32, Complex64, Ctx, DType, Done, Element, Error, Kernel,
+    KernelBox, Movable, Outputs, PartialShape, Resource, ResourceHandle, Resources, Result, Shape,
+    Tensor, Value, Variable, Within, bail, bf16, ensure, err, f16,
+};
+#[allow(unused_imports)]
+pub(crate) use ferroflow_graph::{
+    Catalog, ControlFlow, Function, KernelInit, Role, ShapeCtx, shape,
+};
+#[allow(unused_imports)]
+pub(crate) use std::sync::Arc;

@@ -1,0 +1,5 @@
+//! Family queue.
+
+use crate::prelude::*;
+
+pub(crate) fn register(_c: &mut Catalog) {}

@@ -1,0 +1,5 @@
+//! Family state.
+
+use crate::prelude::*;
+
+pub(crate) fn register(_c: &mut Catalog) {}

@@ -1,0 +1,5 @@
+//! Family string.
+
+use crate::prelude::*;
+
+pub(crate) fn register(_c: &mut Catalog) {}

@@ -1,0 +1,266 @@
+//! `Check`: build one node of an op, run its kernel, look at what comes out; and see that the
+//! shape function promised nothing else.
+
+use crate::lone_step;
+use ferroflow_core::{
+    AsyncCtx, Completion, Ctx, DType, DeviceInfo, Done, KernelBox, NodeInfo, Outputs, PartialShape,
+    Resources, Result, Tensor, Value, Variable, err,
+};
+use ferroflow_graph::{
+    ArgTypes, AttrList, AttrValue, Attrs, Catalog, KernelInit, NoFunctions, OpDef, ShapeCtx,
+    TypeSource,
+};
+use parking_lot::{Condvar, Mutex};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One op under test.
+pub struct Check<'c> {
+    op: &'c Arc<OpDef>,
+    attrs: Attrs,
+    inputs: Vec<Value>,
+    resources: Arc<Resources>,
+}
+
+impl<'c> Check<'c> {
+    pub fn new(catalog: &'c Catalog, op: &str) -> Check<'c> {
+        let op = catalog.get(op).unwrap_or_else(|| panic!("op {op} is not in the catalog"));
+        let resources = Arc::new(Resources::new());
+        Check { op, attrs: Attrs::new(), inputs: Vec::new(), resources }
+    }
+
+    pub fn attr(mut self, name: &str, value: impl Into<AttrValue>) -> Self {
+        self.attrs.set(name, value);
+        self
+    }
+
+    /// The next input. Type attributes, list lengths and the like follow from the inputs unless
+    /// they are set.
+    pub fn input(mut self, value: Tensor) -> Self {
+        self.inputs.push(value.into());
+        self
+    }
+
+    /// The next input, a reference to a variable.
+    pub fn ref_input(mut self, variable: Arc<Variable>) -> Self {
+        self.inputs.push(Value::Ref(variable));
+        self
+    }
+
+    /// Shares resources with other checks.
+    pub fn resources(mut self, resources: &Arc<Resources>) -> Self {
+        self.resources = resources.clone();
+        self
+    }
+
+    /// Runs the kernel; outputs in order. Also fails the test if an output contradicts the shape
+    /// function or has another dtype than the signature says.
+    pub fn run(self) -> Result<Vec<Tensor>> {
+        self.run_values()?.into_iter().map(Value::into_tensor).collect()
+    }
+
+    /// Like [`Check::run`], references left as they are.
+    pub fn run_values(mut self) -> Result<Vec<Value>> {
+        self.infer_attrs();
+        let op = self.op.clone();
+        let attrs = op.complete_attrs(std::mem::take(&mut self.attrs))?;
+        let (inputs, outputs) = (op.input_types(&attrs)?, op.output_types(&attrs)?);
+        assert_eq!(inputs.len(), self.inputs.len(), "{} takes {} inputs", op.name, inputs.len());
+        let node = Arc::new(NodeInfo {
+            name: "node_under_test".into(),
+            op: op.name.clone(),
+            device: Arc::new(DeviceInfo::cpu("localhost", 0, 0, 1)),
+            default_container: "localhost".into(),
+            outputs: outputs.len(),
+        });
+        let functions: Arc<dyn ferroflow_graph::Functions> = Arc::new(NoFunctions);
+        let init = KernelInit {
+            node: &node,
+            attrs: &attrs,
+            inputs: &inputs,
+            outputs: &outputs,
+            functions: &functions,
+        };
+        let kernel = op.kernel(&init)?;
+        let promised = self.promised_shapes(&attrs, outputs.len());
+        let values = self.execute(kernel, &node)?;
+        for (i, value) in values.iter().enumerate() {
+            let Value::Tensor(t) = value else { continue };
+            assert_eq!(t.dtype(), outputs[i].dtype, "{} output {i}", op.name);
+            if let Some(shapes) = &promised {
+                let shape = &shapes[i];
+                let is = t.shape();
+                assert!(shape.admits(is), "{} output {i}: promised {shape}, is {is}", op.name);
+            }
+        }
+        Ok(values.into_vec())
+    }
+
+    /// Runs and expects one output with exactly these elements and shape.
+    #[track_caller]
+    pub fn gives(self, want: Tensor) {
+        let name = self.op.name.clone();
+        let got = self.run().unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert_close(&got[0], &want, 1e-5, 1e-6);
+    }
+
+    /// Runs and expects an error with this code whose message contains `text`.
+    #[track_caller]
+    pub fn fails(self, code: ferroflow_core::Code, text: &str) {
+        let name = self.op.name.clone();
+        match self.run_values() {
+            Ok(_) => panic!("{name} succeeded, expected {code:?} {text:?}"),
+            Err(e) => {
+                assert_eq!(e.code(), code, "{name}: {e}");
+                assert!(e.message().contains(text), "{name}: {e} does not mention {text:?}");
+            }
+        }
+    }
+
+    /// One vector in, one vector out.
+    #[track_caller]
+    pub fn maps<T: ferroflow_core::Element, const N: usize, const M: usize>(
+        self,
+        from: [T; N],
+        to: [T; M],
+    ) {
+        self.input(Tensor::vector(&from)).gives(Tensor::vector(&to));
+    }
+
+    fn promised_shapes(&self, attrs: &Attrs, outputs: usize) -> Option<Vec<PartialShape>> {
+        let infer = self.op.shape.as_ref()?;
+        let tensors: Vec<Option<Tensor>> =
+            self.inputs.iter().map(|v| v.clone().into_tensor().ok()).collect();
+        let shapes: Vec<PartialShape> = tensors
+            .iter()
+            .map(|t| t.as_ref().map_or(PartialShape::unknown(), |t| t.shape().into()))
+            .collect();
+        let ctx = ShapeCtx { attrs, inputs: &shapes, constants: &tensors, outputs };
+        // A shape function may refuse what the kernel refuses too; that is judged by the kernel.
+        let shapes = infer(&ctx).ok()?;
+        assert_eq!(shapes.len(), outputs, "shape function of {}", self.op.name);
+        Some(shapes)
+    }
+
+    fn execute(self, kernel: KernelBox, node: &Arc<NodeInfo>) -> Result<Outputs> {
+        let step = lone_step(self.resources);
+        let mut inputs = self.inputs;
+        match kernel {
+            KernelBox::Sync(kernel) => {
+                let mut outputs = Outputs::new();
+                kernel.compute(&mut Ctx::new(&mut inputs, &mut outputs, &step, node, (0, 0)))?;
+                Ok(outputs)
+            }
+            KernelBox::Async(kernel) => {
+                let waiter = Arc::new(Waiter::default());
+                let ctx = AsyncCtx {
+                    inputs: inputs.into(),
+                    step,
+                    node: node.clone(),
+                    frame_iter: (0, 0),
+                };
+                kernel.start(ctx, Done::new(waiter.clone(), 0));
+                waiter.wait()
+            }
+        }
+    }
+
+    /// Sets the attributes that the inputs determine.
+    fn infer_attrs(&mut self) {
+        let types: Vec<DType> = self
+            .inputs
+            .iter()
+            .map(|v| match v {
+                Value::Ref(v) => v.dtype(),
+                Value::Tensor(t) => t.dtype(),
+                _ => panic!("an input without a value"),
+            })
+            .collect();
+        let mut at = 0;
+        let op = self.op.clone();
+        for (i, arg) in op.inputs.iter().enumerate() {
+            let later = op.inputs.len() - i - 1;
+            let mut set = |name: &str, value: AttrValue| {
+                if !self.attrs.contains(name) {
+                    self.attrs.set(name, value);
+                }
+            };
+            let set_type = |source: &TypeSource, set: &mut dyn FnMut(&str, AttrValue)| {
+                if let (TypeSource::Attr(name), Some(t)) = (source, types.get(at)) {
+                    set(name, (*t).into());
+                }
+            };
+            match &arg.types {
+                ArgTypes::One(source) => {
+                    set_type(source, &mut set);
+                    at += 1;
+                }
+                ArgTypes::Repeated { count, of } => {
+                    set_type(of, &mut set);
+                    let n = types.len().saturating_sub(at + later) as i64;
+                    set(count, n.into());
+                    at += self.attrs.int(count).expect("just set") as usize;
+                }
+                ArgTypes::Listed(name) => {
+                    let end = types.len().saturating_sub(later).max(at);
+                    set(name, AttrValue::List(AttrList::Types(types[at..end].to_vec())));
+                    at += self.attrs.dtypes(name).expect("just set").len();
+                }
+            }
+        }
+    }
+}
+
+#[derive(Default)]
+struct Waiter {
+    result: Mutex<Option<Result<Outputs>>>,
+    changed: Condvar,
+}
+
+impl Waiter {
+    fn wait(&self) -> Result<Outputs> {
+        let mut result = self.result.lock();
+        self.changed.wait_while_for(&mut result, |r| r.is_none(), Duration::from_secs(10));
+        result.take().unwrap_or_else(|| Err(err!(DeadlineExceeded, "the kernel did not finish")))
+    }
+}
+
+impl Completion for Waiter {
+    fn complete(self: Arc<Self>, _: u64, result: Result<Outputs>) {
+        *self.result.lock() = Some(result);
+        self.changed.notify_all();
+    }
+}
+
+/// Same dtype, shape and elements; floats within tolerance, NaN equal to NaN.
+#[track_caller]
+pub fn assert_close(got: &Tensor, want: &Tensor, rtol: f64, atol: f64) {
+    assert_eq!(got.dtype(), want.dtype(), "dtype: {got:?} vs {want:?}");
+    assert_eq!(got.shape(), want.shape(), "shape: {got:?} vs {want:?}");
+    let (Some(a), Some(b)) = (floats(got), floats(want)) else {
+        assert_eq!(got, want);
+        return;
+    };
+    for (i, (x, y)) in a.iter().zip(&b).enumerate() {
+        let same = x == y || (x.is_nan() && y.is_nan()) || (x - y).abs() <= atol + rtol * y.abs();
+        assert!(same, "element {i}: {x} is not {y}\n got {got:?}\nwant {want:?}");
+    }
+}
+
+fn floats(t: &Tensor) -> Option<Vec<f64>> {
+    use ferroflow_core::{Complex32, Complex64, bf16, f16};
+    Some(match t.dtype() {
+        DType::Float => t.as_slice::<f32>().ok()?.iter().map(|&x| x as f64).collect(),
+        DType::Double => t.as_slice::<f64>().ok()?.to_vec(),
+        DType::Half => t.as_slice::<f16>().ok()?.iter().map(|x| x.to_f64()).collect(),
+        DType::BFloat16 => t.as_slice::<bf16>().ok()?.iter().map(|x| x.to_f64()).collect(),
+        DType::Complex64 => {
+            let pairs = t.as_slice::<Complex32>().ok()?.iter();
+            pairs.flat_map(|z| [z.re as f64, z.im as f64]).collect()
+        }
+        DType::Complex128 => {
+            t.as_slice::<Complex64>().ok()?.iter().flat_map(|z| [z.re, z.im]).collect()
+        }
+        _ => return None,
+    })
+}

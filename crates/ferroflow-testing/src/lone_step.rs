@@ -1,0 +1,44 @@
+//! A step for a single kernel: no executor, no other nodes.
+
+use ferroflow_core::{
+    CancelToken, Error, Received, RecvDone, Rendezvous, RendezvousKey, Resources, Result, Spawn,
+    StepCtx, err,
+};
+use std::sync::Arc;
+
+/// A step around `resources`, for kernels tested one at a time. Its rendezvous refuses everything.
+pub fn lone_step(resources: Arc<Resources>) -> Arc<StepCtx> {
+    Arc::new(StepCtx {
+        step_id: 1,
+        rendezvous: Arc::new(NoRendezvous),
+        resources,
+        step_resources: Arc::new(Resources::new()),
+        cancel: CancelToken::new(),
+        threads: Arc::new(PlainThreads),
+        stats: None,
+        depth: 0,
+    })
+}
+
+struct NoRendezvous;
+
+impl Rendezvous for NoRendezvous {
+    fn send(&self, key: &RendezvousKey, _: Received) -> Result<()> {
+        Err(err!(Internal, "no rendezvous in this test for {key:?}"))
+    }
+    fn recv(&self, key: &RendezvousKey, _: &CancelToken, done: RecvDone) {
+        done(Err(err!(Internal, "no rendezvous in this test for {key:?}")))
+    }
+    fn abort(&self, _: Error) {}
+}
+
+struct PlainThreads;
+
+impl Spawn for PlainThreads {
+    fn spawn(&self, work: Box<dyn FnOnce() + Send>) {
+        std::thread::spawn(work);
+    }
+    fn spawn_blocking(&self, work: Box<dyn FnOnce() + Send>) {
+        std::thread::spawn(work);
+    }
+}
