@@ -1,1 +1,70 @@
-fn main() {}
+//! Chores of this repository: `cargo xtask --help`.
+//!
+//! Each sub-command is a module; `steps` runs commands with headings and times, `paths` knows where things are.
+#![forbid(unsafe_code)]
+
+mod bench;
+mod check;
+mod conformance;
+mod paths;
+mod release;
+mod steps;
+mod venv;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Chores of the Ferroflow repository.
+#[derive(Parser)]
+#[command(
+    name = "cargo xtask",
+    bin_name = "cargo xtask",
+    after_help = "\
+Most used:
+  cargo xtask check                            everything CI checks, in its order
+  cargo xtask check --only clippy              one of its steps
+  cargo xtask conformance --only t1_queues     one program of a TensorFlow client against our server
+  cargo xtask bench --quick                    Ferroflow beside TensorFlow, a few minutes
+
+Cargo, gcc and Python 3.11 are all that is needed; the rest is made by the commands themselves."
+)]
+struct Cli {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    Check(check::Args),
+    Conformance(conformance::Args),
+    Bench(bench::Args),
+    Venv(venv::Args),
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().chore {
+        Chore::Check(args) => check::run(&args),
+        Chore::Conformance(args) => conformance::run(&args),
+        Chore::Bench(args) => bench::run(&args),
+        Chore::Venv(args) => venv::run(&args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("\n{failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+}

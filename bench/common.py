@@ -1,0 +1,220 @@
+"""What the benchmarks share: their lines of output, servers, and CPU time.
+
+A benchmark measures one implementation once and prints JSON lines,
+
+  {"name", "metric", "value", "unit", "better", "impl", "params", "extra", "ts", "load1"}
+
+`params` say which point was measured, `extra` is there to be looked at.  compare.py runs the
+benchmarks in turn for each implementation, report.py makes tables of the lines.
+
+TensorFlow is imported by `import_tf` only, so that parents of client processes stay small.
+"""
+
+import argparse
+import json
+import os
+import shlex
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+HOST = "127.0.0.1"
+PROXIES = ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")
+
+
+def tf_server_cmd(onednn):
+    """The command of one TensorFlow server, in one of TensorFlow's two CPU modes."""
+    words = [sys.executable, os.path.join(HERE, "tf_server.py"), "--onednn", str(onednn)]
+    fields = " --cluster {cluster_json} --job {job} --task {task}"
+    return " ".join(shlex.quote(w) for w in words) + fields
+
+
+# ------------------------------------------------------------------ options and output
+
+
+def parser(doc):
+    p = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawTextHelpFormatter)
+    p.add_argument("--impl", default="tensorflow", help="label of what is measured")
+    p.add_argument("--server-cmd", default=tf_server_cmd(0), metavar="CMD",
+                   help="command of one server, split into words as a shell would;\n"
+                        "{cluster_json} {job} {task} {addr} {port} are filled in\n"
+                        "(default: a TensorFlow server)")
+    p.add_argument("--target", metavar="HOST:PORT", help="a server that runs already, instead")
+    p.add_argument("--server-pid", type=int, help="its process, for CPU time and memory")
+    p.add_argument("--quick", action="store_true", help="less of everything, rough figures")
+    return p
+
+
+_impl = None
+
+
+def parse(p):
+    global _impl
+    args = p.parse_args()
+    _impl = args.impl
+    os.environ.update(TF_CPP_MIN_LOG_LEVEL="2", CUDA_VISIBLE_DEVICES="")
+    for name in list(os.environ):
+        if name.lower() in PROXIES:
+            del os.environ[name]
+    return args
+
+
+def emit(name, metric, value, unit, better, params=None, **extra):
+    """Prints one figure.  `better` is "lower" or "higher"."""
+    print(json.dumps({
+        "name": name, "metric": metric, "value": rounded(value), "unit": unit, "better": better,
+        "impl": _impl, "params": params or {},
+        "extra": {k: rounded(v) for k, v in extra.items()},
+        "ts": time.strftime("%Y-%m-%dT%H:%M:%S"), "load1": round(os.getloadavg()[0], 2)}),
+        flush=True)
+
+
+def rounded(x):
+    return float("%.5g" % x) if isinstance(x, float) else x
+
+
+def median(xs):
+    return statistics.median(xs)
+
+
+def percentile(xs, q):
+    xs = sorted(xs)
+    return xs[min(len(xs) - 1, int(q * len(xs)))]
+
+
+# ------------------------------------------------------------------------- processes
+
+
+def cpu_seconds(pid):
+    """User and system CPU time of a process, all its threads together."""
+    with open("/proc/%d/stat" % pid) as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def rss_mb(pid):
+    with open("/proc/%d/status" % pid) as f:
+        for line in f:
+            if line.startswith("VmRSS"):
+                return int(line.split()[1]) / 1024
+    return 0.0
+
+
+def thread_count(pid):
+    return len(os.listdir("/proc/%d/task" % pid))
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind((HOST, 0))
+        return s.getsockname()[1]
+
+
+def stop(proc):
+    """Ends a process that we started."""
+    if proc.poll() is None:
+        proc.send_signal(signal.SIGTERM)
+        try:
+            proc.wait(5)
+        except subprocess.TimeoutExpired:
+            proc.kill()
+    proc.wait()
+
+
+class Server:
+    """One server, task 0 of the job "worker": started here, or one that runs already."""
+
+    device = "/job:worker/task:0"
+
+    def __init__(self, args):
+        self.proc = self.log = None
+        if args.target:
+            self.addr = args.target.replace("grpc://", "")
+            self.pid = args.server_pid
+            return
+        self.addr = "%s:%d" % (HOST, free_port())
+        self.log = tempfile.TemporaryFile("w+")
+        self.began = time.perf_counter()
+        self.proc = subprocess.Popen(server_argv(args.server_cmd, self.addr),
+                                     stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+        self.pid = self.proc.pid
+
+    @property
+    def target(self):
+        return "grpc://" + self.addr
+
+    def wait_ready(self, timeout=60):
+        """Waits until the server answers a client's first bytes; returns the seconds since its
+        process was started."""
+        if not self.proc:
+            return None
+        while not http2_answers(self.addr):
+            if self.proc.poll() is not None:
+                self.log.seek(0)
+                raise SystemExit("the server ended at start (%s): %s"
+                                 % (self.proc.returncode, self.log.read().strip()[-500:]))
+            if time.perf_counter() - self.began > timeout:
+                self.close()
+                raise SystemExit("the server is not ready after %g s" % timeout)
+            time.sleep(0.0005)
+        return time.perf_counter() - self.began
+
+    def cpu(self):
+        return cpu_seconds(self.pid) if self.pid else float("nan")
+
+    def close(self):
+        if self.proc:
+            stop(self.proc)
+            self.log.close()
+            self.proc = None
+
+    def __enter__(self):
+        try:
+            self.wait_ready()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+def server_argv(template, addr):
+    spec = json.dumps({"worker": [addr]})
+    values = {"{cluster_json}": spec, "{job}": "worker", "{task}": "0", "{addr}": addr,
+              "{port}": addr.rsplit(":", 1)[1]}
+    argv = []
+    for word in shlex.split(template):
+        for key, value in values.items():
+            word = word.replace(key, value)
+        argv.append(word)
+    return argv
+
+
+def http2_answers(addr):
+    """Whether a server there answers the preface of HTTP/2 with its SETTINGS frame."""
+    host, port = addr.rsplit(":", 1)
+    preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\x04\0\0\0\0\0"
+    try:
+        with socket.create_connection((host, int(port)), 1) as s:
+            s.sendall(preface)
+            head = s.recv(9, socket.MSG_WAITALL)
+            return len(head) == 9 and head[3] == 4
+    except OSError:
+        return False
+
+
+# -------------------------------------------------------------------------- TensorFlow
+
+
+def import_tf():
+    import tensorflow as tf
+    tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.ERROR)
+    tf.compat.v1.disable_v2_behavior()
+    return tf

@@ -1,0 +1,75 @@
+"""The goals that compare.py holds the figures against, one row each.
+
+A goal names a point that a benchmark measures and what must hold of it:
+
+  Ratio(op, limit)      ours / TensorFlow, TensorFlow in the better of its two CPU modes
+  Value(op, limit)      ours alone
+  OverFloor(op, limit)  ours - the echo server's
+"""
+
+from dataclasses import dataclass
+
+MB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Ratio:
+    op: str
+    limit: float
+
+
+@dataclass(frozen=True)
+class Value:
+    op: str
+    limit: float
+
+
+@dataclass(frozen=True)
+class OverFloor:
+    op: str
+    limit: float
+
+
+@dataclass(frozen=True)
+class Goal:
+    text: str
+    name: str
+    metric: str
+    params: dict
+    rule: object
+
+
+def _goals():
+    for via in ("run", "callable"):
+        text = "gRPC null step, %s" % {"run": "sess.run", "callable": "make_callable"}[via]
+        point = ("null_step", "latency", {"via": via})
+        yield Goal(text + ": <= 0.65x", *point, Ratio("<=", 0.65))
+        yield Goal(text + ": within 30 us of the floor", *point, OverFloor("<=", 30))
+    for clients in (1, 16, 64):
+        text, params = "%d client%s: " % (clients, "s"[:clients > 1]), {"clients": clients}
+        yield Goal(text + "server CPU a null step <= 0.3x", "concurrency", "server_cpu", params,
+                   Ratio("<=", 0.3))
+        yield Goal(text + "total steps/s >= 1.5x", "concurrency", "steps", params,
+                   Ratio(">=", 1.5))
+        yield Goal(text + "no error", "concurrency", "errors", params, Value("<=", 0))
+    for op in ("feed", "fetch", "both"):
+        text = {"both": "feed and fetch"}.get(op, op)
+        yield Goal("%s of 100 MB: throughput >= 2x" % text, "feed_fetch", "throughput",
+                   {"op": op, "bytes": 100 * MB}, Ratio(">=", 2))
+    for shape in ("chain", "wide"):
+        yield Goal("first run of 20k nodes (%s): <= 0.5x" % shape, "large_graph", "first_run",
+                   {"shape": shape, "nodes": 20000}, Ratio("<=", 0.5))
+    yield Goal("start to ready: <= 50 ms", "startup", "ready", {}, Value("<=", 50))
+    yield Goal("idle RSS: <= 30 MB", "startup", "idle_rss", {}, Value("<=", 30))
+    yield Goal("release binary: <= 30 MB", "startup", "size", {}, Value("<=", 30))
+    yield Goal("null step from Rust, in process: <= 10 us", "rust", "null_step",
+               {"via": "local"}, Value("<=", 10))
+    yield Goal("null step from Rust, gRPC: <= 120 us", "rust", "null_step",
+               {"via": "grpc"}, Value("<=", 120))
+    yield Goal("null nodes on one core, chain: >= 5 M/s", "rust", "null_nodes",
+               {"shape": "chain"}, Value(">=", 5e6))
+    yield Goal("null nodes on one core, while loop: >= 2 M/s", "rust", "null_nodes",
+               {"shape": "while"}, Value(">=", 2e6))
+
+
+GOALS = list(_goals())

@@ -1,0 +1,121 @@
+//! `cargo xtask check`: what CI runs.
+
+use std::process::{Command, Stdio};
+
+use clap::ValueEnum;
+
+use crate::conformance;
+use crate::release;
+use crate::steps::{self, Result, Steps};
+
+/// Everything CI checks: format, lints, tests, the release build, and programs of a TensorFlow client against it.
+///
+/// Stops at the first step that fails and says how to run that one again.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Do this step only; may be repeated
+    #[arg(long, value_name = "STEP")]
+    only: Vec<Step>,
+}
+
+/// In the order in which they are done: the cheap ones first.
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Step {
+    /// cargo fmt --check
+    Fmt,
+    /// cargo clippy on all targets, warnings are errors
+    Clippy,
+    /// All Rust tests but doc tests, by cargo-nextest where it is installed
+    Test,
+    /// Doc tests
+    Doctest,
+    /// The release build of the ferroflow command
+    Release,
+    /// The conformance programs that the release build must pass
+    Conformance,
+}
+
+impl Step {
+    fn name(self) -> &'static str {
+        match self {
+            Step::Fmt => "fmt",
+            Step::Clippy => "clippy",
+            Step::Test => "test",
+            Step::Doctest => "doctest",
+            Step::Release => "release",
+            Step::Conformance => "conformance",
+        }
+    }
+
+    /// What to type after this step has failed.
+    fn again(self) -> String {
+        match self {
+            Step::Fmt => "cargo xtask check --only fmt (`cargo fmt` repairs)".into(),
+            Step::Conformance => "cargo xtask conformance [--only PROGRAM]".into(),
+            _ => format!("cargo xtask check --only {}", self.name()),
+        }
+    }
+
+    fn run(self) -> Result {
+        match self {
+            Step::Fmt => steps::run(&mut steps::cargo(&["fmt", "--all", "--check"])),
+            Step::Clippy => steps::run(&mut steps::cargo(&[
+                "clippy",
+                "--workspace",
+                "--all-targets",
+                "--",
+                "-D",
+                "warnings",
+            ])),
+            Step::Test => steps::run(&mut tests()),
+            Step::Doctest => steps::run(&mut steps::cargo(&[
+                "test",
+                "--workspace",
+                "--doc",
+                "--quiet",
+            ])),
+            Step::Release => release::build(),
+            Step::Conformance => conformance::checked(),
+        }
+    }
+}
+
+pub fn run(args: &Args) -> Result {
+    let mut steps = Steps::default();
+    for &step in Step::value_variants() {
+        if args.only.is_empty() || args.only.contains(&step) {
+            steps.step(step.name(), &step.again(), || step.run())?;
+        }
+    }
+    println!("\n{}", steps.summary());
+    Ok(())
+}
+
+fn tests() -> Command {
+    if has_nextest() {
+        return steps::cargo(&[
+            "nextest",
+            "run",
+            "--workspace",
+            "--status-level",
+            "fail",
+            "--no-fail-fast",
+        ]);
+    }
+    steps::cargo(&[
+        "test",
+        "--workspace",
+        "--lib",
+        "--bins",
+        "--tests",
+        "--examples",
+        "--quiet",
+        "--no-fail-fast",
+    ])
+}
+
+fn has_nextest() -> bool {
+    let mut probe = steps::cargo(&["nextest", "--version"]);
+    probe.stdout(Stdio::null()).stderr(Stdio::null());
+    probe.status().is_ok_and(|status| status.success())
+}

@@ -1,0 +1,183 @@
+//! `cargo xtask conformance`: programs of an unmodified TensorFlow client against the release build.
+//!
+//! `conformance/run.py` starts the servers and judges; here it is given an interpreter and a server to start.
+
+use std::num::NonZero;
+use std::process::Command;
+use std::thread;
+
+use clap::ValueEnum;
+
+use crate::paths;
+use crate::release;
+use crate::steps::{self, Failure, Result};
+use crate::venv;
+
+/// The tiers that `cargo xtask check` runs.
+const CHECKED_TIERS: &[u32] = &[1];
+
+/// The largest cluster among the programs that `cargo xtask check` runs: a server is a single task as yet.
+const CHECKED_MAX_TASKS: Option<u32> = Some(1);
+
+/// Run programs of a TensorFlow 2.15.1 client against the release build of `ferroflow server`.
+///
+/// Without --tier, --only or --max-tasks: those that `cargo xtask check` runs. The first time, a virtual environment
+/// is made under .venv/ (see `cargo xtask venv`). conformance/README.md tells more.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Programs of this tier (1 runtime, 2 training, 3 distributed); may be repeated
+    #[arg(long, value_name = "N")]
+    tier: Vec<u32>,
+
+    /// This program, or all whose name has this in it; may be repeated
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+
+    /// Programs whose cluster has at most this many tasks
+    #[arg(long, value_name = "N")]
+    max_tasks: Option<u32>,
+
+    /// Run the whole selection this many times
+    #[arg(long, value_name = "K", default_value_t = NonZero::<u32>::MIN)]
+    times: NonZero<u32>,
+
+    /// Programs run at the same time [default: one a core, at most 4]
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZero<usize>>,
+
+    /// Who serves: the release build, or real TensorFlow (which shows that a program itself is right)
+    #[arg(long, value_enum, default_value_t = Servers::Ferroflow)]
+    servers: Servers,
+
+    /// Show the programs instead of running them
+    #[arg(long)]
+    list: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Servers {
+    Ferroflow,
+    Tf,
+}
+
+pub fn run(args: &Args) -> Result {
+    let mut options = selection(args);
+    if args.list {
+        options.push("--list".into());
+        return driver(&options);
+    }
+    options.extend(["--times".into(), args.times.to_string()]);
+    options.extend(["--jobs".into(), jobs(args.jobs).to_string()]);
+    match args.servers {
+        Servers::Tf => options.extend(["--servers".into(), "tf".into()]),
+        Servers::Ferroflow => {
+            release::build()?;
+            options.extend(ferroflow_servers());
+        }
+    }
+    judged(options)
+}
+
+/// What `cargo xtask check` runs, which has built the server already.
+pub fn checked() -> Result {
+    let mut options = checked_selection();
+    options.extend(["--jobs".into(), jobs(None).to_string()]);
+    options.extend(ferroflow_servers());
+    judged(options)
+}
+
+/// Runs the programs and, when some failed, says where their logs are.
+fn judged(mut options: Vec<String>) -> Result {
+    let logs = paths::target().join("conformance");
+    options.extend(["--keep-logs".into(), logs.display().to_string()]);
+    driver(&options).map_err(|Failure(why)| {
+        let logs = paths::shown(&logs);
+        Failure(format!(
+            "{why}\nLogs: {logs}/PROGRAM/client.log, and one beside it for each server."
+        ))
+    })
+}
+
+fn driver(options: &[String]) -> Result {
+    let python = venv::python()?;
+    steps::run(Command::new(python).arg("conformance/run.py").args(options))
+}
+
+fn selection(args: &Args) -> Vec<String> {
+    if args.tier.is_empty() && args.only.is_empty() && args.max_tasks.is_none() {
+        return checked_selection();
+    }
+    let mut options = selected(&args.tier, args.max_tasks);
+    options.extend(
+        args.only
+            .iter()
+            .flat_map(|name| ["--only".into(), name.clone()]),
+    );
+    options
+}
+
+fn checked_selection() -> Vec<String> {
+    selected(CHECKED_TIERS, CHECKED_MAX_TASKS)
+}
+
+fn selected(tiers: &[u32], max_tasks: Option<u32>) -> Vec<String> {
+    let tiers = tiers
+        .iter()
+        .flat_map(|tier| ["--tier".into(), tier.to_string()]);
+    let tasks = max_tasks
+        .into_iter()
+        .flat_map(|tasks| ["--max-tasks".into(), tasks.to_string()]);
+    tiers.chain(tasks).collect()
+}
+
+fn ferroflow_servers() -> [String; 4] {
+    [
+        "--servers".into(),
+        "cmd".into(),
+        "--server-cmd".into(),
+        paths::server_command(),
+    ]
+}
+
+fn jobs(asked: Option<NonZero<usize>>) -> usize {
+    let cores = || {
+        thread::available_parallelism()
+            .map_or(1, NonZero::get)
+            .min(4)
+    };
+    asked.map_or_else(cores, NonZero::get)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn selection_of(line: &[&str]) -> Vec<String> {
+        selection(&Line::parse_from([&["x"], line].concat()).args)
+    }
+
+    #[test]
+    fn nothing_asked_selects_what_is_checked() {
+        assert_eq!(selection_of(&[]), checked_selection());
+    }
+
+    #[test]
+    fn a_selection_is_handed_on_as_asked() {
+        assert_eq!(selection_of(&["--tier", "2"]), ["--tier", "2"]);
+        assert_eq!(
+            selection_of(&["--only", "a", "--only", "b"]),
+            ["--only", "a", "--only", "b"]
+        );
+        assert_eq!(
+            selection_of(&["--tier", "1", "--max-tasks", "3"]),
+            ["--tier", "1", "--max-tasks", "3"]
+        );
+    }
+}

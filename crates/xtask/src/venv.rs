@@ -1,0 +1,154 @@
+//! `cargo xtask venv`: the virtual environment with TensorFlow, for `conformance/` and `bench/`.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use crate::paths;
+use crate::steps::{self, Failure, Result};
+
+const FOLDER: &str = ".venv/tf-2.15.1";
+const REQUIREMENTS: &str = "conformance/requirements.txt";
+
+/// A copy of the requirements that were installed, written last: while it is equal to them, the environment is whole.
+const STAMP: &str = "installed.txt";
+
+/// Make the virtual environment with TensorFlow 2.15.1 that `conformance` and `bench` use.
+///
+/// They call this themselves. It is made once, under .venv/, from the exact versions in
+/// conformance/requirements.txt, and made anew when that file changes.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Make it anew in any case
+    #[arg(long)]
+    fresh: bool,
+}
+
+pub fn run(args: &Args) -> Result {
+    if args.fresh {
+        remove(&paths::root().join(FOLDER))?;
+    }
+    println!("{}", paths::shown(&python()?));
+    Ok(())
+}
+
+/// The interpreter of the environment, which is made first where it is missing or stale.
+pub fn python() -> Result<PathBuf> {
+    let folder = paths::root().join(FOLDER);
+    let python = folder.join("bin/python");
+    let requirements = paths::root().join(REQUIREMENTS);
+    let wanted = fs::read_to_string(&requirements)
+        .map_err(|e| Failure(format!("cannot read {REQUIREMENTS}: {e}")))?;
+    if fs::read_to_string(folder.join(STAMP)).is_ok_and(|found| found == wanted) && python.is_file()
+    {
+        return Ok(python);
+    }
+    let began = Instant::now();
+    let base = python_3_11()?;
+    println!(
+        "making {FOLDER} with {base} and the {} packages of {REQUIREMENTS}",
+        packages(&wanted)
+    );
+    println!("(once; about 300 MB to download and 1.3 GB on disk)");
+    remove(&folder)?;
+    steps::run(Command::new(base).args(["-m", "venv", FOLDER]))?;
+    install(&python)?;
+    println!("checking that TensorFlow loads");
+    let check = "import os; os.environ['TF_CPP_MIN_LOG_LEVEL'] = '2'; import tensorflow as t; print(t.__version__)";
+    steps::run(Command::new(&python).args(["-c", check]))?;
+    fs::write(folder.join(STAMP), wanted)
+        .map_err(|e| Failure(format!("cannot write {FOLDER}/{STAMP}: {e}")))?;
+    println!("{FOLDER} is ready, {}", steps::time_text(began.elapsed()));
+    Ok(python)
+}
+
+/// Runs pip, telling only what takes time: the downloads, and that it installs.
+fn install(python: &Path) -> Result {
+    let mut command = Command::new(python);
+    command.args([
+        "-m",
+        "pip",
+        "install",
+        "--no-input",
+        "--disable-pip-version-check",
+        "--progress-bar",
+        "off",
+    ]);
+    command
+        .args(["-r", REQUIREMENTS])
+        .current_dir(paths::root())
+        .stdout(Stdio::piped());
+    let cannot = |e| Failure(format!("cannot run pip: {e}"));
+    let mut pip = command.spawn().map_err(cannot)?;
+    let output = pip.stdout.take().expect("stdout is piped");
+    for line in BufReader::new(output)
+        .lines()
+        .map_while(std::io::Result::ok)
+    {
+        let line = line.trim();
+        if line.starts_with("Downloading ") {
+            println!(
+                "  {}",
+                line.rsplit('/')
+                    .next()
+                    .unwrap_or(line)
+                    .trim_start_matches("Downloading ")
+            );
+        } else if line.starts_with("Installing ") {
+            println!("installing them");
+        }
+    }
+    let status = pip.wait().map_err(cannot)?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(Failure(format!(
+        "pip could not install {REQUIREMENTS} ({status}); its own words are above"
+    )))
+}
+
+/// TensorFlow 2.15.1 has no build for a newer Python, and the versions below it are picked for this one.
+fn python_3_11() -> Result<&'static str> {
+    let is_3_11 = |name: &&str| {
+        let version = Command::new(name).arg("--version").output();
+        version.is_ok_and(|out| out.status.success() && out.stdout.starts_with(b"Python 3.11."))
+    };
+    ["python3.11", "python3", "python"].into_iter().find(is_3_11).ok_or_else(|| {
+        Failure("Python 3.11 is needed, and none of python3.11, python3 and python on the PATH is one".into())
+    })
+}
+
+fn packages(requirements: &str) -> usize {
+    requirements
+        .lines()
+        .filter(|line| line.contains("=="))
+        .count()
+}
+
+fn remove(folder: &Path) -> Result {
+    match fs::remove_dir_all(folder) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Failure(format!(
+            "cannot remove {}: {e}",
+            paths::shown(folder)
+        ))),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_requirement_is_pinned() {
+        let text = fs::read_to_string(paths::root().join(REQUIREMENTS)).unwrap();
+        let wanted: Vec<_> = text
+            .lines()
+            .filter(|line| !line.starts_with('#') && !line.is_empty())
+            .collect();
+        assert_eq!(packages(&text), wanted.len());
+        assert!(wanted.contains(&"tensorflow-cpu==2.15.1"));
+    }
+}
