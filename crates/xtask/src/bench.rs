@@ -39,10 +39,8 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result {
-    let mut options: Vec<String> = vec![
-        "--out".into(),
-        paths::target().join("bench").display().to_string(),
-    ];
+    let mut options: Vec<String> =
+        vec!["--out".into(), paths::target().join("bench").display().to_string()];
     if !args.noise {
         release::build()?;
         options.extend(["--server-cmd".into(), paths::server_command()]);
@@ -57,10 +55,7 @@ pub fn run(args: &Args) -> Result {
     for name in &args.only {
         options.extend(["--only".into(), name.clone()]);
     }
-    for (option, command) in [
-        ("--floor-cmd", &args.floor_cmd),
-        ("--rust-cmd", &args.rust_cmd),
-    ] {
+    for (option, command) in [("--floor-cmd", &args.floor_cmd), ("--rust-cmd", &args.rust_cmd)] {
         if let Some(command) = command {
             options.extend([option.into(), command.clone()]);
         }

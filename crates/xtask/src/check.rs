@@ -68,12 +68,9 @@ impl Step {
                 "warnings",
             ])),
             Step::Test => steps::run(&mut tests()),
-            Step::Doctest => steps::run(&mut steps::cargo(&[
-                "test",
-                "--workspace",
-                "--doc",
-                "--quiet",
-            ])),
+            Step::Doctest => {
+                steps::run(&mut steps::cargo(&["test", "--workspace", "--doc", "--quiet"]))
+            }
             Step::Release => release::build(),
             Step::Conformance => conformance::checked(),
         }

@@ -108,11 +108,7 @@ fn selection(args: &Args) -> Vec<String> {
         return checked_selection();
     }
     let mut options = selected(&args.tier, args.max_tasks);
-    options.extend(
-        args.only
-            .iter()
-            .flat_map(|name| ["--only".into(), name.clone()]),
-    );
+    options.extend(args.only.iter().flat_map(|name| ["--only".into(), name.clone()]));
     options
 }
 
@@ -121,30 +117,17 @@ fn checked_selection() -> Vec<String> {
 }
 
 fn selected(tiers: &[u32], max_tasks: Option<u32>) -> Vec<String> {
-    let tiers = tiers
-        .iter()
-        .flat_map(|tier| ["--tier".into(), tier.to_string()]);
-    let tasks = max_tasks
-        .into_iter()
-        .flat_map(|tasks| ["--max-tasks".into(), tasks.to_string()]);
+    let tiers = tiers.iter().flat_map(|tier| ["--tier".into(), tier.to_string()]);
+    let tasks = max_tasks.into_iter().flat_map(|tasks| ["--max-tasks".into(), tasks.to_string()]);
     tiers.chain(tasks).collect()
 }
 
 fn ferroflow_servers() -> [String; 4] {
-    [
-        "--servers".into(),
-        "cmd".into(),
-        "--server-cmd".into(),
-        paths::server_command(),
-    ]
+    ["--servers".into(), "cmd".into(), "--server-cmd".into(), paths::server_command()]
 }
 
 fn jobs(asked: Option<NonZero<usize>>) -> usize {
-    let cores = || {
-        thread::available_parallelism()
-            .map_or(1, NonZero::get)
-            .min(4)
-    };
+    let cores = || thread::available_parallelism().map_or(1, NonZero::get).min(4);
     asked.map_or_else(cores, NonZero::get)
 }
 
@@ -171,10 +154,7 @@ mod tests {
     #[test]
     fn a_selection_is_handed_on_as_asked() {
         assert_eq!(selection_of(&["--tier", "2"]), ["--tier", "2"]);
-        assert_eq!(
-            selection_of(&["--only", "a", "--only", "b"]),
-            ["--only", "a", "--only", "b"]
-        );
+        assert_eq!(selection_of(&["--only", "a", "--only", "b"]), ["--only", "a", "--only", "b"]);
         assert_eq!(
             selection_of(&["--tier", "1", "--max-tasks", "3"]),
             ["--tier", "1", "--max-tasks", "3"]

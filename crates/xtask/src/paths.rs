@@ -6,10 +6,7 @@ use std::path::{Path, PathBuf};
 /// The root of the repository.
 pub fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.ancestors()
-        .nth(2)
-        .expect("xtask is two folders below the root")
-        .to_path_buf()
+    here.ancestors().nth(2).expect("xtask is two folders below the root").to_path_buf()
 }
 
 /// The folder that Cargo builds into: `CARGO_TARGET_DIR`, or `target`.
@@ -27,20 +24,14 @@ pub fn ferroflow() -> PathBuf {
 
 /// `path` as seen from the root where it lies below it: shorter to read.
 pub fn shown(path: &Path) -> String {
-    path.strip_prefix(root())
-        .unwrap_or(path)
-        .display()
-        .to_string()
+    path.strip_prefix(root()).unwrap_or(path).display().to_string()
 }
 
 /// The command that starts one task of a cluster, for the `--server-cmd` of `conformance/run.py` and
 /// `bench/compare.py`, which split it into words as a shell would and then fill in the fields.
 pub fn server_command() -> String {
     let binary = ferroflow().display().to_string();
-    format!(
-        "{} server --cluster {{cluster_json}} --job {{job}} --task {{task}}",
-        quoted(&binary)
-    )
+    format!("{} server --cluster {{cluster_json}} --job {{job}} --task {{task}}", quoted(&binary))
 }
 
 fn quoted(word: &str) -> String {

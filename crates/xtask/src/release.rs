@@ -16,16 +16,9 @@ pub fn build() -> Result {
     let binary = paths::ferroflow();
     match binary.metadata() {
         Ok(file) => {
-            println!(
-                "{}: {:.1} MB",
-                paths::shown(&binary),
-                file.len() as f64 / (1 << 20) as f64
-            );
+            println!("{}: {:.1} MB", paths::shown(&binary), file.len() as f64 / (1 << 20) as f64);
             Ok(())
         }
-        Err(e) => Err(Failure(format!(
-            "the build left no {}: {e}",
-            paths::shown(&binary)
-        ))),
+        Err(e) => Err(Failure(format!("the build left no {}: {e}", paths::shown(&binary)))),
     }
 }

@@ -72,11 +72,8 @@ impl Steps {
     /// The last line: what was done and how long it took.
     pub fn summary(&self) -> String {
         let total = self.done.iter().map(|(_, took)| *took).sum();
-        let parts: Vec<_> = self
-            .done
-            .iter()
-            .map(|(name, took)| format!("{name} {}", time_text(*took)))
-            .collect();
+        let parts: Vec<_> =
+            self.done.iter().map(|(name, took)| format!("{name} {}", time_text(*took))).collect();
         format!("all passed in {} ({})", time_text(total), parts.join(", "))
     }
 }
@@ -128,14 +125,10 @@ mod tests {
         let mut steps = Steps::default();
         steps.step("fine", "do fine", || Ok(())).unwrap();
         let failure = steps
-            .step("broken", "do broken", || {
-                Err(Failure("exit status: 1".into()))
-            })
+            .step("broken", "do broken", || Err(Failure("exit status: 1".into())))
             .unwrap_err();
         assert!(
-            failure
-                .0
-                .starts_with("=== broken: FAILED after 0.0 s\nexit status: 1\n"),
+            failure.0.starts_with("=== broken: FAILED after 0.0 s\nexit status: 1\n"),
             "{failure}"
         );
         assert!(failure.0.ends_with("again: do broken"), "{failure}");

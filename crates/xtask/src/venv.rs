@@ -76,25 +76,16 @@ fn install(python: &Path) -> Result {
         "--progress-bar",
         "off",
     ]);
-    command
-        .args(["-r", REQUIREMENTS])
-        .current_dir(paths::root())
-        .stdout(Stdio::piped());
+    command.args(["-r", REQUIREMENTS]).current_dir(paths::root()).stdout(Stdio::piped());
     let cannot = |e| Failure(format!("cannot run pip: {e}"));
     let mut pip = command.spawn().map_err(cannot)?;
     let output = pip.stdout.take().expect("stdout is piped");
-    for line in BufReader::new(output)
-        .lines()
-        .map_while(std::io::Result::ok)
-    {
+    for line in BufReader::new(output).lines().map_while(std::io::Result::ok) {
         let line = line.trim();
         if line.starts_with("Downloading ") {
             println!(
                 "  {}",
-                line.rsplit('/')
-                    .next()
-                    .unwrap_or(line)
-                    .trim_start_matches("Downloading ")
+                line.rsplit('/').next().unwrap_or(line).trim_start_matches("Downloading ")
             );
         } else if line.starts_with("Installing ") {
             println!("installing them");
@@ -116,23 +107,22 @@ fn python_3_11() -> Result<&'static str> {
         version.is_ok_and(|out| out.status.success() && out.stdout.starts_with(b"Python 3.11."))
     };
     ["python3.11", "python3", "python"].into_iter().find(is_3_11).ok_or_else(|| {
-        Failure("Python 3.11 is needed, and none of python3.11, python3 and python on the PATH is one".into())
+        Failure(
+            "Python 3.11 is needed, and none of python3.11, python3 and python on the PATH is one"
+                .into(),
+        )
     })
 }
 
 fn packages(requirements: &str) -> usize {
-    requirements
-        .lines()
-        .filter(|line| line.contains("=="))
-        .count()
+    requirements.lines().filter(|line| line.contains("==")).count()
 }
 
 fn remove(folder: &Path) -> Result {
     match fs::remove_dir_all(folder) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Failure(format!(
-            "cannot remove {}: {e}",
-            paths::shown(folder)
-        ))),
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            Err(Failure(format!("cannot remove {}: {e}", paths::shown(folder))))
+        }
         _ => Ok(()),
     }
 }
@@ -144,10 +134,8 @@ mod tests {
     #[test]
     fn every_requirement_is_pinned() {
         let text = fs::read_to_string(paths::root().join(REQUIREMENTS)).unwrap();
-        let wanted: Vec<_> = text
-            .lines()
-            .filter(|line| !line.starts_with('#') && !line.is_empty())
-            .collect();
+        let wanted: Vec<_> =
+            text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).collect();
         assert_eq!(packages(&text), wanted.len());
         assert!(wanted.contains(&"tensorflow-cpu==2.15.1"));
     }
