@@ -153,14 +153,14 @@ fn operand<T>(data: &[T], i: usize, (rows, cols): (usize, usize), adjoint: bool)
 }
 
 /// How the batches of the result map to those of the operands.
-struct Batches {
-    shape: Vec<usize>,
-    x: BatchIndex,
-    y: BatchIndex,
+pub(super) struct Batches {
+    pub shape: Vec<usize>,
+    pub x: BatchIndex,
+    pub y: BatchIndex,
 }
 
 /// Which matrix of an operand belongs to a matrix of the result.
-struct BatchIndex {
+pub(super) struct BatchIndex {
     /// For every batch dimension of the result its size, and the step through the operand.
     dims: Vec<(usize, usize)>,
 }
@@ -177,7 +177,7 @@ impl BatchIndex {
         BatchIndex { dims }
     }
 
-    fn at(&self, mut i: usize) -> usize {
+    pub(super) fn at(&self, mut i: usize) -> usize {
         let mut at = 0;
         for &(dim, step) in &self.dims {
             at += i % dim * step;
@@ -208,7 +208,7 @@ fn equal_batches(x: &Shape, y: &Shape) -> Result<Batches> {
     Ok(Batches { x: BatchIndex::new(&shape, &shape), y: BatchIndex::new(&shape, &shape), shape })
 }
 
-fn broadcast_batches(x: &Shape, y: &Shape) -> Result<Batches> {
+pub(super) fn broadcast_batches(x: &Shape, y: &Shape) -> Result<Batches> {
     ensure!(x.rank() >= 2, InvalidArgument, "In[0] ndims must be >= 2: {}", x.rank());
     ensure!(y.rank() >= 2, InvalidArgument, "In[1] ndims must be >= 2: {}", y.rank());
     let (a, b) = (&x[..x.rank() - 2], &y[..y.rank() - 2]);
