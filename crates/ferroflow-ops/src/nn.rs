@@ -1,11 +1,17 @@
 //! Family nn.
 
+mod conv;
+mod conv_ops;
+mod depthwise;
 mod loss;
 mod softmax;
+mod window;
 
 use crate::prelude::*;
 
 pub(crate) fn register(c: &mut Catalog) {
+    conv_ops::register(c);
+    depthwise::register(c);
     loss::register(c);
     softmax::register(c);
 }
