@@ -3,7 +3,13 @@
 mod conv;
 mod conv_ops;
 mod depthwise;
+mod dilation;
 mod loss;
+mod lrn;
+mod norm;
+mod pool;
+mod pool_avg;
+mod pool_max;
 mod softmax;
 mod window;
 
@@ -12,6 +18,11 @@ use crate::prelude::*;
 pub(crate) fn register(c: &mut Catalog) {
     conv_ops::register(c);
     depthwise::register(c);
+    dilation::register(c);
     loss::register(c);
+    lrn::register(c);
+    norm::register(c);
+    pool_avg::register(c);
+    pool_max::register(c);
     softmax::register(c);
 }

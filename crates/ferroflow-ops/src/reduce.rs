@@ -7,7 +7,7 @@ pub(crate) mod split;
 mod arg;
 mod ops;
 mod scan;
-mod segment;
+pub(crate) mod segment;
 mod sparse_segment;
 
 use crate::prelude::*;

@@ -24,7 +24,7 @@ impl Layout {
         let format =
             if attrs.contains("data_format") { attrs.string("data_format")? } else { "".into() };
         match format.as_str() {
-            "" | "NHWC" | "NDHWC" => Ok(Layout::ChannelsLast),
+            "" | "NHWC" | "NDHWC" | "CHANNELS_LAST" => Ok(Layout::ChannelsLast),
             "NCHW" | "NCDHW" => Ok(Layout::ChannelsFirst),
             other => bail!(InvalidArgument, "Invalid data format {other}"),
         }

@@ -50,7 +50,7 @@ impl<T: Lowest> Join<T> {
 }
 
 /// The ends of a type's finite range.
-trait Lowest: Real + RealElement {
+pub(crate) trait Lowest: Real + RealElement {
     const LOWEST: Self;
     const HIGHEST: Self;
 }
