@@ -7,7 +7,7 @@ use crate::op_def::{Allowed, ArgDef, ArgTypes, AttrDef, AttrKind, TypeSource};
 use ferroflow_core::{DType, PartialShape, Result, bail, ensure, err};
 
 /// The types `numbertype` stands for.
-pub const NUMBER_TYPES: [DType; 19] = {
+pub const NUMBER_TYPES: [DType; 17] = {
     use DType::*;
     [
         Float, Double, Int32, UInt8, Int16, Int8, Complex64, Int64, QInt8, QUInt8, QInt32,
