@@ -14,7 +14,7 @@ use ferroflow_core::{
 };
 use parking_lot::{Condvar, Mutex};
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -52,8 +52,16 @@ pub(crate) trait Propagator: Sized + Send + Sync + 'static {
 /// Starts a run on this thread; `done` is called when it is over, maybe before this returns. The
 /// thread is given back as soon as there is more to do than a network thread should: expensive
 /// nodes, large tensors or many nodes go to the step's compute threads.
+///
+/// Called from a node that runs on a compute thread, such as a function call, all of it may stay on
+/// that thread.
 pub fn run(plan: &Arc<Plan>, args: Vec<Tensor>, step: Arc<StepCtx>, done: RunDone) {
-    begin(plan, args, step, Where::Caller { nodes_left: CALLER_NODES }, done);
+    let at = if ON_COMPUTE_THREAD.get() {
+        Where::Compute
+    } else {
+        Where::Caller { nodes_left: CALLER_NODES }
+    };
+    begin(plan, args, step, at, done);
 }
 
 /// Runs on this thread, which may block, and waits for the end.
@@ -147,7 +155,13 @@ impl<P: Propagator> Run<P> {
     }
 
     /// Runs nodes until none is ready on this thread. Holds one count of `outstanding`.
-    fn work(self: Arc<Self>, mut queue: Vec<P::Ready>, mut at: Where) {
+    fn work(self: Arc<Self>, queue: Vec<P::Ready>, at: Where) {
+        let before = ON_COMPUTE_THREAD.replace(matches!(at, Where::Compute));
+        self.work_through(queue, at);
+        ON_COMPUTE_THREAD.set(before);
+    }
+
+    fn work_through(self: Arc<Self>, mut queue: Vec<P::Ready>, mut at: Where) {
         let mut outputs = Outputs::new();
         while let Some(mut ready) = queue.pop() {
             if self.is_stopped() {
@@ -414,6 +428,8 @@ struct Starting {
 }
 
 thread_local! {
+    /// Whether the innermost work loop on this thread may take its time.
+    static ON_COMPUTE_THREAD: Cell<bool> = const { Cell::new(false) };
     static STARTING: RefCell<Vec<Starting>> = const { RefCell::new(Vec::new()) };
 }
 

@@ -398,7 +398,8 @@ fn enter(
         instance.activate(&mut state, plan, 0, edges, outputs, queue);
     }
     state.pending_enters -= 1;
-    let settled = state.pending_enters == 0 && state.iteration(0).is_some_and(|i| i.outstanding == 0);
+    let settled =
+        state.pending_enters == 0 && state.iteration(0).is_some_and(|i| i.outstanding == 0);
     drop(state);
     if settled {
         iteration_idle(&instance, plan, queue);

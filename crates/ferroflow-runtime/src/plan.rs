@@ -7,9 +7,7 @@ pub(crate) use frame_info::{FrameInfo, ROOT};
 
 use crate::flat::FlatState;
 use ferroflow_core::{DeviceInfo, KernelBox, NodeInfo, Result, bail, err};
-use ferroflow_graph::{
-    ControlFlow, Cost, Functions, Graph, KernelInit, Node, NodeId, OpDef, Role,
-};
+use ferroflow_graph::{ControlFlow, Cost, Functions, Graph, KernelInit, Node, NodeId, OpDef, Role};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -51,8 +49,7 @@ pub(crate) struct PlanNode {
     pub ref_inputs: Box<[bool]>,
     /// Runs although inputs are dead: sends, receives.
     pub runs_dead: bool,
-    /// Its frame, and place among the nodes and input slots of that frame.
-    pub frame: u32,
+    /// Its place among the nodes and input slots of its frame.
     pub frame_node: u32,
     pub frame_slot: u32,
     /// Names of the inputs' nodes, for traces.
@@ -195,14 +192,9 @@ impl Plan {
                 derefs: (0..node.inputs.len()).any(is_ref),
                 ref_inputs: node.input_types.iter().map(|t| t.is_ref).collect(),
                 runs_dead: matches!(node.op.role, Role::Send | Role::Recv),
-                frame: place.0,
                 frame_node: place.1,
                 frame_slot: place.2,
-                input_names: node
-                    .inputs
-                    .iter()
-                    .map(|e| graph.node(e.node).name.clone())
-                    .collect(),
+                input_names: node.inputs.iter().map(|e| graph.node(e.node).name.clone()).collect(),
             });
             input_slots += node.inputs.len() as u32;
         }
@@ -273,11 +265,7 @@ impl NodeInfos<'_> {
     }
 }
 
-fn make_kernel(
-    node: &Node,
-    info: &Arc<NodeInfo>,
-    context: &PlanContext<'_>,
-) -> Result<KernelBox> {
+fn make_kernel(node: &Node, info: &Arc<NodeInfo>, context: &PlanContext<'_>) -> Result<KernelBox> {
     context
         .kernels
         .get_or_make(&node.op, &node.name, || {

@@ -11,6 +11,7 @@ use crate::functions::FunctionRuntime;
 use crate::plan::KernelCache;
 use crate::rendezvous::LocalRendezvous;
 use crate::task::Task;
+pub use callable::CallableSpec;
 use compiled::{Compiled, Signature};
 use ferroflow_core::{
     CancelToken, DeviceInfo, Error, Resources, Result, StepCtx, StepStats, Tensor, bail, ensure,
@@ -89,14 +90,11 @@ pub struct Session {
 impl Session {
     /// Opens a session on `task` with an initial graph, which may be empty.
     pub fn new(task: Arc<Task>, graph: &GraphDef, options: SessionOptions) -> Result<Session> {
-        let resources = if options.isolate_state {
-            Arc::new(Resources::new())
-        } else {
-            task.resources.clone()
-        };
+        let resources =
+            if options.isolate_state { Arc::new(Resources::new()) } else { task.resources.clone() };
         let functions = FunctionRuntime::new(task.catalog.clone(), task.devices[0].clone());
         let session = Session {
-            graph: RwLock::new(Graph { versions: graph.versions.clone(), ..Graph::default() }),
+            graph: RwLock::new(Graph::with_versions(graph.versions.clone())),
             version: AtomicI64::new(0),
             resources,
             functions,
@@ -303,4 +301,3 @@ pub(crate) fn dead_fetch(step_id: i64, name: &str) -> Error {
          for {name} was not valid.)"
     )
 }
-
