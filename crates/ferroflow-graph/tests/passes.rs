@@ -1,5 +1,7 @@
 //! Passes keep what a step gives: its fetches, its effects, and whether it fails.
 
+#![allow(clippy::unwrap_used)]
+
 use ferroflow_core::{DType, PartialShape, Result, Tensor, err};
 use ferroflow_graph::passes::*;
 use ferroflow_graph::{Attrs, Catalog, ControlFlow, Graph, GraphDef, Node, NodeDef, Role, shape};
