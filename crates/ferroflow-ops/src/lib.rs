@@ -8,11 +8,13 @@ mod testing;
 
 mod array;
 mod control;
+mod fft;
 mod linalg;
 mod math;
 mod nn;
 mod queue;
 mod random;
+mod reduce;
 mod sparse;
 mod state;
 mod string;
@@ -23,11 +25,13 @@ use ferroflow_graph::Catalog;
 pub fn register(c: &mut Catalog) {
     array::register(c);
     control::register(c);
+    fft::register(c);
     linalg::register(c);
     math::register(c);
     nn::register(c);
     queue::register(c);
     random::register(c);
+    reduce::register(c);
     sparse::register(c);
     state::register(c);
     string::register(c);
