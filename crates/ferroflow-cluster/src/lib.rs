@@ -1,1 +1,4 @@
 //! See the crate README line in ARCHITECTURE.md.
+#![forbid(unsafe_code)]
+
+pub mod rpc;

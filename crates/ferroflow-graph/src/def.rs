@@ -57,6 +57,8 @@ pub struct FunctionDef {
     pub attrs: Attrs,
     /// Attributes of the arguments, by index.
     pub arg_attrs: BTreeMap<u32, Attrs>,
+    /// Which resource arguments are the same resource: argument to id.
+    pub resource_arg_ids: BTreeMap<u32, u32>,
     /// Control outputs of the signature, in order.
     pub control_outputs: Vec<String>,
 }
