@@ -9,6 +9,7 @@ mod testing;
 mod array;
 mod control;
 mod linalg;
+mod list;
 mod math;
 mod nn;
 mod queue;
@@ -16,6 +17,7 @@ mod random;
 mod sparse;
 mod state;
 mod string;
+mod table;
 
 use ferroflow_graph::Catalog;
 
@@ -24,6 +26,7 @@ pub fn register(c: &mut Catalog) {
     array::register(c);
     control::register(c);
     linalg::register(c);
+    list::register(c);
     math::register(c);
     nn::register(c);
     queue::register(c);
@@ -31,4 +34,5 @@ pub fn register(c: &mut Catalog) {
     sparse::register(c);
     state::register(c);
     string::register(c);
+    table::register(c);
 }
