@@ -10,6 +10,7 @@ mod array;
 mod control;
 mod fft;
 mod linalg;
+mod list;
 mod math;
 mod nn;
 mod queue;
@@ -18,6 +19,7 @@ mod reduce;
 mod sparse;
 mod state;
 mod string;
+mod table;
 
 use ferroflow_graph::Catalog;
 
@@ -27,6 +29,7 @@ pub fn register(c: &mut Catalog) {
     control::register(c);
     fft::register(c);
     linalg::register(c);
+    list::register(c);
     math::register(c);
     nn::register(c);
     queue::register(c);
@@ -35,4 +38,5 @@ pub fn register(c: &mut Catalog) {
     sparse::register(c);
     state::register(c);
     string::register(c);
+    table::register(c);
 }
