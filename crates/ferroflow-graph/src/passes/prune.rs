@@ -54,10 +54,8 @@ pub fn prune<S: AsRef<str>>(
 
     // Kept nodes come after the arguments; their ids are known before they are added.
     let mut ids = vec![None; graph.len()];
-    let mut next = feeds.len() as u32;
-    for id in graph.ids().filter(|id| keep[id.index()]) {
-        ids[id.index()] = Some(NodeId(next));
-        next += 1;
+    for (new, id) in (feeds.len() as u32..).zip(graph.ids().filter(|id| keep[id.index()])) {
+        ids[id.index()] = Some(NodeId(new));
     }
     let arg = op(catalog, "_Arg")?;
     for (i, &e) in feeds.iter().enumerate() {
