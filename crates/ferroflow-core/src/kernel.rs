@@ -119,6 +119,11 @@ impl<'a> Ctx<'a> {
         }
     }
 
+    /// Whether input `i` has a value: of the inputs of a Merge only one does.
+    pub fn has_input(&self, i: usize) -> bool {
+        self.inputs.get(i).is_some_and(|v| !v.is_empty())
+    }
+
     /// All inputs in `range`, none of which may be a reference.
     pub fn inputs(&self, range: Range<usize>) -> Result<SmallVec<[&Tensor; 8]>> {
         range.map(|i| self.input(i)).collect()

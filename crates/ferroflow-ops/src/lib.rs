@@ -8,14 +8,18 @@ mod testing;
 
 mod array;
 mod control;
+mod fft;
 mod linalg;
+mod list;
 mod math;
 mod nn;
 mod queue;
 mod random;
+mod reduce;
 mod sparse;
 mod state;
 mod string;
+mod table;
 
 use ferroflow_graph::Catalog;
 
@@ -23,12 +27,16 @@ use ferroflow_graph::Catalog;
 pub fn register(c: &mut Catalog) {
     array::register(c);
     control::register(c);
+    fft::register(c);
     linalg::register(c);
+    list::register(c);
     math::register(c);
     nn::register(c);
     queue::register(c);
     random::register(c);
+    reduce::register(c);
     sparse::register(c);
     state::register(c);
     string::register(c);
+    table::register(c);
 }

@@ -1,0 +1,8 @@
+//! Our client against our server, and a raw HTTP/2 client for what ours would never send.
+
+mod rpc {
+    mod clients;
+    mod fixture;
+    mod malformed;
+    mod servers;
+}

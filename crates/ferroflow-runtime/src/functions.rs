@@ -1,0 +1,138 @@
+//! Functions at run time: bodies compiled into plans, called within the caller's step.
+
+use crate::executor;
+use crate::optimize::optimize;
+use crate::plan::{KernelCache, Plan, PlanContext};
+use ferroflow_core::{
+    CallDone, Callable, DeviceInfo, Resources, Result, StepCtx, Tensor, ensure, err,
+};
+use ferroflow_graph::{Catalog, FuncRef, FunctionGraph, Functions, Library};
+use parking_lot::{Mutex, RwLock};
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+/// Calls nested deeper than this are taken for a recursion without an end.
+const MAX_DEPTH: u32 = 256;
+
+/// The functions of a session.
+pub struct FunctionRuntime {
+    catalog: Arc<Catalog>,
+    library: RwLock<Library>,
+    device: Arc<DeviceInfo>,
+    /// By name and attributes. An entry keeps the state of its body's kernels for the session.
+    instances: Mutex<HashMap<String, Arc<dyn Callable>>>,
+    me: Weak<FunctionRuntime>,
+}
+
+impl FunctionRuntime {
+    /// Functions of `library` that run on `device`.
+    pub fn new(catalog: Arc<Catalog>, device: Arc<DeviceInfo>) -> Arc<FunctionRuntime> {
+        Arc::new_cyclic(|me| FunctionRuntime {
+            catalog,
+            library: RwLock::default(),
+            device,
+            instances: Mutex::default(),
+            me: me.clone(),
+        })
+    }
+
+    /// Follows the growth of a session's graph.
+    pub fn set_library(&self, library: Library) {
+        *self.library.write() = library;
+    }
+
+    /// Forgets what was instantiated, and the state it kept.
+    pub fn clear(&self) {
+        let dropped = std::mem::take(&mut *self.instances.lock());
+        drop(dropped);
+    }
+
+    fn compile(&self, func: &FuncRef) -> Result<Arc<dyn Callable>> {
+        let body = FunctionGraph::instantiate(func, &self.library.read(), &self.catalog)?;
+        let mut roots = body.args.clone();
+        roots.extend(&body.rets);
+        roots.extend(&body.targets);
+        let (mut graph, moved) = body.graph.ancestors_of(&roots);
+        let to = |ids: &[ferroflow_graph::NodeId]| -> Result<Vec<_>> {
+            ids.iter()
+                .map(|id| moved[id.index()].ok_or_else(|| err!(Internal, "a root was pruned")))
+                .collect()
+        };
+        let (mut args, mut rets) = (to(&body.args)?, to(&body.rets)?);
+        let me = self.me.upgrade().ok_or_else(|| err!(Cancelled, "the session has ended"))?;
+        let functions: Arc<dyn Functions> = me;
+        optimize(&mut graph, &mut args, &mut rets, &self.device, &functions)?;
+        let device = self.device.clone();
+        let context = PlanContext {
+            device_of: &|_| Ok(device.clone()),
+            functions: &functions,
+            kernels: &KernelCache::default(),
+        };
+        let plan = Plan::compile(&graph, &args, &rets, &context)?;
+        Ok(Arc::new(Compiled { name: func.name.clone(), plan: Arc::new(plan) }))
+    }
+}
+
+impl Functions for FunctionRuntime {
+    fn instantiate(&self, func: &FuncRef) -> Result<Arc<dyn Callable>> {
+        let key = format!("{}{:?}", func.name, func.attrs);
+        if let Some(found) = self.instances.lock().get(&key) {
+            return Ok(found.clone());
+        }
+        let made = self.compile(func).map_err(|e| e.context(format!("function {}", func.name)))?;
+        Ok(self.instances.lock().entry(key).or_insert(made).clone())
+    }
+}
+
+struct Compiled {
+    name: String,
+    plan: Arc<Plan>,
+}
+
+impl Compiled {
+    fn nested(&self, step: &Arc<StepCtx>) -> Result<Arc<StepCtx>> {
+        ensure!(
+            step.depth < MAX_DEPTH,
+            InvalidArgument,
+            "function {}: calls are nested deeper than {MAX_DEPTH}",
+            self.name
+        );
+        Ok(Arc::new(StepCtx {
+            step_id: step.step_id,
+            rendezvous: step.rendezvous.clone(),
+            resources: step.resources.clone(),
+            step_resources: step.step_resources.clone(),
+            cancel: step.cancel.clone(),
+            threads: step.threads.clone(),
+            stats: step.stats.clone(),
+            depth: step.depth + 1,
+        }))
+    }
+}
+
+impl Callable for Compiled {
+    fn call(&self, args: Vec<Tensor>, step: &Arc<StepCtx>, done: CallDone) {
+        match self.nested(step) {
+            Ok(step) => executor::run(&self.plan, args, step, done),
+            Err(e) => done(Err(e)),
+        }
+    }
+
+    fn call_blocking(&self, args: Vec<Tensor>, step: &Arc<StepCtx>) -> Result<Vec<Tensor>> {
+        executor::run_blocking(&self.plan, args, self.nested(step)?)
+    }
+}
+
+/// A step outside any session's run: for folding constants.
+pub(crate) fn detached_step(threads: Arc<dyn ferroflow_core::Spawn>) -> Arc<StepCtx> {
+    Arc::new(StepCtx {
+        step_id: 0,
+        rendezvous: Arc::new(crate::LocalRendezvous::new()),
+        resources: Arc::new(Resources::new()),
+        step_resources: Arc::new(Resources::new()),
+        cancel: ferroflow_core::CancelToken::new(),
+        threads,
+        stats: None,
+        depth: 0,
+    })
+}

@@ -1,0 +1,303 @@
+//! A session on one task: a graph that grows, and steps that run parts of it.
+
+mod callable;
+mod compiled;
+mod partial;
+mod place;
+mod running;
+
+use crate::executor;
+use crate::functions::FunctionRuntime;
+use crate::plan::KernelCache;
+use crate::rendezvous::LocalRendezvous;
+use crate::task::Task;
+pub use callable::CallableSpec;
+use compiled::{Compiled, Signature};
+use ferroflow_core::{
+    CancelToken, DeviceInfo, Error, Resources, Result, StepCtx, StepStats, Tensor, bail, ensure,
+    err,
+};
+use ferroflow_graph::{Graph, GraphDef};
+use parking_lot::{Condvar, Mutex, RwLock};
+use running::Running;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// How a session behaves.
+#[derive(Clone, Debug, Default)]
+pub struct SessionOptions {
+    /// Keeps variables and queues to itself, instead of sharing them with the task's sessions.
+    pub isolate_state: bool,
+    /// A device that does not exist is replaced by one that does.
+    pub allow_soft_placement: bool,
+    /// Says on the log where each node is placed.
+    pub log_device_placement: bool,
+    /// Runs the graph as it was built: no folding, no merging.
+    pub disable_optimizer: bool,
+}
+
+/// One step to run.
+#[derive(Clone, Debug, Default)]
+pub struct RunRequest {
+    /// Tensor names and the values that replace them.
+    pub feeds: Vec<(String, Tensor)>,
+    /// Tensor names whose values are wanted, in this order.
+    pub fetches: Vec<String>,
+    /// Nodes to run for their effect.
+    pub targets: Vec<String>,
+    pub options: RunOptions,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct RunOptions {
+    /// Records when each node ran.
+    pub trace: bool,
+    /// Wants the graph as it was run.
+    pub output_partition_graphs: bool,
+    /// The step fails with `DeadlineExceeded` after this; for [`Session::run_blocking`].
+    pub timeout: Option<Duration>,
+}
+
+/// What a step put out.
+pub struct RunOutput {
+    /// The fetched tensors, in the order asked for.
+    pub tensors: Vec<Tensor>,
+    pub stats: Option<Arc<StepStats>>,
+    pub partition_graphs: Vec<GraphDef>,
+}
+
+/// Told how a step ended, exactly once.
+pub type SessionDone = Box<dyn FnOnce(Result<RunOutput>) + Send>;
+
+/// A session. Steps may run at the same time, from any thread.
+pub struct Session {
+    task: Arc<Task>,
+    options: SessionOptions,
+    graph: RwLock<Graph>,
+    /// Grows with each extension.
+    version: AtomicI64,
+    resources: Arc<Resources>,
+    functions: Arc<FunctionRuntime>,
+    kernels: KernelCache,
+    compiled: Mutex<HashMap<Signature, Arc<OnceLock<Result<Arc<Compiled>>>>>>,
+    running: Arc<Running>,
+    callables: callable::Callables,
+    partial_runs: partial::PartialRuns,
+}
+
+impl Session {
+    /// Opens a session on `task` with an initial graph, which may be empty.
+    pub fn new(task: Arc<Task>, graph: &GraphDef, options: SessionOptions) -> Result<Session> {
+        let resources =
+            if options.isolate_state { Arc::new(Resources::new()) } else { task.resources.clone() };
+        let functions = FunctionRuntime::new(task.catalog.clone(), task.devices[0].clone());
+        let session = Session {
+            graph: RwLock::new(Graph::with_versions(graph.versions.clone())),
+            version: AtomicI64::new(0),
+            resources,
+            functions,
+            kernels: KernelCache::default(),
+            compiled: Mutex::default(),
+            running: Arc::default(),
+            callables: callable::Callables::default(),
+            partial_runs: partial::PartialRuns::default(),
+            task,
+            options,
+        };
+        session.add_to_graph(graph)?;
+        Ok(session)
+    }
+
+    /// Adds nodes and functions; returns the graph's new version. `expected` is the version the
+    /// caller extends, if it keeps count.
+    pub fn extend(&self, def: &GraphDef, expected: Option<i64>) -> Result<i64> {
+        self.ensure_open()?;
+        let current = self.version.load(Ordering::Acquire);
+        if let Some(expected) = expected {
+            ensure!(
+                current == expected,
+                Aborted,
+                "Current version is {current} but caller expected {expected}."
+            );
+        }
+        self.add_to_graph(def)?;
+        Ok(self.version.fetch_add(1, Ordering::AcqRel) + 1)
+    }
+
+    fn add_to_graph(&self, def: &GraphDef) -> Result<()> {
+        let mut graph = self.graph.write();
+        let before = graph.len();
+        for node in &def.nodes {
+            ensure!(
+                graph.find(&node.name).is_none(),
+                InvalidArgument,
+                "GraphDef argument to Extend includes node '{}', which was created by a previous \
+                 call to Create or Extend in this session.",
+                node.name
+            );
+            check_name(&node.name)?;
+        }
+        let mut extended = None;
+        if before > 0 {
+            // Placement may still refuse what the graph accepts; then nothing may have changed.
+            extended = Some(graph.clone());
+        }
+        graph.extend(def, &self.task.catalog)?;
+        if let Err(e) = place::place(&mut graph, before, &self.task.devices, &self.options) {
+            *graph = extended.unwrap_or_default();
+            return Err(e);
+        }
+        self.functions.set_library(graph.library.clone());
+        Ok(())
+    }
+
+    /// The devices steps may run on.
+    pub fn devices(&self) -> &[Arc<DeviceInfo>] {
+        &self.task.devices
+    }
+
+    /// Starts a step and returns; `done` is told how it ended. `cancel` ends it early.
+    pub fn run(&self, request: RunRequest, cancel: CancelToken, done: SessionDone) {
+        let RunRequest { feeds, fetches, targets, options } = request;
+        let (names, values): (Vec<String>, Vec<Tensor>) = feeds.into_iter().unzip();
+        let signature = Signature { feeds: names, fetches, targets };
+        match self.ensure_open().and_then(|_| self.compiled(signature)) {
+            Ok(compiled) => self.run_compiled(&compiled, values, &options, cancel, done),
+            Err(e) => done(Err(e)),
+        }
+    }
+
+    /// Runs a step and waits for it.
+    pub fn run_blocking(&self, request: RunRequest) -> Result<RunOutput> {
+        let timeout = request.options.timeout;
+        let cancel = CancelToken::new();
+        let wait = Arc::new((Mutex::new(None), Condvar::new()));
+        let tell = wait.clone();
+        self.run(
+            request,
+            cancel.clone(),
+            Box::new(move |result| {
+                *tell.0.lock() = Some(result);
+                tell.1.notify_all();
+            }),
+        );
+        let mut result = wait.0.lock();
+        if let Some(timeout) = timeout {
+            let waited = wait.1.wait_while_for(&mut result, |r| r.is_none(), timeout);
+            if waited.timed_out() {
+                // The lock is free while cancelling: ending steps tell their results here.
+                parking_lot::MutexGuard::unlocked(&mut result, || {
+                    cancel.cancel(err!(DeadlineExceeded, "the step took longer than {timeout:?}"));
+                });
+            }
+        }
+        wait.1.wait_while(&mut result, |r| r.is_none());
+        result.take().unwrap_or_else(|| Err(err!(Internal, "a step ended without a result")))
+    }
+
+    fn run_compiled(
+        &self,
+        compiled: &Arc<Compiled>,
+        values: Vec<Tensor>,
+        options: &RunOptions,
+        cancel: CancelToken,
+        done: SessionDone,
+    ) {
+        if let Err(e) = compiled.check_feeds(&values) {
+            return done(Err(e));
+        }
+        let guard = match self.running.begin(&cancel) {
+            Ok(guard) => guard,
+            Err(e) => return done(Err(e)),
+        };
+        let stats = options.trace.then(Arc::<StepStats>::default);
+        let step = self.step(cancel, stats.clone());
+        let partition_graphs =
+            if options.output_partition_graphs { vec![compiled.graph.to_def()] } else { vec![] };
+        executor::run(
+            &compiled.plan,
+            values,
+            step,
+            Box::new(move |result| {
+                let result = guard.end(result);
+                done(result.map(|tensors| RunOutput { tensors, stats, partition_graphs }));
+            }),
+        );
+    }
+
+    fn step(&self, cancel: CancelToken, stats: Option<Arc<StepStats>>) -> Arc<StepCtx> {
+        Arc::new(StepCtx {
+            // Unique across all masters that share workers, hence random. TensorFlow's range.
+            step_id: fastrand::i64(0..1 << 57),
+            rendezvous: Arc::new(LocalRendezvous::new()),
+            resources: self.resources.clone(),
+            step_resources: Arc::new(Resources::new()),
+            cancel,
+            threads: self.task.threads.clone(),
+            stats,
+            depth: 0,
+        })
+    }
+
+    /// The compiled form of a signature, made when it is first seen. A failure is remembered.
+    fn compiled(&self, signature: Signature) -> Result<Arc<Compiled>> {
+        let slot = match self.compiled.lock().get(&signature) {
+            Some(slot) => slot.clone(),
+            None => Arc::default(),
+        };
+        if let Some(ready) = slot.get() {
+            return ready.clone();
+        }
+        let slot = self.compiled.lock().entry(signature.clone()).or_insert(slot).clone();
+        slot.get_or_init(|| self.compile(&signature).map(Arc::new)).clone()
+    }
+
+    fn compile(&self, signature: &Signature) -> Result<Compiled> {
+        let graph = self.graph.read();
+        Compiled::new(&graph, signature, self)
+    }
+
+    /// Ends the session: running steps are cancelled, later calls refused; `done` is called when
+    /// the last step has ended.
+    pub fn close(&self, done: Box<dyn FnOnce() + Send>) {
+        self.running.close(
+            err!(Cancelled, "Step was cancelled by an explicit call to `Session::Close()`."),
+            done,
+        );
+        self.partial_runs.clear();
+        self.compiled.lock().clear();
+        self.callables.clear();
+        self.kernels.clear();
+        self.functions.clear();
+    }
+
+    fn ensure_open(&self) -> Result<()> {
+        if self.running.is_closed() {
+            bail!(FailedPrecondition, "Session is closed.");
+        }
+        Ok(())
+    }
+}
+
+/// Names a client may give to nodes.
+fn check_name(name: &str) -> Result<()> {
+    let ok = |c: char| c.is_ascii_alphanumeric() || "_>./\\-".contains(c);
+    let starts = name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '.');
+    ensure!(
+        starts && name.chars().all(ok),
+        InvalidArgument,
+        "Node '{name}': Node name contains invalid characters"
+    );
+    Ok(())
+}
+
+/// The error of a fetch that turned out dead, in the master's words.
+pub(crate) fn dead_fetch(step_id: i64, name: &str) -> Error {
+    err!(
+        Internal,
+        "Failed to fetch outputs for step {step_id}. (Original error message: The tensor returned \
+         for {name} was not valid.)"
+    )
+}
