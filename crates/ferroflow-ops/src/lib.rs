@@ -2,6 +2,7 @@
 
 mod dispatch;
 mod num;
+mod parallel;
 mod prelude;
 #[cfg(test)]
 mod testing;

@@ -1,5 +1,11 @@
-//! Family nn.
+//! Neural-network ops.
 
 use crate::prelude::*;
 
-pub(crate) fn register(_c: &mut Catalog) {}
+mod activation;
+mod bias;
+
+pub(crate) fn register(c: &mut Catalog) {
+    activation::register(c);
+    bias::register(c);
+}
