@@ -1,5 +1,8 @@
 //! Neural-network ops.
 
+mod loss;
+mod softmax;
+
 use crate::prelude::*;
 
 mod activation;
@@ -8,4 +11,6 @@ mod bias;
 pub(crate) fn register(c: &mut Catalog) {
     activation::register(c);
     bias::register(c);
+    loss::register(c);
+    softmax::register(c);
 }
