@@ -5,6 +5,7 @@ use crate::prelude::*;
 pub(crate) mod anchor;
 mod assign;
 mod gather;
+pub(crate) mod number;
 mod ref_variable;
 mod resource_variable;
 mod scatter;
