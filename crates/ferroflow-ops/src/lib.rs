@@ -8,9 +8,11 @@ mod testing;
 
 mod array;
 mod control;
+mod io;
 mod linalg;
 mod math;
 mod nn;
+mod parse;
 mod queue;
 mod random;
 mod sparse;
@@ -23,9 +25,11 @@ use ferroflow_graph::Catalog;
 pub fn register(c: &mut Catalog) {
     array::register(c);
     control::register(c);
+    io::register(c);
     linalg::register(c);
     math::register(c);
     nn::register(c);
+    parse::register(c);
     queue::register(c);
     random::register(c);
     sparse::register(c);
