@@ -1,12 +1,11 @@
 //! Neural-network ops.
 
+mod activation;
+mod bias;
 mod loss;
 mod softmax;
 
 use crate::prelude::*;
-
-mod activation;
-mod bias;
 
 pub(crate) fn register(c: &mut Catalog) {
     activation::register(c);
