@@ -145,14 +145,9 @@ impl Session {
             );
             check_name(&node.name)?;
         }
-        let mut extended = None;
-        if before > 0 {
-            // Placement may still refuse what the graph accepts; then nothing may have changed.
-            extended = Some(graph.clone());
-        }
         graph.extend(def, &self.task.catalog)?;
         if let Err(e) = place::place(&mut graph, before, &self.task.devices, &self.options) {
-            *graph = extended.unwrap_or_default();
+            graph.truncate(before);
             return Err(e);
         }
         self.functions.set_library(graph.library.clone());
