@@ -37,6 +37,7 @@ mod tile;
 mod top_k;
 mod transpose;
 mod unique;
+mod unravel;
 mod walk;
 
 pub(crate) fn register(c: &mut Catalog) {
@@ -73,4 +74,5 @@ pub(crate) fn register(c: &mut Catalog) {
     top_k::register(c);
     transpose::register(c);
     unique::register(c);
+    unravel::register(c);
 }

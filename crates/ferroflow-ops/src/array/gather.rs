@@ -1,7 +1,8 @@
 //! Gather and GatherV2.
 
 use super::args::{joined, joined_partial, position, resolve_axis};
-use super::walk::by_width;
+use super::walk::{MOVE_COST, by_width};
+use crate::parallel::split_mut;
 use crate::prelude::*;
 
 /// A gather worked out: for each of `batch` and `outer`, the rows (of `inner` elements) that
@@ -28,26 +29,37 @@ pub(crate) fn gather(params: &Tensor, indices: &[i64], plan: Plan, out: &mut Ten
         if dst.is_empty() {
             return Ok(());
         }
+        if batch * outer == 1 {
+            split_mut(dst, inner, MOVE_COST, |at, part| {
+                pick(src, &indices[at / inner..], inner, part)
+            });
+            return Ok(());
+        }
         let block = rows * inner;
         for b in 0..batch {
             let indices = &indices[b * picks..(b + 1) * picks];
             for o in b * outer..(b + 1) * outer {
                 let src = &src[o * block..(o + 1) * block];
                 let dst = &mut dst[o * picks * inner..(o + 1) * picks * inner];
-                if inner == 1 {
-                    for (d, &i) in dst.iter_mut().zip(indices) {
-                        *d = src[i as usize].clone();
-                    }
-                } else {
-                    for (d, &i) in dst.chunks_exact_mut(inner).zip(indices) {
-                        d.clone_from_slice(&src[i as usize * inner..][..inner]);
-                    }
-                }
+                pick(src, indices, inner, dst);
             }
         }
         Ok(())
     }
     by_width!(params.dtype(), W => go::<W>(params, indices, plan, out))
+}
+
+/// Copies one row after another until `dst` is full.
+fn pick<W: Movable>(src: &[W], indices: &[i64], inner: usize, dst: &mut [W]) {
+    if inner == 1 {
+        for (d, &i) in dst.iter_mut().zip(indices) {
+            *d = src[i as usize].clone();
+        }
+    } else {
+        for (d, &i) in dst.chunks_exact_mut(inner).zip(indices) {
+            d.clone_from_slice(&src[i as usize * inner..][..inner]);
+        }
+    }
 }
 
 /// The elements of `indices`, each checked to be below `rows`.

@@ -14,14 +14,21 @@ struct Window {
     begin: i64,
 }
 
-/// A window over `input` elements, placed by the padding scheme.
-fn window(input: usize, size: i64, stride: i64, rate: i64, same: bool) -> Result<Window> {
+/// A window over `input` elements, placed by the padding scheme. When windows leave a rest of the
+/// input unseen, a `centred` scheme leaves it on both sides, as TensorFlow does for volumes.
+fn window(
+    input: usize,
+    [size, stride, rate]: [i64; 3],
+    same: bool,
+    centred: bool,
+) -> Result<Window> {
     let input = input as i64;
     let reach = (size - 1).saturating_mul(rate).saturating_add(1);
     let (count, begin) = if same {
         let count = input / stride + i64::from(input % stride != 0);
         let needed = (count - 1).saturating_mul(stride).saturating_add(reach);
-        (count, -(Ord::max(needed.saturating_sub(input), 0) / 2))
+        let missing = needed.saturating_sub(input);
+        (count, -(if centred { missing } else { Ord::max(missing, 0) } / 2))
     } else {
         let count = (input.saturating_sub(reach).saturating_add(stride)) / stride;
         ensure!(
@@ -69,8 +76,8 @@ impl Patches {
         let n = self.spec.len();
         ensure!(x.rank() == n + 2, InvalidArgument, "input must be {}-dimensional{x}", n + 2);
         let mut windows = Vec::with_capacity(n);
-        for (&dim, &[size, stride, rate]) in x[1..].iter().zip(&self.spec) {
-            windows.push(window(dim, size, stride, rate, self.same)?);
+        for (&dim, &spec) in x[1..].iter().zip(&self.spec) {
+            windows.push(window(dim, spec, self.same, n == 3)?);
         }
         let mut dims = vec![x[0] as i64];
         dims.extend(windows.iter().map(|w| w.count));
@@ -226,6 +233,16 @@ mod tests {
             &[1, 1, 2, 2, 4],
             &[0.0, 1.0, 6.0, 7.0, 2.0, 0.0, 8.0, 0.0, 3.0, 4.0, 9.0, 10.0, 5.0, 0.0, 11.0, 0.0],
         ));
+    }
+
+    #[test]
+    fn volumes_are_seen_from_the_middle() {
+        check("ExtractVolumePatches")
+            .input(count(&[1, 1, 3, 1, 1]))
+            .attr("ksizes", vec![1; 5])
+            .attr("strides", vec![1, 1, 3, 1, 1])
+            .attr("padding", "SAME")
+            .gives(t(&[1, 1, 1, 1, 1], &[1.0]));
     }
 
     #[test]

@@ -27,6 +27,11 @@ pub(crate) fn targets(indices: &Tensor, updates: &Tensor, shape: &Shape) -> Resu
     let outer = i.rank() - 1;
     let depth = i[outer];
     ensure!(
+        indices.elements() > 0 || updates.elements() == 0,
+        InvalidArgument,
+        "Indices and updates specified for empty output shape"
+    );
+    ensure!(
         !shape.contains(&0) || (indices.elements() == 0 && updates.elements() == 0),
         InvalidArgument,
         "Indices and updates specified for empty output.  indices shape: {i}"
@@ -294,6 +299,9 @@ mod tests {
             "Indices shape must have rank at least one. Found:[]",
         );
         fails(scatter(column(&[1]), v(1), &[-3]), "Dimension -3 must be >= 0");
+        let none = Tensor::zeros(DType::Int32, [1, 0]).unwrap();
+        let whole = Tensor::zeros(DType::Float, [1, 5]).unwrap();
+        fails(scatter(none, whole, &[5]), "Indices and updates specified for empty output shape");
         let deep = Tensor::from_slice([1, 3], &[1i32, 1, 1]).unwrap();
         fails(scatter(deep, v(1), &[5, 5]), "must match dimensions [1,1) of updates[shape=[1]]");
     }

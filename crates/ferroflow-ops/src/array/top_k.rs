@@ -1,6 +1,7 @@
 //! TopK, NthElement, InTopK: the largest elements of rows.
 
 use super::args::{index_tensor, with_dim, with_partial_dim};
+use crate::parallel::split_mut2;
 use crate::prelude::*;
 use std::cmp::Ordering;
 
@@ -62,17 +63,22 @@ fn top_k<T: Real>(attr: Option<i64>, index_type: DType) -> impl Kernel {
         let k = k as usize;
         let shape = with_dim(x.shape(), axis, k);
         let mut values = ctx.alloc(x.dtype(), shape.clone())?;
-        let mut indices: Vec<i64> = Vec::with_capacity(shape.elements());
+        let mut indices = vec![0i64; shape.elements()];
         if k > 0 {
-            let mut places = Vec::new();
-            let to = values.as_mut_slice::<T>()?.chunks_exact_mut(k);
-            for (row, to) in x.as_slice::<T>()?.chunks_exact(cols).zip(to) {
-                largest(row, k, &mut places);
-                for (to, &i) in to.iter_mut().zip(&places) {
-                    *to = row[i as usize];
+            let rows = indices.len() / k;
+            let from = x.as_slice::<T>()?;
+            let to = values.as_mut_slice::<T>()?;
+            split_mut2(to, &mut indices, rows, cols.saturating_mul(2), |first, to, at| {
+                let mut places = Vec::new();
+                let rows = from[first * cols..].chunks_exact(cols);
+                for ((row, to), at) in rows.zip(to.chunks_exact_mut(k)).zip(at.chunks_exact_mut(k))
+                {
+                    largest(row, k, &mut places);
+                    for ((to, at), &i) in to.iter_mut().zip(at).zip(&places) {
+                        (*to, *at) = (row[i as usize], i as i64);
+                    }
                 }
-                indices.extend(places.iter().map(|&i| i as i64));
-            }
+            });
         }
         ctx.set(0, values)?;
         ctx.set(1, index_tensor(index_type, shape, &indices)?)
