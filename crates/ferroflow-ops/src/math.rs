@@ -22,6 +22,7 @@ mod functions;
 mod gradients;
 mod logic;
 mod select;
+mod special;
 
 pub(crate) fn register(c: &mut Catalog) {
     add_n::register(c);
@@ -36,6 +37,7 @@ pub(crate) fn register(c: &mut Catalog) {
     gradients::register(c);
     logic::register(c);
     select::register(c);
+    special::register(c);
 }
 
 /// Fails unless inputs `i` and `j` have the same shape.
