@@ -7,6 +7,7 @@ use crate::prelude::*;
 
 pub(crate) mod broadcast;
 pub(crate) mod elementwise;
+pub(crate) mod fast;
 pub(crate) mod lanes;
 pub(crate) mod vector;
 
