@@ -1,0 +1,5 @@
+//! Lookup tables.
+
+use crate::prelude::*;
+
+pub(crate) fn register(_c: &mut Catalog) {}
