@@ -7,6 +7,7 @@ use crate::prelude::*;
 
 pub(crate) mod broadcast;
 pub(crate) mod elementwise;
+pub(crate) mod fast;
 pub(crate) mod lanes;
 pub(crate) mod vector;
 
@@ -22,6 +23,7 @@ mod functions;
 mod gradients;
 mod logic;
 mod select;
+mod special;
 
 pub(crate) fn register(c: &mut Catalog) {
     add_n::register(c);
@@ -36,6 +38,7 @@ pub(crate) fn register(c: &mut Catalog) {
     gradients::register(c);
     logic::register(c);
     select::register(c);
+    special::register(c);
 }
 
 /// Fails unless inputs `i` and `j` have the same shape.
