@@ -2,6 +2,12 @@
 
 use crate::prelude::*;
 
+mod array;
+mod array_ops;
 pub(crate) mod pack;
+mod stack;
 
-pub(crate) fn register(_c: &mut Catalog) {}
+pub(crate) fn register(c: &mut Catalog) {
+    array_ops::register(c);
+    stack::register(c);
+}
