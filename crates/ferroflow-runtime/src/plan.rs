@@ -105,7 +105,8 @@ impl KernelCache {
         name: &str,
         make: impl FnOnce() -> Result<KernelBox>,
     ) -> Result<KernelBox> {
-        if !op.is_stateful {
+        // A transfer keeps nothing, and two graphs may use one name for different ones.
+        if !op.is_stateful || matches!(op.role, Role::Send | Role::Recv) {
             return make();
         }
         if let Some((of, kernel)) = self.kernels.lock().get(name)
