@@ -2,6 +2,7 @@
 
 mod dispatch;
 mod num;
+mod parallel;
 mod prelude;
 #[cfg(test)]
 mod testing;
@@ -9,10 +10,12 @@ mod testing;
 mod array;
 mod control;
 mod fft;
+mod io;
 mod linalg;
 mod list;
 mod math;
 mod nn;
+mod parse;
 mod queue;
 mod random;
 mod reduce;
@@ -28,10 +31,12 @@ pub fn register(c: &mut Catalog) {
     array::register(c);
     control::register(c);
     fft::register(c);
+    io::register(c);
     linalg::register(c);
     list::register(c);
     math::register(c);
     nn::register(c);
+    parse::register(c);
     queue::register(c);
     random::register(c);
     reduce::register(c);

@@ -2,18 +2,28 @@
 
 use crate::prelude::*;
 
-pub(crate) mod deliver;
+mod accumulator;
+mod barrier;
+mod deliver;
 mod items;
-pub(crate) mod monitor;
+mod map_stage;
+mod monitor;
+mod mutex;
 mod ops;
 mod padding;
 mod philox;
+mod stage;
 mod store;
 #[cfg(test)]
-pub(crate) mod testing;
+mod testing;
 #[cfg(test)]
 mod tests;
 
 pub(crate) fn register(c: &mut Catalog) {
+    accumulator::register(c);
+    barrier::register(c);
+    map_stage::register(c);
+    mutex::register(c);
     ops::register(c);
+    stage::register(c);
 }

@@ -3,5 +3,23 @@
 use crate::prelude::*;
 
 pub(crate) mod anchor;
+mod assign;
+mod gather;
+pub(crate) mod number;
+mod ref_variable;
+mod resource_variable;
+mod scatter;
+mod scatter_nd;
+mod strided;
+#[cfg(test)]
+pub(crate) mod testing;
+mod update;
 
-pub(crate) fn register(_c: &mut Catalog) {}
+pub(crate) fn register(c: &mut Catalog) {
+    assign::register(c);
+    gather::register(c);
+    ref_variable::register(c);
+    resource_variable::register(c);
+    scatter::register(c);
+    strided::register(c);
+}

@@ -463,7 +463,7 @@ fn returned(value: Value) -> Result<Tensor> {
 }
 
 /// Runs a kernel; a panic becomes an error of its step.
-fn guarded(run: impl FnOnce() -> Result<()>) -> Result<()> {
+pub(crate) fn guarded(run: impl FnOnce() -> Result<()>) -> Result<()> {
     catch_unwind(AssertUnwindSafe(run))
         .unwrap_or_else(|panic| Err(err!(Internal, "kernel panicked: {}", panic_text(&*panic))))
 }

@@ -1,11 +1,12 @@
 //! Functions at run time: bodies compiled into plans, called within the caller's step.
 
 use crate::executor;
-use crate::optimize::optimize;
+use crate::optimize::Optimizer;
 use crate::plan::{KernelCache, Plan, PlanContext};
 use ferroflow_core::{
-    CallDone, Callable, DeviceInfo, Resources, Result, StepCtx, Tensor, ensure, err,
+    CallDone, Callable, DeviceInfo, Resources, Result, Spawn, StepCtx, Tensor, ensure, err,
 };
+use ferroflow_graph::passes::Pruned;
 use ferroflow_graph::{Catalog, FuncRef, FunctionGraph, Functions, Library};
 use parking_lot::{Mutex, RwLock};
 use std::collections::HashMap;
@@ -19,6 +20,7 @@ pub struct FunctionRuntime {
     catalog: Arc<Catalog>,
     library: RwLock<Library>,
     device: Arc<DeviceInfo>,
+    threads: Arc<dyn Spawn>,
     /// By name and attributes. An entry keeps the state of its body's kernels for the session.
     instances: Mutex<HashMap<String, Arc<dyn Callable>>>,
     me: Weak<FunctionRuntime>,
@@ -26,9 +28,14 @@ pub struct FunctionRuntime {
 
 impl FunctionRuntime {
     /// Functions of `library` that run on `device`.
-    pub fn new(catalog: Arc<Catalog>, device: Arc<DeviceInfo>) -> Arc<FunctionRuntime> {
+    pub fn new(
+        catalog: Arc<Catalog>,
+        device: Arc<DeviceInfo>,
+        threads: Arc<dyn Spawn>,
+    ) -> Arc<FunctionRuntime> {
         Arc::new_cyclic(|me| FunctionRuntime {
             catalog,
+            threads,
             library: RwLock::default(),
             device,
             instances: Mutex::default(),
@@ -49,26 +56,23 @@ impl FunctionRuntime {
 
     fn compile(&self, func: &FuncRef) -> Result<Arc<dyn Callable>> {
         let body = FunctionGraph::instantiate(func, &self.library.read(), &self.catalog)?;
-        let mut roots = body.args.clone();
-        roots.extend(&body.rets);
-        roots.extend(&body.targets);
-        let (mut graph, moved) = body.graph.ancestors_of(&roots);
-        let to = |ids: &[ferroflow_graph::NodeId]| -> Result<Vec<_>> {
-            ids.iter()
-                .map(|id| moved[id.index()].ok_or_else(|| err!(Internal, "a root was pruned")))
-                .collect()
-        };
-        let (mut args, mut rets) = (to(&body.args)?, to(&body.rets)?);
+        let mut step = Pruned::from_function(body);
         let me = self.me.upgrade().ok_or_else(|| err!(Cancelled, "the session has ended"))?;
         let functions: Arc<dyn Functions> = me;
-        optimize(&mut graph, &mut args, &mut rets, &self.device, &functions)?;
+        Optimizer {
+            catalog: &self.catalog,
+            device: &self.device,
+            functions: &functions,
+            threads: self.threads.clone(),
+        }
+        .optimize(&mut step);
         let device = self.device.clone();
         let context = PlanContext {
             device_of: &|_| Ok(device.clone()),
             functions: &functions,
             kernels: &KernelCache::default(),
         };
-        let plan = Plan::compile(&graph, &args, &rets, &context)?;
+        let plan = Plan::compile(&step.graph, &step.args, &step.rets, &context)?;
         Ok(Arc::new(Compiled { name: func.name.clone(), plan: Arc::new(plan) }))
     }
 }
@@ -124,7 +128,7 @@ impl Callable for Compiled {
 }
 
 /// A step outside any session's run: for folding constants.
-pub(crate) fn detached_step(threads: Arc<dyn ferroflow_core::Spawn>) -> Arc<StepCtx> {
+pub(crate) fn detached_step(threads: Arc<dyn Spawn>) -> Arc<StepCtx> {
     Arc::new(StepCtx {
         step_id: 0,
         rendezvous: Arc::new(crate::LocalRendezvous::new()),

@@ -8,6 +8,7 @@ mod running;
 
 use crate::executor;
 use crate::functions::FunctionRuntime;
+use crate::optimize::Optimizer;
 use crate::plan::KernelCache;
 use crate::rendezvous::LocalRendezvous;
 use crate::task::Task;
@@ -17,7 +18,8 @@ use ferroflow_core::{
     CancelToken, DeviceInfo, Error, Resources, Result, StepCtx, StepStats, Tensor, bail, ensure,
     err,
 };
-use ferroflow_graph::{Graph, GraphDef};
+use ferroflow_graph::passes::Pruned;
+use ferroflow_graph::{Functions, Graph, GraphDef, Node};
 use parking_lot::{Condvar, Mutex, RwLock};
 use running::Running;
 use std::collections::HashMap;
@@ -92,7 +94,11 @@ impl Session {
     pub fn new(task: Arc<Task>, graph: &GraphDef, options: SessionOptions) -> Result<Session> {
         let resources =
             if options.isolate_state { Arc::new(Resources::new()) } else { task.resources.clone() };
-        let functions = FunctionRuntime::new(task.catalog.clone(), task.devices[0].clone());
+        let functions = FunctionRuntime::new(
+            task.catalog.clone(),
+            task.devices[0].clone(),
+            task.threads.clone(),
+        );
         let session = Session {
             graph: RwLock::new(Graph::with_versions(graph.versions.clone())),
             version: AtomicI64::new(0),
@@ -139,14 +145,9 @@ impl Session {
             );
             check_name(&node.name)?;
         }
-        let mut extended = None;
-        if before > 0 {
-            // Placement may still refuse what the graph accepts; then nothing may have changed.
-            extended = Some(graph.clone());
-        }
         graph.extend(def, &self.task.catalog)?;
         if let Err(e) = place::place(&mut graph, before, &self.task.devices, &self.options) {
-            *graph = extended.unwrap_or_default();
+            graph.truncate(before);
             return Err(e);
         }
         self.functions.set_library(graph.library.clone());
@@ -252,6 +253,28 @@ impl Session {
         }
         let slot = self.compiled.lock().entry(signature.clone()).or_insert(slot).clone();
         slot.get_or_init(|| self.compile(&signature).map(Arc::new)).clone()
+    }
+
+    /// Makes a step cheaper, unless the client wants the graph as it was built.
+    fn optimize(&self, step: &mut Pruned) {
+        if self.options.disable_optimizer {
+            return;
+        }
+        let functions: Arc<dyn Functions> = self.functions.clone();
+        Optimizer {
+            catalog: &self.task.catalog,
+            device: &self.task.devices[0],
+            functions: &functions,
+            threads: self.task.threads.clone(),
+        }
+        .optimize(step);
+    }
+
+    /// The device a node was placed on.
+    fn device_of(&self, node: &Node) -> Result<Arc<DeviceInfo>> {
+        let devices = &self.task.devices;
+        let found = devices.iter().find(|d| d.text == node.device || node.device.is_empty());
+        found.cloned().ok_or_else(|| err!(Internal, "no device {}", node.device))
     }
 
     fn compile(&self, signature: &Signature) -> Result<Compiled> {

@@ -51,6 +51,9 @@ pub fn prune<S: AsRef<str>>(
         rets: Vec::with_capacity(fetches.len()),
     };
     pruned.graph.versions = graph.versions.clone();
+    let size = feeds.len() + keep.iter().filter(|&&k| k).count() + fetches.len();
+    pruned.graph.nodes.reserve(size);
+    pruned.graph.names.reserve(size);
 
     // Kept nodes come after the arguments; their ids are known before they are added.
     let mut ids = vec![None; graph.len()];

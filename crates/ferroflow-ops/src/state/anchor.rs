@@ -35,29 +35,39 @@ impl<T: Resource> Anchor<T> {
         Ok(Anchor { name, handle, kept: Mutex::new(None) })
     }
 
-    /// Puts out the handle. The resource is made by `make`, which is told its name, unless it is
-    /// there already; one that is there must pass `check`.
+    /// The resource. It is made by `make`, which is told its name, unless it is there already; one
+    /// that is there must pass `check`.
+    pub(crate) fn get(
+        &self,
+        resources: &Arc<Resources>,
+        make: impl FnOnce(&str) -> Result<T>,
+        check: impl FnOnce(&T) -> Result<()>,
+    ) -> Result<Arc<T>> {
+        let mut kept = self.kept.lock();
+        if let Some(resource) = kept.as_ref().and_then(|sight| sight.valid(resources)) {
+            return Ok(resource);
+        }
+        let ResourceName { container, name, .. } = &self.name;
+        let (removals, mut made) = (resources.removals(), false);
+        let resource = resources.lookup_or_create(container, name, || {
+            made = true;
+            make(name)
+        })?;
+        if !made {
+            check(&resource)?;
+        }
+        *kept = Some(Sight::new(resources, removals, &resource));
+        Ok(resource)
+    }
+
+    /// [`Anchor::get`], and puts out the handle.
     pub(crate) fn output(
         &self,
         ctx: &mut Ctx<'_>,
         make: impl FnOnce(&str) -> Result<T>,
         check: impl FnOnce(&T) -> Result<()>,
     ) -> Result<()> {
-        let resources = &ctx.step().resources;
-        let mut kept = self.kept.lock();
-        if kept.as_ref().and_then(|sight| sight.valid(resources)).is_none() {
-            let ResourceName { container, name, .. } = &self.name;
-            let (removals, mut made) = (resources.removals(), false);
-            let resource = resources.lookup_or_create(container, name, || {
-                made = true;
-                make(name)
-            })?;
-            if !made {
-                check(&resource)?;
-            }
-            *kept = Some(Sight::new(resources, removals, &resource));
-        }
-        drop(kept);
+        self.get(&ctx.step().resources, make, check)?;
         ctx.set_value(0, self.handle.clone())
     }
 }

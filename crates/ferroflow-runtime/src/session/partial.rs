@@ -2,14 +2,14 @@
 //! fetches meet the step in its rendezvous instead of being its arguments and results.
 
 use crate::executor;
-use crate::optimize::optimize;
 use crate::plan::{Plan, PlanContext};
 use crate::session::compiled::Signature;
 use crate::session::{RunOutput, Session, SessionDone, dead_fetch};
 use ferroflow_core::{
     CancelToken, Error, Received, RendezvousKey, Result, StepCtx, Tensor, bail, ensure, err,
 };
-use ferroflow_graph::{Attrs, Functions, Graph, Node, NodeId, passes};
+use ferroflow_graph::passes::{self, Pruned};
+use ferroflow_graph::{Attrs, Functions, Graph, NodeId};
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -117,7 +117,7 @@ impl Session {
     fn compile_partial(&self, signature: &Signature) -> Result<Compiled> {
         let graph = self.graph.read();
         let catalog = &self.task.catalog;
-        let pruned = passes::prune(
+        let mut step = passes::prune(
             &graph,
             &signature.feeds,
             &signature.fetches,
@@ -125,7 +125,8 @@ impl Session {
             catalog,
         )?;
         drop(graph);
-        let (mut graph, args, rets) = (pruned.graph, pruned.args, pruned.rets);
+        self.optimize(&mut step);
+        let Pruned { mut graph, args, rets } = step;
         let needs = dependencies(&graph, signature, &args, &rets);
         let device = &self.devices()[0];
         let mut keys = HashMap::new();
@@ -161,16 +162,11 @@ impl Session {
             transfer(&mut graph, id, name, false)?;
         }
         let functions: Arc<dyn Functions> = self.functions.clone();
-        if !self.options.disable_optimizer {
-            optimize(&mut graph, &mut [], &mut [], device, &functions)?;
-        }
-        let devices = self.devices();
-        let device_of = |node: &Node| {
-            let found = devices.iter().find(|d| d.text == node.device || node.device.is_empty());
-            found.cloned().ok_or_else(|| err!(Internal, "no device {}", node.device))
+        let context = PlanContext {
+            device_of: &|node| self.device_of(node),
+            functions: &functions,
+            kernels: &self.kernels,
         };
-        let context =
-            PlanContext { device_of: &device_of, functions: &functions, kernels: &self.kernels };
         let plan = Plan::compile(&graph, &[], &[], &context)?;
         Ok((plan, keys, needs))
     }
