@@ -108,6 +108,7 @@ impl KernelCache {
         name: &str,
         make: impl FnOnce() -> Result<KernelBox>,
     ) -> Result<KernelBox> {
+        // A transfer keeps nothing, and two graphs may use one name for different ones.
         if !op.is_stateful || matches!(op.role, Role::Send | Role::Recv) {
             return make();
         }
