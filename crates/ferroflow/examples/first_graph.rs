@@ -17,7 +17,8 @@ fn main() -> Result<()> {
     session.run_with(&[], &[], &["w/init", "b/init"], None)?;
     let started = std::time::Instant::now();
     for step in 1..=STEPS {
-        let xs: Vec<f32> = (0..32).map(|i| ((step * 31 + i * 17) % 97) as f32 / 48.5 - 1.0).collect();
+        let xs: Vec<f32> =
+            (0..32).map(|i| ((step * 31 + i * 17) % 97) as f32 / 48.5 - 1.0).collect();
         let ys: Vec<f32> = xs.iter().map(|x| 2.0 * x + 10.0).collect();
         let feeds = [("x:0", Tensor::vector(&xs)), ("y:0", Tensor::vector(&ys))];
         // Fetching the loss and both updates runs them together, in one step.
