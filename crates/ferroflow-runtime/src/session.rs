@@ -148,15 +148,10 @@ impl Session {
             check_name(&node.name)?;
         }
         graph.extend(def, &self.task.catalog)?;
-        if let Err(e) = place::place(&mut graph, before, &self.task.devices, &self.options) {
+        if let Err(e) = place::place(graph, before, &self.task.devices, &self.options) {
             graph.truncate(before);
             return Err(e);
         }
-        // Placement may still refuse what the graph accepts; then nothing may have changed.
-        let mut extended = graph.clone();
-        extended.extend(def, &self.task.catalog)?;
-        place::place(&mut extended, before, &self.task.devices, &self.options)?;
-        *graph = extended;
         self.functions.set_library(graph.library.clone());
         Ok(())
     }
