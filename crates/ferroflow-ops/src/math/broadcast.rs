@@ -19,6 +19,11 @@ pub(crate) struct Broadcast<const N: usize> {
 impl<const N: usize> Broadcast<N> {
     /// `None` when the shapes do not fit together.
     pub(crate) fn new(shapes: [&Shape; N]) -> Option<Broadcast<N>> {
+        if shapes.iter().all(|s| *s == shapes[0]) {
+            let shape = shapes[0].clone();
+            let dims = smallvec![shape.elements()];
+            return Some(Broadcast { shape, dims, strides: smallvec![[1; N]] });
+        }
         let shape = joint_shape(&shapes)?;
         let mut dims: SmallVec<[usize; 4]> = SmallVec::new();
         let mut repeated: SmallVec<[[bool; N]; 4]> = SmallVec::new();
