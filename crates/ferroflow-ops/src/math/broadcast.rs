@@ -94,10 +94,8 @@ impl<const N: usize> Broadcast<N> {
             rest /= d;
         }
         let mut offsets = [0; N];
-        for (&i, strides) in index.iter().zip(&self.strides) {
-            for k in 0..N {
-                offsets[k] += i * strides[k];
-            }
+        for (i, &n) in index.iter().enumerate() {
+            self.advance(&mut offsets, i, n);
         }
         let mut at = range.start;
         loop {
@@ -108,23 +106,30 @@ impl<const N: usize> Broadcast<N> {
                 return;
             }
             // The run ended with its row: go back to the row's start and on to the next.
-            for k in 0..N {
-                offsets[k] -= index[inner] * self.strides[inner][k];
-            }
+            self.go_back(&mut offsets, inner, index[inner]);
             index[inner] = 0;
             for i in (0..inner).rev() {
                 index[i] += 1;
                 if index[i] < self.dims[i] {
-                    for k in 0..N {
-                        offsets[k] += self.strides[i][k];
-                    }
+                    self.advance(&mut offsets, i, 1);
                     break;
                 }
                 index[i] = 0;
-                for k in 0..N {
-                    offsets[k] -= (self.dims[i] - 1) * self.strides[i][k];
-                }
+                self.go_back(&mut offsets, i, self.dims[i] - 1);
             }
+        }
+    }
+
+    /// Moves all operands `n` steps on in dimension `i`.
+    fn advance(&self, offsets: &mut [usize; N], i: usize, n: usize) {
+        for (offset, stride) in offsets.iter_mut().zip(self.strides[i]) {
+            *offset += n * stride;
+        }
+    }
+
+    fn go_back(&self, offsets: &mut [usize; N], i: usize, n: usize) {
+        for (offset, stride) in offsets.iter_mut().zip(self.strides[i]) {
+            *offset -= n * stride;
         }
     }
 }

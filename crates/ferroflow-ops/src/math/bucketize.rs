@@ -12,7 +12,7 @@ fn bucketize<T: Real>(ctx: &mut Ctx<'_>, boundaries: &[f64]) -> Result<()> {
         for (to, x) in part.iter_mut().zip(&from[first..]) {
             let x = x.to_f64();
             // NaN is not below any of them: it goes into the last bucket.
-            *to = boundaries.partition_point(|b| !(x < *b)) as i32;
+            *to = boundaries.partition_point(|b| *b <= x || x.is_nan()) as i32;
         }
     });
     ctx.set(0, out)
