@@ -14,6 +14,7 @@ pub(crate) mod vector;
 mod add_n;
 mod arithmetic;
 mod bitcast;
+mod bucketize;
 mod cast;
 mod clip;
 mod compare;
@@ -29,6 +30,7 @@ pub(crate) fn register(c: &mut Catalog) {
     add_n::register(c);
     arithmetic::register(c);
     bitcast::register(c);
+    bucketize::register(c);
     cast::register(c);
     clip::register(c);
     compare::register(c);

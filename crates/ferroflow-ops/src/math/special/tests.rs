@@ -1,5 +1,8 @@
 //! The values of special functions.
 
+// Expected values are what TensorFlow prints.
+#![allow(clippy::approx_constant)]
+
 use crate::prelude::*;
 use crate::testing::{Check, check};
 
