@@ -34,7 +34,7 @@ impl Shape {
         for &d in dims {
             match usize::try_from(d) {
                 Ok(d) => shape.push(d),
-                Err(_) => bail!(InvalidArgument, "dimension {d} must be >= 0 in shape {dims:?}"),
+                Err(_) => bail!(InvalidArgument, "Dimension {d} must be >= 0"),
             }
         }
         let shape = Shape(shape);

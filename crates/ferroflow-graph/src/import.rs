@@ -42,13 +42,18 @@ impl Graph {
         let mut importer = Importer::new(catalog, &library, Naming::Graph);
         let before = self.nodes.len();
         if let Err(e) = importer.add_nodes(self, &def.nodes) {
-            for node in self.nodes.drain(before..) {
-                self.names.remove(&node.name);
-            }
+            self.truncate(before);
             return Err(e);
         }
         self.library = library;
         Ok(())
+    }
+
+    /// Forgets all but the first `len` nodes, which must not refer to the others.
+    pub fn truncate(&mut self, len: usize) {
+        for node in self.nodes.drain(len..) {
+            self.names.remove(&node.name);
+        }
     }
 }
 

@@ -52,6 +52,9 @@ pub enum Role {
     Argument,
     /// Result number `index` of a function.
     Return,
+    /// Reads or tells the world outside the graph, such as files, though it is not called stateful:
+    /// never merged or folded.
+    Outside,
 }
 
 /// The primitives of v1 control flow; reference variants count as their plain ones.

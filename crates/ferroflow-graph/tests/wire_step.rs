@@ -1,6 +1,8 @@
 //! Messages read from chunks and written as segments are what prost reads and writes, however the
 //! chunks fall; hostile bytes are errors.
 
+#![allow(clippy::unwrap_used)]
+
 use bytes::Bytes;
 use ferroflow_core::{Code, DType, Error, Shape, Tensor};
 use ferroflow_graph::wire::step::*;
@@ -87,7 +89,7 @@ fn spelled_out(t: &Tensor) -> pb::TensorProto {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
     fn run_step_requests_agree(

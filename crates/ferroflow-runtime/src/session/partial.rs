@@ -1,15 +1,15 @@
 //! Partial runs: one step whose feeds arrive, and whose fetches leave, in several calls. Feeds and
 //! fetches meet the step in its rendezvous instead of being its arguments and results.
 
-use crate::executor;
-use crate::optimize::optimize;
+use crate::executor::{self, dead_fetch};
 use crate::plan::{Plan, PlanContext};
 use crate::session::compiled::Signature;
-use crate::session::{RunOutput, Session, SessionDone, dead_fetch};
+use crate::session::{RunOutput, Session, SessionDone};
 use ferroflow_core::{
     CancelToken, Error, Received, RendezvousKey, Result, StepCtx, Tensor, bail, ensure, err,
 };
-use ferroflow_graph::{Attrs, Functions, Graph, Node, NodeId, passes};
+use ferroflow_graph::passes::{self, Pruned};
+use ferroflow_graph::{Attrs, Functions, Graph, NodeId};
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -77,7 +77,10 @@ impl Session {
             &Arc::new(plan),
             Vec::new(),
             run.step.clone(),
-            Box::new(move |result| ended.end(guard.end(result).map(|_| ()))),
+            Box::new(move |result| {
+                ended.end(guard.reason(result).map(|_| ()));
+                drop(guard);
+            }),
         );
         Ok(handle)
     }
@@ -104,7 +107,7 @@ impl Session {
             Ok(is_last) => is_last,
             Err(e) => return done(Err(e)),
         };
-        if is_last {
+        if is_last || run.has_failed() {
             self.partial_runs.runs.lock().remove(handle);
         }
         for (name, value) in feeds {
@@ -117,7 +120,7 @@ impl Session {
     fn compile_partial(&self, signature: &Signature) -> Result<Compiled> {
         let graph = self.graph.read();
         let catalog = &self.task.catalog;
-        let pruned = passes::prune(
+        let mut step = passes::prune(
             &graph,
             &signature.feeds,
             &signature.fetches,
@@ -125,7 +128,8 @@ impl Session {
             catalog,
         )?;
         drop(graph);
-        let (mut graph, args, rets) = (pruned.graph, pruned.args, pruned.rets);
+        self.optimize(&mut step);
+        let Pruned { mut graph, args, rets } = step;
         let needs = dependencies(&graph, signature, &args, &rets);
         let device = &self.devices()[0];
         let mut keys = HashMap::new();
@@ -161,16 +165,11 @@ impl Session {
             transfer(&mut graph, id, name, false)?;
         }
         let functions: Arc<dyn Functions> = self.functions.clone();
-        if !self.options.disable_optimizer {
-            optimize(&mut graph, &mut [], &mut [], device, &functions)?;
-        }
-        let devices = self.devices();
-        let device_of = |node: &Node| {
-            let found = devices.iter().find(|d| d.text == node.device || node.device.is_empty());
-            found.cloned().ok_or_else(|| err!(Internal, "no device {}", node.device))
+        let context = PlanContext {
+            device_of: &|node| self.device_of(node),
+            functions: &functions,
+            kernels: &self.kernels,
         };
-        let context =
-            PlanContext { device_of: &device_of, functions: &functions, kernels: &self.kernels };
         let plan = Plan::compile(&graph, &[], &[], &context)?;
         Ok((plan, keys, needs))
     }
@@ -182,24 +181,26 @@ impl PartialRun {
     /// Notes what is fed and fetched now; whether that completes the run.
     fn advance(&self, feeds: &[(String, Tensor)], fetches: &[String]) -> Result<bool> {
         let mut progress = self.progress.lock();
+        let mut now = HashSet::new();
         for (name, _) in feeds {
             match progress.feeds.get(name) {
                 None => bail!(
                     InvalidArgument,
                     "The feed {name} was not specified in partial_run_setup."
                 ),
-                Some(true) => bail!(InvalidArgument, "The feed {name} has already been fed."),
-                Some(false) => {}
+                Some(false) if now.insert(name) => {}
+                _ => bail!(InvalidArgument, "The feed {name} has already been fed."),
             }
         }
+        now.clear();
         for name in fetches {
             match progress.fetches.get(name) {
                 None => bail!(
                     InvalidArgument,
                     "The fetch {name} was not specified in partial_run_setup."
                 ),
-                Some(true) => bail!(InvalidArgument, "The fetch {name} has already been fetched."),
-                Some(false) => {}
+                Some(false) if now.insert(name) => {}
+                _ => bail!(InvalidArgument, "The fetch {name} has already been fetched."),
             }
         }
         let fed = |progress: &Progress, name: &String| {
@@ -261,6 +262,10 @@ impl PartialRun {
             }
             collector.count_down();
         }));
+    }
+
+    fn has_failed(&self) -> bool {
+        matches!(self.progress.lock().ended, Some(Err(_)))
     }
 
     fn end(&self, result: Result<()>) {
