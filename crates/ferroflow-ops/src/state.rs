@@ -11,6 +11,7 @@ mod ref_variable;
 mod resource_variable;
 mod scatter;
 mod scatter_nd;
+mod session_tensor;
 mod strided;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -23,5 +24,6 @@ pub(crate) fn register(c: &mut Catalog) {
     ref_variable::register(c);
     resource_variable::register(c);
     scatter::register(c);
+    session_tensor::register(c);
     strided::register(c);
 }
