@@ -2,6 +2,7 @@
 
 mod file;
 mod message;
+pub(crate) mod pb;
 pub(crate) mod summarize;
 
 pub(crate) use file::{file_error, read_file};

@@ -6,6 +6,12 @@ use bytes::Bytes;
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
+/// In the usual alphabet and padded, for messages.
+pub(crate) fn standard_base64(s: &[u8]) -> String {
+    let web = encode(s, true);
+    String::from_utf8_lossy(&web).replace('-', "+").replace('_', "/")
+}
+
 fn encode(s: &[u8], pad: bool) -> Bytes {
     let mut out = Vec::with_capacity(s.len().div_ceil(3) * 4);
     for chunk in s.chunks(3) {
