@@ -1,5 +1,7 @@
 //! The outside world: files, checkpoints, summaries, messages.
 
+mod bundle;
+mod checkpoint;
 mod file;
 mod message;
 pub(crate) mod pb;
@@ -10,6 +12,7 @@ pub(crate) use file::{file_error, read_file};
 use crate::prelude::*;
 
 pub(crate) fn register(c: &mut Catalog) {
+    checkpoint::register(c);
     file::register(c);
     message::register(c);
 }

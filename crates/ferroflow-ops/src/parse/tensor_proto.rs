@@ -97,7 +97,7 @@ pub(crate) fn decode(proto: &[u8]) -> Option<Tensor> {
 }
 
 /// The field that values of a dtype are listed in.
-fn field_of(dtype: DType) -> Option<u32> {
+pub(crate) fn field_of(dtype: DType) -> Option<u32> {
     use DType::*;
     Some(match dtype {
         Float => 5,
