@@ -30,8 +30,12 @@ impl Service for Arc<TaskService> {
                 return Err(Status::unknown_method(&path));
             };
             match method.split_once('/') {
-                Some(("MasterService", method)) => me.call_master(method, &path, request.body).await,
-                Some(("WorkerService", method)) => me.call_worker(method, &path, request.body).await,
+                Some(("MasterService", method)) => {
+                    me.call_master(method, &path, request.body).await
+                }
+                Some(("WorkerService", method)) => {
+                    me.call_worker(method, &path, request.body).await
+                }
                 _ => Err(Status::unknown_method(&path)),
             }
         })

@@ -106,8 +106,7 @@ impl Worker {
         let session = self.sessions.get(&request.session_handle, called)?;
         let graph = session.graph(handle)?;
         let step = self.steps.start(request.step_id, &session)?;
-        let run =
-            Run { task: self.task.clone(), steps: self.steps.clone(), session, graph, step };
+        let run = Run { task: self.task.clone(), steps: self.steps.clone(), session, graph, step };
         run.run(request).await
     }
 

@@ -37,8 +37,11 @@ impl RegisteredGraph {
             );
         }
         let graph = Graph::from_def(def, &task.catalog)?;
-        let runtime =
-            FunctionRuntime::new(task.catalog.clone(), session.view.devices[0].clone());
+        let runtime = FunctionRuntime::new(
+            task.catalog.clone(),
+            session.view.devices[0].clone(),
+            task.threads.clone(),
+        );
         runtime.set_library(graph.library.clone());
         let functions: Arc<dyn Functions> = runtime.clone();
         let device_of = |node: &Node| {

@@ -47,10 +47,8 @@ mod tests {
 
     #[test]
     fn keys_have_five_parts() {
-        let (ps, worker) = (
-            "/job:ps/replica:0/task:0/device:CPU:0",
-            "/job:worker/replica:0/task:0/device:CPU:0",
-        );
+        let (ps, worker) =
+            ("/job:ps/replica:0/task:0/device:CPU:0", "/job:worker/replica:0/task:0/device:CPU:0");
         let text = format!("{ps};0000000000003039;{worker};edge_4_w/read;0:0");
         let key = ParsedKey::parse(&text).unwrap();
         assert_eq!((key.source, key.source_incarnation), (ps, 12345));

@@ -130,15 +130,15 @@ impl Run {
                 waiting.await
             }
         };
-        let tensor_of = |key: String, received: Result<Result<Received>, _>| {
-            match received.unwrap_or_else(|_| Err(gone())) {
-                Ok(Received::Live(tensor)) => Ok((key, tensor)),
-                Ok(Received::Dead) => Err(dead_fetch(self.step.id, &key)),
-                Err(e) if has_run && e.code() == Code::Cancelled => {
-                    Err(err!(InvalidArgument, "the graph has run and did not send {key}"))
-                }
-                Err(e) => Err(e),
+        let tensor_of = |key: String, received: Result<Result<Received>, _>| match received
+            .unwrap_or_else(|_| Err(gone()))
+        {
+            Ok(Received::Live(tensor)) => Ok((key, tensor)),
+            Ok(Received::Dead) => Err(dead_fetch(self.step.id, &key)),
+            Err(e) if has_run && e.code() == Code::Cancelled => {
+                Err(err!(InvalidArgument, "the graph has run and did not send {key}"))
             }
+            Err(e) => Err(e),
         };
         keys.into_iter().zip(received).map(|(key, received)| tensor_of(key, received)).collect()
     }

@@ -108,11 +108,7 @@ impl Sessions {
         &self,
         request: pb::CreateWorkerSessionRequest,
     ) -> Result<Vec<Arc<WorkerSession>>> {
-        ensure!(
-            !request.session_handle.is_empty(),
-            InvalidArgument,
-            "Session must be non-empty."
-        );
+        ensure!(!request.session_handle.is_empty(), InvalidArgument, "Session must be non-empty.");
         let server = request.server_def.unwrap_or_default();
         let cluster = server.cluster.clone().unwrap_or_default();
         let (view, is_isolated) = if cluster.job.is_empty() {

@@ -99,10 +99,7 @@ async fn graphs_must_be_placed_here() {
 async fn without_a_session_there_is_still_one() {
     let ps = Ps::start().await;
     let graph = ferroflow_graph::GraphDef {
-        nodes: vec![
-            constant("one", Tensor::scalar(1f32)),
-            ps.fetch("y", "one", DType::Float),
-        ],
+        nodes: vec![constant("one", Tensor::scalar(1f32)), ps.fetch("y", "one", DType::Float)],
         ..Default::default()
     };
     let request = pb::RegisterGraphRequest {

@@ -184,7 +184,8 @@ async fn failures_of_other_tasks_are_failures_of_the_step() {
 
     // Nobody has that name.
     let mut stranger = recv_from_worker("x", DType::Float);
-    stranger.attrs = stranger.attrs.with("send_device", WORKER.replace("task:0", "task:3").as_str());
+    stranger.attrs =
+        stranger.attrs.with("send_device", WORKER.replace("task:0", "task:3").as_str());
     let graph = ps.register("S1", vec![stranger]).await.unwrap();
     let failed = ps.run(run_of(&graph, 8)).await.unwrap().status.unwrap();
     assert_eq!(failed.code(), Code::Internal);
