@@ -6,6 +6,7 @@ pub(crate) mod anchor;
 mod assign;
 mod gather;
 pub(crate) mod number;
+mod optimizer;
 mod ref_variable;
 mod resource_variable;
 mod scatter;
@@ -18,6 +19,7 @@ mod update;
 pub(crate) fn register(c: &mut Catalog) {
     assign::register(c);
     gather::register(c);
+    optimizer::register(c);
     ref_variable::register(c);
     resource_variable::register(c);
     scatter::register(c);
