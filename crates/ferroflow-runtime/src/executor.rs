@@ -9,8 +9,8 @@ use crate::flat::FlatState;
 use crate::frames::Frames;
 use crate::plan::{NodeKind, Plan, PlanNode};
 use ferroflow_core::{
-    AsyncCtx, Completion, Ctx, Done, Error, KernelBox, NodeStats, Outputs, Result, StepCtx, Tensor,
-    Value, ensure, err,
+    AsyncCtx, Code, Completion, Ctx, Done, Error, KernelBox, NodeStats, Outputs, Result, StepCtx,
+    Tensor, Value, ensure, err,
 };
 use parking_lot::{Condvar, Mutex};
 use std::any::Any;
@@ -370,7 +370,14 @@ impl<P: Propagator> Run<P> {
     }
 
     fn fail(&self, node: &PlanNode, error: Error) {
-        self.record(error.at_node(&node.info.name));
+        let mut error = error.at_node(&node.info.name);
+        // What a cancelled node says of itself is not why it was cancelled.
+        if self.step.cancel.is_cancelled()
+            && matches!(error.code(), Code::Cancelled | Code::Aborted)
+        {
+            error = error.derived();
+        }
+        self.record(error);
     }
 
     /// Keeps the first error that is not merely a consequence, and stops everything. When the step

@@ -129,3 +129,36 @@ impl Drop for Waiting {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::step::Steps;
+    use super::*;
+    use ferroflow_core::Rendezvous;
+    use tokio::runtime::Handle;
+
+    #[tokio::test]
+    async fn a_value_on_its_way_to_a_caller_who_left_is_kept() {
+        let steps = Arc::new(Steps::new(Handle::current()));
+        let (step, _parked) = steps.find_or_park(1).unwrap();
+        let send = || {
+            let key = RendezvousKey("k".into());
+            step.rendezvous.send(&key, Received::Live(Tensor::scalar(1f32))).unwrap();
+        };
+        // The value is there when the caller asks, or comes while it waits; then it leaves.
+        send();
+        drop(Waiting::new(&step, "k"));
+        let mut waiting = Waiting::new(&step, "k");
+        assert!((&mut waiting.told).await.unwrap().is_ok());
+        let waiting = Waiting::new(&step, "k");
+        send();
+        drop(waiting);
+        // It leaves before the value comes.
+        let mut waiting = Waiting::new(&step, "k");
+        assert!((&mut waiting.told).await.unwrap().is_ok());
+        drop(Waiting::new(&step, "k"));
+        send();
+        let mut waiting = Waiting::new(&step, "k");
+        assert!((&mut waiting.told).await.unwrap().is_ok());
+    }
+}

@@ -249,3 +249,43 @@ impl Drop for Parked {
 fn cleaned_up(id: i64) -> Error {
     err!(Cancelled, "Step {id} was cleaned up").derived()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ferroflow_core::Code;
+
+    fn counts(steps: &Steps) -> (usize, usize) {
+        let table = steps.table.lock();
+        (table.steps.len(), table.parked)
+    }
+
+    #[tokio::test]
+    async fn a_step_that_nobody_starts_goes_with_the_last_who_waits() {
+        let steps = Arc::new(Steps::new(Handle::current()));
+        let (first, one) = steps.find_or_park(1).unwrap();
+        let (second, two) = steps.find_or_park(1).unwrap();
+        assert!(Arc::ptr_eq(&first, &second));
+        assert_eq!(counts(&steps), (1, 2));
+        drop(one);
+        assert_eq!(counts(&steps), (1, 1));
+        drop(two);
+        assert_eq!(counts(&steps), (0, 0));
+
+        let (_step, late) = steps.find_or_park(2).unwrap();
+        steps.clean_up(2);
+        assert_eq!(counts(&steps), (0, 0));
+        drop(late);
+        assert_eq!(counts(&steps), (0, 0));
+        assert!(steps.find_or_park(2).is_err(), "the step is over");
+    }
+
+    #[tokio::test]
+    async fn only_so_many_may_wait() {
+        let steps = Arc::new(Steps::new(Handle::current()));
+        let parked: Vec<_> = (0..MAX_PARKED).map(|_| steps.find_or_park(1).unwrap()).collect();
+        assert_eq!(steps.find_or_park(2).err().unwrap().code(), Code::ResourceExhausted);
+        drop(parked);
+        assert!(steps.find_or_park(2).is_ok());
+    }
+}

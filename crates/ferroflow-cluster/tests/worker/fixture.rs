@@ -243,7 +243,7 @@ pub fn constant(name: &str, value: Tensor) -> NodeDef {
 
 /// A queue that stays empty, and a node that waits for an element of it.
 pub fn blocked(name: &str) -> Vec<NodeDef> {
-    let types = || AttrList::Type(vec![DType::Float]);
+    let types = || AttrList::Types(vec![DType::Float]);
     vec![
         node("q", "FIFOQueueV2", &[], Attrs::new().with("component_types", types())),
         node(name, "QueueDequeueV2", &["q"], Attrs::new().with("component_types", types())),
