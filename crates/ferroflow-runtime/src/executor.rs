@@ -124,6 +124,15 @@ struct End {
     done: Option<RunDone>,
 }
 
+impl Drop for End {
+    /// A run that was dropped before its end, by a panic of ours: nobody waits for it in vain.
+    fn drop(&mut self) {
+        if let Some(done) = self.done.take() {
+            done(Err(err!(Internal, "a run ended without a result")));
+        }
+    }
+}
+
 impl<P: Propagator> Run<P> {
     fn begin(
         plan: &Arc<Plan>,

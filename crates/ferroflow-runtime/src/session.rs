@@ -304,6 +304,13 @@ impl Session {
     }
 }
 
+/// A session nobody holds is closed: its functions refer to each other and would stay for good.
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.close(Box::new(|| {}));
+    }
+}
+
 /// Names a client may give to nodes.
 fn check_name(name: &str) -> Result<()> {
     let ok = |c: char| c.is_ascii_alphanumeric() || "_>./\\-".contains(c);

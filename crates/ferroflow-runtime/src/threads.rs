@@ -3,6 +3,7 @@
 use ferroflow_core::Spawn;
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -103,7 +104,10 @@ impl Queue {
         loop {
             if let Some(work) = state.work.pop_front() {
                 drop(state);
-                work();
+                // Kernels catch their own; any other panic costs its step, never the thread.
+                if catch_unwind(AssertUnwindSafe(work)).is_err() {
+                    tracing::error!("a step panicked on its compute thread");
+                }
                 state = self.state.lock();
                 continue;
             }

@@ -109,5 +109,5 @@ fn connect(graph: &mut Graph, connections: &[(String, String)]) -> Result<()> {
             }
         }
     }
-    Ok(())
+    graph.check_acyclic()
 }
