@@ -40,6 +40,24 @@ pub struct FuncRef {
     pub attrs: Attrs,
 }
 
+impl AttrValue {
+    /// What kind of value it is, for messages: the value itself may be of any length.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            AttrValue::Str(_) => "a string",
+            AttrValue::Int(_) => "an int",
+            AttrValue::Float(_) => "a float",
+            AttrValue::Bool(_) => "a bool",
+            AttrValue::Type(_) => "a type",
+            AttrValue::Shape(_) => "a shape",
+            AttrValue::Tensor(_) => "a tensor",
+            AttrValue::Func(_) => "a function",
+            AttrValue::Placeholder(_) => "a placeholder",
+            AttrValue::List(_) => "a list",
+        }
+    }
+}
+
 impl From<&str> for AttrValue {
     fn from(s: &str) -> AttrValue {
         AttrValue::Str(Bytes::copy_from_slice(s.as_bytes()))
@@ -197,5 +215,5 @@ impl IntoIterator for Attrs {
 }
 
 fn wrong(name: &str, what: &str, got: &AttrValue) -> ferroflow_core::Error {
-    err!(InvalidArgument, "attr '{name}' should be {what}, got {got:?}")
+    err!(InvalidArgument, "attr '{name}' should be {what}, got {}", got.kind())
 }

@@ -37,6 +37,12 @@ impl Catalog {
         self.ops.get(name)
     }
 
+    /// The ops of this catalog that `keep` says.
+    pub fn filtered(&self, keep: impl Fn(&OpDef) -> bool) -> Catalog {
+        let kept = self.ops.iter().filter(|(_, op)| keep(op));
+        Catalog { ops: kept.map(|(name, op)| (name.clone(), op.clone())).collect() }
+    }
+
     /// All ops, by name.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<OpDef>> {
         self.ops.values()

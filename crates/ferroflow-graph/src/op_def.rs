@@ -303,8 +303,10 @@ impl AttrDef {
         ensure!(
             self.has_type(value),
             InvalidArgument,
-            "AttrValue for attr '{}' has the wrong type: {value:?}",
-            self.name
+            "AttrValue for attr '{}' had value with type '{}' when '{}' was expected",
+            self.name,
+            value.kind(),
+            self.type_name()
         );
         if let Some(minimum) = self.minimum {
             let (n, what) = match value {
@@ -335,6 +337,11 @@ impl AttrDef {
             _ => {}
         }
         Ok(())
+    }
+
+    fn type_name(&self) -> String {
+        let item = format!("{:?}", self.kind).to_lowercase();
+        if self.is_list { format!("list({item})") } else { item }
     }
 
     fn check_type(&self, allowed: &[DType], t: DType) -> Result<()> {

@@ -137,6 +137,15 @@ struct End {
     begun: HashMap<u64, SystemTime>,
 }
 
+impl Drop for End {
+    /// A run that was dropped before its end, by a panic of ours: nobody waits for it in vain.
+    fn drop(&mut self) {
+        if let Some(done) = self.done.take() {
+            done(Err(err!(Internal, "a run ended without a result")));
+        }
+    }
+}
+
 impl<P: Propagator> Run<P> {
     fn begin(
         plan: &Arc<Plan>,

@@ -265,6 +265,11 @@ impl Frame {
                 value = Value::Dead; // the branch of a Switch that was not taken
             }
             let count = &mut current.counts[to.frame_node as usize];
+            // In a loop whose Exit is alive more than once, more arrives than was waited for.
+            if count.pending == 0 || (is_control && to.kind == NodeKind::Merge && count.pending < 2)
+            {
+                continue;
+            }
             let (is_ready, is_dead) = if to.kind == NodeKind::Merge {
                 count.merge(edge, &mut value, to)
             } else {

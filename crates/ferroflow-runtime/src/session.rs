@@ -319,6 +319,8 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.forget_compiled();
+/// A session nobody holds is closed: its functions refer to each other and would stay for good.
+        self.close(Box::new(|| {}));
     }
 }
 

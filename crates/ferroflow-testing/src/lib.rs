@@ -3,6 +3,9 @@
 
 mod check;
 mod graph;
+//! For everyone's tests: an op checker that runs one kernel, and random graphs with steps over them;
+//! both are handed the catalog they check.
+pub mod fuzz;
 mod lone_step;
 mod test_ops;
 

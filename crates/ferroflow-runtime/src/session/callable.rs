@@ -121,4 +121,5 @@ fn connect(graph: &mut Graph, connections: &[(String, String)]) -> Result<()> {
         "the tensor connections {connections:?} make a cycle"
     );
     Ok(())
+    graph.check_acyclic()
 }
