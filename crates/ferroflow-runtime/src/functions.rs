@@ -113,8 +113,6 @@ impl Functions for FunctionRuntime {
             0 => e.context(format!("function {}", func.name)),
             _ => e,
         })?;
-        Ok(self.instances.lock().entry(key).or_insert(made).clone())
-        let made = self.compile(func).map_err(|e| e.context(format!("function {}", func.name)))?;
         let mut instances = self.instances.lock();
         let list = instances.entry(func.name.clone()).or_default();
         if let Some((_, found)) = list.iter().find(|(attrs, _)| *attrs == func.attrs) {

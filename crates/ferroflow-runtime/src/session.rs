@@ -316,10 +316,9 @@ impl Session {
     }
 }
 
+/// A session nobody holds is closed: its functions refer to each other and would stay for good.
 impl Drop for Session {
     fn drop(&mut self) {
-        self.forget_compiled();
-/// A session nobody holds is closed: its functions refer to each other and would stay for good.
         self.close(Box::new(|| {}));
     }
 }

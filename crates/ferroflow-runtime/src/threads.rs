@@ -107,8 +107,6 @@ impl Queue {
                 // Kernels are guarded already; this keeps the thread for others if a callback panics.
                 if catch_unwind(AssertUnwindSafe(work)).is_err() {
                     tracing::error!("work on {:?} panicked", std::thread::current().name());
-                // Kernels catch their own; any other panic costs its step, never the thread.
-                    tracing::error!("a step panicked on its compute thread");
                 }
                 state = self.state.lock();
                 continue;
