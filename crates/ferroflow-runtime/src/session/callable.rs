@@ -3,7 +3,7 @@
 use crate::session::compiled::{Compiled, Signature};
 use crate::session::{RunOptions, Session, SessionDone};
 use ferroflow_core::{CancelToken, Result, Tensor, bail, ensure};
-use ferroflow_graph::{Graph, Role, passes};
+use ferroflow_graph::{Graph, Role};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
