@@ -27,8 +27,11 @@ fn render() -> String {
     let theirs: BTreeSet<&str> = TENSORFLOW
         .lines()
         .filter(|line| !line.starts_with('#'))
-        .filter_map(|line| line.split('\t').next())
-        .filter(|op| !op.is_empty() && *op != "op")
+        .filter_map(|line| {
+            let mut columns = line.split('\t');
+            let (op, kernels) = (columns.next()?, columns.next()?);
+            (kernels != "0").then_some(op)
+        })
         .collect();
     let catalog = default_catalog();
     let ours: Vec<_> = catalog.iter().filter(|op| op.cpu.is_some()).collect();
