@@ -22,8 +22,10 @@ impl Catalog {
     ///
     /// A declaration that does not parse, or a name declared twice, is a bug in this program and
     /// panics: the catalog is made at start, and by every test.
+    #[track_caller]
     pub fn op<'c>(&'c mut self, name: &str) -> OpBuilder<'c> {
-        OpBuilder { catalog: self, def: OpDef::named(name) }
+        let source = std::panic::Location::caller().file();
+        OpBuilder { catalog: self, def: OpDef { source, ..OpDef::named(name) } }
     }
 
     /// Adds ops from a list of signatures alone (no kernels), where they are not declared yet.
@@ -35,6 +37,12 @@ impl Catalog {
 
     pub fn get(&self, name: &str) -> Option<&Arc<OpDef>> {
         self.ops.get(name)
+    }
+
+    /// The ops of this catalog that `keep` says.
+    pub fn filtered(&self, keep: impl Fn(&OpDef) -> bool) -> Catalog {
+        let kept = self.ops.iter().filter(|(_, op)| keep(op));
+        Catalog { ops: kept.map(|(name, op)| (name.clone(), op.clone())).collect() }
     }
 
     /// All ops, by name.

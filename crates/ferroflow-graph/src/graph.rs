@@ -78,6 +78,11 @@ impl Graph {
         Graph { library, ..Graph::default() }
     }
 
+    /// An empty graph as written by this version of TensorFlow.
+    pub fn with_versions(versions: Versions) -> Graph {
+        Graph { versions, ..Graph::default() }
+    }
+
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -222,49 +227,6 @@ impl Graph {
             }
         }
         all
-    }
-
-    /// The graph of `roots` and all they need, and where each old node went. Without recursion:
-    /// graphs come from outside and may be deep.
-    pub fn ancestors_of(&self, roots: &[NodeId]) -> (Graph, Vec<Option<NodeId>>) {
-        let mut keep = vec![false; self.nodes.len()];
-        let mut stack = roots.to_vec();
-        while let Some(id) = stack.pop() {
-            if !std::mem::replace(&mut keep[id.index()], true) {
-                let node = self.node(id);
-                stack.extend(node.inputs.iter().map(|e| e.node));
-                stack.extend(&node.controls);
-            }
-        }
-        self.retain(&keep)
-    }
-
-    /// The graph of the nodes in `keep`, which must include the inputs of each of them, and where
-    /// each old node went.
-    pub fn retain(&self, keep: &[bool]) -> (Graph, Vec<Option<NodeId>>) {
-        let mut next = 0u32;
-        let moved: Vec<Option<NodeId>> = keep
-            .iter()
-            .map(|&kept| {
-                next += u32::from(kept);
-                kept.then(|| NodeId(next - 1))
-            })
-            .collect();
-        let to = |id: NodeId| moved[id.index()].expect("inputs of kept nodes are kept");
-        let mut graph = Graph {
-            nodes: Vec::with_capacity(next as usize),
-            names: HashMap::with_capacity(next as usize),
-            library: self.library.clone(),
-            versions: self.versions.clone(),
-        };
-        for (id, node) in self.iter().filter(|(id, _)| keep[id.index()]) {
-            let mut node = node.clone();
-            node.inputs.iter_mut().for_each(|e| e.node = to(e.node));
-            node.controls.iter_mut().for_each(|c| *c = to(*c));
-            graph.names.insert(node.name.clone(), to(id));
-            graph.nodes.push(node);
-        }
-        (graph, moved)
     }
 
     /// The graph written down again.

@@ -4,6 +4,7 @@
 mod attr;
 mod catalog;
 mod def;
+pub mod foreign;
 mod function;
 mod graph;
 mod import;

@@ -7,11 +7,11 @@ use crate::op_def::{Allowed, ArgDef, ArgTypes, AttrDef, AttrKind, TypeSource};
 use ferroflow_core::{DType, PartialShape, Result, bail, ensure, err};
 
 /// The types `numbertype` stands for.
-pub const NUMBER_TYPES: [DType; 17] = {
+pub const NUMBER_TYPES: [DType; 19] = {
     use DType::*;
     [
         Float, Double, Int32, UInt8, Int16, Int8, Complex64, Int64, QInt8, QUInt8, QInt32,
-        BFloat16, UInt16, Complex128, Half, UInt32, UInt64,
+        BFloat16, QInt16, QUInt16, UInt16, Complex128, Half, UInt32, UInt64,
     ]
 };
 

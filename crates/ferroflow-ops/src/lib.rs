@@ -2,22 +2,27 @@
 
 mod dispatch;
 mod num;
+mod parallel;
 mod prelude;
 #[cfg(test)]
 mod testing;
 
 mod array;
 mod control;
+mod fft;
 mod io;
 mod linalg;
+mod list;
 mod math;
 mod nn;
 mod parse;
 mod queue;
 mod random;
+mod reduce;
 mod sparse;
 mod state;
 mod string;
+mod table;
 
 use ferroflow_graph::Catalog;
 
@@ -25,14 +30,18 @@ use ferroflow_graph::Catalog;
 pub fn register(c: &mut Catalog) {
     array::register(c);
     control::register(c);
+    fft::register(c);
     io::register(c);
     linalg::register(c);
+    list::register(c);
     math::register(c);
     nn::register(c);
     parse::register(c);
     queue::register(c);
     random::register(c);
+    reduce::register(c);
     sparse::register(c);
     state::register(c);
     string::register(c);
+    table::register(c);
 }

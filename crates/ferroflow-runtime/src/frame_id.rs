@@ -8,10 +8,7 @@ pub(crate) fn child_frame_id(parent: u64, iteration: u64, name: &str) -> u64 {
 }
 
 fn combine(a: u64, b: u64) -> u64 {
-    a ^ b
-        .wrapping_add(0x9e37_79b9_7f4a_7800)
-        .wrapping_add(a << 10)
-        .wrapping_add(a >> 4)
+    a ^ b.wrapping_add(0x9e37_79b9_7f4a_7800).wrapping_add(a << 10).wrapping_add(a >> 4)
 }
 
 /// MurmurHash64A with TensorFlow's seed.

@@ -17,6 +17,8 @@ pub use executor::{RunDone, run, run_blocking};
 pub use functions::FunctionRuntime;
 pub use plan::{KernelCache, Plan, PlanContext};
 pub use rendezvous::LocalRendezvous;
-pub use session::{RunOptions, RunOutput, RunRequest, Session, SessionOptions};
+pub use session::{
+    CallableSpec, RunOptions, RunOutput, RunRequest, Session, SessionDone, SessionOptions,
+};
 pub use task::Task;
 pub use threads::Threads;

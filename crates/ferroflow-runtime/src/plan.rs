@@ -7,11 +7,9 @@ pub(crate) use frame_info::{FrameInfo, ROOT};
 
 use crate::flat::FlatState;
 use ferroflow_core::{DeviceInfo, KernelBox, NodeInfo, Result, bail, err};
-use ferroflow_graph::{
-    ControlFlow, Cost, Functions, Graph, KernelInit, Node, NodeId, OpDef, Role,
-};
+use ferroflow_graph::{ControlFlow, Cost, Functions, Graph, KernelInit, Node, NodeId, OpDef, Role};
 use parking_lot::Mutex;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// A compiled graph.
@@ -23,7 +21,8 @@ pub struct Plan {
     pub(crate) roots: Vec<u32>,
     /// The node of each argument.
     pub(crate) args: Vec<u32>,
-    pub(crate) rets: usize,
+    /// The tensor that each result is, as `node:slot`.
+    pub(crate) ret_names: Vec<String>,
     pub(crate) input_slots: usize,
     /// Present when the graph has control flow or may receive dead values.
     pub(crate) frames: Option<Vec<FrameInfo>>,
@@ -51,8 +50,7 @@ pub(crate) struct PlanNode {
     pub ref_inputs: Box<[bool]>,
     /// Runs although inputs are dead: sends, receives.
     pub runs_dead: bool,
-    /// Its frame, and place among the nodes and input slots of that frame.
-    pub frame: u32,
+    /// Its place among the nodes and input slots of its frame.
     pub frame_node: u32,
     pub frame_slot: u32,
     /// Names of the inputs' nodes, for traces.
@@ -81,6 +79,7 @@ pub(crate) struct Edge {
     pub input: u32,
     /// No later edge of this node carries the same output: the value can be moved.
     pub is_last_use: bool,
+    pub is_from_enter: bool,
 }
 
 pub(crate) const CONTROL: u32 = u32::MAX;
@@ -95,7 +94,8 @@ pub struct PlanContext<'a> {
 }
 
 /// Kernels of stateful nodes, by node name: a queue or a random generator that occurs in several
-/// plans of one session is the same object.
+/// plans of one session is the same object. Sends and receives keep nothing, and the same name may
+/// stand for different transfers in different plans.
 #[derive(Default)]
 pub struct KernelCache {
     kernels: Mutex<HashMap<String, (String, KernelBox)>>,
@@ -108,7 +108,8 @@ impl KernelCache {
         name: &str,
         make: impl FnOnce() -> Result<KernelBox>,
     ) -> Result<KernelBox> {
-        if !op.is_stateful {
+        // A transfer keeps nothing, and two graphs may use one name for different ones.
+        if !op.is_stateful || matches!(op.role, Role::Send | Role::Recv) {
             return make();
         }
         if let Some((of, kernel)) = self.kernels.lock().get(name)
@@ -195,14 +196,9 @@ impl Plan {
                 derefs: (0..node.inputs.len()).any(is_ref),
                 ref_inputs: node.input_types.iter().map(|t| t.is_ref).collect(),
                 runs_dead: matches!(node.op.role, Role::Send | Role::Recv),
-                frame: place.0,
                 frame_node: place.1,
                 frame_slot: place.2,
-                input_names: node
-                    .inputs
-                    .iter()
-                    .map(|e| graph.node(e.node).name.clone())
-                    .collect(),
+                input_names: node.inputs.iter().map(|e| graph.node(e.node).name.clone()).collect(),
             });
             input_slots += node.inputs.len() as u32;
         }
@@ -216,12 +212,17 @@ impl Plan {
         roots.sort_by_key(|&i| matches!(nodes[i as usize].kernel, Some(KernelBox::Async(_))));
         let is_light = nodes.iter().all(|n| !n.is_expensive);
         let args = args.iter().map(|id| id.0).collect();
+        let ret_name = |id: &NodeId| {
+            let from = graph.node(*id).inputs.first();
+            from.map_or(String::new(), |e| format!("{}:{}", graph.node(e.node).name, e.slot))
+        };
+        let ret_names = rets.iter().map(ret_name).collect();
         Ok(Plan {
             nodes: nodes.into(),
             edges: edges.into(),
             roots,
             args,
-            rets: rets.len(),
+            ret_names,
             input_slots: input_slots as usize,
             frames: frames.map(|f| f.frames),
             spare_states: Mutex::new(Vec::new()),
@@ -273,11 +274,7 @@ impl NodeInfos<'_> {
     }
 }
 
-fn make_kernel(
-    node: &Node,
-    info: &Arc<NodeInfo>,
-    context: &PlanContext<'_>,
-) -> Result<KernelBox> {
+fn make_kernel(node: &Node, info: &Arc<NodeInfo>, context: &PlanContext<'_>) -> Result<KernelBox> {
     context
         .kernels
         .get_or_make(&node.op, &node.name, || {
@@ -304,7 +301,8 @@ fn collect_edges(graph: &Graph) -> (Vec<Edge>, Vec<(u32, u32)>) {
         range.0 = total;
         total += range.1;
     }
-    let mut edges = vec![Edge { slot: 0, to: 0, input: 0, is_last_use: false }; total as usize];
+    let none = Edge { slot: 0, to: 0, input: 0, is_last_use: false, is_from_enter: false };
+    let mut edges = vec![none; total as usize];
     let mut next: Vec<u32> = ranges.iter().map(|r| r.0).collect();
     let mut put = |source: NodeId, edge: Edge| {
         edges[next[source.index()] as usize] = edge;
@@ -312,12 +310,13 @@ fn collect_edges(graph: &Graph) -> (Vec<Edge>, Vec<(u32, u32)>) {
     };
     for (id, node) in graph.iter() {
         for (i, e) in node.inputs.iter().enumerate() {
-            put(e.node, Edge { slot: e.slot, to: id.0, input: i as u32, is_last_use: false });
+            let is_from_enter = graph.node(e.node).op.control_flow == Some(ControlFlow::Enter);
+            put(e.node, Edge { slot: e.slot, to: id.0, input: i as u32, is_from_enter, ..none });
         }
     }
     for (id, node) in graph.iter() {
         for c in &node.controls {
-            put(*c, Edge { slot: CONTROL, to: id.0, input: 0, is_last_use: false });
+            put(*c, Edge { slot: CONTROL, to: id.0, ..none });
         }
     }
     (edges, ranges)
@@ -326,6 +325,13 @@ fn collect_edges(graph: &Graph) -> (Vec<Edge>, Vec<(u32, u32)>) {
 fn mark_last_uses(edges: &mut [Edge], ranges: &[(u32, u32)]) {
     for &(first, count) in ranges {
         let run = &mut edges[first as usize..(first + count) as usize];
+        if run.len() > 64 {
+            let mut seen = HashSet::new();
+            for edge in run.iter_mut().rev() {
+                edge.is_last_use = edge.slot != CONTROL && seen.insert(edge.slot);
+            }
+            continue;
+        }
         let mut seen = Vec::new();
         for edge in run.iter_mut().rev() {
             if edge.slot != CONTROL && !seen.contains(&edge.slot) {

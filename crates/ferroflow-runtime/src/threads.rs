@@ -3,6 +3,7 @@
 use ferroflow_core::Spawn;
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -103,7 +104,10 @@ impl Queue {
         loop {
             if let Some(work) = state.work.pop_front() {
                 drop(state);
-                work();
+                // Kernels are guarded already; this keeps the thread for others if a callback panics.
+                if catch_unwind(AssertUnwindSafe(work)).is_err() {
+                    tracing::error!("work on {:?} panicked", std::thread::current().name());
+                }
                 state = self.state.lock();
                 continue;
             }

@@ -51,13 +51,14 @@ pub fn prune<S: AsRef<str>>(
         rets: Vec::with_capacity(fetches.len()),
     };
     pruned.graph.versions = graph.versions.clone();
+    let size = feeds.len() + keep.iter().filter(|&&k| k).count() + fetches.len();
+    pruned.graph.nodes.reserve(size);
+    pruned.graph.names.reserve(size);
 
     // Kept nodes come after the arguments; their ids are known before they are added.
     let mut ids = vec![None; graph.len()];
-    let mut next = feeds.len() as u32;
-    for id in graph.ids().filter(|id| keep[id.index()]) {
-        ids[id.index()] = Some(NodeId(next));
-        next += 1;
+    for (new, id) in (feeds.len() as u32..).zip(graph.ids().filter(|id| keep[id.index()])) {
+        ids[id.index()] = Some(NodeId(new));
     }
     let arg = op(catalog, "_Arg")?;
     for (i, &e) in feeds.iter().enumerate() {

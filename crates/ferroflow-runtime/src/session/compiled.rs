@@ -1,10 +1,9 @@
 //! A compiled step: the part of a session's graph that one set of feeds, fetches and targets needs.
 
-use crate::optimize::optimize;
 use crate::plan::{Plan, PlanContext};
 use crate::session::Session;
-use ferroflow_core::{DType, Result, Tensor, ensure, err};
-use ferroflow_graph::{Functions, Graph, Node, passes};
+use ferroflow_core::{DType, Result, Tensor, ensure};
+use ferroflow_graph::{Functions, Graph, NodeId, passes};
 use std::sync::Arc;
 
 /// What a step is asked for, by name.
@@ -24,33 +23,26 @@ pub(crate) struct Compiled {
 
 impl Compiled {
     pub fn new(graph: &Graph, signature: &Signature, session: &Session) -> Result<Compiled> {
-        let pruned = passes::prune(
+        let mut step = passes::prune(
             graph,
             &signature.feeds,
             &signature.fetches,
             &signature.targets,
             &session.task.catalog,
         )?;
-        let (mut graph, mut args, mut rets) = (pruned.graph, pruned.args, pruned.rets);
-        let feeds = signature
-            .feeds
-            .iter()
-            .zip(&args)
-            .map(|(name, id)| (name.clone(), graph.node(*id).output_types[0].dtype))
-            .collect();
+        let dtype = |id: &NodeId| step.graph.node(*id).output_types[0].dtype;
+        let feeds = signature.feeds.iter().cloned().zip(step.args.iter().map(dtype)).collect();
+        session.optimize(&mut step);
         let functions: Arc<dyn Functions> = session.functions.clone();
-        let devices = session.devices();
-        if !session.options.disable_optimizer {
-            optimize(&mut graph, &mut args, &mut rets, &devices[0], &functions)?;
-        }
-        let device_of = |node: &Node| {
-            let found = devices.iter().find(|d| d.text == node.device || node.device.is_empty());
-            found.cloned().ok_or_else(|| err!(Internal, "no device {}", node.device))
+        let context = PlanContext {
+            device_of: &|node| session.device_of(node),
+            functions: &functions,
+            kernels: &session.kernels,
         };
-        let context =
-            PlanContext { device_of: &device_of, functions: &functions, kernels: &session.kernels };
-        let plan = Arc::new(Plan::compile(&graph, &args, &rets, &context)?);
-        Ok(Compiled { plan, graph, feeds })
+        let mut plan = Plan::compile(&step.graph, &step.args, &step.rets, &context)?;
+        // As the client wrote them: a pass may have put another node in a fetched one's place.
+        plan.ret_names = signature.fetches.clone();
+        Ok(Compiled { plan: Arc::new(plan), graph: step.graph, feeds })
     }
 
     /// Feeds must have the dtypes of the tensors they replace.

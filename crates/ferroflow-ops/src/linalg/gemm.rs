@@ -1,0 +1,284 @@
+//! Matrix products of every number type: floats through the `gemm` crate, split over our own
+//! threads; halves widened; integers by a plain loop that wraps.
+
+use crate::prelude::*;
+use ferroflow_core::ComputePool;
+use gemm::Parallelism;
+
+/// A matrix in memory, with any strides.
+pub(crate) struct Mat<'a, T> {
+    pub data: &'a [T],
+    pub rows: usize,
+    pub cols: usize,
+    pub row_stride: usize,
+    pub col_stride: usize,
+    /// Its complex conjugate is meant.
+    pub conj: bool,
+}
+
+impl<T> Clone for Mat<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for Mat<'_, T> {}
+
+impl<'a, T> Mat<'a, T> {
+    /// A row-major matrix.
+    pub fn new(data: &'a [T], rows: usize, cols: usize) -> Self {
+        Mat { data, rows, cols, row_stride: cols, col_stride: 1, conj: false }
+    }
+
+    pub fn transposed(self) -> Self {
+        let Mat { data, rows, cols, row_stride, col_stride, conj } = self;
+        Mat { data, rows: cols, cols: rows, row_stride: col_stride, col_stride: row_stride, conj }
+    }
+
+    /// The conjugate transpose.
+    pub fn adjoint(self) -> Self {
+        Mat { conj: !self.conj, ..self.transposed() }
+    }
+
+    /// One more than the largest index used.
+    fn extent(&self) -> usize {
+        if self.rows == 0 || self.cols == 0 {
+            return 0;
+        }
+        (self.rows - 1) * self.row_stride + (self.cols - 1) * self.col_stride + 1
+    }
+
+    /// Its elements in a row-major vector, each mapped.
+    fn to_vec<U>(self, map: impl Fn(T) -> U) -> Vec<U>
+    where
+        T: Copy,
+    {
+        let mut out = Vec::with_capacity(self.rows * self.cols);
+        for i in 0..self.rows {
+            let row = i * self.row_stride;
+            out.extend((0..self.cols).map(|j| map(self.data[row + j * self.col_stride])));
+        }
+        out
+    }
+}
+
+/// Whether a product may use other threads: not when it is itself part of a split.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Threads {
+    One,
+    All,
+}
+
+/// Numbers with a matrix product.
+pub(crate) trait Product: Num {
+    /// `out = a b`, or `out += a b`; the rows of `out` are `out_stride` apart.
+    fn product(
+        a: Mat<'_, Self>,
+        b: Mat<'_, Self>,
+        out: &mut [Self],
+        out_stride: usize,
+        add: bool,
+        threads: Threads,
+    );
+}
+
+/// `out = a b`, contiguous.
+pub(crate) fn product<T: Product>(a: Mat<'_, T>, b: Mat<'_, T>, out: &mut [T], threads: Threads) {
+    let stride = b.cols;
+    T::product(a, b, out, stride, false, threads);
+}
+
+/// About how many nanoseconds a product of these sizes takes on one thread.
+pub(crate) fn product_cost(m: usize, n: usize, k: usize) -> usize {
+    m.saturating_mul(n).saturating_mul(k) / 16 + 20
+}
+
+macro_rules! gemm_products {
+    ($($t:ty)*) => {$(
+        impl Product for $t {
+            fn product(
+                a: Mat<'_, $t>,
+                b: Mat<'_, $t>,
+                out: &mut [$t],
+                out_stride: usize,
+                add: bool,
+                threads: Threads,
+            ) {
+                run_gemm(a, b, out, out_stride, add, threads)
+            }
+        }
+    )*};
+}
+gemm_products!(f32 f64 Complex32 Complex64);
+
+struct Pointer<T>(*mut T);
+// SAFETY: `run_gemm` hands the pointer to threads that write disjoint parts of what it points to
+// and have all ended before the borrow does.
+unsafe impl<T: Send> Sync for Pointer<T> {}
+
+impl<T> Pointer<T> {
+    fn get(&self) -> *mut T {
+        self.0
+    }
+}
+
+/// Rows or columns of the result that one thread takes at least, a multiple of the vector width.
+const TILE: usize = 16;
+
+fn run_gemm<T: Num>(
+    a: Mat<'_, T>,
+    b: Mat<'_, T>,
+    out: &mut [T],
+    out_stride: usize,
+    add: bool,
+    threads: Threads,
+) {
+    let (m, n, k) = (a.rows, b.cols, a.cols);
+    assert_eq!(k, b.rows, "inner dimensions agree");
+    if m == 0 || n == 0 {
+        return;
+    }
+    assert!(a.extent() <= a.data.len() && b.extent() <= b.data.len(), "inputs hold the matrices");
+    assert!(
+        (m - 1) * out_stride + n <= out.len() && n <= out_stride,
+        "the output holds the result"
+    );
+    if k == 0 {
+        if !add {
+            out.chunks_mut(out_stride).take(m).for_each(|row| row[..n].fill(T::ZERO));
+        }
+        return;
+    }
+    let by_rows = m >= n;
+    let to = Pointer(out.as_mut_ptr());
+    let part = |range: std::ops::Range<usize>| {
+        let (from, len) = (range.start, range.len());
+        let (m, n) = if by_rows { (len, n) } else { (m, len) };
+        let (a_from, b_from, out_from) = match by_rows {
+            true => (from * a.row_stride, 0, from * out_stride),
+            false => (0, from * b.col_stride, from),
+        };
+        // SAFETY: the assertions above say that every element the strides reach is inside the
+        // slices; `range` lies within the rows (or columns) of the result, and ranges given to
+        // different threads are disjoint, so no element is written by two.
+        unsafe {
+            gemm::gemm(
+                m,
+                n,
+                k,
+                to.get().add(out_from),
+                1,
+                out_stride as isize,
+                add,
+                a.data.as_ptr().add(a_from),
+                a.col_stride as isize,
+                a.row_stride as isize,
+                b.data.as_ptr().add(b_from),
+                b.col_stride as isize,
+                b.row_stride as isize,
+                T::ONE,
+                T::ONE,
+                false,
+                a.conj,
+                b.conj,
+                Parallelism::None,
+            )
+        }
+    };
+    let long = if by_rows { m } else { n };
+    let tiles = long.div_ceil(TILE);
+    if threads == Threads::One || tiles == 1 {
+        return part(0..long);
+    }
+    ComputePool::parallel_for(tiles, product_cost(m, n, k) / tiles, |tiles| {
+        part(tiles.start * TILE..(tiles.end * TILE).min(long));
+    });
+}
+
+macro_rules! widened_products {
+    ($($t:ty)*) => {$(
+        impl Product for $t {
+            fn product(
+                a: Mat<'_, $t>,
+                b: Mat<'_, $t>,
+                out: &mut [$t],
+                out_stride: usize,
+                add: bool,
+                threads: Threads,
+            ) {
+                let (m, n) = (a.rows, b.cols);
+                let (wide_a, wide_b) = (a.to_vec(<$t>::to_f32), b.to_vec(<$t>::to_f32));
+                let mut wide = vec![0f32; m * n];
+                let a = Mat::new(&wide_a, m, a.cols);
+                let b = Mat::new(&wide_b, b.rows, n);
+                f32::product(a, b, &mut wide, n, false, threads);
+                if n == 0 {
+                    return;
+                }
+                for (out, wide) in out.chunks_mut(out_stride).zip(wide.chunks_exact(n)) {
+                    for (out, wide) in out.iter_mut().zip(wide) {
+                        let before = if add { out.to_f32() } else { 0.0 };
+                        *out = <$t>::from_f32(before + wide);
+                    }
+                }
+            }
+        }
+    )*};
+}
+widened_products!(f16 bf16);
+
+macro_rules! integer_products {
+    ($($t:ty)*) => {$(
+        impl Product for $t {
+            fn product(
+                a: Mat<'_, $t>,
+                b: Mat<'_, $t>,
+                out: &mut [$t],
+                out_stride: usize,
+                add: bool,
+                _: Threads,
+            ) {
+                let (n, k) = (b.cols, a.cols);
+                let copied = if b.col_stride == 1 { None } else { Some(b.to_vec(|x| x)) };
+                let b = copied.as_ref().map_or(b, |data| Mat::new(data, k, n));
+                for (i, out) in out.chunks_mut(out_stride.max(1)).take(a.rows).enumerate() {
+                    let out = &mut out[..n];
+                    if !add {
+                        out.fill(0);
+                    }
+                    for j in 0..k {
+                        let x = a.data[i * a.row_stride + j * a.col_stride];
+                        let row = &b.data[j * b.row_stride..][..n];
+                        for (out, y) in out.iter_mut().zip(row) {
+                            *out = out.wrapping_add(x.wrapping_mul(*y));
+                        }
+                    }
+                }
+            }
+        }
+    )*};
+}
+integer_products!(i16 i32 i64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn products_agree_with_the_definition() {
+        for (m, n, k) in [(1, 1, 1), (3, 5, 7), (33, 2, 40), (2, 70, 3), (200, 150, 90), (4, 4, 0)]
+        {
+            let a: Vec<f64> = (0..m * k).map(|i| (i * 7 % 13) as f64).collect();
+            let b: Vec<f64> = (0..k * n).map(|i| (i * 5 % 11) as f64).collect();
+            let at = Mat::new(&a, k, m).transposed();
+            let mut out = vec![1.0; m * (n + 1)];
+            f64::product(at, Mat::new(&b, k, n), &mut out, n + 1, true, Threads::All);
+            for i in 0..m {
+                for j in 0..n {
+                    let sum: f64 = (0..k).map(|l| a[l * m + i] * b[l * n + j]).sum();
+                    assert_eq!(out[i * (n + 1) + j], sum + 1.0);
+                }
+                assert_eq!(out[i * (n + 1) + n], 1.0);
+            }
+        }
+    }
+}

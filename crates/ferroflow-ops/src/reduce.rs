@@ -1,0 +1,17 @@
+//! Reductions, scans and segments.
+
+pub(crate) mod axes;
+pub(crate) mod fold;
+pub(crate) mod split;
+
+mod arg;
+mod ops;
+mod scan;
+
+use crate::prelude::*;
+
+pub(crate) fn register(c: &mut Catalog) {
+    arg::register(c);
+    ops::register(c);
+    scan::register(c);
+}

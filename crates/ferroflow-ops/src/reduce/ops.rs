@@ -1,0 +1,326 @@
+//! Sum, Mean, Prod, Max, Min, All, Any, EuclideanNorm.
+
+use super::axes::reduction;
+use super::fold::{Fold, Reduction};
+use crate::prelude::*;
+
+struct Sum;
+struct Mean;
+struct Prod;
+struct Max;
+struct Min;
+struct EuclideanNorm;
+struct All;
+struct Any;
+
+/// What the folds of one dtype need: the type sums are made in, and square roots.
+trait Summed: Num {
+    /// Sums are made in this type: wider for halves.
+    type Sum: Num;
+    /// Means of integers are made in 64 bits.
+    type Mean: Num;
+    fn to_sum(self) -> Self::Sum;
+    fn from_sum(x: Self::Sum) -> Self;
+    fn to_mean(self) -> Self::Mean;
+    fn from_mean(x: Self::Mean) -> Self;
+    /// `|x|²`.
+    fn square(self) -> Self::Sum;
+    fn root(x: Self::Sum) -> Self;
+}
+
+macro_rules! summed {
+    ($($t:ty, $sum:ty, $mean:ty, $x:ident, $to_sum:expr, $from_sum:expr, $to_mean:expr,
+       $from_mean:expr, $norm:expr, $root:expr;)*) => {$(
+        impl Summed for $t {
+            type Sum = $sum;
+            type Mean = $mean;
+            fn to_sum(self) -> $sum { let $x = self; $to_sum }
+            fn from_sum($x: $sum) -> $t { $from_sum }
+            fn to_mean(self) -> $mean { let $x = self; $to_mean }
+            fn from_mean($x: $mean) -> $t { $from_mean }
+            fn square(self) -> $sum { let $x = self; $norm }
+            fn root($x: $sum) -> $t { $root }
+        }
+    )*};
+}
+macro_rules! summed_ints {
+    ($($t:ty, $wide:ty;)*) => {
+        summed! {$($t, $t, $wide, x, x, x, x as $wide, x as $t, x.wrapping_mul(x),
+            (x as f64).sqrt() as $t;)*}
+    };
+}
+summed_ints! {
+    i8, i64; i16, i64; i32, i64; i64, i64; u8, u64; u16, u64; u32, u64; u64, u64;
+}
+summed! {
+    f32, f32, f32, x, x, x, x, x, x * x, x.sqrt();
+    f64, f64, f64, x, x, x, x, x, x * x, x.sqrt();
+    f16, f32, f32, x, x.to_f32(), f16::from_f32(x), x.to_f32(), f16::from_f32(x),
+        x.to_f32() * x.to_f32(), f16::from_f32(x.sqrt());
+    bf16, f32, f32, x, x.to_f32(), bf16::from_f32(x), x.to_f32(), bf16::from_f32(x),
+        x.to_f32() * x.to_f32(), bf16::from_f32(x.sqrt());
+    Complex32, Complex32, Complex32, x, x, x, x, x, Complex32::new(x.norm_sqr(), 0.0), x.sqrt();
+    Complex64, Complex64, Complex64, x, x, x, x, x, Complex64::new(x.norm_sqr(), 0.0), x.sqrt();
+}
+
+impl<T: Summed> Fold<T> for Sum {
+    type Acc = T::Sum;
+    const START: T::Sum = <T::Sum as Num>::ZERO;
+    fn lift(x: T) -> T::Sum {
+        x.to_sum()
+    }
+    fn join(a: T::Sum, b: T::Sum) -> T::Sum {
+        a.add(b)
+    }
+    fn finish(acc: T::Sum, _: usize) -> T {
+        T::from_sum(acc)
+    }
+}
+
+impl<T: Summed> Fold<T> for Mean {
+    type Acc = T::Mean;
+    const START: T::Mean = <T::Mean as Num>::ZERO;
+    fn lift(x: T) -> T::Mean {
+        x.to_mean()
+    }
+    fn join(a: T::Mean, b: T::Mean) -> T::Mean {
+        a.add(b)
+    }
+    fn finish(acc: T::Mean, count: usize) -> T {
+        T::from_mean(acc.div(Num::from_i64(count as i64)))
+    }
+}
+
+impl<T: Summed> Fold<T> for EuclideanNorm {
+    type Acc = T::Sum;
+    const START: T::Sum = <T::Sum as Num>::ZERO;
+    fn lift(x: T) -> T::Sum {
+        x.square()
+    }
+    fn join(a: T::Sum, b: T::Sum) -> T::Sum {
+        a.add(b)
+    }
+    fn finish(acc: T::Sum, _: usize) -> T {
+        T::root(acc)
+    }
+}
+
+impl<T: Num> Fold<T> for Prod {
+    type Acc = T;
+    const START: T = <T as Num>::ONE;
+    fn lift(x: T) -> T {
+        x
+    }
+    fn join(a: T, b: T) -> T {
+        a.mul(b)
+    }
+    fn finish(acc: T, _: usize) -> T {
+        acc
+    }
+}
+
+/// The ends of a type's range.
+trait Bounds: Real {
+    const LOWEST: Self;
+    const HIGHEST: Self;
+}
+macro_rules! bounds {
+    ($($t:ty, $low:ident, $high:ident;)*) => {
+        $(impl Bounds for $t { const LOWEST: Self = <$t>::$low; const HIGHEST: Self = <$t>::$high; })*
+    };
+}
+bounds! {
+    f16, NEG_INFINITY, INFINITY; bf16, NEG_INFINITY, INFINITY; f32, NEG_INFINITY, INFINITY;
+    f64, NEG_INFINITY, INFINITY; i8, MIN, MAX; i16, MIN, MAX; i32, MIN, MAX; i64, MIN, MAX;
+    u8, MIN, MAX; u16, MIN, MAX; u32, MIN, MAX; u64, MIN, MAX;
+}
+
+macro_rules! extremes {
+    ($($op:ident, $start:ident, $join:ident;)*) => {$(
+        impl<T: Bounds> Fold<T> for $op {
+            type Acc = T;
+            const START: T = T::$start;
+            fn lift(x: T) -> T { x }
+            fn join(a: T, b: T) -> T { Real::$join(a, b) }
+            fn finish(acc: T, _: usize) -> T { acc }
+        }
+    )*};
+}
+extremes! { Max, LOWEST, max; Min, HIGHEST, min; }
+
+macro_rules! of_bools {
+    ($($op:ident, $start:literal, $join:tt;)*) => {$(
+        impl Fold<bool> for $op {
+            type Acc = bool;
+            const START: bool = $start;
+            fn lift(x: bool) -> bool { x }
+            fn join(a: bool, b: bool) -> bool { a $join b }
+            fn finish(acc: bool, _: usize) -> bool { acc }
+        }
+    )*};
+}
+of_bools! { All, true, &; Any, false, |; }
+
+const ORDERED: &str = "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, \
+                       half, uint32, uint64, qint8, quint8, qint32, qint16, quint16}";
+
+macro_rules! reductions {
+    ($c:ident; $($op:ident, $doc:literal, $types:expr, $set:tt;)*) => {$(
+        $c.op(stringify!($op))
+            .doc($doc)
+            .input("input: T")
+            .input("reduction_indices: Tidx")
+            .output("output: T")
+            .attr("keep_dims: bool = false")
+            .attr($types)
+            .attr("Tidx: {int32, int64} = DT_INT32")
+            .expensive()
+            .shape(reduction)
+            .cpu(per_dtype!($set, init, T => Reduction::<T, $op>::new(init)?));
+    )*};
+}
+
+macro_rules! bool_reductions {
+    ($c:ident; $($op:ident, $doc:literal;)*) => {$(
+        $c.op(stringify!($op))
+            .doc($doc)
+            .input("input: bool")
+            .input("reduction_indices: Tidx")
+            .output("output: bool")
+            .attr("keep_dims: bool = false")
+            .attr("Tidx: {int32, int64} = DT_INT32")
+            .shape(reduction)
+            .cpu(|init| Ok(KernelBox::new(Reduction::<bool, $op>::new(init)?)));
+    )*};
+}
+
+pub(crate) fn register(c: &mut Catalog) {
+    reductions! { c;
+        Sum, "Sum over the given dimensions.", "T: numbertype", NUMBER;
+        Mean, "Mean over the given dimensions; integers truncate.", "T: numbertype", NUMBER;
+        Prod, "Product over the given dimensions.", "T: numbertype", NUMBER;
+        EuclideanNorm, "Root of the sum of squares over the given dimensions.", "T: numbertype",
+            NUMBER;
+        Max, "Largest element over the given dimensions; NaN if any is.", ORDERED, REAL;
+        Min, "Smallest element over the given dimensions; NaN if any is.", ORDERED, REAL;
+    }
+    bool_reductions! { c;
+        All, "Whether all elements over the given dimensions are true.";
+        Any, "Whether some element over the given dimensions is true.";
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+    use crate::testing::check;
+
+    fn reduced(op: &str, x: Tensor, axes: &[i32]) -> Tensor {
+        check(op).input(x).input(Tensor::vector(axes)).run().unwrap().remove(0)
+    }
+
+    #[test]
+    fn dimensions_are_summed_and_kept() {
+        let x = Tensor::from_slice([2, 3], &[1f32, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap();
+        let sum = |axes: &[i32], keep: bool| {
+            check("Sum").input(x.clone()).input(Tensor::vector(axes)).attr("keep_dims", keep)
+        };
+        sum(&[0], false).gives(Tensor::vector(&[5f32, 7.0, 9.0]));
+        sum(&[-1], false).gives(Tensor::vector(&[6f32, 15.0]));
+        sum(&[1, 0], false).gives(Tensor::scalar(21f32));
+        sum(&[], false).gives(x.clone());
+        sum(&[0, 1], true).gives(Tensor::from_slice([1, 1], &[21f32]).unwrap());
+        check("Sum")
+            .input(x.clone())
+            .input(Tensor::scalar(1i64))
+            .gives(Tensor::vector(&[6f32, 15.0]));
+    }
+
+    #[test]
+    fn bad_axes_are_refused() {
+        let sum = |axes: &[i32]| {
+            check("Sum")
+                .input(Tensor::from_slice([2, 1], &[1f32, 2.0]).unwrap())
+                .input(Tensor::vector(axes))
+        };
+        let text = "Invalid reduction dimension (2 for input with 2 dimension(s)";
+        sum(&[2]).fails(Code::InvalidArgument, text);
+        let text = "Invalid reduction arguments: Axes contains duplicate dimension: 0";
+        sum(&[0, -2]).fails(Code::InvalidArgument, text);
+    }
+
+    #[test]
+    fn nothing_reduces_to_the_neutral_element() {
+        let empty = || Tensor::zeros(DType::Float, [0, 2]).unwrap();
+        let two = |x: f32| Tensor::vector(&[x, x]);
+        assert_eq!(reduced("Sum", empty(), &[0]), two(0.0));
+        assert_eq!(reduced("Prod", empty(), &[0]), two(1.0));
+        assert_eq!(reduced("Max", empty(), &[0]), two(f32::NEG_INFINITY));
+        assert_eq!(reduced("Min", empty(), &[0]), two(f32::INFINITY));
+        assert_eq!(reduced("EuclideanNorm", empty(), &[0]), two(0.0));
+        assert!(reduced("Mean", empty(), &[0]).as_slice::<f32>().unwrap()[0].is_nan());
+        assert_eq!(reduced("Sum", empty(), &[1]).elements(), 0);
+        let ints = Tensor::zeros(DType::Int32, [0]).unwrap();
+        assert_eq!(reduced("Max", ints.clone(), &[0]), Tensor::scalar(i32::MIN));
+        assert_eq!(reduced("Mean", ints, &[0]), Tensor::scalar(0i32));
+        let bools = || Tensor::zeros(DType::Bool, [0, 1]).unwrap();
+        assert_eq!(reduced("All", bools(), &[0]), Tensor::vector(&[true]));
+        assert_eq!(reduced("Any", bools(), &[0]), Tensor::vector(&[false]));
+    }
+
+    #[test]
+    fn nan_spreads_to_extremes() {
+        for n in [3, 100] {
+            for at in [0, 1, n - 1] {
+                let mut x = vec![1f32; n];
+                x[at] = f32::NAN;
+                for op in ["Max", "Min"] {
+                    let y = reduced(op, Tensor::vector(&x), &[0]);
+                    assert!(y.scalar_value::<f32>().unwrap().is_nan(), "{op} {at}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn means_of_integers_do_not_overflow_on_the_way() {
+        let x = Tensor::vector(&[i32::MAX, i32::MAX, 3]);
+        assert_eq!(reduced("Mean", x, &[0]), Tensor::scalar(1431655765i32));
+        let x = Tensor::vector(&[-3i32, -4]);
+        assert_eq!(reduced("Mean", x, &[0]), Tensor::scalar(-3i32));
+        let x = Tensor::vector(&[200u8, 100]);
+        assert_eq!(reduced("Sum", x, &[0]), Tensor::scalar(44u8));
+    }
+
+    #[test]
+    fn halves_are_summed_in_single_precision() {
+        let x = Tensor::vector(&vec![f16::ONE; 5000]);
+        assert_eq!(reduced("Sum", x, &[0]), Tensor::scalar(f16::from_f32(5000.0)));
+        let x = Tensor::vector(&[300.0, 300.0, 0.001].map(f16::from_f32));
+        assert_eq!(reduced("Prod", x, &[0]), Tensor::scalar(f16::INFINITY));
+    }
+
+    #[test]
+    fn norms_of_every_kind() {
+        let x = Tensor::from_slice([2, 2], &[3f32, -4.0, 1.0, 2.0]).unwrap();
+        assert_eq!(reduced("EuclideanNorm", x, &[1]), Tensor::vector(&[5f32, 5f32.sqrt()]));
+        let x = Tensor::from_slice([2, 2], &[3i32, 4, 1, 2]).unwrap();
+        assert_eq!(reduced("EuclideanNorm", x, &[1]), Tensor::vector(&[5i32, 2]));
+        let x = Tensor::vector(&[Complex32::new(3.0, 4.0)]);
+        assert_eq!(reduced("EuclideanNorm", x, &[0]), Tensor::scalar(Complex32::new(5.0, 0.0)));
+    }
+
+    #[test]
+    fn long_sums_are_accurate() {
+        let x = Tensor::vector(&vec![0.1f32; 10_000_000]);
+        let sum = reduced("Sum", x, &[0]).scalar_value::<f32>().unwrap();
+        assert!((sum - 1e6).abs() < 1.0, "{sum}");
+    }
+
+    #[test]
+    fn bools_are_joined() {
+        let x = || Tensor::from_slice([2, 2], &[true, false, true, true]).unwrap();
+        assert_eq!(reduced("All", x(), &[1]), Tensor::vector(&[false, true]));
+        assert_eq!(reduced("Any", x(), &[0]), Tensor::vector(&[true, true]));
+    }
+}
