@@ -80,6 +80,13 @@ impl OpBuilder<'_> {
         self
     }
 
+    /// Gives the attribute declared last a default that the notation has no way to write.
+    pub fn default(mut self, value: impl Into<crate::AttrValue>) -> Self {
+        let last = self.def.attrs.last_mut().expect("an attribute was declared");
+        last.default = Some(value.into());
+        self
+    }
+
     pub fn stateful(mut self) -> Self {
         self.def.is_stateful = true;
         self

@@ -6,6 +6,7 @@ mod file;
 mod message;
 pub(crate) mod pb;
 pub(crate) mod summarize;
+mod summary;
 
 pub(crate) use file::{file_error, read_file};
 
@@ -15,4 +16,5 @@ pub(crate) fn register(c: &mut Catalog) {
     checkpoint::register(c);
     file::register(c);
     message::register(c);
+    summary::register(c);
 }
