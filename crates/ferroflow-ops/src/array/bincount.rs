@@ -122,8 +122,9 @@ fn ragged_bincount<T: Num>(binary: bool) -> impl Kernel {
         let (bins, counter) = (out.as_mut_slice::<T>()?, Counter { weights, binary });
         for (row, split) in splits.windows(2).enumerate() {
             let from = row * size as usize;
-            for i in split[0] as usize..split[1] as usize {
-                counter.count(&mut bins[from..from + size as usize], values[i], i);
+            let first = split[0] as usize;
+            for (i, &value) in values[first..split[1] as usize].iter().enumerate() {
+                counter.count(&mut bins[from..from + size as usize], value, first + i);
             }
         }
         ctx.set(0, out)

@@ -188,7 +188,7 @@ fn ragged_gather(init: &KernelInit<'_>) -> Result<KernelBox> {
         let mut dense = ctx.alloc(values.dtype(), shape)?;
         let row: usize = values.shape()[1..].iter().product();
         let pieces: Vec<(usize, usize)> =
-            picks.iter().filter_map(|&p| spans(p).last()).map(|(_, span)| span).collect();
+            picks.iter().filter_map(|&p| spans(p).fold(None, |_, (_, span)| Some(span))).collect();
         by_width!(values.dtype(), W => copy_rows(W::of(values)?, &pieces, row, W::of_mut(&mut dense)?));
         let last = outputs.len();
         for (i, t) in outputs.into_iter().enumerate() {

@@ -64,8 +64,7 @@ fn top_k<T: Real>(attr: Option<i64>, index_type: DType) -> impl Kernel {
         let shape = with_dim(x.shape(), axis, k);
         let mut values = ctx.alloc(x.dtype(), shape.clone())?;
         let mut indices = vec![0i64; shape.elements()];
-        if k > 0 {
-            let rows = indices.len() / k;
+        if let Some(rows) = indices.len().checked_div(k) {
             let from = x.as_slice::<T>()?;
             let to = values.as_mut_slice::<T>()?;
             split_mut2(to, &mut indices, rows, cols.saturating_mul(2), |first, to, at| {

@@ -72,10 +72,10 @@ fn distinct<K: Hash + Eq>(items: impl Iterator<Item = Option<K>>) -> Distinct {
 }
 
 /// Slice `i` along an axis, as one item.
-fn slices<'a, T>(
-    items: &'a [T],
+fn slices<T>(
+    items: &[T],
     (outer, dim, inner): (usize, usize, usize),
-) -> impl Iterator<Item = impl Iterator<Item = &'a T>> {
+) -> impl Iterator<Item = impl Iterator<Item = &T>> {
     (0..dim)
         .map(move |i| (0..outer).flat_map(move |o| items[(o * dim + i) * inner..][..inner].iter()))
 }
