@@ -93,13 +93,11 @@ impl Buffer {
 
     /// The bytes for writing; `None` when they belong to somebody else.
     pub fn bytes_mut(&mut self) -> Option<&mut [u8]> {
-        match self.owner {
-            // SAFETY: as in `bytes`; `&mut self` makes the access exclusive.
-            Owner::Ours(_) => {
-                Some(unsafe { std::slice::from_raw_parts_mut(self.ptr.as_ptr(), self.len) })
-            }
-            Owner::Foreign(_) => None,
+        if !matches!(self.owner, Owner::Ours(_)) {
+            return None;
         }
+        // SAFETY: as in `bytes`; `&mut self` makes the access exclusive.
+        Some(unsafe { std::slice::from_raw_parts_mut(self.ptr.as_ptr(), self.len) })
     }
 
     fn fresh(len: usize, capacity: usize) -> Result<Buffer> {
