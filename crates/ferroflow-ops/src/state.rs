@@ -15,7 +15,6 @@ mod session_tensor;
 mod strided;
 #[cfg(test)]
 pub(crate) mod testing;
-mod update;
 
 pub(crate) fn register(c: &mut Catalog) {
     assign::register(c);

@@ -93,6 +93,7 @@ impl<S: Send + 'static> Monitor<S> {
     }
 
     /// How many kernels wait in a lane.
+    #[cfg(test)]
     pub(crate) fn waiting(&self, lane: usize) -> usize {
         self.0.lock().lanes[lane].waiting.len()
     }

@@ -223,10 +223,10 @@ pub(crate) fn modify_all<R>(
     nest(variables, &order, Vec::with_capacity(order.len()), change)
 }
 
-fn nest<'v, R, F: FnOnce(&mut [&mut Tensor]) -> Result<R>>(
+fn nest<R, F: FnOnce(&mut [&mut Tensor]) -> Result<R>>(
     variables: &[Arc<Variable>],
     order: &[usize],
-    mut held: Vec<(usize, &'v mut Tensor)>,
+    mut held: Vec<(usize, &mut Tensor)>,
     change: F,
 ) -> Result<R> {
     let Some((&first, rest)) = order.split_first() else {

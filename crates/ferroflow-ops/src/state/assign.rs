@@ -1,7 +1,7 @@
 //! Adding to and subtracting from variables, and counting with them.
 
 use super::anchor::Target;
-use super::update::in_chunks;
+use crate::parallel::split_mut;
 use crate::prelude::*;
 
 struct Change<T> {
@@ -43,14 +43,14 @@ impl<T: Num> Change<T> {
 fn apply<T: Num>(value: &mut Tensor, mut delta: Tensor, f: fn(T, T) -> T) -> Result<()> {
     if value.is_unique() || !delta.is_unique() {
         let delta = delta.as_slice::<T>()?;
-        in_chunks(value.as_mut_slice::<T>()?, 1, |from, part| {
+        split_mut(value.as_mut_slice::<T>()?, 1, 1, |from, part| {
             for (x, d) in part.iter_mut().zip(&delta[from..]) {
                 *x = f(*x, *d);
             }
         });
     } else {
         let old = value.as_slice::<T>()?;
-        in_chunks(delta.as_mut_slice::<T>()?, 1, |from, part| {
+        split_mut(delta.as_mut_slice::<T>()?, 1, 1, |from, part| {
             for (d, x) in part.iter_mut().zip(&old[from..]) {
                 *d = f(*x, *d);
             }

@@ -1,6 +1,6 @@
 //! Arithmetic on whole tensors whose dtype is known only when it runs.
 
-use super::update::in_chunks;
+use crate::parallel::split_mut;
 use crate::prelude::*;
 
 /// Calls a function that is generic over a number type for the type of a tensor.
@@ -39,7 +39,7 @@ pub(crate) fn add_assign(to: &mut Tensor, from: &Tensor) -> Result<()> {
     );
     fn add<T: Num>(to: &mut Tensor, from: &Tensor) -> Result<()> {
         let from = from.as_slice::<T>()?;
-        in_chunks(to.as_mut_slice::<T>()?, 1, |at, part| {
+        split_mut(to.as_mut_slice::<T>()?, 1, 1, |at, part| {
             for (x, y) in part.iter_mut().zip(&from[at..]) {
                 *x = x.add(*y);
             }
