@@ -382,16 +382,17 @@ impl<P: Propagator> Run<P> {
             Some(reason) if !reason.is_derived() => reason,
             _ => error,
         };
-        {
+        let error = {
             let mut end = self.end.lock();
             match &end.error {
-                Some(known) if !known.is_derived() || error.is_derived() => {}
-                _ => end.error = Some(error.clone()),
+                Some(known) if !known.is_derived() || error.is_derived() => known.clone(),
+                _ => end.error.insert(error).clone(),
             }
-        }
+        };
         self.failed.store(true, Ordering::Release);
-        self.step.cancel.cancel(error.clone().derived());
-        self.step.rendezvous.abort(error);
+        // The rendezvous first: what is cancelled fails in turn, and must find the reason there.
+        self.step.rendezvous.abort(error.clone());
+        self.step.cancel.cancel(error.derived());
     }
 
     /// Gives up one count; the last one ends the run.
