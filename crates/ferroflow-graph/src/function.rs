@@ -5,7 +5,7 @@ use crate::catalog::Catalog;
 use crate::def::{FunctionDef, NodeDef};
 use crate::graph::{Graph, NodeId};
 use crate::import::{Importer, Naming};
-use crate::op_def::{OpDef, PortType, Role};
+use crate::op_def::{Cost, OpDef, PortType, Role};
 use ferroflow_core::{AsyncCtx, Done, KernelBox, Result, ensure, err};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -49,14 +49,13 @@ impl Library {
         let function = self.get(name)?;
         let mut def = function.signature.clone();
         let func = FuncRef { name: name.to_string(), attrs: Attrs::new() };
+        def.cost = Cost::Expensive;
         def.cpu = Some(Arc::new(move |init| {
-            let mut func = func.clone();
-            func.attrs = init.attrs.clone();
-            let callable = init.functions.instantiate(&func)?;
+            let function = init.function_ref(FuncRef { attrs: init.attrs.clone(), ..func.clone() });
             Ok(KernelBox::new_async(move |mut ctx: AsyncCtx, done: Done| {
                 let inputs = ctx.inputs.len();
-                match ctx.take_inputs(0..inputs) {
-                    Ok(args) => callable.call(
+                match function.get().and_then(|f| Ok((f, ctx.take_inputs(0..inputs)?))) {
+                    Ok((callable, args)) => callable.call(
                         args,
                         &ctx.step,
                         Box::new(move |result| done.finish_tensors(result)),

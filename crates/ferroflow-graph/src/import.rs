@@ -24,7 +24,12 @@ pub(crate) struct Importer<'a> {
     naming: Naming,
     /// Ops already looked up: function ops are made anew by each look-up.
     ops: HashMap<String, Arc<OpDef>>,
+    /// Inputs and outputs of all nodes added.
+    ports: usize,
 }
+
+/// A number in a node's attributes can ask for a million outputs; all nodes together may not.
+const MAX_PORTS: usize = 1 << 25;
 
 impl Graph {
     /// Reads a whole graph.
@@ -42,19 +47,29 @@ impl Graph {
         let mut importer = Importer::new(catalog, &library, Naming::Graph);
         let before = self.nodes.len();
         if let Err(e) = importer.add_nodes(self, &def.nodes) {
-            for node in self.nodes.drain(before..) {
-                self.names.remove(&node.name);
-            }
+            self.truncate(before);
             return Err(e);
         }
         self.library = library;
         Ok(())
     }
+
+    /// Fails if there is a cycle that is not a loop: for those who have moved edges.
+    pub fn check_acyclic(&self) -> Result<()> {
+        check_acyclic(self, 0)
+    }
+
+    /// Forgets all but the first `len` nodes, which must not refer to the others.
+    pub fn truncate(&mut self, len: usize) {
+        for node in self.nodes.drain(len..) {
+            self.names.remove(&node.name);
+        }
+    }
 }
 
 impl<'a> Importer<'a> {
     pub fn new(catalog: &'a Catalog, library: &'a Library, naming: Naming) -> Importer<'a> {
-        Importer { catalog, library, naming, ops: HashMap::new() }
+        Importer { catalog, library, naming, ops: HashMap::new(), ports: 0 }
     }
 
     /// Adds `defs`, in two passes: names first, since a node may refer to a later one. May leave
@@ -85,10 +100,17 @@ impl<'a> Importer<'a> {
         let op = self.op(&def.op)?;
         let attrs = op.complete_attrs(def.attrs.clone())?;
         DeviceName::parse(&def.device)?;
+        let (input_types, output_types) = (op.input_types(&attrs)?, op.output_types(&attrs)?);
+        self.ports += input_types.len() + output_types.len();
+        ensure!(
+            self.ports <= MAX_PORTS,
+            ResourceExhausted,
+            "a graph may not have more than {MAX_PORTS} inputs and outputs"
+        );
         Ok(Node {
             name: def.name.clone(),
-            input_types: op.input_types(&attrs)?,
-            output_types: op.output_types(&attrs)?,
+            input_types,
+            output_types,
             attrs: Arc::new(attrs),
             op,
             inputs: Vec::new(),

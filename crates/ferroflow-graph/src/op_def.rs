@@ -13,6 +13,8 @@ pub type KernelFn = Arc<dyn Fn(&KernelInit<'_>) -> Result<KernelBox> + Send + Sy
 pub struct OpDef {
     pub name: String,
     pub doc: String,
+    /// The source file that declares it; empty for signatures that were only recorded.
+    pub source: &'static str,
     pub inputs: Vec<ArgDef>,
     pub outputs: Vec<ArgDef>,
     pub attrs: Vec<AttrDef>,
@@ -152,6 +154,7 @@ impl OpDef {
         OpDef {
             name: name.into(),
             doc: String::new(),
+            source: "",
             inputs: Vec::new(),
             outputs: Vec::new(),
             attrs: Vec::new(),
@@ -303,8 +306,10 @@ impl AttrDef {
         ensure!(
             self.has_type(value),
             InvalidArgument,
-            "AttrValue for attr '{}' has the wrong type: {value:?}",
-            self.name
+            "AttrValue for attr '{}' had value with type '{}' when '{}' was expected",
+            self.name,
+            value.kind(),
+            self.type_name()
         );
         if let Some(minimum) = self.minimum {
             let (n, what) = match value {
@@ -335,6 +340,11 @@ impl AttrDef {
             _ => {}
         }
         Ok(())
+    }
+
+    fn type_name(&self) -> String {
+        let item = format!("{:?}", self.kind).to_lowercase();
+        if self.is_list { format!("list({item})") } else { item }
     }
 
     fn check_type(&self, allowed: &[DType], t: DType) -> Result<()> {

@@ -9,8 +9,8 @@ use crate::flat::FlatState;
 use crate::frames::Frames;
 use crate::plan::{NodeKind, Plan, PlanNode};
 use ferroflow_core::{
-    AsyncCtx, Completion, Ctx, Done, Error, KernelBox, NodeStats, Outputs, Result, StepCtx, Tensor,
-    Value, ensure, err,
+    AsyncCtx, Code, Completion, Ctx, Done, Error, KernelBox, NodeStats, Outputs, Result, StepCtx,
+    Tensor, Value, ensure, err,
 };
 use parking_lot::{Condvar, Mutex};
 use std::any::Any;
@@ -135,6 +135,15 @@ struct End {
     done: Option<RunDone>,
     /// When async kernels under way were started; only in traced steps.
     begun: HashMap<u64, SystemTime>,
+}
+
+impl Drop for End {
+    /// A run that was dropped before its end, by a panic of ours: nobody waits for it in vain.
+    fn drop(&mut self) {
+        if let Some(done) = self.done.take() {
+            done(Err(err!(Internal, "a run ended without a result")));
+        }
+    }
 }
 
 impl<P: Propagator> Run<P> {
@@ -372,7 +381,14 @@ impl<P: Propagator> Run<P> {
     }
 
     fn fail(&self, node: &PlanNode, error: Error) {
-        self.record(error.at_node(&node.info.name));
+        let mut error = error.at_node(&node.info.name);
+        // What a cancelled node says of itself is not why it was cancelled.
+        if self.step.cancel.is_cancelled()
+            && matches!(error.code(), Code::Cancelled | Code::Aborted)
+        {
+            error = error.derived();
+        }
+        self.record(error);
     }
 
     /// Keeps the first error that is not merely a consequence, and stops everything. When the step

@@ -265,6 +265,12 @@ impl Iteration {
         for edge in edges {
             let to = &plan.nodes[edge.to as usize];
             let count = &mut self.counts[to.frame_node as usize];
+            // In a loop whose Exit is alive more than once, more arrives than was waited for. The
+            // node is on its way and its slots are not ours any more.
+            let is_extra_control = edge.slot == CONTROL && count.pending < 2;
+            if count.pending == 0 || (to.kind == NodeKind::Merge && is_extra_control) {
+                continue;
+            }
             let source = match &mut outputs {
                 Some(outputs) if edge.slot != CONTROL => outputs.get_mut(edge.slot as usize),
                 _ => None,
@@ -308,20 +314,21 @@ impl Count {
     ///
     /// Whether it takes the value, whether it is ready, and whether dead.
     fn merge(&mut self, edge: &Edge, is_dead: bool, to: &PlanNode) -> (bool, bool, bool) {
+        let is_taken = edge.slot != CONTROL && !is_dead && self.pending & 1 == 1;
         if edge.slot == CONTROL {
             self.pending -= 2;
-            let all_dead = self.dead == to.inputs;
-            (false, self.pending == 0 || (self.pending == 1 && all_dead), all_dead)
+        } else if is_taken {
+            self.pending -= 1;
         } else if is_dead {
             self.dead = if edge.is_from_enter { to.inputs } else { self.dead + 1 };
-            let all_dead = self.dead == to.inputs;
-            (false, self.pending == 1 && all_dead, all_dead)
-        } else if self.pending & 1 == 1 {
-            self.pending -= 1;
-            (true, self.pending == 0, false)
-        } else {
-            (false, false, false)
         }
+        let all_dead = self.pending == 1 && self.dead >= to.inputs;
+        if all_dead {
+            self.pending = 0; // fired: nothing is taken any more
+        }
+        // A live value that came too late to be taken changes nothing.
+        let counts = edge.slot == CONTROL || is_taken || is_dead;
+        (is_taken, counts && self.pending == 0, all_dead)
     }
 }
 

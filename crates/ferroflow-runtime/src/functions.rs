@@ -7,7 +7,7 @@ use ferroflow_core::{
     CallDone, Callable, DeviceInfo, Resources, Result, Spawn, StepCtx, Tensor, ensure, err,
 };
 use ferroflow_graph::passes::Pruned;
-use ferroflow_graph::{Catalog, FuncRef, FunctionGraph, Functions, Library};
+use ferroflow_graph::{Attrs, Catalog, FuncRef, FunctionGraph, Functions, Library};
 use parking_lot::{Mutex, RwLock};
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -32,8 +32,8 @@ pub struct FunctionRuntime {
     library: RwLock<Library>,
     device: Arc<DeviceInfo>,
     threads: Arc<dyn Spawn>,
-    /// By name and attributes. An entry keeps the state of its body's kernels for the session.
-    instances: Mutex<HashMap<String, Arc<dyn Callable>>>,
+    /// By name, then attributes. An entry keeps the state of its body's kernels for the session.
+    instances: Mutex<HashMap<String, Vec<(Attrs, Arc<dyn Callable>)>>>,
     me: Weak<FunctionRuntime>,
 }
 
@@ -65,6 +65,12 @@ impl FunctionRuntime {
         drop(dropped);
     }
 
+    fn instance(&self, func: &FuncRef) -> Option<Arc<dyn Callable>> {
+        let instances = self.instances.lock();
+        let list = instances.get(&func.name)?;
+        list.iter().find(|(attrs, _)| *attrs == func.attrs).map(|(_, found)| found.clone())
+    }
+
     fn compile(&self, func: &FuncRef) -> Result<Arc<dyn Callable>> {
         let body = FunctionGraph::instantiate(func, &self.library.read(), &self.catalog)?;
         let mut step = Pruned::from_function(body);
@@ -90,9 +96,8 @@ impl FunctionRuntime {
 
 impl Functions for FunctionRuntime {
     fn instantiate(&self, func: &FuncRef) -> Result<Arc<dyn Callable>> {
-        let key = format!("{}{:?}", func.name, func.attrs);
-        if let Some(found) = self.instances.lock().get(&key) {
-            return Ok(found.clone());
+        if let Some(found) = self.instance(func) {
+            return Ok(found);
         }
         let depth = COMPILING.get();
         ensure!(
@@ -108,7 +113,13 @@ impl Functions for FunctionRuntime {
             0 => e.context(format!("function {}", func.name)),
             _ => e,
         })?;
-        Ok(self.instances.lock().entry(key).or_insert(made).clone())
+        let mut instances = self.instances.lock();
+        let list = instances.entry(func.name.clone()).or_default();
+        if let Some((_, found)) = list.iter().find(|(attrs, _)| *attrs == func.attrs) {
+            return Ok(found.clone());
+        }
+        list.push((func.attrs.clone(), made.clone()));
+        Ok(made)
     }
 }
 

@@ -10,7 +10,7 @@ use crate::frames::Count;
 use ferroflow_core::{DeviceInfo, KernelBox, NodeInfo, Result, bail, err};
 use ferroflow_graph::{ControlFlow, Cost, Functions, Graph, KernelInit, Node, NodeId, OpDef, Role};
 use parking_lot::Mutex;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// A compiled graph.
@@ -109,6 +109,7 @@ impl KernelCache {
         name: &str,
         make: impl FnOnce() -> Result<KernelBox>,
     ) -> Result<KernelBox> {
+        // A transfer keeps nothing, and two graphs may use one name for different ones.
         if !op.is_stateful || matches!(op.role, Role::Send | Role::Recv) {
             return make();
         }
@@ -335,6 +336,13 @@ fn collect_edges(graph: &Graph) -> (Vec<Edge>, Vec<(u32, u32)>) {
 fn mark_last_uses(edges: &mut [Edge], ranges: &[(u32, u32)]) {
     for &(first, count) in ranges {
         let run = &mut edges[first as usize..(first + count) as usize];
+        if run.len() > 64 {
+            let mut seen = HashSet::new();
+            for edge in run.iter_mut().rev() {
+                edge.is_last_use = edge.slot != CONTROL && seen.insert(edge.slot);
+            }
+            continue;
+        }
         let mut seen = Vec::new();
         for edge in run.iter_mut().rev() {
             if edge.slot != CONTROL && !seen.contains(&edge.slot) {

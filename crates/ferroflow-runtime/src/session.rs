@@ -147,11 +147,11 @@ impl Session {
             );
             check_name(&node.name)?;
         }
-        // Placement may still refuse what the graph accepts; then nothing may have changed.
-        let mut extended = graph.clone();
-        extended.extend(def, &self.task.catalog)?;
-        place::place(&mut extended, before, &self.task.devices, &self.options)?;
-        *graph = extended;
+        graph.extend(def, &self.task.catalog)?;
+        if let Err(e) = place::place(graph, before, &self.task.devices, &self.options) {
+            graph.truncate(before);
+            return Err(e);
+        }
         self.functions.set_library(graph.library.clone());
         Ok(())
     }
@@ -321,9 +321,10 @@ impl Session {
     }
 }
 
+/// A session nobody holds is closed: its functions refer to each other and would stay for good.
 impl Drop for Session {
     fn drop(&mut self) {
-        self.forget_compiled();
+        self.close(Box::new(|| {}));
     }
 }
 

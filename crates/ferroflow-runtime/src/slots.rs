@@ -2,8 +2,10 @@
 //!
 //! The protocol that makes it sound, and that [`crate::flat`] and [`crate::frames`] keep:
 //!
-//! 1. A slot is the end of one edge. It is written at most once in a run (an iteration, in loops), by
-//!    whoever completes the edge's source, before the consumer is counted down for that edge.
+//! 1. A slot is the end of one edge. It is written by whoever completes the edge's source, before the
+//!    consumer is counted down for that edge: once in a run without control flow; in an iteration of
+//!    a loop more than once if a graph is odd enough, but with the frame's lock held and never after
+//!    the consumer became ready.
 //! 2. The consumer becomes ready once, when its count reaches zero; each count-down releases what was
 //!    written before it and the last one acquires all of it (an AcqRel counter, the frame's lock, or
 //!    a single writer that is also the reader). From then on only the holder of the one token for the

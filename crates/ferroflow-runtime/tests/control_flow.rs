@@ -388,6 +388,32 @@ fn a_step_that_fails_in_a_loop_leaves_nothing_behind() {
 }
 
 #[test]
+fn an_exit_that_is_alive_in_every_iteration_does_no_harm() {
+    // No loop that TensorFlow writes has one; a graph from outside may.
+    let g = graph().placeholder("start").placeholder("limit");
+    let g = counting_loop(g, "w", ("start", "limit"), 3, plain)
+        .exit("w/often", "w/i_m")
+        .op("late", "TestLater", &["w/i"])
+        .op("y", "TestAdd", &["w/often", "late"])
+        .merge("m", &["w/often", "late"])
+        .op("z", "TestMix", &["w/i", "w/sum", "^w/often", "^m"])
+        .attr("N", 2i64)
+        .build();
+    let s = session(&g);
+    for _ in 0..20 {
+        let run = |n: i32, fetch: &str| ints(&s, &[("start", 0), ("limit", n)], &[fetch]);
+        assert_eq!(run(0, "y").unwrap(), [0]);
+        for fetch in ["y", "m", "z"] {
+            // Whatever comes of it, it comes to an end.
+            if let Err(e) = run(20, fetch) {
+                assert!(matches!(e.code(), Code::InvalidArgument | Code::Internal), "{e}");
+            }
+        }
+        assert_eq!(run(20, "w/sum").unwrap(), [190]);
+    }
+}
+
+#[test]
 fn frames_that_do_not_fit_are_refused() {
     let two = graph()
         .constant("x", 1)

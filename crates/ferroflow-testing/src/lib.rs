@@ -1,7 +1,9 @@
-//! For everyone's tests: an op checker that runs one kernel, handed the catalog it checks; graphs
-//! and functions written down node by node; and small ops to fill them with.
+//! For everyone's tests: an op checker that runs one kernel, handed the catalog it checks; random
+//! graphs with steps over them; graphs and functions written down node by node; and small ops to
+//! fill them with.
 
 mod check;
+pub mod fuzz;
 mod graph;
 mod lone_step;
 mod test_ops;

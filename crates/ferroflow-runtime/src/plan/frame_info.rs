@@ -120,6 +120,23 @@ pub(crate) fn analyse(graph: &Graph) -> Result<Analysis> {
         };
     }
 
+    // The edges passed over above, which close loops, must stay within their frames too.
+    for (id, node) in graph.iter() {
+        let sources = node.inputs.iter().map(|e| e.node).chain(node.controls.iter().copied());
+        for source in sources {
+            let (from, to) = (leads_to[source.index()], runs_in[id.index()].unwrap_or(ROOT));
+            ensure!(
+                from == to,
+                InvalidArgument,
+                "{{{{node {}}}}} in frame '{}' has an input from {{{{node {}}}}} in frame '{}'",
+                node.name,
+                frames[to as usize].name,
+                graph.node(source).name,
+                frames[from as usize].name
+            );
+        }
+    }
+
     let mut places = Vec::with_capacity(graph.len());
     for (id, node) in graph.iter() {
         let frame = runs_in[id.index()].unwrap_or(ROOT);

@@ -3,7 +3,7 @@
 use crate::session::compiled::{Compiled, Signature};
 use crate::session::{RunOptions, Session, SessionDone};
 use ferroflow_core::{CancelToken, Result, Tensor, bail, ensure};
-use ferroflow_graph::{Graph, Role, passes};
+use ferroflow_graph::{Graph, Role};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -115,10 +115,5 @@ fn connect(graph: &mut Graph, connections: &[(String, String)]) -> Result<()> {
             }
         }
     }
-    ensure!(
-        passes::topological_order(graph).len() == graph.len(),
-        InvalidArgument,
-        "the tensor connections {connections:?} make a cycle"
-    );
-    Ok(())
+    graph.check_acyclic()
 }

@@ -6,7 +6,8 @@ use crate::plan::{Plan, PlanContext};
 use crate::session::compiled::Signature;
 use crate::session::{RunOutput, Session, SessionDone};
 use ferroflow_core::{
-    CancelToken, Error, Received, RendezvousKey, Result, StepCtx, Tensor, bail, ensure, err,
+    CancelToken, Error, OnCancel, Received, RendezvousKey, Result, StepCtx, Tensor, bail, ensure,
+    err,
 };
 use ferroflow_graph::passes::{self, Pruned};
 use ferroflow_graph::{Attrs, Functions, Graph, NodeId};
@@ -237,7 +238,12 @@ impl PartialRun {
             missing: AtomicUsize::new(fetches.len() + 1),
             error: Mutex::new(None),
             done: Mutex::new(Some(done)),
+            on_cancel: Mutex::new(None),
         });
+        // A caller that goes away takes the run with it: nobody else would ever end it.
+        let step = self.step.cancel.clone();
+        let on_cancel = cancel.on_cancel(move |e| step.cancel(e.clone()));
+        *collector.on_cancel.lock() = Some(on_cancel);
         for (i, name) in fetches.into_iter().enumerate() {
             let (to, step_id) = (collector.clone(), self.step.step_id);
             self.step.rendezvous.recv(
@@ -295,6 +301,8 @@ struct Collector {
     missing: AtomicUsize,
     error: Mutex<Option<Error>>,
     done: Mutex<Option<SessionDone>>,
+    /// Ends the run when the call is cancelled.
+    on_cancel: Mutex<Option<OnCancel>>,
 }
 
 impl Collector {
@@ -310,6 +318,8 @@ impl Collector {
             return;
         }
         let Some(done) = self.done.lock().take() else { return };
+        let on_cancel = self.on_cancel.lock().take();
+        drop(on_cancel);
         let tensors: Vec<Tensor> =
             std::mem::take(&mut *self.values.lock()).into_iter().flatten().collect();
         done(match self.error.lock().take() {
