@@ -41,7 +41,7 @@ pub(crate) trait Propagator: Sized + Send + Sync + 'static {
         &self,
         plan: &Plan,
         ready: Self::Ready,
-        outputs: Option<&mut Outputs>,
+        outputs: Option<&mut [Value]>,
         queue: &mut Vec<Self::Ready>,
     );
     /// Keeps a node while its async kernel is under way.
@@ -209,7 +209,7 @@ impl<P: Propagator> Run<P> {
             }
             match self.run_node(node, ready, &mut outputs) {
                 Ran::Done(ready) => {
-                    let given = if P::is_dead(&ready) { None } else { Some(&mut outputs) };
+                    let given = if P::is_dead(&ready) { None } else { Some(&mut outputs[..]) };
                     self.values().complete(&self.plan, ready, given, &mut queue);
                 }
                 Ran::Failed(e) => self.fail(node, e),
@@ -230,7 +230,9 @@ impl<P: Propagator> Run<P> {
     }
 
     /// A node with dead inputs: its outputs are dead. A dead result is an error of the fetch.
-    fn finish_dead(&self, node: &PlanNode, ready: P::Ready, queue: &mut Vec<P::Ready>) {
+    fn finish_dead(&self, node: &PlanNode, mut ready: P::Ready, queue: &mut Vec<P::Ready>) {
+        let inputs = self.values().inputs(&self.plan, &mut ready);
+        inputs.iter_mut().for_each(|v| *v = Value::Empty);
         if let NodeKind::Ret(i) = node.kind {
             self.end.lock().rets[i as usize] = Value::Dead;
         }
@@ -396,16 +398,17 @@ impl<P: Propagator> Run<P> {
             Some(reason) if !reason.is_derived() => reason,
             _ => error,
         };
-        {
+        let error = {
             let mut end = self.end.lock();
             match &end.error {
-                Some(known) if !known.is_derived() || error.is_derived() => {}
-                _ => end.error = Some(error.clone()),
+                Some(known) if !known.is_derived() || error.is_derived() => known.clone(),
+                _ => end.error.insert(error).clone(),
             }
-        }
+        };
         self.failed.store(true, Ordering::Release);
-        self.step.cancel.cancel(error.clone().derived());
-        self.step.rendezvous.abort(error);
+        // The rendezvous first: what is cancelled fails in turn, and must find the reason there.
+        self.step.rendezvous.abort(error.clone());
+        self.step.cancel.cancel(error.derived());
     }
 
     /// Gives up one count; the last one ends the run.
@@ -468,7 +471,7 @@ impl<P: Propagator> Run<P> {
         let node = self.values().parked_node(token);
         match self.finish_async(token, result, &mut outputs) {
             Ok(ready) => {
-                let given = if P::is_dead(&ready) { None } else { Some(&mut outputs) };
+                let given = if P::is_dead(&ready) { None } else { Some(&mut outputs[..]) };
                 self.values().complete(&self.plan, ready, given, &mut queue);
             }
             Err(e) => match node {

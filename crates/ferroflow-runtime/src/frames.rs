@@ -10,9 +10,9 @@
 use crate::executor::Propagator;
 use crate::frame_id::child_frame_id;
 use crate::plan::{CONTROL, Edge, NodeKind, Plan, PlanNode, ROOT};
-use ferroflow_core::{Outputs, Tensor, Value};
+use crate::slots::Slots;
+use ferroflow_core::{Tensor, Value};
 use parking_lot::Mutex;
-use smallvec::SmallVec;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ pub(crate) struct Frame {
 
 struct FrameState {
     /// Iterations under way; the front one is number `first`.
-    iterations: VecDeque<Box<Iteration>>,
+    iterations: VecDeque<Iteration>,
     first: u64,
     /// Enters that have not fired yet.
     pending_enters: u32,
@@ -55,30 +55,38 @@ struct FrameState {
     dead_exits: Vec<u32>,
     /// Child instances that have inputs to come or iterations under way, by frame and iteration.
     children: HashMap<(u32, u64), Arc<Frame>>,
-    /// A finished iteration's memory, for the next.
-    spare: Option<Box<Iteration>>,
+    /// Finished iterations' memory, for the next.
+    spare: Vec<Iteration>,
 }
 
+/// What the frame's lock guards of an iteration.
 struct Iteration {
-    slots: Vec<Value>,
+    place: Arc<Place>,
     counts: Vec<Count>,
     /// Nodes ready or running, and children entered that are not done.
     outstanding: u32,
 }
 
-#[derive(Clone, Copy)]
-struct Count {
-    pending: u32,
-    dead: u32,
+/// Where a node runs: an iteration of a frame, and its slots. Slots are written with the frame's
+/// lock held, read by the holder of a [`ReadyNode`].
+struct Place {
+    frame: Arc<Frame>,
+    number: u64,
+    slots: Slots,
 }
 
-/// A node ready to run, with its inputs.
+/// What has arrived at a node.
+#[derive(Clone, Copy)]
+pub(crate) struct Count {
+    pub pending: u32,
+    pub dead: u32,
+}
+
+/// A node ready to run; the only one of its kind.
 pub(crate) struct ReadyNode {
     node: u32,
     is_dead: bool,
-    iteration: u64,
-    frame: Arc<Frame>,
-    inputs: SmallVec<[Value; 2]>,
+    place: Arc<Place>,
 }
 
 impl Frames {
@@ -92,29 +100,16 @@ impl Propagator for Frames {
     type Ready = ReadyNode;
 
     fn start(&self, plan: &Plan, args: Vec<Tensor>, ready: &mut Vec<ReadyNode>) {
-        {
-            let mut state = self.root.state.lock();
-            if let Some(iteration) = state.iteration(0) {
-                // The start itself counts, so that the root is not over before it has begun.
-                iteration.outstanding += 1 + plan.roots.len() as u32;
-            }
-        }
-        for &node in &plan.roots {
-            ready.push(ReadyNode {
-                node,
-                is_dead: false,
-                iteration: 0,
-                frame: self.root.clone(),
-                inputs: SmallVec::new(),
-            });
-        }
-        let mut outputs = Outputs::new();
         let mut state = self.root.state.lock();
+        let Some(current) = state.iteration(0) else { return };
+        // The start itself counts, so that the root is not over before it has begun.
+        current.outstanding += 1 + plan.roots.len() as u32;
+        for &node in &plan.roots {
+            ready.push(ReadyNode { node, is_dead: false, place: current.place.clone() });
+        }
         for (&node, arg) in plan.args.iter().zip(args) {
-            outputs.clear();
-            outputs.push(Value::Tensor(arg));
             let edges = plan.edges_of(&plan.nodes[node as usize]);
-            self.root.activate(&mut state, plan, 0, edges, Some(&mut outputs), ready);
+            current.activate(plan, edges, Some(&mut [Value::Tensor(arg)]), ready);
         }
     }
 
@@ -127,32 +122,39 @@ impl Propagator for Frames {
     }
 
     fn frame_iter(ready: &ReadyNode) -> (u64, u64) {
-        (ready.frame.id, ready.iteration)
+        (ready.place.frame.id, ready.place.number)
     }
 
-    fn inputs<'a>(&'a self, _: &Plan, ready: &'a mut ReadyNode) -> &'a mut [Value] {
-        &mut ready.inputs
+    fn inputs<'a>(&'a self, plan: &Plan, ready: &'a mut ReadyNode) -> &'a mut [Value] {
+        let node = &plan.nodes[ready.node as usize];
+        let range = node.frame_slot as usize..(node.frame_slot + node.inputs) as usize;
+        // SAFETY: `ready` is the node's only token: it is made, under the frame's lock, when all
+        // that the node waits for has arrived. Its borrow keeps a second call away.
+        unsafe { ready.place.slots.of_ready(range) }
     }
 
     fn complete(
         &self,
         plan: &Plan,
         ready: ReadyNode,
-        outputs: Option<&mut Outputs>,
+        outputs: Option<&mut [Value]>,
         queue: &mut Vec<ReadyNode>,
     ) {
         let node = &plan.nodes[ready.node as usize];
-        let (frame, iteration) = (&ready.frame, ready.iteration);
+        let (frame, iteration) = (&ready.place.frame, ready.place.number);
         let edges = plan.edges_of(node);
-        match node.kind {
+        let mut state = match node.kind {
             NodeKind::Enter { frame: child, is_constant } => {
                 let from = (frame, iteration, ready.node);
                 enter(from, (child, is_constant), outputs, plan, queue);
+                frame.state.lock()
             }
             NodeKind::Exit => match (outputs, &frame.parent) {
                 (Some(outputs), Some((parent, at))) => {
-                    let mut state = parent.state.lock();
-                    parent.activate(&mut state, plan, *at, edges, Some(outputs), queue);
+                    if let Some(to) = parent.state.lock().iteration(*at) {
+                        to.activate(plan, edges, Some(outputs), queue);
+                    }
+                    frame.state.lock()
                 }
                 _ => {
                     // Dead in every iteration but the last: only the newest one's word counts.
@@ -160,26 +162,33 @@ impl Propagator for Frames {
                     if iteration == state.newest() {
                         state.dead_exits.push(ready.node);
                     }
+                    state
                 }
             },
             NodeKind::NextIteration => {
+                let mut state = frame.state.lock();
                 if let Some(outputs) = outputs {
-                    let value = outputs.first_mut().map(std::mem::take).unwrap_or_default();
-                    next_iteration(frame, iteration, ready.node, value, plan, queue);
+                    next_iteration(
+                        frame,
+                        &mut state,
+                        (iteration, ready.node),
+                        outputs,
+                        plan,
+                        queue,
+                    );
                 }
+                state
             }
             _ => {
                 let mut state = frame.state.lock();
-                frame.activate(&mut state, plan, iteration, edges, outputs, queue);
-                if !state.count_down(iteration) {
-                    return;
+                if let Some(current) = state.iteration(iteration) {
+                    current.activate(plan, edges, outputs, queue);
                 }
-                drop(state);
-                return iteration_idle(frame, plan, queue);
+                state
             }
-        }
-        let idle = frame.state.lock().count_down(iteration);
-        if idle {
+        };
+        if state.count_down(iteration) {
+            drop(state);
             iteration_idle(frame, plan, queue);
         }
     }
@@ -205,93 +214,92 @@ impl Propagator for Frames {
 
 impl Drop for Frames {
     fn drop(&mut self) {
-        // A step that failed leaves frames behind, which parents and children keep alive in turn.
+        // Frames and iterations refer to each other. A loop that has ended has let go of its own; the
+        // root, and all that a failed step leaves behind, are taken apart here.
         let mut left = vec![self.root.clone()];
         while let Some(frame) = left.pop() {
-            left.extend(std::mem::take(&mut frame.state.lock().children).into_values());
+            let mut state = frame.state.lock();
+            left.extend(std::mem::take(&mut state.children).into_values());
+            let iterations = std::mem::take(&mut state.iterations);
+            let spare = std::mem::take(&mut state.spare);
+            drop(state);
+            drop((iterations, spare));
         }
     }
 }
 
 impl Frame {
     fn new(plan: &Plan, info: u32, id: u64, parent: Option<(Arc<Frame>, u64)>) -> Arc<Frame> {
-        let frames = plan.frames.as_deref().unwrap_or_default();
-        let enters = frames.get(info as usize).map_or(0, |f| f.enters);
-        let frame = Frame {
+        let frame = Arc::new(Frame {
             info,
             id,
             parent,
             state: Mutex::new(FrameState {
                 iterations: VecDeque::new(),
                 first: 0,
-                pending_enters: enters,
+                pending_enters: plan.frame(info).enters,
                 under_way: 0,
                 invariants: Vec::new(),
                 waiting_next: Vec::new(),
                 dead_exits: Vec::new(),
                 children: HashMap::new(),
-                spare: None,
+                spare: Vec::new(),
             }),
-        };
-        frame.state.lock().push_iteration(plan, info);
-        Arc::new(frame)
+        });
+        frame.state.lock().push_iteration(plan, &frame);
+        frame
     }
+}
 
-    /// Hands the outputs of a node (`None`: all dead) to the consumers in `edges`, in iteration
-    /// `iteration` of this frame, whose lock is held. Consumers that became ready are queued.
+impl Iteration {
+    /// Hands the outputs of a node (`None`: all dead) to the consumers in `edges`. Consumers that
+    /// became ready are queued. The frame's lock is held.
     fn activate(
-        self: &Arc<Frame>,
-        state: &mut FrameState,
+        &mut self,
         plan: &Plan,
-        iteration: u64,
         edges: &[Edge],
-        mut outputs: Option<&mut Outputs>,
+        mut outputs: Option<&mut [Value]>,
         queue: &mut Vec<ReadyNode>,
     ) {
-        let Some(current) = state.iteration(iteration) else { return };
+        let all_dead = outputs.is_none();
         for edge in edges {
             let to = &plan.nodes[edge.to as usize];
-            let mut value = match &mut outputs {
-                None => Value::Dead,
-                Some(_) if edge.slot == CONTROL => Value::Empty,
-                Some(outputs) => match outputs.get_mut(edge.slot as usize) {
-                    Some(value) if edge.is_last_use => std::mem::take(value),
-                    Some(value) => value.clone(),
-                    None => Value::Empty,
-                },
-            };
-            let is_control = edge.slot == CONTROL;
-            if !is_control && value.is_empty() {
-                value = Value::Dead; // the branch of a Switch that was not taken
-            }
-            let count = &mut current.counts[to.frame_node as usize];
-            // In a loop whose Exit is alive more than once, more arrives than was waited for.
-            if count.pending == 0 || (is_control && to.kind == NodeKind::Merge && count.pending < 2)
-            {
+            let count = &mut self.counts[to.frame_node as usize];
+            // In a loop whose Exit is alive more than once, more arrives than was waited for. The
+            // node is on its way and its slots are not ours any more.
+            let is_extra_control = edge.slot == CONTROL && count.pending < 2;
+            if count.pending == 0 || (to.kind == NodeKind::Merge && is_extra_control) {
                 continue;
             }
-            let (is_ready, is_dead) = if to.kind == NodeKind::Merge {
-                count.merge(edge, &mut value, to)
+            let source = match &mut outputs {
+                Some(outputs) if edge.slot != CONTROL => outputs.get_mut(edge.slot as usize),
+                _ => None,
+            };
+            // What a kernel did not set is dead: the branch of a Switch that was not taken.
+            let source = source.filter(|v| !v.is_dead() && !v.is_empty());
+            let is_dead = match edge.slot {
+                CONTROL => all_dead,
+                _ => source.is_none(),
+            };
+            let (takes, is_ready, is_dead) = if to.kind == NodeKind::Merge {
+                count.merge(edge, is_dead, to)
             } else {
                 count.pending -= 1;
-                count.dead += u32::from(value.is_dead());
+                count.dead += u32::from(is_dead);
                 let is_dead = count.dead > 0 && to.kind != NodeKind::ControlTrigger;
-                (count.pending == 0, is_dead)
+                (true, count.pending == 0, is_dead)
             };
-            if !is_control && !value.is_dead() && !value.is_empty() {
-                current.slots[(to.frame_slot + edge.input) as usize] = value;
+            if let (Some(value), true) = (source, takes) {
+                let value = if edge.is_last_use { std::mem::take(value) } else { value.clone() };
+                let slot = (to.frame_slot + edge.input) as usize;
+                // SAFETY: this thread completes the edge's source and holds the frame's lock, which
+                // is what orders it with the other writers and, since the node is queued with the
+                // lock held, with the reader.
+                unsafe { self.place.slots.put(slot, value) };
             }
             if is_ready {
-                current.outstanding += 1;
-                let from = to.frame_slot as usize;
-                let inputs = current.slots[from..from + to.inputs as usize].iter_mut();
-                queue.push(ReadyNode {
-                    node: edge.to,
-                    is_dead,
-                    iteration,
-                    frame: self.clone(),
-                    inputs: inputs.map(std::mem::take).collect(),
-                });
+                self.outstanding += 1;
+                queue.push(ReadyNode { node: edge.to, is_dead, place: self.place.clone() });
             }
         }
     }
@@ -303,52 +311,54 @@ impl Count {
     /// 2 for each control edge. A value that comes too late is dropped. At the head of a loop that
     /// is entered dead the other input is never going to come: a NextIteration says nothing rather
     /// than something dead.
-    fn merge(&mut self, edge: &Edge, value: &mut Value, to: &PlanNode) -> (bool, bool) {
+    ///
+    /// Whether it takes the value, whether it is ready, and whether dead.
+    fn merge(&mut self, edge: &Edge, is_dead: bool, to: &PlanNode) -> (bool, bool, bool) {
+        let is_taken = edge.slot != CONTROL && !is_dead && self.pending & 1 == 1;
         if edge.slot == CONTROL {
             self.pending -= 2;
-            let all_dead = self.dead == to.inputs;
-            (self.pending == 0 || (self.pending == 1 && all_dead), all_dead)
-        } else if value.is_dead() {
-            self.dead = if edge.is_from_enter { to.inputs } else { self.dead + 1 };
-            let all_dead = self.dead == to.inputs;
-            (self.pending == 1 && all_dead, all_dead)
-        } else if self.pending & 1 == 1 {
+        } else if is_taken {
             self.pending -= 1;
-            (self.pending == 0, false)
-        } else {
-            *value = Value::Empty;
-            (false, false)
+        } else if is_dead {
+            self.dead = if edge.is_from_enter { to.inputs } else { self.dead + 1 };
         }
+        let all_dead = self.pending == 1 && self.dead >= to.inputs;
+        if all_dead {
+            self.pending = 0; // fired: nothing is taken any more
+        }
+        // A live value that came too late to be taken changes nothing.
+        let counts = edge.slot == CONTROL || is_taken || is_dead;
+        (is_taken, counts && self.pending == 0, all_dead)
     }
 }
 
 impl FrameState {
     fn iteration(&mut self, number: u64) -> Option<&mut Iteration> {
         let at = number.checked_sub(self.first)?;
-        self.iterations.get_mut(at as usize).map(|i| &mut **i)
+        self.iterations.get_mut(at as usize)
     }
 
-    /// Starts the next iteration.
-    fn push_iteration(&mut self, plan: &Plan, info: u32) -> u64 {
-        let nodes = plan
-            .frames
-            .as_deref()
-            .and_then(|frames| frames.get(info as usize))
-            .map_or(&[][..], |f| &f.nodes[..]);
-        let slots = plan.frames.as_deref().map_or(0, |f| f[info as usize].slots as usize);
-        let mut iteration = self.spare.take().unwrap_or_else(|| {
-            Box::new(Iteration { slots: Vec::new(), counts: Vec::new(), outstanding: 0 })
+    /// Starts the next iteration of `frame`, whose state this is.
+    fn push_iteration(&mut self, plan: &Plan, frame: &Arc<Frame>) -> &mut Iteration {
+        let info = plan.frame(frame.info);
+        let number = self.first + self.iterations.len() as u64;
+        // The memory of an iteration that is over, unless a thread is still letting go of it.
+        let spare = self.spare.pop().and_then(|mut spare| {
+            let place = Arc::get_mut(&mut spare.place)?;
+            debug_assert!(place.slots.are_empty());
+            place.number = number;
+            Some(spare)
         });
-        iteration.slots.clear();
-        iteration.slots.resize(slots, Value::Empty);
+        let mut iteration = spare.unwrap_or_else(|| {
+            let slots = Slots::new(info.slots as usize);
+            let place = Arc::new(Place { frame: frame.clone(), number, slots });
+            Iteration { place, counts: Vec::new(), outstanding: 0 }
+        });
         iteration.counts.clear();
-        iteration.counts.extend(
-            nodes.iter().map(|&n| Count { pending: plan.nodes[n as usize].pending, dead: 0 }),
-        );
-        iteration.outstanding = 0;
-        self.iterations.push_back(iteration);
+        iteration.counts.extend_from_slice(&info.counts);
         self.under_way += 1;
-        self.first + self.iterations.len() as u64 - 1
+        self.iterations.push_back(iteration);
+        self.iterations.back_mut().expect("just pushed")
     }
 
     /// One thing less outstanding in an iteration; whether that was the last.
@@ -369,8 +379,7 @@ impl FrameState {
 
     /// Whether another iteration may start.
     fn has_room(&self, plan: &Plan, info: u32) -> bool {
-        let parallel = plan.frames.as_deref().map_or(1, |f| f[info as usize].parallel_iterations);
-        self.under_way < parallel
+        self.under_way < plan.frame(info).parallel_iterations
     }
 
     fn is_done(&self) -> bool {
@@ -382,7 +391,7 @@ impl FrameState {
 fn enter(
     (frame, iteration, node): (&Arc<Frame>, u64, u32),
     (child, is_constant): (u32, bool),
-    mut outputs: Option<&mut Outputs>,
+    outputs: Option<&mut [Value]>,
     plan: &Plan,
     queue: &mut Vec<ReadyNode>,
 ) {
@@ -391,8 +400,7 @@ fn enter(
         match state.children.get(&(child, iteration)) {
             Some(found) => found.clone(),
             None => {
-                let name = plan.frames.as_deref().map_or("", |f| &f[child as usize].name);
-                let id = child_frame_id(frame.id, iteration, name);
+                let id = child_frame_id(frame.id, iteration, &plan.frame(child).name);
                 let made = Frame::new(plan, child, id, Some((frame.clone(), iteration)));
                 state.children.insert((child, iteration), made.clone());
                 if let Some(current) = state.iteration(iteration) {
@@ -406,17 +414,13 @@ fn enter(
     let mut state = instance.state.lock();
     if is_constant {
         // A loop invariant is seen by the iterations under way and by those to come.
-        let value = match &mut outputs {
-            Some(outputs) => outputs.first_mut().map(std::mem::take).unwrap_or_default(),
-            None => Value::Dead,
-        };
-        let last = state.first + state.iterations.len() as u64;
-        for number in state.first..last {
-            activate_invariant(&instance, &mut state, plan, number, edges, &value, queue);
+        let value = outputs.and_then(<[Value]>::first_mut).map_or(Value::Dead, std::mem::take);
+        for current in &mut state.iterations {
+            activate_invariant(current, plan, edges, &value, queue);
         }
         state.invariants.push((node, value));
-    } else {
-        instance.activate(&mut state, plan, 0, edges, outputs, queue);
+    } else if let Some(first) = state.iteration(0) {
+        first.activate(plan, edges, outputs, queue);
     }
     state.pending_enters -= 1;
     let settled =
@@ -428,42 +432,38 @@ fn enter(
 }
 
 fn activate_invariant(
-    frame: &Arc<Frame>,
-    state: &mut FrameState,
+    iteration: &mut Iteration,
     plan: &Plan,
-    iteration: u64,
     edges: &[Edge],
     value: &Value,
     queue: &mut Vec<ReadyNode>,
 ) {
-    if value.is_dead() {
-        return frame.activate(state, plan, iteration, edges, None, queue);
-    }
-    let mut outputs: Outputs = [value.clone()].into_iter().collect();
-    frame.activate(state, plan, iteration, edges, Some(&mut outputs), queue);
+    let outputs = &mut [value.clone()];
+    iteration.activate(plan, edges, if value.is_dead() { None } else { Some(outputs) }, queue);
 }
 
 /// A NextIteration fired in `iteration`: its value goes to the next one, which starts if there is
-/// room, else the value waits.
+/// room, else the value waits. The frame's lock is held.
 fn next_iteration(
     frame: &Arc<Frame>,
-    iteration: u64,
-    node: u32,
-    value: Value,
+    state: &mut FrameState,
+    (iteration, node): (u64, u32),
+    outputs: &mut [Value],
     plan: &Plan,
     queue: &mut Vec<ReadyNode>,
 ) {
-    let mut state = frame.state.lock();
     if iteration == state.newest() {
         if !state.has_room(plan, frame.info) {
+            let value = outputs.first_mut().map(std::mem::take).unwrap_or_default();
             state.waiting_next.push((node, value));
             return;
         }
-        start_iteration(frame, &mut state, plan, queue);
+        start_iteration(frame, state, plan, queue);
     }
-    let mut outputs: Outputs = [value].into_iter().collect();
     let edges = plan.edges_of(&plan.nodes[node as usize]);
-    frame.activate(&mut state, plan, iteration + 1, edges, Some(&mut outputs), queue);
+    if let Some(next) = state.iteration(iteration + 1) {
+        next.activate(plan, edges, Some(outputs), queue);
+    }
 }
 
 /// Starts the next iteration with the loop invariants and whatever waited for it.
@@ -474,16 +474,19 @@ fn start_iteration(
     queue: &mut Vec<ReadyNode>,
 ) {
     state.dead_exits.clear();
-    let number = state.push_iteration(plan, frame.info);
-    for (node, value) in state.invariants.clone() {
-        let edges = plan.edges_of(&plan.nodes[node as usize]);
-        activate_invariant(frame, state, plan, number, edges, &value, queue);
+    let (invariants, mut waiting) =
+        (std::mem::take(&mut state.invariants), std::mem::take(&mut state.waiting_next));
+    let next = state.push_iteration(plan, frame);
+    for (node, value) in &invariants {
+        let edges = plan.edges_of(&plan.nodes[*node as usize]);
+        activate_invariant(next, plan, edges, value, queue);
     }
-    for (node, value) in std::mem::take(&mut state.waiting_next) {
-        let mut outputs: Outputs = [value].into_iter().collect();
-        let edges = plan.edges_of(&plan.nodes[node as usize]);
-        frame.activate(state, plan, number, edges, Some(&mut outputs), queue);
+    for (node, value) in &mut waiting {
+        let edges = plan.edges_of(&plan.nodes[*node as usize]);
+        next.activate(plan, edges, Some(std::slice::from_mut(value)), queue);
     }
+    waiting.clear();
+    (state.invariants, state.waiting_next) = (invariants, waiting);
 }
 
 /// Nothing is outstanding in some iteration any more: it, those after it that only waited for it, and
@@ -499,14 +502,16 @@ fn iteration_idle(frame: &Arc<Frame>, plan: &Plan, queue: &mut Vec<ReadyNode>) {
             }
             // Done for good; a second caller must not find it so again.
             state.under_way = u32::MAX;
+            state.spare.clear();
             std::mem::take(&mut state.dead_exits)
         };
         let Some((parent, at)) = frame.parent.clone() else { return };
         let idle = {
             let mut state = parent.state.lock();
-            for exit in dead_exits {
-                let edges = plan.edges_of(&plan.nodes[exit as usize]);
-                parent.activate(&mut state, plan, at, edges, None, queue);
+            if let Some(to) = state.iteration(at) {
+                for exit in dead_exits {
+                    to.activate(plan, plan.edges_of(&plan.nodes[exit as usize]), None, queue);
+                }
             }
             state.children.remove(&(frame.info, at));
             state.count_down(at)
@@ -536,7 +541,8 @@ fn retire_iterations(
         if !is_over {
             return;
         }
-        state.spare = state.iterations.pop_front();
+        let over = state.iterations.pop_front();
+        state.spare.extend(over);
         state.under_way -= 1;
         state.first += 1;
         if !state.waiting_next.is_empty() && state.has_room(plan, frame.info) {

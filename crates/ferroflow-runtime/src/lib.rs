@@ -10,6 +10,7 @@ mod optimize;
 mod plan;
 mod rendezvous;
 mod session;
+mod slots;
 mod task;
 mod threads;
 

@@ -6,6 +6,7 @@ mod frame_info;
 pub(crate) use frame_info::{FrameInfo, ROOT};
 
 use crate::flat::FlatState;
+use crate::frames::Count;
 use ferroflow_core::{DeviceInfo, KernelBox, NodeInfo, Result, bail, err};
 use ferroflow_graph::{ControlFlow, Cost, Functions, Graph, KernelInit, Node, NodeId, OpDef, Role};
 use parking_lot::Mutex;
@@ -202,6 +203,11 @@ impl Plan {
             });
             input_slots += node.inputs.len() as u32;
         }
+        let mut frames = frames.map(|f| f.frames);
+        for frame in frames.iter_mut().flatten() {
+            let count = |&id: &u32| Count { pending: nodes[id as usize].pending, dead: 0 };
+            frame.counts = frame.nodes.iter().map(count).collect();
+        }
         let mut roots: Vec<u32> = nodes
             .iter()
             .enumerate()
@@ -224,7 +230,7 @@ impl Plan {
             args,
             ret_names,
             input_slots: input_slots as usize,
-            frames: frames.map(|f| f.frames),
+            frames,
             spare_states: Mutex::new(Vec::new()),
             is_light,
         })
@@ -242,6 +248,11 @@ impl Plan {
 
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
+    }
+
+    /// A frame of a plan that has frames.
+    pub(crate) fn frame(&self, info: u32) -> &FrameInfo {
+        &self.frames.as_deref().expect("only plans with frames run with frames")[info as usize]
     }
 
     pub(crate) fn edges_of(&self, node: &PlanNode) -> &[Edge] {

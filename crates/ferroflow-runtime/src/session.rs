@@ -161,6 +161,11 @@ impl Session {
         &self.task.devices
     }
 
+    /// Where its variables and queues are.
+    pub fn resources(&self) -> &Arc<Resources> {
+        &self.resources
+    }
+
     /// Starts a step and returns; `done` is told how it ended. `cancel` ends it early; it is for this
     /// step alone, which cancels it when it fails.
     pub fn run(&self, request: RunRequest, cancel: CancelToken, done: SessionDone) {

@@ -109,6 +109,42 @@ fn a_merge_waits_for_its_control_inputs_dead_or_alive() {
     assert_eq!(run_cond(&session(&g), false, "m2").unwrap(), [9]);
 }
 
+fn transfer(g: GraphBuilder, key: &str) -> GraphBuilder {
+    g.attr("tensor_name", key)
+        .attr("send_device", "/job:a/replica:0/task:0/device:CPU:0")
+        .attr("send_device_incarnation", 1i64)
+        .attr("recv_device", "/job:a/replica:0/task:0/device:CPU:0")
+}
+
+#[test]
+fn sends_and_receives_run_although_dead() {
+    let g = transfer(cond().op("send", "_Send", &["then"]).t(), "k");
+    let g = transfer(g.op("recv", "_Recv", &[]).attr("tensor_type", DType::Int32), "k");
+    // What is received dead is dead, but the receive itself took place.
+    let g = g
+        .op("n", "TestCount", &["^recv"])
+        .op("d", "TestAdd", &["recv", "recv"])
+        .merge("m2", &["d", "else"]);
+    // A receive that is dead itself still empties its mailbox; nothing after it lives.
+    let g = transfer(g.op("send2", "_Send", &["x"]).t(), "k2");
+    let dead = g.op("recv2", "_Recv", &["^then"]).attr("tensor_type", DType::Int32);
+    let g = transfer(dead, "k2")
+        .op("n2", "TestCount", &["^recv2"])
+        .merge("m3", &["recv2", "else"])
+        .build();
+    let s = session(&g);
+    let run = |p: bool, fetches: &[&str]| {
+        let feeds = [("x", Tensor::scalar(10)), ("p", Tensor::scalar(p))];
+        let output = s.run_blocking(request(&feeds, fetches, &["send", "send2"]))?;
+        output.tensors.iter().map(|t| t.scalar_value::<i32>()).collect::<Result<Vec<_>, _>>()
+    };
+    for k in 0..4 {
+        assert_eq!(run(true, &["m2", "n", "m3", "n2"]).unwrap(), [22, 2 * k + 1, 10, k + 1]);
+        assert_eq!(run(false, &["m2", "n", "m3"]).unwrap(), [9, 2 * k + 2, 9]);
+    }
+    assert_eq!(run(false, &["n2"]).unwrap_err().code(), Code::Internal);
+}
+
 #[test]
 fn conds_nest() {
     // if p { if x < 100 { x + 1 } else { x - 1 } } else { x - 1 }, the inner pred dead with p.
@@ -349,6 +385,32 @@ fn a_step_that_fails_in_a_loop_leaves_nothing_behind() {
     }
     drop(s);
     assert!(x.is_unique());
+}
+
+#[test]
+fn an_exit_that_is_alive_in_every_iteration_does_no_harm() {
+    // No loop that TensorFlow writes has one; a graph from outside may.
+    let g = graph().placeholder("start").placeholder("limit");
+    let g = counting_loop(g, "w", ("start", "limit"), 3, plain)
+        .exit("w/often", "w/i_m")
+        .op("late", "TestLater", &["w/i"])
+        .op("y", "TestAdd", &["w/often", "late"])
+        .merge("m", &["w/often", "late"])
+        .op("z", "TestMix", &["w/i", "w/sum", "^w/often", "^m"])
+        .attr("N", 2i64)
+        .build();
+    let s = session(&g);
+    for _ in 0..20 {
+        let run = |n: i32, fetch: &str| ints(&s, &[("start", 0), ("limit", n)], &[fetch]);
+        assert_eq!(run(0, "y").unwrap(), [0]);
+        for fetch in ["y", "m", "z"] {
+            // Whatever comes of it, it comes to an end.
+            if let Err(e) = run(20, fetch) {
+                assert!(matches!(e.code(), Code::InvalidArgument | Code::Internal), "{e}");
+            }
+        }
+        assert_eq!(run(20, "w/sum").unwrap(), [190]);
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Which loop each node of a graph belongs to.
 
+use crate::frames::Count;
 use ferroflow_core::{Result, bail, ensure};
 use ferroflow_graph::{ControlFlow, Graph, NodeId};
 use std::collections::HashMap;
@@ -17,6 +18,8 @@ pub(crate) struct FrameInfo {
     pub slots: u32,
     /// Ids of its nodes, in the order of their places.
     pub nodes: Vec<u32>,
+    /// What each of them waits for when an iteration starts.
+    pub counts: Vec<Count>,
 }
 
 /// The result of [`analyse`].
@@ -37,6 +40,7 @@ pub(crate) fn analyse(graph: &Graph) -> Result<Analysis> {
         enters: 0,
         slots: 0,
         nodes: Vec::new(),
+        counts: Vec::new(),
     }];
     let mut parents = vec![ROOT];
     let mut by_name: HashMap<String, u32> = HashMap::new();
@@ -82,6 +86,7 @@ pub(crate) fn analyse(graph: &Graph) -> Result<Analysis> {
                         enters: 0,
                         slots: 0,
                         nodes: Vec::new(),
+                        counts: Vec::new(),
                     });
                     frames.len() as u32 - 1
                 });
