@@ -11,6 +11,7 @@ mod server;
 mod service;
 mod spec;
 mod wire;
+mod worker;
 
 pub use client::RemoteSession;
 pub use server::{Server, ServerOptions};

@@ -32,6 +32,11 @@ impl RecentIds {
         }
         true
     }
+
+    /// Whether an id was noted lately.
+    pub fn contains(&self, id: i64) -> bool {
+        self.seen.lock().0.contains(&id)
+    }
 }
 
 #[cfg(test)]
@@ -43,6 +48,7 @@ mod tests {
         let ids = RecentIds::new(2);
         assert!(ids.is_new(0) && ids.is_new(0));
         assert!(ids.is_new(1) && !ids.is_new(1));
+        assert!(ids.contains(1) && !ids.contains(0));
         assert!(ids.is_new(2) && ids.is_new(3));
         assert!(ids.is_new(1), "1 is old enough to be forgotten");
     }

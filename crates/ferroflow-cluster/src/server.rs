@@ -4,6 +4,7 @@ use crate::master::Master;
 use crate::rpc;
 use crate::service::TaskService;
 use crate::spec::ClusterSpec;
+use crate::worker::Worker;
 use ferroflow_core::{Result, bail, err};
 use ferroflow_graph::Catalog;
 use ferroflow_runtime::Task;
@@ -42,7 +43,8 @@ impl Server {
         let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
         let target = format!("grpc://{host}:{port}");
         let task = Task::new(catalog, &options.job, options.task, options.cpus);
-        let service = Arc::new(TaskService { master: Master::new(task.clone()), task });
+        let worker = Worker::new(task.clone(), &options.cluster, &options.job, options.task);
+        let service = Arc::new(TaskService { master: Master::new(task.clone()), worker, task });
         Ok(Server { listener, service, target })
     }
 
@@ -56,6 +58,7 @@ impl Server {
         let service = self.service.clone();
         let stop = async {
             shutdown.await;
+            service.worker.drain();
             service.master.drain().await;
         };
         let service: Arc<dyn rpc::Service> = Arc::new(self.service.clone());

@@ -4,9 +4,10 @@ use crate::error::to_status;
 use crate::master::Master;
 use crate::rpc::{BoxFuture, Chunks, Request, Service, Status, code};
 use crate::wire::device_to_proto;
+use crate::worker::Worker;
 use bytes::Bytes;
 use ferroflow_core::Error;
-use ferroflow_graph::wire::step::{RunCallableRequest, RunStepRequest};
+use ferroflow_graph::wire::step::{RunCallableRequest, RunGraphRequest, RunStepRequest};
 use ferroflow_graph::wire::{Reader, Segments};
 use ferroflow_proto::tensorflow as pb;
 use ferroflow_runtime::Task;
@@ -17,6 +18,7 @@ use std::sync::Arc;
 pub(crate) struct TaskService {
     pub task: Arc<Task>,
     pub master: Master,
+    pub worker: Worker,
 }
 
 impl Service for Arc<TaskService> {
@@ -27,65 +29,125 @@ impl Service for Arc<TaskService> {
             let Some(method) = path.strip_prefix("/tensorflow.") else {
                 return Err(Status::unknown_method(&path));
             };
-            me.dispatch(method, &path, request.body).await
+            match method.split_once('/') {
+                Some(("MasterService", method)) => {
+                    me.call_master(method, &path, request.body).await
+                }
+                Some(("WorkerService", method)) => {
+                    me.call_worker(method, &path, request.body).await
+                }
+                _ => Err(Status::unknown_method(&path)),
+            }
         })
     }
 }
 
 impl TaskService {
-    async fn dispatch(&self, method: &str, path: &str, body: Chunks) -> Result<Chunks, Status> {
+    async fn call_master(&self, method: &str, path: &str, body: Chunks) -> Result<Chunks, Status> {
         let master = &self.master;
         match method {
-            "MasterService/RunStep" => {
+            "RunStep" => {
                 let request = RunStepRequest::decode(reader(body)).map_err(status)?;
                 let response = master.run_step(request).await.map_err(status)?;
                 segments(response.encode())
             }
-            "MasterService/RunCallable" => {
+            "RunCallable" => {
                 let request = RunCallableRequest::decode(reader(body)).map_err(status)?;
                 let response = master.run_callable(request).await.map_err(status)?;
                 segments(response.encode())
             }
-            "MasterService/CreateSession" => {
+            "CreateSession" => {
                 let session_handle = master.create_session(decode(body)?).map_err(status)?;
                 encode(pb::CreateSessionResponse { session_handle, graph_version: 0 })
             }
-            "MasterService/ExtendSession" => {
+            "ExtendSession" => {
                 let new_graph_version = master.extend_session(decode(body)?).map_err(status)?;
                 encode(pb::ExtendSessionResponse { new_graph_version })
             }
-            "MasterService/PartialRunSetup" => {
+            "PartialRunSetup" => {
                 let partial_run_handle = master.partial_run_setup(decode(body)?).map_err(status)?;
                 encode(pb::PartialRunSetupResponse { partial_run_handle })
             }
-            "MasterService/MakeCallable" => {
+            "MakeCallable" => {
                 let handle = master.make_callable(decode(body)?).map_err(status)?;
                 encode(pb::MakeCallableResponse { handle })
             }
-            "MasterService/ReleaseCallable" => {
+            "ReleaseCallable" => {
                 master.release_callable(&decode(body)?).map_err(status)?;
                 encode(pb::ReleaseCallableResponse {})
             }
-            "MasterService/CloseSession" => {
+            "CloseSession" => {
                 let request: pb::CloseSessionRequest = decode(body)?;
                 master.close_session(&request.session_handle).await.map_err(status)?;
                 encode(pb::CloseSessionResponse {})
             }
-            "MasterService/Reset" => {
+            "Reset" => {
                 let request: pb::ResetRequest = decode(body)?;
                 master.reset(&request.container).await;
                 encode(pb::ResetResponse {})
             }
-            "MasterService/ListDevices" => {
+            "ListDevices" => {
                 let request: pb::ListDevicesRequest = decode(body)?;
                 let devices = master.devices(&request.session_handle).map_err(status)?;
                 let local_device = devices.iter().map(|d| device_to_proto(d)).collect();
                 encode(pb::ListDevicesResponse { local_device, remote_device: vec![] })
             }
-            "WorkerService/GetStatus" => {
+            _ => Err(Status::unknown_method(path)),
+        }
+    }
+
+    async fn call_worker(&self, method: &str, path: &str, body: Chunks) -> Result<Chunks, Status> {
+        let worker = &self.worker;
+        match method {
+            "RunGraph" => {
+                let request = RunGraphRequest::decode(reader(body)).map_err(status)?;
+                let response = worker.run_graph(request).await.map_err(status)?;
+                segments(response.encode())
+            }
+            "RecvTensor" => {
+                let response = worker.recv_tensor(decode(body)?).await.map_err(status)?;
+                segments(response.encode())
+            }
+            "CleanupGraph" => {
+                let request: pb::CleanupGraphRequest = decode(body)?;
+                worker.cleanup_graph(request.step_id);
+                encode(pb::CleanupGraphResponse {})
+            }
+            "GetStatus" => {
                 let devices = &self.task.devices;
                 let device_attributes = devices.iter().map(|d| device_to_proto(d)).collect();
                 encode(pb::GetStatusResponse { device_attributes })
+            }
+            "CreateWorkerSession" => {
+                worker.create_session(decode(body)?).map_err(status)?;
+                encode(pb::CreateWorkerSessionResponse {})
+            }
+            "DeleteWorkerSession" => {
+                let request: pb::DeleteWorkerSessionRequest = decode(body)?;
+                worker.delete_session(&request.session_handle);
+                encode(pb::DeleteWorkerSessionResponse {})
+            }
+            "RegisterGraph" => {
+                let graph_handle = worker.register_graph(decode(body)?).await.map_err(status)?;
+                encode(pb::RegisterGraphResponse { graph_handle })
+            }
+            "DeregisterGraph" => {
+                worker.deregister_graph(&decode(body)?).map_err(status)?;
+                encode(pb::DeregisterGraphResponse {})
+            }
+            "CleanupAll" => {
+                let request: pb::CleanupAllRequest = decode(body)?;
+                worker.cleanup_all(&request.container);
+                encode(pb::CleanupAllResponse {})
+            }
+            // Transfers are not recorded; a timeline without them is complete otherwise.
+            "Logging" => encode(pb::LoggingResponse::default()),
+            // Only values that asked for an acknowledgement are acknowledged, and ours never do.
+            "MarkRecvFinished" => encode(pb::MarkRecvFinishedResponse {}),
+            "Tracing" => Err(Status::new(code::UNIMPLEMENTED, "Tracing")),
+            "RecvBuf" | "CompleteGroup" | "CompleteInstance" | "GetStepSequence" => {
+                let text = format!("{method}: this task takes no part in TensorFlow's collectives");
+                Err(Status::new(code::UNIMPLEMENTED, text))
             }
             _ => Err(Status::unknown_method(path)),
         }

@@ -70,6 +70,20 @@ impl ClusterSpec {
         spec.ensure_some()
     }
 
+    /// From tasks: job, index, address.
+    pub fn from_tasks<'a>(
+        tasks: impl IntoIterator<Item = (&'a str, i32, &'a str)>,
+    ) -> Result<ClusterSpec> {
+        let mut spec = ClusterSpec::default();
+        for (job, index, address) in tasks {
+            let Ok(index) = u32::try_from(index) else {
+                bail!(InvalidArgument, "job {job:?}: {index} is not the index of a task");
+            };
+            spec.add(job, index, address)?;
+        }
+        spec.ensure_some()
+    }
+
     fn add(&mut self, job: &str, index: u32, address: &str) -> Result<()> {
         let starts = job.starts_with(|c: char| c.is_ascii_alphabetic());
         let ok = job.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');

@@ -22,8 +22,10 @@ impl Catalog {
     ///
     /// A declaration that does not parse, or a name declared twice, is a bug in this program and
     /// panics: the catalog is made at start, and by every test.
+    #[track_caller]
     pub fn op<'c>(&'c mut self, name: &str) -> OpBuilder<'c> {
-        OpBuilder { catalog: self, def: OpDef::named(name) }
+        let source = std::panic::Location::caller().file();
+        OpBuilder { catalog: self, def: OpDef { source, ..OpDef::named(name) } }
     }
 
     /// Adds ops from a list of signatures alone (no kernels), where they are not declared yet.
@@ -75,6 +77,13 @@ impl OpBuilder<'_> {
     /// `name: type = default`, in TensorFlow's notation.
     pub fn attr(mut self, text: &str) -> Self {
         self.def.attrs.push(parsed::<AttrDef>(signature::parse_attr(text), text));
+        self
+    }
+
+    /// Gives the attribute declared last a default that the notation has no way to write.
+    pub fn default(mut self, value: impl Into<crate::AttrValue>) -> Self {
+        let last = self.def.attrs.last_mut().expect("an attribute was declared");
+        last.default = Some(value.into());
         self
     }
 

@@ -13,6 +13,8 @@ pub type KernelFn = Arc<dyn Fn(&KernelInit<'_>) -> Result<KernelBox> + Send + Sy
 pub struct OpDef {
     pub name: String,
     pub doc: String,
+    /// The source file that declares it; empty for signatures that were only recorded.
+    pub source: &'static str,
     pub inputs: Vec<ArgDef>,
     pub outputs: Vec<ArgDef>,
     pub attrs: Vec<AttrDef>,
@@ -152,6 +154,7 @@ impl OpDef {
         OpDef {
             name: name.into(),
             doc: String::new(),
+            source: "",
             inputs: Vec::new(),
             outputs: Vec::new(),
             attrs: Vec::new(),

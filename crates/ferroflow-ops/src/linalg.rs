@@ -3,13 +3,28 @@
 pub(crate) mod gemm;
 
 mod cross;
+mod eigen;
 mod einsum;
+mod factor;
+mod functions;
+mod least_squares;
+mod lu;
 mod matmul;
+mod problem;
+mod triangular;
+mod tridiagonal;
 
 use crate::prelude::*;
 
 pub(crate) fn register(c: &mut Catalog) {
     cross::register(c);
+    eigen::register(c);
     einsum::register(c);
+    factor::register(c);
+    functions::register(c);
+    least_squares::register(c);
+    lu::register(c);
     matmul::register(c);
+    triangular::register(c);
+    tridiagonal::register(c);
 }

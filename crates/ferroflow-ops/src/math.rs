@@ -7,12 +7,14 @@ use crate::prelude::*;
 
 pub(crate) mod broadcast;
 pub(crate) mod elementwise;
+pub(crate) mod fast;
 pub(crate) mod lanes;
 pub(crate) mod vector;
 
 mod add_n;
 mod arithmetic;
 mod bitcast;
+mod bucketize;
 mod cast;
 mod clip;
 mod compare;
@@ -22,11 +24,13 @@ mod functions;
 mod gradients;
 mod logic;
 mod select;
+mod special;
 
 pub(crate) fn register(c: &mut Catalog) {
     add_n::register(c);
     arithmetic::register(c);
     bitcast::register(c);
+    bucketize::register(c);
     cast::register(c);
     clip::register(c);
     compare::register(c);
@@ -36,6 +40,7 @@ pub(crate) fn register(c: &mut Catalog) {
     gradients::register(c);
     logic::register(c);
     select::register(c);
+    special::register(c);
 }
 
 /// Fails unless inputs `i` and `j` have the same shape.

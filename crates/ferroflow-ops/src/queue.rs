@@ -19,6 +19,8 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use ops::old_handle;
+
 pub(crate) fn register(c: &mut Catalog) {
     accumulator::register(c);
     barrier::register(c);

@@ -7,6 +7,8 @@ pub(crate) mod split;
 mod arg;
 mod ops;
 mod scan;
+mod segment;
+mod sparse_segment;
 
 use crate::prelude::*;
 
@@ -14,4 +16,6 @@ pub(crate) fn register(c: &mut Catalog) {
     arg::register(c);
     ops::register(c);
     scan::register(c);
+    segment::register(c);
+    sparse_segment::register(c);
 }

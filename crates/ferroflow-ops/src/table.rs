@@ -2,4 +2,11 @@
 
 use crate::prelude::*;
 
-pub(crate) fn register(_c: &mut Catalog) {}
+mod init;
+mod ops;
+mod store;
+
+pub(crate) fn register(c: &mut Catalog) {
+    init::register(c);
+    ops::register(c);
+}

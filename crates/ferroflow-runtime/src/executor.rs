@@ -9,12 +9,13 @@ use crate::flat::FlatState;
 use crate::frames::Frames;
 use crate::plan::{NodeKind, Plan, PlanNode};
 use ferroflow_core::{
-    AsyncCtx, Completion, Ctx, Done, Error, KernelBox, NodeStats, Outputs, Result, StepCtx, Tensor,
-    Value, err,
+    AsyncCtx, Code, Completion, Ctx, Done, Error, KernelBox, NodeStats, Outputs, Result, StepCtx,
+    Tensor, Value, ensure, err,
 };
 use parking_lot::{Condvar, Mutex};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -34,7 +35,8 @@ pub(crate) trait Propagator: Sized + Send + Sync + 'static {
     fn is_dead(ready: &Self::Ready) -> bool;
     fn frame_iter(ready: &Self::Ready) -> (u64, u64);
     fn inputs<'a>(&'a self, plan: &Plan, ready: &'a mut Self::Ready) -> &'a mut [Value];
-    /// Hands a node's outputs (`None`: it was dead) to its consumers and queues those now ready.
+    /// Hands a node's outputs (`None`: it was dead) to its consumers and queues those now ready. An
+    /// output that is dead or was not set is dead to its consumers.
     fn complete(
         &self,
         plan: &Plan,
@@ -44,6 +46,7 @@ pub(crate) trait Propagator: Sized + Send + Sync + 'static {
     );
     /// Keeps a node while its async kernel is under way.
     fn park(&self, ready: Self::Ready) -> u64;
+    fn parked_node(&self, token: u64) -> Option<u32>;
     fn unpark(&self, token: u64) -> Option<Self::Ready>;
     /// The run is over.
     fn finish(self, plan: &Plan, succeeded: bool);
@@ -81,6 +84,14 @@ pub fn run_blocking(
     // Ends for sure: every async kernel finishes its `Done`, at the latest when it is dropped.
     wait.1.wait_while(&mut result, |r| r.is_none());
     result.take().unwrap_or_else(|| Err(err!(Internal, "a run ended without a result")))
+}
+
+/// Runs `work` with this thread counting as a compute thread: runs it starts may stay on it.
+pub(crate) fn on_blocking_thread<R>(work: impl FnOnce() -> R) -> R {
+    let before = ON_COMPUTE_THREAD.replace(true);
+    let result = work();
+    ON_COMPUTE_THREAD.set(before);
+    result
 }
 
 /// Nodes a caller's thread runs before the rest is handed to the compute threads.
@@ -122,6 +133,8 @@ struct End {
     error: Option<Error>,
     rets: Vec<Value>,
     done: Option<RunDone>,
+    /// When async kernels under way were started; only in traced steps.
+    begun: HashMap<u64, SystemTime>,
 }
 
 impl Drop for End {
@@ -152,8 +165,9 @@ impl<P: Propagator> Run<P> {
             failed: AtomicBool::new(false),
             end: Mutex::new(End {
                 error: None,
-                rets: vec![Value::Empty; plan.rets],
+                rets: vec![Value::Empty; plan.ret_names.len()],
                 done: Some(done),
+                begun: HashMap::new(),
             }),
         });
         run.work(queue, at);
@@ -194,14 +208,12 @@ impl<P: Propagator> Run<P> {
                 continue;
             }
             match self.run_node(node, ready, &mut outputs) {
-                Some((ready, Ok(()))) => {
-                    self.values().complete(&self.plan, ready, Some(&mut outputs), &mut queue);
+                Ran::Done(ready) => {
+                    let given = if P::is_dead(&ready) { None } else { Some(&mut outputs) };
+                    self.values().complete(&self.plan, ready, given, &mut queue);
                 }
-                Some((ready, Err(Outcome::Dead))) => {
-                    self.values().complete(&self.plan, ready, None, &mut queue);
-                }
-                Some((_, Err(Outcome::Failed(e)))) => self.fail(node, e),
-                None => {} // an async kernel is under way
+                Ran::Failed(e) => self.fail(node, e),
+                Ran::Started => {}
             }
             outputs.clear();
         }
@@ -231,39 +243,44 @@ impl<P: Propagator> Run<P> {
         threads.spawn(Box::new(move || self.work(queue, Where::Compute)));
     }
 
-    /// Runs one node. `None`: its async kernel will complete it.
-    #[allow(clippy::type_complexity)]
+    /// Runs one node, and drops what it left of its inputs: a value that lingers keeps its storage
+    /// from being reused, or a variable from being updated in place.
     fn run_node(
         self: &Arc<Self>,
         node: &PlanNode,
         mut ready: P::Ready,
         outputs: &mut Outputs,
-    ) -> Option<(P::Ready, Result<(), Outcome>)> {
+    ) -> Ran<P::Ready> {
         let frame_iter = P::frame_iter(&ready);
         let is_dead = P::is_dead(&ready);
         let inputs = self.values().inputs(&self.plan, &mut ready);
         if node.derefs
             && let Err(e) = snapshot_refs(node, inputs)
         {
-            return Some((ready, Err(Outcome::Failed(e))));
+            return Ran::Failed(e);
         }
-        let Some(kernel) = &node.kernel else {
-            if let (NodeKind::Ret(i), Some(value)) = (node.kind, inputs.first_mut()) {
-                self.end.lock().rets[i as usize] = std::mem::take(value);
-            }
-            return Some((ready, Ok(())));
-        };
         let begun = self.step.stats.is_some().then(SystemTime::now);
-        let result = match kernel {
-            KernelBox::Sync(kernel) => {
+        match &node.kernel {
+            None => {
+                if let (NodeKind::Ret(i), Some(value)) = (node.kind, inputs.first_mut()) {
+                    self.end.lock().rets[i as usize] = std::mem::take(value);
+                }
+            }
+            Some(KernelBox::Sync(kernel)) => {
                 if is_dead {
                     // A Send of a dead value has nothing to look at but must still say so.
                     inputs.iter_mut().for_each(|v| *v = Value::Dead);
                 }
                 let mut ctx = Ctx::new(inputs, outputs, &self.step, &node.info, frame_iter);
-                guarded(|| kernel.compute(&mut ctx))
+                if let Err(e) = guarded(|| kernel.compute(&mut ctx)) {
+                    return Ran::Failed(e);
+                }
+                inputs.iter_mut().for_each(|v| *v = Value::Empty);
+                if let Some(begun) = begun {
+                    self.trace(node, begun, outputs);
+                }
             }
-            KernelBox::Async(kernel) => {
+            Some(KernelBox::Async(kernel)) => {
                 let ctx = AsyncCtx {
                     inputs: inputs.iter_mut().map(std::mem::take).collect(),
                     step: self.step.clone(),
@@ -271,22 +288,45 @@ impl<P: Propagator> Run<P> {
                     frame_iter,
                 };
                 let token = self.values().park(ready);
-                let finished = self.start_async(kernel, ctx, token)?;
-                ready = self.values().unpark(token)?;
-                finished.map(|values| *outputs = values)
+                if let Some(begun) = begun {
+                    self.end.lock().begun.insert(token, begun);
+                }
+                let Some(finished) = self.start_async(kernel, ctx, token) else {
+                    return Ran::Started;
+                };
+                ready = match self.finish_async(token, finished, outputs) {
+                    Ok(ready) => ready,
+                    Err(e) => return Ran::Failed(e),
+                };
             }
-        };
-        if let Some(begun) = begun {
-            self.trace(node, begun, outputs);
         }
-        let outcome = match result {
-            Ok(()) if outputs.iter().all(Value::is_dead) && !outputs.is_empty() => {
-                Err(Outcome::Dead)
-            }
-            Ok(()) => Ok(()),
-            Err(e) => Err(Outcome::Failed(e)),
-        };
-        Some((ready, outcome))
+        Ran::Done(ready)
+    }
+
+    /// The node of an async kernel that has finished, ready to be completed with `outputs`.
+    fn finish_async(
+        &self,
+        token: u64,
+        finished: Result<Outputs>,
+        outputs: &mut Outputs,
+    ) -> Result<P::Ready> {
+        let ready = self.values().unpark(token);
+        let ready = ready.ok_or_else(|| err!(Internal, "a node finished twice"))?;
+        let node = &self.plan.nodes[P::node(&ready) as usize];
+        *outputs = finished?;
+        ensure!(
+            outputs.len() == node.info.outputs,
+            Internal,
+            "{} put out {} values, expected {}",
+            node.info.op,
+            outputs.len(),
+            node.info.outputs
+        );
+        if self.step.stats.is_some() {
+            let begun = self.end.lock().begun.remove(&token);
+            self.trace(node, begun.unwrap_or_else(SystemTime::now), outputs);
+        }
+        Ok(ready)
     }
 
     /// Starts an async kernel. If it finishes before `start` returns, so does this, with the
@@ -309,14 +349,14 @@ impl<P: Propagator> Run<P> {
             Ok(())
         });
         let started = STARTING.with_borrow_mut(|stack| stack.pop()).and_then(|s| s.result);
-        match (started, panicked) {
-            (Some(result), _) => {
-                self.outstanding.fetch_sub(1, Ordering::Relaxed);
-                Some(result)
-            }
-            // A panic dropped `done`, which finished the node with an error of its own.
-            (None, _) => None,
-        }
+        // Without a result here, `done` lives on elsewhere and will finish the node.
+        let result = started?;
+        self.outstanding.fetch_sub(1, Ordering::Relaxed);
+        // A panic dropped `done`, whose complaint says less than the panic.
+        Some(result.and_then(|outputs| panicked.clone().map(|()| outputs)).or_else(|e| {
+            panicked?;
+            Err(e)
+        }))
     }
 
     fn trace(&self, node: &PlanNode, begun: SystemTime, outputs: &Outputs) {
@@ -339,11 +379,23 @@ impl<P: Propagator> Run<P> {
     }
 
     fn fail(&self, node: &PlanNode, error: Error) {
-        self.record(error.at_node(&node.info.name));
+        let mut error = error.at_node(&node.info.name);
+        // What a cancelled node says of itself is not why it was cancelled.
+        if self.step.cancel.is_cancelled()
+            && matches!(error.code(), Code::Cancelled | Code::Aborted)
+        {
+            error = error.derived();
+        }
+        self.record(error);
     }
 
-    /// Keeps the first error that is not merely a consequence, and stops everything.
+    /// Keeps the first error that is not merely a consequence, and stops everything. When the step
+    /// was cancelled from outside, that is the reason, whatever its nodes say on their way out.
     fn record(&self, error: Error) {
+        let error = match self.step.cancel.error() {
+            Some(reason) if !reason.is_derived() => reason,
+            _ => error,
+        };
         {
             let mut end = self.end.lock();
             match &end.error {
@@ -367,7 +419,7 @@ impl<P: Propagator> Run<P> {
             let rets = std::mem::take(&mut end.rets);
             let result = match error {
                 Some(e) => Err(e),
-                None => rets.into_iter().map(returned).collect(),
+                None => rets.into_iter().enumerate().map(|(i, v)| self.returned(i, v)).collect(),
             };
             (end.done.take(), result)
         };
@@ -383,10 +435,12 @@ impl<P: Propagator> Run<P> {
     }
 }
 
-enum Outcome {
-    /// The kernel ran and all it put out is dead: a receive of a dead value.
-    Dead,
+/// How it went to run a node.
+enum Ran<R> {
+    Done(R),
     Failed(Error),
+    /// Its async kernel will complete it.
+    Started,
 }
 
 impl<P: Propagator> Completion for Run<P> {
@@ -410,23 +464,43 @@ impl<P: Propagator> Completion for Run<P> {
 impl<P: Propagator> Run<P> {
     /// Goes on after an async kernel; takes over its count of `outstanding`.
     fn resume(self: Arc<Self>, token: u64, result: Result<Outputs>) {
-        let mut queue = Vec::new();
-        if let Some(ready) = self.values().unpark(token) {
-            let node = &self.plan.nodes[P::node(&ready) as usize];
-            match result {
-                Ok(mut outputs) => {
-                    if self.step.stats.is_some() {
-                        self.trace(node, SystemTime::now(), &outputs);
-                    }
-                    let is_dead = !outputs.is_empty() && outputs.iter().all(Value::is_dead);
-                    let given = if is_dead { None } else { Some(&mut outputs) };
-                    self.values().complete(&self.plan, ready, given, &mut queue);
-                }
-                Err(e) => self.fail(node, e),
+        let (mut queue, mut outputs) = (Vec::new(), Outputs::new());
+        let node = self.values().parked_node(token);
+        match self.finish_async(token, result, &mut outputs) {
+            Ok(ready) => {
+                let given = if P::is_dead(&ready) { None } else { Some(&mut outputs) };
+                self.values().complete(&self.plan, ready, given, &mut queue);
             }
+            Err(e) => match node {
+                Some(node) => self.fail(&self.plan.nodes[node as usize], e),
+                None => self.record(e),
+            },
         }
+        drop(outputs);
         self.work(queue, Where::Compute);
     }
+
+    /// Result `i` of the run.
+    fn returned(&self, i: usize, value: Value) -> Result<Tensor> {
+        match value {
+            Value::Dead | Value::Empty if self.step.depth > 0 => {
+                Err(err!(InvalidArgument, "Retval[{i}] does not have value"))
+            }
+            Value::Dead | Value::Empty => {
+                Err(dead_fetch(self.step.step_id, &self.plan.ret_names[i]))
+            }
+            other => other.into_tensor(),
+        }
+    }
+}
+
+/// The error of a fetch that turned out dead, in the master's words.
+pub(crate) fn dead_fetch(step_id: i64, name: &str) -> Error {
+    err!(
+        Internal,
+        "Failed to fetch outputs for step {step_id}. (Original error message: The tensor returned \
+         for {name} was not valid.)"
+    )
 }
 
 /// An async kernel that is being started on this thread.
@@ -460,15 +534,6 @@ fn snapshot_refs(node: &PlanNode, inputs: &mut [Value]) -> Result<()> {
         }
     }
     Ok(())
-}
-
-fn returned(value: Value) -> Result<Tensor> {
-    match value {
-        Value::Dead | Value::Empty => {
-            Err(err!(Internal, "The tensor returned for a fetch was not valid."))
-        }
-        other => other.into_tensor(),
-    }
 }
 
 /// Runs a kernel; a panic becomes an error of its step.

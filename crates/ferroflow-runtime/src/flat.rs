@@ -38,8 +38,8 @@ impl FlatState {
         state
     }
 
-    /// Gives the state back for the next step. Only after a step that ran to its end, which has
-    /// consumed every value.
+    /// Gives the state back for the next step. Only after a step that ran to its end: every node has
+    /// then run, and running a node empties its slots.
     pub fn recycle(self, plan: &Plan) {
         const KEPT: usize = 64;
         let mut spare = plan.spare_states.lock();
@@ -122,6 +122,10 @@ impl Propagator for FlatState {
 
     fn park(&self, ready: u32) -> u64 {
         u64::from(ready)
+    }
+
+    fn parked_node(&self, token: u64) -> Option<u32> {
+        Some(token as u32)
     }
 
     fn unpark(&self, token: u64) -> Option<u32> {

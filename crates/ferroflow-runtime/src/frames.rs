@@ -192,11 +192,25 @@ impl Propagator for Frames {
         token
     }
 
+    fn parked_node(&self, token: u64) -> Option<u32> {
+        self.parked.lock().nodes.get(&token).map(|ready| ready.node)
+    }
+
     fn unpark(&self, token: u64) -> Option<ReadyNode> {
         self.parked.lock().nodes.remove(&token)
     }
 
     fn finish(self, _: &Plan, _: bool) {}
+}
+
+impl Drop for Frames {
+    fn drop(&mut self) {
+        // A step that failed leaves frames behind, which parents and children keep alive in turn.
+        let mut left = vec![self.root.clone()];
+        while let Some(frame) = left.pop() {
+            left.extend(std::mem::take(&mut frame.state.lock().children).into_values());
+        }
+    }
 }
 
 impl Frame {
@@ -257,7 +271,7 @@ impl Frame {
                 continue;
             }
             let (is_ready, is_dead) = if to.kind == NodeKind::Merge {
-                count.merge(is_control, &mut value, to)
+                count.merge(edge, &mut value, to)
             } else {
                 count.pending -= 1;
                 count.dead += u32::from(value.is_dead());
@@ -286,14 +300,16 @@ impl Frame {
 impl Count {
     /// Counts an arrival at a Merge, which fires on its first live value, or when all its inputs
     /// are dead, and in any case after its control inputs. `pending` is 1 until a value came, plus
-    /// 2 for each control edge. A value that comes too late is dropped.
-    fn merge(&mut self, is_control: bool, value: &mut Value, to: &PlanNode) -> (bool, bool) {
-        if is_control {
+    /// 2 for each control edge. A value that comes too late is dropped. At the head of a loop that
+    /// is entered dead the other input is never going to come: a NextIteration says nothing rather
+    /// than something dead.
+    fn merge(&mut self, edge: &Edge, value: &mut Value, to: &PlanNode) -> (bool, bool) {
+        if edge.slot == CONTROL {
             self.pending -= 2;
             let all_dead = self.dead == to.inputs;
             (self.pending == 0 || (self.pending == 1 && all_dead), all_dead)
         } else if value.is_dead() {
-            self.dead += 1;
+            self.dead = if edge.is_from_enter { to.inputs } else { self.dead + 1 };
             let all_dead = self.dead == to.inputs;
             (self.pending == 1 && all_dead, all_dead)
         } else if self.pending & 1 == 1 {

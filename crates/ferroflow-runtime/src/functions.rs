@@ -9,11 +9,22 @@ use ferroflow_core::{
 use ferroflow_graph::passes::Pruned;
 use ferroflow_graph::{Attrs, Catalog, FuncRef, FunctionGraph, Functions, Library};
 use parking_lot::{Mutex, RwLock};
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
 /// Calls nested deeper than this are taken for a recursion without an end.
 const MAX_DEPTH: u32 = 256;
+/// Every so many nested calls one goes to another thread, so that no stack holds more of them: a
+/// caller's thread may have a small one.
+const CALLS_PER_STACK: u32 = 32;
+/// Functions that need each other to be compiled, nested deeper than this, are a recursion.
+const MAX_COMPILING: u32 = 64;
+
+thread_local! {
+    /// How many functions are being compiled on this thread, each for the one before.
+    static COMPILING: Cell<u32> = const { Cell::new(0) };
+}
 
 /// The functions of a session.
 pub struct FunctionRuntime {
@@ -88,7 +99,20 @@ impl Functions for FunctionRuntime {
         if let Some(found) = self.instance(func) {
             return Ok(found);
         }
-        let made = self.compile(func).map_err(|e| e.context(format!("function {}", func.name)))?;
+        let depth = COMPILING.get();
+        ensure!(
+            depth < MAX_COMPILING,
+            InvalidArgument,
+            "function {}: functions are nested deeper than {MAX_COMPILING}",
+            func.name
+        );
+        COMPILING.set(depth + 1);
+        let made = self.compile(func);
+        COMPILING.set(depth);
+        let made = made.map_err(|e| match depth {
+            0 => e.context(format!("function {}", func.name)),
+            _ => e,
+        })?;
         let mut instances = self.instances.lock();
         let list = instances.entry(func.name.clone()).or_default();
         if let Some((_, found)) = list.iter().find(|(attrs, _)| *attrs == func.attrs) {
@@ -128,6 +152,12 @@ impl Compiled {
 impl Callable for Compiled {
     fn call(&self, args: Vec<Tensor>, step: &Arc<StepCtx>, done: CallDone) {
         match self.nested(step) {
+            Ok(step) if step.depth % CALLS_PER_STACK == 0 => {
+                let (plan, threads) = (self.plan.clone(), step.threads.clone());
+                threads.spawn(Box::new(move || {
+                    executor::on_blocking_thread(|| executor::run(&plan, args, step, done))
+                }));
+            }
             Ok(step) => executor::run(&self.plan, args, step, done),
             Err(e) => done(Err(e)),
         }

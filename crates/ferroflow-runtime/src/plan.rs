@@ -21,7 +21,8 @@ pub struct Plan {
     pub(crate) roots: Vec<u32>,
     /// The node of each argument.
     pub(crate) args: Vec<u32>,
-    pub(crate) rets: usize,
+    /// The tensor that each result is, as `node:slot`.
+    pub(crate) ret_names: Vec<String>,
     pub(crate) input_slots: usize,
     /// Present when the graph has control flow or may receive dead values.
     pub(crate) frames: Option<Vec<FrameInfo>>,
@@ -78,6 +79,7 @@ pub(crate) struct Edge {
     pub input: u32,
     /// No later edge of this node carries the same output: the value can be moved.
     pub is_last_use: bool,
+    pub is_from_enter: bool,
 }
 
 pub(crate) const CONTROL: u32 = u32::MAX;
@@ -92,7 +94,8 @@ pub struct PlanContext<'a> {
 }
 
 /// Kernels of stateful nodes, by node name: a queue or a random generator that occurs in several
-/// plans of one session is the same object.
+/// plans of one session is the same object. Sends and receives keep nothing, and the same name may
+/// stand for different transfers in different plans.
 #[derive(Default)]
 pub struct KernelCache {
     kernels: Mutex<HashMap<String, (String, KernelBox)>>,
@@ -105,7 +108,8 @@ impl KernelCache {
         name: &str,
         make: impl FnOnce() -> Result<KernelBox>,
     ) -> Result<KernelBox> {
-        if !op.is_stateful {
+        // A transfer keeps nothing, and two graphs may use one name for different ones.
+        if !op.is_stateful || matches!(op.role, Role::Send | Role::Recv) {
             return make();
         }
         if let Some((of, kernel)) = self.kernels.lock().get(name)
@@ -208,12 +212,17 @@ impl Plan {
         roots.sort_by_key(|&i| matches!(nodes[i as usize].kernel, Some(KernelBox::Async(_))));
         let is_light = nodes.iter().all(|n| !n.is_expensive);
         let args = args.iter().map(|id| id.0).collect();
+        let ret_name = |id: &NodeId| {
+            let from = graph.node(*id).inputs.first();
+            from.map_or(String::new(), |e| format!("{}:{}", graph.node(e.node).name, e.slot))
+        };
+        let ret_names = rets.iter().map(ret_name).collect();
         Ok(Plan {
             nodes: nodes.into(),
             edges: edges.into(),
             roots,
             args,
-            rets: rets.len(),
+            ret_names,
             input_slots: input_slots as usize,
             frames: frames.map(|f| f.frames),
             spare_states: Mutex::new(Vec::new()),
@@ -292,7 +301,8 @@ fn collect_edges(graph: &Graph) -> (Vec<Edge>, Vec<(u32, u32)>) {
         range.0 = total;
         total += range.1;
     }
-    let mut edges = vec![Edge { slot: 0, to: 0, input: 0, is_last_use: false }; total as usize];
+    let none = Edge { slot: 0, to: 0, input: 0, is_last_use: false, is_from_enter: false };
+    let mut edges = vec![none; total as usize];
     let mut next: Vec<u32> = ranges.iter().map(|r| r.0).collect();
     let mut put = |source: NodeId, edge: Edge| {
         edges[next[source.index()] as usize] = edge;
@@ -300,12 +310,13 @@ fn collect_edges(graph: &Graph) -> (Vec<Edge>, Vec<(u32, u32)>) {
     };
     for (id, node) in graph.iter() {
         for (i, e) in node.inputs.iter().enumerate() {
-            put(e.node, Edge { slot: e.slot, to: id.0, input: i as u32, is_last_use: false });
+            let is_from_enter = graph.node(e.node).op.control_flow == Some(ControlFlow::Enter);
+            put(e.node, Edge { slot: e.slot, to: id.0, input: i as u32, is_from_enter, ..none });
         }
     }
     for (id, node) in graph.iter() {
         for c in &node.controls {
-            put(*c, Edge { slot: CONTROL, to: id.0, input: 0, is_last_use: false });
+            put(*c, Edge { slot: CONTROL, to: id.0, ..none });
         }
     }
     (edges, ranges)

@@ -15,8 +15,7 @@ use crate::task::Task;
 pub use callable::CallableSpec;
 use compiled::{Compiled, Signature};
 use ferroflow_core::{
-    CancelToken, DeviceInfo, Error, Resources, Result, StepCtx, StepStats, Tensor, bail, ensure,
-    err,
+    CancelToken, DeviceInfo, Resources, Result, StepCtx, StepStats, Tensor, bail, ensure, err,
 };
 use ferroflow_graph::passes::Pruned;
 use ferroflow_graph::{Functions, Graph, GraphDef, Node, Versions};
@@ -113,7 +112,7 @@ impl Session {
             task,
             options,
         };
-        session.add_to_graph(graph)?;
+        session.add_to_graph(&mut session.graph.write(), graph)?;
         Ok(session)
     }
 
@@ -121,6 +120,7 @@ impl Session {
     /// caller extends, if it keeps count.
     pub fn extend(&self, def: &GraphDef, expected: Option<i64>) -> Result<i64> {
         self.ensure_open()?;
+        let mut graph = self.graph.write();
         let current = self.version.load(Ordering::Acquire);
         if let Some(expected) = expected {
             ensure!(
@@ -129,12 +129,14 @@ impl Session {
                 "Current version is {current} but caller expected {expected}."
             );
         }
-        self.add_to_graph(def)?;
-        Ok(self.version.fetch_add(1, Ordering::AcqRel) + 1)
+        self.add_to_graph(&mut graph, def)?;
+        // Under the graph's lock: of two callers that extend the same version one is refused.
+        self.version.store(current + 1, Ordering::Release);
+        Ok(current + 1)
     }
 
-    fn add_to_graph(&self, def: &GraphDef) -> Result<()> {
-        let mut graph = self.graph.write();
+    /// All of `def`, or nothing.
+    fn add_to_graph(&self, graph: &mut Graph, def: &GraphDef) -> Result<()> {
         let before = graph.len();
         for node in &def.nodes {
             ensure!(
@@ -147,7 +149,7 @@ impl Session {
             check_name(&node.name)?;
         }
         graph.extend(def, &self.task.catalog)?;
-        if let Err(e) = place::place(&mut graph, before, &self.task.devices, &self.options) {
+        if let Err(e) = place::place(graph, before, &self.task.devices, &self.options) {
             graph.truncate(before);
             return Err(e);
         }
@@ -160,7 +162,8 @@ impl Session {
         &self.task.devices
     }
 
-    /// Starts a step and returns; `done` is told how it ended. `cancel` ends it early.
+    /// Starts a step and returns; `done` is told how it ended. `cancel` ends it early; it is for this
+    /// step alone, which cancels it when it fails.
     pub fn run(&self, request: RunRequest, cancel: CancelToken, done: SessionDone) {
         let RunRequest { feeds, fetches, targets, options } = request;
         let (names, values): (Vec<String>, Vec<Tensor>) = feeds.into_iter().unzip();
@@ -177,14 +180,11 @@ impl Session {
         let cancel = CancelToken::new();
         let wait = Arc::new((Mutex::new(None), Condvar::new()));
         let tell = wait.clone();
-        self.run(
-            request,
-            cancel.clone(),
-            Box::new(move |result| {
-                *tell.0.lock() = Some(result);
-                tell.1.notify_all();
-            }),
-        );
+        let done = Box::new(move |result| {
+            *tell.0.lock() = Some(result);
+            tell.1.notify_all();
+        });
+        executor::on_blocking_thread(|| self.run(request, cancel.clone(), done));
         let mut result = wait.0.lock();
         if let Some(timeout) = timeout {
             let waited = wait.1.wait_while_for(&mut result, |r| r.is_none(), timeout);
@@ -223,8 +223,10 @@ impl Session {
             values,
             step,
             Box::new(move |result| {
-                let result = guard.end(result);
+                let result = guard.reason(result);
                 done(result.map(|tensors| RunOutput { tensors, stats, partition_graphs }));
+                // Only now: who waits for the session to end finds every step told.
+                drop(guard);
             }),
         );
     }
@@ -243,17 +245,27 @@ impl Session {
         })
     }
 
-    /// The compiled form of a signature, made when it is first seen. A failure is remembered.
+    /// The compiled form of a signature, made when it is first seen. A failure is not remembered: the
+    /// graph may yet grow what was missing.
     fn compiled(&self, signature: Signature) -> Result<Arc<Compiled>> {
-        let slot = match self.compiled.lock().get(&signature) {
-            Some(slot) => slot.clone(),
-            None => Arc::default(),
-        };
-        if let Some(ready) = slot.get() {
+        let slot = self.compiled.lock().get(&signature).cloned();
+        if let Some(ready) = slot.as_ref().and_then(|slot| slot.get()) {
             return ready.clone();
         }
-        let slot = self.compiled.lock().entry(signature.clone()).or_insert(slot).clone();
-        slot.get_or_init(|| self.compile(&signature).map(Arc::new)).clone()
+        let slot = self.compiled.lock().entry(signature.clone()).or_default().clone();
+        let result = slot.get_or_init(|| self.compile(&signature).map(Arc::new)).clone();
+        if result.is_err() {
+            let mut compiled = self.compiled.lock();
+            if compiled.get(&signature).is_some_and(|other| Arc::ptr_eq(other, &slot)) {
+                compiled.remove(&signature);
+            }
+        }
+        result
+    }
+
+    fn compile(&self, signature: &Signature) -> Result<Compiled> {
+        let graph = self.graph.read();
+        Compiled::new(&graph, signature, self)
     }
 
     /// Makes a step cheaper, unless the client wants the graph as it was built.
@@ -278,11 +290,6 @@ impl Session {
         found.cloned().ok_or_else(|| err!(Internal, "no device {}", node.device))
     }
 
-    fn compile(&self, signature: &Signature) -> Result<Compiled> {
-        let graph = self.graph.read();
-        Compiled::new(&graph, signature, self)
-    }
-
     /// Ends the session: running steps are cancelled, later calls refused; `done` is called when
     /// the last step has ended.
     pub fn close(&self, done: Box<dyn FnOnce() + Send>) {
@@ -291,8 +298,13 @@ impl Session {
             done,
         );
         self.partial_runs.clear();
-        self.compiled.lock().clear();
         self.callables.clear();
+        self.forget_compiled();
+    }
+
+    /// Drops compiled steps and functions, whose kernels refer to the functions in turn.
+    fn forget_compiled(&self) {
+        self.compiled.lock().clear();
         self.kernels.clear();
         self.functions.clear();
     }
@@ -339,13 +351,4 @@ fn check_name(name: &str) -> Result<()> {
         "Illegal op name '{name}'\n\t [[{{{{node {name}}}}}]]"
     );
     Ok(())
-}
-
-/// The error of a fetch that turned out dead, in the master's words.
-pub(crate) fn dead_fetch(step_id: i64, name: &str) -> Error {
-    err!(
-        Internal,
-        "Failed to fetch outputs for step {step_id}. (Original error message: The tensor returned \
-         for {name} was not valid.)"
-    )
 }

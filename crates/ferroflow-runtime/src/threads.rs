@@ -104,9 +104,9 @@ impl Queue {
         loop {
             if let Some(work) = state.work.pop_front() {
                 drop(state);
-                // Kernels catch their own; any other panic costs its step, never the thread.
+                // Kernels are guarded already; this keeps the thread for others if a callback panics.
                 if catch_unwind(AssertUnwindSafe(work)).is_err() {
-                    tracing::error!("a step panicked on its compute thread");
+                    tracing::error!("work on {:?} panicked", std::thread::current().name());
                 }
                 state = self.state.lock();
                 continue;

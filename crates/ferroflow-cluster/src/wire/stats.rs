@@ -21,7 +21,8 @@ pub(crate) fn run_metadata(stats: Option<&StepStats>, graphs: &[GraphDef]) -> Re
     Ok(metadata.encode_to_vec().into())
 }
 
-fn step_stats(stats: &StepStats) -> pb::StepStats {
+/// What was recorded of a step.
+pub(crate) fn step_stats(stats: &StepStats) -> pb::StepStats {
     let mut by_device: BTreeMap<String, Vec<pb::NodeExecStats>> = BTreeMap::new();
     for node in stats.nodes.lock().iter() {
         by_device.entry(node.device.clone()).or_default().push(node_stats(node));

@@ -79,11 +79,9 @@ fn broadcast_gradient_args(ctx: &mut Ctx<'_>) -> Result<()> {
     // Shapes that are equal as given need no sums, not even over dimensions of one.
     let equal = ctx.input(0)? == ctx.input(1)?;
     let [a, b] = aligned(ctx)?;
-    for (i, (mine, other)) in [(&a, &b), (&b, &a)].into_iter().enumerate() {
-        let axes: Vec<i64> = (0..mine.len())
-            .filter(|&d| !equal && mine[d] == 1 || other[d] != mine[d] && mine[d] == 1)
-            .map(|d| d as i64)
-            .collect();
+    for (i, mine) in [a, b].into_iter().enumerate() {
+        let axes: Vec<i64> =
+            (0..mine.len()).filter(|&d| !equal && mine[d] == 1).map(|d| d as i64).collect();
         ctx.set(i, index_tensor(dtype, [axes.len()], &axes)?)?;
     }
     Ok(())

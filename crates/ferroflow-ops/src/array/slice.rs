@@ -25,6 +25,12 @@ fn bounds(shape: &[usize], begin: &[i64], size: &[i64]) -> Result<(Vec<usize>, V
     for (i, (&b, &s)) in begin.iter().zip(size).enumerate() {
         let dim = shape[i] as i64;
         ensure!(
+            dim > 0 || b == 0 && (s == 0 || s == -1),
+            InvalidArgument,
+            "Expected begin[{i}] == 0 (got {b}) and size[{i}] == 0 (got {s}) when \
+             input.dim_size({i}) == 0"
+        );
+        ensure!(
             0 <= b && b <= dim,
             InvalidArgument,
             "Expected begin[{i}] in [0, {dim}], but got {b}"

@@ -140,7 +140,7 @@ fn dims(
             (Some(_), None) => Dim { begin: 0, stride: 1, len: None },
             (&Some(i), Some(spec)) => {
                 let triple = spec[i];
-                ensure!(triple.2 != 0, InvalidArgument, "strides[{i}] must be non-zero");
+                ensure!(triple.2 != 0, InvalidArgument, "strides[{at}] must be non-zero");
                 ensure!(
                     masks.shrink_axis >> i & 1 == 0 || triple.2 > 0,
                     InvalidArgument,

@@ -4,6 +4,7 @@
 //! element after element from one place to another. [`Walk`] is that loop: it is planned without
 //! generics, and only the innermost copy is compiled per element width.
 
+use crate::parallel::split_mut;
 use crate::prelude::*;
 use smallvec::SmallVec;
 
@@ -48,6 +49,9 @@ macro_rules! by_width {
     }};
 }
 pub(crate) use by_width;
+
+/// Nanoseconds, about, that moving an element takes.
+pub(crate) const MOVE_COST: usize = 1;
 
 /// One loop: how often, and how far each side steps.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -123,7 +127,7 @@ impl Walk {
             Internal,
             "a copy runs out of its tensors"
         );
-        walk.run(src, dst);
+        walk.run_split(src, dst);
         Ok(())
     }
 
@@ -146,6 +150,25 @@ impl Walk {
             }
         }
         Some(Walk { loops, ..self })
+    }
+
+    /// [`Walk::run`], shared out among threads by turns of the outermost loop when each turn
+    /// writes a stretch of its own.
+    fn run_split<W: Movable>(&self, src: &[W], dst: &mut [W]) {
+        let Some((&first, rest)) = self.loops.split_first() else { return self.run(src, dst) };
+        let reach: isize = rest.iter().map(|l| l.to * (l.len as isize - 1)).sum();
+        if rest.iter().any(|l| l.to < 0) || first.to <= reach {
+            return self.run(src, dst);
+        }
+        let (start, unit) = (self.to as usize, first.to as usize);
+        let end = start + unit * (first.len - 1) + reach as usize + 1;
+        split_mut(&mut dst[start..end], unit, MOVE_COST, |at, part| {
+            let mut walk = self.clone();
+            walk.loops[0].len = part.len().div_ceil(unit);
+            walk.from += (at / unit) as isize * first.from;
+            walk.to = 0;
+            walk.run(src, part);
+        });
     }
 
     fn run<W: Movable>(&self, src: &[W], dst: &mut [W]) {
@@ -290,6 +313,21 @@ mod tests {
         for (i, v) in got.iter().enumerate() {
             let i = i as i32;
             assert_eq!(*v, (i % rows) * cols + i / rows);
+        }
+    }
+
+    #[test]
+    fn a_split_walk_moves_the_same_elements() {
+        let (outer, inner) = (300, 700);
+        let src: Vec<i32> = (0..outer * inner).collect();
+        // Columns back to front, into every other element of the output.
+        let mut walk = Walk::new(inner as usize - 1, 1);
+        walk.then(inner as usize, -1, 2 * outer as isize).then(outer as usize, inner as isize, 2);
+        let got = run(walk, &src, 2 * src.len());
+        for (i, v) in got.iter().enumerate() {
+            let (row, column) = ((i as i32 / 2) % outer, (i as i32 / 2) / outer);
+            let want = if i % 2 == 0 { 0 } else { row * inner + inner - 1 - column };
+            assert_eq!(*v, want, "{i}");
         }
     }
 

@@ -212,9 +212,12 @@ fn summed<T: Product>(x: Tensor, rows: usize, n: usize) -> Result<Tensor> {
     if n == 1 {
         return Ok(x);
     }
+    let mut out = Tensor::zeros(T::DTYPE, [rows])?;
+    if rows == 0 || n == 0 {
+        return Ok(out);
+    }
     // As a product with ones, halves are summed in single precision.
     let ones = vec![T::ONE; n];
-    let mut out = Tensor::alloc(T::DTYPE, [rows])?;
     let x = Mat::new(x.as_slice::<T>()?, rows, n);
     product(x, Mat::new(&ones, n, 1), out.as_mut_slice()?, Threads::All);
     Ok(out)

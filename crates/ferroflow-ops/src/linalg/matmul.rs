@@ -153,18 +153,37 @@ fn operand<T>(data: &[T], i: usize, (rows, cols): (usize, usize), adjoint: bool)
 }
 
 /// How the batches of the result map to those of the operands.
-struct Batches {
-    shape: Vec<usize>,
-    x: BatchIndex,
-    y: BatchIndex,
+pub(super) struct Batches {
+    pub shape: Vec<usize>,
+    pub x: BatchIndex,
+    pub y: BatchIndex,
 }
 
 /// Which matrix of an operand belongs to a matrix of the result.
-struct BatchIndex(Option<Vec<usize>>);
+pub(super) struct BatchIndex {
+    /// For every batch dimension of the result its size, and the step through the operand.
+    dims: Vec<(usize, usize)>,
+}
 
 impl BatchIndex {
-    fn at(&self, i: usize) -> usize {
-        self.0.as_ref().map_or(i, |map| map[i])
+    fn new(own: &[usize], shape: &[usize]) -> BatchIndex {
+        let mut stride = 1;
+        let mut dims = Vec::with_capacity(shape.len());
+        for (i, &dim) in shape.iter().rev().enumerate() {
+            let own = own.iter().rev().nth(i).copied().unwrap_or(1);
+            dims.push((dim, if own == 1 { 0 } else { stride }));
+            stride *= own;
+        }
+        BatchIndex { dims }
+    }
+
+    pub(super) fn at(&self, mut i: usize) -> usize {
+        let mut at = 0;
+        for &(dim, step) in &self.dims {
+            at += i % dim * step;
+            i /= dim;
+        }
+        at
     }
 }
 
@@ -185,16 +204,14 @@ fn equal_batches(x: &Shape, y: &Shape) -> Result<Batches> {
             "In[0].dim({i}) and In[1].dim({i}) must be the same: {x} vs {y}"
         );
     }
-    Ok(Batches { shape: x[..batch_dims].to_vec(), x: BatchIndex(None), y: BatchIndex(None) })
+    let shape = x[..batch_dims].to_vec();
+    Ok(Batches { x: BatchIndex::new(&shape, &shape), y: BatchIndex::new(&shape, &shape), shape })
 }
 
-fn broadcast_batches(x: &Shape, y: &Shape) -> Result<Batches> {
+pub(super) fn broadcast_batches(x: &Shape, y: &Shape) -> Result<Batches> {
     ensure!(x.rank() >= 2, InvalidArgument, "In[0] ndims must be >= 2: {}", x.rank());
     ensure!(y.rank() >= 2, InvalidArgument, "In[1] ndims must be >= 2: {}", y.rank());
     let (a, b) = (&x[..x.rank() - 2], &y[..y.rank() - 2]);
-    if a == b {
-        return Ok(Batches { shape: a.to_vec(), x: BatchIndex(None), y: BatchIndex(None) });
-    }
     let rank = a.len().max(b.len());
     let at = |dims: &[usize], i: usize| (i + dims.len()).checked_sub(rank).map_or(1, |i| dims[i]);
     let mut shape = Vec::with_capacity(rank);
@@ -208,23 +225,7 @@ fn broadcast_batches(x: &Shape, y: &Shape) -> Result<Batches> {
             ),
         });
     }
-    let index = |dims: &[usize]| -> Result<BatchIndex> {
-        let mut map = vec![0; Shape::from(shape.as_slice()).checked_elements()?];
-        for (i, to) in map.iter_mut().enumerate() {
-            let (mut rest, mut stride) = (i, 1);
-            for d in (0..rank).rev() {
-                let (own, digit) = (at(dims, d), rest % shape[d]);
-                rest /= shape[d];
-                if own > 1 {
-                    *to += digit * stride;
-                    stride *= own;
-                }
-            }
-        }
-        Ok(BatchIndex(Some(map)))
-    };
-    let (x, y) = (index(a)?, index(b)?);
-    Ok(Batches { shape, x, y })
+    Ok(Batches { x: BatchIndex::new(a, &shape), y: BatchIndex::new(b, &shape), shape })
 }
 
 /// A product of operands and a result of different types, by way of `W`.

@@ -19,6 +19,11 @@ pub(crate) struct Broadcast<const N: usize> {
 impl<const N: usize> Broadcast<N> {
     /// `None` when the shapes do not fit together.
     pub(crate) fn new(shapes: [&Shape; N]) -> Option<Broadcast<N>> {
+        if shapes.iter().all(|s| *s == shapes[0]) {
+            let shape = shapes[0].clone();
+            let dims = smallvec![shape.elements()];
+            return Some(Broadcast { shape, dims, strides: smallvec![[1; N]] });
+        }
         let shape = joint_shape(&shapes)?;
         let mut dims: SmallVec<[usize; 4]> = SmallVec::new();
         let mut repeated: SmallVec<[[bool; N]; 4]> = SmallVec::new();
@@ -89,10 +94,8 @@ impl<const N: usize> Broadcast<N> {
             rest /= d;
         }
         let mut offsets = [0; N];
-        for (&i, strides) in index.iter().zip(&self.strides) {
-            for k in 0..N {
-                offsets[k] += i * strides[k];
-            }
+        for (i, &n) in index.iter().enumerate() {
+            self.advance(&mut offsets, i, n);
         }
         let mut at = range.start;
         loop {
@@ -103,23 +106,30 @@ impl<const N: usize> Broadcast<N> {
                 return;
             }
             // The run ended with its row: go back to the row's start and on to the next.
-            for k in 0..N {
-                offsets[k] -= index[inner] * self.strides[inner][k];
-            }
+            self.go_back(&mut offsets, inner, index[inner]);
             index[inner] = 0;
             for i in (0..inner).rev() {
                 index[i] += 1;
                 if index[i] < self.dims[i] {
-                    for k in 0..N {
-                        offsets[k] += self.strides[i][k];
-                    }
+                    self.advance(&mut offsets, i, 1);
                     break;
                 }
                 index[i] = 0;
-                for k in 0..N {
-                    offsets[k] -= (self.dims[i] - 1) * self.strides[i][k];
-                }
+                self.go_back(&mut offsets, i, self.dims[i] - 1);
             }
+        }
+    }
+
+    /// Moves all operands `n` steps on in dimension `i`.
+    fn advance(&self, offsets: &mut [usize; N], i: usize, n: usize) {
+        for (offset, stride) in offsets.iter_mut().zip(self.strides[i]) {
+            *offset += n * stride;
+        }
+    }
+
+    fn go_back(&self, offsets: &mut [usize; N], i: usize, n: usize) {
+        for (offset, stride) in offsets.iter_mut().zip(self.strides[i]) {
+            *offset -= n * stride;
         }
     }
 }

@@ -291,6 +291,8 @@ pub(crate) fn register(c: &mut Catalog) {
 }
 
 #[cfg(test)]
+// Expected values are what TensorFlow prints.
+#[allow(clippy::approx_constant, clippy::excessive_precision)]
 mod tests {
     use crate::prelude::*;
     use crate::testing::check;

@@ -1,6 +1,7 @@
 //! Activations and their gradients.
 
 use crate::math::elementwise::{BinaryKernel, binary, unary};
+use crate::math::fast::Fast;
 use crate::math::lanes::{Lane, Lanes};
 use crate::math::vector::{Binary, Unary};
 use crate::math::{broadcast::Broadcast, same_shapes};
@@ -48,13 +49,13 @@ macro_rules! float {
     };
 }
 float! {
-    Elu, 6, |x: T| if x < 0.0 { x.exp_m1() } else { x };
-    Selu, 6, |x: T| if x < 0.0 { SELU_SCALE_ALPHA as T * x.exp_m1() } else { SELU_SCALE as T * x };
+    Elu, 6, |x: T| if x < 0.0 { x.fast_exp_m1() } else { x };
+    Selu, 6, |x: T| if x < 0.0 { SELU_SCALE_ALPHA as T * x.fast_exp_m1() } else { SELU_SCALE as T * x };
     Softsign, 1, |x: T| x / (1.0 + x.abs());
     // Beyond some |x| the sum is its larger part, to rounding.
     Softplus, 10, |x: T| {
         let edge = -(T::EPSILON.ln() + 2.0);
-        if x > edge { x } else if x < -edge { x.exp() } else { x.exp().ln_1p() }
+        if x > edge { x } else if x < -edge { x.fast_exp() } else { x.fast_exp().fast_ln_1p() }
     };
 }
 
@@ -95,7 +96,7 @@ macro_rules! float_gradients {
         impl Binary<$t> for SoftplusGrad {
             const COST: usize = 6;
             #[inline(always)]
-            fn eval(g: $t, x: $t) -> $t { g / ((-x).exp() + 1.0) }
+            fn eval(g: $t, x: $t) -> $t { g / ((-x).fast_exp() + 1.0) }
         }
     )*};
 }
@@ -287,6 +288,8 @@ pub(crate) fn register(c: &mut Catalog) {
 }
 
 #[cfg(test)]
+// Expected values are what TensorFlow prints.
+#[allow(clippy::approx_constant, clippy::excessive_precision)]
 mod tests {
     use crate::prelude::*;
     use crate::testing::check;

@@ -14,7 +14,7 @@ struct All;
 struct Any;
 
 /// What the folds of one dtype need: the type sums are made in, and square roots.
-trait Summed: Num {
+pub(super) trait Summed: Num {
     /// Sums are made in this type: wider for halves.
     type Sum: Num;
     /// Means of integers are made in 64 bits.
@@ -120,7 +120,7 @@ impl<T: Num> Fold<T> for Prod {
 }
 
 /// The ends of a type's range.
-trait Bounds: Real {
+pub(super) trait Bounds: Real {
     const LOWEST: Self;
     const HIGHEST: Self;
 }

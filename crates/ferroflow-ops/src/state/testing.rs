@@ -12,7 +12,11 @@ pub(crate) struct Held {
 
 impl Held {
     pub(crate) fn by_ref(value: Tensor) -> Held {
-        Held { handle: None, ..Held::by_handle(value) }
+        Held::by_handle(value).into_ref()
+    }
+
+    pub(crate) fn into_ref(self) -> Held {
+        Held { handle: None, ..self }
     }
 
     pub(crate) fn by_handle(value: Tensor) -> Held {

@@ -3,7 +3,7 @@
 use crate::session::compiled::{Compiled, Signature};
 use crate::session::{RunOptions, Session, SessionDone};
 use ferroflow_core::{CancelToken, Result, Tensor, bail, ensure};
-use ferroflow_graph::Graph;
+use ferroflow_graph::{Graph, Role};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -92,19 +92,25 @@ impl Session {
     }
 }
 
-/// Redirects the consumers of each `to` to `from`.
+/// Redirects the consumers of each `to` to `from`. As with a feed, a placeholder gives its control
+/// edges away too, so that it need not run.
 fn connect(graph: &mut Graph, connections: &[(String, String)]) -> Result<()> {
     for (from, to) in connections {
         let (source, replaced) = (graph.endpoint(from)?, graph.endpoint(to)?);
         ensure!(
-            graph.type_of(source) == graph.type_of(replaced),
+            graph.type_of(source).dtype == graph.type_of(replaced).dtype,
             InvalidArgument,
             "cannot connect {from} to {to}: their types differ"
         );
+        let is_placeholder = graph.node(replaced.node).op.role == Role::Placeholder;
         for id in graph.ids() {
-            for input in &mut graph.node_mut(id).inputs {
-                if *input == replaced {
-                    *input = source;
+            let node = graph.node_mut(id);
+            for input in node.inputs.iter_mut().filter(|input| **input == replaced) {
+                *input = source;
+            }
+            if is_placeholder {
+                for control in node.controls.iter_mut().filter(|c| **c == replaced.node) {
+                    *control = source.node;
                 }
             }
         }

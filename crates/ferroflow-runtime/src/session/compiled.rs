@@ -39,8 +39,10 @@ impl Compiled {
             functions: &functions,
             kernels: &session.kernels,
         };
-        let plan = Arc::new(Plan::compile(&step.graph, &step.args, &step.rets, &context)?);
-        Ok(Compiled { plan, graph: step.graph, feeds })
+        let mut plan = Plan::compile(&step.graph, &step.args, &step.rets, &context)?;
+        // As the client wrote them: a pass may have put another node in a fetched one's place.
+        plan.ret_names = signature.fetches.clone();
+        Ok(Compiled { plan: Arc::new(plan), graph: step.graph, feeds })
     }
 
     /// Feeds must have the dtypes of the tensors they replace.

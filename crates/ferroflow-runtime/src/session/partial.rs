@@ -1,10 +1,10 @@
 //! Partial runs: one step whose feeds arrive, and whose fetches leave, in several calls. Feeds and
 //! fetches meet the step in its rendezvous instead of being its arguments and results.
 
-use crate::executor;
+use crate::executor::{self, dead_fetch};
 use crate::plan::{Plan, PlanContext};
 use crate::session::compiled::Signature;
-use crate::session::{RunOutput, Session, SessionDone, dead_fetch};
+use crate::session::{RunOutput, Session, SessionDone};
 use ferroflow_core::{
     CancelToken, Error, OnCancel, Received, RendezvousKey, Result, StepCtx, Tensor, bail, ensure,
     err,
@@ -78,7 +78,10 @@ impl Session {
             &Arc::new(plan),
             Vec::new(),
             run.step.clone(),
-            Box::new(move |result| ended.end(guard.end(result).map(|_| ()))),
+            Box::new(move |result| {
+                ended.end(guard.reason(result).map(|_| ()));
+                drop(guard);
+            }),
         );
         Ok(handle)
     }
@@ -105,7 +108,7 @@ impl Session {
             Ok(is_last) => is_last,
             Err(e) => return done(Err(e)),
         };
-        if is_last {
+        if is_last || run.has_failed() {
             self.partial_runs.runs.lock().remove(handle);
         }
         for (name, value) in feeds {
@@ -179,24 +182,26 @@ impl PartialRun {
     /// Notes what is fed and fetched now; whether that completes the run.
     fn advance(&self, feeds: &[(String, Tensor)], fetches: &[String]) -> Result<bool> {
         let mut progress = self.progress.lock();
+        let mut now = HashSet::new();
         for (name, _) in feeds {
             match progress.feeds.get(name) {
                 None => bail!(
                     InvalidArgument,
                     "The feed {name} was not specified in partial_run_setup."
                 ),
-                Some(true) => bail!(InvalidArgument, "The feed {name} has already been fed."),
-                Some(false) => {}
+                Some(false) if now.insert(name) => {}
+                _ => bail!(InvalidArgument, "The feed {name} has already been fed."),
             }
         }
+        now.clear();
         for name in fetches {
             match progress.fetches.get(name) {
                 None => bail!(
                     InvalidArgument,
                     "The fetch {name} was not specified in partial_run_setup."
                 ),
-                Some(true) => bail!(InvalidArgument, "The fetch {name} has already been fetched."),
-                Some(false) => {}
+                Some(false) if now.insert(name) => {}
+                _ => bail!(InvalidArgument, "The fetch {name} has already been fetched."),
             }
         }
         let fed = |progress: &Progress, name: &String| {
@@ -263,6 +268,10 @@ impl PartialRun {
             }
             collector.count_down();
         }));
+    }
+
+    fn has_failed(&self) -> bool {
+        matches!(self.progress.lock().ended, Some(Err(_)))
     }
 
     fn end(&self, result: Result<()>) {

@@ -61,9 +61,8 @@ impl Running {
 }
 
 impl StepGuard {
-    /// The step has ended with `result`. If the session was closed meanwhile, that is why it
-    /// failed.
-    pub fn end<T>(self, result: Result<T>) -> Result<T> {
+    /// The result of the step. If it failed and the session was closed meanwhile, that is why.
+    pub fn reason<T>(&self, result: Result<T>) -> Result<T> {
         match result {
             Ok(value) => Ok(value),
             Err(e) => Err(self.running.state.lock().closed.clone().unwrap_or(e)),

@@ -1,0 +1,8 @@
+//! The worker of a task, as masters and other tasks see it: every call over the wire.
+
+mod worker {
+    mod failures;
+    mod fixture;
+    mod masters;
+    mod transfers;
+}
