@@ -173,11 +173,30 @@ impl PartialShape {
 
     /// From TensorFlow's notation, where -1 is an unknown dimension.
     pub fn from_i64s(dims: &[i64]) -> Result<PartialShape> {
+        ensure!(
+            dims.len() <= MAX_RANK,
+            InvalidArgument,
+            "shape has {} dimensions, more than {MAX_RANK}",
+            dims.len()
+        );
         let mut out = SmallVec::new();
+        let mut product = Some(1i64);
         for &d in dims {
-            ensure!(d >= -1, InvalidArgument, "dimension {d} must be >= -1 in shape {dims:?}");
+            ensure!(
+                d >= -1,
+                InvalidArgument,
+                "Shape {dims:?} has dimensions with values below -1 (where -1 means unknown)"
+            );
             out.push(usize::try_from(d).ok());
+            if d > 0 {
+                product = product.and_then(|n| n.checked_mul(d));
+            }
         }
+        ensure!(
+            product.is_some(),
+            InvalidArgument,
+            "Shape {dims:?} is too large (more than 2**63 - 1 entries)"
+        );
         Ok(PartialShape(Some(out)))
     }
 

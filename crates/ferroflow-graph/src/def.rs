@@ -67,4 +67,19 @@ impl FunctionDef {
     pub fn name(&self) -> &str {
         &self.signature.name
     }
+
+    /// Whether both have the same signature and the same nodes. Attributes are not compared: those
+    /// that hold a NaN would differ from themselves.
+    pub(crate) fn is_like(&self, other: &FunctionDef) -> bool {
+        let (a, b) = (&self.signature, &other.signature);
+        let same_node = |(x, y): (&NodeDef, &NodeDef)| {
+            (&x.name, &x.op, &x.inputs) == (&y.name, &y.op, &y.inputs)
+        };
+        a.inputs == b.inputs
+            && a.outputs == b.outputs
+            && self.ret == other.ret
+            && self.control_ret == other.control_ret
+            && self.nodes.len() == other.nodes.len()
+            && self.nodes.iter().zip(&other.nodes).all(same_node)
+    }
 }

@@ -5,7 +5,7 @@ use crate::def::{GraphDef, NodeDef};
 use crate::function::Library;
 use crate::graph::{Endpoint, Graph, Node, NodeId, split_tensor_name};
 use crate::op_def::{ControlFlow, OpDef};
-use ferroflow_core::{DeviceName, Result, Within, bail, ensure, err};
+use ferroflow_core::{DeviceName, Result, bail, ensure, err};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ impl Graph {
     /// On an error the graph is as it was.
     pub fn extend(&mut self, def: &GraphDef, catalog: &Catalog) -> Result<()> {
         let mut library = self.library.clone();
-        library.add(def.functions.iter().cloned(), def.gradients.clone());
+        library.add(def.functions.iter().cloned(), def.gradients.clone(), catalog)?;
         let mut importer = Importer::new(catalog, &library, Naming::Graph);
         let before = self.nodes.len();
         if let Err(e) = importer.add_nodes(self, &def.nodes) {
@@ -87,7 +87,7 @@ impl<'a> Importer<'a> {
             if graph.names.contains_key(&def.name) {
                 bail!(InvalidArgument, "Node name '{}' already exists in the Graph", def.name);
             }
-            let node = self.node(def).within(|| format!("node '{}'", def.name))?;
+            let node = self.node(def).map_err(|e| e.at_node(&def.name))?;
             graph.push(node)?;
         }
         for (i, def) in defs.iter().enumerate() {

@@ -181,6 +181,10 @@ impl OpDef {
             match (attrs.get(&def.name), &def.default) {
                 (Some(value), _) => def.check(value)?,
                 (None, Some(default)) => attrs.set(def.name.clone(), default.clone()),
+                // The class is TensorFlow's, which looks for the types of a node first.
+                (None, None) if self.sets_types(&def.name) => {
+                    bail!(NotFound, "No attr named '{}' in NodeDef:", def.name)
+                }
                 (None, None) => bail!(
                     InvalidArgument,
                     "NodeDef missing attr '{}' from Op<name={}>",
@@ -198,6 +202,16 @@ impl OpDef {
             );
         }
         Ok(attrs)
+    }
+
+    /// Whether the number or types of inputs or outputs depend on an attribute.
+    fn sets_types(&self, attr: &str) -> bool {
+        let is_attr = |of: &TypeSource| matches!(of, TypeSource::Attr(name) if name == attr);
+        self.inputs.iter().chain(&self.outputs).any(|arg| match &arg.types {
+            ArgTypes::One(of) => is_attr(of),
+            ArgTypes::Repeated { count, of } => count == attr || is_attr(of),
+            ArgTypes::Listed(list) => list == attr,
+        })
     }
 
     /// The types of all input tensors, in order.

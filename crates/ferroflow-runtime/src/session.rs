@@ -18,7 +18,7 @@ use ferroflow_core::{
     CancelToken, DeviceInfo, Resources, Result, StepCtx, StepStats, Tensor, bail, ensure, err,
 };
 use ferroflow_graph::passes::Pruned;
-use ferroflow_graph::{Functions, Graph, GraphDef, Node};
+use ferroflow_graph::{Functions, Graph, GraphDef, Node, Versions};
 use parking_lot::{Condvar, Mutex, RwLock};
 use running::Running;
 use std::collections::HashMap;
@@ -91,6 +91,7 @@ pub struct Session {
 impl Session {
     /// Opens a session on `task` with an initial graph, which may be empty.
     pub fn new(task: Arc<Task>, graph: &GraphDef, options: SessionOptions) -> Result<Session> {
+        check_versions(&graph.versions)?;
         let resources =
             if options.isolate_state { Arc::new(Resources::new()) } else { task.resources.clone() };
         let functions = FunctionRuntime::new(
@@ -328,6 +329,23 @@ impl Drop for Session {
     }
 }
 
+/// A graph may ask for a newer reader than TensorFlow 2.15, whose formats we read.
+fn check_versions(versions: &Versions) -> Result<()> {
+    let (producer, min_consumer) = (versions.producer, versions.min_consumer);
+    let current = Versions::default().producer;
+    ensure!(
+        min_consumer <= current,
+        InvalidArgument,
+        "GraphDef min consumer version {min_consumer} above current version {current}"
+    );
+    ensure!(
+        producer >= 0,
+        InvalidArgument,
+        "GraphDef producer version {producer} below min producer 0"
+    );
+    Ok(())
+}
+
 /// Names a client may give to nodes.
 fn check_name(name: &str) -> Result<()> {
     let ok = |c: char| c.is_ascii_alphanumeric() || "_>./\\-".contains(c);
@@ -335,7 +353,7 @@ fn check_name(name: &str) -> Result<()> {
     ensure!(
         starts && name.chars().all(ok),
         InvalidArgument,
-        "Node '{name}': Node name contains invalid characters"
+        "Illegal op name '{name}'\n\t [[{{{{node {name}}}}}]]"
     );
     Ok(())
 }

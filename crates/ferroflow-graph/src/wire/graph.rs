@@ -8,7 +8,7 @@ use crate::attr::{AttrList, AttrValue, Attrs, FuncRef};
 use crate::def::{FunctionDef, GraphDef, NodeDef, Versions};
 use crate::op_def::{Allowed, ArgDef, ArgTypes, AttrDef, AttrKind, OpDef, TypeSource};
 use bytes::Bytes;
-use ferroflow_core::{DType, Result, Within, bail, ensure};
+use ferroflow_core::{DType, Result, Tensor, Within, bail, ensure, err};
 use ferroflow_proto::tensorflow as pb;
 use pb::attr_value::{ListValue, Value};
 use prost::Message;
@@ -69,7 +69,7 @@ pub fn graph_to_proto(graph: &GraphDef) -> Result<pb::GraphDef> {
 }
 
 pub fn node_from_proto(p: pb::NodeDef) -> Result<NodeDef> {
-    let attrs = attrs_from_proto(p.attr).within(|| format!("node '{}'", p.name))?;
+    let attrs = attrs_from_proto(p.attr).map_err(|e| e.at_node(&p.name))?;
     Ok(NodeDef {
         name: p.name,
         op: p.op,
@@ -161,7 +161,7 @@ fn value_from_proto(value: Value) -> Result<AttrValue> {
         Value::B(b) => AttrValue::Bool(b),
         Value::Type(t) => AttrValue::Type(DType::from_number(t)?),
         Value::Shape(s) => AttrValue::Shape(tensor::shape_from_proto(&s)?),
-        Value::Tensor(t) => AttrValue::Tensor(tensor::from_proto(*t)?),
+        Value::Tensor(t) => AttrValue::Tensor(attr_tensor(*t)?),
         Value::Func(f) => AttrValue::Func(func_from_proto(f)?),
         Value::Placeholder(name) => AttrValue::Placeholder(name),
         Value::List(list) => AttrValue::List(list_from_proto(*list)?),
@@ -183,12 +183,18 @@ fn list_from_proto(p: ListValue) -> Result<AttrList> {
     } else if !p.shape.is_empty() {
         AttrList::Shapes(p.shape.iter().map(tensor::shape_from_proto).collect::<Result<_>>()?)
     } else if !p.tensor.is_empty() {
-        AttrList::Tensors(p.tensor.into_iter().map(tensor::from_proto).collect::<Result<_>>()?)
+        AttrList::Tensors(p.tensor.into_iter().map(attr_tensor).collect::<Result<_>>()?)
     } else if !p.func.is_empty() {
         AttrList::Funcs(p.func.into_iter().map(func_from_proto).collect::<Result<_>>()?)
     } else {
         AttrList::Empty
     })
+}
+
+/// A tensor within a graph. Whatever is wrong with it, its size included, is wrong with the graph.
+fn attr_tensor(p: pb::TensorProto) -> Result<Tensor> {
+    tensor::from_proto(p)
+        .map_err(|e| err!(InvalidArgument, "Cannot parse tensor from proto: {}", e.message()))
 }
 
 fn func_from_proto(p: pb::NameAttrList) -> Result<FuncRef> {
