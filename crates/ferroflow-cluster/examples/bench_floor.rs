@@ -24,7 +24,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("ready grpc://127.0.0.1:{port}");
         let mut stop = signal(SignalKind::terminate())?;
         let service = Arc::new(replies()?);
-        Server::default().serve(listener, service, async move { drop(stop.recv().await) }).await;
+        Server::default()
+            .serve(listener, service, async move {
+                stop.recv().await;
+            })
+            .await;
         Ok(())
     })
 }

@@ -15,7 +15,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
 pub struct Session(Kind);
 
 enum Kind {
-    Local(ferroflow_runtime::Session),
+    Local(Box<ferroflow_runtime::Session>),
     Remote(Box<Remote>),
 }
 
@@ -29,7 +29,8 @@ impl Session {
     pub fn local(graph: &GraphDef) -> Result<Session> {
         let options = SessionOptions { allow_soft_placement: true, ..SessionOptions::default() };
         let task = Task::local(default_catalog());
-        Ok(Session(Kind::Local(ferroflow_runtime::Session::new(task, graph, options)?)))
+        let session = ferroflow_runtime::Session::new(task, graph, options)?;
+        Ok(Session(Kind::Local(Box::new(session))))
     }
 
     /// A session on the server at `target`, `grpc://host:port`: Ferroflow's or TensorFlow's.

@@ -94,7 +94,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .input(&if op == "Merge" {
                 "inputs: N * T".into()
             } else {
-                format!("inputs: Ref(N * T)")
+                "inputs: Ref(N * T)".to_string()
             })
             .output(&format!("output: {arg}"))
             .output("value_index: int32")

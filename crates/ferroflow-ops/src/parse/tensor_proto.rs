@@ -75,7 +75,7 @@ pub(crate) fn decode(proto: &[u8]) -> Option<Tensor> {
         }
     }
     let n = shape.elements();
-    if bytes.len() % size != 0 || bytes.len() > n.checked_mul(size)? {
+    if !bytes.len().is_multiple_of(size) || bytes.len() > n.checked_mul(size)? {
         return None;
     }
     let mut t =

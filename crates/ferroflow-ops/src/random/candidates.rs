@@ -164,7 +164,7 @@ struct CandidateSampler {
 }
 
 impl CandidateSampler {
-    fn new(init: &KernelInit<'_>, sampler: Option<Sampler>) -> Result<KernelBox> {
+    fn kernel(init: &KernelInit<'_>, sampler: Option<Sampler>) -> Result<KernelBox> {
         Ok(KernelBox::new(CandidateSampler {
             sampled: size(init, "num_sampled")?,
             num_true: size(init, "num_true")?,
@@ -264,13 +264,13 @@ fn range_max(init: &KernelInit<'_>) -> Result<u64> {
 }
 
 fn uniform(init: &KernelInit<'_>) -> Result<KernelBox> {
-    CandidateSampler::new(init, Some(Sampler::Uniform { range: range_max(init)? }))
+    CandidateSampler::kernel(init, Some(Sampler::Uniform { range: range_max(init)? }))
 }
 
 fn log_uniform(init: &KernelInit<'_>) -> Result<KernelBox> {
     let range = range_max(init)?;
     let log_range = (range as f64).ln_1p();
-    CandidateSampler::new(init, Some(Sampler::LogUniform { range, log_range }))
+    CandidateSampler::kernel(init, Some(Sampler::LogUniform { range, log_range }))
 }
 
 fn learned(init: &KernelInit<'_>) -> Result<KernelBox> {
@@ -282,7 +282,7 @@ fn learned(init: &KernelInit<'_>) -> Result<KernelBox> {
         i32::MAX
     );
     let counts = Counts::new(range as usize)?;
-    CandidateSampler::new(init, Some(Sampler::Learned(Mutex::new(counts))))
+    CandidateSampler::kernel(init, Some(Sampler::Learned(Mutex::new(counts))))
 }
 
 fn fixed(init: &KernelInit<'_>) -> Result<KernelBox> {
@@ -318,7 +318,7 @@ fn fixed(init: &KernelInit<'_>) -> Result<KernelBox> {
         "range is {range} must be equal to weights size  {}",
         weights.len()
     );
-    CandidateSampler::new(init, Some(Sampler::Fixed(Weights::new(weights, total))))
+    CandidateSampler::kernel(init, Some(Sampler::Fixed(Weights::new(weights, total))))
 }
 
 /// The last field of each line of a comma-separated file.
@@ -378,7 +378,7 @@ pub(crate) fn register(c: &mut Catalog) {
         ("LearnedUnigramCandidateSampler", learned, "as often as they came in earlier steps"),
         ("ThreadUnsafeUnigramCandidateSampler", learned, "as often as they came in earlier steps"),
         ("FixedUnigramCandidateSampler", fixed, "by given weights"),
-        ("AllCandidateSampler", |init| CandidateSampler::new(init, None), "all of them"),
+        ("AllCandidateSampler", |init| CandidateSampler::kernel(init, None), "all of them"),
     ];
     for (op, make, how) in table {
         let mut op_def = c

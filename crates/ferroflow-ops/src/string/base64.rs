@@ -30,7 +30,7 @@ fn encode(s: &[u8], pad: bool) -> Bytes {
 fn decode(s: &[u8]) -> Result<Bytes> {
     // Up to two signs fill the last group of four.
     let mut s = s;
-    if s.len() % 4 == 0 {
+    if s.len().is_multiple_of(4) {
         s = s.strip_suffix(b"=").unwrap_or(s);
         s = s.strip_suffix(b"=").unwrap_or(s);
     }
