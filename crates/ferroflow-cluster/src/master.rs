@@ -82,7 +82,12 @@ impl Master {
                 targets: request.targets,
                 options,
             };
-            session.run(request, step.cancel(), step.done());
+            let (cancel, done) = (step.cancel(), step.done());
+            if session.is_quick_to_start(&request) {
+                session.run(request, cancel, done);
+            } else {
+                tokio::task::spawn_blocking(move || session.run(request, cancel, done));
+            }
         } else {
             let handle = &request.partial_run_handle;
             session.partial_run(handle, request.feeds, request.fetches, step.cancel(), step.done());

@@ -43,7 +43,12 @@ impl Service for Arc<TaskService> {
 }
 
 impl TaskService {
-    async fn call_master(&self, method: &str, path: &str, body: Chunks) -> Result<Chunks, Status> {
+    async fn call_master(
+        self: &Arc<Self>,
+        method: &str,
+        path: &str,
+        body: Chunks,
+    ) -> Result<Chunks, Status> {
         let master = &self.master;
         match method {
             "RunStep" => {
@@ -57,11 +62,19 @@ impl TaskService {
                 segments(response.encode())
             }
             "CreateSession" => {
-                let session_handle = master.create_session(decode(body)?).map_err(status)?;
+                let session_handle = self
+                    .graph_work(body, |master, body| {
+                        master.create_session(decode(body)?).map_err(status)
+                    })
+                    .await?;
                 encode(pb::CreateSessionResponse { session_handle, graph_version: 0 })
             }
             "ExtendSession" => {
-                let new_graph_version = master.extend_session(decode(body)?).map_err(status)?;
+                let new_graph_version = self
+                    .graph_work(body, |master, body| {
+                        master.extend_session(decode(body)?).map_err(status)
+                    })
+                    .await?;
                 encode(pb::ExtendSessionResponse { new_graph_version })
             }
             "PartialRunSetup" => {
@@ -151,6 +164,25 @@ impl TaskService {
             }
             _ => Err(Status::unknown_method(path)),
         }
+    }
+}
+
+/// Graphs of more bytes than this are read on a thread that may take its time.
+const LARGE_GRAPH: usize = 64 << 10;
+
+impl TaskService {
+    /// Does work on the graph in `body`: here if it is small, else where nobody else waits for it.
+    async fn graph_work<T: Send + 'static>(
+        self: &Arc<Self>,
+        body: Chunks,
+        work: impl FnOnce(&Master, Chunks) -> Result<T, Status> + Send + 'static,
+    ) -> Result<T, Status> {
+        if body.len() <= LARGE_GRAPH {
+            return work(&self.master, body);
+        }
+        let me = self.clone();
+        let done = tokio::task::spawn_blocking(move || work(&me.master, body)).await;
+        done.map_err(|e| Status::new(code::INTERNAL, format!("the handler panicked: {e}")))?
     }
 }
 

@@ -26,6 +26,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+/// Graphs up to this size are compiled in about a millisecond.
+const QUICK_NODES: usize = 500;
+
 /// How a session behaves.
 #[derive(Clone, Debug, Default)]
 pub struct SessionOptions {
@@ -177,6 +180,20 @@ impl Session {
             Ok(compiled) => self.run_compiled(&compiled, values, &options, cancel, done),
             Err(e) => done(Err(e)),
         }
+    }
+
+    /// Whether [`Session::run`] will return soon: the graph is small or the step was run before.
+    /// Else it takes a while to compile it.
+    pub fn is_quick_to_start(&self, request: &RunRequest) -> bool {
+        if self.graph.read().len() <= QUICK_NODES {
+            return true;
+        }
+        let signature = Signature {
+            feeds: request.feeds.iter().map(|(name, _)| name.clone()).collect(),
+            fetches: request.fetches.clone(),
+            targets: request.targets.clone(),
+        };
+        self.compiled.lock().get(&signature).is_some_and(|slot| slot.get().is_some())
     }
 
     /// Runs a step and waits for it.

@@ -60,19 +60,21 @@ async fn thousands_of_sessions() {
     assert!(grown < 300 << 20, "{grown} bytes more");
 }
 
+/// `FERROFLOW_CHAIN=1000000` makes it longer.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_chain() {
-    const NODES: usize = 100_000;
+    let count = std::env::var("FERROFLOW_CHAIN").ok().and_then(|n| n.parse().ok());
+    let length: usize = count.unwrap_or(100_000);
     let f = Fixture::start().await;
     let mut nodes = vec![node("n0", "Placeholder", &[]).attr("dtype", DType::Float)];
-    for i in 1..=NODES {
+    for i in 1..=length {
         nodes.push(float_op(&format!("n{i}"), "Neg", &[&format!("n{}", i - 1)]));
     }
     let session_handle = f.create(graph(nodes)).await.expect("a session");
     let request = RunStepRequest {
         session_handle: session_handle.clone(),
         feeds: vec![("n0:0".into(), Tensor::scalar(5.0f32))],
-        fetches: vec![format!("n{NODES}:0")],
+        fetches: vec![format!("n{length}:0")],
         ..RunStepRequest::default()
     };
     let got = f.step(request, HANG).await.expect("a step");
