@@ -1,6 +1,6 @@
 //! The catalog: the ops a session knows, and how they are declared.
 
-use crate::op_def::{ArgDef, AttrDef, ControlFlow, Cost, OpDef, Role};
+use crate::op_def::{ArgDef, AttrDef, BlocksFn, ControlFlow, Cost, OpDef, Role};
 use crate::{KernelInit, ShapeCtx, signature};
 use ferroflow_core::{KernelBox, PartialShape, Result};
 use std::collections::BTreeMap;
@@ -120,6 +120,18 @@ impl OpBuilder<'_> {
     /// A run is worth a thread of its own when others are ready too.
     pub fn expensive(mut self) -> Self {
         self.def.cost = Cost::Expensive;
+        self
+    }
+
+    /// It is element-wise and may be fused with others of its kind; see [`crate::Blocks`].
+    pub fn blocks(mut self, of: BlocksFn) -> Self {
+        self.def.blocks = Some(of);
+        self
+    }
+
+    /// A bias and an activation that follow may be run as a part of it.
+    pub fn takes_epilogue(mut self) -> Self {
+        self.def.takes_epilogue = true;
         self
     }
 

@@ -1,12 +1,14 @@
 //! What an op is: its signature, and what the catalog knows to do with it.
 
 use crate::attr::{AttrList, AttrValue, Attrs};
-use crate::{KernelInit, ShapeCtx};
+use crate::{Blocks, KernelInit, ShapeCtx};
 use ferroflow_core::{DType, KernelBox, PartialShape, Result, bail, ensure, err};
 use std::sync::Arc;
 
 pub type ShapeFn = Arc<dyn Fn(&ShapeCtx<'_>) -> Result<Vec<PartialShape>> + Send + Sync>;
 pub type KernelFn = Arc<dyn Fn(&KernelInit<'_>) -> Result<KernelBox> + Send + Sync>;
+/// From a node's attributes to how it is computed over slices; none for dtypes that are not fused.
+pub type BlocksFn = fn(&Attrs) -> Option<Blocks>;
 
 /// An op: signature, properties, and how to compute it.
 #[derive(Clone)]
@@ -28,6 +30,10 @@ pub struct OpDef {
     pub cost: Cost,
     /// What constant folding and fusion may take it for.
     pub role: Role,
+    /// Element-wise and pure: how it is computed over slices.
+    pub blocks: Option<BlocksFn>,
+    /// Its one output is worth finishing, by a bias and an activation, by the node that made it.
+    pub takes_epilogue: bool,
     pub shape: Option<ShapeFn>,
     pub cpu: Option<KernelFn>,
 }
@@ -165,6 +171,8 @@ impl OpDef {
             control_flow: None,
             cost: Cost::Cheap,
             role: Role::Plain,
+            blocks: None,
+            takes_epilogue: false,
             shape: None,
             cpu: None,
         }

@@ -5,6 +5,7 @@
 
 mod cse;
 mod fold;
+mod fuse;
 mod identity;
 mod infer;
 mod order;
@@ -12,6 +13,7 @@ mod prune;
 
 pub use cse::merge_common;
 pub use fold::{Evaluate, fold};
+pub use fuse::{fuse_elementwise, fuse_epilogues};
 pub use identity::remove_identities;
 pub use infer::infer;
 pub use order::topological_order;
@@ -19,9 +21,12 @@ pub use prune::{Pruned, prune};
 
 use crate::catalog::Catalog;
 
-/// All passes that make a step cheaper, in order.
+/// All passes that make a step cheaper, in order. The last two make nodes that hold their op's
+/// definition themselves and that no GraphDef can carry: this runs where the step is compiled.
 pub fn optimize(step: &mut Pruned, catalog: &Catalog, evaluate: Evaluate<'_>) {
     fold(step, catalog, evaluate);
     remove_identities(step);
     merge_common(step);
+    fuse_epilogues(step);
+    fuse_elementwise(step);
 }

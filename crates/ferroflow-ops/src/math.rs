@@ -1,10 +1,12 @@
 //! Element-wise mathematics.
 //!
 //! Formulas are rows of tables; [`vector`] runs them over slices, [`lanes`] widens narrow types,
-//! [`broadcast`] lines shapes up and [`elementwise`] makes kernels of them.
+//! [`broadcast`] lines shapes up, [`elementwise`] makes kernels of them, and [`blocks`] tells the
+//! graph's passes of them.
 
 use crate::prelude::*;
 
+pub(crate) mod blocks;
 pub(crate) mod broadcast;
 pub(crate) mod elementwise;
 pub(crate) mod fast;
@@ -12,7 +14,7 @@ pub(crate) mod lanes;
 pub(crate) mod vector;
 
 mod add_n;
-mod arithmetic;
+pub(crate) mod arithmetic;
 mod bitcast;
 mod bucketize;
 mod cast;

@@ -1,5 +1,6 @@
 //! Addition, multiplication and their kin, over all numbers.
 
+use super::blocks;
 use super::elementwise::{binary, binary_in, unary};
 use super::vector::{Binary, Unary};
 use crate::prelude::*;
@@ -18,7 +19,7 @@ macro_rules! unary_formulas {
 /// Formulas of two arguments over a trait's methods.
 macro_rules! binary_formulas {
     ($($name:ident: $bound:ident, |$a:ident, $b:ident| $formula:expr;)*) => {$(
-        struct $name;
+        pub(crate) struct $name;
         impl<T: $bound> Binary<T> for $name {
             #[inline(always)]
             fn eval($a: T, $b: T) -> T { $formula }
@@ -127,6 +128,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("y: T")
         .attr("T: {bfloat16, half, float, double, int8, int16, int32, int64}")
         .shape(shape::same_as_input)
+        .blocks(blocks::unary::<Abs>)
         .cpu(per_dtype!([Half f16, BFloat16 bf16, Float f32, Double f64, Int8 i8, Int16 i16,
             Int32 i32, Int64 i64], T => unary::<Abs, T>()));
     let signed =
@@ -137,6 +139,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("y: T")
         .attr(signed)
         .shape(shape::same_as_input)
+        .blocks(blocks::unary::<Neg>)
         .cpu(per_dtype!([Half f16, BFloat16 bf16, Float f32, Double f64, Int8 i8, Int16 i16,
             Int32 i32, Int64 i64, Complex64 Complex32, Complex128 Complex64], T => unary::<Neg, T>()));
     c.op("Sign")
@@ -145,6 +148,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("y: T")
         .attr(signed)
         .shape(shape::same_as_input)
+        .blocks(blocks::unary::<Sign>)
         .cpu(per_dtype!([Half f16, BFloat16 bf16, Float f32, Double f64, Int8 i8, Int16 i16,
             Int32 i32, Int64 i64, Complex64 Complex32, Complex128 Complex64], T => unary::<Sign, T>()));
     c.op("Square")
@@ -153,6 +157,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("y: T")
         .attr("T: {bfloat16, half, float, double, int8, int16, int32, int64, uint8, uint16, uint32, uint64, complex64, complex128}")
         .shape(shape::same_as_input)
+        .blocks(blocks::unary::<Square>)
         .cpu(per_dtype!(NUMBER, T => unary::<Square, T>()));
     c.op("Add")
         .doc("Element-wise `x + y`; strings are joined.")
@@ -161,6 +166,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("z: T")
         .attr("T: {bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, complex128, string}")
         .shape(shape::broadcast)
+        .blocks(blocks::binary::<Add>)
         .cpu(add);
     c.op("AddV2")
         .doc("Element-wise `x + y`.")
@@ -171,6 +177,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .commutative()
         .aggregate()
         .shape(shape::broadcast)
+        .blocks(blocks::binary::<Add>)
         .cpu(add);
     c.op("Sub")
         .doc("Element-wise `x - y`.")
@@ -179,6 +186,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("z: T")
         .attr("T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, int64, complex64, complex128, uint32, uint64}")
         .shape(shape::broadcast)
+        .blocks(blocks::binary::<Sub>)
         .cpu(per_dtype!(NUMBER, T => binary::<Sub, T>()));
     c.op("Mul")
         .doc("Element-wise `x * y`.")
@@ -188,6 +196,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, int64, complex64, complex128}")
         .commutative()
         .shape(shape::broadcast)
+        .blocks(blocks::binary::<Mul>)
         .cpu(per_dtype!(NUMBER, T => binary::<Mul, T>()));
     c.op("MulNoNan")
         .doc("Element-wise `x * y`, which is 0 where `y` is, whatever `x`.")
@@ -196,6 +205,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("z: T")
         .attr("T: {bfloat16, half, float, double, complex64, complex128}")
         .shape(shape::broadcast)
+        .blocks(blocks::binary::<MulNoNan>)
         .cpu(per_dtype!(FLOAT_COMPLEX, T => binary::<MulNoNan, T>()));
     c.op("Maximum")
         .doc("Element-wise larger of `x` and `y`; NaN where either is.")
@@ -204,6 +214,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("z: T")
         .attr("T: realnumbertype")
         .shape(shape::broadcast)
+        .blocks(blocks::binary::<Maximum>)
         .cpu(per_dtype!(REAL, T => binary::<Maximum, T>()));
     c.op("Minimum")
         .doc("Element-wise smaller of `x` and `y`; NaN where either is.")
@@ -212,6 +223,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("z: T")
         .attr("T: realnumbertype")
         .shape(shape::broadcast)
+        .blocks(blocks::binary::<Minimum>)
         .cpu(per_dtype!(REAL, T => binary::<Minimum, T>()));
     c.op("SquaredDifference")
         .doc("Element-wise `conj(x - y) * (x - y)`.")
@@ -221,6 +233,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: {bfloat16, half, float, double, int32, int64, complex64, complex128}")
         .commutative()
         .shape(shape::broadcast)
+        .blocks(blocks::binary::<SquaredDifference>)
         .cpu(per_dtype!([Half f16, BFloat16 bf16, Float f32, Double f64, Int32 i32, Int64 i64,
             Complex64 Complex32, Complex128 Complex64], T => {
             binary_in::<SquaredDifference, <T as super::lanes::Lane>::Wide, T>()

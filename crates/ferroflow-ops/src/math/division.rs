@@ -1,5 +1,6 @@
 //! Division and its remainders, and powers: ops that integers can fail in.
 
+use super::blocks;
 use super::elementwise::{BinaryKernel, binary, plan};
 use super::lanes::{Lane, Lanes};
 use super::vector::Binary;
@@ -236,54 +237,79 @@ pub(crate) fn register(c: &mut Catalog) {
     let number = "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, int64, complex64, complex128}";
     let float = "T: {half, float, bfloat16, double, complex64, complex128}";
     type Make = fn(&KernelInit<'_>) -> Result<KernelBox>;
-    let rows: [(&str, &str, &str, Make); 10] = [
-        ("Div", number, "Element-wise `x / y`; integers are rounded towards zero.", div),
+    let rows: [(&str, &str, &str, BlocksFn, Make); 10] = [
+        (
+            "Div",
+            number,
+            "Element-wise `x / y`; integers are rounded towards zero.",
+            blocks::binary::<Div>,
+            div,
+        ),
         (
             "RealDiv",
             number,
             "Element-wise `x / y`.",
+            blocks::binary::<Div>,
             per_dtype!(FLOAT_COMPLEX, T => binary::<Div, T>()),
         ),
         (
             "DivNoNan",
             float,
             "Element-wise `x / y`, which is 0 where `y` is.",
+            blocks::binary::<DivNoNan>,
             per_dtype!(FLOAT_COMPLEX, T => binary::<DivNoNan, T>()),
         ),
         (
             "Xdivy",
             "T: {half, bfloat16, float, double, complex64, complex128}",
             "Element-wise `x / y`, which is 0 where `x` is.",
+            blocks::binary::<Xdivy>,
             per_dtype!(FLOAT_COMPLEX, T => binary::<Xdivy, T>()),
         ),
-        ("TruncateDiv", number, "Element-wise `x / y`, rounded towards zero.", truncate_div),
-        ("FloorDiv", number, "Element-wise `x / y`, rounded down.", floor_div),
+        (
+            "TruncateDiv",
+            number,
+            "Element-wise `x / y`, rounded towards zero.",
+            blocks::binary::<TruncateDiv>,
+            truncate_div,
+        ),
+        (
+            "FloorDiv",
+            number,
+            "Element-wise `x / y`, rounded down.",
+            blocks::binary::<FloorDiv>,
+            floor_div,
+        ),
         (
             "FloorMod",
             "T: realnumbertype",
             "Element-wise remainder of `x / y` rounded down: it has the sign of `y`.",
+            blocks::binary::<FloorMod>,
             floor_mod,
         ),
         (
             "Mod",
             "T: {int32, int64, half, half, bfloat16, float, double}",
             "Element-wise remainder of `x / y` rounded towards zero: it has the sign of `x`.",
+            blocks::binary::<TruncateMod>,
             modulo,
         ),
         (
             "TruncateMod",
             "T: {int32, int64, bfloat16, half, float, double}",
             "Element-wise remainder of `x / y` rounded towards zero: it has the sign of `x`.",
+            blocks::binary::<TruncateMod>,
             truncate_mod,
         ),
         (
             "Pow",
             "T: {bfloat16, float, half, double, int8, int16, int32, int64, complex64, complex128}",
             "Element-wise `x` to the power `y`.",
+            blocks::binary::<Pow>,
             pow,
         ),
     ];
-    for (name, attr, doc, make) in rows {
+    for (name, attr, doc, blocks, make) in rows {
         c.op(name)
             .doc(doc)
             .input("x: T")
@@ -291,6 +317,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .output("z: T")
             .attr(attr)
             .shape(shape::broadcast)
+            .blocks(blocks)
             .cpu(make);
     }
 }

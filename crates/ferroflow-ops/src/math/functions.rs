@@ -1,5 +1,6 @@
 //! Exponentials, logarithms, trigonometry and rounding: one row per op.
 
+use super::blocks;
 use super::complex;
 use super::elementwise::{map, unary, unary_in};
 use super::fast::Fast;
@@ -13,7 +14,7 @@ macro_rules! float_complex_ops {
         float_complex_ops!(@impl Op, f32, $cost, $x, $real);
         float_complex_ops!(@impl Op, f64, $cost, $x, $real);
         float_complex_ops!(@impl Op, Complex64, 30, $z, $complex);
-        declare($c, $op, $doc, FLOAT_COMPLEX, float_complex::<Op>);
+        declare($c, $op, $doc, FLOAT_COMPLEX, float_complex::<Op>, blocks::unary::<Op>);
     })*};
     (@impl $op:ident, $t:ty, $cost:literal, $x:ident, $formula:expr) => {
         impl Unary<$t> for $op {
@@ -30,7 +31,7 @@ macro_rules! float_ops {
         struct Op;
         float_complex_ops!(@impl Op, f32, $cost, $x, $real);
         float_complex_ops!(@impl Op, f64, $cost, $x, $real);
-        declare($c, $op, $doc, FLOAT, float::<Op>);
+        declare($c, $op, $doc, FLOAT, float::<Op>, blocks::unary::<Op>);
     })*};
 }
 
@@ -63,9 +64,16 @@ const SIGNED: &str =
 
 type Make = fn(&KernelInit<'_>) -> Result<KernelBox>;
 
-fn declare(c: &mut Catalog, op: &str, doc: &str, attr: &str, make: Make) {
+fn declare(c: &mut Catalog, op: &str, doc: &str, attr: &str, make: Make, blocks: BlocksFn) {
     let attr = if matches!(op, "Reciprocal" | "Inv") { SIGNED } else { attr };
-    c.op(op).doc(doc).input("x: T").output("y: T").attr(attr).shape(shape::same_as_input).cpu(make);
+    c.op(op)
+        .doc(doc)
+        .input("x: T")
+        .output("y: T")
+        .attr(attr)
+        .shape(shape::same_as_input)
+        .blocks(blocks)
+        .cpu(make);
 }
 
 fn float<F: Unary<f32> + Unary<f64>>(init: &KernelInit<'_>) -> Result<KernelBox> {
@@ -84,21 +92,22 @@ where
     }
 }
 
+struct Round;
+impl Unary<f32> for Round {
+    #[inline(always)]
+    fn eval(x: f32) -> f32 {
+        x.round_ties_even()
+    }
+}
+impl Unary<f64> for Round {
+    #[inline(always)]
+    fn eval(x: f64) -> f64 {
+        x.round_ties_even()
+    }
+}
+
 /// Integers are whole already.
 fn round(init: &KernelInit<'_>) -> Result<KernelBox> {
-    struct Round;
-    impl Unary<f32> for Round {
-        #[inline(always)]
-        fn eval(x: f32) -> f32 {
-            x.round_ties_even()
-        }
-    }
-    impl Unary<f64> for Round {
-        #[inline(always)]
-        fn eval(x: f64) -> f64 {
-            x.round_ties_even()
-        }
-    }
     if init.dtype("T")?.is_integer() {
         return Ok(KernelBox::new(|ctx: &mut Ctx<'_>| {
             let x = ctx.take(0)?;
@@ -150,6 +159,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("y: T")
         .attr(SIGNED)
         .shape(shape::same_as_input)
+        .blocks(blocks::unary::<Round>)
         .cpu(round);
 }
 

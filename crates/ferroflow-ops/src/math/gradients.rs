@@ -1,5 +1,6 @@
 //! Gradients of unary functions from their results: `z = f(y, dy)`.
 
+use super::blocks;
 use super::broadcast::Broadcast;
 use super::elementwise::{BinaryKernel, binary};
 use super::lanes::Lanes;
@@ -53,6 +54,7 @@ macro_rules! gradients {
             .output("z: T")
             .attr("T: {bfloat16, half, float, double, complex64, complex128}")
             .shape(shape::same_as_input)
+            .blocks(blocks::pair::<Op>)
             .cpu(per_dtype!(FLOAT_COMPLEX, T => Pairwise(binary::<Op, T>())));
     })*};
 }

@@ -1,6 +1,7 @@
 //! Special functions. They are computed in double precision for every dtype: they are too rare, and
 //! too dear anyway, for more than one version.
 
+use super::blocks;
 use super::elementwise::{binary, binary_in, unary, unary_in};
 use super::fast::Fast;
 use super::lanes::Lanes;
@@ -211,11 +212,17 @@ pub(crate) fn register(c: &mut Catalog) {
         "Polygamma"("a: T", "x: T") -> "z: T" "T: {float, double}",
             "Element-wise derivative of Digamma, `a` times over.", gamma::polygamma;
     }
-    for (op, doc, make) in [
-        ("Erf", "Element-wise error function.", per_dtype!(FLOAT, T => unary::<Erf, T>()) as Make),
+    for (op, doc, blocks, make) in [
+        (
+            "Erf",
+            "Element-wise error function.",
+            blocks::unary::<Erf> as BlocksFn,
+            per_dtype!(FLOAT, T => unary::<Erf, T>()) as Make,
+        ),
         (
             "Erfc",
             "Element-wise `1 - erf(x)`, precise for large `x`.",
+            blocks::unary::<Erfc>,
             per_dtype!(FLOAT, T => unary::<Erfc, T>()),
         ),
     ] {
@@ -225,17 +232,20 @@ pub(crate) fn register(c: &mut Catalog) {
             .output("y: T")
             .attr(FLOAT)
             .shape(shape::same_as_input)
+            .blocks(blocks)
             .cpu(make);
     }
-    for (op, doc, make) in [
+    for (op, doc, blocks, make) in [
         (
             "Xlogy",
             "Element-wise `x * log(y)`, which is 0 where `x` is.",
+            blocks::binary::<Xlogy> as BlocksFn,
             float_complex::<Xlogy> as Make,
         ),
         (
             "Xlog1py",
             "Element-wise `x * log(1 + y)`, which is 0 where `x` is.",
+            blocks::binary::<Xlog1py>,
             float_complex::<Xlog1py>,
         ),
     ] {
@@ -246,6 +256,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .output("z: T")
             .attr("T: {half, bfloat16, float, double, complex64, complex128}")
             .shape(shape::broadcast)
+            .blocks(blocks)
             .cpu(make);
     }
     c.op("Atan2")
@@ -255,6 +266,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("z: T")
         .attr(FLOAT)
         .shape(shape::broadcast)
+        .blocks(blocks::binary::<Atan2>)
         .cpu(per_dtype!(FLOAT, T => binary::<Atan2, T>()));
     c.op("NextAfter")
         .doc("Element-wise next number after `x1` in the direction of `x2`.")

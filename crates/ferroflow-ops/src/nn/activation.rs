@@ -1,5 +1,6 @@
 //! Activations and their gradients.
 
+use crate::math::blocks;
 use crate::math::elementwise::{BinaryKernel, binary, unary};
 use crate::math::fast::Fast;
 use crate::math::lanes::{Lane, Lanes};
@@ -7,6 +8,7 @@ use crate::math::vector::{Binary, Unary};
 use crate::math::{broadcast::Broadcast, same_shapes};
 use crate::parallel::split_mut;
 use crate::prelude::*;
+use ferroflow_graph::Block;
 
 /// Rows of `Name, |x| formula` over ordered numbers.
 macro_rules! real {
@@ -122,12 +124,23 @@ fn gradient<F: Binary<T::Wide>, T: Lane>() -> Gradient<T::Wide, T> {
 fn leaky_relu<T: Float>(ctx: &mut Ctx<'_>, alpha: f32) -> Result<()> {
     let mut y = ctx.take_or_copy(0)?;
     let alpha = T::from_f64(alpha as f64);
-    split_mut(y.as_mut_slice::<T>()?, 1, 1, |_, part| {
-        for x in part {
-            *x = if *x > T::ZERO { *x } else { x.mul(alpha) };
-        }
-    });
+    split_mut(y.as_mut_slice::<T>()?, 1, 1, |_, part| leak(part, alpha));
     ctx.set(0, y)
+}
+
+fn leak<T: Float>(xs: &mut [T], alpha: T) {
+    for x in xs {
+        *x = if *x > T::ZERO { *x } else { x.mul(alpha) };
+    }
+}
+
+fn leaky_blocks(attrs: &Attrs) -> Option<Blocks> {
+    let alpha = attrs.float("alpha").ok()?;
+    Some(match attrs.dtype("T").ok()? {
+        DType::Float => Blocks::F32(Block::unary(move |xs| leak(xs, alpha), 1)),
+        DType::Double => Blocks::F64(Block::unary(move |xs| leak(xs, alpha as f64), 1)),
+        _ => return None,
+    })
 }
 
 fn leaky_relu_grad<T: Float>(ctx: &mut Ctx<'_>, alpha: f32) -> Result<()> {
@@ -145,17 +158,26 @@ fn leaky_relu_grad<T: Float>(ctx: &mut Ctx<'_>, alpha: f32) -> Result<()> {
 
 type Make = fn(&KernelInit<'_>) -> Result<KernelBox>;
 
-fn declare(c: &mut Catalog, op: &str, attr: &str, doc: &str, make: Make) {
+fn declare(c: &mut Catalog, op: &str, attr: &str, doc: &str, blocks: BlocksFn, make: Make) {
     c.op(op)
         .doc(doc)
         .input("features: T")
         .output("activations: T")
         .attr(attr)
         .shape(shape::same_as_input)
+        .blocks(blocks)
         .cpu(make);
 }
 
-fn declare_gradient(c: &mut Catalog, op: &str, from: &str, attr: &str, doc: &str, make: Make) {
+fn declare_gradient(
+    c: &mut Catalog,
+    op: &str,
+    from: &str,
+    attr: &str,
+    doc: &str,
+    blocks: BlocksFn,
+    make: Make,
+) {
     c.op(op)
         .doc(doc)
         .input("gradients: T")
@@ -163,6 +185,7 @@ fn declare_gradient(c: &mut Catalog, op: &str, from: &str, attr: &str, doc: &str
         .output("backprops: T")
         .attr(attr)
         .shape(shape::merged_inputs)
+        .blocks(blocks)
         .cpu(make);
 }
 
@@ -174,6 +197,7 @@ pub(crate) fn register(c: &mut Catalog) {
         "Relu",
         "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, qint8}",
         "Element-wise `max(features, 0)`.",
+        blocks::unary::<Relu>,
         per_dtype!(REAL, T => unary::<Relu, T>()),
     );
     declare(
@@ -181,6 +205,7 @@ pub(crate) fn register(c: &mut Catalog) {
         "Relu6",
         real,
         "Element-wise `min(max(features, 0), 6)`.",
+        blocks::unary::<Relu6>,
         per_dtype!(REAL, T => unary::<Relu6, T>()),
     );
     declare(
@@ -188,6 +213,7 @@ pub(crate) fn register(c: &mut Catalog) {
         "Elu",
         float,
         "Element-wise `features`, and `exp(features) - 1` below 0.",
+        blocks::unary::<Elu>,
         per_dtype!(FLOAT, T => unary::<Elu, T>()),
     );
     declare(
@@ -195,6 +221,7 @@ pub(crate) fn register(c: &mut Catalog) {
         "Selu",
         float,
         "Element-wise Elu, scaled so that activations normalise themselves.",
+        blocks::unary::<Selu>,
         per_dtype!(FLOAT, T => unary::<Selu, T>()),
     );
     declare(
@@ -202,6 +229,7 @@ pub(crate) fn register(c: &mut Catalog) {
         "Softplus",
         float,
         "Element-wise `log(exp(features) + 1)`.",
+        blocks::unary::<Softplus>,
         per_dtype!(FLOAT, T => unary::<Softplus, T>()),
     );
     declare(
@@ -209,6 +237,7 @@ pub(crate) fn register(c: &mut Catalog) {
         "Softsign",
         float,
         "Element-wise `features / (1 + |features|)`.",
+        blocks::unary::<Softsign>,
         per_dtype!(FLOAT, T => unary::<Softsign, T>()),
     );
 
@@ -219,6 +248,7 @@ pub(crate) fn register(c: &mut Catalog) {
         features,
         real,
         "Gradient of Relu.",
+        blocks::pair::<ReluGrad>,
         per_dtype!(REAL, T => gradient::<ReluGrad, T>()),
     );
     declare_gradient(
@@ -227,6 +257,7 @@ pub(crate) fn register(c: &mut Catalog) {
         features,
         real,
         "Gradient of Relu6.",
+        blocks::pair::<Relu6Grad>,
         per_dtype!(REAL, T => gradient::<Relu6Grad, T>()),
     );
     declare_gradient(
@@ -235,6 +266,7 @@ pub(crate) fn register(c: &mut Catalog) {
         outputs,
         float,
         "Gradient of Elu, from its result.",
+        blocks::pair::<EluGrad>,
         per_dtype!(FLOAT, T => gradient::<EluGrad, T>()),
     );
     declare_gradient(
@@ -243,6 +275,7 @@ pub(crate) fn register(c: &mut Catalog) {
         outputs,
         float,
         "Gradient of Selu, from its result.",
+        blocks::pair::<SeluGrad>,
         per_dtype!(FLOAT, T => gradient::<SeluGrad, T>()),
     );
     declare_gradient(
@@ -251,6 +284,7 @@ pub(crate) fn register(c: &mut Catalog) {
         features,
         float,
         "Gradient of Softplus.",
+        blocks::pair::<SoftplusGrad>,
         per_dtype!(FLOAT, T => gradient::<SoftplusGrad, T>()),
     );
     declare_gradient(
@@ -259,6 +293,7 @@ pub(crate) fn register(c: &mut Catalog) {
         features,
         float,
         "Gradient of Softsign.",
+        blocks::pair::<SoftsignGrad>,
         per_dtype!(FLOAT, T => gradient::<SoftsignGrad, T>()),
     );
 
@@ -269,6 +304,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("alpha: float = 0.20000000298023224")
         .attr("T: {half, bfloat16, float, double} = DT_FLOAT")
         .shape(shape::same_as_input)
+        .blocks(leaky_blocks)
         .cpu(per_dtype!(FLOAT, init, T => {
             let alpha = init.float("alpha")?;
             move |ctx: &mut Ctx<'_>| leaky_relu::<T>(ctx, alpha)

@@ -1,7 +1,9 @@
 //! BiasAdd and its gradient.
 
+use crate::math::{arithmetic::Add, blocks};
 use crate::parallel::split_mut;
 use crate::prelude::*;
+use ferroflow_graph::Operands;
 
 /// How many channels a value has, and how many elements lie together that share one.
 struct Channels {
@@ -134,8 +136,13 @@ fn add_row<T: Summed>(row: &[T], inner: usize, sums: &mut [T::Sum]) {
     }
 }
 
-fn is_nchw(init: &KernelInit<'_>) -> Result<bool> {
-    Ok(init.string("data_format")? == "NCHW")
+fn is_nchw(attrs: &Attrs) -> Result<bool> {
+    Ok(attrs.string("data_format")? == "NCHW")
+}
+
+fn bias_blocks(attrs: &Attrs) -> Option<Blocks> {
+    let is_nchw = attrs.contains("data_format") && is_nchw(attrs).ok()?;
+    blocks::binary_over::<Add>(attrs, Operands::Bias { is_nchw })
 }
 
 fn value_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
@@ -163,6 +170,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: numbertype")
         .attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
         .shape(value_shape)
+        .blocks(bias_blocks)
         .cpu(per_dtype!(NUMBER, init, T => {
             let is_nchw = is_nchw(init)?;
             move |ctx: &mut Ctx<'_>| bias_add::<T>(ctx, is_nchw)
@@ -174,6 +182,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("output: T")
         .attr("T: numbertype")
         .shape(value_shape)
+        .blocks(bias_blocks)
         .cpu(per_dtype!(NUMBER, T => |ctx: &mut Ctx<'_>| bias_add::<T>(ctx, false)));
     c.op("BiasAddGrad")
         .doc("Gradient of BiasAdd for the bias: the sum over everything but the channels.")
