@@ -248,7 +248,8 @@ mod tests {
     #[test]
     fn logarithms_are_principal() {
         let log = |a| check("MatrixLogarithm").input(complex(a));
-        let want = [(std::f64::consts::LN_2, 0.0), (0.40546511, 0.0), (0.0, 0.0), (1.09861229, 0.0)];
+        let want =
+            [(std::f64::consts::LN_2, 0.0), (0.40546511, 0.0), (0.0, 0.0), (1.09861229, 0.0)];
         log([(2.0, 0.0), (1.0, 0.0), (0.0, 0.0), (3.0, 0.0)]).gives(complex(want));
         let want = [
             (1.41539035, 3.08115461),
