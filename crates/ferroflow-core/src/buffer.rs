@@ -93,20 +93,18 @@ impl Buffer {
 
     /// The bytes for writing; `None` when they belong to somebody else.
     pub fn bytes_mut(&mut self) -> Option<&mut [u8]> {
-        match self.owner {
-            // SAFETY: as in `bytes`; `&mut self` makes the access exclusive.
-            Owner::Ours(_) => {
-                Some(unsafe { std::slice::from_raw_parts_mut(self.ptr.as_ptr(), self.len) })
-            }
-            Owner::Foreign(_) => None,
+        if !matches!(self.owner, Owner::Ours(_)) {
+            return None;
         }
+        // SAFETY: as in `bytes`; `&mut self` makes the access exclusive.
+        Some(unsafe { std::slice::from_raw_parts_mut(self.ptr.as_ptr(), self.len) })
     }
 
     fn fresh(len: usize, capacity: usize) -> Result<Buffer> {
         if reserve(capacity).is_err() {
             RECYCLED.clear();
             if let Err(live) = reserve(capacity) {
-                let limit = *LIMIT_BYTES;
+                let limit = memory_limit();
                 bail!(
                     ResourceExhausted,
                     "OOM when allocating {len} bytes: tensors may use {limit} bytes on this machine \
@@ -117,7 +115,7 @@ impl Buffer {
         // SAFETY: the layout has a size of at least ALIGN, never zero.
         let raw = unsafe { alloc_zeroed(layout(capacity)) };
         let Some(ptr) = NonNull::new(raw) else {
-            LIVE_BYTES.fetch_sub(capacity, Ordering::Relaxed);
+            unreserve(capacity);
             bail!(ResourceExhausted, "OOM when allocating {len} bytes: the system has none left");
         };
         if capacity >= HUGE_FROM {
@@ -146,17 +144,74 @@ pub fn trim_recycled() {
     RECYCLED.clear();
 }
 
+/// Sets how many bytes tensors may use: for tests, and for servers that share a machine. Without
+/// it they may use nine tenths of physical memory.
+pub fn set_memory_limit(bytes: usize) {
+    LIMIT_BYTES.store(bytes, Ordering::Relaxed);
+}
+
+fn memory_limit() -> usize {
+    match LIMIT_BYTES.load(Ordering::Relaxed) {
+        0 => *PHYSICAL_LIMIT,
+        set => set,
+    }
+}
+
 /// Counts `capacity` bytes as in use, or says how many are when that would pass the limit.
 fn reserve(capacity: usize) -> std::result::Result<usize, usize> {
+    let limit = memory_limit();
     LIVE_BYTES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |live| {
-        live.checked_add(capacity).filter(|&sum| sum <= *LIMIT_BYTES)
+        live.checked_add(capacity).filter(|&sum| sum <= limit)
     })
+}
+
+fn unreserve(capacity: usize) {
+    LIVE_BYTES.fetch_sub(capacity, Ordering::Relaxed);
+}
+
+/// Memory allocated elsewhere that counts against the limit while this lives.
+pub(crate) struct Reservation(usize);
+
+impl Reservation {
+    /// Counts `bytes`, if there is room for them.
+    pub fn new(bytes: usize) -> Result<Reservation> {
+        if reserve(bytes).is_err() {
+            RECYCLED.clear();
+            if let Err(live) = reserve(bytes) {
+                let limit = memory_limit();
+                bail!(
+                    ResourceExhausted,
+                    "OOM when allocating {bytes} bytes: tensors may use {limit} bytes on this \
+                     machine and {live} are in use"
+                );
+            }
+        }
+        Ok(Reservation(bytes))
+    }
+
+    /// Counts `bytes` that are allocated already.
+    pub fn after_the_fact(bytes: usize) -> Reservation {
+        LIVE_BYTES.fetch_add(bytes, Ordering::Relaxed);
+        Reservation(bytes)
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.0
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        if self.0 > 0 {
+            unreserve(self.0);
+        }
+    }
 }
 
 fn release(ptr: NonNull<u8>, capacity: usize) {
     // SAFETY: `ptr` came from `alloc_zeroed` with the same layout and nobody refers to it any more.
     unsafe { dealloc(ptr.as_ptr(), layout(capacity)) };
-    LIVE_BYTES.fetch_sub(capacity, Ordering::Relaxed);
+    unreserve(capacity);
 }
 
 fn layout(capacity: usize) -> Layout {
@@ -183,9 +238,12 @@ fn capacity_for(len: usize) -> Result<usize> {
 
 static LIVE_BYTES: AtomicUsize = AtomicUsize::new(0);
 
+/// What was set with [`set_memory_limit`]; 0 before.
+static LIMIT_BYTES: AtomicUsize = AtomicUsize::new(0);
+
 /// Tensors may use nine tenths of physical memory; beyond that an allocation is refused, because
 /// the system would kill the process rather than refuse it.
-static LIMIT_BYTES: LazyLock<usize> = LazyLock::new(|| {
+static PHYSICAL_LIMIT: LazyLock<usize> = LazyLock::new(|| {
     let info = rustix::system::sysinfo();
     let total = (info.totalram as usize).saturating_mul(info.mem_unit as usize);
     let container = std::fs::read_to_string("/sys/fs/cgroup/memory.max")

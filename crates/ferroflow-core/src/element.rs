@@ -54,8 +54,6 @@ elements! {
 
 /// Real numbers, half types included: what ops with `T: realnumbertype` compute on.
 pub trait RealElement: Element + PartialOrd {
-    const ZERO: Self;
-    const ONE: Self;
     /// Nearest value of this type; saturating for integers.
     fn from_f64(x: f64) -> Self;
     fn to_f64(self) -> f64;
@@ -69,8 +67,6 @@ pub trait FloatElement: RealElement {
 macro_rules! reals {
     ($($t:ty)*) => {$(
         impl RealElement for $t {
-            const ZERO: Self = 0 as $t;
-            const ONE: Self = 1 as $t;
             fn from_f64(x: f64) -> Self { x as $t }
             fn to_f64(self) -> f64 { self as f64 }
         }
@@ -81,8 +77,6 @@ reals!(f32 f64 i8 i16 i32 i64 u8 u16 u32 u64);
 macro_rules! half_reals {
     ($($t:ty)*) => {$(
         impl RealElement for $t {
-            const ZERO: Self = <$t>::ZERO;
-            const ONE: Self = <$t>::ONE;
             fn from_f64(x: f64) -> Self { <$t>::from_f64(x) }
             fn to_f64(self) -> f64 { <$t>::to_f64(self) }
         }

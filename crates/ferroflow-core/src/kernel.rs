@@ -81,7 +81,10 @@ impl<'a> Ctx<'a> {
         frame_iter: (u64, u64),
     ) -> Ctx<'a> {
         outputs.clear();
-        outputs.resize(node.outputs, Value::Empty);
+        // Plain pushes: `resize` of what is nearly always one or two values costs more than those.
+        for _ in 0..node.outputs {
+            outputs.push(Value::Empty);
+        }
         Ctx { inputs, outputs, step, node, frame_iter }
     }
 
@@ -117,6 +120,11 @@ impl<'a> Ctx<'a> {
             Some(Value::Tensor(t)) => Ok(t),
             _ => Err(no_tensor(i)),
         }
+    }
+
+    /// Whether input `i` has a value: of the inputs of a Merge only one does.
+    pub fn has_input(&self, i: usize) -> bool {
+        self.inputs.get(i).is_some_and(|v| !v.is_empty())
     }
 
     /// All inputs in `range`, none of which may be a reference.

@@ -10,6 +10,7 @@ mod element;
 mod error;
 mod function;
 mod kernel;
+mod list;
 mod movable;
 mod parallel;
 mod rendezvous;
@@ -21,7 +22,7 @@ mod value;
 mod variable;
 mod variant;
 
-pub use buffer::{Buffer, trim_recycled};
+pub use buffer::{Buffer, set_memory_limit, trim_recycled};
 pub use cancel::{CancelToken, OnCancel};
 pub use device::{DeviceInfo, DeviceName};
 pub use dtype::DType;
@@ -32,6 +33,7 @@ pub use half::{bf16, f16};
 pub use kernel::{
     AsyncCtx, AsyncKernel, Completion, Ctx, Done, Kernel, KernelBox, NodeInfo, Outputs,
 };
+pub use list::List;
 pub use movable::Movable;
 pub use num_complex::{Complex32, Complex64};
 pub use parallel::{ComputePool, set_compute_threads};

@@ -5,6 +5,7 @@ use parking_lot::RwLock;
 use std::any::{Any, TypeId, type_name};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// An object kept in [`Resources`].
 pub trait Resource: Any + Send + Sync {
@@ -41,11 +42,18 @@ type Key = (TypeId, String);
 #[derive(Default)]
 pub struct Resources {
     containers: RwLock<HashMap<String, HashMap<Key, Arc<dyn Resource>>>>,
+    removals: AtomicU64,
 }
 
 impl Resources {
     pub fn new() -> Resources {
         Resources::default()
+    }
+
+    /// Changes whenever something is removed. Who found a resource and remembers it may use it
+    /// without another look while this, read before the look-up, has not changed.
+    pub fn removals(&self) -> u64 {
+        self.removals.load(Ordering::Acquire)
     }
 
     /// The resource, if it is there.
@@ -111,6 +119,7 @@ impl Resources {
             let Some(slot) = containers.get_mut(container) else {
                 return Err(err!(NotFound, "Container {container} does not exist."));
             };
+            self.removals.fetch_add(1, Ordering::Release);
             let keys: Vec<Key> = slot.keys().filter(|k| k.1 == name).cloned().collect();
             keys.iter().filter_map(|k| slot.remove(k)).collect()
         };
@@ -124,7 +133,11 @@ impl Resources {
     /// Removes a resource of one type; `NotFound` if there is none.
     pub fn remove<T: Resource>(&self, container: &str, name: &str) -> Result<Arc<T>> {
         let key = (TypeId::of::<T>(), name.to_string());
-        let removed = self.containers.write().get_mut(container).and_then(|slot| slot.remove(&key));
+        let removed = {
+            let mut containers = self.containers.write();
+            self.removals.fetch_add(1, Ordering::Release);
+            containers.get_mut(container).and_then(|slot| slot.remove(&key))
+        };
         removed
             .and_then(downcast)
             .ok_or_else(|| err!(NotFound, "Resource {container}/{name} does not exist."))
@@ -132,7 +145,11 @@ impl Resources {
 
     /// Drops everything in a container.
     pub fn clear_container(&self, container: &str) {
-        let dropped = self.containers.write().remove(container);
+        let dropped = {
+            let mut containers = self.containers.write();
+            self.removals.fetch_add(1, Ordering::Release);
+            containers.remove(container)
+        };
         for resource in dropped.into_iter().flatten() {
             resource.1.close();
         }
@@ -140,7 +157,11 @@ impl Resources {
 
     /// Drops everything.
     pub fn clear(&self) {
-        let dropped = std::mem::take(&mut *self.containers.write());
+        let dropped = {
+            let mut containers = self.containers.write();
+            self.removals.fetch_add(1, Ordering::Release);
+            std::mem::take(&mut *containers)
+        };
         for resource in dropped.into_values().flatten() {
             resource.1.close();
         }

@@ -34,7 +34,7 @@ impl Shape {
         for &d in dims {
             match usize::try_from(d) {
                 Ok(d) => shape.push(d),
-                Err(_) => bail!(InvalidArgument, "dimension {d} must be >= 0 in shape {dims:?}"),
+                Err(_) => bail!(InvalidArgument, "Dimension {d} must be >= 0"),
             }
         }
         let shape = Shape(shape);
@@ -173,11 +173,30 @@ impl PartialShape {
 
     /// From TensorFlow's notation, where -1 is an unknown dimension.
     pub fn from_i64s(dims: &[i64]) -> Result<PartialShape> {
+        ensure!(
+            dims.len() <= MAX_RANK,
+            InvalidArgument,
+            "shape has {} dimensions, more than {MAX_RANK}",
+            dims.len()
+        );
         let mut out = SmallVec::new();
+        let mut product = Some(1i64);
         for &d in dims {
-            ensure!(d >= -1, InvalidArgument, "dimension {d} must be >= -1 in shape {dims:?}");
+            ensure!(
+                d >= -1,
+                InvalidArgument,
+                "Shape {dims:?} has dimensions with values below -1 (where -1 means unknown)"
+            );
             out.push(usize::try_from(d).ok());
+            if d > 0 {
+                product = product.and_then(|n| n.checked_mul(d));
+            }
         }
+        ensure!(
+            product.is_some(),
+            InvalidArgument,
+            "Shape {dims:?} is too large (more than 2**63 - 1 entries)"
+        );
         Ok(PartialShape(Some(out)))
     }
 

@@ -1,6 +1,8 @@
 //! Tensors: a dtype, a shape and shared storage.
 
-use crate::{Buffer, DType, Element, ResourceHandle, Result, Shape, Variant, bail, ensure, err};
+use crate::{
+    Buffer, DType, Element, List, ResourceHandle, Result, Shape, Variant, bail, ensure, err,
+};
 use bytes::Bytes;
 use std::fmt;
 use std::sync::Arc;
@@ -21,9 +23,9 @@ pub struct Tensor {
 pub enum Storage {
     /// Plain bytes in host memory.
     Plain(Arc<Buffer>),
-    Strings(Arc<Vec<Bytes>>),
-    Handles(Arc<Vec<ResourceHandle>>),
-    Variants(Arc<Vec<Variant>>),
+    Strings(Arc<List<Bytes>>),
+    Handles(Arc<List<ResourceHandle>>),
+    Variants(Arc<List<Variant>>),
 }
 
 impl Tensor {
@@ -39,32 +41,21 @@ impl Tensor {
 
     fn make(dtype: DType, shape: Shape, new: fn(usize) -> Result<Buffer>) -> Result<Tensor> {
         let n = shape.checked_elements()?;
+        let oom = || {
+            err!(ResourceExhausted, "OOM when allocating tensor with shape{shape} and type {dtype}")
+        };
         let storage = match dtype.size() {
             Some(size) => {
-                let oom = || {
-                    err!(
-                        ResourceExhausted,
-                        "OOM when allocating tensor with shape{shape} and type {dtype}"
-                    )
-                };
                 let bytes = n.checked_mul(size).ok_or_else(oom)?;
-                Storage::Plain(Arc::new(new(bytes).map_err(|e| oom().context(e.message()))?))
+                new(bytes).map(|buffer| Storage::Plain(Arc::new(buffer)))
             }
-            None => {
-                // A string or handle takes some 32 bytes; a count no machine could hold is refused
-                // before the vector is asked for.
-                ensure!(
-                    n < 1 << 32,
-                    ResourceExhausted,
-                    "OOM when allocating tensor with shape{shape} and type {dtype}"
-                );
-                match dtype {
-                    DType::String => Storage::Strings(Arc::new(vec![Bytes::new(); n])),
-                    DType::Resource => Storage::Handles(Arc::new(vec![Default::default(); n])),
-                    _ => Storage::Variants(Arc::new(vec![Default::default(); n])),
-                }
-            }
+            None => match dtype {
+                DType::String => List::of_defaults(n).map(|l| Storage::Strings(Arc::new(l))),
+                DType::Resource => List::of_defaults(n).map(|l| Storage::Handles(Arc::new(l))),
+                _ => List::of_defaults(n).map(|l| Storage::Variants(Arc::new(l))),
+            },
         };
+        let storage = storage.map_err(|e| oom().context(e.message()))?;
         Ok(Tensor { dtype, shape, storage, start: 0 })
     }
 
@@ -115,7 +106,11 @@ impl Tensor {
     }
 
     pub fn from_strings(shape: impl Into<Shape>, values: Vec<Bytes>) -> Result<Tensor> {
-        Tensor::from_storage(DType::String, shape.into(), Storage::Strings(Arc::new(values)))
+        Tensor::from_storage(
+            DType::String,
+            shape.into(),
+            Storage::Strings(Arc::new(values.try_into()?)),
+        )
     }
 
     pub fn string(value: impl Into<Bytes>) -> Tensor {
@@ -123,7 +118,11 @@ impl Tensor {
     }
 
     pub fn from_handles(shape: impl Into<Shape>, values: Vec<ResourceHandle>) -> Result<Tensor> {
-        Tensor::from_storage(DType::Resource, shape.into(), Storage::Handles(Arc::new(values)))
+        Tensor::from_storage(
+            DType::Resource,
+            shape.into(),
+            Storage::Handles(Arc::new(values.try_into()?)),
+        )
     }
 
     pub fn handle(value: ResourceHandle) -> Tensor {
@@ -131,7 +130,11 @@ impl Tensor {
     }
 
     pub fn from_variants(shape: impl Into<Shape>, values: Vec<Variant>) -> Result<Tensor> {
-        Tensor::from_storage(DType::Variant, shape.into(), Storage::Variants(Arc::new(values)))
+        Tensor::from_storage(
+            DType::Variant,
+            shape.into(),
+            Storage::Variants(Arc::new(values.try_into()?)),
+        )
     }
 
     pub fn variant(value: Variant) -> Tensor {
@@ -426,9 +429,9 @@ impl Tensor {
                 buffer.bytes_mut().expect("a new buffer is ours").copy_from_slice(from);
                 Storage::Plain(Arc::new(buffer))
             }
-            Storage::Strings(_) => Storage::Strings(Arc::new(self.strings()?.to_vec())),
-            Storage::Handles(_) => Storage::Handles(Arc::new(self.handles()?.to_vec())),
-            Storage::Variants(_) => Storage::Variants(Arc::new(self.variants()?.to_vec())),
+            Storage::Strings(_) => Storage::Strings(Arc::new(List::copy_of(self.strings()?)?)),
+            Storage::Handles(_) => Storage::Handles(Arc::new(List::copy_of(self.handles()?)?)),
+            Storage::Variants(_) => Storage::Variants(Arc::new(List::copy_of(self.variants()?)?)),
         };
         self.storage = storage;
         self.start = 0;

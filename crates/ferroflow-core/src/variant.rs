@@ -1,6 +1,6 @@
 //! Elements of variant tensors: tensor lists, datasets, optionals.
 
-use crate::Tensor;
+use crate::{Result, Tensor, err};
 use bytes::Bytes;
 use std::any::Any;
 use std::fmt;
@@ -16,6 +16,16 @@ pub trait VariantObject: Any + Send + Sync {
     /// this process.
     fn encode(&self) -> Option<(Bytes, Vec<Tensor>)> {
         None
+    }
+
+    /// An object like this one with zeros in place of its values, for gradients.
+    fn zeros_like(&self) -> Result<Variant> {
+        Err(err!(Unimplemented, "no zeros like a {}", self.type_name()))
+    }
+
+    /// The sum of this and another object of its type, for gradients.
+    fn plus(&self, _other: &Variant) -> Result<Variant> {
+        Err(err!(Unimplemented, "no sum of {}s", self.type_name()))
     }
 }
 

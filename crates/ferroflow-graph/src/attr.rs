@@ -2,7 +2,6 @@
 
 use bytes::Bytes;
 use ferroflow_core::{DType, PartialShape, Result, Tensor, bail, err};
-use std::collections::BTreeMap;
 
 /// The value of an attribute.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,6 +40,24 @@ pub struct FuncRef {
     pub attrs: Attrs,
 }
 
+impl AttrValue {
+    /// What kind of value it is, for messages: the value itself may be of any length.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            AttrValue::Str(_) => "a string",
+            AttrValue::Int(_) => "an int",
+            AttrValue::Float(_) => "a float",
+            AttrValue::Bool(_) => "a bool",
+            AttrValue::Type(_) => "a type",
+            AttrValue::Shape(_) => "a shape",
+            AttrValue::Tensor(_) => "a tensor",
+            AttrValue::Func(_) => "a function",
+            AttrValue::Placeholder(_) => "a placeholder",
+            AttrValue::List(_) => "a list",
+        }
+    }
+}
+
 impl From<&str> for AttrValue {
     fn from(s: &str) -> AttrValue {
         AttrValue::Str(Bytes::copy_from_slice(s.as_bytes()))
@@ -70,8 +87,11 @@ into_attr! {
 }
 
 /// Attributes by name. Typed getters fail with `InvalidArgument` naming the attribute.
+///
+/// A sorted list: nodes have a handful of attributes and graphs a million nodes, for which a tree
+/// would take ten times the memory.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Attrs(BTreeMap<String, AttrValue>);
+pub struct Attrs(Vec<(String, AttrValue)>);
 
 macro_rules! scalar_getters {
     ($($fn:ident -> $t:ty, $variant:ident, $what:literal;)*) => {$(
@@ -104,11 +124,19 @@ impl Attrs {
     }
 
     pub fn get(&self, name: &str) -> Option<&AttrValue> {
-        self.0.get(name)
+        self.position(name).ok().map(|i| &self.0[i].1)
     }
 
     pub fn set(&mut self, name: impl Into<String>, value: impl Into<AttrValue>) {
-        self.0.insert(name.into(), value.into());
+        let (name, value) = (name.into(), value.into());
+        match self.position(&name) {
+            Ok(i) => self.0[i].1 = value,
+            Err(i) => self.0.insert(i, (name, value)),
+        }
+    }
+
+    fn position(&self, name: &str) -> std::result::Result<usize, usize> {
+        self.0.binary_search_by(|(n, _)| n.as_str().cmp(name))
     }
 
     /// This set with one attribute more.
@@ -118,15 +146,15 @@ impl Attrs {
     }
 
     pub fn remove(&mut self, name: &str) -> Option<AttrValue> {
-        self.0.remove(name)
+        self.position(name).ok().map(|i| self.0.remove(i).1)
     }
 
     pub fn contains(&self, name: &str) -> bool {
-        self.0.contains_key(name)
+        self.position(name).is_ok()
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&String, &AttrValue)> {
-        self.0.iter()
+        self.0.iter().map(|(name, value)| (name, value))
     }
 
     pub fn is_empty(&self) -> bool {
@@ -170,18 +198,22 @@ impl Attrs {
 
 impl FromIterator<(String, AttrValue)> for Attrs {
     fn from_iter<I: IntoIterator<Item = (String, AttrValue)>>(items: I) -> Attrs {
-        Attrs(items.into_iter().collect())
+        let mut attrs = Attrs::new();
+        for (name, value) in items {
+            attrs.set(name, value);
+        }
+        attrs
     }
 }
 
 impl IntoIterator for Attrs {
     type Item = (String, AttrValue);
-    type IntoIter = std::collections::btree_map::IntoIter<String, AttrValue>;
+    type IntoIter = std::vec::IntoIter<(String, AttrValue)>;
     fn into_iter(self) -> Self::IntoIter {
         self.0.into_iter()
     }
 }
 
 fn wrong(name: &str, what: &str, got: &AttrValue) -> ferroflow_core::Error {
-    err!(InvalidArgument, "attr '{name}' should be {what}, got {got:?}")
+    err!(InvalidArgument, "attr '{name}' should be {what}, got {}", got.kind())
 }

@@ -1,6 +1,6 @@
 //! The catalog: the ops a session knows, and how they are declared.
 
-use crate::op_def::{ArgDef, AttrDef, ControlFlow, Cost, OpDef, Role};
+use crate::op_def::{ArgDef, AttrDef, BlocksFn, ControlFlow, Cost, OpDef, Role};
 use crate::{KernelInit, ShapeCtx, signature};
 use ferroflow_core::{KernelBox, PartialShape, Result};
 use std::collections::BTreeMap;
@@ -22,8 +22,10 @@ impl Catalog {
     ///
     /// A declaration that does not parse, or a name declared twice, is a bug in this program and
     /// panics: the catalog is made at start, and by every test.
+    #[track_caller]
     pub fn op<'c>(&'c mut self, name: &str) -> OpBuilder<'c> {
-        OpBuilder { catalog: self, def: OpDef::named(name) }
+        let source = std::panic::Location::caller().file();
+        OpBuilder { catalog: self, def: OpDef { source, ..OpDef::named(name) } }
     }
 
     /// Adds ops from a list of signatures alone (no kernels), where they are not declared yet.
@@ -35,6 +37,12 @@ impl Catalog {
 
     pub fn get(&self, name: &str) -> Option<&Arc<OpDef>> {
         self.ops.get(name)
+    }
+
+    /// The ops of this catalog that `keep` says.
+    pub fn filtered(&self, keep: impl Fn(&OpDef) -> bool) -> Catalog {
+        let kept = self.ops.iter().filter(|(_, op)| keep(op));
+        Catalog { ops: kept.map(|(name, op)| (name.clone(), op.clone())).collect() }
     }
 
     /// All ops, by name.
@@ -72,6 +80,13 @@ impl OpBuilder<'_> {
         self
     }
 
+    /// Gives the attribute declared last a default that the notation has no way to write.
+    pub fn default(mut self, value: impl Into<crate::AttrValue>) -> Self {
+        let last = self.def.attrs.last_mut().expect("an attribute was declared");
+        last.default = Some(value.into());
+        self
+    }
+
     pub fn stateful(mut self) -> Self {
         self.def.is_stateful = true;
         self
@@ -105,6 +120,18 @@ impl OpBuilder<'_> {
     /// A run is worth a thread of its own when others are ready too.
     pub fn expensive(mut self) -> Self {
         self.def.cost = Cost::Expensive;
+        self
+    }
+
+    /// It is element-wise and may be fused with others of its kind; see [`crate::Blocks`].
+    pub fn blocks(mut self, of: BlocksFn) -> Self {
+        self.def.blocks = Some(of);
+        self
+    }
+
+    /// A bias and an activation that follow may be run as a part of it.
+    pub fn takes_epilogue(mut self) -> Self {
+        self.def.takes_epilogue = true;
         self
     }
 

@@ -57,6 +57,8 @@ pub struct FunctionDef {
     pub attrs: Attrs,
     /// Attributes of the arguments, by index.
     pub arg_attrs: BTreeMap<u32, Attrs>,
+    /// Which resource arguments are the same resource: argument to id.
+    pub resource_arg_ids: BTreeMap<u32, u32>,
     /// Control outputs of the signature, in order.
     pub control_outputs: Vec<String>,
 }
@@ -64,5 +66,20 @@ pub struct FunctionDef {
 impl FunctionDef {
     pub fn name(&self) -> &str {
         &self.signature.name
+    }
+
+    /// Whether both have the same signature and the same nodes. Attributes are not compared: those
+    /// that hold a NaN would differ from themselves.
+    pub(crate) fn is_like(&self, other: &FunctionDef) -> bool {
+        let (a, b) = (&self.signature, &other.signature);
+        let same_node = |(x, y): (&NodeDef, &NodeDef)| {
+            (&x.name, &x.op, &x.inputs) == (&y.name, &y.op, &y.inputs)
+        };
+        a.inputs == b.inputs
+            && a.outputs == b.outputs
+            && self.ret == other.ret
+            && self.control_ret == other.control_ret
+            && self.nodes.len() == other.nodes.len()
+            && self.nodes.iter().zip(&other.nodes).all(same_node)
     }
 }

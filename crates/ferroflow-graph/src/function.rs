@@ -5,7 +5,7 @@ use crate::catalog::Catalog;
 use crate::def::{FunctionDef, NodeDef};
 use crate::graph::{Graph, NodeId};
 use crate::import::{Importer, Naming};
-use crate::op_def::{OpDef, PortType, Role};
+use crate::op_def::{Cost, OpDef, PortType, Role};
 use ferroflow_core::{AsyncCtx, Done, KernelBox, Result, ensure, err};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -31,17 +31,36 @@ impl Library {
         &self.gradients
     }
 
-    /// Adds functions. One that is there already is kept: a client repeats its whole library with
-    /// every extension of the graph.
+    /// Adds functions, none of which may have the name of an op in `catalog`. One that is there
+    /// already is kept: a client repeats its whole library with every extension of the graph.
     pub fn add(
         &mut self,
         functions: impl IntoIterator<Item = Arc<FunctionDef>>,
         gradients: BTreeMap<String, String>,
-    ) {
+        catalog: &Catalog,
+    ) -> Result<()> {
         for f in functions {
-            self.functions.entry(f.name().to_string()).or_insert(f);
+            match self.functions.get(f.name()) {
+                Some(known) => ensure!(
+                    known.is_like(&f),
+                    InvalidArgument,
+                    "Cannot add function '{}' because a different function with the same name \
+                     already exists.",
+                    f.name()
+                ),
+                None => {
+                    ensure!(
+                        catalog.get(f.name()).is_none(),
+                        InvalidArgument,
+                        "Cannot add function '{}' because an op with the same name already exists.",
+                        f.name()
+                    );
+                    self.functions.insert(f.name().to_string(), f);
+                }
+            }
         }
         self.gradients.extend(gradients);
+        Ok(())
     }
 
     /// The function as an op: a node may have a function's name for its op.
@@ -49,14 +68,13 @@ impl Library {
         let function = self.get(name)?;
         let mut def = function.signature.clone();
         let func = FuncRef { name: name.to_string(), attrs: Attrs::new() };
+        def.cost = Cost::Expensive;
         def.cpu = Some(Arc::new(move |init| {
-            let mut func = func.clone();
-            func.attrs = init.attrs.clone();
-            let callable = init.functions.instantiate(&func)?;
+            let function = init.function_ref(FuncRef { attrs: init.attrs.clone(), ..func.clone() });
             Ok(KernelBox::new_async(move |mut ctx: AsyncCtx, done: Done| {
                 let inputs = ctx.inputs.len();
-                match ctx.take_inputs(0..inputs) {
-                    Ok(args) => callable.call(
+                match function.get().and_then(|f| Ok((f, ctx.take_inputs(0..inputs)?))) {
+                    Ok((callable, args)) => callable.call(
                         args,
                         &ctx.step,
                         Box::new(move |result| done.finish_tensors(result)),
@@ -140,7 +158,9 @@ impl FunctionGraph {
         let (mut ret_ids, mut result_types) = (Vec::new(), Vec::new());
         for (source, types) in rets {
             for (k, port) in types.iter().enumerate() {
-                let from = importer.resolve(&graph, &source, k)?;
+                let from = importer.resolve(&graph, &source, k).map_err(|e| {
+                    err!(InvalidArgument, "result {source} is not found: {}", e.message())
+                })?;
                 let index = ret_ids.len() as i64;
                 let name = graph.unique_name(&format!("{}_RetVal", func.name));
                 let attrs = Attrs::new().with("T", port.dtype).with("index", index);

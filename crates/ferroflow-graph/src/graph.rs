@@ -78,6 +78,11 @@ impl Graph {
         Graph { library, ..Graph::default() }
     }
 
+    /// An empty graph as written by this version of TensorFlow.
+    pub fn with_versions(versions: Versions) -> Graph {
+        Graph { versions, ..Graph::default() }
+    }
+
     pub fn len(&self) -> usize {
         self.nodes.len()
     }

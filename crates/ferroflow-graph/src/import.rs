@@ -5,7 +5,7 @@ use crate::def::{GraphDef, NodeDef};
 use crate::function::Library;
 use crate::graph::{Endpoint, Graph, Node, NodeId, split_tensor_name};
 use crate::op_def::{ControlFlow, OpDef};
-use ferroflow_core::{DeviceName, Result, Within, bail, ensure, err};
+use ferroflow_core::{DeviceName, Result, bail, ensure, err};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -24,7 +24,12 @@ pub(crate) struct Importer<'a> {
     naming: Naming,
     /// Ops already looked up: function ops are made anew by each look-up.
     ops: HashMap<String, Arc<OpDef>>,
+    /// Inputs and outputs of all nodes added.
+    ports: usize,
 }
+
+/// A number in a node's attributes can ask for a million outputs; all nodes together may not.
+const MAX_PORTS: usize = 1 << 25;
 
 impl Graph {
     /// Reads a whole graph.
@@ -38,23 +43,33 @@ impl Graph {
     /// On an error the graph is as it was.
     pub fn extend(&mut self, def: &GraphDef, catalog: &Catalog) -> Result<()> {
         let mut library = self.library.clone();
-        library.add(def.functions.iter().cloned(), def.gradients.clone());
+        library.add(def.functions.iter().cloned(), def.gradients.clone(), catalog)?;
         let mut importer = Importer::new(catalog, &library, Naming::Graph);
         let before = self.nodes.len();
         if let Err(e) = importer.add_nodes(self, &def.nodes) {
-            for node in self.nodes.drain(before..) {
-                self.names.remove(&node.name);
-            }
+            self.truncate(before);
             return Err(e);
         }
         self.library = library;
         Ok(())
     }
+
+    /// Fails if there is a cycle that is not a loop: for those who have moved edges.
+    pub fn check_acyclic(&self) -> Result<()> {
+        check_acyclic(self, 0)
+    }
+
+    /// Forgets all but the first `len` nodes, which must not refer to the others.
+    pub fn truncate(&mut self, len: usize) {
+        for node in self.nodes.drain(len..) {
+            self.names.remove(&node.name);
+        }
+    }
 }
 
 impl<'a> Importer<'a> {
     pub fn new(catalog: &'a Catalog, library: &'a Library, naming: Naming) -> Importer<'a> {
-        Importer { catalog, library, naming, ops: HashMap::new() }
+        Importer { catalog, library, naming, ops: HashMap::new(), ports: 0 }
     }
 
     /// Adds `defs`, in two passes: names first, since a node may refer to a later one. May leave
@@ -72,7 +87,7 @@ impl<'a> Importer<'a> {
             if graph.names.contains_key(&def.name) {
                 bail!(InvalidArgument, "Node name '{}' already exists in the Graph", def.name);
             }
-            let node = self.node(def).within(|| format!("node '{}'", def.name))?;
+            let node = self.node(def).map_err(|e| e.at_node(&def.name))?;
             graph.push(node)?;
         }
         for (i, def) in defs.iter().enumerate() {
@@ -85,10 +100,17 @@ impl<'a> Importer<'a> {
         let op = self.op(&def.op)?;
         let attrs = op.complete_attrs(def.attrs.clone())?;
         DeviceName::parse(&def.device)?;
+        let (input_types, output_types) = (op.input_types(&attrs)?, op.output_types(&attrs)?);
+        self.ports += input_types.len() + output_types.len();
+        ensure!(
+            self.ports <= MAX_PORTS,
+            ResourceExhausted,
+            "a graph may not have more than {MAX_PORTS} inputs and outputs"
+        );
         Ok(Node {
             name: def.name.clone(),
-            input_types: op.input_types(&attrs)?,
-            output_types: op.output_types(&attrs)?,
+            input_types,
+            output_types,
             attrs: Arc::new(attrs),
             op,
             inputs: Vec::new(),

@@ -55,7 +55,8 @@ impl KernelInit<'_> {
         Ok(self.funcs(attr)?.into_iter().map(|f| self.function_ref(f)).collect())
     }
 
-    fn function_ref(&self, func: FuncRef) -> Function {
+    /// The function `func`.
+    pub fn function_ref(&self, func: FuncRef) -> Function {
         Function { func, functions: self.functions.clone(), ready: OnceLock::new() }
     }
 

@@ -2,8 +2,10 @@
 //! functions, passes, and conversion from and to TensorFlow's GraphDef ([`wire`]).
 
 mod attr;
+mod blocks;
 mod catalog;
 mod def;
+pub mod foreign;
 mod function;
 mod graph;
 mod import;
@@ -15,13 +17,14 @@ pub mod signature;
 pub mod wire;
 
 pub use attr::{AttrList, AttrValue, Attrs, FuncRef};
+pub use blocks::{Apply, Block, Blocks, Operands};
 pub use catalog::{Catalog, OpBuilder};
 pub use def::{FunctionDef, GraphDef, NodeDef, Versions};
 pub use function::{FunctionGraph, Library};
 pub use graph::{Endpoint, Graph, Node, NodeId};
 pub use kernel_init::{Function, Functions, KernelInit, NoFunctions, ResourceName};
 pub use op_def::{
-    Allowed, ArgDef, ArgTypes, AttrDef, AttrKind, ControlFlow, Cost, KernelFn, OpDef, PortType,
-    Role, ShapeFn, TypeSource,
+    Allowed, ArgDef, ArgTypes, AttrDef, AttrKind, BlocksFn, ControlFlow, Cost, KernelFn, OpDef,
+    PortType, Role, ShapeFn, TypeSource,
 };
 pub use shape::ShapeCtx;

@@ -1,18 +1,22 @@
 //! What an op is: its signature, and what the catalog knows to do with it.
 
 use crate::attr::{AttrList, AttrValue, Attrs};
-use crate::{KernelInit, ShapeCtx};
+use crate::{Blocks, KernelInit, ShapeCtx};
 use ferroflow_core::{DType, KernelBox, PartialShape, Result, bail, ensure, err};
 use std::sync::Arc;
 
 pub type ShapeFn = Arc<dyn Fn(&ShapeCtx<'_>) -> Result<Vec<PartialShape>> + Send + Sync>;
 pub type KernelFn = Arc<dyn Fn(&KernelInit<'_>) -> Result<KernelBox> + Send + Sync>;
+/// From a node's attributes to how it is computed over slices; none for dtypes that are not fused.
+pub type BlocksFn = fn(&Attrs) -> Option<Blocks>;
 
 /// An op: signature, properties, and how to compute it.
 #[derive(Clone)]
 pub struct OpDef {
     pub name: String,
     pub doc: String,
+    /// The source file that declares it; empty for signatures that were only recorded.
+    pub source: &'static str,
     pub inputs: Vec<ArgDef>,
     pub outputs: Vec<ArgDef>,
     pub attrs: Vec<AttrDef>,
@@ -26,6 +30,10 @@ pub struct OpDef {
     pub cost: Cost,
     /// What constant folding and fusion may take it for.
     pub role: Role,
+    /// Element-wise and pure: how it is computed over slices.
+    pub blocks: Option<BlocksFn>,
+    /// Its one output is worth finishing, by a bias and an activation, by the node that made it.
+    pub takes_epilogue: bool,
     pub shape: Option<ShapeFn>,
     pub cpu: Option<KernelFn>,
 }
@@ -52,6 +60,9 @@ pub enum Role {
     Argument,
     /// Result number `index` of a function.
     Return,
+    /// Reads or tells the world outside the graph, such as files, though it is not called stateful:
+    /// never merged or folded.
+    Outside,
 }
 
 /// The primitives of v1 control flow; reference variants count as their plain ones.
@@ -149,6 +160,7 @@ impl OpDef {
         OpDef {
             name: name.into(),
             doc: String::new(),
+            source: "",
             inputs: Vec::new(),
             outputs: Vec::new(),
             attrs: Vec::new(),
@@ -159,6 +171,8 @@ impl OpDef {
             control_flow: None,
             cost: Cost::Cheap,
             role: Role::Plain,
+            blocks: None,
+            takes_epilogue: false,
             shape: None,
             cpu: None,
         }
@@ -175,6 +189,10 @@ impl OpDef {
             match (attrs.get(&def.name), &def.default) {
                 (Some(value), _) => def.check(value)?,
                 (None, Some(default)) => attrs.set(def.name.clone(), default.clone()),
+                // The class is TensorFlow's, which looks for the types of a node first.
+                (None, None) if self.sets_types(&def.name) => {
+                    bail!(NotFound, "No attr named '{}' in NodeDef:", def.name)
+                }
                 (None, None) => bail!(
                     InvalidArgument,
                     "NodeDef missing attr '{}' from Op<name={}>",
@@ -192,6 +210,16 @@ impl OpDef {
             );
         }
         Ok(attrs)
+    }
+
+    /// Whether the number or types of inputs or outputs depend on an attribute.
+    fn sets_types(&self, attr: &str) -> bool {
+        let is_attr = |of: &TypeSource| matches!(of, TypeSource::Attr(name) if name == attr);
+        self.inputs.iter().chain(&self.outputs).any(|arg| match &arg.types {
+            ArgTypes::One(of) => is_attr(of),
+            ArgTypes::Repeated { count, of } => count == attr || is_attr(of),
+            ArgTypes::Listed(list) => list == attr,
+        })
     }
 
     /// The types of all input tensors, in order.
@@ -300,8 +328,10 @@ impl AttrDef {
         ensure!(
             self.has_type(value),
             InvalidArgument,
-            "AttrValue for attr '{}' has the wrong type: {value:?}",
-            self.name
+            "AttrValue for attr '{}' had value with type '{}' when '{}' was expected",
+            self.name,
+            value.kind(),
+            self.type_name()
         );
         if let Some(minimum) = self.minimum {
             let (n, what) = match value {
@@ -332,6 +362,11 @@ impl AttrDef {
             _ => {}
         }
         Ok(())
+    }
+
+    fn type_name(&self) -> String {
+        let item = format!("{:?}", self.kind).to_lowercase();
+        if self.is_list { format!("list({item})") } else { item }
     }
 
     fn check_type(&self, allowed: &[DType], t: DType) -> Result<()> {

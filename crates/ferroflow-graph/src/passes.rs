@@ -1,1 +1,32 @@
-//! Graph passes.
+//! Passes over the graph of one step. Each works on what [`prune`] leaves of the whole graph for
+//! one set of feeds, fetches and targets, in which every node is meant to run, and never changes a
+//! fetched value, a stateful op, or an error the user would have seen. Nodes that stay keep their
+//! names, their devices and their order.
+
+mod cse;
+mod fold;
+mod fuse;
+mod identity;
+mod infer;
+mod order;
+mod prune;
+
+pub use cse::merge_common;
+pub use fold::{Evaluate, fold};
+pub use fuse::{fuse_elementwise, fuse_epilogues};
+pub use identity::remove_identities;
+pub use infer::infer;
+pub use order::topological_order;
+pub use prune::{Pruned, prune};
+
+use crate::catalog::Catalog;
+
+/// All passes that make a step cheaper, in order. The last two make nodes that hold their op's
+/// definition themselves and that no GraphDef can carry: this runs where the step is compiled.
+pub fn optimize(step: &mut Pruned, catalog: &Catalog, evaluate: Evaluate<'_>) {
+    fold(step, catalog, evaluate);
+    remove_identities(step);
+    merge_common(step);
+    fuse_epilogues(step);
+    fuse_elementwise(step);
+}

@@ -1,5 +1,78 @@
-//! Family array.
+//! Ops that make, join, cut, turn and look up tensors, mostly without reading their elements.
 
 use crate::prelude::*;
 
-pub(crate) fn register(_c: &mut Catalog) {}
+mod args;
+mod bincount;
+mod bounds;
+mod broadcast;
+mod check_numerics;
+mod concat;
+mod diag;
+mod dims;
+mod edit_distance;
+mod fill;
+mod gather;
+mod gather_nd;
+mod identity;
+mod inplace;
+mod matrix_diag;
+mod nonzero;
+mod one_hot;
+mod pad;
+mod partition;
+mod patches;
+mod ragged;
+mod ragged_dense;
+mod range;
+mod reshape;
+mod reverse;
+mod scatter_nd;
+mod segments;
+mod slice;
+mod space;
+mod split;
+mod strided_slice;
+mod tile;
+mod top_k;
+mod transpose;
+mod unique;
+mod unravel;
+mod walk;
+
+pub(crate) fn register(c: &mut Catalog) {
+    bincount::register(c);
+    bounds::register(c);
+    broadcast::register(c);
+    check_numerics::register(c);
+    concat::register(c);
+    diag::register(c);
+    dims::register(c);
+    edit_distance::register(c);
+    fill::register(c);
+    gather::register(c);
+    gather_nd::register(c);
+    identity::register(c);
+    inplace::register(c);
+    matrix_diag::register(c);
+    nonzero::register(c);
+    one_hot::register(c);
+    pad::register(c);
+    partition::register(c);
+    patches::register(c);
+    ragged::register(c);
+    ragged_dense::register(c);
+    range::register(c);
+    reshape::register(c);
+    reverse::register(c);
+    scatter_nd::register(c);
+    slice::register(c);
+    space::register(c);
+    split::register(c);
+    strided_slice::register(c);
+    tile::register(c);
+    top_k::register(c);
+    transpose::register(c);
+    unique::register(c);
+    unravel::register(c);
+}

@@ -4,7 +4,17 @@
 use crate::prelude::*;
 
 mod basic;
+mod branch;
+mod call;
+mod flow;
+mod transfer;
+mod while_loop;
 
 pub(crate) fn register(c: &mut Catalog) {
     basic::register(c);
+    branch::register(c);
+    call::register(c);
+    flow::register(c);
+    transfer::register(c);
+    while_loop::register(c);
 }

@@ -2,6 +2,7 @@
 
 mod dispatch;
 mod num;
+mod parallel;
 mod prelude;
 #[cfg(test)]
 mod testing;
@@ -9,15 +10,19 @@ mod testing;
 mod array;
 mod control;
 mod fft;
+mod io;
 mod linalg;
+mod list;
 mod math;
 mod nn;
+mod parse;
 mod queue;
 mod random;
 mod reduce;
 mod sparse;
 mod state;
 mod string;
+mod table;
 
 use ferroflow_graph::Catalog;
 
@@ -26,13 +31,17 @@ pub fn register(c: &mut Catalog) {
     array::register(c);
     control::register(c);
     fft::register(c);
+    io::register(c);
     linalg::register(c);
+    list::register(c);
     math::register(c);
     nn::register(c);
+    parse::register(c);
     queue::register(c);
     random::register(c);
     reduce::register(c);
     sparse::register(c);
     state::register(c);
     string::register(c);
+    table::register(c);
 }

@@ -1,5 +1,7 @@
-//! Family nn.
+//! Neural-network ops.
 
+mod activation;
+mod bias;
 mod conv;
 mod conv_ops;
 mod depthwise;
@@ -16,6 +18,8 @@ mod window;
 use crate::prelude::*;
 
 pub(crate) fn register(c: &mut Catalog) {
+    activation::register(c);
+    bias::register(c);
     conv_ops::register(c);
     depthwise::register(c);
     dilation::register(c);

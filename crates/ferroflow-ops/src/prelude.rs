@@ -14,7 +14,7 @@ pub(crate) use ferroflow_core::{
 };
 #[allow(unused_imports)]
 pub(crate) use ferroflow_graph::{
-    Catalog, ControlFlow, Function, KernelInit, Role, ShapeCtx, shape,
+    Attrs, Blocks, BlocksFn, Catalog, ControlFlow, Function, KernelInit, Role, ShapeCtx, shape,
 };
 #[allow(unused_imports)]
 pub(crate) use std::sync::Arc;

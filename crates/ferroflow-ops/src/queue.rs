@@ -1,5 +1,31 @@
-//! Family queue.
+//! Queues and what else kernels wait for: barriers, staging areas, accumulators, mutexes.
 
 use crate::prelude::*;
 
-pub(crate) fn register(_c: &mut Catalog) {}
+mod accumulator;
+mod barrier;
+mod deliver;
+mod items;
+mod map_stage;
+mod monitor;
+mod mutex;
+mod ops;
+mod padding;
+mod philox;
+mod stage;
+mod store;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use ops::old_handle;
+
+pub(crate) fn register(c: &mut Catalog) {
+    accumulator::register(c);
+    barrier::register(c);
+    map_stage::register(c);
+    mutex::register(c);
+    ops::register(c);
+    stage::register(c);
+}

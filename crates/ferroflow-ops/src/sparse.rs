@@ -1,5 +1,30 @@
-//! Family sparse.
+//! Sparse tensors in coordinate form: indices, values and a dense shape.
+
+mod add;
+mod coo;
+mod cross;
+mod dense_math;
+mod fill_empty_rows;
+mod matmul;
+mod rearrange;
+mod reduce;
+mod serialize;
+mod sets;
+mod tensors_map;
+mod to_dense;
 
 use crate::prelude::*;
 
-pub(crate) fn register(_c: &mut Catalog) {}
+pub(crate) fn register(c: &mut Catalog) {
+    add::register(c);
+    cross::register(c);
+    dense_math::register(c);
+    fill_empty_rows::register(c);
+    matmul::register(c);
+    rearrange::register(c);
+    reduce::register(c);
+    serialize::register(c);
+    sets::register(c);
+    tensors_map::register(c);
+    to_dense::register(c);
+}

@@ -1,5 +1,28 @@
-//! Family state.
+//! Variables, and the ops that change them.
 
 use crate::prelude::*;
 
-pub(crate) fn register(_c: &mut Catalog) {}
+pub(crate) mod anchor;
+mod assign;
+mod gather;
+pub(crate) mod number;
+mod optimizer;
+mod ref_variable;
+mod resource_variable;
+mod scatter;
+mod scatter_nd;
+mod session_tensor;
+mod strided;
+#[cfg(test)]
+pub(crate) mod testing;
+
+pub(crate) fn register(c: &mut Catalog) {
+    assign::register(c);
+    gather::register(c);
+    optimizer::register(c);
+    ref_variable::register(c);
+    resource_variable::register(c);
+    scatter::register(c);
+    session_tensor::register(c);
+    strided::register(c);
+}

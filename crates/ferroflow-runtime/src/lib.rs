@@ -1,1 +1,25 @@
-//! See the crate README line in ARCHITECTURE.md.
+//! Running graphs: plans, the executor, functions, threads, the rendezvous of one process, and the
+//! session that ties them together.
+
+mod executor;
+mod flat;
+mod frame_id;
+mod frames;
+mod functions;
+mod optimize;
+mod plan;
+mod rendezvous;
+mod session;
+mod slots;
+mod task;
+mod threads;
+
+pub use executor::{RunDone, run, run_blocking};
+pub use functions::FunctionRuntime;
+pub use plan::{KernelCache, Plan, PlanContext};
+pub use rendezvous::LocalRendezvous;
+pub use session::{
+    CallableSpec, RunOptions, RunOutput, RunRequest, Session, SessionDone, SessionOptions,
+};
+pub use task::Task;
+pub use threads::Threads;

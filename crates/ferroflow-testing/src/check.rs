@@ -20,13 +20,14 @@ pub struct Check<'c> {
     attrs: Attrs,
     inputs: Vec<Value>,
     resources: Arc<Resources>,
+    step_resources: Option<Arc<Resources>>,
 }
 
 impl<'c> Check<'c> {
     pub fn new(catalog: &'c Catalog, op: &str) -> Check<'c> {
         let op = catalog.get(op).unwrap_or_else(|| panic!("op {op} is not in the catalog"));
         let resources = Arc::new(Resources::new());
-        Check { op, attrs: Attrs::new(), inputs: Vec::new(), resources }
+        Check { op, attrs: Attrs::new(), inputs: Vec::new(), resources, step_resources: None }
     }
 
     pub fn attr(mut self, name: &str, value: impl Into<AttrValue>) -> Self {
@@ -50,6 +51,12 @@ impl<'c> Check<'c> {
     /// Shares resources with other checks.
     pub fn resources(mut self, resources: &Arc<Resources>) -> Self {
         self.resources = resources.clone();
+        self
+    }
+
+    /// Runs in the same step as other checks, as far as the step's resources go.
+    pub fn step_resources(mut self, resources: &Arc<Resources>) -> Self {
+        self.step_resources = Some(resources.clone());
         self
     }
 
@@ -143,7 +150,10 @@ impl<'c> Check<'c> {
     }
 
     fn execute(self, kernel: KernelBox, node: &Arc<NodeInfo>) -> Result<Outputs> {
-        let step = lone_step(self.resources);
+        let mut step = lone_step(self.resources);
+        if let (Some(step), Some(resources)) = (Arc::get_mut(&mut step), self.step_resources) {
+            step.step_resources = resources;
+        }
         let mut inputs = self.inputs;
         match kernel {
             KernelBox::Sync(kernel) => {

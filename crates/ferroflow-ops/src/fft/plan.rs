@@ -101,7 +101,7 @@ where
             for (i, y) in rows.zip(y.chunks_exact_mut(n)) {
                 row(i, &mut x);
                 x[0].im = <P as Num>::ZERO;
-                if n % 2 == 0 {
+                if n.is_multiple_of(2) {
                     x[n / 2].im = <P as Num>::ZERO;
                 }
                 let done = plan.process_with_scratch(&mut x, y, &mut scratch);

@@ -323,6 +323,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("transpose_b: bool = false")
         .attr("T: {bfloat16, half, float, double, int32, int64, uint8, uint16, uint32, uint64, complex64, complex128}")
         .expensive()
+        .takes_epilogue()
         .shape(product_shape)
         .cpu(per_dtype!(
             [Half f16, BFloat16 bf16, Float f32, Double f64, Int32 i32, Int64 i64,

@@ -25,7 +25,7 @@ pub(crate) fn for_rows2<A: Send, B: Send>(
     cost: usize,
     work: impl Fn(Range<usize>, &mut [A], &mut [B]) + Sync,
 ) {
-    let rows = if row_a > 0 { a.len() / row_a } else { b.len().checked_div(row_b).unwrap_or(0) };
+    let rows = a.len().checked_div(row_a).or(b.len().checked_div(row_b)).unwrap_or(0);
     if rows == 0 {
         return;
     }

@@ -1,0 +1,130 @@
+//! `ferroflow server`: one task of a cluster.
+
+use ferroflow::{ClusterSpec, Error, Result, Server, ServerOptions, default_catalog};
+use ferroflow::{Code, set_compute_threads};
+
+/// Serve one task of a cluster
+///
+/// A TensorFlow client opens sessions on it with tf.compat.v1.Session("grpc://HOST:PORT"). Prints
+/// `ready grpc://HOST:PORT` on standard output when it serves; SIGTERM or Ctrl-C ends it cleanly.
+///
+/// Without --cluster, --job and --task, the TF_CONFIG environment variable says which task this is.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Example:\n  ferroflow server --cluster worker=127.0.0.1:2222 --job worker --task 0"
+)]
+pub struct Args {
+    /// All tasks: JSON {"ps":["h:p"],"worker":["h:p"]}, or ps=h:p;worker=h:p,h:p, or @FILE
+    #[arg(long, value_name = "SPEC")]
+    cluster: Option<String>,
+    /// Job of this task
+    #[arg(long)]
+    job: Option<String>,
+    /// Index of this task within its job
+    #[arg(long, value_name = "N")]
+    task: Option<u32>,
+    /// Address to listen on, if not the task's own; needed for anything but loopback
+    #[arg(long, value_name = "ADDR")]
+    bind: Option<String>,
+    /// CPU devices to offer
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    cpus: u32,
+    /// Compute threads; all cores if not given
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+}
+
+pub fn run(args: Args) -> Result<()> {
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_env_filter(
+            tracing_subscriber::EnvFilter::try_from_env("FERROFLOW_LOG")
+                .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info")),
+        )
+        .init();
+    if let Some(threads) = args.threads {
+        set_compute_threads(threads);
+    }
+    let options = options(args)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .thread_name("ff-net")
+        .enable_all()
+        .build()
+        .map_err(|e| Error::new(Code::Internal, format!("cannot start network threads: {e}")))?;
+    runtime.block_on(async {
+        let server = Server::bind(options, default_catalog()).await?;
+        println!("ready {}", server.target());
+        server.serve(stop_signal()).await;
+        Ok(())
+    })
+}
+
+/// The task to serve, from the flags or from TF_CONFIG.
+fn options(args: Args) -> Result<ServerOptions> {
+    let config = if args.cluster.is_none() { TfConfig::from_env()? } else { None };
+    let missing = |what: &str| {
+        Error::new(
+            Code::InvalidArgument,
+            format!(
+                "which task is this? give --{what}, or set TF_CONFIG (see ferroflow server --help)"
+            ),
+        )
+    };
+    let cluster = match (&args.cluster, &config) {
+        (Some(text), _) => ClusterSpec::parse(text)?,
+        (None, Some(config)) => config.cluster.clone(),
+        (None, None) => return Err(missing("cluster")),
+    };
+    let job = args.job.or(config.as_ref().map(|c| c.job.clone()));
+    let task = args.task.or(config.as_ref().map(|c| c.task));
+    Ok(ServerOptions {
+        cluster,
+        job: job.ok_or_else(|| missing("job"))?,
+        task: task.ok_or_else(|| missing("task"))?,
+        bind: args.bind,
+        cpus: args.cpus,
+    })
+}
+
+/// What TF_CONFIG says.
+struct TfConfig {
+    cluster: ClusterSpec,
+    job: String,
+    task: u32,
+}
+
+impl TfConfig {
+    fn from_env() -> Result<Option<TfConfig>> {
+        let Ok(text) = std::env::var("TF_CONFIG") else { return Ok(None) };
+        let wrong = |what: String| Error::new(Code::InvalidArgument, format!("TF_CONFIG: {what}"));
+        let json: serde_json::Value =
+            serde_json::from_str(&text).map_err(|e| wrong(format!("not valid JSON: {e}")))?;
+        let cluster =
+            ClusterSpec::from_json(&json["cluster"]).map_err(|e| e.context("TF_CONFIG"))?;
+        let task = &json["task"];
+        let job = task["type"].as_str().ok_or_else(|| wrong("task.type is missing".into()))?;
+        // Some launchers write the index as a string.
+        let index = match &task["index"] {
+            serde_json::Value::String(s) => s.parse().ok(),
+            other => other.as_u64(),
+        };
+        let index = index.and_then(|i| u32::try_from(i).ok());
+        let task = index.ok_or_else(|| wrong("task.index is missing".into()))?;
+        Ok(Some(TfConfig { cluster, job: job.to_string(), task }))
+    }
+}
+
+/// Completes on SIGTERM or Ctrl-C.
+async fn stop_signal() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let terminate = async {
+        match signal(SignalKind::terminate()) {
+            Ok(mut signals) => drop(signals.recv().await),
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = terminate => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
+}

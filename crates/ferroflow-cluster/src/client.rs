@@ -1,0 +1,130 @@
+//! The client side of a session: a graph on somebody else's master.
+
+use crate::error::from_status;
+use crate::rpc::client::Options;
+use crate::rpc::{CallOptions, Channel, Chunks};
+use bytes::Bytes;
+use ferroflow_core::{Code, Result, Tensor, bail, err};
+use ferroflow_graph::GraphDef;
+use ferroflow_graph::wire::Reader;
+use ferroflow_graph::wire::graph::graph_to_proto;
+use ferroflow_graph::wire::step::{RunOptions, RunStepRequest, RunStepResponse};
+use ferroflow_proto::tensorflow as pb;
+use prost::Message;
+use std::time::Duration;
+
+/// How long closing may take before it is given up.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A session on a server, Ferroflow's or TensorFlow's.
+pub struct RemoteSession {
+    channel: Channel,
+    handle: String,
+    version: i64,
+}
+
+impl RemoteSession {
+    /// Opens a session on `target` (`grpc://host:port`) with an initial graph. Waits for the server
+    /// to be there, up to `timeout`.
+    pub async fn connect(target: &str, graph: &GraphDef, timeout: Duration) -> Result<Self> {
+        let Some(address) = target.strip_prefix("grpc://") else {
+            bail!(InvalidArgument, "target {target:?} should be grpc://HOST:PORT");
+        };
+        let channel = Channel::connect(address, Options::default()).map_err(|s| from_status(&s))?;
+        let request = pb::CreateSessionRequest {
+            graph_def: Some(graph_to_proto(graph)?),
+            config: Some(pb::ConfigProto { allow_soft_placement: true, ..Default::default() }),
+            target: target.to_string(),
+        };
+        let options =
+            CallOptions { timeout: Some(timeout), wait_ready: true, ..CallOptions::default() };
+        let response: pb::CreateSessionResponse =
+            unary(&channel, "CreateSession", &request, options).await?;
+        let version = response.graph_version;
+        Ok(RemoteSession { channel, handle: response.session_handle, version })
+    }
+
+    /// Adds nodes and functions to the graph.
+    pub async fn extend(&mut self, graph: &GraphDef) -> Result<()> {
+        let request = pb::ExtendSessionRequest {
+            session_handle: self.handle.clone(),
+            graph_def: Some(graph_to_proto(graph)?),
+            current_graph_version: self.version,
+        };
+        let response: pb::ExtendSessionResponse =
+            unary(&self.channel, "ExtendSession", &request, CallOptions::default()).await?;
+        self.version = response.new_graph_version;
+        Ok(())
+    }
+
+    /// Runs a step: feeds by tensor name, fetches in the order asked for.
+    pub async fn run(
+        &self,
+        feeds: Vec<(String, Tensor)>,
+        fetches: &[&str],
+        targets: &[&str],
+        timeout: Option<Duration>,
+    ) -> Result<Vec<Tensor>> {
+        let names = |list: &[&str]| list.iter().map(|s| s.to_string()).collect::<Vec<_>>();
+        let request = RunStepRequest {
+            session_handle: self.handle.clone(),
+            feeds,
+            fetches: names(fetches),
+            targets: names(targets),
+            options: RunOptions {
+                timeout_ms: timeout.map_or(0, |t| t.as_millis() as i64),
+                ..RunOptions::default()
+            },
+            partial_run_handle: String::new(),
+            store_errors_in_response_body: true,
+            request_id: fastrand::i64(1..),
+        };
+        let message = Chunks::from(request.encode()?.into_parts());
+        let options = CallOptions { timeout, ..CallOptions::default() };
+        let answer = self
+            .channel
+            .call("/tensorflow.MasterService/RunStep", message, options)
+            .await
+            .map_err(|s| from_status(&s))?;
+        let chunks: Vec<Bytes> = answer.segments().cloned().collect();
+        let response = RunStepResponse::decode(Reader::new(chunks))?;
+        if let Some(error) = response.status {
+            return Err(error);
+        }
+        let mut by_name: std::collections::HashMap<String, Tensor> =
+            response.tensors.into_iter().collect();
+        fetches
+            .iter()
+            .map(|name| {
+                by_name
+                    .remove(*name)
+                    .ok_or_else(|| err!(Internal, "the server did not return {name}"))
+            })
+            .collect()
+    }
+
+    /// Ends the session; running steps are cancelled.
+    pub async fn close(self) -> Result<()> {
+        let request = pb::CloseSessionRequest { session_handle: self.handle.clone() };
+        let options = CallOptions::timeout(CLOSE_TIMEOUT);
+        let closed: Result<pb::CloseSessionResponse> =
+            unary(&self.channel, "CloseSession", &request, options).await;
+        match closed {
+            // A master that restarted has forgotten the session: it is closed all the same.
+            Err(e) if e.code() == Code::Aborted => Ok(()),
+            other => other.map(|_| ()),
+        }
+    }
+}
+
+async fn unary<A: Message + Default>(
+    channel: &Channel,
+    method: &str,
+    request: &impl Message,
+    options: CallOptions,
+) -> Result<A> {
+    let path = format!("/tensorflow.MasterService/{method}");
+    let message = Bytes::from(request.encode_to_vec());
+    let answer = channel.call(&path, message, options).await.map_err(|s| from_status(&s))?;
+    A::decode(answer).map_err(|e| err!(Internal, "{method}: malformed answer: {e}"))
+}

@@ -1,0 +1,258 @@
+//! The master of a task: the sessions clients open on it, and the steps they run.
+
+use crate::recent::RecentIds;
+use crate::wire;
+use bytes::Bytes;
+use ferroflow_core::{CancelToken, DeviceInfo, Error, Result, bail, ensure, err};
+use ferroflow_graph::wire::graph::graph_from_proto;
+use ferroflow_graph::wire::step::{
+    RunCallableRequest, RunCallableResponse, RunStepRequest, RunStepResponse,
+};
+use ferroflow_proto::tensorflow as pb;
+use ferroflow_runtime::{CallableSpec, RunOptions, RunOutput, RunRequest, Session, Task};
+use parking_lot::{Mutex, RwLock};
+use std::collections::HashMap;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// Trace level from which on steps are traced.
+const FULL_TRACE: i32 = 3;
+
+/// The master.
+pub(crate) struct Master {
+    task: Arc<Task>,
+    sessions: RwLock<HashMap<String, Arc<Session>>>,
+    recent_steps: RecentIds,
+}
+
+impl Master {
+    pub fn new(task: Arc<Task>) -> Master {
+        Master { task, sessions: RwLock::default(), recent_steps: RecentIds::new(10_000) }
+    }
+
+    pub fn create_session(&self, request: pb::CreateSessionRequest) -> Result<String> {
+        let options = wire::session_options(&request.config.unwrap_or_default())?;
+        let graph = graph_from_proto(request.graph_def.unwrap_or_default())?;
+        let session = Session::new(self.task.clone(), &graph, options)?;
+        let handle = format!("{:016x}", fastrand::u64(..));
+        self.sessions.write().insert(handle.clone(), Arc::new(session));
+        Ok(handle)
+    }
+
+    pub fn extend_session(&self, request: pb::ExtendSessionRequest) -> Result<i64> {
+        let session = self.session(&request.session_handle)?;
+        let graph = graph_from_proto(request.graph_def.unwrap_or_default())?;
+        session.extend(&graph, Some(request.current_graph_version))
+    }
+
+    pub fn partial_run_setup(&self, request: pb::PartialRunSetupRequest) -> Result<String> {
+        self.ensure_new(request.request_id, "PartialRunSetup (Master)")?;
+        let session = self.session(&request.session_handle)?;
+        session.partial_run_setup(request.feed, request.fetch, request.target)
+    }
+
+    /// Runs a step. A failure goes into the response when the client asked for that.
+    pub async fn run_step(&self, request: RunStepRequest) -> Result<RunStepResponse> {
+        let in_body = request.store_errors_in_response_body;
+        match self.step(request).await {
+            Err(e) if in_body => Ok(RunStepResponse {
+                metadata: Some(Bytes::new()),
+                status: Some(e),
+                tensors: vec![],
+            }),
+            other => other,
+        }
+    }
+
+    async fn step(&self, request: RunStepRequest) -> Result<RunStepResponse> {
+        self.ensure_new(request.request_id, "RunStep (Master)")?;
+        let session = self.session(&request.session_handle)?;
+        let fetches = request.fetches.clone();
+        let step = Step::new();
+        if request.partial_run_handle.is_empty() {
+            ensure_once(request.feeds.iter().map(|(name, _)| name))?;
+            let options = RunOptions {
+                trace: request.options.trace_level >= FULL_TRACE,
+                output_partition_graphs: request.options.output_partition_graphs,
+                timeout: None,
+            };
+            let request = RunRequest {
+                feeds: request.feeds,
+                fetches: request.fetches,
+                targets: request.targets,
+                options,
+            };
+            let (cancel, done) = (step.cancel(), step.done());
+            if session.is_quick_to_start(&request) {
+                session.run(request, cancel, done);
+            } else {
+                tokio::task::spawn_blocking(move || session.run(request, cancel, done));
+            }
+        } else {
+            let handle = &request.partial_run_handle;
+            session.partial_run(handle, request.feeds, request.fetches, step.cancel(), step.done());
+        }
+        let output = step.wait().await?;
+        let metadata = wire::run_metadata(output.stats.as_deref(), &output.partition_graphs)?;
+        let tensors = fetches.into_iter().zip(output.tensors).collect();
+        Ok(RunStepResponse { tensors, metadata: Some(metadata), status: None })
+    }
+
+    pub fn make_callable(&self, request: pb::MakeCallableRequest) -> Result<i64> {
+        self.ensure_new(request.request_id, "MakeCallable (Master)")?;
+        let session = self.session(&request.session_handle)?;
+        let options = request.options.unwrap_or_default();
+        ensure!(
+            options.feed_devices.is_empty() && options.fetch_devices.is_empty(),
+            Unimplemented,
+            "CallableOptions.feed_devices and fetch_devices are not supported on a remote session"
+        );
+        let run_options = options.run_options.unwrap_or_default();
+        session.make_callable(&CallableSpec {
+            feeds: options.feed,
+            fetches: options.fetch,
+            targets: options.target,
+            connections: options
+                .tensor_connection
+                .into_iter()
+                .map(|c| (c.from_tensor, c.to_tensor))
+                .collect(),
+            options: RunOptions {
+                trace: run_options.trace_level >= FULL_TRACE,
+                output_partition_graphs: run_options.output_partition_graphs,
+                timeout: None,
+            },
+        })
+    }
+
+    pub async fn run_callable(&self, request: RunCallableRequest) -> Result<RunCallableResponse> {
+        self.ensure_new(request.request_id, "RunCallable (Master)")?;
+        let session = self.session(&request.session_handle)?;
+        let step = Step::new();
+        session.run_callable(request.handle, request.feeds, step.cancel(), step.done());
+        let output = step.wait().await?;
+        let metadata = wire::run_metadata(output.stats.as_deref(), &output.partition_graphs)?;
+        Ok(RunCallableResponse { fetches: output.tensors, metadata: Some(metadata) })
+    }
+
+    pub fn release_callable(&self, request: &pb::ReleaseCallableRequest) -> Result<()> {
+        self.session(&request.session_handle)?.release_callable(request.handle)
+    }
+
+    pub async fn close_session(&self, handle: &str) -> Result<()> {
+        let session = self.sessions.write().remove(handle).ok_or_else(|| {
+            err!(Aborted, "Session {handle} is not found. Possibly, this master has restarted.")
+        })?;
+        close(session).await;
+        Ok(())
+    }
+
+    /// Forgets all sessions, clears the containers, then ends the sessions.
+    pub async fn reset(&self, containers: &[String]) {
+        let sessions = std::mem::take(&mut *self.sessions.write());
+        if containers.is_empty() {
+            let job = self.task.devices[0].name.job.as_deref().unwrap_or_default();
+            self.task.resources.clear_container(job);
+        }
+        for container in containers {
+            self.task.resources.clear_container(container);
+        }
+        for session in sessions.into_values() {
+            close(session).await;
+        }
+    }
+
+    pub fn devices(&self, handle: &str) -> Result<&[Arc<DeviceInfo>]> {
+        if !handle.is_empty() && !self.sessions.read().contains_key(handle) {
+            bail!(
+                InvalidArgument,
+                "Session {handle} is not found. Possibly, this master has restarted."
+            );
+        }
+        Ok(&self.task.devices)
+    }
+
+    /// Ends all sessions: the process is about to.
+    pub async fn drain(&self) {
+        let sessions = std::mem::take(&mut *self.sessions.write());
+        for session in sessions.into_values() {
+            close(session).await;
+        }
+    }
+
+    fn session(&self, handle: &str) -> Result<Arc<Session>> {
+        let sessions = self.sessions.read();
+        let found = sessions.get(handle).cloned();
+        found.ok_or_else(|| err!(Aborted, "Session {handle} is not found."))
+    }
+
+    fn ensure_new(&self, request_id: i64, what: &str) -> Result<()> {
+        ensure!(
+            self.recent_steps.is_new(request_id),
+            Aborted,
+            "The same {what} request was received twice. request_id: {request_id}"
+        );
+        Ok(())
+    }
+}
+
+async fn close(session: Arc<Session>) {
+    let (tell, told) = oneshot::channel();
+    session.close(Box::new(move || {
+        let _ = tell.send(());
+    }));
+    // Ends when the last cancelled step has; a dropped sender means the same.
+    let _ = told.await;
+}
+
+fn ensure_once<'a>(names: impl Iterator<Item = &'a String>) -> Result<()> {
+    let mut seen = std::collections::HashSet::new();
+    for name in names {
+        ensure!(seen.insert(name), InvalidArgument, "Duplicated feeds: {name}");
+    }
+    Ok(())
+}
+
+/// A step that a call waits for. When the call goes away (the client hung up, or its deadline
+/// passed), so does the step.
+struct Step {
+    cancel: CancelToken,
+    tell: Mutex<Option<oneshot::Sender<Result<RunOutput>>>>,
+    told: Option<oneshot::Receiver<Result<RunOutput>>>,
+}
+
+impl Step {
+    fn new() -> Step {
+        let (tell, told) = oneshot::channel();
+        Step { cancel: CancelToken::new(), tell: Mutex::new(Some(tell)), told: Some(told) }
+    }
+
+    fn cancel(&self) -> CancelToken {
+        self.cancel.clone()
+    }
+
+    fn done(&self) -> ferroflow_runtime::SessionDone {
+        let tell = self.tell.lock().take();
+        Box::new(move |result| {
+            if let Some(tell) = tell {
+                let _ = tell.send(result);
+            }
+        })
+    }
+
+    async fn wait(mut self) -> Result<RunOutput> {
+        let Some(told) = self.told.take() else { return Err(gone()) };
+        told.await.unwrap_or_else(|_| Err(gone()))
+    }
+}
+
+impl Drop for Step {
+    fn drop(&mut self) {
+        // After the step has ended this does nothing.
+        self.cancel.cancel(err!(Cancelled, "the client went away"));
+    }
+}
+
+fn gone() -> Error {
+    err!(Internal, "a step ended without a result")
+}

@@ -1,0 +1,55 @@
+//! Request ids seen lately: a client that lost the answer to a call sends it again, and a step must
+//! not run twice.
+
+use parking_lot::Mutex;
+use std::collections::{HashSet, VecDeque};
+
+/// The last ids of one kind of request.
+pub(crate) struct RecentIds {
+    capacity: usize,
+    seen: Mutex<(HashSet<i64>, VecDeque<i64>)>,
+}
+
+impl RecentIds {
+    pub fn new(capacity: usize) -> RecentIds {
+        RecentIds { capacity, seen: Mutex::default() }
+    }
+
+    /// Notes an id; false if it was seen before. Zero means "no id" and is always new.
+    pub fn is_new(&self, id: i64) -> bool {
+        if id == 0 {
+            return true;
+        }
+        let (set, order) = &mut *self.seen.lock();
+        if !set.insert(id) {
+            return false;
+        }
+        order.push_back(id);
+        if order.len() > self.capacity
+            && let Some(old) = order.pop_front()
+        {
+            set.remove(&old);
+        }
+        true
+    }
+
+    /// Whether an id was noted lately.
+    pub fn contains(&self, id: i64) -> bool {
+        self.seen.lock().0.contains(&id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_recent_ids_are_known() {
+        let ids = RecentIds::new(2);
+        assert!(ids.is_new(0) && ids.is_new(0));
+        assert!(ids.is_new(1) && !ids.is_new(1));
+        assert!(ids.contains(1) && !ids.contains(0));
+        assert!(ids.is_new(2) && ids.is_new(3));
+        assert!(ids.is_new(1), "1 is old enough to be forgotten");
+    }
+}

@@ -1,0 +1,170 @@
+//! gRPC's own framing inside an HTTP/2 stream: five bytes (flag, length), then the message.
+
+use super::{Chunks, Status, code};
+use bytes::Buf;
+use h2::{RecvStream, SendStream};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use std::io::IoSlice;
+
+pub(super) const CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/grpc");
+const GRPC_ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
+
+const HEAD: usize = 5;
+
+/// The most that is queued as one buffer: HTTP/2 counts windows in 31 bits.
+const MOST_QUEUED: usize = 1 << 30;
+
+/// What goes into DATA frames: the five bytes, then the message as it lies. HTTP/2 cuts it where the peer's frame size
+/// and window want it cut, so head and message share a frame whenever they fit one.
+#[derive(Debug)]
+pub(super) struct Framed {
+    head: [u8; HEAD],
+    /// How much of the head is already gone.
+    sent: usize,
+    message: Chunks,
+}
+
+impl Buf for Framed {
+    fn remaining(&self) -> usize {
+        HEAD - self.sent + self.message.remaining()
+    }
+
+    fn chunk(&self) -> &[u8] {
+        match self.head.get(self.sent..) {
+            Some(head) if !head.is_empty() => head,
+            _ => self.message.chunk(),
+        }
+    }
+
+    fn chunks_vectored<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
+        match (self.head.get(self.sent..), slices.split_first_mut()) {
+            (Some(head), Some((first, others))) if !head.is_empty() => {
+                *first = IoSlice::new(head);
+                1 + self.message.chunks_vectored(others)
+            }
+            _ => self.message.chunks_vectored(slices),
+        }
+    }
+
+    fn advance(&mut self, count: usize) {
+        let of_head = count.min(HEAD - self.sent);
+        self.sent += of_head;
+        self.message.advance(count - of_head);
+    }
+}
+
+/// Whether a message of this length can be framed at all.
+pub(super) fn check_length(message: &Chunks) -> Result<(), Status> {
+    let length = message.len();
+    if u32::try_from(length).is_ok() {
+        return Ok(());
+    }
+    Err(Status::new(
+        code::RESOURCE_EXHAUSTED,
+        format!("a message of {length} bytes does not fit gRPC's 32-bit length"),
+    ))
+}
+
+/// Queues a message that passed [`check_length`]. HTTP/2 holds on to its segments until the peer's window lets them go;
+/// nothing is copied. An error means that the stream is closed already.
+pub(super) fn send(
+    stream: &mut SendStream<Framed>,
+    message: Chunks,
+    end: bool,
+) -> Result<(), h2::Error> {
+    let length = u32::try_from(message.len()).expect("the length was checked");
+    let [a, b, c, d] = length.to_be_bytes();
+    let mut rest = message.join_small();
+    let mut head = Framed { head: [0, a, b, c, d], sent: 0, message: Chunks::new() };
+    loop {
+        head.message = rest.split_to(rest.len().min(MOST_QUEUED));
+        let last = rest.is_empty();
+        stream.send_data(head, end && last)?;
+        if last {
+            return Ok(());
+        }
+        head = Framed { head: [0; HEAD], sent: HEAD, message: Chunks::new() };
+    }
+}
+
+/// Why no message was received.
+pub(super) enum ReceiveError {
+    /// What was sent is not one message that we take.
+    Message(Status),
+    /// The stream ended early.
+    Stream(h2::Error),
+    /// The stream ended in order, without a message.
+    Nothing,
+}
+
+/// Receives the one message of a unary call, up to the end of the stream's data.
+///
+/// The window is given back as pieces arrive. A message longer than `most` is refused by its head.
+pub(super) async fn receive(
+    stream: &mut RecvStream,
+    headers: &HeaderMap,
+    most: usize,
+) -> Result<Chunks, ReceiveError> {
+    let refuse = |code, text| Err(ReceiveError::Message(Status::new(code, text)));
+    let mut message = Chunks::new();
+    let mut length = None;
+    while let Some(piece) = stream.data().await {
+        let piece = piece.map_err(ReceiveError::Stream)?;
+        // An error here means that the stream was reset, which the next read reports.
+        let _ = stream.flow_control().release_capacity(piece.len());
+        message.push(piece);
+        if length.is_none() && message.len() >= HEAD {
+            let compressed = message.get_u8();
+            if compressed != 0 {
+                let encoding = headers
+                    .get(GRPC_ENCODING)
+                    .and_then(|e| e.to_str().ok())
+                    .unwrap_or("an unnamed encoding");
+                let text = format!(
+                    "message compressed with {encoding:?}; only \"identity\" is understood"
+                );
+                return refuse(code::UNIMPLEMENTED, text);
+            }
+            let announced = message.get_u32() as usize;
+            if announced > most {
+                let text = format!("received message larger than max ({announced} vs. {most})");
+                return refuse(code::RESOURCE_EXHAUSTED, text);
+            }
+            length = Some(announced);
+        }
+        if length.is_some_and(|length| message.len() > length) {
+            return refuse(code::INTERNAL, "more than one message in a unary call".to_string());
+        }
+    }
+    match length {
+        Some(length) if length == message.len() => Ok(message),
+        Some(length) => {
+            let text = format!("message of {length} bytes ended after {}", message.len());
+            refuse(code::INTERNAL, text)
+        }
+        None if message.is_empty() => Err(ReceiveError::Nothing),
+        None => refuse(
+            code::INTERNAL,
+            format!("stream ended after {} bytes of a message head", message.len()),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+
+    #[test]
+    fn head_and_segments_read_as_one() {
+        let message: Chunks = vec![Bytes::from_static(b"ab"), Bytes::from_static(b"cd")].into();
+        let mut framed = Framed { head: [0, 0, 0, 0, 4], sent: 0, message };
+        let mut slices = [IoSlice::new(&[]); 4];
+        assert_eq!(framed.chunks_vectored(&mut slices), 3);
+        framed.advance(3);
+        assert_eq!((framed.remaining(), framed.chunk()), (6, &[0u8, 4][..]));
+        framed.advance(3);
+        assert_eq!((framed.remaining(), framed.chunk()), (3, &b"b"[..]));
+        assert_eq!(framed.copy_to_bytes(3), "bcd");
+    }
+}

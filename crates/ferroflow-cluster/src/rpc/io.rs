@@ -1,0 +1,64 @@
+//! Where byte streams come from: TCP, or whatever a test or TLS puts in its place.
+
+use super::BoxFuture;
+use socket2::{SockRef, TcpKeepalive};
+use std::io;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+
+/// A connected byte stream.
+pub trait Io: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin + 'static> Io for T {}
+
+pub type BoxIo = Box<dyn Io>;
+
+/// Opens streams to peers.
+pub trait Connector: Send + Sync + 'static {
+    /// Connects to `address`, which is `host:port`. The caller bounds the time.
+    fn connect(&self, address: &str) -> BoxFuture<io::Result<BoxIo>>;
+}
+
+/// Takes streams from peers.
+pub trait Incoming: Send + 'static {
+    /// The next stream and a name for its peer. Dropping the future loses no stream. An error is taken as passing: the
+    /// server logs it and asks again a little later.
+    fn accept(&mut self) -> impl Future<Output = io::Result<(BoxIo, String)>> + Send;
+}
+
+/// Plain TCP, tuned for calls.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TcpConnector;
+
+impl Connector for TcpConnector {
+    fn connect(&self, address: &str) -> BoxFuture<io::Result<BoxIo>> {
+        let address = address.to_string();
+        Box::pin(async move {
+            let stream = TcpStream::connect(address).await?;
+            tune(&stream)?;
+            Ok(Box::new(stream) as BoxIo)
+        })
+    }
+}
+
+impl Incoming for TcpListener {
+    async fn accept(&mut self) -> io::Result<(BoxIo, String)> {
+        let (stream, peer) = TcpListener::accept(self).await?;
+        tune(&stream)?;
+        Ok((Box::new(stream), peer.to_string()))
+    }
+}
+
+/// No delay for small messages, and the kernel gives up on a peer whose host has been silent for about half a minute.
+fn tune(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let socket = SockRef::from(stream);
+    let probes = TcpKeepalive::new()
+        .with_time(Duration::from_secs(10))
+        .with_interval(Duration::from_secs(5));
+    socket.set_tcp_keepalive(&probes.with_retries(4))?;
+    #[cfg(target_os = "linux")]
+    socket.set_tcp_user_timeout(Some(Duration::from_secs(30)))?;
+    Ok(())
+}

@@ -1,0 +1,144 @@
+//! One call on the server, from its headers to its trailers.
+
+use super::super::frame::{self, CONTENT_TYPE, Framed, ReceiveError};
+use super::super::status::ok_trailers;
+use super::super::{Chunks, Status, code, timeout};
+use super::Request;
+use super::connection::Shared;
+use h2::RecvStream;
+use h2::server::SendResponse;
+use http::header;
+use http::uri::PathAndQuery;
+use http::{HeaderMap, Method, Response, StatusCode};
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use tokio::time::{Instant, sleep_until};
+
+pub(super) async fn serve(
+    shared: Arc<Shared>,
+    request: http::Request<RecvStream>,
+    mut respond: SendResponse<Framed>,
+) {
+    if let Some(refusal) = not_grpc(&request) {
+        let mut response = Response::new(());
+        *response.status_mut() = refusal;
+        let _ = respond.send_response(response, true);
+        return;
+    }
+    let deadline = match deadline(request.headers()) {
+        Ok(deadline) => deadline,
+        Err(status) => return answer(&mut respond, Err(status)),
+    };
+    let mut path = None;
+    let outcome = {
+        let mut work = pin!(work(&shared, request, deadline, &mut path));
+        let mut expiry = pin!(deadline.map(sleep_until));
+        std::future::poll_fn(|cx| {
+            // The work first: what it does at once needs neither timer nor a look at the stream.
+            match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
+                Ok(Poll::Ready(result)) => return Poll::Ready(Some(result)),
+                Ok(Poll::Pending) => {}
+                Err(panic) => return Poll::Ready(Some(Err(panicked(panic.as_ref())))),
+            }
+            if respond.poll_reset(cx).is_ready() {
+                return Poll::Ready(None);
+            }
+            match expiry.as_mut().as_pin_mut().map(|expiry| expiry.poll(cx)) {
+                Some(Poll::Ready(())) => Poll::Ready(Some(Err(Status::new(
+                    code::DEADLINE_EXCEEDED,
+                    "Deadline Exceeded",
+                )))),
+                _ => Poll::Pending,
+            }
+        })
+        .await
+    };
+    let Some(result) = outcome else { return };
+    if let Err(status) = &result {
+        let path = path.as_ref().map(PathAndQuery::path);
+        tracing::debug!(peer = shared.peer, path, %status, "call failed");
+    }
+    answer(&mut respond, result);
+}
+
+/// Reads the message and hands it to the service.
+async fn work(
+    shared: &Shared,
+    request: http::Request<RecvStream>,
+    deadline: Option<Instant>,
+    path: &mut Option<PathAndQuery>,
+) -> Result<Chunks, Status> {
+    let (head, mut stream) = request.into_parts();
+    let called =
+        head.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
+    *path = Some(called.clone());
+    let body = frame::receive(&mut stream, &head.headers, shared.server.max_message)
+        .await
+        .map_err(|error| match error {
+            ReceiveError::Message(status) => status,
+            ReceiveError::Nothing => {
+                Status::new(code::INTERNAL, "the call ended without a message")
+            }
+            ReceiveError::Stream(error) => Status::new(code::CANCELLED, error.to_string()),
+        })?;
+    drop(stream);
+    let reply = shared
+        .service
+        .call(Request { path: called, metadata: head.headers, deadline, body })
+        .await?;
+    frame::check_length(&reply)?;
+    Ok(reply)
+}
+
+/// Queues the answer. Errors mean that nobody waits for it any more.
+fn answer(respond: &mut SendResponse<Framed>, result: Result<Chunks, Status>) {
+    let mut response = Response::new(());
+    response.headers_mut().insert(header::CONTENT_TYPE, CONTENT_TYPE);
+    match result {
+        Ok(message) => {
+            let Ok(mut stream) = respond.send_response(response, false) else {
+                return;
+            };
+            if frame::send(&mut stream, message, false).is_ok() {
+                let _ = stream.send_trailers(ok_trailers());
+            }
+        }
+        Err(status) => {
+            status.put(response.headers_mut());
+            let _ = respond.send_response(response, true);
+        }
+    }
+}
+
+/// The HTTP status for a request that is not gRPC.
+fn not_grpc(request: &http::Request<RecvStream>) -> Option<StatusCode> {
+    let grpc = |value: &http::HeaderValue| value.as_bytes().starts_with(CONTENT_TYPE.as_bytes());
+    if request.method() != Method::POST {
+        Some(StatusCode::METHOD_NOT_ALLOWED)
+    } else if !request.headers().get(header::CONTENT_TYPE).is_some_and(grpc) {
+        Some(StatusCode::UNSUPPORTED_MEDIA_TYPE)
+    } else {
+        None
+    }
+}
+
+fn deadline(headers: &HeaderMap) -> Result<Option<Instant>, Status> {
+    let Some(value) = headers.get("grpc-timeout") else {
+        return Ok(None);
+    };
+    let timeout = value.to_str().ok().and_then(timeout::parse);
+    let timeout = timeout
+        .ok_or_else(|| Status::new(code::INTERNAL, format!("malformed grpc-timeout {value:?}")))?;
+    // Some centuries from now is never.
+    Ok(Instant::now().checked_add(timeout))
+}
+
+fn panicked(panic: &(dyn Any + Send)) -> Status {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text =
+        text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
+    Status::new(code::INTERNAL, format!("the handler panicked: {text}"))
+}

@@ -1,0 +1,192 @@
+//! One connection: its I/O and all of its calls on one task.
+
+use super::super::frame::Framed;
+use super::super::gather::{Gathered, Release, gather};
+use super::super::keepalive;
+use super::super::{
+    BoxFuture, BoxIo, CONNECTION_WINDOW, MAX_FRAME, MAX_HEADER_LIST, STREAM_WINDOW,
+};
+use super::{Server, Service, call};
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use futures_util::task::{ArcWake, AtomicWaker, waker};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::coop;
+
+/// What the calls of a connection have in common.
+pub(super) struct Shared {
+    pub service: Arc<dyn Service>,
+    pub server: Server,
+    /// Who calls, for the log.
+    pub peer: String,
+}
+
+/// A client that connects and says nothing is dropped after this.
+const HANDSHAKE: Duration = Duration::from_secs(20);
+
+/// After so many rounds the other tasks of the thread have their turn. A quick call takes two.
+const MOST_ROUNDS: usize = 32;
+
+pub(super) async fn serve(io: BoxIo, shared: Shared, mut closed: watch::Receiver<bool>) {
+    let (io, release) = gather(io);
+    let handshake = h2::server::Builder::new()
+        .initial_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_frame_size(MAX_FRAME)
+        .max_header_list_size(MAX_HEADER_LIST)
+        // Calls that wait for a step fill any limit, and the call that would release them cannot start then.
+        .max_concurrent_streams(u32::MAX)
+        .handshake::<_, Framed>(io);
+    let shared = Arc::new(shared);
+    let closing = async move {
+        // An error means that the server is gone, and with it the task that would be told.
+        let _ = closed.wait_for(|closed| *closed).await;
+    };
+    let mut closing: BoxFuture<()> = Box::pin(closing);
+    let connection = tokio::select! {
+        () = &mut closing => return,
+        shaken = tokio::time::timeout(HANDSHAKE, handshake) => match shaken {
+            Ok(Ok(connection)) => connection,
+            Ok(Err(error)) => return tracing::debug!(peer = shared.peer, %error, "no HTTP/2 on a new connection"),
+            Err(_) => return tracing::debug!(peer = shared.peer, "a new connection stayed silent"),
+        }
+    };
+    Connection::new(connection, release, shared, closing).run().await;
+}
+
+struct Connection {
+    http: h2::server::Connection<Gathered, Framed>,
+    release: Release,
+    calls: FuturesUnordered<BoxFuture<()>>,
+    shared: Arc<Shared>,
+    /// Ready when the server shuts down.
+    closing: Option<BoxFuture<()>>,
+    /// Ready when the peer does not answer pings.
+    silence: Option<BoxFuture<()>>,
+}
+
+impl Connection {
+    fn new(
+        mut http: h2::server::Connection<Gathered, Framed>,
+        release: Release,
+        shared: Arc<Shared>,
+        closing: BoxFuture<()>,
+    ) -> Self {
+        let silence = shared.server.keepalive.zip(http.ping_pong()).map(|(keepalive, ping)| {
+            let silence: BoxFuture<()> = Box::pin(keepalive::silence(ping, keepalive));
+            silence
+        });
+        Connection {
+            http,
+            release,
+            calls: FuturesUnordered::new(),
+            shared,
+            closing: Some(closing),
+            silence,
+        }
+    }
+
+    /// Ends with the connection; the calls still under way are dropped with it.
+    async fn run(mut self) {
+        let inner = Arc::new(Inner { state: AtomicU8::new(PARKED), outer: AtomicWaker::new() });
+        let waker = waker(inner.clone());
+        std::future::poll_fn(|outer| {
+            inner.outer.register(outer.waker());
+            let mut cx = Context::from_waker(&waker);
+            let mut rounds = 0;
+            loop {
+                rounds += 1;
+                inner.state.swap(RUNNING, Ordering::AcqRel);
+                if self.poll_once(&mut cx).is_ready() {
+                    return Poll::Ready(());
+                }
+                let turn_is_over = rounds == MOST_ROUNDS || !coop::has_budget_remaining();
+                if inner.is_woken() && !turn_is_over {
+                    continue;
+                }
+                if let Poll::Ready(Err(error)) = self.release.poll(&mut cx) {
+                    return self.lost(&error);
+                }
+                if inner.park() {
+                    return Poll::Pending;
+                }
+                if turn_is_over {
+                    outer.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+            }
+        })
+        .await
+    }
+
+    /// Reads and writes what can be, starts the calls that came in, and moves all of them on.
+    fn poll_once(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if let Some(closing) = &mut self.closing
+            && closing.as_mut().poll(cx).is_ready()
+        {
+            self.closing = None;
+            self.http.graceful_shutdown();
+        }
+        if let Some(silence) = &mut self.silence
+            && silence.as_mut().poll(cx).is_ready()
+        {
+            tracing::warn!(
+                peer = self.shared.peer,
+                "the peer does not answer pings; closing its connection"
+            );
+            return Poll::Ready(());
+        }
+        loop {
+            match self.http.poll_accept(cx) {
+                Poll::Ready(Some(Ok((request, respond)))) => {
+                    self.calls.push(Box::pin(call::serve(self.shared.clone(), request, respond)));
+                }
+                Poll::Ready(Some(Err(error))) => return self.lost(&error),
+                Poll::Ready(None) => return Poll::Ready(()),
+                Poll::Pending => break,
+            }
+        }
+        while let Poll::Ready(Some(())) = self.calls.poll_next_unpin(cx) {}
+        Poll::Pending
+    }
+
+    fn lost(&self, error: &dyn std::fmt::Display) -> Poll<()> {
+        tracing::debug!(peer = self.shared.peer, %error, "connection lost");
+        Poll::Ready(())
+    }
+}
+
+/// The waker of a connection's parts.
+///
+/// An answered call wakes its connection, which is running already since calls run on its task. Passed on to tokio, each
+/// of these would queue the task anew and rouse an idle worker thread to steal it; here it means one more round.
+struct Inner {
+    state: AtomicU8,
+    outer: AtomicWaker,
+}
+
+const PARKED: u8 = 0;
+const RUNNING: u8 = 1;
+const WOKEN: u8 = 2;
+
+impl Inner {
+    fn is_woken(&self) -> bool {
+        self.state.load(Ordering::Acquire) == WOKEN
+    }
+
+    /// Parks unless something was woken since the round began.
+    fn park(&self) -> bool {
+        self.state.compare_exchange(RUNNING, PARKED, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+}
+
+impl ArcWake for Inner {
+    fn wake_by_ref(this: &Arc<Self>) {
+        if this.state.swap(WOKEN, Ordering::AcqRel) == PARKED {
+            this.outer.wake();
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Traces as RunMetadata, which TensorFlow's timeline opens.
+
+use bytes::Bytes;
+use ferroflow_core::{NodeStats, Result, StepStats};
+use ferroflow_graph::GraphDef;
+use ferroflow_graph::wire::graph::graph_to_proto;
+use ferroflow_graph::wire::tensor::shape_to_proto;
+use ferroflow_proto::tensorflow as pb;
+use prost::Message;
+use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A serialized RunMetadata with whatever was recorded of a step.
+pub(crate) fn run_metadata(stats: Option<&StepStats>, graphs: &[GraphDef]) -> Result<Bytes> {
+    if stats.is_none() && graphs.is_empty() {
+        return Ok(Bytes::new());
+    }
+    let partition_graphs = graphs.iter().map(graph_to_proto).collect::<Result<_>>()?;
+    let step_stats = stats.map(step_stats);
+    let metadata = pb::RunMetadata { step_stats, partition_graphs, ..Default::default() };
+    Ok(metadata.encode_to_vec().into())
+}
+
+/// What was recorded of a step.
+pub(crate) fn step_stats(stats: &StepStats) -> pb::StepStats {
+    let mut by_device: BTreeMap<String, Vec<pb::NodeExecStats>> = BTreeMap::new();
+    for node in stats.nodes.lock().iter() {
+        by_device.entry(node.device.clone()).or_default().push(node_stats(node));
+    }
+    let dev_stats = by_device
+        .into_iter()
+        .map(|(device, node_stats)| pb::DeviceStepStats {
+            device,
+            node_stats,
+            ..Default::default()
+        })
+        .collect();
+    pb::StepStats { dev_stats }
+}
+
+fn node_stats(node: &NodeStats) -> pb::NodeExecStats {
+    let nanos = |t: SystemTime| t.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as i64);
+    let (scheduled, start, end) = (nanos(node.scheduled), nanos(node.start), nanos(node.end));
+    // A node that took less than a microsecond would vanish from the picture.
+    let micros = ((end - start) / 1000).max(1);
+    let output = node
+        .outputs
+        .iter()
+        .map(|(slot, dtype, shape, bytes)| pb::NodeOutput {
+            slot: *slot as i32,
+            tensor_description: Some(pb::TensorDescription {
+                dtype: dtype.number(),
+                shape: Some(shape_to_proto(&shape.into())),
+                allocation_description: Some(pb::AllocationDescription {
+                    requested_bytes: *bytes as i64,
+                    allocated_bytes: *bytes as i64,
+                    allocator_name: "cpu".into(),
+                    ..Default::default()
+                }),
+            }),
+        })
+        .collect();
+    pb::NodeExecStats {
+        node_name: node.node.clone(),
+        all_start_micros: start / 1000,
+        op_start_rel_micros: 0,
+        op_end_rel_micros: micros,
+        all_end_rel_micros: micros,
+        timeline_label: format!("{} = {}({})", node.node, node.op, node.inputs.join(", ")),
+        scheduled_micros: scheduled / 1000,
+        thread_id: node.thread,
+        output,
+        all_start_nanos: start,
+        op_end_rel_nanos: end - start,
+        all_end_rel_nanos: end - start,
+        scheduled_nanos: scheduled,
+        ..Default::default()
+    }
+}

@@ -1,0 +1,142 @@
+//! The worker of a task: runs the partitions that masters register, and hands values to the other
+//! tasks of their steps.
+
+mod graph;
+mod key;
+mod recv;
+mod rendezvous;
+mod run;
+mod session;
+mod step;
+mod view;
+
+use crate::recent::RecentIds;
+use crate::spec::ClusterSpec;
+use ferroflow_core::{Result, bail, err};
+use ferroflow_graph::wire::graph::graph_from_proto;
+use ferroflow_graph::wire::step::{RunGraphRequest, RunGraphResponse};
+use ferroflow_proto::tensorflow as pb;
+use ferroflow_runtime::Task;
+use graph::RegisteredGraph;
+use run::Run;
+use session::Sessions;
+use std::sync::Arc;
+use step::Steps;
+use tokio::runtime::Handle;
+use view::{Channels, View};
+
+/// Request ids that are remembered.
+const RECENT: usize = 100_000;
+
+/// The worker.
+pub(crate) struct Worker {
+    task: Arc<Task>,
+    sessions: Sessions,
+    steps: Arc<Steps>,
+    recent_runs: RecentIds,
+    recent_recvs: RecentIds,
+}
+
+impl Worker {
+    /// The worker of `task`, which is task `index` of `job` in `cluster`. Must be made inside a
+    /// tokio runtime, which does its I/O.
+    pub fn new(task: Arc<Task>, cluster: &ClusterSpec, job: &str, index: u32) -> Worker {
+        let channels = Arc::<Channels>::default();
+        let view = View::new(cluster, job, index, &task.devices, channels.clone());
+        Worker {
+            sessions: Sessions::new(task.clone(), view, channels),
+            task,
+            steps: Arc::new(Steps::new(Handle::current())),
+            recent_runs: RecentIds::new(RECENT),
+            recent_recvs: RecentIds::new(RECENT),
+        }
+    }
+
+    pub fn create_session(&self, request: pb::CreateWorkerSessionRequest) -> Result<()> {
+        for session in self.sessions.create(request)? {
+            self.steps.end_those_of(&session);
+        }
+        Ok(())
+    }
+
+    /// Closes a session; it need not exist.
+    pub fn delete_session(&self, handle: &str) {
+        if let Some(session) = self.sessions.delete(handle) {
+            self.steps.end_those_of(&session);
+        }
+    }
+
+    /// Compiles a partition and returns its handle.
+    pub async fn register_graph(&self, request: pb::RegisterGraphRequest) -> Result<String> {
+        let called = request.create_worker_session_called;
+        let session = self.sessions.get(&request.session_handle, called)?;
+        let task = self.task.clone();
+        let compile = move || {
+            let def = graph_from_proto(request.graph_def.unwrap_or_default())?;
+            Ok(session.add_graph(RegisteredGraph::new(&def, &task, &session)?))
+        };
+        let compiled = tokio::task::spawn_blocking(compile).await;
+        compiled.unwrap_or_else(|e| Err(err!(Internal, "registering the graph failed: {e}")))
+    }
+
+    pub fn deregister_graph(&self, request: &pb::DeregisterGraphRequest) -> Result<()> {
+        let called = request.create_worker_session_called;
+        self.sessions.get(&request.session_handle, called)?.remove_graph(&request.graph_handle)
+    }
+
+    /// Runs a registered graph. A failure goes into the response when the master asked for that.
+    pub async fn run_graph(&self, request: RunGraphRequest) -> Result<RunGraphResponse> {
+        let in_body = request.store_errors_in_response_body;
+        match self.run(request).await {
+            Err(e) if in_body => Ok(RunGraphResponse { status: Some(e), ..Default::default() }),
+            other => other,
+        }
+    }
+
+    async fn run(&self, request: RunGraphRequest) -> Result<RunGraphResponse> {
+        let (id, handle) = (request.request_id, &request.graph_handle);
+        ensure_new(&self.recent_runs, id, || {
+            let step = request.step_id;
+            format!(
+                "RunGraph request was received twice. graph_handle: \"{handle}\" step_id: {step} \
+                 request_id: {id}"
+            )
+        })?;
+        let called = request.create_worker_session_called;
+        let session = self.sessions.get(&request.session_handle, called)?;
+        let graph = session.graph(handle)?;
+        let step = self.steps.start(request.step_id, &session)?;
+        let run = Run { task: self.task.clone(), steps: self.steps.clone(), session, graph, step };
+        run.run(request).await
+    }
+
+    /// The master is done with a step, which need not exist.
+    pub fn cleanup_graph(&self, step_id: i64) {
+        self.steps.clean_up(step_id);
+    }
+
+    /// Clears containers; the default one if none is named.
+    pub fn cleanup_all(&self, containers: &[String]) {
+        if containers.is_empty() {
+            let job = self.task.devices[0].name.job.as_deref().unwrap_or_default();
+            self.task.resources.clear_container(job);
+        }
+        for container in containers {
+            self.task.resources.clear_container(container);
+        }
+    }
+
+    /// Ends all steps and sessions: the process is about to.
+    pub fn drain(&self) {
+        self.steps.clear(&err!(Unavailable, "the task is shutting down"));
+        self.sessions.clear();
+    }
+}
+
+/// Refuses a request that was seen before; `what` says which.
+fn ensure_new(recent: &RecentIds, id: i64, what: impl FnOnce() -> String) -> Result<()> {
+    if !recent.is_new(id) {
+        bail!(Aborted, "The same {}", what());
+    }
+    Ok(())
+}

@@ -1,0 +1,61 @@
+//! Partitions that masters register, compiled.
+
+use super::session::WorkerSession;
+use bytes::Bytes;
+use ferroflow_core::{DeviceInfo, Result, ensure, err};
+use ferroflow_graph::wire::graph::encode_graph;
+use ferroflow_graph::{Functions, Graph, GraphDef, Node};
+use ferroflow_runtime::{FunctionRuntime, Plan, PlanContext, Task};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A partition that is ready to run.
+pub(crate) struct RegisteredGraph {
+    pub plan: Arc<Plan>,
+    graph: Graph,
+    /// Kernels of the plan may still have functions to instantiate.
+    _functions: Arc<FunctionRuntime>,
+}
+
+impl RegisteredGraph {
+    /// Compiles a partition for `session`. Takes its time.
+    pub fn new(def: &GraphDef, task: &Task, session: &WorkerSession) -> Result<RegisteredGraph> {
+        let devices: HashMap<&str, &Arc<DeviceInfo>> =
+            session.view.devices.iter().map(|d| (d.text.as_str(), d)).collect();
+        for node in &def.nodes {
+            let (name, device) = (&node.name, &node.device);
+            ensure!(
+                !device.is_empty(),
+                InvalidArgument,
+                "Node '{name}' is missing a device specification"
+            );
+            ensure!(
+                devices.contains_key(device.as_str()),
+                InvalidArgument,
+                "Node '{name}' is placed on {device}, which is no device of {}",
+                session.view.name
+            );
+        }
+        let graph = Graph::from_def(def, &task.catalog)?;
+        let runtime = FunctionRuntime::new(
+            task.catalog.clone(),
+            session.view.devices[0].clone(),
+            task.threads.clone(),
+        );
+        runtime.set_library(graph.library.clone());
+        let functions: Arc<dyn Functions> = runtime.clone();
+        let device_of = |node: &Node| {
+            let found = devices.get(node.device.as_str()).map(|d| (*d).clone());
+            found.ok_or_else(|| err!(Internal, "no device {}", node.device))
+        };
+        let context =
+            PlanContext { device_of: &device_of, functions: &functions, kernels: &session.kernels };
+        let plan = Arc::new(Plan::compile(&graph, &[], &[], &context)?);
+        Ok(RegisteredGraph { plan, graph, _functions: runtime })
+    }
+
+    /// The graph as it runs, serialized, one for each device.
+    pub fn partition_graphs(&self) -> Result<Vec<Bytes>> {
+        Ok(vec![encode_graph(&self.graph.to_def())?])
+    }
+}

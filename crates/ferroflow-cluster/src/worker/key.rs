@@ -1,0 +1,71 @@
+//! Rendezvous keys as peers send them.
+
+use ferroflow_core::{DeviceName, Result, bail};
+
+/// A key taken apart; only the sending half is looked at.
+pub(super) struct ParsedKey<'a> {
+    /// The sending device, as written.
+    pub source: &'a str,
+    pub source_name: DeviceName,
+    pub source_incarnation: u64,
+}
+
+impl ParsedKey<'_> {
+    pub fn parse(key: &str) -> Result<ParsedKey<'_>> {
+        match try_parse(key) {
+            Some(parsed) => Ok(parsed),
+            None => bail!(InvalidArgument, "Invalid  rendezvous key: {key}"),
+        }
+    }
+}
+
+/// The sending device of a key, as written.
+pub(super) fn source_of(key: &str) -> &str {
+    key.split(';').next().unwrap_or_default()
+}
+
+fn try_parse(key: &str) -> Option<ParsedKey<'_>> {
+    let mut parts = key.split(';');
+    let (source, incarnation, destination) = (parts.next()?, parts.next()?, parts.next()?);
+    let (_tensor, frame_iter) = (parts.next()?, parts.next()?);
+    if parts.next().is_some() || frame_iter.is_empty() {
+        return None;
+    }
+    // `from_str_radix` would also take a sign.
+    if incarnation.is_empty() || !incarnation.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return None;
+    }
+    let source_name = DeviceName::parse(source).ok().filter(DeviceName::is_full)?;
+    DeviceName::parse(destination).ok().filter(DeviceName::is_full)?;
+    let source_incarnation = u64::from_str_radix(incarnation, 16).ok()?;
+    Some(ParsedKey { source, source_name, source_incarnation })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_have_five_parts() {
+        let (ps, worker) =
+            ("/job:ps/replica:0/task:0/device:CPU:0", "/job:worker/replica:0/task:0/device:CPU:0");
+        let text = format!("{ps};0000000000003039;{worker};edge_4_w/read;0:0");
+        let key = ParsedKey::parse(&text).unwrap();
+        assert_eq!((key.source, key.source_incarnation), (ps, 12345));
+        assert_eq!(key.source_name.kind.as_deref(), Some("CPU"));
+        for bad in [
+            "".to_string(),
+            "a;b;c".to_string(),
+            format!("{ps};12;{worker};edge;"),
+            format!("{ps};12;{worker};edge;0:0;"),
+            format!("{ps};+12;{worker};edge;0:0"),
+            format!("{ps};xyz;{worker};edge;0:0"),
+            format!("{ps};11112222333344445;{worker};edge;0:0"),
+            format!("/job:ps;12;{worker};edge;0:0"),
+            format!("{ps};12;nowhere;edge;0:0"),
+        ] {
+            let e = ParsedKey::parse(&bad).err().unwrap();
+            assert_eq!(e.message(), format!("Invalid  rendezvous key: {bad}"));
+        }
+    }
+}

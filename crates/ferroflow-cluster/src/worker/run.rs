@@ -1,0 +1,191 @@
+//! RunGraph: this task's part of a step, in one call or, for a partial run, in several.
+
+use super::graph::RegisteredGraph;
+use super::session::WorkerSession;
+use super::step::{Step, Steps};
+use crate::wire::step_stats;
+use ferroflow_core::{
+    CancelToken, Code, Error, Received, Rendezvous, RendezvousKey, Result, StepCtx, StepStats, err,
+};
+use ferroflow_graph::wire::step::{Named, RunGraphRequest, RunGraphResponse};
+use ferroflow_runtime::Task;
+use futures_util::future::join_all;
+use prost::Message;
+use std::sync::Arc;
+use tokio::sync::{oneshot, watch};
+
+/// One RunGraph.
+pub(super) struct Run {
+    pub task: Arc<Task>,
+    pub steps: Arc<Steps>,
+    pub session: Arc<WorkerSession>,
+    pub graph: Arc<RegisteredGraph>,
+    pub step: Arc<Step>,
+}
+
+/// A graph that runs: what ends it, and how it ended.
+#[derive(Default)]
+pub(super) struct Execution {
+    cancel: CancelToken,
+    ended: watch::Sender<Option<Result<()>>>,
+}
+
+impl Execution {
+    async fn end(&self) -> Result<()> {
+        let mut ended = self.ended.subscribe();
+        let end = ended.wait_for(Option::is_some).await;
+        end.ok().and_then(|end| end.clone()).unwrap_or_else(|| Err(gone()))
+    }
+
+    /// The error it ended with, if it has.
+    fn error(&self) -> Option<Error> {
+        self.ended.borrow().as_ref().and_then(|end| end.as_ref().err().cloned())
+    }
+}
+
+impl Run {
+    /// Feeds, runs, fetches. Dropping the future cancels the step.
+    pub async fn run(self, request: RunGraphRequest) -> Result<RunGraphResponse> {
+        let (execution, is_new) =
+            if request.is_partial { self.step.partial() } else { (Arc::default(), true) };
+        let mut caller = Caller::of(&self, &execution);
+        let stats = request.exec.timeline.then(Arc::<StepStats>::default);
+        let mut begun = self.feed(request.sends);
+        if is_new && begun.is_ok() {
+            begun = self.start(&execution, stats.clone());
+        }
+        if let (Err(e), true) = (&begun, is_new) {
+            execution.ended.send_replace(Some(Err(e.clone())));
+        }
+        let fetched = match begun {
+            Ok(()) => self.fetch(request.recv_keys, &execution).await,
+            Err(e) => Err(e),
+        };
+        if !request.is_partial || request.is_last_partial_run {
+            let ended = execution.end().await;
+            caller.got_answer();
+            ended?;
+        }
+        caller.got_answer();
+        let recvs = fetched.map_err(|e| execution.error().unwrap_or(e))?;
+        let partition_graphs =
+            if request.exec.partition_graphs { self.graph.partition_graphs()? } else { vec![] };
+        let step_stats = stats.map(|stats| step_stats(&stats).encode_to_vec().into());
+        Ok(RunGraphResponse { recvs, step_stats, partition_graphs, ..RunGraphResponse::default() })
+    }
+
+    fn feed(&self, sends: Vec<Named>) -> Result<()> {
+        for (key, tensor) in sends {
+            self.step.rendezvous.send(&RendezvousKey(key.into()), Received::Live(tensor))?;
+        }
+        Ok(())
+    }
+
+    fn start(&self, execution: &Arc<Execution>, stats: Option<Arc<StepStats>>) -> Result<()> {
+        let guard = self.step.begin_run(&execution.cancel)?;
+        let ctx = Arc::new(StepCtx {
+            step_id: self.step.id,
+            rendezvous: self.step.rendezvous.clone(),
+            resources: self.session.resources.clone(),
+            step_resources: self.step.resources.clone(),
+            cancel: execution.cancel.clone(),
+            threads: self.task.threads.clone(),
+            stats,
+            depth: 0,
+        });
+        let execution = execution.clone();
+        ferroflow_runtime::run(
+            &self.graph.plan,
+            Vec::new(),
+            ctx,
+            Box::new(move |result| {
+                drop(guard);
+                execution.ended.send_replace(Some(result.map(|_| ())));
+            }),
+        );
+        Ok(())
+    }
+
+    /// Takes values out of the rendezvous as they come. A value that is not there when the graph
+    /// has run will never be.
+    async fn fetch(&self, keys: Vec<String>, execution: &Execution) -> Result<Vec<Named>> {
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        let cancel = CancelToken::new();
+        let waiting = keys.iter().map(|key| {
+            let (tell, told) = oneshot::channel();
+            let done = Box::new(move |received| drop(tell.send(received)));
+            self.step.rendezvous.recv_local(&RendezvousKey(key.as_str().into()), &cancel, done);
+            told
+        });
+        let mut waiting = join_all(waiting.collect::<Vec<_>>());
+        let mut has_run = false;
+        let received = tokio::select! {
+            biased;
+            all = &mut waiting => all,
+            _ = execution.end() => {
+                has_run = true;
+                cancel.cancel(err!(Cancelled, "the graph has run"));
+                waiting.await
+            }
+        };
+        let tensor_of = |key: String, received: Result<Result<Received>, _>| match received
+            .unwrap_or_else(|_| Err(gone()))
+        {
+            Ok(Received::Live(tensor)) => Ok((key, tensor)),
+            Ok(Received::Dead) => Err(dead_fetch(self.step.id, &key)),
+            Err(e) if has_run && e.code() == Code::Cancelled => {
+                Err(err!(InvalidArgument, "the graph has run and did not send {key}"))
+            }
+            Err(e) => Err(e),
+        };
+        keys.into_iter().zip(received).map(|(key, received)| tensor_of(key, received)).collect()
+    }
+}
+
+/// Whoever waits for the answer. When it goes away (the master gave up on the step, or died), so
+/// does the step.
+struct Caller {
+    steps: Arc<Steps>,
+    step: Arc<Step>,
+    cancel: CancelToken,
+    is_answered: bool,
+}
+
+impl Caller {
+    fn of(run: &Run, execution: &Execution) -> Caller {
+        Caller {
+            steps: run.steps.clone(),
+            step: run.step.clone(),
+            cancel: execution.cancel.clone(),
+            is_answered: false,
+        }
+    }
+
+    fn got_answer(&mut self) {
+        self.is_answered = true;
+    }
+}
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        if self.is_answered {
+            return;
+        }
+        self.cancel.cancel(err!(Cancelled, "Step {} was cancelled", self.step.id).derived());
+        self.steps.abandon(&self.step);
+    }
+}
+
+fn dead_fetch(step_id: i64, key: &str) -> Error {
+    err!(
+        Internal,
+        "Failed to fetch outputs for step {step_id}. (Original error message: The tensor returned \
+         for {key} was not valid.)"
+    )
+}
+
+fn gone() -> Error {
+    err!(Internal, "a step ended without a result")
+}

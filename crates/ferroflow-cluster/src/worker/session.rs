@@ -1,0 +1,190 @@
+//! The worker's half of a session: the graphs a master registered, and what their kernels keep.
+
+use super::graph::RegisteredGraph;
+use super::view::{Channels, View};
+use crate::spec::ClusterSpec;
+use ferroflow_core::{Resources, Result, bail, ensure, err};
+use ferroflow_proto::tensorflow as pb;
+use ferroflow_runtime::{KernelCache, Task};
+use parking_lot::RwLock;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// One session of one master on this task.
+pub(crate) struct WorkerSession {
+    pub view: Arc<View>,
+    pub resources: Arc<Resources>,
+    /// Shared by the session's graphs: a queue that occurs in several is the same queue.
+    pub kernels: KernelCache,
+    /// Whether `resources` are the session's own.
+    is_isolated: bool,
+    master: Master,
+    graphs: RwLock<HashMap<String, Arc<RegisteredGraph>>>,
+    next_graph: AtomicU64,
+}
+
+/// Who opened a session. A master that comes back under its name with another incarnation has
+/// restarted and knows nothing of the sessions it had.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Master {
+    task: String,
+    incarnation: i64,
+}
+
+impl WorkerSession {
+    fn new(view: Arc<View>, task: &Task, is_isolated: bool, master: Master) -> Arc<Self> {
+        let resources =
+            if is_isolated { Arc::new(Resources::new()) } else { task.resources.clone() };
+        Arc::new(WorkerSession {
+            view,
+            resources,
+            kernels: KernelCache::default(),
+            is_isolated,
+            master,
+            graphs: RwLock::default(),
+            next_graph: AtomicU64::new(0),
+        })
+    }
+
+    /// Keeps a graph and returns its handle.
+    pub fn add_graph(&self, graph: RegisteredGraph) -> String {
+        let handle = format!("{:016x}", self.next_graph.fetch_add(1, Ordering::Relaxed));
+        self.graphs.write().insert(handle.clone(), Arc::new(graph));
+        handle
+    }
+
+    pub fn graph(&self, handle: &str) -> Result<Arc<RegisteredGraph>> {
+        let graphs = self.graphs.read();
+        let found = graphs.get(handle).cloned();
+        found.ok_or_else(|| err!(Aborted, "Graph handle is not found: {handle}"))
+    }
+
+    pub fn remove_graph(&self, handle: &str) -> Result<()> {
+        let removed = self.graphs.write().remove(handle);
+        ensure!(
+            removed.is_some(),
+            Aborted,
+            "Graph handle is not found: {handle}. Possibly, this worker just restarted."
+        );
+        Ok(())
+    }
+
+    /// Forgets graphs, and the state that only they could reach.
+    fn end(&self) {
+        let graphs = std::mem::take(&mut *self.graphs.write());
+        drop(graphs);
+        self.kernels.clear();
+        if self.is_isolated {
+            self.resources.clear();
+        }
+    }
+}
+
+/// All sessions of a worker, by handle.
+pub(super) struct Sessions {
+    task: Arc<Task>,
+    table: RwLock<HashMap<String, Arc<WorkerSession>>>,
+    /// What masters use that open no session.
+    legacy: Arc<WorkerSession>,
+    channels: Arc<Channels>,
+}
+
+impl Sessions {
+    pub fn new(task: Arc<Task>, view: View, channels: Arc<Channels>) -> Sessions {
+        let legacy = WorkerSession::new(Arc::new(view), &task, false, Master::default());
+        Sessions { task, table: RwLock::default(), legacy, channels }
+    }
+
+    /// The task as its own cluster spec has it.
+    pub fn own_view(&self) -> &Arc<View> {
+        &self.legacy.view
+    }
+
+    /// Opens a session; one that is open already stays as it is. Returns the sessions that this
+    /// one's master left behind when it restarted.
+    #[must_use = "the steps of sessions left behind must end"]
+    pub fn create(
+        &self,
+        request: pb::CreateWorkerSessionRequest,
+    ) -> Result<Vec<Arc<WorkerSession>>> {
+        ensure!(!request.session_handle.is_empty(), InvalidArgument, "Session must be non-empty.");
+        let server = request.server_def.unwrap_or_default();
+        let cluster = server.cluster.clone().unwrap_or_default();
+        let (view, is_isolated) = if cluster.job.is_empty() {
+            (self.legacy.view.clone(), request.isolate_session_state)
+        } else {
+            let config = server.default_session_config.unwrap_or_default();
+            let shares = config
+                .experimental
+                .is_some_and(|e| e.share_session_state_in_clusterspec_propagation);
+            let view = self.view_in(&cluster, &server.job_name, server.task_index)?;
+            (Arc::new(view), request.isolate_session_state || !shares)
+        };
+        let master = Master { task: request.master_task, incarnation: request.master_incarnation };
+        let mut table = self.table.write();
+        let left_behind = fence(&mut table, &master);
+        table
+            .entry(request.session_handle)
+            .or_insert_with(|| WorkerSession::new(view, &self.task, is_isolated, master));
+        drop(table);
+        left_behind.iter().for_each(|session| session.end());
+        Ok(left_behind)
+    }
+
+    /// The cluster as a client describes it, in which this task may have another name.
+    fn view_in(&self, cluster: &pb::ClusterDef, job: &str, index: i32) -> Result<View> {
+        let tasks = cluster.job.iter().flat_map(|job| {
+            job.tasks.iter().map(|(index, address)| (job.name.as_str(), *index, address.as_str()))
+        });
+        let spec = ClusterSpec::from_tasks(tasks)?;
+        let Ok(index) = u32::try_from(index) else {
+            bail!(InvalidArgument, "{index} is not the index of a task");
+        };
+        Ok(View::new(&spec, job, index, &self.task.devices, self.channels.clone()))
+    }
+
+    /// Closes a session; it need not exist.
+    pub fn delete(&self, handle: &str) -> Option<Arc<WorkerSession>> {
+        let session = self.table.write().remove(handle)?;
+        session.end();
+        Some(session)
+    }
+
+    /// The session a request means.
+    pub fn get(&self, handle: &str, create_called: bool) -> Result<Arc<WorkerSession>> {
+        if !create_called || handle.is_empty() {
+            return Ok(self.legacy.clone());
+        }
+        let table = self.table.read();
+        let found = table.get(handle).cloned();
+        found.ok_or_else(|| {
+            err!(
+                Aborted,
+                "Session handle is not found: {handle}. Possibly this worker (\"{}\") just \
+                 restarted.",
+                self.legacy.view.name
+            )
+        })
+    }
+
+    /// Closes all.
+    pub fn clear(&self) {
+        let sessions = std::mem::take(&mut *self.table.write());
+        sessions.values().for_each(|session| session.end());
+    }
+}
+
+/// Takes out the sessions that an earlier life of `master` opened.
+fn fence(
+    table: &mut HashMap<String, Arc<WorkerSession>>,
+    master: &Master,
+) -> Vec<Arc<WorkerSession>> {
+    if master.task.is_empty() {
+        return Vec::new();
+    }
+    let is_stale = |s: &WorkerSession| {
+        s.master.task == master.task && s.master.incarnation != master.incarnation
+    };
+    table.extract_if(|_, session| is_stale(session)).map(|(_, session)| session).collect()
+}

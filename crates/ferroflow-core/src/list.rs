@@ -1,0 +1,68 @@
+//! Elements that are not plain bytes: strings, handles, variants.
+
+use crate::Result;
+use crate::buffer::Reservation;
+use std::ops::{Deref, DerefMut};
+
+/// A list of such elements, counted against the memory limit by what it takes without the texts
+/// and objects that the elements refer to. Dereferences to a slice.
+pub struct List<T> {
+    items: Vec<T>,
+    counted: Reservation,
+}
+
+/// Shorter lists are not counted: they are too many, and do no harm.
+const COUNT_FROM: usize = 4 << 10;
+
+impl<T> List<T> {
+    /// `n` elements, each made by `Default`; refused when there is no memory for them.
+    pub fn of_defaults(n: usize) -> Result<List<T>>
+    where
+        T: Clone + Default,
+    {
+        let counted = Reservation::new(bytes::<T>(n))?;
+        Ok(List { items: vec![T::default(); n], counted })
+    }
+
+    /// A copy of `items`; refused when there is no memory for it.
+    pub fn copy_of(items: &[T]) -> Result<List<T>>
+    where
+        T: Clone,
+    {
+        let counted = Reservation::new(bytes::<T>(items.len()))?;
+        Ok(List { items: items.to_vec(), counted })
+    }
+}
+
+impl<T> TryFrom<Vec<T>> for List<T> {
+    type Error = crate::Error;
+    fn try_from(items: Vec<T>) -> Result<List<T>> {
+        let counted = Reservation::new(bytes::<T>(items.len()))?;
+        Ok(List { items, counted })
+    }
+}
+
+impl<T: Clone> Clone for List<T> {
+    fn clone(&self) -> List<T> {
+        let counted = Reservation::after_the_fact(self.counted.bytes());
+        List { items: self.items.clone(), counted }
+    }
+}
+
+impl<T> Deref for List<T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
+        &self.items
+    }
+}
+
+impl<T> DerefMut for List<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.items
+    }
+}
+
+fn bytes<T>(n: usize) -> usize {
+    let bytes = n.saturating_mul(size_of::<T>());
+    if bytes < COUNT_FROM { 0 } else { bytes }
+}

@@ -1,0 +1,192 @@
+//! Constant folding: what depends on constants alone is computed once, when the step is compiled.
+
+use super::Pruned;
+use super::infer::{constant, node_shapes};
+use super::order::topological_order;
+use crate::attr::Attrs;
+use crate::catalog::Catalog;
+use crate::graph::{Endpoint, Graph, Node, NodeId};
+use crate::op_def::{OpDef, PortType, Role};
+use ferroflow_core::{DType, PartialShape, Result, Tensor};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Computes a node's outputs from its inputs; the runtime supplies it.
+pub type Evaluate<'a> = &'a dyn Fn(&Node, &[Tensor]) -> Result<Vec<Tensor>>;
+
+/// Larger results are left to be computed: a graph that carries them costs more than they do.
+const MAX_BYTES: usize = 10 << 20;
+
+/// Replaces pure nodes whose inputs are all constants by constants. A node that fails to evaluate
+/// stays, and fails again when the step runs. Whatever waits for a node that is not a constant
+/// itself stays too: that is how constants are tied to branches and loops.
+pub fn fold(step: &mut Pruned, catalog: &Catalog, evaluate: Evaluate<'_>) {
+    let Some(constant_op) = catalog.get("Const") else { return };
+    let values = evaluate_constants(&step.graph, evaluate);
+    if values.folded.is_empty() {
+        return;
+    }
+    let graph = &mut step.graph;
+    let Needs { slots, mut keep } = values.needs(graph);
+    let mut moved: BTreeMap<Endpoint, Endpoint> = BTreeMap::new();
+    for (&id, results) in &values.folded {
+        for &slot in slots.get(&id).into_iter().flatten() {
+            let old = graph.node(id);
+            let mut node = as_constant(old, constant_op, &results[slot as usize]);
+            node.name = graph.unique_name(&format!("{}/folded_{slot}", old.name));
+            if node.original_names.is_empty() {
+                node.original_names = vec![old.name.clone()];
+            }
+            let new = graph.push(node).expect("the name is free");
+            keep.push(true);
+            moved.insert(Endpoint { node: id, slot }, Endpoint::new(new, 0));
+        }
+        if keep[id.index()] {
+            *graph.node_mut(id) = as_constant(graph.node(id), constant_op, &results[0]);
+        }
+    }
+    if !moved.is_empty() {
+        for node in &mut graph.nodes {
+            for e in &mut node.inputs {
+                *e = moved.get(e).copied().unwrap_or(*e);
+            }
+        }
+    }
+    step.retain(&keep);
+}
+
+/// What is known of a graph's nodes after evaluation.
+struct Values {
+    /// Nodes that were constants before.
+    given: Vec<bool>,
+    /// Nodes that turned out to be constant, with their values.
+    folded: BTreeMap<NodeId, Vec<Tensor>>,
+}
+
+/// What the nodes that stay want of those that are constant.
+struct Needs {
+    /// The outputs wanted of folded nodes besides the first: constants of their own.
+    slots: BTreeMap<NodeId, BTreeSet<u32>>,
+    /// Nodes to keep.
+    keep: Vec<bool>,
+}
+
+fn evaluate_constants(graph: &Graph, evaluate: Evaluate<'_>) -> Values {
+    let mut values = Values { given: vec![false; graph.len()], folded: BTreeMap::new() };
+    for id in topological_order(graph) {
+        let node = graph.node(id);
+        // A constant that waits for something else is there only when that has happened.
+        if !node.controls.iter().all(|c| values.is_constant(*c)) {
+            continue;
+        }
+        if constant(node).is_some() {
+            values.given[id.index()] = true;
+        } else if let Some(results) = values.evaluate(graph, node, evaluate) {
+            values.folded.insert(id, results);
+        }
+    }
+    values
+}
+
+impl Values {
+    fn is_constant(&self, id: NodeId) -> bool {
+        self.given[id.index()] || self.folded.contains_key(&id)
+    }
+
+    fn value(&self, graph: &Graph, e: Endpoint) -> Option<Tensor> {
+        if self.given[e.node.index()] {
+            return constant(graph.node(e.node)).filter(|_| e.slot == 0).cloned();
+        }
+        self.folded.get(&e.node)?.get(e.slot as usize).cloned()
+    }
+
+    /// A node's outputs, if it may be folded and could be evaluated.
+    fn evaluate(&self, graph: &Graph, node: &Node, evaluate: Evaluate<'_>) -> Option<Vec<Tensor>> {
+        let inner = |p: &PortType| matches!(p.dtype, DType::Resource | DType::Variant);
+        if !node.op.is_pure()
+            || node.op.role == Role::Constant
+            || node.inputs.is_empty()
+            || node.output_types.is_empty()
+            || node.output_types.iter().any(inner)
+        {
+            return None;
+        }
+        let inputs = node.inputs.iter().map(|e| self.value(graph, *e));
+        let inputs: Vec<Tensor> = inputs.collect::<Option<_>>()?;
+        if is_large(node, &inputs) {
+            return None;
+        }
+        let results = evaluate(node, &inputs).ok()?;
+        let fits = results.len() == node.output_types.len()
+            && results.iter().zip(&node.output_types).all(|(t, p)| t.dtype() == p.dtype)
+            && results.iter().map(Tensor::byte_len).sum::<usize>() <= MAX_BYTES;
+        fits.then_some(results)
+    }
+
+    fn needs(&self, graph: &Graph) -> Needs {
+        let mut slots: BTreeMap<NodeId, BTreeSet<u32>> = BTreeMap::new();
+        // Constants stay if a node that stays wants them, or if nobody ever did: a target.
+        let mut keep: Vec<bool> = graph.ids().map(|id| !self.is_constant(id)).collect();
+        let mut has_consumer = vec![false; graph.len()];
+        for (id, node) in graph.iter() {
+            let stays = !self.is_constant(id);
+            for e in &node.inputs {
+                has_consumer[e.node.index()] = true;
+                if stays && e.slot > 0 && self.folded.contains_key(&e.node) {
+                    slots.entry(e.node).or_default().insert(e.slot);
+                } else {
+                    keep[e.node.index()] |= stays;
+                }
+            }
+            for c in &node.controls {
+                has_consumer[c.index()] = true;
+                keep[c.index()] |= stays;
+            }
+        }
+        for id in graph.ids() {
+            keep[id.index()] |= !has_consumer[id.index()];
+        }
+        self.keep_what_constants_wait_for(graph, &mut keep);
+        Needs { slots, keep }
+    }
+
+    /// A constant that was one before is left as it is, controls included.
+    fn keep_what_constants_wait_for(&self, graph: &Graph, keep: &mut [bool]) {
+        let kept = |id: &NodeId| keep[id.index()] && self.given[id.index()];
+        let mut stack: Vec<NodeId> = graph.ids().filter(kept).collect();
+        while let Some(id) = stack.pop() {
+            for &c in &graph.node(id).controls {
+                if !std::mem::replace(&mut keep[c.index()], true) && self.given[c.index()] {
+                    stack.push(c);
+                }
+            }
+        }
+    }
+}
+
+/// Whether it is known beforehand that the result is too large.
+fn is_large(node: &Node, inputs: &[Tensor]) -> bool {
+    let shapes: Vec<PartialShape> = inputs.iter().map(|t| t.shape().into()).collect();
+    let outputs = node_shapes(node, &shapes, |i| inputs.get(i).cloned());
+    let bytes = |(shape, port): (&PartialShape, &PortType)| {
+        let n = shape.elements().unwrap_or(0);
+        n.saturating_mul(port.dtype.size().unwrap_or(1))
+    };
+    let sizes = outputs.iter().flatten().zip(&node.output_types).map(bytes);
+    sizes.fold(0usize, |sum, n| sum.saturating_add(n)) > MAX_BYTES
+}
+
+fn as_constant(node: &Node, op: &Arc<OpDef>, value: &Tensor) -> Node {
+    let attrs = Attrs::new().with("dtype", value.dtype()).with("value", value.clone());
+    Node {
+        name: node.name.clone(),
+        op: op.clone(),
+        attrs: Arc::new(attrs),
+        inputs: Vec::new(),
+        controls: Vec::new(),
+        input_types: Vec::new(),
+        output_types: vec![PortType { dtype: value.dtype(), is_ref: false }],
+        device: node.device.clone(),
+        original_names: node.original_names.clone(),
+    }
+}

@@ -1,0 +1,147 @@
+//! Fusion: several nodes become one, whose kernel does the same in fewer passes over memory.
+//!
+//! A group has one value that others see, that of its last node, the root. The fused node takes
+//! the root's place and name, and waits for all that the group's nodes waited for. Its kernel knows
+//! a fast way for the usual shapes, and else runs the kernels of the nodes it was made from one by
+//! one ([`originals`]), so that values and errors are theirs in any case.
+
+mod elementwise;
+mod epilogue;
+mod kernel;
+mod originals;
+mod program;
+mod repeat;
+
+pub use elementwise::fuse_elementwise;
+pub use epilogue::fuse_epilogues;
+
+use crate::attr::{AttrList, AttrValue, Attrs};
+use crate::blocks::Blocks;
+use crate::graph::{Endpoint, Graph, Node, NodeId};
+use crate::op_def::{
+    ArgDef, ArgTypes, AttrDef, AttrKind, Cost, KernelFn, OpDef, PortType, TypeSource,
+};
+use ferroflow_core::DeviceName;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Where a member of a group takes an input from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    /// Input number `i` of the group.
+    Input(usize),
+    /// The value of an earlier member.
+    Member(usize),
+}
+
+/// A node of a group.
+struct Member {
+    node: Node,
+    sources: SmallVec<[Source; 2]>,
+}
+
+/// Some nodes of a graph and how they hang together.
+struct Group {
+    /// In an order in which they can run; the last is the root.
+    members: Vec<Member>,
+    /// What they take from other nodes, each once.
+    inputs: Vec<Endpoint>,
+}
+
+impl Group {
+    /// The group of `ids`, which come after what they take from each other. All have one output.
+    fn new(graph: &Graph, ids: &[NodeId]) -> Group {
+        let mut group = Group { members: Vec::with_capacity(ids.len()), inputs: Vec::new() };
+        for &id in ids {
+            let node = graph.node(id).clone();
+            let sources = node.inputs.iter().map(|e| group.source(ids, *e)).collect();
+            group.members.push(Member { node, sources });
+        }
+        group
+    }
+
+    fn source(&mut self, ids: &[NodeId], e: Endpoint) -> Source {
+        if let Some(member) = ids.iter().position(|id| *id == e.node) {
+            return Source::Member(member);
+        }
+        let known = self.inputs.iter().position(|input| *input == e);
+        Source::Input(known.unwrap_or_else(|| {
+            self.inputs.push(e);
+            self.inputs.len() - 1
+        }))
+    }
+}
+
+/// The node that stands for `ids`, the last of which is the root.
+fn fused_node(
+    graph: &Graph,
+    ids: &[NodeId],
+    op: String,
+    inputs: Vec<Endpoint>,
+    kernel: KernelFn,
+) -> Option<Node> {
+    let nodes = || ids.iter().rev().map(|id| graph.node(*id));
+    let root = nodes().next()?;
+    let [output] = root.output_types[..] else { return None };
+    let input_types: Vec<PortType> =
+        inputs.iter().map(|e| PortType { is_ref: false, ..graph.type_of(*e) }).collect();
+    let attrs = Attrs::new()
+        .with(
+            "Tin",
+            AttrValue::List(AttrList::Types(input_types.iter().map(|t| t.dtype).collect())),
+        )
+        .with("T", output.dtype);
+    let arg = |name: &str, types| ArgDef { name: name.into(), is_ref: false, types };
+    let attr = |name: &str, is_list| AttrDef {
+        name: name.into(),
+        kind: AttrKind::Type,
+        is_list,
+        default: None,
+        minimum: None,
+        allowed: None,
+    };
+    let is_expensive = nodes().any(|n| n.op.cost == Cost::Expensive);
+    let op = OpDef {
+        inputs: vec![arg("inputs", ArgTypes::Listed("Tin".into()))],
+        outputs: vec![arg("output", ArgTypes::One(TypeSource::Attr("T".into())))],
+        attrs: vec![attr("Tin", true), attr("T", false)],
+        cost: if is_expensive { Cost::Expensive } else { Cost::Cheap },
+        cpu: Some(kernel),
+        ..OpDef::named(op)
+    };
+    Some(Node {
+        name: root.name.clone(),
+        op: Arc::new(op),
+        attrs: Arc::new(attrs),
+        inputs,
+        controls: root.controls.clone(),
+        input_types,
+        output_types: vec![output],
+        device: root.device.clone(),
+        original_names: nodes().map(|n| n.display_name().to_string()).collect(),
+    })
+}
+
+/// How a node is computed over slices, if it may be fused at all: it is pure, on a CPU, and reads
+/// no variable through a reference, whose value would depend on when it is read.
+fn blocks_of(graph: &Graph, node: &Node) -> Option<Blocks> {
+    let blocks = node.op.blocks?(&node.attrs)?;
+    let operands = if blocks.is_unary() { 1 } else { 2 };
+    let fits = node.inputs.len() == operands && node.output_types.len() == 1;
+    (fits && is_fusible(graph, node)).then_some(blocks)
+}
+
+fn is_fusible(graph: &Graph, node: &Node) -> bool {
+    node.op.is_pure()
+        && !node.inputs.iter().any(|e| graph.type_of(*e).is_ref)
+        && is_on_cpu(&node.device)
+}
+
+fn is_on_cpu(device: &str) -> bool {
+    let kind = DeviceName::parse(device).map(|name| name.kind);
+    kind.is_ok_and(|kind| kind.is_none_or(|kind| kind.eq_ignore_ascii_case("CPU")))
+}
+
+fn same_dtype(a: &Blocks, b: &Blocks) -> bool {
+    std::mem::discriminant(a) == std::mem::discriminant(b)
+}

@@ -1,0 +1,81 @@
+//! Chains, trees and webs of element-wise nodes become one node each.
+
+use super::kernel::elementwise_kernel;
+use super::{Group, blocks_of, fused_node, same_dtype};
+use crate::blocks::Blocks;
+use crate::graph::{Graph, NodeId};
+use crate::passes::{Pruned, topological_order};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Larger groups gain nothing more, and keep more blocks in the cache.
+const MAX_MEMBERS: usize = 64;
+
+/// Fuses element-wise nodes of one dtype and device. A node joins those that consume it when nobody
+/// else does (a fetch is a consumer) and no control edge touches it, so of a group only the root is
+/// seen from outside, and only the root may have control edges.
+pub fn fuse_elementwise(step: &mut Pruned) {
+    let graph = &step.graph;
+    let blocks: Vec<Option<Blocks>> = graph.iter().map(|(_, n)| blocks_of(graph, n)).collect();
+    let mut fused = Vec::new();
+    let mut keep = vec![true; graph.len()];
+    for (root, members) in groups(graph, &blocks) {
+        if members.len() < 2 {
+            continue;
+        }
+        let ids = in_order(graph, root, &members);
+        let steps = ids.iter().filter_map(|id| blocks[id.index()].clone()).collect();
+        let group = Group::new(graph, &ids);
+        let inputs = group.inputs.clone();
+        let kernel = elementwise_kernel(Arc::new(group), steps);
+        if let Some(node) = fused_node(graph, &ids, "_FusedElementwise".into(), inputs, kernel) {
+            members.iter().for_each(|id| keep[id.index()] = *id == root);
+            fused.push((root, node));
+        }
+    }
+    for (root, node) in fused {
+        *step.graph.node_mut(root) = node;
+    }
+    step.retain(&keep);
+}
+
+/// The members of each group, by root, which is among them.
+fn groups(graph: &Graph, blocks: &[Option<Blocks>]) -> BTreeMap<NodeId, Vec<NodeId>> {
+    let consumers = graph.consumers();
+    let mut root_of: Vec<Option<NodeId>> = vec![None; graph.len()];
+    let mut groups: BTreeMap<NodeId, Vec<NodeId>> = BTreeMap::new();
+    // Consumers come first, so that their groups are known.
+    for id in topological_order(graph).into_iter().rev() {
+        let Some(own) = &blocks[id.index()] else { continue };
+        let node = graph.node(id);
+        let consumers = &consumers[id.index()];
+        let first = consumers.first().and_then(|(c, _)| root_of[c.index()]);
+        let joins = |root: NodeId| {
+            let other = graph.node(root);
+            node.controls.is_empty()
+                && consumers.iter().all(|(c, i)| i.is_some() && root_of[c.index()] == Some(root))
+                && blocks[root.index()].as_ref().is_some_and(|b| same_dtype(b, own))
+                && other.device == node.device
+                && groups[&root].len() < MAX_MEMBERS
+        };
+        let root = first.filter(|root| joins(*root)).unwrap_or(id);
+        root_of[id.index()] = Some(root);
+        groups.entry(root).or_default().push(id);
+    }
+    groups
+}
+
+/// The members such that each comes after its inputs, and soon after: few values are kept at a time.
+fn in_order(graph: &Graph, root: NodeId, members: &[NodeId]) -> Vec<NodeId> {
+    fn visit(graph: &Graph, id: NodeId, members: &[NodeId], order: &mut Vec<NodeId>) {
+        for e in &graph.node(id).inputs {
+            if members.contains(&e.node) && !order.contains(&e.node) {
+                visit(graph, e.node, members, order);
+            }
+        }
+        order.push(id);
+    }
+    let mut order = Vec::with_capacity(members.len());
+    visit(graph, root, members, &mut order);
+    order
+}

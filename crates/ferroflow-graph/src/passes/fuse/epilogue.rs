@@ -1,0 +1,151 @@
+//! A product, the bias added to it and the activation become one node.
+
+use super::kernel;
+use super::originals::Original;
+use super::{Group, Source, blocks_of, fused_node, is_fusible};
+use crate::blocks::{Blocks, Operands};
+use crate::graph::{Endpoint, Graph, NodeId};
+use crate::op_def::KernelFn;
+use crate::passes::{Pruned, infer};
+use ferroflow_core::{Ctx, Kernel, KernelBox, PartialShape, Result, Value};
+use smallvec::SmallVec;
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+/// Fuses ops that take an epilogue with the bias that is added to their result and one function of
+/// one argument after it, each seen by the next alone and without control edges (but for the last).
+/// What is added counts as a bias when its op says so, or when it is known to be a vector: to wait
+/// for anything larger might hold the product up.
+pub fn fuse_epilogues(step: &mut Pruned) {
+    let graph = &step.graph;
+    if !graph.iter().any(|(_, n)| n.op.takes_epilogue) {
+        return;
+    }
+    let search = Search { graph, consumers: graph.consumers(), shapes: OnceCell::new() };
+    let (mut keep, mut taken) = (vec![true; graph.len()], vec![false; graph.len()]);
+    let mut fused = Vec::new();
+    for (id, node) in graph.iter().filter(|(_, n)| n.op.takes_epilogue) {
+        if node.output_types.len() != 1 || !is_fusible(graph, node) {
+            continue;
+        }
+        let Some(ids) = search.epilogue(id) else { continue };
+        if ids.iter().any(|id| taken[id.index()]) {
+            continue;
+        }
+        let Some((inputs, kernel)) = fused_kernel(graph, &ids) else { continue };
+        let op = format!("_Fused{}", node.op.name);
+        if let Some(new) = fused_node(graph, &ids, op, inputs, kernel) {
+            let root = ids[ids.len() - 1];
+            for id in &ids {
+                keep[id.index()] = *id == root;
+                taken[id.index()] = true;
+            }
+            fused.push((root, new));
+        }
+    }
+    for (root, node) in fused {
+        *step.graph.node_mut(root) = node;
+    }
+    step.retain(&keep);
+}
+
+struct Search<'g> {
+    graph: &'g Graph,
+    consumers: Vec<Vec<(NodeId, Option<usize>)>>,
+    /// Inferred when first asked for.
+    shapes: OnceCell<Vec<Vec<PartialShape>>>,
+}
+
+impl Search<'_> {
+    /// The node `product`, the bias and, where there is one, the activation.
+    fn epilogue(&self, product: NodeId) -> Option<SmallVec<[NodeId; 3]>> {
+        let (bias, operand) = self.only_consumer(product)?;
+        let operands = blocks_of(self.graph, self.graph.node(bias))?.operands()?;
+        let is_bias = match operands {
+            Operands::Bias { .. } => operand == 0,
+            Operands::Broadcast => self.is_vector(self.graph.node(bias).inputs[1 - operand]),
+            Operands::Alike => false,
+        };
+        if !is_bias {
+            return None;
+        }
+        let mut ids: SmallVec<[NodeId; 3]> = SmallVec::from_slice(&[product, bias]);
+        if let Some((next, _)) = self.only_consumer(bias)
+            && blocks_of(self.graph, self.graph.node(next)).is_some_and(|b| b.is_unary())
+        {
+            ids.push(next);
+        }
+        Some(ids)
+    }
+
+    /// The node on the same device that alone takes the value of `id`, if no control edge stands
+    /// against fusing them; and as which input.
+    fn only_consumer(&self, id: NodeId) -> Option<(NodeId, usize)> {
+        let node = self.graph.node(id);
+        let [(consumer, Some(i))] = self.consumers[id.index()][..] else { return None };
+        let fits = node.controls.is_empty() && self.graph.node(consumer).device == node.device;
+        fits.then_some((consumer, i))
+    }
+
+    fn is_vector(&self, e: Endpoint) -> bool {
+        let shapes = self.shapes.get_or_init(|| infer(self.graph));
+        let shape = shapes[e.node.index()].get(e.slot as usize);
+        shape.and_then(PartialShape::rank).is_some_and(|rank| rank <= 1)
+    }
+}
+
+/// What the fused node takes, and how its kernel is made. `ids[0]` makes what the others finish.
+fn fused_kernel(graph: &Graph, ids: &[NodeId]) -> Option<(Vec<Endpoint>, KernelFn)> {
+    let product = Group::new(graph, &ids[..1]);
+    let rest = Group::new(graph, &ids[1..]);
+    let steps = ids[1..].iter().map(|id| blocks_of(graph, graph.node(*id)));
+    let steps: Vec<Blocks> = steps.collect::<Option<_>>()?;
+    let made = rest.inputs.iter().position(|e| e.node == ids[0])?;
+    let mut inputs = product.inputs.clone();
+    inputs.extend(rest.inputs.iter().filter(|e| e.node != ids[0]));
+    let kernel: KernelFn = Arc::new(move |init| {
+        let product_kernel = Original::new(&product.members[0], init)?;
+        let rest = kernel::make(&rest, &steps, init)?;
+        let inputs = product.inputs.len();
+        Ok(KernelBox::new(Finished { product: product_kernel, inputs, rest, made }))
+    });
+    Some((inputs, kernel))
+}
+
+/// A product, finished in place.
+struct Finished {
+    product: Original,
+    /// How many of the node's inputs are the product's; the rest are those of what follows.
+    inputs: usize,
+    rest: Arc<dyn Kernel>,
+    /// Which input of what follows is the product.
+    made: usize,
+}
+
+impl Kernel for Finished {
+    fn compute(&self, ctx: &mut Ctx<'_>) -> Result<()> {
+        let take = |ctx: &mut Ctx<'_>, i: usize| ctx.take_value(i);
+        let own: Result<SmallVec<[Value; 4]>> = (0..self.inputs).map(|i| take(ctx, i)).collect();
+        let own = own?;
+        let sources = self.product.sources().iter().map(|s| match *s {
+            Source::Input(i) => own[i].clone(),
+            Source::Member(_) => Value::Empty,
+        });
+        let mut values: SmallVec<[Value; 4]> = sources.collect();
+        drop(own);
+        let product = self.product.run(ctx, &mut values)?;
+        drop(values);
+        let others = self.inputs..ctx.num_inputs();
+        let values: Result<SmallVec<[Value; 4]>> = others.map(|i| take(ctx, i)).collect();
+        let mut values = values?;
+        values.insert(self.made, Value::Tensor(product));
+        let mut outputs = ferroflow_core::Outputs::new();
+        let mut inner =
+            Ctx::new(&mut values, &mut outputs, ctx.step(), ctx.node(), ctx.frame_iter());
+        self.rest.compute(&mut inner)?;
+        match outputs.pop() {
+            Some(value) => ctx.set_value(0, value),
+            None => Ok(()),
+        }
+    }
+}

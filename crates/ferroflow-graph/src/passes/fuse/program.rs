@@ -1,0 +1,309 @@
+//! A group of element-wise nodes as a program over blocks: which function is applied to what, and
+//! which scratch registers hold what lies between.
+
+use super::repeat::Repeat;
+use super::{Group, Source};
+use crate::blocks::{Apply, Block, Operands};
+use ferroflow_core::{Element, Shape};
+use smallvec::SmallVec;
+
+/// Bytes of a block of each operand: some fit in the nearest cache.
+const BLOCK_BYTES: usize = 4096;
+
+/// Steps, one for each node. Those before `head` leave their results in registers. The head and
+/// what follows, a chain of functions of one argument, work on the block of the result itself.
+pub(super) struct Program<T> {
+    steps: Vec<Step<T>>,
+    head: usize,
+    registers: usize,
+}
+
+struct Step<T> {
+    block: Block<T>,
+    /// One or two operands; one is there twice.
+    sources: [Source; 2],
+    register: usize,
+}
+
+/// How the shapes of one run fit the program.
+pub(super) struct Layout {
+    /// The shape of the result.
+    pub(super) shape: Shape,
+    /// Whether each step has it too. The others come first, and are computed beforehand.
+    pub(super) is_whole: SmallVec<[bool; 16]>,
+    /// Operands that are repeated.
+    pub(super) repeated: SmallVec<[(Source, Repeat); 4]>,
+}
+
+/// Where the operands of one run are.
+pub(super) struct Operand<'a, T> {
+    pub(super) elements: &'a [T],
+    /// It lies where the result goes: `elements` says nothing.
+    pub(super) is_reused: bool,
+}
+
+/// Where a step finds an operand.
+#[derive(Clone, Copy)]
+enum Place<'a, T> {
+    Given(&'a [T]),
+    Register(usize),
+    /// What the block of the result holds before the head writes it.
+    Old,
+}
+
+impl<T: Element> Program<T> {
+    /// The program of a group whose members are computed by `blocks`.
+    pub(super) fn new(group: &Group, blocks: Vec<Block<T>>) -> Program<T> {
+        let mut steps: Vec<Step<T>> = Vec::with_capacity(blocks.len());
+        for (member, block) in group.members.iter().zip(blocks) {
+            let (first, last) = (member.sources[0], member.sources[member.sources.len() - 1]);
+            steps.push(Step { block, sources: [first, last], register: usize::MAX });
+        }
+        let mut program = Program { head: head(&steps), steps, registers: 0 };
+        program.assign_registers();
+        program
+    }
+
+    /// Registers are taken again when what they hold has been used for the last time.
+    fn assign_registers(&mut self) {
+        let mut free: Vec<usize> = Vec::new();
+        for i in 0..self.head {
+            let is_last = |steps: &[Step<T>], j: usize| {
+                !steps[i + 1..].iter().any(|s| s.sources.contains(&Source::Member(j)))
+            };
+            let [a, b] = self.steps[i].sources;
+            let in_place = match a {
+                Source::Member(j) if self.steps[i].block.is_unary() && is_last(&self.steps, j) => {
+                    Some(self.steps[j].register)
+                }
+                _ => None,
+            };
+            self.steps[i].register = in_place.or_else(|| free.pop()).unwrap_or_else(|| {
+                self.registers += 1;
+                self.registers - 1
+            });
+            let ends = if a == b { [Some(a), None] } else { [Some(a), Some(b)] };
+            for source in ends.into_iter().flatten().filter(|_| in_place.is_none()) {
+                if let Source::Member(j) = source
+                    && is_last(&self.steps, j)
+                {
+                    free.push(self.steps[j].register);
+                }
+            }
+        }
+    }
+
+    /// About how many nanoseconds an element takes.
+    pub(super) fn cost(&self) -> usize {
+        self.steps.iter().map(|s| s.block.cost).sum()
+    }
+
+    /// Elements in a block.
+    pub(super) fn block_len() -> usize {
+        BLOCK_BYTES / size_of::<T>()
+    }
+
+    /// How inputs of these shapes go through the program; none when they do not fit together, or in
+    /// a way it does not know.
+    pub(super) fn layout(&self, inputs: &[&Shape]) -> Option<Layout> {
+        let mut shapes: SmallVec<[&Shape; 16]> = SmallVec::new();
+        for step in &self.steps {
+            let [a, b] = step.sources.map(|source| match source {
+                Source::Input(i) => inputs[i],
+                Source::Member(j) => shapes[j],
+            });
+            shapes.push(match step.block.apply {
+                Apply::Unary(_) => a,
+                Apply::Binary(_, Operands::Broadcast) => joint(a, b)?,
+                Apply::Binary(_, Operands::Alike) => (a == b).then_some(a)?,
+                Apply::Binary(_, Operands::Bias { is_nchw }) => {
+                    Repeat::channels(b, a, is_nchw).map(|_| a)?
+                }
+            });
+        }
+        let shape = *shapes.last()?;
+        let is_whole: SmallVec<[bool; 16]> = shapes.iter().map(|s| *s == shape).collect();
+        let mut repeated: SmallVec<[(Source, Repeat); 4]> = SmallVec::new();
+        for (i, step) in self.steps.iter().enumerate() {
+            for (k, &source) in step.sources.iter().enumerate() {
+                let own = match source {
+                    Source::Input(i) => inputs[i],
+                    Source::Member(j) => shapes[j],
+                };
+                match (is_whole[i], own == shape) {
+                    (true, true) | (false, false) => continue,
+                    // No result is smaller than what it is made from.
+                    (false, true) => return None,
+                    (true, false) => {}
+                }
+                let repeat = match step.block.apply {
+                    Apply::Binary(_, Operands::Bias { is_nchw }) if k == 1 => {
+                        Repeat::channels(own, shape, is_nchw)?
+                    }
+                    _ => Repeat::new(own, shape)?,
+                };
+                match repeated.iter().find(|(s, _)| *s == source) {
+                    Some((_, known)) if *known == repeat => {}
+                    Some(_) => return None,
+                    None => repeated.push((source, repeat)),
+                }
+            }
+        }
+        Some(Layout { shape: shape.clone(), is_whole, repeated })
+    }
+
+    /// Computes the elements of the result from `first` on into `out`. `operand` gives inputs, and
+    /// members that are not whole.
+    pub(super) fn run<'a>(
+        &self,
+        layout: &Layout,
+        operand: impl Fn(Source) -> Operand<'a, T>,
+        first: usize,
+        out: &mut [T],
+    ) {
+        let len = Self::block_len().min(out.len());
+        // Registers, one for what the result's block holds before, and blocks of repeated operands.
+        let spare = self.registers;
+        let fills = spare + 1;
+        let mut scratch = vec![T::default(); (fills + layout.repeated.len()) * len];
+        let mut registers: SmallVec<[&mut [T]; 16]> = scratch.chunks_mut(len.max(1)).collect();
+        for ((source, repeat), to) in layout.repeated.iter().zip(registers.iter_mut().skip(fills)) {
+            if repeat.is_one() {
+                repeat.fill(operand(*source).elements, first, to);
+            }
+        }
+        let place = |source: Source| {
+            if let Some(i) = layout.repeated.iter().position(|(s, _)| *s == source) {
+                return Place::Register(fills + i);
+            }
+            if let Source::Member(j) = source
+                && layout.is_whole[j]
+            {
+                return Place::Register(self.steps[j].register);
+            }
+            let Operand { elements, is_reused } = operand(source);
+            if is_reused { Place::Old } else { Place::Given(elements) }
+        };
+        let places: SmallVec<[[Place<'a, T>; 2]; 16]> =
+            self.steps.iter().take(self.head + 1).map(|s| s.sources.map(place)).collect();
+
+        let mut at = first;
+        for out in out.chunks_mut(len.max(1)) {
+            let n = out.len();
+            for ((source, repeat), to) in
+                layout.repeated.iter().zip(registers.iter_mut().skip(fills))
+            {
+                if !repeat.is_one() {
+                    repeat.fill(operand(*source).elements, at, &mut to[..n]);
+                }
+            }
+            for (i, step) in self.steps[..self.head].iter().enumerate() {
+                if layout.is_whole[i] {
+                    step.run(&places[i], &mut registers, out, at, n);
+                }
+            }
+            self.finish(&places[self.head], &mut registers, spare, out, at);
+            at += n;
+        }
+    }
+
+    /// The head and what follows it, into `out`.
+    fn finish(
+        &self,
+        [a, b]: &[Place<'_, T>; 2],
+        registers: &mut [&mut [T]],
+        spare: usize,
+        out: &mut [T],
+        at: usize,
+    ) {
+        let n = out.len();
+        match &self.steps[self.head].block.apply {
+            Apply::Unary(f) => {
+                if !matches!(a, Place::Old) {
+                    out.copy_from_slice(elements(a, registers, &[], at, n));
+                }
+                f(out);
+            }
+            Apply::Binary(f, _) => {
+                if matches!(a, Place::Old) || matches!(b, Place::Old) {
+                    registers[spare][..n].copy_from_slice(out);
+                }
+                let old = &registers[spare][..n];
+                let (a, b) =
+                    (elements(a, registers, old, at, n), elements(b, registers, old, at, n));
+                f(a, b, out);
+            }
+        }
+        for step in &self.steps[self.head + 1..] {
+            if let Apply::Unary(f) = &step.block.apply {
+                f(out);
+            }
+        }
+    }
+}
+
+impl<T: Element> Step<T> {
+    /// One block, into the step's register.
+    fn run(
+        &self,
+        [a, b]: &[Place<'_, T>; 2],
+        registers: &mut [&mut [T]],
+        old: &[T],
+        at: usize,
+        n: usize,
+    ) {
+        let to = std::mem::take(&mut registers[self.register]);
+        match &self.block.apply {
+            Apply::Unary(f) => {
+                if !matches!(a, Place::Register(r) if *r == self.register) {
+                    to[..n].copy_from_slice(elements(a, registers, old, at, n));
+                }
+                f(&mut to[..n]);
+            }
+            Apply::Binary(f, _) => f(
+                elements(a, registers, old, at, n),
+                elements(b, registers, old, at, n),
+                &mut to[..n],
+            ),
+        }
+        registers[self.register] = to;
+    }
+}
+
+/// The `n` elements of an operand from `at` on.
+fn elements<'s, T>(
+    place: &Place<'s, T>,
+    registers: &'s [&mut [T]],
+    old: &'s [T],
+    at: usize,
+    n: usize,
+) -> &'s [T] {
+    match place {
+        Place::Given(all) => &all[at..at + n],
+        Place::Register(r) => &registers[*r][..n],
+        Place::Old => &old[..n],
+    }
+}
+
+/// Where the chain of functions of one argument at the end begins: with the step that makes what
+/// they work on.
+fn head<T>(steps: &[Step<T>]) -> usize {
+    let mut head = steps.len() - 1;
+    while steps[head].block.is_unary()
+        && let Source::Member(j) = steps[head].sources[0]
+        && j + 1 == head
+        && steps.iter().filter(|s| s.sources.contains(&Source::Member(j))).count() == 1
+    {
+        head = j;
+    }
+    head
+}
+
+/// The shape two shapes broadcast to, when it is one of them.
+fn joint<'a>(a: &'a Shape, b: &'a Shape) -> Option<&'a Shape> {
+    let fits = |small: &Shape, large: &Shape| {
+        let skipped = large.rank().checked_sub(small.rank());
+        skipped.is_some_and(|s| small.iter().zip(&large[s..]).all(|(x, y)| *x == 1 || x == y))
+    };
+    if a == b || fits(b, a) { Some(a) } else { fits(a, b).then_some(b) }
+}

@@ -1,0 +1,91 @@
+//! Shape inference over a graph.
+
+use super::order::{closes_loop, topological_order};
+use crate::graph::{Graph, Node};
+use crate::op_def::{ControlFlow, Role};
+use crate::shape::ShapeCtx;
+use ferroflow_core::{PartialShape, Tensor};
+
+/// What is known of the shape of each output of each node. Where an op's shape function fails,
+/// nothing is known: whether that is an error shows when the node runs.
+pub fn infer(graph: &Graph) -> Vec<Vec<PartialShape>> {
+    let unknown = |n: &Node| vec![PartialShape::unknown(); n.output_types.len()];
+    let mut shapes: Vec<Vec<PartialShape>> = graph.iter().map(|(_, n)| unknown(n)).collect();
+    for id in topological_order(graph) {
+        let node = graph.node(id);
+        let input = |i: usize| {
+            let e = node.inputs[i];
+            shapes[e.node.index()].get(e.slot as usize).cloned().unwrap_or_default()
+        };
+        let inputs: Vec<PartialShape> = (0..node.inputs.len()).map(input).collect();
+        let found = match node.op.control_flow {
+            Some(ControlFlow::Merge) => Some(merge_shapes(graph, node, &inputs)),
+            _ => node_shapes(node, &inputs, |i| {
+                let e = node.inputs[i];
+                constant(graph.node(e.node)).filter(|_| e.slot == 0).cloned()
+            }),
+        };
+        if let Some(found) = found
+            && found.len() == node.output_types.len()
+        {
+            shapes[id.index()] = found;
+        }
+    }
+    shapes
+}
+
+/// The shapes of a node's outputs, given the shapes of its inputs and the values of those that are
+/// constant; none if nothing is known.
+pub(super) fn node_shapes(
+    node: &Node,
+    inputs: &[PartialShape],
+    value: impl Fn(usize) -> Option<Tensor>,
+) -> Option<Vec<PartialShape>> {
+    if let Some(value) = constant(node) {
+        return Some(vec![value.shape().into()]);
+    }
+    let infer = node.op.shape.as_ref()?;
+    let constants: Vec<Option<Tensor>> = (0..node.inputs.len()).map(value).collect();
+    let outputs = node.output_types.len();
+    infer(&ShapeCtx { attrs: &node.attrs, inputs, constants: &constants, outputs }).ok()
+}
+
+/// The value of a constant.
+pub(super) fn constant(node: &Node) -> Option<&Tensor> {
+    if node.op.role != Role::Constant {
+        return None;
+    }
+    match node.attrs.get("value") {
+        Some(crate::AttrValue::Tensor(t)) => Some(t),
+        _ => None,
+    }
+}
+
+/// `Merge` passes on whichever input comes: only what all of them have in common is known, and the
+/// way back of a loop may bring anything. Its second output says which input it was.
+fn merge_shapes(graph: &Graph, node: &Node, inputs: &[PartialShape]) -> Vec<PartialShape> {
+    let mut common = inputs.first().cloned().unwrap_or_default();
+    for (i, shape) in inputs.iter().enumerate() {
+        common = match closes_loop(graph, node, i) {
+            true => PartialShape::unknown(),
+            false => in_common(&common, shape),
+        };
+        if common.rank().is_none() {
+            break;
+        }
+    }
+    let mut all = vec![PartialShape::scalar(); node.output_types.len()];
+    if let Some(first) = all.first_mut() {
+        *first = common;
+    }
+    all
+}
+
+fn in_common(a: &PartialShape, b: &PartialShape) -> PartialShape {
+    match (a.dims(), b.dims()) {
+        (Some(a), Some(b)) if a.len() == b.len() => {
+            PartialShape::new(a.iter().zip(b).map(|(x, y)| x.filter(|_| x == y)))
+        }
+        _ => PartialShape::unknown(),
+    }
+}

@@ -1,0 +1,42 @@
+//! The order in which nodes can be visited so that inputs come first.
+
+use crate::graph::{Graph, Node, NodeId};
+use crate::op_def::ControlFlow;
+
+/// All nodes, each after its inputs and controls; the edge that closes a loop, from `NextIteration`
+/// to `Merge`, does not count. Nodes of other cycles, which no graph that was read has, are left
+/// out.
+pub fn topological_order(graph: &Graph) -> Vec<NodeId> {
+    let mut pending = vec![0u32; graph.len()];
+    let mut consumers: Vec<Vec<NodeId>> = vec![Vec::new(); graph.len()];
+    for (id, node) in graph.iter() {
+        for i in 0..node.inputs.len() {
+            if !closes_loop(graph, node, i) {
+                pending[id.index()] += 1;
+                consumers[node.inputs[i].node.index()].push(id);
+            }
+        }
+        for c in &node.controls {
+            pending[id.index()] += 1;
+            consumers[c.index()].push(id);
+        }
+    }
+    let mut order: Vec<NodeId> = graph.ids().filter(|id| pending[id.index()] == 0).collect();
+    let mut next = 0;
+    while let Some(&id) = order.get(next) {
+        next += 1;
+        for &c in &consumers[id.index()] {
+            pending[c.index()] -= 1;
+            if pending[c.index()] == 0 {
+                order.push(c);
+            }
+        }
+    }
+    order
+}
+
+/// Whether input `i` of `node` is the way back of a loop.
+pub(super) fn closes_loop(graph: &Graph, node: &Node, i: usize) -> bool {
+    node.op.control_flow == Some(ControlFlow::Merge)
+        && graph.node(node.inputs[i].node).op.control_flow == Some(ControlFlow::NextIteration)
+}

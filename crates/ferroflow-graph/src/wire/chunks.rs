@@ -1,0 +1,257 @@
+//! Reading messages from the chunks a connection delivered, without joining them first.
+
+use super::malformed;
+use super::tensor::{self, ADOPT_FROM, TENSOR_CONTENT};
+use bytes::{Buf, Bytes};
+use ferroflow_core::{DType, Result, Tensor, bail, ensure, err};
+use ferroflow_proto::tensorflow as pb;
+use prost::Message;
+use prost::encoding::{DecodeContext, WireType};
+use std::collections::VecDeque;
+
+/// A message being read. Nested messages are read in place, bounded by their lengths; every length
+/// is checked against what is there before anything is allocated for it.
+pub struct Reader {
+    /// Never starts with an empty chunk.
+    chunks: VecDeque<Bytes>,
+    /// Bytes left of the message being read; the chunks hold at least as many.
+    left: usize,
+}
+
+/// The key of a field.
+#[derive(Clone, Copy, Debug)]
+pub struct Key {
+    pub field: u32,
+    pub wire_type: WireType,
+}
+
+impl Reader {
+    pub fn new(chunks: impl IntoIterator<Item = Bytes>) -> Reader {
+        let chunks: VecDeque<Bytes> = chunks.into_iter().filter(|c| !c.is_empty()).collect();
+        let left = chunks.iter().map(Bytes::len).sum();
+        Reader { chunks, left }
+    }
+
+    /// The key of the next field; none at the end of the message.
+    pub fn key(&mut self) -> Result<Option<Key>> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        let (field, wire_type) = prost::encoding::decode_key(self).map_err(malformed)?;
+        Ok(Some(Key { field, wire_type }))
+    }
+
+    pub fn int(&mut self, key: Key) -> Result<i64> {
+        expect(key, WireType::Varint)?;
+        Ok(prost::encoding::decode_varint(self).map_err(malformed)? as i64)
+    }
+
+    pub fn bool(&mut self, key: Key) -> Result<bool> {
+        Ok(self.int(key)? != 0)
+    }
+
+    pub fn string(&mut self, key: Key) -> Result<String> {
+        expect(key, WireType::LengthDelimited)?;
+        let len = self.length()?;
+        let mut text = vec![0; len];
+        self.copy_to_slice(&mut text);
+        String::from_utf8(text)
+            .map_err(|_| err!(InvalidArgument, "malformed message: field {} not UTF-8", key.field))
+    }
+
+    /// A byte string or a message left as it is; a copy only if it spans chunks.
+    pub fn bytes(&mut self, key: Key) -> Result<Bytes> {
+        expect(key, WireType::LengthDelimited)?;
+        let len = self.length()?;
+        Ok(self.copy_to_bytes(len))
+    }
+
+    /// A nested message, which `read` reads to its end.
+    pub fn message<T>(
+        &mut self,
+        key: Key,
+        read: impl FnOnce(&mut Reader) -> Result<T>,
+    ) -> Result<T> {
+        expect(key, WireType::LengthDelimited)?;
+        let len = self.length()?;
+        let after = self.left - len;
+        self.left = len;
+        let value = read(self)?;
+        ensure!(self.left == 0, Internal, "{} bytes of a message were not read", self.left);
+        self.left = after;
+        Ok(value)
+    }
+
+    /// A nested message of a type we do not read by hand, into what came of it before.
+    pub fn merge<M: Message>(&mut self, key: Key, into: &mut M) -> Result<()> {
+        self.message(key, |r| into.merge(r).map_err(malformed))
+    }
+
+    /// A `TensorProto`. A large `tensor_content` is copied once, into the tensor's own buffer, or
+    /// not at all when it lies aligned within a chunk.
+    pub fn tensor(&mut self, key: Key) -> Result<Tensor> {
+        self.message(key, Reader::tensor_fields)
+    }
+
+    /// A `NamedTensorProto`.
+    pub fn named_tensor(&mut self, key: Key) -> Result<(String, Tensor)> {
+        self.message(key, |r| {
+            let (mut name, mut tensor) = (String::new(), None);
+            while let Some(key) = r.key()? {
+                match key.field {
+                    1 => name = r.string(key)?,
+                    2 => tensor = Some(r.tensor(key)?),
+                    _ => r.skip(key)?,
+                }
+            }
+            match tensor {
+                Some(tensor) => Ok((name, tensor)),
+                None => bail!(InvalidArgument, "no tensor is given for '{name}'"),
+            }
+        })
+    }
+
+    /// Passes over a field nobody here knows.
+    pub fn skip(&mut self, key: Key) -> Result<()> {
+        prost::encoding::skip_field(key.wire_type, key.field, self, DecodeContext::default())
+            .map_err(malformed)
+    }
+
+    fn tensor_fields(&mut self) -> Result<Tensor> {
+        let mut proto = pb::TensorProto::default();
+        let mut ready: Option<Tensor> = None;
+        while let Some(key) = self.key()? {
+            if key.field == TENSOR_CONTENT {
+                expect(key, WireType::LengthDelimited)?;
+                let len = self.length()?;
+                ready = None;
+                match plain_target(&proto, len) {
+                    Some(dtype) if len >= ADOPT_FROM => {
+                        ready = Some(self.content(dtype, &proto, len)?)
+                    }
+                    _ => proto.tensor_content = self.copy_to_bytes(len),
+                }
+                continue;
+            }
+            // Values listed beside a content do not count; a type or shape that comes after it does.
+            if key.field <= tensor::TENSOR_SHAPE
+                && let Some(tensor) = ready.take()
+            {
+                proto.tensor_content = tensor.to_wire_bytes()?;
+            }
+            proto
+                .merge_field(key.field, key.wire_type, self, DecodeContext::default())
+                .map_err(malformed)?;
+        }
+        match ready {
+            Some(tensor) => Ok(tensor),
+            None => tensor::from_proto(proto),
+        }
+    }
+
+    /// A content of `len` bytes as a tensor of the dtype and shape that came before it.
+    fn content(&mut self, dtype: DType, proto: &pb::TensorProto, len: usize) -> Result<Tensor> {
+        let shape = tensor::full_shape(proto.tensor_shape.as_ref())?;
+        tensor::check_content(dtype, &shape, len)?;
+        // Not everything that lies within one chunk is aligned; `from_bytes` copies then.
+        if dtype == DType::Bool || self.chunk().len() >= len {
+            return Tensor::from_bytes(dtype, shape, self.copy_to_bytes(len));
+        }
+        let mut tensor = Tensor::alloc(dtype, shape)?;
+        self.copy_to_slice(tensor.bytes_mut()?);
+        Ok(tensor)
+    }
+
+    fn length(&mut self) -> Result<usize> {
+        let len = prost::encoding::decode_varint(self).map_err(malformed)?;
+        match usize::try_from(len) {
+            Ok(len) if len <= self.left => Ok(len),
+            _ => bail!(
+                InvalidArgument,
+                "malformed message: a field of {len} bytes where {} are left",
+                self.left
+            ),
+        }
+    }
+}
+
+/// The dtype, if dtype and shape are known and a content of `len` bytes is all such a tensor needs.
+fn plain_target(proto: &pb::TensorProto, len: usize) -> Option<DType> {
+    let dtype = DType::from_number(proto.dtype).ok()?;
+    let n = tensor::full_shape(proto.tensor_shape.as_ref()).ok()?.elements();
+    (dtype.size()?.checked_mul(n)? == len).then_some(dtype)
+}
+
+fn expect(key: Key, wire_type: WireType) -> Result<()> {
+    ensure!(
+        key.wire_type == wire_type,
+        InvalidArgument,
+        "malformed message: field {} has wire type {:?}, expected {wire_type:?}",
+        key.field,
+        key.wire_type
+    );
+    Ok(())
+}
+
+impl From<Bytes> for Reader {
+    fn from(bytes: Bytes) -> Reader {
+        Reader::new([bytes])
+    }
+}
+
+impl From<Vec<Bytes>> for Reader {
+    fn from(chunks: Vec<Bytes>) -> Reader {
+        Reader::new(chunks)
+    }
+}
+
+impl From<VecDeque<Bytes>> for Reader {
+    fn from(chunks: VecDeque<Bytes>) -> Reader {
+        Reader::new(chunks)
+    }
+}
+
+/// The bytes left of the message being read.
+impl Buf for Reader {
+    fn remaining(&self) -> usize {
+        self.left
+    }
+
+    fn chunk(&self) -> &[u8] {
+        match self.chunks.front() {
+            Some(chunk) => &chunk[..chunk.len().min(self.left)],
+            None => &[],
+        }
+    }
+
+    fn advance(&mut self, mut n: usize) {
+        assert!(n <= self.left, "advanced {n} bytes where {} are left", self.left);
+        self.left -= n;
+        while n > 0 {
+            let chunk = self.chunks.front_mut().expect("chunks hold what is left");
+            let step = n.min(chunk.len());
+            chunk.advance(step);
+            n -= step;
+            if chunk.is_empty() {
+                self.chunks.pop_front();
+            }
+        }
+    }
+
+    fn copy_to_bytes(&mut self, n: usize) -> Bytes {
+        assert!(n <= self.left, "took {n} bytes where {} are left", self.left);
+        if let Some(chunk) = self.chunks.front_mut()
+            && n <= chunk.len()
+        {
+            let taken = chunk.split_to(n);
+            self.left -= n;
+            if chunk.is_empty() {
+                self.chunks.pop_front();
+            }
+            return taken;
+        }
+        let mut joined = vec![0; n];
+        self.copy_to_slice(&mut joined);
+        joined.into()
+    }
+}

@@ -1,0 +1,422 @@
+//! The calls that carry tensors: RunStep, RunCallable, RunGraph and RecvTensor, read from chunks
+//! and written as segments. The others are small and left to prost.
+//!
+//! A tensor given twice in one message is read from the later one; prost would merge the two. No
+//! peer writes such messages.
+
+use super::chunks::{Key, Reader};
+use super::segments::{SegmentWriter, Segments};
+use bytes::Bytes;
+use ferroflow_core::{Code, Error, Result, Tensor};
+use ferroflow_proto::tensorflow as pb;
+use prost::Message;
+
+/// A tensor under a name: an endpoint or a rendezvous key.
+pub type Named = (String, Tensor);
+
+/// What a client asks of its master: run a step.
+#[derive(Clone, Debug, Default)]
+pub struct RunStepRequest {
+    pub session_handle: String,
+    pub feeds: Vec<Named>,
+    pub fetches: Vec<String>,
+    pub targets: Vec<String>,
+    pub options: RunOptions,
+    pub partial_run_handle: String,
+    /// Report a failure in the response instead of as the failure of the call.
+    pub store_errors_in_response_body: bool,
+    pub request_id: i64,
+}
+
+/// How a step is to be run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunOptions {
+    /// 0 for none, up to 3 for everything.
+    pub trace_level: i32,
+    /// In milliseconds; 0 for none.
+    pub timeout_ms: i64,
+    pub inter_op_thread_pool: i32,
+    pub output_partition_graphs: bool,
+    pub report_tensor_allocations_upon_oom: bool,
+    /// Not 0 if the graph runs collectives.
+    pub collective_graph_key: i64,
+}
+
+/// What came of a step.
+#[derive(Clone, Debug, Default)]
+pub struct RunStepResponse {
+    /// Each under the name it was fetched by.
+    pub tensors: Vec<Named>,
+    /// A serialized `RunMetadata`.
+    pub metadata: Option<Bytes>,
+    /// The failure, when it was asked to be reported here.
+    pub status: Option<Error>,
+}
+
+/// Run a step that was described before.
+#[derive(Clone, Debug, Default)]
+pub struct RunCallableRequest {
+    pub session_handle: String,
+    pub handle: i64,
+    pub feeds: Vec<Tensor>,
+    pub request_id: i64,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct RunCallableResponse {
+    pub fetches: Vec<Tensor>,
+    /// A serialized `RunMetadata`.
+    pub metadata: Option<Bytes>,
+}
+
+/// What a master asks of a worker: run its part of a step.
+#[derive(Clone, Debug, Default)]
+pub struct RunGraphRequest {
+    pub graph_handle: String,
+    pub step_id: i64,
+    /// Feeds, by rendezvous key.
+    pub sends: Vec<Named>,
+    /// Fetches, by rendezvous key.
+    pub recv_keys: Vec<String>,
+    pub exec: ExecOptions,
+    pub is_partial: bool,
+    pub is_last_partial_run: bool,
+    pub session_handle: String,
+    /// Report a failure in the response instead of as the failure of the call.
+    pub store_errors_in_response_body: bool,
+    pub create_worker_session_called: bool,
+    pub request_id: i64,
+}
+
+/// What a worker is to record of a step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExecOptions {
+    pub costs: bool,
+    pub timeline: bool,
+    pub partition_graphs: bool,
+    pub allocations_upon_oom: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct RunGraphResponse {
+    pub recvs: Vec<Named>,
+    /// A serialized `StepStats`.
+    pub step_stats: Option<Bytes>,
+    /// A serialized `CostGraphDef`.
+    pub cost_graph: Option<Bytes>,
+    /// Serialized `GraphDef`s.
+    pub partition_graphs: Vec<Bytes>,
+    /// The failure, when it was asked to be reported here.
+    pub status: Option<Error>,
+}
+
+/// The value another task waited for.
+#[derive(Clone, Debug, Default)]
+pub struct RecvTensorResponse {
+    /// Ignored, and may be absent, when dead.
+    pub tensor: Option<Tensor>,
+    pub is_dead: bool,
+    /// Microseconds since 1970.
+    pub send_start_micros: i64,
+    /// A serialized `Any`.
+    pub transport_options: Option<Bytes>,
+    /// Whether the sender waits to hear that the value has arrived.
+    pub require_ack: bool,
+}
+
+impl RunStepRequest {
+    pub fn decode(message: impl Into<Reader>) -> Result<RunStepRequest> {
+        let mut m = RunStepRequest::default();
+        fields(message.into(), |r, key| {
+            match key.field {
+                1 => m.session_handle = r.string(key)?,
+                2 => m.feeds.push(r.named_tensor(key)?),
+                3 => m.fetches.push(r.string(key)?),
+                4 => m.targets.push(r.string(key)?),
+                5 => m.options = RunOptions::read(r, key)?,
+                6 => m.partial_run_handle = r.string(key)?,
+                7 => m.store_errors_in_response_body = r.bool(key)?,
+                8 => m.request_id = r.int(key)?,
+                _ => r.skip(key)?,
+            }
+            Ok(())
+        })?;
+        Ok(m)
+    }
+
+    pub fn encode(&self) -> Result<Segments> {
+        let mut w = SegmentWriter::new();
+        w.string(1, &self.session_handle);
+        named_tensors(&mut w, 2, &self.feeds)?;
+        self.fetches.iter().for_each(|name| w.item(3, name));
+        self.targets.iter().for_each(|name| w.item(4, name));
+        w.bytes(5, self.options.to_proto().encode_to_vec().into());
+        w.string(6, &self.partial_run_handle);
+        w.bool(7, self.store_errors_in_response_body);
+        w.int(8, self.request_id);
+        Ok(w.finish())
+    }
+}
+
+impl RunOptions {
+    pub fn from_proto(p: &pb::RunOptions) -> RunOptions {
+        RunOptions {
+            trace_level: p.trace_level,
+            timeout_ms: p.timeout_in_ms,
+            inter_op_thread_pool: p.inter_op_thread_pool,
+            output_partition_graphs: p.output_partition_graphs,
+            report_tensor_allocations_upon_oom: p.report_tensor_allocations_upon_oom,
+            collective_graph_key: p.experimental.as_ref().map_or(0, |e| e.collective_graph_key),
+        }
+    }
+
+    pub fn to_proto(&self) -> pb::RunOptions {
+        let experimental = pb::run_options::Experimental {
+            collective_graph_key: self.collective_graph_key,
+            ..Default::default()
+        };
+        pb::RunOptions {
+            trace_level: self.trace_level,
+            timeout_in_ms: self.timeout_ms,
+            inter_op_thread_pool: self.inter_op_thread_pool,
+            output_partition_graphs: self.output_partition_graphs,
+            report_tensor_allocations_upon_oom: self.report_tensor_allocations_upon_oom,
+            experimental: Some(experimental).filter(|e| e.collective_graph_key != 0),
+            ..Default::default()
+        }
+    }
+
+    fn read(r: &mut Reader, key: Key) -> Result<RunOptions> {
+        let mut p = pb::RunOptions::default();
+        r.merge(key, &mut p)?;
+        Ok(RunOptions::from_proto(&p))
+    }
+}
+
+impl RunStepResponse {
+    pub fn decode(message: impl Into<Reader>) -> Result<RunStepResponse> {
+        let mut m = RunStepResponse::default();
+        let mut status = Status::default();
+        fields(message.into(), |r, key| {
+            match key.field {
+                1 => m.tensors.push(r.named_tensor(key)?),
+                2 => m.metadata = Some(r.bytes(key)?),
+                3 => status.code = r.int(key)?,
+                4 => status.message = r.string(key)?,
+                _ => r.skip(key)?,
+            }
+            Ok(())
+        })?;
+        m.status = status.into_error();
+        Ok(m)
+    }
+
+    pub fn encode(&self) -> Result<Segments> {
+        let mut w = SegmentWriter::new();
+        named_tensors(&mut w, 1, &self.tensors)?;
+        self.metadata.iter().for_each(|m| w.bytes(2, m.clone()));
+        write_status(&mut w, 3, &self.status);
+        Ok(w.finish())
+    }
+}
+
+impl RunCallableRequest {
+    pub fn decode(message: impl Into<Reader>) -> Result<RunCallableRequest> {
+        let mut m = RunCallableRequest::default();
+        fields(message.into(), |r, key| {
+            match key.field {
+                1 => m.session_handle = r.string(key)?,
+                2 => m.handle = r.int(key)?,
+                3 => m.feeds.push(r.tensor(key)?),
+                4 => m.request_id = r.int(key)?,
+                _ => r.skip(key)?,
+            }
+            Ok(())
+        })?;
+        Ok(m)
+    }
+
+    pub fn encode(&self) -> Result<Segments> {
+        let mut w = SegmentWriter::new();
+        w.string(1, &self.session_handle);
+        w.int(2, self.handle);
+        self.feeds.iter().try_for_each(|t| w.tensor(3, t))?;
+        w.int(4, self.request_id);
+        Ok(w.finish())
+    }
+}
+
+impl RunCallableResponse {
+    pub fn decode(message: impl Into<Reader>) -> Result<RunCallableResponse> {
+        let mut m = RunCallableResponse::default();
+        fields(message.into(), |r, key| {
+            match key.field {
+                1 => m.fetches.push(r.tensor(key)?),
+                2 => m.metadata = Some(r.bytes(key)?),
+                _ => r.skip(key)?,
+            }
+            Ok(())
+        })?;
+        Ok(m)
+    }
+
+    pub fn encode(&self) -> Result<Segments> {
+        let mut w = SegmentWriter::new();
+        self.fetches.iter().try_for_each(|t| w.tensor(1, t))?;
+        self.metadata.iter().for_each(|m| w.bytes(2, m.clone()));
+        Ok(w.finish())
+    }
+}
+
+impl RunGraphRequest {
+    pub fn decode(message: impl Into<Reader>) -> Result<RunGraphRequest> {
+        let mut m = RunGraphRequest::default();
+        fields(message.into(), |r, key| {
+            match key.field {
+                1 => m.graph_handle = r.string(key)?,
+                2 => m.step_id = r.int(key)?,
+                3 => m.sends.push(r.named_tensor(key)?),
+                4 => m.recv_keys.push(r.string(key)?),
+                5 => m.exec = ExecOptions::read(r, key)?,
+                6 => m.is_partial = r.bool(key)?,
+                7 => m.is_last_partial_run = r.bool(key)?,
+                8 => m.session_handle = r.string(key)?,
+                9 => m.store_errors_in_response_body = r.bool(key)?,
+                10 => m.create_worker_session_called = r.bool(key)?,
+                11 => m.request_id = r.int(key)?,
+                _ => r.skip(key)?,
+            }
+            Ok(())
+        })?;
+        Ok(m)
+    }
+
+    pub fn encode(&self) -> Result<Segments> {
+        let mut w = SegmentWriter::new();
+        w.string(1, &self.graph_handle);
+        w.int(2, self.step_id);
+        named_tensors(&mut w, 3, &self.sends)?;
+        self.recv_keys.iter().for_each(|key| w.item(4, key));
+        w.bytes(5, self.exec.to_proto().encode_to_vec().into());
+        w.bool(6, self.is_partial);
+        w.bool(7, self.is_last_partial_run);
+        w.string(8, &self.session_handle);
+        w.bool(9, self.store_errors_in_response_body);
+        w.bool(10, self.create_worker_session_called);
+        w.int(11, self.request_id);
+        Ok(w.finish())
+    }
+}
+
+impl ExecOptions {
+    fn to_proto(self) -> pb::ExecutorOpts {
+        pb::ExecutorOpts {
+            record_costs: self.costs,
+            record_timeline: self.timeline,
+            record_partition_graphs: self.partition_graphs,
+            report_tensor_allocations_upon_oom: self.allocations_upon_oom,
+        }
+    }
+
+    fn read(r: &mut Reader, key: Key) -> Result<ExecOptions> {
+        let mut p = pb::ExecutorOpts::default();
+        r.merge(key, &mut p)?;
+        Ok(ExecOptions {
+            costs: p.record_costs,
+            timeline: p.record_timeline,
+            partition_graphs: p.record_partition_graphs,
+            allocations_upon_oom: p.report_tensor_allocations_upon_oom,
+        })
+    }
+}
+
+impl RunGraphResponse {
+    pub fn decode(message: impl Into<Reader>) -> Result<RunGraphResponse> {
+        let mut m = RunGraphResponse::default();
+        let mut status = Status::default();
+        fields(message.into(), |r, key| {
+            match key.field {
+                1 => m.recvs.push(r.named_tensor(key)?),
+                2 => m.step_stats = Some(r.bytes(key)?),
+                3 => m.cost_graph = Some(r.bytes(key)?),
+                4 => m.partition_graphs.push(r.bytes(key)?),
+                5 => status.code = r.int(key)?,
+                6 => status.message = r.string(key)?,
+                _ => r.skip(key)?,
+            }
+            Ok(())
+        })?;
+        m.status = status.into_error();
+        Ok(m)
+    }
+
+    pub fn encode(&self) -> Result<Segments> {
+        let mut w = SegmentWriter::new();
+        named_tensors(&mut w, 1, &self.recvs)?;
+        self.step_stats.iter().for_each(|s| w.bytes(2, s.clone()));
+        self.cost_graph.iter().for_each(|g| w.bytes(3, g.clone()));
+        self.partition_graphs.iter().for_each(|g| w.bytes(4, g.clone()));
+        write_status(&mut w, 5, &self.status);
+        Ok(w.finish())
+    }
+}
+
+impl RecvTensorResponse {
+    pub fn decode(message: impl Into<Reader>) -> Result<RecvTensorResponse> {
+        let mut m = RecvTensorResponse::default();
+        fields(message.into(), |r, key| {
+            match key.field {
+                1 => m.tensor = Some(r.tensor(key)?),
+                2 => m.is_dead = r.bool(key)?,
+                3 => m.send_start_micros = r.int(key)?,
+                4 => m.transport_options = Some(r.bytes(key)?),
+                5 => m.require_ack = r.bool(key)?,
+                _ => r.skip(key)?,
+            }
+            Ok(())
+        })?;
+        Ok(m)
+    }
+
+    pub fn encode(&self) -> Result<Segments> {
+        let mut w = SegmentWriter::new();
+        self.tensor.iter().try_for_each(|t| w.tensor(1, t))?;
+        w.bool(2, self.is_dead);
+        w.int(3, self.send_start_micros);
+        self.transport_options.iter().for_each(|o| w.bytes(4, o.clone()));
+        w.bool(5, self.require_ack);
+        Ok(w.finish())
+    }
+}
+
+fn fields(mut reader: Reader, mut read: impl FnMut(&mut Reader, Key) -> Result<()>) -> Result<()> {
+    while let Some(key) = reader.key()? {
+        read(&mut reader, key)?;
+    }
+    Ok(())
+}
+
+fn named_tensors(w: &mut SegmentWriter, field: u32, tensors: &[Named]) -> Result<()> {
+    tensors.iter().try_for_each(|(name, tensor)| w.named_tensor(field, name, tensor))
+}
+
+#[derive(Default)]
+struct Status {
+    code: i64,
+    message: String,
+}
+
+impl Status {
+    fn into_error(self) -> Option<Error> {
+        let code = Code::from_number(i32::try_from(self.code).unwrap_or(-1));
+        (code != Code::Ok).then(|| Error::new(code, self.message))
+    }
+}
+
+/// A code in field `field`, the message in the next.
+fn write_status(w: &mut SegmentWriter, field: u32, status: &Option<Error>) {
+    if let Some(e) = status {
+        w.int(field, e.code() as i64);
+        w.string(field + 1, e.message());
+    }
+}

@@ -1,0 +1,94 @@
+//! Reading the small integer inputs (shapes, axes, paddings) that array ops are steered by.
+
+use crate::prelude::*;
+
+/// The shape with these dimensions, with TensorFlow's words for a negative one.
+pub(crate) fn to_shape(dims: &[i64]) -> Result<Shape> {
+    if let Some(d) = dims.iter().find(|&&d| d < 0) {
+        bail!(InvalidArgument, "Dimension {d} must be >= 0");
+    }
+    Shape::from_dims(dims)
+}
+
+/// The non-negative axis that `axis` stands for, if there is one.
+pub(crate) fn resolve_axis(axis: i64, rank: usize) -> Option<usize> {
+    let rank = rank as i64;
+    (-rank <= axis && axis < rank).then_some(if axis < 0 { axis + rank } else { axis } as usize)
+}
+
+/// A tensor of `dtype` (int16, int32 or int64) with these integers.
+pub(crate) fn index_tensor(
+    dtype: DType,
+    shape: impl Into<Shape>,
+    values: &[i64],
+) -> Result<Tensor> {
+    let shape = shape.into();
+    match dtype {
+        DType::Int64 => Tensor::from_slice(shape, values),
+        DType::Int32 => {
+            Tensor::from_slice(shape, &values.iter().map(|&v| v as i32).collect::<Vec<_>>())
+        }
+        DType::Int16 => {
+            Tensor::from_slice(shape, &values.iter().map(|&v| v as i16).collect::<Vec<_>>())
+        }
+        other => bail!(Internal, "{other} is not a type of indices"),
+    }
+}
+
+/// Where element `at` of a tensor lies, as error messages write it: `[1,2]`, nothing for a scalar.
+pub(crate) fn position(shape: &[usize], at: usize) -> String {
+    if shape.is_empty() {
+        return String::new();
+    }
+    let mut rest = at;
+    let mut at: Vec<String> = Vec::new();
+    for &stride in &Shape::from(shape).strides() {
+        let stride = stride.max(1);
+        at.push((rest / stride).to_string());
+        rest %= stride;
+    }
+    format!("[{}]", at.join(","))
+}
+
+/// `shape` with dimension `axis` replaced.
+pub(crate) fn with_dim(shape: &[usize], axis: usize, dim: usize) -> Shape {
+    let mut dims = shape.to_vec();
+    dims[axis] = dim;
+    Shape::from(dims)
+}
+
+/// `shape` with dimension `axis` replaced by what may be known of it.
+pub(crate) fn with_partial_dim(
+    shape: &PartialShape,
+    axis: usize,
+    dim: Option<usize>,
+) -> PartialShape {
+    match shape.dims() {
+        Some(dims) if axis < dims.len() => PartialShape::new(
+            dims.iter().enumerate().map(|(i, d)| if i == axis { dim } else { *d }),
+        ),
+        _ => shape.clone(),
+    }
+}
+
+/// Number of elements before, at and after `axis`.
+pub(crate) fn around(shape: &[usize], axis: usize) -> (usize, usize, usize) {
+    (shape[..axis].iter().product(), shape[axis], shape[axis + 1..].iter().product())
+}
+
+/// The shapes joined.
+pub(crate) fn joined(parts: &[&[usize]]) -> Shape {
+    parts.iter().flat_map(|p| p.iter().copied()).collect()
+}
+
+/// The dimensions of `parts` one after another; unknown where the rank of one is.
+pub(crate) fn joined_partial(parts: &[Option<&[Option<usize>]>]) -> PartialShape {
+    let mut dims = Vec::new();
+    for part in parts {
+        match part {
+            Some(part) => dims.extend_from_slice(part),
+            None => return PartialShape::unknown(),
+        }
+    }
+    PartialShape::new(dims)
+}

@@ -1,0 +1,148 @@
+//! Slice.
+
+use super::walk::{self, Walk};
+use crate::prelude::*;
+
+/// The block of `x` that begins at `begin` and has shape `size`, which lies within `x`. Shares
+/// storage with `x` when it is made of whole rows.
+pub(crate) fn block(x: &Tensor, begin: &[usize], size: &[usize]) -> Result<Tensor> {
+    if x.shape()[..] == *size {
+        return Ok(x.clone());
+    }
+    if x.rank() > 0 && x.shape()[1..] == size[1..] {
+        return x.rows(begin[0], size[0]);
+    }
+    let strides = walk::strides(x.shape());
+    let from = begin.iter().zip(&strides).map(|(b, s)| b * *s as usize).sum();
+    let mut out = Tensor::alloc(x.dtype(), size)?;
+    Walk::gather(size, &strides, from).copy(x, &mut out)?;
+    Ok(out)
+}
+
+/// Where the slice begins and how large it is, with -1 ("all that is left") resolved.
+fn bounds(shape: &[usize], begin: &[i64], size: &[i64]) -> Result<(Vec<usize>, Vec<usize>)> {
+    let (mut from, mut len) = (Vec::with_capacity(shape.len()), Vec::with_capacity(shape.len()));
+    for (i, (&b, &s)) in begin.iter().zip(size).enumerate() {
+        let dim = shape[i] as i64;
+        ensure!(
+            dim > 0 || b == 0 && (s == 0 || s == -1),
+            InvalidArgument,
+            "Expected begin[{i}] == 0 (got {b}) and size[{i}] == 0 (got {s}) when \
+             input.dim_size({i}) == 0"
+        );
+        ensure!(
+            0 <= b && b <= dim,
+            InvalidArgument,
+            "Expected begin[{i}] in [0, {dim}], but got {b}"
+        );
+        let s = if s == -1 { dim - b } else { s };
+        ensure!(
+            0 <= s && s <= dim - b,
+            InvalidArgument,
+            "Expected size[{i}] in [0, {}], but got {s}",
+            dim - b
+        );
+        from.push(b as usize);
+        len.push(s as usize);
+    }
+    Ok((from, len))
+}
+
+fn slice(ctx: &mut Ctx<'_>) -> Result<()> {
+    let (x, begin, size) = (ctx.input(0)?, ctx.input(1)?, ctx.input(2)?);
+    ensure!(
+        begin.shape()[..] == [x.rank()] && size.shape()[..] == [x.rank()],
+        InvalidArgument,
+        "Expected begin and size arguments to be 1-D tensors of size {}, but got shapes {} and {} \
+         instead.",
+        x.rank(),
+        begin.shape(),
+        size.shape()
+    );
+    let (from, len) = bounds(x.shape(), &begin.to_indices()?, &size.to_indices()?)?;
+    let out = block(x, &from, &len)?;
+    ctx.set(0, out)
+}
+
+fn slice_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
+    let input = c.input(0);
+    let rank = input.rank().or(c.input(1).dim(0)).or(c.input(2).dim(0));
+    let (begin, size) = (c.constant_ints(1), c.constant_ints(2));
+    let Some(rank) = rank.filter(|&r| r <= 254) else { return shape::unknown(c) };
+    let Some(size) = size.filter(|s| s.len() == rank) else {
+        return Ok(vec![PartialShape::of_rank(rank)]);
+    };
+    let dim = |i: usize| match size[i] {
+        -1 => {
+            let from = usize::try_from(*begin.as_ref()?.get(i)?).ok()?;
+            input.dim(i)?.checked_sub(from)
+        }
+        s => usize::try_from(s).ok(),
+    };
+    Ok(vec![PartialShape::new((0..rank).map(dim))])
+}
+
+pub(crate) fn register(c: &mut Catalog) {
+    c.op("Slice")
+        .doc("The block of a tensor that begins at `begin` and has shape `size`.")
+        .input("input: T")
+        .input("begin: Index")
+        .input("size: Index")
+        .output("output: T")
+        .attr("T: type")
+        .attr("Index: {int32, int64}")
+        .shape(slice_shape)
+        .cpu_fn(slice);
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+    use crate::testing::{Check, check};
+
+    fn x() -> Tensor {
+        Tensor::from_slice([2, 3], &[1i32, 2, 3, 4, 5, 6]).unwrap()
+    }
+
+    fn slice(begin: &[i64], size: &[i64]) -> Check<'static> {
+        check("Slice").input(x()).input(Tensor::vector(begin)).input(Tensor::vector(size))
+    }
+
+    #[test]
+    fn blocks_are_cut_out() {
+        slice(&[0, 1], &[2, -1]).gives(Tensor::from_slice([2, 2], &[2i32, 3, 5, 6]).unwrap());
+        slice(&[1, 0], &[1, 3]).gives(Tensor::from_slice([1, 3], &[4i32, 5, 6]).unwrap());
+        slice(&[0, 3], &[1, -1]).gives(Tensor::zeros(DType::Int32, [1, 0]).unwrap());
+        check("Slice")
+            .input(Tensor::string("s"))
+            .input(Tensor::vector::<i32>(&[]))
+            .input(Tensor::vector::<i32>(&[]))
+            .gives(Tensor::string("s"));
+    }
+
+    #[test]
+    fn whole_rows_share_the_storage() {
+        let x = x();
+        let begin = Tensor::vector(&[1i32, 0]);
+        let size = Tensor::vector(&[1i32, -1]);
+        let out = check("Slice").input(x.clone()).input(begin).input(size).run().unwrap();
+        assert!(out[0].shares_storage(&x));
+    }
+
+    #[test]
+    fn blocks_out_of_bounds_are_refused() {
+        for (begin, size, text) in [
+            ([0, 2], [1, 2], "Expected size[1] in [0, 1], but got 2"),
+            ([0, 4], [1, 0], "Expected begin[1] in [0, 3], but got 4"),
+            ([0, -1], [1, 1], "Expected begin[1] in [0, 3], but got -1"),
+            ([0, 0], [1, -2], "Expected size[1] in [0, 3], but got -2"),
+            ([0, 1], [1, i64::MAX], "Expected size[1] in [0, 2]"),
+        ] {
+            slice(&begin, &size).fails(Code::InvalidArgument, text);
+        }
+        slice(&[0], &[1]).fails(
+            Code::InvalidArgument,
+            "1-D tensors of size 2, but got shapes [1] and [1] instead.",
+        );
+    }
+}

@@ -1,0 +1,94 @@
+//! Function calls, and the nodes that are a function's arguments and results.
+
+use crate::prelude::*;
+
+/// Calls a function with all inputs; its results are the outputs.
+struct Call {
+    function: Function,
+}
+
+impl AsyncKernel for Call {
+    fn start(&self, mut ctx: AsyncCtx, done: Done) {
+        let n = ctx.inputs.len();
+        match self.function.get().and_then(|f| Ok((f, ctx.take_inputs(0..n)?))) {
+            Ok((f, args)) => {
+                f.call(args, &ctx.step, Box::new(move |result| done.finish_tensors(result)))
+            }
+            Err(e) => done.fail(e),
+        }
+    }
+}
+
+/// Calls a function on another device. On one task that is a plain call; input 0 names the device.
+struct RemoteCall {
+    function: Function,
+}
+
+impl AsyncKernel for RemoteCall {
+    fn start(&self, mut ctx: AsyncCtx, done: Done) {
+        let n = ctx.inputs.len();
+        match self.function.get().and_then(|f| Ok((f, ctx.take_inputs(1..n)?))) {
+            Ok((f, args)) => {
+                f.call(args, &ctx.step, Box::new(move |result| done.finish_tensors(result)))
+            }
+            Err(e) => done.fail(e),
+        }
+    }
+}
+
+/// Only the executor reads these nodes; their kernels never run.
+fn never_run(ctx: &mut Ctx<'_>) -> Result<()> {
+    bail!(Internal, "'{}' is not a node to run", ctx.name())
+}
+
+pub(crate) fn register(c: &mut Catalog) {
+    c.op("_Arg")
+        .doc("Argument `index` of a function or step.")
+        .output("output: T")
+        .attr("T: type")
+        .attr("index: int >= 0")
+        .stateful()
+        .role(Role::Argument)
+        .shape(shape::unknown)
+        .cpu_fn(never_run);
+    c.op("_Retval")
+        .doc("Result `index` of a function or step.")
+        .input("input: T")
+        .attr("T: type")
+        .attr("index: int >= 0")
+        .stateful()
+        .role(Role::Return)
+        .shape(shape::unknown)
+        .cpu_fn(never_run);
+    for (op, stateful) in [("PartitionedCall", false), ("StatefulPartitionedCall", true)] {
+        let b = c
+            .op(op)
+            .doc("Calls `f` with `args`.")
+            .input("args: Tin")
+            .output("output: Tout")
+            .attr("Tin: list(type) >= 0")
+            .attr("Tout: list(type) >= 0")
+            .attr("f: func")
+            .attr("config: string = ''")
+            .attr("config_proto: string = ''")
+            .attr("executor_type: string = ''")
+            .expensive()
+            .shape(shape::unknown)
+            .cpu(|init| Ok(KernelBox::new_async(Call { function: init.function("f")? })));
+        if stateful {
+            drop(b.stateful());
+        }
+    }
+    c.op("RemoteCall")
+        .doc("Calls `f` with `args` on the device `target`.")
+        .input("target: string")
+        .input("args: Tin")
+        .output("output: Tout")
+        .attr("Tin: list(type) >= 1")
+        .attr("Tout: list(type) >= 1")
+        .attr("f: func")
+        .stateful()
+        .expensive()
+        .shape(shape::unknown)
+        .cpu(|init| Ok(KernelBox::new_async(RemoteCall { function: init.function("f")? })));
+}

@@ -1,0 +1,173 @@
+//! Switch, Merge and the loop primitives, for values and for references. What makes them special
+//! is how the executor propagates their outputs; the kernels only pass values on.
+
+use crate::prelude::*;
+
+/// Passes input 0 on, be it a value or a reference.
+fn pass(ctx: &mut Ctx<'_>) -> Result<()> {
+    let value = ctx.take_value(0)?;
+    ctx.set_value(0, value)
+}
+
+/// Input 0 to output 1 if the predicate holds, else to output 0. The other one stays empty, which
+/// makes it dead.
+fn switch(ctx: &mut Ctx<'_>) -> Result<()> {
+    let pred = ctx.input(1)?.scalar_value::<bool>()?;
+    let value = ctx.take_value(0)?;
+    ctx.set_value(usize::from(pred), value)
+}
+
+/// Input 0 to the output that `output_index` names, the last one if it is out of range.
+fn switch_n(ctx: &mut Ctx<'_>) -> Result<()> {
+    let (index, last) = (ctx.input(1)?.scalar_value::<i32>()?, ctx.num_outputs().saturating_sub(1));
+    let value = ctx.take_value(0)?;
+    let slot = usize::try_from(index).ok().filter(|&i| i <= last).unwrap_or(last);
+    ctx.set_value(slot, value)
+}
+
+/// The one input that has a value, and its index.
+fn merge(ctx: &mut Ctx<'_>) -> Result<()> {
+    let Some(i) = (0..ctx.num_inputs()).find(|&i| ctx.has_input(i)) else {
+        bail!(Internal, "a Merge ran without an input");
+    };
+    let value = ctx.take_value(i)?;
+    ctx.set_value(0, value)?;
+    ctx.set(1, Tensor::scalar(i as i32))
+}
+
+/// The reference among inputs 1.. that input 0 selects.
+fn ref_select(ctx: &mut Ctx<'_>) -> Result<()> {
+    let index = ctx.input(0)?.scalar_value::<i32>()?;
+    let n = ctx.num_inputs() as i32 - 1;
+    ensure!(
+        (0..n).contains(&index),
+        InvalidArgument,
+        "Index must be in the range [0, {n}) but got {index}"
+    );
+    let value = ctx.take_value(1 + index as usize)?;
+    ctx.set_value(0, value)
+}
+
+fn merged_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
+    // The values may differ in shape from one to the next, and around a loop nothing is known yet.
+    let first = c.input(0);
+    let same = c.inputs.iter().all(|s| *s == first);
+    Ok(vec![if same { first } else { PartialShape::unknown() }, PartialShape::scalar()])
+}
+
+/// Inside a loop a value may change its shape from one iteration to the next.
+fn first_of_many(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
+    shape::unknown(c)
+}
+
+pub(crate) fn register(c: &mut Catalog) {
+    use ControlFlow::*;
+    for (op, arg, is_ref) in [("Switch", "T", false), ("RefSwitch", "Ref(T)", true)] {
+        let b = c
+            .op(op)
+            .doc("Passes `data` to the output that `pred` picks; the other one is dead.")
+            .input(&format!("data: {arg}"))
+            .input("pred: bool")
+            .output(&format!("output_false: {arg}"))
+            .output(&format!("output_true: {arg}"))
+            .attr("T: type")
+            .control_flow(Switch)
+            .shape(shape::same_as_input)
+            .cpu_fn(switch);
+        if is_ref {
+            drop(b.allows_uninitialized_input());
+        }
+    }
+    c.op("_SwitchN")
+        .doc("Passes `data` to the output that `output_index` names; the others are dead.")
+        .input("data: T")
+        .input("output_index: int32")
+        .output("outputs: num_outs * T")
+        .attr("num_outs: int >= 1")
+        .attr("T: type")
+        .control_flow(SwitchN)
+        .shape(shape::same_as_input)
+        .cpu_fn(switch_n);
+    for (op, arg) in [("Merge", "T"), ("RefMerge", "Ref(T)")] {
+        c.op(op)
+            .doc("The first of its inputs that is not dead.")
+            .input(&if op == "Merge" {
+                "inputs: N * T".into()
+            } else {
+                "inputs: Ref(N * T)".to_string()
+            })
+            .output(&format!("output: {arg}"))
+            .output("value_index: int32")
+            .attr("T: type")
+            .attr("N: int >= 1")
+            .control_flow(Merge)
+            .shape(merged_shape)
+            .cpu_fn(merge);
+    }
+    for (op, arg) in [("Enter", "T"), ("RefEnter", "Ref(T)")] {
+        c.op(op)
+            .doc("Brings a value into the loop `frame_name`.")
+            .input(&format!("data: {arg}"))
+            .output(&format!("output: {arg}"))
+            .attr("T: type")
+            .attr("frame_name: string")
+            .attr("is_constant: bool = false")
+            .attr("parallel_iterations: int = 10")
+            .control_flow(Enter)
+            .shape(first_of_many)
+            .cpu_fn(pass);
+    }
+    for (op, arg, which) in [
+        ("Exit", "T", Exit),
+        ("RefExit", "Ref(T)", Exit),
+        ("NextIteration", "T", NextIteration),
+        ("RefNextIteration", "Ref(T)", NextIteration),
+    ] {
+        c.op(op)
+            .doc("Passes a value out of the loop, or to its next iteration.")
+            .input(&format!("data: {arg}"))
+            .output(&format!("output: {arg}"))
+            .attr("T: type")
+            .control_flow(which)
+            .shape(first_of_many)
+            .cpu_fn(pass);
+    }
+    c.op("LoopCond")
+        .doc("Whether a loop goes on.")
+        .input("input: bool")
+        .output("output: bool")
+        .control_flow(LoopCond)
+        .shape(shape::scalar)
+        .cpu_fn(pass);
+    c.op("ControlTrigger")
+        .doc("Runs after its control inputs, dead or alive.")
+        .control_flow(ControlTrigger)
+        .shape(shape::unknown)
+        .cpu_fn(|_| Ok(()));
+    c.op("Abort")
+        .doc("Fails the step; unlike TensorFlow's it never ends the process.")
+        .attr("error_msg: string = ''")
+        .attr("exit_without_error: bool = false")
+        .shape(shape::unknown)
+        .cpu(|init| {
+            let text = init.string("error_msg")?;
+            Ok(KernelBox::new(move |_: &mut Ctx<'_>| Err(err!(Aborted, "Abort: {text}"))))
+        });
+    c.op("RefSelect")
+        .doc("The reference that `index` picks.")
+        .input("index: int32")
+        .input("inputs: Ref(N * T)")
+        .output("output: Ref(T)")
+        .attr("T: type")
+        .attr("N: int >= 1")
+        .shape(shape::unknown)
+        .cpu_fn(ref_select);
+    c.op("RefIdentity")
+        .doc("Its input, a reference.")
+        .input("input: Ref(T)")
+        .output("output: Ref(T)")
+        .attr("T: type")
+        .allows_uninitialized_input()
+        .shape(shape::same_as_input)
+        .cpu_fn(pass);
+}

@@ -1,0 +1,102 @@
+//! _Send and _Recv: the two halves of a transfer between devices, tasks, or client and step.
+
+use crate::prelude::*;
+use ferroflow_core::{Received, RendezvousKey};
+
+/// The parts of a rendezvous key that a node states; frame and iteration come from the step.
+struct Edge {
+    send_device: String,
+    incarnation: u64,
+    recv_device: String,
+    tensor_name: String,
+    /// The key outside loops, made once.
+    root: RendezvousKey,
+}
+
+impl Edge {
+    fn new(init: &KernelInit<'_>) -> Result<Edge> {
+        let send_device = init.string("send_device")?;
+        let incarnation = init.int("send_device_incarnation")? as u64;
+        let recv_device = init.string("recv_device")?;
+        let tensor_name = init.string("tensor_name")?;
+        let root =
+            RendezvousKey::new(&send_device, incarnation, &recv_device, &tensor_name, (0, 0));
+        Ok(Edge { send_device, incarnation, recv_device, tensor_name, root })
+    }
+
+    fn key(&self, frame_iter: (u64, u64)) -> RendezvousKey {
+        match frame_iter {
+            (0, 0) => self.root.clone(),
+            other => RendezvousKey::new(
+                &self.send_device,
+                self.incarnation,
+                &self.recv_device,
+                &self.tensor_name,
+                other,
+            ),
+        }
+    }
+}
+
+struct Send(Edge);
+
+impl Kernel for Send {
+    fn compute(&self, ctx: &mut Ctx<'_>) -> Result<()> {
+        let value = match ctx.take_value(0)? {
+            Value::Dead => Received::Dead,
+            other => Received::Live(other.into_tensor()?),
+        };
+        ctx.step().rendezvous.send(&self.0.key(ctx.frame_iter()), value)
+    }
+}
+
+struct Recv(Edge);
+
+impl AsyncKernel for Recv {
+    fn start(&self, ctx: AsyncCtx, done: Done) {
+        let key = self.0.key(ctx.frame_iter);
+        let finish = move |received: Result<Received>| {
+            done.finish(received.map(|r| {
+                let value = match r {
+                    Received::Live(t) => Value::Tensor(t),
+                    Received::Dead => Value::Dead,
+                };
+                [value].into_iter().collect()
+            }));
+        };
+        ctx.step.rendezvous.recv(&key, &ctx.step.cancel, Box::new(finish));
+    }
+}
+
+pub(crate) fn register(c: &mut Catalog) {
+    for op in ["_Send", "_HostSend"] {
+        c.op(op)
+            .doc("Publishes a tensor for the receiving half of the transfer.")
+            .input("tensor: T")
+            .attr("T: type")
+            .attr("tensor_name: string")
+            .attr("send_device: string")
+            .attr("send_device_incarnation: int")
+            .attr("recv_device: string")
+            .attr("client_terminated: bool = false")
+            .stateful()
+            .role(Role::Send)
+            .shape(shape::unknown)
+            .cpu(|init| Ok(KernelBox::new(Send(Edge::new(init)?))));
+    }
+    for op in ["_Recv", "_HostRecv"] {
+        c.op(op)
+            .doc("Waits for the tensor that the sending half of the transfer publishes.")
+            .output("tensor: tensor_type")
+            .attr("tensor_type: type")
+            .attr("tensor_name: string")
+            .attr("send_device: string")
+            .attr("send_device_incarnation: int")
+            .attr("recv_device: string")
+            .attr("client_terminated: bool = false")
+            .stateful()
+            .role(Role::Recv)
+            .shape(shape::unknown)
+            .cpu(|init| Ok(KernelBox::new_async(Recv(Edge::new(init)?))));
+    }
+}

@@ -1,0 +1,20 @@
+//! The outside world: files, checkpoints, summaries, messages.
+
+mod bundle;
+mod checkpoint;
+mod file;
+mod message;
+pub(crate) mod pb;
+pub(crate) mod summarize;
+mod summary;
+
+pub(crate) use file::{file_error, read_file};
+
+use crate::prelude::*;
+
+pub(crate) fn register(c: &mut Catalog) {
+    checkpoint::register(c);
+    file::register(c);
+    message::register(c);
+    summary::register(c);
+}

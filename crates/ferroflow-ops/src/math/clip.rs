@@ -1,0 +1,83 @@
+//! ClipByValue.
+
+use crate::parallel::split_mut;
+use crate::prelude::*;
+
+/// `max(min(t, high), low)`: where the bounds are the wrong way round, the lower one wins.
+fn clip<T: Real>(ctx: &mut Ctx<'_>) -> Result<()> {
+    let shape = ctx.input(0)?.shape().clone();
+    let (low, high) = (ctx.input(1)?, ctx.input(2)?);
+    let fits = |t: &Tensor| t.rank() == 0 || *t.shape() == shape;
+    ensure!(
+        fits(low) && fits(high),
+        InvalidArgument,
+        "clip_value_min and clip_value_max must be either of the same shape as input, or a scalar. \
+         input shape: {shape}clip_value_min shape: {}clip_value_max shape: {}",
+        low.shape(),
+        high.shape()
+    );
+    let mut y = ctx.take_or_copy(0)?;
+    let (low, high) = (ctx.input(1)?.as_slice::<T>()?, ctx.input(2)?.as_slice::<T>()?);
+    split_mut(y.as_mut_slice::<T>()?, 1, 1, |first, part| {
+        let bound = |x: T, low: T, high: T| -> T {
+            // NaN is kept.
+            let below = if x > high { high } else { x };
+            if below < low { low } else { below }
+        };
+        match (low, high) {
+            ([low], [high]) => part.iter_mut().for_each(|x| *x = bound(*x, *low, *high)),
+            _ => {
+                let at =
+                    |bounds: &[T], i: usize| if bounds.len() == 1 { bounds[0] } else { bounds[i] };
+                for (i, x) in part.iter_mut().enumerate() {
+                    *x = bound(*x, at(low, first + i), at(high, first + i));
+                }
+            }
+        }
+    });
+    ctx.set(0, y)
+}
+
+pub(crate) fn register(c: &mut Catalog) {
+    c.op("ClipByValue")
+        .doc("Its input, kept between two bounds.")
+        .input("t: T")
+        .input("clip_value_min: T")
+        .input("clip_value_max: T")
+        .output("output: T")
+        .attr("T: numbertype")
+        .shape(shape::same_as_input)
+        .cpu(per_dtype!(REAL, T => clip::<T>));
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+    use crate::testing::{Check, check};
+
+    fn on(low: Tensor, high: Tensor) -> Check<'static> {
+        let x = Tensor::vector(&[1.0f32, 5.0, f32::NAN, -3.0]);
+        check("ClipByValue").input(x).input(low).input(high)
+    }
+
+    #[test]
+    fn values_are_kept_within_bounds() {
+        let want = Tensor::vector(&[1.0f32, 2.0, f32::NAN, 0.0]);
+        on(Tensor::scalar(0.0f32), Tensor::scalar(2.0f32)).gives(want.clone());
+        on(Tensor::vector(&[0.0f32; 4]), Tensor::scalar(2.0f32)).gives(want);
+        on(Tensor::scalar(3.0f32), Tensor::scalar(2.0f32)).gives(Tensor::vector(&[
+            3.0f32,
+            3.0,
+            f32::NAN,
+            3.0,
+        ]));
+    }
+
+    #[test]
+    fn bounds_are_scalars_or_of_the_input_s_shape() {
+        on(Tensor::vector(&[0.0f32]), Tensor::scalar(2.0f32)).fails(
+            Code::InvalidArgument,
+            "must be either of the same shape as input, or a scalar. input shape: [4]clip_value_min shape: [1]",
+        );
+    }
+}

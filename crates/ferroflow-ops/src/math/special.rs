@@ -1,0 +1,290 @@
+//! Special functions. They are computed in double precision for every dtype: they are too rare, and
+//! too dear anyway, for more than one version.
+
+use super::blocks;
+use super::elementwise::{binary, binary_in, unary, unary_in};
+use super::fast::Fast;
+use super::lanes::Lanes;
+use super::vector::{Binary, Unary};
+use crate::parallel::split_mut;
+use crate::prelude::*;
+
+mod bessel;
+mod error;
+mod gamma;
+mod integrals;
+#[cfg(test)]
+mod tests;
+
+const FLOAT: &str = "T: {bfloat16, half, float, double}";
+
+/// Declares ops `y = f(x)`.
+macro_rules! unary_ops {
+    ($c:ident; $($op:literal, $doc:literal, $cost:literal, $f:path;)*) => {$({
+        struct Op;
+        impl Unary<f64> for Op {
+            const COST: usize = $cost;
+            #[inline(always)]
+            fn eval(x: f64) -> f64 { $f(x) }
+        }
+        $c.op($op)
+            .doc($doc)
+            .input("x: T")
+            .output("y: T")
+            .attr(FLOAT)
+            .shape(shape::same_as_input)
+            .cpu(per_dtype!([Half f16, Float f32, Double f64], T => unary_in::<Op, f64, T>()));
+    })*};
+}
+
+/// Declares ops `z = f(x, y)` over float and double, with the names of their inputs.
+macro_rules! binary_ops {
+    ($c:ident; $($op:literal ($a:literal, $b:literal) -> $z:literal $attr:literal, $doc:literal, $f:path;)*) => {$({
+        struct Op;
+        impl Binary<f64> for Op {
+            const COST: usize = 200;
+            #[inline(always)]
+            fn eval(a: f64, b: f64) -> f64 { $f(a, b) }
+        }
+        $c.op($op)
+            .doc($doc)
+            .input($a)
+            .input($b)
+            .output($z)
+            .attr($attr)
+            .shape(shape::broadcast)
+            .cpu(per_dtype!([Float f32, Double f64], T => binary_in::<Op, f64, T>()));
+    })*};
+}
+
+struct Erf;
+struct Erfc;
+struct Atan2;
+struct NextAfter;
+struct Xlogy;
+struct Xlog1py;
+
+macro_rules! floats {
+    ($($t:ty, $erfc:path;)*) => {$(
+        impl Unary<$t> for Erf {
+            const COST: usize = 15;
+            #[inline(always)]
+            fn eval(x: $t) -> $t { x.fast_erf() }
+        }
+        impl Unary<$t> for Erfc {
+            const COST: usize = 20;
+            #[inline(always)]
+            fn eval(x: $t) -> $t { $erfc(x) }
+        }
+        impl Binary<$t> for Atan2 {
+            const COST: usize = 20;
+            #[inline(always)]
+            fn eval(y: $t, x: $t) -> $t { y.atan2(x) }
+        }
+        impl Binary<$t> for NextAfter {
+            #[inline(always)]
+            fn eval(from: $t, to: $t) -> $t {
+                if from.is_nan() || to.is_nan() {
+                    from + to
+                } else if from < to {
+                    from.next_up()
+                } else if from > to {
+                    from.next_down()
+                } else {
+                    to
+                }
+            }
+        }
+        impl Binary<$t> for Xlogy {
+            const COST: usize = 8;
+            #[inline(always)]
+            fn eval(x: $t, y: $t) -> $t { if x == 0.0 { 0.0 } else { x * y.ln() } }
+        }
+        impl Binary<$t> for Xlog1py {
+            const COST: usize = 10;
+            #[inline(always)]
+            fn eval(x: $t, y: $t) -> $t { if x == 0.0 { 0.0 } else { x * y.ln_1p() } }
+        }
+    )*};
+}
+floats! {
+    f32, libm::erfcf;
+    f64, libm::erfc;
+}
+
+impl Binary<Complex64> for Xlogy {
+    const COST: usize = 40;
+    fn eval(x: Complex64, y: Complex64) -> Complex64 {
+        if x == Complex64::ZERO { x } else { x * y.ln() }
+    }
+}
+impl Binary<Complex64> for Xlog1py {
+    const COST: usize = 40;
+    fn eval(x: Complex64, y: Complex64) -> Complex64 {
+        if x == Complex64::ZERO { x } else { x * super::complex::ln_1p(y) }
+    }
+}
+
+/// Floats, and complex numbers in double precision.
+fn float_complex<F>(init: &KernelInit<'_>) -> Result<KernelBox>
+where
+    F: Binary<f32> + Binary<f64> + Binary<Complex64>,
+{
+    match init.dtype("T")? {
+        DType::Complex64 => Ok(KernelBox::new(binary_in::<F, Complex64, Complex32>())),
+        DType::Complex128 => Ok(KernelBox::new(binary::<F, Complex64>())),
+        _ => per_dtype!(FLOAT, T => binary::<F, T>())(init),
+    }
+}
+
+/// Inputs of one shape, or scalars.
+fn betainc<T: Float + Lanes<f64>>(ctx: &mut Ctx<'_>) -> Result<()> {
+    let [a, b, x] = [ctx.input(0)?, ctx.input(1)?, ctx.input(2)?];
+    for (p, q, names) in [(a, b, "a and b"), (b, x, "b and x"), (a, x, "a and x")] {
+        ensure!(
+            p.rank() == 0 || q.rank() == 0 || p.shape() == q.shape(),
+            InvalidArgument,
+            "Shapes of {names} are inconsistent: {} vs. {}",
+            p.shape(),
+            q.shape()
+        );
+    }
+    let shape = [a, b, x].into_iter().find(|t| t.rank() > 0).unwrap_or(a).shape().clone();
+    let mut z = ctx.alloc(T::DTYPE, shape)?;
+    let inputs = [a.as_slice::<T>()?, b.as_slice::<T>()?, x.as_slice::<T>()?];
+    let is_scalar = [a, b, x].map(|t| t.rank() == 0);
+    split_mut(z.as_mut_slice::<T>()?, 1, 300, |first, part| {
+        for (i, z) in part.iter_mut().enumerate() {
+            let at = |k: usize| inputs[k][if is_scalar[k] { 0 } else { first + i }].to_f64();
+            *z = T::from_f64(gamma::betainc(at(0), at(1), at(2)));
+        }
+    });
+    ctx.set(0, z)
+}
+
+fn betainc_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
+    let mut shape: Option<PartialShape> = None;
+    for s in c.inputs.iter().filter(|s| s.rank() != Some(0)) {
+        if s.rank().is_none() {
+            return shape::unknown(c);
+        }
+        shape = Some(shape.map_or(Ok(s.clone()), |t| t.merge(s))?);
+    }
+    Ok(vec![shape.unwrap_or_else(PartialShape::scalar)])
+}
+
+pub(crate) fn register(c: &mut Catalog) {
+    unary_ops! { c;
+        // op, doc, ns an element, function
+        "Lgamma", "Element-wise logarithm of the absolute value of the gamma function.", 20, libm::lgamma;
+        "Digamma", "Element-wise derivative of Lgamma.", 30, gamma::digamma;
+        "Erfinv", "Element-wise inverse of Erf.", 100, error::erfinv;
+        "Ndtri", "Element-wise inverse of the standard normal distribution function.", 100, error::ndtri;
+        "BesselI0", "Element-wise modified Bessel function I of order 0.", 100, bessel::i0;
+        "BesselI0e", "Element-wise BesselI0, times `exp(-|x|)`.", 100, bessel::i0e;
+        "BesselI1", "Element-wise modified Bessel function I of order 1.", 100, bessel::i1;
+        "BesselI1e", "Element-wise BesselI1, times `exp(-|x|)`.", 100, bessel::i1e;
+        "BesselJ0", "Element-wise Bessel function J of order 0.", 50, bessel::j0;
+        "BesselJ1", "Element-wise Bessel function J of order 1.", 50, bessel::j1;
+        "BesselK0", "Element-wise modified Bessel function K of order 0.", 200, bessel::k0;
+        "BesselK0e", "Element-wise BesselK0, times `exp(x)`.", 200, bessel::k0e;
+        "BesselK1", "Element-wise modified Bessel function K of order 1.", 200, bessel::k1;
+        "BesselK1e", "Element-wise BesselK1, times `exp(x)`.", 200, bessel::k1e;
+        "BesselY0", "Element-wise Bessel function Y of order 0.", 50, bessel::y0;
+        "BesselY1", "Element-wise Bessel function Y of order 1.", 50, bessel::y1;
+        "Dawsn", "Element-wise Dawson's integral.", 200, integrals::dawsn;
+        "Expint", "Element-wise exponential integral of positive numbers.", 200, integrals::expint;
+        "FresnelCos", "Element-wise Fresnel's cosine integral.", 200, integrals::fresnel_cos;
+        "FresnelSin", "Element-wise Fresnel's sine integral.", 200, integrals::fresnel_sin;
+        "Spence", "Element-wise Spence's integral.", 100, integrals::spence;
+    }
+    binary_ops! { c;
+        "Igamma"("a: T", "x: T") -> "z: T" "T: {bfloat16, half, float, double}",
+            "Element-wise lower incomplete gamma function, normalised.", gamma::igamma;
+        "Igammac"("a: T", "x: T") -> "z: T" "T: {bfloat16, half, float, double}",
+            "Element-wise upper incomplete gamma function, normalised.", gamma::igammac;
+        "IgammaGradA"("a: T", "x: T") -> "z: T" "T: {float, double}",
+            "Derivative of Igamma for `a`.", gamma::igamma_grad_a;
+        "RandomGammaGrad"("alpha: T", "sample: T") -> "output: T" "T: {float, double}",
+            "Derivative of a gamma-distributed sample for the distribution's `alpha`.", gamma::random_gamma_grad;
+        "Zeta"("x: T", "q: T") -> "z: T" "T: {float, double}",
+            "Element-wise Hurwitz's zeta function.", gamma::zeta;
+        "Polygamma"("a: T", "x: T") -> "z: T" "T: {float, double}",
+            "Element-wise derivative of Digamma, `a` times over.", gamma::polygamma;
+    }
+    for (op, doc, blocks, make) in [
+        (
+            "Erf",
+            "Element-wise error function.",
+            blocks::unary::<Erf> as BlocksFn,
+            per_dtype!(FLOAT, T => unary::<Erf, T>()) as Make,
+        ),
+        (
+            "Erfc",
+            "Element-wise `1 - erf(x)`, precise for large `x`.",
+            blocks::unary::<Erfc>,
+            per_dtype!(FLOAT, T => unary::<Erfc, T>()),
+        ),
+    ] {
+        c.op(op)
+            .doc(doc)
+            .input("x: T")
+            .output("y: T")
+            .attr(FLOAT)
+            .shape(shape::same_as_input)
+            .blocks(blocks)
+            .cpu(make);
+    }
+    for (op, doc, blocks, make) in [
+        (
+            "Xlogy",
+            "Element-wise `x * log(y)`, which is 0 where `x` is.",
+            blocks::binary::<Xlogy> as BlocksFn,
+            float_complex::<Xlogy> as Make,
+        ),
+        (
+            "Xlog1py",
+            "Element-wise `x * log(1 + y)`, which is 0 where `x` is.",
+            blocks::binary::<Xlog1py>,
+            float_complex::<Xlog1py>,
+        ),
+    ] {
+        c.op(op)
+            .doc(doc)
+            .input("x: T")
+            .input("y: T")
+            .output("z: T")
+            .attr("T: {half, bfloat16, float, double, complex64, complex128}")
+            .shape(shape::broadcast)
+            .blocks(blocks)
+            .cpu(make);
+    }
+    c.op("Atan2")
+        .doc("Element-wise angle of the point (x, y), from -pi to pi.")
+        .input("y: T")
+        .input("x: T")
+        .output("z: T")
+        .attr(FLOAT)
+        .shape(shape::broadcast)
+        .blocks(blocks::binary::<Atan2>)
+        .cpu(per_dtype!(FLOAT, T => binary::<Atan2, T>()));
+    c.op("NextAfter")
+        .doc("Element-wise next number after `x1` in the direction of `x2`.")
+        .input("x1: T")
+        .input("x2: T")
+        .output("output: T")
+        .attr("T: {double, float} = DT_FLOAT")
+        .shape(shape::broadcast)
+        .cpu(per_dtype!([Float f32, Double f64], T => binary::<NextAfter, T>()));
+    c.op("Betainc")
+        .doc("Element-wise incomplete beta function, normalised.")
+        .input("a: T")
+        .input("b: T")
+        .input("x: T")
+        .output("z: T")
+        .attr("T: {float, double}")
+        .shape(betainc_shape)
+        .cpu(per_dtype!([Float f32, Double f64], T => betainc::<T>));
+}
+
+type Make = fn(&KernelInit<'_>) -> Result<KernelBox>;

@@ -1,0 +1,67 @@
+//! Formulas over single elements, and the loops that run them over slices.
+//!
+//! Each loop is compiled twice, for any x86-64 and for one with AVX2, and picks at run time. Both do
+//! the same operations in the same order, so results do not depend on the machine.
+
+/// A formula of one argument.
+pub(crate) trait Unary<T, U = T> {
+    /// About how many nanoseconds an element takes.
+    const COST: usize = 1;
+    fn eval(x: T) -> U;
+}
+
+/// A formula of two arguments.
+pub(crate) trait Binary<T, U = T> {
+    const COST: usize = 1;
+    fn eval(a: T, b: T) -> U;
+}
+
+/// Loops of the shape `fn(args)`: a body that is always inlined, behind a choice of instructions.
+macro_rules! multiversion {
+    ($(#[$doc:meta])* fn $name:ident[$($g:tt)*]<$($use:ident),*>($($arg:ident: $t:ty),*) $body:block) => {
+        $(#[$doc])*
+        pub(crate) fn $name<$($g)*>($($arg: $t),*) {
+            #[inline(always)]
+            fn body<$($g)*>($($arg: $t),*) $body
+
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2")]
+            fn avx2<$($g)*>($($arg: $t),*) {
+                body::<$($use),*>($($arg),*)
+            }
+
+            #[cfg(target_arch = "x86_64")]
+            if std::arch::is_x86_feature_detected!("avx2") {
+                // SAFETY: the processor has AVX2.
+                return unsafe { avx2::<$($use),*>($($arg),*) };
+            }
+            body::<$($use),*>($($arg),*)
+        }
+    };
+}
+multiversion! {
+    /// `x = f(x)` for every element.
+    fn map_in_place[F: Unary<T>, T: Copy]<F, T>(xs: &mut [T]) {
+        for x in xs {
+            *x = F::eval(*x);
+        }
+    }
+}
+
+multiversion! {
+    /// `out = f(x)`, up to the shorter slice.
+    fn map[F: Unary<T, U>, T: Copy, U]<F, T, U>(xs: &[T], out: &mut [U]) {
+        for (to, &x) in out.iter_mut().zip(xs) {
+            *to = F::eval(x);
+        }
+    }
+}
+
+multiversion! {
+    /// `out = f(a, b)`, up to the shortest slice.
+    fn zip[F: Binary<T, U>, T: Copy, U]<F, T, U>(a: &[T], b: &[T], out: &mut [U]) {
+        for ((to, &x), &y) in out.iter_mut().zip(a).zip(b) {
+            *to = F::eval(x, y);
+        }
+    }
+}

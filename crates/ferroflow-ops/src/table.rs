@@ -1,0 +1,12 @@
+//! Lookup tables.
+
+use crate::prelude::*;
+
+mod init;
+mod ops;
+mod store;
+
+pub(crate) fn register(c: &mut Catalog) {
+    init::register(c);
+    ops::register(c);
+}

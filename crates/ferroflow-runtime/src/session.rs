@@ -1,0 +1,376 @@
+//! A session on one task: a graph that grows, and steps that run parts of it.
+
+mod callable;
+mod compiled;
+mod partial;
+mod place;
+mod running;
+
+use crate::executor;
+use crate::functions::FunctionRuntime;
+use crate::optimize::Optimizer;
+use crate::plan::KernelCache;
+use crate::rendezvous::LocalRendezvous;
+use crate::task::Task;
+pub use callable::CallableSpec;
+use compiled::{Compiled, Signature};
+use ferroflow_core::{
+    CancelToken, DeviceInfo, Resources, Result, StepCtx, StepStats, Tensor, bail, ensure, err,
+};
+use ferroflow_graph::passes::Pruned;
+use ferroflow_graph::{Functions, Graph, GraphDef, Node, Versions};
+use parking_lot::{Condvar, Mutex, RwLock};
+use running::Running;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// Graphs up to this size are compiled in about a millisecond.
+const QUICK_NODES: usize = 500;
+
+/// How a session behaves.
+#[derive(Clone, Debug, Default)]
+pub struct SessionOptions {
+    /// Keeps variables and queues to itself, instead of sharing them with the task's sessions.
+    pub isolate_state: bool,
+    /// A device that does not exist is replaced by one that does.
+    pub allow_soft_placement: bool,
+    /// Says on the log where each node is placed.
+    pub log_device_placement: bool,
+    /// Runs the graph as it was built: no folding, no merging.
+    pub disable_optimizer: bool,
+}
+
+/// One step to run.
+#[derive(Clone, Debug, Default)]
+pub struct RunRequest {
+    /// Tensor names and the values that replace them.
+    pub feeds: Vec<(String, Tensor)>,
+    /// Tensor names whose values are wanted, in this order.
+    pub fetches: Vec<String>,
+    /// Nodes to run for their effect.
+    pub targets: Vec<String>,
+    pub options: RunOptions,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct RunOptions {
+    /// Records when each node ran.
+    pub trace: bool,
+    /// Wants the graph as it was run.
+    pub output_partition_graphs: bool,
+    /// The step fails with `DeadlineExceeded` after this; for [`Session::run_blocking`].
+    pub timeout: Option<Duration>,
+}
+
+/// What a step put out.
+pub struct RunOutput {
+    /// The fetched tensors, in the order asked for.
+    pub tensors: Vec<Tensor>,
+    pub stats: Option<Arc<StepStats>>,
+    pub partition_graphs: Vec<GraphDef>,
+}
+
+/// Told how a step ended, exactly once.
+pub type SessionDone = Box<dyn FnOnce(Result<RunOutput>) + Send>;
+
+/// A session. Steps may run at the same time, from any thread.
+pub struct Session {
+    task: Arc<Task>,
+    options: SessionOptions,
+    graph: RwLock<Graph>,
+    /// Grows with each extension.
+    version: AtomicI64,
+    resources: Arc<Resources>,
+    functions: Arc<FunctionRuntime>,
+    kernels: KernelCache,
+    compiled: Mutex<HashMap<Signature, Arc<OnceLock<Result<Arc<Compiled>>>>>>,
+    running: Arc<Running>,
+    callables: callable::Callables,
+    partial_runs: partial::PartialRuns,
+}
+
+impl Session {
+    /// Opens a session on `task` with an initial graph, which may be empty.
+    pub fn new(task: Arc<Task>, graph: &GraphDef, options: SessionOptions) -> Result<Session> {
+        check_versions(&graph.versions)?;
+        let resources =
+            if options.isolate_state { Arc::new(Resources::new()) } else { task.resources.clone() };
+        let functions = FunctionRuntime::new(
+            task.catalog.clone(),
+            task.devices[0].clone(),
+            task.threads.clone(),
+        );
+        let session = Session {
+            graph: RwLock::new(Graph::with_versions(graph.versions.clone())),
+            version: AtomicI64::new(0),
+            resources,
+            functions,
+            kernels: KernelCache::default(),
+            compiled: Mutex::default(),
+            running: Arc::default(),
+            callables: callable::Callables::default(),
+            partial_runs: partial::PartialRuns::default(),
+            task,
+            options,
+        };
+        session.add_to_graph(&mut session.graph.write(), graph)?;
+        Ok(session)
+    }
+
+    /// Adds nodes and functions; returns the graph's new version. `expected` is the version the
+    /// caller extends, if it keeps count.
+    pub fn extend(&self, def: &GraphDef, expected: Option<i64>) -> Result<i64> {
+        self.ensure_open()?;
+        let mut graph = self.graph.write();
+        let current = self.version.load(Ordering::Acquire);
+        if let Some(expected) = expected {
+            ensure!(
+                current == expected,
+                Aborted,
+                "Current version is {current} but caller expected {expected}."
+            );
+        }
+        self.add_to_graph(&mut graph, def)?;
+        // Under the graph's lock: of two callers that extend the same version one is refused.
+        self.version.store(current + 1, Ordering::Release);
+        Ok(current + 1)
+    }
+
+    /// All of `def`, or nothing.
+    fn add_to_graph(&self, graph: &mut Graph, def: &GraphDef) -> Result<()> {
+        let before = graph.len();
+        for node in &def.nodes {
+            ensure!(
+                graph.find(&node.name).is_none(),
+                InvalidArgument,
+                "GraphDef argument to Extend includes node '{}', which was created by a previous \
+                 call to Create or Extend in this session.",
+                node.name
+            );
+            check_name(&node.name)?;
+        }
+        graph.extend(def, &self.task.catalog)?;
+        if let Err(e) = place::place(graph, before, &self.task.devices, &self.options) {
+            graph.truncate(before);
+            return Err(e);
+        }
+        self.functions.set_library(graph.library.clone());
+        Ok(())
+    }
+
+    /// The devices steps may run on.
+    pub fn devices(&self) -> &[Arc<DeviceInfo>] {
+        &self.task.devices
+    }
+
+    /// Where its variables and queues are.
+    pub fn resources(&self) -> &Arc<Resources> {
+        &self.resources
+    }
+
+    /// Starts a step and returns; `done` is told how it ended. `cancel` ends it early; it is for this
+    /// step alone, which cancels it when it fails.
+    pub fn run(&self, request: RunRequest, cancel: CancelToken, done: SessionDone) {
+        let RunRequest { feeds, fetches, targets, options } = request;
+        let (names, values): (Vec<String>, Vec<Tensor>) = feeds.into_iter().unzip();
+        let signature = Signature { feeds: names, fetches, targets };
+        match self.ensure_open().and_then(|_| self.compiled(signature)) {
+            Ok(compiled) => self.run_compiled(&compiled, values, &options, cancel, done),
+            Err(e) => done(Err(e)),
+        }
+    }
+
+    /// Whether [`Session::run`] will return soon: the graph is small or the step was run before.
+    /// Else it takes a while to compile it.
+    pub fn is_quick_to_start(&self, request: &RunRequest) -> bool {
+        if self.graph.read().len() <= QUICK_NODES {
+            return true;
+        }
+        let signature = Signature {
+            feeds: request.feeds.iter().map(|(name, _)| name.clone()).collect(),
+            fetches: request.fetches.clone(),
+            targets: request.targets.clone(),
+        };
+        self.compiled.lock().get(&signature).is_some_and(|slot| slot.get().is_some())
+    }
+
+    /// Runs a step and waits for it.
+    pub fn run_blocking(&self, request: RunRequest) -> Result<RunOutput> {
+        let timeout = request.options.timeout;
+        let cancel = CancelToken::new();
+        let wait = Arc::new((Mutex::new(None), Condvar::new()));
+        let tell = wait.clone();
+        let done = Box::new(move |result| {
+            *tell.0.lock() = Some(result);
+            tell.1.notify_all();
+        });
+        executor::on_blocking_thread(|| self.run(request, cancel.clone(), done));
+        let mut result = wait.0.lock();
+        if let Some(timeout) = timeout {
+            let waited = wait.1.wait_while_for(&mut result, |r| r.is_none(), timeout);
+            if waited.timed_out() {
+                // The lock is free while cancelling: ending steps tell their results here.
+                parking_lot::MutexGuard::unlocked(&mut result, || {
+                    cancel.cancel(err!(DeadlineExceeded, "the step took longer than {timeout:?}"));
+                });
+            }
+        }
+        wait.1.wait_while(&mut result, |r| r.is_none());
+        result.take().unwrap_or_else(|| Err(err!(Internal, "a step ended without a result")))
+    }
+
+    fn run_compiled(
+        &self,
+        compiled: &Arc<Compiled>,
+        values: Vec<Tensor>,
+        options: &RunOptions,
+        cancel: CancelToken,
+        done: SessionDone,
+    ) {
+        if let Err(e) = compiled.check_feeds(&values) {
+            return done(Err(e));
+        }
+        let guard = match self.running.begin(&cancel) {
+            Ok(guard) => guard,
+            Err(e) => return done(Err(e)),
+        };
+        let stats = options.trace.then(Arc::<StepStats>::default);
+        let step = self.step(cancel, stats.clone());
+        let partition_graphs =
+            if options.output_partition_graphs { vec![compiled.graph.to_def()] } else { vec![] };
+        executor::run(
+            &compiled.plan,
+            values,
+            step,
+            Box::new(move |result| {
+                let result = guard.reason(result);
+                done(result.map(|tensors| RunOutput { tensors, stats, partition_graphs }));
+                // Only now: who waits for the session to end finds every step told.
+                drop(guard);
+            }),
+        );
+    }
+
+    fn step(&self, cancel: CancelToken, stats: Option<Arc<StepStats>>) -> Arc<StepCtx> {
+        Arc::new(StepCtx {
+            // Unique across all masters that share workers, hence random. TensorFlow's range.
+            step_id: fastrand::i64(0..1 << 57),
+            rendezvous: Arc::new(LocalRendezvous::new()),
+            resources: self.resources.clone(),
+            step_resources: Arc::new(Resources::new()),
+            cancel,
+            threads: self.task.threads.clone(),
+            stats,
+            depth: 0,
+        })
+    }
+
+    /// The compiled form of a signature, made when it is first seen. A failure is not remembered: the
+    /// graph may yet grow what was missing.
+    fn compiled(&self, signature: Signature) -> Result<Arc<Compiled>> {
+        let slot = self.compiled.lock().get(&signature).cloned();
+        if let Some(ready) = slot.as_ref().and_then(|slot| slot.get()) {
+            return ready.clone();
+        }
+        let slot = self.compiled.lock().entry(signature.clone()).or_default().clone();
+        let result = slot.get_or_init(|| self.compile(&signature).map(Arc::new)).clone();
+        if result.is_err() {
+            let mut compiled = self.compiled.lock();
+            if compiled.get(&signature).is_some_and(|other| Arc::ptr_eq(other, &slot)) {
+                compiled.remove(&signature);
+            }
+        }
+        result
+    }
+
+    fn compile(&self, signature: &Signature) -> Result<Compiled> {
+        let graph = self.graph.read();
+        Compiled::new(&graph, signature, self)
+    }
+
+    /// Makes a step cheaper, unless the client wants the graph as it was built.
+    fn optimize(&self, step: &mut Pruned) {
+        if self.options.disable_optimizer {
+            return;
+        }
+        let functions: Arc<dyn Functions> = self.functions.clone();
+        Optimizer {
+            catalog: &self.task.catalog,
+            device: &self.task.devices[0],
+            functions: &functions,
+            threads: self.task.threads.clone(),
+        }
+        .optimize(step);
+    }
+
+    /// The device a node was placed on.
+    fn device_of(&self, node: &Node) -> Result<Arc<DeviceInfo>> {
+        let devices = &self.task.devices;
+        let found = devices.iter().find(|d| d.text == node.device || node.device.is_empty());
+        found.cloned().ok_or_else(|| err!(Internal, "no device {}", node.device))
+    }
+
+    /// Ends the session: running steps are cancelled, later calls refused; `done` is called when
+    /// the last step has ended.
+    pub fn close(&self, done: Box<dyn FnOnce() + Send>) {
+        self.running.close(
+            err!(Cancelled, "Step was cancelled by an explicit call to `Session::Close()`."),
+            done,
+        );
+        self.partial_runs.clear();
+        self.callables.clear();
+        self.forget_compiled();
+    }
+
+    /// Drops compiled steps and functions, whose kernels refer to the functions in turn.
+    fn forget_compiled(&self) {
+        self.compiled.lock().clear();
+        self.kernels.clear();
+        self.functions.clear();
+    }
+
+    fn ensure_open(&self) -> Result<()> {
+        if self.running.is_closed() {
+            bail!(FailedPrecondition, "Session is closed.");
+        }
+        Ok(())
+    }
+}
+
+/// A session nobody holds is closed: its functions refer to each other and would stay for good.
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.close(Box::new(|| {}));
+    }
+}
+
+/// A graph may ask for a newer reader than TensorFlow 2.15, whose formats we read.
+fn check_versions(versions: &Versions) -> Result<()> {
+    let (producer, min_consumer) = (versions.producer, versions.min_consumer);
+    let current = Versions::default().producer;
+    ensure!(
+        min_consumer <= current,
+        InvalidArgument,
+        "GraphDef min consumer version {min_consumer} above current version {current}"
+    );
+    ensure!(
+        producer >= 0,
+        InvalidArgument,
+        "GraphDef producer version {producer} below min producer 0"
+    );
+    Ok(())
+}
+
+/// Names a client may give to nodes.
+fn check_name(name: &str) -> Result<()> {
+    let ok = |c: char| c.is_ascii_alphanumeric() || "_>./\\-".contains(c);
+    let starts = name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '.');
+    ensure!(
+        starts && name.chars().all(ok),
+        InvalidArgument,
+        "Illegal op name '{name}'\n\t [[{{{{node {name}}}}}]]"
+    );
+    Ok(())
+}

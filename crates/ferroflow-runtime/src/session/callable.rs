@@ -1,0 +1,119 @@
+//! Callables: compiled steps with a handle, for clients that run the same one again and again.
+
+use crate::session::compiled::{Compiled, Signature};
+use crate::session::{RunOptions, Session, SessionDone};
+use ferroflow_core::{CancelToken, Result, Tensor, bail, ensure};
+use ferroflow_graph::{Graph, Role};
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// What a callable is made of.
+#[derive(Clone, Debug, Default)]
+pub struct CallableSpec {
+    pub feeds: Vec<String>,
+    pub fetches: Vec<String>,
+    pub targets: Vec<String>,
+    /// Pairs `(from, to)`: wherever `to` was used, `from` is used instead.
+    pub connections: Vec<(String, String)>,
+    pub options: RunOptions,
+}
+
+/// The callables of a session, by handle; `None` once released.
+#[derive(Default)]
+pub(crate) struct Callables {
+    made: Mutex<Vec<Option<(Arc<Compiled>, RunOptions)>>>,
+}
+
+impl Callables {
+    pub fn clear(&self) {
+        self.made.lock().iter_mut().for_each(|c| *c = None);
+    }
+}
+
+impl Session {
+    /// Compiles a callable; handles count from 0.
+    pub fn make_callable(&self, spec: &CallableSpec) -> Result<i64> {
+        self.ensure_open()?;
+        let signature = Signature {
+            feeds: spec.feeds.clone(),
+            fetches: spec.fetches.clone(),
+            targets: spec.targets.clone(),
+        };
+        let compiled = if spec.connections.is_empty() {
+            self.compiled(signature)?
+        } else {
+            let mut graph = self.graph.read().clone();
+            connect(&mut graph, &spec.connections)?;
+            Arc::new(Compiled::new(&graph, &signature, self)?)
+        };
+        let mut made = self.callables.made.lock();
+        made.push(Some((compiled, spec.options.clone())));
+        Ok(made.len() as i64 - 1)
+    }
+
+    /// Runs a callable with feeds in the order it was made with.
+    pub fn run_callable(
+        &self,
+        handle: i64,
+        feeds: Vec<Tensor>,
+        cancel: CancelToken,
+        done: SessionDone,
+    ) {
+        match self.callable(handle) {
+            Ok((compiled, options)) => {
+                self.run_compiled(&compiled, feeds, &options, cancel, done);
+            }
+            Err(e) => done(Err(e)),
+        }
+    }
+
+    fn callable(&self, handle: i64) -> Result<(Arc<Compiled>, RunOptions)> {
+        self.ensure_open()?;
+        let made = self.callables.made.lock();
+        match usize::try_from(handle).ok().and_then(|i| made.get(i)) {
+            Some(Some(callable)) => Ok(callable.clone()),
+            Some(None) => bail!(
+                InvalidArgument,
+                "Attempted to run callable after handle was released: {handle}"
+            ),
+            None => bail!(InvalidArgument, "No such callable handle: {handle}"),
+        }
+    }
+
+    pub fn release_callable(&self, handle: i64) -> Result<()> {
+        let mut made = self.callables.made.lock();
+        match usize::try_from(handle).ok().and_then(|i| made.get_mut(i)) {
+            Some(slot) => {
+                *slot = None;
+                Ok(())
+            }
+            None => bail!(InvalidArgument, "No such callable handle: {handle}"),
+        }
+    }
+}
+
+/// Redirects the consumers of each `to` to `from`. As with a feed, a placeholder gives its control
+/// edges away too, so that it need not run.
+fn connect(graph: &mut Graph, connections: &[(String, String)]) -> Result<()> {
+    for (from, to) in connections {
+        let (source, replaced) = (graph.endpoint(from)?, graph.endpoint(to)?);
+        ensure!(
+            graph.type_of(source).dtype == graph.type_of(replaced).dtype,
+            InvalidArgument,
+            "cannot connect {from} to {to}: their types differ"
+        );
+        let is_placeholder = graph.node(replaced.node).op.role == Role::Placeholder;
+        for id in graph.ids() {
+            let node = graph.node_mut(id);
+            for input in node.inputs.iter_mut().filter(|input| **input == replaced) {
+                *input = source;
+            }
+            if is_placeholder {
+                for control in node.controls.iter_mut().filter(|c| **c == replaced.node) {
+                    *control = source.node;
+                }
+            }
+        }
+    }
+    graph.check_acyclic()
+}

@@ -1,0 +1,60 @@
+//! A compiled step: the part of a session's graph that one set of feeds, fetches and targets needs.
+
+use crate::plan::{Plan, PlanContext};
+use crate::session::Session;
+use ferroflow_core::{DType, Result, Tensor, ensure};
+use ferroflow_graph::{Functions, Graph, NodeId, passes};
+use std::sync::Arc;
+
+/// What a step is asked for, by name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Signature {
+    pub feeds: Vec<String>,
+    pub fetches: Vec<String>,
+    pub targets: Vec<String>,
+}
+
+pub(crate) struct Compiled {
+    pub plan: Arc<Plan>,
+    /// The graph as it is run.
+    pub graph: Graph,
+    feeds: Vec<(String, DType)>,
+}
+
+impl Compiled {
+    pub fn new(graph: &Graph, signature: &Signature, session: &Session) -> Result<Compiled> {
+        let mut step = passes::prune(
+            graph,
+            &signature.feeds,
+            &signature.fetches,
+            &signature.targets,
+            &session.task.catalog,
+        )?;
+        let dtype = |id: &NodeId| step.graph.node(*id).output_types[0].dtype;
+        let feeds = signature.feeds.iter().cloned().zip(step.args.iter().map(dtype)).collect();
+        session.optimize(&mut step);
+        let functions: Arc<dyn Functions> = session.functions.clone();
+        let context = PlanContext {
+            device_of: &|node| session.device_of(node),
+            functions: &functions,
+            kernels: &session.kernels,
+        };
+        let mut plan = Plan::compile(&step.graph, &step.args, &step.rets, &context)?;
+        // As the client wrote them: a pass may have put another node in a fetched one's place.
+        plan.ret_names = signature.fetches.clone();
+        Ok(Compiled { plan: Arc::new(plan), graph: step.graph, feeds })
+    }
+
+    /// Feeds must have the dtypes of the tensors they replace.
+    pub fn check_feeds(&self, values: &[Tensor]) -> Result<()> {
+        for ((name, dtype), value) in self.feeds.iter().zip(values) {
+            ensure!(
+                *dtype == value.dtype(),
+                InvalidArgument,
+                "The feed '{name}' has dtype {}, the graph expects {dtype}",
+                value.dtype()
+            );
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,355 @@
+//! Partial runs: one step whose feeds arrive, and whose fetches leave, in several calls. Feeds and
+//! fetches meet the step in its rendezvous instead of being its arguments and results.
+
+use crate::executor::{self, dead_fetch};
+use crate::plan::{Plan, PlanContext};
+use crate::session::compiled::Signature;
+use crate::session::{RunOutput, Session, SessionDone};
+use ferroflow_core::{
+    CancelToken, Error, OnCancel, Received, RendezvousKey, Result, StepCtx, Tensor, bail, ensure,
+    err,
+};
+use ferroflow_graph::passes::{self, Pruned};
+use ferroflow_graph::{Attrs, Functions, Graph, NodeId};
+use parking_lot::Mutex;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// The partial runs of a session, by handle.
+#[derive(Default)]
+pub(crate) struct PartialRuns {
+    runs: Mutex<HashMap<String, Arc<PartialRun>>>,
+    next: AtomicU64,
+}
+
+struct PartialRun {
+    step: Arc<StepCtx>,
+    keys: HashMap<String, RendezvousKey>,
+    /// For each fetch, the feeds it needs.
+    needs: HashMap<String, HashSet<String>>,
+    progress: Mutex<Progress>,
+}
+
+#[derive(Default)]
+struct Progress {
+    feeds: HashMap<String, bool>,
+    fetches: HashMap<String, bool>,
+    /// How the step ended, if it has.
+    ended: Option<Result<()>>,
+    on_end: Vec<Box<dyn FnOnce(Result<()>) + Send>>,
+}
+
+impl PartialRuns {
+    /// Forgets all; those under way are cancelled by the session.
+    pub fn clear(&self) {
+        self.runs.lock().clear();
+    }
+}
+
+impl Session {
+    /// Sets up a partial run and returns its handle. The step starts at once and waits for feeds.
+    pub fn partial_run_setup(
+        &self,
+        feeds: Vec<String>,
+        fetches: Vec<String>,
+        targets: Vec<String>,
+    ) -> Result<String> {
+        self.ensure_open()?;
+        let signature = Signature { feeds, fetches, targets };
+        let (plan, keys, needs) = self.compile_partial(&signature)?;
+        let cancel = CancelToken::new();
+        let guard = self.running.begin(&cancel)?;
+        let unfinished = |names: &[String]| names.iter().map(|n| (n.clone(), false)).collect();
+        let run = Arc::new(PartialRun {
+            step: self.step(cancel, None),
+            keys,
+            needs,
+            progress: Mutex::new(Progress {
+                feeds: unfinished(&signature.feeds),
+                fetches: unfinished(&signature.fetches),
+                ..Progress::default()
+            }),
+        });
+        let handle = self.partial_runs.next.fetch_add(1, Ordering::Relaxed).to_string();
+        self.partial_runs.runs.lock().insert(handle.clone(), run.clone());
+        let ended = run.clone();
+        executor::run(
+            &Arc::new(plan),
+            Vec::new(),
+            run.step.clone(),
+            Box::new(move |result| {
+                ended.end(guard.reason(result).map(|_| ()));
+                drop(guard);
+            }),
+        );
+        Ok(handle)
+    }
+
+    /// Feeds and fetches a part; ends the run when nothing is left to feed or fetch.
+    pub fn partial_run(
+        &self,
+        handle: &str,
+        feeds: Vec<(String, Tensor)>,
+        fetches: Vec<String>,
+        cancel: CancelToken,
+        done: SessionDone,
+    ) {
+        let run = match self.partial_runs.runs.lock().get(handle) {
+            Some(run) => run.clone(),
+            None => {
+                return done(Err(err!(
+                    InvalidArgument,
+                    "Must run PartialRunSetup before performing partial runs"
+                )));
+            }
+        };
+        let is_last = match run.advance(&feeds, &fetches) {
+            Ok(is_last) => is_last,
+            Err(e) => return done(Err(e)),
+        };
+        if is_last || run.has_failed() {
+            self.partial_runs.runs.lock().remove(handle);
+        }
+        for (name, value) in feeds {
+            // An aborted rendezvous refuses; the fetches below then say why.
+            let _ = run.step.rendezvous.send(&run.keys[&name], Received::Live(value));
+        }
+        run.collect(fetches, is_last, cancel, done);
+    }
+
+    fn compile_partial(&self, signature: &Signature) -> Result<Compiled> {
+        let graph = self.graph.read();
+        let catalog = &self.task.catalog;
+        let mut step = passes::prune(
+            &graph,
+            &signature.feeds,
+            &signature.fetches,
+            &signature.targets,
+            catalog,
+        )?;
+        drop(graph);
+        self.optimize(&mut step);
+        let Pruned { mut graph, args, rets } = step;
+        let needs = dependencies(&graph, signature, &args, &rets);
+        let device = &self.devices()[0];
+        let mut keys = HashMap::new();
+        let mut transfer = |graph: &mut Graph, id: NodeId, name: &String, is_recv: bool| {
+            let op = if is_recv { "_Recv" } else { "_Send" };
+            let op = catalog
+                .get(op)
+                .ok_or_else(|| err!(Internal, "the catalog lacks {op}, which partial runs need"))?;
+            let node = graph.node_mut(id);
+            let ports = if is_recv { &node.output_types } else { &node.input_types };
+            let type_attr = if is_recv { "tensor_type" } else { "T" };
+            let attrs = Attrs::new()
+                .with(type_attr, ports[0].dtype)
+                .with("tensor_name", name.as_str())
+                .with("send_device", device.text.as_str())
+                .with("send_device_incarnation", device.incarnation as i64)
+                .with("recv_device", device.text.as_str())
+                .with("client_terminated", true);
+            let attrs = op.complete_attrs(attrs)?;
+            node.input_types = op.input_types(&attrs)?;
+            node.output_types = op.output_types(&attrs)?;
+            node.attrs = Arc::new(attrs);
+            node.op = op.clone();
+            let key =
+                RendezvousKey::new(&device.text, device.incarnation, &device.text, name, (0, 0));
+            keys.insert(name.clone(), key);
+            Ok::<(), Error>(())
+        };
+        for (name, &id) in signature.feeds.iter().zip(&args) {
+            transfer(&mut graph, id, name, true)?;
+        }
+        for (name, &id) in signature.fetches.iter().zip(&rets) {
+            transfer(&mut graph, id, name, false)?;
+        }
+        let functions: Arc<dyn Functions> = self.functions.clone();
+        let context = PlanContext {
+            device_of: &|node| self.device_of(node),
+            functions: &functions,
+            kernels: &self.kernels,
+        };
+        let plan = Plan::compile(&graph, &[], &[], &context)?;
+        Ok((plan, keys, needs))
+    }
+}
+
+type Compiled = (Plan, HashMap<String, RendezvousKey>, HashMap<String, HashSet<String>>);
+
+impl PartialRun {
+    /// Notes what is fed and fetched now; whether that completes the run.
+    fn advance(&self, feeds: &[(String, Tensor)], fetches: &[String]) -> Result<bool> {
+        let mut progress = self.progress.lock();
+        let mut now = HashSet::new();
+        for (name, _) in feeds {
+            match progress.feeds.get(name) {
+                None => bail!(
+                    InvalidArgument,
+                    "The feed {name} was not specified in partial_run_setup."
+                ),
+                Some(false) if now.insert(name) => {}
+                _ => bail!(InvalidArgument, "The feed {name} has already been fed."),
+            }
+        }
+        now.clear();
+        for name in fetches {
+            match progress.fetches.get(name) {
+                None => bail!(
+                    InvalidArgument,
+                    "The fetch {name} was not specified in partial_run_setup."
+                ),
+                Some(false) if now.insert(name) => {}
+                _ => bail!(InvalidArgument, "The fetch {name} has already been fetched."),
+            }
+        }
+        let fed = |progress: &Progress, name: &String| {
+            progress.feeds.get(name) == Some(&true) || feeds.iter().any(|(n, _)| n == name)
+        };
+        for name in fetches {
+            let missing = self.needs[name].iter().any(|feed| !fed(&progress, feed));
+            ensure!(
+                !missing,
+                InvalidArgument,
+                "Fetch {name} can't be computed from the feeds that have been fed so far."
+            );
+        }
+        for (name, _) in feeds {
+            progress.feeds.insert(name.clone(), true);
+        }
+        for name in fetches {
+            progress.fetches.insert(name.clone(), true);
+        }
+        let all = |names: &HashMap<String, bool>| names.values().all(|done| *done);
+        Ok(all(&progress.feeds) && all(&progress.fetches))
+    }
+
+    /// Receives the fetches and, when it is the last part, waits for the step to end.
+    fn collect(
+        self: &Arc<Self>,
+        fetches: Vec<String>,
+        is_last: bool,
+        cancel: CancelToken,
+        done: SessionDone,
+    ) {
+        let collector = Arc::new(Collector {
+            values: Mutex::new(vec![None; fetches.len()]),
+            missing: AtomicUsize::new(fetches.len() + 1),
+            error: Mutex::new(None),
+            done: Mutex::new(Some(done)),
+            on_cancel: Mutex::new(None),
+        });
+        // A caller that goes away takes the run with it: nobody else would ever end it.
+        let step = self.step.cancel.clone();
+        let on_cancel = cancel.on_cancel(move |e| step.cancel(e.clone()));
+        *collector.on_cancel.lock() = Some(on_cancel);
+        for (i, name) in fetches.into_iter().enumerate() {
+            let (to, step_id) = (collector.clone(), self.step.step_id);
+            self.step.rendezvous.recv(
+                &self.keys[&name],
+                &cancel,
+                Box::new(move |received| {
+                    match received {
+                        Ok(Received::Live(t)) => to.values.lock()[i] = Some(t),
+                        Ok(Received::Dead) => to.fail(dead_fetch(step_id, &name)),
+                        Err(e) => to.fail(e),
+                    }
+                    to.count_down();
+                }),
+            );
+        }
+        if !is_last {
+            return collector.count_down();
+        }
+        self.when_ended(Box::new(move |result| {
+            if let Err(e) = result {
+                collector.fail(e);
+            }
+            collector.count_down();
+        }));
+    }
+
+    fn has_failed(&self) -> bool {
+        matches!(self.progress.lock().ended, Some(Err(_)))
+    }
+
+    fn end(&self, result: Result<()>) {
+        let waiting = {
+            let mut progress = self.progress.lock();
+            progress.ended = Some(result.clone());
+            std::mem::take(&mut progress.on_end)
+        };
+        waiting.into_iter().for_each(|tell| tell(result.clone()));
+    }
+
+    fn when_ended(&self, tell: Box<dyn FnOnce(Result<()>) + Send>) {
+        let mut progress = self.progress.lock();
+        match progress.ended.clone() {
+            Some(result) => {
+                drop(progress);
+                tell(result);
+            }
+            None => progress.on_end.push(tell),
+        }
+    }
+}
+
+/// Gathers the fetches of one call.
+struct Collector {
+    values: Mutex<Vec<Option<Tensor>>>,
+    missing: AtomicUsize,
+    error: Mutex<Option<Error>>,
+    done: Mutex<Option<SessionDone>>,
+    /// Ends the run when the call is cancelled.
+    on_cancel: Mutex<Option<OnCancel>>,
+}
+
+impl Collector {
+    fn fail(&self, error: Error) {
+        let mut known = self.error.lock();
+        if known.as_ref().is_none_or(|k| k.is_derived() && !error.is_derived()) {
+            *known = Some(error);
+        }
+    }
+
+    fn count_down(&self) {
+        if self.missing.fetch_sub(1, Ordering::AcqRel) != 1 {
+            return;
+        }
+        let Some(done) = self.done.lock().take() else { return };
+        let on_cancel = self.on_cancel.lock().take();
+        drop(on_cancel);
+        let tensors: Vec<Tensor> =
+            std::mem::take(&mut *self.values.lock()).into_iter().flatten().collect();
+        done(match self.error.lock().take() {
+            Some(e) => Err(e),
+            None => Ok(RunOutput { tensors, stats: None, partition_graphs: Vec::new() }),
+        });
+    }
+}
+
+/// The feeds that each fetch depends on.
+fn dependencies(
+    graph: &Graph,
+    signature: &Signature,
+    args: &[NodeId],
+    rets: &[NodeId],
+) -> HashMap<String, HashSet<String>> {
+    let feed_of: HashMap<NodeId, &String> = args.iter().copied().zip(&signature.feeds).collect();
+    let mut all = HashMap::new();
+    for (fetch, &ret) in signature.fetches.iter().zip(rets) {
+        let mut seen = HashSet::from([ret]);
+        let (mut stack, mut needs) = (vec![ret], HashSet::new());
+        while let Some(id) = stack.pop() {
+            if let Some(feed) = feed_of.get(&id) {
+                needs.insert((*feed).clone());
+            }
+            let node = graph.node(id);
+            let sources = node.inputs.iter().map(|e| e.node).chain(node.controls.iter().copied());
+            stack.extend(sources.filter(|s| seen.insert(*s)));
+        }
+        all.insert(fetch.clone(), needs);
+    }
+    all
+}

@@ -1,0 +1,154 @@
+//! The threads that run nodes, and those that may block.
+
+use ferroflow_core::Spawn;
+use parking_lot::{Condvar, Mutex};
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+type Work = Box<dyn FnOnce() + Send>;
+
+/// Deep function nesting runs on one stack; pages are only used when touched.
+const STACK_BYTES: usize = 16 << 20;
+/// How long an idle blocking thread stays around for the next piece of work.
+const BLOCKING_IDLE: Duration = Duration::from_secs(5);
+/// Blocking work beyond this many threads waits its turn, so that nobody can exhaust the machine.
+const MAX_BLOCKING: usize = 512;
+
+/// A fixed set of compute threads and a growing one for work that blocks. Threads are started when
+/// first needed, and end when the pool is dropped.
+pub struct Threads {
+    compute: Arc<Queue>,
+    blocking: Arc<Queue>,
+    compute_threads: usize,
+}
+
+#[derive(Default)]
+struct Queue {
+    state: Mutex<QueueState>,
+    ready: Condvar,
+}
+
+#[derive(Default)]
+struct QueueState {
+    work: VecDeque<Work>,
+    idle: usize,
+    threads: usize,
+    closed: bool,
+}
+
+impl Threads {
+    /// A pool with this many compute threads.
+    pub fn new(compute_threads: usize) -> Arc<Threads> {
+        Arc::new(Threads {
+            compute: Arc::default(),
+            blocking: Arc::default(),
+            compute_threads: compute_threads.max(1),
+        })
+    }
+}
+
+impl Spawn for Threads {
+    fn spawn(&self, work: Work) {
+        Queue::push(&self.compute, work, self.compute_threads, "ff-node", None);
+    }
+
+    fn spawn_blocking(&self, work: Work) {
+        Queue::push(&self.blocking, work, MAX_BLOCKING, "ff-blocking", Some(BLOCKING_IDLE));
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        for queue in [&self.compute, &self.blocking] {
+            queue.state.lock().closed = true;
+            queue.ready.notify_all();
+        }
+    }
+}
+
+impl Queue {
+    fn push(queue: &Arc<Queue>, work: Work, max: usize, name: &str, keep: Option<Duration>) {
+        let mut state = queue.state.lock();
+        state.work.push_back(work);
+        if state.idle >= state.work.len() {
+            drop(state);
+            queue.ready.notify_one();
+        } else if state.threads < max {
+            state.threads += 1;
+            let number = state.threads;
+            drop(state);
+            let own = queue.clone();
+            let started = std::thread::Builder::new()
+                .name(format!("{name}-{number}"))
+                .stack_size(STACK_BYTES)
+                .spawn(move || own.run(keep));
+            if started.is_err() {
+                // The system has no thread left; whoever runs already will get to the work. With
+                // nobody running, the caller has to do it.
+                let alone = {
+                    let mut state = queue.state.lock();
+                    state.threads -= 1;
+                    if state.threads == 0 { state.work.pop_back() } else { None }
+                };
+                if let Some(work) = alone {
+                    work();
+                }
+            }
+        }
+    }
+
+    fn run(&self, keep: Option<Duration>) {
+        let mut state = self.state.lock();
+        loop {
+            if let Some(work) = state.work.pop_front() {
+                drop(state);
+                // Kernels are guarded already; this keeps the thread for others if a callback panics.
+                if catch_unwind(AssertUnwindSafe(work)).is_err() {
+                    tracing::error!("work on {:?} panicked", std::thread::current().name());
+                }
+                state = self.state.lock();
+                continue;
+            }
+            if state.closed {
+                break;
+            }
+            state.idle += 1;
+            let timed_out = match keep {
+                Some(limit) => self.ready.wait_for(&mut state, limit).timed_out(),
+                None => {
+                    self.ready.wait(&mut state);
+                    false
+                }
+            };
+            state.idle -= 1;
+            if timed_out && state.work.is_empty() {
+                break;
+            }
+        }
+        state.threads -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    #[test]
+    fn work_runs_and_blocking_work_does_not_hold_it_up() {
+        let threads = Threads::new(1);
+        let (done, wait) = channel();
+        let (go, blocked) = channel::<()>();
+        threads.spawn_blocking(Box::new(move || blocked.recv().unwrap()));
+        for i in 0..100 {
+            let done = done.clone();
+            threads.spawn(Box::new(move || done.send(i).unwrap()));
+        }
+        let mut seen: Vec<i32> = (0..100).map(|_| wait.recv().unwrap()).collect();
+        seen.sort();
+        assert_eq!(seen, (0..100).collect::<Vec<_>>());
+        go.send(()).unwrap();
+    }
+}

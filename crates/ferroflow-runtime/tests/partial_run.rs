@@ -1,0 +1,158 @@
+//! Partial runs: one step in several calls.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::*;
+use ferroflow_core::{CancelToken, Code, Result, Tensor};
+use ferroflow_runtime::Session;
+use ferroflow_testing::graph;
+use std::sync::mpsc::{Receiver, channel};
+
+fn names(list: &[&str]) -> Vec<String> {
+    list.iter().map(|s| s.to_string()).collect()
+}
+
+fn begin(
+    s: &Session,
+    handle: &str,
+    feeds: &[(&str, i32)],
+    fetches: &[&str],
+) -> Receiver<Result<Vec<i32>>> {
+    let (tell, result) = channel();
+    let feeds = feeds.iter().map(|(n, x)| (n.to_string(), Tensor::scalar(*x))).collect();
+    let done = move |r: Result<ferroflow_runtime::RunOutput>| {
+        tell.send(r.and_then(|o| o.tensors.iter().map(|t| t.scalar_value()).collect())).unwrap()
+    };
+    s.partial_run(handle, feeds, names(fetches), CancelToken::new(), Box::new(done));
+    result
+}
+
+#[track_caller]
+fn part(s: &Session, handle: &str, feeds: &[(&str, i32)], fetches: &[&str]) -> Result<Vec<i32>> {
+    soon(&begin(s, handle, feeds, fetches))
+}
+
+/// a + 1, then (a + 1) + b, then ... + c.
+fn staged() -> Session {
+    let g = graph()
+        .placeholder("a")
+        .placeholder("b")
+        .placeholder("c")
+        .constant("one", 1)
+        .op("r1", "TestAdd", &["a", "one"])
+        .op("r2", "TestAdd", &["r1", "b"])
+        .op("n", "TestCount", &["^r1"])
+        .op("bad", "TestFail", &["^c"]);
+    session(&g.build())
+}
+
+fn setup(s: &Session, feeds: &[&str], fetches: &[&str]) -> String {
+    s.partial_run_setup(names(feeds), names(fetches), vec![]).unwrap()
+}
+
+#[test]
+fn a_step_goes_on_where_it_left_off() {
+    let s = staged();
+    for _ in 0..3 {
+        let h = setup(&s, &["a", "b"], &["r1", "r2"]);
+        assert_eq!(part(&s, &h, &[("a", 4)], &["r1"]).unwrap(), [5]);
+        // An empty fetch list is legal.
+        assert_eq!(part(&s, &h, &[("b", 10)], &[]).unwrap(), []);
+        assert_eq!(part(&s, &h, &[], &["r2"]).unwrap(), [15]);
+        // It is over.
+        let e = part(&s, &h, &[], &[]).unwrap_err();
+        assert_eq!(e.message(), "Must run PartialRunSetup before performing partial runs");
+    }
+    // What ran in the first part does not run again in the second.
+    let h = setup(&s, &["a", "b"], &["n", "r2"]);
+    assert_eq!(part(&s, &h, &[("a", 4)], &["n"]).unwrap(), [1]);
+    assert_eq!(part(&s, &h, &[("b", 1)], &["r2"]).unwrap(), [6]);
+    let h = setup(&s, &["a"], &["n"]);
+    assert_eq!(part(&s, &h, &[("a", 4)], &["n"]).unwrap(), [2]);
+}
+
+#[test]
+fn two_at_once_do_not_mix() {
+    let s = staged();
+    let (g, h) = (setup(&s, &["a", "b"], &["r2"]), setup(&s, &["a", "b"], &["r2"]));
+    assert_ne!(g, h);
+    part(&s, &g, &[("a", 1)], &[]).unwrap();
+    part(&s, &h, &[("a", 100)], &[]).unwrap();
+    assert_eq!(part(&s, &h, &[("b", 100)], &["r2"]).unwrap(), [201]);
+    assert_eq!(part(&s, &g, &[("b", 1)], &["r2"]).unwrap(), [3]);
+}
+
+#[test]
+fn names_may_be_written_in_either_way() {
+    // The nodes that carry `a` and `a:0` have one name but different keys.
+    let s = staged();
+    for feed in ["a", "a:0", "a"] {
+        for fetch in ["r1:0", "r1"] {
+            let h = setup(&s, &[feed], &[fetch]);
+            assert_eq!(part(&s, &h, &[(feed, 1)], &[fetch]).unwrap(), [2]);
+        }
+    }
+}
+
+#[test]
+fn mistakes_are_told_in_tensorflows_words() {
+    let s = staged();
+    let h = setup(&s, &["a", "b"], &["r1", "r2"]);
+    let fails = |handle: &str, feeds: &[(&str, i32)], fetches: &[&str], text: &str| {
+        let e = part(&s, handle, feeds, fetches).unwrap_err();
+        assert_eq!((e.code(), e.message()), (Code::InvalidArgument, text));
+    };
+    let setup_first = "Must run PartialRunSetup before performing partial runs";
+    fails("nothing", &[], &[], setup_first);
+    fails(&h, &[("c", 1)], &[], "The feed c was not specified in partial_run_setup.");
+    fails(&h, &[], &["n"], "The fetch n was not specified in partial_run_setup.");
+    let early = "Fetch r2 can't be computed from the feeds that have been fed so far.";
+    fails(&h, &[("a", 1)], &["r2"], early);
+    fails(&h, &[("a", 1), ("a", 2)], &[], "The feed a has already been fed.");
+    // None of these fed anything.
+    assert_eq!(part(&s, &h, &[("a", 1)], &["r1"]).unwrap(), [2]);
+    fails(&h, &[("a", 1)], &[], "The feed a has already been fed.");
+    fails(&h, &[], &["r1"], "The fetch r1 has already been fetched.");
+    assert_eq!(part(&s, &h, &[("b", 1)], &["r2"]).unwrap(), [3]);
+    fails(&h, &[], &[], setup_first);
+}
+
+#[test]
+fn an_error_reaches_whoever_fetches() {
+    let s = staged();
+    let h = setup(&s, &["a", "c"], &["r1", "bad"]);
+    assert_eq!(part(&s, &h, &[("a", 1)], &["r1"]).unwrap(), [2]);
+    let e = part(&s, &h, &[("c", 1)], &["bad"]).unwrap_err();
+    assert_eq!(e.message(), "no\n\t [[{{node bad}}]]");
+    let h = setup(&s, &["a", "c"], &["r1", "bad"]);
+    let e = part(&s, &h, &[("c", 1)], &["bad"]).unwrap_err();
+    assert_eq!(e.code(), Code::OutOfRange);
+}
+
+#[test]
+fn closing_cancels_abandoned_partial_runs() {
+    let s = staged();
+    let h = setup(&s, &["a", "b"], &["r1", "r2"]);
+    setup(&s, &["a", "b"], &["r1", "r2"]);
+    assert_eq!(part(&s, &h, &[("a", 1)], &["r1"]).unwrap(), [2]);
+    let (tell, closed) = channel();
+    s.close(Box::new(move || tell.send(()).unwrap()));
+    soon(&closed);
+    assert!(part(&s, &h, &[("b", 1)], &["r2"]).is_err());
+}
+
+#[test]
+fn closing_answers_a_call_that_waits() {
+    let (task, started) = blocking_task();
+    let g = graph().placeholder("a").op("wait", "TestBlock", &["a"]).attr("N", 1i64).build();
+    let s = as_written(&task, &g);
+    let h = setup(&s, &["a"], &["wait"]);
+    let waiting = begin(&s, &h, &[("a", 1)], &["wait"]);
+    soon(&started);
+    let (tell, closed) = channel();
+    s.close(Box::new(move || tell.send(()).unwrap()));
+    soon(&closed);
+    let e = soon(&waiting).unwrap_err();
+    assert_eq!(e.message(), "Step was cancelled by an explicit call to `Session::Close()`.");
+}

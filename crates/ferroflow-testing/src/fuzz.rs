@@ -1,0 +1,263 @@
+//! Random graphs and steps, sound and unsound: what a stranger might send. The fuzz target and a
+//! seeded test run the same cases through here.
+//!
+//! A case is some bytes. They are read as messages off the wire, or they choose a graph over the
+//! ops of a catalog and steps over that graph, or both: a chosen graph, written as a message with
+//! some bytes of it changed. Whatever they are, nothing may panic, hang or take memory without
+//! bound; errors are fine.
+
+mod graphs;
+mod values;
+
+use arbitrary::{Arbitrary, Result, Unstructured};
+use bytes::Bytes;
+use ferroflow_core::{CancelToken, Tensor, err, set_memory_limit};
+use ferroflow_graph::wire::graph::{decode_graph, encode_graph};
+use ferroflow_graph::wire::step::RunStepRequest;
+use ferroflow_graph::{Catalog, GraphDef, OpDef};
+use ferroflow_runtime::{
+    CallableSpec, RunOptions, RunOutput, RunRequest, Session, SessionDone, SessionOptions, Task,
+};
+use graphs::Grown;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+/// All tensors of a case together may take this much.
+const MEMORY: usize = 128 << 20;
+/// A step that does not end this long after it was cancelled hangs.
+const HANG: Duration = Duration::from_secs(20);
+
+/// Runs cases over the ops of one catalog.
+pub struct Fuzz {
+    task: Arc<Task>,
+    ops: Vec<Arc<OpDef>>,
+    deadline: Duration,
+}
+
+/// What came of a case that did nothing wrong.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// The graph was accepted.
+    pub has_session: bool,
+    pub steps: u32,
+    /// Steps that ended without an error.
+    pub succeeded: u32,
+}
+
+impl Fuzz {
+    /// Cases over `catalog`, less the ops that reach outside the process. A step is cancelled after
+    /// `deadline`. Limits the memory of all tensors in this process.
+    pub fn new(catalog: &Catalog, deadline: Duration) -> Fuzz {
+        set_memory_limit(MEMORY);
+        let catalog = Arc::new(catalog.filtered(|op| !reaches_outside(&op.name)));
+        let ops = catalog.iter().filter(|op| op.cpu.is_some()).cloned().collect();
+        Fuzz { task: Task::local(catalog), ops, deadline }
+    }
+
+    /// Runs one case.
+    ///
+    /// # Panics
+    /// If a kernel panicked or a step hung.
+    pub fn run(&self, data: &[u8]) -> Outcome {
+        // Bytes that run out while a case is chosen make no case.
+        self.case(&mut Unstructured::new(data)).unwrap_or_default()
+    }
+
+    /// What the bytes mean, for whoever looks into a case: its graph, feeds and fetches.
+    pub fn show(&self, data: &[u8]) -> String {
+        let mut u = Unstructured::new(data);
+        let grown = match u.int_in_range(0..=7) {
+            Ok(0) | Err(_) => return format!("messages: {data:?}"),
+            Ok(_) => graphs::grow(&mut u, &self.ops),
+        };
+        grown.map_or_else(|e| e.to_string(), |grown| format!("{grown:#?}"))
+    }
+
+    fn case(&self, u: &mut Unstructured<'_>) -> Result<Outcome> {
+        match u.int_in_range(0..=7)? {
+            0 => self.raw(u),
+            1 => self.mutated(u),
+            _ => {
+                let case = graphs::grow(u, &self.ops)?;
+                self.play(u, &case)
+            }
+        }
+    }
+
+    /// The bytes as messages: a GraphDef, and what is left a RunStepRequest.
+    fn raw(&self, u: &mut Unstructured<'_>) -> Result<Outcome> {
+        let len = u.int_in_range(0..=u.len())?;
+        let graph = Bytes::copy_from_slice(u.bytes(len.min(u.len()))?);
+        let step = Bytes::copy_from_slice(u.bytes(u.len())?);
+        Ok(self.messages(graph, step))
+    }
+
+    /// A sound graph and step, written as messages, with some bytes changed.
+    fn mutated(&self, u: &mut Unstructured<'_>) -> Result<Outcome> {
+        let case = graphs::grow(u, &self.ops)?;
+        let step = RunStepRequest {
+            feeds: case.feeds.clone(),
+            fetches: case.fetches.clone(),
+            targets: case.targets.clone(),
+            ..RunStepRequest::default()
+        };
+        let (Ok(graph), Ok(step)) = (encode_graph(&case.graph), step.encode()) else {
+            return Ok(Outcome::default());
+        };
+        let mut messages = [graph.to_vec(), step.into_parts().concat()];
+        for _ in 0..u.int_in_range(1..=8)? {
+            let message = &mut messages[u.int_in_range(0..=1)?];
+            if !message.is_empty() {
+                let at = u.choose_index(message.len())?;
+                message[at] = u8::arbitrary(u)?;
+            }
+        }
+        let [graph, step] = messages;
+        Ok(self.messages(graph.into(), step.into()))
+    }
+
+    fn messages(&self, graph: Bytes, step: Bytes) -> Outcome {
+        let (graph, step) = (decode_graph(graph), RunStepRequest::decode(step));
+        let Ok(graph) = graph else { return Outcome::default() };
+        let Some(session) = self.session(&graph, SessionOptions::default()) else {
+            return Outcome::default();
+        };
+        let mut outcome = Outcome { has_session: true, ..Outcome::default() };
+        if let Ok(step) = step {
+            let request = RunRequest {
+                feeds: step.feeds,
+                fetches: step.fetches,
+                targets: step.targets,
+                options: RunOptions::default(),
+            };
+            self.step(&mut outcome, |cancel, done| session.run(request, cancel, done));
+        }
+        self.close(&session);
+        outcome
+    }
+
+    /// Opens a session on the graph, in one part or two, and runs steps in all ways there are.
+    fn play(&self, u: &mut Unstructured<'_>, case: &Grown) -> Result<Outcome> {
+        let options =
+            SessionOptions { disable_optimizer: u.ratio(1, 4)?, ..SessionOptions::default() };
+        let mut first = case.graph.clone();
+        let mut rest = GraphDef { versions: first.versions.clone(), ..GraphDef::default() };
+        if u.ratio(1, 8)? {
+            rest.nodes = first.nodes.split_off(u.int_in_range(0..=first.nodes.len())?);
+        }
+        let Some(session) = self.session(&first, options) else { return Ok(Outcome::default()) };
+        let mut outcome = Outcome { has_session: true, ..Outcome::default() };
+        let _ = session.extend(&rest, None);
+        match u.int_in_range(0..=9)? {
+            0 => self.partial_run(&session, case, &mut outcome),
+            1 => self.callable(&session, case, &mut outcome),
+            _ => {
+                let options = RunOptions {
+                    trace: u.ratio(1, 8)?,
+                    output_partition_graphs: u.ratio(1, 8)?,
+                    timeout: None,
+                };
+                // Twice: the second finds what the first left behind.
+                for _ in 0..2 {
+                    let request = RunRequest {
+                        feeds: case.feeds.clone(),
+                        fetches: case.fetches.clone(),
+                        targets: case.targets.clone(),
+                        options: options.clone(),
+                    };
+                    self.step(&mut outcome, |cancel, done| session.run(request, cancel, done));
+                }
+            }
+        }
+        self.close(&session);
+        Ok(outcome)
+    }
+
+    fn partial_run(&self, session: &Session, case: &Grown, outcome: &mut Outcome) {
+        let names = case.feeds.iter().map(|(name, _)| name.clone()).collect();
+        let made = session.partial_run_setup(names, case.fetches.clone(), case.targets.clone());
+        let Ok(handle) = made else { return };
+        let (early, late) = case.fetches.split_at(case.fetches.len() / 2);
+        let parts = [(case.feeds.clone(), early.to_vec()), (Vec::new(), late.to_vec())];
+        for (feeds, fetches) in parts {
+            self.step(outcome, |cancel, done| {
+                session.partial_run(&handle, feeds, fetches, cancel, done)
+            });
+        }
+    }
+
+    fn callable(&self, session: &Session, case: &Grown, outcome: &mut Outcome) {
+        let (names, values): (Vec<String>, Vec<Tensor>) = case.feeds.iter().cloned().unzip();
+        let spec = CallableSpec {
+            feeds: names,
+            fetches: case.fetches.clone(),
+            targets: case.targets.clone(),
+            connections: case.connections.clone(),
+            options: RunOptions::default(),
+        };
+        let Ok(handle) = session.make_callable(&spec) else { return };
+        self.step(outcome, |cancel, done| session.run_callable(handle, values, cancel, done));
+        let _ = session.release_callable(handle);
+    }
+
+    fn session(&self, graph: &GraphDef, options: SessionOptions) -> Option<Session> {
+        let options = SessionOptions { isolate_state: true, allow_soft_placement: true, ..options };
+        Session::new(self.task.clone(), graph, options).ok()
+    }
+
+    /// Runs a step to its end, which comes in time or by cancellation.
+    fn step(&self, outcome: &mut Outcome, start: impl FnOnce(CancelToken, SessionDone)) {
+        let cancel = CancelToken::new();
+        let (tell, told) = channel();
+        start(
+            cancel.clone(),
+            Box::new(move |result| {
+                let _ = tell.send(result);
+            }),
+        );
+        let result = told.recv_timeout(self.deadline).unwrap_or_else(|_| {
+            cancel.cancel(err!(DeadlineExceeded, "the step took too long"));
+            ended(&told)
+        });
+        outcome.steps += 1;
+        match result {
+            Ok(_) => outcome.succeeded += 1,
+            Err(e) => assert!(!e.message().contains("panicked"), "{e}"),
+        }
+    }
+
+    fn close(&self, session: &Session) {
+        let (tell, told) = channel();
+        session.close(Box::new(move || {
+            let _ = tell.send(());
+        }));
+        assert!(told.recv_timeout(HANG).is_ok(), "the session does not close");
+    }
+}
+
+fn ended(told: &Receiver<ferroflow_core::Result<RunOutput>>) -> ferroflow_core::Result<RunOutput> {
+    told.recv_timeout(HANG).expect("a cancelled step ends")
+}
+
+/// Ops that read or write files, print, or talk to others: not for random arguments.
+fn reaches_outside(op: &str) -> bool {
+    const PARTS: [&str; 15] = [
+        "File",
+        "Director",
+        "Save",
+        "Restore",
+        "Checkpoint",
+        "Writer",
+        "Reader",
+        "Delete",
+        "Print",
+        "Debug",
+        "Dump",
+        "TFRecord",
+        "TextLine",
+        "FixedLength",
+        "Collective",
+    ];
+    PARTS.iter().any(|part| op.contains(part))
+}

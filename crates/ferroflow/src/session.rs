@@ -1,0 +1,98 @@
+//! Sessions: run graphs in this process or on a server, with the same calls.
+
+use crate::default_catalog;
+use ferroflow_cluster::RemoteSession;
+use ferroflow_core::{Result, Tensor, err};
+use ferroflow_graph::GraphDef;
+use ferroflow_runtime::{RunOptions, RunRequest, SessionOptions, Task};
+use std::time::Duration;
+use tokio::runtime::Runtime;
+
+/// How long [`Session::connect`] waits for a server to be there.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A session, local or remote. Steps may run from several threads at once.
+pub struct Session(Kind);
+
+enum Kind {
+    Local(Box<ferroflow_runtime::Session>),
+    Remote(Box<Remote>),
+}
+
+struct Remote {
+    session: RemoteSession,
+    runtime: Runtime,
+}
+
+impl Session {
+    /// A session in this process.
+    pub fn local(graph: &GraphDef) -> Result<Session> {
+        let options = SessionOptions { allow_soft_placement: true, ..SessionOptions::default() };
+        let task = Task::local(default_catalog());
+        let session = ferroflow_runtime::Session::new(task, graph, options)?;
+        Ok(Session(Kind::Local(Box::new(session))))
+    }
+
+    /// A session on the server at `target`, `grpc://host:port`: Ferroflow's or TensorFlow's.
+    pub fn connect(target: &str, graph: &GraphDef) -> Result<Session> {
+        // One thread is enough: it only moves bytes, and the caller's thread drives it.
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|e| err!(Internal, "cannot start the network runtime: {e}"))?;
+        let session = runtime.block_on(RemoteSession::connect(target, graph, CONNECT_TIMEOUT))?;
+        Ok(Session(Kind::Remote(Box::new(Remote { session, runtime }))))
+    }
+
+    /// Adds nodes and functions to the graph.
+    pub fn extend(&mut self, graph: &GraphDef) -> Result<()> {
+        match &mut self.0 {
+            Kind::Local(session) => session.extend(graph, None).map(|_| ()),
+            Kind::Remote(remote) => remote.runtime.block_on(remote.session.extend(graph)),
+        }
+    }
+
+    /// Runs a step: tensors in `feeds` replace those of their names; the values of `fetches` are
+    /// returned in order.
+    pub fn run(&self, feeds: &[(&str, Tensor)], fetches: &[&str]) -> Result<Vec<Tensor>> {
+        self.run_with(feeds, fetches, &[], None)
+    }
+
+    /// Like [`Session::run`], also running the nodes in `targets`, and ending with
+    /// `DeadlineExceeded` after `timeout`.
+    pub fn run_with(
+        &self,
+        feeds: &[(&str, Tensor)],
+        fetches: &[&str],
+        targets: &[&str],
+        timeout: Option<Duration>,
+    ) -> Result<Vec<Tensor>> {
+        let feeds = feeds.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
+        match &self.0 {
+            Kind::Local(session) => {
+                let names = |list: &[&str]| list.iter().map(|s| s.to_string()).collect();
+                let request = RunRequest {
+                    feeds,
+                    fetches: names(fetches),
+                    targets: names(targets),
+                    options: RunOptions { timeout, ..RunOptions::default() },
+                };
+                Ok(session.run_blocking(request)?.tensors)
+            }
+            Kind::Remote(remote) => {
+                remote.runtime.block_on(remote.session.run(feeds, fetches, targets, timeout))
+            }
+        }
+    }
+
+    /// Ends the session; running steps are cancelled.
+    pub fn close(self) -> Result<()> {
+        match self.0 {
+            Kind::Local(session) => {
+                session.close(Box::new(|| {}));
+                Ok(())
+            }
+            Kind::Remote(remote) => remote.runtime.block_on(remote.session.close()),
+        }
+    }
+}

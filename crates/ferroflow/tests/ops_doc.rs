@@ -1,0 +1,69 @@
+//! docs/ops.md is what the catalog says. Write it anew with
+//! `UPDATE_DOCS=1 cargo test -p ferroflow --test ops_doc`.
+
+use ferroflow::default_catalog;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::path::Path;
+
+/// The ops for which TensorFlow 2.15.1 has CPU kernels.
+const TENSORFLOW: &str = include_str!("data/tf-2.15.1-cpu-kernels.tsv");
+
+#[test]
+fn the_list_of_ops_is_fresh() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/ops.md");
+    let fresh = render();
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, &fresh).unwrap();
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        written == fresh,
+        "docs/ops.md is stale; run: UPDATE_DOCS=1 cargo test -p ferroflow --test ops_doc"
+    );
+}
+
+fn render() -> String {
+    let theirs: BTreeSet<&str> = TENSORFLOW
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| {
+            let mut columns = line.split('\t');
+            let (op, kernels) = (columns.next()?, columns.next()?);
+            (kernels != "0").then_some(op)
+        })
+        .collect();
+    let catalog = default_catalog();
+    let ours: Vec<_> = catalog.iter().filter(|op| op.cpu.is_some()).collect();
+    let names: BTreeSet<&str> = ours.iter().map(|op| op.name.as_str()).collect();
+    let mut families: BTreeMap<String, Vec<_>> = BTreeMap::new();
+    for op in &ours {
+        families.entry(family(op.source)).or_default().push(op);
+    }
+    let covered = names.intersection(&theirs).count();
+    let mut out = String::new();
+    let _ = writeln!(
+        out,
+        "# Ops\n\nGenerated from the catalog. Ferroflow has CPU kernels for {covered} of the {} ops \
+         for which TensorFlow 2.15.1 has some, and {} ops in all. An op that is missing answers \
+         `Unimplemented`, naming op and node, when the graph is registered.\n",
+        theirs.len(),
+        names.len()
+    );
+    for (family, ops) in &families {
+        let _ = writeln!(out, "## {family} ({})\n\n| op | what it is |\n| --- | --- |", ops.len());
+        for op in ops {
+            let _ = writeln!(out, "| `{}` | {} |", op.name, op.doc.replace('|', "\\|"));
+        }
+        out.push('\n');
+    }
+    let missing: Vec<&str> = theirs.difference(&names).copied().collect();
+    let _ = writeln!(out, "## Not yet ({})\n\n{}", missing.len(), missing.join(", "));
+    out
+}
+
+/// The folder or file below `src` that an op is declared in.
+fn family(source: &str) -> String {
+    let below = source.rsplit("/src/").next().unwrap_or(source);
+    below.split('/').next().unwrap_or(below).trim_end_matches(".rs").to_string()
+}

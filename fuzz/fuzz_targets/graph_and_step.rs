@@ -1,0 +1,16 @@
+//! GraphDefs and steps from arbitrary bytes; see `ferroflow_testing::fuzz`. A panic anywhere, even
+//! one that a server would survive, is a finding.
+#![no_main]
+
+use ferroflow::default_catalog;
+use ferroflow_testing::fuzz::Fuzz;
+use libfuzzer_sys::fuzz_target;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+static FUZZ: LazyLock<Fuzz> =
+    LazyLock::new(|| Fuzz::new(&default_catalog(), Duration::from_millis(100)));
+
+fuzz_target!(|data: &[u8]| {
+    FUZZ.run(data);
+});
