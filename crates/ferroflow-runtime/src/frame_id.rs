@@ -14,7 +14,7 @@ fn combine(a: u64, b: u64) -> u64 {
 /// MurmurHash64A with TensorFlow's seed.
 fn hash(bytes: &[u8]) -> u64 {
     const M: u64 = 0xc6a4_a793_5bd1_e995;
-    let mut h = 0xDECA_FCAF_FE_u64 ^ (bytes.len() as u64).wrapping_mul(M);
+    let mut h = 0x00DE_CAFC_AFFE_u64 ^ (bytes.len() as u64).wrapping_mul(M);
     let mut words = bytes.chunks_exact(8);
     for word in &mut words {
         let mut k = u64::from_le_bytes(word.try_into().expect("chunks of eight"));
