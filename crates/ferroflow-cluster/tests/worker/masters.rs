@@ -3,8 +3,8 @@
 use crate::worker::fixture::*;
 use ferroflow_cluster::rpc::code;
 use ferroflow_core::{Code, DType, Tensor};
-use ferroflow_graph::Attrs;
 use ferroflow_graph::wire::step::{ExecOptions, RunGraphRequest};
+use ferroflow_graph::{AttrList, Attrs, NodeDef};
 use ferroflow_proto::tensorflow as pb;
 use prost::Message;
 
@@ -211,4 +211,81 @@ async fn what_is_not_served_says_so() {
     assert_eq!(group.code, code::UNIMPLEMENTED);
     let ack = pb::MarkRecvFinishedRequest { request_id: 1 };
     assert!(ps.call::<pb::MarkRecvFinishedResponse>("MarkRecvFinished", ack).await.is_ok());
+}
+
+/// Puts an element into the queue `q`, shared by name, and fetches how many there are then.
+fn count_up(ps: &Ps) -> Vec<NodeDef> {
+    let types = || AttrList::Types(vec![DType::Float]);
+    let queue = Attrs::new().with("component_types", types()).with("shared_name", "q");
+    vec![
+        node("q", "FIFOQueueV2", &[], queue),
+        constant("one", Tensor::scalar(1f32)),
+        node("put", "QueueEnqueueV2", &["q", "one"], Attrs::new().with("Tcomponents", types())),
+        node("size", "QueueSizeV2", &["q", "^put"], Attrs::new()),
+        ps.fetch("n", "size", DType::Int32),
+    ]
+}
+
+async fn counted(ps: &Ps, request: pb::CreateWorkerSessionRequest, step_id: i64) -> i32 {
+    let session = request.session_handle.clone();
+    let _: pb::CreateWorkerSessionResponse = ps.call("CreateWorkerSession", request).await.unwrap();
+    let graph = ps.register(&session, count_up(ps)).await.unwrap();
+    let mut request = run_of(&graph, step_id);
+    request.session_handle = session;
+    request.recv_keys = vec![ps.client_key("n")];
+    let response = ps.run(request).await.unwrap();
+    assert_eq!(response.status, None);
+    response.recvs[0].1.scalar_value().unwrap()
+}
+
+#[tokio::test]
+async fn state_is_shared_unless_a_session_keeps_its_own() {
+    let ps = Ps::start().await;
+    let session = |handle: &str, isolate_session_state| pb::CreateWorkerSessionRequest {
+        session_handle: handle.into(),
+        isolate_session_state,
+        ..Default::default()
+    };
+    assert_eq!(counted(&ps, session("S1", false), 1).await, 1);
+    assert_eq!(counted(&ps, session("S2", false), 2).await, 2);
+    assert_eq!(counted(&ps, session("alone", true), 3).await, 1);
+    let other = pb::CleanupAllRequest { container: vec!["other".into()] };
+    let _: pb::CleanupAllResponse = ps.call("CleanupAll", other).await.unwrap();
+    assert_eq!(counted(&ps, session("S3", false), 4).await, 3);
+    let all = pb::CleanupAllRequest::default();
+    let _: pb::CleanupAllResponse = ps.call("CleanupAll", all).await.unwrap();
+    assert_eq!(counted(&ps, session("S4", false), 5).await, 1);
+}
+
+#[tokio::test]
+async fn a_client_may_give_the_task_another_name() {
+    let ps = Ps::start().await;
+    let task = |name: &str, index: i32, address: &str| pb::JobDef {
+        name: name.into(),
+        tasks: [(index, address.to_string())].into_iter().collect(),
+    };
+    let job = vec![task("other", 3, "127.0.0.1:1"), task("worker", 0, "127.0.0.1:2")];
+    let request = pb::CreateWorkerSessionRequest {
+        session_handle: "S1".into(),
+        server_def: Some(pb::ServerDef {
+            cluster: Some(pb::ClusterDef { job }),
+            job_name: "other".into(),
+            task_index: 3,
+            ..Default::default()
+        }),
+        ..Default::default()
+    };
+    let _: pb::CreateWorkerSessionResponse = ps.call("CreateWorkerSession", request).await.unwrap();
+    let name = "/job:other/replica:0/task:3/device:CPU:0";
+    let mut send = ps.send("x", "one", DType::Float);
+    send.attrs = send.attrs.with("send_device", name);
+    let mut nodes = vec![constant("one", Tensor::scalar(1f32)), send];
+    assert_eq!(ps.register("S1", nodes.clone()).await.unwrap_err().code, code::INVALID_ARGUMENT);
+    nodes.iter_mut().for_each(|node| node.device = name.into());
+    let graph = ps.register("S1", nodes).await.unwrap();
+    assert_eq!(ps.run(run_of(&graph, 7)).await.unwrap().status, None);
+    let key = ps.key("x").replacen(PS, name, 1);
+    assert_eq!(scalar(&ps.recv(7, &key).await.unwrap()), 1.0);
+    // By its own name it is not known in this session.
+    assert_eq!(ps.recv(7, &ps.key("x")).await.unwrap_err().code, code::INVALID_ARGUMENT);
 }
