@@ -28,6 +28,9 @@ const MEMORY: usize = 128 << 20;
 /// A step that does not end this long after it was cancelled hangs.
 const HANG: Duration = Duration::from_secs(20);
 
+/// So many nodes of a graph whose step failed are run by themselves.
+const MAX_SINGLE: usize = 12;
+
 /// Runs cases over the ops of one catalog.
 pub struct Fuzz {
     task: Arc<Task>,
@@ -158,14 +161,19 @@ impl Fuzz {
                     output_partition_graphs: u.ratio(1, 8)?,
                     timeout: None,
                 };
-                // Twice: the second finds what the first left behind.
-                for _ in 0..2 {
-                    let request = RunRequest {
-                        feeds: case.feeds.clone(),
-                        fetches: case.fetches.clone(),
-                        targets: case.targets.clone(),
-                        options: options.clone(),
-                    };
+                let request = RunRequest {
+                    feeds: case.feeds.clone(),
+                    fetches: case.fetches.clone(),
+                    targets: case.targets.clone(),
+                    options: options.clone(),
+                };
+                let ended =
+                    self.step(&mut outcome, |cancel, done| session.run(request, cancel, done));
+                // A node that fails keeps the others from running; on their own they may.
+                for node in case.graph.nodes.iter().filter(|_| !ended).take(MAX_SINGLE) {
+                    let targets = vec![node.name.clone()];
+                    let request =
+                        RunRequest { targets, options: options.clone(), ..RunRequest::default() };
                     self.step(&mut outcome, |cancel, done| session.run(request, cancel, done));
                 }
             }
@@ -206,8 +214,8 @@ impl Fuzz {
         Session::new(self.task.clone(), graph, options).ok()
     }
 
-    /// Runs a step to its end, which comes in time or by cancellation.
-    fn step(&self, outcome: &mut Outcome, start: impl FnOnce(CancelToken, SessionDone)) {
+    /// Runs a step to its end, which comes in time or by cancellation. Whether it succeeded.
+    fn step(&self, outcome: &mut Outcome, start: impl FnOnce(CancelToken, SessionDone)) -> bool {
         let cancel = CancelToken::new();
         let (tell, told) = channel();
         start(
@@ -221,10 +229,12 @@ impl Fuzz {
             ended(&told)
         });
         outcome.steps += 1;
+        let succeeded = result.is_ok();
         match result {
             Ok(_) => outcome.succeeded += 1,
             Err(e) => assert!(!e.message().contains("panicked"), "{e}"),
         }
+        succeeded
     }
 
     fn close(&self, session: &Session) {

@@ -17,12 +17,12 @@ fn random_graphs_neither_panic_nor_hang() {
             let (first, last) = text.split_once("..").expect("FERROFLOW_FUZZ_CASES=first..last");
             first.parse().expect("a number")..last.parse().expect("a number")
         }
-        Err(_) => 0..2000u64,
+        Err(_) => 0..1500u64,
     };
     std::panic::set_hook(Box::new(|info| {
         PANICS.lock().expect("nobody panics here").push(info.to_string());
     }));
-    let fuzz = Fuzz::new(&default_catalog(), Duration::from_millis(20));
+    let fuzz = Fuzz::new(&default_catalog(), Duration::from_millis(10));
     let mut total = Outcome::default();
     let (mut sessions, mut failures) = (0, Vec::new());
     for seed in cases.clone() {

@@ -4,7 +4,7 @@
 use super::values;
 use arbitrary::{Arbitrary, Result, Unstructured};
 use bytes::Bytes;
-use ferroflow_core::{DType, Tensor};
+use ferroflow_core::{DType, Shape, Tensor};
 use ferroflow_graph::{
     Allowed, ArgDef, ArgTypes, AttrDef, AttrKind, AttrList, AttrValue, Attrs, FuncRef, FunctionDef,
     GraphDef, NodeDef, OpDef, PortType, TypeSource,
@@ -48,7 +48,7 @@ pub fn grow(u: &mut Unstructured<'_>, ops: &[Arc<OpDef>]) -> Result<Grown> {
         let made = function(u, ops, &format!("f{i}"), &functions, is_hostile)?;
         functions.push(Arc::new(made));
     }
-    let mut body = Body::new(u, ops, &functions, is_hostile, false);
+    let mut body = Body::new(u, ops, &functions, is_hostile, false)?;
     let count = body.u.int_in_range(1..=8)?;
     for _ in 0..count {
         match body.u.int_in_range(0..=15)? {
@@ -57,7 +57,7 @@ pub fn grow(u: &mut Unstructured<'_>, ops: &[Arc<OpDef>]) -> Result<Grown> {
             _ => body.random_node()?,
         }
     }
-    let Body { nodes, outputs, .. } = body;
+    let Body { nodes, outputs, house, .. } = body;
     let mut gradients = std::collections::BTreeMap::new();
     if is_hostile && u.ratio(1, 4)? {
         gradients.insert("f0".to_string(), "f1".to_string());
@@ -89,7 +89,8 @@ pub fn grow(u: &mut Unstructured<'_>, ops: &[Arc<OpDef>]) -> Result<Grown> {
         }
         let fed = u.choose(&outputs)?.clone();
         let dtype = if is_hostile { *u.choose(&TYPES)? } else { fed.port.dtype };
-        if let Some(t) = values::tensor(u, dtype)? {
+        let shape = values::shape_beside(u, &house)?;
+        if let Some(t) = values::tensor(u, dtype, shape)? {
             fetches.retain(|f| *f != fed.text);
             feeds.push((fed.text, t));
         }
@@ -113,7 +114,7 @@ fn function(
     is_hostile: bool,
 ) -> Result<FunctionDef> {
     let mut signature = OpDef::named(name);
-    let mut body = Body::new(u, ops, functions, is_hostile, true);
+    let mut body = Body::new(u, ops, functions, is_hostile, true)?;
     for i in 0..body.u.int_in_range(0..=3)? {
         let dtype = *body.u.choose(&TYPES)?;
         let name = format!("a{i}");
@@ -178,6 +179,8 @@ struct Body<'u, 'd, 'o> {
     is_function: bool,
     nodes: Vec<NodeDef>,
     outputs: Vec<Output>,
+    /// The shape most tensors have, so that they go together.
+    house: Shape,
 }
 
 impl<'u, 'd, 'o> Body<'u, 'd, 'o> {
@@ -187,8 +190,18 @@ impl<'u, 'd, 'o> Body<'u, 'd, 'o> {
         functions: &'o [Arc<FunctionDef>],
         is_hostile: bool,
         is_function: bool,
-    ) -> Self {
-        Body { u, ops, functions, is_hostile, is_function, nodes: vec![], outputs: vec![] }
+    ) -> Result<Self> {
+        let house = values::shape(u)?;
+        Ok(Body {
+            u,
+            ops,
+            functions,
+            is_hostile,
+            is_function,
+            nodes: vec![],
+            outputs: vec![],
+            house,
+        })
     }
 
     /// Whether to do something wrong here.
@@ -277,7 +290,8 @@ impl<'u, 'd, 'o> Body<'u, 'd, 'o> {
     }
 
     fn constant(&mut self, dtype: DType) -> Result<bool> {
-        let Some(value) = values::tensor(self.u, dtype)? else { return Ok(false) };
+        let shape = values::shape_beside(self.u, &self.house)?;
+        let Some(value) = values::tensor(self.u, dtype, shape)? else { return Ok(false) };
         let Some(op) = self.find("Const") else { return Ok(false) };
         self.push(&op, vec![], Attrs::new().with("dtype", dtype).with("value", value))?;
         Ok(true)
@@ -422,7 +436,8 @@ impl<'u, 'd, 'o> Body<'u, 'd, 'o> {
         for def in &op.attrs {
             if def.kind == AttrKind::Tensor && !def.is_list && def.default.is_none() {
                 let dtype = attrs.dtype("dtype").unwrap_or(DType::Float);
-                if let Some(t) = values::tensor(self.u, dtype)? {
+                let shape = values::shape_beside(self.u, &self.house)?;
+                if let Some(t) = values::tensor(self.u, dtype, shape)? {
                     attrs.set(def.name.clone(), t);
                 }
             }

@@ -59,7 +59,8 @@ pub fn int(u: &mut Unstructured<'_>) -> Result<i64> {
     match u.int_in_range(0..=15)? {
         0 => Ok(*u.choose(&EDGES)?),
         1 => u.int_in_range(-8..=64),
-        _ => u.int_in_range(-1..=4),
+        2 => Ok(-1),
+        _ => u.int_in_range(0..=3),
     }
 }
 
@@ -74,7 +75,7 @@ pub fn float(u: &mut Unstructured<'_>) -> Result<f64> {
 }
 
 pub fn text(u: &mut Unstructured<'_>) -> Result<Bytes> {
-    if u.ratio(3, 4)? {
+    if u.ratio(15, 16)? {
         return Ok(Bytes::from_static(u.choose(&TEXTS)?.as_bytes()));
     }
     let len = u.int_in_range(0..=12)?;
@@ -102,9 +103,21 @@ pub fn partial_shape(u: &mut Unstructured<'_>) -> Result<PartialShape> {
     Ok(PartialShape::new(dims.collect::<Result<Vec<_>>>()?))
 }
 
+/// A shape that goes with `house`: the same, a scalar, a vector with a number for each dimension or
+/// a matrix with two; or any other.
+pub fn shape_beside(u: &mut Unstructured<'_>, house: &Shape) -> Result<Shape> {
+    Ok(match u.int_in_range(0..=9)? {
+        0..=4 => house.clone(),
+        5 => Shape::scalar(),
+        6 => Shape::vector(house.rank()),
+        7 => Shape::from([house.rank(), 2]),
+        8 => Shape::vector(*u.choose(&[1, 2, 3])?),
+        _ => shape(u)?,
+    })
+}
+
 /// A small tensor; none for types whose values only ops can make.
-pub fn tensor(u: &mut Unstructured<'_>, dtype: DType) -> Result<Option<Tensor>> {
-    let shape = shape(u)?;
+pub fn tensor(u: &mut Unstructured<'_>, dtype: DType, shape: Shape) -> Result<Option<Tensor>> {
     let n = shape.elements();
     if dtype == DType::String {
         let texts = (0..n).map(|_| text(u)).collect::<Result<Vec<_>>>()?;
