@@ -229,7 +229,7 @@ impl<T: ConvElement> Convolution<T> {
                 let mut last = last.map(|d| d as i64);
                 last[1..3].copy_from_slice(&sizes);
                 let shape = Shape::from_dims(&last)?;
-                layout.from_last(&shape).to_i64s()
+                layout.stored(&shape).to_i64s()
             }
             len => bail!(
                 InvalidArgument,

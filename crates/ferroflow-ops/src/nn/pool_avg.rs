@@ -89,7 +89,7 @@ impl<T: Float> Kernel for AvgPool<T> {
         );
         let shape = sizes.to_shape()?;
         let pool = self.attrs.over(&shape, &window)?;
-        let wanted = layout.from_last(&pool.output_shape(spatial));
+        let wanted = layout.stored(&pool.output_shape(spatial));
         ensure!(
             *dy.shape() == wanted,
             InvalidArgument,

@@ -92,7 +92,7 @@ impl<T: Lowest> Kernel for MaxPool<T> {
         let x = ctx.input(0)?;
         let pool = self.attrs.over(x.shape(), &window)?;
         let shape = pool.output_shape(self.attrs.spatial);
-        let stored = layout.from_last(&shape);
+        let stored = layout.stored(&shape);
         if self.part == Part::Output {
             let x = reordered(x, layout, true)?;
             let mut y = ctx.alloc(T::DTYPE, shape)?;

@@ -49,7 +49,7 @@ impl Layout {
     }
 
     /// The shape of what is stored, from one with channels last.
-    pub fn from_last(self, dims: &[usize]) -> Shape {
+    pub fn stored(self, dims: &[usize]) -> Shape {
         let mut dims = dims.to_vec();
         if self == Layout::ChannelsFirst {
             dims[1..].rotate_right(1);
@@ -292,7 +292,7 @@ pub(super) fn from_channels_last<W: Movable>(t: Tensor, layout: Layout) -> Resul
     if layout == Layout::ChannelsLast {
         return Ok(t);
     }
-    let shape = layout.from_last(t.shape());
+    let shape = layout.stored(t.shape());
     let (c, inner) = (shape[1], shape[2..].iter().product());
     transposed::<W>(&t, inner, c, shape)
 }
