@@ -433,7 +433,7 @@ mod tests {
         let node = pb::NodeDef { name: "n".into(), attr, ..Default::default() };
         let e = node_from_proto(node).unwrap_err();
         assert_eq!(e.code(), Code::InvalidArgument);
-        assert_eq!(e.message(), "node 'n': attr 'T': unknown data type number 99");
+        assert_eq!(e.message(), "attr 'T': unknown data type number 99\n\t [[{{node n}}]]");
     }
 
     #[test]
