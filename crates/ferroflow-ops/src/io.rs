@@ -5,6 +5,8 @@ mod checkpoint;
 mod file;
 mod message;
 pub(crate) mod pb;
+mod reader;
+mod records;
 pub(crate) mod summarize;
 mod summary;
 
@@ -16,5 +18,6 @@ pub(crate) fn register(c: &mut Catalog) {
     checkpoint::register(c);
     file::register(c);
     message::register(c);
+    reader::register(c);
     summary::register(c);
 }

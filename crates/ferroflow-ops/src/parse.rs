@@ -1,9 +1,18 @@
 //! Records to tensors and back.
 
+mod csv;
+mod example;
+mod features;
+mod json;
+mod sequence;
 pub(crate) mod tensor_proto;
 
 use crate::prelude::*;
 
 pub(crate) fn register(c: &mut Catalog) {
+    csv::register(c);
+    example::register(c);
+    json::register(c);
+    sequence::register(c);
     tensor_proto::register(c);
 }

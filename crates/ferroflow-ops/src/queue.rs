@@ -19,7 +19,9 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use monitor::{Attempt, Monitor, Order, Progress};
 pub(crate) use ops::old_handle;
+pub(crate) use store::Queue;
 
 pub(crate) fn register(c: &mut Catalog) {
     accumulator::register(c);

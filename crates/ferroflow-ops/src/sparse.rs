@@ -2,6 +2,7 @@
 
 mod add;
 mod coo;
+mod count;
 mod cross;
 mod dense_math;
 mod fill_empty_rows;
@@ -17,6 +18,7 @@ use crate::prelude::*;
 
 pub(crate) fn register(c: &mut Catalog) {
     add::register(c);
+    count::register(c);
     cross::register(c);
     dense_math::register(c);
     fill_empty_rows::register(c);

@@ -17,7 +17,7 @@ mod split;
 mod substr;
 mod unicode;
 
-pub(crate) use base64::standard_base64;
+pub(crate) use base64::{decode as decode_base64, standard_base64};
 pub(crate) use c_format::{short_f32, short_f64};
 pub(crate) use farmhash::{fingerprint_cat64, fingerprint64};
 pub(crate) use hash::siphash;

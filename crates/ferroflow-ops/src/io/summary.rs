@@ -5,6 +5,7 @@ mod histogram;
 mod image;
 mod plain;
 mod png;
+mod writer;
 
 use super::pb::Message;
 use crate::prelude::*;
@@ -14,6 +15,7 @@ pub(crate) fn register(c: &mut Catalog) {
     histogram::register(c);
     image::register(c);
     plain::register(c);
+    writer::register(c);
 }
 
 /// The scalar tag in input 0.

@@ -27,7 +27,8 @@ fn encode(s: &[u8], pad: bool) -> Bytes {
     Bytes::from(out)
 }
 
-fn decode(s: &[u8]) -> Result<Bytes> {
+/// What web-safe base64 stands for, padded or not.
+pub(crate) fn decode(s: &[u8]) -> Result<Bytes> {
     // Up to two signs fill the last group of four.
     let mut s = s;
     if s.len().is_multiple_of(4) {

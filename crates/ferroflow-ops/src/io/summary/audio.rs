@@ -22,9 +22,13 @@ fn wav(samples: &[f32], channels: u16, rate: u32) -> Vec<u8> {
     out
 }
 
-fn compute(ctx: &mut Ctx<'_>, rate: f32, most: usize) -> Result<()> {
-    let tag = scalar_tag(ctx, "Tag")?;
-    let tensor = ctx.input(1)?;
+/// The values of a summary of sound.
+pub(super) fn audio_values(
+    tag: &str,
+    tensor: &Tensor,
+    rate: f32,
+    most: usize,
+) -> Result<Vec<Message>> {
     let (batch, frames, channels) = match *tensor.shape().dims() {
         [batch, frames] => (batch, frames, 1),
         [batch, frames, channels] => (batch, frames, channels),
@@ -51,10 +55,16 @@ fn compute(ctx: &mut Ctx<'_>, rate: f32, most: usize) -> Result<()> {
             .varint(3, frames as u64)
             .bytes(4, &wav(part, channels as u16, rate as u32))
             .bytes(5, b"audio/wav");
-        let mut value = tagged(&numbered(&tag, "audio", i, most));
+        let mut value = tagged(&numbered(tag, "audio", i, most));
         value.message(6, &m);
         values.push(value);
     }
+    Ok(values)
+}
+
+fn compute(ctx: &mut Ctx<'_>, rate: f32, most: usize) -> Result<()> {
+    let tag = scalar_tag(ctx, "Tag")?;
+    let values = audio_values(&tag, ctx.input(1)?, rate, most)?;
     ctx.set(0, summary(&values))
 }
 

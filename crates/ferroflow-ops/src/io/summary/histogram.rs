@@ -56,15 +56,32 @@ fn histogram(values: impl Iterator<Item = f64>) -> Message {
     m
 }
 
-fn compute<T: RealElement>(ctx: &mut Ctx<'_>) -> Result<()> {
-    let tag = scalar_tag(ctx, "tags")?;
-    let values = ctx.input(1)?.as_slice::<T>()?;
-    for x in values.iter().map(|x| x.to_f64()) {
-        ensure!(!x.is_nan(), InvalidArgument, "Nan in summary histogram for: {}", ctx.name());
-        ensure!(x.is_finite(), InvalidArgument, "Infinity in Histogram for: {}", ctx.name());
+/// A value of a summary: how the elements of a tensor are distributed. `node` appears in errors.
+pub(super) fn histogram_value(tag: &str, t: &Tensor, node: &str) -> Result<Message> {
+    fn of<T: RealElement>(t: &Tensor) -> Result<Vec<f64>> {
+        Ok(t.as_slice::<T>()?.iter().map(|x| x.to_f64()).collect())
     }
-    let mut value = tagged(&tag);
-    value.message(5, &histogram(values.iter().map(|x| x.to_f64())));
+    let values = match t.dtype() {
+        DType::Float => of::<f32>(t)?,
+        DType::Double => of::<f64>(t)?,
+        DType::Half => of::<f16>(t)?,
+        DType::BFloat16 => of::<bf16>(t)?,
+        DType::UInt64 => of::<u64>(t)?,
+        DType::Bool => t.as_slice::<bool>()?.iter().map(|&b| f64::from(u8::from(b))).collect(),
+        _ => t.to_indices()?.into_iter().map(|x| x as f64).collect(),
+    };
+    for x in &values {
+        ensure!(!x.is_nan(), InvalidArgument, "Nan in summary histogram for: {node}");
+        ensure!(x.is_finite(), InvalidArgument, "Infinity in Histogram for: {node}");
+    }
+    let mut value = tagged(tag);
+    value.message(5, &histogram(values.into_iter()));
+    Ok(value)
+}
+
+fn compute(ctx: &mut Ctx<'_>) -> Result<()> {
+    let tag = scalar_tag(ctx, "tags")?;
+    let value = histogram_value(&tag, ctx.input(1)?, ctx.name())?;
     ctx.set(0, summary(&[value]))
 }
 
@@ -76,7 +93,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("summary: string")
         .attr("T: realnumbertype = DT_FLOAT")
         .shape(shape::scalar)
-        .cpu(per_dtype!(REAL, T => compute::<T>));
+        .cpu_fn(compute);
 }
 
 #[cfg(test)]

@@ -4,15 +4,15 @@ use super::{numbered, png, scalar_tag, summary, tagged};
 use crate::io::pb::Message;
 use crate::prelude::*;
 
-struct ImageSummary {
-    most: usize,
+/// How images are shown.
+pub(super) struct Images {
+    pub most: usize,
     /// The colour of pixels that are no numbers.
-    bad: Vec<u8>,
+    pub bad: Vec<u8>,
 }
 
-impl ImageSummary {
-    fn new(init: &KernelInit<'_>) -> Result<ImageSummary> {
-        let bad = init.tensor("bad_color")?;
+impl Images {
+    pub fn new(most: i64, bad: &Tensor) -> Result<Images> {
         ensure!(
             bad.dtype() == DType::UInt8,
             InvalidArgument,
@@ -25,8 +25,8 @@ impl ImageSummary {
             "bad_color must be a vector, got shape {}",
             bad.shape()
         );
-        let most = usize::try_from(init.int("max_images")?).unwrap_or(0);
-        Ok(ImageSummary { most, bad: bad.as_slice::<u8>()?.to_vec() })
+        let most = usize::try_from(most).unwrap_or(0);
+        Ok(Images { most, bad: bad.as_slice::<u8>()?.to_vec() })
     }
 
     /// Floats scaled to bytes: from 0 to the largest, or around 128 where some are negative.
@@ -56,12 +56,9 @@ impl ImageSummary {
         }
         out
     }
-}
 
-impl Kernel for ImageSummary {
-    fn compute(&self, ctx: &mut Ctx<'_>) -> Result<()> {
-        let tag = scalar_tag(ctx, "Tags")?;
-        let tensor = ctx.input(1)?;
+    /// The values of a summary of a batch of images.
+    pub fn values(&self, tag: &str, tensor: &Tensor) -> Result<Vec<Message>> {
         let dims = tensor.shape().dims();
         let &[batch, height, width, channels] = dims else {
             bail!(
@@ -113,10 +110,18 @@ impl Kernel for ImageSummary {
                 .varint_if(2, width as u64)
                 .varint_if(3, channels as u64)
                 .bytes_if(4, &encoded);
-            let mut value = tagged(&numbered(&tag, "image", i, self.most));
+            let mut value = tagged(&numbered(tag, "image", i, self.most));
             value.message(4, &m);
             values.push(value);
         }
+        Ok(values)
+    }
+}
+
+impl Kernel for Images {
+    fn compute(&self, ctx: &mut Ctx<'_>) -> Result<()> {
+        let tag = scalar_tag(ctx, "Tags")?;
+        let values = self.values(&tag, ctx.input(1)?)?;
         ctx.set(0, summary(&values))
     }
 }
@@ -133,7 +138,10 @@ pub(crate) fn register(c: &mut Catalog) {
         .default(Tensor::vector(&[255u8, 0, 0, 255]))
         .shape(shape::scalar)
         .expensive()
-        .cpu(|init| Ok(KernelBox::new(ImageSummary::new(init)?)));
+        .cpu(|init| {
+            let images = Images::new(init.int("max_images")?, &init.tensor("bad_color")?)?;
+            Ok(KernelBox::new(images))
+        });
 }
 
 #[cfg(test)]
@@ -143,7 +151,7 @@ mod tests {
 
     #[test]
     fn floats_are_scaled() {
-        let op = ImageSummary { most: 1, bad: vec![9, 8, 7, 6] };
+        let op = Images { most: 1, bad: vec![9, 8, 7, 6] };
         assert_eq!(op.scaled(&[0.0, 0.5, 1.0], 1), [0, 127, 255]);
         assert_eq!(op.scaled(&[-1.0, 0.0, 0.5], 1), [1, 128, 191]);
         assert_eq!(op.scaled(&[0.0, f32::NAN, 1.0, 1.0, 1.0, 1.0], 3), [9, 8, 7, 255, 255, 255]);

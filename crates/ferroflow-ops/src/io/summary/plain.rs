@@ -7,7 +7,22 @@ use crate::prelude::*;
 use ferroflow_core::RealElement;
 use std::collections::HashSet;
 
-fn scalars<T: RealElement>(ctx: &mut Ctx<'_>) -> Result<()> {
+/// The elements of a tensor of real numbers, as summaries keep them.
+pub(super) fn floats(t: &Tensor) -> Result<Vec<f32>> {
+    fn of<T: RealElement>(t: &Tensor) -> Result<Vec<f32>> {
+        Ok(t.as_slice::<T>()?.iter().map(|x| x.to_f64() as f32).collect())
+    }
+    match t.dtype() {
+        DType::Float => of::<f32>(t),
+        DType::Double => of::<f64>(t),
+        DType::Half => of::<f16>(t),
+        DType::BFloat16 => of::<bf16>(t),
+        DType::UInt64 => of::<u64>(t),
+        _ => Ok(t.to_indices()?.into_iter().map(|x| x as f32).collect()),
+    }
+}
+
+fn scalars(ctx: &mut Ctx<'_>) -> Result<()> {
     let (tags, values) = (ctx.input(0)?, ctx.input(1)?);
     ensure!(
         tags.shape() == values.shape(),
@@ -17,9 +32,9 @@ fn scalars<T: RealElement>(ctx: &mut Ctx<'_>) -> Result<()> {
         values.shape()
     );
     let mut all = Vec::new();
-    for (tag, x) in tags.strings()?.iter().zip(values.as_slice::<T>()?) {
+    for (tag, x) in tags.strings()?.iter().zip(floats(values)?) {
         let mut value = tagged(&String::from_utf8_lossy(tag));
-        value.float(2, x.to_f64() as f32);
+        value.float(2, x);
         all.push(value);
     }
     ctx.set(0, summary(&all))
@@ -83,7 +98,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("summary: string")
         .attr("T: realnumbertype")
         .shape(shape::scalar)
-        .cpu(per_dtype!(REAL, T => scalars::<T>));
+        .cpu_fn(scalars);
     c.op("TensorSummary")
         .doc("A summary of a tensor, under the node's name.")
         .input("tensor: T")
