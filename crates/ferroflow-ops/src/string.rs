@@ -22,6 +22,8 @@ pub(crate) use c_format::{short_f32, short_f64};
 pub(crate) use farmhash::{fingerprint_cat64, fingerprint64};
 pub(crate) use hash::siphash;
 
+pub(crate) use number::{parse_f32, parse_f64, parse_i64};
+
 use crate::prelude::*;
 use bytes::Bytes;
 

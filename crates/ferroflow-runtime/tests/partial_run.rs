@@ -58,7 +58,7 @@ fn a_step_goes_on_where_it_left_off() {
         let h = setup(&s, &["a", "b"], &["r1", "r2"]);
         assert_eq!(part(&s, &h, &[("a", 4)], &["r1"]).unwrap(), [5]);
         // An empty fetch list is legal.
-        assert_eq!(part(&s, &h, &[("b", 10)], &[]).unwrap(), []);
+        assert!(part(&s, &h, &[("b", 10)], &[]).unwrap().is_empty());
         assert_eq!(part(&s, &h, &[], &["r2"]).unwrap(), [15]);
         // It is over.
         let e = part(&s, &h, &[], &[]).unwrap_err();
