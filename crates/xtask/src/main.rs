@@ -39,6 +39,7 @@ enum Chore {
     Check(check::Args),
     Conformance(conformance::Args),
     Bench(bench::Args),
+    BenchRust(bench::RustArgs),
     Venv(venv::Args),
 }
 
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         Chore::Check(args) => check::run(&args),
         Chore::Conformance(args) => conformance::run(&args),
         Chore::Bench(args) => bench::run(&args),
+        Chore::BenchRust(args) => bench::run_rust(&args),
         Chore::Venv(args) => venv::run(&args),
     };
     match done {
