@@ -14,7 +14,8 @@ pub(crate) use ferroflow_core::{
 };
 #[allow(unused_imports)]
 pub(crate) use ferroflow_graph::{
-    Attrs, Blocks, BlocksFn, Catalog, ControlFlow, Function, KernelInit, Role, ShapeCtx, shape,
+    Attrs, Blocks, BlocksFn, Calls, Catalog, ControlFlow, Function, KernelInit, Role, ShapeCtx,
+    shape,
 };
 #[allow(unused_imports)]
 pub(crate) use std::sync::Arc;
