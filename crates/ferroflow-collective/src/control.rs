@@ -19,7 +19,6 @@ const DATA: u8 = 3;
 pub(crate) type Inbox = Box<dyn Fn(usize, &[u8]) + Send>;
 
 struct Shared {
-    #[allow(dead_code)]
     rank: usize,
     fate: Arc<Fate>,
     /// Connections by rank: to all others on rank 0, to rank 0 elsewhere.
@@ -80,7 +79,6 @@ impl Control {
         self.shared.fail(cause, None);
     }
 
-    #[allow(dead_code)]
     /// Sends a data frame to a rank that this one has a connection to. One's own goes to the inbox.
     pub(crate) fn send(&self, to: usize, data: &[u8]) -> Result<()> {
         if to == self.shared.rank {
@@ -93,7 +91,6 @@ impl Control {
         self.shared.write(to, &frame)
     }
 
-    #[allow(dead_code)]
     /// From now on data frames go to `inbox`, those that have come already first. It is called on
     /// the control threads and must not wait.
     pub(crate) fn set_inbox(&self, inbox: Inbox) {

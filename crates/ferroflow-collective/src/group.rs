@@ -1,5 +1,6 @@
 //! A group of ranks and its collectives.
 
+mod gather;
 mod probe;
 
 use crate::control::Control;
@@ -7,7 +8,7 @@ use crate::executor::{Job, Scratch, execute};
 use crate::fate::Fate;
 use crate::mesh::Mesh;
 use crate::model::{Algorithm, Model, tree_segment};
-use crate::number::{Number, bytes_of, bytes_of_mut};
+use crate::number::{Number, bytes_of_mut};
 use crate::reduce::{ReduceOp, check_dtype};
 use crate::rendezvous::{Meeting, Membership, meet};
 use crate::schedule::{self, Schedule, even_bounds};
@@ -176,7 +177,10 @@ impl Group {
         self.choose(SetId::WORLD, bytes)
     }
 
-    #[cfg(test)]
+    pub(crate) fn fate(&self) -> Option<&Arc<Fate>> {
+        self.fate.as_ref()
+    }
+
     pub(crate) fn control(&self) -> Option<&Arc<Control>> {
         self.control.as_ref()
     }
@@ -214,6 +218,11 @@ impl Group {
         let host_count = distinct.len();
         self.sets.push(Set { members, me, hosts, host_count, sequence: 0 });
         SetId((self.sets.len() - 1) as u16)
+    }
+
+    /// The ranks of all sets.
+    pub(crate) fn sets(&self) -> Vec<Vec<u32>> {
+        self.sets.iter().map(|s| s.members.clone()).collect()
     }
 
     /// The ranks of a set.
@@ -363,66 +372,6 @@ impl Group {
         Ok(part)
     }
 
-    /// Every rank has its part of `values` in place; afterwards all have all. The parts are the
-    /// `counts`, in order of ranks, or nearly equal ones.
-    pub fn all_gather<T: Number>(
-        &mut self,
-        values: &mut [T],
-        counts: Option<&[usize]>,
-    ) -> Result<()> {
-        self.all_gather_in(SetId::WORLD, T::DTYPE, bytes_of_mut(values), counts)
-    }
-
-    /// [`Group::all_gather`] among the ranks of a set, on bytes of any plain type.
-    pub fn all_gather_in(
-        &mut self,
-        set: SetId,
-        dtype: DType,
-        bytes: &mut [u8],
-        counts: Option<&[usize]>,
-    ) -> Result<()> {
-        const LITTLE: usize = 32 << 10;
-        let count = count_of(dtype, bytes)?;
-        let (me, n) = self.place(set)?;
-        let bounds = bounds_of(counts, n, count)?;
-        if n == 1 {
-            return self.alive();
-        }
-        let segment = SEGMENT / dtype.size().unwrap_or(1);
-        let signature = self.signature(Kind::AllGather, ReduceOp::Sum, dtype, 0, set, count);
-        let direct = bytes.len() <= LITTLE;
-        let plan = Plan {
-            kind: Kind::AllGather,
-            set: set.0,
-            variant: u16::from(direct),
-            segment,
-            bounds: bounds.clone(),
-        };
-        let schedule = cached(&mut self.schedules, plan, || {
-            if direct {
-                return schedule::all_gather_direct(n, me, &bounds, segment);
-            }
-            let mut s = Schedule::default();
-            let members: Vec<u32> = (0..n as u32).collect();
-            schedule::all_gather_ring(&mut s, &members, me, &bounds, segment);
-            s.built()
-        });
-        self.run(set, signature, &schedule, None, bytes)
-    }
-
-    /// All ranks' values, one after the other, and how many each had; none need know beforehand.
-    pub fn all_gather_uneven<T: Number>(&mut self, mine: &[T]) -> Result<(Vec<T>, Vec<usize>)> {
-        let mut counts = vec![0u64; self.size()];
-        counts[self.rank] = mine.len() as u64;
-        self.all_gather(&mut counts, None)?;
-        let counts = sizes_of(&counts, size_of::<T>())?;
-        let start: usize = counts[..self.rank].iter().sum();
-        let mut all = vec![T::default(); counts.iter().sum()];
-        all[start..start + mine.len()].copy_from_slice(mine);
-        self.all_gather(&mut all, Some(&counts))?;
-        Ok((all, counts))
-    }
-
     /// Replaces `values` by those of rank `root`.
     pub fn broadcast<T: Number>(&mut self, values: &mut [T], root: usize) -> Result<()> {
         self.broadcast_in(SetId::WORLD, T::DTYPE, bytes_of_mut(values), root)
@@ -466,68 +415,6 @@ impl Group {
         self.run(set, signature, &schedule, None, bytes)
     }
 
-    /// Sends `send_counts[r]` values to each rank `r`, taken from `send` in order, and receives into
-    /// `recv` what each rank has for this one, `recv_counts[r]` from rank `r`, in order.
-    pub fn all_to_all<T: Number>(
-        &mut self,
-        send: &[T],
-        send_counts: &[usize],
-        recv: &mut [T],
-        recv_counts: &[usize],
-    ) -> Result<()> {
-        let (set, n) = (SetId::WORLD, self.size());
-        let out = bounds_of(Some(send_counts), n, send.len())?;
-        let into = bounds_of(Some(recv_counts), n, recv.len())?;
-        let (mine, theirs) =
-            (out[self.rank]..out[self.rank + 1], into[self.rank]..into[self.rank + 1]);
-        ensure!(
-            mine.len() == theirs.len(),
-            InvalidArgument,
-            "rank {} sends itself {} values and receives {} from itself",
-            self.rank,
-            mine.len(),
-            theirs.len()
-        );
-        recv[theirs].copy_from_slice(&send[mine]);
-        if n == 1 {
-            return self.alive();
-        }
-        // Every pair has its own number of values, so the header's count says nothing.
-        let signature = self.signature(Kind::AllToAll, ReduceOp::Sum, T::DTYPE, 0, set, 0);
-        let segment = SEGMENT / size_of::<T>();
-        let schedule = schedule::all_to_all(
-            n,
-            self.rank,
-            |r| out[r]..out[r + 1],
-            |r| into[r]..into[r + 1],
-            segment,
-        );
-        self.run(set, signature, &schedule, Some(bytes_of(send)), bytes_of_mut(recv))
-    }
-
-    /// [`Group::all_to_all`] in which only the senders know how many values there are.
-    pub fn all_to_all_uneven<T: Number>(
-        &mut self,
-        send: &[T],
-        send_counts: &[usize],
-    ) -> Result<(Vec<T>, Vec<usize>)> {
-        let n = self.size();
-        ensure!(
-            send_counts.len() == n,
-            InvalidArgument,
-            "{} counts for {n} ranks",
-            send_counts.len()
-        );
-        let ones = vec![1; n];
-        let counts: Vec<u64> = send_counts.iter().map(|&c| c as u64).collect();
-        let mut theirs = vec![0u64; n];
-        self.all_to_all(&counts, &ones, &mut theirs, &ones)?;
-        let counts = sizes_of(&theirs, size_of::<T>())?;
-        let mut recv = vec![T::default(); counts.iter().sum()];
-        self.all_to_all(send, send_counts, &mut recv, &counts)?;
-        Ok((recv, counts))
-    }
-
     /// Returns when all ranks have called it.
     pub fn barrier(&mut self) -> Result<()> {
         self.barrier_in(SetId::WORLD)
@@ -562,7 +449,7 @@ impl Group {
         *sequence
     }
 
-    fn alive(&self) -> Result<()> {
+    pub(crate) fn alive(&self) -> Result<()> {
         if let Some(cause) = &self.broken {
             return Err(cause.clone());
         }
@@ -640,14 +527,6 @@ fn bounds_of(counts: Option<&[usize]>, n: usize, count: usize) -> Result<Vec<usi
         "the counts {counts:?} do not add up to {count} values"
     );
     Ok(bounds)
-}
-
-/// Counts that other ranks sent, if so many values can exist at all.
-fn sizes_of(counts: &[u64], width: usize) -> Result<Vec<usize>> {
-    let total = counts.iter().try_fold(0u64, |sum, &c| sum.checked_add(c));
-    let fits = total.and_then(|t| t.checked_mul(width as u64)).is_some_and(|b| b < 1 << 46);
-    ensure!(fits, ResourceExhausted, "the ranks have {counts:?} values, too many to gather");
-    Ok(counts.iter().map(|&c| c as usize).collect())
 }
 
 #[cfg(test)]

@@ -5,9 +5,14 @@
 //! and they work in place on the caller's buffers. What a collective does is a schedule, chosen by a
 //! [`Model`] of the links; whatever goes wrong on one rank is an error on all, naming the culprit.
 //!
+//! An [`Engine`] runs a group's collectives for callers that submit named tensors in whatever order
+//! they become ready: a coordinator on rank 0 agrees on what to do, fuses, cuts and orders it.
+//!
 //! This crate knows nothing of graphs and tensors of graphs.
 
+mod compress;
 mod control;
+mod engine;
 mod executor;
 mod fate;
 mod group;
@@ -20,6 +25,8 @@ mod schedule;
 mod signature;
 mod wire;
 
+pub use compress::Compression;
+pub use engine::{Ask, Engine, EngineOptions, EngineStats, Handle, JoinHandle};
 pub use group::{Group, Options, SetId};
 pub use mesh::{Faults, Mesh, Patience, in_process};
 pub use model::{Algorithm, Model};

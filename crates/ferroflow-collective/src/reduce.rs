@@ -224,6 +224,38 @@ pub(crate) fn finish(op: ReduceOp, dtype: DType, dst: &mut [u8], ranks: u32) {
     }
 }
 
+/// Fills `dst` with the value that changes nothing when combined: what a rank without data brings.
+pub(crate) fn fill_identity(op: ReduceOp, dtype: DType, dst: &mut [u8]) {
+    fn fill<const N: usize>(dst: &mut [u8], value: [u8; N]) {
+        dst.as_chunks_mut::<N>().0.fill(value);
+    }
+    macro_rules! ends {
+        ($t:ty, $one:expr, $low:expr, $high:expr) => {
+            match op {
+                ReduceOp::Sum | ReduceOp::Mean => dst.fill(0),
+                ReduceOp::Product => fill(dst, <$t>::to_ne_bytes($one)),
+                ReduceOp::Min => fill(dst, <$t>::to_ne_bytes($high)),
+                ReduceOp::Max => fill(dst, <$t>::to_ne_bytes($low)),
+            }
+        };
+    }
+    match dtype {
+        DType::Float => ends!(f32, 1.0, f32::NEG_INFINITY, f32::INFINITY),
+        DType::Double => ends!(f64, 1.0, f64::NEG_INFINITY, f64::INFINITY),
+        DType::Half => ends!(f16, f16::ONE, f16::NEG_INFINITY, f16::INFINITY),
+        DType::BFloat16 => ends!(bf16, bf16::ONE, bf16::NEG_INFINITY, bf16::INFINITY),
+        DType::Int8 => ends!(i8, 1, i8::MIN, i8::MAX),
+        DType::Int16 => ends!(i16, 1, i16::MIN, i16::MAX),
+        DType::Int32 => ends!(i32, 1, i32::MIN, i32::MAX),
+        DType::Int64 => ends!(i64, 1, i64::MIN, i64::MAX),
+        DType::UInt8 => ends!(u8, 1, 0, u8::MAX),
+        DType::UInt16 => ends!(u16, 1, 0, u16::MAX),
+        DType::UInt32 => ends!(u32, 1, 0, u32::MAX),
+        DType::UInt64 => ends!(u64, 1, 0, u64::MAX),
+        _ => {}
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

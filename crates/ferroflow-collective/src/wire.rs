@@ -47,7 +47,6 @@ impl Writer {
         self.0.extend_from_slice(&x.to_le_bytes());
         self
     }
-    #[allow(dead_code)]
     pub(crate) fn u64(&mut self, x: u64) -> &mut Writer {
         self.0.extend_from_slice(&x.to_le_bytes());
         self
@@ -79,7 +78,6 @@ impl<'a> Reader<'a> {
         x.copy_from_slice(self.take(4)?);
         Ok(u32::from_le_bytes(x))
     }
-    #[allow(dead_code)]
     pub(crate) fn u64(&mut self) -> Result<u64> {
         let mut x = [0; 8];
         x.copy_from_slice(self.take(8)?);
@@ -91,7 +89,6 @@ impl<'a> Reader<'a> {
         String::from_utf8(bytes.to_vec())
             .map_err(|_| err!(DataLoss, "a name in a message between ranks is not text"))
     }
-    #[allow(dead_code)]
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
