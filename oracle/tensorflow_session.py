@@ -33,7 +33,7 @@ class Runner:
             targets = [session.graph.get_operation_by_name(t) for t in case.targets]
             found = session.run([case.fetches, targets], feeds, options=self.options)[0]
         except tf.errors.OpError as e:
-            return b"", (e.error_code, e.message)
+            return b"", (e.error_code, core_of(e.message))
         except (ValueError, TypeError) as e:
             return b"", (INVALID_ARGUMENT, f"client: {e}")
         answers = graph_pb2.GraphDef()
@@ -62,6 +62,15 @@ class Runner:
             tf.import_graph_def(case.graph, name="")
         self.session, self.key = tf1.Session(graph=graph, config=self.config), key
         return self.session
+
+
+def core_of(message):
+    """The kernel's own words out of what the client makes of them."""
+    lines = message.split("\n")
+    for i, line in enumerate(lines):
+        if line.startswith("\t [[{{node"):
+            return lines[i - 1]
+    return message
 
 
 def quantized(value, dtype):

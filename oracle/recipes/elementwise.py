@@ -28,6 +28,8 @@ def value_of(c, arg, shape, style=None):
 
 @recipe(*UNARY)
 def unary(c):
+    if "Tout" in c.types:
+        c.types["Tout"] = "float32" if c.types["T"] == "complex64" else "float64"
     (name,), (arg,) = names(c)
     c.call(**{name: value_of(c, arg, c.shape())})
 
@@ -50,6 +52,8 @@ def activation(c):
 @recipe(*BINARY)
 def binary(c):
     (a, b), (arg_a, arg_b) = names(c)
+    if c.op == "Complex":
+        c.types["Tout"] = "complex64" if c.types["T"] == "float32" else "complex128"
     sa, sb = c.broadcast(2)
     x, y = value_of(c, arg_a, sa), value_of(c, arg_b, sb)
     if c.op in ("FloorDiv", "FloorMod", "Mod", "TruncateDiv", "TruncateMod", "Div") and y.dtype.kind in "iu" and c.chance(0.8):
@@ -112,6 +116,9 @@ def same_shape(c):
 @recipe("AddN", "AccumulateNV2")
 def add_n(c):
     shape = c.shape()
+    if c.op == "AccumulateNV2":
+        # TensorFlow adds in whatever order its inputs come.
+        c.mode, c.style = "norm", "small"
     given = {"shape": shape} if c.op == "AccumulateNV2" else {}
     c.call(inputs=[c.of("T", shape) for _ in range(c.int(1, 9))], **given)
 
