@@ -16,6 +16,7 @@ import sys
 import time
 
 FAILED = set()
+PATIENCE = 30.0
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -36,7 +37,8 @@ def main():
     open(path, "wb").close()
     skip, began, crashes, fragile = 0, time.time(), 0, {}
     while True:
-        worker = subprocess.run([sys.executable, *sys.argv, "--skip", str(skip), "--gently", ",".join(op for op, n in fragile.items() if n > 2)], stderr=open(os.path.join(args.out, "tensorflow.log"), "wb"))
+        worker = subprocess.Popen([sys.executable, *sys.argv, "--skip", str(skip), "--gently", ",".join(op for op, n in fragile.items() if n > 2)], stderr=open(os.path.join(args.out, "tensorflow.log"), "wb"))
+        watch(worker, path)
         if worker.returncode == 0:
             break
         last = scan(path)
@@ -50,6 +52,19 @@ def main():
         skip = last["serial"] + 1
         fragile[last["op"]] = fragile.get(last["op"], 0) + 1
     print(f"asked in {time.time() - began:.0f} s; TensorFlow ended the process {crashes} times")
+
+
+def watch(worker, path):
+    """Waits for the worker; ends it when it has written nothing for long: TensorFlow hangs."""
+    size, since = -1, time.time()
+    while worker.poll() is None:
+        time.sleep(0.2)
+        now = os.path.getsize(path)
+        if now != size:
+            size, since = now, time.time()
+        elif time.time() - since > PATIENCE:
+            worker.kill()
+            worker.wait()
 
 
 def write(path, meta, *parts):

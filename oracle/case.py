@@ -31,6 +31,8 @@ QUANTIZED = ("qint8", "quint8", "qint32", "qint16", "quint16")
 RAW = {"qint8": np.int8, "quint8": np.uint8, "qint32": np.int32, "qint16": np.int16, "quint16": np.uint16}
 OF_NUMPY = {np.dtype(t): name for name, t in NUMPY.items() if name not in QUANTIZED and name != STRING}
 
+# Stands for the folder in which a case puts files: whoever runs it fills in one that is empty.
+FOLDER = "$ORACLE"
 WORDS = ["", "a", "b", "ab", "abc", "Hello", "hello world", "  padded ", "1", "-2.5", "x,y;z", "naïve", "日本語", "Ünï", "😀 ok",
          "tab\tnew\nline", "a.b.c", "AAA", "zz" * 20, "ß", "0x1F", "nan", "1e5", " 7"]
 
@@ -367,6 +369,16 @@ class Case:
         out = self.node(op, _after=[ref], **given)
         self.fetch(*out)
         return out
+
+    def file(self, name, contents):
+        """The name of a file with these contents, written when the case runs."""
+        return self.path(name, after=self.node("WriteFile", filename=self.path_const(name), contents=self.const(contents, STRING))[0])
+
+    def path_const(self, name):
+        return self.feed(array(f"{FOLDER}/{name}", STRING), STRING)
+
+    def path(self, name, after):
+        return self.node("Identity", _after=[after], input=self.path_const(name))[0]
 
     # Values that are not quite what the op wants.
 

@@ -1,10 +1,14 @@
 """Runs a case in TensorFlow, as a client in graph mode would."""
 
+import os
+import shutil
+import tempfile
+
 import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import graph_pb2
 
-from case import STRING, array, tensor_proto
+from case import FOLDER, STRING, array, tensor_proto
 
 tf1 = tf.compat.v1
 tf1.disable_eager_execution()
@@ -19,6 +23,7 @@ class Runner:
         self.config.experimental.disable_output_partition_graphs = True
         self.options = tf1.RunOptions(timeout_in_ms=5000)
         self.key, self.session = None, None
+        self.folder = os.path.join(tempfile.mkdtemp(), "oracle")
 
     def run(self, case):
         """The answers as a serialized GraphDef of constants, and the error, one of which is empty."""
@@ -28,7 +33,7 @@ class Runner:
             return b"", (INVALID_ARGUMENT, str(e))
         except tf.errors.OpError as e:
             return b"", (e.error_code, e.message)
-        feeds = {f"{name}:0": value for name, (value, _) in case.feeds.items()}
+        feeds = {f"{name}:0": self.placed(value) if t == STRING else value for name, (value, t) in case.feeds.items()}
         try:
             targets = [session.graph.get_operation_by_name(t) for t in case.targets]
             found = session.run([case.fetches, targets], feeds, options=self.options)[0]
@@ -38,10 +43,11 @@ class Runner:
             return b"", (INVALID_ARGUMENT, f"client: {e}")
         answers = graph_pb2.GraphDef()
         for name, value in zip(case.fetches, found):
-            value = np.asarray(value)
+            # NumPy's own strings end before trailing zeros.
+            value = np.asarray(value, dtype=object if isinstance(value, bytes) else None)
             dtype = session.graph.get_tensor_by_name(name).dtype.base_dtype
             if dtype == tf.string:
-                value = array(value, STRING)
+                value = replaced(array(value, STRING), self.folder.encode(), FOLDER.encode())
                 proto = tensor_proto(value, STRING)
             else:
                 proto = tensor_proto(np.asarray(value), None) if not dtype.is_quantized else quantized(value, dtype)
@@ -49,6 +55,14 @@ class Runner:
             node.attr["dtype"].type = proto.dtype
             node.attr["value"].tensor.CopyFrom(proto)
         return answers.SerializeToString(deterministic=True), None
+
+    def placed(self, value):
+        """Names of files, in a folder that is made empty."""
+        if not any(v.startswith(FOLDER.encode()) for v in value.reshape(-1)):
+            return value
+        shutil.rmtree(self.folder, ignore_errors=True)
+        os.makedirs(self.folder)
+        return replaced(value, FOLDER.encode(), self.folder.encode())
 
     def session_of(self, case):
         key = None if case.stateful else case.graph.SerializeToString(deterministic=True)
@@ -62,6 +76,13 @@ class Runner:
             tf.import_graph_def(case.graph, name="")
         self.session, self.key = tf1.Session(graph=graph, config=self.config), key
         return self.session
+
+
+def replaced(value, old, new):
+    out = value.copy()
+    flat = out.reshape(-1)
+    flat[:] = [v.replace(old, new) for v in flat]
+    return flat.reshape(value.shape)
 
 
 def core_of(message):

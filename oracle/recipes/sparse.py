@@ -180,6 +180,8 @@ def deserialize(c):
 
 @recipe("AddSparseToTensorsMap", "AddManySparseToTensorsMap")
 def to_map(c):
+    # Handles are given out in the order of a hash table.
+    c.mode = "shape"
     i, n, s = coo(c, rank=c.int(2, 3))
     handles = c.node(c.op, sparse_indices=i, sparse_values=c.of("T", [n]), sparse_shape=s, shared_name="m")[0]
     c.fetch(handles)

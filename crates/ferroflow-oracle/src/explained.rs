@@ -14,10 +14,16 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    fn covers(&self, op: &str, dtype: &str, kind: Kind) -> bool {
+    fn covers(&self, op: &str, dtype: &str, kind: Kind, spoiled: bool) -> bool {
         let kind = kind.to_string();
+        let has_kind = |list: &[String]| {
+            list.iter().any(|p| match p.strip_prefix("spoiled:") {
+                Some(p) => spoiled && p == kind,
+                None => matches(p, &kind),
+            })
+        };
         let has = |list: &[String], name: &str| list.iter().any(|pattern| matches(pattern, name));
-        has(&self.ops, op) && has(&self.dtypes, dtype) && has(&self.kinds, &kind)
+        has(&self.ops, op) && has(&self.dtypes, dtype) && has_kind(&self.kinds)
     }
 }
 
@@ -29,9 +35,9 @@ impl Explained {
         parse(TABLE)
     }
 
-    /// The line that explains a difference of this kind.
-    pub fn find(&self, op: &str, dtype: &str, kind: Kind) -> Option<usize> {
-        self.0.iter().position(|e| e.covers(op, dtype, kind))
+    /// The line that explains a difference of this kind; some hold for spoiled calls only.
+    pub fn find(&self, op: &str, dtype: &str, kind: Kind, spoiled: bool) -> Option<usize> {
+        self.0.iter().position(|e| e.covers(op, dtype, kind, spoiled))
     }
 }
 
@@ -68,18 +74,27 @@ mod tests {
         for line in Explained::load().unwrap().0 {
             assert!(line.reason.len() > 20, "{:?}: {}", line.ops, line.reason);
             let kinds = ["*", "value", "shape", "dtype", "code", "refused", "accepted"];
-            assert!(line.kinds.iter().all(|k| kinds.contains(&k.as_str())), "{:?}", line.kinds);
+            let kind = |k: &String| k.strip_prefix("spoiled:").unwrap_or(k).to_string();
+            assert!(
+                line.kinds.iter().all(|k| kinds.contains(&kind(k).as_str())),
+                "{:?}",
+                line.kinds
+            );
         }
     }
 
     #[test]
     fn a_line_covers_the_names_its_patterns_match() {
-        let table = parse("Fast* Slow\tfloat32 half\tvalue\tbecause of this and that").unwrap();
-        assert_eq!(table.find("FastSum", "half", Kind::Value), Some(0));
-        assert_eq!(table.find("Slow", "float32", Kind::Value), Some(0));
-        assert_eq!(table.find("Slower", "float32", Kind::Value), None);
-        assert_eq!(table.find("Slow", "float64", Kind::Value), None);
-        assert_eq!(table.find("Slow", "half", Kind::Code), None);
+        let text = "Fast* Slow\tfloat32 half\tvalue\tbecause of this and that\n\
+                    Odd\t*\tspoiled:refused\tthey do not look";
+        let table = parse(text).unwrap();
+        assert_eq!(table.find("Odd", "half", Kind::Refused, true), Some(1));
+        assert_eq!(table.find("Odd", "half", Kind::Refused, false), None);
+        assert_eq!(table.find("FastSum", "half", Kind::Value, false), Some(0));
+        assert_eq!(table.find("Slow", "float32", Kind::Value, false), Some(0));
+        assert_eq!(table.find("Slower", "float32", Kind::Value, false), None);
+        assert_eq!(table.find("Slow", "float64", Kind::Value, false), None);
+        assert_eq!(table.find("Slow", "half", Kind::Code, false), None);
         assert!(parse("Op\tfloat32\tvalue").is_err());
     }
 }

@@ -58,7 +58,7 @@ impl Report {
             Theirs::Crashed => pair.crashed += 1,
         }
         let found = difference(case, ours)?;
-        if let Some(line) = self.explained.find(&case.op, &case.dtype, found.kind) {
+        if let Some(line) = self.explained.find(&case.op, &case.dtype, found.kind, case.spoiled) {
             *self.accepted.entry(line).or_default() += 1;
             return None;
         }
