@@ -16,7 +16,8 @@ import sys
 import time
 
 FAILED = set()
-PATIENCE = 30.0
+# How long a case may take, and the start, which loads TensorFlow, in seconds.
+PATIENCE, START = 30.0, 600.0
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -27,24 +28,33 @@ def main():
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--count", type=int, default=24, help="cases for each (op, dtype)")
     p.add_argument("--only", help="ops whose whole name matches this")
+    p.add_argument("--resume", action="store_true", help="go on behind the last case of an earlier run with the same arguments")
     p.add_argument("--gently", default="", help=argparse.SUPPRESS)
+    p.add_argument("--without", default="", help=argparse.SUPPRESS)
     p.add_argument("--skip", type=int, help=argparse.SUPPRESS)
     args = p.parse_args()
     if args.skip is not None:
         return work(args)
     os.makedirs(args.out, exist_ok=True)
     path = os.path.join(args.out, "cases.bin")
-    open(path, "wb").close()
-    skip, began, crashes, fragile = 0, time.time(), 0, {}
+    skip, began, crashes, stuck, fragile = 0, time.time(), 0, 0, {}
+    if args.resume:
+        skip = (scan(path) or {"serial": -1})["serial"] + 1
+    else:
+        open(path, "wb").close()
     while True:
-        worker = subprocess.Popen([sys.executable, *sys.argv, "--skip", str(skip), "--gently", ",".join(op for op, n in fragile.items() if n > 2)], stderr=open(os.path.join(args.out, "tensorflow.log"), "wb"))
+        worker = subprocess.Popen([sys.executable, *sys.argv, "--skip", str(skip), "--gently", ",".join(op for op, n in fragile.items() if n > 2),
+                                  "--without", ",".join(op for op, n in fragile.items() if n > 6)], stderr=open(os.path.join(args.out, "tensorflow.log"), "wb"))
         watch(worker, path)
         if worker.returncode == 0:
             break
         last = scan(path)
-        if last is None or worker.returncode > 0 or last["serial"] < skip:
+        stuck += last is not None and last["serial"] < skip
+        if last is None or worker.returncode > 0 or stuck > 3:
             print(open(os.path.join(args.out, "tensorflow.log")).read()[-3000:])
             sys.exit(f"the worker failed ({worker.returncode})")
+        if last["serial"] < skip:
+            continue
         crashes += 1
         print(f"  TensorFlow ended the process ({worker.returncode}) at {last['op']} {last['dtype']} {last['index']}", flush=True)
         if last["state"] == "asked":
@@ -56,13 +66,14 @@ def main():
 
 def watch(worker, path):
     """Waits for the worker; ends it when it has written nothing for long: TensorFlow hangs."""
-    size, since = -1, time.time()
+    start = size = os.path.getsize(path)
+    since = time.time()
     while worker.poll() is None:
         time.sleep(0.2)
         now = os.path.getsize(path)
         if now != size:
             size, since = now, time.time()
-        elif time.time() - since > PATIENCE:
+        elif time.time() - since > (PATIENCE if size != start else START):
             worker.kill()
             worker.wait()
 
@@ -102,8 +113,8 @@ def work(args):
     ops = [line.strip() for line in open(args.ops) if line.strip()]
     if args.only:
         ops = [op for op in ops if re.fullmatch(args.only, op)]
-    # Ops that ended the process again and again get valid calls only.
-    gently = args.gently.split(",")
+    # Ops that ended the process again and again get valid calls only, and in the end none.
+    gently, without = args.gently.split(","), args.without.split(",")
     runner = Runner()
     serial, began, shown = 0, time.time(), 0.0
     with open(os.path.join(args.out, "cases.bin"), "ab") as out:
@@ -115,7 +126,7 @@ def work(args):
             for dtype, options in kernels.pairs(op, recipes.HOLD.get(op)).items():
                 for index in range(args.count):
                     serial += 1
-                    if serial <= args.skip:
+                    if serial <= args.skip or op in without:
                         continue
                     ask(out, runner, table[op], op, dtype, options, args.seed, index, serial - 1, op not in gently)
             if time.time() - shown > 5:

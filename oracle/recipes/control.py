@@ -181,14 +181,3 @@ def arg(c):
     t = c.types["T"]
     f = function(c, "f", [("x", t)], [("y", t)], [("n", "Identity", ["x"], {"T": t})], {"y": "n:output:0"})
     c.fetch(*c.node("PartitionedCall", args=[c.feed(c.of("T", c.shape(0, 2)), t)], Tout=[t], f=f))
-
-
-@recipe("_Send", "_Recv", "_HostSend", "_HostRecv")
-def transfer(c):
-    t = c.types.get("T") or c.types["tensor_type"]
-    host = "Host" if "Host" in c.op else ""
-    device = "/job:localhost/replica:0/task:0/device:CPU:0"
-    common = dict(tensor_name="x", send_device=device, send_device_incarnation=1, recv_device=device, client_terminated=False)
-    sent = c.node(f"_{host}Send", tensor=c.feed(c.values(t, c.shape(0, 2)), t), **common)[0]
-    c.targets.append(sent.node)
-    c.fetch(*c.node(f"_{host}Recv", tensor_type=t, **common))

@@ -146,7 +146,7 @@ def checkpoint_v2(c):
     c.fetch(*c.node("RestoreV2", _after=[done], prefix=prefix, tensor_names=c.const(asked), shape_and_slices=c.const(spec), dtypes=[kinds[i] for i in order]))
 
 
-@recipe("Save", "SaveSlices", "Restore", "RestoreSlice", hold={"dt": ["float32", "float64", "int32", "int64", "uint8", "int16", "int8", "bool", "complex64", "complex128", "half", "bfloat16"]})
+@recipe("Save", "SaveSlices", "Restore", "RestoreSlice", hold={"dt": ["float32", "float64", "int32", "int64", "uint8", "int16", "int8", "bool", "complex64", "complex128", "half"]})
 def checkpoint_v1(c):
     t = c.types.get("dt") or c.pick(["float32", "float64", "int32", "int64", "bool"])
     s = c.shape(1, 2, empty=False)

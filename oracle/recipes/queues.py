@@ -71,6 +71,7 @@ def fake_queue(c):
 
 @recipe("Barrier", "BarrierClose", "BarrierIncompleteSize", "BarrierInsertMany", "BarrierReadySize", "BarrierTakeMany")
 def barrier(c):
+    c.may_mutate = False
     kinds = [c.pick(EVERY) for _ in range(2)]
     shapes = [c.shape(0, 1, empty=False) for _ in kinds]
     handle = c.node("Barrier", component_types=kinds, shapes=shapes)[0]
@@ -91,8 +92,10 @@ def barrier(c):
 ACC = ["AccumulatorApplyGradient", "AccumulatorNumAccumulated", "AccumulatorSetGlobalStep", "AccumulatorTakeGradient"]
 
 
-@recipe(*ACC, *["Resource" + a for a in ACC], "ConditionalAccumulator", "ResourceConditionalAccumulator")
+@recipe(*ACC, *["Resource" + a for a in ACC], "ConditionalAccumulator", "ResourceConditionalAccumulator", hold={"dtype": ["half", "float32", "float64"]})
 def accumulator(c):
+    # A spoiled step may wait for gradients that never come.
+    c.may_mutate = False
     r = "Resource" if c.op.startswith("Resource") else ""
     t = c.types.get("dtype", "float32")
     s = c.shape(0, 2, empty=False)
@@ -108,8 +111,9 @@ def accumulator(c):
     c.fetch(*c.node(r + "AccumulatorNumAccumulated", _after=last, handle=handle))
 
 
-@recipe("SparseConditionalAccumulator", "SparseAccumulatorApplyGradient", "SparseAccumulatorTakeGradient")
+@recipe("SparseConditionalAccumulator", "SparseAccumulatorApplyGradient", "SparseAccumulatorTakeGradient", hold={"dtype": ["half", "float32", "float64"]})
 def sparse_accumulator(c):
+    c.may_mutate = False
     t = c.types["dtype"]
     s = [c.int(2, 4)] + c.shape(0, 1, empty=False)
     handle = c.node("SparseConditionalAccumulator", dtype=t, shape=s, reduction_type=c.pick(["MEAN", "SUM"]))[0]
@@ -124,6 +128,7 @@ def sparse_accumulator(c):
 
 @recipe("Stage", "StageClear", "StagePeek", "StageSize", "Unstage")
 def stage(c):
+    c.may_mutate = c.op == "StageSize"
     kinds = [c.pick(EVERY) for _ in range(c.int(1, 2))]
     common = dict(dtypes=kinds, shared_name="s")
     last, n = [], c.int(1, 3)
@@ -144,6 +149,7 @@ MAPS = ["Clear", "IncompleteSize", "Peek", "Size", "Stage", "Unstage", "UnstageN
 
 @recipe(*["Map" + m for m in MAPS], *["OrderedMap" + m for m in MAPS])
 def map_stage(c):
+    c.may_mutate = False
     prefix = "OrderedMap" if c.op.startswith("Ordered") else "Map"
     name = c.op.removeprefix(prefix)
     kinds = [c.pick(EVERY) for _ in range(2)]

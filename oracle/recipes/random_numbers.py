@@ -8,6 +8,9 @@ from . import recipe
 from .state import read, variable
 
 
+SHAPES = {"shape_dtype": ["int32", "int64"]}
+
+
 def seeds(c):
     return dict(seed=c.int(1, 1000), seed2=c.int(1, 1000))
 
@@ -159,7 +162,7 @@ def get_key(c):
     c.call(seed=c.ints(0, 1000, 2))
 
 
-@recipe("NonDeterministicInts")
+@recipe("NonDeterministicInts", hold=SHAPES)
 def non_deterministic(c):
     c.mode = "shape"
     c.call(shape=shape_value(c), dtype=c.types["dtype"])
@@ -170,7 +173,7 @@ def generator(c, alg):
     return variable(c, np.array(c.ints(0, 1 << 30, n), dtype=np.int64), "int64")
 
 
-@recipe(*"StatefulStandardNormalV2 StatefulTruncatedNormal StatefulUniform StatefulUniformFullInt StatefulStandardNormal".split())
+@recipe(*"StatefulStandardNormalV2 StatefulTruncatedNormal StatefulUniform StatefulUniformFullInt StatefulStandardNormal".split(), hold=SHAPES)
 def stateful(c):
     handle = generator(c, 1)
     given = {} if c.op == "StatefulStandardNormal" else {"algorithm": 1}
@@ -178,7 +181,7 @@ def stateful(c):
     read(c, handle, "int64", op)
 
 
-@recipe("StatefulUniformInt")
+@recipe("StatefulUniformInt", hold=SHAPES)
 def stateful_int(c):
     handle = generator(c, 1)
     low = c.int(0, 9)
@@ -188,8 +191,10 @@ def stateful_int(c):
 
 @recipe("StatefulRandomBinomial")
 def stateful_binomial(c):
+    # Scalar counts fail a check in TensorFlow.
     handle = generator(c, 1)
-    a = c.of("T", c.shape(0, 1), "positive")
+    c.may_mutate = False
+    a = c.of("T", c.shape(1, 1), "positive")
     op = c.call(resource=handle, algorithm=1, shape=c.shape(0, 2) + list(a.shape), counts=a, probs=c.rng.uniform(0, 1, size=a.shape), dtype=c.types["dtype"])[0]
     read(c, handle, "int64", op)
 
