@@ -79,6 +79,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: type")
         .shape(shape::scalar)
         .cpu_fn(rank);
+    c.no_gradient(&["Shape", "ShapeN", "Size", "Rank"]);
 }
 
 #[cfg(test)]

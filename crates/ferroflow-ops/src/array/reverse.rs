@@ -195,6 +195,10 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("Taxis: {int32, int64}")
         .shape(shape::same_as_input)
         .cpu_fn(roll);
+    for op in ["Reverse", "ReverseV2", "ReverseSequence"] {
+        c.gradient(op, move |g, dy| Ok(g.only(g.call_like(op, &[dy[0], g.input(1)]))));
+    }
+    c.gradient("Roll", |g, dy| Ok(g.only(g.call("Roll", &[dy[0], -g.input(1), g.input(2)]))));
 }
 
 #[cfg(test)]

@@ -172,6 +172,28 @@ fn in_top_k_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     Ok(vec![PartialShape::new([c.input(1).dim(0).or(c.input(0).dim(0))])])
 }
 
+/// Puts the gradients of what was picked from each row back to where it was.
+fn top_k_gradient<'g>(g: &GradientScope<'g>, dy: Term<'g>) -> Term<'g> {
+    let (x, at) = (g.input(0), g.output(1).cast(DType::Int32));
+    let last = g.call_with(
+        "StridedSlice",
+        &[x.shape(), g.ints(&[-1]), g.ints(&[0]), g.ints(&[1])],
+        Attrs::new().with("end_mask", 1i64),
+    );
+    let k = g.call_with(
+        "StridedSlice",
+        &[at.shape(), g.ints(&[-1]), g.ints(&[0]), g.ints(&[1])],
+        Attrs::new().with("end_mask", 1i64),
+    );
+    let rows = at.reshape(g.concat(&[g.ints(&[-1]), k], 0));
+    let count = rows.shape().element(0);
+    let first = (g.range(count) * last).expand_dims(1);
+    let flat = (rows + first).reshape(g.ints(&[-1, 1]));
+    let size = x.size().reshape(g.ints(&[1]));
+    let values = dy.reshape(g.ints(&[-1]));
+    g.call("ScatterNd", &[flat, values, size]).reshape_like(x)
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("TopK")
         .doc("The `k` largest elements of each row, and where they are.")
@@ -245,6 +267,16 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: {int32, int64} = DT_INT32")
         .shape(in_top_k_shape)
         .cpu(|_| Ok(KernelBox::new(in_top_k(None))));
+    for op in ["TopK", "TopKV2"] {
+        c.gradient(op, |g, dy| Ok(g.only(top_k_gradient(g, dy[0]))));
+    }
+    c.gradient("ApproxTopK", |g, dy| Ok(vec![top_k_gradient(g, dy[0])]));
+    c.gradient("NthElement", |g, dy| {
+        let (x, y) = (g.input(0), g.output(0).expand_dims(-1));
+        let is_it = y.with("Equal", x).cast(dy[0].dtype());
+        let count = is_it.sum(g.ints(&[-1]), true);
+        Ok(g.only(is_it / count * dy[0].expand_dims(-1)))
+    });
 }
 
 #[cfg(test)]

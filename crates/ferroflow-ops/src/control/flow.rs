@@ -170,4 +170,27 @@ pub(crate) fn register(c: &mut Catalog) {
         .allows_uninitialized_input()
         .shape(shape::same_as_input)
         .cpu_fn(pass);
+    for op in ["Switch", "RefSwitch"] {
+        // A branch that was not taken has no gradient; each comes only from the one it went to.
+        c.gradient(op, |g, dy| {
+            let pred = g.input(1);
+            let mut ways = Vec::new();
+            for (branch, d) in dy.iter().enumerate() {
+                ways.push(g.calls("Switch", &[d.dense(), pred])[branch]);
+            }
+            Ok(g.only(g.call("Merge", &ways)))
+        });
+    }
+    for op in ["Merge", "RefMerge"] {
+        c.gradient(op, |g, dy| {
+            let from = g.output(1);
+            let to = |i: usize| {
+                let is_it = from.with("Equal", g.int(i as i64));
+                g.calls("Switch", &[dy[0].dense(), is_it])[1]
+            };
+            Ok((0..g.num_inputs()).map(to).collect())
+        });
+    }
+    c.gradient("RefIdentity", |_, dy| Ok(vec![dy[0]]));
+    c.no_gradient(&["LoopCond"]);
 }

@@ -233,6 +233,16 @@ fn pow(init: &KernelInit<'_>) -> Result<KernelBox> {
     }
 }
 
+fn quotient<'g>(
+    _: &GradientScope<'g>,
+    dz: Term<'g>,
+    x: Term<'g>,
+    y: Term<'g>,
+) -> (Term<'g>, Term<'g>) {
+    let (x, y) = (x.conj(), y.conj());
+    (dz / y, dz * (-x / y / y))
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     let number = "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, int64, complex64, complex128}";
     let float = "T: {half, float, bfloat16, double, complex64, complex128}";
@@ -320,6 +330,30 @@ pub(crate) fn register(c: &mut Catalog) {
             .blocks(blocks)
             .cpu(make);
     }
+
+    binary_gradients! { c;
+        "Div": |g, dz, x, y| quotient(g, dz, x, y);
+        "RealDiv": |g, dz, x, y| quotient(g, dz, x, y);
+        "DivNoNan": |_, dz, x, y| {
+            let (x, y) = (x.conj(), y.conj());
+            (dz.with("DivNoNan", y), dz * (-x).with("DivNoNan", y).with("DivNoNan", y))
+        };
+        "Xdivy": |_, dz, x, y| {
+            let is_not_zero = x.with("NotEqual", x.number(0.0)).cast(x.dtype());
+            (dz * is_not_zero.with("Xdivy", y), dz * (-x).with("Xdivy", y.square()))
+        };
+        "FloorMod": |_, dz, x, y| (dz, dz * -x.with("FloorDiv", y));
+        "Pow": |g, dz, x, y| {
+            let (x, y) = (x.conj(), y.conj());
+            let zero = x.number(0.0);
+            // No real power has a slope for the exponent where the base is negative.
+            let test = if x.dtype().is_complex() { "NotEqual" } else { "Greater" };
+            let has_log = x.with(test, zero);
+            let log = g.select(has_log, g.select(has_log, x, x.number(1.0)).log(), zero);
+            (dz * y * x.with("Pow", y - 1.0), dz * g.output(0).conj() * log)
+        };
+    }
+    c.no_gradient(&["FloorDiv", "TruncateDiv"]);
 }
 
 #[cfg(test)]

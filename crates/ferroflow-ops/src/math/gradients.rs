@@ -59,6 +59,18 @@ macro_rules! gradients {
     })*};
 }
 
+/// Rows of `op: (gradient for y, gradient for dy)`.
+macro_rules! second_gradients {
+    ($c:ident; $($op:literal: |$g:ident, $dz:ident, $a:ident, $b:ident, $z:ident| $formula:expr;)*) => {$(
+        $c.gradient($op, |$g, dy| {
+            let ($dz, $a, $b, $z) = (dy[0], $g.input(0), $g.input(1), $g.output(0));
+            let _ = ($b, $z);
+            let (a, b) = $formula;
+            Ok(vec![a, b])
+        });
+    )*};
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     gradients! { c;
         "SqrtGrad", "Gradient of `y = sqrt(x)`: `dy / 2y`.",
@@ -73,9 +85,38 @@ pub(crate) fn register(c: &mut Catalog) {
         "InvGrad", "Gradient of `y = 1 / x`: `-dy y^2`.",
             |y, dy| dy.neg().mul(y.conj().mul(y.conj()));
         "SigmoidGrad", "Gradient of `y = sigmoid(x)`: `dy y (1 - y)`.",
-            |y, dy| dy.mul(y.conj()).mul(T::ONE.sub(y.conj()));
+            |y, dy| dy.mul(y).mul(T::ONE.sub(y));
         "TanhGrad", "Gradient of `y = tanh(x)`: `dy (1 - y^2)`.",
             |y, dy| dy.mul(T::ONE.sub(y.mul(y)));
+    }
+
+    // Of gradients, for second derivatives: `a` is y, `b` is dy.
+    second_gradients! { c;
+        "SqrtGrad": |g, dz, a, b, z| {
+            let over = dz / a;
+            (-(over.conj() * z), over * 0.5)
+        };
+        "RsqrtGrad": |g, dz, a, b, z| {
+            let (ca, cg) = (a.conj(), dz.conj());
+            (cg * -1.5 * b * ca.square(), g.call("RsqrtGrad", &[ca, dz]))
+        };
+        "ReciprocalGrad": |g, dz, a, b, z| {
+            let (ca, cg) = (a.conj(), dz.conj());
+            (cg * -2.0 * b * ca, g.call("ReciprocalGrad", &[ca, dz]))
+        };
+        "InvGrad": |g, dz, a, b, z| {
+            let (ca, cg) = (a.conj(), dz.conj());
+            (cg * -2.0 * b * ca, g.call("ReciprocalGrad", &[ca, dz]))
+        };
+        "SigmoidGrad": |g, dz, a, b, z| {
+            let a = a.conj();
+            let gb = dz * b.conj();
+            (gb - gb * 2.0 * a, g.call("SigmoidGrad", &[a, dz]))
+        };
+        "TanhGrad": |g, dz, a, b, z| {
+            let a = a.conj();
+            (dz * -2.0 * b.conj() * a, g.call("TanhGrad", &[a, dz]))
+        };
     }
 }
 

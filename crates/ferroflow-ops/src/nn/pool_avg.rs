@@ -149,6 +149,10 @@ pub(crate) fn register(c: &mut Catalog) {
         "data_format: {'NDHWC', 'NCDHW'} = 'NDHWC'",
         5
     );
+    for (op, back) in [("AvgPool", "AvgPoolGrad"), ("AvgPool3D", "AvgPool3DGrad")] {
+        c.gradient(op, move |g, dy| Ok(vec![g.call_like(back, &[g.input(0).shape(), dy[0]])]));
+        c.gradient(back, move |g, dy| Ok(vec![g.none(), g.call_like(op, &[dy[0]])]));
+    }
 }
 
 #[cfg(test)]

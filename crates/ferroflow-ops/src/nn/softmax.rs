@@ -132,6 +132,10 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: {half, bfloat16, float, double}")
         .shape(shape::same_as_input)
         .cpu(per_dtype!(FLOAT, T => by_row::<T>(log_softmax_row)));
+    unary_gradients! { c;
+        "Softmax": |g, dy, _, y| (dy - (dy * y).sum(g.ints(&[-1]), true)) * y;
+        "LogSoftmax": |g, dy, _, y| dy - dy.sum(g.ints(&[-1]), true) * y.exp();
+    }
 }
 
 #[cfg(test)]

@@ -129,6 +129,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("output_type: {int32, int64} = DT_INT64")
         .shape(without_dimension)
         .cpu(arg_kernel!(<));
+    c.no_gradient(&["ArgMax", "ArgMin"]);
 }
 
 #[cfg(test)]

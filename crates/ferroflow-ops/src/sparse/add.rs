@@ -337,6 +337,14 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: numbertype")
         .shape(|c| Ok(sparse_like(c, 0)[..2].to_vec()))
         .cpu(per_dtype!(REAL, T => extreme::<T, false>));
+    c.gradient("SparseAdd", |g, dy| {
+        let inputs = [dy[1], g.input(0), g.input(3), g.output(0)];
+        let found = g.calls("SparseAddGrad", &inputs);
+        let mut all = g.at(1, found[0]);
+        all[4] = found[1];
+        Ok(all)
+    });
+    c.no_gradient(&["SparseAddGrad"]);
 }
 
 #[cfg(test)]
