@@ -247,6 +247,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .attr("output_shapes: list(shape) = []")
             .attr("parallel_iterations: int = 10")
             .expensive()
+            .calls(Calls::While)
             .shape(output_shapes)
             .cpu(make_while);
         if stateful {
@@ -262,6 +263,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("body: func")
         .stateful()
         .expensive()
+        .calls(Calls::While)
         .shape(shape::unknown)
         .cpu(make_while);
     c.op("For")
