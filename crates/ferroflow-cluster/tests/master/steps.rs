@@ -3,7 +3,7 @@
 use crate::master::fixture::*;
 use ferroflow_core::{Code, DType, PartialShape, Tensor};
 use ferroflow_graph::{AttrList, GraphDef};
-use ferroflow_testing::graph;
+use ferroflow_testing::{func, function, graph};
 
 /// A graph of values and control edges, node `i` on `devices[i % len]`; the fetch is `last`.
 fn tangle(devices: &[&str]) -> GraphDef {
@@ -169,4 +169,95 @@ async fn a_device_that_no_task_has_is_refused() {
     let e = cluster.try_session(WORKER0, &def).await.err().unwrap();
     assert_eq!(e.code(), Code::InvalidArgument);
     assert!(e.message().contains("/job:worker/replica:0/task:1/device:CPU:0"), "{e}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn functions_use_variables_of_other_tasks() {
+    let cluster = Cluster::start();
+    let read = |b: ferroflow_testing::GraphBuilder| {
+        b.op("r", "ReadVariableOp", &["v"]).attr("dtype", DType::Float)
+    };
+    let less = function(
+        "less",
+        &["x: float", "v: resource"],
+        &["go: bool"],
+        &[("go", "l:z:0")],
+        graph()
+            .dtype(DType::Float)
+            .constant("limit", 100f32)
+            .op("l", "Less", &["x", "limit:output:0"])
+            .t(),
+    );
+    let add = function(
+        "add",
+        &["x: float", "v: resource"],
+        &["y: float", "w: resource"],
+        &[("y", "s:z:0"), ("w", "v")],
+        read(graph().dtype(DType::Float)).op("s", "AddV2", &["x", "r:value:0"]).t(),
+    );
+    let bump = function(
+        "bump",
+        &["x: float", "v: resource"],
+        &["y: float"],
+        &[("y", "i:output:0")],
+        graph()
+            .dtype(DType::Float)
+            .op("a", "AssignAddVariableOp", &["v", "x"])
+            .attr("dtype", DType::Float)
+            .op("i", "Identity", &["x"])
+            .t(),
+    );
+    let keep =
+        function("keep", &["x: float", "v: resource"], &["y: float"], &[("y", "x")], graph());
+    let types = || AttrList::Types(vec![DType::Float, DType::Resource]);
+    let def = graph()
+        .dtype(DType::Float)
+        .function(less)
+        .function(add)
+        .function(bump)
+        .function(keep)
+        .op("v", "VarHandleOp", &[])
+        .attr("dtype", DType::Float)
+        .attr("shape", PartialShape::scalar())
+        .attr("shared_name", "v")
+        .device(PS)
+        .constant("ten", 10f32)
+        .op("set", "AssignVariableOp", &["v", "ten"])
+        .attr("dtype", DType::Float)
+        .op("get", "ReadVariableOp", &["v"])
+        .attr("dtype", DType::Float)
+        .op("pred", "Placeholder", &[])
+        .attr("dtype", DType::Bool)
+        .op("if", "If", &["pred", "ten", "v"])
+        .attr("Tcond", DType::Bool)
+        .attr("Tin", types())
+        .attr("Tout", AttrList::Types(vec![DType::Float]))
+        .attr("then_branch", func("bump"))
+        .attr("else_branch", func("keep"))
+        .attr("_lower_using_switch_merge", true)
+        .device(WORKER1)
+        .op("while", "While", &["ten", "v"])
+        .attr("T", types())
+        .attr("cond", func("less"))
+        .attr("body", func("add"))
+        .attr("_lower_using_switch_merge", true)
+        .op("call", "StatefulPartitionedCall", &["ten", "v"])
+        .attr("Tin", types())
+        .attr("Tout", AttrList::Types(vec![DType::Float]))
+        .attr("f", func("bump"))
+        .device(WORKER1)
+        .build();
+    let session = cluster.session(WORKER0, &def).await;
+    session.run(vec![], &[], &["set"], Some(FOREVER)).await.unwrap();
+    assert_eq!(floats(&session, &["while"]).await.unwrap(), [100.0]);
+    for (pred, holds) in [(false, 10.0), (true, 20.0), (false, 20.0)] {
+        let feeds = vec![("pred:0".to_string(), Tensor::scalar(pred))];
+        let got = session.run(feeds, &["if"], &[], Some(FOREVER)).await.unwrap();
+        assert_eq!(got[0].scalar_value::<f32>().unwrap(), 10.0);
+        assert_eq!(floats(&session, &["get"]).await.unwrap(), [holds]);
+    }
+    // For its effect alone, and for its result.
+    session.run(vec![], &[], &["call"], Some(FOREVER)).await.unwrap();
+    assert_eq!(floats(&session, &["call"]).await.unwrap(), [10.0]);
+    assert_eq!(floats(&session, &["get"]).await.unwrap(), [40.0]);
 }

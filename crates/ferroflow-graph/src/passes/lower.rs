@@ -222,18 +222,20 @@ impl Lowering<'_> {
                 false => None,
             });
         }
-        let values = |merges: &[Option<Endpoint>], entered: &[Endpoint]| -> Vec<Endpoint> {
-            merges.iter().zip(entered).map(|(m, e)| m.unwrap_or(*e)).collect()
-        };
-        let tested = values(&merges, &entered);
-        let pivot = tested[pivot_at].node;
+        let Some(pivot) = merges[pivot_at].map(|e| e.node) else { return Ok(()) };
+        let mut tested = Vec::new();
+        for (merge, enter) in merges.iter().zip(&entered) {
+            tested.push(match merge {
+                Some(merge) => *merge,
+                None => self.identity(&call, "same", *enter, vec![pivot])?,
+            });
+        }
         let test = self.inline(&call, "cond", &cond, &tested, Some(pivot))?;
         let goes_on = test.rets.first().copied();
         let goes_on = goes_on.ok_or_else(|| err!(InvalidArgument, "cond has no result"))?;
         let decide =
             self.add(&call, "cond", "LoopCond", Attrs::new(), vec![goes_on], test.targets)?;
-        let mut args = entered;
-        let mut switches = Vec::new();
+        let (mut args, mut switches) = (entered, Vec::new());
         for (i, port) in call.outputs.iter().enumerate() {
             let Some(merge) = merges[i] else {
                 switches.push(None);
@@ -246,6 +248,13 @@ impl Lowering<'_> {
             switches.push(Some(switch));
         }
         let pivot = args[pivot_at].node;
+        // What does not change is still for each iteration to wait for: where it is may be a task
+        // that has nothing else of the loop.
+        for (arg, merge) in args.iter_mut().zip(&merges) {
+            if merge.is_none() {
+                *arg = self.identity(&call, "same", *arg, vec![pivot])?;
+            }
+        }
         let done = self.inline(&call, "body", &body, &args, Some(pivot))?;
         let (mut rets, mut exits) = (Vec::new(), Vec::new());
         for (i, port) in call.outputs.iter().enumerate() {
