@@ -162,3 +162,31 @@ pub(crate) fn register(c: &mut Catalog) {
             })
         });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::testing::*;
+
+    fn batches(of: Tensor, size: i64, drop_remainder: bool) -> Tensor {
+        let op = dataset("BatchDatasetV2", &[DType::Int64]).input(of);
+        made(op.input(Tensor::scalar(size)).input(Tensor::scalar(drop_remainder)))
+    }
+
+    #[test]
+    fn the_last_batch_may_be_smaller_or_dropped() {
+        let got = longs(&batches(range(5), 2, false));
+        assert_eq!(got, [vec![0, 1], vec![2, 3], vec![4]]);
+        assert_eq!(longs(&batches(range(5), 2, true)), [[0, 1], [2, 3]]);
+        assert_eq!(longs(&batches(range(5), i64::MAX, false)), [[0, 1, 2, 3, 4]]);
+        assert_eq!(batched_cardinality(5, 2, true), 2);
+        assert_eq!(batched_cardinality(INFINITE, 2, true), INFINITE);
+    }
+
+    #[test]
+    fn elements_of_different_shapes_make_no_batch() {
+        let e = elements(&batches(batches(range(5), 2, false), 3, false)).unwrap_err();
+        let want = "in component 0. First element had shape [2] and element 2 had shape [1].";
+        assert!(e.message().ends_with(want), "{e}");
+    }
+}

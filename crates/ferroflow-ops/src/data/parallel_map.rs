@@ -141,10 +141,11 @@ impl ParallelMapping {
             Results::AnyOrder(buffer) => buffer.pop().await,
             Results::InOrder { buffer, first } => {
                 if first.is_none() {
-                    *first = Some(buffer.pop().await?);
+                    *first = Some(buffer.take().await?);
                 }
                 let outcome = first.as_mut().expect("just set").await;
                 *first = None;
+                buffer.give_up();
                 Some(outcome.unwrap_or_else(|| Err(err!(Cancelled, "a call was given up"))))
             }
         }
