@@ -1,6 +1,7 @@
 //! The standard ops: signature, shape function and CPU kernel of each, together in one place.
 
 mod dispatch;
+mod gradient;
 mod num;
 mod parallel;
 mod prelude;
