@@ -117,7 +117,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("batch_size: int64")
         .makes_dataset()
         .element_types()
-        .metadata()
+        .metadata_attr()
         .cpu(|init| {
             makes(init, |ctx| {
                 let (input, size) = (input(ctx, 0)?, batch_size(ctx, 1)?);
@@ -132,7 +132,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .makes_dataset()
         .attr("parallel_copy: bool = false")
         .element_types()
-        .metadata()
+        .metadata_attr()
         .cpu(|init| {
             makes(init, |ctx| {
                 let (input, size) = (input(ctx, 0)?, batch_size(ctx, 1)?);
@@ -150,7 +150,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("parallel_copy: bool = false")
         .element_types()
         .attr("deterministic: string = 'default'")
-        .metadata()
+        .metadata_attr()
         .cpu(|init| {
             makes(init, |ctx| {
                 Ok(Batch {

@@ -233,7 +233,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("filename: string")
         .makes_dataset()
         .element_types()
-        .metadata()
+        .metadata_attr()
         .cpu(cache);
     c.op("CacheDatasetV2")
         .doc(DOC)
@@ -242,7 +242,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("cache: resource")
         .makes_dataset()
         .element_types()
-        .metadata()
+        .metadata_attr()
         .stateful()
         .cpu(cache);
     c.op("AnonymousMemoryCache")

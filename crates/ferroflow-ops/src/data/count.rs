@@ -236,7 +236,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("count: int64")
         .makes_dataset()
         .element_types()
-        .metadata()
+        .metadata_attr()
         .cpu(counted(|input, count| Take { input, count }));
     c.op("SkipDataset")
         .doc("A dataset of what comes behind the first `count` elements.")
@@ -244,7 +244,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("count: int64")
         .makes_dataset()
         .element_types()
-        .metadata()
+        .metadata_attr()
         .cpu(counted(|input, count| Skip { input, count }));
     c.op("RepeatDataset")
         .doc("A dataset of all elements, `count` times.")
@@ -252,7 +252,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("count: int64")
         .makes_dataset()
         .element_types()
-        .metadata()
+        .metadata_attr()
         .cpu(counted(|input, count| Repeat { input, count }));
     c.op("ShardDataset")
         .doc("A dataset of every `num_shards`-th element, beginning with number `index`.")
@@ -262,7 +262,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .makes_dataset()
         .attr("require_non_empty: bool = false")
         .element_types()
-        .metadata()
+        .metadata_attr()
         .cpu(|init| {
             let require_non_empty = init.bool("require_non_empty")?;
             makes(init, move |ctx| {

@@ -206,7 +206,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("Toutput_types: list(type) >= 1")
         .attr("output_shapes: list(shape) >= 1")
         .attr("N: int >= 1")
-        .metadata()
+        .metadata_attr()
         .cpu(make);
     c.op("PaddedBatchDatasetV2")
         .doc(DOC)
@@ -220,7 +220,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("Toutput_types: list(type) >= 1")
         .attr("output_shapes: list(shape) >= 1")
         .attr("N: int >= 1")
-        .metadata()
+        .metadata_attr()
         .cpu(make);
 }
 

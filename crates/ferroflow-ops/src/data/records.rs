@@ -188,7 +188,7 @@ pub(crate) fn register(c: &mut Catalog) {
         if has_offsets {
             b = b.input("byte_offsets: int64");
         }
-        drop(b.makes_dataset().metadata().stateful().cpu(move |_| {
+        drop(b.makes_dataset().metadata_attr().stateful().cpu(move |_| {
             makes_typed(ElementTypes::scalar(DType::String), move |ctx| {
                 let names = names(ctx)?;
                 check_buffer_size(ctx, 2)?;
@@ -214,7 +214,7 @@ pub(crate) fn register(c: &mut Catalog) {
         if op.ends_with("V2") {
             b = b.input("compression_type: string");
         }
-        drop(b.makes_dataset().metadata().stateful().cpu(fixed));
+        drop(b.makes_dataset().metadata_attr().stateful().cpu(fixed));
     }
 }
 

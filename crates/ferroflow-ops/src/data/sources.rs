@@ -161,7 +161,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .makes_dataset()
         .attr("Toutput_types: list(type) >= 1")
         .attr("output_shapes: list(shape) >= 1")
-        .metadata()
+        .metadata_attr()
         .stateful()
         .cpu(|init| makes(init, |ctx| components(ctx).map(Whole)));
     c.op("TensorSliceDataset")
@@ -171,7 +171,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("Toutput_types: list(type) >= 1")
         .attr("output_shapes: list(shape) >= 1")
         .attr("is_files: bool = false")
-        .metadata()
+        .metadata_attr()
         .attr("replicate_on_split: bool = false")
         .stateful()
         .cpu(|init| makes(init, slices));
@@ -181,7 +181,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .makes_dataset()
         .attr("Tinput_types: list(type) >= 1")
         .element_types()
-        .metadata()
+        .metadata_attr()
         .stateful()
         .cpu(|init| {
             let width = init.dtypes("output_types")?.len();
@@ -203,7 +203,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("step: int64")
         .makes_dataset()
         .element_types()
-        .metadata()
+        .metadata_attr()
         .attr("replicate_on_split: bool = false")
         .stateful()
         .cpu(range);

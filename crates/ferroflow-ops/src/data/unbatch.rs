@@ -212,7 +212,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .element_types()
             .cpu(|init| makes(init, |ctx| Ok(Unbatch(input(ctx, 0)?))));
         if op == "UnbatchDataset" {
-            drop(b.metadata());
+            drop(b.metadata_attr());
         }
     }
     for op in ["RebatchDataset", "ExperimentalRebatchDataset"] {

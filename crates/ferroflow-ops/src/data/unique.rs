@@ -74,7 +74,7 @@ pub(crate) fn register(c: &mut Catalog) {
                 })
             });
         if op == "UniqueDataset" {
-            drop(b.metadata());
+            drop(b.metadata_attr());
         }
     }
 }

@@ -156,7 +156,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("drop_remainder: bool")
         .makes_dataset()
         .element_types()
-        .metadata()
+        .metadata_attr()
         .cpu(|init| {
             makes(init, |ctx| {
                 let windows = Windows {
