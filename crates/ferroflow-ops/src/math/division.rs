@@ -457,4 +457,12 @@ mod tests {
         on("Pow", &[z(3.0, 0.0), z(1.0, 2.0)], &[z(0.0, 1.0), z(0.0, 0.0)])
             .gives(Tensor::vector(&[z(0.4548324, 0.8905771), z(1.0, 0.0)]));
     }
+
+    #[test]
+    fn gradients_are_slopes() {
+        let (x, y) = ([0.5f64, 1.5, 2.0], [1.25f64, 0.75, 3.0]);
+        for op in ["Div", "RealDiv", "DivNoNan", "Xdivy", "Pow", "FloorMod"] {
+            on(op, &x, &y).gradient();
+        }
+    }
 }
