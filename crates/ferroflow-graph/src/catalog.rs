@@ -1,6 +1,6 @@
 //! The catalog: the ops a session knows, and how they are declared.
 
-use crate::op_def::{ArgDef, AttrDef, BlocksFn, ControlFlow, Cost, OpDef, Role};
+use crate::op_def::{ArgDef, AttrDef, BlocksFn, Calls, ControlFlow, Cost, OpDef, Role};
 use crate::{GradientScope, KernelInit, OpGradient, ShapeCtx, Term, signature};
 use ferroflow_core::{KernelBox, PartialShape, Result};
 use std::collections::BTreeMap;
@@ -158,6 +158,24 @@ impl OpBuilder<'_> {
     pub fn takes_epilogue(mut self) -> Self {
         self.def.takes_epilogue = true;
         self
+    }
+
+    /// It need not be where the resources are that it is given.
+    pub fn takes_resources_from_anywhere(mut self) -> Self {
+        self.def.takes_resources_from_anywhere = true;
+        self
+    }
+
+    /// It looks at what is known of a tensor without its elements.
+    pub fn metadata(mut self) -> Self {
+        self.def.is_metadata = true;
+        self
+    }
+
+    /// It calls functions, which are placed on their own.
+    pub fn calls(mut self, how: Calls) -> Self {
+        self.def.calls = Some(how);
+        self.takes_resources_from_anywhere()
     }
 
     /// What can be said of the outputs' shapes before the step.

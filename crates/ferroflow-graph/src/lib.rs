@@ -29,7 +29,7 @@ pub use gradient::{
 pub use graph::{Endpoint, Graph, Node, NodeId};
 pub use kernel_init::{Function, Functions, KernelInit, NoFunctions, ResourceName};
 pub use op_def::{
-    Allowed, ArgDef, ArgTypes, AttrDef, AttrKind, BlocksFn, ControlFlow, Cost, KernelFn, OpDef,
-    PortType, Role, ShapeFn, TypeSource,
+    Allowed, ArgDef, ArgTypes, AttrDef, AttrKind, BlocksFn, Calls, ControlFlow, Cost, KernelFn,
+    OpDef, PortType, Role, ShapeFn, TypeSource,
 };
 pub use shape::ShapeCtx;

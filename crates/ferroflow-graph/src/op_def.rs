@@ -34,6 +34,13 @@ pub struct OpDef {
     pub blocks: Option<BlocksFn>,
     /// Its one output is worth finishing, by a bias and an activation, by the node that made it.
     pub takes_epilogue: bool,
+    /// It passes resources on, or to functions that are placed on their own: it need not be where
+    /// they are.
+    pub takes_resources_from_anywhere: bool,
+    /// Looks at what is known of a tensor without its elements, so it is best where the tensor is.
+    pub is_metadata: bool,
+    /// Which of its attributes are functions that it calls, and how.
+    pub calls: Option<Calls>,
     pub shape: Option<ShapeFn>,
     /// How its gradient is made; none: it cannot be differentiated.
     pub gradient: Option<OpGradient>,
@@ -80,6 +87,19 @@ pub enum ControlFlow {
     LoopCond,
     /// Fires whether its inputs are dead or alive.
     ControlTrigger,
+}
+
+/// How an op calls functions: what a pass must know that puts their bodies in its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Calls {
+    /// `f`, with all inputs.
+    Function,
+    /// `then_branch` or `else_branch`, by input 0, with the other inputs.
+    If,
+    /// One of `branches`, by input 0, with the other inputs.
+    Case,
+    /// `body`, as long as `cond` says so, from inputs to outputs.
+    While,
 }
 
 /// How much work a run of the op is.
@@ -175,6 +195,9 @@ impl OpDef {
             role: Role::Plain,
             blocks: None,
             takes_epilogue: false,
+            takes_resources_from_anywhere: false,
+            is_metadata: false,
+            calls: None,
             shape: None,
             gradient: None,
             cpu: None,

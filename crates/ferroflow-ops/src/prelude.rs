@@ -15,7 +15,7 @@ pub(crate) use ferroflow_core::{
 };
 #[allow(unused_imports)]
 pub(crate) use ferroflow_graph::{
-    Attrs, Blocks, BlocksFn, Catalog, ControlFlow, Function, GradientScope, KernelInit, Role,
+    Attrs, Blocks, BlocksFn, Calls, Catalog, ControlFlow, Function, GradientScope, KernelInit, Role,
     ShapeCtx, Term, shape,
 };
 #[allow(unused_imports)]

@@ -239,6 +239,11 @@ fn fill_empty_rows(ctx: &mut Ctx<'_>) -> Result<()> {
         default.shape()
     );
     let nrows = nrows.scalar_index()?;
+    ensure!(
+        nrows >= 0,
+        InvalidArgument,
+        "Expected shape dimensions to be non-negative, got {nrows}"
+    );
     let ids = rowids.as_slice::<i64>()?;
     ensure!(
         nrows > 0 || ids.is_empty(),

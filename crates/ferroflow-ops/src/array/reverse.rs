@@ -33,6 +33,11 @@ fn reverse(ctx: &mut Ctx<'_>) -> Result<()> {
          {rank}'dims' has {} values",
         dims.elements()
     );
+    ensure!(
+        ctx.input(0)?.shape().first() != Some(&0),
+        InvalidArgument,
+        "Invalid input first dimension. Found 0."
+    );
     let turn = dims.as_slice::<bool>()?.to_vec();
     let out = reversed(ctx.take(0)?, &turn)?;
     ctx.set(0, out)

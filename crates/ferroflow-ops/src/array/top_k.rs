@@ -1,7 +1,7 @@
 //! TopK, NthElement, InTopK: the largest elements of rows.
 
 use super::args::{index_tensor, with_dim, with_partial_dim};
-use crate::parallel::split_mut2;
+use crate::parallel::for_rows2;
 use crate::prelude::*;
 use std::cmp::Ordering;
 
@@ -64,21 +64,18 @@ fn top_k<T: Real>(attr: Option<i64>, index_type: DType) -> impl Kernel {
         let shape = with_dim(x.shape(), axis, k);
         let mut values = ctx.alloc(x.dtype(), shape.clone())?;
         let mut indices = vec![0i64; shape.elements()];
-        if let Some(rows) = indices.len().checked_div(k) {
-            let from = x.as_slice::<T>()?;
-            let to = values.as_mut_slice::<T>()?;
-            split_mut2(to, &mut indices, rows, cols.saturating_mul(2), |first, to, at| {
-                let mut places = Vec::new();
-                let rows = from[first * cols..].chunks_exact(cols);
-                for ((row, to), at) in rows.zip(to.chunks_exact_mut(k)).zip(at.chunks_exact_mut(k))
-                {
-                    largest(row, k, &mut places);
-                    for ((to, at), &i) in to.iter_mut().zip(at).zip(&places) {
-                        (*to, *at) = (row[i as usize], i as i64);
-                    }
+        let from = x.as_slice::<T>()?;
+        let to = values.as_mut_slice::<T>()?;
+        for_rows2(to, k, &mut indices, k, cols.saturating_mul(2), |rows, to, at| {
+            let mut places = Vec::new();
+            let rows = from[rows.start * cols..].chunks_exact(cols);
+            for ((row, to), at) in rows.zip(to.chunks_exact_mut(k)).zip(at.chunks_exact_mut(k)) {
+                largest(row, k, &mut places);
+                for ((to, at), &i) in to.iter_mut().zip(at).zip(&places) {
+                    (*to, *at) = (row[i as usize], i as i64);
                 }
-            });
-        }
+            }
+        });
         ctx.set(0, values)?;
         ctx.set(1, index_tensor(index_type, shape, &indices)?)
     }

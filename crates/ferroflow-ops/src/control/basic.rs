@@ -70,6 +70,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("input: T")
         .output("output: T")
         .attr("T: list(type) >= 1")
+        .takes_resources_from_anywhere()
         .shape(shape::like_inputs)
         .cpu_fn(identity_n);
     c.op("Placeholder")

@@ -78,6 +78,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .attr("else_branch: func")
             .attr("output_shapes: list(shape) = []")
             .expensive()
+            .calls(Calls::If)
             .shape(output_shapes)
             .cpu(make_if);
         if stateful {
@@ -96,6 +97,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("else_branch: func")
         .stateful()
         .expensive()
+        .calls(Calls::If)
         .shape(shape::unknown)
         .cpu(make_if);
     for (op, stateful) in [("Case", true), ("StatelessCase", false)] {
@@ -110,6 +112,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .attr("branches: list(func) >= 1")
             .attr("output_shapes: list(shape) = []")
             .expensive()
+            .calls(Calls::Case)
             .shape(output_shapes)
             .cpu(make_case);
         if stateful {

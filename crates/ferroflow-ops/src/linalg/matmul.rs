@@ -1,8 +1,8 @@
 //! MatMul, SparseMatMul, and the batched products.
 
 use super::gemm::{Mat, Product, Threads, product, product_cost};
+use crate::parallel::for_rows;
 use crate::prelude::*;
-use crate::reduce::split::for_rows;
 
 struct MatMul<T> {
     transpose_a: bool,

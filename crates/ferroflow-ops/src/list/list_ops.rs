@@ -24,7 +24,14 @@ fn reserve(init: &KernelInit<'_>) -> Result<KernelBox> {
     let dtype = init.dtype("element_dtype")?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let mut made = TensorList::new(dtype, shape_in(ctx.input(0)?)?);
-        let n = ctx.input(1)?.scalar_index()?;
+        let n = ctx.input(1)?;
+        ensure!(
+            n.rank() == 0,
+            InvalidArgument,
+            "The num_elements to reserve must be a tensor size 1, but got {}",
+            n.shape()
+        );
+        let n = n.scalar_index()?;
         let n = usize::try_from(n).map_err(|_| {
             err!(
                 InvalidArgument,
@@ -187,7 +194,9 @@ fn set_item(init: &KernelInit<'_>) -> Result<KernelBox> {
 }
 
 fn resize(ctx: &mut Ctx<'_>) -> Result<()> {
-    let size = ctx.input(1)?.scalar_index()?;
+    let size = ctx.input(1)?;
+    ensure!(size.rank() == 0, InvalidArgument, "size must be a scalar");
+    let size = size.scalar_index()?;
     let size = usize::try_from(size).map_err(|_| {
         err!(InvalidArgument, "TensorListSlice expects size to be non-negative. Got: {size}")
     })?;

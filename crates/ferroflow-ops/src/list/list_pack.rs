@@ -145,7 +145,14 @@ fn span(indices: &[i64]) -> Result<usize> {
 
 fn scatter(ctx: &mut Ctx<'_>) -> Result<()> {
     let (t, indices) = (ctx.take(0)?, ctx.input(1)?.to_indices()?);
-    let len = if ctx.num_inputs() > 3 { ctx.input(3)?.scalar_index()? } else { -1 };
+    let len = match ctx.num_inputs() > 3 {
+        true => {
+            let len = ctx.input(3)?;
+            ensure!(len.rank() == 0, InvalidArgument, "num_elements must be a scalar");
+            len.scalar_index()?
+        }
+        false => -1,
+    };
     ensure!(
         len >= -1,
         InvalidArgument,
@@ -159,7 +166,14 @@ fn scatter(ctx: &mut Ctx<'_>) -> Result<()> {
 }
 
 fn scatter_into(ctx: &mut Ctx<'_>) -> Result<()> {
-    let (t, indices) = (ctx.take(1)?, ctx.input(2)?.to_indices()?);
+    let indices = ctx.input(2)?;
+    ensure!(
+        indices.rank() == 1,
+        InvalidArgument,
+        "Expected indices to be a vector, but received shape: {}",
+        indices.shape()
+    );
+    let (indices, t) = (indices.to_indices()?, ctx.take(1)?);
     let mut list = take_list(ctx, 0)?;
     list.check_dtype(t.dtype())?;
     let len = list.items.len().max(span(&indices)?);

@@ -4,7 +4,7 @@ use crate::prelude::*;
 use ferroflow_core::{Variant, VariantObject};
 
 /// The components of a value, or none.
-struct Optional(Option<Vec<Tensor>>);
+pub(crate) struct Optional(pub(crate) Option<Vec<Tensor>>);
 
 impl VariantObject for Optional {
     fn type_name(&self) -> &str {

@@ -194,14 +194,41 @@ fn div(init: &KernelInit<'_>) -> Result<KernelBox> {
 }
 
 fn truncate_div(init: &KernelInit<'_>) -> Result<KernelBox> {
+    match init.dtype("T")? {
+        DType::Half => return Ok(KernelBox::new(binary::<TruncateDivOf<f16>, f16>())),
+        DType::BFloat16 => return Ok(KernelBox::new(binary::<TruncateDivOf<bf16>, bf16>())),
+        _ => {}
+    }
     dividing!(init, TruncateDiv, unexpected,
-        [Half f16, BFloat16 bf16, Float f32, Double f64],
+        [Float f32, Double f64],
         [Int8 i8, Int16 i16, Int32 i32, Int64 i64, UInt8 u8, UInt16 u16, UInt32 u32, UInt64 u64])
 }
 
+/// Quotients of halves, which are halves before they are rounded to whole numbers.
+struct FloorDivOf<H>(std::marker::PhantomData<H>);
+struct TruncateDivOf<H>(std::marker::PhantomData<H>);
+macro_rules! quotients_of_halves {
+    ($($h:ty)*) => {$(
+        impl Binary<f32> for FloorDivOf<$h> {
+            #[inline(always)]
+            fn eval(a: f32, b: f32) -> f32 { <$h>::from_f32(a / b).to_f32().floor() }
+        }
+        impl Binary<f32> for TruncateDivOf<$h> {
+            #[inline(always)]
+            fn eval(a: f32, b: f32) -> f32 { <$h>::from_f32(a / b).to_f32().trunc() }
+        }
+    )*};
+}
+quotients_of_halves!(f16 bf16);
+
 fn floor_div(init: &KernelInit<'_>) -> Result<KernelBox> {
+    match init.dtype("T")? {
+        DType::Half => return Ok(KernelBox::new(binary::<FloorDivOf<f16>, f16>())),
+        DType::BFloat16 => return Ok(KernelBox::new(binary::<FloorDivOf<bf16>, bf16>())),
+        _ => {}
+    }
     dividing!(init, FloorDiv, by_zero,
-        [Half f16, BFloat16 bf16, Float f32, Double f64],
+        [Float f32, Double f64],
         [Int8 i8, Int16 i16, Int32 i32, Int64 i64, UInt8 u8, UInt16 u16, UInt32 u32, UInt64 u64])
 }
 

@@ -2,8 +2,8 @@
 
 use super::conv_ops::{ConvElement, conv_shape, reordered, shape_in};
 use super::window::{Axis, Sliding};
+use crate::parallel::for_rows;
 use crate::prelude::*;
-use crate::reduce::split::for_rows;
 use ferroflow_core::ComputePool;
 
 /// Sizes of a depthwise convolution with channels last.

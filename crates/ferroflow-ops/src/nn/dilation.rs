@@ -1,9 +1,9 @@
 //! Dilation2D and its gradients: the largest sum of image and filter under a window.
 
 use super::window::{Axis, Layout, Sliding, padding_of};
+use crate::parallel::for_rows;
 use crate::prelude::*;
 use crate::reduce::segment::Lowest;
-use crate::reduce::split::for_rows;
 use ferroflow_graph::Attrs;
 
 #[derive(Clone, Copy, PartialEq)]

@@ -1,8 +1,8 @@
 //! SoftmaxCrossEntropyWithLogits, SparseSoftmaxCrossEntropyWithLogits, L2Loss.
 
 use super::softmax::{Exp, largest, sum};
+use crate::parallel::for_rows2;
 use crate::prelude::*;
-use crate::reduce::split::for_rows2;
 use ferroflow_core::RealElement;
 
 /// A row of logits for writing, moved so that its largest is 0; its exponentials, and their sum.

@@ -1,7 +1,7 @@
 //! LRN and LRNGrad: local response normalisation over channels.
 
+use crate::parallel::for_rows;
 use crate::prelude::*;
-use crate::reduce::split::for_rows;
 
 struct Lrn<T> {
     radius: usize,

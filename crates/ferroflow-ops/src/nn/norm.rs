@@ -2,8 +2,8 @@
 
 use super::conv_ops::reordered;
 use super::window::Layout;
+use crate::parallel::for_rows;
 use crate::prelude::*;
-use crate::reduce::split::for_rows;
 use ferroflow_core::ComputePool;
 
 /// Sums over rows of `c` elements, in double precision: `term(i, sums)` adds what row `i` gives.

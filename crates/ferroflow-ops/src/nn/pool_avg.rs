@@ -2,8 +2,8 @@
 
 use super::conv_ops::reordered;
 use super::pool::{Pool, PoolAttrs, pool_shape};
+use crate::parallel::for_rows;
 use crate::prelude::*;
-use crate::reduce::split::for_rows;
 
 struct AvgPool<T> {
     attrs: PoolAttrs,

@@ -2,9 +2,9 @@
 
 use super::conv_ops::reordered;
 use super::pool::{Pool, PoolAttrs, pool_shape};
+use crate::parallel::{for_rows, for_rows2};
 use crate::prelude::*;
 use crate::reduce::segment::Lowest;
-use crate::reduce::split::{for_rows, for_rows2};
 
 /// Which of a pool's values a node computes.
 #[derive(Clone, Copy, PartialEq)]

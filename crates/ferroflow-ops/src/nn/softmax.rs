@@ -1,7 +1,7 @@
 //! Softmax, LogSoftmax.
 
+use crate::parallel::for_rows;
 use crate::prelude::*;
-use crate::reduce::split::for_rows;
 
 /// The arithmetic that softmax is made in: `f32` and `f64`.
 pub(crate) trait Exp: Float<Wide = Self> {

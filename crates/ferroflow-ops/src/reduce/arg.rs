@@ -1,7 +1,7 @@
 //! ArgMax and ArgMin.
 
 use super::axes::{around, dimension, without_dimension};
-use super::split::for_rows;
+use crate::parallel::for_rows;
 use crate::prelude::*;
 
 /// Elements that can be compared: numbers and bools.

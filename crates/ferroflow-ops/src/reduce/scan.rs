@@ -1,7 +1,7 @@
 //! Cumsum, Cumprod, CumulativeLogsumexp.
 
 use super::axes::around;
-use super::split::for_rows;
+use crate::parallel::for_rows;
 use crate::prelude::*;
 
 /// A running total along one dimension.

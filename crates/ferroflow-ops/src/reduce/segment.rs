@@ -1,6 +1,6 @@
 //! SegmentSum and its kin over sorted segment ids, UnsortedSegmentSum and its kin over any.
 
-use super::split::for_rows;
+use crate::parallel::for_rows;
 use crate::prelude::*;
 use ferroflow_core::RealElement;
 

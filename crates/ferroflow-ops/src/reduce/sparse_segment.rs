@@ -3,7 +3,7 @@
 
 use super::ops::Summed;
 use super::segment::{check_sorted, checked_segments, num_segments};
-use super::split::for_rows;
+use crate::parallel::for_rows;
 use crate::prelude::*;
 
 /// What a segment's sum is divided by.

@@ -255,6 +255,8 @@ fn slice_grad<T: Num>(ctx: &mut Ctx<'_>) -> Result<()> {
 fn extreme<T: Real, const LARGER: bool>(ctx: &mut Ctx<'_>) -> Result<()> {
     let (a, b) = (Coo::input(ctx, 0)?, Coo::input(ctx, 3)?);
     ensure_same_shape(&a, &b)?;
+    a.ensure_in_bounds()?;
+    b.ensure_in_bounds()?;
     let (x, y) = (a.values.as_slice::<T>()?, b.values.as_slice::<T>()?);
     let pairs = merged(&a, &b);
     let zero = <T as Num>::ZERO;

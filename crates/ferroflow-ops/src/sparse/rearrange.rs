@@ -225,7 +225,14 @@ fn slice(ctx: &mut Ctx<'_>) -> Result<()> {
 }
 
 fn split(ctx: &mut Ctx<'_>, parts: usize) -> Result<()> {
-    let axis = ctx.input(0)?.scalar_index()?;
+    let axis = ctx.input(0)?;
+    ensure!(
+        axis.rank() == 0,
+        InvalidArgument,
+        "Input axis should be a scalar but received shape {}",
+        axis.shape()
+    );
+    let axis = axis.scalar_index()?;
     let sparse = Coo::input(ctx, 1)?;
     let rank = sparse.rank() as i64;
     ensure!(

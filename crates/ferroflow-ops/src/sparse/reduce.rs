@@ -23,7 +23,14 @@ fn group(ctx: &Ctx<'_>, keep_dims: bool) -> Result<Groups> {
     let sparse = Coo::input(ctx, 0)?;
     let rank = sparse.rank() as i64;
     let mut is_reduced = vec![false; sparse.rank()];
-    for axis in ctx.input(3)?.to_indices()? {
+    let axes = ctx.input(3)?;
+    ensure!(
+        axes.rank() < 2,
+        InvalidArgument,
+        "Expected reduction_axes to be a scalar or a vector; got shape: {}",
+        axes.shape()
+    );
+    for axis in axes.to_indices()? {
         ensure!(
             -rank <= axis && axis < rank,
             InvalidArgument,
