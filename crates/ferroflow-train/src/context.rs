@@ -26,8 +26,16 @@ pub(crate) struct Context {
 pub(crate) enum Kind {
     Root,
     /// One side of a conditional; nodes without inputs wait for the pivot.
-    Branch { predicate: Endpoint, side: bool, pivot: Option<NodeId> },
-    Loop { frame: String, parallel_iterations: i64, pivot: Option<NodeId> },
+    Branch {
+        predicate: Endpoint,
+        side: bool,
+        pivot: Option<NodeId>,
+    },
+    Loop {
+        frame: String,
+        parallel_iterations: i64,
+        pivot: Option<NodeId>,
+    },
 }
 
 impl Context {

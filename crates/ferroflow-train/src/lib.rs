@@ -38,9 +38,7 @@ pub use init::{Initializer, IntoInitializer};
 pub use moving_average::ExponentialMovingAverage;
 pub use node::NodeBuilder;
 pub use ops::Padding;
-pub use optimizer::{
-    Adagrad, Adam, Ftrl, GradAndVar, Momentum, Optimizer, RmsProp, Sgd, Update,
-};
+pub use optimizer::{Adagrad, Adam, Ftrl, GradAndVar, Momentum, Optimizer, RmsProp, Sgd, Update};
 pub use output::{Operation, Output};
 pub use schedule::Rate;
 pub use session::{Callable, Feeds, Fetch, GraphSession, Scalar, Steps, Wanted};

@@ -50,12 +50,8 @@ struct Sent {
 impl GraphSession {
     /// A session of `graph` on `steps`, which has nothing of it yet.
     pub fn new(graph: &Graph, steps: Arc<dyn Steps>) -> Result<GraphSession> {
-        let session = GraphSession {
-            graph: graph.clone(),
-            steps,
-            sent: Arc::default(),
-            timeout: None,
-        };
+        let session =
+            GraphSession { graph: graph.clone(), steps, sent: Arc::default(), timeout: None };
         session.sent.lock().rewrites = graph.version().1;
         session.catch_up()?;
         Ok(session)

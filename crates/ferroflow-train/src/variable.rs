@@ -162,9 +162,8 @@ impl Graph {
                 .output();
             let device = handle.device();
             self.name_scope(&scope, |_| {
-                let start = self.name_scope("Initializer", |_| {
-                    self.device(&device, || initial.make(self))
-                });
+                let start =
+                    self.name_scope("Initializer", |_| self.device(&device, || initial.make(self)));
                 let initializer = self
                     .op("AssignVariableOp")
                     .name("Assign")
@@ -324,7 +323,10 @@ impl Variable {
 
     /// Gives it its initial value.
     pub fn initializer(&self) -> Operation {
-        Operation::new(&self.value.graph, self.known(Endpoint::new(self.info.initializer, 0)).endpoint.map(|e| e.node))
+        Operation::new(
+            &self.value.graph,
+            self.known(Endpoint::new(self.info.initializer, 0)).endpoint.map(|e| e.node),
+        )
     }
 
     /// Whether it has a value.
@@ -394,7 +396,11 @@ impl Variable {
     #[track_caller]
     pub fn scatter_add(&self, indices: &Output, value: &Output) -> Operation {
         let op = self.value.graph.op("ResourceScatterAdd");
-        op.input(&self.handle()).input(indices).input(value).attr("dtype", self.info.dtype).operation()
+        op.input(&self.handle())
+            .input(indices)
+            .input(value)
+            .attr("dtype", self.info.dtype)
+            .operation()
     }
 
     /// The rows that `indices` name. Its gradient is that of these rows only.

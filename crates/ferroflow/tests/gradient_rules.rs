@@ -210,3 +210,20 @@ fn recursion_is_refused() {
     assert_eq!(e.code(), Code::InvalidArgument);
     assert!(e.message().contains("nested deeper"), "{e}");
 }
+
+#[test]
+fn second_derivatives_are_gradients_of_gradients() {
+    let catalog = default_catalog();
+    let mut graph = Graph::from_def(&cube(), &catalog).unwrap();
+    let [y, x] = ["y", "x"].map(|n| graph.endpoint(n).unwrap());
+    let options = GradientOptions::default();
+    let mut last = y;
+    for _ in 0..3 {
+        let found = gradients(&mut graph, &catalog, &[last], &[x], &options).unwrap();
+        last = found[0].and_then(Gradient::tensor).unwrap();
+    }
+    let name = graph.node(last.node).name.clone();
+    let session = Session::local(&graph.to_def()).unwrap();
+    let third = session.run(&[], &[&name]).unwrap();
+    assert_eq!(third[0].scalar_value::<f32>().unwrap(), 6.0);
+}

@@ -342,7 +342,8 @@ mod tests {
         let row = Tensor::vector(&[1.5f64, -0.5, 0.75]);
         let column = Tensor::from_slice([2, 1], &[1.25f64, -2.0]).unwrap();
         for op in ["Add", "AddV2", "Sub", "Mul", "Maximum", "Minimum", "SquaredDifference"] {
-            for other in [&row, &column, &matrix, &Tensor::scalar(0.3f64)] {
+            let like = Tensor::from_slice([2, 3], &[0.75f64, 1.5, -2.0, 0.5, 0.3, 1.0]).unwrap();
+            for other in [&row, &column, &like, &Tensor::scalar(0.3f64)] {
                 check(op).input(matrix.clone()).input(other.clone()).gradient();
                 check(op).input(other.clone()).input(matrix.clone()).gradient();
             }

@@ -23,7 +23,8 @@ pub fn embedding(name: &str, ids: &Output, rows: usize, width: usize) -> Output 
     let g = ids.graph();
     g.variable_scope(name, Reuse::No, || {
         let limit = 0.05;
-        let table: Variable = g.get_variable("embeddings", init::uniform([rows, width], -limit, limit));
+        let table: Variable =
+            g.get_variable("embeddings", init::uniform([rows, width], -limit, limit));
         table.gather(ids)
     })
 }
