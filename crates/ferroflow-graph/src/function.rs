@@ -22,6 +22,15 @@ impl Library {
         self.functions.get(name)
     }
 
+    /// How many functions there are.
+    pub fn len(&self) -> usize {
+        self.functions.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.functions.is_empty()
+    }
+
     pub fn functions(&self) -> impl Iterator<Item = &Arc<FunctionDef>> {
         self.functions.values()
     }
@@ -113,6 +122,10 @@ impl Library {
     }
 }
 
+/// The name under which the gradient of any function can be called: with the function's arguments
+/// and the gradients of its results it gives the gradients of the arguments.
+pub const SYMBOLIC_GRADIENT: &str = "SymbolicGradient";
+
 /// The body of a function as a graph of its own.
 pub struct FunctionGraph {
     pub graph: Graph,
@@ -126,8 +139,12 @@ pub struct FunctionGraph {
 }
 
 impl FunctionGraph {
-    /// Builds the body of `func` from the library.
+    /// Builds the body of `func` from the library; of [`SYMBOLIC_GRADIENT`], the gradient of the
+    /// function in its attribute `f`.
     pub fn instantiate(func: &FuncRef, library: &Library, catalog: &Catalog) -> Result<Self> {
+        if func.name == SYMBOLIC_GRADIENT {
+            return crate::gradient::symbolic(&func.attrs.func("f")?, library, catalog);
+        }
         let def = library
             .get(&func.name)
             .ok_or_else(|| err!(NotFound, "Function {} is not defined.", func.name))?;

@@ -22,6 +22,7 @@ mod tape;
 mod term;
 mod while_loop;
 
+pub(crate) use function::symbolic;
 pub use scope::GradientScope;
 pub use slices::IndexedSlices;
 pub use tape::Tape;

@@ -21,7 +21,7 @@ pub use attr::{AttrList, AttrValue, Attrs, FuncRef};
 pub use blocks::{Apply, Block, Blocks, Operands};
 pub use catalog::{Catalog, OpBuilder};
 pub use def::{FunctionDef, GraphDef, NodeDef, Versions};
-pub use function::{FunctionGraph, Library};
+pub use function::{FunctionGraph, Library, SYMBOLIC_GRADIENT};
 pub use gradient::{
     Gradient, GradientFn, GradientOptions, GradientScope, IndexedSlices, OpGradient, Term,
     gradients, is_differentiable,

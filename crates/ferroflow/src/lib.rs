@@ -25,6 +25,7 @@
 //! # Ok::<(), ferroflow::Error>(())
 //! ```
 
+mod gradients;
 mod session;
 
 pub use ferroflow_cluster::{ClusterSpec, Server, ServerOptions};
@@ -34,6 +35,7 @@ pub use ferroflow_core::{
 pub use ferroflow_graph::wire::graph::{decode_graph, encode_graph};
 pub use ferroflow_graph::{AttrList, AttrValue, Attrs, Catalog, FuncRef, GraphDef, NodeDef};
 pub use ferroflow_runtime::SessionOptions;
+pub use gradients::{GradientName, gradients};
 pub use session::Session;
 
 use std::sync::{Arc, LazyLock};

@@ -245,3 +245,43 @@ families! {
     gradients_of_transforms_are_tensorflows "fft";
     gradients_of_sparse_ops_are_tensorflows "sparse";
 }
+
+/// Ops that TensorFlow has a gradient function for, and we have none.
+const WITHOUT: [&str; 9] = [
+    // The walk back takes whole loops at once.
+    "Enter",
+    "Exit",
+    "NextIteration",
+    "RefEnter",
+    "RefExit",
+    "RefNextIteration",
+    // TensorFlow's only say that they are not implemented.
+    "SparseDenseCwiseAdd",
+    "SparseSparseMaximum",
+    "SparseSparseMinimum",
+];
+
+#[test]
+fn all_that_tensorflow_differentiates_is_differentiated() {
+    let text = include_str!("data/gradients/tf-2.15.1-registry.txt");
+    let words = |kind: &str| -> Vec<&str> {
+        let line = text.lines().find_map(|line| line.strip_prefix(kind)).unwrap();
+        line.split_whitespace().collect()
+    };
+    let catalog = default_catalog();
+    let of = |op: &&str| catalog.get(op).filter(|op| op.cpu.is_some());
+    let missing: Vec<&str> = words("gradient ")
+        .into_iter()
+        .filter(|op| !WITHOUT.contains(op))
+        .filter(|op| of(op).is_some_and(|op| op.gradient.is_none()))
+        .collect();
+    assert!(missing.is_empty(), "no gradient for {missing:?}");
+    let undeclared: Vec<&str> = words("none ")
+        .into_iter()
+        .filter(|op| {
+            let gradient = of(op).map(|op| &op.gradient);
+            gradient.is_some_and(|g| !matches!(g, Some(ferroflow_graph::OpGradient::Stops)))
+        })
+        .collect();
+    assert!(undeclared.is_empty(), "not declared without a gradient: {undeclared:?}");
+}

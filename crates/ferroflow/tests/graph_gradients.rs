@@ -125,7 +125,7 @@ mod v1_control_flow {
     graphs! {
         cond_taken cond_not_taken cond_nested while_power while_never while_many_variables
         while_unused_result while_forgets while_with_cond while_nested while_in_cond
-        while_in_cond_not_taken while_grows while_gathers while_one_at_a_time map_fn scan
+        while_in_cond_not_taken while_with_while_in_cond while_reads_variable while_grows while_gathers while_one_at_a_time map_fn scan
         foldl_with_arrays array_concat
     }
 }
@@ -142,6 +142,6 @@ mod functions {
     graphs! {
         function_call function_variable if_v2 if_v2_not_taken if_v2_nested while_v2_power
         while_v2_never while_v2_many_variables while_v2_with_cond while_v2_nested while_v2_gathers
-        while_v2_map_fn while_v2_lstm switch_case
+        while_v2_map_fn while_v2_lstm while_v2_in_function while_v2_reads_variable switch_case
     }
 }

@@ -22,11 +22,11 @@ impl<'g> GradientScope<'g> {
         live: &[(usize, DType)],
         shapes: &[PartialShape],
     ) -> Result<Body> {
-        let (library, catalog) = {
+        let (library, catalog, depth) = {
             let state = self.tape.state.borrow();
-            (state.graph.library.clone(), state.catalog.clone())
+            (state.graph.library.clone(), state.catalog.clone(), state.depth)
         };
-        Body::differentiate(func, &library, &catalog, live, shapes)
+        Body::differentiate(func, &library, &catalog, live, shapes, depth + 1)
             .map_err(|e| e.context(format!("function {}", func.name)))
     }
 
@@ -63,12 +63,9 @@ impl<'g> GradientScope<'g> {
         args.extend(&body.dys);
         let forward = body.forward(forward_name.clone(), &more);
         let backward = body.backward(backward_name.clone(), &args, &returned);
-        let out_types: Vec<DType> =
-            forward.signature.outputs.iter().map(|_| DType::Float).collect();
         let types_of = |ends: &[Endpoint]| -> Vec<DType> {
             ends.iter().map(|&e| body.tape.type_of(e)).collect()
         };
-        debug_assert_eq!(out_types.len(), body.results.len() + more.len());
         let results: Vec<Endpoint> = body.results.iter().chain(&more).copied().collect();
         self.tape.add_functions(&body.library(), vec![forward, backward])?;
         let forward = FuncRef { name: forward_name, attrs: Attrs::new() };

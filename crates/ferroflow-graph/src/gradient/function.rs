@@ -10,10 +10,15 @@ use crate::catalog::Catalog;
 use crate::def::{FunctionDef, NodeDef};
 use crate::function::{FunctionGraph, Library};
 use crate::graph::{Endpoint, Graph, NodeId};
-use crate::op_def::{ArgDef, ArgTypes, OpDef, Role, TypeSource};
-use ferroflow_core::{DType, PartialShape, Result, Tensor, err};
+use crate::op_def::{ArgDef, ArgTypes, OpDef, PortType, Role, TypeSource};
+use ferroflow_core::{DType, PartialShape, Result, Tensor, ensure, err};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
+
+/// Functions that call each other deeper than this are a recursion, of which there is no gradient.
+const MAX_DEPTH: usize = 32;
+/// Each call of a function gets functions of its own: calls that fan out could ask for any number.
+const MAX_FUNCTIONS: usize = 1 << 15;
 
 /// The body of a function and, in the same graph, its gradient.
 pub(super) struct Body {
@@ -40,7 +45,18 @@ impl Body {
         catalog: &Catalog,
         dys: &[(usize, DType)],
         shapes: &[PartialShape],
+        depth: usize,
     ) -> Result<Body> {
+        ensure!(
+            depth <= MAX_DEPTH,
+            InvalidArgument,
+            "functions are nested deeper than the {MAX_DEPTH} calls through which gradients go"
+        );
+        ensure!(
+            library.len() <= MAX_FUNCTIONS,
+            ResourceExhausted,
+            "gradients need more than {MAX_FUNCTIONS} functions"
+        );
         let def = library.get(&func.name).cloned();
         let def = def.ok_or_else(|| err!(NotFound, "Function {} is not defined.", func.name))?;
         let body = FunctionGraph::instantiate(func, library, catalog)?;
@@ -48,6 +64,7 @@ impl Body {
         let results: Vec<Endpoint> =
             body.rets.iter().map(|&n| body.graph.node(n).inputs[0]).collect();
         let tape = Tape::new(body.graph, catalog, &GradientOptions::default());
+        tape.state.borrow_mut().depth = depth;
         tape.state.borrow_mut().learn(&args, shapes);
         let mut ys = Vec::new();
         let mut dy_args = Vec::new();
@@ -169,6 +186,55 @@ impl Body {
     pub fn library(&self) -> Library {
         self.tape.graph().library.clone()
     }
+}
+
+/// The gradient of a function as a function of its arguments and the gradients of its results: the
+/// one the library has for it, or its body once more with the way back.
+pub(crate) fn symbolic(
+    func: &FuncRef,
+    library: &Library,
+    catalog: &Catalog,
+) -> Result<FunctionGraph> {
+    if let Some(own) = library.gradients().get(&func.name) {
+        let own = FuncRef { name: own.clone(), attrs: func.attrs.clone() };
+        return FunctionGraph::instantiate(&own, library, catalog);
+    }
+    let types = FunctionGraph::instantiate(func, library, catalog)?.result_types;
+    let dys: Vec<(usize, DType)> = types.iter().map(|p| p.dtype).enumerate().collect();
+    let has = |d: &(usize, DType)| is_differentiable(d.1);
+    let live: Vec<(usize, DType)> = dys.iter().copied().filter(has).collect();
+    let body = Body::differentiate(func, library, catalog, &live, &[], 1)?;
+    let mut args: Vec<NodeId> = body.args.iter().map(|e| e.node).collect();
+    let mut live = body.dys.iter();
+    for d in &dys {
+        let given = if has(d) { live.next() } else { None };
+        // Results that have no gradients are given some all the same.
+        args.push(match given {
+            Some(e) => e.node,
+            None => {
+                let attrs = Attrs::new().with("T", d.1).with("index", args.len() as i64);
+                body.tape.op("_Arg", &[], attrs)?.node
+            }
+        });
+    }
+    let (mut rets, mut result_types) = (Vec::new(), Vec::new());
+    for (i, dx) in body.dxs.iter().enumerate() {
+        let e = match dx {
+            Some(e) => *e,
+            None => body.tape.zeros_of(body.args[i])?,
+        };
+        let dtype = body.tape.type_of(e);
+        let attrs = Attrs::new().with("T", dtype).with("index", i as i64);
+        rets.push(body.tape.ops("_Retval", &[body.tape.term(e)], attrs)?);
+        result_types.push(PortType { dtype, is_ref: false });
+    }
+    for (i, &id) in args.iter().enumerate() {
+        let mut state = body.tape.state.borrow_mut();
+        let node = state.graph.node_mut(id);
+        node.attrs = Arc::new((*node.attrs).clone().with("index", i as i64));
+    }
+    let graph = body.tape.into_graph();
+    Ok(FunctionGraph { graph, args, rets, targets: Vec::new(), result_types })
 }
 
 impl State {

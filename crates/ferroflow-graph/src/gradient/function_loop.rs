@@ -67,13 +67,13 @@ impl<'g> GradientScope<'g> {
         let kept: Vec<Endpoint> =
             crossing.iter().zip(&unchanged).filter(|(_, u)| u.is_none()).map(|(e, _)| *e).collect();
 
-        // Forward: the same with a counter, and a list for each tensor that is kept.
-        let (forward, lists) = keep_in_lists(&mut body, &kept)?;
+        // Forward: the same with a counter, and a list for each tensor that is kept. Written down
+        // first: what is added later is of the way back.
         let name = |base: &str| self.tape.function_name(&format!("{base}_{}", body_func.name));
         let (forward_name, backward_name) = (name("forward"), name("backward"));
         let (test_name, back_test_name) = (name("test"), name("backward_test"));
-        let forward = forward(&body, forward_name.clone());
-        let test = self.wider_test(&cond_func, test_name.clone(), lists)?;
+        let forward = keep_in_lists(&body, forward_name.clone(), &kept)?;
+        let test = self.wider_test(&cond_func, test_name.clone(), kept.len())?;
 
         // Backward: takes the counter, the gradients, the lists and what does not change.
         let back =
@@ -142,13 +142,12 @@ impl<'g> GradientScope<'g> {
             if std::mem::replace(&mut seen[id.index()], true) {
                 continue;
             }
-            if let Some(k) = of.args.iter().position(|&a| a == id) {
-                if let Some(active) = is_active.get_mut(k)
-                    && !*active
-                {
-                    *active = true;
-                    queue.extend(roots(k));
-                }
+            if let Some(k) = of.args.iter().position(|&a| a == id)
+                && let Some(active) = is_active.get_mut(k)
+                && !*active
+            {
+                *active = true;
+                queue.extend(roots(k));
             }
             queue.extend(of.graph.node(id).inputs.iter().map(|e| e.node));
         }
@@ -238,33 +237,21 @@ fn unchanged(body: &Body, e: Endpoint) -> Option<usize> {
     }
 }
 
-/// Adds to a body, as forward nodes, a counter and a push for each tensor to keep. Returned is what
-/// writes the function down, and how many lists there are.
-fn keep_in_lists(
-    body: &mut Body,
-    kept: &[Endpoint],
-) -> Result<(impl Fn(&Body, String) -> FunctionDef + use<>, usize)> {
+/// The body with a counter, and a push onto a list for each tensor to keep.
+fn keep_in_lists(body: &Body, name: String, kept: &[Endpoint]) -> Result<FunctionDef> {
     let tape = &body.tape;
     let counter = argument(tape, DType::Int32, body.args.len())?;
-    let mut more_args = vec![counter];
-    let mut more_results = vec![(tape.term(counter) + 1.0).endpoint()?];
-    for (i, &e) in kept.iter().enumerate() {
-        let list = argument(tape, DType::Variant, body.args.len() + 1 + i)?;
-        let pushed =
-            tape.op("TensorListPushBack", &[tape.term(list), tape.term(e)], Attrs::new())?;
-        more_args.push(list);
-        more_results.push(pushed);
+    let mut args = body.args.clone();
+    args.push(counter);
+    let mut results = body.results.clone();
+    results.push((tape.term(counter) + 1.0).endpoint()?);
+    for &e in kept {
+        let list = argument(tape, DType::Variant, args.len())?;
+        let inputs = [tape.term(list), tape.term(e)];
+        results.push(tape.op("TensorListPushBack", &inputs, Attrs::new())?);
+        args.push(list);
     }
-    let args: Vec<Endpoint> = body.args.iter().chain(&more_args).copied().collect();
-    let results: Vec<Endpoint> = body.results.iter().chain(&more_results).copied().collect();
-    // Written down now: what is added later is of the way back.
-    let def = body.forward_of("", &args, &results);
-    let write = move |_: &Body, name: String| {
-        let mut def = def.clone();
-        def.signature.name = name;
-        def
-    };
-    Ok((write, kept.len()))
+    Ok(body.forward_of(&name, &args, &results))
 }
 
 fn argument(tape: &Tape, dtype: DType, index: usize) -> Result<Endpoint> {

@@ -45,6 +45,8 @@ pub(super) struct State {
     pub current: ContextId,
     /// The node whose gradient is being made.
     pub around: Option<NodeId>,
+    /// How many calls of functions deep the graph lies.
+    pub depth: usize,
     colocate: bool,
     prefix: String,
     /// How often a name was asked for.
@@ -76,6 +78,7 @@ impl Tape {
             conditions: HashMap::new(),
             current: ROOT,
             around: None,
+            depth: 0,
             colocate: options.colocate,
             prefix,
             names: HashMap::new(),

@@ -338,4 +338,16 @@ mod tests {
         gather(Tensor::scalar(1.0f32), Tensor::vector(&[0i32]), 0)
             .fails(Code::InvalidArgument, "params must be at least 1 dimensional");
     }
+
+    #[test]
+    fn gradients_are_rows_or_slopes() {
+        let table = Tensor::from_slice([3, 2], &[0.5f64, -1.5, 2.0, 1.0, 0.25, -0.75]).unwrap();
+        let rows = Tensor::vector(&[2i32, 0, 2]);
+        check("Gather").input(table.clone()).input(rows.clone()).gradient();
+        for axis in [0i32, 1, -1] {
+            let at = if axis == 0 { rows.clone() } else { Tensor::vector(&[1i32, 0, 1]) };
+            let check = check("GatherV2").input(table.clone()).input(at);
+            check.input(Tensor::scalar(axis)).gradient();
+        }
+    }
 }

@@ -528,4 +528,12 @@ mod tests {
         update(t(&[2, 2], &[1, 2, 3, 4]), [&[0], &[2], &[1]], t(&[2], &[8, 9]))
             .gives(t(&[2, 2], &[8, 9, 8, 9]));
     }
+
+    #[test]
+    fn gradients_go_where_elements_came_from() {
+        let x = Tensor::from_slice([2, 3], &[0.5f64, -1.5, 2.0, 1.0, 0.25, -0.75]).unwrap();
+        let check = check("StridedSlice").input(x).attr("shrink_axis_mask", 1i64);
+        let ends = [[1i32, 0], [2, 3], [1, 2]].map(|v| Tensor::vector(&v));
+        ends.into_iter().fold(check, |check, v| check.input(v)).gradient();
+    }
 }

@@ -1,6 +1,7 @@
 //! Function calls, and the nodes that are a function's arguments and results.
 
 use crate::prelude::*;
+use ferroflow_graph::{FuncRef, SYMBOLIC_GRADIENT};
 
 /// Calls a function with all inputs; its results are the outputs.
 struct Call {
@@ -80,6 +81,20 @@ pub(crate) fn register(c: &mut Catalog) {
             drop(b.stateful());
         }
     }
+    c.op("SymbolicGradient")
+        .doc("The gradient of `f`: from its arguments and the gradients of its results, those of its arguments.")
+        .input("input: Tin")
+        .output("output: Tout")
+        .attr("Tin: list(type) >= 1")
+        .attr("Tout: list(type) >= 1")
+        .attr("f: func")
+        .expensive()
+        .shape(|c| Ok((0..c.outputs).map(|i| c.input(i)).collect()))
+        .cpu(|init| {
+            let attrs = Attrs::new().with("f", init.func("f")?);
+            let gradient = FuncRef { name: SYMBOLIC_GRADIENT.into(), attrs };
+            Ok(KernelBox::new_async(Call { function: init.function_ref(gradient) }))
+        });
     c.op("RemoteCall")
         .doc("Calls `f` with `args` on the device `target`.")
         .input("target: string")

@@ -161,4 +161,5 @@ pub(crate) fn register(c: &mut Catalog) {
                 dtypes: init.dtypes("output_types")?,
             }))
         });
+    c.no_gradient(&["ReduceDataset"]);
 }

@@ -147,6 +147,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .shape(shape::scalar)
         .cpu_fn(timestamp);
     c.gradient("Print", |g, dy| Ok(g.only(dy[0])));
+    c.no_gradient(&["Assert", "Timestamp"]);
 }
 
 #[cfg(test)]

@@ -532,4 +532,15 @@ mod tests {
         let v3 = check("BatchMatMulV3").input(x).input(y).attr("Tout", DType::Int32);
         v3.gives(mat(1, 1, &[100i32]));
     }
+
+    #[test]
+    fn gradients_are_slopes() {
+        let a = Tensor::from_slice([2, 3], &[0.5f64, -1.5, 2.0, 1.0, 0.25, -0.75]).unwrap();
+        let b = Tensor::from_slice([3, 2], &[1.5f64, -0.5, 0.75, 1.25, -2.0, 0.1]).unwrap();
+        check("MatMul").input(a.clone()).input(b.clone()).gradient();
+        let flags = |op: &str| check(op).attr("transpose_a", true).attr("transpose_b", true);
+        flags("MatMul").input(b.clone()).input(a.clone()).gradient();
+        let stacked = a.reshape([2, 1, 3]).unwrap();
+        check("BatchMatMulV2").input(stacked).input(b).gradient();
+    }
 }

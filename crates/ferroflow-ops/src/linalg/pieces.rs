@@ -84,7 +84,7 @@ pub(crate) fn reciprocal_gaps<'g>(g: &GradientScope<'g>, e: Term<'g>) -> Term<'g
 }
 
 /// Identity matrices like the square matrices `x`.
-pub(crate) fn identity_like<'g>(x: Term<'g>) -> Term<'g> {
+pub(crate) fn identity_like(x: Term<'_>) -> Term<'_> {
     x.apply("MatrixDiagPart").ones_like().apply("MatrixDiag")
 }
 

@@ -335,4 +335,25 @@ mod tests {
             .fails(Code::InvalidArgument, "Incompatible shapes: [2,3] vs. [2,4]");
         check("AddV2").input(zeros([0, 3])).input(zeros([1, 1])).gives(zeros([0, 3]));
     }
+
+    #[test]
+    fn gradients_undo_broadcasting() {
+        let matrix = Tensor::from_slice([2, 3], &[0.5f64, -1.5, 2.0, 1.0, 0.25, -0.75]).unwrap();
+        let row = Tensor::vector(&[1.5f64, -0.5, 0.75]);
+        let column = Tensor::from_slice([2, 1], &[1.25f64, -2.0]).unwrap();
+        for op in ["Add", "AddV2", "Sub", "Mul", "Maximum", "Minimum", "SquaredDifference"] {
+            let like = Tensor::from_slice([2, 3], &[0.75f64, 1.5, -2.0, 0.5, 0.3, 1.0]).unwrap();
+            for other in [&row, &column, &like, &Tensor::scalar(0.3f64)] {
+                check(op).input(matrix.clone()).input(other.clone()).gradient();
+                check(op).input(other.clone()).input(matrix.clone()).gradient();
+            }
+        }
+        for op in ["Abs", "Neg", "Square"] {
+            check(op).input(matrix.clone()).gradient();
+        }
+        let z = |re, im| Complex64::new(re, im);
+        let (a, b) = (Tensor::vector(&[z(1.0, 2.0)]), Tensor::vector(&[z(0.5, -1.0), z(2.0, 0.5)]));
+        check("Mul").input(a.clone()).input(b.clone()).gradient();
+        check("Sub").input(a).input(b).gradient();
+    }
 }

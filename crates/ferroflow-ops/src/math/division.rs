@@ -260,12 +260,7 @@ fn pow(init: &KernelInit<'_>) -> Result<KernelBox> {
     }
 }
 
-fn quotient<'g>(
-    _: &GradientScope<'g>,
-    dz: Term<'g>,
-    x: Term<'g>,
-    y: Term<'g>,
-) -> (Term<'g>, Term<'g>) {
+fn quotient<'g>(dz: Term<'g>, x: Term<'g>, y: Term<'g>) -> (Term<'g>, Term<'g>) {
     let (x, y) = (x.conj(), y.conj());
     (dz / y, dz * (-x / y / y))
 }
@@ -359,8 +354,8 @@ pub(crate) fn register(c: &mut Catalog) {
     }
 
     binary_gradients! { c;
-        "Div": |g, dz, x, y| quotient(g, dz, x, y);
-        "RealDiv": |g, dz, x, y| quotient(g, dz, x, y);
+        "Div": |_, dz, x, y| quotient(dz, x, y);
+        "RealDiv": |_, dz, x, y| quotient(dz, x, y);
         "DivNoNan": |_, dz, x, y| {
             let (x, y) = (x.conj(), y.conj());
             (dz.with("DivNoNan", y), dz * (-x).with("DivNoNan", y).with("DivNoNan", y))
@@ -483,5 +478,13 @@ mod tests {
         let z = |re, im| Complex32::new(re, im);
         on("Pow", &[z(3.0, 0.0), z(1.0, 2.0)], &[z(0.0, 1.0), z(0.0, 0.0)])
             .gives(Tensor::vector(&[z(0.4548324, 0.8905771), z(1.0, 0.0)]));
+    }
+
+    #[test]
+    fn gradients_are_slopes() {
+        let (x, y) = ([0.5f64, 1.5, 2.0], [1.25f64, 0.7, 3.0]);
+        for op in ["Div", "RealDiv", "DivNoNan", "Xdivy", "Pow", "FloorMod"] {
+            on(op, &x, &y).gradient();
+        }
     }
 }

@@ -289,4 +289,23 @@ mod tests {
         let empty = Tensor::zeros(DType::Float, [0, 3]).unwrap();
         check("Exp").input(empty.clone()).gives(empty);
     }
+
+    #[test]
+    fn gradients_are_slopes() {
+        let everywhere = [0.3f64, -0.7, 0.9, 0.05];
+        for op in ["Exp", "Expm1", "Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh"] {
+            check(op).input(Tensor::vector(&everywhere)).gradient();
+        }
+        for op in ["Tanh", "Asinh", "Atanh", "Sigmoid"] {
+            check(op).input(Tensor::vector(&everywhere)).gradient();
+        }
+        for op in ["Sqrt", "Rsqrt", "Reciprocal", "Inv", "Log", "Log1p"] {
+            check(op).input(Tensor::vector(&[0.3f64, 1.7, 2.5])).gradient();
+        }
+        check("Acosh").input(Tensor::vector(&[1.3f64, 2.5])).gradient();
+        let z = [Complex64::new(0.3, 0.4), Complex64::new(-0.2, 0.6)];
+        for op in ["Exp", "Log", "Sin", "Cos", "Tan", "Sqrt", "Sinh", "Cosh", "Tanh", "Atan"] {
+            check(op).input(Tensor::vector(&z)).gradient();
+        }
+    }
 }

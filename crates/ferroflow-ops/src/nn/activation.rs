@@ -422,4 +422,16 @@ mod tests {
                 );
         }
     }
+
+    #[test]
+    fn gradients_are_slopes() {
+        let x = Tensor::vector(&[-2.5f64, -0.5, 0.75, 3.0, 7.0]);
+        for op in ["Relu", "Relu6", "Elu", "Selu", "Softplus", "Softsign", "LeakyRelu"] {
+            check(op).input(x.clone()).gradient();
+        }
+        let dy = Tensor::vector(&[1.0f64, -0.5, 2.0, 0.25, 1.5]);
+        for op in ["SoftplusGrad", "EluGrad", "SeluGrad", "ReluGrad", "LeakyReluGrad"] {
+            check(op).input(dy.clone()).input(x.clone()).gradient();
+        }
+    }
 }

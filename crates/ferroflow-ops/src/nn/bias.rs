@@ -285,4 +285,11 @@ mod tests {
             .input(wide)
             .gives(Tensor::vector(&[21i64; 2]));
     }
+
+    #[test]
+    fn gradients_are_slopes() {
+        let x = Tensor::from_slice([2, 3], &[0.5f64, -1.5, 2.0, 1.0, 0.25, -0.75]).unwrap();
+        check("BiasAdd").input(x.clone()).input(Tensor::vector(&[1.0f64, 2.0, 3.0])).gradient();
+        check("BiasAddGrad").input(x).gradient();
+    }
 }

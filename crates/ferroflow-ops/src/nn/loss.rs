@@ -314,4 +314,12 @@ mod tests {
         let h = Tensor::vector(&[f16::from_f32(300.0); 2]);
         check("L2Loss").input(h).gives(Tensor::scalar(f16::INFINITY));
     }
+
+    #[test]
+    fn gradients_are_slopes() {
+        let x = Tensor::from_slice([2, 3], &[0.5f64, -1.5, 2.0, 1.0, 0.25, -0.75]).unwrap();
+        check("L2Loss").input(x.clone()).gradient();
+        let labels = Tensor::vector(&[2i32, 0]);
+        check("SparseSoftmaxCrossEntropyWithLogits").input(x).input(labels).gradient();
+    }
 }

@@ -184,4 +184,11 @@ mod tests {
             .input(Tensor::scalar(1f32))
             .fails(Code::InvalidArgument, "logits must have >= 1 dimension, got []");
     }
+
+    #[test]
+    fn gradients_are_slopes() {
+        let x = Tensor::from_slice([2, 3], &[0.5f64, -1.5, 2.0, 1.0, 0.25, -0.75]).unwrap();
+        check("Softmax").input(x.clone()).gradient();
+        check("LogSoftmax").input(x).gradient();
+    }
 }

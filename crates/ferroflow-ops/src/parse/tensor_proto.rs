@@ -192,6 +192,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("out_type: type")
         .shape(shape::unknown)
         .cpu(parse_tensor);
+    c.no_gradient(&["ParseTensor", "SerializeTensor"]);
 }
 
 #[cfg(test)]

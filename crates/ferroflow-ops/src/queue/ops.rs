@@ -528,4 +528,13 @@ pub(crate) fn register(c: &mut Catalog) {
         .stateful()
         .shape(shape::scalar)
         .cpu(asks(is_closed));
+    c.no_gradient(&[
+        "QueueClose",
+        "QueueDequeue",
+        "QueueDequeueMany",
+        "QueueDequeueUpTo",
+        "QueueEnqueue",
+        "QueueEnqueueMany",
+        "QueueSize",
+    ]);
 }

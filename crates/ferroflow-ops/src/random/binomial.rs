@@ -208,6 +208,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .stateful()
         .shape(|c| Ok(vec![c.shape_from(2)]))
         .cpu(stateful);
+    c.no_gradient(&["StatelessRandomBinomial"]);
 }
 
 #[cfg(test)]

@@ -155,6 +155,7 @@ pub(crate) fn register(c: &mut Catalog) {
             );
             Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| compute(ctx, rounds as usize)))
         });
+    c.no_gradient(&["RandomIndexShuffle"]);
 }
 
 #[cfg(test)]

@@ -120,6 +120,7 @@ pub(crate) fn register(c: &mut Catalog) {
                 compute(ctx, dtype, |ctx, _| stream_of_seed(ctx.input(2)?))
             }))
         });
+    c.no_gradient(&["Multinomial", "StatelessMultinomial"]);
 }
 
 #[cfg(test)]

@@ -288,6 +288,42 @@ fn stateless<T: Functions>(ctx: &mut Ctx<'_>) -> Result<()> {
     ctx.set(0, out)
 }
 
+/// By implicit differentiation of the distribution function.
+fn truncated_gradient<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Result<Vec<Term<'g>>> {
+    let [mean, stddev, low, high] = [2, 3, 4, 5].map(|i| g.input(i));
+    let (sample, dy) = (g.output(0), dy[0]);
+    let standard = |x: Term<'g>| (x - mean) / stddev;
+    let (a, b, s) = (standard(low), standard(high), standard(sample));
+    // The normal distribution function, without cancellation in its tails.
+    let below = |x: Term<'g>| {
+        let w = x * std::f64::consts::FRAC_1_SQRT_2;
+        let z = w.apply("Abs");
+        let tail = z.apply("Erfc");
+        let far = g.select(w.with("Greater", w.number(0.0)), 2.0 - tail, tail);
+        let near = z.with("Less", z.number(std::f64::consts::FRAC_1_SQRT_2));
+        g.select(near, w.apply("Erf") + 1.0, far) * 0.5
+    };
+    let part = (below(s) - below(a)) / (below(b) - below(a));
+    let (tiny, epsilon) = match mean.dtype() {
+        DType::Double => (f64::MIN_POSITIVE, f64::EPSILON),
+        DType::Half => (6.104e-5, 9.77e-4),
+        DType::BFloat16 => (1.18e-38, 7.8125e-3),
+        _ => (f64::from(f32::MIN_POSITIVE), f64::from(f32::EPSILON)),
+    };
+    let part = part.with("Maximum", part.number(tiny)).with("Minimum", part.number(1.0 - epsilon));
+    let of_high = ((s.square() - b.square()) * 0.5 + part.log()).exp();
+    let of_low = ((s.square() - a.square()) * 0.5 + (-part).apply("Log1p")).exp();
+    let one = |d: Term<'g>, x: Term<'g>| g.unbroadcast_one(d, x, sample);
+    Ok(vec![
+        g.none(),
+        g.none(),
+        one(dy, mean),
+        one(dy * s, stddev),
+        one(dy * of_low, low),
+        one(dy * of_high, high),
+    ])
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("ParameterizedTruncatedNormal")
         .doc("Normal values between bounds, with parameters for each row or for all.")
@@ -321,6 +357,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("dtype: {half, float, double}")
         .shape(shape::from_input_0)
         .cpu(per_dtype!([Half f16, Float f32, Double f64], "dtype", T => stateless::<T>));
+    c.no_gradient(&["ParameterizedTruncatedNormal"]);
+    c.gradient("StatelessParameterizedTruncatedNormal", truncated_gradient);
 }
 
 #[cfg(test)]

@@ -158,6 +158,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("Tseed: {int32, int64} = DT_INT64")
         .shape(shape::from_input_0)
         .cpu(stateless);
+    c.no_gradient(&["StatelessRandomPoisson"]);
 }
 
 #[cfg(test)]

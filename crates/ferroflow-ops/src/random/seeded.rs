@@ -85,6 +85,7 @@ pub(crate) fn register(c: &mut Catalog) {
             let (dtype, stream) = (init.dtype("Tout")?, SharedPhilox::from_attrs(init)?);
             Ok(KernelBox::new(RandomUniformInt { dtype, stream }))
         });
+    c.no_gradient(&["RandomStandardNormal", "RandomUniform", "TruncatedNormal"]);
 }
 
 #[cfg(test)]

@@ -140,6 +140,7 @@ pub(crate) fn register(c: &mut Catalog) {
             Ok(vec![PartialShape::new([dim(0), dim(1), c.input(0).dim(2)])])
         })
         .cpu(|init| Ok(KernelBox::new(RandomCrop { stream: SharedPhilox::from_attrs(init)? })));
+    c.no_gradient(&["RandomCrop", "RandomShuffle"]);
 }
 
 #[cfg(test)]

@@ -161,6 +161,18 @@ pub(crate) fn register(c: &mut Catalog) {
         .stateful()
         .shape(shape::scalar)
         .cpu_fn(|ctx| ctx.set(0, Tensor::scalar(PHILOX)));
+    c.no_gradient(&[
+        "StatelessRandomNormal",
+        "StatelessRandomNormalV2",
+        "StatelessRandomUniform",
+        "StatelessRandomUniformV2",
+        "StatelessRandomUniformFullInt",
+        "StatelessRandomUniformFullIntV2",
+        "StatelessRandomUniformInt",
+        "StatelessRandomUniformIntV2",
+        "StatelessTruncatedNormal",
+        "StatelessTruncatedNormalV2",
+    ]);
 }
 
 fn register_shaped(c: &mut Catalog) {

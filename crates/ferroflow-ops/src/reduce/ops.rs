@@ -404,4 +404,15 @@ mod tests {
         assert_eq!(reduced("All", x(), &[1]), Tensor::vector(&[false, true]));
         assert_eq!(reduced("Any", x(), &[0]), Tensor::vector(&[true, true]));
     }
+
+    #[test]
+    fn gradients_are_slopes() {
+        let x = Tensor::from_slice([2, 3], &[0.5f64, -1.5, 2.0, 1.0, 0.25, -0.75]).unwrap();
+        for op in ["Sum", "Mean", "Prod", "Max", "Min", "EuclideanNorm"] {
+            for keep in [false, true] {
+                let check = check(op).attr("keep_dims", keep).input(x.clone());
+                check.input(Tensor::vector(&[-1i32])).gradient();
+            }
+        }
+    }
 }

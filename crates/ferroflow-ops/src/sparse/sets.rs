@@ -260,6 +260,12 @@ pub(crate) fn register(c: &mut Catalog) {
             }])
         })
         .cpu(set_size);
+    c.no_gradient(&[
+        "DenseToDenseSetOperation",
+        "DenseToSparseSetOperation",
+        "SetSize",
+        "SparseToSparseSetOperation",
+    ]);
 }
 
 #[cfg(test)]

@@ -165,6 +165,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .stateful()
         .shape(shape::scalar)
         .cpu(count_up_to);
+    c.no_gradient(&["AssignAdd", "AssignSub"]);
 }
 
 #[cfg(test)]

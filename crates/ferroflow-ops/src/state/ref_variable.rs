@@ -223,6 +223,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .allows_uninitialized_input()
         .shape(shape::scalar)
         .cpu_fn(is_initialized);
+    c.no_gradient(&["Assign"]);
 }
 
 #[cfg(test)]

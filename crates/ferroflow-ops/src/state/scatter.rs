@@ -248,6 +248,15 @@ pub(crate) fn register(c: &mut Catalog) {
             .shape(shape::unknown)
             .cpu(kernel(fold, true));
     }
+    c.no_gradient(&[
+        "ScatterAdd",
+        "ScatterDiv",
+        "ScatterMul",
+        "ScatterSub",
+        "ScatterNdAdd",
+        "ScatterNdSub",
+        "ScatterNdUpdate",
+    ]);
 }
 
 #[cfg(test)]

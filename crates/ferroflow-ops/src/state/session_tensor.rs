@@ -108,6 +108,12 @@ pub(crate) fn register(c: &mut Catalog) {
         .stateful()
         .shape(shape::unknown)
         .cpu_fn(delete);
+    c.no_gradient(&[
+        "DeleteSessionTensor",
+        "GetSessionHandle",
+        "GetSessionHandleV2",
+        "GetSessionTensor",
+    ]);
 }
 
 #[cfg(test)]

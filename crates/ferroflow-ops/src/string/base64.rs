@@ -71,6 +71,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("output: string")
         .shape(shape::same_as_input)
         .cpu_fn(|ctx| map(ctx, decode));
+    c.no_gradient(&["DecodeBase64", "EncodeBase64"]);
 }
 
 #[cfg(test)]

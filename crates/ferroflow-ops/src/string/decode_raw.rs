@@ -124,6 +124,7 @@ pub(crate) fn register(c: &mut Catalog) {
             one_more(c, length.map(|n| n / size))
         })
         .cpu(decode_padded_raw);
+    c.no_gradient(&["DecodePaddedRaw", "DecodeRaw"]);
 }
 
 #[cfg(test)]

@@ -156,6 +156,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: type")
         .shape(|c| Ok(vec![PartialShape::new([c.input(0).dim(0), Some(8)])]))
         .cpu_fn(fingerprint);
+    c.no_gradient(&["StringToHashBucket", "StringToHashBucketFast", "StringToHashBucketStrong"]);
 }
 
 #[cfg(test)]

@@ -206,6 +206,7 @@ pub(crate) fn register(c: &mut Catalog) {
             let separator = init.bytes("separator")?;
             Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| unsorted_segment_join(ctx, &separator)))
         });
+    c.no_gradient(&["ReduceJoin", "StringJoin"]);
 }
 
 #[cfg(test)]

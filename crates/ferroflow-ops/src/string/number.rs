@@ -190,6 +190,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("fill: string = ''")
         .shape(shape::same_as_input)
         .cpu(as_string);
+    c.no_gradient(&["AsString", "StringToNumber"]);
 }
 
 #[cfg(test)]

@@ -331,6 +331,7 @@ pub(crate) fn register(c: &mut Catalog) {
             let pattern = compile(&init.bytes("pattern")?, true)?;
             Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| match_all(ctx, &pattern)))
         });
+    c.no_gradient(&["RegexReplace"]);
 }
 
 #[cfg(test)]

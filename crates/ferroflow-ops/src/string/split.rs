@@ -113,6 +113,7 @@ pub(crate) fn register(c: &mut Catalog) {
                 split(ctx, |s| as_python(s, &sep, max))
             }))
         });
+    c.no_gradient(&["StringSplit"]);
 }
 
 #[cfg(test)]

@@ -181,6 +181,12 @@ pub(crate) fn register(c: &mut Catalog) {
             .expensive()
             .cpu(from_text);
     }
+    c.no_gradient(&[
+        "InitializeTable",
+        "InitializeTableFromTextFile",
+        "InitializeTableFromTextFileV2",
+        "InitializeTableV2",
+    ]);
 }
 
 #[cfg(test)]

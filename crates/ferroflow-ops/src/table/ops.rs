@@ -287,6 +287,22 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("Tin: type")
         .shape(shape::unknown)
         .cpu(on_table(&[Key], &[], remove));
+    c.no_gradient(&[
+        "HashTable",
+        "LookupTableFind",
+        "LookupTableInsert",
+        "LookupTableSize",
+        "MutableDenseHashTable",
+        "MutableHashTable",
+        "MutableHashTableOfTensors",
+        "HashTableV2",
+        "LookupTableFindV2",
+        "LookupTableInsertV2",
+        "LookupTableSizeV2",
+        "MutableDenseHashTableV2",
+        "MutableHashTableOfTensorsV2",
+        "MutableHashTableV2",
+    ]);
 }
 
 /// The beginning of the declaration of an op on a table.

@@ -152,6 +152,20 @@ pub(crate) fn register(c: &mut Catalog) {
     for is_new in [false, true] {
         register_uses(c, is_new);
     }
+    c.no_gradient(&[
+        "FixedLengthRecordReader",
+        "IdentityReader",
+        "ReaderNumRecordsProduced",
+        "ReaderNumWorkUnitsCompleted",
+        "ReaderRead",
+        "ReaderReadUpTo",
+        "ReaderReset",
+        "ReaderRestoreState",
+        "ReaderSerializeState",
+        "TFRecordReader",
+        "TextLineReader",
+        "WholeFileReader",
+    ]);
 }
 
 /// The declaration of an op that uses a reader, begun.

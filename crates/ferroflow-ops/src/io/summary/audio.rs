@@ -104,6 +104,7 @@ pub(crate) fn register(c: &mut Catalog) {
                 compute(ctx, rate, most)
             }))
         });
+    c.no_gradient(&["AudioSummary", "AudioSummaryV2"]);
 }
 
 #[cfg(test)]

@@ -94,6 +94,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: realnumbertype = DT_FLOAT")
         .shape(shape::scalar)
         .cpu_fn(compute);
+    c.no_gradient(&["HistogramSummary"]);
 }
 
 #[cfg(test)]

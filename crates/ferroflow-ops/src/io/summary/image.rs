@@ -142,6 +142,7 @@ pub(crate) fn register(c: &mut Catalog) {
             let images = Images::new(init.int("max_images")?, &init.tensor("bad_color")?)?;
             Ok(KernelBox::new(images))
         });
+    c.no_gradient(&["ImageSummary"]);
 }
 
 #[cfg(test)]

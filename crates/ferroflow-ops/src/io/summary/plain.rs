@@ -125,6 +125,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("N: int >= 1")
         .shape(shape::scalar)
         .cpu_fn(merge);
+    c.no_gradient(&["MergeSummary", "ScalarSummary", "TensorSummary", "TensorSummaryV2"]);
 }
 
 #[cfg(test)]

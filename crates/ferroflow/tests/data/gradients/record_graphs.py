@@ -124,6 +124,24 @@ def while_in_cond_not_taken():
     return tf1.cond(p, loop, lambda: x + w), [x, w]
 
 
+def while_with_while_in_cond():
+    x, w = constant(f(2, lo=0.5, hi=1.5), "x"), constant(f(2, lo=0.5, hi=1.2), "w")
+
+    def body(i, a):
+        inner = lambda: tf1.while_loop(lambda j, b: j < 2, lambda j, b: (j + 1, tf.sin(b) * w), [0, a])[1]
+        return i + 1, tf1.cond(tf.equal(i % 2, 0), inner, lambda: a * w + 1.0)
+
+    _, y = tf1.while_loop(lambda i, a: i < 4, body, [0, x])
+    return y, [x, w]
+
+
+def while_reads_variable():
+    w = variable("w", f(2))
+    x = constant(f(2), "x")
+    _, y = tf1.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, tf.sin(a) * w.read_value()), [0, x])
+    return y, [w.handle, x]
+
+
 def while_grows():
     x, w = constant(f(1, 2), "x"), constant(f(2), "w")
     shapes = [tf.TensorShape([]), tf.TensorShape([None, 2])]
@@ -316,6 +334,21 @@ def while_v2_lstm():
     return lstm_in_a_loop()
 
 
+def while_v2_in_function():
+    x, w = constant(f(2), "x"), constant(f(2), "w")
+
+    @tf.function
+    def outer(a, b):
+        _, c = tf.while_loop(lambda i, c: i < 3, lambda i, c: (i + 1, tf.cond(tf.equal(i, 1), lambda: c * b, lambda: tf.sin(c))), [0, a])
+        return c * a
+
+    return outer(x, w), [x, w]
+
+
+def while_v2_reads_variable():
+    return while_reads_variable()
+
+
 def switch_case():
     x, w = constant(f(3), "x"), constant(f(3), "w")
     k = tf1.placeholder_with_default(1, [], "k")
@@ -324,12 +357,12 @@ def switch_case():
 
 
 V1 = """cond_taken cond_not_taken cond_nested while_power while_never while_many_variables while_unused_result
-    while_forgets while_with_cond while_nested while_in_cond while_in_cond_not_taken while_grows
+    while_forgets while_with_cond while_nested while_in_cond while_in_cond_not_taken while_with_while_in_cond while_reads_variable while_grows
     while_gathers while_one_at_a_time map_fn scan foldl_with_arrays array_concat mlp cnn lstm_in_a_loop
     embedding reference_variables layer_norm_attention""".split()
 V2 = """function_call function_variable if_v2 if_v2_not_taken if_v2_nested while_v2_power while_v2_never
     while_v2_many_variables while_v2_with_cond while_v2_nested while_v2_gathers while_v2_map_fn
-    while_v2_lstm switch_case""".split()
+    while_v2_lstm while_v2_in_function while_v2_reads_variable switch_case""".split()
 
 
 def record(name, v2):
@@ -362,7 +395,4 @@ def record(name, v2):
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or V1 + V2:
-        try:
-            record(name, name in V2)
-        except Exception as e:
-            print("FAIL", name, str(e)[:300])
+        record(name, name in V2)

@@ -1,0 +1,74 @@
+//! Gradients of graphs that are written down, by the names of tensors.
+
+use crate::default_catalog;
+use ferroflow_core::Result;
+use ferroflow_graph::{Endpoint, Gradient, GradientOptions, Graph, GraphDef};
+
+/// Where the gradient of a tensor is found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GradientName {
+    /// In the tensor of this name.
+    Tensor(String),
+    /// Zero but for rows: `values[i]` is to be added to row `indices[i]` of a tensor of this shape.
+    Slices { values: String, indices: String, shape: String },
+}
+
+/// Adds to a graph what computes the sum of the derivatives of the tensors `ys` by each of `xs`, and
+/// says where it is found; none for those on which no y depends. A resource handle among `xs` stands
+/// for the variable behind it.
+///
+/// ```
+/// use ferroflow::{Attrs, DType, GradientName, GraphDef, NodeDef, Session, Tensor, gradients};
+///
+/// let node = |name: &str, op: &str, inputs: &[&str], attrs: Attrs| NodeDef {
+///     name: name.into(),
+///     op: op.into(),
+///     inputs: inputs.iter().map(|s| s.to_string()).collect(),
+///     attrs,
+///     ..NodeDef::default()
+/// };
+/// let three = Attrs::new().with("dtype", DType::Float).with("value", Tensor::scalar(3.0f32));
+/// let mut graph = GraphDef {
+///     nodes: vec![
+///         node("x", "Const", &[], three),
+///         node("y", "Square", &["x"], Attrs::new().with("T", DType::Float)),
+///     ],
+///     ..GraphDef::default()
+/// };
+/// let found = gradients(&mut graph, &["y"], &["x"])?;
+/// let Some(GradientName::Tensor(dx)) = &found[0] else { panic!("y depends on x") };
+/// let session = Session::local(&graph)?;
+/// assert_eq!(session.run(&[], &[dx])?[0].scalar_value::<f32>()?, 6.0);
+/// # Ok::<(), ferroflow::Error>(())
+/// ```
+pub fn gradients(
+    graph: &mut GraphDef,
+    ys: &[&str],
+    xs: &[&str],
+) -> Result<Vec<Option<GradientName>>> {
+    let catalog = default_catalog();
+    let mut read = Graph::from_def(graph, &catalog)?;
+    let ends = |read: &Graph, names: &[&str]| {
+        names.iter().map(|name| read.endpoint(name)).collect::<Result<Vec<Endpoint>>>()
+    };
+    let (ys, xs) = (ends(&read, ys)?, ends(&read, xs)?);
+    let found =
+        ferroflow_graph::gradients(&mut read, &catalog, &ys, &xs, &GradientOptions::default())?;
+    let name = |e: Endpoint| match e.slot {
+        0 => read.node(e.node).name.clone(),
+        slot => format!("{}:{slot}", read.node(e.node).name),
+    };
+    let named = found.into_iter().map(|gradient| {
+        Some(match gradient? {
+            Gradient::Tensor(e) => GradientName::Tensor(name(e)),
+            Gradient::Slices(s) => GradientName::Slices {
+                values: name(s.values),
+                indices: name(s.indices),
+                shape: name(s.shape),
+            },
+        })
+    });
+    let named = named.collect();
+    *graph = read.to_def();
+    Ok(named)
+}

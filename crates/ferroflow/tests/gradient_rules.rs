@@ -1,0 +1,229 @@
+//! What `gradients` promises beyond values: what it refuses, where it stops, and whose gradient it
+//! takes.
+
+use ferroflow::{Session, default_catalog};
+use ferroflow_core::{Code, DType, Error, Result, Tensor};
+use ferroflow_graph::{Endpoint, Gradient, GradientOptions, Graph, GraphDef, gradients};
+use ferroflow_testing::{GraphBuilder, func, function, graph};
+
+fn float() -> GraphBuilder {
+    graph().dtype(DType::Float)
+}
+
+/// `x = 3`, `z = x * x`, `y = z * x`.
+fn cube() -> GraphDef {
+    float()
+        .constant("x", 3.0f32)
+        .op("z", "Mul", &["x", "x"])
+        .t()
+        .op("y", "Mul", &["z", "x"])
+        .t()
+        .build()
+}
+
+/// The gradients of `y` by `xs`, computed.
+fn derive(
+    def: &GraphDef,
+    xs: &[&str],
+    options: impl FnOnce(&Graph) -> GradientOptions,
+) -> Result<Vec<Option<Tensor>>> {
+    let catalog = default_catalog();
+    let mut graph = Graph::from_def(def, &catalog)?;
+    let options = options(&graph);
+    let y = graph.endpoint("y")?;
+    let xs = xs.iter().map(|x| graph.endpoint(x)).collect::<Result<Vec<Endpoint>>>()?;
+    let found = gradients(&mut graph, &catalog, &[y], &xs, &options)?;
+    let session = Session::local(&graph.to_def())?;
+    let mut out = Vec::new();
+    for gradient in found {
+        out.push(match gradient.and_then(Gradient::tensor) {
+            Some(e) => {
+                let name = format!("{}:{}", graph.node(e.node).name, e.slot);
+                Some(session.run(&[], &[&name])?.remove(0))
+            }
+            None => None,
+        });
+    }
+    Ok(out)
+}
+
+fn scalars(found: Result<Vec<Option<Tensor>>>) -> Vec<Option<f32>> {
+    let found = found.unwrap_or_else(|e| panic!("{e}"));
+    found.into_iter().map(|t| t.map(|t| t.scalar_value::<f32>().unwrap())).collect()
+}
+
+fn defaults(_: &Graph) -> GradientOptions {
+    GradientOptions::default()
+}
+
+fn refused(found: Result<Vec<Option<Tensor>>>) -> Error {
+    match found {
+        Ok(found) => panic!("it was not refused: {found:?}"),
+        Err(e) => e,
+    }
+}
+
+#[test]
+fn paths_are_added_up() {
+    assert_eq!(scalars(derive(&cube(), &["x", "z"], defaults)), [Some(27.0), Some(3.0)]);
+}
+
+#[test]
+fn gradients_stop_where_they_are_told() {
+    let stop = |g: &Graph| GradientOptions {
+        stop_gradients: vec![g.endpoint("z").unwrap()],
+        ..GradientOptions::default()
+    };
+    assert_eq!(scalars(derive(&cube(), &["x"], stop)), [Some(9.0)]);
+}
+
+#[test]
+fn gradients_begin_with_those_of_the_ys() {
+    let given = |name: &'static str| {
+        move |g: &Graph| GradientOptions {
+            grad_ys: vec![Some(g.endpoint(name).unwrap())],
+            ..GradientOptions::default()
+        }
+    };
+    assert_eq!(scalars(derive(&cube(), &["z"], given("z"))), [Some(27.0)]);
+    let mut def = cube();
+    def.nodes.extend(graph().constant("one", 1i32).build().nodes);
+    let e = refused(derive(&def, &["x"], given("one")));
+    assert_eq!(e.code(), Code::InvalidArgument, "{e}");
+    let two =
+        |_: &Graph| GradientOptions { grad_ys: vec![None, None], ..GradientOptions::default() };
+    let e = refused(derive(&cube(), &["x"], two));
+    assert!(e.message().contains("one grad_y for each y"), "{e}");
+}
+
+#[test]
+fn what_does_not_matter_has_no_gradient() {
+    let mut def = cube();
+    def.nodes.extend(float().constant("other", 1.0f32).build().nodes);
+    assert_eq!(scalars(derive(&def, &["other", "x"], defaults)), [None, Some(27.0)]);
+    let stopped = float()
+        .constant("x", 3.0f32)
+        .op("s", "StopGradient", &["x"])
+        .t()
+        .op("y", "Square", &["s"])
+        .t()
+        .build();
+    assert_eq!(scalars(derive(&stopped, &["x"], defaults)), [None]);
+}
+
+#[test]
+fn an_op_that_cannot_be_differentiated_is_named() {
+    let matrix = Tensor::from_slice([1, 1], &[2.0f32]).unwrap();
+    let def = float().constant("x", matrix).op("y", "MatrixExponential", &["x"]).t().build();
+    let e = refused(derive(&def, &["x"], defaults));
+    assert_eq!(e.code(), Code::Unimplemented);
+    let text = "No gradient defined for operation 'y' (op type: MatrixExponential)";
+    assert!(e.message().contains(text), "{e}");
+    // On a path that does not lead to an x it does not matter.
+    let mut def = cube();
+    def.nodes.extend(
+        float()
+            .constant("m", Tensor::from_slice([1, 1], &[2.0f32]).unwrap())
+            .op("e", "MatrixExponential", &["m"])
+            .t()
+            .op("sum", "AddV2", &["y", "e"])
+            .t()
+            .build()
+            .nodes,
+    );
+    assert_eq!(scalars(derive(&def, &["x"], defaults)), [Some(27.0)]);
+}
+
+#[test]
+fn a_failure_leaves_the_graph_as_it_was() {
+    let matrix = Tensor::from_slice([1, 1], &[2.0f32]).unwrap();
+    let def = float().constant("x", matrix).op("y", "MatrixExponential", &["x"]).t().build();
+    let catalog = default_catalog();
+    let mut graph = Graph::from_def(&def, &catalog).unwrap();
+    let ends = ["y", "x"].map(|n| graph.endpoint(n).unwrap());
+    let options = GradientOptions::default();
+    assert!(gradients(&mut graph, &catalog, &ends[..1], &ends[1..], &options).is_err());
+    assert_eq!(graph.len(), 2);
+}
+
+#[test]
+fn nodes_are_named_and_placed_like_those_they_are_made_for() {
+    let mut def = cube();
+    def.nodes[1].device = "/device:CPU:0".into();
+    let catalog = default_catalog();
+    let mut graph = Graph::from_def(&def, &catalog).unwrap();
+    let ends = ["y", "x"].map(|n| graph.endpoint(n).unwrap());
+    let options = GradientOptions { colocate: true, ..GradientOptions::default() };
+    gradients(&mut graph, &catalog, &ends[..1], &ends[1..], &options).unwrap();
+    let (_, node) = graph.iter().find(|(_, n)| n.name == "gradients/z_grad/Mul").unwrap();
+    assert_eq!(node.device, "/device:CPU:0");
+    assert!(node.attrs.contains("_class"));
+    gradients(&mut graph, &catalog, &ends[..1], &ends[1..], &options).unwrap();
+    assert!(graph.find("gradients_1/z_grad/Mul").is_some());
+}
+
+/// `f(x) = x * x`, and a gradient of it that says ten times too much.
+fn with_square(more: GraphBuilder) -> GraphDef {
+    let body = float().op("z", "Mul", &["x", "x"]).t();
+    let square = function("f", &["x: float"], &["r: float"], &[("r", "z:z:0")], body);
+    let body = float().constant("ten", 10.0f32).op("z", "Mul", &["dy", "ten:output:0"]).t();
+    let args = ["x: float", "dy: float"];
+    let tenfold = function("f_gradient", &args, &["r: float"], &[("r", "z:z:0")], body);
+    more.function(square).function(tenfold).build()
+}
+
+#[test]
+fn functions_are_differentiated_by_name() {
+    let mut def = with_square(float().constant("x", 3.0f32).op("y", "f", &["x"]));
+    assert_eq!(scalars(derive(&def, &["x"], defaults)), [Some(6.0)]);
+    def.gradients.insert("f".into(), "f_gradient".into());
+    assert_eq!(scalars(derive(&def, &["x"], defaults)), [Some(10.0)]);
+}
+
+#[test]
+fn symbolic_gradients_run() {
+    let types = |n: usize| vec![DType::Float; n];
+    let mut def = with_square(
+        float()
+            .constant("x", 3.0f32)
+            .constant("dy", 2.0f32)
+            .op("dx", "SymbolicGradient", &["x", "dy"])
+            .attr("f", func("f"))
+            .attr("Tin", types(2))
+            .attr("Tout", types(1)),
+    );
+    let run = |def: &GraphDef| {
+        let out = Session::local(def).unwrap().run(&[], &["dx"]).unwrap();
+        out[0].scalar_value::<f32>().unwrap()
+    };
+    assert_eq!(run(&def), 12.0);
+    def.gradients.insert("f".into(), "f_gradient".into());
+    assert_eq!(run(&def), 20.0);
+}
+
+#[test]
+fn recursion_is_refused() {
+    let body = float().op("again", "f", &["x"]).op("z", "Mul", &["again:r:0", "x"]).t();
+    let f = function("f", &["x: float"], &["r: float"], &[("r", "z:z:0")], body);
+    let def = float().constant("x", 3.0f32).op("y", "f", &["x"]).function(f).build();
+    let e = refused(derive(&def, &["x"], defaults));
+    assert_eq!(e.code(), Code::InvalidArgument);
+    assert!(e.message().contains("nested deeper"), "{e}");
+}
+
+#[test]
+fn second_derivatives_are_gradients_of_gradients() {
+    let catalog = default_catalog();
+    let mut graph = Graph::from_def(&cube(), &catalog).unwrap();
+    let [y, x] = ["y", "x"].map(|n| graph.endpoint(n).unwrap());
+    let options = GradientOptions::default();
+    let mut last = y;
+    for _ in 0..3 {
+        let found = gradients(&mut graph, &catalog, &[last], &[x], &options).unwrap();
+        last = found[0].and_then(Gradient::tensor).unwrap();
+    }
+    let name = graph.node(last.node).name.clone();
+    let session = Session::local(&graph.to_def()).unwrap();
+    let third = session.run(&[], &[&name]).unwrap();
+    assert_eq!(third[0].scalar_value::<f32>().unwrap(), 6.0);
+}
