@@ -8,12 +8,12 @@ mod index_shuffle;
 mod multinomial;
 mod parameterized_normal;
 mod per_parameter;
-mod philox;
+pub(crate) mod philox;
 mod poisson;
 mod seeded;
 mod shuffle;
 mod stateful;
-mod stateless;
+pub(crate) mod stateless;
 
 use crate::prelude::*;
 
