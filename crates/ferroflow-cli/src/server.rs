@@ -2,6 +2,7 @@
 
 use ferroflow::{ClusterSpec, Error, Result, Server, ServerOptions, default_catalog};
 use ferroflow::{Code, set_compute_threads};
+use std::time::Duration;
 
 /// Serve one task of a cluster
 ///
@@ -29,6 +30,9 @@ pub struct Args {
     /// CPU devices to offer
     #[arg(long, value_name = "N", default_value_t = 1)]
     cpus: u32,
+    /// Seconds that opening a session waits for the other tasks of the cluster, then fails
+    #[arg(long, value_name = "S", default_value_t = ServerOptions::SESSION_TIMEOUT.as_secs())]
+    session_timeout: u64,
     /// Compute threads; all cores if not given
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -77,12 +81,13 @@ fn options(args: Args) -> Result<ServerOptions> {
     };
     let job = args.job.or(config.as_ref().map(|c| c.job.clone()));
     let task = args.task.or(config.as_ref().map(|c| c.task));
+    let job = job.ok_or_else(|| missing("job"))?;
+    let task = task.ok_or_else(|| missing("task"))?;
     Ok(ServerOptions {
-        cluster,
-        job: job.ok_or_else(|| missing("job"))?,
-        task: task.ok_or_else(|| missing("task"))?,
         bind: args.bind,
         cpus: args.cpus,
+        session_timeout: Duration::from_secs(args.session_timeout),
+        ..ServerOptions::new(cluster, job, task)
     })
 }
 

@@ -29,6 +29,31 @@ pub(crate) fn from_status(status: &Status) -> Error {
     if is_derived { error.derived() } else { error }
 }
 
+/// An error that arrived as the status of a call, with where it came from, in the words
+/// TensorFlow's users know.
+pub(crate) fn said_by(task: &str, address: &str, method: &str, status: &Status) -> Error {
+    let error = from_status(status);
+    let said = Error::new(
+        error.code(),
+        format!(
+            "{}{RELAYED}{task} while calling {method}:\n:{{\"address\":\"{address}\",\
+             \"grpc_status\":{}}}",
+            error.message(),
+            error.code() as i32
+        ),
+    );
+    // A call that was merely cancelled is never the cause of anything.
+    if error.is_derived() || error.code() == Code::Cancelled { said.derived() } else { said }
+}
+
+const RELAYED: &str = "\nAdditional GRPC error information from remote target ";
+
+/// The task that an error came from which another task passes on, if it says so.
+pub(crate) fn relayed_from(message: &str) -> Option<&str> {
+    let (_, rest) = message.split_once(RELAYED)?;
+    rest.split_whitespace().next()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

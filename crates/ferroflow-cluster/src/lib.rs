@@ -2,6 +2,7 @@
 //! server that hosts them, and the client side of a session.
 #![forbid(unsafe_code)]
 
+mod channels;
 mod client;
 mod error;
 mod master;

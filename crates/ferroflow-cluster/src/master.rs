@@ -1,42 +1,99 @@
-//! The master of a task: the sessions clients open on it, and the steps they run.
+//! The master of a task: the sessions clients open on it, and the steps they run, on its own task or
+//! on several.
 
+mod discover;
+mod members;
+mod outcome;
+mod parts;
+mod peer;
+mod session;
+mod step;
+
+use crate::channels::Channels;
 use crate::recent::RecentIds;
+use crate::spec::ClusterSpec;
 use crate::wire;
+use crate::worker::Worker;
 use bytes::Bytes;
-use ferroflow_core::{CancelToken, DeviceInfo, Error, Result, bail, ensure, err};
+use ferroflow_core::{CancelToken, DeviceInfo, Error, Result, ensure, err};
 use ferroflow_graph::wire::graph::graph_from_proto;
 use ferroflow_graph::wire::step::{
     RunCallableRequest, RunCallableResponse, RunStepRequest, RunStepResponse,
 };
 use ferroflow_proto::tensorflow as pb;
 use ferroflow_runtime::{CallableSpec, RunOptions, RunOutput, RunRequest, Session, Task};
+use futures_util::future::join_all;
+use members::Members;
 use parking_lot::{Mutex, RwLock};
+use peer::Peer;
+use session::MasterSession;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::oneshot;
+
+type Devices = Vec<Arc<DeviceInfo>>;
 
 /// Trace level from which on steps are traced.
 const FULL_TRACE: i32 = 3;
 
+/// How long listing the devices of a cluster waits for tasks that do not answer.
+const LIST_LIMIT: Duration = Duration::from_secs(10);
+
 /// The master.
 pub(crate) struct Master {
     task: Arc<Task>,
-    sessions: RwLock<HashMap<String, Arc<Session>>>,
+    worker: Arc<Worker>,
+    /// The cluster it was started in.
+    own: Members,
+    channels: Arc<Channels>,
+    options: MasterOptions,
+    sessions: RwLock<HashMap<String, Arc<MasterSession>>>,
     recent_steps: RecentIds,
 }
 
+/// How a master behaves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MasterOptions {
+    /// How long opening a session waits for its tasks.
+    pub session_timeout: Duration,
+}
+
 impl Master {
-    pub fn new(task: Arc<Task>) -> Master {
-        Master { task, sessions: RwLock::default(), recent_steps: RecentIds::new(10_000) }
+    /// The master of `task`, which is task `index` of `job` in `cluster`, beside its `worker`.
+    pub fn new(
+        task: Arc<Task>,
+        worker: Arc<Worker>,
+        cluster: ClusterSpec,
+        job: String,
+        index: u32,
+        channels: Arc<Channels>,
+        options: MasterOptions,
+    ) -> Master {
+        Master {
+            task,
+            worker,
+            own: Members { cluster, job, index, described: None },
+            channels,
+            options,
+            sessions: RwLock::default(),
+            recent_steps: RecentIds::new(10_000),
+        }
     }
 
-    pub fn create_session(&self, request: pb::CreateSessionRequest) -> Result<String> {
-        let options = wire::session_options(&request.config.unwrap_or_default())?;
-        let graph = graph_from_proto(request.graph_def.unwrap_or_default())?;
-        let session = Session::new(self.task.clone(), &graph, options)?;
-        let handle = format!("{:016x}", fastrand::u64(..));
-        self.sessions.write().insert(handle.clone(), Arc::new(session));
+    pub async fn create_session(&self, request: pb::CreateSessionRequest) -> Result<String> {
+        let (handle, session) = MasterSession::open(self, request).await?;
+        self.sessions.write().insert(handle.clone(), session);
         Ok(handle)
+    }
+
+    /// The tasks of a cluster that `filters` let through, this one first.
+    fn peers(&self, members: &Members, filters: &[String]) -> Result<Vec<Arc<Peer>>> {
+        let mut peers = vec![Arc::new(Peer::here(members.own(), self.worker.clone()))];
+        for (name, address) in members.others(filters)? {
+            peers.push(Arc::new(Peer::there(name, self.channels.get(address)?)));
+        }
+        Ok(peers)
     }
 
     pub fn extend_session(&self, request: pb::ExtendSessionRequest) -> Result<i64> {
@@ -93,7 +150,7 @@ impl Master {
             session.partial_run(handle, request.feeds, request.fetches, step.cancel(), step.done());
         }
         let output = step.wait().await?;
-        let metadata = wire::run_metadata(output.stats.as_deref(), &output.partition_graphs)?;
+        let metadata = wire::run_metadata(&output)?;
         let tensors = fetches.into_iter().zip(output.tensors).collect();
         Ok(RunStepResponse { tensors, metadata: Some(metadata), status: None })
     }
@@ -131,7 +188,7 @@ impl Master {
         let step = Step::new();
         session.run_callable(request.handle, request.feeds, step.cancel(), step.done());
         let output = step.wait().await?;
-        let metadata = wire::run_metadata(output.stats.as_deref(), &output.partition_graphs)?;
+        let metadata = wire::run_metadata(&output)?;
         Ok(RunCallableResponse { fetches: output.tensors, metadata: Some(metadata) })
     }
 
@@ -143,46 +200,49 @@ impl Master {
         let session = self.sessions.write().remove(handle).ok_or_else(|| {
             err!(Aborted, "Session {handle} is not found. Possibly, this master has restarted.")
         })?;
-        close(session).await;
+        session.close().await;
         Ok(())
     }
 
-    /// Forgets all sessions, clears the containers, then ends the sessions.
-    pub async fn reset(&self, containers: &[String]) {
+    /// Forgets all sessions, clears the containers on all tasks, then ends the sessions.
+    pub async fn reset(&self, containers: &[String], filters: &[String]) -> Result<()> {
         let sessions = std::mem::take(&mut *self.sessions.write());
-        if containers.is_empty() {
-            let job = self.task.devices[0].name.job.as_deref().unwrap_or_default();
-            self.task.resources.clear_container(job);
-        }
-        for container in containers {
-            self.task.resources.clear_container(container);
-        }
+        let peers = self.peers(&self.own, filters)?;
+        join_all(peers.iter().map(|peer| peer.clean_up_all(containers))).await;
         for session in sessions.into_values() {
-            close(session).await;
+            session.close().await;
         }
+        Ok(())
     }
 
-    pub fn devices(&self, handle: &str) -> Result<&[Arc<DeviceInfo>]> {
-        if !handle.is_empty() && !self.sessions.read().contains_key(handle) {
-            bail!(
+    /// The devices of a session, or of the whole cluster if no session is named: those of this task,
+    /// and those of others.
+    pub async fn devices(&self, handle: &str) -> Result<(Devices, Devices)> {
+        if handle.is_empty() {
+            let peers = self.peers(&self.own, &[])?;
+            let mut found = discover::discover(&peers, LIST_LIMIT, true).await?;
+            let others = found.split_off(1).into_iter().flatten().collect();
+            return Ok((found.into_iter().flatten().collect(), others));
+        }
+        let sessions = self.sessions.read();
+        let session = sessions.get(handle).ok_or_else(|| {
+            err!(
                 InvalidArgument,
                 "Session {handle} is not found. Possibly, this master has restarted."
-            );
-        }
-        Ok(&self.task.devices)
+            )
+        })?;
+        Ok((session.devices.clone(), Vec::new()))
     }
 
     /// Ends all sessions: the process is about to.
     pub async fn drain(&self) {
         let sessions = std::mem::take(&mut *self.sessions.write());
-        for session in sessions.into_values() {
-            close(session).await;
-        }
+        join_all(sessions.values().map(|session| session.close())).await;
     }
 
     fn session(&self, handle: &str) -> Result<Arc<Session>> {
         let sessions = self.sessions.read();
-        let found = sessions.get(handle).cloned();
+        let found = sessions.get(handle).map(|s| s.session.clone());
         found.ok_or_else(|| err!(Aborted, "Session {handle} is not found."))
     }
 
@@ -194,15 +254,6 @@ impl Master {
         );
         Ok(())
     }
-}
-
-async fn close(session: Arc<Session>) {
-    let (tell, told) = oneshot::channel();
-    session.close(Box::new(move || {
-        let _ = tell.send(());
-    }));
-    // Ends when the last cancelled step has; a dropped sender means the same.
-    let _ = told.await;
 }
 
 fn ensure_once<'a>(names: impl Iterator<Item = &'a String>) -> Result<()> {

@@ -1,6 +1,7 @@
 //! The server of a task: binds, serves both services, drains when told to stop.
 
-use crate::master::Master;
+use crate::channels::Channels;
+use crate::master::{Master, MasterOptions};
 use crate::rpc;
 use crate::service::TaskService;
 use crate::spec::ClusterSpec;
@@ -10,6 +11,7 @@ use ferroflow_graph::Catalog;
 use ferroflow_runtime::Task;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpListener;
 
 /// Which task a server is, and where it listens.
@@ -22,6 +24,25 @@ pub struct ServerOptions {
     pub bind: Option<String>,
     /// How many CPU devices the task offers.
     pub cpus: u32,
+    /// How long opening a session waits for the other tasks of the cluster.
+    pub session_timeout: Duration,
+}
+
+impl ServerOptions {
+    /// What is waited when nothing else is said: jobs start their tasks minutes apart.
+    pub const SESSION_TIMEOUT: Duration = Duration::from_secs(600);
+
+    /// Task `task` of `job` in `cluster`, with one CPU.
+    pub fn new(cluster: ClusterSpec, job: impl Into<String>, task: u32) -> ServerOptions {
+        ServerOptions {
+            cluster,
+            job: job.into(),
+            task,
+            bind: None,
+            cpus: 1,
+            session_timeout: ServerOptions::SESSION_TIMEOUT,
+        }
+    }
 }
 
 /// A server that is bound and ready to serve.
@@ -43,8 +64,19 @@ impl Server {
         let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
         let target = format!("grpc://{host}:{port}");
         let task = Task::new(catalog, &options.job, options.task, options.cpus);
-        let worker = Worker::new(task.clone(), &options.cluster, &options.job, options.task);
-        let service = Arc::new(TaskService { master: Master::new(task.clone()), worker, task });
+        let channels = Arc::<Channels>::default();
+        let ServerOptions { cluster, job, task: index, session_timeout, .. } = options;
+        let worker = Arc::new(Worker::new(task.clone(), &cluster, &job, index, channels.clone()));
+        let master = Master::new(
+            task.clone(),
+            worker.clone(),
+            cluster,
+            job,
+            index,
+            channels,
+            MasterOptions { session_timeout },
+        );
+        let service = Arc::new(TaskService { master, worker, task });
         Ok(Server { listener, service, target })
     }
 

@@ -6,7 +6,7 @@ use crate::rpc::{BoxFuture, Chunks, Request, Service, Status, code};
 use crate::wire::device_to_proto;
 use crate::worker::Worker;
 use bytes::Bytes;
-use ferroflow_core::Error;
+use ferroflow_core::{DeviceInfo, Error};
 use ferroflow_graph::wire::step::{RunCallableRequest, RunGraphRequest, RunStepRequest};
 use ferroflow_graph::wire::{Reader, Segments};
 use ferroflow_proto::tensorflow as pb;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub(crate) struct TaskService {
     pub task: Arc<Task>,
     pub master: Master,
-    pub worker: Worker,
+    pub worker: Arc<Worker>,
 }
 
 impl Service for Arc<TaskService> {
@@ -62,11 +62,8 @@ impl TaskService {
                 segments(response.encode())
             }
             "CreateSession" => {
-                let session_handle = self
-                    .graph_work(body, |master, body| {
-                        master.create_session(decode(body)?).map_err(status)
-                    })
-                    .await?;
+                let request = self.graph_work(body, |_, body| decode(body)).await?;
+                let session_handle = master.create_session(request).await.map_err(status)?;
                 encode(pb::CreateSessionResponse { session_handle, graph_version: 0 })
             }
             "ExtendSession" => {
@@ -96,14 +93,18 @@ impl TaskService {
             }
             "Reset" => {
                 let request: pb::ResetRequest = decode(body)?;
-                master.reset(&request.container).await;
+                let (containers, filters) = (&request.container, &request.device_filters);
+                master.reset(containers, filters).await.map_err(status)?;
                 encode(pb::ResetResponse {})
             }
             "ListDevices" => {
                 let request: pb::ListDevicesRequest = decode(body)?;
-                let devices = master.devices(&request.session_handle).map_err(status)?;
-                let local_device = devices.iter().map(|d| device_to_proto(d)).collect();
-                encode(pb::ListDevicesResponse { local_device, remote_device: vec![] })
+                let found = master.devices(&request.session_handle).await.map_err(status)?;
+                let proto = |devices: Vec<Arc<DeviceInfo>>| {
+                    devices.iter().map(|d| device_to_proto(d)).collect()
+                };
+                let (local_device, remote_device) = (proto(found.0), proto(found.1));
+                encode(pb::ListDevicesResponse { local_device, remote_device })
             }
             _ => Err(Status::unknown_method(path)),
         }
@@ -132,7 +133,7 @@ impl TaskService {
                 encode(pb::GetStatusResponse { device_attributes })
             }
             "CreateWorkerSession" => {
-                worker.create_session(decode(body)?).map_err(status)?;
+                worker.create_session(decode(body)?, None).map_err(status)?;
                 encode(pb::CreateWorkerSessionResponse {})
             }
             "DeleteWorkerSession" => {

@@ -1,6 +1,6 @@
 //! Cluster specs: which jobs and tasks there are, and where.
 
-use ferroflow_core::{Result, bail, ensure, err};
+use ferroflow_core::{DeviceName, Result, bail, ensure, err};
 use std::collections::BTreeMap;
 
 /// Jobs, their tasks by index, and the tasks' addresses `host:port`. Indices may be sparse.
@@ -123,6 +123,16 @@ impl ClusterSpec {
     /// All tasks: job, index, address.
     pub fn tasks(&self) -> impl Iterator<Item = (&str, u32, &str)> {
         self.jobs.iter().flat_map(|(job, tasks)| tasks.iter().map(move |(i, a)| (&**job, *i, &**a)))
+    }
+}
+
+/// The name of a task: `/job:ps/replica:0/task:0`.
+pub(crate) fn task_name(job: &str, index: u32) -> DeviceName {
+    DeviceName {
+        job: Some(job.to_string()),
+        replica: Some(0),
+        task: Some(index),
+        ..DeviceName::default()
     }
 }
 

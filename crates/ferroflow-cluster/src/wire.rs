@@ -6,5 +6,5 @@ mod device;
 mod stats;
 
 pub(crate) use config::session_options;
-pub(crate) use device::device_to_proto;
+pub(crate) use device::{device_from_proto, device_to_proto};
 pub(crate) use stats::{run_metadata, step_stats};

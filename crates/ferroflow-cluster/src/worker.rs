@@ -8,22 +8,30 @@ mod rendezvous;
 mod run;
 mod session;
 mod step;
+mod transport;
 mod view;
 
+pub(crate) use session::State;
+pub(crate) use view::renamed;
+
+use crate::channels::Channels;
 use crate::recent::RecentIds;
 use crate::spec::ClusterSpec;
-use ferroflow_core::{Result, bail, err};
+use ferroflow_core::{DeviceInfo, Result, bail, err};
+use ferroflow_graph::GraphDef;
 use ferroflow_graph::wire::graph::graph_from_proto;
 use ferroflow_graph::wire::step::{RunGraphRequest, RunGraphResponse};
 use ferroflow_proto::tensorflow as pb;
 use ferroflow_runtime::Task;
 use graph::RegisteredGraph;
 use run::Run;
-use session::Sessions;
+use session::{Sessions, WorkerSession};
+use std::borrow::Borrow;
 use std::sync::Arc;
 use step::Steps;
 use tokio::runtime::Handle;
-use view::{Channels, View};
+use transport::Pull;
+use view::View;
 
 /// Request ids that are remembered.
 const RECENT: usize = 100_000;
@@ -40,11 +48,17 @@ pub(crate) struct Worker {
 impl Worker {
     /// The worker of `task`, which is task `index` of `job` in `cluster`. Must be made inside a
     /// tokio runtime, which does its I/O.
-    pub fn new(task: Arc<Task>, cluster: &ClusterSpec, job: &str, index: u32) -> Worker {
-        let channels = Arc::<Channels>::default();
-        let view = View::new(cluster, job, index, &task.devices, channels.clone());
+    pub fn new(
+        task: Arc<Task>,
+        cluster: &ClusterSpec,
+        job: &str,
+        index: u32,
+        channels: Arc<Channels>,
+    ) -> Worker {
+        let transport = Arc::new(Pull::new(channels));
+        let view = View::new(cluster, job, index, &task.devices, transport);
         Worker {
-            sessions: Sessions::new(task.clone(), view, channels),
+            sessions: Sessions::new(task.clone(), view),
             task,
             steps: Arc::new(Steps::new(Handle::current())),
             recent_runs: RecentIds::new(RECENT),
@@ -52,8 +66,17 @@ impl Worker {
         }
     }
 
-    pub fn create_session(&self, request: pb::CreateWorkerSessionRequest) -> Result<()> {
-        for session in self.sessions.create(request)? {
+    pub fn devices(&self) -> &[Arc<DeviceInfo>] {
+        &self.task.devices
+    }
+
+    /// Opens a session; `state` is where this task's own master keeps it.
+    pub fn create_session(
+        &self,
+        request: pb::CreateWorkerSessionRequest,
+        state: Option<State>,
+    ) -> Result<()> {
+        for session in self.sessions.create(request, state)? {
             self.steps.end_those_of(&session);
         }
         Ok(())
@@ -70,10 +93,36 @@ impl Worker {
     pub async fn register_graph(&self, request: pb::RegisterGraphRequest) -> Result<String> {
         let called = request.create_worker_session_called;
         let session = self.sessions.get(&request.session_handle, called)?;
+        let options = request.config_proto.and_then(|c| c.graph_options).or(request.graph_options);
+        let optimize = !options
+            .and_then(|o| o.rewrite_options)
+            .is_some_and(|rewrite| rewrite.disable_meta_optimizer);
+        let def = request.graph_def.unwrap_or_default();
+        self.compile(session, move || graph_from_proto(def), optimize).await
+    }
+
+    /// The same for this task's own master, in its session `handle`.
+    pub async fn register_own(
+        &self,
+        handle: &str,
+        graph: Arc<GraphDef>,
+        optimize: bool,
+    ) -> Result<String> {
+        let session = self.sessions.get(handle, true)?;
+        self.compile(session, move || Ok(graph), optimize).await
+    }
+
+    async fn compile<G: Borrow<GraphDef>>(
+        &self,
+        session: Arc<WorkerSession>,
+        graph: impl FnOnce() -> Result<G> + Send + 'static,
+        optimize: bool,
+    ) -> Result<String> {
         let task = self.task.clone();
         let compile = move || {
-            let def = graph_from_proto(request.graph_def.unwrap_or_default())?;
-            Ok(session.add_graph(RegisteredGraph::new(&def, &task, &session)?))
+            let graph = graph()?;
+            let compiled = RegisteredGraph::new(graph.borrow(), &task, &session, optimize)?;
+            Ok(session.add_graph(compiled))
         };
         let compiled = tokio::task::spawn_blocking(compile).await;
         compiled.unwrap_or_else(|e| Err(err!(Internal, "registering the graph failed: {e}")))

@@ -63,6 +63,30 @@ impl Library {
         Ok(())
     }
 
+    /// The part of the library that `nodes` can reach.
+    pub(crate) fn reachable<'n>(
+        &self,
+        nodes: impl Iterator<Item = (&'n str, &'n Attrs)>,
+    ) -> Library {
+        let mut found = Library::default();
+        let mut stack: Vec<String> = Vec::new();
+        nodes.for_each(|(op, attrs)| mentioned(op, attrs, &mut stack));
+        while let Some(name) = stack.pop() {
+            let Some(function) = self.get(&name) else { continue };
+            if found.functions.insert(name.clone(), function.clone()).is_some() {
+                continue;
+            }
+            for node in &function.nodes {
+                mentioned(&node.op, &node.attrs, &mut stack);
+            }
+            if let Some(gradient) = self.gradients.get(&name) {
+                found.gradients.insert(name, gradient.clone());
+                stack.push(gradient.clone());
+            }
+        }
+        found
+    }
+
     /// The function as an op: a node may have a function's name for its op.
     pub fn op(&self, name: &str) -> Option<Arc<OpDef>> {
         let function = self.get(name)?;
@@ -188,6 +212,21 @@ impl FunctionGraph {
             func.name
         );
         Ok(FunctionGraph { graph, args, rets: ret_ids, targets, result_types })
+    }
+}
+
+/// Names that may be those of functions: a node's op, and what its attributes say.
+fn mentioned(op: &str, attrs: &Attrs, names: &mut Vec<String>) {
+    fn of_func(f: &FuncRef, names: &mut Vec<String>) {
+        mentioned(&f.name, &f.attrs, names);
+    }
+    names.push(op.to_string());
+    for (_, value) in attrs.iter() {
+        match value {
+            AttrValue::Func(f) => of_func(f, names),
+            AttrValue::List(AttrList::Funcs(fs)) => fs.iter().for_each(|f| of_func(f, names)),
+            _ => {}
+        }
     }
 }
 

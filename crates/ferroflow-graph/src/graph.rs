@@ -176,6 +176,15 @@ impl Graph {
         Ok(id)
     }
 
+    /// Gives a node another name, unless that is taken.
+    pub(crate) fn rename(&mut self, id: NodeId, name: String) {
+        if !self.names.contains_key(&name) {
+            let old = std::mem::replace(&mut self.nodes[id.index()].name, name.clone());
+            self.names.remove(&old);
+            self.names.insert(name, id);
+        }
+    }
+
     /// A name not taken yet, made from `base`.
     pub fn unique_name(&self, base: &str) -> String {
         if !self.names.contains_key(base) {

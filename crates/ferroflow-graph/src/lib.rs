@@ -7,6 +7,7 @@ mod catalog;
 mod def;
 pub mod foreign;
 mod function;
+mod gradient;
 mod graph;
 mod import;
 mod kernel_init;
@@ -21,10 +22,14 @@ pub use blocks::{Apply, Block, Blocks, Operands};
 pub use catalog::{Catalog, OpBuilder};
 pub use def::{FunctionDef, GraphDef, NodeDef, Versions};
 pub use function::{FunctionGraph, Library};
+pub use gradient::{
+    Gradient, GradientFn, GradientOptions, GradientScope, IndexedSlices, OpGradient, Term,
+    gradients, is_differentiable,
+};
 pub use graph::{Endpoint, Graph, Node, NodeId};
 pub use kernel_init::{Function, Functions, KernelInit, NoFunctions, ResourceName};
 pub use op_def::{
-    Allowed, ArgDef, ArgTypes, AttrDef, AttrKind, BlocksFn, ControlFlow, Cost, KernelFn, OpDef,
-    PortType, Role, ShapeFn, TypeSource,
+    Allowed, ArgDef, ArgTypes, AttrDef, AttrKind, BlocksFn, Calls, ControlFlow, Cost, KernelFn,
+    OpDef, PortType, Role, ShapeFn, TypeSource,
 };
 pub use shape::ShapeCtx;

@@ -4,19 +4,27 @@
 //! names, their devices and their order.
 
 mod cse;
+mod ends;
 mod fold;
 mod fuse;
 mod identity;
 mod infer;
 mod order;
+mod partition;
+mod place;
 mod prune;
 
 pub use cse::merge_common;
+pub use ends::transfer_ends;
 pub use fold::{Evaluate, fold};
 pub use fuse::{fuse_elementwise, fuse_epilogues};
 pub use identity::remove_identities;
 pub use infer::infer;
+pub(crate) use infer::{constant, node_shapes};
+pub(crate) use order::closes_loop;
 pub use order::topological_order;
+pub use partition::{Partition, partition};
+pub use place::{Devices, place};
 pub use prune::{Pruned, prune};
 
 use crate::catalog::Catalog;

@@ -6,7 +6,7 @@ mod array;
 mod array_ops;
 mod list_ops;
 mod list_pack;
-mod optional;
+pub(crate) mod optional;
 pub(crate) mod pack;
 mod stack;
 mod tensor_list;

@@ -10,7 +10,7 @@ use ferroflow_graph::{Catalog, Functions, KernelInit, Node};
 use std::sync::Arc;
 
 /// What constants are folded with.
-pub(crate) struct Optimizer<'a> {
+pub struct Optimizer<'a> {
     pub catalog: &'a Catalog,
     pub device: &'a Arc<DeviceInfo>,
     pub functions: &'a Arc<dyn Functions>,

@@ -3,8 +3,8 @@
 mod callable;
 mod compiled;
 mod partial;
-mod place;
 mod running;
+mod spread;
 
 use crate::executor;
 use crate::functions::FunctionRuntime;
@@ -13,14 +13,15 @@ use crate::plan::KernelCache;
 use crate::rendezvous::LocalRendezvous;
 use crate::task::Task;
 pub use callable::CallableSpec;
-use compiled::{Compiled, Signature};
+use compiled::{Compiled, How, Signature};
 use ferroflow_core::{
     CancelToken, DeviceInfo, Resources, Result, StepCtx, StepStats, Tensor, bail, ensure, err,
 };
-use ferroflow_graph::passes::Pruned;
+use ferroflow_graph::passes::{self, Devices, Pruned};
 use ferroflow_graph::{Functions, Graph, GraphDef, Node, Versions};
 use parking_lot::{Condvar, Mutex, RwLock};
 use running::Running;
+pub use spread::{Scope, Spread, SpreadParts, SpreadStep};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -70,6 +71,8 @@ pub struct RunOutput {
     pub tensors: Vec<Tensor>,
     pub stats: Option<Arc<StepStats>>,
     pub partition_graphs: Vec<GraphDef>,
+    /// What other tasks recorded: a serialized `RunMetadata`.
+    pub metadata: Vec<u8>,
 }
 
 /// Told how a step ended, exactly once.
@@ -82,9 +85,14 @@ pub struct Session {
     graph: RwLock<Graph>,
     /// Grows with each extension.
     version: AtomicI64,
+    own: Vec<Arc<DeviceInfo>>,
+    /// Where nodes may be placed.
+    devices: Devices,
+    /// Runs what its own task cannot run alone.
+    spread: Option<Arc<dyn Spread>>,
     resources: Arc<Resources>,
     functions: Arc<FunctionRuntime>,
-    kernels: KernelCache,
+    kernels: Arc<KernelCache>,
     compiled: Mutex<HashMap<Signature, Arc<OnceLock<Result<Arc<Compiled>>>>>>,
     running: Arc<Running>,
     callables: callable::Callables,
@@ -92,22 +100,33 @@ pub struct Session {
 }
 
 impl Session {
-    /// Opens a session on `task` with an initial graph, which may be empty.
+    /// Opens a session on `task` alone with an initial graph, which may be empty.
     pub fn new(task: Arc<Task>, graph: &GraphDef, options: SessionOptions) -> Result<Session> {
+        let scope = Scope::of(&task, options.isolate_state);
+        Session::within(task, scope, graph, options)
+    }
+
+    /// Opens a session on `task` that may have other tasks to run on.
+    pub fn within(
+        task: Arc<Task>,
+        scope: Scope,
+        graph: &GraphDef,
+        options: SessionOptions,
+    ) -> Result<Session> {
         check_versions(&graph.versions)?;
-        let resources =
-            if options.isolate_state { Arc::new(Resources::new()) } else { task.resources.clone() };
-        let functions = FunctionRuntime::new(
-            task.catalog.clone(),
-            task.devices[0].clone(),
-            task.threads.clone(),
-        );
+        let Scope { own, others, spread, resources, kernels } = scope;
+        ensure!(!own.is_empty(), Internal, "a session needs a device");
+        let functions =
+            FunctionRuntime::new(task.catalog.clone(), own[0].clone(), task.threads.clone());
         let session = Session {
             graph: RwLock::new(Graph::with_versions(graph.versions.clone())),
             version: AtomicI64::new(0),
+            devices: Devices::new(&own, &others),
+            own,
+            spread,
             resources,
             functions,
-            kernels: KernelCache::default(),
+            kernels,
             compiled: Mutex::default(),
             running: Arc::default(),
             callables: callable::Callables::default(),
@@ -152,17 +171,25 @@ impl Session {
             check_name(&node.name)?;
         }
         graph.extend(def, &self.task.catalog)?;
-        if let Err(e) = place::place(graph, before, &self.task.devices, &self.options) {
+        if let Err(e) =
+            passes::place(graph, before, &self.devices, self.options.allow_soft_placement)
+        {
             graph.truncate(before);
             return Err(e);
+        }
+        if self.options.log_device_placement {
+            for (_, node) in graph.iter().skip(before) {
+                let (name, op, device) = (&node.name, &node.op.name, &node.device);
+                tracing::info!(target: "placement", "{name}: ({op}): {device}");
+            }
         }
         self.functions.set_library(graph.library.clone());
         Ok(())
     }
 
-    /// The devices steps may run on.
+    /// The devices of its own task.
     pub fn devices(&self) -> &[Arc<DeviceInfo>] {
-        &self.task.devices
+        &self.own
     }
 
     /// Where its variables and queues are.
@@ -236,17 +263,28 @@ impl Session {
             Ok(guard) => guard,
             Err(e) => return done(Err(e)),
         };
+        let (plan, graph) = match &compiled.how {
+            How::Here { plan, graph } => (plan, graph),
+            How::Spread(step) => {
+                let told = move |result| {
+                    done(guard.reason(result));
+                    drop(guard);
+                };
+                return step.clone().run(values, options, cancel, Box::new(told));
+            }
+        };
         let stats = options.trace.then(Arc::<StepStats>::default);
         let step = self.step(cancel, stats.clone());
         let partition_graphs =
-            if options.output_partition_graphs { vec![compiled.graph.to_def()] } else { vec![] };
+            if options.output_partition_graphs { vec![graph.to_def()] } else { vec![] };
         executor::run(
-            &compiled.plan,
+            plan,
             values,
             step,
             Box::new(move |result| {
-                let result = guard.reason(result);
-                done(result.map(|tensors| RunOutput { tensors, stats, partition_graphs }));
+                let output =
+                    |tensors| RunOutput { tensors, stats, partition_graphs, metadata: Vec::new() };
+                done(guard.reason(result).map(output));
                 // Only now: who waits for the session to end finds every step told.
                 drop(guard);
             }),
@@ -298,17 +336,22 @@ impl Session {
         let functions: Arc<dyn Functions> = self.functions.clone();
         Optimizer {
             catalog: &self.task.catalog,
-            device: &self.task.devices[0],
+            device: &self.own[0],
             functions: &functions,
             threads: self.task.threads.clone(),
         }
         .optimize(step);
     }
 
+    /// Whether some of a placed graph is for other tasks.
+    fn is_spread(&self, graph: &Graph) -> bool {
+        let is_own = |device: &str| device.is_empty() || self.own.iter().any(|d| d.text == device);
+        self.spread.is_some() && !graph.iter().all(|(_, node)| is_own(&node.device))
+    }
+
     /// The device a node was placed on.
     fn device_of(&self, node: &Node) -> Result<Arc<DeviceInfo>> {
-        let devices = &self.task.devices;
-        let found = devices.iter().find(|d| d.text == node.device || node.device.is_empty());
+        let found = self.own.iter().find(|d| d.text == node.device || node.device.is_empty());
         found.cloned().ok_or_else(|| err!(Internal, "no device {}", node.device))
     }
 

@@ -39,13 +39,8 @@ fn start_server() -> Result<String> {
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let serve = async {
-            let options = ServerOptions {
-                cluster: ClusterSpec::parse("worker=127.0.0.1:0")?,
-                job: "worker".into(),
-                task: 0,
-                bind: None,
-                cpus: 1,
-            };
+            let options =
+                ServerOptions::new(ClusterSpec::parse("worker=127.0.0.1:0")?, "worker", 0);
             let server = Server::bind(options, default_catalog()).await?;
             let _ = tell.send(server.target().to_string());
             server.serve(std::future::pending()).await;

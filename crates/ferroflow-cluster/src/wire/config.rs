@@ -1,6 +1,6 @@
 //! What a client's ConfigProto means to us.
 
-use ferroflow_core::{Result, bail, ensure};
+use ferroflow_core::{Result, ensure};
 use ferroflow_proto::tensorflow as pb;
 use ferroflow_runtime::SessionOptions;
 
@@ -11,9 +11,6 @@ pub(crate) fn session_options(config: &pb::ConfigProto) -> Result<SessionOptions
         InvalidArgument,
         "Distributed session does not support session thread pool options."
     );
-    if config.cluster_def.as_ref().is_some_and(|cluster| !cluster.job.is_empty()) {
-        bail!(Unimplemented, "ClusterSpec propagation (ConfigProto.cluster_def) is not supported");
-    }
     let graph = config.graph_options.clone().unwrap_or_default();
     let disabled =
         graph.rewrite_options.as_ref().is_some_and(|rewrite| rewrite.disable_meta_optimizer);

@@ -1,6 +1,6 @@
 //! Devices on the wire.
 
-use ferroflow_core::DeviceInfo;
+use ferroflow_core::{DeviceInfo, DeviceName, Result, ensure};
 use ferroflow_proto::tensorflow as pb;
 
 pub(crate) fn device_to_proto(device: &DeviceInfo) -> pb::DeviceAttributes {
@@ -13,4 +13,13 @@ pub(crate) fn device_to_proto(device: &DeviceInfo) -> pb::DeviceAttributes {
         xla_global_id: -1,
         ..Default::default()
     }
+}
+
+/// A device as another task describes it.
+pub(crate) fn device_from_proto(p: &pb::DeviceAttributes) -> Result<DeviceInfo> {
+    let name = DeviceName::parse(&p.name)?;
+    ensure!(name.is_full(), InvalidArgument, "{:?} is not the full name of a device", p.name);
+    let mut device = DeviceInfo::new(name, p.incarnation);
+    device.memory_limit = p.memory_limit;
+    Ok(device)
 }

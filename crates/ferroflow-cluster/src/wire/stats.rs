@@ -2,23 +2,27 @@
 
 use bytes::Bytes;
 use ferroflow_core::{NodeStats, Result, StepStats};
-use ferroflow_graph::GraphDef;
 use ferroflow_graph::wire::graph::graph_to_proto;
 use ferroflow_graph::wire::tensor::shape_to_proto;
 use ferroflow_proto::tensorflow as pb;
+use ferroflow_runtime::RunOutput;
 use prost::Message;
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A serialized RunMetadata with whatever was recorded of a step.
-pub(crate) fn run_metadata(stats: Option<&StepStats>, graphs: &[GraphDef]) -> Result<Bytes> {
-    if stats.is_none() && graphs.is_empty() {
-        return Ok(Bytes::new());
+pub(crate) fn run_metadata(output: &RunOutput) -> Result<Bytes> {
+    let RunOutput { stats, partition_graphs, metadata, .. } = output;
+    if stats.is_none() && partition_graphs.is_empty() {
+        return Ok(Bytes::copy_from_slice(metadata));
     }
-    let partition_graphs = graphs.iter().map(graph_to_proto).collect::<Result<_>>()?;
-    let step_stats = stats.map(step_stats);
-    let metadata = pb::RunMetadata { step_stats, partition_graphs, ..Default::default() };
-    Ok(metadata.encode_to_vec().into())
+    let partition_graphs = partition_graphs.iter().map(graph_to_proto).collect::<Result<_>>()?;
+    let step_stats = stats.as_deref().map(step_stats);
+    let own = pb::RunMetadata { step_stats, partition_graphs, ..Default::default() };
+    let mut all = own.encode_to_vec();
+    // Messages one after the other are read as one.
+    all.extend_from_slice(metadata);
+    Ok(all.into())
 }
 
 /// What was recorded of a step.

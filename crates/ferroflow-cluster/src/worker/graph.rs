@@ -3,9 +3,10 @@
 use super::session::WorkerSession;
 use bytes::Bytes;
 use ferroflow_core::{DeviceInfo, Result, ensure, err};
+use ferroflow_graph::passes::Pruned;
 use ferroflow_graph::wire::graph::encode_graph;
 use ferroflow_graph::{Functions, Graph, GraphDef, Node};
-use ferroflow_runtime::{FunctionRuntime, Plan, PlanContext, Task};
+use ferroflow_runtime::{FunctionRuntime, Optimizer, Plan, PlanContext, Task};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -18,8 +19,13 @@ pub(crate) struct RegisteredGraph {
 }
 
 impl RegisteredGraph {
-    /// Compiles a partition for `session`. Takes its time.
-    pub fn new(def: &GraphDef, task: &Task, session: &WorkerSession) -> Result<RegisteredGraph> {
+    /// Compiles a partition for `session`, made cheaper first if `optimize`. Takes its time.
+    pub fn new(
+        def: &GraphDef,
+        task: &Task,
+        session: &WorkerSession,
+        optimize: bool,
+    ) -> Result<RegisteredGraph> {
         let devices: HashMap<&str, &Arc<DeviceInfo>> =
             session.view.devices.iter().map(|d| (d.text.as_str(), d)).collect();
         for node in &def.nodes {
@@ -44,6 +50,17 @@ impl RegisteredGraph {
         );
         runtime.set_library(graph.library.clone());
         let functions: Arc<dyn Functions> = runtime.clone();
+        let mut step = Pruned { graph, args: Vec::new(), rets: Vec::new() };
+        if optimize {
+            let optimizer = Optimizer {
+                catalog: &task.catalog,
+                device: &session.view.devices[0],
+                functions: &functions,
+                threads: task.threads.clone(),
+            };
+            optimizer.optimize(&mut step);
+        }
+        let graph = step.graph;
         let device_of = |node: &Node| {
             let found = devices.get(node.device.as_str()).map(|d| (*d).clone());
             found.ok_or_else(|| err!(Internal, "no device {}", node.device))

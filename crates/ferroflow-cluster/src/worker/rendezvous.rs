@@ -103,12 +103,15 @@ impl StepRendezvous {
             move |_| send_once(&stop, err!(Cancelled, "RecvAsync is cancelled.").derived())
         });
         let on_abort = self.aborted.on_cancel(move |e| send_once(&stop, e.clone()));
-        let (step_id, key) = (self.step_id, key.clone());
+        let asked = match view.remote(source_of(&key.0)) {
+            Ok(from) => view.transport.recv(from, self.step_id, &key.0),
+            Err(e) => return done(Err(e)),
+        };
         self.io.spawn(async move {
             let received = tokio::select! {
                 biased;
                 Ok(error) = stopped => Err(error),
-                received = view.recv_tensor(source_of(&key.0), step_id, &key.0) => received,
+                received = asked => received,
             };
             drop((on_cancel, on_abort));
             done(received);
@@ -125,12 +128,14 @@ fn send_once(to: &Mutex<Option<oneshot::Sender<Error>>>, error: Error) {
 
 impl Rendezvous for StepRendezvous {
     fn send(&self, key: &RendezvousKey, value: Received) -> Result<()> {
-        if let Some(view) = self.view.get()
-            && !view.is_local(source_of(&key.0))
-        {
+        let Some(view) = self.view.get() else { return self.local.send(key, value) };
+        if !view.is_local(source_of(&key.0)) {
             bail!(InvalidArgument, "Invalid rendezvous key (src): {} @ {}", key.0, view.name);
         }
-        self.local.send(key, value)
+        match view.transport.send(self.step_id, key, value) {
+            Some(value) => self.local.send(key, value),
+            None => Ok(()),
+        }
     }
 
     fn recv(&self, key: &RendezvousKey, cancel: &CancelToken, done: RecvDone) {

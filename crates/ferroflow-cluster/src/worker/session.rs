@@ -1,7 +1,8 @@
 //! The worker's half of a session: the graphs a master registered, and what their kernels keep.
 
 use super::graph::RegisteredGraph;
-use super::view::{Channels, View};
+use super::transport::Transport;
+use super::view::View;
 use crate::spec::ClusterSpec;
 use ferroflow_core::{Resources, Result, bail, ensure, err};
 use ferroflow_proto::tensorflow as pb;
@@ -16,12 +17,26 @@ pub(crate) struct WorkerSession {
     pub view: Arc<View>,
     pub resources: Arc<Resources>,
     /// Shared by the session's graphs: a queue that occurs in several is the same queue.
-    pub kernels: KernelCache,
+    pub kernels: Arc<KernelCache>,
     /// Whether `resources` are the session's own.
     is_isolated: bool,
     master: Master,
     graphs: RwLock<HashMap<String, Arc<RegisteredGraph>>>,
     next_graph: AtomicU64,
+}
+
+/// Where the state of a session is on its own task: a master shares it with its own steps.
+#[derive(Clone)]
+pub(crate) struct State {
+    pub resources: Arc<Resources>,
+    pub kernels: Arc<KernelCache>,
+}
+
+impl State {
+    pub fn new(task: &Task, is_isolated: bool) -> State {
+        let resources = if is_isolated { Arc::default() } else { task.resources.clone() };
+        State { resources, kernels: Arc::default() }
+    }
 }
 
 /// Who opened a session. A master that comes back under its name with another incarnation has
@@ -33,13 +48,11 @@ struct Master {
 }
 
 impl WorkerSession {
-    fn new(view: Arc<View>, task: &Task, is_isolated: bool, master: Master) -> Arc<Self> {
-        let resources =
-            if is_isolated { Arc::new(Resources::new()) } else { task.resources.clone() };
+    fn new(view: Arc<View>, state: State, is_isolated: bool, master: Master) -> Arc<Self> {
         Arc::new(WorkerSession {
             view,
-            resources,
-            kernels: KernelCache::default(),
+            resources: state.resources,
+            kernels: state.kernels,
             is_isolated,
             master,
             graphs: RwLock::default(),
@@ -87,13 +100,14 @@ pub(super) struct Sessions {
     table: RwLock<HashMap<String, Arc<WorkerSession>>>,
     /// What masters use that open no session.
     legacy: Arc<WorkerSession>,
-    channels: Arc<Channels>,
+    transport: Arc<dyn Transport>,
 }
 
 impl Sessions {
-    pub fn new(task: Arc<Task>, view: View, channels: Arc<Channels>) -> Sessions {
-        let legacy = WorkerSession::new(Arc::new(view), &task, false, Master::default());
-        Sessions { task, table: RwLock::default(), legacy, channels }
+    pub fn new(task: Arc<Task>, view: View) -> Sessions {
+        let (state, transport) = (State::new(&task, false), view.transport.clone());
+        let legacy = WorkerSession::new(Arc::new(view), state, false, Master::default());
+        Sessions { task, table: RwLock::default(), legacy, transport }
     }
 
     /// The task as its own cluster spec has it.
@@ -102,11 +116,12 @@ impl Sessions {
     }
 
     /// Opens a session; one that is open already stays as it is. Returns the sessions that this
-    /// one's master left behind when it restarted.
+    /// one's master left behind when it restarted. `state` is where this task's own master keeps it.
     #[must_use = "the steps of sessions left behind must end"]
     pub fn create(
         &self,
         request: pb::CreateWorkerSessionRequest,
+        state: Option<State>,
     ) -> Result<Vec<Arc<WorkerSession>>> {
         ensure!(!request.session_handle.is_empty(), InvalidArgument, "Session must be non-empty.");
         let server = request.server_def.unwrap_or_default();
@@ -122,11 +137,12 @@ impl Sessions {
             (Arc::new(view), request.isolate_session_state || !shares)
         };
         let master = Master { task: request.master_task, incarnation: request.master_incarnation };
+        let state = state.unwrap_or_else(|| State::new(&self.task, is_isolated));
         let mut table = self.table.write();
         let left_behind = fence(&mut table, &master);
         table
             .entry(request.session_handle)
-            .or_insert_with(|| WorkerSession::new(view, &self.task, is_isolated, master));
+            .or_insert_with(|| WorkerSession::new(view, state, is_isolated, master));
         drop(table);
         left_behind.iter().for_each(|session| session.end());
         Ok(left_behind)
@@ -141,7 +157,7 @@ impl Sessions {
         let Ok(index) = u32::try_from(index) else {
             bail!(InvalidArgument, "{index} is not the index of a task");
         };
-        Ok(View::new(&spec, job, index, &self.task.devices, self.channels.clone()))
+        Ok(View::new(&spec, job, index, &self.task.devices, self.transport.clone()))
     }
 
     /// Closes a session; it need not exist.

@@ -34,13 +34,11 @@ static CATALOG: LazyLock<Arc<Catalog>> = LazyLock::new(|| {
 
 impl Fixture {
     pub async fn start() -> Fixture {
-        let options = ServerOptions {
-            cluster: ClusterSpec::parse("local=127.0.0.1:0").expect("a spec"),
-            job: "local".into(),
-            task: 0,
-            bind: None,
-            cpus: 1,
-        };
+        let options = ServerOptions::new(
+            ClusterSpec::parse("local=127.0.0.1:0").expect("a spec"),
+            "local",
+            0,
+        );
         let server = Server::bind(options, CATALOG.clone()).await.expect("a port");
         let address = server.target().strip_prefix("grpc://").expect("a target").to_string();
         let channel = Channel::connect(&address, client::Options::default()).expect("an address");

@@ -44,13 +44,7 @@ impl Ps {
         let spec = format!("ps=127.0.0.1:0;worker={worker}");
         let mut catalog = Catalog::new();
         ferroflow_ops::register(&mut catalog);
-        let options = ServerOptions {
-            cluster: ClusterSpec::parse(&spec).unwrap(),
-            job: "ps".into(),
-            task: 0,
-            bind: None,
-            cpus: 1,
-        };
+        let options = ServerOptions::new(ClusterSpec::parse(&spec).unwrap(), "ps", 0);
         let server = Server::bind(options, Arc::new(catalog)).await.unwrap();
         let address = server.target().strip_prefix("grpc://").unwrap().to_string();
         let serving = tokio::spawn(server.serve(std::future::pending()));

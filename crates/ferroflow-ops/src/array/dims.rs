@@ -53,6 +53,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("output: out_type")
         .attr("T: type")
         .attr("out_type: {int32, int64} = DT_INT32")
+        .metadata()
         .shape(rank_vectors)
         .cpu(shapes);
     c.op("ShapeN")
@@ -62,6 +63,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("N: int >= 1")
         .attr("T: type")
         .attr("out_type: {int32, int64} = DT_INT32")
+        .metadata()
         .shape(rank_vectors)
         .cpu(shapes);
     c.op("Size")
@@ -70,6 +72,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("output: out_type")
         .attr("T: type")
         .attr("out_type: {int32, int64} = DT_INT32")
+        .metadata()
         .shape(shape::scalar)
         .cpu(size);
     c.op("Rank")
@@ -77,8 +80,10 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("input: T")
         .output("output: int32")
         .attr("T: type")
+        .metadata()
         .shape(shape::scalar)
         .cpu_fn(rank);
+    c.no_gradient(&["Shape", "ShapeN", "Size", "Rank"]);
 }
 
 #[cfg(test)]

@@ -73,6 +73,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .attr("config_proto: string = ''")
             .attr("executor_type: string = ''")
             .expensive()
+            .calls(Calls::Function)
             .shape(shape::unknown)
             .cpu(|init| Ok(KernelBox::new_async(Call { function: init.function("f")? })));
         if stateful {
@@ -89,6 +90,10 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("f: func")
         .stateful()
         .expensive()
+        .takes_resources_from_anywhere()
         .shape(shape::unknown)
         .cpu(|init| Ok(KernelBox::new_async(RemoteCall { function: init.function("f")? })));
+    for op in ["PartitionedCall", "StatefulPartitionedCall"] {
+        c.gradient(op, |g, dy| g.call_gradient(g.attrs().func("f")?, Some("f"), dy));
+    }
 }

@@ -1,7 +1,7 @@
 //! A compiled step: the part of a session's graph that one set of feeds, fetches and targets needs.
 
 use crate::plan::{Plan, PlanContext};
-use crate::session::Session;
+use crate::session::{Session, SpreadStep};
 use ferroflow_core::{DType, Result, Tensor, ensure};
 use ferroflow_graph::{Functions, Graph, NodeId, passes};
 use std::sync::Arc;
@@ -15,10 +15,16 @@ pub(crate) struct Signature {
 }
 
 pub(crate) struct Compiled {
-    pub plan: Arc<Plan>,
-    /// The graph as it is run.
-    pub graph: Graph,
+    pub how: How,
     feeds: Vec<(String, DType)>,
+}
+
+/// How a step is run.
+pub(crate) enum How {
+    /// On the session's own task; the graph is as it is run.
+    Here { plan: Arc<Plan>, graph: Graph },
+    /// On several tasks.
+    Spread(Arc<dyn SpreadStep>),
 }
 
 impl Compiled {
@@ -32,6 +38,10 @@ impl Compiled {
         )?;
         let dtype = |id: &NodeId| step.graph.node(*id).output_types[0].dtype;
         let feeds = signature.feeds.iter().cloned().zip(step.args.iter().map(dtype)).collect();
+        if let Some(spread) = session.spread.as_ref().filter(|_| session.is_spread(&step.graph)) {
+            let step = spread.prepare(step, &signature.feeds, &signature.fetches)?;
+            return Ok(Compiled { how: How::Spread(step), feeds });
+        }
         session.optimize(&mut step);
         let functions: Arc<dyn Functions> = session.functions.clone();
         let context = PlanContext {
@@ -42,7 +52,8 @@ impl Compiled {
         let mut plan = Plan::compile(&step.graph, &step.args, &step.rets, &context)?;
         // As the client wrote them: a pass may have put another node in a fetched one's place.
         plan.ret_names = signature.fetches.clone();
-        Ok(Compiled { plan: Arc::new(plan), graph: step.graph, feeds })
+        let how = How::Here { plan: Arc::new(plan), graph: step.graph };
+        Ok(Compiled { how, feeds })
     }
 
     /// Feeds must have the dtypes of the tensors they replace.

@@ -4,13 +4,14 @@
 use crate::executor::{self, dead_fetch};
 use crate::plan::{Plan, PlanContext};
 use crate::session::compiled::Signature;
-use crate::session::{RunOutput, Session, SessionDone};
+use crate::session::running::StepGuard;
+use crate::session::{RunOutput, Session, SessionDone, SpreadParts, SpreadStep};
 use ferroflow_core::{
     CancelToken, Error, OnCancel, Received, RendezvousKey, Result, StepCtx, Tensor, bail, ensure,
     err,
 };
 use ferroflow_graph::passes::{self, Pruned};
-use ferroflow_graph::{Attrs, Functions, Graph, NodeId};
+use ferroflow_graph::{Functions, Graph, NodeId};
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -24,11 +25,22 @@ pub(crate) struct PartialRuns {
 }
 
 struct PartialRun {
-    step: Arc<StepCtx>,
-    keys: HashMap<String, RendezvousKey>,
+    how: How,
     /// For each fetch, the feeds it needs.
-    needs: HashMap<String, HashSet<String>>,
+    needs: Needs,
+    /// Counts it among the steps under way, where nobody else does.
+    guard: Mutex<Option<StepGuard>>,
     progress: Mutex<Progress>,
+}
+
+/// Where it runs.
+enum How {
+    /// On the session's own task, where feeds and fetches have these keys.
+    Here {
+        step: Arc<StepCtx>,
+        keys: HashMap<String, RendezvousKey>,
+    },
+    Spread(Arc<dyn SpreadParts>),
 }
 
 #[derive(Default)]
@@ -57,29 +69,40 @@ impl Session {
     ) -> Result<String> {
         self.ensure_open()?;
         let signature = Signature { feeds, fetches, targets };
-        let (plan, keys, needs) = self.compile_partial(&signature)?;
+        let (compiled, needs) = self.compile_partial(&signature)?;
         let cancel = CancelToken::new();
         let guard = self.running.begin(&cancel)?;
         let unfinished = |names: &[String]| names.iter().map(|n| (n.clone(), false)).collect();
-        let run = Arc::new(PartialRun {
-            step: self.step(cancel, None),
-            keys,
-            needs,
-            progress: Mutex::new(Progress {
-                feeds: unfinished(&signature.feeds),
-                fetches: unfinished(&signature.fetches),
-                ..Progress::default()
-            }),
-        });
+        let run = |how, guard| {
+            Arc::new(PartialRun {
+                how,
+                needs,
+                guard: Mutex::new(guard),
+                progress: Mutex::new(Progress {
+                    feeds: unfinished(&signature.feeds),
+                    fetches: unfinished(&signature.fetches),
+                    ..Progress::default()
+                }),
+            })
+        };
         let handle = self.partial_runs.next.fetch_add(1, Ordering::Relaxed).to_string();
+        let (plan, keys) = match compiled {
+            Compiled::Here(plan, keys) => (plan, keys),
+            Compiled::Spread(step) => {
+                let run = run(How::Spread(step.begin(cancel)), Some(guard));
+                self.partial_runs.runs.lock().insert(handle.clone(), run);
+                return Ok(handle);
+            }
+        };
+        let step = self.step(cancel, None);
+        let run = run(How::Here { step: step.clone(), keys }, None);
         self.partial_runs.runs.lock().insert(handle.clone(), run.clone());
-        let ended = run.clone();
         executor::run(
             &Arc::new(plan),
             Vec::new(),
-            run.step.clone(),
+            step,
             Box::new(move |result| {
-                ended.end(guard.reason(result).map(|_| ()));
+                run.end(guard.reason(result).map(|_| ()));
                 drop(guard);
             }),
         );
@@ -111,60 +134,54 @@ impl Session {
         if is_last || run.has_failed() {
             self.partial_runs.runs.lock().remove(handle);
         }
-        for (name, value) in feeds {
-            // An aborted rendezvous refuses; the fetches below then say why.
-            let _ = run.step.rendezvous.send(&run.keys[&name], Received::Live(value));
+        match &run.how {
+            How::Here { step, keys } => {
+                for (name, value) in feeds {
+                    // An aborted rendezvous refuses; the fetches below then say why.
+                    let _ = step.rendezvous.send(&keys[&name], Received::Live(value));
+                }
+                run.collect(step, keys, fetches, is_last, cancel, done);
+            }
+            How::Spread(parts) => {
+                let (to, run) = (parts.clone(), run.clone());
+                let told = Box::new(move |result: Result<RunOutput>| {
+                    let is_over = is_last || result.is_err();
+                    let ended = result.as_ref().map(|_| ()).map_err(Error::clone);
+                    let guard = run.guard.lock().take_if(|_| is_over);
+                    done(match &guard {
+                        Some(guard) => guard.reason(result),
+                        None => result,
+                    });
+                    if is_over {
+                        run.end(ended);
+                    }
+                });
+                to.part(feeds, fetches, is_last, cancel, told);
+            }
         }
-        run.collect(fetches, is_last, cancel, done);
     }
 
-    fn compile_partial(&self, signature: &Signature) -> Result<Compiled> {
+    fn compile_partial(&self, signature: &Signature) -> Result<(Compiled, Needs)> {
         let graph = self.graph.read();
         let catalog = &self.task.catalog;
-        let mut step = passes::prune(
-            &graph,
-            &signature.feeds,
-            &signature.fetches,
-            &signature.targets,
-            catalog,
-        )?;
+        let Signature { feeds, fetches, targets } = signature;
+        let mut step = passes::prune(&graph, feeds, fetches, targets, catalog)?;
         drop(graph);
+        let needs = |step: &Pruned| dependencies(&step.graph, signature, &step.args, &step.rets);
+        if let Some(spread) = self.spread.as_ref().filter(|_| self.is_spread(&step.graph)) {
+            let needs = needs(&step);
+            return Ok((Compiled::Spread(spread.prepare(step, feeds, fetches)?), needs));
+        }
         self.optimize(&mut step);
-        let Pruned { mut graph, args, rets } = step;
-        let needs = dependencies(&graph, signature, &args, &rets);
+        let needs = needs(&step);
         let device = &self.devices()[0];
-        let mut keys = HashMap::new();
-        let mut transfer = |graph: &mut Graph, id: NodeId, name: &String, is_recv: bool| {
-            let op = if is_recv { "_Recv" } else { "_Send" };
-            let op = catalog
-                .get(op)
-                .ok_or_else(|| err!(Internal, "the catalog lacks {op}, which partial runs need"))?;
-            let node = graph.node_mut(id);
-            let ports = if is_recv { &node.output_types } else { &node.input_types };
-            let type_attr = if is_recv { "tensor_type" } else { "T" };
-            let attrs = Attrs::new()
-                .with(type_attr, ports[0].dtype)
-                .with("tensor_name", name.as_str())
-                .with("send_device", device.text.as_str())
-                .with("send_device_incarnation", device.incarnation as i64)
-                .with("recv_device", device.text.as_str())
-                .with("client_terminated", true);
-            let attrs = op.complete_attrs(attrs)?;
-            node.input_types = op.input_types(&attrs)?;
-            node.output_types = op.output_types(&attrs)?;
-            node.attrs = Arc::new(attrs);
-            node.op = op.clone();
+        let graph = passes::transfer_ends(step, feeds, fetches, device, catalog)?;
+        let key = |name: &String| {
             let key =
                 RendezvousKey::new(&device.text, device.incarnation, &device.text, name, (0, 0));
-            keys.insert(name.clone(), key);
-            Ok::<(), Error>(())
+            (name.clone(), key)
         };
-        for (name, &id) in signature.feeds.iter().zip(&args) {
-            transfer(&mut graph, id, name, true)?;
-        }
-        for (name, &id) in signature.fetches.iter().zip(&rets) {
-            transfer(&mut graph, id, name, false)?;
-        }
+        let keys = feeds.iter().chain(fetches).map(key).collect();
         let functions: Arc<dyn Functions> = self.functions.clone();
         let context = PlanContext {
             device_of: &|node| self.device_of(node),
@@ -172,11 +189,17 @@ impl Session {
             kernels: &self.kernels,
         };
         let plan = Plan::compile(&graph, &[], &[], &context)?;
-        Ok((plan, keys, needs))
+        Ok((Compiled::Here(plan, keys), needs))
     }
 }
 
-type Compiled = (Plan, HashMap<String, RendezvousKey>, HashMap<String, HashSet<String>>);
+enum Compiled {
+    Here(Plan, HashMap<String, RendezvousKey>),
+    Spread(Arc<dyn SpreadStep>),
+}
+
+/// For each fetch, the feeds it needs.
+type Needs = HashMap<String, HashSet<String>>;
 
 impl PartialRun {
     /// Notes what is fed and fetched now; whether that completes the run.
@@ -228,6 +251,8 @@ impl PartialRun {
     /// Receives the fetches and, when it is the last part, waits for the step to end.
     fn collect(
         self: &Arc<Self>,
+        step: &Arc<StepCtx>,
+        keys: &HashMap<String, RendezvousKey>,
         fetches: Vec<String>,
         is_last: bool,
         cancel: CancelToken,
@@ -241,13 +266,13 @@ impl PartialRun {
             on_cancel: Mutex::new(None),
         });
         // A caller that goes away takes the run with it: nobody else would ever end it.
-        let step = self.step.cancel.clone();
-        let on_cancel = cancel.on_cancel(move |e| step.cancel(e.clone()));
+        let whole = step.cancel.clone();
+        let on_cancel = cancel.on_cancel(move |e| whole.cancel(e.clone()));
         *collector.on_cancel.lock() = Some(on_cancel);
         for (i, name) in fetches.into_iter().enumerate() {
-            let (to, step_id) = (collector.clone(), self.step.step_id);
-            self.step.rendezvous.recv(
-                &self.keys[&name],
+            let (to, step_id) = (collector.clone(), step.step_id);
+            step.rendezvous.recv(
+                &keys[&name],
                 &cancel,
                 Box::new(move |received| {
                     match received {
@@ -324,18 +349,18 @@ impl Collector {
             std::mem::take(&mut *self.values.lock()).into_iter().flatten().collect();
         done(match self.error.lock().take() {
             Some(e) => Err(e),
-            None => Ok(RunOutput { tensors, stats: None, partition_graphs: Vec::new() }),
+            None => Ok(RunOutput {
+                tensors,
+                stats: None,
+                partition_graphs: Vec::new(),
+                metadata: Vec::new(),
+            }),
         });
     }
 }
 
 /// The feeds that each fetch depends on.
-fn dependencies(
-    graph: &Graph,
-    signature: &Signature,
-    args: &[NodeId],
-    rets: &[NodeId],
-) -> HashMap<String, HashSet<String>> {
+fn dependencies(graph: &Graph, signature: &Signature, args: &[NodeId], rets: &[NodeId]) -> Needs {
     let feed_of: HashMap<NodeId, &String> = args.iter().copied().zip(&signature.feeds).collect();
     let mut all = HashMap::new();
     for (fetch, &ret) in signature.fetches.iter().zip(rets) {

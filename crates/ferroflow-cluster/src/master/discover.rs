@@ -1,0 +1,120 @@
+//! Finding out what devices the tasks of a session have: each is asked until it answers.
+
+use super::peer::Peer;
+use crate::rpc::CallOptions;
+use ferroflow_core::{Code, DeviceInfo, DeviceName, Error, Result, err};
+use futures_util::future::try_join_all;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long one attempt may take; a task that hangs is asked again.
+const ATTEMPT: Duration = Duration::from_secs(5);
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// How often the log says who is waited for.
+const REPORT_INTERVAL: Duration = Duration::from_secs(10);
+
+/// The devices of each of `peers`, waited for up to `limit`. `by_any_name` takes a task that calls
+/// itself something else; if not, whoever is at its address is not the task.
+pub(super) async fn discover(
+    peers: &[Arc<Peer>],
+    limit: Duration,
+    by_any_name: bool,
+) -> Result<Vec<Vec<Arc<DeviceInfo>>>> {
+    tracing::debug!("Scanning workers for devices: {} total workers", peers.len());
+    let waits: Vec<Wait> = peers.iter().map(|_| Wait::default()).collect();
+    let all = peers.iter().zip(&waits).map(|(peer, wait)| wait.answer(peer, by_any_name));
+    let begun = Instant::now();
+    let all = try_join_all(all);
+    tokio::pin!(all);
+    let deadline = begun + limit;
+    loop {
+        let report = (Instant::now() + REPORT_INTERVAL).min(deadline);
+        tokio::select! {
+            found = &mut all => return found,
+            () = tokio::time::sleep_until(report) => {}
+        }
+        let silent: Vec<(&Arc<Peer>, String)> =
+            peers.iter().zip(&waits).filter_map(|(p, w)| Some((p, w.cause()?))).collect();
+        let waited = begun.elapsed();
+        if Instant::now() >= deadline {
+            return Err(gave_up(&silent, waited));
+        }
+        for (peer, cause) in silent {
+            let (task, address) = (&peer.task, peer.address());
+            tracing::warn!(
+                "CreateSession still waiting for response from worker: {task} at {address} for \
+                 {} s: {cause}",
+                waited.as_secs()
+            );
+        }
+    }
+}
+
+fn gave_up(silent: &[(&Arc<Peer>, String)], waited: Duration) -> Error {
+    let tasks = silent.iter().map(|(p, cause)| format!("{} at {}: {cause}", p.task, p.address()));
+    err!(
+        DeadlineExceeded,
+        "CreateSession gave up after {} s waiting for {}",
+        waited.as_secs(),
+        tasks.collect::<Vec<_>>().join("; ")
+    )
+}
+
+/// The wait for one task.
+#[derive(Default)]
+struct Wait {
+    /// Why there is no answer yet; none once there is.
+    state: parking_lot::Mutex<State>,
+}
+
+#[derive(Default)]
+enum State {
+    #[default]
+    Asked,
+    Failed(String),
+    Answered,
+}
+
+impl Wait {
+    fn cause(&self) -> Option<String> {
+        match &*self.state.lock() {
+            State::Asked => Some("no answer".into()),
+            State::Failed(why) => Some(why.clone()),
+            State::Answered => None,
+        }
+    }
+
+    /// Asks again and again until there is an answer. Ends with an error only if that is one.
+    async fn answer(&self, peer: &Peer, by_any_name: bool) -> Result<Vec<Arc<DeviceInfo>>> {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let why = match peer.status(CallOptions::timeout(ATTEMPT)).await {
+                Ok(said) => {
+                    let stranger = said.iter().find(|d| {
+                        let name = DeviceName::parse(&d.name);
+                        !by_any_name && !name.is_ok_and(|n| n.is_compatible(&peer.name))
+                    });
+                    match stranger {
+                        None => {
+                            *self.state.lock() = State::Answered;
+                            return peer.devices(&said);
+                        }
+                        Some(device) => format!("that is another task, with {}", device.name),
+                    }
+                }
+                Err(e) if !is_absence(&e) => return Err(e),
+                // Without what is known of the call, which is the same each time.
+                Err(e) => e.message().lines().next().unwrap_or_default().to_string(),
+            };
+            *self.state.lock() = State::Failed(why);
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+}
+
+fn is_absence(e: &Error) -> bool {
+    matches!(e.code(), Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled)
+}

@@ -1,0 +1,86 @@
+//! A step over several tasks that is fed and fetched in parts.
+
+use super::step::{RunId, SpreadStep, unless_cancelled};
+use ferroflow_core::{CancelToken, OnCancel, Result, Tensor, err};
+use ferroflow_graph::wire::step::RunGraphRequest;
+use ferroflow_runtime::{RunOutput, SessionDone, SpreadParts};
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// A partial run under way.
+pub(super) struct Parts {
+    step: Arc<SpreadStep>,
+    /// Gone when the run is over.
+    run: Mutex<Option<Arc<RunId>>>,
+    /// Ends whatever part is under way.
+    cancel: CancelToken,
+}
+
+impl Parts {
+    pub fn begin(step: Arc<SpreadStep>, cancel: CancelToken) -> Arc<Parts> {
+        let run = Mutex::new(Some(Arc::new(RunId::new(&step))));
+        Arc::new(Parts { step, run, cancel })
+    }
+
+    /// The key of a feed or fetch, out of all keys of that kind.
+    fn key(keys: &[String], name: &str) -> Result<String> {
+        let is_its = |key: &&String| {
+            let mut parts = key.rsplit(';').skip(1);
+            parts.next() == Some(name)
+        };
+        let found = keys.iter().find(is_its).cloned();
+        found.ok_or_else(|| err!(Internal, "no key for {name}"))
+    }
+
+    async fn run(
+        &self,
+        feeds: Vec<(String, Tensor)>,
+        fetches: Vec<String>,
+        is_last: bool,
+    ) -> Result<RunOutput> {
+        let run = self.run.lock().clone();
+        let run = run.ok_or_else(|| err!(Aborted, "the partial run is over"))?;
+        let graphs = self.step.register().await?;
+        let sends =
+            feeds.into_iter().map(|(name, t)| Ok((Parts::key(&self.step.feeds, &name)?, t)));
+        let mut sends = sends.collect::<Result<Vec<_>>>()?;
+        let keys = fetches.iter().map(|name| Parts::key(&self.step.fetches, name));
+        let mut keys = keys.collect::<Result<Vec<_>>>()?;
+        let requests = self.step.parts.iter().zip(graphs).map(|(part, graph)| {
+            let is_here = part.peer.is_here();
+            RunGraphRequest {
+                sends: if is_here { std::mem::take(&mut sends) } else { Vec::new() },
+                recv_keys: if is_here { std::mem::take(&mut keys) } else { Vec::new() },
+                is_partial: true,
+                is_last_partial_run: is_last,
+                ..run.request(graph)
+            }
+        });
+        let answers = self.step.run_parts(requests.collect()).await?;
+        self.step.output(answers)
+    }
+}
+
+impl SpreadParts for Parts {
+    fn part(
+        self: Arc<Self>,
+        feeds: Vec<(String, Tensor)>,
+        fetches: Vec<String>,
+        is_last: bool,
+        cancel: CancelToken,
+        done: SessionDone,
+    ) {
+        let to = cancel.clone();
+        let with_all: OnCancel = self.cancel.on_cancel(move |e| to.cancel(e.clone()));
+        let io = self.step.tasks.io.clone();
+        let me = self.clone();
+        let told = Box::new(move |result: Result<RunOutput>| {
+            drop(with_all);
+            if is_last || result.is_err() {
+                drop(me.run.lock().take());
+            }
+            done(result);
+        });
+        unless_cancelled(&io, cancel, told, async move { self.run(feeds, fetches, is_last).await });
+    }
+}

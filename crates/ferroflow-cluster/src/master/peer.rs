@@ -1,0 +1,280 @@
+//! A task as a master sees it: the calls of WorkerService, in process for the master's own task,
+//! over the wire for the others.
+
+use crate::error::said_by;
+use crate::rpc::{CallOptions, Channel, Chunks};
+use crate::wire::{device_from_proto, device_to_proto};
+use crate::worker::{State, Worker, renamed};
+use bytes::Bytes;
+use ferroflow_core::{DeviceInfo, DeviceName, Error, Result, err};
+use ferroflow_graph::GraphDef;
+use ferroflow_graph::wire::Reader;
+use ferroflow_graph::wire::graph::graph_to_proto;
+use ferroflow_graph::wire::step::{RunGraphRequest, RunGraphResponse};
+use ferroflow_proto::tensorflow as pb;
+use prost::Message;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// A step that is under way asks this often whether a task that is silent is still there, and gives
+/// it this long to answer; together no more than three seconds.
+const PROBE_INTERVAL: Duration = Duration::from_millis(900);
+const PROBE_TIMEOUT: Duration = Duration::from_millis(2000);
+
+/// What a task is told at the end of a step or session is not worth more of a wait than this.
+const FAREWELL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A task.
+pub(super) struct Peer {
+    /// `/job:ps/replica:0/task:0`.
+    pub name: DeviceName,
+    /// The same as text.
+    pub task: String,
+    way: Way,
+    /// When it last said anything, if a step asked; held while one asks.
+    heard: tokio::sync::Mutex<Option<Instant>>,
+}
+
+enum Way {
+    Here(Arc<Worker>),
+    There(Channel),
+}
+
+impl Peer {
+    pub fn here(name: DeviceName, worker: Arc<Worker>) -> Peer {
+        Peer::new(name, Way::Here(worker))
+    }
+
+    pub fn there(name: DeviceName, channel: Channel) -> Peer {
+        Peer::new(name, Way::There(channel))
+    }
+
+    fn new(name: DeviceName, way: Way) -> Peer {
+        Peer { task: name.to_string(), name, way, heard: tokio::sync::Mutex::new(None) }
+    }
+
+    pub fn is_here(&self) -> bool {
+        matches!(self.way, Way::Here(_))
+    }
+
+    /// Where it is, for messages.
+    pub fn address(&self) -> &str {
+        match &self.way {
+            Way::Here(_) => "this process",
+            Way::There(channel) => channel.address(),
+        }
+    }
+
+    /// What the task says of its devices; names as it knows them.
+    pub async fn status(&self, options: CallOptions) -> Result<Vec<pb::DeviceAttributes>> {
+        match &self.way {
+            Way::Here(worker) => Ok(worker.devices().iter().map(|d| device_to_proto(d)).collect()),
+            Way::There(channel) => {
+                let answer: pb::GetStatusResponse =
+                    self.call(channel, "GetStatus", &pb::GetStatusRequest {}, options).await?;
+                Ok(answer.device_attributes)
+            }
+        }
+    }
+
+    /// The devices in an answer to [`Peer::status`], as this task's.
+    pub fn devices(&self, said: &[pb::DeviceAttributes]) -> Result<Vec<Arc<DeviceInfo>>> {
+        said.iter().map(|d| Ok(renamed(&Arc::new(device_from_proto(d)?), &self.name))).collect()
+    }
+
+    /// Opens the worker's half of a session. `state` is for the master's own task.
+    pub async fn create_session(
+        &self,
+        request: pb::CreateWorkerSessionRequest,
+        state: &State,
+    ) -> Result<()> {
+        match &self.way {
+            Way::Here(worker) => worker.create_session(request, Some(state.clone())),
+            Way::There(channel) => {
+                let options = CallOptions::timeout(FAREWELL_TIMEOUT);
+                let _: pb::CreateWorkerSessionResponse =
+                    self.call(channel, "CreateWorkerSession", &request, options).await?;
+                Ok(())
+            }
+        }
+    }
+
+    pub async fn delete_session(&self, handle: &str) {
+        match &self.way {
+            Way::Here(worker) => worker.delete_session(handle),
+            Way::There(channel) => {
+                let request = pb::DeleteWorkerSessionRequest { session_handle: handle.into() };
+                let options = CallOptions::timeout(FAREWELL_TIMEOUT);
+                let done: Result<pb::DeleteWorkerSessionResponse> =
+                    self.call(channel, "DeleteWorkerSession", &request, options).await;
+                self.note(done.map(|_| ()));
+            }
+        }
+    }
+
+    /// Registers its part of a step and returns the handle.
+    pub async fn register(
+        &self,
+        session: &str,
+        graph: &Arc<GraphDef>,
+        config: &pb::ConfigProto,
+    ) -> Result<String> {
+        let graph_options = config.graph_options.clone();
+        match &self.way {
+            Way::Here(worker) => {
+                let rewrite = graph_options.and_then(|o| o.rewrite_options);
+                let optimize = !rewrite.is_some_and(|r| r.disable_meta_optimizer);
+                worker.register_own(session, graph.clone(), optimize).await
+            }
+            Way::There(channel) => {
+                let request = pb::RegisterGraphRequest {
+                    session_handle: session.into(),
+                    graph_def: Some(graph_to_proto(graph)?),
+                    graph_options,
+                    create_worker_session_called: true,
+                    config_proto: Some(config.clone()),
+                    ..Default::default()
+                };
+                let response: pb::RegisterGraphResponse = self
+                    .watched(self.call(channel, "RegisterGraph", &request, CallOptions::default()))
+                    .await?;
+                Ok(response.graph_handle)
+            }
+        }
+    }
+
+    /// Forgets a part that will not be run.
+    pub async fn deregister(&self, session: &str, graph: &str) {
+        let request = pb::DeregisterGraphRequest {
+            session_handle: session.into(),
+            graph_handle: graph.into(),
+            create_worker_session_called: true,
+        };
+        let done = match &self.way {
+            Way::Here(worker) => worker.deregister_graph(&request),
+            Way::There(channel) => {
+                let options = CallOptions::timeout(FAREWELL_TIMEOUT);
+                let done: Result<pb::DeregisterGraphResponse> =
+                    self.call(channel, "DeregisterGraph", &request, options).await;
+                done.map(|_| ())
+            }
+        };
+        self.note(done);
+    }
+
+    /// Runs its part of a step. Dropping the future cancels that. Fails when the task goes silent.
+    pub async fn run(&self, request: RunGraphRequest) -> Result<RunGraphResponse> {
+        let answer = match &self.way {
+            Way::Here(worker) => worker.run_graph(request).await?,
+            Way::There(channel) => self.watched(self.run_there(channel, request)).await?,
+        };
+        match answer.status {
+            Some(error) => Err(error),
+            None => Ok(answer),
+        }
+    }
+
+    async fn run_there(
+        &self,
+        channel: &Channel,
+        request: RunGraphRequest,
+    ) -> Result<RunGraphResponse> {
+        const METHOD: &str = "/tensorflow.WorkerService/RunGraph";
+        let message = Chunks::from(request.encode()?.into_parts());
+        let answer = channel
+            .call(METHOD, message, CallOptions::default())
+            .await
+            .map_err(|status| said_by(&self.task, channel.address(), METHOD, &status))?;
+        let chunks: Vec<Bytes> = answer.segments().cloned().collect();
+        RunGraphResponse::decode(Reader::new(chunks))
+            .map_err(|e| e.context(format!("the answer of {} to RunGraph", self.task)))
+    }
+
+    /// The step is over.
+    pub async fn clean_up(&self, step_id: i64) {
+        match &self.way {
+            Way::Here(worker) => worker.cleanup_graph(step_id),
+            Way::There(channel) => {
+                let request = pb::CleanupGraphRequest { step_id };
+                let options = CallOptions::timeout(FAREWELL_TIMEOUT);
+                let done: Result<pb::CleanupGraphResponse> =
+                    self.call(channel, "CleanupGraph", &request, options).await;
+                self.note(done.map(|_| ()));
+            }
+        }
+    }
+
+    /// Clears containers of variables and queues; the default one if none is named.
+    pub async fn clean_up_all(&self, containers: &[String]) {
+        match &self.way {
+            Way::Here(worker) => worker.cleanup_all(containers),
+            Way::There(channel) => {
+                let request = pb::CleanupAllRequest { container: containers.to_vec() };
+                let options = CallOptions::timeout(FAREWELL_TIMEOUT);
+                let done: Result<pb::CleanupAllResponse> =
+                    self.call(channel, "CleanupAll", &request, options).await;
+                self.note(done.map(|_| ()));
+            }
+        }
+    }
+
+    /// A call, given up when the task goes silent: it may have hung, or be cut off.
+    async fn watched<T>(&self, call: impl Future<Output = Result<T>>) -> Result<T> {
+        let silent = async {
+            loop {
+                tokio::time::sleep(PROBE_INTERVAL).await;
+                if let Err(e) = self.probe().await {
+                    return e;
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            done = call => done,
+            error = silent => Err(error),
+        }
+    }
+
+    /// Asks for a sign of life, unless there was one just now.
+    async fn probe(&self) -> Result<()> {
+        let mut heard = self.heard.lock().await;
+        if heard.is_some_and(|at| at.elapsed() < PROBE_INTERVAL) {
+            return Ok(());
+        }
+        match self.status(CallOptions::timeout(PROBE_TIMEOUT)).await {
+            Ok(_) => {
+                *heard = Some(Instant::now());
+                Ok(())
+            }
+            Err(e) => {
+                let (task, address) = (&self.task, self.address());
+                Err(err!(Unavailable, "{task} at {address} does not answer: {}", e.message()))
+            }
+        }
+    }
+
+    async fn call<A: Message + Default>(
+        &self,
+        channel: &Channel,
+        method: &str,
+        request: &impl Message,
+        options: CallOptions,
+    ) -> Result<A> {
+        let path = format!("/tensorflow.WorkerService/{method}");
+        let message = Bytes::from(request.encode_to_vec());
+        let answer = channel
+            .call(&path, message, options)
+            .await
+            .map_err(|status| said_by(&self.task, channel.address(), &path, &status))?;
+        A::decode(answer)
+            .map_err(|e| err!(Internal, "{}: malformed answer to {method}: {e}", self.task))
+    }
+
+    /// A farewell that did not arrive: the task is gone, and what it kept with it.
+    fn note(&self, done: Result<(), Error>) {
+        if let Err(e) = done {
+            tracing::debug!(task = self.task, "{e}");
+        }
+    }
+}

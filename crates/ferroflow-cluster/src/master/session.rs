@@ -1,0 +1,148 @@
+//! The master's half of a session: opened on all its tasks, closed on all of them.
+
+use super::Master;
+use super::discover::discover;
+use super::members::Members;
+use super::peer::Peer;
+use super::step::{Spreader, Tasks};
+use crate::wire;
+use crate::worker::State;
+use ferroflow_core::{DeviceInfo, Result, err};
+use ferroflow_graph::wire::graph::graph_from_proto;
+use ferroflow_proto::tensorflow as pb;
+use ferroflow_runtime::{Scope, Session};
+use futures_util::future::{join_all, try_join_all};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+/// How long closing a session waits for the other tasks; those that have not answered by then hear
+/// of it when they come back, or never.
+const CLOSE_LIMIT: Duration = Duration::from_secs(2);
+
+/// Graphs up to this size are read where the call is served.
+const SMALL_GRAPH: usize = 1000;
+
+/// An open session.
+pub(crate) struct MasterSession {
+    pub session: Arc<Session>,
+    handle: String,
+    /// The tasks it was opened on; none if it has its own alone.
+    peers: Vec<Arc<Peer>>,
+    /// Of all tasks, the master's own first.
+    pub devices: Vec<Arc<DeviceInfo>>,
+}
+
+impl MasterSession {
+    /// Finds the tasks, places the graph, then opens the session on each task.
+    pub async fn open(
+        master: &Master,
+        request: pb::CreateSessionRequest,
+    ) -> Result<(String, Arc<MasterSession>)> {
+        let config = request.config.unwrap_or_default();
+        let options = wire::session_options(&config)?;
+        let members = Members::of(&master.own, &config, &request.target)?;
+        let peers = master.peers(&members, &config.device_filters)?;
+        let is_described = members.described.is_some();
+        let mut found = discover(&peers, master.options.session_timeout, is_described).await?;
+        let others: Vec<Arc<DeviceInfo>> = found.split_off(1).into_iter().flatten().collect();
+        let own: Vec<Arc<DeviceInfo>> = found.into_iter().flatten().collect();
+        let devices: Vec<Arc<DeviceInfo>> = own.iter().chain(&others).cloned().collect();
+
+        let shares = config
+            .experimental
+            .as_ref()
+            .is_some_and(|e| e.share_session_state_in_clusterspec_propagation);
+        let is_isolated = options.isolate_state || (is_described && !shares);
+        let state = State::new(&master.task, is_isolated);
+        let handle = format!("{:016x}", fastrand::u64(..));
+        let is_alone = peers.len() == 1;
+        let spread = (!is_alone).then(|| {
+            Arc::new(Spreader(Arc::new(Tasks {
+                handle: handle.clone(),
+                config: config.clone(),
+                catalog: master.task.catalog.clone(),
+                peers: peers.clone(),
+                devices: devices.clone(),
+                io: Handle::current(),
+            }))) as Arc<dyn ferroflow_runtime::Spread>
+        });
+        let scope = Scope {
+            own,
+            others,
+            spread,
+            resources: state.resources.clone(),
+            kernels: state.kernels.clone(),
+        };
+        let task = master.task.clone();
+        let graph = request.graph_def.unwrap_or_default();
+        let is_small = graph.node.len() <= SMALL_GRAPH;
+        let make = move || Session::within(task, scope, &graph_from_proto(graph)?, options);
+        let session = if is_small {
+            make()?
+        } else {
+            let made = tokio::task::spawn_blocking(make).await;
+            made.unwrap_or_else(|e| Err(err!(Internal, "the handler panicked: {e}")))?
+        };
+        let peers = if is_alone { Vec::new() } else { peers };
+        let opened = Arc::new(MasterSession {
+            session: Arc::new(session),
+            handle: handle.clone(),
+            peers,
+            devices,
+        });
+        if let Err(e) = opened.create_on_tasks(&members, &config, &state).await {
+            opened.close().await;
+            return Err(e);
+        }
+        Ok((handle, opened))
+    }
+
+    async fn create_on_tasks(
+        &self,
+        members: &Members,
+        config: &pb::ConfigProto,
+        state: &State,
+    ) -> Result<()> {
+        let own = self.devices.first().map_or(0, |d| d.incarnation);
+        try_join_all(self.peers.iter().map(|peer| {
+            let request = pb::CreateWorkerSessionRequest {
+                session_handle: self.handle.clone(),
+                server_def: Some(pb::ServerDef {
+                    cluster: members.described.clone(),
+                    job_name: peer.name.job.clone().unwrap_or_default(),
+                    task_index: peer.name.task.unwrap_or(0) as i32,
+                    default_session_config: members.described.as_ref().map(|_| config.clone()),
+                    protocol: "grpc".into(),
+                    ..Default::default()
+                }),
+                isolate_session_state: config.isolate_session_state,
+                master_task: members.own().to_string(),
+                master_incarnation: own as i64,
+                ..Default::default()
+            };
+            peer.create_session(request, state)
+        }))
+        .await
+        .map(|_| ())
+    }
+
+    /// Ends its steps, waits for that, and tells its tasks.
+    pub async fn close(&self) {
+        let (tell, told) = oneshot::channel();
+        self.session.close(Box::new(move || {
+            let _ = tell.send(());
+        }));
+        // Ends when the last cancelled step has; a dropped sender means the same.
+        let _ = told.await;
+        if self.peers.is_empty() {
+            return;
+        }
+        let (peers, handle) = (self.peers.clone(), self.handle.clone());
+        let telling = tokio::spawn(async move {
+            join_all(peers.iter().map(|peer| peer.delete_session(&handle))).await;
+        });
+        let _ = tokio::time::timeout(CLOSE_LIMIT, telling).await;
+    }
+}

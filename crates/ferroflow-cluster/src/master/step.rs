@@ -1,0 +1,265 @@
+//! A step over several tasks: its parts are registered once, then run together.
+
+use super::outcome::Outcome;
+use super::parts::Parts;
+use super::peer::Peer;
+use ferroflow_core::{CancelToken, DeviceInfo, RendezvousKey, Result, Tensor, err};
+use ferroflow_graph::passes::{self, Pruned};
+use ferroflow_graph::wire::step::{ExecOptions, RunGraphRequest, RunGraphResponse};
+use ferroflow_graph::{Catalog, GraphDef};
+use ferroflow_proto::tensorflow as pb;
+use ferroflow_runtime::{
+    RunOptions, RunOutput, SessionDone, Spread, SpreadParts, SpreadStep as RunsSpread,
+};
+use futures_util::StreamExt;
+use futures_util::future::join_all;
+use futures_util::stream::FuturesUnordered;
+use prost::encoding;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::sync::{OnceCell, oneshot};
+
+/// The tasks of a session, and what its steps need to know of it.
+pub(super) struct Tasks {
+    pub handle: String,
+    pub config: pb::ConfigProto,
+    pub catalog: Arc<Catalog>,
+    /// The master's own first.
+    pub peers: Vec<Arc<Peer>>,
+    /// Of all tasks; where feeds enter and fetches leave comes first.
+    pub devices: Vec<Arc<DeviceInfo>>,
+    pub io: Handle,
+}
+
+/// Prepares the steps of a session.
+pub(super) struct Spreader(pub Arc<Tasks>);
+
+impl Spread for Spreader {
+    fn prepare(
+        &self,
+        step: Pruned,
+        feeds: &[String],
+        fetches: &[String],
+    ) -> Result<Arc<dyn RunsSpread>> {
+        let tasks = &self.0;
+        let (device, catalog) = (&tasks.devices[0], &tasks.catalog);
+        let graph = passes::transfer_ends(step, feeds, fetches, device, catalog)?;
+        let mut parts = Vec::new();
+        for part in passes::partition(graph, &tasks.devices, catalog)? {
+            let peer = tasks.peers.iter().find(|p| p.task == part.task);
+            let peer = peer.ok_or_else(|| err!(Internal, "no task {}", part.task))?.clone();
+            parts.push(Part { peer, graph: Arc::new(part.graph) });
+        }
+        // What goes over the wire is sent before this thread sets out to compute.
+        parts.sort_by_key(|part| part.peer.is_here());
+        let key = |name: &String| {
+            RendezvousKey::new(&device.text, device.incarnation, &device.text, name, (0, 0))
+                .0
+                .to_string()
+        };
+        Ok(Arc::new(SpreadStep {
+            feeds: feeds.iter().map(key).collect(),
+            fetches: fetches.iter().map(key).collect(),
+            parts,
+            tasks: tasks.clone(),
+            registered: OnceCell::new(),
+        }))
+    }
+}
+
+/// A step that spans tasks.
+pub(super) struct SpreadStep {
+    pub tasks: Arc<Tasks>,
+    pub parts: Vec<Part>,
+    /// Rendezvous keys, in order.
+    pub feeds: Vec<String>,
+    pub fetches: Vec<String>,
+    /// The handle of each part.
+    registered: OnceCell<Vec<String>>,
+}
+
+/// What one task runs.
+pub(super) struct Part {
+    pub peer: Arc<Peer>,
+    graph: Arc<GraphDef>,
+}
+
+impl RunsSpread for SpreadStep {
+    fn run(
+        self: Arc<Self>,
+        feeds: Vec<Tensor>,
+        options: &RunOptions,
+        cancel: CancelToken,
+        done: SessionDone,
+    ) {
+        let exec = ExecOptions {
+            timeline: options.trace,
+            partition_graphs: options.output_partition_graphs,
+            ..ExecOptions::default()
+        };
+        let io = self.tasks.io.clone();
+        unless_cancelled(&io, cancel, done, async move { self.step(feeds, exec).await });
+    }
+
+    fn begin(self: Arc<Self>, cancel: CancelToken) -> Arc<dyn SpreadParts> {
+        Parts::begin(self, cancel)
+    }
+}
+
+impl SpreadStep {
+    async fn step(&self, feeds: Vec<Tensor>, exec: ExecOptions) -> Result<RunOutput> {
+        let graphs = self.register().await?;
+        let run = RunId::new(self);
+        let mut sends = self.feeds.iter().cloned().zip(feeds).collect::<Vec<_>>();
+        let requests = self.parts.iter().zip(graphs).map(|(part, graph)| {
+            let is_here = part.peer.is_here();
+            RunGraphRequest {
+                sends: if is_here { std::mem::take(&mut sends) } else { Vec::new() },
+                recv_keys: if is_here { self.fetches.clone() } else { Vec::new() },
+                exec,
+                ..run.request(graph)
+            }
+        });
+        let answers = self.run_parts(requests.collect()).await?;
+        self.output(answers)
+    }
+
+    /// Registers the parts, the first time. A failure is not remembered: tasks come back.
+    pub async fn register(&self) -> Result<&[String]> {
+        let register = || async {
+            let tasks = &self.tasks;
+            let all = self.parts.iter().map(|part| async move {
+                let registered = part.peer.register(&tasks.handle, &part.graph, &tasks.config);
+                registered.await
+            });
+            let results = join_all(all).await;
+            if results.iter().all(Result::is_ok) {
+                return results.into_iter().collect();
+            }
+            let mut outcome = Outcome::default();
+            for (part, result) in self.parts.iter().zip(results) {
+                match result {
+                    Ok(graph) => {
+                        let (peer, handle) = (part.peer.clone(), tasks.handle.clone());
+                        tasks.io.spawn(async move { peer.deregister(&handle, &graph).await });
+                    }
+                    Err(e) => outcome.failed(&part.peer.task, e, std::iter::empty()),
+                }
+            }
+            Err(outcome.into_error().unwrap_or_else(|| err!(Internal, "no graph was registered")))
+        };
+        Ok(self.registered.get_or_try_init(register).await?)
+    }
+
+    /// Runs one request on each part, all at the same time. The first cause of a failure ends it.
+    pub async fn run_parts(&self, requests: Vec<RunGraphRequest>) -> Result<Vec<RunGraphResponse>> {
+        let mut answers: Vec<RunGraphResponse> = Vec::new();
+        answers.resize_with(requests.len(), RunGraphResponse::default);
+        let mut running: FuturesUnordered<_> = requests
+            .into_iter()
+            .zip(&self.parts)
+            .enumerate()
+            .map(|(i, (request, part))| async move { (i, part.peer.run(request).await) })
+            .collect();
+        let mut outcome = Outcome::default();
+        loop {
+            let next = match outcome.patience() {
+                None => running.next().await,
+                Some(Duration::ZERO) => break,
+                Some(patience) => {
+                    tokio::time::timeout(patience, running.next()).await.unwrap_or_default()
+                }
+            };
+            match next {
+                Some((i, Ok(answer))) => answers[i] = answer,
+                Some((i, Err(e))) => {
+                    let tasks = self.parts.iter().map(|part| part.peer.task.as_str());
+                    outcome.failed(&self.parts[i].peer.task, e, tasks);
+                }
+                None => break,
+            }
+        }
+        outcome.into_error().map_or(Ok(answers), Err)
+    }
+
+    /// What the client gets, out of the answers of all parts.
+    pub fn output(&self, answers: Vec<RunGraphResponse>) -> Result<RunOutput> {
+        let mut output = RunOutput {
+            tensors: Vec::new(),
+            stats: None,
+            partition_graphs: Vec::new(),
+            metadata: Vec::new(),
+        };
+        for answer in answers {
+            output.tensors.extend(answer.recvs.into_iter().map(|(_, tensor)| tensor));
+            if let Some(stats) = answer.step_stats {
+                encoding::bytes::encode(1, &stats, &mut output.metadata);
+            }
+            for graph in answer.partition_graphs {
+                encoding::bytes::encode(3, &graph, &mut output.metadata);
+            }
+        }
+        Ok(output)
+    }
+}
+
+/// One run of a step; when it is dropped, the tasks are told that it is over.
+pub(super) struct RunId {
+    pub step_id: i64,
+    tasks: Arc<Tasks>,
+    peers: Vec<Arc<Peer>>,
+}
+
+impl RunId {
+    pub fn new(step: &SpreadStep) -> RunId {
+        RunId {
+            // Unique across all masters that share workers, hence random. TensorFlow's range.
+            step_id: fastrand::i64(0..1 << 57),
+            tasks: step.tasks.clone(),
+            peers: step.parts.iter().map(|part| part.peer.clone()).collect(),
+        }
+    }
+
+    /// Asks a task to run `graph` in this step.
+    pub fn request(&self, graph: &str) -> RunGraphRequest {
+        RunGraphRequest {
+            graph_handle: graph.to_string(),
+            step_id: self.step_id,
+            session_handle: self.tasks.handle.clone(),
+            store_errors_in_response_body: true,
+            create_worker_session_called: true,
+            request_id: fastrand::i64(1..),
+            ..RunGraphRequest::default()
+        }
+    }
+}
+
+impl Drop for RunId {
+    fn drop(&mut self) {
+        let (peers, id) = (std::mem::take(&mut self.peers), self.step_id);
+        self.tasks.io.spawn(async move {
+            join_all(peers.iter().map(|peer| peer.clean_up(id))).await;
+        });
+    }
+}
+
+/// Runs `work` until it is done or cancelled.
+pub(super) fn unless_cancelled(
+    io: &Handle,
+    cancel: CancelToken,
+    done: SessionDone,
+    work: impl Future<Output = Result<RunOutput>> + Send + 'static,
+) {
+    let (stop, stopped) = oneshot::channel();
+    let on_cancel = cancel.on_cancel(move |e| drop(stop.send(e.clone())));
+    io.spawn(async move {
+        let result = tokio::select! {
+            biased;
+            Ok(error) = stopped => Err(error),
+            result = work => result,
+        };
+        drop(on_cancel);
+        done(result);
+    });
+}

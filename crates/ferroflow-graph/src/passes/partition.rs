@@ -1,0 +1,325 @@
+//! Partitioning: the graph of a step cut into one graph for each task, with a Send and a Recv where
+//! an edge was cut. What the pieces compute together is what the whole would have computed.
+
+mod control_flow;
+mod loops;
+
+use crate::attr::Attrs;
+use crate::catalog::Catalog;
+use crate::def::{GraphDef, NodeDef};
+use crate::graph::{Endpoint, Graph, Node, NodeId};
+use ferroflow_core::{DType, DeviceInfo, DeviceName, Result, Tensor, err};
+use loops::Loops;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// The part of a step that one task runs.
+pub struct Partition {
+    /// `/job:J/replica:R/task:T`.
+    pub task: String,
+    pub graph: GraphDef,
+}
+
+/// Cuts `graph`, whose nodes are all placed on one of `devices`.
+///
+/// A tensor that several nodes of a task need is sent there once, but for references, whose value
+/// is read anew for each. A control edge is cut by sending an empty tensor. Where a loop spans
+/// tasks, those that do not decide whether it goes on get a loop of control edges that follows the
+/// decision, so that what they receive is received once in each iteration.
+pub fn partition(
+    mut graph: Graph,
+    devices: &[Arc<DeviceInfo>],
+    catalog: &Catalog,
+) -> Result<Vec<Partition>> {
+    control_flow::colocate(&mut graph);
+    let mut tasks = Tasks::new(devices);
+    let mut task_of = tasks.of_nodes(&graph)?;
+    let mut loops = Loops::find(&graph)?;
+    loops.follow(&mut graph, &mut task_of, catalog)?;
+    let cutter = Cutter {
+        parts: vec![Vec::new(); tasks.names.len()],
+        graph: &graph,
+        devices,
+        task_of: &task_of,
+        loops: &loops,
+        received: HashMap::new(),
+        made: HashSet::new(),
+        next_name: 0,
+        next_edge: 0,
+    };
+    let parts = cutter.cut()?;
+    let with_graph = |(task, nodes): (String, Vec<NodeDef>)| {
+        let reachable = graph.library.reachable(nodes.iter().map(|n| (n.op.as_str(), &n.attrs)));
+        let graph = GraphDef {
+            nodes,
+            functions: reachable.functions().cloned().collect(),
+            gradients: reachable.gradients().clone(),
+            versions: graph.versions.clone(),
+        };
+        Partition { task, graph }
+    };
+    let parts = tasks.names.into_iter().zip(parts).filter(|(_, nodes)| !nodes.is_empty());
+    Ok(parts.map(with_graph).collect())
+}
+
+/// The tasks that nodes are on, in order of appearance.
+struct Tasks<'d> {
+    names: Vec<String>,
+    of_device: HashMap<&'d str, DeviceName>,
+}
+
+impl<'d> Tasks<'d> {
+    fn new(devices: &'d [Arc<DeviceInfo>]) -> Tasks<'d> {
+        let of_device = devices.iter().map(|d| (d.text.as_str(), d.name.clone())).collect();
+        Tasks { names: Vec::new(), of_device }
+    }
+
+    fn of_nodes(&mut self, graph: &Graph) -> Result<Vec<u32>> {
+        let mut known: HashMap<&str, u32> = HashMap::new();
+        let mut all = Vec::with_capacity(graph.len());
+        for (_, node) in graph.iter() {
+            let task = match known.get(node.device.as_str()) {
+                Some(task) => *task,
+                None => {
+                    let name = self.of_device.get(node.device.as_str()).ok_or_else(|| {
+                        err!(Internal, "'{}' is on {:?}, no device", node.name, node.device)
+                    })?;
+                    let task = self.number(name.task_name());
+                    known.insert(&node.device, task);
+                    task
+                }
+            };
+            all.push(task);
+        }
+        Ok(all)
+    }
+
+    fn number(&mut self, name: String) -> u32 {
+        let found = self.names.iter().position(|n| *n == name).unwrap_or_else(|| {
+            self.names.push(name);
+            self.names.len() - 1
+        });
+        found as u32
+    }
+}
+
+/// What is sent over a cut edge.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Sent {
+    Value(Endpoint),
+    /// That a node has run.
+    Control(NodeId),
+}
+
+impl Sent {
+    fn source(self) -> NodeId {
+        match self {
+            Sent::Value(e) => e.node,
+            Sent::Control(id) => id,
+        }
+    }
+}
+
+/// A value on the other side of a cut.
+#[derive(Clone)]
+struct Received {
+    /// What consumers refer to.
+    name: String,
+    /// Where the Recv is in its part.
+    at: usize,
+}
+
+struct Cutter<'a> {
+    graph: &'a Graph,
+    devices: &'a [Arc<DeviceInfo>],
+    task_of: &'a [u32],
+    loops: &'a Loops,
+    parts: Vec<Vec<NodeDef>>,
+    /// What was sent where already.
+    received: HashMap<(Sent, u32), Received>,
+    /// Names of added nodes.
+    made: HashSet<String>,
+    next_name: u32,
+    next_edge: u32,
+}
+
+impl Cutter<'_> {
+    fn cut(mut self) -> Result<Vec<Vec<NodeDef>>> {
+        for (id, node) in self.graph.iter() {
+            let def = self.node(id, node)?;
+            self.parts[self.task_of[id.index()] as usize].push(def);
+        }
+        Ok(self.parts)
+    }
+
+    fn node(&mut self, id: NodeId, node: &Node) -> Result<NodeDef> {
+        let task = self.task_of[id.index()];
+        let (mut inputs, mut controls) = (Vec::new(), Vec::new());
+        // References read from elsewhere, to be read late: after what else the node waits for.
+        let (mut references, mut others) = (Vec::new(), Vec::new());
+        for &e in &node.inputs {
+            let is_ref = self.graph.type_of(e).is_ref;
+            let from = &self.graph.node(e.node).name;
+            if self.task_of[e.node.index()] == task {
+                inputs.push(tensor_name(from, e.slot));
+                if !is_ref {
+                    others.push(from.clone());
+                }
+                continue;
+            }
+            if is_ref {
+                let after = self.known_at(e.node, node)?;
+                let received = self.transfer(Sent::Value(e), id, after)?;
+                inputs.push(received.name.clone());
+                references.push(received.at);
+            } else {
+                let received = self.received(Sent::Value(e), id)?;
+                inputs.push(received.name.clone());
+                others.push(received.name);
+            }
+        }
+        for &c in &node.controls {
+            let name = if self.task_of[c.index()] == task {
+                self.graph.node(c).name.clone()
+            } else {
+                self.received(Sent::Control(c), id)?.name
+            };
+            others.push(name.clone());
+            controls.push(format!("^{name}"));
+        }
+        for at in references {
+            let recv = &mut self.parts[task as usize][at];
+            recv.inputs.extend(others.iter().map(|name| format!("^{name}")));
+        }
+        controls.dedup();
+        inputs.extend(controls);
+        Ok(NodeDef {
+            name: node.name.clone(),
+            op: node.op.name.clone(),
+            inputs,
+            device: node.device.clone(),
+            attrs: (*node.attrs).clone(),
+            full_type: None,
+            original_names: node.original_names.clone(),
+        })
+    }
+
+    fn received(&mut self, sent: Sent, by: NodeId) -> Result<Received> {
+        let key = (sent, self.task_of[by.index()]);
+        if let Some(known) = self.received.get(&key) {
+            return Ok(known.clone());
+        }
+        let received = self.transfer(sent, by, Vec::new())?;
+        self.received.insert(key, received.clone());
+        Ok(received)
+    }
+
+    /// What the variable `source` must wait for before `reader`, on another task, may read it: a read
+    /// does not come before what the reader was told to wait for.
+    fn known_at(&mut self, source: NodeId, reader: &Node) -> Result<Vec<String>> {
+        let here = self.task_of[source.index()];
+        let is_here = |id: NodeId| self.task_of[id.index()] == here;
+        let data = reader.inputs.iter().map(|e| e.node).filter(|id| is_here(*id) && *id != source);
+        let mut names: Vec<String> = data.map(|id| self.graph.node(id).name.clone()).collect();
+        for &c in &reader.controls {
+            names.push(match is_here(c) {
+                true => self.graph.node(c).name.clone(),
+                false => self.received(Sent::Control(c), source)?.name,
+            });
+        }
+        names.sort_unstable();
+        names.dedup();
+        Ok(names)
+    }
+
+    /// Sends to the task of `by`, after nodes of the sending task.
+    fn transfer(&mut self, sent: Sent, by: NodeId, after: Vec<String>) -> Result<Received> {
+        let source = sent.source();
+        let (from, to) = (self.graph.node(source), self.graph.node(by));
+        let (here, there) = (self.task_of[source.index()], self.task_of[by.index()]);
+        let (value, dtype) = match sent {
+            Sent::Value(e) => (tensor_name(&from.name, e.slot), self.graph.type_of(e).dtype),
+            Sent::Control(_) => {
+                let name = self.new_name(&format!("{}/ctrl", from.name));
+                let inputs = vec![format!("^{}", from.name)];
+                self.parts[here as usize].push(node_def(
+                    &name,
+                    "Const",
+                    inputs,
+                    &from.device,
+                    nothing()?,
+                ));
+                (name, DType::Float)
+            }
+        };
+        let incarnation = self.devices.iter().find(|d| d.text == from.device);
+        let incarnation = incarnation.map_or(0, |d| d.incarnation) as i64;
+        let tensor = format!("edge_{}_{}", self.next_edge, from.name);
+        self.next_edge += 1;
+        let attrs = Attrs::new()
+            .with("tensor_name", tensor.as_str())
+            .with("send_device", from.device.as_str())
+            .with("send_device_incarnation", incarnation)
+            .with("recv_device", to.device.as_str())
+            .with("client_terminated", false)
+            .with("_src", from.name.as_str())
+            .with("_dst", to.name.as_str());
+        let name = self.new_name(&from.name);
+        let send = attrs.clone().with("T", dtype);
+        let mut inputs = vec![value];
+        inputs.extend(after.iter().map(|name| format!("^{name}")));
+        self.parts[here as usize].push(node_def(&name, "_Send", inputs, &from.device, send));
+
+        let recv = self.new_name(&from.name);
+        let attrs = attrs.with("tensor_type", dtype);
+        let controls = self.loops.pivot(source, there).map(|id| {
+            let name = &self.graph.node(id).name;
+            format!("^{name}")
+        });
+        let part = &mut self.parts[there as usize];
+        let at = part.len();
+        part.push(node_def(&recv, "_Recv", controls.into_iter().collect(), &to.device, attrs));
+        if let Sent::Value(_) = sent {
+            return Ok(Received { name: recv, at });
+        }
+        // Only a node with an input that is gone can stand for the arrival.
+        let name = self.new_name(&from.name);
+        let attrs = Attrs::new().with("T", DType::Float);
+        let arrived = node_def(&name, "Identity", vec![recv], &to.device, attrs);
+        self.parts[there as usize].push(arrived);
+        Ok(Received { name, at })
+    }
+
+    fn new_name(&mut self, base: &str) -> String {
+        loop {
+            let name = format!("{base}_S{}", self.next_name);
+            self.next_name += 1;
+            if self.graph.find(&name).is_none() && self.made.insert(name.clone()) {
+                return name;
+            }
+        }
+    }
+}
+
+fn node_def(name: &str, op: &str, inputs: Vec<String>, device: &str, attrs: Attrs) -> NodeDef {
+    NodeDef {
+        name: name.to_string(),
+        op: op.to_string(),
+        inputs,
+        device: device.to_string(),
+        attrs,
+        ..NodeDef::default()
+    }
+}
+
+fn tensor_name(node: &str, slot: u32) -> String {
+    if slot == 0 { node.to_string() } else { format!("{node}:{slot}") }
+}
+
+/// An empty tensor as a constant, for who only waits for it.
+fn nothing() -> Result<Attrs> {
+    Ok(Attrs::new().with("dtype", DType::Float).with("value", Tensor::zeros(DType::Float, [0])?))
+}
+
+#[cfg(test)]
+mod tests;

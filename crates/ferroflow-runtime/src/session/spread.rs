@@ -1,0 +1,78 @@
+//! Steps that need other tasks than the session's own: what the session asks of whoever runs them.
+
+use super::{RunOptions, SessionDone};
+use crate::plan::KernelCache;
+use crate::task::Task;
+use ferroflow_core::{CancelToken, DeviceInfo, Resources, Result, Tensor};
+use ferroflow_graph::passes::Pruned;
+use std::sync::Arc;
+
+/// What a session has to run on.
+pub struct Scope {
+    /// Devices of its own task, by the names the session knows them; feeds enter and fetches leave
+    /// at the first.
+    pub own: Vec<Arc<DeviceInfo>>,
+    /// Devices of other tasks.
+    pub others: Vec<Arc<DeviceInfo>>,
+    /// Runs the steps that need those.
+    pub spread: Option<Arc<dyn Spread>>,
+    /// Variables and queues of its own task.
+    pub resources: Arc<Resources>,
+    /// Kernels with state of its own task.
+    pub kernels: Arc<KernelCache>,
+}
+
+impl Scope {
+    /// A task alone. `is_isolated` keeps variables and queues apart from those of the task.
+    pub fn of(task: &Task, is_isolated: bool) -> Scope {
+        let resources = if is_isolated { Arc::default() } else { task.resources.clone() };
+        Scope {
+            own: task.devices.clone(),
+            others: Vec::new(),
+            spread: None,
+            resources,
+            kernels: Arc::default(),
+        }
+    }
+}
+
+/// Runs steps over several tasks.
+pub trait Spread: Send + Sync {
+    /// Prepares a step whose nodes are placed on several tasks. Must return soon: other tasks hear of
+    /// it when it first runs.
+    fn prepare(
+        &self,
+        step: Pruned,
+        feeds: &[String],
+        fetches: &[String],
+    ) -> Result<Arc<dyn SpreadStep>>;
+}
+
+/// A step that is ready to run on several tasks, any number of times.
+pub trait SpreadStep: Send + Sync {
+    /// Runs it, with values for the feeds in order. Must return soon; `cancel` ends it early.
+    fn run(
+        self: Arc<Self>,
+        feeds: Vec<Tensor>,
+        options: &RunOptions,
+        cancel: CancelToken,
+        done: SessionDone,
+    );
+
+    /// Begins a run that is fed and fetched in parts. `cancel` ends all of it.
+    fn begin(self: Arc<Self>, cancel: CancelToken) -> Arc<dyn SpreadParts>;
+}
+
+/// A run of a spread step under way, in parts.
+pub trait SpreadParts: Send + Sync {
+    /// Feeds some, and fetches some; the last part also waits for the end of the run. A part that
+    /// fails is the last.
+    fn part(
+        self: Arc<Self>,
+        feeds: Vec<(String, Tensor)>,
+        fetches: Vec<String>,
+        is_last: bool,
+        cancel: CancelToken,
+        done: SessionDone,
+    );
+}
