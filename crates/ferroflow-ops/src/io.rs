@@ -9,6 +9,7 @@ mod reader;
 pub(crate) mod records;
 pub(crate) mod summarize;
 mod summary;
+mod wav;
 
 pub(crate) use file::{file_error, files_matching, local, read_file};
 
@@ -20,4 +21,5 @@ pub(crate) fn register(c: &mut Catalog) {
     message::register(c);
     reader::register(c);
     summary::register(c);
+    wav::register(c);
 }

@@ -13,7 +13,7 @@ mod poisson;
 mod seeded;
 mod shuffle;
 mod stateful;
-mod stateless;
+pub(crate) mod stateless;
 
 use crate::prelude::*;
 

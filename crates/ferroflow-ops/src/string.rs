@@ -13,6 +13,8 @@ mod join;
 mod ngrams;
 mod number;
 mod regex;
+mod script;
+mod script_table;
 mod split;
 mod substr;
 mod unicode;
@@ -38,6 +40,7 @@ pub(crate) fn register(c: &mut Catalog) {
     ngrams::register(c);
     number::register(c);
     regex::register(c);
+    script::register(c);
     split::register(c);
     substr::register(c);
     unicode::register(c);

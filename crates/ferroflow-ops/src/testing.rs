@@ -14,3 +14,6 @@ static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
 pub fn check(op: &str) -> Check<'static> {
     Check::new(&CATALOG, op)
 }
+
+mod recorded;
+pub use recorded::check_recorded;

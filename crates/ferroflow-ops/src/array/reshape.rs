@@ -53,7 +53,7 @@ fn resolve(sizes: &[i64], elements: usize) -> Result<Shape> {
     Shape::from_dims(&dims)
 }
 
-fn reshape(ctx: &mut Ctx<'_>) -> Result<()> {
+pub(crate) fn reshape(ctx: &mut Ctx<'_>) -> Result<()> {
     let sizes = ctx.input(1)?;
     ensure!(sizes.rank() <= 1, InvalidArgument, "sizes input must be 1-D, not {}", sizes.shape());
     let sizes = sizes.to_indices()?;
@@ -87,7 +87,7 @@ fn resolve_empty(sizes: &[i64], shape: &Shape) -> Result<Shape> {
     resolve(&dims, 0)
 }
 
-fn reshape_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
+pub(crate) fn reshape_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     let input = c.input(0);
     let Some(sizes) = c.constant_ints(1) else {
         return Ok(vec![c.shape_from(1)]);

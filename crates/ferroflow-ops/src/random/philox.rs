@@ -176,7 +176,7 @@ pub(crate) fn entropy() -> u64 {
 }
 
 /// The stream of a node that keeps its place from step to step.
-pub(super) struct SharedPhilox(Mutex<Philox>);
+pub(crate) struct SharedPhilox(Mutex<Philox>);
 
 impl SharedPhilox {
     /// From the attributes `seed` and `seed2`; both 0 means another stream each time.

@@ -9,7 +9,7 @@ const PHILOX: i32 = 1;
 const AUTO_SELECT: i32 = 3;
 
 /// The stream of a `seed` input: two integers.
-pub(super) fn stream_of_seed(seed: &Tensor) -> Result<Philox> {
+pub(crate) fn stream_of_seed(seed: &Tensor) -> Result<Philox> {
     ensure!(
         seed.shape().dims() == [2],
         InvalidArgument,

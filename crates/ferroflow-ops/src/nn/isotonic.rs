@@ -1,0 +1,86 @@
+//! IsotonicRegression: the nearest sequences that never rise.
+
+use crate::prelude::*;
+
+/// A run of equal values.
+struct Run {
+    start: usize,
+    sum: f64,
+    len: usize,
+}
+
+impl Run {
+    fn mean(&self) -> f64 {
+        self.sum / self.len as f64
+    }
+}
+
+/// The runs of the nearest sequence that never rises, by pooling neighbours that would.
+fn runs(row: impl Iterator<Item = f64>) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    for (start, x) in row.enumerate() {
+        let mut run = Run { start, sum: x, len: 1 };
+        while let Some(last) = runs.pop_if(|last| last.mean() < run.mean()) {
+            run = Run { start: last.start, sum: last.sum + run.sum, len: last.len + run.len };
+        }
+        runs.push(run);
+    }
+    runs
+}
+
+fn regression<T: Real>(dtype: DType) -> impl Kernel {
+    move |ctx: &mut Ctx<'_>| {
+        let x = ctx.input(0)?;
+        let Some(&width) = x.shape().last() else {
+            bail!(InvalidArgument, "Input must be at least 1-dimensional, got shape []");
+        };
+        let mut values = vec![0f64; x.elements()];
+        let mut segments = Tensor::zeros(DType::Int32, x.shape().clone())?;
+        let ids = segments.as_mut_slice::<i32>()?;
+        if width > 0 {
+            let rows = x.as_slice::<T>()?.chunks_exact(width);
+            let outs = values.chunks_exact_mut(width).zip(ids.chunks_exact_mut(width));
+            for (row, (values, ids)) in rows.zip(outs) {
+                for (id, run) in runs(row.iter().map(|x| x.to_f64())).iter().enumerate() {
+                    values[run.start..][..run.len].fill(run.mean());
+                    ids[run.start..][..run.len].fill(id as i32);
+                }
+            }
+        }
+        let mut out = ctx.alloc(dtype, x.shape().clone())?;
+        match dtype {
+            DType::Double => out.as_mut_slice::<f64>()?.copy_from_slice(&values),
+            DType::Float => {
+                let to = out.as_mut_slice::<f32>()?.iter_mut();
+                to.zip(&values).for_each(|(to, x)| *to = *x as f32);
+            }
+            DType::Half => {
+                let to = out.as_mut_slice::<f16>()?.iter_mut();
+                to.zip(&values).for_each(|(to, x)| *to = f16::from_f64(*x));
+            }
+            _ => {
+                let to = out.as_mut_slice::<bf16>()?.iter_mut();
+                to.zip(&values).for_each(|(to, x)| *to = bf16::from_f64(*x));
+            }
+        }
+        ctx.set(0, out)?;
+        ctx.set(1, segments)
+    }
+}
+
+pub(crate) fn register(c: &mut Catalog) {
+    c.op("IsotonicRegression")
+        .doc("The sequences nearest to those given that never rise, and their runs.")
+        .input("input: T")
+        .output("output: output_dtype")
+        .output("segments: int32")
+        .attr("T: realnumbertype")
+        .attr("output_dtype: {half, bfloat16, float, double} = DT_FLOAT")
+        .shape(shape::same_as_input)
+        .cpu(per_dtype!(
+            [Half f16, BFloat16 bf16, Float f32, Double f64, Int8 i8, Int16 i16, Int32 i32,
+             Int64 i64],
+            init,
+            T => regression::<T>(init.dtype("output_dtype")?)
+        ));
+}

@@ -1,0 +1,48 @@
+//! Quantised numbers: between floats and small integers, and arithmetic on the latter.
+
+mod activation;
+mod affine;
+mod arithmetic;
+mod dequantize;
+mod fake;
+mod product;
+mod quantize_op;
+mod rearrange;
+mod requantize;
+mod round_trip;
+mod uniform;
+
+use crate::prelude::*;
+
+pub(crate) fn register(c: &mut Catalog) {
+    activation::register(c);
+    arithmetic::register(c);
+    dequantize::register(c);
+    fake::register(c);
+    product::register(c);
+    quantize_op::register(c);
+    rearrange::register(c);
+    requantize::register(c);
+    round_trip::register(c);
+    uniform::register(c);
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check_recorded;
+
+    #[test]
+    fn recorded_numbers_come_out_as_tensorflow_has_them() {
+        check_recorded(include_str!("../tests/data/recorded/quantize.txt"));
+    }
+
+    #[test]
+    fn recorded_sums_and_products_come_out_as_tensorflow_has_them() {
+        check_recorded(include_str!("../tests/data/recorded/quantized_arithmetic.txt"));
+    }
+
+    #[test]
+    fn recorded_uniform_numbers_come_out_as_tensorflow_has_them() {
+        check_recorded(include_str!("../tests/data/recorded/uniform.txt"));
+    }
+}
