@@ -6,6 +6,7 @@ mod conv;
 mod conv_ops;
 mod depthwise;
 mod dilation;
+mod direct;
 mod loss;
 mod lrn;
 mod norm;

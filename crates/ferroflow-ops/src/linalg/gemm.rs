@@ -1,6 +1,7 @@
 //! Matrix products of every number type: floats through the `gemm` crate, split over our own
 //! threads; halves widened; integers by a plain loop that wraps.
 
+use super::tile::Tiled;
 use crate::prelude::*;
 use ferroflow_core::ComputePool;
 use gemm::Parallelism;
@@ -69,7 +70,7 @@ pub(crate) enum Threads {
 }
 
 /// Numbers with a matrix product.
-pub(crate) trait Product: Num {
+pub(crate) trait Product: Tiled {
     /// `out = a b`, or `out += a b`; the rows of `out` are `out_stride` apart.
     fn product(
         a: Mat<'_, Self>,
