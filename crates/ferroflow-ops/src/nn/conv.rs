@@ -4,7 +4,7 @@
 
 use super::direct::{Direct, turned, turned_filter};
 use super::window::Axis;
-use crate::linalg::gemm::{Mat, Product, Threads, product_cost};
+use crate::linalg::gemm::{Finisher, Mat, Product, Threads, product_cost};
 use crate::reduce::split::for_rows;
 use ferroflow_core::ComputePool;
 
@@ -179,22 +179,30 @@ impl Conv {
     }
 
     /// The output, of `rows` by output channels.
-    pub fn forward<T: Product>(&self, x: &[T], filter: &[T], y: &mut [T]) {
+    pub fn forward<T: Product>(&self, x: &[T], filter: &[T], y: &mut [T], finisher: Finisher<'_>) {
         let (k, n) = (self.patch(), self.out_channels);
         if y.is_empty() || k == 0 {
-            return y.fill(T::ZERO);
+            y.fill(T::ZERO);
+            return finisher.run_all(y, n);
         }
         if self.is_pointwise() {
             let a = Mat::new(x, self.rows(), k);
-            return T::product(a, self.filter(filter, 0), y, n, false, Threads::All);
+            T::product(a, self.filter(filter, 0), y, n, false, Threads::All);
+            return finisher.run_all(y, n);
         }
         match Direct::new(self) {
-            Some(direct) => direct.forward(x, filter, y),
-            None => self.forward_by_patches(x, filter, y),
+            Some(direct) => direct.forward(x, filter, y, finisher),
+            None => self.forward_by_patches(x, filter, y, finisher),
         }
     }
 
-    pub(super) fn forward_by_patches<T: Product>(&self, x: &[T], filter: &[T], y: &mut [T]) {
+    pub(super) fn forward_by_patches<T: Product>(
+        &self,
+        x: &[T],
+        filter: &[T],
+        y: &mut [T],
+        finisher: Finisher<'_>,
+    ) {
         let (k, n) = (self.patch(), self.out_channels);
         let panel_rows = self.panel_rows::<T>();
         for_rows(y, n, product_cost(1, n, k) + k, |rows, y| {
@@ -209,6 +217,7 @@ impl Conv {
                     let y = &mut y[group * (n / self.groups)..];
                     T::product(a, self.filter(filter, group), y, n, false, Threads::One);
                 }
+                finisher.run(y);
             }
         });
     }
@@ -229,7 +238,7 @@ impl Conv {
             && let Some(back) = turned(self)
             && let Some(direct) = Direct::new(&back)
         {
-            return direct.forward(dy, &turned_filter(self, filter), dx);
+            return direct.forward(dy, &turned_filter(self, filter), dx, Finisher::NONE);
         }
         self.backprop_input_by_patches(filter, dy, dx);
     }

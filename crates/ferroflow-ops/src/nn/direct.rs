@@ -4,7 +4,7 @@
 
 use super::conv::Conv;
 use super::window::Axis;
-use crate::linalg::gemm::{Product, product_cost};
+use crate::linalg::gemm::{Finisher, Product, product_cost};
 use crate::linalg::tile::{COLS, Offsets, Tiles};
 use crate::reduce::split::for_rows;
 use ferroflow_core::ComputePool;
@@ -65,7 +65,7 @@ impl<'c, T: Product> Direct<'c, T> {
     }
 
     /// The output.
-    pub(super) fn forward(&self, x: &[T], filter: &[T], y: &mut [T]) {
+    pub(super) fn forward(&self, x: &[T], filter: &[T], y: &mut [T], finisher: Finisher<'_>) {
         let conv = self.conv;
         let (k, n) = (conv.patch(), conv.out_channels);
         let strips = strips(filter, k, n);
@@ -85,6 +85,7 @@ impl<'c, T: Product> Direct<'c, T> {
                     let ways = (&*windows, &self.patch);
                     self.tiles.strip(&slab, ways, (strip, COLS), (y, n), width, false);
                 }
+                finisher.run(y);
             }
         });
     }
@@ -292,8 +293,8 @@ mod tests {
             let (x, f, y) = sizes(&conv);
             let (xs, fs, dys) = (numbers(x, 5), numbers(f, 3), numbers(y, 4));
             let (mut got, mut want) = (vec![9.0; y], vec![9.0; y]);
-            direct.forward(&xs, &fs, &mut got);
-            conv.forward_by_patches(&xs, &fs, &mut want);
+            direct.forward(&xs, &fs, &mut got, Finisher::NONE);
+            conv.forward_by_patches(&xs, &fs, &mut want, Finisher::NONE);
             assert_eq!(got, want, "forward {conv:?}");
             let (mut got, mut want) = (vec![9.0; f], vec![0.0; f]);
             direct.backprop_filter(&xs, &dys, &mut got);
@@ -310,7 +311,7 @@ mod tests {
             let (x, f, y) = sizes(&conv);
             let (fs, dys) = (numbers(f, 3), numbers(y, 4));
             let (mut got, mut want) = (vec![9.0; x], vec![9.0; x]);
-            direct.forward(&dys, &turned_filter(&conv, &fs), &mut got);
+            direct.forward(&dys, &turned_filter(&conv, &fs), &mut got, Finisher::NONE);
             conv.backprop_input_by_patches(&fs, &dys, &mut want);
             assert_eq!(got, want, "{conv:?}");
         }
