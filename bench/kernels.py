@@ -48,8 +48,11 @@ def cpu_seconds(pid):
         return float("nan")
     total = 0
     for task in os.listdir("/proc/%d/task" % pid):
-        with open("/proc/%d/task/%s/schedstat" % (pid, task)) as f:
-            total += int(f.read().split()[0])
+        try:
+            with open("/proc/%d/task/%s/schedstat" % (pid, task)) as f:
+                total += int(f.read().split()[0])
+        except FileNotFoundError:  # it has just ended
+            pass
     return total / 1e9
 
 
