@@ -19,7 +19,7 @@ import time
 import report
 from common import HERE, tf_server_cmd
 
-BENCHMARKS = ("null_step", "concurrency", "feed_fetch", "large_graph", "startup")
+BENCHMARKS = ("null_step", "concurrency", "feed_fetch", "large_graph", "startup", "kernels")
 HAVE_FLOOR = ("null_step", "feed_fetch")
 RUST = "rust"
 TIMEOUT = 900
@@ -34,6 +34,8 @@ def parse_options():
                    help="command of an echo server, which shows the client's own cost (README.md)")
     p.add_argument("--rust-cmd", metavar="CMD",
                    help="command that prints the figures of the Rust benches (README.md)")
+    p.add_argument("--torch-python", metavar="PATH",
+                   help="a Python with torch, to measure kernels in PyTorch too")
     p.add_argument("--only", action="append", metavar="NAME",
                    help="one of %s; may be repeated" % ", ".join(BENCHMARKS + (RUST,)))
     p.add_argument("--rounds", type=int, help="default: 3, or 1 with --quick")
@@ -74,6 +76,9 @@ def runs(options, round_index):
             continue
         script = [sys.executable, os.path.join(HERE, name + ".py")]
         script += ["--quick"] if options.quick else []
+        if name == "kernels":
+            yield from kernel_runs(options, script, impls)
+            continue
         for label, server, shipped in impls:
             size = ["--binary", shipped] if name == "startup" and shipped else []
             yield name, label, script + ["--impl", label] + server + size
@@ -82,6 +87,17 @@ def runs(options, round_index):
                                            "--server-cmd", options.floor_cmd]
     if options.rust_cmd and (not options.only or RUST in options.only):
         yield RUST, "ferroflow", shlex.split(options.rust_cmd)
+
+
+def kernel_runs(options, script, impls):
+    """Kernels with one thread and, where there are as many cores, with two."""
+    for threads in range(1, min(2, len(os.sched_getaffinity(0))) + 1):
+        count = ["--threads", str(threads)]
+        for label, server, _ in impls:
+            yield "kernels", label, script + count + ["--impl", label] + server
+        if options.torch_python:
+            torch = [options.torch_python, os.path.join(HERE, "kernels_torch.py")]
+            yield "kernels", "torch", torch + script[2:] + count + ["--impl", "torch"]
 
 
 # --------------------------------------------------------------------------------- running

@@ -70,6 +70,30 @@ def _goals():
                {"shape": "chain"}, Value(">=", 5e6))
     yield Goal("null nodes on one core, while loop: >= 2 M/s", "rust", "null_nodes",
                {"shape": "while"}, Value(">=", 2e6))
+    for threads in (1, 2):
+        yield from _kernel_goals(threads)
+
+
+def _kernel_goals(threads):
+    def goal(metric, case, limit):
+        text = "%s %s, %d thread%s: >= %gx" % (metric, case, threads, "s"[:threads > 1], limit)
+        return Goal(text, "kernels", metric, {"case": case, "threads": threads},
+                    Ratio(">=", limit))
+
+    for case in ("sq256", "sq512", "sq1024", "sq2048", "mlp_fwd", "mlp_dw", "mlp_dx", "skinny",
+                 "cnn_fc"):
+        yield goal("gemm", case, 0.9)
+    for case in ("mnist_c1", "mnist_c2", "resnet_3x3"):
+        for metric in ("conv_fwd", "conv_dx", "conv_dw"):
+            yield goal(metric, case, 0.9)
+    for case in ("256KB", "64MB"):
+        for metric in ("add", "mul", "relu", "exp", "log", "tanh", "sigmoid", "erf", "reduce_sum",
+                       "reduce_rows", "reduce_columns", "sgd_apply", "adam_apply"):
+            yield goal(metric, case, 1)
+    for case in ("128x10", "128x1000", "256x32000"):
+        yield goal("softmax_xent", case, 1)
+    yield goal("train", "mlp", 1.2)
+    yield goal("train", "cnn", 1)
 
 
 GOALS = list(_goals())

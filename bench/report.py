@@ -10,7 +10,7 @@ from collections import defaultdict
 
 from goals import GOALS, OverFloor, Ratio, Value
 
-TF_MODES = {"tensorflow": "oneDNN off", "tensorflow+onednn": "oneDNN on"}
+TF_MODES = {"tensorflow": "oneDNN off", "tensorflow+onednn": "oneDNN on", "torch": "PyTorch"}
 FLOOR = "floor"
 
 
@@ -32,7 +32,7 @@ class Figures:
         return self.points[key].get(impl) if key in self.points else None
 
     def tensorflow(self, key):
-        """The values of the mode that is better here, and which it is."""
+        """The values of the mode that is better here, and which it is; PyTorch counts as one."""
         found = [(statistics.median(xs), mode) for mode in TF_MODES
                  for xs in [self.of(key, mode)] if xs]
         if not found:

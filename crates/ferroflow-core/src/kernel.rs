@@ -25,6 +25,28 @@ pub struct NodeInfo {
 /// A kernel that computes its outputs before it returns.
 pub trait Kernel: Send + Sync {
     fn compute(&self, ctx: &mut Ctx<'_>) -> Result<()>;
+
+    /// Computes, and has `finish` work on all of output 0, part by part, while parts are in a cache.
+    /// False when that was not done, and the output is as [`Kernel::compute`] leaves it.
+    fn compute_finished(&self, ctx: &mut Ctx<'_>, finish: &dyn Finish) -> Result<bool> {
+        let _ = finish;
+        self.compute(ctx)?;
+        Ok(false)
+    }
+}
+
+/// What follows a kernel: a change of its output's elements in place.
+pub trait Finish: Sync {
+    /// Whether it can be done to an output of this type and shape.
+    fn fits(&self, dtype: DType, shape: &Shape) -> bool;
+    /// Does it to whole rows, of the last dimension, of an output that fits.
+    fn finish(&self, rows: Rows<'_>);
+}
+
+/// Rows of an output.
+pub enum Rows<'a> {
+    F32(&'a mut [f32]),
+    F64(&'a mut [f64]),
 }
 
 impl<F: Fn(&mut Ctx<'_>) -> Result<()> + Send + Sync> Kernel for F {

@@ -31,7 +31,8 @@ pub use error::{Code, Error, Result, Within};
 pub use function::{CallDone, Callable};
 pub use half::{bf16, f16};
 pub use kernel::{
-    AsyncCtx, AsyncKernel, Completion, Ctx, Done, Kernel, KernelBox, NodeInfo, Outputs,
+    AsyncCtx, AsyncKernel, Completion, Ctx, Done, Finish, Kernel, KernelBox, NodeInfo, Outputs,
+    Rows,
 };
 pub use list::List;
 pub use movable::Movable;

@@ -1,6 +1,7 @@
 //! Matrix products, factorisations and solvers.
 
 pub(crate) mod gemm;
+pub(crate) mod tile;
 
 mod cross;
 mod eigen;

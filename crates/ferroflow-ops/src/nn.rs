@@ -9,6 +9,7 @@ mod ctc_loss;
 mod data_format;
 mod depthwise;
 mod dilation;
+mod direct;
 mod fractional_pool;
 mod fused_conv;
 mod gru;

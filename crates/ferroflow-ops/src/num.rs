@@ -39,16 +39,25 @@ macro_rules! integers {
         impl Num for $t {
             const ZERO: Self = 0;
             const ONE: Self = 1;
+            #[inline]
             fn add(self, o: Self) -> Self { self.wrapping_add(o) }
+            #[inline]
             fn sub(self, o: Self) -> Self { self.wrapping_sub(o) }
+            #[inline]
             fn mul(self, o: Self) -> Self { self.wrapping_mul(o) }
+            #[inline]
             fn div(self, o: Self) -> Self { if o == 0 { 0 } else { self.wrapping_div(o) } }
+            #[inline]
             fn neg(self) -> Self { self.wrapping_neg() }
+            #[inline]
             fn from_i64(x: i64) -> Self { x as $t }
         }
         impl Real for $t {
+            #[inline]
             fn max(self, o: Self) -> Self { Ord::max(self, o) }
+            #[inline]
             fn min(self, o: Self) -> Self { Ord::min(self, o) }
+            #[inline]
             fn abs(self) -> Self { ($abs)(self) }
         }
     )*};
@@ -62,21 +71,32 @@ macro_rules! floats {
         impl Num for $t {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
+            #[inline]
             fn add(self, o: Self) -> Self { self + o }
+            #[inline]
             fn sub(self, o: Self) -> Self { self - o }
+            #[inline]
             fn mul(self, o: Self) -> Self { self * o }
+            #[inline]
             fn div(self, o: Self) -> Self { self / o }
+            #[inline]
             fn neg(self) -> Self { -self }
+            #[inline]
             fn from_i64(x: i64) -> Self { x as $t }
         }
         impl Real for $t {
+            #[inline]
             fn max(self, o: Self) -> Self { if self > o || self.is_nan() { self } else { o } }
+            #[inline]
             fn min(self, o: Self) -> Self { if self < o || self.is_nan() { self } else { o } }
+            #[inline]
             fn abs(self) -> Self { <$t>::abs(self) }
         }
         impl Float for $t {
             type Wide = $t;
+            #[inline]
             fn wide(self) -> $t { self }
+            #[inline]
             fn narrow(x: $t) -> Self { x }
         }
     )*};
@@ -88,21 +108,32 @@ macro_rules! halves {
         impl Num for $t {
             const ZERO: Self = <$t>::ZERO;
             const ONE: Self = <$t>::ONE;
+            #[inline]
             fn add(self, o: Self) -> Self { Self::from_f32(self.to_f32() + o.to_f32()) }
+            #[inline]
             fn sub(self, o: Self) -> Self { Self::from_f32(self.to_f32() - o.to_f32()) }
+            #[inline]
             fn mul(self, o: Self) -> Self { Self::from_f32(self.to_f32() * o.to_f32()) }
+            #[inline]
             fn div(self, o: Self) -> Self { Self::from_f32(self.to_f32() / o.to_f32()) }
+            #[inline]
             fn neg(self) -> Self { -self }
+            #[inline]
             fn from_i64(x: i64) -> Self { Self::from_f64(x as f64) }
         }
         impl Real for $t {
+            #[inline]
             fn max(self, o: Self) -> Self { if self > o || self.is_nan() { self } else { o } }
+            #[inline]
             fn min(self, o: Self) -> Self { if self < o || self.is_nan() { self } else { o } }
+            #[inline]
             fn abs(self) -> Self { Self::from_f32(self.to_f32().abs()) }
         }
         impl Float for $t {
             type Wide = f32;
+            #[inline]
             fn wide(self) -> f32 { self.to_f32() }
+            #[inline]
             fn narrow(x: f32) -> Self { Self::from_f32(x) }
         }
     )*};
@@ -114,11 +145,17 @@ macro_rules! complexes {
         impl Num for $t {
             const ZERO: Self = Self::new(0.0, 0.0);
             const ONE: Self = Self::new(1.0, 0.0);
+            #[inline]
             fn add(self, o: Self) -> Self { self + o }
+            #[inline]
             fn sub(self, o: Self) -> Self { self - o }
+            #[inline]
             fn mul(self, o: Self) -> Self { self * o }
+            #[inline]
             fn div(self, o: Self) -> Self { self / o }
+            #[inline]
             fn neg(self) -> Self { -self }
+            #[inline]
             fn from_i64(x: i64) -> Self { Self::new(x as $part, 0.0) }
         }
     )*};

@@ -5,7 +5,7 @@ mod common;
 
 use common::{request, task};
 use ferroflow_core::{Code, DType, Result, Tensor};
-use ferroflow_graph::{GraphDef, NodeDef};
+use ferroflow_graph::{AttrList, AttrValue, GraphDef, NodeDef};
 use ferroflow_runtime::{RunOptions, RunRequest, Session, SessionOptions, Task};
 use ferroflow_testing::{GraphBuilder, graph};
 use proptest::prelude::*;
@@ -469,6 +469,41 @@ fn errors_of_a_product_name_its_parts() {
         let want = plain(&g, &feeds, &["y"]).unwrap_err();
         assert_eq!((got.code(), got.message()), (want.code(), want.message()));
         assert!(got.message().ends_with(&format!("[[{{{{node {at}}}}}]]")), "{got}");
+    }
+}
+
+#[test]
+fn a_convolution_takes_its_bias_and_activation_along() {
+    for format in ["NHWC", "NCHW"] {
+        // By tiles, by products of patches (of two groups), and as a product of pixels.
+        for (window, depth) in [(3, 4), (3, 2), (1, 4)] {
+            let g = graph()
+                .dtype(DType::Float)
+                .placeholder("x")
+                .placeholder("filter")
+                .placeholder("bias")
+                .op("conv", "Conv2D", &["x", "filter"])
+                .t()
+                .attr("strides", AttrValue::List(AttrList::Ints(vec![1, 1, 1, 1])))
+                .attr("padding", "SAME")
+                .attr("data_format", format)
+                .op("sum", "BiasAdd", &["conv", "bias"])
+                .t()
+                .attr("data_format", format)
+                .op("y", "Relu", &["sum"])
+                .t()
+                .build();
+            let x = if format == "NHWC" { [2, 9, 9, 4] } else { [2, 4, 9, 9] };
+            let feeds = |bias: usize| {
+                let filter = counted(&[window, window, depth, 18]);
+                [("x", counted(&x)), ("filter", filter), ("bias", counted(&[bias]))]
+            };
+            let nodes = fused(&g, &feeds(18), &["y"]);
+            assert_eq!(names(&nodes), [("_FusedConv2D", vec!["y", "sum", "conv"])]);
+            agree(&g, &feeds(18), &["y"]);
+            let got = optimized(&g, &feeds(7), &["y"]).unwrap_err();
+            assert_eq!(got.message(), plain(&g, &feeds(7), &["y"]).unwrap_err().message());
+        }
     }
 }
 

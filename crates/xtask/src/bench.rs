@@ -18,13 +18,17 @@ pub struct Args {
     #[arg(long)]
     quick: bool,
 
-    /// This benchmark only; may be repeated (null_step, concurrency, feed_fetch, large_graph, startup, rust)
+    /// This benchmark only; may be repeated (null_step, concurrency, feed_fetch, large_graph, startup, kernels, rust)
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
 
     /// Rounds, in each of which every implementation has its turn
     #[arg(long, value_name = "N")]
     rounds: Option<u32>,
+
+    /// A Python that has torch, to measure kernels in PyTorch too
+    #[arg(long, value_name = "PATH")]
+    torch_python: Option<String>,
 
     /// TensorFlow beside itself: how far apart two equal things are measured on this machine
     #[arg(long)]
@@ -47,6 +51,9 @@ pub fn run(args: &Args) -> Result {
     }
     if let Some(rounds) = args.rounds {
         options.extend(["--rounds".into(), rounds.to_string()]);
+    }
+    if let Some(python) = &args.torch_python {
+        options.extend(["--torch-python".into(), python.clone()]);
     }
     for name in &args.only {
         options.extend(["--only".into(), name.clone()]);

@@ -7,6 +7,7 @@
 
 mod elementwise;
 mod epilogue;
+mod finish;
 mod kernel;
 mod originals;
 mod program;

@@ -1,8 +1,10 @@
 //! Matrix products of every number type: floats through the `gemm` crate, split over our own
 //! threads; halves widened; integers by a plain loop that wraps.
 
+use super::tile::Tiled;
+use crate::parallel::for_rows;
 use crate::prelude::*;
-use ferroflow_core::ComputePool;
+use ferroflow_core::{ComputePool, Finish, Rows};
 use gemm::Parallelism;
 
 /// A matrix in memory, with any strides.
@@ -69,7 +71,12 @@ pub(crate) enum Threads {
 }
 
 /// Numbers with a matrix product.
-pub(crate) trait Product: Num {
+pub(crate) trait Product: Tiled {
+    /// Rows of a result as what follows a kernel takes them, for the types that it does.
+    fn rows(_: &mut [Self]) -> Option<Rows<'_>> {
+        None
+    }
+
     /// `out = a b`, or `out += a b`; the rows of `out` are `out_stride` apart.
     fn product(
         a: Mat<'_, Self>,
@@ -87,14 +94,45 @@ pub(crate) fn product<T: Product>(a: Mat<'_, T>, b: Mat<'_, T>, out: &mut [T], t
     T::product(a, b, out, stride, false, threads);
 }
 
+/// What is done to whole rows of a result when they are made; nothing, usually.
+#[derive(Clone, Copy)]
+pub(crate) struct Finisher<'a>(Option<&'a dyn Finish>);
+
+impl<'a> Finisher<'a> {
+    pub(crate) const NONE: Finisher<'static> = Finisher(None);
+
+    /// None when `finish` cannot be done to a result of this shape.
+    pub(crate) fn new<T: Product>(finish: &'a dyn Finish, shape: &Shape) -> Option<Finisher<'a>> {
+        let fits = T::rows(&mut []).is_some() && finish.fits(T::DTYPE, shape);
+        fits.then_some(Finisher(Some(finish)))
+    }
+
+    pub(crate) fn run<T: Product>(&self, rows: &mut [T]) {
+        if let (Some(finish), Some(rows)) = (self.0, T::rows(rows)) {
+            finish.finish(rows);
+        }
+    }
+
+    /// Works on rows of `n` elements that were made elsewhere.
+    pub(crate) fn run_all<T: Product>(&self, out: &mut [T], n: usize) {
+        if self.0.is_some() {
+            for_rows(out, n, n, |_, rows| self.run(rows));
+        }
+    }
+}
+
 /// About how many nanoseconds a product of these sizes takes on one thread.
 pub(crate) fn product_cost(m: usize, n: usize, k: usize) -> usize {
     m.saturating_mul(n).saturating_mul(k) / 16 + 20
 }
 
 macro_rules! gemm_products {
-    ($($t:ty)*) => {$(
+    ($($t:ty $(, $rows:ident)?;)*) => {$(
         impl Product for $t {
+            $(fn rows(rows: &mut [Self]) -> Option<Rows<'_>> {
+                Some(Rows::$rows(rows))
+            })?
+
             fn product(
                 a: Mat<'_, $t>,
                 b: Mat<'_, $t>,
@@ -108,7 +146,7 @@ macro_rules! gemm_products {
         }
     )*};
 }
-gemm_products!(f32 f64 Complex32 Complex64);
+gemm_products!(f32, F32; f64, F64; Complex32; Complex64;);
 
 struct Pointer<T>(*mut T);
 // SAFETY: `run_gemm` hands the pointer to threads that write disjoint parts of what it points to

@@ -1,8 +1,9 @@
 //! MatMul, SparseMatMul, and the batched products.
 
-use super::gemm::{Mat, Product, Threads, product, product_cost};
+use super::gemm::{Finisher, Mat, Product, Threads, product, product_cost};
 use crate::parallel::for_rows;
 use crate::prelude::*;
+use ferroflow_core::Finish;
 
 struct MatMul<T> {
     transpose_a: bool,
@@ -19,6 +20,16 @@ impl<T: Product> MatMul<T> {
 
 impl<T: Product> Kernel for MatMul<T> {
     fn compute(&self, ctx: &mut Ctx<'_>) -> Result<()> {
+        self.multiply(ctx, None).map(drop)
+    }
+
+    fn compute_finished(&self, ctx: &mut Ctx<'_>, finish: &dyn Finish) -> Result<bool> {
+        self.multiply(ctx, Some(finish))
+    }
+}
+
+impl<T: Product> MatMul<T> {
+    fn multiply(&self, ctx: &mut Ctx<'_>, finish: Option<&dyn Finish>) -> Result<bool> {
         let (a, b) = (ctx.input(0)?, ctx.input(1)?);
         ensure!(a.rank() == 2, InvalidArgument, "In[0] ndims must be >= 2");
         ensure!(b.rank() == 2, InvalidArgument, "In[1] ndims must be >= 2");
@@ -31,8 +42,14 @@ impl<T: Product> Kernel for MatMul<T> {
             b.shape()
         );
         let mut out = ctx.alloc(T::DTYPE, [x.rows, y.cols])?;
+        let finisher = finish.and_then(|finish| Finisher::new::<T>(finish, out.shape()));
+        let n = y.cols;
         product(x, y, out.as_mut_slice()?, Threads::All);
-        ctx.set(0, out)
+        if let Some(finisher) = finisher {
+            finisher.run_all(out.as_mut_slice::<T>()?, n);
+        }
+        ctx.set(0, out)?;
+        Ok(finisher.is_some())
     }
 }
 

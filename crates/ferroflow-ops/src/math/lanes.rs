@@ -9,8 +9,8 @@ const BLOCK: usize = 256;
 
 /// Elements that can be computed in `W`.
 pub(crate) trait Lanes<W: Element>: Element {
-    /// `f` over `xs`, in `W`.
-    fn map(f: fn(&mut [W]), xs: &mut [Self]);
+    /// `f` from `xs` to `out`, which are of one length, in `W`.
+    fn map(f: fn(&[W], &mut [W]), xs: &[Self], out: &mut [Self]);
     /// `f` over `a` and `b`, in `W`.
     fn zip(f: fn(&[W], &[W], &mut [W]), a: &[Self], b: &[Self], out: &mut [Self]);
 }
@@ -23,8 +23,8 @@ pub(crate) trait Lane: Lanes<Self::Wide> {
 macro_rules! native {
     ($($t:ty),*) => {$(
         impl Lanes<$t> for $t {
-            fn map(f: fn(&mut [$t]), xs: &mut [$t]) {
-                f(xs)
+            fn map(f: fn(&[$t], &mut [$t]), xs: &[$t], out: &mut [$t]) {
+                f(xs, out)
             }
             fn zip(f: fn(&[$t], &[$t], &mut [$t]), a: &[$t], b: &[$t], out: &mut [$t]) {
                 f(a, b, out)
@@ -40,13 +40,13 @@ native!(i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, bool, Complex32, Complex
 macro_rules! widened {
     ($($t:ty => $w:ty, $widen:expr, $narrow:expr;)*) => {$(
         impl Lanes<$w> for $t {
-            fn map(f: fn(&mut [$w]), xs: &mut [$t]) {
-                let mut wide = [<$w>::default(); BLOCK];
-                for part in xs.chunks_mut(BLOCK) {
-                    let wide = &mut wide[..part.len()];
-                    $widen(part, wide);
-                    f(wide);
-                    $narrow(wide, part);
+            fn map(f: fn(&[$w], &mut [$w]), xs: &[$t], out: &mut [$t]) {
+                let (mut x, mut y) = ([<$w>::default(); BLOCK], [<$w>::default(); BLOCK]);
+                for (xs, out) in xs.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
+                    let n = xs.len().min(out.len());
+                    $widen(&xs[..n], &mut x[..n]);
+                    f(&x[..n], &mut y[..n]);
+                    $narrow(&y[..n], &mut out[..n]);
                 }
             }
             fn zip(f: fn(&[$w], &[$w], &mut [$w]), a: &[$t], b: &[$t], out: &mut [$t]) {

@@ -1,6 +1,6 @@
 //! Formulas over single elements, and the loops that run them over slices.
 //!
-//! Each loop is compiled twice, for any x86-64 and for one with AVX2, and picks at run time. Both do
+//! Each loop, here and where `multiversion!` is used, is compiled twice, for any x86-64 and for one with AVX2, and picks at run time. Both do
 //! the same operations in the same order, so results do not depend on the machine.
 
 /// A formula of one argument.
@@ -39,12 +39,17 @@ macro_rules! multiversion {
         }
     };
 }
-multiversion! {
-    /// `x = f(x)` for every element.
-    fn map_in_place[F: Unary<T>, T: Copy]<F, T>(xs: &mut [T]) {
-        for x in xs {
-            *x = F::eval(*x);
-        }
+pub(crate) use multiversion;
+
+/// `x = f(x)` for every element, by way of a copy: where a formula may leave an element as it is, a
+/// loop in place becomes one of masked stores, which some processors are very slow at.
+pub(crate) fn map_in_place<F: Unary<T>, T: Copy>(xs: &mut [T]) {
+    const BLOCK: usize = 64;
+    for block in xs.chunks_mut(BLOCK) {
+        let n = block.len();
+        let mut old = [block[0]; BLOCK];
+        old[..n].copy_from_slice(block);
+        map::<F, T, T>(&old[..n], block);
     }
 }
 

@@ -1,8 +1,10 @@
-//! Convolutions as matrix products: patches of the input are gathered into small panels, which
-//! stay in the cache, and multiplied with the filter. The input unrolled as a whole never exists.
+//! Convolutions: [`direct`](super::direct) where that is known, else as matrix products. For these,
+//! patches of the input are gathered into small panels, which stay in the cache, and multiplied with
+//! the filter. The input unrolled as a whole never exists.
 
+use super::direct::{Direct, turned, turned_filter};
 use super::window::Axis;
-use crate::linalg::gemm::{Mat, Product, Threads, product_cost};
+use crate::linalg::gemm::{Finisher, Mat, Product, Threads, product_cost};
 use crate::parallel::for_rows;
 use ferroflow_core::ComputePool;
 
@@ -40,7 +42,7 @@ impl Conv {
     }
 
     /// Elements of a patch within one group: the rows of the filter.
-    fn patch(&self) -> usize {
+    pub(super) fn patch(&self) -> usize {
         self.axes.iter().map(|a| a.window).product::<usize>() * self.group_channels()
     }
 
@@ -127,6 +129,42 @@ impl Conv {
         }
     }
 
+    /// [`Conv::scatter`] for one channel, from a panel of which each row is of one patch element.
+    fn scatter_planes<T: Product>(
+        &self,
+        image: &mut [T],
+        positions: std::ops::Range<usize>,
+        panel: &[T],
+    ) {
+        let [d, h, w] = self.axes;
+        let planes = panel.chunks_exact(positions.len());
+        let mut first = positions.start;
+        while first < positions.end {
+            // Windows side by side, of one row of the output.
+            let (_, at) = self.locate(first);
+            let end = (first - at[2] + w.output).min(positions.end);
+            let windows = at[2]..at[2] + (end - first);
+            for (tap, plane) in planes.clone().enumerate() {
+                let (kd, kh, kw) =
+                    (tap / w.window / h.window, tap / w.window % h.window, tap % w.window);
+                let (Some(id), Some(ih)) = (d.at(at[0], kd), h.at(at[1], kh)) else { continue };
+                let row = &mut image[(id * h.input + ih) * w.input..][..w.input];
+                let from = &plane[first - positions.start..][..windows.len()];
+                let inside = windows.clone().position(|i| w.at(i, kw).is_some());
+                let Some(skipped) = inside else { continue };
+                let Some(start) = w.at(windows.start + skipped, kw) else { continue };
+                let (to, from) = (&mut row[start..], &from[skipped..]);
+                if w.stride == 1 {
+                    to.iter_mut().zip(from).for_each(|(x, p)| *x = x.add(*p));
+                } else {
+                    let to = to.iter_mut().step_by(w.stride);
+                    to.zip(from).for_each(|(x, p)| *x = x.add(*p));
+                }
+            }
+            first = end;
+        }
+    }
+
     /// The columns of the filter that belong to a group.
     fn filter<'a, T>(&self, filter: &'a [T], group: usize) -> Mat<'a, T> {
         let cols = self.out_channels / self.groups;
@@ -141,15 +179,31 @@ impl Conv {
     }
 
     /// The output, of `rows` by output channels.
-    pub fn forward<T: Product>(&self, x: &[T], filter: &[T], y: &mut [T]) {
+    pub fn forward<T: Product>(&self, x: &[T], filter: &[T], y: &mut [T], finisher: Finisher<'_>) {
         let (k, n) = (self.patch(), self.out_channels);
         if y.is_empty() || k == 0 {
-            return y.fill(T::ZERO);
+            y.fill(T::ZERO);
+            return finisher.run_all(y, n);
         }
         if self.is_pointwise() {
             let a = Mat::new(x, self.rows(), k);
-            return T::product(a, self.filter(filter, 0), y, n, false, Threads::All);
+            T::product(a, self.filter(filter, 0), y, n, false, Threads::All);
+            return finisher.run_all(y, n);
         }
+        match Direct::new(self) {
+            Some(direct) => direct.forward(x, filter, y, finisher),
+            None => self.forward_by_patches(x, filter, y, finisher),
+        }
+    }
+
+    pub(super) fn forward_by_patches<T: Product>(
+        &self,
+        x: &[T],
+        filter: &[T],
+        y: &mut [T],
+        finisher: Finisher<'_>,
+    ) {
+        let (k, n) = (self.patch(), self.out_channels);
         let panel_rows = self.panel_rows::<T>();
         for_rows(y, n, product_cost(1, n, k) + k, |rows, y| {
             let mut panel = vec![T::ZERO; panel_rows.min(rows.len()) * k];
@@ -163,13 +217,14 @@ impl Conv {
                     let y = &mut y[group * (n / self.groups)..];
                     T::product(a, self.filter(filter, group), y, n, false, Threads::One);
                 }
+                finisher.run(y);
             }
         });
     }
 
     /// The gradient of the input, from that of the output.
     pub fn backprop_input<T: Product>(&self, filter: &[T], dy: &[T], dx: &mut [T]) {
-        let (k, n, positions) = (self.patch(), self.out_channels, self.positions());
+        let (k, n) = (self.patch(), self.out_channels);
         if dx.is_empty() || dy.is_empty() {
             return dx.fill(T::ZERO);
         }
@@ -178,12 +233,38 @@ impl Conv {
             let filter = self.filter(filter, 0).transposed();
             return T::product(a, filter, dx, k, false, Threads::All);
         }
+        // With few channels most of a tile's columns would be for nothing.
+        if self.in_channels >= 8
+            && let Some(back) = turned(self)
+            && let Some(direct) = Direct::new(&back)
+        {
+            return direct.forward(dy, &turned_filter(self, filter), dx, Finisher::NONE);
+        }
+        self.backprop_input_by_patches(filter, dy, dx);
+    }
+
+    pub(super) fn backprop_input_by_patches<T: Product>(
+        &self,
+        filter: &[T],
+        dy: &[T],
+        dx: &mut [T],
+    ) {
+        let (k, n, positions) = (self.patch(), self.out_channels, self.positions());
         let panel_rows = self.panel_rows::<T>();
         let image = |i: usize, dx: &mut [T], threads: Threads| {
             dx.fill(T::ZERO);
             let mut panel = vec![T::ZERO; panel_rows.min(positions) * k];
             for from in (0..positions).step_by(panel_rows) {
                 let at = from..(from + panel_rows).min(positions);
+                if self.in_channels == 1 {
+                    // Rows of the panel are as long as it has positions, not as a patch.
+                    let panel = &mut panel[..at.len() * k];
+                    let dy = Mat::new(&dy[(i * positions + from) * n..], at.len(), n).transposed();
+                    let filter = self.filter(filter, 0);
+                    T::product(filter, dy, panel, at.len(), false, threads);
+                    self.scatter_planes(dx, at, panel);
+                    continue;
+                }
                 for group in 0..self.groups {
                     let cols = n / self.groups;
                     let a = Mat {
@@ -226,6 +307,15 @@ impl Conv {
             let a = Mat::new(x, rows, k).transposed();
             return T::product(a, Mat::new(dy, rows, n), df, n, false, Threads::All);
         }
+        match Direct::new(self) {
+            Some(direct) => direct.backprop_filter(x, dy, df),
+            None => self.backprop_filter_by_patches(x, dy, df),
+        }
+    }
+
+    /// Adds to `df`.
+    pub(super) fn backprop_filter_by_patches<T: Product>(&self, x: &[T], dy: &[T], df: &mut [T]) {
+        let (k, n, rows) = (self.patch(), self.out_channels, self.rows());
         // Every thread sums the products of its rows, and then the sums are added.
         let panel_rows = self.panel_rows::<T>();
         let parts = ComputePool::threads().min(rows.div_ceil(panel_rows));

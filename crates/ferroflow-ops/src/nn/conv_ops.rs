@@ -2,8 +2,9 @@
 
 use super::conv::Conv;
 use super::window::{Layout, Sliding, channels_last, from_channels_last, three};
-use crate::linalg::gemm::Product;
+use crate::linalg::gemm::{Finisher, Product};
 use crate::prelude::*;
+use ferroflow_core::Finish;
 
 /// What a convolution is computed in: halves in single precision.
 pub(super) trait ConvElement: Element {
@@ -201,7 +202,8 @@ impl<T: ConvElement> Convolution<T> {
         Ok(())
     }
 
-    fn forward(&self, ctx: &Ctx<'_>) -> Result<Tensor> {
+    /// The output, and whether it is finished.
+    fn forward(&self, ctx: &Ctx<'_>, finish: Option<&dyn Finish>) -> Result<(Tensor, bool)> {
         let (x, filter) = (ctx.input(0)?, ctx.input(1)?);
         self.check_rank("input", x.shape())?;
         self.check_rank("filter", filter.shape())?;
@@ -209,8 +211,14 @@ impl<T: ConvElement> Convolution<T> {
         let x = T::widened(&reordered(x, self.sliding.layout, true)?)?;
         let filter = T::widened(filter)?;
         let mut y = Tensor::alloc(<T::Wide as Element>::DTYPE, self.output_shape(&conv))?;
-        conv.forward::<T::Wide>(x.as_slice()?, filter.as_slice()?, y.as_mut_slice()?);
-        Ok(y)
+        let is_as_made =
+            self.sliding.layout == Layout::ChannelsLast && T::DTYPE == <T::Wide as Element>::DTYPE;
+        let finisher = finish
+            .filter(|_| is_as_made)
+            .and_then(|finish| Finisher::new::<T::Wide>(finish, y.shape()));
+        let (filter, then) = (filter.as_slice()?, finisher.unwrap_or(Finisher::NONE));
+        conv.forward::<T::Wide>(x.as_slice()?, filter, y.as_mut_slice()?, then);
+        Ok((y, finisher.is_some()))
     }
 
     fn backprop_input(&self, ctx: &Ctx<'_>) -> Result<Tensor> {
@@ -269,11 +277,22 @@ impl<T: ConvElement> Kernel for Convolution<T> {
     fn compute(&self, ctx: &mut Ctx<'_>) -> Result<()> {
         let layout = self.sliding.layout;
         let out = match self.part {
-            Part::Output => reordered(&self.forward(ctx)?, layout, false)?,
+            Part::Output => reordered(&self.forward(ctx, None)?.0, layout, false)?,
             Part::Input => reordered(&self.backprop_input(ctx)?, layout, false)?,
             Part::Filter => self.backprop_filter(ctx)?,
         };
         ctx.set(0, T::narrowed(out)?)
+    }
+
+    fn compute_finished(&self, ctx: &mut Ctx<'_>, finish: &dyn Finish) -> Result<bool> {
+        if self.part != Part::Output {
+            self.compute(ctx)?;
+            return Ok(false);
+        }
+        let (out, is_finished) = self.forward(ctx, Some(finish))?;
+        let out = reordered(&out, self.sliding.layout, false)?;
+        ctx.set(0, T::narrowed(out)?)?;
+        Ok(is_finished)
     }
 }
 
@@ -372,7 +391,7 @@ fn register_2d(c: &mut Catalog) {
         .input("filter: T")
         .output("output: T")
         .attr("T: {half, bfloat16, float, double, int32}");
-    conv2d_attrs!(op).shape(|c| conv_shape(c, 2, false)).cpu(conv_kernel!(
+    conv2d_attrs!(op).takes_epilogue().shape(|c| conv_shape(c, 2, false)).cpu(conv_kernel!(
         [Half f16, BFloat16 bf16, Float f32, Double f64, Int32 i32],
         Output, 2, false
     ));
@@ -413,6 +432,7 @@ fn register_3d(c: &mut Catalog) {
         .attr(FORMAT)
         .attr(DILATIONS)
         .expensive()
+        .takes_epilogue()
         .shape(|c| conv_shape(c, 3, false))
         .cpu(conv_kernel!(FLOAT, Output, 3, false));
     c.op("Conv3DBackpropInput")

@@ -5,6 +5,7 @@ use super::conv::Conv;
 use super::conv_ops::ConvElement;
 use super::window::{Layout, Sliding, padding_of, three};
 use crate::image::resize_bilinear;
+use crate::linalg::gemm::Finisher;
 use crate::prelude::*;
 
 /// Strides and padding; there are no dilations.
@@ -156,7 +157,8 @@ impl<T: ConvElement> Kernel for FusedConv<T> {
         let shape = Shape::from_dims(&size.map(|d| d as i64))?;
         let mut out = Tensor::alloc(<T::Wide as Element>::DTYPE, shape)?;
         let filter = T::widened(filter)?;
-        conv.forward::<T::Wide>(padded.as_slice()?, filter.as_slice()?, out.as_mut_slice()?);
+        let (x, filter) = (padded.as_slice()?, filter.as_slice()?);
+        conv.forward::<T::Wide>(x, filter, out.as_mut_slice()?, Finisher::NONE);
         ctx.set(0, T::narrowed(out)?)
     }
 }

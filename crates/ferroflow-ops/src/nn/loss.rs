@@ -1,18 +1,30 @@
 //! SoftmaxCrossEntropyWithLogits, SparseSoftmaxCrossEntropyWithLogits, L2Loss.
 
-use super::softmax::{Exp, largest, sum};
+use super::softmax::{Exp, NARROW, exponentials, narrow_exponentials, scaled, sum};
+use crate::math::fast::Fast;
+use crate::math::vector::multiversion;
 use crate::parallel::for_rows2;
 use crate::prelude::*;
 use ferroflow_core::RealElement;
 
-/// A row of logits for writing, moved so that its largest is 0; its exponentials, and their sum.
-fn exponentials<T: Exp>(logits: &mut [T], exps: &mut [T]) -> T {
-    let top = largest(logits);
-    for (x, e) in logits.iter_mut().zip(&mut *exps) {
-        *x = x.sub(top);
-        *e = x.fast_exp();
+multiversion! {
+    /// `out = exps * scale - wanted`.
+    fn difference[T: Float<Wide = W>, W: Exp]<T, W>(
+        exps: &[W], scale: W, wanted: &[W], out: &mut [T]
+    ) {
+        for ((out, &e), &want) in out.iter_mut().zip(exps).zip(wanted) {
+            *out = T::narrow(e.mul(scale).sub(want));
+        }
     }
-    sum(exps)
+}
+
+multiversion! {
+    /// What every class adds to the loss, in place of its logit.
+    fn losses[W: Exp]<W>(logits: &mut [W], top: W, log: W, wanted: &[W]) {
+        for (x, &want) in logits.iter_mut().zip(wanted) {
+            *x = want.mul(log.sub(x.sub(top)));
+        }
+    }
 }
 
 /// How a 2-D operand is read when it broadcasts.
@@ -56,7 +68,7 @@ where
     let (x, y) = (logits.as_slice::<T>()?, labels.as_slice::<T>()?);
     if cols > 0 {
         let (loss, backprop) = (loss.as_mut_slice::<T>()?, backprop.as_mut_slice::<T>()?);
-        for_rows2(backprop, cols, loss, 1, cols * 8, |range, backprop, loss| {
+        for_rows2(backprop, cols, loss, 1, cols * 2, |range, backprop, loss| {
             let zeros = || vec![<T::Wide as Num>::ZERO; cols];
             let (mut moved, mut exps, mut wanted) = (zeros(), zeros(), zeros());
             for ((i, back), loss) in range.zip(backprop.chunks_exact_mut(cols)).zip(loss) {
@@ -64,14 +76,10 @@ where
                     moved[j] = x[i * by_logits.row + j * by_logits.col].wide();
                     wanted[j] = y[i * by_labels.row + j * by_labels.col].wide();
                 }
-                let total = exponentials(&mut moved, &mut exps);
-                let (log, scale) = (total.ln(), <T::Wide as Num>::ONE.div(total));
-                for ((back, e), want) in back.iter_mut().zip(&exps).zip(&wanted) {
-                    *back = T::narrow(e.mul(scale).sub(*want));
-                }
-                for (x, want) in moved.iter_mut().zip(&wanted) {
-                    *x = want.mul(log.sub(*x));
-                }
+                let (top, total) = exponentials(&moved, &mut exps);
+                let scale = <T::Wide as Num>::ONE.div(total);
+                difference::<T, T::Wide>(&exps, scale, &wanted, back);
+                losses::<T::Wide>(&mut moved, top, total.fast_ln(), &wanted);
                 *loss = T::narrow(sum(&moved));
             }
         });
@@ -118,26 +126,58 @@ where
     let mut backprop = ctx.alloc(T::DTYPE, logits.shape().clone())?;
     let x = logits.as_slice::<T>()?;
     let (out_loss, out) = (loss.as_mut_slice::<T>()?, backprop.as_mut_slice::<T>()?);
-    for_rows2(out, cols, out_loss, 1, cols * 8, |range, backprop, loss| {
-        let zeros = || vec![<T::Wide as Num>::ZERO; cols];
-        let (mut moved, mut exps) = (zeros(), zeros());
+    for_rows2(out, cols, out_loss, 1, cols * 2, |range, backprop, loss| {
+        if cols < NARROW {
+            let x = &x[range.start * cols..range.end * cols];
+            return narrow_losses(x, &labels[range], cols, backprop, loss);
+        }
+        let mut exps = vec![<T::Wide as Num>::ZERO; cols];
         for ((i, back), loss) in range.zip(backprop.chunks_exact_mut(cols)).zip(loss) {
-            for (moved, x) in moved.iter_mut().zip(&x[i * cols..]) {
-                *moved = x.wide();
-            }
+            let x = &x[i * cols..(i + 1) * cols];
             let label = labels[i] as usize;
-            let total = exponentials(&mut moved, &mut exps);
+            let (top, total) = exponentials(x, &mut exps);
             let scale = <T::Wide as Num>::ONE.div(total);
-            for (back, e) in back.iter_mut().zip(&exps) {
-                *back = T::narrow(e.mul(scale));
-            }
-            let hit = exps[label].mul(scale).sub(<T::Wide as Num>::ONE);
-            back[label] = T::narrow(hit);
-            *loss = T::narrow(total.ln().sub(moved[label]));
+            scaled::<T, T::Wide>(&exps, scale, back);
+            back[label] = T::narrow(exps[label].mul(scale).sub(<T::Wide as Num>::ONE));
+            *loss = T::narrow(total.fast_ln().sub(x[label].wide().sub(top)));
         }
     });
     ctx.set(0, loss)?;
     ctx.set(1, backprop)
+}
+
+/// Losses and gradients of rows of a few classes.
+fn narrow_losses<T: Float>(
+    x: &[T],
+    labels: &[i64],
+    classes: usize,
+    backprop: &mut [T],
+    losses: &mut [T],
+) where
+    T::Wide: Exp,
+{
+    const ROWS: usize = 32;
+    let (mut tops, mut exps) =
+        ([<T::Wide as Num>::ZERO; ROWS], vec![<T::Wide as Num>::ZERO; ROWS * classes]);
+    let blocks = x.chunks(ROWS * classes).zip(backprop.chunks_mut(ROWS * classes));
+    for ((x, back), (labels, losses)) in
+        blocks.zip(labels.chunks(ROWS).zip(losses.chunks_mut(ROWS)))
+    {
+        let exps = &mut exps[..x.len()];
+        narrow_exponentials(x, classes, &mut tops, exps);
+        let rows = x.chunks(classes).zip(exps.chunks(classes)).zip(back.chunks_mut(classes));
+        let answers = labels.iter().zip(losses).zip(&tops);
+        for (((x, exps), back), ((&label, loss), &top)) in rows.zip(answers) {
+            let total = exps.iter().fold(<T::Wide as Num>::ZERO, |sum, &e| sum.add(e));
+            let scale = <T::Wide as Num>::ONE.div(total);
+            for (back, e) in back.iter_mut().zip(exps) {
+                *back = T::narrow(e.mul(scale));
+            }
+            let label = label as usize;
+            back[label] = T::narrow(exps[label].mul(scale).sub(<T::Wide as Num>::ONE));
+            *loss = T::narrow(total.fast_ln().sub(x[label].wide().sub(top)));
+        }
+    }
 }
 
 fn check_labels(labels: &[i64], classes: usize) -> Result<()> {

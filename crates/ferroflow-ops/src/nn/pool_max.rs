@@ -2,9 +2,11 @@
 
 use super::conv_ops::reordered;
 use super::pool::{Pool, PoolAttrs, pool_shape};
+use crate::math::vector::multiversion;
 use crate::parallel::{for_rows, for_rows2};
 use crate::prelude::*;
 use crate::reduce::segment::Lowest;
+use smallvec::SmallVec;
 
 /// Which of a pool's values a node computes.
 #[derive(Clone, Copy, PartialEq)]
@@ -41,14 +43,31 @@ fn largest<T: Lowest>(pool: &Pool, x: &[T], y: &mut [T]) {
     for_rows(y, c, pool.cost(), |range, y| {
         for (at, y) in range.zip(y.chunks_exact_mut(c)) {
             let x = &x[at / pool.positions() * pool.pixels() * c..];
-            y.fill(T::LOWEST);
-            pool.pixels_at(at % pool.positions(), |pixel| {
-                for (y, &x) in y.iter_mut().zip(&x[pixel * c..][..c]) {
-                    *y = if x > *y { x } else { *y };
+            let mut pixels: SmallVec<[&[T]; 16]> = SmallVec::new();
+            pool.pixels_at(at % pool.positions(), |pixel| pixels.push(&x[pixel * c..][..c]));
+            match pixels[..] {
+                [a, b, c, d] => largest_of_four::<T>(a, b, c, d, y),
+                _ => {
+                    y.fill(T::LOWEST);
+                    for x in pixels {
+                        for (y, &x) in y.iter_mut().zip(x) {
+                            *y = if x > *y { x } else { *y };
+                        }
+                    }
                 }
-            });
+            }
         }
     });
+}
+
+multiversion! {
+    /// The largest of four, or the lowest number where none is larger.
+    fn largest_of_four[T: Lowest]<T>(a: &[T], b: &[T], c: &[T], d: &[T], out: &mut [T]) {
+        let larger = |x: T, y: T| if x > y { x } else { y };
+        for ((((out, &a), &b), &c), &d) in out.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+            *out = larger(d, larger(c, larger(b, larger(a, T::LOWEST))));
+        }
+    }
 }
 
 /// The element of the image that every window picks: the first of the largest. -1 if there is none.

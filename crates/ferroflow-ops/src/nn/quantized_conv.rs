@@ -3,6 +3,7 @@
 use super::conv::Conv;
 use super::conv_ops::conv_shape;
 use super::window::{Sliding, three};
+use crate::linalg::gemm::Finisher;
 use crate::prelude::*;
 
 #[derive(Clone)]
@@ -61,7 +62,7 @@ impl Convolution {
         };
         let shape = [image[0], axes[0].output, axes[1].output, filter[3]];
         let mut out = Tensor::zeros(DType::Int32, Shape::from_dims(&shape.map(|d| d as i64))?)?;
-        conv.forward::<i32>(x, f, out.as_mut_slice()?);
+        conv.forward::<i32>(x, f, out.as_mut_slice()?, Finisher::NONE);
         Ok(out)
     }
 }

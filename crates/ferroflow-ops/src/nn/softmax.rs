@@ -1,60 +1,147 @@
 //! Softmax, LogSoftmax.
 
+use crate::math::fast::Fast;
+use crate::math::vector::multiversion;
 use crate::parallel::for_rows;
 use crate::prelude::*;
 
 /// The arithmetic that softmax is made in: `f32` and `f64`.
-pub(crate) trait Exp: Float<Wide = Self> {
-    /// `e^x`, written so that a loop over it runs on vectors.
-    fn fast_exp(self) -> Self;
-    fn ln(self) -> Self;
-}
+pub(crate) trait Exp: Float<Wide = Self> + Fast {}
+impl Exp for f32 {}
+impl Exp for f64 {}
 
-impl Exp for f32 {
-    fn fast_exp(self) -> f32 {
-        // e^x = 2^n e^r with |r| <= ln 2 / 2; e^r by its minimax polynomial.
-        const ROUND: f32 = 12582912.0; // 1.5 * 2^23: adding it rounds to an integer
-        let x = self.clamp(-87.0, 88.0);
-        let n = x * std::f32::consts::LOG2_E + ROUND;
-        let scale = f32::from_bits((n.to_bits() << 23).wrapping_add(0x3f80_0000));
-        let n = n - ROUND;
-        let r = x - n * 0.693_359_4 - n * -2.121_944_4e-4;
-        let p = 1.987_569_1e-4;
-        let p = p * r + 1.398_2e-3;
-        let p = p * r + 8.333_452e-3;
-        let p = p * r + 4.166_579_6e-2;
-        let p = p * r + 0.166_666_65;
-        let p = p * r + 0.5;
-        let e = (p * r * r + r + 1.0) * scale;
-        let e = if self > 88.0 { f32::INFINITY } else { e };
-        let e = if self < -87.0 { 0.0 } else { e };
-        if self.is_nan() { self } else { e }
-    }
-    fn ln(self) -> f32 {
-        f32::ln(self)
+/// Lanes that run side by side in a loop over a row.
+const LANES: usize = 32;
+/// Elements whose exponentials are made before they are added up.
+const BLOCK: usize = 256;
+
+multiversion! {
+    /// The largest element of `x`; NaN if any is.
+    fn largest[T: Float<Wide = W>, W: Exp]<T, W>(x: &[T], top: &mut W) {
+        let mut lanes = [W::from_f64(f64::NEG_INFINITY); LANES];
+        let mut chunks = x.chunks_exact(LANES);
+        for chunk in &mut chunks {
+            for (lane, &x) in lanes.iter_mut().zip(chunk) {
+                *lane = Real::max(*lane, x.wide());
+            }
+        }
+        let rest = chunks.remainder().iter().map(|x| x.wide());
+        *top = lanes.into_iter().chain(rest).fold(W::from_f64(f64::NEG_INFINITY), Real::max);
     }
 }
 
-impl Exp for f64 {
-    fn fast_exp(self) -> f64 {
-        self.exp()
-    }
-    fn ln(self) -> f64 {
-        f64::ln(self)
+multiversion! {
+    /// `exp(x - top)` of every element, and their sum.
+    fn exps_and_sum[T: Float<Wide = W>, W: Exp]<T, W>(
+        x: &[T], top: W, exps: &mut [W], total: &mut W
+    ) {
+        let mut lanes = [<W as Num>::ZERO; LANES];
+        for (x, exps) in x.chunks(BLOCK).zip(exps.chunks_mut(BLOCK)) {
+            for (x, e) in x.iter().zip(&mut *exps) {
+                *e = x.wide().sub(top).fast_exp();
+            }
+            add_to_lanes(exps, &mut lanes);
+        }
+        *total = sum_of_lanes(lanes);
     }
 }
 
-/// The largest element; NaN if any is.
-pub(crate) fn largest<T: Exp>(x: &[T]) -> T {
-    let mut lanes = [T::from_f64(f64::NEG_INFINITY); 8];
-    let mut chunks = x.chunks_exact(8);
-    for chunk in &mut chunks {
-        for (lane, &x) in lanes.iter_mut().zip(chunk) {
-            *lane = Real::max(*lane, x);
+multiversion! {
+    /// The sum of `exp(x - top)`.
+    fn sum_of_exps[T: Float<Wide = W>, W: Exp]<T, W>(x: &[T], top: W, total: &mut W) {
+        let mut lanes = [<W as Num>::ZERO; LANES];
+        let mut exps = [<W as Num>::ZERO; BLOCK];
+        for x in x.chunks(BLOCK) {
+            for (x, e) in x.iter().zip(&mut exps) {
+                *e = x.wide().sub(top).fast_exp();
+            }
+            add_to_lanes(&exps[..x.len()], &mut lanes);
+        }
+        *total = sum_of_lanes(lanes);
+    }
+}
+
+multiversion! {
+    /// `out = x * scale`.
+    fn scaled[T: Float<Wide = W>, W: Exp]<T, W>(x: &[W], scale: W, out: &mut [T]) {
+        for (out, &x) in out.iter_mut().zip(x) {
+            *out = T::narrow(x.mul(scale));
         }
     }
-    let rest = chunks.remainder().iter().copied();
-    lanes.into_iter().chain(rest).fold(T::from_f64(f64::NEG_INFINITY), Real::max)
+}
+
+#[inline(always)]
+fn add_to_lanes<T: Exp>(x: &[T], lanes: &mut [T; LANES]) {
+    let (chunks, rest) = x.as_chunks::<LANES>();
+    let mut sums = *lanes;
+    for chunk in chunks {
+        for i in 0..LANES {
+            sums[i] = sums[i].add(chunk[i]);
+        }
+    }
+    *lanes = sums;
+    for (lane, x) in lanes.iter_mut().zip(rest) {
+        *lane = lane.add(*x);
+    }
+}
+
+#[inline(always)]
+fn sum_of_lanes<T: Exp>(lanes: [T; LANES]) -> T {
+    let mut lanes = lanes;
+    let mut width = LANES / 2;
+    while width > 0 {
+        for i in 0..width {
+            lanes[i] = lanes[i].add(lanes[i + width]);
+        }
+        width /= 2;
+    }
+    lanes[0]
+}
+
+/// The largest element of a row, the exponentials of its elements less that, and their sum.
+pub(crate) fn exponentials<T: Float<Wide = W>, W: Exp>(x: &[T], exps: &mut [W]) -> (W, W) {
+    let (mut top, mut total) = (<W as Num>::ZERO, <W as Num>::ZERO);
+    largest::<T, W>(x, &mut top);
+    exps_and_sum::<T, W>(x, top, exps, &mut total);
+    (top, total)
+}
+
+/// Narrower rows are made together, so that vectors are full.
+pub(crate) const NARROW: usize = 64;
+
+/// For whole rows of `width`: each row's largest, and the exponentials of its elements less that.
+pub(crate) fn narrow_exponentials<T: Float<Wide = W>, W: Exp>(
+    x: &[T],
+    width: usize,
+    tops: &mut [W],
+    exps: &mut [W],
+) {
+    for ((x, top), e) in x.chunks(width).zip(tops).zip(exps.chunks_mut(width)) {
+        *top = x.iter().fold(W::from_f64(f64::NEG_INFINITY), |top, x| Real::max(top, x.wide()));
+        for (e, x) in e.iter_mut().zip(x) {
+            *e = x.wide().sub(*top);
+        }
+    }
+    exps_in_place::<W>(exps);
+}
+
+multiversion! {
+    /// The exponentials of all elements, by way of copies as in `map_in_place`.
+    fn exps_in_place[W: Exp]<W>(x: &mut [W]) {
+        for x in x.chunks_mut(BLOCK) {
+            let mut old = [<W as Num>::ZERO; BLOCK];
+            old[..x.len()].copy_from_slice(x);
+            for (x, old) in x.iter_mut().zip(&old) {
+                *x = old.fast_exp();
+            }
+        }
+    }
+}
+
+/// Writes the softmax of `x` to `out`; `exps` has room for as many.
+pub(crate) fn softmax_row<T: Float<Wide = W>, W: Exp>(x: &[T], exps: &mut [W], out: &mut [T]) {
+    let (_, total) = exponentials(x, exps);
+    scaled::<T, W>(exps, <W as Num>::ONE.div(total), out);
 }
 
 /// Sum in eight lanes.
@@ -70,47 +157,30 @@ pub(crate) fn sum<T: Exp>(x: &[T]) -> T {
     lanes.into_iter().chain(rest).fold(<T as Num>::ZERO, Num::add)
 }
 
-/// Replaces a row by its softmax.
-pub(crate) fn softmax_row<T: Exp>(x: &mut [T]) {
-    let top = largest(x);
-    x.iter_mut().for_each(|x| *x = x.sub(top).fast_exp());
-    let scale = <T as Num>::ONE.div(sum(x));
-    x.iter_mut().for_each(|x| *x = x.mul(scale));
-}
-
-/// Replaces a row by the logarithm of its softmax.
-fn log_softmax_row<T: Exp>(x: &mut [T]) {
-    let top = largest(x);
-    x.iter_mut().for_each(|x| *x = x.sub(top));
-    let mut total = <T as Num>::ZERO;
-    for x in x.chunks(64) {
-        let mut exps = [<T as Num>::ZERO; 64];
-        for (e, x) in exps.iter_mut().zip(x) {
-            *e = x.fast_exp();
-        }
-        total = total.add(sum(&exps[..x.len()]));
+/// Writes the logarithm of the softmax of `x` to `out`.
+fn log_softmax_row<T: Float<Wide = W>, W: Exp>(x: &[T], _: &mut [W], out: &mut [T]) {
+    let (mut top, mut total) = (<W as Num>::ZERO, <W as Num>::ZERO);
+    largest::<T, W>(x, &mut top);
+    sum_of_exps::<T, W>(x, top, &mut total);
+    let log = total.fast_ln();
+    for (out, x) in out.iter_mut().zip(x) {
+        *out = T::narrow(x.wide().sub(top).sub(log));
     }
-    let log = total.ln();
-    x.iter_mut().for_each(|x| *x = x.sub(log));
 }
 
-/// Runs a function on every row of the last dimension, in its wide type.
-fn by_row<T: Float>(row: fn(&mut [T::Wide])) -> impl Kernel {
+/// Runs a function on every row of the last dimension: what it reads, scratch, what it writes.
+fn by_row<T: Float>(row: fn(&[T], &mut [T::Wide], &mut [T])) -> impl Kernel {
     move |ctx: &mut Ctx<'_>| {
-        let shape = ctx.input(0)?.shape().clone();
+        let x = ctx.input(0)?;
+        let shape = x.shape().clone();
         ensure!(shape.rank() >= 1, InvalidArgument, "logits must have >= 1 dimension, got {shape}");
         let width = shape[shape.rank() - 1];
-        let mut y = ctx.take_or_copy(0)?;
-        for_rows(y.as_mut_slice::<T>()?, width, width * 4, |_, part| {
-            let mut wide = vec![<T::Wide as Num>::ZERO; width];
-            for part in part.chunks_exact_mut(width) {
-                for (wide, x) in wide.iter_mut().zip(&*part) {
-                    *wide = x.wide();
-                }
-                row(&mut wide);
-                for (x, wide) in part.iter_mut().zip(&wide) {
-                    *x = T::narrow(*wide);
-                }
+        let mut y = ctx.alloc(T::DTYPE, shape)?;
+        let x = x.as_slice::<T>()?;
+        for_rows(y.as_mut_slice::<T>()?, width, width * 2, |rows, y| {
+            let mut exps = vec![<T::Wide as Num>::ZERO; width];
+            for (i, y) in rows.zip(y.chunks_exact_mut(width)) {
+                row(&x[i * width..(i + 1) * width], &mut exps, y);
             }
         });
         ctx.set(0, y)
@@ -124,14 +194,14 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("softmax: T")
         .attr("T: {half, bfloat16, float, double}")
         .shape(shape::same_as_input)
-        .cpu(per_dtype!(FLOAT, T => by_row::<T>(softmax_row)));
+        .cpu(per_dtype!(FLOAT, T => by_row::<T>(softmax_row::<T, <T as Float>::Wide>)));
     c.op("LogSoftmax")
         .doc("Logarithm of the softmax along the last dimension.")
         .input("logits: T")
         .output("logsoftmax: T")
         .attr("T: {half, bfloat16, float, double}")
         .shape(shape::same_as_input)
-        .cpu(per_dtype!(FLOAT, T => by_row::<T>(log_softmax_row)));
+        .cpu(per_dtype!(FLOAT, T => by_row::<T>(log_softmax_row::<T, <T as Float>::Wide>)));
     unary_gradients! { c;
         "Softmax": |g, dy, _, y| (dy - (dy * y).sum(g.ints(&[-1]), true)) * y;
         "LogSoftmax": |g, dy, _, y| dy - dy.sum(g.ints(&[-1]), true) * y.exp();
@@ -140,22 +210,8 @@ pub(crate) fn register(c: &mut Catalog) {
 
 #[cfg(test)]
 mod tests {
-    use super::Exp;
     use crate::prelude::*;
     use crate::testing::check;
-
-    #[test]
-    fn the_fast_exponential_is_good_to_a_few_ulps() {
-        for i in -8700..8800 {
-            let x = i as f32 / 100.0;
-            let (got, want) = (x.fast_exp(), (x as f64).exp());
-            assert!((got as f64 / want - 1.0).abs() < 3e-7, "{x}: {got} {want}");
-        }
-        assert_eq!(f32::NEG_INFINITY.fast_exp(), 0.0);
-        assert_eq!(f32::INFINITY.fast_exp(), f32::INFINITY);
-        assert_eq!(0f32.fast_exp(), 1.0);
-        assert!(f32::NAN.fast_exp().is_nan());
-    }
 
     #[test]
     fn rows_sum_to_one() {

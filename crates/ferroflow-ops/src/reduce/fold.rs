@@ -4,6 +4,7 @@
 //! depends on sizes alone, never on the number of threads, so results repeat from run to run.
 
 use super::axes::{reduced_dims, reduced_shape};
+use crate::math::vector::multiversion;
 use crate::parallel::for_rows;
 use crate::prelude::*;
 use ferroflow_core::ComputePool;
@@ -19,7 +20,7 @@ pub(crate) trait Fold<T>: 'static {
 }
 
 /// One pass of a fold: over elements first, over accumulators afterwards.
-trait Pass<S> {
+pub(crate) trait Pass<S> {
     type Acc: Copy + Send + Sync;
     type Next: Pass<Self::Acc, Acc = Self::Acc>;
     const START: Self::Acc;
@@ -34,9 +35,11 @@ impl<T, F: Fold<T>> Pass<T> for OverElements<T, F> {
     type Acc = F::Acc;
     type Next = OverAccs<T, F>;
     const START: F::Acc = F::START;
+    #[inline]
     fn lift(x: T) -> F::Acc {
         F::lift(x)
     }
+    #[inline]
     fn join(a: F::Acc, b: F::Acc) -> F::Acc {
         F::join(a, b)
     }
@@ -46,9 +49,11 @@ impl<T, F: Fold<T>> Pass<F::Acc> for OverAccs<T, F> {
     type Acc = F::Acc;
     type Next = OverAccs<T, F>;
     const START: F::Acc = F::START;
+    #[inline]
     fn lift(x: F::Acc) -> F::Acc {
         x
     }
+    #[inline]
     fn join(a: F::Acc, b: F::Acc) -> F::Acc {
         F::join(a, b)
     }
@@ -222,27 +227,59 @@ fn fold_run<S: Copy, P: Pass<S>>(x: &[S]) -> P::Acc {
         let (a, b) = x.split_at(half);
         return P::join(fold_run::<S, P>(a), fold_run::<S, P>(b));
     }
-    if x.len() < LANES {
-        return x.iter().fold(P::START, |acc, &x| P::join(acc, P::lift(x)));
+    let (chunks, rest) = x.as_chunks::<LANES>();
+    let mut all = P::START;
+    if !chunks.is_empty() {
+        let mut lanes = [P::START; LANES];
+        fold_lanes::<S, P>(chunks, &mut lanes);
+        join_lanes::<S, P>(&mut lanes);
+        all = lanes[0];
     }
-    let mut lanes = [P::START; LANES];
-    let mut chunks = x.chunks_exact(LANES);
-    for chunk in &mut chunks {
-        for (lane, &x) in lanes.iter_mut().zip(chunk) {
-            *lane = P::join(*lane, P::lift(x));
+    rest.iter().fold(all, |acc, &x| P::join(acc, P::lift(x)))
+}
+
+multiversion! {
+    /// Folds element `i` of every chunk into lane `i`. Nothing else, or the compiler sees more in
+    /// the lanes than vectors.
+    fn fold_lanes[S: Copy, P: Pass<S>]<S, P>(x: &[[S; LANES]], lanes: &mut [P::Acc; LANES]) {
+        let mut sums = *lanes;
+        for x in x {
+            for i in 0..LANES {
+                sums[i] = P::join(sums[i], P::lift(x[i]));
+            }
+        }
+        *lanes = sums;
+    }
+}
+
+multiversion! {
+    /// Folds all lanes into the first.
+    fn join_lanes[S: Copy, P: Pass<S>]<S, P>(lanes: &mut [P::Acc; LANES]) {
+        for i in 0..16 {
+            lanes[i] = P::join(lanes[i], lanes[i + 16]);
+        }
+        for i in 0..8 {
+            lanes[i] = P::join(lanes[i], lanes[i + 8]);
+        }
+        for i in 0..4 {
+            lanes[i] = P::join(lanes[i], lanes[i + 4]);
+        }
+        lanes[0] = P::join(P::join(lanes[0], lanes[2]), P::join(lanes[1], lanes[3]));
+    }
+}
+
+multiversion! {
+    /// Folds every row of `x`, `inner` wide, into `out`: columns `from..from + out.len()`.
+    fn fold_each_row[S: Copy, P: Pass<S>]<S, P>(
+        x: &[S], inner: usize, from: usize, out: &mut [P::Acc]
+    ) {
+        for row in x.chunks_exact(inner) {
+            let row = &row[from..from + out.len()];
+            for (out, &x) in out.iter_mut().zip(row) {
+                *out = P::join(*out, P::lift(x));
+            }
         }
     }
-    for (lane, &x) in lanes.iter_mut().zip(chunks.remainder()) {
-        *lane = P::join(*lane, P::lift(x));
-    }
-    let mut width = LANES / 2;
-    while width > 0 {
-        for i in 0..width {
-            lanes[i] = P::join(lanes[i], lanes[i + width]);
-        }
-        width /= 2;
-    }
-    lanes[0]
 }
 
 /// Folds a few columns; many rows are folded in halves.
@@ -260,12 +297,7 @@ fn fold_columns<S: Copy, P: Pass<S>>(x: &[S], inner: usize, from: usize, out: &m
         return;
     }
     out.fill(P::START);
-    for row in x.chunks_exact(inner) {
-        let row = &row[from..from + out.len()];
-        for (out, &x) in out.iter_mut().zip(row) {
-            *out = P::join(*out, P::lift(x));
-        }
-    }
+    fold_each_row::<S, P>(x, inner, from, out);
 }
 
 #[cfg(test)]

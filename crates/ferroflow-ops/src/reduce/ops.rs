@@ -34,11 +34,17 @@ macro_rules! summed {
         impl Summed for $t {
             type Sum = $sum;
             type Mean = $mean;
+            #[inline]
             fn to_sum(self) -> $sum { let $x = self; $to_sum }
+            #[inline]
             fn from_sum($x: $sum) -> $t { $from_sum }
+            #[inline]
             fn to_mean(self) -> $mean { let $x = self; $to_mean }
+            #[inline]
             fn from_mean($x: $mean) -> $t { $from_mean }
+            #[inline]
             fn square(self) -> $sum { let $x = self; $norm }
+            #[inline]
             fn root($x: $sum) -> $t { $root }
         }
     )*};
@@ -66,12 +72,15 @@ summed! {
 impl<T: Summed> Fold<T> for Sum {
     type Acc = T::Sum;
     const START: T::Sum = <T::Sum as Num>::ZERO;
+    #[inline]
     fn lift(x: T) -> T::Sum {
         x.to_sum()
     }
+    #[inline]
     fn join(a: T::Sum, b: T::Sum) -> T::Sum {
         a.add(b)
     }
+    #[inline]
     fn finish(acc: T::Sum, _: usize) -> T {
         T::from_sum(acc)
     }
@@ -80,12 +89,15 @@ impl<T: Summed> Fold<T> for Sum {
 impl<T: Summed> Fold<T> for Mean {
     type Acc = T::Mean;
     const START: T::Mean = <T::Mean as Num>::ZERO;
+    #[inline]
     fn lift(x: T) -> T::Mean {
         x.to_mean()
     }
+    #[inline]
     fn join(a: T::Mean, b: T::Mean) -> T::Mean {
         a.add(b)
     }
+    #[inline]
     fn finish(acc: T::Mean, count: usize) -> T {
         T::from_mean(acc.div(Num::from_i64(count as i64)))
     }
@@ -94,12 +106,15 @@ impl<T: Summed> Fold<T> for Mean {
 impl<T: Summed> Fold<T> for EuclideanNorm {
     type Acc = T::Sum;
     const START: T::Sum = <T::Sum as Num>::ZERO;
+    #[inline]
     fn lift(x: T) -> T::Sum {
         x.square()
     }
+    #[inline]
     fn join(a: T::Sum, b: T::Sum) -> T::Sum {
         a.add(b)
     }
+    #[inline]
     fn finish(acc: T::Sum, _: usize) -> T {
         T::root(acc)
     }
@@ -108,12 +123,15 @@ impl<T: Summed> Fold<T> for EuclideanNorm {
 impl<T: Num> Fold<T> for Prod {
     type Acc = T;
     const START: T = <T as Num>::ONE;
+    #[inline]
     fn lift(x: T) -> T {
         x
     }
+    #[inline]
     fn join(a: T, b: T) -> T {
         a.mul(b)
     }
+    #[inline]
     fn finish(acc: T, _: usize) -> T {
         acc
     }
@@ -140,8 +158,11 @@ macro_rules! extremes {
         impl<T: Bounds> Fold<T> for $op {
             type Acc = T;
             const START: T = T::$start;
+            #[inline]
             fn lift(x: T) -> T { x }
+            #[inline]
             fn join(a: T, b: T) -> T { Real::$join(a, b) }
+            #[inline]
             fn finish(acc: T, _: usize) -> T { acc }
         }
     )*};
@@ -153,8 +174,11 @@ macro_rules! of_bools {
         impl Fold<bool> for $op {
             type Acc = bool;
             const START: bool = $start;
+            #[inline]
             fn lift(x: bool) -> bool { x }
+            #[inline]
             fn join(a: bool, b: bool) -> bool { a $join b }
+            #[inline]
             fn finish(acc: bool, _: usize) -> bool { acc }
         }
     )*};

@@ -5,6 +5,7 @@
 //! gradients of some rows.
 
 use super::anchor::{Target, modify_all};
+use crate::math::vector::multiversion;
 use crate::prelude::*;
 use ferroflow_core::ComputePool;
 use parking_lot::Mutex;
@@ -64,12 +65,19 @@ macro_rules! wide {
         impl Wide for $t {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
+            #[inline]
             fn from_f64(x: f64) -> Self { x as $t }
+            #[inline]
             fn sqrt(self) -> Self { <$t>::sqrt(self) }
+            #[inline]
             fn powf(self, exponent: Self) -> Self { <$t>::powf(self, exponent) }
+            #[inline]
             fn exp(self) -> Self { <$t>::exp(self) }
+            #[inline]
             fn abs(self) -> Self { <$t>::abs(self) }
+            #[inline]
             fn at_least(self, other: Self) -> Self { if self < other { other } else { self } }
+            #[inline]
             fn sign(self) -> Self {
                 if self > 0.0 { 1.0 } else if self < 0.0 { -1.0 } else { self }
             }
@@ -301,7 +309,7 @@ fn apply<T: Float, R: Rule<T::Wide, N>, const N: usize>(
     T::Wide: Wide,
 {
     if gradient.len() <= 2 * CHUNK {
-        return run(rule, slots, gradient);
+        return run::<T, T::Wide, R, N>(rule, slots, gradient);
     }
     let mut parts = slots.map(|slot| slot.chunks_mut(CHUNK));
     // Every part is locked once, by whoever works on it: the locks are never contended.
@@ -314,27 +322,38 @@ fn apply<T: Float, R: Rule<T::Wide, N>, const N: usize>(
         .collect();
     ComputePool::parallel_for(parts.len(), 4 * CHUNK, |range| {
         for (slots, gradient) in &parts[range] {
-            run(rule, slots.lock().each_mut().map(|s| &mut **s), gradient);
+            run::<T, T::Wide, R, N>(rule, slots.lock().each_mut().map(|s| &mut **s), gradient);
         }
     });
 }
 
-/// The innermost loop. All slices are of one length, which the compiler is shown so that it need
-/// not check every access.
-fn run<T: Float, R: Rule<T::Wide, N>, const N: usize>(
-    rule: &R,
-    slots: [&mut [T]; N],
-    gradient: &[T],
-) where
-    T::Wide: Wide,
-{
-    let n = gradient.len();
-    let slots = slots.map(|slot| &mut slot[..n]);
-    for i in 0..n {
-        let mut wide: [T::Wide; N] = std::array::from_fn(|k| slots[k][i].wide());
-        rule.step(&mut wide, gradient[i].wide());
-        for k in 0..N {
-            slots[k][i] = T::narrow(wide[k]);
+/// The loop of [`run`] over the variable and its other slots, each by its name and number.
+macro_rules! each {
+    ($rule:ident, $gradient:ident, $($slot:ident $k:literal),*) => {{
+        // Shown to be of one length, so that no access need be checked.
+        let n = $gradient.len();
+        $(let $slot = &mut $slot[..n];)*
+        for i in 0..n {
+            let mut wide = [W::ZERO; N];
+            $(wide[$k] = $slot[i].wide();)*
+            $rule.step(&mut wide, $gradient[i].wide());
+            $($slot[i] = T::narrow(wide[$k]);)*
+        }
+    }};
+}
+
+multiversion! {
+    /// The innermost loop, over slices of one length.
+    fn run[T: Float<Wide = W>, W: Wide, R: Rule<W, N>, const N: usize]<T, W, R, N>(
+        rule: &R, slots: [&mut [T]; N], gradient: &[T]
+    ) {
+        let mut slots = slots;
+        match &mut slots[..] {
+            [a] => each!(rule, gradient, a 0),
+            [a, b] => each!(rule, gradient, a 0, b 1),
+            [a, b, c] => each!(rule, gradient, a 0, b 1, c 2),
+            [a, b, c, d] => each!(rule, gradient, a 0, b 1, c 2, d 3),
+            _ => unreachable!("no optimizer has more slots"),
         }
     }
 }
@@ -381,7 +400,11 @@ where
     let mut slots = slices::<T, N>(values)?;
     for (&i, gradient) in at.iter().zip(gradient.as_slice::<T>()?.chunks_exact(row)) {
         let from = i as usize * row;
-        run(rule, slots.each_mut().map(|slot| &mut slot[from..from + row]), gradient);
+        run::<T, T::Wide, R, N>(
+            rule,
+            slots.each_mut().map(|slot| &mut slot[from..from + row]),
+            gradient,
+        );
     }
     Ok(())
 }

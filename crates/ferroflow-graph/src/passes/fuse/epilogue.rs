@@ -1,5 +1,6 @@
 //! A product, the bias added to it and the activation become one node.
 
+use super::finish::ByRows;
 use super::kernel;
 use super::originals::Original;
 use super::{Group, Source, blocks_of, fused_node, is_fusible};
@@ -105,9 +106,10 @@ fn fused_kernel(graph: &Graph, ids: &[NodeId]) -> Option<(Vec<Endpoint>, KernelF
     inputs.extend(rest.inputs.iter().filter(|e| e.node != ids[0]));
     let kernel: KernelFn = Arc::new(move |init| {
         let product_kernel = Original::new(&product.members[0], init)?;
+        let by_rows = ByRows::new(&rest, &steps, made);
         let rest = kernel::make(&rest, &steps, init)?;
         let inputs = product.inputs.len();
-        Ok(KernelBox::new(Finished { product: product_kernel, inputs, rest, made }))
+        Ok(KernelBox::new(Finished { product: product_kernel, inputs, by_rows, rest, made }))
     });
     Some((inputs, kernel))
 }
@@ -117,6 +119,8 @@ struct Finished {
     product: Original,
     /// How many of the node's inputs are the product's; the rest are those of what follows.
     inputs: usize,
+    /// What follows, if it can be done row by row as part of the product.
+    by_rows: Option<ByRows>,
     rest: Arc<dyn Kernel>,
     /// Which input of what follows is the product.
     made: usize,
@@ -133,7 +137,19 @@ impl Kernel for Finished {
         });
         let mut values: SmallVec<[Value; 4]> = sources.collect();
         drop(own);
-        let product = self.product.run(ctx, &mut values)?;
+        let product = match &self.by_rows {
+            None => self.product.run(ctx, &mut values)?,
+            Some(by_rows) => {
+                let bias = ctx.input(self.inputs)?;
+                let finish = by_rows.with_bias(bias);
+                let (product, is_finished) =
+                    self.product.run_finished(ctx, &mut values, &finish)?;
+                if is_finished {
+                    return ctx.set(0, product);
+                }
+                product
+            }
+        };
         drop(values);
         let others = self.inputs..ctx.num_inputs();
         let values: Result<SmallVec<[Value; 4]>> = others.map(|i| take(ctx, i)).collect();

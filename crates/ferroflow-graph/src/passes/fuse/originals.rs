@@ -2,8 +2,11 @@
 
 use super::{Group, Member, Source};
 use crate::kernel_init::KernelInit;
-use ferroflow_core::{Ctx, Kernel, KernelBox, NodeInfo, Outputs, Result, Tensor, Value, bail, err};
+use ferroflow_core::{
+    Ctx, Finish, Kernel, KernelBox, NodeInfo, Outputs, Result, Tensor, Value, bail, err,
+};
 use smallvec::SmallVec;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// A node with its kernel.
@@ -41,11 +44,37 @@ impl Original {
 
     /// Runs the node within the fused one; an error names the node itself.
     pub(super) fn run(&self, ctx: &Ctx<'_>, inputs: &mut [Value]) -> Result<Tensor> {
+        self.run_with(ctx, inputs, |kernel, own| kernel.compute(own)).map(|(value, ())| value)
+    }
+
+    /// Runs the node, its output finished if its kernel can; whether it was.
+    pub(super) fn run_finished(
+        &self,
+        ctx: &Ctx<'_>,
+        inputs: &mut [Value],
+        finish: &dyn Finish,
+    ) -> Result<(Tensor, bool)> {
+        self.run_with(ctx, inputs, |kernel, own| kernel.compute_finished(own, finish))
+    }
+
+    fn run_with<R>(
+        &self,
+        ctx: &Ctx<'_>,
+        inputs: &mut [Value],
+        compute: impl FnOnce(&dyn Kernel, &mut Ctx<'_>) -> Result<R>,
+    ) -> Result<(Tensor, R)> {
         let mut outputs = Outputs::new();
         let mut own = Ctx::new(inputs, &mut outputs, ctx.step(), &self.info, ctx.frame_iter());
-        let done = self.kernel.compute(&mut own);
-        let value = done.and_then(|()| match outputs.into_iter().next() {
-            Some(value) => value.into_tensor(),
+        // Caught here, so that the error names this node and not the fused one. What the kernel
+        // was about is dropped with the step.
+        let done = catch_unwind(AssertUnwindSafe(|| compute(&*self.kernel, &mut own)));
+        let done = done.unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<&str>().map(|s| s.to_string());
+            let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+            Err(err!(Internal, "kernel panicked: {}", text.unwrap_or_default()))
+        });
+        let value = done.and_then(|done| match outputs.into_iter().next() {
+            Some(value) => Ok((value.into_tensor()?, done)),
             None => Err(err!(Internal, "{} put out nothing", self.info.op)),
         });
         value.map_err(|e| e.at_node(&self.info.name))

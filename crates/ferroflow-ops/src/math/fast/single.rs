@@ -48,8 +48,8 @@ pub(super) fn exp(x: f32) -> f32 {
     let (n, m1) = reduce(x.clamp(-105.0, 89.0));
     // In two steps, so that neither factor leaves the range before the result does.
     let half = n >> 1;
-    let y = (m1 + 1.0) * power_of_two(half) * power_of_two(n.wrapping_sub(half));
-    if x.is_nan() { x } else { y }
+    // NaN has come through to here, and goes through this too.
+    (m1 + 1.0) * power_of_two(half) * power_of_two(n.wrapping_sub(half))
 }
 
 #[inline(always)]
@@ -108,9 +108,13 @@ pub(super) fn ln_1p(x: f32) -> f32 {
 #[inline(always)]
 pub(super) fn tanh(x: f32) -> f32 {
     // (1 - exp(-2|x|)) / (1 + exp(-2|x|)), with the difference precise near zero.
-    let m1 = exp_m1(-2.0 * x.abs());
-    let y = -m1 / (2.0 + m1);
-    y.copysign(x)
+    // Beyond the limit it is 1 to rounding.
+    let z = -2.0 * x.abs();
+    // Not `max`, which would make a number of NaN.
+    let (n, m1) = reduce(if z < -30.0 { -30.0 } else { z });
+    let scale = power_of_two(n);
+    let m1 = scale * m1 + (scale - 1.0);
+    (-m1 / (2.0 + m1)).copysign(x)
 }
 
 #[inline(always)]

@@ -10,6 +10,7 @@ struct Adadelta<W> {
 }
 
 impl<W: Wide> Rule<W, 3> for Adadelta<W> {
+    #[inline]
     fn step(&self, [var, accum, accum_update]: &mut [W; 3], grad: W) {
         let rest = W::ONE - self.rho;
         *accum = *accum * self.rho + grad * grad * rest;

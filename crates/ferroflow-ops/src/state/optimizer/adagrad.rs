@@ -11,6 +11,7 @@ struct Adagrad<W> {
 }
 
 impl<W: Wide> Rule<W, 2> for Adagrad<W> {
+    #[inline]
     fn step(&self, [var, accum]: &mut [W; 2], grad: W) {
         if self.update_slots {
             *accum += grad * grad;
@@ -45,6 +46,7 @@ struct Proximal<W> {
 }
 
 impl<W: Wide> Rule<W, 2> for Proximal<W> {
+    #[inline]
     fn step(&self, [var, accum]: &mut [W; 2], grad: W) {
         *accum += grad * grad;
         let rate = self.rate / accum.sqrt();
@@ -69,6 +71,7 @@ struct DualAveraging<W> {
 }
 
 impl<W: Wide> Rule<W, 3> for DualAveraging<W> {
+    #[inline]
     fn step(&self, [var, sum, squares]: &mut [W; 3], grad: W) {
         *sum += grad;
         *squares += grad * grad;

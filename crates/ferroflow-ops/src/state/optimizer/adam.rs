@@ -21,6 +21,7 @@ impl<W: Wide> Adam<W> {
         Adam { rate, beta1: *beta1, beta2: *beta2, epsilon: *epsilon, nesterov }
     }
 
+    #[inline]
     fn moments(&self, m: &mut W, v: &mut W, grad: W) {
         *m += (grad - *m) * (W::ONE - self.beta1);
         *v += (grad * grad - *v) * (W::ONE - self.beta2);
@@ -28,6 +29,7 @@ impl<W: Wide> Adam<W> {
 }
 
 impl<W: Wide> Rule<W, 3> for Adam<W> {
+    #[inline]
     fn step(&self, [var, m, v]: &mut [W; 3], grad: W) {
         self.moments(m, v, grad);
         let ahead = if self.nesterov { *m * self.beta1 + (W::ONE - self.beta1) * grad } else { *m };
@@ -47,6 +49,7 @@ static ADAM: Spec = Spec {
 struct Amsgrad<W>(Adam<W>);
 
 impl<W: Wide> Rule<W, 4> for Amsgrad<W> {
+    #[inline]
     fn step(&self, [var, m, v, largest]: &mut [W; 4], grad: W) {
         self.0.moments(m, v, grad);
         *largest = largest.at_least(*v);
@@ -71,6 +74,7 @@ struct AdaMax<W> {
 }
 
 impl<W: Wide> Rule<W, 3> for AdaMax<W> {
+    #[inline]
     fn step(&self, [var, m, v]: &mut [W; 3], grad: W) {
         *m += (grad - *m) * (W::ONE - self.beta1);
         *v = (self.beta2 * *v).at_least(grad.abs());

@@ -8,6 +8,7 @@ struct Descent<W> {
 }
 
 impl<W: Wide> Rule<W, 1> for Descent<W> {
+    #[inline]
     fn step(&self, [var]: &mut [W; 1], grad: W) {
         *var -= self.rate * grad;
     }
@@ -28,6 +29,7 @@ pub(super) struct Shrink<W> {
 }
 
 impl<W: Wide> Shrink<W> {
+    #[inline]
     pub(super) fn apply(&self, prox: W, rate: W) -> W {
         let scale = W::ONE + self.l2 * rate;
         if self.l1 > W::ZERO {
@@ -44,6 +46,7 @@ struct Proximal<W> {
 }
 
 impl<W: Wide> Rule<W, 1> for Proximal<W> {
+    #[inline]
     fn step(&self, [var]: &mut [W; 1], grad: W) {
         *var = self.shrink.apply(*var - self.rate * grad, self.rate);
     }

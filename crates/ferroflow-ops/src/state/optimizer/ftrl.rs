@@ -20,6 +20,7 @@ impl<W: Wide> Ftrl<W> {
         Ftrl { rate, l1, l2, shrinkage, power, scaled }
     }
 
+    #[inline]
     fn root(&self, x: W) -> W {
         match self.power {
             Some(power) => x.powf(power),
@@ -29,6 +30,7 @@ impl<W: Wide> Ftrl<W> {
 }
 
 impl<W: Wide> Rule<W, 3> for Ftrl<W> {
+    #[inline]
     fn step(&self, [var, accum, linear]: &mut [W; 3], grad: W) {
         let two = W::ONE + W::ONE;
         let shrunk = grad + two * self.shrinkage * *var;

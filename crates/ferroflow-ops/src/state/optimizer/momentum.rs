@@ -10,6 +10,7 @@ struct Momentum<W> {
 }
 
 impl<W: Wide> Rule<W, 2> for Momentum<W> {
+    #[inline]
     fn step(&self, [var, accum]: &mut [W; 2], grad: W) {
         *accum = *accum * self.momentum + grad;
         let ahead = if self.nesterov { grad + *accum * self.momentum } else { *accum };
@@ -31,6 +32,7 @@ static MOMENTUM: Spec = Spec {
 struct KerasMomentum<W>(Momentum<W>);
 
 impl<W: Wide> Rule<W, 2> for KerasMomentum<W> {
+    #[inline]
     fn step(&self, [var, accum]: &mut [W; 2], grad: W) {
         let Momentum { rate, momentum, nesterov } = self.0;
         *accum = *accum * momentum - grad * rate;

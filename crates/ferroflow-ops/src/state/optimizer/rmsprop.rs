@@ -17,6 +17,7 @@ impl<W: Wide> RmsProp<W> {
 }
 
 impl<W: Wide> Rule<W, 3> for RmsProp<W> {
+    #[inline]
     fn step(&self, [var, ms, mom]: &mut [W; 3], grad: W) {
         *ms += (grad * grad - *ms) * (W::ONE - self.rho);
         *mom = *mom * self.momentum + grad * self.rate / (*ms + self.epsilon).sqrt();
@@ -36,6 +37,7 @@ static RMSPROP: Spec = Spec {
 struct Centered<W>(RmsProp<W>);
 
 impl<W: Wide> Rule<W, 4> for Centered<W> {
+    #[inline]
     fn step(&self, [var, mg, ms, mom]: &mut [W; 4], grad: W) {
         let RmsProp { rate, rho, momentum, epsilon } = self.0;
         *ms += (grad * grad - *ms) * (W::ONE - rho);

@@ -17,6 +17,7 @@ fn agreement<W: Wide>(m: &mut W, beta: W, grad: W) -> W {
 }
 
 impl<W: Wide> Rule<W, 2> for AddSign<W> {
+    #[inline]
     fn step(&self, [var, m]: &mut [W; 2], grad: W) {
         let agreement = agreement(m, self.beta, grad);
         *var -= self.rate * (self.alpha + self.sign_decay * agreement) * grad;
@@ -39,6 +40,7 @@ struct PowerSign<W> {
 }
 
 impl<W: Wide> Rule<W, 2> for PowerSign<W> {
+    #[inline]
     fn step(&self, [var, m]: &mut [W; 2], grad: W) {
         let agreement = agreement(m, self.beta, grad);
         *var -= self.rate * (self.log_base * self.sign_decay * agreement).exp() * grad;

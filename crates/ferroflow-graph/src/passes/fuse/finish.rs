@@ -1,0 +1,125 @@
+//! A bias and an activation done to rows of a product as these are made.
+
+use super::{Group, Source};
+use crate::blocks::{Apply, Block, Blocks, Operands};
+use ferroflow_core::{DType, Element, Finish, Rows, Shape, Tensor};
+
+/// Elements worked on at a time: a copy of as many is made on the stack.
+const BLOCK: usize = 256;
+
+/// The functions: first the one that adds the bias, then perhaps one of one argument.
+pub(super) enum ByRows {
+    F32(Functions<f32>),
+    F64(Functions<f64>),
+}
+
+pub(super) struct Functions<T> {
+    add: Block<T>,
+    then: Option<Block<T>>,
+    /// The product is operand 0 of the addition, the bias operand 1.
+    product_first: bool,
+}
+
+impl ByRows {
+    /// None when the steps, of which input `made` is the product, are not of this form.
+    pub(super) fn new(rest: &Group, steps: &[Blocks], made: usize) -> Option<ByRows> {
+        if rest.inputs.len() != 2 || !(1..=2).contains(&steps.len()) {
+            return None;
+        }
+        let adds = &rest.members[0].sources;
+        let product_first = match adds[..] {
+            [Source::Input(a), Source::Input(b)] if a != b => a == made,
+            _ => return None,
+        };
+        if steps.len() == 2 && rest.members[1].sources[..] != [Source::Member(0)] {
+            return None;
+        }
+        match steps {
+            [Blocks::F32(add)] => Functions::new(add, None, product_first).map(ByRows::F32),
+            [Blocks::F32(add), Blocks::F32(then)] => {
+                Functions::new(add, Some(then), product_first).map(ByRows::F32)
+            }
+            [Blocks::F64(add)] => Functions::new(add, None, product_first).map(ByRows::F64),
+            [Blocks::F64(add), Blocks::F64(then)] => {
+                Functions::new(add, Some(then), product_first).map(ByRows::F64)
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn with_bias<'a>(&'a self, bias: &'a Tensor) -> WithBias<'a> {
+        WithBias { by_rows: self, bias }
+    }
+}
+
+impl<T> Functions<T> {
+    fn new(add: &Block<T>, then: Option<&Block<T>>, product_first: bool) -> Option<Functions<T>>
+    where
+        Block<T>: Clone,
+    {
+        let operands = match add.apply {
+            Apply::Binary(_, operands) => operands,
+            Apply::Unary(_) => return None,
+        };
+        let is_last = match operands {
+            Operands::Broadcast => true,
+            Operands::Bias { is_nchw } => !is_nchw && product_first,
+            Operands::Alike => false,
+        };
+        let then_fits = then.is_none_or(|then| matches!(then.apply, Apply::Unary(_)));
+        (is_last && then_fits).then(|| Functions {
+            add: add.clone(),
+            then: then.cloned(),
+            product_first,
+        })
+    }
+}
+
+impl<T: Element> Functions<T> {
+    fn run(&self, bias: &[T], rows: &mut [T]) {
+        let Apply::Binary(add, _) = &self.add.apply else { return };
+        for row in rows.chunks_mut(bias.len().max(1)) {
+            for (block, bias) in row.chunks_mut(BLOCK).zip(bias.chunks(BLOCK)) {
+                let mut old = [T::default(); BLOCK];
+                let old = &mut old[..block.len()];
+                old.copy_from_slice(block);
+                match self.product_first {
+                    true => add(old, bias, block),
+                    false => add(bias, old, block),
+                }
+                if let Some(Apply::Unary(then)) = self.then.as_ref().map(|then| &then.apply) {
+                    then(block);
+                }
+            }
+        }
+    }
+}
+
+/// The functions and the bias of one run.
+pub(super) struct WithBias<'a> {
+    by_rows: &'a ByRows,
+    bias: &'a Tensor,
+}
+
+impl Finish for WithBias<'_> {
+    fn fits(&self, dtype: DType, shape: &Shape) -> bool {
+        let wanted = match self.by_rows {
+            ByRows::F32(_) => DType::Float,
+            ByRows::F64(_) => DType::Double,
+        };
+        let of_row = shape.rank() >= 2 && self.bias.shape()[..] == shape[shape.rank() - 1..];
+        dtype == wanted && self.bias.dtype() == wanted && of_row
+    }
+
+    fn finish(&self, rows: Rows<'_>) {
+        match (self.by_rows, rows) {
+            (ByRows::F32(f), Rows::F32(rows)) => {
+                f.run(self.bias.as_slice().expect("the dtype was looked at"), rows)
+            }
+            (ByRows::F64(f), Rows::F64(rows)) => {
+                f.run(self.bias.as_slice().expect("the dtype was looked at"), rows)
+            }
+            _ => unreachable!("only rows of the type that fits are finished"),
+        }
+    }
+}
