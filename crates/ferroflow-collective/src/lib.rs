@@ -10,9 +10,11 @@
 //!
 //! This crate knows nothing of graphs and tensors of graphs.
 
+pub mod bench;
 mod compress;
 mod control;
 mod engine;
+mod environment;
 mod executor;
 mod fate;
 mod group;

@@ -106,9 +106,9 @@ impl Model {
         let layered = hosts > 1 && hosts < n;
         let candidates = [
             Algorithm::Doubling,
+            Algorithm::Ring,
             Algorithm::HalvingDoubling,
             Algorithm::DoubleTree,
-            Algorithm::Ring,
             Algorithm::Hierarchical,
         ];
         candidates

@@ -38,7 +38,7 @@ struct Layout {
 impl Layout {
     fn of(size: usize) -> Layout {
         let ring = ((64 << 20) / (size * size)).clamp(64 << 10, 1 << 20);
-        Layout { size, ring: 1 << ring.ilog2(), slot: direct::SEGMENT }
+        Layout { size, ring: 1 << ring.ilog2(), slot: direct::segment(size) }
     }
     fn block(&self, rank: usize) -> usize {
         PAGE + rank * BLOCK
@@ -103,7 +103,7 @@ impl Segment {
         fate: Arc<Fate>,
     ) -> Arc<Segment> {
         // A look is a few loads; some ten microseconds of them when a processor is to spare.
-        let patience = Patience { looks: if crowded { 40 } else { 3000 }, crowded };
+        let patience = Patience { looks: if crowded { 40 } else { 20_000 }, crowded };
         let tick = AtomicU64::new(0);
         let segment =
             Arc::new(Segment { region, layout, rank, fate: fate.clone(), patience, tick });

@@ -46,7 +46,7 @@ impl Tcp {
         let peers =
             streams.into_iter().map(|s| s.map(peer).transpose()).collect::<Result<Vec<_>>>()?;
         // A look is a system call of about half a microsecond.
-        let patience = Patience { looks: if crowded { 20 } else { 200 }, crowded };
+        let patience = Patience { looks: if crowded { 20 } else { 600 }, crowded };
         Ok(Tcp { peers, fate, patience })
     }
 

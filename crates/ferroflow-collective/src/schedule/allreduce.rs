@@ -1,6 +1,6 @@
 //! All-reduce: every rank starts with its own values and ends with the reduction of all.
 
-use super::ring::{all_gather_ring, reduce_scatter_ring};
+use super::ring::{Half, all_gather_ring, interleave, reduce_scatter_ring};
 use super::tree::Tree;
 use super::{Schedule, even_bounds, segments};
 use std::ops::Range;
@@ -126,15 +126,21 @@ pub(crate) fn halving_doubling_all_reduce(
                 (middle..high, low..middle)
             };
             let elements = |r: &Range<usize>| bounds[r.start]..bounds[r.end];
-            segments(elements(&give), segment).for_each(|r| s.send(partner, r));
-            segments(elements(&keep), segment).for_each(|r| s.reduce(partner, r));
+            let (out, into) =
+                (segments(elements(&give), segment), segments(elements(&keep), segment));
+            interleave(out, into, |half| match half {
+                Half::Out(r) => s.send(partner, r),
+                Half::Into(r) => s.reduce(partner, r),
+            });
             way.push((partner, elements(&keep), elements(&give)));
             (low, high) = (keep.start, keep.end);
         }
         s.finish(bounds[low]..bounds[high]);
         for (partner, keep, give) in way.into_iter().rev() {
-            segments(keep, segment).for_each(|r| s.send(partner, r));
-            segments(give, segment).for_each(|r| s.store(partner, r));
+            interleave(segments(keep, segment), segments(give, segment), |half| match half {
+                Half::Out(r) => s.send(partner, r),
+                Half::Into(r) => s.store(partner, r),
+            });
         }
     });
     s.built()

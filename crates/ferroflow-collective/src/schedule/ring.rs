@@ -52,12 +52,14 @@ pub(crate) fn all_gather_ring(
     }
 }
 
-enum Half {
+/// A segment of what a step sends or of what it receives.
+pub(super) enum Half {
     Out(std::ops::Range<usize>),
     Into(std::ops::Range<usize>),
 }
 
-fn interleave(
+/// Takes turns, so that neither way of a link runs far ahead of the other.
+pub(super) fn interleave(
     mut out: impl Iterator<Item = std::ops::Range<usize>>,
     mut into: impl Iterator<Item = std::ops::Range<usize>>,
     mut each: impl FnMut(Half),

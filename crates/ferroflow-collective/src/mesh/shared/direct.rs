@@ -22,8 +22,14 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// Bytes of a segment: two ranks' slots and the result stay in a second-level cache.
-pub(super) const SEGMENT: usize = 256 << 10;
+/// Bytes of a segment. Long ones, since a tick costs two meetings of all ranks, and ranks that share
+/// processors meet by switching; short enough that all slots together stay moderate.
+pub(super) fn segment(ranks: usize) -> usize {
+    ((64 << 20) / ranks.max(1)).clamp(256 << 10, 4 << 20)
+}
+
+/// Bytes that are combined from all ranks, and passed on, while they are in the nearest cache.
+const NEAR: usize = 16 << 10;
 
 /// Up to this many bytes everyone reduces everything.
 const LITTLE: usize = 16 << 10;
@@ -49,7 +55,7 @@ impl Segment {
             self.tick.store(first + 1, Ordering::Relaxed);
             return Ok(());
         }
-        let step = SEGMENT - SEGMENT % width;
+        let step = self.layout.slot - self.layout.slot % width;
         let segments = buffer.len().div_ceil(step) as u64;
         self.tick.store(first + segments, Ordering::Relaxed);
         let part = |i: u64| {
@@ -161,18 +167,21 @@ impl Segment {
         let odd = (tick % 2) as usize;
         let bounds = self.shares(here.len(), dtype.size().unwrap_or(1));
         let share = bounds[self.rank]..bounds[self.rank + 1];
-        let own = &mut here[share.clone()];
-        for rank in (0..self.layout.size).filter(|&r| r != self.rank) {
-            let slot = self.layout.slot(rank, odd) + share.start;
-            // SAFETY: as in `reduce_all`; and this rank raises REDUCED only below.
-            let values = unsafe { self.region.bytes(slot, own.len()) };
-            reduce::combine(op, dtype, own, values);
+        let mut at = share.start;
+        for own in here[share].chunks_mut(NEAR) {
+            for rank in (0..self.layout.size).filter(|&r| r != self.rank) {
+                let slot = self.layout.slot(rank, odd) + at;
+                // SAFETY: as in `reduce_all`; and this rank raises REDUCED only below.
+                let values = unsafe { self.region.bytes(slot, own.len()) };
+                reduce::combine(op, dtype, own, values);
+            }
+            reduce::finish(op, dtype, own, self.layout.size as u32);
+            // SAFETY: a share of the result is its rank's alone until it raises REDUCED; all have
+            // entered this tick, so they have taken the result of the one before the last.
+            let result = unsafe { self.region.bytes_mut(self.layout.result(odd) + at, own.len()) };
+            result.copy_from_slice(own);
+            at += own.len();
         }
-        reduce::finish(op, dtype, own, self.layout.size as u32);
-        let at = self.layout.result(odd) + share.start;
-        // SAFETY: a share of the result is its rank's alone until it raises REDUCED; all have
-        // entered this tick, so they have taken the result of the one before the last.
-        unsafe { self.region.bytes_mut(at, own.len()) }.copy_from_slice(own);
         self.raise(REDUCED, tick + 1);
     }
 

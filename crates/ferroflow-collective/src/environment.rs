@@ -1,0 +1,153 @@
+//! Who this process is, by the environment that launchers give: our own, torchrun's, Open MPI's, PMI's
+//! and Slurm's.
+
+use crate::rendezvous::Membership;
+use ferroflow_core::{Result, bail, err};
+
+/// Variables of a process's rank and of their number, by launcher.
+const LAUNCHERS: [(&str, &str, &str); 5] = [
+    ("ferroflow run", "FERROFLOW_RANK", "FERROFLOW_SIZE"),
+    ("torchrun", "RANK", "WORLD_SIZE"),
+    ("mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("PMI", "PMI_RANK", "PMI_SIZE"),
+    ("srun", "SLURM_PROCID", "SLURM_NTASKS"),
+];
+
+impl Membership {
+    /// The membership that the environment of this process describes; none if it describes none.
+    ///
+    /// `FERROFLOW_ADDRESS` (rank 0's, or all with commas between) or `MASTER_ADDR` and `MASTER_PORT`
+    /// say where to meet. Without them a job on one host meets on loopback, and one under Slurm on
+    /// its first node, at a port that follows from the job's number.
+    pub fn from_env() -> Result<Option<Membership>> {
+        membership(&|name| std::env::var(name).ok().filter(|v| !v.is_empty()))
+    }
+}
+
+fn membership(env: &dyn Fn(&str) -> Option<String>) -> Result<Option<Membership>> {
+    let number = |name: &str| -> Result<Option<usize>> {
+        let Some(text) = env(name) else { return Ok(None) };
+        let parsed = text.parse().map(Some);
+        parsed.map_err(|_| err!(InvalidArgument, "{name}={text:?} is no number"))
+    };
+    for (launcher, rank, size) in LAUNCHERS {
+        let (Some(rank), Some(size)) = (number(rank)?, number(size)?) else { continue };
+        // A batch job's script itself runs with Slurm's variables and one task.
+        if launcher == "srun" && env("SLURM_STEP_ID").is_none() {
+            continue;
+        }
+        let mut member = Membership::new(rank, size, String::new());
+        member.addresses = addresses(env, launcher, size)?;
+        member.token = env("FERROFLOW_TOKEN").unwrap_or_default();
+        return Ok(Some(member));
+    }
+    Ok(None)
+}
+
+fn addresses(
+    env: &dyn Fn(&str) -> Option<String>,
+    launcher: &str,
+    size: usize,
+) -> Result<Vec<String>> {
+    if let Some(given) = env("FERROFLOW_ADDRESS") {
+        return Ok(given.split(',').map(|a| a.trim().to_string()).collect());
+    }
+    let job = ["PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID", "SLURM_JOB_ID"]
+        .into_iter()
+        .find_map(|name| env(name).map(|v| v + &env("SLURM_STEP_ID").unwrap_or_default()));
+    let port = match (env("MASTER_PORT"), &job) {
+        (Some(port), _) => port,
+        (None, Some(job)) => port_of(job).to_string(),
+        (None, None) => "29400".into(),
+    };
+    if let Some(host) = env("MASTER_ADDR") {
+        return Ok(vec![format!("{host}:{port}")]);
+    }
+    let local = env("OMPI_COMM_WORLD_LOCAL_SIZE").or_else(|| env("LOCAL_WORLD_SIZE"));
+    if size == 1 || local.is_some_and(|l| l.parse() == Ok(size)) {
+        return Ok(vec![format!("127.0.0.1:{port}")]);
+    }
+    let nodes = env("SLURM_STEP_NODELIST").or_else(|| env("SLURM_JOB_NODELIST"));
+    if let Some(first) = nodes.as_deref().and_then(first_node) {
+        return Ok(vec![format!("{first}:{port}")]);
+    }
+    bail!(
+        FailedPrecondition,
+        "{size} ranks were started by {launcher}, but nothing says where rank 0 is: set \
+         FERROFLOW_ADDRESS=HOST:PORT or MASTER_ADDR"
+    )
+}
+
+/// A port that all ranks of a job arrive at, outside the range of ephemeral ones.
+fn port_of(job: &str) -> u16 {
+    let hash = job.bytes().fold(5381u32, |h, b| h.wrapping_mul(33) ^ u32::from(b));
+    20_000 + (hash % 10_000) as u16
+}
+
+/// The first of a Slurm node list such as `gpu[03-05,9],login1`.
+fn first_node(list: &str) -> Option<String> {
+    let end = list.find([',', '[']).unwrap_or(list.len());
+    let name = &list[..end];
+    if !list[end..].starts_with('[') {
+        return Some(name.to_string()).filter(|n| !n.is_empty());
+    }
+    let inside = &list[end + 1..];
+    let number = &inside[..inside.find([',', '-', ']'])?];
+    Some(format!("{name}{number}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(vars: &[(&str, &str)]) -> Result<Option<(usize, usize, Vec<String>)>> {
+        let env = |name: &str| vars.iter().find(|(n, _)| *n == name).map(|(_, v)| v.to_string());
+        Ok(membership(&env)?.map(|m| (m.rank, m.size, m.addresses)))
+    }
+
+    #[test]
+    fn launchers_are_understood() {
+        assert_eq!(found(&[]).unwrap(), None);
+        let ours =
+            [("FERROFLOW_RANK", "1"), ("FERROFLOW_SIZE", "2"), ("FERROFLOW_ADDRESS", "a:1, b:2")];
+        assert_eq!(found(&ours).unwrap(), Some((1, 2, vec!["a:1".into(), "b:2".into()])));
+        let torch =
+            [("RANK", "3"), ("WORLD_SIZE", "4"), ("MASTER_ADDR", "h"), ("MASTER_PORT", "99")];
+        assert_eq!(found(&torch).unwrap(), Some((3, 4, vec!["h:99".into()])));
+        let mpi = [
+            ("OMPI_COMM_WORLD_RANK", "0"),
+            ("OMPI_COMM_WORLD_SIZE", "2"),
+            ("OMPI_COMM_WORLD_LOCAL_SIZE", "2"),
+            ("PMIX_NAMESPACE", "job-17"),
+        ];
+        let (_, _, addresses) = found(&mpi).unwrap().unwrap();
+        assert!(addresses[0].starts_with("127.0.0.1:2"));
+        let slurm = [
+            ("SLURM_PROCID", "5"),
+            ("SLURM_NTASKS", "8"),
+            ("SLURM_STEP_ID", "0"),
+            ("SLURM_JOB_ID", "4242"),
+            ("SLURM_STEP_NODELIST", "gpu[03-05,9]"),
+        ];
+        let (rank, _, addresses) = found(&slurm).unwrap().unwrap();
+        assert!(rank == 5 && addresses[0].starts_with("gpu03:"), "{addresses:?}");
+    }
+
+    #[test]
+    fn what_is_missing_or_wrong_is_named() {
+        let e = found(&[("PMI_RANK", "0"), ("PMI_SIZE", "2")]).unwrap_err();
+        assert!(e.message().contains("FERROFLOW_ADDRESS"));
+        assert!(
+            found(&[("RANK", "x"), ("WORLD_SIZE", "2")]).unwrap_err().message().contains("RANK")
+        );
+    }
+
+    #[test]
+    fn node_lists_start_with_their_first_node() {
+        for (list, first) in [("n1,n2", "n1"), ("n[1-3]", "n1"), ("c[07,9]", "c07"), ("x", "x")] {
+            assert_eq!(first_node(list).as_deref(), Some(first));
+        }
+        assert_eq!(first_node(""), None);
+        assert_eq!(first_node("n["), None);
+    }
+}
