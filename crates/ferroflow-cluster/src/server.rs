@@ -60,7 +60,17 @@ impl Server {
         let listener = TcpListener::bind(bind)
             .await
             .map_err(|e| err!(Unavailable, "cannot listen on {bind}: {e}"))?;
-        let port = listener.local_addr().map_or(bind.port(), |a| a.port());
+        Server::listening(listener, options, catalog)
+    }
+
+    /// The same with a listener that is bound already. Must be called inside a tokio runtime.
+    pub fn listening(
+        listener: TcpListener,
+        options: ServerOptions,
+        catalog: Arc<Catalog>,
+    ) -> Result<Server> {
+        let address = options.cluster.address(&options.job, options.task)?;
+        let port = listener.local_addr().map_or(0, |a| a.port());
         let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
         let target = format!("grpc://{host}:{port}");
         let task = Task::new(catalog, &options.job, options.task, options.cpus);

@@ -5,7 +5,7 @@ use crate::catalog::Catalog;
 use crate::def::{FunctionDef, NodeDef};
 use crate::graph::{Graph, NodeId};
 use crate::import::{Importer, Naming};
-use crate::op_def::{Cost, OpDef, PortType, Role};
+use crate::op_def::{Calls, Cost, OpDef, PortType, Role};
 use ferroflow_core::{AsyncCtx, Done, KernelBox, Result, ensure, err};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -102,6 +102,8 @@ impl Library {
         let mut def = function.signature.clone();
         let func = FuncRef { name: name.to_string(), attrs: Attrs::new() };
         def.cost = Cost::Expensive;
+        def.calls = Some(Calls::Own);
+        def.takes_resources_from_anywhere = true;
         def.cpu = Some(Arc::new(move |init| {
             let function = init.function_ref(FuncRef { attrs: init.attrs.clone(), ..func.clone() });
             Ok(KernelBox::new_async(move |mut ctx: AsyncCtx, done: Done| {

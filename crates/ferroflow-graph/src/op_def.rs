@@ -94,6 +94,8 @@ pub enum ControlFlow {
 pub enum Calls {
     /// `f`, with all inputs.
     Function,
+    /// The function it is named after, with all inputs.
+    Own,
     /// `then_branch` or `else_branch`, by input 0, with the other inputs.
     If,
     /// One of `branches`, by input 0, with the other inputs.

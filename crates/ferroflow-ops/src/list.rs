@@ -4,6 +4,7 @@ use crate::prelude::*;
 
 mod array;
 mod array_ops;
+pub(crate) mod foreign;
 mod list_ops;
 mod list_pack;
 pub(crate) mod optional;

@@ -256,6 +256,10 @@ impl<P: Propagator> Run<P> {
         let frame_iter = P::frame_iter(&ready);
         let is_dead = P::is_dead(&ready);
         let inputs = self.values().inputs(&self.plan, &mut ready);
+        let passed_on = match inputs.first() {
+            Some(Value::Ref(variable)) if node.passes_ref => Some(variable.clone()),
+            _ => None,
+        };
         if node.derefs
             && let Err(e) = snapshot_refs(node, inputs)
         {
@@ -280,6 +284,9 @@ impl<P: Propagator> Run<P> {
                 inputs.iter_mut().for_each(|v| *v = Value::Empty);
                 if let Some(begun) = begun {
                     self.trace(node, begun, outputs);
+                }
+                if let (Some(variable), Some(output)) = (passed_on, outputs.first_mut()) {
+                    *output = Value::Ref(variable);
                 }
             }
             Some(KernelBox::Async(kernel)) => {

@@ -8,6 +8,7 @@ pub(crate) use frame_info::{FrameInfo, ROOT};
 use crate::flat::FlatState;
 use crate::frames::Count;
 use ferroflow_core::{DeviceInfo, KernelBox, NodeInfo, Result, bail, err};
+use ferroflow_graph::passes;
 use ferroflow_graph::{ControlFlow, Cost, Functions, Graph, KernelInit, Node, NodeId, OpDef, Role};
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
@@ -47,6 +48,8 @@ pub(crate) struct PlanNode {
     pub is_expensive: bool,
     /// Some input is a reference that the kernel must see as a snapshot.
     pub derefs: bool,
+    /// Passes the variable on that it reads: whoever uses the value reads it anew, as it is then.
+    pub passes_ref: bool,
     /// Inputs that are references for the kernel too.
     pub ref_inputs: Box<[bool]>,
     /// Runs although inputs are dead: sends, receives.
@@ -151,6 +154,7 @@ impl Plan {
             graph.iter().any(|(_, n)| n.op.control_flow.is_some() || n.op.role == Role::Recv);
         let frames = if needs_frames { Some(frame_info::analyse(graph)?) } else { None };
 
+        let passes_ref = readers(graph);
         let mut nodes = Vec::with_capacity(graph.len());
         let mut input_slots = 0u32;
         for (id, node) in graph.iter() {
@@ -177,7 +181,8 @@ impl Plan {
             let controls = node.controls.len() as u32;
             let is_ref = |i: usize| {
                 let source = node.inputs[i];
-                graph.type_of(source).is_ref && !node.input_types[i].is_ref
+                let is_ref = graph.type_of(source).is_ref || passes_ref[source.node.index()];
+                is_ref && !node.input_types[i].is_ref
             };
             let (first_edge, edge_count) = ranges[id.index()];
             let place = frames.as_ref().map_or((ROOT, 0, 0), |f| f.places[id.index()]);
@@ -195,6 +200,7 @@ impl Plan {
                 kind,
                 is_expensive: node.op.cost == Cost::Expensive,
                 derefs: (0..node.inputs.len()).any(is_ref),
+                passes_ref: passes_ref[id.index()],
                 ref_inputs: node.input_types.iter().map(|t| t.is_ref).collect(),
                 runs_dead: matches!(node.op.role, Role::Send | Role::Recv),
                 frame_node: place.1,
@@ -258,6 +264,23 @@ impl Plan {
     pub(crate) fn edges_of(&self, node: &PlanNode) -> &[Edge] {
         &self.edges[node.first_edge as usize..(node.first_edge + node.edges) as usize]
     }
+}
+
+/// The nodes that read a variable and do nothing with it. TensorFlow's share the variable's storage, so
+/// that a later update in the same step shows through them; training code relies on that.
+fn readers(graph: &Graph) -> Vec<bool> {
+    let mut found = vec![false; graph.len()];
+    let any_ref = graph.iter().any(|(_, n)| n.output_types.iter().any(|t| t.is_ref));
+    if !any_ref {
+        return found;
+    }
+    for id in passes::topological_order(graph) {
+        let node = graph.node(id);
+        if let (Role::Identity, [input]) = (node.op.role, &node.inputs[..]) {
+            found[id.index()] = graph.type_of(*input).is_ref || found[input.node.index()];
+        }
+    }
+    found
 }
 
 struct NodeInfos<'a> {

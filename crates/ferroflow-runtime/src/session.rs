@@ -171,9 +171,7 @@ impl Session {
             check_name(&node.name)?;
         }
         graph.extend(def, &self.task.catalog)?;
-        if let Err(e) =
-            passes::place(graph, before, &self.devices, self.options.allow_soft_placement)
-        {
+        if let Err(e) = self.prepare(graph, before) {
             graph.truncate(before);
             return Err(e);
         }
@@ -185,6 +183,15 @@ impl Session {
         }
         self.functions.set_library(graph.library.clone());
         Ok(())
+    }
+
+    /// Gives every new node a device.
+    fn prepare(&self, graph: &mut Graph, first: usize) -> Result<()> {
+        // A function runs on one device; what is in it may ask for others.
+        if self.spread.is_some() {
+            passes::lower(graph, first, &self.task.catalog)?;
+        }
+        passes::place(graph, first, &self.devices, self.options.allow_soft_placement)
     }
 
     /// The devices of its own task.

@@ -269,3 +269,25 @@ fn closing_while_steps_come_and_go_loses_none() {
         });
     }
 }
+
+#[test]
+fn an_update_shows_through_an_earlier_read() {
+    // As in TensorFlow: `read` runs before `bump`, and `late`, which waits for `bump`, gets what the
+    // variable holds then.
+    let def = graph()
+        .op("v", "VariableV2", &[])
+        .attr("dtype", DType::Int32)
+        .attr("shape", ferroflow_core::PartialShape::scalar())
+        .constant("one", 1)
+        .op("set", "Assign", &["v", "one"])
+        .attr("T", DType::Int32)
+        .op("read", "Identity", &["v"])
+        .attr("T", DType::Int32)
+        .op("bump", "AssignAdd", &["v", "one", "^read"])
+        .attr("T", DType::Int32)
+        .op("late", "TestAdd", &["read", "one", "^bump"])
+        .build();
+    let s = session(&def);
+    s.run_blocking(request(&[], &[], &["set"])).unwrap();
+    assert_eq!(ints(&s, &[], &["late"]).unwrap(), [3]);
+}

@@ -1,5 +1,6 @@
 //! _Send and _Recv: the two halves of a transfer between devices, tasks, or client and step.
 
+use crate::list::foreign::adopt;
 use crate::prelude::*;
 use ferroflow_core::{Received, RendezvousKey};
 
@@ -56,13 +57,11 @@ impl AsyncKernel for Recv {
     fn start(&self, ctx: AsyncCtx, done: Done) {
         let key = self.0.key(ctx.frame_iter);
         let finish = move |received: Result<Received>| {
-            done.finish(received.map(|r| {
-                let value = match r {
-                    Received::Live(t) => Value::Tensor(t),
-                    Received::Dead => Value::Dead,
-                };
-                [value].into_iter().collect()
-            }));
+            let value = received.and_then(|r| match r {
+                Received::Live(t) => Ok(Value::Tensor(adopt(t)?)),
+                Received::Dead => Ok(Value::Dead),
+            });
+            done.finish(value.map(|value| [value].into_iter().collect()));
         };
         ctx.step.rendezvous.recv(&key, &ctx.step.cancel, Box::new(finish));
     }

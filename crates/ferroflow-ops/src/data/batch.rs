@@ -117,7 +117,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("batch_size: int64")
         .makes_dataset()
         .element_types()
-        .metadata()
+        .metadata_attr()
         .cpu(|init| {
             makes(init, |ctx| {
                 let (input, size) = (input(ctx, 0)?, batch_size(ctx, 1)?);
@@ -132,7 +132,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .makes_dataset()
         .attr("parallel_copy: bool = false")
         .element_types()
-        .metadata()
+        .metadata_attr()
         .cpu(|init| {
             makes(init, |ctx| {
                 let (input, size) = (input(ctx, 0)?, batch_size(ctx, 1)?);
@@ -150,7 +150,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("parallel_copy: bool = false")
         .element_types()
         .attr("deterministic: string = 'default'")
-        .metadata()
+        .metadata_attr()
         .cpu(|init| {
             makes(init, |ctx| {
                 Ok(Batch {
@@ -161,4 +161,32 @@ pub(crate) fn register(c: &mut Catalog) {
                 })
             })
         });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::testing::*;
+
+    fn batches(of: Tensor, size: i64, drop_remainder: bool) -> Tensor {
+        let op = dataset("BatchDatasetV2", &[DType::Int64]).input(of);
+        made(op.input(Tensor::scalar(size)).input(Tensor::scalar(drop_remainder)))
+    }
+
+    #[test]
+    fn the_last_batch_may_be_smaller_or_dropped() {
+        let got = longs(&batches(range(5), 2, false));
+        assert_eq!(got, [vec![0, 1], vec![2, 3], vec![4]]);
+        assert_eq!(longs(&batches(range(5), 2, true)), [[0, 1], [2, 3]]);
+        assert_eq!(longs(&batches(range(5), i64::MAX, false)), [[0, 1, 2, 3, 4]]);
+        assert_eq!(batched_cardinality(5, 2, true), 2);
+        assert_eq!(batched_cardinality(INFINITE, 2, true), INFINITE);
+    }
+
+    #[test]
+    fn elements_of_different_shapes_make_no_batch() {
+        let e = elements(&batches(batches(range(5), 2, false), 3, false)).unwrap_err();
+        let want = "in component 0. First element had shape [2] and element 2 had shape [1].";
+        assert!(e.message().ends_with(want), "{e}");
+    }
 }

@@ -233,7 +233,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("filename: string")
         .makes_dataset()
         .element_types()
-        .metadata()
+        .metadata_attr()
         .cpu(cache);
     c.op("CacheDatasetV2")
         .doc(DOC)
@@ -242,7 +242,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("cache: resource")
         .makes_dataset()
         .element_types()
-        .metadata()
+        .metadata_attr()
         .stateful()
         .cpu(cache);
     c.op("AnonymousMemoryCache")
@@ -268,4 +268,43 @@ pub(crate) fn register(c: &mut Catalog) {
         .stateful()
         .shape(shape::scalar)
         .cpu_fn(dummy);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::testing::*;
+
+    #[test]
+    fn a_cache_in_files_is_read_again_and_written_by_one_at_a_time() {
+        let dir = std::env::temp_dir().join(format!("ferroflow-cache-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let prefix = dir.join("kept").to_string_lossy().into_owned();
+        let cached = |n: i64| {
+            let op = dataset("CacheDataset", &[DType::Int64]).input(range(n));
+            made(op.input(Tensor::string(prefix.clone())))
+        };
+        let lock = Lock::take(&prefix).unwrap();
+        let e = elements(&cached(3)).unwrap_err();
+        assert_eq!(e.code(), Code::AlreadyExists);
+        drop(lock);
+        assert_eq!(longs(&cached(3)).concat(), [0, 1, 2]);
+        assert_eq!(longs(&cached(99)).concat(), [0, 1, 2]);
+        std::fs::remove_dir_all(&dir).unwrap();
+        assert_eq!(key(12, 3, 11), "     12_ 3");
+    }
+
+    #[test]
+    fn a_cache_in_memory_is_complete_or_not_there() {
+        let cache = made(
+            dataset("CacheDataset", &[DType::Int64]).input(range(3)).input(Tensor::string("")),
+        );
+        let take = |n: i64| {
+            let op = dataset("TakeDataset", &[DType::Int64]).input(cache.clone());
+            longs(&made(op.input(Tensor::scalar(n)))).concat()
+        };
+        assert_eq!(take(2), [0, 1]);
+        assert_eq!(take(-1), [0, 1, 2]);
+        assert_eq!(take(-1), [0, 1, 2]);
+    }
 }

@@ -170,7 +170,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .makes_dataset()
         .element_types()
         .attr("N: int >= 1")
-        .metadata()
+        .metadata_attr()
         .cpu(|init| {
             makes(init, |ctx| {
                 let all: Result<Vec<DatasetRef>> =
@@ -184,7 +184,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("another_dataset: variant")
         .makes_dataset()
         .element_types()
-        .metadata()
+        .metadata_attr()
         .cpu(|init| makes(init, concatenate));
     for op in ["DirectedInterleaveDataset", "ExperimentalDirectedInterleaveDataset"] {
         let b = c

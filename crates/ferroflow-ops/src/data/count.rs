@@ -236,7 +236,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("count: int64")
         .makes_dataset()
         .element_types()
-        .metadata()
+        .metadata_attr()
         .cpu(counted(|input, count| Take { input, count }));
     c.op("SkipDataset")
         .doc("A dataset of what comes behind the first `count` elements.")
@@ -244,7 +244,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("count: int64")
         .makes_dataset()
         .element_types()
-        .metadata()
+        .metadata_attr()
         .cpu(counted(|input, count| Skip { input, count }));
     c.op("RepeatDataset")
         .doc("A dataset of all elements, `count` times.")
@@ -252,7 +252,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("count: int64")
         .makes_dataset()
         .element_types()
-        .metadata()
+        .metadata_attr()
         .cpu(counted(|input, count| Repeat { input, count }));
     c.op("ShardDataset")
         .doc("A dataset of every `num_shards`-th element, beginning with number `index`.")
@@ -262,7 +262,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .makes_dataset()
         .attr("require_non_empty: bool = false")
         .element_types()
-        .metadata()
+        .metadata_attr()
         .cpu(|init| {
             let require_non_empty = init.bool("require_non_empty")?;
             makes(init, move |ctx| {
@@ -282,4 +282,50 @@ pub(crate) fn register(c: &mut Catalog) {
                 Ok(Shard { input: input(ctx, 0)?, shards, index, require_non_empty })
             })
         });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::testing::*;
+    use crate::testing::check;
+
+    /// The elements of `op` of 0..n with these scalars, and the cardinality it states.
+    fn run(op: &str, n: i64, scalars: &[i64]) -> (Vec<i64>, i64) {
+        let op = dataset(op, &[DType::Int64]).input(range(n));
+        let made = made(scalars.iter().fold(op, |c, &x| c.input(Tensor::scalar(x))));
+        let stated = check("DatasetCardinality").input(made.clone()).run().unwrap();
+        (longs(&made).concat(), stated[0].scalar_value().unwrap())
+    }
+
+    #[test]
+    fn what_is_counted_is_what_is_stated() {
+        for (op, n, scalars, want) in [
+            ("TakeDataset", 5, &[2i64][..], &[0i64, 1][..]),
+            ("TakeDataset", 2, &[-1], &[0, 1]),
+            ("TakeDataset", 2, &[9], &[0, 1]),
+            ("TakeDataset", 2, &[0], &[]),
+            ("SkipDataset", 4, &[2], &[2, 3]),
+            ("SkipDataset", 4, &[9], &[]),
+            ("SkipDataset", 4, &[-1], &[]),
+            ("RepeatDataset", 2, &[2], &[0, 1, 0, 1]),
+            ("RepeatDataset", 2, &[0], &[]),
+            ("RepeatDataset", 0, &[-1], &[]),
+            ("ShardDataset", 5, &[3, 1], &[1, 4]),
+            ("ShardDataset", 5, &[3, 2], &[2]),
+        ] {
+            let (got, stated) = run(op, n, scalars);
+            assert_eq!((&got[..], stated), (want, want.len() as i64), "{op} {scalars:?}");
+        }
+    }
+
+    #[test]
+    fn shards_must_be_there() {
+        let shard = |shards: i64, index: i64| {
+            let op = dataset("ShardDataset", &[DType::Int64]).input(range(3));
+            op.input(Tensor::scalar(shards)).input(Tensor::scalar(index))
+        };
+        shard(2, 5).fails(Code::InvalidArgument, "between 0 and 1 (currently index = 5)");
+        shard(0, 0).fails(Code::InvalidArgument, "Number of shards must be greater than zero");
+    }
 }

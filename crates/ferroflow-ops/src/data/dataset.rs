@@ -240,7 +240,7 @@ pub(super) trait DatasetOp {
     fn makes_dataset(self) -> Self;
     /// The attributes for the types of the elements.
     fn element_types(self) -> Self;
-    fn metadata(self) -> Self;
+    fn metadata_attr(self) -> Self;
 }
 
 impl DatasetOp for OpBuilder<'_> {
@@ -252,7 +252,7 @@ impl DatasetOp for OpBuilder<'_> {
         self.attr("output_types: list(type) >= 1").attr("output_shapes: list(shape) >= 1")
     }
 
-    fn metadata(self) -> Self {
+    fn metadata_attr(self) -> Self {
         self.attr("metadata: string = ''")
     }
 }

@@ -94,7 +94,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .element_types()
             .cpu(make(kind));
         if !op.starts_with("Experimental") {
-            drop(b.metadata());
+            drop(b.metadata_attr());
         }
     }
 }

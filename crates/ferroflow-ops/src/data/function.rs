@@ -30,7 +30,7 @@ impl Captured {
 
     /// Calls it with `inputs` and what it captured. Dropping the future cancels the call.
     pub async fn call(&self, scope: &Scope, mut inputs: Vec<Tensor>) -> Result<Vec<Tensor>> {
-        let callable = self.function.get()?;
+        let callable = scope.callable(&self.function)?;
         inputs.extend(self.args.iter().cloned());
         let (cancel, _until) = scope.cancel().child();
         let step = scope.step(cancel.clone())?;

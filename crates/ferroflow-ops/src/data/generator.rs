@@ -66,7 +66,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("Tnext_func_args: list(type) >= 0")
         .attr("Tfinalize_func_args: list(type) >= 0")
         .element_types()
-        .metadata()
+        .metadata_attr()
         .stateful()
         .cpu(|init| {
             let function = |name: &str| Ok::<_, Error>(Arc::new(init.function(name)?));

@@ -230,7 +230,7 @@ pub(crate) fn register(c: &mut Catalog) {
                 })
             });
         if !op.starts_with("Experimental") {
-            drop(b.metadata());
+            drop(b.metadata_attr());
         }
     }
     for op in ["GroupByReducerDataset", "ExperimentalGroupByReducerDataset"] {

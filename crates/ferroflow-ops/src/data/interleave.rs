@@ -132,7 +132,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("f: func")
         .attr("Targuments: list(type) >= 0")
         .element_types()
-        .metadata()
+        .metadata_attr()
         .cpu(|init| {
             let f = Arc::new(init.function("f")?);
             makes(init, move |ctx| {
@@ -155,7 +155,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("f: func")
         .attr("Targuments: list(type) >= 0")
         .element_types()
-        .metadata()
+        .metadata_attr()
         .cpu(|init| {
             let f = Arc::new(init.function("f")?);
             makes(init, move |ctx| {

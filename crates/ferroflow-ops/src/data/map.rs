@@ -67,7 +67,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .element_types()
         .attr("use_inter_op_parallelism: bool = true")
         .attr("preserve_cardinality: bool = false")
-        .metadata()
+        .metadata_attr()
         .cpu(|init| {
             let f = Arc::new(init.function("f")?);
             let preserve_cardinality = init.bool("preserve_cardinality")?;

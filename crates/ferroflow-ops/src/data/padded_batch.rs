@@ -206,7 +206,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("Toutput_types: list(type) >= 1")
         .attr("output_shapes: list(shape) >= 1")
         .attr("N: int >= 1")
-        .metadata()
+        .metadata_attr()
         .cpu(make);
     c.op("PaddedBatchDatasetV2")
         .doc(DOC)
@@ -220,6 +220,47 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("Toutput_types: list(type) >= 1")
         .attr("output_shapes: list(shape) >= 1")
         .attr("N: int >= 1")
-        .metadata()
+        .metadata_attr()
         .cpu(make);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::testing::*;
+
+    fn padded_to(dims: &[i64], of: Tensor) -> ferroflow_testing::Check<'static> {
+        crate::testing::check("PaddedBatchDatasetV2")
+            .attr("output_shapes", vec![PartialShape::unknown()])
+            .attr("Toutput_types", vec![DType::Int64])
+            .attr("N", 1i64)
+            .input(of)
+            .input(Tensor::scalar(3i64))
+            .input(Tensor::vector(dims))
+            .input(Tensor::scalar(-7i64))
+            .input(Tensor::scalar(false))
+    }
+
+    /// [[0, 1]], [[2]] and so on: batches of batches of different sizes.
+    fn uneven() -> Tensor {
+        let op = dataset("BatchDataset", &[DType::Int64]);
+        made(op.input(range(3)).input(Tensor::scalar(2i64)))
+    }
+
+    #[test]
+    fn elements_are_padded_to_the_largest_or_to_what_is_asked() {
+        assert_eq!(longs(&made(padded_to(&[-1], uneven()))), [[0, 1, 2, -7]]);
+        assert_eq!(longs(&made(padded_to(&[3], uneven()))), [[0, 1, -7, 2, -7, -7]]);
+        let e = elements(&made(padded_to(&[1], uneven()))).unwrap_err();
+        assert_eq!(e.code(), Code::DataLoss);
+        let e = elements(&made(padded_to(&[1, 1], uneven()))).unwrap_err();
+        assert!(e.message().contains("expected rank 2 but got element with rank 1"), "{e}");
+    }
+
+    #[test]
+    fn a_corner_of_several_dimensions_is_filled() {
+        let mut to = [0; 12];
+        place(&mut to, &[2, 2, 3], &[1, 2, 3, 4], &[2, 1, 2]);
+        assert_eq!(to, [1, 2, 0, 0, 0, 0, 3, 4, 0, 0, 0, 0]);
+    }
 }

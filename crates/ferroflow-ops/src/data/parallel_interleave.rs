@@ -27,6 +27,9 @@ struct Shape {
     begun: usize,
     calls: usize,
     in_order: bool,
+    /// Whether a dataset that has ended, with none to take its place, leaves the rest of its block
+    /// to the next.
+    shares_blocks: bool,
 }
 
 struct ParallelInterleave {
@@ -50,6 +53,17 @@ impl Dataset for ParallelInterleave {
             taken: 0,
         }))
     }
+}
+
+/// Datasets that are gone through at the same time each take memory from the start.
+fn check_cycle(cycle: usize) -> Result<()> {
+    const MOST: usize = 1 << 16;
+    ensure!(
+        cycle <= MOST,
+        ResourceExhausted,
+        "`cycle_length` {cycle} is more than {MOST} datasets at a time"
+    );
+    Ok(())
 }
 
 /// One of the datasets, whose elements a task gets ready.
@@ -108,7 +122,6 @@ impl Interleaving {
     }
 
     fn next_place(&mut self) {
-        self.taken = 0;
         self.at = (self.at + 1) % Ord::max(self.places.len(), 1);
     }
 
@@ -192,6 +205,7 @@ impl Produce for Interleaving {
                     Some(next) => {
                         self.taken += 1;
                         if self.taken == self.shape.block {
+                            self.taken = 0;
                             self.next_place();
                         }
                         return next.map(Some);
@@ -201,6 +215,9 @@ impl Produce for Interleaving {
                         self.places[self.at] = None;
                         self.begin().await;
                         self.places[self.at] = self.waiting.pop_front();
+                        if self.places[self.at].is_some() || !self.shape.shares_blocks {
+                            self.taken = 0;
+                        }
                         self.next_place();
                     }
                 }
@@ -219,7 +236,11 @@ impl Inputs<'_, '_> {
     fn cycle(&self) -> Result<usize> {
         let cycle: i64 = scalar(self.ctx, self.at, "cycle_length")?;
         let cycle = if cycle == -1 { ComputePool::threads() as i64 } else { cycle };
-        ensure!(cycle > 0, InvalidArgument, "`cycle_length` must be > 0");
+        ensure!(
+            cycle > 0,
+            InvalidArgument,
+            "`cycle_length` must be `tf.data.AUTOTUNE` or greater than 0 but is {cycle}"
+        );
         Ok(cycle as usize)
     }
 
@@ -254,8 +275,17 @@ fn with_calls(init: &KernelInit<'_>) -> Result<KernelBox> {
         let at = ctx.num_inputs() - behind;
         let inputs = Inputs { ctx, at };
         let (cycle, block) = (inputs.cycle()?, inputs.block()?);
+        check_cycle(cycle)?;
         let own = own_ready(block);
-        let calls = calls_for(scalar(ctx, ctx.num_inputs() - 1, "num_parallel_calls")?)?;
+        let asked: i64 = scalar(ctx, ctx.num_inputs() - 1, "num_parallel_calls")?;
+        let calls = calls_for(asked)?;
+        ensure!(
+            asked <= cycle as i64,
+            InvalidArgument,
+            "If `cycle_length` is set to a fixed value, `num_parallel_calls` must be either \
+             `tf.data.AUTOTUNE` or a value less than or equal to `cycle_length`. However, \
+             `num_parallel_calls` is {asked} and `cycle_length` is {cycle}"
+        );
         let shape = Shape {
             cycle,
             block,
@@ -263,6 +293,7 @@ fn with_calls(init: &KernelInit<'_>) -> Result<KernelBox> {
             begun: if has_ahead { inputs.ahead(3, "prefetch_input_elements", 1, 0)? } else { 1 },
             calls,
             in_order,
+            shares_blocks: false,
         };
         Ok(ParallelInterleave {
             input: input(ctx, 0)?,
@@ -282,6 +313,7 @@ fn legacy(init: &KernelInit<'_>) -> Result<KernelBox> {
         let at = ctx.num_inputs() - behind;
         let inputs = Inputs { ctx, at };
         let (cycle, block) = (positive(ctx, at, "cycle_length")? as usize, inputs.block()?);
+        check_cycle(cycle)?;
         let in_order =
             if by_attr { always_in_order } else { !scalar::<bool>(ctx, at + 2, "sloppy")? };
         let first = behind - 2;
@@ -293,6 +325,7 @@ fn legacy(init: &KernelInit<'_>) -> Result<KernelBox> {
             begun,
             calls: cycle.saturating_add(begun),
             in_order,
+            shares_blocks: true,
         };
         Ok(ParallelInterleave {
             input: input(ctx, 0)?,

@@ -141,10 +141,11 @@ impl ParallelMapping {
             Results::AnyOrder(buffer) => buffer.pop().await,
             Results::InOrder { buffer, first } => {
                 if first.is_none() {
-                    *first = Some(buffer.pop().await?);
+                    *first = Some(buffer.take().await?);
                 }
                 let outcome = first.as_mut().expect("just set").await;
                 *first = None;
+                buffer.give_up();
                 Some(outcome.unwrap_or_else(|| Err(err!(Cancelled, "a call was given up"))))
             }
         }
@@ -308,7 +309,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("use_inter_op_parallelism: bool = true")
         .attr("sloppy: bool = false")
         .attr("preserve_cardinality: bool = false")
-        .metadata()
+        .metadata_attr()
         .cpu(|init| parallel_map(init, !init.bool("sloppy")?));
     c.op("ParallelMapDatasetV2")
         .doc("A dataset of what `f` makes of each element, of several at a time.")
@@ -322,7 +323,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("use_inter_op_parallelism: bool = true")
         .attr("deterministic: string = 'default'")
         .attr("preserve_cardinality: bool = false")
-        .metadata()
+        .metadata_attr()
         .cpu(|init| parallel_map(init, in_order(init)?));
     c.op("ParallelFilterDataset")
         .doc("A dataset of the elements for which `predicate` is true, asked of several at a time.")
@@ -334,7 +335,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("deterministic: string = 'default'")
         .attr("Targuments: list(type) >= 0")
         .element_types()
-        .metadata()
+        .metadata_attr()
         .cpu(|init| {
             let f = Arc::new(init.function("predicate")?);
             let in_order = in_order(init)?;
@@ -356,7 +357,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .attr("preserve_cardinality: bool = false")
             .cpu(map_and_batch);
         if op == "MapAndBatchDataset" {
-            drop(b.metadata());
+            drop(b.metadata_attr());
         }
     }
 }

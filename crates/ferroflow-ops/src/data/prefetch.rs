@@ -81,7 +81,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("slack_period: int = 0")
         .attr("legacy_autotune: bool = true")
         .attr("buffer_size_min: int = 0")
-        .metadata()
+        .metadata_attr()
         .cpu(|init| {
             makes(init, |ctx| {
                 let ahead = scalar(ctx, 1, "buffer_size")?;

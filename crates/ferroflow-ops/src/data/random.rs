@@ -65,7 +65,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .stateful()
             .cpu(|init| makes(init, |ctx| Ok(Random(own(ctx, 0, false)?))));
         if op == "RandomDataset" {
-            drop(b.metadata());
+            drop(b.metadata_attr());
         }
     }
     c.op("RandomDatasetV2")
@@ -76,7 +76,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .makes_dataset()
         .attr("rerandomize_each_iteration: bool = false")
         .element_types()
-        .metadata()
+        .metadata_attr()
         .stateful()
         .cpu(|init| {
             let fresh = init.bool("rerandomize_each_iteration")?;

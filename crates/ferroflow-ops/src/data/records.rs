@@ -188,7 +188,7 @@ pub(crate) fn register(c: &mut Catalog) {
         if has_offsets {
             b = b.input("byte_offsets: int64");
         }
-        drop(b.makes_dataset().metadata().stateful().cpu(move |_| {
+        drop(b.makes_dataset().metadata_attr().stateful().cpu(move |_| {
             makes_typed(ElementTypes::scalar(DType::String), move |ctx| {
                 let names = names(ctx)?;
                 check_buffer_size(ctx, 2)?;
@@ -214,6 +214,60 @@ pub(crate) fn register(c: &mut Catalog) {
         if op.ends_with("V2") {
             b = b.input("compression_type: string");
         }
-        drop(b.makes_dataset().metadata().stateful().cpu(fixed));
+        drop(b.makes_dataset().metadata_attr().stateful().cpu(fixed));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::testing::elements;
+    use crate::io::records::RecordWriter;
+    use crate::testing::check;
+
+    fn texts(dataset: Vec<Tensor>) -> Result<Vec<String>> {
+        let text = |t: &Tensor| String::from_utf8_lossy(t.scalar_string().unwrap()).into_owned();
+        Ok(elements(&dataset[0])?.iter().map(|e| text(&e[0])).collect())
+    }
+
+    fn read(op: &str, name: &str, compression: &str) -> Result<Vec<String>> {
+        let op = check(op).input(Tensor::string(name.to_string()));
+        let op = op.input(Tensor::string(compression.to_string())).input(Tensor::scalar(0i64));
+        texts(op.run()?)
+    }
+
+    #[test]
+    fn files_are_read_as_lines_and_records() {
+        let dir = std::env::temp_dir().join(format!("ferroflow-records-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let path = |name: &str| dir.join(name).to_string_lossy().into_owned();
+        std::fs::write(path("lines"), "one\r\ntwo\n\nlast").unwrap();
+        assert_eq!(
+            read("TextLineDataset", &path("lines"), "").unwrap(),
+            ["one", "two", "", "last"]
+        );
+        for compression in ["", "GZIP", "ZLIB"] {
+            let mut writer = RecordWriter::create(&path("records"), compression).unwrap();
+            ["a", "", "ccc"].iter().for_each(|s| writer.write(s.as_bytes()).unwrap());
+            writer.finish().unwrap();
+            let got = read("TFRecordDataset", &path("records"), compression).unwrap();
+            assert_eq!(got, ["a", "", "ccc"]);
+        }
+        std::fs::write(path("fixed"), "HHabcdefFFF").unwrap();
+        let fixed = |record: i64| {
+            let op = check("FixedLengthRecordDatasetV2").input(Tensor::string(path("fixed")));
+            let sizes = [2, record, 3, 0].map(Tensor::scalar::<i64>);
+            let op = sizes.into_iter().fold(op, |c, t| c.input(t));
+            texts(op.input(Tensor::string("")).run()?)
+        };
+        assert_eq!(fixed(3).unwrap(), ["abc", "def"]);
+        let e = fixed(4).unwrap_err();
+        assert!(e.message().contains("body length 6 bytes, which is not an exact multiple"), "{e}");
+        assert_eq!(fixed(0).unwrap_err().message(), "`record_bytes` must be > 0");
+        let e = read("TextLineDataset", &path("nobody"), "").unwrap_err();
+        assert_eq!(e.code(), Code::NotFound);
+        let e = read("TextLineDataset", &path("lines"), "XX").unwrap_err();
+        assert_eq!(e.message(), "Unsupported compression_type.");
+        std::fs::remove_dir_all(&dir).unwrap();
     }
 }

@@ -99,7 +99,7 @@ impl Produce for Asserting {
 
 pub(crate) fn register(c: &mut Catalog) {
     // op, inputs behind the dataset, attributes
-    let hints: [(&str, &[&str], &[&str]); 14] = [
+    let hints: [(&str, &[&str], &[&str]); 16] = [
         ("OptionsDataset", &[], &["serialized_options: string", "metadata: string = ''"]),
         (
             "ModelDataset",
@@ -129,6 +129,8 @@ pub(crate) fn register(c: &mut Catalog) {
         ("ExperimentalPrivateThreadPoolDataset", &["num_threads: int64"], &[]),
         ("BytesProducedStatsDataset", &["tag: string"], &[]),
         ("ExperimentalBytesProducedStatsDataset", &["tag: string"], &[]),
+        ("LatencyStatsDataset", &["tag: string"], &[]),
+        ("ExperimentalLatencyStatsDataset", &["tag: string"], &[]),
         ("RewriteDataset", &["rewrite_name: string"], &[]),
     ];
     for (op, inputs, attrs) in hints {

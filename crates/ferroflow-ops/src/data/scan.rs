@@ -136,7 +136,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .attr("preserve_cardinality: bool = false")
             .cpu(scan);
         if op == "ScanDataset" {
-            drop(b.attr("use_default_device: bool = true").metadata());
+            drop(b.attr("use_default_device: bool = true").metadata_attr());
         }
     }
     c.op("ReduceDataset")
@@ -150,7 +150,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("Targuments: list(type) >= 0")
         .element_types()
         .attr("use_inter_op_parallelism: bool = true")
-        .metadata()
+        .metadata_attr()
         .stateful()
         .expensive()
         .shape(component_shapes)

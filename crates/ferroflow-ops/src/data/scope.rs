@@ -2,7 +2,9 @@
 
 use super::function::Nowhere;
 use crate::prelude::*;
-use ferroflow_core::{CancelToken, OnCancel, Spawn, StepCtx};
+use ferroflow_core::{Callable, CancelToken, OnCancel, Spawn, StepCtx};
+use parking_lot::Mutex;
+use std::collections::HashMap;
 use std::sync::Weak;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -25,21 +27,35 @@ struct Shared {
     cancel: CancelToken,
     depth: u32,
     _until: Option<OnCancel>,
+    /// Its own instances of functions, by where the function is; an iterator that ends with its
+    /// step has none, and uses those of the graph.
+    instances: Option<Mutex<HashMap<usize, Instance>>>,
+}
+
+struct Instance {
+    callable: Arc<dyn Callable>,
+    /// Kept so that its place is not another's.
+    _of: Arc<Function>,
 }
 
 impl Scope {
     /// For an iterator that outlives `step`, until it is dropped or `cancel` fires.
     pub fn beyond(step: &StepCtx, cancel: CancelToken) -> Scope {
-        Scope::new(step, cancel, None)
+        Scope::new(step, cancel, None, true)
     }
 
     /// For an iterator that ends with `step`.
     pub fn within(step: &StepCtx) -> Scope {
         let (cancel, until) = step.cancel.child();
-        Scope::new(step, cancel, Some(until))
+        Scope::new(step, cancel, Some(until), false)
     }
 
-    fn new(step: &StepCtx, cancel: CancelToken, until: Option<OnCancel>) -> Scope {
+    fn new(
+        step: &StepCtx,
+        cancel: CancelToken,
+        until: Option<OnCancel>,
+        has_instances: bool,
+    ) -> Scope {
         Scope {
             shared: Arc::new(Shared {
                 resources: Arc::downgrade(&step.resources),
@@ -47,6 +63,7 @@ impl Scope {
                 cancel,
                 depth: step.depth,
                 _until: until,
+                instances: has_instances.then(Mutex::default),
             }),
             level: 0,
         }
@@ -73,6 +90,22 @@ impl Scope {
     pub fn resources(&self) -> Result<Arc<Resources>> {
         let resources = self.shared.resources.upgrade();
         resources.ok_or_else(|| err!(Cancelled, "the session of the iterator has ended"))
+    }
+
+    /// The instance of a function that this iterator calls: the state in it begins with the
+    /// iterator.
+    pub fn callable(&self, function: &Arc<Function>) -> Result<Arc<dyn Callable>> {
+        let Some(instances) = &self.shared.instances else { return function.get() };
+        let place = Arc::as_ptr(function) as usize;
+        if let Some(found) = instances.lock().get(&place) {
+            return Ok(found.callable.clone());
+        }
+        let made = function.apart()?;
+        let mut instances = instances.lock();
+        let instance = instances
+            .entry(place)
+            .or_insert_with(|| Instance { callable: made, _of: function.clone() });
+        Ok(instance.callable.clone())
     }
 
     /// A step of its own for one call of a function.

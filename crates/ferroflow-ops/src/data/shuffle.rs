@@ -173,7 +173,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .makes_dataset()
         .attr("reshuffle_each_iteration: bool = true")
         .element_types()
-        .metadata()
+        .metadata_attr()
         .cpu(|init| {
             let fresh = init.bool("reshuffle_each_iteration")?;
             makes(init, move |ctx| {
@@ -188,7 +188,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("seed_generator: resource")
         .makes_dataset()
         .element_types()
-        .metadata()
+        .metadata_attr()
         .stateful()
         .cpu(|init| {
             makes(init, |ctx| {
@@ -206,7 +206,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .makes_dataset()
         .attr("reshuffle_each_iteration: bool = true")
         .element_types()
-        .metadata()
+        .metadata_attr()
         .stateful()
         .cpu(|init| {
             let fresh = init.bool("reshuffle_each_iteration")?;
@@ -225,7 +225,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .makes_dataset()
         .element_types()
         .attr("reshuffle_each_iteration: bool = true")
-        .metadata()
+        .metadata_attr()
         .cpu(|init| {
             let fresh = init.bool("reshuffle_each_iteration")?;
             makes(init, move |ctx| {
@@ -244,7 +244,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .makes_dataset()
         .attr("reshuffle_each_iteration: bool = true")
         .element_types()
-        .metadata()
+        .metadata_attr()
         .stateful()
         .cpu(|init| {
             let fresh = init.bool("reshuffle_each_iteration")?;

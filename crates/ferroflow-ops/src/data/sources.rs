@@ -161,7 +161,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .makes_dataset()
         .attr("Toutput_types: list(type) >= 1")
         .attr("output_shapes: list(shape) >= 1")
-        .metadata()
+        .metadata_attr()
         .stateful()
         .cpu(|init| makes(init, |ctx| components(ctx).map(Whole)));
     c.op("TensorSliceDataset")
@@ -171,7 +171,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("Toutput_types: list(type) >= 1")
         .attr("output_shapes: list(shape) >= 1")
         .attr("is_files: bool = false")
-        .metadata()
+        .metadata_attr()
         .attr("replicate_on_split: bool = false")
         .stateful()
         .cpu(|init| makes(init, slices));
@@ -181,7 +181,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .makes_dataset()
         .attr("Tinput_types: list(type) >= 1")
         .element_types()
-        .metadata()
+        .metadata_attr()
         .stateful()
         .cpu(|init| {
             let width = init.dtypes("output_types")?.len();
@@ -203,8 +203,45 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("step: int64")
         .makes_dataset()
         .element_types()
-        .metadata()
+        .metadata_attr()
         .attr("replicate_on_split: bool = false")
         .stateful()
         .cpu(range);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::testing::{dataset, elements, made, slices};
+    use crate::testing::check;
+
+    #[test]
+    fn rows_come_side_by_side() {
+        let names = Tensor::from_strings([2], vec!["a".into(), "b".into()]).unwrap();
+        let rows = Tensor::from_slice([2, 2], &[1i32, 2, 3, 4]).unwrap();
+        let got = elements(&slices(&[names, rows])).unwrap();
+        assert_eq!(got[1], [Tensor::string("b"), Tensor::vector(&[3i32, 4])]);
+        assert_eq!(got.len(), 2);
+        let op =
+            || check("TensorSliceDataset").attr("output_shapes", vec![PartialShape::unknown()]);
+        op().input(Tensor::scalar(1i32)).fails(Code::InvalidArgument, "at least 1-dimensional");
+        op().input(Tensor::vector(&[1i32]))
+            .input(Tensor::vector(&[1i32, 2]))
+            .fails(Code::InvalidArgument, "must have the same size in the 0th dimension");
+    }
+
+    #[test]
+    fn ranges_are_counted_without_overflow() {
+        let numbers =
+            |start: i64, stop: i64, step: i64| Numbers { start, stop, step, dtype: DType::Int64 };
+        assert_eq!(numbers(0, 10, 3).count(), 4);
+        assert_eq!(numbers(10, 0, -3).count(), 4);
+        assert_eq!(numbers(0, -1, 1).count(), 0);
+        assert_eq!(numbers(i64::MIN, i64::MAX, 1).count(), u64::MAX);
+        assert_eq!(numbers(i64::MIN, i64::MAX, 1).cardinality(), i64::MAX);
+        assert_eq!(numbers(i64::MAX, i64::MIN, i64::MIN).count(), 2);
+        let floats = dataset("RangeDataset", &[DType::Float]);
+        let floats = [1i64, 3, 1].map(Tensor::scalar).into_iter().fold(floats, |c, t| c.input(t));
+        assert_eq!(elements(&made(floats)).unwrap()[1], [Tensor::scalar(2f32)]);
+    }
 }

@@ -202,3 +202,32 @@ impl Drop for KernelWork {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ferroflow_testing::lone_step;
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    #[test]
+    fn background_work_ends_with_its_owner() {
+        struct Tell(std::sync::mpsc::Sender<()>);
+        impl Drop for Tell {
+            fn drop(&mut self) {
+                self.0.send(()).unwrap();
+            }
+        }
+        let threads = lone_step(Arc::new(Resources::new())).threads.clone();
+        let (tell, ended) = channel();
+        let tell = Tell(tell);
+        let work = Background::start(&threads, async move {
+            let _held = tell;
+            loop {
+                take_turn().await;
+            }
+        });
+        drop(work);
+        ended.recv_timeout(Duration::from_secs(60)).unwrap();
+    }
+}

@@ -17,7 +17,7 @@ fn rows_of(batch: &[Tensor]) -> Result<usize> {
             rows.is_none_or(|rows| rows == n),
             InvalidArgument,
             "Input element must have the same batch size in each component. Component 0 had size \
-             {} but component {} had size {n}.",
+             {} but component {} had size, {n}.",
             rows.unwrap_or(0),
             batch.iter().position(|other| std::ptr::eq(other, t)).unwrap_or(0)
         );
@@ -212,7 +212,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .element_types()
             .cpu(|init| makes(init, |ctx| Ok(Unbatch(input(ctx, 0)?))));
         if op == "UnbatchDataset" {
-            drop(b.metadata());
+            drop(b.metadata_attr());
         }
     }
     for op in ["RebatchDataset", "ExperimentalRebatchDataset"] {
@@ -267,4 +267,37 @@ pub(crate) fn register(c: &mut Catalog) {
                 })
             })
         });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::testing::*;
+
+    fn pairs(n: i64) -> Tensor {
+        let op = dataset("BatchDataset", &[DType::Int64]).input(range(n));
+        made(op.input(Tensor::scalar(2i64)))
+    }
+
+    #[test]
+    fn batches_are_taken_apart_and_cut_anew() {
+        let unbatched = made(dataset("UnbatchDataset", &[DType::Int64]).input(pairs(3)));
+        assert_eq!(longs(&unbatched), [[0], [1], [2]]);
+        let cut = |sizes: &[i64], drop_remainder: bool| {
+            let op = dataset("RebatchDatasetV2", &[DType::Int64]).input(pairs(7));
+            let op = op.input(Tensor::vector(sizes)).input(Tensor::scalar(drop_remainder));
+            longs(&made(op))
+        };
+        assert_eq!(cut(&[3], false), [vec![0, 1, 2], vec![3, 4, 5], vec![6]]);
+        assert_eq!(cut(&[3], true), [[0, 1, 2], [3, 4, 5]]);
+        assert_eq!(
+            cut(&[1, 0, 4], false),
+            [vec![0], vec![], vec![1, 2, 3, 4], vec![5], vec![], vec![6]]
+        );
+        let op = dataset("RebatchDataset", &[DType::Int64]).input(pairs(3));
+        let parts = longs(&made(op.input(Tensor::scalar(2i64))));
+        assert_eq!(parts, [vec![0], vec![1], vec![2], vec![]]);
+        let e = elements(&made(dataset("UnbatchDataset", &[DType::Int64]).input(range(1))));
+        assert!(e.unwrap_err().message().contains("non-scalar value in each component"));
+    }
 }

@@ -74,7 +74,24 @@ pub(crate) fn register(c: &mut Catalog) {
                 })
             });
         if op == "UniqueDataset" {
-            drop(b.metadata());
+            drop(b.metadata_attr());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::testing::*;
+
+    #[test]
+    fn each_element_comes_once() {
+        let of = slices(&[Tensor::vector(&[3i64, 1, 3, 2, 1])]);
+        let unique = made(dataset("UniqueDataset", &[DType::Int64]).input(of));
+        assert_eq!(longs(&unique), [[3], [1], [2]]);
+        // Lengths keep strings apart that are equal when joined.
+        let a = Tensor::from_strings([2], vec!["a".into(), "bc".into()]).unwrap();
+        let b = Tensor::from_strings([2], vec!["ab".into(), "c".into()]).unwrap();
+        assert_ne!(key(&a).unwrap(), key(&b).unwrap());
     }
 }

@@ -138,21 +138,28 @@ impl<T> Buffer<T> {
     }
 
     pub fn poll_pop(&self, cx: &mut Context<'_>) -> Poll<Option<T>> {
-        let mut places = self.0.lock();
-        let Some(item) = places.items.pop_front() else {
-            if places.ended && places.used == 0 {
-                return Poll::Ready(None);
-            }
-            places.reader = Some(cx.waker().clone());
-            return Poll::Pending;
-        };
-        places.used -= 1;
-        let writer = places.writer.take();
-        drop(places);
-        if let Some(writer) = writer {
-            writer.wake();
+        let popped = self.poll_take(cx);
+        if let Poll::Ready(Some(_)) = popped {
+            self.give_up();
         }
-        Poll::Ready(Some(item))
+        popped
+    }
+
+    /// The next item, whose place stays reserved until the caller gives it up.
+    pub async fn take(&self) -> Option<T> {
+        poll_fn(|cx| self.poll_take(cx)).await
+    }
+
+    fn poll_take(&self, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        let mut places = self.0.lock();
+        if let Some(item) = places.items.pop_front() {
+            return Poll::Ready(Some(item));
+        }
+        if places.ended && places.used == 0 {
+            return Poll::Ready(None);
+        }
+        places.reader = Some(cx.waker().clone());
+        Poll::Pending
     }
 }
 
@@ -256,5 +263,57 @@ impl Drop for Permit<'_> {
             std::mem::take(&mut left.wakers)
         };
         wakers.into_iter().for_each(Waker::wake);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::task::Context;
+
+    #[test]
+    fn a_buffer_takes_no_more_than_its_limit_and_ends_when_all_is_out() {
+        let buffer = Buffer::new(2);
+        let cx = &mut Context::from_waker(Waker::noop());
+        for i in 0..2 {
+            assert!(std::pin::pin!(buffer.reserve()).poll(cx).is_ready());
+            buffer.push(i);
+        }
+        assert!(std::pin::pin!(buffer.reserve()).poll(cx).is_pending());
+        assert_eq!(buffer.poll_pop(cx), Poll::Ready(Some(0)));
+        assert!(std::pin::pin!(buffer.reserve()).poll(cx).is_ready());
+        buffer.end();
+        assert_eq!(buffer.poll_pop(cx), Poll::Ready(Some(1)));
+        // One place is still reserved: something may yet come.
+        assert!(buffer.poll_pop(cx).is_pending());
+        buffer.give_up();
+        assert_eq!(buffer.poll_pop(cx), Poll::Ready(None));
+    }
+
+    #[test]
+    fn a_promise_that_is_dropped_is_not_waited_for() {
+        let cx = &mut Context::from_waker(Waker::noop());
+        let (promise, mut value) = later::<i32>();
+        assert!(Pin::new(&mut value).poll(cx).is_pending());
+        drop(promise);
+        assert_eq!(Pin::new(&mut value).poll(cx), Poll::Ready(None));
+        let (promise, mut value) = later();
+        promise.keep(5);
+        assert_eq!(Pin::new(&mut value).poll(cx), Poll::Ready(Some(5)));
+    }
+
+    #[test]
+    fn one_at_a_time_has_its_turn() {
+        let cx = &mut Context::from_waker(Waker::noop());
+        let turns = Arc::new(Turns::new(0));
+        let mut first = match std::pin::pin!(turns.take()).poll(cx) {
+            Poll::Ready(turn) => turn,
+            Poll::Pending => panic!("nobody else has it"),
+        };
+        *first += 1;
+        let mut second = std::pin::pin!(turns.take());
+        assert!(second.as_mut().poll(cx).is_pending());
+        drop(first);
+        assert!(matches!(second.as_mut().poll(cx), Poll::Ready(turn) if *turn == 1));
     }
 }

@@ -125,7 +125,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("dataset: variant")
         .output("components: output_types")
         .element_types()
-        .metadata()
+        .metadata_attr()
         .stateful()
         .expensive()
         .shape(component_shapes)

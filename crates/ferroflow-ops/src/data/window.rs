@@ -156,7 +156,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("drop_remainder: bool")
         .makes_dataset()
         .element_types()
-        .metadata()
+        .metadata_attr()
         .cpu(|init| {
             makes(init, |ctx| {
                 let windows = Windows {
@@ -196,5 +196,27 @@ pub(crate) fn register(c: &mut Catalog) {
         if !op.starts_with("Experimental") {
             drop(b.attr("drop_remainder: bool = true"));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::testing::*;
+
+    fn windows(n: i64, sizes: [i64; 3], drop_remainder: bool) -> Vec<Vec<i64>> {
+        let op = dataset("WindowDataset", &[DType::Variant]).input(range(n));
+        let op = sizes.iter().fold(op, |c, &x| c.input(Tensor::scalar(x)));
+        let windows = elements(&made(op.input(Tensor::scalar(drop_remainder)))).unwrap();
+        windows.iter().map(|w| longs(&w[0]).concat()).collect()
+    }
+
+    #[test]
+    fn windows_move_by_shift_and_take_by_stride() {
+        assert_eq!(windows(5, [2, 2, 1], false), [vec![0, 1], vec![2, 3], vec![4]]);
+        assert_eq!(windows(4, [2, 1, 1], true), [[0, 1], [1, 2], [2, 3]]);
+        assert_eq!(windows(6, [2, 4, 2], false), [vec![0, 2], vec![4]]);
+        assert_eq!(windows(9, [2, 5, 1], false), [[0, 1], [5, 6]]);
+        assert_eq!(windows(2, [i64::MAX, 1, 1], true), Vec::<Vec<i64>>::new());
     }
 }

@@ -61,6 +61,14 @@ impl Input {
         Ok(Some(Bytes::from(line)))
     }
 
+    /// The next line with its end, as it is; `None` behind the last one.
+    pub fn raw_line(&mut self) -> Result<Option<Vec<u8>>> {
+        let mut line = Vec::new();
+        let n = self.from.read_until(b'\n', &mut line).map_err(|e| file_error(&self.name, &e))?;
+        self.at += n as u64;
+        Ok((n > 0).then_some(line))
+    }
+
     /// Up to `n` bytes: fewer only at the end of the file.
     pub fn bytes(&mut self, n: u64) -> Result<Vec<u8>> {
         let mut out = Vec::new();

@@ -1,6 +1,7 @@
 //! Optionals: values that may be there.
 
 use crate::prelude::*;
+use bytes::Bytes;
 use ferroflow_core::{Variant, VariantObject};
 
 /// The components of a value, or none.
@@ -9,6 +10,11 @@ pub(crate) struct Optional(pub(crate) Option<Vec<Tensor>>);
 impl VariantObject for Optional {
     fn type_name(&self) -> &str {
         "tensorflow::data::Optional"
+    }
+
+    fn encode(&self) -> Option<(Bytes, Vec<Tensor>)> {
+        let metadata = vec![u8::from(self.0.is_some())];
+        Some((metadata.into(), self.0.clone().unwrap_or_default()))
     }
 }
 

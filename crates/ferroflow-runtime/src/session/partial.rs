@@ -98,7 +98,7 @@ impl Session {
         let run = run(How::Here { step: step.clone(), keys }, None);
         self.partial_runs.runs.lock().insert(handle.clone(), run.clone());
         executor::run(
-            &Arc::new(plan),
+            &Arc::from(plan),
             Vec::new(),
             step,
             Box::new(move |result| {
@@ -189,12 +189,12 @@ impl Session {
             kernels: &self.kernels,
         };
         let plan = Plan::compile(&graph, &[], &[], &context)?;
-        Ok((Compiled::Here(plan, keys), needs))
+        Ok((Compiled::Here(Box::new(plan), keys), needs))
     }
 }
 
 enum Compiled {
-    Here(Plan, HashMap<String, RendezvousKey>),
+    Here(Box<Plan>, HashMap<String, RendezvousKey>),
     Spread(Arc<dyn SpreadStep>),
 }
 

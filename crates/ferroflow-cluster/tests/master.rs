@@ -1,0 +1,10 @@
+//! Sessions over several tasks: servers in one process, each with threads of its own, so that one can
+//! be killed.
+#![allow(clippy::unwrap_used)]
+
+mod master {
+    mod failures;
+    mod fixture;
+    mod proxy;
+    mod steps;
+}
