@@ -6,9 +6,11 @@
 use bytes::Bytes;
 use ferroflow_cluster::rpc::{Chunks, Request, Server, Status};
 use ferroflow_core::Tensor;
-use ferroflow_graph::wire::step::RunStepResponse;
+use ferroflow_graph::wire::step::{RunStepRequest, RunStepResponse};
 use ferroflow_proto::tensorflow as pb;
+use parking_lot::Mutex;
 use prost::Message;
+use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -35,19 +37,54 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 type Reply = std::future::Ready<Result<Chunks, Status>>;
 
-/// The service: a canned reply for each method.
+/// The service: ready-made bytes for each method, and for a step those of what it fetches.
 fn replies() -> Result<impl Fn(Request) -> Reply + Send + Sync, ferroflow_core::Error> {
     let session_handle = "0000000000000001".to_string();
     let created = pb::CreateSessionResponse { session_handle, graph_version: 0 };
     let created = Bytes::from(created.encode_to_vec());
-    let tensors = vec![("null:0".to_string(), Tensor::scalar(2.0f32))];
-    let step = RunStepResponse { tensors, ..RunStepResponse::default() }.encode()?.to_bytes();
+    let steps = Steps::default();
     Ok(move |request: Request| {
         std::future::ready(match request.path() {
             "/tensorflow.MasterService/CreateSession" => Ok(created.clone().into()),
-            "/tensorflow.MasterService/RunStep" => Ok(step.clone().into()),
+            "/tensorflow.MasterService/RunStep" => steps.reply(request.body),
             "/tensorflow.MasterService/CloseSession" => Ok(Bytes::new().into()),
             other => Err(Status::unknown_method(other)),
         })
     })
+}
+
+/// Replies to steps, by what they fetch, each made once.
+#[derive(Default)]
+struct Steps(Mutex<HashMap<Vec<String>, Chunks>>);
+
+impl Steps {
+    fn reply(&self, body: Chunks) -> Result<Chunks, Status> {
+        let request = RunStepRequest::decode(body.segments().cloned().collect::<Vec<_>>());
+        let fetches = request.map_err(status)?.fetches;
+        let mut made = self.0.lock();
+        if let Some(reply) = made.get(&fetches) {
+            return Ok(reply.clone());
+        }
+        let tensors = fetches.iter().map(|name| Ok((name.clone(), value(name)?)));
+        let tensors = tensors.collect::<Result<_, ferroflow_core::Error>>();
+        let reply = tensors
+            .and_then(|tensors| RunStepResponse { tensors, ..RunStepResponse::default() }.encode())
+            .map_err(status)?;
+        let reply = Chunks::from(reply.into_parts());
+        made.insert(fetches, reply.clone());
+        Ok(reply)
+    }
+}
+
+/// Floats that fill N bytes for `bytes_N:0`, else one float.
+fn value(fetch: &str) -> Result<Tensor, ferroflow_core::Error> {
+    let bytes = fetch.strip_prefix("bytes_").and_then(|rest| rest.strip_suffix(":0"));
+    match bytes.and_then(|n| n.parse::<usize>().ok()) {
+        Some(bytes) => Ok(Tensor::vector(&vec![1.0f32; bytes / 4])),
+        None => Ok(Tensor::scalar(2.0f32)),
+    }
+}
+
+fn status(error: ferroflow_core::Error) -> Status {
+    Status::new(error.code() as i32, error.message())
 }

@@ -28,23 +28,27 @@ impl ComputePool {
     /// nanoseconds) is worth it, else inline. The ranges depend only on `len` and the number of
     /// threads, so results are the same from run to run.
     pub fn parallel_for(len: usize, cost: usize, work: impl Fn(Range<usize>) + Sync) {
-        let threads = ComputePool::threads();
-        if threads == 1 || len < 2 || len.saturating_mul(cost.max(1)) < SPLIT_FROM {
-            return work(0..len);
-        }
-        let Some(pool) = POOL.get_or_init(build) else {
-            return work(0..len);
-        };
-        let parts = threads.min(len);
-        let part = |i: usize| len * i / parts..len * (i + 1) / parts;
-        pool.in_place_scope(|scope| {
-            for i in 1..parts {
-                let work = &work;
-                scope.spawn(move |_| work(part(i)));
-            }
-            work(part(0));
-        });
+        // By reference: the body of each kernel is compiled once, the splitting once for all.
+        split(len, cost, &work);
     }
+}
+
+fn split(len: usize, cost: usize, work: &(dyn Fn(Range<usize>) + Sync)) {
+    let threads = ComputePool::threads();
+    if threads == 1 || len < 2 || len.saturating_mul(cost.max(1)) < SPLIT_FROM {
+        return work(0..len);
+    }
+    let Some(pool) = POOL.get_or_init(build) else {
+        return work(0..len);
+    };
+    let parts = threads.min(len);
+    let part = |i: usize| len * i / parts..len * (i + 1) / parts;
+    pool.in_place_scope(|scope| {
+        for i in 1..parts {
+            scope.spawn(move |_| work(part(i)));
+        }
+        work(part(0));
+    });
 }
 
 fn build() -> Option<rayon::ThreadPool> {

@@ -1,7 +1,7 @@
 //! The catalog: the ops a session knows, and how they are declared.
 
 use crate::op_def::{ArgDef, AttrDef, BlocksFn, Calls, ControlFlow, Cost, OpDef, Role};
-use crate::{KernelInit, ShapeCtx, signature};
+use crate::{GradientScope, KernelInit, OpGradient, ShapeCtx, Term, signature};
 use ferroflow_core::{KernelBox, PartialShape, Result};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,6 +26,31 @@ impl Catalog {
     pub fn op<'c>(&'c mut self, name: &str) -> OpBuilder<'c> {
         let source = std::panic::Location::caller().file();
         OpBuilder { catalog: self, def: OpDef { source, ..OpDef::named(name) } }
+    }
+
+    /// Declares the gradient of an op that was declared by a table; see [`OpBuilder::gradient`].
+    pub fn gradient(
+        &mut self,
+        op: &str,
+        make: impl for<'g> Fn(&GradientScope<'g>, &[Term<'g>]) -> Result<Vec<Term<'g>>>
+        + Send
+        + Sync
+        + 'static,
+    ) {
+        self.set_gradient(op, OpGradient::Function(Arc::new(make)));
+    }
+
+    /// Declares that gradients stop at these ops; see [`OpBuilder::no_gradient`].
+    pub fn no_gradient(&mut self, ops: &[&str]) {
+        for op in ops {
+            self.set_gradient(op, OpGradient::Stops);
+        }
+    }
+
+    fn set_gradient(&mut self, op: &str, gradient: OpGradient) {
+        let def = self.ops.get_mut(op).unwrap_or_else(|| panic!("op {op:?} is not declared"));
+        let before = Arc::make_mut(def).gradient.replace(gradient);
+        assert!(before.is_none(), "the gradient of {op:?} is declared twice");
     }
 
     /// Adds ops from a list of signatures alone (no kernels), where they are not declared yet.
@@ -159,6 +184,25 @@ impl OpBuilder<'_> {
         infer: impl Fn(&ShapeCtx<'_>) -> Result<Vec<PartialShape>> + Send + Sync + 'static,
     ) -> Self {
         self.def.shape = Some(Arc::new(infer));
+        self
+    }
+
+    /// How its gradient is made: nodes that compute the gradients of the inputs from those of the
+    /// outputs; see [`crate::GradientScope`].
+    pub fn gradient(
+        mut self,
+        make: impl for<'g> Fn(&GradientScope<'g>, &[Term<'g>]) -> Result<Vec<Term<'g>>>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        self.def.gradient = Some(OpGradient::Function(Arc::new(make)));
+        self
+    }
+
+    /// Its outputs do not change with its inputs, as far as gradients go: they stop here silently.
+    pub fn no_gradient(mut self) -> Self {
+        self.def.gradient = Some(OpGradient::Stops);
         self
     }
 

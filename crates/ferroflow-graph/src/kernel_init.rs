@@ -10,6 +10,11 @@ use std::sync::{Arc, OnceLock};
 /// Makes functions callable; the runtime implements it over a graph's function library.
 pub trait Functions: Send + Sync {
     fn instantiate(&self, func: &FuncRef) -> Result<Arc<dyn Callable>>;
+
+    /// The function with state of its own (random streams, counters), which nobody shares.
+    fn instantiate_apart(&self, func: &FuncRef) -> Result<Arc<dyn Callable>> {
+        self.instantiate(func)
+    }
 }
 
 /// A node for which a kernel is made. Dereferences to the node's attributes, defaults included.
@@ -112,6 +117,11 @@ impl Function {
         }
         let made = self.functions.instantiate(&self.func)?;
         Ok(self.ready.get_or_init(|| made).clone())
+    }
+
+    /// The function with state of its own, made anew.
+    pub fn apart(&self) -> Result<Arc<dyn Callable>> {
+        self.functions.instantiate_apart(&self.func)
     }
 }
 

@@ -7,6 +7,7 @@ mod catalog;
 mod def;
 pub mod foreign;
 mod function;
+mod gradient;
 mod graph;
 mod import;
 mod kernel_init;
@@ -21,6 +22,10 @@ pub use blocks::{Apply, Block, Blocks, Operands};
 pub use catalog::{Catalog, OpBuilder};
 pub use def::{FunctionDef, GraphDef, NodeDef, Versions};
 pub use function::{FunctionGraph, Library};
+pub use gradient::{
+    Gradient, GradientFn, GradientOptions, GradientScope, IndexedSlices, OpGradient, Term,
+    gradients, is_differentiable,
+};
 pub use graph::{Endpoint, Graph, Node, NodeId};
 pub use kernel_init::{Function, Functions, KernelInit, NoFunctions, ResourceName};
 pub use op_def::{

@@ -1,7 +1,7 @@
 //! What an op is: its signature, and what the catalog knows to do with it.
 
 use crate::attr::{AttrList, AttrValue, Attrs};
-use crate::{Blocks, KernelInit, ShapeCtx};
+use crate::{Blocks, KernelInit, OpGradient, ShapeCtx};
 use ferroflow_core::{DType, KernelBox, PartialShape, Result, bail, ensure, err};
 use std::sync::Arc;
 
@@ -42,6 +42,8 @@ pub struct OpDef {
     /// Which of its attributes are functions that it calls, and how.
     pub calls: Option<Calls>,
     pub shape: Option<ShapeFn>,
+    /// How its gradient is made; none: it cannot be differentiated.
+    pub gradient: Option<OpGradient>,
     pub cpu: Option<KernelFn>,
 }
 
@@ -199,6 +201,7 @@ impl OpDef {
             is_metadata: false,
             calls: None,
             shape: None,
+            gradient: None,
             cpu: None,
         }
     }
@@ -235,6 +238,42 @@ impl OpDef {
             );
         }
         Ok(attrs)
+    }
+
+    /// Sets the attributes that follow from the types of the inputs, where they are not set. Several
+    /// arguments of one count share the tensors that are left for them.
+    pub fn attrs_from_inputs(&self, types: &[DType], attrs: &mut Attrs) {
+        let mut at = 0;
+        for (i, arg) in self.inputs.iter().enumerate() {
+            let later = self.inputs.get(i + 1..).unwrap_or_default();
+            let mut set = |name: &str, value: AttrValue| {
+                if !attrs.contains(name) {
+                    attrs.set(name, value);
+                }
+            };
+            if let ArgTypes::One(of) | ArgTypes::Repeated { of, .. } = &arg.types
+                && let (TypeSource::Attr(name), Some(t)) = (of, types.get(at))
+            {
+                set(name, (*t).into());
+            }
+            match &arg.types {
+                ArgTypes::One(_) => at += 1,
+                ArgTypes::Repeated { count, .. } => {
+                    let shares = |a: &&ArgDef| matches!(&a.types, ArgTypes::Repeated { count: other, .. } if other == count);
+                    let sharing = later.iter().filter(shares).count();
+                    let left = types.len().saturating_sub(at + later.len() - sharing);
+                    set(count, ((left / (1 + sharing)) as i64).into());
+                    let n = attrs.int(count).unwrap_or(0);
+                    at = at.saturating_add(usize::try_from(n).unwrap_or(0));
+                }
+                ArgTypes::Listed(name) => {
+                    let end = types.len().saturating_sub(later.len()).max(at.min(types.len()));
+                    let list = types.get(at..end).unwrap_or_default();
+                    set(name, AttrValue::List(AttrList::Types(list.to_vec())));
+                    at = at.saturating_add(attrs.dtypes(name).map_or(0, |list| list.len()));
+                }
+            }
+        }
     }
 
     /// Whether the number or types of inputs or outputs depend on an attribute.

@@ -21,6 +21,8 @@ pub use fold::{Evaluate, fold};
 pub use fuse::{fuse_elementwise, fuse_epilogues};
 pub use identity::remove_identities;
 pub use infer::infer;
+pub(crate) use infer::{constant, node_shapes};
+pub(crate) use order::closes_loop;
 pub use lower::lower;
 pub use order::topological_order;
 pub use partition::{Partition, partition};

@@ -1,16 +1,16 @@
 //! The outside world: files, checkpoints, summaries, messages.
 
-mod bundle;
+pub(crate) mod bundle;
 mod checkpoint;
 mod file;
 mod message;
 pub(crate) mod pb;
 mod reader;
-mod records;
+pub(crate) mod records;
 pub(crate) mod summarize;
 mod summary;
 
-pub(crate) use file::{file_error, read_file};
+pub(crate) use file::{file_error, files_matching, local, read_file};
 
 use crate::prelude::*;
 

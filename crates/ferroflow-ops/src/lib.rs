@@ -1,6 +1,7 @@
 //! The standard ops: signature, shape function and CPU kernel of each, together in one place.
 
 mod dispatch;
+mod gradient;
 mod num;
 mod parallel;
 mod prelude;
@@ -9,6 +10,7 @@ mod testing;
 
 mod array;
 mod control;
+mod data;
 mod fft;
 mod io;
 mod linalg;
@@ -30,6 +32,7 @@ use ferroflow_graph::Catalog;
 pub fn register(c: &mut Catalog) {
     array::register(c);
     control::register(c);
+    data::register(c);
     fft::register(c);
     io::register(c);
     linalg::register(c);

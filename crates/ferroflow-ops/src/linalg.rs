@@ -10,6 +10,7 @@ mod functions;
 mod least_squares;
 mod lu;
 mod matmul;
+mod pieces;
 mod problem;
 mod triangular;
 mod tridiagonal;

@@ -7,7 +7,7 @@ mod array_ops;
 pub(crate) mod foreign;
 mod list_ops;
 mod list_pack;
-mod optional;
+pub(crate) mod optional;
 pub(crate) mod pack;
 mod stack;
 mod tensor_list;

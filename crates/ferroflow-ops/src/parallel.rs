@@ -2,6 +2,7 @@
 
 use ferroflow_core::ComputePool;
 use std::marker::PhantomData;
+use std::ops::Range;
 
 /// Runs `work(first, part)` over parts of `out` that together cover it, on several threads when
 /// `out.len() * cost` nanoseconds are worth it. Parts hold whole units of `unit` elements (the last
@@ -23,30 +24,53 @@ pub(crate) fn split_mut<T: Send>(
     });
 }
 
-/// [`split_mut`] over two slices in step: `work(unit, a, b)` gets matching runs of units, `a_unit`
-/// and `b_unit` elements each. Both slices must hold `units` whole units.
-#[allow(dead_code)]
-pub(crate) fn split_mut2<A: Send, B: Send>(
-    a: &mut [A],
-    b: &mut [B],
-    units: usize,
+/// Runs `work(rows, part)` over `out`, cut into parts of whole rows of `row` elements, on several
+/// threads when `cost` nanoseconds a row are worth it. `row` may be 0 only if `out` is empty.
+pub(crate) fn for_rows<T: Send>(
+    out: &mut [T],
+    row: usize,
     cost: usize,
-    work: impl Fn(usize, &mut [A], &mut [B]) + Sync,
+    work: impl Fn(Range<usize>, &mut [T]) + Sync,
 ) {
-    if units == 0 {
+    let rows = out.len().checked_div(row).unwrap_or(0);
+    if rows == 0 {
         return;
     }
-    let (a_unit, b_unit) = (a.len() / units, b.len() / units);
+    let shared = Shared::new(out);
+    ComputePool::parallel_for(rows, cost, |range| {
+        // SAFETY: as in `split_mut`; `rows * row` is at most the length of the slice.
+        let part = unsafe { shared.part(range.start * row, range.end * row) };
+        work(range, part);
+    });
+}
+
+/// [`for_rows`] over two outputs with as many rows each.
+pub(crate) fn for_rows2<A: Send, B: Send>(
+    a: &mut [A],
+    row_a: usize,
+    b: &mut [B],
+    row_b: usize,
+    cost: usize,
+    work: impl Fn(Range<usize>, &mut [A], &mut [B]) + Sync,
+) {
+    let fit = |len: usize, row: usize| len.checked_div(row);
+    let rows = match (fit(a.len(), row_a), fit(b.len(), row_b)) {
+        (Some(x), Some(y)) => x.min(y),
+        (one, other) => one.or(other).unwrap_or(0),
+    };
+    if rows == 0 {
+        return;
+    }
     let (a, b) = (Shared::new(a), Shared::new(b));
-    ComputePool::parallel_for(units, cost, |range| {
-        // SAFETY: as in `split_mut`; `units * unit` is at most the length of either slice.
+    ComputePool::parallel_for(rows, cost, |range| {
+        // SAFETY: as in `split_mut`; `rows` rows fit into either slice.
         let (x, y) = unsafe {
             (
-                a.part(range.start * a_unit, range.end * a_unit),
-                b.part(range.start * b_unit, range.end * b_unit),
+                a.part(range.start * row_a, range.end * row_a),
+                b.part(range.start * row_b, range.end * row_b),
             )
         };
-        work(range.start, x, y);
+        work(range, x, y);
     });
 }
 
@@ -92,12 +116,26 @@ mod tests {
     }
 
     #[test]
-    fn two_slices_are_split_in_step() {
+    fn every_row_is_written_once() {
+        for (rows, row, cost) in [(0, 3, 1), (1, 1, 1), (7, 3, 1_000_000), (5, 0, 1_000_000)] {
+            let mut out = vec![0; rows * row];
+            for_rows(&mut out, row, cost, |range, part| {
+                assert_eq!(part.len(), range.len() * row);
+                for (i, x) in part.iter_mut().enumerate() {
+                    *x += range.start * row + i;
+                }
+            });
+            assert_eq!(out, (0..rows * row).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn two_outputs_are_split_in_step() {
         let (mut a, mut b) = (vec![0usize; 2000], vec![0usize; 1000]);
-        split_mut2(&mut a, &mut b, 1000, 1000, |unit, x, y| {
+        for_rows2(&mut a, 2, &mut b, 1, 1000, |rows, x, y| {
             assert_eq!(x.len(), 2 * y.len());
-            x.fill(unit + 1);
-            y.fill(unit + 1);
+            x.fill(rows.start + 1);
+            y.fill(rows.start + 1);
         });
         assert!(a.chunks(2).zip(&b).all(|(x, &y)| x == [y, y] && y > 0));
     }

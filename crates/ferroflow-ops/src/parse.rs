@@ -1,8 +1,8 @@
 //! Records to tensors and back.
 
 mod csv;
-mod example;
-mod features;
+pub(crate) mod example;
+pub(crate) mod features;
 mod json;
 mod sequence;
 pub(crate) mod tensor_proto;

@@ -2,9 +2,10 @@
 
 #[allow(unused_imports)]
 pub(crate) use crate::{
+    binary_gradients,
     dispatch::unsupported,
     num::{Float, Num, Real},
-    per_dtype, per_width,
+    per_dtype, per_width, unary_gradients,
 };
 #[allow(unused_imports)]
 pub(crate) use ferroflow_core::{
@@ -14,8 +15,8 @@ pub(crate) use ferroflow_core::{
 };
 #[allow(unused_imports)]
 pub(crate) use ferroflow_graph::{
-    Attrs, Blocks, BlocksFn, Calls, Catalog, ControlFlow, Function, KernelInit, Role, ShapeCtx,
-    shape,
+    Attrs, Blocks, BlocksFn, Calls, Catalog, ControlFlow, Function, GradientScope, KernelInit,
+    Role, ShapeCtx, Term, shape,
 };
 #[allow(unused_imports)]
 pub(crate) use std::sync::Arc;

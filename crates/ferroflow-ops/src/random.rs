@@ -8,7 +8,7 @@ mod index_shuffle;
 mod multinomial;
 mod parameterized_normal;
 mod per_parameter;
-mod philox;
+pub(crate) mod philox;
 mod poisson;
 mod seeded;
 mod shuffle;

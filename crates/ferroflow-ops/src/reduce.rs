@@ -2,7 +2,6 @@
 
 pub(crate) mod axes;
 pub(crate) mod fold;
-pub(crate) mod split;
 
 mod arg;
 mod ops;

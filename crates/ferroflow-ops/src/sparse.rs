@@ -9,7 +9,7 @@ mod fill_empty_rows;
 mod matmul;
 mod rearrange;
 mod reduce;
-mod serialize;
+pub(crate) mod serialize;
 mod sets;
 mod tensors_map;
 mod to_dense;

@@ -71,6 +71,24 @@ impl FunctionRuntime {
         list.iter().find(|(attrs, _)| *attrs == func.attrs).map(|(_, found)| found.clone())
     }
 
+    /// Compiles a function, maybe for one that is being compiled on this thread.
+    fn compile_nested(&self, func: &FuncRef) -> Result<Arc<dyn Callable>> {
+        let depth = COMPILING.get();
+        ensure!(
+            depth < MAX_COMPILING,
+            InvalidArgument,
+            "function {}: functions are nested deeper than {MAX_COMPILING}",
+            func.name
+        );
+        COMPILING.set(depth + 1);
+        let made = self.compile(func);
+        COMPILING.set(depth);
+        made.map_err(|e| match depth {
+            0 => e.context(format!("function {}", func.name)),
+            _ => e,
+        })
+    }
+
     fn compile(&self, func: &FuncRef) -> Result<Arc<dyn Callable>> {
         let body = FunctionGraph::instantiate(func, &self.library.read(), &self.catalog)?;
         let mut step = Pruned::from_function(body);
@@ -99,20 +117,7 @@ impl Functions for FunctionRuntime {
         if let Some(found) = self.instance(func) {
             return Ok(found);
         }
-        let depth = COMPILING.get();
-        ensure!(
-            depth < MAX_COMPILING,
-            InvalidArgument,
-            "function {}: functions are nested deeper than {MAX_COMPILING}",
-            func.name
-        );
-        COMPILING.set(depth + 1);
-        let made = self.compile(func);
-        COMPILING.set(depth);
-        let made = made.map_err(|e| match depth {
-            0 => e.context(format!("function {}", func.name)),
-            _ => e,
-        })?;
+        let made = self.compile_nested(func)?;
         let mut instances = self.instances.lock();
         let list = instances.entry(func.name.clone()).or_default();
         if let Some((_, found)) = list.iter().find(|(attrs, _)| *attrs == func.attrs) {
@@ -120,6 +125,10 @@ impl Functions for FunctionRuntime {
         }
         list.push((func.attrs.clone(), made.clone()));
         Ok(made)
+    }
+
+    fn instantiate_apart(&self, func: &FuncRef) -> Result<Arc<dyn Callable>> {
+        self.compile_nested(func)
     }
 }
 
@@ -154,9 +163,7 @@ impl Callable for Compiled {
         match self.nested(step) {
             Ok(step) if step.depth % CALLS_PER_STACK == 0 => {
                 let (plan, threads) = (self.plan.clone(), step.threads.clone());
-                threads.spawn(Box::new(move || {
-                    executor::on_blocking_thread(|| executor::run(&plan, args, step, done))
-                }));
+                threads.spawn(Box::new(move || executor::run(&plan, args, step, done)));
             }
             Ok(step) => executor::run(&self.plan, args, step, done),
             Err(e) => done(Err(e)),

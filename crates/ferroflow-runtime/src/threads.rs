@@ -1,5 +1,6 @@
 //! The threads that run nodes, and those that may block.
 
+use crate::executor;
 use ferroflow_core::Spawn;
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
@@ -105,7 +106,8 @@ impl Queue {
             if let Some(work) = state.work.pop_front() {
                 drop(state);
                 // Kernels are guarded already; this keeps the thread for others if a callback panics.
-                if catch_unwind(AssertUnwindSafe(work)).is_err() {
+                let run = || executor::on_blocking_thread(work);
+                if catch_unwind(AssertUnwindSafe(run)).is_err() {
                     tracing::error!("work on {:?} panicked", std::thread::current().name());
                 }
                 state = self.state.lock();

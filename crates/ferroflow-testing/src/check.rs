@@ -4,21 +4,19 @@
 use crate::lone_step;
 use ferroflow_core::{
     AsyncCtx, Completion, Ctx, DType, DeviceInfo, Done, KernelBox, NodeInfo, Outputs, PartialShape,
-    Resources, Result, Tensor, Value, Variable, err,
+    Resources, Result, StepCtx, Tensor, Value, Variable, err,
 };
-use ferroflow_graph::{
-    ArgTypes, AttrList, AttrValue, Attrs, Catalog, KernelInit, NoFunctions, OpDef, ShapeCtx,
-    TypeSource,
-};
+use ferroflow_graph::{AttrValue, Attrs, Catalog, KernelInit, NoFunctions, OpDef, ShapeCtx};
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// One op under test.
 pub struct Check<'c> {
-    op: &'c Arc<OpDef>,
-    attrs: Attrs,
-    inputs: Vec<Value>,
+    pub(crate) catalog: &'c Catalog,
+    pub(crate) op: &'c Arc<OpDef>,
+    pub(crate) attrs: Attrs,
+    pub(crate) inputs: Vec<Value>,
     resources: Arc<Resources>,
     step_resources: Option<Arc<Resources>>,
 }
@@ -27,7 +25,14 @@ impl<'c> Check<'c> {
     pub fn new(catalog: &'c Catalog, op: &str) -> Check<'c> {
         let op = catalog.get(op).unwrap_or_else(|| panic!("op {op} is not in the catalog"));
         let resources = Arc::new(Resources::new());
-        Check { op, attrs: Attrs::new(), inputs: Vec::new(), resources, step_resources: None }
+        Check {
+            catalog,
+            op,
+            attrs: Attrs::new(),
+            inputs: Vec::new(),
+            resources,
+            step_resources: None,
+        }
     }
 
     pub fn attr(mut self, name: &str, value: impl Into<AttrValue>) -> Self {
@@ -154,69 +159,39 @@ impl<'c> Check<'c> {
         if let (Some(step), Some(resources)) = (Arc::get_mut(&mut step), self.step_resources) {
             step.step_resources = resources;
         }
-        let mut inputs = self.inputs;
-        match kernel {
-            KernelBox::Sync(kernel) => {
-                let mut outputs = Outputs::new();
-                kernel.compute(&mut Ctx::new(&mut inputs, &mut outputs, &step, node, (0, 0)))?;
-                Ok(outputs)
-            }
-            KernelBox::Async(kernel) => {
-                let waiter = Arc::new(Waiter::default());
-                let ctx = AsyncCtx {
-                    inputs: inputs.into(),
-                    step,
-                    node: node.clone(),
-                    frame_iter: (0, 0),
-                };
-                kernel.start(ctx, Done::new(waiter.clone(), 0));
-                waiter.wait()
-            }
-        }
+        execute(kernel, self.inputs, step, node)
     }
-
     /// Sets the attributes that the inputs determine.
     fn infer_attrs(&mut self) {
-        let types: Vec<DType> = self
-            .inputs
-            .iter()
-            .map(|v| match v {
-                Value::Ref(v) => v.dtype(),
-                Value::Tensor(t) => t.dtype(),
-                _ => panic!("an input without a value"),
-            })
-            .collect();
-        let mut at = 0;
-        let op = self.op.clone();
-        for (i, arg) in op.inputs.iter().enumerate() {
-            let later = op.inputs.len() - i - 1;
-            let mut set = |name: &str, value: AttrValue| {
-                if !self.attrs.contains(name) {
-                    self.attrs.set(name, value);
-                }
-            };
-            let set_type = |source: &TypeSource, set: &mut dyn FnMut(&str, AttrValue)| {
-                if let (TypeSource::Attr(name), Some(t)) = (source, types.get(at)) {
-                    set(name, (*t).into());
-                }
-            };
-            match &arg.types {
-                ArgTypes::One(source) => {
-                    set_type(source, &mut set);
-                    at += 1;
-                }
-                ArgTypes::Repeated { count, of } => {
-                    set_type(of, &mut set);
-                    let n = types.len().saturating_sub(at + later) as i64;
-                    set(count, n.into());
-                    at += self.attrs.int(count).expect("just set") as usize;
-                }
-                ArgTypes::Listed(name) => {
-                    let end = types.len().saturating_sub(later).max(at);
-                    set(name, AttrValue::List(AttrList::Types(types[at..end].to_vec())));
-                    at += self.attrs.dtypes(name).expect("just set").len();
-                }
-            }
+        let dtype = |v: &Value| match v {
+            Value::Ref(v) => v.dtype(),
+            Value::Tensor(t) => t.dtype(),
+            _ => panic!("an input without a value"),
+        };
+        let types: Vec<DType> = self.inputs.iter().map(dtype).collect();
+        self.op.attrs_from_inputs(&types, &mut self.attrs);
+    }
+}
+
+/// Runs one kernel.
+pub(crate) fn execute(
+    kernel: KernelBox,
+    mut inputs: Vec<Value>,
+    step: Arc<StepCtx>,
+    node: &Arc<NodeInfo>,
+) -> Result<Outputs> {
+    match kernel {
+        KernelBox::Sync(kernel) => {
+            let mut outputs = Outputs::new();
+            kernel.compute(&mut Ctx::new(&mut inputs, &mut outputs, &step, node, (0, 0)))?;
+            Ok(outputs)
+        }
+        KernelBox::Async(kernel) => {
+            let waiter = Arc::new(Waiter::default());
+            let ctx =
+                AsyncCtx { inputs: inputs.into(), step, node: node.clone(), frame_iter: (0, 0) };
+            kernel.start(ctx, Done::new(waiter.clone(), 0));
+            waiter.wait()
         }
     }
 }
@@ -257,7 +232,7 @@ pub fn assert_close(got: &Tensor, want: &Tensor, rtol: f64, atol: f64) {
     }
 }
 
-fn floats(t: &Tensor) -> Option<Vec<f64>> {
+pub(crate) fn floats(t: &Tensor) -> Option<Vec<f64>> {
     use ferroflow_core::{Complex32, Complex64, bf16, f16};
     Some(match t.dtype() {
         DType::Float => t.as_slice::<f32>().ok()?.iter().map(|&x| x as f64).collect(),

@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: Ferroflow beside TensorFlow, by `bench/compare.py`.
 
+use std::path::PathBuf;
 use std::process::Command;
 
 use crate::paths;
@@ -28,14 +29,6 @@ pub struct Args {
     /// TensorFlow beside itself: how far apart two equal things are measured on this machine
     #[arg(long)]
     noise: bool,
-
-    /// Command of an echo server, the floor of the null step; {port} is filled in (bench/README.md has the contract)
-    #[arg(long, value_name = "CMD")]
-    floor_cmd: Option<String>,
-
-    /// Command that prints the figures of the Rust benches as JSON lines (bench/README.md has the format)
-    #[arg(long, value_name = "CMD")]
-    rust_cmd: Option<String>,
 }
 
 pub fn run(args: &Args) -> Result {
@@ -43,8 +36,11 @@ pub fn run(args: &Args) -> Result {
         vec!["--out".into(), paths::target().join("bench").display().to_string()];
     if !args.noise {
         release::build()?;
+        build_own_benches()?;
         options.extend(["--server-cmd".into(), paths::server_command()]);
         options.extend(["--binary".into(), paths::ferroflow().display().to_string()]);
+        options.extend(["--floor-cmd".into(), floor_command()]);
+        options.extend(["--rust-cmd".into(), RUST_COMMAND.into()]);
     }
     if args.quick {
         options.push("--quick".into());
@@ -55,11 +51,44 @@ pub fn run(args: &Args) -> Result {
     for name in &args.only {
         options.extend(["--only".into(), name.clone()]);
     }
-    for (option, command) in [("--floor-cmd", &args.floor_cmd), ("--rust-cmd", &args.rust_cmd)] {
-        if let Some(command) = command {
-            options.extend([option.into(), command.clone()]);
-        }
-    }
     let python = venv::python()?;
     steps::run(Command::new(python).arg("bench/compare.py").args(options))
+}
+
+/// What `--rust-cmd` runs: this very chore's other half, below.
+const RUST_COMMAND: &str = "cargo xtask bench-rust";
+
+/// Print the figures that are measured in Rust, as JSON lines (bench/README.md has the format).
+///
+/// `cargo xtask bench` calls this once a round.
+#[derive(clap::Args)]
+pub struct RustArgs {}
+
+pub fn run_rust(_: &RustArgs) -> Result {
+    steps::run(&mut executor_overhead(&[]))?;
+    let client = example("bench_grpc");
+    steps::run(Command::new(client).arg(paths::ferroflow()))
+}
+
+fn build_own_benches() -> Result {
+    steps::run(&mut executor_overhead(&["--no-run"]))?;
+    for (package, name) in [("ferroflow-cluster", "bench_floor"), ("ferroflow", "bench_grpc")] {
+        let build = ["build", "--release", "--quiet", "--package", package, "--example", name];
+        steps::run(&mut steps::cargo(&build))?;
+    }
+    Ok(())
+}
+
+fn executor_overhead(more: &[&str]) -> Command {
+    let bench = ["bench", "--quiet", "--package", "ferroflow-runtime", "--bench"];
+    steps::cargo(&[&bench[..], &["executor_overhead"], more].concat())
+}
+
+/// An echo server, the floor of what a client sees.
+fn floor_command() -> String {
+    format!("{} {{port}}", paths::quoted(&example("bench_floor").display().to_string()))
+}
+
+fn example(name: &str) -> PathBuf {
+    paths::target().join("release").join("examples").join(name)
 }

@@ -6,6 +6,7 @@
 mod bench;
 mod check;
 mod conformance;
+mod oracle;
 mod paths;
 mod release;
 mod steps;
@@ -26,6 +27,7 @@ Most used:
   cargo xtask check --only clippy              one of its steps
   cargo xtask conformance --only t1_queues     one program of a TensorFlow client against our server
   cargo xtask bench --quick                    Ferroflow beside TensorFlow, a few minutes
+  cargo xtask oracle --only 'Conv.*'           ops beside TensorFlow's, on random calls
 
 Cargo, gcc and Python 3.11 are all that is needed; the rest is made by the commands themselves."
 )]
@@ -39,6 +41,8 @@ enum Chore {
     Check(check::Args),
     Conformance(conformance::Args),
     Bench(bench::Args),
+    BenchRust(bench::RustArgs),
+    Oracle(oracle::Args),
     Venv(venv::Args),
 }
 
@@ -47,6 +51,8 @@ fn main() -> ExitCode {
         Chore::Check(args) => check::run(&args),
         Chore::Conformance(args) => conformance::run(&args),
         Chore::Bench(args) => bench::run(&args),
+        Chore::BenchRust(args) => bench::run_rust(&args),
+        Chore::Oracle(args) => oracle::run(&args),
         Chore::Venv(args) => venv::run(&args),
     };
     match done {

@@ -34,7 +34,8 @@ pub fn server_command() -> String {
     format!("{} server --cluster {{cluster_json}} --job {{job}} --task {{task}}", quoted(&binary))
 }
 
-fn quoted(word: &str) -> String {
+/// `word` as a shell would have it written to stay one word.
+pub fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r#"'"'"'"#))
 }
 

@@ -36,7 +36,7 @@ pub fn infer(graph: &Graph) -> Vec<Vec<PartialShape>> {
 
 /// The shapes of a node's outputs, given the shapes of its inputs and the values of those that are
 /// constant; none if nothing is known.
-pub(super) fn node_shapes(
+pub(crate) fn node_shapes(
     node: &Node,
     inputs: &[PartialShape],
     value: impl Fn(usize) -> Option<Tensor>,
@@ -51,7 +51,7 @@ pub(super) fn node_shapes(
 }
 
 /// The value of a constant.
-pub(super) fn constant(node: &Node) -> Option<&Tensor> {
+pub(crate) fn constant(node: &Node) -> Option<&Tensor> {
     if node.op.role != Role::Constant {
         return None;
     }

@@ -36,7 +36,7 @@ pub fn topological_order(graph: &Graph) -> Vec<NodeId> {
 }
 
 /// Whether input `i` of `node` is the way back of a loop.
-pub(super) fn closes_loop(graph: &Graph, node: &Node, i: usize) -> bool {
+pub(crate) fn closes_loop(graph: &Graph, node: &Node, i: usize) -> bool {
     node.op.control_flow == Some(ControlFlow::Merge)
         && graph.node(node.inputs[i].node).op.control_flow == Some(ControlFlow::NextIteration)
 }

@@ -92,15 +92,8 @@ fn ragged_bincount<T: Num>(binary: bool) -> impl Kernel {
         let values = ctx.input(1)?.to_indices()?;
         let size = size(ctx, 2)?;
         let weights = ctx.input(3)?.as_slice::<T>()?;
-        let [first, .., last] = splits else {
-            match splits {
-                [] => bail!(InvalidArgument, "Splits must be non-empty"),
-                _ => bail!(
-                    InvalidArgument,
-                    "Splits must have at least two elements, not {}",
-                    splits.len()
-                ),
-            }
+        let (Some(first), Some(last)) = (splits.first(), splits.last()) else {
+            bail!(InvalidArgument, "Splits must be non-empty");
         };
         ensure!(*first == 0, InvalidArgument, "Splits must start with 0, not with {first}");
         ensure!(
@@ -133,7 +126,14 @@ fn ragged_bincount<T: Num>(binary: bool) -> impl Kernel {
 
 fn sparse_bincount<T: Num>(binary: bool) -> impl Kernel {
     move |ctx: &mut Ctx<'_>| {
-        let (indices, shape) = (ctx.input(0)?, ctx.input(2)?.to_indices()?);
+        let (indices, shape) = (ctx.input(0)?, ctx.input(2)?);
+        ensure!(
+            shape.rank() == 1,
+            InvalidArgument,
+            "Sparse shape must be rank 1 but is rank {}",
+            shape.rank()
+        );
+        let shape = shape.to_indices()?;
         let values = ctx.input(1)?.to_indices()?;
         let size = size(ctx, 3)?;
         let weights = ctx.input(4)?.as_slice::<T>()?;

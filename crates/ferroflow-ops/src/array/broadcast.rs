@@ -117,6 +117,10 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: {int32, int64} = DT_INT32")
         .shape(shape::vector)
         .cpu_fn(broadcast_gradient_args);
+    c.gradient("BroadcastTo", |g, dy| {
+        Ok(g.only(g.unbroadcast_one(dy[0], g.input(0), g.output(0))))
+    });
+    c.no_gradient(&["BroadcastGradientArgs"]);
 }
 
 #[cfg(test)]

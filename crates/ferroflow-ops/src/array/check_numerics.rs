@@ -91,6 +91,16 @@ pub(crate) fn register(c: &mut Catalog) {
         .allows_uninitialized_input()
         .shape(shape::scalar)
         .cpu(per_dtype!(FLOAT, T => nan_count::<T>));
+    for op in ["CheckNumerics", "CheckNumericsV2"] {
+        c.gradient(op, move |g, dy| {
+            let text = format!(
+                "Not a number (NaN) or infinity (Inf) values detected in gradient. {}",
+                g.attrs().string("message")?
+            );
+            let attrs = Attrs::new().with("message", text.as_str());
+            Ok(vec![g.call_with(op, &[dy[0]], attrs)])
+        });
+    }
 }
 
 #[cfg(test)]

@@ -286,6 +286,38 @@ fn parallel_concat_update(init: &KernelInit<'_>) -> Result<KernelBox> {
     }))
 }
 
+/// The parts of a gradient that belong to the tensors that were joined.
+fn parted<'g>(
+    g: &GradientScope<'g>,
+    dy: Term<'g>,
+    parts: &[Term<'g>],
+    axis: Term<'g>,
+) -> Result<Vec<Term<'g>>> {
+    if let [_] = parts {
+        return Ok(vec![dy]);
+    }
+    let at = axis.value().and_then(|v| v.scalar_index().ok());
+    let length = |t: &Term<'g>| {
+        let (at, rank) = (at?, t.rank()? as i64);
+        let at = usize::try_from(if at < 0 { at + rank } else { at }).ok()?;
+        t.static_shape().dim(at).map(|n| n as i64)
+    };
+    let sizes = match parts.iter().map(length).collect::<Option<Vec<i64>>>() {
+        Some(known) => g.ints(&known),
+        None => {
+            let at = axis.cast(DType::Int32);
+            let rank = parts[0].rank_term();
+            let at = at.with("FloorMod", rank).reshape(g.ints(&[1]));
+            let one = g.ints(&[1]);
+            let sizes: Vec<Term<'g>> =
+                parts.iter().map(|t| g.call("Slice", &[t.shape(), at, one])).collect();
+            g.concat(&sizes, 0)
+        }
+    };
+    let attrs = Attrs::new().with("num_split", parts.len() as i64);
+    Ok(g.calls_with("SplitV", &[dy, sizes, axis.cast(DType::Int32)], attrs))
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("Concat")
         .doc("Joins tensors along a dimension.")
@@ -353,6 +385,25 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("loc: int")
         .shape(shape::same_as_input)
         .cpu(parallel_concat_update);
+    c.gradient("Concat", |g, dy| {
+        let parts = g.inputs().split_off(1);
+        let mut all = vec![g.none()];
+        all.extend(parted(g, dy[0], &parts, g.input(0))?);
+        Ok(all)
+    });
+    c.gradient("ConcatV2", |g, dy| {
+        let mut parts = g.inputs();
+        let Some(axis) = parts.pop() else { bail!(Internal, "a ConcatV2 without inputs") };
+        let mut all = parted(g, dy[0], &parts, axis)?;
+        all.push(g.none());
+        Ok(all)
+    });
+    c.no_gradient(&["ConcatOffset"]);
+    c.gradient("Pack", |g, dy| {
+        let attrs =
+            Attrs::new().with("num", g.attrs().int("N")?).with("axis", g.attrs().int("axis")?);
+        Ok(g.calls_with("Unpack", &[dy[0]], attrs))
+    });
 }
 
 #[cfg(test)]

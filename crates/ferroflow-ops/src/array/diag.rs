@@ -124,6 +124,11 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: type")
         .shape(shape::same_as_input)
         .cpu_fn(band_part);
+    c.gradient("Diag", |_, dy| Ok(vec![dy[0].apply("DiagPart")]));
+    c.gradient("DiagPart", |_, dy| Ok(vec![dy[0].apply("Diag")]));
+    c.gradient("MatrixBandPart", |g, dy| {
+        Ok(g.only(g.call("MatrixBandPart", &[dy[0], g.input(1), g.input(2)])))
+    });
 }
 
 #[cfg(test)]

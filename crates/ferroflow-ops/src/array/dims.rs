@@ -83,6 +83,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .metadata()
         .shape(shape::scalar)
         .cpu_fn(rank);
+    c.no_gradient(&["Shape", "ShapeN", "Size", "Rank"]);
 }
 
 #[cfg(test)]

@@ -154,6 +154,7 @@ pub(crate) fn register(c: &mut Catalog) {
             Ok(vec![groups.map_or(PartialShape::unknown(), PartialShape::of_rank)])
         })
         .cpu(edit_distance);
+    c.no_gradient(&["EditDistance"]);
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use super::args::to_shape;
 use super::walk;
 use crate::prelude::*;
+use ferroflow_core::Variant;
 
 fn fill(ctx: &mut Ctx<'_>) -> Result<()> {
     let (dims, value) = (ctx.input(0)?, ctx.input(1)?);
@@ -33,8 +34,20 @@ fn fill(ctx: &mut Ctx<'_>) -> Result<()> {
 
 fn zeros_like(init: &KernelInit<'_>) -> Result<KernelBox> {
     let dtype = init.dtype("T")?;
-    if matches!(dtype, DType::Variant | DType::Resource) {
+    if dtype == DType::Resource {
         return Err(unsupported(init, "T", dtype));
+    }
+    if dtype == DType::Variant {
+        return Ok(KernelBox::new(|ctx: &mut Ctx<'_>| {
+            let x = ctx.input(0)?;
+            let zeros = x.variants()?.iter().map(|v| match v.object() {
+                Some(object) => object.zeros_like(),
+                None => Ok(Variant::default()),
+            });
+            let zeros = zeros.collect::<Result<Vec<Variant>>>()?;
+            let y = Tensor::from_variants(x.shape().clone(), zeros)?;
+            ctx.set(0, y)
+        }));
     }
     Ok(KernelBox::new(|ctx: &mut Ctx<'_>| {
         let x = ctx.input(0)?;
@@ -134,6 +147,11 @@ pub(crate) fn register(c: &mut Catalog) {
         .stateful()
         .shape(shape::from_input_0)
         .cpu(empty);
+    c.gradient("Fill", |g, dy| {
+        let axes = g.range(dy[0].rank_term());
+        Ok(vec![g.none(), dy[0].sum(axes, false)])
+    });
+    c.no_gradient(&["ZerosLike", "OnesLike"]);
 }
 
 #[cfg(test)]

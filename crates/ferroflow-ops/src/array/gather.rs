@@ -170,6 +170,72 @@ fn gather_shape(c: &ShapeCtx<'_>, axis: Option<i64>, batch: i64) -> Result<Vec<P
     Ok(vec![joined_partial(&[Some(&p[..axis]), Some(&i[batch..]), Some(&p[axis + 1..])])])
 }
 
+/// The gradient of rows taken from a table of shape `shape`, which input 1 names.
+pub(crate) fn rows_gradient<'g>(g: &GradientScope<'g>, dy: Term<'g>, shape: Term<'g>) -> Term<'g> {
+    let indices = g.input(1);
+    let count = indices.size().reshape(g.ints(&[1]));
+    let attrs = Attrs::new().with("end_mask", 1i64);
+    let ends = [g.ints(&[1]), g.ints(&[0]), g.ints(&[1])];
+    let row = g.call_with("StridedSlice", &[shape, ends[0], ends[1], ends[2]], attrs);
+    let values = dy.reshape(g.concat(&[count, row], 0));
+    g.slices(values, indices.reshape(count), shape)
+}
+
+fn gather_gradient<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Result<Vec<Term<'g>>> {
+    let (params, indices) = (g.input(0), g.input(1));
+    let mut batch_dims = g.attrs().int("batch_dims")?;
+    let axis = g.input(2).value().and_then(|v| v.scalar_index().ok());
+    if axis == Some(0) && batch_dims == 0 {
+        return Ok(g.only(rows_gradient(g, dy[0], params.shape())));
+    }
+    let (Some(rank), Some(index_rank), Some(axis)) = (params.rank(), indices.rank(), axis) else {
+        bail!(
+            Unimplemented,
+            "the gradient of a gather along another axis than the first needs ranks and axis to be \
+             known before the step"
+        );
+    };
+    let (rank, index_rank) = (rank as i64, index_rank as i64);
+    let axis = if axis < 0 { axis + rank } else { axis };
+    batch_dims = if batch_dims < 0 { batch_dims + index_rank } else { batch_dims };
+    // The gathered dimensions are made one and moved, with it the axis, behind the batch; then rows
+    // of all batches are numbered through and summed.
+    let shape = params.shape();
+    let part = |from: i64, to: i64| {
+        let size = g.ints(&[to - from]);
+        g.call("Slice", &[shape, g.ints(&[from]), size])
+    };
+    let values = dy[0].reshape(g.concat(&[part(0, axis), g.ints(&[-1]), part(axis + 1, rank)], 0));
+    let values = if axis == batch_dims {
+        values
+    } else {
+        let mut order: Vec<i64> = (0..batch_dims).collect();
+        order.push(axis);
+        order.extend(batch_dims..axis);
+        order.extend(axis + 1..rank);
+        g.call("Transpose", &[values, g.ints(&order)])
+    };
+    let product = |dims: Term<'g>| g.call("Prod", &[dims, g.ints(&[0])]);
+    let batches = product(part(0, batch_dims));
+    let length = shape.element(axis);
+    let inner = g.concat(&[part(batch_dims, axis), part(axis + 1, rank)], 0);
+    let flat = values.reshape(g.concat(&[g.ints(&[-1]), inner], 0));
+    let per_batch =
+        indices.cast(DType::Int32).reshape(g.concat(&[batches.expand_dims(0), g.ints(&[-1])], 0));
+    let first = (g.range(batches) * length).expand_dims(1);
+    let flat_indices = (per_batch + first).reshape(g.ints(&[-1]));
+    let summed = g.call("UnsortedSegmentSum", &[flat, flat_indices, batches * length]);
+    let summed = summed.reshape(g.concat(&[part(0, batch_dims), length.expand_dims(0), inner], 0));
+    if axis == batch_dims {
+        return Ok(g.only(summed));
+    }
+    let mut back: Vec<i64> = (0..batch_dims).collect();
+    back.extend(batch_dims + 1..axis + 1);
+    back.push(batch_dims);
+    back.extend(axis + 1..rank);
+    Ok(g.only(g.call("Transpose", &[summed, g.ints(&back)])))
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("Gather")
         .doc("The rows of a tensor that the indices name.")
@@ -196,6 +262,8 @@ pub(crate) fn register(c: &mut Catalog) {
             gather_shape(c, axis, c.attrs.int("batch_dims")?)
         })
         .cpu(gather_v2);
+    c.gradient("Gather", |g, dy| Ok(g.only(rows_gradient(g, dy[0], g.input(0).shape()))));
+    c.gradient("GatherV2", gather_gradient);
 }
 
 #[cfg(test)]

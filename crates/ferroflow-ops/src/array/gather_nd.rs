@@ -84,6 +84,16 @@ fn gather_nd_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     Ok(vec![joined_partial(&[Some(outer), Some(&p[*depth..])])])
 }
 
+/// The gradient of what was gathered from a tensor of shape `shape`, at the indices of input 1.
+pub(crate) fn scattered<'g>(g: &GradientScope<'g>, dy: Term<'g>, shape: Term<'g>) -> Term<'g> {
+    let indices = g.input(1);
+    if indices.rank() == Some(2) && indices.static_shape().dim(1) == Some(1) {
+        let rows = indices.reshape(g.ints(&[-1]));
+        return g.slices(dy.dense(), rows, shape);
+    }
+    g.call("ScatterNd", &[indices, dy, shape])
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("GatherNd")
         .doc("The slices of a tensor that the index tuples name.")
@@ -94,6 +104,10 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("Tindices: {int16, int32, int64}")
         .shape(gather_nd_shape)
         .cpu_fn(gather_nd);
+    c.gradient("GatherNd", |g, dy| {
+        let shape = g.input(0).shape_as(g.input(1).dtype());
+        Ok(g.only(scattered(g, dy[0], shape)))
+    });
 }
 
 #[cfg(test)]

@@ -132,6 +132,16 @@ pub(crate) fn register(c: &mut Catalog) {
         .stateful()
         .shape(shape::same_as_input)
         .cpu_fn(identity);
+    c.no_gradient(&["StopGradient"]);
+    c.gradient("PreventGradient", |g, _| {
+        let why = g.attrs().string("message")?;
+        bail!(Unimplemented, "Gradient explicitly disabled. Reason: {why}")
+    });
+    for op in
+        ["EnsureShape", "DebugGradientIdentity", "DebugGradientRefIdentity", "DebugIdentityV2"]
+    {
+        c.gradient(op, |_, dy| Ok(vec![dy[0]]));
+    }
 }
 
 #[cfg(test)]

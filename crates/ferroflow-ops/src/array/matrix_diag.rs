@@ -363,6 +363,33 @@ pub(crate) fn register(c: &mut Catalog) {
         let op = if name.ends_with('3') { op.attr(ALIGN) } else { op };
         op.shape(shape::same_as_input).cpu(matrix_set_diag);
     }
+    c.gradient("MatrixDiag", |_, dy| Ok(vec![dy[0].apply("MatrixDiagPart")]));
+    c.gradient("MatrixDiagPart", |g, dy| {
+        Ok(vec![g.call("MatrixSetDiag", &[g.input(0).zeros_like(), dy[0]])])
+    });
+    c.gradient("MatrixSetDiag", |g, dy| {
+        let zeros = g.input(1).zeros_like();
+        Ok(vec![g.call("MatrixSetDiag", &[dy[0], zeros]), dy[0].apply("MatrixDiagPart")])
+    });
+    for (diag, part, set) in [
+        ("MatrixDiagV2", "MatrixDiagPartV2", "MatrixSetDiagV2"),
+        ("MatrixDiagV3", "MatrixDiagPartV3", "MatrixSetDiagV3"),
+    ] {
+        c.gradient(diag, move |g, dy| {
+            Ok(g.only(g.call_like(part, &[dy[0], g.input(1), dy[0].number(0.0)])))
+        });
+        c.gradient(part, move |g, dy| {
+            Ok(g.only(g.call_like(set, &[g.input(0).zeros_like(), dy[0], g.input(1)])))
+        });
+        c.gradient(set, move |g, dy| {
+            let (k, zeros) = (g.input(2), g.input(1).zeros_like());
+            Ok(vec![
+                g.call_like(set, &[dy[0], zeros, k]),
+                g.call_like(part, &[dy[0], k, dy[0].number(0.0)]),
+                g.none(),
+            ])
+        });
+    }
 }
 
 #[cfg(test)]

@@ -76,6 +76,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("TI: {uint8, int8, int32, int64} = DT_INT64")
         .shape(one_hot_shape)
         .cpu(one_hot);
+    c.no_gradient(&["OneHot"]);
 }
 
 #[cfg(test)]

@@ -253,6 +253,18 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("mode: {'REFLECT', 'SYMMETRIC'}")
         .shape(|c| resized(c, |dim, before, after| dim.checked_sub(before)?.checked_sub(after)))
         .cpu(per_dtype!(NUMBER, init, T => mirror_pad_grad::<T>(mirror_offset(init)?)));
+    for op in ["Pad", "PadV2"] {
+        c.gradient(op, |g, dy| {
+            let (x, paddings) = (g.input(0), g.input(1));
+            let count = g.concat(&[x.rank_term().expand_dims(0), g.ints(&[1])], 0);
+            let before = g.call("Slice", &[paddings, g.ints(&[0, 0]), count]);
+            let begin = before.reshape(g.ints(&[-1]));
+            Ok(g.only(g.call("Slice", &[dy[0], begin, x.shape_as(begin.dtype())])))
+        });
+    }
+    for (op, back) in [("MirrorPad", "MirrorPadGrad"), ("MirrorPadGrad", "MirrorPad")] {
+        c.gradient(op, move |g, dy| Ok(g.only(g.call_like(back, &[dy[0], g.input(1)]))));
+    }
 }
 
 #[cfg(test)]

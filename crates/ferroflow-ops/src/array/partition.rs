@@ -157,6 +157,24 @@ pub(crate) fn register(c: &mut Catalog) {
             .shape(stitch_shape)
             .cpu_fn(stitch);
     }
+    c.gradient("DynamicPartition", |g, dy| {
+        let (data, partitions) = (g.input(0), g.input(1));
+        let numbers = g.range(partitions.size()).reshape(partitions.shape());
+        let mut inputs = g.calls_like("DynamicPartition", &[numbers, partitions]);
+        inputs.truncate(dy.len());
+        inputs.extend(dy);
+        let joined = g.call("ParallelDynamicStitch", &inputs);
+        Ok(g.only(joined.reshape(data.shape())))
+    });
+    for op in ["DynamicStitch", "ParallelDynamicStitch"] {
+        c.gradient(op, |g, dy| {
+            let count = g.num_inputs() / 2;
+            let mut all = vec![g.none(); count];
+            let dy = dy[0].dense();
+            all.extend((0..count).map(|i| g.call("GatherV2", &[dy, g.input(i), g.int(0)])));
+            Ok(all)
+        });
+    }
 }
 
 #[cfg(test)]

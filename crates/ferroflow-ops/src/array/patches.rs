@@ -151,6 +151,40 @@ fn extract_shape(c: &ShapeCtx<'_>, n: usize) -> Result<Vec<PartialShape>> {
     }])
 }
 
+/// Patches of the numbers of pixels tell where each element of a patch came from.
+fn patches_gradient<'g>(
+    g: &GradientScope<'g>,
+    dy: &[Term<'g>],
+    dims: usize,
+) -> Result<Vec<Term<'g>>> {
+    let (x, y) = (g.input(0), g.output(0));
+    let op = if dims == 2 { "ExtractImagePatches" } else { "ExtractVolumePatches" };
+    let dims = dims as i64;
+    let space = g.call("Slice", &[x.shape(), g.ints(&[1]), g.ints(&[dims])]);
+    let one = g.ints(&[1]);
+    let batch = x.shape().element(0).expand_dims(0);
+    let channels = x.shape().element(dims + 1).expand_dims(0);
+    let count = g.call("Prod", &[space, g.ints(&[0])]);
+    // From 1, since what lies outside is 0.
+    let numbers = g.call("Range", &[g.int(1), count + 1.0, g.int(1)]);
+    let numbers = numbers.cast(DType::Int64).reshape(g.concat(&[one, space, one], 0));
+    let sources = g.call_like(op, &[numbers]).cast(DType::Int32);
+    let ids = sources.reshape(g.ints(&[-1])) - 1.0;
+    let places = g.call("Slice", &[y.shape(), g.ints(&[1]), g.ints(&[dims])]);
+    let places = g.call("Prod", &[places, g.ints(&[0])]).expand_dims(0);
+    let ksizes = g.attrs().ints("ksizes")?;
+    let size: i64 = ksizes.get(1..=dims as usize).unwrap_or_default().iter().product();
+    let split = dy[0].reshape(g.concat(&[batch, places, g.ints(&[size]), channels], 0));
+    let moved = g.call("Transpose", &[split, g.ints(&[1, 2, 0, 3])]);
+    let flat = moved.reshape(g.concat(&[g.ints(&[-1]), batch * channels], 0));
+    let summed = g.call("UnsortedSegmentSum", &[flat, ids, count]);
+    let apart = summed.reshape(g.concat(&[space, batch, channels], 0));
+    let mut back = vec![dims];
+    back.extend(0..dims);
+    back.push(dims + 1);
+    Ok(vec![g.call("Transpose", &[apart, g.ints(&back)])])
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("ExtractImagePatches")
         .doc("The patches that a sliding window sees in images, each put into the channels.")
@@ -173,6 +207,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("padding: {'SAME', 'VALID'}")
         .shape(|c| extract_shape(c, 3))
         .cpu(|init| extract(init, 3));
+    c.gradient("ExtractImagePatches", |g, dy| patches_gradient(g, dy, 2));
+    c.gradient("ExtractVolumePatches", |g, dy| patches_gradient(g, dy, 3));
 }
 
 #[cfg(test)]

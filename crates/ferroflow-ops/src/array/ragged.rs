@@ -273,6 +273,20 @@ fn ragged_to_sparse(init: &KernelInit<'_>) -> Result<KernelBox> {
     }))
 }
 
+fn ragged_gather_gradient<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Result<Vec<Term<'g>>> {
+    let count = g.num_inputs();
+    ensure!(count >= 3, Internal, "a RaggedGather has splits, values and indices");
+    let (values, indices) = (g.input(count - 2), g.input(count - 1));
+    let Some(&dy) = dy.last() else { bail!(Internal, "a RaggedGather has values") };
+    let pick = |from: Term<'g>, at: Term<'g>| g.call("GatherV2", &[from, at, g.int(0)]);
+    // Where the values of each row begin.
+    let splits = (1..count - 2).fold(g.input(0), |splits, i| pick(g.input(i), splits));
+    let flat = indices.reshape(g.ints(&[-1]));
+    let (from, to) = (pick(splits, flat), pick(splits, flat + 1.0));
+    let ranges = g.calls("RaggedRange", &[from, to, from.number(1.0)]);
+    Ok(g.at(count - 2, g.slices(dy.dense(), ranges[1], values.shape())))
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("RaggedRange")
         .doc("A range for each row.")
@@ -333,6 +347,12 @@ pub(crate) fn register(c: &mut Catalog) {
             ])
         })
         .cpu(ragged_to_sparse);
+    c.no_gradient(&["RaggedRange"]);
+    c.gradient("RaggedTensorToSparse", |g, dy| {
+        let last = g.num_inputs().saturating_sub(1);
+        Ok(g.at(last, dy[1].reshape_like(g.input(last))))
+    });
+    c.gradient("RaggedGather", ragged_gather_gradient);
 }
 
 #[cfg(test)]

@@ -239,6 +239,11 @@ fn fill_empty_rows(ctx: &mut Ctx<'_>) -> Result<()> {
         default.shape()
     );
     let nrows = nrows.scalar_index()?;
+    ensure!(
+        nrows >= 0,
+        InvalidArgument,
+        "Expected shape dimensions to be non-negative, got {nrows}"
+    );
     let ids = rowids.as_slice::<i64>()?;
     ensure!(
         nrows > 0 || ids.is_empty(),
@@ -327,6 +332,32 @@ fn fill_empty_rows_grad<T: Num>(ctx: &mut Ctx<'_>) -> Result<()> {
     ctx.set(1, Tensor::scalar(default))
 }
 
+fn ragged_to_tensor_gradient<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Result<Vec<Term<'g>>> {
+    let (values, default, dy) = (g.input(1), g.input(2), dy[0]);
+    let types = g.attrs().byte_strings("row_partition_types")?;
+    let ragged = types.iter().filter(|t| &t[..] != b"FIRST_DIM_SIZE").count() as i64;
+    // The same conversion of the values' numbers tells where each element came from.
+    let shape = g.call("Slice", &[dy.shape(), g.ints(&[0]), g.ints(&[1 + ragged])]);
+    let numbers = g.range(values.shape().element(0));
+    let mut inputs = vec![shape, numbers, g.int(-1)];
+    inputs.extend(g.inputs().split_off(3));
+    let sources = g.call_like("RaggedTensorToTensor", &inputs);
+    let is_value = sources.with("NotEqual", g.int(-1));
+    let at = g.call("Where", &[is_value]);
+    let picked = |of: Term<'g>| g.call("GatherNd", &[of, at]);
+    let rows = g.slices(picked(dy), picked(sources), values.shape());
+    let rest = g.call("Where", &[is_value.apply("LogicalNot")]);
+    let rest = g.call("GatherNd", &[dy, rest]);
+    let of_default = match default.rank() {
+        // One default for all.
+        Some(0) => rest.sum(g.range(rest.rank_term()), false),
+        _ => g.unbroadcast_one(rest, default, rest),
+    };
+    let mut all = vec![g.none(); g.num_inputs()];
+    (all[1], all[2]) = (rows, of_default);
+    Ok(all)
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("RaggedTensorToTensor")
         .doc("A ragged tensor as a dense one, cut or filled up with a default.")
@@ -368,6 +399,11 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: type")
         .shape(|c| Ok(vec![c.input(0), PartialShape::scalar()]))
         .cpu(per_dtype!(NUMBER, T => fill_empty_rows_grad::<T>));
+    c.gradient("RaggedFillEmptyRows", |g, dy| {
+        let found = g.calls("RaggedFillEmptyRowsGrad", &[g.output(3), dy[1]]);
+        Ok(vec![g.none(), found[0], g.none(), found[1]])
+    });
+    c.gradient("RaggedTensorToTensor", ragged_to_tensor_gradient);
 }
 
 #[cfg(test)]

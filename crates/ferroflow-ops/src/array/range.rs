@@ -141,6 +141,7 @@ pub(crate) fn register(c: &mut Catalog) {
             Ok(vec![PartialShape::new([num.and_then(|n| usize::try_from(n).ok())])])
         })
         .cpu(per_dtype!(FLOAT, T => lin_space::<T>));
+    c.no_gradient(&["Range", "LinSpace"]);
 }
 
 #[cfg(test)]

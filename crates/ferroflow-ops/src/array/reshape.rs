@@ -217,6 +217,9 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("squeeze_dims: list(int) >= 0 = []")
         .shape(squeeze_shape)
         .cpu(squeeze);
+    for op in ["Reshape", "ExpandDims", "Squeeze"] {
+        c.gradient(op, |g, dy| Ok(g.only(dy[0].dense().reshape_like(g.input(0)))));
+    }
 }
 
 #[cfg(test)]

@@ -33,6 +33,11 @@ fn reverse(ctx: &mut Ctx<'_>) -> Result<()> {
          {rank}'dims' has {} values",
         dims.elements()
     );
+    ensure!(
+        ctx.input(0)?.shape().first() != Some(&0),
+        InvalidArgument,
+        "Invalid input first dimension. Found 0."
+    );
     let turn = dims.as_slice::<bool>()?.to_vec();
     let out = reversed(ctx.take(0)?, &turn)?;
     ctx.set(0, out)
@@ -195,6 +200,10 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("Taxis: {int32, int64}")
         .shape(shape::same_as_input)
         .cpu_fn(roll);
+    for op in ["Reverse", "ReverseV2", "ReverseSequence"] {
+        c.gradient(op, move |g, dy| Ok(g.only(g.call_like(op, &[dy[0], g.input(1)]))));
+    }
+    c.gradient("Roll", |g, dy| Ok(g.only(g.call("Roll", &[dy[0], -g.input(1), g.input(2)]))));
 }
 
 #[cfg(test)]

@@ -240,6 +240,31 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("Tindices: {int32, int64}")
         .shape(shape::same_as_input)
         .cpu(|init| Ok(KernelBox::new(scattered(adder(init)?))));
+    c.gradient("ScatterNd", |g, dy| Ok(g.at(1, g.call("GatherNd", &[dy[0], g.input(0)]))));
+    c.gradient("TensorScatterUpdate", |g, dy| {
+        let (at, zeros) = (g.input(1), g.input(2).zeros_like());
+        let kept = g.call("TensorScatterUpdate", &[dy[0], at, zeros]);
+        Ok(vec![kept, g.none(), g.call("GatherNd", &[dy[0], at])])
+    });
+    for op in ["TensorScatterAdd", "ScatterNdNonAliasingAdd"] {
+        c.gradient(op, |g, dy| Ok(vec![dy[0], g.none(), g.call("GatherNd", &[dy[0], g.input(1)])]));
+    }
+    c.gradient("TensorScatterSub", |g, dy| {
+        Ok(vec![dy[0], g.none(), -g.call("GatherNd", &[dy[0], g.input(1)])])
+    });
+    for op in ["TensorScatterMax", "TensorScatterMin"] {
+        c.gradient(op, |g, dy| {
+            let (x, at, updates, y) = (g.input(0), g.input(1), g.input(2), g.output(0));
+            let dtype = dy[0].dtype();
+            // What is the largest several times shares.
+            let of_x = x.with("Equal", y).cast(dtype);
+            let of_updates = updates.with("Equal", g.call("GatherNd", &[y, at])).cast(dtype);
+            let shape = x.shape_as(at.dtype());
+            let count = of_x + g.call("ScatterNd", &[at, of_updates, shape]);
+            let d_updates = g.call("GatherNd", &[dy[0] / count, at]) * of_updates;
+            Ok(vec![dy[0] * of_x / count, g.none(), d_updates])
+        });
+    }
 }
 
 #[cfg(test)]

@@ -93,6 +93,13 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("Index: {int32, int64}")
         .shape(slice_shape)
         .cpu_fn(slice);
+    c.gradient("Slice", |g, dy| {
+        let (x, begin) = (g.input(0), g.input(1));
+        let dtype = begin.dtype();
+        let after = x.shape_as(dtype) - g.output(0).shape_as(dtype) - begin;
+        let paddings = g.call_with("Pack", &[begin, after], Attrs::new().with("axis", 1i64));
+        Ok(g.only(g.call("Pad", &[dy[0], paddings])))
+    });
 }
 
 #[cfg(test)]

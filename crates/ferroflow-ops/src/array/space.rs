@@ -360,6 +360,20 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'")
         .shape(|c| infer_depth(c, false))
         .cpu(|init| depth(init, false));
+    for (op, back) in [
+        ("SpaceToBatchND", "BatchToSpaceND"),
+        ("BatchToSpaceND", "SpaceToBatchND"),
+        ("SpaceToBatch", "BatchToSpace"),
+        ("BatchToSpace", "SpaceToBatch"),
+        ("SpaceToDepth", "DepthToSpace"),
+        ("DepthToSpace", "SpaceToDepth"),
+    ] {
+        c.gradient(op, move |g, dy| {
+            let mut inputs = g.inputs();
+            inputs[0] = dy[0];
+            Ok(g.only(g.call_like(back, &inputs)))
+        });
+    }
 }
 
 #[cfg(test)]

@@ -213,6 +213,17 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("axis: int = 0")
         .shape(unpack_shape)
         .cpu(unpack);
+    c.gradient("Split", |g, dy| {
+        let mut parts = dy.to_vec();
+        parts.push(g.input(0));
+        Ok(vec![g.none(), g.call("ConcatV2", &parts)])
+    });
+    c.gradient("SplitV", |g, dy| {
+        let mut parts = dy.to_vec();
+        parts.push(g.input(2));
+        Ok(g.only(g.call("ConcatV2", &parts)))
+    });
+    c.gradient("Unpack", |g, dy| Ok(vec![g.call_like("Pack", dy)]));
 }
 
 #[cfg(test)]

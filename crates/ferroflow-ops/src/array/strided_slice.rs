@@ -376,6 +376,24 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("shrink_axis_mask: int = 0")
         .shape(shape::same_as_input)
         .cpu(tensor_strided_slice_update);
+    c.gradient("StridedSlice", |g, dy| {
+        let (begin, end, strides) = (g.input(1), g.input(2), g.input(3));
+        let shape = g.input(0).shape_as(begin.dtype());
+        let inputs = [shape, begin, end, strides, dy[0]];
+        Ok(g.only(g.call_like("StridedSliceGrad", &inputs)))
+    });
+    c.gradient("StridedSliceGrad", |g, dy| {
+        let inputs = [dy[0], g.input(1), g.input(2), g.input(3)];
+        Ok(g.at(4, g.call_like("StridedSlice", &inputs)))
+    });
+    c.gradient("TensorStridedSliceUpdate", |g, dy| {
+        let (begin, end, strides, value) = (g.input(1), g.input(2), g.input(3), g.input(4));
+        let d_value = g.call_like("StridedSlice", &[dy[0], begin, end, strides]);
+        let inputs = [dy[0], begin, end, strides, d_value.zeros_like()];
+        let mut all = g.only(g.call_like("TensorStridedSliceUpdate", &inputs));
+        all[4] = g.unbroadcast_one(d_value, value, d_value);
+        Ok(all)
+    });
 }
 
 #[cfg(test)]

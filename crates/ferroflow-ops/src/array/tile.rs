@@ -108,6 +108,17 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: type")
         .shape(|c| tiled(c, |dim, times| dim.checked_div(times)))
         .cpu(per_dtype!(NUMBER, T => tile_grad::<T>));
+    c.gradient("Tile", |g, dy| {
+        let (x, multiples) = (g.input(0), g.input(1));
+        let pairs = [multiples, x.shape_as(multiples.dtype())];
+        let pairs = g.call_with("Pack", &pairs, Attrs::new().with("axis", 1i64));
+        let apart = pairs.reshape(g.ints(&[-1]));
+        let axes = match x.rank() {
+            Some(rank) => g.ints(&(0..rank as i64).map(|i| 2 * i).collect::<Vec<_>>()),
+            None => g.range(x.rank_term()) * 2.0,
+        };
+        Ok(g.only(dy[0].reshape(apart).sum(axes, false)))
+    });
 }
 
 #[cfg(test)]

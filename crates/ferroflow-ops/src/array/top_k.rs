@@ -1,7 +1,7 @@
 //! TopK, NthElement, InTopK: the largest elements of rows.
 
 use super::args::{index_tensor, with_dim, with_partial_dim};
-use crate::parallel::split_mut2;
+use crate::parallel::for_rows2;
 use crate::prelude::*;
 use std::cmp::Ordering;
 
@@ -64,21 +64,18 @@ fn top_k<T: Real>(attr: Option<i64>, index_type: DType) -> impl Kernel {
         let shape = with_dim(x.shape(), axis, k);
         let mut values = ctx.alloc(x.dtype(), shape.clone())?;
         let mut indices = vec![0i64; shape.elements()];
-        if let Some(rows) = indices.len().checked_div(k) {
-            let from = x.as_slice::<T>()?;
-            let to = values.as_mut_slice::<T>()?;
-            split_mut2(to, &mut indices, rows, cols.saturating_mul(2), |first, to, at| {
-                let mut places = Vec::new();
-                let rows = from[first * cols..].chunks_exact(cols);
-                for ((row, to), at) in rows.zip(to.chunks_exact_mut(k)).zip(at.chunks_exact_mut(k))
-                {
-                    largest(row, k, &mut places);
-                    for ((to, at), &i) in to.iter_mut().zip(at).zip(&places) {
-                        (*to, *at) = (row[i as usize], i as i64);
-                    }
+        let from = x.as_slice::<T>()?;
+        let to = values.as_mut_slice::<T>()?;
+        for_rows2(to, k, &mut indices, k, cols.saturating_mul(2), |rows, to, at| {
+            let mut places = Vec::new();
+            let rows = from[rows.start * cols..].chunks_exact(cols);
+            for ((row, to), at) in rows.zip(to.chunks_exact_mut(k)).zip(at.chunks_exact_mut(k)) {
+                largest(row, k, &mut places);
+                for ((to, at), &i) in to.iter_mut().zip(at).zip(&places) {
+                    (*to, *at) = (row[i as usize], i as i64);
                 }
-            });
-        }
+            }
+        });
         ctx.set(0, values)?;
         ctx.set(1, index_tensor(index_type, shape, &indices)?)
     }
@@ -172,6 +169,28 @@ fn in_top_k_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     Ok(vec![PartialShape::new([c.input(1).dim(0).or(c.input(0).dim(0))])])
 }
 
+/// Puts the gradients of what was picked from each row back to where it was.
+fn top_k_gradient<'g>(g: &GradientScope<'g>, dy: Term<'g>) -> Term<'g> {
+    let (x, at) = (g.input(0), g.output(1).cast(DType::Int32));
+    let last = g.call_with(
+        "StridedSlice",
+        &[x.shape(), g.ints(&[-1]), g.ints(&[0]), g.ints(&[1])],
+        Attrs::new().with("end_mask", 1i64),
+    );
+    let k = g.call_with(
+        "StridedSlice",
+        &[at.shape(), g.ints(&[-1]), g.ints(&[0]), g.ints(&[1])],
+        Attrs::new().with("end_mask", 1i64),
+    );
+    let rows = at.reshape(g.concat(&[g.ints(&[-1]), k], 0));
+    let count = rows.shape().element(0);
+    let first = (g.range(count) * last).expand_dims(1);
+    let flat = (rows + first).reshape(g.ints(&[-1, 1]));
+    let size = x.size().reshape(g.ints(&[1]));
+    let values = dy.reshape(g.ints(&[-1]));
+    g.call("ScatterNd", &[flat, values, size]).reshape_like(x)
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("TopK")
         .doc("The `k` largest elements of each row, and where they are.")
@@ -245,6 +264,16 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: {int32, int64} = DT_INT32")
         .shape(in_top_k_shape)
         .cpu(|_| Ok(KernelBox::new(in_top_k(None))));
+    for op in ["TopK", "TopKV2"] {
+        c.gradient(op, |g, dy| Ok(g.only(top_k_gradient(g, dy[0]))));
+    }
+    c.gradient("ApproxTopK", |g, dy| Ok(vec![top_k_gradient(g, dy[0])]));
+    c.gradient("NthElement", |g, dy| {
+        let (x, y) = (g.input(0), g.output(0).expand_dims(-1));
+        let is_it = y.with("Equal", x).cast(dy[0].dtype());
+        let count = is_it.sum(g.ints(&[-1]), true);
+        Ok(g.only(is_it / count * dy[0].expand_dims(-1)))
+    });
 }
 
 #[cfg(test)]

@@ -93,6 +93,12 @@ pub(crate) fn register(c: &mut Catalog) {
         .expensive()
         .shape(transpose_shape)
         .cpu_fn(conjugate_transpose);
+    for op in ["Transpose", "ConjugateTranspose"] {
+        c.gradient(op, move |g, dy| {
+            let back = g.call("InvertPermutation", &[g.input(1)]);
+            Ok(g.only(g.call(op, &[dy[0], back])))
+        });
+    }
 }
 
 #[cfg(test)]

@@ -252,6 +252,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: {int32, int64} = DT_INT32")
         .shape(shape::same_as_input)
         .cpu_fn(invert_permutation);
+    c.no_gradient(&["InvertPermutation"]);
 }
 
 #[cfg(test)]

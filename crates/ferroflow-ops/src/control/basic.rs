@@ -97,6 +97,11 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("shape: shape")
         .shape(|c| Ok(vec![c.attrs.shape("shape")?]))
         .cpu_fn(identity);
+    c.no_gradient(&["Const"]);
+    for op in ["Identity", "IdentityN"] {
+        c.gradient(op, |_, dy| Ok(dy.to_vec()));
+    }
+    c.gradient("PlaceholderWithDefault", |_, dy| Ok(vec![dy[0]]));
 }
 
 #[cfg(test)]

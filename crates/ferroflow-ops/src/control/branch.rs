@@ -1,6 +1,7 @@
 //! If and Case: one of several functions is called.
 
 use crate::prelude::*;
+use ferroflow_graph::{AttrList, FuncRef};
 
 /// Whether a tensor counts as true: a scalar that is not zero or the empty string, or any tensor
 /// with elements.
@@ -117,5 +118,25 @@ pub(crate) fn register(c: &mut Catalog) {
         if stateful {
             drop(b.stateful());
         }
+    }
+    for op in ["If", "StatelessIf"] {
+        c.gradient(op, |g, dy| {
+            let funcs = [g.attrs().func("then_branch")?, g.attrs().func("else_branch")?];
+            let set = |attrs: &mut Attrs, funcs: Vec<FuncRef>| {
+                for (name, func) in ["then_branch", "else_branch"].into_iter().zip(funcs) {
+                    attrs.set(name, func);
+                }
+            };
+            g.branch_gradient(&funcs, set, ("If", "StatelessIf"), dy)
+        });
+    }
+    for op in ["Case", "StatelessCase"] {
+        c.gradient(op, |g, dy| {
+            let funcs = g.attrs().funcs("branches")?;
+            let set = |attrs: &mut Attrs, funcs: Vec<FuncRef>| {
+                attrs.set("branches", AttrList::Funcs(funcs));
+            };
+            g.branch_gradient(&funcs, set, ("Case", "StatelessCase"), dy)
+        });
     }
 }

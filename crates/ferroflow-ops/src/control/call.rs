@@ -93,4 +93,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .takes_resources_from_anywhere()
         .shape(shape::unknown)
         .cpu(|init| Ok(KernelBox::new_async(RemoteCall { function: init.function("f")? })));
+    for op in ["PartitionedCall", "StatefulPartitionedCall"] {
+        c.gradient(op, |g, dy| g.call_gradient(g.attrs().func("f")?, Some("f"), dy));
+    }
 }

@@ -12,7 +12,14 @@ fn pass(ctx: &mut Ctx<'_>) -> Result<()> {
 /// Input 0 to output 1 if the predicate holds, else to output 0. The other one stays empty, which
 /// makes it dead.
 fn switch(ctx: &mut Ctx<'_>) -> Result<()> {
-    let pred = ctx.input(1)?.scalar_value::<bool>()?;
+    let pred = ctx.input(1)?;
+    ensure!(
+        pred.rank() == 0,
+        InvalidArgument,
+        "The second input must be a scalar, but it has shape {}",
+        pred.shape()
+    );
+    let pred = pred.scalar_value::<bool>()?;
     let value = ctx.take_value(0)?;
     ctx.set_value(usize::from(pred), value)
 }
@@ -37,7 +44,14 @@ fn merge(ctx: &mut Ctx<'_>) -> Result<()> {
 
 /// The reference among inputs 1.. that input 0 selects.
 fn ref_select(ctx: &mut Ctx<'_>) -> Result<()> {
-    let index = ctx.input(0)?.scalar_value::<i32>()?;
+    let index = ctx.input(0)?;
+    ensure!(
+        index.rank() == 0,
+        InvalidArgument,
+        "Index must be a scalar, but it has shape {}",
+        index.shape()
+    );
+    let index = index.scalar_value::<i32>()?;
     let n = ctx.num_inputs() as i32 - 1;
     ensure!(
         (0..n).contains(&index),
@@ -170,4 +184,27 @@ pub(crate) fn register(c: &mut Catalog) {
         .allows_uninitialized_input()
         .shape(shape::same_as_input)
         .cpu_fn(pass);
+    for op in ["Switch", "RefSwitch"] {
+        // A branch that was not taken has no gradient; each comes only from the one it went to.
+        c.gradient(op, |g, dy| {
+            let pred = g.input(1);
+            let mut ways = Vec::new();
+            for (branch, d) in dy.iter().enumerate() {
+                ways.push(g.calls("Switch", &[d.dense(), pred])[branch]);
+            }
+            Ok(g.only(g.call("Merge", &ways)))
+        });
+    }
+    for op in ["Merge", "RefMerge"] {
+        c.gradient(op, |g, dy| {
+            let from = g.output(1);
+            let to = |i: usize| {
+                let is_it = from.with("Equal", g.int(i as i64));
+                g.calls("Switch", &[dy[0].dense(), is_it])[1]
+            };
+            Ok((0..g.num_inputs()).map(to).collect())
+        });
+    }
+    c.gradient("RefIdentity", |_, dy| Ok(vec![dy[0]]));
+    c.no_gradient(&["LoopCond"]);
 }

@@ -132,7 +132,17 @@ impl AsyncKernel for For {
     fn start(&self, mut ctx: AsyncCtx, done: Done) {
         let n = ctx.inputs.len();
         let bounds = (|| {
-            let at = |i: usize| ctx.input(i)?.scalar_value::<i32>();
+            let at = |i: usize| {
+                let bound = ctx.input(i)?;
+                let name = ["start", "limit", "delta"][i];
+                ensure!(
+                    bound.rank() == 0,
+                    InvalidArgument,
+                    "{name} must be a scalar, but {}",
+                    bound.shape()
+                );
+                bound.scalar_value::<i32>()
+            };
             Ok((at(0)?, at(1)?, at(2)?))
         })();
         let parts = bounds.and_then(|b| Ok((b, self.body.get()?, ctx.take_inputs(3..n)?)));
@@ -278,4 +288,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .expensive()
         .shape(shape::unknown)
         .cpu(|init| Ok(KernelBox::new_async(For { body: init.function("body")? })));
+    for op in ["While", "StatelessWhile"] {
+        c.gradient(op, |g, dy| g.while_gradient("cond", "body", ("While", "StatelessWhile"), dy));
+    }
 }

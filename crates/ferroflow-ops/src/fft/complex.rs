@@ -69,6 +69,14 @@ fn shape_of(dims: usize) -> impl Fn(&ShapeCtx<'_>) -> Result<Vec<PartialShape>> 
     }
 }
 
+/// The number of elements that are transformed together: of the last dimensions.
+pub(crate) fn transformed_size<'g>(g: &GradientScope<'g>, x: Term<'g>, dims: i64) -> Term<'g> {
+    let attrs = Attrs::new().with("end_mask", 1i64);
+    let ends = [x.shape(), g.ints(&[-dims]), g.ints(&[0]), g.ints(&[1])];
+    let lengths = g.call_with("StridedSlice", &ends, attrs);
+    g.call("Prod", &[lengths, g.ints(&[0])])
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     let table = [
         ("FFT", "Fourier transform along the last dimension.", 1, FftDirection::Forward),
@@ -87,6 +95,18 @@ pub(crate) fn register(c: &mut Catalog) {
             .expensive()
             .shape(shape_of(dims))
             .cpu(kernel(dims, direction));
+    }
+    for (dims, forward, inverse) in
+        [(1, "FFT", "IFFT"), (2, "FFT2D", "IFFT2D"), (3, "FFT3D", "IFFT3D")]
+    {
+        c.gradient(forward, move |g, dy| {
+            let size = transformed_size(g, dy[0], dims).cast(dy[0].dtype());
+            Ok(vec![g.call(inverse, &[dy[0]]) * size])
+        });
+        c.gradient(inverse, move |g, dy| {
+            let size = transformed_size(g, dy[0], dims).cast(dy[0].dtype());
+            Ok(vec![g.call(forward, &[dy[0]]) / size])
+        });
     }
 }
 

@@ -1,7 +1,7 @@
 //! Transforms along one dimension, planned once per length and kept by the kernel.
 
+use crate::parallel::for_rows;
 use crate::prelude::*;
-use crate::reduce::split::for_rows;
 use parking_lot::Mutex;
 use realfft::RealFftPlanner;
 use rustfft::num_complex::Complex;

@@ -1,6 +1,7 @@
 //! RFFT, IRFFT and their forms over two and three dimensions: real signals, of which only half of
 //! the spectrum is kept.
 
+use super::complex::transformed_size;
 use super::plan::{Part, Plans};
 use crate::prelude::*;
 use rustfft::FftDirection;
@@ -192,6 +193,33 @@ fn shape_of(
     }
 }
 
+/// The last element of a vector of int32, as a vector.
+fn last_of<'g>(g: &GradientScope<'g>, x: Term<'g>) -> Term<'g> {
+    let attrs = Attrs::new().with("end_mask", 1i64);
+    g.call_with("StridedSlice", &[x, g.ints(&[-1]), g.ints(&[0]), g.ints(&[1])], attrs)
+}
+
+/// The real part of the complex transform back, the half that was left out being zero.
+fn real_gradient<'g>(g: &GradientScope<'g>, dy: Term<'g>, dims: i64, back: &str) -> Term<'g> {
+    let (x, length) = (g.input(0), g.input(1));
+    // From one shape to another: cut off, or filled up with zeros.
+    let fit = |t: Term<'g>, shape: Term<'g>| {
+        let size = t.shape().with("Minimum", shape);
+        let cut = g.call("Slice", &[t, size.zeros_like(), size]);
+        let paddings = [size.zeros_like(), shape - size];
+        let paddings = g.call_with("Pack", &paddings, Attrs::new().with("axis", 1i64));
+        g.call("Pad", &[cut, paddings])
+    };
+    let attrs = Attrs::new().with("begin_mask", 1i64);
+    let batch = [dy.shape(), g.ints(&[0]), g.ints(&[-dims]), g.ints(&[1])];
+    let batch = g.call_with("StridedSlice", &batch, attrs);
+    let full = fit(dy, g.concat(&[batch, length], 0));
+    let size = transformed_size(g, full, dims).cast(x.dtype());
+    let attrs = Attrs::new().with("Tout", x.dtype());
+    let real = g.call(back, &[full]).apply_with("Real", attrs) * size;
+    fit(real, x.shape())
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     for (dims, forward, inverse) in
         [(1, "RFFT", "IRFFT"), (2, "RFFT2D", "IRFFT2D"), (3, "RFFT3D", "IRFFT3D")]
@@ -216,6 +244,27 @@ pub(crate) fn register(c: &mut Catalog) {
             .expensive()
             .shape(shape_of(dims, FftDirection::Inverse))
             .cpu(kernel(dims, FftDirection::Inverse));
+    }
+    // TensorFlow defines none in three dimensions.
+    for (dims, forward, inverse, complex) in
+        [(1, "RFFT", "IRFFT", "IFFT"), (2, "RFFT2D", "IRFFT2D", "IFFT2D")]
+    {
+        c.gradient(forward, move |g, dy| Ok(g.only(real_gradient(g, dy[0], dims, complex))));
+        c.gradient(inverse, move |g, dy| {
+            let (length, x) = (g.input(1), g.input(0));
+            let real = dy[0].dtype();
+            let attrs = Attrs::new().with("Tcomplex", x.dtype());
+            let back = g.call_with(forward, &[dy[0], length], attrs);
+            // All but the first and, of even lengths, the last stand for two.
+            let last = last_of(g, length);
+            let odd = last.with("FloorMod", g.int(2));
+            let two = g.call("Fill", &[last_of(g, x.shape()) - 2.0 + odd, g.number(2.0, real)]);
+            let one = g.call("Fill", &[g.ints(&[1]), g.number(1.0, real)]);
+            let end = g.call("Fill", &[1.0 - odd, g.number(1.0, real)]);
+            let weights = g.concat(&[one, two, end], 0);
+            let size = transformed_size(g, dy[0], dims).cast(real);
+            Ok(g.only(back * (weights / size).cast(x.dtype())))
+        });
     }
 }
 

@@ -106,6 +106,11 @@ impl Reader {
         let Some(work) = state.work.as_mut() else { return Ok(None) };
         match work.next() {
             Ok(Some(pair)) => {
+                // Readers that make one record of a file know at once that it was the last.
+                if work.is_ended() {
+                    state.work = None;
+                    state.finished = state.started;
+                }
                 state.produced += 1;
                 Ok(Some(pair))
             }

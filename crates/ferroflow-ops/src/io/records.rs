@@ -4,12 +4,13 @@ use super::file::{file_error, local};
 use crate::prelude::*;
 use bytes::Bytes;
 use flate2::bufread::{GzDecoder, ZlibDecoder};
+use flate2::write::{GzEncoder, ZlibEncoder};
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 
 /// How the bytes of a file are compressed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Compression {
+pub(crate) enum Compression {
     None,
     Zlib,
     Gzip,
@@ -27,7 +28,7 @@ impl Compression {
 }
 
 /// A file being read from front to back.
-pub(super) struct Input {
+pub(crate) struct Input {
     name: String,
     from: Box<dyn BufRead + Send>,
     /// Bytes read so far.
@@ -60,6 +61,14 @@ impl Input {
         Ok(Some(Bytes::from(line)))
     }
 
+    /// The next line with its end, as it is; `None` behind the last one.
+    pub fn raw_line(&mut self) -> Result<Option<Vec<u8>>> {
+        let mut line = Vec::new();
+        let n = self.from.read_until(b'\n', &mut line).map_err(|e| file_error(&self.name, &e))?;
+        self.at += n as u64;
+        Ok((n > 0).then_some(line))
+    }
+
     /// Up to `n` bytes: fewer only at the end of the file.
     pub fn bytes(&mut self, n: u64) -> Result<Vec<u8>> {
         let mut out = Vec::new();
@@ -67,6 +76,13 @@ impl Input {
         read.map_err(|e| file_error(&self.name, &e))?;
         self.at += out.len() as u64;
         Ok(out)
+    }
+
+    /// Leaves out the next `n` bytes, or what there is of them.
+    pub fn skip(&mut self, n: u64) -> Result<()> {
+        let read = std::io::copy(&mut self.from.by_ref().take(n), &mut std::io::sink());
+        self.at += read.map_err(|e| file_error(&self.name, &e))?;
+        Ok(())
     }
 
     /// The next TFRecord, and where it begins; `None` behind the last one.
@@ -83,15 +99,76 @@ impl Input {
         let len = u64::from_le_bytes(*len);
         let data = self.bytes(len)?;
         let foot = self.bytes(4)?;
-        let foot = <[u8; 4]>::try_from(&foot[..]).map_err(|_| truncated())?;
-        ensure!(data.len() as u64 == len, DataLoss, "truncated record at {start}");
+        let (true, Ok(foot)) = (data.len() as u64 == len, <[u8; 4]>::try_from(&foot[..])) else {
+            bail!(
+                DataLoss,
+                "truncated record at {start}' failed with Read less bytes than requested"
+            );
+        };
         ensure_crc(&data, foot, start)?;
         Ok(Some((start, Bytes::from(data))))
     }
 }
 
+/// A TFRecord file being written.
+pub(crate) struct RecordWriter {
+    name: String,
+    to: Box<dyn Finish>,
+}
+
+/// Where bytes go, and how to end them.
+trait Finish: Write + Send {
+    fn finish(self: Box<Self>) -> std::io::Result<()>;
+}
+
+impl Finish for BufWriter<File> {
+    fn finish(mut self: Box<Self>) -> std::io::Result<()> {
+        self.flush()
+    }
+}
+
+impl Finish for ZlibEncoder<BufWriter<File>> {
+    fn finish(self: Box<Self>) -> std::io::Result<()> {
+        ZlibEncoder::finish(*self)?.flush()
+    }
+}
+
+impl Finish for GzEncoder<BufWriter<File>> {
+    fn finish(self: Box<Self>) -> std::io::Result<()> {
+        GzEncoder::finish(*self)?.flush()
+    }
+}
+
+impl RecordWriter {
+    pub fn create(name: &str, compression: &str) -> Result<RecordWriter> {
+        let compression = Compression::from_name(compression)?;
+        let file = File::create(local(name.as_bytes())).map_err(|e| file_error(name, &e))?;
+        let file = BufWriter::with_capacity(256 << 10, file);
+        let to: Box<dyn Finish> = match compression {
+            Compression::None => Box::new(file),
+            Compression::Zlib => Box::new(ZlibEncoder::new(file, Default::default())),
+            Compression::Gzip => Box::new(GzEncoder::new(file, Default::default())),
+        };
+        Ok(RecordWriter { name: name.into(), to })
+    }
+
+    pub fn write(&mut self, record: &[u8]) -> Result<()> {
+        let len = (record.len() as u64).to_le_bytes();
+        let parts = [&len[..], &masked_crc(&len), record, &masked_crc(record)];
+        let written = parts.iter().try_for_each(|part| self.to.write_all(part));
+        written.map_err(|e| file_error(&self.name, &e))
+    }
+
+    pub fn finish(self) -> Result<()> {
+        self.to.finish().map_err(|e| file_error(&self.name, &e))
+    }
+}
+
+fn masked_crc(bytes: &[u8]) -> [u8; 4] {
+    crc32c::crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8).to_le_bytes()
+}
+
 fn ensure_crc(bytes: &[u8], stored: [u8; 4], at: u64) -> Result<()> {
-    let crc = crc32c::crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8);
-    ensure!(u32::from_le_bytes(stored) == crc, DataLoss, "corrupted record at {at}");
+    ensure!(stored == masked_crc(bytes), DataLoss, "corrupted record at {at}");
     Ok(())
 }

@@ -40,6 +40,10 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: realnumbertype")
         .shape(shape::merged_inputs)
         .cpu(per_dtype!(REAL, T => cross::<T>));
+    c.gradient("Cross", |g, dy| {
+        let (u, v) = (g.input(0), g.input(1));
+        Ok(vec![v.with("Cross", dy[0]), dy[0].with("Cross", u)])
+    });
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! SelfAdjointEig, SelfAdjointEigV2, Eig.
 
+use super::pieces;
 use super::problem::{Field, Linear, Problem, batched, square_parts};
 use crate::prelude::*;
 
@@ -142,6 +143,43 @@ pub(crate) fn register(c: &mut Catalog) {
         .expensive()
         .shape(eigen_shape)
         .cpu(eig_kernel);
+    c.gradient("SelfAdjointEigV2", |g, dy| {
+        let de = dy[0].dense().apply("MatrixDiag");
+        let (v, middle) = if g.attrs().bool("compute_v")? {
+            let v = g.output(1);
+            let turn = g.batch_matmul(v, dy[1], (true, false));
+            (v, de + pieces::reciprocal_gaps(g, g.output(0)) * turn)
+        } else {
+            let attrs = Attrs::new().with("compute_v", true);
+            (g.calls_with("SelfAdjointEigV2", &[g.input(0)], attrs)[1], de)
+        };
+        let right = g.batch_matmul(middle, v, (false, true));
+        let da = g.batch_matmul(v, right, (false, false));
+        // Only the lower triangle is read.
+        Ok(vec![pieces::lower_half(g, da + g.adjoint(da))])
+    });
+    c.gradient("Eig", |g, dy| {
+        let (a, e) = (g.input(0), g.output(0));
+        let de = dy[0].dense().apply("MatrixDiag");
+        let da = if g.attrs().bool("compute_v")? {
+            let v = g.output(1);
+            let vh = g.adjoint(v);
+            let f = pieces::reciprocal_gaps(g, e).conj();
+            let turn = g.batch_matmul(vh, dy[1], (false, false));
+            let dtype =
+                if turn.dtype() == DType::Complex128 { DType::Double } else { DType::Float };
+            let real = turn.apply_with("Real", Attrs::new().with("Tout", dtype)).cast(turn.dtype());
+            let diagonal = real.apply("MatrixDiagPart").apply("MatrixDiag");
+            let gram = g.batch_matmul(vh, v, (false, false));
+            let middle = de + f * (turn - g.batch_matmul(gram, diagonal, (false, false)));
+            g.call("MatrixSolve", &[vh, g.batch_matmul(middle, vh, (false, false))])
+        } else {
+            let attrs = Attrs::new().with("compute_v", true).with("Tout", e.dtype());
+            let vh = g.adjoint(g.calls_with("Eig", &[a], attrs)[1]);
+            g.call("MatrixSolve", &[vh, g.batch_matmul(de, vh, (false, false))])
+        };
+        Ok(vec![da.cast(a.dtype())])
+    });
 }
 
 #[cfg(test)]

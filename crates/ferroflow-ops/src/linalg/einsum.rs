@@ -388,6 +388,105 @@ fn einsum_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     Ok(vec![PartialShape::new(output.iter().filter_map(|l| sizes.get(l).copied()))])
 }
 
+fn einsum_gradient<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Result<Vec<Term<'g>>> {
+    let equation = g.attrs().string("equation")?;
+    let Some((inputs, output)) = equation.split_once("->") else {
+        bail!(InvalidArgument, "equation '{equation}' has no '->'");
+    };
+    let dy = dy[0];
+    let Some((x_labels, y_labels)) = inputs.split_once(',') else {
+        return Ok(vec![operand_gradient(g, dy, None, g.input(0), inputs, output)]);
+    };
+    // What is broadcast belongs to both.
+    let with_rest = |labels: &str| match output.contains("...") && !labels.contains("...") {
+        true => format!("{labels}..."),
+        false => labels.to_string(),
+    };
+    let (x_labels, y_labels) = (with_rest(x_labels), with_rest(y_labels));
+    let (x, y) = (g.input(0), g.input(1));
+    let dx = operand_gradient(g, dy, Some((y.conj(), &y_labels)), x, &x_labels, output);
+    let d_other = operand_gradient(g, dy, Some((x.conj(), &x_labels)), y, &y_labels, output);
+    if !output.contains("...") {
+        return Ok(vec![dx, d_other]);
+    }
+    let middle = |t: Term<'g>, labels: &str| {
+        let (before, after) = labels.split_once("...").unwrap_or((labels, ""));
+        let (first, last) = (before.len() as i64, -(after.len() as i64));
+        let attrs = Attrs::new().with("end_mask", i64::from(last == 0));
+        let ends = [t.shape(), g.ints(&[first]), g.ints(&[last]), g.ints(&[1])];
+        (first, g.call_with("StridedSlice", &ends, attrs))
+    };
+    let ((x_first, x_rest), (y_first, y_rest)) = (middle(x, &x_labels), middle(y, &y_labels));
+    let axes = g.calls("BroadcastGradientArgs", &[x_rest, y_rest]);
+    let of = |d: Term<'g>, axes: Term<'g>, first: i64, like: Term<'g>| {
+        d.sum(axes + first as f64, false).reshape(like.shape())
+    };
+    Ok(vec![of(dx, axes[0], x_first, x), of(d_other, axes[1], y_first, y)])
+}
+
+/// The gradient of one operand: the product of the output's gradient with the other operand, and
+/// what was summed away repeated.
+fn operand_gradient<'g>(
+    g: &GradientScope<'g>,
+    dy: Term<'g>,
+    other: Option<(Term<'g>, &str)>,
+    x: Term<'g>,
+    labels: &str,
+    output: &str,
+) -> Term<'g> {
+    let others = other.map_or("", |(_, labels)| labels);
+    let is_lost = |c: char| c != '.' && !output.contains(c) && !others.contains(c);
+    let kept: String = labels.chars().filter(|&c| !is_lost(c)).collect();
+    let einsum = |inputs: &[Term<'g>], equation: String| {
+        g.call_with("Einsum", inputs, Attrs::new().with("equation", equation.as_str()))
+    };
+    let (product, have) = match other {
+        Some((y, others)) => {
+            // A label that is repeated in the operand is on its diagonal: it is put there below.
+            let mut once = String::new();
+            for c in kept.chars() {
+                if c == '.' || !once.contains(c) {
+                    once.push(c);
+                }
+            }
+            (einsum(&[dy, y], format!("{output},{others}->{once}")), once)
+        }
+        None => (dy, output.to_string()),
+    };
+    let mut lost = String::new();
+    labels.chars().filter(|&c| is_lost(c)).for_each(|c| {
+        if !lost.contains(c) {
+            lost.push(c);
+        }
+    });
+    if lost.is_empty() {
+        return match have == labels {
+            true => product,
+            false => einsum(&[product], format!("{have}->{labels}")),
+        };
+    }
+    let (before, after) = labels.split_once("...").unwrap_or((labels, ""));
+    let rank = x.rank_term();
+    let lengths: Vec<Term<'g>> = lost
+        .chars()
+        .map(|c| match before.find(c) {
+            Some(axis) => g.call("GatherV2", &[x.shape(), g.ints(&[axis as i64]), g.int(0)]),
+            None => {
+                let axis = after.find(c).unwrap_or(0) as f64 - after.len() as f64;
+                g.call("GatherV2", &[x.shape(), (rank + axis).expand_dims(0), g.int(0)])
+            }
+        })
+        .collect();
+    let ones = g.ints(&vec![1; lost.len()]);
+    let mut wide = lengths;
+    wide.push(product.shape());
+    let repeated = g.call(
+        "BroadcastTo",
+        &[product.reshape(g.concat(&[ones, product.shape()], 0)), g.concat(&wide, 0)],
+    );
+    einsum(&[repeated], format!("{lost}{have}->{labels}"))
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("Einsum")
         .doc("Products and sums over the dimensions that an equation names.")
@@ -403,6 +502,7 @@ pub(crate) fn register(c: &mut Catalog) {
              Complex64 Complex32, Complex128 Complex64],
             init, T => Einsum::<T>::new(init)?
         ));
+    c.gradient("Einsum", einsum_gradient);
 }
 
 #[cfg(test)]

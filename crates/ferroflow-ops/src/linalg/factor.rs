@@ -1,5 +1,6 @@
 //! Cholesky and CholeskyGrad, Qr, Svd.
 
+use super::pieces;
 use super::problem::{Field, Linear, Problem, adjoint, batched, matrix_parts, square_shape, times};
 use crate::prelude::*;
 use ferroflow_dense::Half;
@@ -117,6 +118,126 @@ fn svd_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     Ok(vec![s, batched(&batch, &[m, left]), batched(&batch, &[n, right])])
 }
 
+fn qr_gradient<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Result<Vec<Term<'g>>> {
+    let (a, q, r, dq, dr) = (g.input(0), g.output(0), g.output(1), dy[0].dense(), dy[1].dense());
+    let dims = |t: Term<'g>| {
+        let rank = t.rank()?;
+        let shape = t.static_shape();
+        Some((shape.dim(rank.checked_sub(2)?)?, shape.dim(rank - 1)?))
+    };
+    let (Some((rows, inner)), Some((_, columns))) = (dims(q), dims(r)) else {
+        bail!(Unimplemented, "QrGrad not implemented with dynamic shapes.");
+    };
+    ensure!(
+        !(rows > columns && inner == rows),
+        Unimplemented,
+        "QrGrad not implemented when nrows > ncols and full_matrices is true."
+    );
+    if rows >= columns {
+        return Ok(vec![deep_qr_gradient(g, [q, r, dq, dr])]);
+    }
+    // The first columns are square, the others only a product.
+    let n = rows as i64;
+    let (y, u) = (pieces::columns(g, a, n, None), pieces::columns(g, r, 0, Some(n)));
+    let (dv, du) = (pieces::columns(g, dr, n, None), pieces::columns(g, dr, 0, Some(n)));
+    let d_rest = g.batch_matmul(q, dv, (false, false));
+    let dq = dq + g.batch_matmul(y, dv, (false, true));
+    Ok(vec![g.concat(&[deep_qr_gradient(g, [q, u, dq, du]), d_rest], -1)])
+}
+
+/// The gradient for at least as many rows as columns.
+fn deep_qr_gradient<'g>(g: &GradientScope<'g>, [q, r, dq, dr]: [Term<'g>; 4]) -> Term<'g> {
+    // x times the adjoint of the inverse of r.
+    let over = |x: Term<'g>| {
+        let attrs = Attrs::new().with("lower", false).with("adjoint", false);
+        g.adjoint(g.call_with("MatrixTriangularSolve", &[r, g.adjoint(x)], attrs))
+    };
+    let q_dq = g.batch_matmul(q, dq, (true, false));
+    let r_dr = g.batch_matmul(r, dr, (false, true));
+    let skew = q_dq - g.adjoint(q_dq) + (r_dr - g.adjoint(r_dr));
+    let first = g.batch_matmul(q, dr + over(pieces::lower(g, skew)), (false, false));
+    let second = over(dq - g.batch_matmul(q, q_dq, (false, false)));
+    if !q.dtype().is_complex() {
+        return first + second;
+    }
+    let m = r_dr - g.adjoint(q_dq);
+    let diagonal = m.apply("MatrixDiagPart");
+    let imaginary = diagonal - real_part(diagonal);
+    let correction = g.call("MatrixSetDiag", &[m.zeros_like(), imaginary]);
+    first + second + over(g.batch_matmul(q, g.adjoint(correction), (false, false)))
+}
+
+/// The real part, as a complex number.
+fn real_part(z: Term<'_>) -> Term<'_> {
+    let dtype = if z.dtype() == DType::Complex128 { DType::Double } else { DType::Float };
+    z.apply_with("Real", Attrs::new().with("Tout", dtype)).cast(z.dtype())
+}
+
+fn svd_gradient<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Result<Vec<Term<'g>>> {
+    let a = g.input(0);
+    let ds = dy[0].dense().cast(a.dtype()).apply("MatrixDiag");
+    let product = |parts: [Term<'g>; 3]| {
+        let right = g.batch_matmul(parts[1], parts[2], (false, true));
+        g.batch_matmul(parts[0], right, (false, false))
+    };
+    if !g.attrs().bool("compute_uv")? {
+        let found = g.calls_with("Svd", &[a], Attrs::new().with("compute_uv", true));
+        return Ok(vec![product([found[1], ds, found[2]])]);
+    }
+    let full = g.attrs().bool("full_matrices")?;
+    let rank = a.rank().unwrap_or(0);
+    let shape = a.static_shape();
+    let dims = rank.checked_sub(2).and_then(|i| Some((shape.dim(i)?, shape.dim(i + 1)?)));
+    let Some((m, n)) = dims else {
+        bail!(
+            Unimplemented,
+            "SVD gradient has not been implemented for input with unknown inner matrix shape."
+        );
+    };
+    ensure!(
+        !full || m.abs_diff(n) <= 1,
+        Unimplemented,
+        "svd gradient is not implemented for abs(m - n) > 1 when full_matrices is True."
+    );
+    let s = g.output(0).cast(a.dtype());
+    let (mut u, mut v, mut du, mut dv) = (g.output(1), g.output(2), dy[1].dense(), dy[2].dense());
+    let is_deep = m > n;
+    let (m, n) = if is_deep { (n, m) } else { (m, n) };
+    if is_deep {
+        (u, v, du, dv) = (v, u, dv, du);
+    }
+    let count = m as i64;
+    let f = pieces::reciprocal_gaps(g, s.square());
+    let s_matrix = s.apply("MatrixDiag");
+    let (v1, dv1) = (pieces::columns(g, v, 0, Some(count)), pieces::columns(g, dv, 0, Some(count)));
+    let u1 = u;
+    let v_dv = g.batch_matmul(v1, dv1, (true, false));
+    let fu = f * g.batch_matmul(u1, du, (true, false));
+    let fv = f * v_dv;
+    let middle = ds
+        + g.batch_matmul(fu + g.adjoint(fu), s_matrix, (false, false))
+        + g.batch_matmul(s_matrix, fv + g.adjoint(fv), (false, false));
+    let mut da = product([u1, middle, v1]);
+    let inverse = pieces::safe_reciprocal(s).apply("MatrixDiag");
+    if m != n {
+        let dv1_h = g.adjoint(dv1);
+        let mut rest =
+            dv1_h - g.batch_matmul(g.batch_matmul(dv1_h, v1, (false, false)), v1, (false, true));
+        if full {
+            let end = Some(n as i64);
+            let (v2, dv2) = (pieces::columns(g, v, count, end), pieces::columns(g, dv, count, end));
+            rest = rest - g.batch_matmul(g.batch_matmul(v1, dv2, (true, false)), v2, (false, true));
+        }
+        da = da + g.batch_matmul(g.batch_matmul(u1, inverse, (false, false)), rest, (false, false));
+    }
+    if a.dtype().is_complex() {
+        let l = pieces::identity_like(s_matrix) * v_dv;
+        let turn = g.batch_matmul(inverse, g.adjoint(l) - l, (false, false));
+        da = da + product([u1, turn, v1]) * 0.5;
+    }
+    Ok(vec![if is_deep { g.adjoint(da) } else { da }])
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     const ALL: &str = "T: {double, float, half, complex64, complex128}";
     for (op, types) in [("Cholesky", ALL), ("BatchCholesky", "T: {double, float}")] {
@@ -176,6 +297,16 @@ pub(crate) fn register(c: &mut Catalog) {
                 init, T => svd::<T>(init.bool("compute_uv")?, init.bool("full_matrices")?)
             ));
     }
+    c.gradient("Cholesky", |g, dy| {
+        let l = g.output(0);
+        let inverse = g.call("MatrixTriangularSolve", &[l, pieces::identity_like(l)]);
+        let middle = pieces::lower_half(g, g.batch_matmul(l, dy[0], (true, false)));
+        let left = g.batch_matmul(inverse, middle, (true, false));
+        let da = g.batch_matmul(left, inverse, (false, false));
+        Ok(vec![(da + g.adjoint(da)) * 0.5])
+    });
+    c.gradient("Qr", qr_gradient);
+    c.gradient("Svd", svd_gradient);
 }
 
 #[cfg(test)]

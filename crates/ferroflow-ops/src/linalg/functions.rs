@@ -1,6 +1,7 @@
 //! MatrixSquareRoot, MatrixLogarithm, MatrixExponential.
 
 use super::lu::Factors;
+use super::pieces;
 use super::problem::{Field, Linear, Problem, adjoint, identity, square_shape, times};
 use crate::prelude::*;
 use ferroflow_dense::{Half, Schur, schur};
@@ -188,6 +189,31 @@ fn logarithm<W: Complexed>(a: &[W], n: usize) -> Vec<W> {
     by_schur(a, n, triangular_log)
 }
 
+/// From the Sylvester equation that the derivative obeys, written out with Kronecker products.
+fn square_root_gradient<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Result<Vec<Term<'g>>> {
+    let root = g.output(0);
+    let shape = root.shape();
+    let attrs = Attrs::new().with("begin_mask", 1i64);
+    let batch = [shape, g.ints(&[0]), g.ints(&[-2]), g.ints(&[1])];
+    let batch = g.call_with("StridedSlice", &batch, attrs);
+    let attrs = Attrs::new().with("end_mask", 1i64);
+    let order =
+        g.call_with("StridedSlice", &[shape, g.ints(&[-1]), g.ints(&[0]), g.ints(&[1])], attrs);
+    let one = g.ints(&[1]);
+    let squared = order * order;
+    // The Kronecker product of two matrices.
+    let kronecker = |a: Term<'g>, b: Term<'g>| {
+        let a = a.reshape(g.concat(&[batch, order, one, order, one], 0));
+        let b = b.reshape(g.concat(&[batch, one, order, one, order], 0));
+        (a * b).reshape(g.concat(&[batch, squared, squared], 0))
+    };
+    let eye = pieces::identity_like(root);
+    let sum = kronecker(eye, g.matrix_transpose(root)) + kronecker(root, eye);
+    let column = g.matrix_transpose(dy[0]).reshape(g.concat(&[batch, squared, one], 0));
+    let solved = g.call("MatrixSolve", &[sum, column]).reshape(shape);
+    Ok(vec![g.matrix_transpose(solved)])
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("MatrixSquareRoot")
         .doc("Principal square roots of matrices; NaN where there is none.")
@@ -219,6 +245,7 @@ pub(crate) fn register(c: &mut Catalog) {
             [Float f32, Double f64, Complex64 Complex32, Complex128 Complex64],
             T => mapped::<T>(exponential)
         ));
+    c.gradient("MatrixSquareRoot", square_root_gradient);
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! MatrixSolveLs.
 
 use super::lu::solution_shape;
+use super::pieces;
 use super::problem::{Field, Linear, Problem, adjoint, times};
 use crate::prelude::*;
 use ferroflow_dense::Half;
@@ -83,6 +84,35 @@ fn by_singular_values<W: Field>(a: &[W], b: &[W], (m, n, k): (usize, usize, usiz
     times(&svd.v, &x, n, r, k)
 }
 
+fn least_squares_gradient<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Result<Vec<Term<'g>>> {
+    let (a, b, x, dy) = (g.input(0), g.input(1), g.output(0), dy[0]);
+    ensure!(g.attrs().bool("fast")?, InvalidArgument, "Gradient not defined for fast=False");
+    let rank = a.rank().and_then(|r| r.checked_sub(2));
+    let shape = a.static_shape();
+    let Some((m, n)) = rank.and_then(|i| Some((shape.dim(i)?, shape.dim(i + 1)?))) else {
+        bail!(Unimplemented, "the gradient of MatrixSolveLs needs the shape of the matrix");
+    };
+    let weight = g.input(2).cast(a.dtype());
+    // The Gram matrix of the shorter side, regularised.
+    let is_deep = m >= n;
+    let gram = g.batch_matmul(a, a, if is_deep { (true, false) } else { (false, true) });
+    let gram = gram + pieces::identity_like(gram) * weight;
+    let solve = |y: Term<'g>| g.call("MatrixSolve", &[gram, y]);
+    if is_deep {
+        let z = solve(dy);
+        let xz = g.batch_matmul(x, z, (false, true));
+        let both = xz + g.matrix_transpose(xz);
+        let da = g.batch_matmul(b, z, (false, true)) - g.batch_matmul(a, both, (false, false));
+        return Ok(vec![da, g.batch_matmul(a, z, (false, false)), g.none()]);
+    }
+    let db = solve(g.batch_matmul(a, dy, (false, false)));
+    let tmp = solve(b);
+    let inner = -g.batch_matmul(tmp, a, (true, false));
+    let first = g.batch_matmul(db, inner, (false, false));
+    let rest = dy - g.batch_matmul(a, db, (true, false));
+    Ok(vec![first + g.batch_matmul(tmp, rest, (false, true)), db, g.none()])
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     let types = [
         ("MatrixSolveLs", "T: {double, float, half, complex64, complex128}"),
@@ -107,6 +137,7 @@ pub(crate) fn register(c: &mut Catalog) {
                 }
             ));
     }
+    c.gradient("MatrixSolveLs", least_squares_gradient);
 }
 
 #[cfg(test)]

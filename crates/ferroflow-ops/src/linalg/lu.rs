@@ -1,6 +1,7 @@
 //! What comes from an LU factorisation: MatrixInverse, MatrixDeterminant, LogMatrixDeterminant,
 //! MatrixSolve, Lu.
 
+use super::pieces;
 use super::problem::{
     Field, Linear, Problem, adjoint, batched, identity, matrix_parts, square_parts, square_shape,
 };
@@ -184,6 +185,10 @@ fn lu_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     Ok(vec![batched(&batch, &[n, n]), batched(&batch, &[n])])
 }
 
+fn inverse_adjoint<'g>(g: &GradientScope<'g>) -> Term<'g> {
+    g.call_with("MatrixInverse", &[g.input(0)], Attrs::new().with("adjoint", true))
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     const ALL: &str = "T: {double, float, half, complex64, complex128}";
     for (op, types) in [("MatrixInverse", ALL), ("BatchMatrixInverse", "T: {double, float}")] {
@@ -257,6 +262,24 @@ pub(crate) fn register(c: &mut Catalog) {
             [Float f32, Double f64, Complex64 Complex32, Complex128 Complex64],
             init, T => lu::<T>(init.dtype("output_idx_type")?)
         ));
+    c.gradient("MatrixInverse", |g, dy| {
+        let (y, adjoint) = (g.output(0), g.attrs().bool("adjoint")?);
+        let inner = g.batch_matmul(dy[0], y, (adjoint, !adjoint));
+        Ok(vec![-g.batch_matmul(y, inner, (!adjoint, false))])
+    });
+    c.gradient("MatrixDeterminant", |g, dy| {
+        let factor = dy[0] * g.output(0).conj();
+        Ok(vec![factor.expand_dims(-1).expand_dims(-1) * inverse_adjoint(g)])
+    });
+    c.gradient("LogMatrixDeterminant", |g, dy| {
+        Ok(vec![dy[1].expand_dims(-1).expand_dims(-1) * inverse_adjoint(g)])
+    });
+    c.gradient("MatrixSolve", |g, dy| {
+        let adjoint = g.attrs().bool("adjoint")?;
+        let attrs = Attrs::new().with("adjoint", !adjoint);
+        let db = g.call_with("MatrixSolve", &[g.input(0), dy[0]], attrs);
+        Ok(vec![pieces::outer(g, db, g.output(0), adjoint), db])
+    });
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! MatMul, SparseMatMul, and the batched products.
 
 use super::gemm::{Mat, Product, Threads, product, product_cost};
+use crate::parallel::for_rows;
 use crate::prelude::*;
-use crate::reduce::split::for_rows;
 
 struct MatMul<T> {
     transpose_a: bool,
@@ -313,6 +313,57 @@ fn batch_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     Ok(vec![PartialShape::new(dims)])
 }
 
+fn matmul_gradient<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Result<Vec<Term<'g>>> {
+    let (a, b, dy) = (g.input(0).conj(), g.input(1).conj(), dy[0]);
+    // Gradients have the dtype of the product, which may differ from that of a sparse operand.
+    let (of_a, of_b) = (a.dtype(), b.dtype());
+    let (a, b) = (a.cast(dy.dtype()), b.cast(dy.dtype()));
+    let (da, db) = match (g.attrs().bool("transpose_a")?, g.attrs().bool("transpose_b")?) {
+        (false, false) => (g.matmul(dy, b, (false, true)), g.matmul(a, dy, (true, false))),
+        (false, true) => (g.matmul(dy, b, (false, false)), g.matmul(dy, a, (true, false))),
+        (true, false) => (g.matmul(b, dy, (false, true)), g.matmul(a, dy, (false, false))),
+        (true, true) => (g.matmul(b, dy, (true, true)), g.matmul(dy, a, (true, true))),
+    };
+    Ok(vec![da.cast(of_a), db.cast(of_b)])
+}
+
+fn batch_matmul_gradient<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Result<Vec<Term<'g>>> {
+    let (x, y, dy) = (g.input(0), g.input(1), dy[0]);
+    let (of_x, of_y) = (x.dtype(), y.dtype());
+    let (a, b) = (x.cast(dy.dtype()), y.cast(dy.dtype()));
+    let (dx, dy) = match (g.attrs().bool("adj_x")?, g.attrs().bool("adj_y")?) {
+        (false, false) => {
+            (g.batch_matmul(dy, b, (false, true)), g.batch_matmul(a, dy, (true, false)))
+        }
+        (false, true) => {
+            (g.batch_matmul(dy, b, (false, false)), g.batch_matmul(dy, a, (true, false)))
+        }
+        (true, false) => {
+            (g.batch_matmul(b, dy, (false, true)), g.batch_matmul(a, dy, (false, false)))
+        }
+        (true, true) => (g.batch_matmul(b, dy, (true, true)), g.batch_matmul(dy, a, (true, true))),
+    };
+    let (dx, dy) = (dx.cast(of_x), dy.cast(of_y));
+    if x.rank() == Some(2) && y.rank() == Some(2) {
+        return Ok(vec![dx, dy]);
+    }
+    let batch_of =
+        |t: Term<'g>| Some(t.static_shape().known()?.to_i64s()[..t.rank()? - 2].to_vec());
+    if let (Some(a), Some(b)) = (batch_of(x), batch_of(y))
+        && a == b
+    {
+        return Ok(vec![dx, dy]);
+    }
+    // All but the last two dimensions were broadcast.
+    let batch = |t: Term<'g>| {
+        let ends = (g.ints(&[0]), g.ints(&[-2]), g.ints(&[1]));
+        let attrs = Attrs::new().with("begin_mask", 1i64);
+        g.call_with("StridedSlice", &[t.shape(), ends.0, ends.1, ends.2], attrs)
+    };
+    let axes = g.calls("BroadcastGradientArgs", &[batch(x), batch(y)]);
+    Ok(vec![dx.sum(axes[0], false).reshape(x.shape()), dy.sum(axes[1], false).reshape(y.shape())])
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("MatMul")
         .doc("The product of two matrices.")
@@ -388,6 +439,12 @@ pub(crate) fn register(c: &mut Catalog) {
         .expensive()
         .shape(batch_shape)
         .cpu(batch_matmul_v3);
+    for op in ["MatMul", "SparseMatMul"] {
+        c.gradient(op, matmul_gradient);
+    }
+    for op in ["BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"] {
+        c.gradient(op, batch_matmul_gradient);
+    }
 }
 
 #[cfg(test)]

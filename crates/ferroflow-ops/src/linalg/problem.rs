@@ -1,8 +1,8 @@
 //! Batches of matrices: what every factorisation and solver works on. Elements are widened to
 //! `f64` or complex `f64`, so that each algorithm exists twice and no more.
 
+use crate::parallel::for_rows;
 use crate::prelude::*;
-use crate::reduce::split::for_rows;
 pub(super) use ferroflow_dense::Field;
 
 /// Numbers that matrices are factored in.

@@ -1,6 +1,7 @@
 //! MatrixTriangularSolve and BandedTriangularSolve.
 
 use super::matmul::broadcast_batches;
+use super::pieces;
 use super::problem::{Field, Linear, adjoint, batched, matrix_parts};
 use crate::prelude::*;
 use ferroflow_dense::Half;
@@ -163,6 +164,32 @@ pub(crate) fn register(c: &mut Catalog) {
             [Float f32, Double f64, Complex64 Complex32, Complex128 Complex64],
             init, T => banded_solve::<T>(Form::new(init)?)
         ));
+    c.gradient("MatrixTriangularSolve", |g, dy| {
+        let (adjoint, is_lower) = (g.attrs().bool("adjoint")?, g.attrs().bool("lower")?);
+        let attrs = Attrs::new().with("adjoint", !adjoint).with("lower", is_lower);
+        let db = g.call_with("MatrixTriangularSolve", &[g.input(0), dy[0]], attrs);
+        let da = pieces::outer(g, db, g.output(0), adjoint);
+        let (below, above) = if is_lower { (-1.0, 0.0) } else { (0.0, -1.0) };
+        let band = [below, above].map(|n| g.number(n, DType::Int64));
+        let da = g.call("MatrixBandPart", &[da, band[0], band[1]]);
+        Ok(pieces::unbroadcast_stacks(g, da, db))
+    });
+    c.gradient("BandedTriangularSolve", |g, dy| {
+        let (adjoint, is_lower) = (g.attrs().bool("adjoint")?, g.attrs().bool("lower")?);
+        let attrs = Attrs::new().with("adjoint", !adjoint).with("lower", is_lower);
+        let db = g.call_with("BandedTriangularSolve", &[g.input(0), dy[0]], attrs);
+        let da = pieces::outer(g, db, g.output(0), adjoint);
+        // As many diagonals as there are bands, in the form the op takes them.
+        let shape = g.input(0).shape();
+        let bands = [shape, g.ints(&[-2]), g.ints(&[-1]), g.ints(&[1])];
+        let more = g.call("StridedSlice", &bands) - 1.0;
+        let zero = more.zeros_like();
+        let k = if is_lower { [-more, zero] } else { [zero, more] };
+        let k = g.concat(&k, 0);
+        let attrs = Attrs::new().with("align", "LEFT_RIGHT");
+        let da = g.call_with("MatrixDiagPartV3", &[da, k, da.number(0.0)], attrs);
+        Ok(pieces::unbroadcast_stacks(g, da, db))
+    });
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! TridiagonalSolve and TridiagonalMatMul.
 
+use super::pieces;
 use super::problem::{Field, Linear, Problem};
 use crate::prelude::*;
 
@@ -162,6 +163,15 @@ fn rhs_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     Ok(vec![c.inputs.last().cloned().unwrap_or_default()])
 }
 
+/// Rows moved left by one element, the last being zero; or right, the first being zero.
+fn shift_columns<'g>(g: &GradientScope<'g>, x: Term<'g>, left: bool) -> Term<'g> {
+    let zero = pieces::columns(g, x, 0, Some(1)).zeros_like();
+    match left {
+        true => g.concat(&[pieces::columns(g, x, 1, None), zero], -1),
+        false => g.concat(&[zero, pieces::columns(g, x, 0, Some(-1))], -1),
+    }
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("TridiagonalSolve")
         .doc("Solutions of systems with tridiagonal matrices; NaN where there is none.")
@@ -193,6 +203,36 @@ pub(crate) fn register(c: &mut Catalog) {
             [Float f32, Double f64, Complex64 Complex32, Complex128 Complex64],
             T => tridiagonal_matmul::<T>
         ));
+    c.gradient("TridiagonalMatMul", |g, dy| {
+        let [above, main, below] = [0, 1, 2].map(|i| g.adjoint(g.input(i)));
+        let (rhs, dy) = (g.input(3).conj(), dy[0]);
+        let last = g.ints(&[-1]);
+        let d_rhs = pieces::shifted(g, above * dy, false)
+            + main * dy
+            + pieces::shifted(g, below * dy, true);
+        Ok(vec![
+            (pieces::shifted(g, rhs, true) * dy).sum(last, false).expand_dims(-2),
+            (rhs * dy).sum(last, false).expand_dims(-2),
+            (pieces::shifted(g, rhs, false) * dy).sum(last, false).expand_dims(-2),
+            d_rhs,
+        ])
+    });
+    c.gradient("TridiagonalSolve", |g, dy| {
+        let (diagonals, x) = (g.input(0), g.output(0));
+        // The matrix transposed: its diagonals change places, each by one element.
+        let [above, main, below] = [0, 1, 2].map(|i| pieces::rows(g, diagonals, i, Some(i + 1)));
+        let transposed =
+            g.concat(&[shift_columns(g, below, true), main, shift_columns(g, above, false)], -2);
+        let d_rhs = g.call_like("TridiagonalSolve", &[transposed, dy[0]]);
+        let last = g.ints(&[-1]);
+        let parts = [
+            (d_rhs * pieces::shifted(g, x, true)).sum(last, false),
+            (d_rhs * x).sum(last, false),
+            (d_rhs * pieces::shifted(g, x, false)).sum(last, false),
+        ];
+        let packed = g.call_with("Pack", &parts, Attrs::new().with("axis", -2i64));
+        Ok(vec![-packed, d_rhs])
+    });
 }
 
 #[cfg(test)]

@@ -429,6 +429,20 @@ fn begin<'c>(
     if version == "V3" { op.stateful() } else { op }
 }
 
+/// The array that gathers the gradients of an array's elements, and the flow that orders its use.
+fn gradient_array<'g>(
+    g: &GradientScope<'g>,
+    flow: Term<'g>,
+    version: &str,
+) -> Result<(Term<'g>, Term<'g>)> {
+    let attrs = Attrs::new().with("source", g.source().as_str());
+    let flow = flow.dense();
+    let inputs = [g.input(0), flow];
+    let found = g.calls_with(&format!("TensorArrayGrad{version}"), &inputs, attrs);
+    let flow = if version == "V3" { found[1] } else { flow };
+    Ok((found[0], flow))
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("TensorArray")
         .doc("A new tensor array.")
@@ -582,6 +596,48 @@ pub(crate) fn register(c: &mut Catalog) {
             .shape(shape::unknown)
             .cpu_fn(close);
     }
+    for version in ["", "V2", "V3"] {
+        for name in ["", "Grad", "Size", "Close"] {
+            c.no_gradient(&[&format!("TensorArray{name}{version}")]);
+        }
+        c.gradient(&format!("TensorArrayRead{version}"), move |g, dy| {
+            let (array, flow) = gradient_array(g, g.input(2), version)?;
+            let inputs = [array, g.input(1), dy[0], flow];
+            Ok(g.at(2, g.call(&format!("TensorArrayWrite{version}"), &inputs)))
+        });
+        c.gradient(&format!("TensorArrayWrite{version}"), move |g, dy| {
+            let (array, flow) = gradient_array(g, dy[0], version)?;
+            let attrs = Attrs::new().with("dtype", g.input(2).dtype());
+            let op = format!("TensorArrayRead{version}");
+            let of_value = g.call_with(&op, &[array, g.input(1), flow], attrs);
+            Ok(vec![g.none(), g.none(), of_value, dy[0]])
+        });
+        c.gradient(&format!("TensorArrayGather{version}"), move |g, dy| {
+            let (array, flow) = gradient_array(g, g.input(2), version)?;
+            let inputs = [array, g.input(1), dy[0], flow];
+            Ok(g.at(2, g.call(&format!("TensorArrayScatter{version}"), &inputs)))
+        });
+        c.gradient(&format!("TensorArrayScatter{version}"), move |g, dy| {
+            let (array, flow) = gradient_array(g, dy[0], version)?;
+            let attrs = Attrs::new().with("dtype", g.input(2).dtype());
+            let op = format!("TensorArrayGather{version}");
+            let of_value = g.call_with(&op, &[array, g.input(1), flow], attrs);
+            Ok(vec![g.none(), g.none(), of_value, dy[0]])
+        });
+        c.gradient(&format!("TensorArrayConcat{version}"), move |g, dy| {
+            let (array, flow) = gradient_array(g, g.input(1), version)?;
+            let inputs = [array, dy[0], g.output(1), flow];
+            Ok(g.at(1, g.call(&format!("TensorArraySplit{version}"), &inputs)))
+        });
+        c.gradient(&format!("TensorArraySplit{version}"), move |g, dy| {
+            let (array, flow) = gradient_array(g, dy[0], version)?;
+            let attrs = Attrs::new().with("dtype", g.input(1).dtype());
+            let op = format!("TensorArrayConcat{version}");
+            let of_value = g.call_with(&op, &[array, flow], attrs);
+            Ok(vec![g.none(), of_value, g.none(), dy[0]])
+        });
+    }
+    c.no_gradient(&["TensorArrayGradWithShape"]);
 }
 
 #[cfg(test)]

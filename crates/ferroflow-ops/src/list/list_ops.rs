@@ -24,7 +24,14 @@ fn reserve(init: &KernelInit<'_>) -> Result<KernelBox> {
     let dtype = init.dtype("element_dtype")?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let mut made = TensorList::new(dtype, shape_in(ctx.input(0)?)?);
-        let n = ctx.input(1)?.scalar_index()?;
+        let n = ctx.input(1)?;
+        ensure!(
+            n.rank() == 0,
+            InvalidArgument,
+            "The num_elements to reserve must be a tensor size 1, but got {}",
+            n.shape()
+        );
+        let n = n.scalar_index()?;
         let n = usize::try_from(n).map_err(|_| {
             err!(
                 InvalidArgument,
@@ -187,7 +194,9 @@ fn set_item(init: &KernelInit<'_>) -> Result<KernelBox> {
 }
 
 fn resize(ctx: &mut Ctx<'_>) -> Result<()> {
-    let size = ctx.input(1)?.scalar_index()?;
+    let size = ctx.input(1)?;
+    ensure!(size.rank() == 0, InvalidArgument, "size must be a scalar");
+    let size = size.scalar_index()?;
     let size = usize::try_from(size).map_err(|_| {
         err!(InvalidArgument, "TensorListSlice expects size to be non-negative. Got: {size}")
     })?;
@@ -227,6 +236,14 @@ fn concat_lists(init: &KernelInit<'_>) -> Result<KernelBox> {
 /// A list, and an element of unknown shape.
 fn list_and_item(_: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     Ok(vec![PartialShape::scalar(), PartialShape::unknown()])
+}
+
+/// A list of as many elements as `list` has, none of them set.
+pub(crate) fn reserved_like<'g>(g: &GradientScope<'g>, list: Term<'g>, dtype: DType) -> Term<'g> {
+    let attrs = Attrs::new().with("shape_type", DType::Int32);
+    let shape = list.apply_with("TensorListElementShape", attrs);
+    let attrs = Attrs::new().with("element_dtype", dtype);
+    g.call_with("TensorListReserve", &[shape, list.apply("TensorListLength")], attrs)
 }
 
 pub(crate) fn register(c: &mut Catalog) {
@@ -320,6 +337,42 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("element_dtype: type")
         .shape(shape::same_as_input)
         .cpu(concat_lists);
+    c.no_gradient(&[
+        "TensorListLength",
+        "TensorListElementShape",
+        "TensorListPushBackBatch",
+        "TensorListConcatLists",
+    ]);
+    c.gradient("TensorListPushBack", |g, dy| {
+        let item = g.input(1);
+        let attrs = Attrs::new().with("element_dtype", item.dtype());
+        let mut all = g.calls_with("TensorListPopBack", &[dy[0], item.shape()], attrs);
+        all.truncate(2);
+        Ok(all)
+    });
+    c.gradient("TensorListPopBack", |g, dy| {
+        Ok(g.only(g.call("TensorListPushBack", &[dy[0], dy[1]])))
+    });
+    c.gradient("TensorListGetItem", |g, dy| {
+        let list = g.input(0);
+        let reserved = reserved_like(g, list, dy[0].dtype());
+        Ok(g.only(g.call("TensorListSetItem", &[reserved, g.input(1), dy[0]])))
+    });
+    c.gradient("TensorListSetItem", |g, dy| {
+        let (list, index, item) = (g.input(0), g.input(1), g.input(2));
+        let mut of_list = g.call("TensorListSetItem", &[dy[0], index, item.zeros_like()]);
+        let attrs = Attrs::new().with("element_dtype", item.dtype());
+        let of_item = g.call_with("TensorListGetItem", &[dy[0], index, item.shape()], attrs);
+        if g.attrs().bool("resize_if_index_out_of_bounds").unwrap_or(false) {
+            let length = list.apply("TensorListLength");
+            of_list = g.call("TensorListResize", &[of_list, length]);
+        }
+        Ok(vec![of_list, g.none(), of_item])
+    });
+    c.gradient("TensorListResize", |g, dy| {
+        let length = g.input(0).apply("TensorListLength");
+        Ok(g.only(g.call("TensorListResize", &[dy[0], length])))
+    });
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The ops that make tensor lists of tensors, and tensors of lists: stack, gather, concat and what
 //! undoes them.
 
+use super::list_ops::reserved_like;
 use super::pack::{concat, stack, with_rows};
 use super::tensor_list::{TensorList, list, shape_in, take_list};
 use crate::prelude::*;
@@ -144,7 +145,14 @@ fn span(indices: &[i64]) -> Result<usize> {
 
 fn scatter(ctx: &mut Ctx<'_>) -> Result<()> {
     let (t, indices) = (ctx.take(0)?, ctx.input(1)?.to_indices()?);
-    let len = if ctx.num_inputs() > 3 { ctx.input(3)?.scalar_index()? } else { -1 };
+    let len = match ctx.num_inputs() > 3 {
+        true => {
+            let len = ctx.input(3)?;
+            ensure!(len.rank() == 0, InvalidArgument, "num_elements must be a scalar");
+            len.scalar_index()?
+        }
+        false => -1,
+    };
     ensure!(
         len >= -1,
         InvalidArgument,
@@ -158,7 +166,14 @@ fn scatter(ctx: &mut Ctx<'_>) -> Result<()> {
 }
 
 fn scatter_into(ctx: &mut Ctx<'_>) -> Result<()> {
-    let (t, indices) = (ctx.take(1)?, ctx.input(2)?.to_indices()?);
+    let indices = ctx.input(2)?;
+    ensure!(
+        indices.rank() == 1,
+        InvalidArgument,
+        "Expected indices to be a vector, but received shape: {}",
+        indices.shape()
+    );
+    let (indices, t) = (indices.to_indices()?, ctx.take(1)?);
     let mut list = take_list(ctx, 0)?;
     list.check_dtype(t.dtype())?;
     let len = list.items.len().max(span(&indices)?);
@@ -282,6 +297,11 @@ fn joined_shape(_: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     Ok(vec![PartialShape::unknown(), PartialShape::of_rank(1)])
 }
 
+/// The shape of the rows of a tensor.
+fn row_shape<'g>(g: &GradientScope<'g>, x: Term<'g>) -> Term<'g> {
+    g.call("Slice", &[x.shape(), g.ints(&[1]), g.ints(&[-1])])
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("TensorListStack")
         .doc("The elements of a list, stacked.")
@@ -370,6 +390,49 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("shape_type: {int32, int64}")
         .shape(joined_shape)
         .cpu(concat_all);
+    c.gradient("TensorListStack", |g, dy| {
+        Ok(g.only(g.call("TensorListFromTensor", &[dy[0], row_shape(g, dy[0])])))
+    });
+    c.gradient("TensorListFromTensor", |g, dy| {
+        let x = g.input(0);
+        let count = x.static_shape().dim(0).map_or(-1, |n| n as i64);
+        let attrs = Attrs::new().with("element_dtype", x.dtype()).with("num_elements", count);
+        Ok(g.only(g.call_with("TensorListStack", &[dy[0], row_shape(g, x)], attrs)))
+    });
+    c.gradient("TensorListGather", |g, dy| {
+        let reserved = reserved_like(g, g.input(0), dy[0].dtype());
+        let inputs = [reserved, dy[0], g.input(1)];
+        Ok(g.only(g.call("TensorListScatterIntoExistingList", &inputs)))
+    });
+    for op in ["TensorListScatter", "TensorListScatterV2"] {
+        c.gradient(op, |g, dy| {
+            let x = g.input(0);
+            let attrs = Attrs::new().with("element_dtype", x.dtype());
+            let inputs = [dy[0], g.input(1), row_shape(g, x)];
+            Ok(g.only(g.call_with("TensorListGather", &inputs, attrs)))
+        });
+    }
+    c.gradient("TensorListScatterIntoExistingList", |g, dy| {
+        let (x, at) = (g.input(1), g.input(2));
+        let attrs = Attrs::new().with("element_dtype", x.dtype());
+        let of_x = g.call_with("TensorListGather", &[dy[0], at, row_shape(g, x)], attrs);
+        let inputs = [dy[0], x.zeros_like(), at];
+        let of_list = g.call("TensorListScatterIntoExistingList", &inputs);
+        Ok(vec![of_list, of_x, g.none()])
+    });
+    c.gradient("TensorListSplit", |g, dy| {
+        let (x, lengths) = (g.input(0), g.input(2));
+        let shape = g.concat(&[g.ints(&[-1]), row_shape(g, x)], 0);
+        let attrs = Attrs::new().with("element_dtype", x.dtype());
+        Ok(g.only(g.call_with("TensorListConcatV2", &[dy[0], shape, lengths], attrs)))
+    });
+    for op in ["TensorListConcat", "TensorListConcatV2"] {
+        c.gradient(op, |g, dy| {
+            let attrs = Attrs::new().with("shape_type", DType::Int32);
+            let shape = g.input(0).apply_with("TensorListElementShape", attrs);
+            Ok(g.only(g.call("TensorListSplit", &[dy[0], shape, g.output(1)])))
+        });
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use ferroflow_core::{Variant, VariantObject};
 
 /// The components of a value, or none.
-pub(super) struct Optional(pub(super) Option<Vec<Tensor>>);
+pub(crate) struct Optional(pub(crate) Option<Vec<Tensor>>);
 
 impl VariantObject for Optional {
     fn type_name(&self) -> &str {
@@ -112,6 +112,16 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("output_shapes: list(shape) >= 1")
         .shape(value_shapes)
         .cpu(get_value);
+    c.gradient("OptionalFromValue", |g, dy| {
+        let inputs = g.inputs();
+        let types: Vec<DType> = inputs.iter().map(|t| t.dtype()).collect();
+        let shapes: Vec<PartialShape> = inputs.iter().map(|t| t.static_shape()).collect();
+        let attrs = Attrs::new().with("output_types", types).with("output_shapes", shapes);
+        let mut all = g.calls_with("OptionalGetValue", &[dy[0]], attrs);
+        all.truncate(inputs.len());
+        Ok(all)
+    });
+    c.gradient("OptionalGetValue", |g, dy| Ok(vec![g.call("OptionalFromValue", dy)]));
 }
 
 #[cfg(test)]

@@ -171,6 +171,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .stateful()
         .shape(shape::unknown)
         .cpu_fn(close);
+    c.no_gradient(&["Stack", "StackPush", "StackPop", "StackClose"]);
 }
 
 #[cfg(test)]

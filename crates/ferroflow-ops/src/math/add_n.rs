@@ -2,6 +2,7 @@
 
 use crate::parallel::split_mut;
 use crate::prelude::*;
+use ferroflow_core::Variant;
 
 /// Elements summed at a time, so that the sum stays in the nearest cache.
 const BLOCK: usize = 1024;
@@ -49,6 +50,36 @@ fn add_n<T: Num>(ctx: &mut Ctx<'_>) -> Result<()> {
     ctx.set(0, sum)
 }
 
+/// Variants are added as what they hold knows how.
+fn add_variants(ctx: &mut Ctx<'_>) -> Result<()> {
+    let mut sum: Vec<Variant> = ctx.input(0)?.variants()?.to_vec();
+    let shape = ctx.input(0)?.shape().clone();
+    for i in 1..ctx.num_inputs() {
+        let other = ctx.input(i)?.variants()?;
+        ensure!(
+            other.len() == sum.len(),
+            InvalidArgument,
+            "AddN of variants: input {i} has {} elements, input 0 has {}",
+            other.len(),
+            sum.len()
+        );
+        for (sum, x) in sum.iter_mut().zip(other) {
+            *sum = match sum.object() {
+                Some(object) => object.plus(x)?,
+                None => x.clone(),
+            };
+        }
+    }
+    ctx.set(0, Tensor::from_variants(shape, sum)?)
+}
+
+fn make(init: &KernelInit<'_>) -> Result<KernelBox> {
+    if init.dtype("T")? == DType::Variant {
+        return Ok(KernelBox::new(add_variants));
+    }
+    per_dtype!(NUMBER, T => add_n::<T>)(init)
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("AddN")
         .doc("Element-wise sum of tensors of one shape.")
@@ -59,7 +90,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .commutative()
         .aggregate()
         .shape(shape::merged_inputs)
-        .cpu(per_dtype!(NUMBER, T => add_n::<T>));
+        .cpu(make);
     c.op("AccumulateNV2")
         .doc("Element-wise sum of tensors of one shape.")
         .input("inputs: N * T")
@@ -74,6 +105,9 @@ pub(crate) fn register(c: &mut Catalog) {
             Ok(vec![merged[0].merge(&c.attrs.shape("shape")?)?])
         })
         .cpu(per_dtype!(NUMBER, T => add_n::<T>));
+    for op in ["AddN", "AccumulateNV2"] {
+        c.gradient(op, |g, dy| Ok(vec![dy[0]; g.num_inputs()]));
+    }
 }
 
 #[cfg(test)]

@@ -121,6 +121,12 @@ fn add(init: &KernelInit<'_>) -> Result<KernelBox> {
     per_dtype!(NUMBER, T => binary::<Add, T>())(init)
 }
 
+/// The gradient goes to `x` where it was taken, else to `y`.
+fn one_of<'g>(g: &GradientScope<'g>, dz: Term<'g>, takes_x: Term<'g>) -> (Term<'g>, Term<'g>) {
+    let zero = dz.number(0.0);
+    (g.select(takes_x, dz, zero), g.select(takes_x, zero, dz))
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("Abs")
         .doc("Element-wise absolute value.")
@@ -238,6 +244,26 @@ pub(crate) fn register(c: &mut Catalog) {
             Complex64 Complex32, Complex128 Complex64], T => {
             binary_in::<SquaredDifference, <T as super::lanes::Lane>::Wide, T>()
         }));
+
+    unary_gradients! { c;
+        "Abs": |_, dy, x, _| dy * x.apply("Sign");
+        "Neg": |_, dy, _, _| -dy;
+        "Sign": |_, _, x, _| x.zeros_like();
+        "Square": |_, dy, x, _| dy * (x.conj() * 2.0);
+    }
+    binary_gradients! { c;
+        "Add": |_, dz, _, _| (dz, dz);
+        "AddV2": |_, dz, _, _| (dz, dz);
+        "Sub": |_, dz, _, _| (dz, -dz);
+        "Mul": |_, dz, x, y| (dz * y.conj(), dz * x.conj());
+        "MulNoNan": |_, dz, x, y| (dz.with("MulNoNan", y), x.with("MulNoNan", dz));
+        "Maximum": |g, dz, x, y| one_of(g, dz, x.with("GreaterEqual", y));
+        "Minimum": |g, dz, x, y| one_of(g, dz, x.with("LessEqual", y));
+        "SquaredDifference": |_, dz, x, y| {
+            let dx = dz * 2.0 * (x - y).conj();
+            (dx, -dx)
+        };
+    }
 }
 
 #[cfg(test)]

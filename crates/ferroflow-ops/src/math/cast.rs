@@ -288,6 +288,11 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("Truncate: bool = false")
         .shape(shape::same_as_input)
         .cpu(cast);
+    c.gradient("Cast", |g, dy| {
+        let from = g.input(0).dtype();
+        let has = |d: DType| d.is_floating() || d.is_complex();
+        Ok(vec![if has(from) && has(dy[0].dtype()) { dy[0].cast(from) } else { g.none() }])
+    });
 }
 
 #[cfg(test)]

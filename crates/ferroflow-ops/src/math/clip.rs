@@ -48,6 +48,19 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: numbertype")
         .shape(shape::same_as_input)
         .cpu(per_dtype!(REAL, T => clip::<T>));
+    c.gradient("ClipByValue", |g, dy| {
+        let (x, low, high) = (g.input(0), g.input(1), g.input(2));
+        let (below, above) = (x.with("Less", low), x.with("Greater", high));
+        let zero = dy[0].number(0.0);
+        let dx = g.select(below.with("LogicalOr", above), zero, dy[0]);
+        let d_low = g.select(below, dy[0], zero);
+        let d_high = g.select(above, dy[0], zero);
+        Ok(vec![
+            g.unbroadcast_one(dx, x, g.output(0)),
+            g.unbroadcast_one(d_low, low, g.output(0)),
+            g.unbroadcast_one(d_high, high, g.output(0)),
+        ])
+    });
 }
 
 #[cfg(test)]

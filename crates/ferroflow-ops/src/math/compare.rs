@@ -175,6 +175,15 @@ pub(crate) fn register(c: &mut Catalog) {
         .commutative()
         .shape(shape::merged_inputs)
         .cpu(approximate_equal);
+    c.no_gradient(&[
+        "Less",
+        "LessEqual",
+        "Greater",
+        "GreaterEqual",
+        "Equal",
+        "NotEqual",
+        "ApproximateEqual",
+    ]);
 }
 
 #[cfg(test)]

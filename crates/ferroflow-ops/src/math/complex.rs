@@ -141,6 +141,16 @@ fn complex(init: &KernelInit<'_>) -> Result<KernelBox> {
     }
 }
 
+fn from_parts<'g>(g: &GradientScope<'g>, real: Term<'g>, imaginary: Term<'g>) -> Term<'g> {
+    let dtype = if real.dtype() == DType::Double { DType::Complex128 } else { DType::Complex64 };
+    g.call_with("Complex", &[real, imaginary], Attrs::new().with("Tout", dtype))
+}
+
+/// The real or imaginary part, as a number of the dtype of `like`.
+fn part<'g>(z: Term<'g>, op: &str, like: Term<'g>) -> Term<'g> {
+    z.apply_with(op, Attrs::new().with("Tout", like.dtype()))
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("Complex")
         .doc("Complex numbers from their real and imaginary parts.")
@@ -182,6 +192,21 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: {complex64, complex128, variant} = DT_COMPLEX64")
         .shape(shape::same_as_input)
         .cpu(per_dtype!(COMPLEX, T => unary::<Conj, T>()));
+    binary_gradients! { c;
+        "Complex": |_, dz, x, _| (part(dz, "Real", x), part(dz, "Imag", x));
+    }
+    unary_gradients! { c;
+        "Real": |g, dy, _, _| from_parts(g, dy, dy.zeros_like());
+        "Imag": |g, dy, _, _| from_parts(g, dy.zeros_like(), dy);
+        "Conj": |_, dy, _, _| dy.conj();
+        "Angle": |g, dy, x, _| {
+            let turned = from_parts(g, part(x, "Imag", dy), part(x, "Real", dy));
+            -from_parts(g, dy, dy.zeros_like()) * turned.reciprocal()
+        };
+        "ComplexAbs": |g, dy, x, y| {
+            (from_parts(g, dy, dy.zeros_like()) * x).with("DivNoNan", from_parts(g, y, y.zeros_like()))
+        };
+    }
 }
 
 #[cfg(test)]

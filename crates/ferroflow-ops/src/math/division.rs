@@ -194,14 +194,41 @@ fn div(init: &KernelInit<'_>) -> Result<KernelBox> {
 }
 
 fn truncate_div(init: &KernelInit<'_>) -> Result<KernelBox> {
+    match init.dtype("T")? {
+        DType::Half => return Ok(KernelBox::new(binary::<TruncateDivOf<f16>, f16>())),
+        DType::BFloat16 => return Ok(KernelBox::new(binary::<TruncateDivOf<bf16>, bf16>())),
+        _ => {}
+    }
     dividing!(init, TruncateDiv, unexpected,
-        [Half f16, BFloat16 bf16, Float f32, Double f64],
+        [Float f32, Double f64],
         [Int8 i8, Int16 i16, Int32 i32, Int64 i64, UInt8 u8, UInt16 u16, UInt32 u32, UInt64 u64])
 }
 
+/// Quotients of halves, which are halves before they are rounded to whole numbers.
+struct FloorDivOf<H>(std::marker::PhantomData<H>);
+struct TruncateDivOf<H>(std::marker::PhantomData<H>);
+macro_rules! quotients_of_halves {
+    ($($h:ty)*) => {$(
+        impl Binary<f32> for FloorDivOf<$h> {
+            #[inline(always)]
+            fn eval(a: f32, b: f32) -> f32 { <$h>::from_f32(a / b).to_f32().floor() }
+        }
+        impl Binary<f32> for TruncateDivOf<$h> {
+            #[inline(always)]
+            fn eval(a: f32, b: f32) -> f32 { <$h>::from_f32(a / b).to_f32().trunc() }
+        }
+    )*};
+}
+quotients_of_halves!(f16 bf16);
+
 fn floor_div(init: &KernelInit<'_>) -> Result<KernelBox> {
+    match init.dtype("T")? {
+        DType::Half => return Ok(KernelBox::new(binary::<FloorDivOf<f16>, f16>())),
+        DType::BFloat16 => return Ok(KernelBox::new(binary::<FloorDivOf<bf16>, bf16>())),
+        _ => {}
+    }
     dividing!(init, FloorDiv, by_zero,
-        [Half f16, BFloat16 bf16, Float f32, Double f64],
+        [Float f32, Double f64],
         [Int8 i8, Int16 i16, Int32 i32, Int64 i64, UInt8 u8, UInt16 u16, UInt32 u32, UInt64 u64])
 }
 
@@ -231,6 +258,16 @@ fn pow(init: &KernelInit<'_>) -> Result<KernelBox> {
     } else {
         per_dtype!(FLOAT_COMPLEX, T => binary::<Pow, T>())(init)
     }
+}
+
+fn quotient<'g>(
+    _: &GradientScope<'g>,
+    dz: Term<'g>,
+    x: Term<'g>,
+    y: Term<'g>,
+) -> (Term<'g>, Term<'g>) {
+    let (x, y) = (x.conj(), y.conj());
+    (dz / y, dz * (-x / y / y))
 }
 
 pub(crate) fn register(c: &mut Catalog) {
@@ -320,6 +357,30 @@ pub(crate) fn register(c: &mut Catalog) {
             .blocks(blocks)
             .cpu(make);
     }
+
+    binary_gradients! { c;
+        "Div": |g, dz, x, y| quotient(g, dz, x, y);
+        "RealDiv": |g, dz, x, y| quotient(g, dz, x, y);
+        "DivNoNan": |_, dz, x, y| {
+            let (x, y) = (x.conj(), y.conj());
+            (dz.with("DivNoNan", y), dz * (-x).with("DivNoNan", y).with("DivNoNan", y))
+        };
+        "Xdivy": |_, dz, x, y| {
+            let is_not_zero = x.with("NotEqual", x.number(0.0)).cast(x.dtype());
+            (dz * is_not_zero.with("Xdivy", y), dz * (-x).with("Xdivy", y.square()))
+        };
+        "FloorMod": |_, dz, x, y| (dz, dz * -x.with("FloorDiv", y));
+        "Pow": |g, dz, x, y| {
+            let (x, y) = (x.conj(), y.conj());
+            let zero = x.number(0.0);
+            // No real power has a slope for the exponent where the base is negative.
+            let test = if x.dtype().is_complex() { "NotEqual" } else { "Greater" };
+            let has_log = x.with(test, zero);
+            let log = g.select(has_log, g.select(has_log, x, x.number(1.0)).log(), zero);
+            (dz * y * x.with("Pow", y - 1.0), dz * g.output(0).conj() * log)
+        };
+    }
+    c.no_gradient(&["FloorDiv", "TruncateDiv"]);
 }
 
 #[cfg(test)]

@@ -161,6 +161,31 @@ pub(crate) fn register(c: &mut Catalog) {
         .shape(shape::same_as_input)
         .blocks(blocks::unary::<Round>)
         .cpu(round);
+
+    unary_gradients! { c;
+        "Sqrt": |g, dy, _, y| g.call("SqrtGrad", &[y, dy]);
+        "Rsqrt": |g, dy, _, y| g.call("RsqrtGrad", &[y, dy]);
+        "Reciprocal": |g, dy, _, y| g.call("ReciprocalGrad", &[y, dy]);
+        "Inv": |g, dy, _, y| g.call("ReciprocalGrad", &[y, dy]);
+        "Exp": |_, dy, _, y| dy * y.conj();
+        "Expm1": |_, dy, x, _| dy * x.conj().exp();
+        "Log": |_, dy, x, _| dy * x.conj().reciprocal();
+        "Log1p": |_, dy, x, _| dy * (x.conj() + 1.0).reciprocal();
+        "Sin": |_, dy, x, _| dy * x.conj().apply("Cos");
+        "Cos": |_, dy, x, _| -(dy * x.conj().apply("Sin"));
+        "Tan": |_, dy, x, _| dy * x.conj().apply("Cos").reciprocal().square();
+        "Asin": |_, dy, x, _| dy * (1.0 - x.conj().square()).sqrt().reciprocal();
+        "Acos": |_, dy, x, _| -(dy * (1.0 - x.conj().square()).sqrt().reciprocal());
+        "Atan": |_, dy, x, _| dy * (x.conj().square() + 1.0).reciprocal();
+        "Sinh": |_, dy, x, _| dy * x.conj().apply("Cosh");
+        "Cosh": |_, dy, x, _| dy * x.conj().apply("Sinh");
+        "Tanh": |g, dy, _, y| g.call("TanhGrad", &[y.conj(), dy]);
+        "Asinh": |_, dy, _, y| dy / y.conj().apply("Cosh");
+        "Acosh": |_, dy, _, y| dy / y.conj().apply("Sinh");
+        "Atanh": |_, dy, x, _| dy * (1.0 - x.conj().square()).reciprocal();
+        "Sigmoid": |g, dy, _, y| g.call("SigmoidGrad", &[y.conj(), dy]);
+    }
+    c.no_gradient(&["Ceil", "Floor", "Rint", "Round"]);
 }
 
 #[cfg(test)]

@@ -39,6 +39,12 @@ impl<W: Element, T: Lanes<W>> Kernel for Pairwise<W, T> {
     }
 }
 
+/// `z`, but zero where `dy` is, whatever came out of infinite results.
+#[inline(always)]
+fn unless_zero<T: Num>(dy: T, z: T) -> T {
+    if dy == T::ZERO { T::ZERO } else { z }
+}
+
 /// Rows of `op, doc, f(y, dy)`.
 macro_rules! gradients {
     ($c:ident; $($op:literal, $doc:literal, |$y:ident, $dy:ident| $formula:expr;)*) => {$({
@@ -59,23 +65,64 @@ macro_rules! gradients {
     })*};
 }
 
+/// Rows of `op: (gradient for y, gradient for dy)`.
+macro_rules! second_gradients {
+    ($c:ident; $($op:literal: |$g:ident, $dz:ident, $a:ident, $b:ident, $z:ident| $formula:expr;)*) => {$(
+        $c.gradient($op, |$g, dy| {
+            let ($dz, $a, $b, $z) = (dy[0], $g.input(0), $g.input(1), $g.output(0));
+            let _ = ($b, $z);
+            let (a, b) = $formula;
+            Ok(vec![a, b])
+        });
+    )*};
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     gradients! { c;
         "SqrtGrad", "Gradient of `y = sqrt(x)`: `dy / 2y`.",
-            |y, dy| dy.div(y.conj().add(y.conj()));
+            |y, dy| unless_zero(dy, dy.div(y.conj().add(y.conj())));
         "RsqrtGrad", "Gradient of `y = 1 / sqrt(x)`: `-dy y^3 / 2`.",
             |y, dy| {
                 let y = y.conj();
-                dy.mul(y.mul(y)).mul(y.div(T::from_i64(-2)))
+                unless_zero(dy, dy.mul(y.mul(y)).mul(y.div(T::from_i64(-2))))
             };
         "ReciprocalGrad", "Gradient of `y = 1 / x`: `-dy y^2`.",
-            |y, dy| dy.neg().mul(y.conj().mul(y.conj()));
+            |y, dy| unless_zero(dy, dy.neg().mul(y.conj().mul(y.conj())));
         "InvGrad", "Gradient of `y = 1 / x`: `-dy y^2`.",
-            |y, dy| dy.neg().mul(y.conj().mul(y.conj()));
+            |y, dy| unless_zero(dy, dy.neg().mul(y.conj().mul(y.conj())));
         "SigmoidGrad", "Gradient of `y = sigmoid(x)`: `dy y (1 - y)`.",
-            |y, dy| dy.mul(y.conj()).mul(T::ONE.sub(y.conj()));
+            |y, dy| dy.mul(y).mul(T::ONE.sub(y));
         "TanhGrad", "Gradient of `y = tanh(x)`: `dy (1 - y^2)`.",
             |y, dy| dy.mul(T::ONE.sub(y.mul(y)));
+    }
+
+    // Of gradients, for second derivatives: `a` is y, `b` is dy.
+    second_gradients! { c;
+        "SqrtGrad": |g, dz, a, b, z| {
+            let over = dz / a;
+            (-(over.conj() * z), over * 0.5)
+        };
+        "RsqrtGrad": |g, dz, a, b, z| {
+            let (ca, cg) = (a.conj(), dz.conj());
+            (cg * -1.5 * b * ca.square(), g.call("RsqrtGrad", &[ca, dz]))
+        };
+        "ReciprocalGrad": |g, dz, a, b, z| {
+            let (ca, cg) = (a.conj(), dz.conj());
+            (cg * -2.0 * b * ca, g.call("ReciprocalGrad", &[ca, dz]))
+        };
+        "InvGrad": |g, dz, a, b, z| {
+            let (ca, cg) = (a.conj(), dz.conj());
+            (cg * -2.0 * b * ca, g.call("ReciprocalGrad", &[ca, dz]))
+        };
+        "SigmoidGrad": |g, dz, a, b, z| {
+            let a = a.conj();
+            let gb = dz * b.conj();
+            (gb - gb * 2.0 * a, g.call("SigmoidGrad", &[a, dz]))
+        };
+        "TanhGrad": |g, dz, a, b, z| {
+            let a = a.conj();
+            (dz * -2.0 * b.conj() * a, g.call("TanhGrad", &[a, dz]))
+        };
     }
 }
 
@@ -115,6 +162,16 @@ mod tests {
         for (op, want) in rows {
             let (y, dy) = (Tensor::scalar(z(0.5, 1.0)), Tensor::scalar(z(2.0, 0.0)));
             check(op).input(y).input(dy).gives(Tensor::scalar(want));
+        }
+        let (y, dy) = (Tensor::scalar(z(1.5, -0.5)), Tensor::scalar(z(0.25, -2.5)));
+        check("SigmoidGrad").input(y).input(dy).gives(Tensor::scalar(z(2.375, 1.5)));
+    }
+
+    #[test]
+    fn nothing_comes_back_where_no_gradient_goes_in() {
+        for op in ["SqrtGrad", "RsqrtGrad", "ReciprocalGrad", "InvGrad"] {
+            let (y, dy) = (Tensor::vector(&[f32::INFINITY, 0.0]), Tensor::vector(&[0.0f32, 0.0]));
+            check(op).input(y).input(dy).gives(Tensor::vector(&[0.0f32, 0.0]));
         }
     }
 

@@ -149,6 +149,18 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr(integer)
         .shape(shape::same_as_input)
         .cpu(per_dtype!(INTEGER, T => map::<PopulationCount, T, u8>()));
+    c.no_gradient(&[
+        "LogicalAnd",
+        "LogicalOr",
+        "LogicalNot",
+        "BitwiseAnd",
+        "BitwiseOr",
+        "BitwiseXor",
+        "LeftShift",
+        "RightShift",
+        "Invert",
+        "PopulationCount",
+    ]);
 }
 
 #[cfg(test)]

@@ -129,6 +129,23 @@ pub(crate) fn register(c: &mut Catalog) {
             Ok(vec![shape::broadcast_shapes(&c.input(0), &both)?])
         })
         .cpu(per_width!(W => select_v2::<W>));
+    c.gradient("Select", |g, dy| {
+        let zeros = g.input(1).zeros_like();
+        let [when, dy] = [g.input(0), dy[0]];
+        Ok(vec![
+            g.none(),
+            g.call("Select", &[when, dy, zeros]),
+            g.call("Select", &[when, zeros, dy]),
+        ])
+    });
+    c.gradient("SelectV2", |g, dy| {
+        let (when, dy, z, zero) = (g.input(0), dy[0], g.output(0), dy[0].number(0.0));
+        Ok(vec![
+            g.none(),
+            g.unbroadcast_one(g.select(when, dy, zero), g.input(1), z),
+            g.unbroadcast_one(g.select(when, zero, dy), g.input(2), z),
+        ])
+    });
 }
 
 #[cfg(test)]

@@ -173,6 +173,21 @@ fn betainc_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     Ok(vec![shape.unwrap_or_else(PartialShape::scalar)])
 }
 
+/// `value` where `x` is 0, else `slope`, which divides by it.
+fn where_zero<'g>(g: &GradientScope<'g>, x: Term<'g>, value: f64, slope: Term<'g>) -> Term<'g> {
+    g.select(x.with("Equal", x.number(0.0)), x.number(value), slope)
+}
+
+/// 1, but 0 where `x` is 0.
+fn is_not_zero(x: Term<'_>) -> Term<'_> {
+    x.with("NotEqual", x.number(0.0)).cast(x.dtype())
+}
+
+/// The derivative of Igamma for `x`; in logarithms, since gamma functions grow large.
+fn gamma_density<'g>(a: Term<'g>, x: Term<'g>) -> Term<'g> {
+    (-x + (a - 1.0) * x.log() - a.apply("Lgamma")).exp()
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     unary_ops! { c;
         // op, doc, ns an element, function
@@ -285,6 +300,73 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: {float, double}")
         .shape(betainc_shape)
         .cpu(per_dtype!([Float f32, Double f64], T => betainc::<T>));
+
+    unary_gradients! { c;
+        "Lgamma": |_, dy, x, _| dy * x.apply("Digamma");
+        "Digamma": |_, dy, x, _| dy * x.number(1.0).with("Polygamma", x);
+        "Erf": |_, dy, x, _| dy * (-x.square()).exp() * std::f64::consts::FRAC_2_SQRT_PI;
+        "Erfc": |_, dy, x, _| dy * (-x.square()).exp() * -std::f64::consts::FRAC_2_SQRT_PI;
+        "Erfinv": |_, dy, _, y| dy * y.square().exp() * std::f64::consts::FRAC_2_SQRT_PI.recip();
+        "Ndtri": |_, dy, _, y| {
+            dy * (y.square() / 2.0).exp() * (2.0 * std::f64::consts::PI).sqrt()
+        };
+        "BesselI0": |_, dy, x, _| dy * x.apply("BesselI1");
+        "BesselI0e": |_, dy, x, y| dy * (x.apply("BesselI1e") - x.apply("Sign") * y);
+        "BesselI1": |g, dy, x, y| dy * where_zero(g, x, 1.0, x.apply("BesselI0") - y / x);
+        "BesselI1e": |g, dy, x, y| {
+            let slope = x.apply("BesselI0e") - y * (x.apply("Sign") + x.reciprocal());
+            dy * where_zero(g, x, 0.5, slope)
+        };
+        "BesselJ0": |_, dy, x, _| dy * -x.apply("BesselJ1");
+        "BesselJ1": |g, dy, x, y| dy * where_zero(g, x, 0.5, x.apply("BesselJ0") - y / x);
+        "BesselK0": |_, dy, x, _| dy * -x.apply("BesselK1");
+        "BesselK0e": |_, dy, x, y| dy * (y - x.apply("BesselK1e"));
+        "BesselK1": |_, dy, x, y| dy * (-x.apply("BesselK0") - y / x);
+        "BesselK1e": |_, dy, x, y| dy * (y * (1.0 - x.reciprocal()) - x.apply("BesselK0e"));
+        "BesselY0": |_, dy, x, _| dy * -x.apply("BesselY1");
+        "BesselY1": |_, dy, x, y| dy * (x.apply("BesselY0") - y / x);
+        "Dawsn": |_, dy, x, y| dy * (1.0 - x * y * 2.0);
+        "Expint": |_, dy, x, _| dy * (x.exp() / x);
+        "FresnelCos": |_, dy, x, _| {
+            dy * (x.square() * std::f64::consts::FRAC_PI_2).apply("Cos")
+        };
+        "FresnelSin": |_, dy, x, _| {
+            dy * (x.square() * std::f64::consts::FRAC_PI_2).apply("Sin")
+        };
+        "Spence": |g, dy, x, _| {
+            let at_one = x.with("Equal", x.number(1.0));
+            dy * g.select(at_one, x.number(-1.0), x.log() / (1.0 - x))
+        };
+    }
+    binary_gradients! { c;
+        "Igamma": |g, dz, a, x| (dz * g.call("IgammaGradA", &[a, x]), dz * gamma_density(a, x));
+        "Igammac": |g, dz, a, x| {
+            (-(dz * g.call("IgammaGradA", &[a, x])), -(dz * gamma_density(a, x)))
+        };
+        // For the other argument there is no formula.
+        "Zeta": |g, dz, x, q| (g.none(), dz * (-x * (x + 1.0).with("Zeta", q)));
+        "Polygamma": |g, dz, n, x| (g.none(), dz * (n + 1.0).with("Polygamma", x));
+        "Xlogy": |_, dz, x, y| (dz * is_not_zero(x).with("Xlogy", y), dz * x.with("Xdivy", y));
+        "Xlog1py": |_, dz, x, y| {
+            (dz * is_not_zero(x).with("Xlog1py", y), dz * x.with("Xdivy", y + 1.0))
+        };
+        "Atan2": |_, dz, y, x| {
+            let over = dz / (x.square() + y.square());
+            (x * over, -y * over)
+        };
+    }
+    c.gradient("NextAfter", |g, dy| {
+        let ones = g.input(0).ones_like();
+        let zeros = g.input(1).zeros_like();
+        Ok(g.unbroadcast(dy[0] * ones, dy[0] * zeros))
+    });
+    c.gradient("Betainc", |g, dy| {
+        let (a, b, x) = (g.input(0), g.input(1), g.input(2));
+        let log_beta = a.apply("Lgamma") + b.apply("Lgamma") - (a + b).apply("Lgamma");
+        let log = (b - 1.0).with("Xlog1py", -x) + (a - 1.0).with("Xlogy", x) - log_beta;
+        let dx = g.unbroadcast_to(&[(g.none(), a), (dy[0] * log.exp(), x)])[1];
+        Ok(vec![g.none(), g.none(), dx])
+    });
 }
 
 type Make = fn(&KernelInit<'_>) -> Result<KernelBox>;

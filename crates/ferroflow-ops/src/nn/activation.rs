@@ -321,6 +321,35 @@ pub(crate) fn register(c: &mut Catalog) {
             let alpha = init.float("alpha")?;
             move |ctx: &mut Ctx<'_>| leaky_relu_grad::<T>(ctx, alpha)
         }));
+    // Of the activations from their results where the backward op takes those.
+    unary_gradients! { c;
+        "Relu": |g, dy, _, y| g.call("ReluGrad", &[dy, y]);
+        "Relu6": |g, dy, _, y| g.call("Relu6Grad", &[dy, y]);
+        "Elu": |g, dy, _, y| g.call("EluGrad", &[dy, y]);
+        "Selu": |g, dy, _, y| g.call("SeluGrad", &[dy, y]);
+        "Softplus": |_, dy, x, _| dy * x.apply("Sigmoid");
+        "Softsign": |g, dy, x, _| g.call("SoftsignGrad", &[dy, x]);
+        "LeakyRelu": |g, dy, x, _| g.call_like("LeakyReluGrad", &[dy, x]);
+    }
+    for op in ["ReluGrad", "Relu6Grad", "LeakyReluGrad"] {
+        c.gradient(op, move |g, dy| {
+            let x = g.input(1);
+            Ok(vec![g.call_like(op, &[dy[0], x]), x.zeros_like()])
+        });
+    }
+    for op in ["EluGrad", "SeluGrad"] {
+        c.gradient(op, move |g, dy| {
+            let y = g.input(1);
+            let is_curved = y.with("Less", y.number(0.0));
+            let dx = g.select(is_curved, dy[0] * g.input(0), y.number(0.0));
+            Ok(vec![g.call(op, &[dy[0], y]), dx])
+        });
+    }
+    c.gradient("SoftplusGrad", |g, dy| {
+        let (d, x) = (g.input(0), g.input(1));
+        let dx = dy[0] * d / ((-x).exp() + 2.0 + x.exp());
+        Ok(vec![g.call("SoftplusGrad", &[dy[0], x]), dx])
+    });
 }
 
 #[cfg(test)]

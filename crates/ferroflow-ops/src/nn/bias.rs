@@ -201,6 +201,19 @@ pub(crate) fn register(c: &mut Catalog) {
             let is_nchw = is_nchw(init)?;
             move |ctx: &mut Ctx<'_>| bias_add_grad::<T>(ctx, is_nchw)
         }));
+    c.gradient("BiasAdd", |g, dy| Ok(vec![dy[0], g.call_like("BiasAddGrad", &[dy[0]])]));
+    c.gradient("BiasAddV1", |g, dy| Ok(vec![dy[0], g.call("BiasAddGrad", &[dy[0]])]));
+    c.gradient("BiasAddGrad", |g, dy| {
+        let x = g.input(0);
+        let bias = if g.attrs().string("data_format")? == "NCHW" {
+            // Channels are dimension 1: as many dimensions of length 1 follow as there are others.
+            let ones = g.call("Fill", &[(x.rank_term() - 2.0).expand_dims(0), g.int(1)]);
+            dy[0].reshape(g.concat(&[dy[0].shape(), ones], 0))
+        } else {
+            dy[0]
+        };
+        Ok(vec![g.call("BroadcastTo", &[bias, x.shape()])])
+    });
 }
 
 #[cfg(test)]

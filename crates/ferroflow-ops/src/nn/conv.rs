@@ -3,7 +3,7 @@
 
 use super::window::Axis;
 use crate::linalg::gemm::{Mat, Product, Threads, product_cost};
-use crate::reduce::split::for_rows;
+use crate::parallel::for_rows;
 use ferroflow_core::ComputePool;
 
 /// Sizes of a convolution with channels last.

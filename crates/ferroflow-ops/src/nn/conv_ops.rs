@@ -340,6 +340,28 @@ macro_rules! conv_kernel {
 pub(crate) fn register(c: &mut Catalog) {
     register_2d(c);
     register_3d(c);
+    for (forward, of_input, of_filter) in [
+        ("Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter"),
+        ("Conv3D", "Conv3DBackpropInputV2", "Conv3DBackpropFilterV2"),
+    ] {
+        c.gradient(forward, move |g, dy| {
+            let (x, w) = (g.input(0), g.input(1));
+            Ok(vec![
+                g.call_like(of_input, &[x.shape(), w, dy[0]]),
+                g.call_like(of_filter, &[x, w.shape(), dy[0]]),
+            ])
+        });
+        c.gradient(of_input, move |g, dy| {
+            let (w, d) = (g.input(1), g.input(2));
+            let d_filter = g.call_like(of_filter, &[dy[0], w.shape(), d]);
+            Ok(vec![g.none(), d_filter, g.call_like(forward, &[dy[0], w])])
+        });
+        c.gradient(of_filter, move |g, dy| {
+            let (x, d) = (g.input(0), g.input(2));
+            let d_input = g.call_like(of_input, &[x.shape(), dy[0], d]);
+            Ok(vec![d_input, g.none(), g.call_like(forward, &[x, dy[0]])])
+        });
+    }
 }
 
 fn register_2d(c: &mut Catalog) {

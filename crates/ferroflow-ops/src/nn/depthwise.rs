@@ -2,8 +2,8 @@
 
 use super::conv_ops::{ConvElement, conv_shape, reordered, shape_in};
 use super::window::{Axis, Sliding};
+use crate::parallel::for_rows;
 use crate::prelude::*;
-use crate::reduce::split::for_rows;
 use ferroflow_core::ComputePool;
 
 /// Sizes of a depthwise convolution with channels last.
@@ -297,6 +297,29 @@ pub(crate) fn register(c: &mut Catalog) {
         Filter,
         shape_in(1, 4)
     );
+    for (forward, of_input, of_filter) in [(
+        "DepthwiseConv2dNative",
+        "DepthwiseConv2dNativeBackpropInput",
+        "DepthwiseConv2dNativeBackpropFilter",
+    )] {
+        c.gradient(forward, move |g, dy| {
+            let (x, w) = (g.input(0), g.input(1));
+            Ok(vec![
+                g.call_like(of_input, &[x.shape(), w, dy[0]]),
+                g.call_like(of_filter, &[x, w.shape(), dy[0]]),
+            ])
+        });
+        c.gradient(of_input, move |g, dy| {
+            let (w, d) = (g.input(1), g.input(2));
+            let d_filter = g.call_like(of_filter, &[dy[0], w.shape(), d]);
+            Ok(vec![g.none(), d_filter, g.call_like(forward, &[dy[0], w])])
+        });
+        c.gradient(of_filter, move |g, dy| {
+            let (x, d) = (g.input(0), g.input(2));
+            let d_input = g.call_like(of_input, &[x.shape(), dy[0], d]);
+            Ok(vec![d_input, g.none(), g.call_like(forward, &[x, dy[0]])])
+        });
+    }
 }
 
 #[cfg(test)]

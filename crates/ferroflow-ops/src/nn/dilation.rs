@@ -1,9 +1,9 @@
 //! Dilation2D and its gradients: the largest sum of image and filter under a window.
 
 use super::window::{Axis, Layout, Sliding, padding_of};
+use crate::parallel::for_rows;
 use crate::prelude::*;
 use crate::reduce::segment::Lowest;
-use crate::reduce::split::for_rows;
 use ferroflow_graph::Attrs;
 
 #[derive(Clone, Copy, PartialEq)]
@@ -199,6 +199,13 @@ pub(crate) fn register(c: &mut Catalog) {
         "filter_backprop: T",
         |c: &ShapeCtx<'_>| Ok(vec![c.input(1)])
     );
+    c.gradient("Dilation2D", |g, dy| {
+        let inputs = [g.input(0), g.input(1), dy[0]];
+        Ok(vec![
+            g.call_like("Dilation2DBackpropInput", &inputs),
+            g.call_like("Dilation2DBackpropFilter", &inputs),
+        ])
+    });
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! SoftmaxCrossEntropyWithLogits, SparseSoftmaxCrossEntropyWithLogits, L2Loss.
 
 use super::softmax::{Exp, largest, sum};
+use crate::parallel::for_rows2;
 use crate::prelude::*;
-use crate::reduce::split::for_rows2;
 use ferroflow_core::RealElement;
 
 /// A row of logits for writing, moved so that its largest is 0; its exponentials, and their sum.
@@ -188,6 +188,17 @@ fn sparse_losses_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     Ok(vec![rows.clone(), PartialShape::new([rows.dim(0), logits.dim(1)])])
 }
 
+/// The forward op has the gradient of its loss ready; its own gradient is for second derivatives.
+fn logits_gradient<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Term<'g> {
+    let first = dy[0].expand_dims(-1) * g.output(1);
+    if dy[1].is_zero() {
+        return first;
+    }
+    let softmax = g.input(0).apply("Softmax");
+    let mean = (dy[1] * softmax).sum(g.ints(&[-1]), true);
+    first + (dy[1] - mean) * softmax
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("SoftmaxCrossEntropyWithLogits")
         .doc("Cross entropy of the softmax of logits and label distributions, with its gradient.")
@@ -215,6 +226,14 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: {half, bfloat16, float, double}")
         .shape(shape::scalar)
         .cpu(per_dtype!(FLOAT, T => l2_loss::<T>));
+    c.gradient("SoftmaxCrossEntropyWithLogits", |g, dy| {
+        let labels = -g.input(0).apply("LogSoftmax");
+        Ok(vec![logits_gradient(g, dy), dy[0].expand_dims(-1) * labels])
+    });
+    c.gradient("SparseSoftmaxCrossEntropyWithLogits", |g, dy| {
+        Ok(vec![logits_gradient(g, dy), g.none()])
+    });
+    c.gradient("L2Loss", |g, dy| Ok(vec![g.input(0) * dy[0]]));
 }
 
 #[cfg(test)]

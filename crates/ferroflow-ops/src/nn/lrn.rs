@@ -1,7 +1,7 @@
 //! LRN and LRNGrad: local response normalisation over channels.
 
+use crate::parallel::for_rows;
 use crate::prelude::*;
-use crate::reduce::split::for_rows;
 
 struct Lrn<T> {
     radius: usize,
@@ -134,6 +134,7 @@ pub(crate) fn register(c: &mut Catalog) {
             [Half f16, BFloat16 bf16, Float f32],
             init, T => Lrn::<T>::new(init, true)?
         ));
+    c.gradient("LRN", |g, dy| Ok(vec![g.call_like("LRNGrad", &[dy[0], g.input(0), g.output(0)])]));
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 use super::conv_ops::reordered;
 use super::window::Layout;
+use crate::parallel::for_rows;
 use crate::prelude::*;
-use crate::reduce::split::for_rows;
 use ferroflow_core::ComputePool;
 
 /// Sums over rows of `c` elements, in double precision: `term(i, sums)` adds what row `i` gives.
@@ -270,6 +270,46 @@ const EPSILON: &str = "epsilon: float = 9.999999747378752e-05";
 const FORMAT: &str = "data_format: {'NHWC', 'NCHW'} = 'NHWC'";
 const ANY_FORMAT: &str = "data_format: {'NHWC', 'NCHW', 'NDHWC', 'NCDHW'} = 'NHWC'";
 
+/// The gradient of the gradient, from the formula of the latter.
+fn second_gradient<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Result<Vec<Term<'g>>> {
+    let from = [0, 1, 2].map(|i| g.input(i).apply("Identity"));
+    let scale = from[2];
+    let [d, x_now] = [from[0], from[1]].map(|t| t.cast(scale.dtype()));
+    let epsilon = f64::from(g.attrs().float("epsilon")?);
+    let format = g.attrs().string("data_format")?;
+    let channels_last = format.ends_with('C');
+    let space = format.len() as i64 - 2;
+    let axes: Vec<i64> = match channels_last {
+        true => (0..=space).collect(),
+        false => std::iter::once(0).chain(2..space + 2).collect(),
+    };
+    let axes = g.ints(&axes);
+    // Vectors of channels, to go with tensors.
+    let wide = |t: Term<'g>| match channels_last {
+        true => t,
+        false => (0..space).fold(t, |t, _| t.expand_dims(-1)),
+    };
+    let mean = |t: Term<'g>| g.call("Mean", &[t, axes]);
+    let (dx, d_scale) = if g.attrs().bool("is_training")? {
+        let center = mean(x_now);
+        let off = x_now - wide(center);
+        let variance = mean((x_now - wide(center.apply("StopGradient"))).square());
+        let inverse = (variance + epsilon).apply("Rsqrt");
+        let slope = mean(d * off) * (variance + epsilon).reciprocal();
+        let dx = wide(scale * inverse) * (d - wide(mean(d)) - wide(slope) * off);
+        (dx, inverse * (d * off).sum(axes, false))
+    } else {
+        let inverse = (g.input(4) + epsilon).apply("Rsqrt");
+        let dx = d * wide(scale * inverse);
+        (dx, (d * (x_now - wide(g.input(3))) * wide(inverse)).sum(axes, false))
+    };
+    let dx = dx.cast(g.input(1).dtype());
+    let d_offset = d.sum(axes, false);
+    let mut all = g.differentiate(&[dx, d_scale, d_offset], &[dy[0], dy[1], dy[2]], &from)?;
+    all.resize(g.num_inputs(), g.none());
+    Ok(all)
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     macro_rules! forward {
         ($op:literal, $U:literal, [$($types:literal),*], $third:expr, $format:expr) => {{
@@ -354,6 +394,25 @@ pub(crate) fn register(c: &mut Catalog) {
         ["4", "5"],
         ANY_FORMAT
     );
+    for (op, back) in [
+        ("FusedBatchNorm", "FusedBatchNormGrad"),
+        ("FusedBatchNormV2", "FusedBatchNormGradV2"),
+        ("FusedBatchNormV3", "FusedBatchNormGradV3"),
+    ] {
+        c.gradient(op, move |g, dy| {
+            let saved = match g.attrs().bool("is_training")? {
+                true => [g.output(3), g.output(4)],
+                false => [g.input(3), g.input(4)],
+            };
+            let mut inputs = vec![dy[0], g.input(0), g.input(1), saved[0], saved[1]];
+            if op == "FusedBatchNormV3" {
+                inputs.push(g.output(5));
+            }
+            let found = g.calls_like(back, &inputs);
+            Ok(vec![found[0], found[1], found[2], g.none(), g.none()])
+        });
+        c.gradient(back, second_gradient);
+    }
 }
 
 #[cfg(test)]

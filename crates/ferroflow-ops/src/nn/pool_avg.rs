@@ -2,8 +2,8 @@
 
 use super::conv_ops::reordered;
 use super::pool::{Pool, PoolAttrs, pool_shape};
+use crate::parallel::for_rows;
 use crate::prelude::*;
-use crate::reduce::split::for_rows;
 
 struct AvgPool<T> {
     attrs: PoolAttrs,
@@ -149,6 +149,10 @@ pub(crate) fn register(c: &mut Catalog) {
         "data_format: {'NDHWC', 'NCDHW'} = 'NDHWC'",
         5
     );
+    for (op, back) in [("AvgPool", "AvgPoolGrad"), ("AvgPool3D", "AvgPool3DGrad")] {
+        c.gradient(op, move |g, dy| Ok(vec![g.call_like(back, &[g.input(0).shape(), dy[0]])]));
+        c.gradient(back, move |g, dy| Ok(vec![g.none(), g.call_like(op, &[dy[0]])]));
+    }
 }
 
 #[cfg(test)]

@@ -2,9 +2,9 @@
 
 use super::conv_ops::reordered;
 use super::pool::{Pool, PoolAttrs, pool_shape};
+use crate::parallel::{for_rows, for_rows2};
 use crate::prelude::*;
 use crate::reduce::segment::Lowest;
-use crate::reduce::split::{for_rows, for_rows2};
 
 /// Which of a pool's values a node computes.
 #[derive(Clone, Copy, PartialEq)]
@@ -251,6 +251,32 @@ pub(crate) fn register(c: &mut Catalog) {
     register_2d(c);
     register_with_argmax(c);
     register_3d(c);
+    for (op, back, again) in [
+        ("MaxPool", "MaxPoolGrad", "MaxPoolGradGrad"),
+        ("MaxPool3D", "MaxPool3DGrad", "MaxPool3DGradGrad"),
+    ] {
+        c.gradient(op, move |g, dy| Ok(vec![g.call_like(back, &[g.input(0), g.output(0), dy[0]])]));
+        for (op, back) in [(back, again), (again, back)] {
+            c.gradient(op, move |g, dy| {
+                let (x, y) = (g.input(0), g.input(1));
+                Ok(vec![x.zeros_like(), y.zeros_like(), g.call_like(back, &[x, y, dy[0]])])
+            });
+        }
+    }
+    c.gradient("MaxPoolV2", |g, dy| {
+        let inputs = [g.input(0), g.output(0), dy[0], g.input(1), g.input(2)];
+        Ok(g.only(g.call_like("MaxPoolGradV2", &inputs)))
+    });
+    c.gradient("MaxPoolGradV2", |g, dy| {
+        let (x, y) = (g.input(0), g.input(1));
+        let inputs = [x, y, dy[0], g.input(3), g.input(4)];
+        let back = g.call_like("MaxPoolGradGradV2", &inputs);
+        Ok(vec![x.zeros_like(), y.zeros_like(), back, g.none(), g.none()])
+    });
+    c.gradient("MaxPoolWithArgmax", |g, dy| {
+        let inputs = [g.input(0), dy[0], g.output(1)];
+        Ok(vec![g.call_like("MaxPoolGradWithArgmax", &inputs)])
+    });
 }
 
 fn register_2d(c: &mut Catalog) {

@@ -1,7 +1,7 @@
 //! Softmax, LogSoftmax.
 
+use crate::parallel::for_rows;
 use crate::prelude::*;
-use crate::reduce::split::for_rows;
 
 /// The arithmetic that softmax is made in: `f32` and `f64`.
 pub(crate) trait Exp: Float<Wide = Self> {
@@ -132,6 +132,10 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: {half, bfloat16, float, double}")
         .shape(shape::same_as_input)
         .cpu(per_dtype!(FLOAT, T => by_row::<T>(log_softmax_row)));
+    unary_gradients! { c;
+        "Softmax": |g, dy, _, y| (dy - (dy * y).sum(g.ints(&[-1]), true)) * y;
+        "LogSoftmax": |g, dy, _, y| dy - dy.sum(g.ints(&[-1]), true) * y.exp();
+    }
 }
 
 #[cfg(test)]

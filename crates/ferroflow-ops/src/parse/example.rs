@@ -7,7 +7,7 @@ use crate::prelude::*;
 use bytes::Bytes;
 
 /// What is wanted of each record.
-pub(super) struct Wanted {
+pub(crate) struct Wanted {
     pub sparse: Vec<Listed>,
     pub dense: Vec<Dense>,
     pub ragged: Vec<Listed>,
@@ -16,14 +16,14 @@ pub(super) struct Wanted {
 }
 
 /// What came out: a sparse, dense or ragged result for each feature wanted.
-pub(super) struct Parsed {
+pub(crate) struct Parsed {
     pub sparse: Vec<[Tensor; 3]>,
     pub dense: Vec<Tensor>,
     pub ragged: Vec<(Tensor, Vec<i64>)>,
 }
 
 /// A record's features, and how errors name it.
-pub(super) struct Record<'a> {
+pub(crate) struct Record<'a> {
     pub features: Features<'a>,
     /// `Name: x, `, or nothing.
     pub prefix: String,
@@ -236,7 +236,7 @@ impl Wanted {
 
 /// Sets sparse and dense outputs from output `at` on, in the order all of these ops have; gives
 /// the number behind them.
-pub(super) fn set_sparse_and_dense(
+pub(crate) fn set_sparse_and_dense(
     ctx: &mut Ctx<'_>,
     at: usize,
     sparse: Vec<[Tensor; 3]>,
@@ -257,7 +257,7 @@ pub(super) fn set_sparse_and_dense(
 }
 
 /// The features of Example records, named for errors.
-fn records<'a>(serialized: &'a [Bytes], names: &[Bytes]) -> Result<Vec<Record<'a>>> {
+pub(crate) fn records<'a>(serialized: &'a [Bytes], names: &[Bytes]) -> Result<Vec<Record<'a>>> {
     let one = |(i, record): (usize, &'a Bytes)| {
         let name = names.get(i).map_or("<unknown>".into(), |n| String::from_utf8_lossy(n));
         let Some(features) = features(record, 1) else {
@@ -272,11 +272,11 @@ fn records<'a>(serialized: &'a [Bytes], names: &[Bytes]) -> Result<Vec<Record<'a
     serialized.iter().enumerate().map(one).collect()
 }
 
-fn listed(keys: Vec<Bytes>, types: &[DType]) -> Vec<Listed> {
+pub(crate) fn listed(keys: Vec<Bytes>, types: &[DType]) -> Vec<Listed> {
     keys.into_iter().zip(types).map(|(key, &dtype)| Listed { key, dtype }).collect()
 }
 
-pub(super) fn dense_features(
+pub(crate) fn dense_features(
     keys: Vec<Bytes>,
     types: &[DType],
     shapes: &[PartialShape],

@@ -7,11 +7,11 @@ use bytes::Bytes;
 use std::collections::HashMap;
 
 /// Features of a record that are not looked into yet, by name.
-pub(super) type Features<'a> = HashMap<&'a [u8], &'a [u8]>;
+pub(crate) type Features<'a> = HashMap<&'a [u8], &'a [u8]>;
 
 /// A list of values.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Values {
+pub(crate) enum Values {
     Texts(Vec<Bytes>),
     Floats(Vec<f32>),
     Ints(Vec<i64>),
@@ -35,7 +35,7 @@ fn map_of<'a>(messages: &[(u32, Value<'a>)]) -> Option<Features<'a>> {
 }
 
 /// The features that field `number` of a record holds; `None` if the record is malformed.
-pub(super) fn features(record: &[u8], number: u32) -> Option<Features<'_>> {
+pub(crate) fn features(record: &[u8], number: u32) -> Option<Features<'_>> {
     let mut all = Features::new();
     for (field, value) in fields(record)? {
         if field == number {
@@ -46,13 +46,13 @@ pub(super) fn features(record: &[u8], number: u32) -> Option<Features<'_>> {
 }
 
 /// The steps of a feature list: features one behind the other.
-pub(super) fn steps(list: &[u8]) -> Option<Vec<&[u8]>> {
+pub(crate) fn steps(list: &[u8]) -> Option<Vec<&[u8]>> {
     let all = fields(list)?;
     all.into_iter().filter(|f| f.0 == 1).map(|f| f.1.as_bytes()).collect()
 }
 
 /// The values of a feature; `Some(None)` when its kind is not set, `None` when it is malformed.
-pub(super) fn values(feature: &[u8]) -> Option<Option<Values>> {
+pub(crate) fn values(feature: &[u8]) -> Option<Option<Values>> {
     let mut found = None;
     for (field, value) in fields(feature)? {
         let mut list = match field {
@@ -143,7 +143,7 @@ impl Values {
 /// A feature that is wanted as a dense tensor: of a fixed shape, or of one whose first dimension
 /// is as long as there are values.
 #[derive(Clone)]
-pub(super) struct Dense {
+pub(crate) struct Dense {
     pub key: Bytes,
     pub dtype: DType,
     /// Dimensions, without the first one where that is open.
@@ -188,7 +188,7 @@ impl Dense {
 
 /// A feature that is wanted as a list of its own in every record.
 #[derive(Clone)]
-pub(super) struct Listed {
+pub(crate) struct Listed {
     pub key: Bytes,
     pub dtype: DType,
 }
@@ -200,7 +200,7 @@ impl Listed {
 }
 
 /// A vector of int32 or int64.
-pub(super) fn index_vector(dtype: DType, values: &[i64]) -> Tensor {
+pub(crate) fn index_vector(dtype: DType, values: &[i64]) -> Tensor {
     match dtype {
         DType::Int32 => Tensor::vector(&values.iter().map(|&x| x as i32).collect::<Vec<_>>()),
         _ => Tensor::vector(values),
@@ -208,7 +208,7 @@ pub(super) fn index_vector(dtype: DType, values: &[i64]) -> Tensor {
 }
 
 /// The strings of a vector input.
-pub(super) fn keys_of(t: &Tensor, name: &str) -> Result<Vec<Bytes>> {
+pub(crate) fn keys_of(t: &Tensor, name: &str) -> Result<Vec<Bytes>> {
     ensure!(
         t.rank() == 1,
         InvalidArgument,
@@ -219,7 +219,7 @@ pub(super) fn keys_of(t: &Tensor, name: &str) -> Result<Vec<Bytes>> {
 }
 
 /// Sparse outputs: indices, values, shape.
-pub(super) struct Sparse {
+pub(crate) struct Sparse {
     pub indices: Vec<i64>,
     pub values: Values,
     pub shape: Vec<i64>,

@@ -189,7 +189,9 @@ fn unstage(shared: &Shared, area: &Area, ctx: AsyncCtx, done: Done) {
 }
 
 fn peek(shared: &Shared, area: &Area, ctx: AsyncCtx, done: Done) {
-    let index = ctx.input(0).and_then(Tensor::scalar_index).and_then(|i| {
+    let index = ctx.input(0).and_then(|index| {
+        ensure!(index.rank() == 0, InvalidArgument, "index must be scalar");
+        let i = index.scalar_index()?;
         usize::try_from(i).map_err(|_| err!(InvalidArgument, "index {i} is negative"))
     });
     match index {

@@ -76,6 +76,20 @@ fn stateless(ctx: &mut Ctx<'_>, stream: Philox, i: usize) -> Result<()> {
     ctx.set(0, out)
 }
 
+/// The gradient for `alpha`, of whose gamma distribution samples were drawn, `extra` dimensions of
+/// them.
+fn alpha_gradient<'g>(
+    g: &GradientScope<'g>,
+    dy: Term<'g>,
+    alpha: Term<'g>,
+    extra: Term<'g>,
+) -> Term<'g> {
+    let ones = g.call("Fill", &[extra.expand_dims(0), g.int(1)]);
+    let wide = alpha.reshape(g.concat(&[ones, alpha.shape()], 0));
+    let slope = g.call("RandomGammaGrad", &[wide, g.output(0)]);
+    (dy * slope).sum(g.range(extra), false)
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("RandomGamma")
         .doc("Values of gamma distributions with shape parameters `alpha` and rate 1.")
@@ -112,6 +126,17 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("shape_dtype: {int32, int64} = DT_INT32")
         .shape(shape::from_input_0)
         .cpu_fn(|ctx| stateless(ctx, stream_of_key(ctx, 1)?, 4));
+    c.gradient("RandomGamma", |g, dy| {
+        let extra = g.input(0).size();
+        Ok(g.at(1, alpha_gradient(g, dy[0], g.input(1), extra)))
+    });
+    for (op, at) in [("StatelessRandomGammaV2", 2), ("StatelessRandomGammaV3", 4)] {
+        c.gradient(op, move |g, dy| {
+            let alpha = g.input(at);
+            let extra = g.input(0).size() - alpha.rank_term();
+            Ok(g.at(at, alpha_gradient(g, dy[0], alpha, extra)))
+        });
+    }
 }
 
 #[cfg(test)]

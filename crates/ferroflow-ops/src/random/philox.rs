@@ -7,7 +7,7 @@ use std::hash::{BuildHasher, RandomState};
 
 /// A position in a stream: each call of [`Philox::next`] gives four words and moves on by one.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Philox {
+pub(crate) struct Philox {
     pub counter: [u32; 4],
     pub key: [u32; 2],
 }
@@ -84,7 +84,7 @@ impl Philox {
 }
 
 /// One word at a time from a stream.
-pub(super) struct Singles {
+pub(crate) struct Singles {
     from: Philox,
     words: [u32; 4],
     used: usize,
@@ -171,7 +171,7 @@ fn join(low: u32, high: u32) -> u64 {
 }
 
 /// Bits nobody can foresee.
-pub(super) fn entropy() -> u64 {
+pub(crate) fn entropy() -> u64 {
     RandomState::new().hash_one(std::time::SystemTime::now())
 }
 

@@ -1,7 +1,7 @@
 //! ArgMax and ArgMin.
 
 use super::axes::{around, dimension, without_dimension};
-use super::split::for_rows;
+use crate::parallel::for_rows;
 use crate::prelude::*;
 
 /// Elements that can be compared: numbers and bools.
@@ -129,6 +129,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("output_type: {int32, int64} = DT_INT64")
         .shape(without_dimension)
         .cpu(arg_kernel!(<));
+    c.no_gradient(&["ArgMax", "ArgMin"]);
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! depends on sizes alone, never on the number of threads, so results repeat from run to run.
 
 use super::axes::{reduced_dims, reduced_shape};
-use super::split::for_rows;
+use crate::parallel::for_rows;
 use crate::prelude::*;
 use ferroflow_core::ComputePool;
 

@@ -194,6 +194,61 @@ macro_rules! bool_reductions {
     )*};
 }
 
+/// What has the shape of the output with the dimensions put back that were reduced, of length 1.
+fn kept<'g>(g: &GradientScope<'g>, t: Term<'g>) -> Term<'g> {
+    if g.attrs().bool("keep_dims").unwrap_or(false) {
+        return t;
+    }
+    let (x, axes) = (g.input(0), g.input(1));
+    if let (Some(rank), Some(axes)) = (x.rank(), axes.value().and_then(|v| v.to_indices().ok())) {
+        let rank = rank as i64;
+        let mut axes: Vec<i64> = axes.iter().map(|&a| if a < 0 { a + rank } else { a }).collect();
+        axes.sort_unstable();
+        axes.dedup();
+        if let Some(known) = x.static_shape().known() {
+            let mut dims = known.to_i64s();
+            axes.iter().filter(|a| (0..rank).contains(a)).for_each(|&a| dims[a as usize] = 1);
+            return t.reshape(g.ints(&dims));
+        }
+        return axes.iter().fold(t, |t, &a| t.expand_dims(a));
+    }
+    let rank = x.rank_term();
+    let axes = (axes.cast(DType::Int32) + rank).with("FloorMod", rank);
+    let shape = g.call("DynamicStitch", &[g.range(rank), axes, x.shape(), axes.ones_like()]);
+    t.reshape(shape)
+}
+
+/// The gradient of a sum: the same for all that were summed.
+fn spread<'g>(g: &GradientScope<'g>, dy: Term<'g>) -> Term<'g> {
+    g.call("BroadcastTo", &[kept(g, dy), g.input(0).shape()])
+}
+
+/// The product of all others, as those before times those after: dividing would not do for zeros.
+fn prod_gradient<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Result<Vec<Term<'g>>> {
+    let x = g.input(0);
+    let dy = g.call("BroadcastTo", &[kept(g, dy[0]), x.shape()]);
+    let rank = x.rank_term();
+    let axes = g.input(1).cast(DType::Int32).reshape(g.ints(&[-1]));
+    let axes = (axes + rank).with("FloorMod", rank);
+    let others = g.call("ListDiff", &[g.range(rank), axes]);
+    let order = g.concat(&[axes, others], 0);
+    let count = |of: Term<'g>| {
+        let dims = g.call("GatherV2", &[x.shape(), of, g.int(0)]);
+        g.call("Prod", &[dims, g.ints(&[0])]).expand_dims(0)
+    };
+    let flat_shape = g.concat(&[count(axes), count(others)], 0);
+    let moved = g.call("Transpose", &[x, order]);
+    let flat = moved.reshape(flat_shape);
+    let scan = |reverse: bool| {
+        let attrs = Attrs::new().with("exclusive", true).with("reverse", reverse);
+        g.call_with("Cumprod", &[flat, g.int(0)], attrs)
+    };
+    let product = (scan(false).conj() * scan(true).conj()).reshape(moved.shape());
+    let back = g.call("InvertPermutation", &[order]);
+    let dx = dy * g.call("Transpose", &[product, back]);
+    Ok(g.only(dx.reshape(x.shape())))
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     reductions! { c;
         Sum, "Sum over the given dimensions.", "T: numbertype", NUMBER;
@@ -208,6 +263,32 @@ pub(crate) fn register(c: &mut Catalog) {
         All, "Whether all elements over the given dimensions are true.";
         Any, "Whether some element over the given dimensions is true.";
     }
+    c.gradient("Sum", |g, dy| Ok(g.only(spread(g, dy[0]))));
+    c.gradient("Mean", |g, dy| {
+        let count =
+            match (g.input(0).static_shape().elements(), g.output(0).static_shape().elements()) {
+                (Some(n), Some(m)) => dy[0].number((n / m.max(1)) as f64),
+                _ => {
+                    let (n, m) = (g.input(0).size(), g.output(0).size());
+                    n.with("FloorDiv", m.with("Maximum", g.int(1))).cast(dy[0].dtype())
+                }
+            };
+        Ok(g.only(spread(g, dy[0]) / count))
+    });
+    for op in ["Max", "Min"] {
+        c.gradient(op, |g, dy| {
+            let (x, y, dy) = (g.input(0), kept(g, g.output(0)), kept(g, dy[0]));
+            // What is the largest several times shares.
+            let is_it = y.with("Equal", x).cast(dy.dtype());
+            let count = is_it.sum(g.input(1), true);
+            Ok(g.only(is_it / count * dy))
+        });
+    }
+    c.gradient("Prod", prod_gradient);
+    c.gradient("EuclideanNorm", |g, dy| {
+        let (y, dy) = (kept(g, g.output(0)), kept(g, dy[0]));
+        Ok(g.only(g.input(0) / (y / dy)))
+    });
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Cumsum, Cumprod, CumulativeLogsumexp.
 
 use super::axes::around;
-use super::split::for_rows;
+use crate::parallel::for_rows;
 use crate::prelude::*;
 
 /// A running total along one dimension.
@@ -88,6 +88,30 @@ macro_rules! wide_floats {
 }
 wide_floats!(f32 f64);
 
+/// In logarithms, positive and negative gradients apart.
+fn log_sum_gradient<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Result<Vec<Term<'g>>> {
+    let (x, axis, y, dy) = (g.input(0), g.input(1), g.output(0), dy[0]);
+    let lowest = match dy.dtype() {
+        DType::Double => f64::MIN,
+        DType::Half => -65504.0,
+        DType::BFloat16 => -3.389_531_4e38,
+        _ => f64::from(f32::MIN),
+    };
+    let part = |test: &str, magnitude: Term<'g>| -> Result<Term<'g>> {
+        let is_it = dy.with(test, dy.number(0.0));
+        let log = g.select(is_it, magnitude.log(), dy.number(lowest));
+        let sums = g.call_with("CumulativeLogsumexp", &[log - y, axis], back(g)?);
+        Ok((sums + x).exp())
+    };
+    Ok(g.only(part("Greater", dy)? - part("Less", -dy)?))
+}
+
+/// The attributes of the same scan the other way round.
+fn back(g: &GradientScope<'_>) -> Result<Attrs> {
+    let (exclusive, reverse) = (g.attrs().bool("exclusive")?, g.attrs().bool("reverse")?);
+    Ok(Attrs::new().with("exclusive", exclusive).with("reverse", !reverse))
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     macro_rules! scans {
         ($($op:literal, $doc:literal, $types:literal, $set:tt, $start:ident, $join:expr;)*) => {$(
@@ -119,6 +143,16 @@ pub(crate) fn register(c: &mut Catalog) {
         "CumulativeLogsumexp", "Logarithm of the running sum of exponentials along a dimension.",
             "T: {bfloat16, half, float, double}", FLOAT, minus_infinity, log_add_exp;
     }
+    c.gradient("Cumsum", |g, dy| {
+        let attrs = back(g)?;
+        Ok(g.only(g.call_with("Cumsum", &[dy[0], g.input(1)], attrs)))
+    });
+    c.gradient("Cumprod", |g, dy| {
+        let weighted = g.output(0) * dy[0];
+        let out = g.call_with("Cumsum", &[weighted, g.input(1)], back(g)?);
+        Ok(g.only(out.with("DivNoNan", g.input(0))))
+    });
+    c.gradient("CumulativeLogsumexp", log_sum_gradient);
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! SegmentSum and its kin over sorted segment ids, UnsortedSegmentSum and its kin over any.
 
-use super::split::for_rows;
+use crate::parallel::for_rows;
 use crate::prelude::*;
 use ferroflow_core::RealElement;
 
@@ -232,6 +232,53 @@ fn unsorted_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     Ok(vec![PartialShape::new(std::iter::once(n).chain(dims[rank..].iter().copied()))])
 }
 
+/// For each element the row of its segment.
+fn rows<'g>(g: &GradientScope<'g>, of: Term<'g>, ids: Term<'g>) -> Term<'g> {
+    g.call("GatherV2", &[of, ids, g.int(0)])
+}
+
+/// `t` with dimensions of length 1 behind, to the rank of `like`.
+fn trailing<'g>(g: &GradientScope<'g>, t: Term<'g>, like: Term<'g>) -> Term<'g> {
+    if let (Some(rank), Some(want)) = (t.rank(), like.rank()) {
+        return (rank..want).fold(t, |t, axis| t.expand_dims(axis as i64));
+    }
+    let more = (like.rank_term() - t.rank_term()).expand_dims(0);
+    let ones = g.call("Fill", &[more, g.int(1)]);
+    t.reshape(g.concat(&[t.shape(), ones], 0))
+}
+
+fn clipped_ids<'g>(g: &GradientScope<'g>) -> Term<'g> {
+    let ids = g.input(1);
+    ids.with("Maximum", ids.number(0.0))
+}
+
+/// Whether an element is in a segment at all: those with a negative id are not.
+fn is_positive<'g>(g: &GradientScope<'g>, like: Term<'g>) -> Term<'g> {
+    let ids = g.input(1);
+    trailing(g, ids.with("GreaterEqual", ids.number(0.0)), like)
+}
+
+/// [`rows`], and zero for what is in no segment.
+fn rows_or_zero<'g>(g: &GradientScope<'g>, of: Term<'g>) -> Term<'g> {
+    let found = rows(g, of, clipped_ids(g));
+    g.select(is_positive(g, g.input(0)), found, found.number(0.0))
+}
+
+/// The product of all others of a segment, and where a segment has more than one zero. `reduce`
+/// multiplies the elements of each segment, or adds them up.
+fn product_of_others<'g>(
+    g: &GradientScope<'g>,
+    rows: impl Fn(Term<'g>) -> Term<'g>,
+    reduce: impl Fn(bool, Term<'g>) -> Term<'g>,
+) -> (Term<'g>, Term<'g>) {
+    let x = g.input(0);
+    let is_zero = x.with("Equal", x.number(0.0));
+    let zeros = reduce(false, is_zero.cast(DType::Int32));
+    let without = g.select(is_zero, x.number(1.0), x);
+    let slope = g.select(is_zero, rows(reduce(true, without)), rows(g.output(0)) / without);
+    (slope, zeros.with("Greater", g.int(1)))
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     macro_rules! segments {
         ($($op:literal, $unsorted:literal, $doc:literal, $types:literal, $set:tt, $join:ident;)*) => {$(
@@ -270,6 +317,56 @@ pub(crate) fn register(c: &mut Catalog) {
         "SegmentMin", "UnsortedSegmentMin", "Smallest", "T: realnumbertype", REAL, min;
         "SegmentMean", "", "Mean", "T: numbertype", NUMBER, mean;
     }
+    c.gradient("SegmentSum", |g, dy| Ok(g.only(rows(g, dy[0], g.input(1)))));
+    c.gradient("SegmentMean", |g, dy| {
+        let ones = g.call("OnesLike", &[g.input(1).cast(dy[0].dtype())]);
+        let count = g.call("SegmentSum", &[ones, g.input(1)]);
+        Ok(g.only(rows(g, dy[0] / trailing(g, count, dy[0]), g.input(1))))
+    });
+    for op in ["SegmentMax", "SegmentMin"] {
+        c.gradient(op, |g, dy| {
+            let (x, ids) = (g.input(0), g.input(1));
+            let is_it = x.with("Equal", rows(g, g.output(0), ids));
+            let count = g.call("SegmentSum", &[is_it.cast(dy[0].dtype()), ids]);
+            let share = rows(g, dy[0] / count, ids);
+            Ok(g.only(g.select(is_it, share, share.number(0.0))))
+        });
+    }
+    c.gradient("SegmentProd", |g, dy| {
+        let ids = g.input(1);
+        let (slope, has_many) = product_of_others(
+            g,
+            |t| rows(g, t, ids),
+            |product, x| g.call(if product { "SegmentProd" } else { "SegmentSum" }, &[x, ids]),
+        );
+        let dy = g.select(has_many, dy[0].number(0.0), dy[0]);
+        Ok(g.only(rows(g, dy, ids) * slope))
+    });
+    c.gradient("UnsortedSegmentSum", |g, dy| Ok(g.only(rows_or_zero(g, dy[0]))));
+    for op in ["UnsortedSegmentMax", "UnsortedSegmentMin"] {
+        c.gradient(op, |g, dy| {
+            let x = g.input(0);
+            let is_it = x.with("Equal", rows_or_zero(g, g.output(0)));
+            let is_it = is_it.with("LogicalAnd", is_positive(g, x));
+            let ones = is_it.cast(dy[0].dtype());
+            let count = g.call("UnsortedSegmentSum", &[ones, g.input(1), g.input(2)]);
+            let share = rows_or_zero(g, dy[0] / count);
+            Ok(g.only(g.select(is_it, share, share.number(0.0))))
+        });
+    }
+    c.gradient("UnsortedSegmentProd", |g, dy| {
+        let clipped = clipped_ids(g);
+        let (slope, has_many) = product_of_others(
+            g,
+            |t| rows(g, t, clipped),
+            |product, x| {
+                let op = if product { "UnsortedSegmentProd" } else { "UnsortedSegmentSum" };
+                g.call(op, &[x, g.input(1), g.input(2)])
+            },
+        );
+        let dy = g.select(has_many, dy[0].number(0.0), dy[0]);
+        Ok(g.only(rows_or_zero(g, dy) * slope))
+    });
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use super::ops::Summed;
 use super::segment::{check_sorted, checked_segments, num_segments};
-use super::split::for_rows;
+use crate::parallel::for_rows;
 use crate::prelude::*;
 
 /// What a segment's sum is divided by.
@@ -301,6 +301,23 @@ pub(crate) fn register(c: &mut Catalog) {
         "Mean", "Mean", "T: {bfloat16, half, float, double}", FLOAT, Count;
         "SqrtN", "Sum, divided by the root of their number,", "T: {bfloat16, half, float, double}",
             FLOAT, RootOfCount;
+    }
+    for (op, grad) in [
+        ("Sum", "SparseSegmentSumGrad"),
+        ("Mean", "SparseSegmentMeanGrad"),
+        ("SqrtN", "SparseSegmentSqrtNGrad"),
+    ] {
+        for suffix in ["", "WithNumSegments"] {
+            c.gradient(&format!("SparseSegment{op}{suffix}"), move |g, dy| {
+                let (at, ids, shape) = (g.input(1), g.input(2), g.input(0).shape());
+                let inputs = [dy[0], at, ids, shape.element(0)];
+                if !g.attrs().bool("sparse_gradient").unwrap_or(false) {
+                    return Ok(g.only(g.call(grad, &inputs)));
+                }
+                let found = g.calls(&format!("{grad}V2"), &inputs);
+                Ok(g.only(g.slices(found[0], found[1], shape)))
+            });
+        }
     }
 }
 

@@ -255,6 +255,8 @@ fn slice_grad<T: Num>(ctx: &mut Ctx<'_>) -> Result<()> {
 fn extreme<T: Real, const LARGER: bool>(ctx: &mut Ctx<'_>) -> Result<()> {
     let (a, b) = (Coo::input(ctx, 0)?, Coo::input(ctx, 3)?);
     ensure_same_shape(&a, &b)?;
+    a.ensure_in_bounds()?;
+    b.ensure_in_bounds()?;
     let (x, y) = (a.values.as_slice::<T>()?, b.values.as_slice::<T>()?);
     let pairs = merged(&a, &b);
     let zero = <T as Num>::ZERO;
@@ -337,6 +339,14 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: numbertype")
         .shape(|c| Ok(sparse_like(c, 0)[..2].to_vec()))
         .cpu(per_dtype!(REAL, T => extreme::<T, false>));
+    c.gradient("SparseAdd", |g, dy| {
+        let inputs = [dy[1], g.input(0), g.input(3), g.output(0)];
+        let found = g.calls("SparseAddGrad", &inputs);
+        let mut all = g.at(1, found[0]);
+        all[4] = found[1];
+        Ok(all)
+    });
+    c.no_gradient(&["SparseAddGrad"]);
 }
 
 #[cfg(test)]

@@ -33,7 +33,8 @@ fn count<T: Num>(
     weights: Option<Vec<T>>,
 ) -> Result<()> {
     let mut counts: BTreeMap<(usize, i64), T> = BTreeMap::new();
-    let mut largest = -1;
+    // Without elements there is one column.
+    let mut largest = 0;
     for (i, (row, x)) in elements.into_iter().enumerate() {
         ensure!(x >= 0, InvalidArgument, "Input values must all be non-negative");
         if limits.most >= 0 && x >= limits.most {
@@ -47,7 +48,7 @@ fn count<T: Num>(
             None => Num::add(*sum, <T as Num>::ONE),
         };
     }
-    let width = match limits.most >= 0 {
+    let width = match limits.most > 0 {
         true => limits.most,
         false => std::cmp::max(largest.saturating_add(1), limits.least),
     };

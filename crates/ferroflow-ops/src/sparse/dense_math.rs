@@ -102,6 +102,24 @@ fn softmax<T: Float>(ctx: &mut Ctx<'_>) -> Result<()> {
     ctx.set(0, Tensor::vector(&out))
 }
 
+/// Which element of the dense operand belongs to each value of the sparse one, and its value.
+fn matching<'g>(g: &GradientScope<'g>) -> (Term<'g>, Term<'g>) {
+    let (at, shape, dense) = (g.input(0), g.input(2), g.input(3));
+    let of_dense = dense.shape_as(DType::Int64);
+    let more = (shape.size() - of_dense.size()).expand_dims(0);
+    let ones = g.call("Fill", &[more, g.number(1.0, DType::Int64)]);
+    let scale = shape.with("FloorDiv", g.concat(&[ones, of_dense], 0));
+    let scaled = at.with("FloorDiv", scale);
+    let begin = g.concat(&[g.ints(&[0]), more], 0);
+    let at = g.call("Slice", &[scaled, begin, g.ints(&[-1, -1])]);
+    (at, g.call("GatherNd", &[dense, at]))
+}
+
+/// Values summed up where they belong in the dense operand.
+fn summed_at<'g>(g: &GradientScope<'g>, at: Term<'g>, values: Term<'g>) -> Term<'g> {
+    g.call("ScatterNd", &[at, values, g.input(3).shape_as(DType::Int64)])
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("SparseTensorDenseAdd")
         .doc("A dense tensor with a sparse one added.")
@@ -150,6 +168,28 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: {half, float, double}")
         .shape(|c| Ok(vec![PartialShape::new([c.input(0).dim(0)])]))
         .cpu(per_dtype!([Half f16, Float f32, Double f64], T => softmax::<T>));
+    c.gradient("SparseTensorDenseAdd", |g, dy| {
+        let of_values = g.call("GatherNd", &[dy[0], g.input(0)]);
+        Ok(vec![g.none(), of_values, g.none(), dy[0]])
+    });
+    c.gradient("SparseDenseCwiseMul", |g, dy| {
+        let (at, dense) = matching(g);
+        let into = dy[0] * g.input(1);
+        Ok(vec![g.none(), dy[0] * dense, g.none(), summed_at(g, at, into)])
+    });
+    c.gradient("SparseDenseCwiseDiv", |g, dy| {
+        let (at, dense) = matching(g);
+        let into = dy[0] * (-g.input(1) / dense.square());
+        Ok(vec![g.none(), dy[0] / dense, g.none(), summed_at(g, at, into)])
+    });
+    c.gradient("SparseSoftmax", |g, dy| {
+        let (at, shape, y) = (g.input(0), g.input(2), g.output(0));
+        let attrs = Attrs::new().with("keep_dims", true);
+        let sums = [at, y * dy[0], shape, g.ints(&[-1])];
+        let sums = -g.call_with("SparseReduceSum", &sums, attrs);
+        let dx = g.call("SparseDenseCwiseAdd", &[at, dy[0], shape, sums]) * y;
+        Ok(g.at(1, dx))
+    });
 }
 
 #[cfg(test)]

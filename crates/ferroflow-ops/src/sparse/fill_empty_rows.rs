@@ -125,6 +125,10 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: type")
         .shape(|c| Ok(vec![c.input(0), PartialShape::scalar()]))
         .cpu(per_dtype!(NUMBER, T => grad::<T>));
+    c.gradient("SparseFillEmptyRows", |g, dy| {
+        let found = g.calls("SparseFillEmptyRowsGrad", &[g.output(3), dy[1]]);
+        Ok(vec![g.none(), found[0], g.none(), found[1]])
+    });
 }
 
 #[cfg(test)]

@@ -167,6 +167,27 @@ fn shapes(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     Ok(vec![PartialShape::new([m, n])])
 }
 
+fn sparse_dense_gradient<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Result<Vec<Term<'g>>> {
+    let (at, values, shape, b, dy) = (g.input(0), g.input(1), g.input(2), g.input(3), dy[0]);
+    let (adjoint_a, adjoint_b) = (g.attrs().bool("adjoint_a")?, g.attrs().bool("adjoint_b")?);
+    let attrs = Attrs::new().with("adjoint_a", !adjoint_a);
+    let db = g.call_with("SparseTensorDenseMatMul", &[at, values, shape, dy], attrs);
+    let db = if adjoint_b { g.adjoint(db) } else { db };
+    let column = |i: i64| {
+        let attrs = Attrs::new().with("shrink_axis_mask", 2i64).with("begin_mask", 1i64);
+        let attrs = attrs.with("end_mask", 1i64);
+        let ends = [at, g.ints(&[0, i]), g.ints(&[0, i + 1]), g.ints(&[1, 1])];
+        g.call_with("StridedSlice", &ends, attrs)
+    };
+    let (of_dy, of_b) = if adjoint_a { (column(1), column(0)) } else { (column(0), column(1)) };
+    let pick = |from: Term<'g>, at: Term<'g>| g.call("GatherV2", &[from, at, g.int(0)]);
+    let b = if adjoint_b { g.adjoint(b) } else { b };
+    // The inner product of a row of each.
+    let (left, right) = (pick(dy, of_dy), pick(b, of_b));
+    let product = if adjoint_a { left.conj() * right } else { left * right.conj() };
+    Ok(vec![g.none(), product.sum(g.ints(&[-1]), false), g.none(), db])
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("SparseTensorDenseMatMul")
         .doc("The product of a sparse matrix and a dense one.")
@@ -182,6 +203,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .shape(shapes)
         .expensive()
         .cpu(make);
+    c.gradient("SparseTensorDenseMatMul", sparse_dense_gradient);
 }
 
 #[cfg(test)]

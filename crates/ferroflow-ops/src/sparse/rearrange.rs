@@ -225,7 +225,14 @@ fn slice(ctx: &mut Ctx<'_>) -> Result<()> {
 }
 
 fn split(ctx: &mut Ctx<'_>, parts: usize) -> Result<()> {
-    let axis = ctx.input(0)?.scalar_index()?;
+    let axis = ctx.input(0)?;
+    ensure!(
+        axis.rank() == 0,
+        InvalidArgument,
+        "Input axis should be a scalar but received shape {}",
+        axis.shape()
+    );
+    let axis = axis.scalar_index()?;
     let sparse = Coo::input(ctx, 1)?;
     let rank = sparse.rank() as i64;
     ensure!(
@@ -354,6 +361,19 @@ pub(crate) fn register(c: &mut Catalog) {
             let parts = init.outputs.len() / 3;
             Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| split(ctx, parts)))
         });
+    c.no_gradient(&["SparseConcat"]);
+    c.gradient("SparseReorder", |g, dy| {
+        // The numbers of the values, reordered with them, tell where each went.
+        let (at, shape) = (g.input(0), g.input(2));
+        let numbers = g.range(at.shape().element(0));
+        let order = g.calls("SparseReorder", &[at, numbers, shape])[1];
+        let back = g.call("InvertPermutation", &[order]);
+        Ok(g.at(1, g.call("GatherV2", &[dy[1], back, g.int(0)])))
+    });
+    c.gradient("SparseSlice", |g, dy| {
+        let inputs = [dy[1], g.input(0), g.input(3), g.output(0)];
+        Ok(g.at(1, g.call("SparseSliceGrad", &inputs)))
+    });
 }
 
 #[cfg(test)]

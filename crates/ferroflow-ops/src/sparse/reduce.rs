@@ -23,7 +23,14 @@ fn group(ctx: &Ctx<'_>, keep_dims: bool) -> Result<Groups> {
     let sparse = Coo::input(ctx, 0)?;
     let rank = sparse.rank() as i64;
     let mut is_reduced = vec![false; sparse.rank()];
-    for axis in ctx.input(3)?.to_indices()? {
+    let axes = ctx.input(3)?;
+    ensure!(
+        axes.rank() < 2,
+        InvalidArgument,
+        "Expected reduction_axes to be a scalar or a vector; got shape: {}",
+        axes.shape()
+    );
+    for axis in axes.to_indices()? {
         ensure!(
             -rank <= axis && axis < rank,
             InvalidArgument,
@@ -178,6 +185,16 @@ pub(crate) fn register(c: &mut Catalog) {
             let keep = init.bool("keep_dims")?;
             move |ctx: &mut Ctx<'_>| to_sparse::<T>(ctx, keep, <T as Real>::max)
         }));
+    c.gradient("SparseReduceSum", |g, dy| {
+        let (at, shape, axes) = (g.input(0), g.input(2), g.input(3));
+        let rank = shape.size();
+        let axes = (axes + rank).with("FloorMod", rank).reshape(g.ints(&[-1]));
+        let ones = axes.ones_like().cast(DType::Int64);
+        let kept = g.call("DynamicStitch", &[g.range(rank), axes, shape, ones]);
+        let scale = shape.with("FloorDiv", kept);
+        let from = at.with("FloorDiv", scale);
+        Ok(g.at(1, g.call("GatherNd", &[dy[0].reshape(kept), from])))
+    });
 }
 
 #[cfg(test)]

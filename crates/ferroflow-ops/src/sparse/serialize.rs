@@ -19,7 +19,7 @@ impl VariantObject for Held {
 /// Indices, values and shape of a sparse tensor.
 pub(super) type Parts = [Tensor; 3];
 
-fn to_output(dtype: DType, shape: Shape, parts: &[Tensor]) -> Result<Tensor> {
+pub(crate) fn to_output(dtype: DType, shape: Shape, parts: &[Tensor]) -> Result<Tensor> {
     if dtype == DType::Variant {
         let held = parts.iter().map(|t| Variant::new(Held(t.clone()))).collect();
         return Tensor::from_variants(shape, held);

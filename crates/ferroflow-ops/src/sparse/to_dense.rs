@@ -93,6 +93,12 @@ pub(crate) fn register(c: &mut Catalog) {
             let validate = init.bool("validate_indices")?;
             move |ctx: &mut Ctx<'_>| to_dense::<W>(ctx, validate)
         }));
+    c.gradient("SparseToDense", |g, dy| {
+        let of_values = g.call("GatherNd", &[dy[0], g.input(0)]);
+        let all = dy[0].sum(g.range(dy[0].rank_term()), false);
+        let of_default = all - of_values.sum(g.range(of_values.rank_term()), false);
+        Ok(vec![g.none(), g.none(), of_values, of_default])
+    });
 }
 
 #[cfg(test)]

@@ -35,6 +35,11 @@ impl<T: Resource> Anchor<T> {
         Ok(Anchor { name, handle, kept: Mutex::new(None) })
     }
 
+    /// What it puts out.
+    pub(crate) fn handle(&self) -> Value {
+        self.handle.clone()
+    }
+
     /// The resource. It is made by `make`, which is told its name, unless it is there already; one
     /// that is there must pass `check`.
     pub(crate) fn get(

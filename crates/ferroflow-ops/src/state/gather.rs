@@ -124,6 +124,16 @@ pub(crate) fn register(c: &mut Catalog) {
             target: Target::new(init, 0),
             of: PhantomData,
         }));
+    c.gradient("ResourceGather", |g, dy| {
+        if g.attrs().int("batch_dims")? != 0 {
+            bail!(Unimplemented, "the gradient of ResourceGather with batch_dims is not defined");
+        }
+        Ok(g.only(crate::array::gather::rows_gradient(g, dy[0], g.input(0).shape())))
+    });
+    c.gradient("ResourceGatherNd", |g, dy| {
+        let shape = g.input(0).shape_as(g.input(1).dtype());
+        Ok(g.only(crate::array::gather_nd::scattered(g, dy[0], shape)))
+    });
 }
 
 #[cfg(test)]

@@ -308,6 +308,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .stateful()
         .shape(shape::scalar)
         .cpu_fn(|ctx| ctx.set(0, Tensor::scalar(false)));
+    c.gradient("ReadVariableOp", |_, dy| Ok(vec![dy[0]]));
+    c.no_gradient(&["VarIsInitializedOp", "VariableShape"]);
 }
 
 #[cfg(test)]

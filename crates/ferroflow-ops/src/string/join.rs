@@ -152,7 +152,9 @@ fn unsorted_segment_join(ctx: &mut Ctx<'_>, separator: &[u8]) -> Result<()> {
         }
     }
     for (i, to) in out.strings_mut()?.iter_mut().enumerate() {
-        *to = joined(parts[i / row].iter().map(|p| &strings[p * row + i % row]), separator);
+        // As in TensorFlow, empty strings at the beginning leave no separator behind.
+        let parts = parts[i / row].iter().map(|p| &strings[p * row + i % row]);
+        *to = joined(parts.skip_while(|s| s.is_empty()), separator);
     }
     ctx.set(0, out)
 }
@@ -263,6 +265,12 @@ mod tests {
                 .input(Tensor::scalar(count))
         };
         join(&[0, 2, 0], 3).gives(strings([3], ["a-c", "", "b"]));
+        check("UnsortedSegmentJoin")
+            .attr("separator", "-")
+            .input(strings([4], ["", "b", "", "c"]))
+            .input(Tensor::vector(&[0, 0, 0, 0]))
+            .input(Tensor::scalar(1))
+            .gives(strings([1], ["b--c"]));
         join(&[0, -1, 0], 3).fails(Code::InvalidArgument, "segment_ids are not allowed");
         join(&[0, 1], 3).fails(Code::InvalidArgument, "Segment dimension is 2");
         join(&[0, 1, 1], -3).fails(Code::InvalidArgument, "must be non-negative but got -3");

@@ -34,18 +34,26 @@ impl OnError {
 struct Reader {
     from: Encoding,
     on_error: OnError,
-    /// Control characters count as malformed too.
+    /// Control characters are replaced or left out too.
     no_controls: bool,
+    /// What stands for a control character where malformed text would fail: transcoding fails at
+    /// them as well, decoding does not.
+    control: Option<u32>,
 }
 
 impl Reader {
-    fn from_attrs(init: &KernelInit<'_>) -> Result<Reader> {
+    fn for_transcoding(init: &KernelInit<'_>) -> Result<Reader> {
         let name = init.string("input_encoding")?;
         let Some(from) = Encoding::from_name(&name) else {
             bail!(InvalidArgument, "Could not create converter for input encoding: {name}");
         };
         let no_controls = init.bool("replace_control_characters")?;
-        Ok(Reader { from, on_error: OnError::from_attrs(init)?, no_controls })
+        Ok(Reader { from, on_error: OnError::from_attrs(init)?, no_controls, control: None })
+    }
+
+    fn for_decoding(init: &KernelInit<'_>) -> Result<Reader> {
+        let control = u32::try_from(init.int("replacement_char")?).ok();
+        Ok(Reader { control, ..Reader::for_transcoding(init)? })
     }
 
     /// Code points and where each begins.
@@ -53,13 +61,15 @@ impl Reader {
         let mut out = Vec::new();
         for d in self.from.decode(s) {
             let code = d.code.filter(|&c| !self.no_controls || c > 0x1f);
+            let is_control = code.is_none() && d.code.is_some();
             match (code, self.on_error) {
                 (Some(code), _) => out.push((code, d.start)),
                 (None, OnError::Replace(code)) => out.push((code, d.start)),
                 (None, OnError::Ignore) => {}
-                (None, OnError::Fail) => {
-                    bail!(InvalidArgument, "Invalid formatting on input string")
-                }
+                (None, OnError::Fail) => match self.control {
+                    Some(code) if is_control => out.push((code, d.start)),
+                    _ => bail!(InvalidArgument, "Invalid formatting on input string"),
+                },
             }
         }
         Ok(out)
@@ -73,7 +83,7 @@ fn output_encoding(init: &KernelInit<'_>) -> Result<Encoding> {
 }
 
 fn transcode(init: &KernelInit<'_>) -> Result<KernelBox> {
-    let (reader, to) = (Reader::from_attrs(init)?, output_encoding(init)?);
+    let (reader, to) = (Reader::for_transcoding(init)?, output_encoding(init)?);
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         map(ctx, |s| {
             let mut out = Vec::with_capacity(s.len());
@@ -93,7 +103,7 @@ fn index_vector(dtype: DType, values: &[i64]) -> Tensor {
 }
 
 fn decode(init: &KernelInit<'_>) -> Result<KernelBox> {
-    let (reader, dtype) = (Reader::from_attrs(init)?, init.dtype("Tsplits")?);
+    let (reader, dtype) = (Reader::for_decoding(init)?, init.dtype("Tsplits")?);
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let (mut splits, mut codes, mut starts) = (vec![0], Vec::new(), Vec::new());
         for s in ctx.input(0)?.strings()? {

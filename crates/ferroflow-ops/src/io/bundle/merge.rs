@@ -2,8 +2,10 @@
 
 use super::reader::BundleReader;
 use super::writer::write_index;
-use super::{data_file, ensure_directory, exists, index_file};
-use crate::io::file::{file_error, local};
+use super::{
+    apart_from, data_file, ensure_directory, exists, index_file, remove, remove_replaced, rename,
+    shards_of,
+};
 use crate::prelude::*;
 use std::collections::BTreeMap;
 
@@ -68,16 +70,13 @@ pub(crate) fn merge(prefixes: &[String], to: &str, allow_missing: bool) -> Resul
         "At least one prefix checkpoint file must exist, but none existed."
     );
     ensure_directory(to)?;
-    let count = shards.len() as u32;
+    let replaced = if prefixes.iter().any(|p| p == to) { None } else { shards_of(to) };
+    let count = apart_from(replaced, shards.len() as u32);
     for (old, number) in &shards {
-        let new = data_file(to, *number, count);
-        let renamed = std::fs::rename(local(old.as_bytes()), local(new.as_bytes()));
-        renamed.map_err(|e| file_error(old, &e))?;
+        rename(old, &data_file(to, *number, count))?;
     }
     write_index(to, &all, count)?;
-    for index in old_indexes {
-        // An index that stays behind does no harm.
-        let _ = std::fs::remove_file(local(index.as_bytes()));
-    }
+    old_indexes.iter().filter(|index| **index != index_file(to)).for_each(|index| remove(index));
+    remove_replaced(to, replaced);
     Ok(())
 }

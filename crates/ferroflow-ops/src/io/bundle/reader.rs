@@ -14,6 +14,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
+/// Bytes that are read, then summed while they are in the cache.
+const READ_BLOCK: usize = 1 << 20;
+
 /// A bundle open for reading.
 pub(crate) struct BundleReader {
     prefix: String,
@@ -119,40 +122,45 @@ impl BundleReader {
     }
 
     fn read_entry(&self, entry: &Entry) -> Result<Tensor> {
-        let bytes = self.read_bytes(entry)?;
-        if entry.dtype == DType::String {
-            return self.read_strings(entry, &bytes);
-        }
-        let crc = masked(crc32c::crc32c(&bytes));
-        ensure!(
-            crc == entry.crc,
-            DataLoss,
-            "TensorBundle at {} shard {} ({} bytes): Checksum does not match: stored {} vs. \
-             calculated on the restored bytes {}",
-            self.prefix,
-            entry.shard,
-            entry.size,
-            super::unmasked(entry.crc),
-            super::unmasked(crc)
-        );
-        Tensor::from_bytes(entry.dtype, entry.shape.clone(), Bytes::from(bytes))
-            .map_err(|e| err!(DataLoss, "Invalid size in bundle entry: {}", e.message()))
-    }
-
-    fn read_bytes(&self, entry: &Entry) -> Result<Vec<u8>> {
         let name = data_file(&self.prefix, entry.shard, self.shards);
         let file = self.file(entry.shard, &name)?;
         let there = file.metadata().map_err(|e| file_error(&name, &e))?.len();
         // Checked first, so that a damaged index makes us allocate nothing.
         let end = entry.offset.checked_add(entry.size);
         ensure!(end.is_some_and(|end| end <= there), OutOfRange, "Read less bytes than requested");
-        let mut bytes = Vec::new();
-        if bytes.try_reserve_exact(entry.size as usize).is_err() {
-            bail!(ResourceExhausted, "OOM when reading {} bytes of {name}", entry.size);
+        if entry.dtype == DType::String {
+            let mut bytes = vec![0; entry.size as usize];
+            file.read_exact_at(&mut bytes, entry.offset).map_err(|e| file_error(&name, &e))?;
+            return self.read_strings(entry, &bytes);
         }
-        bytes.resize(entry.size as usize, 0);
-        file.read_exact_at(&mut bytes, entry.offset).map_err(|e| file_error(&name, &e))?;
-        Ok(bytes)
+        let mut tensor = Tensor::alloc(entry.dtype, entry.shape.clone())?;
+        let bytes = tensor.bytes_mut()?;
+        ensure!(
+            bytes.len() as u64 == entry.size,
+            DataLoss,
+            "Invalid size in bundle entry: {} bytes stored, {} of shape {} take {}",
+            entry.size,
+            entry.dtype,
+            entry.shape,
+            bytes.len()
+        );
+        let (mut at, mut crc) = (entry.offset, 0);
+        for block in bytes.chunks_mut(READ_BLOCK) {
+            file.read_exact_at(block, at).map_err(|e| file_error(&name, &e))?;
+            crc = crc32c::crc32c_append(crc, block);
+            at += block.len() as u64;
+        }
+        ensure!(
+            masked(crc) == entry.crc,
+            DataLoss,
+            "TensorBundle at {} shard {} ({} bytes): Checksum does not match: stored {} vs. \
+             calculated on the restored bytes {crc}",
+            self.prefix,
+            entry.shard,
+            entry.size,
+            super::unmasked(entry.crc),
+        );
+        Ok(tensor)
     }
 
     fn file(&self, shard: u32, name: &str) -> Result<Arc<File>> {

@@ -3,7 +3,10 @@
 use super::entry::{Entry, Header};
 use super::slice::Slice;
 use super::table::write_table;
-use super::{NewFile, data_file, ensure_directory, index_file, masked};
+use super::{
+    NewFile, apart_from, data_file, ensure_directory, index_file, masked, remove_replaced,
+    shards_of,
+};
 use crate::io::pb::put_varint;
 use crate::prelude::*;
 use std::collections::BTreeMap;
@@ -11,6 +14,9 @@ use std::collections::BTreeMap;
 /// A bundle of one data file being written; nothing is there until it is finished.
 pub(crate) struct BundleWriter {
     prefix: String,
+    /// Data files of the bundle that this one replaces.
+    replaced: Option<u32>,
+    shards: u32,
     data: NewFile,
     size: u64,
     entries: BTreeMap<Vec<u8>, Entry>,
@@ -19,8 +25,11 @@ pub(crate) struct BundleWriter {
 impl BundleWriter {
     pub fn create(prefix: &str) -> Result<BundleWriter> {
         ensure_directory(prefix)?;
-        let data = NewFile::create(&data_file(prefix, 0, 1))?;
-        Ok(BundleWriter { prefix: prefix.into(), data, size: 0, entries: BTreeMap::new() })
+        let replaced = shards_of(prefix);
+        let shards = apart_from(replaced, 1);
+        let data = NewFile::create(&data_file(prefix, 0, shards))?;
+        let (prefix, entries) = (prefix.into(), BTreeMap::new());
+        Ok(BundleWriter { prefix, replaced, shards, data, size: 0, entries })
     }
 
     /// Adds a whole tensor.
@@ -51,7 +60,9 @@ impl BundleWriter {
     /// Makes the files appear.
     pub fn finish(self) -> Result<()> {
         self.data.finish()?;
-        write_index(&self.prefix, &self.entries, 1)
+        write_index(&self.prefix, &self.entries, self.shards)?;
+        remove_replaced(&self.prefix, self.replaced);
+        Ok(())
     }
 
     fn add_under(&mut self, key: Vec<u8>, name: &str, t: &Tensor) -> Result<()> {

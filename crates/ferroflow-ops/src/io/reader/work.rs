@@ -83,6 +83,11 @@ impl Work {
         &self.name
     }
 
+    /// Whether it is known that there are no more records.
+    pub fn is_ended(&self) -> bool {
+        matches!(self.state, State::Ended)
+    }
+
     /// The next record; `None` when there are no more.
     pub fn next(&mut self) -> Result<Option<Pair>> {
         let numbered = |name: &str, n: u64| Bytes::from(format!("{name}:{n}"));

@@ -145,8 +145,12 @@ fn create_file(_: &KernelInit<'_>) -> Result<KernelBox> {
         if file.is_none() {
             let dir = text(ctx.input(1)?, "logdir")?;
             let suffix = text(ctx.input(4)?, "filename_suffix")?;
-            let queue = ctx.input(2)?.scalar_value::<i32>()?;
-            let millis = ctx.input(3)?.scalar_value::<i32>()?;
+            let number = |i: usize, name: &str| {
+                let value = ctx.input(i)?;
+                ensure!(value.rank() == 0, InvalidArgument, "{name} must be a scalar");
+                value.scalar_value::<i32>()
+            };
+            let (queue, millis) = (number(2, "max_queue")?, number(3, "flush_millis")?);
             *file = Some(EventFile::create(&dir, &suffix, queue, millis)?);
         }
         Ok(())

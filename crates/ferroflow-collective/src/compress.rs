@@ -1,0 +1,222 @@
+//! Fewer bytes for an all-reduce of `f32`: narrower floats, the largest values only, or signs only. What
+//! the lossy ones leave out is kept, and added the next time (error feedback).
+
+use ferroflow_core::{Result, bf16, ensure, f16};
+use half::slice::HalfFloatSliceExt;
+use std::collections::HashMap;
+use std::fmt;
+
+/// How the values of an all-reduce travel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Compression {
+    #[default]
+    None,
+    /// As half floats, also while they are added.
+    Fp16,
+    Bf16,
+    /// The `k` largest values of each rank.
+    TopK(u64),
+    /// One bit a value and two means for each rank.
+    OneBit,
+}
+
+impl Compression {
+    pub(crate) fn encode(self) -> (u8, u64) {
+        match self {
+            Compression::None => (0, 0),
+            Compression::Fp16 => (1, 0),
+            Compression::Bf16 => (2, 0),
+            Compression::TopK(k) => (3, k),
+            Compression::OneBit => (4, 0),
+        }
+    }
+
+    pub(crate) fn decode(kind: u8, k: u64) -> Option<Compression> {
+        Some(match kind {
+            0 => Compression::None,
+            1 => Compression::Fp16,
+            2 => Compression::Bf16,
+            3 => Compression::TopK(k),
+            4 => Compression::OneBit,
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for Compression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Compression::None => f.write_str("nothing"),
+            Compression::Fp16 => f.write_str("fp16"),
+            Compression::Bf16 => f.write_str("bf16"),
+            Compression::TopK(k) => write!(f, "top-{k}"),
+            Compression::OneBit => f.write_str("one-bit"),
+        }
+    }
+}
+
+/// What has been left out so far, by tensor.
+#[derive(Default)]
+pub(crate) struct Residuals(HashMap<String, Vec<f32>>);
+
+impl Residuals {
+    /// Adds to `values` what was left out of the tensor before.
+    fn add(&self, name: &str, values: &mut [f32]) {
+        if let Some(left) = self.0.get(name).filter(|l| l.len() == values.len()) {
+            values.iter_mut().zip(left).for_each(|(v, l)| *v += l);
+        }
+    }
+}
+
+/// `values`, and what was left out before, as the `k` largest; the rest is left out.
+pub(crate) fn top_k(
+    residuals: &mut Residuals,
+    name: &str,
+    values: &mut [f32],
+    k: usize,
+) -> Vec<u8> {
+    residuals.add(name, values);
+    let mut order: Vec<u32> = (0..values.len() as u32).collect();
+    let k = k.min(values.len());
+    let larger = |a: &u32, b: &u32| {
+        values[*b as usize].abs().total_cmp(&values[*a as usize].abs()).then(a.cmp(b))
+    };
+    if k < order.len() && k > 0 {
+        order.select_nth_unstable_by(k - 1, larger);
+    }
+    order.truncate(k);
+    order.sort_unstable();
+    let mut bytes = Vec::with_capacity(8 * k);
+    let mut rest = values.to_vec();
+    for i in order {
+        bytes.extend_from_slice(&i.to_le_bytes());
+        bytes.extend_from_slice(&values[i as usize].to_le_bytes());
+        rest[i as usize] = 0.0;
+    }
+    residuals.0.insert(name.into(), rest);
+    bytes
+}
+
+/// Adds to `sum` what a rank sent as [`top_k`].
+pub(crate) fn add_top_k(bytes: &[u8], sum: &mut [f32]) -> Result<()> {
+    ensure!(bytes.len().is_multiple_of(8), DataLoss, "{} bytes of largest values", bytes.len());
+    for [a, b, c, d, e, f, g, h] in bytes.as_chunks::<8>().0 {
+        let i = u32::from_le_bytes([*a, *b, *c, *d]) as usize;
+        let len = sum.len();
+        ensure!(i < len, DataLoss, "largest value at {i} of {len}");
+        sum[i] += f32::from_le_bytes([*e, *f, *g, *h]);
+    }
+    Ok(())
+}
+
+/// `values`, and what was left out before, as signs and the means of either sign.
+pub(crate) fn one_bit(residuals: &mut Residuals, name: &str, values: &mut [f32]) -> Vec<u8> {
+    residuals.add(name, values);
+    let mean = |positive: bool| {
+        let (sum, n) = values
+            .iter()
+            .filter(|v| (**v >= 0.0) == positive)
+            .fold((0f64, 0u64), |(s, n), v| (s + f64::from(*v), n + 1));
+        if n == 0 { 0.0 } else { (sum / n as f64) as f32 }
+    };
+    let (up, down) = (mean(true), mean(false));
+    let mut bytes = Vec::with_capacity(8 + values.len().div_ceil(8));
+    bytes.extend_from_slice(&up.to_le_bytes());
+    bytes.extend_from_slice(&down.to_le_bytes());
+    for eight in values.chunks(8) {
+        bytes.push(eight.iter().enumerate().fold(0, |b, (i, v)| b | u8::from(*v >= 0.0) << i));
+    }
+    let rest = values.iter().map(|&v| v - if v >= 0.0 { up } else { down }).collect();
+    residuals.0.insert(name.into(), rest);
+    bytes
+}
+
+/// Adds to `sum` what a rank sent as [`one_bit`].
+pub(crate) fn add_one_bit(bytes: &[u8], sum: &mut [f32]) -> Result<()> {
+    let expected = 8 + sum.len().div_ceil(8);
+    ensure!(bytes.len() == expected, DataLoss, "{} bytes of signs, not {expected}", bytes.len());
+    let means = bytes.as_chunks::<4>().0;
+    let (up, down) = (f32::from_le_bytes(means[0]), f32::from_le_bytes(means[1]));
+    for (eight, bits) in sum.chunks_mut(8).zip(&bytes[8..]) {
+        for (i, s) in eight.iter_mut().enumerate() {
+            *s += if bits >> i & 1 == 1 { up } else { down };
+        }
+    }
+    Ok(())
+}
+
+/// `values` as half floats, appended to `out`.
+pub(crate) fn narrow(compression: Compression, values: &[f32], out: &mut Vec<u8>) {
+    for block in values.chunks(256) {
+        match compression {
+            Compression::Bf16 => {
+                let mut narrow = [bf16::ZERO; 256];
+                narrow[..block.len()].convert_from_f32_slice(block);
+                narrow[..block.len()].iter().for_each(|x| out.extend_from_slice(&x.to_ne_bytes()));
+            }
+            _ => {
+                let mut narrow = [f16::ZERO; 256];
+                narrow[..block.len()].convert_from_f32_slice(block);
+                narrow[..block.len()].iter().for_each(|x| out.extend_from_slice(&x.to_ne_bytes()));
+            }
+        }
+    }
+}
+
+/// Half floats back to `values`.
+pub(crate) fn widen(compression: Compression, bytes: &[u8], values: &mut [f32]) {
+    for (value, half) in values.iter_mut().zip(bytes.as_chunks::<2>().0) {
+        *value = match compression {
+            Compression::Bf16 => bf16::from_ne_bytes(*half).to_f32(),
+            _ => f16::from_ne_bytes(*half).to_f32(),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_values_go_first_and_the_rest_later() {
+        let mut residuals = Residuals::default();
+        let mut sum = vec![0.0; 4];
+        let mut values = vec![1.0, -5.0, 2.0, 0.5];
+        add_top_k(&top_k(&mut residuals, "w", &mut values, 1), &mut sum).unwrap();
+        assert_eq!(sum, [0.0, -5.0, 0.0, 0.0]);
+        for _ in 0..3 {
+            let bytes = top_k(&mut residuals, "w", &mut [0.0; 4], 1);
+            add_top_k(&bytes, &mut sum).unwrap();
+        }
+        assert_eq!(sum, [1.0, -5.0, 2.0, 0.5], "nothing is lost in the end");
+        assert!(add_top_k(&[9, 0, 0, 0, 0, 0, 0, 0], &mut sum).is_err());
+    }
+
+    #[test]
+    fn what_signs_leave_out_is_made_up_for() {
+        let mut residuals = Residuals::default();
+        let values: Vec<f32> = (0..19).map(|i| (i as f32 - 9.0) / 7.0).collect();
+        let mut sum = vec![0.0; 19];
+        let rounds = 400;
+        for _ in 0..rounds {
+            let bytes = one_bit(&mut residuals, "w", &mut values.clone());
+            assert_eq!(bytes.len(), 11);
+            add_one_bit(&bytes, &mut sum).unwrap();
+        }
+        for (s, v) in sum.iter().zip(&values) {
+            assert!((s / rounds as f32 - v).abs() < 0.05, "{s} of {v}");
+        }
+    }
+
+    #[test]
+    fn half_floats_come_back() {
+        let values: Vec<f32> = (0..300).map(|i| i as f32).collect();
+        for c in [Compression::Fp16, Compression::Bf16] {
+            let mut bytes = Vec::new();
+            narrow(c, &values, &mut bytes);
+            let mut back = vec![0.0; 300];
+            widen(c, &bytes, &mut back);
+            assert_eq!(back[..256], values[..256]);
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! The control connections: a star around rank 0 on which ranks learn of each other's end, and over
+//! which the coordinator talks. A process that dies closes its connection; rank 0 tells everyone.
+
+use crate::fate::Fate;
+use crate::wire::{Reader, Writer, read_frame, write_frame};
+use ferroflow_core::{Code, Error, Result, err};
+use parking_lot::Mutex;
+use std::net::{Shutdown, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+/// First byte of a frame.
+const FAILED: u8 = 1;
+const BYE: u8 = 2;
+const DATA: u8 = 3;
+
+/// Takes the data frames that arrive: from which rank, and what.
+pub(crate) type Inbox = Box<dyn Fn(usize, &[u8]) + Send>;
+
+struct Shared {
+    rank: usize,
+    fate: Arc<Fate>,
+    /// Connections by rank: to all others on rank 0, to rank 0 elsewhere.
+    links: Vec<Option<Mutex<TcpStream>>>,
+    inbox: Mutex<Option<Inbox>>,
+    /// Frames that came before there was an inbox.
+    early: Mutex<Vec<(usize, Vec<u8>)>>,
+    closing: AtomicBool,
+}
+
+/// One rank's part in the star. Dropping it takes leave of the others.
+pub(crate) struct Control {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Control {
+    pub(crate) fn start(
+        rank: usize,
+        links: Vec<Option<TcpStream>>,
+        fate: Arc<Fate>,
+    ) -> Result<Control> {
+        let mut readers = Vec::new();
+        for (peer, link) in links.iter().enumerate() {
+            let Some(link) = link else { continue };
+            let setup = || {
+                link.set_nodelay(true)?;
+                link.set_read_timeout(None)?;
+                // A peer that takes nothing for this long is as good as dead.
+                link.set_write_timeout(Some(std::time::Duration::from_secs(30)))?;
+                link.try_clone()
+            };
+            readers.push((peer, setup().map_err(|e| crate::io_error("a control connection", &e))?));
+        }
+        let shared = Arc::new(Shared {
+            rank,
+            fate,
+            links: links.into_iter().map(|l| l.map(Mutex::new)).collect(),
+            inbox: Mutex::new(None),
+            early: Mutex::new(Vec::new()),
+            closing: AtomicBool::new(false),
+        });
+        let mut control = Control { shared: shared.clone(), threads: Vec::new() };
+        for (peer, stream) in readers {
+            let shared = shared.clone();
+            let thread = std::thread::Builder::new()
+                .name(format!("ff-control-{peer}"))
+                .stack_size(256 << 10)
+                .spawn(move || shared.listen(peer, stream))
+                .map_err(|e| crate::io_error("a control thread", &e))?;
+            control.threads.push(thread);
+        }
+        Ok(control)
+    }
+
+    /// Fails the group on all ranks, unless it has failed already. The cause names who is to blame.
+    pub(crate) fn fail(&self, cause: Error) {
+        self.shared.fail(cause, None);
+    }
+
+    /// Sends a data frame to a rank that this one has a connection to. One's own goes to the inbox.
+    pub(crate) fn send(&self, to: usize, data: &[u8]) -> Result<()> {
+        if to == self.shared.rank {
+            self.shared.deliver(to, data);
+            return Ok(());
+        }
+        let mut frame = Vec::with_capacity(1 + data.len());
+        frame.push(DATA);
+        frame.extend_from_slice(data);
+        self.shared.write(to, &frame)
+    }
+
+    /// From now on data frames go to `inbox`, those that have come already first. It is called on
+    /// the control threads and must not wait.
+    pub(crate) fn set_inbox(&self, inbox: Inbox) {
+        let mut slot = self.shared.inbox.lock();
+        for (from, data) in self.shared.early.lock().drain(..) {
+            inbox(from, &data);
+        }
+        *slot = Some(inbox);
+    }
+}
+
+#[cfg(test)]
+impl Control {
+    /// Closes the connections without taking leave, as the end of the process would.
+    pub(crate) fn cut(&self) {
+        self.shared.closing.store(true, Ordering::SeqCst);
+        for link in self.shared.links.iter().flatten() {
+            link.lock().shutdown(Shutdown::Both).unwrap();
+        }
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        self.shared.closing.store(true, Ordering::SeqCst);
+        for peer in 0..self.shared.links.len() {
+            if self.shared.links[peer].is_some() {
+                let _ = self.shared.write(peer, &[BYE]);
+            }
+        }
+        for link in self.shared.links.iter().flatten() {
+            let _ = link.lock().shutdown(Shutdown::Both);
+        }
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    /// Reads what `peer` sends until it leaves, dies, or this rank does.
+    fn listen(&self, peer: usize, mut stream: TcpStream) {
+        let lost = loop {
+            match read_frame(&mut stream) {
+                Ok(Some(frame)) => match frame.split_first() {
+                    Some((&FAILED, rest)) => match read_cause(rest) {
+                        Ok(cause) => {
+                            self.fail(cause, Some(peer));
+                        }
+                        Err(e) => break e.context(format!("rank {peer}")),
+                    },
+                    Some((&DATA, rest)) => self.deliver(peer, rest),
+                    Some((&BYE, _)) => return,
+                    _ => break err!(DataLoss, "rank {peer} sent an unknown control message"),
+                },
+                Ok(None) => break err!(Unavailable, "rank {peer} died: its connection was closed"),
+                Err(e) => break err!(Unavailable, "rank {peer} died: {e}"),
+            }
+        };
+        if !self.closing.load(Ordering::SeqCst) {
+            self.fail(lost, Some(peer));
+        }
+    }
+
+    fn fail(&self, cause: Error, heard_from: Option<usize>) {
+        if !self.fate.fail(cause.clone()) {
+            return;
+        }
+        let mut frame = Writer::default();
+        frame.u8(FAILED).u32(cause.code() as u32).text(cause.message());
+        for peer in 0..self.links.len() {
+            if self.links[peer].is_some() && Some(peer) != heard_from {
+                let _ = self.write(peer, &frame.0);
+            }
+        }
+    }
+
+    fn deliver(&self, from: usize, data: &[u8]) {
+        let inbox = self.inbox.lock();
+        match &*inbox {
+            Some(inbox) => inbox(from, data),
+            None => self.early.lock().push((from, data.to_vec())),
+        }
+    }
+
+    fn write(&self, to: usize, frame: &[u8]) -> Result<()> {
+        let link = self.links.get(to).and_then(Option::as_ref);
+        let link = link.ok_or_else(|| err!(Internal, "no control connection to rank {to}"))?;
+        write_frame(&mut *link.lock(), frame)
+            .map_err(|e| self.fate.cause_or(err!(Unavailable, "rank {to} is gone: {e}")))
+    }
+}
+
+fn read_cause(body: &[u8]) -> Result<Error> {
+    let mut r = Reader(body);
+    let code = Code::from_number(r.u32()? as i32);
+    Ok(Error::new(code, r.text()?))
+}

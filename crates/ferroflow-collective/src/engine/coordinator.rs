@@ -1,0 +1,476 @@
+//! The coordinator's bookkeeping, on rank 0: who has asked for what, what is agreed, what runs next.
+//! It neither sends nor waits; time is handed to it.
+
+use super::request::{KEPT, Note, Piece, Request, Verdict};
+use crate::compress::Compression;
+use crate::signature::Kind;
+use ferroflow_core::{Result, bail, err};
+use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, Instant};
+
+/// What decides how work is cut and packed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Packing {
+    /// Bytes of small tensors that go in one collective.
+    pub fusion: usize,
+    /// How long a ready tensor waits for company.
+    pub cycle: Duration,
+    /// Bytes of the pieces that large tensors are cut into.
+    pub piece: usize,
+    /// Never fuse, so that what is added to what depends on nothing but the tensor.
+    pub alone: bool,
+}
+
+struct Waiting {
+    /// One request of each rank that has asked.
+    asked: BTreeMap<u32, Request>,
+    since: Instant,
+    warned: bool,
+}
+
+/// An agreed tensor, or what is left of it.
+struct Ready {
+    id: u32,
+    request: Request,
+    priority: i32,
+    order: u64,
+    /// Elements already handed out.
+    done: u64,
+    since: Instant,
+    joined: u32,
+}
+
+pub(crate) struct Coordinator {
+    size: u32,
+    sets: Vec<Vec<u32>>,
+    waiting: HashMap<(u16, String), Waiting>,
+    /// Requests by number, and the numbers by set and name.
+    kept: HashMap<u32, Request>,
+    next: u32,
+    numbers: HashMap<(u16, String), u32>,
+    ready: Vec<Ready>,
+    order: u64,
+    /// Ranks without data, in the order they joined.
+    joined: Vec<u32>,
+    left: Vec<u32>,
+    /// Agreed tensors of groups that are not complete yet.
+    groups: HashMap<u64, Vec<Ready>>,
+    verdicts: Vec<Verdict>,
+    pub hits: u64,
+    pub misses: u64,
+}
+
+impl Coordinator {
+    pub(crate) fn new(size: usize, sets: Vec<Vec<u32>>) -> Coordinator {
+        Coordinator {
+            size: size as u32,
+            sets,
+            waiting: HashMap::new(),
+            kept: HashMap::new(),
+            next: 0,
+            numbers: HashMap::new(),
+            ready: Vec::new(),
+            order: 0,
+            joined: Vec::new(),
+            left: Vec::new(),
+            groups: HashMap::new(),
+            verdicts: Vec::new(),
+            hits: 0,
+            misses: 0,
+        }
+    }
+
+    /// Takes what `rank` said.
+    pub(crate) fn note(&mut self, rank: u32, note: Note, now: Instant) -> Result<()> {
+        match note {
+            Note::Wants(request) => {
+                self.misses += 1;
+                self.ask(rank, request, now)?;
+            }
+            Note::Again(id) => {
+                let Some(request) = self.kept.get(&id) else {
+                    bail!(
+                        DataLoss,
+                        "rank {rank} asked again for number {id}, which stands for nothing"
+                    );
+                };
+                self.hits += 1;
+                self.ask(rank, request.clone(), now)?;
+            }
+            Note::Joins => {
+                if !self.joined.contains(&rank) {
+                    self.joined.push(rank);
+                }
+                // What waited for this rank only is complete now.
+                let names: Vec<_> = self.waiting.keys().cloned().collect();
+                names.into_iter().for_each(|key| self.settle(key, now));
+                if self.joined.len() as u32 == self.size {
+                    self.joined.clear();
+                    self.verdicts.push(Verdict::AllJoined { last: rank });
+                }
+            }
+            Note::Leaves => {
+                if !self.left.contains(&rank) {
+                    self.left.push(rank);
+                }
+                if self.left.len() as u32 == self.size {
+                    self.verdicts.push(Verdict::AllLeft);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self, rank: u32, request: Request, now: Instant) -> Result<()> {
+        let Some(members) = self.sets.get(usize::from(request.set)) else {
+            bail!(InvalidArgument, "rank {rank} names process set {}, which is none", request.set);
+        };
+        if !members.contains(&rank) {
+            bail!(InvalidArgument, "rank {rank} is not in process set {}", request.set);
+        }
+        let key = (request.set, request.name.clone());
+        let waiting = self.waiting.entry(key.clone()).or_insert_with(|| Waiting {
+            asked: BTreeMap::new(),
+            since: now,
+            warned: false,
+        });
+        waiting.asked.insert(rank, request);
+        self.settle(key, now);
+        Ok(())
+    }
+
+    /// Agrees on the tensor if all ranks of its set have asked for it or joined.
+    fn settle(&mut self, key: (u16, String), now: Instant) {
+        let Some(waiting) = self.waiting.get(&key) else { return };
+        let members = &self.sets[usize::from(key.0)];
+        let absent = |m: &&u32| !waiting.asked.contains_key(m);
+        if members.iter().filter(absent).any(|m| !self.joined.contains(m)) {
+            return;
+        }
+        let joined = members.iter().filter(absent).count() as u32;
+        let Some(waiting) = self.waiting.remove(&key) else { return };
+        if let Err(cause) = agreed(&key.1, &waiting.asked, &self.joined) {
+            self.verdicts.push(Verdict::Fail { name: key.1, cause });
+            return;
+        }
+        let Some(request) = waiting.asked.values().next().cloned() else { return };
+        let id = self.keep(&key, &request);
+        self.order += 1;
+        let priority = waiting.asked.values().map(|r| r.priority).max().unwrap_or(0);
+        let (group, len) = (request.group, request.group_len);
+        let order = self.order;
+        let ready = Ready { id, request, priority, order, done: 0, since: now, joined };
+        if len <= 1 {
+            self.ready.push(ready);
+            return;
+        }
+        let members = self.groups.entry(group).or_default();
+        members.push(ready);
+        if members.len() as u32 >= len
+            && let Some(members) = self.groups.remove(&group)
+        {
+            self.ready.extend(members);
+        }
+    }
+
+    /// The number of a request; a new one if it is new or has changed.
+    fn keep(&mut self, key: &(u16, String), request: &Request) -> u32 {
+        let known = self.numbers.get(key).and_then(|id| Some((*id, self.kept.get(id)?)));
+        if let Some((id, kept)) = known
+            && kept.agrees_with(request)
+            && kept.priority == request.priority
+        {
+            return id;
+        }
+        let id = if self.next < KEPT { self.next } else { self.fleeting() };
+        self.next = id + 1;
+        self.kept.insert(id, request.clone());
+        if id < KEPT {
+            self.numbers.insert(key.clone(), id);
+        }
+        self.verdicts.push(Verdict::Keep { id, request: request.clone() });
+        id
+    }
+
+    /// A number for one run, that stands for nothing else now.
+    fn fleeting(&self) -> u32 {
+        let mut id = self.next.max(KEPT);
+        while id == u32::MAX || self.kept.contains_key(&id) {
+            id = if id == u32::MAX { KEPT } else { id + 1 };
+        }
+        id
+    }
+
+    /// What there is to tell all ranks besides work.
+    pub(crate) fn verdicts(&mut self) -> Vec<Verdict> {
+        std::mem::take(&mut self.verdicts)
+    }
+
+    /// When `next` will have something although nothing new arrives; none if it has nothing at all.
+    pub(crate) fn due(&self, packing: &Packing, now: Instant) -> Option<Instant> {
+        let oldest = self.ready.iter().map(|r| r.since).min()?;
+        let bytes: usize = self.ready.iter().map(Ready::bytes_left).sum();
+        let alone = packing.alone || bytes >= packing.fusion;
+        Some(if alone { now } else { oldest + packing.cycle })
+    }
+
+    /// The next collective: the most urgent piece, and as many that go with it as fit.
+    pub(crate) fn next(&mut self, packing: &Packing, now: Instant) -> Option<Verdict> {
+        if self.due(packing, now)? > now {
+            return None;
+        }
+        self.ready.sort_by_key(|r| (std::cmp::Reverse(r.priority), r.order));
+        let (mut pieces, mut bytes) = (Vec::new(), 0);
+        let first = self.ready[0].fellowship();
+        let (joined, fuses) = (self.ready[0].joined, self.ready[0].fuses() && !packing.alone);
+        for ready in &mut self.ready {
+            if !pieces.is_empty() && (!fuses || !ready.fuses() || ready.fellowship() != first) {
+                continue;
+            }
+            let width = ready.request.dtype.size().unwrap_or(1);
+            let cut = ready.request.kind == Kind::AllReduce && ready.fuses();
+            let left = ready.request.count() - ready.done;
+            let most = if cut { (packing.piece / width).max(1) as u64 } else { u64::MAX };
+            let len = left.min(most);
+            if !pieces.is_empty() && bytes + len as usize * width > packing.fusion {
+                continue;
+            }
+            pieces.push(Piece { id: ready.id, start: ready.done, len });
+            bytes += len as usize * width;
+            ready.done += len;
+            if bytes >= packing.fusion {
+                break;
+            }
+        }
+        let whole: Vec<u32> = pieces.iter().map(|p| p.id).collect();
+        let kept = &mut self.kept;
+        self.ready.retain(|r| {
+            let done = whole.contains(&r.id) && r.done >= r.request.count();
+            if done && r.id >= KEPT {
+                kept.remove(&r.id);
+            }
+            !done
+        });
+        Some(Verdict::Run { pieces, joined })
+    }
+
+    /// Gives up on what has waited longer than `deadline`; names, once, what has waited longer than
+    /// `warning`. Returns the warnings.
+    pub(crate) fn stalled(
+        &mut self,
+        now: Instant,
+        warning: Duration,
+        deadline: Duration,
+    ) -> Vec<String> {
+        let (mut warnings, mut lost) = (Vec::new(), Vec::new());
+        for (key, waiting) in &mut self.waiting {
+            let age = now.saturating_duration_since(waiting.since);
+            if age < warning.min(deadline) || (waiting.warned && age < deadline) {
+                continue;
+            }
+            let absent: Vec<u32> = self.sets[usize::from(key.0)]
+                .iter()
+                .filter(|m| !waiting.asked.contains_key(m) && !self.joined.contains(m))
+                .copied()
+                .collect();
+            let present: Vec<u32> = waiting.asked.keys().copied().collect();
+            let text = format!(
+                "tensor {:?} has waited {:.1} s for ranks {absent:?}; ranks {present:?} are ready",
+                key.1,
+                age.as_secs_f64()
+            );
+            if age >= deadline {
+                lost.push((key.clone(), text));
+            } else {
+                waiting.warned = true;
+                warnings.push(text);
+            }
+        }
+        for (key, text) in lost {
+            self.waiting.remove(&key);
+            let cause = err!(DeadlineExceeded, "{text}");
+            self.verdicts.push(Verdict::Fail { name: key.1, cause });
+        }
+        warnings
+    }
+
+    /// Whether something waits for ranks.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+}
+
+impl Ready {
+    fn bytes_left(&self) -> usize {
+        let left = self.request.count() - self.done;
+        left as usize * self.request.dtype.size().unwrap_or(1)
+    }
+
+    /// Whether it may share a collective with others.
+    fn fuses(&self) -> bool {
+        let plain = matches!(
+            self.request.compression,
+            Compression::None | Compression::Fp16 | Compression::Bf16
+        );
+        self.request.kind == Kind::AllReduce && plain
+    }
+
+    /// What tensors of one collective have in common.
+    fn fellowship(&self) -> (u8, u8, u16, (u8, u64), u32) {
+        let r = &self.request;
+        (r.op as u8, r.dtype.number() as u8, r.set, r.compression.encode(), self.joined)
+    }
+}
+
+/// Whether all ranks mean the same; if not, an error that names the fewest who do not.
+fn agreed(name: &str, asked: &BTreeMap<u32, Request>, joined: &[u32]) -> Result<()> {
+    let mut camps: Vec<(&Request, Vec<u32>)> = Vec::new();
+    for (&rank, request) in asked {
+        match camps.iter_mut().find(|(r, _)| r.agrees_with(request)) {
+            Some((_, ranks)) => ranks.push(rank),
+            None => camps.push((request, vec![rank])),
+        }
+    }
+    if let [(request, _)] = camps.as_slice() {
+        if request.kind == Kind::Broadcast && joined.contains(&request.root) {
+            bail!(
+                FailedPrecondition,
+                "tensor {name:?} is to be broadcast from rank {}, which has joined",
+                request.root
+            );
+        }
+        return Ok(());
+    }
+    camps.sort_by_key(|(_, ranks)| ranks.len());
+    let told: Vec<String> =
+        camps.iter().map(|(r, ranks)| format!("ranks {ranks:?} want {r}")).collect();
+    bail!(InvalidArgument, "ranks do not agree on tensor {name:?}: {}", told.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::request::tests::sum;
+    use super::*;
+
+    const PACKING: Packing =
+        Packing { fusion: 1000, cycle: Duration::ZERO, piece: 400, alone: false };
+
+    fn coordinator(n: usize) -> (Coordinator, Instant) {
+        (Coordinator::new(n, vec![(0..n as u32).collect()]), Instant::now())
+    }
+
+    fn runs(c: &mut Coordinator, packing: &Packing, now: Instant) -> Vec<Vec<(String, u64, u64)>> {
+        let mut all = Vec::new();
+        while let Some(Verdict::Run { pieces, .. }) = c.next(packing, now) {
+            let named = |p: Piece| (c.kept[&p.id].name.clone(), p.start, p.len);
+            all.push(pieces.into_iter().map(named).collect());
+        }
+        all
+    }
+
+    #[test]
+    fn tensors_run_when_all_ranks_have_asked_whatever_their_order() {
+        let (mut c, now) = coordinator(2);
+        c.note(0, Note::Wants(sum("a", 3)), now).unwrap();
+        c.note(1, Note::Wants(sum("b", 4)), now).unwrap();
+        assert!(runs(&mut c, &PACKING, now).is_empty());
+        c.note(0, Note::Wants(sum("b", 4)), now).unwrap();
+        assert_eq!(runs(&mut c, &PACKING, now), [[("b".into(), 0, 4)]]);
+        c.note(1, Note::Wants(sum("a", 3)), now).unwrap();
+        assert_eq!(runs(&mut c, &PACKING, now), [[("a".into(), 0, 3)]]);
+    }
+
+    #[test]
+    fn small_tensors_are_fused_and_large_ones_cut_by_priority() {
+        let (mut c, now) = coordinator(1);
+        for (name, count, priority) in [("big", 250, 0), ("x", 10, 1), ("y", 10, 1)] {
+            let mut request = sum(name, count);
+            request.priority = priority;
+            c.note(0, Note::Wants(request), now).unwrap();
+        }
+        let all = runs(&mut c, &Packing { fusion: 500, ..PACKING }, now);
+        assert_eq!(
+            all,
+            [
+                vec![("x".into(), 0, 10), ("y".into(), 0, 10), ("big".into(), 0, 100)],
+                vec![("big".into(), 100, 100)],
+                vec![("big".into(), 200, 50)],
+            ]
+        );
+    }
+
+    #[test]
+    fn what_was_agreed_once_is_asked_for_by_number() {
+        let (mut c, now) = coordinator(1);
+        c.note(0, Note::Wants(sum("a", 3)), now).unwrap();
+        let Some(Verdict::Keep { id, .. }) = c.verdicts().pop() else { panic!("kept") };
+        runs(&mut c, &PACKING, now);
+        c.note(0, Note::Again(id), now).unwrap();
+        assert_eq!(runs(&mut c, &PACKING, now).len(), 1);
+        assert_eq!((c.hits, c.misses), (1, 1));
+        assert!(c.note(0, Note::Again(99), now).is_err());
+    }
+
+    #[test]
+    fn the_rank_that_differs_is_named() {
+        let (mut c, now) = coordinator(3);
+        for rank in 0..3 {
+            let count = if rank == 1 { 5 } else { 4 };
+            c.note(rank, Note::Wants(sum("w", count)), now).unwrap();
+        }
+        let Some(Verdict::Fail { cause, .. }) = c.verdicts().pop() else { panic!("failed") };
+        assert_eq!(
+            cause.message(),
+            "ranks do not agree on tensor \"w\": ranks [1] want all-reduce (sum) of float[5], \
+             ranks [0, 2] want all-reduce (sum) of float[4]"
+        );
+        assert!(runs(&mut c, &PACKING, now).is_empty());
+    }
+
+    #[test]
+    fn a_stall_is_told_once_and_then_fails_naming_the_missing() {
+        let (mut c, now) = coordinator(3);
+        c.note(2, Note::Wants(sum("w", 5)), now).unwrap();
+        let second = Duration::from_secs(1);
+        assert!(c.stalled(now, second, 3 * second).is_empty());
+        let warnings = c.stalled(now + second, second, 3 * second);
+        assert!(warnings[0].contains("for ranks [0, 1]"), "{warnings:?}");
+        assert!(c.stalled(now + 2 * second, second, 3 * second).is_empty());
+        c.stalled(now + 3 * second, second, 3 * second);
+        assert!(matches!(&c.verdicts()[..], [Verdict::Fail { name, .. }] if name == "w"));
+        assert!(!c.is_waiting());
+    }
+
+    #[test]
+    fn a_joined_rank_is_not_waited_for() {
+        let (mut c, now) = coordinator(2);
+        c.note(0, Note::Wants(sum("w", 5)), now).unwrap();
+        c.note(1, Note::Joins, now).unwrap();
+        let Some(Verdict::Run { joined, .. }) = c.next(&PACKING, now) else { panic!("runs") };
+        assert_eq!(joined, 1);
+        c.note(0, Note::Joins, now).unwrap();
+        assert_eq!(c.verdicts().pop(), Some(Verdict::AllJoined { last: 0 }));
+    }
+
+    #[test]
+    fn a_group_runs_when_it_is_complete() {
+        let (mut c, now) = coordinator(1);
+        for name in ["a", "b"] {
+            assert!(runs(&mut c, &PACKING, now).is_empty());
+            let request = Request { group: 77, group_len: 2, ..sum(name, 4) };
+            c.note(0, Note::Wants(request), now).unwrap();
+        }
+        assert_eq!(runs(&mut c, &PACKING, now)[0].len(), 2);
+    }
+
+    #[test]
+    fn a_tensor_waits_its_cycle_for_company_unless_the_buffer_is_full() {
+        let (mut c, now) = coordinator(1);
+        let packing = Packing { cycle: Duration::from_millis(5), ..PACKING };
+        c.note(0, Note::Wants(sum("a", 4)), now).unwrap();
+        assert!(runs(&mut c, &packing, now).is_empty());
+        assert_eq!(c.due(&packing, now), Some(now + packing.cycle));
+        c.note(0, Note::Wants(sum("b", 400)), now).unwrap();
+        assert!(!runs(&mut c, &packing, now).is_empty());
+    }
+}

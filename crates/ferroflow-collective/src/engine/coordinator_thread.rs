@@ -1,0 +1,164 @@
+//! The coordinator's thread on rank 0: takes notes, tells verdicts, keeps the ranks supplied.
+
+use super::coordinator::{Coordinator, Packing};
+use super::request::{Note, Verdict};
+use super::tuner::Tuner;
+use super::{Desk, EngineOptions, EngineStats};
+use crate::control::Control;
+use ferroflow_core::Result;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+pub(super) enum Event {
+    /// What a rank said.
+    Notes(u32, Vec<u8>),
+    /// Rank 0 has run a collective of so many bytes.
+    Ran(u64),
+    /// Rank 0's runner has ended.
+    Ended,
+}
+
+/// Collectives that ranks have been told of and rank 0 has not finished: enough to keep them busy,
+/// few enough that an urgent tensor soon gets its turn and small ones gather meanwhile.
+const AHEAD: usize = 2;
+
+pub(super) fn coordinate(
+    size: usize,
+    sets: Vec<Vec<u32>>,
+    options: EngineOptions,
+    control: Arc<Control>,
+    desk: Arc<Desk>,
+    inbox: Receiver<Event>,
+    stats: Arc<Mutex<EngineStats>>,
+) {
+    let mut thread = Thread {
+        size,
+        book: Coordinator::new(size, sets),
+        tuner: Tuner::new(),
+        ahead: 0,
+        busy_since: Instant::now(),
+        options,
+        control,
+        desk,
+        stats,
+    };
+    if let Err(e) = thread.work(&inbox) {
+        thread.control.fail(e);
+    }
+}
+
+struct Thread {
+    size: usize,
+    book: Coordinator,
+    tuner: Tuner,
+    ahead: usize,
+    busy_since: Instant,
+    options: EngineOptions,
+    control: Arc<Control>,
+    desk: Arc<Desk>,
+    stats: Arc<Mutex<EngineStats>>,
+}
+
+impl Thread {
+    fn work(&mut self, inbox: &Receiver<Event>) -> Result<()> {
+        loop {
+            let first = match inbox.recv_timeout(self.patience()) {
+                Ok(event) => Some(event),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            };
+            for event in first.into_iter().chain(inbox.try_iter()) {
+                if let Event::Ended = event {
+                    return Ok(());
+                }
+                self.take(event)?;
+            }
+            let now = Instant::now();
+            let EngineOptions { stall_warning, stall_deadline, .. } = self.options;
+            for text in self.book.stalled(now, stall_warning, stall_deadline) {
+                tracing::warn!("{text}");
+            }
+            let mut verdicts = self.book.verdicts();
+            let packing = self.packing();
+            while self.ahead < AHEAD {
+                let Some(run) = self.book.next(&packing, now) else { break };
+                if let Verdict::Run { pieces, .. } = &run {
+                    let mut stats = self.stats.lock();
+                    stats.runs += 1;
+                    stats.pieces += pieces.len() as u64;
+                }
+                if self.ahead == 0 {
+                    self.busy_since = now;
+                }
+                self.ahead += 1;
+                // New numbers are told before what they are used in.
+                verdicts.extend(self.book.verdicts());
+                verdicts.push(run);
+            }
+            self.tell(verdicts)?;
+            let mut stats = self.stats.lock();
+            (stats.cache_hits, stats.cache_misses) = (self.book.hits, self.book.misses);
+            (stats.fusion, stats.cycle) = (packing.fusion, packing.cycle);
+        }
+    }
+
+    fn take(&mut self, event: Event) -> Result<()> {
+        match event {
+            Event::Notes(rank, bytes) => {
+                for note in Note::decode_all(&bytes)? {
+                    self.book.note(rank, note, Instant::now())?;
+                }
+            }
+            Event::Ran(bytes) => {
+                self.ahead = self.ahead.saturating_sub(1);
+                let now = Instant::now();
+                let seconds = now.saturating_duration_since(self.busy_since).as_secs_f64();
+                self.busy_since = now;
+                if self.tunes() && self.tuner.ran(bytes, seconds) {
+                    let (fusion, cycle) = self.tuner.choice();
+                    self.stats.lock().tuned = true;
+                    tracing::info!("tuned: fusion of {fusion} bytes, cycle of {cycle:?}");
+                }
+            }
+            Event::Ended => {}
+        }
+        Ok(())
+    }
+
+    fn tunes(&self) -> bool {
+        self.options.fusion.is_none() && !self.options.deterministic
+    }
+
+    fn packing(&self) -> Packing {
+        let (fusion, cycle) = self.options.fusion.unwrap_or_else(|| self.tuner.choice());
+        Packing { fusion, cycle, piece: self.options.piece, alone: self.options.deterministic }
+    }
+
+    /// How long nothing needs to be done if nothing arrives.
+    fn patience(&self) -> Duration {
+        let now = Instant::now();
+        let idle = match self.book.is_waiting() {
+            true => self.options.stall_warning.min(self.options.stall_deadline) / 4,
+            false => Duration::from_secs(60),
+        };
+        let idle = idle.clamp(Duration::from_millis(1), Duration::from_secs(60));
+        match self.book.due(&self.packing(), now).filter(|_| self.ahead < AHEAD) {
+            Some(due) => due.saturating_duration_since(now).min(idle),
+            None => idle,
+        }
+    }
+
+    fn tell(&mut self, verdicts: Vec<Verdict>) -> Result<()> {
+        if verdicts.is_empty() {
+            return Ok(());
+        }
+        let bytes = Verdict::encode_all(&verdicts);
+        for rank in 1..self.size {
+            self.control.send(rank, &bytes)?;
+        }
+        self.desk.deliver(verdicts);
+        Ok(())
+    }
+}

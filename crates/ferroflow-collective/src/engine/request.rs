@@ -1,0 +1,286 @@
+//! What ranks ask for and what the coordinator answers, and how both travel.
+
+use crate::compress::Compression;
+use crate::reduce::ReduceOp;
+use crate::signature::Kind;
+use crate::wire::{Reader, Writer};
+use ferroflow_core::{Code, DType, Error, Result, ensure, err};
+use std::fmt;
+
+/// Requests that are kept for good; numbers from here on stand for theirs until it has run, so that a
+/// job with ever new names does not grow.
+pub(crate) const KEPT: u32 = 1 << 16;
+
+/// What one rank wants done with a named tensor. All but `priority` must be the same on all ranks
+/// (for gathers and all-to-all, all but the first dimension).
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Request {
+    pub name: String,
+    pub kind: Kind,
+    pub op: ReduceOp,
+    pub dtype: DType,
+    pub shape: Vec<u64>,
+    pub set: u16,
+    pub root: u32,
+    pub compression: Compression,
+    /// Tensors of one group are reduced together: its key, and how many they are.
+    pub group: u64,
+    pub group_len: u32,
+    /// More is sooner.
+    pub priority: i32,
+}
+
+impl Request {
+    /// The part that ranks must agree on.
+    pub(crate) fn agrees_with(&self, other: &Request) -> bool {
+        let uneven = matches!(self.kind, Kind::AllGather | Kind::AllToAll);
+        let shape = |r: &Request| -> Vec<u64> {
+            r.shape.iter().skip(usize::from(uneven)).copied().collect()
+        };
+        self.name == other.name
+            && self.kind == other.kind
+            && self.op == other.op
+            && self.dtype == other.dtype
+            && self.shape.len() == other.shape.len()
+            && shape(self) == shape(other)
+            && self.set == other.set
+            && self.root == other.root
+            && self.compression == other.compression
+            && self.group == other.group
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.shape.iter().fold(1u64, |n, &d| n.saturating_mul(d))
+    }
+
+    fn encode(&self, w: &mut Writer) {
+        w.text(&self.name).u8(self.kind as u8).u8(self.op as u8).u8(self.dtype.number() as u8);
+        w.u32(self.shape.len() as u32);
+        self.shape.iter().for_each(|&d| {
+            w.u64(d);
+        });
+        w.u32(u32::from(self.set)).u32(self.root);
+        let (kind, k) = self.compression.encode();
+        w.u8(kind).u64(k).u64(self.group).u32(self.group_len).u32(self.priority as u32);
+    }
+
+    fn decode(r: &mut Reader<'_>) -> Result<Request> {
+        let unknown = || err!(DataLoss, "a request of another version");
+        let name = r.text()?;
+        let kind = Kind::from_number(r.u8()?).ok_or_else(unknown)?;
+        let op = ReduceOp::from_number(r.u8()?).ok_or_else(unknown)?;
+        let dtype = DType::from_number(i32::from(r.u8()?))?;
+        let rank = r.u32()?;
+        ensure!(rank <= 254, DataLoss, "a tensor of {rank} dimensions");
+        let shape = (0..rank).map(|_| r.u64()).collect::<Result<Vec<_>>>()?;
+        let (set, root) = (r.u32()? as u16, r.u32()?);
+        let compression = Compression::decode(r.u8()?, r.u64()?).ok_or_else(unknown)?;
+        let (group, group_len, priority) = (r.u64()?, r.u32()?, r.u32()? as i32);
+        Ok(Request {
+            name,
+            kind,
+            op,
+            dtype,
+            shape,
+            set,
+            root,
+            compression,
+            group,
+            group_len,
+            priority,
+        })
+    }
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ", self.kind.name())?;
+        match self.kind {
+            Kind::AllReduce | Kind::ReduceScatter => write!(f, "({}) ", self.op)?,
+            Kind::Broadcast => write!(f, "from rank {} ", self.root)?,
+            _ => {}
+        }
+        write!(f, "of {}{:?}", self.dtype, self.shape)?;
+        if self.compression != Compression::None {
+            write!(f, " compressed by {}", self.compression)?;
+        }
+        if self.set != 0 {
+            write!(f, " in process set {}", self.set)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a rank tells the coordinator.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Note {
+    Wants(Request),
+    /// Wants again what the coordinator keeps under this number.
+    Again(u32),
+    /// Has no more data; goes along with whatever the others want.
+    Joins,
+    Leaves,
+}
+
+impl Note {
+    pub(crate) fn encode_all(notes: &[Note]) -> Vec<u8> {
+        let mut w = Writer::default();
+        for note in notes {
+            match note {
+                Note::Wants(request) => request.encode(w.u8(1)),
+                Note::Again(id) => {
+                    w.u8(2).u32(*id);
+                }
+                Note::Joins => {
+                    w.u8(3);
+                }
+                Note::Leaves => {
+                    w.u8(4);
+                }
+            }
+        }
+        w.0
+    }
+
+    pub(crate) fn decode_all(bytes: &[u8]) -> Result<Vec<Note>> {
+        let mut r = Reader(bytes);
+        let mut notes = Vec::new();
+        while !r.is_empty() {
+            notes.push(match r.u8()? {
+                1 => Note::Wants(Request::decode(&mut r)?),
+                2 => Note::Again(r.u32()?),
+                3 => Note::Joins,
+                4 => Note::Leaves,
+                other => return Err(err!(DataLoss, "note {other} of another version")),
+            });
+        }
+        Ok(notes)
+    }
+}
+
+/// A stretch of a tensor, in elements.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Piece {
+    /// What the coordinator keeps the request under.
+    pub id: u32,
+    pub start: u64,
+    pub len: u64,
+}
+
+/// What the coordinator tells all ranks, in the same order.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Verdict {
+    /// From now on `id` stands for the request.
+    Keep {
+        id: u32,
+        request: Request,
+    },
+    /// Do these pieces in one collective; `joined` ranks of the set have no data.
+    Run {
+        pieces: Vec<Piece>,
+        joined: u32,
+    },
+    /// The tensor of this name has failed.
+    Fail {
+        name: String,
+        cause: Error,
+    },
+    /// All ranks have joined, this one last.
+    AllJoined {
+        last: u32,
+    },
+    AllLeft,
+}
+
+impl Verdict {
+    pub(crate) fn encode_all(verdicts: &[Verdict]) -> Vec<u8> {
+        let mut w = Writer::default();
+        for verdict in verdicts {
+            match verdict {
+                Verdict::Keep { id, request } => request.encode(w.u8(1).u32(*id)),
+                Verdict::Run { pieces, joined } => {
+                    w.u8(2).u32(*joined).u32(pieces.len() as u32);
+                    pieces.iter().for_each(|p| {
+                        w.u32(p.id).u64(p.start).u64(p.len);
+                    });
+                }
+                Verdict::Fail { name, cause } => {
+                    w.u8(3).text(name).u32(cause.code() as u32).text(cause.message());
+                }
+                Verdict::AllJoined { last } => {
+                    w.u8(4).u32(*last);
+                }
+                Verdict::AllLeft => {
+                    w.u8(5);
+                }
+            }
+        }
+        w.0
+    }
+
+    pub(crate) fn decode_all(bytes: &[u8]) -> Result<Vec<Verdict>> {
+        let mut r = Reader(bytes);
+        let mut verdicts = Vec::new();
+        while !r.is_empty() {
+            verdicts.push(match r.u8()? {
+                1 => Verdict::Keep { id: r.u32()?, request: Request::decode(&mut r)? },
+                2 => {
+                    let (joined, count) = (r.u32()?, r.u32()?);
+                    let mut pieces = Vec::new();
+                    for _ in 0..count {
+                        pieces.push(Piece { id: r.u32()?, start: r.u64()?, len: r.u64()? });
+                    }
+                    Verdict::Run { pieces, joined }
+                }
+                3 => {
+                    let name = r.text()?;
+                    let code = Code::from_number(r.u32()? as i32);
+                    Verdict::Fail { name, cause: Error::new(code, r.text()?) }
+                }
+                4 => Verdict::AllJoined { last: r.u32()? },
+                5 => Verdict::AllLeft,
+                other => return Err(err!(DataLoss, "verdict {other} of another version")),
+            });
+        }
+        Ok(verdicts)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn sum(name: &str, count: u64) -> Request {
+        Request {
+            name: name.into(),
+            kind: Kind::AllReduce,
+            op: ReduceOp::Sum,
+            dtype: DType::Float,
+            shape: vec![count],
+            set: 0,
+            root: 0,
+            compression: Compression::None,
+            group: 0,
+            group_len: 0,
+            priority: 0,
+        }
+    }
+
+    #[test]
+    fn notes_and_verdicts_survive_the_wire_and_noise_is_an_error() {
+        let mut request = sum("w", 9);
+        request.compression = Compression::TopK(5);
+        request.priority = -3;
+        let notes = [Note::Wants(request.clone()), Note::Again(7), Note::Joins, Note::Leaves];
+        assert_eq!(Note::decode_all(&Note::encode_all(&notes)).unwrap(), notes);
+        let verdicts = [
+            Verdict::Keep { id: 3, request },
+            Verdict::Run { pieces: vec![Piece { id: 3, start: 4, len: 5 }], joined: 1 },
+            Verdict::Fail { name: "w".into(), cause: err!(Aborted, "why") },
+            Verdict::AllJoined { last: 2 },
+            Verdict::AllLeft,
+        ];
+        assert_eq!(Verdict::decode_all(&Verdict::encode_all(&verdicts)).unwrap(), verdicts);
+        assert!(Note::decode_all(&[9]).is_err() && Verdict::decode_all(&[2, 1]).is_err());
+    }
+}

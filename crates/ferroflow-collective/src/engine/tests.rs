@@ -1,0 +1,206 @@
+//! Engines of several ranks over real links.
+
+use super::*;
+use crate::group::Options;
+use crate::rendezvous::Membership;
+use ferroflow_core::Code;
+use std::net::TcpListener;
+
+fn on_engines<R: Send>(
+    n: usize,
+    options: EngineOptions,
+    each: impl Fn(&Engine) -> R + Sync,
+) -> Vec<R> {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let listener = Mutex::new(Some(listener));
+    std::thread::scope(|scope| {
+        let (each, address, listener, options) = (&each, &address, &listener, &options);
+        let ranks: Vec<_> = (0..n)
+            .map(|rank| {
+                scope.spawn(move || {
+                    let member = Membership::new(rank, n, address.clone());
+                    let model = Some(crate::Model::default());
+                    let group_options = Options { model, ..Options::default() };
+                    let mut group = match rank {
+                        0 => {
+                            let bound = listener.lock().take().unwrap();
+                            Group::host(&member, group_options, bound).unwrap()
+                        }
+                        _ => Group::join(&member, group_options).unwrap(),
+                    };
+                    if n > 2 {
+                        group.add_set(&[0, 2]).unwrap();
+                    }
+                    each(&Engine::start(group, options.clone()).unwrap())
+                })
+            })
+            .collect();
+        ranks.into_iter().map(|r| r.join().unwrap()).collect()
+    })
+}
+
+#[test]
+fn tensors_submitted_in_any_order_are_reduced_by_name() {
+    on_engines(3, EngineOptions::default(), |engine| {
+        for _ in 0..3 {
+            let mut names: Vec<usize> = (0..20).collect();
+            names.rotate_left(engine.rank() * 7);
+            let handles: Vec<_> = names
+                .iter()
+                .map(|&i| {
+                    let values = vec![(engine.rank() + i) as f32; i * 10];
+                    let ask = Ask { priority: i as i32, ..Ask::default() };
+                    (i, engine.all_reduce(&format!("grad{i}"), values, ask).unwrap())
+                })
+                .collect();
+            for (i, handle) in handles {
+                assert_eq!(handle.wait().unwrap(), vec![(3 + 3 * i) as f32; i * 10]);
+            }
+        }
+        if engine.rank() == 0 {
+            let stats = engine.stats();
+            assert!(stats.cache_hits >= 60, "{stats:?}");
+            assert!(stats.runs < stats.pieces, "some were fused: {stats:?}");
+        }
+    });
+}
+
+#[test]
+fn large_tensors_go_in_pieces_and_groups_together() {
+    let options = EngineOptions { piece: 1000, ..EngineOptions::default() };
+    on_engines(2, options, |engine| {
+        let big = engine.all_reduce("big", vec![1.5f32; 10_001], Ask::op(ReduceOp::Mean)).unwrap();
+        let tensors = (0..3).map(|i| (format!("g{i}"), vec![i; 5])).collect();
+        let group = engine.grouped_all_reduce(tensors, &Ask::default()).unwrap();
+        assert_eq!(big.wait().unwrap(), vec![1.5; 10_001]);
+        for (i, handle) in group.into_iter().enumerate() {
+            assert_eq!(handle.wait().unwrap(), vec![2 * i as i32; 5]);
+        }
+    });
+}
+
+#[test]
+fn every_kind_of_collective_can_be_submitted() {
+    on_engines(3, EngineOptions::default(), |engine| {
+        let r = engine.rank();
+        let gathered = engine.all_gather("g", vec![r as u8; r], Ask::default()).unwrap();
+        assert_eq!(gathered.wait_with_counts().unwrap(), (vec![1, 2, 2], vec![0, 1, 2]));
+        let sent = engine.broadcast("b", vec![r as f64; 4], 2, Ask::default()).unwrap();
+        assert_eq!(sent.wait().unwrap(), [2.0; 4]);
+        let part = engine.reduce_scatter("s", vec![1i64, 2, 3, 4], Ask::default()).unwrap();
+        assert_eq!(part.wait().unwrap(), [vec![3, 6], vec![9], vec![12]][r]);
+        let splits = vec![1, 0, 2];
+        let all = engine.all_to_all("a", vec![r as i32; 3], splits, Ask::default()).unwrap();
+        let want = [vec![0, 1, 2], vec![], vec![0, 0, 1, 1, 2, 2]];
+        assert_eq!(all.wait().unwrap(), want[r]);
+        engine.barrier("end", SetId::WORLD).unwrap();
+        if r != 1 {
+            let ask = Ask { set: SetId(1), ..Ask::default() };
+            let some = engine.all_reduce("set", vec![r as f32], ask).unwrap();
+            assert_eq!(some.wait().unwrap(), [2.0]);
+        }
+    });
+}
+
+#[test]
+fn a_mismatch_is_an_error_on_all_ranks_and_the_engine_goes_on() {
+    on_engines(3, EngineOptions::default(), |engine| {
+        let count = if engine.rank() == 1 { 3 } else { 4 };
+        let e = engine.all_reduce("w", vec![0f32; count], Ask::default()).unwrap().wait();
+        let e = e.unwrap_err();
+        assert_eq!(e.code(), Code::InvalidArgument);
+        assert!(e.message().contains("ranks [1] want all-reduce (sum) of float[3]"), "{e}");
+        let fine = engine.all_reduce("v", vec![1f32], Ask::default()).unwrap();
+        assert_eq!(fine.wait().unwrap(), [3.0]);
+    });
+}
+
+#[test]
+fn a_stall_names_the_missing_rank_on_all_that_wait() {
+    let options = EngineOptions {
+        stall_warning: Duration::from_millis(10),
+        stall_deadline: Duration::from_millis(40),
+        ..EngineOptions::default()
+    };
+    on_engines(3, options, |engine| {
+        if engine.rank() != 2 {
+            let e = engine.all_reduce("w", vec![0f32; 4], Ask::default()).unwrap().wait();
+            let e = e.unwrap_err();
+            assert_eq!(e.code(), Code::DeadlineExceeded);
+            assert!(e.message().contains("for ranks [2]"), "{e}");
+        }
+    });
+}
+
+#[test]
+fn ranks_that_have_joined_bring_nothing() {
+    on_engines(3, EngineOptions::default(), |engine| {
+        let r = engine.rank();
+        for step in 0..=r {
+            let name = format!("step{step}");
+            let mean = engine.all_reduce(&name, vec![r as f32; 2], Ask::op(ReduceOp::Mean));
+            let want = [1.0, 1.5, 2.0][step];
+            assert_eq!(mean.unwrap().wait().unwrap(), [want; 2]);
+            let least =
+                engine.all_reduce(&format!("min{step}"), vec![r as i32], Ask::op(ReduceOp::Min));
+            assert_eq!(least.unwrap().wait().unwrap(), [step as i32]);
+        }
+        assert_eq!(engine.join().unwrap().wait().unwrap(), 2);
+        let after = engine.all_reduce("after", vec![1u8], Ask::default()).unwrap();
+        assert_eq!(after.wait().unwrap(), [3]);
+    });
+}
+
+#[test]
+fn compressed_sums_arrive_and_what_they_leave_out_follows() {
+    on_engines(2, EngineOptions::default(), |engine| {
+        let ask = |compression| Ask { compression, ..Ask::default() };
+        for c in [Compression::Fp16, Compression::Bf16] {
+            let sum = engine.all_reduce("half", vec![0.5f32; 1000], ask(c)).unwrap();
+            assert_eq!(sum.wait().unwrap(), vec![1.0; 1000]);
+        }
+        let mut total = [0.0; 3];
+        for step in 0..3 {
+            let values = if step == 0 { vec![3.0f32, 2.0, 1.0] } else { vec![0.0; 3] };
+            let sum = engine.all_reduce("top", values, ask(Compression::TopK(1))).unwrap();
+            sum.wait().unwrap().iter().zip(&mut total).for_each(|(s, t)| *t += s);
+        }
+        assert_eq!(total, [6.0, 4.0, 2.0]);
+        let signs = vec![1.0f32, -1.0, 1.0];
+        let sum = engine.all_reduce("bit", signs, ask(Compression::OneBit)).unwrap();
+        assert_eq!(sum.wait().unwrap(), [2.0, -2.0, 2.0]);
+    });
+}
+
+#[test]
+fn the_same_bits_come_out_every_time_in_deterministic_mode() {
+    let options = EngineOptions { deterministic: true, piece: 4000, ..EngineOptions::default() };
+    let run = || {
+        on_engines(3, options.clone(), |engine| {
+            let mut random = fastrand::Rng::with_seed(engine.rank() as u64);
+            let handles: Vec<_> = (0..8)
+                .map(|i| {
+                    let values = (0..3000).map(|_| random.f32() - 0.5).collect();
+                    engine.all_reduce(&i.to_string(), values, Ask::default()).unwrap()
+                })
+                .collect();
+            handles.into_iter().map(|h| h.wait().unwrap()).collect::<Vec<_>>()
+        })
+    };
+    let first = run();
+    assert_eq!(first[0], first[1]);
+    assert_eq!(first, run());
+}
+
+#[test]
+fn a_tensor_in_flight_cannot_be_submitted_again() {
+    on_engines(1, EngineOptions::default(), |engine| {
+        let big = vec![0f32; 1 << 20];
+        let first = engine.all_reduce("w", big.clone(), Ask::default()).unwrap();
+        if let Err(e) = engine.all_reduce("w", big, Ask::default()) {
+            assert_eq!(e.code(), Code::AlreadyExists);
+        }
+        first.wait().unwrap();
+    });
+}

@@ -1,0 +1,85 @@
+//! Finds how much to fuse and how long to wait for it, by trying while the job runs.
+
+use std::time::Duration;
+
+/// Fusion bytes and cycle times to try, in order.
+const CHOICES: [(usize, u64); 9] = [
+    (16 << 20, 0),
+    (16 << 20, 200),
+    (16 << 20, 1000),
+    (4 << 20, 0),
+    (4 << 20, 200),
+    (64 << 20, 0),
+    (64 << 20, 1000),
+    (1 << 20, 0),
+    (64 << 20, 5000),
+];
+
+/// Bytes and collectives a choice is judged by.
+const BYTES: u64 = 64 << 20;
+const RUNS: u32 = 20;
+
+/// Tries each choice on a stretch of work, then stays with the one that moved bytes fastest.
+pub(crate) struct Tuner {
+    at: usize,
+    bytes: u64,
+    runs: u32,
+    seconds: f64,
+    /// Bytes a second of the choices tried so far.
+    rates: Vec<f64>,
+    settled: bool,
+}
+
+impl Tuner {
+    pub(crate) fn new() -> Tuner {
+        Tuner { at: 0, bytes: 0, runs: 0, seconds: 0.0, rates: Vec::new(), settled: false }
+    }
+
+    /// Fusion bytes and cycle time to use now.
+    pub(crate) fn choice(&self) -> (usize, Duration) {
+        let (fusion, micros) = CHOICES[self.at];
+        (fusion, Duration::from_micros(micros))
+    }
+
+    /// Notes a collective of `bytes` that ended `seconds` after the one before it, or after the work
+    /// for it was there. True when that settled the matter.
+    pub(crate) fn ran(&mut self, bytes: u64, seconds: f64) -> bool {
+        if self.settled {
+            return false;
+        }
+        self.bytes += bytes;
+        self.runs += 1;
+        self.seconds += seconds;
+        if self.bytes < BYTES || self.runs < RUNS {
+            return false;
+        }
+        self.rates.push(self.bytes as f64 / self.seconds.max(1e-9));
+        (self.bytes, self.runs, self.seconds) = (0, 0, 0.0);
+        if self.rates.len() < CHOICES.len() {
+            self.at += 1;
+            return false;
+        }
+        let best = self.rates.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1));
+        self.at = best.map_or(0, |(i, _)| i);
+        self.settled = true;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fastest_choice_stays() {
+        let mut tuner = Tuner::new();
+        let mut settled = false;
+        for _ in 0..CHOICES.len() * RUNS as usize {
+            let seconds = if tuner.at == 4 { 0.5 } else { 1.0 };
+            settled |= tuner.ran(BYTES, seconds);
+        }
+        assert!(settled);
+        assert_eq!(tuner.choice(), (4 << 20, Duration::from_micros(200)));
+        assert!(!tuner.ran(BYTES, 9.0));
+    }
+}

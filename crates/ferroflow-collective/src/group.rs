@@ -1,0 +1,533 @@
+//! A group of ranks and its collectives.
+
+mod gather;
+mod probe;
+
+use crate::control::Control;
+use crate::executor::{Job, Scratch, execute};
+use crate::fate::Fate;
+use crate::mesh::Mesh;
+use crate::model::{Algorithm, Model, tree_segment};
+use crate::number::{Number, bytes_of_mut};
+use crate::reduce::{ReduceOp, check_dtype};
+use crate::rendezvous::{Meeting, Membership, meet};
+use crate::schedule::{self, Schedule, even_bounds};
+use crate::signature::{Kind, Signature};
+use ferroflow_core::{DType, Error, Result, ensure};
+use std::collections::HashMap;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Bytes of the segments that long messages are cut into: they stay in a cache between being
+/// combined and being sent on.
+const SEGMENT: usize = 256 << 10;
+
+/// How a group behaves.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How long a collective may take before it fails.
+    pub timeout: Duration,
+    /// The all-reduce to use, instead of the model's choice.
+    pub algorithm: Option<Algorithm>,
+    /// The model to choose by; found by a probe if there is none.
+    pub model: Option<Model>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { timeout: Duration::from_secs(120), algorithm: None, model: None }
+    }
+}
+
+/// Some of a group's ranks, by number: [`SetId::WORLD`] or what [`Group::add_set`] gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SetId(pub(crate) u16);
+
+impl SetId {
+    /// All ranks.
+    pub const WORLD: SetId = SetId(0);
+}
+
+struct Set {
+    members: Vec<u32>,
+    /// The place of this rank, if it is one of them.
+    me: Option<usize>,
+    /// Hosts of the members, and how many there are.
+    hosts: Vec<u32>,
+    host_count: usize,
+    sequence: u32,
+}
+
+/// Ranks that can reach each other, as one of them sees it. Every rank calls the same collectives in
+/// the same order. After an error the group is of no use: every call returns its first cause.
+pub struct Group {
+    rank: usize,
+    sets: Vec<Set>,
+    mesh: Box<dyn Mesh>,
+    #[cfg(target_os = "linux")]
+    shared: Option<Arc<crate::mesh::shared::Segment>>,
+    control: Option<Arc<Control>>,
+    fate: Option<Arc<Fate>>,
+    broken: Option<Error>,
+    options: Options,
+    model: Model,
+    scratch: Scratch,
+    schedules: HashMap<Plan, Arc<Schedule>>,
+}
+
+/// What a schedule depends on.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Plan {
+    kind: Kind,
+    set: u16,
+    variant: u16,
+    segment: usize,
+    bounds: Vec<usize>,
+}
+
+impl Group {
+    /// Meets the other ranks and probes the links.
+    pub fn join(member: &Membership, options: Options) -> Result<Group> {
+        Group::meet(member, options, None)
+    }
+
+    /// [`Group::join`] for rank 0 on a listener that is bound already.
+    pub fn host(member: &Membership, options: Options, listener: TcpListener) -> Result<Group> {
+        Group::meet(member, options, Some(listener))
+    }
+
+    fn meet(member: &Membership, options: Options, listener: Option<TcpListener>) -> Result<Group> {
+        let met: Meeting = meet(member, listener)?;
+        let mut group = Group::new(member.rank, met.hosts, met.mesh, options);
+        #[cfg(target_os = "linux")]
+        {
+            group.shared = met.shared;
+        }
+        group.control = Some(Arc::new(met.control));
+        group.fate = Some(met.fate);
+        if group.options.model.is_none() && group.options.algorithm.is_none() {
+            group.model = group.probe()?;
+        }
+        Ok(group)
+    }
+
+    /// A group over any mesh. All ranks count as being on one host.
+    pub fn over(rank: usize, size: usize, mesh: Box<dyn Mesh>, options: Options) -> Group {
+        Group::new(rank, vec![0; size], mesh, options)
+    }
+
+    fn new(rank: usize, hosts: Vec<u32>, mesh: Box<dyn Mesh>, options: Options) -> Group {
+        let mut group = Group {
+            rank,
+            sets: Vec::new(),
+            mesh,
+            #[cfg(target_os = "linux")]
+            shared: None,
+            control: None,
+            fate: None,
+            broken: None,
+            model: options.model.unwrap_or_default(),
+            options,
+            scratch: Scratch::default(),
+            schedules: HashMap::new(),
+        };
+        let members = (0..hosts.len() as u32).collect();
+        group.push_set(members, hosts);
+        group
+    }
+
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    pub fn size(&self) -> usize {
+        self.sets[0].members.len()
+    }
+
+    /// The number of this rank's host, and of all hosts.
+    pub fn cross(&self) -> (usize, usize) {
+        (self.sets[0].hosts[self.rank] as usize, self.sets[0].host_count)
+    }
+
+    /// This rank's place among those of its host, and how many these are.
+    pub fn local(&self) -> (usize, usize) {
+        let hosts = &self.sets[0].hosts;
+        let same = |r: &usize| hosts[*r] == hosts[self.rank];
+        ((0..self.rank).filter(same).count(), (0..hosts.len()).filter(same).count())
+    }
+
+    /// What the links are: `tcp`, `shared memory`.
+    pub fn transport(&self) -> &'static str {
+        self.mesh.name()
+    }
+
+    /// What the probe found.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// Uses another all-reduce from now on, or the model's choice again. The same on all ranks.
+    pub fn force(&mut self, algorithm: Option<Algorithm>) {
+        self.options.algorithm = algorithm;
+    }
+
+    /// How an all-reduce of `bytes` among all ranks would be done.
+    pub fn algorithm_for(&self, bytes: usize) -> Algorithm {
+        self.choose(SetId::WORLD, bytes)
+    }
+
+    pub(crate) fn fate(&self) -> Option<&Arc<Fate>> {
+        self.fate.as_ref()
+    }
+
+    pub(crate) fn control(&self) -> Option<&Arc<Control>> {
+        self.control.as_ref()
+    }
+
+    /// Fails the group on all ranks.
+    pub(crate) fn fail(&mut self, cause: Error) -> Error {
+        let first = match &self.fate {
+            Some(fate) => fate.check().err().unwrap_or(cause),
+            None => cause,
+        };
+        if let Some(control) = &self.control {
+            control.fail(first.clone());
+        }
+        self.broken.get_or_insert(first).clone()
+    }
+
+    /// Makes a process set of `ranks`, in that order. All ranks of the group, members or not, make
+    /// the same sets in the same order.
+    pub fn add_set(&mut self, ranks: &[usize]) -> Result<SetId> {
+        ensure!(!ranks.is_empty(), InvalidArgument, "a process set without ranks");
+        ensure!(self.sets.len() < 65_535, ResourceExhausted, "too many process sets");
+        for (i, &r) in ranks.iter().enumerate() {
+            ensure!(r < self.size(), InvalidArgument, "no rank {r} among {}", self.size());
+            ensure!(!ranks[..i].contains(&r), InvalidArgument, "rank {r} is twice in a set");
+        }
+        let hosts = ranks.iter().map(|&r| self.sets[0].hosts[r]).collect();
+        Ok(self.push_set(ranks.iter().map(|&r| r as u32).collect(), hosts))
+    }
+
+    fn push_set(&mut self, members: Vec<u32>, hosts: Vec<u32>) -> SetId {
+        let me = members.iter().position(|&m| m as usize == self.rank);
+        let mut distinct = hosts.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        let host_count = distinct.len();
+        self.sets.push(Set { members, me, hosts, host_count, sequence: 0 });
+        SetId((self.sets.len() - 1) as u16)
+    }
+
+    /// The ranks of all sets.
+    pub(crate) fn sets(&self) -> Vec<Vec<u32>> {
+        self.sets.iter().map(|s| s.members.clone()).collect()
+    }
+
+    /// The ranks of a set.
+    pub fn members(&self, set: SetId) -> Result<&[u32]> {
+        Ok(&self.set(set)?.members)
+    }
+
+    fn set(&self, set: SetId) -> Result<&Set> {
+        let found = self.sets.get(usize::from(set.0));
+        found.ok_or_else(|| {
+            ferroflow_core::err!(InvalidArgument, "no process set {} on rank {}", set.0, self.rank)
+        })
+    }
+
+    /// This rank's place in a set that it must be a member of.
+    fn place(&self, set: SetId) -> Result<(usize, usize)> {
+        let found = self.set(set)?;
+        match found.me {
+            Some(me) => Ok((me, found.members.len())),
+            None => Err(ferroflow_core::err!(
+                FailedPrecondition,
+                "rank {} is not in process set {}",
+                self.rank,
+                set.0
+            )),
+        }
+    }
+
+    /// Replaces `values` by the reduction of all ranks' values.
+    pub fn all_reduce<T: Number>(&mut self, values: &mut [T], op: ReduceOp) -> Result<()> {
+        self.all_reduce_in(SetId::WORLD, T::DTYPE, bytes_of_mut(values), op)
+    }
+
+    /// [`Group::all_reduce`] among the ranks of a set, on bytes of any number type.
+    pub fn all_reduce_in(
+        &mut self,
+        set: SetId,
+        dtype: DType,
+        bytes: &mut [u8],
+        op: ReduceOp,
+    ) -> Result<()> {
+        let count = count_of(dtype, bytes)?;
+        check_dtype(dtype)?;
+        let (me, n) = self.place(set)?;
+        if n == 1 {
+            return self.alive();
+        }
+        let algorithm = self.choose(set, bytes.len());
+        let signature = self.signature(Kind::AllReduce, op, dtype, algorithm as u16, set, count);
+        #[cfg(target_os = "linux")]
+        if algorithm == Algorithm::Shared
+            && let Some(shared) = self.shared.clone()
+        {
+            self.alive()?;
+            let deadline = Instant::now() + self.options.timeout;
+            let sequence = self.next_sequence(set);
+            return shared
+                .all_reduce(signature, sequence, op, dtype, bytes, deadline)
+                .map_err(|e| self.fail(e));
+        }
+        let width = dtype.size().unwrap_or(1);
+        let segment = match algorithm {
+            Algorithm::DoubleTree => tree_segment(bytes.len()) / width,
+            _ => SEGMENT / width,
+        };
+        let hosts = &self.sets[usize::from(set.0)].hosts;
+        let plan = Plan {
+            kind: Kind::AllReduce,
+            set: set.0,
+            variant: algorithm as u16,
+            segment,
+            bounds: vec![count],
+        };
+        let schedule = cached(&mut self.schedules, plan, || match algorithm {
+            Algorithm::Ring | Algorithm::Shared => schedule::ring_all_reduce(n, me, count, segment),
+            Algorithm::Doubling => schedule::doubling_all_reduce(n, me, count, segment),
+            Algorithm::HalvingDoubling => {
+                schedule::halving_doubling_all_reduce(n, me, count, segment)
+            }
+            Algorithm::DoubleTree => schedule::double_tree_all_reduce(n, me, count, segment),
+            Algorithm::Hierarchical => schedule::hierarchical_all_reduce(hosts, me, count, segment),
+        });
+        self.run(set, signature, &schedule, None, bytes)
+    }
+
+    fn choose(&self, set: SetId, bytes: usize) -> Algorithm {
+        let Some(found) = self.sets.get(usize::from(set.0)) else { return Algorithm::Ring };
+        // Shared memory has flags for all ranks; a part of them exchanges messages in it.
+        #[cfg(target_os = "linux")]
+        let shared = self.shared.is_some() && set == SetId::WORLD;
+        #[cfg(not(target_os = "linux"))]
+        let shared = false;
+        match self.options.algorithm {
+            Some(Algorithm::Shared) if !shared => {}
+            Some(forced) => return forced,
+            None if shared => return Algorithm::Shared,
+            None => {}
+        }
+        self.model.choose(found.members.len(), found.host_count, bytes)
+    }
+
+    /// Reduces `values` so that this rank's part of them is complete; the rest is left undefined. The
+    /// parts are the `counts`, in order of ranks, or nearly equal ones. Returns where the part is.
+    pub fn reduce_scatter<T: Number>(
+        &mut self,
+        values: &mut [T],
+        counts: Option<&[usize]>,
+        op: ReduceOp,
+    ) -> Result<std::ops::Range<usize>> {
+        self.reduce_scatter_in(SetId::WORLD, T::DTYPE, bytes_of_mut(values), counts, op)
+    }
+
+    /// [`Group::reduce_scatter`] among the ranks of a set, on bytes of any number type.
+    pub fn reduce_scatter_in(
+        &mut self,
+        set: SetId,
+        dtype: DType,
+        bytes: &mut [u8],
+        counts: Option<&[usize]>,
+        op: ReduceOp,
+    ) -> Result<std::ops::Range<usize>> {
+        let count = count_of(dtype, bytes)?;
+        check_dtype(dtype)?;
+        let (me, n) = self.place(set)?;
+        let bounds = bounds_of(counts, n, count)?;
+        let part = bounds[me]..bounds[me + 1];
+        if n == 1 {
+            return self.alive().map(|()| part);
+        }
+        let segment = SEGMENT / dtype.size().unwrap_or(1);
+        let signature = self.signature(Kind::ReduceScatter, op, dtype, 0, set, count);
+        let plan = Plan {
+            kind: Kind::ReduceScatter,
+            set: set.0,
+            variant: 0,
+            segment,
+            bounds: bounds.clone(),
+        };
+        let schedule = cached(&mut self.schedules, plan, || {
+            let mut s = Schedule::default();
+            let members: Vec<u32> = (0..n as u32).collect();
+            schedule::reduce_scatter_ring(&mut s, &members, me, &bounds, segment);
+            s.finish(bounds[me]..bounds[me + 1]);
+            s.built()
+        });
+        self.run(set, signature, &schedule, None, bytes)?;
+        Ok(part)
+    }
+
+    /// Replaces `values` by those of rank `root`.
+    pub fn broadcast<T: Number>(&mut self, values: &mut [T], root: usize) -> Result<()> {
+        self.broadcast_in(SetId::WORLD, T::DTYPE, bytes_of_mut(values), root)
+    }
+
+    /// [`Group::broadcast`] among the ranks of a set, on bytes of any plain type. `root` is a rank of
+    /// the group, and in the set.
+    pub fn broadcast_in(
+        &mut self,
+        set: SetId,
+        dtype: DType,
+        bytes: &mut [u8],
+        root: usize,
+    ) -> Result<()> {
+        const LITTLE: usize = 64 << 10;
+        let count = count_of(dtype, bytes)?;
+        let (me, n) = self.place(set)?;
+        let from = self.set(set)?.members.iter().position(|&m| m as usize == root);
+        let Some(from) = from else {
+            ferroflow_core::bail!(InvalidArgument, "root {root} of a broadcast is not in its set");
+        };
+        if n == 1 {
+            return self.alive();
+        }
+        let width = dtype.size().unwrap_or(1);
+        let signature =
+            self.signature(Kind::Broadcast, ReduceOp::Sum, dtype, root as u16, set, count);
+        let little = bytes.len() <= LITTLE || n == 2;
+        let segment = if little { SEGMENT } else { tree_segment(bytes.len()) } / width;
+        let plan = Plan {
+            kind: Kind::Broadcast,
+            set: set.0,
+            variant: root as u16,
+            segment,
+            bounds: vec![count],
+        };
+        let schedule = cached(&mut self.schedules, plan, || match little {
+            true => schedule::broadcast_tree(n, me, from, count, segment),
+            false => schedule::broadcast_chain(n, me, from, count, segment),
+        });
+        self.run(set, signature, &schedule, None, bytes)
+    }
+
+    /// Returns when all ranks have called it.
+    pub fn barrier(&mut self) -> Result<()> {
+        self.barrier_in(SetId::WORLD)
+    }
+
+    /// [`Group::barrier`] among the ranks of a set.
+    pub fn barrier_in(&mut self, set: SetId) -> Result<()> {
+        let (me, n) = self.place(set)?;
+        self.alive()?;
+        let signature = self.signature(Kind::Barrier, ReduceOp::Sum, DType::UInt8, 0, set, 0);
+        for round in schedule::barrier(n, me) {
+            self.run(set, signature, &round, None, &mut [])?;
+        }
+        Ok(())
+    }
+
+    fn signature(
+        &self,
+        kind: Kind,
+        op: ReduceOp,
+        dtype: DType,
+        variant: u16,
+        set: SetId,
+        count: usize,
+    ) -> Signature {
+        Signature { kind, op, dtype, variant, set: set.0, count: count as u64 }
+    }
+
+    fn next_sequence(&mut self, set: SetId) -> u32 {
+        let sequence = &mut self.sets[usize::from(set.0)].sequence;
+        *sequence = sequence.wrapping_add(1);
+        *sequence
+    }
+
+    pub(crate) fn alive(&self) -> Result<()> {
+        if let Some(cause) = &self.broken {
+            return Err(cause.clone());
+        }
+        self.fate.as_ref().map_or(Ok(()), |fate| fate.check())
+    }
+
+    fn run(
+        &mut self,
+        set: SetId,
+        signature: Signature,
+        schedule: &Schedule,
+        source: Option<&[u8]>,
+        buffer: &mut [u8],
+    ) -> Result<()> {
+        self.alive()?;
+        let sequence = self.next_sequence(set);
+        let Set { members, me, .. } = &self.sets[usize::from(set.0)];
+        let job = Job {
+            signature,
+            sequence,
+            schedule,
+            members,
+            me: me.unwrap_or(0),
+            dtype: signature.dtype,
+            op: signature.op,
+            source,
+            buffer,
+            deadline: Instant::now() + self.options.timeout,
+        };
+        execute(&mut *self.mesh, &mut self.scratch, job).map_err(|e| self.fail(e))
+    }
+}
+
+fn cached(
+    schedules: &mut HashMap<Plan, Arc<Schedule>>,
+    plan: Plan,
+    make: impl FnOnce() -> Schedule,
+) -> Arc<Schedule> {
+    const MOST: usize = 256;
+    if let Some(found) = schedules.get(&plan) {
+        return found.clone();
+    }
+    if schedules.len() >= MOST {
+        schedules.clear();
+    }
+    let made = Arc::new(make());
+    schedules.insert(plan, made.clone());
+    made
+}
+
+fn count_of(dtype: DType, bytes: &[u8]) -> Result<usize> {
+    let Some(width) = dtype.size() else {
+        ferroflow_core::bail!(Unimplemented, "collectives do not move values of type {dtype}");
+    };
+    ensure!(
+        bytes.len().is_multiple_of(width),
+        InvalidArgument,
+        "{} bytes are no whole number of {dtype} values",
+        bytes.len()
+    );
+    Ok(bytes.len() / width)
+}
+
+fn bounds_of(counts: Option<&[usize]>, n: usize, count: usize) -> Result<Vec<usize>> {
+    let Some(counts) = counts else { return Ok(even_bounds(count, n)) };
+    ensure!(counts.len() == n, InvalidArgument, "{} counts for {n} ranks", counts.len());
+    let mut bounds = vec![0usize];
+    for &c in counts {
+        let last = bounds[bounds.len() - 1];
+        bounds.push(last.saturating_add(c));
+    }
+    ensure!(
+        bounds[n] == count,
+        InvalidArgument,
+        "the counts {counts:?} do not add up to {count} values"
+    );
+    Ok(bounds)
+}
+
+#[cfg(test)]
+mod tests;

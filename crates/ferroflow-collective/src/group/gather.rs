@@ -1,0 +1,185 @@
+//! Collectives after which ranks have each other's values: all-gather and all-to-all.
+
+use super::{Group, Plan, SEGMENT, SetId, bounds_of, cached, count_of};
+use crate::number::{Number, bytes_of, bytes_of_mut};
+use crate::reduce::ReduceOp;
+use crate::schedule::{self, Schedule};
+use crate::signature::Kind;
+use ferroflow_core::{DType, Result, ensure};
+
+impl Group {
+    /// Every rank has its part of `values` in place; afterwards all have all. The parts are the
+    /// `counts`, in order of ranks, or nearly equal ones.
+    pub fn all_gather<T: Number>(
+        &mut self,
+        values: &mut [T],
+        counts: Option<&[usize]>,
+    ) -> Result<()> {
+        self.all_gather_in(SetId::WORLD, T::DTYPE, bytes_of_mut(values), counts)
+    }
+
+    /// [`Group::all_gather`] among the ranks of a set, on bytes of any plain type.
+    pub fn all_gather_in(
+        &mut self,
+        set: SetId,
+        dtype: DType,
+        bytes: &mut [u8],
+        counts: Option<&[usize]>,
+    ) -> Result<()> {
+        const LITTLE: usize = 32 << 10;
+        let count = count_of(dtype, bytes)?;
+        let (me, n) = self.place(set)?;
+        let bounds = bounds_of(counts, n, count)?;
+        if n == 1 {
+            return self.alive();
+        }
+        let segment = SEGMENT / dtype.size().unwrap_or(1);
+        let signature = self.signature(Kind::AllGather, ReduceOp::Sum, dtype, 0, set, count);
+        let direct = bytes.len() <= LITTLE;
+        let plan = Plan {
+            kind: Kind::AllGather,
+            set: set.0,
+            variant: u16::from(direct),
+            segment,
+            bounds: bounds.clone(),
+        };
+        let schedule = cached(&mut self.schedules, plan, || {
+            if direct {
+                return schedule::all_gather_direct(n, me, &bounds, segment);
+            }
+            let mut s = Schedule::default();
+            let members: Vec<u32> = (0..n as u32).collect();
+            schedule::all_gather_ring(&mut s, &members, me, &bounds, segment);
+            s.built()
+        });
+        self.run(set, signature, &schedule, None, bytes)
+    }
+
+    /// All ranks' values, one after the other, and how many each had; none need know beforehand.
+    pub fn all_gather_uneven<T: Number>(&mut self, mine: &[T]) -> Result<(Vec<T>, Vec<usize>)> {
+        let (bytes, counts) = self.all_gather_uneven_in(SetId::WORLD, T::DTYPE, bytes_of(mine))?;
+        Ok((values_of(&bytes), counts))
+    }
+
+    /// [`Group::all_gather_uneven`] among the ranks of a set, on bytes of any plain type.
+    pub fn all_gather_uneven_in(
+        &mut self,
+        set: SetId,
+        dtype: DType,
+        mine: &[u8],
+    ) -> Result<(Vec<u8>, Vec<usize>)> {
+        let count = count_of(dtype, mine)?;
+        let (me, n) = self.place(set)?;
+        let mut counts = vec![0u64; n];
+        counts[me] = count as u64;
+        self.all_gather_in(set, DType::UInt64, bytes_of_mut(&mut counts), None)?;
+        let width = dtype.size().unwrap_or(1);
+        let counts = sizes_of(&counts, width)?;
+        let start = counts[..me].iter().sum::<usize>() * width;
+        let mut all = vec![0; counts.iter().sum::<usize>() * width];
+        all[start..start + mine.len()].copy_from_slice(mine);
+        self.all_gather_in(set, dtype, &mut all, Some(&counts))?;
+        Ok((all, counts))
+    }
+
+    /// Sends `send_counts[r]` values to each rank `r`, taken from `send` in order, and receives into
+    /// `recv` what each rank has for this one, `recv_counts[r]` from rank `r`, in order.
+    pub fn all_to_all<T: Number>(
+        &mut self,
+        send: &[T],
+        send_counts: &[usize],
+        recv: &mut [T],
+        recv_counts: &[usize],
+    ) -> Result<()> {
+        let (send, recv) = (bytes_of(send), bytes_of_mut(recv));
+        self.all_to_all_in(SetId::WORLD, T::DTYPE, send, send_counts, recv, recv_counts)
+    }
+
+    /// [`Group::all_to_all`] among the ranks of a set, on bytes of any plain type.
+    pub fn all_to_all_in(
+        &mut self,
+        set: SetId,
+        dtype: DType,
+        send: &[u8],
+        send_counts: &[usize],
+        recv: &mut [u8],
+        recv_counts: &[usize],
+    ) -> Result<()> {
+        let (me, n) = self.place(set)?;
+        let out = bounds_of(Some(send_counts), n, count_of(dtype, send)?)?;
+        let into = bounds_of(Some(recv_counts), n, count_of(dtype, recv)?)?;
+        let (mine, theirs) = (out[me]..out[me + 1], into[me]..into[me + 1]);
+        ensure!(
+            mine.len() == theirs.len(),
+            InvalidArgument,
+            "rank {} sends itself {} values and receives {} from itself",
+            self.rank,
+            mine.len(),
+            theirs.len()
+        );
+        let width = dtype.size().unwrap_or(1);
+        recv[theirs.start * width..theirs.end * width]
+            .copy_from_slice(&send[mine.start * width..mine.end * width]);
+        if n == 1 {
+            return self.alive();
+        }
+        // Every pair has its own number of values, so the header's count says nothing.
+        let signature = self.signature(Kind::AllToAll, ReduceOp::Sum, dtype, 0, set, 0);
+        let schedule = schedule::all_to_all(
+            n,
+            me,
+            |r| out[r]..out[r + 1],
+            |r| into[r]..into[r + 1],
+            SEGMENT / width,
+        );
+        self.run(set, signature, &schedule, Some(send), recv)
+    }
+
+    /// [`Group::all_to_all`] in which only the senders know how many values there are.
+    pub fn all_to_all_uneven<T: Number>(
+        &mut self,
+        send: &[T],
+        send_counts: &[usize],
+    ) -> Result<(Vec<T>, Vec<usize>)> {
+        let (bytes, counts) =
+            self.all_to_all_uneven_in(SetId::WORLD, T::DTYPE, bytes_of(send), send_counts)?;
+        Ok((values_of(&bytes), counts))
+    }
+
+    /// [`Group::all_to_all_uneven`] among the ranks of a set, on bytes of any plain type.
+    pub fn all_to_all_uneven_in(
+        &mut self,
+        set: SetId,
+        dtype: DType,
+        send: &[u8],
+        send_counts: &[usize],
+    ) -> Result<(Vec<u8>, Vec<usize>)> {
+        let (_, n) = self.place(set)?;
+        let given = send_counts.len();
+        ensure!(given == n, InvalidArgument, "{given} counts for {n} ranks");
+        let ones = vec![1; n];
+        let counts: Vec<u64> = send_counts.iter().map(|&c| c as u64).collect();
+        let mut theirs = vec![0u64; n];
+        let into = bytes_of_mut(&mut theirs);
+        self.all_to_all_in(set, DType::UInt64, bytes_of(&counts), &ones, into, &ones)?;
+        let width = dtype.size().unwrap_or(1);
+        let counts = sizes_of(&theirs, width)?;
+        let mut recv = vec![0; counts.iter().sum::<usize>() * width];
+        self.all_to_all_in(set, dtype, send, send_counts, &mut recv, &counts)?;
+        Ok((recv, counts))
+    }
+}
+
+/// Counts that other ranks sent, if so many values can exist at all.
+fn sizes_of(counts: &[u64], width: usize) -> Result<Vec<usize>> {
+    let total = counts.iter().try_fold(0u64, |sum, &c| sum.checked_add(c));
+    let fits = total.and_then(|t| t.checked_mul(width as u64)).is_some_and(|b| b < 1 << 46);
+    ensure!(fits, ResourceExhausted, "the ranks have {counts:?} values, too many to gather");
+    Ok(counts.iter().map(|&c| c as usize).collect())
+}
+
+fn values_of<T: Number>(bytes: &[u8]) -> Vec<T> {
+    let mut values = vec![T::default(); bytes.len() / size_of::<T>()];
+    bytes_of_mut(&mut values).copy_from_slice(bytes);
+    values
+}

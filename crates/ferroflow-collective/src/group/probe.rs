@@ -1,0 +1,54 @@
+//! The probe at start-up: what a message, a byte moved and a byte combined cost on these links.
+
+use super::Group;
+use crate::model::{Algorithm, Model};
+use crate::reduce::{ReduceOp, combine};
+use ferroflow_core::{DType, Result};
+use std::time::Instant;
+
+const ROUNDS: usize = 9;
+const BYTES: usize = 1 << 20;
+
+impl Group {
+    /// Measures, on all ranks at once, and agrees on what rank 0 found.
+    pub(super) fn probe(&mut self) -> Result<Model> {
+        let n = self.size();
+        if n == 1 {
+            return Ok(Model::default());
+        }
+        let forced = self.options.algorithm;
+        self.force(Some(Algorithm::Doubling));
+        let mut one = [0f32; 1];
+        let short = self.median(|g| g.all_reduce(&mut one, ReduceOp::Max))?;
+        let rounds = f64::from(n.ilog2()) + if n.is_power_of_two() { 0.0 } else { 2.0 };
+        self.force(Some(Algorithm::Ring));
+        let mut many = vec![0f32; BYTES / 4];
+        let long = self.median(|g| g.all_reduce(&mut many, ReduceOp::Max))?;
+        self.force(forced);
+
+        let (mut a, b) = (vec![0u8; 128 << 10], vec![0u8; 128 << 10]);
+        let start = Instant::now();
+        (0..ROUNDS).for_each(|_| combine(ReduceOp::Sum, DType::Float, &mut a, &b));
+        let gamma = start.elapsed().as_secs_f64() / (ROUNDS * a.len()) as f64;
+        let alpha = (short / rounds).max(1e-8);
+        let ranks = n as f64;
+        let moved = (ranks - 1.0) / ranks * BYTES as f64;
+        let beta = ((long - 2.0 * (ranks - 1.0) * alpha) / moved - gamma) / 2.0;
+        // A noisy machine can make the difference vanish; nothing is faster than memory.
+        let mut found = [alpha, beta.max(0.02e-9), gamma];
+        self.broadcast(&mut found, 0)?;
+        Ok(Model { alpha: found[0], beta: found[1], gamma: found[2] })
+    }
+
+    fn median(&mut self, mut each: impl FnMut(&mut Group) -> Result<()>) -> Result<f64> {
+        each(self)?;
+        let mut seconds = [0.0; ROUNDS];
+        for s in &mut seconds {
+            let start = Instant::now();
+            each(self)?;
+            *s = start.elapsed().as_secs_f64();
+        }
+        seconds.sort_by(f64::total_cmp);
+        Ok(seconds[ROUNDS / 2])
+    }
+}

@@ -1,0 +1,411 @@
+//! Every collective against a naive reference, on every kind of link; and what happens when ranks
+//! disagree, die or stay away.
+
+use super::*;
+use crate::mesh::{Faults, in_process};
+use crate::number::NUMBERS;
+use crate::rendezvous::Transport;
+use ferroflow_core::{Code, bf16, f16};
+use proptest::prelude::*;
+
+/// Runs `each` on every rank of an in-process group, one thread each.
+fn on_ranks<R: Send>(
+    n: usize,
+    faults: Faults,
+    options: &Options,
+    each: impl Fn(&mut Group) -> R + Sync,
+) -> Vec<R> {
+    let meshes = in_process(n, faults);
+    std::thread::scope(|scope| {
+        let each = &each;
+        let ranks: Vec<_> = meshes
+            .into_iter()
+            .enumerate()
+            .map(|(rank, mesh)| {
+                scope.spawn(move || each(&mut Group::over(rank, n, mesh, options.clone())))
+            })
+            .collect();
+        ranks.into_iter().map(|r| r.join().unwrap()).collect()
+    })
+}
+
+/// The same over real links between threads that meet as processes would.
+fn on_links<R: Send>(
+    n: usize,
+    change: impl Fn(&mut Membership) + Sync,
+    each: impl Fn(Group) -> R + Sync,
+) -> Vec<R> {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let listener = parking_lot::Mutex::new(Some(listener));
+    std::thread::scope(|scope| {
+        let (each, change, address, listener) = (&each, &change, &address, &listener);
+        let ranks: Vec<_> = (0..n)
+            .map(|rank| {
+                scope.spawn(move || {
+                    let mut member = Membership::new(rank, n, address.clone());
+                    change(&mut member);
+                    let options = Options::default();
+                    let group = match rank {
+                        0 => Group::host(&member, options, listener.lock().take().unwrap()),
+                        _ => Group::join(&member, options),
+                    };
+                    each(group.unwrap())
+                })
+            })
+            .collect();
+        ranks.into_iter().map(|r| r.join().unwrap()).collect()
+    })
+}
+
+fn forced(algorithm: Algorithm) -> Options {
+    Options { algorithm: Some(algorithm), ..Options::default() }
+}
+
+/// Small whole numbers, so that every order of summation gives the same bits in every type.
+fn small(rank: usize, i: usize) -> i64 {
+    ((rank * 7 + i * 3) % 5) as i64 - i64::from(rank.is_multiple_of(2))
+}
+
+fn encode(dtype: DType, x: i64) -> Vec<u8> {
+    match dtype {
+        DType::Float => (x as f32).to_ne_bytes().to_vec(),
+        DType::Double => (x as f64).to_ne_bytes().to_vec(),
+        DType::Half => f16::from_f32(x as f32).to_ne_bytes().to_vec(),
+        DType::BFloat16 => bf16::from_f32(x as f32).to_ne_bytes().to_vec(),
+        DType::Int8 | DType::UInt8 => vec![x as u8],
+        DType::Int16 | DType::UInt16 => (x as u16).to_ne_bytes().to_vec(),
+        DType::Int32 | DType::UInt32 => (x as u32).to_ne_bytes().to_vec(),
+        _ => (x as u64).to_ne_bytes().to_vec(),
+    }
+}
+
+fn unsigned(dtype: DType) -> bool {
+    matches!(dtype, DType::UInt8 | DType::UInt16 | DType::UInt32 | DType::UInt64)
+}
+
+fn input(dtype: DType, rank: usize, i: usize) -> i64 {
+    let x = small(rank, i);
+    if unsigned(dtype) { x.abs() } else { x }
+}
+
+/// What the reduction of all ranks' `i`-th values is, the plain way.
+fn expected(dtype: DType, op: ReduceOp, n: usize, i: usize) -> Vec<u8> {
+    let values = (0..n).map(|r| input(dtype, r, i));
+    let x = match op {
+        ReduceOp::Sum => values.sum(),
+        ReduceOp::Mean => {
+            let sum: i64 = values.sum();
+            return match dtype {
+                DType::Float => (sum as f32 / n as f32).to_ne_bytes().to_vec(),
+                DType::Double => (sum as f64 / n as f64).to_ne_bytes().to_vec(),
+                DType::Half => f16::from_f32(sum as f32 / n as f32).to_ne_bytes().to_vec(),
+                DType::BFloat16 => bf16::from_f32(sum as f32 / n as f32).to_ne_bytes().to_vec(),
+                _ => encode(dtype, sum / n as i64),
+            };
+        }
+        ReduceOp::Min => values.min().unwrap(),
+        ReduceOp::Max => values.max().unwrap(),
+        // Products of up to nine such values fit f16 and bf16 exactly or overflow alike.
+        ReduceOp::Product => values.map(|v| v.signum()).product(),
+    };
+    encode(dtype, x)
+}
+
+fn check_all_reduce(group: &mut Group, dtype: DType, op: ReduceOp, count: usize) -> Result<()> {
+    let (rank, n) = (group.rank(), group.size());
+    let value = |i| match op {
+        ReduceOp::Product => input(dtype, rank, i).signum(),
+        _ => input(dtype, rank, i),
+    };
+    let mut bytes: Vec<u8> = (0..count).flat_map(|i| encode(dtype, value(i))).collect();
+    group.all_reduce_in(SetId::WORLD, dtype, &mut bytes, op)?;
+    let width = dtype.size().unwrap();
+    for (i, got) in bytes.chunks(width).enumerate() {
+        let mut want = expected(dtype, op, n, i);
+        // A product of zero and a negative number is a negative zero; signs of zeros may differ.
+        let zero = |b: &[u8]| b[..width - 1].iter().all(|&x| x == 0) && b[width - 1] & 0x7F == 0;
+        if dtype.is_floating() && zero(got) && zero(&want) {
+            want = got.to_vec();
+        }
+        assert_eq!(got, want, "{dtype} {op} of {n} ranks at {i} of {count}");
+    }
+    Ok(())
+}
+
+#[test]
+fn every_algorithm_reduces_every_type_by_every_op_among_one_to_nine() {
+    const MESSAGES: [Algorithm; 5] = [
+        Algorithm::Ring,
+        Algorithm::Doubling,
+        Algorithm::HalvingDoubling,
+        Algorithm::DoubleTree,
+        Algorithm::Hierarchical,
+    ];
+    for n in 1..=9 {
+        for algorithm in MESSAGES {
+            on_ranks(n, Faults::default(), &forced(algorithm), |group| {
+                for dtype in NUMBERS {
+                    for op in ReduceOp::ALL {
+                        for count in [0, 1, 5, 64, 130] {
+                            check_all_reduce(group, dtype, op, count).unwrap();
+                        }
+                    }
+                }
+            });
+        }
+    }
+}
+
+#[test]
+fn long_buffers_go_in_segments() {
+    for algorithm in [Algorithm::Ring, Algorithm::Doubling, Algorithm::DoubleTree] {
+        on_ranks(3, Faults::default(), &forced(algorithm), |group| {
+            check_all_reduce(group, DType::Float, ReduceOp::Mean, 150_001).unwrap();
+        });
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn odd_transfers_and_delays_change_nothing(
+        n in 1usize..=9,
+        algorithm in 0usize..5,
+        dtype in 0usize..12,
+        op in 0usize..5,
+        count in 0usize..3000,
+        most_bytes in 1usize..5000,
+        seed: u64,
+    ) {
+        let faults = Faults { seed, most_bytes, delays: 60, kill: None };
+        on_ranks(n, faults, &forced(Algorithm::ALL[algorithm]), |group| {
+            for _ in 0..2 {
+                check_all_reduce(group, NUMBERS[dtype], ReduceOp::ALL[op], count).unwrap();
+            }
+        });
+    }
+
+    #[test]
+    fn a_rank_that_dies_is_named_by_all_or_everyone_has_the_answer(
+        n in 2usize..=6,
+        algorithm in 0usize..5,
+        victim in 0usize..6,
+        after in 0u64..60_000,
+        seed: u64,
+    ) {
+        let victim = victim % n;
+        let faults = Faults { seed, most_bytes: 700, delays: 30, kill: Some((victim, after)) };
+        let results = on_ranks(n, faults, &forced(Algorithm::ALL[algorithm]), |group| {
+            for _ in 0..4 {
+                check_all_reduce(group, DType::Float, ReduceOp::Sum, 900)?;
+            }
+            group.barrier()
+        });
+        for result in results {
+            if let Err(e) = result {
+                prop_assert_eq!(e.code(), Code::Unavailable);
+                prop_assert!(e.message().contains("rank "), "{}", e);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_other_collectives_do_as_they_say() {
+    for n in 1..=9 {
+        on_ranks(n, Faults::default(), &Options::default(), check_family);
+    }
+}
+
+fn check_family(group: &mut Group) {
+    let (rank, n) = (group.rank(), group.size());
+    // Reduce-scatter of uneven parts.
+    let counts: Vec<usize> = (0..n).map(|r| (r * 3) % 5).collect();
+    let total: usize = counts.iter().sum();
+    let mut values: Vec<i32> = (0..total).map(|i| (rank * 100 + i) as i32).collect();
+    let part = group.reduce_scatter(&mut values, Some(&counts), ReduceOp::Sum).unwrap();
+    assert_eq!(part.start, counts[..rank].iter().sum::<usize>());
+    for i in part {
+        assert_eq!(values[i], (0..n).map(|r| (r * 100 + i) as i32).sum::<i32>());
+    }
+    // All-gather, with counts that only their owners know.
+    let mine: Vec<u16> = (0..rank * 2).map(|i| (rank * 10 + i) as u16).collect();
+    let (all, counts) = group.all_gather_uneven(&mine).unwrap();
+    let want: Vec<u16> =
+        (0..n).flat_map(|r| (0..r * 2).map(move |i| (r * 10 + i) as u16)).collect();
+    assert_eq!((all, counts), (want, (0..n).map(|r| r * 2).collect()));
+    // A long one goes around.
+    let mut long = vec![rank as f32; n * 5000];
+    group.all_gather(&mut long, None).unwrap();
+    assert!(long.chunks(5000).enumerate().all(|(r, part)| part.iter().all(|&x| x == r as f32)));
+    // Broadcast, short and long.
+    for count in [0, 3, 40_000] {
+        let root = n / 2;
+        let mut values = vec![rank as f64; count];
+        group.broadcast(&mut values, root).unwrap();
+        assert!(values.iter().all(|&x| x == root as f64));
+    }
+    // All-to-all: rank a sends b + 1 times the value 100 a + b to b.
+    let send: Vec<i64> = (0..n).flat_map(|to| vec![(100 * rank + to) as i64; to + 1]).collect();
+    let send_counts: Vec<usize> = (1..=n).collect();
+    let (received, counts) = group.all_to_all_uneven(&send, &send_counts).unwrap();
+    assert_eq!(counts, vec![rank + 1; n]);
+    let want: Vec<i64> =
+        (0..n).flat_map(|from| vec![(100 * from + rank) as i64; rank + 1]).collect();
+    assert_eq!(received, want);
+    group.barrier().unwrap();
+}
+
+#[test]
+fn sets_of_ranks_work_side_by_side() {
+    on_ranks(5, Faults::default(), &Options::default(), |group| {
+        let odd = group.add_set(&[1, 3]).unwrap();
+        let even = group.add_set(&[4, 0, 2]).unwrap();
+        let mine = if group.rank() % 2 == 1 { odd } else { even };
+        for _ in 0..3 {
+            let mut x = [group.rank() as f32; 3];
+            group.all_reduce_in(mine, DType::Float, bytes_of_mut(&mut x), ReduceOp::Sum).unwrap();
+            assert_eq!(x, if group.rank() % 2 == 1 { [4.0; 3] } else { [6.0; 3] });
+        }
+        let other = if mine == odd { even } else { odd };
+        let e = group.barrier_in(other).unwrap_err();
+        assert_eq!(e.code(), Code::FailedPrecondition);
+        group.barrier().unwrap();
+    });
+}
+
+#[test]
+fn links_of_every_kind_carry_every_collective() {
+    for transport in [Transport::Tcp, Transport::Shared] {
+        for n in [1, 2, 3, 4] {
+            if n == 1 && transport == Transport::Shared {
+                continue;
+            }
+            on_links(
+                n,
+                |m| m.transport = transport,
+                |mut group| {
+                    for dtype in [DType::Float, DType::Half, DType::Int64] {
+                        for count in [0, 1, 4097, 70_001] {
+                            check_all_reduce(&mut group, dtype, ReduceOp::Sum, count).unwrap();
+                            check_all_reduce(&mut group, dtype, ReduceOp::Mean, count).unwrap();
+                        }
+                    }
+                    group.force(Some(Algorithm::HalvingDoubling));
+                    check_all_reduce(&mut group, DType::Float, ReduceOp::Max, 70_000).unwrap();
+                    group.force(None);
+                    check_family(&mut group);
+                },
+            );
+        }
+    }
+}
+
+#[test]
+fn ranks_with_other_host_labels_are_layered() {
+    on_links(
+        4,
+        |m| m.host = Some(format!("host{}", m.rank / 2)),
+        |mut group| {
+            assert_eq!(group.transport(), "tcp");
+            assert_eq!(group.cross(), (group.rank() / 2, 2));
+            assert_eq!(group.local(), (group.rank() % 2, 2));
+            group.force(Some(Algorithm::Hierarchical));
+            check_all_reduce(&mut group, DType::Float, ReduceOp::Sum, 10_001).unwrap();
+            group.barrier().unwrap();
+        },
+    );
+}
+
+#[test]
+fn a_rank_that_leaves_is_named_on_all_others() {
+    for transport in [Transport::Tcp, Transport::Shared] {
+        let errors = on_links(
+            4,
+            |m| m.transport = transport,
+            |mut group| {
+                group.barrier().unwrap();
+                if group.rank() == 2 {
+                    // As a process that is killed: connections close without a word.
+                    group.control().unwrap().cut();
+                    return None;
+                }
+                let mut x = vec![1.0f32; 100_000];
+                Some((0..10).find_map(|_| group.all_reduce(&mut x, ReduceOp::Sum).err()).unwrap())
+            },
+        );
+        for e in errors.into_iter().flatten() {
+            assert_eq!(e.code(), Code::Unavailable, "{e}");
+            assert!(e.message().contains("rank 2"), "{transport:?}: {e}");
+        }
+    }
+}
+
+#[test]
+fn ranks_that_disagree_are_all_told() {
+    for transport in [Transport::Tcp, Transport::Shared] {
+        let errors = on_links(
+            3,
+            |m| m.transport = transport,
+            |mut group| {
+                let count = if group.rank() == 1 { 12 } else { 10 };
+                let e = group.all_reduce(&mut vec![0f32; count], ReduceOp::Sum).unwrap_err();
+                assert_eq!(group.barrier().unwrap_err(), e, "a failed group stays failed");
+                e
+            },
+        );
+        for e in errors {
+            assert_eq!(e.code(), Code::InvalidArgument, "{e}");
+            assert!(e.message().contains("rank 1") && e.message().contains("of 12 float"), "{e}");
+        }
+    }
+}
+
+#[test]
+fn a_rank_that_never_comes_is_named() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut member = Membership::new(0, 3, listener.local_addr().unwrap().to_string());
+    member.timeout = Duration::from_millis(50);
+    let e = Group::host(&member, Options::default(), listener).err().unwrap();
+    assert_eq!(e.code(), Code::DeadlineExceeded);
+    assert!(e.message().contains("ranks [1, 2]"), "{e}");
+}
+
+#[test]
+fn a_rank_that_stays_away_from_a_collective_is_named() {
+    for transport in [Transport::Tcp, Transport::Shared] {
+        let gate = std::sync::Barrier::new(2);
+        on_links(
+            2,
+            |m| m.transport = transport,
+            |mut group| {
+                group.options.timeout = Duration::from_millis(50);
+                if group.rank() == 0 {
+                    let e = group.all_reduce(&mut [1.0f32], ReduceOp::Sum).unwrap_err();
+                    assert_eq!(e.code(), Code::DeadlineExceeded);
+                    assert!(e.message().contains("rank 1"), "{e}");
+                }
+                gate.wait();
+            },
+        );
+    }
+}
+
+#[test]
+fn a_stranger_is_refused_and_the_others_still_meet() {
+    let groups = on_links(
+        2,
+        |m| {
+            m.token = "secret".into();
+            if m.rank == 1 {
+                let mut wrong = m.clone();
+                wrong.token = "guess".into();
+                let e = Group::join(&wrong, Options::default()).err().unwrap();
+                assert_eq!(e.code(), Code::PermissionDenied);
+            }
+        },
+        |mut group| group.barrier(),
+    );
+    assert!(groups.iter().all(Result::is_ok));
+}

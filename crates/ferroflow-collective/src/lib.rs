@@ -1,0 +1,42 @@
+//! All-reduce and its family on plain buffers, for training with many processes.
+//!
+//! A [`Group`] is a set of ranks that can reach each other, over shared memory on one host and over
+//! TCP between hosts. Its methods are collectives: every rank calls the same ones in the same order,
+//! and they work in place on the caller's buffers. What a collective does is a schedule, chosen by a
+//! [`Model`] of the links; whatever goes wrong on one rank is an error on all, naming the culprit.
+//!
+//! An [`Engine`] runs a group's collectives for callers that submit named tensors in whatever order
+//! they become ready: a coordinator on rank 0 agrees on what to do, fuses, cuts and orders it.
+//!
+//! This crate knows nothing of graphs and tensors of graphs.
+
+mod compress;
+mod control;
+mod engine;
+mod executor;
+mod fate;
+mod group;
+mod mesh;
+mod model;
+mod number;
+mod reduce;
+mod rendezvous;
+mod schedule;
+mod signature;
+mod wire;
+
+pub use compress::Compression;
+pub use engine::{Ask, Engine, EngineOptions, EngineStats, Handle, JoinHandle};
+pub use group::{Group, Options, SetId};
+pub use mesh::{Faults, Mesh, Patience, in_process};
+pub use model::{Algorithm, Model};
+pub use number::{NUMBERS, Number, bytes_of, bytes_of_mut};
+pub use reduce::ReduceOp;
+pub use rendezvous::{Membership, Transport};
+pub use schedule::{Action, Schedule, Step};
+pub use signature::Kind;
+
+/// An operating-system error, with what it was about.
+pub(crate) fn io_error(what: &str, e: &std::io::Error) -> ferroflow_core::Error {
+    ferroflow_core::err!(Unavailable, "{what}: {e}")
+}

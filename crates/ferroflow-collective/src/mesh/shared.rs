@@ -1,0 +1,255 @@
+//! Ranks of one host in shared memory: flags and bells, byte rings between all pairs, and the
+//! all-reduce in which every rank reduces its share for all, into one result that all read.
+
+mod direct;
+mod region;
+
+use super::{Mesh, Patience};
+use crate::fate::Fate;
+use ferroflow_core::{Result, ensure, err};
+use region::Region;
+use rustix::thread::{Timespec, futex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::time::{Duration, Instant};
+
+/// Bytes of a rank's block of flags; each flag has a cache line (and its prefetched neighbour).
+const BLOCK: usize = 1024;
+const BELL: usize = 0;
+const ASLEEP: usize = 128;
+const ENTERED: usize = 256;
+const REDUCED: usize = 384;
+/// The header of what the rank is doing, for even and odd ticks.
+const HEADERS: usize = 512;
+/// Bytes of a ring's head (written by the sender) and tail (by the receiver).
+const RING: usize = 256;
+const TAIL: usize = 128;
+const PAGE: usize = 4096;
+const MAGIC: u64 = 0xFE44_F10E_5EA6_0002;
+
+/// Where everything is, a function of the number of ranks.
+#[derive(Clone, Copy)]
+struct Layout {
+    size: usize,
+    ring: usize,
+    slot: usize,
+}
+
+impl Layout {
+    fn of(size: usize) -> Layout {
+        let ring = ((64 << 20) / (size * size)).clamp(64 << 10, 1 << 20);
+        Layout { size, ring: 1 << ring.ilog2(), slot: direct::SEGMENT }
+    }
+    fn block(&self, rank: usize) -> usize {
+        PAGE + rank * BLOCK
+    }
+    fn slots(&self) -> usize {
+        (PAGE + self.size * BLOCK).next_multiple_of(PAGE)
+    }
+    /// A rank's values at even or odd ticks.
+    fn slot(&self, rank: usize, odd: usize) -> usize {
+        self.slots() + (2 * rank + odd) * self.slot
+    }
+    /// The one result of all, at even or odd ticks.
+    fn result(&self, odd: usize) -> usize {
+        self.slot(self.size, odd)
+    }
+    fn ring(&self, from: usize, to: usize) -> usize {
+        self.slot(self.size + 1, 0) + (from * self.size + to) * (RING + self.ring)
+    }
+    fn len(&self) -> usize {
+        self.ring(self.size, 0)
+    }
+}
+
+/// The memory that the ranks of a host share, as one of them sees it.
+pub(crate) struct Segment {
+    region: Region,
+    layout: Layout,
+    rank: usize,
+    fate: Arc<Fate>,
+    patience: Patience,
+    /// Collective steps done in shared memory; the same on all ranks.
+    tick: AtomicU64,
+}
+
+impl Segment {
+    pub(crate) fn create(size: usize, crowded: bool, fate: Arc<Fate>) -> Result<Arc<Segment>> {
+        let layout = Layout::of(size);
+        let region = Region::create(layout.len())?;
+        region.u64(0).store(MAGIC, Ordering::SeqCst);
+        Ok(Segment::new(region, layout, 0, crowded, fate))
+    }
+
+    pub(crate) fn open(
+        path: &str,
+        rank: usize,
+        size: usize,
+        crowded: bool,
+        fate: Arc<Fate>,
+    ) -> Result<Arc<Segment>> {
+        let layout = Layout::of(size);
+        let region = Region::open(path, layout.len())?;
+        let magic = region.u64(0).load(Ordering::SeqCst);
+        ensure!(magic == MAGIC, DataLoss, "{path} is not the shared memory of this group");
+        Ok(Segment::new(region, layout, rank, crowded, fate))
+    }
+
+    fn new(
+        region: Region,
+        layout: Layout,
+        rank: usize,
+        crowded: bool,
+        fate: Arc<Fate>,
+    ) -> Arc<Segment> {
+        // A look is a few loads; some ten microseconds of them when a processor is to spare.
+        let patience = Patience { looks: if crowded { 40 } else { 3000 }, crowded };
+        let tick = AtomicU64::new(0);
+        let segment =
+            Arc::new(Segment { region, layout, rank, fate: fate.clone(), patience, tick });
+        let own = Arc::downgrade(&segment);
+        fate.hang_bell(move || {
+            if let Some(segment) = own.upgrade() {
+                segment.ring_bell(segment.rank);
+            }
+        });
+        segment
+    }
+
+    pub(crate) fn path(&self) -> String {
+        self.region.path()
+    }
+
+    fn flag(&self, rank: usize, flag: usize) -> &AtomicU64 {
+        self.region.u64(self.layout.block(rank) + flag)
+    }
+
+    /// Wakes `rank`, whether or not it sleeps.
+    fn ring_bell(&self, rank: usize) {
+        let bell = self.region.u32(self.layout.block(rank) + BELL);
+        bell.fetch_add(1, Ordering::SeqCst);
+        let _ = futex::wake(bell, futex::Flags::empty(), 1);
+    }
+
+    /// Wakes `rank` if it sleeps; to be called after what it may wait for was stored.
+    fn nudge(&self, rank: usize) {
+        fence(Ordering::SeqCst);
+        if self.region.u32(self.layout.block(rank) + ASLEEP).load(Ordering::Relaxed) != 0 {
+            self.ring_bell(rank);
+        }
+    }
+
+    /// Sleeps until the bell rings, the group fails or the time comes, unless `awake()` by now.
+    fn sleep(&self, until: Instant, awake: impl Fn() -> bool) -> Result<()> {
+        let block = self.layout.block(self.rank);
+        let (bell, asleep) = (self.region.u32(block + BELL), self.region.u32(block + ASLEEP));
+        let heard = bell.load(Ordering::SeqCst);
+        asleep.store(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        if !awake() && self.fate.check().is_ok() {
+            let left = until.saturating_duration_since(Instant::now());
+            let left = left.min(Duration::from_secs(3600));
+            let timeout =
+                Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
+            // Woken, timed out, or the bell rang before: in any case it is time to look again.
+            let _ = futex::wait(bell, futex::Flags::empty(), heard, Some(&timeout));
+        }
+        asleep.store(0, Ordering::SeqCst);
+        self.fate.check()
+    }
+}
+
+/// The byte rings of one rank.
+pub(crate) struct Rings {
+    segment: Arc<Segment>,
+    rank: usize,
+}
+
+impl Rings {
+    pub(crate) fn new(segment: Arc<Segment>, rank: usize) -> Rings {
+        Rings { segment, rank }
+    }
+
+    /// Offset of a ring, and how far its sender and its receiver have come.
+    fn state(&self, from: usize, to: usize) -> Result<(usize, u64, u64)> {
+        let s = &self.segment;
+        ensure!(from < s.layout.size && to < s.layout.size, Internal, "no rank {from} or {to}");
+        let at = s.layout.ring(from, to);
+        let head = s.region.u64(at).load(Ordering::Acquire);
+        let tail = s.region.u64(at + TAIL).load(Ordering::Acquire);
+        // Another process wrote one of these: believed only if it makes sense.
+        if head.wrapping_sub(tail) > s.layout.ring as u64 {
+            return Err(err!(DataLoss, "the ring from rank {from} to rank {to} is damaged"));
+        }
+        Ok((at, head, tail))
+    }
+}
+
+impl Mesh for Rings {
+    fn name(&self) -> &'static str {
+        "shared memory"
+    }
+
+    fn send(&mut self, to: usize, head: &[u8], body: &[u8]) -> Result<usize> {
+        let (at, mut sent, tail) = self.state(self.rank, to)?;
+        let (start, capacity) = (sent, self.segment.layout.ring as u64);
+        for part in [head, body] {
+            let mut part = &part[..part.len().min((capacity - (sent - tail)) as usize)];
+            while !part.is_empty() {
+                let place = (sent % capacity) as usize;
+                let n = part.len().min(capacity as usize - place);
+                // SAFETY: between head and tail + capacity a ring is its sender's alone; this rank
+                // is the sender, and it publishes these bytes only below.
+                let into = unsafe { self.segment.region.bytes_mut(at + RING + place, n) };
+                into.copy_from_slice(&part[..n]);
+                sent += n as u64;
+                part = &part[n..];
+            }
+        }
+        if sent != start {
+            self.segment.region.u64(at).store(sent, Ordering::Release);
+            self.segment.nudge(to);
+        }
+        Ok((sent - start) as usize)
+    }
+
+    fn recv(&mut self, from: usize, into: &mut [u8]) -> Result<usize> {
+        let (at, head, mut tail) = self.state(from, self.rank)?;
+        let (start, capacity) = (tail, self.segment.layout.ring as u64);
+        let mut left = into.len().min((head - tail) as usize);
+        let mut done = 0;
+        while left > 0 {
+            let place = (tail % capacity) as usize;
+            let n = left.min(capacity as usize - place);
+            // SAFETY: between tail and head a ring is its receiver's; this rank is the receiver,
+            // and it gives these bytes back only below.
+            let bytes = unsafe { self.segment.region.bytes(at + RING + place, n) };
+            into[done..done + n].copy_from_slice(bytes);
+            done += n;
+            left -= n;
+            tail += n as u64;
+        }
+        if tail != start {
+            self.segment.region.u64(at + TAIL).store(tail, Ordering::Release);
+            self.segment.nudge(from);
+        }
+        Ok(done)
+    }
+
+    fn wait(&mut self, sending: &[usize], receiving: &[usize], until: Instant) -> Result<()> {
+        let full = self.segment.layout.ring as u64;
+        self.segment.sleep(until, || {
+            let room = |&to: &usize| {
+                self.state(self.rank, to).is_ok_and(|(_, head, tail)| head - tail < full)
+            };
+            let bytes = |&from: &usize| {
+                self.state(from, self.rank).is_ok_and(|(_, head, tail)| head != tail)
+            };
+            sending.iter().any(room) || receiving.iter().any(bytes)
+        })
+    }
+
+    fn patience(&self) -> Patience {
+        self.segment.patience
+    }
+}

@@ -1,0 +1,220 @@
+//! All-reduce in shared memory, without messages.
+//!
+//! Work goes in ticks, one for each segment of the values. In a tick every rank puts into its slot
+//! what others reduce, raises ENTERED, reduces its own share out of all slots into the one result,
+//! raises REDUCED, and takes the others' shares from the result. Slots and result exist twice, for
+//! even and odd ticks, and the next segment is put in before the present one is reduced:
+//!
+//! - A slot of tick k is refilled for tick k + 2 after all were seen to be done with tick k: by their
+//!   REDUCED, or, when k took one step only, by their having entered k + 1.
+//! - The result of tick k is written again in tick k + 2 by a rank that has seen all enter k + 2, which
+//!   they do after they have taken the result of k.
+//!
+//! Few values take one step instead: all put in everything, and everyone reduces everything, in the
+//! order of ranks. In both ways the result has the same bits on all ranks and in every run.
+
+use super::{ENTERED, HEADERS, REDUCED, Segment};
+use crate::reduce::{self, ReduceOp};
+use crate::schedule::even_bounds;
+use crate::signature::{HEADER, Header, Signature};
+use ferroflow_core::{DType, Result, err};
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+/// Bytes of a segment: two ranks' slots and the result stay in a second-level cache.
+pub(super) const SEGMENT: usize = 256 << 10;
+
+/// Up to this many bytes everyone reduces everything.
+const LITTLE: usize = 16 << 10;
+
+impl Segment {
+    /// Reduces `buffer` in place. `sequence` counts the group's collectives.
+    pub(crate) fn all_reduce(
+        &self,
+        signature: Signature,
+        sequence: u32,
+        op: ReduceOp,
+        dtype: DType,
+        buffer: &mut [u8],
+        deadline: Instant,
+    ) -> Result<()> {
+        let width = dtype.size().unwrap_or(1);
+        let first = self.tick.load(Ordering::Relaxed);
+        let header = Header { sequence, signature, bytes: buffer.len() as u64 }.encode();
+        if buffer.len() <= LITTLE {
+            self.enter(first, &header, buffer, std::iter::once(0..buffer.len()));
+            self.all_entered(first, &header, deadline)?;
+            self.reduce_all(first, op, dtype, buffer);
+            self.tick.store(first + 1, Ordering::Relaxed);
+            return Ok(());
+        }
+        let step = SEGMENT - SEGMENT % width;
+        let segments = buffer.len().div_ceil(step) as u64;
+        self.tick.store(first + segments, Ordering::Relaxed);
+        let part = |i: u64| {
+            let start = i as usize * step;
+            start..(start + step).min(buffer.len())
+        };
+        let parts: Vec<Range<usize>> = (0..segments).map(part).collect();
+        self.enter_others(first, &header, &buffer[parts[0].clone()], width);
+        for (i, range) in parts.iter().enumerate() {
+            let tick = first + i as u64;
+            self.all_entered(tick, &header, deadline)?;
+            if let Some(next) = parts.get(i + 1) {
+                self.enter_others(tick + 1, &header, &buffer[next.clone()], width);
+            }
+            let here = &mut buffer[range.clone()];
+            self.reduce_own(tick, op, dtype, here);
+            self.wait_all(REDUCED, tick + 1, signature, deadline)?;
+            self.take_others(tick, here, width);
+        }
+        Ok(())
+    }
+
+    /// Bounds in bytes of the ranks' shares of a segment.
+    fn shares(&self, bytes: usize, width: usize) -> Vec<usize> {
+        let mut bounds = even_bounds(bytes / width, self.layout.size);
+        bounds.iter_mut().for_each(|b| *b *= width);
+        bounds
+    }
+
+    fn enter_others(&self, tick: u64, header: &[u8; HEADER], here: &[u8], width: usize) {
+        let bounds = self.shares(here.len(), width);
+        let (low, high) = (bounds[self.rank], bounds[self.rank + 1]);
+        self.enter(tick, header, here, [0..low, high..here.len()].into_iter());
+    }
+
+    /// Puts the ranges of `here` into this rank's slot and says so.
+    fn enter(
+        &self,
+        tick: u64,
+        header: &[u8; HEADER],
+        here: &[u8],
+        ranges: impl Iterator<Item = Range<usize>>,
+    ) {
+        let odd = (tick % 2) as usize;
+        let slot = self.layout.slot(self.rank, odd);
+        for range in ranges {
+            // SAFETY: nobody reads this rank's slot of this parity any more: all were seen to enter
+            // the tick before this one, hence to be done with the one before that; and nobody reads
+            // it yet, since ENTERED is raised only below.
+            let into = unsafe { self.region.bytes_mut(slot + range.start, range.len()) };
+            into.copy_from_slice(&here[range]);
+        }
+        let at = self.layout.block(self.rank) + HEADERS + odd * 64;
+        // SAFETY: as for the slot.
+        unsafe { self.region.bytes_mut(at, HEADER) }.copy_from_slice(header);
+        self.raise(ENTERED, tick + 1);
+    }
+
+    /// Waits until all ranks have entered `tick`, and checks that they are in the same collective.
+    fn all_entered(&self, tick: u64, header: &[u8; HEADER], deadline: Instant) -> Result<()> {
+        let mine = Header::decode(header)
+            .ok_or_else(|| err!(Internal, "a rank cannot read its own header"))?;
+        self.wait_all(ENTERED, tick + 1, mine.signature, deadline)?;
+        for rank in (0..self.layout.size).filter(|&r| r != self.rank) {
+            let at = self.layout.block(rank) + HEADERS + (tick % 2) as usize * 64;
+            // SAFETY: the rank has entered `tick`, and writes its header of this parity again only
+            // after this rank has entered the next one.
+            let theirs = unsafe { self.region.bytes(at, HEADER) };
+            if theirs == header {
+                continue;
+            }
+            let mut copy = [0; HEADER];
+            copy.copy_from_slice(theirs);
+            let what = match Header::decode(&copy) {
+                Some(h) => format!("{} (its collective {})", h.signature, h.sequence),
+                None => "something else".into(),
+            };
+            return Err(err!(
+                InvalidArgument,
+                "ranks do not agree on collective {}: rank {} is in {}, rank {rank} in {what}",
+                mine.sequence,
+                self.rank,
+                mine.signature
+            ));
+        }
+        Ok(())
+    }
+
+    /// Everything out of all slots, in the order of ranks.
+    fn reduce_all(&self, tick: u64, op: ReduceOp, dtype: DType, buffer: &mut [u8]) {
+        for rank in 0..self.layout.size {
+            let slot = self.layout.slot(rank, (tick % 2) as usize);
+            // SAFETY: all have entered `tick`; a slot of this parity is written again only after
+            // this rank has entered the next tick.
+            let values = unsafe { self.region.bytes(slot, buffer.len()) };
+            if rank == 0 {
+                buffer.copy_from_slice(values);
+            } else {
+                reduce::combine(op, dtype, buffer, values);
+            }
+        }
+        reduce::finish(op, dtype, buffer, self.layout.size as u32);
+        // Nobody waits for this now; a later tick in segments may.
+        self.flag(self.rank, REDUCED).store(tick + 1, Ordering::Release);
+    }
+
+    /// This rank's share out of all slots, to its place and to the result.
+    fn reduce_own(&self, tick: u64, op: ReduceOp, dtype: DType, here: &mut [u8]) {
+        let odd = (tick % 2) as usize;
+        let bounds = self.shares(here.len(), dtype.size().unwrap_or(1));
+        let share = bounds[self.rank]..bounds[self.rank + 1];
+        let own = &mut here[share.clone()];
+        for rank in (0..self.layout.size).filter(|&r| r != self.rank) {
+            let slot = self.layout.slot(rank, odd) + share.start;
+            // SAFETY: as in `reduce_all`; and this rank raises REDUCED only below.
+            let values = unsafe { self.region.bytes(slot, own.len()) };
+            reduce::combine(op, dtype, own, values);
+        }
+        reduce::finish(op, dtype, own, self.layout.size as u32);
+        let at = self.layout.result(odd) + share.start;
+        // SAFETY: a share of the result is its rank's alone until it raises REDUCED; all have
+        // entered this tick, so they have taken the result of the one before the last.
+        unsafe { self.region.bytes_mut(at, own.len()) }.copy_from_slice(own);
+        self.raise(REDUCED, tick + 1);
+    }
+
+    fn take_others(&self, tick: u64, here: &mut [u8], width: usize) {
+        let bounds = self.shares(here.len(), width);
+        let result = self.layout.result((tick % 2) as usize);
+        for range in [0..bounds[self.rank], bounds[self.rank + 1]..here.len()] {
+            // SAFETY: all have raised REDUCED for this tick, and write to the result of this parity
+            // only after this rank has entered the tick after the next.
+            let values = unsafe { self.region.bytes(result + range.start, range.len()) };
+            here[range].copy_from_slice(values);
+        }
+    }
+
+    fn raise(&self, flag: usize, value: u64) {
+        self.flag(self.rank, flag).store(value, Ordering::Release);
+        for rank in (0..self.layout.size).filter(|&r| r != self.rank) {
+            self.nudge(rank);
+        }
+    }
+
+    fn wait_all(&self, flag: usize, value: u64, what: Signature, deadline: Instant) -> Result<()> {
+        for rank in (0..self.layout.size).filter(|&r| r != self.rank) {
+            let theirs = self.flag(rank, flag);
+            let up = || theirs.load(Ordering::Acquire) >= value;
+            let mut looks = 0;
+            while !up() {
+                looks += 1;
+                if looks <= self.patience.looks {
+                    self.patience.pause();
+                    continue;
+                }
+                self.sleep(deadline, up)?;
+                if !up() && Instant::now() >= deadline {
+                    return Err(err!(
+                        DeadlineExceeded,
+                        "{what}: rank {} waited too long for rank {rank}",
+                        self.rank
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}

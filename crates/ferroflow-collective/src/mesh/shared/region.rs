@@ -1,0 +1,107 @@
+//! A piece of memory that processes share: mapping it, and reading and writing it by offset.
+
+use ferroflow_core::{Result, ensure, err};
+use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::fs::{MemfdFlags, Mode, OFlags, ftruncate, memfd_create, open};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+/// Shared memory, mapped. Every access is checked against its length; who may touch which part when
+/// is the business of the flags that users keep in it.
+pub(crate) struct Region {
+    at: NonNull<u8>,
+    len: usize,
+    file: OwnedFd,
+}
+
+// SAFETY: the mapping belongs to no thread, and `Region` gives out atomics and copies only; the
+// `unsafe` accessors leave exclusion to their callers.
+unsafe impl Send for Region {}
+// SAFETY: as above.
+unsafe impl Sync for Region {}
+
+impl Region {
+    /// New memory, all zero, that ends with the last process that maps it.
+    pub(crate) fn create(len: usize) -> Result<Region> {
+        let file = memfd_create("ferroflow-ranks", MemfdFlags::CLOEXEC)
+            .map_err(|e| err!(Unavailable, "no shared memory: {e}"))?;
+        ftruncate(&file, len as u64).map_err(|e| err!(Unavailable, "no shared memory: {e}"))?;
+        Region::map(file, len)
+    }
+
+    /// Maps what another process created and told the [`Region::path`] of.
+    pub(crate) fn open(path: &str, len: usize) -> Result<Region> {
+        let file = open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+            .map_err(|e| err!(Unavailable, "cannot open shared memory {path}: {e}"))?;
+        let size = rustix::fs::fstat(&file).map_or(0, |s| s.st_size);
+        ensure!(
+            size as u64 == len as u64,
+            DataLoss,
+            "shared memory {path} has {size} bytes, not {len}"
+        );
+        Region::map(file, len)
+    }
+
+    fn map(file: OwnedFd, len: usize) -> Result<Region> {
+        let prot = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a fresh mapping at an address of the kernel's choice aliases nothing of ours.
+        let at = unsafe { mmap(std::ptr::null_mut(), len, prot, MapFlags::SHARED, &file, 0) }
+            .map_err(|e| err!(Unavailable, "cannot map shared memory: {e}"))?;
+        let at = NonNull::new(at.cast()).ok_or_else(|| err!(Internal, "memory mapped at null"))?;
+        Ok(Region { at, len, file })
+    }
+
+    /// Where another process of this host and user opens it, as long as this one lives.
+    pub(crate) fn path(&self) -> String {
+        format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd())
+    }
+
+    fn check(&self, at: usize, len: usize) {
+        let end = at.checked_add(len).expect("offsets are ours and small");
+        assert!(end <= self.len, "offsets into shared memory are computed, never received");
+    }
+
+    pub(crate) fn u32(&self, at: usize) -> &AtomicU32 {
+        self.check(at, 4);
+        assert!(at.is_multiple_of(4), "atomics are aligned by layout");
+        // SAFETY: in bounds and aligned (both just checked), mapped as long as `self`, and only
+        // ever used as an atomic, by all processes.
+        unsafe { AtomicU32::from_ptr(self.at.as_ptr().add(at).cast()) }
+    }
+
+    pub(crate) fn u64(&self, at: usize) -> &AtomicU64 {
+        self.check(at, 8);
+        assert!(at.is_multiple_of(8), "atomics are aligned by layout");
+        // SAFETY: as in `u32`.
+        unsafe { AtomicU64::from_ptr(self.at.as_ptr().add(at).cast()) }
+    }
+
+    /// Bytes that nobody writes to while the result lives.
+    ///
+    /// # Safety
+    /// The caller's flags must have shown that the writer is done, and keep it from starting again.
+    pub(crate) unsafe fn bytes(&self, at: usize, len: usize) -> &[u8] {
+        self.check(at, len);
+        // SAFETY: in bounds, initialised (zeroed by the kernel), and not written to by contract.
+        unsafe { std::slice::from_raw_parts(self.at.as_ptr().add(at), len) }
+    }
+
+    /// Bytes that nobody else touches while the result lives.
+    ///
+    /// # Safety
+    /// The caller's flags must give it alone this range, in all processes.
+    #[allow(clippy::mut_from_ref)]
+    pub(crate) unsafe fn bytes_mut(&self, at: usize, len: usize) -> &mut [u8] {
+        self.check(at, len);
+        // SAFETY: in bounds, initialised, and exclusive by contract.
+        unsafe { std::slice::from_raw_parts_mut(self.at.as_ptr().add(at), len) }
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `map` with this length, and nothing borrowed from `self` outlives it.
+        let _ = unsafe { munmap(self.at.as_ptr().cast(), self.len) };
+    }
+}

@@ -1,0 +1,447 @@
+//! How N processes become a group: each knows its rank, how many there are, and where rank 0 listens.
+//!
+//! All connect to rank 0 and say who they are; rank 0 answers with a table of all. Ranks of one host
+//! then share memory, others connect to each other. The connections to rank 0 stay, for control.
+
+use crate::control::Control;
+use crate::fate::Fate;
+use crate::mesh::{Mesh, Tcp};
+use crate::wire::{Reader, Writer, read_frame, write_frame};
+use ferroflow_core::{Error, Result, bail, ensure, err};
+use rustix::event::{PollFd, PollFlags};
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Which links ranks use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Transport {
+    /// Shared memory when all ranks are on one host and it can be had, TCP otherwise.
+    #[default]
+    Auto,
+    Tcp,
+    /// Shared memory or nothing.
+    Shared,
+}
+
+/// Who this process is in a group to be formed.
+#[derive(Clone, Debug)]
+pub struct Membership {
+    pub rank: usize,
+    pub size: usize,
+    /// `HOST:PORT` of rank 0, or of every rank in order. With rank 0's only, the others listen on a
+    /// free port of the address from which they reach rank 0.
+    pub addresses: Vec<String>,
+    /// The same on all ranks of a job, and known to them only.
+    pub token: String,
+    pub transport: Transport,
+    /// How long to wait for the others to come.
+    pub timeout: Duration,
+    /// What counts as this rank's host, if not the machine: ranks with other labels are far away.
+    pub host: Option<String>,
+}
+
+impl Membership {
+    /// A member that finds the others through rank 0's address.
+    pub fn new(rank: usize, size: usize, rank0: impl Into<String>) -> Membership {
+        Membership {
+            rank,
+            size,
+            addresses: vec![rank0.into()],
+            token: String::new(),
+            transport: Transport::Auto,
+            timeout: Duration::from_secs(60),
+            host: None,
+        }
+    }
+}
+
+/// What a rendezvous gives each rank.
+pub(crate) struct Meeting {
+    pub mesh: Box<dyn Mesh>,
+    #[cfg(target_os = "linux")]
+    pub shared: Option<Arc<crate::mesh::shared::Segment>>,
+    pub control: Control,
+    pub fate: Arc<Fate>,
+    /// The host of each rank, numbered from 0.
+    pub hosts: Vec<u32>,
+}
+
+const MAGIC: u32 = 0xFE44_0C01;
+const WELCOME: u8 = 1;
+const REFUSED: u8 = 2;
+
+/// What a rank says of itself.
+struct Hello {
+    rank: usize,
+    size: usize,
+    token: String,
+    host: String,
+    /// Where it takes connections of other ranks.
+    address: String,
+}
+
+impl Hello {
+    fn encode(&self) -> Vec<u8> {
+        let mut w = Writer::default();
+        w.u32(MAGIC).u32(self.rank as u32).u32(self.size as u32);
+        w.text(&self.token).text(&self.host).text(&self.address);
+        w.0
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Hello> {
+        let mut r = Reader(bytes);
+        ensure!(r.u32()? == MAGIC, DataLoss, "not a rank of this version of Ferroflow");
+        Ok(Hello {
+            rank: r.u32()? as usize,
+            size: r.u32()? as usize,
+            token: r.text()?,
+            host: r.text()?,
+            address: r.text()?,
+        })
+    }
+}
+
+/// Meets the others. `listener` is rank 0's, if it is bound already.
+pub(crate) fn meet(member: &Membership, listener: Option<TcpListener>) -> Result<Meeting> {
+    let Membership { rank, size, .. } = *member;
+    ensure!((1..=65_536).contains(&size), InvalidArgument, "a group of {size} ranks");
+    ensure!(rank < size, InvalidArgument, "rank {rank} of {size} ranks");
+    let listed = member.addresses.len();
+    ensure!(
+        size == 1 || listed == 1 || listed == size,
+        InvalidArgument,
+        "{listed} addresses for {size} ranks: give rank 0's or all"
+    );
+    let until = Instant::now() + member.timeout;
+    let fate = Arc::new(Fate::new()?);
+    let meeting =
+        if rank == 0 { host(member, listener, fate, until) } else { attend(member, fate, until) };
+    meeting.map_err(|e| e.context(format!("rank {rank} of {size} meeting the others")))
+}
+
+fn host(
+    member: &Membership,
+    listener: Option<TcpListener>,
+    fate: Arc<Fate>,
+    until: Instant,
+) -> Result<Meeting> {
+    let size = member.size;
+    let mut links: Vec<Option<TcpStream>> = (0..size).map(|_| None).collect();
+    let mut table: Vec<Hello> = Vec::new();
+    let listener = match listener {
+        _ if size == 1 => None,
+        Some(bound) => Some(bound),
+        None => Some(bind(&member.addresses[0])?),
+    };
+    let address = match &listener {
+        Some(l) => l.local_addr().map_err(|e| crate::io_error("the listener", &e))?.to_string(),
+        None => String::new(),
+    };
+    let host = host_name(member);
+    table.push(Hello { rank: 0, size, token: String::new(), host, address });
+    if let Some(listener) = &listener {
+        while table.len() < size {
+            let missing: Vec<usize> =
+                (1..size).filter(|&r| table.iter().all(|h| h.rank != r)).collect();
+            let late =
+                || err!(DeadlineExceeded, "ranks {missing:?} did not come to {}", table[0].address);
+            let accepted = accept(listener, until).and_then(|a| a.ok_or_else(late));
+            let mut stream = match accepted {
+                Ok(stream) => stream,
+                Err(e) => {
+                    links.iter_mut().flatten().for_each(|l| refuse(l, &e));
+                    return Err(e);
+                }
+            };
+            match greet(&mut stream, member, &table) {
+                Ok(hello) => {
+                    links[hello.rank] = Some(stream);
+                    table.push(hello);
+                }
+                // A stranger or a mistake of one process is told to it; the others may yet come.
+                Err(e) => refuse(&mut stream, &e),
+            }
+        }
+    }
+    table.sort_by_key(|h| h.rank);
+    let one_host = table.iter().all(|h| h.host == table[0].host);
+    let crowded = crowded(&table);
+    #[cfg(target_os = "linux")]
+    let segment = match member.transport {
+        Transport::Tcp => None,
+        _ if size == 1 || !one_host => None,
+        _ => crate::mesh::shared::Segment::create(size, crowded, fate.clone()).ok(),
+    };
+    #[cfg(target_os = "linux")]
+    let path = segment.as_ref().map(|s| s.path()).unwrap_or_default();
+    #[cfg(not(target_os = "linux"))]
+    let path = String::new();
+    let mut welcome = Writer::default();
+    welcome.u8(WELCOME).text(&path);
+    table.iter().for_each(|h| {
+        welcome.text(&h.host).text(&h.address);
+    });
+    for link in links.iter_mut().flatten() {
+        write_frame(link, &welcome.0).map_err(|e| crate::io_error("the table of ranks", &e))?;
+    }
+    // Shared memory is used if every rank could map it.
+    let mut all_mapped = !path.is_empty();
+    for (rank, link) in links.iter_mut().enumerate() {
+        let Some(link) = link else { continue };
+        all_mapped &= answer(link, until).map_err(|e| e.context(format!("rank {rank}")))? == 1;
+    }
+    for link in links.iter_mut().flatten() {
+        write_frame(link, &[u8::from(all_mapped)])
+            .map_err(|e| crate::io_error("the choice of links", &e))?;
+    }
+    check_transport(member, all_mapped || size == 1)?;
+    let hosts = number_hosts(&table);
+    #[cfg(target_os = "linux")]
+    if let Some(segment) = segment.filter(|_| all_mapped) {
+        let control = Control::start(0, links, fate.clone())?;
+        let shared = Some(segment.clone());
+        let mesh = Box::new(crate::mesh::shared::Rings::new(segment, 0));
+        return Ok(Meeting { mesh, shared, control, fate, hosts });
+    }
+    let streams = match &listener {
+        Some(listener) => connect_all(member, listener, &table, until)?,
+        None => vec![None],
+    };
+    let control = Control::start(0, links, fate.clone())?;
+    let mesh = Box::new(Tcp::new(streams, fate.clone(), crowded)?);
+    Ok(Meeting {
+        mesh,
+        #[cfg(target_os = "linux")]
+        shared: None,
+        control,
+        fate,
+        hosts,
+    })
+}
+
+fn attend(member: &Membership, fate: Arc<Fate>, until: Instant) -> Result<Meeting> {
+    let Membership { rank, size, .. } = *member;
+    let mut link = connect(&member.addresses[0], until)?;
+    let own = link.local_addr().map_err(|e| crate::io_error("the connection to rank 0", &e))?;
+    let listener = match member.addresses.get(rank) {
+        Some(listed) => bind(listed)?,
+        None => bind(&SocketAddr::new(own.ip(), 0).to_string())?,
+    };
+    let address = listener.local_addr().map_err(|e| crate::io_error("the listener", &e))?;
+    let address = match member.addresses.get(rank) {
+        Some(listed) if !listed.ends_with(":0") => listed.clone(),
+        _ => address.to_string(),
+    };
+    let hello = Hello { rank, size, token: member.token.clone(), host: host_name(member), address };
+    write_frame(&mut link, &hello.encode()).map_err(|e| crate::io_error("rank 0", &e))?;
+    let welcome = frame(&mut link, until)
+        .map_err(|e| e.context(format!("rank 0 at {}", member.addresses[0])))?;
+    let mut r = Reader(&welcome);
+    if r.u8()? != WELCOME {
+        let code = ferroflow_core::Code::from_number(r.u32()? as i32);
+        return Err(Error::new(code, r.text()?));
+    }
+    let path = r.text()?;
+    let mut table = Vec::with_capacity(size);
+    for rank in 0..size {
+        let (host, address) = (r.text()?, r.text()?);
+        table.push(Hello { rank, size, token: String::new(), host, address });
+    }
+    // Rank 0 may be bound to all addresses; it is reached where it was reached before.
+    table[0].address = link.peer_addr().map_err(|e| crate::io_error("rank 0", &e))?.to_string();
+    let crowded = crowded(&table);
+    #[cfg(target_os = "linux")]
+    let segment = match path.is_empty() || member.transport == Transport::Tcp {
+        true => None,
+        false => crate::mesh::shared::Segment::open(&path, rank, size, crowded, fate.clone()).ok(),
+    };
+    #[cfg(target_os = "linux")]
+    let mapped = segment.is_some();
+    #[cfg(not(target_os = "linux"))]
+    let mapped = false && path.is_empty();
+    write_frame(&mut link, &[u8::from(mapped)]).map_err(|e| crate::io_error("rank 0", &e))?;
+    let all_mapped = answer(&mut link, until)? == 1;
+    check_transport(member, all_mapped)?;
+    let hosts = number_hosts(&table);
+    let mut links: Vec<Option<TcpStream>> = (0..size).map(|_| None).collect();
+    #[cfg(target_os = "linux")]
+    if let Some(segment) = segment.filter(|_| all_mapped) {
+        links[0] = Some(link);
+        let control = Control::start(rank, links, fate.clone())?;
+        let shared = Some(segment.clone());
+        let mesh = Box::new(crate::mesh::shared::Rings::new(segment, rank));
+        return Ok(Meeting { mesh, shared, control, fate, hosts });
+    }
+    let streams = connect_all(member, &listener, &table, until)?;
+    links[0] = Some(link);
+    let control = Control::start(rank, links, fate.clone())?;
+    let mesh = Box::new(Tcp::new(streams, fate.clone(), crowded)?);
+    Ok(Meeting {
+        mesh,
+        #[cfg(target_os = "linux")]
+        shared: None,
+        control,
+        fate,
+        hosts,
+    })
+}
+
+fn check_transport(member: &Membership, shared: bool) -> Result<()> {
+    ensure!(
+        shared || member.transport != Transport::Shared,
+        FailedPrecondition,
+        "shared memory was asked for, but the ranks are not all on one host that allows it"
+    );
+    Ok(())
+}
+
+/// Reads and checks the hello of a rank that connected to rank 0.
+fn greet(stream: &mut TcpStream, member: &Membership, table: &[Hello]) -> Result<Hello> {
+    // Whoever connects says so at once; a silent one must not keep the others waiting.
+    let hello = Hello::decode(&frame(stream, Instant::now() + Duration::from_secs(5))?)?;
+    ensure!(
+        hello.token == member.token,
+        PermissionDenied,
+        "the job token is not the one of this job"
+    );
+    ensure!(
+        hello.size == member.size,
+        InvalidArgument,
+        "rank {} expects {} ranks, rank 0 expects {}",
+        hello.rank,
+        hello.size,
+        member.size
+    );
+    ensure!(
+        hello.rank < member.size && table.iter().all(|h| h.rank != hello.rank),
+        AlreadyExists,
+        "there is a rank {} already, or should be none",
+        hello.rank
+    );
+    Ok(hello)
+}
+
+fn refuse(stream: &mut TcpStream, why: &Error) {
+    let mut w = Writer::default();
+    w.u8(REFUSED).u32(why.code() as u32).text(why.message());
+    let _ = write_frame(stream, &w.0);
+}
+
+/// Connects to all lower ranks and takes the connections of all higher ones.
+fn connect_all(
+    member: &Membership,
+    listener: &TcpListener,
+    table: &[Hello],
+    until: Instant,
+) -> Result<Vec<Option<TcpStream>>> {
+    let Membership { rank, size, .. } = *member;
+    let mut streams: Vec<Option<TcpStream>> = (0..size).map(|_| None).collect();
+    let hello = |to: usize| {
+        let token = member.token.clone();
+        Hello { rank, size: to, token, host: String::new(), address: String::new() }.encode()
+    };
+    for lower in 0..rank {
+        let mut stream = connect(&table[lower].address, until)
+            .map_err(|e| e.context(format!("rank {lower}")))?;
+        write_frame(&mut stream, &hello(lower))
+            .map_err(|e| crate::io_error(&format!("rank {lower}"), &e))?;
+        streams[lower] = Some(stream);
+    }
+    while let Some(missing) = (rank + 1..size).find(|&r| streams[r].is_none()) {
+        let Some(mut stream) = accept(listener, until)? else {
+            bail!(DeadlineExceeded, "rank {missing} did not connect to rank {rank}");
+        };
+        let short = Instant::now() + Duration::from_secs(5);
+        let Ok(hello) = frame(&mut stream, short).and_then(|f| Hello::decode(&f)) else { continue };
+        let fits = hello.token == member.token && hello.size == rank;
+        if fits && hello.rank > rank && hello.rank < size && streams[hello.rank].is_none() {
+            streams[hello.rank] = Some(stream);
+        }
+    }
+    Ok(streams)
+}
+
+fn bind(address: &str) -> Result<TcpListener> {
+    TcpListener::bind(address).map_err(|e| err!(Unavailable, "cannot listen on {address}: {e}"))
+}
+
+/// Connects, trying again until the other side listens.
+fn connect(address: &str, until: Instant) -> Result<TcpStream> {
+    let mut pause = Duration::from_millis(1);
+    let mut last = String::from("no time left");
+    while Instant::now() < until {
+        let left = until.saturating_duration_since(Instant::now());
+        let tried = address.to_socket_addrs().and_then(|mut found| {
+            let to = found.next().ok_or(std::io::ErrorKind::NotFound)?;
+            TcpStream::connect_timeout(&to, left.min(Duration::from_secs(10)))
+        });
+        match tried {
+            Ok(stream) => {
+                let _ = stream.set_nodelay(true);
+                return Ok(stream);
+            }
+            Err(e) => last = e.to_string(),
+        }
+        std::thread::sleep(pause.min(left));
+        pause = (pause * 2).min(Duration::from_millis(200));
+    }
+    Err(err!(DeadlineExceeded, "cannot connect to {address}: {last}"))
+}
+
+/// The next connection, if one comes in time.
+fn accept(listener: &TcpListener, until: Instant) -> Result<Option<TcpStream>> {
+    let mut polled = [PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN)];
+    while Instant::now() < until {
+        crate::mesh::poll_until(&mut polled, until)?;
+        if polled[0].revents().contains(PollFlags::IN) {
+            let (stream, _) = listener.accept().map_err(|e| crate::io_error("accepting", &e))?;
+            let _ = stream.set_nodelay(true);
+            return Ok(Some(stream));
+        }
+    }
+    Ok(None)
+}
+
+fn frame(stream: &mut TcpStream, until: Instant) -> Result<Vec<u8>> {
+    let left = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+    stream.set_read_timeout(Some(left)).map_err(|e| crate::io_error("a connection", &e))?;
+    match read_frame(stream) {
+        Ok(Some(frame)) => Ok(frame),
+        Ok(None) => Err(err!(Unavailable, "the connection was closed")),
+        Err(e) => Err(err!(Unavailable, "no answer: {e}")),
+    }
+}
+
+fn answer(stream: &mut TcpStream, until: Instant) -> Result<u8> {
+    Ok(frame(stream, until)?.first().copied().unwrap_or(0))
+}
+
+/// What tells hosts apart: the boot of the machine and the process namespace, unless given.
+fn host_name(member: &Membership) -> String {
+    if let Some(host) = &member.host {
+        return host.clone();
+    }
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let space = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    format!("{} {}", boot.trim(), space.display())
+}
+
+fn number_hosts(table: &[Hello]) -> Vec<u32> {
+    let first = |host: &str| table.iter().position(|h| h.host == host).unwrap_or(0);
+    let mut order: Vec<usize> = table.iter().map(|h| first(&h.host)).collect();
+    let firsts = {
+        let mut f = order.clone();
+        f.sort_unstable();
+        f.dedup();
+        f
+    };
+    order.iter_mut().map(|o| firsts.iter().position(|f| f == o).unwrap_or(0) as u32).collect()
+}
+
+/// Whether some host has more ranks than this one has processors.
+fn crowded(table: &[Hello]) -> bool {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    table.iter().any(|h| table.iter().filter(|o| o.host == h.host).count() > processors)
+}

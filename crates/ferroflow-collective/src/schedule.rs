@@ -1,0 +1,183 @@
+//! What one rank does in a collective, as data: a program of sends, receives and reductions.
+//!
+//! A schedule reads as a sequential program. What may overlap follows from the ranges that its steps
+//! touch: a send waits for what was last written to its range, a write for what was last read from
+//! or written to it. The order of reductions into one range is the program's order, so a schedule
+//! gives the same bits every time. The executor runs schedules over links, `simulate` over a model
+//! of a network.
+
+mod allreduce;
+mod exchange;
+mod ring;
+mod tree;
+
+pub(crate) use allreduce::{
+    double_tree_all_reduce, doubling_all_reduce, halving_doubling_all_reduce,
+    hierarchical_all_reduce, ring_all_reduce,
+};
+pub(crate) use exchange::{all_gather_direct, all_to_all, barrier};
+pub(crate) use ring::{all_gather_ring, reduce_scatter_ring};
+pub(crate) use tree::{broadcast_chain, broadcast_tree};
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// What a step does with its range of elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    Send {
+        to: u32,
+    },
+    /// Receive and combine with what is there.
+    Reduce {
+        from: u32,
+    },
+    /// Receive and overwrite.
+    Store {
+        from: u32,
+    },
+    /// All ranks' values are in: finish the reduction (the division of a mean).
+    Finish,
+}
+
+/// One step of a [`Schedule`].
+#[derive(Clone, Debug)]
+pub struct Step {
+    pub action: Action,
+    pub range: Range<usize>,
+    after: Range<u32>,
+}
+
+/// The steps of one rank. The k-th send from `a` to `b` is what `b` takes by its k-th receive from `a`.
+#[derive(Default)]
+pub struct Schedule {
+    steps: Vec<Step>,
+    after: Vec<u32>,
+    touched: BTreeMap<usize, Touched>,
+    sends_only_read_the_source: bool,
+}
+
+/// Who last used a range that starts at the map's key.
+#[derive(Clone)]
+struct Touched {
+    end: usize,
+    written: Option<u32>,
+    read: Vec<u32>,
+}
+
+impl Schedule {
+    /// A schedule whose sends read a buffer of its own, that no step writes to.
+    pub(crate) fn with_separate_source() -> Schedule {
+        Schedule { sends_only_read_the_source: true, ..Schedule::default() }
+    }
+
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// The earlier steps that `step` waits for.
+    pub fn after(&self, step: &Step) -> &[u32] {
+        &self.after[step.after.start as usize..step.after.end as usize]
+    }
+
+    pub(crate) fn send(&mut self, to: u32, range: Range<usize>) {
+        self.push(Action::Send { to }, range);
+    }
+
+    pub(crate) fn reduce(&mut self, from: u32, range: Range<usize>) {
+        self.push(Action::Reduce { from }, range);
+    }
+
+    pub(crate) fn store(&mut self, from: u32, range: Range<usize>) {
+        self.push(Action::Store { from }, range);
+    }
+
+    pub(crate) fn finish(&mut self, range: Range<usize>) {
+        if !range.is_empty() {
+            self.push(Action::Finish, range);
+        }
+    }
+
+    /// Forgets what only the building of a schedule needs.
+    pub(crate) fn built(mut self) -> Schedule {
+        self.touched = BTreeMap::new();
+        self
+    }
+
+    fn push(&mut self, action: Action, range: Range<usize>) {
+        let step = self.steps.len() as u32;
+        let from = self.after.len() as u32;
+        let reads = matches!(action, Action::Send { .. });
+        let conflicts = !(reads && self.sends_only_read_the_source);
+        if conflicts && !range.is_empty() {
+            self.touch(step, reads, &range);
+            let fresh = &mut self.after[from as usize..];
+            fresh.sort_unstable();
+            let mut kept = 0;
+            for i in 0..fresh.len() {
+                if i == 0 || fresh[i] != fresh[kept - 1] {
+                    fresh[kept] = fresh[i];
+                    kept += 1;
+                }
+            }
+            self.after.truncate(from as usize + kept);
+        }
+        self.steps.push(Step { action, range, after: from..self.after.len() as u32 });
+    }
+
+    /// Notes in `after` what `step` must wait for, and in `touched` that it uses the range.
+    fn touch(&mut self, step: u32, reads: bool, range: &Range<usize>) {
+        self.split(range.start);
+        self.split(range.end);
+        let mut at = range.start;
+        while at < range.end {
+            let next = self.touched.range(at..).next().map(|(&k, _)| k);
+            match next {
+                Some(start) if start == at => {
+                    let t = self.touched.get_mut(&at).expect("the key was just found");
+                    self.after.extend(t.written);
+                    if reads {
+                        t.read.push(step);
+                    } else {
+                        self.after.append(&mut t.read);
+                        t.written = Some(step);
+                    }
+                    at = t.end;
+                }
+                other => {
+                    let end = other.map_or(range.end, |k| k.min(range.end));
+                    let (written, read) =
+                        if reads { (None, vec![step]) } else { (Some(step), Vec::new()) };
+                    self.touched.insert(at, Touched { end, written, read });
+                    at = end;
+                }
+            }
+        }
+    }
+
+    /// Makes `at` a boundary of what is known about ranges.
+    fn split(&mut self, at: usize) {
+        let Some((_, t)) = self.touched.range_mut(..at).next_back() else { return };
+        if t.end > at {
+            let right = t.clone();
+            t.end = at;
+            self.touched.insert(at, right);
+        }
+    }
+}
+
+/// `0..count` in `parts` nearly equal pieces: the boundaries, `parts + 1` of them.
+pub(crate) fn even_bounds(count: usize, parts: usize) -> Vec<usize> {
+    let (each, rest) = (count / parts.max(1), count % parts.max(1));
+    (0..=parts).map(|i| i * each + i.min(rest)).collect()
+}
+
+/// `range` in pieces of at most `segment` elements; none if it is empty.
+pub(crate) fn segments(range: Range<usize>, segment: usize) -> impl Iterator<Item = Range<usize>> {
+    let segment = segment.max(1);
+    let end = range.end;
+    range.step_by(segment).map(move |start| start..(start + segment).min(end))
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,224 @@
+//! All-reduce: every rank starts with its own values and ends with the reduction of all.
+
+use super::ring::{all_gather_ring, reduce_scatter_ring};
+use super::tree::Tree;
+use super::{Schedule, even_bounds, segments};
+use std::ops::Range;
+
+/// Scatter-reduce and all-gather around a ring: 2(n-1) steps, 2(n-1)/n of the bytes.
+pub(crate) fn ring_all_reduce(n: usize, me: usize, count: usize, segment: usize) -> Schedule {
+    let mut s = Schedule::default();
+    let members: Vec<u32> = (0..n as u32).collect();
+    ring_among(&mut s, &members, me, 0..count, segment, true);
+    s.built()
+}
+
+fn ring_among(
+    s: &mut Schedule,
+    members: &[u32],
+    me: usize,
+    range: Range<usize>,
+    segment: usize,
+    finish: bool,
+) {
+    let mut bounds = even_bounds(range.len(), members.len());
+    bounds.iter_mut().for_each(|b| *b += range.start);
+    reduce_scatter_ring(s, members, me, &bounds, segment);
+    if finish {
+        s.finish(bounds[me]..bounds[me + 1]);
+    }
+    all_gather_ring(s, members, me, &bounds, segment);
+}
+
+/// The part of the ranks, a power of two, that the doubling algorithms run on. Each rank beyond it
+/// gives its values to one within before, and gets the result after.
+struct Fold {
+    power: usize,
+    rest: usize,
+}
+
+impl Fold {
+    fn of(n: usize) -> Fold {
+        let power = if n == 0 { 1 } else { 1 << n.ilog2() };
+        Fold { power, rest: n - power }
+    }
+
+    /// Place among the `power` ranks that stay; the first `rest` pairs of ranks fold into their odd ones.
+    fn place(&self, rank: usize) -> Option<usize> {
+        match rank {
+            r if r >= 2 * self.rest => Some(r - self.rest),
+            r if r % 2 == 1 => Some(r / 2),
+            _ => None,
+        }
+    }
+
+    fn rank(&self, place: usize) -> u32 {
+        (if place < self.rest { 2 * place + 1 } else { place + self.rest }) as u32
+    }
+
+    fn around(
+        &self,
+        s: &mut Schedule,
+        me: usize,
+        count: usize,
+        segment: usize,
+        within: impl FnOnce(&mut Schedule, usize),
+    ) {
+        let folded = me < 2 * self.rest;
+        match self.place(me) {
+            None => {
+                segments(0..count, segment).for_each(|r| s.send(me as u32 + 1, r));
+                segments(0..count, segment).for_each(|r| s.store(me as u32 + 1, r));
+            }
+            Some(place) => {
+                if folded {
+                    segments(0..count, segment).for_each(|r| s.reduce(me as u32 - 1, r));
+                }
+                within(s, place);
+                if folded {
+                    segments(0..count, segment).for_each(|r| s.send(me as u32 - 1, r));
+                }
+            }
+        }
+    }
+}
+
+/// All values exchanged with a partner at distance 1, 2, 4, …: log2(n) steps of all the bytes.
+pub(crate) fn doubling_all_reduce(n: usize, me: usize, count: usize, segment: usize) -> Schedule {
+    let mut s = Schedule::default();
+    let fold = Fold::of(n);
+    fold.around(&mut s, me, count, segment, |s, place| {
+        let mut distance = 1;
+        while distance < fold.power {
+            let partner = fold.rank(place ^ distance);
+            for r in segments(0..count, segment) {
+                s.send(partner, r.clone());
+                s.reduce(partner, r);
+            }
+            distance *= 2;
+        }
+        s.finish(0..count);
+    });
+    s.built()
+}
+
+/// Halves exchanged with ever nearer partners, then gathered the same way back: 2 log2(n) steps, and
+/// as few bytes as the ring when n is a power of two.
+pub(crate) fn halving_doubling_all_reduce(
+    n: usize,
+    me: usize,
+    count: usize,
+    segment: usize,
+) -> Schedule {
+    let mut s = Schedule::default();
+    let fold = Fold::of(n);
+    let bounds = even_bounds(count, fold.power);
+    fold.around(&mut s, me, count, segment, |s, place| {
+        let (mut low, mut high) = (0, fold.power);
+        let mut way = Vec::new();
+        while high - low > 1 {
+            let half = (high - low) / 2;
+            let middle = low + half;
+            let partner = fold.rank(place ^ half);
+            let (keep, give) = if place < middle {
+                (low..middle, middle..high)
+            } else {
+                (middle..high, low..middle)
+            };
+            let elements = |r: &Range<usize>| bounds[r.start]..bounds[r.end];
+            segments(elements(&give), segment).for_each(|r| s.send(partner, r));
+            segments(elements(&keep), segment).for_each(|r| s.reduce(partner, r));
+            way.push((partner, elements(&keep), elements(&give)));
+            (low, high) = (keep.start, keep.end);
+        }
+        s.finish(bounds[low]..bounds[high]);
+        for (partner, keep, give) in way.into_iter().rev() {
+            segments(keep, segment).for_each(|r| s.send(partner, r));
+            segments(give, segment).for_each(|r| s.store(partner, r));
+        }
+    });
+    s.built()
+}
+
+/// Two binary trees with half of the values each, reduced to the roots and sent down again in
+/// segments that follow one another; a rank that works in one tree is a leaf of the other.
+pub(crate) fn double_tree_all_reduce(
+    n: usize,
+    me: usize,
+    count: usize,
+    segment: usize,
+) -> Schedule {
+    let mut s = Schedule::default();
+    let trees = [Tree::of(n, me, 0), Tree::of(n, me, 1)];
+    let halves = even_bounds(count, 2);
+    let parts: Vec<Vec<Range<usize>>> =
+        (0..2).map(|t| segments(halves[t]..halves[t + 1], segment).collect()).collect();
+    let most = parts.iter().map(Vec::len).max().unwrap_or(0);
+    // A segment comes down this many segments after it went up, so that both ways are busy. Ranks
+    // that meet in both trees see their messages in the same order, because all count alike.
+    let lag = if n < 2 { 0 } else { 2 * (n.ilog2() as usize + 1) };
+    for turn in 0..most + lag {
+        for (tree, parts) in trees.iter().zip(&parts) {
+            let Some(range) = parts.get(turn) else { continue };
+            tree.children.iter().for_each(|&c| s.reduce(c, range.clone()));
+            match tree.parent {
+                Some(parent) => s.send(parent, range.clone()),
+                None => s.finish(range.clone()),
+            }
+        }
+        for (tree, parts) in trees.iter().zip(&parts) {
+            let Some(range) = turn.checked_sub(lag).and_then(|i| parts.get(i)) else { continue };
+            if let Some(parent) = tree.parent {
+                s.store(parent, range.clone());
+            }
+            tree.children.iter().for_each(|&c| s.send(c, range.clone()));
+        }
+    }
+    s.built()
+}
+
+/// Within each host first, then between hosts, then within again. `hosts[r]` numbers the host of
+/// rank `r`. With equally many ranks on each host, every rank takes part between hosts, with its
+/// share of the values; otherwise the first rank of each host does for all.
+pub(crate) fn hierarchical_all_reduce(
+    hosts: &[u32],
+    me: usize,
+    count: usize,
+    segment: usize,
+) -> Schedule {
+    let mut s = Schedule::default();
+    let mut names: Vec<u32> = hosts.to_vec();
+    names.sort_unstable();
+    names.dedup();
+    let local = |host: u32| -> Vec<u32> {
+        (0..hosts.len()).filter(|&r| hosts[r] == host).map(|r| r as u32).collect()
+    };
+    let groups: Vec<Vec<u32>> = names.iter().map(|&h| local(h)).collect();
+    let mine = groups.iter().find(|g| g.contains(&(me as u32))).expect("every rank has a host");
+    let place = mine.iter().position(|&r| r as usize == me).expect("and is on it");
+    if groups.iter().all(|g| g.len() == mine.len()) {
+        let bounds = even_bounds(count, mine.len());
+        reduce_scatter_ring(&mut s, mine, place, &bounds, segment);
+        let across: Vec<u32> = groups.iter().map(|g| g[place]).collect();
+        let share = bounds[place]..bounds[place + 1];
+        let host = across.iter().position(|&r| r as usize == me).expect("me is at my own place");
+        ring_among(&mut s, &across, host, share, segment, true);
+        all_gather_ring(&mut s, mine, place, &bounds, segment);
+        return s.built();
+    }
+    let leaders: Vec<u32> = groups.iter().map(|g| g[0]).collect();
+    if place == 0 {
+        for &member in &mine[1..] {
+            segments(0..count, segment).for_each(|r| s.reduce(member, r));
+        }
+        let host = leaders.iter().position(|&r| r as usize == me).expect("a leader leads a host");
+        ring_among(&mut s, &leaders, host, 0..count, segment, true);
+        for &member in &mine[1..] {
+            segments(0..count, segment).for_each(|r| s.send(member, r));
+        }
+    } else {
+        segments(0..count, segment).for_each(|r| s.send(mine[0], r));
+        segments(0..count, segment).for_each(|r| s.store(mine[0], r));
+    }
+    s.built()
+}

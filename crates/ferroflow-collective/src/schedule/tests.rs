@@ -1,0 +1,184 @@
+//! Every schedule, for every number of ranks, in any order that its dependencies allow.
+
+use super::*;
+use std::collections::{HashMap, VecDeque};
+
+/// Runs the schedules of all ranks on `buffers`, picking among the steps that may run at random.
+/// Wrapping sums of distinct values tell which contributions arrived, and how often.
+fn run(schedules: &[Schedule], buffers: &mut [Vec<u64>], seed: u64) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let n = schedules.len();
+    let mut wires: HashMap<(usize, usize), VecDeque<Vec<u64>>> = HashMap::new();
+    let mut done: Vec<Vec<bool>> = schedules.iter().map(|s| vec![false; s.steps().len()]).collect();
+    loop {
+        let mut ready = Vec::new();
+        for rank in 0..n {
+            // One send and one receive queue for each peer, first in first out.
+            let mut heads = std::collections::HashSet::new();
+            for (i, step) in schedules[rank].steps().iter().enumerate() {
+                if done[rank][i] {
+                    continue;
+                }
+                let (queue, arrived) = match step.action {
+                    Action::Send { to } => ((0, to), true),
+                    Action::Reduce { from } | Action::Store { from } => {
+                        let wire = wires.get(&(from as usize, rank));
+                        ((1, from), wire.is_some_and(|w| !w.is_empty()))
+                    }
+                    Action::Finish => ((2, i as u32), true),
+                };
+                let waits = schedules[rank].after(step).iter().any(|&d| !done[rank][d as usize]);
+                if heads.insert(queue) && arrived && !waits {
+                    ready.push((rank, i));
+                }
+            }
+        }
+        if ready.is_empty() {
+            break;
+        }
+        let (rank, i) = ready[random.usize(..ready.len())];
+        let step = &schedules[rank].steps()[i];
+        match step.action {
+            Action::Send { to } => wires
+                .entry((rank, to as usize))
+                .or_default()
+                .push_back(buffers[rank][step.range.clone()].to_vec()),
+            Action::Reduce { from } | Action::Store { from } => {
+                let message = wires.get_mut(&(from as usize, rank)).unwrap().pop_front().unwrap();
+                assert_eq!(message.len(), step.range.len(), "both sides agree on the length");
+                for (d, s) in buffers[rank][step.range.clone()].iter_mut().zip(message) {
+                    let sum = matches!(step.action, Action::Reduce { .. });
+                    *d = if sum { d.wrapping_add(s) } else { s };
+                }
+            }
+            Action::Finish => {
+                for d in &mut buffers[rank][step.range.clone()] {
+                    *d = d.wrapping_add(1 << 60);
+                }
+            }
+        }
+        done[rank][i] = true;
+    }
+    assert!(done.iter().flatten().all(|&d| d), "no schedule is stuck");
+    assert!(wires.values().all(VecDeque::is_empty), "nothing is left over");
+}
+
+fn value(rank: usize, i: usize) -> u64 {
+    (1 << (rank * 6)) + ((i as u64 % 50) << 56).wrapping_mul(rank as u64 * 2 + 1)
+}
+
+fn inputs(n: usize, count: usize) -> Vec<Vec<u64>> {
+    (0..n).map(|r| (0..count).map(|i| value(r, i)).collect()).collect()
+}
+
+fn total(n: usize, i: usize) -> u64 {
+    (0..n).fold(0u64, |sum, r| sum.wrapping_add(value(r, i)))
+}
+
+const COUNTS: [usize; 5] = [0, 1, 7, 16, 33];
+
+fn check_all_reduce(make: impl Fn(usize, usize, usize, usize) -> Schedule) {
+    for n in 1..=9 {
+        for count in COUNTS {
+            for segment in [3, 1000] {
+                let schedules: Vec<_> = (0..n).map(|r| make(n, r, count, segment)).collect();
+                let mut buffers = inputs(n, count);
+                run(&schedules, &mut buffers, (n * count + segment) as u64);
+                for buffer in &buffers {
+                    for (i, &x) in buffer.iter().enumerate() {
+                        let finished = total(n, i).wrapping_add(1 << 60);
+                        assert_eq!(x, finished, "n {n} count {count} segment {segment} at {i}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_ring_sums_and_finishes_every_element_once() {
+    check_all_reduce(ring_all_reduce);
+}
+
+#[test]
+fn recursive_doubling_sums_and_finishes_every_element_once() {
+    check_all_reduce(doubling_all_reduce);
+}
+
+#[test]
+fn halving_doubling_sums_and_finishes_every_element_once() {
+    check_all_reduce(halving_doubling_all_reduce);
+}
+
+#[test]
+fn a_double_tree_sums_and_finishes_every_element_once() {
+    check_all_reduce(double_tree_all_reduce);
+}
+
+#[test]
+fn a_hierarchy_sums_and_finishes_every_element_once() {
+    // Equal hosts, unequal hosts, one host, as many hosts as ranks.
+    for per_host in [1, 2, 3, 9] {
+        check_all_reduce(|n, me, count, segment| {
+            let hosts: Vec<u32> = (0..n as u32).map(|r| r / per_host).collect();
+            hierarchical_all_reduce(&hosts, me, count, segment)
+        });
+    }
+}
+
+#[test]
+fn gathers_bring_uneven_ranges_to_everyone() {
+    for n in 1..=9usize {
+        for segment in [2, 100] {
+            let mut bounds = vec![0];
+            (0..n).for_each(|r| bounds.push(bounds[r] + (r * 5) % 7));
+            let members: Vec<u32> = (0..n as u32).collect();
+            for ring in [true, false] {
+                let schedules: Vec<Schedule> = (0..n)
+                    .map(|me| {
+                        if !ring {
+                            return all_gather_direct(n, me, &bounds, segment);
+                        }
+                        let mut s = Schedule::default();
+                        all_gather_ring(&mut s, &members, me, &bounds, segment);
+                        s
+                    })
+                    .collect();
+                let mut buffers = inputs(n, bounds[n]);
+                run(&schedules, &mut buffers, n as u64);
+                for buffer in &buffers {
+                    for owner in 0..n {
+                        for i in bounds[owner]..bounds[owner + 1] {
+                            assert_eq!(buffer[i], value(owner, i));
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_broadcast_brings_the_roots_values_from_any_root() {
+    for n in 1..=9 {
+        for root in 0..n {
+            for make in [broadcast_tree, broadcast_chain] {
+                let schedules: Vec<_> = (0..n).map(|me| make(n, me, root, 20, 6)).collect();
+                let mut buffers = inputs(n, 20);
+                run(&schedules, &mut buffers, root as u64);
+                assert!(buffers.iter().all(|b| *b == inputs(n, 20)[root]));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_send_waits_for_what_was_written_and_a_write_for_what_is_still_sent() {
+    let mut s = Schedule::default();
+    s.send(1, 0..4);
+    s.reduce(1, 2..6);
+    s.send(2, 5..8);
+    s.reduce(2, 0..2);
+    let after: Vec<&[u32]> = s.steps().iter().map(|step| s.after(step)).collect();
+    assert_eq!(after, [&[][..], &[0], &[1], &[0]]);
+}

@@ -1,0 +1,145 @@
+//! What a collective is, in the words that ranks compare: no two ranks may mean different things.
+
+use crate::reduce::ReduceOp;
+use ferroflow_core::DType;
+use std::fmt;
+
+/// The kinds of collectives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    AllReduce = 1,
+    ReduceScatter = 2,
+    AllGather = 3,
+    Broadcast = 4,
+    AllToAll = 5,
+    Barrier = 6,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Kind; 6] = [
+        Kind::AllReduce,
+        Kind::ReduceScatter,
+        Kind::AllGather,
+        Kind::Broadcast,
+        Kind::AllToAll,
+        Kind::Barrier,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::AllReduce => "all-reduce",
+            Kind::ReduceScatter => "reduce-scatter",
+            Kind::AllGather => "all-gather",
+            Kind::Broadcast => "broadcast",
+            Kind::AllToAll => "all-to-all",
+            Kind::Barrier => "barrier",
+        }
+    }
+
+    pub(crate) fn from_number(number: u8) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|&k| k as u8 == number)
+    }
+}
+
+/// What all ranks must agree on before they exchange a byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Signature {
+    pub kind: Kind,
+    pub op: ReduceOp,
+    pub dtype: DType,
+    /// Which schedule: the algorithm's number, or the root of a broadcast.
+    pub variant: u16,
+    /// The process set, 0 for all ranks.
+    pub set: u16,
+    pub count: u64,
+}
+
+impl fmt::Display for Signature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind.name())?;
+        match self.kind {
+            Kind::Barrier => return Ok(()),
+            Kind::AllReduce | Kind::ReduceScatter => write!(f, " ({})", self.op)?,
+            Kind::Broadcast => write!(f, " from rank {}", self.variant)?,
+            Kind::AllGather | Kind::AllToAll => {}
+        }
+        write!(f, " of {} {} values", self.count, self.dtype)?;
+        if self.set != 0 { write!(f, " in process set {}", self.set) } else { Ok(()) }
+    }
+}
+
+/// Bytes of an encoded [`Header`].
+pub(crate) const HEADER: usize = 28;
+
+/// What precedes every message.
+pub(crate) struct Header {
+    pub sequence: u32,
+    pub signature: Signature,
+    pub bytes: u64,
+}
+
+/// Tells a header from anything else, and one version from the next.
+const MARK: u8 = 0xF1;
+
+impl Header {
+    pub(crate) fn encode(&self) -> [u8; HEADER] {
+        let s = &self.signature;
+        let mut out = [0; HEADER];
+        out[0] = MARK;
+        out[1] = s.kind as u8;
+        out[2] = s.op as u8;
+        out[3] = s.dtype.number() as u8;
+        out[4..8].copy_from_slice(&self.sequence.to_le_bytes());
+        out[8..16].copy_from_slice(&s.count.to_le_bytes());
+        out[16..24].copy_from_slice(&self.bytes.to_le_bytes());
+        out[24..26].copy_from_slice(&s.variant.to_le_bytes());
+        out[26..28].copy_from_slice(&s.set.to_le_bytes());
+        out
+    }
+
+    pub(crate) fn decode(bytes: &[u8; HEADER]) -> Option<Header> {
+        fn part<const N: usize>(bytes: &[u8; HEADER], at: usize) -> [u8; N] {
+            let mut out = [0; N];
+            out.copy_from_slice(&bytes[at..at + N]);
+            out
+        }
+        if bytes[0] != MARK {
+            return None;
+        }
+        Some(Header {
+            sequence: u32::from_le_bytes(part(bytes, 4)),
+            signature: Signature {
+                kind: Kind::from_number(bytes[1])?,
+                op: ReduceOp::from_number(bytes[2])?,
+                dtype: DType::from_number(i32::from(bytes[3])).ok()?,
+                variant: u16::from_le_bytes(part(bytes, 24)),
+                set: u16::from_le_bytes(part(bytes, 26)),
+                count: u64::from_le_bytes(part(bytes, 8)),
+            },
+            bytes: u64::from_le_bytes(part(bytes, 16)),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_survives_the_wire_and_noise_does_not() {
+        let signature = Signature {
+            kind: Kind::AllReduce,
+            op: ReduceOp::Max,
+            dtype: DType::Half,
+            variant: 3,
+            set: 0,
+            count: 1 << 40,
+        };
+        let bytes = Header { sequence: 7, signature, bytes: 99 }.encode();
+        let back = Header::decode(&bytes).unwrap();
+        assert_eq!((back.sequence, back.signature, back.bytes), (7, signature, 99));
+        assert!(Header::decode(&[0x55; HEADER]).is_none());
+        assert_eq!(signature.to_string(), "all-reduce (max) of 1099511627776 half values");
+    }
+}

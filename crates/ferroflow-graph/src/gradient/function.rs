@@ -1,0 +1,348 @@
+//! Gradients of functions: a body with its gradient added, cut into a forward function that also
+//! returns what the way back needs, and a backward one.
+
+use super::backprop::{Reached, sweep};
+use super::context::{Kind, ROOT};
+use super::tape::{Flow, State, Tape};
+use super::{GradientOptions, is_differentiable};
+use crate::attr::{Attrs, FuncRef};
+use crate::catalog::Catalog;
+use crate::def::{FunctionDef, NodeDef};
+use crate::function::{FunctionGraph, Library};
+use crate::graph::{Endpoint, Graph, NodeId};
+use crate::op_def::{ArgDef, ArgTypes, OpDef, Role, TypeSource};
+use ferroflow_core::{DType, PartialShape, Result, Tensor, err};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+/// The body of a function and, in the same graph, its gradient.
+pub(super) struct Body {
+    pub tape: Tape,
+    pub args: Vec<Endpoint>,
+    /// The tensors that are its results.
+    pub results: Vec<Endpoint>,
+    /// The gradients of some of the results, as arguments of the way back.
+    pub dys: Vec<Endpoint>,
+    /// The gradients of the arguments.
+    pub dxs: Vec<Option<Endpoint>>,
+    /// Which nodes are of the way back.
+    backward: HashSet<NodeId>,
+    control_ret: BTreeMap<String, String>,
+    control_outputs: Vec<String>,
+}
+
+impl Body {
+    /// Differentiates function `func`: `dys` says which results have gradients, and of what type.
+    /// `shapes` is what is known of the arguments.
+    pub fn differentiate(
+        func: &FuncRef,
+        library: &Library,
+        catalog: &Catalog,
+        dys: &[(usize, DType)],
+        shapes: &[PartialShape],
+    ) -> Result<Body> {
+        let def = library.get(&func.name).cloned();
+        let def = def.ok_or_else(|| err!(NotFound, "Function {} is not defined.", func.name))?;
+        let body = FunctionGraph::instantiate(func, library, catalog)?;
+        let args: Vec<Endpoint> = body.args.iter().map(|&n| Endpoint::new(n, 0)).collect();
+        let results: Vec<Endpoint> =
+            body.rets.iter().map(|&n| body.graph.node(n).inputs[0]).collect();
+        let tape = Tape::new(body.graph, catalog, &GradientOptions::default());
+        tape.state.borrow_mut().learn(&args, shapes);
+        let mut ys = Vec::new();
+        let mut dy_args = Vec::new();
+        for (k, &(result, dtype)) in dys.iter().enumerate() {
+            let index = (args.len() + k) as i64;
+            let attrs = Attrs::new().with("T", dtype).with("index", index);
+            let dy = tape.op("_Arg", &[], attrs)?;
+            let y = *results.get(result).ok_or_else(|| err!(Internal, "no result {result}"))?;
+            let shape = tape.state.borrow().shape(y);
+            if dtype != DType::Variant && tape.type_of(y) == dtype {
+                tape.state.borrow_mut().refine(dy, &shape);
+            }
+            ys.push((y, Flow::Tensor(dy)));
+            dy_args.push(dy);
+        }
+        let xs: Vec<Endpoint> =
+            args.iter().copied().filter(|&a| is_differentiable(tape.type_of(a))).collect();
+        let reached = Reached::from(&tape.graph(), &xs);
+        let found = sweep(&tape, ROOT, ys, &xs, &HashSet::new(), &reached)?;
+        let mut by_arg: HashMap<Endpoint, Endpoint> = HashMap::new();
+        for (x, flow) in xs.iter().zip(found) {
+            if flow != Flow::None {
+                by_arg.insert(*x, tape.flow(flow).endpoint()?);
+            }
+        }
+        tape.check()?;
+        let dxs = args.iter().map(|a| by_arg.get(a).copied()).collect();
+        let backward = backward_nodes(&tape.state.borrow(), &dy_args);
+        Ok(Body {
+            tape,
+            args,
+            results,
+            dys: dy_args,
+            dxs,
+            backward,
+            control_ret: def.control_ret.clone(),
+            control_outputs: def.control_outputs.clone(),
+        })
+    }
+
+    /// Runs `make`; the nodes it adds are of the way back.
+    pub fn on_the_way_back<R>(&mut self, make: impl FnOnce(&Tape) -> Result<R>) -> Result<R> {
+        let before = self.tape.graph().len();
+        let made = make(&self.tape)?;
+        let after = self.tape.graph().len();
+        self.backward.extend((before..after).map(|i| NodeId(i as u32)));
+        Ok(made)
+    }
+
+    /// Tensors of the forward part that the way back, or what it returns, uses: arguments and
+    /// others; constants do not count, being copied.
+    pub fn crossing(&self, returned: &[Endpoint]) -> Vec<Endpoint> {
+        let graph = self.tape.graph();
+        let mut found = Vec::new();
+        let mut seen = HashSet::new();
+        let mut order: Vec<NodeId> = self.backward.iter().copied().collect();
+        order.sort_unstable();
+        let used = order.iter().flat_map(|&id| graph.node(id).inputs.iter().copied());
+        for e in used.chain(returned.iter().copied()) {
+            let is_ours = self.backward.contains(&e.node) || self.dys.contains(&e);
+            if !is_ours && !is_plain_constant(&graph, e.node) && seen.insert(e) {
+                found.push(e);
+            }
+        }
+        found
+    }
+
+    /// The forward function: what it was, with more results.
+    pub fn forward(&self, name: String, more: &[Endpoint]) -> FunctionDef {
+        let results: Vec<Endpoint> = self.results.iter().chain(more).copied().collect();
+        self.forward_of(&name, &self.args, &results)
+    }
+
+    /// The forward function of other arguments and results.
+    pub fn forward_of(&self, name: &str, args: &[Endpoint], results: &[Endpoint]) -> FunctionDef {
+        let graph = self.tape.graph();
+        let is_in = |id: NodeId| !self.backward.contains(&id);
+        let mut def = function_def(name.to_string(), &graph, is_in, args, results);
+        def.control_ret = self.control_ret.clone();
+        def.control_outputs = self.control_outputs.clone();
+        def
+    }
+
+    /// Nodes of the way back take other tensors in place of some.
+    pub fn rewire(&mut self, instead: &[(Endpoint, Endpoint)]) {
+        let mut state = self.tape.state.borrow_mut();
+        for &id in &self.backward {
+            let node = state.graph.node_mut(id);
+            for e in &mut node.inputs {
+                if let Some((_, to)) = instead.iter().find(|(from, _)| from == e) {
+                    *e = *to;
+                }
+            }
+        }
+    }
+
+    /// The backward function of these arguments and results.
+    pub fn backward(&self, name: String, args: &[Endpoint], results: &[Endpoint]) -> FunctionDef {
+        let graph = self.tape.graph();
+        let wanted: HashSet<NodeId> = self
+            .backward
+            .iter()
+            .flat_map(|&id| graph.node(id).inputs.iter().copied())
+            .chain(results.iter().copied())
+            .map(|e| e.node)
+            .collect();
+        let is_in = |id: NodeId| {
+            self.backward.contains(&id) || (wanted.contains(&id) && is_plain_constant(&graph, id))
+        };
+        function_def(name, &graph, is_in, args, results)
+    }
+
+    /// Whether the way back has an effect, or reads state.
+    pub fn is_stateful(&self) -> bool {
+        let graph = self.tape.graph();
+        self.backward.iter().any(|&id| graph.node(id).op.is_stateful)
+    }
+
+    pub fn library(&self) -> Library {
+        self.tape.graph().library.clone()
+    }
+}
+
+impl State {
+    /// States the shapes of some tensors, and what follows from them.
+    fn learn(&mut self, args: &[Endpoint], shapes: &[PartialShape]) {
+        for (&e, shape) in args.iter().zip(shapes) {
+            self.refine(e, shape);
+        }
+        for id in crate::passes::topological_order(&self.graph) {
+            if self.graph.node(id).op.role == Role::Argument {
+                continue;
+            }
+            for (slot, shape) in self.infer(id).iter().enumerate() {
+                self.refine(Endpoint::new(id, slot), shape);
+            }
+        }
+    }
+}
+
+/// The nodes that depend on the gradients that come in, and all of loops that go back.
+fn backward_nodes(state: &State, dys: &[Endpoint]) -> HashSet<NodeId> {
+    let mut found: HashSet<NodeId> = HashSet::new();
+    let dys: HashSet<NodeId> = dys.iter().map(|e| e.node).collect();
+    let in_loop =
+        |id: NodeId| matches!(state.contexts[state.places[id.index()]].kind, Kind::Backward(_));
+    let consumers = state.graph.consumers();
+    let mut queue: Vec<NodeId> =
+        state.graph.ids().filter(|id| dys.contains(id) || in_loop(*id)).collect();
+    while let Some(id) = queue.pop() {
+        if found.insert(id) {
+            queue.extend(consumers[id.index()].iter().map(|c| c.0));
+        }
+    }
+    found.retain(|id| !dys.contains(id));
+    found
+}
+
+fn is_plain_constant(graph: &Graph, id: NodeId) -> bool {
+    let node = graph.node(id);
+    node.op.role == Role::Constant && node.controls.is_empty()
+}
+
+/// Writes a part of a graph down as a function. `args` are the tensors that it is given; inputs of
+/// its nodes from elsewhere must be among them.
+pub(super) fn function_def(
+    name: String,
+    graph: &Graph,
+    is_in: impl Fn(NodeId) -> bool,
+    args: &[Endpoint],
+    results: &[Endpoint],
+) -> FunctionDef {
+    let mut signature = OpDef::named(name);
+    let arg_def = |name: String, dtype: DType| ArgDef {
+        name,
+        is_ref: false,
+        types: ArgTypes::One(TypeSource::Fixed(dtype)),
+    };
+    let taken = |name: &str| graph.find(name).is_some();
+    let free = |base: String| {
+        let more = (0..).map(|i| format!("{base}_{i}"));
+        std::iter::once(base.clone()).chain(more).find(|n| !taken(n)).expect("some name is free")
+    };
+    let mut by_endpoint: HashMap<Endpoint, String> = HashMap::new();
+    for (i, &e) in args.iter().enumerate() {
+        let name = free(format!("x{i}"));
+        signature.inputs.push(arg_def(name.clone(), graph.type_of(e).dtype));
+        by_endpoint.insert(e, name);
+    }
+    let text = |e: Endpoint| match by_endpoint.get(&e) {
+        Some(name) => name.clone(),
+        None => output_name(graph, e),
+    };
+    let mut nodes = Vec::new();
+    for (id, node) in graph.iter() {
+        if !is_in(id) || matches!(node.op.role, Role::Argument | Role::Return) {
+            continue;
+        }
+        let data = node.inputs.iter().map(|&e| text(e));
+        let controls = node.controls.iter().filter(|&&c| {
+            is_in(c) && !matches!(graph.node(c).op.role, Role::Argument | Role::Return)
+        });
+        let controls = controls.map(|&c| format!("^{}", graph.node(c).name));
+        signature.is_stateful |= node.op.is_stateful;
+        nodes.push(NodeDef {
+            name: node.name.clone(),
+            op: node.op.name.clone(),
+            inputs: data.chain(controls).collect(),
+            device: node.device.clone(),
+            attrs: (*node.attrs).clone(),
+            full_type: None,
+            original_names: node.original_names.clone(),
+        });
+    }
+    let mut ret = BTreeMap::new();
+    for (i, &e) in results.iter().enumerate() {
+        let name = format!("y{i}");
+        signature.outputs.push(arg_def(name.clone(), graph.type_of(e).dtype));
+        ret.insert(name, text(e));
+    }
+    FunctionDef {
+        signature,
+        nodes,
+        ret,
+        control_ret: BTreeMap::new(),
+        attrs: Attrs::new(),
+        arg_attrs: BTreeMap::new(),
+        resource_arg_ids: BTreeMap::new(),
+        control_outputs: Vec::new(),
+    }
+}
+
+/// `node:output:index`, as inputs are written within functions.
+fn output_name(graph: &Graph, e: Endpoint) -> String {
+    let node = graph.node(e.node);
+    for arg in &node.op.outputs {
+        if let Ok(range) = node.op.output_range(&node.attrs, &arg.name)
+            && range.contains(&(e.slot as usize))
+        {
+            return format!("{}:{}:{}", node.name, arg.name, e.slot as usize - range.start);
+        }
+    }
+    format!("{}:{}", node.name, e.slot)
+}
+
+impl Tape {
+    /// A name for a function that is not taken yet.
+    pub(super) fn function_name(&self, base: &str) -> String {
+        let state = self.state.borrow();
+        let taken =
+            |n: &str| state.graph.library.get(n).is_some() || state.catalog.get(n).is_some();
+        (0..)
+            .map(|i| format!("__{base}_{i}"))
+            .find(|name| !taken(name))
+            .expect("some number is free")
+    }
+
+    /// Takes over the functions of `from`, and adds more.
+    pub(super) fn add_functions(&self, from: &Library, more: Vec<FunctionDef>) -> Result<()> {
+        let mut state = self.state.borrow_mut();
+        let catalog = state.catalog.clone();
+        let functions: Vec<Arc<FunctionDef>> = from.functions().cloned().collect();
+        state.graph.library.add(functions, from.gradients().clone(), &catalog)?;
+        state.graph.library.add(more.into_iter().map(Arc::new), BTreeMap::new(), &catalog)
+    }
+
+    /// Gives a node other attributes and more inputs; its outputs may only become more.
+    pub(super) fn replace(
+        &self,
+        id: NodeId,
+        op: Option<Arc<OpDef>>,
+        attrs: Attrs,
+        more_inputs: Vec<Endpoint>,
+    ) -> Result<()> {
+        let mut state = self.state.borrow_mut();
+        let node = state.graph.node_mut(id);
+        if let Some(op) = op {
+            node.op = op;
+        }
+        let attrs = node.op.complete_attrs(attrs)?;
+        node.inputs.extend(more_inputs);
+        node.input_types = node.op.input_types(&attrs)?;
+        node.output_types = node.op.output_types(&attrs)?;
+        node.attrs = Arc::new(attrs);
+        let count = node.output_types.len();
+        let known = &mut state.shapes[id.index()];
+        known.resize(count, PartialShape::unknown());
+        Ok(())
+    }
+
+    /// A value of this type that nobody looks at.
+    pub(super) fn dummy(&self, dtype: DType) -> Result<Endpoint> {
+        if dtype == DType::Variant {
+            return self.op("OptionalNone", &[], Attrs::new());
+        }
+        self.constant(Tensor::zeros(dtype, [])?)
+    }
+}

@@ -1,0 +1,62 @@
+//! Gradients of tables of which only some rows were used, and sums of gradients.
+
+use super::tape::{Flow, Tape};
+use super::term::Term;
+use crate::attr::Attrs;
+use crate::graph::Endpoint;
+use ferroflow_core::{DType, Result};
+
+/// Row `indices[i]` of a tensor is the sum of the `values[i]` that name it; others are zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IndexedSlices {
+    pub values: Endpoint,
+    pub indices: Endpoint,
+    /// The shape of the whole, as a vector.
+    pub shape: Endpoint,
+}
+
+impl Tape {
+    /// The whole tensor.
+    pub(super) fn dense(&self, s: IndexedSlices) -> Result<Endpoint> {
+        let [values, indices, shape] = [s.values, s.indices, s.shape].map(|e| self.term(e));
+        let rows = shape.element(0);
+        self.op("UnsortedSegmentSum", &[values, indices, rows], Attrs::new())
+    }
+
+    /// The sum of several gradients of one tensor.
+    pub(super) fn sum(&self, flows: &[Flow]) -> Result<Flow> {
+        let present: Vec<Flow> = flows.iter().copied().filter(|f| *f != Flow::None).collect();
+        match present.as_slice() {
+            [] => return Ok(Flow::None),
+            [one] => return Ok(*one),
+            _ => {}
+        }
+        let slices: Vec<IndexedSlices> = present
+            .iter()
+            .filter_map(|f| if let Flow::Slices(s) = f { Some(*s) } else { None })
+            .collect();
+        if slices.len() == present.len() {
+            return self.joined(&slices).map(Flow::Slices);
+        }
+        let terms: Vec<Term<'_>> = present.iter().map(|&f| self.flow(f)).collect();
+        Ok(Flow::Tensor(self.op("AddN", &terms, Attrs::new())?))
+    }
+
+    /// The rows of all of them.
+    fn joined(&self, all: &[IndexedSlices]) -> Result<IndexedSlices> {
+        let wide = all.iter().any(|s| self.type_of(s.indices) == DType::Int64);
+        let index_type = if wide { DType::Int64 } else { DType::Int32 };
+        let values = all.iter().map(|s| self.term(s.values)).collect();
+        let indices = all.iter().map(|s| self.term(s.indices).cast(index_type)).collect();
+        Ok(IndexedSlices {
+            values: self.join(values)?,
+            indices: self.join(indices)?,
+            shape: all[0].shape,
+        })
+    }
+
+    fn join<'g>(&'g self, mut parts: Vec<Term<'g>>) -> Result<Endpoint> {
+        parts.push(self.term(self.number(0.0, DType::Int32)?));
+        self.op("ConcatV2", &parts, Attrs::new())
+    }
+}

@@ -1,0 +1,355 @@
+//! Tensors of the graph being built, with the operations that formulas of gradients are made of.
+
+use super::slices::IndexedSlices;
+use super::tape::{Flow, Tape};
+use crate::attr::Attrs;
+use crate::graph::Endpoint;
+use ferroflow_core::{Complex32, Complex64, DType, PartialShape, Result, Tensor, bail, bf16, f16};
+use std::ops::{Add, Div, Mul, Neg, Sub};
+
+/// A tensor in the graph being built, [`IndexedSlices`] of one, or nothing.
+///
+/// Operations add nodes. They broadcast, and want equal dtypes as TensorFlow's ops do; numbers take
+/// the dtype of the term beside them. An operation that fails gives nothing, and the first such
+/// error is the answer to the whole gradient.
+#[derive(Clone, Copy)]
+pub struct Term<'g> {
+    pub(super) tape: &'g Tape,
+    pub(super) flow: Flow,
+}
+
+impl<'g> Term<'g> {
+    /// There is no gradient here.
+    pub fn is_none(self) -> bool {
+        self.flow == Flow::None
+    }
+
+    /// It is known to be zero, because nothing depends on that output.
+    pub fn is_zero(self) -> bool {
+        matches!(self.flow, Flow::None | Flow::Zeros(_))
+    }
+
+    /// The slices, when it is not a tensor.
+    pub fn slices(self) -> Option<IndexedSlices> {
+        match self.flow {
+            Flow::Slices(s) => Some(s),
+            _ => None,
+        }
+    }
+
+    /// The tensor; slices are made whole. An error when there is none.
+    pub fn endpoint(self) -> Result<Endpoint> {
+        match self.flow {
+            Flow::Tensor(e) => Ok(e),
+            Flow::Slices(s) => self.tape.dense(s),
+            Flow::Zeros(e) => self.tape.zeros_of(e),
+            Flow::None => {
+                self.tape.check()?;
+                bail!(Internal, "a tensor that has no gradient was used as one")
+            }
+        }
+    }
+
+    /// As a tensor even if it is slices or zeros not made yet.
+    pub fn dense(self) -> Term<'g> {
+        match self.flow {
+            Flow::Tensor(_) | Flow::None => self,
+            _ => self.made(self.endpoint()),
+        }
+    }
+
+    pub fn dtype(self) -> DType {
+        match self.flow {
+            Flow::Tensor(e) | Flow::Zeros(e) => self.tape.type_of(e),
+            Flow::Slices(s) => self.tape.type_of(s.values),
+            Flow::None => DType::Float,
+        }
+    }
+
+    /// What is known of the shape before the step.
+    pub fn static_shape(self) -> PartialShape {
+        match self.flow {
+            Flow::Tensor(e) | Flow::Zeros(e) => self.tape.state.borrow().shape(e),
+            Flow::Slices(_) | Flow::None => PartialShape::unknown(),
+        }
+    }
+
+    pub fn rank(self) -> Option<usize> {
+        self.static_shape().rank()
+    }
+
+    /// The value, when it is a constant.
+    pub fn value(self) -> Option<Tensor> {
+        match self.flow {
+            Flow::Tensor(e) => self.tape.state.borrow().value(e),
+            _ => None,
+        }
+    }
+
+    /// The result of an op of this one input.
+    pub fn apply(self, op: &str) -> Term<'g> {
+        self.apply_with(op, Attrs::new())
+    }
+
+    pub fn apply_with(self, op: &str, attrs: Attrs) -> Term<'g> {
+        self.made(self.tape.op(op, &[self], attrs))
+    }
+
+    /// The result of an op of two inputs.
+    pub fn with(self, op: &str, other: Term<'g>) -> Term<'g> {
+        self.made(self.tape.op(op, &[self, other], Attrs::new()))
+    }
+
+    pub(super) fn made(self, result: Result<Endpoint>) -> Term<'g> {
+        match result {
+            Ok(e) => self.tape.term(e),
+            Err(e) => {
+                self.tape.fail(e);
+                self.tape.flow(Flow::None)
+            }
+        }
+    }
+
+    pub fn square(self) -> Term<'g> {
+        self.apply("Square")
+    }
+
+    pub fn sqrt(self) -> Term<'g> {
+        self.apply("Sqrt")
+    }
+
+    pub fn exp(self) -> Term<'g> {
+        self.apply("Exp")
+    }
+
+    pub fn log(self) -> Term<'g> {
+        self.apply("Log")
+    }
+
+    pub fn reciprocal(self) -> Term<'g> {
+        self.apply("Reciprocal")
+    }
+
+    /// The complex conjugate; itself when it is real.
+    pub fn conj(self) -> Term<'g> {
+        if self.dtype().is_complex() { self.apply("Conj") } else { self }
+    }
+
+    pub fn cast(self, to: DType) -> Term<'g> {
+        if self.is_none() || self.dtype() == to {
+            return self;
+        }
+        self.apply_with("Cast", Attrs::new().with("DstT", to))
+    }
+
+    /// Its shape as an int32 vector: a constant when it is known.
+    pub fn shape(self) -> Term<'g> {
+        self.shape_as(DType::Int32)
+    }
+
+    /// Its shape as a vector of int32 or int64.
+    pub fn shape_as(self, dtype: DType) -> Term<'g> {
+        if let Some(shape) = self.static_shape().known() {
+            return self.made(self.tape.integers(&shape.to_i64s(), dtype));
+        }
+        match self.flow {
+            // Slices carry the shape of the whole.
+            Flow::Slices(s) => self.tape.term(s.shape).cast(dtype),
+            Flow::Zeros(e) => self.tape.term(e).shape_as(dtype),
+            _ if self.dtype() == DType::Resource => {
+                self.apply_with("VariableShape", Attrs::new().with("out_type", dtype))
+            }
+            // Of a tensor of a loop only the shape is remembered.
+            Flow::Tensor(e) => self.made(self.tape.state.borrow_mut().shape_of(e, dtype)),
+            Flow::None => self,
+        }
+    }
+
+    /// Its rank, as an int32 scalar.
+    pub fn rank_term(self) -> Term<'g> {
+        match self.rank() {
+            Some(rank) => self.made(self.tape.constant(Tensor::scalar(rank as i32))),
+            None => self.apply("Rank"),
+        }
+    }
+
+    /// Its number of elements, as a scalar of int32.
+    pub fn size(self) -> Term<'g> {
+        match self.static_shape().elements().and_then(|n| i32::try_from(n).ok()) {
+            Some(n) => self.made(self.tape.constant(Tensor::scalar(n))),
+            None => self.apply("Size"),
+        }
+    }
+
+    pub fn reshape(self, shape: Term<'g>) -> Term<'g> {
+        if let (Some(now), Some(then)) = (self.static_shape().known(), shape.value())
+            && then.to_indices().is_ok_and(|dims| dims == now.to_i64s())
+        {
+            return self;
+        }
+        self.with("Reshape", shape)
+    }
+
+    pub fn reshape_like(self, other: Term<'g>) -> Term<'g> {
+        self.reshape(other.shape())
+    }
+
+    pub fn sum(self, axes: Term<'g>, keep_dims: bool) -> Term<'g> {
+        let attrs = Attrs::new().with("keep_dims", keep_dims);
+        self.made(self.tape.op("Sum", &[self, axes], attrs))
+    }
+
+    pub fn zeros_like(self) -> Term<'g> {
+        match self.flow {
+            Flow::Tensor(e) | Flow::Zeros(e) => self.made(self.tape.zeros_of(e)),
+            _ => self.apply("ZerosLike"),
+        }
+    }
+
+    pub fn ones_like(self) -> Term<'g> {
+        self.apply("OnesLike")
+    }
+
+    /// Element `i` of a vector, a scalar.
+    pub fn element(self, i: i64) -> Term<'g> {
+        if let Some(value) = self.value()
+            && let Ok(all) = value.to_indices()
+            && let Some(x) = all.get(i as usize)
+        {
+            return self.made(self.tape.number(*x as f64, value.dtype()));
+        }
+        let (begin, end) = (self.tape.integers(&[i], DType::Int32), [i + 1]);
+        let ends = self.tape.integers(&end, DType::Int32);
+        let ones = self.tape.integers(&[1], DType::Int32);
+        let attrs = Attrs::new().with("shrink_axis_mask", 1i64);
+        let inputs = [self, self.made(begin), self.made(ends), self.made(ones)];
+        self.made(self.tape.op("StridedSlice", &inputs, attrs))
+    }
+
+    /// A dimension of length 1 put in at `axis`.
+    pub fn expand_dims(self, axis: i64) -> Term<'g> {
+        let axis = self.made(self.tape.number(axis as f64, DType::Int32));
+        self.with("ExpandDims", axis)
+    }
+
+    /// The number as a scalar of this term's dtype.
+    pub fn number(self, x: f64) -> Term<'g> {
+        self.made(self.tape.number(x, self.dtype()))
+    }
+
+    fn binary(self, op: &str, other: Term<'g>) -> Term<'g> {
+        self.with(op, other)
+    }
+}
+
+impl Tape {
+    /// A scalar constant.
+    pub(super) fn number(&self, x: f64, dtype: DType) -> Result<Endpoint> {
+        self.constant(scalar(x, dtype)?)
+    }
+
+    /// A vector of int32 or int64.
+    pub(super) fn integers(&self, values: &[i64], dtype: DType) -> Result<Endpoint> {
+        let narrow: Vec<i32> = values.iter().filter_map(|&x| i32::try_from(x).ok()).collect();
+        self.constant(match dtype {
+            DType::Int32 if narrow.len() == values.len() => Tensor::vector(&narrow),
+            DType::Int64 => Tensor::vector(values),
+            _ => bail!(InvalidArgument, "{values:?} do not fit {dtype}"),
+        })
+    }
+
+    /// Zeros like a tensor; for a resource, like the variable behind it.
+    pub(super) fn zeros_of(&self, e: Endpoint) -> Result<Endpoint> {
+        let (dtype, shape) = (self.type_of(e), self.state.borrow().shape(e));
+        if dtype == DType::Resource {
+            return self.zeros_of_variable(e, self.variable_dtype(e));
+        }
+        // Large ones are not worth carrying in the graph.
+        if dtype.is_plain()
+            && let Some(known) = shape.known()
+            && known.checked_elements().is_ok_and(|n| n <= 1024)
+        {
+            return self.constant(Tensor::zeros(dtype, known)?);
+        }
+        self.op("ZerosLike", &[self.term(e)], Attrs::new())
+    }
+
+    /// The dtype of the variable behind a handle: what the node that made it says, or float.
+    fn variable_dtype(&self, handle: Endpoint) -> DType {
+        let graph = self.graph();
+        let mut node = graph.node(handle.node);
+        loop {
+            if let Ok(dtype) = node.attrs.dtype("dtype") {
+                return dtype;
+            }
+            let dtypes = node.attrs.dtypes("_handle_dtypes").unwrap_or_default();
+            if let Some(dtype) = dtypes.first() {
+                return *dtype;
+            }
+            // Through what passes handles on; a loop comes in by the first input.
+            match node.inputs.first() {
+                Some(e) if graph.type_of(*e).dtype == DType::Resource => node = graph.node(e.node),
+                _ => return DType::Float,
+            }
+        }
+    }
+
+    /// Zeros like the variable behind a resource handle.
+    pub(super) fn zeros_of_variable(&self, handle: Endpoint, dtype: DType) -> Result<Endpoint> {
+        let shape = self.term(handle).apply("VariableShape");
+        let zero = self.term(self.number(0.0, dtype)?);
+        self.op("Fill", &[shape, zero], Attrs::new())
+    }
+}
+
+/// A scalar tensor of any dtype of numbers.
+fn scalar(x: f64, dtype: DType) -> Result<Tensor> {
+    Ok(match dtype {
+        DType::Float => Tensor::scalar(x as f32),
+        DType::Double => Tensor::scalar(x),
+        DType::Half => Tensor::scalar(f16::from_f64(x)),
+        DType::BFloat16 => Tensor::scalar(bf16::from_f64(x)),
+        DType::Complex64 => Tensor::scalar(Complex32::new(x as f32, 0.0)),
+        DType::Complex128 => Tensor::scalar(Complex64::new(x, 0.0)),
+        DType::Int32 => Tensor::scalar(x as i32),
+        DType::Int64 => Tensor::scalar(x as i64),
+        DType::Int16 => Tensor::scalar(x as i16),
+        DType::Int8 => Tensor::scalar(x as i8),
+        DType::UInt8 => Tensor::scalar(x as u8),
+        DType::UInt16 => Tensor::scalar(x as u16),
+        DType::UInt32 => Tensor::scalar(x as u32),
+        DType::UInt64 => Tensor::scalar(x as u64),
+        DType::Bool => Tensor::scalar(x != 0.0),
+        other => bail!(InvalidArgument, "no number is a {other}"),
+    })
+}
+
+macro_rules! operators {
+    ($($trait:ident $fn:ident $op:literal;)*) => {$(
+        impl<'g> $trait for Term<'g> {
+            type Output = Term<'g>;
+            fn $fn(self, other: Term<'g>) -> Term<'g> { self.binary($op, other) }
+        }
+        impl<'g> $trait<f64> for Term<'g> {
+            type Output = Term<'g>;
+            fn $fn(self, other: f64) -> Term<'g> { self.binary($op, self.number(other)) }
+        }
+        impl<'g> $trait<Term<'g>> for f64 {
+            type Output = Term<'g>;
+            fn $fn(self, other: Term<'g>) -> Term<'g> { other.number(self).binary($op, other) }
+        }
+    )*};
+}
+operators! {
+    Add add "AddV2";
+    Sub sub "Sub";
+    Mul mul "Mul";
+    Div div "RealDiv";
+}
+
+impl<'g> Neg for Term<'g> {
+    type Output = Term<'g>;
+    fn neg(self) -> Term<'g> {
+        self.apply("Neg")
+    }
+}

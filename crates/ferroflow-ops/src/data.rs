@@ -1,0 +1,82 @@
+//! Data pipelines: datasets, which are values, and iterators, which are resources.
+//!
+//! A dataset ([`dataset::Dataset`]) describes a sequence; going through it gives
+//! [`dataset::Elements`], which are pulled: `next()` is a future, made of the futures of the
+//! datasets it is built on and of the functions they call. No thread ever waits for an element.
+//! What runs in the background (prefetching, parallel calls) is a [`task::Background`] that its
+//! iterator owns, filling a bounded [`wait::Buffer`].
+
+mod batch;
+mod cache;
+mod combine;
+mod count;
+mod csv;
+mod dataset;
+mod dense_to_sparse;
+mod filter;
+mod function;
+mod generator;
+mod group;
+mod handle;
+mod interleave;
+mod iterator;
+mod map;
+mod matching_files;
+mod padded_batch;
+mod parallel_interleave;
+mod parallel_map;
+mod parse_example;
+mod prefetch;
+mod random;
+mod records;
+mod same;
+mod scan;
+mod scope;
+mod seeds;
+mod shuffle;
+mod sources;
+mod sparse_slices;
+mod task;
+#[cfg(test)]
+mod testing;
+mod unbatch;
+mod unique;
+mod wait;
+mod whole;
+mod window;
+
+use crate::prelude::*;
+
+pub(crate) fn register(c: &mut Catalog) {
+    batch::register(c);
+    cache::register(c);
+    combine::register(c);
+    count::register(c);
+    csv::register(c);
+    dense_to_sparse::register(c);
+    filter::register(c);
+    generator::register(c);
+    group::register(c);
+    handle::register(c);
+    interleave::register(c);
+    iterator::register(c);
+    map::register(c);
+    matching_files::register(c);
+    padded_batch::register(c);
+    parallel_interleave::register(c);
+    parallel_map::register(c);
+    parse_example::register(c);
+    prefetch::register(c);
+    random::register(c);
+    records::register(c);
+    same::register(c);
+    scan::register(c);
+    seeds::register(c);
+    shuffle::register(c);
+    sources::register(c);
+    sparse_slices::register(c);
+    unbatch::register(c);
+    unique::register(c);
+    whole::register(c);
+    window::register(c);
+}

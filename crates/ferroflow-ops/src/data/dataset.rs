@@ -1,0 +1,258 @@
+//! Datasets and what comes out of them. A dataset is the value of a variant tensor; iterating over
+//! it gives [`Elements`], which are pulled one by one.
+
+use super::scope::{MAX_LEVEL, Scope};
+use super::task::take_turn;
+use crate::prelude::*;
+use ferroflow_core::{Variant, VariantObject};
+use ferroflow_graph::OpBuilder;
+use std::future::Future;
+use std::pin::Pin;
+
+/// The components of one element.
+pub(super) type Tuple = Vec<Tensor>;
+
+/// A cardinality: there is no end.
+pub(super) const INFINITE: i64 = -1;
+/// A cardinality: nobody knows.
+pub(super) const UNKNOWN: i64 = -2;
+
+/// A description of a sequence of elements, which can be gone through any number of times.
+pub(super) trait Dataset: Send + Sync + 'static {
+    /// Begins at the front.
+    fn iterate(&self, scope: &Scope) -> Result<Elements>;
+
+    /// How many elements there are, or [`INFINITE`] or [`UNKNOWN`].
+    fn cardinality(&self) -> i64 {
+        UNKNOWN
+    }
+}
+
+/// The next element, later; `None` behind the last one.
+pub(super) type Next<'a> = Pin<Box<dyn Future<Output = Result<Option<Tuple>>> + Send + 'a>>;
+
+/// What makes the elements of one iteration.
+///
+/// A future that is dropped before it is ready may lose elements it had pulled, but leaves the
+/// producer fit to be asked again. So does an error.
+pub(super) trait Produce: Send + 'static {
+    fn next(&mut self) -> Next<'_>;
+}
+
+/// One iteration over a dataset. Behind the last element there is nothing any more.
+pub(super) struct Elements(Option<Box<dyn Produce>>);
+
+impl Elements {
+    pub fn new(of: impl Produce) -> Elements {
+        Elements(Some(Box::new(of)))
+    }
+
+    /// What a function gives that need not wait for anything.
+    pub fn from_fn(next: impl FnMut() -> Result<Option<Tuple>> + Send + 'static) -> Elements {
+        struct Source<F>(F);
+        impl<F: FnMut() -> Result<Option<Tuple>> + Send + 'static> Produce for Source<F> {
+            fn next(&mut self) -> Next<'_> {
+                Box::pin(std::future::ready((self.0)()))
+            }
+        }
+        Elements::new(Source(next))
+    }
+
+    /// No elements.
+    pub fn none() -> Elements {
+        Elements(None)
+    }
+
+    pub async fn next(&mut self) -> Result<Option<Tuple>> {
+        take_turn().await;
+        let Some(producer) = &mut self.0 else { return Ok(None) };
+        let next = producer.next().await?;
+        if next.is_none() {
+            self.0 = None;
+        }
+        Ok(next)
+    }
+}
+
+/// A dataset as ops hand it on.
+#[derive(Clone)]
+pub(super) struct DatasetRef(Arc<Made>);
+
+struct Made {
+    dataset: Box<dyn Dataset>,
+    types: ElementTypes,
+    /// How many datasets it is made of, one in the other.
+    depth: u32,
+}
+
+/// What the components of the elements are.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct ElementTypes {
+    pub dtypes: Vec<DType>,
+    pub shapes: Vec<PartialShape>,
+}
+
+impl ElementTypes {
+    /// From the attributes `output_types` (or `Toutput_types`) and `output_shapes`.
+    pub fn from_attrs(init: &KernelInit<'_>) -> Result<ElementTypes> {
+        let types = if init.contains("output_types") { "output_types" } else { "Toutput_types" };
+        Ok(ElementTypes { dtypes: init.dtypes(types)?, shapes: init.shapes("output_shapes")? })
+    }
+
+    /// One scalar.
+    pub fn scalar(dtype: DType) -> ElementTypes {
+        ElementTypes { dtypes: vec![dtype], shapes: vec![PartialShape::scalar()] }
+    }
+
+    /// Whether elements of `other` may come where this was promised; an error in TensorFlow's words.
+    pub fn admit(&self, other: &ElementTypes) -> Result<()> {
+        ensure!(
+            self.dtypes.len() == other.dtypes.len(),
+            InvalidArgument,
+            "Number of components does not match: expected {} types but got {}.",
+            self.dtypes.len(),
+            other.dtypes.len()
+        );
+        for (i, (a, b)) in self.dtypes.iter().zip(&other.dtypes).enumerate() {
+            ensure!(
+                a == b,
+                InvalidArgument,
+                "Data type mismatch at component {i}: expected {a} but got {b}."
+            );
+        }
+        ensure!(
+            self.shapes.len() == other.shapes.len(),
+            InvalidArgument,
+            "Number of components does not match: expected {} shapes but got {}.",
+            self.shapes.len(),
+            other.shapes.len()
+        );
+        for (i, (a, b)) in self.shapes.iter().zip(&other.shapes).enumerate() {
+            ensure!(
+                a.merge(b).is_ok(),
+                InvalidArgument,
+                "Incompatible shapes at component {i}: expected {a} but got {b}."
+            );
+        }
+        Ok(())
+    }
+}
+
+impl VariantObject for DatasetRef {
+    fn type_name(&self) -> &str {
+        "tensorflow::DatasetVariantWrapper"
+    }
+}
+
+impl DatasetRef {
+    pub fn new(
+        dataset: impl Dataset,
+        types: ElementTypes,
+        inputs: &[&DatasetRef],
+    ) -> Result<DatasetRef> {
+        let depth = inputs.iter().map(|d| d.0.depth + 1).max().unwrap_or(0);
+        DatasetRef::nested(Box::new(dataset), types, depth)
+    }
+
+    fn nested(dataset: Box<dyn Dataset>, types: ElementTypes, depth: u32) -> Result<DatasetRef> {
+        ensure!(depth < MAX_LEVEL, InvalidArgument, "datasets are nested deeper than {MAX_LEVEL}");
+        Ok(DatasetRef(Arc::new(Made { dataset, types, depth })))
+    }
+
+    /// The dataset that a tensor holds.
+    pub fn of(t: &Tensor) -> Result<&DatasetRef> {
+        let found = match (t.rank(), t.variants()) {
+            (0, Ok([one])) => one.get::<DatasetRef>(),
+            _ => bail!(InvalidArgument, "Dataset tensor must be a scalar of dtype DT_VARIANT."),
+        };
+        found.ok_or_else(|| err!(InvalidArgument, "Tensor must be a Dataset object."))
+    }
+
+    pub fn into_tensor(self) -> Tensor {
+        Tensor::variant(Variant::new(self))
+    }
+
+    pub fn iterate(&self, scope: &Scope) -> Result<Elements> {
+        self.0.dataset.iterate(&scope.deeper()?)
+    }
+
+    pub fn cardinality(&self) -> i64 {
+        self.0.dataset.cardinality()
+    }
+
+    pub fn types(&self) -> &ElementTypes {
+        &self.0.types
+    }
+}
+
+/// The kernel of an op that makes a dataset out of its inputs, of the types its attributes say.
+pub(super) fn makes<D: Dataset>(
+    init: &KernelInit<'_>,
+    make: impl Fn(&mut Ctx<'_>) -> Result<D> + Send + Sync + 'static,
+) -> Result<KernelBox> {
+    makes_typed(ElementTypes::from_attrs(init)?, make)
+}
+
+/// The kernel of an op that makes a dataset of these types out of its inputs.
+pub(super) fn makes_typed<D: Dataset>(
+    types: ElementTypes,
+    make: impl Fn(&mut Ctx<'_>) -> Result<D> + Send + Sync + 'static,
+) -> Result<KernelBox> {
+    Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
+        let depth = input_depth(ctx);
+        let dataset = make(ctx)?;
+        let made = DatasetRef::nested(Box::new(dataset), types.clone(), depth)?;
+        ctx.set(0, made.into_tensor())
+    }))
+}
+
+/// How deep a dataset made of this node's inputs is; captured ones count.
+fn input_depth(ctx: &Ctx<'_>) -> u32 {
+    let depth = |t: &Tensor| {
+        let all = t.variants().unwrap_or_default();
+        all.iter().filter_map(|v| v.get::<DatasetRef>()).map(|d| d.0.depth + 1).max()
+    };
+    (0..ctx.num_inputs()).filter_map(|i| depth(ctx.input(i).ok()?)).max().unwrap_or(0)
+}
+
+/// The dataset in input `i`.
+pub(super) fn input(ctx: &Ctx<'_>, i: usize) -> Result<DatasetRef> {
+    DatasetRef::of(ctx.input(i)?).cloned()
+}
+
+/// The number or bool in scalar input `i`, which messages call `name`.
+pub(super) fn scalar<T: ferroflow_core::Element>(ctx: &Ctx<'_>, i: usize, name: &str) -> Result<T> {
+    let t = ctx.input(i)?;
+    ensure!(t.rank() == 0, InvalidArgument, "{name} must be a scalar");
+    t.scalar_value()
+}
+
+/// The text in scalar input `i`.
+pub(super) fn text(ctx: &Ctx<'_>, i: usize, name: &str) -> Result<String> {
+    let t = ctx.input(i)?;
+    ensure!(t.rank() == 0, InvalidArgument, "{name} must be a scalar");
+    Ok(String::from_utf8_lossy(t.scalar_string()?).into_owned())
+}
+
+/// What most ops that make datasets declare alike.
+pub(super) trait DatasetOp {
+    /// The output, and that it is never folded or merged: it may read files.
+    fn makes_dataset(self) -> Self;
+    /// The attributes for the types of the elements.
+    fn element_types(self) -> Self;
+    fn metadata_attr(self) -> Self;
+}
+
+impl DatasetOp for OpBuilder<'_> {
+    fn makes_dataset(self) -> Self {
+        self.output("handle: variant").shape(shape::scalar).role(Role::Outside)
+    }
+
+    fn element_types(self) -> Self {
+        self.attr("output_types: list(type) >= 1").attr("output_shapes: list(shape) >= 1")
+    }
+
+    fn metadata_attr(self) -> Self {
+        self.attr("metadata: string = ''")
+    }
+}

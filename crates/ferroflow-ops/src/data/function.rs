@@ -1,0 +1,83 @@
+//! Functions of a pipeline, with the values they captured.
+
+use super::scope::Scope;
+use super::wait::later;
+use crate::prelude::*;
+use ferroflow_core::{CancelToken, Received, RecvDone, Rendezvous, RendezvousKey};
+use std::ops::Range;
+
+/// A function and its last arguments, which the dataset was given.
+#[derive(Clone)]
+pub(super) struct Captured {
+    function: Arc<Function>,
+    args: Arc<[Tensor]>,
+}
+
+impl Captured {
+    pub fn new(function: &Arc<Function>, args: Vec<Tensor>) -> Captured {
+        Captured { function: function.clone(), args: args.into() }
+    }
+
+    /// With the inputs of a node in `range`.
+    pub fn from_inputs(
+        function: &Arc<Function>,
+        ctx: &mut Ctx<'_>,
+        range: Range<usize>,
+    ) -> Result<Captured> {
+        let args: Result<Vec<Tensor>> = range.map(|i| ctx.take(i)).collect();
+        Ok(Captured::new(function, args?))
+    }
+
+    /// Calls it with `inputs` and what it captured. Dropping the future cancels the call.
+    pub async fn call(&self, scope: &Scope, mut inputs: Vec<Tensor>) -> Result<Vec<Tensor>> {
+        let callable = scope.callable(&self.function)?;
+        inputs.extend(self.args.iter().cloned());
+        let (cancel, _until) = scope.cancel().child();
+        let step = scope.step(cancel.clone())?;
+        let mut guard = CancelUnfinished(Some(cancel));
+        let (promise, result) = later();
+        callable.call(inputs, &step, Box::new(move |result| promise.keep(result)));
+        drop(step);
+        let result = result.await;
+        guard.0 = None;
+        result.unwrap_or_else(|| Err(err!(Internal, "a function ended without a result")))
+    }
+
+    /// Calls a predicate.
+    pub async fn test(&self, scope: &Scope, inputs: Vec<Tensor>, kind: &str) -> Result<bool> {
+        let result = self.call(scope, inputs).await?;
+        match &result[..] {
+            [t] if t.dtype() == DType::Bool && t.elements() == 1 => t.scalar_value::<bool>(),
+            _ => bail!(InvalidArgument, "{kind} `predicate` must return a scalar bool tensor."),
+        }
+    }
+}
+
+/// A call that nobody waits for any more need not go on.
+struct CancelUnfinished(Option<CancelToken>);
+
+impl Drop for CancelUnfinished {
+    fn drop(&mut self) {
+        if let Some(cancel) = &self.0 {
+            cancel.cancel(err!(Cancelled, "the iterator no longer wants the result"));
+        }
+    }
+}
+
+/// The rendezvous of functions of a pipeline: they run on one device, and meet nobody.
+pub(super) struct Nowhere;
+
+impl Rendezvous for Nowhere {
+    fn send(&self, key: &RendezvousKey, _: Received) -> Result<()> {
+        Err(err!(Unimplemented, "a function of a dataset cannot send {key:?} to another device"))
+    }
+
+    fn recv(&self, key: &RendezvousKey, _: &CancelToken, done: RecvDone) {
+        done(Err(err!(
+            Unimplemented,
+            "a function of a dataset cannot receive {key:?} from another device"
+        )))
+    }
+
+    fn abort(&self, _: Error) {}
+}

@@ -1,0 +1,125 @@
+//! What an iterator and all it is made of share: where its functions run, and until when.
+
+use super::function::Nowhere;
+use crate::prelude::*;
+use ferroflow_core::{Callable, CancelToken, OnCancel, Spawn, StepCtx};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::Weak;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// Datasets nested deeper than this, statically or by functions that return datasets, are refused:
+/// an element comes up through all of them on one stack.
+pub(super) const MAX_LEVEL: u32 = 500;
+
+/// The surroundings of one iterator.
+#[derive(Clone)]
+pub(super) struct Scope {
+    shared: Arc<Shared>,
+    /// How many datasets this is nested in.
+    level: u32,
+}
+
+struct Shared {
+    /// Not held for good: they hold the iterator.
+    resources: Weak<Resources>,
+    threads: Arc<dyn Spawn>,
+    cancel: CancelToken,
+    depth: u32,
+    _until: Option<OnCancel>,
+    /// Its own instances of functions, by where the function is; an iterator that ends with its
+    /// step has none, and uses those of the graph.
+    instances: Option<Mutex<HashMap<usize, Instance>>>,
+}
+
+struct Instance {
+    callable: Arc<dyn Callable>,
+    /// Kept so that its place is not another's.
+    _of: Arc<Function>,
+}
+
+impl Scope {
+    /// For an iterator that outlives `step`, until it is dropped or `cancel` fires.
+    pub fn beyond(step: &StepCtx, cancel: CancelToken) -> Scope {
+        Scope::new(step, cancel, None, true)
+    }
+
+    /// For an iterator that ends with `step`.
+    pub fn within(step: &StepCtx) -> Scope {
+        let (cancel, until) = step.cancel.child();
+        Scope::new(step, cancel, Some(until), false)
+    }
+
+    fn new(
+        step: &StepCtx,
+        cancel: CancelToken,
+        until: Option<OnCancel>,
+        has_instances: bool,
+    ) -> Scope {
+        Scope {
+            shared: Arc::new(Shared {
+                resources: Arc::downgrade(&step.resources),
+                threads: step.threads.clone(),
+                cancel,
+                depth: step.depth,
+                _until: until,
+                instances: has_instances.then(Mutex::default),
+            }),
+            level: 0,
+        }
+    }
+
+    /// One dataset further in.
+    pub fn deeper(&self) -> Result<Scope> {
+        ensure!(
+            self.level < MAX_LEVEL,
+            InvalidArgument,
+            "datasets are nested deeper than {MAX_LEVEL}"
+        );
+        Ok(Scope { shared: self.shared.clone(), level: self.level + 1 })
+    }
+
+    pub fn threads(&self) -> &Arc<dyn Spawn> {
+        &self.shared.threads
+    }
+
+    pub fn cancel(&self) -> &CancelToken {
+        &self.shared.cancel
+    }
+
+    pub fn resources(&self) -> Result<Arc<Resources>> {
+        let resources = self.shared.resources.upgrade();
+        resources.ok_or_else(|| err!(Cancelled, "the session of the iterator has ended"))
+    }
+
+    /// The instance of a function that this iterator calls: the state in it begins with the
+    /// iterator.
+    pub fn callable(&self, function: &Arc<Function>) -> Result<Arc<dyn Callable>> {
+        let Some(instances) = &self.shared.instances else { return function.get() };
+        let place = Arc::as_ptr(function) as usize;
+        if let Some(found) = instances.lock().get(&place) {
+            return Ok(found.callable.clone());
+        }
+        let made = function.apart()?;
+        let mut instances = instances.lock();
+        let instance = instances
+            .entry(place)
+            .or_insert_with(|| Instance { callable: made, _of: function.clone() });
+        Ok(instance.callable.clone())
+    }
+
+    /// A step of its own for one call of a function.
+    pub fn step(&self, cancel: CancelToken) -> Result<Arc<StepCtx>> {
+        static NEXT: AtomicI64 = AtomicI64::new(1);
+        Ok(Arc::new(StepCtx {
+            step_id: NEXT.fetch_add(1, Ordering::Relaxed),
+            rendezvous: Arc::new(Nowhere),
+            resources: self.resources()?,
+            step_resources: Arc::new(Resources::new()),
+            cancel,
+            threads: self.shared.threads.clone(),
+            stats: None,
+            depth: self.shared.depth,
+        }))
+    }
+}

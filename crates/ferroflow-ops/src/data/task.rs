@@ -1,0 +1,233 @@
+//! Work that waits without a thread: futures, driven by the threads that run nodes.
+//!
+//! Everything a pipeline does is a future. A [`Task`] polls one on the thread that starts or wakes
+//! it; between polls nobody waits. A kernel's task ends with its step, a background task when its
+//! owner drops it.
+
+use crate::prelude::*;
+use ferroflow_core::{CancelToken, OnCancel, Spawn, StepCtx};
+use parking_lot::Mutex;
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Weak;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+
+type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// Waiting to be woken.
+const IDLE: u8 = 0;
+/// On its way to a thread.
+const QUEUED: u8 = 1;
+/// Being polled.
+const RUNNING: u8 = 2;
+/// Being polled, and woken meanwhile.
+const WOKEN: u8 = 3;
+const DONE: u8 = 4;
+
+/// How many elements a task may take before others get their turn, and it sees that it is cancelled.
+const TURN: u32 = 256;
+
+thread_local! {
+    static LEFT: Cell<u32> = const { Cell::new(TURN) };
+}
+
+/// Counts one element against the turn of the task that is being polled; pauses when it is over.
+pub(super) async fn take_turn() {
+    let mut paused = false;
+    poll_fn(move |cx| {
+        let left = LEFT.get();
+        if left == 0 && !paused {
+            paused = true;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        LEFT.set(left.saturating_sub(1));
+        Poll::Ready(())
+    })
+    .await
+}
+
+struct Task {
+    state: AtomicU8,
+    cancelled: AtomicBool,
+    /// Out while it is polled.
+    future: Mutex<Option<Boxed<()>>>,
+    threads: Arc<dyn Spawn>,
+    /// Taken back when the task goes.
+    watches: Mutex<Vec<OnCancel>>,
+}
+
+impl Task {
+    fn new(threads: &Arc<dyn Spawn>, future: Boxed<()>) -> Arc<Task> {
+        Arc::new(Task {
+            state: AtomicU8::new(QUEUED),
+            cancelled: AtomicBool::new(false),
+            future: Mutex::new(Some(future)),
+            threads: threads.clone(),
+            watches: Mutex::default(),
+        })
+    }
+
+    fn run(self: Arc<Self>) {
+        self.state.store(RUNNING, Ordering::Release);
+        let Some(mut future) = self.future.lock().take() else { return };
+        if self.cancelled.load(Ordering::Acquire) {
+            self.state.store(DONE, Ordering::Release);
+            return drop(future);
+        }
+        let waker = Waker::from(self.clone());
+        // A task may be started, and polled, by a kernel that another task's function runs.
+        let before = LEFT.replace(TURN);
+        let poll = future.as_mut().poll(&mut Context::from_waker(&waker));
+        LEFT.set(before);
+        if poll.is_ready() {
+            self.state.store(DONE, Ordering::Release);
+            return drop(future);
+        }
+        *self.future.lock() = Some(future);
+        let idle = self.state.compare_exchange(RUNNING, IDLE, Ordering::AcqRel, Ordering::Acquire);
+        if idle.is_err() {
+            self.state.store(QUEUED, Ordering::Release);
+            self.queue();
+        }
+    }
+
+    fn queue(self: Arc<Self>) {
+        let threads = self.threads.clone();
+        threads.spawn(Box::new(move || self.run()));
+    }
+
+    /// Drops the future, now or when it has been polled.
+    fn cancel(self: Arc<Self>) {
+        self.cancelled.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    fn cancel_with(self: &Arc<Self>, token: &CancelToken) {
+        let task: Weak<Task> = Arc::downgrade(self);
+        let watch = token.on_cancel(move |_| {
+            if let Some(task) = task.upgrade() {
+                task.cancel();
+            }
+        });
+        self.watches.lock().push(watch);
+    }
+}
+
+impl Wake for Task {
+    fn wake(self: Arc<Self>) {
+        let next = |state| match state {
+            IDLE => Some(QUEUED),
+            RUNNING => Some(WOKEN),
+            _ => None,
+        };
+        if self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, next) == Ok(IDLE) {
+            self.queue();
+        }
+    }
+}
+
+/// A task in the background; it ends when this is dropped.
+pub(super) struct Background(Arc<Task>);
+
+impl Background {
+    /// Starts `work` on another thread.
+    pub fn start(
+        threads: &Arc<dyn Spawn>,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) -> Background {
+        let task = Task::new(threads, Box::pin(work));
+        task.clone().queue();
+        Background(task)
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        self.0.clone().cancel();
+    }
+}
+
+/// Runs `work` for an async kernel, beginning on this thread. It ends, and the kernel fails, when
+/// the step is cancelled, or what `also` stands for.
+pub(super) fn run_kernel(
+    step: &Arc<StepCtx>,
+    also: Option<&CancelToken>,
+    done: Done,
+    work: impl Future<Output = Result<Vec<Tensor>>> + Send + 'static,
+) {
+    let tokens: Vec<CancelToken> =
+        [Some(&step.cancel), also].into_iter().flatten().cloned().collect();
+    let kernel =
+        KernelWork { work: Some(Box::pin(work)), done: Some(done), tokens: tokens.clone() };
+    let task = Task::new(&step.threads, Box::pin(kernel));
+    for token in &tokens {
+        task.cancel_with(token);
+    }
+    task.run();
+}
+
+/// The work of a kernel and its `Done`: whichever way the work ends, the kernel is told.
+struct KernelWork {
+    work: Option<Boxed<Result<Vec<Tensor>>>>,
+    done: Option<Done>,
+    tokens: Vec<CancelToken>,
+}
+
+impl Future for KernelWork {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(work) = &mut self.work else { return Poll::Ready(()) };
+        let Poll::Ready(result) = work.as_mut().poll(cx) else { return Poll::Pending };
+        self.work = None;
+        if let Some(done) = self.done.take() {
+            done.finish_tensors(result);
+        }
+        Poll::Ready(())
+    }
+}
+
+impl Drop for KernelWork {
+    fn drop(&mut self) {
+        self.work = None;
+        if let Some(done) = self.done.take() {
+            let cancelled = self.tokens.iter().find_map(CancelToken::error);
+            done.fail(match cancelled {
+                Some(error) => error,
+                None => err!(Internal, "a pipeline's work ended without a result"),
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ferroflow_testing::lone_step;
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    #[test]
+    fn background_work_ends_with_its_owner() {
+        struct Tell(std::sync::mpsc::Sender<()>);
+        impl Drop for Tell {
+            fn drop(&mut self) {
+                self.0.send(()).unwrap();
+            }
+        }
+        let threads = lone_step(Arc::new(Resources::new())).threads.clone();
+        let (tell, ended) = channel();
+        let tell = Tell(tell);
+        let work = Background::start(&threads, async move {
+            let _held = tell;
+            loop {
+                take_turn().await;
+            }
+        });
+        drop(work);
+        ended.recv_timeout(Duration::from_secs(60)).unwrap();
+    }
+}

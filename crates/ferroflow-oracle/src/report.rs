@@ -1,0 +1,164 @@
+//! Counts what was asked and how it went: coverage, and differences with examples.
+
+use crate::compare::{Difference, Kind, difference};
+use crate::explained::Explained;
+use crate::record::{Case, Theirs};
+use ferroflow_core::{Error, Tensor};
+use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+/// Examples kept of each (op, kind) of difference.
+const EXAMPLES: usize = 6;
+
+/// Invocations wanted of each (op, dtype).
+pub const WANTED: usize = 20;
+
+#[derive(Default)]
+struct Pair {
+    cases: usize,
+    /// Cases that TensorFlow computes.
+    computed: usize,
+    refused: usize,
+    crashed: usize,
+}
+
+#[derive(Default)]
+struct Found {
+    cases: usize,
+    examples: Vec<String>,
+    dtypes: BTreeSet<String>,
+}
+
+/// What a run found.
+pub struct Report {
+    explained: Explained,
+    pairs: BTreeMap<(String, String), Pair>,
+    unexplained: BTreeMap<(String, Kind), Found>,
+    accepted: BTreeMap<usize, usize>,
+}
+
+impl Report {
+    pub fn new(explained: Explained) -> Report {
+        Report {
+            explained,
+            pairs: BTreeMap::new(),
+            unexplained: BTreeMap::new(),
+            accepted: BTreeMap::new(),
+        }
+    }
+
+    /// Counts one case; returns a difference that nothing explains.
+    pub fn add(&mut self, case: &Case, ours: &Result<Vec<Tensor>, Error>) -> Option<Difference> {
+        let pair = self.pairs.entry((case.op.clone(), case.dtype.clone())).or_default();
+        pair.cases += 1;
+        match case.theirs {
+            Theirs::Values(_) => pair.computed += 1,
+            Theirs::Error(..) => pair.refused += 1,
+            Theirs::Crashed => pair.crashed += 1,
+        }
+        let found = difference(case, ours)?;
+        if let Some(line) = self.explained.find(&case.op, &case.dtype, found.kind, case.spoiled) {
+            *self.accepted.entry(line).or_default() += 1;
+            return None;
+        }
+        let entry = self.unexplained.entry((case.op.clone(), found.kind)).or_default();
+        entry.cases += 1;
+        entry.dtypes.insert(case.dtype.clone());
+        if entry.examples.len() < EXAMPLES {
+            entry.examples.push(format!("#{} {}: {}", case.index, describe(case), found.text));
+        }
+        Some(found)
+    }
+
+    pub fn is_clean(&self) -> bool {
+        self.unexplained.is_empty()
+    }
+
+    /// The report as text; `registered` are the ops that have kernels.
+    pub fn text(&self, registered: &BTreeSet<String>) -> String {
+        let mut out = String::new();
+        let ops = self.ops();
+        let cases: usize = self.pairs.values().map(|p| p.cases).sum();
+        let sum = |of: fn(&Pair) -> usize| self.pairs.values().map(of).sum::<usize>();
+        let full = self.pairs.values().filter(|p| p.cases >= WANTED).count();
+        let differing: usize = self.unexplained.values().map(|f| f.cases).sum();
+        let _ = writeln!(out, "ops asked about            {:6} of {}", ops.len(), registered.len());
+        let _ = writeln!(out, "  computed at least once   {:6}", self.computed_ops().len());
+        let _ = writeln!(out, "(op, dtype) pairs          {:6}", self.pairs.len());
+        let _ = writeln!(out, "  with >= {WANTED} invocations  {full:6}");
+        let _ = writeln!(out, "invocations                {cases:6}");
+        let _ = writeln!(out, "  computed by TensorFlow   {:6}", sum(|p| p.computed));
+        let _ = writeln!(out, "  refused by TensorFlow    {:6}", sum(|p| p.refused));
+        let _ = writeln!(out, "  TensorFlow crashed       {:6}", sum(|p| p.crashed));
+        let _ =
+            writeln!(out, "differences explained      {:6}", self.accepted.values().sum::<usize>());
+        let _ = writeln!(out, "differences not explained  {differing:6}");
+        let missing: Vec<&str> = registered.difference(&ops).map(String::as_str).collect();
+        if !missing.is_empty() {
+            let _ = writeln!(out, "\nnot asked about ({}): {}", missing.len(), missing.join(" "));
+        }
+        let computed = self.computed_ops();
+        let never: Vec<&str> = ops.difference(&computed).map(String::as_str).collect();
+        if !never.is_empty() {
+            let _ = writeln!(out, "\nnever computed ({}): {}", never.len(), never.join(" "));
+        }
+        for ((op, kind), found) in &self.unexplained {
+            let dtypes: Vec<&str> = found.dtypes.iter().map(String::as_str).collect();
+            let _ = writeln!(out, "\n{op}: {kind}, {} cases ({})", found.cases, dtypes.join(" "));
+            for example in &found.examples {
+                let _ = writeln!(out, "  {}", example.replace('\n', "\n    "));
+            }
+        }
+        if !self.accepted.is_empty() {
+            let _ = writeln!(out, "\nexplained:");
+        }
+        for (line, cases) in &self.accepted {
+            let _ = writeln!(out, "  {cases:5}  {}", self.explained.0[*line].reason);
+        }
+        out
+    }
+
+    /// The same for programs.
+    pub fn json(&self) -> serde_json::Value {
+        let pairs: Vec<_> = (self.pairs.iter())
+            .map(|((op, dtype), p)| {
+                json!({"op": op, "dtype": dtype, "cases": p.cases, "computed": p.computed,
+                       "refused": p.refused, "crashed": p.crashed})
+            })
+            .collect();
+        let differences: Vec<_> = (self.unexplained.iter())
+            .map(|((op, kind), f)| {
+                json!({"op": op, "kind": kind.to_string(), "cases": f.cases,
+                       "dtypes": f.dtypes, "examples": f.examples})
+            })
+            .collect();
+        let explained: Vec<_> = (self.accepted.iter())
+            .map(|(line, n)| json!({"reason": self.explained.0[*line].reason, "cases": n}))
+            .collect();
+        json!({"pairs": pairs, "unexplained": differences, "explained": explained})
+    }
+
+    fn ops(&self) -> BTreeSet<String> {
+        self.pairs.keys().map(|(op, _)| op.clone()).collect()
+    }
+
+    fn computed_ops(&self) -> BTreeSet<String> {
+        let pairs = self.pairs.iter().filter(|(_, p)| p.computed > 0);
+        pairs.map(|((op, _), _)| op.clone()).collect()
+    }
+}
+
+/// The call in a line: dtypes, attributes, and the values fed.
+pub fn describe(case: &Case) -> String {
+    let mut text = if case.spoiled { "(spoiled) ".to_string() } else { String::new() };
+    if let Some(node) = case.graph.nodes.iter().find(|n| n.op == case.op) {
+        let attrs = node.attrs.iter().map(|(name, value)| format!("{name}={value:?}"));
+        let _ = write!(text, "{}[{}]", node.op, attrs.collect::<Vec<_>>().join(" "));
+    }
+    for (name, value) in &case.feeds {
+        let shown: String = format!("{value:?}").chars().take(160).collect();
+        let _ = write!(text, " {name}={shown}");
+    }
+    text.chars().take(900).collect()
+}

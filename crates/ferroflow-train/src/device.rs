@@ -1,0 +1,260 @@
+//! Device scopes, and the placement of variables on parameter servers.
+
+use crate::graph::{Graph, Restore};
+use ferroflow_core::{DType, DeviceName, PartialShape, Result};
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// What a device function is told of a node.
+#[derive(Clone, Debug, Default)]
+pub struct NodeSpec {
+    pub name: String,
+    pub op: String,
+    /// What scopes further in say.
+    pub device: String,
+    /// Type and shape of its first output; of the variable, for a variable's handle.
+    pub dtype: Option<DType>,
+    pub shape: PartialShape,
+}
+
+impl NodeSpec {
+    /// The bytes its first output takes, 0 if that is not known.
+    pub fn bytes(&self) -> u64 {
+        let size = self.dtype.and_then(|t| t.size()).unwrap_or(0);
+        self.shape.elements().map_or(0, |n| (n as u64).saturating_mul(size as u64))
+    }
+}
+
+/// What a `device` scope says.
+#[derive(Clone)]
+pub enum DeviceScope {
+    /// A device, parts of which may be open: they are left to the scopes around.
+    Name(DeviceName),
+    /// Says where a node goes, given what scopes further in say.
+    Function(DeviceFn),
+    /// Forgets the scopes around.
+    Nowhere,
+}
+
+/// From a node to the device it goes to.
+pub type DeviceFn = Arc<dyn Fn(&NodeSpec) -> Result<DeviceName> + Send + Sync>;
+
+/// What a device scope may be given: a device name or a function.
+pub trait IntoDevice {
+    fn into_device(self) -> Result<DeviceScope>;
+}
+
+impl IntoDevice for &str {
+    fn into_device(self) -> Result<DeviceScope> {
+        DeviceName::parse(self).map(DeviceScope::Name)
+    }
+}
+
+impl IntoDevice for &String {
+    fn into_device(self) -> Result<DeviceScope> {
+        self.as_str().into_device()
+    }
+}
+
+impl IntoDevice for DeviceName {
+    fn into_device(self) -> Result<DeviceScope> {
+        Ok(DeviceScope::Name(self))
+    }
+}
+
+impl IntoDevice for Option<&str> {
+    fn into_device(self) -> Result<DeviceScope> {
+        self.map_or(Ok(DeviceScope::Nowhere), |name| name.into_device())
+    }
+}
+
+impl IntoDevice for DeviceFn {
+    fn into_device(self) -> Result<DeviceScope> {
+        Ok(DeviceScope::Function(self))
+    }
+}
+
+impl IntoDevice for ReplicaDeviceSetter {
+    fn into_device(self) -> Result<DeviceScope> {
+        Ok(DeviceScope::Function(self.into_function()?))
+    }
+}
+
+impl Graph {
+    /// Runs `build` with everything it makes on a device: a name such as `/job:ps/task:0` or
+    /// `/cpu:0`, a function, a [`ReplicaDeviceSetter`], or `None` to leave all scopes. Scopes nest;
+    /// what an inner one leaves open the outer ones say.
+    ///
+    /// ```
+    /// # let mut catalog = ferroflow_graph::Catalog::new();
+    /// # ferroflow_ops::register(&mut catalog);
+    /// # let g = ferroflow_train::Graph::new(catalog.into());
+    /// let x = g.device("/job:worker/task:1", || g.device("/cpu:0", || g.constant(1.0)));
+    /// assert_eq!(x.device(), "/job:worker/task:1/device:CPU:0");
+    /// ```
+    #[track_caller]
+    pub fn device<R>(&self, device: impl IntoDevice, build: impl FnOnce() -> R) -> R {
+        let scope = self.or_fail(device.into_device());
+        let before = {
+            let mut state = self.state();
+            let before = state.devices.clone();
+            match scope {
+                Some(DeviceScope::Nowhere) => state.devices.clear(),
+                Some(scope) => state.devices.push(scope),
+                None => {}
+            }
+            before
+        };
+        let graph = self.clone();
+        let _restore = Restore(move || graph.state().devices = before.clone());
+        build()
+    }
+}
+
+/// Where the scopes, outermost first, put a node.
+pub(crate) fn apply(scopes: &[DeviceScope], mut spec: NodeSpec) -> Result<String> {
+    for scope in scopes.iter().rev() {
+        let current = DeviceName::parse(&spec.device)?;
+        spec.device = match scope {
+            DeviceScope::Name(name) => current.or(name).to_string(),
+            DeviceScope::Function(function) => function(&spec)?.to_string(),
+            DeviceScope::Nowhere => break,
+        };
+    }
+    Ok(spec.device)
+}
+
+/// Which parameter server a variable goes to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PsStrategy {
+    /// Each in turn.
+    #[default]
+    RoundRobin,
+    /// The one that holds the fewest bytes so far.
+    GreedyByBytes,
+}
+
+/// Puts variables on the tasks of a `ps` job and everything else on a worker: between-graph
+/// replication in one scope.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::{ReplicaDeviceSetter, init};
+/// let setter = ReplicaDeviceSetter::new(2).worker("/job:worker/task:1");
+/// g.device(setter, || {
+///     let w = g.variable("w", init::zeros([3, 4]));
+///     let b = g.variable("b", init::zeros([4]));
+///     assert_eq!(w.device(), "/job:ps/task:0");
+///     assert_eq!(b.device(), "/job:ps/task:1");
+///     assert_eq!((&*w * 2.0).device(), "/job:worker/task:1");
+/// });
+/// ```
+#[derive(Clone, Debug)]
+pub struct ReplicaDeviceSetter {
+    ps_tasks: u32,
+    ps: String,
+    worker: String,
+    strategy: PsStrategy,
+}
+
+/// The ops that hold the state of a model.
+const PS_OPS: [&str; 8] = [
+    "Variable",
+    "VariableV2",
+    "VarHandleOp",
+    "MutableHashTable",
+    "MutableHashTableV2",
+    "MutableHashTableOfTensorsV2",
+    "MutableDenseHashTable",
+    "MutableDenseHashTableV2",
+];
+
+impl ReplicaDeviceSetter {
+    /// A setter over `ps_tasks` parameter servers; with none everything goes to the worker.
+    pub fn new(ps_tasks: u32) -> ReplicaDeviceSetter {
+        ReplicaDeviceSetter {
+            ps_tasks,
+            ps: "/job:ps".into(),
+            worker: "/job:worker".into(),
+            strategy: PsStrategy::RoundRobin,
+        }
+    }
+
+    /// Where everything but variables goes.
+    pub fn worker(mut self, device: &str) -> Self {
+        self.worker = device.into();
+        self
+    }
+
+    /// The job of the parameter servers, if it is not `/job:ps`.
+    pub fn ps(mut self, device: &str) -> Self {
+        self.ps = device.into();
+        self
+    }
+
+    pub fn strategy(mut self, strategy: PsStrategy) -> Self {
+        self.strategy = strategy;
+        self
+    }
+
+    fn into_function(self) -> Result<DeviceFn> {
+        let (ps, worker) = (DeviceName::parse(&self.ps)?, DeviceName::parse(&self.worker)?);
+        let loads = Mutex::new((0usize, vec![0u64; self.ps_tasks as usize]));
+        Ok(Arc::new(move |node| {
+            let current = DeviceName::parse(&node.device)?;
+            if self.ps_tasks == 0 || !PS_OPS.contains(&node.op.as_str()) {
+                return Ok(current.or(&worker));
+            }
+            let mut ps = ps.clone();
+            if ps.task.is_none() {
+                let (next, loads) = &mut *loads.lock();
+                let task = match self.strategy {
+                    PsStrategy::RoundRobin => *next % loads.len(),
+                    PsStrategy::GreedyByBytes => {
+                        let least = (0..loads.len()).min_by_key(|&i| loads[i]);
+                        least.expect("there is a parameter server")
+                    }
+                };
+                *next += 1;
+                loads[task] += node.bytes();
+                ps.task = Some(task as u32);
+            }
+            Ok(current.or(&ps))
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::init;
+    use crate::testing::graph;
+
+    #[test]
+    fn greedy_placement_balances_bytes() {
+        let g = graph();
+        let setter = ReplicaDeviceSetter::new(2).strategy(PsStrategy::GreedyByBytes);
+        g.device(setter, || {
+            let devices: Vec<String> =
+                [100, 10, 20, 30].map(|n| g.variable("v", init::zeros([n])).device()).to_vec();
+            let ps = |i: u32| format!("/job:ps/task:{i}");
+            assert_eq!(devices, [ps(0), ps(1), ps(1), ps(1)]);
+        });
+    }
+
+    #[test]
+    fn what_uses_a_variable_goes_where_it_is() {
+        let g = graph();
+        g.device(ReplicaDeviceSetter::new(1).worker("/job:worker/task:3"), || {
+            let v = g.variable("v", init::normal([2], 0.0, 1.0));
+            assert_eq!(v.assign_add([1.0, 1.0]).device(), "/job:ps/task:0");
+            assert_eq!(v.initial_value().device(), "/job:ps/task:0");
+            assert_eq!(g.device("/job:chief", || g.constant(1.0)).device(), "/job:chief/task:3");
+            assert_eq!(g.device(None::<&str>, || g.constant(1.0)).device(), "");
+        });
+        g.device("/nonsense", || ());
+        assert!(g.check().is_err());
+    }
+}

@@ -1,0 +1,557 @@
+//! The graph under construction, and what is current while it is built: scopes, devices, control
+//! dependencies, the branch or loop one is in.
+
+use crate::context::{Context, ContextId, ROOT};
+use crate::device::DeviceScope;
+use crate::names::{Names, join};
+use crate::output::{Operation, Output};
+use crate::value::{IntoShape, IntoTensor};
+use crate::variable::VariableInfo;
+use crate::variable_scope::VariableScope;
+use ferroflow_core::{Code, DType, Error, PartialShape, Result, Tensor, err};
+use ferroflow_graph::{Catalog, Endpoint, GraphDef, NodeId};
+use parking_lot::{Mutex, MutexGuard};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::panic::Location;
+use std::sync::Arc;
+
+/// A graph that is being built. Clones are handles of the same graph.
+///
+/// Calls that add nodes return [`Output`]s and never fail: the first mistake (a wrong type, shapes
+/// that do not fit) is kept with the source line it was made on, later calls that depend on it add
+/// nothing, and [`Graph::check`], or opening a session, reports it. One thread builds at a time:
+/// scopes are those of the graph.
+///
+/// ```
+/// # fn main() -> ferroflow_core::Result<()> {
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// use ferroflow_train::Graph;
+/// let g = Graph::new(catalog.into());
+/// let x = g.placeholder::<f32>("x", [-1, 3]);
+/// let y = (&x * 2.0 + 1.0).sum_all();
+/// assert_eq!(y.shape().to_string(), "[]");
+/// let bad = &x + g.constant([1.0, 2.0]); // 3 and 2 columns
+/// assert!(g.check().unwrap_err().message().contains("graph.rs"));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Graph(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub catalog: Arc<Catalog>,
+    state: Mutex<State>,
+}
+
+pub(crate) struct State {
+    pub catalog: Arc<Catalog>,
+    pub ir: ferroflow_graph::Graph,
+    /// What is known of the outputs of each node.
+    pub shapes: Vec<Vec<PartialShape>>,
+    /// Where each node was asked for.
+    pub made_at: Vec<&'static Location<'static>>,
+    /// The branch or loop each node is in.
+    pub places: Vec<ContextId>,
+    pub contexts: Vec<Context>,
+    pub context: ContextId,
+    pub names: Names,
+    pub name_scope: String,
+    pub devices: Vec<DeviceScope>,
+    pub controls: Vec<Controls>,
+    pub collections: BTreeMap<String, Vec<Item>>,
+    pub variables: Vec<Arc<VariableInfo>>,
+    pub variables_by_name: HashMap<String, usize>,
+    pub variable_scope: VariableScope,
+    pub seed: Option<i64>,
+    pub error: Option<Error>,
+    /// Grows when nodes that were there are changed: a session cannot follow.
+    pub rewrites: u64,
+}
+
+/// The nodes that those made within a `control_dependencies` wait for.
+pub(crate) struct Controls {
+    pub nodes: Vec<NodeId>,
+    /// Nodes made within, which wait already: what takes their outputs need not.
+    pub within: HashSet<NodeId>,
+}
+
+/// A member of a collection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Item {
+    Output(Endpoint),
+    Operation(NodeId),
+    Variable(usize),
+}
+
+/// Names of collections, as TensorFlow spells them.
+pub mod keys {
+    pub const GLOBAL_VARIABLES: &str = "variables";
+    pub const LOCAL_VARIABLES: &str = "local_variables";
+    pub const TRAINABLE_VARIABLES: &str = "trainable_variables";
+    pub const MOVING_AVERAGE_VARIABLES: &str = "moving_average_variables";
+    pub const MODEL_VARIABLES: &str = "model_variables";
+    pub const METRIC_VARIABLES: &str = "metric_variables";
+    pub const GLOBAL_STEP: &str = "global_step";
+    pub const LOSSES: &str = "losses";
+    pub const REGULARIZATION_LOSSES: &str = "regularization_losses";
+    pub const SUMMARIES: &str = "summaries";
+    pub const UPDATE_OPS: &str = "update_ops";
+    pub const TRAIN_OP: &str = "train_op";
+    pub const INIT_OP: &str = "init_op";
+    pub const READY_OP: &str = "ready_op";
+    pub const LOCAL_INIT_OP: &str = "local_init_op";
+    pub const TABLE_INITIALIZERS: &str = "table_initializer";
+    pub const QUEUE_RUNNERS: &str = "queue_runners";
+}
+
+impl Graph {
+    /// An empty graph of the ops in `catalog`.
+    pub fn new(catalog: Arc<Catalog>) -> Graph {
+        let state = State {
+            catalog: catalog.clone(),
+            ir: ferroflow_graph::Graph::default(),
+            shapes: Vec::new(),
+            made_at: Vec::new(),
+            places: Vec::new(),
+            contexts: vec![Context::root()],
+            context: ROOT,
+            names: Names::default(),
+            name_scope: String::new(),
+            devices: Vec::new(),
+            controls: Vec::new(),
+            collections: BTreeMap::new(),
+            variables: Vec::new(),
+            variables_by_name: HashMap::new(),
+            variable_scope: VariableScope::default(),
+            seed: None,
+            error: None,
+            rewrites: 0,
+        };
+        Graph(Arc::new(Inner { catalog, state: Mutex::new(state) }))
+    }
+
+    /// The ops this graph is made of.
+    pub fn catalog(&self) -> &Arc<Catalog> {
+        &self.0.catalog
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock()
+    }
+
+    pub(crate) fn is(&self, other: &Graph) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// The first mistake made so far, with the source line it was made on.
+    pub fn check(&self) -> Result<()> {
+        match &self.state().error {
+            Some(e) => Err(e.clone()),
+            None => Ok(()),
+        }
+    }
+
+    /// Notes a mistake made at the caller's line.
+    #[track_caller]
+    pub(crate) fn fail(&self, error: Error) {
+        let at = Location::caller();
+        self.state().fail(error, at);
+    }
+
+    /// The value, or the default after noting the mistake.
+    #[track_caller]
+    pub(crate) fn or_fail<T>(&self, result: Result<T>) -> Option<T> {
+        match result {
+            Ok(value) => Some(value),
+            Err(e) => {
+                self.fail(e);
+                None
+            }
+        }
+    }
+
+    /// The graph written down, as TensorFlow reads it.
+    pub fn to_def(&self) -> Result<GraphDef> {
+        let state = self.state();
+        match &state.error {
+            Some(e) => Err(e.clone()),
+            None => Ok(state.ir.to_def()),
+        }
+    }
+
+    /// How many nodes it has.
+    pub fn len(&self) -> usize {
+        self.state().ir.len()
+    }
+
+    /// Whether it has no node.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The nodes from number `from` on, with the functions of the whole graph: what a session that
+    /// has the first `from` nodes lacks. Also says how often older nodes were changed.
+    pub fn additions(&self, from: usize) -> Result<(GraphDef, usize, u64)> {
+        let state = self.state();
+        if let Some(e) = &state.error {
+            return Err(e.clone());
+        }
+        let mut def = state.ir.to_def();
+        def.nodes.drain(..from.min(def.nodes.len()));
+        Ok((def, state.ir.len(), state.rewrites))
+    }
+
+    /// How many nodes there are and how often older ones were changed: cheap to compare.
+    pub fn version(&self) -> (usize, u64) {
+        let state = self.state();
+        (state.ir.len(), state.rewrites)
+    }
+
+    /// The source line that made a node.
+    pub fn made_at(&self, node: &str) -> Option<&'static Location<'static>> {
+        let state = self.state();
+        let id = state.ir.find(node)?;
+        state.made_at.get(id.index()).copied()
+    }
+
+    /// The tensor `node` or `node:k`.
+    pub fn tensor(&self, name: &str) -> Result<Output> {
+        let endpoint = self.state().ir.endpoint(name)?;
+        Ok(Output::new(self, Some(endpoint)))
+    }
+
+    /// The node with this name.
+    pub fn operation(&self, name: &str) -> Result<Operation> {
+        let found = self.state().ir.find(name);
+        let id = found.ok_or_else(|| err!(NotFound, "node '{name}' is not in the graph"))?;
+        Ok(Operation::new(self, Some(id)))
+    }
+
+    /// Sets what the seeds of random ops are made from, so that every run draws the same.
+    pub fn set_seed(&self, seed: i64) {
+        self.state().seed = Some(seed);
+    }
+
+    /// Both seeds of a random op, made as TensorFlow makes them.
+    pub(crate) fn seeds(&self, op_seed: Option<i64>) -> (i64, i64) {
+        /// Stands for the graph's seed when only the op has one.
+        const DEFAULT_GRAPH_SEED: i64 = 87_654_321;
+        let state = self.state();
+        match (state.seed, op_seed) {
+            (None, None) => (0, 0),
+            (None, Some(op)) => (DEFAULT_GRAPH_SEED, op),
+            (Some(graph), op) => {
+                let pair = (graph, op.unwrap_or(state.ir.len() as i64));
+                // Two zeros would mean no seed at all.
+                if pair == (0, 0) { (0, i64::from(i32::MAX)) } else { pair }
+            }
+        }
+    }
+
+    /// A constant.
+    #[track_caller]
+    pub fn constant(&self, value: impl IntoTensor) -> Output {
+        self.constant_from(value.into_tensor(), None)
+    }
+
+    /// A constant with a name.
+    #[track_caller]
+    pub fn named_constant(&self, name: &str, value: impl IntoTensor) -> Output {
+        self.constant_from(value.into_tensor(), Some(name))
+    }
+
+    #[track_caller]
+    pub(crate) fn constant_from(&self, value: Result<Tensor>, name: Option<&str>) -> Output {
+        match value {
+            Ok(value) => self
+                .op("Const")
+                .name_opt(name)
+                .attr("dtype", value.dtype())
+                .attr("value", value)
+                .output(),
+            Err(e) => {
+                self.fail(e);
+                Output::new(self, None)
+            }
+        }
+    }
+
+    /// A tensor that is fed, of `T`s.
+    #[track_caller]
+    pub fn placeholder<T: ferroflow_core::Element>(
+        &self,
+        name: &str,
+        shape: impl IntoShape,
+    ) -> Output {
+        self.placeholder_of(T::DTYPE, name, shape)
+    }
+
+    /// A tensor that is fed, of a type known only when the program runs.
+    #[track_caller]
+    pub fn placeholder_of(&self, dtype: DType, name: &str, shape: impl IntoShape) -> Output {
+        match shape.into_shape() {
+            Ok(shape) => {
+                self.op("Placeholder").name(name).attr("dtype", dtype).attr("shape", shape).output()
+            }
+            Err(e) => {
+                self.fail(e);
+                Output::new(self, None)
+            }
+        }
+    }
+
+    /// A tensor that may be fed, and has a value when it is not.
+    #[track_caller]
+    pub fn placeholder_with_default(
+        &self,
+        name: &str,
+        default: impl crate::value::IntoOutput,
+        shape: impl IntoShape,
+    ) -> Output {
+        let default = default.into_output(self, None);
+        match shape.into_shape() {
+            Ok(shape) => {
+                let op = self.op("PlaceholderWithDefault").name(name);
+                op.input(&default).attr("shape", shape).output()
+            }
+            Err(e) => {
+                self.fail(e);
+                Output::new(self, None)
+            }
+        }
+    }
+
+    /// Runs `build` with the names of nodes under `name/`; a name used before gets a number.
+    /// A name that ends in `/` is taken as it is: it goes on with a scope that was left. The closure
+    /// is told the scope's whole name.
+    pub fn name_scope<R>(&self, name: &str, build: impl FnOnce(&str) -> R) -> R {
+        let before = {
+            let mut state = self.state();
+            let scope = match name.strip_suffix('/') {
+                Some(exact) => exact.to_string(),
+                None if name.is_empty() => String::new(),
+                None => {
+                    let full = join(&state.name_scope, name);
+                    state.names.unique(&full)
+                }
+            };
+            std::mem::replace(&mut state.name_scope, scope)
+        };
+        let graph = self.clone();
+        let _restore = Restore(move || graph.state().name_scope = before.clone());
+        let scope = self.state().name_scope.clone();
+        build(&scope)
+    }
+
+    /// Runs `build` with everything it makes waiting for `first`.
+    pub fn control_dependencies<R>(&self, first: &[Operation], build: impl FnOnce() -> R) -> R {
+        let nodes = first.iter().filter_map(|op| op.id).collect();
+        self.state().controls.push(Controls { nodes, within: HashSet::new() });
+        let graph = self.clone();
+        let _restore = Restore(move || {
+            graph.state().controls.pop();
+        });
+        build()
+    }
+
+    /// Runs `build` outside all branches, loops and control dependencies: where variables are made.
+    pub(crate) fn at_root<R>(&self, build: impl FnOnce() -> R) -> R {
+        let (context, controls) = {
+            let mut state = self.state();
+            (std::mem::replace(&mut state.context, ROOT), std::mem::take(&mut state.controls))
+        };
+        let mut kept = Some(controls);
+        let graph = self.clone();
+        let _restore = Restore(move || {
+            let mut state = graph.state();
+            state.context = context;
+            state.controls = kept.take().unwrap_or_default();
+        });
+        build()
+    }
+
+    /// A node that does nothing but wait for `operations`.
+    #[track_caller]
+    pub fn group(&self, name: &str, operations: &[Operation]) -> Operation {
+        let mut op = self.op("NoOp").name(name);
+        for operation in operations {
+            op = op.after(operation);
+        }
+        op.operation()
+    }
+
+    pub(crate) fn add_item(&self, collection: &str, item: Item) {
+        let mut state = self.state();
+        let items = state.collections.entry(collection.to_string()).or_default();
+        items.push(item);
+    }
+
+    /// Puts a tensor into a collection.
+    pub fn add_to_collection(&self, collection: &str, output: &Output) {
+        if let Some(endpoint) = output.endpoint {
+            self.add_item(collection, Item::Output(endpoint));
+        }
+    }
+
+    /// Puts an operation into a collection.
+    pub fn add_operation_to_collection(&self, collection: &str, operation: &Operation) {
+        if let Some(id) = operation.id {
+            self.add_item(collection, Item::Operation(id));
+        }
+    }
+
+    pub(crate) fn items(&self, collection: &str) -> Vec<Item> {
+        self.state().collections.get(collection).cloned().unwrap_or_default()
+    }
+
+    /// The tensors of a collection.
+    pub fn collection(&self, collection: &str) -> Vec<Output> {
+        let output = |item: &Item| match item {
+            Item::Output(e) => Some(Output::new(self, Some(*e))),
+            _ => None,
+        };
+        self.items(collection).iter().filter_map(output).collect()
+    }
+
+    /// The operations of a collection.
+    pub fn operations_of(&self, collection: &str) -> Vec<Operation> {
+        let operation = |item: &Item| match item {
+            Item::Operation(id) => Some(Operation::new(self, Some(*id))),
+            Item::Output(e) => Some(Operation::new(self, Some(e.node))),
+            Item::Variable(_) => None,
+        };
+        self.items(collection).iter().filter_map(operation).collect()
+    }
+}
+
+impl State {
+    /// Keeps the first mistake, and says where it was made.
+    pub fn fail(&mut self, error: Error, at: &Location<'_>) {
+        if self.error.is_none() {
+            let text =
+                format!("{} (at {}:{}:{})", error.message(), at.file(), at.line(), at.column());
+            let code = if error.code() == Code::Ok { Code::Unknown } else { error.code() };
+            self.error = Some(Error::new(code, text));
+        }
+    }
+
+    pub fn shape(&self, e: Endpoint) -> PartialShape {
+        let of_node = self.shapes.get(e.node.index());
+        of_node.and_then(|s| s.get(e.slot as usize)).cloned().unwrap_or_default()
+    }
+}
+
+/// Runs a closure when it is dropped: scopes are left however their closure ends.
+pub(crate) struct Restore<F: FnMut()>(pub F);
+
+impl<F: FnMut()> Drop for Restore<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+impl std::fmt::Debug for Graph {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "graph of {} nodes", self.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{graph, initialized, session};
+    use crate::{Reuse, init};
+
+    #[test]
+    fn names_nest_and_are_unique() {
+        let g = graph();
+        let names = g.name_scope("a", |_| {
+            let one = g.constant(1.0);
+            let inner = g.name_scope("b", |_| g.named_constant("x", 1.0));
+            [one.name(), g.constant(1.0).name(), inner.name()]
+        });
+        assert_eq!(names, ["a/Const:0", "a/Const_1:0", "a/b/x:0"]);
+        assert_eq!(g.name_scope("a", |_| g.constant(1.0).name()), "a_1/Const:0");
+        assert_eq!(g.name_scope("a/", |_| g.constant(1.0).name()), "a/Const_2:0");
+    }
+
+    #[test]
+    fn a_mistake_says_where_it_was_made() {
+        let g = graph();
+        let x = g.placeholder::<f32>("x", [2, 3]);
+        let line = line!() + 1;
+        let y = &x + g.constant([1.0, 2.0]);
+        let _ = (y * 2.0).sum_all();
+        let e = session(&g).map(|_| ()).unwrap_err();
+        assert!(e.message().contains(&format!("graph.rs:{line}:")), "{e}");
+        assert!(e.message().contains("Incompatible shapes"), "{e}");
+    }
+
+    #[test]
+    fn an_error_of_a_step_says_which_line_made_the_node() {
+        let g = graph();
+        let x = g.placeholder::<f32>("x", [-1]);
+        let line = line!() + 1;
+        let y = x.reshape([2, 2]);
+        let s = session(&g).unwrap();
+        let e = s.run_fed((&x, [1.0]), &y).unwrap_err();
+        assert!(e.message().contains(&format!("graph.rs:{line}")), "{e}");
+    }
+
+    #[test]
+    fn control_dependencies_order_reads_after_writes() {
+        let g = graph();
+        let v = g.variable("v", 1.0);
+        let double = v.assign(&*v * 2.0);
+        let after = g.control_dependencies(&[double], || v.read());
+        let s = initialized(&g).unwrap();
+        assert_eq!(s.run(after.scalar::<f32>()).unwrap(), 2.0);
+        assert_eq!(s.run(after.scalar::<f32>()).unwrap(), 4.0);
+    }
+
+    #[test]
+    fn variables_are_shared_by_scope() {
+        let g = graph();
+        let layer = || g.get_variable("w", init::zeros([2]));
+        let made = g.variable_scope("net", Reuse::Auto, layer);
+        let found = g.variable_scope("net", Reuse::Auto, layer);
+        assert_eq!(made.name(), found.name());
+        assert_eq!(g.global_variables().len(), 1);
+        g.variable_scope("net", Reuse::No, layer);
+        assert!(g.check().unwrap_err().message().contains("already exists"));
+    }
+
+    #[test]
+    fn parts_of_a_variable_make_a_whole() {
+        let g = graph();
+        let v = g.partitioned_variable("big", init::filled([7, 2], 3.0), 3);
+        let rows: Vec<_> = v.parts().iter().map(|p| p.variable_shape().dim(0).unwrap()).collect();
+        assert_eq!(rows, [3, 2, 2]);
+        let s = initialized(&g).unwrap();
+        assert_eq!(s.run(v.whole()).unwrap().shape().to_string(), "[7,2]");
+        assert_eq!(v.parts()[1].info.slice.as_ref().unwrap().spec(), "7 2 3,2:0,2");
+    }
+
+    #[test]
+    fn graphs_grow_while_a_session_is_open() {
+        let g = graph();
+        let x = g.constant(2.0);
+        let s = session(&g).unwrap();
+        assert_eq!(s.run((&x * 3.0).scalar::<f32>()).unwrap(), 6.0);
+        let call = s.callable(&[&x], (&x * &x).scalar::<f32>()).unwrap();
+        assert_eq!(call.call(&[ferroflow_core::Tensor::scalar(5.0f32)]).unwrap(), 25.0);
+    }
+
+    #[test]
+    fn numbers_take_the_type_they_are_used_with() {
+        let g = graph();
+        let x = g.constant(7);
+        let s = session(&g).unwrap();
+        let values = (&x / 2.0, &x % 4.0, 10.0 - &x);
+        let (a, b, c) = s.run(&values).unwrap();
+        let int = |t: ferroflow_core::Tensor| t.scalar_value::<i32>().unwrap();
+        assert_eq!((int(a), int(b), int(c)), (3, 3, 3));
+        let _ = &x * 0.5;
+        assert!(g.check().unwrap_err().message().contains("fraction"));
+    }
+}

@@ -1,0 +1,172 @@
+//! What variables start from.
+
+use crate::graph::Graph;
+use crate::output::Output;
+use crate::value::IntoTensor;
+use ferroflow_core::{DType, Result, Shape, Tensor, ensure};
+use std::sync::Arc;
+
+/// Makes the initial value of a variable.
+#[derive(Clone)]
+pub struct Initializer {
+    pub(crate) dtype: DType,
+    pub(crate) shape: Shape,
+    make: Arc<dyn Fn(&Graph, DType, &Shape) -> Output + Send + Sync>,
+    /// The value has this shape and no other.
+    is_fixed: bool,
+}
+
+impl Default for Initializer {
+    fn default() -> Initializer {
+        zeros(Shape::scalar())
+    }
+}
+
+impl Initializer {
+    /// An initializer that builds its value, given type and shape.
+    pub fn new(
+        shape: impl Into<Shape>,
+        make: impl Fn(&Graph, DType, &Shape) -> Output + Send + Sync + 'static,
+    ) -> Initializer {
+        Initializer {
+            dtype: DType::Float,
+            shape: shape.into(),
+            make: Arc::new(make),
+            is_fixed: false,
+        }
+    }
+
+    /// The same for another type.
+    pub fn of(mut self, dtype: DType) -> Initializer {
+        self.dtype = dtype;
+        self
+    }
+
+    /// The same for another shape.
+    pub fn with_shape(&self, shape: Shape) -> Result<Initializer> {
+        ensure!(
+            !self.is_fixed || shape == self.shape,
+            InvalidArgument,
+            "an initial value of shape {} cannot be one of shape {shape}",
+            self.shape
+        );
+        Ok(Initializer { shape, ..self.clone() })
+    }
+
+    #[track_caller]
+    pub(crate) fn make(&self, graph: &Graph) -> Output {
+        (self.make)(graph, self.dtype, &self.shape)
+    }
+}
+
+/// What a variable may be started from: an [`Initializer`] or a value.
+pub trait IntoInitializer {
+    fn into_initializer(self) -> Result<Initializer>;
+}
+
+impl IntoInitializer for Initializer {
+    fn into_initializer(self) -> Result<Initializer> {
+        Ok(self)
+    }
+}
+
+impl IntoInitializer for &Initializer {
+    fn into_initializer(self) -> Result<Initializer> {
+        Ok(self.clone())
+    }
+}
+
+impl<T: IntoTensor> IntoInitializer for T {
+    fn into_initializer(self) -> Result<Initializer> {
+        let value = self.into_tensor()?;
+        Ok(Initializer {
+            dtype: value.dtype(),
+            shape: value.shape().clone(),
+            make: Arc::new(move |g, _, _| g.named_constant("value", &value)),
+            is_fixed: true,
+        })
+    }
+}
+
+/// All zeros.
+pub fn zeros(shape: impl Into<Shape>) -> Initializer {
+    Initializer::new(shape, |g, dtype, shape| {
+        g.constant_from(Tensor::zeros(dtype, shape.clone()), Some("zeros"))
+    })
+}
+
+/// All ones.
+pub fn ones(shape: impl Into<Shape>) -> Initializer {
+    filled(shape, 1.0)
+}
+
+/// All `value`.
+pub fn filled(shape: impl Into<Shape>, value: f32) -> Initializer {
+    Initializer::new(shape, move |g, dtype, shape| {
+        let value = crate::value::number_as(Tensor::scalar(value), dtype);
+        let value = g.constant_from(value, Some("value"));
+        g.op("Fill").name("filled").input(&dims(g, shape)).input(&value).output()
+    })
+}
+
+/// Uniformly between `low` and `high`.
+pub fn uniform(shape: impl Into<Shape>, low: f32, high: f32) -> Initializer {
+    Initializer::new(shape, move |g, dtype, shape| {
+        let unit = crate::ops::random(g, "RandomUniform", &dims(g, shape), dtype, None);
+        unit * (high - low) + low
+    })
+}
+
+/// Normally distributed.
+pub fn normal(shape: impl Into<Shape>, mean: f32, deviation: f32) -> Initializer {
+    Initializer::new(shape, move |g, dtype, shape| {
+        let unit = crate::ops::random(g, "RandomStandardNormal", &dims(g, shape), dtype, None);
+        unit * deviation + mean
+    })
+}
+
+/// Normally distributed, but nothing further than two deviations from the mean.
+pub fn truncated_normal(shape: impl Into<Shape>, mean: f32, deviation: f32) -> Initializer {
+    Initializer::new(shape, move |g, dtype, shape| {
+        let unit = crate::ops::random(g, "TruncatedNormal", &dims(g, shape), dtype, None);
+        unit * deviation + mean
+    })
+}
+
+/// Uniform, with the variance that keeps signals as large forwards as backwards (Glorot, Bengio
+/// 2010): TensorFlow's default.
+pub fn glorot_uniform(shape: impl Into<Shape>) -> Initializer {
+    Initializer::new(shape, |g, dtype, shape| {
+        let (fan_in, fan_out) = fans(shape);
+        let limit = (6.0 / (fan_in + fan_out).max(1.0)).sqrt() as f32;
+        let unit = crate::ops::random(g, "RandomUniform", &dims(g, shape), dtype, None);
+        unit * (2.0 * limit) - limit
+    })
+}
+
+/// Truncated normal with the variance for layers of rectifiers (He et al. 2015).
+pub fn he_normal(shape: impl Into<Shape>) -> Initializer {
+    Initializer::new(shape, |g, dtype, shape| {
+        // Cutting the tails off leaves this much of a unit deviation.
+        const KEPT: f64 = 0.879_625_661_034_239_8;
+        let deviation = ((2.0 / fans(shape).0.max(1.0)).sqrt() / KEPT) as f32;
+        crate::ops::random(g, "TruncatedNormal", &dims(g, shape), dtype, None) * deviation
+    })
+}
+
+/// How many inputs and outputs an element of a weight tensor has.
+fn fans(shape: &Shape) -> (f64, f64) {
+    match shape.dims() {
+        [] => (1.0, 1.0),
+        [n] => (*n as f64, *n as f64),
+        [field @ .., fan_in, fan_out] => {
+            let field = field.iter().map(|&d| d as f64).product::<f64>();
+            (field * *fan_in as f64, field * *fan_out as f64)
+        }
+    }
+}
+
+fn dims(g: &Graph, shape: &Shape) -> Output {
+    let dims: Vec<i32> = shape.iter().map(|&d| i32::try_from(d).unwrap_or(i32::MAX)).collect();
+    g.named_constant("shape", dims)
+}

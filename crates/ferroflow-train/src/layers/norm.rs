@@ -1,0 +1,127 @@
+//! Normalisation of activations.
+
+use crate::graph::keys;
+use crate::init;
+use crate::output::Output;
+use crate::variable::VariableOptions;
+use crate::variable_scope::Reuse;
+use ferroflow_core::{DType, Result, err};
+
+/// Batch normalisation over all but the last dimension (Ioffe, Szegedy 2015).
+///
+/// In training, the operations that bring the moving means up to date are in the collection
+/// [`keys::UPDATE_OPS`]: run them with each step.
+#[derive(Clone, Debug)]
+pub struct BatchNorm {
+    name: String,
+    momentum: f32,
+    epsilon: f32,
+}
+
+impl BatchNorm {
+    pub fn new(name: &str) -> BatchNorm {
+        BatchNorm { name: name.into(), momentum: 0.99, epsilon: 1e-3 }
+    }
+
+    pub fn momentum(mut self, momentum: f32) -> BatchNorm {
+        self.momentum = momentum;
+        self
+    }
+
+    pub fn epsilon(mut self, epsilon: f32) -> BatchNorm {
+        self.epsilon = epsilon;
+        self
+    }
+
+    #[track_caller]
+    pub fn apply(&self, x: &Output, is_training: bool) -> Output {
+        let g = x.graph();
+        let Some(width) = g.or_fail(width_of(x, &self.name)) else { return Output::new(g, None) };
+        g.variable_scope(&self.name, Reuse::No, || {
+            let gamma = g.get_variable("gamma", init::ones([width]));
+            let beta = g.get_variable("beta", init::zeros([width]));
+            let kept = || VariableOptions::untrained();
+            let mean = g.get_variable_with("moving_mean", init::zeros([width]), kept());
+            let variance = g.get_variable_with("moving_variance", init::ones([width]), kept());
+            let rank = x.shape().rank().unwrap_or(2) as i32;
+            if rank == 4 {
+                return self.fused(x, [&gamma, &beta, &mean, &variance], is_training);
+            }
+            if !is_training {
+                return normalise(x, &mean, &variance, &gamma, &beta, self.epsilon);
+            }
+            let axes: Vec<i32> = (0..rank - 1).collect();
+            let batch_mean = x.mean(&axes);
+            let batch_variance = x.squared_difference(batch_mean.stop_gradient()).mean(&axes);
+            self.track(&mean, &batch_mean);
+            self.track(&variance, &batch_variance);
+            normalise(x, &batch_mean, &batch_variance, &gamma, &beta, self.epsilon)
+        })
+    }
+
+    #[track_caller]
+    fn fused(
+        &self,
+        x: &Output,
+        [gamma, beta, mean, variance]: [&crate::Variable; 4],
+        is_training: bool,
+    ) -> Output {
+        let g = x.graph();
+        let empty = || g.constant(Vec::<f32>::new());
+        let (m, v) = match is_training {
+            true => (empty(), empty()),
+            false => ((**mean).clone(), (**variance).clone()),
+        };
+        let op = g.op("FusedBatchNormV3").input(x).input(gamma).input(beta).input(&m).input(&v);
+        let op = op.attr("epsilon", self.epsilon).attr("is_training", is_training);
+        let [y, batch_mean, batch_variance] = op.split();
+        if is_training {
+            self.track(mean, &batch_mean);
+            self.track(variance, &batch_variance);
+        }
+        y
+    }
+
+    /// Moves a moving average towards the batch's, when the update operations run.
+    #[track_caller]
+    fn track(&self, average: &crate::Variable, batch: &Output) {
+        let update = average.assign_sub((&**average - batch) * (1.0 - self.momentum));
+        average.graph().add_operation_to_collection(keys::UPDATE_OPS, &update);
+    }
+}
+
+#[track_caller]
+fn normalise(
+    x: &Output,
+    mean: &Output,
+    variance: &Output,
+    gamma: &Output,
+    beta: &Output,
+    epsilon: f32,
+) -> Output {
+    let scale = (variance + epsilon).rsqrt() * gamma;
+    x * &scale + (beta - mean * &scale)
+}
+
+/// Normalises each example over its last dimension (Ba, Kiros, Hinton 2016).
+#[track_caller]
+pub fn layer_norm(name: &str, x: &Output) -> Output {
+    const EPSILON: f32 = 1e-12;
+    let g = x.graph();
+    let Some(width) = g.or_fail(width_of(x, name)) else { return Output::new(g, None) };
+    g.variable_scope(name, Reuse::No, || {
+        let beta = g.get_variable("beta", init::zeros([width]));
+        let gamma = g.get_variable("gamma", init::ones([width]));
+        let mean = x.mean_keep(&[-1]);
+        let variance = x.squared_difference(&mean).mean_keep(&[-1]);
+        normalise(x, &mean, &variance, &gamma, &beta, EPSILON)
+    })
+}
+
+fn width_of(x: &Output, name: &str) -> Result<usize> {
+    debug_assert!(x.dtype() != DType::String);
+    let width = x.shape().dims().and_then(|dims| dims.last().copied().flatten());
+    width.ok_or_else(|| {
+        err!(InvalidArgument, "layer '{name}': the last dimension of {} must be known", x.shape())
+    })
+}

@@ -1,0 +1,122 @@
+//! Losses. Each is a scalar, the mean over the batch, and goes to the collection of losses.
+
+use crate::graph::{Graph, keys};
+use crate::output::Output;
+use ferroflow_core::DType;
+
+#[track_caller]
+fn collected(loss: Output) -> Output {
+    loss.graph().add_to_collection(keys::LOSSES, &loss);
+    loss
+}
+
+/// Mean of the squared differences.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::losses;
+/// let loss = losses::mean_squared_error(&g.constant([1.0, 2.0]), &g.constant([1.0, 4.0]));
+/// assert_eq!(loss.shape().to_string(), "[]");
+/// ```
+#[track_caller]
+pub fn mean_squared_error(labels: &Output, predictions: &Output) -> Output {
+    labels.graph().name_scope("mean_squared_error", |_| {
+        collected(predictions.squared_difference(labels).mean_all())
+    })
+}
+
+/// Mean of the absolute differences.
+#[track_caller]
+pub fn absolute_difference(labels: &Output, predictions: &Output) -> Output {
+    labels
+        .graph()
+        .name_scope("absolute_difference", |_| collected((predictions - labels).abs().mean_all()))
+}
+
+/// Squared where small, linear from `delta` on.
+#[track_caller]
+pub fn huber(labels: &Output, predictions: &Output, delta: f32) -> Output {
+    labels.graph().name_scope("huber_loss", |_| {
+        let error = (predictions - labels).abs();
+        let quadratic = error.minimum(delta);
+        let linear = &error - &quadratic;
+        collected((quadratic.square() * 0.5 + linear * delta).mean_all())
+    })
+}
+
+/// Cross entropy of the softmax of `logits` with classes given by number.
+#[track_caller]
+pub fn sparse_softmax_cross_entropy(labels: &Output, logits: &Output) -> Output {
+    labels.graph().name_scope("sparse_softmax_cross_entropy_loss", |_| {
+        collected(sparse_softmax_cross_entropy_each(labels, logits).mean_all())
+    })
+}
+
+/// [`sparse_softmax_cross_entropy`] of each example.
+#[track_caller]
+pub fn sparse_softmax_cross_entropy_each(labels: &Output, logits: &Output) -> Output {
+    let g = labels.graph();
+    let op = g.op("SparseSoftmaxCrossEntropyWithLogits").input(logits).input(labels);
+    let [loss] = op.split();
+    loss
+}
+
+/// Cross entropy of the softmax of `logits` with distributions over the classes.
+#[track_caller]
+pub fn softmax_cross_entropy(labels: &Output, logits: &Output) -> Output {
+    let g = labels.graph();
+    g.name_scope("softmax_cross_entropy_loss", |_| {
+        let op = g.op("SoftmaxCrossEntropyWithLogits").input(logits).input(labels);
+        let [loss] = op.split();
+        collected(loss.mean_all())
+    })
+}
+
+/// Cross entropy of the logistic of `logits` with labels between 0 and 1.
+#[track_caller]
+pub fn sigmoid_cross_entropy(labels: &Output, logits: &Output) -> Output {
+    labels.graph().name_scope("sigmoid_cross_entropy_loss", |_| {
+        // max(x, 0) - x z + log(1 + exp(-|x|)) never overflows.
+        let stable = logits.relu() - logits * labels + (-logits.abs()).exp().log1p();
+        collected(stable.mean_all())
+    })
+}
+
+/// Cross entropy of probabilities with labels between 0 and 1.
+#[track_caller]
+pub fn log_loss(labels: &Output, predictions: &Output) -> Output {
+    labels.graph().name_scope("log_loss", |_| {
+        const EPSILON: f32 = 1e-7;
+        let right = labels * (predictions + EPSILON).log();
+        let wrong = (1.0 - labels) * (1.0 - predictions + EPSILON).log();
+        collected(-(right + wrong).mean_all())
+    })
+}
+
+/// How far predictions are on the wrong side, or too near, of labels that are 0 or 1.
+#[track_caller]
+pub fn hinge(labels: &Output, logits: &Output) -> Output {
+    labels.graph().name_scope("hinge_loss", |_| {
+        let sides = labels * 2.0 - 1.0;
+        collected((1.0 - sides * logits).relu().mean_all())
+    })
+}
+
+/// The sum of all losses and regularizations so far.
+#[track_caller]
+pub fn total(graph: &Graph) -> Output {
+    let mut all = graph.collection(keys::LOSSES);
+    all.extend(graph.collection(keys::REGULARIZATION_LOSSES));
+    graph.add_n(&all)
+}
+
+/// The part of `predictions`, logits or probabilities, whose largest element is the label.
+#[track_caller]
+pub fn accuracy(labels: &Output, predictions: &Output) -> Output {
+    labels.graph().name_scope("accuracy", |_| {
+        let right = predictions.argmax(-1).equal(labels.cast(DType::Int64));
+        right.cast(DType::Float).mean_all()
+    })
+}

@@ -1,0 +1,182 @@
+//! Metrics over many steps: local variables that are updated by each batch.
+
+use crate::graph::{Graph, keys};
+use crate::init;
+use crate::output::{Operation, Output};
+use crate::variable::{Variable, VariableOptions};
+use ferroflow_core::{DType, Shape};
+
+/// A metric: its value so far, and the operation that takes a batch into account.
+#[derive(Clone, Debug)]
+pub struct Metric {
+    pub value: Output,
+    pub update: Operation,
+    /// What it keeps; initialize it to start over.
+    pub variables: Vec<Variable>,
+}
+
+impl Metric {
+    /// Starts over.
+    #[track_caller]
+    pub fn reset(&self) -> Operation {
+        self.value.graph().initializer_of("reset", &self.variables)
+    }
+}
+
+#[track_caller]
+fn counter(g: &Graph, name: &str, shape: impl Into<Shape>) -> Variable {
+    let mut options = VariableOptions::local();
+    options.collections.push(keys::METRIC_VARIABLES.into());
+    g.variable_with(name, init::zeros(shape), options)
+}
+
+/// Mean of all elements seen.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// let mean = ferroflow_train::metrics::mean(&g.constant([1.0, 2.0]));
+/// assert_eq!(mean.variables.len(), 2);
+/// ```
+#[track_caller]
+pub fn mean(values: &Output) -> Metric {
+    let g = values.graph();
+    g.name_scope("mean", |_| {
+        let total = counter(g, "total", Shape::scalar());
+        let count = counter(g, "count", Shape::scalar());
+        let values = values.cast(DType::Float);
+        let update = [
+            total.assign_add(values.sum_all()),
+            count.assign_add(values.size().cast(DType::Float)),
+        ];
+        let value = total.div_no_nan(&count);
+        Metric { value, update: g.group("update", &update), variables: vec![total, count] }
+    })
+}
+
+/// Part of the predicted classes that are the labels.
+#[track_caller]
+pub fn accuracy(labels: &Output, predictions: &Output) -> Metric {
+    let right = predictions.cast(DType::Int64).equal(labels.cast(DType::Int64));
+    mean(&right.cast(DType::Float))
+}
+
+/// Root of the mean squared error.
+#[track_caller]
+pub fn root_mean_squared_error(labels: &Output, predictions: &Output) -> Metric {
+    let metric = mean(&predictions.squared_difference(labels));
+    Metric { value: metric.value.sqrt(), ..metric }
+}
+
+/// How many of the positive predictions were right.
+#[track_caller]
+pub fn precision(labels: &Output, predictions: &Output) -> Metric {
+    ratio("precision", labels, predictions, |l, p| (l.logical_and(p), p.clone()))
+}
+
+/// How many of the positive labels were predicted.
+#[track_caller]
+pub fn recall(labels: &Output, predictions: &Output) -> Metric {
+    ratio("recall", labels, predictions, |l, p| (l.logical_and(p), l.clone()))
+}
+
+#[track_caller]
+fn ratio(
+    name: &str,
+    labels: &Output,
+    predictions: &Output,
+    parts: impl Fn(&Output, &Output) -> (Output, Output),
+) -> Metric {
+    let g = labels.graph();
+    g.name_scope(name, |_| {
+        let (l, p) = (labels.cast(DType::Bool), predictions.cast(DType::Bool));
+        let (hit, of) = parts(&l, &p);
+        let hits = counter(g, "hits", Shape::scalar());
+        let all = counter(g, "all", Shape::scalar());
+        let update = [
+            hits.assign_add(hit.cast(DType::Float).sum_all()),
+            all.assign_add(of.cast(DType::Float).sum_all()),
+        ];
+        let value = hits.div_no_nan(&all);
+        Metric { value, update: g.group("update", &update), variables: vec![hits, all] }
+    })
+}
+
+/// Area under the ROC curve of predictions between 0 and 1, from its values at `thresholds` (200 as
+/// in TensorFlow) of them.
+#[track_caller]
+pub fn auc(labels: &Output, predictions: &Output, thresholds: usize) -> Metric {
+    let g = labels.graph();
+    let n = thresholds.clamp(2, 10_000);
+    g.name_scope("auc", |_| {
+        const EPSILON: f32 = 1e-7;
+        let mut at: Vec<f32> = vec![-EPSILON];
+        at.extend((1..n - 1).map(|i| i as f32 / (n - 1) as f32));
+        at.push(1.0 + EPSILON);
+        let at = g.constant(at).expand_dims(1);
+        let positive = labels.cast(DType::Bool).reshape([1, -1]);
+        let above = predictions.cast(DType::Float).reshape([1, -1]).greater(&at);
+        let count = |hit: Output| hit.cast(DType::Float).sum(&[1]);
+        let kinds = [
+            ("true_positives", above.logical_and(&positive)),
+            ("false_positives", above.logical_and(positive.logical_not())),
+            ("false_negatives", above.logical_not().logical_and(&positive)),
+            ("true_negatives", above.logical_not().logical_and(positive.logical_not())),
+        ];
+        let mut variables = Vec::new();
+        let mut updates = Vec::new();
+        for (name, hits) in kinds {
+            let v = counter(g, name, [n]);
+            updates.push(v.assign_add(count(hits)));
+            variables.push(v);
+        }
+        let [tp, fp, fnn, tn] = [0, 1, 2, 3].map(|i: usize| (*variables[i]).clone());
+        let rate = (&tp + EPSILON) / (&tp + &fnn + EPSILON);
+        let false_rate = &fp / (&fp + &tn + EPSILON);
+        let m = n as i32 - 1;
+        let (head, tail) = (|x: &Output| x.slice(&[0], &[m]), |x: &Output| x.slice(&[1], &[m]));
+        let width = head(&false_rate) - tail(&false_rate);
+        let height = (head(&rate) + tail(&rate)) * 0.5;
+        let value = (width * height).sum_all();
+        Metric { value, update: g.group("update", &updates), variables }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{graph, initialized};
+
+    #[test]
+    fn metrics_add_up_over_batches() {
+        let g = graph();
+        let labels = g.placeholder::<i64>("labels", [-1]);
+        let scores = g.placeholder::<f32>("scores", [-1]);
+        let predicted = scores.greater(0.5).cast(DType::Int64);
+        let all = [
+            accuracy(&labels, &predicted),
+            precision(&labels, &predicted),
+            recall(&labels, &predicted),
+            auc(&labels, &scores, 200),
+        ];
+        let s = initialized(&g).unwrap();
+        let updates: Vec<Operation> = all.iter().map(|m| m.update.clone()).collect();
+        let feed = |l: [i64; 2], p: [f32; 2]| {
+            let feeds = vec![
+                (labels.name(), ferroflow_core::Tensor::vector(&l)),
+                (scores.name(), ferroflow_core::Tensor::vector(&p)),
+            ];
+            s.run_fed(feeds, &updates).unwrap();
+        };
+        feed([1, 0], [0.9, 0.8]);
+        feed([1, 0], [0.3, 0.1]);
+        let values: Vec<Output> = all.iter().map(|m| m.value.clone()).collect();
+        let values = s.run(&values).unwrap();
+        let value = |i: usize| values[i].scalar_value::<f32>().unwrap();
+        assert_eq!((value(0), value(1), value(2)), (0.5, 0.5, 0.5));
+        assert!((value(3) - 0.75).abs() < 1e-3, "{}", value(3));
+        s.run(all[0].reset()).unwrap();
+        assert_eq!(s.run(all[0].value.scalar::<f32>()).unwrap(), 0.0);
+    }
+}

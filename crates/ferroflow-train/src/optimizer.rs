@@ -1,0 +1,246 @@
+//! Optimizers: from gradients to updates of variables, with the same ops, slots and names of slots
+//! as TensorFlow's, so that checkpoints fit.
+
+mod adagrad;
+mod adam;
+mod ftrl;
+mod momentum;
+mod rmsprop;
+mod sgd;
+
+pub use adagrad::Adagrad;
+pub use adam::Adam;
+pub use ftrl::Ftrl;
+pub use momentum::Momentum;
+pub use rmsprop::RmsProp;
+pub use sgd::Sgd;
+
+use crate::gradient::{Gradient, IndexedSlices};
+use crate::graph::{Graph, keys};
+use crate::init::{self, Initializer};
+use crate::names::join;
+use crate::output::{Operation, Output};
+use crate::schedule::Rate;
+use crate::variable::{Variable, VariableOptions};
+use ferroflow_core::{DType, Shape, Tensor, err};
+
+/// A gradient, if there is one, and its variable.
+pub type GradAndVar = (Option<Gradient>, Variable);
+
+/// Trains variables.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::{Optimizer, Sgd};
+/// let w = g.variable("w", 0.0);
+/// let loss = (&*w - 3.0).square();
+/// let train = Sgd::new(0.1).minimize(&loss);
+/// assert!(g.check().is_ok());
+/// ```
+pub trait Optimizer {
+    /// Its name, which its nodes and slots bear.
+    fn name(&self) -> &str;
+
+    /// The numbers all updates use, such as the learning rate: tensors of the type of the variables.
+    fn parameters(&self, graph: &Graph, dtype: DType) -> Vec<Output>;
+
+    /// State that goes with each variable, by what each element starts from.
+    fn slots(&self) -> Vec<f32> {
+        Vec::new()
+    }
+
+    /// State that all variables share: names and initial values.
+    fn shared(&self) -> Vec<(&'static str, f32)> {
+        Vec::new()
+    }
+
+    /// Updates a variable by a dense gradient.
+    fn dense(&self, update: &Update<'_>, gradient: &Output) -> Operation;
+
+    /// Updates rows of a variable.
+    fn sparse(&self, update: &Update<'_>, gradient: &IndexedSlices) -> Operation;
+
+    /// Updates the shared state, after all variables.
+    fn finish(&self, _parameters: &[Output], _shared: &[Variable]) -> Vec<Operation> {
+        Vec::new()
+    }
+
+    /// The gradients of `loss` by `variables`.
+    #[track_caller]
+    fn compute_gradients(&self, loss: &Output, variables: &[Variable]) -> Vec<GradAndVar> {
+        let g = loss.graph();
+        let gradients = g.gradients(std::slice::from_ref(loss), variables);
+        gradients.into_iter().zip(variables.iter().cloned()).collect()
+    }
+
+    /// An operation that applies gradients, and then counts a step if there is something to count.
+    #[track_caller]
+    fn apply_gradients(
+        &self,
+        graph: &Graph,
+        gradients: &[GradAndVar],
+        global_step: Option<&Variable>,
+    ) -> Operation {
+        apply(self, graph, gradients, global_step)
+    }
+
+    /// An operation that trains all trainable variables on which `loss` depends, once.
+    #[track_caller]
+    fn minimize(&self, loss: &Output) -> Operation {
+        let variables = loss.graph().trainable_variables();
+        let gradients = self.compute_gradients(loss, &variables);
+        self.apply_gradients(loss.graph(), &gradients, None)
+    }
+
+    /// [`Optimizer::minimize`] that also counts the step.
+    #[track_caller]
+    fn minimize_counted(&self, loss: &Output, global_step: &Variable) -> Operation {
+        let variables = loss.graph().trainable_variables();
+        let gradients = self.compute_gradients(loss, &variables);
+        self.apply_gradients(loss.graph(), &gradients, Some(global_step))
+    }
+}
+
+/// What an optimizer is told of the update of one variable.
+pub struct Update<'a> {
+    pub graph: &'a Graph,
+    pub variable: &'a Variable,
+    /// As [`Optimizer::parameters`] made them.
+    pub parameters: &'a [Output],
+    /// As [`Optimizer::slots`] asked for.
+    pub slots: &'a [Variable],
+    /// As [`Optimizer::shared`] asked for.
+    pub shared: &'a [Variable],
+}
+
+#[track_caller]
+fn apply<O: Optimizer + ?Sized>(
+    optimizer: &O,
+    graph: &Graph,
+    gradients: &[GradAndVar],
+    global_step: Option<&Variable>,
+) -> Operation {
+    let present: Vec<(&Gradient, &Variable)> =
+        gradients.iter().filter_map(|(g, v)| Some((g.as_ref()?, v))).collect();
+    let Some((_, first)) = present.first() else {
+        graph.fail(err!(
+            InvalidArgument,
+            "no gradients provided for any variable: does the loss depend on them?"
+        ));
+        return Operation::new(graph, None);
+    };
+    let shared: Vec<Variable> = optimizer
+        .shared()
+        .into_iter()
+        .map(|(name, start)| {
+            let initial = init::filled(Shape::scalar(), start).of(first.info.dtype);
+            graph.device(&first.device(), || {
+                graph.variable_with(name, initial, VariableOptions::untrained())
+            })
+        })
+        .collect();
+    let slots: Vec<Vec<Variable>> =
+        present.iter().map(|(_, v)| make_slots(graph, optimizer, v)).collect();
+    graph.name_scope(optimizer.name(), |_| {
+        let parameters = optimizer.parameters(graph, first.info.dtype);
+        let mut updates = Vec::with_capacity(present.len());
+        for ((gradient, variable), slots) in present.iter().zip(&slots) {
+            let name = format!("update_{}", variable.variable_name());
+            let update =
+                Update { graph, variable, parameters: &parameters, slots, shared: &shared };
+            updates.push(graph.name_scope(&name, |_| match gradient {
+                Gradient::Dense(d) => optimizer.dense(&update, d),
+                Gradient::Sparse(s) => optimizer.sparse(&update, s),
+            }));
+        }
+        let finished =
+            graph.control_dependencies(&updates, || optimizer.finish(&parameters, &shared));
+        updates.extend(finished);
+        let train = match global_step {
+            None => graph.group("update", &updates),
+            Some(step) => {
+                let all = graph.group("update", &updates);
+                graph.control_dependencies(&[all], || {
+                    let one = graph.constant_from(one_of(step.info.dtype), Some("value"));
+                    let op = graph.op("AssignAddVariableOp").name("count");
+                    op.input(&step.handle()).input(&one).operation()
+                })
+            }
+        };
+        graph.add_operation_to_collection(keys::TRAIN_OP, &train);
+        train
+    })
+}
+
+fn one_of(dtype: DType) -> ferroflow_core::Result<Tensor> {
+    crate::value::number_as(Tensor::scalar(1i32), dtype)
+}
+
+/// The slots of a variable, on its device, named after it and the optimizer.
+#[track_caller]
+fn make_slots<O: Optimizer + ?Sized>(
+    graph: &Graph,
+    optimizer: &O,
+    variable: &Variable,
+) -> Vec<Variable> {
+    let mut made = Vec::new();
+    for start in optimizer.slots() {
+        let shape = variable.variable_shape().known();
+        let shape = graph.or_fail(shape.ok_or_else(|| {
+            err!(
+                InvalidArgument,
+                "variable '{}' has no known shape, so it can have no slots",
+                variable.variable_name()
+            )
+        }));
+        let initial: Initializer = init::filled(shape.unwrap_or_default(), start);
+        let name = join(variable.variable_name(), optimizer.name());
+        let name = graph.state().names.unique(&name);
+        // A part of a variable has parts of slots.
+        let slice = variable.info.slice.clone().map(|mut slice| {
+            let suffix = name.rsplit('/').next().unwrap_or_default();
+            slice.full_name = join(&slice.full_name, suffix);
+            slice
+        });
+        made.push(graph.device(&variable.device(), || {
+            let options = VariableOptions::untrained();
+            graph.make_variable(&name, initial.of(variable.info.dtype), options, slice)
+        }));
+    }
+    made
+}
+
+/// Numbers as tensors, the learning rate first.
+#[track_caller]
+pub(crate) fn parameters(
+    graph: &Graph,
+    dtype: DType,
+    rate: &Rate,
+    others: &[(&str, f32)],
+) -> Vec<Output> {
+    let mut all = vec![rate.tensor(graph).cast(dtype)];
+    for (name, value) in others {
+        let value = crate::value::number_as(Tensor::scalar(*value), dtype);
+        all.push(graph.constant_from(value, Some(name)));
+    }
+    all
+}
+
+impl Graph {
+    /// The variable that counts training steps: made when it is first asked for.
+    #[track_caller]
+    pub fn global_step(&self) -> Variable {
+        if let Some(step) = self.variables_of(keys::GLOBAL_STEP).into_iter().next() {
+            return step;
+        }
+        let options = VariableOptions {
+            trainable: false,
+            collections: vec![keys::GLOBAL_VARIABLES.into(), keys::GLOBAL_STEP.into()],
+        };
+        self.state().names.take("global_step");
+        let initial = init::zeros(Shape::scalar()).of(DType::Int64);
+        self.make_variable("global_step", initial, options, None)
+    }
+}

@@ -1,0 +1,65 @@
+//! Follow the regularized leader.
+
+use super::{Optimizer, Update, parameters};
+use crate::gradient::IndexedSlices;
+use crate::graph::Graph;
+use crate::output::{Operation, Output};
+use crate::schedule::Rate;
+use ferroflow_core::DType;
+
+/// FTRL-Proximal (McMahan et al. 2013): sparse weights for wide linear models.
+#[derive(Clone, Debug)]
+pub struct Ftrl {
+    rate: Rate,
+    power: f32,
+    start: f32,
+    l1: f32,
+    l2: f32,
+}
+
+impl Ftrl {
+    pub fn new(rate: impl Into<Rate>) -> Ftrl {
+        Ftrl { rate: rate.into(), power: -0.5, start: 0.1, l1: 0.0, l2: 0.0 }
+    }
+
+    /// Strengths of the two regularizations.
+    pub fn regularization(mut self, l1: f32, l2: f32) -> Ftrl {
+        (self.l1, self.l2) = (l1, l2);
+        self
+    }
+
+    /// How the rate falls with the sum of squared gradients, if not by its root.
+    pub fn learning_rate_power(mut self, power: f32) -> Ftrl {
+        self.power = power;
+        self
+    }
+}
+
+impl Optimizer for Ftrl {
+    fn name(&self) -> &str {
+        "Ftrl"
+    }
+
+    fn parameters(&self, graph: &Graph, dtype: DType) -> Vec<Output> {
+        let others = [("l1", self.l1), ("l2", self.l2), ("learning_rate_power", self.power)];
+        parameters(graph, dtype, &self.rate, &others)
+    }
+
+    fn slots(&self) -> Vec<f32> {
+        vec![self.start, 0.0]
+    }
+
+    fn dense(&self, u: &Update<'_>, gradient: &Output) -> Operation {
+        let op = u.graph.op("ResourceApplyFtrl").input(&u.variable.handle());
+        let op = op.input(&u.slots[0].handle()).input(&u.slots[1].handle()).input(gradient);
+        u.parameters.iter().fold(op, |op, p| op.input(p)).operation()
+    }
+
+    fn sparse(&self, u: &Update<'_>, gradient: &IndexedSlices) -> Operation {
+        let gradient = gradient.deduplicated();
+        let op = u.graph.op("ResourceSparseApplyFtrl").input(&u.variable.handle());
+        let op = op.input(&u.slots[0].handle()).input(&u.slots[1].handle());
+        let op = op.input(&gradient.values).input(&gradient.indices);
+        u.parameters.iter().fold(op, |op, p| op.input(p)).operation()
+    }
+}

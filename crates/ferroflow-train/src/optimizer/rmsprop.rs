@@ -1,0 +1,82 @@
+//! RMSProp.
+
+use super::{Optimizer, Update, parameters};
+use crate::gradient::IndexedSlices;
+use crate::graph::Graph;
+use crate::node::NodeBuilder;
+use crate::output::{Operation, Output};
+use crate::schedule::Rate;
+use ferroflow_core::DType;
+
+/// Divides each element's rate by the root of a running mean of its squared gradients.
+#[derive(Clone, Debug)]
+pub struct RmsProp {
+    rate: Rate,
+    decay: f32,
+    momentum: f32,
+    epsilon: f32,
+    centered: bool,
+}
+
+impl RmsProp {
+    pub fn new(rate: impl Into<Rate>) -> RmsProp {
+        RmsProp { rate: rate.into(), decay: 0.9, momentum: 0.0, epsilon: 1e-10, centered: false }
+    }
+
+    pub fn decay(mut self, decay: f32) -> RmsProp {
+        self.decay = decay;
+        self
+    }
+
+    pub fn momentum(mut self, momentum: f32) -> RmsProp {
+        self.momentum = momentum;
+        self
+    }
+
+    pub fn epsilon(mut self, epsilon: f32) -> RmsProp {
+        self.epsilon = epsilon;
+        self
+    }
+
+    /// Divides by the deviation of the gradients instead of the root of their mean square.
+    pub fn centered(mut self) -> RmsProp {
+        self.centered = true;
+        self
+    }
+
+    fn start(&self, u: &Update<'_>, prefix: &str) -> NodeBuilder {
+        let centered = if self.centered { "Centered" } else { "" };
+        let op = u.graph.op(&format!("{prefix}{centered}RMSProp")).input(&u.variable.handle());
+        let handles: Vec<Output> = u.slots.iter().map(|s| s.handle()).collect();
+        // The op takes the mean before the mean square, the slots are the other way round.
+        let order: &[usize] = if self.centered { &[1, 0, 2] } else { &[0, 1] };
+        let op = order.iter().fold(op, |op, &i| op.input(&handles[i]));
+        u.parameters.iter().fold(op, |op, p| op.input(p))
+    }
+}
+
+impl Optimizer for RmsProp {
+    fn name(&self) -> &str {
+        "RMSProp"
+    }
+
+    fn parameters(&self, graph: &Graph, dtype: DType) -> Vec<Output> {
+        let others =
+            [("decay", self.decay), ("momentum", self.momentum), ("epsilon", self.epsilon)];
+        parameters(graph, dtype, &self.rate, &others)
+    }
+
+    fn slots(&self) -> Vec<f32> {
+        if self.centered { vec![1.0, 0.0, 0.0] } else { vec![1.0, 0.0] }
+    }
+
+    fn dense(&self, u: &Update<'_>, gradient: &Output) -> Operation {
+        self.start(u, "ResourceApply").input(gradient).operation()
+    }
+
+    fn sparse(&self, u: &Update<'_>, gradient: &IndexedSlices) -> Operation {
+        let gradient = gradient.deduplicated();
+        let op = self.start(u, "ResourceSparseApply");
+        op.input(&gradient.values).input(&gradient.indices).operation()
+    }
+}

@@ -1,0 +1,39 @@
+//! Gradient descent.
+
+use super::{Optimizer, Update, parameters};
+use crate::gradient::IndexedSlices;
+use crate::graph::Graph;
+use crate::output::{Operation, Output};
+use crate::schedule::Rate;
+use ferroflow_core::DType;
+
+/// Gradient descent: `w -= rate * gradient`.
+#[derive(Clone, Debug)]
+pub struct Sgd {
+    rate: Rate,
+}
+
+impl Sgd {
+    pub fn new(rate: impl Into<Rate>) -> Sgd {
+        Sgd { rate: rate.into() }
+    }
+}
+
+impl Optimizer for Sgd {
+    fn name(&self) -> &str {
+        "GradientDescent"
+    }
+
+    fn parameters(&self, graph: &Graph, dtype: DType) -> Vec<Output> {
+        parameters(graph, dtype, &self.rate, &[])
+    }
+
+    fn dense(&self, u: &Update<'_>, gradient: &Output) -> Operation {
+        let op = u.graph.op("ResourceApplyGradientDescent").input(&u.variable.handle());
+        op.input(&u.parameters[0]).input(gradient).operation()
+    }
+
+    fn sparse(&self, u: &Update<'_>, gradient: &IndexedSlices) -> Operation {
+        u.variable.scatter_add(&gradient.indices, &-(&gradient.values * &u.parameters[0]))
+    }
+}

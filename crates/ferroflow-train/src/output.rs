@@ -1,0 +1,220 @@
+//! Handles of tensors and nodes, and arithmetic on them.
+
+use crate::graph::Graph;
+use crate::value::IntoOutput;
+use ferroflow_core::{DType, PartialShape};
+use ferroflow_graph::{Endpoint, NodeId};
+use std::fmt;
+use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
+
+/// A tensor of a graph under construction: a cheap handle. Arithmetic on handles adds nodes.
+#[derive(Clone)]
+pub struct Output {
+    pub(crate) graph: Graph,
+    /// None if what should have made it failed.
+    pub(crate) endpoint: Option<Endpoint>,
+}
+
+/// A node of a graph under construction: a cheap handle.
+#[derive(Clone)]
+pub struct Operation {
+    pub(crate) graph: Graph,
+    pub(crate) id: Option<NodeId>,
+}
+
+impl Output {
+    pub(crate) fn new(graph: &Graph, endpoint: Option<Endpoint>) -> Output {
+        Output { graph: graph.clone(), endpoint }
+    }
+
+    /// The graph it is of.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// Its name, `node:k`; empty if what should have made it failed.
+    pub fn name(&self) -> String {
+        let state = self.graph.state();
+        let name = |e: Endpoint| format!("{}:{}", state.ir.node(e.node).name, e.slot);
+        self.endpoint.map(name).unwrap_or_default()
+    }
+
+    /// The node it is an output of.
+    pub fn operation(&self) -> Operation {
+        Operation::new(&self.graph, self.endpoint.map(|e| e.node))
+    }
+
+    /// The type of its elements; `float` if what should have made it failed.
+    pub fn dtype(&self) -> DType {
+        self.endpoint.map_or(DType::Float, |e| self.graph.state().ir.type_of(e).dtype)
+    }
+
+    /// What is known of its shape.
+    pub fn shape(&self) -> PartialShape {
+        self.endpoint.map(|e| self.graph.state().shape(e)).unwrap_or_default()
+    }
+
+    /// The device its node asks for.
+    pub fn device(&self) -> String {
+        self.operation().device()
+    }
+
+    /// Adds what the program knows of the shape to what the graph knows.
+    #[track_caller]
+    pub fn set_shape(&self, shape: impl crate::value::IntoShape) -> &Output {
+        let merged = shape.into_shape().and_then(|s| self.shape().merge(&s));
+        if let (Some(shape), Some(e)) = (self.graph.or_fail(merged), self.endpoint) {
+            let mut state = self.graph.state();
+            if let Some(slot) =
+                state.shapes.get_mut(e.node.index()).and_then(|s| s.get_mut(e.slot as usize))
+            {
+                *slot = shape;
+            }
+        }
+        self
+    }
+
+    /// A node of `op` with this and `other` as inputs; a plain number takes this one's type.
+    #[track_caller]
+    pub(crate) fn binary(&self, op: &str, other: impl IntoOutput) -> Output {
+        let other = other.into_output(&self.graph, Some(self.dtype()));
+        self.graph.op(op).input(self).input(&other).output()
+    }
+
+    #[track_caller]
+    pub(crate) fn unary(&self, op: &str) -> Output {
+        self.graph.op(op).input(self).output()
+    }
+}
+
+impl Operation {
+    pub(crate) fn new(graph: &Graph, id: Option<NodeId>) -> Operation {
+        Operation { graph: graph.clone(), id }
+    }
+
+    /// The graph it is of.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// Its name; empty if it failed to be made.
+    pub fn name(&self) -> String {
+        let state = self.graph.state();
+        self.id.map(|id| state.ir.node(id).name.clone()).unwrap_or_default()
+    }
+
+    /// The device it asks for.
+    pub fn device(&self) -> String {
+        let state = self.graph.state();
+        self.id.map(|id| state.ir.node(id).device.clone()).unwrap_or_default()
+    }
+
+    /// Output number `slot`.
+    pub fn output(&self, slot: usize) -> Output {
+        let outputs = |id: NodeId| self.graph.state().ir.node(id).output_types.len();
+        let endpoint = self.id.filter(|&id| slot < outputs(id));
+        Output::new(&self.graph, endpoint.map(|id| Endpoint::new(id, slot)))
+    }
+}
+
+impl From<&Output> for Operation {
+    fn from(output: &Output) -> Operation {
+        output.operation()
+    }
+}
+
+impl fmt::Debug for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}{}", self.name(), self.dtype(), self.shape())
+    }
+}
+
+impl fmt::Debug for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name())
+    }
+}
+
+/// One row per operator, for every mix of handles and references, and numbers on either side.
+macro_rules! operators {
+    ($($trait:ident $method:ident $op:expr;)*) => {$(
+        operators! { @left $trait $method $op; Output; }
+        operators! { @left $trait $method $op; &Output; }
+        operators! { @left $trait $method $op; &crate::Variable; }
+        impl $trait<Output> for f32 {
+            type Output = Output;
+            #[track_caller]
+            fn $method(self, right: Output) -> Output {
+                self.into_output(&right.graph, Some(right.dtype())).binary($op(right.dtype()), &right)
+            }
+        }
+        impl $trait<&Output> for f32 {
+            type Output = Output;
+            #[track_caller]
+            fn $method(self, right: &Output) -> Output {
+                self.into_output(&right.graph, Some(right.dtype())).binary($op(right.dtype()), right)
+            }
+        }
+        impl $trait<&crate::Variable> for f32 {
+            type Output = Output;
+            #[track_caller]
+            fn $method(self, right: &crate::Variable) -> Output {
+                $trait::$method(self, &**right)
+            }
+        }
+    )*};
+    (@left $trait:ident $method:ident $op:expr; $left:ty;) => {
+        impl $trait<Output> for $left {
+            type Output = Output;
+            #[track_caller]
+            fn $method(self, right: Output) -> Output {
+                self.binary($op(self.dtype()), &right)
+            }
+        }
+        impl $trait<&Output> for $left {
+            type Output = Output;
+            #[track_caller]
+            fn $method(self, right: &Output) -> Output {
+                self.binary($op(self.dtype()), right)
+            }
+        }
+        impl $trait<&crate::Variable> for $left {
+            type Output = Output;
+            #[track_caller]
+            fn $method(self, right: &crate::Variable) -> Output {
+                self.binary($op(self.dtype()), &**right)
+            }
+        }
+        impl $trait<f32> for $left {
+            type Output = Output;
+            #[track_caller]
+            fn $method(self, right: f32) -> Output {
+                self.binary($op(self.dtype()), right)
+            }
+        }
+    };
+}
+
+operators! {
+    Add add |t| if t == DType::String { "Add" } else { "AddV2" };
+    Sub sub |_| "Sub";
+    Mul mul |_| "Mul";
+    Div div |t: DType| if t.is_integer() { "FloorDiv" } else { "RealDiv" };
+    Rem rem |_| "FloorMod";
+}
+
+impl Neg for Output {
+    type Output = Output;
+    #[track_caller]
+    fn neg(self) -> Output {
+        self.unary("Neg")
+    }
+}
+
+impl Neg for &Output {
+    type Output = Output;
+    #[track_caller]
+    fn neg(self) -> Output {
+        self.unary("Neg")
+    }
+}

@@ -1,0 +1,158 @@
+//! Learning rates: a number, a tensor, or one that changes with the training step.
+
+use crate::graph::Graph;
+use crate::output::Output;
+use crate::variable::Variable;
+use ferroflow_core::DType;
+
+/// A learning rate.
+#[derive(Clone, Debug)]
+pub enum Rate {
+    Number(f32),
+    Tensor(Output),
+}
+
+impl Rate {
+    #[track_caller]
+    pub(crate) fn tensor(&self, graph: &Graph) -> Output {
+        match self {
+            Rate::Number(x) => graph.named_constant("learning_rate", *x),
+            Rate::Tensor(output) => output.clone(),
+        }
+    }
+}
+
+impl From<f32> for Rate {
+    fn from(x: f32) -> Rate {
+        Rate::Number(x)
+    }
+}
+
+impl From<Output> for Rate {
+    fn from(output: Output) -> Rate {
+        Rate::Tensor(output)
+    }
+}
+
+impl From<&Output> for Rate {
+    fn from(output: &Output) -> Rate {
+        Rate::Tensor(output.clone())
+    }
+}
+
+/// `rate * decay ^ (step / steps)`; in stairs if `staircase`.
+#[track_caller]
+pub fn exponential_decay(
+    rate: f32,
+    global_step: &Variable,
+    steps: f32,
+    decay: f32,
+    staircase: bool,
+) -> Output {
+    let g = global_step.graph();
+    g.name_scope("ExponentialDecay", |_| {
+        let mut exponent = global_step.cast(DType::Float) / steps;
+        if staircase {
+            exponent = exponent.floor();
+        }
+        g.constant(decay).pow(exponent) * rate
+    })
+}
+
+/// `rate / (1 + decay * step / steps)`; in stairs if `staircase`.
+#[track_caller]
+pub fn inverse_time_decay(
+    rate: f32,
+    global_step: &Variable,
+    steps: f32,
+    decay: f32,
+    staircase: bool,
+) -> Output {
+    global_step.graph().name_scope("InverseTimeDecay", |_| {
+        let mut time = global_step.cast(DType::Float) / steps;
+        if staircase {
+            time = time.floor();
+        }
+        rate / (time * decay + 1.0)
+    })
+}
+
+/// From `rate` down to `end` within `steps`, along a power of what is left.
+#[track_caller]
+pub fn polynomial_decay(
+    rate: f32,
+    global_step: &Variable,
+    steps: f32,
+    end: f32,
+    power: f32,
+) -> Output {
+    global_step.graph().name_scope("PolynomialDecay", |_| {
+        let step = global_step.cast(DType::Float).minimum(steps);
+        (1.0 - step / steps).pow(power) * (rate - end) + end
+    })
+}
+
+/// From `rate` down to `alpha * rate` within `steps`, along half a cosine.
+#[track_caller]
+pub fn cosine_decay(rate: f32, global_step: &Variable, steps: f32, alpha: f32) -> Output {
+    global_step.graph().name_scope("CosineDecay", |_| {
+        let done = global_step.cast(DType::Float).minimum(steps) / steps;
+        let wave = ((done * std::f32::consts::PI).cos() + 1.0) * 0.5;
+        (wave * (1.0 - alpha) + alpha) * rate
+    })
+}
+
+/// `values[i]` while the step is at most `boundaries[i]`, then the last of them.
+#[track_caller]
+pub fn piecewise_constant(global_step: &Variable, boundaries: &[i64], values: &[f32]) -> Output {
+    let g = global_step.graph();
+    if values.len() != boundaries.len() + 1 {
+        g.fail(ferroflow_core::err!(
+            InvalidArgument,
+            "the length of boundaries should be 1 less than the length of values: {} and {}",
+            boundaries.len(),
+            values.len()
+        ));
+        return Output::new(g, None);
+    }
+    g.name_scope("PiecewiseConstant", |_| {
+        let last = g.constant(values[boundaries.len()]);
+        let step = (**global_step).clone();
+        boundaries.iter().zip(values).rev().fold(last, |later, (boundary, value)| {
+            let bound = crate::value::number_as(
+                ferroflow_core::Tensor::scalar(*boundary),
+                global_step.dtype(),
+            );
+            let bound = g.constant_from(bound, None);
+            step.less_equal(bound).select(*value, later)
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{graph, initialized};
+
+    #[test]
+    fn rates_fall_as_they_should() {
+        let g = graph();
+        let step = g.global_step();
+        let rates = [
+            exponential_decay(0.1, &step, 10.0, 0.5, false),
+            exponential_decay(0.1, &step, 10.0, 0.5, true),
+            inverse_time_decay(0.1, &step, 10.0, 0.5, false),
+            polynomial_decay(0.1, &step, 30.0, 0.01, 2.0),
+            cosine_decay(0.1, &step, 30.0, 0.0),
+            piecewise_constant(&step, &[10, 20], &[1.0, 0.5, 0.1]),
+        ];
+        let s = initialized(&g).unwrap();
+        s.run(step.assign(15)).unwrap();
+        let values = s.run(&rates).unwrap();
+        let expected = [0.035_355_34, 0.05, 0.057_142_86, 0.0325, 0.05, 0.5];
+        for (value, expected) in values.iter().zip(expected) {
+            let value = value.scalar_value::<f32>().unwrap();
+            assert!((value - expected).abs() < 1e-6, "{value} {expected}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Graphs and sessions for the tests of this crate.
+
+use crate::graph::Graph;
+use crate::session::{GraphSession, Steps};
+use ferroflow_core::{Result, Tensor};
+use ferroflow_graph::{Catalog, GraphDef};
+use ferroflow_runtime::{RunOptions, RunRequest, Session, SessionOptions, Task};
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+pub fn catalog() -> Arc<Catalog> {
+    static CATALOG: LazyLock<Arc<Catalog>> = LazyLock::new(|| {
+        let mut catalog = Catalog::new();
+        ferroflow_ops::register(&mut catalog);
+        Arc::new(catalog)
+    });
+    CATALOG.clone()
+}
+
+pub fn graph() -> Graph {
+    Graph::new(catalog())
+}
+
+struct Local(Session);
+
+impl Steps for Local {
+    fn extend(&self, graph: &GraphDef) -> Result<()> {
+        self.0.extend(graph, None).map(|_| ())
+    }
+
+    fn run_step(
+        &self,
+        feeds: Vec<(String, Tensor)>,
+        fetches: &[String],
+        targets: &[String],
+        timeout: Option<Duration>,
+    ) -> Result<Vec<Tensor>> {
+        let options = RunOptions { timeout, ..RunOptions::default() };
+        let (fetches, targets) = (fetches.to_vec(), targets.to_vec());
+        Ok(self.0.run_blocking(RunRequest { feeds, fetches, targets, options })?.tensors)
+    }
+
+    fn close(&self) -> Result<()> {
+        self.0.close(Box::new(|| {}));
+        Ok(())
+    }
+}
+
+/// A session of this process.
+pub fn session(graph: &Graph) -> Result<GraphSession> {
+    let options = SessionOptions { allow_soft_placement: true, ..SessionOptions::default() };
+    let session = Session::new(Task::local(catalog()), &GraphDef::default(), options)?;
+    GraphSession::new(graph, Arc::new(Local(session)))
+}
+
+/// Runs the initializers of all variables.
+pub fn initialized(graph: &Graph) -> Result<GraphSession> {
+    let init = [graph.global_initializer(), graph.local_initializer()];
+    let session = session(graph)?;
+    session.run(init)?;
+    Ok(session)
+}
+
+pub fn floats(t: &Tensor) -> Vec<f32> {
+    t.as_slice::<f32>().unwrap().to_vec()
+}

@@ -1,0 +1,239 @@
+//! What may stand for a tensor or a shape in a call of the builder.
+
+use crate::graph::Graph;
+use crate::output::Output;
+use bytes::Bytes;
+use ferroflow_core::{DType, Element, PartialShape, Result, Shape, Tensor, bail};
+
+/// A plain Rust value that becomes a tensor: numbers, texts, and arrays of them.
+///
+/// `f32` is the only floating-point type here, so that a literal such as `2.0` is a `float` as it
+/// is in TensorFlow; tensors of other types are made with [`Tensor::from_slice`].
+///
+/// ```
+/// use ferroflow_train::IntoTensor;
+/// assert_eq!([[1.0, 2.0], [3.0, 4.0]].into_tensor().unwrap().shape().to_string(), "[2,2]");
+/// ```
+pub trait IntoTensor {
+    fn into_tensor(self) -> Result<Tensor>;
+}
+
+impl IntoTensor for Tensor {
+    fn into_tensor(self) -> Result<Tensor> {
+        Ok(self)
+    }
+}
+
+impl IntoTensor for &Tensor {
+    fn into_tensor(self) -> Result<Tensor> {
+        Ok(self.clone())
+    }
+}
+
+impl IntoTensor for &str {
+    fn into_tensor(self) -> Result<Tensor> {
+        Ok(Tensor::string(Bytes::copy_from_slice(self.as_bytes())))
+    }
+}
+
+impl IntoTensor for String {
+    fn into_tensor(self) -> Result<Tensor> {
+        Ok(Tensor::string(self))
+    }
+}
+
+impl<const N: usize> IntoTensor for [&str; N] {
+    fn into_tensor(self) -> Result<Tensor> {
+        strings(&self)
+    }
+}
+
+impl IntoTensor for Vec<String> {
+    fn into_tensor(self) -> Result<Tensor> {
+        let n = self.len();
+        Tensor::from_strings([n], self.into_iter().map(Bytes::from).collect())
+    }
+}
+
+pub(crate) fn strings(texts: &[impl AsRef<str>]) -> Result<Tensor> {
+    let texts = texts.iter().map(|s| Bytes::copy_from_slice(s.as_ref().as_bytes()));
+    let texts: Vec<Bytes> = texts.collect();
+    Tensor::from_strings([texts.len()], texts)
+}
+
+macro_rules! numbers {
+    ($($t:ty),*) => {$(
+        impl IntoTensor for $t {
+            fn into_tensor(self) -> Result<Tensor> {
+                Ok(Tensor::scalar(self))
+            }
+        }
+        impl IntoTensor for Vec<$t> {
+            fn into_tensor(self) -> Result<Tensor> {
+                Tensor::from_slice([self.len()], &self)
+            }
+        }
+        impl IntoTensor for &Vec<$t> {
+            fn into_tensor(self) -> Result<Tensor> {
+                Tensor::from_slice([self.len()], self)
+            }
+        }
+        impl IntoTensor for &[$t] {
+            fn into_tensor(self) -> Result<Tensor> {
+                Tensor::from_slice([self.len()], self)
+            }
+        }
+        impl<const N: usize> IntoTensor for [$t; N] {
+            fn into_tensor(self) -> Result<Tensor> {
+                Tensor::from_slice([N], &self)
+            }
+        }
+        impl<const N: usize, const M: usize> IntoTensor for [[$t; N]; M] {
+            fn into_tensor(self) -> Result<Tensor> {
+                Tensor::from_slice([M, N], self.as_flattened())
+            }
+        }
+        impl<const N: usize, const M: usize, const L: usize> IntoTensor for [[[$t; N]; M]; L] {
+            fn into_tensor(self) -> Result<Tensor> {
+                Tensor::from_slice([L, M, N], self.as_flattened().as_flattened())
+            }
+        }
+    )*};
+}
+numbers!(f32, i32, i64, bool, u8);
+
+/// What may be an input of an op: an [`Output`], a [`crate::Variable`], or a value that becomes a
+/// constant. A number takes the type of the tensor it is used with.
+pub trait IntoOutput {
+    /// The output, in `graph`. `like` is the type a plain number is to have.
+    fn into_output(self, graph: &Graph, like: Option<DType>) -> Output;
+}
+
+impl IntoOutput for Output {
+    fn into_output(self, _: &Graph, _: Option<DType>) -> Output {
+        self
+    }
+}
+
+impl IntoOutput for &Output {
+    fn into_output(self, _: &Graph, _: Option<DType>) -> Output {
+        self.clone()
+    }
+}
+
+impl<T: IntoTensor> IntoOutput for T {
+    #[track_caller]
+    fn into_output(self, graph: &Graph, like: Option<DType>) -> Output {
+        let value = self.into_tensor().and_then(|t| match like {
+            Some(like) => number_as(t, like),
+            None => Ok(t),
+        });
+        graph.constant_from(value, None)
+    }
+}
+
+/// A tensor of one of the types literals have as one of type `like`; others are left alone.
+pub(crate) fn number_as(t: Tensor, like: DType) -> Result<Tensor> {
+    if t.dtype() == like {
+        return Ok(t);
+    }
+    let numbers: Vec<f64> = match t.dtype() {
+        DType::Float => t.as_slice::<f32>()?.iter().map(|&x| x as f64).collect(),
+        DType::Int32 => t.as_slice::<i32>()?.iter().map(|&x| x as f64).collect(),
+        _ => return Ok(t),
+    };
+    fn cast<T: Element>(t: &Tensor, xs: &[f64], to: impl Fn(f64) -> T) -> Result<Tensor> {
+        let values: Vec<T> = xs.iter().map(|&x| to(x)).collect();
+        Tensor::from_slice(t.shape().clone(), &values)
+    }
+    let whole = numbers.iter().all(|x| x.fract() == 0.0);
+    if like.is_integer() && !whole {
+        bail!(InvalidArgument, "a fraction where a {like} is expected");
+    }
+    match like {
+        DType::Float => cast(&t, &numbers, |x| x as f32),
+        DType::Double => cast(&t, &numbers, |x| x),
+        DType::Half => cast(&t, &numbers, ferroflow_core::f16::from_f64),
+        DType::BFloat16 => cast(&t, &numbers, ferroflow_core::bf16::from_f64),
+        DType::Int32 => cast(&t, &numbers, |x| x as i32),
+        DType::Int64 => cast(&t, &numbers, |x| x as i64),
+        DType::Int16 => cast(&t, &numbers, |x| x as i16),
+        DType::Int8 => cast(&t, &numbers, |x| x as i8),
+        DType::UInt8 => cast(&t, &numbers, |x| x as u8),
+        DType::UInt16 => cast(&t, &numbers, |x| x as u16),
+        DType::UInt32 => cast(&t, &numbers, |x| x as u32),
+        DType::UInt64 => cast(&t, &numbers, |x| x as u64),
+        _ => Ok(t),
+    }
+}
+
+/// Dimensions of a shape: an array of integers in which -1 is an unknown one, `()` for a scalar, or
+/// a shape.
+pub trait IntoShape {
+    fn into_shape(self) -> Result<PartialShape>;
+}
+
+impl IntoShape for () {
+    fn into_shape(self) -> Result<PartialShape> {
+        Ok(PartialShape::scalar())
+    }
+}
+
+impl IntoShape for PartialShape {
+    fn into_shape(self) -> Result<PartialShape> {
+        Ok(self)
+    }
+}
+
+impl IntoShape for &PartialShape {
+    fn into_shape(self) -> Result<PartialShape> {
+        Ok(self.clone())
+    }
+}
+
+impl IntoShape for &Shape {
+    fn into_shape(self) -> Result<PartialShape> {
+        Ok(self.into())
+    }
+}
+
+impl IntoShape for &[i64] {
+    fn into_shape(self) -> Result<PartialShape> {
+        PartialShape::from_i64s(self)
+    }
+}
+
+impl IntoShape for Vec<i64> {
+    fn into_shape(self) -> Result<PartialShape> {
+        PartialShape::from_i64s(&self)
+    }
+}
+
+impl<const N: usize> IntoShape for [i64; N] {
+    fn into_shape(self) -> Result<PartialShape> {
+        PartialShape::from_i64s(&self)
+    }
+}
+
+impl<const N: usize> IntoShape for [i32; N] {
+    fn into_shape(self) -> Result<PartialShape> {
+        PartialShape::from_i64s(&self.map(i64::from))
+    }
+}
+
+impl<const N: usize> IntoShape for [usize; N] {
+    fn into_shape(self) -> Result<PartialShape> {
+        Ok(PartialShape::new(self.map(Some)))
+    }
+}
+
+impl<const N: usize> IntoShape for [Option<usize>; N] {
+    fn into_shape(self) -> Result<PartialShape> {
+        Ok(PartialShape::new(self))
+    }
+}
+
+/// A shape as TensorFlow's signed integers, -1 for what is not known.
+pub(crate) fn dims_of(shape: &PartialShape) -> Option<Vec<i64>> {
+    shape.dims().map(|dims| dims.iter().map(|d| d.map_or(-1, |d| d as i64)).collect())
+}

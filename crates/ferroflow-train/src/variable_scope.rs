@@ -1,0 +1,126 @@
+//! Variable scopes: variables found again by name, so that two parts of a program share them.
+
+use crate::graph::{Graph, Restore};
+use crate::init::IntoInitializer;
+use crate::names::join;
+use crate::variable::{Variable, VariableOptions};
+use ferroflow_core::{Result, bail, ensure};
+
+/// Whether `get_variable` makes variables or finds them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reuse {
+    /// Makes them; one that exists is a mistake.
+    #[default]
+    No,
+    /// Finds them; one that does not exist is a mistake.
+    Yes,
+    /// Finds those that exist and makes the others.
+    Auto,
+}
+
+/// What is current for `get_variable`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct VariableScope {
+    pub name: String,
+    pub reuse: Reuse,
+}
+
+impl Graph {
+    /// Runs `build` with variables made by [`Graph::get_variable`] named `name/…`, and everything
+    /// else in a name scope. A scope that is opened again finds its variables again if `reuse` says
+    /// so; within a scope that reuses, all do.
+    ///
+    /// ```
+    /// # let mut catalog = ferroflow_graph::Catalog::new();
+    /// # ferroflow_ops::register(&mut catalog);
+    /// # let g = ferroflow_train::Graph::new(catalog.into());
+    /// use ferroflow_train::{Reuse, init};
+    /// let get = || g.get_variable("w", init::zeros([2]));
+    /// let a = g.variable_scope("layer", Reuse::No, get);
+    /// let b = g.variable_scope("layer", Reuse::Yes, get);
+    /// assert_eq!(a.variable_name(), "layer/w");
+    /// assert_eq!(a.name(), b.name());
+    /// ```
+    pub fn variable_scope<R>(&self, name: &str, reuse: Reuse, build: impl FnOnce() -> R) -> R {
+        let before = {
+            let mut state = self.state();
+            let before = state.variable_scope.clone();
+            let reuse = if reuse == Reuse::No { before.reuse } else { reuse };
+            state.variable_scope = VariableScope { name: join(&before.name, name), reuse };
+            before
+        };
+        let graph = self.clone();
+        let _restore = Restore(move || graph.state().variable_scope = before.clone());
+        self.name_scope(name, |_| build())
+    }
+
+    /// The variable `name` of the current variable scope: made, or found again.
+    #[track_caller]
+    pub fn get_variable(&self, name: &str, initial: impl IntoInitializer) -> Variable {
+        self.get_variable_with(name, initial, VariableOptions::default())
+    }
+
+    /// [`Graph::get_variable`] with options, which matter when it is made.
+    #[track_caller]
+    pub fn get_variable_with(
+        &self,
+        name: &str,
+        initial: impl IntoInitializer,
+        options: VariableOptions,
+    ) -> Variable {
+        let initial = self.or_fail(initial.into_initializer()).unwrap_or_default();
+        let (full, reuse) = {
+            let state = self.state();
+            (join(&state.variable_scope.name, name), state.variable_scope.reuse)
+        };
+        let found = self.find_variable(&full);
+        let usable = match (&found, reuse) {
+            (Ok(_), Reuse::No) => {
+                self.fail(ferroflow_core::err!(
+                    InvalidArgument,
+                    "variable {full} already exists; did you mean to reuse it?"
+                ));
+                return self.make_variable(&full, initial, options, None);
+            }
+            (Ok(v), _) => check_same(v, &initial).map(|()| true),
+            (Err(_), Reuse::Yes) => Err(ferroflow_core::err!(
+                InvalidArgument,
+                "variable {full} does not exist, or was not made with get_variable"
+            )),
+            (Err(_), _) => Ok(false),
+        };
+        match (usable, found) {
+            (Ok(true), Ok(variable)) => variable,
+            (Err(e), Ok(variable)) => {
+                self.fail(e);
+                variable
+            }
+            (usable, _) => {
+                self.or_fail(usable);
+                self.state().names.take(&full);
+                self.make_variable(&full, initial, options, None)
+            }
+        }
+    }
+}
+
+fn check_same(found: &Variable, asked: &crate::init::Initializer) -> Result<()> {
+    if !found.info.shape.admits(&asked.shape) {
+        bail!(
+            InvalidArgument,
+            "trying to share variable {}, but specified shape {} and found shape {}",
+            found.info.name,
+            asked.shape,
+            found.info.shape
+        );
+    }
+    ensure!(
+        found.info.dtype == asked.dtype,
+        InvalidArgument,
+        "trying to share variable {}, but specified type {} and found type {}",
+        found.info.name,
+        asked.dtype,
+        found.info.dtype
+    );
+    Ok(())
+}

@@ -1,0 +1,60 @@
+"""Which dtypes TensorFlow's CPU kernels of an op take, by attribute."""
+
+from tensorflow.python.framework import kernels
+
+from case import EVERY, NAME_OF, signature
+
+# The attribute that a count of (op, dtype) pairs goes by.
+PRIMARY = ["T", "dtype", "Tparams", "Tvalues", "SrcT", "Tidx", "element_dtype", "elem_type", "key_dtype", "Tin", "Tkey", "Tkeys",
+           "dt", "out_type", "Tcomplex", "Treal", "Tsplits", "Ta", "Tinput", "Tout", "tensor_type", "output_type"]
+OTHER = ["Tindices", "Tsplits", "Tshape", "shape_type", "Tdim", "Tseed"]
+
+
+def cpu_kernels(op):
+    """One dictionary for each kernel: type attribute -> dtypes."""
+    found = []
+    for kernel in kernels.get_registered_kernels_for_op(op).kernel:
+        if kernel.device_type != "CPU" or kernel.label:
+            continue
+        found.append({c.name: [NAME_OF.get(t) for t in c.allowed_values.list.type] for c in kernel.constraint})
+    return found
+
+
+def choices(op):
+    """Attribute -> dtypes it may have, in the order of the signature, for each kernel of the op."""
+    out = []
+    for kernel in cpu_kernels(op) or [{}]:
+        attrs = {}
+        for attr in signature(op).attr:
+            if attr.type != "type":
+                continue
+            allowed = [NAME_OF.get(t) for t in attr.allowed_values.list.type] or EVERY
+            here = kernel.get(attr.name, allowed)
+            attrs[attr.name] = [t for t in EVERY if t in here and t in allowed]
+        if all(attrs.values()):
+            out.append(attrs)
+    return out
+
+
+def primary(op):
+    names = [a.name for a in signature(op).attr if a.type == "type"]
+    for name in PRIMARY:
+        if name in names:
+            return name
+    return names[0] if names else None
+
+
+def pairs(op, hold=None):
+    """The (op, dtype) pairs: primary dtype -> the kernels' choices that have it. `hold` restricts attributes."""
+    options = choices(op)
+    if hold:
+        options = [{a: [t for t in ts if t in hold.get(a, ts)] for a, ts in o.items()} for o in options]
+        options = [o for o in options if all(o.values())]
+    name = primary(op)
+    if name is None:
+        return {"-": options}
+    out = {}
+    for option in options:
+        for t in option[name]:
+            out.setdefault(t, []).append({**option, name: [t]})
+    return out

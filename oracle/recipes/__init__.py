@@ -1,0 +1,26 @@
+"""How to call each op: a recipe makes one random call of it.
+
+`RECIPES` maps an op to its recipe. `HOLD` keeps type attributes of an op to some dtypes where TensorFlow's kernels are more
+lenient than what they can do.
+"""
+
+RECIPES, HOLD = {}, {}
+
+
+def recipe(*ops, hold=None):
+    def add(f):
+        for op in ops:
+            assert op not in RECIPES, op
+            RECIPES[op] = f
+            if hold:
+                HOLD[op] = hold
+        return f
+    return add
+
+
+def load():
+    import importlib
+    import pkgutil
+    for module in pkgutil.iter_modules(__path__):
+        importlib.import_module(f"recipes.{module.name}")
+    return RECIPES
