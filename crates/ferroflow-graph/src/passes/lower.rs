@@ -13,8 +13,10 @@ use inline::Inlined;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Calls nested deeper are left as they are: it may be a recursion.
+/// Calls nested deeper are left as they are, and so are all when this many nodes were added: it may
+/// be a recursion.
 const MAX_DEPTH: u32 = 32;
+const MAX_ADDED: usize = 1 << 16;
 
 /// Lowers the nodes of `graph` from `first` on, where TensorFlow would. A lowered node keeps its name
 /// and its outputs, so that it can still be fetched. On an error the graph is half lowered.
@@ -30,11 +32,12 @@ pub fn lower(graph: &mut Graph, first: usize, catalog: &Catalog) -> Result<()> {
         values: HashMap::new(),
         controls: HashMap::new(),
     };
-    let mut at = first;
+    let (mut at, most) = (first, lowering.graph.len() + MAX_ADDED);
     // Bodies are added at the end, and come to it in turn.
     while at < lowering.graph.len() {
         let id = NodeId(at as u32);
-        if calls(lowering.graph, id) && lowering.depth[at] < MAX_DEPTH {
+        let goes_on = lowering.depth[at] < MAX_DEPTH && lowering.graph.len() < most;
+        if goes_on && calls(lowering.graph, id) {
             lowering.lower(id)?;
         }
         at += 1;
@@ -361,5 +364,116 @@ impl Lowering<'_> {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attr::{AttrList, AttrValue};
+    use crate::def::{FunctionDef, GraphDef, NodeDef};
+    use crate::op_def::{OpDef, Role};
+    use crate::signature::parse_arg;
+
+    fn catalog() -> Catalog {
+        let mut c = Catalog::new();
+        c.op("_Arg").output("output: T").attr("T: type").attr("index: int").role(Role::Argument);
+        c.op("_Retval").input("input: T").attr("T: type").attr("index: int").role(Role::Return);
+        c.op("Identity").input("input: T").output("output: T").attr("T: type");
+        c.op("IdentityN").input("input: T").output("output: T").attr("T: list(type)");
+        c.op("NoOp").role(Role::NoOp);
+        c.op("Const").output("y: float").role(Role::Constant);
+        c.op("Neg").input("x: float").output("y: float");
+        c.op("Print").input("x: float").stateful();
+        c.op("Call")
+            .input("args: Tin")
+            .output("output: Tout")
+            .attr("Tin: list(type)")
+            .attr("Tout: list(type)")
+            .attr("f: func")
+            .calls(Calls::Function);
+        c
+    }
+
+    fn node(name: &str, op: &str, inputs: &[&str]) -> NodeDef {
+        let float = || AttrValue::List(AttrList::Types(vec![DType::Float]));
+        let attrs = match op {
+            "Call" => {
+                let f = FuncRef { name: "f".into(), attrs: Attrs::new() };
+                Attrs::new().with("Tin", float()).with("Tout", float()).with("f", f)
+            }
+            _ => Attrs::new(),
+        };
+        NodeDef {
+            name: name.into(),
+            op: op.into(),
+            inputs: inputs.iter().map(|s| s.to_string()).collect(),
+            attrs,
+            ..NodeDef::default()
+        }
+    }
+
+    /// `y = f(x)` with this body, whose result is `ret`, called by `call`, which waits for `go`.
+    fn lowered(body: Vec<NodeDef>, ret: &str) -> Graph {
+        let mut signature = OpDef::named("f");
+        signature.inputs = vec![parse_arg("x: float").unwrap()];
+        signature.outputs = vec![parse_arg("y: float").unwrap()];
+        let f = FunctionDef {
+            signature,
+            nodes: body,
+            ret: [("y".to_string(), ret.to_string())].into(),
+            control_ret: Default::default(),
+            attrs: Attrs::new(),
+            arg_attrs: Default::default(),
+            resource_arg_ids: Default::default(),
+            control_outputs: Vec::new(),
+        };
+        let def = GraphDef {
+            nodes: vec![
+                node("c", "Const", &[]),
+                node("go", "NoOp", &[]),
+                node("call", "Call", &["c", "^go"]),
+                node("out", "Neg", &["call", "^call"]),
+            ],
+            functions: vec![Arc::new(f)],
+            ..GraphDef::default()
+        };
+        let mut graph = Graph::from_def(&def, &catalog()).unwrap();
+        lower(&mut graph, 0, &catalog()).unwrap();
+        graph
+    }
+
+    fn lines(graph: &Graph) -> Vec<String> {
+        let def = graph.to_def();
+        let text = |n: &NodeDef| format!("{} = {}({})", n.name, n.op, n.inputs.join(", "));
+        def.nodes.iter().map(text).collect()
+    }
+
+    #[test]
+    fn a_body_takes_the_place_of_its_call() {
+        let body = vec![node("n", "Neg", &["x"]), node("p", "Print", &["x"])];
+        assert_eq!(
+            lines(&lowered(body, "n:y:0")),
+            [
+                "c = Const()",
+                "go = NoOp()",
+                "call = IdentityN(call/ret, ^call/done)",
+                "out = Neg(call/ret, ^call/done)",
+                "call/go = NoOp(^go)",
+                "call/arg = Identity(c, ^call/go)",
+                "call/n = Neg(call/arg)",
+                "call/p = Print(call/arg)",
+                "call/done = NoOp(^call/n, ^call/p, ^go)",
+                "call/ret = Identity(call/n, ^call/done)",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_recursion_is_left_in_the_end() {
+        let body = vec![node("a", "Call", &["x"]), node("b", "Call", &["a:output:0"])];
+        let graph = lowered(body, "b:output:0");
+        assert!(graph.iter().any(|(_, n)| n.op.calls.is_some()));
+        assert!(graph.len() < 2 * MAX_ADDED);
     }
 }
