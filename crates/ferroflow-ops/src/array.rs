@@ -24,6 +24,7 @@ mod partition;
 mod patches;
 mod ragged;
 mod ragged_dense;
+mod ragged_variant;
 mod range;
 pub(crate) mod reshape;
 mod reverse;
@@ -62,6 +63,7 @@ pub(crate) fn register(c: &mut Catalog) {
     patches::register(c);
     ragged::register(c);
     ragged_dense::register(c);
+    ragged_variant::register(c);
     range::register(c);
     reshape::register(c);
     reverse::register(c);

@@ -99,7 +99,7 @@ fn check_size(name: &str, header: u64, record: u64, footer: u64) -> Result<()> {
     let size = std::fs::metadata(path).map_err(|e| crate::io::file_error(name, &e))?.len();
     let around = header.saturating_add(footer);
     ensure!(
-        size >= around && (size - around) % record == 0,
+        size >= around && (size - around).is_multiple_of(record),
         InvalidArgument,
         "Excluding the header ({header} bytes) and footer ({footer} bytes), input file \"{name}\" \
          has body length {} bytes, which is not an exact multiple of the record length ({record} \
