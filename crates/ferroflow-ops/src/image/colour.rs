@@ -1,7 +1,7 @@
 //! RGBToHSV, HSVToRGB, AdjustHue, AdjustSaturation.
 
+use crate::parallel::for_rows;
 use crate::prelude::*;
-use crate::reduce::split::for_rows;
 
 /// Hue, saturation and value of a colour, each between 0 and 1 if the colour is.
 fn hsv<T: Float>([r, g, b]: [T; 3]) -> [T; 3] {

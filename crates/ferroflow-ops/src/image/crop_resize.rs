@@ -1,8 +1,8 @@
 //! CropAndResize and its gradients: boxes cut out of images and resized.
 
 use super::pixels::{FromF32, Images, floats};
+use crate::parallel::for_rows;
 use crate::prelude::*;
-use crate::reduce::split::for_rows;
 
 #[derive(Clone, Copy, PartialEq)]
 enum Method {

@@ -1,8 +1,8 @@
 //! ImageProjectiveTransformV2 and V3.
 
 use super::pixels::{FromF32, Images};
+use crate::parallel::for_rows;
 use crate::prelude::*;
-use crate::reduce::split::for_rows;
 
 /// What is seen beyond the edges of an image.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -2,8 +2,8 @@
 
 use super::pixels::floats;
 use super::resize::{Grid, resized_shape};
+use crate::parallel::for_rows;
 use crate::prelude::*;
-use crate::reduce::split::for_rows;
 
 /// The pixels that each of `output` pixels covers, and how much of each. Pixels beyond the edge
 /// are the last one.

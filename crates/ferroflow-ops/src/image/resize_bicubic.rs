@@ -2,8 +2,8 @@
 
 use super::pixels::{FromF32, floats};
 use super::resize::{Grid, original_shape, resized_shape};
+use crate::parallel::for_rows;
 use crate::prelude::*;
-use crate::reduce::split::for_rows;
 
 /// Steps into which the distance between two pixels is cut: weights are those of the nearest step.
 const STEPS: i64 = 1 << 10;

@@ -2,8 +2,8 @@
 
 use super::pixels::{Images, floats};
 use super::resize::{Grid, original_shape, resized_shape};
+use crate::parallel::for_rows;
 use crate::prelude::*;
-use crate::reduce::split::for_rows;
 use ferroflow_core::RealElement;
 
 /// Between which two pixels a place lies, and how far from the first.

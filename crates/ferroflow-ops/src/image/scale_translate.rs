@@ -2,8 +2,8 @@
 
 use super::pixels::{Images, floats};
 use super::resize::{original_shape, resized_shape};
+use crate::parallel::for_rows;
 use crate::prelude::*;
-use crate::reduce::split::for_rows;
 use std::f32::consts::PI;
 
 /// A filter: how much a pixel at a distance counts.
