@@ -28,6 +28,8 @@
 mod session;
 
 pub use ferroflow_cluster::{ClusterSpec, Server, ServerOptions};
+/// All-reduce and its family between processes.
+pub use ferroflow_collective as collective;
 pub use ferroflow_core::{
     Code, DType, Element, Error, PartialShape, Result, Shape, Tensor, set_compute_threads,
 };
