@@ -1,9 +1,15 @@
 //! The `ferroflow` command.
 #![forbid(unsafe_code)]
 
+mod bench;
+mod launch;
+mod plan;
+mod run;
 mod server;
+mod units;
 
 use clap::{Parser, Subcommand};
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 #[global_allocator]
@@ -20,11 +26,27 @@ struct Cli {
 #[derive(Subcommand)]
 enum Verb {
     Server(server::Args),
+    Run(run::Args),
+    Plan(plan::Args),
+    Bench(bench::Args),
+}
+
+/// The command line, in which `-np`, as other launchers spell it, means `--np`.
+fn arguments() -> impl Iterator<Item = OsString> {
+    let mut ours = true;
+    std::env::args_os().map(move |word| {
+        // What follows `--` belongs to the program that is run.
+        ours &= word != "--";
+        if ours && word == "-np" { "--np".into() } else { word }
+    })
 }
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().verb {
+    let result = match Cli::parse_from(arguments()).verb {
         Verb::Server(args) => server::run(args),
+        Verb::Run(args) => run::run(args),
+        Verb::Plan(args) => plan::run(args),
+        Verb::Bench(args) => bench::run(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

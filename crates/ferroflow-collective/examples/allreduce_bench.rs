@@ -28,7 +28,7 @@ fn run() -> Result<()> {
         return launch(number("-n", 2.0)? as usize, &args);
     };
     member.transport = match value("--transport") {
-        None => Transport::Auto,
+        None | Some("auto") => Transport::Auto,
         Some("tcp") => Transport::Tcp,
         Some("shared") => Transport::Shared,
         Some(other) => bail!(InvalidArgument, "no transport {other:?}"),

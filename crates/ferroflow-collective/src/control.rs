@@ -124,8 +124,12 @@ impl Drop for Control {
         for link in self.shared.links.iter().flatten() {
             let _ = link.lock().shutdown(Shutdown::Both);
         }
+        let me = std::thread::current().id();
         for thread in self.threads.drain(..) {
-            let _ = thread.join();
+            // A control thread that held the last reference ends by itself.
+            if thread.thread().id() != me {
+                let _ = thread.join();
+            }
         }
     }
 }

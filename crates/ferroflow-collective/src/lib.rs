@@ -25,6 +25,7 @@ mod reduce;
 mod rendezvous;
 mod schedule;
 mod signature;
+pub mod simulate;
 mod wire;
 
 pub use compress::Compression;

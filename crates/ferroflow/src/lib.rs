@@ -29,6 +29,8 @@ mod gradients;
 mod session;
 
 pub use ferroflow_cluster::{ClusterSpec, Server, ServerOptions};
+/// All-reduce and its family between processes.
+pub use ferroflow_collective as collective;
 pub use ferroflow_core::{
     Code, DType, Element, Error, PartialShape, Result, Shape, Tensor, set_compute_threads,
 };

@@ -1,0 +1,344 @@
+//! `ferroflow plan`: the arithmetic of distributed training.
+
+use crate::units;
+use ferroflow::collective::simulate::all_reduce_seconds;
+use ferroflow::collective::{Algorithm, Model};
+use ferroflow::{Code, Error, Result};
+use serde_json::{Value, json};
+
+/// Predict step time and efficiency of training on many workers
+///
+/// From the bytes of a model's gradients, the time of a step on one worker and the speed of each
+/// worker's link, for all-reduce, for parameter servers, and for all-reduce that borrows spare CPU
+/// servers; with the link speed that a wanted efficiency needs.
+#[derive(clap::Args)]
+#[command(after_help = "Example (VGG-16 on 1 Gb/s):\n  \
+    ferroflow plan --model-bytes 553.36MB --link 125MB/s -n 4 --step-time 0.55s --target-efficiency 0.9")]
+pub struct Args {
+    /// Bytes of all gradients, such as 553.36MB
+    #[arg(long, value_name = "BYTES")]
+    model_bytes: String,
+    /// Speed of each worker's link, one way, such as 125MB/s or 1Gb/s
+    #[arg(long, value_name = "SPEED")]
+    link: String,
+    /// Workers
+    #[arg(short = 'n', long = "workers", value_name = "N")]
+    n: u32,
+    /// Time of a step on one worker, such as 0.55s
+    #[arg(long, value_name = "TIME")]
+    step_time: String,
+    /// Parameter servers, or spare CPU servers; as many as workers if not given
+    #[arg(long, value_name = "P")]
+    servers: Option<u32>,
+    /// Part of the step behind which communication can hide, 0 to 1
+    #[arg(long, value_name = "PART", default_value_t = 0.0)]
+    overlap: f64,
+    /// Efficiency to find the link speed for, 0 to 1
+    #[arg(long, value_name = "P")]
+    target_efficiency: Option<f64>,
+    /// Also run the real all-reduce schedules for this many ranks on a simulated network
+    #[arg(long, value_name = "N")]
+    simulate: Option<usize>,
+    /// Time of a message, however short, on the simulated network
+    #[arg(long, value_name = "TIME", default_value = "50us")]
+    latency: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is to be trained, and on what.
+#[derive(Clone, Copy)]
+struct Job {
+    bytes: f64,
+    link: f64,
+    n: f64,
+    step: f64,
+    servers: f64,
+    overlap: f64,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Strategy {
+    Ring,
+    Servers,
+    Split,
+}
+
+impl Strategy {
+    const ALL: [Strategy; 3] = [Strategy::Ring, Strategy::Servers, Strategy::Split];
+
+    fn name(self) -> &'static str {
+        match self {
+            Strategy::Ring => "all-reduce",
+            Strategy::Servers => "parameter servers",
+            Strategy::Split => "all-reduce + CPU servers",
+        }
+    }
+}
+
+impl Job {
+    /// Bytes that the busiest link carries in each direction, in one step.
+    fn volume(&self, strategy: Strategy) -> f64 {
+        let Job { bytes: d, n, servers: k, .. } = *self;
+        match strategy {
+            // Scatter-reduce and all-gather, (n - 1)/n of the bytes each.
+            Strategy::Ring => 2.0 * d * (n - 1.0) / n,
+            // Each worker pushes and pulls everything, once each way; a server does so for all
+            // workers with its part.
+            Strategy::Servers => d * (n / k).max(1.0),
+            // The split between workers and k spare servers that loads all links alike; servers
+            // beyond the number of workers find nothing to do.
+            Strategy::Split => {
+                let k = k.min(n);
+                if n < 2.0 { 0.0 } else { 2.0 * d * n * (n - 1.0) / (n * n + k * n - 2.0 * k) }
+            }
+        }
+    }
+
+    /// Seconds of communication in a step.
+    fn transfer(&self, strategy: Strategy) -> f64 {
+        self.volume(strategy) / self.link
+    }
+
+    /// Seconds of a step, of which communication may hide behind a part.
+    fn step_time(&self, strategy: Strategy) -> f64 {
+        self.step + (self.transfer(strategy) - self.overlap * self.step).max(0.0)
+    }
+
+    /// How much of the workers' time goes into steps.
+    fn efficiency(&self, strategy: Strategy) -> f64 {
+        self.step / self.step_time(strategy)
+    }
+
+    /// The link speed that gives this efficiency.
+    fn link_for(&self, strategy: Strategy, efficiency: f64) -> f64 {
+        let hidden = self.overlap * self.step;
+        let visible = self.step * (1.0 - efficiency) / efficiency;
+        self.volume(strategy) / (visible + hidden)
+    }
+
+    /// The fewest parameter servers that slow no worker down.
+    fn servers_needed(&self) -> u32 {
+        self.n.ceil() as u32
+    }
+
+    fn best(&self) -> Strategy {
+        let faster = |a: &Strategy, b: &Strategy| self.step_time(*a).total_cmp(&self.step_time(*b));
+        Strategy::ALL.into_iter().min_by(faster).unwrap_or(Strategy::Ring)
+    }
+}
+
+pub fn run(args: Args) -> Result<()> {
+    let wrong = |text: &str| Err(Error::new(Code::InvalidArgument, text));
+    if args.n < 1 || args.servers == Some(0) {
+        return wrong("there must be at least one worker and one server");
+    }
+    if !(0.0..=1.0).contains(&args.overlap) {
+        return wrong("--overlap is a part of the step, from 0 to 1");
+    }
+    if args.target_efficiency.is_some_and(|p| !(p > 0.0 && p < 1.0)) {
+        return wrong("--target-efficiency lies between 0 and 1");
+    }
+    let job = Job {
+        bytes: units::bytes(&args.model_bytes)?,
+        link: units::bytes_per_second(&args.link)?,
+        n: f64::from(args.n),
+        step: units::seconds(&args.step_time)?,
+        servers: f64::from(args.servers.unwrap_or(args.n)),
+        overlap: args.overlap,
+    };
+    let simulated = match args.simulate {
+        Some(n) => simulate(&job, n, units::seconds(&args.latency)?)?,
+        None => Vec::new(),
+    };
+    if args.json {
+        let mut report = report(&job, args.target_efficiency);
+        if let Some(n) = args.simulate {
+            let row = |(a, s): &(Algorithm, f64)| json!({"algorithm": a.name(), "seconds": s});
+            report["simulated"] = json!({
+                "ranks": n,
+                "all_reduce": simulated.iter().map(row).collect::<Vec<_>>(),
+            });
+        }
+        println!("{report}");
+        return Ok(());
+    }
+    print!("{}", table(&job, args.target_efficiency));
+    print!("{}", chart(&job));
+    if let Some(n) = args.simulate {
+        println!("\nsimulated all-reduce among {n} ranks, {} a message", args.latency);
+        for (algorithm, seconds) in simulated {
+            let step = job.step + (seconds - job.overlap * job.step).max(0.0);
+            let percent = job.step / step * 100.0;
+            println!("{:>18} {seconds:>10.4} s   efficiency {percent:.2}%", algorithm.name());
+        }
+    }
+    Ok(())
+}
+
+/// Seconds of an all-reduce of the job's bytes among `n` ranks, by algorithm, fastest first.
+fn simulate(job: &Job, n: usize, latency: f64) -> Result<Vec<(Algorithm, f64)>> {
+    let model = Model { alpha: latency, beta: 1.0 / job.link, ..Model::default() };
+    let algorithms =
+        [Algorithm::Ring, Algorithm::HalvingDoubling, Algorithm::DoubleTree, Algorithm::Doubling];
+    let mut all = Vec::new();
+    for algorithm in algorithms {
+        let seconds = all_reduce_seconds(algorithm, n, 1, job.bytes as usize, &model)?;
+        all.push((algorithm, seconds));
+    }
+    all.sort_by(|a, b| a.1.total_cmp(&b.1));
+    Ok(all)
+}
+
+fn report(job: &Job, target: Option<f64>) -> Value {
+    let rows: Vec<Value> = Strategy::ALL
+        .into_iter()
+        .map(|s| {
+            json!({
+                "strategy": s.name(),
+                "bytes_per_link": job.volume(s),
+                "transfer_seconds": job.transfer(s),
+                "step_seconds": job.step_time(s),
+                "efficiency": job.efficiency(s),
+                "speedup": job.n * job.efficiency(s),
+                "link_for_target": target.map(|p| job.link_for(s, p)),
+            })
+        })
+        .collect();
+    json!({
+        "model_bytes": job.bytes,
+        "link_bytes_per_second": job.link,
+        "workers": job.n,
+        "servers": job.servers,
+        "step_seconds_of_one": job.step,
+        "overlap": job.overlap,
+        "target_efficiency": target,
+        "strategies": rows,
+        "recommended": job.best().name(),
+        "servers_that_slow_no_worker": job.servers_needed(),
+    })
+}
+
+fn table(job: &Job, target: Option<f64>) -> String {
+    let mut out = format!(
+        "{} of gradients, {} workers, {}/s each way, {:.3} s a step alone\n\n",
+        units::show_bytes(job.bytes),
+        job.n,
+        units::show_bytes(job.link),
+        job.step
+    );
+    let wanted = target.map(|p| format!("link for {:.0}%", p * 100.0)).unwrap_or_default();
+    out += &format!(
+        "{:<25} {:>12} {:>10} {:>10} {:>10} {:>8}  {wanted}\n",
+        "strategy", "link carries", "transfer", "step", "efficiency", "speed-up"
+    );
+    for s in Strategy::ALL {
+        let name = match s {
+            Strategy::Ring => s.name().to_string(),
+            _ => format!("{} ({})", s.name(), job.servers),
+        };
+        let link = target.map(|p| units::show_bytes(job.link_for(s, p)) + "/s").unwrap_or_default();
+        out += &format!(
+            "{name:<25} {:>12} {:>8.3} s {:>8.3} s {:>9.2}% {:>8.2}  {link}\n",
+            units::show_bytes(job.volume(s)),
+            job.transfer(s),
+            job.step_time(s),
+            job.efficiency(s) * 100.0,
+            job.n * job.efficiency(s)
+        );
+    }
+    let best = job.best();
+    let more = match best {
+        Strategy::Ring => String::new(),
+        _ => format!(
+            ", with {} servers; more than {} do not help",
+            job.servers,
+            job.servers_needed()
+        ),
+    };
+    out += &format!("\nrecommended: {}{more}\n", best.name());
+    if job.n > 1.0 && job.efficiency(best) * job.n <= 1.0 {
+        out += "one worker alone is faster: the link is too slow for this model\n";
+    }
+    out
+}
+
+/// Efficiency of all-reduce against the number of workers, for several links.
+fn chart(job: &Job) -> String {
+    const LINKS: [(&str, f64); 5] = [
+        ("1 Gb/s", 125e6),
+        ("10 Gb/s", 1.25e9),
+        ("25 Gb/s", 3.125e9),
+        ("100 Gb/s", 12.5e9),
+        ("400 Gb/s", 50e9),
+    ];
+    const WORKERS: [u32; 6] = [2, 4, 8, 16, 64, 256];
+    let mut out = String::from("\nefficiency of all-reduce (each # is 10 %)\n");
+    out += &format!("{:>10}", "link");
+    WORKERS.iter().for_each(|n| out += &format!("  {:<13}", format!("n = {n}")));
+    out.push('\n');
+    for (name, link) in LINKS {
+        out += &format!("{name:>10}");
+        for n in WORKERS {
+            let p = Job { link, n: f64::from(n), ..*job }.efficiency(Strategy::Ring);
+            let bar = "#".repeat((p * 10.0).round() as usize);
+            out += &format!("  {bar:<10}{:>3.0}", p * 100.0);
+        }
+        out.push('\n');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vgg16() -> Job {
+        Job { bytes: 553.36e6, link: 125e6, n: 4.0, step: 0.55, servers: 4.0, overlap: 0.0 }
+    }
+
+    #[test]
+    fn the_worked_case_of_vgg16_comes_out() {
+        let job = vgg16();
+        assert!((job.efficiency(Strategy::Ring) - 0.0765).abs() < 5e-5);
+        assert!((job.step_time(Strategy::Ring) - 7.19).abs() < 5e-3);
+        assert!((job.link_for(Strategy::Ring, 0.9) / 1e6 - 13_582.0).abs() < 1.0);
+    }
+
+    #[test]
+    fn the_link_found_for_an_efficiency_gives_it() {
+        for overlap in [0.0, 0.4] {
+            for strategy in Strategy::ALL {
+                let job = Job { overlap, ..vgg16() };
+                let faster = Job { link: job.link_for(strategy, 0.8), ..job };
+                assert!((faster.efficiency(strategy) - 0.8).abs() < 1e-9);
+            }
+        }
+    }
+
+    #[test]
+    fn the_split_is_a_ring_without_servers_and_servers_with_as_many() {
+        let job = vgg16();
+        let none = Job { servers: 0.0, ..job };
+        assert!((none.volume(Strategy::Split) - job.volume(Strategy::Ring)).abs() < 1.0);
+        assert!((job.volume(Strategy::Split) - job.volume(Strategy::Servers)).abs() < 1.0);
+        assert!(Job { servers: 2.0, ..job }.volume(Strategy::Split) < job.volume(Strategy::Ring));
+    }
+
+    #[test]
+    fn the_simulated_ring_agrees_with_the_formula() {
+        let all = simulate(&vgg16(), 4, 50e-6).unwrap();
+        let ring = all.iter().find(|(a, _)| *a == Algorithm::Ring).unwrap().1;
+        let formula = vgg16().transfer(Strategy::Ring);
+        assert!((ring / formula - 1.0).abs() < 0.05, "{ring} for {formula}");
+    }
+
+    #[test]
+    fn the_report_says_what_the_table_says() {
+        let report = report(&vgg16(), Some(0.9));
+        assert_eq!(report["strategies"][0]["strategy"], "all-reduce");
+        assert!(table(&vgg16(), Some(0.9)).contains("13.58 GB/s"));
+        assert!(chart(&vgg16()).contains("100 Gb/s"));
+    }
+}
