@@ -51,8 +51,7 @@ pub fn clip_by_global_norm(
         // NaN for a length that is not finite, so that training fails loudly.
         let scale = scale + (&length - &length);
         let clip = |g: &Gradient| g.with_values(g.values() * &scale);
-        let clipped =
-            gradients.iter().map(|(g, v)| (g.as_ref().map(clip), v.clone())).collect();
+        let clipped = gradients.iter().map(|(g, v)| (g.as_ref().map(clip), v.clone())).collect();
         (clipped, length)
     })
 }

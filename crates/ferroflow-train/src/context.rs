@@ -26,8 +26,16 @@ pub(crate) struct Context {
 pub(crate) enum Kind {
     Root,
     /// One side of a conditional; nodes without inputs wait for the pivot.
-    Branch { predicate: Endpoint, side: bool, pivot: Option<NodeId> },
-    Loop { frame: String, parallel_iterations: i64, pivot: Option<NodeId> },
+    Branch {
+        predicate: Endpoint,
+        side: bool,
+        pivot: Option<NodeId>,
+    },
+    Loop {
+        frame: String,
+        parallel_iterations: i64,
+        pivot: Option<NodeId>,
+    },
 }
 
 impl Context {
@@ -126,6 +134,12 @@ impl State {
         let spec = Spec { name, op: def, attrs, inputs, controls: Vec::new(), at };
         let id = self.add_plain(spec, place)?;
         self.ir.node_mut(id).device = device;
+        if let Some(first) = first {
+            // Of `Merge` the caller knows what its inputs have in common.
+            let shape = self.shape(first);
+            let passed = if op == "Merge" { 0 } else { self.shapes[id.index()].len() };
+            self.shapes[id.index()][..passed].fill(shape);
+        }
         Ok(id)
     }
 

@@ -237,9 +237,8 @@ mod tests {
         let g = graph();
         let setter = ReplicaDeviceSetter::new(2).strategy(PsStrategy::GreedyByBytes);
         g.device(setter, || {
-            let devices: Vec<String> = [100, 10, 20, 30]
-                .map(|n| g.variable("v", init::zeros([n])).device())
-                .to_vec();
+            let devices: Vec<String> =
+                [100, 10, 20, 30].map(|n| g.variable("v", init::zeros([n])).device()).to_vec();
             let ps = |i: u32| format!("/job:ps/task:{i}");
             assert_eq!(devices, [ps(0), ps(1), ps(1), ps(1)]);
         });

@@ -4,7 +4,9 @@ use crate::graph::Graph;
 use crate::node::NodeBuilder;
 use crate::output::Output;
 use ferroflow_core::{DType, PartialShape, Result, bail, ensure, err};
-use ferroflow_graph::{ArgDef, ArgTypes, Attrs, FuncRef, FunctionDef, NodeDef, OpDef, Role, TypeSource};
+use ferroflow_graph::{
+    ArgDef, ArgTypes, Attrs, FuncRef, FunctionDef, NodeDef, OpDef, Role, TypeSource,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -94,7 +96,11 @@ fn make(
     let mut ret = BTreeMap::new();
     let mut results = Vec::with_capacity(outputs.len());
     for (i, output) in outputs.iter().enumerate() {
-        ensure!(output.graph.is(body), InvalidArgument, "result {i} of '{name}' is of another graph");
+        ensure!(
+            output.graph.is(body),
+            InvalidArgument,
+            "result {i} of '{name}' is of another graph"
+        );
         let e = output.endpoint.ok_or_else(|| err!(Internal, "a broken result"))?;
         let dtype = state.ir.type_of(e).dtype;
         signature.outputs.push(arg(format!("result_{i}"), dtype));
@@ -141,10 +147,7 @@ fn make(
 }
 
 /// A tensor as functions name it: `argument`, or `node:output:index`.
-fn tensor_name(
-    graph: &ferroflow_graph::Graph,
-    e: ferroflow_graph::Endpoint,
-) -> Result<String> {
+fn tensor_name(graph: &ferroflow_graph::Graph, e: ferroflow_graph::Endpoint) -> Result<String> {
     let node = graph.node(e.node);
     if node.op.role == Role::Argument {
         return Ok(node.name.clone());
@@ -216,7 +219,10 @@ mod tests {
         let z = both.call(&[y[0].clone(), g.constant([10.0])]);
         let s = session(&g).unwrap();
         let (a, b) = s.run((&z[0], &z[1])).unwrap();
-        assert_eq!((a.scalar_value::<f32>().unwrap(), b.scalar_value::<f32>().unwrap()), (14.0, 2.0));
+        assert_eq!(
+            (a.scalar_value::<f32>().unwrap(), b.scalar_value::<f32>().unwrap()),
+            (14.0, 2.0)
+        );
     }
 
     #[test]

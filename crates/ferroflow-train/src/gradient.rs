@@ -125,9 +125,8 @@ impl Graph {
         at: &'static Location<'static>,
     ) -> Result<Vec<Option<Gradient>>> {
         self.check()?;
-        let endpoints = |list: &[Output]| -> Vec<Endpoint> {
-            list.iter().filter_map(|o| o.endpoint).collect()
-        };
+        let endpoints =
+            |list: &[Output]| -> Vec<Endpoint> { list.iter().filter_map(|o| o.endpoint).collect() };
         let (added, found) = {
             let mut guard = self.state();
             let state = &mut *guard;

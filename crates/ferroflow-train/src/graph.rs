@@ -429,7 +429,8 @@ impl State {
     /// Keeps the first mistake, and says where it was made.
     pub fn fail(&mut self, error: Error, at: &Location<'_>) {
         if self.error.is_none() {
-            let text = format!("{} (at {}:{}:{})", error.message(), at.file(), at.line(), at.column());
+            let text =
+                format!("{} (at {}:{}:{})", error.message(), at.file(), at.line(), at.column());
             let code = if error.code() == Code::Ok { Code::Unknown } else { error.code() };
             self.error = Some(Error::new(code, text));
         }

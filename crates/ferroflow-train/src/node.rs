@@ -94,6 +94,14 @@ impl NodeBuilder {
         self
     }
 
+    /// An attribute that the op may have; one that it does not declare is left out.
+    pub(crate) fn attr_if_declared(self, name: &str, value: impl Into<AttrValue>) -> Self {
+        match self.graph.catalog().get(&self.op).is_some_and(|op| op.attr(name).is_some()) {
+            true => self.attr(name, value),
+            false => self,
+        }
+    }
+
     /// Waits for an operation.
     pub fn after(mut self, operation: &Operation) -> Self {
         match operation.id {
@@ -179,8 +187,7 @@ impl NodeBuilder {
                 .ok_or_else(|| err!(NotFound, "there is no op '{}'", self.op))?,
         };
         let base = self.name.as_deref().unwrap_or(&self.op);
-        let full =
-            if self.is_exact { base.to_string() } else { join(&state.name_scope, base) };
+        let full = if self.is_exact { base.to_string() } else { join(&state.name_scope, base) };
         ensure!(
             is_valid(&full) || self.name.is_none(),
             InvalidArgument,
@@ -287,8 +294,12 @@ impl State {
         let inputs: Vec<PartialShape> = node.inputs.iter().map(|e| self.shape(*e)).collect();
         let constants: Vec<Option<Tensor>> =
             node.inputs.iter().map(|e| self.constant(*e)).collect();
-        let shapes =
-            infer(&ShapeCtx { attrs: &node.attrs, inputs: &inputs, constants: &constants, outputs })?;
+        let shapes = infer(&ShapeCtx {
+            attrs: &node.attrs,
+            inputs: &inputs,
+            constants: &constants,
+            outputs,
+        })?;
         if shapes.len() != outputs {
             bail!(Internal, "the shape function of {} is wrong", node.op.name);
         }

@@ -148,20 +148,15 @@ fn apply<O: Optimizer + ?Sized>(
         let mut updates = Vec::with_capacity(present.len());
         for ((gradient, variable), slots) in present.iter().zip(&slots) {
             let name = format!("update_{}", variable.variable_name());
-            let update = Update {
-                graph,
-                variable,
-                parameters: &parameters,
-                slots,
-                shared: &shared,
-            };
+            let update =
+                Update { graph, variable, parameters: &parameters, slots, shared: &shared };
             updates.push(graph.name_scope(&name, |_| match gradient {
                 Gradient::Dense(d) => optimizer.dense(&update, d),
                 Gradient::Sparse(s) => optimizer.sparse(&update, s),
             }));
         }
-        let finished = graph
-            .control_dependencies(&updates, || optimizer.finish(&parameters, &shared));
+        let finished =
+            graph.control_dependencies(&updates, || optimizer.finish(&parameters, &shared));
         updates.extend(finished);
         let train = match global_step {
             None => graph.group("update", &updates),

@@ -152,19 +152,23 @@ impl Graph {
         let made = self.at_root(|| {
             let scope = format!("{name}/");
             let (dtype, shape) = (initial.dtype, PartialShape::from(&initial.shape));
-            let handle = self
-                .op("VarHandleOp")
-                .exact_name(name)
-                .made_at(at)
+            let mut handle = self.op("VarHandleOp").exact_name(name).made_at(at);
+            if options.collections.iter().any(|c| c == keys::LOCAL_VARIABLES)
+                && !self.state().devices.is_empty()
+            {
+                // Local variables stay where the work is, even if others go to parameter servers.
+                let here = self.op("NoOp").name("here").made_at(at).operation();
+                handle = handle.device(&here.device());
+            }
+            let handle = handle
                 .attr("dtype", dtype)
                 .attr("shape", shape.clone())
                 .attr("shared_name", name)
                 .output();
             let device = handle.device();
             self.name_scope(&scope, |_| {
-                let start = self.name_scope("Initializer", |_| {
-                    self.device(&device, || initial.make(self))
-                });
+                let start =
+                    self.name_scope("Initializer", |_| self.device(&device, || initial.make(self)));
                 let initializer = self
                     .op("AssignVariableOp")
                     .name("Assign")
@@ -324,7 +328,10 @@ impl Variable {
 
     /// Gives it its initial value.
     pub fn initializer(&self) -> Operation {
-        Operation::new(&self.value.graph, self.known(Endpoint::new(self.info.initializer, 0)).endpoint.map(|e| e.node))
+        Operation::new(
+            &self.value.graph,
+            self.known(Endpoint::new(self.info.initializer, 0)).endpoint.map(|e| e.node),
+        )
     }
 
     /// Whether it has a value.
@@ -365,7 +372,20 @@ impl Variable {
                 e.message()
             )
         });
-        graph.or_fail(checked);
+        let checked = checked.and_then(|_| {
+            ensure!(
+                value.dtype() == self.info.dtype,
+                InvalidArgument,
+                "cannot assign {} to variable '{}' of type {}",
+                value.dtype(),
+                self.info.name,
+                self.info.dtype
+            );
+            Ok(())
+        });
+        if value.endpoint.is_some() {
+            graph.or_fail(checked);
+        }
         let scope = format!("{}/", self.info.name);
         graph.name_scope(&scope, |_| {
             graph.op(op).name(name).input(&self.handle()).input(&value).operation()
@@ -394,7 +414,11 @@ impl Variable {
     #[track_caller]
     pub fn scatter_add(&self, indices: &Output, value: &Output) -> Operation {
         let op = self.value.graph.op("ResourceScatterAdd");
-        op.input(&self.handle()).input(indices).input(value).attr("dtype", self.info.dtype).operation()
+        op.input(&self.handle())
+            .input(indices)
+            .input(value)
+            .attr("dtype", self.info.dtype)
+            .operation()
     }
 
     /// The rows that `indices` name. Its gradient is that of these rows only.

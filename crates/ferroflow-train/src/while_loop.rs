@@ -150,7 +150,8 @@ impl Graph {
                 bail!(InvalidArgument, "variable {i} of the loop could not be made");
             };
             let e = state.bring(e, inner, at)?;
-            let (have, want) = (state.ir.type_of(e).dtype, state.ir.node(v.merge).output_types[0].dtype);
+            let (have, want) =
+                (state.ir.type_of(e).dtype, state.ir.node(v.merge).output_types[0].dtype);
             ensure!(
                 have == want,
                 InvalidArgument,
@@ -251,11 +252,8 @@ mod tests {
                     |w| w[0].less(4),
                     |w| vec![&w[0] + 1.0, &w[1] + &step],
                 );
-                let bonus = g.cond(
-                    &v[0].equal(1),
-                    || vec![&inner[1] + 100.0],
-                    || vec![inner[1].clone()],
-                );
+                let bonus =
+                    g.cond(&v[0].equal(1), || vec![&inner[1] + 100.0], || vec![inner[1].clone()]);
                 vec![&v[0] + 1.0, bonus[0].clone()]
             },
         );

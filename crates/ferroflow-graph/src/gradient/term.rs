@@ -149,14 +149,16 @@ impl<'g> Term<'g> {
 
     /// Its shape as a vector of int32 or int64.
     pub fn shape_as(self, dtype: DType) -> Term<'g> {
-        if let Some(shape) = self.static_shape().known() {
+        // Of a resource, that of the variable behind it.
+        let is_handle = matches!(self.flow, Flow::Tensor(_)) && self.dtype() == DType::Resource;
+        if !is_handle && let Some(shape) = self.static_shape().known() {
             return self.made(self.tape.integers(&shape.to_i64s(), dtype));
         }
         match self.flow {
             // Slices carry the shape of the whole.
             Flow::Slices(s) => self.tape.term(s.shape).cast(dtype),
             Flow::Zeros(e) => self.tape.term(e).shape_as(dtype),
-            _ if self.dtype() == DType::Resource => {
+            _ if is_handle => {
                 self.apply_with("VariableShape", Attrs::new().with("out_type", dtype))
             }
             // Of a tensor of a loop only the shape is remembered.

@@ -9,7 +9,12 @@ use ferroflow_core::ensure;
 /// Scaled dot-product attention over [.., time, width]. `mask`, where given, is true where a query
 /// may look.
 #[track_caller]
-pub fn attention(queries: &Output, keys: &Output, values: &Output, mask: Option<&Output>) -> Output {
+pub fn attention(
+    queries: &Output,
+    keys: &Output,
+    values: &Output,
+    mask: Option<&Output>,
+) -> Output {
     let g = queries.graph();
     g.name_scope("attention", |_| {
         let width = queries.shape().dims().and_then(|d| d.last().copied().flatten()).unwrap_or(1);
@@ -43,7 +48,8 @@ pub fn multi_head_attention(name: &str, x: &Output, heads: usize, mask: Option<&
     g.variable_scope(name, Reuse::No, || {
         let (heads_n, each) = (heads as i32, (width / heads) as i32);
         let time = x.dim(1);
-        let shape = g.pack(&[g.constant(-1), time.clone(), g.constant(heads_n), g.constant(each)], 0);
+        let shape =
+            g.pack(&[g.constant(-1), time.clone(), g.constant(heads_n), g.constant(each)], 0);
         let project = |part: &str| {
             let y = Dense::new(part, width).apply(x);
             y.reshape(&shape).transpose(&[0, 2, 1, 3])

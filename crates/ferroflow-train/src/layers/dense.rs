@@ -72,7 +72,8 @@ impl Dense {
                 .has_bias
                 .then(|| g.get_variable("bias", init::zeros([self.units]).of(x.dtype())));
             let rank = x.shape().rank().unwrap_or(2);
-            let mut y = if rank > 2 { dense_nd(x, &kernel, width, self.units) } else { x.matmul(&kernel) };
+            let mut y =
+                if rank > 2 { dense_nd(x, &kernel, width, self.units) } else { x.matmul(&kernel) };
             if let Some(bias) = bias {
                 y = y.bias_add(&bias);
             }

@@ -52,8 +52,7 @@ impl BatchNorm {
             }
             let axes: Vec<i32> = (0..rank - 1).collect();
             let batch_mean = x.mean(&axes);
-            let batch_variance =
-                x.squared_difference(batch_mean.stop_gradient()).mean(&axes);
+            let batch_variance = x.squared_difference(batch_mean.stop_gradient()).mean(&axes);
             self.track(&mean, &batch_mean);
             self.track(&variance, &batch_variance);
             normalise(x, &batch_mean, &batch_variance, &gamma, &beta, self.epsilon)

@@ -16,7 +16,12 @@ pub trait RnnCell {
     fn variables(&self, graph: &Graph, input: usize) -> Vec<Variable>;
 
     /// Output and next state, from an input and a state.
-    fn step(&self, variables: &[Variable], input: &Output, state: &[Output]) -> (Output, Vec<Output>);
+    fn step(
+        &self,
+        variables: &[Variable],
+        input: &Output,
+        state: &[Output],
+    ) -> (Output, Vec<Output>);
 }
 
 /// Long short-term memory (Hochreiter, Schmidhuber 1997); variables as in TensorFlow's

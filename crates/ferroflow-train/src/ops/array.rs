@@ -153,7 +153,6 @@ impl Output {
             (self.graph.constant(depth), self.graph.constant(1.0), self.graph.constant(0.0));
         self.graph.op("OneHot").input(self).input(&depth).input(&on).input(&off).output()
     }
-
 }
 
 impl Graph {
