@@ -2,10 +2,12 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod inspect;
 mod launch;
 mod plan;
 mod run;
 mod server;
+mod train;
 mod units;
 
 use clap::{Parser, Subcommand};
@@ -25,10 +27,12 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
+    Inspect(inspect::Args),
     Server(server::Args),
     Run(run::Args),
     Plan(plan::Args),
     Bench(bench::Args),
+    Train(train::Args),
 }
 
 /// The command line, in which `-np`, as other launchers spell it, means `--np`.
@@ -43,7 +47,9 @@ fn arguments() -> impl Iterator<Item = OsString> {
 
 fn main() -> ExitCode {
     let result = match Cli::parse_from(arguments()).verb {
+        Verb::Inspect(args) => inspect::run(args),
         Verb::Server(args) => server::run(args),
+        Verb::Train(args) => train::run(args),
         Verb::Run(args) => run::run(args),
         Verb::Plan(args) => plan::run(args),
         Verb::Bench(args) => bench::run(args),

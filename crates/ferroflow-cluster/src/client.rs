@@ -11,6 +11,7 @@ use ferroflow_graph::wire::graph::graph_to_proto;
 use ferroflow_graph::wire::step::{RunOptions, RunStepRequest, RunStepResponse};
 use ferroflow_proto::tensorflow as pb;
 use prost::Message;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 /// How long closing may take before it is given up.
@@ -20,7 +21,8 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct RemoteSession {
     channel: Channel,
     handle: String,
-    version: i64,
+    /// The graph's version, as the master counts.
+    version: AtomicI64,
 }
 
 impl RemoteSession {
@@ -40,20 +42,20 @@ impl RemoteSession {
             CallOptions { timeout: Some(timeout), wait_ready: true, ..CallOptions::default() };
         let response: pb::CreateSessionResponse =
             unary(&channel, "CreateSession", &request, options).await?;
-        let version = response.graph_version;
+        let version = AtomicI64::new(response.graph_version);
         Ok(RemoteSession { channel, handle: response.session_handle, version })
     }
 
-    /// Adds nodes and functions to the graph.
-    pub async fn extend(&mut self, graph: &GraphDef) -> Result<()> {
+    /// Adds nodes and functions to the graph. Of two extensions at a time the master refuses one.
+    pub async fn extend(&self, graph: &GraphDef) -> Result<()> {
         let request = pb::ExtendSessionRequest {
             session_handle: self.handle.clone(),
             graph_def: Some(graph_to_proto(graph)?),
-            current_graph_version: self.version,
+            current_graph_version: self.version.load(Ordering::Acquire),
         };
         let response: pb::ExtendSessionResponse =
             unary(&self.channel, "ExtendSession", &request, CallOptions::default()).await?;
-        self.version = response.new_graph_version;
+        self.version.store(response.new_graph_version, Ordering::Release);
         Ok(())
     }
 
@@ -104,7 +106,7 @@ impl RemoteSession {
     }
 
     /// Ends the session; running steps are cancelled.
-    pub async fn close(self) -> Result<()> {
+    pub async fn close(&self) -> Result<()> {
         let request = pb::CloseSessionRequest { session_handle: self.handle.clone() };
         let options = CallOptions::timeout(CLOSE_TIMEOUT);
         let closed: Result<pb::CloseSessionResponse> =

@@ -1,5 +1,6 @@
 //! The standard ops: signature, shape function and CPU kernel of each, together in one place.
 
+mod checkpoint_files;
 mod dispatch;
 mod gradient;
 mod num;
@@ -27,6 +28,8 @@ mod sparse;
 mod state;
 mod string;
 mod table;
+
+pub use checkpoint_files::CheckpointFile;
 
 use ferroflow_graph::Catalog;
 

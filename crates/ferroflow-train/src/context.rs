@@ -134,6 +134,12 @@ impl State {
         let spec = Spec { name, op: def, attrs, inputs, controls: Vec::new(), at };
         let id = self.add_plain(spec, place)?;
         self.ir.node_mut(id).device = device;
+        if let Some(first) = first {
+            // Of `Merge` the caller knows what its inputs have in common.
+            let shape = self.shape(first);
+            let passed = if op == "Merge" { 0 } else { self.shapes[id.index()].len() };
+            self.shapes[id.index()][..passed].fill(shape);
+        }
         Ok(id)
     }
 

@@ -94,6 +94,14 @@ impl NodeBuilder {
         self
     }
 
+    /// An attribute that the op may have; one that it does not declare is left out.
+    pub(crate) fn attr_if_declared(self, name: &str, value: impl Into<AttrValue>) -> Self {
+        match self.graph.catalog().get(&self.op).is_some_and(|op| op.attr(name).is_some()) {
+            true => self.attr(name, value),
+            false => self,
+        }
+    }
+
     /// Waits for an operation.
     pub fn after(mut self, operation: &Operation) -> Self {
         match operation.id {

@@ -111,11 +111,17 @@ impl GraphSession {
         wanted: Wanted,
         fetches: &F,
     ) -> Result<F::Value> {
+        if wanted.fetches.is_empty() && wanted.targets.is_empty() {
+            return fetches.answer(&mut std::iter::empty());
+        }
         let tensors = self
             .steps
             .run_step(feeds, &wanted.fetches, &wanted.targets, self.timeout)
             .map_err(|e| self.explain(e))?;
-        fetches.answer(&mut tensors.into_iter())
+        let asked: Option<Vec<Tensor>> =
+            wanted.order.iter().map(|&i| tensors.get(i).cloned()).collect();
+        let asked = asked.ok_or_else(|| err!(Internal, "a step returned too few tensors"))?;
+        fetches.answer(&mut asked.into_iter())
     }
 
     /// The error with the source line that made the node it names.
@@ -174,8 +180,21 @@ impl<F: Fetch> Callable<F> {
 /// What a step is to fetch and run.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
+    /// Each name once.
     fetches: Vec<String>,
+    /// Which of `fetches` was asked for, in the order they were asked for.
+    order: Vec<usize>,
     targets: Vec<String>,
+}
+
+impl Wanted {
+    fn fetch(&mut self, name: String) {
+        let known = self.fetches.iter().position(|f| *f == name);
+        self.order.push(known.unwrap_or(self.fetches.len()));
+        if known.is_none() {
+            self.fetches.push(name);
+        }
+    }
 }
 
 /// What can be fetched.
@@ -197,7 +216,7 @@ fn next(values: &mut dyn Iterator<Item = Tensor>) -> Result<Tensor> {
 impl Fetch for Output {
     type Value = Tensor;
     fn ask(&self, wanted: &mut Wanted) {
-        wanted.fetches.push(self.name());
+        wanted.fetch(self.name());
     }
     fn answer(&self, values: &mut dyn Iterator<Item = Tensor>) -> Result<Tensor> {
         next(values)

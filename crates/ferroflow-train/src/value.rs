@@ -232,8 +232,3 @@ impl<const N: usize> IntoShape for [Option<usize>; N] {
         Ok(PartialShape::new(self))
     }
 }
-
-/// A shape as TensorFlow's signed integers, -1 for what is not known.
-pub(crate) fn dims_of(shape: &PartialShape) -> Option<Vec<i64>> {
-    shape.dims().map(|dims| dims.iter().map(|d| d.map_or(-1, |d| d as i64)).collect())
-}

@@ -152,10 +152,15 @@ impl Graph {
         let made = self.at_root(|| {
             let scope = format!("{name}/");
             let (dtype, shape) = (initial.dtype, PartialShape::from(&initial.shape));
-            let handle = self
-                .op("VarHandleOp")
-                .exact_name(name)
-                .made_at(at)
+            let mut handle = self.op("VarHandleOp").exact_name(name).made_at(at);
+            if options.collections.iter().any(|c| c == keys::LOCAL_VARIABLES)
+                && !self.state().devices.is_empty()
+            {
+                // Local variables stay where the work is, even if others go to parameter servers.
+                let here = self.op("NoOp").name("here").made_at(at).operation();
+                handle = handle.device(&here.device());
+            }
+            let handle = handle
                 .attr("dtype", dtype)
                 .attr("shape", shape.clone())
                 .attr("shared_name", name)
@@ -367,7 +372,20 @@ impl Variable {
                 e.message()
             )
         });
-        graph.or_fail(checked);
+        let checked = checked.and_then(|_| {
+            ensure!(
+                value.dtype() == self.info.dtype,
+                InvalidArgument,
+                "cannot assign {} to variable '{}' of type {}",
+                value.dtype(),
+                self.info.name,
+                self.info.dtype
+            );
+            Ok(())
+        });
+        if value.endpoint.is_some() {
+            graph.or_fail(checked);
+        }
         let scope = format!("{}/", self.info.name);
         graph.name_scope(&scope, |_| {
             graph.op(op).name(name).input(&self.handle()).input(&value).operation()

@@ -26,6 +26,7 @@
 //! ```
 
 mod gradients;
+pub mod prelude;
 mod session;
 
 pub use ferroflow_cluster::{ClusterSpec, Server, ServerOptions};
@@ -36,9 +37,11 @@ pub use ferroflow_core::{
 };
 pub use ferroflow_graph::wire::graph::{decode_graph, encode_graph};
 pub use ferroflow_graph::{AttrList, AttrValue, Attrs, Catalog, FuncRef, GraphDef, NodeDef};
+pub use ferroflow_ops::CheckpointFile;
 pub use ferroflow_runtime::SessionOptions;
+pub use ferroflow_train as train;
 pub use gradients::{GradientName, gradients};
-pub use session::Session;
+pub use session::{Session, graph, local_session, remote_session};
 
 use std::sync::{Arc, LazyLock};
 

@@ -92,7 +92,7 @@ mod tests {
         let g = graph();
         let table = g.partitioned_variable("t", init::zeros([7, 1]), 3);
         // Part sizes are 3, 2, 2: `div` numbers them through, `mod` deals them out.
-        let values = [[0.0, 1.0, 2.0].as_slice(), &[3.0, 4.0], &[5.0, 6.0]];
+        let values: [&[f32]; 3] = [&[0.0, 1.0, 2.0], &[3.0, 4.0], &[5.0, 6.0]];
         let assign: Vec<_> = table
             .parts()
             .iter()

@@ -1,0 +1,144 @@
+//! Event files, which TensorBoard shows.
+
+use crate::graph::Graph;
+use crate::wire::{self, Event, EventBody};
+use ferroflow_core::{Error, Result, Tensor, ensure, err};
+use std::fs::File;
+use std::io::{BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Writes one event file.
+///
+/// ```
+/// let dir = std::env::temp_dir().join(format!("ferroflow-events-{}", std::process::id()));
+/// let mut writer = ferroflow_train::EventWriter::create(&dir)?;
+/// writer.scalar("loss", 0.5, 1)?;
+/// writer.flush()?;
+/// let events = ferroflow_train::read_events(writer.path())?;
+/// assert_eq!(events.len(), 2);
+/// # std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), ferroflow_core::Error>(())
+/// ```
+pub struct EventWriter {
+    path: PathBuf,
+    file: BufWriter<File>,
+}
+
+fn now() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64())
+}
+
+impl EventWriter {
+    /// Starts a file of its own in `dir`, which is made if need be.
+    pub fn create(dir: impl AsRef<Path>) -> Result<EventWriter> {
+        let dir = dir.as_ref();
+        std::fs::create_dir_all(dir).map_err(|e| file_error(dir, &e))?;
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let host = host.trim();
+        let host = if host.is_empty() { "localhost" } else { host };
+        // Two writers of one process and second do not share a file.
+        let (seconds, salt) = (now() as u64, fastrand::u32(..));
+        let name =
+            format!("events.out.tfevents.{seconds:010}.{host}.{}.{salt}", std::process::id());
+        let path = dir.join(name);
+        let file = File::create_new(&path).map_err(|e| file_error(&path, &e))?;
+        let mut writer = EventWriter { path, file: BufWriter::new(file) };
+        writer.add(0, EventBody::Version)?;
+        writer.flush()?;
+        Ok(writer)
+    }
+
+    /// Where it writes.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A number.
+    pub fn scalar(&mut self, tag: &str, value: f32, step: i64) -> Result<()> {
+        self.add(step, EventBody::Scalar(tag, value))
+    }
+
+    /// What a summary op put out.
+    pub fn summary(&mut self, summary: &Tensor, step: i64) -> Result<()> {
+        self.add(step, EventBody::Summary(summary.scalar_string()?))
+    }
+
+    /// The graph.
+    pub fn graph(&mut self, graph: &Graph) -> Result<()> {
+        self.add(0, EventBody::Graph(graph.to_graph_def_bytes()?))
+    }
+
+    /// That training starts at this step: what an earlier run wrote for later ones no longer counts.
+    pub fn started(&mut self, step: i64) -> Result<()> {
+        self.add(step, EventBody::Started)
+    }
+
+    /// That a checkpoint was left.
+    pub fn checkpoint(&mut self, path: &str, step: i64) -> Result<()> {
+        self.add(step, EventBody::Checkpoint(path))
+    }
+
+    /// Makes sure that everything so far is in the file.
+    pub fn flush(&mut self) -> Result<()> {
+        self.file.flush().map_err(|e| file_error(&self.path, &e))
+    }
+
+    fn add(&mut self, step: i64, body: EventBody<'_>) -> Result<()> {
+        let record = wire::encode_event(now(), step, body)?;
+        write_record(&mut self.file, &record).map_err(|e| file_error(&self.path, &e))
+    }
+}
+
+/// A record of a TFRecord file: its length, its bytes, and checksums of both.
+fn write_record(to: &mut impl Write, record: &[u8]) -> std::io::Result<()> {
+    let length = (record.len() as u64).to_le_bytes();
+    to.write_all(&length)?;
+    to.write_all(&masked(&length).to_le_bytes())?;
+    to.write_all(record)?;
+    to.write_all(&masked(record).to_le_bytes())
+}
+
+/// A checksum that differs from those of the data it may be embedded in.
+fn masked(bytes: &[u8]) -> u32 {
+    crc32c::crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8)
+}
+
+/// All events of a file. One that is cut short, as a killed writer leaves it, ends the list.
+pub fn read_events(path: impl AsRef<Path>) -> Result<Vec<Event>> {
+    let path = path.as_ref();
+    let mut bytes = Vec::new();
+    let mut file = File::open(path).map_err(|e| file_error(path, &e))?;
+    file.read_to_end(&mut bytes).map_err(|e| file_error(path, &e))?;
+    let mut events = Vec::new();
+    let mut rest = bytes.as_slice();
+    while let Some((header, tail)) = rest.split_first_chunk::<12>() {
+        let (length, sum) = header.split_at(8);
+        let sum = u32::from_le_bytes(sum.try_into().unwrap_or_default());
+        ensure!(masked(length) == sum, DataLoss, "{}: a record is corrupted", path.display());
+        let length = u64::from_le_bytes(length.try_into().unwrap_or_default());
+        let Ok(length) = usize::try_from(length) else { break };
+        let Some((record, tail)) = tail.split_at_checked(length) else { break };
+        let Some((sum, tail)) = tail.split_first_chunk::<4>() else { break };
+        ensure!(
+            masked(record) == u32::from_le_bytes(*sum),
+            DataLoss,
+            "{}: a record is corrupted",
+            path.display()
+        );
+        events.push(wire::decode_event(record)?);
+        rest = tail;
+    }
+    Ok(events)
+}
+
+pub(crate) fn file_error(path: &Path, error: &std::io::Error) -> Error {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => err!(NotFound, "{}: {error}", path.display()),
+        std::io::ErrorKind::AlreadyExists => err!(AlreadyExists, "{}: {error}", path.display()),
+        std::io::ErrorKind::PermissionDenied => {
+            err!(PermissionDenied, "{}: {error}", path.display())
+        }
+        _ => err!(Internal, "{}: {error}", path.display()),
+    }
+}

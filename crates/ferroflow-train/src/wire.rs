@@ -1,0 +1,227 @@
+//! What only a trainer writes, from and to TensorFlow's messages: events, and graphs with what it
+//! takes to restore and use them. The one place of this crate that knows protobuf.
+
+use crate::graph::{Graph, Item};
+use ferroflow_core::{Result, err};
+use ferroflow_graph::wire::graph::{encode_graph, graph_to_proto};
+use ferroflow_proto::tensorflow as pb;
+use pb::collection_def::{BytesList, Kind, NodeList};
+use pb::event::What;
+use prost::Message;
+use std::collections::BTreeMap;
+
+/// A record of an event file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// Seconds since the Unix epoch.
+    pub wall_time: f64,
+    pub step: i64,
+    pub what: EventKind,
+}
+
+/// What an event tells.
+#[derive(Clone, Debug, PartialEq)]
+pub enum EventKind {
+    /// The first record of a file.
+    Version(String),
+    /// A serialized GraphDef.
+    Graph(Vec<u8>),
+    /// Values by tag.
+    Summary(Vec<SummaryValue>),
+    /// Training started, stopped, or left a checkpoint.
+    Session(String),
+    /// Anything else.
+    Other,
+}
+
+/// One value of a summary.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SummaryValue {
+    pub tag: String,
+    /// The number, for scalars.
+    pub scalar: Option<f32>,
+    /// What it is, for others.
+    pub kind: &'static str,
+}
+
+pub(crate) enum EventBody<'a> {
+    Version,
+    Graph(Vec<u8>),
+    /// A serialized `Summary`.
+    Summary(&'a [u8]),
+    Scalar(&'a str, f32),
+    Started,
+    Checkpoint(&'a str),
+}
+
+/// Serializes an event.
+pub(crate) fn encode_event(wall_time: f64, step: i64, body: EventBody<'_>) -> Result<Vec<u8>> {
+    use pb::session_log::SessionStatus;
+    let log = |status: SessionStatus, path: &str| {
+        What::SessionLog(pb::SessionLog {
+            status: status as i32,
+            checkpoint_path: path.to_string(),
+            msg: String::new(),
+        })
+    };
+    let what = match body {
+        EventBody::Version => What::FileVersion("brain.Event:2".into()),
+        EventBody::Graph(bytes) => What::GraphDef(bytes.into()),
+        EventBody::Summary(bytes) => What::Summary(
+            pb::Summary::decode(bytes).map_err(|e| err!(DataLoss, "not a summary: {e}"))?,
+        ),
+        EventBody::Scalar(tag, value) => What::Summary(pb::Summary {
+            value: vec![pb::summary::Value {
+                tag: tag.to_string(),
+                value: Some(pb::summary::value::Value::SimpleValue(value)),
+                ..Default::default()
+            }],
+        }),
+        EventBody::Started => log(SessionStatus::Start, ""),
+        EventBody::Checkpoint(path) => log(SessionStatus::Checkpoint, path),
+    };
+    Ok(pb::Event { wall_time, step, what: Some(what), ..Default::default() }.encode_to_vec())
+}
+
+/// Reads an event.
+pub(crate) fn decode_event(bytes: &[u8]) -> Result<Event> {
+    use pb::summary::value::Value;
+    let event = pb::Event::decode(bytes).map_err(|e| err!(DataLoss, "not an event: {e}"))?;
+    let value = |v: pb::summary::Value| {
+        let (scalar, kind) = match &v.value {
+            Some(Value::SimpleValue(x)) => (Some(*x), "scalar"),
+            Some(Value::Image(_)) => (None, "image"),
+            Some(Value::Histo(_)) => (None, "histogram"),
+            Some(Value::Audio(_)) => (None, "audio"),
+            Some(Value::Tensor(_)) => (None, "tensor"),
+            _ => (None, "value"),
+        };
+        SummaryValue { tag: v.tag, scalar, kind }
+    };
+    let what = match event.what {
+        Some(What::FileVersion(v)) => EventKind::Version(v),
+        Some(What::GraphDef(bytes)) => EventKind::Graph(bytes.to_vec()),
+        Some(What::Summary(s)) => EventKind::Summary(s.value.into_iter().map(value).collect()),
+        Some(What::SessionLog(log)) => EventKind::Session(match log.status() {
+            pb::session_log::SessionStatus::Start => "started".into(),
+            pb::session_log::SessionStatus::Stop => "stopped".into(),
+            pb::session_log::SessionStatus::Checkpoint => {
+                format!("checkpoint {}", log.checkpoint_path)
+            }
+            _ => log.msg,
+        }),
+        _ => EventKind::Other,
+    };
+    Ok(Event { wall_time: event.wall_time, step: event.step, what })
+}
+
+/// The nodes that save and restore a graph's variables.
+#[derive(Clone, Debug)]
+pub(crate) struct SaverNodes {
+    pub filename: String,
+    pub save: String,
+    pub restore: String,
+    pub max_to_keep: i32,
+}
+
+impl Graph {
+    /// The graph as a serialized `MetaGraphDef`: with its collections, which say what its variables
+    /// are, so that TensorFlow's `import_meta_graph` goes on where this program stopped.
+    pub fn to_meta_graph(&self) -> Result<Vec<u8>> {
+        self.meta_graph(None)
+    }
+
+    pub(crate) fn meta_graph(&self, saver: Option<&SaverNodes>) -> Result<Vec<u8>> {
+        let def = self.to_def()?;
+        let mut used: Vec<&str> = def.nodes.iter().map(|n| n.op.as_str()).collect();
+        used.sort_unstable();
+        used.dedup();
+        let ops = used.iter().filter_map(|name| self.catalog().get(name));
+        let ops = ops
+            .map(|op| ferroflow_graph::wire::graph::op_to_proto(op))
+            .collect::<Result<Vec<_>>>()?;
+        let info = pb::meta_graph_def::MetaInfoDef {
+            stripped_op_list: Some(pb::OpList { op: ops }),
+            tensorflow_version: "2.15.1".into(),
+            ..Default::default()
+        };
+        let meta = pb::MetaGraphDef {
+            meta_info_def: Some(info),
+            graph_def: Some(graph_to_proto(&def)?),
+            saver_def: saver.map(|s| pb::SaverDef {
+                filename_tensor_name: s.filename.clone(),
+                save_tensor_name: s.save.clone(),
+                restore_op_name: s.restore.clone(),
+                max_to_keep: s.max_to_keep,
+                sharded: false,
+                keep_checkpoint_every_n_hours: 10_000.0,
+                version: pb::saver_def::CheckpointFormatVersion::V2 as i32,
+            }),
+            collection_def: self.collections_to_proto(),
+            ..Default::default()
+        };
+        Ok(meta.encode_to_vec())
+    }
+
+    fn collections_to_proto(&self) -> BTreeMap<String, pb::CollectionDef> {
+        let state = self.state();
+        let tensor =
+            |e: ferroflow_graph::Endpoint| format!("{}:{}", state.ir.node(e.node).name, e.slot);
+        let mut all = BTreeMap::new();
+        for (name, items) in &state.collections {
+            let (mut nodes, mut variables) = (Vec::new(), Vec::new());
+            for item in items {
+                match item {
+                    Item::Output(e) => nodes.push(tensor(*e)),
+                    Item::Operation(id) => nodes.push(state.ir.node(*id).name.clone()),
+                    Item::Variable(index) => {
+                        let v = &state.variables[*index];
+                        let slice = v.slice.as_ref().map(|s| pb::SaveSliceInfoDef {
+                            full_name: s.full_name.clone(),
+                            full_shape: s.full_shape.to_i64s(),
+                            var_offset: s.offset.iter().map(|&o| o as i64).collect(),
+                            var_shape: s.shape.to_i64s(),
+                        });
+                        let def = pb::VariableDef {
+                            variable_name: tensor(v.handle),
+                            initializer_name: state.ir.node(v.initializer).name.clone(),
+                            snapshot_name: tensor(v.snapshot),
+                            save_slice_info_def: slice,
+                            is_resource: true,
+                            initial_value_name: tensor(v.initial_value),
+                            trainable: v.is_trainable,
+                            ..Default::default()
+                        };
+                        variables.push(def.encode_to_vec().into());
+                    }
+                }
+            }
+            let kind = match variables.is_empty() {
+                true => Kind::NodeList(NodeList { value: nodes }),
+                false => Kind::BytesList(BytesList { value: variables }),
+            };
+            all.insert(name.clone(), pb::CollectionDef { kind: Some(kind) });
+        }
+        all
+    }
+
+    /// The graph as a serialized `GraphDef`.
+    pub fn to_graph_def_bytes(&self) -> Result<Vec<u8>> {
+        Ok(encode_graph(&self.to_def()?)?.to_vec())
+    }
+}
+
+/// Reads the graph of a serialized `MetaGraphDef`, or the first of a `SavedModel`.
+pub fn graph_of_meta_graph(bytes: &[u8]) -> Result<ferroflow_graph::GraphDef> {
+    let from = |meta: pb::MetaGraphDef| {
+        let graph = meta.graph_def.ok_or_else(|| err!(DataLoss, "it has no graph"))?;
+        ferroflow_graph::wire::graph::graph_from_proto(graph)
+    };
+    if let Ok(model) = pb::SavedModel::decode(bytes)
+        && let Some(meta) = model.meta_graphs.into_iter().next()
+        && meta.graph_def.is_some()
+    {
+        return from(meta);
+    }
+    from(pb::MetaGraphDef::decode(bytes).map_err(|e| err!(DataLoss, "not a MetaGraphDef: {e}"))?)
+}
