@@ -37,7 +37,7 @@ def empty_list(c):
 @recipe("TensorListConcat")
 def list_concat(c):
     lst, n, s = from_tensor(c, s=[c.int(1, 3)] + c.shape(0, 1, empty=False))
-    c.call(input_handle=lst, element_dtype=c.types["element_dtype"], element_shape=s[1:])
+    c.call(input_handle=lst, element_dtype=c.types["element_dtype"], element_shape=s)
 
 
 @recipe("TensorListConcatV2")

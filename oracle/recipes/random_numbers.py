@@ -175,8 +175,10 @@ def generator(c, alg):
 
 @recipe(*"StatefulStandardNormalV2 StatefulTruncatedNormal StatefulUniform StatefulUniformFullInt StatefulStandardNormal".split(), hold=SHAPES)
 def stateful(c):
-    handle = generator(c, 1)
-    given = {} if c.op == "StatefulStandardNormal" else {"algorithm": 1}
+    old = c.op == "StatefulStandardNormal"
+    # The old op finds the algorithm in the state.
+    handle = variable(c, np.array([1, *c.ints(0, 1 << 30, 3)], dtype=np.int64), "int64") if old else generator(c, 1)
+    given = {} if old else {"algorithm": 1}
     op = c.call(resource=handle, shape=shape_value(c), dtype=c.types["dtype"], **given)[0]
     read(c, handle, "int64", op)
 

@@ -9,6 +9,9 @@ from . import recipe
 def reduction(c):
     s = c.shape()
     x = c.values("bool", s) if c.op in ("All", "Any") else c.of("T", s, c.pick(["small", "whole", "special" if c.op in ("Max", "Min", "Sum") else "small"]))
+    if c.op == "Prod" and x.dtype.kind == "c":
+        # Products that overflow are the C library's business.
+        x = x / np.array(4, x.dtype)
     axes = c.rng.permutation(len(s))[:c.int(0, len(s))]
     axes = np.array([int(a) - (len(s) if c.chance(0.3) else 0) for a in axes])
     if len(axes) == 1 and c.chance(0.3):
@@ -73,7 +76,7 @@ def sparse_segment_n(c):
 def sparse_segment_grad(c):
     rows, n = c.int(1, 5), c.int(1, 7)
     ids = np.sort(c.rng.randint(0, 4, size=n))
-    c.style = "small"
+    c.style, c.mode, c.tolerance = "small", "norm", 4.0
     c.call(grad=c.of("T", [int(ids.max()) + 1] + c.shape(0, 2)), indices=c.rng.randint(0, rows, size=n), segment_ids=ids, output_dim0=rows)
 
 
@@ -81,5 +84,5 @@ def sparse_segment_grad(c):
 def sparse_segment_grad_v2(c):
     rows, n = c.int(1, 5), c.int(1, 7)
     ids = np.sort(c.rng.randint(0, 4, size=n))
-    c.style = "small"
+    c.style, c.mode, c.tolerance = "small", "norm", 4.0
     c.call(grad=c.of("T", [int(ids.max()) + 1] + c.shape(0, 2)), indices=c.rng.randint(0, rows, size=n), segment_ids=ids, dense_output_dim0=rows)

@@ -153,9 +153,9 @@ def var_handles(c):
     n = c.int(1, 3)
     kinds = [c.pick(EVERY) for _ in range(n)]
     shapes = [c.shape(0, 2) for _ in range(n)]
-    handles = c.node("_VarHandlesOp", containers=[""] * n, shared_names=[f"v{i}" for i in range(n)], N=n, dtypes=kinds, shapes=shapes)
+    handles = c.node("_VarHandlesOp", _name="handles", containers=[""] * n, shared_names=[f"v{i}" for i in range(n)], N=n, dtypes=kinds, shapes=shapes)
     done = [c.node("AssignVariableOp", resource=h, value=c.feed(c.values(t, s), t))[0] for h, t, s in zip(handles, kinds, shapes)]
-    c.fetch(*c.node("_ReadVariablesOp", _after=done, resources=handles, dtypes=kinds))
+    c.fetch(*c.node("_ReadVariablesOp", _name="read", _after=done, resources=handles, dtypes=kinds))
 
 
 @recipe("Variable", "VariableV2")

@@ -9,6 +9,9 @@ use std::path::Path;
 /// The ops for which TensorFlow 2.15.1 has CPU kernels.
 const TENSORFLOW: &str = include_str!("data/tf-2.15.1-cpu-kernels.tsv");
 
+/// Where the oracle's answers differ, and why.
+const EXPLAINED: &str = include_str!("../../../oracle/explained.tsv");
+
 #[test]
 fn the_list_of_ops_is_fresh() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/ops.md");
@@ -59,7 +62,26 @@ fn render() -> String {
     }
     let missing: Vec<&str> = theirs.difference(&names).copied().collect();
     let _ = writeln!(out, "## Not yet ({})\n\n{}", missing.len(), missing.join(", "));
+    differences(&mut out);
     out
+}
+
+/// The table of differences from TensorFlow that are meant to be.
+fn differences(out: &mut String) {
+    let _ = writeln!(
+        out,
+        "\n## Where results differ\n\nRandom calls of every op are made in TensorFlow and in Ferroflow \
+         (`oracle/README.md`). Where the answers differ on purpose, this is why. \"Spoiled\" calls are \
+         those made to be wrong; *refused* means that only TensorFlow computes them, *accepted* that \
+         only Ferroflow does, *code* that the error codes differ.\n\n\
+         | ops | dtypes | what | why |\n| --- | --- | --- | --- |"
+    );
+    for line in EXPLAINED.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let columns: Vec<&str> = line.split('\t').collect();
+        let names = |i: usize| columns.get(i).copied().unwrap_or_default().replace('*', "\\*");
+        let reason = columns.get(3).copied().unwrap_or_default();
+        let _ = writeln!(out, "| {} | {} | {} | {reason} |", names(0), names(1), names(2));
+    }
 }
 
 /// The folder or file below `src` that an op is declared in.

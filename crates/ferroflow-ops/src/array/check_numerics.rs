@@ -57,7 +57,7 @@ fn check_numerics<T: Float>(message: String, name: fn(&Found) -> String) -> impl
 
 fn nan_count<T: Float>(ctx: &mut Ctx<'_>) -> Result<()> {
     let n = ctx.input(0)?.as_slice::<T>()?.iter().filter(|x| x.is_nan()).count();
-    ctx.set(0, Tensor::scalar(n as i64))
+    ctx.set(0, Tensor::vector(&[n as i64]))
 }
 
 pub(crate) fn register(c: &mut Catalog) {
@@ -89,8 +89,11 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("debug_urls: list(string) = []")
         .attr("gated_grpc: bool = false")
         .allows_uninitialized_input()
-        .shape(shape::scalar)
-        .cpu(per_dtype!(FLOAT, T => nan_count::<T>));
+        .shape(|_| Ok(vec![PartialShape::new([Some(1)])]))
+        .cpu(|init| match init.dtype("T")?.is_integer() {
+            true => Ok(KernelBox::new(|ctx: &mut Ctx<'_>| ctx.set(0, Tensor::vector(&[0i64])))),
+            false => per_dtype!(FLOAT, T => nan_count::<T>)(init),
+        });
     for op in ["CheckNumerics", "CheckNumericsV2"] {
         c.gradient(op, move |g, dy| {
             let text = format!(
@@ -141,6 +144,7 @@ mod tests {
     fn nans_are_counted() {
         check("DebugNanCount")
             .input(Tensor::vector(&[1.0, f64::NAN, f64::NAN]))
-            .gives(Tensor::scalar(2i64));
+            .gives(Tensor::vector(&[2i64]));
+        check("DebugNanCount").input(Tensor::scalar(1i32)).gives(Tensor::vector(&[0i64]));
     }
 }

@@ -27,6 +27,8 @@ struct Reader {
 #[derive(Default)]
 struct State {
     work: Option<Work>,
+    /// The file last begun with.
+    file: String,
     started: i64,
     finished: i64,
     produced: i64,
@@ -96,6 +98,7 @@ impl Reader {
         let work = Work::start(&self.format, name)?;
         let mut state = self.state.lock();
         state.started += 1;
+        state.file = name.to_string();
         state.work = Some(work);
         Ok(())
     }
@@ -134,9 +137,7 @@ impl Reader {
         m.varint_if(1, state.started as u64)
             .varint_if(2, state.finished as u64)
             .varint_if(3, state.produced as u64);
-        if let Some(work) = &state.work {
-            m.bytes_if(4, work.name().as_bytes());
-        }
+        m.bytes_if(4, state.file.as_bytes());
         Ok(m.into_bytes())
     }
 
@@ -164,9 +165,9 @@ impl Reader {
             state.started,
             state.produced
         );
+        state.file = String::from_utf8_lossy(name.unwrap_or_default()).into_owned();
         if state.started > state.finished {
-            let name = String::from_utf8_lossy(name.unwrap_or_default()).into_owned();
-            state.work = Some(Work::start(&self.format, &name)?);
+            state.work = Some(Work::start(&self.format, &state.file)?);
         }
         *self.state.lock() = state;
         Ok(())

@@ -166,7 +166,14 @@ fn get_item(init: &KernelInit<'_>) -> Result<KernelBox> {
 fn set_item(init: &KernelInit<'_>) -> Result<KernelBox> {
     let grow = init.bool("resize_if_index_out_of_bounds")?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
-        let (index, item) = (ctx.input(1)?.scalar_index()?, ctx.take(2)?);
+        let index = ctx.input(1)?;
+        ensure!(
+            index.rank() == 0,
+            InvalidArgument,
+            "Expected argument 1 to be a scalar. Received shape: {}",
+            index.shape()
+        );
+        let (index, item) = (index.scalar_index()?, ctx.take(2)?);
         let mut list = take_list(ctx, 0)?;
         list.check_dtype(item.dtype())?;
         let len = list.items.len();

@@ -140,7 +140,7 @@ impl<T: Float<Wide = f32>> FusedBatchNorm<T> {
             ctx.set(i + 1, Tensor::vector(values))?;
         }
         if ctx.num_outputs() == 6 {
-            ctx.set(5, Tensor::scalar(0f32))?;
+            ctx.set(5, nothing(T::DTYPE == DType::Half)?)?;
         }
         Ok(())
     }
@@ -196,9 +196,17 @@ impl<T: Float<Wide = f32>> FusedBatchNorm<T> {
         ctx.set(0, reordered(&dx, self.layout, false)?)?;
         ctx.set(1, Tensor::vector(&d_scale))?;
         ctx.set(2, Tensor::vector(&d_offset))?;
-        ctx.set(3, Tensor::zeros(DType::Float, [0])?)?;
-        ctx.set(4, Tensor::zeros(DType::Float, [0])?)
+        for i in [3, 4] {
+            ctx.set(i, nothing(T::DTYPE != DType::Half)?)?;
+        }
+        Ok(())
     }
+}
+
+/// What stands for a reserved space that holds nothing: TensorFlow's kernels put a scalar or an empty
+/// vector there, those of halves the other way round.
+fn nothing(is_scalar: bool) -> Result<Tensor> {
+    if is_scalar { Ok(Tensor::scalar(0f32)) } else { Tensor::zeros(DType::Float, [0]) }
 }
 
 /// Mean and variance of every channel.
@@ -254,7 +262,8 @@ fn forward_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
 fn backward_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     let x = c.input(0).merge(&c.input(1))?;
     let channels = PartialShape::new([channels(c, &x)?]);
-    Ok(vec![x, channels.clone(), channels, [0].into(), [0].into()])
+    let reserved = PartialShape::unknown();
+    Ok(vec![x, channels.clone(), channels, reserved.clone(), reserved])
 }
 
 fn channels(c: &ShapeCtx<'_>, x: &PartialShape) -> Result<Option<usize>> {

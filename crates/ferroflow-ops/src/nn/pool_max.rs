@@ -130,6 +130,10 @@ impl<T: Lowest> Kernel for MaxPool<T> {
         if best.elements() > 0 {
             picked(&pool, x.as_slice::<T>()?, best.as_mut_slice()?, index.as_mut_slice()?);
         }
+        if self.part == Part::Grad && self.attrs.spatial == 3 {
+            let out = scattered_to_ties::<T>(&pool, &x, &best, &grad)?;
+            return ctx.set(0, reordered(&out, layout, false)?);
+        }
         let index = index.as_slice::<i64>()?;
         let out = match self.part {
             Part::Grad => scattered::<T>(&pool, &grad, index, x.shape().clone())?,
@@ -160,6 +164,40 @@ fn scattered<T: Num>(pool: &Pool, grad: &Tensor, index: &[i64], shape: Shape) ->
                 if let Some(dx) = usize::try_from(at).ok().and_then(|at| dx.get_mut(at)) {
                     *dx = dx.add(*g);
                 }
+            }
+        }
+    });
+    Ok(dx)
+}
+
+/// As `scattered`, but to every element that is as large as the largest: so do volumes.
+fn scattered_to_ties<T: Lowest>(
+    pool: &Pool,
+    x: &Tensor,
+    best: &Tensor,
+    grad: &Tensor,
+) -> Result<Tensor> {
+    let mut dx = Tensor::zeros(T::DTYPE, x.shape().clone())?;
+    let (image, windows) = (pool.pixels() * pool.channels, pool.positions() * pool.channels);
+    if dx.elements() == 0 || windows == 0 {
+        return Ok(dx);
+    }
+    let (x, best, grad) = (x.as_slice::<T>()?, best.as_slice::<T>()?, grad.as_slice::<T>()?);
+    let c = pool.channels;
+    for_rows(dx.as_mut_slice::<T>()?, image, windows, |images, dx| {
+        for (i, dx) in images.zip(dx.chunks_exact_mut(image)) {
+            let x = &x[i * image..][..image];
+            for at in 0..pool.positions() {
+                let from = i * windows + at * c;
+                let (best, grad) = (&best[from..from + c], &grad[from..from + c]);
+                pool.pixels_at(at, |pixel| {
+                    for j in 0..c {
+                        let here = pixel * c + j;
+                        if x[here] == best[j] {
+                            dx[here] = dx[here].add(grad[j]);
+                        }
+                    }
+                });
             }
         }
     });
@@ -541,6 +579,19 @@ mod tests {
         let bad = check("MaxPoolGrad").input(x()).input(one()).input(y());
         let text = "Expected orig_output shape to be [1,1,2,1], but got [1,1,1,1]";
         line(bad).fails(Code::InvalidArgument, text);
+    }
+
+    #[test]
+    fn in_volumes_all_of_the_largest_share_a_gradient() {
+        let volume = |dims: [usize; 5], x: &[f32]| Tensor::from_slice(dims, x).unwrap();
+        check("MaxPool3DGrad")
+            .input(volume([1, 1, 2, 3, 1], &[1.0; 6]))
+            .input(volume([1, 1, 1, 2, 1], &[1.0; 2]))
+            .input(volume([1, 1, 1, 2, 1], &[10.0, 1.0]))
+            .attr("ksize", vec![1, 1, 2, 2, 1])
+            .attr("strides", vec![1; 5])
+            .attr("padding", "VALID")
+            .gives(volume([1, 1, 2, 3, 1], &[10.0, 11.0, 1.0, 10.0, 11.0, 1.0]));
     }
 
     #[test]

@@ -35,6 +35,7 @@ fn initialize(table: &Table, ctx: &mut Ctx<'_>) -> Result<()> {
         keys.elements(),
         values.elements()
     );
+    ensure!(keys.elements() > 0, InvalidArgument, "keys and values cannot be empty tensors.");
     table.replace(keys, values)
 }
 

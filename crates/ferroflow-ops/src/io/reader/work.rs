@@ -79,10 +79,6 @@ impl Work {
         Ok(Work { name: name.into(), state, count })
     }
 
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
     /// Whether it is known that there are no more records.
     pub fn is_ended(&self) -> bool {
         matches!(self.state, State::Ended)

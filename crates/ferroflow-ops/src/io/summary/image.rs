@@ -74,6 +74,12 @@ impl Images {
             tensor.shape()
         );
         ensure!(
+            tensor.elements() > 0,
+            InvalidArgument,
+            "input tensor must have non-zero dims. Found: {}.",
+            tensor.shape()
+        );
+        ensure!(
             height < 1 << 31 && width < 1 << 31 && height * width < (1 << 31) / channels,
             InvalidArgument,
             "Tensor too large for summary {}",
