@@ -86,7 +86,7 @@ fn tensor(words: &[&str]) -> Option<Tensor> {
 }
 
 /// Ops whose gradient needs to know shapes before the step.
-const WANT_SHAPES: [&str; 3] = ["Qr", "Svd", "MatrixSolveLs"];
+const WANT_SHAPES: [&str; 4] = ["GatherV2", "Qr", "Svd", "MatrixSolveLs"];
 
 /// The gradients by all inputs, made with shapes that are known before the step or not.
 fn run(case: &Case, catalog: &Catalog, with_shapes: bool) -> Result<Vec<Option<Tensor>>> {

@@ -182,58 +182,58 @@ pub(crate) fn rows_gradient<'g>(g: &GradientScope<'g>, dy: Term<'g>, shape: Term
 }
 
 fn gather_gradient<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Result<Vec<Term<'g>>> {
-    let (params, indices, axis) = (g.input(0), g.input(1), g.input(2));
-    let batch_dims = match (g.attrs().int("batch_dims")?, indices.rank()) {
-        (n, _) if n >= 0 => n,
-        (n, Some(rank)) => n + rank as i64,
-        _ => bail!(
-            Unimplemented,
-            "the gradient of a gather with negative batch_dims needs the rank of the indices"
-        ),
-    };
-    let stated = axis.value().and_then(|v| v.scalar_index().ok());
-    if stated == Some(0) && batch_dims == 0 {
+    let (params, indices) = (g.input(0), g.input(1));
+    let mut batch_dims = g.attrs().int("batch_dims")?;
+    let axis = g.input(2).value().and_then(|v| v.scalar_index().ok());
+    if axis == Some(0) && batch_dims == 0 {
         return Ok(g.only(rows_gradient(g, dy[0], params.shape())));
     }
-    let (shape, rank) = (params.shape(), params.rank_term());
-    let axis = match stated {
-        Some(axis) if axis >= 0 => g.int(axis),
-        _ => axis.cast(DType::Int32).with("FloorMod", rank),
+    let (Some(rank), Some(index_rank), Some(axis)) = (params.rank(), indices.rank(), axis) else {
+        bail!(
+            Unimplemented,
+            "the gradient of a gather along another axis than the first needs ranks and axis to be \
+             known before the step"
+        );
     };
+    let (rank, index_rank) = (rank as i64, index_rank as i64);
+    let axis = if axis < 0 { axis + rank } else { axis };
+    batch_dims = if batch_dims < 0 { batch_dims + index_rank } else { batch_dims };
     // The gathered dimensions are made one and moved, with it the axis, behind the batch; then rows
     // of all batches are numbered through and summed.
-    let vector = |t: Term<'g>| t.reshape(g.ints(&[1]));
-    let (zero, batch) = (g.int(0), g.int(batch_dims));
-    let part =
-        |from: Term<'g>, to: Term<'g>| g.call("Slice", &[shape, vector(from), vector(to - from)]);
-    let numbers = |from: Term<'g>, to: Term<'g>| g.call("Range", &[from, to, g.int(1)]);
-    let (outer, inner) = (part(zero, axis), part(axis + 1.0, rank));
-    let values = dy[0].reshape(g.concat(&[outer, g.ints(&[-1]), inner], 0));
-    let order = match stated == Some(batch_dims) {
-        true => None,
-        false => Some(g.concat(
-            &[numbers(zero, batch), vector(axis), numbers(batch, axis), numbers(axis + 1.0, rank)],
-            0,
-        )),
+    let shape = params.shape();
+    let part = |from: i64, to: i64| {
+        let size = g.ints(&[to - from]);
+        g.call("Slice", &[shape, g.ints(&[from]), size])
     };
-    let values = order.map_or(values, |order| g.call("Transpose", &[values, order]));
-    let (batches, length) = (part(zero, batch), part(axis, axis + 1.0));
-    let count = g.call("Prod", &[batches, g.ints(&[0])]);
-    let row = g.concat(&[part(batch, axis), inner], 0);
-    let flat = values.reshape(g.concat(&[g.ints(&[-1]), row], 0));
-    let per_batch = g.concat(&[vector(count), g.ints(&[-1])], 0);
-    let first = (g.range(count) * length).expand_dims(1);
-    let ids = (indices.cast(DType::Int32).reshape(per_batch) + first).reshape(g.ints(&[-1]));
-    let rows = (count * length).reshape(g.ints(&[]));
-    let summed = g.call("UnsortedSegmentSum", &[flat, ids, rows]);
-    let summed = summed.reshape(g.concat(&[batches, length, row], 0));
-    Ok(g.only(match order {
-        Some(order) => {
-            let back = g.call("InvertPermutation", &[order]);
-            g.call("Transpose", &[summed, back])
-        }
-        None => summed,
-    }))
+    let values = dy[0].reshape(g.concat(&[part(0, axis), g.ints(&[-1]), part(axis + 1, rank)], 0));
+    let values = if axis == batch_dims {
+        values
+    } else {
+        let mut order: Vec<i64> = (0..batch_dims).collect();
+        order.push(axis);
+        order.extend(batch_dims..axis);
+        order.extend(axis + 1..rank);
+        g.call("Transpose", &[values, g.ints(&order)])
+    };
+    let product = |dims: Term<'g>| g.call("Prod", &[dims, g.ints(&[0])]);
+    let batches = product(part(0, batch_dims));
+    let length = shape.element(axis);
+    let inner = g.concat(&[part(batch_dims, axis), part(axis + 1, rank)], 0);
+    let flat = values.reshape(g.concat(&[g.ints(&[-1]), inner], 0));
+    let per_batch =
+        indices.cast(DType::Int32).reshape(g.concat(&[batches.expand_dims(0), g.ints(&[-1])], 0));
+    let first = (g.range(batches) * length).expand_dims(1);
+    let flat_indices = (per_batch + first).reshape(g.ints(&[-1]));
+    let summed = g.call("UnsortedSegmentSum", &[flat, flat_indices, batches * length]);
+    let summed = summed.reshape(g.concat(&[part(0, batch_dims), length.expand_dims(0), inner], 0));
+    if axis == batch_dims {
+        return Ok(g.only(summed));
+    }
+    let mut back: Vec<i64> = (0..batch_dims).collect();
+    back.extend(batch_dims + 1..axis + 1);
+    back.push(batch_dims);
+    back.extend(axis + 1..rank);
+    Ok(g.only(g.call("Transpose", &[summed, g.ints(&back)])))
 }
 
 pub(crate) fn register(c: &mut Catalog) {
