@@ -1,7 +1,9 @@
 //! The `ferroflow` command.
 #![forbid(unsafe_code)]
 
+mod inspect;
 mod server;
+mod train;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -19,12 +21,16 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
+    Inspect(inspect::Args),
     Server(server::Args),
+    Train(train::Args),
 }
 
 fn main() -> ExitCode {
     let result = match Cli::parse().verb {
+        Verb::Inspect(args) => inspect::run(args),
         Verb::Server(args) => server::run(args),
+        Verb::Train(args) => train::run(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -120,7 +120,7 @@ impl TfConfig {
 }
 
 /// Completes on SIGTERM or Ctrl-C.
-async fn stop_signal() {
+pub async fn stop_signal() {
     use tokio::signal::unix::{SignalKind, signal};
     let terminate = async {
         match signal(SignalKind::terminate()) {

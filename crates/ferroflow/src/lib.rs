@@ -25,6 +25,7 @@
 //! # Ok::<(), ferroflow::Error>(())
 //! ```
 
+pub mod prelude;
 mod session;
 
 pub use ferroflow_cluster::{ClusterSpec, Server, ServerOptions};
@@ -33,8 +34,10 @@ pub use ferroflow_core::{
 };
 pub use ferroflow_graph::wire::graph::{decode_graph, encode_graph};
 pub use ferroflow_graph::{AttrList, AttrValue, Attrs, Catalog, FuncRef, GraphDef, NodeDef};
+pub use ferroflow_ops::CheckpointFile;
 pub use ferroflow_runtime::SessionOptions;
-pub use session::Session;
+pub use ferroflow_train as train;
+pub use session::{Session, graph, local_session, remote_session};
 
 use std::sync::{Arc, LazyLock};
 

@@ -5,6 +5,8 @@ use ferroflow_cluster::RemoteSession;
 use ferroflow_core::{Result, Tensor, err};
 use ferroflow_graph::GraphDef;
 use ferroflow_runtime::{RunOptions, RunRequest, SessionOptions, Task};
+use ferroflow_train::{Graph, GraphSession, Steps};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
@@ -45,8 +47,8 @@ impl Session {
     }
 
     /// Adds nodes and functions to the graph.
-    pub fn extend(&mut self, graph: &GraphDef) -> Result<()> {
-        match &mut self.0 {
+    pub fn extend(&self, graph: &GraphDef) -> Result<()> {
+        match &self.0 {
             Kind::Local(session) => session.extend(graph, None).map(|_| ()),
             Kind::Remote(remote) => remote.runtime.block_on(remote.session.extend(graph)),
         }
@@ -95,4 +97,65 @@ impl Session {
             Kind::Remote(remote) => remote.runtime.block_on(remote.session.close()),
         }
     }
+}
+
+impl Steps for Session {
+    fn extend(&self, graph: &GraphDef) -> Result<()> {
+        Session::extend(self, graph)
+    }
+
+    fn run_step(
+        &self,
+        feeds: Vec<(String, Tensor)>,
+        fetches: &[String],
+        targets: &[String],
+        timeout: Option<Duration>,
+    ) -> Result<Vec<Tensor>> {
+        match &self.0 {
+            Kind::Local(session) => {
+                let options = RunOptions { timeout, ..RunOptions::default() };
+                let (fetches, targets) = (fetches.to_vec(), targets.to_vec());
+                let request = RunRequest { feeds, fetches, targets, options };
+                Ok(session.run_blocking(request)?.tensors)
+            }
+            Kind::Remote(remote) => {
+                let fetches: Vec<&str> = fetches.iter().map(String::as_str).collect();
+                let targets: Vec<&str> = targets.iter().map(String::as_str).collect();
+                remote.runtime.block_on(remote.session.run(feeds, &fetches, &targets, timeout))
+            }
+        }
+    }
+
+    fn close(&self) -> Result<()> {
+        match &self.0 {
+            Kind::Local(session) => {
+                session.close(Box::new(|| {}));
+                Ok(())
+            }
+            Kind::Remote(remote) => remote.runtime.block_on(remote.session.close()),
+        }
+    }
+}
+
+/// An empty graph of every op Ferroflow has.
+///
+/// ```
+/// let g = ferroflow::graph();
+/// let x = g.constant([1.0, 2.0]);
+/// let session = ferroflow::local_session(&g)?;
+/// assert_eq!(session.run((&x * 2.0).sum_all().scalar::<f32>())?, 6.0);
+/// # Ok::<(), ferroflow::Error>(())
+/// ```
+pub fn graph() -> Graph {
+    Graph::new(default_catalog())
+}
+
+/// A session of a graph under construction, in this process.
+pub fn local_session(graph: &Graph) -> Result<GraphSession> {
+    GraphSession::new(graph, Arc::new(Session::local(&GraphDef::default())?))
+}
+
+/// A session of a graph under construction on the server at `target`, `grpc://host:port`.
+pub fn remote_session(target: &str, graph: &Graph) -> Result<GraphSession> {
+    GraphSession::new(graph, Arc::new(Session::connect(target, &GraphDef::default())?))
 }

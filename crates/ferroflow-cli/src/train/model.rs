@@ -1,0 +1,149 @@
+//! The models: their graphs, and where their batches come from.
+
+use super::Model;
+use super::data::{Digits, Draw, Ratings, line};
+use ferroflow::prelude::*;
+use ferroflow::train::{GradAndVar, SyncTraining};
+
+/// A model in a graph.
+pub struct Built {
+    pub input: Output,
+    pub target: Output,
+    pub loss: Output,
+    /// Numbers to show beside the loss.
+    pub shown: Vec<(&'static str, Output)>,
+    /// How well it does on data it was not trained on, if there is such data.
+    pub score: Option<(&'static str, Output)>,
+}
+
+/// Where batches come from.
+pub enum Source {
+    Line,
+    Digits(Box<(Digits, Digits)>),
+    Ratings(Ratings),
+}
+
+impl Source {
+    pub fn of(model: Model) -> Result<Source> {
+        Ok(match model {
+            Model::Linear => Source::Line,
+            Model::Mlp | Model::Cnn => Source::Digits(Box::new(Digits::load()?)),
+            Model::Embedding => Source::Ratings(Ratings::new()),
+        })
+    }
+
+    pub fn batch(&self, draw: &mut Draw, n: usize) -> Result<(Tensor, Tensor)> {
+        match self {
+            Source::Line => Ok(line(draw, n)),
+            Source::Digits(digits) => digits.0.batch(draw, n),
+            Source::Ratings(ratings) => ratings.batch(draw, n),
+        }
+    }
+
+    /// Data the model was not trained on.
+    pub fn test(&self) -> Result<(Tensor, Tensor)> {
+        match self {
+            Source::Line => Ok(line(&mut Draw::new(u64::MAX), 1000)),
+            Source::Digits(digits) => digits.1.all(),
+            Source::Ratings(ratings) => ratings.batch(&mut Draw::new(u64::MAX), 2000),
+        }
+    }
+}
+
+/// Adds a model to a graph.
+pub fn build(model: Model, g: &Graph) -> Built {
+    match model {
+        Model::Linear => linear(g),
+        Model::Mlp | Model::Cnn => digits(model, g),
+        Model::Embedding => embedding(g),
+    }
+}
+
+fn linear(g: &Graph) -> Built {
+    let x = g.placeholder::<f32>("x", [-1]);
+    let y = g.placeholder::<f32>("y", [-1]);
+    let w = g.variable("weight", 0.0);
+    let b = g.variable("bias", 0.0);
+    let loss = losses::mean_squared_error(&y, &(&x * &w + &b));
+    Built {
+        input: x,
+        target: y,
+        loss: loss.clone(),
+        shown: vec![("W", (*w).clone()), ("b", (*b).clone())],
+        score: Some(("test loss", loss)),
+    }
+}
+
+fn digits(model: Model, g: &Graph) -> Built {
+    let x = g.placeholder::<f32>("image", [-1, Digits::PIXELS as i64]);
+    let y = g.placeholder::<i64>("digit", [-1]);
+    let hidden = match model {
+        Model::Cnn => {
+            let image = x.reshape([-1, 8, 8, 1]);
+            let first = layers::Conv2d::new("conv1", 16, 3).activation(Output::relu).apply(&image);
+            let first = first.max_pool(2, 2, Padding::Same);
+            let second = layers::Conv2d::new("conv2", 32, 3).activation(Output::relu).apply(&first);
+            second.max_pool(2, 2, Padding::Same).flatten()
+        }
+        _ => x.clone(),
+    };
+    let hidden = layers::Dense::new("hidden", 64).activation(Output::relu).apply(&hidden);
+    let logits = layers::Dense::new("logits", 10).apply(&hidden);
+    let loss = losses::sparse_softmax_cross_entropy(&y, &logits);
+    let accuracy = losses::accuracy(&y, &logits);
+    Built {
+        input: x,
+        target: y,
+        loss,
+        shown: vec![("accuracy", accuracy.clone())],
+        score: Some(("test accuracy", accuracy)),
+    }
+}
+
+fn embedding(g: &Graph) -> Built {
+    const WIDTH: usize = 8;
+    let pairs = g.placeholder::<i64>("user_and_item", [-1, 2]);
+    let rating = g.placeholder::<f32>("rating", [-1]);
+    let (user, item) = (pairs.slice(&[0, 0], &[-1, 1]), pairs.slice(&[0, 1], &[-1, 1]));
+    let (user, item) = (user.reshape([-1]), item.reshape([-1]));
+    let table = |name: &str, rows: usize| g.variable(name, init::normal([rows, WIDTH], 0.0, 0.3));
+    let users = table("users", Ratings::USERS);
+    let items = table("items", Ratings::ITEMS);
+    let mean = g.variable("mean", 0.0);
+    let taste = (users.gather(&user) * items.gather(&item)).sum(&[1]);
+    let loss = losses::mean_squared_error(&rating, &(taste + &mean));
+    Built {
+        input: pairs,
+        target: rating,
+        loss: loss.clone(),
+        shown: vec![("mean", (*mean).clone())],
+        score: Some(("test loss", loss)),
+    }
+}
+
+/// How a model is trained: alone or asynchronously, or in step with others.
+pub enum Trainer {
+    Alone(Operation),
+    InStep(SyncTraining),
+}
+
+/// Adds training to a graph; `replicas` is how many train in step, if more than one shall.
+pub fn trainer(model: Model, loss: &Output, replicas: Option<usize>) -> Trainer {
+    match model {
+        Model::Linear => with(Sgd::new(0.01), loss, replicas),
+        Model::Mlp | Model::Cnn => with(Adam::new(0.002), loss, replicas),
+        Model::Embedding => with(Adagrad::new(0.5), loss, replicas),
+    }
+}
+
+fn with(optimizer: impl Optimizer, loss: &Output, replicas: Option<usize>) -> Trainer {
+    let g = loss.graph();
+    let step = g.global_step();
+    let gradients: Vec<GradAndVar> = optimizer.compute_gradients(loss, &g.trainable_variables());
+    match replicas {
+        None => Trainer::Alone(optimizer.apply_gradients(g, &gradients, Some(&step))),
+        Some(n) => Trainer::InStep(
+            SyncReplicas::new(optimizer, n, n).apply_gradients(g, &gradients, &step),
+        ),
+    }
+}

@@ -1,0 +1,187 @@
+//! What a user sees of training: one live line on a terminal, plain lines elsewhere, or JSON.
+
+use super::run::Outcome;
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How a worker stands.
+#[derive(Clone, Debug, Default)]
+pub struct Point {
+    pub local: i64,
+    pub global: i64,
+    pub loss: f32,
+    pub seconds: f64,
+    pub shown: Vec<(String, f32)>,
+}
+
+impl Point {
+    pub fn to_json(&self, worker: usize) -> serde_json::Value {
+        let mut json = serde_json::json!({
+            "worker": worker,
+            "local_step": self.local,
+            "global_step": self.global,
+            "loss": self.loss,
+            "seconds": self.seconds,
+        });
+        for (name, value) in &self.shown {
+            json[name] = (*value).into();
+        }
+        json
+    }
+
+    pub fn from_json(json: &serde_json::Value) -> Option<(usize, Point)> {
+        let known = ["worker", "local_step", "global_step", "loss", "seconds"];
+        let shown = json.as_object()?.iter().filter(|(key, _)| !known.contains(&key.as_str()));
+        let point = Point {
+            local: json["local_step"].as_i64()?,
+            global: json["global_step"].as_i64()?,
+            // A loss that is not finite is null in JSON.
+            loss: json["loss"].as_f64().unwrap_or(f64::NAN) as f32,
+            seconds: json["seconds"].as_f64()?,
+            shown: shown.filter_map(|(key, v)| Some((key.clone(), v.as_f64()? as f32))).collect(),
+        };
+        Some((usize::try_from(json["worker"].as_u64()?).ok()?, point))
+    }
+}
+
+/// Shows progress, and remembers the curve of the loss.
+pub struct Progress {
+    is_json: bool,
+    is_terminal: bool,
+    steps: i64,
+    workers: Vec<Point>,
+    curve: Vec<(i64, f32)>,
+    printed: Option<Instant>,
+    /// Where the rate is measured from.
+    first: Option<(i64, Instant)>,
+}
+
+/// How often a line is printed where there is no terminal.
+const EVERY: Duration = Duration::from_secs(1);
+
+impl Progress {
+    pub fn new(is_json: bool, steps: i64, workers: usize) -> Progress {
+        Progress {
+            is_json,
+            is_terminal: std::io::stdout().is_terminal(),
+            steps,
+            workers: vec![Point::default(); workers],
+            curve: Vec::new(),
+            printed: None,
+            first: None,
+        }
+    }
+
+    pub fn curve(&self) -> &[(i64, f32)] {
+        &self.curve
+    }
+
+    pub fn title(&self, text: &str) {
+        if !self.is_json {
+            println!("{text}");
+        }
+    }
+
+    /// A worker got on.
+    pub fn show(&mut self, worker: usize, point: &Point) {
+        let Some(slot) = self.workers.get_mut(worker) else { return };
+        *slot = point.clone();
+        if self.curve.last().is_none_or(|(step, _)| *step < point.global) {
+            self.curve.push((point.global, point.loss));
+        }
+        let first = *self.first.get_or_insert((point.global, Instant::now()));
+        let is_last = point.global >= self.steps;
+        let every = if self.is_terminal { Duration::from_millis(100) } else { EVERY };
+        if self.printed.is_some_and(|at| at.elapsed() < every) && !is_last {
+            return;
+        }
+        self.printed = Some(Instant::now());
+        let elapsed = first.1.elapsed().as_secs_f64();
+        let rate = if elapsed > 0.0 { (point.global - first.0) as f64 / elapsed } else { 0.0 };
+        let mut out = std::io::stdout().lock();
+        let _ = if self.is_json {
+            writeln!(out, "{}", point.to_json(worker))
+        } else if self.is_terminal {
+            write!(out, "\r\x1b[K{}", self.line(point, rate)).and_then(|()| out.flush())
+        } else {
+            writeln!(out, "{}", self.line(point, rate))
+        };
+    }
+
+    fn line(&self, point: &Point, rate: f64) -> String {
+        let mut line = format!("step {:>5}/{}", point.global, self.steps);
+        line += &format!("  {rate:>6.0} steps/s  loss {:<9.4}", point.loss);
+        for (name, value) in &point.shown {
+            line += &format!("  {name} {value:.3}");
+        }
+        if self.workers.len() > 1 {
+            let each = self.workers.iter().enumerate();
+            let each: Vec<String> = each.map(|(i, p)| format!("{i}:{}", p.local)).collect();
+            line += &format!("  workers {}", each.join(" "));
+        }
+        line
+    }
+
+    pub fn finish(&self) {
+        if self.is_terminal && !self.is_json {
+            println!();
+        }
+    }
+
+    /// What came out, where it is, and how to look at it.
+    pub fn summary(&self, model: &str, o: &Outcome, out: &Path, interrupted: bool) {
+        let trained = o.step - o.first_step;
+        let rate = if o.seconds > 0.0 { trained as f64 / o.seconds } else { 0.0 };
+        if self.is_json {
+            let mut json = serde_json::json!({
+                "done": true,
+                "model": model,
+                "global_step": o.step,
+                "resumed_from": o.first_step,
+                "seconds": o.seconds,
+                "steps_per_second": rate,
+                "interrupted": interrupted,
+                "checkpoint": o.checkpoint,
+            });
+            let score = o.score.map(|(name, value)| (name.replace(' ', "_"), value));
+            let shown = o.shown.iter().map(|(name, value)| (name.to_string(), *value));
+            for (name, value) in shown.chain(score) {
+                json[name] = value.into();
+            }
+            println!("{json}");
+            return;
+        }
+        if trained == 0 && !interrupted {
+            println!("already at step {}: train on with --steps, or choose another --out", o.step);
+        } else {
+            let how = if interrupted { "interrupted" } else { "trained" };
+            let from = match o.first_step {
+                0 => String::new(),
+                step => format!(", resumed at step {step}"),
+            };
+            println!("{how}: {trained} steps in {:.2} s ({rate:.0} steps/s){from}", o.seconds);
+        }
+        let shown = o.shown.iter().copied().chain(o.score);
+        let shown: Vec<String> = shown.map(|(name, v)| format!("{name} {v:.4}")).collect();
+        println!("result: {}", shown.join("  "));
+        if let Some(checkpoint) = &o.checkpoint {
+            println!("checkpoint: {checkpoint}   (ferroflow inspect {checkpoint})");
+        }
+        println!("events: tensorboard --logdir {}", out.display());
+        println!("loss curve: {}", out.join("loss.svg").display());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_survive_json() {
+        let shown = vec![("W".to_string(), 2.0)];
+        let point = Point { local: 3, global: 7, loss: 0.5, seconds: 1.5, shown };
+        let (worker, back) = Point::from_json(&point.to_json(1)).unwrap();
+        assert_eq!((worker, back.global, back.loss, back.shown), (1, 7, 0.5, point.shown));
+    }
+}
