@@ -49,6 +49,7 @@ pub fn clip_by_global_norm(
         let length = global_norm(graph, gradients);
         let scale = length.reciprocal().minimum(1.0 / norm) * norm;
         // NaN for a length that is not finite, so that training fails loudly.
+        #[allow(clippy::eq_op)] // zero, or NaN where the length is not finite
         let scale = scale + (&length - &length);
         let clip = |g: &Gradient| g.with_values(g.values() * &scale);
         let clipped = gradients.iter().map(|(g, v)| (g.as_ref().map(clip), v.clone())).collect();
