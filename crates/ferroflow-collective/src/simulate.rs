@@ -49,9 +49,14 @@ pub fn all_reduce_seconds(
 }
 
 /// Time, made comparable.
-#[derive(Clone, Copy, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, PartialEq)]
 struct At(f64);
 impl Eq for At {}
+impl PartialOrd for At {
+    fn partial_cmp(&self, other: &At) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
 impl Ord for At {
     fn cmp(&self, other: &At) -> std::cmp::Ordering {
         self.0.total_cmp(&other.0)
