@@ -7,7 +7,7 @@ Everything random comes from one seed, so that a case can be made again from its
 import zlib
 
 import numpy as np
-from tensorflow.core.framework import graph_pb2, tensor_pb2, types_pb2
+from tensorflow.core.framework import graph_pb2, tensor_pb2
 from tensorflow.python.framework import dtypes, op_def_registry
 
 STRING = "string"

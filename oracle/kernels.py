@@ -7,7 +7,6 @@ from case import EVERY, NAME_OF, signature
 # The attribute that a count of (op, dtype) pairs goes by.
 PRIMARY = ["T", "dtype", "Tparams", "Tvalues", "SrcT", "Tidx", "element_dtype", "elem_type", "key_dtype", "Tin", "Tkey", "Tkeys",
            "dt", "out_type", "Tcomplex", "Treal", "Tsplits", "Ta", "Tinput", "Tout", "tensor_type", "output_type"]
-OTHER = ["Tindices", "Tsplits", "Tshape", "shape_type", "Tdim", "Tseed"]
 
 
 def cpu_kernels(op):

@@ -57,10 +57,7 @@ def top_k(c):
     k = c.int(0, s[-1])
     c.style = c.pick(["small", "whole", "wide"])
     x = c.of("T", s)
-    if c.op == "TopK":
-        c.call(input=x, k=k, sorted=True)
-    else:
-        c.call(input=x, k=k, sorted=True)
+    c.call(input=x, k=k, sorted=True)
 
 
 @recipe("NthElement")
@@ -243,7 +240,7 @@ def broadcast_to(c):
     c.call(input=c.of("T", a), shape=shape)
 
 
-def joined(c, n, axis_hint=None):
+def joined(c, n):
     s = c.shape(1, 4)
     axis = c.int(0, len(s) - 1)
     parts = []
@@ -566,7 +563,6 @@ def ragged_gather(c):
 @recipe("RaggedRange")
 def ragged_range(c):
     n = c.int(0, 4)
-    mk = lambda lo, hi: [] if c.chance(0.2) else [n]
     starts, limits = (c.rng.randint(-3, 8, size=[n]) for _ in range(2))
     deltas = c.rng.randint(1, 3, size=[n]) * (1 if c.chance(0.8) else -1)
     c.call(starts=starts, limits=limits, deltas=deltas)

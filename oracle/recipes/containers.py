@@ -326,7 +326,6 @@ def tensor_array_grad(c):
 
 # Tables.
 
-PAIRS = [("string", "int64"), ("int64", "string"), ("int64", "float32"), ("string", "float32"), ("int64", "int64"), ("string", "string"), ("int32", "int32")]
 
 
 def keys_of(c, t, n):

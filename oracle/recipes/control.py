@@ -1,9 +1,8 @@
 """Control flow, functions, constants."""
 
 import numpy as np
-from tensorflow.core.framework import function_pb2
 
-from case import EVERY, NUMBER_OF, Func, Shape, tensor_proto
+from case import NUMBER_OF, Func, Shape, tensor_proto
 
 from . import recipe
 from .state import ref_variable

@@ -7,7 +7,6 @@ import numpy as np
 from case import EVERY, STRING, array
 
 from . import recipe
-from .queues import Queue
 
 
 @recipe("Assert")

@@ -138,10 +138,8 @@ def banded(c):
     bands = c.int(1, n)
     a = c.of("T", b + [bands, n], "small")
     lower = c.chance(0.5)
-    a[..., 0 if not lower else 0, :] = 5
-    a = (a + (a >= 0) * 0).astype(a.dtype) if a.dtype.kind != "c" else a
-    row = bands - 1 if not lower else 0
-    a[..., row, :] = 7
+    # The main diagonal, which comes first below it and last above it.
+    a[..., 0 if lower else bands - 1, :] = 7
     norm(c)
     c.call(matrix=a, rhs=c.of("T", b + [n, k], "small"), lower=lower)
 

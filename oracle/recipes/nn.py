@@ -2,8 +2,6 @@
 
 import numpy as np
 
-from case import NotApplicable
-
 from . import recipe
 
 
@@ -176,14 +174,6 @@ def max_pool_v2(c):
 def max_pool_argmax(c):
     w = pool(c, 2)
     c.call(input=c.of("T", w.input()), **w.attrs)
-
-
-def pooled(c, x, w, n):
-    """The pooled input, computed in the graph, as a gradient op wants it."""
-    op = "MaxPool3D" if n == 3 else "MaxPool"
-    if x.dtype != c.types["T"]:
-        raise NotApplicable
-    return c.node(op, input=x, ksize=w.attrs["ksize"], strides=w.attrs["strides"], padding=w.padding)[0]
 
 
 def max_values(x, w, n):

@@ -2,8 +2,6 @@
 
 import numpy as np
 
-from case import signature
-
 from . import recipe
 from .state import read, variable
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from case import EVERY, array
+from case import array
 
 from . import recipe
 
@@ -268,7 +268,6 @@ def cross(c):
     hashed = c.types["out_type"] == "int64"
     f = features(c, rows)
     if hashed:
-        strings = lambda xs: [x for x in xs]
         c.types["internal_type"] = "int64"
         f["values"] = [c.values("int64", v.shape, "whole") for v in f["values"]]
         f["dense_inputs"] = [c.values("int64", v.shape, "whole") for v in f["dense_inputs"]]

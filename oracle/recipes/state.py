@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from case import EVERY, Shape, signature
+from case import EVERY, signature
 
 from . import recipe
 from .array import nd_updates, sliced_shape, strided
@@ -27,10 +27,6 @@ def variable(c, value, dtype, initialised=True):
 
 def read(c, handle, dtype, after):
     return c.then(after, "ReadVariableOp", resource=handle, dtype=dtype)
-
-
-def is_resource(op):
-    return op.startswith("Resource") or op.endswith("VariableOp")
 
 
 def uninitialised(c):
@@ -249,7 +245,6 @@ NAMES = [f"{r}{s}Apply{o}" for r in ("", "Resource") for s in ("", "Sparse") for
 
 
 def optimizer(c):
-    from case import NAME_OF
     t = c.types["T"]
     sparse = "SparseApply" in c.op
     resource = c.op.startswith("Resource")
