@@ -1,6 +1,8 @@
 //! What `gradients` promises beyond values: what it refuses, where it stops, and whose gradient it
 //! takes.
 
+#![allow(clippy::unwrap_used)]
+
 use ferroflow::{Session, default_catalog};
 use ferroflow_core::{Code, DType, Error, Result, Tensor};
 use ferroflow_graph::{Endpoint, Gradient, GradientOptions, Graph, GraphDef, gradients};

@@ -1,4 +1,5 @@
 //! Gradients of ops against those recorded from TensorFlow; see tests/data/gradients/record.py.
+#![allow(clippy::unwrap_used)]
 
 use ferroflow::default_catalog;
 use ferroflow_core::{Complex64, DType, PartialShape, Result, Shape, Tensor};

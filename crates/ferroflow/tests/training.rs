@@ -1,5 +1,6 @@
 //! Whole models, trained for 20 steps from the same initial values, have the losses that were
 //! recorded from TensorFlow; and its checkpoints are read.
+#![allow(clippy::unwrap_used)]
 
 use ferroflow::prelude::*;
 use std::path::PathBuf;
