@@ -112,4 +112,5 @@ pub(crate) fn register(c: &mut Catalog) {
             .shape(|c| Ok(vec![c.input(0).merge(&PartialShape::of_rank(4))?]))
             .cpu(per_dtype!([Float f32, Half f16], T => draw_boxes::<T>));
     }
+    c.no_gradient(&["DrawBoundingBoxes"]);
 }

@@ -220,4 +220,5 @@ pub(crate) fn register(c: &mut Catalog) {
                 other => Err(unsupported(init, "T", other)),
             });
     }
+    c.no_gradient(&["HSVToRGB"]);
 }

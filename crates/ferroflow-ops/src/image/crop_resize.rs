@@ -343,4 +343,17 @@ pub(crate) fn register(c: &mut Catalog) {
         .expensive()
         .shape(|c| Ok(vec![PartialShape::new([c.input(2).dim(0), Some(4)])]))
         .cpu_fn(grad_boxes);
+    c.gradient("CropAndResize", |g, dy| {
+        let (image, boxes, which) = (g.input(0), g.input(1), g.input(2));
+        let of_image = match image.dtype() {
+            DType::Half | DType::Float | DType::Double => {
+                let attrs = g.same_attrs(&["T", "method"]);
+                let inputs = [dy[0], boxes, which, image.shape()];
+                g.call_with("CropAndResizeGradImage", &inputs, attrs)
+            }
+            _ => g.none(),
+        };
+        let of_boxes = g.call("CropAndResizeGradBoxes", &[dy[0], image, boxes, which]);
+        Ok(vec![of_image, of_boxes, g.none(), g.none()])
+    });
 }

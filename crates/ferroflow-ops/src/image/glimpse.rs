@@ -164,4 +164,5 @@ pub(crate) fn register(c: &mut Catalog) {
             .shape(super::resize::resized_shape)
             .cpu(move |init| Ok(KernelBox::new(Glimpse::new(init, version)?)));
     }
+    c.no_gradient(&["ExtractGlimpse"]);
 }

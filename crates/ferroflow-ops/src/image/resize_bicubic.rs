@@ -144,4 +144,10 @@ pub(crate) fn register(c: &mut Catalog) {
         .cpu(per_dtype!([Float f32, Double f64], init, T => {
             Gradient::<T>(Grid::new(init)?, std::marker::PhantomData)
         }));
+    c.gradient("ResizeBicubic", |g, dy| match g.input(0).dtype() {
+        DType::Float | DType::Double => {
+            Ok(g.only(g.call_like("ResizeBicubicGrad", &[dy[0], g.input(0)])))
+        }
+        _ => Ok(g.only(g.none())),
+    });
 }

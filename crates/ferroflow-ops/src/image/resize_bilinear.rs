@@ -143,4 +143,10 @@ pub(crate) fn register(c: &mut Catalog) {
         .cpu(per_dtype!(FLOAT, init, T => {
             Gradient::<T>(Grid::new(init)?, std::marker::PhantomData)
         }));
+    c.gradient("ResizeBilinear", |g, dy| match g.input(0).dtype() {
+        DType::Float | DType::Double => {
+            Ok(g.only(g.call_like("ResizeBilinearGrad", &[dy[0], g.input(0)])))
+        }
+        _ => Ok(g.only(g.none())),
+    });
 }

@@ -98,4 +98,8 @@ pub(crate) fn register(c: &mut Catalog) {
             init,
             T => Gradient::<T>(Grid::new(init)?, std::marker::PhantomData)
         ));
+    c.gradient("ResizeNearestNeighbor", |g, dy| {
+        let size = g.call("Slice", &[g.input(0).shape(), g.ints(&[1]), g.ints(&[2])]);
+        Ok(g.only(g.call_like("ResizeNearestNeighborGrad", &[dy[0], size])))
+    });
 }

@@ -317,4 +317,5 @@ pub(crate) fn register(c: &mut Catalog) {
             ));
         }
     }
+    c.no_gradient(&["SampleDistortedBoundingBox", "SampleDistortedBoundingBoxV2"]);
 }

@@ -263,4 +263,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .expensive()
         .shape(original_shape)
         .cpu(|init| Ok(KernelBox::new(ScaleAndTranslate::new(init, true)?)));
+    c.gradient("ScaleAndTranslate", |g, dy| {
+        let inputs = [dy[0], g.input(0), g.input(2), g.input(3)];
+        Ok(g.only(g.call_like("ScaleAndTranslateGrad", &inputs)))
+    });
 }

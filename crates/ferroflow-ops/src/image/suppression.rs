@@ -296,4 +296,5 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("selected_indices: int32")
         .shape(shape::vector)
         .cpu_fn(with_overlaps);
+    c.no_gradient(&["NonMaxSuppression", "NonMaxSuppressionV2", "NonMaxSuppressionWithOverlaps"]);
 }

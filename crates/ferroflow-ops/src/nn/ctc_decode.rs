@@ -341,4 +341,5 @@ pub(crate) fn register(c: &mut Catalog) {
             merge_repeated: init.bool("merge_repeated")?,
             marker: std::marker::PhantomData,
         }));
+    c.no_gradient(&["CTCBeamSearchDecoder", "CTCGreedyDecoder"]);
 }

@@ -316,6 +316,8 @@ pub(crate) fn register(c: &mut Catalog) {
             merge_repeated: init.bool("ctc_merge_repeated")?,
             ignore_longer: init.bool("ignore_longer_outputs_than_inputs")?,
         })));
+    // The op works its gradient out along with the loss.
+    c.gradient("CTCLoss", |g, dy| Ok(g.only(dy[0].expand_dims(-1) * g.output(1))));
 }
 
 #[cfg(test)]

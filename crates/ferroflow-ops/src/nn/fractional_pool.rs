@@ -302,4 +302,13 @@ pub(crate) fn register(c: &mut Catalog) {
         .cpu(per_dtype!([Float f32, Double f64, Int32 i32, Int64 i64], init, T => {
             max_grad::<T>(init.bool("overlapping")?)
         }));
+    c.gradient("FractionalMaxPool", |g, dy| {
+        let inputs = [g.input(0), g.output(0), dy[0], g.output(1), g.output(2)];
+        Ok(vec![g.call_like("FractionalMaxPoolGrad", &inputs)])
+    });
+    c.gradient("FractionalAvgPool", |g, dy| {
+        let shape = g.input(0).shape_as(DType::Int64);
+        let inputs = [shape, dy[0], g.output(1), g.output(2)];
+        Ok(vec![g.call_like("FractionalAvgPoolGrad", &inputs)])
+    });
 }

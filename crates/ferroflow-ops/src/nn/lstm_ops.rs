@@ -355,4 +355,15 @@ pub(crate) fn register(c: &mut Catalog) {
                 })(init)
             });
     }
+    for (op, backward) in [("BlockLSTM", "BlockLSTMGrad"), ("BlockLSTMV2", "BlockLSTMGradV2")] {
+        c.gradient(op, move |g, dy| {
+            let mut inputs = g.inputs();
+            inputs.extend((0..g.num_outputs()).map(|i| g.output(i)));
+            // Of the outputs only the cell states and the last one, `h`, are given on.
+            inputs.extend([dy[1], dy[6]]);
+            let mut gradients = vec![g.none()];
+            gradients.extend(g.calls_like(backward, &inputs));
+            Ok(gradients)
+        });
+    }
 }

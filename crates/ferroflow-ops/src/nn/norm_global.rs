@@ -133,6 +133,10 @@ pub(crate) fn register(c: &mut Catalog) {
         .cpu(per_dtype!([Half f16, Float f32, Double f64], init, T => {
             Backward(Norm::<T>::new(init)?)
         }));
+    c.gradient("BatchNormWithGlobalNormalization", |g, dy| {
+        let inputs = [g.input(0), g.input(1), g.input(2), g.input(4), dy[0]];
+        Ok(g.calls_like("BatchNormWithGlobalNormalizationGrad", &inputs))
+    });
 }
 
 #[cfg(test)]

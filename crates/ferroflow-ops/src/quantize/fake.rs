@@ -237,4 +237,13 @@ pub(crate) fn register(c: &mut Catalog) {
             .attr(ATTRS[1])
             .cpu(move |init| Ok(KernelBox::new(Backward(Fake::new(init, range)?))));
     }
+    c.gradient("FakeQuantWithMinMaxArgs", |g, dy| {
+        Ok(vec![g.call_like("FakeQuantWithMinMaxArgsGradient", &[dy[0], g.input(0)])])
+    });
+    for op in ["FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel"] {
+        c.gradient(op, move |g, dy| {
+            let inputs = [dy[0], g.input(0), g.input(1), g.input(2)];
+            Ok(g.calls_like(&format!("{op}Gradient"), &inputs))
+        });
+    }
 }

@@ -284,4 +284,16 @@ pub(crate) fn register(c: &mut Catalog) {
         .cpu(per_dtype!([Float f32, Double f64], init, T => {
             Gradient::<T>(init.int("axis")?, std::marker::PhantomData)
         }));
+    // Rounding is passed over, as TensorFlow does.
+    for op in ["QuantizeAndDequantize", "QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3"] {
+        c.gradient(op, |g, dy| Ok(g.only(dy[0])));
+    }
+    for op in ["QuantizeAndDequantizeV4", "QuantizeAndDequantizeV4Grad"] {
+        c.gradient(op, |g, dy| {
+            let inputs = [dy[0], g.input(0), g.input(1), g.input(2)];
+            let mut gradients = g.calls_like("QuantizeAndDequantizeV4Grad", &inputs);
+            gradients.resize(g.num_inputs(), g.none());
+            Ok(gradients)
+        });
+    }
 }

@@ -341,6 +341,7 @@ mod tests {
 
     #[test]
     fn tf_records() {
+        const TRUNCATED: &str = "truncated record at 0' failed with Read less bytes than requested";
         let f = Fixture::new("tfrecord", "TFRecordReaderV2", |c| c);
         let masked = |b: &[u8]| crc32c::crc32c(b).rotate_right(15).wrapping_add(0xa282_ead8);
         let record = |data: &[u8]| {
@@ -358,7 +359,7 @@ mod tests {
         let e = f.read().unwrap_err();
         assert_eq!((e.code(), e.message()), (Code::DataLoss, "corrupted record at 0"));
         let e = f.read().unwrap_err();
-        assert_eq!((e.code(), e.message()), (Code::DataLoss, "truncated record at 0"));
+        assert_eq!((e.code(), e.message()), (Code::DataLoss, TRUNCATED));
     }
 
     #[test]
