@@ -32,7 +32,7 @@ use std::sync::Arc;
 /// let y = (&x * 2.0 + 1.0).sum_all();
 /// assert_eq!(y.shape().to_string(), "[]");
 /// let bad = &x + g.constant([1.0, 2.0]); // 3 and 2 columns
-/// assert!(g.check().unwrap_err().message().contains("graph.rs"));
+/// assert!(g.check().unwrap_err().message().contains(".rs:"));
 /// # Ok(())
 /// # }
 /// ```
