@@ -46,6 +46,10 @@ fn attr(kind: &str, words: &[&str]) -> AttrValue {
         "float" => words[0].parse::<f32>().unwrap().into(),
         "str" => words.join(" ").as_str().into(),
         "type" => DType::from_number(words[0].parse().unwrap()).unwrap().into(),
+        "floats" => {
+            let floats = words.iter().map(|w| w.parse().unwrap()).collect();
+            AttrValue::List(AttrList::Floats(floats))
+        }
         "ints" => words.iter().map(|w| w.parse().unwrap()).collect::<Vec<i64>>().into(),
         "strs" => {
             let strs = words.iter().map(|w| w.to_string().into()).collect();
@@ -245,6 +249,7 @@ families! {
     gradients_of_normalisations_are_tensorflows "norm";
     gradients_of_transforms_are_tensorflows "fft";
     gradients_of_sparse_ops_are_tensorflows "sparse";
+    gradients_of_images_and_cells_are_tensorflows "image";
 }
 
 /// Ops that TensorFlow has a gradient function for, and we have none.

@@ -84,6 +84,8 @@ def attr(key, value):
     if isinstance(value, (list, tuple)) and value and isinstance(value[0], (str, bytes)):
         text = [v.decode() if isinstance(v, bytes) else v for v in value]
         return " ".join([f"attr {key} strs"] + text)
+    if isinstance(value, (list, tuple)) and value and isinstance(value[0], float):
+        return " ".join([f"attr {key} floats"] + [repr(v) for v in value])
     if isinstance(value, (list, tuple)):
         return " ".join([f"attr {key} ints"] + [str(v) for v in value])
     raise TypeError((key, value))
@@ -508,7 +510,34 @@ def norm(out):
                np.zeros(1, np.float32), is_training=training, epsilon=0.01)
 
 
-FAMILIES = [math, reduce, array, nn, norm, linalg, decompositions, fft, sparse]
+def image(out):
+    for op in ("ResizeBilinear", "ResizeBicubic", "ResizeNearestNeighbor"):
+        for corners, centers in [(False, False), (True, False), (False, True)]:
+            for size in ([4, 5], [2, 2]):
+                record(out, op, f32(1, 3, 3, 2), i32(size), align_corners=corners, half_pixel_centers=centers)
+    for kernel in ("lanczos3", "triangle", "gaussian"):
+        record(out, "ScaleAndTranslate", f32(1, 4, 4, 1), i32([3, 5]), np.float32([0.8, 1.2]), np.float32([0.3, -0.4]),
+               kernel_type=kernel, antialias=True)
+    boxes = np.float32([[0.1, 0.2, 0.9, 0.8], [0.0, 0.0, 0.6, 1.1]])
+    record(out, "CropAndResize", f32(2, 4, 4, 2), boxes, i32([1, 0]), i32([3, 3]))
+    for lo, hi in [(-1.0, 1.0), (0.0, 1.5)]:
+        record(out, "FakeQuantWithMinMaxArgs", f32(3, 4), min=lo, max=hi, num_bits=4)
+        record(out, "FakeQuantWithMinMaxVars", f32(3, 4), np.float32(lo), np.float32(hi), num_bits=4)
+        record(out, "FakeQuantWithMinMaxVarsPerChannel", f32(3, 2), np.float32([lo, lo]), np.float32([hi, 1.0]))
+    record(out, "QuantizeAndDequantizeV2", f32(2, 3), np.float32(-1), np.float32(1), range_given=True)
+    record(out, "QuantizeAndDequantizeV3", f32(2, 3), np.float32(-1), np.float32(1), i32(8), range_given=True)
+    record(out, "QuantizeAndDequantizeV4", f32(2, 3), np.float32(-1), np.float32(1), range_given=True)
+    record(out, "CTCLoss", f32(4, 2, 3), i64([[0, 0], [0, 1], [1, 0]]), i32([0, 1, 1]), i32([4, 3]))
+    for pool in ("FractionalMaxPool", "FractionalAvgPool"):
+        record(out, pool, f32(1, 5, 5, 2, distinct=True), pooling_ratio=[1.0, 1.5, 1.5, 1.0], deterministic=True, seed=3, seed2=5)
+    cell = lambda: [f32(2, 3), f32(2, 3), f32(5, 12), f32(3), f32(3), f32(3), f32(12)]
+    # TensorFlow takes BlockLSTMGrad for BlockLSTMV2 too, whose gates are in another order: finite differences tell
+    # that its gradient is wrong. Ours takes BlockLSTMGradV2.
+    for peephole in (False, True):
+        record(out, "BlockLSTM", i64(2), f32(3, 2, 2), *cell(), use_peephole=peephole)
+
+
+FAMILIES = [math, reduce, array, nn, norm, linalg, decompositions, fft, sparse, image]
 
 if __name__ == "__main__":
     only = sys.argv[1:]
