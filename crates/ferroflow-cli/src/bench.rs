@@ -68,6 +68,7 @@ fn start(args: &Allreduce) -> Result<()> {
     let (address, token) = (format!("127.0.0.1:{}", free_port()?), token()?);
     let process = |rank: usize| Process {
         // Only rank 0 prints what was measured.
+        name: format!("rank {rank}"),
         label: if rank == 0 { String::new() } else { rank.to_string() },
         program: program.clone(),
         args: std::env::args().skip(1).collect(),

@@ -13,8 +13,10 @@ use std::time::{Duration, Instant};
 /// One process of a job.
 #[derive(Clone, Debug, Default)]
 pub struct Process {
-    /// What precedes each line it prints, and what it is called when it fails.
+    /// What precedes each line it prints; nothing does if it is empty.
     pub label: String,
+    /// What reports call it.
+    pub name: String,
     pub program: String,
     pub args: Vec<String>,
     pub env: Vec<(String, String)>,
@@ -96,7 +98,7 @@ fn start(process: &Process, events: &Sender<Event>) -> Result<Running> {
     };
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|e| {
-        let text = format!("{}: cannot start {:?}: {e}", process.label, process.program);
+        let text = format!("{}: cannot start {:?}: {e}", process.name, process.program);
         Error::new(
             if e.kind() == std::io::ErrorKind::NotFound {
                 Code::NotFound
@@ -198,7 +200,7 @@ fn report(first: &Running) {
     let host = process.host.as_deref().map(|h| format!(" on {h}")).unwrap_or_default();
     eprintln!(
         "ferroflow run: {} (process {}{host}) was the first to fail: it {how}",
-        process.label,
+        process.name,
         child.id()
     );
     let last = last.lock().unwrap_or_else(PoisonError::into_inner);
@@ -263,6 +265,7 @@ mod tests {
     fn shell(label: &str, script: &str, serves: bool) -> Process {
         Process {
             label: label.into(),
+            name: format!("rank {label}"),
             program: "sh".into(),
             args: vec!["-c".into(), script.into()],
             serves,

@@ -113,6 +113,7 @@ fn ranks(args: &Args) -> Result<Vec<Process>> {
         ];
         Process {
             label: rank.to_string(),
+            name: format!("rank {rank}"),
             program: program.clone(),
             args: rest.to_vec(),
             env: env.map(|(name, value)| (name.to_string(), value)).to_vec(),
