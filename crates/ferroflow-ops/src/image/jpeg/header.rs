@@ -205,7 +205,7 @@ fn scan(body: &[u8]) -> Result<Scan, Fault> {
         return Err(fault());
     }
     let (parts, tail) = rest.split_at(2 * count);
-    // Ids, for now: the frame says which components they are.
+    // Ids: which components they are, the frame says.
     let components = parts
         .chunks_exact(2)
         .map(|c| (usize::from(c[0]), usize::from(c[1] >> 4), usize::from(c[1] & 15)))
