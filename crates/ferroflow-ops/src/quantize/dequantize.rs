@@ -2,6 +2,7 @@
 
 use super::affine::Quantized;
 use super::quantize_op::Mode;
+use super::slices_of;
 use crate::prelude::*;
 
 struct Dequantize<T> {
@@ -69,20 +70,7 @@ impl<T: Quantized> Kernel for Dequantize<T> {
             x.rank(),
             self.axis
         );
-        let (slices, inner) = match usize::try_from(self.axis) {
-            Ok(axis) => (x.shape()[axis], x.shape()[axis + 1..].iter().product()),
-            Err(_) => (1, x.elements().max(1)),
-        };
-        for (name, t) in [("input_min_tensor", min), ("input_max_tensor", max)] {
-            ensure!(
-                t.elements() == slices,
-                InvalidArgument,
-                "{name} must have as many elements as input on the dequantization axis ({}), got \
-                 {}, expected {slices}",
-                self.axis,
-                t.elements()
-            );
-        }
+        let (slices, inner) = slices_of(x, self.axis, min, max)?;
         ensure!(
             slices == 1 || self.mode != Mode::MinFirst,
             Unimplemented,

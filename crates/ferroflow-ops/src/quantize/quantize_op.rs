@@ -1,6 +1,7 @@
 //! QuantizeV2: floats to quantised integers.
 
 use super::affine::Quantized;
+use super::slices_of;
 use crate::prelude::*;
 
 /// How integers are spread over a range.
@@ -115,20 +116,7 @@ impl<T: Quantized> Kernel for Quantize<T> {
             "Axis requested is smaller than -1: {}",
             self.axis
         );
-        let (slices, inner) = match usize::try_from(self.axis) {
-            Ok(axis) => (x.shape()[axis], x.shape()[axis + 1..].iter().product()),
-            Err(_) => (1, x.elements().max(1)),
-        };
-        for (name, t) in [("input_min_tensor", min), ("input_max_tensor", max)] {
-            ensure!(
-                t.elements() == slices,
-                InvalidArgument,
-                "{name} must have as many elements as input on the dequantization axis ({}), got \
-                 {}, expected {slices}",
-                self.axis,
-                t.elements()
-            );
-        }
+        let (slices, inner) = slices_of(x, self.axis, min, max)?;
         ensure!(
             slices == 1 || self.mode != Mode::MinFirst,
             Unimplemented,
