@@ -27,6 +27,25 @@ pub(crate) fn register(c: &mut Catalog) {
     uniform::register(c);
 }
 
+/// How many slices `x` has along a valid `axis` (-1: it is one), each with a range of its own in
+/// `min` and `max`; and how many elements lie behind each index on the axis.
+fn slices_of(x: &Tensor, axis: i64, min: &Tensor, max: &Tensor) -> Result<(usize, usize)> {
+    let (slices, inner) = match usize::try_from(axis) {
+        Ok(axis) => (x.shape()[axis], x.shape()[axis + 1..].iter().product()),
+        Err(_) => (1, x.elements().max(1)),
+    };
+    for (name, t) in [("input_min_tensor", min), ("input_max_tensor", max)] {
+        ensure!(
+            t.elements() == slices,
+            InvalidArgument,
+            "{name} must have as many elements as input on the dequantization axis ({axis}), got \
+             {}, expected {slices}",
+            t.elements()
+        );
+    }
+    Ok((slices, inner))
+}
+
 #[cfg(test)]
 mod tests {
     use crate::testing::check_recorded;
@@ -45,23 +64,4 @@ mod tests {
     fn recorded_uniform_numbers_come_out_as_tensorflow_has_them() {
         check_recorded(include_str!("../tests/data/recorded/uniform.txt"));
     }
-}
-
-/// How many slices `x` has along a valid `axis` (-1: it is one), each with a range of its own in
-/// `min` and `max`; and how many elements lie behind each index on the axis.
-fn slices_of(x: &Tensor, axis: i64, min: &Tensor, max: &Tensor) -> Result<(usize, usize)> {
-    let (slices, inner) = match usize::try_from(axis) {
-        Ok(axis) => (x.shape()[axis], x.shape()[axis + 1..].iter().product()),
-        Err(_) => (1, x.elements().max(1)),
-    };
-    for (name, t) in [("input_min_tensor", min), ("input_max_tensor", max)] {
-        ensure!(
-            t.elements() == slices,
-            InvalidArgument,
-            "{name} must have as many elements as input on the dequantization axis ({axis}), got \
-             {}, expected {slices}",
-            t.elements()
-        );
-    }
-    Ok((slices, inner))
 }
