@@ -215,6 +215,12 @@ pub(crate) fn modify_all<R>(
     variables: &[Arc<Variable>],
     change: impl FnOnce(&mut [&mut Tensor]) -> Result<R>,
 ) -> Result<R> {
+    let order = by_address(variables)?;
+    nest(variables, &order, Vec::with_capacity(order.len()), change)
+}
+
+/// The places of the variables in the order of their addresses; each must be there once.
+fn by_address(variables: &[Arc<Variable>]) -> Result<Vec<usize>> {
     let mut order: Vec<usize> = (0..variables.len()).collect();
     order.sort_by_key(|&i| Arc::as_ptr(&variables[i]));
     for pair in order.windows(2) {
@@ -225,7 +231,13 @@ pub(crate) fn modify_all<R>(
             variables[pair[0]].name()
         );
     }
-    nest(variables, &order, Vec::with_capacity(order.len()), change)
+    Ok(order)
+}
+
+/// The values in the order of the variables' places.
+fn by_place<'a>(mut held: Vec<(usize, &'a mut Tensor)>) -> Vec<&'a mut Tensor> {
+    held.sort_by_key(|(place, _)| *place);
+    held.into_iter().map(|(_, value)| value).collect()
 }
 
 fn nest<R, F: FnOnce(&mut [&mut Tensor]) -> Result<R>>(
@@ -235,9 +247,7 @@ fn nest<R, F: FnOnce(&mut [&mut Tensor]) -> Result<R>>(
     change: F,
 ) -> Result<R> {
     let Some((&first, rest)) = order.split_first() else {
-        held.sort_by_key(|(i, _)| *i);
-        let mut values: Vec<&mut Tensor> = held.into_iter().map(|(_, t)| t).collect();
-        return change(&mut values);
+        return change(&mut by_place(held));
     };
     variables[first].modify(move |value| {
         let mut held: Vec<(usize, &mut Tensor)> = held;
