@@ -211,10 +211,10 @@ impl Target {
 
 /// Runs `change` on the values of several initialised variables at once, with everybody else kept
 /// out. Locks are taken in order of address, so that two such updates cannot wait for each other.
-pub(crate) fn modify_all<R>(
+pub(crate) fn modify_all(
     variables: &[Arc<Variable>],
-    change: impl FnOnce(&mut [&mut Tensor]) -> Result<R>,
-) -> Result<R> {
+    change: &mut dyn FnMut(&mut [&mut Tensor]) -> Result<()>,
+) -> Result<()> {
     let order = by_address(variables)?;
     nest(variables, &order, Vec::with_capacity(order.len()), change)
 }
@@ -234,20 +234,16 @@ fn by_address(variables: &[Arc<Variable>]) -> Result<Vec<usize>> {
     Ok(order)
 }
 
-/// The values in the order of the variables' places.
-fn by_place<'a>(mut held: Vec<(usize, &'a mut Tensor)>) -> Vec<&'a mut Tensor> {
-    held.sort_by_key(|(place, _)| *place);
-    held.into_iter().map(|(_, value)| value).collect()
-}
-
-fn nest<R, F: FnOnce(&mut [&mut Tensor]) -> Result<R>>(
+fn nest(
     variables: &[Arc<Variable>],
     order: &[usize],
     mut held: Vec<(usize, &mut Tensor)>,
-    change: F,
-) -> Result<R> {
+    change: &mut dyn FnMut(&mut [&mut Tensor]) -> Result<()>,
+) -> Result<()> {
     let Some((&first, rest)) = order.split_first() else {
-        return change(&mut by_place(held));
+        held.sort_by_key(|(i, _)| *i);
+        let mut values: Vec<&mut Tensor> = held.into_iter().map(|(_, t)| t).collect();
+        return change(&mut values);
     };
     variables[first].modify(move |value| {
         let mut held: Vec<(usize, &mut Tensor)> = held;
@@ -268,7 +264,7 @@ mod tests {
             Arc::new(v)
         };
         let all = [make(1.0), make(2.0), make(3.0)];
-        modify_all(&all, |values| {
+        modify_all(&all, &mut |values| {
             for (i, v) in values.iter_mut().enumerate() {
                 v.as_mut_slice::<f32>()?[0] += 10.0 * i as f32;
             }
@@ -278,7 +274,7 @@ mod tests {
         let got: Vec<f32> = all.iter().map(|v| v.read().unwrap().scalar_value().unwrap()).collect();
         assert_eq!(got, [1.0, 12.0, 23.0]);
         let twice = [all[0].clone(), all[0].clone()];
-        assert_eq!(modify_all(&twice, |_| Ok(())).unwrap_err().code(), Code::InvalidArgument);
+        assert_eq!(modify_all(&twice, &mut |_| Ok(())).unwrap_err().code(), Code::InvalidArgument);
     }
 
     #[test]
