@@ -60,6 +60,8 @@ impl<T, F: Fold<T>> Pass<F::Acc> for OverAccs<T, F> {
 const RUN: usize = 2048;
 /// Independent accumulators, enough to keep the vector units busy.
 const LANES: usize = 32;
+/// Runs folded side by side, so that calls count less.
+const TOGETHER: usize = 8;
 /// Columns folded at a time, so that their accumulators stay in the first-level cache.
 const COLUMNS: usize = 512;
 /// Rows narrower than half of this are folded several side by side.
@@ -211,6 +213,12 @@ fn fold_step<S: Copy + Sync, A: Copy + Send + Sync>(
         }
         return out;
     }
+    if inner == 1 {
+        for_rows(&mut out, 1, cost(r), |range, out| {
+            fold(&x[range.start * r..range.end * r], 1, 0, out);
+        });
+        return out;
+    }
     for_rows(&mut out, inner, cost(r * inner), |range, out| {
         for (i, out) in range.zip(out.chunks_exact_mut(inner)) {
             fold(&x[i * r * inner..(i + 1) * r * inner], inner, 0, out);
@@ -219,10 +227,11 @@ fn fold_step<S: Copy + Sync, A: Copy + Send + Sync>(
     out
 }
 
-/// Folds the rows of `x`, which are `inner` wide, into `out`: columns `from..from + out.len()`.
+/// Folds the rows of `x`, which are `inner` wide, into `out`: columns `from..from + out.len()`. If
+/// `inner` is 1, `out` may also have several elements, each for as many rows as the others.
 fn fold_rows<S: Copy, P: Pass<S>>(x: &[S], inner: usize, from: usize, out: &mut [P::Acc]) {
     if inner == 1 {
-        out[0] = fold_run::<S, P>(x);
+        fold_runs::<S, P>(x, out);
         return;
     }
     let together = NARROW / inner;
@@ -245,6 +254,27 @@ fn fold_rows<S: Copy, P: Pass<S>>(x: &[S], inner: usize, from: usize, out: &mut 
     }
 }
 
+/// Folds contiguous runs of one length, one for each element of `out`.
+fn fold_runs<S: Copy, P: Pass<S>>(x: &[S], out: &mut [P::Acc]) {
+    let r = x.len() / out.len();
+    if !(LANES..=RUN).contains(&r) {
+        for (x, out) in x.chunks_exact(r).zip(out) {
+            *out = fold_run::<S, P>(x);
+        }
+        return;
+    }
+    let mut lanes = [[P::START; LANES]; TOGETHER];
+    for (x, out) in x.chunks(TOGETHER * r).zip(out.chunks_mut(TOGETHER)) {
+        let lanes = &mut lanes[..out.len()];
+        fold_lanes::<S, P>(x, r, lanes);
+        join_lanes::<S, P>(lanes);
+        for ((x, lanes), out) in x.chunks_exact(r).zip(lanes).zip(out) {
+            let rest = &x[r / LANES * LANES..];
+            *out = rest.iter().fold(lanes[0], |acc, &x| P::join(acc, P::lift(x)));
+        }
+    }
+}
+
 /// Folds a contiguous run.
 fn fold_run<S: Copy, P: Pass<S>>(x: &[S]) -> P::Acc {
     if x.len() > RUN {
@@ -252,44 +282,47 @@ fn fold_run<S: Copy, P: Pass<S>>(x: &[S]) -> P::Acc {
         let (a, b) = x.split_at(half);
         return P::join(fold_run::<S, P>(a), fold_run::<S, P>(b));
     }
-    let (chunks, rest) = x.as_chunks::<LANES>();
     let mut all = P::START;
-    if !chunks.is_empty() {
-        let mut lanes = [P::START; LANES];
-        fold_lanes::<S, P>(chunks, &mut lanes);
+    if x.len() >= LANES {
+        let mut lanes = [[P::START; LANES]];
+        fold_lanes::<S, P>(x, x.len(), &mut lanes);
         join_lanes::<S, P>(&mut lanes);
-        all = lanes[0];
+        all = lanes[0][0];
     }
-    rest.iter().fold(all, |acc, &x| P::join(acc, P::lift(x)))
+    x[x.len() / LANES * LANES..].iter().fold(all, |acc, &x| P::join(acc, P::lift(x)))
 }
 
 multiversion! {
-    /// Folds element `i` of every chunk into lane `i`. Nothing else, or the compiler sees more in
-    /// the lanes than vectors.
-    fn fold_lanes[S: Copy, P: Pass<S>]<S, P>(x: &[[S; LANES]], lanes: &mut [P::Acc; LANES]) {
-        let mut sums = *lanes;
-        for x in x {
-            for i in 0..LANES {
-                sums[i] = P::join(sums[i], P::lift(x[i]));
+    /// Of each run of `r` elements, folds every element `i` of a whole chunk into lane `i`. Nothing
+    /// else, or the compiler sees more in the lanes than vectors.
+    fn fold_lanes[S: Copy, P: Pass<S>]<S, P>(x: &[S], r: usize, lanes: &mut [[P::Acc; LANES]]) {
+        for (x, lanes) in x.chunks_exact(r).zip(lanes) {
+            let mut sums = [P::START; LANES];
+            for x in x.as_chunks::<LANES>().0 {
+                for i in 0..LANES {
+                    sums[i] = P::join(sums[i], P::lift(x[i]));
+                }
             }
+            *lanes = sums;
         }
-        *lanes = sums;
     }
 }
 
 multiversion! {
-    /// Folds all lanes into the first.
-    fn join_lanes[S: Copy, P: Pass<S>]<S, P>(lanes: &mut [P::Acc; LANES]) {
-        for i in 0..16 {
-            lanes[i] = P::join(lanes[i], lanes[i + 16]);
+    /// Folds all lanes of each run into the first.
+    fn join_lanes[S: Copy, P: Pass<S>]<S, P>(lanes: &mut [[P::Acc; LANES]]) {
+        for lanes in lanes {
+            for i in 0..16 {
+                lanes[i] = P::join(lanes[i], lanes[i + 16]);
+            }
+            for i in 0..8 {
+                lanes[i] = P::join(lanes[i], lanes[i + 8]);
+            }
+            for i in 0..4 {
+                lanes[i] = P::join(lanes[i], lanes[i + 4]);
+            }
+            lanes[0] = P::join(P::join(lanes[0], lanes[2]), P::join(lanes[1], lanes[3]));
         }
-        for i in 0..8 {
-            lanes[i] = P::join(lanes[i], lanes[i + 8]);
-        }
-        for i in 0..4 {
-            lanes[i] = P::join(lanes[i], lanes[i + 4]);
-        }
-        lanes[0] = P::join(P::join(lanes[0], lanes[2]), P::join(lanes[1], lanes[3]));
     }
 }
 
