@@ -151,10 +151,11 @@ pub fn run(args: &Args) -> Result {
     println!("\n{kills} kills in {}; {}", time_text(began.elapsed()), course.summary());
     tasks.iter_mut().for_each(Task::sample);
     Task::print_table(&tasks);
-    for task in &mut tasks {
-        if let Err(why) = task.end() {
-            problems.push(why);
-        }
+    // Workers first: the chief leaves a last checkpoint of what the parameter servers hold.
+    let (ps, workers) = tasks.split_at_mut(args.ps);
+    for tasks in [workers, ps] {
+        tasks.iter_mut().for_each(Task::ask_to_end);
+        problems.extend(tasks.iter_mut().filter_map(|task| task.end().err()));
     }
     problems.extend(course.problem());
     if problems.is_empty() {

@@ -17,8 +17,9 @@ pub struct Cluster {
     pub args_of_train: Vec<String>,
 }
 
-/// How long a task may take to end when it is told to.
-const FAREWELL: Duration = Duration::from_secs(20);
+/// How long a task may take to end when it is told to: a worker may wait for another that has left, until its step times
+/// out.
+const FAREWELL: Duration = Duration::from_secs(45);
 
 /// What a process is measured at first: by then it has what it needs.
 const SETTLED: Duration = Duration::from_secs(5);
@@ -161,12 +162,17 @@ impl Task {
         Some(status.to_string())
     }
 
-    /// Tells it to end, and waits for that.
-    pub fn end(&mut self) -> std::result::Result<(), String> {
-        let Some(mut child) = self.child.take() else { return Ok(()) };
+    /// Tells it to end.
+    pub fn ask_to_end(&mut self) {
+        let Some(child) = &mut self.child else { return };
         // A worker leaves a checkpoint, then stays until its input ends.
         drop(child.stdin.take());
         let _ = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
+    }
+
+    /// Waits for its end.
+    pub fn end(&mut self) -> std::result::Result<(), String> {
+        let Some(mut child) = self.child.take() else { return Ok(()) };
         let until = Instant::now() + FAREWELL;
         while Instant::now() < until {
             if let Ok(Some(_)) = child.try_wait() {
