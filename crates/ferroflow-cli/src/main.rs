@@ -33,6 +33,9 @@ enum Verb {
     Plan(plan::Args),
     Bench(bench::Args),
     Train(train::Args),
+    /// What `run -H` asks other hosts
+    #[command(hide = true)]
+    Ports(run::ports::Args),
 }
 
 /// The command line, in which `-np`, as other launchers spell it, means `--np`.
@@ -53,6 +56,7 @@ fn main() -> ExitCode {
         Verb::Run(args) => run::run(args),
         Verb::Plan(args) => plan::run(args),
         Verb::Bench(args) => bench::run(args),
+        Verb::Ports(args) => run::ports::run(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -10,6 +10,7 @@ mod session;
 mod step;
 
 use crate::channels::Channels;
+use crate::gate::leaving;
 use crate::recent::RecentIds;
 use crate::spec::ClusterSpec;
 use crate::wire;
@@ -237,7 +238,7 @@ impl Master {
     /// Ends all sessions: the process is about to.
     pub async fn drain(&self) {
         let sessions = std::mem::take(&mut *self.sessions.write());
-        join_all(sessions.values().map(|session| session.close())).await;
+        join_all(sessions.values().map(|session| session.end(leaving()))).await;
     }
 
     fn session(&self, handle: &str) -> Result<Arc<Session>> {

@@ -1,10 +1,12 @@
 //! The server of a task: binds, serves both services, drains when told to stop.
 
 use crate::channels::Channels;
+use crate::gate::Gate;
 use crate::master::{Master, MasterOptions};
 use crate::rpc;
 use crate::service::TaskService;
 use crate::spec::ClusterSpec;
+use crate::tf_config::TfConfig;
 use crate::worker::Worker;
 use ferroflow_core::{Result, bail, err};
 use ferroflow_graph::Catalog;
@@ -43,7 +45,17 @@ impl ServerOptions {
             session_timeout: ServerOptions::SESSION_TIMEOUT,
         }
     }
+
+    /// The task that `TF_CONFIG` names, listening where `FERROFLOW_BIND` says, if it does.
+    pub fn of(config: &TfConfig) -> ServerOptions {
+        let TfConfig { cluster, job, task } = config.clone();
+        let bind = std::env::var("FERROFLOW_BIND").ok().filter(|bind| !bind.is_empty());
+        ServerOptions { bind, ..ServerOptions::new(cluster, job, task) }
+    }
 }
+
+/// How long steps may go on after a server was told to stop.
+const DRAIN_LIMIT: Duration = Duration::from_secs(1);
 
 /// A server that is bound and ready to serve.
 pub struct Server {
@@ -86,7 +98,7 @@ impl Server {
             channels,
             MasterOptions { session_timeout },
         );
-        let service = Arc::new(TaskService { master, worker, task });
+        let service = Arc::new(TaskService { master, worker, task, gate: Gate::default() });
         Ok(Server { listener, service, target })
     }
 
@@ -95,11 +107,13 @@ impl Server {
         &self.target
     }
 
-    /// Serves until `shutdown` completes, then ends running steps and finishes open calls.
+    /// Serves until `shutdown` completes. Then no step begins any more; those under way have a second
+    /// to finish, and fail with `Unavailable` if they do not.
     pub async fn serve(self, shutdown: impl Future<Output = ()> + Send) {
         let service = self.service.clone();
         let stop = async {
             shutdown.await;
+            service.gate.close(DRAIN_LIMIT).await;
             service.worker.drain();
             service.master.drain().await;
         };

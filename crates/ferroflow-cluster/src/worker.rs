@@ -15,6 +15,7 @@ pub(crate) use session::State;
 pub(crate) use view::renamed;
 
 use crate::channels::Channels;
+use crate::gate::leaving;
 use crate::recent::RecentIds;
 use crate::spec::ClusterSpec;
 use ferroflow_core::{DeviceInfo, Result, bail, err};
@@ -177,7 +178,7 @@ impl Worker {
 
     /// Ends all steps and sessions: the process is about to.
     pub fn drain(&self) {
-        self.steps.clear(&err!(Unavailable, "the task is shutting down"));
+        self.steps.clear(&leaving());
         self.sessions.clear();
     }
 }

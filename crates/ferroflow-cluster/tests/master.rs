@@ -6,5 +6,6 @@ mod master {
     mod failures;
     mod fixture;
     mod proxy;
+    mod sessions;
     mod steps;
 }
