@@ -5,7 +5,10 @@
 mod channels;
 mod client;
 mod error;
+mod link;
+mod listen;
 mod master;
+mod net;
 mod recent;
 pub mod rpc;
 mod server;
@@ -15,5 +18,7 @@ mod wire;
 mod worker;
 
 pub use client::RemoteSession;
+pub use link::DataPath;
+pub use net::{Listener, Network, Stream, System};
 pub use server::{Server, ServerOptions};
 pub use spec::ClusterSpec;
