@@ -202,12 +202,11 @@ impl Frame {
             Ok(()) => (0, false, ""),
             Err(e) => (e.code() as i32, e.is_derived(), e.message()),
         };
-        let end = message.floor_char_boundary(MAX_NAME);
         let mut payload = BytesMut::with_capacity(8);
         payload.put_i32_le(code);
         payload.put_i32_le(is_derived.into());
         let head = Head { payload: payload.len() as u64, ..Head::new(Kind::Ran, call) };
-        Frame::new(head, &[], &message[..end], payload.freeze())
+        Frame::new(head, &[], cut(message, MAX_NAME), payload.freeze())
     }
 
     pub fn cancel(call: i64) -> Frame {
@@ -231,6 +230,15 @@ impl Frame {
         }
         Frame { head: bytes.freeze(), payload }
     }
+}
+
+/// The beginning of a text, of at most so many bytes.
+pub(super) fn cut(text: &str, most: usize) -> &str {
+    let mut end = text.len().min(most);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }
 
 /// Bytes that say where in shared memory a tensor is.
@@ -332,6 +340,11 @@ mod tests {
             let derived = |r: &Result<()>| r.as_ref().err().is_some_and(Error::is_derived);
             assert_eq!(derived(&back), derived(&result));
         }
+    }
+
+    #[test]
+    fn texts_are_cut_between_characters() {
+        assert_eq!((cut("aé", 3), cut("aé", 2), cut("", 0)), ("aé", "a", ""));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! How two tasks begin a connection of a link: who calls, that it may, and what both can do.
 
+use super::frame::cut;
 use crate::net::{BoxRead, BoxWrite};
 use bytes::{Buf, BufMut, BytesMut};
 use ferroflow_core::{Error, Result, ensure, err};
@@ -11,6 +12,9 @@ pub(crate) const MAGIC: [u8; 8] = *b"FERROFLW";
 pub(crate) const VERSION: u32 = 1;
 /// Longer greetings are no greetings.
 const MAX_HELLO: usize = 64 << 10;
+
+/// Longer texts are cut.
+const MAX_TEXT: usize = 4096;
 
 /// What a caller must know to be let in: told to whoever can call the task's services.
 pub(crate) type Token = [u8; 16];
@@ -147,7 +151,7 @@ async fn receive(from: &mut BoxRead) -> Result<Vec<u8>> {
 }
 
 fn put_text(to: &mut BytesMut, text: &str) {
-    let text = &text[..text.floor_char_boundary(4096)];
+    let text = cut(text, MAX_TEXT);
     to.put_u16_le(text.len() as u16);
     to.put_slice(text.as_bytes());
 }

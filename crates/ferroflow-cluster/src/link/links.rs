@@ -218,7 +218,7 @@ impl Links {
     fn flush(&self) -> bool {
         let slots: Vec<Arc<Slot>> = self.by_address.lock().values().cloned().collect();
         let links = slots.iter().filter_map(|slot| slot.link());
-        links.fold(false, |any, link| link.flush() || any)
+        links.filter(|link| link.flush()).count() > 0
     }
 }
 
