@@ -22,6 +22,8 @@ pub(crate) struct TaskService {
     pub worker: Arc<Worker>,
     /// Steps go through it.
     pub gate: Gate,
+    /// How tasks like this one reach it without gRPC, if they may.
+    pub link: Option<pb::FerroflowLink>,
 }
 
 impl Service for Arc<TaskService> {
@@ -141,7 +143,10 @@ impl TaskService {
             "GetStatus" => {
                 let devices = &self.task.devices;
                 let device_attributes = devices.iter().map(|d| device_to_proto(d)).collect();
-                encode(pb::GetStatusResponse { device_attributes })
+                encode(pb::GetStatusResponse {
+                    device_attributes,
+                    ferroflow_link: self.link.clone(),
+                })
             }
             "CreateWorkerSession" => {
                 worker.create_session(decode(body)?, None).map_err(status)?;

@@ -11,6 +11,8 @@
 //! This crate knows nothing of graphs and tensors of graphs.
 
 pub mod bench;
+#[cfg(target_os = "linux")]
+pub mod blocks;
 mod compress;
 mod control;
 mod engine;
