@@ -1,6 +1,6 @@
 //! `ferroflow server`: one task of a cluster.
 
-use ferroflow::{ClusterSpec, Error, Result, Server, ServerOptions, default_catalog};
+use ferroflow::{ClusterSpec, DataPath, Error, Result, Server, ServerOptions, default_catalog};
 use ferroflow::{Code, set_compute_threads};
 use std::time::Duration;
 
@@ -33,6 +33,10 @@ pub struct Args {
     /// Seconds that opening a session waits for the other tasks of the cluster, then fails
     #[arg(long, value_name = "S", default_value_t = ServerOptions::SESSION_TIMEOUT.as_secs())]
     session_timeout: u64,
+    /// How values travel to and from other Ferroflow tasks: auto (shared memory on one host, else
+    /// TCP), tcp, or grpc (as with TensorFlow's tasks)
+    #[arg(long, value_name = "PATH", default_value = "auto")]
+    data_path: DataPath,
     /// Compute threads; all cores if not given
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -87,6 +91,7 @@ fn options(args: Args) -> Result<ServerOptions> {
         bind: args.bind,
         cpus: args.cpus,
         session_timeout: Duration::from_secs(args.session_timeout),
+        data_path: args.data_path,
         ..ServerOptions::new(cluster, job, task)
     })
 }

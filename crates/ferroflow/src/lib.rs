@@ -29,7 +29,7 @@ mod gradients;
 pub mod prelude;
 mod session;
 
-pub use ferroflow_cluster::{ClusterSpec, Server, ServerOptions};
+pub use ferroflow_cluster::{ClusterSpec, DataPath, Server, ServerOptions};
 /// All-reduce and its family between processes.
 pub use ferroflow_collective as collective;
 pub use ferroflow_core::{
