@@ -1,7 +1,7 @@
 //! `ferroflow server`: one task of a cluster.
 
-use ferroflow::{ClusterSpec, Error, Result, Server, ServerOptions, TfConfig, default_catalog};
-use ferroflow::{Code, set_compute_threads, workers_done};
+use ferroflow::{ClusterSpec, Code, DataPath, Error, Result, Server, ServerOptions, TfConfig};
+use ferroflow::{default_catalog, set_compute_threads, workers_done};
 use std::time::Duration;
 
 /// Serve one task of a cluster
@@ -36,6 +36,10 @@ pub struct Args {
     /// End when the tasks of the jobs worker and chief have been there and are gone: for parameter servers
     #[arg(long)]
     exit_with_workers: bool,
+    /// How values travel to and from other Ferroflow tasks: auto (shared memory on one host, else
+    /// TCP), tcp, or grpc (as with TensorFlow's tasks)
+    #[arg(long, value_name = "PATH", default_value = "auto")]
+    data_path: DataPath,
     /// Compute threads; all cores if not given
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -131,6 +135,7 @@ fn options(args: Args) -> Result<ServerOptions> {
         bind: args.bind.or(options.bind),
         cpus: args.cpus,
         session_timeout: Duration::from_secs(args.session_timeout),
+        data_path: args.data_path,
         ..options
     })
 }

@@ -30,7 +30,7 @@ pub mod prelude;
 mod session;
 
 pub use ferroflow_cluster::{
-    ClusterSpec, ConnectOptions, Server, ServerOptions, TfConfig, workers_done,
+    ClusterSpec, ConnectOptions, DataPath, Server, ServerOptions, TfConfig, workers_done,
 };
 /// All-reduce and its family between processes.
 pub use ferroflow_collective as collective;
