@@ -17,3 +17,4 @@ mod worker;
 pub use client::RemoteSession;
 pub use server::{Server, ServerOptions};
 pub use spec::ClusterSpec;
+pub use wire::measured;
