@@ -28,3 +28,4 @@ pub use net::{Listener, Network, Stream, System};
 pub use server::{Server, ServerOptions};
 pub use spec::ClusterSpec;
 pub use tf_config::TfConfig;
+pub use wire::measured;

@@ -140,7 +140,7 @@ impl Master {
             let options = RunOptions {
                 trace: request.options.trace_level >= FULL_TRACE,
                 output_partition_graphs: request.options.output_partition_graphs,
-                timeout: None,
+                ..RunOptions::default()
             };
             let request = RunRequest {
                 feeds: request.feeds,
@@ -186,7 +186,7 @@ impl Master {
             options: RunOptions {
                 trace: run_options.trace_level >= FULL_TRACE,
                 output_partition_graphs: run_options.output_partition_graphs,
-                timeout: None,
+                ..RunOptions::default()
             },
         })
     }

@@ -26,6 +26,7 @@
 //! ```
 
 mod gradients;
+pub mod placement;
 pub mod prelude;
 mod session;
 

@@ -182,6 +182,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .stateful()
             .expensive()
             .shape(component_shapes)
+            .waits()
             .cpu(get_next(false));
     }
     c.op("IteratorGetNextAsOptional")
@@ -193,5 +194,6 @@ pub(crate) fn register(c: &mut Catalog) {
         .stateful()
         .expensive()
         .shape(shape::scalar)
+        .waits()
         .cpu(get_next(true));
 }

@@ -154,6 +154,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .stateful()
         .expensive()
         .shape(component_shapes)
+        .waits()
         .cpu(|init| {
             Ok(KernelBox::new_async(Reduce {
                 f: Arc::new(init.function("f")?),

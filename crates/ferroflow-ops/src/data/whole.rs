@@ -129,6 +129,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .stateful()
         .expensive()
         .shape(component_shapes)
+        .waits()
         .cpu(|init| {
             Ok(KernelBox::new_async(SingleElement { dtypes: init.dtypes("output_types")? }))
         });
@@ -141,6 +142,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .stateful()
             .expensive()
             .shape(shape::unknown)
+            .waits()
             .cpu(|_| Ok(KernelBox::new_async(to_records)));
     }
     c.op("WrapDatasetVariant")

@@ -381,6 +381,16 @@ fn batch_matmul_gradient<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Result<V
     Ok(vec![dx.sum(axes[0], false).reshape(x.shape()), dy.sum(axes[1], false).reshape(y.shape())])
 }
 
+fn product_flops(s: &Sizes<'_>) -> f64 {
+    let is_transposed = s.attrs.bool("transpose_a").unwrap_or(false);
+    2.0 * s.output(0) * s.input_dim(0, usize::from(is_transposed))
+}
+
+fn batch_flops(s: &Sizes<'_>) -> f64 {
+    let is_adjoint = s.attrs.bool("adj_x").unwrap_or(false);
+    2.0 * s.output(0) * s.input_dim(0, usize::from(is_adjoint))
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("MatMul")
         .doc("The product of two matrices.")
@@ -391,6 +401,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("transpose_b: bool = false")
         .attr("T: {bfloat16, half, float, double, int32, int64, uint8, uint16, uint32, uint64, complex64, complex128}")
         .expensive()
+        .flops(product_flops)
         .takes_epilogue()
         .shape(product_shape)
         .cpu(per_dtype!(
@@ -410,6 +421,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("Ta: {float, bfloat16} = DT_FLOAT")
         .attr("Tb: {float, bfloat16} = DT_FLOAT")
         .expensive()
+        .flops(product_flops)
         .shape(product_shape)
         .cpu(sparse_matmul);
     macro_rules! batched {
@@ -423,6 +435,7 @@ pub(crate) fn register(c: &mut Catalog) {
                 .attr("adj_x: bool = false")
                 .attr("adj_y: bool = false")
                 .expensive()
+                .flops(batch_flops)
                 .shape(batch_shape)
                 .cpu(per_dtype!(
                     [Half f16, BFloat16 bf16, Float f32, Double f64, Int16 i16, Int32 i32,
