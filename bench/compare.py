@@ -19,7 +19,7 @@ import time
 import report
 from common import HERE, tf_server_cmd
 
-BENCHMARKS = ("null_step", "concurrency", "feed_fetch", "large_graph", "startup", "kernels")
+BENCHMARKS = ("null_step", "concurrency", "feed_fetch", "large_graph", "checkpoint", "startup", "kernels")
 HAVE_FLOOR = ("null_step", "feed_fetch")
 RUST = "rust"
 TIMEOUT = 900
