@@ -44,7 +44,7 @@ pub use ferroflow_ops::CheckpointFile;
 pub use ferroflow_runtime::SessionOptions;
 pub use ferroflow_train as train;
 pub use gradients::{GradientName, gradients};
-pub use session::{Session, graph, local_session, remote_session};
+pub use session::{Session, graph, local_session, remote_session, saved_model};
 
 use std::sync::{Arc, LazyLock};
 

@@ -5,7 +5,8 @@ use ferroflow_cluster::{ConnectOptions, RemoteSession};
 use ferroflow_core::{Result, Tensor, err};
 use ferroflow_graph::GraphDef;
 use ferroflow_runtime::{RunOptions, RunRequest, SessionOptions, Task};
-use ferroflow_train::{Graph, GraphSession, Steps};
+use ferroflow_train::{Graph, GraphSession, SERVE, SavedModel, Steps};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
@@ -164,4 +165,10 @@ pub fn local_session(graph: &Graph) -> Result<GraphSession> {
 /// A session of a graph under construction on the server at `target`, `grpc://host:port`.
 pub fn remote_session(target: &str, graph: &Graph) -> Result<GraphSession> {
     GraphSession::new(graph, Arc::new(Session::connect(target, &GraphDef::default())?))
+}
+
+/// The SavedModel in a directory, in this process: the graph that is there to be served, restored and
+/// ready to be called.
+pub fn saved_model(dir: impl AsRef<Path>) -> Result<SavedModel> {
+    SavedModel::load(dir, &[SERVE], Session::local)
 }
