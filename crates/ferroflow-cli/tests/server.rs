@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{FOREVER, Lines, Running, ferroflow, free_addresses};
+use common::{FOREVER, Lines, Running, ferroflow, free_addresses, own_loopback};
 use ferroflow::{Attrs, Code, ConnectOptions, DType, GraphDef, NodeDef, Session};
 use std::process::{Command, Stdio};
 
@@ -62,7 +62,7 @@ fn waiting() -> GraphDef {
 
 #[test]
 fn a_server_that_is_told_to_stop_ends_its_steps_and_leaves() {
-    let addresses = free_addresses("127.0.0.1", 2);
+    let addresses = free_addresses(&own_loopback(), 2);
     let spec = format!("ps={};worker={}", addresses[0], addresses[1]);
     let (mut ps, mut worker) = (task(&spec, "ps", "0"), task(&spec, "worker", "0"));
     // One client on the task that leaves, one on another that needs it.
@@ -94,7 +94,7 @@ fn a_server_that_is_told_to_stop_ends_its_steps_and_leaves() {
 
 #[test]
 fn a_session_that_waits_does_not_hold_up_a_server_that_leaves() {
-    let addresses = free_addresses("127.0.0.1", 2);
+    let addresses = free_addresses(&own_loopback(), 2);
     let spec = format!("ps={};worker={}", addresses[0], addresses[1]);
     let mut ps = task(&spec, "ps", "0");
     let target = format!("grpc://{}", addresses[0]);
@@ -116,7 +116,7 @@ fn a_session_that_waits_does_not_hold_up_a_server_that_leaves() {
 
 #[test]
 fn a_parameter_server_ends_when_its_workers_are_done() {
-    let addresses = free_addresses("127.0.0.1", 3);
+    let addresses = free_addresses(&own_loopback(), 3);
     let spec = format!("ps={};chief={};worker={}", addresses[0], addresses[1], addresses[2]);
     let mut ps = start(ferroflow(&[
         "server",
@@ -141,7 +141,7 @@ fn a_parameter_server_ends_when_its_workers_are_done() {
 
 #[test]
 fn tf_config_says_which_task_this_is() {
-    let addresses = free_addresses("127.0.0.1", 2);
+    let addresses = free_addresses(&own_loopback(), 2);
     let config = |job: &str, index: u32| {
         let (a, b) = (&addresses[0], &addresses[1]);
         let cluster = format!(r#"{{"chief":["{a}"],"worker":{{"4":"{b}"}}}}"#);

@@ -39,6 +39,21 @@ impl Running {
         assert!(sent.success(), "kill -{signal} {pid}");
     }
 
+    /// Stops it. One of its threads has to get to the signal before it holds for all of them.
+    pub fn stop(&self) {
+        self.signal("STOP");
+        let pid = self.0.id();
+        let state = |thread: PathBuf| {
+            let stat = std::fs::read_to_string(thread.join("stat")).unwrap_or_default();
+            stat.rsplit(')').next().unwrap_or_default().trim_start().chars().next()
+        };
+        let until = Instant::now() + FOREVER;
+        let threads = || std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+        while !threads().all(|thread| state(thread.unwrap().path()) == Some('T')) {
+            assert!(Instant::now() < until, "process {pid} does not stop");
+        }
+    }
+
     /// Its end, waited for.
     pub fn end(&mut self) -> ExitStatus {
         let until = Instant::now() + FOREVER;
@@ -87,6 +102,15 @@ impl Lines {
             }
         }
     }
+}
+
+/// An address of this host's own that no other test listens on, so that ports need not be shared with whoever
+/// connects to somebody.
+pub fn own_loopback() -> String {
+    static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    let next = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let number = std::process::id().wrapping_mul(251).wrapping_add(next) % (250 * 250 * 250);
+    format!("127.{}.{}.{}", 1 + number / 62_500, 1 + number / 250 % 250, 1 + number % 250)
 }
 
 /// Addresses of this host that nobody uses.

@@ -9,6 +9,7 @@ use ferroflow::{ConnectOptions, GraphDef, Session, remote_session};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// What the task is to the client's session.
@@ -114,13 +115,15 @@ impl Cell {
         let (tell, told) = channel();
         let (tell_pids, pids) = channel();
         let (tell_dir, dir) = channel();
+        let stage = Stage::default();
         // The calls of a cell that hangs cannot be ended from here: its thread is left behind, but not
         // its processes.
+        let doing = stage.clone();
         let body = move || {
             let mut cluster = Cluster::start(self.role, self.fault);
             let _ = tell_pids.send(cluster.pids());
             let _ = tell_dir.send(cluster.dir.clone());
-            let done = self.run(&mut cluster);
+            let done = self.run(&mut cluster, &doing);
             let done = done.map_err(|why| format!("{why}{}", Cluster::logs(&cluster.dir)));
             let _ = tell.send(done);
         };
@@ -131,13 +134,16 @@ impl Cell {
                 let _ = std::process::Command::new("kill").args(["-9", &pid.to_string()]).status();
             }
             Err(match e {
-                RecvTimeoutError::Timeout => format!("HANGS: not done after {LIMIT:?}{logs}"),
+                RecvTimeoutError::Timeout => {
+                    format!("HANGS {}: not done after {LIMIT:?}{logs}", stage.get())
+                }
                 RecvTimeoutError::Disconnected => format!("panicked{logs}"),
             })
         })
     }
 
-    fn run(self, cluster: &mut Cluster) -> Result<String, String> {
+    fn run(self, cluster: &mut Cluster, stage: &Stage) -> Result<String, String> {
+        stage.is("before it happens");
         // Another session, which does not need the victim.
         let [home, away] = self.role.others();
         let alone = graphs::sum_of(&[home, away]);
@@ -145,7 +151,8 @@ impl Cell {
         sum(&bystander, "before it happens")?;
 
         let (tell, told) = channel();
-        let kept = self.disturb(cluster, tell)?;
+        let kept = self.disturb(cluster, tell, stage)?;
+        stage.is("in the call that was disturbed");
         let began = Instant::now();
         let outcome = told.recv_timeout(FOREVER).map_err(|e| format!("no outcome: {e}"))?;
         let took = began.elapsed();
@@ -163,10 +170,12 @@ impl Cell {
         if !names.iter().any(|name| e.message().contains(name)) {
             return Err(format!("the error does not name the task: {e}"));
         }
+        stage.is("in a step of others");
         sum(&bystander, "of others")?;
         if let Some(kept) = kept {
             kept.check()?;
         }
+        stage.is("after it is over");
         cluster.heal(self.fault);
         let again = connect(cluster, Role::Master, &graphs::sum_of(&Role::ALL))?;
         sum(&again, "after it is over")?;
@@ -174,7 +183,12 @@ impl Cell {
     }
 
     /// Begins the call that is disturbed, waits until it is under way, and disturbs it.
-    fn disturb(self, cluster: &mut Cluster, tell: Sender<Outcome>) -> Result<Option<Kept>, String> {
+    fn disturb(
+        self,
+        cluster: &mut Cluster,
+        tell: Sender<Outcome>,
+        stage: &Stage,
+    ) -> Result<Option<Kept>, String> {
         let target = cluster.target(Role::Master);
         match self.phase {
             Phase::Creation => {
@@ -204,8 +218,10 @@ impl Cell {
             Phase::Checkpoint => {
                 let kept = Kept::save(cluster.dir.join("checkpoints"), &target)?;
                 cluster.freeze();
+                stage.is("frozen, before the second checkpoint");
                 let again = kept.again();
                 begin(tell, again);
+                stage.is("until the call arrives");
                 cluster.wait_for_call()?;
                 cluster.strike(self.fault);
                 return Ok(Some(kept));
@@ -221,7 +237,7 @@ impl Cell {
         graph: &GraphDef,
         tell: Sender<Outcome>,
     ) -> Result<(), String> {
-        let session = std::sync::Arc::new(connect(cluster, Role::Master, graph)?);
+        let session = Arc::new(connect(cluster, Role::Master, graph)?);
         let ran = session.run_with(&[], &[], &["count/zero"], None);
         ran.map_err(|e| format!("before it happens: {e}"))?;
         let waits = session.clone();
@@ -236,6 +252,20 @@ impl Cell {
         }
         cluster.strike(self.fault);
         Ok(())
+    }
+}
+
+/// How far a cell has got.
+#[derive(Clone, Default)]
+struct Stage(Arc<Mutex<&'static str>>);
+
+impl Stage {
+    fn is(&self, what: &'static str) {
+        *self.0.lock().unwrap() = what;
+    }
+
+    fn get(&self) -> &'static str {
+        *self.0.lock().unwrap()
     }
 }
 
@@ -273,7 +303,7 @@ fn sum(session: &Session, when: &str) -> Result<(), String> {
 struct Kept {
     dir: PathBuf,
     session: GraphSession,
-    saver: std::sync::Arc<Saver>,
+    saver: Arc<Saver>,
 }
 
 /// A variable for each task, `on` it or all in one place.
@@ -292,7 +322,7 @@ impl Kept {
         let session = remote_session(target, &g).map_err(|e| e.to_string())?;
         session.run(&init).map_err(|e| e.to_string())?;
         saver.save(&session, dir.join("model"), Some(1)).map_err(|e| e.to_string())?;
-        Ok(Kept { dir, session, saver: std::sync::Arc::new(saver) })
+        Ok(Kept { dir, session, saver: Arc::new(saver) })
     }
 
     /// Saves once more.

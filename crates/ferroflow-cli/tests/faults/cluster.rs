@@ -3,7 +3,7 @@
 use super::cell::{Fault, Role};
 use super::sockets;
 use crate::common::netns::Cable;
-use crate::common::{FOREVER, Lines, PROGRAM, Running, folder, free_addresses};
+use crate::common::{FOREVER, Lines, PROGRAM, Running, folder, free_addresses, own_loopback};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -24,8 +24,8 @@ pub struct Cluster {
 impl Cluster {
     pub fn start(victim: Role, fault: Fault) -> Cluster {
         let cable = (fault == Fault::CutOff).then(Cable::from_here);
-        let here = cable.as_ref().map_or("127.0.0.1", Cable::near);
-        let mut addresses = free_addresses(here, Role::ALL.len());
+        let here = cable.as_ref().map_or_else(own_loopback, |cable| cable.near().to_string());
+        let mut addresses = free_addresses(&here, Role::ALL.len());
         if let Some(cable) = &cable {
             // Nobody else is on that host.
             addresses[victim as usize] = format!("{}:2222", cable.far());
@@ -85,7 +85,7 @@ impl Cluster {
 
     /// The victim does nothing from here on.
     pub fn freeze(&self) {
-        self.task().signal("STOP");
+        self.task().stop();
     }
 
     /// Waits until somebody has asked something of the victim that it did not get to.
