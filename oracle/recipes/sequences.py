@@ -187,7 +187,7 @@ def mirrored(c, s):
 
 @recipe("FusedPadConv2D", "FusedResizeAndPadConv2D")
 def fused_conv(c):
-    norm(c, 10)
+    norm(c, in_singles(c, 10) if "Resize" in c.op else 10)
     w = Window(c, 2, dilated=False)
     # Of all images but the first, TensorFlow's kernel reads pixels of others.
     w.batch, w.stride = 1, [w.stride[0]] * 2
