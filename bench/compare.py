@@ -20,7 +20,7 @@ import report
 from common import HERE, tf_server_cmd
 
 CLUSTER = ("cluster_step", "cluster_traffic", "cluster_clients", "cluster_train")
-BENCHMARKS = ("null_step", "concurrency", "feed_fetch", "large_graph", "startup") + CLUSTER + ("kernels",)
+BENCHMARKS = ("null_step", "concurrency", "feed_fetch", "large_graph", "checkpoint", "startup") + CLUSTER + ("kernels",)
 GROUPS = {"distributed": CLUSTER}
 HAVE_FLOOR = ("null_step", "feed_fetch")
 RUST = "rust"

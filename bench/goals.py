@@ -65,6 +65,10 @@ def _goals():
         text = {"both": "feed and fetch"}.get(op, op)
         yield Goal("%s of 100 MB: throughput >= 2x" % text, "feed_fetch", "throughput",
                    {"op": op, "bytes": 100 * MB}, Ratio(">=", 2))
+    for metric, text in (("write", "written"), ("read", "read")):
+        point = ("checkpoint", metric, {"bytes": 1024 * MB})
+        yield Goal("checkpoint of 1 GB %s: >= 1 GB/s" % text, *point, Value(">=", 1000))
+        yield Goal("checkpoint of 1 GB %s: >= 1x" % text, *point, Ratio(">=", 1))
     for shape in ("chain", "wide"):
         yield Goal("first run of 20k nodes (%s): <= 0.5x" % shape, "large_graph", "first_run",
                    {"shape": shape, "nodes": 20000}, Ratio("<=", 0.5))

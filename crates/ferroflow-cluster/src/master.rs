@@ -10,6 +10,7 @@ mod session;
 mod step;
 
 use crate::channels::Channels;
+use crate::gate::leaving;
 use crate::link::Links;
 use crate::recent::RecentIds;
 use crate::spec::ClusterSpec;
@@ -139,7 +140,7 @@ impl Master {
             let options = RunOptions {
                 trace: request.options.trace_level >= FULL_TRACE,
                 output_partition_graphs: request.options.output_partition_graphs,
-                timeout: None,
+                ..RunOptions::default()
             };
             let request = RunRequest {
                 feeds: request.feeds,
@@ -185,7 +186,7 @@ impl Master {
             options: RunOptions {
                 trace: run_options.trace_level >= FULL_TRACE,
                 output_partition_graphs: run_options.output_partition_graphs,
-                timeout: None,
+                ..RunOptions::default()
             },
         })
     }
@@ -245,7 +246,7 @@ impl Master {
     /// Ends all sessions: the process is about to.
     pub async fn drain(&self) {
         let sessions = std::mem::take(&mut *self.sessions.write());
-        join_all(sessions.values().map(|session| session.close())).await;
+        join_all(sessions.values().map(|session| session.end(leaving()))).await;
     }
 
     fn session(&self, handle: &str) -> Result<Arc<Session>> {

@@ -1,6 +1,7 @@
 //! The server of a task: binds, serves both services, drains when told to stop.
 
 use crate::channels::Channels;
+use crate::gate::Gate;
 use crate::link::{DataPath, Identity, Links, Token, VERSION};
 use crate::listen::{Handed, listen};
 use crate::master::{Master, MasterOptions};
@@ -8,6 +9,7 @@ use crate::net::{Listener, Network, System};
 use crate::rpc;
 use crate::service::TaskService;
 use crate::spec::{ClusterSpec, task_name};
+use crate::tf_config::TfConfig;
 use crate::worker::Worker;
 use ferroflow_core::{Result, bail, err};
 use ferroflow_graph::Catalog;
@@ -51,7 +53,17 @@ impl ServerOptions {
             data_path: DataPath::default(),
         }
     }
+
+    /// The task that `TF_CONFIG` names, listening where `FERROFLOW_BIND` says, if it does.
+    pub fn of(config: &TfConfig) -> ServerOptions {
+        let TfConfig { cluster, job, task } = config.clone();
+        let bind = std::env::var("FERROFLOW_BIND").ok().filter(|bind| !bind.is_empty());
+        ServerOptions { bind, ..ServerOptions::new(cluster, job, task) }
+    }
 }
+
+/// How long steps may go on after a server was told to stop.
+const DRAIN_LIMIT: Duration = Duration::from_secs(1);
 
 /// A server that is bound and ready to serve.
 pub struct Server {
@@ -127,7 +139,7 @@ impl Server {
             token: identity.token.to_vec().into(),
             local_name: identity.local_name.clone(),
         });
-        let service = Arc::new(TaskService { master, worker, task, link });
+        let service = Arc::new(TaskService { master, worker, task, gate: Gate::default(), link });
         Ok(Server { listeners, service, identity, target })
     }
 
@@ -136,7 +148,8 @@ impl Server {
         &self.target
     }
 
-    /// Serves until `shutdown` completes, then ends running steps and finishes open calls.
+    /// Serves until `shutdown` completes. Then no step begins any more; those under way have a second
+    /// to finish, and fail with `Unavailable` if they do not.
     pub async fn serve(self, shutdown: impl Future<Output = ()> + Send) {
         let Server { listeners, service, identity, .. } = self;
         let (handed, incoming) = Handed::channel();
@@ -149,6 +162,7 @@ impl Server {
         let stopping = service.clone();
         let stop = async move {
             shutdown.await;
+            stopping.gate.close(DRAIN_LIMIT).await;
             stopping.worker.drain();
             stopping.master.drain().await;
             // Nobody is let in any more, and links end.

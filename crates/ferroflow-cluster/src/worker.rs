@@ -19,6 +19,7 @@ pub(crate) use session::State;
 pub(crate) use view::renamed;
 
 use crate::channels::Channels;
+use crate::gate::leaving;
 use crate::link::{Links, Receiver};
 use crate::recent::RecentIds;
 use crate::spec::ClusterSpec;
@@ -197,7 +198,7 @@ impl Worker {
 
     /// Ends all steps and sessions: the process is about to.
     pub fn drain(&self) {
-        self.steps.clear(&err!(Unavailable, "the task is shutting down"));
+        self.steps.clear(&leaving());
         self.sessions.clear();
     }
 }

@@ -7,5 +7,6 @@ mod master {
     mod fixture;
     mod paths;
     mod proxy;
+    mod sessions;
     mod steps;
 }

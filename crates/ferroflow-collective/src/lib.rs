@@ -15,6 +15,7 @@ pub mod bench;
 pub mod blocks;
 mod compress;
 mod control;
+pub mod elastic;
 mod engine;
 mod environment;
 mod executor;
@@ -31,7 +32,7 @@ pub mod simulate;
 mod wire;
 
 pub use compress::Compression;
-pub use engine::{Ask, Engine, EngineOptions, EngineStats, Handle, JoinHandle};
+pub use engine::{Ask, Collective, Engine, EngineOptions, EngineStats, Handle, JoinHandle};
 pub use group::{Group, Options, SetId};
 pub use mesh::{Faults, Mesh, Patience, in_process};
 pub use model::{Algorithm, Model};

@@ -20,8 +20,8 @@ pub use optimize::Optimizer;
 pub use plan::{KernelCache, Plan, PlanContext};
 pub use rendezvous::LocalRendezvous;
 pub use session::{
-    CallableSpec, RunOptions, RunOutput, RunRequest, Scope, Session, SessionDone, SessionOptions,
-    Spread, SpreadParts, SpreadStep,
+    CallableSpec, CostRuns, Placement, RunOptions, RunOutput, RunRequest, Scope, Session,
+    SessionDone, SessionOptions, Spread, SpreadParts, SpreadStep,
 };
 pub use task::Task;
 pub use threads::Threads;

@@ -26,10 +26,13 @@
 //! ```
 
 mod gradients;
+pub mod placement;
 pub mod prelude;
 mod session;
 
-pub use ferroflow_cluster::{ClusterSpec, DataPath, Server, ServerOptions};
+pub use ferroflow_cluster::{
+    ClusterSpec, ConnectOptions, DataPath, Server, ServerOptions, TfConfig, workers_done,
+};
 /// All-reduce and its family between processes.
 pub use ferroflow_collective as collective;
 pub use ferroflow_core::{
@@ -41,7 +44,7 @@ pub use ferroflow_ops::CheckpointFile;
 pub use ferroflow_runtime::SessionOptions;
 pub use ferroflow_train as train;
 pub use gradients::{GradientName, gradients};
-pub use session::{Session, graph, local_session, remote_session};
+pub use session::{Session, graph, local_session, remote_session, saved_model};
 
 use std::sync::{Arc, LazyLock};
 

@@ -18,7 +18,7 @@ pub struct Args {
     #[arg(long)]
     quick: bool,
 
-    /// This benchmark only; may be repeated (null_step, concurrency, feed_fetch, large_graph, startup, distributed,
+    /// This benchmark only; may be repeated (null_step, concurrency, feed_fetch, large_graph, checkpoint, startup, distributed,
     /// kernels, rust)
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,

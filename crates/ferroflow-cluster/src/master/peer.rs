@@ -3,6 +3,7 @@
 
 use crate::error::said_by;
 use crate::link::{Link, Links, Part, Slot};
+use crate::pulse::Pulse;
 use crate::rpc::{CallOptions, Channel, Chunks, Status, code};
 use crate::wire::{device_from_proto, device_to_proto};
 use crate::worker::{State, Worker, renamed};
@@ -16,12 +17,6 @@ use ferroflow_proto::tensorflow as pb;
 use prost::Message;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::Instant;
-
-/// A step that is under way asks this often whether a task that is silent is still there, and gives
-/// it this long to answer; together no more than three seconds.
-const PROBE_INTERVAL: Duration = Duration::from_millis(900);
-const PROBE_TIMEOUT: Duration = Duration::from_millis(2000);
 
 /// What a task is told at the end of a step or session is not worth more of a wait than this.
 const FAREWELL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -35,8 +30,7 @@ pub(super) struct Peer {
     /// The same as text.
     pub task: String,
     way: Way,
-    /// When it last said anything, if a step asked; held while one asks.
-    heard: tokio::sync::Mutex<Option<Instant>>,
+    pulse: Pulse,
 }
 
 enum Way {
@@ -61,7 +55,7 @@ impl Peer {
     }
 
     fn new(name: DeviceName, way: Way) -> Peer {
-        Peer { task: name.to_string(), name, way, heard: tokio::sync::Mutex::new(None) }
+        Peer { task: name.to_string(), name, way, pulse: Pulse::default() }
     }
 
     pub fn is_here(&self) -> bool {
@@ -102,9 +96,9 @@ impl Peer {
         match &self.way {
             Way::Here(worker) => worker.create_session(request, Some(state.clone())),
             Way::There(channel, _) => {
-                let options = CallOptions::timeout(FAREWELL_TIMEOUT);
-                let _: pb::CreateWorkerSessionResponse =
-                    self.call(channel, "CreateWorkerSession", &request, options).await?;
+                let options = CallOptions::default();
+                let create = self.call(channel, "CreateWorkerSession", &request, options);
+                let _: pb::CreateWorkerSessionResponse = self.watched(channel, create).await?;
                 Ok(())
             }
         }
@@ -147,7 +141,8 @@ impl Peer {
                     ..Default::default()
                 };
                 let options = CallOptions::default();
-                let call = self.watched(self.call(channel, "RegisterGraph", &request, options));
+                let register = self.call(channel, "RegisterGraph", &request, options);
+                let call = self.watched(channel, register);
                 // Its runs are to go over a link.
                 let (response, ()) = tokio::join!(call, shortcut.links.want(&shortcut.slot));
                 let response: pb::RegisterGraphResponse = response?;
@@ -183,9 +178,9 @@ impl Peer {
                 if let Some(link) = shortcut.slot.link()
                     && is_plain(&request)
                 {
-                    return self.watched(self.run_over(&link, request)).await?;
+                    return self.watched(channel, self.run_over(&link, request)).await?;
                 }
-                self.watched(self.run_there(channel, request)).await?
+                self.watched(channel, self.run_there(channel, request)).await?
             }
         };
         match answer.status {
@@ -263,38 +258,15 @@ impl Peer {
     }
 
     /// A call, given up when the task goes silent: it may have hung, or be cut off.
-    async fn watched<T>(&self, call: impl Future<Output = Result<T>>) -> Result<T> {
-        let silent = async {
-            loop {
-                tokio::time::sleep(PROBE_INTERVAL).await;
-                if let Err(e) = self.probe().await {
-                    return e;
-                }
-            }
-        };
-        tokio::select! {
-            biased;
-            done = call => done,
-            error = silent => Err(error),
-        }
-    }
-
-    /// Asks for a sign of life, unless there was one just now.
-    async fn probe(&self) -> Result<()> {
-        let mut heard = self.heard.lock().await;
-        if heard.is_some_and(|at| at.elapsed() < PROBE_INTERVAL) {
-            return Ok(());
-        }
-        match self.status(CallOptions::timeout(PROBE_TIMEOUT)).await {
-            Ok(_) => {
-                *heard = Some(Instant::now());
-                Ok(())
-            }
-            Err(e) => {
-                let (task, address) = (&self.task, self.address());
-                Err(err!(Unavailable, "{task} at {address} does not answer: {}", e.message()))
-            }
-        }
+    async fn watched<T>(
+        &self,
+        channel: &Channel,
+        call: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        self.pulse.watch(channel, call).await.unwrap_or_else(|silence| {
+            let (task, address) = (&self.task, channel.address());
+            Err(err!(Unavailable, "{task} at {address} does not answer: {}", silence.message))
+        })
     }
 
     async fn call<A: Message + Default>(

@@ -1,12 +1,14 @@
 //! Partitions that masters register, compiled.
 
 use super::session::WorkerSession;
+use crate::wire::cost_graph;
 use bytes::Bytes;
-use ferroflow_core::{DeviceInfo, Result, ensure, err};
+use ferroflow_core::{DeviceInfo, Result, StepStats, ensure, err};
 use ferroflow_graph::passes::Pruned;
 use ferroflow_graph::wire::graph::encode_graph;
 use ferroflow_graph::{Functions, Graph, GraphDef, Node, Role};
 use ferroflow_runtime::{FunctionRuntime, Optimizer, Plan, PlanContext, Task};
+use prost::Message;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -72,6 +74,11 @@ impl RegisteredGraph {
         let plan = Arc::new(Plan::compile(&graph, &[], &[], &context)?);
         let destinations = destinations(&graph);
         Ok(RegisteredGraph { plan, graph, destinations, _functions: runtime })
+    }
+
+    /// What the nodes of the graph cost in a step, a serialized CostGraphDef.
+    pub fn cost_graph(&self, stats: &StepStats) -> Bytes {
+        cost_graph(&self.graph.to_def(), stats).encode_to_vec().into()
     }
 
     /// The graph as it runs, serialized, one for each device.

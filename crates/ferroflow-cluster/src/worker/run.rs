@@ -49,7 +49,8 @@ impl Run {
         let (execution, is_new) =
             if request.is_partial { self.step.partial() } else { (Arc::default(), true) };
         let mut caller = Caller::of(&self, &execution);
-        let stats = request.exec.timeline.then(Arc::<StepStats>::default);
+        let exec = request.exec;
+        let stats = (exec.timeline || exec.costs).then(Arc::<StepStats>::default);
         let mut begun = self.feed(request.sends);
         if is_new && begun.is_ok() {
             begun = self.start(&execution, stats.clone());
@@ -70,8 +71,12 @@ impl Run {
         let recvs = fetched.map_err(|e| execution.error().unwrap_or(e))?;
         let partition_graphs =
             if request.exec.partition_graphs { self.graph.partition_graphs()? } else { vec![] };
-        let step_stats = stats.map(|stats| step_stats(&stats).encode_to_vec().into());
-        Ok(RunGraphResponse { recvs, step_stats, partition_graphs, ..RunGraphResponse::default() })
+        let cost_graph = stats.as_deref().filter(|_| exec.costs);
+        let cost_graph = cost_graph.map(|stats| self.graph.cost_graph(stats));
+        let timeline = stats.filter(|_| exec.timeline);
+        let step_stats = timeline.map(|stats| step_stats(&stats).encode_to_vec().into());
+        let status = None;
+        Ok(RunGraphResponse { recvs, step_stats, cost_graph, partition_graphs, status })
     }
 
     /// Runs without feeds and fetches, until `cancel`. `done` hears the end on whichever thread that

@@ -1,6 +1,8 @@
 //! A cluster in one process.
 
-use ferroflow_cluster::{ClusterSpec, DataPath, RemoteSession, Server, ServerOptions};
+use ferroflow_cluster::{
+    ClusterSpec, ConnectOptions, DataPath, RemoteSession, Server, ServerOptions,
+};
 use ferroflow_core::{Result, Tensor};
 use ferroflow_graph::{Catalog, GraphDef};
 use std::collections::HashMap;
@@ -102,18 +104,18 @@ impl Cluster {
         self.servers.insert(task, runtime);
     }
 
+    /// A task serves at the address of another.
+    pub fn serve_as(&mut self, task: &'static str, at: &str) {
+        let listener = TcpListener::bind(&self.addresses[at]).unwrap();
+        self.serve(task, listener);
+    }
+
     fn spec(&self) -> ClusterSpec {
-        let mut jobs: HashMap<&str, Vec<(u32, &String)>> = HashMap::new();
-        for (task, address) in &self.addresses {
+        let tasks = self.addresses.iter().map(|(task, address)| {
             let (job, index) = split(task);
-            jobs.entry(job).or_default().push((index, address));
-        }
-        let job = |(job, mut tasks): (&str, Vec<(u32, &String)>)| {
-            tasks.sort();
-            let list: Vec<&str> = tasks.iter().map(|(_, a)| a.as_str()).collect();
-            format!("{job}={}", list.join(","))
-        };
-        ClusterSpec::parse(&jobs.into_iter().map(job).collect::<Vec<_>>().join(";")).unwrap()
+            (job, index as i32, address.as_str())
+        });
+        ClusterSpec::from_tasks(tasks).unwrap()
     }
 
     pub fn address(&self, task: &str) -> &str {
@@ -142,8 +144,18 @@ impl Cluster {
     }
 
     pub async fn try_session(&self, task: &str, graph: &GraphDef) -> Result<RemoteSession> {
+        self.session_with(task, graph, ConnectOptions::default()).await
+    }
+
+    pub async fn session_with(
+        &self,
+        task: &str,
+        graph: &GraphDef,
+        options: ConnectOptions,
+    ) -> Result<RemoteSession> {
         let target = format!("grpc://{}", self.addresses[task]);
-        RemoteSession::connect(&target, graph, FOREVER).await
+        let options = ConnectOptions { timeout: FOREVER, ..options };
+        RemoteSession::connect_with(&target, graph, &options).await
     }
 }
 

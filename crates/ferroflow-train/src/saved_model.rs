@@ -1,0 +1,163 @@
+//! SavedModels: a graph, the values of its variables, and named ways to call it, in a directory as
+//! TensorFlow writes it. Both kinds are read: those of sessions, and those of `tf.function`s.
+
+use crate::session::Steps;
+use crate::wire::{MetaGraph, meta_graphs};
+use ferroflow_core::{DType, PartialShape, Result, Tensor, bail, ensure, err};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// The tag of a graph that is there to be served.
+pub const SERVE: &str = "serve";
+/// The signature that is meant when none is named.
+pub const DEFAULT_SIGNATURE: &str = "serving_default";
+
+/// A tensor that a signature takes or gives.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TensorInfo {
+    /// `node:output`.
+    pub name: String,
+    pub dtype: DType,
+    pub shape: PartialShape,
+}
+
+/// A way to call a model: tensors by the names that a caller knows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Signature {
+    pub inputs: BTreeMap<String, TensorInfo>,
+    pub outputs: BTreeMap<String, TensorInfo>,
+    /// Such as `tensorflow/serving/predict`.
+    pub method: String,
+    /// The values of inputs that a caller may leave out.
+    pub defaults: BTreeMap<String, Tensor>,
+}
+
+/// A model that was read from a directory, restored and initialised.
+pub struct SavedModel {
+    steps: Box<dyn Steps>,
+    signatures: BTreeMap<String, Signature>,
+    /// Signatures that take or give what is not one plain tensor.
+    composite: Vec<String>,
+}
+
+impl SavedModel {
+    /// Reads the graph with exactly these tags from `dir`; `open` makes a session of it, in which
+    /// variables are restored, tables and the like initialised.
+    pub fn load<S: Steps + 'static>(
+        dir: impl AsRef<Path>,
+        tags: &[&str],
+        open: impl FnOnce(&ferroflow_graph::GraphDef) -> Result<S>,
+    ) -> Result<SavedModel> {
+        let dir = dir.as_ref();
+        let meta = find(dir, tags)?;
+        let steps: Box<dyn Steps> = Box::new(open(&meta.graph)?);
+        let assets = asset_feeds(dir, &meta);
+        let variables = dir.join("variables").join("variables");
+        if let Some(saver) = &meta.saver
+            && variables.with_extension("index").exists()
+        {
+            let mut feeds = assets.clone();
+            feeds.push((saver.filename.clone(), path_tensor(&variables)));
+            run(&*steps, feeds, &saver.restore)?;
+        }
+        if let Some(init) = &meta.init {
+            run(&*steps, assets, init)?;
+        }
+        Ok(SavedModel { steps, signatures: meta.signatures, composite: meta.composite })
+    }
+
+    /// What the model can be asked, by name.
+    pub fn signatures(&self) -> &BTreeMap<String, Signature> {
+        &self.signatures
+    }
+
+    /// Calls a signature; the outputs by their names.
+    pub fn call(
+        &self,
+        signature: &str,
+        inputs: &[(&str, Tensor)],
+    ) -> Result<BTreeMap<String, Tensor>> {
+        ensure!(
+            !self.composite.iter().any(|name| name == signature),
+            Unimplemented,
+            "{signature:?} takes or gives sparse or composite tensors; only plain ones can be"
+        );
+        let Some(sig) = self.signatures.get(signature) else {
+            let there: Vec<&str> = self.signatures.keys().map(String::as_str).collect();
+            bail!(NotFound, "the model has no signature {signature:?}, but {there:?}");
+        };
+        let mut given: BTreeMap<&str, &Tensor> =
+            sig.defaults.iter().map(|(name, value)| (name.as_str(), value)).collect();
+        given.extend(inputs.iter().map(|(name, value)| (*name, value)));
+        if let Some(name) = given.keys().find(|name| !sig.inputs.contains_key(**name)) {
+            let takes: Vec<&String> = sig.inputs.keys().collect();
+            bail!(InvalidArgument, "{signature:?} has no input {name:?}; it takes {takes:?}");
+        }
+        let mut feeds = Vec::with_capacity(sig.inputs.len());
+        for (name, info) in &sig.inputs {
+            let Some(value) = given.get(name.as_str()) else {
+                bail!(InvalidArgument, "input {name:?} of {signature:?} is missing");
+            };
+            ensure!(
+                value.dtype() == info.dtype && info.shape.admits(value.shape()),
+                InvalidArgument,
+                "input {name:?} of {signature:?} is a {} of shape {}, not a {} of shape {}",
+                info.dtype,
+                info.shape,
+                value.dtype(),
+                value.shape()
+            );
+            feeds.push((info.name.clone(), (*value).clone()));
+        }
+        let fetches: Vec<String> = sig.outputs.values().map(|info| info.name.clone()).collect();
+        let values = self.steps.run_step(feeds, &fetches, &[], None)?;
+        Ok(sig.outputs.keys().cloned().zip(values).collect())
+    }
+
+    /// The session the model lives in, to run other nodes of its graph.
+    pub fn steps(&self) -> &dyn Steps {
+        &*self.steps
+    }
+}
+
+fn find(dir: &Path, tags: &[&str]) -> Result<MetaGraph> {
+    let file = dir.join("saved_model.pb");
+    let bytes = std::fs::read(&file).map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound if dir.join("saved_model.pbtxt").exists() => err!(
+            Unimplemented,
+            "{}: SavedModels written as text are not read",
+            dir.join("saved_model.pbtxt").display()
+        ),
+        _ => crate::events::file_error(&file, &e),
+    })?;
+    let all = meta_graphs(&bytes).map_err(|e| e.context(file.display().to_string()))?;
+    let wanted: BTreeSet<&str> = tags.iter().copied().collect();
+    let mut there = Vec::new();
+    for meta in all {
+        if meta.tags.iter().map(String::as_str).collect::<BTreeSet<_>>() == wanted {
+            return Ok(meta);
+        }
+        there.push(meta.tags);
+    }
+    bail!(
+        NotFound,
+        "{} has no graph with the tags {wanted:?}; there are graphs with {there:?}",
+        file.display()
+    )
+}
+
+fn path_tensor(path: &Path) -> Tensor {
+    Tensor::string(path.display().to_string())
+}
+
+/// Where the graph finds files that came with it.
+fn asset_feeds(dir: &Path, meta: &MetaGraph) -> Vec<(String, Tensor)> {
+    let path = |file: &str| -> PathBuf { dir.join("assets").join(file) };
+    meta.assets.iter().map(|(tensor, file)| (tensor.clone(), path_tensor(&path(file)))).collect()
+}
+
+fn run(steps: &dyn Steps, feeds: Vec<(String, Tensor)>, target: &str) -> Result<()> {
+    // An op, though older models name one of its outputs.
+    let node = target.split(':').next().unwrap_or(target).to_string();
+    steps.run_step(feeds, &[], &[node], None).map(|_| ())
+}
