@@ -3,10 +3,12 @@
 use super::anchor::Target;
 use crate::parallel::split_mut;
 use crate::prelude::*;
+use std::marker::PhantomData;
 
 struct Change<T> {
     target: Target,
-    apply: fn(T, T) -> T,
+    sign: Sign,
+    of: PhantomData<fn(T)>,
 }
 
 impl<T: Num> Kernel for Change<T> {
@@ -15,7 +17,11 @@ impl<T: Num> Kernel for Change<T> {
         let delta = ctx.take(1)?;
         variable.modify(|value| {
             self.check(value, &delta)?;
-            apply(value, delta, self.apply)
+            // Each with a loop of its own, so that the compiler makes vectors of it.
+            match self.sign {
+                Sign::Plus => apply(value, delta, T::add),
+                Sign::Minus => apply(value, delta, T::sub),
+            }
         })?;
         self.target.pass_on(ctx, variable)
     }
@@ -40,7 +46,11 @@ impl<T: Num> Change<T> {
 }
 
 /// `value = apply(value, delta)`, in the storage of whichever of the two nobody else holds.
-fn apply<T: Num>(value: &mut Tensor, mut delta: Tensor, f: fn(T, T) -> T) -> Result<()> {
+fn apply<T: Num>(
+    value: &mut Tensor,
+    mut delta: Tensor,
+    f: impl Fn(T, T) -> T + Sync,
+) -> Result<()> {
     if value.is_unique() || !delta.is_unique() {
         let delta = delta.as_slice::<T>()?;
         split_mut(value.as_mut_slice::<T>()?, 1, 1, |from, part| {
@@ -68,11 +78,7 @@ enum Sign {
 
 impl<T: Num> Change<T> {
     fn new(init: &KernelInit<'_>, sign: Sign) -> Change<T> {
-        let apply = match sign {
-            Sign::Plus => T::add,
-            Sign::Minus => T::sub,
-        };
-        Change { target: Target::new(init, 0), apply }
+        Change { target: Target::new(init, 0), sign, of: PhantomData }
     }
 }
 
