@@ -52,7 +52,13 @@ fn checkpoint(name: &str) -> Result<CheckpointFile> {
         prefix = latest;
     }
     if !CheckpointFile::is_there(&prefix) {
-        let text = format!("{name}: neither a checkpoint nor a file this command knows");
+        let text = match Path::new(name).exists() {
+            true => format!(
+                "{name}: neither a checkpoint nor a file this command knows (it knows checkpoints, \
+                 event files, .pb, .pbtxt and .meta)"
+            ),
+            false => format!("{name}: there is no such file, nor a checkpoint of that name"),
+        };
         return Err(Error::new(Code::NotFound, text));
     }
     CheckpointFile::open(&prefix)

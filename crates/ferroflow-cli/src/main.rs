@@ -35,6 +35,9 @@ enum Verb {
     Place(place::Args),
     Bench(bench::Args),
     Train(train::Args),
+    /// What `run -H` asks other hosts
+    #[command(hide = true)]
+    Ports(run::ports::Args),
 }
 
 /// The command line, in which `-np`, as other launchers spell it, means `--np`.
@@ -56,6 +59,7 @@ fn main() -> ExitCode {
         Verb::Plan(args) => plan::run(args),
         Verb::Place(args) => place::run(args),
         Verb::Bench(args) => bench::run(args),
+        Verb::Ports(args) => run::ports::run(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

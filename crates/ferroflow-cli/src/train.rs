@@ -54,6 +54,9 @@ pub struct Args {
     /// Seed of data and initial values
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: i64,
+    /// Global steps between checkpoints
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    save_steps: i64,
     /// The cluster this process is a worker of
     #[arg(long, hide = true, requires = "task")]
     cluster: Option<String>,

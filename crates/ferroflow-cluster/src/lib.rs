@@ -4,17 +4,28 @@
 
 mod channels;
 mod client;
+mod departure;
 mod error;
+mod gate;
+mod link;
+mod listen;
 mod master;
+mod net;
+mod pulse;
 mod recent;
 pub mod rpc;
 mod server;
 mod service;
 mod spec;
+mod tf_config;
 mod wire;
 mod worker;
 
-pub use client::RemoteSession;
+pub use client::{ConnectOptions, RemoteSession};
+pub use departure::workers_done;
+pub use link::DataPath;
+pub use net::{Listener, Network, Stream, System};
 pub use server::{Server, ServerOptions};
 pub use spec::ClusterSpec;
+pub use tf_config::TfConfig;
 pub use wire::measured;

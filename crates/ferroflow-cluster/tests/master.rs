@@ -5,6 +5,9 @@
 mod master {
     mod failures;
     mod fixture;
+    mod paths;
+    mod placement;
     mod proxy;
+    mod sessions;
     mod steps;
 }

@@ -97,6 +97,17 @@ pub(crate) fn on_blocking_thread<R>(work: impl FnOnce() -> R) -> R {
     result
 }
 
+/// Runs `work`, which may finish async kernels of steps, on a thread of the network: what follows from
+/// that is begun on this thread, and given away as soon as there is more to do than such a thread
+/// should, as in [`run`]. Elsewhere it would be given to the compute threads at once, and waking one
+/// takes longer than most of what there is to do.
+pub fn on_network_thread<R>(work: impl FnOnce() -> R) -> R {
+    let before = ON_NETWORK_THREAD.replace(true);
+    let result = work();
+    ON_NETWORK_THREAD.set(before);
+    result
+}
+
 /// Nodes a caller's thread runs before the rest is handed to the compute threads.
 const CALLER_NODES: u32 = 2000;
 /// Nodes with more input bytes than this do not run on a caller's thread.
@@ -502,14 +513,20 @@ impl<P: Propagator> Completion for Run<P> {
             }
         });
         let Some(result) = result else { return };
+        // Only once: what finishes in turn would grow the stack without end.
+        if ON_NETWORK_THREAD.replace(false) {
+            self.resume(token, result, Where::Caller { nodes_left: CALLER_NODES });
+            ON_NETWORK_THREAD.set(true);
+            return;
+        }
         let threads = self.step.threads.clone();
-        threads.spawn(Box::new(move || self.resume(token, result)));
+        threads.spawn(Box::new(move || self.resume(token, result, Where::Compute)));
     }
 }
 
 impl<P: Propagator> Run<P> {
     /// Goes on after an async kernel; takes over its count of `outstanding`.
-    fn resume(self: Arc<Self>, token: u64, result: Result<Outputs>) {
+    fn resume(self: Arc<Self>, token: u64, result: Result<Outputs>, at: Where) {
         let (mut queue, mut outputs) = (Vec::new(), Outputs::new());
         let node = self.values().parked_node(token);
         match self.finish_async(token, result, &mut outputs) {
@@ -523,7 +540,7 @@ impl<P: Propagator> Run<P> {
             },
         }
         drop(outputs);
-        self.work(queue, Where::Compute);
+        self.work(queue, at);
     }
 
     /// Result `i` of the run.
@@ -559,6 +576,8 @@ struct Starting {
 thread_local! {
     /// Whether the innermost work loop on this thread may take its time.
     static ON_COMPUTE_THREAD: Cell<bool> = const { Cell::new(false) };
+    /// Whether this thread is the network's and may go on with what it finishes.
+    static ON_NETWORK_THREAD: Cell<bool> = const { Cell::new(false) };
     static STARTING: RefCell<Vec<Starting>> = const { RefCell::new(Vec::new()) };
 }
 

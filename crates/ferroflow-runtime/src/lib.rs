@@ -14,7 +14,7 @@ mod slots;
 mod task;
 mod threads;
 
-pub use executor::{RunDone, run, run_blocking};
+pub use executor::{RunDone, on_network_thread, run, run_blocking};
 pub use functions::FunctionRuntime;
 pub use optimize::Optimizer;
 pub use plan::{KernelCache, Plan, PlanContext};

@@ -16,7 +16,8 @@ use crate::task::Task;
 pub use callable::CallableSpec;
 use compiled::{Compiled, How, Signature};
 use ferroflow_core::{
-    CancelToken, DeviceInfo, Resources, Result, StepCtx, StepStats, Tensor, bail, ensure, err,
+    CancelToken, DeviceInfo, Error, Resources, Result, StepCtx, StepStats, Tensor, bail, ensure,
+    err,
 };
 use ferroflow_graph::passes::{self, Devices, Measured, Pruned};
 use ferroflow_graph::{Functions, Graph, GraphDef, Node, Versions};
@@ -435,13 +436,20 @@ impl Session {
     /// Ends the session: running steps are cancelled, later calls refused; `done` is called when
     /// the last step has ended.
     pub fn close(&self, done: Box<dyn FnOnce() + Send>) {
-        self.running.close(
-            err!(Cancelled, "Step was cancelled by an explicit call to `Session::Close()`."),
-            done,
-        );
+        self.end(Session::closed_by_client(), done);
+    }
+
+    /// [`Session::close`] for a reason that the running steps fail with.
+    pub fn end(&self, why: Error, done: Box<dyn FnOnce() + Send>) {
+        self.running.close(why, done);
         self.partial_runs.clear();
         self.callables.clear();
         self.forget_compiled();
+    }
+
+    /// What the steps of a session fail with that its client closes.
+    pub fn closed_by_client() -> Error {
+        err!(Cancelled, "Step was cancelled by an explicit call to `Session::Close()`.")
     }
 
     /// Drops compiled steps and functions, whose kernels refer to the functions in turn.

@@ -13,6 +13,7 @@ mod function;
 mod gradient;
 mod graph;
 pub mod hooks;
+pub mod hvd;
 pub mod init;
 pub mod layers;
 pub mod losses;

@@ -30,7 +30,9 @@ pub mod placement;
 pub mod prelude;
 mod session;
 
-pub use ferroflow_cluster::{ClusterSpec, Server, ServerOptions};
+pub use ferroflow_cluster::{
+    ClusterSpec, ConnectOptions, Server, ServerOptions, TfConfig, workers_done,
+};
 /// All-reduce and its family between processes.
 pub use ferroflow_collective as collective;
 pub use ferroflow_core::{

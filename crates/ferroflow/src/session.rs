@@ -1,7 +1,7 @@
 //! Sessions: run graphs in this process or on a server, with the same calls.
 
 use crate::default_catalog;
-use ferroflow_cluster::RemoteSession;
+use ferroflow_cluster::{ConnectOptions, RemoteSession};
 use ferroflow_core::{Result, Tensor, err};
 use ferroflow_graph::GraphDef;
 use ferroflow_runtime::{RunOptions, RunRequest, SessionOptions, Task};
@@ -9,9 +9,6 @@ use ferroflow_train::{Graph, GraphSession, Steps};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
-
-/// How long [`Session::connect`] waits for a server to be there.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A session, local or remote. Steps may run from several threads at once.
 pub struct Session(Kind);
@@ -37,12 +34,21 @@ impl Session {
 
     /// A session on the server at `target`, `grpc://host:port`: Ferroflow's or TensorFlow's.
     pub fn connect(target: &str, graph: &GraphDef) -> Result<Session> {
+        Session::connect_with(target, graph, &ConnectOptions::default())
+    }
+
+    /// Like [`Session::connect`], with other patience, on some tasks only, or with state of its own.
+    pub fn connect_with(
+        target: &str,
+        graph: &GraphDef,
+        options: &ConnectOptions,
+    ) -> Result<Session> {
         // One thread is enough: it only moves bytes, and the caller's thread drives it.
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(|e| err!(Internal, "cannot start the network runtime: {e}"))?;
-        let session = runtime.block_on(RemoteSession::connect(target, graph, CONNECT_TIMEOUT))?;
+        let session = runtime.block_on(RemoteSession::connect_with(target, graph, options))?;
         Ok(Session(Kind::Remote(Box::new(Remote { session, runtime }))))
     }
 

@@ -146,6 +146,7 @@ fn worker(program: &std::path::Path, args: &Args, spec: &str, task: usize) -> Co
     command.args(["--ps", &args.ps.to_string(), "--workers", &args.workers.to_string()]);
     command.args(["--steps", &args.steps().to_string(), "--batch", &args.batch().to_string()]);
     command.args(["--seed", &args.seed.to_string()]);
+    command.args(["--save-steps", &args.save_steps.to_string()]);
     command.arg("--out").arg(args.out());
     if args.asynchronous {
         command.arg("--async");

@@ -96,7 +96,7 @@ pub fn train(
         Trainer::Alone(train) => MonitoredTraining::new(&g, train),
         Trainer::InStep(sync) => MonitoredTraining::synchronous(&g, sync),
     };
-    training = training.chief(place.worker == 0).save_steps(1000).hook(StopAtStep(last));
+    training = training.chief(place.worker == 0).save_steps(args.save_steps).hook(StopAtStep(last));
     training = training.hook(NanGuard::new(&built.loss)).hook(StepCounter::new(100));
     if let (Some(out), 0) = (out, place.worker) {
         training = training.dir(out);

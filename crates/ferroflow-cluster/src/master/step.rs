@@ -250,7 +250,11 @@ impl RunId {
 
 impl Drop for RunId {
     fn drop(&mut self) {
-        let (peers, id) = (std::mem::take(&mut self.peers), self.step_id);
+        let (mut peers, id) = (std::mem::take(&mut self.peers), self.step_id);
+        peers.retain(|peer| !peer.clean_up_in_passing(id));
+        if peers.is_empty() {
+            return;
+        }
         self.tasks.io.spawn(async move {
             join_all(peers.iter().map(|peer| peer.clean_up(id))).await;
         });

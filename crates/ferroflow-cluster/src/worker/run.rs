@@ -79,6 +79,25 @@ impl Run {
         Ok(RunGraphResponse { recvs, step_stats, cost_graph, partition_graphs, status })
     }
 
+    /// Runs without feeds and fetches, until `cancel`. `done` hears the end on whichever thread that
+    /// comes about.
+    pub fn run_plain(self, cancel: &CancelToken, done: crate::link::RunDone) {
+        let guard = match self.step.begin_run(cancel) {
+            Ok(guard) => guard,
+            Err(e) => return done(Err(e)),
+        };
+        let ctx = self.context(cancel, None);
+        ferroflow_runtime::run(
+            &self.graph.plan,
+            Vec::new(),
+            ctx,
+            Box::new(move |result| {
+                drop(guard);
+                done(result.map(|_| ()));
+            }),
+        );
+    }
+
     fn feed(&self, sends: Vec<Named>) -> Result<()> {
         for (key, tensor) in sends {
             self.step.rendezvous.send(&RendezvousKey(key.into()), Received::Live(tensor))?;
@@ -88,16 +107,7 @@ impl Run {
 
     fn start(&self, execution: &Arc<Execution>, stats: Option<Arc<StepStats>>) -> Result<()> {
         let guard = self.step.begin_run(&execution.cancel)?;
-        let ctx = Arc::new(StepCtx {
-            step_id: self.step.id,
-            rendezvous: self.step.rendezvous.clone(),
-            resources: self.session.resources.clone(),
-            step_resources: self.step.resources.clone(),
-            cancel: execution.cancel.clone(),
-            threads: self.task.threads.clone(),
-            stats,
-            depth: 0,
-        });
+        let ctx = self.context(&execution.cancel, stats);
         let execution = execution.clone();
         ferroflow_runtime::run(
             &self.graph.plan,
@@ -109,6 +119,19 @@ impl Run {
             }),
         );
         Ok(())
+    }
+
+    fn context(&self, cancel: &CancelToken, stats: Option<Arc<StepStats>>) -> Arc<StepCtx> {
+        Arc::new(StepCtx {
+            step_id: self.step.id,
+            rendezvous: self.step.rendezvous.clone(),
+            resources: self.session.resources.clone(),
+            step_resources: self.step.resources.clone(),
+            cancel: cancel.clone(),
+            threads: self.task.threads.clone(),
+            stats,
+            depth: 0,
+        })
     }
 
     /// Takes values out of the rendezvous as they come. A value that is not there when the graph

@@ -227,7 +227,7 @@ where
         let (name, gradient) =
             gradient.ok_or_else(|| err!(Internal, "an optimizer without a gradient"))?;
         let rule = (self.make)(&scalars, self.choice);
-        modify_all(&variables, |values| {
+        modify_all(&variables, &mut |values| {
             self.check_slots(values)?;
             match indices {
                 None => {
