@@ -4,6 +4,7 @@ use crate::error::from_status;
 use crate::pulse::Pulse;
 use crate::rpc::client::Options;
 use crate::rpc::{CallOptions, Channel, Chunks};
+use crate::wire::placement_options;
 use bytes::Bytes;
 use ferroflow_core::{Code, Result, Tensor, bail, err};
 use ferroflow_graph::GraphDef;
@@ -11,6 +12,7 @@ use ferroflow_graph::wire::Reader;
 use ferroflow_graph::wire::graph::graph_to_proto;
 use ferroflow_graph::wire::step::{RunOptions, RunStepRequest, RunStepResponse};
 use ferroflow_proto::tensorflow as pb;
+use ferroflow_runtime::Placement;
 use prost::Message;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -28,6 +30,8 @@ pub struct ConnectOptions {
     pub device_filters: Vec<String>,
     /// Variables and queues are the session's own, on all tasks, and end with it.
     pub isolate_state: bool,
+    /// How nodes get a device that leave it open; a TensorFlow server does it its own way.
+    pub placement: Placement,
 }
 
 impl Default for ConnectOptions {
@@ -36,6 +40,7 @@ impl Default for ConnectOptions {
             timeout: Duration::from_secs(60),
             device_filters: Vec::new(),
             isolate_state: false,
+            placement: Placement::First,
         }
     }
 }
@@ -73,6 +78,7 @@ impl RemoteSession {
                 allow_soft_placement: true,
                 device_filters: options.device_filters.clone(),
                 isolate_session_state: options.isolate_state,
+                graph_options: placement_options(&options.placement),
                 ..Default::default()
             }),
             target: target.to_string(),

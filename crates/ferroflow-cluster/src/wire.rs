@@ -6,7 +6,7 @@ mod costs;
 mod device;
 mod stats;
 
-pub(crate) use config::session_options;
+pub(crate) use config::{placement_options, session_options};
 pub(crate) use costs::cost_graph;
 pub(crate) use device::{device_from_proto, device_to_proto};
 pub use stats::measured;

@@ -6,6 +6,7 @@ mod master {
     mod failures;
     mod fixture;
     mod paths;
+    mod placement;
     mod proxy;
     mod sessions;
     mod steps;

@@ -36,6 +36,35 @@ pub(crate) fn session_options(config: &pb::ConfigProto) -> Result<SessionOptions
     })
 }
 
+/// How a client asks for a placement; none for the usual one.
+pub(crate) fn placement_options(placement: &Placement) -> Option<pb::GraphOptions> {
+    let mut options = pb::GraphOptions::default();
+    match placement {
+        Placement::First => return None,
+        Placement::FirstNeeded => options.place_pruned_graph = true,
+        Placement::ByCost(model) => {
+            let parameter = |name: &str, x: f64| {
+                (name.to_string(), pb::AttrValue { value: Some(Value::F(x as f32)) })
+            };
+            let parameters = [
+                parameter("flops", model.flops),
+                parameter("memory", model.memory),
+                parameter("latency", model.link.latency),
+                parameter("bandwidth", model.link.bandwidth),
+            ];
+            let optimizer = CustomGraphOptimizer {
+                name: COST_PLACEMENT.into(),
+                parameter_map: parameters.into_iter().collect(),
+            };
+            options.rewrite_options = Some(pb::RewriterConfig {
+                custom_optimizers: vec![optimizer],
+                ..Default::default()
+            });
+        }
+    }
+    Some(options)
+}
+
 /// How fast the client says that devices and links are: `flops`, `memory` (bytes a second), `latency`
 /// (seconds) and `bandwidth` (bytes a second).
 fn cost_model(wanted: &CustomGraphOptimizer) -> Result<CostModel> {

@@ -44,6 +44,7 @@ pub(super) fn register(c: &mut Catalog, link: &Arc<Link>) {
             let attrs = g.same_attrs(&["reduce_op"]);
             Ok(vec![g.call_with("HorovodAllreduce", &[dy[0]], attrs)])
         })
+        .waits()
         .cpu(make(|init| {
             let by = Reduction::from_number(init.int("reduce_op")?)?;
             let compression = parse_compression(&init.string("compression")?)?;
@@ -58,6 +59,7 @@ pub(super) fn register(c: &mut Catalog, link: &Arc<Link>) {
         .attr("priority: int = 0")
         .stateful()
         .shape(|c| Ok(vec![any_rows(c)?]))
+        .waits()
         .cpu(make(|_| Ok(Kind::Gather)));
     c.op("HorovodBroadcast")
         .doc("The tensor of this name of one rank, on all.")
@@ -69,6 +71,7 @@ pub(super) fn register(c: &mut Catalog, link: &Arc<Link>) {
         .attr("priority: int = 0")
         .stateful()
         .shape(shape::same_as_input)
+        .waits()
         .cpu(make(|init| {
             let root = init.int("root_rank")?;
             let root = usize::try_from(root).ok().filter(|&r| r < 65_536);
@@ -84,6 +87,7 @@ pub(super) fn register(c: &mut Catalog, link: &Arc<Link>) {
         .attr("priority: int = 0")
         .stateful()
         .shape(|c| Ok(vec![any_rows(c)?]))
+        .waits()
         .cpu(make(|init| Ok(Kind::Scatter(Reduction::from_number(init.int("reduce_op")?)?))));
     for (op, what, number) in PLACES {
         let link = link.clone();
@@ -112,6 +116,7 @@ pub(super) fn register(c: &mut Catalog, link: &Arc<Link>) {
         .attr("priority: int = 0")
         .stateful()
         .shape(|c| Ok(vec![any_rows(c)?, PartialShape::of_rank(1)]))
+        .waits()
         .cpu(make(|_| Ok(Kind::Exchange)));
 }
 
