@@ -1,6 +1,6 @@
 //! `ferroflow server`: one task of a cluster.
 
-use ferroflow::{ClusterSpec, Error, Result, Server, ServerOptions, default_catalog};
+use ferroflow::{ClusterSpec, Error, Result, Server, ServerOptions, TfConfig, default_catalog};
 use ferroflow::{Code, set_compute_threads};
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ pub fn run(args: Args) -> Result<()> {
     runtime.block_on(async {
         let server = Server::bind(options, default_catalog()).await?;
         println!("ready {}", server.target());
-        server.serve(stop_signal()).await;
+        server.serve(ferroflow::stop_signal()).await;
         Ok(())
     })
 }
@@ -89,47 +89,4 @@ fn options(args: Args) -> Result<ServerOptions> {
         session_timeout: Duration::from_secs(args.session_timeout),
         ..ServerOptions::new(cluster, job, task)
     })
-}
-
-/// What TF_CONFIG says.
-struct TfConfig {
-    cluster: ClusterSpec,
-    job: String,
-    task: u32,
-}
-
-impl TfConfig {
-    fn from_env() -> Result<Option<TfConfig>> {
-        let Ok(text) = std::env::var("TF_CONFIG") else { return Ok(None) };
-        let wrong = |what: String| Error::new(Code::InvalidArgument, format!("TF_CONFIG: {what}"));
-        let json: serde_json::Value =
-            serde_json::from_str(&text).map_err(|e| wrong(format!("not valid JSON: {e}")))?;
-        let cluster =
-            ClusterSpec::from_json(&json["cluster"]).map_err(|e| e.context("TF_CONFIG"))?;
-        let task = &json["task"];
-        let job = task["type"].as_str().ok_or_else(|| wrong("task.type is missing".into()))?;
-        // Some launchers write the index as a string.
-        let index = match &task["index"] {
-            serde_json::Value::String(s) => s.parse().ok(),
-            other => other.as_u64(),
-        };
-        let index = index.and_then(|i| u32::try_from(i).ok());
-        let task = index.ok_or_else(|| wrong("task.index is missing".into()))?;
-        Ok(Some(TfConfig { cluster, job: job.to_string(), task }))
-    }
-}
-
-/// Completes on SIGTERM or Ctrl-C.
-pub async fn stop_signal() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let terminate = async {
-        match signal(SignalKind::terminate()) {
-            Ok(mut signals) => drop(signals.recv().await),
-            Err(_) => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        () = terminate => {}
-        _ = tokio::signal::ctrl_c() => {}
-    }
 }

@@ -11,9 +11,12 @@ pub mod rpc;
 mod server;
 mod service;
 mod spec;
+mod tf_config;
 mod wire;
 mod worker;
 
-pub use client::RemoteSession;
+pub use client::{ConnectOptions, InProcessMaster, RemoteSession, StepAnswer};
 pub use server::{Server, ServerOptions};
 pub use spec::ClusterSpec;
+pub use tf_config::TfConfig;
+pub use wire::run_metadata;

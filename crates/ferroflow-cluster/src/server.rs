@@ -1,6 +1,7 @@
 //! The server of a task: binds, serves both services, drains when told to stop.
 
 use crate::channels::Channels;
+use crate::client::InProcessMaster;
 use crate::master::{Master, MasterOptions};
 use crate::rpc;
 use crate::service::TaskService;
@@ -93,6 +94,11 @@ impl Server {
     /// What a client passes to its session: `grpc://host:port`.
     pub fn target(&self) -> &str {
         &self.target
+    }
+
+    /// Its master, for sessions of the process that serves.
+    pub fn master(&self) -> InProcessMaster {
+        InProcessMaster(self.service.clone())
     }
 
     /// Serves until `shutdown` completes, then ends running steps and finishes open calls.

@@ -7,4 +7,5 @@ mod stats;
 
 pub(crate) use config::session_options;
 pub(crate) use device::{device_from_proto, device_to_proto};
-pub(crate) use stats::{run_metadata, step_stats};
+pub use stats::run_metadata;
+pub(crate) use stats::step_stats;
