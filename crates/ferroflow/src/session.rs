@@ -73,8 +73,7 @@ impl Session {
     /// A session on a server of this process.
     pub(crate) fn on_server(server: BackgroundServer, options: &ConnectOptions) -> Result<Session> {
         let nothing = GraphDef::default();
-        let session =
-            server.block_on(RemoteSession::within(server.master(), &nothing, options))?;
+        let session = server.block_on(RemoteSession::within(server.master(), &nothing, options))?;
         Ok(Session(Kind::Remote(Box::new(Remote { session, runtime: Driver::Server(server) }))))
     }
 

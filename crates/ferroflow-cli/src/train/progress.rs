@@ -58,7 +58,7 @@ pub struct Progress {
     first: Option<(i64, Instant)>,
 }
 
-/// How often a line is printed where there is no terminal.
+/// How often a line is printed where neither a terminal nor a program looks on.
 const EVERY: Duration = Duration::from_secs(1);
 
 impl Progress {
@@ -93,7 +93,8 @@ impl Progress {
         }
         let first = *self.first.get_or_insert((point.global, Instant::now()));
         let is_last = point.global >= self.steps;
-        let every = if self.is_terminal { Duration::from_millis(100) } else { EVERY };
+        let is_watched = self.is_terminal || self.is_json;
+        let every = if is_watched { Duration::from_millis(100) } else { EVERY };
         if self.printed.is_some_and(|at| at.elapsed() < every) && !is_last {
             return;
         }
