@@ -185,9 +185,57 @@ class Server:
         self.close()
 
 
-def server_argv(template, addr):
-    spec = json.dumps({"worker": [addr]})
-    values = {"{cluster_json}": spec, "{job}": "worker", "{task}": "0", "{addr}": addr,
+class Cluster:
+    """Tasks of several jobs, started here: `jobs` are the number of tasks of each."""
+
+    def __init__(self, args, jobs):
+        self.servers = []
+        self.spec = {job: ["%s:%d" % (HOST, free_port()) for _ in range(n)]
+                     for job, n in jobs.items()}
+        self.command = args.server_cmd
+
+    def __enter__(self):
+        try:
+            for job, addrs in self.spec.items():
+                for task in range(len(addrs)):
+                    self.servers.append(Task(self, job, task))
+            for server in self.servers:
+                server.wait_ready()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        for server in self.servers:
+            server.close()
+
+    def target(self, job="worker", task=0):
+        return "grpc://" + self.spec[job][task]
+
+    def cpu(self):
+        return sum(server.cpu() for server in self.servers)
+
+
+class Task(Server):
+    """One task of a cluster."""
+
+    def __init__(self, cluster, job, task):
+        self.addr = cluster.spec[job][task]
+        self.log = tempfile.TemporaryFile("w+")
+        self.began = time.perf_counter()
+        argv = server_argv(cluster.command, self.addr, cluster.spec, job, task)
+        self.proc = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=self.log,
+                                     stderr=self.log)
+        self.pid = self.proc.pid
+
+
+def server_argv(template, addr, cluster=None, job="worker", task=0):
+    spec = json.dumps(cluster or {"worker": [addr]})
+    values = {"{cluster_json}": spec, "{job}": job, "{task}": str(task), "{addr}": addr,
               "{port}": addr.rsplit(":", 1)[1]}
     argv = []
     for word in shlex.split(template):

@@ -19,7 +19,9 @@ import time
 import report
 from common import HERE, tf_server_cmd
 
-BENCHMARKS = ("null_step", "concurrency", "feed_fetch", "large_graph", "startup", "kernels")
+CLUSTER = ("cluster_step", "cluster_traffic", "cluster_clients", "cluster_train")
+BENCHMARKS = ("null_step", "concurrency", "feed_fetch", "large_graph", "checkpoint", "startup") + CLUSTER + ("kernels",)
+GROUPS = {"distributed": CLUSTER}
 HAVE_FLOOR = ("null_step", "feed_fetch")
 RUST = "rust"
 TIMEOUT = 900
@@ -37,11 +39,14 @@ def parse_options():
     p.add_argument("--torch-python", metavar="PATH",
                    help="a Python with torch, to measure kernels in PyTorch too")
     p.add_argument("--only", action="append", metavar="NAME",
-                   help="one of %s; may be repeated" % ", ".join(BENCHMARKS + (RUST,)))
+                   help="one of %s; may be repeated"
+                        % ", ".join(BENCHMARKS + tuple(GROUPS) + (RUST,)))
     p.add_argument("--rounds", type=int, help="default: 3, or 1 with --quick")
     p.add_argument("--quick", action="store_true", help="one short round, rough figures")
     p.add_argument("--out", metavar="DIR", default=".")
     options = p.parse_args()
+    if options.only:
+        options.only = [name for only in options.only for name in GROUPS.get(only, (only,))]
     unknown = set(options.only or ()) - set(BENCHMARKS) - {RUST}
     if unknown:
         p.error("no benchmark is called %s" % ", ".join(sorted(unknown)))
@@ -82,6 +87,9 @@ def runs(options, round_index):
         for label, server, shipped in impls:
             size = ["--binary", shipped] if name == "startup" and shipped else []
             yield name, label, script + ["--impl", label] + server + size
+            if name == "cluster_traffic" and label == "ferroflow":
+                tcp = ["--server-cmd", options.server_cmd + " --data-path tcp", "--path", "tcp"]
+                yield name, label, script + ["--impl", label] + tcp
         if name in HAVE_FLOOR and options.floor_cmd:
             yield name, "floor", script + ["--impl", "floor", "--floor",
                                            "--server-cmd", options.floor_cmd]

@@ -5,6 +5,7 @@ A goal names a point that a benchmark measures and what must hold of it:
   Ratio(op, limit)      ours / TensorFlow, TensorFlow in the better of its two CPU modes
   Value(op, limit)      ours alone
   OverFloor(op, limit)  ours - the echo server's
+  Share(op, limit, of)  ours / another figure of ours, of the metric `of`
 """
 
 from dataclasses import dataclass
@@ -28,6 +29,14 @@ class Value:
 class OverFloor:
     op: str
     limit: float
+
+
+@dataclass(frozen=True)
+class Share:
+    op: str
+    limit: float
+    of: str
+    params: dict
 
 
 @dataclass(frozen=True)
@@ -56,6 +65,10 @@ def _goals():
         text = {"both": "feed and fetch"}.get(op, op)
         yield Goal("%s of 100 MB: throughput >= 2x" % text, "feed_fetch", "throughput",
                    {"op": op, "bytes": 100 * MB}, Ratio(">=", 2))
+    for metric, text in (("write", "written"), ("read", "read")):
+        point = ("checkpoint", metric, {"bytes": 1024 * MB})
+        yield Goal("checkpoint of 1 GB %s: >= 1 GB/s" % text, *point, Value(">=", 1000))
+        yield Goal("checkpoint of 1 GB %s: >= 1x" % text, *point, Ratio(">=", 1))
     for shape in ("chain", "wide"):
         yield Goal("first run of 20k nodes (%s): <= 0.5x" % shape, "large_graph", "first_run",
                    {"shape": shape, "nodes": 20000}, Ratio("<=", 0.5))
@@ -70,8 +83,37 @@ def _goals():
                {"shape": "chain"}, Value(">=", 5e6))
     yield Goal("null nodes on one core, while loop: >= 2 M/s", "rust", "null_nodes",
                {"shape": "while"}, Value(">=", 2e6))
+    yield from _cluster_goals()
     for threads in (1, 2):
         yield from _kernel_goals(threads)
+
+
+def _cluster_goals():
+    for via in ("run", "callable"):
+        yield Goal("null step over ps + 2 workers, %s: <= 0.35x" % via, "cluster_step", "latency",
+                   {"mode": "data", "via": via}, Ratio("<=", 0.35))
+    yield Goal("16 ps x 1 worker, a scalar each: <= 1800 us", "cluster_step", "latency",
+               {"mode": "fan_in", "via": "run"}, Value("<=", 1800))
+    for size, text in ((1 << 10, "1 KB"), (64 << 10, "64 KB")):
+        yield Goal("variable of %s, ps to worker: <= 0.4x" % text, "cluster_traffic", "latency",
+                   {"op": "read", "bytes": size, "path": "default"}, Ratio("<=", 0.4))
+    for op in ("read", "add"):
+        for size in (16 * MB, 100 * MB):
+            for path, limit, how in (("tcp", 0.8, "over TCP"), ("default", 1.5, "shared memory")):
+                text = "%s of %d MB, %s: >= %gx of the raw stream" % (op, size // MB, how, limit)
+                yield Goal(text, "cluster_traffic", "throughput",
+                           {"op": op, "bytes": size, "path": path},
+                           Share(">=", limit, "stream", {"bytes": size, "path": path}))
+    for model, limit in (("linear", 2.5), ("mlp", 1.5)):
+        for mode in ("sync", "async"):
+            yield Goal("%s, 1 ps + 2 workers, %s: >= %gx" % (model, mode, limit), "cluster_train",
+                       "steps", {"model": model, "mode": mode}, Ratio(">=", limit))
+    yield Goal("64 clients over a cluster: server CPU a step <= 0.3x", "cluster_clients",
+               "server_cpu", {"clients": 64}, Ratio("<=", 0.3))
+    yield Goal("64 clients over a cluster: no error", "cluster_clients", "errors", {"clients": 64},
+               Value("<=", 0))
+    yield Goal("one 8-byte edge from ps to worker, from Rust: <= 60 us", "rust", "edge", {},
+               Value("<=", 60))
 
 
 def _kernel_goals(threads):

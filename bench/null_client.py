@@ -1,4 +1,4 @@
-"""A client process of concurrency.py: threads that run null steps, each in a session of its own.
+"""A client process of concurrency.py and cluster_clients.py: threads that run null steps, each in a session of its own.
 
 Says `ready`, waits for a line, steps for the given time, and prints what happened as JSON.
 """
@@ -15,6 +15,8 @@ from common import import_tf, percentile
 p = argparse.ArgumentParser(description=__doc__)
 p.add_argument("--target", required=True)
 p.add_argument("--device", required=True)
+p.add_argument("--variable-device", help="where the variable is, if not on the same device")
+p.add_argument("--filter", action="append", default=[], help="tasks that sessions may use")
 p.add_argument("--name", required=True, help="prefix of the variables, not used by any other client")
 p.add_argument("--sessions", type=int, required=True)
 p.add_argument("--seconds", type=float, required=True)
@@ -29,10 +31,12 @@ class Client:
     def __init__(self, i):
         self.times, self.errors = [], []
         with tf.Graph().as_default() as graph, v1.device(args.device):
-            v = v1.get_variable("%s_%d" % (args.name, i), [], tf.float32, v1.ones_initializer(),
-                                use_resource=False)
+            with v1.device(args.variable_device or args.device):
+                v = v1.get_variable("%s_%d" % (args.name, i), [], tf.float32,
+                                    v1.ones_initializer(), use_resource=False)
             fetch = tf.add(v, 1.0)
-            self.session = v1.Session(args.target, graph=graph)
+            config = v1.ConfigProto(device_filters=args.filter)
+            self.session = v1.Session(args.target, graph=graph, config=config)
             self.session.run(v.initializer)
             self.call = self.session.make_callable(fetch)
             self.call()

@@ -8,7 +8,7 @@ import statistics
 import sys
 from collections import defaultdict
 
-from goals import GOALS, OverFloor, Ratio, Value
+from goals import GOALS, OverFloor, Ratio, Share, Value
 
 TF_MODES = {"tensorflow": "oneDNN off", "tensorflow+onednn": "oneDNN on", "torch": "PyTorch"}
 FLOOR = "floor"
@@ -85,6 +85,10 @@ def judge(goal, figures):
             base = statistics.median(floor)
             value = statistics.median(ours) - base
             compared = "floor %s %+.0f" % (number(base), value)
+    elif isinstance(goal.rule, Share):
+        whole = figures.of(point(goal.name, goal.rule.of, goal.rule.params), figures.ours)
+        value = ratio(ours, whole)
+        compared = "%s of %s" % (ratio_text(ours, whole), spread(whole, unit))
     elif isinstance(goal.rule, Value) and ours:
         # An error in any round is an error.
         value = max(ours) if goal.metric == "errors" else statistics.median(ours)

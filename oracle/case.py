@@ -246,11 +246,12 @@ class Case:
         return Ref(name, 0, dtype)
 
     def const(self, value, dtype=None):
-        value = array(value, dtype or dtype_of(np.asarray(value)))
-        dtype = dtype_of(value)
+        if dtype not in QUANTIZED:
+            value = array(value, dtype or dtype_of(np.asarray(value)))
+            dtype = dtype_of(value)
         node = self.graph.node.add(name=self._fresh("const"), op="Const")
         node.attr["dtype"].type = NUMBER_OF[dtype]
-        node.attr["value"].tensor.CopyFrom(tensor_proto(value))
+        node.attr["value"].tensor.CopyFrom(tensor_proto(value, dtype))
         return Ref(node.name, 0, dtype)
 
     def _fresh(self, stem):

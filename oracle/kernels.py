@@ -2,7 +2,7 @@
 
 from tensorflow.python.framework import kernels
 
-from case import EVERY, NAME_OF, signature
+from case import EVERY, NAME_OF, QUANTIZED, signature
 
 # The attribute that a count of (op, dtype) pairs goes by.
 PRIMARY = ["T", "dtype", "Tparams", "Tvalues", "SrcT", "Tidx", "element_dtype", "elem_type", "key_dtype", "Tin", "Tkey", "Tkeys",
@@ -27,9 +27,10 @@ def choices(op):
         for attr in signature(op).attr:
             if attr.type != "type":
                 continue
-            allowed = [NAME_OF.get(t) for t in attr.allowed_values.list.type] or EVERY
-            here = kernel.get(attr.name, allowed)
-            attrs[attr.name] = [t for t in EVERY if t in here and t in allowed]
+            declared = [NAME_OF.get(t) for t in attr.allowed_values.list.type]
+            here = kernel.get(attr.name, declared or EVERY)
+            # Quantised numbers are asked about where a kernel or a signature names them.
+            attrs[attr.name] = [t for t in [*EVERY, *QUANTIZED] if t in here and t in (declared or here)]
         if all(attrs.values()):
             out.append(attrs)
     return out

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import graph_pb2
 
-from case import FOLDER, STRING, array, tensor_proto
+from case import FOLDER, RAW, STRING, array, tensor_proto
 
 tf1 = tf.compat.v1
 tf1.disable_eager_execution()
@@ -95,6 +95,6 @@ def core_of(message):
 
 
 def quantized(value, dtype):
-    proto = tensor_proto(value.view(np.dtype("u1") if value.dtype.itemsize == 1 else value.dtype), None)
+    proto = tensor_proto(np.ascontiguousarray(value).view(RAW[dtype.name]).reshape(value.shape), None)
     proto.dtype = dtype.as_datatype_enum
     return proto

@@ -180,3 +180,31 @@ def arg(c):
     t = c.types["T"]
     f = function(c, "f", [("x", t)], [("y", t)], [("n", "Identity", ["x"], {"T": t})], {"y": "n:output:0"})
     c.fetch(*c.node("PartitionedCall", args=[c.feed(c.of("T", c.shape(0, 2)), t)], Tout=[t], f=f))
+
+
+@recipe("ToBool")
+def to_bool(c):
+    c.call(input=c.of("T", c.pick([[], [], [2], [0]]), "whole"))
+
+
+@recipe("DeviceIndex")
+def device_index(c):
+    c.call(device_names=c.pick([["CPU"], ["GPU", "CPU"], ["TPU"], []]))
+
+
+@recipe("FakeParam")
+def fake_param(c):
+    c.mode = "shape"
+    c.call(shape=c.pick([c.shape(0, 2), [None, 2]]))
+
+
+@recipe("HostConst")
+def host_const(c):
+    c.call(value=tensor_proto(c.of("dtype", c.shape()), c.types["dtype"]), dtype=c.types["dtype"])
+
+
+@recipe("IsTensorFloat32Enabled")
+def tensor_float(c):
+    # On a CPU it says nothing.
+    c.mode = "shape"
+    c.call()

@@ -1,7 +1,7 @@
 //! `ferroflow bench`: what this cluster can do.
 
-use crate::launch::{Process, launch};
-use crate::run::{free_port, token};
+use crate::launch::{Process, RemoteShell, launch};
+use crate::run::{ports::free_ports, token};
 use crate::units;
 use ferroflow::collective::bench::{Floor, SIZES, Timing, all_reduce};
 use ferroflow::collective::{Algorithm, Group, Membership, Options, Transport};
@@ -65,7 +65,7 @@ fn start(args: &Allreduce) -> Result<()> {
     sizes(args)?;
     let problem = |e: std::io::Error| Error::new(Code::Internal, format!("who am I: {e}"));
     let program = std::env::current_exe().map_err(problem)?.display().to_string();
-    let (address, token) = (format!("127.0.0.1:{}", free_port()?), token()?);
+    let (address, token) = (format!("127.0.0.1:{}", free_ports(1)?[0]), token()?);
     let process = |rank: usize| Process {
         // Only rank 0 prints what was measured.
         name: format!("rank {rank}"),
@@ -80,7 +80,7 @@ fn start(args: &Allreduce) -> Result<()> {
         ],
         ..Process::default()
     };
-    match launch((0..args.n.max(1)).map(process).collect())? {
+    match launch((0..args.n.max(1)).map(process).collect(), &RemoteShell::default())? {
         0 => Ok(()),
         code => std::process::exit(code.into()),
     }

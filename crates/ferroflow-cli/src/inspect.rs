@@ -52,7 +52,13 @@ fn checkpoint(name: &str) -> Result<CheckpointFile> {
         prefix = latest;
     }
     if !CheckpointFile::is_there(&prefix) {
-        let text = format!("{name}: neither a checkpoint nor a file this command knows");
+        let text = match Path::new(name).exists() {
+            true => format!(
+                "{name}: neither a checkpoint nor a file this command knows (it knows checkpoints, \
+                 event files, .pb, .pbtxt and .meta)"
+            ),
+            false => format!("{name}: there is no such file, nor a checkpoint of that name"),
+        };
         return Err(Error::new(Code::NotFound, text));
     }
     CheckpointFile::open(&prefix)
@@ -178,13 +184,18 @@ fn events(path: &Path, json: bool) -> Result<()> {
     Ok(())
 }
 
-fn graph(path: &Path, json: bool) -> Result<()> {
+/// The graph in a .pb, .meta or saved_model.pb file.
+pub fn read_graph(path: &Path) -> Result<GraphDef> {
     let failed = |e: std::io::Error| Error::new(Code::NotFound, format!("{}: {e}", path.display()));
     let bytes = std::fs::read(path).map_err(failed)?;
-    let def: GraphDef = match graph_of_meta_graph(&bytes) {
-        Ok(def) if !def.nodes.is_empty() => def,
-        _ => decode_graph(bytes.into())?,
-    };
+    match graph_of_meta_graph(&bytes) {
+        Ok(def) if !def.nodes.is_empty() => Ok(def),
+        _ => decode_graph(bytes.into()),
+    }
+}
+
+fn graph(path: &Path, json: bool) -> Result<()> {
+    let def = read_graph(path)?;
     let (mut ops, mut devices) = (BTreeMap::<&str, usize>::new(), BTreeMap::<&str, usize>::new());
     for node in &def.nodes {
         *ops.entry(&node.op).or_default() += 1;

@@ -1,13 +1,18 @@
 //! Starts the processes of a job, forwards their output, and ends them together.
 
+mod output;
+mod remote;
+
+pub use remote::RemoteShell;
+
 use ferroflow::{Code, Error, Result};
-use rustix::process::{Pid, Signal, kill_process};
-use std::collections::VecDeque;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::process::ExitStatusExt;
+use output::{LastLines, Stream, forward};
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// One process of a job.
@@ -20,7 +25,7 @@ pub struct Process {
     pub program: String,
     pub args: Vec<String>,
     pub env: Vec<(String, String)>,
-    /// Where it runs, through ssh; here if there is none.
+    /// Where it runs, through a [`RemoteShell`]; here if there is none.
     pub host: Option<String>,
     /// It serves the others: when they are done, it is ended, and that is no failure.
     pub serves: bool,
@@ -28,31 +33,34 @@ pub struct Process {
 
 /// How long processes have to end when they are asked to.
 const GRACE: Duration = Duration::from_secs(5);
-/// Lines of a process's errors that a report shows.
-const LAST_LINES: usize = 5;
+/// How long what a process printed may take to arrive once it has ended. Somebody who outlives it may
+/// hold its output open.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 
 enum Event {
     /// A process closed its output.
     Closed,
-    /// Someone asked the launcher to stop.
-    Stop,
+    /// The launcher got this signal: it is to stop.
+    Stop(Signal),
 }
 
 struct Running {
     process: Process,
     child: Child,
     status: Option<ExitStatus>,
-    last: Arc<Mutex<VecDeque<String>>>,
+    last: LastLines,
+    /// How many of its outputs may still bring something.
+    open: Arc<AtomicUsize>,
 }
 
 /// Runs all processes until those that do not serve are done. The exit code of the job: 0, or that
 /// of the process that failed first, which has been reported on standard error.
-pub fn launch(processes: Vec<Process>) -> Result<u8> {
+pub fn launch(processes: Vec<Process>, shell: &RemoteShell) -> Result<u8> {
     let (events, inbox) = channel();
     watch_signals(events.clone())?;
     let mut running = Vec::new();
-    for process in processes {
-        match start(&process, &events) {
+    for (index, process) in processes.into_iter().enumerate() {
+        match start(process, index, shell, &events) {
             Ok(started) => running.push(started),
             Err(e) => {
                 end(&mut running, &inbox);
@@ -60,119 +68,70 @@ pub fn launch(processes: Vec<Process>) -> Result<u8> {
             }
         }
     }
-    let mut stopped = false;
+    let mut stopped = None;
     let failed = loop {
-        let event = inbox.recv_timeout(Duration::from_millis(50));
-        stopped |= matches!(event, Ok(Event::Stop));
+        if let Ok(Event::Stop(signal)) = inbox.recv_timeout(Duration::from_millis(50)) {
+            stopped = Some(signal);
+        }
         let failed = reap(&mut running);
         let working = running.iter().any(|r| r.status.is_none() && !r.process.serves);
-        if stopped || failed.is_some() || !working {
+        if stopped.is_some() || failed.is_some() || !working {
             break failed;
         }
     };
     // The report comes before others fail because of it, and before they are ended.
     if let Some(first) = failed {
+        hear_out(&running[first..=first], &inbox);
         report(&running[first]);
     }
     end(&mut running, &inbox);
+    hear_out(&running, &inbox);
     Ok(match failed.and_then(|i| running[i].status) {
         Some(status) => code_of(status),
-        None if stopped => 130,
-        None => 0,
+        None => stopped.map_or(0, |signal| 128 + signal.as_raw() as u8),
     })
 }
 
-fn start(process: &Process, events: &Sender<Event>) -> Result<Running> {
+fn start(
+    process: Process,
+    index: usize,
+    shell: &RemoteShell,
+    events: &Sender<Event>,
+) -> Result<Running> {
     let mut command = match &process.host {
         None => {
             let mut command = Command::new(&process.program);
             command.args(&process.args).envs(process.env.iter().cloned());
             command
         }
-        Some(host) => {
-            let mut command = Command::new("ssh");
-            // A terminal makes the far process end with the connection.
-            command.args(["-tt", "-o", "BatchMode=yes", host, &remote_line(process)]);
-            command
-        }
+        Some(host) => shell.command(host, &remote::line_of(&process)),
     };
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // A group of its own: Ctrl-C reaches the launcher alone, which then ends whole groups.
+    command.process_group(0);
     let mut child = command.spawn().map_err(|e| {
-        let text = format!("{}: cannot start {:?}: {e}", process.name, process.program);
-        Error::new(
-            if e.kind() == std::io::ErrorKind::NotFound {
-                Code::NotFound
-            } else {
-                Code::Unavailable
-            },
-            text,
-        )
+        let program = command.get_program();
+        let text = format!("{}: cannot start {program:?}: {e}", process.name);
+        let is_absent = e.kind() == std::io::ErrorKind::NotFound;
+        Error::new(if is_absent { Code::NotFound } else { Code::Unavailable }, text)
     })?;
-    let last = Arc::new(Mutex::new(VecDeque::new()));
-    if let Some(out) = child.stdout.take() {
-        forward(out, process.label.clone(), false, last.clone(), events.clone())?;
-    }
-    if let Some(err) = child.stderr.take() {
-        forward(err, process.label.clone(), true, last.clone(), events.clone())?;
-    }
-    Ok(Running { process: process.clone(), child, status: None, last })
-}
-
-/// What a shell on another host runs: the same directory, environment and program.
-fn remote_line(process: &Process) -> String {
-    let here = std::env::current_dir().map(|d| d.display().to_string()).unwrap_or_default();
-    let mut line = format!("cd {} && exec env", quoted(&here));
-    for (name, value) in &process.env {
-        line += &format!(" {name}={}", quoted(value));
-    }
-    line += &format!(" {}", quoted(&process.program));
-    process.args.iter().for_each(|a| line += &format!(" {}", quoted(a)));
-    line
-}
-
-fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', "'\\''"))
-}
-
-/// Passes lines on, each with its label in front, from a thread of its own.
-fn forward(
-    from: impl Read + Send + 'static,
-    label: String,
-    errors: bool,
-    last: Arc<Mutex<VecDeque<String>>>,
-    events: Sender<Event>,
-) -> Result<()> {
-    let work = move || {
-        let mut lines = BufReader::new(from);
-        let mut line = Vec::new();
-        while matches!(lines.read_until(b'\n', &mut line), Ok(n) if n > 0) {
-            let text = String::from_utf8_lossy(&line);
-            let text = text.trim_end_matches(['\n', '\r']);
-            let prefixed = match label.is_empty() {
-                true => format!("{text}\n"),
-                false => format!("[{label}] {text}\n"),
-            };
-            // A reader that is gone does not stop the job.
-            let _ = match errors {
-                true => std::io::stderr().write_all(prefixed.as_bytes()),
-                false => std::io::stdout().write_all(prefixed.as_bytes()),
-            };
-            if errors {
-                let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
-                last.push_back(text.to_string());
-                if last.len() > LAST_LINES {
-                    last.pop_front();
-                }
-            }
-            line.clear();
+    let last = LastLines::default();
+    let open = Arc::new(AtomicUsize::new(2));
+    let closed = || {
+        let (events, open) = (events.clone(), open.clone());
+        move || {
+            open.fetch_sub(1, Ordering::AcqRel);
+            // The launcher no longer listens when it is done.
+            let _ = events.send(Event::Closed);
         }
-        let _ = std::io::stdout().flush();
-        let _ = events.send(Event::Closed);
     };
-    let thread = std::thread::Builder::new().name("ff-output".into()).spawn(work);
-    thread
-        .map(|_| ())
-        .map_err(|e| Error::new(Code::Internal, format!("cannot start a thread: {e}")))
+    if let Some(out) = child.stdout.take() {
+        forward(out, Stream::Output, &process.label, index, last.clone(), closed())?;
+    }
+    if let Some(errors) = child.stderr.take() {
+        forward(errors, Stream::Errors, &process.label, index, last.clone(), closed())?;
+    }
+    Ok(Running { process, child, status: None, last, open })
 }
 
 /// Notes which processes have ended; the first that failed, if one has.
@@ -190,8 +149,17 @@ fn reap(running: &mut [Running]) -> Option<usize> {
     failed
 }
 
+/// Waits until all that processes printed has been passed on.
+fn hear_out(ended: &[Running], inbox: &Receiver<Event>) {
+    let until = Instant::now() + LAST_WORDS;
+    let is_open = |r: &Running| r.open.load(Ordering::Acquire) > 0;
+    while ended.iter().any(is_open) && Instant::now() < until {
+        let _ = inbox.recv_timeout(Duration::from_millis(20));
+    }
+}
+
 fn report(first: &Running) {
-    let Running { process, child, status, last } = first;
+    let Running { process, child, status, last, .. } = first;
     let how = match status.map(|s| (s.code(), s.signal())) {
         Some((Some(code), _)) => format!("ended with exit code {code}"),
         Some((_, Some(signal))) => format!("was killed by signal {signal}"),
@@ -203,25 +171,26 @@ fn report(first: &Running) {
         process.name,
         child.id()
     );
-    let last = last.lock().unwrap_or_else(PoisonError::into_inner);
-    for line in last.iter() {
+    for line in last.get() {
         eprintln!("    {line}");
     }
 }
 
-/// Asks what still runs to end, and after a while makes it.
+/// Asks what still runs to end, and after a while, or when it is asked again, makes it.
 fn end(running: &mut [Running], inbox: &Receiver<Event>) {
-    let until = Instant::now() + GRACE;
+    let mut until = Instant::now() + GRACE;
     let signal = |r: &Running, signal: Signal| {
         // Not reaped yet, so the number is still this process's.
         if let Some(pid) = Pid::from_raw(r.child.id() as i32).filter(|_| r.status.is_none()) {
-            let _ = kill_process(pid, signal);
+            let _ = kill_process_group(pid, signal);
         }
     };
     reap(running);
     running.iter().for_each(|r| signal(r, Signal::TERM));
     while running.iter().any(|r| r.status.is_none()) && Instant::now() < until {
-        let _ = inbox.recv_timeout(Duration::from_millis(20));
+        if let Ok(Event::Stop(_)) = inbox.recv_timeout(Duration::from_millis(20)) {
+            until = Instant::now();
+        }
         reap(running);
     }
     running.iter().for_each(|r| signal(r, Signal::KILL));
@@ -248,8 +217,11 @@ fn watch_signals(events: Sender<Event>) -> Result<()> {
             let Ok(mut term) = signal(SignalKind::terminate()) else { return };
             let Ok(mut int) = signal(SignalKind::interrupt()) else { return };
             loop {
-                tokio::select! { _ = term.recv() => {}, _ = int.recv() => {} }
-                if events.send(Event::Stop).is_err() {
+                let signal = tokio::select! {
+                    _ = term.recv() => Signal::TERM,
+                    _ = int.recv() => Signal::INT,
+                };
+                if events.send(Event::Stop(signal)).is_err() {
                     return;
                 }
             }
@@ -273,34 +245,45 @@ mod tests {
         }
     }
 
+    fn run(job: Vec<Process>) -> Result<u8> {
+        launch(job, &RemoteShell::default())
+    }
+
     #[test]
     fn a_job_ends_with_its_workers_and_takes_its_servers_along() {
         let job = vec![shell("ps", "sleep 1000", true), shell("worker", "exit 0", false)];
-        assert_eq!(launch(job).unwrap(), 0);
+        assert_eq!(run(job).unwrap(), 0);
     }
 
     #[test]
     fn the_first_failure_ends_the_others_and_gives_the_exit_code() {
         let job = vec![shell("0", "sleep 1000", false), shell("1", "exit 7", false)];
-        assert_eq!(launch(job).unwrap(), 7);
+        assert_eq!(run(job).unwrap(), 7);
         let killed = vec![shell("0", "kill -9 $$", false), shell("1", "sleep 1000", false)];
-        assert_eq!(launch(killed).unwrap(), 137);
+        assert_eq!(run(killed).unwrap(), 137);
     }
 
     #[test]
     fn a_program_that_is_not_there_is_named() {
         let mut process = shell("0", "", false);
         process.program = "no-such-program-anywhere".into();
-        let e = launch(vec![process]).unwrap_err();
+        let e = run(vec![process]).unwrap_err();
         assert_eq!(e.code(), Code::NotFound);
         assert!(e.message().contains("no-such-program-anywhere"));
     }
 
     #[test]
-    fn words_reach_another_hosts_shell_as_they_are() {
-        let mut process = shell("0", "echo 'a b'", false);
-        process.env = vec![("X".into(), "it's".into())];
-        let line = remote_line(&process);
-        assert!(line.ends_with(r#" X='it'\''s' 'sh' '-c' 'echo '\''a b'\'''"#), "{line}");
+    fn what_a_process_started_ends_with_it() {
+        let script = "sleep 1000 & echo $! > \"$1\"; wait";
+        let file = std::env::temp_dir().join(format!("ferroflow-launch-{}", std::process::id()));
+        let mut ps = shell("ps", script, true);
+        ps.args.extend(["sh".into(), file.display().to_string()]);
+        let wait = format!("until [ -s '{}' ]; do :; done", file.display());
+        assert_eq!(run(vec![ps, shell("worker", &wait, false)]).unwrap(), 0);
+        let pid = std::fs::read_to_string(&file).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        // Gone, or dead and not yet collected by whoever inherited it.
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
+        assert!(stat.map_or(true, |s| s.contains(") Z ")), "process {pid} is still there");
     }
 }

@@ -4,6 +4,7 @@
 mod bench;
 mod inspect;
 mod launch;
+mod place;
 mod plan;
 mod run;
 mod server;
@@ -31,8 +32,12 @@ enum Verb {
     Server(server::Args),
     Run(run::Args),
     Plan(plan::Args),
+    Place(place::Args),
     Bench(bench::Args),
     Train(train::Args),
+    /// What `run -H` asks other hosts
+    #[command(hide = true)]
+    Ports(run::ports::Args),
 }
 
 /// The command line, in which `-np`, as other launchers spell it, means `--np`.
@@ -52,7 +57,9 @@ fn main() -> ExitCode {
         Verb::Train(args) => train::run(args),
         Verb::Run(args) => run::run(args),
         Verb::Plan(args) => plan::run(args),
+        Verb::Place(args) => place::run(args),
         Verb::Bench(args) => bench::run(args),
+        Verb::Ports(args) => run::ports::run(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,7 +1,7 @@
 //! `ferroflow server`: one task of a cluster.
 
-use ferroflow::{ClusterSpec, Error, Result, Server, ServerOptions, TfConfig, default_catalog};
-use ferroflow::{Code, set_compute_threads};
+use ferroflow::{ClusterSpec, Code, DataPath, Error, Result, Server, ServerOptions, TfConfig};
+use ferroflow::{default_catalog, set_compute_threads, stop_signal, workers_done};
 use std::time::Duration;
 
 /// Serve one task of a cluster
@@ -24,7 +24,7 @@ pub struct Args {
     /// Index of this task within its job
     #[arg(long, value_name = "N")]
     task: Option<u32>,
-    /// Address to listen on, if not the task's own; needed for anything but loopback
+    /// Address to listen on, if not the task's own; needed for anything but loopback [default: $FERROFLOW_BIND]
     #[arg(long, value_name = "ADDR")]
     bind: Option<String>,
     /// CPU devices to offer
@@ -33,6 +33,13 @@ pub struct Args {
     /// Seconds that opening a session waits for the other tasks of the cluster, then fails
     #[arg(long, value_name = "S", default_value_t = ServerOptions::SESSION_TIMEOUT.as_secs())]
     session_timeout: u64,
+    /// End when the tasks of the jobs worker and chief have been there and are gone: for parameter servers
+    #[arg(long)]
+    exit_with_workers: bool,
+    /// How values travel to and from other Ferroflow tasks: auto (shared memory on one host, else
+    /// TCP), tcp, or grpc (as with TensorFlow's tasks)
+    #[arg(long, value_name = "PATH", default_value = "auto")]
+    data_path: DataPath,
     /// Compute threads; all cores if not given
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -49,6 +56,7 @@ pub fn run(args: Args) -> Result<()> {
     if let Some(threads) = args.threads {
         set_compute_threads(threads);
     }
+    let exit_with_workers = args.exit_with_workers;
     let options = options(args)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .thread_name("ff-net")
@@ -56,16 +64,55 @@ pub fn run(args: Args) -> Result<()> {
         .build()
         .map_err(|e| Error::new(Code::Internal, format!("cannot start network threads: {e}")))?;
     runtime.block_on(async {
+        let (cluster, patience) = (options.cluster.clone(), options.session_timeout);
+        if exit_with_workers {
+            ensure_no_worker(&options.job)?;
+        }
         let server = Server::bind(options, default_catalog()).await?;
         println!("ready {}", server.target());
-        server.serve(ferroflow::stop_signal()).await;
-        Ok(())
+        let (tell, told) = tokio::sync::oneshot::channel();
+        let shutdown = async move {
+            let left = async {
+                match exit_with_workers {
+                    true => workers_done(&cluster, patience).await,
+                    false => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = stop_signal() => {}
+                left = left => drop(tell.send(left)),
+            }
+        };
+        server.serve(shutdown).await;
+        match told.await {
+            Ok(Ok(())) => {
+                eprintln!("the workers are done: this server ends");
+                Ok(())
+            }
+            Ok(failed) => failed,
+            // It was a signal.
+            Err(_) => Ok(()),
+        }
     })
+}
+
+/// A worker that waits for the end of the workers waits for itself.
+fn ensure_no_worker(job: &str) -> Result<()> {
+    match job {
+        "worker" | "chief" | "master" => Err(Error::new(
+            Code::InvalidArgument,
+            format!("--exit-with-workers is for other tasks than those of the job {job:?}"),
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// The task to serve, from the flags or from TF_CONFIG.
 fn options(args: Args) -> Result<ServerOptions> {
     let config = if args.cluster.is_none() { TfConfig::from_env()? } else { None };
+    if let Some(config) = config.as_ref().filter(|_| args.job.is_none()) {
+        config.ensure_serves()?;
+    }
     let missing = |what: &str| {
         Error::new(
             Code::InvalidArgument,
@@ -83,10 +130,12 @@ fn options(args: Args) -> Result<ServerOptions> {
     let task = args.task.or(config.as_ref().map(|c| c.task));
     let job = job.ok_or_else(|| missing("job"))?;
     let task = task.ok_or_else(|| missing("task"))?;
+    let options = ServerOptions::of(&TfConfig { cluster, job, task });
     Ok(ServerOptions {
-        bind: args.bind,
+        bind: args.bind.or(options.bind),
         cpus: args.cpus,
         session_timeout: Duration::from_secs(args.session_timeout),
-        ..ServerOptions::new(cluster, job, task)
+        data_path: args.data_path,
+        ..options
     })
 }

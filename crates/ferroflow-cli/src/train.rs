@@ -59,6 +59,9 @@ pub struct Args {
     /// Seed of data and initial values
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: i64,
+    /// Global steps between checkpoints; a tenth of all, if not given
+    #[arg(long, value_name = "N")]
+    save_steps: Option<i64>,
     /// The cluster this process is a worker of
     #[arg(long, hide = true, requires = "task")]
     cluster: Option<String>,
@@ -106,6 +109,11 @@ impl Args {
             Model::Mlp | Model::Cnn => 64,
             Model::Embedding => 256,
         })
+    }
+
+    /// Often enough that losing a server costs little.
+    fn save_steps(&self) -> i64 {
+        self.save_steps.unwrap_or((self.steps() / 10).max(50)).max(1)
     }
 
     fn out(&self) -> PathBuf {

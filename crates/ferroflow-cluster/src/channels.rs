@@ -1,25 +1,39 @@
 //! Connections to other tasks, shared by all who call them.
 
 use crate::error::from_status;
+use crate::net::{Network, Over, System};
 use crate::rpc::Channel;
 use crate::rpc::client::Options;
 use ferroflow_core::Result;
 use parking_lot::Mutex;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// One connection for each address, made when first needed.
-#[derive(Default)]
 pub(crate) struct Channels {
+    network: Arc<dyn Network>,
     by_address: Mutex<HashMap<String, Channel>>,
 }
 
+impl Default for Channels {
+    fn default() -> Channels {
+        Channels::over(Arc::new(System))
+    }
+}
+
 impl Channels {
+    pub fn over(network: Arc<dyn Network>) -> Channels {
+        Channels { network, by_address: Mutex::default() }
+    }
+
     pub fn get(&self, address: &str) -> Result<Channel> {
         let mut known = self.by_address.lock();
         if let Some(channel) = known.get(address) {
             return Ok(channel.clone());
         }
-        let channel = Channel::connect(address, Options::default()).map_err(|s| from_status(&s))?;
+        let channel =
+            Channel::connect_with(address, Options::default(), Over(self.network.clone()))
+                .map_err(|s| from_status(&s))?;
         known.insert(address.to_string(), channel.clone());
         Ok(channel)
     }

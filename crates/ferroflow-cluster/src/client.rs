@@ -1,6 +1,7 @@
 //! The client side of a session: a graph on somebody else's master.
 
 use crate::error::from_status;
+use crate::pulse::Pulse;
 use crate::rpc::client::Options;
 use crate::rpc::{CallOptions, Channel, Chunks};
 use crate::service::TaskService;
@@ -19,19 +20,25 @@ use std::time::Duration;
 /// How long closing may take before it is given up.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How a session is opened.
+/// How a session is opened on a server.
 #[derive(Clone, Debug)]
 pub struct ConnectOptions {
-    /// How long it may take, waiting for the server included.
+    /// How long to wait for the server, and for it to have found the other tasks.
     pub timeout: Duration,
-    /// The tasks and devices the session sees, such as `/job:ps`; all when there are none. A session
-    /// is not troubled by tasks that it does not see.
+    /// Only devices that one of these matches belong to the session, such as `/job:ps`: other tasks
+    /// need not be there. None lets all in. The server's own task is always in.
     pub device_filters: Vec<String>,
+    /// Variables and queues are the session's own, on all tasks, and end with it.
+    pub isolate_state: bool,
 }
 
 impl Default for ConnectOptions {
     fn default() -> ConnectOptions {
-        ConnectOptions { timeout: Duration::from_secs(60), device_filters: Vec::new() }
+        ConnectOptions {
+            timeout: Duration::from_secs(60),
+            device_filters: Vec::new(),
+            isolate_state: false,
+        }
     }
 }
 
@@ -54,7 +61,7 @@ pub struct RemoteSession {
 
 /// Where a session's master is.
 enum MasterOf {
-    Peer(Channel),
+    Peer(Channel, Pulse),
     /// In this process: nothing is written down on the way.
     Here(Arc<TaskService>),
 }
@@ -70,7 +77,12 @@ impl MasterOf {
         let path = format!("/tensorflow.MasterService/{method}");
         let message = Bytes::from(request.encode_to_vec());
         let answer = match self {
-            MasterOf::Peer(channel) => channel.call(&path, message, options).await,
+            MasterOf::Peer(channel, _) if options.wait_ready => {
+                channel.call(&path, message, options).await
+            }
+            MasterOf::Peer(channel, pulse) => {
+                watched(channel, pulse, channel.call(&path, message, options)).await?
+            }
             MasterOf::Here(service) => {
                 let call = service.call_master(method, &path, message.into());
                 match options.timeout {
@@ -92,15 +104,16 @@ impl MasterOf {
         timeout: Option<Duration>,
     ) -> Result<RunStepResponse> {
         match self {
-            MasterOf::Peer(channel) => {
+            MasterOf::Peer(channel, pulse) => {
                 let message = Chunks::from(request.encode()?.into_parts());
                 let options = CallOptions { timeout, ..CallOptions::default() };
                 let call = channel.call("/tensorflow.MasterService/RunStep", message, options);
-                let answer = call.await.map_err(|s| from_status(&s))?;
+                let answer = watched(channel, pulse, call).await?.map_err(|s| from_status(&s))?;
                 let chunks: Vec<Bytes> = answer.segments().cloned().collect();
                 RunStepResponse::decode(Reader::new(chunks))
             }
             MasterOf::Here(service) => {
+                let _inside = service.gate.enter()?;
                 let call = service.master.run_step(request);
                 match timeout {
                     None => call.await,
@@ -115,6 +128,14 @@ impl MasterOf {
             }
         }
     }
+}
+
+/// A call, given up with `Unavailable` when the server goes silent: it may have hung, or be cut off.
+async fn watched<T>(channel: &Channel, pulse: &Pulse, call: impl Future<Output = T>) -> Result<T> {
+    pulse.watch(channel, async { Ok(call.await) }).await.unwrap_or_else(|silence| {
+        let address = channel.address();
+        Err(err!(Unavailable, "the server at {address} does not answer: {}", silence.message))
+    })
 }
 
 /// The master of a server of this process.
@@ -149,7 +170,13 @@ impl RemoteSession {
             bail!(InvalidArgument, "target {target:?} should be grpc://HOST:PORT");
         };
         let channel = Channel::connect(address, Options::default()).map_err(|s| from_status(&s))?;
-        RemoteSession::open(MasterOf::Peer(channel), target.to_string(), graph, options).await
+        RemoteSession::open(
+            MasterOf::Peer(channel, Pulse::default()),
+            target.to_string(),
+            graph,
+            options,
+        )
+        .await
     }
 
     async fn open(
@@ -163,6 +190,7 @@ impl RemoteSession {
             config: Some(pb::ConfigProto {
                 allow_soft_placement: true,
                 device_filters: options.device_filters.clone(),
+                isolate_session_state: options.isolate_state,
                 ..Default::default()
             }),
             target,

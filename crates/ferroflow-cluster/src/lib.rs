@@ -4,8 +4,14 @@
 
 mod channels;
 mod client;
+mod departure;
 mod error;
+mod gate;
+mod link;
+mod listen;
 mod master;
+mod net;
+mod pulse;
 mod recent;
 pub mod rpc;
 mod server;
@@ -16,7 +22,10 @@ mod wire;
 mod worker;
 
 pub use client::{ConnectOptions, InProcessMaster, RemoteSession, StepAnswer};
+pub use departure::workers_done;
+pub use link::DataPath;
+pub use net::{Listener, Network, Stream, System};
 pub use server::{Server, ServerOptions};
 pub use spec::ClusterSpec;
 pub use tf_config::TfConfig;
-pub use wire::run_metadata;
+pub use wire::{measured, run_metadata};

@@ -10,6 +10,8 @@ mod session;
 mod step;
 
 use crate::channels::Channels;
+use crate::gate::leaving;
+use crate::link::Links;
 use crate::recent::RecentIds;
 use crate::spec::ClusterSpec;
 use crate::wire;
@@ -47,6 +49,7 @@ pub(crate) struct Master {
     /// The cluster it was started in.
     own: Members,
     channels: Arc<Channels>,
+    links: Arc<Links>,
     options: MasterOptions,
     sessions: RwLock<HashMap<String, Arc<MasterSession>>>,
     recent_steps: RecentIds,
@@ -68,6 +71,7 @@ impl Master {
         job: String,
         index: u32,
         channels: Arc<Channels>,
+        links: Arc<Links>,
         options: MasterOptions,
     ) -> Master {
         Master {
@@ -75,6 +79,7 @@ impl Master {
             worker,
             own: Members { cluster, job, index, described: None },
             channels,
+            links,
             options,
             sessions: RwLock::default(),
             recent_steps: RecentIds::new(10_000),
@@ -91,7 +96,11 @@ impl Master {
     fn peers(&self, members: &Members, filters: &[String]) -> Result<Vec<Arc<Peer>>> {
         let mut peers = vec![Arc::new(Peer::here(members.own(), self.worker.clone()))];
         for (name, address) in members.others(filters)? {
-            peers.push(Arc::new(Peer::there(name, self.channels.get(address)?)));
+            peers.push(Arc::new(Peer::there(
+                name,
+                self.channels.get(address)?,
+                self.links.clone(),
+            )));
         }
         Ok(peers)
     }
@@ -131,7 +140,7 @@ impl Master {
             let options = RunOptions {
                 trace: request.options.trace_level >= FULL_TRACE,
                 output_partition_graphs: request.options.output_partition_graphs,
-                timeout: None,
+                ..RunOptions::default()
             };
             let request = RunRequest {
                 feeds: request.feeds,
@@ -177,7 +186,7 @@ impl Master {
             options: RunOptions {
                 trace: run_options.trace_level >= FULL_TRACE,
                 output_partition_graphs: run_options.output_partition_graphs,
-                timeout: None,
+                ..RunOptions::default()
             },
         })
     }
@@ -237,7 +246,7 @@ impl Master {
     /// Ends all sessions: the process is about to.
     pub async fn drain(&self) {
         let sessions = std::mem::take(&mut *self.sessions.write());
-        join_all(sessions.values().map(|session| session.close())).await;
+        join_all(sessions.values().map(|session| session.end(leaving()))).await;
     }
 
     fn session(&self, handle: &str) -> Result<Arc<Session>> {

@@ -18,6 +18,7 @@ mod timeout;
 
 pub use chunks::Chunks;
 pub use client::{CallOptions, Channel};
+pub(crate) use io::tune;
 pub use io::{BoxIo, Connector, Incoming, Io, TcpConnector};
 pub use keepalive::Keepalive;
 pub use server::{Request, Server, Service};

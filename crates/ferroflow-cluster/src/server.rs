@@ -2,18 +2,25 @@
 
 use crate::channels::Channels;
 use crate::client::InProcessMaster;
+use crate::gate::Gate;
+use crate::link::{DataPath, Identity, Links, Token, VERSION};
+use crate::listen::{Handed, listen};
 use crate::master::{Master, MasterOptions};
+use crate::net::{Listener, Network, System};
 use crate::rpc;
 use crate::service::TaskService;
-use crate::spec::ClusterSpec;
+use crate::spec::{ClusterSpec, task_name};
+use crate::tf_config::TfConfig;
 use crate::worker::Worker;
 use ferroflow_core::{Result, bail, err};
 use ferroflow_graph::Catalog;
+use ferroflow_proto::tensorflow as pb;
 use ferroflow_runtime::Task;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::task::JoinSet;
 
 /// Which task a server is, and where it listens.
 #[derive(Clone, Debug)]
@@ -27,6 +34,8 @@ pub struct ServerOptions {
     pub cpus: u32,
     /// How long opening a session waits for the other tasks of the cluster.
     pub session_timeout: Duration,
+    /// How values travel to and from other Ferroflow tasks.
+    pub data_path: DataPath,
 }
 
 impl ServerOptions {
@@ -42,14 +51,26 @@ impl ServerOptions {
             bind: None,
             cpus: 1,
             session_timeout: ServerOptions::SESSION_TIMEOUT,
+            data_path: DataPath::default(),
         }
+    }
+
+    /// The task that `TF_CONFIG` names, listening where `FERROFLOW_BIND` says, if it does.
+    pub fn of(config: &TfConfig) -> ServerOptions {
+        let TfConfig { cluster, job, task } = config.clone();
+        let bind = std::env::var("FERROFLOW_BIND").ok().filter(|bind| !bind.is_empty());
+        ServerOptions { bind, ..ServerOptions::new(cluster, job, task) }
     }
 }
 
+/// How long steps may go on after a server was told to stop.
+const DRAIN_LIMIT: Duration = Duration::from_secs(1);
+
 /// A server that is bound and ready to serve.
 pub struct Server {
-    listener: TcpListener,
+    listeners: Vec<Box<dyn Listener>>,
     service: Arc<TaskService>,
+    identity: Arc<Identity>,
     target: String,
 }
 
@@ -70,14 +91,40 @@ impl Server {
         options: ServerOptions,
         catalog: Arc<Catalog>,
     ) -> Result<Server> {
-        let address = options.cluster.address(&options.job, options.task)?;
         let port = listener.local_addr().map_or(0, |a| a.port());
+        Server::on_network(Arc::new(System), Box::new(listener), port, options, catalog)
+    }
+
+    /// The same on another network than the system's, with a listener at `port` of it.
+    pub fn on_network(
+        network: Arc<dyn Network>,
+        listener: Box<dyn Listener>,
+        port: u16,
+        options: ServerOptions,
+        catalog: Arc<Catalog>,
+    ) -> Result<Server> {
+        let address = options.cluster.address(&options.job, options.task)?;
         let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
         let target = format!("grpc://{host}:{port}");
         let task = Task::new(catalog, &options.job, options.task, options.cpus);
-        let channels = Arc::<Channels>::default();
-        let ServerOptions { cluster, job, task: index, session_timeout, .. } = options;
-        let worker = Arc::new(Worker::new(task.clone(), &cluster, &job, index, channels.clone()));
+        let ServerOptions { cluster, job, task: index, session_timeout, data_path, .. } = options;
+
+        let mut listeners = vec![listener];
+        let local = (data_path == DataPath::Auto).then(|| network.listen_local()).flatten();
+        let local_name = local.map_or_else(String::new, |(listener, name)| {
+            listeners.push(listener);
+            name
+        });
+        let identity = Arc::new(Identity {
+            task: task_name(&job, index).to_string(),
+            incarnations: task.devices.iter().map(|d| d.incarnation).collect(),
+            token: Token::from(fastrand::u128(..).to_ne_bytes()),
+            path: data_path,
+            local_name,
+        });
+        let channels = Arc::new(Channels::over(network.clone()));
+        let links = Links::new(identity.clone(), channels.clone(), network);
+        let worker = Worker::new(task.clone(), &cluster, &job, index, channels.clone(), &links);
         let master = Master::new(
             task.clone(),
             worker.clone(),
@@ -85,10 +132,16 @@ impl Server {
             job,
             index,
             channels,
+            links,
             MasterOptions { session_timeout },
         );
-        let service = Arc::new(TaskService { master, worker, task });
-        Ok(Server { listener, service, target })
+        let link = (data_path != DataPath::Grpc).then(|| pb::FerroflowLink {
+            version: VERSION,
+            token: identity.token.to_vec().into(),
+            local_name: identity.local_name.clone(),
+        });
+        let service = Arc::new(TaskService { master, worker, task, gate: Gate::default(), link });
+        Ok(Server { listeners, service, identity, target })
     }
 
     /// What a client passes to its session: `grpc://host:port`.
@@ -101,16 +154,28 @@ impl Server {
         InProcessMaster(self.service.clone())
     }
 
-    /// Serves until `shutdown` completes, then ends running steps and finishes open calls.
+    /// Serves until `shutdown` completes. Then no step begins any more; those under way have a second
+    /// to finish, and fail with `Unavailable` if they do not.
     pub async fn serve(self, shutdown: impl Future<Output = ()> + Send) {
-        let service = self.service.clone();
-        let stop = async {
+        let Server { listeners, service, identity, .. } = self;
+        let (handed, incoming) = Handed::channel();
+        let mut accepting = JoinSet::new();
+        for listener in listeners {
+            let (identity, worker) = (identity.clone(), service.worker.clone());
+            accepting.spawn(listen(listener, handed.clone(), identity, worker));
+        }
+        drop(handed);
+        let stopping = service.clone();
+        let stop = async move {
             shutdown.await;
-            service.worker.drain();
-            service.master.drain().await;
+            stopping.gate.close(DRAIN_LIMIT).await;
+            stopping.worker.drain();
+            stopping.master.drain().await;
+            // Nobody is let in any more, and links end.
+            accepting.shutdown().await;
         };
-        let service: Arc<dyn rpc::Service> = Arc::new(self.service.clone());
-        rpc::Server::default().serve(self.listener, service, stop).await;
+        let service: Arc<dyn rpc::Service> = Arc::new(service);
+        rpc::Server::default().serve(incoming, service, stop).await;
     }
 }
 

@@ -1,6 +1,7 @@
 //! The services of a task by path: decoding, dispatch, encoding.
 
 use crate::error::to_status;
+use crate::gate::{Gate, leaving};
 use crate::master::Master;
 use crate::rpc::{BoxFuture, Chunks, Request, Service, Status, code};
 use crate::wire::device_to_proto;
@@ -19,6 +20,10 @@ pub(crate) struct TaskService {
     pub task: Arc<Task>,
     pub master: Master,
     pub worker: Arc<Worker>,
+    /// Steps go through it.
+    pub gate: Gate,
+    /// How tasks like this one reach it without gRPC, if they may.
+    pub link: Option<pb::FerroflowLink>,
 }
 
 impl Service for Arc<TaskService> {
@@ -52,18 +57,25 @@ impl TaskService {
         let master = &self.master;
         match method {
             "RunStep" => {
+                let _inside = self.gate.enter().map_err(status)?;
                 let request = RunStepRequest::decode(reader(body)).map_err(status)?;
                 let response = master.run_step(request).await.map_err(status)?;
                 segments(response.encode())
             }
             "RunCallable" => {
+                let _inside = self.gate.enter().map_err(status)?;
                 let request = RunCallableRequest::decode(reader(body)).map_err(status)?;
                 let response = master.run_callable(request).await.map_err(status)?;
                 segments(response.encode())
             }
             "CreateSession" => {
                 let request = self.graph_work(body, |_, body| decode(body)).await?;
-                let session_handle = master.create_session(request).await.map_err(status)?;
+                let created = tokio::select! {
+                    biased;
+                    () = self.gate.closed() => Err(leaving()),
+                    created = master.create_session(request) => created,
+                };
+                let session_handle = created.map_err(status)?;
                 encode(pb::CreateSessionResponse { session_handle, graph_version: 0 })
             }
             "ExtendSession" => {
@@ -114,6 +126,7 @@ impl TaskService {
         let worker = &self.worker;
         match method {
             "RunGraph" => {
+                let _inside = self.gate.enter().map_err(status)?;
                 let request = RunGraphRequest::decode(reader(body)).map_err(status)?;
                 let response = worker.run_graph(request).await.map_err(status)?;
                 segments(response.encode())
@@ -130,7 +143,10 @@ impl TaskService {
             "GetStatus" => {
                 let devices = &self.task.devices;
                 let device_attributes = devices.iter().map(|d| device_to_proto(d)).collect();
-                encode(pb::GetStatusResponse { device_attributes })
+                encode(pb::GetStatusResponse {
+                    device_attributes,
+                    ferroflow_link: self.link.clone(),
+                })
             }
             "CreateWorkerSession" => {
                 worker.create_session(decode(body)?, None).map_err(status)?;

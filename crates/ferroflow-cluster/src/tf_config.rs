@@ -1,15 +1,15 @@
-//! The environment variable TF_CONFIG, by which launchers tell a process which task of which cluster it
-//! is.
+//! `TF_CONFIG`: how launchers tell a process which task of which cluster it is.
 
 use crate::spec::ClusterSpec;
-use ferroflow_core::{Result, err};
+use ferroflow_core::{Result, bail, err};
+use serde_json::Value;
 
-/// What TF_CONFIG says.
-#[derive(Clone, Debug)]
+/// What `TF_CONFIG` says.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TfConfig {
     /// All tasks; none if there is no cluster.
     pub cluster: ClusterSpec,
-    /// The job of this task; it need not be in the cluster, as that of an evaluator is not.
+    /// `ps`, `worker`, `chief`, or another of the cluster's jobs; or `evaluator`, which is in none.
     pub job: String,
     pub task: u32,
 }
@@ -23,26 +23,58 @@ impl TfConfig {
         }
     }
 
-    /// Reads `{"cluster": {…}, "task": {"type": …, "index": …}}`.
+    /// Reads `{"cluster": {"ps": ["h:p"], …}, "task": {"type": "ps", "index": 0}}`.
     pub fn parse(text: &str) -> Result<TfConfig> {
-        let json: serde_json::Value =
+        let json: Value =
             serde_json::from_str(text).map_err(|e| err!(InvalidArgument, "not valid JSON: {e}"))?;
         let cluster = match &json["cluster"] {
-            serde_json::Value::Null => ClusterSpec::default(),
-            jobs if jobs.as_object().is_some_and(|jobs| jobs.is_empty()) => ClusterSpec::default(),
-            jobs => ClusterSpec::from_json(jobs)?,
+            Value::Null => ClusterSpec::default(),
+            Value::Object(jobs) if jobs.is_empty() => ClusterSpec::default(),
+            cluster => ClusterSpec::from_json(cluster)?,
         };
         let task = &json["task"];
-        let job =
-            task["type"].as_str().ok_or_else(|| err!(InvalidArgument, "task.type is missing"))?;
+        let Some(job) = task["type"].as_str() else {
+            bail!(InvalidArgument, "task.type is missing: which job is this?");
+        };
         // Some launchers write the index as a string.
         let index = match &task["index"] {
-            serde_json::Value::String(s) => s.parse().ok(),
-            other => other.as_u64(),
+            Value::String(text) => text.trim().parse().ok(),
+            number => number.as_u64(),
         };
-        let index = index.and_then(|i| u32::try_from(i).ok());
-        let task = index.ok_or_else(|| err!(InvalidArgument, "task.index is missing"))?;
+        let Some(task) = index.and_then(|i| u32::try_from(i).ok()) else {
+            bail!(InvalidArgument, "task.index is {}, not the index of a task", task["index"]);
+        };
         Ok(TfConfig { cluster, job: job.to_string(), task })
+    }
+
+    /// Whether this process initializes variables and saves them: the task of the job `chief` (or
+    /// `master`, as it was once called), or the first worker if there is no such job.
+    pub fn is_chief(&self) -> bool {
+        let is_named = |job: &str| matches!(job, "chief" | "master");
+        match self.cluster.tasks().any(|(job, _, _)| is_named(job)) {
+            true => is_named(&self.job),
+            false => {
+                let first = self.cluster.tasks().find(|(job, _, _)| *job == "worker");
+                first.is_some_and(|(job, index, _)| (job, index) == (self.job.as_str(), self.task))
+            }
+        }
+    }
+
+    /// Whether this process looks at checkpoints that others make, and talks to nobody.
+    pub fn is_evaluator(&self) -> bool {
+        self.job == "evaluator"
+    }
+
+    /// An error if this process is no task of its cluster, and so has nothing to serve.
+    pub fn ensure_serves(&self) -> Result<()> {
+        let is_there = self.cluster.address(&self.job, self.task);
+        match is_there {
+            Err(_) if self.is_evaluator() => bail!(
+                InvalidArgument,
+                "TF_CONFIG: an evaluator is no task of the cluster; it needs no server"
+            ),
+            other => other.map(|_| ()).map_err(|e| e.context("TF_CONFIG")),
+        }
     }
 }
 
@@ -50,22 +82,61 @@ impl TfConfig {
 mod tests {
     use super::*;
 
+    fn config(job: &str, index: &str) -> TfConfig {
+        let cluster = r#"{"chief":["a:1"],"worker":{"0":"b:2","3":"c:3"},"ps":["d:4"]}"#;
+        let task = format!(r#"{{"type":"{job}","index":{index}}}"#);
+        TfConfig::parse(&format!(r#"{{"cluster":{cluster},"task":{task},"environment":"cloud"}}"#))
+            .unwrap()
+    }
+
     #[test]
-    fn tasks_are_told_apart() {
-        let config = TfConfig::parse(
-            r#"{"cluster": {"ps": ["h:1"], "chief": ["h:2"]}, "task": {"type": "ps", "index": "0"}}"#,
-        )
-        .unwrap();
-        assert_eq!((config.job.as_str(), config.task), ("ps", 0));
-        assert_eq!(config.cluster.tasks().count(), 2);
-        let alone = TfConfig::parse(r#"{"task": {"type": "worker", "index": 0}}"#).unwrap();
-        assert_eq!(alone.cluster.tasks().count(), 0);
-        for (text, why) in [
-            ("{", "not valid JSON"),
-            (r#"{"task": {"index": 0}}"#, "task.type"),
-            (r#"{"task": {"type": "ps", "index": -1}}"#, "task.index"),
+    fn every_role_is_understood() {
+        for (job, index, is_chief) in [("chief", "0", true), ("worker", "\"3\"", false)] {
+            let config = config(job, index);
+            assert_eq!((config.job.as_str(), config.is_chief()), (job, is_chief));
+            config.ensure_serves().unwrap();
+        }
+        assert!(!config("worker", "0").is_chief(), "there is a chief");
+        let evaluator = config("evaluator", "0");
+        assert!(evaluator.is_evaluator() && !evaluator.is_chief());
+        for (config, says) in [
+            (evaluator, "needs no server"),
+            (config("other", "0"), "no job \"other\""),
+            (config("worker", "1"), "no task 1"),
         ] {
-            assert!(TfConfig::parse(text).unwrap_err().message().contains(why), "{text}");
+            let e = config.ensure_serves().unwrap_err();
+            assert!(e.message().contains(says), "{e}");
+        }
+    }
+
+    #[test]
+    fn without_a_chief_it_is_the_first_worker() {
+        let of = |job: &str, index: u32| {
+            let text = r#"{"cluster":{"worker":{"2":"a:1","5":"b:1"},"ps":["c:1"]},"task":"#;
+            let text = format!(r#"{text}{{"type":"{job}","index":{index}}}}}"#);
+            TfConfig::parse(&text).unwrap().is_chief()
+        };
+        assert!(of("worker", 2));
+        assert!(!of("worker", 5) && !of("ps", 0));
+    }
+
+    #[test]
+    fn a_job_of_one_process_has_no_cluster() {
+        let alone = TfConfig::parse(r#"{"task":{"type":"worker","index":0}}"#).unwrap();
+        assert_eq!(alone.cluster.tasks().count(), 0);
+        assert!(alone.ensure_serves().is_err());
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (text, says) in [
+            ("nonsense", "not valid JSON"),
+            (r#"{"cluster":{"ps":["a:1"]}}"#, "task.type"),
+            (r#"{"cluster":{"ps":["a:1"]},"task":{"type":"ps","index":-1}}"#, "task.index is -1"),
+            (r#"{"cluster":{"ps":["a"]},"task":{"type":"ps","index":0}}"#, "HOST:PORT"),
+        ] {
+            let e = TfConfig::parse(text).unwrap_err();
+            assert!(e.message().contains(says), "{text}: {e}");
         }
     }
 }

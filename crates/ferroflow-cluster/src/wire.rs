@@ -2,10 +2,12 @@
 //! in `ferroflow_graph::wire::step`.
 
 mod config;
+mod costs;
 mod device;
 mod stats;
 
 pub(crate) use config::session_options;
+pub(crate) use costs::cost_graph;
 pub(crate) use device::{device_from_proto, device_to_proto};
-pub use stats::run_metadata;
-pub(crate) use stats::step_stats;
+pub(crate) use stats::{measure, step_stats};
+pub use stats::{measured, run_metadata};

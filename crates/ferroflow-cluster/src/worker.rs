@@ -1,13 +1,17 @@
 //! The worker of a task: runs the partitions that masters register, and hands values to the other
 //! tasks of their steps.
 
+mod arrivals;
 mod graph;
 mod key;
+mod pushed;
 mod recv;
 mod rendezvous;
 mod run;
 mod session;
 mod step;
+#[cfg(test)]
+mod testing;
 mod transport;
 mod view;
 
@@ -15,6 +19,8 @@ pub(crate) use session::State;
 pub(crate) use view::renamed;
 
 use crate::channels::Channels;
+use crate::gate::leaving;
+use crate::link::{Links, Receiver};
 use crate::recent::RecentIds;
 use crate::spec::ClusterSpec;
 use ferroflow_core::{DeviceInfo, Result, bail, err};
@@ -30,7 +36,7 @@ use std::borrow::Borrow;
 use std::sync::Arc;
 use step::Steps;
 use tokio::runtime::Handle;
-use transport::Pull;
+use transport::Native;
 use view::View;
 
 /// Request ids that are remembered.
@@ -41,6 +47,7 @@ pub(crate) struct Worker {
     task: Arc<Task>,
     sessions: Sessions,
     steps: Arc<Steps>,
+    transport: Arc<Native>,
     recent_runs: RecentIds,
     recent_recvs: RecentIds,
 }
@@ -54,16 +61,21 @@ impl Worker {
         job: &str,
         index: u32,
         channels: Arc<Channels>,
-    ) -> Worker {
-        let transport = Arc::new(Pull::new(channels));
-        let view = View::new(cluster, job, index, &task.devices, transport);
-        Worker {
+        links: &Arc<Links>,
+    ) -> Arc<Worker> {
+        let transport = Arc::new(Native::new(channels, links.clone()));
+        let view = View::new(cluster, job, index, &task.devices, transport.clone());
+        let worker = Arc::new(Worker {
             sessions: Sessions::new(task.clone(), view),
             task,
-            steps: Arc::new(Steps::new(Handle::current())),
+            steps: Steps::new(Handle::current()),
+            transport,
             recent_runs: RecentIds::new(RECENT),
             recent_recvs: RecentIds::new(RECENT),
-        }
+        });
+        let receiver: Arc<dyn Receiver> = worker.clone();
+        links.report_to(Arc::downgrade(&receiver));
+        worker
     }
 
     pub fn devices(&self) -> &[Arc<DeviceInfo>] {
@@ -119,13 +131,22 @@ impl Worker {
         optimize: bool,
     ) -> Result<String> {
         let task = self.task.clone();
+        let view = session.view.clone();
         let compile = move || {
             let graph = graph()?;
             let compiled = RegisteredGraph::new(graph.borrow(), &task, &session, optimize)?;
-            Ok(session.add_graph(compiled))
+            let destinations = compiled.destinations.clone();
+            Ok((session.add_graph(compiled), destinations))
         };
         let compiled = tokio::task::spawn_blocking(compile).await;
-        compiled.unwrap_or_else(|e| Err(err!(Internal, "registering the graph failed: {e}")))
+        let (handle, destinations) = compiled
+            .unwrap_or_else(|e| Err(err!(Internal, "registering the graph failed: {e}")))?;
+        let remote = destinations.iter().filter(|device| !view.is_local(device));
+        let mut addresses: Vec<String> =
+            remote.filter_map(|d| Some(view.remote(d).ok()?.address.to_string())).collect();
+        addresses.dedup();
+        view.transport.prepare(addresses).await;
+        Ok(handle)
     }
 
     pub fn deregister_graph(&self, request: &pb::DeregisterGraphRequest) -> Result<()> {
@@ -177,7 +198,7 @@ impl Worker {
 
     /// Ends all steps and sessions: the process is about to.
     pub fn drain(&self) {
-        self.steps.clear(&err!(Unavailable, "the task is shutting down"));
+        self.steps.clear(&leaving());
         self.sessions.clear();
     }
 }

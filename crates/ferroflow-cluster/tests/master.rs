@@ -5,6 +5,8 @@
 mod master {
     mod failures;
     mod fixture;
+    mod paths;
     mod proxy;
+    mod sessions;
     mod steps;
 }

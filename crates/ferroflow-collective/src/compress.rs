@@ -55,14 +55,14 @@ impl fmt::Display for Compression {
     }
 }
 
-/// What has been left out so far, by tensor.
+/// What has been left out so far, by process set and tensor.
 #[derive(Default)]
-pub(crate) struct Residuals(HashMap<String, Vec<f32>>);
+pub(crate) struct Residuals(HashMap<(u16, String), Vec<f32>>);
 
 impl Residuals {
     /// Adds to `values` what was left out of the tensor before.
-    fn add(&self, name: &str, values: &mut [f32]) {
-        if let Some(left) = self.0.get(name).filter(|l| l.len() == values.len()) {
+    fn add(&self, key: &(u16, String), values: &mut [f32]) {
+        if let Some(left) = self.0.get(key).filter(|l| l.len() == values.len()) {
             values.iter_mut().zip(left).for_each(|(v, l)| *v += l);
         }
     }
@@ -71,11 +71,11 @@ impl Residuals {
 /// `values`, and what was left out before, as the `k` largest; the rest is left out.
 pub(crate) fn top_k(
     residuals: &mut Residuals,
-    name: &str,
+    key: &(u16, String),
     values: &mut [f32],
     k: usize,
 ) -> Vec<u8> {
-    residuals.add(name, values);
+    residuals.add(key, values);
     let mut order: Vec<u32> = (0..values.len() as u32).collect();
     let k = k.min(values.len());
     let larger = |a: &u32, b: &u32| {
@@ -93,7 +93,7 @@ pub(crate) fn top_k(
         bytes.extend_from_slice(&values[i as usize].to_le_bytes());
         rest[i as usize] = 0.0;
     }
-    residuals.0.insert(name.into(), rest);
+    residuals.0.insert(key.clone(), rest);
     bytes
 }
 
@@ -110,8 +110,12 @@ pub(crate) fn add_top_k(bytes: &[u8], sum: &mut [f32]) -> Result<()> {
 }
 
 /// `values`, and what was left out before, as signs and the means of either sign.
-pub(crate) fn one_bit(residuals: &mut Residuals, name: &str, values: &mut [f32]) -> Vec<u8> {
-    residuals.add(name, values);
+pub(crate) fn one_bit(
+    residuals: &mut Residuals,
+    key: &(u16, String),
+    values: &mut [f32],
+) -> Vec<u8> {
+    residuals.add(key, values);
     let mean = |positive: bool| {
         let (sum, n) = values
             .iter()
@@ -127,7 +131,7 @@ pub(crate) fn one_bit(residuals: &mut Residuals, name: &str, values: &mut [f32])
         bytes.push(eight.iter().enumerate().fold(0, |b, (i, v)| b | u8::from(*v >= 0.0) << i));
     }
     let rest = values.iter().map(|&v| v - if v >= 0.0 { up } else { down }).collect();
-    residuals.0.insert(name.into(), rest);
+    residuals.0.insert(key.clone(), rest);
     bytes
 }
 
@@ -177,15 +181,19 @@ pub(crate) fn widen(compression: Compression, bytes: &[u8], values: &mut [f32]) 
 mod tests {
     use super::*;
 
+    fn key() -> (u16, String) {
+        (0, "w".into())
+    }
+
     #[test]
     fn the_largest_values_go_first_and_the_rest_later() {
         let mut residuals = Residuals::default();
         let mut sum = vec![0.0; 4];
         let mut values = vec![1.0, -5.0, 2.0, 0.5];
-        add_top_k(&top_k(&mut residuals, "w", &mut values, 1), &mut sum).unwrap();
+        add_top_k(&top_k(&mut residuals, &key(), &mut values, 1), &mut sum).unwrap();
         assert_eq!(sum, [0.0, -5.0, 0.0, 0.0]);
         for _ in 0..3 {
-            let bytes = top_k(&mut residuals, "w", &mut [0.0; 4], 1);
+            let bytes = top_k(&mut residuals, &key(), &mut [0.0; 4], 1);
             add_top_k(&bytes, &mut sum).unwrap();
         }
         assert_eq!(sum, [1.0, -5.0, 2.0, 0.5], "nothing is lost in the end");
@@ -199,7 +207,7 @@ mod tests {
         let mut sum = vec![0.0; 19];
         let rounds = 400;
         for _ in 0..rounds {
-            let bytes = one_bit(&mut residuals, "w", &mut values.clone());
+            let bytes = one_bit(&mut residuals, &key(), &mut values.clone());
             assert_eq!(bytes.len(), 11);
             add_one_bit(&bytes, &mut sum).unwrap();
         }

@@ -7,6 +7,7 @@ mod coordinator;
 mod coordinator_thread;
 mod request;
 mod run;
+mod timeline;
 mod tuner;
 
 use crate::compress::Compression;
@@ -16,16 +17,18 @@ use crate::number::{Number, bytes_of_mut};
 use crate::reduce::ReduceOp;
 use crate::signature::Kind;
 use coordinator_thread::{Event, coordinate};
-use ferroflow_core::{DType, Error, Result, ensure, err};
+use ferroflow_core::{Code, DType, Error, Result, Tensor, bail, ensure, err};
 use parking_lot::{Condvar, Mutex};
 use request::{Request, Verdict};
 use run::Runner;
 use std::any::Any;
 use std::collections::HashSet;
 use std::marker::PhantomData;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use timeline::Timeline;
 
 /// How an engine behaves.
 #[derive(Clone, Debug)]
@@ -41,6 +44,8 @@ pub struct EngineOptions {
     /// The same bits in every run: nothing is fused or tuned. The group must have a fixed model or
     /// algorithm, not a probed one.
     pub deterministic: bool,
+    /// Where to leave a trace of what happens to each tensor on this rank.
+    pub timeline: Option<PathBuf>,
 }
 
 impl Default for EngineOptions {
@@ -51,6 +56,7 @@ impl Default for EngineOptions {
             stall_warning: Duration::from_secs(10),
             stall_deadline: Duration::from_secs(120),
             deterministic: false,
+            timeline: None,
         }
     }
 }
@@ -102,27 +108,66 @@ impl Ask {
 
 /// A buffer that the engine works on without knowing its type.
 trait Payload: Send {
-    fn bytes(&mut self) -> &mut [u8];
+    fn bytes(&mut self) -> Result<&mut [u8]>;
     /// Other values instead, of whatever number.
-    fn replace(&mut self, bytes: &[u8]);
+    fn replace(&mut self, bytes: &[u8]) -> Result<()>;
     fn into_any(self: Box<Self>) -> Box<dyn Any + Send>;
 }
 
 impl<T: Number> Payload for Vec<T> {
-    fn bytes(&mut self) -> &mut [u8] {
-        bytes_of_mut(self)
+    fn bytes(&mut self) -> Result<&mut [u8]> {
+        Ok(bytes_of_mut(self))
     }
-    fn replace(&mut self, bytes: &[u8]) {
+    fn replace(&mut self, bytes: &[u8]) -> Result<()> {
         self.resize(bytes.len() / size_of::<T>(), T::default());
         bytes_of_mut(self).copy_from_slice(bytes);
+        Ok(())
     }
     fn into_any(self: Box<Self>) -> Box<dyn Any + Send> {
         self
     }
 }
 
+/// A tensor whose storage nobody else holds is worked on in place. Other values make it flat, unless
+/// their number is the same.
+impl Payload for Tensor {
+    fn bytes(&mut self) -> Result<&mut [u8]> {
+        self.bytes_mut()
+    }
+    fn replace(&mut self, bytes: &[u8]) -> Result<()> {
+        if bytes.len() != self.byte_len() {
+            let width = self.dtype().size().unwrap_or(1);
+            *self = Tensor::alloc(self.dtype(), [bytes.len() / width])?;
+        }
+        self.bytes_mut()?.copy_from_slice(bytes);
+        Ok(())
+    }
+    fn into_any(self: Box<Self>) -> Box<dyn Any + Send> {
+        self
+    }
+}
+
+/// What is to be done with a tensor; [`Ask`] has the rest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Collective {
+    AllReduce,
+    /// [`crate::Group::adasum`] instead of the op.
+    Adasum,
+    ReduceScatter,
+    AllGather,
+    Broadcast {
+        root: usize,
+    },
+    /// How many values go to each rank.
+    AllToAll {
+        splits: Vec<usize>,
+    },
+}
+
 /// What a tensor has become: its values, and for gathers how many came from each rank.
 type Outcome = Result<(Box<dyn Any + Send>, Vec<usize>)>;
+/// Takes the outcome, on the engine's thread; it must not wait.
+type Finish = Box<dyn FnOnce(Outcome) + Send>;
 
 /// A submission under way.
 struct Pending {
@@ -132,7 +177,8 @@ struct Pending {
     splits: Vec<usize>,
     /// Elements still to be done.
     left: u64,
-    done: Sender<Outcome>,
+    since: Instant,
+    done: Finish,
 }
 
 /// The result of a submission, once it is there.
@@ -151,11 +197,13 @@ impl<T: Number> Handle<T> {
     pub fn wait_with_counts(self) -> Result<(Vec<T>, Vec<usize>)> {
         let (values, counts) =
             self.outcome.recv().unwrap_or_else(|_| Err(err!(Cancelled, "the engine has ended")))?;
-        match values.downcast::<Vec<T>>() {
-            Ok(values) => Ok((*values, counts)),
-            Err(_) => Err(err!(Internal, "a result of another type")),
-        }
+        Ok((unpacked(values)?, counts))
     }
+}
+
+fn unpacked<P: 'static>(values: Box<dyn Any + Send>) -> Result<P> {
+    let unpacked = values.downcast::<P>().map(|v| *v);
+    unpacked.map_err(|_| err!(Internal, "a result of another type"))
 }
 
 /// Waits for all ranks to have joined.
@@ -178,7 +226,8 @@ struct Desk {
 #[derive(Default)]
 struct State {
     submitted: Vec<Pending>,
-    verdicts: Vec<Verdict>,
+    /// When each arrived, and what it is.
+    verdicts: Vec<(Instant, Verdict)>,
     joins: Vec<Sender<Result<u32>>>,
     /// Names in flight, so that one is not submitted twice.
     names: HashSet<(u16, String)>,
@@ -208,7 +257,7 @@ impl Engine {
                 "an engine needs a group that has met by rendezvous"
             );
         };
-        let (rank, size) = (group.rank(), group.size());
+        let (rank, size, servers) = (group.rank(), group.size(), group.servers());
         let desk = Arc::new(Desk { state: Mutex::new(State::default()), changed: Condvar::new() });
         let stats = Arc::new(Mutex::new(EngineStats::default()));
         if let Some(fate) = group.fate() {
@@ -238,12 +287,14 @@ impl Engine {
         let coordinator = if rank == 0 {
             let (control, desk, stats) = (control.clone(), desk.clone(), stats.clone());
             let options = options.clone();
-            let work = move || coordinate(size, sets, options, control, desk, inbox, stats);
+            let work =
+                move || coordinate((size, servers), sets, options, control, desk, inbox, stats);
             Some(spawn("ff-coordinate", work)?)
         } else {
             None
         };
-        let runner = Runner::new(group, control, events);
+        let timeline = options.timeline.as_deref().map(|path| Timeline::create(path, rank));
+        let runner = Runner::new(group, control, events, timeline.transpose()?);
         let thread = {
             let desk = desk.clone();
             spawn("ff-collective", move || runner.work(&desk))?
@@ -257,6 +308,11 @@ impl Engine {
 
     pub fn size(&self) -> usize {
         self.size
+    }
+
+    /// Why it takes nothing any more, if that is so.
+    pub fn failure(&self) -> Option<Error> {
+        self.desk.state.lock().ended.clone()
     }
 
     /// What the coordinator has seen, on rank 0.
@@ -283,6 +339,11 @@ impl Engine {
                 self.submit(Kind::AllReduce, &name, v, ask.clone(), 0, group, Vec::new())
             })
             .collect()
+    }
+
+    /// The [`crate::Group::adasum`] of the tensor `name` over all ranks that submit it.
+    pub fn adasum<T: Number>(&self, name: &str, values: Vec<T>, ask: Ask) -> Result<Handle<T>> {
+        self.submit(Kind::Adasum, name, values, ask, 0, (0, 0), Vec::new())
     }
 
     /// Reduces, and leaves each rank of the set with its nearly equal part.
@@ -329,6 +390,18 @@ impl Engine {
         self.submit(Kind::Barrier, name, none, ask, 0, (0, 0), Vec::new())?.wait().map(|_| ())
     }
 
+    /// A server's whole life: sums for the ranks until all of them have left, or the group has failed.
+    pub fn serve(&self) -> Result<()> {
+        let mut state = self.desk.state.lock();
+        loop {
+            match &state.ended {
+                Some(end) if end.code() == Code::Cancelled => return Ok(()),
+                Some(end) => return Err(end.clone()),
+                None => self.desk.changed.wait(&mut state),
+            }
+        }
+    }
+
     /// This rank has no more data: until all have joined, it goes along with the others' tensors,
     /// bringing nothing. A mean is then that of the ranks with data.
     pub fn join(&self) -> Result<JoinHandle> {
@@ -343,6 +416,49 @@ impl Engine {
         Ok(JoinHandle(receiver))
     }
 
+    /// Submits a tensor, which is worked on in place if nobody else holds it. `done` is called once, by
+    /// the engine's thread or before this returns, and must not wait. It is told what the tensor has
+    /// become, flat if it has another number of values, and how many came from each rank (of gathers
+    /// and all-to-all).
+    pub fn submit_tensor(
+        &self,
+        name: &str,
+        tensor: Tensor,
+        what: Collective,
+        ask: Ask,
+        done: impl FnOnce(Result<(Tensor, Vec<usize>)>) + Send + 'static,
+    ) {
+        let (dtype, shape) = (tensor.dtype(), tensor.shape().to_vec());
+        let ask = Ask { shape: Some(shape), ..ask };
+        let (kind, root, splits) = match what {
+            Collective::AllReduce => (Kind::AllReduce, 0, Vec::new()),
+            Collective::Adasum => (Kind::Adasum, 0, Vec::new()),
+            Collective::ReduceScatter => (Kind::ReduceScatter, 0, Vec::new()),
+            Collective::AllGather => (Kind::AllGather, 0, Vec::new()),
+            Collective::Broadcast { root } => (Kind::Broadcast, root as u32, Vec::new()),
+            Collective::AllToAll { splits } => (Kind::AllToAll, 0, splits),
+        };
+        let request = match self.request(kind, name, dtype, tensor.elements(), ask, root, (0, 0)) {
+            Ok(request) => request,
+            Err(e) => return done(Err(e)),
+        };
+        let finish = move |outcome: Outcome| {
+            done(outcome.and_then(|(values, counts)| {
+                let mut tensor: Tensor = unpacked(values)?;
+                if tensor.dtype() == DType::Bool {
+                    // Other ranks' bytes: only 0 and 1 are booleans.
+                    tensor.bytes_mut()?.iter_mut().for_each(|b| *b = u8::from(*b != 0));
+                }
+                Ok((tensor, counts))
+            }));
+        };
+        if let Err((pending, cause)) =
+            self.enter(request, Box::new(tensor), splits, Box::new(finish))
+        {
+            (pending.done)(Err(cause));
+        }
+    }
+
     fn submit<T: Number>(
         &self,
         kind: Kind,
@@ -353,13 +469,43 @@ impl Engine {
         group: (u64, u32),
         splits: Vec<usize>,
     ) -> Result<Handle<T>> {
+        let request = self.request(kind, name, T::DTYPE, values.len(), ask, root, group)?;
+        let (sender, outcome) = channel();
+        // A handle that was dropped does not want to know.
+        let done = Box::new(move |outcome| drop(sender.send(outcome)));
+        match self.enter(request, Box::new(values), splits, done) {
+            Ok(()) => Ok(Handle { outcome, values: PhantomData }),
+            Err((_, cause)) => Err(cause),
+        }
+    }
+
+    /// What the coordinator is asked, if it makes sense.
+    fn request(
+        &self,
+        kind: Kind,
+        name: &str,
+        dtype: DType,
+        len: usize,
+        ask: Ask,
+        root: u32,
+        group: (u64, u32),
+    ) -> Result<Request> {
+        let reduces = matches!(kind, Kind::AllReduce | Kind::ReduceScatter);
+        if reduces {
+            crate::reduce::check_dtype(dtype)?;
+        }
+        if kind == Kind::Adasum && !matches!(dtype, DType::Float | DType::Double) {
+            bail!(Unimplemented, "adasum is for float and double, not {dtype}");
+        }
+        if dtype.size().is_none() {
+            bail!(Unimplemented, "collectives do not move values of type {dtype}");
+        }
         let lossy = ask.compression != Compression::None;
         ensure!(
-            !lossy || (T::DTYPE == DType::Float && kind == Kind::AllReduce),
+            !lossy || (dtype == DType::Float && kind == Kind::AllReduce),
             Unimplemented,
-            "compression is for all-reduce of float, not {} of {}",
+            "compression is for all-reduce of float, not {} of {dtype}",
             kind.name(),
-            T::DTYPE
         );
         ensure!(
             !lossy || matches!(ask.op, ReduceOp::Sum | ReduceOp::Mean),
@@ -369,14 +515,13 @@ impl Engine {
         );
         let shape: Vec<u64> = match &ask.shape {
             Some(shape) => shape.iter().map(|&d| d as u64).collect(),
-            None => vec![values.len() as u64],
+            None => vec![len as u64],
         };
-        let (done, outcome) = channel();
         let request = Request {
             name: name.into(),
             kind,
             op: ask.op,
-            dtype: T::DTYPE,
+            dtype,
             shape,
             set: ask.set.0,
             root,
@@ -387,27 +532,38 @@ impl Engine {
         };
         let count = request.count();
         ensure!(
-            count == values.len() as u64,
+            count == len as u64,
             InvalidArgument,
-            "tensor {name:?} has {} values, its shape says {count}",
-            values.len()
+            "tensor {name:?} has {len} values, its shape says {count}",
         );
+        Ok(request)
+    }
+
+    /// Hands a submission to the engine's thread; back to the caller if it takes none.
+    fn enter(
+        &self,
+        request: Request,
+        payload: Box<dyn Payload>,
+        splits: Vec<usize>,
+        done: Finish,
+    ) -> Result<(), (Box<Pending>, Error)> {
         let key = (request.set, request.name.clone());
-        let left = count;
-        let pending = Pending { request, payload: Box::new(values), splits, left, done };
+        let left = request.count();
+        let pending = Pending { request, payload, splits, left, since: Instant::now(), done };
         let mut state = self.desk.state.lock();
         if let Some(cause) = &state.ended {
-            return Err(cause.clone());
+            return Err((Box::new(pending), cause.clone()));
         }
-        ensure!(
-            state.names.insert(key),
-            AlreadyExists,
-            "tensor {name:?} was submitted again before it was done"
-        );
+        if !state.names.insert(key) {
+            let name = &pending.request.name;
+            let cause =
+                err!(AlreadyExists, "tensor {name:?} was submitted again before it was done");
+            return Err((Box::new(pending), cause));
+        }
         state.submitted.push(pending);
         drop(state);
         self.desk.changed.notify_all();
-        Ok(Handle { outcome, values: PhantomData })
+        Ok(())
     }
 }
 
@@ -424,7 +580,8 @@ impl Drop for Engine {
 
 impl Desk {
     fn deliver(&self, verdicts: Vec<Verdict>) {
-        self.state.lock().verdicts.extend(verdicts);
+        let now = Instant::now();
+        self.state.lock().verdicts.extend(verdicts.into_iter().map(|v| (now, v)));
         self.changed.notify_all();
     }
 }

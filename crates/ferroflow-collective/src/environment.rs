@@ -39,6 +39,7 @@ fn membership(env: &dyn Fn(&str) -> Option<String>) -> Result<Option<Membership>
         let mut member = Membership::new(rank, size, String::new());
         member.addresses = addresses(env, launcher, size)?;
         member.token = env("FERROFLOW_TOKEN").unwrap_or_default();
+        member.servers = number("FERROFLOW_SERVERS")?.unwrap_or(0);
         return Ok(Some(member));
     }
     Ok(None)

@@ -24,6 +24,8 @@ pub(crate) struct Job<'a> {
     pub me: usize,
     pub dtype: DType,
     pub op: ReduceOp,
+    /// How many have values: what a mean is divided by.
+    pub ranks: u32,
     /// What is sent, if that is not what is received into.
     pub source: Option<&'a [u8]>,
     pub buffer: &'a mut [u8],
@@ -130,8 +132,8 @@ impl Run<'_, '_> {
                 break;
             }
             let bytes = self.bytes(step);
-            let ranks = self.job.members.len() as u32;
-            reduce::finish(self.job.op, self.job.dtype, &mut self.job.buffer[bytes], ranks);
+            let Job { op, dtype, ranks, .. } = self.job;
+            reduce::finish(op, dtype, &mut self.job.buffer[bytes], ranks);
             self.finishes.pop();
             self.close(i, done);
             moved = true;

@@ -1,7 +1,9 @@
 //! A group of ranks and its collectives.
 
+mod adasum;
 mod gather;
 mod probe;
+mod push_pull;
 
 use crate::control::Control;
 use crate::executor::{Job, Scratch, execute};
@@ -32,11 +34,18 @@ pub struct Options {
     pub algorithm: Option<Algorithm>,
     /// The model to choose by; found by a probe if there is none.
     pub model: Option<Model>,
+    /// Servers sum everything, as parameter servers do, instead of the part that loads all links alike.
+    pub servers_only: bool,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { timeout: Duration::from_secs(120), algorithm: None, model: None }
+        Options {
+            timeout: Duration::from_secs(120),
+            algorithm: None,
+            model: None,
+            servers_only: false,
+        }
     }
 }
 
@@ -74,6 +83,13 @@ pub struct Group {
     model: Model,
     scratch: Scratch,
     schedules: HashMap<Plan, Arc<Schedule>>,
+    /// Hosts of all processes, servers included.
+    hosts: Vec<u32>,
+    servers: usize,
+    everyone: Vec<u32>,
+    push_pulls: u32,
+    /// What a server sums in.
+    served: Vec<u8>,
 }
 
 /// What a schedule depends on.
@@ -99,14 +115,15 @@ impl Group {
 
     fn meet(member: &Membership, options: Options, listener: Option<TcpListener>) -> Result<Group> {
         let met: Meeting = meet(member, listener)?;
-        let mut group = Group::new(member.rank, met.hosts, met.mesh, options);
+        let mut group = Group::new(member.rank, met.hosts, met.mesh, options, member.servers);
         #[cfg(target_os = "linux")]
         {
             group.shared = met.shared;
         }
         group.control = Some(Arc::new(met.control));
         group.fate = Some(met.fate);
-        if group.options.model.is_none() && group.options.algorithm.is_none() {
+        let is_free = group.options.model.is_none() && group.options.algorithm.is_none();
+        if is_free && group.servers == 0 {
             group.model = group.probe()?;
         }
         Ok(group)
@@ -114,10 +131,17 @@ impl Group {
 
     /// A group over any mesh. All ranks count as being on one host.
     pub fn over(rank: usize, size: usize, mesh: Box<dyn Mesh>, options: Options) -> Group {
-        Group::new(rank, vec![0; size], mesh, options)
+        Group::new(rank, vec![0; size], mesh, options, 0)
     }
 
-    fn new(rank: usize, hosts: Vec<u32>, mesh: Box<dyn Mesh>, options: Options) -> Group {
+    fn new(
+        rank: usize,
+        hosts: Vec<u32>,
+        mesh: Box<dyn Mesh>,
+        options: Options,
+        servers: usize,
+    ) -> Group {
+        let workers = hosts.len() - servers;
         let mut group = Group {
             rank,
             sets: Vec::new(),
@@ -131,8 +155,14 @@ impl Group {
             options,
             scratch: Scratch::default(),
             schedules: HashMap::new(),
+            everyone: (0..hosts.len() as u32).collect(),
+            hosts,
+            servers,
+            push_pulls: 0,
+            served: Vec::new(),
         };
-        let members = (0..hosts.len() as u32).collect();
+        let members = (0..workers as u32).collect();
+        let hosts = group.hosts[..workers].to_vec();
         group.push_set(members, hosts);
         group
     }
@@ -147,14 +177,14 @@ impl Group {
 
     /// The number of this rank's host, and of all hosts.
     pub fn cross(&self) -> (usize, usize) {
-        (self.sets[0].hosts[self.rank] as usize, self.sets[0].host_count)
+        (self.hosts[self.rank] as usize, self.sets[0].host_count)
     }
 
     /// This rank's place among those of its host, and how many these are.
     pub fn local(&self) -> (usize, usize) {
-        let hosts = &self.sets[0].hosts;
-        let same = |r: &usize| hosts[*r] == hosts[self.rank];
-        ((0..self.rank).filter(same).count(), (0..hosts.len()).filter(same).count())
+        let same = |r: &usize| self.hosts[*r] == self.hosts[self.rank];
+        let ranks = self.size();
+        ((0..self.rank.min(ranks)).filter(same).count(), (0..ranks).filter(same).count())
     }
 
     /// What the links are: `tcp`, `shared memory`.
@@ -270,6 +300,9 @@ impl Group {
         if n == 1 {
             return self.alive();
         }
+        if self.servers > 0 && set == SetId::WORLD {
+            return self.push_pull(dtype, bytes, op);
+        }
         let algorithm = self.choose(set, bytes.len());
         let signature = self.signature(Kind::AllReduce, op, dtype, algorithm as u16, set, count);
         #[cfg(target_os = "linux")]
@@ -312,7 +345,7 @@ impl Group {
         let Some(found) = self.sets.get(usize::from(set.0)) else { return Algorithm::Ring };
         // Shared memory has flags for all ranks; a part of them exchanges messages in it.
         #[cfg(target_os = "linux")]
-        let shared = self.shared.is_some() && set == SetId::WORLD;
+        let shared = self.shared.is_some() && set == SetId::WORLD && self.servers == 0;
         #[cfg(not(target_os = "linux"))]
         let shared = false;
         match self.options.algorithm {
@@ -475,6 +508,7 @@ impl Group {
             me: me.unwrap_or(0),
             dtype: signature.dtype,
             op: signature.op,
+            ranks: members.len() as u32,
             source,
             buffer,
             deadline: Instant::now() + self.options.timeout,

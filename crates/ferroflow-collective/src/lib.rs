@@ -11,8 +11,11 @@
 //! This crate knows nothing of graphs and tensors of graphs.
 
 pub mod bench;
+#[cfg(target_os = "linux")]
+pub mod blocks;
 mod compress;
 mod control;
+pub mod elastic;
 mod engine;
 mod environment;
 mod executor;
@@ -29,7 +32,7 @@ pub mod simulate;
 mod wire;
 
 pub use compress::Compression;
-pub use engine::{Ask, Engine, EngineOptions, EngineStats, Handle, JoinHandle};
+pub use engine::{Ask, Collective, Engine, EngineOptions, EngineStats, Handle, JoinHandle};
 pub use group::{Group, Options, SetId};
 pub use mesh::{Faults, Mesh, Patience, in_process};
 pub use model::{Algorithm, Model};

@@ -12,6 +12,7 @@ use rustix::event::{PollFd, PollFlags};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Which links ranks use.
@@ -29,7 +30,10 @@ pub enum Transport {
 #[derive(Clone, Debug)]
 pub struct Membership {
     pub rank: usize,
+    /// How many processes there are, servers included.
     pub size: usize,
+    /// How many of them, the last ones, only sum for the others.
+    pub servers: usize,
     /// `HOST:PORT` of rank 0, or of every rank in order. With rank 0's only, the others listen on a
     /// free port of the address from which they reach rank 0.
     pub addresses: Vec<String>,
@@ -40,6 +44,8 @@ pub struct Membership {
     pub timeout: Duration,
     /// What counts as this rank's host, if not the machine: ranks with other labels are far away.
     pub host: Option<String>,
+    /// Set by another thread when there is no use in waiting for the others any more.
+    pub abandon: Option<Arc<AtomicBool>>,
 }
 
 impl Membership {
@@ -48,11 +54,13 @@ impl Membership {
         Membership {
             rank,
             size,
+            servers: 0,
             addresses: vec![rank0.into()],
             token: String::new(),
             transport: Transport::Auto,
             timeout: Duration::from_secs(60),
             host: None,
+            abandon: None,
         }
     }
 }
@@ -68,7 +76,7 @@ pub(crate) struct Meeting {
     pub hosts: Vec<u32>,
 }
 
-const MAGIC: u32 = 0xFE44_0C01;
+const MAGIC: u32 = 0xFE44_0C02;
 const WELCOME: u8 = 1;
 const REFUSED: u8 = 2;
 
@@ -76,6 +84,7 @@ const REFUSED: u8 = 2;
 struct Hello {
     rank: usize,
     size: usize,
+    servers: usize,
     token: String,
     host: String,
     /// Where it takes connections of other ranks.
@@ -85,7 +94,7 @@ struct Hello {
 impl Hello {
     fn encode(&self) -> Vec<u8> {
         let mut w = Writer::default();
-        w.u32(MAGIC).u32(self.rank as u32).u32(self.size as u32);
+        w.u32(MAGIC).u32(self.rank as u32).u32(self.size as u32).u32(self.servers as u32);
         w.text(&self.token).text(&self.host).text(&self.address);
         w.0
     }
@@ -96,10 +105,57 @@ impl Hello {
         Ok(Hello {
             rank: r.u32()? as usize,
             size: r.u32()? as usize,
+            servers: r.u32()? as usize,
             token: r.text()?,
             host: r.text()?,
             address: r.text()?,
         })
+    }
+}
+
+/// How long one waits for the others: until a time, or until there is no use in it.
+struct Until {
+    time: Instant,
+    abandon: Option<Arc<AtomicBool>>,
+}
+
+impl Until {
+    /// How often one looks whether to go on waiting.
+    const LOOK: Duration = Duration::from_millis(10);
+
+    fn after(time: Duration) -> Until {
+        Until { time: Instant::now() + time, abandon: None }
+    }
+
+    fn check(&self) -> Result<()> {
+        let abandoned = self.abandon.as_ref().is_some_and(|a| a.load(Ordering::SeqCst));
+        ensure!(!abandoned, Aborted, "one of the ranks went before all had met");
+        Ok(())
+    }
+
+    fn is_over(&self) -> bool {
+        Instant::now() >= self.time
+    }
+
+    fn left(&self) -> Duration {
+        self.time.saturating_duration_since(Instant::now())
+    }
+
+    /// Waits until there is something to read; whether there is before time is up.
+    fn readable(&self, from: &impl AsFd) -> Result<bool> {
+        let mut polled = [PollFd::from_borrowed_fd(from.as_fd(), PollFlags::IN)];
+        while !self.is_over() {
+            self.check()?;
+            let look = match self.abandon {
+                Some(_) => self.time.min(Instant::now() + Until::LOOK),
+                None => self.time,
+            };
+            crate::mesh::poll_until(&mut polled, look)?;
+            if !polled[0].revents().is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 
@@ -108,16 +164,22 @@ pub(crate) fn meet(member: &Membership, listener: Option<TcpListener>) -> Result
     let Membership { rank, size, .. } = *member;
     ensure!((1..=65_536).contains(&size), InvalidArgument, "a group of {size} ranks");
     ensure!(rank < size, InvalidArgument, "rank {rank} of {size} ranks");
+    ensure!(
+        member.servers < size,
+        InvalidArgument,
+        "{} servers among {size} processes leave no rank",
+        member.servers
+    );
     let listed = member.addresses.len();
     ensure!(
         size == 1 || listed == 1 || listed == size,
         InvalidArgument,
         "{listed} addresses for {size} ranks: give rank 0's or all"
     );
-    let until = Instant::now() + member.timeout;
+    let until = Until { time: Instant::now() + member.timeout, abandon: member.abandon.clone() };
     let fate = Arc::new(Fate::new()?);
     let meeting =
-        if rank == 0 { host(member, listener, fate, until) } else { attend(member, fate, until) };
+        if rank == 0 { host(member, listener, fate, &until) } else { attend(member, fate, &until) };
     meeting.map_err(|e| e.context(format!("rank {rank} of {size} meeting the others")))
 }
 
@@ -125,7 +187,7 @@ fn host(
     member: &Membership,
     listener: Option<TcpListener>,
     fate: Arc<Fate>,
-    until: Instant,
+    until: &Until,
 ) -> Result<Meeting> {
     let size = member.size;
     let mut links: Vec<Option<TcpStream>> = (0..size).map(|_| None).collect();
@@ -140,7 +202,8 @@ fn host(
         None => String::new(),
     };
     let host = host_name(member);
-    table.push(Hello { rank: 0, size, token: String::new(), host, address });
+    let servers = member.servers;
+    table.push(Hello { rank: 0, size, servers, token: String::new(), host, address });
     if let Some(listener) = &listener {
         while table.len() < size {
             let missing: Vec<usize> =
@@ -221,7 +284,7 @@ fn host(
     })
 }
 
-fn attend(member: &Membership, fate: Arc<Fate>, until: Instant) -> Result<Meeting> {
+fn attend(member: &Membership, fate: Arc<Fate>, until: &Until) -> Result<Meeting> {
     let Membership { rank, size, .. } = *member;
     let mut link = connect(&member.addresses[0], until)?;
     let own = link.local_addr().map_err(|e| crate::io_error("the connection to rank 0", &e))?;
@@ -234,7 +297,8 @@ fn attend(member: &Membership, fate: Arc<Fate>, until: Instant) -> Result<Meetin
         Some(listed) if !listed.ends_with(":0") => listed.clone(),
         _ => address.to_string(),
     };
-    let hello = Hello { rank, size, token: member.token.clone(), host: host_name(member), address };
+    let (servers, token) = (member.servers, member.token.clone());
+    let hello = Hello { rank, size, servers, token, host: host_name(member), address };
     write_frame(&mut link, &hello.encode()).map_err(|e| crate::io_error("rank 0", &e))?;
     let welcome = frame(&mut link, until)
         .map_err(|e| e.context(format!("rank 0 at {}", member.addresses[0])))?;
@@ -247,7 +311,7 @@ fn attend(member: &Membership, fate: Arc<Fate>, until: Instant) -> Result<Meetin
     let mut table = Vec::with_capacity(size);
     for rank in 0..size {
         let (host, address) = (r.text()?, r.text()?);
-        table.push(Hello { rank, size, token: String::new(), host, address });
+        table.push(Hello { rank, size, servers, token: String::new(), host, address });
     }
     // Rank 0 may be bound to all addresses; it is reached where it was reached before.
     table[0].address = link.peer_addr().map_err(|e| crate::io_error("rank 0", &e))?.to_string();
@@ -300,7 +364,7 @@ fn check_transport(member: &Membership, shared: bool) -> Result<()> {
 /// Reads and checks the hello of a rank that connected to rank 0.
 fn greet(stream: &mut TcpStream, member: &Membership, table: &[Hello]) -> Result<Hello> {
     // Whoever connects says so at once; a silent one must not keep the others waiting.
-    let hello = Hello::decode(&frame(stream, Instant::now() + Duration::from_secs(5))?)?;
+    let hello = Hello::decode(&frame(stream, &Until::after(Duration::from_secs(5)))?)?;
     ensure!(
         hello.token == member.token,
         PermissionDenied,
@@ -313,6 +377,14 @@ fn greet(stream: &mut TcpStream, member: &Membership, table: &[Hello]) -> Result
         hello.rank,
         hello.size,
         member.size
+    );
+    ensure!(
+        hello.servers == member.servers,
+        InvalidArgument,
+        "rank {} expects {} servers, rank 0 expects {}",
+        hello.rank,
+        hello.servers,
+        member.servers
     );
     ensure!(
         hello.rank < member.size && table.iter().all(|h| h.rank != hello.rank),
@@ -334,13 +406,14 @@ fn connect_all(
     member: &Membership,
     listener: &TcpListener,
     table: &[Hello],
-    until: Instant,
+    until: &Until,
 ) -> Result<Vec<Option<TcpStream>>> {
     let Membership { rank, size, .. } = *member;
     let mut streams: Vec<Option<TcpStream>> = (0..size).map(|_| None).collect();
     let hello = |to: usize| {
         let token = member.token.clone();
-        Hello { rank, size: to, token, host: String::new(), address: String::new() }.encode()
+        let (host, address) = (String::new(), String::new());
+        Hello { rank, size: to, servers: 0, token, host, address }.encode()
     };
     for lower in 0..rank {
         let mut stream = connect(&table[lower].address, until)
@@ -353,8 +426,10 @@ fn connect_all(
         let Some(mut stream) = accept(listener, until)? else {
             bail!(DeadlineExceeded, "rank {missing} did not connect to rank {rank}");
         };
-        let short = Instant::now() + Duration::from_secs(5);
-        let Ok(hello) = frame(&mut stream, short).and_then(|f| Hello::decode(&f)) else { continue };
+        let short = Until::after(Duration::from_secs(5));
+        let Ok(hello) = frame(&mut stream, &short).and_then(|f| Hello::decode(&f)) else {
+            continue;
+        };
         let fits = hello.token == member.token && hello.size == rank;
         if fits && hello.rank > rank && hello.rank < size && streams[hello.rank].is_none() {
             streams[hello.rank] = Some(stream);
@@ -368,14 +443,14 @@ fn bind(address: &str) -> Result<TcpListener> {
 }
 
 /// Connects, trying again until the other side listens.
-fn connect(address: &str, until: Instant) -> Result<TcpStream> {
+fn connect(address: &str, until: &Until) -> Result<TcpStream> {
     let mut pause = Duration::from_millis(1);
     let mut last = String::from("no time left");
-    while Instant::now() < until {
-        let left = until.saturating_duration_since(Instant::now());
+    while !until.is_over() {
+        until.check()?;
         let tried = address.to_socket_addrs().and_then(|mut found| {
             let to = found.next().ok_or(std::io::ErrorKind::NotFound)?;
-            TcpStream::connect_timeout(&to, left.min(Duration::from_secs(10)))
+            TcpStream::connect_timeout(&to, until.left().min(Duration::from_secs(10)))
         });
         match tried {
             Ok(stream) => {
@@ -384,28 +459,27 @@ fn connect(address: &str, until: Instant) -> Result<TcpStream> {
             }
             Err(e) => last = e.to_string(),
         }
-        std::thread::sleep(pause.min(left));
+        std::thread::sleep(pause.min(until.left()));
         pause = (pause * 2).min(Duration::from_millis(200));
     }
     Err(err!(DeadlineExceeded, "cannot connect to {address}: {last}"))
 }
 
 /// The next connection, if one comes in time.
-fn accept(listener: &TcpListener, until: Instant) -> Result<Option<TcpStream>> {
-    let mut polled = [PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN)];
-    while Instant::now() < until {
-        crate::mesh::poll_until(&mut polled, until)?;
-        if polled[0].revents().contains(PollFlags::IN) {
-            let (stream, _) = listener.accept().map_err(|e| crate::io_error("accepting", &e))?;
-            let _ = stream.set_nodelay(true);
-            return Ok(Some(stream));
-        }
+fn accept(listener: &TcpListener, until: &Until) -> Result<Option<TcpStream>> {
+    if !until.readable(listener)? {
+        return Ok(None);
     }
-    Ok(None)
+    let (stream, _) = listener.accept().map_err(|e| crate::io_error("accepting", &e))?;
+    let _ = stream.set_nodelay(true);
+    Ok(Some(stream))
 }
 
-fn frame(stream: &mut TcpStream, until: Instant) -> Result<Vec<u8>> {
-    let left = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+fn frame(stream: &mut TcpStream, until: &Until) -> Result<Vec<u8>> {
+    if !until.readable(stream)? {
+        return Err(err!(Unavailable, "no answer in time"));
+    }
+    let left = until.left().max(Duration::from_millis(1));
     stream.set_read_timeout(Some(left)).map_err(|e| crate::io_error("a connection", &e))?;
     match read_frame(stream) {
         Ok(Some(frame)) => Ok(frame),
@@ -414,7 +488,7 @@ fn frame(stream: &mut TcpStream, until: Instant) -> Result<Vec<u8>> {
     }
 }
 
-fn answer(stream: &mut TcpStream, until: Instant) -> Result<u8> {
+fn answer(stream: &mut TcpStream, until: &Until) -> Result<u8> {
     Ok(frame(stream, until)?.first().copied().unwrap_or(0))
 }
 

@@ -8,6 +8,7 @@
 
 mod allreduce;
 mod exchange;
+mod push_pull;
 mod ring;
 mod tree;
 
@@ -16,6 +17,7 @@ pub(crate) use allreduce::{
     hierarchical_all_reduce, ring_all_reduce,
 };
 pub(crate) use exchange::{all_gather_direct, all_to_all, barrier};
+pub(crate) use push_pull::{push_pull, push_pull_bounds};
 pub(crate) use ring::{all_gather_ring, reduce_scatter_ring};
 pub(crate) use tree::{broadcast_chain, broadcast_tree};
 

@@ -14,16 +14,21 @@ pub enum Kind {
     Broadcast = 4,
     AllToAll = 5,
     Barrier = 6,
+    Adasum = 7,
+    /// All-reduce with servers.
+    PushPull = 8,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Kind; 6] = [
+    pub(crate) const ALL: [Kind; 8] = [
         Kind::AllReduce,
         Kind::ReduceScatter,
         Kind::AllGather,
         Kind::Broadcast,
         Kind::AllToAll,
         Kind::Barrier,
+        Kind::Adasum,
+        Kind::PushPull,
     ];
 
     pub fn name(self) -> &'static str {
@@ -34,6 +39,8 @@ impl Kind {
             Kind::Broadcast => "broadcast",
             Kind::AllToAll => "all-to-all",
             Kind::Barrier => "barrier",
+            Kind::Adasum => "adasum",
+            Kind::PushPull => "push-pull",
         }
     }
 
@@ -60,9 +67,9 @@ impl fmt::Display for Signature {
         f.write_str(self.kind.name())?;
         match self.kind {
             Kind::Barrier => return Ok(()),
-            Kind::AllReduce | Kind::ReduceScatter => write!(f, " ({})", self.op)?,
+            Kind::AllReduce | Kind::ReduceScatter | Kind::PushPull => write!(f, " ({})", self.op)?,
             Kind::Broadcast => write!(f, " from rank {}", self.variant)?,
-            Kind::AllGather | Kind::AllToAll => {}
+            Kind::AllGather | Kind::AllToAll | Kind::Adasum => {}
         }
         write!(f, " of {} {} values", self.count, self.dtype)?;
         if self.set != 0 { write!(f, " in process set {}", self.set) } else { Ok(()) }

@@ -1,6 +1,8 @@
 //! Memory of tensors: 64-byte aligned, always initialised, counted against a limit, and recycled,
 //! so that a step in steady state does not page-fault.
 
+mod small;
+
 use crate::{Result, bail};
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -13,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const ALIGN: usize = 64;
 /// Foreign memory (a slice of a network buffer) is adopted when aligned to this, else copied.
 const FOREIGN_ALIGN: usize = 16;
-/// Smaller buffers are left to the allocator, which is fast at these sizes.
+/// Smaller buffers are left to the allocator, which is fast at these sizes, and to [`small`].
 const RECYCLE_FROM: usize = 4 << 10;
 /// Buffers from this size on ask for huge pages: first touch is four times faster.
 const HUGE_FROM: usize = 4 << 20;
@@ -45,12 +47,14 @@ impl Buffer {
     /// A buffer of `len` initialised but unspecified bytes.
     pub fn alloc(len: usize) -> Result<Buffer> {
         let capacity = capacity_for(len)?;
-        if capacity >= RECYCLE_FROM
-            && let Some(ptr) = RECYCLED.take(capacity)
-        {
-            return Ok(Buffer { ptr, len, owner: Owner::Ours(capacity) });
+        let found = match capacity < RECYCLE_FROM {
+            true => small::take(capacity),
+            false => RECYCLED.take(capacity),
+        };
+        match found {
+            Some(ptr) => Ok(Buffer { ptr, len, owner: Owner::Ours(capacity) }),
+            None => Buffer::fresh(len, capacity),
         }
-        Buffer::fresh(len, capacity)
     }
 
     /// A buffer of `len` zero bytes.
@@ -131,10 +135,12 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        if let Owner::Ours(capacity) = self.owner
-            && !(capacity >= RECYCLE_FROM && RECYCLED.keep(capacity, self.ptr))
-        {
-            release(self.ptr, capacity);
+        match self.owner {
+            Owner::Ours(capacity) if capacity < RECYCLE_FROM => small::put_back(self.ptr, capacity),
+            Owner::Ours(capacity) if !RECYCLED.keep(capacity, self.ptr) => {
+                release(self.ptr, capacity)
+            }
+            _ => {}
         }
     }
 }

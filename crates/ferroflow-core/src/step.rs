@@ -12,6 +12,11 @@ pub trait Spawn: Send + Sync {
 
     /// Runs `work` on a thread of its own that may block.
     fn spawn_blocking(&self, work: Box<dyn FnOnce() + Send>);
+
+    /// How many compute threads have nothing to do.
+    fn idle(&self) -> usize {
+        0
+    }
 }
 
 /// One step: what its nodes, and the functions they call, share.

@@ -1,6 +1,6 @@
 //! The catalog: the ops a session knows, and how they are declared.
 
-use crate::op_def::{ArgDef, AttrDef, BlocksFn, Calls, ControlFlow, Cost, OpDef, Role};
+use crate::op_def::{ArgDef, AttrDef, BlocksFn, Calls, ControlFlow, Cost, FlopsFn, OpDef, Role};
 use crate::{GradientScope, KernelInit, OpGradient, ShapeCtx, Term, signature};
 use ferroflow_core::{KernelBox, PartialShape, Result};
 use std::collections::BTreeMap;
@@ -148,6 +148,12 @@ impl OpBuilder<'_> {
         self
     }
 
+    /// About how many floating-point operations a node takes, for placement.
+    pub fn flops(mut self, of: FlopsFn) -> Self {
+        self.def.flops = Some(of);
+        self
+    }
+
     /// It is element-wise and may be fused with others of its kind; see [`crate::Blocks`].
     pub fn blocks(mut self, of: BlocksFn) -> Self {
         self.def.blocks = Some(of);
@@ -172,10 +178,16 @@ impl OpBuilder<'_> {
         self
     }
 
-    /// It calls functions, which are placed on their own.
+    /// Its kernel is asynchronous: it may wait for more than its inputs.
+    pub fn waits(mut self) -> Self {
+        self.def.may_wait = true;
+        self
+    }
+
+    /// It calls functions, which are placed on their own, and what they wait for it waits for.
     pub fn calls(mut self, how: Calls) -> Self {
         self.def.calls = Some(how);
-        self.takes_resources_from_anywhere()
+        self.takes_resources_from_anywhere().waits()
     }
 
     /// What can be said of the outputs' shapes before the step.

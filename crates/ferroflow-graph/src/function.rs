@@ -103,6 +103,7 @@ impl Library {
         let func = FuncRef { name: name.to_string(), attrs: Attrs::new() };
         def.cost = Cost::Expensive;
         def.calls = Some(Calls::Own);
+        def.may_wait = true;
         def.takes_resources_from_anywhere = true;
         def.cpu = Some(Arc::new(move |init| {
             let function = init.function_ref(FuncRef { attrs: init.attrs.clone(), ..func.clone() });

@@ -15,6 +15,7 @@ mod op_def;
 pub mod passes;
 pub mod shape;
 pub mod signature;
+mod sizes;
 pub mod wire;
 
 pub use attr::{AttrList, AttrValue, Attrs, FuncRef};
@@ -29,7 +30,8 @@ pub use gradient::{
 pub use graph::{Endpoint, Graph, Node, NodeId};
 pub use kernel_init::{Function, Functions, KernelInit, NoFunctions, ResourceName};
 pub use op_def::{
-    Allowed, ArgDef, ArgTypes, AttrDef, AttrKind, BlocksFn, Calls, ControlFlow, Cost, KernelFn,
-    OpDef, PortType, Role, ShapeFn, TypeSource,
+    Allowed, ArgDef, ArgTypes, AttrDef, AttrKind, BlocksFn, Calls, ControlFlow, Cost, FlopsFn,
+    KernelFn, OpDef, PortType, Role, ShapeFn, TypeSource,
 };
 pub use shape::ShapeCtx;
+pub use sizes::Sizes;

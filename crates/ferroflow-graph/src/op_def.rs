@@ -1,7 +1,7 @@
 //! What an op is: its signature, and what the catalog knows to do with it.
 
 use crate::attr::{AttrList, AttrValue, Attrs};
-use crate::{Blocks, KernelInit, OpGradient, ShapeCtx};
+use crate::{Blocks, KernelInit, OpGradient, ShapeCtx, Sizes};
 use ferroflow_core::{DType, KernelBox, PartialShape, Result, bail, ensure, err};
 use std::sync::Arc;
 
@@ -9,6 +9,9 @@ pub type ShapeFn = Arc<dyn Fn(&ShapeCtx<'_>) -> Result<Vec<PartialShape>> + Send
 pub type KernelFn = Arc<dyn Fn(&KernelInit<'_>) -> Result<KernelBox> + Send + Sync>;
 /// From a node's attributes to how it is computed over slices; none for dtypes that are not fused.
 pub type BlocksFn = fn(&Attrs) -> Option<Blocks>;
+
+/// About how many floating-point operations a node takes.
+pub type FlopsFn = fn(&Sizes<'_>) -> f64;
 
 /// An op: signature, properties, and how to compute it.
 #[derive(Clone)]
@@ -28,6 +31,8 @@ pub struct OpDef {
     pub allows_uninitialized_input: bool,
     pub control_flow: Option<ControlFlow>,
     pub cost: Cost,
+    /// How much it computes, where that is not about one operation for each element.
+    pub flops: Option<FlopsFn>,
     /// What constant folding and fusion may take it for.
     pub role: Role,
     /// Element-wise and pure: how it is computed over slices.
@@ -39,6 +44,9 @@ pub struct OpDef {
     pub takes_resources_from_anywhere: bool,
     /// Looks at what is known of a tensor without its elements, so it is best where the tensor is.
     pub is_metadata: bool,
+    /// Its kernel is asynchronous: when it ends may depend on more than its inputs, such as another
+    /// task or another step.
+    pub may_wait: bool,
     /// Which of its attributes are functions that it calls, and how.
     pub calls: Option<Calls>,
     pub shape: Option<ShapeFn>,
@@ -194,11 +202,13 @@ impl OpDef {
             allows_uninitialized_input: false,
             control_flow: None,
             cost: Cost::Cheap,
+            flops: None,
             role: Role::Plain,
             blocks: None,
             takes_epilogue: false,
             takes_resources_from_anywhere: false,
             is_metadata: false,
+            may_wait: false,
             calls: None,
             shape: None,
             gradient: None,
@@ -325,7 +335,15 @@ impl OpDef {
     /// Makes the kernel for a node on a device of this kind.
     pub fn kernel(&self, init: &KernelInit<'_>) -> Result<KernelBox> {
         match &self.cpu {
-            Some(make) => make(init),
+            Some(make) => {
+                let kernel = make(init)?;
+                debug_assert!(
+                    self.may_wait || matches!(kernel, KernelBox::Sync(_)),
+                    "{} has an async kernel but was not declared with waits()",
+                    self.name
+                );
+                Ok(kernel)
+            }
             None => Err(err!(
                 Unimplemented,
                 "no {} kernel for op '{}' (node '{}'): Ferroflow knows the op's signature but does \

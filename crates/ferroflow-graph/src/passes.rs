@@ -3,6 +3,7 @@
 //! fetched value, a stateful op, or an error the user would have seen. Nodes that stay keep their
 //! names, their devices and their order.
 
+mod cost;
 mod cse;
 mod ends;
 mod fold;
@@ -14,7 +15,10 @@ mod order;
 mod partition;
 mod place;
 mod prune;
+mod simulate;
+mod waits;
 
+pub use cost::{CostModel, Link, Measured};
 pub use cse::merge_common;
 pub use ends::transfer_ends;
 pub use fold::{Evaluate, fold};
@@ -26,8 +30,9 @@ pub use lower::lower;
 pub(crate) use order::closes_loop;
 pub use order::topological_order;
 pub use partition::{Partition, partition};
-pub use place::{Devices, place};
+pub use place::{Devices, place, place_by_cost, predict};
 pub use prune::{Pruned, prune};
+pub use simulate::{DeviceLoad, Prediction, Transfer};
 
 use crate::catalog::Catalog;
 

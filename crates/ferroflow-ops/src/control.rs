@@ -3,6 +3,7 @@
 
 use crate::prelude::*;
 
+mod asking;
 mod basic;
 mod branch;
 mod call;
@@ -11,6 +12,7 @@ mod transfer;
 mod while_loop;
 
 pub(crate) fn register(c: &mut Catalog) {
+    asking::register(c);
     basic::register(c);
     branch::register(c);
     call::register(c);

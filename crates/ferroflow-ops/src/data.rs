@@ -13,6 +13,7 @@ mod count;
 mod csv;
 mod dataset;
 mod dense_to_sparse;
+mod fill_table;
 mod filter;
 mod function;
 mod generator;
@@ -54,6 +55,7 @@ pub(crate) fn register(c: &mut Catalog) {
     count::register(c);
     csv::register(c);
     dense_to_sparse::register(c);
+    fill_table::register(c);
     filter::register(c);
     generator::register(c);
     group::register(c);

@@ -17,7 +17,7 @@ mod add_n;
 pub(crate) mod arithmetic;
 mod bitcast;
 mod bucketize;
-mod cast;
+pub(crate) mod cast;
 mod clip;
 mod compare;
 mod complex;

@@ -1,6 +1,7 @@
 //! Records to tensors and back.
 
 mod csv;
+pub(crate) mod delimited;
 pub(crate) mod example;
 pub(crate) mod features;
 mod json;

@@ -16,7 +16,7 @@ pub(crate) use ferroflow_core::{
 #[allow(unused_imports)]
 pub(crate) use ferroflow_graph::{
     Attrs, Blocks, BlocksFn, Calls, Catalog, ControlFlow, Function, GradientScope, KernelInit,
-    Role, ShapeCtx, Term, shape,
+    Role, ShapeCtx, Sizes, Term, shape,
 };
 #[allow(unused_imports)]
 pub(crate) use std::sync::Arc;

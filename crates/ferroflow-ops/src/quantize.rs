@@ -34,7 +34,7 @@ fn slices_of(x: &Tensor, axis: i64, min: &Tensor, max: &Tensor) -> Result<(usize
         Ok(axis) => (x.shape()[axis], x.shape()[axis + 1..].iter().product()),
         Err(_) => (1, x.elements().max(1)),
     };
-    for (name, t) in [("input_min_tensor", min), ("input_max_tensor", max)] {
+    for (name, t) in [("min_range", min), ("max_range", max)] {
         ensure!(
             t.elements() == slices,
             InvalidArgument,

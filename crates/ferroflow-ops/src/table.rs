@@ -6,6 +6,9 @@ mod init;
 mod ops;
 mod store;
 
+pub(crate) use init::check_fixed;
+pub(crate) use store::Table;
+
 pub(crate) fn register(c: &mut Catalog) {
     init::register(c);
     ops::register(c);

@@ -109,6 +109,17 @@ fn tensors(ours: &Tensor, theirs: &Tensor, mode: Mode, tolerance: f64) -> Option
             format!("string {first}: {:?}, expected {:?}", a[first], b[first]),
         ));
     }
+    if let (Some(a), Some(b)) = (levels(ours), levels(theirs)) {
+        let first = (0..a.len()).find(|&i| a[i] != b[i])?;
+        let bad = (0..a.len()).filter(|&i| a[i] != b[i]).count();
+        let text = format!(
+            "{bad} of {} levels differ, the first at {first}: {}, expected {}",
+            a.len(),
+            a[first],
+            b[first]
+        );
+        return Some((Kind::Value, text));
+    }
     match (ours.to_wire_bytes(), theirs.to_wire_bytes()) {
         (Ok(a), Ok(b)) if a == b => None,
         _ => Some((
@@ -152,6 +163,19 @@ fn numbers(t: &Tensor) -> Option<Vec<f64>> {
         }
         _ => return None,
     })
+}
+
+/// The integers of a quantised tensor.
+fn levels(t: &Tensor) -> Option<Vec<i64>> {
+    let plain = match t.dtype() {
+        DType::QInt8 => DType::Int8,
+        DType::QUInt8 => DType::UInt8,
+        DType::QInt16 => DType::Int16,
+        DType::QUInt16 => DType::UInt16,
+        DType::QInt32 => DType::Int32,
+        _ => return None,
+    };
+    t.clone().with_dtype(plain).ok()?.to_indices().ok()
 }
 
 fn line(text: &str) -> String {

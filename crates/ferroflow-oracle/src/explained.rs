@@ -1,7 +1,8 @@
 //! The differences that are meant to be: `oracle/explained.tsv`, which docs/ops.md shows.
 
 use crate::compare::Kind;
-use ferroflow_core::{Result, bail};
+use ferroflow_core::{Result, bail, err};
+use regex::Regex;
 
 const TABLE: &str = include_str!("../../../oracle/explained.tsv");
 
@@ -10,20 +11,34 @@ pub struct Explanation {
     ops: Vec<String>,
     dtypes: Vec<String>,
     kinds: Vec<String>,
+    /// What must be found in the difference or the call.
+    pattern: Regex,
     pub reason: String,
 }
 
+/// A difference, as far as explanations look at it.
+pub struct Seen<'a> {
+    pub op: &'a str,
+    pub dtype: &'a str,
+    pub kind: Kind,
+    /// Whether the call was made to be wrong.
+    pub spoiled: bool,
+    /// How the answers differ, and the call.
+    pub text: &'a str,
+}
+
 impl Explanation {
-    fn covers(&self, op: &str, dtype: &str, kind: Kind, spoiled: bool) -> bool {
-        let kind = kind.to_string();
-        let has_kind = |list: &[String]| {
-            list.iter().any(|p| match p.strip_prefix("spoiled:") {
-                Some(p) => spoiled && p == kind,
-                None => matches(p, &kind),
-            })
-        };
+    fn covers(&self, seen: &Seen<'_>) -> bool {
+        let kind = seen.kind.to_string();
+        let has_kind = self.kinds.iter().any(|k| match k.strip_prefix("spoiled:") {
+            Some(k) => seen.spoiled && k == kind,
+            None => *k == kind,
+        });
         let has = |list: &[String], name: &str| list.iter().any(|pattern| matches(pattern, name));
-        has(&self.ops, op) && has(&self.dtypes, dtype) && has_kind(&self.kinds)
+        has_kind
+            && has(&self.ops, seen.op)
+            && has(&self.dtypes, seen.dtype)
+            && self.pattern.is_match(seen.text)
     }
 }
 
@@ -35,9 +50,9 @@ impl Explained {
         parse(TABLE)
     }
 
-    /// The line that explains a difference of this kind; some hold for spoiled calls only.
-    pub fn find(&self, op: &str, dtype: &str, kind: Kind, spoiled: bool) -> Option<usize> {
-        self.0.iter().position(|e| e.covers(op, dtype, kind, spoiled))
+    /// The line that explains a difference.
+    pub fn find(&self, seen: &Seen<'_>) -> Option<usize> {
+        self.0.iter().position(|e| e.covers(seen))
     }
 }
 
@@ -45,13 +60,15 @@ fn parse(table: &str) -> Result<Explained> {
     let mut lines = Vec::new();
     for line in table.lines().filter(|l| !l.is_empty() && !l.starts_with('#')) {
         let columns: Vec<&str> = line.split('\t').collect();
-        let [ops, dtypes, kinds, reason] = columns[..] else {
-            bail!(DataLoss, "a line of explained.tsv has not four columns: {line}");
+        let [ops, dtypes, kinds, pattern, reason] = columns[..] else {
+            bail!(DataLoss, "a line of explained.tsv has not five columns: {line}");
         };
         let words =
             |s: &str| s.split([' ', ',']).filter(|w| !w.is_empty()).map(str::to_string).collect();
+        let pattern = Regex::new(&format!("(?s){pattern}"))
+            .map_err(|e| err!(DataLoss, "the pattern of {line}: {e}"))?;
         let (ops, dtypes, kinds) = (words(ops), words(dtypes), words(kinds));
-        lines.push(Explanation { ops, dtypes, kinds, reason: reason.to_string() });
+        lines.push(Explanation { ops, dtypes, kinds, pattern, reason: reason.to_string() });
     }
     Ok(Explained(lines))
 }
@@ -70,31 +87,42 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_is_well_formed_and_every_line_has_a_reason() {
+    fn every_line_of_the_table_says_what_it_is_about_and_why() {
         for line in Explained::load().unwrap().0 {
             assert!(line.reason.len() > 20, "{:?}: {}", line.ops, line.reason);
-            let kinds = ["*", "value", "shape", "dtype", "code", "refused", "accepted"];
-            let kind = |k: &String| k.strip_prefix("spoiled:").unwrap_or(k).to_string();
-            assert!(
-                line.kinds.iter().all(|k| kinds.contains(&kind(k).as_str())),
-                "{:?}",
-                line.kinds
-            );
+            let kinds = ["value", "shape", "dtype", "code", "refused", "accepted"];
+            let known = |k: &String| kinds.contains(&k.strip_prefix("spoiled:").unwrap_or(k));
+            assert!(line.kinds.iter().all(known), "{:?}", line.kinds);
+            // A line that holds for whatever an op does would hide its bugs.
+            assert!(!line.pattern.is_match(""), "{:?} has no pattern", line.ops);
+            assert!(!line.ops.iter().any(|op| op == "*"), "{}", line.reason);
         }
     }
 
     #[test]
-    fn a_line_covers_the_names_its_patterns_match() {
-        let text = "Fast* Slow\tfloat32 half\tvalue\tbecause of this and that\n\
-                    Odd\t*\tspoiled:refused\tthey do not look";
+    fn a_line_covers_the_differences_its_patterns_match() {
+        let text = "Fast* Slow\tfloat32 half\tvalue\texpected NaN\tbecause of this and that\n\
+                    Odd\t*\tspoiled:refused\trank [0-9]\tthey do not look";
         let table = parse(text).unwrap();
-        assert_eq!(table.find("Odd", "half", Kind::Refused, true), Some(1));
-        assert_eq!(table.find("Odd", "half", Kind::Refused, false), None);
-        assert_eq!(table.find("FastSum", "half", Kind::Value, false), Some(0));
-        assert_eq!(table.find("Slow", "float32", Kind::Value, false), Some(0));
-        assert_eq!(table.find("Slower", "float32", Kind::Value, false), None);
-        assert_eq!(table.find("Slow", "float64", Kind::Value, false), None);
-        assert_eq!(table.find("Slow", "half", Kind::Code, false), None);
-        assert!(parse("Op\tfloat32\tvalue").is_err());
+        let find = |op: &str, dtype: &str, kind: Kind, spoiled: bool| {
+            let text = "1 of 2 numbers differ: 0, expected NaN\nrank 2";
+            table.find(&Seen { op, dtype, kind, spoiled, text })
+        };
+        assert_eq!(find("Odd", "half", Kind::Refused, true), Some(1));
+        assert_eq!(find("Odd", "half", Kind::Refused, false), None);
+        assert_eq!(find("FastSum", "half", Kind::Value, false), Some(0));
+        assert_eq!(find("Slow", "float32", Kind::Value, false), Some(0));
+        assert_eq!(find("Slower", "float32", Kind::Value, false), None);
+        assert_eq!(find("Slow", "float64", Kind::Value, false), None);
+        assert_eq!(find("Slow", "half", Kind::Code, false), None);
+        let other = Seen {
+            op: "Slow",
+            dtype: "half",
+            kind: Kind::Value,
+            spoiled: false,
+            text: "1 of 2 numbers differ: 0, expected 1",
+        };
+        assert_eq!(table.find(&other), None);
+        assert!(parse("Op\tfloat32\tvalue\twithout a pattern").is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! Counts what was asked and how it went: coverage, and differences with examples.
 
 use crate::compare::{Difference, Kind, difference};
-use crate::explained::Explained;
+use crate::explained::{Explained, Seen};
 use crate::record::{Case, Theirs};
 use ferroflow_core::{Error, Tensor};
 use serde_json::json;
@@ -58,7 +58,14 @@ impl Report {
             Theirs::Crashed => pair.crashed += 1,
         }
         let found = difference(case, ours)?;
-        if let Some(line) = self.explained.find(&case.op, &case.dtype, found.kind, case.spoiled) {
+        let seen = Seen {
+            op: &case.op,
+            dtype: &case.dtype,
+            kind: found.kind,
+            spoiled: case.spoiled,
+            text: &format!("{}\n{}", found.text, describe(case)),
+        };
+        if let Some(line) = self.explained.find(&seen) {
             *self.accepted.entry(line).or_default() += 1;
             return None;
         }

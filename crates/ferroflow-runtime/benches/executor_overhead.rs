@@ -1,5 +1,5 @@
 //! What the executor costs beyond the kernels: null nodes a second on one core, in a chain, a
-//! lattice and a loop, and the time of a null step. Prints the lines that `bench/README.md` defines.
+//! lattice and a loop, the time of a wide step, and that of a null step. Prints the lines that `bench/README.md` defines.
 //!
 //!     cargo bench -p ferroflow-runtime --bench executor_overhead
 //!
@@ -20,6 +20,7 @@ const CHAIN: usize = 1000;
 const WIDTH: usize = 20;
 const DEPTH: usize = 50;
 const ITERATIONS: i32 = 1000;
+const WIDE: usize = 20_000;
 
 fn main() {
     let only: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
@@ -33,6 +34,9 @@ fn main() {
     if wanted("while") {
         // Merge, Less, LoopCond, Switch, Add, NextIteration.
         nodes("while", &while_loop(), &[("n", ITERATIONS)], "end", 6 * ITERATIONS as usize);
+    }
+    if wanted("wide") {
+        wide();
     }
     if wanted("null_step") {
         null_step();
@@ -103,6 +107,37 @@ fn while_loop() -> GraphDef {
         .build()
 }
 
+/// Nodes that wait for one feed, and for nothing else.
+fn wide_graph(op: &str) -> GraphDef {
+    let mut g = graph().placeholder("x");
+    for i in 0..WIDE {
+        g = g.op(format!("n{i}"), op, &["x", "x"]);
+    }
+    g.build()
+}
+
+/// A step of many independent nodes, which threads may share: by the clock, and by the processor
+/// time of all of them.
+fn wide() {
+    let s = session(&wide_graph("TestAdd"));
+    let targets: Vec<String> = (0..WIDE).map(|i| format!("n{i}")).collect();
+    let feeds = vec![("x".to_string(), Tensor::scalar(1))];
+    let r = RunRequest { feeds, targets, ..RunRequest::default() };
+    let begun = Instant::now();
+    for (by, times) in [
+        ("clock", rounds(|| begun.elapsed(), || drop(s.run_blocking(r.clone()).unwrap()))),
+        ("cpu", rounds(process_time, || drop(s.run_blocking(r.clone()).unwrap()))),
+    ] {
+        let (median, best) = (times[times.len() / 2] * 1e3, times[0] * 1e3);
+        println!(
+            "{{\"name\": \"rust\", \"metric\": \"wide_step\", \"value\": {median:.3}, \
+             \"unit\": \"ms\", \"better\": \"lower\", \"impl\": \"ferroflow\", \
+             \"params\": {{\"nodes\": {WIDE}, \"by\": \"{by}\"}}, \
+             \"extra\": {{\"best\": {best:.3}}}}}"
+        );
+    }
+}
+
 fn nodes(shape: &str, def: &GraphDef, feeds: &[(&str, i32)], fetch: &str, nodes: usize) {
     let s = session(def);
     let r = request(feeds, fetch);
@@ -152,6 +187,15 @@ fn rounds(clock: impl Fn() -> Duration, mut work: impl FnMut()) -> Vec<f64> {
 
 /// Processor time of this thread so far.
 fn thread_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time_of(rustix::time::ClockId::ThreadCPUTime)
+}
+
+/// Processor time of all threads so far.
+fn process_time() -> Duration {
+    time_of(rustix::time::ClockId::ProcessCPUTime)
+}
+
+fn time_of(clock: rustix::time::ClockId) -> Duration {
+    let time = rustix::time::clock_gettime(clock);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

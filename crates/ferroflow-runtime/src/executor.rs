@@ -8,6 +8,7 @@
 use crate::flat::FlatState;
 use crate::frames::Frames;
 use crate::plan::{NodeKind, Plan, PlanNode};
+use crate::threads::is_compute_thread;
 use ferroflow_core::{
     AsyncCtx, Code, Completion, Ctx, Done, Error, KernelBox, NodeStats, Outputs, Result, StepCtx,
     Tensor, Value, ensure, err,
@@ -28,6 +29,8 @@ pub type RunDone = Box<dyn FnOnce(Result<Vec<Tensor>>) + Send>;
 pub(crate) trait Propagator: Sized + Send + Sync + 'static {
     /// A node that is ready to run; the only one of its kind.
     type Ready: Send + 'static;
+    /// Whether threads that complete cheap nodes do not get into each other's way.
+    const IS_SHARED_CHEAPLY: bool;
 
     /// Queues what can run from the beginning.
     fn start(&self, plan: &Plan, args: Vec<Tensor>, ready: &mut Vec<Self::Ready>);
@@ -94,10 +97,27 @@ pub(crate) fn on_blocking_thread<R>(work: impl FnOnce() -> R) -> R {
     result
 }
 
+/// Runs `work`, which may finish async kernels of steps, on a thread of the network: what follows from
+/// that is begun on this thread, and given away as soon as there is more to do than such a thread
+/// should, as in [`run`]. Elsewhere it would be given to the compute threads at once, and waking one
+/// takes longer than most of what there is to do.
+pub fn on_network_thread<R>(work: impl FnOnce() -> R) -> R {
+    let before = ON_NETWORK_THREAD.replace(true);
+    let result = work();
+    ON_NETWORK_THREAD.set(before);
+    result
+}
+
 /// Nodes a caller's thread runs before the rest is handed to the compute threads.
 const CALLER_NODES: u32 = 2000;
 /// Nodes with more input bytes than this do not run on a caller's thread.
 const CALLER_BYTES: usize = 64 << 10;
+
+/// A queue of this many cheap nodes is worth another thread: some 100 µs of work, where waking a
+/// thread takes tens.
+const SHARED_NODES: usize = 512;
+/// Nodes run between two looks for a thread that has nothing to do.
+const SHARE_EVERY: u32 = 64;
 
 /// The kind of thread a work loop is on.
 #[derive(Clone, Copy)]
@@ -126,6 +146,8 @@ struct Run<P: Propagator> {
     values: Option<P>,
     outstanding: AtomicUsize,
     failed: AtomicBool,
+    /// It occupies the thread of whoever waits for it, besides the compute threads.
+    has_guest: bool,
     end: Mutex<End>,
 }
 
@@ -163,6 +185,7 @@ impl<P: Propagator> Run<P> {
             values: Some(values),
             outstanding: AtomicUsize::new(1),
             failed: AtomicBool::new(false),
+            has_guest: matches!(at, Where::Compute) && !is_compute_thread(),
             end: Mutex::new(End {
                 error: None,
                 rets: vec![Value::Empty; plan.ret_names.len()],
@@ -186,9 +209,22 @@ impl<P: Propagator> Run<P> {
 
     fn work_through(self: Arc<Self>, mut queue: Vec<P::Ready>, mut at: Where) {
         let mut outputs = Outputs::new();
+        let mut alone = SHARE_EVERY;
+        if let Where::Caller { nodes_left } = at
+            && queue.len() > nodes_left as usize
+        {
+            return self.hand_over(queue);
+        }
         while let Some(mut ready) = queue.pop() {
             if self.is_stopped() {
                 break;
+            }
+            if P::IS_SHARED_CHEAPLY && queue.len() >= SHARED_NODES {
+                alone += 1;
+                if alone >= SHARE_EVERY && matches!(at, Where::Compute) {
+                    alone = 0;
+                    self.share(&mut queue);
+                }
             }
             let node = &self.plan.nodes[P::node(&ready) as usize];
             if P::is_dead(&ready) && !node.runs_dead {
@@ -237,6 +273,17 @@ impl<P: Propagator> Run<P> {
             self.end.lock().rets[i as usize] = Value::Dead;
         }
         self.values().complete(&self.plan, ready, None, queue);
+    }
+
+    /// Gives half of a long queue to a thread that has nothing to do, if there is one: the half that
+    /// this one would come to last.
+    fn share(self: &Arc<Self>, queue: &mut Vec<P::Ready>) {
+        // One of the compute threads stays idle for the guest, which is not one of them.
+        if self.step.threads.idle() > usize::from(self.has_guest) {
+            let half = queue.drain(..queue.len() / 2).collect();
+            self.outstanding.fetch_add(1, Ordering::Relaxed);
+            self.clone().hand_over(half);
+        }
     }
 
     /// Moves the rest of this loop, with its count, to the compute threads.
@@ -466,14 +513,20 @@ impl<P: Propagator> Completion for Run<P> {
             }
         });
         let Some(result) = result else { return };
+        // Only once: what finishes in turn would grow the stack without end.
+        if ON_NETWORK_THREAD.replace(false) {
+            self.resume(token, result, Where::Caller { nodes_left: CALLER_NODES });
+            ON_NETWORK_THREAD.set(true);
+            return;
+        }
         let threads = self.step.threads.clone();
-        threads.spawn(Box::new(move || self.resume(token, result)));
+        threads.spawn(Box::new(move || self.resume(token, result, Where::Compute)));
     }
 }
 
 impl<P: Propagator> Run<P> {
     /// Goes on after an async kernel; takes over its count of `outstanding`.
-    fn resume(self: Arc<Self>, token: u64, result: Result<Outputs>) {
+    fn resume(self: Arc<Self>, token: u64, result: Result<Outputs>, at: Where) {
         let (mut queue, mut outputs) = (Vec::new(), Outputs::new());
         let node = self.values().parked_node(token);
         match self.finish_async(token, result, &mut outputs) {
@@ -487,7 +540,7 @@ impl<P: Propagator> Run<P> {
             },
         }
         drop(outputs);
-        self.work(queue, Where::Compute);
+        self.work(queue, at);
     }
 
     /// Result `i` of the run.
@@ -523,6 +576,8 @@ struct Starting {
 thread_local! {
     /// Whether the innermost work loop on this thread may take its time.
     static ON_COMPUTE_THREAD: Cell<bool> = const { Cell::new(false) };
+    /// Whether this thread is the network's and may go on with what it finishes.
+    static ON_NETWORK_THREAD: Cell<bool> = const { Cell::new(false) };
     static STARTING: RefCell<Vec<Starting>> = const { RefCell::new(Vec::new()) };
 }
 

@@ -18,21 +18,15 @@ pub(crate) struct FlatState {
 
 impl FlatState {
     pub fn new(plan: &Plan) -> FlatState {
-        let state = match plan.spare_states.lock().pop() {
-            Some(spare) => spare,
-            None => FlatState {
-                slots: Slots::new(plan.input_slots),
-                pending: plan.nodes.iter().map(|_| AtomicU32::new(0)).collect(),
-            },
-        };
-        for (counter, node) in state.pending.iter().zip(&plan.nodes) {
-            counter.store(node.pending, Ordering::Relaxed);
-        }
-        state
+        plan.spare_states.lock().pop().unwrap_or_else(|| FlatState {
+            slots: Slots::new(plan.input_slots),
+            pending: plan.nodes.iter().map(|n| AtomicU32::new(n.pending)).collect(),
+        })
     }
 
     /// Gives the state back for the next step. Only after a step that ran to its end: every node has
-    /// then run, and running a node empties its slots.
+    /// then run, and running a node empties its slots; its counter was set again when it became
+    /// ready.
     pub fn recycle(self, plan: &Plan) {
         const KEPT: usize = 64;
         let mut spare = plan.spare_states.lock();
@@ -44,6 +38,7 @@ impl FlatState {
 
 impl Propagator for FlatState {
     type Ready = u32;
+    const IS_SHARED_CHEAPLY: bool = true;
 
     fn start(&self, plan: &Plan, args: Vec<Tensor>, ready: &mut Vec<u32>) {
         ready.extend_from_slice(&plan.roots);
@@ -82,7 +77,6 @@ impl Propagator for FlatState {
         let node = &plan.nodes[ready as usize];
         let outputs = outputs.unwrap_or_default();
         for edge in plan.edges_of(node) {
-            let to = &plan.nodes[edge.to as usize];
             if edge.slot != CONTROL {
                 let output = outputs.get_mut(edge.slot as usize);
                 let value = match output {
@@ -91,12 +85,17 @@ impl Propagator for FlatState {
                     None => Value::Empty,
                 };
                 // SAFETY: this thread completes the edge's source, and counts down right below.
-                unsafe { self.slots.put((to.first_input + edge.input) as usize, value) };
+                unsafe { self.slots.put(edge.place as usize, value) };
             }
-            let counter = &self.pending[edge.to as usize];
-            if to.pending == 1 || counter.fetch_sub(1, Ordering::AcqRel) == 1 {
-                queue.push(edge.to);
+            if !edge.is_only {
+                let counter = &self.pending[edge.to as usize];
+                if counter.fetch_sub(1, Ordering::AcqRel) != 1 {
+                    continue;
+                }
+                // As the next step will find it: nobody counts this one down any more.
+                counter.store(plan.nodes[edge.to as usize].pending, Ordering::Relaxed);
             }
+            queue.push(edge.to);
         }
     }
 

@@ -98,6 +98,8 @@ impl Frames {
 
 impl Propagator for Frames {
     type Ready = ReadyNode;
+    /// Every completion takes the frame's lock.
+    const IS_SHARED_CHEAPLY: bool = false;
 
     fn start(&self, plan: &Plan, args: Vec<Tensor>, ready: &mut Vec<ReadyNode>) {
         let mut state = self.root.state.lock();

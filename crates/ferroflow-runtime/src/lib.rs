@@ -14,14 +14,14 @@ mod slots;
 mod task;
 mod threads;
 
-pub use executor::{RunDone, run, run_blocking};
+pub use executor::{RunDone, on_network_thread, run, run_blocking};
 pub use functions::FunctionRuntime;
 pub use optimize::Optimizer;
 pub use plan::{KernelCache, Plan, PlanContext};
 pub use rendezvous::LocalRendezvous;
 pub use session::{
-    CallableSpec, RunOptions, RunOutput, RunRequest, Scope, Session, SessionDone, SessionOptions,
-    Spread, SpreadParts, SpreadStep,
+    CallableSpec, CostRuns, Placement, RunOptions, RunOutput, RunRequest, Scope, Session,
+    SessionDone, SessionOptions, Spread, SpreadParts, SpreadStep,
 };
 pub use task::Task;
 pub use threads::Threads;

@@ -81,6 +81,10 @@ pub(crate) struct Edge {
     pub to: u32,
     /// Which input of `to`.
     pub input: u32,
+    /// The same among all input slots of the plan.
+    pub place: u32,
+    /// `to` waits for this edge alone.
+    pub is_only: bool,
     /// No later edge of this node carries the same output: the value can be moved.
     pub is_last_use: bool,
     pub is_from_enter: bool,
@@ -209,6 +213,11 @@ impl Plan {
             });
             input_slots += node.inputs.len() as u32;
         }
+        for edge in &mut edges {
+            let to = &nodes[edge.to as usize];
+            edge.place = to.first_input + edge.input;
+            edge.is_only = to.pending == 1;
+        }
         let mut frames = frames.map(|f| f.frames);
         for frame in frames.iter_mut().flatten() {
             let count = |&id: &u32| Count { pending: nodes[id as usize].pending, dead: 0 };
@@ -335,7 +344,15 @@ fn collect_edges(graph: &Graph) -> (Vec<Edge>, Vec<(u32, u32)>) {
         range.0 = total;
         total += range.1;
     }
-    let none = Edge { slot: 0, to: 0, input: 0, is_last_use: false, is_from_enter: false };
+    let none = Edge {
+        slot: 0,
+        to: 0,
+        input: 0,
+        place: 0,
+        is_only: false,
+        is_last_use: false,
+        is_from_enter: false,
+    };
     let mut edges = vec![none; total as usize];
     let mut next: Vec<u32> = ranges.iter().map(|r| r.0).collect();
     let mut put = |source: NodeId, edge: Edge| {

@@ -3,6 +3,7 @@
 mod callable;
 mod compiled;
 mod partial;
+mod placement;
 mod running;
 mod spread;
 
@@ -15,11 +16,13 @@ use crate::task::Task;
 pub use callable::CallableSpec;
 use compiled::{Compiled, How, Signature};
 use ferroflow_core::{
-    CancelToken, DeviceInfo, Resources, Result, StepCtx, StepStats, Tensor, bail, ensure, err,
+    CancelToken, DeviceInfo, Error, Resources, Result, StepCtx, StepStats, Tensor, bail, ensure,
+    err,
 };
-use ferroflow_graph::passes::{self, Devices, Pruned};
+use ferroflow_graph::passes::{self, Devices, Measured, Pruned};
 use ferroflow_graph::{Functions, Graph, GraphDef, Node, Versions};
 use parking_lot::{Condvar, Mutex, RwLock};
+pub use placement::Placement;
 use running::Running;
 pub use spread::{Scope, Spread, SpreadParts, SpreadStep};
 use std::collections::HashMap;
@@ -41,6 +44,25 @@ pub struct SessionOptions {
     pub log_device_placement: bool,
     /// Runs the graph as it was built: no folding, no merging.
     pub disable_optimizer: bool,
+    /// How nodes get a device that leave it open.
+    pub placement: Placement,
+    /// Which runs of each step tell what its nodes cost.
+    pub costs: CostRuns,
+}
+
+/// The runs of a step whose costs are told: every so many, counted from some run on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CostRuns {
+    /// 0: none.
+    pub every: i64,
+    pub after: i64,
+}
+
+impl CostRuns {
+    /// Whether run `number` of a step, counted from 1, is one of them.
+    pub fn include(self, number: i64) -> bool {
+        self.every > 0 && number.wrapping_sub(self.after) % self.every == 0
+    }
 }
 
 /// One step to run.
@@ -61,11 +83,14 @@ pub struct RunOptions {
     pub trace: bool,
     /// Wants the graph as it was run.
     pub output_partition_graphs: bool,
+    /// Wants to know what nodes cost.
+    pub costs: bool,
     /// The step fails with `DeadlineExceeded` after this; for [`Session::run_blocking`].
     pub timeout: Option<Duration>,
 }
 
 /// What a step put out.
+#[derive(Default)]
 pub struct RunOutput {
     /// The fetched tensors, in the order asked for.
     pub tensors: Vec<Tensor>,
@@ -73,6 +98,10 @@ pub struct RunOutput {
     pub partition_graphs: Vec<GraphDef>,
     /// What other tasks recorded: a serialized `RunMetadata`.
     pub metadata: Vec<u8>,
+    /// What nodes of other tasks took, if that was recorded.
+    pub measured: Measured,
+    /// The graph as it was run and when its nodes ran, if costs were asked for.
+    pub costs: Option<(GraphDef, Arc<StepStats>)>,
 }
 
 /// Told how a step ended, exactly once.
@@ -97,6 +126,7 @@ pub struct Session {
     running: Arc<Running>,
     callables: callable::Callables,
     partial_runs: partial::PartialRuns,
+    placed: Arc<placement::Placed>,
 }
 
 impl Session {
@@ -131,6 +161,7 @@ impl Session {
             running: Arc::default(),
             callables: callable::Callables::default(),
             partial_runs: partial::PartialRuns::default(),
+            placed: Arc::default(),
             task,
             options,
         };
@@ -175,23 +206,28 @@ impl Session {
             graph.truncate(before);
             return Err(e);
         }
-        if self.options.log_device_placement {
-            for (_, node) in graph.iter().skip(before) {
-                let (name, op, device) = (&node.name, &node.op.name, &node.device);
-                tracing::info!(target: "placement", "{name}: ({op}): {device}");
-            }
+        if self.options.log_device_placement && self.places_all() {
+            placement::log_placement(graph.iter().skip(before).map(|(_, node)| node));
         }
         self.functions.set_library(graph.library.clone());
         Ok(())
     }
 
-    /// Gives every new node a device.
+    /// Whether nodes are placed when they are added, not when they are needed.
+    fn places_all(&self) -> bool {
+        matches!(self.options.placement, Placement::First)
+    }
+
+    /// Gives every new node a device, if that is when they get one.
     fn prepare(&self, graph: &mut Graph, first: usize) -> Result<()> {
         // A function runs on one device; what is in it may ask for others.
         if self.spread.is_some() {
             passes::lower(graph, first, &self.task.catalog)?;
         }
-        passes::place(graph, first, &self.devices, self.options.allow_soft_placement)
+        if self.places_all() {
+            passes::place(graph, first, &self.devices, self.options.allow_soft_placement)?;
+        }
+        Ok(())
     }
 
     /// The devices of its own task.
@@ -270,6 +306,22 @@ impl Session {
             Ok(guard) => guard,
             Err(e) => return done(Err(e)),
         };
+        let mut done = done;
+        let mut measuring = None;
+        let costs = self.options.costs;
+        if costs.every > 0 && costs.include(compiled.trials.count()) {
+            measuring = Some(RunOptions { costs: true, ..options.clone() });
+        } else if !options.output_partition_graphs && compiled.trials.is_measured() {
+            let (placed, of, asked) = (self.placed.clone(), compiled.clone(), options.clone());
+            done = Box::new(move |result: Result<RunOutput>| {
+                done(result.map(|mut output| {
+                    placed.learn(&mut output, &asked, &of.trials);
+                    output
+                }));
+            });
+            measuring = Some(RunOptions { trace: true, ..options.clone() });
+        }
+        let options = measuring.as_ref().unwrap_or(options);
         let (plan, graph) = match &compiled.how {
             How::Here { plan, graph } => (plan, graph),
             How::Spread(step) => {
@@ -280,8 +332,10 @@ impl Session {
                 return step.clone().run(values, options, cancel, Box::new(told));
             }
         };
-        let stats = options.trace.then(Arc::<StepStats>::default);
+        let stats = (options.trace || options.costs).then(Arc::<StepStats>::default);
         let step = self.step(cancel, stats.clone());
+        let costs = stats.clone().filter(|_| options.costs).map(|stats| (graph.to_def(), stats));
+        let stats = stats.filter(|_| options.trace);
         let partition_graphs =
             if options.output_partition_graphs { vec![graph.to_def()] } else { vec![] };
         executor::run(
@@ -289,8 +343,13 @@ impl Session {
             values,
             step,
             Box::new(move |result| {
-                let output =
-                    |tensors| RunOutput { tensors, stats, partition_graphs, metadata: Vec::new() };
+                let output = |tensors| RunOutput {
+                    tensors,
+                    stats,
+                    partition_graphs,
+                    costs,
+                    ..RunOutput::default()
+                };
                 done(guard.reason(result).map(output));
                 // Only now: who waits for the session to end finds every step told.
                 drop(guard);
@@ -317,7 +376,10 @@ impl Session {
     fn compiled(&self, signature: Signature) -> Result<Arc<Compiled>> {
         let slot = self.compiled.lock().get(&signature).cloned();
         if let Some(ready) = slot.as_ref().and_then(|slot| slot.get()) {
-            return ready.clone();
+            match ready {
+                Ok(compiled) if compiled.trials.is_outdated() => self.forget(&signature, compiled),
+                _ => return ready.clone(),
+            }
         }
         let slot = self.compiled.lock().entry(signature.clone()).or_default().clone();
         let result = slot.get_or_init(|| self.compile(&signature).map(Arc::new)).clone();
@@ -328,6 +390,15 @@ impl Session {
             }
         }
         result
+    }
+
+    /// Drops the compiled form of a signature, unless it is a newer one.
+    fn forget(&self, signature: &Signature, compiled: &Arc<Compiled>) {
+        let mut all = self.compiled.lock();
+        let known = all.get(signature).and_then(|slot| slot.get());
+        if matches!(known, Some(Ok(known)) if Arc::ptr_eq(known, compiled)) {
+            all.remove(signature);
+        }
     }
 
     fn compile(&self, signature: &Signature) -> Result<Compiled> {
@@ -365,13 +436,20 @@ impl Session {
     /// Ends the session: running steps are cancelled, later calls refused; `done` is called when
     /// the last step has ended.
     pub fn close(&self, done: Box<dyn FnOnce() + Send>) {
-        self.running.close(
-            err!(Cancelled, "Step was cancelled by an explicit call to `Session::Close()`."),
-            done,
-        );
+        self.end(Session::closed_by_client(), done);
+    }
+
+    /// [`Session::close`] for a reason that the running steps fail with.
+    pub fn end(&self, why: Error, done: Box<dyn FnOnce() + Send>) {
+        self.running.close(why, done);
         self.partial_runs.clear();
         self.callables.clear();
         self.forget_compiled();
+    }
+
+    /// What the steps of a session fail with that its client closes.
+    pub fn closed_by_client() -> Error {
+        err!(Cancelled, "Step was cancelled by an explicit call to `Session::Close()`.")
     }
 
     /// Drops compiled steps and functions, whose kernels refer to the functions in turn.

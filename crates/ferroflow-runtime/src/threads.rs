@@ -3,6 +3,7 @@
 use crate::executor;
 use ferroflow_core::Spawn;
 use parking_lot::{Condvar, Mutex};
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -58,6 +59,21 @@ impl Spawn for Threads {
     fn spawn_blocking(&self, work: Work) {
         Queue::push(&self.blocking, work, MAX_BLOCKING, "ff-blocking", Some(BLOCKING_IDLE));
     }
+
+    fn idle(&self) -> usize {
+        let state = self.compute.state.lock();
+        let not_started = self.compute_threads - state.threads;
+        (state.idle + not_started).saturating_sub(state.work.len())
+    }
+}
+
+thread_local! {
+    static IS_COMPUTE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread is one of a pool's compute threads.
+pub(crate) fn is_compute_thread() -> bool {
+    IS_COMPUTE.get()
 }
 
 impl Drop for Threads {
@@ -101,6 +117,7 @@ impl Queue {
     }
 
     fn run(&self, keep: Option<Duration>) {
+        IS_COMPUTE.set(keep.is_none());
         let mut state = self.state.lock();
         loop {
             if let Some(work) = state.work.pop_front() {

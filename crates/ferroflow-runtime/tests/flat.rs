@@ -4,7 +4,7 @@
 mod common;
 
 use common::*;
-use ferroflow_core::{Code, DType, Tensor};
+use ferroflow_core::{CancelToken, Code, DType, Tensor};
 use ferroflow_runtime::{RunOptions, RunRequest};
 use ferroflow_testing::{GraphBuilder, graph};
 
@@ -238,4 +238,25 @@ fn a_graph_extends_one_version_at_a_time() {
     assert_eq!(s.extend(&lost.build(), None).unwrap_err().code(), Code::InvalidArgument);
     s.extend(&more("w"), Some(1)).unwrap();
     assert_eq!(ints(&s, &[], &["w", "y"]).unwrap(), [2, 2]);
+}
+
+#[test]
+fn many_nodes_are_shared_by_threads_and_their_sum_is_the_same() {
+    const WIDE: i64 = 5000;
+    let mut g = graph().placeholder("x");
+    let names: Vec<String> = (0..WIDE).map(|i| format!("n{i}")).collect();
+    for (i, name) in names.iter().enumerate() {
+        g = g.op(name, "TestMix", &["x"]).attr("N", 1i64).attr("salt", i as i64);
+    }
+    let all: Vec<&str> = names.iter().map(String::as_str).collect();
+    let s = session(&g.op("sum", "TestMix", &all).attr("N", WIDE).build());
+    for x in 0..20 {
+        let parts: Vec<i32> = (0..WIDE).map(|i| ferroflow_testing::mix(i, &[x]).0).collect();
+        let want = ferroflow_testing::mix(0, &parts).1;
+        // On a thread that waits, and on one that has other things to do.
+        assert_eq!(ints(&s, &[("x", x)], &["sum:1"]).unwrap(), [want]);
+        let r = request(&[("x", Tensor::scalar(x))], &["sum:1"], &[]);
+        let output = soon(&start(&s, r, CancelToken::new())).unwrap();
+        assert_eq!(output.tensors[0].scalar_value::<i32>().unwrap(), want);
+    }
 }

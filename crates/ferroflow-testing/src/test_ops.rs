@@ -51,26 +51,28 @@ pub fn register_test_ops(c: &mut Catalog) {
 /// `started` hears of each that begins to wait.
 pub fn register_blocking_op(c: &mut Catalog, started: std::sync::mpsc::Sender<()>) {
     let started = Mutex::new(started);
-    c.op("TestBlock").input("x: N * int32").attr("N: int = 0").output("y: int32").cpu(move |_| {
-        let started = started.lock().clone();
-        let started = Mutex::new(started);
-        Ok(KernelBox::new_async(move |ctx: AsyncCtx, done: Done| {
-            let done = Mutex::new(Some(done));
-            let kept = Arc::new(Mutex::new(None));
-            let mine = kept.clone();
-            let registered = ctx.step.cancel.on_cancel(move |_| {
-                if let Some(done) = done.lock().take() {
-                    done.fail(err!(Cancelled, "the wait was cancelled").derived());
+    c.op("TestBlock").input("x: N * int32").attr("N: int = 0").output("y: int32").waits().cpu(
+        move |_| {
+            let started = started.lock().clone();
+            let started = Mutex::new(started);
+            Ok(KernelBox::new_async(move |ctx: AsyncCtx, done: Done| {
+                let done = Mutex::new(Some(done));
+                let kept = Arc::new(Mutex::new(None));
+                let mine = kept.clone();
+                let registered = ctx.step.cancel.on_cancel(move |_| {
+                    if let Some(done) = done.lock().take() {
+                        done.fail(err!(Cancelled, "the wait was cancelled").derived());
+                    }
+                    drop(mine.lock().take());
+                });
+                if !ctx.step.cancel.is_cancelled() {
+                    *kept.lock() = Some(registered);
                 }
-                drop(mine.lock().take());
-            });
-            if !ctx.step.cancel.is_cancelled() {
-                *kept.lock() = Some(registered);
-            }
-            // A test that has ended no longer listens.
-            let _ = started.lock().send(());
-        }))
-    });
+                // A test that has ended no longer listens.
+                let _ = started.lock().send(());
+            }))
+        },
+    );
 }
 
 fn misbehaving_async(c: &mut Catalog) {
@@ -78,31 +80,41 @@ fn misbehaving_async(c: &mut Catalog) {
         .doc("Its input, from another thread.")
         .input("x: int32")
         .output("y: int32")
+        .waits()
         .cpu(|_| {
             Ok(KernelBox::new_async(|mut ctx: AsyncCtx, done: Done| {
                 let threads = ctx.step.threads.clone();
                 threads.spawn_blocking(Box::new(move || done.finish_tensors(ctx.take_inputs(0..1))))
             }))
         });
-    c.op("TestAtOnce").doc("Async, but never waits.").input("x: int32").output("y: int32").cpu(
-        |_| {
+    c.op("TestAtOnce")
+        .doc("Async, but never waits.")
+        .input("x: int32")
+        .output("y: int32")
+        .waits()
+        .cpu(|_| {
             Ok(KernelBox::new_async(|mut ctx: AsyncCtx, done: Done| {
                 done.finish_tensors(ctx.take_inputs(0..1))
             }))
-        },
-    );
+        });
     c.op("TestForget")
         .doc("Never finishes.")
         .output("x: int32")
+        .waits()
         .cpu(|_| Ok(KernelBox::new_async(|_: AsyncCtx, done: Done| drop(done))));
-    c.op("TestPanicAsync").doc("Panics when started.").output("x: int32").cpu(|_| {
+    c.op("TestPanicAsync").doc("Panics when started.").output("x: int32").waits().cpu(|_| {
         Ok(KernelBox::new_async(|_: AsyncCtx, _: Done| panic!("the async kernel's words")))
     });
-    c.op("TestTooMany").doc("Puts out two values instead of one.").output("x: int32").cpu(|_| {
-        Ok(KernelBox::new_async(|_: AsyncCtx, done: Done| {
-            done.finish(Ok([1i32, 2].iter().map(|x| Value::Tensor(Tensor::scalar(*x))).collect()))
-        }))
-    });
+    c.op("TestTooMany").doc("Puts out two values instead of one.").output("x: int32").waits().cpu(
+        |_| {
+            Ok(KernelBox::new_async(|_: AsyncCtx, done: Done| {
+                done.finish(Ok([1i32, 2]
+                    .iter()
+                    .map(|x| Value::Tensor(Tensor::scalar(*x)))
+                    .collect()))
+            }))
+        },
+    );
 }
 
 /// What `TestMix` computes of its inputs: outputs `a` and `b`.

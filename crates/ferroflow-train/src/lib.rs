@@ -19,6 +19,7 @@ mod function;
 mod gradient;
 mod graph;
 pub mod hooks;
+pub mod hvd;
 pub mod init;
 pub mod layers;
 pub mod losses;
@@ -68,7 +69,9 @@ pub use node::NodeBuilder;
 pub use ops::Padding;
 pub use optimizer::{Adagrad, Adam, Ftrl, GradAndVar, Momentum, Optimizer, RmsProp, Sgd, Update};
 pub use output::{Operation, Output};
-pub use saved_model::{DEFAULT_SIGNATURE, SavedModelBuilder, Signature};
+pub use saved_model::{
+    DEFAULT_SIGNATURE, SERVE, SavedModel, SavedModelBuilder, Signature, TensorInfo,
+};
 pub use saver::{Saver, latest_checkpoint};
 pub use schedule::Rate;
 pub use session::{

@@ -43,6 +43,7 @@ pub struct MonitoredTraining {
     train: Operation,
     is_chief: bool,
     dir: Option<PathBuf>,
+    leaves_files: bool,
     save_steps: i64,
     max_to_keep: usize,
     wait: Duration,
@@ -60,6 +61,7 @@ impl MonitoredTraining {
             train: train.clone(),
             is_chief: true,
             dir: None,
+            leaves_files: true,
             save_steps: 1000,
             max_to_keep: 5,
             wait: Duration::from_secs(60),
@@ -86,6 +88,13 @@ impl MonitoredTraining {
     /// Where the chief leaves checkpoints and events, and goes on from.
     pub fn dir(mut self, dir: impl AsRef<Path>) -> Self {
         self.dir = Some(dir.as_ref().to_path_buf());
+        self
+    }
+
+    /// Whether this process uses the directory at all: of processes that each have all variables, one is
+    /// enough.
+    pub fn leaves_files(mut self, leaves: bool) -> Self {
+        self.leaves_files = leaves;
         self
     }
 
@@ -132,9 +141,10 @@ impl MonitoredTraining {
     /// Opens the session and makes sure that all variables have values.
     #[track_caller]
     pub fn open(
-        self,
+        mut self,
         open: impl Fn(&Graph) -> Result<GraphSession> + Send + 'static,
     ) -> Result<MonitoredSession> {
+        self.dir = self.dir.filter(|_| self.leaves_files);
         let g = &self.graph;
         let global_step = g.global_step();
         let init = g.global_initializer();
@@ -411,6 +421,8 @@ impl MonitoredSession {
         for hook in &mut self.training.hooks {
             hook.created(&session, self.step)?;
         }
+        // Hooks may have given the variables other values.
+        self.step = session.run(self.global_step.scalar::<i64>())?;
         self.session = Some(session);
         Ok(())
     }

@@ -103,6 +103,43 @@ pub trait Optimizer {
     }
 }
 
+impl<O: Optimizer + ?Sized> Optimizer for Box<O> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+    fn parameters(&self, graph: &Graph, dtype: DType) -> Vec<Output> {
+        (**self).parameters(graph, dtype)
+    }
+    fn slots(&self) -> Vec<f32> {
+        (**self).slots()
+    }
+    fn shared(&self) -> Vec<(&'static str, f32)> {
+        (**self).shared()
+    }
+    fn dense(&self, update: &Update<'_>, gradient: &Output) -> Operation {
+        (**self).dense(update, gradient)
+    }
+    fn sparse(&self, update: &Update<'_>, gradient: &IndexedSlices) -> Operation {
+        (**self).sparse(update, gradient)
+    }
+    fn finish(&self, parameters: &[Output], shared: &[Variable]) -> Vec<Operation> {
+        (**self).finish(parameters, shared)
+    }
+    #[track_caller]
+    fn compute_gradients(&self, loss: &Output, variables: &[Variable]) -> Vec<GradAndVar> {
+        (**self).compute_gradients(loss, variables)
+    }
+    #[track_caller]
+    fn apply_gradients(
+        &self,
+        graph: &Graph,
+        gradients: &[GradAndVar],
+        global_step: Option<&Variable>,
+    ) -> Operation {
+        (**self).apply_gradients(graph, gradients, global_step)
+    }
+}
+
 /// What an optimizer is told of the update of one variable.
 pub struct Update<'a> {
     pub graph: &'a Graph,

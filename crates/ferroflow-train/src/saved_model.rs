@@ -1,255 +1,169 @@
-//! SavedModels: a graph, its variables and what it is for, in a directory that TensorFlow,
-//! TensorFlow Serving and whoever reads its format load and run.
+//! SavedModels: a graph, the values of its variables, and named ways to call it, in a directory as
+//! TensorFlow writes it. Both kinds are read: those of sessions, and those of `tf.function`s.
 
-use crate::checkpoint_state::write_whole;
-use crate::events::file_error;
-use crate::graph::Graph;
-use crate::output::{Operation, Output};
-use crate::saver::Saver;
-use crate::session::GraphSession;
-use crate::wire::{ModelParts, encode_saved_model};
-use ferroflow_core::{Result, ensure, err};
-use std::collections::BTreeMap;
+mod write;
+
+pub use write::SavedModelBuilder;
+
+use crate::session::{StepRequest, Steps};
+use crate::wire::{MetaGraph, meta_graphs};
+use ferroflow_core::{DType, PartialShape, Result, Tensor, bail, ensure, err};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// The name of the signature that is used when none is asked for.
+/// The tag of a graph that is there to be served.
+pub const SERVE: &str = "serve";
+/// The signature that is meant when none is named.
 pub const DEFAULT_SIGNATURE: &str = "serving_default";
 
-/// What a model can be asked: which tensors go in, and which come out, by name.
-///
-/// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
-/// use ferroflow_train::Signature;
-/// let x = g.placeholder::<f32>("x", [-1]);
-/// let signature = Signature::predict().input("x", &x).output("double", &(&x * 2.0));
-/// ```
-#[derive(Clone, Debug, Default)]
+/// A tensor that a signature takes or gives.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TensorInfo {
+    /// `node:output`.
+    pub name: String,
+    pub dtype: DType,
+    pub shape: PartialShape,
+}
+
+/// A way to call a model: tensors by the names that a caller knows.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Signature {
-    pub(crate) method: String,
-    pub(crate) inputs: BTreeMap<String, Output>,
-    pub(crate) outputs: BTreeMap<String, Output>,
+    pub inputs: BTreeMap<String, TensorInfo>,
+    pub outputs: BTreeMap<String, TensorInfo>,
+    /// Such as `tensorflow/serving/predict`.
+    pub method: String,
+    /// The values of inputs that a caller may leave out.
+    pub defaults: BTreeMap<String, Tensor>,
 }
 
-impl Signature {
-    /// Any tensors in, any tensors out.
-    pub fn predict() -> Signature {
-        Signature::of("tensorflow/serving/predict")
-    }
-
-    /// Serialized examples in, `classes` and `scores` out.
-    pub fn classify() -> Signature {
-        Signature::of("tensorflow/serving/classify")
-    }
-
-    /// Serialized examples in, `outputs` out.
-    pub fn regress() -> Signature {
-        Signature::of("tensorflow/serving/regress")
-    }
-
-    fn of(method: &str) -> Signature {
-        Signature { method: method.into(), ..Signature::default() }
-    }
-
-    pub(crate) fn is_predict(&self) -> bool {
-        self.method == Signature::predict().method
-    }
-
-    /// One more tensor that goes in.
-    #[must_use]
-    pub fn input(mut self, name: &str, tensor: &Output) -> Signature {
-        self.inputs.insert(name.into(), tensor.clone());
-        self
-    }
-
-    /// One more tensor that comes out.
-    #[must_use]
-    pub fn output(mut self, name: &str, tensor: &Output) -> Signature {
-        self.outputs.insert(name.into(), tensor.clone());
-        self
-    }
-
-    fn check(&self, name: &str) -> Result<()> {
-        ensure!(!self.outputs.is_empty(), InvalidArgument, "signature '{name}' has no outputs");
-        let mut all = self.inputs.iter().chain(&self.outputs);
-        match all.find(|(_, tensor)| tensor.endpoint.is_none()) {
-            Some((key, _)) => {
-                Err(err!(InvalidArgument, "signature '{name}': '{key}' could not be made"))
-            }
-            None => Ok(()),
-        }
-    }
-}
-
-/// Writes a SavedModel.
-///
-/// The nodes that save and restore are made with it, so it is made before the session's graph is
-/// final; [`SavedModelBuilder::save`] writes the values that a session has.
-///
-/// ```
-/// # fn main() -> ferroflow_core::Result<()> {
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
-/// use ferroflow_train::{SavedModelBuilder, Signature};
-/// let x = g.placeholder::<f32>("x", [-1]);
-/// let y = &x * &g.variable("w", 2.0);
-/// let model = SavedModelBuilder::new(&g)
-///     .signature("serving_default", Signature::predict().input("x", &x).output("y", &y));
-/// assert!(g.check().is_ok());
-/// // model.save(&session, "export/1")?;
-/// # Ok(())
-/// # }
-/// ```
-pub struct SavedModelBuilder {
-    graph: Graph,
-    /// None if there is nothing to save.
-    saver: Option<Saver>,
-    tags: Vec<String>,
+/// A model that was read from a directory, restored and initialised.
+pub struct SavedModel {
+    steps: Box<dyn Steps>,
     signatures: BTreeMap<String, Signature>,
-    assets: Vec<(Output, PathBuf)>,
-    main: Option<Operation>,
+    /// Signatures that take or give what is not one plain tensor.
+    composite: Vec<String>,
 }
 
-impl SavedModelBuilder {
-    /// A model of this graph with all its global variables, tagged `serve`. Its lookup tables are
-    /// filled when it is loaded.
-    #[track_caller]
-    pub fn new(graph: &Graph) -> SavedModelBuilder {
-        let tables = graph.operations_of(crate::keys::TABLE_INITIALIZERS);
-        // Files that tables are filled from go with the model.
-        let file = |tensor: &Output| {
-            let value = graph.state().constant(tensor.endpoint?)?;
-            let name = String::from_utf8_lossy(value.scalar_string().ok()?).into_owned();
-            Some((tensor.clone(), PathBuf::from(name)))
-        };
-        let files = graph.collection(crate::keys::ASSET_FILEPATHS);
-        SavedModelBuilder {
-            graph: graph.clone(),
-            saver: (!graph.global_variables().is_empty()).then(|| Saver::new(graph)),
-            tags: vec!["serve".into()],
-            signatures: BTreeMap::new(),
-            assets: files.iter().filter_map(file).collect(),
-            main: (!tables.is_empty()).then(|| graph.tables_initializer()),
-        }
-    }
-
-    /// Other tags than `serve`, by which a loader chooses among models.
-    #[must_use]
-    pub fn tags(mut self, tags: &[&str]) -> SavedModelBuilder {
-        self.tags = tags.iter().map(|t| t.to_string()).collect();
-        self
-    }
-
-    /// What the model can be asked, by name; [`DEFAULT_SIGNATURE`] is used when none is asked for.
-    #[must_use]
-    pub fn signature(mut self, name: &str, signature: Signature) -> SavedModelBuilder {
-        self.signatures.insert(name.into(), signature);
-        self
-    }
-
-    /// A file that goes with the model. `tensor`, a constant string, is its name in this program; a
-    /// loader puts in the name that the file's copy has there.
-    #[must_use]
-    pub fn asset(mut self, tensor: &Output, file: impl AsRef<Path>) -> SavedModelBuilder {
-        self.assets.push((tensor.clone(), file.as_ref().to_path_buf()));
-        self
-    }
-
-    /// What is run when the model was loaded, instead of filling its tables.
-    #[must_use]
-    pub fn main_op(mut self, operation: &Operation) -> SavedModelBuilder {
-        self.main = Some(operation.clone());
-        self
-    }
-
-    /// Writes the model, with the values its variables have in `session`, to a directory that is
-    /// not there yet or empty.
-    pub fn save(&self, session: &GraphSession, dir: impl AsRef<Path>) -> Result<()> {
+impl SavedModel {
+    /// Reads the graph with exactly these tags from `dir`; `open` makes a session of it, in which
+    /// variables are restored, tables and the like initialised.
+    pub fn load<S: Steps + 'static>(
+        dir: impl AsRef<Path>,
+        tags: &[&str],
+        open: impl FnOnce(&ferroflow_graph::GraphDef) -> Result<S>,
+    ) -> Result<SavedModel> {
         let dir = dir.as_ref();
-        self.graph.check()?;
-        for (name, signature) in &self.signatures {
-            signature.check(name)?;
+        let meta = find(dir, tags)?;
+        let steps: Box<dyn Steps> = Box::new(open(&meta.graph)?);
+        let assets = asset_feeds(dir, &meta);
+        let variables = dir.join("variables").join("variables");
+        if let Some(saver) = &meta.saver
+            && variables.with_extension("index").exists()
+        {
+            let mut feeds = assets.clone();
+            feeds.push((saver.filename.clone(), path_tensor(&variables)));
+            run(&*steps, feeds, &saver.restore)?;
         }
-        let is_empty = std::fs::read_dir(dir).map_or(true, |mut entries| entries.next().is_none());
+        if let Some(init) = &meta.init {
+            run(&*steps, assets, init)?;
+        }
+        Ok(SavedModel { steps, signatures: meta.signatures, composite: meta.composite })
+    }
+
+    /// What the model can be asked, by name.
+    pub fn signatures(&self) -> &BTreeMap<String, Signature> {
+        &self.signatures
+    }
+
+    /// Calls a signature; the outputs by their names.
+    pub fn call(
+        &self,
+        signature: &str,
+        inputs: &[(&str, Tensor)],
+    ) -> Result<BTreeMap<String, Tensor>> {
         ensure!(
-            is_empty,
-            AlreadyExists,
-            "{}: a model is saved to a directory of its own, and this one is not empty",
-            dir.display()
+            !self.composite.iter().any(|name| name == signature),
+            Unimplemented,
+            "{signature:?} takes or gives sparse or composite tensors; only plain ones can be"
         );
-        let make = |dir: &Path| std::fs::create_dir_all(dir).map_err(|e| file_error(dir, &e));
-        let variables = dir.join("variables");
-        make(&variables)?;
-        if let Some(saver) = &self.saver {
-            saver.write(session, &variables.join("variables").display().to_string())?;
-        }
-        let mut assets = Vec::new();
-        for (tensor, file) in &self.assets {
-            let name = file.file_name().map(|n| n.to_string_lossy().into_owned());
-            let name =
-                name.ok_or_else(|| err!(InvalidArgument, "{}: not a file's name", file.display()))?;
-            let known = assets.iter().any(|(_, known)| *known == name);
-            ensure!(!known, InvalidArgument, "two files of the model have the name '{name}'");
-            make(&dir.join("assets"))?;
-            std::fs::copy(file, dir.join("assets").join(&name))
-                .map_err(|e| file_error(file, &e))?;
-            assets.push((tensor.clone(), name));
-        }
-        let parts = ModelParts {
-            saver: self.saver.as_ref().map(Saver::nodes),
-            tags: &self.tags,
-            signatures: &self.signatures,
-            assets: &assets,
-            main: self.main.as_ref(),
+        let Some(sig) = self.signatures.get(signature) else {
+            let there: Vec<&str> = self.signatures.keys().map(String::as_str).collect();
+            bail!(NotFound, "the model has no signature {signature:?}, but {there:?}");
         };
-        // Last, so that a model that is there is whole.
-        write_whole(&dir.join("saved_model.pb"), &encode_saved_model(&self.graph, &parts)?)
+        let mut given: BTreeMap<&str, &Tensor> =
+            sig.defaults.iter().map(|(name, value)| (name.as_str(), value)).collect();
+        given.extend(inputs.iter().map(|(name, value)| (*name, value)));
+        if let Some(name) = given.keys().find(|name| !sig.inputs.contains_key(**name)) {
+            let takes: Vec<&String> = sig.inputs.keys().collect();
+            bail!(InvalidArgument, "{signature:?} has no input {name:?}; it takes {takes:?}");
+        }
+        let mut feeds = Vec::with_capacity(sig.inputs.len());
+        for (name, info) in &sig.inputs {
+            let Some(value) = given.get(name.as_str()) else {
+                bail!(InvalidArgument, "input {name:?} of {signature:?} is missing");
+            };
+            ensure!(
+                value.dtype() == info.dtype && info.shape.admits(value.shape()),
+                InvalidArgument,
+                "input {name:?} of {signature:?} is a {} of shape {}, not a {} of shape {}",
+                info.dtype,
+                info.shape,
+                value.dtype(),
+                value.shape()
+            );
+            feeds.push((info.name.clone(), (*value).clone()));
+        }
+        let fetches: Vec<String> = sig.outputs.values().map(|info| info.name.clone()).collect();
+        let request = StepRequest { feeds, fetches, ..StepRequest::default() };
+        let values = self.steps.run_step(request)?.tensors;
+        Ok(sig.outputs.keys().cloned().zip(values).collect())
+    }
+
+    /// The session the model lives in, to run other nodes of its graph.
+    pub fn steps(&self) -> &dyn Steps {
+        &*self.steps
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{graph, initialized, temporary};
-    use ferroflow_core::Code;
-
-    #[test]
-    fn a_model_is_written_to_a_directory_of_its_own() {
-        let dir = temporary("saved-model");
-        std::fs::create_dir_all(&dir).unwrap();
-        std::fs::write(dir.join("words.txt"), "a\nb\n").unwrap();
-        let g = graph();
-        let x = g.placeholder::<f32>("x", [-1]);
-        let w = g.variable("w", 2.0);
-        let y = &x * &w;
-        let file = g.constant(dir.join("words.txt").display().to_string());
-        let signature = Signature::predict().input("x", &x).output("y", &y);
-        let model = SavedModelBuilder::new(&g)
-            .signature(DEFAULT_SIGNATURE, signature)
-            .asset(&file, dir.join("words.txt"));
-        let s = initialized(&g).unwrap();
-        let to = dir.join("1");
-        model.save(&s, &to).unwrap();
-        for file in ["saved_model.pb", "variables/variables.index", "assets/words.txt"] {
-            assert!(to.join(file).exists(), "{file}");
+fn find(dir: &Path, tags: &[&str]) -> Result<MetaGraph> {
+    let file = dir.join("saved_model.pb");
+    let bytes = std::fs::read(&file).map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound if dir.join("saved_model.pbtxt").exists() => err!(
+            Unimplemented,
+            "{}: SavedModels written as text are not read",
+            dir.join("saved_model.pbtxt").display()
+        ),
+        _ => crate::events::file_error(&file, &e),
+    })?;
+    let all = meta_graphs(&bytes).map_err(|e| e.context(file.display().to_string()))?;
+    let wanted: BTreeSet<&str> = tags.iter().copied().collect();
+    let mut there = Vec::new();
+    for meta in all {
+        if meta.tags.iter().map(String::as_str).collect::<BTreeSet<_>>() == wanted {
+            return Ok(meta);
         }
-        let bytes = std::fs::read(to.join("saved_model.pb")).unwrap();
-        let def = crate::graph_of_meta_graph(&bytes).unwrap();
-        assert!(def.nodes.iter().any(|n| n.op == "VarHandleOp" && n.device.is_empty()));
-        assert_eq!(model.save(&s, &to).unwrap_err().code(), Code::AlreadyExists);
-        std::fs::remove_dir_all(&dir).unwrap();
+        there.push(meta.tags);
     }
+    bail!(
+        NotFound,
+        "{} has no graph with the tags {wanted:?}; there are graphs with {there:?}",
+        file.display()
+    )
+}
 
-    #[test]
-    fn a_signature_needs_outputs() {
-        let g = graph();
-        let x = g.placeholder::<f32>("x", [-1]);
-        let model = SavedModelBuilder::new(&g).signature("s", Signature::predict().input("x", &x));
-        let s = initialized(&g).unwrap();
-        let dir = temporary("no-outputs");
-        assert!(model.save(&s, &dir).unwrap_err().message().contains("'s' has no outputs"));
-        assert!(!dir.exists());
-    }
+fn path_tensor(path: &Path) -> Tensor {
+    Tensor::string(path.display().to_string())
+}
+
+/// Where the graph finds files that came with it.
+fn asset_feeds(dir: &Path, meta: &MetaGraph) -> Vec<(String, Tensor)> {
+    let path = |file: &str| -> PathBuf { dir.join("assets").join(file) };
+    meta.assets.iter().map(|(tensor, file)| (tensor.clone(), path_tensor(&path(file)))).collect()
+}
+
+fn run(steps: &dyn Steps, feeds: Vec<(String, Tensor)>, target: &str) -> Result<()> {
+    // An op, though older models name one of its outputs.
+    let node = target.split(':').next().unwrap_or(target).to_string();
+    let request = StepRequest { feeds, targets: vec![node], ..StepRequest::default() };
+    steps.run_step(request).map(|_| ())
 }

@@ -68,7 +68,8 @@ impl Steps for Local {
 /// A session of this process.
 pub fn session(graph: &Graph) -> Result<GraphSession> {
     let options = SessionOptions { allow_soft_placement: true, ..SessionOptions::default() };
-    let session = Session::new(Task::local(catalog()), &GraphDef::default(), options)?;
+    let session =
+        Session::new(Task::local(graph.catalog().clone()), &GraphDef::default(), options)?;
     GraphSession::new(graph, Arc::new(Local(session)))
 }
 

@@ -7,9 +7,11 @@ pub(crate) use saved_model::{ModelParts, encode_saved_model};
 
 use crate::graph::{Graph, Item};
 use crate::metadata::NodeTiming;
-use ferroflow_core::{DType, Result, err};
+use crate::saved_model::{Signature, TensorInfo};
+use ferroflow_core::{DType, PartialShape, Result, err};
 use ferroflow_graph::GraphDef;
-use ferroflow_graph::wire::graph::{encode_graph, graph_to_proto};
+use ferroflow_graph::wire::graph::{encode_graph, graph_from_proto, graph_to_proto};
+use ferroflow_graph::wire::tensor;
 use ferroflow_proto::tensorflow as pb;
 use pb::collection_def::{BytesList, Kind, NodeList};
 use pb::event::What;
@@ -302,11 +304,100 @@ impl Graph {
     }
 }
 
+/// A graph of a SavedModel, and what it takes to use it.
+pub(crate) struct MetaGraph {
+    pub tags: Vec<String>,
+    pub graph: ferroflow_graph::GraphDef,
+    pub saver: Option<SavedWith>,
+    pub signatures: BTreeMap<String, Signature>,
+    /// Signatures that take or give what is not one plain tensor.
+    pub composite: Vec<String>,
+    /// The op that makes the model ready after its variables are restored.
+    pub init: Option<String>,
+    /// Tensors that name files, and the files' names within the assets of the model.
+    pub assets: Vec<(String, String)>,
+}
+
+/// The nodes that restore a graph's variables.
+pub(crate) struct SavedWith {
+    pub filename: String,
+    pub restore: String,
+}
+
+/// Under which names models keep the op that makes them ready: as a collection, as a signature.
+const INIT_COLLECTIONS: [&str; 2] = ["saved_model_main_op", "legacy_init_op"];
+const INIT_SIGNATURE: &str = "__saved_model_init_op";
+
+/// The graphs of a serialized `SavedModel`.
+pub(crate) fn meta_graphs(bytes: &[u8]) -> Result<Vec<MetaGraph>> {
+    let model =
+        pb::SavedModel::decode(bytes).map_err(|e| err!(DataLoss, "not a SavedModel: {e}"))?;
+    model.meta_graphs.into_iter().map(meta_graph).collect()
+}
+
+fn meta_graph(meta: pb::MetaGraphDef) -> Result<MetaGraph> {
+    let graph = meta.graph_def.ok_or_else(|| err!(DataLoss, "a graph of the model is missing"))?;
+    let (mut signatures, mut composite, mut init) = (BTreeMap::new(), Vec::new(), None);
+    for (name, def) in meta.signature_def {
+        let infos = |list: BTreeMap<String, pb::TensorInfo>| -> Result<Option<_>> {
+            let infos =
+                list.into_iter().map(|(key, info)| Ok(plain(info)?.map(|info| (key, info))));
+            infos.collect::<Result<Option<BTreeMap<String, TensorInfo>>>>()
+        };
+        let defaults = def.defaults.into_iter();
+        let defaults = defaults.map(|(key, value)| Ok((key, tensor::from_proto(value)?)));
+        let defaults = defaults.collect::<Result<_>>()?;
+        let (Some(inputs), Some(outputs)) = (infos(def.inputs)?, infos(def.outputs)?) else {
+            composite.push(name);
+            continue;
+        };
+        if name == INIT_SIGNATURE {
+            init = outputs.into_values().next().map(|info| info.name);
+            continue;
+        }
+        let method = def.method_name;
+        signatures.insert(name, Signature { inputs, outputs, method, defaults });
+    }
+    for name in INIT_COLLECTIONS {
+        if let Some(Kind::NodeList(list)) =
+            meta.collection_def.get(name).and_then(|c| c.kind.as_ref())
+            && init.is_none()
+        {
+            init = list.value.first().cloned();
+        }
+    }
+    let asset = |file: pb::AssetFileDef| -> Result<(String, String)> {
+        let info = file.tensor_info.map(plain).transpose()?.flatten();
+        let info = info.ok_or_else(|| err!(DataLoss, "no tensor names {:?}", file.filename))?;
+        Ok((info.name, file.filename))
+    };
+    let saver = meta.saver_def.filter(|s| !s.restore_op_name.is_empty());
+    Ok(MetaGraph {
+        tags: meta.meta_info_def.map(|info| info.tags).unwrap_or_default(),
+        graph: graph_from_proto(graph)?,
+        saver: saver
+            .map(|s| SavedWith { filename: s.filename_tensor_name, restore: s.restore_op_name }),
+        signatures,
+        composite,
+        init: init.filter(|name| !name.is_empty()),
+        assets: meta.asset_file_def.into_iter().map(asset).collect::<Result<_>>()?,
+    })
+}
+
+/// A tensor by its name; none for what is several.
+fn plain(info: pb::TensorInfo) -> Result<Option<TensorInfo>> {
+    let Some(pb::tensor_info::Encoding::Name(name)) = info.encoding else { return Ok(None) };
+    // What stands for an op, not for a tensor, has no type.
+    let dtype = DType::from_number(info.dtype).unwrap_or(DType::Float);
+    let shape = info.tensor_shape.as_ref().map(tensor::shape_from_proto).transpose()?;
+    Ok(Some(TensorInfo { name, dtype, shape: shape.unwrap_or_else(PartialShape::unknown) }))
+}
+
 /// Reads the graph of a serialized `MetaGraphDef`, or the first of a `SavedModel`.
 pub fn graph_of_meta_graph(bytes: &[u8]) -> Result<GraphDef> {
     let from = |meta: pb::MetaGraphDef| {
         let graph = meta.graph_def.ok_or_else(|| err!(DataLoss, "it has no graph"))?;
-        ferroflow_graph::wire::graph::graph_from_proto(graph)
+        graph_from_proto(graph)
     };
     if let Ok(model) = pb::SavedModel::decode(bytes)
         && let Some(meta) = model.meta_graphs.into_iter().next()

@@ -6,7 +6,10 @@ use ferroflow_cluster::{ConnectOptions, RemoteSession};
 use ferroflow_core::{CancelToken, Result, Tensor, err};
 use ferroflow_graph::GraphDef;
 use ferroflow_runtime::{RunOptions, RunOutput, RunRequest, SessionOptions, Task};
-use ferroflow_train::{Graph, GraphSession, StepOptions, StepOutput, StepRequest, Steps};
+use ferroflow_train::{
+    Graph, GraphSession, SERVE, SavedModel, StepOptions, StepOutput, StepRequest, Steps,
+};
+use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use tokio::runtime::Runtime;
@@ -55,7 +58,7 @@ impl Session {
         Session::connect_with(target, graph, &ConnectOptions::default())
     }
 
-    /// [`Session::connect`] with a limit on the time it takes, and on what the session sees.
+    /// Like [`Session::connect`], with other patience, on some tasks only, or with state of its own.
     pub fn connect_with(
         target: &str,
         graph: &GraphDef,
@@ -284,4 +287,10 @@ pub fn filtered_session(
     let options = ConnectOptions { device_filters, ..ConnectOptions::default() };
     let session = Session::connect_with(target, &GraphDef::default(), &options)?;
     GraphSession::new(graph, Arc::new(session))
+}
+
+/// The SavedModel in a directory, in this process: the graph that is there to be served, restored and
+/// ready to be called.
+pub fn saved_model(dir: impl AsRef<Path>) -> Result<SavedModel> {
+    SavedModel::load(dir, &[SERVE], Session::local)
 }

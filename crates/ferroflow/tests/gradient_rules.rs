@@ -229,3 +229,29 @@ fn second_derivatives_are_gradients_of_gradients() {
     let third = session.run(&[], &[&name]).unwrap();
     assert_eq!(third[0].scalar_value::<f32>().unwrap(), 6.0);
 }
+
+#[test]
+fn ragged_values_keep_their_gradients_through_variants() {
+    for batched in [true, false] {
+        let def = float()
+            .constant("x", Tensor::vector(&[1.0f32, 2.0, 3.0]))
+            .constant("w", Tensor::vector(&[10.0f32, 20.0, 30.0]))
+            .constant("splits", Tensor::vector(&[0i64, 1, 1, 3]))
+            .op("v", "RaggedTensorToVariant", &["splits", "x"])
+            .attr("RAGGED_RANK", 1i64)
+            .attr("Tvalues", DType::Float)
+            .attr("Tsplits", DType::Int64)
+            .attr("batched_input", batched)
+            .op("back", "RaggedTensorFromVariant", &["v"])
+            .attr("input_ragged_rank", if batched { 0i64 } else { 1 })
+            .attr("output_ragged_rank", 1i64)
+            .attr("Tvalues", DType::Float)
+            .attr("Tsplits", DType::Int64)
+            .op("y", "Mul", &["back:1", "w"])
+            .t()
+            .build();
+        let found = derive(&def, &["x"], defaults).unwrap_or_else(|e| panic!("{e}"));
+        let dx = found[0].as_ref().unwrap().as_slice::<f32>().unwrap();
+        assert_eq!(dx, [10.0, 20.0, 30.0], "batched: {batched}");
+    }
+}

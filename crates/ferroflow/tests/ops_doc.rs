@@ -74,13 +74,20 @@ fn differences(out: &mut String) {
          (`oracle/README.md`). Where the answers differ on purpose, this is why. \"Spoiled\" calls are \
          those made to be wrong; *refused* means that only TensorFlow computes them, *accepted* that \
          only Ferroflow does, *code* that the error codes differ.\n\n\
-         | ops | dtypes | what | why |\n| --- | --- | --- | --- |"
+         | ops | dtypes | what | where the call or the answers say | why |\n| --- | --- | --- | --- | --- |"
     );
     for line in EXPLAINED.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
         let columns: Vec<&str> = line.split('\t').collect();
         let names = |i: usize| columns.get(i).copied().unwrap_or_default().replace('*', "\\*");
-        let reason = columns.get(3).copied().unwrap_or_default();
-        let _ = writeln!(out, "| {} | {} | {} | {reason} |", names(0), names(1), names(2));
+        let pattern = columns.get(3).copied().unwrap_or_default().replace('|', "\\|");
+        let reason = columns.get(4).copied().unwrap_or_default();
+        let _ = writeln!(
+            out,
+            "| {} | {} | {} | `{pattern}` | {reason} |",
+            names(0),
+            names(1),
+            names(2)
+        );
     }
 }
 

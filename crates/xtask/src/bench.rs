@@ -18,7 +18,8 @@ pub struct Args {
     #[arg(long)]
     quick: bool,
 
-    /// This benchmark only; may be repeated (null_step, concurrency, feed_fetch, large_graph, startup, kernels, rust)
+    /// This benchmark only; may be repeated (null_step, concurrency, feed_fetch, large_graph, checkpoint, startup, distributed,
+    /// kernels, rust)
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
 
@@ -73,13 +74,20 @@ pub struct RustArgs {}
 
 pub fn run_rust(_: &RustArgs) -> Result {
     steps::run(&mut executor_overhead(&[]))?;
-    let client = example("bench_grpc");
-    steps::run(Command::new(client).arg(paths::ferroflow()))
+    for client in ["bench_grpc", "bench_edge"] {
+        steps::run(Command::new(example(client)).arg(paths::ferroflow()))?;
+    }
+    Ok(())
 }
 
 fn build_own_benches() -> Result {
     steps::run(&mut executor_overhead(&["--no-run"]))?;
-    for (package, name) in [("ferroflow-cluster", "bench_floor"), ("ferroflow", "bench_grpc")] {
+    let examples = [
+        ("ferroflow-cluster", "bench_floor"),
+        ("ferroflow", "bench_grpc"),
+        ("ferroflow", "bench_edge"),
+    ];
+    for (package, name) in examples {
         let build = ["build", "--release", "--quiet", "--package", package, "--example", name];
         steps::run(&mut steps::cargo(&build))?;
     }

@@ -9,6 +9,7 @@ mod conformance;
 mod oracle;
 mod paths;
 mod release;
+mod soak;
 mod steps;
 mod venv;
 
@@ -28,6 +29,7 @@ Most used:
   cargo xtask conformance --only t1_queues     one program of a TensorFlow client against our server
   cargo xtask bench --quick                    Ferroflow beside TensorFlow, a few minutes
   cargo xtask oracle --only 'Conv.*'           ops beside TensorFlow's, on random calls
+  cargo xtask soak --minutes 30                training in step while its tasks are killed
 
 Cargo, gcc and Python 3.11 are all that is needed; the rest is made by the commands themselves."
 )]
@@ -43,6 +45,7 @@ enum Chore {
     Bench(bench::Args),
     BenchRust(bench::RustArgs),
     Oracle(oracle::Args),
+    Soak(soak::Args),
     Venv(venv::Args),
 }
 
@@ -53,6 +56,7 @@ fn main() -> ExitCode {
         Chore::Bench(args) => bench::run(&args),
         Chore::BenchRust(args) => bench::run_rust(&args),
         Chore::Oracle(args) => oracle::run(&args),
+        Chore::Soak(args) => soak::run(&args),
         Chore::Venv(args) => venv::run(&args),
     };
     match done {

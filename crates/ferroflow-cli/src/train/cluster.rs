@@ -237,6 +237,7 @@ fn worker(program: &Path, args: &Args, spec: &str, task: usize) -> Command {
     command.args(["--ps", &args.ps.to_string(), "--workers", &args.workers.to_string()]);
     command.args(["--steps", &args.steps().to_string(), "--batch", &args.batch().to_string()]);
     command.args(["--seed", &args.seed.to_string()]);
+    command.args(["--save-steps", &args.save_steps().to_string()]);
     command.arg("--out").arg(args.out());
     if let Some(data) = &args.data {
         command.arg("--data").arg(data);

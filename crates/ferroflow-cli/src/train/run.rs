@@ -137,9 +137,7 @@ impl Job {
         training =
             training.chief(is_chief).hook(StopAtStep(last)).hook(NanGuard::new(&self.built.loss));
         if let (Some(out), true) = (out, is_chief) {
-            // Often enough that losing a server costs little.
-            let save_steps = (args.steps() / 10).max(50);
-            training = training.dir(out).save_steps(save_steps).save_in_background();
+            training = training.dir(out).save_steps(args.save_steps()).save_in_background();
             training = training.hook(StepCounter::new(100));
             if let Some(summaries) = &self.summaries {
                 training = training.hook(SummarySaver::new(summaries, 10));

@@ -12,7 +12,8 @@ use tokio::time::Instant;
 const ATTEMPT: Duration = Duration::from_secs(5);
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// How often the log says who is waited for.
+/// When the log first says who is waited for, and how often it does from then on.
+const FIRST_REPORT: Duration = Duration::from_secs(2);
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The devices of each of `peers`, waited for up to `limit`. `by_any_name` takes a task that calls
@@ -29,12 +30,13 @@ pub(super) async fn discover(
     let all = try_join_all(all);
     tokio::pin!(all);
     let deadline = begun + limit;
+    let mut report = begun + FIRST_REPORT;
     loop {
-        let report = (Instant::now() + REPORT_INTERVAL).min(deadline);
         tokio::select! {
             found = &mut all => return found,
-            () = tokio::time::sleep_until(report) => {}
+            () = tokio::time::sleep_until(report.min(deadline)) => {}
         }
+        report += REPORT_INTERVAL;
         let silent: Vec<(&Arc<Peer>, String)> =
             peers.iter().zip(&waits).filter_map(|(p, w)| Some((p, w.cause()?))).collect();
         let waited = begun.elapsed();
@@ -56,8 +58,8 @@ fn gave_up(silent: &[(&Arc<Peer>, String)], waited: Duration) -> Error {
     let tasks = silent.iter().map(|(p, cause)| format!("{} at {}: {cause}", p.task, p.address()));
     err!(
         DeadlineExceeded,
-        "CreateSession gave up after {} s waiting for {}",
-        waited.as_secs(),
+        "CreateSession gave up after {:.1} s waiting for {}",
+        waited.as_secs_f64(),
         tasks.collect::<Vec<_>>().join("; ")
     )
 }

@@ -2,7 +2,9 @@
 //! over the wire for the others.
 
 use crate::error::said_by;
-use crate::rpc::{CallOptions, Channel, Chunks};
+use crate::link::{Link, Links, Part, Slot};
+use crate::pulse::Pulse;
+use crate::rpc::{CallOptions, Channel, Chunks, Status, code};
 use crate::wire::{device_from_proto, device_to_proto};
 use crate::worker::{State, Worker, renamed};
 use bytes::Bytes;
@@ -10,20 +12,16 @@ use ferroflow_core::{DeviceInfo, DeviceName, Error, Result, err};
 use ferroflow_graph::GraphDef;
 use ferroflow_graph::wire::Reader;
 use ferroflow_graph::wire::graph::graph_to_proto;
-use ferroflow_graph::wire::step::{RunGraphRequest, RunGraphResponse};
+use ferroflow_graph::wire::step::{ExecOptions, RunGraphRequest, RunGraphResponse};
 use ferroflow_proto::tensorflow as pb;
 use prost::Message;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::Instant;
-
-/// A step that is under way asks this often whether a task that is silent is still there, and gives
-/// it this long to answer; together no more than three seconds.
-const PROBE_INTERVAL: Duration = Duration::from_millis(900);
-const PROBE_TIMEOUT: Duration = Duration::from_millis(2000);
 
 /// What a task is told at the end of a step or session is not worth more of a wait than this.
 const FAREWELL_TIMEOUT: Duration = Duration::from_secs(10);
+
+const RUN_GRAPH: &str = "/tensorflow.WorkerService/RunGraph";
 
 /// A task.
 pub(super) struct Peer {
@@ -32,13 +30,18 @@ pub(super) struct Peer {
     /// The same as text.
     pub task: String,
     way: Way,
-    /// When it last said anything, if a step asked; held while one asks.
-    heard: tokio::sync::Mutex<Option<Instant>>,
+    pulse: Pulse,
 }
 
 enum Way {
     Here(Arc<Worker>),
-    There(Channel),
+    There(Channel, Shortcut),
+}
+
+/// The link to a task, if there is one: what it can do goes over it, all else by gRPC.
+struct Shortcut {
+    links: Arc<Links>,
+    slot: Arc<Slot>,
 }
 
 impl Peer {
@@ -46,12 +49,13 @@ impl Peer {
         Peer::new(name, Way::Here(worker))
     }
 
-    pub fn there(name: DeviceName, channel: Channel) -> Peer {
-        Peer::new(name, Way::There(channel))
+    pub fn there(name: DeviceName, channel: Channel, links: Arc<Links>) -> Peer {
+        let slot = links.slot(channel.address());
+        Peer::new(name, Way::There(channel, Shortcut { links, slot }))
     }
 
     fn new(name: DeviceName, way: Way) -> Peer {
-        Peer { task: name.to_string(), name, way, heard: tokio::sync::Mutex::new(None) }
+        Peer { task: name.to_string(), name, way, pulse: Pulse::default() }
     }
 
     pub fn is_here(&self) -> bool {
@@ -62,7 +66,7 @@ impl Peer {
     pub fn address(&self) -> &str {
         match &self.way {
             Way::Here(_) => "this process",
-            Way::There(channel) => channel.address(),
+            Way::There(channel, _) => channel.address(),
         }
     }
 
@@ -70,7 +74,7 @@ impl Peer {
     pub async fn status(&self, options: CallOptions) -> Result<Vec<pb::DeviceAttributes>> {
         match &self.way {
             Way::Here(worker) => Ok(worker.devices().iter().map(|d| device_to_proto(d)).collect()),
-            Way::There(channel) => {
+            Way::There(channel, _) => {
                 let answer: pb::GetStatusResponse =
                     self.call(channel, "GetStatus", &pb::GetStatusRequest {}, options).await?;
                 Ok(answer.device_attributes)
@@ -91,10 +95,10 @@ impl Peer {
     ) -> Result<()> {
         match &self.way {
             Way::Here(worker) => worker.create_session(request, Some(state.clone())),
-            Way::There(channel) => {
-                let options = CallOptions::timeout(FAREWELL_TIMEOUT);
-                let _: pb::CreateWorkerSessionResponse =
-                    self.call(channel, "CreateWorkerSession", &request, options).await?;
+            Way::There(channel, _) => {
+                let options = CallOptions::default();
+                let create = self.call(channel, "CreateWorkerSession", &request, options);
+                let _: pb::CreateWorkerSessionResponse = self.watched(channel, create).await?;
                 Ok(())
             }
         }
@@ -103,7 +107,7 @@ impl Peer {
     pub async fn delete_session(&self, handle: &str) {
         match &self.way {
             Way::Here(worker) => worker.delete_session(handle),
-            Way::There(channel) => {
+            Way::There(channel, _) => {
                 let request = pb::DeleteWorkerSessionRequest { session_handle: handle.into() };
                 let options = CallOptions::timeout(FAREWELL_TIMEOUT);
                 let done: Result<pb::DeleteWorkerSessionResponse> =
@@ -127,7 +131,7 @@ impl Peer {
                 let optimize = !rewrite.is_some_and(|r| r.disable_meta_optimizer);
                 worker.register_own(session, graph.clone(), optimize).await
             }
-            Way::There(channel) => {
+            Way::There(channel, shortcut) => {
                 let request = pb::RegisterGraphRequest {
                     session_handle: session.into(),
                     graph_def: Some(graph_to_proto(graph)?),
@@ -136,9 +140,12 @@ impl Peer {
                     config_proto: Some(config.clone()),
                     ..Default::default()
                 };
-                let response: pb::RegisterGraphResponse = self
-                    .watched(self.call(channel, "RegisterGraph", &request, CallOptions::default()))
-                    .await?;
+                let options = CallOptions::default();
+                let register = self.call(channel, "RegisterGraph", &request, options);
+                let call = self.watched(channel, register);
+                // Its runs are to go over a link.
+                let (response, ()) = tokio::join!(call, shortcut.links.want(&shortcut.slot));
+                let response: pb::RegisterGraphResponse = response?;
                 Ok(response.graph_handle)
             }
         }
@@ -153,7 +160,7 @@ impl Peer {
         };
         let done = match &self.way {
             Way::Here(worker) => worker.deregister_graph(&request),
-            Way::There(channel) => {
+            Way::There(channel, _) => {
                 let options = CallOptions::timeout(FAREWELL_TIMEOUT);
                 let done: Result<pb::DeregisterGraphResponse> =
                     self.call(channel, "DeregisterGraph", &request, options).await;
@@ -167,7 +174,14 @@ impl Peer {
     pub async fn run(&self, request: RunGraphRequest) -> Result<RunGraphResponse> {
         let answer = match &self.way {
             Way::Here(worker) => worker.run_graph(request).await?,
-            Way::There(channel) => self.watched(self.run_there(channel, request)).await?,
+            Way::There(channel, shortcut) => {
+                if let Some(link) = shortcut.slot.link()
+                    && is_plain(&request)
+                {
+                    return self.watched(channel, self.run_over(&link, request)).await?;
+                }
+                self.watched(channel, self.run_there(channel, request)).await?
+            }
         };
         match answer.status {
             Some(error) => Err(error),
@@ -175,27 +189,51 @@ impl Peer {
         }
     }
 
+    /// Runs a part over a link: how that ended, or why that is not known.
+    async fn run_over(
+        &self,
+        link: &Link,
+        request: RunGraphRequest,
+    ) -> Result<Result<RunGraphResponse>> {
+        let RunGraphRequest { step_id, session_handle: session, graph_handle: graph, .. } = request;
+        let ran = link.run(&Part { step_id, session, graph }).await.map_err(|e| {
+            let status = Status::new(code::UNAVAILABLE, e.message());
+            said_by(&self.task, self.address(), RUN_GRAPH, &status)
+        })?;
+        Ok(ran.map(|()| RunGraphResponse::default()))
+    }
+
     async fn run_there(
         &self,
         channel: &Channel,
         request: RunGraphRequest,
     ) -> Result<RunGraphResponse> {
-        const METHOD: &str = "/tensorflow.WorkerService/RunGraph";
         let message = Chunks::from(request.encode()?.into_parts());
         let answer = channel
-            .call(METHOD, message, CallOptions::default())
+            .call(RUN_GRAPH, message, CallOptions::default())
             .await
-            .map_err(|status| said_by(&self.task, channel.address(), METHOD, &status))?;
+            .map_err(|status| said_by(&self.task, channel.address(), RUN_GRAPH, &status))?;
         let chunks: Vec<Bytes> = answer.segments().cloned().collect();
         RunGraphResponse::decode(Reader::new(chunks))
             .map_err(|e| e.context(format!("the answer of {} to RunGraph", self.task)))
+    }
+
+    /// The step is over, if the task can be told so in passing; false if [`Peer::clean_up`] has to.
+    pub fn clean_up_in_passing(&self, step_id: i64) -> bool {
+        match &self.way {
+            Way::Here(worker) => {
+                worker.cleanup_graph(step_id);
+                true
+            }
+            Way::There(_, shortcut) => shortcut.links.clean_up_later(&shortcut.slot, step_id),
+        }
     }
 
     /// The step is over.
     pub async fn clean_up(&self, step_id: i64) {
         match &self.way {
             Way::Here(worker) => worker.cleanup_graph(step_id),
-            Way::There(channel) => {
+            Way::There(channel, _) => {
                 let request = pb::CleanupGraphRequest { step_id };
                 let options = CallOptions::timeout(FAREWELL_TIMEOUT);
                 let done: Result<pb::CleanupGraphResponse> =
@@ -209,7 +247,7 @@ impl Peer {
     pub async fn clean_up_all(&self, containers: &[String]) {
         match &self.way {
             Way::Here(worker) => worker.cleanup_all(containers),
-            Way::There(channel) => {
+            Way::There(channel, _) => {
                 let request = pb::CleanupAllRequest { container: containers.to_vec() };
                 let options = CallOptions::timeout(FAREWELL_TIMEOUT);
                 let done: Result<pb::CleanupAllResponse> =
@@ -220,38 +258,15 @@ impl Peer {
     }
 
     /// A call, given up when the task goes silent: it may have hung, or be cut off.
-    async fn watched<T>(&self, call: impl Future<Output = Result<T>>) -> Result<T> {
-        let silent = async {
-            loop {
-                tokio::time::sleep(PROBE_INTERVAL).await;
-                if let Err(e) = self.probe().await {
-                    return e;
-                }
-            }
-        };
-        tokio::select! {
-            biased;
-            done = call => done,
-            error = silent => Err(error),
-        }
-    }
-
-    /// Asks for a sign of life, unless there was one just now.
-    async fn probe(&self) -> Result<()> {
-        let mut heard = self.heard.lock().await;
-        if heard.is_some_and(|at| at.elapsed() < PROBE_INTERVAL) {
-            return Ok(());
-        }
-        match self.status(CallOptions::timeout(PROBE_TIMEOUT)).await {
-            Ok(_) => {
-                *heard = Some(Instant::now());
-                Ok(())
-            }
-            Err(e) => {
-                let (task, address) = (&self.task, self.address());
-                Err(err!(Unavailable, "{task} at {address} does not answer: {}", e.message()))
-            }
-        }
+    async fn watched<T>(
+        &self,
+        channel: &Channel,
+        call: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        self.pulse.watch(channel, call).await.unwrap_or_else(|silence| {
+            let (task, address) = (&self.task, channel.address());
+            Err(err!(Unavailable, "{task} at {address} does not answer: {}", silence.message))
+        })
     }
 
     async fn call<A: Message + Default>(
@@ -277,4 +292,13 @@ impl Peer {
             tracing::debug!(task = self.task, "{e}");
         }
     }
+}
+
+/// Whether all that is asked for is to run.
+fn is_plain(request: &RunGraphRequest) -> bool {
+    request.sends.is_empty()
+        && request.recv_keys.is_empty()
+        && request.exec == ExecOptions::default()
+        && !request.is_partial
+        && request.create_worker_session_called
 }

@@ -7,7 +7,7 @@ use super::peer::Peer;
 use super::step::{Spreader, Tasks};
 use crate::wire;
 use crate::worker::State;
-use ferroflow_core::{DeviceInfo, Result, err};
+use ferroflow_core::{DeviceInfo, Error, Result, err};
 use ferroflow_graph::wire::graph::graph_from_proto;
 use ferroflow_proto::tensorflow as pb;
 use ferroflow_runtime::{Scope, Session};
@@ -128,12 +128,18 @@ impl MasterSession {
         .map(|_| ())
     }
 
-    /// Ends its steps, waits for that, and tells its tasks.
+    /// Closes it, as its client asked.
     pub async fn close(&self) {
+        self.end(Session::closed_by_client()).await;
+    }
+
+    /// Ends its steps with this error, waits for that, and tells its tasks.
+    pub async fn end(&self, why: Error) {
         let (tell, told) = oneshot::channel();
-        self.session.close(Box::new(move || {
+        let done = Box::new(move || {
             let _ = tell.send(());
-        }));
+        });
+        self.session.end(why, done);
         // Ends when the last cancelled step has; a dropped sender means the same.
         let _ = told.await;
         if self.peers.is_empty() {

@@ -3,8 +3,9 @@
 use super::outcome::Outcome;
 use super::parts::Parts;
 use super::peer::Peer;
+use crate::wire;
 use ferroflow_core::{CancelToken, DeviceInfo, RendezvousKey, Result, Tensor, err};
-use ferroflow_graph::passes::{self, Pruned};
+use ferroflow_graph::passes::{self, CostModel, Pruned};
 use ferroflow_graph::wire::step::{ExecOptions, RunGraphRequest, RunGraphResponse};
 use ferroflow_graph::{Catalog, GraphDef};
 use ferroflow_proto::tensorflow as pb;
@@ -32,6 +33,18 @@ pub(super) struct Tasks {
     pub io: Handle,
 }
 
+impl Tasks {
+    /// What decides which receives can wait: an estimate where the client asks for that, else only
+    /// what is beyond doubt.
+    fn recv_model(&self) -> CostModel {
+        let options = self.config.graph_options.as_ref();
+        match options.is_some_and(|o| o.enable_recv_scheduling) {
+            true => CostModel::default(),
+            false => CostModel::cautious(),
+        }
+    }
+}
+
 /// Prepares the steps of a session.
 pub(super) struct Spreader(pub Arc<Tasks>);
 
@@ -46,7 +59,7 @@ impl Spread for Spreader {
         let (device, catalog) = (&tasks.devices[0], &tasks.catalog);
         let graph = passes::transfer_ends(step, feeds, fetches, device, catalog)?;
         let mut parts = Vec::new();
-        for part in passes::partition(graph, &tasks.devices, catalog)? {
+        for part in passes::partition(graph, &tasks.devices, catalog, &tasks.recv_model())? {
             let peer = tasks.peers.iter().find(|p| p.task == part.task);
             let peer = peer.ok_or_else(|| err!(Internal, "no task {}", part.task))?.clone();
             parts.push(Part { peer, graph: Arc::new(part.graph) });
@@ -94,6 +107,7 @@ impl RunsSpread for SpreadStep {
         done: SessionDone,
     ) {
         let exec = ExecOptions {
+            costs: options.costs,
             timeline: options.trace,
             partition_graphs: options.output_partition_graphs,
             ..ExecOptions::default()
@@ -185,16 +199,15 @@ impl SpreadStep {
 
     /// What the client gets, out of the answers of all parts.
     pub fn output(&self, answers: Vec<RunGraphResponse>) -> Result<RunOutput> {
-        let mut output = RunOutput {
-            tensors: Vec::new(),
-            stats: None,
-            partition_graphs: Vec::new(),
-            metadata: Vec::new(),
-        };
+        let mut output = RunOutput::default();
         for answer in answers {
             output.tensors.extend(answer.recvs.into_iter().map(|(_, tensor)| tensor));
             if let Some(stats) = answer.step_stats {
+                wire::measure(&stats, &mut output.measured)?;
                 encoding::bytes::encode(1, &stats, &mut output.metadata);
+            }
+            if let Some(costs) = answer.cost_graph {
+                encoding::bytes::encode(2, &costs, &mut output.metadata);
             }
             for graph in answer.partition_graphs {
                 encoding::bytes::encode(3, &graph, &mut output.metadata);
@@ -237,7 +250,11 @@ impl RunId {
 
 impl Drop for RunId {
     fn drop(&mut self) {
-        let (peers, id) = (std::mem::take(&mut self.peers), self.step_id);
+        let (mut peers, id) = (std::mem::take(&mut self.peers), self.step_id);
+        peers.retain(|peer| !peer.clean_up_in_passing(id));
+        if peers.is_empty() {
+            return;
+        }
         self.tasks.io.spawn(async move {
             join_all(peers.iter().map(|peer| peer.clean_up(id))).await;
         });

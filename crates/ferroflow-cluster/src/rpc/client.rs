@@ -8,6 +8,7 @@ use connection::Connection;
 use http::uri::Authority;
 use http::{HeaderName, HeaderValue};
 use parking_lot::Mutex;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -120,7 +121,9 @@ impl Channel {
         let deadline = options.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let message = message.into();
         let mut last_failure = None;
-        let attempt = self.attempt(path, message, &options, deadline, &mut last_failure);
+        // Boxed, or every caller's future would hold a copy of it, and of its code.
+        let attempt: Pin<Box<dyn Future<Output = _> + Send + '_>> =
+            Box::pin(self.attempt(path, message, &options, deadline, &mut last_failure));
         let outcome = match deadline {
             Some(deadline) => timeout_at(deadline, attempt).await.ok(),
             None => Some(attempt.await),

@@ -31,14 +31,18 @@ pub trait Incoming: Send + 'static {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TcpConnector;
 
+impl TcpConnector {
+    pub(crate) async fn open(address: &str) -> io::Result<TcpStream> {
+        let stream = TcpStream::connect(address).await?;
+        tune(&stream)?;
+        Ok(stream)
+    }
+}
+
 impl Connector for TcpConnector {
     fn connect(&self, address: &str) -> BoxFuture<io::Result<BoxIo>> {
         let address = address.to_string();
-        Box::pin(async move {
-            let stream = TcpStream::connect(address).await?;
-            tune(&stream)?;
-            Ok(Box::new(stream) as BoxIo)
-        })
+        Box::pin(async move { Ok(Box::new(TcpConnector::open(&address).await?) as BoxIo) })
     }
 }
 
@@ -51,7 +55,7 @@ impl Incoming for TcpListener {
 }
 
 /// No delay for small messages, and the kernel gives up on a peer whose host has been silent for about half a minute.
-fn tune(stream: &TcpStream) -> io::Result<()> {
+pub(crate) fn tune(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
     let probes = TcpKeepalive::new()

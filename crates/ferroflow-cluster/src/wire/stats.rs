@@ -1,7 +1,9 @@
 //! Traces as RunMetadata, which TensorFlow's timeline opens.
 
+use super::costs::cost_graph;
 use bytes::Bytes;
-use ferroflow_core::{NodeStats, Result, StepStats};
+use ferroflow_core::{NodeStats, Result, StepStats, err};
+use ferroflow_graph::passes::Measured;
 use ferroflow_graph::wire::graph::graph_to_proto;
 use ferroflow_graph::wire::tensor::shape_to_proto;
 use ferroflow_proto::tensorflow as pb;
@@ -12,17 +14,51 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A serialized RunMetadata with whatever was recorded of a step.
 pub fn run_metadata(output: &RunOutput) -> Result<Bytes> {
-    let RunOutput { stats, partition_graphs, metadata, .. } = output;
-    if stats.is_none() && partition_graphs.is_empty() {
+    let RunOutput { stats, partition_graphs, metadata, costs, .. } = output;
+    if stats.is_none() && partition_graphs.is_empty() && costs.is_none() {
         return Ok(Bytes::copy_from_slice(metadata));
     }
     let partition_graphs = partition_graphs.iter().map(graph_to_proto).collect::<Result<_>>()?;
     let step_stats = stats.as_deref().map(step_stats);
-    let own = pb::RunMetadata { step_stats, partition_graphs, ..Default::default() };
+    let cost_graph = costs.as_ref().map(|(graph, stats)| cost_graph(graph, stats));
+    let own = pb::RunMetadata { step_stats, cost_graph, partition_graphs, ..Default::default() };
     let mut all = own.encode_to_vec();
     // Messages one after the other are read as one.
     all.extend_from_slice(metadata);
     Ok(all.into())
+}
+
+/// Adds what a task recorded of a step, serialized StepStats, to what is known of nodes.
+pub(crate) fn measure(stats: &[u8], measured: &mut Measured) -> Result<()> {
+    let stats = pb::StepStats::decode(stats)
+        .map_err(|e| err!(InvalidArgument, "StepStats that cannot be read: {e}"))?;
+    add(stats, measured);
+    Ok(())
+}
+
+fn add(stats: pb::StepStats, measured: &mut Measured) {
+    for node in stats.dev_stats.into_iter().flat_map(|d| d.node_stats) {
+        let nanos = match node.op_end_rel_nanos {
+            // Older tasks only tell microseconds.
+            0 => node.op_end_rel_micros.saturating_mul(1000),
+            nanos => nanos,
+        };
+        let bytes = node.output.iter().filter_map(|o| {
+            let tensor = o.tensor_description.as_ref()?;
+            let bytes = tensor.allocation_description.as_ref()?.requested_bytes;
+            Some((usize::try_from(o.slot).ok()?, bytes.max(0) as f64))
+        });
+        measured.add(&node.node_name, nanos.max(0) as f64 * 1e-9, bytes);
+    }
+}
+
+/// What nodes took in a step that was traced, from its serialized RunMetadata.
+pub fn measured(metadata: &[u8]) -> Result<Measured> {
+    let metadata = pb::RunMetadata::decode(metadata)
+        .map_err(|e| err!(InvalidArgument, "RunMetadata that cannot be read: {e}"))?;
+    let mut measured = Measured::default();
+    add(metadata.step_stats.unwrap_or_default(), &mut measured);
+    Ok(measured)
 }
 
 /// What was recorded of a step.

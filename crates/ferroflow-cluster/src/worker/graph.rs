@@ -1,12 +1,14 @@
 //! Partitions that masters register, compiled.
 
 use super::session::WorkerSession;
+use crate::wire::cost_graph;
 use bytes::Bytes;
-use ferroflow_core::{DeviceInfo, Result, ensure, err};
+use ferroflow_core::{DeviceInfo, Result, StepStats, ensure, err};
 use ferroflow_graph::passes::Pruned;
 use ferroflow_graph::wire::graph::encode_graph;
-use ferroflow_graph::{Functions, Graph, GraphDef, Node};
+use ferroflow_graph::{Functions, Graph, GraphDef, Node, Role};
 use ferroflow_runtime::{FunctionRuntime, Optimizer, Plan, PlanContext, Task};
+use prost::Message;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -14,6 +16,8 @@ use std::sync::Arc;
 pub(crate) struct RegisteredGraph {
     pub plan: Arc<Plan>,
     graph: Graph,
+    /// Devices that values are sent to, by their full names.
+    pub destinations: Vec<String>,
     /// Kernels of the plan may still have functions to instantiate.
     _functions: Arc<FunctionRuntime>,
 }
@@ -68,11 +72,26 @@ impl RegisteredGraph {
         let context =
             PlanContext { device_of: &device_of, functions: &functions, kernels: &session.kernels };
         let plan = Arc::new(Plan::compile(&graph, &[], &[], &context)?);
-        Ok(RegisteredGraph { plan, graph, _functions: runtime })
+        let destinations = destinations(&graph);
+        Ok(RegisteredGraph { plan, graph, destinations, _functions: runtime })
+    }
+
+    /// What the nodes of the graph cost in a step, a serialized CostGraphDef.
+    pub fn cost_graph(&self, stats: &StepStats) -> Bytes {
+        cost_graph(&self.graph.to_def(), stats).encode_to_vec().into()
     }
 
     /// The graph as it runs, serialized, one for each device.
     pub fn partition_graphs(&self) -> Result<Vec<Bytes>> {
         Ok(vec![encode_graph(&self.graph.to_def())?])
     }
+}
+
+fn destinations(graph: &Graph) -> Vec<String> {
+    let sends = graph.iter().filter(|(_, node)| node.op.role == Role::Send);
+    let mut devices: Vec<String> =
+        sends.filter_map(|(_, node)| node.attrs.string("recv_device").ok()).collect();
+    devices.sort();
+    devices.dedup();
+    devices
 }

@@ -24,6 +24,16 @@ pub(super) fn source_of(key: &str) -> &str {
     key.split(';').next().unwrap_or_default()
 }
 
+/// The receiving device of a key, as written.
+pub(super) fn destination_of(key: &str) -> &str {
+    key.split(';').nth(2).unwrap_or_default()
+}
+
+/// The life of the sending device that a key names.
+pub(super) fn incarnation_of(key: &str) -> Option<u64> {
+    u64::from_str_radix(key.split(';').nth(1)?, 16).ok()
+}
+
 fn try_parse(key: &str) -> Option<ParsedKey<'_>> {
     let mut parts = key.split(';');
     let (source, incarnation, destination) = (parts.next()?, parts.next()?, parts.next()?);

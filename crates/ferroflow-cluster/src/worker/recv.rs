@@ -139,7 +139,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_value_on_its_way_to_a_caller_who_left_is_kept() {
-        let steps = Arc::new(Steps::new(Handle::current()));
+        let steps = Steps::new(Handle::current());
         let (step, _parked) = steps.find_or_park(1).unwrap();
         let send = || {
             let key = RendezvousKey("k".into());

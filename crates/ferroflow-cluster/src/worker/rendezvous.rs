@@ -1,7 +1,10 @@
-//! The rendezvous of a step that spans tasks. Values of this task wait here, for its own receivers
-//! and for those that other tasks ask on behalf of; values of other tasks are asked for there.
+//! The rendezvous of a step that spans tasks. Values of this task go to the tasks they are for, or wait
+//! here, for its own receivers and for tasks that ask. Values of other tasks come by themselves from
+//! those that push, and are asked for with the others, and when they have not come for a while.
 
-use super::key::source_of;
+use super::arrivals::Arrivals;
+use super::key::{destination_of, incarnation_of, source_of};
+use super::step::Steps;
 use super::view::View;
 use ferroflow_core::{
     CancelToken, Error, Received, RecvDone, Rendezvous, RendezvousKey, Result, bail, ensure, err,
@@ -20,7 +23,12 @@ const ABORT_DELAY: Duration = Duration::from_secs(1);
 
 pub(super) struct StepRendezvous {
     step_id: i64,
+    /// Values of this task.
     local: LocalRendezvous,
+    /// Values of others.
+    arrivals: Arrivals,
+    /// The links that values went over; what is lost with one is lost to the step.
+    links: Mutex<Vec<u64>>,
     /// Known once the step has started on this task.
     view: OnceLock<Arc<View>>,
     /// Ends the calls to other tasks.
@@ -28,18 +36,22 @@ pub(super) struct StepRendezvous {
     aborts_later: AtomicBool,
     io: Handle,
     me: Weak<StepRendezvous>,
+    steps: Weak<Steps>,
 }
 
 impl StepRendezvous {
-    pub fn new(step_id: i64, io: Handle) -> Arc<StepRendezvous> {
+    pub fn new(step_id: i64, io: Handle, steps: Weak<Steps>) -> Arc<StepRendezvous> {
         Arc::new_cyclic(|me| StepRendezvous {
             step_id,
             local: LocalRendezvous::new(),
+            arrivals: Arrivals::default(),
+            links: Mutex::default(),
             view: OnceLock::new(),
             aborted: CancelToken::new(),
             aborts_later: AtomicBool::new(false),
             io,
             me: me.clone(),
+            steps,
         })
     }
 
@@ -89,40 +101,81 @@ impl StepRendezvous {
 
     pub fn abort_now(&self, error: Error) {
         self.local.abort(error.clone());
+        self.arrivals.abort(error.clone());
         self.aborted.cancel(error);
     }
 
-    fn recv_remote(&self, key: &RendezvousKey, cancel: &CancelToken, done: RecvDone) {
-        let Some(view) = self.view.get().cloned() else {
-            return done(Err(err!(Internal, "step {} has not started", self.step_id)));
-        };
+    /// Another task pushed a value.
+    pub fn arrived(&self, key: &str, value: Result<Received>) {
+        self.arrivals.arrived(key, value);
+    }
+
+    /// Asks for the values that have not come by themselves for `age`; whether some are still waited
+    /// for in silence.
+    pub fn ask_for_overdue(&self, age: Duration) -> bool {
+        let (overdue, any) = self.arrivals.overdue(age);
+        overdue.into_iter().for_each(|(key, cancel)| self.ask(&key, &cancel));
+        any
+    }
+
+    /// The devices of these incarnations push no more, and what they pushed may be lost.
+    pub fn lost(&self, incarnations: &[u64], error: &Error) {
+        let is_lost = |key: &str| incarnation_of(key).is_some_and(|i| incarnations.contains(&i));
+        self.arrivals.fail_if(is_lost, error);
+    }
+
+    /// Whether values went over this link.
+    pub fn has_used(&self, link: u64) -> bool {
+        self.links.lock().contains(&link)
+    }
+
+    fn recv_remote(&self, view: &View, key: &RendezvousKey, cancel: &CancelToken, done: RecvDone) {
+        if let Err(e) = view.remote(source_of(&key.0)) {
+            return done(Err(e));
+        }
+        let is_pushed = incarnation_of(&key.0).is_some_and(|i| view.transport.pushes(i));
+        self.arrivals.expect(key, cancel, !is_pushed, done);
+        if !is_pushed {
+            self.ask(key, cancel);
+        } else if let Some(steps) = self.steps.upgrade() {
+            steps.watch();
+        }
+    }
+
+    /// Asks the task that makes a value for it. What it answers counts only if somebody still waits;
+    /// after a value has come by itself, the request ends with the step.
+    fn ask(&self, key: &RendezvousKey, cancel: &CancelToken) {
+        let Some(view) = self.view.get() else { return };
         let (stop, stopped) = oneshot::channel();
         let stop = Arc::new(Mutex::new(Some(stop)));
         let on_cancel = cancel.on_cancel({
             let stop = stop.clone();
-            move |_| send_once(&stop, err!(Cancelled, "RecvAsync is cancelled.").derived())
+            move |_| send_once(&stop)
         });
-        let on_abort = self.aborted.on_cancel(move |e| send_once(&stop, e.clone()));
+        let on_abort = self.aborted.on_cancel(move |_| send_once(&stop));
         let asked = match view.remote(source_of(&key.0)) {
             Ok(from) => view.transport.recv(from, self.step_id, &key.0),
-            Err(e) => return done(Err(e)),
+            Err(e) => return self.arrivals.answered(&key.0, Err(e)),
         };
+        let (me, key) = (self.me.clone(), key.clone());
         self.io.spawn(async move {
             let received = tokio::select! {
                 biased;
-                Ok(error) = stopped => Err(error),
+                Ok(()) = stopped => return,
                 received = asked => received,
             };
             drop((on_cancel, on_abort));
-            done(received);
+            if let Some(me) = me.upgrade() {
+                ferroflow_runtime::on_network_thread(|| me.arrivals.answered(&key.0, received));
+            }
         });
     }
 }
 
-fn send_once(to: &Mutex<Option<oneshot::Sender<Error>>>, error: Error) {
+fn send_once(to: &Mutex<Option<oneshot::Sender<()>>>) {
     if let Some(to) = to.lock().take() {
         // Nobody listens any more when the call has ended.
-        let _ = to.send(error);
+        let _ = to.send(());
     }
 }
 
@@ -132,16 +185,25 @@ impl Rendezvous for StepRendezvous {
         if !view.is_local(source_of(&key.0)) {
             bail!(InvalidArgument, "Invalid rendezvous key (src): {} @ {}", key.0, view.name);
         }
-        match view.transport.send(self.step_id, key, value) {
-            Some(value) => self.local.send(key, value),
-            None => Ok(()),
+        let destination = destination_of(&key.0);
+        if view.is_local(destination) {
+            return self.local.send(key, value);
         }
+        self.aborted.check()?;
+        let to = view.remote(destination);
+        let pushed = to.ok().and_then(|to| view.transport.send(to, self.step_id, &key.0, &value));
+        let Some(link) = pushed else { return self.local.send(key, value) };
+        let mut links = self.links.lock();
+        if !links.contains(&link) {
+            links.push(link);
+        }
+        Ok(())
     }
 
     fn recv(&self, key: &RendezvousKey, cancel: &CancelToken, done: RecvDone) {
         match self.view.get() {
             Some(view) if !view.is_local(source_of(&key.0)) => {
-                self.recv_remote(key, cancel, done);
+                self.recv_remote(view, key, cancel, done);
             }
             _ => self.local.recv(key, cancel, done),
         }

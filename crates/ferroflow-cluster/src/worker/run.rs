@@ -49,7 +49,8 @@ impl Run {
         let (execution, is_new) =
             if request.is_partial { self.step.partial() } else { (Arc::default(), true) };
         let mut caller = Caller::of(&self, &execution);
-        let stats = request.exec.timeline.then(Arc::<StepStats>::default);
+        let exec = request.exec;
+        let stats = (exec.timeline || exec.costs).then(Arc::<StepStats>::default);
         let mut begun = self.feed(request.sends);
         if is_new && begun.is_ok() {
             begun = self.start(&execution, stats.clone());
@@ -70,8 +71,31 @@ impl Run {
         let recvs = fetched.map_err(|e| execution.error().unwrap_or(e))?;
         let partition_graphs =
             if request.exec.partition_graphs { self.graph.partition_graphs()? } else { vec![] };
-        let step_stats = stats.map(|stats| step_stats(&stats).encode_to_vec().into());
-        Ok(RunGraphResponse { recvs, step_stats, partition_graphs, ..RunGraphResponse::default() })
+        let cost_graph = stats.as_deref().filter(|_| exec.costs);
+        let cost_graph = cost_graph.map(|stats| self.graph.cost_graph(stats));
+        let timeline = stats.filter(|_| exec.timeline);
+        let step_stats = timeline.map(|stats| step_stats(&stats).encode_to_vec().into());
+        let status = None;
+        Ok(RunGraphResponse { recvs, step_stats, cost_graph, partition_graphs, status })
+    }
+
+    /// Runs without feeds and fetches, until `cancel`. `done` hears the end on whichever thread that
+    /// comes about.
+    pub fn run_plain(self, cancel: &CancelToken, done: crate::link::RunDone) {
+        let guard = match self.step.begin_run(cancel) {
+            Ok(guard) => guard,
+            Err(e) => return done(Err(e)),
+        };
+        let ctx = self.context(cancel, None);
+        ferroflow_runtime::run(
+            &self.graph.plan,
+            Vec::new(),
+            ctx,
+            Box::new(move |result| {
+                drop(guard);
+                done(result.map(|_| ()));
+            }),
+        );
     }
 
     fn feed(&self, sends: Vec<Named>) -> Result<()> {
@@ -83,16 +107,7 @@ impl Run {
 
     fn start(&self, execution: &Arc<Execution>, stats: Option<Arc<StepStats>>) -> Result<()> {
         let guard = self.step.begin_run(&execution.cancel)?;
-        let ctx = Arc::new(StepCtx {
-            step_id: self.step.id,
-            rendezvous: self.step.rendezvous.clone(),
-            resources: self.session.resources.clone(),
-            step_resources: self.step.resources.clone(),
-            cancel: execution.cancel.clone(),
-            threads: self.task.threads.clone(),
-            stats,
-            depth: 0,
-        });
+        let ctx = self.context(&execution.cancel, stats);
         let execution = execution.clone();
         ferroflow_runtime::run(
             &self.graph.plan,
@@ -104,6 +119,19 @@ impl Run {
             }),
         );
         Ok(())
+    }
+
+    fn context(&self, cancel: &CancelToken, stats: Option<Arc<StepStats>>) -> Arc<StepCtx> {
+        Arc::new(StepCtx {
+            step_id: self.step.id,
+            rendezvous: self.step.rendezvous.clone(),
+            resources: self.session.resources.clone(),
+            step_resources: self.step.resources.clone(),
+            cancel: cancel.clone(),
+            threads: self.task.threads.clone(),
+            stats,
+            depth: 0,
+        })
     }
 
     /// Takes values out of the rendezvous as they come. A value that is not there when the graph

@@ -1,16 +1,20 @@
 //! Steps under way. A step begins with whichever comes first: the master's RunGraph, or the
-//! RecvTensor of a task that runs ahead. It ends with the master's CleanupGraph.
+//! RecvTensor or value of a task that runs ahead. It ends with the master's CleanupGraph.
 
 use super::rendezvous::StepRendezvous;
 use super::run::Execution;
 use super::session::WorkerSession;
 use crate::recent::RecentIds;
-use ferroflow_core::{CancelToken, Error, Resources, Result, ensure, err};
+use crate::rpc::BoxFuture;
+use ferroflow_core::{CancelToken, Error, Received, Resources, Result, ensure, err};
 use parking_lot::Mutex;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use tokio::time::Instant;
 
 /// How many RecvTensors may wait for steps that have not started here.
 const MAX_PARKED: usize = 1 << 16;
@@ -20,6 +24,21 @@ const REMEMBERED: usize = 10_000;
 
 /// How long after its RunGraph was abandoned a step is kept for a master that does not clean up.
 const ABANDONED: Duration = Duration::from_secs(60);
+
+/// How long a value that should come by itself is waited for before it is asked for.
+const OVERDUE: Duration = Duration::from_millis(25);
+
+/// Rounds without anything to look after, after which nobody looks any more.
+const IDLE_ROUNDS: u32 = 40;
+
+/// With more bytes than this in values for steps that have not started, large ones are not read.
+const EARLY_BYTES: usize = 256 << 20;
+
+/// With more than this, the steps they are for fail.
+const MOST_EARLY_BYTES: usize = 2 * EARLY_BYTES;
+
+/// How long values wait for their step to start.
+const EARLY_LIFE: Duration = Duration::from_secs(60);
 
 /// What the parts of one step on this task share. There may be several RunGraphs in one step.
 pub(super) struct Step {
@@ -41,10 +60,10 @@ struct State {
 }
 
 impl Step {
-    fn new(id: i64, io: &Handle) -> Arc<Step> {
+    fn new(id: i64, steps: &Steps) -> Arc<Step> {
         Arc::new(Step {
             id,
-            rendezvous: StepRendezvous::new(id, io.clone()),
+            rendezvous: StepRendezvous::new(id, steps.io.clone(), steps.me.clone()),
             resources: Arc::default(),
             session: OnceLock::new(),
             state: Mutex::default(),
@@ -107,7 +126,15 @@ impl Drop for RunGuard {
 pub(super) struct Steps {
     table: Mutex<Table>,
     cleaned: RecentIds,
+    /// Steps whose early values were dropped: they cannot run.
+    overrun: RecentIds,
+    /// Tells who waits for room that there may be some.
+    changed: Notify,
+    is_watched: AtomicBool,
+    /// Values that came for steps that are over or never began.
+    dropped: AtomicU64,
     io: Handle,
+    me: Weak<Steps>,
 }
 
 #[derive(Default)]
@@ -115,28 +142,192 @@ struct Table {
     steps: HashMap<i64, Entry>,
     /// Of all entries.
     parked: usize,
+    early_bytes: usize,
 }
 
 struct Entry {
     step: Arc<Step>,
     /// RecvTensors that came before the step had started.
     parked: usize,
+    /// Bytes of values that did, and when the first one came.
+    early_bytes: usize,
+    early_since: Option<Instant>,
 }
 
 impl Steps {
-    pub fn new(io: Handle) -> Steps {
-        Steps { table: Mutex::default(), cleaned: RecentIds::new(REMEMBERED), io }
+    pub fn new(io: Handle) -> Arc<Steps> {
+        Arc::new_cyclic(|me| Steps {
+            table: Mutex::default(),
+            cleaned: RecentIds::new(REMEMBERED),
+            overrun: RecentIds::new(REMEMBERED),
+            changed: Notify::new(),
+            is_watched: AtomicBool::new(false),
+            dropped: AtomicU64::new(0),
+            io,
+            me: me.clone(),
+        })
+    }
+
+    fn entry<'t>(&self, table: &'t mut Table, id: i64) -> &'t mut Entry {
+        table.steps.entry(id).or_insert_with(|| Entry {
+            step: Step::new(id, self),
+            parked: 0,
+            early_bytes: 0,
+            early_since: None,
+        })
     }
 
     /// The step that a master starts in `session`.
     pub fn start(&self, id: i64, session: &Arc<WorkerSession>) -> Result<Arc<Step>> {
         let mut table = self.table.lock();
-        let entry = || Entry { step: Step::new(id, &self.io), parked: 0 };
-        let step = &table.steps.entry(id).or_insert_with(entry).step;
+        let entry = self.entry(&mut table, id);
+        let had_early = entry.early_since.take().is_some();
+        let early_bytes = std::mem::take(&mut entry.early_bytes);
+        let step = entry.step.clone();
         // Under the lock: a step that has not started goes when nobody is parked in it.
         step.session.get_or_init(|| Arc::downgrade(session));
         step.rendezvous.bind(&session.view)?;
-        Ok(step.clone())
+        table.early_bytes -= early_bytes;
+        drop(table);
+        if had_early {
+            self.changed.notify_waiters();
+        }
+        ensure!(
+            !self.overrun.contains(id),
+            Aborted,
+            "Step {id} has started too late: values for it had to be dropped"
+        );
+        Ok(step)
+    }
+
+    /// Another task pushed a value. For a step that has not started it is kept for a while; for one
+    /// that is over it is dropped.
+    pub fn arrived(&self, id: i64, key: &str, value: Result<Received>) {
+        let mut table = self.table.lock();
+        let started = table.steps.get(&id).filter(|entry| entry.step.has_started());
+        if let Some(entry) = started {
+            let step = entry.step.clone();
+            drop(table);
+            return step.rendezvous.arrived(key, value);
+        }
+        let bytes = match &value {
+            Ok(Received::Live(tensor)) => tensor.byte_len(),
+            _ => 0,
+        };
+        let is_too_much = table.early_bytes.saturating_add(bytes) > MOST_EARLY_BYTES;
+        if is_too_much && !self.cleaned.contains(id) {
+            self.overrun.is_new(id);
+        }
+        if is_too_much || self.cleaned.contains(id) || self.overrun.contains(id) {
+            drop(table);
+            return self.count_dropped(id);
+        }
+        table.early_bytes += bytes;
+        let entry = self.entry(&mut table, id);
+        entry.early_bytes += bytes;
+        entry.early_since.get_or_insert_with(Instant::now);
+        let step = entry.step.clone();
+        // Under the lock, so that the step does not start between.
+        step.rendezvous.arrived(key, value);
+        drop(table);
+        self.watch();
+    }
+
+    /// Ready when a large value of a step may be read; none if that is now.
+    pub fn room(&self, id: i64) -> Option<BoxFuture<()>> {
+        if self.has_room(id) {
+            return None;
+        }
+        let steps = self.me.upgrade()?;
+        Some(Box::pin(async move {
+            loop {
+                let changed = steps.changed.notified();
+                if steps.has_room(id) {
+                    return;
+                }
+                changed.await;
+            }
+        }))
+    }
+
+    fn has_room(&self, id: i64) -> bool {
+        let table = self.table.lock();
+        table.early_bytes <= EARLY_BYTES
+            || table.steps.get(&id).is_some_and(|entry| entry.step.has_started())
+    }
+
+    /// Fails the steps that wait for values of these devices, which push no more.
+    pub fn lost_source(&self, incarnations: &[u64], error: &Error) {
+        self.all().iter().for_each(|step| step.rendezvous.lost(incarnations, error));
+    }
+
+    /// Fails the steps whose values went over a link: they may not have arrived.
+    pub fn lost_link(&self, link: u64, error: &Error) {
+        for step in self.all() {
+            if step.rendezvous.has_used(link) {
+                step.rendezvous.abort_now(error.clone());
+            }
+        }
+    }
+
+    /// A value was dropped because its step is over or does not start.
+    fn count_dropped(&self, id: i64) {
+        let total = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
+        tracing::debug!(
+            step = id,
+            total,
+            "dropped a value of a step that is over or has not begun"
+        );
+    }
+
+    fn all(&self) -> Vec<Arc<Step>> {
+        self.table.lock().steps.values().map(|entry| entry.step.clone()).collect()
+    }
+
+    /// Has somebody look after values that are overdue or too early, for as long as there are some
+    /// every now and then.
+    pub fn watch(&self) {
+        if self.is_watched.load(Ordering::Relaxed) || self.is_watched.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let me = self.me.clone();
+        self.io.spawn(async move {
+            let mut idle = 0;
+            loop {
+                tokio::time::sleep(OVERDUE).await;
+                let Some(me) = me.upgrade() else { return };
+                idle = if me.look() { 0 } else { idle + 1 };
+                if idle >= IDLE_ROUNDS {
+                    me.is_watched.store(false, Ordering::Release);
+                    // Whoever came between the last look and this has found somebody at it.
+                    if !me.look() || me.is_watched.swap(true, Ordering::AcqRel) {
+                        return;
+                    }
+                    idle = 0;
+                }
+            }
+        });
+    }
+
+    /// Whether anything needs another look.
+    fn look(&self) -> bool {
+        let mut any = false;
+        for step in self.all() {
+            any |= step.rendezvous.ask_for_overdue(OVERDUE);
+        }
+        let expired: Vec<i64> = {
+            let table = self.table.lock();
+            let waiting = table.steps.iter().filter_map(|(id, e)| Some((*id, e.early_since?)));
+            let waiting: Vec<(i64, Instant)> = waiting.collect();
+            any |= !waiting.is_empty();
+            waiting.into_iter().filter(|(_, at)| at.elapsed() >= EARLY_LIFE).map(|w| w.0).collect()
+        };
+        for id in expired {
+            self.overrun.is_new(id);
+            self.count_dropped(id);
+            self.remove(id, |step| !step.has_started(), cleaned_up(id));
+        }
+        any
     }
 
     /// The step that another task asks a value of. While it has not started, the second half counts
@@ -157,8 +348,7 @@ impl Steps {
             "{MAX_PARKED} RecvTensor requests wait for steps that have not started here"
         );
         table.parked += 1;
-        let entry = || Entry { step: Step::new(id, &self.io), parked: 0 };
-        let entry = table.steps.entry(id).or_insert_with(entry);
+        let entry = self.entry(&mut table, id);
         entry.parked += 1;
         let step = entry.step.clone();
         Ok((step.clone(), Some(Parked { steps: self.clone(), step })))
@@ -199,6 +389,14 @@ impl Steps {
         });
     }
 
+    /// The same by its number; it need not exist.
+    pub fn abandon_by_id(&self, id: i64) {
+        let step = self.table.lock().steps.get(&id).map(|entry| entry.step.clone());
+        if let (Some(me), Some(step)) = (self.me.upgrade(), step) {
+            me.abandon(&step);
+        }
+    }
+
     /// Ends all steps.
     pub fn clear(&self, why: &Error) {
         let steps = std::mem::take(&mut *self.table.lock()).steps;
@@ -214,10 +412,15 @@ impl Steps {
             }
             let removed = table.steps.remove(&id);
             table.parked -= removed.as_ref().map_or(0, |entry| entry.parked);
+            table.early_bytes -= removed.as_ref().map_or(0, |entry| entry.early_bytes);
             removed
         };
         if let Some(entry) = removed {
+            let had_early = entry.early_since.is_some();
             entry.step.end(why);
+            if had_early {
+                self.changed.notify_waiters();
+            }
         }
     }
 }
@@ -238,7 +441,8 @@ impl Drop for Parked {
             return;
         }
         entry.parked -= 1;
-        let is_unused = entry.parked == 0 && !entry.step.has_started();
+        let is_unused =
+            entry.parked == 0 && entry.early_since.is_none() && !entry.step.has_started();
         table.parked -= 1;
         if is_unused {
             table.steps.remove(&id);
@@ -253,7 +457,7 @@ fn cleaned_up(id: i64) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ferroflow_core::Code;
+    use ferroflow_core::{Code, DType, Tensor};
 
     fn counts(steps: &Steps) -> (usize, usize) {
         let table = steps.table.lock();
@@ -262,7 +466,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_step_that_nobody_starts_goes_with_the_last_who_waits() {
-        let steps = Arc::new(Steps::new(Handle::current()));
+        let steps = Steps::new(Handle::current());
         let (first, one) = steps.find_or_park(1).unwrap();
         let (second, two) = steps.find_or_park(1).unwrap();
         assert!(Arc::ptr_eq(&first, &second));
@@ -280,9 +484,57 @@ mod tests {
         assert!(steps.find_or_park(2).is_err(), "the step is over");
     }
 
+    fn dropped(steps: &Steps) -> u64 {
+        steps.dropped.load(Ordering::Relaxed)
+    }
+
+    fn value(bytes: usize) -> Result<Received> {
+        Ok(Received::Live(Tensor::zeros(DType::UInt8, [bytes]).unwrap()))
+    }
+
+    #[tokio::test]
+    async fn values_wait_for_their_step_only_so_long() {
+        let steps = Steps::new(Handle::current());
+        steps.arrived(1, "k", value(10));
+        assert_eq!(counts(&steps), (1, 0));
+        let (_step, parked) = steps.find_or_park(1).unwrap();
+        drop(parked);
+        assert_eq!(counts(&steps), (1, 0), "the value keeps the step");
+        assert!(steps.look(), "it is looked after");
+        let long_ago = Instant::now().checked_sub(EARLY_LIFE).unwrap();
+        steps.table.lock().steps.get_mut(&1).unwrap().early_since = Some(long_ago);
+        steps.look();
+        assert_eq!((counts(&steps), dropped(&steps)), ((0, 0), 1));
+        steps.arrived(1, "late", value(10));
+        assert_eq!((counts(&steps), dropped(&steps)), ((0, 0), 2));
+    }
+
+    #[tokio::test]
+    async fn values_for_a_step_that_is_over_are_dropped() {
+        let steps = Steps::new(Handle::current());
+        steps.clean_up(1);
+        steps.arrived(1, "k", value(10));
+        assert_eq!((counts(&steps), dropped(&steps)), ((0, 0), 1));
+    }
+
+    #[tokio::test]
+    async fn early_values_are_bounded() {
+        let steps = Steps::new(Handle::current());
+        assert!(steps.room(1).is_none());
+        steps.arrived(1, "a", value(EARLY_BYTES + 1));
+        let room = steps.room(2).expect("there is enough already");
+        let waiting = tokio::spawn(room);
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        steps.arrived(2, "b", value(EARLY_BYTES));
+        assert_eq!(dropped(&steps), 1, "that is too much");
+        steps.clean_up(1);
+        waiting.await.unwrap();
+    }
+
     #[tokio::test]
     async fn only_so_many_may_wait() {
-        let steps = Arc::new(Steps::new(Handle::current()));
+        let steps = Steps::new(Handle::current());
         let parked: Vec<_> = (0..MAX_PARKED).map(|_| steps.find_or_park(1).unwrap()).collect();
         assert_eq!(steps.find_or_park(2).err().unwrap().code(), Code::ResourceExhausted);
         drop(parked);

@@ -3,13 +3,17 @@
 
 use crate::channels::Channels;
 use crate::error::said_by;
+use crate::link::{Links, Source};
 use crate::rpc::{BoxFuture, CallOptions, Chunks};
 use bytes::Bytes;
-use ferroflow_core::{Received, RendezvousKey, Result, err};
+use ferroflow_core::{Received, Result, err};
 use ferroflow_graph::wire::Reader;
 use ferroflow_graph::wire::step::RecvTensorResponse;
 use ferroflow_proto::tensorflow as pb;
+use futures_util::future::join_all;
+use parking_lot::RwLock;
 use prost::Message;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 const RECV_TENSOR: &str = "/tensorflow.WorkerService/RecvTensor";
@@ -25,29 +29,75 @@ pub(crate) struct Remote<'a> {
 
 /// Carries the values of steps between this task and others.
 pub(crate) trait Transport: Send + Sync + 'static {
-    /// A value of this task was made. Comes back if it is to be kept here until it is asked for.
-    fn send(&self, step_id: i64, key: &RendezvousKey, value: Received) -> Option<Received>;
+    /// Values for the tasks at these addresses are about to be made. Ready when it has prepared for
+    /// that, or given up.
+    fn prepare(&self, to: Vec<String>) -> BoxFuture<()>;
 
-    /// The value that `from` has, or will have, under `key` in a step. Dropping the future tells it
-    /// to forget that.
+    /// A value was made for another task. Pushes it there, over a link of this number, or leaves it
+    /// to be asked for.
+    fn send(&self, to: Remote<'_>, step_id: i64, key: &str, value: &Received) -> Option<u64>;
+
+    /// Whether the device of this incarnation is going to push what it makes.
+    fn pushes(&self, incarnation: u64) -> bool;
+
+    /// Asks `from` for the value that it has, or will have, under `key` in a step. Dropping the
+    /// future tells it to forget that.
     fn recv(&self, from: Remote<'_>, step_id: i64, key: &str) -> BoxFuture<Result<Received>>;
 }
 
-/// Values are kept where they were made, and asked for with RecvTensor: what every task understands.
-#[derive(Default)]
-pub(crate) struct Pull {
+/// Values are pushed to tasks that there is a link to, and kept for all others, which ask for them
+/// with RecvTensor: what every task understands.
+pub(crate) struct Native {
     channels: Arc<Channels>,
+    links: Arc<Links>,
+    sources: Sources,
 }
 
-impl Pull {
-    pub fn new(channels: Arc<Channels>) -> Pull {
-        Pull { channels }
+/// The devices of tasks that push, with the number of links from there.
+#[derive(Default)]
+struct Sources(RwLock<HashMap<u64, usize>>);
+
+impl Native {
+    pub fn new(channels: Arc<Channels>, links: Arc<Links>) -> Native {
+        Native { channels, links, sources: Sources::default() }
+    }
+
+    /// A task pushes from now on.
+    pub fn connected(&self, from: &Source) {
+        let mut sources = self.sources.0.write();
+        from.incarnations.iter().for_each(|i| *sources.entry(*i).or_default() += 1);
+    }
+
+    /// A task does not push any more, unless over another link.
+    pub fn lost(&self, from: &Source) {
+        let mut sources = self.sources.0.write();
+        for incarnation in &from.incarnations {
+            if let Some(count) = sources.get_mut(incarnation) {
+                *count -= 1;
+                if *count == 0 {
+                    sources.remove(incarnation);
+                }
+            }
+        }
     }
 }
 
-impl Transport for Pull {
-    fn send(&self, _step_id: i64, _key: &RendezvousKey, value: Received) -> Option<Received> {
-        Some(value)
+impl Transport for Native {
+    fn prepare(&self, to: Vec<String>) -> BoxFuture<()> {
+        let links = self.links.clone();
+        Box::pin(async move {
+            let slots: Vec<_> = to.iter().map(|address| links.slot(address)).collect();
+            join_all(slots.iter().map(|slot| links.want(slot))).await;
+        })
+    }
+
+    fn send(&self, to: Remote<'_>, step_id: i64, key: &str, value: &Received) -> Option<u64> {
+        let link = self.links.slot(to.address).link()?;
+        link.push(step_id, key, value).then_some(link.id)
+    }
+
+    fn pushes(&self, incarnation: u64) -> bool {
+        self.sources.0.read().contains_key(&incarnation)
     }
 
     fn recv(&self, from: Remote<'_>, step_id: i64, key: &str) -> BoxFuture<Result<Received>> {

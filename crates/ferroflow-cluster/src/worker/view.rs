@@ -41,6 +41,11 @@ impl View {
 
     /// The task of a device, by its full name, and where it is.
     pub fn remote(&self, device: &str) -> Result<Remote<'_>> {
+        // Keys are written in full, so that cutting off the device is nearly always enough.
+        let written = device.split_once("/device:").map_or(device, |(task, _)| task);
+        if let Some((task, address)) = self.addresses.get_key_value(written) {
+            return Ok(Remote { task, address });
+        }
         let task = DeviceName::parse(device)?.task_name();
         match self.addresses.get_key_value(&task) {
             Some((task, address)) => Ok(Remote { task, address }),
@@ -63,18 +68,24 @@ pub(crate) fn renamed(device: &Arc<DeviceInfo>, task: &DeviceName) -> Arc<Device
 
 #[cfg(test)]
 mod tests {
-    use super::super::transport::Pull;
+    use super::super::testing::unlinked;
     use super::*;
 
-    #[test]
-    fn a_session_may_know_the_task_by_another_name() {
+    #[tokio::test]
+    async fn a_session_may_know_the_task_by_another_name() {
         let devices = [Arc::new(DeviceInfo::cpu("ps", 0, 0, 7))];
         let cluster = ClusterSpec::parse("other=a:1,b:2").unwrap();
-        let view = View::new(&cluster, "other", 1, &devices, Arc::new(Pull::default()));
+        let view = View::new(&cluster, "other", 1, &devices, unlinked());
         assert_eq!(view.devices[0].text, "/job:other/replica:0/task:1/device:CPU:0");
         assert_eq!(view.devices[0].incarnation, 7);
         assert!(view.is_local("/job:other/replica:0/task:1/device:CPU:0"));
         assert!(!view.is_local("/job:other/replica:0/task:12/device:CPU:0"));
         assert!(!view.is_local("/job:ps/replica:0/task:0/device:CPU:0"));
+        for text in
+            ["/job:other/replica:0/task:0/device:CPU:0", "/job:other/replica:0/task:0/cpu:0"]
+        {
+            assert_eq!(view.remote(text).unwrap().address, "a:1");
+        }
+        assert!(view.remote("/job:other/replica:0/task:2/device:CPU:0").is_err());
     }
 }

@@ -1,6 +1,8 @@
 //! A cluster in one process.
 
-use ferroflow_cluster::{ClusterSpec, RemoteSession, Server, ServerOptions};
+use ferroflow_cluster::{
+    ClusterSpec, ConnectOptions, DataPath, RemoteSession, Server, ServerOptions,
+};
 use ferroflow_core::{Result, Tensor};
 use ferroflow_graph::{Catalog, GraphDef};
 use std::collections::HashMap;
@@ -27,6 +29,7 @@ pub struct Cluster {
     addresses: HashMap<&'static str, String>,
     servers: HashMap<&'static str, Runtime>,
     session_timeout: Duration,
+    paths: HashMap<&'static str, DataPath>,
 }
 
 impl Cluster {
@@ -38,13 +41,27 @@ impl Cluster {
         cluster
     }
 
+    /// One ps and two workers, each with its way of sending values.
+    pub fn over(paths: &[DataPath; 3]) -> Cluster {
+        let tasks = [PS, WORKER0, WORKER1];
+        let mut cluster = Cluster::of(&tasks, &tasks, FOREVER);
+        cluster.paths = tasks.into_iter().zip(paths.iter().copied()).collect();
+        let listeners = tasks.map(|task| (task, TcpListener::bind("127.0.0.1:0").unwrap()));
+        for (task, listener) in &listeners {
+            cluster.addresses.insert(task, listener.local_addr().unwrap().to_string());
+        }
+        listeners.into_iter().for_each(|(task, listener)| cluster.serve(task, listener));
+        cluster
+    }
+
     /// Those of `tasks` that are not `absent`. Ports stay reserved until they are served.
     pub fn of(tasks: &[&'static str], absent: &[&str], session_timeout: Duration) -> Cluster {
         let listeners: Vec<TcpListener> =
             tasks.iter().map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
         let address = |l: &TcpListener| l.local_addr().unwrap().to_string();
         let addresses = tasks.iter().copied().zip(listeners.iter().map(address)).collect();
-        let mut cluster = Cluster { addresses, servers: HashMap::new(), session_timeout };
+        let (servers, paths) = (HashMap::new(), HashMap::new());
+        let mut cluster = Cluster { addresses, servers, session_timeout, paths };
         for (task, listener) in tasks.iter().copied().zip(listeners) {
             if !absent.contains(&task) {
                 cluster.serve(task, listener);
@@ -70,6 +87,7 @@ impl Cluster {
         let (job, index) = split(task);
         let options = ServerOptions {
             session_timeout: self.session_timeout,
+            data_path: self.paths.get(task).copied().unwrap_or_default(),
             ..ServerOptions::new(self.spec(), job, index)
         };
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -86,18 +104,18 @@ impl Cluster {
         self.servers.insert(task, runtime);
     }
 
+    /// A task serves at the address of another.
+    pub fn serve_as(&mut self, task: &'static str, at: &str) {
+        let listener = TcpListener::bind(&self.addresses[at]).unwrap();
+        self.serve(task, listener);
+    }
+
     fn spec(&self) -> ClusterSpec {
-        let mut jobs: HashMap<&str, Vec<(u32, &String)>> = HashMap::new();
-        for (task, address) in &self.addresses {
+        let tasks = self.addresses.iter().map(|(task, address)| {
             let (job, index) = split(task);
-            jobs.entry(job).or_default().push((index, address));
-        }
-        let job = |(job, mut tasks): (&str, Vec<(u32, &String)>)| {
-            tasks.sort();
-            let list: Vec<&str> = tasks.iter().map(|(_, a)| a.as_str()).collect();
-            format!("{job}={}", list.join(","))
-        };
-        ClusterSpec::parse(&jobs.into_iter().map(job).collect::<Vec<_>>().join(";")).unwrap()
+            (job, index as i32, address.as_str())
+        });
+        ClusterSpec::from_tasks(tasks).unwrap()
     }
 
     pub fn address(&self, task: &str) -> &str {
@@ -126,8 +144,18 @@ impl Cluster {
     }
 
     pub async fn try_session(&self, task: &str, graph: &GraphDef) -> Result<RemoteSession> {
+        self.session_with(task, graph, ConnectOptions::default()).await
+    }
+
+    pub async fn session_with(
+        &self,
+        task: &str,
+        graph: &GraphDef,
+        options: ConnectOptions,
+    ) -> Result<RemoteSession> {
         let target = format!("grpc://{}", self.addresses[task]);
-        RemoteSession::connect(&target, graph, FOREVER).await
+        let options = ConnectOptions { timeout: FOREVER, ..options };
+        RemoteSession::connect_with(&target, graph, &options).await
     }
 }
 

@@ -114,14 +114,19 @@ async fn peer(
     let (listener, address) = listener().await;
     let (tell, told) = mpsc::unbounded_channel();
     let service = move |request: Request| {
-        assert_eq!(request.path(), "/tensorflow.WorkerService/RecvTensor");
-        let request = pb::RecvTensorRequest::decode(request.body).unwrap();
-        let answer = answer(&request);
-        tell.send(request).unwrap();
+        let is_recv = request.path() == "/tensorflow.WorkerService/RecvTensor";
+        let refused = Status::unknown_method(request.path());
+        let answer = is_recv.then(|| {
+            let request = pb::RecvTensorRequest::decode(request.body).unwrap();
+            let answer = answer(&request);
+            tell.send(request).unwrap();
+            answer
+        });
         async move {
             match answer {
-                Some(answer) => Ok(answer?.encode().unwrap().into_parts().into()),
-                None => std::future::pending().await,
+                Some(Some(answer)) => Ok(answer?.encode().unwrap().into_parts().into()),
+                Some(None) => std::future::pending().await,
+                None => Err(refused),
             }
         }
     };

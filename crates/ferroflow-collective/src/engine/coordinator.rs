@@ -4,7 +4,7 @@
 use super::request::{KEPT, Note, Piece, Request, Verdict};
 use crate::compress::Compression;
 use crate::signature::Kind;
-use ferroflow_core::{Result, bail, err};
+use ferroflow_core::{Error, Result, bail, err};
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
@@ -55,6 +55,8 @@ pub(crate) struct Coordinator {
     left: Vec<u32>,
     /// Agreed tensors of groups that are not complete yet.
     groups: HashMap<u64, Vec<Ready>>,
+    /// Groups of which a tensor has failed: why, and how many of the others are still to come.
+    failed_groups: HashMap<u64, (Error, u32)>,
     verdicts: Vec<Verdict>,
     pub hits: u64,
     pub misses: u64,
@@ -74,6 +76,7 @@ impl Coordinator {
             joined: Vec::new(),
             left: Vec::new(),
             groups: HashMap::new(),
+            failed_groups: HashMap::new(),
             verdicts: Vec::new(),
             hits: 0,
             misses: 0,
@@ -97,6 +100,8 @@ impl Coordinator {
                 self.hits += 1;
                 self.ask(rank, request.clone(), now)?;
             }
+            // Servers have nothing to join with, and stay until the ranks have left.
+            Note::Joins | Note::Leaves if rank >= self.size => {}
             Note::Joins => {
                 if !self.joined.contains(&rank) {
                     self.joined.push(rank);
@@ -149,27 +154,58 @@ impl Coordinator {
         }
         let joined = members.iter().filter(absent).count() as u32;
         let Some(waiting) = self.waiting.remove(&key) else { return };
-        if let Err(cause) = agreed(&key.1, &waiting.asked, &self.joined) {
-            self.verdicts.push(Verdict::Fail { name: key.1, cause });
+        let agreed = agreed(&key.1, &waiting.asked, &self.joined);
+        let Some(request) = waiting.asked.values().next().cloned() else { return };
+        let grouped = (request.group_len > 1).then_some((request.group, request.group_len));
+        if let Some((group, _)) = grouped
+            && let Some((cause, left)) = self.failed_groups.get_mut(&group)
+        {
+            let cause = cause.clone();
+            *left -= 1;
+            if *left == 0 {
+                self.failed_groups.remove(&group);
+            }
+            return self.fail(key, cause);
+        }
+        if let Err(cause) = agreed {
+            match grouped {
+                Some((group, len)) => self.fail_group(key, group, len, cause),
+                None => self.fail(key, cause),
+            }
             return;
         }
-        let Some(request) = waiting.asked.values().next().cloned() else { return };
         let id = self.keep(&key, &request);
         self.order += 1;
         let priority = waiting.asked.values().map(|r| r.priority).max().unwrap_or(0);
-        let (group, len) = (request.group, request.group_len);
         let order = self.order;
         let ready = Ready { id, request, priority, order, done: 0, since: now, joined };
-        if len <= 1 {
+        let Some((group, len)) = grouped else {
             self.ready.push(ready);
             return;
-        }
+        };
         let members = self.groups.entry(group).or_default();
         members.push(ready);
         if members.len() as u32 >= len
             && let Some(members) = self.groups.remove(&group)
         {
             self.ready.extend(members);
+        }
+    }
+
+    fn fail(&mut self, (set, name): (u16, String), cause: Error) {
+        self.verdicts.push(Verdict::Fail { set, name, cause });
+    }
+
+    /// Fails a tensor and with it its group: those that are ready now, the others when they come.
+    fn fail_group(&mut self, key: (u16, String), group: u64, len: u32, cause: Error) {
+        let ready = self.groups.remove(&group).unwrap_or_default();
+        let left = len.saturating_sub(1 + ready.len() as u32);
+        if left > 0 {
+            self.failed_groups.insert(group, (cause.clone(), left));
+        }
+        self.fail(key, cause.clone());
+        for Ready { request, .. } in ready {
+            self.fail((request.set, request.name), cause.clone());
         }
     }
 
@@ -287,16 +323,35 @@ impl Coordinator {
             }
         }
         for (key, text) in lost {
-            self.waiting.remove(&key);
+            let waiting = self.waiting.remove(&key);
+            let request = waiting.and_then(|w| w.asked.into_values().next());
             let cause = err!(DeadlineExceeded, "{text}");
-            self.verdicts.push(Verdict::Fail { name: key.1, cause });
+            match request.filter(|r| r.group_len > 1) {
+                Some(r) => self.fail_group(key, r.group, r.group_len, cause),
+                None => self.fail(key, cause),
+            }
+        }
+        // A group of which some tensor is submitted by nobody.
+        let is_late = |members: &Vec<Ready>| {
+            members.iter().any(|r| now.saturating_duration_since(r.since) >= deadline)
+        };
+        let late: Vec<u64> =
+            self.groups.iter().filter(|(_, m)| is_late(m)).map(|(&group, _)| group).collect();
+        for Ready { request, .. } in late.iter().filter_map(|g| self.groups.remove(g)).flatten() {
+            let cause = err!(
+                DeadlineExceeded,
+                "tensor {:?} is one of a group of {}, of which no rank has submitted the rest",
+                request.name,
+                request.group_len
+            );
+            self.verdicts.push(Verdict::Fail { set: request.set, name: request.name, cause });
         }
         warnings
     }
 
     /// Whether something waits for ranks.
     pub(crate) fn is_waiting(&self) -> bool {
-        !self.waiting.is_empty()
+        !self.waiting.is_empty() || !self.groups.is_empty()
     }
 }
 
@@ -472,5 +527,43 @@ mod tests {
         assert_eq!(c.due(&packing, now), Some(now + packing.cycle));
         c.note(0, Note::Wants(sum("b", 400)), now).unwrap();
         assert!(!runs(&mut c, &packing, now).is_empty());
+    }
+
+    #[test]
+    fn a_group_fails_as_a_whole_and_never_waits_for_ever() {
+        let member = |name: &str, count: u64| {
+            let mut request = sum(name, count);
+            (request.group, request.group_len) = (9, 3);
+            Note::Wants(request)
+        };
+        let failed = |c: &mut Coordinator| -> Vec<String> {
+            let name = |v: Verdict| match v {
+                Verdict::Fail { name, .. } => Some(name),
+                _ => None,
+            };
+            c.verdicts().into_iter().filter_map(name).collect()
+        };
+        let (mut c, now) = coordinator(2);
+        for rank in 0..2 {
+            c.note(rank, member("a", 4), now).unwrap();
+        }
+        for rank in 0..2 {
+            c.note(rank, member("b", 4 + u64::from(rank)), now).unwrap();
+        }
+        assert_eq!(failed(&mut c), ["b", "a"]);
+        for rank in 0..2 {
+            c.note(rank, member("c", 4), now).unwrap();
+        }
+        assert_eq!(failed(&mut c), ["c"]);
+        for name in ["a", "b"] {
+            for rank in 0..2 {
+                c.note(rank, member(name, 4), now).unwrap();
+            }
+        }
+        assert!(runs(&mut c, &PACKING, now).is_empty() && c.is_waiting());
+        let hour = Duration::from_secs(3600);
+        c.stalled(now + hour, hour, hour);
+        assert_eq!(failed(&mut c).len(), 2);
+        assert!(!c.is_waiting());
     }
 }

@@ -25,7 +25,7 @@ pub(super) enum Event {
 const AHEAD: usize = 2;
 
 pub(super) fn coordinate(
-    size: usize,
+    (size, servers): (usize, usize),
     sets: Vec<Vec<u32>>,
     options: EngineOptions,
     control: Arc<Control>,
@@ -34,7 +34,7 @@ pub(super) fn coordinate(
     stats: Arc<Mutex<EngineStats>>,
 ) {
     let mut thread = Thread {
-        size,
+        processes: size + servers,
         book: Coordinator::new(size, sets),
         tuner: Tuner::new(),
         ahead: 0,
@@ -50,7 +50,8 @@ pub(super) fn coordinate(
 }
 
 struct Thread {
-    size: usize,
+    /// Ranks and servers.
+    processes: usize,
     book: Coordinator,
     tuner: Tuner,
     ahead: usize,
@@ -155,7 +156,7 @@ impl Thread {
             return Ok(());
         }
         let bytes = Verdict::encode_all(&verdicts);
-        for rank in 1..self.size {
+        for rank in 1..self.processes {
             self.control.send(rank, &bytes)?;
         }
         self.desk.deliver(verdicts);

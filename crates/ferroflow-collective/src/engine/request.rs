@@ -182,6 +182,7 @@ pub(crate) enum Verdict {
     },
     /// The tensor of this name has failed.
     Fail {
+        set: u16,
         name: String,
         cause: Error,
     },
@@ -204,8 +205,12 @@ impl Verdict {
                         w.u32(p.id).u64(p.start).u64(p.len);
                     });
                 }
-                Verdict::Fail { name, cause } => {
-                    w.u8(3).text(name).u32(cause.code() as u32).text(cause.message());
+                Verdict::Fail { set, name, cause } => {
+                    w.u8(3)
+                        .u32(u32::from(*set))
+                        .text(name)
+                        .u32(cause.code() as u32)
+                        .text(cause.message());
                 }
                 Verdict::AllJoined { last } => {
                     w.u8(4).u32(*last);
@@ -233,9 +238,9 @@ impl Verdict {
                     Verdict::Run { pieces, joined }
                 }
                 3 => {
-                    let name = r.text()?;
+                    let (set, name) = (r.u32()? as u16, r.text()?);
                     let code = Code::from_number(r.u32()? as i32);
-                    Verdict::Fail { name, cause: Error::new(code, r.text()?) }
+                    Verdict::Fail { set, name, cause: Error::new(code, r.text()?) }
                 }
                 4 => Verdict::AllJoined { last: r.u32()? },
                 5 => Verdict::AllLeft,
@@ -276,7 +281,7 @@ pub(crate) mod tests {
         let verdicts = [
             Verdict::Keep { id: 3, request },
             Verdict::Run { pieces: vec![Piece { id: 3, start: 4, len: 5 }], joined: 1 },
-            Verdict::Fail { name: "w".into(), cause: err!(Aborted, "why") },
+            Verdict::Fail { set: 1, name: "w".into(), cause: err!(Aborted, "why") },
             Verdict::AllJoined { last: 2 },
             Verdict::AllLeft,
         ];

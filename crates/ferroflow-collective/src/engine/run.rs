@@ -2,12 +2,14 @@
 
 use super::coordinator_thread::Event;
 use super::request::{KEPT, Note, Piece, Request, Verdict};
+use super::timeline::Timeline;
 use super::{Desk, Pending};
 use crate::compress::{self, Compression, Residuals};
 use crate::control::Control;
 use crate::group::{Group, SetId};
 use crate::number::bytes_of_mut;
 use crate::reduce::{self, ReduceOp};
+use crate::schedule::even_bounds;
 use crate::signature::Kind;
 use ferroflow_core::{DType, Error, Result, err};
 use std::collections::HashMap;
@@ -18,6 +20,14 @@ use std::time::{Duration, Instant};
 
 /// How long a rank that is done waits for the others to be.
 const FAREWELL: Duration = Duration::from_secs(10);
+
+/// What a timeline notes of a piece.
+pub(super) struct Mark {
+    pub tensor: String,
+    pub what: &'static str,
+    pub submitted: Option<Instant>,
+    pub detail: String,
+}
 
 pub(super) struct Runner {
     group: Group,
@@ -31,10 +41,16 @@ pub(super) struct Runner {
     residuals: Residuals,
     /// Where small tensors go together.
     fused: Vec<u8>,
+    timeline: Option<Timeline>,
 }
 
 impl Runner {
-    pub(super) fn new(group: Group, control: Arc<Control>, events: Sender<Event>) -> Runner {
+    pub(super) fn new(
+        group: Group,
+        control: Arc<Control>,
+        events: Sender<Event>,
+        timeline: Option<Timeline>,
+    ) -> Runner {
         Runner {
             group,
             control,
@@ -45,6 +61,7 @@ impl Runner {
             joins: Vec::new(),
             residuals: Residuals::default(),
             fused: Vec::new(),
+            timeline,
         }
     }
 
@@ -53,11 +70,12 @@ impl Runner {
         let cause = end.unwrap_or_else(|| err!(Cancelled, "the engine has ended"));
         let mut state = desk.state.lock();
         state.ended = Some(cause.clone());
+        desk.changed.notify_all();
         let late = std::mem::take(&mut state.submitted);
         let joins = std::mem::take(&mut state.joins);
         drop(state);
         for pending in late.into_iter().chain(self.pending.drain().map(|(_, p)| p)) {
-            let _ = pending.done.send(Err(cause.clone()));
+            (pending.done)(Err(cause.clone()));
         }
         for join in joins.into_iter().chain(self.joins.drain(..)) {
             let _ = join.send(Err(cause.clone()));
@@ -102,11 +120,11 @@ impl Runner {
             if !notes.is_empty() {
                 self.control.send(0, &Note::encode_all(&notes))?;
             }
-            for verdict in verdicts {
+            for (arrived, verdict) in verdicts {
                 if let Verdict::AllLeft = verdict {
                     return Ok(());
                 }
-                self.obey(verdict, desk)?;
+                self.obey(verdict, arrived, desk)?;
             }
         }
     }
@@ -123,7 +141,7 @@ impl Runner {
         note
     }
 
-    fn obey(&mut self, verdict: Verdict, desk: &Desk) -> Result<()> {
+    fn obey(&mut self, verdict: Verdict, arrived: Instant, desk: &Desk) -> Result<()> {
         match verdict {
             Verdict::Keep { id, request } => {
                 if id < KEPT {
@@ -132,7 +150,12 @@ impl Runner {
                 self.kept.insert(id, request);
             }
             Verdict::Run { pieces, joined } => {
+                let marks = self.timeline.is_some().then(|| self.marks(&pieces, arrived));
+                let start = Instant::now();
                 let bytes = self.run(&pieces, joined, desk).map_err(|e| self.group.fail(e))?;
+                if let (Some(timeline), Some(marks)) = (&mut self.timeline, marks) {
+                    timeline.ran(marks, arrived, start);
+                }
                 for piece in pieces.iter().filter(|p| p.id >= KEPT) {
                     let last = |r: &Request| piece.start.saturating_add(piece.len) >= r.count();
                     if self.kept.get(&piece.id).is_some_and(last) {
@@ -143,12 +166,7 @@ impl Runner {
                     let _ = self.events.send(Event::Ran(bytes));
                 }
             }
-            Verdict::Fail { name, cause } => {
-                let keys: Vec<_> = self.pending.keys().filter(|k| k.1 == name).cloned().collect();
-                for key in keys {
-                    self.finish(&key, Err(cause.clone()), desk);
-                }
-            }
+            Verdict::Fail { set, name, cause } => self.finish(&(set, name), Err(cause), desk),
             Verdict::AllJoined { last } => {
                 for join in self.joins.drain(..) {
                     let _ = join.send(Ok(last));
@@ -159,12 +177,28 @@ impl Runner {
         Ok(())
     }
 
+    /// What the timeline says of pieces that are about to run.
+    fn marks(&self, pieces: &[Piece], arrived: Instant) -> Vec<Mark> {
+        let mark = |p: &Piece| {
+            let request = self.kept.get(&p.id)?;
+            let pending = self.pending.get(&(request.set, request.name.clone()));
+            Some(Mark {
+                tensor: request.name.clone(),
+                what: request.kind.name(),
+                // A tensor is negotiated once, however many pieces it goes in.
+                submitted: pending.filter(|_| p.start == 0).map(|p| p.since.min(arrived)),
+                detail: format!("{} of {}, {} together", p.len, request.count(), pieces.len()),
+            })
+        };
+        pieces.iter().filter_map(mark).collect()
+    }
+
     /// Gives a tensor back to who submitted it.
     fn finish(&mut self, key: &(u16, String), result: Result<Vec<usize>>, desk: &Desk) {
         desk.state.lock().names.remove(key);
         if let Some(pending) = self.pending.remove(key) {
             let outcome = result.map(|counts| (pending.payload.into_any(), counts));
-            let _ = pending.done.send(outcome);
+            (pending.done)(outcome);
         }
     }
 
@@ -175,7 +209,7 @@ impl Runner {
         let set = SetId(first.set);
         let members = self.group.members(set)?;
         if !members.contains(&(self.group.rank() as u32)) {
-            return Ok(0);
+            return self.help(pieces, &first, joined).map(|()| 0);
         }
         let active = members.len() as u32 - joined.min(members.len() as u32);
         let key = (first.set, first.name.clone());
@@ -200,12 +234,27 @@ impl Runner {
                 }
                 return Ok(bytes);
             }
+            Kind::Adasum => {
+                let mut none = Vec::new();
+                let bytes = match self.pending.get_mut(&key) {
+                    Some(pending) => pending.payload.bytes()?,
+                    // Zeros change nothing in the others' result.
+                    None => {
+                        none.resize(first.count() as usize * first.dtype.size().unwrap_or(1), 0);
+                        &mut none[..]
+                    }
+                };
+                self.group.adasum_in(set, first.dtype, bytes)?;
+                self.finish(&key, Ok(Vec::new()), desk);
+            }
+            // What an all-reduce becomes, never what is asked for.
+            Kind::PushPull => return Err(err!(DataLoss, "rank 0 wants what nobody can ask for")),
             Kind::Barrier => self.finish(&key, Ok(Vec::new()), desk),
             Kind::Broadcast => {
                 let width = first.dtype.size().unwrap_or(1);
                 let mut none = Vec::new();
                 let bytes = match self.pending.get_mut(&key) {
-                    Some(pending) => pending.payload.bytes(),
+                    Some(pending) => pending.payload.bytes()?,
                     None => {
                         none.resize(first.count() as usize * width, 0);
                         &mut none[..]
@@ -215,9 +264,12 @@ impl Runner {
                 self.finish(&key, Ok(Vec::new()), desk);
             }
             Kind::AllGather => {
-                let mine = self.pending.get_mut(&key).map_or(&mut [][..], |p| p.payload.bytes());
+                let mine = match self.pending.get_mut(&key) {
+                    Some(p) => p.payload.bytes()?,
+                    None => &mut [],
+                };
                 let (all, counts) = self.group.all_gather_uneven_in(set, first.dtype, mine)?;
-                self.give(&key, &all);
+                self.give(&key, &all)?;
                 self.finish(&key, Ok(counts), desk);
             }
             Kind::AllToAll => {
@@ -226,40 +278,66 @@ impl Runner {
                 let mine = match self.pending.get_mut(&key) {
                     Some(p) => {
                         splits.clone_from(&p.splits);
-                        p.payload.bytes()
+                        p.payload.bytes()?
                     }
                     None => &mut nothing[..],
                 };
                 let (all, counts) =
                     self.group.all_to_all_uneven_in(set, first.dtype, mine, &splits)?;
-                self.give(&key, &all);
+                self.give(&key, &all)?;
                 self.finish(&key, Ok(counts), desk);
             }
             Kind::ReduceScatter => {
                 let width = first.dtype.size().unwrap_or(1);
                 let mut bytes = vec![0; first.count() as usize * width];
                 match self.pending.get_mut(&key) {
-                    Some(pending) => bytes.copy_from_slice(pending.payload.bytes()),
+                    Some(pending) => bytes.copy_from_slice(pending.payload.bytes()?),
                     None => reduce::fill_identity(first.op, first.dtype, &mut bytes),
                 }
                 let op =
                     if joined > 0 && first.op == ReduceOp::Mean { ReduceOp::Sum } else { first.op };
-                let part = self.group.reduce_scatter_in(set, first.dtype, &mut bytes, None, op)?;
+                // Whole rows: those of a flat tensor are its values.
+                let rows = first.shape.first().copied().unwrap_or(1) as usize;
+                let each = first.count() as usize / rows.max(1);
+                let bounds = even_bounds(rows, self.group.members(set)?.len());
+                let counts: Vec<usize> = bounds.windows(2).map(|b| (b[1] - b[0]) * each).collect();
+                let part = self.group.reduce_scatter_in(
+                    set,
+                    first.dtype,
+                    &mut bytes,
+                    Some(&counts),
+                    op,
+                )?;
                 let part = &mut bytes[part.start * width..part.end * width];
                 if op != first.op {
                     reduce::finish(ReduceOp::Mean, first.dtype, part, active);
                 }
                 let part = part.to_vec();
-                self.give(&key, &part);
+                self.give(&key, &part)?;
                 self.finish(&key, Ok(Vec::new()), desk);
             }
         }
         Ok(first.count() * first.dtype.size().unwrap_or(1) as u64)
     }
 
-    fn give(&mut self, key: &(u16, String), values: &[u8]) {
-        if let Some(pending) = self.pending.get_mut(key) {
-            pending.payload.replace(values);
+    /// What a server does in a collective of the ranks.
+    fn help(&mut self, pieces: &[Piece], first: &Request, joined: u32) -> Result<()> {
+        let sums = first.kind == Kind::AllReduce && SetId(first.set) == SetId::WORLD;
+        let lossy = matches!(first.compression, Compression::TopK(_) | Compression::OneBit);
+        // A group of one has nothing to sum.
+        if !self.group.is_server() || !sums || lossy || self.group.size() == 1 {
+            return Ok(());
+        }
+        let (dtype, op) = travels(first, joined);
+        let count: u64 = pieces.iter().map(|p| p.len).sum();
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        self.group.serve_all_reduce(dtype, count, op)
+    }
+
+    fn give(&mut self, key: &(u16, String), values: &[u8]) -> Result<()> {
+        match self.pending.get_mut(key) {
+            Some(pending) => pending.payload.replace(values),
+            None => Ok(()),
         }
     }
 
@@ -272,9 +350,9 @@ impl Runner {
         active: u32,
     ) -> Result<()> {
         let (set, width) = (SetId(first.set), first.dtype.size().unwrap_or(1));
+        let (dtype, op) = travels(first, joined);
         // A mean of the ranks with data only is divided here.
-        let divide = joined > 0 && first.op == ReduceOp::Mean;
-        let op = if divide { ReduceOp::Sum } else { first.op };
+        let divide = op != first.op;
         let narrow = matches!(first.compression, Compression::Fp16 | Compression::Bf16);
         let range = |p: &Piece| -> Range<usize> {
             p.start as usize * width..(p.start as usize + p.len as usize) * width
@@ -282,28 +360,23 @@ impl Runner {
         if let ([piece], false) = (pieces, narrow)
             && let Some(pending) = self.pending.get_mut(&(first.set, first.name.clone()))
         {
-            let bytes = slice(pending.payload.bytes(), range(piece))?;
+            let bytes = slice(pending.payload.bytes()?, range(piece))?;
             self.group.all_reduce_in(set, first.dtype, bytes, op)?;
             if divide {
                 reduce::finish(ReduceOp::Mean, first.dtype, bytes, active);
             }
             return Ok(());
         }
-        let dtype = match first.compression {
-            Compression::Fp16 => DType::Half,
-            Compression::Bf16 => DType::BFloat16,
-            _ => first.dtype,
-        };
         let mut fused = std::mem::take(&mut self.fused);
         fused.clear();
         for piece in pieces {
             let (at, key) = (range(piece), self.key(piece)?);
             match self.pending.get_mut(&key) {
                 Some(pending) if narrow => {
-                    let values = floats(slice(pending.payload.bytes(), at)?);
+                    let values = floats(slice(pending.payload.bytes()?, at)?);
                     compress::narrow(first.compression, &values, &mut fused);
                 }
-                Some(pending) => fused.extend_from_slice(slice(pending.payload.bytes(), at)?),
+                Some(pending) => fused.extend_from_slice(slice(pending.payload.bytes()?, at)?),
                 None => {
                     let start = fused.len();
                     fused.resize(start + piece.len as usize * dtype.size().unwrap_or(1), 0);
@@ -320,7 +393,7 @@ impl Runner {
             let (at, key) = (range(piece), self.key(piece)?);
             let len = piece.len as usize * dtype.size().unwrap_or(1);
             if let Some(pending) = self.pending.get_mut(&key) {
-                let into = slice(pending.payload.bytes(), at)?;
+                let into = slice(pending.payload.bytes()?, at)?;
                 if narrow {
                     let mut values = vec![0f32; piece.len as usize];
                     compress::widen(first.compression, &fused[from..from + len], &mut values);
@@ -340,13 +413,13 @@ impl Runner {
         let key = (request.set, request.name.clone());
         let mine = match self.pending.get_mut(&key) {
             Some(pending) => {
-                let mut values = floats(pending.payload.bytes());
+                let mut values = floats(pending.payload.bytes()?);
                 match request.compression {
                     Compression::TopK(k) => {
                         let k = usize::try_from(k).unwrap_or(usize::MAX);
-                        compress::top_k(&mut self.residuals, &request.name, &mut values, k)
+                        compress::top_k(&mut self.residuals, &key, &mut values, k)
                     }
-                    _ => compress::one_bit(&mut self.residuals, &request.name, &mut values),
+                    _ => compress::one_bit(&mut self.residuals, &key, &mut values),
                 }
             }
             None => Vec::new(),
@@ -368,8 +441,7 @@ impl Runner {
         if request.op == ReduceOp::Mean {
             sum.iter_mut().for_each(|x| *x /= active.max(1) as f32);
         }
-        pending.payload.replace(bytes_of_mut(&mut sum));
-        Ok(())
+        pending.payload.replace(bytes_of_mut(&mut sum))
     }
 
     fn key(&self, piece: &Piece) -> Result<(u16, String)> {
@@ -378,6 +450,17 @@ impl Runner {
             request.ok_or_else(|| err!(DataLoss, "rank 0 wants something it never named"))?;
         Ok((request.set, request.name.clone()))
     }
+}
+
+/// What an all-reduce moves and how it combines it: compressed values, and a sum where not all have data.
+fn travels(first: &Request, joined: u32) -> (DType, ReduceOp) {
+    let dtype = match first.compression {
+        Compression::Fp16 => DType::Half,
+        Compression::Bf16 => DType::BFloat16,
+        _ => first.dtype,
+    };
+    let partial = joined > 0 && first.op == ReduceOp::Mean;
+    (dtype, if partial { ReduceOp::Sum } else { first.op })
 }
 
 /// A piece of a tensor, if rank 0 named one that there is.

@@ -204,3 +204,94 @@ fn a_tensor_in_flight_cannot_be_submitted_again() {
         first.wait().unwrap();
     });
 }
+
+#[test]
+fn tensors_keep_their_shape_and_their_storage() {
+    on_engines(2, EngineOptions::default(), |engine| {
+        let (sender, results) = std::sync::mpsc::channel();
+        let submit = |name: &str, tensor: Tensor, what: Collective| {
+            let sender = sender.clone();
+            let done = move |r| drop(sender.send(r));
+            engine.submit_tensor(name, tensor, what, Ask::default(), done);
+            results.recv().unwrap()
+        };
+        let r = engine.rank();
+        let mut x = Tensor::from_slice([2, 2], &[r as f32; 4]).unwrap();
+        let at = x.bytes_mut().unwrap().as_ptr();
+        let (sum, _) = submit("x", x, Collective::AllReduce).unwrap();
+        assert_eq!(sum, Tensor::from_slice([2, 2], &[1f32; 4]).unwrap());
+        assert_eq!(sum.bytes().unwrap().as_ptr(), at, "in place");
+        let rows = Tensor::from_slice([r + 1, 2], &vec![r == 1; 2 * r + 2]).unwrap();
+        let (all, counts) = submit("rows", rows, Collective::AllGather).unwrap();
+        assert_eq!(all, Tensor::vector(&[false, false, true, true, true, true]));
+        assert_eq!(counts, [2, 4]);
+        let same = Tensor::from_slice([1, 2], &[3f64, 4.0]).unwrap();
+        let (once, _) = submit("same", same.clone(), Collective::Adasum).unwrap();
+        assert_eq!(once, same);
+        let e = submit("text", Tensor::string("a"), Collective::Broadcast { root: 0 });
+        assert_eq!(e.unwrap_err().code(), Code::Unimplemented);
+    });
+}
+
+#[test]
+fn the_timeline_shows_the_phases_of_each_tensor() {
+    let path = std::env::temp_dir().join(format!("ferroflow-engine-{}", fastrand::u64(..)));
+    let options =
+        EngineOptions { timeline: Some(path.clone()), piece: 40, ..EngineOptions::default() };
+    on_engines(1, options, |engine| {
+        engine.all_reduce("grad", vec![1f32; 25], Ask::default()).unwrap().wait().unwrap();
+    });
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let count = |what: &str| text.matches(&format!("\"name\":\"{what}\"")).count();
+    assert_eq!((count("grad"), count("negotiate")), (1, 1), "{text}");
+    assert_eq!((count("queue"), count("all-reduce")), (3, 3), "{text}");
+}
+
+#[test]
+fn servers_sum_for_the_ranks_and_end_with_them() {
+    for (n, k, servers_only) in
+        [(2, 1, false), (3, 2, false), (2, 3, false), (3, 1, true), (1, 1, false)]
+    {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let listener = Mutex::new(Some(listener));
+        std::thread::scope(|scope| {
+            for rank in 0..n + k {
+                let (listener, address) = (&listener, &address);
+                scope.spawn(move || {
+                    let mut member = Membership::new(rank, n + k, address.clone());
+                    member.servers = k;
+                    let options = Options { servers_only, ..Options::default() };
+                    let group = match rank {
+                        0 => Group::host(&member, options, listener.lock().take().unwrap()),
+                        _ => Group::join(&member, options),
+                    };
+                    let group = group.unwrap();
+                    assert_eq!((group.size(), group.is_server()), (n, rank >= n));
+                    let options = EngineOptions { piece: 4000, ..EngineOptions::default() };
+                    let engine = Engine::start(group, options).unwrap();
+                    if rank >= n {
+                        return engine.serve().unwrap();
+                    }
+                    let values = |i: usize| vec![(rank + i) as f32; 700 * i + i];
+                    let submit = |i: usize| {
+                        let ask = Ask::op(ReduceOp::Mean);
+                        engine.all_reduce(&i.to_string(), values(i), ask).unwrap()
+                    };
+                    let handles: Vec<_> = (0..6).map(submit).collect();
+                    for (i, handle) in handles.into_iter().enumerate() {
+                        let mean = (n - 1) as f32 / 2.0 + i as f32;
+                        assert_eq!(handle.wait().unwrap(), vec![mean; 700 * i + i]);
+                    }
+                    let half = Ask { compression: Compression::Fp16, ..Ask::default() };
+                    let half = engine.all_reduce("half", vec![1f32; 9], half).unwrap();
+                    assert_eq!(half.wait().unwrap(), [n as f32; 9]);
+                    let from = engine.broadcast("b", vec![rank as i32], n - 1, Ask::default());
+                    assert_eq!(from.unwrap().wait().unwrap(), [n as i32 - 1]);
+                    engine.join().unwrap().wait().unwrap();
+                });
+            }
+        });
+    }
+}

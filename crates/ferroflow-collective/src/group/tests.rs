@@ -409,3 +409,53 @@ fn a_stranger_is_refused_and_the_others_still_meet() {
     );
     assert!(groups.iter().all(Result::is_ok));
 }
+
+/// The same, the plain way: pairs at doubling distances, those beyond a power of two first.
+fn plain_adasum(mut all: Vec<Vec<f64>>) -> Vec<f64> {
+    let pair = |a: &[f64], b: &[f64]| -> Vec<f64> {
+        let dot = |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(x, y)| x * y).sum::<f64>();
+        let (ab, aa, bb) = (dot(a, b), dot(a, a), dot(b, b));
+        a.iter()
+            .zip(b)
+            .map(|(x, y)| (1.0 - ab / (2.0 * aa)) * x + (1.0 - ab / (2.0 * bb)) * y)
+            .collect()
+    };
+    let power = 1 << all.len().ilog2();
+    for extra in (power..all.len()).rev() {
+        let last = all.pop().unwrap();
+        all[extra - power] = pair(&all[extra - power], &last);
+    }
+    while all.len() > 1 {
+        all = all.chunks(2).map(|c| pair(&c[0], &c[1])).collect();
+    }
+    all.remove(0)
+}
+
+#[test]
+fn adasum_is_the_same_on_all_ranks_and_what_it_should_be() {
+    for n in 1..=9 {
+        let values = |rank: usize| -> Vec<f64> {
+            (0..301).map(|i| ((rank * 31 + i * 17) % 23) as f64 / 7.0 - 1.0).collect()
+        };
+        let want = plain_adasum((0..n).map(values).collect());
+        let faults = Faults { seed: n as u64, most_bytes: 700, delays: 40, kill: None };
+        let all = on_ranks(n, faults, &Options::default(), |group| {
+            let mut mine = values(group.rank());
+            group.adasum(&mut mine).unwrap();
+            mine
+        });
+        for got in &all {
+            assert_eq!(got, &all[0]);
+            assert!(got.iter().zip(&want).all(|(g, w)| (g - w).abs() < 1e-9), "{n} ranks");
+        }
+    }
+    let equal = on_ranks(4, Faults::default(), &Options::default(), |group| {
+        let mut same = [3.0f32, -4.0];
+        group.adasum(&mut same).unwrap();
+        let mut apart = [0f32; 4];
+        apart[group.rank()] = 2.0;
+        group.adasum(&mut apart).unwrap();
+        (same, apart)
+    });
+    assert!(equal.iter().all(|r| *r == ([3.0, -4.0], [2.0; 4])), "{equal:?}");
+}

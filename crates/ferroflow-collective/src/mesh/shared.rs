@@ -2,7 +2,7 @@
 //! all-reduce in which every rank reduces its share for all, into one result that all read.
 
 mod direct;
-mod region;
+pub(crate) mod region;
 
 use super::{Mesh, Patience};
 use crate::fate::Fate;

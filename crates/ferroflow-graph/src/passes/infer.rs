@@ -1,18 +1,31 @@
 //! Shape inference over a graph.
 
 use super::order::{closes_loop, topological_order};
-use crate::graph::{Graph, Node};
+use crate::graph::{Graph, Node, NodeId};
 use crate::op_def::{ControlFlow, Role};
 use crate::shape::ShapeCtx;
 use ferroflow_core::{PartialShape, Tensor};
+use std::collections::HashMap;
 
 /// What is known of the shape of each output of each node. Where an op's shape function fails,
 /// nothing is known: whether that is an error shows when the node runs.
 pub fn infer(graph: &Graph) -> Vec<Vec<PartialShape>> {
+    infer_given(graph, &HashMap::new())
+}
+
+/// The same, where the shapes of the only outputs of some nodes are known otherwise.
+pub(crate) fn infer_given(
+    graph: &Graph,
+    given: &HashMap<NodeId, PartialShape>,
+) -> Vec<Vec<PartialShape>> {
     let unknown = |n: &Node| vec![PartialShape::unknown(); n.output_types.len()];
     let mut shapes: Vec<Vec<PartialShape>> = graph.iter().map(|(_, n)| unknown(n)).collect();
     for id in topological_order(graph) {
         let node = graph.node(id);
+        if let Some(known) = given.get(&id) {
+            shapes[id.index()] = vec![known.clone(); node.output_types.len()];
+            continue;
+        }
         let input = |i: usize| {
             let e = node.inputs[i];
             shapes[e.node.index()].get(e.slot as usize).cloned().unwrap_or_default()

@@ -2,14 +2,17 @@
 //! an edge was cut. What the pieces compute together is what the whole would have computed.
 
 mod control_flow;
+mod late;
 mod loops;
 
 use crate::attr::Attrs;
 use crate::catalog::Catalog;
 use crate::def::{GraphDef, NodeDef};
 use crate::graph::{Endpoint, Graph, Node, NodeId};
+use crate::passes::cost::CostModel;
+use crate::passes::waits::{PROMPT, Waits};
 use ferroflow_core::{DType, DeviceInfo, DeviceName, Result, Tensor, err};
-use loops::Loops;
+pub(super) use loops::Loops;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -25,11 +28,13 @@ pub struct Partition {
 /// A tensor that several nodes of a task need is sent there once, but for references, whose value
 /// is read anew for each. A control edge is cut by sending an empty tensor. Where a loop spans
 /// tasks, those that do not decide whether it goes on get a loop of control edges that follows the
-/// decision, so that what they receive is received once in each iteration.
+/// decision, so that what they receive is received once in each iteration. What `model` says is
+/// received long before it is needed is received later.
 pub fn partition(
     mut graph: Graph,
     devices: &[Arc<DeviceInfo>],
     catalog: &Catalog,
+    model: &CostModel,
 ) -> Result<Vec<Partition>> {
     control_flow::colocate(&mut graph);
     let mut tasks = Tasks::new(devices);
@@ -42,6 +47,8 @@ pub fn partition(
         devices,
         task_of: &task_of,
         loops: &loops,
+        waits: Waits::of(&graph),
+        late: late::late_receives(&graph, &task_of, model),
         received: HashMap::new(),
         made: HashSet::new(),
         next_name: 0,
@@ -134,6 +141,9 @@ struct Cutter<'a> {
     devices: &'a [Arc<DeviceInfo>],
     task_of: &'a [u32],
     loops: &'a Loops,
+    waits: Waits,
+    /// What receives of some values wait for.
+    late: HashMap<(Endpoint, u32), NodeId>,
     parts: Vec<Vec<NodeDef>>,
     /// What was sent where already.
     received: HashMap<(Sent, u32), Received>,
@@ -271,8 +281,15 @@ impl Cutter<'_> {
         self.parts[here as usize].push(node_def(&name, "_Send", inputs, &from.device, send));
 
         let recv = self.new_name(&from.name);
-        let attrs = attrs.with("tensor_type", dtype);
-        let controls = self.loops.pivot(source, there).map(|id| {
+        let mut attrs = attrs.with("tensor_type", dtype);
+        if self.waits.is_prompt(source) {
+            attrs.set(PROMPT, true);
+        }
+        let late = match sent {
+            Sent::Value(e) => self.late.get(&(e, there)).copied(),
+            Sent::Control(_) => None,
+        };
+        let controls = self.loops.pivot(source, there).or(late).map(|id| {
             let name = &self.graph.node(id).name;
             format!("^{name}")
         });

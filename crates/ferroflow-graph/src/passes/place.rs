@@ -5,8 +5,11 @@
 //! matches what its members ask for; those of the session's own task come first. Nodes placed
 //! before stay where they are.
 
+mod by_cost;
 mod groups;
 mod specs;
+
+pub use by_cost::{place_by_cost, predict};
 
 use crate::graph::{Graph, Node, NodeId};
 use crate::op_def::PortType;
@@ -57,12 +60,7 @@ impl Devices {
 /// kind that does not exist is replaced by one that does, and who cannot be together is apart. On
 /// an error some nodes may have been placed.
 pub fn place(graph: &mut Graph, first: usize, devices: &Devices, soft: bool) -> Result<()> {
-    let mut placer =
-        Placer { groups: Groups::new(graph.len()), specs: Specs::default(), devices, soft, first };
-    placer.read_requests(graph)?;
-    placer.join_references(graph)?;
-    placer.join_classes(graph)?;
-    placer.assign(graph)
+    Placer::grouped(graph, first, devices, soft)?.assign(graph)
 }
 
 struct Placer<'a> {
@@ -71,6 +69,23 @@ struct Placer<'a> {
     devices: &'a Devices,
     soft: bool,
     first: usize,
+}
+
+impl<'a> Placer<'a> {
+    /// With who must be together, and what they ask for; nobody is assigned yet.
+    fn grouped(
+        graph: &Graph,
+        first: usize,
+        devices: &'a Devices,
+        soft: bool,
+    ) -> Result<Placer<'a>> {
+        let (groups, specs) = (Groups::new(graph.len()), Specs::default());
+        let mut placer = Placer { groups, specs, devices, soft, first };
+        placer.read_requests(graph)?;
+        placer.join_references(graph)?;
+        placer.join_classes(graph)?;
+        Ok(placer)
+    }
 }
 
 impl Placer<'_> {

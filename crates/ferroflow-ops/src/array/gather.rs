@@ -183,57 +183,45 @@ pub(crate) fn rows_gradient<'g>(g: &GradientScope<'g>, dy: Term<'g>, shape: Term
 
 fn gather_gradient<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Result<Vec<Term<'g>>> {
     let (params, indices) = (g.input(0), g.input(1));
-    let mut batch_dims = g.attrs().int("batch_dims")?;
+    let batch_dims = g.attrs().int("batch_dims")?;
     let axis = g.input(2).value().and_then(|v| v.scalar_index().ok());
     if axis == Some(0) && batch_dims == 0 {
         return Ok(g.only(rows_gradient(g, dy[0], params.shape())));
     }
-    let (Some(rank), Some(index_rank), Some(axis)) = (params.rank(), indices.rank(), axis) else {
-        bail!(
-            Unimplemented,
-            "the gradient of a gather along another axis than the first needs ranks and axis to be \
-             known before the step"
-        );
+    // The table is seen as [batches, outer, length, inner]; what was gathered of it as [batches,
+    // outer, count, inner], whose last dimension is a row. Rows of all tables are numbered through,
+    // and those that went to one place are summed. No rank need be known for this.
+    let number = |x: i64| g.number(x as f64, DType::Int64);
+    let (shape, index_shape) = (params.shape_as(DType::Int64), indices.shape_as(DType::Int64));
+    let rank = |shape: Term<'g>| shape.size().cast(DType::Int64);
+    let axis = match axis {
+        Some(axis) if axis >= 0 => number(axis),
+        _ => g.call("FloorMod", &[g.input(2).cast(DType::Int64), rank(shape)]),
     };
-    let (rank, index_rank) = (rank as i64, index_rank as i64);
-    let axis = if axis < 0 { axis + rank } else { axis };
-    batch_dims = if batch_dims < 0 { batch_dims + index_rank } else { batch_dims };
-    // The gathered dimensions are made one and moved, with it the axis, behind the batch; then rows
-    // of all batches are numbered through and summed.
-    let shape = params.shape();
-    let part = |from: i64, to: i64| {
-        let size = g.ints(&[to - from]);
-        g.call("Slice", &[shape, g.ints(&[from]), size])
+    let batch_dims = match batch_dims {
+        0.. => number(batch_dims),
+        _ => rank(index_shape) + number(batch_dims),
     };
-    let values = dy[0].reshape(g.concat(&[part(0, axis), g.ints(&[-1]), part(axis + 1, rank)], 0));
-    let values = if axis == batch_dims {
-        values
-    } else {
-        let mut order: Vec<i64> = (0..batch_dims).collect();
-        order.push(axis);
-        order.extend(batch_dims..axis);
-        order.extend(axis + 1..rank);
-        g.call("Transpose", &[values, g.ints(&order)])
+    let product = |shape: Term<'g>, from: Term<'g>, to: Term<'g>| {
+        let part = [shape, from.expand_dims(0), (to - from).expand_dims(0)];
+        g.call("Prod", &[g.call("Slice", &part), g.ints(&[0])])
     };
-    let product = |dims: Term<'g>| g.call("Prod", &[dims, g.ints(&[0])]);
-    let batches = product(part(0, batch_dims));
-    let length = shape.element(axis);
-    let inner = g.concat(&[part(batch_dims, axis), part(axis + 1, rank)], 0);
-    let flat = values.reshape(g.concat(&[g.ints(&[-1]), inner], 0));
-    let per_batch =
-        indices.cast(DType::Int32).reshape(g.concat(&[batches.expand_dims(0), g.ints(&[-1])], 0));
-    let first = (g.range(batches) * length).expand_dims(1);
-    let flat_indices = (per_batch + first).reshape(g.ints(&[-1]));
-    let summed = g.call("UnsortedSegmentSum", &[flat, flat_indices, batches * length]);
-    let summed = summed.reshape(g.concat(&[part(0, batch_dims), length.expand_dims(0), inner], 0));
-    if axis == batch_dims {
-        return Ok(g.only(summed));
-    }
-    let mut back: Vec<i64> = (0..batch_dims).collect();
-    back.extend(batch_dims + 1..axis + 1);
-    back.push(batch_dims);
-    back.extend(axis + 1..rank);
-    Ok(g.only(g.call("Transpose", &[summed, g.ints(&back)])))
+    let dims = |dims: &[Term<'g>]| g.call("Pack", dims);
+    let one = number(1);
+    let batches = product(shape, number(0), batch_dims);
+    let outer = product(shape, batch_dims, axis);
+    let length = product(shape, axis, axis + one);
+    let inner = product(shape, axis + one, rank(shape));
+    let count = product(index_shape, batch_dims, rank(index_shape));
+    let tables = batches * outer;
+    let first = g.call("Range", &[number(0), tables, one]) * length;
+    let places = first.reshape(dims(&[batches, outer, one]))
+        + indices.cast(DType::Int64).reshape(dims(&[batches, one, count]));
+    let rows = tables * count;
+    let values = dy[0].reshape(dims(&[rows, inner]));
+    let places = places.reshape(dims(&[rows]));
+    let summed = g.call("UnsortedSegmentSum", &[values, places, tables * length]);
+    Ok(g.only(summed.reshape(shape)))
 }
 
 pub(crate) fn register(c: &mut Catalog) {

@@ -2,6 +2,7 @@
 
 use crate::list::pack::concat;
 use crate::prelude::*;
+use crate::state::number::add_assign;
 use ferroflow_core::{Variant, VariantObject};
 
 /// A ragged tensor: row splits from the outside in, and the values they split.
@@ -14,12 +15,40 @@ impl VariantObject for Ragged {
     fn type_name(&self) -> &str {
         "RaggedTensorVariant"
     }
+
+    fn zeros_like(&self) -> Result<Variant> {
+        let values = Tensor::zeros(self.values.dtype(), self.values.shape().clone())?;
+        Ok(Variant::new(Ragged { splits: self.splits.clone(), values }))
+    }
+
+    fn plus(&self, other: &Variant) -> Result<Variant> {
+        let Some(other) = other.get::<Ragged>() else {
+            bail!(InvalidArgument, "a ragged tensor is added to something else");
+        };
+        ensure!(
+            self.splits == other.splits,
+            InvalidArgument,
+            "ragged tensors of different splits cannot be added"
+        );
+        let mut values = self.values.clone();
+        add_assign(&mut values, &other.values)?;
+        Ok(Variant::new(Ragged { splits: self.splits.clone(), values }))
+    }
 }
 
 impl Ragged {
     fn from_inputs(ctx: &Ctx<'_>) -> Result<Ragged> {
         let last = ctx.num_inputs() - 1;
-        let splits: Result<Vec<Vec<i64>>> = (0..last).map(|i| ctx.input(i)?.to_indices()).collect();
+        let rows = |i: usize| -> Result<Vec<i64>> {
+            let rank = ctx.input(i)?.rank();
+            ensure!(
+                rank == 1,
+                InvalidArgument,
+                "Requires nested_row_splits[{i}] to be rank 1 but is rank {rank}"
+            );
+            ctx.input(i)?.to_indices()
+        };
+        let splits: Result<Vec<Vec<i64>>> = (0..last).map(rows).collect();
         let ragged = Ragged { splits: splits?, values: ctx.input(last)?.clone() };
         ragged.check()?;
         Ok(ragged)
@@ -167,7 +196,74 @@ fn from_variant(init: &KernelInit<'_>) -> Result<KernelBox> {
     }))
 }
 
+/// The values of a gradient that came back in variants, as the dense values that went into them. A
+/// variant without anything stands for zeros.
+fn to_variant_gradient(init: &KernelInit<'_>) -> Result<KernelBox> {
+    let dtype = init.dtype("Tvalues")?;
+    Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
+        let (encoded, splits) = (ctx.input(0)?, ctx.input(1)?.to_indices()?);
+        let dims = ctx.input(2)?;
+        ensure!(dims.rank() == 1, InvalidArgument, "dense_values_shape must be a vector");
+        let shape = Shape::from_dims(&dims.to_indices()?)?;
+        let row = Shape::from(shape.get(1..).unwrap_or_default());
+        let mut parts = Vec::with_capacity(encoded.elements());
+        for (i, variant) in encoded.variants()?.iter().enumerate() {
+            if let Some(ragged) = variant.get::<Ragged>() {
+                let values = &ragged.values;
+                ensure!(
+                    values.dtype() == dtype,
+                    InvalidArgument,
+                    "Expected values Tensor dtype: {dtype}, found: {}",
+                    values.dtype()
+                );
+                // What is left of a row may be a scalar.
+                let n = values.elements().checked_div(row.elements()).unwrap_or(0);
+                let rows: Shape = [n].iter().chain(row.iter()).copied().collect();
+                parts.push(match encoded.rank() {
+                    0 => values.clone(),
+                    _ => values.reshape(rows)?,
+                });
+                continue;
+            }
+            ensure!(
+                variant.is_empty(),
+                InvalidArgument,
+                "Input Variant element doesn't hold a RaggedTensorVariant"
+            );
+            let n = match (encoded.rank(), splits.get(i), splits.get(i + 1)) {
+                (0, ..) => shape.first().copied().unwrap_or(1),
+                (_, Some(from), Some(to)) => usize::try_from(to - from).unwrap_or(0),
+                _ => bail!(InvalidArgument, "row_splits has no row {i}"),
+            };
+            let rows: Shape = [n].iter().chain(row.iter()).copied().collect();
+            parts.push(Tensor::zeros(dtype, rows)?);
+        }
+        let values = match &parts[..] {
+            [one] => one.clone(),
+            parts => concat(dtype, &row, parts.iter())?,
+        };
+        ensure!(
+            values.elements() == shape.elements(),
+            InvalidArgument,
+            "the gradient has {} values, not those of shape {shape}",
+            values.elements()
+        );
+        let values = values.reshape(shape)?;
+        ctx.set(0, values)
+    }))
+}
+
 pub(crate) fn register(c: &mut Catalog) {
+    c.op("RaggedTensorToVariantGradient")
+        .doc("The gradient of the values that RaggedTensorToVariant put into variants.")
+        .input("encoded_ragged_grad: variant")
+        .input("row_splits: Tsplits")
+        .input("dense_values_shape: int32")
+        .output("dense_values_grad: Tvalues")
+        .attr("Tvalues: type")
+        .attr("Tsplits: {int32, int64} = DT_INT64")
+        .shape(|c| Ok(vec![c.shape_from(2)]))
+        .cpu(to_variant_gradient);
     c.op("RaggedTensorToVariant")
         .doc("A ragged tensor as a value, or its rows as a vector of values.")
         .input("rt_nested_splits: RAGGED_RANK * Tsplits")
@@ -199,6 +295,25 @@ pub(crate) fn register(c: &mut Catalog) {
             Ok(shapes)
         })
         .cpu(from_variant);
+    c.gradient("RaggedTensorToVariant", |g, dy| {
+        let last = g.num_inputs().saturating_sub(1);
+        let values = g.input(last);
+        let splits = if last == 0 { g.int(0) } else { g.input(0) };
+        let attrs = Attrs::new().with("Tvalues", values.dtype());
+        let inputs = [dy[0], splits, values.shape()];
+        Ok(g.at(last, g.call_with("RaggedTensorToVariantGradient", &inputs, attrs)))
+    });
+    c.gradient("RaggedTensorFromVariant", |g, dy| {
+        let batched = match g.input(0).rank() {
+            Some(rank) => rank > 0,
+            None => g.attrs().int("output_ragged_rank")? > 0,
+        };
+        let splits = g.num_outputs().saturating_sub(1);
+        let mut inputs: Vec<Term<'_>> = (0..splits).map(|i| g.output(i)).collect();
+        inputs.push(dy[splits].dense());
+        let attrs = Attrs::new().with("batched_input", batched).with("RAGGED_RANK", splits as i64);
+        Ok(vec![g.call_with("RaggedTensorToVariant", &inputs, attrs)])
+    });
 }
 
 #[cfg(test)]

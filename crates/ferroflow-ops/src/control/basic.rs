@@ -18,7 +18,7 @@ fn identity_n(ctx: &mut Ctx<'_>) -> Result<()> {
 }
 
 /// The value of attribute `value`, shared by all steps.
-fn constant(init: &KernelInit<'_>) -> Result<KernelBox> {
+pub(super) fn constant(init: &KernelInit<'_>) -> Result<KernelBox> {
     let value = init.tensor("value")?;
     ensure!(
         value.dtype() == init.dtype("dtype")?,

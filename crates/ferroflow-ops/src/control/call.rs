@@ -90,6 +90,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("f: func")
         .expensive()
         .shape(|c| Ok((0..c.outputs).map(|i| c.input(i)).collect()))
+        .waits()
         .cpu(|init| {
             let attrs = Attrs::new().with("f", init.func("f")?);
             let gradient = FuncRef { name: SYMBOLIC_GRADIENT.into(), attrs };
@@ -107,6 +108,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .expensive()
         .takes_resources_from_anywhere()
         .shape(shape::unknown)
+        .waits()
         .cpu(|init| Ok(KernelBox::new_async(RemoteCall { function: init.function("f")? })));
     for op in ["PartitionedCall", "StatefulPartitionedCall"] {
         c.gradient(op, |g, dy| g.call_gradient(g.attrs().func("f")?, Some("f"), dy));

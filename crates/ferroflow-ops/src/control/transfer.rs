@@ -96,6 +96,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .stateful()
             .role(Role::Recv)
             .shape(shape::unknown)
+            .waits()
             .cpu(|init| Ok(KernelBox::new_async(Recv(Edge::new(init)?))));
     }
 }

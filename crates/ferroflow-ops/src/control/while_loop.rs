@@ -287,6 +287,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("body: func")
         .expensive()
         .shape(shape::unknown)
+        .waits()
         .cpu(|init| Ok(KernelBox::new_async(For { body: init.function("body")? })));
     for op in ["While", "StatelessWhile"] {
         c.gradient(op, |g, dy| g.while_gradient("cond", "body", ("While", "StatelessWhile"), dy));

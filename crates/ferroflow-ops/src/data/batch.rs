@@ -28,6 +28,19 @@ impl Dataset for Batch {
     fn cardinality(&self) -> i64 {
         batched_cardinality(self.input.cardinality(), self.size, self.drop_remainder)
     }
+
+    /// Batches that are never short have a known length.
+    fn refine(&self, types: &mut ElementTypes) {
+        if !self.drop_remainder && self.input.cardinality() != INFINITE {
+            return;
+        }
+        for shape in &mut types.shapes {
+            if let Some(rank @ 1..) = shape.rank() {
+                let rest = (1..rank).map(|i| shape.dim(i));
+                *shape = PartialShape::new(std::iter::once(Some(self.size)).chain(rest));
+            }
+        }
+    }
 }
 
 /// How many batches so many elements make.

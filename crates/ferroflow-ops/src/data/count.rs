@@ -1,4 +1,5 @@
-//! Datasets that only count: TakeDataset, SkipDataset, RepeatDataset, ShardDataset.
+//! Datasets that only count: TakeDataset, SkipDataset, RepeatDataset, ShardDataset, and
+//! AutoShardDataset, which here deals elements out, not files.
 
 use super::dataset::*;
 use super::scope::Scope;
@@ -282,6 +283,50 @@ pub(crate) fn register(c: &mut Catalog) {
                 Ok(Shard { input: input(ctx, 0)?, shards, index, require_non_empty })
             })
         });
+    for op in ["AutoShardDataset", "ExperimentalAutoShardDataset"] {
+        let b = c
+            .op(op)
+            .doc("A worker's share of a dataset: every `num_workers`-th element.")
+            .input("input_dataset: variant")
+            .input("num_workers: int64")
+            .input("index: int64")
+            .makes_dataset()
+            .attr("auto_shard_policy: int = 0")
+            .element_types()
+            .cpu(auto_shard);
+        if op == "AutoShardDataset" {
+            drop(b.attr("num_replicas: int = 0"));
+        }
+    }
+}
+
+/// How `AutoShardDataset` is to share out, by its attribute.
+mod policy {
+    pub const OFF: i64 = -1;
+    pub const AUTO: i64 = 0;
+    pub const DATA: i64 = 2;
+}
+
+fn auto_shard(init: &KernelInit<'_>) -> Result<KernelBox> {
+    let how = init.int("auto_shard_policy")?;
+    ensure!(
+        [policy::OFF, policy::AUTO, policy::DATA].contains(&how),
+        Unimplemented,
+        "auto_shard_policy {how}: elements are shared out (DATA), not files, and hints are not \
+         followed (node '{}')",
+        init.node.name
+    );
+    makes(init, move |ctx| {
+        let shards: i64 = scalar(ctx, 1, "num_workers")?;
+        let index: i64 = scalar(ctx, 2, "index")?;
+        ensure!(
+            shards >= 1 && (0..shards).contains(&index),
+            InvalidArgument,
+            "index must be >= 0 and < {shards}, currently {index}"
+        );
+        let (shards, index) = if how == policy::OFF { (1, 0) } else { (shards, index) };
+        Ok(Shard { input: input(ctx, 0)?, shards, index, require_non_empty: false })
+    })
 }
 
 #[cfg(test)]

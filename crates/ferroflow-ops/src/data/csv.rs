@@ -3,6 +3,7 @@
 use super::dataset::*;
 use super::scope::Scope;
 use crate::io::records::{Compression, Input};
+use crate::parse::delimited::{Delimited, Source, columns};
 use crate::prelude::*;
 use crate::string::{parse_f32, parse_f64, parse_i64};
 use bytes::Bytes;
@@ -16,10 +17,7 @@ struct Csv {
 /// How records are written, and what is wanted of them.
 struct Format {
     has_header: bool,
-    delimiter: u8,
-    has_quotes: bool,
-    /// A field that says so has no value.
-    na: Bytes,
+    fields: Delimited,
     columns: Columns,
     /// The value of a column without one, if it need not have one.
     defaults: Vec<Tensor>,
@@ -63,7 +61,7 @@ impl Format {
     fn record(&self, input: &mut Input) -> Result<Option<Vec<u8>>> {
         let Some(mut record) = input.raw_line()? else { return Ok(None) };
         let is_open = |r: &[u8]| r.iter().filter(|&&b| b == b'"').count() % 2 == 1;
-        while self.has_quotes && is_open(&record) {
+        while self.fields.has_quotes && is_open(&record) {
             match input.raw_line()? {
                 Some(more) => record.extend(more),
                 None => bail!(
@@ -90,24 +88,16 @@ impl Format {
 
     fn parse(&self, record: &[u8]) -> Result<Tuple> {
         let wanted = self.defaults.len();
-        let (mut out, mut at, mut column) = (Tuple::new(), 0, 0);
-        loop {
-            let (field, next) = match self.has_quotes && record.get(at) == Some(&b'"') {
-                true => self.quoted(record, at + 1)?,
-                false => self.bare(record, at)?,
-            };
+        let mut out = Tuple::new();
+        self.fields.for_each(record, |column, field| {
             if self.is_wanted(column) {
                 let default = self.defaults.get(out.len()).ok_or_else(|| {
                     err!(InvalidArgument, "Expect {wanted} fields but have more in record")
                 })?;
                 out.push(self.value(&field, default, out.len())?);
             }
-            column += 1;
-            match record.get(next) {
-                Some(_) => at = next + 1,
-                None => break,
-            }
-        }
+            Ok(())
+        })?;
         ensure!(
             out.len() == wanted,
             InvalidArgument,
@@ -117,50 +107,9 @@ impl Format {
         Ok(out)
     }
 
-    /// The field from `at`, and where it ends.
-    fn bare(&self, record: &[u8], at: usize) -> Result<(Bytes, usize)> {
-        let rest = record.get(at..).unwrap_or_default();
-        let len = rest.iter().position(|&b| b == self.delimiter).unwrap_or(rest.len());
-        ensure!(
-            !self.has_quotes || !rest[..len].contains(&b'"'),
-            InvalidArgument,
-            "Unquoted fields cannot have quotes inside"
-        );
-        Ok((Bytes::copy_from_slice(&rest[..len]), at + len))
-    }
-
-    /// The field whose quote opened before `at`; a doubled quote stands for one.
-    fn quoted(&self, record: &[u8], mut at: usize) -> Result<(Bytes, usize)> {
-        let mut field = Vec::new();
-        loop {
-            match (record.get(at), record.get(at + 1)) {
-                (None, _) => bail!(
-                    InvalidArgument,
-                    "Reached end of file without closing quoted field in record"
-                ),
-                (Some(b'"'), Some(b'"')) => {
-                    field.push(b'"');
-                    at += 2;
-                }
-                (Some(b'"'), after) => {
-                    ensure!(
-                        after.is_none_or(|&b| b == self.delimiter),
-                        InvalidArgument,
-                        "Quote inside a string has to be escaped by another quote"
-                    );
-                    return Ok((Bytes::from(field), at + 1));
-                }
-                (Some(&b), _) => {
-                    field.push(b);
-                    at += 1;
-                }
-            }
-        }
-    }
-
     /// A field as a scalar of its column's type.
     fn value(&self, field: &Bytes, default: &Tensor, i: usize) -> Result<Tensor> {
-        if field.is_empty() || *field == self.na {
+        if self.fields.is_missing(field) {
             ensure!(
                 default.elements() == 1,
                 InvalidArgument,
@@ -188,23 +137,6 @@ impl Format {
     }
 }
 
-/// Column numbers in input `i`, which must grow.
-fn columns(ctx: &Ctx<'_>, i: usize, name: &str) -> Result<Vec<usize>> {
-    let mut all: Vec<usize> = Vec::new();
-    for column in ctx.input(i)?.to_indices()? {
-        let Ok(column) = usize::try_from(column) else {
-            bail!(InvalidArgument, "{name} should be non-negative indices");
-        };
-        ensure!(
-            all.last().is_none_or(|&last| last < column),
-            InvalidArgument,
-            "{name} should be strictly increasing indices"
-        );
-        all.push(column);
-    }
-    Ok(all)
-}
-
 fn csv(init: &KernelInit<'_>) -> Result<KernelBox> {
     let outputs = init.dtypes("output_types")?.len();
     makes(init, move |ctx| {
@@ -215,12 +147,14 @@ fn csv(init: &KernelInit<'_>) -> Result<KernelBox> {
         let compression = Compression::from_name(&text(ctx, 1, "compression_type")?)
             .map_err(|_| err!(InvalidArgument, "Unsupported compression_type: "))?;
         let delimiter = text(ctx, 4, "field_delim")?;
-        let &[delimiter] = delimiter.as_bytes() else {
-            bail!(InvalidArgument, "field_delim should be only 1 char");
-        };
-        let only = columns(ctx, 7, "select_cols")?;
+        let na = Bytes::from(text(ctx, 6, "na_value")?);
+        let has_quotes = scalar(ctx, 5, "use_quote_delim")?;
+        let fields = Delimited::new(delimiter.as_bytes(), has_quotes, na, Source::File)?;
+        let only = columns(&ctx.input(7)?.to_indices()?, "select_cols")?;
         let all_but = match 8 + outputs {
-            last if last < ctx.num_inputs() => columns(ctx, last, "exclude_cols")?,
+            last if last < ctx.num_inputs() => {
+                columns(&ctx.input(last)?.to_indices()?, "exclude_cols")?
+            }
             _ => Vec::new(),
         };
         ensure!(
@@ -251,9 +185,7 @@ fn csv(init: &KernelInit<'_>) -> Result<KernelBox> {
         }
         let format = Arc::new(Format {
             has_header: scalar(ctx, 3, "header")?,
-            delimiter,
-            has_quotes: scalar(ctx, 5, "use_quote_delim")?,
-            na: Bytes::from(text(ctx, 6, "na_value")?),
+            fields,
             columns: match (only.is_empty(), all_but.is_empty()) {
                 (true, true) => Columns::All,
                 (false, _) => Columns::Only(only),
@@ -297,9 +229,12 @@ mod tests {
     fn format(has_quotes: bool) -> Format {
         Format {
             has_header: false,
-            delimiter: b',',
-            has_quotes,
-            na: Bytes::from_static(b"NA"),
+            fields: Delimited {
+                delimiter: b',',
+                has_quotes,
+                na: Bytes::from_static(b"NA"),
+                of: Source::File,
+            },
             columns: Columns::AllBut(vec![1]),
             defaults: vec![Tensor::vector::<i32>(&[]), Tensor::string("-")],
         }

@@ -26,6 +26,9 @@ pub(super) trait Dataset: Send + Sync + 'static {
     fn cardinality(&self) -> i64 {
         UNKNOWN
     }
+
+    /// What it knows of its elements beyond what its op's attributes say.
+    fn refine(&self, _types: &mut ElementTypes) {}
 }
 
 /// The next element, later; `None` behind the last one.
@@ -138,6 +141,22 @@ impl ElementTypes {
     }
 }
 
+impl ElementTypes {
+    /// Whether an element is of these types: a function may have given others than were promised.
+    pub fn admit_element(&self, element: &[Tensor]) -> Result<()> {
+        super::iterator::check_components(element, &self.dtypes)?;
+        for (i, (t, shape)) in element.iter().zip(&self.shapes).enumerate() {
+            ensure!(
+                shape.admits(t.shape()),
+                InvalidArgument,
+                "Incompatible shapes at component {i}: expected {shape} but got {}.",
+                t.shape()
+            );
+        }
+        Ok(())
+    }
+}
+
 impl VariantObject for DatasetRef {
     fn type_name(&self) -> &str {
         "tensorflow::DatasetVariantWrapper"
@@ -156,6 +175,8 @@ impl DatasetRef {
 
     fn nested(dataset: Box<dyn Dataset>, types: ElementTypes, depth: u32) -> Result<DatasetRef> {
         ensure!(depth < MAX_LEVEL, InvalidArgument, "datasets are nested deeper than {MAX_LEVEL}");
+        let mut types = types;
+        dataset.refine(&mut types);
         Ok(DatasetRef(Arc::new(Made { dataset, types, depth })))
     }
 

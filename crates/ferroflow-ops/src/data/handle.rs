@@ -242,6 +242,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .stateful()
         .expensive()
         .shape(shape::scalar)
+        .waits()
         .cpu(one_shot);
     for (op, has_deleter) in [
         ("AnonymousIterator", false),

@@ -7,8 +7,9 @@ use super::task::run_kernel;
 use super::wait::Turns;
 use crate::list::optional::Optional;
 use crate::prelude::*;
-use ferroflow_core::{CancelToken, StepCtx, Variant};
+use ferroflow_core::{CancelToken, StepCtx, Variant, VariantObject};
 use parking_lot::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// An iterator; without elements until a dataset is put in.
 pub(super) struct Iterator {
@@ -20,7 +21,10 @@ pub(super) struct Iterator {
 
 /// One way through a dataset. Its background work ends when nobody holds it any more.
 struct Iteration {
+    dataset: DatasetRef,
     elements: Arc<Turns<Elements>>,
+    /// How many elements were taken.
+    taken: AtomicU64,
     cancel: CancelToken,
 }
 
@@ -41,7 +45,9 @@ impl Iterator {
         let cancel = CancelToken::new();
         let scope = Scope::beyond(step, cancel.clone());
         let elements = Arc::new(Turns::new(dataset.iterate(&scope)?));
-        let before = self.current.lock().replace(Arc::new(Iteration { elements, cancel }));
+        let (dataset, taken) = (dataset.clone(), AtomicU64::new(0));
+        let iteration = Arc::new(Iteration { dataset, elements, taken, cancel });
+        let before = self.current.lock().replace(iteration);
         drop(before);
         Ok(())
     }
@@ -105,14 +111,15 @@ impl AsyncKernel for GetNext {
             Ok(current) => current,
             Err(e) => return done.fail(e),
         };
-        let (dtypes, as_optional) = (self.types.dtypes.clone(), self.as_optional);
+        let (types, as_optional) = (self.types.clone(), self.as_optional);
         let cancel = current.cancel.clone();
         run_kernel(&ctx.step, Some(&cancel), done, async move {
             let mut elements = current.elements.take().await;
             let next = elements.next().await?;
+            current.taken.fetch_add(u64::from(next.is_some()), Ordering::Relaxed);
             drop(elements);
             if let Some(element) = &next {
-                check_components(element, &dtypes)?;
+                types.admit_element(element)?;
             }
             match next {
                 _ if as_optional => Ok(vec![Tensor::variant(Variant::new(Optional(next)))]),
@@ -121,6 +128,54 @@ impl AsyncKernel for GetNext {
             }
         });
     }
+}
+
+/// Where an iterator was: behind how many elements.
+struct Position(u64);
+
+impl VariantObject for Position {
+    fn type_name(&self) -> &str {
+        "tensorflow::Iterator"
+    }
+}
+
+fn serialize(ctx: &mut Ctx<'_>) -> Result<()> {
+    let iterator: Arc<Iterator> = find(ctx.step(), ctx.handle(0)?)?;
+    let taken = iterator.current()?.taken.load(Ordering::Relaxed);
+    ctx.set(0, Tensor::variant(Variant::new(Position(taken))))
+}
+
+/// Begins again and passes over what had been taken: what follows is the same if the dataset gives
+/// the same elements each time.
+fn deserialize(ctx: AsyncCtx, done: Done) {
+    let found = (|| {
+        let iterator: Arc<Iterator> = find(&ctx.step, ctx.handle(0)?)?;
+        let position = match ctx.input(1)?.variants()? {
+            [one] => one.get::<Position>().map(|p| p.0),
+            _ => None,
+        };
+        let Some(taken) = position else {
+            bail!(InvalidArgument, "the serialized state is not that of an iterator");
+        };
+        let dataset = iterator.current()?.dataset.clone();
+        iterator.start(&dataset, &ctx.step)?;
+        Ok((iterator.current()?, taken))
+    })();
+    let (current, taken) = match found {
+        Ok(found) => found,
+        Err(e) => return done.fail(e),
+    };
+    let cancel = current.cancel.clone();
+    run_kernel(&ctx.step, Some(&cancel), done, async move {
+        let mut elements = current.elements.take().await;
+        for _ in 0..taken {
+            if elements.next().await?.is_none() {
+                break;
+            }
+            current.taken.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(Vec::new())
+    });
 }
 
 /// A function may have given other types than the dataset promised.
@@ -182,6 +237,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .stateful()
             .expensive()
             .shape(component_shapes)
+            .waits()
             .cpu(get_next(false));
     }
     c.op("IteratorGetNextAsOptional")
@@ -193,5 +249,22 @@ pub(crate) fn register(c: &mut Catalog) {
         .stateful()
         .expensive()
         .shape(shape::scalar)
+        .waits()
         .cpu(get_next(true));
+    c.op("SerializeIterator")
+        .doc("Where an iterator is: how many elements were taken from its dataset.")
+        .input("resource_handle: resource")
+        .output("serialized: variant")
+        .attr("external_state_policy: int = 0")
+        .stateful()
+        .shape(shape::scalar)
+        .cpu_fn(serialize);
+    c.op("DeserializeIterator")
+        .doc("Brings an iterator to where another was, past elements that are made again.")
+        .input("resource_handle: resource")
+        .input("serialized: variant")
+        .stateful()
+        .expensive()
+        .shape(shape::unknown)
+        .cpu(|_| Ok(KernelBox::new_async(deserialize)));
 }

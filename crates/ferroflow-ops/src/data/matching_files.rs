@@ -2,7 +2,7 @@
 
 use super::dataset::*;
 use super::scope::Scope;
-use crate::io::files_matching;
+use crate::io::{files_matching, local};
 use crate::prelude::*;
 use bytes::Bytes;
 
@@ -12,9 +12,11 @@ impl Dataset for MatchingFiles {
     fn iterate(&self, _: &Scope) -> Result<Elements> {
         let mut found: Vec<Bytes> = Vec::new();
         for pattern in self.0.iter() {
-            found.extend(files_matching(pattern)?);
+            let mut matching = files_matching(pattern)?;
+            matching.retain(|name| !local(name).is_dir());
+            matching.sort();
+            found.extend(matching);
         }
-        found.sort();
         let mut names = found.into_iter();
         let mut first = true;
         let patterns = self.0.clone();
@@ -35,7 +37,7 @@ impl Dataset for MatchingFiles {
 pub(crate) fn register(c: &mut Catalog) {
     for op in ["MatchingFilesDataset", "ExperimentalMatchingFilesDataset"] {
         c.op(op)
-            .doc("A dataset of the names of files that match one of these patterns, sorted.")
+            .doc("A dataset of the names of files that match patterns: sorted for each of these.")
             .input("patterns: string")
             .makes_dataset()
             .stateful()

@@ -87,7 +87,7 @@ fn places(sparse: &[Listed], dense: &[Dense]) -> Result<(Vec<usize>, Vec<usize>)
 
 fn parse_example(init: &KernelInit<'_>) -> Result<KernelBox> {
     ensure!(
-        init.byte_strings("ragged_keys")?.is_empty(),
+        !init.contains("ragged_keys") || init.byte_strings("ragged_keys")?.is_empty(),
         Unimplemented,
         "{} with ragged features is not supported",
         init.node.op
@@ -122,11 +122,13 @@ fn parse_example(init: &KernelInit<'_>) -> Result<KernelBox> {
 }
 
 pub(crate) fn register(c: &mut Catalog) {
-    for (op, attr) in [
-        ("ParseExampleDataset", "sloppy: bool = false"),
-        ("ParseExampleDatasetV2", "deterministic: string = 'default'"),
+    for (op, attr, ragged) in [
+        ("ParseExampleDataset", "sloppy: bool = false", true),
+        ("ParseExampleDatasetV2", "deterministic: string = 'default'", true),
+        ("ExperimentalParseExampleDataset", "sloppy: bool = false", false),
     ] {
-        c.op(op)
+        let b = c
+            .op(op)
             .doc("A dataset of features of batches of Example records.")
             .input("input_dataset: variant")
             .input("num_parallel_calls: int64")
@@ -138,10 +140,14 @@ pub(crate) fn register(c: &mut Catalog) {
             .attr("Tdense: list({float, int64, string}) >= 0")
             .attr("dense_shapes: list(shape) >= 0")
             .element_types()
-            .attr(attr)
-            .attr("ragged_keys: list(string) >= 0 = []")
-            .attr("ragged_value_types: list({float, int64, string}) >= 0 = []")
-            .attr("ragged_split_types: list({int32, int64}) >= 0 = []")
-            .cpu(parse_example);
+            .attr(attr);
+        let b = match ragged {
+            true => b
+                .attr("ragged_keys: list(string) >= 0 = []")
+                .attr("ragged_value_types: list({float, int64, string}) >= 0 = []")
+                .attr("ragged_split_types: list({int32, int64}) >= 0 = []"),
+            false => b,
+        };
+        drop(b.cpu(parse_example));
     }
 }

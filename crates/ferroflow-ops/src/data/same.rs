@@ -99,7 +99,7 @@ impl Produce for Asserting {
 
 pub(crate) fn register(c: &mut Catalog) {
     // op, inputs behind the dataset, attributes
-    let hints: [(&str, &[&str], &[&str]); 16] = [
+    let hints: [(&str, &[&str], &[&str]); 18] = [
         ("OptionsDataset", &[], &["serialized_options: string", "metadata: string = ''"]),
         (
             "ModelDataset",
@@ -132,6 +132,8 @@ pub(crate) fn register(c: &mut Catalog) {
         ("LatencyStatsDataset", &["tag: string"], &[]),
         ("ExperimentalLatencyStatsDataset", &["tag: string"], &[]),
         ("RewriteDataset", &["rewrite_name: string"], &[]),
+        ("ThreadPoolDataset", &["thread_pool: resource"], &[]),
+        ("ExperimentalThreadPoolDataset", &["thread_pool: resource"], &[]),
     ];
     for (op, inputs, attrs) in hints {
         let mut b = c
@@ -145,7 +147,36 @@ pub(crate) fn register(c: &mut Catalog) {
         for attr in attrs {
             b = b.attr(attr);
         }
-        drop(b.cpu(|init| makes(init, |ctx| Ok(Same(input(ctx, 0)?)))));
+        if inputs == ["thread_pool: resource"] {
+            b = b.stateful();
+        }
+        drop(b.cpu(move |init| {
+            makes(init, move |ctx| {
+                for (i, arg) in inputs.iter().enumerate() {
+                    let (name, rank) = match arg.split_once(':').map_or(*arg, |(name, _)| name) {
+                        name if name.starts_with("optimizations") => (name, 1),
+                        name => (name, 0),
+                    };
+                    let kind = if rank == 1 { "vector" } else { "scalar" };
+                    let is = ctx.input(1 + i)?.rank();
+                    ensure!(is == rank, InvalidArgument, "{name} must be a {kind}");
+                }
+                Ok(Same(input(ctx, 0)?))
+            })
+        }));
+    }
+    for op in ["ThreadPoolHandle", "ExperimentalThreadPoolHandle"] {
+        c.op(op)
+            .doc("A handle to threads for datasets, which use those of the runtime here.")
+            .output("handle: resource")
+            .attr("num_threads: int")
+            .attr("max_intra_op_parallelism: int = 1")
+            .attr("display_name: string")
+            .attr("container: string = ''")
+            .attr("shared_name: string = ''")
+            .stateful()
+            .shape(shape::scalar)
+            .cpu_fn(super::seeds::dummy);
     }
     for op in ["IgnoreErrorsDataset", "ExperimentalIgnoreErrorsDataset"] {
         c.op(op)

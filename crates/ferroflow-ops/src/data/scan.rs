@@ -9,6 +9,7 @@ use super::task::run_kernel;
 use crate::prelude::*;
 
 struct Scan {
+    types: ElementTypes,
     input: DatasetRef,
     f: Captured,
     state: Tuple,
@@ -18,6 +19,7 @@ struct Scan {
 impl Dataset for Scan {
     fn iterate(&self, scope: &Scope) -> Result<Elements> {
         Ok(Elements::new(Scanning {
+            types: self.types.clone(),
             input: self.input.iterate(scope)?,
             f: self.f.clone(),
             scope: scope.clone(),
@@ -32,6 +34,7 @@ impl Dataset for Scan {
 }
 
 struct Scanning {
+    types: ElementTypes,
     input: Elements,
     f: Captured,
     scope: Scope,
@@ -60,6 +63,7 @@ impl Produce for Scanning {
             let dtypes: Vec<DType> = self.state.iter().map(Tensor::dtype).collect();
             check_components(&result, &dtypes)?;
             self.state = result;
+            self.types.admit_element(&element)?;
             Ok(Some(element))
         })
     }
@@ -69,10 +73,12 @@ fn scan(init: &KernelInit<'_>) -> Result<KernelBox> {
     let f = Arc::new(init.function("f")?);
     let states = init.dtypes("Tstate")?.len();
     let preserve_cardinality = init.bool("preserve_cardinality")?;
+    let types = ElementTypes::from_attrs(init)?;
     makes(init, move |ctx| {
         let n = ctx.num_inputs();
         let state: Result<Tuple> = (1..1 + states).map(|i| ctx.take(i)).collect();
         Ok(Scan {
+            types: types.clone(),
             input: input(ctx, 0)?,
             state: state?,
             f: Captured::from_inputs(&f, ctx, 1 + states..n)?,
@@ -154,6 +160,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .stateful()
         .expensive()
         .shape(component_shapes)
+        .waits()
         .cpu(|init| {
             Ok(KernelBox::new_async(Reduce {
                 f: Arc::new(init.function("f")?),

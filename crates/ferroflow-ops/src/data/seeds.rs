@@ -58,6 +58,10 @@ pub(super) fn shared_or_new(
     seeds: Option<usize>,
     fresh: bool,
 ) -> Result<Arc<SeedGenerator>> {
+    if let Some(at) = seeds {
+        scalar::<i64>(ctx, at, "seed")?;
+        scalar::<i64>(ctx, at + 1, "seed2")?;
+    }
     match find::<SeedGenerator>(ctx.step(), ctx.handle(i)?) {
         Ok(found) => Ok(found),
         Err(e) if e.code() == Code::NotFound => match seeds {
@@ -124,10 +128,10 @@ pub(crate) fn register(c: &mut Catalog) {
             .shape(shape::unknown)
             .cpu_fn(delete::<SeedGenerator>);
     }
-    c.op("DummySeedGenerator")
-        .doc("A handle to no seed generator.")
-        .output("handle: resource")
-        .stateful()
-        .shape(shape::scalar)
-        .cpu_fn(dummy);
+    for (op, doc) in [
+        ("DummySeedGenerator", "A handle to no seed generator."),
+        ("DummyIterationCounter", "A handle to no counter of iterations."),
+    ] {
+        c.op(op).doc(doc).output("handle: resource").stateful().shape(shape::scalar).cpu_fn(dummy);
+    }
 }

@@ -2,7 +2,7 @@
 //! that wrap a dataset.
 
 use super::dataset::*;
-use super::iterator::{check_components, component_shapes};
+use super::iterator::component_shapes;
 use super::scope::Scope;
 use super::task::run_kernel;
 use crate::io::records::RecordWriter;
@@ -15,7 +15,7 @@ fn cardinality(ctx: &mut Ctx<'_>) -> Result<()> {
 }
 
 struct SingleElement {
-    dtypes: Vec<DType>,
+    types: ElementTypes,
 }
 
 impl AsyncKernel for SingleElement {
@@ -26,12 +26,12 @@ impl AsyncKernel for SingleElement {
             Ok(elements) => elements,
             Err(e) => return done.fail(e),
         };
-        let dtypes = self.dtypes.clone();
+        let types = self.types.clone();
         run_kernel(&ctx.step, None, done, async move {
             let Some(element) = elements.next().await? else {
                 bail!(InvalidArgument, "Dataset was empty.");
             };
-            check_components(&element, &dtypes)?;
+            types.admit_element(&element)?;
             ensure!(
                 elements.next().await?.is_none(),
                 InvalidArgument,
@@ -129,8 +129,9 @@ pub(crate) fn register(c: &mut Catalog) {
         .stateful()
         .expensive()
         .shape(component_shapes)
+        .waits()
         .cpu(|init| {
-            Ok(KernelBox::new_async(SingleElement { dtypes: init.dtypes("output_types")? }))
+            Ok(KernelBox::new_async(SingleElement { types: ElementTypes::from_attrs(init)? }))
         });
     for op in ["DatasetToTFRecord", "ExperimentalDatasetToTFRecord"] {
         c.op(op)
@@ -141,6 +142,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .stateful()
             .expensive()
             .shape(shape::unknown)
+            .waits()
             .cpu(|_| Ok(KernelBox::new_async(to_records)));
     }
     c.op("WrapDatasetVariant")

@@ -166,6 +166,32 @@ fn adjust(what: &'static str, by: fn([f32; 3], f32) -> [f32; 3]) -> impl Kernel 
     }
 }
 
+/// The gradient of hue, saturation and value by a colour whose largest part is X, after which come Y
+/// and Z in the order red, green, blue, red: the hue is (Y - Z) / range / 6 and a constant, the
+/// saturation range / X, the value X. Of equal parts, the first is the largest and the last the
+/// smallest, as TensorFlow has it.
+fn hsv_gradient<'g>(g: &GradientScope<'g>, dy: Term<'g>) -> Term<'g> {
+    let x = g.input(0);
+    let (last, zero, one) = (g.int(-1), x.number(0.0), x.number(1.0));
+    let is = |which: Term<'g>| g.call("OneHot", &[which, g.int(3), one, zero]);
+    let largest = is(g.call("ArgMax", &[x, last]));
+    let backwards = g.call("ReverseV2", &[x, g.ints(&[-1])]);
+    let smallest = is(g.int(2).cast(DType::Int64) - g.call("ArgMin", &[backwards, last]));
+    let over_parts = |t: Term<'g>| t.sum(g.ints(&[-1]), true);
+    let rolled = |t: Term<'g>, by: i64| g.call("Roll", &[t, g.int(by), last]);
+    let over = |a: Term<'g>, b: Term<'g>| g.call("DivNoNan", &[a, b]);
+    let positive = |t: Term<'g>| g.call("Greater", &[t, zero]).cast(x.dtype());
+    let (most, least) = (over_parts(x * largest), over_parts(x * smallest));
+    let range = most - least;
+    let ahead = over_parts(largest * (rolled(x, -1) - rolled(x, -2)));
+    let of_hue = over((smallest - largest) * ahead, range.square())
+        + over(rolled(largest, 1) - rolled(largest, 2), range);
+    let of_hue = positive(most) * of_hue * x.number(1.0 / 6.0);
+    let of_saturation = positive(x) * (over(largest * least, most.square()) - over(smallest, most));
+    let parts = g.calls_with("Split", &[last, dy], Attrs::new().with("num_split", 3i64));
+    parts[0] * of_hue + parts[1] * of_saturation + parts[2] * largest
+}
+
 /// A shape of at least `rank` dimensions, like input 0.
 fn at_least(rank: usize) -> impl Fn(&ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     move |c| {
@@ -221,4 +247,5 @@ pub(crate) fn register(c: &mut Catalog) {
             });
     }
     c.no_gradient(&["HSVToRGB"]);
+    c.gradient("RGBToHSV", |g, dy| Ok(vec![hsv_gradient(g, dy[0])]));
 }

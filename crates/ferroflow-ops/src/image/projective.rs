@@ -179,6 +179,29 @@ impl<T: FromF32 + Real> Kernel for Transform<T> {
     }
 }
 
+/// What is seen of the gradient through the transforms the other way round, as in TensorFlow: no
+/// true gradient where pixels are seen several times, or never.
+fn projective_gradient<'g>(g: &GradientScope<'g>, dy: Term<'g>) -> Vec<Term<'g>> {
+    let (images, transforms) = (g.input(0), g.input(1));
+    let columns = |x: Term<'g>, from: i64, n: i64| {
+        g.call("Slice", &[x, g.ints(&[0, from]), g.ints(&[-1, n])])
+    };
+    let ones = columns(transforms, 0, 1).ones_like();
+    let matrices = g.concat(&[transforms, ones], 1).reshape(g.ints(&[-1, 3, 3]));
+    let back = matrices.apply("MatrixInverse").reshape(g.ints(&[-1, 9]));
+    let back = columns(back, 0, 8) / columns(back, 8, 1);
+    let size = g.call("Slice", &[images.shape(), g.ints(&[1]), g.ints(&[2])]);
+    let mut inputs = vec![dy, back, size];
+    let op = match g.num_inputs() {
+        4 => {
+            inputs.push(g.number(0.0, DType::Float));
+            "ImageProjectiveTransformV3"
+        }
+        _ => "ImageProjectiveTransformV2",
+    };
+    g.only(g.call_like(op, &inputs))
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     for (op, filled) in
         [("ImageProjectiveTransformV2", false), ("ImageProjectiveTransformV3", true)]
@@ -203,5 +226,8 @@ pub(crate) fn register(c: &mut Catalog) {
                 init,
                 T => Transform::<T>::new(init)?
             ));
+    }
+    for op in ["ImageProjectiveTransformV2", "ImageProjectiveTransformV3"] {
+        c.gradient(op, |g, dy| Ok(projective_gradient(g, dy[0])));
     }
 }

@@ -188,6 +188,7 @@ impl Kernel for Suppression {
         check_scores(boxes.shape()[0], scores)?;
         ensure!(keep >= 0, InvalidArgument, "output size must be non-negative");
         let round = if self.is_half { |x| f16::from_f32(x).to_f32() } else { |x| x };
+        let (max_overlap, min_score) = (round(max_overlap), round(min_score));
         let rules = Rules { keep: keep as usize, max_overlap, min_score, sigma, round };
         let boxes = super::pixels::floats(boxes)?;
         let (indices, scores) = kept(&super::pixels::floats(scores)?, &rules, |i, j| {

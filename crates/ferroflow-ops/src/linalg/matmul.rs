@@ -1,6 +1,7 @@
 //! MatMul, SparseMatMul, and the batched products.
 
 use super::gemm::{Finisher, Mat, Product, Threads, product, product_cost};
+use crate::math::cast::cast_to;
 use crate::parallel::for_rows;
 use crate::prelude::*;
 use ferroflow_core::Finish;
@@ -250,25 +251,27 @@ struct MixedBatchMatMul<W> {
     inner: BatchMatMul<W>,
 }
 
-impl Kernel for MixedBatchMatMul<i32> {
+impl<W: Product> Kernel for MixedBatchMatMul<W> {
     fn compute(&self, ctx: &mut Ctx<'_>) -> Result<()> {
-        let wide = |t: &Tensor| -> Result<Tensor> {
-            let values: Vec<i32> = t.to_indices()?.iter().map(|&x| x as i32).collect();
-            Tensor::from_slice(t.shape().clone(), &values)
-        };
-        let (x, y) = (wide(ctx.input(0)?)?, wide(ctx.input(1)?)?);
+        let wide = |i: usize| cast_to(ctx.input(i)?, W::DTYPE);
+        let (x, y) = (wide(0)?, wide(1)?);
         let out = self.inner.run(ctx, &x, &y)?;
         ctx.set(0, out)
     }
 }
 
-/// The kernel of BatchMatMulV3: any numbers with themselves, or small integers summed as int32.
+/// The kernel of BatchMatMulV3: any numbers with themselves, or small ones with each other, which
+/// int32 and bfloat16 hold without loss.
 fn batch_matmul_v3(init: &KernelInit<'_>) -> Result<KernelBox> {
     let types = (init.dtype("Ta")?, init.dtype("Tb")?, init.dtype("Tout")?);
     let small = |t| matches!(t, DType::Int8 | DType::UInt8);
+    let tiny = |t| small(t) || t == DType::BFloat16;
     match types {
         (a, b, DType::Int32) if small(a) && small(b) => {
             Ok(KernelBox::new(MixedBatchMatMul { inner: BatchMatMul::<i32>::new(init, true)? }))
+        }
+        (a, b, DType::BFloat16) if a != b && [a, b].map(tiny) == [true; 2] => {
+            Ok(KernelBox::new(MixedBatchMatMul { inner: BatchMatMul::<bf16>::new(init, true)? }))
         }
         (a, b, out) if a == b && b == out => per_dtype!(
             [Half f16, BFloat16 bf16, Float f32, Double f64, Int16 i16, Int32 i32, Int64 i64,
@@ -381,6 +384,16 @@ fn batch_matmul_gradient<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Result<V
     Ok(vec![dx.sum(axes[0], false).reshape(x.shape()), dy.sum(axes[1], false).reshape(y.shape())])
 }
 
+fn product_flops(s: &Sizes<'_>) -> f64 {
+    let is_transposed = s.attrs.bool("transpose_a").unwrap_or(false);
+    2.0 * s.output(0) * s.input_dim(0, usize::from(is_transposed))
+}
+
+fn batch_flops(s: &Sizes<'_>) -> f64 {
+    let is_adjoint = s.attrs.bool("adj_x").unwrap_or(false);
+    2.0 * s.output(0) * s.input_dim(0, usize::from(is_adjoint))
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("MatMul")
         .doc("The product of two matrices.")
@@ -391,6 +404,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("transpose_b: bool = false")
         .attr("T: {bfloat16, half, float, double, int32, int64, uint8, uint16, uint32, uint64, complex64, complex128}")
         .expensive()
+        .flops(product_flops)
         .takes_epilogue()
         .shape(product_shape)
         .cpu(per_dtype!(
@@ -410,6 +424,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("Ta: {float, bfloat16} = DT_FLOAT")
         .attr("Tb: {float, bfloat16} = DT_FLOAT")
         .expensive()
+        .flops(product_flops)
         .shape(product_shape)
         .cpu(sparse_matmul);
     macro_rules! batched {
@@ -423,6 +438,7 @@ pub(crate) fn register(c: &mut Catalog) {
                 .attr("adj_x: bool = false")
                 .attr("adj_y: bool = false")
                 .expensive()
+                .flops(batch_flops)
                 .shape(batch_shape)
                 .cpu(per_dtype!(
                     [Half f16, BFloat16 bf16, Float f32, Double f64, Int16 i16, Int32 i32,

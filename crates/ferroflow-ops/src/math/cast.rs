@@ -264,6 +264,11 @@ fn run(x: Tensor, to: DType, truncates: bool) -> Result<Tensor> {
     from_hub(cast_plain(x, plain)?, to, truncates)
 }
 
+/// A tensor as another dtype of numbers, as Cast has it.
+pub(crate) fn cast_to(x: &Tensor, to: DType) -> Result<Tensor> {
+    run(x.clone(), to, false)
+}
+
 fn cast(init: &KernelInit<'_>) -> Result<KernelBox> {
     let (from, to) = (init.dtype("SrcT")?, init.dtype("DstT")?);
     ensure!(

@@ -96,6 +96,9 @@ pub(crate) fn binary_in<F: Binary<W>, W: Element, T: Lanes<W>>() -> BinaryKernel
 
 impl<W: Element, T: Lanes<W>> Kernel for BinaryKernel<W, T> {
     fn compute(&self, ctx: &mut Ctx<'_>) -> Result<()> {
+        if ctx.input(0)?.rank() == 0 && ctx.input(1)?.rank() == 0 {
+            return self.compute_one(ctx);
+        }
         match direct(ctx)? {
             Some(repeated) => self.compute_direct(ctx, repeated),
             None => {
@@ -118,6 +121,21 @@ fn direct(ctx: &Ctx<'_>) -> Result<Option<Option<usize>>> {
 }
 
 impl<W: Element, T: Lanes<W>> BinaryKernel<W, T> {
+    /// [`Kernel::compute`] of two scalars, which loops and counters are full of.
+    fn compute_one(&self, ctx: &mut Ctx<'_>) -> Result<()> {
+        let inputs = [ctx.take(0)?, ctx.take(1)?];
+        let (x, y) = ([inputs[0].scalar_value::<T>()?], [inputs[1].scalar_value::<T>()?]);
+        let mut z = [T::default()];
+        T::zip(self.f, &x, &y, &mut z);
+        for mut input in inputs {
+            if input.is_unique() {
+                input.as_mut_slice::<T>()?.copy_from_slice(&z);
+                return ctx.set(0, input);
+            }
+        }
+        ctx.set(0, Tensor::from_slice(Shape::scalar(), &z)?)
+    }
+
     /// [`Kernel::compute`] where both inputs have one shape, but for the scalar that is `repeated`.
     /// Small tensors are many: this takes tens of nanoseconds beside the elements.
     pub(crate) fn compute_direct(&self, ctx: &mut Ctx<'_>, repeated: Option<usize>) -> Result<()> {

@@ -1,6 +1,7 @@
 //! Formulas over single elements, and the loops that run them over slices.
 //!
-//! Each loop, here and where `multiversion!` is used, is compiled twice, for any x86-64 and for one with AVX2, and picks at run time. Both do
+//! Each loop, here and where `multiversion!` is used, is compiled twice, for any x86-64 and for one
+//! with AVX2, and picks at run time; one that computes more than it moves also for AVX-512. All do
 //! the same operations in the same order, so results do not depend on the machine.
 
 /// A formula of one argument.
@@ -17,8 +18,12 @@ pub(crate) trait Binary<T, U = T> {
 }
 
 /// Loops of the shape `fn(args)`: a body that is always inlined, behind a choice of instructions.
+/// `wide(condition)` before it says when AVX-512 is worth a third copy of the code.
 macro_rules! multiversion {
-    ($(#[$doc:meta])* fn $name:ident[$($g:tt)*]<$($use:ident),*>($($arg:ident: $t:ty),*) $body:block) => {
+    ($(#[$doc:meta])* fn $($rest:tt)*) => {
+        multiversion! { $(#[$doc])* wide(false) fn $($rest)* }
+    };
+    ($(#[$doc:meta])* wide($wide:expr) fn $name:ident[$($g:tt)*]<$($use:ident),*>($($arg:ident: $t:ty),*) $body:block) => {
         $(#[$doc])*
         pub(crate) fn $name<$($g)*>($($arg: $t),*) {
             #[inline(always)]
@@ -31,6 +36,17 @@ macro_rules! multiversion {
             }
 
             #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+            fn avx512<$($g)*>($($arg: $t),*) {
+                body::<$($use),*>($($arg),*)
+            }
+
+            #[cfg(target_arch = "x86_64")]
+            if $wide && $crate::math::vector::has_avx512() {
+                // SAFETY: the processor has these instructions.
+                return unsafe { avx512::<$($use),*>($($arg),*) };
+            }
+            #[cfg(target_arch = "x86_64")]
             if std::arch::is_x86_feature_detected!("avx2") {
                 // SAFETY: the processor has AVX2.
                 return unsafe { avx2::<$($use),*>($($arg),*) };
@@ -40,6 +56,13 @@ macro_rules! multiversion {
     };
 }
 pub(crate) use multiversion;
+
+/// Whether the instructions that `wide` loops are compiled for are there.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn has_avx512() -> bool {
+    use std::arch::is_x86_feature_detected as has;
+    has!("avx512f") && has!("avx512bw") && has!("avx512dq") && has!("avx512vl")
+}
 
 /// `x = f(x)` for every element, by way of a copy: where a formula may leave an element as it is, a
 /// loop in place becomes one of masked stores, which some processors are very slow at.
@@ -55,6 +78,9 @@ pub(crate) fn map_in_place<F: Unary<T>, T: Copy>(xs: &mut [T]) {
 
 multiversion! {
     /// `out = f(x)`, up to the shorter slice.
+    // In single precision, where functions are our own and vectorised; simple arithmetic waits for
+    // memory all the same.
+    wide(F::COST >= 5 && size_of::<T>() <= 4)
     fn map[F: Unary<T, U>, T: Copy, U]<F, T, U>(xs: &[T], out: &mut [U]) {
         for (to, &x) in out.iter_mut().zip(xs) {
             *to = F::eval(x);

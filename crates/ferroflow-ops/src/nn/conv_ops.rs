@@ -356,6 +356,24 @@ macro_rules! conv_kernel {
     };
 }
 
+/// How many elements of a filter go into one of the output.
+fn taps(filter: Option<&Vec<usize>>) -> f64 {
+    let dims = filter.and_then(|dims| dims.split_last()).map_or(&[][..], |(_, rest)| rest);
+    dims.iter().map(|&d| d as f64).product()
+}
+
+fn flops(s: &Sizes<'_>) -> f64 {
+    2.0 * s.output(0) * taps(s.inputs.get(1))
+}
+
+fn flops_of_input(s: &Sizes<'_>) -> f64 {
+    2.0 * s.input(2) * taps(s.inputs.get(1))
+}
+
+fn flops_of_filter(s: &Sizes<'_>) -> f64 {
+    2.0 * s.input(2) * taps(s.outputs.first())
+}
+
 /// The gradients of a convolution and of its backward ops: each is made of the others.
 pub(super) fn declare_gradients(
     c: &mut Catalog,
@@ -397,10 +415,12 @@ fn register_2d(c: &mut Catalog) {
         .input("filter: T")
         .output("output: T")
         .attr("T: {half, bfloat16, float, double, int32}");
-    conv2d_attrs!(op).takes_epilogue().shape(|c| conv_shape(c, 2, false)).cpu(conv_kernel!(
-        [Half f16, BFloat16 bf16, Float f32, Double f64, Int32 i32],
-        Output, 2, false
-    ));
+    conv2d_attrs!(op).flops(flops).takes_epilogue().shape(|c| conv_shape(c, 2, false)).cpu(
+        conv_kernel!(
+            [Half f16, BFloat16 bf16, Float f32, Double f64, Int32 i32],
+            Output, 2, false
+        ),
+    );
     let op = c
         .op("Conv2DBackpropInput")
         .doc("Gradient of Conv2D for its input.")
@@ -409,7 +429,7 @@ fn register_2d(c: &mut Catalog) {
         .input("out_backprop: T")
         .output("output: T")
         .attr("T: {half, bfloat16, float, double, int32}");
-    conv2d_attrs!(op).shape(shape_in(0, 4)).cpu(conv_kernel!(
+    conv2d_attrs!(op).flops(flops_of_input).shape(shape_in(0, 4)).cpu(conv_kernel!(
         [Half f16, BFloat16 bf16, Float f32, Double f64, Int32 i32],
         Input, 2, true
     ));
@@ -421,7 +441,10 @@ fn register_2d(c: &mut Catalog) {
         .input("out_backprop: T")
         .output("output: T")
         .attr("T: {half, bfloat16, float, double}");
-    conv2d_attrs!(op).shape(shape_in(1, 4)).cpu(conv_kernel!(FLOAT, Filter, 2, true));
+    conv2d_attrs!(op)
+        .flops(flops_of_filter)
+        .shape(shape_in(1, 4))
+        .cpu(conv_kernel!(FLOAT, Filter, 2, true));
 }
 
 fn register_3d(c: &mut Catalog) {
@@ -438,6 +461,7 @@ fn register_3d(c: &mut Catalog) {
         .attr(FORMAT)
         .attr(DILATIONS)
         .expensive()
+        .flops(flops)
         .takes_epilogue()
         .shape(|c| conv_shape(c, 3, false))
         .cpu(conv_kernel!(FLOAT, Output, 3, false));
@@ -452,6 +476,7 @@ fn register_3d(c: &mut Catalog) {
         .attr("padding: {'SAME', 'VALID'}")
         .attr(DILATIONS)
         .expensive()
+        .flops(flops_of_input)
         .shape(shape::same_as_input)
         .cpu(conv_kernel!(FLOAT, Input, 3, false));
     c.op("Conv3DBackpropFilter")
@@ -465,6 +490,7 @@ fn register_3d(c: &mut Catalog) {
         .attr("padding: {'SAME', 'VALID'}")
         .attr(DILATIONS)
         .expensive()
+        .flops(flops_of_filter)
         .shape(|c| Ok(vec![c.input(1)]))
         .cpu(conv_kernel!(FLOAT, Filter, 3, false));
     c.op("Conv3DBackpropInputV2")
@@ -480,6 +506,7 @@ fn register_3d(c: &mut Catalog) {
         .attr(DILATIONS)
         .attr("Tshape: {int32, int64} = DT_INT32")
         .expensive()
+        .flops(flops_of_input)
         .shape(shape_in(0, 5))
         .cpu(conv_kernel!(FLOAT, Input, 3, true));
     c.op("Conv3DBackpropFilterV2")
@@ -494,6 +521,7 @@ fn register_3d(c: &mut Catalog) {
         .attr(FORMAT)
         .attr(DILATIONS)
         .expensive()
+        .flops(flops_of_filter)
         .shape(shape_in(1, 5))
         .cpu(conv_kernel!(FLOAT, Filter, 3, true));
 }

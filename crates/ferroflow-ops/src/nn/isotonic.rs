@@ -68,6 +68,22 @@ fn regression<T: Real>(dtype: DType) -> impl Kernel {
     }
 }
 
+/// Every run has the mean of its inputs, and so of its gradients. Runs of all rows are numbered by
+/// where they may begin at the earliest.
+fn regression_gradient<'g>(g: &GradientScope<'g>, dy: Term<'g>) -> Term<'g> {
+    let (runs, flat) = (g.output(1), g.ints(&[-1]));
+    let last = runs.shape().size() - 1.0;
+    let width = g.call("GatherV2", &[runs.shape(), last, g.int(0)]);
+    let places = g.range(runs.size());
+    let row = places - g.call("FloorMod", &[places, width]);
+    let runs = runs.reshape(flat) + row;
+    let dy = dy.reshape(flat);
+    let total = |x: Term<'g>| g.call("UnsortedSegmentSum", &[x, runs, runs.size()]);
+    let of_each = |x: Term<'g>| g.call("GatherV2", &[x, runs, g.int(0)]);
+    let mean = of_each(total(dy)) / of_each(total(dy.ones_like()));
+    mean.reshape_like(g.input(0)).cast(g.input(0).dtype())
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("IsotonicRegression")
         .doc("The sequences nearest to those given that never rise, and their runs.")
@@ -83,4 +99,5 @@ pub(crate) fn register(c: &mut Catalog) {
             init,
             T => regression::<T>(init.dtype("output_dtype")?)
         ));
+    c.gradient("IsotonicRegression", |g, dy| Ok(vec![regression_gradient(g, dy[0])]));
 }

@@ -32,6 +32,7 @@ multiversion! {
 
 multiversion! {
     /// `exp(x - top)` of every element, and their sum.
+    wide(size_of::<W>() <= 4)
     fn exps_and_sum[T: Float<Wide = W>, W: Exp]<T, W>(
         x: &[T], top: W, exps: &mut [W], total: &mut W
     ) {
@@ -48,6 +49,7 @@ multiversion! {
 
 multiversion! {
     /// The sum of `exp(x - top)`.
+    wide(size_of::<W>() <= 4)
     fn sum_of_exps[T: Float<Wide = W>, W: Exp]<T, W>(x: &[T], top: W, total: &mut W) {
         let mut lanes = [<W as Num>::ZERO; LANES];
         let mut exps = [<W as Num>::ZERO; BLOCK];
@@ -127,6 +129,7 @@ pub(crate) fn narrow_exponentials<T: Float<Wide = W>, W: Exp>(
 
 multiversion! {
     /// The exponentials of all elements, by way of copies as in `map_in_place`.
+    wide(size_of::<W>() <= 4)
     fn exps_in_place[W: Exp]<W>(x: &mut [W]) {
         for x in x.chunks_mut(BLOCK) {
             let mut old = [<W as Num>::ZERO; BLOCK];

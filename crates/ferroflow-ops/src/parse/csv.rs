@@ -1,15 +1,13 @@
 //! DecodeCSV.
 
+use super::delimited::{Delimited, Source, columns};
 use crate::prelude::*;
 use crate::string::{parse_f32, parse_f64, parse_i64};
 use bytes::Bytes;
 
 struct DecodeCsv {
     types: Vec<DType>,
-    delimiter: u8,
-    has_quotes: bool,
-    /// A field that says so has no value.
-    na: Bytes,
+    format: Delimited,
     /// Columns that are wanted, in order; all when empty.
     selected: Vec<usize>,
 }
@@ -17,95 +15,30 @@ struct DecodeCsv {
 impl DecodeCsv {
     fn new(init: &KernelInit<'_>) -> Result<DecodeCsv> {
         let (types, delimiter) = (init.dtypes("OUT_TYPE")?, init.bytes("field_delim")?);
-        let &[delimiter] = &delimiter[..] else {
-            bail!(InvalidArgument, "field_delim should be only 1 char");
-        };
-        let mut selected = Vec::new();
-        for column in init.ints("select_cols")? {
-            let Ok(column) = usize::try_from(column) else {
-                bail!(InvalidArgument, "select_cols should be non-negative indices");
-            };
-            ensure!(
-                selected.last().is_none_or(|&last| last < column),
-                InvalidArgument,
-                "select_cols should be strictly increasing indices"
-            );
-            selected.push(column);
-        }
+        let (has_quotes, na) = (init.bool("use_quote_delim")?, init.bytes("na_value")?);
+        let format = Delimited::new(&delimiter, has_quotes, na, Source::Tensor)?;
+        let selected = columns(&init.ints("select_cols")?, "select_cols")?;
         ensure!(
             selected.is_empty() || selected.len() == types.len(),
             InvalidArgument,
             "select_cols should match output size"
         );
-        let (has_quotes, na) = (init.bool("use_quote_delim")?, init.bytes("na_value")?);
-        Ok(DecodeCsv { types, delimiter, has_quotes, na, selected })
+        Ok(DecodeCsv { types, format, selected })
     }
 
     /// The fields of a record that are wanted.
     fn fields(&self, record: &[u8]) -> Result<Vec<Bytes>> {
-        let (mut fields, mut at, mut column) = (Vec::new(), 0, 0);
-        let mut keep = |field: Bytes| {
-            if self.selected.is_empty() || self.selected.binary_search(&column).is_ok() {
-                fields.push(field);
-            }
-            column += 1;
-        };
+        let mut fields = Vec::new();
         if record.is_empty() {
             return Ok(fields);
         }
-        loop {
-            let (field, next) = match self.has_quotes && record.get(at) == Some(&b'"') {
-                true => self.quoted(record, at + 1)?,
-                false => self.bare(record, at)?,
-            };
-            keep(field);
-            match record.get(next) {
-                None => return Ok(fields),
-                // A delimiter at the very end begins one more, empty field.
-                Some(_) => at = next + 1,
+        self.format.for_each(record, |column, field| {
+            if self.selected.is_empty() || self.selected.binary_search(&column).is_ok() {
+                fields.push(field);
             }
-        }
-    }
-
-    /// The field from `at`, and where the delimiter behind it is.
-    fn bare(&self, record: &[u8], at: usize) -> Result<(Bytes, usize)> {
-        let rest = &record[at..];
-        let len = rest.iter().position(|&b| b == self.delimiter).unwrap_or(rest.len());
-        ensure!(
-            !self.has_quotes || !rest[..len].iter().any(|b| b"\"\r\n".contains(b)),
-            InvalidArgument,
-            "Unquoted fields cannot have quotes/CRLFs inside"
-        );
-        Ok((Bytes::copy_from_slice(&rest[..len]), at + len))
-    }
-
-    /// The field whose quote opened before `at`; a doubled quote stands for one.
-    fn quoted(&self, record: &[u8], mut at: usize) -> Result<(Bytes, usize)> {
-        let mut field = Vec::new();
-        loop {
-            match (record.get(at), record.get(at + 1)) {
-                (None, _) => bail!(
-                    InvalidArgument,
-                    "Quoted field has to end with quote followed by delim or end"
-                ),
-                (Some(b'"'), None) => return Ok((Bytes::from(field), at + 1)),
-                (Some(b'"'), Some(b'"')) => {
-                    field.push(b'"');
-                    at += 2;
-                }
-                (Some(b'"'), Some(&b)) if b == self.delimiter => {
-                    return Ok((Bytes::from(field), at + 1));
-                }
-                (Some(b'"'), Some(_)) => bail!(
-                    InvalidArgument,
-                    "Quote inside a string has to be escaped by another quote"
-                ),
-                (Some(&b), _) => {
-                    field.push(b);
-                    at += 1;
-                }
-            }
-        }
+            Ok(())
+        })?;
+        Ok(fields)
     }
 
     /// Column `f` of all records as numbers.
@@ -120,7 +53,7 @@ impl DecodeCsv {
         let default = default.as_slice::<T>()?.first().copied();
         let one = |(r, row): (usize, &Vec<Bytes>)| -> Result<T> {
             let field = &row[f];
-            match (self.is_missing(field), default) {
+            match (self.format.is_missing(field), default) {
                 (true, Some(default)) => Ok(default),
                 (true, None) => Err(required(f, r)),
                 (false, _) => parse(field).ok_or_else(|| {
@@ -133,10 +66,6 @@ impl DecodeCsv {
             }
         };
         rows.iter().enumerate().map(one).collect()
-    }
-
-    fn is_missing(&self, field: &Bytes) -> bool {
-        field.is_empty() || *field == self.na
     }
 }
 
@@ -188,7 +117,7 @@ impl Kernel for DecodeCsv {
                     let default = default.strings()?.first().cloned();
                     let mut texts = Vec::with_capacity(rows.len());
                     for (r, row) in rows.iter().enumerate() {
-                        texts.push(match (self.is_missing(&row[f]), &default) {
+                        texts.push(match (self.format.is_missing(&row[f]), &default) {
                             (true, Some(default)) => default.clone(),
                             (true, None) => return Err(required(f, r)),
                             (false, _) => row[f].clone(),

@@ -24,8 +24,8 @@ fn range(ctx: &Ctx<'_>, at: usize, name: &str) -> Result<(f32, f32)> {
 /// The shape of the output and how elements are paired: the larger input, and how many elements of
 /// the smaller one are repeated over it.
 fn pairing(x: &Shape, y: &Shape) -> Result<(Shape, usize)> {
-    let (long, short) =
-        if x.rank() >= y.rank() && x.elements() >= y.elements() { (x, y) } else { (y, x) };
+    let larger = x.elements() >= y.elements() || x.elements() == 0;
+    let (long, short) = if x.rank() >= y.rank() && larger { (x, y) } else { (y, x) };
     // Leading ones of the shorter shape count for nothing.
     let kept: Vec<usize> = short.iter().copied().skip_while(|&d| d == 1).collect();
     let fits = kept.len() <= long.rank() && long[long.rank() - kept.len()..] == kept[..];
@@ -70,8 +70,8 @@ fn add(ctx: &mut Ctx<'_>) -> Result<()> {
     let (a, b) = (ctx.input(0)?.elements(), ctx.input(1)?.elements());
     let (step_x, step_y, exact_x, exact_y) = (levels(x), levels(y), exact(x), exact(y));
     let out = combine(ctx, |x, y| {
-        let x = if a == 1 && b > 1 { exact_x(x) } else { step_x(x) };
-        let y = if b == 1 && a > 1 { exact_y(y) } else { step_y(y) };
+        let x = if a == 1 { exact_x(x) } else { step_x(x) };
+        let y = if b == 1 && a != 1 { exact_y(y) } else { step_y(y) };
         x.wrapping_add(y)
     })?;
     ctx.set(0, out)?;

@@ -116,6 +116,15 @@ impl<T: Quantized> Kernel for Quantize<T> {
             "Axis requested is smaller than -1: {}",
             self.axis
         );
+        for (name, t) in [("min_range", min), ("max_range", max)] {
+            ensure!(
+                self.axis < 0 || t.rank() == 1,
+                InvalidArgument,
+                "If axis is specified, {name} must be a 1-D tensor whose size matches the axis \
+                 dimension of the input and output tensors, but {name} dims are {}",
+                t.rank()
+            );
+        }
         let (slices, inner) = slices_of(x, self.axis, min, max)?;
         ensure!(
             slices == 1 || self.mode != Mode::MinFirst,
@@ -136,7 +145,8 @@ impl<T: Quantized> Kernel for Quantize<T> {
             let quantize = &quantizers[i % slices];
             out.iter_mut().zip(x).for_each(|(out, &x)| *out = quantize(x));
         }
-        let shape = if self.axis < 0 { Shape::scalar() } else { Shape::vector(slices) };
+        let is_scalar = self.axis < 0 || slices == 1;
+        let shape = if is_scalar { Shape::scalar() } else { Shape::vector(slices) };
         ctx.set(0, out)?;
         ctx.set(1, Tensor::from_slice(shape.clone(), &ends.0)?)?;
         ctx.set(2, Tensor::from_slice(shape, &ends.1)?)
@@ -172,7 +182,11 @@ pub(crate) fn register(c: &mut Catalog) {
         .shape(|c| {
             let axis = usize::try_from(c.attrs.int("axis")?);
             let range = match axis {
-                Ok(axis) => PartialShape::new([c.input(0).dim(axis)]),
+                // The range of one slice is a scalar.
+                Ok(axis) => match c.input(0).dim(axis) {
+                    None | Some(1) => PartialShape::unknown(),
+                    slices => PartialShape::new([slices]),
+                },
                 Err(_) => PartialShape::scalar(),
             };
             Ok(vec![c.input(0), range.clone(), range])

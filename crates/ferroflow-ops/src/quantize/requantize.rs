@@ -41,7 +41,13 @@ fn requantize<T: Quantized>(ctx: &mut Ctx<'_>) -> Result<()> {
     let from = (scalar(ctx, 1, "input_min")?, scalar(ctx, 2, "input_max")?);
     let to = (scalar(ctx, 3, "requested_output_min")?, scalar(ctx, 4, "requested_output_max")?);
     ensure!(to.0 <= 0.0, InvalidArgument, "requested_output_min must be <= 0, but got {}", to.0);
-    ensure!(to.1 >= 0.0, InvalidArgument, "requested_output_max must be <= 0, but got {}", to.1);
+    ensure!(
+        to.1 >= to.0,
+        InvalidArgument,
+        "requested_output_max must be >= requested_output_min, but got {} and {}",
+        to.1,
+        to.0
+    );
     let x = ctx.input(0)?;
     let mut out = ctx.alloc(quantized_dtype::<T>(), x.shape().clone())?;
     moved::<T>(x.as_slice()?, from, to, out.as_mut_slice()?);

@@ -168,7 +168,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr(ATTRS[1])
         .attr(ATTRS[2])
         .shape(shape::same_as_input)
-        .cpu(per_dtype!([QInt8 i8], "Tout", init, T => {
+        .cpu(per_dtype!([QInt8 i8, QInt32 i32], "Tout", init, T => {
             quantize::<T>(Axis::new(init, "quantization_axis")?, bounds::<T>(init, "")?)
         }));
     c.op("UniformDequantize")

@@ -457,6 +457,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("average: dtype")
         .attr("dtype: numbertype")
         .shape(shape::unknown)
+        .waits()
         .cpu(take_gradient);
     c.op("ResourceAccumulatorTakeGradient")
         .doc("The average (or sum) of the gradients, when there are enough; a new step begins.")
@@ -466,6 +467,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("dtype: numbertype")
         .stateful()
         .shape(shape::unknown)
+        .waits()
         .cpu(take_gradient);
     c.op("SparseAccumulatorTakeGradient")
         .doc("The average (or sum) of the gradients, when there are enough; a new step begins.")
@@ -476,6 +478,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("shape: int64")
         .attr("dtype: numbertype")
         .shape(taken_slices)
+        .waits()
         .cpu(take_gradient);
     c.op("AccumulatorSetGlobalStep")
         .doc("Sets the step before which gradients are stale.")

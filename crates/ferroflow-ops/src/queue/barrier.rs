@@ -342,6 +342,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("wait_for_incomplete: bool = false")
         .attr("timeout_ms: int = -1")
         .shape(taken_shapes)
+        .waits()
         .cpu(take_many);
     c.op("BarrierClose")
         .doc("Lets no new keys in.")

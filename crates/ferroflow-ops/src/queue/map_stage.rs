@@ -318,6 +318,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .input("values: fake_dtypes");
         named(common(op, any).attr("fake_dtypes: list(type) >= 1"))
             .shape(shape::unknown)
+            .waits()
             .cpu(waits(stage));
         let op = c
             .op(&format!("{kind}Peek"))
@@ -325,21 +326,21 @@ pub(crate) fn register(c: &mut Catalog) {
             .input("key: int64")
             .input("indices: int32")
             .output("values: dtypes");
-        named(common(op, some)).shape(shape::unknown).cpu(waits(peek));
+        named(common(op, some)).shape(shape::unknown).waits().cpu(waits(peek));
         let op = c
             .op(&format!("{kind}Unstage"))
             .doc("Takes components of the element with some key, when it is complete.")
             .input("key: int64")
             .input("indices: int32")
             .output("values: dtypes");
-        named(common(op, some)).shape(shape::unknown).cpu(waits(unstage));
+        named(common(op, some)).shape(shape::unknown).waits().cpu(waits(unstage));
         let op = c
             .op(&format!("{kind}UnstageNoKey"))
             .doc("Takes components of the complete element with the lowest key.")
             .input("indices: int32")
             .output("key: int64")
             .output("values: dtypes");
-        named(common(op, some)).shape(shape::unknown).cpu(waits(unstage_any));
+        named(common(op, some)).shape(shape::unknown).waits().cpu(waits(unstage_any));
         let op = c
             .op(&format!("{kind}Size"))
             .doc("How many elements are complete.")

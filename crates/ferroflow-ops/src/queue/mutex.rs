@@ -99,6 +99,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("mutex_lock: variant")
         .stateful()
         .shape(shape::scalar)
+        .waits()
         .cpu(lock);
     c.op("ConsumeMutexLock")
         .doc("The end of a lock's life, for steps that need it for nothing else.")

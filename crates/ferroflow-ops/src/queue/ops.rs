@@ -407,6 +407,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("Tcomponents: list(type) >= 1")
         .attr("timeout_ms: int = -1")
         .shape(shape::unknown)
+        .waits()
         .cpu(waits(Some("Tcomponents"), true, enqueue));
     c.op("QueueEnqueueV2")
         .doc("Adds an element, when there is room.")
@@ -416,6 +417,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("timeout_ms: int = -1")
         .stateful()
         .shape(shape::unknown)
+        .waits()
         .cpu(waits(Some("Tcomponents"), true, enqueue));
     c.op("QueueEnqueueMany")
         .doc("Adds the rows of its inputs as elements, as there is room.")
@@ -424,6 +426,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("Tcomponents: list(type) >= 1")
         .attr("timeout_ms: int = -1")
         .shape(shape::unknown)
+        .waits()
         .cpu(waits(Some("Tcomponents"), true, enqueue_many));
     c.op("QueueEnqueueManyV2")
         .doc("Adds the rows of its inputs as elements, as there is room.")
@@ -433,6 +436,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("timeout_ms: int = -1")
         .stateful()
         .shape(shape::unknown)
+        .waits()
         .cpu(waits(Some("Tcomponents"), true, enqueue_many));
     c.op("QueueDequeue")
         .doc("Takes an element, when there is one.")
@@ -441,6 +445,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("component_types: list(type) >= 1")
         .attr("timeout_ms: int = -1")
         .shape(shape::unknown)
+        .waits()
         .cpu(waits(Some("component_types"), false, dequeue));
     c.op("QueueDequeueV2")
         .doc("Takes an element, when there is one.")
@@ -450,6 +455,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("timeout_ms: int = -1")
         .stateful()
         .shape(shape::unknown)
+        .waits()
         .cpu(waits(Some("component_types"), false, dequeue));
     c.op("QueueDequeueMany")
         .doc("Takes `n` elements as a batch, when there are as many.")
@@ -459,6 +465,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("component_types: list(type) >= 1")
         .attr("timeout_ms: int = -1")
         .shape(shape::unknown)
+        .waits()
         .cpu(waits(Some("component_types"), false, dequeue_many));
     c.op("QueueDequeueManyV2")
         .doc("Takes `n` elements as a batch, when there are as many.")
@@ -469,6 +476,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("timeout_ms: int = -1")
         .stateful()
         .shape(shape::unknown)
+        .waits()
         .cpu(waits(Some("component_types"), false, dequeue_many));
     c.op("QueueDequeueUpTo")
         .doc("Takes `n` elements as a batch, or what is left of a closed queue.")
@@ -478,6 +486,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("component_types: list(type) >= 1")
         .attr("timeout_ms: int = -1")
         .shape(shape::unknown)
+        .waits()
         .cpu(waits(Some("component_types"), false, dequeue_up_to));
     c.op("QueueDequeueUpToV2")
         .doc("Takes `n` elements as a batch, or what is left of a closed queue.")
@@ -488,12 +497,14 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("timeout_ms: int = -1")
         .stateful()
         .shape(shape::unknown)
+        .waits()
         .cpu(waits(Some("component_types"), false, dequeue_up_to));
     c.op("QueueClose")
         .doc("Ends enqueueing.")
         .input("handle: Ref(string)")
         .attr("cancel_pending_enqueues: bool = false")
         .shape(shape::unknown)
+        .waits()
         .cpu(make_close);
     c.op("QueueCloseV2")
         .doc("Ends enqueueing.")
@@ -501,6 +512,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("cancel_pending_enqueues: bool = false")
         .stateful()
         .shape(shape::unknown)
+        .waits()
         .cpu(make_close);
     c.op("QueueSize")
         .doc("How many elements a queue holds.")

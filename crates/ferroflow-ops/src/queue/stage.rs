@@ -233,6 +233,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("shared_name: string = ''")
         .stateful()
         .shape(shape::unknown)
+        .waits()
         .cpu(waits(stage));
     c.op("Unstage")
         .doc("Takes the oldest element of a staging area, when there is one.")
@@ -244,6 +245,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("shared_name: string = ''")
         .stateful()
         .shape(shape::unknown)
+        .waits()
         .cpu(waits(unstage));
     c.op("StagePeek")
         .doc("Looks at an element of a staging area, when it is there.")
@@ -256,6 +258,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("shared_name: string = ''")
         .stateful()
         .shape(shape::unknown)
+        .waits()
         .cpu(waits(peek));
     c.op("StageSize")
         .doc("How many elements a staging area holds.")

@@ -47,12 +47,13 @@ pub(super) fn stream_of_key(ctx: &Ctx<'_>, at: usize) -> Result<Philox> {
     );
     let key = key.scalar_value::<u64>()?;
     ensure!(
-        counter.rank() == 1,
+        counter.rank() == 1 && counter.elements() > 0,
         InvalidArgument,
-        "counter must be a vector, got shape {}",
+        "counter must be a vector with length at least 1; got shape: {}. (Note that batched \
+         counters are not supported yet.)",
         counter.shape()
     );
-    // TensorFlow reads past the end of a counter that is too short; here the rest is 0.
+    // TensorFlow reads past the end of a counter of one word; here the rest is 0.
     let mut words = counter.as_slice::<u64>()?.iter().copied();
     let counter = [words.next().unwrap_or(0), words.next().unwrap_or(0)];
     Ok(Philox::from_words(key, counter))

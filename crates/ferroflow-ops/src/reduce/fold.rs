@@ -22,7 +22,6 @@ pub(crate) trait Fold<T>: 'static {
 /// One pass of a fold: over elements first, over accumulators afterwards.
 pub(crate) trait Pass<S> {
     type Acc: Copy + Send + Sync;
-    type Next: Pass<Self::Acc, Acc = Self::Acc>;
     const START: Self::Acc;
     fn lift(x: S) -> Self::Acc;
     fn join(a: Self::Acc, b: Self::Acc) -> Self::Acc;
@@ -33,7 +32,6 @@ struct OverAccs<T, F>(std::marker::PhantomData<(T, F)>);
 
 impl<T, F: Fold<T>> Pass<T> for OverElements<T, F> {
     type Acc = F::Acc;
-    type Next = OverAccs<T, F>;
     const START: F::Acc = F::START;
     #[inline]
     fn lift(x: T) -> F::Acc {
@@ -47,7 +45,6 @@ impl<T, F: Fold<T>> Pass<T> for OverElements<T, F> {
 
 impl<T, F: Fold<T>> Pass<F::Acc> for OverAccs<T, F> {
     type Acc = F::Acc;
-    type Next = OverAccs<T, F>;
     const START: F::Acc = F::START;
     #[inline]
     fn lift(x: F::Acc) -> F::Acc {
@@ -63,6 +60,8 @@ impl<T, F: Fold<T>> Pass<F::Acc> for OverAccs<T, F> {
 const RUN: usize = 2048;
 /// Independent accumulators, enough to keep the vector units busy.
 const LANES: usize = 32;
+/// Runs folded side by side, so that calls count less.
+const TOGETHER: usize = 8;
 /// Columns folded at a time, so that their accumulators stay in the first-level cache.
 const COLUMNS: usize = 512;
 /// Rows narrower than half of this are folded several side by side.
@@ -101,27 +100,53 @@ pub(crate) fn reduce<T: Element, F: Fold<T>>(
     reduced: &[bool],
     y: &mut [T],
 ) {
-    let mut groups = grouped(dims, reduced);
-    let count = groups.iter().filter(|g| g.1).map(|g| g.0).product();
-    if y.is_empty() {
-        return;
-    }
-    let finish = |acc: &[F::Acc], y: &mut [T]| {
-        for (y, acc) in y.iter_mut().zip(acc) {
-            *y = F::finish(*acc, count);
-        }
+    let loops = Loops {
+        start: F::START,
+        elements: fold_rows::<T, OverElements<T, F>>,
+        accs: fold_rows::<F::Acc, OverAccs<T, F>>,
+        finish: |acc, count, y| {
+            for (y, acc) in y.iter_mut().zip(acc) {
+                *y = F::finish(*acc, count);
+            }
+        },
+        alone: |x, count, y| {
+            for (y, x) in y.iter_mut().zip(x) {
+                *y = F::finish(F::join(F::START, F::lift(*x)), count);
+            }
+        },
     };
-    let Some(step) = take_last_step(&mut groups) else {
-        for (y, x) in y.iter_mut().zip(x) {
-            *y = F::finish(F::join(F::START, F::lift(*x)), count);
+    loops.run(x, dims, reduced, y);
+}
+
+/// The loops of one fold. What steers them is compiled for each element type, not for each fold.
+struct Loops<T, A> {
+    start: A,
+    elements: FoldRows<T, A>,
+    accs: FoldRows<A, A>,
+    finish: fn(&[A], usize, &mut [T]),
+    /// The results where nothing is folded.
+    alone: fn(&[T], usize, &mut [T]),
+}
+
+/// [`fold_rows`] of some fold: rows, their width, the first column, where to.
+type FoldRows<S, A> = fn(&[S], usize, usize, &mut [A]);
+
+impl<T: Element, A: Copy + Send + Sync> Loops<T, A> {
+    fn run(&self, x: &[T], dims: &[usize], reduced: &[bool], y: &mut [T]) {
+        let mut groups = grouped(dims, reduced);
+        let count = groups.iter().filter(|g| g.1).map(|g| g.0).product();
+        if y.is_empty() {
+            return;
         }
-        return;
-    };
-    let mut acc = fold_step::<T, OverElements<T, F>>(x, step);
-    while let Some(step) = take_last_step(&mut groups) {
-        acc = fold_step::<F::Acc, OverAccs<T, F>>(&acc, step);
+        let Some(step) = take_last_step(&mut groups) else {
+            return (self.alone)(x, count, y);
+        };
+        let mut acc = fold_step(x, step, self.start, self.elements, self.accs);
+        while let Some(step) = take_last_step(&mut groups) {
+            acc = fold_step(&acc, step, self.start, self.accs, self.accs);
+        }
+        (self.finish)(&acc, count, y);
     }
-    finish(&acc, y);
 }
 
 /// Neighbouring dimensions of the same fate as one; ones left out.
@@ -153,9 +178,15 @@ fn take_last_step(groups: &mut Vec<(usize, bool)>) -> Option<Step> {
     Some(Step { outer, r, inner })
 }
 
-/// Folds `[outer, r, inner]` to `[outer, inner]`.
-fn fold_step<S: Copy + Sync, P: Pass<S>>(x: &[S], Step { outer, r, inner }: Step) -> Vec<P::Acc> {
-    let mut out = vec![P::START; outer * inner];
+/// Folds `[outer, r, inner]` to `[outer, inner]`: with `fold`, and what that leaves with `again`.
+fn fold_step<S: Copy + Sync, A: Copy + Send + Sync>(
+    x: &[S],
+    Step { outer, r, inner }: Step,
+    start: A,
+    fold: FoldRows<S, A>,
+    again: FoldRows<A, A>,
+) -> Vec<A> {
+    let mut out = vec![start; outer * inner];
     if out.is_empty() || r == 0 {
         return out;
     }
@@ -166,38 +197,41 @@ fn fold_step<S: Copy + Sync, P: Pass<S>>(x: &[S], Step { outer, r, inner }: Step
         if r > rows {
             // Few, long reductions: blocks of rows first, then what is left of them.
             let blocks = r.div_ceil(rows);
-            let mut parts = vec![P::START; outer * blocks * inner];
+            let mut parts = vec![start; outer * blocks * inner];
             for_rows(&mut parts, inner, cost(rows * inner), |range, parts| {
                 for (i, part) in range.zip(parts.chunks_exact_mut(inner)) {
                     let from = i / blocks * r + i % blocks * rows;
                     let to = (i / blocks + 1) * r;
-                    let x = &x[from * inner..to.min(from + rows) * inner];
-                    fold_rows::<S, P>(x, inner, 0, part);
+                    fold(&x[from * inner..to.min(from + rows) * inner], inner, 0, part);
                 }
             });
-            let step = Step { outer, r: blocks, inner };
-            return fold_step::<P::Acc, P::Next>(&parts, step);
+            return fold_step(&parts, Step { outer, r: blocks, inner }, start, again, again);
         }
         // Few, short and wide: each thread takes some of the columns.
         for (x, out) in x.chunks_exact(r * inner).zip(out.chunks_exact_mut(inner)) {
-            for_rows(out, 1, cost(r), |columns, out| {
-                fold_rows::<S, P>(x, inner, columns.start, out)
-            });
+            for_rows(out, 1, cost(r), |columns, out| fold(x, inner, columns.start, out));
         }
+        return out;
+    }
+    if inner == 1 {
+        for_rows(&mut out, 1, cost(r), |range, out| {
+            fold(&x[range.start * r..range.end * r], 1, 0, out);
+        });
         return out;
     }
     for_rows(&mut out, inner, cost(r * inner), |range, out| {
         for (i, out) in range.zip(out.chunks_exact_mut(inner)) {
-            fold_rows::<S, P>(&x[i * r * inner..(i + 1) * r * inner], inner, 0, out);
+            fold(&x[i * r * inner..(i + 1) * r * inner], inner, 0, out);
         }
     });
     out
 }
 
-/// Folds the rows of `x`, which are `inner` wide, into `out`: columns `from..from + out.len()`.
+/// Folds the rows of `x`, which are `inner` wide, into `out`: columns `from..from + out.len()`. If
+/// `inner` is 1, `out` may also have several elements, each for as many rows as the others.
 fn fold_rows<S: Copy, P: Pass<S>>(x: &[S], inner: usize, from: usize, out: &mut [P::Acc]) {
     if inner == 1 {
-        out[0] = fold_run::<S, P>(x);
+        fold_runs::<S, P>(x, out);
         return;
     }
     let together = NARROW / inner;
@@ -220,6 +254,27 @@ fn fold_rows<S: Copy, P: Pass<S>>(x: &[S], inner: usize, from: usize, out: &mut 
     }
 }
 
+/// Folds contiguous runs of one length, one for each element of `out`.
+fn fold_runs<S: Copy, P: Pass<S>>(x: &[S], out: &mut [P::Acc]) {
+    let r = x.len() / out.len();
+    if !(LANES..=RUN).contains(&r) {
+        for (x, out) in x.chunks_exact(r).zip(out) {
+            *out = fold_run::<S, P>(x);
+        }
+        return;
+    }
+    let mut lanes = [[P::START; LANES]; TOGETHER];
+    for (x, out) in x.chunks(TOGETHER * r).zip(out.chunks_mut(TOGETHER)) {
+        let lanes = &mut lanes[..out.len()];
+        fold_lanes::<S, P>(x, r, lanes);
+        join_lanes::<S, P>(lanes);
+        for ((x, lanes), out) in x.chunks_exact(r).zip(lanes).zip(out) {
+            let rest = &x[r / LANES * LANES..];
+            *out = rest.iter().fold(lanes[0], |acc, &x| P::join(acc, P::lift(x)));
+        }
+    }
+}
+
 /// Folds a contiguous run.
 fn fold_run<S: Copy, P: Pass<S>>(x: &[S]) -> P::Acc {
     if x.len() > RUN {
@@ -227,44 +282,47 @@ fn fold_run<S: Copy, P: Pass<S>>(x: &[S]) -> P::Acc {
         let (a, b) = x.split_at(half);
         return P::join(fold_run::<S, P>(a), fold_run::<S, P>(b));
     }
-    let (chunks, rest) = x.as_chunks::<LANES>();
     let mut all = P::START;
-    if !chunks.is_empty() {
-        let mut lanes = [P::START; LANES];
-        fold_lanes::<S, P>(chunks, &mut lanes);
+    if x.len() >= LANES {
+        let mut lanes = [[P::START; LANES]];
+        fold_lanes::<S, P>(x, x.len(), &mut lanes);
         join_lanes::<S, P>(&mut lanes);
-        all = lanes[0];
+        all = lanes[0][0];
     }
-    rest.iter().fold(all, |acc, &x| P::join(acc, P::lift(x)))
+    x[x.len() / LANES * LANES..].iter().fold(all, |acc, &x| P::join(acc, P::lift(x)))
 }
 
 multiversion! {
-    /// Folds element `i` of every chunk into lane `i`. Nothing else, or the compiler sees more in
-    /// the lanes than vectors.
-    fn fold_lanes[S: Copy, P: Pass<S>]<S, P>(x: &[[S; LANES]], lanes: &mut [P::Acc; LANES]) {
-        let mut sums = *lanes;
-        for x in x {
-            for i in 0..LANES {
-                sums[i] = P::join(sums[i], P::lift(x[i]));
+    /// Of each run of `r` elements, folds every element `i` of a whole chunk into lane `i`. Nothing
+    /// else, or the compiler sees more in the lanes than vectors.
+    fn fold_lanes[S: Copy, P: Pass<S>]<S, P>(x: &[S], r: usize, lanes: &mut [[P::Acc; LANES]]) {
+        for (x, lanes) in x.chunks_exact(r).zip(lanes) {
+            let mut sums = [P::START; LANES];
+            for x in x.as_chunks::<LANES>().0 {
+                for i in 0..LANES {
+                    sums[i] = P::join(sums[i], P::lift(x[i]));
+                }
             }
+            *lanes = sums;
         }
-        *lanes = sums;
     }
 }
 
 multiversion! {
-    /// Folds all lanes into the first.
-    fn join_lanes[S: Copy, P: Pass<S>]<S, P>(lanes: &mut [P::Acc; LANES]) {
-        for i in 0..16 {
-            lanes[i] = P::join(lanes[i], lanes[i + 16]);
+    /// Folds all lanes of each run into the first.
+    fn join_lanes[S: Copy, P: Pass<S>]<S, P>(lanes: &mut [[P::Acc; LANES]]) {
+        for lanes in lanes {
+            for i in 0..16 {
+                lanes[i] = P::join(lanes[i], lanes[i + 16]);
+            }
+            for i in 0..8 {
+                lanes[i] = P::join(lanes[i], lanes[i + 8]);
+            }
+            for i in 0..4 {
+                lanes[i] = P::join(lanes[i], lanes[i + 4]);
+            }
+            lanes[0] = P::join(P::join(lanes[0], lanes[2]), P::join(lanes[1], lanes[3]));
         }
-        for i in 0..8 {
-            lanes[i] = P::join(lanes[i], lanes[i + 8]);
-        }
-        for i in 0..4 {
-            lanes[i] = P::join(lanes[i], lanes[i + 4]);
-        }
-        lanes[0] = P::join(P::join(lanes[0], lanes[2]), P::join(lanes[1], lanes[3]));
     }
 }
 

@@ -211,10 +211,16 @@ impl Target {
 
 /// Runs `change` on the values of several initialised variables at once, with everybody else kept
 /// out. Locks are taken in order of address, so that two such updates cannot wait for each other.
-pub(crate) fn modify_all<R>(
+pub(crate) fn modify_all(
     variables: &[Arc<Variable>],
-    change: impl FnOnce(&mut [&mut Tensor]) -> Result<R>,
-) -> Result<R> {
+    change: &mut dyn FnMut(&mut [&mut Tensor]) -> Result<()>,
+) -> Result<()> {
+    let order = by_address(variables)?;
+    nest(variables, &order, Vec::with_capacity(order.len()), change)
+}
+
+/// The places of the variables in the order of their addresses; each must be there once.
+fn by_address(variables: &[Arc<Variable>]) -> Result<Vec<usize>> {
     let mut order: Vec<usize> = (0..variables.len()).collect();
     order.sort_by_key(|&i| Arc::as_ptr(&variables[i]));
     for pair in order.windows(2) {
@@ -225,15 +231,15 @@ pub(crate) fn modify_all<R>(
             variables[pair[0]].name()
         );
     }
-    nest(variables, &order, Vec::with_capacity(order.len()), change)
+    Ok(order)
 }
 
-fn nest<R, F: FnOnce(&mut [&mut Tensor]) -> Result<R>>(
+fn nest(
     variables: &[Arc<Variable>],
     order: &[usize],
     mut held: Vec<(usize, &mut Tensor)>,
-    change: F,
-) -> Result<R> {
+    change: &mut dyn FnMut(&mut [&mut Tensor]) -> Result<()>,
+) -> Result<()> {
     let Some((&first, rest)) = order.split_first() else {
         held.sort_by_key(|(i, _)| *i);
         let mut values: Vec<&mut Tensor> = held.into_iter().map(|(_, t)| t).collect();
@@ -258,7 +264,7 @@ mod tests {
             Arc::new(v)
         };
         let all = [make(1.0), make(2.0), make(3.0)];
-        modify_all(&all, |values| {
+        modify_all(&all, &mut |values| {
             for (i, v) in values.iter_mut().enumerate() {
                 v.as_mut_slice::<f32>()?[0] += 10.0 * i as f32;
             }
@@ -268,7 +274,7 @@ mod tests {
         let got: Vec<f32> = all.iter().map(|v| v.read().unwrap().scalar_value().unwrap()).collect();
         assert_eq!(got, [1.0, 12.0, 23.0]);
         let twice = [all[0].clone(), all[0].clone()];
-        assert_eq!(modify_all(&twice, |_| Ok(())).unwrap_err().code(), Code::InvalidArgument);
+        assert_eq!(modify_all(&twice, &mut |_| Ok(())).unwrap_err().code(), Code::InvalidArgument);
     }
 
     #[test]

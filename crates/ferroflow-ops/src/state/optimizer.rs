@@ -32,10 +32,9 @@ pub(crate) fn register(c: &mut Catalog) {
     sign::register(c);
 }
 
-/// Numbers that rules compute with: `f32`, also for half types, or `f64`.
-pub(super) trait Wide:
+/// Numbers that rules compute with: `f32`, also for half types, `f64`, and complex ones.
+pub(super) trait Field:
     Copy
-    + PartialOrd
     + Send
     + Sync
     + 'static
@@ -51,6 +50,10 @@ pub(super) trait Wide:
     const ONE: Self;
     fn from_f64(x: f64) -> Self;
     fn sqrt(self) -> Self;
+}
+
+/// Those among them that have an order.
+pub(super) trait Wide: Field + PartialOrd {
     fn powf(self, exponent: Self) -> Self;
     fn exp(self) -> Self;
     fn abs(self) -> Self;
@@ -61,14 +64,24 @@ pub(super) trait Wide:
 }
 
 macro_rules! wide {
-    ($($t:ty),*) => {$(
-        impl Wide for $t {
+    ($($t:ty: $complex:ty),*) => {$(
+        impl Field for $t {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
             #[inline]
             fn from_f64(x: f64) -> Self { x as $t }
             #[inline]
             fn sqrt(self) -> Self { <$t>::sqrt(self) }
+        }
+        impl Field for $complex {
+            const ZERO: Self = <$complex>::new(0.0, 0.0);
+            const ONE: Self = <$complex>::new(1.0, 0.0);
+            #[inline]
+            fn from_f64(x: f64) -> Self { <$complex>::new(x as $t, 0.0) }
+            #[inline]
+            fn sqrt(self) -> Self { <$complex>::sqrt(self) }
+        }
+        impl Wide for $t {
             #[inline]
             fn powf(self, exponent: Self) -> Self { <$t>::powf(self, exponent) }
             #[inline]
@@ -82,9 +95,36 @@ macro_rules! wide {
                 if self > 0.0 { 1.0 } else if self < 0.0 { -1.0 } else { self }
             }
         }
+        impl Held for $complex {
+            type Wide = $complex;
+            #[inline]
+            fn wide(self) -> $complex { self }
+            #[inline]
+            fn narrow(x: $complex) -> $complex { x }
+        }
     )*};
 }
-wide!(f32, f64);
+wide!(f32: Complex32, f64: Complex64);
+
+/// What variables hold, and what it is computed in.
+pub(super) trait Held: Element {
+    type Wide: Field;
+    fn wide(self) -> Self::Wide;
+    fn narrow(x: Self::Wide) -> Self;
+}
+
+macro_rules! held {
+    ($($t:ty),*) => {$(
+        impl Held for $t {
+            type Wide = <$t as Float>::Wide;
+            #[inline]
+            fn wide(self) -> Self::Wide { Float::wide(self) }
+            #[inline]
+            fn narrow(x: Self::Wide) -> $t { <$t as Float>::narrow(x) }
+        }
+    )*};
+}
+held!(f16, bf16, f32, f64);
 
 /// What an optimizer does to one element of the variable and of its `N - 1` slots.
 pub(super) trait Rule<W, const N: usize>: Sync {
@@ -178,7 +218,7 @@ pub(super) fn declare(
 }
 
 /// The kernel of an optimizer's op.
-pub(super) struct Apply<T: Float, R, const N: usize> {
+pub(super) struct Apply<T: Held, R, const N: usize> {
     spec: &'static Spec,
     targets: [Target; N],
     /// The names of inputs `N..`.
@@ -188,7 +228,7 @@ pub(super) struct Apply<T: Float, R, const N: usize> {
     make: fn(&[T::Wide], bool) -> R,
 }
 
-impl<T: Float, R, const N: usize> Apply<T, R, N> {
+impl<T: Held, R, const N: usize> Apply<T, R, N> {
     pub(super) fn new(
         init: &KernelInit<'_>,
         spec: &'static Spec,
@@ -208,10 +248,7 @@ impl<T: Float, R, const N: usize> Apply<T, R, N> {
     }
 }
 
-impl<T: Float, R: Rule<T::Wide, N> + 'static, const N: usize> Kernel for Apply<T, R, N>
-where
-    T::Wide: Wide,
-{
+impl<T: Held, R: Rule<T::Wide, N> + 'static, const N: usize> Kernel for Apply<T, R, N> {
     fn compute(&self, ctx: &mut Ctx<'_>) -> Result<()> {
         let variables: Vec<Arc<Variable>> =
             self.targets.iter().map(|t| variable(t, ctx)).collect::<Result<_>>()?;
@@ -227,7 +264,7 @@ where
         let (name, gradient) =
             gradient.ok_or_else(|| err!(Internal, "an optimizer without a gradient"))?;
         let rule = (self.make)(&scalars, self.choice);
-        modify_all(&variables, |values| {
+        modify_all(&variables, &mut |values| {
             self.check_slots(values)?;
             match indices {
                 None => {
@@ -248,7 +285,7 @@ where
     }
 }
 
-impl<T: Float, R, const N: usize> Apply<T, R, N> {
+impl<T: Held, R, const N: usize> Apply<T, R, N> {
     fn check_slots(&self, values: &[&mut Tensor]) -> Result<()> {
         let var = &values[0];
         for (value, name) in values.iter().zip(self.spec.slots) {
@@ -281,18 +318,15 @@ fn variable(target: &Target, ctx: &Ctx<'_>) -> Result<Arc<Variable>> {
     })
 }
 
-fn scalar<T: Float>(t: &Tensor, name: &str) -> Result<T::Wide>
-where
-    T::Wide: Wide,
-{
+fn scalar<T: Held>(t: &Tensor, name: &str) -> Result<T::Wide> {
     ensure!(t.rank() == 0, InvalidArgument, "{name} is not a scalar: {}", t.shape());
     if t.dtype() == DType::Int64 {
-        return Ok(Wide::from_f64(t.scalar_index()? as f64));
+        return Ok(Field::from_f64(t.scalar_index()? as f64));
     }
     Ok(t.scalar_value::<T>()?.wide())
 }
 
-fn slices<'a, T: Float, const N: usize>(values: &'a mut [&mut Tensor]) -> Result<[&'a mut [T]; N]> {
+fn slices<'a, T: Held, const N: usize>(values: &'a mut [&mut Tensor]) -> Result<[&'a mut [T]; N]> {
     let all: Result<Vec<&mut [T]>> = values.iter_mut().map(|t| t.as_mut_slice()).collect();
     all?.try_into().map_err(|_| err!(Internal, "an optimizer with another number of slots"))
 }
@@ -301,13 +335,11 @@ fn slices<'a, T: Float, const N: usize>(values: &'a mut [&mut Tensor]) -> Result
 const CHUNK: usize = 8 * 1024;
 
 /// Applies the rule to every element, on several threads when there are many.
-fn apply<T: Float, R: Rule<T::Wide, N>, const N: usize>(
+fn apply<T: Held, R: Rule<T::Wide, N>, const N: usize>(
     rule: &R,
     slots: [&mut [T]; N],
     gradient: &[T],
-) where
-    T::Wide: Wide,
-{
+) {
     if gradient.len() <= 2 * CHUNK {
         return run::<T, T::Wide, R, N>(rule, slots, gradient);
     }
@@ -344,7 +376,7 @@ macro_rules! each {
 
 multiversion! {
     /// The innermost loop, over slices of one length.
-    fn run[T: Float<Wide = W>, W: Wide, R: Rule<W, N>, const N: usize]<T, W, R, N>(
+    fn run[T: Held<Wide = W>, W: Field, R: Rule<W, N>, const N: usize]<T, W, R, N>(
         rule: &R, slots: [&mut [T]; N], gradient: &[T]
     ) {
         let mut slots = slots;
@@ -359,15 +391,12 @@ multiversion! {
 }
 
 /// Applies the rule to the rows that `indices` name, one after the other.
-fn apply_rows<T: Float, R: Rule<T::Wide, N>, const N: usize>(
+fn apply_rows<T: Held, R: Rule<T::Wide, N>, const N: usize>(
     rule: &R,
     values: &mut [&mut Tensor],
     gradient: &Tensor,
     indices: &Tensor,
-) -> Result<()>
-where
-    T::Wide: Wide,
-{
+) -> Result<()> {
     let shape = values[0].shape().clone();
     let Some((&rows, row_dims)) = shape.split_first() else {
         bail!(InvalidArgument, "var must be at least 1 dimensional");

@@ -7,7 +7,8 @@ use crate::state::anchor::Seen;
 use bytes::Bytes;
 use std::io::BufRead;
 
-fn check_fixed(table: &Table) -> Result<()> {
+/// Only tables that are filled once are filled like this.
+pub(crate) fn check_fixed(table: &Table) -> Result<()> {
     ensure!(
         table.spec.kind == Kind::Fixed,
         InvalidArgument,

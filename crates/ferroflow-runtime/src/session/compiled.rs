@@ -1,6 +1,7 @@
 //! A compiled step: the part of a session's graph that one set of feeds, fetches and targets needs.
 
 use crate::plan::{Plan, PlanContext};
+use crate::session::placement::Trials;
 use crate::session::{Session, SpreadStep};
 use ferroflow_core::{DType, Result, Tensor, ensure};
 use ferroflow_graph::{Functions, Graph, NodeId, passes};
@@ -16,6 +17,7 @@ pub(crate) struct Signature {
 
 pub(crate) struct Compiled {
     pub how: How,
+    pub trials: Trials,
     feeds: Vec<(String, DType)>,
 }
 
@@ -38,9 +40,10 @@ impl Compiled {
         )?;
         let dtype = |id: &NodeId| step.graph.node(*id).output_types[0].dtype;
         let feeds = signature.feeds.iter().cloned().zip(step.args.iter().map(dtype)).collect();
+        let trials = Trials::of(session.place_step(&mut step, graph, signature)?);
         if let Some(spread) = session.spread.as_ref().filter(|_| session.is_spread(&step.graph)) {
             let step = spread.prepare(step, &signature.feeds, &signature.fetches)?;
-            return Ok(Compiled { how: How::Spread(step), feeds });
+            return Ok(Compiled { how: How::Spread(step), trials, feeds });
         }
         session.optimize(&mut step);
         let functions: Arc<dyn Functions> = session.functions.clone();
@@ -53,7 +56,7 @@ impl Compiled {
         // As the client wrote them: a pass may have put another node in a fetched one's place.
         plan.ret_names = signature.fetches.clone();
         let how = How::Here { plan: Arc::new(plan), graph: step.graph };
-        Ok(Compiled { how, feeds })
+        Ok(Compiled { how, trials, feeds })
     }
 
     /// Feeds must have the dtypes of the tensors they replace.

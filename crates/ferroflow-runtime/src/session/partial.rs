@@ -166,6 +166,7 @@ impl Session {
         let catalog = &self.task.catalog;
         let Signature { feeds, fetches, targets } = signature;
         let mut step = passes::prune(&graph, feeds, fetches, targets, catalog)?;
+        self.place_step(&mut step, &graph, signature)?;
         drop(graph);
         let needs = |step: &Pruned| dependencies(&step.graph, signature, &step.args, &step.rets);
         if let Some(spread) = self.spread.as_ref().filter(|_| self.is_spread(&step.graph)) {
@@ -349,12 +350,7 @@ impl Collector {
             std::mem::take(&mut *self.values.lock()).into_iter().flatten().collect();
         done(match self.error.lock().take() {
             Some(e) => Err(e),
-            None => Ok(RunOutput {
-                tensors,
-                stats: None,
-                partition_graphs: Vec::new(),
-                metadata: Vec::new(),
-            }),
+            None => Ok(RunOutput { tensors, ..RunOutput::default() }),
         });
     }
 }

@@ -3,7 +3,7 @@
 use super::SaverNodes;
 use crate::graph::Graph;
 use crate::output::{Operation, Output};
-use crate::saved_model::Signature;
+use crate::saved_model::{Signature, TensorInfo};
 use ferroflow_core::Result;
 use ferroflow_graph::wire::tensor::shape_to_proto;
 use ferroflow_proto::tensorflow as pb;
@@ -39,7 +39,7 @@ pub(crate) fn encode_saved_model(graph: &Graph, parts: &ModelParts<'_>) -> Resul
         info.tags = parts.tags.to_vec();
     }
     for (key, signature) in parts.signatures {
-        let infos = |tensors: &BTreeMap<String, Output>| {
+        let infos = |tensors: &BTreeMap<String, TensorInfo>| {
             tensors.iter().map(|(key, t)| (key.clone(), tensor_info(t))).collect()
         };
         let signature = pb::SignatureDef {
@@ -83,10 +83,10 @@ fn any<M: Message + Name>(message: &M) -> ferroflow_proto::google::protobuf::Any
     ferroflow_proto::google::protobuf::Any { type_url: M::type_url(), value }
 }
 
-fn tensor_info(tensor: &Output) -> pb::TensorInfo {
+fn tensor_info(tensor: &TensorInfo) -> pb::TensorInfo {
     pb::TensorInfo {
-        dtype: tensor.dtype().number(),
-        tensor_shape: Some(shape_to_proto(&tensor.shape())),
-        encoding: Some(Encoding::Name(tensor.name())),
+        dtype: tensor.dtype.number(),
+        tensor_shape: Some(shape_to_proto(&tensor.shape)),
+        encoding: Some(Encoding::Name(tensor.name.clone())),
     }
 }

@@ -27,6 +27,10 @@ pub(super) struct Shared {
 /// A client that connects and says nothing is dropped after this.
 const HANDSHAKE: Duration = Duration::from_secs(20);
 
+/// How long the peer has to take its last answer and to notice that the server is leaving. One that only looks at its
+/// connection when it calls never does.
+const LINGER: Duration = Duration::from_secs(1);
+
 /// After so many rounds the other tasks of the thread have their turn. A quick call takes two.
 const MOST_ROUNDS: usize = 32;
 
@@ -64,6 +68,8 @@ struct Connection {
     shared: Arc<Shared>,
     /// Ready when the server shuts down.
     closing: Option<BoxFuture<()>>,
+    /// Ready when the server has shut down and the last call was answered some time ago.
+    linger: Option<BoxFuture<()>>,
     /// Ready when the peer does not answer pings.
     silence: Option<BoxFuture<()>>,
 }
@@ -85,6 +91,7 @@ impl Connection {
             calls: FuturesUnordered::new(),
             shared,
             closing: Some(closing),
+            linger: None,
             silence,
         }
     }
@@ -150,7 +157,11 @@ impl Connection {
             }
         }
         while let Poll::Ready(Some(())) = self.calls.poll_next_unpin(cx) {}
-        Poll::Pending
+        if self.closing.is_some() || !self.calls.is_empty() {
+            return Poll::Pending;
+        }
+        let linger = self.linger.get_or_insert_with(|| Box::pin(tokio::time::sleep(LINGER)));
+        linger.as_mut().poll(cx)
     }
 
     fn lost(&self, error: &dyn std::fmt::Display) -> Poll<()> {

@@ -57,6 +57,10 @@ impl Region {
         format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd())
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
     fn check(&self, at: usize, len: usize) {
         let end = at.checked_add(len).expect("offsets are ours and small");
         assert!(end <= self.len, "offsets into shared memory are computed, never received");

@@ -1,6 +1,7 @@
 //! Chains, trees and webs of element-wise nodes become one node each.
 
 use super::kernel::elementwise_kernel;
+use super::timely::Timely;
 use super::{Group, blocks_of, fused_node, same_dtype};
 use crate::blocks::Blocks;
 use crate::graph::{Graph, NodeId};
@@ -13,7 +14,8 @@ const MAX_MEMBERS: usize = 64;
 
 /// Fuses element-wise nodes of one dtype and device. A node joins those that consume it when nobody
 /// else does (a fetch is a consumer) and no control edge touches it, so of a group only the root is
-/// seen from outside, and only the root may have control edges.
+/// seen from outside, and only the root may have control edges. What can fail only joins a root that
+/// waits for no more than it does.
 pub fn fuse_elementwise(step: &mut Pruned) {
     let graph = &step.graph;
     let blocks: Vec<Option<Blocks>> = graph.iter().map(|(_, n)| blocks_of(graph, n)).collect();
@@ -42,6 +44,7 @@ pub fn fuse_elementwise(step: &mut Pruned) {
 /// The members of each group, by root, which is among them.
 fn groups(graph: &Graph, blocks: &[Option<Blocks>]) -> BTreeMap<NodeId, Vec<NodeId>> {
     let consumers = graph.consumers();
+    let timely = Timely::new(graph);
     let mut root_of: Vec<Option<NodeId>> = vec![None; graph.len()];
     let mut groups: BTreeMap<NodeId, Vec<NodeId>> = BTreeMap::new();
     // Consumers come first, so that their groups are known.
@@ -57,6 +60,7 @@ fn groups(graph: &Graph, blocks: &[Option<Blocks>]) -> BTreeMap<NodeId, Vec<Node
                 && blocks[root.index()].as_ref().is_some_and(|b| same_dtype(b, own))
                 && other.device == node.device
                 && groups[&root].len() < MAX_MEMBERS
+                && timely.may_run_with(id, own, root)
         };
         let root = first.filter(|root| joins(*root)).unwrap_or(id);
         root_of[id.index()] = Some(root);

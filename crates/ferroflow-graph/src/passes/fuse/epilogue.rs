@@ -3,26 +3,27 @@
 use super::finish::ByRows;
 use super::kernel;
 use super::originals::Original;
+use super::timely::Timely;
 use super::{Group, Source, blocks_of, fused_node, is_fusible};
 use crate::blocks::{Blocks, Operands};
 use crate::graph::{Endpoint, Graph, NodeId};
 use crate::op_def::KernelFn;
-use crate::passes::{Pruned, infer};
-use ferroflow_core::{Ctx, Kernel, KernelBox, PartialShape, Result, Value};
+use crate::passes::Pruned;
+use ferroflow_core::{Ctx, Kernel, KernelBox, Result, Value};
 use smallvec::SmallVec;
-use std::cell::OnceCell;
 use std::sync::Arc;
 
 /// Fuses ops that take an epilogue with the bias that is added to their result and one function of
 /// one argument after it, each seen by the next alone and without control edges (but for the last).
 /// What is added counts as a bias when its op says so, or when it is known to be a vector: to wait
-/// for anything larger might hold the product up.
+/// for anything larger might hold the product up. In no case does the product wait for what may not
+/// come: its error might be what ends the step.
 pub fn fuse_epilogues(step: &mut Pruned) {
     let graph = &step.graph;
     if !graph.iter().any(|(_, n)| n.op.takes_epilogue) {
         return;
     }
-    let search = Search { graph, consumers: graph.consumers(), shapes: OnceCell::new() };
+    let search = Search { graph, consumers: graph.consumers(), timely: Timely::new(graph) };
     let (mut keep, mut taken) = (vec![true; graph.len()], vec![false; graph.len()]);
     let mut fused = Vec::new();
     for (id, node) in graph.iter().filter(|(_, n)| n.op.takes_epilogue) {
@@ -53,8 +54,7 @@ pub fn fuse_epilogues(step: &mut Pruned) {
 struct Search<'g> {
     graph: &'g Graph,
     consumers: Vec<Vec<(NodeId, Option<usize>)>>,
-    /// Inferred when first asked for.
-    shapes: OnceCell<Vec<Vec<PartialShape>>>,
+    timely: Timely<'g>,
 }
 
 impl Search<'_> {
@@ -64,10 +64,10 @@ impl Search<'_> {
         let operands = blocks_of(self.graph, self.graph.node(bias))?.operands()?;
         let is_bias = match operands {
             Operands::Bias { .. } => operand == 0,
-            Operands::Broadcast => self.is_vector(self.graph.node(bias).inputs[1 - operand]),
+            Operands::Broadcast => self.is_vector(bias, 1 - operand),
             Operands::Alike => false,
         };
-        if !is_bias {
+        if !is_bias || !self.timely.wait_alike(product, bias) {
             return None;
         }
         let mut ids: SmallVec<[NodeId; 3]> = SmallVec::from_slice(&[product, bias]);
@@ -88,10 +88,8 @@ impl Search<'_> {
         fits.then_some((consumer, i))
     }
 
-    fn is_vector(&self, e: Endpoint) -> bool {
-        let shapes = self.shapes.get_or_init(|| infer(self.graph));
-        let shape = shapes[e.node.index()].get(e.slot as usize);
-        shape.and_then(PartialShape::rank).is_some_and(|rank| rank <= 1)
+    fn is_vector(&self, id: NodeId, input: usize) -> bool {
+        self.timely.input_shape(id, input).rank().is_some_and(|rank| rank <= 1)
     }
 }
 

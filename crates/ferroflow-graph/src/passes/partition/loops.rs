@@ -14,7 +14,7 @@ use std::sync::Arc;
 const ROOT: u32 = 0;
 
 /// The loops of a graph.
-pub(super) struct Loops {
+pub(in crate::passes) struct Loops {
     frames: Vec<Frame>,
     /// For each node, the loop that its outputs are in.
     leads_to: Vec<u32>,
@@ -73,6 +73,11 @@ impl Loops {
             };
         }
         Ok(loops)
+    }
+
+    /// The loop that a node's outputs are in, if any.
+    pub fn leads_to(&self, id: NodeId) -> Option<u32> {
+        self.leads_to.get(id.index()).copied().filter(|frame| *frame != ROOT)
     }
 
     /// Adds what makes every task follow the loops that it receives values in, and the tasks of the

@@ -1,5 +1,6 @@
 use super::*;
 use crate::op_def::{ControlFlow, Role};
+use crate::passes::Link;
 
 fn catalog() -> Catalog {
     let mut c = Catalog::new();
@@ -69,7 +70,7 @@ fn cut(lines: &[Line<'_>]) -> (Vec<String>, Vec<String>) {
     let graph = Graph::from_def(&def, &catalog()).unwrap();
     let devices =
         [Arc::new(DeviceInfo::cpu("ps", 0, 0, 7)), Arc::new(DeviceInfo::cpu("worker", 0, 0, 8))];
-    let parts = partition(graph, &devices, &catalog()).unwrap();
+    let parts = partition(graph, &devices, &catalog(), &CostModel::cautious()).unwrap();
     let of = |task: &str| {
         let part = parts.iter().find(|p| p.task == task);
         let text = |n: &NodeDef| format!("{} = {}({})", n.name, n.op, n.inputs.join(", "));
@@ -107,7 +108,7 @@ fn both_halves_of_a_transfer_have_one_key() {
     let graph = Graph::from_def(&def, &catalog()).unwrap();
     let devices =
         [Arc::new(DeviceInfo::cpu("ps", 0, 0, 7)), Arc::new(DeviceInfo::cpu("worker", 0, 0, 8))];
-    let parts = partition(graph, &devices, &catalog()).unwrap();
+    let parts = partition(graph, &devices, &catalog(), &CostModel::cautious()).unwrap();
     let transfers = parts.iter().flat_map(|p| &p.graph.nodes).filter(|n| n.op.starts_with('_'));
     let transfers: Vec<&NodeDef> = transfers.collect();
     assert_eq!(transfers.len(), 2);
@@ -199,4 +200,95 @@ fn what_is_on_one_task_is_left_alone() {
     let (ps, worker) = cut(&all);
     assert!(ps.is_empty());
     assert_eq!(worker.len(), LOOP.len());
+}
+
+#[test]
+fn a_value_of_a_loop_is_sent_once_to_a_task() {
+    let mut lines = LOOP.to_vec();
+    // Another consumer of the loop's variable on the ps, and one more of what leaves the loop.
+    lines.push(("more", "Neg", &["switch:1"], true));
+    lines[7] = ("next", "NextIteration", &["sum"], true);
+    lines.push(("sum", "Add", &["body", "more"], true));
+    lines.push(("z", "Neg", &["exit"], true));
+    lines.push(("zz", "Neg", &["exit"], true));
+    let (ps, worker) = cut(&lines);
+    let sends = |of: &str| {
+        let start = format!("_Send({of}");
+        worker.iter().filter(|l| l.contains(&start)).count()
+    };
+    assert_eq!(sends("switch:1"), 1, "{worker:?}");
+    assert_eq!(sends("exit"), 1, "{worker:?}");
+    assert_eq!(sends("cond"), 1, "{worker:?}");
+    let received = ps.iter().filter(|l| l.contains("= _Recv(")).count();
+    let sent = worker.iter().filter(|l| l.contains("= _Send(")).count();
+    assert_eq!(received, sent, "{ps:?} {worker:?}");
+}
+
+#[test]
+fn a_value_that_may_be_dead_is_sent_once_to_a_task() {
+    let (ps, worker) = cut(&[
+        ("x", "Const", &[], false),
+        ("p", "Less", &["x"], false),
+        ("s", "Switch", &["x", "p"], false),
+        ("a", "Neg", &["s:1"], true),
+        ("b", "Neg", &["s:1"], true),
+        ("c", "Neg", &["s"], true),
+        ("m", "Merge", &["a", "c"], true),
+    ]);
+    let sends: Vec<&String> = worker.iter().filter(|l| l.contains("= _Send(")).collect();
+    assert_eq!(sends.len(), 2, "one for each side: {worker:?}");
+    assert_eq!(ps.iter().filter(|l| l.contains("= _Recv(")).count(), 2);
+}
+
+/// A chain of products on the worker whose end takes a large value of the ps, and whose beginning
+/// takes another.
+fn chain_with_late_value(model: &CostModel) -> Vec<NodeDef> {
+    let mut c = catalog();
+    c.op("Large").output("y: float").shape(|_| Ok(vec![[1000, 1000].into()]));
+    c.op("Product")
+        .input("x: float")
+        .input("y: float")
+        .output("z: float")
+        .flops(|_| 1e10)
+        .shape(crate::shape::same_as_input);
+    let node = |name: String, op: &str, inputs: Vec<String>, task: &str| NodeDef {
+        name,
+        op: op.into(),
+        inputs,
+        device: format!("{task}/device:CPU:0"),
+        ..NodeDef::default()
+    };
+    let mut nodes = vec![
+        node("early".into(), "Large", vec![], PS),
+        node("late".into(), "Large", vec![], PS),
+        node("n0".into(), "Product", vec!["early".into(), "early".into()], WORKER),
+    ];
+    for i in 1..20 {
+        let last = format!("n{}", i - 1);
+        nodes.push(node(format!("n{i}"), "Product", vec![last.clone(), last], WORKER));
+    }
+    nodes.push(node("y".into(), "Product", vec!["n19".into(), "late".into()], WORKER));
+    let def = GraphDef { nodes, ..GraphDef::default() };
+    let graph = Graph::from_def(&def, &c).unwrap();
+    let devices =
+        [Arc::new(DeviceInfo::cpu("ps", 0, 0, 7)), Arc::new(DeviceInfo::cpu("worker", 0, 0, 8))];
+    let parts = partition(graph, &devices, &c, model).unwrap();
+    parts.into_iter().find(|p| p.task == WORKER).unwrap().graph.nodes
+}
+
+#[test]
+fn a_value_that_is_needed_late_is_received_late() {
+    let waits_for = |nodes: &[NodeDef], source: &str| -> Vec<String> {
+        let is_its =
+            |n: &&NodeDef| n.op == "_Recv" && n.attrs.string("_src").is_ok_and(|s| s == source);
+        nodes.iter().find(is_its).unwrap().inputs.clone()
+    };
+    // A product takes 0.1 s, a transfer 3.3 ms: any of the last will do.
+    let nodes = chain_with_late_value(&CostModel::default());
+    assert_eq!(waits_for(&nodes, "late"), ["^n18"]);
+    assert!(waits_for(&nodes, "early").is_empty());
+    // If it takes as long as the chain, it cannot begin too early.
+    let slow = Link { latency: 1.0, bandwidth: 1.25e9 };
+    let nodes = chain_with_late_value(&CostModel { link: slow, ..CostModel::default() });
+    assert!(waits_for(&nodes, "late").is_empty());
 }

@@ -13,6 +13,13 @@ pub(super) struct Group {
     pub assigned: u32,
 }
 
+impl Group {
+    /// Whether it may be anywhere.
+    pub fn is_open(&self) -> bool {
+        [self.requested, self.resource, self.assigned] == [super::specs::OPEN; 3]
+    }
+}
+
 /// A disjoint-set forest over the nodes of a graph.
 pub(super) struct Groups {
     parent: Vec<u32>,
@@ -54,6 +61,12 @@ impl Groups {
     pub fn of_mut(&mut self, id: NodeId) -> &mut Group {
         let root = self.root(id);
         &mut self.groups[root as usize].0
+    }
+
+    /// Whether a node's set holds nothing else.
+    pub fn is_alone(&mut self, id: NodeId) -> bool {
+        let root = self.root(id);
+        self.groups[root as usize].1 == 1
     }
 
     /// Makes one set of two, given by their roots.

@@ -8,7 +8,7 @@ const PS0: &str = "/job:ps/replica:0/task:0/device:CPU:0";
 const PS1: &str = "/job:ps/replica:0/task:1/device:CPU:0";
 const WORKER: &str = "/job:worker/replica:0/task:0/device:CPU:0";
 
-fn catalog() -> Catalog {
+pub(super) fn catalog() -> Catalog {
     let mut c = Catalog::new();
     c.op("Variable").output("ref: Ref(float)").stateful();
     c.op("Handle").output("handle: resource").stateful();
@@ -27,9 +27,9 @@ fn catalog() -> Catalog {
 }
 
 /// Name, op, inputs, device, group.
-type Line<'a> = (&'a str, &'a str, &'a [&'a str], &'a str, &'a str);
+pub(super) type Line<'a> = (&'a str, &'a str, &'a [&'a str], &'a str, &'a str);
 
-fn def(lines: &[Line<'_>]) -> GraphDef {
+pub(super) fn def(lines: &[Line<'_>]) -> GraphDef {
     let node = |&(name, op, inputs, device, class): &Line<'_>| NodeDef {
         name: name.into(),
         op: op.into(),

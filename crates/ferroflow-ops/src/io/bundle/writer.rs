@@ -11,6 +11,10 @@ use crate::io::pb::put_varint;
 use crate::prelude::*;
 use std::collections::BTreeMap;
 
+/// Bytes that are written, then summed while they are in the cache. Larger than what is gathered
+/// before it is written.
+const WRITE_BLOCK: usize = 1 << 20;
+
 /// A bundle of one data file being written; nothing is there until it is finished.
 pub(crate) struct BundleWriter {
     prefix: String,
@@ -88,8 +92,13 @@ impl BundleWriter {
             let bytes = t.bytes().map_err(|_| {
                 err!(Unimplemented, "tensors of {} cannot be saved to a checkpoint", t.dtype())
             })?;
-            self.data.write(bytes)?;
-            return Ok((bytes.len() as u64, crc32c::crc32c(bytes)));
+            // Block by block: summed while they are in the cache.
+            let mut crc = 0;
+            for block in bytes.chunks(WRITE_BLOCK) {
+                self.data.write(block)?;
+                crc = crc32c::crc32c_append(crc, block);
+            }
+            return Ok((bytes.len() as u64, crc));
         };
         // Lengths, a checksum of them, texts. The checksum takes lengths as words, not as written.
         let (mut head, mut crc) = (Vec::new(), 0);

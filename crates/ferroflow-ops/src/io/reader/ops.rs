@@ -185,6 +185,7 @@ fn register_uses(c: &mut Catalog, is_new: bool) {
         .output("key: string")
         .output("value: string")
         .shape(shape::scalar)
+        .waits()
         .cpu(read);
     using(
         c,
@@ -197,6 +198,7 @@ fn register_uses(c: &mut Catalog, is_new: bool) {
     .output("keys: string")
     .output("values: string")
     .shape(shape::vector)
+    .waits()
     .cpu(read);
     using(c, is_new, "ReaderNumRecordsProduced", "How many records a reader has given.")
         .output("records_produced: int64")

@@ -1,6 +1,6 @@
 //! Adadelta.
 
-use super::{Apply, Rule, Spec, Wide, declare};
+use super::{Apply, Field, Rule, Spec, declare};
 use crate::prelude::*;
 
 struct Adadelta<W> {
@@ -9,7 +9,7 @@ struct Adadelta<W> {
     epsilon: W,
 }
 
-impl<W: Wide> Rule<W, 3> for Adadelta<W> {
+impl<W: Field> Rule<W, 3> for Adadelta<W> {
     #[inline]
     fn step(&self, [var, accum, accum_update]: &mut [W; 3], grad: W) {
         let rest = W::ONE - self.rho;
@@ -31,7 +31,7 @@ static ADADELTA: Spec = Spec {
 
 pub(super) fn register(c: &mut Catalog) {
     declare(c, &ADADELTA, |init| {
-        per_dtype!(FLOAT, init, T => Apply::<T, _, 3>::new(init, &ADADELTA, |h, _| {
+        per_dtype!(FLOAT_COMPLEX, init, T => Apply::<T, _, 3>::new(init, &ADADELTA, |h, _| {
             Adadelta { rate: h[0], rho: h[1], epsilon: h[2] }
         })?)(init)
     });

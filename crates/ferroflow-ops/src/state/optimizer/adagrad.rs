@@ -1,7 +1,7 @@
 //! Adagrad, its proximal variant, and dual averaging.
 
 use super::descent::Shrink;
-use super::{Apply, Rule, Spec, Wide, declare};
+use super::{Apply, Field, Rule, Spec, Wide, declare};
 use crate::prelude::*;
 
 struct Adagrad<W> {
@@ -10,7 +10,7 @@ struct Adagrad<W> {
     update_slots: bool,
 }
 
-impl<W: Wide> Rule<W, 2> for Adagrad<W> {
+impl<W: Field> Rule<W, 2> for Adagrad<W> {
     #[inline]
     fn step(&self, [var, accum]: &mut [W; 2], grad: W) {
         if self.update_slots {
@@ -95,12 +95,12 @@ static DUAL_AVERAGING: Spec = Spec {
 
 pub(super) fn register(c: &mut Catalog) {
     declare(c, &ADAGRAD, |init| {
-        per_dtype!(FLOAT, init, T => Apply::<T, _, 2>::new(init, &ADAGRAD, |h, update_slots| {
-            Adagrad { rate: h[0], epsilon: Wide::ZERO, update_slots }
+        per_dtype!(FLOAT_COMPLEX, init, T => Apply::<T, _, 2>::new(init, &ADAGRAD, |h, update_slots| {
+            Adagrad { rate: h[0], epsilon: Field::ZERO, update_slots }
         })?)(init)
     });
     declare(c, &ADAGRAD_V2, |init| {
-        per_dtype!(FLOAT, init, T => Apply::<T, _, 2>::new(init, &ADAGRAD_V2, |h, update_slots| {
+        per_dtype!(FLOAT_COMPLEX, init, T => Apply::<T, _, 2>::new(init, &ADAGRAD_V2, |h, update_slots| {
             Adagrad { rate: h[0], epsilon: h[1], update_slots }
         })?)(init)
     });

@@ -1,6 +1,6 @@
 //! Adam and its kin.
 
-use super::{Apply, Rule, Spec, Wide, declare};
+use super::{Apply, Field, Rule, Spec, Wide, declare};
 use crate::prelude::*;
 
 struct Adam<W> {
@@ -12,7 +12,7 @@ struct Adam<W> {
     nesterov: bool,
 }
 
-impl<W: Wide> Adam<W> {
+impl<W: Field> Adam<W> {
     fn new(h: &[W], nesterov: bool) -> Adam<W> {
         let [beta1_power, beta2_power, rate, beta1, beta2, epsilon] = h else {
             unreachable!("the ops have six scalars");
@@ -28,7 +28,7 @@ impl<W: Wide> Adam<W> {
     }
 }
 
-impl<W: Wide> Rule<W, 3> for Adam<W> {
+impl<W: Field> Rule<W, 3> for Adam<W> {
     #[inline]
     fn step(&self, [var, m, v]: &mut [W; 3], grad: W) {
         self.moments(m, v, grad);
@@ -92,7 +92,7 @@ static ADAMAX: Spec = Spec {
 
 pub(super) fn register(c: &mut Catalog) {
     declare(c, &ADAM, |init| {
-        per_dtype!(FLOAT, init, T => Apply::<T, _, 3>::new(init, &ADAM, Adam::new)?)(init)
+        per_dtype!(FLOAT_COMPLEX, init, T => Apply::<T, _, 3>::new(init, &ADAM, Adam::new)?)(init)
     });
     declare(c, &AMSGRAD, |init| {
         per_dtype!(FLOAT, init, T => Apply::<T, _, 4>::new(init, &AMSGRAD, |h, _| {
@@ -102,7 +102,7 @@ pub(super) fn register(c: &mut Catalog) {
     declare(c, &ADAMAX, |init| {
         per_dtype!(FLOAT, init, T => Apply::<T, _, 3>::new(init, &ADAMAX, |h, _| {
             AdaMax {
-                rate: h[1] / (<<T as Float>::Wide as Wide>::ONE - h[0]),
+                rate: h[1] / (<<T as Float>::Wide as Field>::ONE - h[0]),
                 beta1: h[2],
                 beta2: h[3],
                 epsilon: h[4],

@@ -1,13 +1,13 @@
 //! Gradient descent, plain and proximal.
 
-use super::{Apply, Rule, Spec, Wide, declare};
+use super::{Apply, Field, Rule, Spec, Wide, declare};
 use crate::prelude::*;
 
 struct Descent<W> {
     rate: W,
 }
 
-impl<W: Wide> Rule<W, 1> for Descent<W> {
+impl<W: Field> Rule<W, 1> for Descent<W> {
     #[inline]
     fn step(&self, [var]: &mut [W; 1], grad: W) {
         *var -= self.rate * grad;
@@ -63,7 +63,7 @@ static PROXIMAL: Spec = Spec {
 
 pub(super) fn register(c: &mut Catalog) {
     declare(c, &DESCENT, |init| {
-        per_dtype!(FLOAT, init, T => Apply::<T, _, 1>::new(init, &DESCENT, |h, _| {
+        per_dtype!(FLOAT_COMPLEX, init, T => Apply::<T, _, 1>::new(init, &DESCENT, |h, _| {
             Descent { rate: h[0] }
         })?)(init)
     });

@@ -1,6 +1,6 @@
 //! Follow the regularized leader.
 
-use super::{Apply, Rule, Spec, Wide, declare};
+use super::{Apply, Field, Rule, Spec, Wide, declare};
 use crate::prelude::*;
 
 struct Ftrl<W> {
@@ -77,7 +77,7 @@ static FTRL_V2: Spec = Spec {
 pub(super) fn register(c: &mut Catalog) {
     declare(c, &FTRL, |init| {
         per_dtype!(FLOAT, init, T => Apply::<T, _, 3>::new(init, &FTRL, |h, scaled| {
-            Ftrl::new(h[0], h[1], h[2], Wide::ZERO, h[3], scaled)
+            Ftrl::new(h[0], h[1], h[2], Field::ZERO, h[3], scaled)
         })?)(init)
     });
     declare(c, &FTRL_V2, |init| {

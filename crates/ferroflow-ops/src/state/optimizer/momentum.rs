@@ -1,6 +1,6 @@
 //! Momentum, as TensorFlow and as Keras define it.
 
-use super::{Apply, Rule, Spec, Wide, declare};
+use super::{Apply, Field, Rule, Spec, declare};
 use crate::prelude::*;
 
 struct Momentum<W> {
@@ -9,7 +9,7 @@ struct Momentum<W> {
     nesterov: bool,
 }
 
-impl<W: Wide> Rule<W, 2> for Momentum<W> {
+impl<W: Field> Rule<W, 2> for Momentum<W> {
     #[inline]
     fn step(&self, [var, accum]: &mut [W; 2], grad: W) {
         *accum = *accum * self.momentum + grad;
@@ -31,7 +31,7 @@ static MOMENTUM: Spec = Spec {
 /// The accumulator holds steps, not gradients.
 struct KerasMomentum<W>(Momentum<W>);
 
-impl<W: Wide> Rule<W, 2> for KerasMomentum<W> {
+impl<W: Field> Rule<W, 2> for KerasMomentum<W> {
     #[inline]
     fn step(&self, [var, accum]: &mut [W; 2], grad: W) {
         let Momentum { rate, momentum, nesterov } = self.0;
@@ -53,12 +53,12 @@ static KERAS_MOMENTUM: Spec = Spec {
 
 pub(super) fn register(c: &mut Catalog) {
     declare(c, &MOMENTUM, |init| {
-        per_dtype!(FLOAT, init, T => Apply::<T, _, 2>::new(init, &MOMENTUM, |h, nesterov| {
+        per_dtype!(FLOAT_COMPLEX, init, T => Apply::<T, _, 2>::new(init, &MOMENTUM, |h, nesterov| {
             Momentum { rate: h[0], momentum: h[1], nesterov }
         })?)(init)
     });
     declare(c, &KERAS_MOMENTUM, |init| {
-        per_dtype!(FLOAT, init, T => Apply::<T, _, 2>::new(init, &KERAS_MOMENTUM, |h, nesterov| {
+        per_dtype!(FLOAT_COMPLEX, init, T => Apply::<T, _, 2>::new(init, &KERAS_MOMENTUM, |h, nesterov| {
             KerasMomentum(Momentum { rate: h[0], momentum: h[1], nesterov })
         })?)(init)
     });

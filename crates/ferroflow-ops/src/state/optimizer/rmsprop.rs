@@ -1,6 +1,6 @@
 //! RMSProp, plain and centered.
 
-use super::{Apply, Rule, Spec, Wide, declare};
+use super::{Apply, Field, Rule, Spec, declare};
 use crate::prelude::*;
 
 struct RmsProp<W> {
@@ -10,13 +10,13 @@ struct RmsProp<W> {
     epsilon: W,
 }
 
-impl<W: Wide> RmsProp<W> {
+impl<W: Field> RmsProp<W> {
     fn new(h: &[W], _: bool) -> RmsProp<W> {
         RmsProp { rate: h[0], rho: h[1], momentum: h[2], epsilon: h[3] }
     }
 }
 
-impl<W: Wide> Rule<W, 3> for RmsProp<W> {
+impl<W: Field> Rule<W, 3> for RmsProp<W> {
     #[inline]
     fn step(&self, [var, ms, mom]: &mut [W; 3], grad: W) {
         *ms += (grad * grad - *ms) * (W::ONE - self.rho);
@@ -36,7 +36,7 @@ static RMSPROP: Spec = Spec {
 
 struct Centered<W>(RmsProp<W>);
 
-impl<W: Wide> Rule<W, 4> for Centered<W> {
+impl<W: Field> Rule<W, 4> for Centered<W> {
     #[inline]
     fn step(&self, [var, mg, ms, mom]: &mut [W; 4], grad: W) {
         let RmsProp { rate, rho, momentum, epsilon } = self.0;
@@ -58,10 +58,12 @@ static CENTERED: Spec = Spec {
 
 pub(super) fn register(c: &mut Catalog) {
     declare(c, &RMSPROP, |init| {
-        per_dtype!(FLOAT, init, T => Apply::<T, _, 3>::new(init, &RMSPROP, RmsProp::new)?)(init)
+        per_dtype!(FLOAT_COMPLEX, init, T => Apply::<T, _, 3>::new(init, &RMSPROP, RmsProp::new)?)(
+            init,
+        )
     });
     declare(c, &CENTERED, |init| {
-        per_dtype!(FLOAT, init, T => Apply::<T, _, 4>::new(init, &CENTERED, |h, _| {
+        per_dtype!(FLOAT_COMPLEX, init, T => Apply::<T, _, 4>::new(init, &CENTERED, |h, _| {
             Centered(RmsProp::new(h, false))
         })?)(init)
     });

@@ -535,6 +535,15 @@ def image(out):
     # that its gradient is wrong. Ours takes BlockLSTMGradV2.
     for peephole in (False, True):
         record(out, "BlockLSTM", i64(2), f32(3, 2, 2), *cell(), use_peephole=peephole)
+    # Turned, moved, and seen in perspective.
+    views = np.float32([[0.9, -0.2, 0.4, 0.1, 1.1, -0.3, 0.0, 0.0], [1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.02, 0.01]])
+    for mode in ("NEAREST", "BILINEAR"):
+        record(out, "ImageProjectiveTransformV2", f32(2, 4, 4, 1), views, i32([3, 5]), interpolation=mode, fill_mode="CONSTANT")
+        record(out, "ImageProjectiveTransformV3", f32(2, 4, 4, 1), views[:1], i32([4, 4]), np.float32(0.5), interpolation=mode, fill_mode="REFLECT")
+    # Distinct parts, ties, greys, black.
+    record(out, "RGBToHSV", f32(3, 3, lo=0.0, hi=1.0, distinct=True))
+    record(out, "RGBToHSV", np.float64([[0.2, 0.2, 0.7], [0.7, 0.2, 0.7], [0.4, 0.4, 0.4], [0.0, 0.0, 0.0], [0.0, 0.5, 0.2]]))
+    record(out, "IsotonicRegression", f(3, 5), output_dtype=tf.float64)
 
 
 FAMILIES = [math, reduce, array, nn, norm, linalg, decompositions, fft, sparse, image]

@@ -1,0 +1,140 @@
+//! Running things on other hosts: ssh, or whatever stands in for it.
+
+use super::Process;
+use ferroflow::{Code, Error, Result};
+use std::io::Read;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long another host may take to answer a question.
+const ANSWER_LIMIT: Duration = Duration::from_secs(30);
+
+/// The command that has a shell on another host run a line.
+#[derive(Clone, Debug)]
+pub struct RemoteShell {
+    words: Vec<String>,
+}
+
+impl Default for RemoteShell {
+    fn default() -> RemoteShell {
+        // A terminal makes the far process end with the connection.
+        RemoteShell::new("ssh -tt -o BatchMode=yes")
+    }
+}
+
+impl RemoteShell {
+    /// Words separated by spaces. `{host}` stands for the host, which follows them if they do not
+    /// have it; the line comes last.
+    pub fn new(words: &str) -> RemoteShell {
+        RemoteShell { words: words.split_whitespace().map(str::to_string).collect() }
+    }
+
+    /// The program that does it, for messages.
+    pub fn program(&self) -> &str {
+        self.words.first().map_or("", String::as_str)
+    }
+
+    /// What runs `line` on `host`.
+    pub fn command(&self, host: &str, line: &str) -> Command {
+        let mut command = Command::new(self.program());
+        let has_place = self.words.iter().any(|w| w.contains("{host}"));
+        command.args(self.words.iter().skip(1).map(|w| w.replace("{host}", host)));
+        if !has_place {
+            command.arg(host);
+        }
+        command.arg(line);
+        command
+    }
+
+    /// What `words` print on `host`.
+    pub fn ask(&self, host: &str, words: &[&str]) -> Result<String> {
+        let failed = |why: String| {
+            let (program, asked) = (self.program(), words.join(" "));
+            Error::new(Code::Unavailable, format!("{host}: {program} {asked:?}: {why}"))
+        };
+        let line: Vec<String> = words.iter().map(|w| quoted(w)).collect();
+        let mut command = self.command(host, &line.join(" "));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|e| failed(e.to_string()))?;
+        let until = Instant::now() + ANSWER_LIMIT;
+        let status = loop {
+            match child.try_wait().map_err(|e| failed(e.to_string()))? {
+                Some(status) => break status,
+                None if Instant::now() > until => {
+                    let _ = child.kill();
+                    let _ = child.wait();
+                    return Err(failed(format!("no answer within {ANSWER_LIMIT:?}")));
+                }
+                None => std::thread::sleep(Duration::from_millis(5)),
+            }
+        };
+        // What is printed here is a line or two, so that the pipe never fills up.
+        let mut said = String::new();
+        if let Some(mut out) = child.stdout.take() {
+            let _ = out.read_to_string(&mut said);
+        }
+        if status.success() {
+            return Ok(said);
+        }
+        let mut why = String::new();
+        if let Some(mut errors) = child.stderr.take() {
+            let _ = errors.read_to_string(&mut why);
+        }
+        Err(failed(format!("{status}: {}{}", said.trim(), why.trim())))
+    }
+}
+
+/// What a shell on another host runs: the same directory, environment and program.
+pub fn line_of(process: &Process) -> String {
+    let here = std::env::current_dir().map(|d| d.display().to_string()).unwrap_or_default();
+    let mut line = format!("cd {} && exec env", quoted(&here));
+    for (name, value) in &process.env {
+        line += &format!(" {name}={}", quoted(value));
+    }
+    line += &format!(" {}", quoted(&process.program));
+    process.args.iter().for_each(|a| line += &format!(" {}", quoted(a)));
+    line
+}
+
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(command: &Command) -> Vec<String> {
+        let all = std::iter::once(command.get_program()).chain(command.get_args());
+        all.map(|w| w.to_string_lossy().into_owned()).collect()
+    }
+
+    #[test]
+    fn the_host_goes_where_the_command_wants_it() {
+        let ssh = RemoteShell::default().command("h", "ls -l");
+        assert_eq!(words(&ssh), ["ssh", "-tt", "-o", "BatchMode=yes", "h", "ls -l"]);
+        let other = RemoteShell::new("ip netns exec {host} sh -c").command("h", "ls -l");
+        assert_eq!(words(&other), ["ip", "netns", "exec", "h", "sh", "-c", "ls -l"]);
+    }
+
+    #[test]
+    fn words_reach_another_hosts_shell_as_they_are() {
+        let process = Process {
+            program: "sh".into(),
+            args: vec!["-c".into(), "echo 'a b'".into()],
+            env: vec![("X".into(), "it's".into())],
+            ..Process::default()
+        };
+        let line = line_of(&process);
+        assert!(line.ends_with(r#" X='it'\''s' 'sh' '-c' 'echo '\''a b'\'''"#), "{line}");
+    }
+
+    #[test]
+    fn a_host_that_cannot_be_asked_is_named() {
+        let said = RemoteShell::new("env H={host} sh -c").ask("far", &["echo", "it's $H"]).unwrap();
+        assert_eq!(said, "it's $H\n");
+        let e = RemoteShell::new("false").ask("far", &["ls"]).unwrap_err();
+        assert!(e.message().starts_with("far: false \"ls\""), "{e}");
+        assert!(RemoteShell::new("no-such-shell").ask("far", &["ls"]).is_err());
+    }
+}

@@ -1,0 +1,276 @@
+//! A job of parameter servers and workers: which task is where, and what each process is told.
+
+use super::hosts::{Host, hosts, invalid, places};
+use super::ports;
+use super::{Args, Serve};
+use crate::launch::{Process, RemoteShell};
+use ferroflow::{Code, Error, Result};
+use serde_json::{Value, json};
+
+/// One task of the job.
+#[derive(Clone, Debug, PartialEq)]
+struct Task {
+    job: &'static str,
+    index: usize,
+    /// Which of the hosts it is on.
+    host: usize,
+    /// `host:port`; an evaluator, which belongs to no cluster, has none.
+    address: Option<String>,
+}
+
+impl Task {
+    /// What people call it.
+    fn name(&self) -> String {
+        match self.job {
+            "chief" | "evaluator" => self.job.to_string(),
+            job => format!("{job} {}", self.index),
+        }
+    }
+}
+
+/// The processes of a job: those that serve first.
+pub fn processes(args: &Args, shell: &RemoteShell) -> Result<Vec<Process>> {
+    let mut tasks = tasks_of(args)?;
+    let hosts = hosts(args.hosts.as_deref(), tasks.len())?;
+    for (task, (host, _)) in tasks.iter_mut().zip(places(&hosts, usize::MAX)) {
+        task.host = host;
+    }
+    let spans = spans_hosts(&tasks, &hosts)?;
+    for (h, host) in hosts.iter().enumerate() {
+        let of_host = |t: &&mut Task| t.host == h && t.job != "evaluator";
+        let count = tasks.iter_mut().filter(of_host).count();
+        let ports = free_ports(args.port, host, count, shell)?;
+        let name = if spans { in_address(&host.name) } else { "127.0.0.1".into() };
+        for (task, port) in tasks.iter_mut().filter(of_host).zip(ports) {
+            task.address = Some(format!("{name}:{port}"));
+        }
+    }
+    describe(args, &tasks, &hosts, spans)
+}
+
+/// All tasks, not yet placed: parameter servers, then workers, then the evaluator.
+fn tasks_of(args: &Args) -> Result<Vec<Task>> {
+    let (ps, workers) = (args.ps.unwrap_or(1), args.workers.unwrap_or(0));
+    if workers == 0 {
+        return Err(invalid("a job needs at least one worker".into()));
+    }
+    let task = |job, index| Task { job, index, host: 0, address: None };
+    let mut tasks: Vec<Task> = (0..ps).map(|i| task("ps", i)).collect();
+    tasks.extend(args.chief.then(|| task("chief", 0)));
+    tasks.extend((0..workers - usize::from(args.chief)).map(|i| task("worker", i)));
+    tasks.extend(args.evaluator.then(|| task("evaluator", 0)));
+    Ok(tasks)
+}
+
+/// Whether not all tasks are on this host.
+fn spans_hosts(tasks: &[Task], hosts: &[Host]) -> Result<bool> {
+    let used = || tasks.iter().map(|t| &hosts[t.host]);
+    if used().all(Host::is_here) {
+        return Ok(false);
+    }
+    match used().find(|h| h.is_loopback()) {
+        Some(host) => Err(invalid(format!(
+            "{:?} means another host on each of them; write this host's name",
+            host.name
+        ))),
+        None => Ok(true),
+    }
+}
+
+/// Ports of a host: counted up from `first`, or whichever are free.
+fn free_ports(
+    first: Option<u16>,
+    host: &Host,
+    count: usize,
+    shell: &RemoteShell,
+) -> Result<Vec<u16>> {
+    if let Some(first) = first {
+        let last = usize::from(first) + count;
+        if last > usize::from(u16::MAX) + 1 {
+            return Err(invalid(format!("there are no {count} ports from {first} on")));
+        }
+        return Ok((usize::from(first)..last).map(|port| port as u16).collect());
+    }
+    if host.is_here() || count == 0 {
+        return ports::free_ports(count);
+    }
+    let said = shell.ask(&host.name, &[&own_program()?, "ports", &count.to_string()]);
+    let said = said.map_err(|e| {
+        e.context("which ports are free there? (--port P takes P, P + 1, … without asking)")
+    })?;
+    ports::parse(&said, count).ok_or_else(|| {
+        let text = format!("{}: expected {count} ports, got {said:?}", host.name);
+        Error::new(Code::Unavailable, text)
+    })
+}
+
+fn in_address(host: &str) -> String {
+    if host.contains(':') { format!("[{host}]") } else { host.to_string() }
+}
+
+fn own_program() -> Result<String> {
+    let path = std::env::current_exe()
+        .map_err(|e| Error::new(Code::NotFound, format!("cannot find this program: {e}")))?;
+    Ok(path.display().to_string())
+}
+
+/// What runs for each task.
+fn describe(args: &Args, tasks: &[Task], hosts: &[Host], spans: bool) -> Result<Vec<Process>> {
+    let Some((program, rest)) = args.program.split_first() else {
+        return Err(invalid("no program to run".into()));
+    };
+    let spec = cluster_json(tasks);
+    let own = own_program()?;
+    let host_of = |t: &Task| Some(&hosts[t.host]).filter(|h| !h.is_here()).map(|h| h.name.clone());
+    // Who names hosts wants their tasks to talk to each other.
+    let bind = |t: &Task| {
+        let name = &hosts[t.host].name;
+        let is_number = name.parse::<std::net::IpAddr>().is_ok();
+        spans.then(|| if is_number { name.clone() } else { "0.0.0.0".into() })
+    };
+    let server = |t: &Task, name: String| {
+        let (job, index) = (t.job.to_string(), t.index.to_string());
+        let mut words = vec!["server".into(), "--cluster".into(), spec.to_string()];
+        words.extend(["--job".into(), job, "--task".into(), index]);
+        words.extend(bind(t).into_iter().flat_map(|to| ["--bind".into(), to]));
+        Process {
+            label: name.clone(),
+            name,
+            program: own.clone(),
+            args: words,
+            host: host_of(t),
+            serves: true,
+            ..Process::default()
+        }
+    };
+    let given = |t: &Task, serves: bool| {
+        let config = json!({"cluster": spec, "task": {"type": t.job, "index": t.index}});
+        let mut env = vec![("TF_CONFIG".to_string(), config.to_string())];
+        env.extend(bind(t).map(|to| ("FERROFLOW_BIND".into(), to)));
+        if let (Serve::All, Some(address)) = (args.serve, &t.address) {
+            env.push(("FERROFLOW_TARGET".into(), format!("grpc://{address}")));
+        }
+        Process {
+            label: t.name(),
+            name: t.name(),
+            program: program.clone(),
+            args: rest.to_vec(),
+            env,
+            host: host_of(t),
+            serves,
+        }
+    };
+    let (mut serving, mut working) = (Vec::new(), Vec::new());
+    for task in tasks {
+        match (task.job, args.serve) {
+            ("ps", Serve::None) => serving.push(given(task, true)),
+            ("ps", _) => serving.push(server(task, task.name())),
+            ("evaluator", _) => working.push(given(task, false)),
+            (_, Serve::All) => {
+                serving.push(server(task, format!("{} server", task.name())));
+                working.push(given(task, false));
+            }
+            _ => working.push(given(task, false)),
+        }
+    }
+    serving.extend(working);
+    Ok(serving)
+}
+
+/// Jobs and the addresses of their tasks, as TF_CONFIG has them.
+fn cluster_json(tasks: &[Task]) -> Value {
+    let mut jobs = serde_json::Map::new();
+    for task in tasks {
+        let Some(address) = &task.address else { continue };
+        let list = jobs.entry(task.job).or_insert_with(|| json!([]));
+        if let Value::Array(list) = list {
+            list.push(json!(address));
+        }
+    }
+    Value::Object(jobs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn job(line: &str) -> Result<Vec<Process>> {
+        let words = std::iter::once("run").chain(line.split(' ')).chain(["--", "prog", "arg"]);
+        processes(&Line::try_parse_from(words).unwrap().args, &RemoteShell::new("false"))
+    }
+
+    fn config(process: &Process) -> Value {
+        let (_, text) = process.env.iter().find(|(name, _)| name == "TF_CONFIG").unwrap();
+        serde_json::from_str(text).unwrap()
+    }
+
+    fn names(job: &[Process]) -> Vec<&str> {
+        job.iter().map(|p| p.name.as_str()).collect()
+    }
+
+    #[test]
+    fn workers_run_the_program_and_ps_are_served_here() {
+        let all = job("--ps 2 --workers 2").unwrap();
+        assert_eq!(names(&all), ["ps 0", "ps 1", "worker 0", "worker 1"]);
+        assert_eq!(all.iter().map(|p| p.serves).collect::<Vec<_>>(), [true, true, false, false]);
+        assert_eq!(all[1].args[0], "server");
+        assert_eq!(all[1].args[3..], ["--job", "ps", "--task", "1"]);
+        assert_eq!(all[3].program, "prog");
+        assert_eq!(all[3].args, ["arg"]);
+        let config = config(&all[3]);
+        assert_eq!(config["task"], json!({"type": "worker", "index": 1}));
+        assert_eq!(config["cluster"].to_string(), all[0].args[2]);
+        let address = config["cluster"]["worker"][1].as_str().unwrap();
+        assert!(address.starts_with("127.0.0.1:"), "{address}");
+    }
+
+    #[test]
+    fn the_first_worker_is_the_chief_if_asked() {
+        let all = job("--ps 1 --workers 2 --chief --evaluator").unwrap();
+        assert_eq!(names(&all), ["ps 0", "chief", "worker 0", "evaluator"]);
+        let config = config(&all[3]);
+        assert_eq!(config["task"], json!({"type": "evaluator", "index": 0}));
+        let jobs: Vec<_> = config["cluster"].as_object().unwrap().keys().collect();
+        assert_eq!(jobs, ["chief", "ps", "worker"], "an evaluator is no part of the cluster");
+    }
+
+    #[test]
+    fn who_serves_can_be_chosen() {
+        let none = job("--ps 1 --workers 1 --serve none").unwrap();
+        assert!(none[0].serves && none[0].program == "prog");
+        assert_eq!(config(&none[0])["task"]["type"], "ps");
+        let all = job("--ps 1 --workers 1 --serve all").unwrap();
+        assert_eq!(names(&all), ["ps 0", "worker 0 server", "worker 0"]);
+        let target = all[2].env.iter().find(|(name, _)| name == "FERROFLOW_TARGET").unwrap();
+        let address = config(&all[2])["cluster"]["worker"][0].as_str().unwrap().to_string();
+        assert_eq!(target.1, format!("grpc://{address}"));
+    }
+
+    #[test]
+    fn tasks_of_several_hosts_listen_where_the_others_reach_them() {
+        let all = job("--ps 1 --workers 2 -H 10.9.8.7:2,hostb:1 --port 2000").unwrap();
+        assert_eq!(all[0].host.as_deref(), Some("10.9.8.7"));
+        assert_eq!(all[0].args[7..], ["--bind", "10.9.8.7"]);
+        assert_eq!(all[2].host.as_deref(), Some("hostb"));
+        let cluster = &config(&all[2])["cluster"];
+        let want = json!({"ps": ["10.9.8.7:2000"], "worker": ["10.9.8.7:2001", "hostb:2000"]});
+        assert_eq!(*cluster, want);
+        for (line, says) in [
+            ("--ps 1 --workers 1 -H localhost:1,hostb:1 --port 1", "means another host"),
+            ("--ps 1 --workers 1 -H hostb:1", "2 processes for 1 slots"),
+            ("--ps 1 --workers 1 -H hostb:2", "--port P"),
+            ("--ps 1 --workers 1 --port 65535", "no 2 ports from 65535"),
+            ("--workers 0", "at least one worker"),
+        ] {
+            let e = job(line).unwrap_err();
+            assert!(e.to_string().contains(says), "{line}: {e}");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Network namespaces as hosts, joined by a cable that can be pulled.
+
+use std::process::Command;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Why there can be no namespaces here, if so: they take root and the `ip` command.
+pub fn missing() -> Option<&'static str> {
+    static MISSING: OnceLock<Option<String>> = OnceLock::new();
+    let found = MISSING.get_or_init(|| {
+        let probe = format!("ferroflow-probe-{}", std::process::id());
+        let made = try_ip(&["netns", "add", &probe]);
+        if made.is_ok() {
+            let _ = try_ip(&["netns", "del", &probe]);
+        }
+        made.err()
+    });
+    found.as_deref()
+}
+
+fn try_ip(words: &[&str]) -> Result<(), String> {
+    let out = Command::new("ip").args(words).output();
+    match out.map_err(|e| format!("no ip command: {e}"))? {
+        out if out.status.success() => Ok(()),
+        out => {
+            let why = String::from_utf8_lossy(&out.stderr).trim().to_string();
+            Err(format!("ip {}: {why}", words.join(" ")))
+        }
+    }
+}
+
+fn ip(words: &[&str]) {
+    try_ip(words).unwrap();
+}
+
+/// A namespace that is called by its address.
+struct Namespace(String);
+
+impl Namespace {
+    fn new(address: String) -> Namespace {
+        ip(&["netns", "add", &address]);
+        ip(&["-n", &address, "link", "set", "lo", "up"]);
+        Namespace(address)
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        let _ = try_ip(&["netns", "del", &self.0]);
+    }
+}
+
+/// Two ends of a cable, each with an address, the far one in a namespace of that name.
+pub struct Cable {
+    near: Option<Namespace>,
+    far: Namespace,
+    near_address: String,
+    device: String,
+}
+
+impl Cable {
+    /// From this host to a namespace.
+    pub fn from_here() -> Cable {
+        Cable::new(false)
+    }
+
+    /// Between two namespaces.
+    pub fn between_two() -> Cable {
+        Cable::new(true)
+    }
+
+    fn new(is_near_apart: bool) -> Cable {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let pid = std::process::id();
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        // Another 4 addresses for each cable of each test process.
+        let net = (pid.wrapping_mul(64) + number) & 0x1f_ffff;
+        let address = |last: u32| {
+            format!("10.{}.{}.{}", 128 + (net >> 14), (net >> 6) & 255, (net & 63) * 4 + last)
+        };
+        let (near_address, far) = (address(1), Namespace::new(address(2)));
+        let near = is_near_apart.then(|| Namespace::new(near_address.clone()));
+        let (device, other) = (format!("ff{net:x}f"), format!("ff{net:x}n"));
+        let far_name = far.0.as_str();
+        ip(&["link", "add", &other, "type", "veth", "peer", "name", &device, "netns", far_name]);
+        if let Some(near) = &near {
+            ip(&["link", "set", &other, "netns", &near.0]);
+        }
+        for (namespace, address, device) in [
+            (near.as_ref().map(|n| n.0.as_str()), &near_address, &other),
+            (Some(far_name), &far.0, &device),
+        ] {
+            let at = format!("{address}/30");
+            let inside: Vec<&str> = namespace.into_iter().flat_map(|n| ["-n", n]).collect();
+            ip(&[&inside[..], &["addr", "add", &at, "dev", device]].concat());
+            ip(&[&inside[..], &["link", "set", device, "up"]].concat());
+        }
+        Cable { near, far, near_address, device }
+    }
+
+    pub fn near(&self) -> &str {
+        &self.near_address
+    }
+
+    /// The address of the far end, and the name of its namespace.
+    pub fn far(&self) -> &str {
+        &self.far.0
+    }
+
+    /// Nothing gets through any more, and nobody is told.
+    pub fn pull(&self) {
+        ip(&["-n", &self.far.0, "link", "set", &self.device, "down"]);
+    }
+
+    pub fn plug_in(&self) {
+        ip(&["-n", &self.far.0, "link", "set", &self.device, "up"]);
+    }
+}

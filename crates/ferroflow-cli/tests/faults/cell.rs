@@ -1,0 +1,324 @@
+//! One cell of the matrix: a role, a phase and a fault, what happens, and what must come of it.
+
+use super::cluster::{Cluster, SESSION_TIMEOUT};
+use super::graphs;
+use crate::common::FOREVER;
+use ferroflow::prelude::*;
+use ferroflow::train::latest_checkpoint;
+use ferroflow::{ConnectOptions, GraphDef, Session, remote_session};
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+/// What the task is to the client's session.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Role {
+    /// Keeps variables.
+    Ps,
+    /// Its master: the client talks to it.
+    Master,
+    /// Computes a part of each step.
+    Worker,
+}
+
+impl Role {
+    pub const ALL: [Role; 3] = [Role::Ps, Role::Master, Role::Worker];
+
+    pub fn task(self) -> (&'static str, &'static str) {
+        match self {
+            Role::Ps => ("ps", "0"),
+            Role::Master => ("worker", "0"),
+            Role::Worker => ("worker", "1"),
+        }
+    }
+
+    pub fn device(self) -> &'static str {
+        match self {
+            Role::Ps => "/job:ps/task:0",
+            Role::Master => "/job:worker/task:0",
+            Role::Worker => "/job:worker/task:1",
+        }
+    }
+
+    /// The others, one that has a master for them first.
+    fn others(self) -> [Role; 2] {
+        match self {
+            Role::Ps => [Role::Master, Role::Worker],
+            Role::Master => [Role::Worker, Role::Ps],
+            Role::Worker => [Role::Master, Role::Ps],
+        }
+    }
+}
+
+/// What the session is doing when it happens.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Phase {
+    Creation,
+    Registration,
+    Step,
+    Transfer,
+    Checkpoint,
+}
+
+impl Phase {
+    pub const ALL: [Phase; 5] =
+        [Phase::Creation, Phase::Registration, Phase::Step, Phase::Transfer, Phase::Checkpoint];
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Fault {
+    /// SIGKILL.
+    Killed,
+    /// SIGSTOP.
+    Stopped,
+    /// The cable to its host is pulled.
+    CutOff,
+}
+
+impl Fault {
+    pub const ALL: [Fault; 3] = [Fault::Killed, Fault::Stopped, Fault::CutOff];
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cell {
+    pub role: Role,
+    pub phase: Phase,
+    pub fault: Fault,
+}
+
+impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} {:?} at {:?}", self.role, self.fault, self.phase)
+    }
+}
+
+/// A cell that takes longer hangs.
+const LIMIT: Duration = Duration::from_secs(45);
+
+/// What the disturbed call ended with.
+type Outcome = ferroflow::Result<()>;
+
+impl Cell {
+    /// The code that the client's call fails with.
+    pub fn expected(&self) -> Code {
+        match self.phase {
+            // Tasks may be late: they are waited for, and whoever waits gives up in the end.
+            Phase::Creation => Code::DeadlineExceeded,
+            _ => Code::Unavailable,
+        }
+    }
+
+    /// Tries it. What came of it, or what was wrong with that.
+    pub fn check(self) -> Result<String, String> {
+        let (tell, told) = channel();
+        let (tell_pids, pids) = channel();
+        let (tell_dir, dir) = channel();
+        // The calls of a cell that hangs cannot be ended from here: its thread is left behind, but not
+        // its processes.
+        let body = move || {
+            let mut cluster = Cluster::start(self.role, self.fault);
+            let _ = tell_pids.send(cluster.pids());
+            let _ = tell_dir.send(cluster.dir.clone());
+            let done = self.run(&mut cluster);
+            let done = done.map_err(|why| format!("{why}{}", Cluster::logs(&cluster.dir)));
+            let _ = tell.send(done);
+        };
+        std::thread::Builder::new().name(format!("{self}")).spawn(body).unwrap();
+        told.recv_timeout(LIMIT).unwrap_or_else(|e| {
+            let logs = dir.try_recv().map(|dir: PathBuf| Cluster::logs(&dir)).unwrap_or_default();
+            for pid in pids.try_recv().unwrap_or_default() {
+                let _ = std::process::Command::new("kill").args(["-9", &pid.to_string()]).status();
+            }
+            Err(match e {
+                RecvTimeoutError::Timeout => format!("HANGS: not done after {LIMIT:?}{logs}"),
+                RecvTimeoutError::Disconnected => format!("panicked{logs}"),
+            })
+        })
+    }
+
+    fn run(self, cluster: &mut Cluster) -> Result<String, String> {
+        // Another session, which does not need the victim.
+        let [home, away] = self.role.others();
+        let alone = graphs::sum_of(&[home, away]);
+        let bystander = connect(cluster, home, &alone)?;
+        sum(&bystander, "before it happens")?;
+
+        let (tell, told) = channel();
+        let kept = self.disturb(cluster, tell)?;
+        let began = Instant::now();
+        let outcome = told.recv_timeout(FOREVER).map_err(|e| format!("no outcome: {e}"))?;
+        let took = began.elapsed();
+        let e = match outcome {
+            Ok(()) => return Err("the call went through".into()),
+            Err(e) => e,
+        };
+        let (code, expected) = (e.code(), self.expected());
+        if code != expected {
+            return Err(format!("failed with {code:?} instead of {expected:?}: {e}"));
+        }
+        let (job, index) = self.role.task();
+        let names =
+            [format!("/job:{job}/replica:0/task:{index}"), cluster.address(self.role).into()];
+        if !names.iter().any(|name| e.message().contains(name)) {
+            return Err(format!("the error does not name the task: {e}"));
+        }
+        sum(&bystander, "of others")?;
+        if let Some(kept) = kept {
+            kept.check()?;
+        }
+        cluster.heal(self.fault);
+        let again = connect(cluster, Role::Master, &graphs::sum_of(&Role::ALL))?;
+        sum(&again, "after it is over")?;
+        Ok(format!("{expected:?} after {:.1} s", took.as_secs_f64()))
+    }
+
+    /// Begins the call that is disturbed, waits until it is under way, and disturbs it.
+    fn disturb(self, cluster: &mut Cluster, tell: Sender<Outcome>) -> Result<Option<Kept>, String> {
+        let target = cluster.target(Role::Master);
+        match self.phase {
+            Phase::Creation => {
+                cluster.freeze();
+                // A task that is missing is the server's to give up; a server that is, the client's.
+                let more = if self.role == Role::Master { 0 } else { 10 };
+                let patience = Duration::from_secs(SESSION_TIMEOUT + more);
+                let config = ConnectOptions { timeout: patience, ..ConnectOptions::default() };
+                let graph = graphs::sum_of(&Role::ALL);
+                begin(tell, move || Session::connect_with(&target, &graph, &config).map(drop));
+                cluster.wait_for_call()?;
+                cluster.strike(self.fault);
+            }
+            Phase::Registration => {
+                let session = connect(cluster, Role::Master, &graphs::sum_of(&Role::ALL))?;
+                cluster.freeze();
+                begin(tell, move || session.run(&[], &["sum:0"]).map(drop));
+                cluster.wait_for_call()?;
+                cluster.strike(self.fault);
+            }
+            Phase::Step => self.strike_while_waiting(cluster, &graphs::waiting(self.role), tell)?,
+            Phase::Transfer => {
+                let other = self.role.others()[1];
+                let graph = graphs::transferring(self.role, other);
+                self.strike_while_waiting(cluster, &graph, tell)?;
+            }
+            Phase::Checkpoint => {
+                let kept = Kept::save(cluster.dir.join("checkpoints"), &target)?;
+                cluster.freeze();
+                let again = kept.again();
+                begin(tell, again);
+                cluster.wait_for_call()?;
+                cluster.strike(self.fault);
+                return Ok(Some(kept));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Runs `wait`, and strikes when `count` says that it is under way.
+    fn strike_while_waiting(
+        self,
+        cluster: &mut Cluster,
+        graph: &GraphDef,
+        tell: Sender<Outcome>,
+    ) -> Result<(), String> {
+        let session = std::sync::Arc::new(connect(cluster, Role::Master, graph)?);
+        let ran = session.run_with(&[], &[], &["count/zero"], None);
+        ran.map_err(|e| format!("before it happens: {e}"))?;
+        let waits = session.clone();
+        begin(tell, move || waits.run(&[], &["wait:0"]).map(drop));
+        let rounds = if self.phase == Phase::Transfer { 3.0 } else { 1.0 };
+        loop {
+            let count =
+                session.run(&[], &["count/read:0"]).and_then(|t| t[0].scalar_value::<f32>());
+            if count.map_err(|e| format!("while the step runs: {e}"))? >= rounds {
+                break;
+            }
+        }
+        cluster.strike(self.fault);
+        Ok(())
+    }
+}
+
+fn begin(tell: Sender<Outcome>, call: impl FnOnce() -> Outcome + Send + 'static) {
+    std::thread::spawn(move || tell.send(call()));
+}
+
+fn connect(cluster: &Cluster, role: Role, graph: &GraphDef) -> Result<Session, String> {
+    // As a client does that has patience: a task that was lost may take a moment to be found again.
+    let until = Instant::now() + FOREVER;
+    loop {
+        match Session::connect(&cluster.target(role), graph) {
+            Ok(session) => return Ok(session),
+            Err(e) if Instant::now() > until => return Err(format!("no session on {role:?}: {e}")),
+            Err(e)
+                if matches!(
+                    e.code(),
+                    Code::Unavailable | Code::Aborted | Code::DeadlineExceeded
+                ) => {}
+            Err(e) => return Err(format!("no session on {role:?}: {e}")),
+        }
+    }
+}
+
+/// Runs `sum`, whose counters are all zero.
+fn sum(session: &Session, when: &str) -> Result<(), String> {
+    let got = session.run(&[], &["sum:0"]).and_then(|t| t[0].scalar_value::<f32>());
+    match got {
+        Ok(0.0) => Ok(()),
+        other => Err(format!("the step {when}: {other:?}")),
+    }
+}
+
+/// A checkpoint that was made before it happened.
+struct Kept {
+    dir: PathBuf,
+    session: GraphSession,
+    saver: std::sync::Arc<Saver>,
+}
+
+/// A variable for each task, `on` it or all in one place.
+fn variables(g: &Graph, on: impl Fn(Role) -> &'static str) {
+    for (i, role) in Role::ALL.iter().enumerate() {
+        g.device(on(*role), || g.variable(&format!("v{i}"), i as f32));
+    }
+}
+
+impl Kept {
+    fn save(dir: PathBuf, target: &str) -> Result<Kept, String> {
+        let g = graph();
+        variables(&g, Role::device);
+        let saver = Saver::new(&g);
+        let init = g.global_initializer();
+        let session = remote_session(target, &g).map_err(|e| e.to_string())?;
+        session.run(&init).map_err(|e| e.to_string())?;
+        saver.save(&session, dir.join("model"), Some(1)).map_err(|e| e.to_string())?;
+        Ok(Kept { dir, session, saver: std::sync::Arc::new(saver) })
+    }
+
+    /// Saves once more.
+    fn again(&self) -> impl FnOnce() -> Outcome + Send + use<> {
+        let (session, saver, path) =
+            (self.session.clone(), self.saver.clone(), self.dir.join("model"));
+        move || saver.save(&session, path, Some(2)).map(drop)
+    }
+
+    /// It is the latest, and whole.
+    fn check(&self) -> Result<(), String> {
+        let latest = latest_checkpoint(&self.dir).unwrap_or_default();
+        if !latest.ends_with("model-1") {
+            return Err(format!("the latest checkpoint is {latest:?}"));
+        }
+        let g = graph();
+        variables(&g, |_| "");
+        let saver = Saver::new(&g);
+        let all: Vec<Output> = g.global_variables().iter().map(|v| (**v).clone()).collect();
+        let session = local_session(&g).map_err(|e| e.to_string())?;
+        saver.restore(&session, &latest).map_err(|e| e.to_string())?;
+        for (i, value) in session.run(&all).map_err(|e| e.to_string())?.iter().enumerate() {
+            if value.scalar_value::<f32>().map_err(|e| e.to_string())? != i as f32 {
+                return Err(format!("v{i} was restored as {value:?}"));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,144 @@
+//! A cluster of three real processes, one of which something happens to.
+
+use super::cell::{Fault, Role};
+use super::sockets;
+use crate::common::netns::Cable;
+use crate::common::{FOREVER, Lines, PROGRAM, Running, folder, free_addresses};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// How long opening a session waits for tasks that do not answer.
+pub const SESSION_TIMEOUT: u64 = 3;
+
+/// A ps and two workers, one of them the master. One task may be on a host of its own.
+pub struct Cluster {
+    pub dir: PathBuf,
+    spec: String,
+    addresses: Vec<String>,
+    tasks: Vec<Running>,
+    /// The role that something happens to, and the cable to its host if it can be cut off.
+    victim: Role,
+    cable: Option<Cable>,
+}
+
+impl Cluster {
+    pub fn start(victim: Role, fault: Fault) -> Cluster {
+        let cable = (fault == Fault::CutOff).then(Cable::from_here);
+        let here = cable.as_ref().map_or("127.0.0.1", Cable::near);
+        let mut addresses = free_addresses(here, Role::ALL.len());
+        if let Some(cable) = &cable {
+            // Nobody else is on that host.
+            addresses[victim as usize] = format!("{}:2222", cable.far());
+        }
+        let at = |role: Role| addresses[role as usize].as_str();
+        let (ps, master, worker) = (at(Role::Ps), at(Role::Master), at(Role::Worker));
+        let spec = format!("ps={ps};worker={master},{worker}");
+        let dir = folder("faults");
+        let mut cluster = Cluster { dir, spec, addresses, tasks: Vec::new(), victim, cable };
+        let starting: Vec<_> = Role::ALL.iter().map(|role| cluster.spawn(*role)).collect();
+        for (task, lines) in starting {
+            lines.wait_for("ready grpc://");
+            cluster.tasks.push(task);
+        }
+        cluster
+    }
+
+    fn spawn(&self, role: Role) -> (Running, Lines) {
+        let cable = self.cable.as_ref().filter(|_| role == self.victim);
+        let mut command = match cable {
+            None => Command::new(PROGRAM),
+            Some(cable) => {
+                let mut command = Command::new("ip");
+                command.args(["netns", "exec", cable.far(), PROGRAM]);
+                command
+            }
+        };
+        let (job, index) = role.task();
+        let address = &self.addresses[role as usize];
+        let host = address.rsplit_once(':').unwrap().0;
+        command.args(["server", "--cluster", &self.spec, "--job", job, "--task", index]);
+        command.args(["--session-timeout", &SESSION_TIMEOUT.to_string(), "--threads", "2"]);
+        command.args(["--bind", host]);
+        let log = self.dir.join(format!("{role:?}.log"));
+        let log = std::fs::File::options().create(true).append(true).open(log).unwrap();
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
+        let mut task = Running(command.spawn().unwrap());
+        let lines = Lines::of(task.0.stdout.take().unwrap());
+        (task, lines)
+    }
+
+    pub fn address(&self, role: Role) -> &str {
+        &self.addresses[role as usize]
+    }
+
+    pub fn target(&self, role: Role) -> String {
+        format!("grpc://{}", self.address(role))
+    }
+
+    pub fn pids(&self) -> Vec<u32> {
+        self.tasks.iter().map(|task| task.0.id()).collect()
+    }
+
+    fn task(&self) -> &Running {
+        &self.tasks[self.victim as usize]
+    }
+
+    /// The victim does nothing from here on.
+    pub fn freeze(&self) {
+        self.task().signal("STOP");
+    }
+
+    /// Waits until somebody has asked something of the victim that it did not get to.
+    pub fn wait_for_call(&self) -> Result<(), String> {
+        let port = self.address(self.victim).rsplit_once(':').unwrap().1.parse().unwrap();
+        sockets::wait_for_unread(self.task().0.id(), port, FOREVER)
+    }
+
+    /// It happens, to a victim that may be frozen.
+    pub fn strike(&mut self, fault: Fault) {
+        match fault {
+            Fault::Killed => {
+                let task = &mut self.tasks[self.victim as usize];
+                task.0.kill().unwrap();
+                task.0.wait().unwrap();
+            }
+            Fault::Stopped => self.freeze(),
+            Fault::CutOff => {
+                self.cable.as_ref().unwrap().pull();
+                self.task().signal("CONT");
+            }
+        }
+    }
+
+    /// Undoes it, as well as that can be done.
+    pub fn heal(&mut self, fault: Fault) {
+        match fault {
+            Fault::Killed => {
+                let (task, lines) = self.spawn(self.victim);
+                lines.wait_for("ready grpc://");
+                self.tasks[self.victim as usize] = task;
+            }
+            Fault::Stopped => self.task().signal("CONT"),
+            Fault::CutOff => self.cable.as_ref().unwrap().plug_in(),
+        }
+    }
+
+    /// The last lines that the tasks logged.
+    pub fn logs(dir: &std::path::Path) -> String {
+        let of = |role: &Role| {
+            let text = std::fs::read_to_string(dir.join(format!("{role:?}.log")));
+            let text = text.unwrap_or_default();
+            let lines: Vec<&str> = text.lines().collect();
+            let last = lines[lines.len().saturating_sub(8)..].join("\n      ");
+            format!("\n    {role:?}:\n      {last}")
+        };
+        Role::ALL.iter().map(of).collect()
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.tasks.clear();
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}

@@ -1,0 +1,84 @@
+//! `docs/faults.md`, made from what is tested.
+
+use super::cell::{Cell, Fault, Phase, Role};
+use ferroflow::Code;
+use std::path::Path;
+
+const INTRODUCTION: &str = "\
+# When a task fails
+
+What a client's call ends with when one of the tasks that it needs is killed (SIGKILL), stopped (SIGSTOP, or a
+process that hangs) or cut off (its host cannot be reached any more). Every cell is tried with real processes by
+`crates/ferroflow-cli/tests/faults.rs`, which also makes this table: `UPDATE_DOCS=1 cargo test -p ferroflow-cli --test
+faults the_table`. In every cell:
+
+- the call ends; a cell that does not is a failure of the test;
+- its error names the task, or its address;
+- a session that does not need the task goes on;
+- once the task is back (restarted, continued, reachable), a new session works.
+
+A task that is gone is noticed when its connections break; one that is silent while somebody waits for it is asked for
+a sign of life, and given up within three seconds. Opening a session waits for tasks that are not there, up to
+`--session-timeout` (and the client's own patience), since jobs start their tasks minutes apart.
+
+";
+
+pub fn check() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/faults.md");
+    let text = text();
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, text).unwrap();
+        return;
+    }
+    let found = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        found == text,
+        "docs/faults.md is stale: UPDATE_DOCS=1 cargo test -p ferroflow-cli --test faults the_table"
+    );
+}
+
+fn text() -> String {
+    let mut text = INTRODUCTION.to_string();
+    text += "| task | while | killed | stopped | cut off |\n|---|---|---|---|---|\n";
+    for role in Role::ALL {
+        for phase in Phase::ALL {
+            let cells = Fault::ALL.map(|fault| outcome(Cell { role, phase, fault }));
+            text += &format!(
+                "| {} | {} | {} |\n",
+                role_text(role),
+                phase_text(phase),
+                cells.join(" | ")
+            );
+        }
+    }
+    text + "\nWhile a checkpoint is made, the one before it stays the latest, and whole.\n"
+}
+
+fn outcome(cell: Cell) -> String {
+    let who = if cell.role == Role::Master { "its address" } else { "the task" };
+    let code = match cell.expected() {
+        Code::DeadlineExceeded => "`DeadlineExceeded` after the patience asked for",
+        Code::Unavailable if cell.fault == Fault::Killed => "`Unavailable` at once",
+        Code::Unavailable => "`Unavailable` within 3 s",
+        other => panic!("no words for {other:?}"),
+    };
+    format!("{code}, naming {who}")
+}
+
+fn role_text(role: Role) -> &'static str {
+    match role {
+        Role::Ps => "parameter server",
+        Role::Master => "master (the client talks to it)",
+        Role::Worker => "worker",
+    }
+}
+
+fn phase_text(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Creation => "the session is opened",
+        Phase::Registration => "a step's graph is registered",
+        Phase::Step => "a step runs",
+        Phase::Transfer => "values are transferred",
+        Phase::Checkpoint => "a checkpoint is made",
+    }
+}

@@ -1,0 +1,156 @@
+//! `ferroflow run`: whole jobs, started and ended.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::netns::{self, Cable};
+use common::{Lines, Running, ferroflow};
+use ferroflow::prelude::{GraphSession, graph};
+use ferroflow::{
+    ConnectOptions, GraphDef, Server, ServerOptions, Session, TfConfig, default_catalog,
+};
+use std::process::{Output, Stdio};
+use std::sync::Arc;
+
+fn run(words: &[&str]) -> Output {
+    ferroflow(&[&["run"], words].concat()).stdin(Stdio::null()).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn every_process_is_told_its_place_and_the_ps_end_with_the_workers() {
+    let out = run(&["--ps", "2", "--workers", "2", "--chief", "--", "sh", "-c", "echo $TF_CONFIG"]);
+    let said = text(&out.stdout);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let line = |label: &str| {
+        let found = said.lines().find_map(|l| l.strip_prefix(&format!("[{label}] ")));
+        found.unwrap_or_else(|| panic!("no line of {label} in\n{said}")).to_string()
+    };
+    let chief: serde_json::Value = serde_json::from_str(&line("chief")).unwrap();
+    let worker: serde_json::Value = serde_json::from_str(&line("worker 0")).unwrap();
+    assert_eq!(chief["cluster"], worker["cluster"]);
+    assert_eq!(worker["task"], serde_json::json!({"type": "worker", "index": 0}));
+    // Nobody serves the parameter servers' addresses any more.
+    for ps in chief["cluster"]["ps"].as_array().unwrap() {
+        let address = ps.as_str().unwrap();
+        assert!(std::net::TcpStream::connect(address).is_err(), "{address}");
+    }
+}
+
+#[test]
+fn the_first_failure_is_reported_and_gives_the_exit_code() {
+    let script = r#"case "$TF_CONFIG" in *'"type":"worker"'*'"index":1'*|*'"index":1,"type":"worker"'*)
+        echo it went wrong >&2; exit 7;; esac; exec sleep 1000"#;
+    let out = run(&["--ps", "1", "--workers", "2", "--", "sh", "-c", script]);
+    let errors = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(7), "{errors}");
+    assert!(errors.contains("worker 1 (process "), "{errors}");
+    assert!(errors.contains("was the first to fail: it ended with exit code 7"), "{errors}");
+    assert!(errors.contains("\n    it went wrong\n"), "{errors}");
+}
+
+#[test]
+fn a_parameter_server_that_is_killed_is_the_first_cause() {
+    let script = r#"case "$TF_CONFIG" in *'"type":"ps"'*) kill -9 $$;; esac; exec sleep 1000"#;
+    let out = run(&["--workers", "1", "--serve", "none", "--", "sh", "-c", script]);
+    let errors = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(137), "{errors}");
+    assert!(errors.contains("ps 0 (process "), "{errors}");
+    assert!(errors.contains("was killed by signal 9"), "{errors}");
+}
+
+#[test]
+fn a_signal_ends_the_whole_job() {
+    let mut command =
+        ferroflow(&["run", "--workers", "1", "--", "sh", "-c", "echo up; sleep 1000"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut job = Running(child);
+    let lines = Lines::of(job.0.stdout.take().unwrap());
+    lines.wait_for("[worker 0] up");
+    job.signal("TERM");
+    assert_eq!(job.end().code(), Some(143));
+}
+
+/// What the jobs below run: this file's own program, as a task of a cluster.
+const TASK: &str = "a_task_of_a_job";
+
+/// Adds to a counter on the parameter server, on a server of its own, and says what it came to.
+#[test]
+fn a_task_of_a_job() {
+    let Some(config) = TfConfig::from_env().unwrap() else { return };
+    let options = ServerOptions::of(&config);
+    let task = format!("/job:{}/task:{}", config.job, config.task);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let server = runtime.block_on(Server::bind(options, default_catalog())).unwrap();
+    let target = server.target().to_string();
+    runtime.spawn(server.serve(std::future::pending()));
+    let g = graph();
+    let (counter, one) = g.device("/job:ps/task:0", || {
+        let one = g.device(task.as_str(), || g.constant(1.0));
+        let counter = g.variable("counter", 0.0);
+        (counter.clone(), counter.assign_add(&one))
+    });
+    let init = g.global_initializer();
+    let ready = counter.is_initialized();
+    // Others may be done already.
+    let device_filters = vec!["/job:ps".into(), task];
+    let options = ConnectOptions { device_filters, ..ConnectOptions::default() };
+    let steps = Session::connect_with(&target, &GraphDef::default(), &options).unwrap();
+    let session = GraphSession::new(&g, Arc::new(steps)).unwrap();
+    if config.is_chief() {
+        session.run(&init).unwrap();
+    }
+    while !session.run(ready.scalar::<bool>()).unwrap() {
+        std::thread::yield_now();
+    }
+    for _ in 0..10 {
+        session.run(&one).unwrap();
+    }
+    while session.run(counter.scalar::<f32>()).unwrap() < 20.0 {
+        std::thread::yield_now();
+    }
+    println!("\nall have added");
+}
+
+/// A job of one ps and two workers that run [`TASK`].
+fn adding(words: &[&str]) -> Output {
+    let program = std::env::current_exe().unwrap().display().to_string();
+    let job = ["--ps", "1", "--workers", "2"];
+    let task = ["--", &program, "--exact", TASK, "--nocapture"];
+    run(&[&job, words, &task].concat())
+}
+
+#[test]
+fn a_cluster_works_together() {
+    let out = adding(&["--chief"]);
+    let said = text(&out.stdout);
+    assert!(out.status.success(), "{said}{}", text(&out.stderr));
+    for task in ["chief", "worker 0"] {
+        assert!(said.contains(&format!("[{task}] all have added\n")), "{said}");
+    }
+}
+
+#[test]
+fn a_cluster_works_together_on_several_hosts() {
+    if let Some(why) = netns::missing() {
+        eprintln!("skipped, since hosts are network namespaces here: {why}");
+        return;
+    }
+    let cable = Cable::between_two();
+    let hosts = format!("{}:1,{}:2", cable.near(), cable.far());
+    let shell = ["-H", hosts.as_str(), "--rsh", "ip netns exec {host} sh -c"];
+    let out = adding(&shell);
+    let said = text(&out.stdout);
+    assert!(out.status.success(), "{said}{}", text(&out.stderr));
+    assert!(said.contains(&format!("[ps 0] ready grpc://{}:", cable.near())), "{said}");
+    assert!(said.contains("[worker 1] all have added\n"), "{said}");
+    // A host whose process fails is named.
+    let job = [&["--ps", "1", "--workers", "1"][..], &shell, &["--", "sh", "-c", "exit 3"]];
+    let out = run(&job.concat());
+    let errors = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(3), "{errors}");
+    assert!(errors.contains(&format!(" on {}) was the first to fail", cable.far())), "{errors}");
+}

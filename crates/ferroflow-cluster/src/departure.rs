@@ -1,0 +1,99 @@
+//! Noticing that the workers of a job are done: each has come, and none is there any more.
+
+use crate::error::from_status;
+use crate::rpc::client::Options;
+use crate::rpc::{CallOptions, Channel, code};
+use crate::spec::{ClusterSpec, task_name};
+use bytes::Bytes;
+use ferroflow_core::{DeviceName, Result, ensure};
+use futures_util::future::join_all;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How often the workers are asked whether they are there.
+const INTERVAL: Duration = Duration::from_millis(250);
+/// How long a worker may take to answer.
+const TIMEOUT: Duration = Duration::from_secs(2);
+/// A worker that is silent may be busy, stopped or cut off; after this it is gone.
+const SILENCE: Duration = Duration::from_secs(30);
+/// All must be found gone this often in a row: one that restarts is back by then, or is not needed.
+const ROUNDS: u32 = 2;
+
+const GET_STATUS: &str = "/tensorflow.WorkerService/GetStatus";
+
+/// Completes when the tasks of the jobs `worker`, `chief` and `master` of `cluster` have been there
+/// and are gone. Those that have not come within `patience` of the first are not waited for. An error
+/// if there is no such task.
+pub async fn workers_done(cluster: &ClusterSpec, patience: Duration) -> Result<()> {
+    let is_worker = |job: &str| matches!(job, "worker" | "chief" | "master");
+    let addresses = cluster.tasks().filter(|(job, _, _)| is_worker(job));
+    let options = Options { connect_timeout: TIMEOUT, ..Options::default() };
+    let workers: Result<Vec<Worker>> = addresses
+        .map(|(job, index, address)| Worker::at(task_name(job, index), address, options.clone()))
+        .collect();
+    let mut workers = workers?;
+    ensure!(
+        !workers.is_empty(),
+        InvalidArgument,
+        "the cluster has no job worker or chief whose end could be waited for"
+    );
+    let mut first_seen = None;
+    let mut rounds = 0;
+    while rounds < ROUNDS {
+        tokio::time::sleep(INTERVAL).await;
+        join_all(workers.iter_mut().map(Worker::ask)).await;
+        if first_seen.is_none() && workers.iter().any(|w| w.state != State::Unseen) {
+            first_seen = Some(Instant::now());
+        }
+        let is_late = first_seen.is_some_and(|at| at.elapsed() > patience);
+        let is_gone = |w: &Worker| match w.state {
+            State::Unseen => is_late,
+            State::Here(heard) => heard.elapsed() > SILENCE,
+            State::Gone => true,
+        };
+        let all = first_seen.is_some() && workers.iter().all(is_gone);
+        rounds = if all { rounds + 1 } else { 0 };
+    }
+    Ok(())
+}
+
+struct Worker {
+    name: DeviceName,
+    channel: Channel,
+    state: State,
+}
+
+#[derive(PartialEq)]
+enum State {
+    Unseen,
+    /// When it last answered.
+    Here(Instant),
+    Gone,
+}
+
+impl Worker {
+    fn at(name: DeviceName, address: &str, options: Options) -> Result<Worker> {
+        let channel = Channel::connect(address, options).map_err(|s| from_status(&s))?;
+        Ok(Worker { name, channel, state: State::Unseen })
+    }
+
+    async fn ask(&mut self) {
+        let call = self.channel.call(GET_STATUS, Bytes::new(), CallOptions::timeout(TIMEOUT));
+        match call.await {
+            Ok(_) => {
+                if !matches!(self.state, State::Here(_)) {
+                    tracing::info!("{} is there", self.name);
+                }
+                self.state = State::Here(Instant::now());
+            }
+            // Nobody listens there any more; silence would be DEADLINE_EXCEEDED.
+            Err(status)
+                if status.code == code::UNAVAILABLE && matches!(self.state, State::Here(_)) =>
+            {
+                tracing::info!("{} is gone", self.name);
+                self.state = State::Gone;
+            }
+            Err(_) => {}
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! What goes over a link: frames of a fixed head, the dimensions and the name it announces, and a
+//! payload. A tensor's payload is its own memory on both ends.
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use ferroflow_core::{Code, DType, Error, Received, Result, Shape, Tensor, bail, ensure, err};
+use ferroflow_graph::wire::Reader;
+use ferroflow_graph::wire::step::RecvTensorResponse;
+
+/// Bytes of a frame's head.
+pub(super) const HEAD: usize = 24;
+/// Names are rendezvous keys, handles and error texts.
+const MAX_NAME: usize = 1 << 20;
+/// TensorFlow's own limit.
+const MAX_RANK: usize = 254;
+/// Payloads up to this size travel with the head.
+const SMALL: usize = 2 << 10;
+/// Payloads that are no tensors are short.
+const MAX_PAYLOAD: u64 = 1 << 16;
+/// Serialized tensors are as long as their peers would take by gRPC.
+const MAX_PROTO: u64 = i32::MAX as u64;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A tensor of plain bytes.
+    Plain = 1,
+    /// A tensor of strings, handles or variants, serialized.
+    Proto = 2,
+    /// Word that a value is dead.
+    Dead = 3,
+    /// A tensor whose bytes are in a block of shared memory.
+    Block = 4,
+    /// Run a registered graph.
+    Run = 5,
+    /// How that ended.
+    Ran = 6,
+    /// Stop running it.
+    Cancel = 7,
+    /// A step is over.
+    CleanUp = 8,
+}
+
+/// The head of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Head {
+    pub kind: Kind,
+    pub dtype: u8,
+    pub rank: u8,
+    /// Bytes of the name.
+    pub name: u32,
+    pub payload: u64,
+    /// The step, or the call.
+    pub id: i64,
+}
+
+impl Head {
+    fn new(kind: Kind, id: i64) -> Head {
+        Head { kind, dtype: 0, rank: 0, name: 0, payload: 0, id }
+    }
+
+    fn put(&self, to: &mut BytesMut) {
+        to.put_slice(&[self.kind as u8, self.dtype, self.rank, 0]);
+        to.put_u32_le(self.name);
+        to.put_u64_le(self.payload);
+        to.put_i64_le(self.id);
+    }
+
+    pub fn read(bytes: &[u8; HEAD]) -> Result<Head> {
+        let mut bytes = &bytes[..];
+        let kind = match bytes.get_u8() {
+            1 => Kind::Plain,
+            2 => Kind::Proto,
+            3 => Kind::Dead,
+            4 => Kind::Block,
+            5 => Kind::Run,
+            6 => Kind::Ran,
+            7 => Kind::Cancel,
+            8 => Kind::CleanUp,
+            other => bail!(InvalidArgument, "a frame of unknown kind {other}"),
+        };
+        let (dtype, rank, _) = (bytes.get_u8(), bytes.get_u8(), bytes.get_u8());
+        let (name, payload, id) = (bytes.get_u32_le(), bytes.get_u64_le(), bytes.get_i64_le());
+        let most = match kind {
+            Kind::Plain | Kind::Block => u64::MAX,
+            Kind::Proto => MAX_PROTO,
+            _ => MAX_PAYLOAD,
+        };
+        ensure!(
+            name as usize <= MAX_NAME && usize::from(rank) <= MAX_RANK && payload <= most,
+            InvalidArgument,
+            "a frame of {kind:?} with a name of {name} bytes, rank {rank} and {payload} bytes"
+        );
+        Ok(Head { kind, dtype, rank, name, payload, id })
+    }
+
+    /// Bytes of dimensions and name.
+    pub fn rest(&self) -> usize {
+        8 * usize::from(self.rank) + self.name as usize
+    }
+
+    /// Takes dimensions and name apart.
+    pub fn parse_rest(&self, rest: &[u8]) -> Result<Rest> {
+        let (mut dims, name) = rest
+            .split_at_checked(8 * usize::from(self.rank))
+            .ok_or_else(|| err!(InvalidArgument, "a frame that is too short"))?;
+        let mut shape = Vec::with_capacity(usize::from(self.rank));
+        for _ in 0..self.rank {
+            let dim = dims.get_u64_le();
+            let dim = i64::try_from(dim)
+                .map_err(|_| err!(InvalidArgument, "a dimension of {dim} elements"))?;
+            shape.push(dim);
+        }
+        let name = std::str::from_utf8(name)
+            .map_err(|_| err!(InvalidArgument, "a name that is not text"))?;
+        Ok(Rest { shape: Shape::from_dims(&shape)?, name: name.to_string() })
+    }
+
+    /// The tensor that a frame announces, its elements still to come. What is announced must be as
+    /// long as the payload.
+    pub fn tensor(&self, shape: Shape) -> Result<Tensor> {
+        Tensor::alloc(self.plain_dtype(&shape)?, shape)
+    }
+
+    /// The dtype of a plain tensor, once the payload is known to fill `shape`.
+    pub fn plain_dtype(&self, shape: &Shape) -> Result<DType> {
+        let dtype = DType::from_number(self.dtype.into())?;
+        let bytes = dtype.size().and_then(|size| {
+            shape.checked_elements().ok().and_then(|n| (n as u64).checked_mul(size as u64))
+        });
+        ensure!(
+            bytes == Some(self.payload),
+            InvalidArgument,
+            "{} bytes do not fill a {dtype} tensor of shape {shape}",
+            self.payload
+        );
+        Ok(dtype)
+    }
+}
+
+/// Dimensions and name of a frame.
+pub(super) struct Rest {
+    pub shape: Shape,
+    pub name: String,
+}
+
+/// A frame to be sent, in one or two pieces.
+#[derive(Debug)]
+pub(super) struct Frame {
+    pub head: Bytes,
+    pub payload: Bytes,
+}
+
+impl Frame {
+    /// A value of a step.
+    pub fn value(step: i64, key: &str, value: &Received) -> Result<Frame> {
+        let Received::Live(tensor) = value else {
+            return Ok(Frame::new(Head::new(Kind::Dead, step), &[], key, Bytes::new()));
+        };
+        if tensor.dtype().is_plain() {
+            let head = Head {
+                dtype: tensor.dtype() as u8,
+                payload: tensor.byte_len() as u64,
+                ..Head::new(Kind::Plain, step)
+            };
+            let payload =
+                if tensor.byte_len() == 0 { Bytes::new() } else { tensor.to_wire_bytes()? };
+            return Ok(Frame::new(head, tensor.shape().dims(), key, payload));
+        }
+        // In the form of an answer to RecvTensor, which has a reader already.
+        let answer =
+            RecvTensorResponse { tensor: Some(tensor.clone()), ..RecvTensorResponse::default() };
+        let payload = answer.encode()?.to_bytes();
+        let head = Head { payload: payload.len() as u64, ..Head::new(Kind::Proto, step) };
+        Ok(Frame::new(head, &[], key, payload))
+    }
+
+    /// A tensor of a step whose bytes are in `block` of shared memory, from `offset` on.
+    pub fn block(step: i64, key: &str, tensor: &Tensor, offset: u64, block: u32) -> Frame {
+        let head = Head {
+            dtype: tensor.dtype() as u8,
+            payload: tensor.byte_len() as u64,
+            ..Head::new(Kind::Block, step)
+        };
+        let mut place = BytesMut::with_capacity(BLOCK_PLACE);
+        place.put_u64_le(offset);
+        place.put_u32_le(block);
+        Frame::new(head, tensor.shape().dims(), key, place.freeze())
+    }
+
+    /// Asks to run `part`.
+    pub fn run(call: i64, part: &Part) -> Frame {
+        let mut payload = BytesMut::with_capacity(16);
+        payload.put_i64_le(part.step_id);
+        payload.put_u32_le(part.session.len() as u32);
+        let name = format!("{}{}", part.session, part.graph);
+        let head = Head { payload: payload.len() as u64, ..Head::new(Kind::Run, call) };
+        Frame::new(head, &[], &name, payload.freeze())
+    }
+
+    /// How a call ended.
+    pub fn ran(call: i64, result: &Result<()>) -> Frame {
+        let (code, is_derived, message) = match result {
+            Ok(()) => (0, false, ""),
+            Err(e) => (e.code() as i32, e.is_derived(), e.message()),
+        };
+        let mut payload = BytesMut::with_capacity(8);
+        payload.put_i32_le(code);
+        payload.put_i32_le(is_derived.into());
+        let head = Head { payload: payload.len() as u64, ..Head::new(Kind::Ran, call) };
+        Frame::new(head, &[], cut(message, MAX_NAME), payload.freeze())
+    }
+
+    pub fn cancel(call: i64) -> Frame {
+        Frame::new(Head::new(Kind::Cancel, call), &[], "", Bytes::new())
+    }
+
+    pub fn clean_up(step: i64) -> Frame {
+        Frame::new(Head::new(Kind::CleanUp, step), &[], "", Bytes::new())
+    }
+
+    fn new(mut head: Head, dims: &[usize], name: &str, mut payload: Bytes) -> Frame {
+        head.rank = dims.len() as u8;
+        head.name = name.len() as u32;
+        let mut bytes = BytesMut::with_capacity(HEAD + head.rest() + SMALL.min(payload.len()));
+        head.put(&mut bytes);
+        dims.iter().for_each(|dim| bytes.put_u64_le(*dim as u64));
+        bytes.put_slice(name.as_bytes());
+        if payload.len() <= SMALL {
+            bytes.put_slice(&payload);
+            payload = Bytes::new();
+        }
+        Frame { head: bytes.freeze(), payload }
+    }
+}
+
+/// The beginning of a text, of at most so many bytes.
+pub(super) fn cut(text: &str, most: usize) -> &str {
+    let mut end = text.len().min(most);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// Bytes that say where in shared memory a tensor is.
+pub(super) const BLOCK_PLACE: usize = 12;
+
+/// Offset and block out of such bytes.
+pub(super) fn block_place(mut bytes: &[u8]) -> Result<(u64, u32)> {
+    ensure!(bytes.len() == BLOCK_PLACE, InvalidArgument, "a block without its place");
+    Ok((bytes.get_u64_le(), bytes.get_u32_le()))
+}
+
+/// A part of a step, to be run without feeds and fetches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub step_id: i64,
+    pub session: String,
+    pub graph: String,
+}
+
+impl Part {
+    pub(super) fn parse(name: &str, mut payload: &[u8]) -> Result<Part> {
+        ensure!(payload.len() == 12, InvalidArgument, "a call of {} bytes", payload.len());
+        let (step_id, at) = (payload.get_i64_le(), payload.get_u32_le() as usize);
+        let (session, graph) = name
+            .split_at_checked(at)
+            .ok_or_else(|| err!(InvalidArgument, "a call without its handles"))?;
+        Ok(Part { step_id, session: session.to_string(), graph: graph.to_string() })
+    }
+}
+
+/// How a call ended, out of its frame.
+pub(super) fn parse_ran(name: &str, mut payload: &[u8]) -> Result<Result<()>> {
+    ensure!(payload.len() == 8, InvalidArgument, "an end of {} bytes", payload.len());
+    let (code, is_derived) = (payload.get_i32_le(), payload.get_i32_le() != 0);
+    if code == 0 {
+        return Ok(Ok(()));
+    }
+    let error = Error::new(Code::from_number(code), name);
+    Ok(Err(if is_derived { error.derived() } else { error }))
+}
+
+/// A value that was serialized.
+pub(super) fn parse_proto(payload: Bytes) -> Result<Received> {
+    let response = RecvTensorResponse::decode(Reader::new(vec![payload]))?;
+    let tensor =
+        response.tensor.ok_or_else(|| err!(InvalidArgument, "a value without a tensor"))?;
+    Ok(Received::Live(tensor))
+}
+
+/// Makes every byte of a tensor that came over the wire one that its dtype allows.
+pub(super) fn sanitize(tensor: &mut Tensor) -> Result<()> {
+    if tensor.dtype() == DType::Bool {
+        tensor.bytes_mut()?.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(frame: &Frame) -> (Head, Rest, Vec<u8>) {
+        let all = [&frame.head[..], &frame.payload[..]].concat();
+        let head = Head::read(all[..HEAD].try_into().unwrap()).unwrap();
+        let (rest, payload) = all[HEAD..].split_at(head.rest());
+        (head, head.parse_rest(rest).unwrap(), payload.to_vec())
+    }
+
+    #[test]
+    fn a_value_is_read_as_it_was_written() {
+        for len in [0usize, 3, 5000] {
+            let tensor = Tensor::from_slice([len, 1], &vec![7i32; len]).unwrap();
+            let frame = Frame::value(9, "key", &Received::Live(tensor.clone())).unwrap();
+            let (head, rest, payload) = read(&frame);
+            assert_eq!((head.kind, head.id, &*rest.name), (Kind::Plain, 9, "key"));
+            let mut back = head.tensor(rest.shape).unwrap();
+            back.bytes_mut().unwrap().copy_from_slice(&payload);
+            assert_eq!(back, tensor);
+        }
+        let strings = Tensor::from_strings([2], vec!["a".into(), "bc".into()]).unwrap();
+        let (head, _, payload) =
+            read(&Frame::value(9, "k", &Received::Live(strings.clone())).unwrap());
+        assert_eq!(head.kind, Kind::Proto);
+        let Received::Live(back) = parse_proto(payload.into()).unwrap() else { panic!("dead") };
+        assert_eq!(back, strings);
+        assert_eq!(read(&Frame::value(9, "k", &Received::Dead).unwrap()).0.kind, Kind::Dead);
+    }
+
+    #[test]
+    fn calls_and_their_ends_are_read_as_they_were_written() {
+        let part = Part { step_id: -4, session: "s1".into(), graph: "graph".into() };
+        let (head, rest, payload) = read(&Frame::run(3, &part));
+        assert_eq!((head.kind, head.id), (Kind::Run, 3));
+        assert_eq!(Part::parse(&rest.name, &payload).unwrap(), part);
+        for result in [Ok(()), Err(err!(Aborted, "x")), Err(err!(Aborted, "y").derived())] {
+            let (_, rest, payload) = read(&Frame::ran(3, &result));
+            let back = parse_ran(&rest.name, &payload).unwrap();
+            assert_eq!(back, result);
+            let derived = |r: &Result<()>| r.as_ref().err().is_some_and(Error::is_derived);
+            assert_eq!(derived(&back), derived(&result));
+        }
+    }
+
+    #[test]
+    fn texts_are_cut_between_characters() {
+        assert_eq!((cut("aé", 3), cut("aé", 2), cut("", 0)), ("aé", "a", ""));
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let good = Head { kind: Kind::Plain, dtype: 1, rank: 1, name: 1, payload: 4, id: 0 };
+        let bytes = |head: Head| {
+            let mut bytes = BytesMut::new();
+            head.put(&mut bytes);
+            let bytes: [u8; HEAD] = bytes[..].try_into().unwrap();
+            bytes
+        };
+        assert_eq!(Head::read(&bytes(good)).unwrap(), good);
+        let mut unknown = bytes(good);
+        unknown[0] = 99;
+        assert!(Head::read(&unknown).is_err());
+        assert!(Head::read(&bytes(Head { name: u32::MAX, ..good })).is_err());
+        assert!(Head::read(&bytes(Head { rank: 255, ..good })).is_err());
+        assert!(Head::read(&bytes(Head { kind: Kind::Run, payload: u64::MAX, ..good })).is_err());
+        // A payload that is not what the shape takes, shapes that no machine holds.
+        assert!(good.tensor(Shape::from([2])).is_err());
+        assert!(Head { payload: u64::MAX, ..good }.tensor(Shape::from([1 << 62])).is_err());
+        assert!(Head { dtype: 7, ..good }.tensor(Shape::from([1])).is_err());
+        assert!(good.parse_rest(&[0xff; 9]).is_err());
+        assert!(Part::parse("ab", &[0; 3]).is_err());
+        let mut far = [0u8; 12];
+        far[8] = 200;
+        assert!(Part::parse("ab", &far).is_err());
+        assert!(block_place(&[0; 3]).is_err());
+    }
+}

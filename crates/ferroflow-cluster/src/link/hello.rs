@@ -1,0 +1,207 @@
+//! How two tasks begin a connection of a link: who calls, that it may, and what both can do.
+
+use super::frame::cut;
+use crate::net::{BoxRead, BoxWrite};
+use bytes::{Buf, BufMut, BytesMut};
+use ferroflow_core::{Error, Result, ensure, err};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// What a connection begins with. HTTP/2 begins with another letter.
+pub(crate) const MAGIC: [u8; 8] = *b"FERROFLW";
+/// Raised when frames change; both sides must speak the same.
+pub(crate) const VERSION: u32 = 1;
+/// Longer greetings are no greetings.
+const MAX_HELLO: usize = 64 << 10;
+
+/// Longer texts are cut.
+const MAX_TEXT: usize = 4096;
+
+/// What a caller must know to be let in: told to whoever can call the task's services.
+pub(crate) type Token = [u8; 16];
+
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Calls, their answers, and values.
+    Main = 0,
+    /// Large values.
+    Bulk = 1,
+}
+
+/// What the caller says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Hello {
+    pub purpose: Purpose,
+    pub token: Token,
+    /// Its name, for messages.
+    pub task: String,
+    /// Of its devices: values that come from elsewhere are not its own.
+    pub incarnations: Vec<u64>,
+    /// Shared memory that it would put values in: where, and how long.
+    pub blocks: Option<(String, u64)>,
+}
+
+/// What the other side answers, if it agrees.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Welcome {
+    /// Whether it has mapped the caller's shared memory.
+    pub takes_blocks: bool,
+    /// Its name, for messages.
+    pub task: String,
+}
+
+impl Hello {
+    pub async fn send(&self, to: &mut BoxWrite) -> Result<()> {
+        let mut body = BytesMut::new();
+        body.put_u32_le(VERSION);
+        body.put_u8(self.purpose as u8);
+        body.put_slice(&self.token);
+        put_text(&mut body, &self.task);
+        let (path, len) = self.blocks.as_ref().map_or(("", 0), |(path, len)| (path, *len));
+        put_text(&mut body, path);
+        body.put_u64_le(len);
+        body.put_u32_le(self.incarnations.len() as u32);
+        self.incarnations.iter().for_each(|i| body.put_u64_le(*i));
+        send(to, &body).await
+    }
+
+    pub async fn receive(from: &mut BoxRead) -> Result<Hello> {
+        let body = receive(from).await?;
+        Hello::parse(&body).ok_or_else(|| err!(InvalidArgument, "a greeting that makes no sense"))
+    }
+
+    fn parse(mut body: &[u8]) -> Option<Hello> {
+        let body = &mut body;
+        if body.try_get_u32_le().ok()? != VERSION {
+            return None;
+        }
+        let purpose = match body.try_get_u8().ok()? {
+            0 => Purpose::Main,
+            1 => Purpose::Bulk,
+            _ => return None,
+        };
+        let mut token = Token::default();
+        body.try_copy_to_slice(&mut token).ok()?;
+        let task = text(body)?;
+        let path = text(body)?;
+        let len = body.try_get_u64_le().ok()?;
+        let count = body.try_get_u32_le().ok()? as usize;
+        if body.len() != count.checked_mul(8)? {
+            return None;
+        }
+        let incarnations = (0..count).map(|_| body.get_u64_le()).collect();
+        let blocks = (!path.is_empty()).then_some((path, len));
+        Some(Hello { purpose, token, task, incarnations, blocks })
+    }
+}
+
+/// Agrees, or says why not.
+pub(super) async fn answer(to: &mut BoxWrite, answer: &Result<Welcome>) -> Result<()> {
+    let mut body = BytesMut::new();
+    match answer {
+        Ok(welcome) => {
+            body.put_slice(&[1, welcome.takes_blocks.into()]);
+            put_text(&mut body, &welcome.task);
+        }
+        Err(e) => {
+            body.put_slice(&[0, 0]);
+            put_text(&mut body, e.message());
+        }
+    }
+    send(to, &body).await
+}
+
+pub(super) async fn receive_answer(from: &mut BoxRead) -> Result<Welcome> {
+    let body = receive(from).await?;
+    match body.as_slice() {
+        [1, takes_blocks, task @ ..] => Ok(Welcome {
+            takes_blocks: *takes_blocks != 0,
+            task: text(&mut &*task).unwrap_or_default(),
+        }),
+        [0, 0, why @ ..] => {
+            let why = text(&mut &*why).unwrap_or_default();
+            Err(err!(FailedPrecondition, "the task refused a connection: {why}"))
+        }
+        _ => Err(err!(InvalidArgument, "an answer to a greeting that makes no sense")),
+    }
+}
+
+async fn send(to: &mut BoxWrite, body: &[u8]) -> Result<()> {
+    let mut all = BytesMut::with_capacity(MAGIC.len() + 4 + body.len());
+    all.put_slice(&MAGIC);
+    all.put_u32_le(body.len() as u32);
+    all.put_slice(body);
+    to.write_all(&all).await.map_err(lost)?;
+    to.flush().await.map_err(lost)
+}
+
+async fn receive(from: &mut BoxRead) -> Result<Vec<u8>> {
+    let mut head = [0; MAGIC.len() + 4];
+    from.read_exact(&mut head).await.map_err(lost)?;
+    let (magic, mut len) = head.split_at(MAGIC.len());
+    let len = len.get_u32_le() as usize;
+    ensure!(
+        magic == MAGIC && len <= MAX_HELLO,
+        InvalidArgument,
+        "this is no task that speaks of links"
+    );
+    let mut body = vec![0; len];
+    from.read_exact(&mut body).await.map_err(lost)?;
+    Ok(body)
+}
+
+fn put_text(to: &mut BytesMut, text: &str) {
+    let text = cut(text, MAX_TEXT);
+    to.put_u16_le(text.len() as u16);
+    to.put_slice(text.as_bytes());
+}
+
+fn text(from: &mut &[u8]) -> Option<String> {
+    let len = usize::from(from.try_get_u16_le().ok()?);
+    let (text, rest) = from.split_at_checked(len)?;
+    *from = rest;
+    Some(std::str::from_utf8(text).ok()?.to_string())
+}
+
+fn lost(e: std::io::Error) -> Error {
+    err!(Unavailable, "connection lost while greeting: {e}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn greetings_are_read_as_they_were_written() {
+        for blocks in [None, Some(("/proc/1/fd/2".to_string(), 77))] {
+            let hello = Hello {
+                purpose: Purpose::Bulk,
+                token: [7; 16],
+                task: "/job:ps/replica:0/task:0".into(),
+                incarnations: vec![1, u64::MAX],
+                blocks,
+            };
+            let (near, far) = tokio::io::duplex(1 << 12);
+            let (mut near, mut far): (BoxWrite, BoxRead) = (Box::new(near), Box::new(far));
+            hello.send(&mut near).await.unwrap();
+            assert_eq!(Hello::receive(&mut far).await.unwrap(), hello);
+            let welcome = Welcome { takes_blocks: true, task: "x".into() };
+            answer(&mut near, &Ok(welcome.clone())).await.unwrap();
+            assert_eq!(receive_answer(&mut far).await.unwrap(), welcome);
+            answer(&mut near, &Err(err!(Aborted, "no"))).await.unwrap();
+            assert!(receive_answer(&mut far).await.unwrap_err().message().ends_with(": no"));
+        }
+    }
+
+    #[tokio::test]
+    async fn others_are_told_apart() {
+        for bytes in [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], b"FERROFLW\xff\xff\xff\xff", b"FE"]
+        {
+            let mut from: BoxRead = Box::new(bytes);
+            assert!(Hello::receive(&mut from).await.is_err());
+        }
+        for body in [&b""[..], b"\x02\0\0\0\0", b"\x01\0\0\0\x07", &[1, 0, 0, 0, 0, 1, 2]] {
+            assert_eq!(Hello::parse(body), None);
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! The receiving end of a link.
+
+use super::frame::{self, Frame, Head, Kind, Part};
+use super::hello::{self, Hello, Purpose, Welcome};
+use super::outbox::Outbox;
+use super::reader::FrameReader;
+use super::{DataPath, Identity, Receiver, Source};
+use crate::net::Stream;
+use bytes::Bytes;
+use ferroflow_collective::blocks::{BlockReader, Place};
+use ferroflow_core::{CancelToken, Error, Received, Result, Tensor, bail, ensure, err};
+use parking_lot::Mutex;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A peer that connects and says nothing is dropped after this.
+const GREETING: Duration = Duration::from_secs(20);
+
+/// Serves one connection of a link to its end.
+pub(crate) async fn serve(
+    stream: Stream,
+    peer: &str,
+    own: &Identity,
+    receiver: Arc<dyn Receiver>,
+) -> Result<()> {
+    let (mut read, mut write, is_direct) = stream.split();
+    let greeted = tokio::time::timeout(GREETING, Hello::receive(&mut read)).await;
+    let hello =
+        greeted.map_err(|_| err!(DeadlineExceeded, "{peer} connected and stayed silent"))??;
+    let admitted = admit(&hello, own);
+    let answer = match &admitted {
+        Ok(blocks) => Ok(Welcome { takes_blocks: blocks.is_some(), task: own.task.clone() }),
+        Err(e) => Err(e.clone()),
+    };
+    hello::answer(&mut write, &answer).await?;
+    let blocks = admitted?;
+    let source = Arc::new(Source { task: hello.task, incarnations: hello.incarnations });
+    let outbox = Arc::new(Outbox::new(write, is_direct));
+    let reader = FrameReader::new(read);
+    let mut incoming = Incoming { reader, blocks, source, receiver };
+    if hello.purpose == Purpose::Bulk {
+        return incoming.take_values().await;
+    }
+    let writing = tokio::spawn({
+        let outbox = outbox.clone();
+        async move { outbox.write_out().await }
+    });
+    let calls = Arc::new(Calls { outbox: outbox.clone(), running: Mutex::default() });
+    incoming.receiver.connected(&incoming.source);
+    let mut uncleaned = HashSet::new();
+    let ended = incoming.take_all(&calls, &mut uncleaned).await;
+    outbox.close();
+    writing.abort();
+    // Whoever called waits no more, and whoever cleans up is gone.
+    calls.cancel_all();
+    uncleaned.into_iter().for_each(|step_id| incoming.receiver.abandon(step_id));
+    let why = match &ended {
+        Ok(()) => err!(Unavailable, "the connection was closed"),
+        Err(e) => e.clone(),
+    };
+    incoming.receiver.lost(&incoming.source, &why);
+    ended
+}
+
+/// Lets a caller in that knows the token, and maps the memory it offers if it can be.
+fn admit(hello: &Hello, own: &Identity) -> Result<Option<Arc<BlockReader>>> {
+    ensure!(
+        hello.token == own.token && own.path != DataPath::Grpc,
+        PermissionDenied,
+        "this is not the task that was meant; it may have restarted"
+    );
+    let blocks = hello.blocks.as_ref().filter(|_| own.path == DataPath::Auto);
+    // Without it values come over the connection: another user's memory, for one, cannot be mapped.
+    Ok(blocks.and_then(|(path, len)| {
+        let opened = BlockReader::open(path, *len);
+        opened.inspect_err(|e| tracing::debug!(task = hello.task, "{e}")).ok()
+    }))
+}
+
+struct Incoming {
+    reader: FrameReader,
+    blocks: Option<Arc<BlockReader>>,
+    source: Arc<Source>,
+    receiver: Arc<dyn Receiver>,
+}
+
+impl Incoming {
+    /// Large values, each when there is room for it.
+    async fn take_values(&mut self) -> Result<()> {
+        while let Some(head) = self.reader.head().await? {
+            if let Some(room) = self.receiver.room(head.id) {
+                room.await;
+            }
+            match head.kind {
+                Kind::Plain | Kind::Proto | Kind::Dead | Kind::Block => self.value(&head).await?,
+                other => bail!(InvalidArgument, "a frame of {other:?} among values"),
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls and values. Steps that were run and not cleaned up are left in `uncleaned`.
+    async fn take_all(&mut self, calls: &Arc<Calls>, uncleaned: &mut HashSet<i64>) -> Result<()> {
+        while let Some(head) = self.reader.head().await? {
+            match head.kind {
+                Kind::Plain | Kind::Proto | Kind::Dead | Kind::Block => self.value(&head).await?,
+                Kind::Run => {
+                    let name = self.reader.rest(&head).await?.name;
+                    let payload = self.reader.bytes(head.payload as usize).await?;
+                    let part = Part::parse(&name, &payload)?;
+                    uncleaned.insert(part.step_id);
+                    self.run(head.id, part, calls);
+                }
+                Kind::Cancel => {
+                    self.ignore_rest(&head).await?;
+                    if let Some(step_id) = calls.cancel(head.id) {
+                        self.receiver.abandon(step_id);
+                    }
+                }
+                Kind::CleanUp => {
+                    self.ignore_rest(&head).await?;
+                    uncleaned.remove(&head.id);
+                    self.receiver.clean_up(head.id);
+                }
+                Kind::Ran => bail!(InvalidArgument, "the end of a call that nobody made"),
+            }
+        }
+        Ok(())
+    }
+
+    fn run(&self, call: i64, part: Part, calls: &Arc<Calls>) {
+        let cancel = CancelToken::new();
+        calls.running.lock().insert(call, (part.step_id, cancel.clone()));
+        let calls = calls.clone();
+        let done = Box::new(move |result| calls.answer(call, &result));
+        self.receiver.run(part, cancel, done);
+    }
+
+    async fn ignore_rest(&mut self, head: &Head) -> Result<()> {
+        self.reader.skip(head.rest() as u64 + head.payload).await
+    }
+
+    /// Reads a value and hands it over. A value that cannot be taken is still read past.
+    async fn value(&mut self, head: &Head) -> Result<()> {
+        let rest = self.reader.rest(head).await?;
+        self.check_source(&rest.name)?;
+        let value = match head.kind {
+            Kind::Dead => Ok(Received::Dead),
+            Kind::Block => {
+                let place = self.reader.bytes(frame::BLOCK_PLACE).await?;
+                let (offset, block) = frame::block_place(&place)?;
+                let blocks = self.blocks.as_ref();
+                let blocks =
+                    blocks.ok_or_else(|| err!(InvalidArgument, "a block of memory not shared"))?;
+                let dtype = head.plain_dtype(&rest.shape)?;
+                let block = blocks.block(Place { offset, block }, head.payload as usize)?;
+                Tensor::from_bytes(dtype, rest.shape, Bytes::from_owner(block)).map(Received::Live)
+            }
+            Kind::Proto => {
+                let payload = self.reader.bytes(head.payload as usize).await?;
+                frame::parse_proto(payload.into())
+            }
+            _ => match head.tensor(rest.shape) {
+                Ok(mut tensor) => {
+                    self.reader.read_into(tensor.bytes_mut()?).await?;
+                    frame::sanitize(&mut tensor).map(|()| Received::Live(tensor))
+                }
+                // There is no memory for it, which is the step's misfortune only.
+                Err(e) => {
+                    self.reader.skip(head.payload).await?;
+                    Err(e)
+                }
+            },
+        };
+        let receiver = &self.receiver;
+        ferroflow_runtime::on_network_thread(|| receiver.arrived(head.id, &rest.name, value));
+        Ok(())
+    }
+
+    /// A task speaks for its own devices only, in its present life.
+    fn check_source(&self, key: &str) -> Result<()> {
+        let incarnation = source_incarnation(key);
+        ensure!(
+            incarnation.is_some_and(|i| self.source.incarnations.contains(&i)),
+            InvalidArgument,
+            "{} sent {key}, which is not its own",
+            self.source.task
+        );
+        Ok(())
+    }
+}
+
+/// The incarnation of the sending device in a rendezvous key.
+pub(super) fn source_incarnation(key: &str) -> Option<u64> {
+    u64::from_str_radix(key.split(';').nth(1)?, 16).ok()
+}
+
+/// Calls under way, by number.
+struct Calls {
+    outbox: Arc<Outbox>,
+    running: Mutex<HashMap<i64, (i64, CancelToken)>>,
+}
+
+impl Calls {
+    fn answer(&self, call: i64, result: &Result<()>) {
+        // Nobody waits for the answer of a call that was cancelled.
+        if self.running.lock().remove(&call).is_some() {
+            self.outbox.send(Frame::ran(call, result));
+        }
+    }
+
+    /// Ends a call; its step, if it was still under way.
+    fn cancel(&self, call: i64) -> Option<i64> {
+        let (step_id, cancel) = self.running.lock().remove(&call)?;
+        cancel.cancel(cancelled(step_id));
+        Some(step_id)
+    }
+
+    fn cancel_all(&self) {
+        let running = std::mem::take(&mut *self.running.lock());
+        running.into_values().for_each(|(step_id, cancel)| cancel.cancel(cancelled(step_id)));
+    }
+}
+
+fn cancelled(step_id: i64) -> Error {
+    err!(Cancelled, "Step {step_id} was cancelled").derived()
+}

@@ -1,0 +1,206 @@
+//! The sending end of a link.
+
+use super::frame::{self, Frame, Kind, Part};
+use super::hello::{self, Hello, Purpose};
+use super::outbox::Outbox;
+use super::reader::FrameReader;
+use crate::net::Stream;
+use ferroflow_collective::blocks::BlockWriter;
+use ferroflow_core::{Error, Received, Result, bail, err};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use tokio::sync::oneshot;
+
+/// Values from this size on go through shared memory, where there is any.
+const BLOCK_FROM: usize = 16 << 10;
+/// Values from this size on go over the connection for large values.
+const BULK_FROM: usize = 256 << 10;
+/// With more than this waiting to be sent, values stay where they were made until they are asked for.
+const MOST_WAITING: usize = 256 << 20;
+
+/// An open link to another task.
+pub(crate) struct Link {
+    /// A number of its own.
+    pub id: u64,
+    /// The other task.
+    pub task: String,
+    /// Where it is, for messages.
+    address: String,
+    main: Outbox,
+    bulk: Outbox,
+    blocks: Option<BlockWriter>,
+    calls: Mutex<Calls>,
+    next_call: AtomicI64,
+}
+
+#[derive(Default)]
+struct Calls {
+    waiting: HashMap<i64, oneshot::Sender<Result<Result<()>>>>,
+    /// Why there are no more, once there are not.
+    ended: Option<Error>,
+}
+
+/// Streams of a new link, after their greetings.
+pub(super) struct Greeted {
+    pub main: Stream,
+    pub bulk: Stream,
+    pub blocks: Option<BlockWriter>,
+}
+
+impl Link {
+    /// Greets over both streams, and makes a link of them. What is returned besides must be driven:
+    /// it ends with the link, and says why.
+    pub(super) async fn open(
+        greeted: Greeted,
+        hello: Hello,
+        address: &str,
+    ) -> Result<(Arc<Link>, impl Future<Output = Error> + Send + use<>)> {
+        let (mut main_read, mut main_write, main_direct) = greeted.main.split();
+        hello.send(&mut main_write).await?;
+        let welcome = hello::receive_answer(&mut main_read).await?;
+        let (mut bulk_read, mut bulk_write, _) = greeted.bulk.split();
+        Hello { purpose: Purpose::Bulk, blocks: None, ..hello }.send(&mut bulk_write).await?;
+        hello::receive_answer(&mut bulk_read).await?;
+        let link = Arc::new(Link {
+            id: fastrand::u64(..),
+            task: welcome.task,
+            address: address.to_string(),
+            main: Outbox::new(main_write, main_direct),
+            // A long write is not for the thread that made the value.
+            bulk: Outbox::new(bulk_write, false),
+            blocks: greeted.blocks.filter(|_| welcome.takes_blocks),
+            calls: Mutex::default(),
+            next_call: AtomicI64::new(1),
+        });
+        let driven = link.clone();
+        let bulk = link.clone();
+        let bulk_writing = tokio::spawn(async move { bulk.bulk.write_out().await });
+        let main = link.clone();
+        let main_writing = tokio::spawn(async move { main.main.write_out().await });
+        let driving = async move {
+            let mut answers = FrameReader::new(main_read);
+            // Nothing is ever said there: its end is all there is to hear.
+            let mut silent = FrameReader::new(bulk_read);
+            let why = tokio::select! {
+                ended = driven.hear_answers(&mut answers) => ended.err(),
+                ended = silent.head() => ended.err(),
+            };
+            let why = why.unwrap_or_else(|| err!(Unavailable, "Socket closed"));
+            let why = err!(Unavailable, "{} ({})", why.message(), driven.address);
+            driven.end(&why);
+            main_writing.abort();
+            bulk_writing.abort();
+            why
+        };
+        Ok((link, driving))
+    }
+
+    /// Pushes a value of a step; false if it has to be asked for instead.
+    pub fn push(&self, step_id: i64, key: &str, value: &Received) -> bool {
+        let bytes = match value {
+            Received::Live(tensor) => tensor.byte_len(),
+            Received::Dead => 0,
+        };
+        if let (Some(blocks), Received::Live(tensor)) = (&self.blocks, value)
+            && bytes >= BLOCK_FROM
+            && let Ok(content) = tensor.bytes()
+            && let Some(place) = blocks.put(content)
+        {
+            let frame = Frame::block(step_id, key, tensor, place.offset, place.block);
+            let is_sent = self.main.send(frame);
+            if !is_sent {
+                blocks.take_back(place);
+            }
+            return is_sent;
+        }
+        let outbox = if bytes >= BULK_FROM { &self.bulk } else { &self.main };
+        if outbox.waiting_bytes() > MOST_WAITING {
+            return false;
+        }
+        // What cannot be put into a frame says so when it is asked for.
+        Frame::value(step_id, key, value).is_ok_and(|frame| outbox.send(frame))
+    }
+
+    /// Has the other task run a part of a step: how that ended, or why that is not known. Dropping the
+    /// future stops it.
+    pub async fn run(&self, part: &Part) -> Result<Result<()>> {
+        let id = self.next_call.fetch_add(1, Ordering::Relaxed);
+        let (tell, told) = oneshot::channel();
+        {
+            let mut calls = self.calls.lock();
+            if let Some(why) = &calls.ended {
+                return Err(why.clone());
+            }
+            calls.waiting.insert(id, tell);
+        }
+        let _call = Call { link: self, id };
+        self.main.send(Frame::run(id, part));
+        told.await.unwrap_or_else(|_| Err(err!(Unavailable, "Socket closed ({})", self.address)))
+    }
+
+    /// Tells the other task that a step is over, with the next thing it is told.
+    pub fn clean_up_later(&self, step_id: i64) -> bool {
+        self.main.send_later(&Frame::clean_up(step_id));
+        !self.main.is_closed()
+    }
+
+    /// Sends what waits for company; false if nothing did.
+    pub(super) fn flush(&self) -> bool {
+        self.main.flush()
+    }
+
+    /// Gives the link up.
+    #[cfg(test)]
+    pub(super) fn close(&self) {
+        self.end(&err!(Cancelled, "closed"));
+    }
+
+    pub fn is_up(&self) -> bool {
+        !self.main.is_closed()
+    }
+
+    async fn hear_answers(&self, answers: &mut FrameReader) -> Result<()> {
+        while let Some(head) = answers.head().await? {
+            if head.kind != Kind::Ran {
+                bail!(Internal, "a frame of {:?} among answers", head.kind);
+            }
+            let message = answers.rest(&head).await?.name;
+            let payload = answers.bytes(head.payload as usize).await?;
+            let result = frame::parse_ran(&message, &payload)?;
+            let tell = self.calls.lock().waiting.remove(&head.id);
+            // None if it was cancelled meanwhile.
+            if let Some(tell) = tell {
+                let _ = tell.send(Ok(result));
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&self, why: &Error) {
+        self.main.close();
+        self.bulk.close();
+        let waiting = {
+            let mut calls = self.calls.lock();
+            calls.ended = Some(why.clone());
+            std::mem::take(&mut calls.waiting)
+        };
+        waiting.into_values().for_each(|tell| drop(tell.send(Err(why.clone()))));
+    }
+}
+
+/// A call under way.
+struct Call<'a> {
+    link: &'a Link,
+    id: i64,
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        let is_under_way = self.link.calls.lock().waiting.remove(&self.id).is_some();
+        if is_under_way {
+            self.link.main.send(Frame::cancel(self.id));
+        }
+    }
+}

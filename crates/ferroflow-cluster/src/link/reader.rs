@@ -1,0 +1,163 @@
+//! The receiving half of a connection: frames out of a stream, tensors straight into their memory.
+
+use super::frame::{HEAD, Head, Rest};
+use crate::net::BoxRead;
+use ferroflow_core::{Error, Result, err};
+use tokio::io::AsyncReadExt;
+
+/// Heads, names and small payloads are read through a buffer of this size.
+const BUFFER: usize = 64 << 10;
+
+pub(super) struct FrameReader {
+    io: BoxRead,
+    buffer: Box<[u8]>,
+    start: usize,
+    end: usize,
+}
+
+impl FrameReader {
+    pub fn new(io: BoxRead) -> FrameReader {
+        FrameReader { io, buffer: vec![0; BUFFER].into(), start: 0, end: 0 }
+    }
+
+    /// The next head; none when the peer has closed the connection between frames.
+    pub async fn head(&mut self) -> Result<Option<Head>> {
+        if !self.fill(HEAD).await? {
+            return if self.start == self.end { Ok(None) } else { Err(cut_short()) };
+        }
+        let head = &self.buffer[self.start..self.start + HEAD];
+        let head = Head::read(head.try_into().expect("as long as a head"))?;
+        self.start += HEAD;
+        Ok(Some(head))
+    }
+
+    /// Dimensions and name of the frame that `head` begins.
+    pub async fn rest(&mut self, head: &Head) -> Result<Rest> {
+        let len = head.rest();
+        if len > BUFFER {
+            let mut long = vec![0; len];
+            self.read_into(&mut long).await?;
+            return head.parse_rest(&long);
+        }
+        if !self.fill(len).await? {
+            return Err(cut_short());
+        }
+        let rest = head.parse_rest(&self.buffer[self.start..self.start + len]);
+        self.start += len;
+        rest
+    }
+
+    /// A short payload.
+    pub async fn bytes(&mut self, len: usize) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; len];
+        self.read_into(&mut bytes).await?;
+        Ok(bytes)
+    }
+
+    /// Fills `to`; what is not buffered yet is read straight into it.
+    pub async fn read_into(&mut self, to: &mut [u8]) -> Result<()> {
+        let buffered = to.len().min(self.end - self.start);
+        let (first, rest) = to.split_at_mut(buffered);
+        first.copy_from_slice(&self.buffer[self.start..self.start + buffered]);
+        self.start += buffered;
+        if rest.is_empty() {
+            return Ok(());
+        }
+        if rest.len() >= BUFFER / 2 {
+            self.io.read_exact(rest).await.map_err(lost)?;
+            return Ok(());
+        }
+        if !self.fill(rest.len()).await? {
+            return Err(cut_short());
+        }
+        rest.copy_from_slice(&self.buffer[self.start..self.start + rest.len()]);
+        self.start += rest.len();
+        Ok(())
+    }
+
+    /// Reads past a payload that nobody wants.
+    pub async fn skip(&mut self, mut len: u64) -> Result<()> {
+        while len > 0 {
+            if self.start == self.end && !self.fill(1).await? {
+                return Err(cut_short());
+            }
+            let step = len.min((self.end - self.start) as u64);
+            self.start += step as usize;
+            len -= step;
+        }
+        Ok(())
+    }
+
+    /// Has at least `len` bytes in the buffer; false if the stream ends before.
+    async fn fill(&mut self, len: usize) -> Result<bool> {
+        if self.end - self.start >= len {
+            return Ok(true);
+        }
+        self.buffer.copy_within(self.start..self.end, 0);
+        (self.start, self.end) = (0, self.end - self.start);
+        while self.end < len {
+            match self.io.read(&mut self.buffer[self.end..]).await.map_err(lost)? {
+                0 => return Ok(false),
+                n => self.end += n,
+            }
+        }
+        Ok(true)
+    }
+}
+
+fn lost(e: std::io::Error) -> Error {
+    err!(Unavailable, "Socket closed ({e})")
+}
+
+fn cut_short() -> Error {
+    err!(Unavailable, "Socket closed (in the middle of a frame)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::frame::Frame;
+    use super::*;
+    use ferroflow_core::{Received, Tensor};
+
+    #[tokio::test]
+    async fn frames_come_out_as_they_went_in_however_they_are_cut() {
+        for piece in [1, 7, 1000, 1 << 20] {
+            let big = Tensor::vector(&vec![5u8; 200_000]);
+            let small = Tensor::vector(&[1u8, 2, 3]);
+            let mut bytes = Vec::new();
+            for tensor in [&big, &small, &big] {
+                let value = Received::Live(tensor.clone());
+                let frame = Frame::value(1, "k", &value).unwrap();
+                bytes.extend_from_slice(&frame.head);
+                bytes.extend_from_slice(&frame.payload);
+            }
+            let (near, far) = tokio::io::duplex(piece);
+            let writing = tokio::spawn(async move {
+                let mut near = near;
+                tokio::io::AsyncWriteExt::write_all(&mut near, &bytes).await
+            });
+            let mut reader = FrameReader::new(Box::new(far));
+            for (at, tensor) in [&big, &small, &big].into_iter().enumerate() {
+                let head = reader.head().await.unwrap().unwrap();
+                let rest = reader.rest(&head).await.unwrap();
+                if at == 0 {
+                    reader.skip(head.payload).await.unwrap();
+                    continue;
+                }
+                let mut back = head.tensor(rest.shape).unwrap();
+                reader.read_into(back.bytes_mut().unwrap()).await.unwrap();
+                assert_eq!(back, *tensor);
+            }
+            writing.await.unwrap().unwrap();
+            assert_eq!(reader.head().await.unwrap(), None);
+        }
+    }
+
+    #[tokio::test]
+    async fn an_end_within_a_frame_is_an_error() {
+        let frame = Frame::value(1, "k", &Received::Dead).unwrap();
+        let mut reader =
+            FrameReader::new(Box::new(std::io::Cursor::new(frame.head.slice(..10).to_vec())));
+        assert!(reader.head().await.is_err());
+    }
+}

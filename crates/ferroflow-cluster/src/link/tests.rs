@@ -1,0 +1,272 @@
+//! Links between two ends in one process, over the system's sockets.
+
+use super::*;
+use crate::channels::Channels;
+use crate::listen::{Handed, listen};
+use crate::net::{Network, System};
+use crate::rpc;
+use bytes::Bytes;
+use ferroflow_core::{Code, Tensor, err};
+use ferroflow_proto::tensorflow as pb;
+use parking_lot::Mutex;
+use prost::Message;
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+/// What a receiver was told.
+#[derive(Debug)]
+enum Event {
+    Connected(String),
+    Lost(String),
+    Arrived(i64, String, Result<Received>),
+    CleanUp(i64),
+    Abandoned(i64),
+    LinkLost(u64, String),
+    Running,
+}
+
+/// Reports what it is told; runs what is called `fails` and `waits` as it says, all else at once.
+struct Told {
+    events: mpsc::UnboundedSender<Event>,
+    waiting: Mutex<Vec<RunDone>>,
+}
+
+impl Told {
+    fn new() -> (Arc<Told>, mpsc::UnboundedReceiver<Event>) {
+        let (events, told) = mpsc::unbounded_channel();
+        (Arc::new(Told { events, waiting: Mutex::default() }), told)
+    }
+
+    fn tell(&self, event: Event) {
+        let _ = self.events.send(event);
+    }
+}
+
+impl Receiver for Told {
+    fn connected(&self, from: &Arc<Source>) {
+        self.tell(Event::Connected(from.task.clone()));
+    }
+    fn lost(&self, from: &Arc<Source>, _: &Error) {
+        self.tell(Event::Lost(from.task.clone()));
+    }
+    fn arrived(&self, step_id: i64, key: &str, value: Result<Received>) {
+        self.tell(Event::Arrived(step_id, key.to_string(), value));
+    }
+    fn room(&self, _: i64) -> Option<BoxFuture<()>> {
+        None
+    }
+    fn run(&self, part: Part, cancel: CancelToken, done: RunDone) {
+        match part.graph.as_str() {
+            "fails" => done(Err(err!(InvalidArgument, "bad graph"))),
+            "waits" => {
+                self.waiting.lock().push(done);
+                drop(cancel);
+                self.tell(Event::Running);
+            }
+            _ => done(Ok(())),
+        }
+    }
+    fn abandon(&self, step_id: i64) {
+        self.tell(Event::Abandoned(step_id));
+    }
+    fn clean_up(&self, step_id: i64) {
+        self.tell(Event::CleanUp(step_id));
+    }
+    fn link_lost(&self, link: u64, to: &str, _: &Error) {
+        self.tell(Event::LinkLost(link, to.to_string()));
+    }
+}
+
+/// A task that takes links, and nothing else.
+struct Task {
+    address: String,
+    events: mpsc::UnboundedReceiver<Event>,
+    serving: JoinSet<()>,
+}
+
+const THERE: &str = "/job:ps/replica:0/task:0";
+const HERE: &str = "/job:worker/replica:0/task:0";
+
+async fn task(path: DataPath, announced: Option<Token>) -> Task {
+    let (receiver, events) = Told::new();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let mut serving = JoinSet::new();
+    let (local, local_name) = System.listen_local().unwrap();
+    let own = Arc::new(Identity {
+        task: THERE.into(),
+        incarnations: vec![2],
+        token: [7; 16],
+        path,
+        local_name: local_name.clone(),
+    });
+    let (to, from) = Handed::channel();
+    serving.spawn(listen(Box::new(listener), to.clone(), own.clone(), receiver.clone()));
+    serving.spawn(listen(local, to, own, receiver));
+    let status = pb::GetStatusResponse {
+        ferroflow_link: announced.map(|token| pb::FerroflowLink {
+            version: VERSION,
+            token: token.to_vec().into(),
+            local_name,
+        }),
+        ..Default::default()
+    };
+    let status = Bytes::from(status.encode_to_vec());
+    let service = move |_: rpc::Request| std::future::ready(Ok(status.clone().into()));
+    serving.spawn(rpc::Server::default().serve(from, Arc::new(service), std::future::pending()));
+    Task { address, events, serving }
+}
+
+/// The links of another task, which reports their loss.
+fn links(path: DataPath) -> (Arc<Links>, Arc<Told>, mpsc::UnboundedReceiver<Event>) {
+    let own = Identity {
+        task: HERE.into(),
+        incarnations: vec![0x11],
+        token: [1; 16],
+        path,
+        local_name: String::new(),
+    };
+    let links = Links::new(Arc::new(own), Arc::<Channels>::default(), Arc::new(System));
+    let (told, events) = Told::new();
+    let receiver: Arc<dyn Receiver> = told.clone();
+    links.report_to(Arc::downgrade(&receiver));
+    (links, told, events)
+}
+
+async fn linked(path: DataPath, to: &Task) -> (Arc<Links>, Arc<Link>, Arc<Told>) {
+    let (links, told, _) = links(path);
+    let slot = links.slot(&to.address);
+    links.want(&slot).await;
+    let link = slot.link().expect("a link");
+    (links, link, told)
+}
+
+fn key(name: &str) -> String {
+    format!("{HERE}/device:CPU:0;0000000000000011;{THERE}/device:CPU:0;{name};0:0")
+}
+
+impl Task {
+    async fn next(&mut self) -> Event {
+        self.events.recv().await.expect("an event")
+    }
+
+    async fn value(&mut self) -> (String, Received) {
+        loop {
+            if let Event::Arrived(5, key, value) = self.next().await {
+                return (key, value.unwrap());
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn values_of_all_kinds_and_sizes_arrive_over_every_path() {
+    for path in [DataPath::Auto, DataPath::Tcp] {
+        let mut to = task(path, Some([7; 16])).await;
+        let (_links, link, _told) = linked(path, &to).await;
+        let tensors = [
+            Tensor::scalar(2f64),
+            Tensor::vector(&[true, false]),
+            Tensor::vector::<f32>(&[]),
+            Tensor::from_slice([100, 100], &vec![3i32; 10_000]).unwrap(),
+            Tensor::vector(&vec![4u8; 3_000_001]),
+            Tensor::from_strings([2], vec!["a".into(), vec![0u8; 100_000].into()]).unwrap(),
+        ];
+        for tensor in tensors {
+            // Again and again: memory is used anew.
+            for _ in 0..3 {
+                assert!(link.push(5, &key("x"), &Received::Live(tensor.clone())));
+                let (name, value) = to.value().await;
+                let Received::Live(back) = value else { panic!("dead") };
+                assert_eq!((name, back), (key("x"), tensor.clone()));
+            }
+        }
+        assert!(link.push(5, &key("dead"), &Received::Dead));
+        assert!(matches!(to.value().await.1, Received::Dead));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_are_answered_cancelled_and_cleaned_up() {
+    let mut to = task(DataPath::Auto, Some([7; 16])).await;
+    let (links, link, _told) = linked(DataPath::Auto, &to).await;
+    assert!(matches!(to.next().await, Event::Connected(from) if from == HERE));
+    let part = |graph: &str| Part { step_id: 9, session: "s".into(), graph: graph.into() };
+    assert_eq!(link.run(&part("works")).await.unwrap(), Ok(()));
+    let failed = link.run(&part("fails")).await.unwrap().unwrap_err();
+    assert_eq!((failed.code(), failed.message()), (Code::InvalidArgument, "bad graph"));
+    let waiting = tokio::spawn({
+        let (link, part) = (link.clone(), part("waits"));
+        async move { link.run(&part).await }
+    });
+    assert!(matches!(to.next().await, Event::Running));
+    waiting.abort();
+    assert!(matches!(to.next().await, Event::Abandoned(9)));
+    assert!(links.clean_up_later(&links.slot(&to.address), 9));
+    assert!(matches!(to.next().await, Event::CleanUp(9)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_link_is_noticed_at_both_ends() {
+    let mut to = task(DataPath::Auto, Some([7; 16])).await;
+    let (links, told, mut events) = links(DataPath::Auto);
+    let slot = links.slot(&to.address);
+    links.want(&slot).await;
+    let link = slot.link().unwrap();
+    let calling = tokio::spawn({
+        let link = link.clone();
+        async move { link.run(&Part { step_id: 9, session: "s".into(), graph: "waits".into() }).await }
+    });
+    assert!(matches!(to.next().await, Event::Connected(_)));
+    assert!(matches!(to.next().await, Event::Running));
+    to.serving.shutdown().await;
+    assert_eq!(calling.await.unwrap().unwrap_err().code(), Code::Unavailable);
+    let lost = events.recv().await.unwrap();
+    assert!(matches!(lost, Event::LinkLost(id, task) if id == link.id && task == THERE));
+    assert!(slot.link().is_none() && !link.push(5, &key("x"), &Received::Dead));
+    drop(told);
+
+    let mut to = task(DataPath::Auto, Some([7; 16])).await;
+    let (links, link, _told) = linked(DataPath::Auto, &to).await;
+    let part = Part { step_id: 9, session: "s".into(), graph: "works".into() };
+    link.run(&part).await.unwrap().unwrap();
+    assert!(matches!(to.next().await, Event::Connected(_)));
+    link.close();
+    // A step that was not cleaned up is not forgotten.
+    assert!(matches!(to.next().await, Event::Abandoned(9)));
+    assert!(matches!(to.next().await, Event::Lost(from) if from == HERE));
+    drop(links);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_does_not_know_the_token_is_not_let_in() {
+    let mut to = task(DataPath::Auto, Some([8; 16])).await;
+    let (links, _told, _) = links(DataPath::Auto);
+    let slot = links.slot(&to.address);
+    links.want(&slot).await;
+    assert!(slot.link().is_none());
+    assert!(to.events.try_recv().is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tasks_that_take_no_links_are_left_alone() {
+    let mut foreign = task(DataPath::Auto, None).await;
+    let mut switched_off = task(DataPath::Grpc, Some([7; 16])).await;
+    for to in [&mut foreign, &mut switched_off] {
+        let (links, _told, _) = links(DataPath::Auto);
+        let slot = links.slot(&to.address);
+        links.want(&slot).await;
+        assert!(slot.link().is_none());
+        assert!(to.events.try_recv().is_err());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_speaks_for_itself_only() {
+    let mut to = task(DataPath::Tcp, Some([7; 16])).await;
+    let (_links, link, _told) = linked(DataPath::Tcp, &to).await;
+    link.push(5, "/job:x;0000000000000012;/job:y;name;0:0", &Received::Dead);
+    assert!(matches!(to.next().await, Event::Connected(_)));
+    assert!(matches!(to.next().await, Event::Lost(_)));
+}

@@ -1,0 +1,241 @@
+//! Values that other tasks make for a step of this one: where they wait until they are received, and
+//! receivers until they come. Each key has one value and one receiver.
+
+use ferroflow_core::{
+    CancelToken, Error, OnCancel, Received, RecvDone, RendezvousKey, Result, err,
+};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+#[derive(Default)]
+pub(super) struct Arrivals(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    slots: HashMap<Arc<str>, Slot>,
+    aborted: Option<Error>,
+}
+
+enum Slot {
+    Value(Result<Received>),
+    Waiting(Waiter),
+}
+
+struct Waiter {
+    done: RecvDone,
+    cancel: CancelToken,
+    /// Set right after the waiter is in the table; dropping it takes the callback back.
+    on_cancel: Option<OnCancel>,
+    since: Instant,
+    /// Whether the other task was asked for the value.
+    is_asked: bool,
+}
+
+impl Arrivals {
+    /// A value has come. One that nobody waits for is kept; a second one for a key is dropped.
+    pub fn arrived(&self, key: &str, value: Result<Received>) {
+        let mut state = self.0.lock();
+        if state.aborted.is_some() {
+            return;
+        }
+        match state.slots.remove_entry(key) {
+            Some((_, Slot::Waiting(waiter))) => {
+                drop(state);
+                waiter.finish(value);
+            }
+            Some((key, first)) => drop(state.slots.insert(key, first)),
+            None => drop(state.slots.insert(key.into(), Slot::Value(value))),
+        }
+    }
+
+    /// The other task answered when it was asked; of no use if the value has come by itself.
+    pub fn answered(&self, key: &str, value: Result<Received>) {
+        if let Some(waiter) = take_waiter(&self.0, key) {
+            waiter.finish(value);
+        }
+    }
+
+    /// Hands the value under `key` to `done`, now or when it comes. `is_asked`: the other task was, or
+    /// will be, asked for it.
+    pub fn expect(
+        &self,
+        key: &RendezvousKey,
+        cancel: &CancelToken,
+        is_asked: bool,
+        done: RecvDone,
+    ) {
+        {
+            let mut state = self.0.lock();
+            let ready = match (&state.aborted, state.slots.get(&*key.0)) {
+                (Some(error), _) => Some(Err(error.clone())),
+                (None, Some(Slot::Value(value))) => Some(value.clone()),
+                (None, Some(Slot::Waiting(_))) => {
+                    Some(Err(err!(Internal, "{} is received twice", key.0)))
+                }
+                (None, None) => None,
+            };
+            if let Some(value) = ready {
+                // Whatever was kept goes, so that the receiver holds the value alone.
+                if matches!(state.slots.get(&*key.0), Some(Slot::Value(_))) {
+                    state.slots.remove(&*key.0);
+                }
+                drop(state);
+                return done(value);
+            }
+            let (cancel, since) = (cancel.clone(), Instant::now());
+            let waiter = Waiter { done, cancel, on_cancel: None, since, is_asked };
+            state.slots.insert(key.0.clone(), Slot::Waiting(waiter));
+        }
+        // Registered outside the lock: the token may be cancelled already and call back at once.
+        let (slots, to) = (self.0.clone(), key.0.clone());
+        let registration = cancel.on_cancel(move |_| {
+            if let Some(waiter) = take_waiter(&slots, &to) {
+                waiter.finish(Err(err!(Cancelled, "RecvAsync is cancelled.").derived()));
+            }
+        });
+        let mut state = self.0.lock();
+        if let Some(Slot::Waiting(waiter)) = state.slots.get_mut(&*key.0) {
+            waiter.on_cancel = Some(registration);
+        } else {
+            drop(state);
+            drop(registration);
+        }
+    }
+
+    /// Receivers that have waited for `age` without the other task being asked, what ends each, and
+    /// whether any others still wait. It counts as asked from now on.
+    pub fn overdue(&self, age: Duration) -> (Vec<(RendezvousKey, CancelToken)>, bool) {
+        let mut state = self.0.lock();
+        let (mut overdue, mut any) = (Vec::new(), false);
+        for (key, slot) in &mut state.slots {
+            let Slot::Waiting(waiter) = slot else { continue };
+            if waiter.is_asked {
+                continue;
+            }
+            if waiter.since.elapsed() >= age {
+                waiter.is_asked = true;
+                overdue.push((RendezvousKey(key.clone()), waiter.cancel.clone()));
+            } else {
+                any = true;
+            }
+        }
+        (overdue, any)
+    }
+
+    /// Fails the receivers of values that will not come.
+    pub fn fail_if(&self, is_lost: impl Fn(&str) -> bool, error: &Error) {
+        let lost: Vec<Waiter> = {
+            let mut state = self.0.lock();
+            let waits =
+                |key: &Arc<str>, slot: &mut Slot| matches!(slot, Slot::Waiting(_)) && is_lost(key);
+            let taken = state.slots.extract_if(|key, slot| waits(key, slot));
+            let waiter = |(_, slot)| match slot {
+                Slot::Waiting(waiter) => Some(waiter),
+                Slot::Value(_) => None,
+            };
+            taken.filter_map(waiter).collect()
+        };
+        lost.into_iter().for_each(|waiter| waiter.finish(Err(error.clone())));
+    }
+
+    /// Fails every present and future receiver.
+    pub fn abort(&self, error: Error) {
+        let slots = {
+            let mut state = self.0.lock();
+            if state.aborted.is_some() {
+                return;
+            }
+            state.aborted = Some(error.clone());
+            std::mem::take(&mut state.slots)
+        };
+        for slot in slots.into_values() {
+            if let Slot::Waiting(waiter) = slot {
+                waiter.finish(Err(error.clone()));
+            }
+        }
+    }
+}
+
+impl Waiter {
+    fn finish(self, value: Result<Received>) {
+        drop(self.on_cancel);
+        (self.done)(value);
+    }
+}
+
+fn take_waiter(state: &Mutex<State>, key: &str) -> Option<Waiter> {
+    let mut state = state.lock();
+    if !matches!(state.slots.get(key), Some(Slot::Waiting(_))) {
+        return None;
+    }
+    match state.slots.remove(key) {
+        Some(Slot::Waiting(waiter)) => Some(waiter),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ferroflow_core::{Code, Tensor};
+    use std::sync::mpsc::channel;
+
+    fn receive(a: &Arrivals, key: &str, cancel: &CancelToken) -> impl Fn() -> Result<i32> + use<> {
+        let (tx, rx) = channel();
+        let key = RendezvousKey(key.into());
+        a.expect(&key, cancel, false, Box::new(move |v| tx.send(v).unwrap()));
+        move || match rx.try_recv().expect("nothing received yet")? {
+            Received::Live(t) => t.scalar_value(),
+            Received::Dead => Ok(-1),
+        }
+    }
+
+    fn value(x: i32) -> Result<Received> {
+        Ok(Received::Live(Tensor::scalar(x)))
+    }
+
+    #[tokio::test]
+    async fn values_and_receivers_meet_whoever_is_first() {
+        let (a, c) = (Arrivals::default(), CancelToken::new());
+        a.arrived("early", value(1));
+        assert_eq!(receive(&a, "early", &c)().unwrap(), 1);
+        let waiting = receive(&a, "late", &c);
+        a.arrived("late", Ok(Received::Dead));
+        assert_eq!(waiting().unwrap(), -1);
+    }
+
+    #[tokio::test]
+    async fn an_answer_counts_only_while_somebody_waits() {
+        let (a, c) = (Arrivals::default(), CancelToken::new());
+        a.answered("x", value(1));
+        let waiting = receive(&a, "x", &c);
+        a.answered("x", value(2));
+        assert_eq!(waiting().unwrap(), 2);
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_is_overdue_once() {
+        let (a, c) = (Arrivals::default(), CancelToken::new());
+        let _waiting = receive(&a, "x", &c);
+        assert_eq!((a.overdue(Duration::MAX).0.len(), a.overdue(Duration::MAX).1), (0, true));
+        assert_eq!((a.overdue(Duration::ZERO).0.len(), a.overdue(Duration::ZERO).1), (1, false));
+    }
+
+    #[tokio::test]
+    async fn cancelling_losing_and_aborting_end_the_wait() {
+        let (a, c) = (Arrivals::default(), CancelToken::new());
+        let waiting = receive(&a, "x", &c);
+        c.cancel(err!(Cancelled, "stop"));
+        assert_eq!(waiting().unwrap_err().code(), Code::Cancelled);
+        let c = CancelToken::new();
+        let (lost, kept) = (receive(&a, "lost", &c), receive(&a, "kept", &c));
+        a.fail_if(|key| key == "lost", &err!(Unavailable, "gone"));
+        assert_eq!(lost().unwrap_err().code(), Code::Unavailable);
+        a.abort(err!(Aborted, "over"));
+        assert_eq!(kept().unwrap_err().code(), Code::Aborted);
+        assert_eq!(receive(&a, "later", &c)().unwrap_err().code(), Code::Aborted);
+    }
+}

@@ -1,0 +1,59 @@
+//! What comes to a worker over links, and what it does when one is lost.
+
+use super::Worker;
+use super::run::Run;
+use crate::error::said_by;
+use crate::link::{Part, Receiver, RunDone, Source};
+use crate::rpc::{BoxFuture, Status, code};
+use ferroflow_core::{CancelToken, Error, Received, Result};
+use std::sync::Arc;
+
+impl Receiver for Worker {
+    fn connected(&self, from: &Arc<Source>) {
+        self.transport.connected(from);
+    }
+
+    fn lost(&self, from: &Arc<Source>, why: &Error) {
+        self.transport.lost(from);
+        let status = Status::new(code::UNAVAILABLE, why.message());
+        let error = said_by(&from.task, "", "push", &status);
+        self.steps.lost_source(&from.incarnations, &error);
+    }
+
+    fn arrived(&self, step_id: i64, key: &str, value: Result<Received>) {
+        self.steps.arrived(step_id, key, value);
+    }
+
+    fn room(&self, step_id: i64) -> Option<BoxFuture<()>> {
+        self.steps.room(step_id)
+    }
+
+    fn run(&self, part: Part, cancel: CancelToken, done: RunDone) {
+        match self.plain_run(&part) {
+            Ok(run) => run.run_plain(&cancel, done),
+            Err(e) => done(Err(e)),
+        }
+    }
+
+    fn abandon(&self, step_id: i64) {
+        self.steps.abandon_by_id(step_id);
+    }
+
+    fn clean_up(&self, step_id: i64) {
+        self.steps.clean_up(step_id);
+    }
+
+    fn link_lost(&self, link: u64, to: &str, why: &Error) {
+        let status = Status::new(code::UNAVAILABLE, why.message());
+        self.steps.lost_link(link, &said_by(to, "", "push", &status));
+    }
+}
+
+impl Worker {
+    fn plain_run(&self, part: &Part) -> Result<Run> {
+        let session = self.sessions.get(&part.session, true)?;
+        let graph = session.graph(&part.graph)?;
+        let step = self.steps.start(part.step_id, &session)?;
+        Ok(Run { task: self.task.clone(), steps: self.steps.clone(), session, graph, step })
+    }
+}

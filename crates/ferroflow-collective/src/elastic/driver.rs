@@ -1,0 +1,330 @@
+//! The driver's side: who is there, and who gets which place when.
+
+use super::{Answer, Word};
+use crate::wire::{read_frame, write_frame};
+use ferroflow_core::{Result, err};
+use std::collections::BTreeMap;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How many ranks a job may have.
+#[derive(Clone, Debug)]
+pub struct DriverOptions {
+    pub min: usize,
+    /// Processes beyond these wait until a place is free.
+    pub max: usize,
+    /// How many the first epoch waits for.
+    pub start: usize,
+    /// How long fewer than `min` processes wait for others before they are sent away.
+    pub patience: Duration,
+    pub token: String,
+}
+
+/// What a driver has seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DriverReport {
+    pub epochs: u64,
+    /// Processes that went without having done their work.
+    pub lost: u64,
+    /// Processes that came.
+    pub joined: u64,
+    pub done: u64,
+    /// Ranks of the present epoch.
+    pub size: usize,
+}
+
+enum Event {
+    Came(u64, TcpStream, String),
+    Said(u64, Word),
+    Gone(u64),
+    Stop,
+}
+
+/// Numbers the processes of an elastic job. Dropping it sends them away.
+pub struct Driver {
+    address: SocketAddr,
+    events: Sender<Event>,
+    report: Arc<parking_lot::Mutex<DriverReport>>,
+    stopping: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Driver {
+    /// Takes processes on `listener`.
+    pub fn start(listener: TcpListener, options: DriverOptions) -> Result<Driver> {
+        let problem = |e: std::io::Error| crate::io_error("the driver", &e);
+        let address = listener.local_addr().map_err(problem)?;
+        let (events, inbox) = channel();
+        let report = Arc::<parking_lot::Mutex<DriverReport>>::default();
+        let stopping = Arc::new(AtomicBool::new(false));
+        let token = options.token.clone();
+        let desk = Desk {
+            options,
+            workers: BTreeMap::new(),
+            epoch: 0,
+            short_since: None,
+            lost_since: None,
+            report: report.clone(),
+        };
+        let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
+            std::thread::Builder::new().name(name.into()).spawn(work).map_err(problem)
+        };
+        let serve = spawn("ff-driver", Box::new(move || desk.work(&inbox)))?;
+        let (to, stop) = (events.clone(), stopping.clone());
+        let accept =
+            spawn("ff-driver-door", Box::new(move || door(&listener, &token, &to, &stop)))?;
+        Ok(Driver { address, events, report, stopping, threads: vec![serve, accept] })
+    }
+
+    /// Where processes find it.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub fn report(&self) -> DriverReport {
+        self.report.lock().clone()
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.stopping.store(true, Ordering::SeqCst);
+        let _ = self.events.send(Event::Stop);
+        // Wakes the door.
+        let _ = TcpStream::connect_timeout(&self.address, Duration::from_secs(1));
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Takes connections until the driver stops. Each has a thread that reads what the process says.
+fn door(listener: &TcpListener, token: &str, events: &Sender<Event>, stopping: &AtomicBool) {
+    let mut next = 0;
+    while let Ok((stream, _)) = listener.accept() {
+        if stopping.load(Ordering::SeqCst) {
+            return;
+        }
+        next += 1;
+        let (id, events, token) = (next, events.clone(), token.to_string());
+        let work = move || {
+            if greet(&stream, id, &token, &events).is_ok() {
+                listen(stream, id, &events);
+            }
+        };
+        let thread = std::thread::Builder::new().name(format!("ff-driver-{id}"));
+        // Without a thread the connection is dropped, and the process told so by that.
+        let _ = thread.stack_size(256 << 10).spawn(work);
+    }
+}
+
+fn greet(stream: &TcpStream, id: u64, token: &str, events: &Sender<Event>) -> std::io::Result<()> {
+    let _ = stream.set_nodelay(true);
+    // Whoever connects says so at once; one that takes nothing for long is as good as dead.
+    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+    stream.set_write_timeout(Some(Duration::from_secs(5)))?;
+    let mut reader = stream.try_clone()?;
+    let frame = read_frame(&mut reader)?.unwrap_or_default();
+    stream.set_read_timeout(None)?;
+    match Word::decode(&frame) {
+        Ok(Word::Hello { token: theirs, name }) if theirs == token => {
+            let _ = events.send(Event::Came(id, stream.try_clone()?, name));
+            Ok(())
+        }
+        _ => {
+            let why = err!(PermissionDenied, "the job token is not the one of this job");
+            write_frame(&mut reader, &Answer::Refused(why).encode())?;
+            Err(std::io::ErrorKind::PermissionDenied.into())
+        }
+    }
+}
+
+fn listen(mut stream: TcpStream, id: u64, events: &Sender<Event>) {
+    while let Ok(Some(frame)) = read_frame(&mut stream) {
+        let Ok(word) = Word::decode(&frame) else { break };
+        if events.send(Event::Said(id, word)).is_err() {
+            return;
+        }
+    }
+    let _ = stream.shutdown(Shutdown::Both);
+    let _ = events.send(Event::Gone(id));
+}
+
+struct Worker {
+    stream: TcpStream,
+    name: String,
+    /// The epoch it is in, and its rank there.
+    place: Option<(u64, u32)>,
+    /// Where it would listen, once it wants a place.
+    ready: Option<String>,
+}
+
+struct Desk {
+    options: DriverOptions,
+    workers: BTreeMap<u64, Worker>,
+    epoch: u64,
+    /// Since when there are fewer than `min`.
+    short_since: Option<Instant>,
+    /// Since when the present epoch has lost a rank.
+    lost_since: Option<Instant>,
+    report: Arc<parking_lot::Mutex<DriverReport>>,
+}
+
+impl Desk {
+    fn work(mut self, inbox: &Receiver<Event>) {
+        loop {
+            let event = inbox.recv_timeout(self.patience());
+            match event {
+                Ok(Event::Stop) | Err(RecvTimeoutError::Disconnected) => return self.close(),
+                Ok(event) => self.take(event),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            self.settle();
+        }
+    }
+
+    fn take(&mut self, event: Event) {
+        match event {
+            Event::Came(id, stream, name) => {
+                self.report.lock().joined += 1;
+                self.workers.insert(id, Worker { stream, name, place: None, ready: None });
+            }
+            Event::Said(id, Word::Ready { address }) => {
+                let Some(worker) = self.workers.get_mut(&id) else { return };
+                worker.ready = Some(address);
+                // Whoever still waits for it in its old epoch need not.
+                if let Some((epoch, _)) = worker.place {
+                    self.tell_lost(epoch);
+                }
+            }
+            Event::Said(id, Word::Done) => {
+                if let Some(worker) = self.workers.remove(&id) {
+                    self.report.lock().done += 1;
+                    let _ = worker.stream.shutdown(Shutdown::Both);
+                }
+            }
+            Event::Gone(id) => {
+                let Some(worker) = self.workers.remove(&id) else { return };
+                self.report.lock().lost += 1;
+                tracing::info!("{} is gone", worker.name);
+                if let Some((epoch, _)) = worker.place {
+                    self.tell_lost(epoch);
+                }
+            }
+            Event::Said(_, Word::Hello { .. }) | Event::Stop => {}
+        }
+    }
+
+    fn tell_lost(&mut self, epoch: u64) {
+        if epoch == self.epoch {
+            self.lost_since.get_or_insert_with(Instant::now);
+        }
+        let inside = |w: &Worker| w.ready.is_none() && w.place.is_some_and(|(e, _)| e == epoch);
+        let told = self.workers.values_mut().filter(|w| inside(w));
+        told.for_each(|w| tell(w, &Answer::Lost { epoch }));
+    }
+
+    /// Gives places if all that are to have one are ready.
+    fn settle(&mut self) {
+        let (epoch, patience) = (self.epoch, self.options.patience);
+        let inside = |w: &Worker| w.place.is_some_and(|(e, _)| e == epoch);
+        let is_over = |since: Option<Instant>| since.is_some_and(|t| t.elapsed() >= patience);
+        if is_over(self.lost_since) {
+            // Ranks that do not come back, though others of their epoch are gone, hold up the rest.
+            let stuck = self.workers.values_mut().filter(|w| inside(w) && w.ready.is_none());
+            stuck.for_each(|w| {
+                let why =
+                    err!(Aborted, "this process did not leave epoch {epoch} within {patience:?}");
+                tell(w, &Answer::Refused(why));
+                let _ = w.stream.shutdown(Shutdown::Both);
+            });
+            self.lost_since = None;
+        }
+        let mut ready: Vec<(u64, Option<(u64, u32)>)> = self
+            .workers
+            .iter()
+            .filter(|(_, w)| w.ready.is_some())
+            .map(|(&id, w)| (id, w.place))
+            .collect();
+        let busy = self.workers.values().filter(|w| inside(w) && w.ready.is_none()).count();
+        if busy > 0 {
+            let newcomers = self.workers.values().any(|w| w.ready.is_some() && !inside(w));
+            let room = self.workers.values().filter(|w| inside(w)).count() < self.options.max;
+            if newcomers && room {
+                let here = self.workers.values_mut().filter(|w| inside(w) && w.ready.is_none());
+                here.for_each(|w| tell(w, &Answer::Wanted));
+            }
+            return;
+        }
+        let least = if epoch == 0 { self.options.start } else { self.options.min }.max(1);
+        if ready.len() < least {
+            let short = !ready.is_empty();
+            self.short_since = short.then(|| self.short_since.unwrap_or_else(Instant::now));
+            if is_over(self.short_since) {
+                self.send_away(ready.len(), least);
+            }
+            return;
+        }
+        self.lost_since = None;
+        self.short_since = None;
+        // Survivors first, those of the latest epoch in the order of their ranks: rank 0 has what the
+        // others have committed.
+        ready.sort_by_key(|&(id, place)| match place {
+            Some((epoch, rank)) => (u64::MAX - epoch, u64::from(rank)),
+            None => (u64::MAX, id),
+        });
+        let spare = ready.split_off(ready.len().min(self.options.max));
+        self.epoch += 1;
+        let size = ready.len() as u32;
+        let first = ready.first().and_then(|(id, _)| self.workers.get(id)?.ready.clone());
+        let Some(address) = first else { return };
+        for (rank, (id, _)) in ready.iter().enumerate() {
+            let Some(worker) = self.workers.get_mut(id) else { continue };
+            let (epoch, rank) = (self.epoch, rank as u32);
+            worker.place = Some((epoch, rank));
+            worker.ready = None;
+            tell(worker, &Answer::Place { epoch, rank, size, address: address.clone() });
+        }
+        let mut report = self.report.lock();
+        (report.epochs, report.size) = (self.epoch, size as usize);
+        tracing::info!("epoch {}: {size} ranks, {} waiting", self.epoch, spare.len());
+    }
+
+    fn send_away(&mut self, there: usize, least: usize) {
+        let why = err!(
+            DeadlineExceeded,
+            "{there} processes are ready, at least {least} are needed, and no more came within {:?}",
+            self.options.patience
+        );
+        for worker in self.workers.values_mut() {
+            tell(worker, &Answer::Refused(why.clone()));
+            worker.ready = None;
+        }
+        self.short_since = None;
+    }
+
+    fn close(mut self) {
+        for worker in self.workers.values_mut() {
+            let why = err!(Unavailable, "the driver of the job has ended");
+            tell(worker, &Answer::Refused(why));
+            let _ = worker.stream.shutdown(Shutdown::Both);
+        }
+    }
+
+    fn patience(&self) -> Duration {
+        let since = [self.short_since, self.lost_since].into_iter().flatten().min();
+        let until = since.map(|since| since + self.options.patience);
+        until.map_or(Duration::from_secs(60), |t| t.saturating_duration_since(Instant::now()))
+    }
+}
+
+/// One that cannot be told is about to be noticed as gone.
+fn tell(worker: &mut Worker, answer: &Answer) {
+    if write_frame(&mut worker.stream, &answer.encode()).is_err() {
+        let _ = worker.stream.shutdown(Shutdown::Both);
+    }
+}

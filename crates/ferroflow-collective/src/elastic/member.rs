@@ -1,0 +1,191 @@
+//! A process's side: it asks for places, and meets the others of each epoch.
+
+use super::{Answer, Word};
+use crate::group::{Group, Options};
+use crate::rendezvous::Membership;
+use crate::wire::{read_frame, write_frame};
+use ferroflow_core::{Code, Error, Result, err};
+use parking_lot::{Condvar, Mutex};
+use std::net::{Shutdown, TcpListener, TcpStream, ToSocketAddrs};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How long the ranks of an epoch may take to meet, if the driver does not say that one is gone.
+const MEETING: Duration = Duration::from_secs(30);
+
+struct Place {
+    epoch: u64,
+    rank: usize,
+    size: usize,
+    address: String,
+}
+
+#[derive(Default)]
+struct News {
+    place: Option<Place>,
+    /// The epoch that this process is in or about to meet.
+    epoch: u64,
+    /// Says whoever waits for the ranks of that epoch that one is gone.
+    lost: Arc<AtomicBool>,
+    end: Option<Error>,
+}
+
+struct Shared {
+    news: Mutex<News>,
+    changed: Condvar,
+    wanted: AtomicBool,
+}
+
+/// This process's connection to the driver of an elastic job.
+pub struct Seat {
+    stream: TcpStream,
+    token: String,
+    shared: Arc<Shared>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Seat {
+    /// Introduces this process to the driver at `address`.
+    pub fn take(address: &str, token: &str, name: &str) -> Result<Seat> {
+        let problem =
+            |e: std::io::Error| err!(Unavailable, "the driver of the job at {address}: {e}");
+        let to = address.to_socket_addrs().map_err(problem)?.next();
+        let to = to.ok_or_else(|| err!(Unavailable, "the driver's address {address} is none"))?;
+        let mut stream =
+            TcpStream::connect_timeout(&to, Duration::from_secs(30)).map_err(problem)?;
+        let _ = stream.set_nodelay(true);
+        let hello = Word::Hello { token: token.into(), name: name.into() };
+        write_frame(&mut stream, &hello.encode()).map_err(problem)?;
+        let shared = Arc::new(Shared {
+            news: Mutex::new(News::default()),
+            changed: Condvar::new(),
+            wanted: AtomicBool::new(false),
+        });
+        let (from, to) = (stream.try_clone().map_err(problem)?, shared.clone());
+        let reader = std::thread::Builder::new()
+            .name("ff-seat".into())
+            .stack_size(256 << 10)
+            .spawn(move || listen(from, &to))
+            .map_err(problem)?;
+        Ok(Seat { stream, token: token.into(), shared, reader: Some(reader) })
+    }
+
+    /// The seat that the environment of this process describes (`FERROFLOW_ELASTIC`, the driver's
+    /// address); none if it describes none.
+    pub fn from_env() -> Result<Option<Seat>> {
+        let var = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
+        let Some(address) = var("FERROFLOW_ELASTIC") else { return Ok(None) };
+        let token = var("FERROFLOW_TOKEN").unwrap_or_default();
+        let name =
+            var("FERROFLOW_NAME").unwrap_or_else(|| format!("process {}", std::process::id()));
+        Seat::take(&address, &token, &name).map(Some)
+    }
+
+    /// Waits for a place in the next epoch, and meets its other ranks. Tries again when one of them goes
+    /// meanwhile. The driver ends the wait, if only by ending itself.
+    pub fn next_group(&mut self, options: &Options) -> Result<Group> {
+        loop {
+            let own = self.stream.local_addr().map_err(|e| crate::io_error("the driver", &e))?;
+            let listener = TcpListener::bind((own.ip(), 0))
+                .map_err(|e| crate::io_error("a listener for the other ranks", &e))?;
+            let address = listener.local_addr().map_err(|e| crate::io_error("the listener", &e))?;
+            // Newcomers are part of the next epoch.
+            self.shared.wanted.store(false, Ordering::SeqCst);
+            let ready = Word::Ready { address: address.to_string() };
+            write_frame(&mut self.stream, &ready.encode()).map_err(|e| self.end_or(&e))?;
+            let (place, lost) = self.wait()?;
+            let mut member = Membership::new(place.rank, place.size, place.address);
+            member.token = format!("{}/{}", self.token, place.epoch);
+            member.timeout = MEETING;
+            member.abandon = Some(lost);
+            let met = match place.rank {
+                0 => Group::host(&member, options.clone(), listener),
+                _ => Group::join(&member, options.clone()),
+            };
+            match met {
+                Err(e) if is_passing(&e) => tracing::info!("epoch {}: {e}", place.epoch),
+                met => return met,
+            }
+        }
+    }
+
+    fn wait(&self) -> Result<(Place, Arc<AtomicBool>)> {
+        let mut news = self.shared.news.lock();
+        loop {
+            if let Some(end) = &news.end {
+                return Err(end.clone());
+            }
+            if let Some(place) = news.place.take() {
+                return Ok((place, news.lost.clone()));
+            }
+            self.shared.changed.wait(&mut news);
+        }
+    }
+
+    fn end_or(&self, e: &std::io::Error) -> Error {
+        let end = self.shared.news.lock().end.clone();
+        end.unwrap_or_else(|| err!(Unavailable, "the driver of the job: {e}"))
+    }
+
+    /// Whether others wait to come in: this epoch is to end when it suits all its ranks.
+    pub fn is_wanted(&self) -> bool {
+        self.shared.wanted.load(Ordering::SeqCst)
+    }
+
+    /// Tells the driver that this process has done its work.
+    pub fn done(mut self) {
+        let _ = write_frame(&mut self.stream, &Word::Done.encode());
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let _ = self.stream.shutdown(Shutdown::Write);
+        let _ = self.stream.shutdown(Shutdown::Both);
+        if let Some(reader) = self.reader.take() {
+            let _ = reader.join();
+        }
+    }
+}
+
+/// Whether another epoch may do better.
+fn is_passing(e: &Error) -> bool {
+    matches!(
+        e.code(),
+        Code::Unavailable | Code::Aborted | Code::DeadlineExceeded | Code::PermissionDenied
+    )
+}
+
+fn listen(mut stream: TcpStream, shared: &Shared) {
+    let end = loop {
+        let answer = match read_frame(&mut stream) {
+            Ok(Some(frame)) => Answer::decode(&frame),
+            Ok(None) => break err!(Unavailable, "the driver of the job is gone"),
+            Err(e) => break err!(Unavailable, "the driver of the job is gone: {e}"),
+        };
+        match answer {
+            Ok(Answer::Place { epoch, rank, size, address }) => {
+                let (rank, size) = (rank as usize, size as usize);
+                let mut news = shared.news.lock();
+                news.epoch = epoch;
+                news.lost = Arc::new(AtomicBool::new(false));
+                news.place = Some(Place { epoch, rank, size, address });
+                drop(news);
+                shared.changed.notify_all();
+            }
+            Ok(Answer::Wanted) => shared.wanted.store(true, Ordering::SeqCst),
+            Ok(Answer::Lost { epoch }) => {
+                let news = shared.news.lock();
+                if news.epoch == epoch {
+                    news.lost.store(true, Ordering::SeqCst);
+                }
+            }
+            Ok(Answer::Refused(why)) => break why,
+            Err(e) => break e.context("the driver of the job"),
+        }
+    };
+    shared.news.lock().end.get_or_insert(end);
+    shared.changed.notify_all();
+}

@@ -1,0 +1,154 @@
+//! Ranks as threads that come, go and meet again.
+
+use super::*;
+use crate::group::Options;
+use crate::model::Model;
+use crate::reduce::ReduceOp;
+use std::net::TcpListener;
+use std::time::Duration;
+
+fn driver(min: usize, max: usize, start: usize) -> Driver {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let patience = Duration::from_secs(20);
+    Driver::start(listener, DriverOptions { min, max, start, patience, token: "t".into() }).unwrap()
+}
+
+fn options() -> Options {
+    Options { model: Some(Model::default()), ..Options::default() }
+}
+
+fn seat(driver: &Driver, name: &str) -> Seat {
+    Seat::take(&driver.address().to_string(), "t", name).unwrap()
+}
+
+#[test]
+fn words_and_answers_survive_the_wire() {
+    let words = [
+        Word::Hello { token: "t".into(), name: "n".into() },
+        Word::Ready { address: "a:1".into() },
+        Word::Done,
+    ];
+    for word in words {
+        assert_eq!(Word::decode(&word.encode()).unwrap(), word);
+    }
+    let answers = [
+        Answer::Place { epoch: 1 << 40, rank: 2, size: 3, address: "a:1".into() },
+        Answer::Wanted,
+        Answer::Lost { epoch: 7 },
+        Answer::Refused(err!(Aborted, "why")),
+    ];
+    for answer in answers {
+        assert_eq!(Answer::decode(&answer.encode()).unwrap(), answer);
+    }
+    assert!(Word::decode(&[1, 2, 3]).is_err() && Answer::decode(&[9]).is_err());
+}
+
+#[test]
+fn survivors_of_a_lost_rank_meet_again_and_a_newcomer_joins_them() {
+    let driver = driver(1, 3, 3);
+    let (go, leave) = std::sync::mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        let driver = &driver;
+        let options = options();
+        let survivor = |name: &'static str| {
+            let options = options.clone();
+            move || {
+                let mut seat = seat(driver, name);
+                let mut group = seat.next_group(&options).unwrap();
+                assert_eq!(group.size(), 3);
+                // Goes on until a rank dies, which is an error here and now.
+                let e = loop {
+                    let mut x = [1f32];
+                    if let Err(e) = group.all_reduce(&mut x, ReduceOp::Sum) {
+                        break e;
+                    }
+                    assert_eq!(x, [3.0]);
+                };
+                assert_eq!(e.code(), Code::Unavailable);
+                drop(group);
+                let mut group = seat.next_group(&options).unwrap();
+                let mut sizes = vec![group.size()];
+                // Until a newcomer is there, which all ranks learn at the same step.
+                while sizes.last() != Some(&3) {
+                    let mut wanted = [u8::from(seat.is_wanted())];
+                    group.all_reduce(&mut wanted, ReduceOp::Max).unwrap();
+                    if wanted[0] == 1 {
+                        drop(group);
+                        group = seat.next_group(&options).unwrap();
+                        sizes.push(group.size());
+                    }
+                }
+                let mut x = [1f32];
+                group.all_reduce(&mut x, ReduceOp::Sum).unwrap();
+                seat.done();
+                (sizes, x)
+            }
+        };
+        let (a, b) = (scope.spawn(survivor("a")), scope.spawn(survivor("b")));
+        let one = options.clone();
+        scope.spawn(move || {
+            let mut seat = seat(driver, "victim");
+            let mut group = seat.next_group(&one).unwrap();
+            for _ in 0..5 {
+                group.all_reduce(&mut [1f32], ReduceOp::Sum).unwrap();
+            }
+            // As if the process had been killed: connections close without a word.
+            group.control().unwrap().cut();
+            drop(seat);
+            drop(group);
+            go.send(()).unwrap();
+        });
+        leave.recv().unwrap();
+        let late = scope.spawn(move || {
+            let mut seat = seat(driver, "late");
+            let mut group = seat.next_group(&options).unwrap();
+            assert!(group.rank() == group.size() - 1, "newcomers come last");
+            while group.size() < 3 {
+                let mut wanted = [u8::from(seat.is_wanted())];
+                group.all_reduce(&mut wanted, ReduceOp::Max).unwrap();
+                if wanted[0] == 1 {
+                    drop(group);
+                    group = seat.next_group(&options).unwrap();
+                }
+            }
+            let mut x = [1f32];
+            group.all_reduce(&mut x, ReduceOp::Sum).unwrap();
+            seat.done();
+            x
+        });
+        for survivor in [a, b] {
+            let (sizes, x) = survivor.join().unwrap();
+            assert!(sizes == [2, 3] || sizes == [3], "{sizes:?}");
+            assert_eq!(x, [3.0]);
+        }
+        assert_eq!(late.join().unwrap(), [3.0]);
+    });
+    let report = driver.report();
+    assert_eq!((report.joined, report.lost), (4, 1));
+}
+
+#[test]
+fn too_few_ranks_are_sent_away_with_a_reason() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let patience = Duration::from_millis(30);
+    let options = DriverOptions { min: 2, max: 4, start: 2, patience, token: "t".into() };
+    let driver = Driver::start(listener, options).unwrap();
+    let e = seat(&driver, "alone").next_group(&self::options()).err().unwrap();
+    assert_eq!(e.code(), Code::DeadlineExceeded);
+    assert!(e.message().contains("1 processes are ready, at least 2"), "{e}");
+    let stranger = Seat::take(&driver.address().to_string(), "wrong", "x").unwrap();
+    let e = { stranger }.next_group(&self::options()).err().unwrap();
+    assert!(matches!(e.code(), Code::PermissionDenied | Code::Unavailable), "{e}");
+}
+
+#[test]
+fn a_driver_that_ends_ends_the_wait_of_all() {
+    let driver = driver(2, 2, 2);
+    let mut waiting = seat(&driver, "one");
+    let thread = std::thread::spawn(move || waiting.next_group(&options()).err().unwrap());
+    while driver.report().joined == 0 {
+        std::thread::yield_now();
+    }
+    drop(driver);
+    assert_eq!(thread.join().unwrap().code(), Code::Unavailable);
+}

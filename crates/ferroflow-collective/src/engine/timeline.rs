@@ -1,0 +1,151 @@
+//! What happens to each tensor and when, as a trace that chrome://tracing and Perfetto show: a row a
+//! tensor, with how long it was negotiated, queued and worked on.
+
+use super::run::Mark;
+use ferroflow_core::Result;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::time::Instant;
+
+/// Rows a trace may have: a job with ever new names does not grow for ever.
+const ROWS: usize = 10_000;
+
+pub(crate) struct Timeline {
+    /// None once the file could not be written: a trace is no reason to end a job.
+    out: Option<BufWriter<File>>,
+    start: Instant,
+    rank: usize,
+    rows: HashMap<String, usize>,
+}
+
+impl Timeline {
+    pub(crate) fn create(path: &Path, rank: usize) -> Result<Timeline> {
+        let file = File::create(path)
+            .map_err(|e| crate::io_error(&format!("the timeline {}", path.display()), &e))?;
+        let mut timeline = Timeline {
+            out: Some(BufWriter::new(file)),
+            start: Instant::now(),
+            rank,
+            rows: HashMap::new(),
+        };
+        let name = format!("rank {rank}");
+        timeline.write(&format!("[\n{}", metadata("process_name", rank, 0, &name)));
+        Ok(timeline)
+    }
+
+    /// `tensor` was in `phase` for that long.
+    pub(crate) fn span(
+        &mut self,
+        tensor: &str,
+        phase: &str,
+        from: Instant,
+        to: Instant,
+        why: &str,
+    ) {
+        let row = match self.rows.get(tensor) {
+            Some(&row) => row,
+            None if self.rows.len() >= ROWS => ROWS + 1,
+            None => {
+                let row = self.rows.len() + 1;
+                self.rows.insert(tensor.into(), row);
+                self.write(&format!(",\n{}", metadata("thread_name", self.rank, row, tensor)));
+                row
+            }
+        };
+        let micros = |t: Instant| t.saturating_duration_since(self.start).as_nanos() as f64 / 1e3;
+        let (ts, end) = (micros(from), micros(to));
+        self.write(&format!(
+            ",\n{{\"name\":{},\"ph\":\"X\",\"ts\":{ts:.3},\"dur\":{:.3},\"pid\":{},\"tid\":{row},\"args\":{{\"detail\":{}}}}}",
+            quoted(phase),
+            (end - ts).max(0.0),
+            self.rank,
+            quoted(why)
+        ));
+    }
+
+    /// A collective that was told of at `arrived` and began at `start` has just ended.
+    pub(super) fn ran(&mut self, marks: Vec<Mark>, arrived: Instant, start: Instant) {
+        let end = Instant::now();
+        for mark in marks {
+            if let Some(submitted) = mark.submitted {
+                self.span(&mark.tensor, "negotiate", submitted, arrived, "");
+            }
+            self.span(&mark.tensor, "queue", arrived, start, "");
+            self.span(&mark.tensor, mark.what, start, end, &mark.detail);
+        }
+    }
+
+    /// Puts what was noted into the file.
+    pub(crate) fn flush(&mut self) {
+        let flushed = self.out.as_mut().map_or(Ok(()), Write::flush);
+        self.give_up_on(flushed);
+    }
+
+    fn write(&mut self, text: &str) {
+        let written = self.out.as_mut().map_or(Ok(()), |out| out.write_all(text.as_bytes()));
+        self.give_up_on(written);
+    }
+
+    fn give_up_on(&mut self, result: std::io::Result<()>) {
+        if let Err(e) = result {
+            tracing::warn!("no timeline any more: {e}");
+            self.out = None;
+        }
+    }
+}
+
+impl Drop for Timeline {
+    fn drop(&mut self) {
+        self.write("\n]\n");
+        self.flush();
+    }
+}
+
+fn metadata(what: &str, rank: usize, row: usize, name: &str) -> String {
+    let name = quoted(name);
+    format!(
+        "{{\"name\":\"{what}\",\"ph\":\"M\",\"pid\":{rank},\"tid\":{row},\"args\":{{\"name\":{name}}}}}"
+    )
+}
+
+/// A JSON string.
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            c if c.is_control() => out.push_str(&format!("\\u{:04x}", c as u32)),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_trace_has_a_row_for_each_tensor_and_its_names_are_quoted() {
+        let path = std::env::temp_dir().join(format!("ferroflow-timeline-{}", fastrand::u64(..)));
+        let mut timeline = Timeline::create(&path, 3).unwrap();
+        let start = timeline.start;
+        let at = |us: u64| start + Duration::from_micros(us);
+        timeline.span("a \"b\"\n", "negotiate", at(1), at(3), "");
+        timeline.span("a \"b\"\n", "all-reduce", at(3), at(10), "4 bytes");
+        drop(timeline);
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(text.matches("thread_name").count(), 1);
+        assert!(text.contains(r#""name":"a \"b\"\u000a""#), "{text}");
+        assert!(
+            text.contains(r#""name":"all-reduce","ph":"X","ts":3.000,"dur":7.000,"pid":3,"tid":1"#)
+        );
+        assert!(text.starts_with("[\n{") && text.ends_with("}\n]\n"));
+    }
+}

@@ -1,0 +1,80 @@
+//! All-reduce among workers with the help of spare servers, as parameter servers give it.
+
+use super::{Group, Plan, SEGMENT, SetId, cached, count_of};
+use crate::executor::{Job, execute};
+use crate::reduce::{ReduceOp, check_dtype};
+use crate::schedule::{push_pull, push_pull_bounds};
+use crate::signature::{Kind, Signature};
+use ferroflow_core::{DType, Result, ensure};
+use std::time::Instant;
+
+impl Group {
+    /// How many processes of this group sum for the others and have no values of their own. They are not
+    /// among its ranks, and numbered after them.
+    pub fn servers(&self) -> usize {
+        self.servers
+    }
+
+    /// Whether this process is one of them.
+    pub fn is_server(&self) -> bool {
+        self.rank >= self.size()
+    }
+
+    /// A server's part in an all-reduce among the ranks, which all call with as many values.
+    pub fn serve_all_reduce(&mut self, dtype: DType, count: usize, op: ReduceOp) -> Result<()> {
+        ensure!(self.is_server(), FailedPrecondition, "rank {} is no server", self.rank);
+        check_dtype(dtype)?;
+        let width = dtype.size().unwrap_or(1);
+        let bytes = count.checked_mul(width).filter(|&b| b < 1 << 46);
+        let bytes = bytes.ok_or_else(|| {
+            ferroflow_core::err!(ResourceExhausted, "{count} {dtype} values are too many to sum")
+        })?;
+        let mut values = std::mem::take(&mut self.served);
+        // Only this server's part is ever touched.
+        if values.len() < bytes {
+            values.resize(bytes, 0);
+        }
+        let result = self.push_pull(dtype, &mut values[..bytes], op);
+        self.served = values;
+        result
+    }
+
+    pub(super) fn push_pull(&mut self, dtype: DType, bytes: &mut [u8], op: ReduceOp) -> Result<()> {
+        let count = count_of(dtype, bytes)?;
+        let (n, k, me) = (self.size(), self.servers, self.rank);
+        let segment = SEGMENT / dtype.size().unwrap_or(1);
+        let signature = Signature {
+            kind: Kind::PushPull,
+            op,
+            dtype,
+            variant: u16::from(self.options.servers_only),
+            set: SetId::WORLD.0,
+            count: count as u64,
+        };
+        let bounds = push_pull_bounds(n, k, count, self.options.servers_only);
+        let plan = Plan {
+            kind: Kind::PushPull,
+            set: 0,
+            variant: signature.variant,
+            segment,
+            bounds: bounds.clone(),
+        };
+        let schedule = cached(&mut self.schedules, plan, || push_pull(n, k, me, &bounds, segment));
+        self.alive()?;
+        self.push_pulls = self.push_pulls.wrapping_add(1);
+        let job = Job {
+            signature,
+            sequence: self.push_pulls,
+            schedule: &schedule,
+            members: &self.everyone,
+            me,
+            dtype,
+            op,
+            ranks: n as u32,
+            source: None,
+            buffer: bytes,
+            deadline: Instant::now() + self.options.timeout,
+        };
+        execute(&mut *self.mesh, &mut self.scratch, job).map_err(|e| self.fail(e))
+    }
+}

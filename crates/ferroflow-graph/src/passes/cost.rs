@@ -1,0 +1,290 @@
+//! What nodes and transfers cost: estimates from shapes, replaced by what was measured in earlier
+//! steps where that is known.
+
+use super::infer::infer_given;
+use crate::blocks::{Block, Blocks};
+use crate::graph::{Graph, Node, NodeId};
+use crate::op_def::{Cost, Role};
+use crate::sizes::{Sizes, elements, guessed};
+use ferroflow_core::{DType, PartialShape};
+use std::collections::HashMap;
+
+/// How fast devices and links are, and what is known of nodes by name.
+#[derive(Clone, Debug)]
+pub struct CostModel {
+    /// Floating-point operations a second, of a whole device.
+    pub flops: f64,
+    /// Bytes a second that a device reads and writes.
+    pub memory: f64,
+    /// Seconds that any node takes.
+    pub node: f64,
+    /// Between tasks.
+    pub link: Link,
+    /// Between devices of one task.
+    pub within_task: Link,
+    pub measured: Measured,
+}
+
+impl Default for CostModel {
+    /// A processor of a few cores, and 10 Gb/s between hosts.
+    fn default() -> CostModel {
+        CostModel {
+            flops: 1e11,
+            memory: 1e10,
+            node: 5e-7,
+            link: Link { latency: 5e-5, bandwidth: 1.25e9 },
+            within_task: Link { latency: 1e-6, bandwidth: 1e10 },
+            measured: Measured::default(),
+        }
+    }
+}
+
+impl CostModel {
+    /// A fast machine on a slow network: what it says can wait, can wait nearly everywhere.
+    pub fn cautious() -> CostModel {
+        CostModel {
+            flops: 5e12,
+            memory: 2e11,
+            node: 1e-7,
+            link: Link { latency: 2e-4, bandwidth: 1.25e8 },
+            ..CostModel::default()
+        }
+    }
+}
+
+/// A way between two devices.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Link {
+    /// Seconds until the first byte is there.
+    pub latency: f64,
+    /// Bytes a second.
+    pub bandwidth: f64,
+}
+
+impl Link {
+    /// Seconds that the bytes themselves take.
+    pub fn occupied(&self, bytes: f64) -> f64 {
+        bytes / self.bandwidth
+    }
+}
+
+/// What nodes took in earlier steps, by name.
+#[derive(Clone, Debug, Default)]
+pub struct Measured {
+    nodes: HashMap<String, MeasuredNode>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct MeasuredNode {
+    runs: u32,
+    seconds: f64,
+    /// Of each output, in the last run.
+    bytes: Vec<f64>,
+}
+
+impl Measured {
+    /// Notes one run of a node: how long it took, and the bytes of its outputs by slot.
+    pub fn add(&mut self, name: &str, seconds: f64, bytes: impl IntoIterator<Item = (usize, f64)>) {
+        let node = match self.nodes.get_mut(name) {
+            Some(node) => node,
+            None => self.nodes.entry(name.to_string()).or_default(),
+        };
+        node.runs = node.runs.saturating_add(1);
+        node.seconds += seconds;
+        for (slot, bytes) in bytes {
+            // A slot beyond any real op's is not worth the memory.
+            if slot < 1 << 16 {
+                node.bytes.resize(node.bytes.len().max(slot + 1), 0.0);
+                node.bytes[slot] = bytes;
+            }
+        }
+    }
+
+    /// Adds what was measured elsewhere.
+    pub fn merge(&mut self, other: Measured) {
+        for (name, node) in other.nodes {
+            let own = self.nodes.entry(name).or_default();
+            own.runs = own.runs.saturating_add(node.runs);
+            own.seconds += node.seconds;
+            own.bytes = node.bytes;
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// The mean time of a node.
+    pub fn seconds(&self, name: &str) -> Option<f64> {
+        self.nodes.get(name).map(|n| n.seconds / f64::from(n.runs.max(1)))
+    }
+
+    fn bytes(&self, name: &str, slot: usize) -> Option<f64> {
+        self.nodes.get(name)?.bytes.get(slot).copied()
+    }
+}
+
+/// What the nodes of one graph cost.
+pub struct Costs {
+    /// Of each node.
+    pub seconds: Vec<f64>,
+    /// Of each output of each node.
+    pub bytes: Vec<Vec<f64>>,
+}
+
+impl CostModel {
+    /// The costs of `graph`. `given` has shapes that are known otherwise, such as those of feeds.
+    pub fn costs(&self, graph: &Graph, given: &HashMap<NodeId, PartialShape>) -> Costs {
+        let shapes = infer_given(graph, given);
+        let sizes: Vec<Vec<Vec<usize>>> =
+            shapes.iter().map(|outputs| outputs.iter().map(guessed).collect()).collect();
+        let mut costs = Costs { seconds: Vec::new(), bytes: Vec::new() };
+        for (id, node) in graph.iter() {
+            let bytes = node.output_types.iter().enumerate().map(|(slot, port)| {
+                let measured = self.measured.bytes(&node.name, slot);
+                measured.unwrap_or_else(|| elements(&sizes[id.index()][slot]) * width(port.dtype))
+            });
+            costs.bytes.push(bytes.collect());
+        }
+        for (id, node) in graph.iter() {
+            let estimate = || {
+                let from = |e: &crate::Endpoint| sizes[e.node.index()].get(e.slot as usize);
+                let inputs: Vec<Vec<usize>> =
+                    node.inputs.iter().map(|e| from(e).cloned().unwrap_or_default()).collect();
+                let outputs = &sizes[id.index()];
+                let read = node.inputs.iter().map(|e| {
+                    costs.bytes[e.node.index()].get(e.slot as usize).copied().unwrap_or(0.0)
+                });
+                let written: f64 = costs.bytes[id.index()].iter().sum();
+                let sizes = Sizes { attrs: &node.attrs, inputs: &inputs, outputs };
+                self.estimate(node, &sizes, read.sum::<f64>() + written)
+            };
+            let seconds = self.measured.seconds(&node.name).unwrap_or_else(estimate);
+            costs.seconds.push(seconds);
+        }
+        self.leave_out_fused(graph, &mut costs);
+        costs
+    }
+
+    /// Seconds that a node may take which reads and writes so many bytes.
+    fn estimate(&self, node: &Node, sizes: &Sizes<'_>, bytes: f64) -> f64 {
+        if is_free(node) {
+            return self.node;
+        }
+        if let Some(flops) = node.op.flops {
+            return self.node + (flops(sizes) / self.flops).max(bytes / self.memory);
+        }
+        let per_element = node.op.blocks.and_then(|of| of(&node.attrs)).map(|b| match b {
+            Blocks::F32(Block { cost, .. }) | Blocks::F64(Block { cost, .. }) => cost as f64 * 1e-9,
+        });
+        // A few operations on each element that is read or written.
+        let work = match (per_element, node.op.cost) {
+            (Some(seconds), _) => sizes.output(0) * seconds,
+            (None, Cost::Cheap) => 0.0,
+            (None, Cost::Expensive) => 8.0 * bytes / self.flops,
+        };
+        self.node + work.max(bytes / self.memory)
+    }
+
+    /// A node that was not seen in steps which its consumers were seen in has become a part of them.
+    fn leave_out_fused(&self, graph: &Graph, costs: &mut Costs) {
+        if self.measured.is_empty() {
+            return;
+        }
+        let consumers = graph.consumers();
+        let is_seen = |id: NodeId| self.measured.seconds(&graph.node(id).name).is_some();
+        for id in graph.ids() {
+            let by = &consumers[id.index()];
+            if !is_seen(id) && !by.is_empty() && by.iter().all(|(c, _)| is_seen(*c)) {
+                costs.seconds[id.index()] = 0.0;
+            }
+        }
+    }
+}
+
+/// Whether a node only hands values on, or none.
+fn is_free(node: &Node) -> bool {
+    let role = matches!(
+        node.op.role,
+        Role::Constant
+            | Role::Identity
+            | Role::NoOp
+            | Role::Placeholder
+            | Role::Argument
+            | Role::Return
+            | Role::Send
+            | Role::Recv
+    );
+    let is_bound = |port: &crate::PortType| port.is_ref || port.dtype == DType::Resource;
+    role || node.op.is_metadata
+        || node.op.control_flow.is_some()
+        || (node.inputs.is_empty() && node.output_types.iter().all(is_bound))
+}
+
+/// Bytes of an element; a guess where they differ.
+fn width(dtype: DType) -> f64 {
+    dtype.size().unwrap_or(32) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attr::Attrs;
+    use crate::catalog::Catalog;
+    use crate::def::{GraphDef, NodeDef};
+    use crate::shape;
+
+    fn graph() -> Graph {
+        let mut c = Catalog::new();
+        c.op("In").output("y: float").attr("shape: shape").shape(shape::from_attr);
+        c.op("MatMul")
+            .input("a: float")
+            .input("b: float")
+            .output("c: float")
+            .flops(|s| 2.0 * s.output(0) * s.input_dim(0, 0))
+            .shape(|c| Ok(vec![PartialShape::new([c.input(0).dim(0), c.input(1).dim(1)])]));
+        c.op("Pass")
+            .input("x: float")
+            .output("y: float")
+            .role(Role::Identity)
+            .shape(shape::same_as_input);
+        let node = |name: &str, op: &str, inputs: &[&str], dims: &[i64]| NodeDef {
+            name: name.into(),
+            op: op.into(),
+            inputs: inputs.iter().map(|s| s.to_string()).collect(),
+            attrs: match op {
+                "In" => Attrs::new().with("shape", PartialShape::from_i64s(dims).unwrap()),
+                _ => Attrs::new(),
+            },
+            ..NodeDef::default()
+        };
+        let nodes = vec![
+            node("x", "In", &[], &[-1, 1000]),
+            node("w", "In", &[], &[1000, 2000]),
+            node("y", "MatMul", &["x", "w"], &[]),
+            node("z", "Pass", &["y"], &[]),
+        ];
+        Graph::from_def(&GraphDef { nodes, ..GraphDef::default() }, &c).unwrap()
+    }
+
+    #[test]
+    fn time_follows_from_shapes_and_what_an_op_declares() {
+        let (graph, mut model) = (graph(), CostModel::default());
+        let costs = model.costs(&graph, &HashMap::new());
+        assert_eq!(costs.bytes[1], [8e6]);
+        assert_eq!(costs.bytes[2], [32.0 * 2000.0 * 4.0]);
+        // 128 million operations; reading 8 MB takes less.
+        assert!((costs.seconds[2] - 2.0 * 32.0 * 1000.0 * 2000.0 / 1e11 - model.node).abs() < 1e-9);
+        assert_eq!(costs.seconds[3], model.node);
+
+        let given = HashMap::from([(NodeId(0), PartialShape::from([1, 1000]))]);
+        let costs = model.costs(&graph, &given);
+        assert!((costs.seconds[2] - model.node - 8.012e6 / 1e10).abs() < 1e-9, "memory is slower");
+
+        model.measured.add("y", 0.25, [(0, 100.0)]);
+        model.measured.add("y", 0.75, [(0, 200.0)]);
+        let costs = model.costs(&graph, &HashMap::new());
+        assert_eq!((costs.seconds[2], &costs.bytes[2][..]), (0.5, &[200.0][..]));
+        assert_eq!(costs.seconds[1], 0.0, "it was a part of what was measured");
+    }
+}

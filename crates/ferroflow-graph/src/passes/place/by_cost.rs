@@ -1,0 +1,314 @@
+//! Placement of what is left free: the step is simulated, and each node goes where it would end
+//! first, counting the time its inputs take to get there.
+
+use super::groups::Group;
+use super::{Devices, Placer, is_generator, place, specs, used_on};
+use crate::graph::{Graph, Node, NodeId};
+use crate::op_def::ControlFlow;
+use crate::passes::cost::{CostModel, Costs};
+use crate::passes::partition::Loops;
+use crate::passes::simulate::{Choice, Prediction, simulate};
+use crate::sizes::{elements, guessed};
+use ferroflow_core::{DeviceInfo, DeviceName, PartialShape, Result, err};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Places the graph of a step, whose arguments and results are placed, by what `model` says of it.
+/// What asks for one device gets that, as with [`place`]; the rest of the graph goes where the step
+/// is predicted to end first. `given` has the shapes of arguments. Returns the prediction.
+pub fn place_by_cost(
+    graph: &mut Graph,
+    devices: &Devices,
+    soft: bool,
+    model: &CostModel,
+    given: &HashMap<NodeId, PartialShape>,
+) -> Result<Prediction> {
+    // What cannot be placed at all is found here, and said in the same words.
+    let mut plainly = graph.clone();
+    place(&mut plainly, 0, devices, soft)?;
+    let costs = model.costs(graph, given);
+    let plain = predict_costs(&plainly, devices, model, &costs)?;
+
+    let mut placer = Placer::grouped(graph, 0, devices, soft)?;
+    placer.join_loops(graph)?;
+    let mut free = Free {
+        is_floating: floating(graph, &mut placer),
+        placer,
+        graph,
+        fallback: &plainly,
+        costs: &costs,
+        candidates: HashMap::new(),
+        resident: vec![0.0; devices.preferred.len()],
+        chosen: vec![None; graph.len()],
+    };
+    simulate(graph, &costs, model, &devices.preferred, &mut free);
+    let Free { chosen, .. } = free;
+    for (id, device) in graph.ids().zip(&chosen) {
+        if let Some(device) = device {
+            graph.node_mut(id).device = devices.preferred[*device].text.clone();
+        }
+    }
+    // What floats goes to its consumers, if they are on one device.
+    let floats: Vec<NodeId> = graph.ids().filter(|id| chosen[id.index()].is_none()).collect();
+    let mut used_on = used_on(graph, &floats);
+    for id in floats {
+        let device = used_on.remove(&id).flatten().filter(|d| !d.is_empty());
+        let device = device.unwrap_or_else(|| plainly.node(id).device.clone());
+        graph.node_mut(id).device = device;
+    }
+    // Greedy choices may add up to something worse than none.
+    let prediction = predict_costs(graph, devices, model, &costs)?;
+    if prediction.seconds >= plain.seconds {
+        *graph = plainly;
+        return Ok(plain);
+    }
+    Ok(prediction)
+}
+
+/// What a step takes whose nodes are all placed.
+pub fn predict(
+    graph: &Graph,
+    devices: &Devices,
+    model: &CostModel,
+    given: &HashMap<NodeId, PartialShape>,
+) -> Result<Prediction> {
+    predict_costs(graph, devices, model, &model.costs(graph, given))
+}
+
+fn predict_costs(
+    graph: &Graph,
+    devices: &Devices,
+    model: &CostModel,
+    costs: &Costs,
+) -> Result<Prediction> {
+    let numbers: HashMap<&str, usize> =
+        devices.preferred.iter().enumerate().map(|(i, d)| (d.text.as_str(), i)).collect();
+    let of = |node: &Node| {
+        let number = numbers.get(node.device.as_str()).copied();
+        number.ok_or_else(|| err!(Internal, "'{}' is on {:?}, no device", node.name, node.device))
+    };
+    let places = graph.iter().map(|(_, node)| of(node)).collect::<Result<_>>()?;
+    Ok(simulate(graph, costs, model, &devices.preferred, &mut Fixed(places)))
+}
+
+/// Nodes that are placed.
+struct Fixed(Vec<usize>);
+
+impl Choice for Fixed {
+    fn candidates(&mut self, id: NodeId) -> Vec<usize> {
+        vec![self.0[id.index()]]
+    }
+
+    fn chosen(&mut self, _: NodeId, _: usize) {}
+}
+
+/// Nodes of which groups are placed one after the other.
+struct Free<'a> {
+    placer: Placer<'a>,
+    graph: &'a Graph,
+    /// Where nodes are for which no device fits exactly.
+    fallback: &'a Graph,
+    costs: &'a Costs,
+    /// Constants and the like, which are wherever they are used.
+    is_floating: Vec<bool>,
+    /// By what a group asks for.
+    candidates: HashMap<(u32, u32), Vec<usize>>,
+    /// Bytes of variables on each device.
+    resident: Vec<f64>,
+    chosen: Vec<Option<usize>>,
+}
+
+impl Free<'_> {
+    /// The devices that match what a group asks for. One that is no CPU must be asked for.
+    fn matching(&mut self, group: Group) -> Vec<usize> {
+        let key = (group.requested, group.resource);
+        if let Some(known) = self.candidates.get(&key) {
+            return known.clone();
+        }
+        let wanted = self.placer.specs.wanted(group);
+        let fits = |d: &Arc<DeviceInfo>| {
+            d.name.is_compatible(&wanted) && (d.kind() == "CPU" || wanted.kind.is_some())
+        };
+        let all = self.devices().iter().enumerate().filter(|(_, d)| fits(d));
+        let found: Vec<usize> = all.map(|(i, _)| i).collect();
+        self.candidates.insert(key, found.clone());
+        found
+    }
+
+    fn devices(&self) -> &[Arc<DeviceInfo>] {
+        &self.placer.devices.preferred
+    }
+
+    fn number(&self, name: &DeviceName) -> Option<usize> {
+        self.devices().iter().position(|d| d.name == *name)
+    }
+}
+
+impl Choice for Free<'_> {
+    fn candidates(&mut self, id: NodeId) -> Vec<usize> {
+        if self.is_floating[id.index()] {
+            return Vec::new();
+        }
+        let group = self.placer.groups.of(id);
+        if group.assigned != specs::OPEN {
+            let name = self.placer.specs.get(group.assigned).clone();
+            return self.number(&name).into_iter().collect();
+        }
+        let mut found = self.matching(group);
+        if found.is_empty() {
+            let device = &self.fallback.node(id).device;
+            found.extend(self.devices().iter().position(|d| d.text == *device));
+        }
+        // Of equally good ones the session's own task, then its job, then the one that holds least.
+        let own = &self.devices()[0].name;
+        let distance = |d: &usize| {
+            let name = &self.devices()[*d].name;
+            (name.job != own.job, name.task_name() != own.task_name())
+        };
+        found.sort_by(|a, b| {
+            let by_task = distance(a).cmp(&distance(b));
+            by_task.then(self.resident[*a].total_cmp(&self.resident[*b]))
+        });
+        found
+    }
+
+    fn chosen(&mut self, id: NodeId, device: usize) {
+        let name = self.devices()[device].name.clone();
+        let number = self.placer.specs.intern(name);
+        self.placer.groups.of_mut(id).assigned = number;
+        let node = self.graph.node(id);
+        if node.op.is_stateful && node.inputs.is_empty() {
+            let stated = node.attrs.shape("shape").ok();
+            let stated = stated.map(|s| elements(&guessed(&s)) * 4.0);
+            let own: f64 = self.costs.bytes[id.index()].iter().sum();
+            self.resident[device] += stated.unwrap_or(0.0).max(own);
+        }
+        self.chosen[id.index()] = Some(device);
+    }
+}
+
+/// Which nodes are as easily here as there: values without inputs, without state, on their own.
+fn floating(graph: &Graph, placer: &mut Placer<'_>) -> Vec<bool> {
+    let floats = |(id, node): (NodeId, &Node)| {
+        let group = placer.groups.of(id);
+        group.is_open() && is_generator(node) && !node.op.is_stateful && placer.groups.is_alone(id)
+    };
+    graph.iter().map(floats).collect()
+}
+
+impl Placer<'_> {
+    /// The free nodes of a loop stay together: a value that leaves a device in each iteration costs
+    /// more than a simulation of one can show.
+    fn join_loops(&mut self, graph: &Graph) -> Result<()> {
+        let loops = Loops::find(graph)?;
+        let mut first: HashMap<u32, NodeId> = HashMap::new();
+        for (id, node) in graph.iter() {
+            let frame = match (node.op.control_flow, node.inputs.first()) {
+                (Some(ControlFlow::Exit), Some(e)) => loops.leads_to(e.node),
+                _ => loops.leads_to(id),
+            };
+            let is_open = self.groups.of(id).is_open();
+            let Some(frame) = frame.filter(|_| is_open) else { continue };
+            let with = *first.entry(frame).or_insert(id);
+            self.join(graph, id, with)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{Line, catalog, def};
+    use super::*;
+    use crate::op_def::Role;
+    use crate::passes::Link;
+
+    const WORKER: &str = "/job:worker/replica:0/task:0/device:CPU:0";
+    const OTHER: &str = "/job:worker/replica:0/task:1/device:CPU:0";
+    const PS0: &str = "/job:ps/replica:0/task:0/device:CPU:0";
+    const PS1: &str = "/job:ps/replica:0/task:1/device:CPU:0";
+
+    fn devices() -> Devices {
+        let cpu = |job: &str, task| Arc::new(DeviceInfo::cpu(job, task, 0, 1));
+        Devices::new(&[cpu("worker", 0)], &[cpu("worker", 1), cpu("ps", 0), cpu("ps", 1)])
+    }
+
+    /// Every `Add` takes a second.
+    fn model(latency: f64) -> CostModel {
+        let mut model = CostModel { link: Link { latency, bandwidth: 1e9 }, ..Default::default() };
+        for name in ["a", "b", "c", "d", "e"] {
+            model.measured.add(name, 1.0, [(0, 1e6)]);
+        }
+        model
+    }
+
+    fn placed(lines: &[Line<'_>], latency: f64) -> (Vec<String>, Prediction) {
+        let mut c = catalog();
+        c.op("_Retval").input("x: float").role(Role::Return);
+        let mut graph = Graph::from_def(&def(lines), &c).unwrap();
+        let prediction =
+            place_by_cost(&mut graph, &devices(), false, &model(latency), &HashMap::new()).unwrap();
+        (graph.iter().map(|(_, n)| n.device.clone()).collect(), prediction)
+    }
+
+    const TWO_BRANCHES: &[Line<'static>] = &[
+        ("x", "Const", &[], "", ""),
+        ("a", "Add", &["x", "x"], "", ""),
+        ("b", "Add", &["x", "x"], "", ""),
+        ("y", "_Retval", &["a"], WORKER, ""),
+        ("z", "_Retval", &["b"], WORKER, ""),
+    ];
+
+    #[test]
+    fn branches_that_take_long_run_side_by_side() {
+        let (devices, prediction) = placed(TWO_BRANCHES, 1e-4);
+        assert_eq!(devices[1..], [WORKER, OTHER, WORKER, WORKER]);
+        assert!((prediction.seconds - 1.0).abs() < 0.01, "{prediction:?}");
+        let [x, b] = &prediction.transfers[..] else { panic!("{prediction:?}") };
+        assert_eq!((&x.tensor[..], &x.to[..]), ("x:0", OTHER));
+        assert_eq!((&b.tensor[..], &b.from[..], b.bytes), ("b:0", OTHER, 1e6));
+    }
+
+    #[test]
+    fn what_is_slow_to_reach_is_left_alone() {
+        let (devices, prediction) = placed(TWO_BRANCHES, 0.6);
+        assert_eq!(devices, [WORKER; 5]);
+        assert!((prediction.seconds - 2.0).abs() < 0.01, "{prediction:?}");
+        assert!(prediction.transfers.is_empty());
+    }
+
+    #[test]
+    fn what_is_asked_for_is_given() {
+        let lines: [Line<'_>; 6] = [
+            ("v", "Handle", &[], "/job:ps", ""),
+            ("w", "Handle", &[], "/job:ps", ""),
+            ("a", "Read", &["v"], "", ""),
+            ("b", "Read", &["w"], "", ""),
+            ("c", "Add", &["a", "b"], "/job:ps/task:1", ""),
+            ("y", "_Retval", &["c"], WORKER, ""),
+        ];
+        let (devices, _) = placed(&lines, 1e-4);
+        // Reads follow their variables; those are spread over the ps tasks.
+        assert_eq!(devices, [PS0, PS1, PS0, PS1, PS1, WORKER]);
+    }
+
+    #[test]
+    fn a_prediction_counts_what_each_device_does() {
+        let mut graph = Graph::from_def(
+            &def(&[
+                ("a", "Const", &[], PS0, ""),
+                ("b", "Add", &["a", "a"], WORKER, ""),
+                ("c", "Add", &["b", "a"], WORKER, ""),
+            ]),
+            &catalog(),
+        )
+        .unwrap();
+        place(&mut graph, 0, &devices(), false).unwrap();
+        let p = predict(&graph, &devices(), &model(0.5), &HashMap::new()).unwrap();
+        // There and back for the ps to begin and to send; one transfer for three uses.
+        assert!((p.seconds - (0.5 + 1.0 + 0.5 + 1e-3 + 2.0)).abs() < 1e-6, "{p:?}");
+        assert_eq!(p.transfers.len(), 1);
+        let busy = |device: &str| p.devices.iter().find(|d| d.device == device).unwrap().busy;
+        assert_eq!((busy(WORKER), busy(PS0), busy(PS1)), (2.0, 1.0, 0.0));
+    }
+}

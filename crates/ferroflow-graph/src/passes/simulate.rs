@@ -1,0 +1,306 @@
+//! A step, simulated: when each node runs and each value arrives, on devices that run one node at a
+//! time, in the order in which nodes become ready, and links that carry one tensor at a time.
+
+use super::cost::{CostModel, Costs, Link};
+use super::order::{closes_loop, topological_order};
+use crate::graph::{Endpoint, Graph, NodeId};
+use ferroflow_core::DeviceInfo;
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, HashMap};
+use std::sync::Arc;
+
+/// What a step is expected to take, and why.
+#[derive(Clone, Debug)]
+pub struct Prediction {
+    /// Of the whole step.
+    pub seconds: f64,
+    pub devices: Vec<DeviceLoad>,
+    /// In the order in which they begin.
+    pub transfers: Vec<Transfer>,
+}
+
+/// What one device does in a step.
+#[derive(Clone, Debug)]
+pub struct DeviceLoad {
+    pub device: String,
+    pub nodes: usize,
+    /// Seconds in which it computes.
+    pub busy: f64,
+}
+
+/// A value that goes from a device to another.
+#[derive(Clone, Debug)]
+pub struct Transfer {
+    /// `node:slot`, or `^node` where only the order matters.
+    pub tensor: String,
+    pub from: String,
+    pub to: String,
+    pub bytes: f64,
+    /// Seconds from the beginning of the step.
+    pub begins: f64,
+    pub arrives: f64,
+}
+
+/// Where nodes may run, and where they are put.
+pub(super) trait Choice {
+    /// Numbers of the devices that a node may be on; none if it is wherever it is needed and costs
+    /// nothing.
+    fn candidates(&mut self, id: NodeId) -> Vec<usize>;
+    /// A node is on a device.
+    fn chosen(&mut self, id: NodeId, device: usize);
+}
+
+/// Simulates a step of `graph` and puts each node on the device, of those it may be on, where it
+/// ends first; of equally good ones on the first. The first device is where the step begins and ends.
+pub(super) fn simulate(
+    graph: &Graph,
+    costs: &Costs,
+    model: &CostModel,
+    devices: &[Arc<DeviceInfo>],
+    choice: &mut dyn Choice,
+) -> Prediction {
+    let tasks: Vec<String> = devices.iter().map(|d| d.name.task_name()).collect();
+    let is_far = |d: usize| tasks[d] != tasks[0];
+    let begin = |d: usize| if is_far(d) { model.link.latency } else { 0.0 };
+    let mut run = Run {
+        graph,
+        costs,
+        model,
+        tasks: &tasks,
+        place: vec![None; graph.len()],
+        finish: vec![0.0; graph.len()],
+        free: (0..devices.len()).map(begin).collect(),
+        load: vec![(0, 0.0); devices.len()],
+        links: HashMap::new(),
+        arrived: HashMap::new(),
+        transfers: Vec::new(),
+    };
+    let (mut pending, consumers) = dependencies(graph);
+    let urgency = urgency(graph, costs);
+    let mut ready = BinaryHeap::new();
+    let at = |id: NodeId, time: f64| Ready { time, urgency: urgency[id.index()], id };
+    let mut ready_time = vec![0.0f64; graph.len()];
+    for id in graph.ids().filter(|id| pending[id.index()] == 0) {
+        ready.push(at(id, 0.0));
+    }
+    while let Some(Ready { id, .. }) = ready.pop() {
+        let finish = run.place(id, choice);
+        for &c in &consumers[id.index()] {
+            let i = c.index();
+            ready_time[i] = ready_time[i].max(finish);
+            pending[i] -= 1;
+            if pending[i] == 0 {
+                ready.push(at(c, ready_time[i]));
+            }
+        }
+    }
+    let used = |d: usize| run.load[d].0 > 0;
+    let back = |d: usize| if is_far(d) { model.link.latency } else { 0.0 };
+    let ends = (0..devices.len()).filter(|&d| used(d)).map(|d| run.free[d] + back(d));
+    let seconds = ends.fold(0.0, f64::max);
+    let device = |(d, &(nodes, busy)): (usize, &(usize, f64))| DeviceLoad {
+        device: devices[d].text.clone(),
+        nodes,
+        busy,
+    };
+    let loads = run.load.iter().enumerate().map(device).collect();
+    let mut transfers: Vec<Transfer> = run
+        .transfers
+        .into_iter()
+        .map(|t| Transfer {
+            tensor: match t.slot {
+                Some(slot) => format!("{}:{slot}", graph.node(t.source).name),
+                None => format!("^{}", graph.node(t.source).name),
+            },
+            from: devices[t.from].text.clone(),
+            to: devices[t.to].text.clone(),
+            bytes: t.bytes,
+            begins: t.begins,
+            arrives: t.arrives,
+        })
+        .collect();
+    transfers.sort_by(|a, b| a.begins.total_cmp(&b.begins));
+    Prediction { seconds, devices: loads, transfers }
+}
+
+struct Run<'a> {
+    graph: &'a Graph,
+    costs: &'a Costs,
+    model: &'a CostModel,
+    /// The task of each device.
+    tasks: &'a [String],
+    /// None: not yet, or everywhere.
+    place: Vec<Option<usize>>,
+    finish: Vec<f64>,
+    /// When each device has run what it was given.
+    free: Vec<f64>,
+    /// Nodes and seconds.
+    load: Vec<(usize, f64)>,
+    /// When the way between two devices is free, by sender and receiver.
+    links: HashMap<(usize, usize), f64>,
+    /// When a value is on another device.
+    arrived: HashMap<(NodeId, Option<u32>, usize), f64>,
+    transfers: Vec<Moved>,
+}
+
+struct Moved {
+    source: NodeId,
+    slot: Option<u32>,
+    from: usize,
+    to: usize,
+    bytes: f64,
+    begins: f64,
+    arrives: f64,
+}
+
+impl Run<'_> {
+    /// Puts a node on a device; when it ends there.
+    fn place(&mut self, id: NodeId, choice: &mut dyn Choice) -> f64 {
+        let candidates = choice.candidates(id);
+        let seconds = self.costs.seconds[id.index()];
+        let end = |d: usize| self.free[d].max(self.inputs_on(id, d)) + seconds;
+        let mut best: Option<(usize, f64)> = None;
+        for d in candidates {
+            let end = end(d);
+            if best.is_none_or(|(_, before)| end < before) {
+                best = Some((d, end));
+            }
+        }
+        let Some((device, end)) = best else { return 0.0 };
+        self.receive(id, device);
+        self.place[id.index()] = Some(device);
+        self.finish[id.index()] = end;
+        self.free[device] = end;
+        self.load[device].0 += 1;
+        self.load[device].1 += seconds;
+        choice.chosen(id, device);
+        end
+    }
+
+    /// When all that a node needs would be on a device.
+    fn inputs_on(&self, id: NodeId, device: usize) -> f64 {
+        let arrivals =
+            self.needs(id).map(|(source, slot)| match self.transfer(source, slot, device) {
+                Some(moved) => moved.arrives,
+                None => self
+                    .arrived
+                    .get(&(source, slot, device))
+                    .copied()
+                    .unwrap_or(self.finish[source.index()]),
+            });
+        arrivals.fold(0.0, f64::max)
+    }
+
+    /// Brings what a node needs to its device.
+    fn receive(&mut self, id: NodeId, device: usize) {
+        let needs: Vec<(NodeId, Option<u32>)> = self.needs(id).collect();
+        for (source, slot) in needs {
+            let Some(moved) = self.transfer(source, slot, device) else { continue };
+            let link = self.link(moved.from, device);
+            let free = self.links.entry((moved.from, device)).or_default();
+            *free = moved.begins + link.occupied(moved.bytes);
+            self.arrived.insert((source, slot, device), moved.arrives);
+            self.transfers.push(moved);
+        }
+    }
+
+    /// Values and, with no slot, nodes that a node comes after.
+    fn needs(&self, id: NodeId) -> impl Iterator<Item = (NodeId, Option<u32>)> + use<'_> {
+        let node = self.graph.node(id);
+        let values = node
+            .inputs
+            .iter()
+            .enumerate()
+            .filter(move |(i, _)| !closes_loop(self.graph, node, *i))
+            .map(|(_, e): (usize, &Endpoint)| (e.node, Some(e.slot)));
+        values.chain(node.controls.iter().map(|c| (*c, None)))
+    }
+
+    /// How a value would get to a device that it is not on.
+    fn transfer(&self, source: NodeId, slot: Option<u32>, to: usize) -> Option<Moved> {
+        let from = self.place[source.index()]?;
+        if from == to || self.arrived.contains_key(&(source, slot, to)) {
+            return None;
+        }
+        let bytes = slot.map_or(0.0, |slot| {
+            self.costs.bytes[source.index()].get(slot as usize).copied().unwrap_or(0.0)
+        });
+        let link = self.link(from, to);
+        let free = self.links.get(&(from, to)).copied().unwrap_or(0.0);
+        let begins = self.finish[source.index()].max(free);
+        let arrives = begins + link.latency + link.occupied(bytes);
+        Some(Moved { source, slot, from, to, bytes, begins, arrives })
+    }
+
+    fn link(&self, from: usize, to: usize) -> Link {
+        match self.tasks[from] == self.tasks[to] {
+            true => self.model.within_task,
+            false => self.model.link,
+        }
+    }
+}
+
+/// For each node what it waits for, counted, and who waits for it.
+fn dependencies(graph: &Graph) -> (Vec<u32>, Vec<Vec<NodeId>>) {
+    let mut pending = vec![0u32; graph.len()];
+    let mut consumers = vec![Vec::new(); graph.len()];
+    for (id, node) in graph.iter() {
+        for (i, e) in node.inputs.iter().enumerate() {
+            if !closes_loop(graph, node, i) {
+                pending[id.index()] += 1;
+                consumers[e.node.index()].push(id);
+            }
+        }
+        for c in &node.controls {
+            pending[id.index()] += 1;
+            consumers[c.index()].push(id);
+        }
+    }
+    (pending, consumers)
+}
+
+/// Seconds from the beginning of each node to the end of what hangs on it.
+fn urgency(graph: &Graph, costs: &Costs) -> Vec<f64> {
+    let mut after = vec![0.0f64; graph.len()];
+    for id in topological_order(graph).into_iter().rev() {
+        let all = after[id.index()] + costs.seconds[id.index()];
+        let node = graph.node(id);
+        for (i, e) in node.inputs.iter().enumerate() {
+            if !closes_loop(graph, node, i) {
+                after[e.node.index()] = after[e.node.index()].max(all);
+            }
+        }
+        for c in &node.controls {
+            after[c.index()] = after[c.index()].max(all);
+        }
+    }
+    after.iter().zip(&costs.seconds).map(|(after, own)| after + own).collect()
+}
+
+/// A node that can run from some time on; the earliest is the greatest, then the most urgent.
+struct Ready {
+    time: f64,
+    urgency: f64,
+    id: NodeId,
+}
+
+impl Ord for Ready {
+    fn cmp(&self, other: &Ready) -> Ordering {
+        let by_time = other.time.total_cmp(&self.time);
+        by_time.then(self.urgency.total_cmp(&other.urgency)).then(other.id.cmp(&self.id))
+    }
+}
+
+impl PartialOrd for Ready {
+    fn partial_cmp(&self, other: &Ready) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Ready {
+    fn eq(&self, other: &Ready) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Ready {}

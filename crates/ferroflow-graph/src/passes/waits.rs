@@ -1,0 +1,205 @@
+//! What each node of a step waits for: the nodes before it that may take as long as they like, since
+//! they depend on another task or another step.
+//!
+//! A node that could run must not be held up by one that may never come: its error might be what
+//! ends the step.
+
+use super::order::topological_order;
+use crate::graph::{Graph, Node, NodeId};
+use std::collections::HashMap;
+
+/// An attribute of a Recv whose value comes without anyone having to wait: what is sent depends on
+/// nothing that may wait.
+pub(super) const PROMPT: &str = "_prompt";
+
+/// For each node the set of nodes that may wait, among those it depends on and itself.
+pub(crate) struct Waits {
+    of: Vec<u32>,
+}
+
+/// The empty set.
+const NOTHING: u32 = 0;
+/// A set that was not worked out: it may be any.
+const UNKNOWN: u32 = u32::MAX;
+/// All sets together hold at most this many nodes; what would exceed it is unknown.
+const MAX_ELEMENTS: usize = 1 << 22;
+
+impl Waits {
+    pub fn of(graph: &Graph) -> Waits {
+        let mut of = vec![NOTHING; graph.len()];
+        let mut sets = Sets::default();
+        let order = topological_order(graph);
+        // Around a loop until nothing is new: what a value waits for that goes round.
+        let mut is_new = graph.iter().any(|(_, n)| may_wait(n));
+        while is_new {
+            is_new = false;
+            for &id in &order {
+                let node = graph.node(id);
+                let sources =
+                    node.inputs.iter().map(|e| e.node).chain(node.controls.iter().copied());
+                let mut set = sources.fold(of[id.index()], |set, s| sets.union(set, of[s.index()]));
+                if may_wait(node) {
+                    let own = sets.number(vec![id.0]);
+                    set = sets.union(set, own);
+                }
+                is_new |= of[id.index()] != set;
+                of[id.index()] = set;
+            }
+        }
+        Waits { of }
+    }
+
+    /// Whether a node depends on nothing that may wait.
+    pub fn is_prompt(&self, id: NodeId) -> bool {
+        self.of[id.index()] == NOTHING
+    }
+
+    /// Whether two nodes wait for the same.
+    pub fn are_alike(&self, a: NodeId, b: NodeId) -> bool {
+        let (a, b) = (self.of[a.index()], self.of[b.index()]);
+        a == b && a != UNKNOWN
+    }
+}
+
+fn may_wait(node: &Node) -> bool {
+    node.op.may_wait && !node.attrs.bool(PROMPT).unwrap_or(false)
+}
+
+/// Sorted sets of node numbers, by number: equal sets have one.
+struct Sets {
+    list: Vec<Vec<u32>>,
+    numbers: HashMap<Vec<u32>, u32>,
+    unions: HashMap<(u32, u32), u32>,
+    elements: usize,
+}
+
+impl Default for Sets {
+    fn default() -> Sets {
+        Sets {
+            list: vec![Vec::new()],
+            numbers: HashMap::from([(Vec::new(), NOTHING)]),
+            unions: HashMap::new(),
+            elements: 0,
+        }
+    }
+}
+
+impl Sets {
+    fn number(&mut self, set: Vec<u32>) -> u32 {
+        if let Some(number) = self.numbers.get(&set) {
+            return *number;
+        }
+        if self.elements + set.len() > MAX_ELEMENTS {
+            return UNKNOWN;
+        }
+        self.elements += set.len();
+        let number = self.list.len() as u32;
+        self.list.push(set.clone());
+        self.numbers.insert(set, number);
+        number
+    }
+
+    fn union(&mut self, a: u32, b: u32) -> u32 {
+        if a == b || b == NOTHING {
+            return a;
+        }
+        if a == NOTHING {
+            return b;
+        }
+        if a == UNKNOWN || b == UNKNOWN {
+            return UNKNOWN;
+        }
+        let key = (a.min(b), a.max(b));
+        if let Some(known) = self.unions.get(&key) {
+            return *known;
+        }
+        let mut both = [&self.list[a as usize][..], &self.list[b as usize][..]].concat();
+        both.sort_unstable();
+        both.dedup();
+        let number = self.number(both);
+        self.unions.insert(key, number);
+        number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attr::Attrs;
+    use crate::catalog::Catalog;
+    use crate::def::{GraphDef, NodeDef};
+    use crate::op_def::ControlFlow;
+
+    fn catalog() -> Catalog {
+        let mut c = Catalog::new();
+        c.op("Const").output("y: float");
+        c.op("Take").output("y: float").waits();
+        c.op("Add").input("x: float").input("y: float").output("z: float");
+        for (op, which) in [
+            ("Enter", ControlFlow::Enter),
+            ("NextIteration", ControlFlow::NextIteration),
+            ("Exit", ControlFlow::Exit),
+        ] {
+            c.op(op).input("x: float").output("y: float").control_flow(which);
+        }
+        c.op("Merge")
+            .input("x: float")
+            .input("y: float")
+            .output("z: float")
+            .control_flow(ControlFlow::Merge);
+        c
+    }
+
+    fn graph(lines: &[(&str, &str, &[&str])]) -> Graph {
+        let node = |&(name, op, inputs): &(&str, &str, &[&str])| NodeDef {
+            name: name.into(),
+            op: op.into(),
+            inputs: inputs.iter().map(|s| s.to_string()).collect(),
+            attrs: match name.starts_with("prompt") {
+                true => Attrs::new().with(PROMPT, true),
+                false => Attrs::new(),
+            },
+            ..NodeDef::default()
+        };
+        let def = GraphDef { nodes: lines.iter().map(node).collect(), ..GraphDef::default() };
+        Graph::from_def(&def, &catalog()).unwrap()
+    }
+
+    #[test]
+    fn what_waits_is_handed_on_over_data_and_control_edges() {
+        let g = graph(&[
+            ("c", "Const", &[]),
+            ("t", "Take", &[]),
+            ("u", "Take", &[]),
+            ("prompt", "Take", &[]),
+            ("a", "Add", &["c", "prompt"]),
+            ("b", "Add", &["a", "t"]),
+            ("d", "Add", &["c", "c", "^t"]),
+            ("e", "Add", &["b", "u"]),
+            ("f", "Add", &["u", "d"]),
+        ]);
+        let waits = Waits::of(&g);
+        let id = |name: &str| g.find(name).unwrap();
+        assert!(waits.is_prompt(id("a")) && waits.are_alike(id("a"), id("c")));
+        assert!(waits.are_alike(id("b"), id("d")) && waits.are_alike(id("b"), id("t")));
+        assert!(waits.are_alike(id("e"), id("f")));
+        assert!(!waits.are_alike(id("e"), id("b")) && !waits.is_prompt(id("e")));
+    }
+
+    #[test]
+    fn what_goes_round_a_loop_waits_for_what_the_loop_waits_for() {
+        let g = graph(&[
+            ("c", "Const", &[]),
+            ("enter", "Enter", &["c"]),
+            ("merge", "Merge", &["enter", "next"]),
+            ("t", "Take", &[]),
+            ("sum", "Add", &["merge", "t"]),
+            ("next", "NextIteration", &["sum"]),
+            ("exit", "Exit", &["merge"]),
+        ]);
+        let waits = Waits::of(&g);
+        let id = |name: &str| g.find(name).unwrap();
+        assert!(waits.is_prompt(id("enter")));
+        assert!(waits.are_alike(id("merge"), id("t")) && waits.are_alike(id("exit"), id("t")));
+    }
+}

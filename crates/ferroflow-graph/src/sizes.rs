@@ -1,0 +1,43 @@
+//! How large the tensors of a node are, as far as is known before it runs.
+
+use crate::attr::Attrs;
+use ferroflow_core::PartialShape;
+
+/// What an unknown dimension is taken for: it is nearly always that of a batch.
+const UNKNOWN_DIM: usize = 32;
+
+/// The dimensions of a node's inputs and outputs; what is not known of them is guessed.
+pub struct Sizes<'a> {
+    pub attrs: &'a Attrs,
+    pub inputs: &'a [Vec<usize>],
+    pub outputs: &'a [Vec<usize>],
+}
+
+impl Sizes<'_> {
+    /// Elements of input `i`.
+    pub fn input(&self, i: usize) -> f64 {
+        self.inputs.get(i).map_or(1.0, |dims| elements(dims))
+    }
+
+    /// Elements of output `i`.
+    pub fn output(&self, i: usize) -> f64 {
+        self.outputs.get(i).map_or(1.0, |dims| elements(dims))
+    }
+
+    /// A dimension of input `i`, counted from the last, which is 0.
+    pub fn input_dim(&self, i: usize, from_last: usize) -> f64 {
+        let dims = self.inputs.get(i).map_or(&[][..], Vec::as_slice);
+        dims.len().checked_sub(from_last + 1).map_or(1.0, |at| dims[at] as f64)
+    }
+}
+
+/// The dimensions of a shape; where it is unknown, a guess.
+pub(crate) fn guessed(shape: &PartialShape) -> Vec<usize> {
+    let dims = shape.dims().unwrap_or_default();
+    dims.iter().map(|d| d.unwrap_or(UNKNOWN_DIM)).collect()
+}
+
+/// Their product, as a number that does not overflow.
+pub(crate) fn elements(dims: &[usize]) -> f64 {
+    dims.iter().map(|&d| d as f64).product()
+}

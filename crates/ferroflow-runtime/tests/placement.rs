@@ -1,0 +1,131 @@
+//! Where a session puts nodes that ask for no device.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{catalog, error_of, request};
+use ferroflow_core::{Code, DType, PartialShape, Tensor};
+use ferroflow_graph::GraphDef;
+use ferroflow_graph::passes::CostModel;
+use ferroflow_runtime::{Placement, RunOptions, RunRequest, Session, SessionOptions, Task};
+use ferroflow_testing::graph;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+const FIRST: &str = "/job:worker/replica:0/task:0/device:CPU:0";
+
+/// On a task with two devices.
+fn session(def: &GraphDef, placement: Placement) -> Session {
+    let task = Task::new(Arc::new(catalog()), "worker", 0, 2);
+    let options = SessionOptions { placement, disable_optimizer: true, ..Default::default() };
+    Session::new(task, def, options).unwrap()
+}
+
+/// Where nodes are, by name.
+fn devices(s: &Session, feeds: &[(&str, Tensor)], fetches: &[&str]) -> BTreeMap<String, String> {
+    let options = RunOptions { output_partition_graphs: true, ..RunOptions::default() };
+    let request = RunRequest { options, ..request(feeds, fetches, &[]) };
+    let graph = s.run_blocking(request).unwrap().partition_graphs.remove(0);
+    graph.nodes.into_iter().map(|n| (n.name, n.device)).collect()
+}
+
+/// Two products of large matrices and one of their elements each.
+fn two_products() -> GraphDef {
+    let shape = PartialShape::from_i64s(&[-1, 300]).unwrap();
+    graph()
+        .dtype(DType::Float)
+        .placeholder("x")
+        .attr("shape", shape)
+        .op("a", "MatMul", &["x", "x"])
+        .t()
+        .op("b", "MatMul", &["x", "x"])
+        .t()
+        .op("y", "Sub", &["a", "b"])
+        .t()
+        .build()
+}
+
+fn x() -> (&'static str, Tensor) {
+    let values: Vec<f32> = (0..300 * 300).map(|i| (i % 7) as f32 - 3.0).collect();
+    ("x", Tensor::from_slice([300, 300], &values).unwrap())
+}
+
+#[test]
+fn by_cost_work_is_shared_by_devices_and_values_stay() {
+    let model = CostModel { flops: 1e8, ..CostModel::default() };
+    let s = session(&two_products(), Placement::ByCost(Box::new(model)));
+    let at = devices(&s, &[x()], &["y"]);
+    assert_ne!(at["a"], at["b"], "{at:?}");
+    let plain = session(&two_products(), Placement::First);
+    assert!(devices(&plain, &[x()], &["y"]).values().all(|d| d == FIRST || d.is_empty()));
+    // Beyond the run that is measured, after which it is placed anew.
+    for _ in 0..6 {
+        let got = s.run_blocking(request(&[x()], &["y"], &[])).unwrap();
+        let want = plain.run_blocking(request(&[x()], &["y"], &[])).unwrap();
+        assert_eq!(got.tensors, want.tensors);
+        assert!(got.stats.is_none(), "nobody asked for a trace");
+    }
+}
+
+#[test]
+fn what_was_measured_counts() {
+    // Said to be slow, but in truth too fast to be worth a second device.
+    let mut model = CostModel { flops: 1e3, ..CostModel::default() };
+    model.within_task.latency = 10.0;
+    let def = two_products();
+    let s = session(&def, Placement::ByCost(Box::new(model)));
+    let small = ("x", Tensor::from_slice([1, 1], &[2f32]).unwrap());
+    for _ in 0..3 {
+        s.run_blocking(request(std::slice::from_ref(&small), &["y"], &[])).unwrap();
+    }
+    let at = devices(&s, &[small], &["y"]);
+    assert_eq!(at["a"], at["b"], "{at:?}");
+}
+
+#[test]
+fn what_holds_state_stays_where_the_first_step_put_it() {
+    let def = graph()
+        .dtype(DType::Float)
+        .op("v", "VariableV2", &[])
+        .attr("dtype", DType::Float)
+        .attr("shape", PartialShape::from([300, 300]))
+        .placeholder("x")
+        .op("set", "Assign", &["v", "x"])
+        .t()
+        .op("a", "MatMul", &["v", "x"])
+        .t()
+        .op("b", "MatMul", &["x", "x"])
+        .t()
+        .op("y", "Sub", &["a", "b"])
+        .t()
+        .build();
+    let model = CostModel { flops: 1e8, ..CostModel::default() };
+    let s = session(&def, Placement::ByCost(Box::new(model)));
+    s.run_blocking(request(&[x()], &[], &["set"])).unwrap();
+    let y = s.run_blocking(request(&[x()], &["y"], &[])).unwrap().tensors.remove(0);
+    assert!(y.as_slice::<f32>().unwrap().iter().all(|y| *y == 0.0));
+    let first = devices(&s, &[x()], &["set"]);
+    assert_eq!(first["v"], devices(&s, &[x()], &["y"])["v"]);
+    assert_eq!(first["v"], first["set"]);
+}
+
+#[test]
+fn where_only_what_is_needed_is_placed_the_rest_may_be_wrong() {
+    let def = graph()
+        .constant("x", 1)
+        .op("bad", "Identity", &["x"])
+        .t()
+        .device("/job:nowhere")
+        .op("y", "Identity", &["x"])
+        .t()
+        .build();
+    let task = || Task::new(Arc::new(catalog()), "worker", 0, 2);
+    let e = error_of(Session::new(task(), &def, SessionOptions::default()));
+    assert_eq!(e.code(), Code::InvalidArgument);
+    let s = session(&def, Placement::FirstNeeded);
+    let y = s.run_blocking(request(&[], &["y"], &[])).unwrap().tensors.remove(0);
+    assert_eq!(y.scalar_value::<i32>().unwrap(), 1);
+    let e = error_of(s.run_blocking(request(&[], &["bad"], &[])));
+    assert_eq!(e.code(), Code::InvalidArgument);
+    assert!(e.message().contains("bad"), "{e}");
+}

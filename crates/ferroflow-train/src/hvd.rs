@@ -1,0 +1,379 @@
+//! Data-parallel training by all-reduce, with the calls that Horovod's users know.
+//!
+//! Every process computes gradients on its own data; [`DistributedOptimizer`] averages each over all
+//! processes as soon as it is computed, while the rest of the backward pass runs, and all apply the same.
+//! The processes start from the same values ([`BroadcastVariables`]); one leaves checkpoints.
+//!
+//! A [`World`] is this process's place among the others. Nothing is global: the ops that reduce tensors
+//! are those of the world's own catalog, so graphs are made by [`World::graph`].
+
+mod broadcast;
+pub mod elastic;
+mod ops;
+mod optimizer;
+
+pub use broadcast::BroadcastVariables;
+pub use optimizer::DistributedOptimizer;
+
+use crate::graph::Graph;
+use crate::monitored::MonitoredTraining;
+use crate::output::{Operation, Output};
+use crate::variable::Variable;
+use ferroflow_collective::{
+    Ask, Collective, Engine, EngineOptions, EngineStats, Group, Membership, Model, Options,
+    ReduceOp,
+};
+use ferroflow_core::{DType, Result, Tensor, bail, err};
+use ferroflow_graph::Catalog;
+use parking_lot::RwLock;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+/// How the values of the ranks become one; the numbers are Horovod's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reduction {
+    #[default]
+    Average = 0,
+    Sum = 1,
+    /// A sum in which gradients that point the same way count once; for `f32` and `f64`.
+    Adasum = 2,
+    Min = 3,
+    Max = 4,
+    Product = 5,
+}
+
+impl Reduction {
+    fn from_number(number: i64) -> Result<Reduction> {
+        use Reduction::*;
+        let all = [Average, Sum, Adasum, Min, Max, Product];
+        let found = usize::try_from(number).ok().and_then(|n| all.get(n).copied());
+        found.ok_or_else(|| err!(InvalidArgument, "there is no reduce_op {number}"))
+    }
+
+    fn collective(self) -> (Collective, ReduceOp) {
+        let op = match self {
+            Reduction::Adasum => return (Collective::Adasum, ReduceOp::Sum),
+            Reduction::Average => ReduceOp::Mean,
+            Reduction::Sum => ReduceOp::Sum,
+            Reduction::Min => ReduceOp::Min,
+            Reduction::Max => ReduceOp::Max,
+            Reduction::Product => ReduceOp::Product,
+        };
+        (Collective::AllReduce, op)
+    }
+}
+
+/// Fewer bytes for gradients of `f32`; others travel as they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Compression {
+    #[default]
+    None,
+    Fp16,
+    Bf16,
+    /// This part of the values, the largest ones; the rest is added to the next gradient.
+    TopK(f32),
+    /// Signs and two means; what that leaves out is added to the next gradient.
+    OneBit,
+}
+
+/// How a process becomes one of many; what is not given is taken from the environment.
+#[derive(Default)]
+pub struct Config {
+    /// Who this process is; what the launcher says, and alone if there was none.
+    pub membership: Option<Membership>,
+    /// Rank 0's listener, if it is bound already.
+    pub listener: Option<TcpListener>,
+    pub group: Options,
+    pub engine: EngineOptions,
+    /// The same bits in every run.
+    pub deterministic: bool,
+}
+
+impl Config {
+    /// What the environment asks for besides the membership: `FERROFLOW_TIMELINE=PATH` (or
+    /// `HOROVOD_TIMELINE`), in which `{rank}` stands for the rank (without it, only rank 0 leaves one),
+    /// and `FERROFLOW_DETERMINISTIC=1`.
+    pub fn from_env() -> Config {
+        let var = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
+        let timeline = var("FERROFLOW_TIMELINE").or_else(|| var("HOROVOD_TIMELINE"));
+        let engine =
+            EngineOptions { timeline: timeline.map(PathBuf::from), ..EngineOptions::default() };
+        let deterministic = var("FERROFLOW_DETERMINISTIC").is_some_and(|v| v != "0");
+        Config { engine, deterministic, ..Config::default() }
+    }
+}
+
+/// Numbers of a process among the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    rank: usize,
+    size: usize,
+    local_rank: usize,
+    local_size: usize,
+    cross_rank: usize,
+    cross_size: usize,
+}
+
+impl Place {
+    /// Before the others are met.
+    const ALONE: Place =
+        Place { rank: 0, size: 1, local_rank: 0, local_size: 1, cross_rank: 0, cross_size: 1 };
+}
+
+/// What the kernels of a world's ops share with it.
+pub(crate) struct Link {
+    engine: RwLock<Option<Engine>>,
+    place: RwLock<Place>,
+}
+
+impl Link {
+    /// Submits a tensor. Nothing waits while the engine is held, so that it can be replaced any time.
+    pub(crate) fn submit(
+        &self,
+        name: &str,
+        tensor: Tensor,
+        what: Collective,
+        ask: Ask,
+        done: impl FnOnce(Result<(Tensor, Vec<usize>)>) + Send + 'static,
+    ) {
+        match &*self.engine.read() {
+            Some(engine) => engine.submit_tensor(name, tensor, what, ask, done),
+            None => done(Err(err!(FailedPrecondition, "hvd was shut down, or was never started"))),
+        }
+    }
+
+    fn close(&self) {
+        // Dropping an engine waits for the others, so not under the lock.
+        let engine = self.engine.write().take();
+        drop(engine);
+    }
+}
+
+/// This process among those that train together. Clones are handles of the same; the last one takes
+/// leave of the others, as [`World::shutdown`] does.
+#[derive(Clone)]
+pub struct World(Arc<Inner>);
+
+struct Inner {
+    link: Arc<Link>,
+    catalog: Arc<Catalog>,
+}
+
+impl Inner {
+    fn new(link: Arc<Link>, base: &Catalog) -> Inner {
+        let mut catalog = base.filtered(|_| true);
+        ops::register(&mut catalog, &link);
+        Inner { link, catalog: Arc::new(catalog) }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.link.close();
+    }
+}
+
+impl World {
+    /// Meets the others. The ops of graphs are those of `base`, and those that communicate.
+    pub fn meet(config: Config, base: &Catalog) -> Result<World> {
+        let (engine, place) = start(config)?;
+        let link = Arc::new(Link { engine: RwLock::new(Some(engine)), place: RwLock::new(place) });
+        Ok(World(Arc::new(Inner::new(link, base))))
+    }
+
+    /// Which of the processes this is.
+    pub fn rank(&self) -> usize {
+        self.place().rank
+    }
+
+    /// How many processes there are.
+    pub fn size(&self) -> usize {
+        self.place().size
+    }
+
+    /// Which of the processes of its host this is.
+    pub fn local_rank(&self) -> usize {
+        self.place().local_rank
+    }
+
+    /// How many processes its host has.
+    pub fn local_size(&self) -> usize {
+        self.place().local_size
+    }
+
+    /// The number of its host.
+    pub fn cross_rank(&self) -> usize {
+        self.place().cross_rank
+    }
+
+    /// How many hosts there are.
+    pub fn cross_size(&self) -> usize {
+        self.place().cross_size
+    }
+
+    /// Whether this is the process that leaves files behind.
+    pub fn is_first(&self) -> bool {
+        self.rank() == 0
+    }
+
+    fn place(&self) -> Place {
+        *self.0.link.place.read()
+    }
+
+    /// What the coordinator has seen; on rank 0 only.
+    pub fn stats(&self) -> EngineStats {
+        self.0.link.engine.read().as_ref().map(Engine::stats).unwrap_or_default()
+    }
+
+    /// Why the ranks can do nothing together any more, if that is so.
+    pub fn failure(&self) -> Option<ferroflow_core::Error> {
+        self.0.link.engine.read().as_ref().and_then(Engine::failure)
+    }
+
+    /// Takes leave of the others. What is under way is waited for, a little.
+    pub fn shutdown(&self) {
+        self.0.link.close();
+    }
+
+    /// An empty graph whose ops can communicate.
+    pub fn graph(&self) -> Graph {
+        Graph::new(self.0.catalog.clone())
+    }
+
+    /// The ops of [`World::graph`].
+    pub fn catalog(&self) -> &Arc<Catalog> {
+        &self.0.catalog
+    }
+
+    /// A learning rate for the larger batch that all processes make together.
+    pub fn scaled_rate(&self, rate: f32) -> f32 {
+        rate * self.size() as f32
+    }
+
+    /// A learning rate that goes from `rate` to [`World::scaled_rate`] within `steps`, since a large one
+    /// is too large for the first steps.
+    #[track_caller]
+    pub fn warmed_up_rate(&self, rate: f32, global_step: &Variable, steps: f32) -> Output {
+        let more = (self.size() - 1) as f32;
+        global_step.graph().name_scope("WarmUp", |_| {
+            let done = (global_step.cast(DType::Float) / steps).minimum(1.0);
+            (done * more + 1.0) * rate
+        })
+    }
+
+    /// Makes `optimizer` average gradients over all processes.
+    pub fn optimizer<O: crate::Optimizer>(&self, optimizer: O) -> DistributedOptimizer<O> {
+        DistributedOptimizer::new(optimizer)
+    }
+
+    /// An operation that gives all global variables the values of `root`. All must have values.
+    #[track_caller]
+    pub fn broadcast_variables(&self, graph: &Graph, root: usize) -> Operation {
+        broadcast::broadcast_variables(graph, &graph.global_variables(), root)
+    }
+
+    /// Training by `train`, which counts the global step: all ranks start from rank 0's values, and rank
+    /// 0 alone restores and leaves checkpoints and events.
+    #[track_caller]
+    pub fn training(&self, graph: &Graph, train: &Operation) -> MonitoredTraining {
+        graph.global_step();
+        MonitoredTraining::new(graph, train)
+            // The session is this process's own: when a rank is lost, no other session helps.
+            .wait(Duration::ZERO)
+            .leaves_files(self.is_first())
+            .hook(BroadcastVariables::new(self, graph, 0))
+    }
+
+    /// Reduces a value under a name of its own, and waits for it.
+    pub fn all_reduce_value(&self, name: &str, value: Tensor, by: Reduction) -> Result<Tensor> {
+        let (what, op) = by.collective();
+        Ok(self.value(name, value, what, Ask::op(op))?.0)
+    }
+
+    /// All ranks' values one below the other, under a name of its own.
+    pub fn all_gather_value(&self, name: &str, value: Tensor) -> Result<Tensor> {
+        let shape = value.shape().clone();
+        let (all, counts) = self.value(name, value, Collective::AllGather, Ask::default())?;
+        ops::rows(all, &shape, &counts).map(|(all, _)| all)
+    }
+
+    /// The value of rank `root` on all, under a name of its own.
+    pub fn broadcast_value(&self, name: &str, value: Tensor, root: usize) -> Result<Tensor> {
+        Ok(self.value(name, value, Collective::Broadcast { root }, Ask::default())?.0)
+    }
+
+    fn value(
+        &self,
+        name: &str,
+        value: Tensor,
+        what: Collective,
+        ask: Ask,
+    ) -> Result<(Tensor, Vec<usize>)> {
+        let (sender, receiver) = channel();
+        self.0.link.submit(name, value, what, ask, move |result| drop(sender.send(result)));
+        receiver.recv().unwrap_or_else(|_| Err(err!(Cancelled, "the engine has ended")))
+    }
+
+    /// Returns when all ranks have called it.
+    pub fn barrier(&self, name: &str) -> Result<()> {
+        self.all_reduce_value(&format!("barrier {name}"), Tensor::scalar(0u8), Reduction::Sum)?;
+        Ok(())
+    }
+
+    /// This rank has no more data: it waits for the others, bringing nothing to their reductions, and
+    /// returns the rank that was the last to run out.
+    pub fn join(&self) -> Result<usize> {
+        let joined = match &*self.0.link.engine.read() {
+            Some(engine) => engine.join()?,
+            None => bail!(FailedPrecondition, "hvd was shut down, or was never started"),
+        };
+        joined.wait()
+    }
+}
+
+fn start(config: Config) -> Result<(Engine, Place)> {
+    let Config { membership, listener, group, engine, deterministic } = config;
+    let (group, engine) = prepared(group, engine, deterministic);
+    let member = match membership {
+        Some(member) => member,
+        None => Membership::from_env()?.unwrap_or_else(|| Membership::new(0, 1, "127.0.0.1:0")),
+    };
+    let group = match listener {
+        Some(listener) => Group::host(&member, group, listener)?,
+        None => Group::join(&member, group)?,
+    };
+    start_engine(group, engine)
+}
+
+fn prepared(
+    mut group: Options,
+    mut engine: EngineOptions,
+    deterministic: bool,
+) -> (Options, EngineOptions) {
+    if deterministic {
+        engine.deterministic = true;
+        // What a probe finds differs from run to run, and with it the order of sums.
+        group.model.get_or_insert_with(Model::default);
+    }
+    (group, engine)
+}
+
+fn start_engine(group: Group, mut engine: EngineOptions) -> Result<(Engine, Place)> {
+    let ((local_rank, local_size), (cross_rank, cross_size)) = (group.local(), group.cross());
+    let (rank, size) = (group.rank(), group.size());
+    if let Some(path) = engine.timeline.take() {
+        let text = path.to_string_lossy();
+        let named = text.contains("{rank}");
+        if named || rank == 0 {
+            engine.timeline = Some(text.replace("{rank}", &rank.to_string()).into());
+        }
+    }
+    let place = Place { rank, size, local_rank, local_size, cross_rank, cross_size };
+    Ok((Engine::start(group, engine)?, place))
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,232 @@
+//! Training that goes on when ranks are lost and takes in those that come.
+//!
+//! A [`State`] holds the values of the variables as of the last commit. When a rank is lost, the step
+//! fails on the others; they take back their committed values, meet again without it, take over rank 0's
+//! values and go on. When others want to come in, all ranks leave at the same commit and meet with them.
+
+use super::{Config, Inner, Link, Place, Reduction, World, prepared, start_engine};
+use crate::graph::Graph;
+use crate::output::{Operation, Output};
+use crate::session::GraphSession;
+use crate::variable::Variable;
+use ferroflow_collective::elastic::Seat;
+use ferroflow_collective::{EngineOptions, Options};
+use ferroflow_core::{Code, Error, Result, Tensor, ensure, err};
+use ferroflow_graph::Catalog;
+use parking_lot::{Mutex, RwLock};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A process of an elastic job.
+pub struct Elastic {
+    world: World,
+    seat: Arc<Mutex<Seat>>,
+    group: Options,
+    engine: EngineOptions,
+    /// How often ranks were lost, and how long it took to go on, from the failure to the next step.
+    recoveries: Vec<Duration>,
+    rejoins: u64,
+}
+
+impl Elastic {
+    /// Takes a seat at the driver and meets the others. The graphs of its world outlive the loss of ranks.
+    pub fn meet(mut seat: Seat, config: Config, base: &Catalog) -> Result<Elastic> {
+        let (group, engine) = prepared(config.group, config.engine, config.deterministic);
+        let link = Arc::new(Link { engine: RwLock::new(None), place: RwLock::new(Place::ALONE) });
+        let met = seat.next_group(&group)?;
+        let world = World(Arc::new(Inner::new(link, base)));
+        let mut job = Elastic {
+            world,
+            seat: Arc::new(Mutex::new(seat)),
+            group,
+            engine,
+            recoveries: Vec::new(),
+            rejoins: 0,
+        };
+        job.adopt(met)?;
+        Ok(job)
+    }
+
+    /// The ranks of now.
+    pub fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// How long it took to go on after each loss of ranks.
+    pub fn recoveries(&self) -> &[Duration] {
+        &self.recoveries
+    }
+
+    /// How often all met again because others came.
+    pub fn rejoins(&self) -> u64 {
+        self.rejoins
+    }
+
+    fn adopt(&mut self, group: ferroflow_collective::Group) -> Result<()> {
+        let (engine, place) = start_engine(group, self.engine.clone())?;
+        let link = &self.world.0.link;
+        *link.place.write() = place;
+        *link.engine.write() = Some(engine);
+        Ok(())
+    }
+
+    /// Runs `train` until it is done. Before it runs, and again after ranks were lost or have come, all
+    /// variables have the values that rank 0 committed last. An error that is not the loss of a rank ends
+    /// it.
+    pub fn run<R>(
+        mut self,
+        state: &mut State,
+        mut train: impl FnMut(&World, &mut State) -> Result<R>,
+    ) -> Result<R> {
+        state.seat = Some(self.seat.clone());
+        let mut failed: Option<Instant> = None;
+        loop {
+            let result = state.sync(&self.world).and_then(|()| {
+                if let Some(since) = failed.take() {
+                    self.recoveries.push(since.elapsed());
+                }
+                train(&self.world, state)
+            });
+            let error = match result {
+                Ok(value) => {
+                    self.world.shutdown();
+                    state.seat = None;
+                    state.recoveries = self.recoveries;
+                    if let Ok(seat) = Arc::try_unwrap(self.seat) {
+                        seat.into_inner().done();
+                    }
+                    return Ok(value);
+                }
+                Err(e) => e,
+            };
+            if std::mem::take(&mut state.is_changing) {
+                self.rejoins += 1;
+            } else if self.world.failure().is_some() || is_lost(&error) {
+                failed.get_or_insert_with(Instant::now);
+                state.restore()?;
+            } else {
+                return Err(error);
+            }
+            tracing::info!("the ranks change: {error}");
+            loop {
+                self.world.shutdown();
+                let met = self.seat.lock().next_group(&self.group)?;
+                // A rank that is lost again before the engine runs is the next epoch's matter.
+                match self.adopt(met) {
+                    Err(e) if is_lost(&e) => continue,
+                    adopted => break adopted?,
+                }
+            }
+        }
+    }
+}
+
+/// Whether other ranks are the cause.
+fn is_lost(e: &Error) -> bool {
+    matches!(e.code(), Code::Unavailable | Code::Aborted)
+}
+
+/// What outlives the loss of ranks: the global variables of a graph, and a counter.
+pub struct State {
+    session: GraphSession,
+    variables: Vec<Variable>,
+    feeds: Vec<Output>,
+    assign: Operation,
+    values: Vec<Tensor>,
+    committed_step: i64,
+    /// Counts whatever the trainer counts; goes back with the variables.
+    pub step: i64,
+    seat: Option<Arc<Mutex<Seat>>>,
+    is_changing: bool,
+    recoveries: Vec<Duration>,
+}
+
+impl State {
+    /// The state of all global variables of a graph, which have been initialized. Commits them.
+    #[track_caller]
+    pub fn new(graph: &Graph, session: &GraphSession) -> Result<State> {
+        let variables = graph.global_variables();
+        let (mut feeds, mut assigned) = (Vec::new(), Vec::new());
+        graph.at_root(|| {
+            graph.name_scope("elastic_state", |_| {
+                for variable in &variables {
+                    let shape = variable.variable_shape().clone();
+                    let feed = graph.placeholder_of(variable.dtype(), "value", shape);
+                    assigned.push(variable.assign(&feed));
+                    feeds.push(feed);
+                }
+            });
+        });
+        let assign = graph.name_scope("elastic_state", |_| graph.group("restore", &assigned));
+        let mut state = State {
+            session: session.clone(),
+            variables,
+            feeds,
+            assign,
+            values: Vec::new(),
+            committed_step: 0,
+            step: 0,
+            seat: None,
+            is_changing: false,
+            recoveries: Vec::new(),
+        };
+        state.keep()?;
+        Ok(state)
+    }
+
+    fn keep(&mut self) -> Result<()> {
+        self.values = self.session.run(&self.variables)?;
+        self.committed_step = self.step;
+        Ok(())
+    }
+
+    /// Keeps the present values: what all go back to when a rank is lost. Every rank commits after the same
+    /// steps. An error if others want to come in; [`Elastic::run`] sees to it.
+    pub fn commit(&mut self, world: &World) -> Result<()> {
+        self.keep()?;
+        let wanted = self.seat.as_ref().is_some_and(|s| s.lock().is_wanted());
+        let flag = Tensor::scalar(u8::from(wanted));
+        let any = world.all_reduce_value("elastic/wanted", flag, Reduction::Max)?;
+        self.is_changing = any.scalar_value::<u8>()? != 0;
+        ensure!(!self.is_changing, Aborted, "others want to come in");
+        Ok(())
+    }
+
+    /// Takes back the committed values.
+    pub fn restore(&mut self) -> Result<()> {
+        let values: Vec<(String, Tensor)> =
+            self.feeds.iter().map(Output::name).zip(self.values.iter().cloned()).collect();
+        self.session.run_fed(values.as_slice(), &self.assign)?;
+        self.step = self.committed_step;
+        Ok(())
+    }
+
+    /// Takes over what rank 0 has committed.
+    pub fn sync(&mut self, world: &World) -> Result<()> {
+        let step = world.broadcast_value("elastic/step", Tensor::scalar(self.committed_step), 0)?;
+        let mut values = Vec::with_capacity(self.values.len());
+        for (variable, value) in self.variables.iter().zip(&self.values) {
+            let name = format!("elastic/{}", variable.variable_name());
+            values.push(world.broadcast_value(&name, value.deep_copy()?, 0)?);
+        }
+        self.committed_step = step.scalar_value()?;
+        self.values = values;
+        self.restore()
+    }
+
+    /// How long it took to go on after each loss of ranks; known when [`Elastic::run`] has ended.
+    pub fn recoveries(&self) -> &[Duration] {
+        &self.recoveries
+    }
+}
+
+/// The seat of this process in the elastic job that the environment describes.
+pub fn seat_from_env() -> Result<Seat> {
+    let seat = Seat::from_env()?;
+    seat.ok_or_else(|| {
+        err!(
+            FailedPrecondition,
+            "this process was not started by `ferroflow run` with --min-np or --max-np"
+        )
+    })
+}

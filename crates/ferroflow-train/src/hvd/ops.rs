@@ -1,0 +1,291 @@
+//! The ops that communicate, under Horovod's names. Each hands its tensor to the world's engine when it
+//! is ready and ends when the engine gives it back; no thread waits meanwhile.
+
+use super::{Compression, Link, Place, Reduction};
+use ferroflow_collective::{Ask, Collective};
+use ferroflow_core::{
+    AsyncCtx, AsyncKernel, Ctx, DType, Done, KernelBox, PartialShape, Result, Shape, Tensor, bail,
+    ensure, err,
+};
+use ferroflow_graph::{Catalog, KernelInit, ShapeCtx, shape};
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// Types that collectives reduce.
+const NUMBERS: &str =
+    "{float, double, half, bfloat16, int8, int16, int32, int64, uint8, uint16, uint32, uint64}";
+
+pub(super) fn register(c: &mut Catalog, link: &Arc<Link>) {
+    let numbers = format!("T: {NUMBERS}");
+    let make = |kind: fn(&KernelInit<'_>) -> Result<Kind>| {
+        let link = link.clone();
+        move |init: &KernelInit<'_>| {
+            let named = init.string("tensor_name")?;
+            Ok(KernelBox::new_async(Communicate {
+                link: link.clone(),
+                name: if named.is_empty() { init.name().to_string() } else { named },
+                priority: init.int("priority")? as i32,
+                kind: kind(init)?,
+            }))
+        }
+    };
+    c.op("HorovodAllreduce")
+        .doc("The reduction of the tensors of this name on all ranks.")
+        .input("tensor: T")
+        .output("sum: T")
+        .attr(&numbers)
+        .attr("reduce_op: int = 0")
+        .attr("compression: string = ''")
+        .attr("tensor_name: string = ''")
+        .attr("priority: int = 0")
+        .stateful()
+        .shape(shape::same_as_input)
+        .gradient(|g, dy| {
+            let attrs = g.same_attrs(&["reduce_op"]);
+            Ok(vec![g.call_with("HorovodAllreduce", &[dy[0]], attrs)])
+        })
+        .cpu(make(|init| {
+            let by = Reduction::from_number(init.int("reduce_op")?)?;
+            let compression = parse_compression(&init.string("compression")?)?;
+            Ok(Kind::Reduce(by, compression))
+        }));
+    c.op("HorovodAllgather")
+        .doc("The tensors of this name on all ranks, one below the other.")
+        .input("tensor: T")
+        .output("output: T")
+        .attr("T: type")
+        .attr("tensor_name: string = ''")
+        .attr("priority: int = 0")
+        .stateful()
+        .shape(|c| Ok(vec![any_rows(c)?]))
+        .cpu(make(|_| Ok(Kind::Gather)));
+    c.op("HorovodBroadcast")
+        .doc("The tensor of this name of one rank, on all.")
+        .input("tensor: T")
+        .output("output: T")
+        .attr("T: type")
+        .attr("root_rank: int")
+        .attr("tensor_name: string = ''")
+        .attr("priority: int = 0")
+        .stateful()
+        .shape(shape::same_as_input)
+        .cpu(make(|init| {
+            let root = init.int("root_rank")?;
+            let root = usize::try_from(root).ok().filter(|&r| r < 65_536);
+            Ok(Kind::Broadcast(root.ok_or_else(|| err!(InvalidArgument, "no such root_rank"))?))
+        }));
+    c.op("HorovodReducescatter")
+        .doc("This rank's rows of the reduction of the tensors of this name on all ranks.")
+        .input("tensor: T")
+        .output("output: T")
+        .attr(&numbers)
+        .attr("reduce_op: int = 0")
+        .attr("tensor_name: string = ''")
+        .attr("priority: int = 0")
+        .stateful()
+        .shape(|c| Ok(vec![any_rows(c)?]))
+        .cpu(make(|init| Ok(Kind::Scatter(Reduction::from_number(init.int("reduce_op")?)?))));
+    for (op, what, number) in PLACES {
+        let link = link.clone();
+        c.op(op)
+            .doc(what)
+            .output("number: int32")
+            .stateful()
+            .shape(shape::scalar)
+            .no_gradient()
+            .cpu(move |_| {
+                let link = link.clone();
+                // Asked in every step: an elastic job has now more ranks, now fewer.
+                Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
+                    ctx.set(0, Tensor::scalar(number(&link.place.read()) as i32))
+                }))
+            });
+    }
+    c.op("HorovodAlltoall")
+        .doc("Sends `splits[r]` rows to each rank `r`, and receives what the others send.")
+        .input("tensor: T")
+        .input("splits: int32")
+        .output("output: T")
+        .output("received_splits: int32")
+        .attr("T: type")
+        .attr("tensor_name: string = ''")
+        .attr("priority: int = 0")
+        .stateful()
+        .shape(|c| Ok(vec![any_rows(c)?, PartialShape::of_rank(1)]))
+        .cpu(make(|_| Ok(Kind::Exchange)));
+}
+
+type PlaceOp = (&'static str, &'static str, fn(&Place) -> usize);
+
+const PLACES: [PlaceOp; 4] = [
+    ("HorovodRank", "Which of the ranks this is.", |p| p.rank),
+    ("HorovodSize", "How many ranks there are.", |p| p.size),
+    ("HorovodLocalRank", "Which of the ranks of its host this is.", |p| p.local_rank),
+    ("HorovodLocalSize", "How many ranks its host has.", |p| p.local_size),
+];
+
+/// The shape of input 0 with another number of rows.
+fn any_rows(c: &ShapeCtx<'_>) -> Result<PartialShape> {
+    let input = c.input(0);
+    let Some(dims) = input.dims() else { return Ok(PartialShape::unknown()) };
+    ensure!(!dims.is_empty(), InvalidArgument, "the tensor is a scalar and has no rows");
+    Ok(PartialShape::new([None].into_iter().chain(dims[1..].iter().copied())))
+}
+
+/// What [`Compression`] is called in a graph.
+pub(super) fn compression_name(compression: Compression) -> String {
+    match compression {
+        Compression::None => String::new(),
+        Compression::Fp16 => "fp16".into(),
+        Compression::Bf16 => "bf16".into(),
+        Compression::TopK(part) => format!("topk:{part}"),
+        Compression::OneBit => "onebit".into(),
+    }
+}
+
+fn parse_compression(text: &str) -> Result<Compression> {
+    Ok(match text {
+        "" | "none" => Compression::None,
+        "fp16" => Compression::Fp16,
+        "bf16" => Compression::Bf16,
+        "onebit" => Compression::OneBit,
+        other => match other.strip_prefix("topk:").and_then(|p| p.parse().ok()) {
+            Some(part) if (0.0..=1.0).contains(&part) => Compression::TopK(part),
+            _ => bail!(InvalidArgument, "there is no compression {other:?}"),
+        },
+    })
+}
+
+enum Kind {
+    Reduce(Reduction, Compression),
+    Gather,
+    Broadcast(usize),
+    Scatter(Reduction),
+    Exchange,
+}
+
+struct Communicate {
+    link: Arc<Link>,
+    name: String,
+    priority: i32,
+    kind: Kind,
+}
+
+impl AsyncKernel for Communicate {
+    fn start(&self, mut ctx: AsyncCtx, done: Done) {
+        let count = ctx.inputs.len();
+        let inputs = ctx.take_inputs(0..count);
+        let (tensor, what, ask) = match inputs.and_then(|inputs| self.request(inputs)) {
+            Ok(request) => request,
+            Err(e) => return done.fail(e),
+        };
+        let name = match ctx.frame_iter {
+            (0, 0) => self.name.clone(),
+            (frame, iter) => format!("{};{frame}:{iter}", self.name),
+        };
+        let shape = tensor.shape().clone();
+        let finish: fn(Tensor, &Shape, &[usize]) -> Result<Vec<Tensor>> = match &self.kind {
+            Kind::Reduce(..) | Kind::Broadcast(_) => |t, _, _| Ok(vec![t]),
+            Kind::Gather => |t, shape, counts| Ok(vec![rows(t, shape, counts)?.0]),
+            Kind::Scatter(_) => |t, shape, _| {
+                let count = t.elements();
+                Ok(vec![rows(t, shape, &[count])?.0])
+            },
+            Kind::Exchange => |t, shape, counts| {
+                let (t, received) = rows(t, shape, counts)?;
+                Ok(vec![t, Tensor::vector(&received)])
+            },
+        };
+        // A step that is cancelled does not wait for the other ranks.
+        let done = Arc::new(Mutex::new(Some(done)));
+        let cancelled = done.clone();
+        let listening = ctx.step.cancel.on_cancel(move |e| {
+            let done = cancelled.lock().take();
+            if let Some(done) = done {
+                done.fail(e.clone());
+            }
+        });
+        self.link.submit(&name, tensor, what, ask, move |result| {
+            drop(listening);
+            let done = done.lock().take();
+            if let Some(done) = done {
+                done.finish_tensors(result.and_then(|(t, counts)| finish(t, &shape, &counts)));
+            }
+        });
+    }
+}
+
+impl Communicate {
+    fn request(&self, inputs: Vec<Tensor>) -> Result<(Tensor, Collective, Ask)> {
+        let mut inputs = inputs.into_iter();
+        let (Some(tensor), splits) = (inputs.next(), inputs.next()) else {
+            bail!(Internal, "a collective without a tensor");
+        };
+        let mut ask = Ask { priority: self.priority, ..Ask::default() };
+        let what = match &self.kind {
+            Kind::Reduce(by, compression) => {
+                let (what, op) = by.collective();
+                ask.op = op;
+                if what == Collective::AllReduce && tensor.dtype() == DType::Float {
+                    ask.compression = compress(*compression, tensor.elements());
+                }
+                what
+            }
+            Kind::Gather => {
+                row_size(tensor.shape())?;
+                Collective::AllGather
+            }
+            Kind::Broadcast(root) => Collective::Broadcast { root: *root },
+            Kind::Scatter(by) => {
+                row_size(tensor.shape())?;
+                let (what, op) = by.collective();
+                ensure!(what == Collective::AllReduce, Unimplemented, "adasum of parts");
+                ask.op = op;
+                Collective::ReduceScatter
+            }
+            Kind::Exchange => {
+                let each = row_size(tensor.shape())?;
+                let splits =
+                    splits.ok_or_else(|| err!(Internal, "an all-to-all without splits"))?;
+                let rows = tensor.shape().dims().first().copied().unwrap_or(0);
+                let values = splits.as_slice::<i32>()?;
+                let sent: Option<Vec<usize>> =
+                    values.iter().map(|&s| usize::try_from(s).ok()).collect();
+                let sent = sent.filter(|s| s.iter().sum::<usize>() == rows).ok_or_else(|| {
+                    err!(InvalidArgument, "splits {values:?} do not divide {rows} rows")
+                })?;
+                Collective::AllToAll { splits: sent.into_iter().map(|s| s * each).collect() }
+            }
+        };
+        Ok((tensor, what, ask))
+    }
+}
+
+fn compress(compression: Compression, count: usize) -> ferroflow_collective::Compression {
+    use ferroflow_collective::Compression as Wire;
+    match compression {
+        Compression::None => Wire::None,
+        Compression::Fp16 => Wire::Fp16,
+        Compression::Bf16 => Wire::Bf16,
+        Compression::TopK(part) => Wire::TopK((count as f64 * f64::from(part)).ceil() as u64),
+        Compression::OneBit => Wire::OneBit,
+    }
+}
+
+/// Values of a row.
+fn row_size(shape: &Shape) -> Result<usize> {
+    let dims = shape.dims();
+    ensure!(!dims.is_empty(), InvalidArgument, "a scalar has no rows to gather or scatter");
+    let size: usize = dims[1..].iter().product();
+    ensure!(size > 0, Unimplemented, "a collective on rows of no values, shape {shape}");
+    Ok(size)
+}
+
+/// A flat tensor as rows of the tensor that `shape` was, and the numbers of rows that `counts` are.
+pub(super) fn rows(flat: Tensor, shape: &Shape, counts: &[usize]) -> Result<(Tensor, Vec<i32>)> {
+    let each = row_size(shape)?;
+    let mut dims = shape.dims().to_vec();
+    dims[0] = flat.elements() / each;
+    let received = counts.iter().map(|&c| i32::try_from(c / each).unwrap_or(i32::MAX)).collect();
+    Ok((flat.into_shape(dims)?, received))
+}

@@ -1,0 +1,263 @@
+//! Worlds of several ranks, each a thread with a session of its own.
+
+use super::*;
+use crate::hooks::StopAtStep;
+use crate::optimizer::{Adam, GradAndVar, Momentum, Optimizer, Sgd};
+use crate::testing::{catalog, floats, initialized, session, temporary};
+use crate::{VariableOptions, init, latest_checkpoint};
+use ferroflow_core::Code;
+use parking_lot::Mutex;
+
+/// Runs `each` on every rank.
+pub(crate) fn on_worlds<R: Send>(n: usize, each: impl Fn(&World) -> R + Sync) -> Vec<R> {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let listener = Mutex::new(Some(listener));
+    std::thread::scope(|scope| {
+        let (each, address, listener) = (&each, &address, &listener);
+        let rank = |rank: usize| {
+            scope.spawn(move || {
+                let config = Config {
+                    membership: Some(Membership::new(rank, n, address.clone())),
+                    listener: if rank == 0 { listener.lock().take() } else { None },
+                    deterministic: true,
+                    ..Config::default()
+                };
+                each(&World::meet(config, &catalog()).unwrap())
+            })
+        };
+        let ranks: Vec<_> = (0..n).map(rank).collect();
+        ranks.into_iter().map(|r| r.join().unwrap()).collect()
+    })
+}
+
+#[test]
+fn ranks_know_their_places() {
+    let places =
+        on_worlds(3, |w| (w.rank(), w.size(), w.local_rank(), w.local_size(), w.cross_rank()));
+    assert_eq!(places, [(0, 3, 0, 3, 0), (1, 3, 1, 3, 0), (2, 3, 2, 3, 0)]);
+    on_worlds(2, |w| {
+        let g = w.graph();
+        let size = g.op("HorovodSize").output();
+        assert_eq!(session(&g).unwrap().run(size.scalar::<i32>()).unwrap(), 2);
+        assert_eq!(w.scaled_rate(0.5), 1.0);
+    });
+}
+
+#[test]
+fn every_op_communicates() {
+    on_worlds(2, |w| {
+        let (g, r) = (w.graph(), w.rank() as f32);
+        let x = g.constant([[r, 1.0], [2.0, r]]);
+        let op = |name: &str| g.op(name).input(&x);
+        let sum = op("HorovodAllreduce").attr("reduce_op", 1i64).output();
+        let least = op("HorovodAllreduce").attr("reduce_op", 3i64).output();
+        let all = op("HorovodAllgather").output();
+        let from = op("HorovodBroadcast").attr("root_rank", 1i64).output();
+        let part = op("HorovodReducescatter").attr("reduce_op", 1i64).output();
+        let [traded, got] = g.op("HorovodAlltoall").input(&x).input(&g.constant([0, 2])).split();
+        assert_eq!(all.shape().to_string(), "[?,2]");
+        let s = session(&g).unwrap();
+        let values = s.run([&sum, &least, &all, &from, &part, &traded]).unwrap();
+        let flat: Vec<Vec<f32>> = values.iter().map(floats).collect();
+        assert_eq!(flat[0], [1.0, 2.0, 4.0, 1.0]);
+        assert_eq!(flat[1], [0.0, 1.0, 2.0, 0.0]);
+        assert_eq!(flat[2], [0.0, 1.0, 2.0, 0.0, 1.0, 1.0, 2.0, 1.0]);
+        assert_eq!(flat[3], [1.0, 1.0, 2.0, 1.0]);
+        assert_eq!(flat[4], [[1.0, 2.0], [4.0, 1.0]][w.rank()]);
+        let want = [vec![], vec![0.0, 1.0, 2.0, 0.0, 1.0, 1.0, 2.0, 1.0]];
+        assert_eq!(flat[5], want[w.rank()]);
+        let got = s.run(&got).unwrap();
+        assert_eq!(got.as_slice::<i32>().unwrap(), [[0, 0], [2, 2]][w.rank()]);
+    });
+}
+
+#[test]
+fn a_gradient_goes_through_a_reduction() {
+    on_worlds(2, |w| {
+        let g = w.graph();
+        let x = g.constant([1.0, 2.0]);
+        let y = g.op("HorovodAllreduce").input(&x).attr("reduce_op", 1i64).output();
+        let scale = w.rank() as f32 + 1.0;
+        let dx = g.gradients(&[(&y * scale).sum_all()], &[x])[0].as_ref().unwrap().dense();
+        assert_eq!(floats(&session(&g).unwrap().run(&dx).unwrap()), [3.0, 3.0]);
+    });
+}
+
+/// Trains `w` towards a target of each rank's own, with a table of which it looks up rows.
+fn train(w: &World, optimizer: impl Optimizer, steps: usize) -> (f32, Vec<f32>) {
+    let g = w.graph();
+    let x = g.variable("x", 0.0);
+    let table = g.variable("table", init::ones([4, 1]));
+    let rows = table.gather(&g.constant([0, w.rank() as i32]));
+    let loss = (&*x - w.rank() as f32).square() + rows.sum_all();
+    let train = optimizer.minimize(&loss);
+    let s = initialized(&g).unwrap();
+    for _ in 0..steps {
+        s.run(&train).unwrap();
+    }
+    let (x, table) = s.run((x.scalar::<f32>(), &table)).unwrap();
+    (x, floats(&table))
+}
+
+#[test]
+fn gradients_of_all_ranks_are_averaged_dense_and_sparse() {
+    for dense in [false, true] {
+        let all = on_worlds(2, |w| {
+            let mut optimizer = w.optimizer(Sgd::new(0.25));
+            if dense {
+                optimizer = optimizer.sparse_as_dense();
+            }
+            train(w, optimizer, 2)
+        });
+        // The mean target is 0.5: x goes half the way to it in each step.
+        assert_eq!(all[0].0, 0.375);
+        assert_eq!(all[0], all[1]);
+        // Row 0 is looked up three times by the ranks together, row 1 once.
+        assert_eq!(all[0].1, [0.25, 0.75, 1.0, 1.0]);
+    }
+}
+
+#[test]
+fn one_rank_trains_as_the_optimizer_alone_does() {
+    let alone = on_worlds(1, |w| train(w, Adam::new(0.1), 5)).remove(0);
+    let wrapped = on_worlds(1, |w| train(w, w.optimizer(Adam::new(0.1)), 5)).remove(0);
+    assert_eq!(alone, wrapped);
+}
+
+#[test]
+fn accumulated_gradients_are_applied_together() {
+    on_worlds(2, |w| {
+        let g = w.graph();
+        let x = g.variable("x", 0.0);
+        let target = g.placeholder::<f32>("target", ());
+        let loss = (&*x - &target).square();
+        let optimizer = w.optimizer(Momentum::new(0.25, 0.9)).backward_passes_per_step(2);
+        let step = g.global_step();
+        let train = optimizer.minimize_counted(&loss, &step);
+        let s = initialized(&g).unwrap();
+        let mut seen = Vec::new();
+        for i in 0..4 {
+            // Means over ranks and passes: 1, then 1.
+            let value = [0.0, 2.0, 1.0, 1.0][i] + [-0.5, 0.5][w.rank()];
+            s.run_fed((&target, value), &train).unwrap();
+            seen.push(s.run((x.scalar::<f32>(), step.scalar::<i64>())).unwrap());
+        }
+        assert_eq!(seen[..3], [(0.0, 0), (0.5, 1), (0.5, 1)]);
+        assert_eq!(seen[3], (0.5 + 0.25 + 0.9 * 0.5, 2));
+        let names: Vec<String> =
+            g.global_variables().iter().map(|v| v.variable_name().to_string()).collect();
+        assert!(names.contains(&"x/Momentum".to_string()), "{names:?}");
+    });
+}
+
+#[test]
+fn adasum_and_compression_reach_the_engine() {
+    on_worlds(2, |w| {
+        let same = train(w, w.optimizer(Sgd::new(0.25)).sparse_as_dense(), 1);
+        for c in [Compression::Fp16, Compression::Bf16, Compression::TopK(1.0), Compression::OneBit]
+        {
+            let optimizer = w.optimizer(Sgd::new(0.25)).sparse_as_dense().compression(c);
+            let got = train(w, optimizer, 1);
+            if c != Compression::OneBit {
+                assert_eq!(got, same, "{c:?}");
+            }
+        }
+        let adasum = w.optimizer(Sgd::new(0.25)).sparse_as_dense().reduction(Reduction::Adasum);
+        // Rank 0 is where it wants to be, so the gradient is rank 1's alone.
+        assert_eq!(train(w, adasum, 1).0, 0.5);
+        let g = w.graph();
+        let bad = g.op("HorovodAllreduce").input(&g.constant(1.0)).attr("compression", "zip");
+        let e = session(&g).unwrap().run(bad.output()).unwrap_err();
+        assert!(e.message().contains("no compression \"zip\""), "{e}");
+    });
+}
+
+#[test]
+fn all_ranks_start_from_the_values_of_one() {
+    on_worlds(3, |w| {
+        let g = w.graph();
+        let x = g.variable("x", w.rank() as f32);
+        let flag = g.variable_with("flag", w.rank() == 2, VariableOptions::untrained());
+        let broadcast = w.broadcast_variables(&g, 2);
+        let s = initialized(&g).unwrap();
+        s.run(&broadcast).unwrap();
+        assert_eq!(s.run((x.scalar::<f32>(), flag.scalar::<bool>())).unwrap(), (2.0, true));
+    });
+}
+
+#[test]
+fn only_rank_0_leaves_checkpoints_and_all_go_on_from_them() {
+    let dir = temporary("hvd");
+    for (round, end) in [(0, 3), (1, 5)] {
+        on_worlds(2, |w| {
+            let g = w.graph();
+            let x = g.variable("x", 0.0);
+            let loss = (&*x - 1.0).square();
+            let train = w.optimizer(Sgd::new(0.25)).minimize_counted(&loss, &g.global_step());
+            let own = dir.join(w.rank().to_string());
+            let training = w.training(&g, &train).dir(&own).hook(StopAtStep(end));
+            let mut s = training.open(session).unwrap();
+            assert_eq!(s.global_step(), [0, 3][round], "rank {}", w.rank());
+            while !s.should_stop() {
+                s.train(()).unwrap();
+            }
+            s.close().unwrap();
+            assert_eq!(latest_checkpoint(&own).is_some(), w.rank() == 0);
+            assert_eq!(own.exists(), w.rank() == 0);
+        });
+    }
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn ranks_with_less_data_wait_for_the_others() {
+    on_worlds(2, |w| {
+        let g = w.graph();
+        let x = g.variable("x", 0.0);
+        let train = w.optimizer(Sgd::new(1.0)).minimize(&(&*x * -1.0));
+        let s = initialized(&g).unwrap();
+        for _ in 0..=w.rank() {
+            s.run(&train).unwrap();
+        }
+        assert_eq!(w.join().unwrap(), 1);
+        assert_eq!(s.run(x.scalar::<f32>()).unwrap(), w.rank() as f32 + 1.0);
+    });
+}
+
+#[test]
+fn a_step_that_is_cancelled_does_not_wait_for_the_other_ranks() {
+    on_worlds(2, |w| {
+        let g = w.graph();
+        let sum = g.op("HorovodAllreduce").input(&g.constant(1.0)).output();
+        if w.rank() == 0 {
+            let s = session(&g).unwrap().with_timeout(std::time::Duration::from_millis(20));
+            assert_eq!(s.run(&sum).unwrap_err().code(), Code::DeadlineExceeded);
+        }
+    });
+}
+
+#[test]
+fn after_a_shutdown_steps_fail_with_a_reason() {
+    on_worlds(1, |w| {
+        let g = w.graph();
+        let sum = g.op("HorovodAllreduce").input(&g.constant(1.0)).output();
+        let s = session(&g).unwrap();
+        s.run(&sum).unwrap();
+        w.shutdown();
+        assert_eq!(s.run(&sum).unwrap_err().code(), Code::FailedPrecondition);
+    });
+}
+
+#[test]
+fn rates_warm_up_to_the_scaled_one() {
+    on_worlds(2, |w| {
+        let g = w.graph();
+        let step = g.variable("step", 5i64);
+        let rate = w.warmed_up_rate(0.1, &step, 10.0);
+        let got = initialized(&g).unwrap().run(rate.scalar::<f32>()).unwrap();
+        assert!((got - 0.15).abs() < 1e-6);
+        let none: Vec<GradAndVar> = Vec::new();
+        assert!(w.optimizer(Sgd::new(0.1)).compute_gradients(&rate, &[]).len() == none.len());
+    });
+}

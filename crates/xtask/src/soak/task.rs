@@ -1,0 +1,262 @@
+//! A task of the cluster: its lives, one process after another, and what they use.
+
+use super::Heard;
+use crate::steps::{Failure, Result, time_text};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
+
+/// What all tasks are started with.
+pub struct Cluster {
+    pub program: PathBuf,
+    pub dir: PathBuf,
+    pub spec: String,
+    pub args_of_train: Vec<String>,
+}
+
+/// How long a task may take to end when it is told to: a worker may wait for another that has left, until its step times
+/// out.
+const FAREWELL: Duration = Duration::from_secs(45);
+
+/// What a process is measured at first: by then it has what it needs.
+const SETTLED: Duration = Duration::from_secs(5);
+
+pub struct Task {
+    job: &'static str,
+    index: usize,
+    child: Option<Child>,
+    life: u32,
+    started: Instant,
+    last_step: Option<Instant>,
+    /// When to start it again.
+    due: Option<Instant>,
+    /// Of the life under way, and of the longest.
+    now: Span,
+    longest: Span,
+}
+
+/// What a life used when it had settled, and when it was last looked at.
+#[derive(Clone, Copy, Default)]
+struct Span {
+    length: Duration,
+    first: Option<Usage>,
+    last: Usage,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Usage {
+    rss_kb: u64,
+    fds: u64,
+    threads: u64,
+}
+
+impl Task {
+    pub fn new(job: &'static str, index: usize) -> Task {
+        Task {
+            job,
+            index,
+            child: None,
+            life: 0,
+            started: Instant::now(),
+            last_step: None,
+            due: None,
+            now: Span::default(),
+            longest: Span::default(),
+        }
+    }
+
+    pub fn name(&self) -> String {
+        format!("{} {}", self.job, self.index)
+    }
+
+    /// Starts its next life; `number` is what it is called in what it tells.
+    pub fn start(
+        &mut self,
+        cluster: &Cluster,
+        number: usize,
+        tell: &Sender<(usize, u32, Heard)>,
+    ) -> Result {
+        let failed =
+            |e: std::io::Error| Failure(format!("cannot start {} {}: {e}", self.job, self.index));
+        let index = self.index.to_string();
+        let mut command = Command::new(&cluster.program);
+        match self.job {
+            "ps" => command.args([
+                "server",
+                "--cluster",
+                &cluster.spec,
+                "--job",
+                "ps",
+                "--task",
+                &index,
+            ]),
+            _ => command
+                .args(&cluster.args_of_train)
+                .args(["--cluster", &cluster.spec, "--task", &index, "--out"])
+                .arg(cluster.dir.join("model")),
+        };
+        let log = cluster.dir.join(format!("{}-{}.log", self.job, self.index));
+        let log = File::options().create(true).append(true).open(log).map_err(failed)?;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
+        let mut child = command.spawn().map_err(failed)?;
+        self.life += 1;
+        if let Some(out) = child.stdout.take() {
+            let (tell, life) = (tell.clone(), self.life);
+            std::thread::spawn(move || {
+                for line in BufReader::new(out).lines().map_while(std::result::Result::ok) {
+                    if tell.send((number, life, Heard::Line(line))).is_err() {
+                        return;
+                    }
+                }
+                let _ = tell.send((number, life, Heard::Closed));
+            });
+        }
+        self.child = Some(child);
+        self.started = Instant::now();
+        self.last_step = None;
+        self.due = None;
+        self.now = Span::default();
+        Ok(())
+    }
+
+    pub fn is_alive(&self) -> bool {
+        self.child.is_some()
+    }
+
+    pub fn is_life(&self, life: u32) -> bool {
+        self.life == life && self.is_alive()
+    }
+
+    pub fn is_due(&self, now: Instant) -> bool {
+        self.due.is_some_and(|at| now >= at)
+    }
+
+    /// It has made a step.
+    pub fn stepped(&mut self) {
+        self.last_step = Some(Instant::now());
+    }
+
+    /// For how long a worker has lived without a step.
+    pub fn silence(&self) -> Option<Duration> {
+        let is_worker = self.job == "worker" && self.is_alive();
+        is_worker.then(|| self.last_step.unwrap_or(self.started).elapsed())
+    }
+
+    /// Kills it; it comes back at `due`.
+    pub fn kill(&mut self, due: Instant) {
+        self.sample();
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        self.due = Some(due);
+    }
+
+    /// How it ended, if nobody killed it.
+    pub fn ended_by_itself(&mut self) -> Option<String> {
+        let status = self.child.as_mut()?.try_wait().ok()??;
+        self.child = None;
+        Some(status.to_string())
+    }
+
+    /// Tells it to end.
+    pub fn ask_to_end(&mut self) {
+        let Some(child) = &mut self.child else { return };
+        // A worker leaves a checkpoint, then stays until its input ends.
+        drop(child.stdin.take());
+        let _ = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
+    }
+
+    /// Waits for its end.
+    pub fn end(&mut self) -> std::result::Result<(), String> {
+        let Some(mut child) = self.child.take() else { return Ok(()) };
+        let until = Instant::now() + FAREWELL;
+        while Instant::now() < until {
+            if let Ok(Some(_)) = child.try_wait() {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let _ = child.kill();
+        let _ = child.wait();
+        Err(format!("{} did not end within {FAREWELL:?} of SIGTERM", self.name()))
+    }
+
+    /// Looks at what it uses.
+    pub fn sample(&mut self) {
+        let Some(usage) = self.child.as_ref().and_then(|child| Usage::of(child.id())) else {
+            return;
+        };
+        let length = self.started.elapsed();
+        self.now.length = length;
+        self.now.last = usage;
+        if length >= SETTLED {
+            self.now.first.get_or_insert(usage);
+        }
+        if self.now.first.is_some() && length >= self.longest.length {
+            self.longest = self.now;
+        }
+    }
+
+    /// What each task used in its longest life.
+    pub fn print_table(tasks: &[Task]) {
+        println!("longest life of each task, settled and at its end:");
+        println!("  task       lives   length       RSS (MB)        fds      threads");
+        for task in tasks {
+            let Span { length, first, last } = task.longest;
+            let Some(first) = first else {
+                println!("  {:<10} {:>5}   never lived for {SETTLED:?}", task.name(), task.life);
+                continue;
+            };
+            let mb = |kb: u64| kb as f64 / 1024.0;
+            println!(
+                "  {:<10} {:>5}   {:<12} {:>5.1} -> {:<6.1} {:>3} -> {:<4} {:>3} -> {}",
+                task.name(),
+                task.life,
+                time_text(length),
+                mb(first.rss_kb),
+                mb(last.rss_kb),
+                first.fds,
+                last.fds,
+                first.threads,
+                last.threads
+            );
+        }
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+impl Usage {
+    fn of(pid: u32) -> Option<Usage> {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let number = |name: &str| -> Option<u64> {
+            let line = status.lines().find_map(|l| l.strip_prefix(name))?;
+            line.split_whitespace().next()?.parse().ok()
+        };
+        let fds = std::fs::read_dir(format!("/proc/{pid}/fd")).ok()?.count() as u64;
+        Some(Usage { rss_kb: number("VmRSS:")?, fds, threads: number("Threads:")? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_measured() {
+        let usage = Usage::of(std::process::id()).unwrap();
+        assert!(usage.rss_kb > 100 && usage.fds > 0 && usage.threads > 0);
+        assert!(Usage::of(u32::MAX).is_none());
+    }
+}

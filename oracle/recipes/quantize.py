@@ -1,0 +1,227 @@
+"""Quantised numbers: to and from floats, arithmetic, simulated quantisation."""
+
+import numpy as np
+
+from case import EVERY, QUANTIZED
+
+from . import recipe
+
+
+def span(c, low=-4.0, high=4.0):
+    """A range with zero in it, or beside it."""
+    a, b = sorted(c.rng.uniform(low, high, size=2).tolist())
+    if c.chance(0.6):
+        a = min(a, 0.0)
+    return np.float32(a), np.float32(max(b, a + 0.1))
+
+
+def ranged(c, *names):
+    """A minimum and a maximum for each name, as fed scalars."""
+    out = {}
+    for low, high in names:
+        a, b = span(c)
+        out[low], out[high] = c.feed(a, "float32"), c.feed(b, "float32")
+    return out
+
+
+def q(c, attr, shape, style=None):
+    return c.feed(c.values(c.types[attr], shape, style or "wide"), c.types[attr])
+
+
+# To and from floats.
+
+@recipe("QuantizeV2")
+def quantize_v2(c):
+    c.style = c.pick(["small", "whole", "wide"])
+    axis = c.pick([-1, -1, 0, 1])
+    s = c.shape(2, 3, empty=False) if axis >= 0 else c.shape(0, 3)
+    a, b = span(c)
+    if axis >= 0:
+        a, b = np.full([s[axis]], a), b + c.values("float32", [s[axis]], "unit")
+    mode = c.pick(["MIN_COMBINED", "MIN_FIRST", "SCALED", "SCALED"])
+    c.call(input=c.const(c.values("float32", s), "float32"), min_range=c.feed(a, "float32"), max_range=c.feed(b, "float32"), mode=mode,
+           round_mode=c.pick(["HALF_AWAY_FROM_ZERO", "HALF_TO_EVEN"] if mode == "SCALED" else ["HALF_AWAY_FROM_ZERO"]), axis=axis, ensure_minimum_range=c.pick([0.01, 0.5]), narrow_range=c.chance(0.3))
+
+
+@recipe("Dequantize")
+def dequantize(c):
+    axis = c.pick([-1, -1, 0, 1])
+    s = c.shape(2, 3, empty=False) if axis >= 0 else c.shape(0, 3)
+    a, b = span(c)
+    if axis >= 0:
+        a, b = np.full([s[axis]], a), b + c.values("float32", [s[axis]], "unit")
+    c.mode, c.tolerance = "norm", 4
+    mode = "MIN_COMBINED" if c.types["dtype"] == "bfloat16" else c.pick(["MIN_COMBINED", "MIN_FIRST", "SCALED"])
+    c.call(input=c.const(c.of("T", s, "wide"), c.types["T"]), min_range=c.feed(a, "float32"), max_range=c.feed(b, "float32"), mode=mode, axis=axis,
+           narrow_range=c.chance(0.3))
+
+
+def uniform(c, s, dtype):
+    low, high = {"qint8": (-128, 127), "qint32": (-(1 << 31), (1 << 31) - 1)}[dtype]
+    axis = c.pick([-1, c.int(0, len(s) - 1)]) if s else -1
+    per = [] if axis < 0 else [s[axis]]
+    return dict(scales=c.feed(c.values("float32", per, "positive"), "float32"), zero_points=c.feed(c.values("int32", per, "small"), "int32"), quantization_axis=axis,
+                quantization_min_val=low, quantization_max_val=high)
+
+
+@recipe("UniformQuantize")
+def uniform_quantize(c):
+    s = c.shape(0, 3)
+    c.call(input=c.values("float32", s, c.pick(["small", "whole", "wide"])), **uniform(c, s, c.types["Tout"]))
+
+
+@recipe("UniformDequantize")
+def uniform_dequantize(c):
+    s = c.shape(0, 3)
+    c.call(input=q(c, "Tin", s), **uniform(c, s, c.types["Tin"]))
+
+
+@recipe("UniformQuantizedClipByValue")
+def uniform_clip(c):
+    s = c.shape(0, 3)
+    given = uniform(c, s, "qint32")
+    axis = given["quantization_axis"]
+    per = [] if axis < 0 else [s[axis]]
+    low = c.values("int32", per, "small")
+    as_q = lambda v: c.feed(np.array(v, np.int32).view(c.values("qint32", [], "small").dtype), "qint32")
+    c.call(operand=q(c, "T", s, "small"), min=as_q(low), max=as_q(low + c.values("int32", per, "nonnegative")), **given)
+
+
+# Arithmetic.
+
+@recipe("QuantizedAdd", "QuantizedMul")
+def arithmetic(c):
+    a = c.shape(1, 3)
+    b = c.pick([a, a[-1:], []])
+    if c.chance(0.5):
+        a, b = b, a
+    c.call(x=q(c, "T1", a), y=q(c, "T2", b), **ranged(c, ("min_x", "max_x"), ("min_y", "max_y")))
+
+
+@recipe("QuantizedBiasAdd")
+def bias_add(c):
+    s = c.shape(2, 4, empty=False)
+    c.call(input=q(c, "T1", s), bias=q(c, "T2", s[-1:]), **ranged(c, ("min_input", "max_input"), ("min_bias", "max_bias")))
+
+
+@recipe("QuantizedMatMul")
+def matmul(c):
+    m, k, n = c.ints(1, 5, 3)
+    ta, tb = c.chance(0.3), c.chance(0.3)
+    c.call(a=q(c, "T1", [k, m] if ta else [m, k]), b=q(c, "T2", [n, k] if tb else [k, n]), transpose_a=ta, transpose_b=tb,
+           **ranged(c, ("min_a", "max_a"), ("min_b", "max_b")))
+
+
+@recipe("QuantizedConv2D")
+def conv2d(c):
+    from .nn import Window
+    w = Window(c, 2, dilated=False)
+    w.stride = [w.stride[0]] * 2
+    c.call(input=q(c, "Tinput", w.input()), filter=c.const(c.of("Tfilter", [*w.k, w.depth, w.filters], "wide"), c.types["Tfilter"]), strides=[1, *w.stride, 1], padding=w.padding,
+           **ranged(c, ("min_input", "max_input"), ("min_filter", "max_filter")))
+
+
+@recipe("QuantizedAvgPool", "QuantizedMaxPool")
+def pool(c):
+    from .nn import pool as windows
+    w = windows(c, 2)
+    w.attrs["strides"] = [1, w.stride[0], w.stride[0], 1]
+    c.call(input=q(c, "T", w.input()), **ranged(c, ("min_input", "max_input")), **w.attrs)
+
+
+@recipe("QuantizedRelu", "QuantizedRelu6", "QuantizedReluX")
+def relu(c):
+    given = {"max_value": c.pick([1.0, 3.0])} if c.op.endswith("X") else {}
+    c.call(features=q(c, "Tinput", c.shape()), **ranged(c, ("min_features", "max_features")), **given)
+
+
+@recipe("QuantizedConcat", hold={"T": [t for t in EVERY + list(QUANTIZED) if t in QUANTIZED]})
+def concat(c):
+    from .array import joined
+    n = c.int(2, 4)
+    parts, axis, _ = joined(c, n)
+    ranges = [span(c, -4, 0) for _ in range(n)]
+    c.call(concat_dim=axis, values=[q(c, "T", p) for p in parts], input_mins=[c.feed(a, "float32") for a, _ in ranges], input_maxes=[c.feed(b, "float32") for _, b in ranges])
+
+
+@recipe("QuantizedReshape")
+def reshape(c):
+    s = c.shape(1, 3, empty=False)
+    c.call(tensor=q(c, "T", s), shape=c.pick([[-1], s[::-1]]), **ranged(c, ("input_min", "input_max")))
+
+
+@recipe("QuantizeDownAndShrinkRange", "RequantizationRange")
+def shrink(c):
+    c.call(input=q(c, "Tinput", c.shape(), c.pick(["wide", "small"])), **ranged(c, ("input_min", "input_max")))
+
+
+@recipe("Requantize")
+def requantize(c):
+    c.call(input=q(c, "Tinput", c.shape(), c.pick(["wide", "small"])), **ranged(c, ("input_min", "input_max"), ("requested_output_min", "requested_output_max")))
+
+
+# Simulated quantisation.
+
+def bits(c):
+    return {"num_bits": c.int(2, 16), "narrow_range": c.chance(0.4)}
+
+
+@recipe("FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxArgsGradient")
+def fake_args(c):
+    a, b = span(c, -6, 6)
+    s = c.shape()
+    given = {"gradients": c.values("float32", s)} if c.op.endswith("Gradient") else {}
+    c.call(inputs=c.values("float32", s), min=a, max=b, **bits(c), **given)
+
+
+@recipe("FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsGradient")
+def fake_vars(c):
+    s = c.shape()
+    c.mode, c.tolerance, c.style = "norm", 4, c.pick(["small", "whole", "wide"])
+    given = {"gradients": c.values("float32", s)} if c.op.endswith("Gradient") else {}
+    c.call(inputs=c.values("float32", s), **ranged(c, ("min", "max")), **bits(c), **given)
+
+
+@recipe("FakeQuantWithMinMaxVarsPerChannel", "FakeQuantWithMinMaxVarsPerChannelGradient")
+def fake_per_channel(c):
+    s = c.shape(1, 4, empty=False)
+    c.mode, c.tolerance, c.style = "norm", 4, c.pick(["small", "whole", "wide"])
+    given = {"gradients": c.values("float32", s)} if c.op.endswith("Gradient") else {}
+    low = c.rng.uniform(-3, 0, size=s[-1]).astype(np.float32)
+    high = c.rng.uniform(0.1, 3, size=s[-1]).astype(np.float32)
+    c.call(inputs=c.values("float32", s), min=low, max=high, **bits(c), **given)
+
+
+def round_trip_range(c, s, axis):
+    t = c.types["T"]
+    a, b = span(c, -4, 4)
+    per = [] if axis < 0 else [s[axis]]
+    return c.feed(np.full(per, a), t), c.feed(np.full(per, b), t)
+
+
+@recipe("QuantizeAndDequantize")
+def round_trip_v1(c):
+    a, b = span(c, -4, 4)
+    c.style = c.pick(["small", "whole", "wide"])
+    c.call(input=c.of("T", c.shape(empty=False)), num_bits=c.int(2, 10), input_min=a, input_max=b)
+
+
+@recipe("QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3", "QuantizeAndDequantizeV4")
+def round_trip(c):
+    c.style = c.pick(["small", "whole", "wide"])
+    axis = c.pick([-1, -1, 0])
+    s = c.shape(1, 3, empty=False)
+    low, high = round_trip_range(c, s, axis)
+    given = {"num_bits": c.int(2, 10)}
+    if not c.op.endswith("V3"):
+        given["round_mode"] = c.pick(["HALF_TO_EVEN", "HALF_UP"])
+    c.call(input=c.of("T", s), input_min=low, input_max=high, axis=axis, **given)
+
+
+@recipe("QuantizeAndDequantizeV4Grad")
+def round_trip_grad(c):
+    c.mode, c.tolerance, c.style = "norm", 4, c.pick(["small", "whole", "wide"])
+    axis = c.pick([-1, -1, 0])
+    s = c.shape(1, 3, empty=False)
+    low, high = round_trip_range(c, s, axis)
+    c.call(gradients=c.of("T", s), input=c.of("T", s), input_min=low, input_max=high, axis=axis)
