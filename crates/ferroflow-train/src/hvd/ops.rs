@@ -39,6 +39,7 @@ pub(super) fn register(c: &mut Catalog, link: &Arc<Link>) {
         .attr("tensor_name: string = ''")
         .attr("priority: int = 0")
         .stateful()
+        .waits()
         .shape(shape::same_as_input)
         .gradient(|g, dy| {
             let attrs = g.same_attrs(&["reduce_op"]);
@@ -57,6 +58,7 @@ pub(super) fn register(c: &mut Catalog, link: &Arc<Link>) {
         .attr("tensor_name: string = ''")
         .attr("priority: int = 0")
         .stateful()
+        .waits()
         .shape(|c| Ok(vec![any_rows(c)?]))
         .cpu(make(|_| Ok(Kind::Gather)));
     c.op("HorovodBroadcast")
@@ -68,6 +70,7 @@ pub(super) fn register(c: &mut Catalog, link: &Arc<Link>) {
         .attr("tensor_name: string = ''")
         .attr("priority: int = 0")
         .stateful()
+        .waits()
         .shape(shape::same_as_input)
         .cpu(make(|init| {
             let root = init.int("root_rank")?;
@@ -83,6 +86,7 @@ pub(super) fn register(c: &mut Catalog, link: &Arc<Link>) {
         .attr("tensor_name: string = ''")
         .attr("priority: int = 0")
         .stateful()
+        .waits()
         .shape(|c| Ok(vec![any_rows(c)?]))
         .cpu(make(|init| Ok(Kind::Scatter(Reduction::from_number(init.int("reduce_op")?)?))));
     for (op, what, number) in PLACES {
@@ -111,6 +115,7 @@ pub(super) fn register(c: &mut Catalog, link: &Arc<Link>) {
         .attr("tensor_name: string = ''")
         .attr("priority: int = 0")
         .stateful()
+        .waits()
         .shape(|c| Ok(vec![any_rows(c)?, PartialShape::of_rank(1)]))
         .cpu(make(|_| Ok(Kind::Exchange)));
 }
