@@ -1,7 +1,7 @@
 //! `ferroflow server`: one task of a cluster.
 
 use ferroflow::{ClusterSpec, Code, DataPath, Error, Result, Server, ServerOptions, TfConfig};
-use ferroflow::{default_catalog, set_compute_threads, workers_done};
+use ferroflow::{default_catalog, set_compute_threads, stop_signal, workers_done};
 use std::time::Duration;
 
 /// Serve one task of a cluster
@@ -138,17 +138,4 @@ fn options(args: Args) -> Result<ServerOptions> {
         data_path: args.data_path,
         ..options
     })
-}
-
-/// Completes on SIGTERM or Ctrl-C.
-pub async fn stop_signal() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let came = async |kind| match signal(kind) {
-        Ok(mut signals) => drop(signals.recv().await),
-        Err(_) => std::future::pending().await,
-    };
-    tokio::select! {
-        () = came(SignalKind::terminate()) => {}
-        () = came(SignalKind::interrupt()) => {}
-    }
 }

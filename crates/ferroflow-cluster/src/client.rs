@@ -4,6 +4,7 @@ use crate::error::from_status;
 use crate::pulse::Pulse;
 use crate::rpc::client::Options;
 use crate::rpc::{CallOptions, Channel, Chunks};
+use crate::service::TaskService;
 use crate::wire::placement_options;
 use bytes::Bytes;
 use ferroflow_core::{Code, Result, Tensor, bail, err};
@@ -14,6 +15,7 @@ use ferroflow_graph::wire::step::{RunOptions, RunStepRequest, RunStepResponse};
 use ferroflow_proto::tensorflow as pb;
 use ferroflow_runtime::Placement;
 use prost::Message;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
@@ -45,16 +47,117 @@ impl Default for ConnectOptions {
     }
 }
 
+/// What came of a step.
+#[derive(Clone, Debug, Default)]
+pub struct StepAnswer {
+    /// In the order asked for.
+    pub tensors: Vec<Tensor>,
+    /// A serialized `RunMetadata`, with what was asked to be recorded.
+    pub metadata: Bytes,
+}
+
 /// A session on a server, Ferroflow's or TensorFlow's.
 pub struct RemoteSession {
-    channel: Channel,
-    pulse: Pulse,
+    master: MasterOf,
     handle: String,
     /// The graph's version, as the master counts.
     version: AtomicI64,
 }
 
+/// Where a session's master is.
+enum MasterOf {
+    Peer(Channel, Pulse),
+    /// In this process: nothing is written down on the way.
+    Here(Arc<TaskService>),
+}
+
+impl MasterOf {
+    /// Makes a call whose answer is small.
+    async fn unary<A: Message + Default>(
+        &self,
+        method: &str,
+        request: &impl Message,
+        options: CallOptions,
+    ) -> Result<A> {
+        let path = format!("/tensorflow.MasterService/{method}");
+        let message = Bytes::from(request.encode_to_vec());
+        let answer = match self {
+            MasterOf::Peer(channel, _) if options.wait_ready => {
+                channel.call(&path, message, options).await
+            }
+            MasterOf::Peer(channel, pulse) => {
+                watched(channel, pulse, channel.call(&path, message, options)).await?
+            }
+            MasterOf::Here(service) => {
+                let call = service.call_master(method, &path, message.into());
+                match options.timeout {
+                    None => call.await,
+                    Some(timeout) => match tokio::time::timeout(timeout, call).await {
+                        Ok(answer) => answer,
+                        Err(_) => bail!(DeadlineExceeded, "{method} took longer than {timeout:?}"),
+                    },
+                }
+            }
+        };
+        let answer = answer.map_err(|s| from_status(&s))?;
+        A::decode(answer).map_err(|e| err!(Internal, "{method}: malformed answer: {e}"))
+    }
+
+    async fn run_step(
+        &self,
+        request: RunStepRequest,
+        timeout: Option<Duration>,
+    ) -> Result<RunStepResponse> {
+        match self {
+            MasterOf::Peer(channel, pulse) => {
+                let message = Chunks::from(request.encode()?.into_parts());
+                let options = CallOptions { timeout, ..CallOptions::default() };
+                let call = channel.call("/tensorflow.MasterService/RunStep", message, options);
+                let answer = watched(channel, pulse, call).await?.map_err(|s| from_status(&s))?;
+                let chunks: Vec<Bytes> = answer.segments().cloned().collect();
+                RunStepResponse::decode(Reader::new(chunks))
+            }
+            MasterOf::Here(service) => {
+                let _inside = service.gate.enter()?;
+                let call = service.master.run_step(request);
+                match timeout {
+                    None => call.await,
+                    // Whoever drops a call cancels its step.
+                    Some(timeout) => match tokio::time::timeout(timeout, call).await {
+                        Ok(answer) => answer,
+                        Err(_) => {
+                            bail!(DeadlineExceeded, "the step took longer than {timeout:?}")
+                        }
+                    },
+                }
+            }
+        }
+    }
+}
+
+/// A call, given up with `Unavailable` when the server goes silent: it may have hung, or be cut off.
+async fn watched<T>(channel: &Channel, pulse: &Pulse, call: impl Future<Output = T>) -> Result<T> {
+    pulse.watch(channel, async { Ok(call.await) }).await.unwrap_or_else(|silence| {
+        let address = channel.address();
+        Err(err!(Unavailable, "the server at {address} does not answer: {}", silence.message))
+    })
+}
+
+/// The master of a server of this process.
+#[derive(Clone)]
+pub struct InProcessMaster(pub(crate) Arc<TaskService>);
+
 impl RemoteSession {
+    /// Opens a session on a server of this process: as with its target, but without the network in
+    /// between. Its futures are for the runtime that serves.
+    pub async fn within(
+        master: &InProcessMaster,
+        graph: &GraphDef,
+        options: &ConnectOptions,
+    ) -> Result<Self> {
+        RemoteSession::open(MasterOf::Here(master.0.clone()), String::new(), graph, options).await
+    }
+
     /// Opens a session on `target` (`grpc://host:port`) with an initial graph. Waits for the server
     /// to be there, up to `timeout`.
     pub async fn connect(target: &str, graph: &GraphDef, timeout: Duration) -> Result<Self> {
@@ -72,6 +175,21 @@ impl RemoteSession {
             bail!(InvalidArgument, "target {target:?} should be grpc://HOST:PORT");
         };
         let channel = Channel::connect(address, Options::default()).map_err(|s| from_status(&s))?;
+        RemoteSession::open(
+            MasterOf::Peer(channel, Pulse::default()),
+            target.to_string(),
+            graph,
+            options,
+        )
+        .await
+    }
+
+    async fn open(
+        master: MasterOf,
+        target: String,
+        graph: &GraphDef,
+        options: &ConnectOptions,
+    ) -> Result<Self> {
         let request = pb::CreateSessionRequest {
             graph_def: Some(graph_to_proto(graph)?),
             config: Some(pb::ConfigProto {
@@ -81,15 +199,17 @@ impl RemoteSession {
                 graph_options: placement_options(&options.placement),
                 ..Default::default()
             }),
-            target: target.to_string(),
+            target,
         };
-        let timeout = Some(options.timeout);
-        let options = CallOptions { timeout, wait_ready: true, ..CallOptions::default() };
+        let options = CallOptions {
+            timeout: Some(options.timeout),
+            wait_ready: true,
+            ..CallOptions::default()
+        };
         let response: pb::CreateSessionResponse =
-            unary(&channel, "CreateSession", &request, options).await?;
+            master.unary("CreateSession", &request, options).await?;
         let version = AtomicI64::new(response.graph_version);
-        let handle = response.session_handle;
-        Ok(RemoteSession { channel, pulse: Pulse::default(), handle, version })
+        Ok(RemoteSession { master, handle: response.session_handle, version })
     }
 
     /// Adds nodes and functions to the graph. Of two extensions at a time the master refuses one.
@@ -99,8 +219,8 @@ impl RemoteSession {
             graph_def: Some(graph_to_proto(graph)?),
             current_graph_version: self.version.load(Ordering::Acquire),
         };
-        let extend = unary(&self.channel, "ExtendSession", &request, CallOptions::default());
-        let response: pb::ExtendSessionResponse = self.watched(extend).await?;
+        let response: pb::ExtendSessionResponse =
+            self.master.unary("ExtendSession", &request, CallOptions::default()).await?;
         self.version.store(response.new_graph_version, Ordering::Release);
         Ok(())
     }
@@ -114,46 +234,86 @@ impl RemoteSession {
         timeout: Option<Duration>,
     ) -> Result<Vec<Tensor>> {
         let names = |list: &[&str]| list.iter().map(|s| s.to_string()).collect::<Vec<_>>();
+        let options = ferroflow_runtime::RunOptions { timeout, ..Default::default() };
+        let (fetches, targets) = (names(fetches), names(targets));
+        let request = ferroflow_runtime::RunRequest { feeds, fetches, targets, options };
+        Ok(self.run_step(request).await?.tensors)
+    }
+
+    /// Runs a step, and records of it what its options ask for.
+    pub async fn run_step(&self, request: ferroflow_runtime::RunRequest) -> Result<StepAnswer> {
+        self.call_step(request, String::new()).await
+    }
+
+    /// Announces a step that is fed and fetched in parts; returns the handle that
+    /// [`RemoteSession::partial_run`] wants.
+    pub async fn partial_run_setup(
+        &self,
+        feeds: Vec<String>,
+        fetches: Vec<String>,
+        targets: Vec<String>,
+    ) -> Result<String> {
+        let request = pb::PartialRunSetupRequest {
+            session_handle: self.handle.clone(),
+            feed: feeds,
+            fetch: fetches,
+            target: targets,
+            request_id: fastrand::i64(1..),
+        };
+        let response: pb::PartialRunSetupResponse =
+            self.master.unary("PartialRunSetup", &request, CallOptions::default()).await?;
+        Ok(response.partial_run_handle)
+    }
+
+    /// Feeds and fetches a part of a step that was announced.
+    pub async fn partial_run(
+        &self,
+        handle: &str,
+        feeds: Vec<(String, Tensor)>,
+        fetches: Vec<String>,
+        timeout: Option<Duration>,
+    ) -> Result<Vec<Tensor>> {
+        let options = ferroflow_runtime::RunOptions { timeout, ..Default::default() };
+        let targets = Vec::new();
+        let request = ferroflow_runtime::RunRequest { feeds, fetches, targets, options };
+        Ok(self.call_step(request, handle.to_string()).await?.tensors)
+    }
+
+    async fn call_step(
+        &self,
+        request: ferroflow_runtime::RunRequest,
+        partial_run_handle: String,
+    ) -> Result<StepAnswer> {
+        let ferroflow_runtime::RunRequest { feeds, fetches, targets, options } = request;
+        /// Everything, as far as software can tell: what `RunOptions.FULL_TRACE` says.
+        const FULL_TRACE: i32 = 3;
         let request = RunStepRequest {
             session_handle: self.handle.clone(),
             feeds,
-            fetches: names(fetches),
-            targets: names(targets),
+            fetches,
+            targets,
             options: RunOptions {
-                timeout_ms: timeout.map_or(0, |t| t.as_millis() as i64),
+                trace_level: if options.trace { FULL_TRACE } else { 0 },
+                timeout_ms: options.timeout.map_or(0, |t| t.as_millis() as i64),
+                output_partition_graphs: options.output_partition_graphs,
                 ..RunOptions::default()
             },
-            partial_run_handle: String::new(),
+            partial_run_handle,
             store_errors_in_response_body: true,
             request_id: fastrand::i64(1..),
         };
-        let message = Chunks::from(request.encode()?.into_parts());
-        let options = CallOptions { timeout, ..CallOptions::default() };
-        let call = self.channel.call("/tensorflow.MasterService/RunStep", message, options);
-        let answer = self.watched(async { call.await.map_err(|s| from_status(&s)) }).await?;
-        let chunks: Vec<Bytes> = answer.segments().cloned().collect();
-        let response = RunStepResponse::decode(Reader::new(chunks))?;
+        let fetches = request.fetches.clone();
+        let response = self.master.run_step(request, options.timeout).await?;
         if let Some(error) = response.status {
             return Err(error);
         }
         let mut by_name: std::collections::HashMap<String, Tensor> =
             response.tensors.into_iter().collect();
-        fetches
-            .iter()
-            .map(|name| {
-                by_name
-                    .remove(*name)
-                    .ok_or_else(|| err!(Internal, "the server did not return {name}"))
-            })
-            .collect()
-    }
-
-    /// A call, given up with `Unavailable` when the server goes silent: it may have hung, or be cut off.
-    async fn watched<T>(&self, call: impl Future<Output = Result<T>>) -> Result<T> {
-        self.pulse.watch(&self.channel, call).await.unwrap_or_else(|silence| {
-            let address = self.channel.address();
-            Err(err!(Unavailable, "the server at {address} does not answer: {}", silence.message))
-        })
+        let tensors = fetches.iter().map(|name| {
+            by_name.remove(name).ok_or_else(|| err!(Internal, "the server did not return {name}"))
+        });
+        let tensors = tensors.collect::<Result<_>>()?;
+        Ok(StepAnswer { tensors, metadata: response.metadata.unwrap_or_default() })
     }
 
     /// Ends the session; running steps are cancelled.
@@ -161,23 +321,11 @@ impl RemoteSession {
         let request = pb::CloseSessionRequest { session_handle: self.handle.clone() };
         let options = CallOptions::timeout(CLOSE_TIMEOUT);
         let closed: Result<pb::CloseSessionResponse> =
-            unary(&self.channel, "CloseSession", &request, options).await;
+            self.master.unary("CloseSession", &request, options).await;
         match closed {
             // A master that restarted has forgotten the session: it is closed all the same.
             Err(e) if e.code() == Code::Aborted => Ok(()),
             other => other.map(|_| ()),
         }
     }
-}
-
-async fn unary<A: Message + Default>(
-    channel: &Channel,
-    method: &str,
-    request: &impl Message,
-    options: CallOptions,
-) -> Result<A> {
-    let path = format!("/tensorflow.MasterService/{method}");
-    let message = Bytes::from(request.encode_to_vec());
-    let answer = channel.call(&path, message, options).await.map_err(|s| from_status(&s))?;
-    A::decode(answer).map_err(|e| err!(Internal, "{method}: malformed answer: {e}"))
 }

@@ -21,11 +21,11 @@ mod tf_config;
 mod wire;
 mod worker;
 
-pub use client::{ConnectOptions, RemoteSession};
+pub use client::{ConnectOptions, InProcessMaster, RemoteSession, StepAnswer};
 pub use departure::workers_done;
 pub use link::DataPath;
 pub use net::{Listener, Network, Stream, System};
 pub use server::{Server, ServerOptions};
 pub use spec::ClusterSpec;
 pub use tf_config::TfConfig;
-pub use wire::measured;
+pub use wire::{measured, run_metadata};

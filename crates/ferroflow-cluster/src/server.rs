@@ -1,6 +1,7 @@
 //! The server of a task: binds, serves both services, drains when told to stop.
 
 use crate::channels::Channels;
+use crate::client::InProcessMaster;
 use crate::gate::Gate;
 use crate::link::{DataPath, Identity, Links, Token, VERSION};
 use crate::listen::{Handed, listen};
@@ -146,6 +147,11 @@ impl Server {
     /// What a client passes to its session: `grpc://host:port`.
     pub fn target(&self) -> &str {
         &self.target
+    }
+
+    /// Its master, for sessions of the process that serves.
+    pub fn master(&self) -> InProcessMaster {
+        InProcessMaster(self.service.clone())
     }
 
     /// Serves until `shutdown` completes. Then no step begins any more; those under way have a second

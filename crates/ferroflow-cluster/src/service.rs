@@ -48,7 +48,7 @@ impl Service for Arc<TaskService> {
 }
 
 impl TaskService {
-    async fn call_master(
+    pub async fn call_master(
         self: &Arc<Self>,
         method: &str,
         path: &str,

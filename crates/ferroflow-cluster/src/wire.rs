@@ -9,5 +9,5 @@ mod stats;
 pub(crate) use config::{placement_options, session_options};
 pub(crate) use costs::cost_graph;
 pub(crate) use device::{device_from_proto, device_to_proto};
-pub use stats::measured;
-pub(crate) use stats::{measure, run_metadata, step_stats};
+pub(crate) use stats::{measure, step_stats};
+pub use stats::{measured, run_metadata};

@@ -1,11 +1,17 @@
 //! Datasets: input pipelines made of graph ops, so that they run where the graph does.
 
+mod feed;
+mod nested;
+mod sources;
+
+pub use feed::{DatasetFeeder, Feeding};
+pub use sources::{Csv, CsvColumn};
+
 use crate::function::Function;
 use crate::graph::Graph;
 use crate::node::NodeBuilder;
 use crate::output::{Operation, Output};
-use crate::value::strings;
-use ferroflow_core::{DType, PartialShape, Result, Tensor, ensure, err};
+use ferroflow_core::{DType, PartialShape, Result, Tensor, ensure};
 use ferroflow_graph::AttrList;
 
 /// A sequence of elements, each of one or more tensors.
@@ -59,41 +65,6 @@ impl Graph {
         Dataset::new(self, vec![DType::Int64], vec![PartialShape::scalar()], op)
     }
 
-    /// The lines of text files.
-    #[track_caller]
-    pub fn text_line_dataset(&self, files: &[&str]) -> Dataset {
-        self.file_dataset("TextLineDataset", files)
-    }
-
-    /// The records of TFRecord files.
-    #[track_caller]
-    pub fn tf_record_dataset(&self, files: &[&str]) -> Dataset {
-        self.file_dataset("TFRecordDataset", files)
-    }
-
-    #[track_caller]
-    fn file_dataset(&self, op: &str, files: &[&str]) -> Dataset {
-        let files = self.constant_from(strings(files), Some("filenames"));
-        let (compression, buffer) = (self.constant(""), self.constant(0i64));
-        let variant = self.op(op).input(&files).input(&compression).input(&buffer).output();
-        Dataset {
-            graph: self.clone(),
-            variant,
-            types: vec![DType::String],
-            shapes: vec![PartialShape::scalar()],
-        }
-    }
-
-    /// Elements that a Rust iterator makes, all of which are taken now. Each is one tensor per
-    /// component, of the same type and shape in all of them.
-    #[track_caller]
-    pub fn dataset_from(&self, elements: impl IntoIterator<Item = Vec<Tensor>>) -> Dataset {
-        let columns = stack(elements)
-            .map(|columns| columns.into_iter().map(|t| self.constant(t)).collect::<Vec<Output>>());
-        let columns = self.or_fail(columns).unwrap_or_default();
-        self.dataset(&columns)
-    }
-
     /// Elements of several datasets side by side, until one of them ends.
     #[track_caller]
     pub fn zip_datasets(&self, datasets: &[Dataset]) -> Dataset {
@@ -102,41 +73,6 @@ impl Graph {
         let shapes = datasets.iter().flat_map(|d| d.shapes.clone()).collect();
         Dataset::new(self, types, shapes, self.op("ZipDataset").list(&variants))
     }
-}
-
-/// One tensor per component, with a row for each element.
-fn stack(elements: impl IntoIterator<Item = Vec<Tensor>>) -> Result<Vec<Tensor>> {
-    let rows: Vec<Vec<Tensor>> = elements.into_iter().collect();
-    let first = rows.first().ok_or_else(|| err!(InvalidArgument, "a dataset without elements"))?;
-    let mut columns = Vec::with_capacity(first.len());
-    for (i, example) in first.iter().enumerate() {
-        let mut dims = vec![rows.len()];
-        dims.extend_from_slice(example.shape());
-        let mut column = Tensor::alloc(example.dtype(), dims)?;
-        let size = example.byte_len();
-        for (row, bytes) in rows.iter().zip(column.bytes_mut()?.chunks_mut(size.max(1))) {
-            let part = row.get(i).ok_or_else(|| {
-                err!(
-                    InvalidArgument,
-                    "an element of {} tensors instead of {}",
-                    row.len(),
-                    first.len()
-                )
-            })?;
-            ensure!(
-                part.dtype() == example.dtype() && part.shape() == example.shape(),
-                InvalidArgument,
-                "an element is {}{} where the first is {}{}",
-                part.dtype(),
-                part.shape(),
-                example.dtype(),
-                example.shape()
-            );
-            bytes.copy_from_slice(part.bytes()?);
-        }
-        columns.push(column);
-    }
-    Ok(columns)
 }
 
 impl Dataset {
@@ -152,6 +88,11 @@ impl Dataset {
             .attr("output_shapes", shapes.clone())
             .attr_if_declared("output_types", AttrList::Types(types.clone()));
         Dataset { graph: graph.clone(), variant: op.output(), types, shapes }
+    }
+
+    /// The graph it is of.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
     }
 
     /// The types of an element's tensors.
@@ -224,8 +165,93 @@ impl Dataset {
     /// The same, kept in memory when it was gone through once.
     #[track_caller]
     pub fn cache(&self) -> Dataset {
-        let file = self.graph.constant("");
+        self.cache_in("")
+    }
+
+    /// The same, kept in files of this name when it was gone through once; in memory if it is empty.
+    #[track_caller]
+    pub fn cache_in(&self, file: &str) -> Dataset {
+        let file = self.graph.constant(file);
         self.same(self.op("CacheDataset").input(&file))
+    }
+
+    /// Elements of this one, then those of another, of the same types.
+    #[track_caller]
+    pub fn concatenate(&self, other: &Dataset) -> Dataset {
+        let shapes = self.shapes.iter().zip(&other.shapes);
+        let shapes = shapes.map(|(a, b)| crate::cond::in_common(a, b)).collect();
+        let op = self.op("ConcatenateDataset").input(&other.variant);
+        Dataset::new(&self.graph, self.types.clone(), shapes, op)
+    }
+
+    /// The rows of the elements, one by one: undoes [`Dataset::batch`].
+    #[track_caller]
+    pub fn unbatch(&self) -> Dataset {
+        let row = |s: &PartialShape| match s.dims() {
+            Some([_, row @ ..]) => PartialShape::new(row.iter().copied()),
+            _ => PartialShape::unknown(),
+        };
+        let shapes = self.shapes.iter().map(row).collect();
+        Dataset::new(&self.graph, self.types.clone(), shapes, self.op("UnbatchDataset"))
+    }
+
+    /// So many elements joined along a new first dimension, the shorter ones filled up to the longest
+    /// with zeros, or empty texts: for elements whose shapes differ. The last batch may be fewer.
+    #[track_caller]
+    pub fn padded_batch(&self, size: i64) -> Dataset {
+        self.padded_batch_to(size, &self.shapes.clone(), &[])
+    }
+
+    /// [`Dataset::padded_batch`] to these shapes, in which unknown dimensions are as long as the
+    /// longest of the batch, with these values, one for each tensor of an element, or none for zeros.
+    #[track_caller]
+    pub fn padded_batch_to(
+        &self,
+        size: i64,
+        shapes: &[PartialShape],
+        padding: &[Tensor],
+    ) -> Dataset {
+        let g = &self.graph;
+        let checked = self.check_padding(shapes, padding);
+        g.or_fail(checked);
+        let mut targets = Vec::with_capacity(shapes.len());
+        for shape in shapes {
+            let dims = shape.dims().unwrap_or_default().iter();
+            let dims: Vec<i64> = dims.map(|d| d.map_or(-1, |d| d as i64)).collect();
+            targets.push(g.constant(dims));
+        }
+        let mut values = Vec::with_capacity(self.types.len());
+        for (i, dtype) in self.types.iter().enumerate() {
+            let value = match (padding.get(i), dtype) {
+                (Some(value), _) => Ok(value.clone()),
+                (None, DType::String) => Ok(Tensor::string("")),
+                (None, dtype) => Tensor::zeros(*dtype, ferroflow_core::Shape::scalar()),
+            };
+            values.push(g.constant_from(value, None));
+        }
+        let batched = |s: &PartialShape| {
+            PartialShape::new(
+                [None].into_iter().chain(s.dims().unwrap_or_default().iter().copied()),
+            )
+        };
+        let batched = shapes.iter().map(batched).collect();
+        let (size, drop) = (self.number(size), g.constant(false));
+        let op = self.op("PaddedBatchDatasetV2").input(&size).list(&targets).list(&values);
+        Dataset::new(g, self.types.clone(), batched, op.input(&drop))
+    }
+
+    fn check_padding(&self, shapes: &[PartialShape], padding: &[Tensor]) -> Result<()> {
+        let n = self.types.len();
+        ensure!(
+            shapes.len() == n && (padding.is_empty() || padding.len() == n),
+            InvalidArgument,
+            "{} shapes and {} values for padding elements of {n} tensors",
+            shapes.len(),
+            padding.len()
+        );
+        let is_known = shapes.iter().all(|s| s.rank().is_some());
+        ensure!(is_known, InvalidArgument, "padding needs to know how many dimensions there are");
+        Ok(())
     }
 
     /// So many elements joined along a new first dimension; the last may be fewer.
@@ -335,6 +361,50 @@ mod tests {
     use super::*;
     use crate::testing::{graph, session};
     use ferroflow_core::Code;
+
+    /// All elements of a dataset.
+    pub(super) fn all(g: &Graph, data: &Dataset) -> Vec<Vec<Tensor>> {
+        let iterator = data.iterator();
+        let next = iterator.next();
+        let s = session(g).unwrap();
+        s.run(&iterator.initializer).unwrap();
+        let mut elements = Vec::new();
+        loop {
+            match s.run(&next) {
+                Ok(element) => elements.push(element),
+                Err(e) if e.code() == Code::OutOfRange => return elements,
+                Err(e) => panic!("{e}"),
+            }
+        }
+    }
+
+    fn numbers(g: &Graph, data: &Dataset) -> Vec<i64> {
+        let element = |e: Vec<Tensor>| e[0].as_slice::<i64>().unwrap().to_vec();
+        all(g, data).into_iter().flat_map(element).collect()
+    }
+
+    #[test]
+    fn datasets_are_joined_nested_and_taken_apart() {
+        let g = graph();
+        let (few, more) = (g.range_dataset(0, 3), g.range_dataset(10, 12));
+        assert_eq!(numbers(&g, &few.concatenate(&more).cache()), [0, 1, 2, 10, 11]);
+        assert_eq!(numbers(&g, &g.range_dataset(0, 5).batch(3).unbatch()), [0, 1, 2, 3, 4]);
+        let copies = |g: &Graph, x: &[Output]| {
+            let rows = g.pack(&[x[0].clone(), &x[0] + 100.0], 0);
+            g.dataset(&[rows])
+        };
+        assert_eq!(numbers(&g, &few.flat_map(copies)), [0, 100, 1, 101, 2, 102]);
+        assert_eq!(numbers(&g, &few.interleave(2, 1, copies)), [0, 1, 100, 101, 2, 102]);
+        let parallel = few.parallel_interleave(2, 1, 2, copies);
+        assert_eq!(numbers(&g, &parallel), [0, 1, 100, 101, 2, 102]);
+        let squares = few.parallel_map(2, |_, x| vec![x[0].square()]);
+        assert_eq!(numbers(&g, &squares), [0, 1, 4]);
+        let both = all(&g, &g.zip_datasets(&[few.clone(), more.clone()]));
+        assert_eq!(
+            (both.len(), both[1].clone()),
+            (2, vec![Tensor::scalar(1i64), Tensor::scalar(11i64)])
+        );
+    }
 
     #[test]
     fn elements_go_through_the_pipeline() {

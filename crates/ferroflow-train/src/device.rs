@@ -125,6 +125,18 @@ pub(crate) fn apply(scopes: &[DeviceScope], mut spec: NodeSpec) -> Result<String
 }
 
 /// Which parameter server a variable goes to.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::{PsStrategy, ReplicaDeviceSetter, init};
+/// let setter = ReplicaDeviceSetter::new(2).strategy(PsStrategy::GreedyByBytes);
+/// g.device(setter, || {
+///     let devices = [100, 10, 20].map(|n| g.variable("v", init::zeros([n])).device());
+///     assert_eq!(devices, ["/job:ps/task:0", "/job:ps/task:1", "/job:ps/task:1"]);
+/// });
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PsStrategy {
     /// Each in turn.

@@ -1,6 +1,7 @@
 //! Event files, which TensorBoard shows.
 
 use crate::graph::Graph;
+use crate::metadata::RunMetadata;
 use crate::wire::{self, Event, EventBody};
 use ferroflow_core::{Error, Result, Tensor, ensure, err};
 use std::fs::File;
@@ -64,6 +65,16 @@ impl EventWriter {
         self.add(step, EventBody::Summary(summary.scalar_string()?))
     }
 
+    /// A text, which TensorBoard shows as Markdown.
+    pub fn text(&mut self, tag: &str, text: &str, step: i64) -> Result<()> {
+        self.add(step, EventBody::Text(tag, text))
+    }
+
+    /// What was recorded of a step, which TensorBoard shows in the graph.
+    pub fn trace(&mut self, tag: &str, metadata: &RunMetadata, step: i64) -> Result<()> {
+        self.add(step, EventBody::Trace(tag, metadata.bytes().clone()))
+    }
+
     /// The graph.
     pub fn graph(&mut self, graph: &Graph) -> Result<()> {
         self.add(0, EventBody::Graph(graph.to_graph_def_bytes()?))
@@ -91,7 +102,7 @@ impl EventWriter {
 }
 
 /// A record of a TFRecord file: its length, its bytes, and checksums of both.
-fn write_record(to: &mut impl Write, record: &[u8]) -> std::io::Result<()> {
+pub(crate) fn write_record(to: &mut impl Write, record: &[u8]) -> std::io::Result<()> {
     let length = (record.len() as u64).to_le_bytes();
     to.write_all(&length)?;
     to.write_all(&masked(&length).to_le_bytes())?;

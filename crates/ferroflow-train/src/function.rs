@@ -11,6 +11,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A function of a graph.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_core::{DType, PartialShape};
+/// let square = g.function("square", &[(DType::Float, PartialShape::unknown())], |_, x| {
+///     vec![x[0].square()]
+/// });
+/// assert_eq!(square.call(&[g.constant(3.0)]).len(), 1);
+/// ```
 #[derive(Clone, Debug)]
 pub struct Function {
     graph: Graph,

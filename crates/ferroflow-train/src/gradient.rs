@@ -10,6 +10,17 @@ use ferroflow_graph::{Endpoint, GradientOptions, NodeId};
 use std::panic::Location;
 
 /// The gradient of a tensor or variable.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::{Gradient, init};
+/// let table = g.variable("table", init::ones([10, 2]));
+/// let loss = table.gather(&g.constant([3, 3])).sum_all();
+/// let gradients = g.gradients(&[loss], &[table]);
+/// assert!(matches!(gradients[0], Some(Gradient::Sparse(_))));
+/// ```
 #[derive(Clone, Debug)]
 pub enum Gradient {
     Dense(Output),

@@ -85,6 +85,15 @@ pub(crate) enum Item {
 }
 
 /// Names of collections, as TensorFlow spells them.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::keys;
+/// g.variable("w", 0.0);
+/// assert_eq!(g.variables_of(keys::TRAINABLE_VARIABLES).len(), 1);
+/// ```
 pub mod keys {
     pub const GLOBAL_VARIABLES: &str = "variables";
     pub const LOCAL_VARIABLES: &str = "local_variables";
@@ -102,6 +111,7 @@ pub mod keys {
     pub const READY_OP: &str = "ready_op";
     pub const LOCAL_INIT_OP: &str = "local_init_op";
     pub const TABLE_INITIALIZERS: &str = "table_initializer";
+    pub const ASSET_FILEPATHS: &str = "asset_filepaths";
     pub const QUEUE_RUNNERS: &str = "queue_runners";
 }
 
@@ -379,6 +389,12 @@ impl Graph {
             op = op.after(operation);
         }
         op.operation()
+    }
+
+    /// An operation that fills all lookup tables of the graph.
+    #[track_caller]
+    pub fn tables_initializer(&self) -> Operation {
+        self.group("init_all_tables", &self.operations_of(keys::TABLE_INITIALIZERS))
     }
 
     pub(crate) fn add_item(&self, collection: &str, item: Item) {

@@ -1,9 +1,24 @@
 //! What is done with every step of a monitored session.
+//!
+//! ```
+//! use ferroflow_train::hooks::{Hook, Ran};
+//! /// Ends training after a minute.
+//! struct Minute(std::time::Instant);
+//! impl Hook for Minute {
+//!     fn after(&mut self, ran: &mut Ran<'_>) -> ferroflow_core::Result<()> {
+//!         ran.stop |= self.0.elapsed().as_secs() >= 60;
+//!         Ok(())
+//!     }
+//! }
+//! ```
 
-use crate::events::EventWriter;
+use crate::checkpoint_state::write_whole;
+use crate::events::{EventWriter, file_error};
+use crate::metadata::RunMetadata;
 use crate::output::Output;
 use crate::session::GraphSession;
 use ferroflow_core::{Result, Tensor, bail};
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// Something to do with each step. All methods are called by the thread that trains.
@@ -13,13 +28,23 @@ pub trait Hook: Send {
         Ok(())
     }
 
-    /// What it wants to see of the next step.
-    fn fetches(&self) -> Vec<Output> {
+    /// What it wants to see of the next step, after the global step `step`.
+    fn fetches(&self, _step: i64) -> Vec<Output> {
         Vec::new()
+    }
+
+    /// Whether what runs in the next step, after the global step `step`, is to be recorded.
+    fn traces(&self, _step: i64) -> bool {
+        false
     }
 
     /// A step was run.
     fn after(&mut self, ran: &mut Ran<'_>) -> Result<()>;
+
+    /// A checkpoint was written.
+    fn saved(&mut self, _checkpoint: &str, _step: i64) -> Result<()> {
+        Ok(())
+    }
 
     /// Training ends.
     fn end(&mut self, _step: i64) -> Result<()> {
@@ -35,6 +60,8 @@ pub struct Ran<'a> {
     pub values: &'a [Tensor],
     /// Where summaries go; none if this is not the chief, or there is no directory.
     pub events: Option<&'a mut EventWriter>,
+    /// What was recorded of it; empty unless a hook asked for it.
+    pub metadata: &'a RunMetadata,
     /// Set to end training.
     pub stop: bool,
 }
@@ -61,7 +88,7 @@ impl NanGuard {
 }
 
 impl Hook for NanGuard {
-    fn fetches(&self) -> Vec<Output> {
+    fn fetches(&self, _: i64) -> Vec<Output> {
         vec![self.loss.clone()]
     }
 
@@ -87,16 +114,14 @@ impl SummarySaver {
 }
 
 impl Hook for SummarySaver {
-    fn fetches(&self) -> Vec<Output> {
-        vec![self.summary.clone()]
+    fn fetches(&self, step: i64) -> Vec<Output> {
+        if step >= self.next { vec![self.summary.clone()] } else { Vec::new() }
     }
 
     fn after(&mut self, ran: &mut Ran<'_>) -> Result<()> {
         let step = ran.step;
-        if step >= self.next
-            && let Some(events) = &mut ran.events
-        {
-            events.summary(&ran.values[0], step)?;
+        if let (Some(events), [summary]) = (&mut ran.events, ran.values) {
+            events.summary(summary, step)?;
             self.next = step + self.every;
         }
         Ok(())
@@ -129,6 +154,90 @@ impl Hook for StepCounter {
     }
 }
 
+/// Records a step every so often: as `timeline-STEP.json`, which `chrome://tracing` and Perfetto open,
+/// and in the events, where TensorBoard shows it in the graph.
+pub struct Profiler {
+    dir: PathBuf,
+    every: i64,
+    next: i64,
+}
+
+impl Profiler {
+    /// Leaves the files in `dir`. The first step that is recorded is the one after `every`: those before
+    /// are not typical.
+    pub fn new(dir: impl AsRef<Path>, every: i64) -> Profiler {
+        let every = every.max(1);
+        Profiler { dir: dir.as_ref().to_path_buf(), every, next: every }
+    }
+}
+
+impl Hook for Profiler {
+    fn created(&mut self, _: &GraphSession, step: i64) -> Result<()> {
+        self.next = step + self.every;
+        Ok(())
+    }
+
+    fn traces(&self, step: i64) -> bool {
+        step >= self.next
+    }
+
+    fn after(&mut self, ran: &mut Ran<'_>) -> Result<()> {
+        if ran.step <= self.next || ran.metadata.is_empty() {
+            return Ok(());
+        }
+        self.next = ran.step + self.every;
+        std::fs::create_dir_all(&self.dir).map_err(|e| file_error(&self.dir, &e))?;
+        let file = self.dir.join(format!("timeline-{}.json", ran.step));
+        write_whole(&file, ran.metadata.timeline()?.as_bytes())?;
+        if let Some(events) = &mut ran.events {
+            events.trace(&format!("step_{}", ran.step), ran.metadata, ran.step)?;
+        }
+        Ok(())
+    }
+}
+
+/// Prints tensors, every so many steps.
+pub struct Logging {
+    outputs: Vec<(String, Output)>,
+    every: i64,
+    since: Option<(i64, Instant)>,
+}
+
+impl Logging {
+    /// Scalars by the names they are printed with.
+    pub fn new(outputs: &[(&str, &Output)], every: i64) -> Logging {
+        let outputs = outputs.iter().map(|(name, o)| (name.to_string(), (*o).clone())).collect();
+        Logging { outputs, every: every.max(1), since: None }
+    }
+}
+
+impl Hook for Logging {
+    fn fetches(&self, _: i64) -> Vec<Output> {
+        self.outputs.iter().map(|(_, o)| o.clone()).collect()
+    }
+
+    fn after(&mut self, ran: &mut Ran<'_>) -> Result<()> {
+        let now = Instant::now();
+        let (from, at) = self.since.unwrap_or((ran.step - self.every, now));
+        if ran.step - from < self.every {
+            return Ok(());
+        }
+        let values = self.outputs.iter().zip(ran.values).map(|((name, _), value)| {
+            match value.scalar_value::<f32>() {
+                Ok(number) => format!("{name} = {number}"),
+                Err(_) => format!("{name} = {value:?}"),
+            }
+        });
+        let mut line = format!("step {}: {}", ran.step, values.collect::<Vec<_>>().join(", "));
+        if self.since.is_some() {
+            line += &format!(" ({:.3} s)", (now - at).as_secs_f64());
+        }
+        eprintln!("{line}");
+        self.since = Some((ran.step, now));
+        Ok(())
+    }
+}
+
 /// Calls a function with the values of some tensors after every step.
 pub struct Observe<F> {
     outputs: Vec<Output>,
@@ -142,7 +251,7 @@ impl<F: FnMut(i64, &[Tensor]) + Send> Observe<F> {
 }
 
 impl<F: FnMut(i64, &[Tensor]) + Send> Hook for Observe<F> {
-    fn fetches(&self) -> Vec<Output> {
+    fn fetches(&self, _: i64) -> Vec<Output> {
         self.outputs.clone()
     }
 

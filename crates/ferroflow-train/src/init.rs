@@ -1,4 +1,14 @@
 //! What variables start from.
+//!
+//! ```
+//! # let mut catalog = ferroflow_graph::Catalog::new();
+//! # ferroflow_ops::register(&mut catalog);
+//! # let g = ferroflow_train::Graph::new(catalog.into());
+//! use ferroflow_train::init;
+//! let w = g.variable("w", init::he_normal([3, 3, 16, 32]));
+//! let b = g.variable("b", init::zeros([32]));
+//! let from_values = g.variable("v", [1.0, 2.0]);
+//! ```
 
 use crate::graph::Graph;
 use crate::output::Output;

@@ -1,6 +1,18 @@
 //! Layers: functions of a tensor with variables of their own. A layer's variables are made by
 //! `get_variable` in a variable scope of its name, so a scope that reuses shares them; their names are
 //! those of TensorFlow's `tf.layers`.
+//!
+//! ```
+//! # let mut catalog = ferroflow_graph::Catalog::new();
+//! # ferroflow_ops::register(&mut catalog);
+//! # let g = ferroflow_train::Graph::new(catalog.into());
+//! use ferroflow_train::{Output, Padding, layers};
+//! let x = g.placeholder::<f32>("x", [-1, 8, 8, 1]);
+//! let h = layers::Conv2d::new("conv", 4, 3).activation(Output::relu).apply(&x);
+//! let h = h.max_pool(2, 2, Padding::Same).flatten();
+//! let logits = layers::Dense::new("logits", 10).apply(&h);
+//! assert_eq!(logits.shape().to_string(), "[?,10]");
+//! ```
 
 mod attention;
 mod dense;

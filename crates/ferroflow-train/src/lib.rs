@@ -2,13 +2,19 @@
 //! the loops around them. It runs nothing itself: sessions come from whoever implements [`Steps`].
 #![forbid(unsafe_code)]
 
+mod background;
+mod best;
 mod checkpoint_state;
 mod clip;
 mod cond;
 mod context;
 mod dataset;
 mod device;
+pub mod estimator;
 mod events;
+mod example;
+pub mod feature_column;
+mod fetch;
 mod function;
 mod gradient;
 mod graph;
@@ -17,6 +23,7 @@ pub mod hvd;
 pub mod init;
 pub mod layers;
 pub mod losses;
+mod metadata;
 pub mod metrics;
 mod monitored;
 mod moving_average;
@@ -40,24 +47,36 @@ mod variable_scope;
 mod while_loop;
 mod wire;
 
+pub use background::BackgroundSaver;
+pub use best::BestSaver;
 pub use clip::{clip_by_global_norm, clip_by_norm, clip_gradients, global_norm};
-pub use dataset::{Dataset, DatasetIterator};
+pub use dataset::{Csv, CsvColumn, Dataset, DatasetFeeder, DatasetIterator, Feeding};
 pub use device::{DeviceFn, DeviceScope, IntoDevice, NodeSpec, PsStrategy, ReplicaDeviceSetter};
 pub use events::{EventWriter, read_events};
+pub use example::{Example, RecordWriter};
+pub use fetch::{Feeds, Fetch, Scalar, Wanted};
+// What `fetch_struct!` needs of other crates.
+#[doc(hidden)]
+pub use ferroflow_core::{Result, Tensor};
 pub use function::Function;
 pub use gradient::{Differentiate, Gradient, IndexedSlices};
 pub use graph::{Graph, keys};
 pub use init::{Initializer, IntoInitializer};
+pub use metadata::{NodeTiming, RunMetadata};
 pub use monitored::{MonitoredSession, MonitoredTraining, OpenSession};
 pub use moving_average::ExponentialMovingAverage;
 pub use node::NodeBuilder;
 pub use ops::Padding;
 pub use optimizer::{Adagrad, Adam, Ftrl, GradAndVar, Momentum, Optimizer, RmsProp, Sgd, Update};
 pub use output::{Operation, Output};
-pub use saved_model::{DEFAULT_SIGNATURE, SERVE, SavedModel, Signature, TensorInfo};
+pub use saved_model::{
+    DEFAULT_SIGNATURE, SERVE, SavedModel, SavedModelBuilder, Signature, TensorInfo,
+};
 pub use saver::{Saver, latest_checkpoint};
 pub use schedule::Rate;
-pub use session::{Callable, Feeds, Fetch, GraphSession, Scalar, Steps, Wanted};
+pub use session::{
+    Callable, GraphSession, PartialRun, Prepared, Sent, StepOptions, StepOutput, StepRequest, Steps,
+};
 pub use sync_replicas::{SyncReplicas, SyncTraining};
 pub use tensor_array::TensorArray;
 pub use value::{IntoOutput, IntoShape, IntoTensor};

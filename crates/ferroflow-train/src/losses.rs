@@ -1,4 +1,15 @@
 //! Losses. Each is a scalar, the mean over the batch, and goes to the collection of losses.
+//!
+//! ```
+//! # let mut catalog = ferroflow_graph::Catalog::new();
+//! # ferroflow_ops::register(&mut catalog);
+//! # let g = ferroflow_train::Graph::new(catalog.into());
+//! use ferroflow_train::losses;
+//! let logits = g.placeholder::<f32>("logits", [-1, 10]);
+//! let labels = g.placeholder::<i64>("labels", [-1]);
+//! let loss = losses::sparse_softmax_cross_entropy(&labels, &logits);
+//! let accuracy = losses::accuracy(&labels, &logits);
+//! ```
 
 use crate::graph::{Graph, keys};
 use crate::output::Output;
@@ -78,10 +89,15 @@ pub fn softmax_cross_entropy(labels: &Output, logits: &Output) -> Output {
 #[track_caller]
 pub fn sigmoid_cross_entropy(labels: &Output, logits: &Output) -> Output {
     labels.graph().name_scope("sigmoid_cross_entropy_loss", |_| {
-        // max(x, 0) - x z + log(1 + exp(-|x|)) never overflows.
-        let stable = logits.relu() - logits * labels + (-logits.abs()).exp().log1p();
-        collected(stable.mean_all())
+        collected(sigmoid_cross_entropy_each(labels, logits).mean_all())
     })
+}
+
+/// [`sigmoid_cross_entropy`] of each element.
+#[track_caller]
+pub fn sigmoid_cross_entropy_each(labels: &Output, logits: &Output) -> Output {
+    // max(x, 0) - x z + log(1 + exp(-|x|)) never overflows.
+    logits.relu() - logits * labels + (-logits.abs()).exp().log1p()
 }
 
 /// Cross entropy of probabilities with labels between 0 and 1.

@@ -1,4 +1,15 @@
 //! Metrics over many steps: local variables that are updated by each batch.
+//!
+//! ```
+//! # let mut catalog = ferroflow_graph::Catalog::new();
+//! # ferroflow_ops::register(&mut catalog);
+//! # let g = ferroflow_train::Graph::new(catalog.into());
+//! use ferroflow_train::metrics;
+//! let labels = g.placeholder::<i64>("labels", [-1]);
+//! let scores = g.placeholder::<f32>("scores", [-1]);
+//! let auc = metrics::auc(&labels, &scores, 200);
+//! // For each batch: session.run_fed(feeds, &auc.update)?; then session.run(auc.value.scalar::<f32>())?
+//! ```
 
 use crate::graph::{Graph, keys};
 use crate::init;

@@ -1,12 +1,14 @@
 //! Training that looks after itself: variables initialized or restored, checkpoints and summaries
 //! left behind, sessions opened again after a server was lost.
 
+use crate::background::BackgroundSaver;
 use crate::events::EventWriter;
+use crate::fetch::{Feeds, Fetch, Scalar};
 use crate::graph::Graph;
 use crate::hooks::{Hook, Ran};
 use crate::output::{Operation, Output};
 use crate::saver::{Saver, latest_checkpoint};
-use crate::session::{Feeds, Fetch, GraphSession, Scalar};
+use crate::session::{GraphSession, StepOptions};
 use crate::sync_replicas::SyncTraining;
 use crate::variable::Variable;
 use ferroflow_core::{Code, Error, Result, Tensor, err};
@@ -20,6 +22,22 @@ use std::time::{Duration, Instant};
 pub type OpenSession = Box<dyn Fn(&Graph) -> Result<GraphSession> + Send>;
 
 /// How a monitored session behaves; [`MonitoredTraining::open`] starts it.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::{MonitoredTraining, Optimizer, Sgd, hooks::StopAtStep};
+/// let w = g.variable("w", 0.0);
+/// let loss = (&*w - 3.0).square();
+/// let train = Sgd::new(0.1).minimize_counted(&loss, &g.global_step());
+/// let training = MonitoredTraining::new(&g, &train).dir("out").hook(StopAtStep(100));
+/// // let mut session = training.open(local_session)?;
+/// // while !session.should_stop() {
+/// //     session.train(())?;
+/// // }
+/// // session.close()?;
+/// ```
 pub struct MonitoredTraining {
     graph: Graph,
     train: Operation,
@@ -31,6 +49,8 @@ pub struct MonitoredTraining {
     wait: Duration,
     hooks: Vec<Box<dyn Hook>>,
     sync: Option<SyncTraining>,
+    in_background: bool,
+    is_sharded: bool,
 }
 
 impl MonitoredTraining {
@@ -47,6 +67,8 @@ impl MonitoredTraining {
             wait: Duration::from_secs(60),
             hooks: Vec::new(),
             sync: None,
+            in_background: false,
+            is_sharded: false,
         }
     }
 
@@ -88,6 +110,18 @@ impl MonitoredTraining {
         self
     }
 
+    /// Checkpoints are written beside training, which does not wait for them; the last one it does.
+    pub fn save_in_background(mut self) -> Self {
+        self.in_background = true;
+        self
+    }
+
+    /// Each parameter server writes the variables it has; see [`Saver::sharded`].
+    pub fn sharded(mut self) -> Self {
+        self.is_sharded = true;
+        self
+    }
+
     /// How long one waits for the chief, or for a lost server to come back.
     pub fn wait(mut self, wait: Duration) -> Self {
         self.wait = wait;
@@ -95,8 +129,12 @@ impl MonitoredTraining {
     }
 
     /// Something to do with each step.
-    pub fn hook(mut self, hook: impl Hook + 'static) -> Self {
-        self.hooks.push(Box::new(hook));
+    pub fn hook(self, hook: impl Hook + 'static) -> Self {
+        self.boxed_hook(Box::new(hook))
+    }
+
+    pub(crate) fn boxed_hook(mut self, hook: Box<dyn Hook>) -> Self {
+        self.hooks.push(hook);
         self
     }
 
@@ -110,18 +148,24 @@ impl MonitoredTraining {
         let g = &self.graph;
         let global_step = g.global_step();
         let init = g.global_initializer();
-        let mut local_init = vec![g.local_initializer()];
+        let mut local_init = vec![g.local_initializer(), g.tables_initializer()];
         let chief_init: Vec<Operation> = self.sync.iter().map(|s| s.chief_init.clone()).collect();
         local_init.extend(self.sync.iter().map(|s| s.local_init.clone()));
         let saver = self
             .dir
             .as_ref()
             .filter(|_| self.is_chief)
-            .map(|_| Saver::new(g).max_to_keep(self.max_to_keep));
+            .map(|_| if self.is_sharded { Saver::sharded(g) } else { Saver::new(g) })
+            .map(|saver| BackgroundSaver::new(saver.max_to_keep(self.max_to_keep)));
         let ready: Vec<Output> =
             g.global_variables().iter().map(Variable::is_initialized).collect();
-        let after =
-            g.control_dependencies(std::slice::from_ref(&self.train), || global_step.read());
+        let after = match &self.sync {
+            // The token says it: no need to ask the server again.
+            Some(sync) => sync.token.clone(),
+            None => {
+                g.control_dependencies(std::slice::from_ref(&self.train), || global_step.read())
+            }
+        };
         g.check()?;
         let mut session = MonitoredSession {
             open: Box::new(open),
@@ -146,11 +190,25 @@ impl MonitoredTraining {
 }
 
 /// A session that trains; see [`MonitoredTraining`].
+///
+/// ```
+/// # fn run(training: ferroflow_train::MonitoredTraining, loss: ferroflow_train::Output,
+/// #     open: fn(&ferroflow_train::Graph) -> ferroflow_core::Result<ferroflow_train::GraphSession>,
+/// # ) -> ferroflow_core::Result<()> {
+/// let mut session = training.open(open)?;
+/// while !session.should_stop() {
+///     let loss = session.train(loss.scalar::<f32>())?;
+///     println!("step {}: {loss}", session.global_step());
+/// }
+/// session.close()?;
+/// # Ok(())
+/// # }
+/// ```
 pub struct MonitoredSession {
     training: MonitoredTraining,
     open: OpenSession,
     session: Option<GraphSession>,
-    saver: Option<Saver>,
+    saver: Option<BackgroundSaver>,
     events: Option<EventWriter>,
     init: Operation,
     local_init: Vec<Operation>,
@@ -168,6 +226,8 @@ pub struct MonitoredSession {
 
 /// How long one waits before looking again whether the chief is done.
 const POLL: Duration = Duration::from_millis(100);
+/// What checkpoints are called, as TensorFlow's supervisor calls them.
+const PREFIX: &str = "model.ckpt";
 
 impl MonitoredSession {
     /// The global step, as of the last step run.
@@ -217,43 +277,78 @@ impl MonitoredSession {
         let mut extra = Vec::new();
         let mut counts = Vec::new();
         for hook in &self.training.hooks {
-            let wanted = hook.fetches();
+            let wanted = hook.fetches(self.step);
             counts.push(wanted.len());
             extra.extend(wanted);
         }
         let all = (fetches, &self.training.train, &self.after, &extra);
-        let (value, (), step, extra) = self.session()?.run_fed(feeds, all)?;
+        let trace = self.training.hooks.iter().any(|hook| hook.traces(self.step));
+        let session = self.session()?;
+        let options = StepOptions { trace, ..session.options() };
+        let ((value, (), step, extra), metadata) = session.run_with(feeds, all, options)?;
         self.step = step;
         let mut values = extra.as_slice();
         for (hook, count) in self.training.hooks.iter_mut().zip(counts) {
             let (own, rest) = values.split_at(count);
             values = rest;
-            let mut ran = Ran { step, values: own, events: self.events.as_mut(), stop: false };
+            let events = self.events.as_mut();
+            let mut ran = Ran { step, values: own, events, metadata: &metadata, stop: false };
             hook.after(&mut ran)?;
             if ran.stop {
                 self.is_stopped.store(true, Ordering::Release);
             }
         }
         if self.saver.is_some() && step - self.last_saved >= self.training.save_steps {
-            self.save()?;
+            match self.training.in_background {
+                true => self.start_saving(step)?,
+                false => drop(self.save()?),
+            }
         }
         Ok(value)
     }
 
+    /// Starts a checkpoint that is written while training goes on.
+    fn start_saving(&mut self, step: i64) -> Result<()> {
+        let (Some(session), Some(saver), Some(dir)) =
+            (&self.session, &mut self.saver, &self.training.dir)
+        else {
+            return Ok(());
+        };
+        let before = saver.start(session, dir.join(PREFIX), step)?;
+        let saved = std::mem::replace(&mut self.last_saved, step);
+        self.tell_saved(before, saved)
+    }
+
+    /// Tells hooks and events of a checkpoint.
+    fn tell_saved(&mut self, path: Option<String>, step: i64) -> Result<()> {
+        let Some(path) = path else { return Ok(()) };
+        if let Some(events) = &mut self.events {
+            events.checkpoint(&path, step)?;
+            events.flush()?;
+        }
+        for hook in &mut self.training.hooks {
+            hook.saved(&path, step)?;
+        }
+        Ok(())
+    }
+
     /// Leaves a checkpoint now, if this is the chief and there is a directory for it.
     pub fn save(&mut self) -> Result<Option<String>> {
-        let (Some(saver), Some(dir)) = (&self.saver, &self.training.dir) else { return Ok(None) };
+        let (Some(saver), Some(dir)) = (&mut self.saver, &self.training.dir) else {
+            return Ok(None);
+        };
+        let dir = dir.clone();
+        let running = saver.finish()?;
+        self.tell_saved(running, self.last_saved)?;
         let session = self.session()?;
         let step = session.run(self.global_step.scalar::<i64>())?;
         if step == self.last_saved {
             return Ok(latest_checkpoint(dir));
         }
-        let path = saver.save(session, dir.join("model.ckpt"), Some(step))?;
+        let Some(saver) = &self.saver else { return Ok(None) };
+        let path = saver.saver().save(session, dir.join(PREFIX), Some(step))?;
         self.last_saved = step;
-        if let Some(events) = &mut self.events {
-            events.checkpoint(&path, step)?;
-            events.flush()?;
-        }
+        self.tell_saved(Some(path.clone()), step)?;
         Ok(Some(path))
     }
 
@@ -276,9 +371,9 @@ impl MonitoredSession {
         if self.training.is_chief {
             let restored = match (&self.saver, &self.training.dir) {
                 (Some(saver), Some(dir)) => {
-                    saver.recover(dir);
+                    saver.saver().recover(dir);
                     match latest_checkpoint(dir) {
-                        Some(path) => saver.restore(&session, &path).map(|()| true)?,
+                        Some(path) => saver.saver().restore(&session, &path).map(|()| true)?,
                         None => false,
                     }
                 }
@@ -303,6 +398,9 @@ impl MonitoredSession {
                 std::thread::sleep(POLL);
             }
             session.run(&self.local_init)?;
+            if let Some(sync) = &self.training.sync {
+                sync.join(&session)?;
+            }
         }
         self.step = session.run(self.global_step.scalar::<i64>())?;
         self.last_saved = self.step;
@@ -346,13 +444,18 @@ impl MonitoredSession {
 
     /// Ends training: hooks are told, a last checkpoint is left. Returns where it is.
     pub fn close(mut self) -> Result<Option<String>> {
-        let mut hooks = std::mem::take(&mut self.training.hooks);
-        for hook in &mut hooks {
+        let saved = self.save()?;
+        for hook in &mut self.training.hooks {
             hook.end(self.step)?;
         }
-        let saved = self.save()?;
         if let Some(events) = &mut self.events {
             events.flush()?;
+        }
+        if let (Some(sync), Some(session), false) =
+            (&self.training.sync, &self.session, self.training.is_chief)
+        {
+            // The others go on. If nobody is there any more, nobody minds.
+            let _ = sync.leave(session);
         }
         self.is_stopped.store(true, Ordering::Release);
         self.leave();
@@ -378,11 +481,11 @@ fn aggregate(
     sync: &SyncTraining,
     stop: Arc<AtomicBool>,
 ) -> Result<JoinHandle<()>> {
-    let (session, operation) = (session.clone(), sync.aggregate.clone());
+    let (session, sync) = (session.clone(), sync.clone());
     let thread = std::thread::Builder::new().name("ff-sync".into());
     let body = move || {
         while !stop.load(Ordering::Acquire) {
-            match session.run(&operation) {
+            match sync.turn(&session) {
                 // The replicas are slow, or have stopped.
                 Err(e) if e.code() == Code::DeadlineExceeded => {}
                 // The training step that waits for a token reports what went wrong.
@@ -426,6 +529,49 @@ mod tests {
         assert_eq!(first, 8);
         assert!((half - 3.0).abs() > (whole - 3.0).abs());
         assert!((whole - 3.0 * (1.0 - 0.8f32.powi(30))).abs() < 1e-5, "{whole}");
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn hooks_see_steps_traces_and_checkpoints() {
+        use crate::hooks::{Logging, Profiler, SummarySaver};
+        let dir = temporary("profiled");
+        let g = graph();
+        let w = g.variable("w", 0.0);
+        let loss = (&*w - 3.0).square();
+        crate::summary::scalar("loss", &loss);
+        let train = Sgd::new(0.1).minimize_counted(&loss, &g.global_step());
+        let summaries = crate::summary::merge_all(&g).unwrap();
+        let mut s = MonitoredTraining::new(&g, &train)
+            .dir(&dir)
+            .save_steps(4)
+            .save_in_background()
+            .hook(SummarySaver::new(&summaries, 5))
+            .hook(Profiler::new(dir.join("profile"), 5))
+            .hook(Logging::new(&[("loss", &loss)], 100))
+            .hook(StopAtStep(12))
+            .open(session)
+            .unwrap();
+        while !s.should_stop() {
+            s.train(()).unwrap();
+        }
+        let last = s.close().unwrap().unwrap();
+        assert!(last.ends_with("model.ckpt-12"), "{last}");
+        assert!(dir.join("profile/timeline-6.json").exists());
+        assert!(dir.join("model.ckpt-8.index").exists());
+        let file = std::fs::read_dir(&dir)
+            .unwrap()
+            .map(|e| e.unwrap().path())
+            .find(|p| p.display().to_string().contains("tfevents"))
+            .unwrap();
+        let events = crate::read_events(file).unwrap();
+        let count =
+            |is: fn(&crate::EventKind) -> bool| events.iter().filter(|e| is(&e.what)).count();
+        assert_eq!(count(|k| matches!(k, crate::EventKind::Summary(_))), 2);
+        assert_eq!(
+            count(|k| matches!(k, crate::EventKind::Session(t) if t.starts_with("check"))),
+            3
+        );
         std::fs::remove_dir_all(&dir).unwrap();
     }
 }

@@ -8,6 +8,17 @@ use crate::variable::{Variable, VariableOptions};
 use ferroflow_core::DType;
 
 /// Keeps, for each of some variables, `average = decay * average + (1 - decay) * value`.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::ExponentialMovingAverage;
+/// let w = g.variable("w", 1.0);
+/// let mut averages = ExponentialMovingAverage::new(0.99);
+/// let update = averages.apply(&g, &[w.clone()], None); // to be run after each training step
+/// assert_eq!(averages.average(&w).unwrap().variable_name(), "w/ExponentialMovingAverage");
+/// ```
 pub struct ExponentialMovingAverage {
     decay: f32,
     averages: Vec<(String, Variable)>,

@@ -8,6 +8,15 @@ use std::fmt;
 use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
 
 /// A tensor of a graph under construction: a cheap handle. Arithmetic on handles adds nodes.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// let x = g.placeholder::<f32>("x", [-1, 4]);
+/// let y = (&x * 2.0 + 1.0).relu().sum(&[1]);
+/// assert_eq!((y.name().as_str(), y.shape().to_string().as_str()), ("Sum:0", "[?]"));
+/// ```
 #[derive(Clone)]
 pub struct Output {
     pub(crate) graph: Graph,
@@ -16,6 +25,16 @@ pub struct Output {
 }
 
 /// A node of a graph under construction: a cheap handle.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// let v = g.variable("v", 1.0);
+/// let double = v.assign(&v * 2.0);
+/// let after = g.control_dependencies(&[double], || v.read());
+/// assert!(after.name().starts_with("ReadVariableOp"));
+/// ```
 #[derive(Clone)]
 pub struct Operation {
     pub(crate) graph: Graph,

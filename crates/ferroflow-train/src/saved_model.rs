@@ -1,7 +1,11 @@
 //! SavedModels: a graph, the values of its variables, and named ways to call it, in a directory as
 //! TensorFlow writes it. Both kinds are read: those of sessions, and those of `tf.function`s.
 
-use crate::session::Steps;
+mod write;
+
+pub use write::SavedModelBuilder;
+
+use crate::session::{StepRequest, Steps};
 use crate::wire::{MetaGraph, meta_graphs};
 use ferroflow_core::{DType, PartialShape, Result, Tensor, bail, ensure, err};
 use std::collections::{BTreeMap, BTreeSet};
@@ -110,7 +114,8 @@ impl SavedModel {
             feeds.push((info.name.clone(), (*value).clone()));
         }
         let fetches: Vec<String> = sig.outputs.values().map(|info| info.name.clone()).collect();
-        let values = self.steps.run_step(feeds, &fetches, &[], None)?;
+        let request = StepRequest { feeds, fetches, ..StepRequest::default() };
+        let values = self.steps.run_step(request)?.tensors;
         Ok(sig.outputs.keys().cloned().zip(values).collect())
     }
 
@@ -159,5 +164,6 @@ fn asset_feeds(dir: &Path, meta: &MetaGraph) -> Vec<(String, Tensor)> {
 fn run(steps: &dyn Steps, feeds: Vec<(String, Tensor)>, target: &str) -> Result<()> {
     // An op, though older models name one of its outputs.
     let node = target.split(':').next().unwrap_or(target).to_string();
-    steps.run_step(feeds, &[], &[node], None).map(|_| ())
+    let request = StepRequest { feeds, targets: vec![node], ..StepRequest::default() };
+    steps.run_step(request).map(|_| ())
 }

@@ -9,6 +9,7 @@ use crate::variable::Variable;
 use crate::wire::SaverNodes;
 use ferroflow_core::{Result, ensure};
 use parking_lot::Mutex;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -17,11 +18,24 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// The nodes that do it are made with the saver, so that whoever imports the graph can use them. A
 /// checkpoint `PREFIX-STEP` is several files; the file `checkpoint` beside them says which is the
 /// latest.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::Saver;
+/// let w = g.variable("w", 0.0);
+/// let saver = Saver::new(&g).max_to_keep(3);
+/// // let path = saver.save(&session, "out/model.ckpt", Some(100))?;
+/// // saver.restore(&session, &path)?;
+/// assert!(g.check().is_ok());
+/// ```
 pub struct Saver {
     graph: Graph,
     filename: Output,
     save: Output,
     restore: Operation,
+    is_sharded: bool,
     max_to_keep: usize,
     kept: Mutex<CheckpointState>,
 }
@@ -36,18 +50,38 @@ impl Saver {
     /// A saver of some variables.
     #[track_caller]
     pub fn of(graph: &Graph, variables: &[Variable]) -> Saver {
+        Saver::make(graph, variables, false)
+    }
+
+    /// A saver of all global variables, of which each task writes those it has, at the same time:
+    /// for models on several parameter servers that share a file system. The checkpoint is one all
+    /// the same, and any saver restores it.
+    #[track_caller]
+    pub fn sharded(graph: &Graph) -> Saver {
+        Saver::make(graph, &graph.global_variables(), true)
+    }
+
+    #[track_caller]
+    fn make(graph: &Graph, variables: &[Variable], is_sharded: bool) -> Saver {
         graph.at_root(|| {
             graph.name_scope("save", |_| {
                 let default = graph.named_constant("filename/input", "model");
                 let filename = graph.placeholder_with_default("filename", &default, ());
                 let filename = graph.placeholder_with_default("Const", &filename, ());
-                let save = save_nodes(graph, &filename, variables);
-                let restore = restore_nodes(graph, &filename, variables);
+                let (save, restore) = match is_sharded {
+                    false => {
+                        let saved = save_nodes(graph, &filename, variables);
+                        let save = after(graph, &filename, &[saved]);
+                        (save, restore_nodes(graph, &filename, variables))
+                    }
+                    true => shard_nodes(graph, &filename, variables),
+                };
                 Saver {
                     graph: graph.clone(),
                     filename,
                     save,
                     restore,
+                    is_sharded,
                     max_to_keep: 5,
                     kept: Mutex::default(),
                 }
@@ -56,6 +90,7 @@ impl Saver {
     }
 
     /// How many checkpoints are kept; 0 keeps all of them.
+    #[must_use]
     pub fn max_to_keep(mut self, count: usize) -> Saver {
         self.max_to_keep = count;
         self
@@ -75,17 +110,28 @@ impl Saver {
         };
         let dir = parent(Path::new(&path));
         std::fs::create_dir_all(&dir).map_err(|e| crate::events::file_error(&dir, &e))?;
-        session.run_fed((&self.filename, path.as_str()), &self.save)?;
-        let nodes = SaverNodes {
+        self.write(session, &path)?;
+        let meta = PathBuf::from(format!("{path}.meta"));
+        let graph = self.graph.meta_graph(Some(&self.nodes()))?;
+        crate::checkpoint_state::write_whole(&meta, &graph)?;
+        self.keep(&dir, &path)?;
+        Ok(path)
+    }
+
+    /// Writes the values and nothing else: no graph, no list of checkpoints.
+    pub(crate) fn write(&self, session: &GraphSession, path: &str) -> Result<()> {
+        session.run_fed((&self.filename, path), &self.save).map(|_| ())
+    }
+
+    /// The nodes that save and restore.
+    pub(crate) fn nodes(&self) -> SaverNodes {
+        SaverNodes {
             filename: self.filename.name(),
             save: self.save.name(),
             restore: self.restore.name(),
             max_to_keep: i32::try_from(self.max_to_keep).unwrap_or(i32::MAX),
-        };
-        let meta = PathBuf::from(format!("{path}.meta"));
-        crate::checkpoint_state::write_whole(&meta, &self.graph.meta_graph(Some(&nodes))?)?;
-        self.keep(&dir, &path)?;
-        Ok(path)
+            is_sharded: self.is_sharded,
+        }
     }
 
     /// Notes a checkpoint as the latest and removes those that are too many.
@@ -141,37 +187,79 @@ fn keys_of(variables: &[Variable]) -> (Vec<String>, Vec<String>) {
     variables.iter().map(key).unzip()
 }
 
+/// The filename, once everything is written.
 #[track_caller]
-fn save_nodes(graph: &Graph, filename: &Output, variables: &[Variable]) -> Output {
+fn after(graph: &Graph, filename: &Output, written: &[Operation]) -> Output {
+    graph.control_dependencies(written, || {
+        graph.op("Identity").name("control_dependency").input(filename).output()
+    })
+}
+
+#[track_caller]
+fn save_nodes(graph: &Graph, filename: &Output, variables: &[Variable]) -> Operation {
     let (names, slices) = keys_of(variables);
     let names = graph.constant_from(strings(&names), Some("SaveV2/tensor_names"));
     let slices = graph.constant_from(strings(&slices), Some("SaveV2/shape_and_slices"));
     // Read when the checkpoint is made, not before what else the step does.
     let values: Vec<Output> = variables.iter().map(Variable::read).collect();
     let op = graph.op("SaveV2").name("SaveV2").input(filename).input(&names).input(&slices);
-    let saved = op.list(&values).operation();
-    graph.control_dependencies(&[saved], || {
-        graph.op("Identity").name("control_dependency").input(filename).output()
-    })
+    op.list(&values).operation()
 }
 
 #[track_caller]
 fn restore_nodes(graph: &Graph, filename: &Output, variables: &[Variable]) -> Operation {
+    let assigned = assign_nodes(graph, filename, variables);
+    graph.group("restore_all", &assigned)
+}
+
+#[track_caller]
+fn assign_nodes(graph: &Graph, filename: &Output, variables: &[Variable]) -> Vec<Operation> {
     let (names, slices) = keys_of(variables);
     let names = graph.constant_from(strings(&names), Some("RestoreV2/tensor_names"));
     let slices = graph.constant_from(strings(&slices), Some("RestoreV2/shape_and_slices"));
     let types: Vec<_> = variables.iter().map(|v| v.info.dtype).collect();
     let op = graph.op("RestoreV2").name("RestoreV2").input(filename).input(&names).input(&slices);
     let values = op.attr("dtypes", types).outputs();
-    let assigned: Vec<Operation> = variables
+    variables
         .iter()
         .zip(&values)
         .map(|(v, value)| {
             let op = graph.op("AssignVariableOp").name("AssignVariableOp");
             op.input(&v.handle()).input(value).operation()
         })
-        .collect();
-    graph.group("restore_all", &assigned)
+        .collect()
+}
+
+/// Saving and restoring with every device working on the variables it has. The parts go to a
+/// directory of their own first and are made one checkpoint when all are there.
+#[track_caller]
+fn shard_nodes(graph: &Graph, filename: &Output, variables: &[Variable]) -> (Output, Operation) {
+    let mut by_device: BTreeMap<String, Vec<Variable>> = BTreeMap::new();
+    for v in variables {
+        by_device.entry(v.device()).or_default().push(v.clone());
+    }
+    let suffix = format!("_temp_{:016x}/part", fastrand::u64(..));
+    let suffix = graph.named_constant("StringJoin/suffix", suffix);
+    let join = graph.op("StringJoin").list(&[filename.clone(), suffix]);
+    let temporary = join.output();
+    let count = graph.named_constant("num_shards", i32::try_from(by_device.len()).unwrap_or(1));
+    let (mut prefixes, mut written, mut assigned) = (Vec::new(), Vec::new(), Vec::new());
+    for (i, (device, variables)) in by_device.iter().enumerate() {
+        graph.device(device, || {
+            let shard = graph.named_constant("ShardedFilename/shard", i as i32);
+            let name = graph.op("ShardedFilename").input(&temporary).input(&shard).input(&count);
+            let name = name.output();
+            written.push(save_nodes(graph, &name, variables));
+            prefixes.push(name);
+            assigned.extend(assign_nodes(graph, filename, variables));
+        });
+    }
+    let merged = graph.control_dependencies(&written, || {
+        let prefixes = graph.pack(&prefixes, 0);
+        let op = graph.op("MergeV2Checkpoints").input(&prefixes).input(filename);
+        op.attr("delete_old_dirs", true).operation()
+    });
+    (after(graph, filename, &[merged]), graph.group("restore_all", &assigned))
 }
 
 #[cfg(test)]
@@ -207,6 +295,31 @@ mod tests {
         assert_eq!(floats(&before.0), floats(&after.0));
         assert_eq!(floats(&before.1), floats(&after.1));
         assert!(saver.restore(&s, "nowhere").is_err());
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn shards_make_one_checkpoint() {
+        let dir = temporary("sharded");
+        let g = graph();
+        let a = g.device("/cpu:0", || g.variable("a", [1.0, 2.0]));
+        let b = g.variable("b", 3.0);
+        let sharded = Saver::sharded(&g);
+        let whole = Saver::new(&g);
+        let s = initialized(&g).unwrap();
+        let path = sharded.save(&s, dir.join("model"), Some(7)).unwrap();
+        let files: Vec<String> = std::fs::read_dir(&dir)
+            .unwrap()
+            .map(|e| e.unwrap().file_name().to_string_lossy().into_owned())
+            .collect();
+        assert!(files.iter().any(|f| f == "model-7.data-00001-of-00002"), "{files:?}");
+        assert!(!files.iter().any(|f| f.contains("_temp_")), "{files:?}");
+        for saver in [&whole, &sharded] {
+            s.run([a.assign([0.0, 0.0]), b.assign(0.0)]).unwrap();
+            saver.restore(&s, &path).unwrap();
+            let (a, b) = s.run((&a, b.scalar::<f32>())).unwrap();
+            assert_eq!((floats(&a), b), (vec![1.0, 2.0], 3.0));
+        }
         std::fs::remove_dir_all(&dir).unwrap();
     }
 }

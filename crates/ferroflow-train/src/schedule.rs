@@ -1,4 +1,16 @@
 //! Learning rates: a number, a tensor, or one that changes with the training step.
+//!
+//! ```
+//! # let mut catalog = ferroflow_graph::Catalog::new();
+//! # ferroflow_ops::register(&mut catalog);
+//! # let g = ferroflow_train::Graph::new(catalog.into());
+//! use ferroflow_train::{Optimizer, Sgd, schedule};
+//! let w = g.variable("w", 0.0);
+//! let step = g.global_step();
+//! let rate = schedule::exponential_decay(0.1, &step, 1000.0, 0.96, true);
+//! let train = Sgd::new(rate).minimize_counted(&(&*w - 3.0).square(), &step);
+//! assert!(g.check().is_ok());
+//! ```
 
 use crate::graph::Graph;
 use crate::output::Output;

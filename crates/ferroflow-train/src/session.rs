@@ -1,28 +1,78 @@
-//! What is run in a step: feeds, fetches, and the trait of whatever runs steps.
+//! Sessions of a graph under construction: steps, callables, partial runs, traces.
 
+use crate::fetch::{Feeds, Fetch, Wanted};
 use crate::graph::Graph;
-use crate::output::{Operation, Output};
-use crate::value::IntoTensor;
-use crate::variable::Variable;
-use ferroflow_core::{Element, Error, Result, Tensor, err};
+use crate::metadata::RunMetadata;
+use crate::output::Output;
+use bytes::Bytes;
+use ferroflow_core::{Error, Result, Tensor, err};
 use ferroflow_graph::GraphDef;
 use parking_lot::Mutex;
-use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// A step, by names.
+#[derive(Clone, Debug, Default)]
+pub struct StepRequest {
+    /// Tensors that replace those of their names.
+    pub feeds: Vec<(String, Tensor)>,
+    /// What comes back, in order.
+    pub fetches: Vec<String>,
+    /// Nodes that run for their effect.
+    pub targets: Vec<String>,
+    pub options: StepOptions,
+}
+
+/// How a step is run.
+///
+/// ```
+/// # fn run(session: &ferroflow_train::GraphSession, y: &ferroflow_train::Output)
+/// #     -> ferroflow_core::Result<()> {
+/// use ferroflow_train::StepOptions;
+/// let options = StepOptions { trace: true, ..StepOptions::default() };
+/// let (value, metadata) = session.run_with((), y, options)?;
+/// std::fs::write("timeline.json", metadata.timeline()?).ok();
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StepOptions {
+    /// A step that takes longer fails with `DeadlineExceeded`.
+    pub timeout: Option<Duration>,
+    /// Whether to record what ran where and when.
+    pub trace: bool,
+}
+
+/// What came of a step.
+#[derive(Clone, Debug, Default)]
+pub struct StepOutput {
+    pub tensors: Vec<Tensor>,
+    /// A serialized `RunMetadata`, if something was recorded.
+    pub metadata: Bytes,
+}
 
 /// Where steps run: a session of this process or of a server.
 pub trait Steps: Send + Sync {
     /// Adds nodes and functions to the session's graph.
     fn extend(&self, graph: &GraphDef) -> Result<()>;
 
-    /// Runs a step: tensors in `feeds` replace those of their names, nodes in `targets` run for
-    /// their effect, the values of `fetches` are returned in order.
-    fn run_step(
+    /// Runs a step and waits for it.
+    fn run_step(&self, request: StepRequest) -> Result<StepOutput>;
+
+    /// Announces a step that is fed and fetched in parts; returns its handle.
+    fn partial_run_setup(
         &self,
+        feeds: Vec<String>,
+        fetches: Vec<String>,
+        targets: Vec<String>,
+    ) -> Result<String>;
+
+    /// Feeds and fetches a part of a step that was announced.
+    fn partial_run(
+        &self,
+        handle: &str,
         feeds: Vec<(String, Tensor)>,
-        fetches: &[String],
-        targets: &[String],
+        fetches: Vec<String>,
         timeout: Option<Duration>,
     ) -> Result<Vec<Tensor>>;
 
@@ -32,6 +82,15 @@ pub trait Steps: Send + Sync {
 
 /// A session that follows a graph under construction: nodes added later are sent along with the next
 /// step. Clones are handles of the same session.
+///
+/// ```
+/// # fn run(session: &ferroflow_train::GraphSession, x: &ferroflow_train::Output,
+/// #     loss: &ferroflow_train::Output, train: &ferroflow_train::Operation,
+/// # ) -> ferroflow_core::Result<()> {
+/// let (loss, ()) = session.run_fed((x, [1.0, 2.0]), (loss.scalar::<f32>(), train))?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct GraphSession {
     graph: Graph,
@@ -40,24 +99,49 @@ pub struct GraphSession {
     timeout: Option<Duration>,
 }
 
-/// How much of the graph the session has.
-#[derive(Default)]
-struct Sent {
+/// How much of a graph a session has.
+#[derive(Clone, Debug, Default)]
+pub struct Sent {
     nodes: usize,
     rewrites: u64,
+}
+
+impl Sent {
+    /// Of a graph of which a session has nothing yet.
+    pub fn nothing_of(graph: &Graph) -> Sent {
+        Sent { nodes: 0, rewrites: graph.version().1 }
+    }
+
+    /// What the session lacks, and how much it has with that; none if it lacks nothing.
+    pub fn missing(&self, graph: &Graph) -> Result<Option<(GraphDef, Sent)>> {
+        graph.check()?;
+        let (nodes, rewrites) = graph.version();
+        if (nodes, rewrites) == (self.nodes, self.rewrites) {
+            return Ok(None);
+        }
+        if rewrites != self.rewrites {
+            return Err(err!(
+                FailedPrecondition,
+                "nodes of the graph were changed after the session was opened; open it after all \
+                 gradients are made"
+            ));
+        }
+        let (def, nodes, _) = graph.additions(self.nodes)?;
+        Ok(Some((def, Sent { nodes, rewrites })))
+    }
 }
 
 impl GraphSession {
     /// A session of `graph` on `steps`, which has nothing of it yet.
     pub fn new(graph: &Graph, steps: Arc<dyn Steps>) -> Result<GraphSession> {
-        let session =
-            GraphSession { graph: graph.clone(), steps, sent: Arc::default(), timeout: None };
-        session.sent.lock().rewrites = graph.version().1;
+        let sent = Arc::new(Mutex::new(Sent::nothing_of(graph)));
+        let session = GraphSession { graph: graph.clone(), steps, sent, timeout: None };
         session.catch_up()?;
         Ok(session)
     }
 
     /// The same session with a limit on the time a step takes; it fails with `DeadlineExceeded`.
+    #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> GraphSession {
         self.timeout = Some(timeout);
         self
@@ -69,27 +153,22 @@ impl GraphSession {
     }
 
     fn catch_up(&self) -> Result<()> {
+        // Held over the call: what another step needs may be in it.
         let mut sent = self.sent.lock();
-        self.graph.check()?;
-        let (nodes, rewrites) = self.graph.version();
-        if (nodes, rewrites) == (sent.nodes, sent.rewrites) {
-            return Ok(());
+        if let Some((def, now)) = sent.missing(&self.graph)? {
+            self.steps.extend(&def)?;
+            *sent = now;
         }
-        if rewrites != sent.rewrites {
-            return Err(err!(
-                FailedPrecondition,
-                "nodes of the graph were changed after the session was opened; open it after all \
-                 gradients are made"
-            ));
-        }
-        let (def, nodes, _) = self.graph.additions(sent.nodes)?;
-        self.steps.extend(&def)?;
-        sent.nodes = nodes;
         Ok(())
     }
 
-    /// The values of `fetches`: outputs, variables, operations, tuples, arrays and vectors of them,
-    /// and [`Output::scalar`]s that come as numbers.
+    /// How its steps are run, unless they say otherwise.
+    pub fn options(&self) -> StepOptions {
+        StepOptions { timeout: self.timeout, ..StepOptions::default() }
+    }
+
+    /// The values of `fetches`: outputs, variables, operations, tuples, arrays, vectors and maps of
+    /// them, structs made by [`crate::fetch_struct`], and [`Output::scalar`]s that come as numbers.
     pub fn run<F: Fetch>(&self, fetches: F) -> Result<F::Value> {
         self.run_fed((), fetches)
     }
@@ -97,45 +176,26 @@ impl GraphSession {
     /// [`GraphSession::run`] with values for some tensors: pairs `(&x, value)`, alone or in a tuple,
     /// array or vector.
     pub fn run_fed<F: Fetch>(&self, feeds: impl Feeds, fetches: F) -> Result<F::Value> {
-        self.catch_up()?;
-        let mut wanted = Wanted::default();
-        fetches.ask(&mut wanted);
-        let mut fed = Vec::new();
-        feeds.collect_into(&mut fed)?;
-        self.step(fed, wanted, &fetches)
+        Ok(self.run_with(feeds, fetches, self.options())?.0)
     }
 
-    fn step<F: Fetch>(
+    /// [`GraphSession::run_fed`] with options of its own; also returns what was recorded of the step.
+    pub fn run_with<F: Fetch>(
         &self,
-        feeds: Vec<(String, Tensor)>,
-        wanted: Wanted,
-        fetches: &F,
-    ) -> Result<F::Value> {
-        if wanted.fetches.is_empty() && wanted.targets.is_empty() {
-            return fetches.answer(&mut std::iter::empty());
-        }
-        let tensors = self
-            .steps
-            .run_step(feeds, &wanted.fetches, &wanted.targets, self.timeout)
-            .map_err(|e| self.explain(e))?;
-        let asked: Option<Vec<Tensor>> =
-            wanted.order.iter().map(|&i| tensors.get(i).cloned()).collect();
-        let asked = asked.ok_or_else(|| err!(Internal, "a step returned too few tensors"))?;
-        fetches.answer(&mut asked.into_iter())
+        feeds: impl Feeds,
+        fetches: F,
+        options: StepOptions,
+    ) -> Result<(F::Value, RunMetadata)> {
+        self.catch_up()?;
+        self.step(Prepared::new(feeds, fetches, options)?)
     }
 
-    /// The error with the source line that made the node it names.
-    fn explain(&self, error: Error) -> Error {
-        let text = error.message();
-        let node = text.split("{{node ").nth(1).and_then(|rest| rest.split("}}").next());
-        match node.and_then(|node| self.graph.made_at(node)) {
-            Some(at) => {
-                let text = format!("{text}\n\t made at {}:{}", at.file(), at.line());
-                let same = Error::new(error.code(), text);
-                if error.is_derived() { same.derived() } else { same }
-            }
-            None => error,
+    fn step<F: Fetch>(&self, step: Prepared<F>) -> Result<(F::Value, RunMetadata)> {
+        if step.is_empty() {
+            return step.answer(StepOutput::default());
         }
+        let output = self.steps.run_step(step.request.clone());
+        step.answer(output.map_err(|e| self.graph.explain(e))?)
     }
 
     /// A step whose feeds and fetches are settled once, to be run many times. Feeds are given by
@@ -148,13 +208,111 @@ impl GraphSession {
         Ok(Callable { session: self.clone(), feeds, wanted, fetches })
     }
 
+    /// Announces a step that is fed and fetched in parts: all that any part will feed or fetch.
+    ///
+    /// ```
+    /// # fn run(session: &ferroflow_train::GraphSession, x: &ferroflow_train::Output,
+    /// #     y: &ferroflow_train::Output, z: &ferroflow_train::Output) -> ferroflow_core::Result<()> {
+    /// let step = session.partial_run(&[x, y], (x, z))?; // z is made of y and what is made of x
+    /// let half = step.run_fed((x, 1.0), x.scalar::<f32>())?;
+    /// let whole = step.run_fed((y, half + 1.0), z)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn partial_run(&self, feeds: &[&Output], fetches: impl Fetch) -> Result<PartialRun> {
+        self.catch_up()?;
+        let mut wanted = Wanted::default();
+        fetches.ask(&mut wanted);
+        let feeds = feeds.iter().map(|f| f.name()).collect();
+        let handle = self
+            .steps
+            .partial_run_setup(feeds, wanted.fetches, wanted.targets)
+            .map_err(|e| self.graph.explain(e))?;
+        Ok(PartialRun { session: self.clone(), handle })
+    }
+
     /// Ends the session; running steps are cancelled.
     pub fn close(&self) -> Result<()> {
         self.steps.close()
     }
 }
 
+impl Graph {
+    /// The error of a step, with the source line that made the node it names.
+    pub fn explain(&self, error: Error) -> Error {
+        let text = error.message();
+        let node = text.split("{{node ").nth(1).and_then(|rest| rest.split("}}").next());
+        match node.and_then(|node| self.made_at(node)) {
+            Some(at) => {
+                let text = format!("{text}\n\t made at {}:{}", at.file(), at.line());
+                let same = Error::new(error.code(), text);
+                if error.is_derived() { same.derived() } else { same }
+            }
+            None => error,
+        }
+    }
+}
+
+/// A step that is ready to be sent, and knows what to make of the answer.
+pub struct Prepared<F> {
+    request: StepRequest,
+    order: Vec<usize>,
+    fetches: F,
+}
+
+impl<F: Fetch> Prepared<F> {
+    pub fn new(feeds: impl Feeds, fetches: F, options: StepOptions) -> Result<Prepared<F>> {
+        let mut wanted = Wanted::default();
+        fetches.ask(&mut wanted);
+        let mut fed = Vec::new();
+        feeds.collect_into(&mut fed)?;
+        Ok(Prepared::from_parts(fed, wanted, fetches, options))
+    }
+
+    fn from_parts(
+        feeds: Vec<(String, Tensor)>,
+        wanted: Wanted,
+        fetches: F,
+        options: StepOptions,
+    ) -> Prepared<F> {
+        let Wanted { fetches: names, order, targets } = wanted;
+        let request = StepRequest { feeds, fetches: names, targets, options };
+        Prepared { request, order, fetches }
+    }
+
+    /// Whether there is nothing to run.
+    pub fn is_empty(&self) -> bool {
+        self.request.fetches.is_empty() && self.request.targets.is_empty()
+    }
+
+    pub fn request(&self) -> &StepRequest {
+        &self.request
+    }
+
+    /// What was asked for, out of what came back.
+    pub fn answer(&self, output: StepOutput) -> Result<(F::Value, RunMetadata)> {
+        let StepOutput { tensors, metadata } = output;
+        let asked: Option<Vec<Tensor>> =
+            self.order.iter().map(|&i| tensors.get(i).cloned()).collect();
+        let asked = asked.ok_or_else(|| err!(Internal, "a step returned too few tensors"))?;
+        let value = self.fetches.answer(&mut asked.into_iter())?;
+        Ok((value, RunMetadata::new(metadata)))
+    }
+}
+
 /// A step to be run many times; see [`GraphSession::callable`].
+///
+/// ```
+/// # fn run(session: &ferroflow_train::GraphSession, x: &ferroflow_train::Output,
+/// #     y: &ferroflow_train::Output) -> ferroflow_core::Result<()> {
+/// use ferroflow_core::Tensor;
+/// let f = session.callable(&[x], y.scalar::<f32>())?;
+/// for i in 0..10 {
+///     let y: f32 = f.call(&[Tensor::scalar(i as f32)])?;
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub struct Callable<F: Fetch> {
     session: GraphSession,
     feeds: Vec<String>,
@@ -173,216 +331,104 @@ impl<F: Fetch> Callable<F> {
             self.feeds.len()
         );
         let feeds = self.feeds.iter().cloned().zip(feeds.iter().cloned()).collect();
-        self.session.step(feeds, self.wanted.clone(), &self.fetches)
+        let options = self.session.options();
+        let step = Prepared::from_parts(feeds, self.wanted.clone(), &self.fetches, options);
+        Ok(self.session.step(step)?.0)
     }
 }
 
-/// What a step is to fetch and run.
-#[derive(Clone, Debug, Default)]
-pub struct Wanted {
-    /// Each name once.
-    fetches: Vec<String>,
-    /// Which of `fetches` was asked for, in the order they were asked for.
-    order: Vec<usize>,
-    targets: Vec<String>,
+/// A step that is run in parts; see [`GraphSession::partial_run`].
+pub struct PartialRun {
+    session: GraphSession,
+    handle: String,
 }
 
-impl Wanted {
-    fn fetch(&mut self, name: String) {
-        let known = self.fetches.iter().position(|f| *f == name);
-        self.order.push(known.unwrap_or(self.fetches.len()));
-        if known.is_none() {
-            self.fetches.push(name);
+impl PartialRun {
+    /// Feeds and fetches a part. Each tensor is fed and fetched once.
+    pub fn run_fed<F: Fetch>(&self, feeds: impl Feeds, fetches: F) -> Result<F::Value> {
+        let options = self.session.options();
+        let step = Prepared::new(feeds, fetches, options)?;
+        ferroflow_core::ensure!(
+            step.request.targets.is_empty(),
+            InvalidArgument,
+            "operations are run by the first part of a partial run: they cannot be asked for later"
+        );
+        let StepRequest { feeds, fetches, .. } = step.request.clone();
+        let steps = &self.session.steps;
+        let tensors = steps
+            .partial_run(&self.handle, feeds, fetches, options.timeout)
+            .map_err(|e| self.session.graph.explain(e))?;
+        let output = StepOutput { tensors, metadata: Bytes::new() };
+        Ok(step.answer(output)?.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{graph, initialized, session};
+    use crate::{Fetch, Output, Scalar, StepOptions, fetch_struct};
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn a_step_is_run_in_parts() {
+        let g = graph();
+        let (a, b) = (g.placeholder::<f32>("a", ()), g.placeholder::<f32>("b", ()));
+        let double = &a * 2.0;
+        let sum = &double + &b;
+        let s = session(&g).unwrap();
+        let step = s.partial_run(&[&a, &b], (&double, &sum)).unwrap();
+        let half = step.run_fed((&a, 3.0), double.scalar::<f32>()).unwrap();
+        assert_eq!(half, 6.0);
+        assert_eq!(step.run_fed((&b, half), sum.scalar::<f32>()).unwrap(), 12.0);
+        assert!(step.run_fed((), double.scalar::<f32>()).is_err());
+    }
+
+    fetch_struct! {
+        /// What a step tells.
+        struct Wanted => Told {
+            loss: Scalar<f32>,
+            all: Vec<Output>,
         }
     }
-}
 
-/// What can be fetched.
-pub trait Fetch {
-    /// What comes back.
-    type Value;
+    #[test]
+    fn structs_and_maps_are_fetched() {
+        let g = graph();
+        let x = g.constant([1.0, 2.0]);
+        let wanted = Wanted { loss: x.sum_all().scalar(), all: vec![x.clone(), &x * 2.0] };
+        let by_name = BTreeMap::from([("x", x.clone()), ("y", -&x)]);
+        let s = session(&g).unwrap();
+        let (told, values) = s.run((&wanted, &by_name)).unwrap();
+        assert_eq!((told.loss, told.all.len()), (3.0, 2));
+        assert_eq!(values["y"].as_slice::<f32>().unwrap(), [-1.0, -2.0]);
+    }
 
-    /// Says what it needs.
-    fn ask(&self, wanted: &mut Wanted);
+    #[test]
+    fn a_trace_says_what_ran() {
+        let g = graph();
+        let w = g.variable("w", [1.0, 2.0]);
+        let y = w.square().sum_all();
+        let s = initialized(&g).unwrap();
+        let options = StepOptions { trace: true, ..StepOptions::default() };
+        let (value, metadata) = s.run_with((), y.scalar::<f32>(), options).unwrap();
+        assert_eq!(value, 5.0);
+        let nodes = metadata.nodes().unwrap();
+        assert!(nodes.iter().any(|n| n.name.contains("ReadVariableOp")), "{nodes:?}");
+        let timeline = metadata.timeline().unwrap();
+        assert!(timeline.starts_with("{\"traceEvents\"") && timeline.contains("\"ph\":\"X\""));
+        let (_, nothing) = s.run_with((), &y, StepOptions::default()).unwrap();
+        assert!(nothing.nodes().unwrap().is_empty());
+    }
 
-    /// Takes what it asked for, in order.
-    fn answer(&self, values: &mut dyn Iterator<Item = Tensor>) -> Result<Self::Value>;
-}
+    fn assert_fetch<F: Fetch>(_: &F) {}
 
-fn next(values: &mut dyn Iterator<Item = Tensor>) -> Result<Tensor> {
-    values.next().ok_or_else(|| err!(Internal, "a step returned too few tensors"))
-}
-
-impl Fetch for Output {
-    type Value = Tensor;
-    fn ask(&self, wanted: &mut Wanted) {
-        wanted.fetch(self.name());
-    }
-    fn answer(&self, values: &mut dyn Iterator<Item = Tensor>) -> Result<Tensor> {
-        next(values)
-    }
-}
-
-impl Fetch for Variable {
-    type Value = Tensor;
-    fn ask(&self, wanted: &mut Wanted) {
-        (**self).ask(wanted);
-    }
-    fn answer(&self, values: &mut dyn Iterator<Item = Tensor>) -> Result<Tensor> {
-        next(values)
-    }
-}
-
-impl Fetch for Operation {
-    type Value = ();
-    fn ask(&self, wanted: &mut Wanted) {
-        wanted.targets.push(self.name());
-    }
-    fn answer(&self, _: &mut dyn Iterator<Item = Tensor>) -> Result<()> {
-        Ok(())
-    }
-}
-
-impl Fetch for () {
-    type Value = ();
-    fn ask(&self, _: &mut Wanted) {}
-    fn answer(&self, _: &mut dyn Iterator<Item = Tensor>) -> Result<()> {
-        Ok(())
-    }
-}
-
-impl<F: Fetch + ?Sized> Fetch for &F {
-    type Value = F::Value;
-    fn ask(&self, wanted: &mut Wanted) {
-        (**self).ask(wanted);
-    }
-    fn answer(&self, values: &mut dyn Iterator<Item = Tensor>) -> Result<F::Value> {
-        (**self).answer(values)
-    }
-}
-
-impl<F: Fetch> Fetch for [F] {
-    type Value = Vec<F::Value>;
-    fn ask(&self, wanted: &mut Wanted) {
-        self.iter().for_each(|f| f.ask(wanted));
-    }
-    fn answer(&self, values: &mut dyn Iterator<Item = Tensor>) -> Result<Self::Value> {
-        self.iter().map(|f| f.answer(values)).collect()
-    }
-}
-
-impl<F: Fetch> Fetch for Vec<F> {
-    type Value = Vec<F::Value>;
-    fn ask(&self, wanted: &mut Wanted) {
-        self.as_slice().ask(wanted);
-    }
-    fn answer(&self, values: &mut dyn Iterator<Item = Tensor>) -> Result<Self::Value> {
-        self.as_slice().answer(values)
-    }
-}
-
-impl<F: Fetch, const N: usize> Fetch for [F; N] {
-    type Value = Vec<F::Value>;
-    fn ask(&self, wanted: &mut Wanted) {
-        self.as_slice().ask(wanted);
-    }
-    fn answer(&self, values: &mut dyn Iterator<Item = Tensor>) -> Result<Self::Value> {
-        self.as_slice().answer(values)
-    }
-}
-
-impl<F: Fetch> Fetch for Option<F> {
-    type Value = Option<F::Value>;
-    fn ask(&self, wanted: &mut Wanted) {
-        self.iter().for_each(|f| f.ask(wanted));
-    }
-    fn answer(&self, values: &mut dyn Iterator<Item = Tensor>) -> Result<Self::Value> {
-        self.as_ref().map(|f| f.answer(values)).transpose()
-    }
-}
-
-macro_rules! tuples {
-    ($($($f:ident)+;)*) => {$(
-        impl<$($f: Fetch),+> Fetch for ($($f,)+) {
-            type Value = ($($f::Value,)+);
-            #[allow(non_snake_case)]
-            fn ask(&self, wanted: &mut Wanted) {
-                let ($($f,)+) = self;
-                $($f.ask(wanted);)+
-            }
-            #[allow(non_snake_case)]
-            fn answer(&self, values: &mut dyn Iterator<Item = Tensor>) -> Result<Self::Value> {
-                let ($($f,)+) = self;
-                Ok(($($f.answer(values)?,)+))
-            }
-        }
-    )*};
-}
-tuples! { A; A B; A B C; A B C D; A B C D E; A B C D E F; A B C D E F G; A B C D E F G H; }
-
-/// A scalar that is fetched as a Rust number; see [`Output::scalar`].
-pub struct Scalar<T>(Output, PhantomData<T>);
-
-impl Output {
-    /// Fetches a scalar as a number: `session.run(loss.scalar::<f32>())`.
-    pub fn scalar<T: Element>(&self) -> Scalar<T> {
-        Scalar(self.clone(), PhantomData)
-    }
-}
-
-impl<T: Element> Fetch for Scalar<T> {
-    type Value = T;
-    fn ask(&self, wanted: &mut Wanted) {
-        self.0.ask(wanted);
-    }
-    fn answer(&self, values: &mut dyn Iterator<Item = Tensor>) -> Result<T> {
-        next(values)?.scalar_value()
-    }
-}
-
-/// What can be fed: pairs of a tensor of the graph and its value.
-pub trait Feeds {
-    fn collect_into(self, feeds: &mut Vec<(String, Tensor)>) -> Result<()>;
-}
-
-impl Feeds for () {
-    fn collect_into(self, _: &mut Vec<(String, Tensor)>) -> Result<()> {
-        Ok(())
-    }
-}
-
-impl<V: IntoTensor> Feeds for (&Output, V) {
-    fn collect_into(self, feeds: &mut Vec<(String, Tensor)>) -> Result<()> {
-        let (name, dtype) = (self.0.name(), self.0.dtype());
-        let value = crate::value::number_as(self.1.into_tensor()?, dtype)?;
-        feeds.push((name, value));
-        Ok(())
-    }
-}
-
-impl<F: Feeds, const N: usize> Feeds for [F; N] {
-    fn collect_into(self, feeds: &mut Vec<(String, Tensor)>) -> Result<()> {
-        self.into_iter().try_for_each(|f| f.collect_into(feeds))
-    }
-}
-
-impl<F: Feeds> Feeds for Vec<F> {
-    fn collect_into(self, feeds: &mut Vec<(String, Tensor)>) -> Result<()> {
-        self.into_iter().try_for_each(|f| f.collect_into(feeds))
-    }
-}
-
-/// Feeds that were collected before.
-impl Feeds for &[(String, Tensor)] {
-    fn collect_into(self, feeds: &mut Vec<(String, Tensor)>) -> Result<()> {
-        feeds.extend_from_slice(self);
-        Ok(())
-    }
-}
-
-impl Feeds for (String, Tensor) {
-    fn collect_into(self, feeds: &mut Vec<(String, Tensor)>) -> Result<()> {
-        feeds.push(self);
-        Ok(())
+    #[test]
+    fn tuples_nest() {
+        let g = graph();
+        let x = g.constant(1.0);
+        let nested = ((x.scalar::<f32>(), &x), [x.scalar::<f32>()], Some(x.clone()), ());
+        assert_fetch(&nested);
+        let ((a, _), b, c, ()) = session(&g).unwrap().run(&nested).unwrap();
+        assert_eq!((a, b, c.is_some()), (1.0, vec![1.0], true));
     }
 }

@@ -4,20 +4,38 @@
 //! chief takes from each accumulator the mean of as many gradients as are to be aggregated, applies
 //! them, counts the step, and puts out a token for each replica. Gradients computed for an earlier
 //! step than the current one are dropped, so replicas more than are aggregated are backups.
+//!
+//! How many gradients are aggregated, the quorum, is a variable beside the global step: it shrinks when
+//! a replica leaves, or when one is not heard of for a while, and grows when one joins again.
 
 use crate::gradient::{Gradient, IndexedSlices};
 use crate::graph::Graph;
 use crate::init;
 use crate::optimizer::{GradAndVar, Optimizer};
 use crate::output::{Operation, Output};
+use crate::session::GraphSession;
 use crate::variable::{Variable, VariableOptions};
-use ferroflow_core::{DType, PartialShape, Shape};
+use ferroflow_core::{Code, DType, PartialShape, Result, Shape};
+use std::time::Duration;
 
 /// Makes an optimizer synchronous.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::{MonitoredTraining, Sgd, SyncReplicas};
+/// let w = g.variable("w", 0.0);
+/// let loss = (&*w - 3.0).square();
+/// let sync = SyncReplicas::new(Sgd::new(0.1), 2, 2).minimize(&loss, &g.global_step());
+/// let training = MonitoredTraining::synchronous(&g, &sync);
+/// assert!(g.check().is_ok());
+/// ```
 pub struct SyncReplicas<O> {
     optimizer: O,
     aggregate: i32,
     replicas: i32,
+    patience: Duration,
 }
 
 /// What synchronous training runs. [`crate::MonitoredTraining::synchronous`] wires it.
@@ -31,13 +49,40 @@ pub struct SyncTraining {
     pub chief_init: Operation,
     /// Every replica's, at the start: takes over the global step.
     pub local_init: Operation,
+    /// The global step that a replica's step came to.
+    pub(crate) token: Output,
+    quorum: Quorum,
+}
+
+/// How many gradients make a step, and what changes that.
+#[derive(Clone, Debug)]
+struct Quorum {
+    size: Variable,
+    /// How many gradients of the current step are there.
+    pending: Output,
+    /// Fed with the quorum that [`Quorum::shrink`] sets.
+    new_size: Output,
+    /// Sets the quorum, has the accumulators count from the global step, and lets all replicas
+    /// compute that step again: some may have been taken and not applied.
+    shrink: Operation,
+    join: Operation,
+    leave: Operation,
+    patience: Duration,
 }
 
 impl<O: Optimizer> SyncReplicas<O> {
     /// Aggregates the gradients of `aggregate` out of `replicas` replicas in each step.
     pub fn new(optimizer: O, aggregate: usize, replicas: usize) -> SyncReplicas<O> {
         let clamp = |n: usize| i32::try_from(n.max(1)).unwrap_or(i32::MAX);
-        SyncReplicas { optimizer, aggregate: clamp(aggregate), replicas: clamp(replicas) }
+        let patience = Duration::from_secs(10);
+        SyncReplicas { optimizer, aggregate: clamp(aggregate), replicas: clamp(replicas), patience }
+    }
+
+    /// How long a step waits for a replica before it goes on without it; 10 s, if not given.
+    #[must_use]
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
     }
 
     /// Trains all trainable variables, in step.
@@ -59,15 +104,22 @@ impl<O: Optimizer> SyncReplicas<O> {
         let start = init::zeros(Shape::scalar()).of(DType::Int64);
         let local_step = g.variable_with("sync_rep_local_step", start, VariableOptions::local());
         g.name_scope("sync_replicas", |_| {
-            let count = g.named_constant("replicas_to_aggregate", self.aggregate);
-            let (mut handed, mut taken, mut told) = (Vec::new(), Vec::new(), Vec::new());
+            // Neither trained nor saved: it is of those that train now.
+            let options = VariableOptions { trainable: false, collections: Vec::new() };
+            let quorum = g.device(&global_step.device(), || {
+                g.variable_with("quorum", self.aggregate, options)
+            });
+            let count = quorum.read();
+            let (mut handed, mut taken) = (Vec::new(), Vec::new());
+            let mut accumulators = Vec::new();
             for (gradient, variable) in gradients {
                 let Some(gradient) = gradient else { continue };
                 let accumulator = Accumulator::new(g, variable, gradient);
                 handed.push(accumulator.hand_over(gradient, &local_step));
                 taken.push((Some(accumulator.take(&count)), variable.clone()));
-                told.push(accumulator.tell(global_step));
+                accumulators.push(accumulator);
             }
+            let tell = || accumulators.iter().map(|a| a.tell(global_step)).collect::<Vec<_>>();
             let updated = self.optimizer.apply_gradients(g, &taken, Some(global_step));
             let queue = g.device(&global_step.device(), || {
                 let shapes = vec![PartialShape::scalar()];
@@ -75,22 +127,74 @@ impl<O: Optimizer> SyncReplicas<O> {
                 let op = op.attr("component_types", vec![DType::Int64]);
                 op.attr("shared_name", "sync_token_q").output()
             });
-            let put = |n: i32| {
-                let tokens = g.fill([n], global_step.read());
+            // One for each replica that is there: those more than are aggregated get theirs, too.
+            let backups = (self.replicas - self.aggregate).max(0);
+            let put = || {
+                let count = (quorum.read() + backups as f32).expand_dims(0);
+                let tokens = g.fill(&count, global_step.read());
                 g.op("QueueEnqueueManyV2").input(&queue).list(&[tokens]).operation()
             };
-            let aggregate =
-                g.control_dependencies(&[updated], || put(self.replicas.max(self.aggregate)));
-            let chief_init = g.control_dependencies(&told, || put(self.aggregate));
+            let aggregate = g.control_dependencies(&[updated], put);
+            let mut first = tell();
+            first.push(quorum.initializer());
+            let chief_init = g.control_dependencies(&first, put);
             let local_init = local_step.assign(&**global_step);
-            let train = g.control_dependencies(&handed, || {
+            let (token, train) = g.control_dependencies(&handed, || {
                 let op = g.op("QueueDequeueV2").input(&queue);
                 let token = op.attr("component_types", vec![DType::Int64]).output();
                 token.set_shape(());
-                local_step.assign(&token)
+                let train = local_step.assign(&token);
+                (token, train)
             });
-            SyncTraining { train, aggregate, chief_init, local_init }
+            let pending: Vec<Output> = accumulators.iter().map(Accumulator::pending).collect();
+            let new_size = g.placeholder::<i32>("new_quorum", ());
+            let mut again = tell();
+            again.push(quorum.assign(&new_size));
+            let quorum = Quorum {
+                pending: g.pack(&pending, 0).min_all(),
+                shrink: g.control_dependencies(&again, put),
+                join: quorum.assign((quorum.read() + 1.0).minimum(self.aggregate)),
+                leave: quorum.assign((quorum.read() - 1.0).maximum(1)),
+                new_size,
+                size: quorum,
+                patience: self.patience,
+            };
+            SyncTraining { train, aggregate, chief_init, local_init, token, quorum }
         })
+    }
+}
+
+impl SyncTraining {
+    /// One turn of the chief: aggregates a step; when replicas have been missing for too long, goes on
+    /// with those that are there.
+    pub(crate) fn turn(&self, session: &GraphSession) -> Result<()> {
+        let quorum = &self.quorum;
+        match session.clone().with_timeout(quorum.patience).run(&self.aggregate) {
+            Err(e) if e.code() == Code::DeadlineExceeded => {
+                let there = session.run(quorum.pending.scalar::<i32>())?;
+                // With nobody there, there is nobody to go on with.
+                let is_some = there > 0;
+                if is_some {
+                    session.run_fed((&quorum.new_size, there), &quorum.shrink)?;
+                }
+                Ok(())
+            }
+            result => result,
+        }
+    }
+
+    /// A replica is there, for the first time or again.
+    pub(crate) fn join(&self, session: &GraphSession) -> Result<()> {
+        match session.run(self.quorum.size.is_initialized().scalar::<bool>())? {
+            true => session.run(&self.quorum.join),
+            // The chief, who has it start with everybody, is still to come.
+            false => Ok(()),
+        }
+    }
+
+    /// A replica leaves.
+    pub(crate) fn leave(&self, session: &GraphSession) -> Result<()> {
+        session.run(&self.quorum.leave)
     }
 }
 
@@ -149,6 +253,12 @@ impl<'a> Accumulator<'a> {
         Gradient::Sparse(IndexedSlices { values, indices, shape })
     }
 
+    /// How many gradients are there.
+    #[track_caller]
+    fn pending(&self) -> Output {
+        self.graph.op("AccumulatorNumAccumulated").input(&self.handle).output()
+    }
+
     #[track_caller]
     fn tell(&self, global_step: &Variable) -> Operation {
         let op = self.graph.op("AccumulatorSetGlobalStep").input(&self.handle);
@@ -184,5 +294,40 @@ mod tests {
         assert!((w - expected).abs() < 1e-4, "{w} {expected} after {step}");
         let row = 1.0 - 0.2 * step as f32;
         assert!((t.as_slice::<f32>().unwrap()[2] - row).abs() < 1e-4, "{t:?}");
+    }
+
+    /// Two replicas on one session, which stands for the parameter server they share.
+    #[test]
+    fn training_goes_on_without_a_replica_that_is_gone() {
+        let g = graph();
+        let w = g.variable("w", 0.0);
+        let loss = (&*w - 3.0).square();
+        let sync = SyncReplicas::new(Sgd::new(0.1), 2, 2).patience(Duration::from_millis(300));
+        let sync = sync.minimize(&loss, &g.global_step());
+        let init = [g.global_initializer(), g.local_initializer()];
+        let s = session(&g).unwrap();
+        s.run(init).unwrap();
+        s.run(&sync.local_init).unwrap();
+        s.run(&sync.chief_init).unwrap();
+        let size = || s.run(sync.quorum.size.scalar::<i32>()).unwrap();
+        assert_eq!(size(), 2);
+        // Both hand over: the step is made.
+        s.run(&sync.train).unwrap();
+        s.run(&sync.train).unwrap();
+        sync.turn(&s).unwrap();
+        assert_eq!(s.run(g.global_step().scalar::<i64>()).unwrap(), 1);
+        // One is silent, the other computes: with the step it knows, which is too old, then with the
+        // one its token told. The chief waits, then goes on with it alone.
+        s.run(&sync.train).unwrap();
+        s.run(&sync.train).unwrap();
+        sync.turn(&s).unwrap();
+        assert_eq!((size(), s.run(g.global_step().scalar::<i64>()).unwrap()), (1, 1));
+        sync.turn(&s).unwrap();
+        assert_eq!((size(), s.run(g.global_step().scalar::<i64>()).unwrap()), (1, 2));
+        // It comes back, and leaves in an orderly way.
+        sync.join(&s).unwrap();
+        assert_eq!(size(), 2);
+        sync.leave(&s).unwrap();
+        assert_eq!(size(), 1);
     }
 }

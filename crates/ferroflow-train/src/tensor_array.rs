@@ -7,6 +7,16 @@ use ferroflow_core::{DType, PartialShape};
 
 /// An array of tensors. Writing gives a new one: what is done to it is ordered by the `flow` that
 /// each operation hands on, which is also what a loop carries.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_core::{DType, PartialShape};
+/// let array = g.tensor_array(DType::Float, 2, PartialShape::scalar());
+/// let array = array.write(&g.constant(0), &g.constant(1.5)).write(&g.constant(1), &g.constant(2.5));
+/// assert_eq!(array.stack().shape().to_string(), "[?]");
+/// ```
 #[derive(Clone, Debug)]
 pub struct TensorArray {
     handle: Output,

@@ -1,8 +1,8 @@
 //! Graphs and sessions for the tests of this crate.
 
 use crate::graph::Graph;
-use crate::session::{GraphSession, Steps};
-use ferroflow_core::{Result, Tensor};
+use crate::session::{GraphSession, StepOptions, StepOutput, StepRequest, Steps};
+use ferroflow_core::{CancelToken, Result, Tensor};
 use ferroflow_graph::{Catalog, GraphDef};
 use ferroflow_runtime::{RunOptions, RunRequest, Session, SessionOptions, Task};
 use std::sync::{Arc, LazyLock};
@@ -28,16 +28,35 @@ impl Steps for Local {
         self.0.extend(graph, None).map(|_| ())
     }
 
-    fn run_step(
+    fn run_step(&self, request: StepRequest) -> Result<StepOutput> {
+        let StepRequest { feeds, fetches, targets, options } = request;
+        let StepOptions { timeout, trace } = options;
+        let options = RunOptions { timeout, trace, ..RunOptions::default() };
+        let output = self.0.run_blocking(RunRequest { feeds, fetches, targets, options })?;
+        let metadata = ferroflow_cluster::run_metadata(&output)?;
+        Ok(StepOutput { tensors: output.tensors, metadata })
+    }
+
+    fn partial_run_setup(
         &self,
+        feeds: Vec<String>,
+        fetches: Vec<String>,
+        targets: Vec<String>,
+    ) -> Result<String> {
+        self.0.partial_run_setup(feeds, fetches, targets)
+    }
+
+    fn partial_run(
+        &self,
+        handle: &str,
         feeds: Vec<(String, Tensor)>,
-        fetches: &[String],
-        targets: &[String],
-        timeout: Option<Duration>,
+        fetches: Vec<String>,
+        _: Option<Duration>,
     ) -> Result<Vec<Tensor>> {
-        let options = RunOptions { timeout, ..RunOptions::default() };
-        let (fetches, targets) = (fetches.to_vec(), targets.to_vec());
-        Ok(self.0.run_blocking(RunRequest { feeds, fetches, targets, options })?.tensors)
+        let (tell, told) = std::sync::mpsc::channel();
+        let done = Box::new(move |result| tell.send(result).unwrap());
+        self.0.partial_run(handle, feeds, fetches, CancelToken::new(), done);
+        Ok(told.recv().unwrap()?.tensors)
     }
 
     fn close(&self) -> Result<()> {

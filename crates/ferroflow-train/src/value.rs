@@ -48,6 +48,12 @@ impl<const N: usize> IntoTensor for [&str; N] {
     }
 }
 
+impl<const N: usize, const M: usize> IntoTensor for [[&str; N]; M] {
+    fn into_tensor(self) -> Result<Tensor> {
+        strings(self.as_flattened())?.into_shape([M, N])
+    }
+}
+
 impl IntoTensor for Vec<String> {
     fn into_tensor(self) -> Result<Tensor> {
         let n = self.len();
@@ -104,6 +110,16 @@ numbers!(f32, i32, i64, bool, u8);
 
 /// What may be an input of an op: an [`Output`], a [`crate::Variable`], or a value that becomes a
 /// constant. A number takes the type of the tensor it is used with.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_core::DType;
+/// let x = g.placeholder_of(DType::Double, "x", [-1i64]);
+/// // A number takes the type of what it is used with.
+/// assert_eq!(x.maximum(0.0).dtype(), DType::Double);
+/// ```
 pub trait IntoOutput {
     /// The output, in `graph`. `like` is the type a plain number is to have.
     fn into_output(self, graph: &Graph, like: Option<DType>) -> Output;

@@ -69,6 +69,16 @@ impl SliceInfo {
 }
 
 /// How a variable is made.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::VariableOptions;
+/// g.variable_with("seen", 0, VariableOptions::untrained());
+/// g.variable_with("scratch", 0.0, VariableOptions::local());
+/// assert_eq!((g.global_variables().len(), g.trainable_variables().len()), (1, 0));
+/// ```
 #[derive(Clone, Debug)]
 pub struct VariableOptions {
     /// Optimizers train it unless told which to train.

@@ -7,6 +7,18 @@ use crate::variable::{Variable, VariableOptions};
 use ferroflow_core::{Result, bail, ensure};
 
 /// Whether `get_variable` makes variables or finds them.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::{Reuse, layers::Dense};
+/// let x = g.placeholder::<f32>("x", [-1, 4]);
+/// let tower = || Dense::new("dense", 2).apply(&x);
+/// g.variable_scope("model", Reuse::No, tower);
+/// g.variable_scope("model", Reuse::Yes, tower); // the same kernel and bias
+/// assert_eq!(g.trainable_variables().len(), 2);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reuse {
     /// Makes them; one that exists is a mistake.

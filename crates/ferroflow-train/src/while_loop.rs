@@ -8,6 +8,22 @@ use ferroflow_graph::{Attrs, Endpoint, NodeId};
 use std::panic::Location;
 
 /// How a loop is run.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_core::PartialShape;
+/// use ferroflow_train::WhileOptions;
+/// // What grows in the loop is of no fixed length.
+/// let shape_invariants = vec![PartialShape::of_rank(1)];
+/// let options = WhileOptions { shape_invariants, ..WhileOptions::default() };
+/// let start = [g.constant([1.0])];
+/// let end = g.while_loop_with(options, &start, |v| v[0].size().less(8), |v| {
+///     vec![g.concat(&[v[0].clone(), v[0].clone()], 0)]
+/// });
+/// assert!(g.check().is_ok());
+/// ```
 #[derive(Clone, Debug)]
 pub struct WhileOptions {
     /// How many iterations may be under way at a time.

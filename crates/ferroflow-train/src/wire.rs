@@ -1,9 +1,15 @@
 //! What only a trainer writes, from and to TensorFlow's messages: events, and graphs with what it
 //! takes to restore and use them. The one place of this crate that knows protobuf.
 
+mod saved_model;
+
+pub(crate) use saved_model::{ModelParts, encode_saved_model};
+
 use crate::graph::{Graph, Item};
+use crate::metadata::NodeTiming;
 use crate::saved_model::{Signature, TensorInfo};
 use ferroflow_core::{DType, PartialShape, Result, err};
+use ferroflow_graph::GraphDef;
 use ferroflow_graph::wire::graph::{encode_graph, graph_from_proto, graph_to_proto};
 use ferroflow_graph::wire::tensor;
 use ferroflow_proto::tensorflow as pb;
@@ -54,6 +60,22 @@ pub(crate) enum EventBody<'a> {
     Scalar(&'a str, f32),
     Started,
     Checkpoint(&'a str),
+    /// A tag and a serialized `RunMetadata`.
+    Trace(&'a str, bytes::Bytes),
+    /// A tag and a text, in TensorBoard's Markdown.
+    Text(&'a str, &'a str),
+}
+
+/// What tells TensorBoard that a tensor is a text.
+fn text_metadata() -> pb::SummaryMetadata {
+    let plugin_name = "text".into();
+    let plugin = pb::summary_metadata::PluginData { plugin_name, ..Default::default() };
+    pb::SummaryMetadata { plugin_data: Some(plugin), ..Default::default() }
+}
+
+/// [`text_metadata`], serialized.
+pub(crate) fn text_metadata_bytes() -> Vec<u8> {
+    text_metadata().encode_to_vec()
 }
 
 /// Serializes an event.
@@ -81,6 +103,22 @@ pub(crate) fn encode_event(wall_time: f64, step: i64, body: EventBody<'_>) -> Re
         }),
         EventBody::Started => log(SessionStatus::Start, ""),
         EventBody::Checkpoint(path) => log(SessionStatus::Checkpoint, path),
+        EventBody::Trace(tag, run_metadata) => {
+            What::TaggedRunMetadata(pb::TaggedRunMetadata { tag: tag.to_string(), run_metadata })
+        }
+        EventBody::Text(tag, text) => What::Summary(pb::Summary {
+            value: vec![pb::summary::Value {
+                tag: tag.to_string(),
+                metadata: Some(text_metadata()),
+                value: Some(pb::summary::value::Value::Tensor(Box::new(pb::TensorProto {
+                    dtype: DType::String.number(),
+                    tensor_shape: Some(Default::default()),
+                    string_val: vec![bytes::Bytes::copy_from_slice(text.as_bytes())],
+                    ..Default::default()
+                }))),
+                ..Default::default()
+            }],
+        }),
     };
     Ok(pb::Event { wall_time, step, what: Some(what), ..Default::default() }.encode_to_vec())
 }
@@ -117,6 +155,49 @@ pub(crate) fn decode_event(bytes: &[u8]) -> Result<Event> {
     Ok(Event { wall_time: event.wall_time, step: event.step, what })
 }
 
+/// When the nodes of a step ran, out of a serialized `RunMetadata`.
+pub(crate) fn node_timings(bytes: bytes::Bytes) -> Result<Vec<NodeTiming>> {
+    let metadata =
+        pb::RunMetadata::decode(bytes).map_err(|e| err!(DataLoss, "not a RunMetadata: {e}"))?;
+    let mut nodes = Vec::new();
+    for device in metadata.step_stats.unwrap_or_default().dev_stats {
+        for n in device.node_stats {
+            nodes.push(NodeTiming {
+                name: n.node_name,
+                label: n.timeline_label,
+                device: device.device.clone(),
+                thread: n.thread_id,
+                start_micros: n.all_start_micros,
+                micros: n.all_end_rel_micros,
+            });
+        }
+    }
+    Ok(nodes)
+}
+
+/// The values of a feature of an `Example`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum ExampleValues {
+    Floats(Vec<f32>),
+    Ints(Vec<i64>),
+    Bytes(Vec<bytes::Bytes>),
+}
+
+/// Serializes an `Example`.
+pub(crate) fn encode_example(features: &BTreeMap<String, ExampleValues>) -> Vec<u8> {
+    use pb::feature::Kind;
+    let feature = |values: &ExampleValues| {
+        let kind = match values {
+            ExampleValues::Floats(v) => Kind::FloatList(pb::FloatList { value: v.clone() }),
+            ExampleValues::Ints(v) => Kind::Int64List(pb::Int64List { value: v.clone() }),
+            ExampleValues::Bytes(v) => Kind::BytesList(pb::BytesList { value: v.clone() }),
+        };
+        pb::Feature { kind: Some(kind) }
+    };
+    let feature = features.iter().map(|(key, v)| (key.clone(), feature(v))).collect();
+    pb::Example { features: Some(pb::Features { feature }) }.encode_to_vec()
+}
+
 /// The nodes that save and restore a graph's variables.
 #[derive(Clone, Debug)]
 pub(crate) struct SaverNodes {
@@ -124,6 +205,8 @@ pub(crate) struct SaverNodes {
     pub save: String,
     pub restore: String,
     pub max_to_keep: i32,
+    /// Whether every parameter server writes its own files.
+    pub is_sharded: bool,
 }
 
 impl Graph {
@@ -134,8 +217,17 @@ impl Graph {
     }
 
     pub(crate) fn meta_graph(&self, saver: Option<&SaverNodes>) -> Result<Vec<u8>> {
-        let def = self.to_def()?;
+        Ok(self.meta_graph_proto(&self.to_def()?, saver)?.encode_to_vec())
+    }
+
+    /// The message for this graph, which `def` writes down.
+    fn meta_graph_proto(
+        &self,
+        def: &GraphDef,
+        saver: Option<&SaverNodes>,
+    ) -> Result<pb::MetaGraphDef> {
         let mut used: Vec<&str> = def.nodes.iter().map(|n| n.op.as_str()).collect();
+        used.extend(def.functions.iter().flat_map(|f| f.nodes.iter().map(|n| n.op.as_str())));
         used.sort_unstable();
         used.dedup();
         let ops = used.iter().filter_map(|name| self.catalog().get(name));
@@ -147,22 +239,21 @@ impl Graph {
             tensorflow_version: "2.15.1".into(),
             ..Default::default()
         };
-        let meta = pb::MetaGraphDef {
+        Ok(pb::MetaGraphDef {
             meta_info_def: Some(info),
-            graph_def: Some(graph_to_proto(&def)?),
+            graph_def: Some(graph_to_proto(def)?),
             saver_def: saver.map(|s| pb::SaverDef {
                 filename_tensor_name: s.filename.clone(),
                 save_tensor_name: s.save.clone(),
                 restore_op_name: s.restore.clone(),
                 max_to_keep: s.max_to_keep,
-                sharded: false,
+                sharded: s.is_sharded,
                 keep_checkpoint_every_n_hours: 10_000.0,
                 version: pb::saver_def::CheckpointFormatVersion::V2 as i32,
             }),
             collection_def: self.collections_to_proto(),
             ..Default::default()
-        };
-        Ok(meta.encode_to_vec())
+        })
     }
 
     fn collections_to_proto(&self) -> BTreeMap<String, pb::CollectionDef> {
@@ -303,7 +394,7 @@ fn plain(info: pb::TensorInfo) -> Result<Option<TensorInfo>> {
 }
 
 /// Reads the graph of a serialized `MetaGraphDef`, or the first of a `SavedModel`.
-pub fn graph_of_meta_graph(bytes: &[u8]) -> Result<ferroflow_graph::GraphDef> {
+pub fn graph_of_meta_graph(bytes: &[u8]) -> Result<GraphDef> {
     let from = |meta: pb::MetaGraphDef| {
         let graph = meta.graph_def.ok_or_else(|| err!(DataLoss, "it has no graph"))?;
         graph_from_proto(graph)

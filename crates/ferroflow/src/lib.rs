@@ -25,11 +25,17 @@
 //! # Ok::<(), ferroflow::Error>(())
 //! ```
 
+mod async_session;
+mod background_server;
+mod estimator;
 mod gradients;
 pub mod placement;
 pub mod prelude;
 mod session;
 
+pub use async_session::AsyncSession;
+pub use background_server::{BackgroundServer, stop_signal};
+pub use estimator::{estimator, train_and_evaluate};
 pub use ferroflow_cluster::{
     ClusterSpec, ConnectOptions, DataPath, Server, ServerOptions, TfConfig, workers_done,
 };
@@ -44,7 +50,7 @@ pub use ferroflow_ops::CheckpointFile;
 pub use ferroflow_runtime::SessionOptions;
 pub use ferroflow_train as train;
 pub use gradients::{GradientName, gradients};
-pub use session::{Session, graph, local_session, remote_session, saved_model};
+pub use session::{Session, filtered_session, graph, local_session, remote_session, saved_model};
 
 use std::sync::{Arc, LazyLock};
 

@@ -1,11 +1,13 @@
 //! What a training program writes with: `use ferroflow::prelude::*;`
 
+pub use crate::{AsyncSession, graph, local_session, remote_session};
 pub use crate::{Code, DType, Error, PartialShape, Result, Shape, Tensor};
-pub use crate::{graph, local_session, remote_session};
 pub use ferroflow_train::{
-    Adagrad, Adam, Callable, Dataset, EventWriter, ExponentialMovingAverage, Ftrl, Function,
-    Gradient, Graph, GraphSession, IntoOutput, IntoTensor, Momentum, MonitoredSession, Operation,
-    Optimizer, Output, Padding, PsStrategy, ReplicaDeviceSetter, Reuse, RmsProp, Saver, Sgd,
-    SyncReplicas, TensorArray, Variable, VariableOptions, WhileOptions, init, keys, layers, losses,
-    metrics, schedule, summary,
+    Adagrad, Adam, BackgroundSaver, BestSaver, Callable, Dataset, EventWriter, Example,
+    ExponentialMovingAverage, Fetch, Ftrl, Function, Gradient, Graph, GraphSession, IntoOutput,
+    IntoTensor, Momentum, MonitoredSession, MonitoredTraining, Operation, Optimizer, Output,
+    Padding, PsStrategy, RecordWriter, ReplicaDeviceSetter, Reuse, RmsProp, SavedModelBuilder,
+    Saver, Scalar, Sgd, Signature, StepOptions, SyncReplicas, TensorArray, Variable,
+    VariableOptions, WhileOptions, estimator, feature_column, fetch_struct, hooks, init, keys,
+    layers, losses, metrics, schedule, summary,
 };

@@ -1,13 +1,16 @@
 //! Sessions: run graphs in this process or on a server, with the same calls.
 
+use crate::background_server::BackgroundServer;
 use crate::default_catalog;
 use ferroflow_cluster::{ConnectOptions, RemoteSession};
-use ferroflow_core::{Result, Tensor, err};
+use ferroflow_core::{CancelToken, Result, Tensor, err};
 use ferroflow_graph::GraphDef;
-use ferroflow_runtime::{RunOptions, RunRequest, SessionOptions, Task};
-use ferroflow_train::{Graph, GraphSession, SERVE, SavedModel, Steps};
+use ferroflow_runtime::{RunOptions, RunOutput, RunRequest, SessionOptions, Task};
+use ferroflow_train::{
+    Graph, GraphSession, SERVE, SavedModel, StepOptions, StepOutput, StepRequest, Steps,
+};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
@@ -21,7 +24,24 @@ enum Kind {
 
 struct Remote {
     session: RemoteSession,
-    runtime: Runtime,
+    runtime: Driver,
+}
+
+/// Who drives the futures of a session on a server.
+enum Driver {
+    /// The thread that waits for them.
+    Own(Runtime),
+    /// The threads of the server, which is in this process.
+    Server(BackgroundServer),
+}
+
+impl Driver {
+    fn block_on<F: Future>(&self, future: F) -> F::Output {
+        match self {
+            Driver::Own(runtime) => runtime.block_on(future),
+            Driver::Server(server) => server.block_on(future),
+        }
+    }
 }
 
 impl Session {
@@ -50,7 +70,14 @@ impl Session {
             .build()
             .map_err(|e| err!(Internal, "cannot start the network runtime: {e}"))?;
         let session = runtime.block_on(RemoteSession::connect_with(target, graph, options))?;
-        Ok(Session(Kind::Remote(Box::new(Remote { session, runtime }))))
+        Ok(Session(Kind::Remote(Box::new(Remote { session, runtime: Driver::Own(runtime) }))))
+    }
+
+    /// A session on a server of this process.
+    pub(crate) fn on_server(server: BackgroundServer, options: &ConnectOptions) -> Result<Session> {
+        let nothing = GraphDef::default();
+        let session = server.block_on(RemoteSession::within(server.master(), &nothing, options))?;
+        Ok(Session(Kind::Remote(Box::new(Remote { session, runtime: Driver::Server(server) }))))
     }
 
     /// Adds nodes and functions to the graph.
@@ -111,24 +138,44 @@ impl Steps for Session {
         Session::extend(self, graph)
     }
 
-    fn run_step(
+    fn run_step(&self, request: StepRequest) -> Result<StepOutput> {
+        let request = to_run(request);
+        match &self.0 {
+            Kind::Local(session) => to_output(session.run_blocking(request)?),
+            Kind::Remote(remote) => {
+                let answer = remote.runtime.block_on(remote.session.run_step(request))?;
+                Ok(StepOutput { tensors: answer.tensors, metadata: answer.metadata })
+            }
+        }
+    }
+
+    fn partial_run_setup(
         &self,
+        feeds: Vec<String>,
+        fetches: Vec<String>,
+        targets: Vec<String>,
+    ) -> Result<String> {
+        match &self.0 {
+            Kind::Local(session) => session.partial_run_setup(feeds, fetches, targets),
+            Kind::Remote(remote) => {
+                let setup = remote.session.partial_run_setup(feeds, fetches, targets);
+                remote.runtime.block_on(setup)
+            }
+        }
+    }
+
+    fn partial_run(
+        &self,
+        handle: &str,
         feeds: Vec<(String, Tensor)>,
-        fetches: &[String],
-        targets: &[String],
+        fetches: Vec<String>,
         timeout: Option<Duration>,
     ) -> Result<Vec<Tensor>> {
         match &self.0 {
-            Kind::Local(session) => {
-                let options = RunOptions { timeout, ..RunOptions::default() };
-                let (fetches, targets) = (fetches.to_vec(), targets.to_vec());
-                let request = RunRequest { feeds, fetches, targets, options };
-                Ok(session.run_blocking(request)?.tensors)
-            }
+            Kind::Local(session) => partial_run(session, handle, feeds, fetches, timeout),
             Kind::Remote(remote) => {
-                let fetches: Vec<&str> = fetches.iter().map(String::as_str).collect();
-                let targets: Vec<&str> = targets.iter().map(String::as_str).collect();
-                remote.runtime.block_on(remote.session.run(feeds, &fetches, &targets, timeout))
+                let part = remote.session.partial_run(handle, feeds, fetches, timeout);
+                remote.runtime.block_on(part)
             }
         }
     }
@@ -142,6 +189,50 @@ impl Steps for Session {
             Kind::Remote(remote) => remote.runtime.block_on(remote.session.close()),
         }
     }
+}
+
+/// A part of a partial run of this process.
+fn partial_run(
+    session: &ferroflow_runtime::Session,
+    handle: &str,
+    feeds: Vec<(String, Tensor)>,
+    fetches: Vec<String>,
+    timeout: Option<Duration>,
+) -> Result<Vec<Tensor>> {
+    let (tell, told) = mpsc::channel();
+    let cancel = CancelToken::new();
+    let done = Box::new(move |result| drop(tell.send(result)));
+    session.partial_run(handle, feeds, fetches, cancel.clone(), done);
+    let ended = |_| err!(Internal, "a partial run ended without a result");
+    let result = match timeout {
+        None => told.recv().map_err(ended)?,
+        Some(timeout) => match told.recv_timeout(timeout) {
+            Ok(result) => result,
+            Err(_) => {
+                cancel.cancel(err!(DeadlineExceeded, "the step took longer than {timeout:?}"));
+                told.recv().map_err(ended)?
+            }
+        },
+    };
+    Ok(result?.tensors)
+}
+
+/// A step as the runtime has it.
+pub(crate) fn to_run(request: StepRequest) -> RunRequest {
+    let StepRequest { feeds, fetches, targets, options } = request;
+    let StepOptions { timeout, trace } = options;
+    RunRequest {
+        feeds,
+        fetches,
+        targets,
+        options: RunOptions { timeout, trace, ..RunOptions::default() },
+    }
+}
+
+/// What came of a step, with what was recorded of it.
+pub(crate) fn to_output(output: RunOutput) -> Result<StepOutput> {
+    let metadata = ferroflow_cluster::run_metadata(&output)?;
+    Ok(StepOutput { tensors: output.tensors, metadata })
 }
 
 /// An empty graph of every op Ferroflow has.
@@ -158,13 +249,44 @@ pub fn graph() -> Graph {
 }
 
 /// A session of a graph under construction, in this process.
+///
+/// ```
+/// let g = ferroflow::graph();
+/// let w = g.variable("w", 1.5);
+/// let init = g.global_initializer();
+/// let session = ferroflow::local_session(&g)?;
+/// session.run(&init)?;
+/// assert_eq!(session.run(w.scalar::<f32>())?, 1.5);
+/// # Ok::<(), ferroflow::Error>(())
+/// ```
 pub fn local_session(graph: &Graph) -> Result<GraphSession> {
     GraphSession::new(graph, Arc::new(Session::local(&GraphDef::default())?))
 }
 
 /// A session of a graph under construction on the server at `target`, `grpc://host:port`.
+///
+/// ```no_run
+/// let g = ferroflow::graph();
+/// let hello = g.constant("hello");
+/// let session = ferroflow::remote_session("grpc://127.0.0.1:2222", &g)?;
+/// println!("{:?}", session.run(&hello)?);
+/// # Ok::<(), ferroflow::Error>(())
+/// ```
 pub fn remote_session(target: &str, graph: &Graph) -> Result<GraphSession> {
     GraphSession::new(graph, Arc::new(Session::connect(target, &GraphDef::default())?))
+}
+
+/// [`remote_session`] that sees only the tasks and devices the filters name, and is not troubled by
+/// others: `["/job:ps", "/job:worker/task:0"]` for a worker between graphs.
+pub fn filtered_session(
+    target: &str,
+    graph: &Graph,
+    device_filters: &[&str],
+) -> Result<GraphSession> {
+    let device_filters = device_filters.iter().map(|f| f.to_string()).collect();
+    let options = ConnectOptions { device_filters, ..ConnectOptions::default() };
+    let session = Session::connect_with(target, &GraphDef::default(), &options)?;
+    GraphSession::new(graph, Arc::new(session))
 }
 
 /// The SavedModel in a directory, in this process: the graph that is there to be served, restored and

@@ -119,6 +119,38 @@ fn losses_are_those_of_tensorflow() {
 }
 
 #[test]
+fn gradients_are_those_of_tensorflow() {
+    let recorded = std::fs::read_to_string(data("gradients.txt")).unwrap();
+    let mut checked = 0;
+    for name in ["linear", "mlp", "cnn", "embedding", "lstm"] {
+        let g = graph();
+        let loss = model(&g, name);
+        let variables = g.trainable_variables();
+        let gradients: Vec<Output> = g
+            .gradients(std::slice::from_ref(&loss), &variables)
+            .into_iter()
+            .map(|gradient| gradient.unwrap().dense())
+            .collect();
+        let init = g.global_initializer();
+        let session = local_session(&g).unwrap();
+        session.run(&init).unwrap();
+        for (v, found) in variables.iter().zip(session.run(&gradients).unwrap()) {
+            let start = format!("{name} {} ", v.variable_name());
+            let line = recorded.lines().find_map(|l| l.strip_prefix(&start)).unwrap();
+            let expected: Vec<f32> = line.split(' ').map(|x| x.parse().unwrap()).collect();
+            let found = found.as_slice::<f32>().unwrap();
+            assert_eq!(found.len(), expected.len(), "{start}");
+            let largest = expected.iter().fold(0.0f32, |m, x| m.max(x.abs()));
+            for (a, b) in found.iter().zip(&expected) {
+                assert!((a - b).abs() <= 1e-5 * largest + 1e-4 * b.abs(), "{start}: {a} {b}");
+            }
+            checked += 1;
+        }
+    }
+    assert_eq!(checked, recorded.lines().count());
+}
+
+#[test]
 fn a_checkpoint_of_tensorflow_is_restored() {
     let g = graph();
     let loss = model(&g, "embedding");

@@ -52,6 +52,10 @@ pub struct Args {
     /// Show the programs instead of running them
     #[arg(long)]
     list: bool,
+
+    /// Only have TensorFlow open what a Rust program writes: checkpoints, graphs, SavedModels, events
+    #[arg(long, conflicts_with_all = ["tier", "only", "max_tasks", "list"])]
+    interop: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
@@ -61,6 +65,9 @@ enum Servers {
 }
 
 pub fn run(args: &Args) -> Result {
+    if args.interop {
+        return interop();
+    }
     let mut options = selection(args);
     if args.list {
         options.push("--list".into());
@@ -83,7 +90,17 @@ pub fn checked() -> Result {
     let mut options = checked_selection();
     options.extend(["--jobs".into(), jobs(None).to_string()]);
     options.extend(ferroflow_servers());
-    judged(options)
+    judged(options)?;
+    interop()
+}
+
+/// Has TensorFlow open what a Rust program writes without it.
+fn interop() -> Result {
+    let dir = paths::target().join("interop");
+    let _ = std::fs::remove_dir_all(&dir);
+    let write = ["run", "--quiet", "--release", "-p", "ferroflow", "--example", "tf_interop", "--"];
+    steps::run(Command::new("cargo").args(write).arg(&dir))?;
+    steps::run(Command::new(venv::python()?).arg("conformance/interop.py").arg(&dir))
 }
 
 /// Runs the programs and, when some failed, says where their logs are.

@@ -2,18 +2,15 @@
 
 use super::Args;
 use super::progress::{Point, Progress};
-use super::run::{Outcome, Place, finish, stop_on_signal, train};
-use ferroflow::{ClusterSpec, Code, Error, Result, Server, ServerOptions, default_catalog};
+use super::run::{Outcome, Place, Stop, finish, train};
+use ferroflow::{BackgroundServer, ClusterSpec, Code, Error, Result, ServerOptions};
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::Ordering;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
-
-/// How long servers get to end when they are asked to.
-const GRACE: Duration = Duration::from_secs(5);
 
 fn failed(what: &str, e: impl std::fmt::Display) -> Error {
     Error::new(Code::Internal, format!("{what}: {e}"))
@@ -32,39 +29,41 @@ impl Drop for Children {
     }
 }
 
-/// Starts the cluster, shows how it gets on, and sums up.
-pub fn lead(args: &Args) -> Result<()> {
-    let in_step = !args.asynchronous;
-    let spec = free_cluster(args.ps, args.workers)?;
-    let program = std::env::current_exe().map_err(|e| failed("cannot find this program", e))?;
-    let stop = stop_on_signal()?;
-    let mut progress = Progress::new(args.json, args.steps(), args.workers);
-    progress.title(&format!(
-        "training {} with {} ps and {} workers, {}",
-        args.model.name(),
-        args.ps,
-        args.workers,
-        if in_step { "in step" } else { "asynchronously" }
-    ));
-    let mut servers = Children::default();
-    for task in 0..args.ps {
-        let mut command = Command::new(&program);
-        command.args(["server", "--cluster", &spec, "--job", "ps", "--task", &task.to_string()]);
+/// How often a task that was killed is started again.
+const RESTARTS: usize = 5;
+
+/// How often one looks whether all parameter servers are there.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// The processes of a job on this machine.
+struct Cluster<'a> {
+    program: PathBuf,
+    args: &'a Args,
+    spec: String,
+    servers: Children,
+    workers: Children,
+    restarts: usize,
+    /// Lines of the workers, by number; none when one has closed its output.
+    tell: mpsc::Sender<(usize, Option<String>)>,
+}
+
+impl Cluster<'_> {
+    fn start_server(&self, task: usize) -> Result<Child> {
+        let mut command = Command::new(&self.program);
+        command.args(["server", "--cluster", &self.spec, "--job", "ps"]);
+        command.args(["--task", &task.to_string()]);
         command.env("FERROFLOW_LOG", "warn").stdin(Stdio::null()).stdout(Stdio::null());
-        // Ctrl-C is for the workers: they leave a checkpoint of what the servers hold.
+        // Ctrl-C is for this process, which asks the others to end in their turn.
         command.process_group(0);
-        let child = command.spawn().map_err(|e| failed("cannot start a parameter server", e))?;
-        servers.0.push((format!("ps {task}"), child));
+        command.spawn().map_err(|e| failed("cannot start a parameter server", e))
     }
-    // Lines of the workers; none when one has closed its output.
-    let (tell, told) = mpsc::channel::<(usize, Option<String>)>();
-    let mut workers = Children::default();
-    for task in 0..args.workers {
-        let mut child = worker(&program, args, &spec, task)
-            .spawn()
-            .map_err(|e| failed("cannot start a worker", e))?;
+
+    fn start_worker(&self, task: usize) -> Result<Child> {
+        let mut command = worker(&self.program, self.args, &self.spec, task);
+        command.process_group(0);
+        let mut child = command.spawn().map_err(|e| failed("cannot start a worker", e))?;
         let lines = child.stdout.take().ok_or_else(|| failed("a worker", "has no output"))?;
-        let tell = tell.clone();
+        let tell = self.tell.clone();
         let read = move || {
             for line in BufReader::new(lines).lines().map_while(std::result::Result::ok) {
                 if tell.send((task, Some(line))).is_err() {
@@ -75,17 +74,107 @@ pub fn lead(args: &Args) -> Result<()> {
         };
         let thread = std::thread::Builder::new().name(format!("worker-{task}"));
         thread.spawn(read).map_err(|e| failed("cannot start a thread", e))?;
-        workers.0.push((format!("worker {task}"), child));
+        Ok(child)
     }
-    drop(tell);
+
+    /// Notes that a task was killed, and whether it may be started again.
+    fn may_restart(&mut self, name: &str, status: ExitStatus, progress: &Progress) -> Result<()> {
+        use std::os::unix::process::ExitStatusExt;
+        let Some(signal) = status.signal() else {
+            return Err(failed(name, format!("failed ({status}); its message is above")));
+        };
+        self.restarts += 1;
+        if self.restarts > RESTARTS {
+            return Err(failed(name, format!("was killed by signal {signal}, once too often")));
+        }
+        progress.note(&format!("{name} was killed by signal {signal}; it is started again"));
+        Ok(())
+    }
+
+    /// Starts parameter servers again that were killed.
+    fn look_after_servers(&mut self, progress: &Progress) -> Result<()> {
+        for task in 0..self.servers.0.len() {
+            let (name, child) = &mut self.servers.0[task];
+            if let Some(status) = child.try_wait().map_err(|e| failed(name, e))? {
+                let name = name.clone();
+                self.may_restart(&name, status, progress)?;
+                self.servers.0[task].1 = self.start_server(task)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts a worker again that was killed.
+    fn look_after_worker(&mut self, task: usize, progress: &Progress) -> Result<()> {
+        let (name, child) = &mut self.workers.0[task];
+        let status = child.wait().map_err(|e| failed(name, e))?;
+        let name = name.clone();
+        self.may_restart(&name, status, progress)?;
+        self.workers.0[task].1 = self.start_worker(task)?;
+        Ok(())
+    }
+
+    /// Asks a worker to end: the first leaves a checkpoint.
+    fn stop_worker(&self, task: usize) {
+        ask_to_end(self.workers.0[task].1.id());
+    }
+}
+
+fn ask_to_end(process: u32) {
+    let pid = i32::try_from(process).ok().and_then(rustix::process::Pid::from_raw);
+    if let Some(pid) = pid {
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+    }
+}
+
+/// Starts the cluster, shows how it gets on, and sums up.
+pub fn lead(args: &Args) -> Result<()> {
+    let in_step = !args.asynchronous;
+    let (tell, told) = mpsc::channel::<(usize, Option<String>)>();
+    let mut cluster = Cluster {
+        program: std::env::current_exe().map_err(|e| failed("cannot find this program", e))?,
+        args,
+        spec: free_cluster(args.ps, args.workers)?,
+        servers: Children::default(),
+        workers: Children::default(),
+        restarts: 0,
+        tell,
+    };
+    let stop = Stop::on_signal()?;
+    let mut progress = Progress::new(args.json, args.steps(), args.workers);
+    progress.title(&format!(
+        "training {} with {} ps and {} workers, {}",
+        args.what(),
+        args.ps,
+        args.workers,
+        if in_step { "in step" } else { "asynchronously" }
+    ));
+    for task in 0..args.ps {
+        let child = cluster.start_server(task)?;
+        cluster.servers.0.push((format!("ps {task}"), child));
+    }
+    for task in 0..args.workers {
+        let child = cluster.start_worker(task)?;
+        cluster.workers.0.push((format!("worker {task}"), child));
+    }
     let mut chief = None;
     let mut done = vec![false; args.workers];
-    for (task, line) in told {
+    let mut is_stopping = false;
+    while !done.iter().all(|d| *d) {
+        if stop.is_set() && !is_stopping {
+            is_stopping = true;
+            cluster.stop_worker(0);
+        }
+        let (task, line) = match told.recv_timeout(LOOK) {
+            Ok(told) => told,
+            Err(_) => {
+                cluster.look_after_servers(&progress)?;
+                continue;
+            }
+        };
         let Some(line) = line else {
             if !done[task] {
-                // The others would wait for it; they end with this process.
-                progress.finish();
-                return Err(failed(&format!("worker {task}"), "failed; its message is above"));
+                cluster.look_after_worker(task, &progress)?;
             }
             continue;
         };
@@ -94,60 +183,65 @@ pub fn lead(args: &Args) -> Result<()> {
             done[task] = true;
             if task == 0 {
                 chief = Some(outcome(&json));
-            }
-            if done.iter().all(|d| *d) {
-                // Workers serve until their input ends: one that is slow still needs the others.
-                workers.0.iter_mut().for_each(|(_, child)| drop(child.stdin.take()));
+                // Nobody goes on without the chief.
+                (1..args.workers).filter(|&w| !done[w]).for_each(|w| cluster.stop_worker(w));
             }
         } else if let Some((worker, point)) = Point::from_json(&json) {
             progress.show(worker, &point);
         }
     }
     progress.finish();
-    for (name, child) in &mut workers.0 {
-        let status = child.wait().map_err(|e| failed(name, e))?;
-        if !status.success() {
-            return Err(failed(name, format!("failed ({status}); its message is above")));
-        }
+    // Workers serve until their input ends: one that was slow still needed the others.
+    cluster.workers.0.iter_mut().for_each(|(_, child)| drop(child.stdin.take()));
+    for (name, child) in &mut cluster.workers.0 {
+        // Each has said that it is done: how it ends is no matter.
+        child.wait().map_err(|e| failed(name, e))?;
     }
-    workers.0.clear();
-    drop(servers);
+    drop(cluster);
     let chief = chief.ok_or_else(|| failed("worker 0", "ended without a result"))?;
-    let interrupted = stop.load(Ordering::Acquire);
-    finish(args, &chief, &progress, interrupted)?;
-    if args.model == super::Model::Linear
-        && !interrupted
-        && !args.json
-        && chief.step > chief.first_step
-    {
-        compare(args, &chief)?;
+    finish(args, &chief, &progress, stop.is_set())?;
+    if args.model == super::Model::Linear && !stop.is_set() && chief.step > chief.first_step {
+        compare(args, &chief, &stop)?;
     }
     Ok(())
 }
 
 /// The same number of examples, in this process alone.
-fn compare(args: &Args, cluster: &Outcome) -> Result<()> {
+fn compare(args: &Args, cluster: &Outcome, stop: &Stop) -> Result<()> {
     let replicas = if args.asynchronous { 1 } else { args.workers as i64 };
     let steps = (cluster.step - cluster.first_step) * replicas;
-    let place = Place { target: None, worker: 0, workers: 1, ps: 0, in_step: false };
-    let alone = train(args, &place, steps, None, &stop_on_signal()?, |_| {})?;
-    println!(
-        "compare: {:.2} s by the cluster, {:.2} s by one process alone, over {} examples",
-        cluster.seconds,
-        alone.seconds,
-        steps as usize * args.batch()
-    );
+    let alone = train(args, &Place::alone(), steps, None, stop, |_| {})?;
+    if stop.is_set() {
+        return Ok(());
+    }
+    let examples = steps as usize * args.batch();
+    if args.json {
+        let json = serde_json::json!({"compare": {
+            "cluster_seconds": cluster.seconds,
+            "alone_seconds": alone.seconds,
+            "examples": examples,
+        }});
+        println!("{json}");
+    } else {
+        println!(
+            "compare: {:.2} s by the cluster, {:.2} s by one process alone, over {examples} examples",
+            cluster.seconds, alone.seconds,
+        );
+    }
     Ok(())
 }
 
-fn worker(program: &std::path::Path, args: &Args, spec: &str, task: usize) -> Command {
+fn worker(program: &Path, args: &Args, spec: &str, task: usize) -> Command {
     let mut command = Command::new(program);
     command.args(["train", args.model.name(), "--cluster", spec, "--task", &task.to_string()]);
     command.args(["--ps", &args.ps.to_string(), "--workers", &args.workers.to_string()]);
     command.args(["--steps", &args.steps().to_string(), "--batch", &args.batch().to_string()]);
     command.args(["--seed", &args.seed.to_string()]);
-    command.args(["--save-steps", &args.save_steps.to_string()]);
+    command.args(["--save-steps", &args.save_steps().to_string()]);
     command.arg("--out").arg(args.out());
+    if let Some(data) = &args.data {
+        command.arg("--data").arg(data);
+    }
     if args.asynchronous {
         command.arg("--async");
     }
@@ -175,15 +269,16 @@ pub fn work(args: &Args) -> Result<()> {
     let (Some(spec), Some(task)) = (&args.cluster, args.task) else {
         return Err(failed("worker", "which one?"));
     };
-    let target = serve(spec, task)?;
+    let options = ServerOptions::new(ClusterSpec::parse(spec)?, "worker", task);
+    let server = BackgroundServer::start(options)?;
     let place = Place {
-        target: Some(target),
+        server: Some(server),
         worker: task as usize,
         workers: args.workers,
         ps: args.ps,
         in_step: !args.asynchronous,
     };
-    let stop = stop_on_signal()?;
+    let stop = Stop::on_signal()?;
     let tell = |point: &Point| println!("{}", point.to_json(task as usize));
     let o = train(args, &place, args.steps(), Some(&args.out()), &stop, tell)?;
     let pairs = |list: &[(&'static str, f32)]| -> Vec<serde_json::Value> {
@@ -228,33 +323,4 @@ fn outcome(json: &serde_json::Value) -> Outcome {
         score: pairs("score").into_iter().next(),
         checkpoint: json["checkpoint"].as_str().map(str::to_string),
     }
-}
-
-/// Serves one worker task until this process ends; returns where.
-fn serve(spec: &str, task: u32) -> Result<String> {
-    let options = ServerOptions::new(ClusterSpec::parse(spec)?, "worker", task);
-    let (tell, told) = mpsc::channel();
-    let body = move || {
-        let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-            Ok(runtime) => runtime,
-            Err(e) => {
-                let _ = tell.send(Err(failed("cannot start network threads", e)));
-                return;
-            }
-        };
-        runtime.block_on(async {
-            match Server::bind(options, default_catalog()).await {
-                Ok(server) => {
-                    let _ = tell.send(Ok(server.target().to_string()));
-                    server.serve(std::future::pending()).await;
-                }
-                Err(e) => {
-                    let _ = tell.send(Err(e));
-                }
-            }
-        });
-    };
-    let thread = std::thread::Builder::new().name("ff-server".into());
-    thread.spawn(body).map_err(|e| failed("cannot start a thread", e))?;
-    told.recv_timeout(GRACE).map_err(|e| failed("the server did not start", e))?
 }

@@ -3,6 +3,7 @@
 const WIDTH: f32 = 640.0;
 const HEIGHT: f32 = 360.0;
 const MARGIN: f32 = 48.0;
+const MOST_POINTS: usize = 320;
 
 /// The curve on a logarithmic scale, which is what shows the end of training.
 pub fn svg(title: &str, points: &[(i64, f32)]) -> String {
@@ -17,8 +18,13 @@ pub fn svg(title: &str, points: &[(i64, f32)]) -> String {
     let ((x0, x1), (y0, y1)) = (range(|p| p.0), range(|p| p.1));
     let x = |v: f32| MARGIN + (v - x0) / (x1 - x0) * (WIDTH - 2.0 * MARGIN);
     let y = |v: f32| HEIGHT - MARGIN - (v - y0) / (y1 - y0) * (HEIGHT - 2.0 * MARGIN);
-    let line: Vec<String> =
-        usable.iter().map(|&(px, py)| format!("{:.1},{:.1}", x(px), y(py))).collect();
+    // More points than pixels are of no use.
+    let every = usable.len().div_ceil(MOST_POINTS).max(1);
+    let line: Vec<String> = usable
+        .iter()
+        .step_by(every)
+        .map(|&(px, py)| format!("{:.1},{:.1}", x(px), y(py)))
+        .collect();
     let mut text = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
          font-family=\"sans-serif\" font-size=\"12\">\n\

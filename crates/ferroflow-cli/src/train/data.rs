@@ -1,13 +1,6 @@
-//! The data of the models: made up, or the digits that come with the command.
+//! The data that is made up: a line with noise, and ratings.
 
-use ferroflow::{Code, Error, Result, Tensor};
-use std::io::Read;
-
-/// 1797 images of 8 by 8 pixels, 0 to 16, and what digit each shows; see the README beside it.
-static DIGITS: &[u8] = include_bytes!("../../data/digits/digits.csv.gz");
-
-/// How many of the images are kept from training.
-const TEST_IMAGES: usize = 297;
+use ferroflow::{Result, Tensor};
 
 /// Random numbers that are the same on every machine.
 pub struct Draw(u64);
@@ -49,60 +42,6 @@ pub fn line(draw: &mut Draw, n: usize) -> (Tensor, Tensor) {
     (Tensor::vector(&xs), Tensor::vector(&ys))
 }
 
-/// Images, pixels between 0 and 1, and their digits.
-pub struct Digits {
-    pixels: Vec<f32>,
-    labels: Vec<i64>,
-}
-
-impl Digits {
-    pub const PIXELS: usize = 64;
-
-    /// The data that comes with the command: for training, and for testing.
-    pub fn load() -> Result<(Digits, Digits)> {
-        let mut text = String::new();
-        let wrong = |what: String| Error::new(Code::DataLoss, format!("the digits: {what}"));
-        flate2::read::GzDecoder::new(DIGITS)
-            .read_to_string(&mut text)
-            .map_err(|e| wrong(e.to_string()))?;
-        let (mut pixels, mut labels) = (Vec::new(), Vec::new());
-        for line in text.lines() {
-            let numbers: std::result::Result<Vec<f32>, _> =
-                line.split(',').map(str::parse).collect();
-            let numbers = numbers.map_err(|e| wrong(e.to_string()))?;
-            let [image @ .., label] = numbers.as_slice() else { continue };
-            if image.len() != Digits::PIXELS {
-                return Err(wrong(format!("a line of {} numbers", numbers.len())));
-            }
-            pixels.extend(image.iter().map(|p| p / 16.0));
-            labels.push(*label as i64);
-        }
-        let split = labels.len().saturating_sub(TEST_IMAGES);
-        let test = Digits {
-            pixels: pixels.split_off(split * Digits::PIXELS),
-            labels: labels.split_off(split),
-        };
-        Ok((Digits { pixels, labels }, test))
-    }
-
-    /// Images drawn at random.
-    pub fn batch(&self, draw: &mut Draw, n: usize) -> Result<(Tensor, Tensor)> {
-        let chosen: Vec<usize> = (0..n).map(|_| draw.below(self.labels.len())).collect();
-        let mut pixels = Vec::with_capacity(n * Digits::PIXELS);
-        for &i in &chosen {
-            pixels.extend_from_slice(&self.pixels[i * Digits::PIXELS..(i + 1) * Digits::PIXELS]);
-        }
-        let labels: Vec<i64> = chosen.iter().map(|&i| self.labels[i]).collect();
-        Ok((Tensor::from_slice([n, Digits::PIXELS], &pixels)?, Tensor::vector(&labels)))
-    }
-
-    /// All of them.
-    pub fn all(&self) -> Result<(Tensor, Tensor)> {
-        let images = Tensor::from_slice([self.labels.len(), Digits::PIXELS], &self.pixels)?;
-        Ok((images, Tensor::vector(&self.labels)))
-    }
-}
-
 /// Ratings of items by users: hidden tastes of four numbers each, and a little noise.
 pub struct Ratings {
     users: Vec<[f32; 4]>,
@@ -135,16 +74,6 @@ impl Ratings {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_digits_are_whole() {
-        let (train, test) = Digits::load().unwrap();
-        assert_eq!((train.labels.len(), test.labels.len()), (1500, 297));
-        assert!(train.pixels.iter().all(|p| (0.0..=1.0).contains(p)));
-        assert!(train.labels.iter().all(|l| (0..10).contains(l)));
-        let (images, labels) = test.all().unwrap();
-        assert_eq!((images.shape().to_string(), labels.elements()), ("[297,64]".into(), 297));
-    }
 
     #[test]
     fn a_seed_draws_the_same_again() {

@@ -1,9 +1,15 @@
 //! The models: their graphs, and where their batches come from.
 
 use super::Model;
-use super::data::{Digits, Draw, Ratings, line};
+use super::data::{Draw, Ratings, line};
+use super::images::{ImageSet, Size};
 use ferroflow::prelude::*;
 use ferroflow::train::{GradAndVar, SyncTraining};
+use std::path::Path;
+use std::time::Duration;
+
+/// How long a step waits for a worker before the others go on without it.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A model in a graph.
 pub struct Built {
@@ -19,15 +25,18 @@ pub struct Built {
 /// Where batches come from.
 pub enum Source {
     Line,
-    Digits(Box<(Digits, Digits)>),
+    Images(Box<ImageSet>),
     Ratings(Ratings),
 }
 
+/// How many examples are tested at a time: activations of more would take much memory.
+const TEST_BATCH: usize = 500;
+
 impl Source {
-    pub fn of(model: Model) -> Result<Source> {
+    pub fn of(model: Model, data: Option<&Path>) -> Result<Source> {
         Ok(match model {
             Model::Linear => Source::Line,
-            Model::Mlp | Model::Cnn => Source::Digits(Box::new(Digits::load()?)),
+            Model::Mlp | Model::Cnn => Source::Images(Box::new(ImageSet::load(data)?)),
             Model::Embedding => Source::Ratings(Ratings::new()),
         })
     }
@@ -35,27 +44,28 @@ impl Source {
     pub fn batch(&self, draw: &mut Draw, n: usize) -> Result<(Tensor, Tensor)> {
         match self {
             Source::Line => Ok(line(draw, n)),
-            Source::Digits(digits) => digits.0.batch(draw, n),
+            Source::Images(set) => set.train.batch(draw, n),
             Source::Ratings(ratings) => ratings.batch(draw, n),
         }
     }
 
     /// Data the model was not trained on.
-    pub fn test(&self) -> Result<(Tensor, Tensor)> {
+    pub fn test(&self) -> Box<dyn Iterator<Item = Result<(Tensor, Tensor)>> + '_> {
+        let made_up = &mut Draw::new(u64::MAX);
         match self {
-            Source::Line => Ok(line(&mut Draw::new(u64::MAX), 1000)),
-            Source::Digits(digits) => digits.1.all(),
-            Source::Ratings(ratings) => ratings.batch(&mut Draw::new(u64::MAX), 2000),
+            Source::Line => Box::new(std::iter::once(Ok(line(made_up, 1000)))),
+            Source::Images(set) => Box::new(set.test.in_turn(TEST_BATCH)),
+            Source::Ratings(ratings) => Box::new(std::iter::once(ratings.batch(made_up, 2000))),
         }
     }
 }
 
-/// Adds a model to a graph.
-pub fn build(model: Model, g: &Graph) -> Built {
-    match model {
-        Model::Linear => linear(g),
-        Model::Mlp | Model::Cnn => digits(model, g),
-        Model::Embedding => embedding(g),
+/// Adds a model of this data to a graph.
+pub fn build(model: Model, source: &Source, g: &Graph) -> Built {
+    match source {
+        Source::Line => linear(g),
+        Source::Images(set) => images(model, set.train.size, g),
+        Source::Ratings(_) => embedding(g),
     }
 }
 
@@ -74,20 +84,24 @@ fn linear(g: &Graph) -> Built {
     }
 }
 
-fn digits(model: Model, g: &Graph) -> Built {
-    let x = g.placeholder::<f32>("image", [-1, Digits::PIXELS as i64]);
-    let y = g.placeholder::<i64>("digit", [-1]);
+fn images(model: Model, size: Size, g: &Graph) -> Built {
+    let x = g.placeholder::<f32>("image", [-1, size.pixels() as i64]);
+    let y = g.placeholder::<i64>("class", [-1]);
+    // The digits that come with the command are small.
+    let width = if size.pixels() <= 64 { 16 } else { 32 };
     let hidden = match model {
         Model::Cnn => {
-            let image = x.reshape([-1, 8, 8, 1]);
-            let first = layers::Conv2d::new("conv1", 16, 3).activation(Output::relu).apply(&image);
-            let first = first.max_pool(2, 2, Padding::Same);
-            let second = layers::Conv2d::new("conv2", 32, 3).activation(Output::relu).apply(&first);
-            second.max_pool(2, 2, Padding::Same).flatten()
+            let [height, across, channels] =
+                [size.height, size.width, size.channels].map(|n| n as i32);
+            let image = x.reshape([-1, height, across, channels]);
+            let first = layers::Conv2d::new("conv1", width, 3).activation(Output::relu);
+            let first = first.apply(&image).max_pool(2, 2, Padding::Same);
+            let second = layers::Conv2d::new("conv2", 2 * width, 3).activation(Output::relu);
+            second.apply(&first).max_pool(2, 2, Padding::Same).flatten()
         }
         _ => x.clone(),
     };
-    let hidden = layers::Dense::new("hidden", 64).activation(Output::relu).apply(&hidden);
+    let hidden = layers::Dense::new("hidden", 4 * width).activation(Output::relu).apply(&hidden);
     let logits = layers::Dense::new("logits", 10).apply(&hidden);
     let loss = losses::sparse_softmax_cross_entropy(&y, &logits);
     let accuracy = losses::accuracy(&y, &logits);
@@ -143,7 +157,9 @@ fn with(optimizer: impl Optimizer, loss: &Output, replicas: Option<usize>) -> Tr
     match replicas {
         None => Trainer::Alone(optimizer.apply_gradients(g, &gradients, Some(&step))),
         Some(n) => Trainer::InStep(
-            SyncReplicas::new(optimizer, n, n).apply_gradients(g, &gradients, &step),
+            SyncReplicas::new(optimizer, n, n)
+                .patience(PATIENCE)
+                .apply_gradients(g, &gradients, &step),
         ),
     }
 }

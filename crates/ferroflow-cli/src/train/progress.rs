@@ -1,5 +1,6 @@
 //! What a user sees of training: one live line on a terminal, plain lines elsewhere, or JSON.
 
+use super::Args;
 use super::run::Outcome;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -57,7 +58,7 @@ pub struct Progress {
     first: Option<(i64, Instant)>,
 }
 
-/// How often a line is printed where there is no terminal.
+/// How often a line is printed where neither a terminal nor a program looks on.
 const EVERY: Duration = Duration::from_secs(1);
 
 impl Progress {
@@ -92,7 +93,8 @@ impl Progress {
         }
         let first = *self.first.get_or_insert((point.global, Instant::now()));
         let is_last = point.global >= self.steps;
-        let every = if self.is_terminal { Duration::from_millis(100) } else { EVERY };
+        let is_watched = self.is_terminal || self.is_json;
+        let every = if is_watched { Duration::from_millis(100) } else { EVERY };
         if self.printed.is_some_and(|at| at.elapsed() < every) && !is_last {
             return;
         }
@@ -117,10 +119,20 @@ impl Progress {
         }
         if self.workers.len() > 1 {
             let each = self.workers.iter().enumerate();
-            let each: Vec<String> = each.map(|(i, p)| format!("{i}:{}", p.local)).collect();
-            line += &format!("  workers {}", each.join(" "));
+            let each: Vec<String> =
+                each.map(|(i, p)| format!("{i}: {}/{}", p.local, p.global)).collect();
+            line += &format!("  workers (local/global) {}", each.join("  "));
         }
         line
+    }
+
+    /// Something out of the ordinary.
+    pub fn note(&self, text: &str) {
+        match (self.is_json, self.is_terminal) {
+            (true, _) => println!("{}", serde_json::json!({"note": text})),
+            (false, true) => println!("\r\x1b[K{text}"),
+            (false, false) => println!("{text}"),
+        }
     }
 
     pub fn finish(&self) {
@@ -130,13 +142,13 @@ impl Progress {
     }
 
     /// What came out, where it is, and how to look at it.
-    pub fn summary(&self, model: &str, o: &Outcome, out: &Path, interrupted: bool) {
+    pub fn summary(&self, args: &Args, o: &Outcome, out: &Path, interrupted: bool) {
         let trained = o.step - o.first_step;
         let rate = if o.seconds > 0.0 { trained as f64 / o.seconds } else { 0.0 };
         if self.is_json {
             let mut json = serde_json::json!({
                 "done": true,
-                "model": model,
+                "model": args.model.name(),
                 "global_step": o.step,
                 "resumed_from": o.first_step,
                 "seconds": o.seconds,
@@ -164,9 +176,14 @@ impl Progress {
         }
         let shown = o.shown.iter().copied().chain(o.score);
         let shown: Vec<String> = shown.map(|(name, v)| format!("{name} {v:.4}")).collect();
-        println!("result: {}", shown.join("  "));
+        let goal = args.goal().filter(|_| !interrupted);
+        let goal = goal.map(|(name, value)| format!("   (stated: {name} {value})"));
+        println!("result: {}{}", shown.join("  "), goal.unwrap_or_default());
         if let Some(checkpoint) = &o.checkpoint {
             println!("checkpoint: {checkpoint}   (ferroflow inspect {checkpoint})");
+        }
+        if interrupted {
+            println!("the same command goes on from there");
         }
         println!("events: tensorboard --logdir {}", out.display());
         println!("loss curve: {}", out.join("loss.svg").display());

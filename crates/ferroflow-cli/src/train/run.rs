@@ -5,25 +5,57 @@ use super::curve;
 use super::data::Draw;
 use super::model::{Built, Source, Trainer, build, trainer};
 use super::progress::{Point, Progress};
+use ferroflow::BackgroundServer;
 use ferroflow::prelude::*;
 use ferroflow::train::hooks::{NanGuard, StepCounter, StopAtStep, SummarySaver};
-use ferroflow::train::{MonitoredTraining, Scalar};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// No step of these models takes as long; one that waits for others may.
 const STEP_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Where and as what a process trains.
+#[derive(Clone)]
 pub struct Place {
-    /// The server to open a session on; none: this process.
-    pub target: Option<String>,
+    /// The server to open a session on, of this process; none: no server at all.
+    pub server: Option<BackgroundServer>,
     pub worker: usize,
     pub workers: usize,
     pub ps: usize,
     pub in_step: bool,
+}
+
+impl Place {
+    /// This process, and no other.
+    pub fn alone() -> Place {
+        Place { server: None, worker: 0, workers: 1, ps: 0, in_step: false }
+    }
+
+    /// Runs `build` with variables on the parameter servers and the rest on this worker.
+    fn scope<R>(&self, g: &Graph, build: impl FnOnce() -> R) -> R {
+        if self.server.is_none() {
+            return build();
+        }
+        let ps = u32::try_from(self.ps).unwrap_or(u32::MAX);
+        g.device(ReplicaDeviceSetter::new(ps).worker(&self.device()), build)
+    }
+
+    fn device(&self) -> String {
+        format!("/job:worker/task:{}", self.worker)
+    }
+
+    fn open(&self, g: &Graph) -> Result<GraphSession> {
+        match &self.server {
+            None => local_session(g),
+            Some(server) => {
+                // The other workers are none of its business.
+                let session = server.session(g, &["/job:ps", &self.device()])?;
+                Ok(session.with_timeout(STEP_TIMEOUT))
+            }
+        }
+    }
 }
 
 /// What training came to.
@@ -38,15 +70,15 @@ pub struct Outcome {
 
 /// Trains in this process alone.
 pub fn local(args: &Args) -> Result<()> {
-    let place = Place { target: None, worker: 0, workers: 1, ps: 0, in_step: false };
     let mut progress = Progress::new(args.json, args.steps(), 1);
-    progress.title(&format!("training {} in this process", args.model.name()));
-    let stop = stop_on_signal()?;
-    let outcome = train(args, &place, args.steps(), Some(&args.out()), &stop, |point| {
+    progress.title(&format!("training {} in this process", args.what()));
+    let stop = Stop::on_signal()?;
+    let (place, out) = (Place::alone(), args.out());
+    let outcome = train(args, &place, args.steps(), Some(&out), &stop, |point| {
         progress.show(0, point);
     })?;
     progress.finish();
-    finish(args, &outcome, &progress, stop.load(Ordering::Acquire))
+    finish(args, &outcome, &progress, stop.is_set())
 }
 
 /// The last lines of a job: what came out and where it is.
@@ -60,77 +92,93 @@ pub fn finish(args: &Args, o: &Outcome, progress: &Progress, interrupted: bool) 
             })
             .map_err(|e| Error::new(Code::Internal, format!("{}: {e}", picture.display())))?;
     }
-    progress.summary(args.model.name(), o, &out, interrupted);
+    progress.summary(args, o, &out, interrupted);
     Ok(())
 }
 
-/// Trains until the global step reaches `last`, or `stop` is set.
+/// What is trained: the graph, and the nodes of it that matter here.
+struct Job {
+    graph: Graph,
+    source: Source,
+    built: Built,
+    trainer: Trainer,
+    summaries: Option<Output>,
+}
+
+impl Job {
+    fn new(args: &Args, place: &Place) -> Result<Job> {
+        let graph = graph();
+        graph.set_seed(args.seed);
+        let source = Source::of(args.model, args.data.as_deref())?;
+        let replicas = place.in_step.then_some(place.workers);
+        let (built, trainer, summaries) = place.scope(&graph, || {
+            let built = build(args.model, &source, &graph);
+            let trainer = trainer(args.model, &built.loss, replicas);
+            summary::scalar("loss", &built.loss);
+            (built, trainer, summary::merge_all(&graph))
+        });
+        graph.check()?;
+        Ok(Job { graph, source, built, trainer, summaries })
+    }
+
+    fn open(
+        &self,
+        args: &Args,
+        place: &Place,
+        last: i64,
+        out: Option<&Path>,
+    ) -> Result<MonitoredSession> {
+        let g = &self.graph;
+        let mut training = match &self.trainer {
+            Trainer::Alone(train) => MonitoredTraining::new(g, train),
+            Trainer::InStep(sync) => MonitoredTraining::synchronous(g, sync),
+        };
+        let is_chief = place.worker == 0;
+        training =
+            training.chief(is_chief).hook(StopAtStep(last)).hook(NanGuard::new(&self.built.loss));
+        if let (Some(out), true) = (out, is_chief) {
+            training = training.dir(out).save_steps(args.save_steps()).save_in_background();
+            training = training.hook(StepCounter::new(100));
+            if let Some(summaries) = &self.summaries {
+                training = training.hook(SummarySaver::new(summaries, 10));
+            }
+        }
+        let place_of = place.clone();
+        place.scope(g, || training.open(move |g| place_of.open(g)))
+    }
+}
+
+/// Trains until the global step reaches `last`, or it is told to stop.
 pub fn train(
     args: &Args,
     place: &Place,
     last: i64,
     out: Option<&Path>,
-    stop: &Arc<AtomicBool>,
+    stop: &Stop,
     mut tell: impl FnMut(&Point),
 ) -> Result<Outcome> {
-    let g = graph();
-    g.set_seed(args.seed);
-    let source = Source::of(args.model)?;
-    let replicas = place.in_step.then_some(place.workers);
-    let make = || {
-        let built = build(args.model, &g);
-        let trainer = trainer(args.model, &built.loss, replicas);
-        summary::scalar("loss", &built.loss);
-        (built, trainer, summary::merge_all(&g))
-    };
-    let (built, trainer, summaries) = match &place.target {
-        None => make(),
-        Some(_) => {
-            let worker = format!("/job:worker/task:{}", place.worker);
-            let ps = u32::try_from(place.ps).unwrap_or(u32::MAX);
-            g.device(ReplicaDeviceSetter::new(ps).worker(&worker), make)
-        }
-    };
-    g.check()?;
-    let mut training = match &trainer {
-        Trainer::Alone(train) => MonitoredTraining::new(&g, train),
-        Trainer::InStep(sync) => MonitoredTraining::synchronous(&g, sync),
-    };
-    training = training.chief(place.worker == 0).save_steps(args.save_steps).hook(StopAtStep(last));
-    training = training.hook(NanGuard::new(&built.loss)).hook(StepCounter::new(100));
-    if let (Some(out), 0) = (out, place.worker) {
-        training = training.dir(out);
+    let job = Job::new(args, place)?;
+    let built = &job.built;
+    let mut session = job.open(args, place, last, out).map_err(|e| explain(e, out))?;
+    if place.worker != 0 {
+        // It has nothing to save, and may wait for others that have stopped: its step is ended.
+        let session = session.session()?.clone();
+        stop.then(move || drop(session.close()));
     }
-    if let Some(summaries) = &summaries {
-        training = training.hook(SummarySaver::new(summaries, 10));
-    }
-    let target = place.target.clone();
-    let open = move |g: &Graph| match &target {
-        None => local_session(g),
-        Some(target) => Ok(remote_session(target, g)?.with_timeout(STEP_TIMEOUT)),
-    };
-    let mut session = match &place.target {
-        None => training.open(open)?,
-        Some(_) => {
-            let worker = format!("/job:worker/task:{}", place.worker);
-            let ps = u32::try_from(place.ps).unwrap_or(u32::MAX);
-            let setter = ReplicaDeviceSetter::new(ps).worker(&worker);
-            g.device(setter, || training.open(open))?
-        }
-    };
     let mut draw = Draw::new(args.seed as u64 * 1000 + place.worker as u64);
     let first_step = session.global_step();
     let started = Instant::now();
     let shown: Vec<Scalar<f32>> = built.shown.iter().map(|(_, o)| o.scalar()).collect();
     let mut told = Instant::now() - Duration::from_secs(1);
     let mut local_step = 0;
-    while session.global_step() < last && !session.should_stop() && !stop.load(Ordering::Acquire) {
-        let (x, y) = source.batch(&mut draw, args.batch())?;
+    while session.global_step() < last && !session.should_stop() && !stop.is_set() {
+        let (x, y) = job.source.batch(&mut draw, args.batch())?;
         let feeds = [(&built.input, x), (&built.target, y)];
         let wanted = (built.loss.scalar::<f32>(), &shown);
         let (loss, values) = match session.train_fed(feeds, wanted) {
             // In step with others one may wait for one that has stopped: look whether to stop, too.
             Err(e) if e.code() == Code::DeadlineExceeded && place.in_step => continue,
+            Err(_) if stop.is_set() && place.worker != 0 => break,
             result => result?,
         };
         local_step += 1;
@@ -148,11 +196,33 @@ pub fn train(
         }
     }
     let seconds = started.elapsed().as_secs_f64();
-    let (values, score) = evaluate(&session, &built, &source, &shown)?;
     let step = session.global_step();
-    let checkpoint = session.close()?;
-    let shown = built.shown.iter().map(|(name, _)| *name).zip(values).collect();
-    Ok(Outcome { step, first_step, seconds, shown, score, checkpoint })
+    let mut outcome =
+        Outcome { step, first_step, seconds, shown: Vec::new(), score: None, checkpoint: None };
+    if place.worker != 0 {
+        // It may have been ended already, by the signal.
+        let _ = session.close();
+        return Ok(outcome);
+    }
+    (outcome.shown, outcome.score) = evaluate(&session, built, &job.source)?;
+    outcome.checkpoint = session.close()?;
+    // Other workers may have trained on in the meantime.
+    let saved = outcome.checkpoint.as_ref().and_then(|path| path.rsplit('-').next()?.parse().ok());
+    outcome.step = saved.unwrap_or(step);
+    Ok(outcome)
+}
+
+/// An error of opening, with what may help.
+fn explain(error: Error, out: Option<&Path>) -> Error {
+    let is_checkpoint = matches!(error.code(), Code::InvalidArgument | Code::NotFound)
+        && out.is_some_and(|out| ferroflow::train::latest_checkpoint(out).is_some());
+    match (is_checkpoint, out) {
+        (true, Some(out)) => error.context(format!(
+            "going on from the checkpoint in {} (of another model? --out says where to train, or remove it)",
+            out.display()
+        )),
+        _ => error,
+    }
 }
 
 /// The model's numbers, and how it does on data it was not trained on.
@@ -160,29 +230,63 @@ fn evaluate(
     session: &MonitoredSession,
     built: &Built,
     source: &Source,
-    shown: &Vec<Scalar<f32>>,
-) -> Result<(Vec<f32>, Option<(&'static str, f32)>)> {
-    let (x, y) = source.test()?;
-    let feeds = [(&built.input, x), (&built.target, y)];
+) -> Result<(Vec<(&'static str, f32)>, Option<(&'static str, f32)>)> {
+    let session = session.session()?;
+    let names = built.shown.iter().map(|(name, _)| *name);
+    let shown: Vec<Scalar<f32>> = built.shown.iter().map(|(_, o)| o.scalar()).collect();
     let score = built.score.as_ref().map(|(_, score)| score.scalar::<f32>());
-    let (values, score) = session.session()?.run_fed(feeds, (shown, &score))?;
-    Ok((values, built.score.as_ref().map(|(name, _)| *name).zip(score)))
+    let (mut sums, mut total, mut examples) = (vec![0.0; shown.len()], 0.0, 0.0);
+    for batch in source.test() {
+        let (x, y) = batch?;
+        let n = y.elements() as f64;
+        let feeds = [(&built.input, x), (&built.target, y)];
+        let (values, score) = session.run_fed(feeds, (&shown, &score))?;
+        sums.iter_mut().zip(values).for_each(|(sum, v)| *sum += f64::from(v) * n);
+        total += f64::from(score.unwrap_or(0.0)) * n;
+        examples += n;
+    }
+    let mean = |sum: f64| (sum / f64::max(examples, 1.0)) as f32;
+    let score = built.score.as_ref().map(|(name, _)| (*name, mean(total)));
+    Ok((names.zip(sums.into_iter().map(mean)).collect(), score))
 }
 
 /// Set by Ctrl-C and SIGTERM: training leaves a checkpoint and ends.
-pub fn stop_on_signal() -> Result<Arc<AtomicBool>> {
-    let stop: Arc<AtomicBool> = Arc::default();
-    let set = stop.clone();
-    let failed =
-        |e: std::io::Error| Error::new(Code::Internal, format!("cannot listen for signals: {e}"));
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
-    let listen = move || {
-        runtime.block_on(async {
-            crate::server::stop_signal().await;
-            set.store(true, Ordering::Release);
-        });
-    };
-    std::thread::Builder::new().name("ff-signal".into()).spawn(listen).map_err(failed)?;
-    Ok(stop)
+#[derive(Clone, Default)]
+pub struct Stop(Arc<StopState>);
+
+#[derive(Default)]
+struct StopState {
+    is_set: AtomicBool,
+    then: Mutex<Vec<Box<dyn FnOnce() + Send>>>,
+}
+
+impl Stop {
+    pub fn is_set(&self) -> bool {
+        self.0.is_set.load(Ordering::Acquire)
+    }
+
+    /// What is done when it is set.
+    pub fn then(&self, action: impl FnOnce() + Send + 'static) {
+        self.0.then.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(action));
+    }
+
+    /// Listens for the signals.
+    pub fn on_signal() -> Result<Stop> {
+        let stop = Stop::default();
+        let set = stop.0.clone();
+        let failed = |e: std::io::Error| {
+            Error::new(Code::Internal, format!("cannot listen for signals: {e}"))
+        };
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        let listen = move || {
+            runtime.block_on(ferroflow::stop_signal());
+            set.is_set.store(true, Ordering::Release);
+            let actions =
+                std::mem::take(&mut *set.then.lock().unwrap_or_else(PoisonError::into_inner));
+            actions.into_iter().for_each(|action| action());
+        };
+        std::thread::Builder::new().name("ff-signal".into()).spawn(listen).map_err(failed)?;
+        Ok(stop)
+    }
 }

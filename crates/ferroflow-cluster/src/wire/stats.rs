@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A serialized RunMetadata with whatever was recorded of a step.
-pub(crate) fn run_metadata(output: &RunOutput) -> Result<Bytes> {
+pub fn run_metadata(output: &RunOutput) -> Result<Bytes> {
     let RunOutput { stats, partition_graphs, metadata, costs, .. } = output;
     if stats.is_none() && partition_graphs.is_empty() && costs.is_none() {
         return Ok(Bytes::copy_from_slice(metadata));

@@ -9,6 +9,16 @@ use crate::variable::Variable;
 use ferroflow_core::DType;
 
 /// Adam (Kingma, Ba 2014): means of gradients and of their squares, corrected for their start.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::{Adam, Optimizer};
+/// let w = g.variable("w", 0.0);
+/// let train = Adam::new(0.001).minimize(&(&*w - 3.0).square());
+/// assert!(g.check().is_ok());
+/// ```
 #[derive(Clone, Debug)]
 pub struct Adam {
     rate: Rate,

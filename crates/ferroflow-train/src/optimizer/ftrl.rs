@@ -8,6 +8,16 @@ use crate::schedule::Rate;
 use ferroflow_core::DType;
 
 /// FTRL-Proximal (McMahan et al. 2013): sparse weights for wide linear models.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::{Ftrl, Optimizer};
+/// let w = g.variable("w", 0.0);
+/// let train = Ftrl::new(0.1).regularization(0.001, 0.01).minimize(&(&*w - 3.0).square());
+/// assert!(g.check().is_ok());
+/// ```
 #[derive(Clone, Debug)]
 pub struct Ftrl {
     rate: Rate,

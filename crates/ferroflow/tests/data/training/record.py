@@ -1,9 +1,11 @@
 """Records 20 training steps of small models from TensorFlow 2.15: `python record.py > losses.txt`.
 
+`python record.py gradients > gradients.txt` records the gradients of the first step, a line for each variable.
 Inputs and initial values are made by `values`, which tests/training.rs repeats. Also writes `checkpoint-*`, a
 checkpoint of one of the models after its training, which the test reads back.
 """
 import os
+import sys
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 import numpy as np
 import tensorflow.compat.v1 as tf
@@ -81,6 +83,18 @@ MODELS = {
     "embedding": (embedding, list(OPTIMIZERS)),
     "lstm": (lstm, ["sgd", "adam"]),
 }
+
+if sys.argv[1:] == ["gradients"]:
+    for name, (model, _) in MODELS.items():
+        tf.reset_default_graph()
+        loss = model()
+        variables = tf.trainable_variables()
+        gradients = [tf.convert_to_tensor(g) for g in tf.gradients(loss, variables)]
+        with tf.Session() as sess:
+            sess.run(tf.global_variables_initializer())
+            for v, g in zip(variables, sess.run(gradients)):
+                print(name, v.op.name, *["%.7g" % x for x in g.flatten()])
+    sys.exit()
 
 here = os.path.dirname(os.path.abspath(__file__))
 for name, (model, optimizers) in MODELS.items():

@@ -1,0 +1,96 @@
+//! Checkpoints that are written beside training.
+
+use crate::saver::Saver;
+use crate::session::GraphSession;
+use ferroflow_core::{Result, err};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+/// Saves in a thread of its own, one checkpoint at a time, while training goes on. As with
+/// TensorFlow's asynchronous saver, variables are those of the moment each is read.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::{BackgroundSaver, Saver};
+/// let w = g.variable("w", 0.0);
+/// let mut saver = BackgroundSaver::new(Saver::new(&g));
+/// // In the loop: saver.start(&session, "out/model".into(), step)?; at the end: saver.finish()?;
+/// ```
+pub struct BackgroundSaver {
+    saver: Arc<Saver>,
+    running: Option<JoinHandle<Result<String>>>,
+}
+
+impl BackgroundSaver {
+    pub fn new(saver: Saver) -> BackgroundSaver {
+        BackgroundSaver { saver: Arc::new(saver), running: None }
+    }
+
+    /// The saver behind it.
+    pub fn saver(&self) -> &Saver {
+        &self.saver
+    }
+
+    /// Starts saving to `prefix-step`, once the checkpoint before is written. Returns where that one
+    /// is, or how it failed.
+    pub fn start(
+        &mut self,
+        session: &GraphSession,
+        prefix: PathBuf,
+        step: i64,
+    ) -> Result<Option<String>> {
+        let before = self.finish()?;
+        let (saver, session) = (self.saver.clone(), session.clone());
+        let thread = std::thread::Builder::new().name("ff-saver".into());
+        let save = move || saver.save(&session, prefix, Some(step));
+        let running = thread.spawn(save);
+        self.running =
+            Some(running.map_err(|e| err!(ResourceExhausted, "cannot start a thread: {e}"))?);
+        Ok(before)
+    }
+
+    /// Waits for the checkpoint that is being written, if one is. Its session's deadline, or its
+    /// end, bounds the wait.
+    pub fn finish(&mut self) -> Result<Option<String>> {
+        let Some(thread) = self.running.take() else { return Ok(None) };
+        let saved = thread.join().map_err(|_| err!(Internal, "the saving thread panicked"))?;
+        saved.map(Some)
+    }
+}
+
+impl Drop for BackgroundSaver {
+    fn drop(&mut self) {
+        let _ = self.finish();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::saver::latest_checkpoint;
+    use crate::testing::{graph, initialized, temporary};
+
+    #[test]
+    fn checkpoints_are_written_in_order() {
+        let dir = temporary("background");
+        let g = graph();
+        let w = g.variable("w", 0.0);
+        let add = w.assign_add(1.0);
+        let mut saver = BackgroundSaver::new(Saver::new(&g));
+        let s = initialized(&g).unwrap();
+        for step in 1..=3 {
+            s.run(&add).unwrap();
+            saver.start(&s, dir.join("model"), step).unwrap();
+        }
+        let last = saver.finish().unwrap().unwrap();
+        assert_eq!(latest_checkpoint(&dir).unwrap(), last);
+        assert_eq!(saver.finish().unwrap(), None);
+        s.run(w.assign(0.0)).unwrap();
+        saver.saver().restore(&s, &last).unwrap();
+        assert_eq!(s.run(w.scalar::<f32>()).unwrap(), 3.0);
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+}

@@ -1,0 +1,73 @@
+//! Datasets out of elements of a dataset.
+
+use super::Dataset;
+use crate::function::Function;
+use crate::graph::Graph;
+use crate::node::NodeBuilder;
+use crate::output::Output;
+use ferroflow_core::{DType, PartialShape};
+
+/// A function from an element to a dataset, and what that one's elements are.
+struct Inner {
+    function: Function,
+    types: Vec<DType>,
+    shapes: Vec<PartialShape>,
+}
+
+impl Dataset {
+    #[track_caller]
+    fn inner(&self, name: &str, build: impl FnOnce(&Graph, &[Output]) -> Dataset) -> Inner {
+        let (mut types, mut shapes) = (Vec::new(), Vec::new());
+        let function = self.function(name, |g, element| {
+            let made = build(g, element);
+            (types, shapes) = (made.types, made.shapes);
+            vec![made.variant]
+        });
+        Inner { function, types, shapes }
+    }
+
+    #[track_caller]
+    fn nested(&self, op: NodeBuilder, inner: Inner) -> Dataset {
+        let op = op.attr("f", inner.function.reference());
+        Dataset::new(&self.graph, inner.types, inner.shapes, op)
+    }
+
+    /// The elements of the datasets that a function makes of the elements, one dataset after the other.
+    #[track_caller]
+    pub fn flat_map(&self, build: impl FnOnce(&Graph, &[Output]) -> Dataset) -> Dataset {
+        let inner = self.inner("Dataset_flat_map", build);
+        self.nested(self.op("FlatMapDataset").list(&[]), inner)
+    }
+
+    /// The elements of the datasets that a function makes of the elements: `block` at a time from each
+    /// of `cycle` datasets in turn, such as one for each file.
+    #[track_caller]
+    pub fn interleave(
+        &self,
+        cycle: i64,
+        block: i64,
+        build: impl FnOnce(&Graph, &[Output]) -> Dataset,
+    ) -> Dataset {
+        let inner = self.inner("Dataset_interleave", build);
+        let (cycle, block) = (self.number(cycle), self.number(block));
+        let op = self.op("InterleaveDataset").list(&[]).input(&cycle).input(&block);
+        self.nested(op, inner)
+    }
+
+    /// [`Dataset::interleave`] with so many datasets working at a time; the order stays.
+    #[track_caller]
+    pub fn parallel_interleave(
+        &self,
+        cycle: i64,
+        block: i64,
+        calls: i64,
+        build: impl FnOnce(&Graph, &[Output]) -> Dataset,
+    ) -> Dataset {
+        let inner = self.inner("Dataset_interleave", build);
+        let [cycle, block, calls] = [cycle, block, calls].map(|n| self.number(n));
+        // As many elements ahead as the op finds right.
+        let [ahead, inputs] = [-1, 0].map(|n| self.number(n));
+        let op = self.op("ParallelInterleaveDatasetV4").list(&[]).input(&cycle).input(&block);
+        self.nested(op.input(&ahead).input(&inputs).input(&calls), inner)
+    }
+}

@@ -1,0 +1,296 @@
+//! Columns of numbers: as they are, in buckets, one-hot, or as rows of a table that is trained.
+
+use super::categorical::Categorical;
+use super::features::{Feature, Features, SparseOutput};
+use super::matrix;
+use crate::graph::Graph;
+use crate::init;
+use crate::output::Output;
+use crate::variable::Variable;
+use crate::variable_scope::Reuse;
+use ferroflow_core::{DType, PartialShape, Result, bail};
+
+/// Numbers as they are.
+#[derive(Clone, Debug)]
+pub struct Numeric {
+    key: String,
+    width: usize,
+    default: Option<f32>,
+    normalizer: Option<fn(&Output) -> Output>,
+}
+
+/// One number of each example.
+pub fn numeric(key: &str) -> Numeric {
+    Numeric { key: key.into(), width: 1, default: None, normalizer: None }
+}
+
+impl Numeric {
+    /// So many numbers of each example.
+    #[must_use]
+    pub fn width(mut self, width: usize) -> Numeric {
+        self.width = width;
+        self
+    }
+
+    /// What stands for numbers that a serialized example lacks.
+    #[must_use]
+    pub fn default_value(mut self, value: f32) -> Numeric {
+        self.default = Some(value);
+        self
+    }
+
+    /// What is done to the numbers first.
+    #[must_use]
+    pub fn normalizer(mut self, normalizer: fn(&Output) -> Output) -> Numeric {
+        self.normalizer = Some(normalizer);
+        self
+    }
+
+    pub(crate) fn key(&self) -> &str {
+        &self.key
+    }
+
+    pub(crate) fn parsed(&self) -> (usize, Option<f32>) {
+        (self.width, self.default)
+    }
+
+    #[track_caller]
+    fn dense(&self, features: &Features) -> Result<Output> {
+        let tensor = match features.get(&self.key)? {
+            Feature::Dense(tensor) => tensor,
+            Feature::Sparse(_) => bail!(
+                InvalidArgument,
+                "feature '{}' has another number of values for each example; a numeric column \
+                 needs {} of each",
+                self.key,
+                self.width
+            ),
+        };
+        let x = matrix(tensor, self.width)?;
+        Ok(self.normalizer.map_or(x.clone(), |f| f(&x)))
+    }
+}
+
+/// Numbers by the bucket they fall into.
+#[derive(Clone, Debug)]
+pub struct Bucketized {
+    source: Numeric,
+    boundaries: Vec<f32>,
+}
+
+/// The numbers of a column by the bucket they fall into: below the first boundary, from the first
+/// up to the second, and so on. It can be used as numbers, one-hot, and as categories.
+pub fn bucketized(source: &Numeric, boundaries: &[f32]) -> Bucketized {
+    Bucketized { source: source.clone(), boundaries: boundaries.to_vec() }
+}
+
+impl Bucketized {
+    /// Its name.
+    pub fn name(&self) -> String {
+        format!("{}_bucketized", self.source.key)
+    }
+
+    pub(crate) fn source(&self) -> &Numeric {
+        &self.source
+    }
+
+    pub(crate) fn width(&self) -> usize {
+        (self.boundaries.len() + 1).saturating_mul(self.source.width)
+    }
+
+    /// The bucket of each number.
+    #[track_caller]
+    fn buckets(&self, features: &Features) -> Result<Output> {
+        let x = self.source.dense(features)?;
+        let boundaries = ferroflow_graph::AttrList::Floats(self.boundaries.clone());
+        Ok(x.graph().op("Bucketize").input(&x).attr("boundaries", boundaries).output())
+    }
+
+    #[track_caller]
+    fn dense(&self, features: &Features) -> Result<Output> {
+        let depth = i32::try_from(self.boundaries.len() + 1).unwrap_or(i32::MAX);
+        let width = i32::try_from(self.width()).unwrap_or(i32::MAX);
+        Ok(self.buckets(features)?.one_hot(depth).reshape([-1, width]))
+    }
+
+    /// The buckets as categories: those of the second number come after those of the first.
+    #[track_caller]
+    pub(crate) fn ids(&self, graph: &Graph, features: &Features) -> Result<SparseOutput> {
+        let buckets = self.buckets(features)?.cast(DType::Int64);
+        let width = self.source.width;
+        let each = (self.boundaries.len() + 1) as i64;
+        let first: Vec<i64> = (0..width as i64).map(|i| i * each).collect();
+        let values = (&buckets + graph.constant(first)).reshape([-1]);
+        let everywhere = graph.op("Where").input(&buckets.greater_equal(0)).output();
+        everywhere.set_shape([-1, 2]);
+        let shape = graph.op("Shape").input(&buckets).attr("out_type", DType::Int64).output();
+        Ok(SparseOutput { indices: everywhere, values, shape })
+    }
+}
+
+/// How the rows of an example that has several are made one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Combiner {
+    #[default]
+    Mean,
+    Sum,
+    /// The sum divided by the root of their number.
+    Sqrtn,
+}
+
+/// Rows of a table that is trained, one for each category.
+#[derive(Clone, Debug)]
+pub struct Embedding {
+    of: Categorical,
+    width: usize,
+    combiner: Combiner,
+}
+
+/// Rows of `width` numbers that are trained, one for each category.
+pub fn embedding(of: &Categorical, width: usize) -> Embedding {
+    Embedding { of: of.clone(), width, combiner: Combiner::Mean }
+}
+
+impl Embedding {
+    /// How the rows of an example that has several are made one; their mean, if not given.
+    #[must_use]
+    pub fn combiner(mut self, combiner: Combiner) -> Embedding {
+        self.combiner = combiner;
+        self
+    }
+}
+
+/// A column that is a number, or several, of each example.
+#[derive(Clone, Debug)]
+pub enum DenseColumn {
+    Numeric(Numeric),
+    Bucketized(Bucketized),
+    /// How often each category is there.
+    Indicator(Categorical),
+    Embedding(Embedding),
+}
+
+/// How often each category is there: one-hot, if an example has one.
+pub fn indicator(of: &Categorical) -> DenseColumn {
+    DenseColumn::Indicator(of.clone())
+}
+
+impl From<Numeric> for DenseColumn {
+    fn from(column: Numeric) -> DenseColumn {
+        DenseColumn::Numeric(column)
+    }
+}
+
+impl From<Bucketized> for DenseColumn {
+    fn from(column: Bucketized) -> DenseColumn {
+        DenseColumn::Bucketized(column)
+    }
+}
+
+impl From<Embedding> for DenseColumn {
+    fn from(column: Embedding) -> DenseColumn {
+        DenseColumn::Embedding(column)
+    }
+}
+
+impl DenseColumn {
+    /// Its name, under which its variables are kept.
+    pub fn name(&self) -> String {
+        match self {
+            DenseColumn::Numeric(column) => column.key.clone(),
+            DenseColumn::Bucketized(column) => column.name(),
+            DenseColumn::Indicator(of) => format!("{}_indicator", of.name()),
+            DenseColumn::Embedding(column) => format!("{}_embedding", column.of.name()),
+        }
+    }
+
+    /// How many numbers of each example it is.
+    pub fn width(&self) -> usize {
+        match self {
+            DenseColumn::Numeric(column) => column.width,
+            DenseColumn::Bucketized(column) => column.width(),
+            DenseColumn::Indicator(of) => of.buckets().unwrap_or(0),
+            DenseColumn::Embedding(column) => column.width,
+        }
+    }
+
+    pub(crate) fn keys(&self, found: &mut Vec<(String, super::categorical::KeyKind)>) {
+        match self {
+            DenseColumn::Numeric(column) => {
+                let kind = super::categorical::KeyKind::Numeric(column.clone());
+                found.push((column.key.clone(), kind));
+            }
+            DenseColumn::Bucketized(column) => Categorical::from(column.clone()).keys(found),
+            DenseColumn::Indicator(of) => of.keys(found),
+            DenseColumn::Embedding(column) => column.of.keys(found),
+        }
+    }
+
+    /// Its numbers, a row for each example.
+    #[track_caller]
+    pub(crate) fn dense(&self, graph: &Graph, features: &Features) -> Result<Output> {
+        let x = match self {
+            DenseColumn::Numeric(column) => column.dense(features)?,
+            DenseColumn::Bucketized(column) => column.dense(features)?,
+            DenseColumn::Indicator(of) => {
+                let depth = i32::try_from(of.buckets()?).unwrap_or(i32::MAX);
+                let ids = of.ids(graph, features)?;
+                let ones = ids.values.one_hot(depth);
+                sums(&ones, &ids)
+            }
+            DenseColumn::Embedding(column) => {
+                let (rows, width) = (column.of.buckets()?, column.width);
+                let ids = column.of.ids(graph, features)?;
+                let deviation = 1.0 / (width as f32).sqrt();
+                let start = init::truncated_normal([rows, width], 0.0, deviation);
+                let table = graph.get_variable("embedding_weights", start);
+                combined(&table, &ids, column.combiner)
+            }
+        };
+        x.set_shape(PartialShape::new([None, Some(self.width())]));
+        Ok(x)
+    }
+}
+
+/// The sum of the rows of each example.
+#[track_caller]
+fn sums(rows: &Output, ids: &SparseOutput) -> Output {
+    let examples = ids.shape.at(0).cast(DType::Int32);
+    let op = rows.graph().op("UnsortedSegmentSum");
+    op.input(rows).input(&ids.rows()).input(&examples).output()
+}
+
+/// The rows of a table that categories name, made one for each example; zeros for one that has none.
+#[track_caller]
+pub(crate) fn combined(table: &Variable, ids: &SparseOutput, combiner: Combiner) -> Output {
+    let sum = sums(&table.gather(&ids.values), ids);
+    if combiner == Combiner::Sum {
+        return sum;
+    }
+    let ones = ids.values.ones_like().cast(DType::Float);
+    let count = sums(&ones, ids).maximum(1.0).expand_dims(1);
+    match combiner {
+        Combiner::Sqrtn => sum / count.sqrt(),
+        _ => sum / count,
+    }
+}
+
+/// The columns side by side, in the order of their names: a row for each example.
+#[track_caller]
+pub fn input_layer(graph: &Graph, features: &Features, columns: &[DenseColumn]) -> Output {
+    graph.variable_scope("input_layer", Reuse::Auto, || {
+        let mut columns: Vec<&DenseColumn> = columns.iter().collect();
+        columns.sort_by_key(|c| c.name());
+        let mut all = Vec::with_capacity(columns.len());
+        for column in &columns {
+            let dense =
+                graph.variable_scope(&column.name(), Reuse::Auto, || column.dense(graph, features));
+            let Some(dense) = graph.or_fail(dense) else { return Output::new(graph, None) };
+            all.push(dense);
+        }
+        let layer = graph.concat(&all, 1);
+        let width = columns.iter().map(|c| c.width()).sum();
+        layer.set_shape(PartialShape::new([None, Some(width)]));
+        layer
+    })
+}

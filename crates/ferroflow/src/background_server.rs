@@ -1,0 +1,130 @@
+//! A server that runs beside the program that starts it.
+
+use crate::{Session, default_catalog};
+use ferroflow_cluster::{ConnectOptions, InProcessMaster, Server, ServerOptions};
+use ferroflow_core::{Result, err};
+use ferroflow_train::{Graph, GraphSession};
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+/// How long a server may take to listen.
+const START: Duration = Duration::from_secs(10);
+
+/// One task of a cluster, served by threads of this process until the last handle of it is dropped: what
+/// `tf.train.Server` is in TensorFlow.
+///
+/// ```
+/// use ferroflow::{BackgroundServer, ClusterSpec, ServerOptions, graph};
+/// # let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+/// # let port = listener.local_addr().unwrap().port();
+/// # drop(listener);
+/// let cluster = ClusterSpec::parse(&format!("worker=127.0.0.1:{port}"))?;
+/// let server = BackgroundServer::start(ServerOptions::new(cluster, "worker", 0))?;
+/// let g = graph();
+/// let two = g.constant(2.0);
+/// let session = server.session(&g, &[])?; // others: remote_session(server.target(), &g)
+/// assert_eq!(session.run((&two * &two).scalar::<f32>())?, 4.0);
+/// # Ok::<(), ferroflow::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct BackgroundServer(Arc<Serving>);
+
+struct Serving {
+    target: String,
+    master: InProcessMaster,
+    runtime: Handle,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl BackgroundServer {
+    /// Starts serving; returns when it listens.
+    pub fn start(options: ServerOptions) -> Result<BackgroundServer> {
+        let threads = tokio::runtime::Builder::new_multi_thread()
+            .thread_name("ff-net")
+            .enable_all()
+            .build()
+            .map_err(|e| err!(ResourceExhausted, "cannot start network threads: {e}"))?;
+        let runtime = threads.handle().clone();
+        let (tell, told) = mpsc::channel();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let body = move || {
+            threads.block_on(async {
+                match Server::bind(options, default_catalog()).await {
+                    Ok(server) => {
+                        let _ = tell.send(Ok((server.target().to_string(), server.master())));
+                        server.serve(async { drop(stopped.await) }).await;
+                    }
+                    Err(e) => drop(tell.send(Err(e))),
+                }
+            });
+        };
+        let thread = std::thread::Builder::new()
+            .name("ff-server".into())
+            .spawn(body)
+            .map_err(|e| err!(ResourceExhausted, "cannot start a thread: {e}"))?;
+        let (target, master) = told
+            .recv_timeout(START)
+            .map_err(|_| err!(DeadlineExceeded, "the server did not start within {START:?}"))??;
+        let (stop, thread) = (Some(stop), Some(thread));
+        Ok(BackgroundServer(Arc::new(Serving { target, master, runtime, stop, thread })))
+    }
+
+    /// Where it serves, `grpc://host:port`.
+    pub fn target(&self) -> &str {
+        &self.0.target
+    }
+
+    /// A session of a graph under construction on this server: as [`crate::remote_session`] on its target,
+    /// but without the network in between. With filters it sees only the tasks and devices they name. The
+    /// server serves as long as the session is there.
+    pub fn session(&self, graph: &Graph, device_filters: &[&str]) -> Result<GraphSession> {
+        let device_filters = device_filters.iter().map(|f| f.to_string()).collect();
+        let options = ConnectOptions { device_filters, ..ConnectOptions::default() };
+        GraphSession::new(graph, Arc::new(Session::on_server(self.clone(), &options)?))
+    }
+
+    pub(crate) fn master(&self) -> &InProcessMaster {
+        &self.0.master
+    }
+
+    /// Waits for a future of the server's runtime.
+    pub(crate) fn block_on<F: Future>(&self, future: F) -> F::Output {
+        self.0.runtime.block_on(future)
+    }
+
+    /// Serves until the process is told to end, by SIGTERM or Ctrl-C.
+    pub fn join(self) -> Result<()> {
+        self.block_on(stop_signal());
+        Ok(())
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(());
+        }
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Completes on SIGTERM or Ctrl-C.
+pub async fn stop_signal() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let terminate = async {
+        match signal(SignalKind::terminate()) {
+            Ok(mut signals) => drop(signals.recv().await),
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = terminate => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
+}
