@@ -39,7 +39,6 @@ pub(super) fn register(c: &mut Catalog, link: &Arc<Link>) {
         .attr("tensor_name: string = ''")
         .attr("priority: int = 0")
         .stateful()
-        .waits()
         .shape(shape::same_as_input)
         .gradient(|g, dy| {
             let attrs = g.same_attrs(&["reduce_op"]);
@@ -59,7 +58,6 @@ pub(super) fn register(c: &mut Catalog, link: &Arc<Link>) {
         .attr("tensor_name: string = ''")
         .attr("priority: int = 0")
         .stateful()
-        .waits()
         .shape(|c| Ok(vec![any_rows(c)?]))
         .waits()
         .cpu(make(|_| Ok(Kind::Gather)));
@@ -72,7 +70,6 @@ pub(super) fn register(c: &mut Catalog, link: &Arc<Link>) {
         .attr("tensor_name: string = ''")
         .attr("priority: int = 0")
         .stateful()
-        .waits()
         .shape(shape::same_as_input)
         .waits()
         .cpu(make(|init| {
@@ -89,7 +86,6 @@ pub(super) fn register(c: &mut Catalog, link: &Arc<Link>) {
         .attr("tensor_name: string = ''")
         .attr("priority: int = 0")
         .stateful()
-        .waits()
         .shape(|c| Ok(vec![any_rows(c)?]))
         .waits()
         .cpu(make(|init| Ok(Kind::Scatter(Reduction::from_number(init.int("reduce_op")?)?))));
@@ -119,7 +115,6 @@ pub(super) fn register(c: &mut Catalog, link: &Arc<Link>) {
         .attr("tensor_name: string = ''")
         .attr("priority: int = 0")
         .stateful()
-        .waits()
         .shape(|c| Ok(vec![any_rows(c)?, PartialShape::of_rank(1)]))
         .waits()
         .cpu(make(|_| Ok(Kind::Exchange)));
