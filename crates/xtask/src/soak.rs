@@ -51,6 +51,10 @@ pub struct Args {
     #[arg(long, default_value_t = 1)]
     seed: u64,
 
+    /// A task that is never killed, such as ps:0, so that it is seen whether what it uses stays the same; may be repeated
+    #[arg(long, value_name = "JOB:N")]
+    spare: Vec<String>,
+
     /// The command to test, instead of the release build
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
@@ -100,6 +104,9 @@ pub fn run(args: &Args) -> Result {
     for (i, task) in tasks.iter_mut().enumerate() {
         task.start(&cluster, i, &tell)?;
     }
+    if let Some(unknown) = args.spare.iter().find(|id| !tasks.iter().any(|t| t.id() == **id)) {
+        return Err(Failure(format!("--spare {unknown}: there is no such task")));
+    }
     let mut random = fastrand::Rng::with_seed(args.seed);
     let mut course = Course::default();
     let mut problems: Vec<String> = Vec::new();
@@ -136,7 +143,8 @@ pub fn run(args: &Args) -> Result {
             next_sample = now + Duration::from_secs(1);
         }
         if next_kill.is_some_and(|at| now >= at) {
-            let living: Vec<usize> = (0..tasks.len()).filter(|i| tasks[*i].is_alive()).collect();
+            let may_die = |task: &Task| task.is_alive() && !args.spare.contains(&task.id());
+            let living: Vec<usize> = (0..tasks.len()).filter(|i| may_die(&tasks[*i])).collect();
             if let Some(i) = random.choice(living) {
                 tasks[i].kill(now + seconds(args.away));
                 kills += 1;

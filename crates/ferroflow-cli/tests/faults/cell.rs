@@ -125,6 +125,8 @@ impl Cell {
             let _ = tell_dir.send(cluster.dir.clone());
             let done = self.run(&mut cluster, &doing);
             let done = done.map_err(|why| format!("{why}{}", Cluster::logs(&cluster.dir)));
+            // Before the test that is told of it can end: nothing is left behind.
+            drop(cluster);
             let _ = tell.send(done);
         };
         std::thread::Builder::new().name(format!("{self}")).spawn(body).unwrap();

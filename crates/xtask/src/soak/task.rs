@@ -72,6 +72,11 @@ impl Task {
         format!("{} {}", self.job, self.index)
     }
 
+    /// What it is called on the command line.
+    pub fn id(&self) -> String {
+        format!("{}:{}", self.job, self.index)
+    }
+
     /// Starts its next life; `number` is what it is called in what it tells.
     pub fn start(
         &mut self,
