@@ -38,7 +38,7 @@ enum Command {
     Sample {
         cases: PathBuf,
         out: PathBuf,
-        #[arg(long, default_value_t = 2)]
+        #[arg(long, default_value_t = 1)]
         per_pair: usize,
         /// Longest record taken, in bytes
         #[arg(long, default_value_t = 4096)]
