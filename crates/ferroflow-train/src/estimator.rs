@@ -102,7 +102,7 @@ pub struct ModelSpec {
 
 pub(crate) enum Training {
     Alone(Operation),
-    InStep(SyncTraining),
+    InStep(Box<SyncTraining>),
 }
 
 impl ModelSpec {
@@ -134,7 +134,7 @@ impl ModelSpec {
     /// What trains it in step with other replicas.
     #[must_use]
     pub fn train_in_step(mut self, train: &SyncTraining) -> ModelSpec {
-        self.train = Some(Training::InStep(train.clone()));
+        self.train = Some(Training::InStep(Box::new(train.clone())));
         self
     }
 

@@ -165,7 +165,7 @@ mod tests {
         let columns = [
             numeric("b").width(2).into(),
             bucketized(&numeric("a"), &[10.0, 20.0]).into(),
-            indicator(&vocabulary("c", &["x", "y"])).into(),
+            indicator(&vocabulary("c", &["x", "y"])),
         ];
         let layer = input_layer(&g, &features, &columns);
         assert_eq!(layer.shape().dim(1), Some(7));
@@ -178,7 +178,7 @@ mod tests {
         let g = graph();
         let features = Features::new().with("w", &g.constant([["a", "b"], ["", "b"], ["", ""]]));
         let words = vocabulary("w", &["a", "b"]);
-        let columns = [indicator(&words).into()];
+        let columns = [indicator(&words)];
         let counts = input_layer(&g, &features, &columns);
         assert_eq!(run(&g, &counts), [1., 1., 0., 1., 0., 0.]);
         let g = graph();
@@ -264,7 +264,7 @@ mod tests {
         let layer = input_layer(
             &g,
             &features,
-            &[numeric("x").width(2).into(), indicator(&vocabulary("w", &["a", "b"])).into()],
+            &[numeric("x").width(2).into(), indicator(&vocabulary("w", &["a", "b"]))],
         );
         assert_eq!(run(&g, &layer), [1., 1., 1., 2., 0., 0., 3., 4.]);
     }

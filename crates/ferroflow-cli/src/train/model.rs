@@ -138,7 +138,7 @@ fn embedding(g: &Graph) -> Built {
 /// How a model is trained: alone or asynchronously, or in step with others.
 pub enum Trainer {
     Alone(Operation),
-    InStep(SyncTraining),
+    InStep(Box<SyncTraining>),
 }
 
 /// Adds training to a graph; `replicas` is how many train in step, if more than one shall.
@@ -156,10 +156,9 @@ fn with(optimizer: impl Optimizer, loss: &Output, replicas: Option<usize>) -> Tr
     let gradients: Vec<GradAndVar> = optimizer.compute_gradients(loss, &g.trainable_variables());
     match replicas {
         None => Trainer::Alone(optimizer.apply_gradients(g, &gradients, Some(&step))),
-        Some(n) => Trainer::InStep(
-            SyncReplicas::new(optimizer, n, n)
-                .patience(PATIENCE)
-                .apply_gradients(g, &gradients, &step),
-        ),
+        Some(n) => {
+            let sync = SyncReplicas::new(optimizer, n, n).patience(PATIENCE);
+            Trainer::InStep(Box::new(sync.apply_gradients(g, &gradients, &step)))
+        }
     }
 }

@@ -322,7 +322,7 @@ fn cross(
     buckets: usize,
 ) -> Result<SparseOutput> {
     /// What TensorFlow's crosses start their hash from.
-    const HASH_KEY: i64 = 0xDECA_FCAF_FE;
+    const HASH_KEY: i64 = 0x00DE_CAFC_AFFE;
     let mut sparse: Vec<SparseOutput> = Vec::new();
     let mut dense: Vec<Output> = Vec::new();
     let mut result = Ok(());
