@@ -266,5 +266,6 @@ pub(crate) fn register(c: &mut Catalog) {
         .stateful()
         .expensive()
         .shape(shape::unknown)
+        .waits()
         .cpu(|_| Ok(KernelBox::new_async(deserialize)));
 }
