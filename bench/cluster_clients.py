@@ -3,12 +3,11 @@
 Each client has a session of its own on one of the workers, whose steps read a variable on the ps.
 """
 
-import json
 import os
 import subprocess
 import sys
 
-from common import HERE, Cluster, emit, median, parse, parser, stop
+from common import HERE, Cluster, emit, median, parse, parser, run_together
 
 p = parser(__doc__)
 p.add_argument("--clients", default="64")
@@ -30,29 +29,11 @@ def start(cluster, worker, sessions, name):
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
 
-def answer(proc):
-    line = proc.stdout.readline()
-    if not line:
-        raise SystemExit("a client process ended with code %s" % proc.wait())
-    return line
-
-
 def measure(cluster, clients):
     procs = min(clients, args.procs)
     shares = [clients // procs + (i < clients % procs) for i in range(procs)]
     children = [start(cluster, i % 2, n, "c%d_%d" % (clients, i)) for i, n in enumerate(shares)]
-    try:
-        for child in children:
-            assert answer(child).strip() == "ready"
-        cpu = cluster.cpu()
-        for child in children:
-            child.stdin.write("go\n")
-            child.stdin.flush()
-        results = [json.loads(answer(child)) for child in children]
-        cpu = cluster.cpu() - cpu
-    finally:
-        for child in children:
-            stop(child)
+    results, cpu = run_together(children, cluster)
     steps = sum(r["steps"] for r in results)
     point = {"clients": clients}
     emit("cluster_clients", "steps", steps / args.seconds, "steps/s", "higher", point,

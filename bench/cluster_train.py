@@ -13,7 +13,7 @@ import os
 import subprocess
 import sys
 
-from common import HERE, Cluster, emit, parse, parser, stop
+from common import HERE, Cluster, emit, parse, parser, run_together
 
 BATCH = {"linear": 100, "mlp": 128}
 WORKERS = 2
@@ -35,31 +35,10 @@ def start(cluster, model, mode, task):
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def answer(proc):
-    line = proc.stdout.readline()
-    if not line:
-        code = proc.wait()
-        last = [x for x in proc.stderr.read().splitlines() if x.strip()][-1:]
-        raise SystemExit("a client ended with code %s: %s" % (code, " ".join(last)))
-    return line
-
-
 def measure(model, mode):
     with Cluster(args, {"ps": 1, "worker": WORKERS}) as cluster:
         children = [start(cluster, model, mode, task) for task in range(WORKERS)]
-        try:
-            for child in children:
-                assert answer(child).strip() == "ready"
-            cpu = cluster.cpu()
-            for child in children:
-                child.stdin.write("go\n")
-                child.stdin.flush()
-            results = [json.loads(answer(child)) for child in children]
-            cpu = cluster.cpu() - cpu
-        finally:
-            for child in children:
-                child.kill()
-                stop(child)
+        results, cpu = run_together(children, cluster)
     # All of them step from the first go to the first end.
     first = min(results, key=lambda r: r["end"])
     begin = min(results, key=lambda r: r["begin"])

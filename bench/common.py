@@ -258,6 +258,37 @@ def http2_answers(addr):
         return False
 
 
+# ---------------------------------------------------------------------------- client processes
+
+
+def answer(client):
+    """The next line of a client process."""
+    line = client.stdout.readline()
+    if not line:
+        code = client.wait()
+        said = client.stderr.read().splitlines() if client.stderr else []
+        last = [x for x in said if x.strip()][-1:]
+        raise SystemExit(" ".join(["a client process ended with code %s" % code] + last))
+    return line
+
+
+def run_together(clients, servers):
+    """Lets all clients go once all are ready; what each reports, and the servers' CPU time meanwhile."""
+    try:
+        for client in clients:
+            assert answer(client).strip() == "ready"
+        cpu = servers.cpu()
+        for client in clients:
+            client.stdin.write("go\n")
+            client.stdin.flush()
+        results = [json.loads(answer(client)) for client in clients]
+        return results, servers.cpu() - cpu
+    finally:
+        for client in clients:
+            client.kill()
+            stop(client)
+
+
 # -------------------------------------------------------------------------- TensorFlow
 
 

@@ -1,11 +1,10 @@
 """Many clients at once on one server: each has a session of its own and runs null steps."""
 
-import json
 import os
 import subprocess
 import sys
 
-from common import HERE, Server, emit, median, parse, parser, rss_mb, stop, thread_count
+from common import HERE, Server, emit, median, parse, parser, rss_mb, run_together, thread_count
 
 p = parser(__doc__)
 p.add_argument("--clients", default="1,16,64")
@@ -25,29 +24,11 @@ def start(server, sessions, name):
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
 
-def answer(proc):
-    line = proc.stdout.readline()
-    if not line:
-        raise SystemExit("a client process ended with code %s" % proc.wait())
-    return line
-
-
 def measure(server, clients):
     procs = min(clients, args.procs)
     shares = [clients // procs + (i < clients % procs) for i in range(procs)]
     children = [start(server, n, "c%d_%d" % (clients, i)) for i, n in enumerate(shares)]
-    try:
-        for child in children:
-            assert answer(child).strip() == "ready"
-        cpu = server.cpu()
-        for child in children:
-            child.stdin.write("go\n")
-            child.stdin.flush()
-        results = [json.loads(answer(child)) for child in children]
-        cpu = server.cpu() - cpu
-    finally:
-        for child in children:
-            stop(child)
+    results, cpu = run_together(children, server)
     steps = sum(r["steps"] for r in results)
     point = {"clients": clients}
     emit("concurrency", "steps", steps / args.seconds, "steps/s", "higher", point,
