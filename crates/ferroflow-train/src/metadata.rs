@@ -75,23 +75,5 @@ impl RunMetadata {
 
 /// A text as JSON writes it.
 fn json(text: &str) -> String {
-    let mut out = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            c if c.is_control() => out.push_str(&format!("\\u{:04x}", c as u32)),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn texts_are_escaped() {
-        assert_eq!(super::json("a\"b\\c\n"), r#""a\"b\\c\u000a""#);
-    }
+    serde_json::Value::from(text).to_string()
 }

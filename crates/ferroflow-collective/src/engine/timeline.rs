@@ -112,17 +112,7 @@ fn metadata(what: &str, rank: usize, row: usize, name: &str) -> String {
 
 /// A JSON string.
 fn quoted(text: &str) -> String {
-    let mut out = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            c if c.is_control() => out.push_str(&format!("\\u{:04x}", c as u32)),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
+    serde_json::Value::from(text).to_string()
 }
 
 #[cfg(test)]
@@ -142,7 +132,7 @@ mod tests {
         let text = std::fs::read_to_string(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
         assert_eq!(text.matches("thread_name").count(), 1);
-        assert!(text.contains(r#""name":"a \"b\"\u000a""#), "{text}");
+        assert!(text.contains(r#""name":"a \"b\"\n""#), "{text}");
         assert!(
             text.contains(r#""name":"all-reduce","ph":"X","ts":3.000,"dur":7.000,"pid":3,"tid":1"#)
         );
