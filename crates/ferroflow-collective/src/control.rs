@@ -116,13 +116,14 @@ impl Control {
 impl Drop for Control {
     fn drop(&mut self) {
         self.shared.closing.store(true, Ordering::SeqCst);
-        for peer in 0..self.shared.links.len() {
-            if self.shared.links[peer].is_some() {
-                let _ = self.shared.write(peer, &[BYE]);
-            }
+        // The thread that heard of a failure may not have come to pass it on yet.
+        if let Err(cause) = self.shared.fate.check() {
+            self.shared.tell(&cause, None);
         }
         for link in self.shared.links.iter().flatten() {
-            let _ = link.lock().shutdown(Shutdown::Both);
+            let mut link = link.lock();
+            let _ = write_frame(&mut *link, &[BYE]);
+            let _ = link.shutdown(Shutdown::Both);
         }
         let me = std::thread::current().id();
         for thread in self.threads.drain(..) {
@@ -160,14 +161,19 @@ impl Shared {
     }
 
     fn fail(&self, cause: Error, heard_from: Option<usize>) {
-        if !self.fate.fail(cause.clone()) {
-            return;
+        if self.fate.fail(cause.clone()) {
+            self.tell(&cause, heard_from);
         }
+    }
+
+    fn tell(&self, cause: &Error, heard_from: Option<usize>) {
         let mut frame = Writer::default();
         frame.u8(FAILED).u32(cause.code() as u32).text(cause.message());
-        for peer in 0..self.links.len() {
-            if self.links[peer].is_some() && Some(peer) != heard_from {
-                let _ = self.write(peer, &frame.0);
+        for (peer, link) in self.links.iter().enumerate() {
+            if let Some(link) = link
+                && Some(peer) != heard_from
+            {
+                let _ = write_frame(&mut *link.lock(), &frame.0);
             }
         }
     }

@@ -75,7 +75,7 @@ impl Fate {
     /// The cause of the group's failure, for which it waits a moment: a link that breaks is mostly a
     /// consequence, and who died first is about to be told. `otherwise` if nothing is.
     pub(crate) fn cause_or(&self, otherwise: Error) -> Error {
-        const MOMENT: Duration = Duration::from_millis(500);
+        const MOMENT: Duration = Duration::from_secs(2);
         let until = Instant::now() + MOMENT;
         loop {
             if let Err(cause) = self.check() {

@@ -73,10 +73,11 @@ struct Set {
 pub struct Group {
     rank: usize,
     sets: Vec<Set>,
+    /// Before the mesh, so that who leaves because of a failure says so before its links close.
+    control: Option<Arc<Control>>,
     mesh: Box<dyn Mesh>,
     #[cfg(target_os = "linux")]
     shared: Option<Arc<crate::mesh::shared::Segment>>,
-    control: Option<Arc<Control>>,
     fate: Option<Arc<Fate>>,
     broken: Option<Error>,
     options: Options,
