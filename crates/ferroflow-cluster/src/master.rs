@@ -8,6 +8,8 @@ mod parts;
 mod peer;
 mod session;
 mod step;
+#[cfg(test)]
+mod tests;
 
 use crate::channels::Channels;
 use crate::gate::leaving;
