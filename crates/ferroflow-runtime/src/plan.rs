@@ -45,7 +45,7 @@ pub(crate) struct PlanNode {
     /// Edges to wait for, control edges included. For a Merge: 1 + 2 * control edges.
     pub pending: u32,
     pub kind: NodeKind,
-    pub is_expensive: bool,
+    pub cost: Cost,
     /// Some input is a reference that the kernel must see as a snapshot.
     pub derefs: bool,
     /// Passes the variable on that it reads: whoever uses the value reads it anew, as it is then.
@@ -202,7 +202,7 @@ impl Plan {
                     _ => node.inputs.len() as u32 + controls,
                 },
                 kind,
-                is_expensive: node.op.cost == Cost::Expensive,
+                cost: node.op.cost,
                 derefs: (0..node.inputs.len()).any(is_ref),
                 passes_ref: passes_ref[id.index()],
                 ref_inputs: node.input_types.iter().map(|t| t.is_ref).collect(),
@@ -231,7 +231,7 @@ impl Plan {
             .collect();
         // The last is run first: what has to wait for something starts waiting at once.
         roots.sort_by_key(|&i| matches!(nodes[i as usize].kernel, Some(KernelBox::Async(_))));
-        let is_light = nodes.iter().all(|n| !n.is_expensive);
+        let is_light = nodes.iter().all(|n| n.cost == Cost::Cheap);
         let args = args.iter().map(|id| id.0).collect();
         let ret_name = |id: &NodeId| {
             let from = graph.node(*id).inputs.first();
