@@ -31,6 +31,10 @@ fn try_all(fault: Fault) {
         })
         .filter(|cell| cell.to_string().contains(&only))
         .collect();
+    try_cells(&cells);
+}
+
+fn try_cells(cells: &[Cell]) {
     let next = AtomicUsize::new(0);
     let wrong = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -63,6 +67,14 @@ fn a_stopped_task_hangs_nobody() {
 fn a_task_that_is_cut_off_hangs_nobody() {
     match netns::missing() {
         None => try_all(Fault::CutOff),
+        Some(why) => eprintln!("skipped, since hosts are network namespaces here: {why}"),
+    }
+}
+
+#[test]
+fn tasks_that_only_the_master_reaches_hang_nobody() {
+    match netns::missing() {
+        None => try_cells(&[Cell::APART]),
         Some(why) => eprintln!("skipped, since hosts are network namespaces here: {why}"),
     }
 }

@@ -116,3 +116,45 @@ impl Cable {
         ip(&["-n", &self.far.0, "link", "set", &self.device, "up"]);
     }
 }
+
+/// A way between the far ends of two cables that does not lead through here. It can be closed without the ends being
+/// told, or anything else.
+pub struct Bypass {
+    ends: [String; 2],
+}
+
+/// What its device is called at both ends.
+const BYPASS: &str = "bypass";
+
+impl Bypass {
+    pub fn between(one: &Cable, other: &Cable) -> Bypass {
+        let (a, b) = (one.far(), other.far());
+        let peer = ["type", "veth", "peer", "name", BYPASS, "netns", b];
+        ip(&[&["link", "add", BYPASS, "netns", a], &peer[..]].concat());
+        for (here, there) in [(a, b), (b, a)] {
+            ip(&["-n", here, "link", "set", BYPASS, "up"]);
+            ip(&["-n", here, "route", "add", there, "dev", BYPASS, "src", here]);
+        }
+        // The near end of the first cable is where both find whoever is here.
+        ip(&["-n", b, "route", "add", one.near(), "dev", &other.device, "src", b]);
+        Bypass { ends: [a.into(), b.into()] }
+    }
+
+    /// Nothing gets through any more: it is sent to somebody who does not exist.
+    pub fn close(&self) {
+        let nobody = ["lladdr", "02:00:00:00:00:01", "nud", "permanent"];
+        self.each(|here, there| {
+            ip(&[&["-n", here, "neigh", "replace", there, "dev", BYPASS], &nobody[..]].concat());
+        });
+    }
+
+    pub fn open(&self) {
+        self.each(|here, there| ip(&["-n", here, "neigh", "del", there, "dev", BYPASS]));
+    }
+
+    fn each(&self, change: impl Fn(&str, &str)) {
+        let [a, b] = &self.ends;
+        change(a, b);
+        change(b, a);
+    }
+}

@@ -75,10 +75,13 @@ pub enum Fault {
     Stopped,
     /// The cable to its host is pulled.
     CutOff,
+    /// The ps and the worker do not reach each other any more; the master reaches both.
+    FromEachOther,
 }
 
 impl Fault {
-    pub const ALL: [Fault; 3] = [Fault::Killed, Fault::Stopped, Fault::CutOff];
+    /// Those that befall one task.
+    pub const OF_ONE: [Fault; 3] = [Fault::Killed, Fault::Stopped, Fault::CutOff];
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -86,6 +89,12 @@ pub struct Cell {
     pub role: Role,
     pub phase: Phase,
     pub fault: Fault,
+}
+
+impl Cell {
+    /// What comes of a ps and a worker that do not reach each other.
+    pub const APART: Cell =
+        Cell { role: Role::Ps, phase: Phase::Transfer, fault: Fault::FromEachOther };
 }
 
 impl fmt::Display for Cell {
@@ -166,11 +175,17 @@ impl Cell {
         if code != expected {
             return Err(format!("failed with {code:?} instead of {expected:?}: {e}"));
         }
-        let (job, index) = self.role.task();
-        let names =
-            [format!("/job:{job}/replica:0/task:{index}"), cluster.address(self.role).into()];
-        if !names.iter().any(|name| e.message().contains(name)) {
-            return Err(format!("the error does not name the task: {e}"));
+        let suspects: &[Role] = match self.fault {
+            Fault::FromEachOther => &[Role::Ps, Role::Worker],
+            _ => &[self.role],
+        };
+        for role in suspects {
+            let (job, index) = role.task();
+            let names =
+                [format!("/job:{job}/replica:0/task:{index}"), cluster.address(*role).into()];
+            if !names.iter().any(|name| e.message().contains(name)) {
+                return Err(format!("the error does not name {role:?}: {e}"));
+            }
         }
         stage.is("in a step of others");
         sum(&bystander, "of others")?;

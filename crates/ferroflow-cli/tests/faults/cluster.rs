@@ -2,7 +2,7 @@
 
 use super::cell::{Fault, Role};
 use super::sockets;
-use crate::common::netns::Cable;
+use crate::common::netns::{Bypass, Cable};
 use crate::common::{FOREVER, Lines, PROGRAM, Running, folder, free_addresses, own_loopback};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -10,31 +10,45 @@ use std::process::{Command, Stdio};
 /// How long opening a session waits for tasks that do not answer.
 pub const SESSION_TIMEOUT: u64 = 3;
 
-/// A ps and two workers, one of them the master. One task may be on a host of its own.
+/// A ps and two workers, one of them the master. Some tasks may be on hosts of their own.
 pub struct Cluster {
     pub dir: PathBuf,
     spec: String,
     addresses: Vec<String>,
     tasks: Vec<Running>,
-    /// The role that something happens to, and the cable to its host if it can be cut off.
+    /// The role that something happens to.
     victim: Role,
-    cable: Option<Cable>,
+    /// The cables to hosts that are apart.
+    cables: Vec<(Role, Cable)>,
+    /// How two of these reach each other.
+    bypass: Option<Bypass>,
 }
 
 impl Cluster {
     pub fn start(victim: Role, fault: Fault) -> Cluster {
-        let cable = (fault == Fault::CutOff).then(Cable::from_here);
-        let here = cable.as_ref().map_or_else(own_loopback, |cable| cable.near().to_string());
+        let apart: &[Role] = match fault {
+            Fault::CutOff => &[victim],
+            Fault::FromEachOther => &[Role::Ps, Role::Worker],
+            Fault::Killed | Fault::Stopped => &[],
+        };
+        let cables: Vec<(Role, Cable)> =
+            apart.iter().map(|role| (*role, Cable::from_here())).collect();
+        let bypass = match &cables[..] {
+            [(_, one), (_, other)] => Some(Bypass::between(one, other)),
+            _ => None,
+        };
+        let here = cables.first().map_or_else(own_loopback, |(_, cable)| cable.near().to_string());
         let mut addresses = free_addresses(&here, Role::ALL.len());
-        if let Some(cable) = &cable {
+        for (role, cable) in &cables {
             // Nobody else is on that host.
-            addresses[victim as usize] = format!("{}:2222", cable.far());
+            addresses[*role as usize] = format!("{}:2222", cable.far());
         }
         let at = |role: Role| addresses[role as usize].as_str();
         let (ps, master, worker) = (at(Role::Ps), at(Role::Master), at(Role::Worker));
         let spec = format!("ps={ps};worker={master},{worker}");
         let dir = folder("faults");
-        let mut cluster = Cluster { dir, spec, addresses, tasks: Vec::new(), victim, cable };
+        let tasks = Vec::new();
+        let mut cluster = Cluster { dir, spec, addresses, tasks, victim, cables, bypass };
         let starting: Vec<_> = Role::ALL.iter().map(|role| cluster.spawn(*role)).collect();
         for (task, lines) in starting {
             lines.wait_for("ready grpc://");
@@ -44,8 +58,7 @@ impl Cluster {
     }
 
     fn spawn(&self, role: Role) -> (Running, Lines) {
-        let cable = self.cable.as_ref().filter(|_| role == self.victim);
-        let mut command = match cable {
+        let mut command = match self.cable(role) {
             None => Command::new(PROGRAM),
             Some(cable) => {
                 let mut command = Command::new("ip");
@@ -65,6 +78,11 @@ impl Cluster {
         let mut task = Running(command.spawn().unwrap());
         let lines = Lines::of(task.0.stdout.take().unwrap());
         (task, lines)
+    }
+
+    /// The cable to the host of a task, if that is apart.
+    fn cable(&self, role: Role) -> Option<&Cable> {
+        self.cables.iter().find(|(of, _)| *of == role).map(|(_, cable)| cable)
     }
 
     pub fn address(&self, role: Role) -> &str {
@@ -104,9 +122,10 @@ impl Cluster {
             }
             Fault::Stopped => self.freeze(),
             Fault::CutOff => {
-                self.cable.as_ref().unwrap().pull();
+                self.cable(self.victim).unwrap().pull();
                 self.task().signal("CONT");
             }
+            Fault::FromEachOther => self.bypass.as_ref().unwrap().close(),
         }
     }
 
@@ -119,7 +138,8 @@ impl Cluster {
                 self.tasks[self.victim as usize] = task;
             }
             Fault::Stopped => self.task().signal("CONT"),
-            Fault::CutOff => self.cable.as_ref().unwrap().plug_in(),
+            Fault::CutOff => self.cable(self.victim).unwrap().plug_in(),
+            Fault::FromEachOther => self.bypass.as_ref().unwrap().open(),
         }
     }
 

@@ -42,7 +42,7 @@ fn text() -> String {
     text += "| task | while | killed | stopped | cut off |\n|---|---|---|---|---|\n";
     for role in Role::ALL {
         for phase in Phase::ALL {
-            let cells = Fault::ALL.map(|fault| outcome(Cell { role, phase, fault }));
+            let cells = Fault::OF_ONE.map(|fault| outcome(Cell { role, phase, fault }));
             text += &format!(
                 "| {} | {} | {} |\n",
                 role_text(role),
@@ -51,11 +51,20 @@ fn text() -> String {
             );
         }
     }
+    text += &format!(
+        "\nA parameter server and a worker that do not reach each other, while the master reaches both and {}: {}.\n",
+        phase_text(Cell::APART.phase),
+        outcome(Cell::APART)
+    );
     text + "\nWhile a checkpoint is made, the one before it stays the latest, and whole.\n"
 }
 
 fn outcome(cell: Cell) -> String {
-    let who = if cell.role == Role::Master { "its address" } else { "the task" };
+    let who = match (cell.fault, cell.role) {
+        (Fault::FromEachOther, _) => "both",
+        (_, Role::Master) => "its address",
+        _ => "the task",
+    };
     let code = match cell.expected() {
         Code::DeadlineExceeded => "`DeadlineExceeded` after the patience asked for",
         Code::Unavailable if cell.fault == Fault::Killed => "`Unavailable` at once",
