@@ -16,7 +16,8 @@ use task::{Cluster, Task};
 /// Train a cluster in step for a while, killing a random task every now and then; it comes back a moment later.
 ///
 /// Parameter servers are `ferroflow server`s, workers are `ferroflow train` with checkpoints. Fails when training hangs, when
-/// a task ends by itself, or when the loss does not fall. Reports memory, file descriptors and threads of the tasks.
+/// a task ends by itself, when the loss does not fall, or when a task that lived for five minutes (see --spare) uses ever more
+/// memory, file descriptors or threads. Reports these of all tasks.
 #[derive(clap::Args)]
 pub struct Args {
     /// How long to train
@@ -166,9 +167,10 @@ pub fn run(args: &Args) -> Result {
         problems.extend(tasks.iter_mut().filter_map(|task| task.end().err()));
     }
     problems.extend(course.problem());
+    problems.extend(tasks.iter().filter_map(Task::growth));
     if problems.is_empty() {
         let _ = std::fs::remove_dir_all(&cluster.dir);
-        println!("no hang; the loss falls");
+        println!("no hang; the loss falls; nothing that lived long uses ever more");
         return Ok(());
     }
     Err(Failure(format!("{}\nLogs: {}", problems.join("\n"), paths::shown(&cluster.dir))))

@@ -24,6 +24,9 @@ const FAREWELL: Duration = Duration::from_secs(45);
 /// What a process is measured at first: by then it has what it needs.
 const SETTLED: Duration = Duration::from_secs(5);
 
+/// A life of this length shows whether what it uses stays the same.
+const LONG: Duration = Duration::from_secs(300);
+
 pub struct Task {
     job: &'static str,
     index: usize,
@@ -38,15 +41,14 @@ pub struct Task {
     longest: Span,
 }
 
-/// What a life used when it had settled, and when it was last looked at.
-#[derive(Clone, Copy, Default)]
+/// What a life used since it had settled, each time that it was looked at.
+#[derive(Clone, Default)]
 struct Span {
     length: Duration,
-    first: Option<Usage>,
-    last: Usage,
+    used: Vec<Usage>,
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Usage {
     rss_kb: u64,
     fds: u64,
@@ -123,6 +125,7 @@ impl Task {
         self.started = Instant::now();
         self.last_step = None;
         self.due = None;
+        self.longest = self.longest().clone();
         self.now = Span::default();
         Ok(())
     }
@@ -195,15 +198,22 @@ impl Task {
         let Some(usage) = self.child.as_ref().and_then(|child| Usage::of(child.id())) else {
             return;
         };
-        let length = self.started.elapsed();
-        self.now.length = length;
-        self.now.last = usage;
-        if length >= SETTLED {
-            self.now.first.get_or_insert(usage);
+        self.now.length = self.started.elapsed();
+        if self.now.length >= SETTLED {
+            self.now.used.push(usage);
         }
-        if self.now.first.is_some() && length >= self.longest.length {
-            self.longest = self.now;
-        }
+    }
+
+    /// Its longest life so far.
+    fn longest(&self) -> &Span {
+        if self.now.length > self.longest.length { &self.now } else { &self.longest }
+    }
+
+    /// What it uses ever more of in a long life, if so.
+    pub fn growth(&self) -> Option<String> {
+        let span = self.longest();
+        let growing = (span.length >= LONG).then(|| span.growth())??;
+        Some(format!("{}: {growing} in {}", self.name(), time_text(span.length)))
     }
 
     /// What each task used in its longest life.
@@ -211,8 +221,8 @@ impl Task {
         println!("longest life of each task, settled and at its end:");
         println!("  task       lives   length       RSS (MB)        fds      threads");
         for task in tasks {
-            let Span { length, first, last } = task.longest;
-            let Some(first) = first else {
+            let Span { length, used } = task.longest();
+            let [first, .., last] = &used[..] else {
                 println!("  {:<10} {:>5}   never lived for {SETTLED:?}", task.name(), task.life);
                 continue;
             };
@@ -221,7 +231,7 @@ impl Task {
                 "  {:<10} {:>5}   {:<12} {:>5.1} -> {:<6.1} {:>3} -> {:<4} {:>3} -> {}",
                 task.name(),
                 task.life,
-                time_text(length),
+                time_text(*length),
                 mb(first.rss_kb),
                 mb(last.rss_kb),
                 first.fds,
@@ -242,6 +252,31 @@ impl Drop for Task {
     }
 }
 
+impl Span {
+    /// What there is more of in the last quarter than in the second: medians, since whoever comes back has connections
+    /// of both lives for a moment.
+    fn growth(&self) -> Option<String> {
+        let quarter = self.used.len() / 4;
+        let (second, last) =
+            (&self.used[quarter..2 * quarter], &self.used[self.used.len() - quarter..]);
+        let middle = |of: fn(&Usage) -> u64, part: &[Usage]| {
+            let mut all: Vec<u64> = part.iter().map(of).collect();
+            all.sort_unstable();
+            all.get(all.len() / 2).copied().unwrap_or(0)
+        };
+        let of: [(&str, fn(&Usage) -> u64, u64); 3] = [
+            ("KB of memory", |u| u.rss_kb, 10 << 10),
+            ("file descriptors", |u| u.fds, 5),
+            ("threads", |u| u.threads, 5),
+        ];
+        of.iter().find_map(|(what, of, slack)| {
+            let (before, after) = (middle(*of, second), middle(*of, last));
+            let most = before + before / 10 + slack;
+            (after > most).then(|| format!("{before} -> {after} {what}"))
+        })
+    }
+}
+
 impl Usage {
     fn of(pid: u32) -> Option<Usage> {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
@@ -257,6 +292,18 @@ impl Usage {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_grows_is_told_from_what_comes_and_goes() {
+        let span = |threads: fn(u64) -> u64| {
+            let usage = |i| Usage { rss_kb: 50 << 10, fds: 20, threads: threads(i) };
+            Span { length: LONG, used: (0..400).map(usage).collect() }
+        };
+        assert_eq!(span(|i| 4 + 30 * u64::from(i % 10 == 0)).growth(), None);
+        let grows = span(|i| 4 + i / 10).growth().unwrap();
+        assert!(grows.ends_with("threads"), "{grows}");
+        assert_eq!(Span::default().growth(), None);
+    }
 
     #[test]
     fn a_process_is_measured() {
