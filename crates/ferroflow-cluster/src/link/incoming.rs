@@ -1,5 +1,6 @@
 //! The receiving end of a link.
 
+use super::cork::in_one_piece;
 use super::frame::{self, Frame, Head, Kind, Part};
 use super::hello::{self, Hello, Purpose, Welcome};
 use super::outbox::Outbox;
@@ -36,7 +37,7 @@ pub(crate) async fn serve(
     hello::answer(&mut write, &answer).await?;
     let blocks = admitted?;
     let source = Arc::new(Source { task: hello.task, incarnations: hello.incarnations });
-    let outbox = Arc::new(Outbox::new(write, is_direct));
+    let outbox = Outbox::new(write, is_direct);
     let reader = FrameReader::new(read);
     let mut incoming = Incoming { reader, blocks, source, receiver };
     if hello.purpose == Purpose::Bulk {
@@ -134,7 +135,7 @@ impl Incoming {
         calls.running.lock().insert(call, (part.step_id, cancel.clone()));
         let calls = calls.clone();
         let done = Box::new(move |result| calls.answer(call, &result));
-        self.receiver.run(part, cancel, done);
+        in_one_piece(|| self.receiver.run(part, cancel, done));
     }
 
     async fn ignore_rest(&mut self, head: &Head) -> Result<()> {
@@ -174,7 +175,9 @@ impl Incoming {
             },
         };
         let receiver = &self.receiver;
-        ferroflow_runtime::on_network_thread(|| receiver.arrived(head.id, &rest.name, value));
+        in_one_piece(|| {
+            ferroflow_runtime::on_network_thread(|| receiver.arrived(head.id, &rest.name, value));
+        });
         Ok(())
     }
 
@@ -198,7 +201,7 @@ pub(super) fn source_incarnation(key: &str) -> Option<u64> {
 
 /// Calls under way, by number.
 struct Calls {
-    outbox: Arc<Outbox>,
+    outbox: Outbox,
     running: Mutex<HashMap<i64, (i64, CancelToken)>>,
 }
 

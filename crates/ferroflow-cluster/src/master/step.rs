@@ -3,6 +3,7 @@
 use super::outcome::Outcome;
 use super::parts::Parts;
 use super::peer::Peer;
+use crate::link::in_one_piece;
 use crate::wire;
 use ferroflow_core::{CancelToken, DeviceInfo, RendezvousKey, Result, Tensor, err};
 use ferroflow_graph::passes::{self, CostModel, Pruned};
@@ -17,6 +18,7 @@ use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
 use prost::encoding;
 use std::sync::Arc;
+use std::task::{Context, Waker};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::{OnceCell, oneshot};
@@ -270,7 +272,7 @@ pub(super) fn unless_cancelled(
 ) {
     let (stop, stopped) = oneshot::channel();
     let on_cancel = cancel.on_cancel(move |e| drop(stop.send(e.clone())));
-    io.spawn(async move {
+    let mut working = Box::pin(async move {
         let result = tokio::select! {
             biased;
             Ok(error) = stopped => Err(error),
@@ -279,4 +281,13 @@ pub(super) fn unless_cancelled(
         drop(on_cancel);
         done(result);
     });
+    // It begins here: there is a thread less to wake before other tasks hear of it. Their calls go with the
+    // first values for them.
+    let began = {
+        let _io = io.enter();
+        in_one_piece(|| working.as_mut().poll(&mut Context::from_waker(Waker::noop())))
+    };
+    if began.is_pending() {
+        io.spawn(working);
+    }
 }
