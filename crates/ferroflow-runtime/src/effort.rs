@@ -9,8 +9,8 @@ use std::time::Instant;
 
 /// What a node is taken to need before it has run a few times.
 const AT_FIRST: u32 = 100_000;
-/// With less than this, handing it to another thread is not worth it.
-const WORTH_A_THREAD: u32 = 5_000;
+/// With less than this it is done before another thread has woken up.
+const WORTH_A_THREAD: u32 = 20_000;
 
 /// What is known of the effort a node takes.
 pub(crate) enum Effort {
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn what_takes_long_again_is_worth_one_at_once() {
         let mut times = vec![300; 100];
-        times.push(50_000);
+        times.push(100_000);
         assert!(after(&times));
         assert!(after(&[u32::MAX; 100]));
     }
