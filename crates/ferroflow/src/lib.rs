@@ -26,6 +26,7 @@
 //! ```
 
 mod gradients;
+pub mod hvd;
 pub mod prelude;
 mod session;
 

@@ -3,7 +3,7 @@
 use crate::default_catalog;
 use ferroflow_cluster::RemoteSession;
 use ferroflow_core::{Result, Tensor, err};
-use ferroflow_graph::GraphDef;
+use ferroflow_graph::{Catalog, GraphDef};
 use ferroflow_runtime::{RunOptions, RunRequest, SessionOptions, Task};
 use ferroflow_train::{Graph, GraphSession, Steps};
 use std::sync::Arc;
@@ -29,8 +29,13 @@ struct Remote {
 impl Session {
     /// A session in this process.
     pub fn local(graph: &GraphDef) -> Result<Session> {
+        Session::of_catalog(default_catalog(), graph)
+    }
+
+    /// A session in this process for a graph of the ops in `catalog`.
+    pub fn of_catalog(catalog: Arc<Catalog>, graph: &GraphDef) -> Result<Session> {
         let options = SessionOptions { allow_soft_placement: true, ..SessionOptions::default() };
-        let task = Task::local(default_catalog());
+        let task = Task::local(catalog);
         let session = ferroflow_runtime::Session::new(task, graph, options)?;
         Ok(Session(Kind::Local(Box::new(session))))
     }
@@ -152,7 +157,8 @@ pub fn graph() -> Graph {
 
 /// A session of a graph under construction, in this process.
 pub fn local_session(graph: &Graph) -> Result<GraphSession> {
-    GraphSession::new(graph, Arc::new(Session::local(&GraphDef::default())?))
+    let session = Session::of_catalog(graph.catalog().clone(), &GraphDef::default())?;
+    GraphSession::new(graph, Arc::new(session))
 }
 
 /// A session of a graph under construction on the server at `target`, `grpc://host:port`.
