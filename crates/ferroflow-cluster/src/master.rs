@@ -125,6 +125,10 @@ impl Master {
         self.ensure_new(request.request_id, "RunStep (Master)")?;
         let session = self.session(&request.session_handle)?;
         let fetches = request.fetches.clone();
+        let shared = match request.options.collective_graph_key {
+            0 => None,
+            key => Some(SharedStep::begin(self, &request.session_handle, key).await?),
+        };
         let step = Step::new();
         if request.partial_run_handle.is_empty() {
             ensure_once(request.feeds.iter().map(|(name, _)| name))?;
@@ -132,6 +136,7 @@ impl Master {
                 trace: request.options.trace_level >= FULL_TRACE,
                 output_partition_graphs: request.options.output_partition_graphs,
                 timeout: None,
+                step_id: shared.as_ref().map(|s| s.step_id),
             };
             let request = RunRequest {
                 feeds: request.feeds,
@@ -149,7 +154,11 @@ impl Master {
             let handle = &request.partial_run_handle;
             session.partial_run(handle, request.feeds, request.fetches, step.cancel(), step.done());
         }
-        let output = step.wait().await?;
+        let output = step.wait().await;
+        if let Some(shared) = shared {
+            shared.end(output.is_ok());
+        }
+        let output = output?;
         let metadata = wire::run_metadata(&output)?;
         let tensors = fetches.into_iter().zip(output.tensors).collect();
         Ok(RunStepResponse { tensors, metadata: Some(metadata), status: None })
@@ -177,7 +186,7 @@ impl Master {
             options: RunOptions {
                 trace: run_options.trace_level >= FULL_TRACE,
                 output_partition_graphs: run_options.output_partition_graphs,
-                timeout: None,
+                ..RunOptions::default()
             },
         })
     }
@@ -238,6 +247,12 @@ impl Master {
     pub async fn drain(&self) {
         let sessions = std::mem::take(&mut *self.sessions.write());
         join_all(sessions.values().map(|session| session.close())).await;
+    }
+
+    fn leader(&self, handle: &str) -> Result<String> {
+        let sessions = self.sessions.read();
+        let found = sessions.get(handle).map(|s| s.leader.clone());
+        found.ok_or_else(|| err!(Aborted, "Session {handle} is not found."))
     }
 
     fn session(&self, handle: &str) -> Result<Arc<Session>> {
@@ -306,4 +321,32 @@ impl Drop for Step {
 
 fn gone() -> Error {
     err!(Internal, "a step ended without a result")
+}
+/// A step of a graph whose parts several masters run, each its own, under one number.
+struct SharedStep {
+    worker: Arc<Worker>,
+    leader: String,
+    graph_key: i64,
+    step_id: i64,
+    succeeded: bool,
+}
+
+impl SharedStep {
+    async fn begin(master: &Master, session: &str, graph_key: i64) -> Result<SharedStep> {
+        let (worker, leader) = (master.worker.clone(), master.leader(session)?);
+        let step_id = worker.next_step(&leader, graph_key).await?;
+        Ok(SharedStep { worker, leader, graph_key, step_id, succeeded: false })
+    }
+
+    fn end(mut self, succeeded: bool) {
+        self.succeeded = succeeded;
+    }
+}
+
+/// Also when the caller goes away.
+impl Drop for SharedStep {
+    fn drop(&mut self) {
+        let SharedStep { leader, graph_key, step_id, .. } = self;
+        self.worker.end_step(leader, *graph_key, *step_id, !self.succeeded);
+    }
 }

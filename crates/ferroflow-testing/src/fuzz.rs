@@ -159,7 +159,7 @@ impl Fuzz {
                 let options = RunOptions {
                     trace: u.ratio(1, 8)?,
                     output_partition_graphs: u.ratio(1, 8)?,
-                    timeout: None,
+                    ..RunOptions::default()
                 };
                 let request = RunRequest {
                     feeds: case.feeds.clone(),

@@ -2,7 +2,7 @@
 
 use super::session::WorkerSession;
 use bytes::Bytes;
-use ferroflow_core::{DeviceInfo, Result, ensure, err};
+use ferroflow_core::{Collectives, DeviceInfo, Result, ensure, err};
 use ferroflow_graph::passes::Pruned;
 use ferroflow_graph::wire::graph::encode_graph;
 use ferroflow_graph::{Functions, Graph, GraphDef, Node};
@@ -13,6 +13,7 @@ use std::sync::Arc;
 /// A partition that is ready to run.
 pub(crate) struct RegisteredGraph {
     pub plan: Arc<Plan>,
+    pub collectives: Arc<dyn Collectives>,
     graph: Graph,
     /// Kernels of the plan may still have functions to instantiate.
     _functions: Arc<FunctionRuntime>,
@@ -25,6 +26,7 @@ impl RegisteredGraph {
         task: &Task,
         session: &WorkerSession,
         optimize: bool,
+        collectives: Arc<dyn Collectives>,
     ) -> Result<RegisteredGraph> {
         let devices: HashMap<&str, &Arc<DeviceInfo>> =
             session.view.devices.iter().map(|d| (d.text.as_str(), d)).collect();
@@ -68,7 +70,7 @@ impl RegisteredGraph {
         let context =
             PlanContext { device_of: &device_of, functions: &functions, kernels: &session.kernels };
         let plan = Arc::new(Plan::compile(&graph, &[], &[], &context)?);
-        Ok(RegisteredGraph { plan, graph, _functions: runtime })
+        Ok(RegisteredGraph { plan, collectives, graph, _functions: runtime })
     }
 
     /// The graph as it runs, serialized, one for each device.

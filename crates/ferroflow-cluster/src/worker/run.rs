@@ -90,6 +90,7 @@ impl Run {
             step_resources: self.step.resources.clone(),
             cancel: execution.cancel.clone(),
             threads: self.task.threads.clone(),
+            collectives: self.graph.collectives.clone(),
             stats,
             depth: 0,
         });
