@@ -31,17 +31,21 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Lines of a process's errors that a report shows.
 const LAST_LINES: usize = 5;
 
-enum Event {
+pub enum Event {
     /// A process closed its output.
     Closed,
     /// Someone asked the launcher to stop.
     Stop,
+    /// These hosts have changed, of a job that follows them.
+    Hosts(Vec<crate::run::Host>),
 }
 
-struct Running {
+/// A process that was started.
+pub struct Running {
     process: Process,
     child: Child,
-    status: Option<ExitStatus>,
+    /// How it ended, once it has.
+    pub status: Option<ExitStatus>,
     last: Arc<Mutex<VecDeque<String>>>,
 }
 
@@ -82,7 +86,8 @@ pub fn launch(processes: Vec<Process>) -> Result<u8> {
     })
 }
 
-fn start(process: &Process, events: &Sender<Event>) -> Result<Running> {
+/// Starts a process and passes on what it prints.
+pub fn start(process: &Process, events: &Sender<Event>) -> Result<Running> {
     let mut command = match &process.host {
         None => {
             let mut command = Command::new(&process.program);
@@ -176,7 +181,7 @@ fn forward(
 }
 
 /// Notes which processes have ended; the first that failed, if one has.
-fn reap(running: &mut [Running]) -> Option<usize> {
+pub fn reap(running: &mut [Running]) -> Option<usize> {
     let mut failed: Option<usize> = None;
     for (i, r) in running.iter_mut().enumerate().filter(|(_, r)| r.status.is_none()) {
         let Ok(Some(status)) = r.child.try_wait() else { continue };
@@ -190,7 +195,8 @@ fn reap(running: &mut [Running]) -> Option<usize> {
     failed
 }
 
-fn report(first: &Running) {
+/// Says on standard error how a process failed.
+pub fn report(first: &Running) {
     let Running { process, child, status, last } = first;
     let how = match status.map(|s| (s.code(), s.signal())) {
         Some((Some(code), _)) => format!("ended with exit code {code}"),
@@ -209,17 +215,24 @@ fn report(first: &Running) {
     }
 }
 
+/// Asks a process to end.
+pub fn ask_to_end(running: &Running) {
+    signal(running, Signal::TERM);
+}
+
+fn signal(running: &Running, signal: Signal) {
+    // Not reaped yet, so the number is still this process's.
+    let pid = Pid::from_raw(running.child.id() as i32).filter(|_| running.status.is_none());
+    if let Some(pid) = pid {
+        let _ = kill_process(pid, signal);
+    }
+}
+
 /// Asks what still runs to end, and after a while makes it.
-fn end(running: &mut [Running], inbox: &Receiver<Event>) {
+pub fn end(running: &mut [Running], inbox: &Receiver<Event>) {
     let until = Instant::now() + GRACE;
-    let signal = |r: &Running, signal: Signal| {
-        // Not reaped yet, so the number is still this process's.
-        if let Some(pid) = Pid::from_raw(r.child.id() as i32).filter(|_| r.status.is_none()) {
-            let _ = kill_process(pid, signal);
-        }
-    };
     reap(running);
-    running.iter().for_each(|r| signal(r, Signal::TERM));
+    running.iter().for_each(ask_to_end);
     while running.iter().any(|r| r.status.is_none()) && Instant::now() < until {
         let _ = inbox.recv_timeout(Duration::from_millis(20));
         reap(running);
@@ -231,13 +244,13 @@ fn end(running: &mut [Running], inbox: &Receiver<Event>) {
 }
 
 /// The exit code a shell would give.
-fn code_of(status: ExitStatus) -> u8 {
+pub fn code_of(status: ExitStatus) -> u8 {
     let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
     u8::try_from(code).unwrap_or(1)
 }
 
 /// Turns SIGTERM and Ctrl-C into a stop of the job.
-fn watch_signals(events: Sender<Event>) -> Result<()> {
+pub fn watch_signals(events: Sender<Event>) -> Result<()> {
     let problem =
         |e: std::io::Error| Error::new(Code::Internal, format!("cannot watch signals: {e}"));
     let runtime =

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod elastic;
 mod inspect;
 mod launch;
 mod plan;
@@ -33,6 +34,8 @@ enum Verb {
     Plan(plan::Args),
     Bench(bench::Args),
     Train(train::Args),
+    #[command(hide = true)]
+    ReduceServer(run::ReduceServer),
 }
 
 /// The command line, in which `-np`, as other launchers spell it, means `--np`.
@@ -51,6 +54,7 @@ fn main() -> ExitCode {
         Verb::Server(args) => server::run(args),
         Verb::Train(args) => train::run(args),
         Verb::Run(args) => run::run(args),
+        Verb::ReduceServer(_) => run::reduce_server(),
         Verb::Plan(args) => plan::run(args),
         Verb::Bench(args) => bench::run(args),
     };
