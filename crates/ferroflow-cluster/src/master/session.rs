@@ -28,6 +28,8 @@ const SMALL_GRAPH: usize = 1000;
 pub(crate) struct MasterSession {
     pub session: Arc<Session>,
     handle: String,
+    /// The task that orders its collectives.
+    pub leader: String,
     /// The tasks it was opened on; none if it has its own alone.
     peers: Vec<Arc<Peer>>,
     /// Of all tasks, the master's own first.
@@ -74,6 +76,7 @@ impl MasterSession {
             spread,
             resources: state.resources.clone(),
             kernels: state.kernels.clone(),
+            collectives: master.worker.own_collectives(&config),
         };
         let task = master.task.clone();
         let graph = request.graph_def.unwrap_or_default();
@@ -89,6 +92,7 @@ impl MasterSession {
         let opened = Arc::new(MasterSession {
             session: Arc::new(session),
             handle: handle.clone(),
+            leader: master.worker.leader_of(&config),
             peers,
             devices,
         });

@@ -115,7 +115,8 @@ impl RunsSpread for SpreadStep {
             ..ExecOptions::default()
         };
         let io = self.tasks.io.clone();
-        unless_cancelled(&io, cancel, done, async move { self.step(feeds, exec).await });
+        let id = options.step_id;
+        unless_cancelled(&io, cancel, done, async move { self.step(feeds, exec, id).await });
     }
 
     fn begin(self: Arc<Self>, cancel: CancelToken) -> Arc<dyn SpreadParts> {
@@ -124,9 +125,14 @@ impl RunsSpread for SpreadStep {
 }
 
 impl SpreadStep {
-    async fn step(&self, feeds: Vec<Tensor>, exec: ExecOptions) -> Result<RunOutput> {
+    async fn step(
+        &self,
+        feeds: Vec<Tensor>,
+        exec: ExecOptions,
+        step_id: Option<i64>,
+    ) -> Result<RunOutput> {
         let graphs = self.register().await?;
-        let run = RunId::new(self);
+        let run = RunId::new(self, step_id);
         let mut sends = self.feeds.iter().cloned().zip(feeds).collect::<Vec<_>>();
         let requests = self.parts.iter().zip(graphs).map(|(part, graph)| {
             let is_here = part.peer.is_here();
@@ -227,10 +233,10 @@ pub(super) struct RunId {
 }
 
 impl RunId {
-    pub fn new(step: &SpreadStep) -> RunId {
+    pub fn new(step: &SpreadStep, step_id: Option<i64>) -> RunId {
         RunId {
             // Unique across all masters that share workers, hence random. TensorFlow's range.
-            step_id: fastrand::i64(0..1 << 57),
+            step_id: step_id.unwrap_or_else(|| fastrand::i64(0..1 << 57)),
             tasks: step.tasks.clone(),
             peers: step.parts.iter().map(|part| part.peer.clone()).collect(),
         }
