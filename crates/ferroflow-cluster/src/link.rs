@@ -9,7 +9,6 @@
 //! sockets that no other host reaches, and hand large values over in shared memory. What a value is,
 //! and what becomes of it, is left to the [`Receiver`].
 
-mod cork;
 mod frame;
 mod hello;
 mod incoming;
@@ -20,7 +19,6 @@ mod reader;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use cork::in_one_piece;
 pub(crate) use frame::Part;
 pub(crate) use hello::{MAGIC, Token, VERSION};
 pub(crate) use incoming::serve;

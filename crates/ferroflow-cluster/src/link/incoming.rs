@@ -1,6 +1,5 @@
 //! The receiving end of a link.
 
-use super::cork::in_one_piece;
 use super::frame::{self, Frame, Head, Kind, Part};
 use super::hello::{self, Hello, Purpose, Welcome};
 use super::outbox::Outbox;
@@ -37,7 +36,7 @@ pub(crate) async fn serve(
     hello::answer(&mut write, &answer).await?;
     let blocks = admitted?;
     let source = Arc::new(Source { task: hello.task, incarnations: hello.incarnations });
-    let outbox = Outbox::new(write, is_direct);
+    let outbox = Arc::new(Outbox::new(write, is_direct));
     let reader = FrameReader::new(read);
     let mut incoming = Incoming { reader, blocks, source, receiver };
     if hello.purpose == Purpose::Bulk {
@@ -135,7 +134,7 @@ impl Incoming {
         calls.running.lock().insert(call, (part.step_id, cancel.clone()));
         let calls = calls.clone();
         let done = Box::new(move |result| calls.answer(call, &result));
-        in_one_piece(|| self.receiver.run(part, cancel, done));
+        self.receiver.run(part, cancel, done);
     }
 
     async fn ignore_rest(&mut self, head: &Head) -> Result<()> {
@@ -175,9 +174,7 @@ impl Incoming {
             },
         };
         let receiver = &self.receiver;
-        in_one_piece(|| {
-            ferroflow_runtime::on_network_thread(|| receiver.arrived(head.id, &rest.name, value));
-        });
+        ferroflow_runtime::on_network_thread(|| receiver.arrived(head.id, &rest.name, value));
         Ok(())
     }
 
@@ -201,7 +198,7 @@ pub(super) fn source_incarnation(key: &str) -> Option<u64> {
 
 /// Calls under way, by number.
 struct Calls {
-    outbox: Outbox,
+    outbox: Arc<Outbox>,
     running: Mutex<HashMap<i64, (i64, CancelToken)>>,
 }
 

@@ -1,8 +1,6 @@
 //! The sending half of a connection. Whoever has something to send writes it at once, on its own
-//! thread, or soon if more is to come; only what the socket does not take then waits for the
-//! connection's writer.
+//! thread; only what the socket does not take then waits for the connection's writer.
 
-use super::cork;
 use super::frame::Frame;
 use crate::net::BoxWrite;
 use bytes::{Buf, Bytes, BytesMut};
@@ -10,15 +8,13 @@ use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 use tokio::io::AsyncWrite;
 
 /// Pieces given to the kernel in one call.
 const MOST_PIECES: usize = 16;
 
-#[derive(Clone)]
-pub(super) struct Outbox(Arc<Mutex<State>>);
+pub(super) struct Outbox(Mutex<State>);
 
 struct State {
     io: BoxWrite,
@@ -35,7 +31,7 @@ struct State {
 impl Outbox {
     /// `is_direct` lets senders write on their own threads.
     pub fn new(io: BoxWrite, is_direct: bool) -> Outbox {
-        Outbox(Arc::new(Mutex::new(State {
+        Outbox(Mutex::new(State {
             io,
             is_direct,
             waiting: VecDeque::new(),
@@ -43,7 +39,7 @@ impl Outbox {
             later: BytesMut::new(),
             writer: None,
             is_closed: false,
-        })))
+        }))
     }
 
     /// Sends a frame; false if the connection is no more. What cannot be written now is kept, so the
@@ -53,12 +49,12 @@ impl Outbox {
         if state.is_closed {
             return false;
         }
-        // If something waits already, the writer is at it, or somebody else will push.
+        // If something waits already, the writer is at it.
         let was_idle = state.waiting.is_empty();
         state.push_later();
         state.push(frame.head);
         state.push(frame.payload);
-        if was_idle && !cork::holds_back(self) {
+        if was_idle {
             state.go();
         }
         true
@@ -85,14 +81,6 @@ impl Outbox {
             state.go();
         }
         true
-    }
-
-    /// Writes what was held back.
-    pub fn push(&self) {
-        let mut state = self.0.lock();
-        if !state.is_closed && !state.waiting.is_empty() {
-            state.go();
-        }
     }
 
     /// Bytes that the socket has not taken yet.
@@ -192,6 +180,7 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
     use tokio::io::AsyncReadExt;
 
     fn frame(text: &'static str) -> Frame {
@@ -201,7 +190,7 @@ mod tests {
     #[tokio::test]
     async fn what_the_stream_does_not_take_at_once_follows_in_order() {
         let (mut far, near) = tokio::io::duplex(4);
-        let outbox = Outbox::new(Box::new(near), true);
+        let outbox = Arc::new(Outbox::new(Box::new(near), true));
         let writer = tokio::spawn({
             let outbox = outbox.clone();
             async move { outbox.write_out().await }
@@ -220,29 +209,6 @@ mod tests {
         outbox.close();
         writer.await.unwrap().unwrap();
         assert!(!outbox.send(frame("x")));
-    }
-
-    #[tokio::test]
-    async fn what_is_sent_in_one_piece_is_written_at_once_and_in_order() {
-        let (mut far, near) = tokio::io::duplex(64);
-        let outbox = Outbox::new(Box::new(near), true);
-        let writer = tokio::spawn({
-            let outbox = outbox.clone();
-            async move { outbox.write_out().await }
-        });
-        tokio::task::yield_now().await;
-        cork::in_one_piece(|| {
-            assert!(outbox.send(frame("first ")));
-            cork::in_one_piece(|| assert!(outbox.send(frame("second "))));
-            assert_eq!(outbox.waiting_bytes(), 13, "all is held back");
-        });
-        assert_eq!(outbox.waiting_bytes(), 0);
-        assert!(outbox.send(frame("third")));
-        let mut got = [0; 18];
-        far.read_exact(&mut got).await.unwrap();
-        assert_eq!(&got, b"first second third");
-        outbox.close();
-        writer.await.unwrap().unwrap();
     }
 
     #[tokio::test]

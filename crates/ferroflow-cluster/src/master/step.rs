@@ -3,7 +3,6 @@
 use super::outcome::Outcome;
 use super::parts::Parts;
 use super::peer::Peer;
-use crate::link::in_one_piece;
 use crate::wire;
 use ferroflow_core::{CancelToken, DeviceInfo, RendezvousKey, Result, Tensor, err};
 use ferroflow_graph::passes::{self, CostModel, Pruned};
@@ -287,11 +286,10 @@ pub(super) fn unless_cancelled(
         drop(on_cancel);
         done(result);
     });
-    // It begins here: there is a thread less to wake before other tasks hear of it. Their calls go with the
-    // first values for them.
+    // It begins here: there is a thread less to wake before other tasks hear of it.
     let began = {
         let _io = io.enter();
-        in_one_piece(|| working.as_mut().poll(&mut Context::from_waker(Waker::noop())))
+        working.as_mut().poll(&mut Context::from_waker(Waker::noop()))
     };
     if began.is_pending() {
         io.spawn(working);
