@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 /// # let mut catalog = ferroflow_graph::Catalog::new();
 /// # ferroflow_ops::register(&mut catalog);
 /// # let g = ferroflow_train::Graph::new(catalog.into());
-/// # let open = |_: &ferroflow_train::Graph| Err(ferroflow_core::Error::new(ferroflow_core::Code::Unavailable, ""));
+/// # let open = |_: &ferroflow_train::Graph| Err(ferroflow_core::Error::new(ferroflow_core::Code::Unimplemented, ""));
 /// use ferroflow_train::Supervisor;
 /// use std::time::Duration;
 /// let w = g.variable("w", 0.0);
