@@ -17,6 +17,7 @@ use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
 use prost::encoding;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Waker};
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -31,6 +32,8 @@ pub(super) struct Tasks {
     pub peers: Vec<Arc<Peer>>,
     /// Of all tasks; where feeds enter and fetches leave comes first.
     pub devices: Vec<Arc<DeviceInfo>>,
+    /// The session is closed: its tasks forget its graphs without being told of each.
+    pub is_closed: AtomicBool,
     pub io: Handle,
 }
 
@@ -221,6 +224,25 @@ impl SpreadStep {
             }
         }
         Ok(output)
+    }
+}
+
+impl Drop for SpreadStep {
+    /// Nobody will run it again: it was placed anew, released, or fed to its end.
+    fn drop(&mut self) {
+        let Some(graphs) = self.registered.take() else { return };
+        if self.tasks.is_closed.load(Ordering::Acquire) {
+            return;
+        }
+        let (parts, tasks) = (std::mem::take(&mut self.parts), self.tasks.clone());
+        self.tasks.io.spawn(async move {
+            let forget = |(part, graph): (&Part, &String)| {
+                let (peer, session, graph) =
+                    (part.peer.clone(), tasks.handle.clone(), graph.clone());
+                async move { peer.deregister(&session, &graph).await }
+            };
+            join_all(parts.iter().zip(&graphs).map(forget)).await;
+        });
     }
 }
 
