@@ -110,7 +110,7 @@ impl Args {
         self.steps.unwrap_or(match self.model {
             Model::Linear => 2000,
             Model::Mlp => 800,
-            Model::Cnn => 400,
+            Model::Cnn => 600,
             Model::Embedding => 1500,
         })
     }

@@ -2,6 +2,7 @@
 
 use crate::error::from_status;
 use crate::net::{Network, Over, System};
+use crate::pulse::Pulse;
 use crate::rpc::Channel;
 use crate::rpc::client::Options;
 use ferroflow_core::Result;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 pub(crate) struct Channels {
     network: Arc<dyn Network>,
     by_address: Mutex<HashMap<String, Channel>>,
+    pulses: Mutex<HashMap<String, Arc<Pulse>>>,
 }
 
 impl Default for Channels {
@@ -23,7 +25,7 @@ impl Default for Channels {
 
 impl Channels {
     pub fn over(network: Arc<dyn Network>) -> Channels {
-        Channels { network, by_address: Mutex::default() }
+        Channels { network, by_address: Mutex::default(), pulses: Mutex::default() }
     }
 
     pub fn get(&self, address: &str) -> Result<Channel> {
@@ -36,5 +38,14 @@ impl Channels {
                 .map_err(|s| from_status(&s))?;
         known.insert(address.to_string(), channel.clone());
         Ok(channel)
+    }
+
+    /// What is known of the life of the task there, shared by all who wait for it.
+    pub fn pulse(&self, address: &str) -> Arc<Pulse> {
+        let mut known = self.pulses.lock();
+        match known.get(address) {
+            Some(pulse) => pulse.clone(),
+            None => known.entry(address.to_string()).or_default().clone(),
+        }
     }
 }

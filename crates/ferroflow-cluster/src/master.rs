@@ -9,6 +9,8 @@ mod peer;
 mod session;
 mod shared_step;
 mod step;
+#[cfg(test)]
+mod tests;
 
 use crate::channels::Channels;
 use crate::gate::leaving;

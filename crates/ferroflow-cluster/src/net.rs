@@ -1,6 +1,8 @@
 //! Where byte streams between tasks come from: the system's sockets, or whatever a simulation puts in
 //! their place. Time is tokio's, which a simulation drives too.
 
+mod local;
+
 use crate::rpc::{BoxFuture, BoxIo, Connector, TcpConnector};
 use std::io;
 use std::pin::Pin;
@@ -23,21 +25,21 @@ pub enum Stream {
 impl Stream {
     /// The two halves, and whether any thread may write to the second: a simulated network knows its
     /// own thread only.
-    pub(crate) fn split(self) -> (BoxRead, BoxWrite, bool) {
-        match self {
+    pub(crate) fn split(self) -> io::Result<(BoxRead, BoxWrite, bool)> {
+        Ok(match self {
             Stream::Tcp(stream) => {
                 let (read, write) = stream.into_split();
                 (Box::new(read), Box::new(write), true)
             }
             Stream::Unix(stream) => {
-                let (read, write) = stream.into_split();
+                let (read, write) = local::split(stream)?;
                 (Box::new(read), Box::new(write), true)
             }
             Stream::Other(stream) => {
                 let (read, write) = tokio::io::split(stream);
                 (Box::new(read), Box::new(write), false)
             }
-        }
+        })
     }
 
     /// The same as one object.

@@ -154,6 +154,11 @@ impl Server {
         InProcessMaster(self.service.clone())
     }
 
+    #[cfg(test)]
+    pub(crate) fn worker(&self) -> Arc<Worker> {
+        self.service.worker.clone()
+    }
+
     /// Serves until `shutdown` completes. Then no step begins any more; those under way have a second
     /// to finish, and fail with `Unavailable` if they do not.
     pub async fn serve(self, shutdown: impl Future<Output = ()> + Send) {

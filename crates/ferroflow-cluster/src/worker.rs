@@ -162,6 +162,12 @@ impl Worker {
         self.sessions.get(&request.session_handle, called)?.remove_graph(&request.graph_handle)
     }
 
+    /// How many graphs are registered, in all sessions.
+    #[cfg(test)]
+    pub fn graphs(&self) -> usize {
+        self.sessions.graphs()
+    }
+
     /// Runs a registered graph. A failure goes into the response when the master asked for that.
     pub async fn run_graph(&self, request: RunGraphRequest) -> Result<RunGraphResponse> {
         let in_body = request.store_errors_in_response_body;

@@ -164,7 +164,7 @@ mod tests {
     fn values_are_merged_and_divided() {
         let mut x = Tensor::vector(&[1i32, -5, 7]);
         let y = Tensor::vector(&[3i32, 2, 7]);
-        let mut by = |m: Merge| {
+        let by = |m: Merge| {
             let mut x = x.clone();
             merge(m, DType::Int32, x.bytes_mut().unwrap(), y.bytes().unwrap()).unwrap();
             x.as_slice::<i32>().unwrap().to_vec()

@@ -233,12 +233,15 @@ impl<P: Propagator> Run<P> {
             }
             if let Where::Caller { nodes_left } = &mut at {
                 let inputs = self.values().inputs(&self.plan, &mut ready);
-                if *nodes_left == 0 || node.is_expensive || bytes_of(inputs) > CALLER_BYTES {
+                if *nodes_left == 0
+                    || node.effort.is_worth_a_thread()
+                    || bytes_of(inputs) > CALLER_BYTES
+                {
                     queue.push(ready);
                     return self.hand_over(queue);
                 }
                 *nodes_left -= 1;
-            } else if node.is_expensive && !queue.is_empty() {
+            } else if node.effort.is_worth_a_thread() && !queue.is_empty() {
                 self.outstanding.fetch_add(1, Ordering::Relaxed);
                 self.clone().hand_over(vec![ready]);
                 continue;
@@ -325,7 +328,7 @@ impl<P: Propagator> Run<P> {
                     inputs.iter_mut().for_each(|v| *v = Value::Dead);
                 }
                 let mut ctx = Ctx::new(inputs, outputs, &self.step, &node.info, frame_iter);
-                if let Err(e) = guarded(|| kernel.compute(&mut ctx)) {
+                if let Err(e) = guarded(|| node.effort.measure(|| kernel.compute(&mut ctx))) {
                     return Ran::Failed(e);
                 }
                 inputs.iter_mut().for_each(|v| *v = Value::Empty);

@@ -163,7 +163,7 @@ fn text(from: &mut &[u8]) -> Option<String> {
     Some(std::str::from_utf8(text).ok()?.to_string())
 }
 
-fn lost(e: std::io::Error) -> Error {
+pub(super) fn lost(e: std::io::Error) -> Error {
     err!(Unavailable, "connection lost while greeting: {e}")
 }
 

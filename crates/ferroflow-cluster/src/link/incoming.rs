@@ -24,7 +24,7 @@ pub(crate) async fn serve(
     own: &Identity,
     receiver: Arc<dyn Receiver>,
 ) -> Result<()> {
-    let (mut read, mut write, is_direct) = stream.split();
+    let (mut read, mut write, is_direct) = stream.split().map_err(hello::lost)?;
     let greeted = tokio::time::timeout(GREETING, Hello::receive(&mut read)).await;
     let hello =
         greeted.map_err(|_| err!(DeadlineExceeded, "{peer} connected and stayed silent"))??;

@@ -57,10 +57,11 @@ impl Link {
         hello: Hello,
         address: &str,
     ) -> Result<(Arc<Link>, impl Future<Output = Error> + Send + use<>)> {
-        let (mut main_read, mut main_write, main_direct) = greeted.main.split();
+        let (mut main_read, mut main_write, main_direct) =
+            greeted.main.split().map_err(hello::lost)?;
         hello.send(&mut main_write).await?;
         let welcome = hello::receive_answer(&mut main_read).await?;
-        let (mut bulk_read, mut bulk_write, _) = greeted.bulk.split();
+        let (mut bulk_read, mut bulk_write, _) = greeted.bulk.split().map_err(hello::lost)?;
         Hello { purpose: Purpose::Bulk, blocks: None, ..hello }.send(&mut bulk_write).await?;
         hello::receive_answer(&mut bulk_read).await?;
         let link = Arc::new(Link {

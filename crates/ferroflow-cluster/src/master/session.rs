@@ -3,7 +3,6 @@
 use super::Master;
 use super::discover::discover;
 use super::members::Members;
-use super::peer::Peer;
 use super::step::{Spreader, Tasks};
 use crate::wire;
 use crate::worker::State;
@@ -13,6 +12,7 @@ use ferroflow_proto::tensorflow as pb;
 use ferroflow_runtime::{Scope, Session};
 use futures_util::future::{join_all, try_join_all};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -27,11 +27,10 @@ const SMALL_GRAPH: usize = 1000;
 /// An open session.
 pub(crate) struct MasterSession {
     pub session: Arc<Session>,
-    handle: String,
     /// The task that orders its collectives.
     pub leader: String,
     /// The tasks it was opened on; none if it has its own alone.
-    peers: Vec<Arc<Peer>>,
+    tasks: Option<Arc<Tasks>>,
     /// Of all tasks, the master's own first.
     pub devices: Vec<Arc<DeviceInfo>>,
 }
@@ -59,17 +58,20 @@ impl MasterSession {
         let is_isolated = options.isolate_state || (is_described && !shares);
         let state = State::new(&master.task, is_isolated);
         let handle = format!("{:016x}", fastrand::u64(..));
-        let is_alone = peers.len() == 1;
-        let spread = (!is_alone).then(|| {
-            Arc::new(Spreader(Arc::new(Tasks {
+        let tasks = (peers.len() > 1).then(|| {
+            Arc::new(Tasks {
                 handle: handle.clone(),
                 config: config.clone(),
                 catalog: master.task.catalog.clone(),
-                peers: peers.clone(),
+                peers,
                 devices: devices.clone(),
+                is_closed: AtomicBool::new(false),
                 io: Handle::current(),
-            }))) as Arc<dyn ferroflow_runtime::Spread>
+            })
         });
+        let spread = tasks
+            .clone()
+            .map(|tasks| Arc::new(Spreader(tasks)) as Arc<dyn ferroflow_runtime::Spread>);
         let scope = Scope {
             own,
             others,
@@ -88,12 +90,10 @@ impl MasterSession {
             let made = tokio::task::spawn_blocking(make).await;
             made.unwrap_or_else(|e| Err(err!(Internal, "the handler panicked: {e}")))?
         };
-        let peers = if is_alone { Vec::new() } else { peers };
         let opened = Arc::new(MasterSession {
             session: Arc::new(session),
-            handle: handle.clone(),
             leader: master.worker.leader_of(&config),
-            peers,
+            tasks,
             devices,
         });
         if let Err(e) = opened.create_on_tasks(&members, &config, &state).await {
@@ -110,9 +110,10 @@ impl MasterSession {
         state: &State,
     ) -> Result<()> {
         let own = self.devices.first().map_or(0, |d| d.incarnation);
-        try_join_all(self.peers.iter().map(|peer| {
+        let Some(tasks) = &self.tasks else { return Ok(()) };
+        try_join_all(tasks.peers.iter().map(|peer| {
             let request = pb::CreateWorkerSessionRequest {
-                session_handle: self.handle.clone(),
+                session_handle: tasks.handle.clone(),
                 server_def: Some(pb::ServerDef {
                     cluster: members.described.clone(),
                     job_name: peer.name.job.clone().unwrap_or_default(),
@@ -146,12 +147,10 @@ impl MasterSession {
         self.session.end(why, done);
         // Ends when the last cancelled step has; a dropped sender means the same.
         let _ = told.await;
-        if self.peers.is_empty() {
-            return;
-        }
-        let (peers, handle) = (self.peers.clone(), self.handle.clone());
+        let Some(tasks) = self.tasks.clone() else { return };
+        tasks.is_closed.store(true, Ordering::Release);
         let telling = tokio::spawn(async move {
-            join_all(peers.iter().map(|peer| peer.delete_session(&handle))).await;
+            join_all(tasks.peers.iter().map(|peer| peer.delete_session(&tasks.handle))).await;
         });
         let _ = tokio::time::timeout(CLOSE_LIMIT, telling).await;
     }

@@ -17,6 +17,8 @@ use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
 use prost::encoding;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Waker};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::{OnceCell, oneshot};
@@ -30,6 +32,8 @@ pub(super) struct Tasks {
     pub peers: Vec<Arc<Peer>>,
     /// Of all tasks; where feeds enter and fetches leave comes first.
     pub devices: Vec<Arc<DeviceInfo>>,
+    /// The session is closed: its tasks forget its graphs without being told of each.
+    pub is_closed: AtomicBool,
     pub io: Handle,
 }
 
@@ -223,6 +227,25 @@ impl SpreadStep {
     }
 }
 
+impl Drop for SpreadStep {
+    /// Nobody will run it again: it was placed anew, released, or fed to its end.
+    fn drop(&mut self) {
+        let Some(graphs) = self.registered.take() else { return };
+        if self.tasks.is_closed.load(Ordering::Acquire) {
+            return;
+        }
+        let (parts, tasks) = (std::mem::take(&mut self.parts), self.tasks.clone());
+        self.tasks.io.spawn(async move {
+            let forget = |(part, graph): (&Part, &String)| {
+                let (peer, session, graph) =
+                    (part.peer.clone(), tasks.handle.clone(), graph.clone());
+                async move { peer.deregister(&session, &graph).await }
+            };
+            join_all(parts.iter().zip(&graphs).map(forget)).await;
+        });
+    }
+}
+
 /// One run of a step; when it is dropped, the tasks are told that it is over.
 pub(super) struct RunId {
     pub step_id: i64,
@@ -276,7 +299,7 @@ pub(super) fn unless_cancelled(
 ) {
     let (stop, stopped) = oneshot::channel();
     let on_cancel = cancel.on_cancel(move |e| drop(stop.send(e.clone())));
-    io.spawn(async move {
+    let mut working = Box::pin(async move {
         let result = tokio::select! {
             biased;
             Ok(error) = stopped => Err(error),
@@ -285,4 +308,12 @@ pub(super) fn unless_cancelled(
         drop(on_cancel);
         done(result);
     });
+    // It begins here: there is a thread less to wake before other tasks hear of it.
+    let began = {
+        let _io = io.enter();
+        working.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+    };
+    if began.is_pending() {
+        io.spawn(working);
+    }
 }

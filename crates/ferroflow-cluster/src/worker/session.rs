@@ -184,6 +184,12 @@ impl Sessions {
         })
     }
 
+    /// How many graphs all of them have.
+    #[cfg(test)]
+    pub fn graphs(&self) -> usize {
+        self.table.read().values().map(|session| session.graphs.read().len()).sum()
+    }
+
     /// Closes all.
     pub fn clear(&self) {
         let sessions = std::mem::take(&mut *self.table.write());

@@ -102,6 +102,7 @@ impl Transport for Native {
 
     fn recv(&self, from: Remote<'_>, step_id: i64, key: &str) -> BoxFuture<Result<Received>> {
         let channel = self.channels.get(from.address);
+        let pulse = self.channels.pulse(from.address);
         let (task, key) = (from.task.to_string(), key.to_string());
         Box::pin(async move {
             let channel = channel?;
@@ -113,10 +114,14 @@ impl Transport for Native {
                 ..Default::default()
             };
             let message = Chunks::from(Bytes::from(request.encode_to_vec()));
-            let answer = channel
-                .call(RECV_TENSOR, message, CallOptions::default())
-                .await
-                .map_err(|status| said_by(&task, channel.address(), RECV_TENSOR, &status))?;
+            // The master may well hear of both tasks while they do not hear of each other.
+            let call = channel.call(RECV_TENSOR, message, CallOptions::default());
+            let answer = pulse.watch(&channel, call).await.map_err(|silence| {
+                let (address, silence) = (channel.address(), silence.message);
+                err!(Unavailable, "{task} at {address} does not answer: {silence}")
+            })?;
+            let answer =
+                answer.map_err(|status| said_by(&task, channel.address(), RECV_TENSOR, &status))?;
             let chunks: Vec<Bytes> = answer.segments().cloned().collect();
             let response = RecvTensorResponse::decode(Reader::new(chunks))
                 .map_err(|e| e.context(format!("the answer of {task} to RecvTensor of {key}")))?;

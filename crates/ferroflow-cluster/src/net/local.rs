@@ -1,0 +1,186 @@
+//! The halves of a socket between tasks of one host, each of which hears only of what it waits for.
+//!
+//! A Unix socket becomes writable anew with everything its peer reads. Registered for both directions, as
+//! tokio does it, its process is woken once for every message that arrives at the other end.
+
+use std::io::{self, IoSlice, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use tokio::io::unix::AsyncFd;
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::runtime::Handle;
+
+/// Takes a stream apart. Must be called inside a tokio runtime, which does its I/O.
+pub(super) fn split(stream: tokio::net::UnixStream) -> io::Result<(ReadHalf, WriteHalf)> {
+    let reading = stream.into_std()?;
+    let writing = Arc::new(reading.try_clone()?);
+    let reading = registered(reading, Interest::READABLE)?;
+    Ok((ReadHalf(reading), WriteHalf { stream: writing, waiting: None, io: Handle::current() }))
+}
+
+#[expect(
+    deprecated,
+    reason = "what replaces it is unsafe, for types that do not keep their descriptor"
+)]
+fn registered<T: AsRawFd>(stream: T, interest: Interest) -> io::Result<AsyncFd<T>> {
+    AsyncFd::with_interest(stream, interest)
+}
+
+pub(super) struct ReadHalf(AsyncFd<UnixStream>);
+
+impl AsyncRead for ReadHalf {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        to: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        loop {
+            let mut ready = ready!(self.0.poll_read_ready(cx))?;
+            let free = to.initialize_unfilled();
+            let len = free.len();
+            match ready.try_io(|stream| stream.get_ref().read(free)) {
+                Ok(Ok(read)) => {
+                    // There was no more: what comes next is news, and not worth an attempt before.
+                    if 0 < read && read < len {
+                        ready.clear_ready();
+                    }
+                    to.advance(read);
+                    return Poll::Ready(Ok(()));
+                }
+                Ok(Err(e)) => return Poll::Ready(Err(e)),
+                Err(_would_block) => {}
+            }
+        }
+    }
+}
+
+/// Writes on any thread. When it is dropped, the peer sees that nothing more comes.
+pub(super) struct WriteHalf {
+    stream: Arc<UnixStream>,
+    /// Only while the socket is full.
+    waiting: Option<AsyncFd<Arc<UnixStream>>>,
+    io: Handle,
+}
+
+impl WriteHalf {
+    fn poll_with(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut write: impl FnMut(&UnixStream) -> io::Result<usize>,
+    ) -> Poll<io::Result<usize>> {
+        loop {
+            match write(&self.stream) {
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                done => {
+                    self.waiting = None;
+                    return Poll::Ready(done);
+                }
+            }
+            let waiting = match &mut self.waiting {
+                Some(waiting) => waiting,
+                none => {
+                    let _io = self.io.enter();
+                    let stream = self.stream.clone();
+                    none.insert(registered(stream, Interest::WRITABLE)?)
+                }
+            };
+            ready!(waiting.poll_write_ready(cx))?.clear_ready();
+        }
+    }
+}
+
+impl AsyncWrite for WriteHalf {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_with(cx, |mut stream| stream.write(bytes))
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_with(cx, |mut stream| stream.write_vectored(slices))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(self.stream.shutdown(Shutdown::Write))
+    }
+}
+
+impl Drop for WriteHalf {
+    fn drop(&mut self) {
+        // Fails only if the peer has gone already.
+        let _ = self.stream.shutdown(Shutdown::Write);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_does_not_fit_follows_when_there_is_room_and_the_end_is_seen() {
+        let (near, far) = tokio::net::UnixStream::pair().unwrap();
+        let (_near_read, mut write) = split(near).unwrap();
+        let (mut read, _far_write) = split(far).unwrap();
+        let sent: Vec<u8> = (0..5_000_000u32).map(|i| i as u8).collect();
+        let writing = tokio::spawn({
+            let sent = sent.clone();
+            async move {
+                write.write_all(&sent).await.unwrap();
+                assert!(write.waiting.is_none(), "it waits no more");
+            }
+        });
+        let mut got = Vec::new();
+        read.read_to_end(&mut got).await.unwrap();
+        writing.await.unwrap();
+        assert!(got == sent);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_thread_of_another_kind_writes_too() {
+        let (near, far) = tokio::net::UnixStream::pair().unwrap();
+        let (_near_read, mut write) = split(near).unwrap();
+        let (mut read, _far_write) = split(far).unwrap();
+        let writer = std::thread::spawn(move || {
+            let mut cx = Context::from_waker(std::task::Waker::noop());
+            // Until it is full, which takes somebody who waits.
+            let mut total = 0;
+            while let Poll::Ready(written) = Pin::new(&mut write).poll_write(&mut cx, &[7; 4096]) {
+                total += written.unwrap();
+            }
+            assert!(write.waiting.is_some());
+            total
+        });
+        let total = tokio::task::spawn_blocking(|| writer.join().unwrap()).await.unwrap();
+        let mut got = Vec::new();
+        read.read_to_end(&mut got).await.unwrap();
+        assert_eq!(got.len(), total);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_peer_that_has_gone_is_an_error() {
+        let (near, far) = tokio::net::UnixStream::pair().unwrap();
+        let (_near_read, mut write) = split(near).unwrap();
+        drop(far);
+        assert!(write.write_all(&[1]).await.is_err());
+    }
+}

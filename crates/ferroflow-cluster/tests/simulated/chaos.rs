@@ -1,0 +1,91 @@
+//! What befalls hosts and links, drawn from a seed.
+
+use super::network::{CHIEF, PS0, PS1, WORKER1};
+use std::time::Duration;
+use turmoil::Sim;
+
+/// How long things happen.
+const STORM: Duration = Duration::from_secs(25);
+const CALM_LATENCY: Duration = Duration::from_millis(10);
+
+pub struct Chaos {
+    random: fastrand::Rng,
+    next: Duration,
+    /// What is to be undone, and when.
+    undo: Vec<(Duration, Trouble)>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Trouble {
+    Crashed(&'static str),
+    /// Nothing gets through; as with TCP, what was sent arrives once the link is healed.
+    Cut(&'static str, &'static str),
+    Slow(&'static str, &'static str),
+}
+
+impl Chaos {
+    pub fn new(seed: u64) -> Chaos {
+        let next = Duration::from_millis(500);
+        Chaos { random: fastrand::Rng::with_seed(seed), next, undo: Vec::new() }
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.next > STORM && self.undo.is_empty()
+    }
+
+    /// Does what is due.
+    pub fn go_on(&mut self, sim: &mut Sim<'_>) {
+        let now = sim.elapsed();
+        self.undo.retain(|(at, trouble)| {
+            if *at <= now {
+                trouble.end(sim);
+            }
+            *at > now
+        });
+        if self.next > now || self.next > STORM {
+            return;
+        }
+        self.next = now + Duration::from_millis(self.random.u64(100..1500));
+        let trouble = self.draw();
+        // One trouble at a place at a time: two would be undone by the end of the first.
+        if self.undo.iter().all(|(_, other)| *other != trouble) {
+            trouble.begin(sim, &mut self.random);
+            let lasts = Duration::from_millis(self.random.u64(20..6000));
+            self.undo.push((now + lasts, trouble));
+        }
+    }
+
+    fn draw(&mut self) -> Trouble {
+        let hosts = [CHIEF, PS0, PS1, WORKER1];
+        let one = self.random.usize(0..4);
+        let other = (one + self.random.usize(1..4)) % 4;
+        let (a, b) = (hosts[one.min(other)], hosts[one.max(other)]);
+        match self.random.u8(0..4) {
+            // The client's own host stays up.
+            0 => Trouble::Crashed(hosts[self.random.usize(1..4)]),
+            1 | 2 => Trouble::Cut(a, b),
+            _ => Trouble::Slow(a, b),
+        }
+    }
+}
+
+impl Trouble {
+    fn begin(self, sim: &mut Sim<'_>, random: &mut fastrand::Rng) {
+        match self {
+            Trouble::Crashed(host) => sim.crash(host),
+            Trouble::Cut(a, b) => sim.hold(a, b),
+            Trouble::Slow(a, b) => {
+                let latency = Duration::from_millis(random.u64(20..700));
+                sim.set_link_max_message_latency(a, b, latency);
+            }
+        }
+    }
+
+    fn end(self, sim: &mut Sim<'_>) {
+        match self {
+            Trouble::Crashed(host) => sim.bounce(host),
+            Trouble::Cut(a, b) => sim.release(a, b),
+            Trouble::Slow(a, b) => sim.set_link_max_message_latency(a, b, CALM_LATENCY),
+        }
+    }
+}
