@@ -9,7 +9,7 @@ Variables are reference variables, so that no optimiser can empty the step.
 
 import time
 
-from common import Cluster, emit, import_tf, median, parse, parser, percentile
+from common import Cluster, emit, import_tf, median, parse, parser, percentile, timed_blocks
 
 p = parser(__doc__)
 p.add_argument("--modes", default="data,group,fan_in")
@@ -65,19 +65,10 @@ MODES = {"data": (data, {"ps": 1, "worker": 2}), "group": (group, {"ps": 1, "wor
 
 
 def measure(mode, via, call, cluster):
-    clock = time.perf_counter
     for _ in range(100):
         call()
-    medians, every = [], []
     server_cpu, client_cpu = cluster.cpu(), time.process_time()
-    for _ in range(args.blocks):
-        block = []
-        for _ in range(args.steps):
-            t = clock()
-            call()
-            block.append((clock() - t) * 1e6)
-        medians.append(median(block))
-        every += block
+    medians, every = timed_blocks(call, args.blocks, args.steps)
     n = len(every)
     point = {"mode": mode, "via": via}
     emit("cluster_step", "latency", median(medians), "us", "lower", point, best=min(every),

@@ -8,15 +8,9 @@ All clients step until all are warm, then measure together: with SyncReplicasOpt
 would strand the others.
 """
 
-import json
-import os
-import subprocess
-import sys
-
-from common import HERE, Cluster, emit, parse, parser, run_together
+from common import emit, parse, parser, train_together
 
 BATCH = {"linear": 100, "mlp": 128}
-WORKERS = 2
 
 p = parser(__doc__)
 p.add_argument("--models", default="linear,mlp")
@@ -27,28 +21,13 @@ if args.quick:
     args.seconds = 2.0
 
 
-def start(cluster, model, mode, task):
-    return subprocess.Popen(
-        [sys.executable, os.path.join(HERE, "train_client.py"),
-         "--cluster", json.dumps(cluster.spec), "--task", str(task), "--model", model,
-         "--mode", mode, "--batch", str(BATCH[model]), "--seconds", str(args.seconds)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
 def measure(model, mode):
-    with Cluster(args, {"ps": 1, "worker": WORKERS}) as cluster:
-        children = [start(cluster, model, mode, task) for task in range(WORKERS)]
-        results, cpu = run_together(children, cluster)
-    # All of them step from the first go to the first end.
-    first = min(results, key=lambda r: r["end"])
-    begin = min(results, key=lambda r: r["begin"])
-    steps = first["step_end"] - begin["step_begin"]
-    seconds = first["end"] - begin["begin"]
+    trained = train_together(args, model, mode, BATCH[model], args.seconds)
     point = {"model": model, "mode": mode}
-    emit("cluster_train", "steps", steps / seconds, "steps/s", "higher", point,
-         first_loss=first["first_loss"], loss=first["loss"],
-         client_cpu_us=sum(r["cpu"] for r in results) / max(steps, 1) * 1e6)
-    emit("cluster_train", "server_cpu", cpu / max(steps, 1) * 1e6, "us", "lower", point)
+    emit("cluster_train", "steps", trained["steps_per_s"], "steps/s", "higher", point,
+         first_loss=trained["first_loss"], loss=trained["loss"],
+         client_cpu_us=trained["client_cpu_us"])
+    emit("cluster_train", "server_cpu", trained["server_cpu_us"], "us", "lower", point)
 
 
 for model in args.models.split(","):

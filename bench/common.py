@@ -289,6 +289,41 @@ def run_together(clients, servers):
             stop(client)
 
 
+def train_together(args, model, mode, batch, seconds):
+    """Two replicas of train_client.py, one for each worker of a cluster of --server-cmd: what the first to
+    end says, with the global steps/s of both together and what a step takes of servers and clients."""
+    with Cluster(args, {"ps": 1, "worker": 2}) as cluster:
+        clients = [subprocess.Popen(
+            [sys.executable, os.path.join(HERE, "train_client.py"),
+             "--cluster", json.dumps(cluster.spec), "--task", str(task), "--model", model,
+             "--mode", mode, "--batch", str(batch), "--seconds", str(seconds)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            for task in range(2)]
+        results, cpu = run_together(clients, cluster)
+    # All of them step from the first go to the first end.
+    first = min(results, key=lambda r: r["end"])
+    begin = min(results, key=lambda r: r["begin"])
+    steps = max(first["step_end"] - begin["step_begin"], 1)
+    return dict(first, steps_per_s=steps / (first["end"] - begin["begin"]),
+                server_cpu_us=cpu / steps * 1e6,
+                client_cpu_us=sum(r["cpu"] for r in results) / steps * 1e6)
+
+
+def timed_blocks(call, blocks, steps):
+    """Times `call` in blocks of steps: the median of each block, and every time, in us."""
+    clock = time.perf_counter
+    medians, every = [], []
+    for _ in range(blocks):
+        block = []
+        for _ in range(steps):
+            t = clock()
+            call()
+            block.append((clock() - t) * 1e6)
+        medians.append(median(block))
+        every += block
+    return medians, every
+
+
 # -------------------------------------------------------------------------- TensorFlow
 
 

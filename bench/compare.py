@@ -19,9 +19,10 @@ import time
 import report
 from common import HERE, tf_server_cmd
 
-CLUSTER = ("cluster_step", "cluster_traffic", "cluster_clients", "cluster_train")
+CLUSTER = ("cluster_step", "cluster_traffic", "cluster_clients", "cluster_train", "train_job")
 BENCHMARKS = ("null_step", "concurrency", "feed_fetch", "large_graph", "checkpoint", "startup") + CLUSTER + ("kernels",)
 GROUPS = {"distributed": CLUSTER}
+NEED_BINARY = ("startup", "train_job")
 HAVE_FLOOR = ("null_step", "feed_fetch")
 RUST = "rust"
 TIMEOUT = 900
@@ -31,7 +32,7 @@ def parse_options():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     p.add_argument("--server-cmd", metavar="CMD",
                    help="command of one of our servers; {cluster_json} {job} {task} {addr} {port}")
-    p.add_argument("--binary", metavar="PATH", help="our binary, for its size")
+    p.add_argument("--binary", metavar="PATH", help="our binary: its size, and the jobs it runs by itself")
     p.add_argument("--floor-cmd", metavar="CMD",
                    help="command of an echo server, which shows the client's own cost (README.md)")
     p.add_argument("--rust-cmd", metavar="CMD",
@@ -85,8 +86,8 @@ def runs(options, round_index):
             yield from kernel_runs(options, script, impls)
             continue
         for label, server, shipped in impls:
-            size = ["--binary", shipped] if name == "startup" and shipped else []
-            yield name, label, script + ["--impl", label] + server + size
+            binary = ["--binary", shipped] if name in NEED_BINARY and shipped else []
+            yield name, label, script + ["--impl", label] + server + binary
             if name == "cluster_traffic" and label == "ferroflow":
                 tcp = ["--server-cmd", options.server_cmd + " --data-path tcp", "--path", "tcp"]
                 yield name, label, script + ["--impl", label] + tcp

@@ -108,6 +108,11 @@ def _cluster_goals():
         for mode in ("sync", "async"):
             yield Goal("%s, 1 ps + 2 workers, %s: >= %gx" % (model, mode, limit), "cluster_train",
                        "steps", {"model": model, "mode": mode}, Ratio(">=", limit))
+    for mode in ("sync", "async"):
+        yield Goal("linear from Rust, 1 ps + 2 workers, %s: >= 8x" % mode, "train_job", "steps",
+                   {"model": "linear", "mode": mode}, Ratio(">=", 8))
+    yield Goal("mlp from Rust, in one process: >= 1.2x", "train_job", "steps",
+               {"model": "mlp", "mode": "local"}, Ratio(">=", 1.2))
     yield Goal("64 clients over a cluster: server CPU a step <= 0.3x", "cluster_clients",
                "server_cpu", {"clients": 64}, Ratio("<=", 0.3))
     yield Goal("64 clients over a cluster: no error", "cluster_clients", "errors", {"clients": 64},

@@ -6,7 +6,7 @@ the server is an echo (README.md has its contract): what remains is the client a
 
 import time
 
-from common import Server, emit, import_tf, median, parse, parser, percentile
+from common import Server, emit, import_tf, median, parse, parser, percentile, timed_blocks
 
 p = parser(__doc__)
 p.add_argument("--floor", action="store_true", help="the server is an echo; initialise nothing")
@@ -21,22 +21,14 @@ v1 = tf.compat.v1
 
 
 def measure(via, call, server):
-    clock = time.perf_counter
     for _ in range(200):
         call()
-    medians, every = [], []
-    server_cpu, client_cpu, began = server.cpu(), time.process_time(), clock()
-    for _ in range(args.blocks):
-        block = []
-        for _ in range(args.steps):
-            t = clock()
-            call()
-            block.append((clock() - t) * 1e6)
-        medians.append(median(block))
-        every += block
+    server_cpu, client_cpu, began = server.cpu(), time.process_time(), time.perf_counter()
+    medians, every = timed_blocks(call, args.blocks, args.steps)
+    seconds = time.perf_counter() - began
     n = len(every)
     emit("null_step", "latency", median(medians), "us", "lower", {"via": via},
-         best=min(every), p99=percentile(every, .99), steps_per_s=n / (clock() - began),
+         best=min(every), p99=percentile(every, .99), steps_per_s=n / seconds,
          client_cpu_us=(time.process_time() - client_cpu) / n * 1e6)
     emit("null_step", "server_cpu", (server.cpu() - server_cpu) / n * 1e6, "us", "lower",
          {"via": via})

@@ -1,19 +1,22 @@
-//! `ferroflow inspect`: what is in a checkpoint, an event file or a graph, and how two checkpoints
-//! differ.
+//! `ferroflow inspect`: what is in a checkpoint, an event file, a graph or a SavedModel, and how two
+//! checkpoints differ.
 
-use ferroflow::train::{EventKind, graph_of_meta_graph, latest_checkpoint, read_events};
+use ferroflow::train::{
+    EventKind, SavedGraph, TensorInfo, graph_of_meta_graph, latest_checkpoint, read_events,
+    saved_graphs,
+};
 use ferroflow::{CheckpointFile, Code, DType, Error, GraphDef, Result, Tensor, decode_graph};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Show what is in a checkpoint, an event file, or a graph; or how two checkpoints differ
+/// Show what is in a checkpoint, an event file, a graph or a SavedModel; or how two checkpoints differ
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  ferroflow inspect ferroflow-out/linear\n  ferroflow inspect model.ckpt-100 model.ckpt-200"
 )]
 pub struct Args {
-    /// A checkpoint (its prefix, one of its files, or a directory of them), an event file, a .meta,
-    /// .pb or saved_model.pb file
+    /// A checkpoint (its prefix, one of its files, or a directory of them), an event file, a .meta or
+    /// .pb file, or the directory of a SavedModel
     file: String,
     /// A second checkpoint, to compare with
     other: Option<String>,
@@ -31,11 +34,18 @@ pub fn run(args: Args) -> Result<()> {
     if name.contains("tfevents") {
         return events(path, args.json);
     }
-    if name.ends_with(".pb") || name.ends_with(".meta") || name.ends_with(".pbtxt") {
-        return graph(path, args.json);
+    if name == "saved_model.pb" {
+        return saved_model(path.parent().unwrap_or(Path::new("")), args.json);
     }
     if path.join("saved_model.pb").exists() {
-        return graph(&path.join("saved_model.pb"), args.json);
+        return saved_model(path, args.json);
+    }
+    if name.ends_with(".pb") || name.ends_with(".meta") {
+        return graph(path, args.json);
+    }
+    if name.ends_with(".pbtxt") {
+        let text = format!("{name}: graphs that are written as text are not read");
+        return Err(Error::new(Code::Unimplemented, text));
     }
     contents(&checkpoint(&args.file)?, args.json)
 }
@@ -55,7 +65,7 @@ fn checkpoint(name: &str) -> Result<CheckpointFile> {
         let text = match Path::new(name).exists() {
             true => format!(
                 "{name}: neither a checkpoint nor a file this command knows (it knows checkpoints, \
-                 event files, .pb, .pbtxt and .meta)"
+                 event files, .pb and .meta)"
             ),
             false => format!("{name}: there is no such file, nor a checkpoint of that name"),
         };
@@ -192,6 +202,63 @@ pub fn read_graph(path: &Path) -> Result<GraphDef> {
         Ok(def) if !def.nodes.is_empty() => Ok(def),
         _ => decode_graph(bytes.into()),
     }
+}
+
+/// The graphs of a SavedModel: how each can be called, and what it is made of.
+fn saved_model(dir: &Path, json: bool) -> Result<()> {
+    for of in &saved_graphs(dir)? {
+        match json {
+            true => println!("{}", signatures_json(of)),
+            false => print_signatures(of),
+        }
+    }
+    graph(&dir.join("saved_model.pb"), json)
+}
+
+fn print_signatures(graph: &SavedGraph) {
+    println!("graph for: {}", graph.tags.join(", "));
+    let print = |direction: &str, tensors: &BTreeMap<String, TensorInfo>| {
+        for (name, t) in tensors {
+            println!(
+                "    {direction:<3} {name:<24} {:<8} {:<14} {}",
+                t.dtype.name(),
+                t.shape,
+                t.name
+            );
+        }
+    };
+    for (name, signature) in &graph.signatures {
+        println!("  {name} ({})", signature.method);
+        print("in", &signature.inputs);
+        print("out", &signature.outputs);
+    }
+    for name in &graph.composite {
+        println!("  {name} (takes or gives sparse or composite tensors)");
+    }
+    for file in &graph.assets {
+        println!("  asset {file}");
+    }
+}
+
+fn signatures_json(graph: &SavedGraph) -> serde_json::Value {
+    let tensors = |of: &BTreeMap<String, TensorInfo>| -> BTreeMap<String, serde_json::Value> {
+        let json = |t: &TensorInfo| serde_json::json!({"dtype": t.dtype.name(), "shape": t.shape.to_string(), "tensor": t.name});
+        of.iter().map(|(name, t)| (name.clone(), json(t))).collect()
+    };
+    let signatures: BTreeMap<&String, serde_json::Value> = graph
+        .signatures
+        .iter()
+        .map(|(name, s)| {
+            let (inputs, outputs) = (tensors(&s.inputs), tensors(&s.outputs));
+            (name, serde_json::json!({"method": s.method, "inputs": inputs, "outputs": outputs}))
+        })
+        .collect();
+    serde_json::json!({
+        "tags": graph.tags,
+        "signatures": signatures,
+        "composite_signatures": graph.composite,
+        "assets": graph.assets,
+    })
 }
 
 fn graph(path: &Path, json: bool) -> Result<()> {

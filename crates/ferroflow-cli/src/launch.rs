@@ -37,17 +37,21 @@ const GRACE: Duration = Duration::from_secs(5);
 /// hold its output open.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-enum Event {
+pub enum Event {
     /// A process closed its output.
     Closed,
     /// The launcher got this signal: it is to stop.
     Stop(Signal),
+    /// These hosts have changed, of a job that follows them.
+    Hosts(Vec<crate::run::Host>),
 }
 
-struct Running {
+/// A process that was started.
+pub struct Running {
     process: Process,
     child: Child,
-    status: Option<ExitStatus>,
+    /// How it ended, once it has.
+    pub status: Option<ExitStatus>,
     last: LastLines,
     /// How many of its outputs may still bring something.
     open: Arc<AtomicUsize>,
@@ -81,18 +85,19 @@ pub fn launch(processes: Vec<Process>, shell: &RemoteShell) -> Result<u8> {
     };
     // The report comes before others fail because of it, and before they are ended.
     if let Some(first) = failed {
-        hear_out(&running[first..=first], &inbox);
+        hear_out(&running[first..=first]);
         report(&running[first]);
     }
     end(&mut running, &inbox);
-    hear_out(&running, &inbox);
+    hear_out(&running);
     Ok(match failed.and_then(|i| running[i].status) {
         Some(status) => code_of(status),
         None => stopped.map_or(0, |signal| 128 + signal.as_raw() as u8),
     })
 }
 
-fn start(
+/// Starts a process and passes on what it prints.
+pub fn start(
     process: Process,
     index: usize,
     shell: &RemoteShell,
@@ -135,7 +140,7 @@ fn start(
 }
 
 /// Notes which processes have ended; the first that failed, if one has.
-fn reap(running: &mut [Running]) -> Option<usize> {
+pub fn reap(running: &mut [Running]) -> Option<usize> {
     let mut failed: Option<usize> = None;
     for (i, r) in running.iter_mut().enumerate().filter(|(_, r)| r.status.is_none()) {
         let Ok(Some(status)) = r.child.try_wait() else { continue };
@@ -150,15 +155,16 @@ fn reap(running: &mut [Running]) -> Option<usize> {
 }
 
 /// Waits until all that processes printed has been passed on.
-fn hear_out(ended: &[Running], inbox: &Receiver<Event>) {
+pub fn hear_out(ended: &[Running]) {
     let until = Instant::now() + LAST_WORDS;
     let is_open = |r: &Running| r.open.load(Ordering::Acquire) > 0;
     while ended.iter().any(is_open) && Instant::now() < until {
-        let _ = inbox.recv_timeout(Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 
-fn report(first: &Running) {
+/// Says on standard error how a process failed.
+pub fn report(first: &Running) {
     let Running { process, child, status, last, .. } = first;
     let how = match status.map(|s| (s.code(), s.signal())) {
         Some((Some(code), _)) => format!("ended with exit code {code}"),
@@ -176,17 +182,24 @@ fn report(first: &Running) {
     }
 }
 
+/// Asks a process, and what it started, to end.
+pub fn ask_to_end(running: &Running) {
+    signal(running, Signal::TERM);
+}
+
+fn signal(running: &Running, signal: Signal) {
+    // Not reaped yet, so the number is still this process's.
+    let pid = Pid::from_raw(running.child.id() as i32).filter(|_| running.status.is_none());
+    if let Some(pid) = pid {
+        let _ = kill_process_group(pid, signal);
+    }
+}
+
 /// Asks what still runs to end, and after a while, or when it is asked again, makes it.
-fn end(running: &mut [Running], inbox: &Receiver<Event>) {
+pub fn end(running: &mut [Running], inbox: &Receiver<Event>) {
     let mut until = Instant::now() + GRACE;
-    let signal = |r: &Running, signal: Signal| {
-        // Not reaped yet, so the number is still this process's.
-        if let Some(pid) = Pid::from_raw(r.child.id() as i32).filter(|_| r.status.is_none()) {
-            let _ = kill_process_group(pid, signal);
-        }
-    };
     reap(running);
-    running.iter().for_each(|r| signal(r, Signal::TERM));
+    running.iter().for_each(ask_to_end);
     while running.iter().any(|r| r.status.is_none()) && Instant::now() < until {
         if let Ok(Event::Stop(_)) = inbox.recv_timeout(Duration::from_millis(20)) {
             until = Instant::now();
@@ -200,13 +213,13 @@ fn end(running: &mut [Running], inbox: &Receiver<Event>) {
 }
 
 /// The exit code a shell would give.
-fn code_of(status: ExitStatus) -> u8 {
+pub fn code_of(status: ExitStatus) -> u8 {
     let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
     u8::try_from(code).unwrap_or(1)
 }
 
 /// Turns SIGTERM and Ctrl-C into a stop of the job.
-fn watch_signals(events: Sender<Event>) -> Result<()> {
+pub fn watch_signals(events: Sender<Event>) -> Result<()> {
     let problem =
         |e: std::io::Error| Error::new(Code::Internal, format!("cannot watch signals: {e}"));
     let runtime =

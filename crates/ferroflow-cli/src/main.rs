@@ -38,6 +38,8 @@ enum Verb {
     /// What `run -H` asks other hosts
     #[command(hide = true)]
     Ports(run::ports::Args),
+    #[command(hide = true)]
+    ReduceServer(run::summing::Args),
 }
 
 /// The command line, in which `-np`, as other launchers spell it, means `--np`.
@@ -56,6 +58,7 @@ fn main() -> ExitCode {
         Verb::Server(args) => server::run(args),
         Verb::Train(args) => train::run(args),
         Verb::Run(args) => run::run(args),
+        Verb::ReduceServer(_) => run::summing::serve(),
         Verb::Plan(args) => plan::run(args),
         Verb::Place(args) => place::run(args),
         Verb::Bench(args) => bench::run(args),

@@ -1,5 +1,6 @@
 //! `ferroflow plan`: the arithmetic of distributed training.
 
+use crate::train::{Model as Trained, measured};
 use crate::units;
 use ferroflow::collective::simulate::all_reduce_seconds;
 use ferroflow::collective::{Algorithm, Model};
@@ -13,20 +14,25 @@ use serde_json::{Value, json};
 /// servers; with the link speed that a wanted efficiency needs.
 #[derive(clap::Args)]
 #[command(after_help = "Example (VGG-16 on 1 Gb/s):\n  \
-    ferroflow plan --model-bytes 553.36MB --link 125MB/s -n 4 --step-time 0.55s --target-efficiency 0.9")]
+    ferroflow plan --model-bytes 553.36MB --link 125MB/s -n 4 --step-time 0.55s --target-efficiency 0.9\n\n\
+    Example (a model on this machine):\n  ferroflow plan --measure mlp -n 2")]
 pub struct Args {
     /// Bytes of all gradients, such as 553.36MB
-    #[arg(long, value_name = "BYTES")]
-    model_bytes: String,
+    #[arg(long, value_name = "BYTES", required_unless_present = "measure")]
+    model_bytes: Option<String>,
     /// Speed of each worker's link, one way, such as 125MB/s or 1Gb/s
-    #[arg(long, value_name = "SPEED")]
-    link: String,
+    #[arg(long, value_name = "SPEED", required_unless_present = "measure")]
+    link: Option<String>,
     /// Workers
     #[arg(short = 'n', long = "workers", value_name = "N")]
     n: u32,
     /// Time of a step on one worker, such as 0.55s
-    #[arg(long, value_name = "TIME")]
-    step_time: String,
+    #[arg(long, value_name = "TIME", required_unless_present = "measure")]
+    step_time: Option<String>,
+    /// Find what is not given by running: a model's gradients and step, and all-reduce between as many
+    /// ranks on this host
+    #[arg(long, value_enum, value_name = "MODEL")]
+    measure: Option<Trained>,
     /// Parameter servers, or spare CPU servers; as many as workers if not given
     #[arg(long, value_name = "P")]
     servers: Option<u32>,
@@ -140,11 +146,12 @@ pub fn run(args: Args) -> Result<()> {
     if args.target_efficiency.is_some_and(|p| !(p > 0.0 && p < 1.0)) {
         return wrong("--target-efficiency lies between 0 and 1");
     }
+    let (bytes, step, link) = known(&args)?;
     let job = Job {
-        bytes: units::bytes(&args.model_bytes)?,
-        link: units::bytes_per_second(&args.link)?,
+        bytes,
+        link,
         n: f64::from(args.n),
-        step: units::seconds(&args.step_time)?,
+        step,
         servers: f64::from(args.servers.unwrap_or(args.n)),
         overlap: args.overlap,
     };
@@ -175,6 +182,64 @@ pub fn run(args: Args) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Bytes of gradients, seconds of a step and speed of the link: given, or measured.
+fn known(args: &Args) -> Result<(f64, f64, f64)> {
+    let given = |text: &Option<String>, read: fn(&str) -> Result<f64>| {
+        text.as_deref().map(read).transpose()
+    };
+    let bytes = given(&args.model_bytes, units::bytes)?;
+    let step = given(&args.step_time, units::seconds)?;
+    let link = given(&args.link, units::bytes_per_second)?;
+    if let (Some(bytes), Some(step), Some(link)) = (bytes, step, link) {
+        return Ok((bytes, step, link));
+    }
+    let missing = || Error::new(Code::InvalidArgument, "give --measure, or all that it would find");
+    let model = args.measure.ok_or_else(missing)?;
+    let found = match (bytes, step) {
+        (Some(bytes), Some(step)) => (bytes, step),
+        _ => measured(model, model.batch())?,
+    };
+    let (bytes, step) = (bytes.unwrap_or(found.0), step.unwrap_or(found.1));
+    let link = match link {
+        Some(link) => link,
+        None => measured_link(args.n, bytes)?,
+    };
+    eprintln!(
+        "measured {}: {} of gradients, {:.3} ms a step, all-reduce as over {}/s",
+        model.name(),
+        units::show_bytes(bytes),
+        step * 1e3,
+        units::show_bytes(link)
+    );
+    Ok((bytes, step, link))
+}
+
+/// The link that all-reduce of `bytes` between `n` ranks on this host is as fast as.
+fn measured_link(n: u32, bytes: f64) -> Result<f64> {
+    let problem = |text: String| Error::new(Code::Unavailable, format!("measuring: {text}"));
+    // One rank has nobody to send to; two show what the machine does.
+    let (ranks, bytes) = (n.max(2), (bytes.ceil() as usize).next_multiple_of(4).max(4));
+    let own = std::env::current_exe().map_err(|e| problem(e.to_string()))?;
+    let out = std::process::Command::new(own)
+        .args(["bench", "allreduce", "--json", "-n", &ranks.to_string()])
+        .args(["--sizes", &bytes.to_string()])
+        .output()
+        .map_err(|e| problem(e.to_string()))?;
+    if !out.status.success() {
+        return Err(problem(String::from_utf8_lossy(&out.stderr).trim().to_string()));
+    }
+    let line: Value =
+        serde_json::from_slice(&out.stdout).map_err(|e| problem(format!("its answer: {e}")))?;
+    let micros = line["us"].as_f64().filter(|us| *us > 0.0);
+    let micros = micros.ok_or_else(|| problem(format!("its answer: {line}")))?;
+    Ok(link_of(bytes as f64, ranks, micros * 1e-6))
+}
+
+/// The link over which a ring of `n` takes so many seconds.
+fn link_of(bytes: f64, n: u32, seconds: f64) -> f64 {
+    2.0 * bytes * f64::from(n - 1) / f64::from(n) / seconds
 }
 
 /// Seconds of an all-reduce of the job's bytes among `n` ranks, by algorithm, fastest first.
@@ -332,6 +397,13 @@ mod tests {
         let ring = all.iter().find(|(a, _)| *a == Algorithm::Ring).unwrap().1;
         let formula = vgg16().transfer(Strategy::Ring);
         assert!((ring / formula - 1.0).abs() < 0.05, "{ring} for {formula}");
+    }
+
+    #[test]
+    fn a_measured_link_predicts_what_was_measured() {
+        let link = link_of(553.36e6, 4, 6.64);
+        let job = Job { link, ..vgg16() };
+        assert!((job.transfer(Strategy::Ring) - 6.64).abs() < 1e-9);
     }
 
     #[test]

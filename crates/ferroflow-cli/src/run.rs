@@ -1,12 +1,16 @@
 //! `ferroflow run`: the processes of a job on this host or several.
 
 mod cluster;
+mod elastic;
 mod hosts;
 pub mod ports;
+pub mod summing;
+
+pub use hosts::Host;
 
 use crate::launch::{Process, RemoteShell, launch};
 use ferroflow::{Code, Error, Result};
-use hosts::{Host, hosts, invalid, places};
+use hosts::{hosts, invalid, places};
 
 /// Start all processes of a job: parameter servers and workers, or ranks as mpirun and horovodrun do
 ///
@@ -18,13 +22,17 @@ use hosts::{Host, hosts, invalid, places};
 /// FERROFLOW_SIZE, FERROFLOW_LOCAL_RANK, FERROFLOW_LOCAL_SIZE, FERROFLOW_ADDRESS and FERROFLOW_TOKEN, and
 /// RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT for programs that know those.
 ///
+/// With -np and --min-np, --max-np or --host-discovery-script: an elastic job, which goes on without the
+/// processes that are lost and takes in others.
+///
 /// What a process prints is passed on with its name in front. The first process that fails is reported, ends
 /// the job and gives the exit code.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  ferroflow run --ps 1 --workers 2 -- python train.py\n  \
     ferroflow run --ps 1 --workers 3 -H hosta:2,hostb:2 -- python train.py\n  \
     ferroflow run -np 4 -- python train.py\n  \
-    ferroflow run -np 4 -H hosta:2,hostb:2 -- ./train")]
+    ferroflow run -np 4 -H hosta:2,hostb:2 -- ./train\n  \
+    ferroflow run -np 4 --min-np 2 --max-np 8 --host-discovery-script ./hosts.sh -- ./train")]
 pub struct Args {
     /// Ranks to start; -np N means the same
     #[arg(long = "np", value_name = "N", required_unless_present = "workers")]
@@ -54,6 +62,27 @@ pub struct Args {
     /// Port of rank 0, or the first port of a cluster's tasks on each host; free ones if not given
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
+    /// Spare processes on this host that sum for the others, so that each link carries less
+    #[arg(long, value_name = "K", requires = "np")]
+    servers: Option<usize>,
+    /// Hosts of those instead, such as hostc:1,hostd:1
+    #[arg(long, value_name = "HOST:SLOTS,…", requires = "servers")]
+    server_hosts: Option<String>,
+    /// Go on with as few processes as this when some are lost, and start others; makes the job elastic
+    #[arg(long, value_name = "N", requires = "np", conflicts_with = "servers")]
+    min_np: Option<usize>,
+    /// Take in as many processes as this when there are slots; makes the job elastic
+    #[arg(long, value_name = "N", requires = "np", conflicts_with = "servers")]
+    max_np: Option<usize>,
+    /// Program that prints the hosts of now, HOST:SLOTS a line, asked every second; makes the job elastic
+    #[arg(long, value_name = "PROG", requires = "np", conflicts_with_all = ["hosts", "servers"])]
+    host_discovery_script: Option<String>,
+    /// How often processes of a host may fail before an elastic job starts no more there
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    max_failures: usize,
+    /// Seconds that too few processes of an elastic job wait for others
+    #[arg(long, value_name = "S", default_value_t = 60)]
+    elastic_timeout: u64,
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "PROG")]
     program: Vec<String>,
@@ -70,25 +99,33 @@ enum Serve {
     None,
 }
 
+impl Args {
+    fn is_elastic(&self) -> bool {
+        self.min_np.or(self.max_np).is_some() || self.host_discovery_script.is_some()
+    }
+}
+
 pub fn run(args: Args) -> Result<()> {
     let shell = args.rsh.clone().or_else(|| std::env::var("FERROFLOW_RSH").ok());
     let shell = shell.as_deref().map_or_else(RemoteShell::default, RemoteShell::new);
-    let processes = match args.np {
-        Some(np) => ranks(&args, np)?,
-        None => cluster::processes(&args, &shell)?,
+    let code = match args.np {
+        Some(np) if args.is_elastic() => elastic::run(elastic::Plan::new(&args, np)?, &shell),
+        Some(np) => launch(ranks(&args, np)?, &shell),
+        None => launch(cluster::processes(&args, &shell)?, &shell),
     };
-    match launch(processes, &shell)? {
+    match code? {
         0 => Ok(()),
         code => std::process::exit(code.into()),
     }
 }
 
-/// The processes of an all-reduce job, in order of ranks, host by host.
+/// The processes of an all-reduce job, in order of ranks, host by host; then those that sum for them.
 fn ranks(args: &Args, n: usize) -> Result<Vec<Process>> {
     let hosts = hosts(args.hosts.as_deref(), n)?;
     let places = places(&hosts, n);
+    let servers = summing::hosts_of(args)?;
     let used = places.last().map_or(0, |p| p.0 + 1);
-    let all_here = hosts[..used].iter().all(Host::is_here);
+    let all_here = hosts[..used].iter().chain(&servers).all(Host::is_here);
     let rank0 = if all_here { "127.0.0.1" } else { hosts[0].name.as_str() };
     let port = match args.port {
         Some(port) => port,
@@ -104,7 +141,8 @@ fn ranks(args: &Args, n: usize) -> Result<Vec<Process>> {
         let local_size = places.iter().filter(|p| p.0 == host).count();
         let env = [
             ("FERROFLOW_RANK", rank.to_string()),
-            ("FERROFLOW_SIZE", n.to_string()),
+            ("FERROFLOW_SIZE", (n + servers.len()).to_string()),
+            ("FERROFLOW_SERVERS", servers.len().to_string()),
             ("FERROFLOW_LOCAL_RANK", local.to_string()),
             ("FERROFLOW_LOCAL_SIZE", local_size.to_string()),
             ("FERROFLOW_ADDRESS", format!("{rank0}:{port}")),
@@ -126,7 +164,10 @@ fn ranks(args: &Args, n: usize) -> Result<Vec<Process>> {
             serves: false,
         }
     };
-    Ok(places.iter().enumerate().map(process).collect())
+    let mut all: Vec<Process> = places.iter().enumerate().map(process).collect();
+    let address = format!("{rank0}:{port}");
+    all.extend(summing::processes(&servers, n, &address, &token)?);
+    Ok(all)
 }
 
 /// What only the processes of this job know.
@@ -139,11 +180,11 @@ pub fn token() -> Result<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
 
-    fn job(np: usize, hosts: Option<&str>) -> Vec<Process> {
-        let args = Args {
+    pub fn args(np: usize, hosts: Option<&str>) -> Args {
+        Args {
             np: Some(np),
             ps: None,
             workers: None,
@@ -153,9 +194,19 @@ mod tests {
             hosts: hosts.map(Into::into),
             rsh: None,
             port: Some(99),
+            servers: None,
+            server_hosts: None,
+            min_np: None,
+            max_np: None,
+            host_discovery_script: None,
+            max_failures: 3,
+            elastic_timeout: 60,
             program: vec!["p".into(), "a".into()],
-        };
-        ranks(&args, np).unwrap()
+        }
+    }
+
+    fn job(np: usize, hosts: Option<&str>) -> Vec<Process> {
+        ranks(&args(np, hosts), np).unwrap()
     }
 
     fn env<'a>(process: &'a Process, name: &str) -> &'a str {
@@ -179,5 +230,17 @@ mod tests {
         assert!(all.iter().all(|p| p.host.is_none()));
         assert_eq!(env(&all[1], "MASTER_ADDR"), "127.0.0.1");
         assert_eq!(env(&all[0], "FERROFLOW_TOKEN"), env(&all[1], "FERROFLOW_TOKEN"));
+    }
+
+    #[test]
+    fn servers_come_after_the_ranks() {
+        let all = ranks(&Args { servers: Some(2), ..args(2, None) }, 2).unwrap();
+        assert_eq!(env(&all[3], "FERROFLOW_RANK"), "3");
+        assert!(all.iter().all(|p| env(p, "FERROFLOW_SIZE") == "4"));
+        assert_eq!((env(&all[1], "WORLD_SIZE"), all[2].args[0].as_str()), ("2", "reduce-server"));
+        assert_eq!(all.iter().filter(|p| p.serves).count(), 2);
+        let hosts = Some("c:1".to_string());
+        let args = Args { servers: Some(2), server_hosts: hosts, ..args(2, None) };
+        assert!(ranks(&args, 2).is_err());
     }
 }

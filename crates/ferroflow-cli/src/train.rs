@@ -4,9 +4,12 @@ mod cluster;
 mod curve;
 mod data;
 mod images;
+mod measure;
 mod model;
 mod progress;
 mod run;
+
+pub use measure::measured;
 
 use clap::ValueEnum;
 use ferroflow::{Code, Error, Result};
@@ -83,12 +86,21 @@ pub enum Model {
 }
 
 impl Model {
-    fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Model::Linear => "linear",
             Model::Mlp => "mlp",
             Model::Cnn => "cnn",
             Model::Embedding => "embedding",
+        }
+    }
+
+    /// Examples of a step, unless told otherwise.
+    pub fn batch(self) -> usize {
+        match self {
+            Model::Linear => 10,
+            Model::Mlp | Model::Cnn => 64,
+            Model::Embedding => 256,
         }
     }
 }
@@ -98,17 +110,13 @@ impl Args {
         self.steps.unwrap_or(match self.model {
             Model::Linear => 2000,
             Model::Mlp => 800,
-            Model::Cnn => 400,
+            Model::Cnn => 600,
             Model::Embedding => 1500,
         })
     }
 
     fn batch(&self) -> usize {
-        self.batch.unwrap_or(match self.model {
-            Model::Linear => 10,
-            Model::Mlp | Model::Cnn => 64,
-            Model::Embedding => 256,
-        })
+        self.batch.unwrap_or(self.model.batch())
     }
 
     /// Often enough that losing a server costs little.

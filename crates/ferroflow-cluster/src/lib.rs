@@ -4,6 +4,7 @@
 
 mod channels;
 mod client;
+mod collective;
 mod departure;
 mod error;
 mod gate;

@@ -7,6 +7,7 @@ mod outcome;
 mod parts;
 mod peer;
 mod session;
+mod shared_step;
 mod step;
 #[cfg(test)]
 mod tests;
@@ -31,6 +32,7 @@ use members::Members;
 use parking_lot::{Mutex, RwLock};
 use peer::Peer;
 use session::MasterSession;
+use shared_step::SharedStep;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -136,12 +138,17 @@ impl Master {
         self.ensure_new(request.request_id, "RunStep (Master)")?;
         let session = self.session(&request.session_handle)?;
         let fetches = request.fetches.clone();
+        let shared = match request.options.collective_graph_key {
+            0 => None,
+            key => Some(SharedStep::begin(self, &request.session_handle, key).await?),
+        };
         let step = Step::new();
         if request.partial_run_handle.is_empty() {
             ensure_once(request.feeds.iter().map(|(name, _)| name))?;
             let options = RunOptions {
                 trace: request.options.trace_level >= FULL_TRACE,
                 output_partition_graphs: request.options.output_partition_graphs,
+                step_id: shared.as_ref().map(|s| s.step_id),
                 ..RunOptions::default()
             };
             let request = RunRequest {
@@ -160,7 +167,11 @@ impl Master {
             let handle = &request.partial_run_handle;
             session.partial_run(handle, request.feeds, request.fetches, step.cancel(), step.done());
         }
-        let output = step.wait().await?;
+        let output = step.wait().await;
+        if let Some(shared) = shared {
+            shared.end(output.is_ok());
+        }
+        let output = output?;
         let metadata = wire::run_metadata(&output)?;
         let tensors = fetches.into_iter().zip(output.tensors).collect();
         Ok(RunStepResponse { tensors, metadata: Some(metadata), status: None })
@@ -249,6 +260,12 @@ impl Master {
     pub async fn drain(&self) {
         let sessions = std::mem::take(&mut *self.sessions.write());
         join_all(sessions.values().map(|session| session.end(leaving()))).await;
+    }
+
+    fn leader(&self, handle: &str) -> Result<String> {
+        let sessions = self.sessions.read();
+        let found = sessions.get(handle).map(|s| s.leader.clone());
+        found.ok_or_else(|| err!(Aborted, "Session {handle} is not found."))
     }
 
     fn session(&self, handle: &str) -> Result<Arc<Session>> {

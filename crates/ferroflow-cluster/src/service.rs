@@ -175,9 +175,20 @@ impl TaskService {
             // Only values that asked for an acknowledgement are acknowledged, and ours never do.
             "MarkRecvFinished" => encode(pb::MarkRecvFinishedResponse {}),
             "Tracing" => Err(Status::new(code::UNIMPLEMENTED, "Tracing")),
-            "RecvBuf" | "CompleteGroup" | "CompleteInstance" | "GetStepSequence" => {
-                let text = format!("{method}: this task takes no part in TensorFlow's collectives");
-                Err(Status::new(code::UNIMPLEMENTED, text))
+            "RecvBuf" => encode(worker.recv_buf(decode(body)?).await.map_err(status)?),
+            "CompleteGroup" => {
+                let leader = &worker.collectives.leader;
+                encode(leader.complete_group(decode(body)?).await.map_err(status)?)
+            }
+            "CompleteInstance" => {
+                let leader = &worker.collectives.leader;
+                encode(leader.complete_instance(decode(body)?).await.map_err(status)?)
+            }
+            "GetStepSequence" => {
+                let request: pb::GetStepSequenceRequest = decode(body)?;
+                let leader = &worker.collectives.leader;
+                let step_sequence = leader.step_sequences(&request.graph_key).map_err(status)?;
+                encode(pb::GetStepSequenceResponse { step_sequence })
             }
             _ => Err(Status::unknown_method(path)),
         }

@@ -16,14 +16,15 @@ mod transport;
 mod view;
 
 pub(crate) use session::State;
-pub(crate) use view::renamed;
+pub(crate) use view::{View, renamed};
 
 use crate::channels::Channels;
+use crate::collective::{TaskCollectives, leader_of};
 use crate::gate::leaving;
 use crate::link::{Links, Receiver};
 use crate::recent::RecentIds;
 use crate::spec::ClusterSpec;
-use ferroflow_core::{DeviceInfo, Result, bail, err};
+use ferroflow_core::{Collectives, DeviceInfo, Result, bail, err};
 use ferroflow_graph::GraphDef;
 use ferroflow_graph::wire::graph::graph_from_proto;
 use ferroflow_graph::wire::step::{RunGraphRequest, RunGraphResponse};
@@ -37,7 +38,6 @@ use std::sync::Arc;
 use step::Steps;
 use tokio::runtime::Handle;
 use transport::Native;
-use view::View;
 
 /// Request ids that are remembered.
 const RECENT: usize = 100_000;
@@ -50,6 +50,7 @@ pub(crate) struct Worker {
     transport: Arc<Native>,
     recent_runs: RecentIds,
     recent_recvs: RecentIds,
+    pub collectives: Arc<TaskCollectives>,
 }
 
 impl Worker {
@@ -63,6 +64,7 @@ impl Worker {
         channels: Arc<Channels>,
         links: &Arc<Links>,
     ) -> Arc<Worker> {
+        let collectives = TaskCollectives::new(channels.clone());
         let transport = Arc::new(Native::new(channels, links.clone()));
         let view = View::new(cluster, job, index, &task.devices, transport.clone());
         let worker = Arc::new(Worker {
@@ -72,6 +74,7 @@ impl Worker {
             transport,
             recent_runs: RecentIds::new(RECENT),
             recent_recvs: RecentIds::new(RECENT),
+            collectives,
         });
         let receiver: Arc<dyn Receiver> = worker.clone();
         links.report_to(Arc::downgrade(&receiver));
@@ -105,12 +108,13 @@ impl Worker {
     pub async fn register_graph(&self, request: pb::RegisterGraphRequest) -> Result<String> {
         let called = request.create_worker_session_called;
         let session = self.sessions.get(&request.session_handle, called)?;
+        let collectives = self.collectives.of_session(&session.view, request.config_proto.as_ref());
         let options = request.config_proto.and_then(|c| c.graph_options).or(request.graph_options);
         let optimize = !options
             .and_then(|o| o.rewrite_options)
             .is_some_and(|rewrite| rewrite.disable_meta_optimizer);
         let def = request.graph_def.unwrap_or_default();
-        self.compile(session, move || graph_from_proto(def), optimize).await
+        self.compile(session, move || graph_from_proto(def), optimize, collectives).await
     }
 
     /// The same for this task's own master, in its session `handle`.
@@ -119,9 +123,11 @@ impl Worker {
         handle: &str,
         graph: Arc<GraphDef>,
         optimize: bool,
+        config: &pb::ConfigProto,
     ) -> Result<String> {
         let session = self.sessions.get(handle, true)?;
-        self.compile(session, move || Ok(graph), optimize).await
+        let collectives = self.collectives.of_session(&session.view, Some(config));
+        self.compile(session, move || Ok(graph), optimize, collectives).await
     }
 
     async fn compile<G: Borrow<GraphDef>>(
@@ -129,12 +135,14 @@ impl Worker {
         session: Arc<WorkerSession>,
         graph: impl FnOnce() -> Result<G> + Send + 'static,
         optimize: bool,
+        collectives: Arc<dyn Collectives>,
     ) -> Result<String> {
         let task = self.task.clone();
         let view = session.view.clone();
         let compile = move || {
             let graph = graph()?;
-            let compiled = RegisteredGraph::new(graph.borrow(), &task, &session, optimize)?;
+            let compiled =
+                RegisteredGraph::new(graph.borrow(), &task, &session, optimize, collectives)?;
             let destinations = compiled.destinations.clone();
             Ok((session.add_graph(compiled), destinations))
         };
@@ -189,6 +197,33 @@ impl Worker {
     /// The master is done with a step, which need not exist.
     pub fn cleanup_graph(&self, step_id: i64) {
         self.steps.clean_up(step_id);
+        self.collectives.clean_up(step_id);
+    }
+
+    /// Another task asks for values of a collective.
+    pub async fn recv_buf(&self, request: pb::RecvBufRequest) -> Result<pb::RecvBufResponse> {
+        self.collectives.recv_buf(request, &self.task.devices).await
+    }
+
+    /// The number of the next step of a graph whose parts several masters run, as `leader` counts them.
+    pub async fn next_step(&self, leader: &str, graph_key: i64) -> Result<i64> {
+        self.collectives.next_step(self.sessions.own_view(), leader, graph_key).await
+    }
+
+    /// Such a step is over.
+    pub fn end_step(&self, leader: &str, graph_key: i64, step_id: i64, failed: bool) {
+        let is_leader = leader == self.sessions.own_view().name;
+        self.collectives.end_step(graph_key, step_id, is_leader, failed);
+    }
+
+    /// The task that orders the collectives of a session.
+    pub fn leader_of(&self, config: &pb::ConfigProto) -> String {
+        leader_of(self.sessions.own_view(), Some(config))
+    }
+
+    /// The collectives of a session of this task's own master, for steps that it runs by itself.
+    pub fn own_collectives(&self, config: &pb::ConfigProto) -> Arc<dyn Collectives> {
+        self.collectives.of_session(self.sessions.own_view(), Some(config))
     }
 
     /// Clears containers; the default one if none is named.

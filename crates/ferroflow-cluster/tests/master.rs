@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod master {
+    mod collectives;
     mod failures;
     mod fixture;
     mod paths;

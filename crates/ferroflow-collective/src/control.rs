@@ -1,19 +1,28 @@
 //! The control connections: a star around rank 0 on which ranks learn of each other's end, and over
-//! which the coordinator talks. A process that dies closes its connection; rank 0 tells everyone.
+//! which the coordinator talks. A process that dies closes its connection; rank 0 tells everyone. One that
+//! is stopped, or whose host is gone, closes nothing: who hears nothing asks, and counts the silence.
 
 use crate::fate::Fate;
 use crate::wire::{Reader, Writer, read_frame, write_frame};
 use ferroflow_core::{Code, Error, Result, err};
 use parking_lot::Mutex;
+use std::io::{ErrorKind, Read};
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// First byte of a frame.
 const FAILED: u8 = 1;
 const BYE: u8 = 2;
 const DATA: u8 = 3;
+/// Are you there? And the answer.
+const ASKS: u8 = 4;
+const HERE: u8 = 5;
+
+/// How often a peer that says nothing is asked before it counts as dead.
+const ASKED: u32 = 4;
 
 /// Takes the data frames that arrive: from which rank, and what.
 pub(crate) type Inbox = Box<dyn Fn(usize, &[u8]) + Send>;
@@ -27,6 +36,7 @@ struct Shared {
     /// Frames that came before there was an inbox.
     early: Mutex<Vec<(usize, Vec<u8>)>>,
     closing: AtomicBool,
+    silence: Duration,
 }
 
 /// One rank's part in the star. Dropping it takes leave of the others.
@@ -40,15 +50,18 @@ impl Control {
         rank: usize,
         links: Vec<Option<TcpStream>>,
         fate: Arc<Fate>,
+        silence: Duration,
     ) -> Result<Control> {
+        // Counted in questions, not in time: whoever was stopped together goes on together.
+        let silence = silence.max(Duration::from_millis(u64::from(ASKED)));
         let mut readers = Vec::new();
         for (peer, link) in links.iter().enumerate() {
             let Some(link) = link else { continue };
             let setup = || {
                 link.set_nodelay(true)?;
-                link.set_read_timeout(None)?;
-                // A peer that takes nothing for this long is as good as dead.
-                link.set_write_timeout(Some(std::time::Duration::from_secs(30)))?;
+                link.set_read_timeout(Some(silence / ASKED))?;
+                // A peer that takes nothing for this long is as good as dead, too.
+                link.set_write_timeout(Some(silence))?;
                 link.try_clone()
             };
             readers.push((peer, setup().map_err(|e| crate::io_error("a control connection", &e))?));
@@ -60,6 +73,7 @@ impl Control {
             inbox: Mutex::new(None),
             early: Mutex::new(Vec::new()),
             closing: AtomicBool::new(false),
+            silence,
         });
         let mut control = Control { shared: shared.clone(), threads: Vec::new() };
         for (peer, stream) in readers {
@@ -137,9 +151,10 @@ impl Drop for Control {
 
 impl Shared {
     /// Reads what `peer` sends until it leaves, dies, or this rank does.
-    fn listen(&self, peer: usize, mut stream: TcpStream) {
+    fn listen(&self, peer: usize, stream: TcpStream) {
+        let mut patient = Patient { stream, peer, shared: self, asked: 0 };
         let lost = loop {
-            match read_frame(&mut stream) {
+            match read_frame(&mut patient) {
                 Ok(Some(frame)) => match frame.split_first() {
                     Some((&FAILED, rest)) => match read_cause(rest) {
                         Ok(cause) => {
@@ -148,6 +163,8 @@ impl Shared {
                         Err(e) => break e.context(format!("rank {peer}")),
                     },
                     Some((&DATA, rest)) => self.deliver(peer, rest),
+                    Some((&ASKS, _)) => self.say(peer, HERE),
+                    Some((&HERE, _)) => {}
                     Some((&BYE, _)) => return,
                     _ => break err!(DataLoss, "rank {peer} sent an unknown control message"),
                 },
@@ -178,6 +195,13 @@ impl Shared {
         }
     }
 
+    /// A word without content. That it does not arrive shows when nothing is heard.
+    fn say(&self, to: usize, word: u8) {
+        if let Some(Some(link)) = self.links.get(to) {
+            let _ = write_frame(&mut *link.lock(), &[word]);
+        }
+    }
+
     fn deliver(&self, from: usize, data: &[u8]) {
         let inbox = self.inbox.lock();
         match &*inbox {
@@ -191,6 +215,35 @@ impl Shared {
         let link = link.ok_or_else(|| err!(Internal, "no control connection to rank {to}"))?;
         write_frame(&mut *link.lock(), frame)
             .map_err(|e| self.fate.cause_or(err!(Unavailable, "rank {to} is gone: {e}")))
+    }
+}
+
+/// A connection that asks its peer whether it is there when nothing comes, and fails when it is not.
+struct Patient<'a> {
+    stream: TcpStream,
+    peer: usize,
+    shared: &'a Shared,
+    asked: u32,
+}
+
+impl Read for Patient<'_> {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        loop {
+            match self.stream.read(into) {
+                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                    if self.asked == ASKED {
+                        let text = format!("it has said nothing for {:?}", self.shared.silence);
+                        return Err(std::io::Error::new(ErrorKind::TimedOut, text));
+                    }
+                    self.asked += 1;
+                    self.shared.say(self.peer, ASKS);
+                }
+                heard => {
+                    self.asked = 0;
+                    return heard;
+                }
+            }
+        }
     }
 }
 

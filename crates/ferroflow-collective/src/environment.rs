@@ -1,7 +1,7 @@
 //! Who this process is, by the environment that launchers give: our own, torchrun's, Open MPI's, PMI's
 //! and Slurm's.
 
-use crate::rendezvous::Membership;
+use crate::rendezvous::{Membership, Transport};
 use ferroflow_core::{Result, bail, err};
 
 /// Variables of a process's rank and of their number, by launcher.
@@ -18,7 +18,8 @@ impl Membership {
     ///
     /// `FERROFLOW_ADDRESS` (rank 0's, or all with commas between) or `MASTER_ADDR` and `MASTER_PORT`
     /// say where to meet. Without them a job on one host meets on loopback, and one under Slurm on
-    /// its first node, at a port that follows from the job's number.
+    /// its first node, at a port that follows from the job's number. `FERROFLOW_TRANSPORT` says which
+    /// links: `auto`, `tcp` or `shared`.
     pub fn from_env() -> Result<Option<Membership>> {
         membership(&|name| std::env::var(name).ok().filter(|v| !v.is_empty()))
     }
@@ -40,6 +41,9 @@ fn membership(env: &dyn Fn(&str) -> Option<String>) -> Result<Option<Membership>
         member.addresses = addresses(env, launcher, size)?;
         member.token = env("FERROFLOW_TOKEN").unwrap_or_default();
         member.servers = number("FERROFLOW_SERVERS")?.unwrap_or(0);
+        if let Some(links) = env("FERROFLOW_TRANSPORT") {
+            member.transport = Transport::from_name(&links)?;
+        }
         return Ok(Some(member));
     }
     Ok(None)

@@ -25,10 +25,14 @@ mod mesh;
 mod model;
 mod number;
 mod reduce;
+#[cfg(test)]
+mod relay;
 mod rendezvous;
 mod schedule;
 mod signature;
 pub mod simulate;
+#[cfg(test)]
+mod storms;
 mod wire;
 
 pub use compress::Compression;

@@ -26,6 +26,18 @@ pub enum Transport {
     Shared,
 }
 
+impl Transport {
+    /// The links that are called `auto`, `tcp` or `shared`.
+    pub fn from_name(name: &str) -> Result<Transport> {
+        match name {
+            "auto" => Ok(Transport::Auto),
+            "tcp" => Ok(Transport::Tcp),
+            "shared" => Ok(Transport::Shared),
+            other => bail!(InvalidArgument, "no links {other:?}; there are auto, tcp and shared"),
+        }
+    }
+}
+
 /// Who this process is in a group to be formed.
 #[derive(Clone, Debug)]
 pub struct Membership {
@@ -42,10 +54,16 @@ pub struct Membership {
     pub transport: Transport,
     /// How long to wait for the others to come.
     pub timeout: Duration,
+    /// How long rank 0 and another may hear nothing of each other before the one counts as dead for the other.
+    /// They ask when there is nothing else to say.
+    pub silence: Duration,
     /// What counts as this rank's host, if not the machine: ranks with other labels are far away.
     pub host: Option<String>,
     /// Set by another thread when there is no use in waiting for the others any more.
     pub abandon: Option<Arc<AtomicBool>>,
+    /// What carries the connections of a test.
+    #[cfg(test)]
+    pub(crate) network: Option<crate::relay::Network>,
 }
 
 impl Membership {
@@ -59,8 +77,11 @@ impl Membership {
             token: String::new(),
             transport: Transport::Auto,
             timeout: Duration::from_secs(60),
+            silence: Duration::from_secs(20),
             host: None,
             abandon: None,
+            #[cfg(test)]
+            network: None,
         }
     }
 }
@@ -76,7 +97,7 @@ pub(crate) struct Meeting {
     pub hosts: Vec<u32>,
 }
 
-const MAGIC: u32 = 0xFE44_0C02;
+const MAGIC: u32 = 0xFE44_0C03;
 const WELCOME: u8 = 1;
 const REFUSED: u8 = 2;
 
@@ -263,7 +284,7 @@ fn host(
     let hosts = number_hosts(&table);
     #[cfg(target_os = "linux")]
     if let Some(segment) = segment.filter(|_| all_mapped) {
-        let control = Control::start(0, links, fate.clone())?;
+        let control = Control::start(0, links, fate.clone(), member.silence)?;
         let shared = Some(segment.clone());
         let mesh = Box::new(crate::mesh::shared::Rings::new(segment, 0));
         return Ok(Meeting { mesh, shared, control, fate, hosts });
@@ -272,7 +293,7 @@ fn host(
         Some(listener) => connect_all(member, listener, &table, until)?,
         None => vec![None],
     };
-    let control = Control::start(0, links, fate.clone())?;
+    let control = Control::start(0, links, fate.clone(), member.silence)?;
     let mesh = Box::new(Tcp::new(streams, fate.clone(), crowded)?);
     Ok(Meeting {
         mesh,
@@ -293,6 +314,8 @@ fn attend(member: &Membership, fate: Arc<Fate>, until: &Until) -> Result<Meeting
         None => bind(&SocketAddr::new(own.ip(), 0).to_string())?,
     };
     let address = listener.local_addr().map_err(|e| crate::io_error("the listener", &e))?;
+    #[cfg(test)]
+    let address = member.network.as_ref().map_or(address, |network| network.in_front_of(address));
     let address = match member.addresses.get(rank) {
         Some(listed) if !listed.ends_with(":0") => listed.clone(),
         _ => address.to_string(),
@@ -333,14 +356,14 @@ fn attend(member: &Membership, fate: Arc<Fate>, until: &Until) -> Result<Meeting
     #[cfg(target_os = "linux")]
     if let Some(segment) = segment.filter(|_| all_mapped) {
         links[0] = Some(link);
-        let control = Control::start(rank, links, fate.clone())?;
+        let control = Control::start(rank, links, fate.clone(), member.silence)?;
         let shared = Some(segment.clone());
         let mesh = Box::new(crate::mesh::shared::Rings::new(segment, rank));
         return Ok(Meeting { mesh, shared, control, fate, hosts });
     }
     let streams = connect_all(member, &listener, &table, until)?;
     links[0] = Some(link);
-    let control = Control::start(rank, links, fate.clone())?;
+    let control = Control::start(rank, links, fate.clone(), member.silence)?;
     let mesh = Box::new(Tcp::new(streams, fate.clone(), crowded)?);
     Ok(Meeting {
         mesh,

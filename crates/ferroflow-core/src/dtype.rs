@@ -4,6 +4,13 @@ use crate::{Result, bail};
 use std::fmt;
 
 /// The type of a tensor's elements; numbered as in TensorFlow's `DataType`.
+///
+/// ```
+/// use ferroflow_core::{DType, Tensor};
+/// assert_eq!(Tensor::scalar(1.0f32).dtype(), DType::Float);
+/// assert_eq!((DType::Float.name(), DType::Float.size()), ("float", Some(4)));
+/// assert_eq!(DType::String.size(), None);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum DType {

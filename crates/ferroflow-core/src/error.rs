@@ -4,9 +4,29 @@ use std::fmt;
 use std::sync::Arc;
 
 /// A result whose error is [`Error`].
+///
+/// ```
+/// use ferroflow_core::{Code, Error, Result};
+/// fn half(x: i64) -> Result<i64> {
+///     match x % 2 {
+///         0 => Ok(x / 2),
+///         _ => Err(Error::new(Code::InvalidArgument, format!("{x} is odd"))),
+///     }
+/// }
+/// assert_eq!(half(4)?, 2);
+/// # Ok::<(), Error>(())
+/// ```
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What kind of failure an [`Error`] is; numbered as in TensorFlow and gRPC.
+///
+/// ```
+/// use ferroflow_core::Code;
+/// // What a training program may try again.
+/// let is_lost = |code: Code| matches!(code, Code::Unavailable | Code::Aborted);
+/// assert!(is_lost(Code::Unavailable) && !is_lost(Code::InvalidArgument));
+/// assert_eq!(Code::Unavailable as u8, 14);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Code {
@@ -82,6 +102,13 @@ impl Code {
 /// A failure: a code, a message, and whether it is a consequence of another failure.
 ///
 /// One word wide and cheap to clone, since a failed step tells every waiter.
+///
+/// ```
+/// use ferroflow_core::{Code, Error};
+/// let error = Error::new(Code::NotFound, "there is no variable 'w'").context("restoring out/model");
+/// assert_eq!(error.code(), Code::NotFound);
+/// assert_eq!(error.message(), "restoring out/model: there is no variable 'w'");
+/// ```
 #[derive(Clone)]
 pub struct Error(Arc<Inner>);
 

@@ -4,6 +4,7 @@
 
 mod buffer;
 mod cancel;
+mod collective;
 mod device;
 mod dtype;
 mod element;
@@ -24,6 +25,10 @@ mod variant;
 
 pub use buffer::{Buffer, set_memory_limit, trim_recycled};
 pub use cancel::{CancelToken, OnCancel};
+pub use collective::{
+    CollectiveCall, CollectiveDone, CollectiveKind, Collectives, LoneCollectives, Merge, alone,
+    divide, merge,
+};
 pub use device::{DeviceInfo, DeviceName};
 pub use dtype::DType;
 pub use element::{Element, FloatElement, RealElement};

@@ -6,6 +6,13 @@ use std::fmt;
 use std::ops::Deref;
 
 /// The dimensions of a tensor; a scalar has none. Dereferences to `[usize]`.
+///
+/// ```
+/// use ferroflow_core::Shape;
+/// let shape = Shape::from([2, 3]);
+/// assert_eq!((shape.len(), shape[1], shape.elements()), (2, 3, 6));
+/// assert_eq!(shape.to_string(), "[2,3]");
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct Shape(SmallVec<[usize; 4]>);
 
@@ -150,6 +157,13 @@ impl fmt::Debug for Shape {
 }
 
 /// A shape of which the rank, or single dimensions, may be unknown.
+///
+/// ```
+/// use ferroflow_core::{PartialShape, Shape};
+/// let rows_of_three = PartialShape::from_i64s(&[-1, 3])?;
+/// assert!(rows_of_three.admits(&Shape::from([7, 3])) && rows_of_three.known().is_none());
+/// # Ok::<(), ferroflow_core::Error>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct PartialShape(Option<SmallVec<[Option<usize>; 4]>>);
 

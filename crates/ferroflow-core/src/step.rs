@@ -1,6 +1,6 @@
 //! What every node of one run of a graph shares.
 
-use crate::{CancelToken, DType, Rendezvous, Resources, Shape};
+use crate::{CancelToken, Collectives, DType, Rendezvous, Resources, Shape};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -29,6 +29,8 @@ pub struct StepCtx {
     pub step_resources: Arc<Resources>,
     pub cancel: CancelToken,
     pub threads: Arc<dyn Spawn>,
+    /// Runs what the step does together with other devices and tasks.
+    pub collectives: Arc<dyn Collectives>,
     /// Present when the step is traced.
     pub stats: Option<Arc<StepStats>>,
     /// How many function calls this is nested in.

@@ -9,6 +9,16 @@ use std::sync::Arc;
 
 /// A tensor: cheap to clone, since storage is shared; writing copies the storage first unless
 /// nobody else holds it.
+///
+/// ```
+/// use ferroflow_core::Tensor;
+/// let mut t = Tensor::from_slice([2, 2], &[1.0f32, 2.0, 3.0, 4.0])?;
+/// let before = t.clone();
+/// t.as_mut_slice::<f32>()?[0] = 9.0;
+/// assert_eq!(t.as_slice::<f32>()?, [9.0, 2.0, 3.0, 4.0]);
+/// assert_eq!(before.row(0)?.as_slice::<f32>()?, [1.0, 2.0]);
+/// # Ok::<(), ferroflow_core::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Tensor {
     dtype: DType,

@@ -10,6 +10,7 @@ mod prelude;
 mod testing;
 
 mod array;
+mod collective;
 mod control;
 mod data;
 mod fft;
@@ -36,6 +37,7 @@ use ferroflow_graph::Catalog;
 /// Adds every op of this crate to a catalog.
 pub fn register(c: &mut Catalog) {
     array::register(c);
+    collective::register(c);
     control::register(c);
     data::register(c);
     fft::register(c);

@@ -14,7 +14,6 @@ use ferroflow_core::{
     AsyncCtx, Code, Completion, Ctx, Done, Error, KernelBox, NodeStats, Outputs, Result, StepCtx,
     Tensor, Value, ensure, err,
 };
-use ferroflow_graph::Cost;
 use parking_lot::{Condvar, Mutex};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -101,9 +100,6 @@ pub(crate) fn on_blocking_thread<R>(work: impl FnOnce() -> R) -> R {
 const CALLER_NODES: u32 = 2000;
 /// Bytes that these nodes take in, together: to pass over so many takes no longer than to wake a thread.
 const CALLER_BYTES: usize = 512 << 10;
-
-/// Inputs that are no work whatever is done with each of their elements.
-const SMALL_BYTES: usize = 16 << 10;
 
 /// A queue of this many cheap nodes is worth another thread: some 100 µs of work, where waking a
 /// thread takes tens.
@@ -232,16 +228,13 @@ impl<P: Propagator> Run<P> {
             }
             if let Where::Caller { nodes_left, bytes_left } = &mut at {
                 let bytes = bytes_of(self.values().inputs(&self.plan, &mut ready));
-                if *nodes_left == 0 || is_expensive(node, bytes) || bytes > *bytes_left {
+                if *nodes_left == 0 || node.effort.is_worth_a_thread() || bytes > *bytes_left {
                     queue.push(ready);
                     return self.hand_over(queue);
                 }
                 *nodes_left -= 1;
                 *bytes_left -= bytes;
-            } else if node.cost != Cost::Cheap
-                && !queue.is_empty()
-                && is_expensive(node, bytes_of(self.values().inputs(&self.plan, &mut ready)))
-            {
+            } else if node.effort.is_worth_a_thread() && !queue.is_empty() {
                 self.outstanding.fetch_add(1, Ordering::Relaxed);
                 self.clone().hand_over(vec![ready]);
                 continue;
@@ -328,7 +321,7 @@ impl<P: Propagator> Run<P> {
                     inputs.iter_mut().for_each(|v| *v = Value::Dead);
                 }
                 let mut ctx = Ctx::new(inputs, outputs, &self.step, &node.info, frame_iter);
-                if let Err(e) = guarded(|| kernel.compute(&mut ctx)) {
+                if let Err(e) = guarded(|| node.effort.measure(|| kernel.compute(&mut ctx))) {
                     return Ran::Failed(e);
                 }
                 inputs.iter_mut().for_each(|v| *v = Value::Empty);
@@ -581,15 +574,6 @@ thread_local! {
     /// Whether the innermost work loop on this thread may take its time.
     static ON_COMPUTE_THREAD: Cell<bool> = const { Cell::new(false) };
     static STARTING: RefCell<Vec<Starting>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Whether a node that takes in so many bytes is worth a thread of its own.
-fn is_expensive(node: &PlanNode, bytes: usize) -> bool {
-    match node.cost {
-        Cost::Cheap => false,
-        Cost::BySize => bytes > SMALL_BYTES,
-        Cost::Expensive => true,
-    }
 }
 
 fn bytes_of(inputs: &[Value]) -> usize {

@@ -152,6 +152,7 @@ impl Compiled {
             step_resources: step.step_resources.clone(),
             cancel: step.cancel.clone(),
             threads: step.threads.clone(),
+            collectives: step.collectives.clone(),
             stats: step.stats.clone(),
             depth: step.depth + 1,
         }))
@@ -184,6 +185,7 @@ pub(crate) fn detached_step(threads: Arc<dyn Spawn>) -> Arc<StepCtx> {
         step_resources: Arc::new(Resources::new()),
         cancel: ferroflow_core::CancelToken::new(),
         threads,
+        collectives: Arc::new(ferroflow_core::LoneCollectives),
         stats: None,
         depth: 0,
     })

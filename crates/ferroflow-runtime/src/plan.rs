@@ -5,11 +5,12 @@ mod frame_info;
 
 pub(crate) use frame_info::{FrameInfo, ROOT};
 
+use crate::effort::Effort;
 use crate::flat::FlatState;
 use crate::frames::Count;
 use ferroflow_core::{DeviceInfo, KernelBox, NodeInfo, Result, bail, err};
 use ferroflow_graph::passes;
-use ferroflow_graph::{ControlFlow, Cost, Functions, Graph, KernelInit, Node, NodeId, OpDef, Role};
+use ferroflow_graph::{ControlFlow, Functions, Graph, KernelInit, Node, NodeId, OpDef, Role};
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -30,8 +31,6 @@ pub struct Plan {
     pub(crate) frames: Option<Vec<FrameInfo>>,
     /// States of finished steps, for the next ones.
     pub(crate) spare_states: Mutex<Vec<FlatState>>,
-    /// Whether anything in it is worth leaving the caller's thread for.
-    is_light: bool,
 }
 
 pub(crate) struct PlanNode {
@@ -45,7 +44,7 @@ pub(crate) struct PlanNode {
     /// Edges to wait for, control edges included. For a Merge: 1 + 2 * control edges.
     pub pending: u32,
     pub kind: NodeKind,
-    pub cost: Cost,
+    pub effort: Effort,
     /// Some input is a reference that the kernel must see as a snapshot.
     pub derefs: bool,
     /// Passes the variable on that it reads: whoever uses the value reads it anew, as it is then.
@@ -202,7 +201,7 @@ impl Plan {
                     _ => node.inputs.len() as u32 + controls,
                 },
                 kind,
-                cost: node.op.cost,
+                effort: Effort::of(node),
                 derefs: (0..node.inputs.len()).any(is_ref),
                 passes_ref: passes_ref[id.index()],
                 ref_inputs: node.input_types.iter().map(|t| t.is_ref).collect(),
@@ -231,7 +230,6 @@ impl Plan {
             .collect();
         // The last is run first: what has to wait for something starts waiting at once.
         roots.sort_by_key(|&i| matches!(nodes[i as usize].kernel, Some(KernelBox::Async(_))));
-        let is_light = nodes.iter().all(|n| n.cost == Cost::Cheap);
         let args = args.iter().map(|id| id.0).collect();
         let ret_name = |id: &NodeId| {
             let from = graph.node(*id).inputs.first();
@@ -247,13 +245,7 @@ impl Plan {
             input_slots: input_slots as usize,
             frames,
             spare_states: Mutex::new(Vec::new()),
-            is_light,
         })
-    }
-
-    /// Whether all its nodes are cheap, so that running it on the caller's thread delays nobody.
-    pub fn is_light(&self) -> bool {
-        self.is_light
     }
 
     /// Number of nodes.

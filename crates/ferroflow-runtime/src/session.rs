@@ -16,8 +16,8 @@ use crate::task::Task;
 pub use callable::CallableSpec;
 use compiled::{Compiled, How, Signature};
 use ferroflow_core::{
-    CancelToken, DeviceInfo, Error, Resources, Result, StepCtx, StepStats, Tensor, bail, ensure,
-    err,
+    CancelToken, Collectives, DeviceInfo, Error, Resources, Result, StepCtx, StepStats, Tensor,
+    bail, ensure, err,
 };
 use ferroflow_graph::passes::{self, Devices, Measured, Pruned};
 use ferroflow_graph::{Functions, Graph, GraphDef, Node, Versions};
@@ -87,6 +87,8 @@ pub struct RunOptions {
     pub costs: bool,
     /// The step fails with `DeadlineExceeded` after this; for [`Session::run_blocking`].
     pub timeout: Option<Duration>,
+    /// The number of the step, where others run parts of it under the same.
+    pub step_id: Option<i64>,
 }
 
 /// What a step put out.
@@ -120,6 +122,7 @@ pub struct Session {
     /// Runs what its own task cannot run alone.
     spread: Option<Arc<dyn Spread>>,
     resources: Arc<Resources>,
+    collectives: Arc<dyn Collectives>,
     functions: Arc<FunctionRuntime>,
     kernels: Arc<KernelCache>,
     compiled: Mutex<HashMap<Signature, Arc<OnceLock<Result<Arc<Compiled>>>>>>,
@@ -144,7 +147,7 @@ impl Session {
         options: SessionOptions,
     ) -> Result<Session> {
         check_versions(&graph.versions)?;
-        let Scope { own, others, spread, resources, kernels } = scope;
+        let Scope { own, others, spread, resources, kernels, collectives } = scope;
         ensure!(!own.is_empty(), Internal, "a session needs a device");
         let functions =
             FunctionRuntime::new(task.catalog.clone(), own[0].clone(), task.threads.clone());
@@ -155,6 +158,7 @@ impl Session {
             own,
             spread,
             resources,
+            collectives,
             functions,
             kernels,
             compiled: Mutex::default(),
@@ -333,7 +337,7 @@ impl Session {
             }
         };
         let stats = (options.trace || options.costs).then(Arc::<StepStats>::default);
-        let step = self.step(cancel, stats.clone());
+        let step = self.step(options.step_id, cancel, stats.clone());
         let costs = stats.clone().filter(|_| options.costs).map(|stats| (graph.to_def(), stats));
         let stats = stats.filter(|_| options.trace);
         let partition_graphs =
@@ -357,15 +361,21 @@ impl Session {
         );
     }
 
-    fn step(&self, cancel: CancelToken, stats: Option<Arc<StepStats>>) -> Arc<StepCtx> {
+    fn step(
+        &self,
+        step_id: Option<i64>,
+        cancel: CancelToken,
+        stats: Option<Arc<StepStats>>,
+    ) -> Arc<StepCtx> {
         Arc::new(StepCtx {
             // Unique across all masters that share workers, hence random. TensorFlow's range.
-            step_id: fastrand::i64(0..1 << 57),
+            step_id: step_id.unwrap_or_else(|| fastrand::i64(0..1 << 57)),
             rendezvous: Arc::new(LocalRendezvous::new()),
             resources: self.resources.clone(),
             step_resources: Arc::new(Resources::new()),
             cancel,
             threads: self.task.threads.clone(),
+            collectives: self.collectives.clone(),
             stats,
             depth: 0,
         })

@@ -15,6 +15,7 @@ pub fn lone_step(resources: Arc<Resources>) -> Arc<StepCtx> {
         step_resources: Arc::new(Resources::new()),
         cancel: CancelToken::new(),
         threads: Arc::new(PlainThreads),
+        collectives: Arc::new(ferroflow_core::LoneCollectives),
         stats: None,
         depth: 0,
     })

@@ -31,7 +31,10 @@ mod head;
 mod train_and_evaluate;
 
 pub use batch::{ArrayInput, Batch, ServingInput};
-pub use canned::{DnnClassifier, DnnRegressor, LinearClassifier, LinearRegressor};
+pub use canned::{
+    Body, Canned, Classes, Deep, DnnClassifier, DnnRegressor, Linear, LinearClassifier,
+    LinearRegressor, Numbers, Purpose,
+};
 pub use evaluate::{Predictions, Scores};
 pub use train_and_evaluate::{EvalSpec, Role, TrainSpec, train_and_evaluate};
 

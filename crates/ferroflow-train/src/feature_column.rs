@@ -3,6 +3,17 @@
 //! A column says what of the features it needs; [`input_layer`] makes one matrix of dense columns, and
 //! [`linear_model`] a weighted sum of any. Names of columns and of their variables are TensorFlow's, so
 //! that checkpoints of its estimators fit.
+//!
+//! ```
+//! # let mut catalog = ferroflow_graph::Catalog::new();
+//! # ferroflow_ops::register(&mut catalog);
+//! # let g = ferroflow_train::Graph::new(catalog.into());
+//! use ferroflow_train::feature_column::{Features, bucketized, input_layer, numeric};
+//! let features = Features::new().with("age", &g.placeholder::<f32>("age", [-1]));
+//! let columns = [numeric("age").into(), bucketized(&numeric("age"), &[18.0, 65.0]).into()];
+//! let layer = input_layer(&g, &features, &columns);
+//! assert_eq!(layer.shape().to_string(), "[?,4]"); // the number, and one of three ranges
+//! ```
 
 mod categorical;
 mod dense;

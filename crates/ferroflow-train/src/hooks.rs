@@ -67,6 +67,17 @@ pub struct Ran<'a> {
 }
 
 /// Stops when the global step reaches a number.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::{MonitoredTraining, Optimizer, Sgd, hooks::StopAtStep};
+/// let w = g.variable("w", 0.0);
+/// let loss = (&*w - 3.0).square();
+/// let train = Sgd::new(0.1).minimize_counted(&loss, &g.global_step());
+/// let training = MonitoredTraining::new(&g, &train).hook(StopAtStep(1000));
+/// ```
 pub struct StopAtStep(pub i64);
 
 impl Hook for StopAtStep {
@@ -77,6 +88,17 @@ impl Hook for StopAtStep {
 }
 
 /// Fails when the loss is no longer a number.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::{MonitoredTraining, Optimizer, Sgd, hooks::NanGuard};
+/// let w = g.variable("w", 0.0);
+/// let loss = (&*w - 3.0).square();
+/// let train = Sgd::new(0.1).minimize_counted(&loss, &g.global_step());
+/// let training = MonitoredTraining::new(&g, &train).hook(NanGuard::new(&loss));
+/// ```
 pub struct NanGuard {
     loss: Output,
 }
@@ -101,6 +123,19 @@ impl Hook for NanGuard {
 }
 
 /// Writes a summary, every so many steps.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::{MonitoredTraining, Optimizer, Sgd, hooks::SummarySaver};
+/// let w = g.variable("w", 0.0);
+/// let loss = (&*w - 3.0).square();
+/// let train = Sgd::new(0.1).minimize_counted(&loss, &g.global_step());
+/// ferroflow_train::summary::scalar("loss", &loss);
+/// let all = ferroflow_train::summary::merge_all(&g).unwrap();
+/// let training = MonitoredTraining::new(&g, &train).hook(SummarySaver::new(&all, 100));
+/// ```
 pub struct SummarySaver {
     summary: Output,
     every: i64,
@@ -129,6 +164,17 @@ impl Hook for SummarySaver {
 }
 
 /// Writes how many steps are made in a second, every so many of them.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::{MonitoredTraining, Optimizer, Sgd, hooks::StepCounter};
+/// let w = g.variable("w", 0.0);
+/// let loss = (&*w - 3.0).square();
+/// let train = Sgd::new(0.1).minimize_counted(&loss, &g.global_step());
+/// let training = MonitoredTraining::new(&g, &train).hook(StepCounter::new(100));
+/// ```
 pub struct StepCounter {
     every: i64,
     since: Option<(i64, Instant)>,
@@ -156,6 +202,17 @@ impl Hook for StepCounter {
 
 /// Records a step every so often: as `timeline-STEP.json`, which `chrome://tracing` and Perfetto open,
 /// and in the events, where TensorBoard shows it in the graph.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::{MonitoredTraining, Optimizer, Sgd, hooks::Profiler};
+/// let w = g.variable("w", 0.0);
+/// let loss = (&*w - 3.0).square();
+/// let train = Sgd::new(0.1).minimize_counted(&loss, &g.global_step());
+/// let training = MonitoredTraining::new(&g, &train).hook(Profiler::new("out/profile", 1000));
+/// ```
 pub struct Profiler {
     dir: PathBuf,
     every: i64,
@@ -197,6 +254,17 @@ impl Hook for Profiler {
 }
 
 /// Prints tensors, every so many steps.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::{MonitoredTraining, Optimizer, Sgd, hooks::Logging};
+/// let w = g.variable("w", 0.0);
+/// let loss = (&*w - 3.0).square();
+/// let train = Sgd::new(0.1).minimize_counted(&loss, &g.global_step());
+/// let training = MonitoredTraining::new(&g, &train).hook(Logging::new(&[("loss", &loss)], 100));
+/// ```
 pub struct Logging {
     outputs: Vec<(String, Output)>,
     every: i64,
@@ -239,6 +307,18 @@ impl Hook for Logging {
 }
 
 /// Calls a function with the values of some tensors after every step.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::{MonitoredTraining, Optimizer, Sgd, hooks::Observe};
+/// let w = g.variable("w", 0.0);
+/// let loss = (&*w - 3.0).square();
+/// let train = Sgd::new(0.1).minimize_counted(&loss, &g.global_step());
+/// let show = |step: i64, values: &[ferroflow_core::Tensor]| println!("{step}: {values:?}");
+/// let training = MonitoredTraining::new(&g, &train).hook(Observe::new(&[loss.clone()], show));
+/// ```
 pub struct Observe<F> {
     outputs: Vec<Output>,
     tell: F,

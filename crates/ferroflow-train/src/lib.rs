@@ -37,10 +37,12 @@ mod saver;
 pub mod schedule;
 mod session;
 pub mod summary;
+mod supervisor;
 mod sync_replicas;
 mod tensor_array;
 #[cfg(test)]
 mod testing;
+mod towers;
 mod value;
 mod variable;
 mod variable_scope;
@@ -67,18 +69,23 @@ pub use monitored::{MonitoredSession, MonitoredTraining, OpenSession};
 pub use moving_average::ExponentialMovingAverage;
 pub use node::NodeBuilder;
 pub use ops::Padding;
-pub use optimizer::{Adagrad, Adam, Ftrl, GradAndVar, Momentum, Optimizer, RmsProp, Sgd, Update};
+pub use optimizer::{
+    AccumulateGradients, Adagrad, Adam, Ftrl, GradAndVar, Momentum, Optimizer, RmsProp, Sgd, Update,
+};
 pub use output::{Operation, Output};
 pub use saved_model::{
-    DEFAULT_SIGNATURE, SERVE, SavedModel, SavedModelBuilder, Signature, TensorInfo,
+    DEFAULT_SIGNATURE, SERVE, SavedGraph, SavedModel, SavedModelBuilder, Signature, TensorInfo,
+    saved_graphs,
 };
 pub use saver::{Saver, latest_checkpoint};
 pub use schedule::Rate;
 pub use session::{
     Callable, GraphSession, PartialRun, Prepared, Sent, StepOptions, StepOutput, StepRequest, Steps,
 };
+pub use supervisor::{Supervised, Supervisor};
 pub use sync_replicas::{SyncReplicas, SyncTraining};
 pub use tensor_array::TensorArray;
+pub use towers::average_gradients;
 pub use value::{IntoOutput, IntoShape, IntoTensor};
 pub use variable::{PartitionedVariable, Variable, VariableOptions};
 pub use variable_scope::Reuse;

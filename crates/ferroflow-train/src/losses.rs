@@ -39,6 +39,15 @@ pub fn mean_squared_error(labels: &Output, predictions: &Output) -> Output {
 }
 
 /// Mean of the absolute differences.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::losses;
+/// let loss = losses::absolute_difference(&g.constant([1.0, 2.0]), &g.constant([1.0, 4.0]));
+/// assert_eq!(loss.shape().to_string(), "[]");
+/// ```
 #[track_caller]
 pub fn absolute_difference(labels: &Output, predictions: &Output) -> Output {
     labels
@@ -47,6 +56,15 @@ pub fn absolute_difference(labels: &Output, predictions: &Output) -> Output {
 }
 
 /// Squared where small, linear from `delta` on.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::losses;
+/// let loss = losses::huber(&g.constant([1.0, 2.0]), &g.constant([1.0, 9.0]), 1.0);
+/// assert_eq!(loss.shape().to_string(), "[]");
+/// ```
 #[track_caller]
 pub fn huber(labels: &Output, predictions: &Output, delta: f32) -> Output {
     labels.graph().name_scope("huber_loss", |_| {
@@ -58,6 +76,15 @@ pub fn huber(labels: &Output, predictions: &Output, delta: f32) -> Output {
 }
 
 /// Cross entropy of the softmax of `logits` with classes given by number.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::losses;
+/// let loss = losses::sparse_softmax_cross_entropy(&g.constant([1]), &g.constant([[0.1, 0.9]]));
+/// assert_eq!(loss.shape().to_string(), "[]");
+/// ```
 #[track_caller]
 pub fn sparse_softmax_cross_entropy(labels: &Output, logits: &Output) -> Output {
     labels.graph().name_scope("sparse_softmax_cross_entropy_loss", |_| {
@@ -66,6 +93,16 @@ pub fn sparse_softmax_cross_entropy(labels: &Output, logits: &Output) -> Output 
 }
 
 /// [`sparse_softmax_cross_entropy`] of each example.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::losses;
+/// let logits = g.constant([[0.1, 0.9], [0.8, 0.2]]);
+/// let each = losses::sparse_softmax_cross_entropy_each(&g.constant([1, 0]), &logits);
+/// assert_eq!(each.shape().to_string(), "[2]");
+/// ```
 #[track_caller]
 pub fn sparse_softmax_cross_entropy_each(labels: &Output, logits: &Output) -> Output {
     let g = labels.graph();
@@ -75,6 +112,16 @@ pub fn sparse_softmax_cross_entropy_each(labels: &Output, logits: &Output) -> Ou
 }
 
 /// Cross entropy of the softmax of `logits` with distributions over the classes.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::losses;
+/// let labels = g.constant([[0.5, 0.5]]);
+/// let loss = losses::softmax_cross_entropy(&labels, &g.constant([[0.1, 0.9]]));
+/// assert_eq!(loss.shape().to_string(), "[]");
+/// ```
 #[track_caller]
 pub fn softmax_cross_entropy(labels: &Output, logits: &Output) -> Output {
     let g = labels.graph();
@@ -86,6 +133,15 @@ pub fn softmax_cross_entropy(labels: &Output, logits: &Output) -> Output {
 }
 
 /// Cross entropy of the logistic of `logits` with labels between 0 and 1.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::losses;
+/// let loss = losses::sigmoid_cross_entropy(&g.constant([1.0, 0.0]), &g.constant([3.0, -3.0]));
+/// assert_eq!(loss.shape().to_string(), "[]");
+/// ```
 #[track_caller]
 pub fn sigmoid_cross_entropy(labels: &Output, logits: &Output) -> Output {
     labels.graph().name_scope("sigmoid_cross_entropy_loss", |_| {
@@ -94,6 +150,15 @@ pub fn sigmoid_cross_entropy(labels: &Output, logits: &Output) -> Output {
 }
 
 /// [`sigmoid_cross_entropy`] of each element.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::losses;
+/// let each = losses::sigmoid_cross_entropy_each(&g.constant([1.0, 0.0]), &g.constant([3.0, -3.0]));
+/// assert_eq!(each.shape().to_string(), "[2]");
+/// ```
 #[track_caller]
 pub fn sigmoid_cross_entropy_each(labels: &Output, logits: &Output) -> Output {
     // max(x, 0) - x z + log(1 + exp(-|x|)) never overflows.
@@ -101,6 +166,15 @@ pub fn sigmoid_cross_entropy_each(labels: &Output, logits: &Output) -> Output {
 }
 
 /// Cross entropy of probabilities with labels between 0 and 1.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::losses;
+/// let loss = losses::log_loss(&g.constant([1.0, 0.0]), &g.constant([0.9, 0.2]));
+/// assert_eq!(loss.shape().to_string(), "[]");
+/// ```
 #[track_caller]
 pub fn log_loss(labels: &Output, predictions: &Output) -> Output {
     labels.graph().name_scope("log_loss", |_| {
@@ -112,6 +186,15 @@ pub fn log_loss(labels: &Output, predictions: &Output) -> Output {
 }
 
 /// How far predictions are on the wrong side, or too near, of labels that are 0 or 1.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::losses;
+/// let loss = losses::hinge(&g.constant([1.0, 0.0]), &g.constant([3.0, -3.0]));
+/// assert_eq!(loss.shape().to_string(), "[]");
+/// ```
 #[track_caller]
 pub fn hinge(labels: &Output, logits: &Output) -> Output {
     labels.graph().name_scope("hinge_loss", |_| {
@@ -121,6 +204,17 @@ pub fn hinge(labels: &Output, logits: &Output) -> Output {
 }
 
 /// The sum of all losses and regularizations so far.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::losses;
+/// losses::mean_squared_error(&g.constant([1.0]), &g.constant([2.0]));
+/// losses::absolute_difference(&g.constant([1.0]), &g.constant([2.0]));
+/// let loss = losses::total(&g);
+/// assert_eq!(loss.shape().to_string(), "[]");
+/// ```
 #[track_caller]
 pub fn total(graph: &Graph) -> Output {
     let mut all = graph.collection(keys::LOSSES);
@@ -129,6 +223,15 @@ pub fn total(graph: &Graph) -> Output {
 }
 
 /// The part of `predictions`, logits or probabilities, whose largest element is the label.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::losses;
+/// let accuracy = losses::accuracy(&g.constant([1i64]), &g.constant([[0.1, 0.9]]));
+/// assert_eq!(accuracy.shape().to_string(), "[]");
+/// ```
 #[track_caller]
 pub fn accuracy(labels: &Output, predictions: &Output) -> Output {
     labels.graph().name_scope("accuracy", |_| {

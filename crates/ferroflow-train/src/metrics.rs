@@ -67,6 +67,15 @@ pub fn mean(values: &Output) -> Metric {
 }
 
 /// Part of the predicted classes that are the labels.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::metrics;
+/// let accuracy = metrics::accuracy(&g.constant([1i64, 0]), &g.constant([1i64, 1]));
+/// assert!(g.check().is_ok()); // run accuracy.update for each batch, accuracy.value at the end
+/// ```
 #[track_caller]
 pub fn accuracy(labels: &Output, predictions: &Output) -> Metric {
     let right = predictions.cast(DType::Int64).equal(labels.cast(DType::Int64));
@@ -74,6 +83,15 @@ pub fn accuracy(labels: &Output, predictions: &Output) -> Metric {
 }
 
 /// Root of the mean squared error.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::metrics;
+/// let error = metrics::root_mean_squared_error(&g.constant([1.0, 2.0]), &g.constant([1.0, 4.0]));
+/// assert!(g.check().is_ok());
+/// ```
 #[track_caller]
 pub fn root_mean_squared_error(labels: &Output, predictions: &Output) -> Metric {
     let metric = mean(&predictions.squared_difference(labels));
@@ -81,12 +99,30 @@ pub fn root_mean_squared_error(labels: &Output, predictions: &Output) -> Metric 
 }
 
 /// How many of the positive predictions were right.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::metrics;
+/// let precision = metrics::precision(&g.constant([true, false]), &g.constant([true, true]));
+/// assert!(g.check().is_ok());
+/// ```
 #[track_caller]
 pub fn precision(labels: &Output, predictions: &Output) -> Metric {
     ratio("precision", labels, predictions, |l, p| (l.logical_and(p), p.clone()))
 }
 
 /// How many of the positive labels were predicted.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::metrics;
+/// let recall = metrics::recall(&g.constant([true, false]), &g.constant([true, true]));
+/// assert!(g.check().is_ok());
+/// ```
 #[track_caller]
 pub fn recall(labels: &Output, predictions: &Output) -> Metric {
     ratio("recall", labels, predictions, |l, p| (l.logical_and(p), l.clone()))
@@ -116,6 +152,15 @@ fn ratio(
 
 /// Area under the ROC curve of predictions between 0 and 1, from its values at `thresholds` (200 as
 /// in TensorFlow) of them.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::metrics;
+/// let auc = metrics::auc(&g.constant([1i64, 0]), &g.constant([0.9, 0.2]), 200);
+/// assert!(g.check().is_ok());
+/// ```
 #[track_caller]
 pub fn auc(labels: &Output, predictions: &Output, thresholds: usize) -> Metric {
     let g = labels.graph();

@@ -332,6 +332,16 @@ impl MonitoredSession {
         Ok(())
     }
 
+    /// Computes a summary, and writes it to the events if there are any.
+    pub(crate) fn write_summary(&mut self, summary: &Output) -> Result<()> {
+        let session = self.session()?;
+        let (summary, step) = session.run((summary, self.global_step.scalar::<i64>()))?;
+        match &mut self.events {
+            Some(events) => events.summary(&summary, step),
+            None => Ok(()),
+        }
+    }
+
     /// Leaves a checkpoint now, if this is the chief and there is a directory for it.
     pub fn save(&mut self) -> Result<Option<String>> {
         let (Some(saver), Some(dir)) = (&mut self.saver, &self.training.dir) else {

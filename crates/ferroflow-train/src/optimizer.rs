@@ -1,6 +1,7 @@
 //! Optimizers: from gradients to updates of variables, with the same ops, slots and names of slots
 //! as TensorFlow's, so that checkpoints fit.
 
+mod accumulate;
 mod adagrad;
 mod adam;
 mod ftrl;
@@ -8,6 +9,8 @@ mod momentum;
 mod rmsprop;
 mod sgd;
 
+pub use accumulate::AccumulateGradients;
+pub(crate) use accumulate::accumulated;
 pub use adagrad::Adagrad;
 pub use adam::Adam;
 pub use ftrl::Ftrl;
@@ -103,28 +106,38 @@ pub trait Optimizer {
     }
 }
 
+/// The methods of an optimizer that is another one, in its field `inner`, but for what it does with
+/// gradients.
+macro_rules! forward_to {
+    ($($inner:tt)+) => {
+        fn name(&self) -> &str {
+            self.$($inner)+.name()
+        }
+        fn parameters(&self, graph: &Graph, dtype: DType) -> Vec<Output> {
+            self.$($inner)+.parameters(graph, dtype)
+        }
+        fn slots(&self) -> Vec<f32> {
+            self.$($inner)+.slots()
+        }
+        fn shared(&self) -> Vec<(&'static str, f32)> {
+            self.$($inner)+.shared()
+        }
+        fn dense(&self, update: &Update<'_>, gradient: &Output) -> Operation {
+            self.$($inner)+.dense(update, gradient)
+        }
+        fn sparse(&self, update: &Update<'_>, gradient: &IndexedSlices) -> Operation {
+            self.$($inner)+.sparse(update, gradient)
+        }
+        fn finish(&self, parameters: &[Output], shared: &[Variable]) -> Vec<Operation> {
+            self.$($inner)+.finish(parameters, shared)
+        }
+    };
+}
+pub(crate) use forward_to;
+
 impl<O: Optimizer + ?Sized> Optimizer for Box<O> {
-    fn name(&self) -> &str {
-        (**self).name()
-    }
-    fn parameters(&self, graph: &Graph, dtype: DType) -> Vec<Output> {
-        (**self).parameters(graph, dtype)
-    }
-    fn slots(&self) -> Vec<f32> {
-        (**self).slots()
-    }
-    fn shared(&self) -> Vec<(&'static str, f32)> {
-        (**self).shared()
-    }
-    fn dense(&self, update: &Update<'_>, gradient: &Output) -> Operation {
-        (**self).dense(update, gradient)
-    }
-    fn sparse(&self, update: &Update<'_>, gradient: &IndexedSlices) -> Operation {
-        (**self).sparse(update, gradient)
-    }
-    fn finish(&self, parameters: &[Output], shared: &[Variable]) -> Vec<Operation> {
-        (**self).finish(parameters, shared)
-    }
+    forward_to!(as_ref());
+
     #[track_caller]
     fn compute_gradients(&self, loss: &Output, variables: &[Variable]) -> Vec<GradAndVar> {
         (**self).compute_gradients(loss, variables)
@@ -181,31 +194,35 @@ fn apply<O: Optimizer + ?Sized>(
     let slots: Vec<Vec<Variable>> =
         present.iter().map(|(_, v)| make_slots(graph, optimizer, v)).collect();
     graph.name_scope(optimizer.name(), |_| {
-        let parameters = optimizer.parameters(graph, first.info.dtype);
+        // All of it happens where the variables are: what a worker has to do with it is to hand over its
+        // gradients.
+        let parameters =
+            graph.device(&first.device(), || optimizer.parameters(graph, first.info.dtype));
         let mut updates = Vec::with_capacity(present.len());
         for ((gradient, variable), slots) in present.iter().zip(&slots) {
             let name = format!("update_{}", variable.variable_name());
             let update =
                 Update { graph, variable, parameters: &parameters, slots, shared: &shared };
-            updates.push(graph.name_scope(&name, |_| match gradient {
+            let make = || match gradient {
                 Gradient::Dense(d) => optimizer.dense(&update, d),
                 Gradient::Sparse(s) => optimizer.sparse(&update, s),
-            }));
+            };
+            updates.push(graph.name_scope(&name, |_| graph.device(&variable.device(), make)));
         }
-        let finished =
-            graph.control_dependencies(&updates, || optimizer.finish(&parameters, &shared));
+        let finished = graph.device(&first.device(), || {
+            graph.control_dependencies(&updates, || optimizer.finish(&parameters, &shared))
+        });
         updates.extend(finished);
-        let train = match global_step {
-            None => graph.group("update", &updates),
-            Some(step) => {
-                let all = graph.group("update", &updates);
-                graph.control_dependencies(&[all], || {
-                    let one = graph.constant_from(one_of(step.info.dtype), Some("value"));
-                    let op = graph.op("AssignAddVariableOp").name("count");
-                    op.input(&step.handle()).input(&one).operation()
-                })
-            }
-        };
+        let last = global_step.unwrap_or(first).device();
+        let train = graph.device(&last, || {
+            let all = graph.group("update", &updates);
+            let Some(step) = global_step else { return all };
+            graph.control_dependencies(&[all], || {
+                let one = graph.constant_from(one_of(step.info.dtype), Some("value"));
+                let op = graph.op("AssignAddVariableOp").name("count");
+                op.input(&step.handle()).input(&one).operation()
+            })
+        });
         graph.add_operation_to_collection(keys::TRAIN_OP, &train);
         train
     })
@@ -279,5 +296,35 @@ impl Graph {
         self.state().names.take("global_step");
         let initial = init::zeros(Shape::scalar()).of(DType::Int64);
         self.make_variable("global_step", initial, options, None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::ReplicaDeviceSetter;
+    use crate::testing::graph;
+
+    /// Nodes of the update that are not on the parameter server.
+    fn elsewhere(optimizer: impl Optimizer) -> Vec<String> {
+        let g = graph();
+        g.device(ReplicaDeviceSetter::new(1).worker("/job:worker/task:0"), || {
+            let w = g.variable("w", 0.0);
+            let table = g.variable("table", init::zeros([4, 2]));
+            let rows = table.gather(&g.constant([1, 1]));
+            optimizer.minimize_counted(&(w.square() + rows.sum_all()), &g.global_step());
+        });
+        let def = g.to_def().unwrap();
+        let scope = format!("{}/", optimizer.name());
+        let of_update = def.nodes.iter().filter(|n| n.name.starts_with(&scope));
+        let elsewhere = of_update.filter(|n| n.device != "/job:ps/task:0");
+        elsewhere.map(|n| format!("{} {}", n.name, n.device)).collect()
+    }
+
+    #[test]
+    fn variables_are_updated_where_they_are() {
+        // Values of slots, or the end of an update, would otherwise go to the worker and back.
+        assert_eq!(elsewhere(Sgd::new(0.1)), [""; 0]);
+        assert_eq!(elsewhere(Adam::new(0.1)), [""; 0]);
     }
 }

@@ -26,6 +26,16 @@ pub struct TensorInfo {
 }
 
 /// A way to call a model: tensors by the names that a caller knows.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::Signature;
+/// let x = g.placeholder::<f32>("x", [-1]);
+/// let double = Signature::predict().input("x", &x).output("y", &(&x * 2.0));
+/// assert_eq!(double.inputs["x"].name, "x:0");
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Signature {
     pub inputs: BTreeMap<String, TensorInfo>,
@@ -125,7 +135,30 @@ impl SavedModel {
     }
 }
 
-fn find(dir: &Path, tags: &[&str]) -> Result<MetaGraph> {
+/// One graph of a SavedModel, as its file describes it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SavedGraph {
+    /// What it is there for, such as [`SERVE`].
+    pub tags: Vec<String>,
+    pub signatures: BTreeMap<String, Signature>,
+    /// Names of signatures that take or give what is not one plain tensor.
+    pub composite: Vec<String>,
+    /// Files in `assets/` that its graph reads.
+    pub assets: Vec<String>,
+}
+
+/// What is in the SavedModel of a directory, without loading it.
+pub fn saved_graphs(dir: impl AsRef<Path>) -> Result<Vec<SavedGraph>> {
+    let describe = |meta: MetaGraph| SavedGraph {
+        tags: meta.tags,
+        signatures: meta.signatures,
+        composite: meta.composite,
+        assets: meta.assets.into_iter().map(|(_, file)| file).collect(),
+    };
+    Ok(read(dir.as_ref())?.into_iter().map(describe).collect())
+}
+
+fn read(dir: &Path) -> Result<Vec<MetaGraph>> {
     let file = dir.join("saved_model.pb");
     let bytes = std::fs::read(&file).map_err(|e| match e.kind() {
         std::io::ErrorKind::NotFound if dir.join("saved_model.pbtxt").exists() => err!(
@@ -135,10 +168,13 @@ fn find(dir: &Path, tags: &[&str]) -> Result<MetaGraph> {
         ),
         _ => crate::events::file_error(&file, &e),
     })?;
-    let all = meta_graphs(&bytes).map_err(|e| e.context(file.display().to_string()))?;
+    meta_graphs(&bytes).map_err(|e| e.context(file.display().to_string()))
+}
+
+fn find(dir: &Path, tags: &[&str]) -> Result<MetaGraph> {
     let wanted: BTreeSet<&str> = tags.iter().copied().collect();
     let mut there = Vec::new();
-    for meta in all {
+    for meta in read(dir)? {
         if meta.tags.iter().map(String::as_str).collect::<BTreeSet<_>>() == wanted {
             return Ok(meta);
         }
@@ -147,7 +183,7 @@ fn find(dir: &Path, tags: &[&str]) -> Result<MetaGraph> {
     bail!(
         NotFound,
         "{} has no graph with the tags {wanted:?}; there are graphs with {there:?}",
-        file.display()
+        dir.display()
     )
 }
 

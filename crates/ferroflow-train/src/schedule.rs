@@ -53,6 +53,15 @@ impl From<&Output> for Rate {
 }
 
 /// `rate * decay ^ (step / steps)`; in stairs if `staircase`.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::schedule::exponential_decay;
+/// let rate = exponential_decay(0.1, &g.global_step(), 1000.0, 0.5, false); // halved every 1000 steps
+/// assert_eq!(rate.shape().to_string(), "[]");
+/// ```
 #[track_caller]
 pub fn exponential_decay(
     rate: f32,
@@ -72,6 +81,15 @@ pub fn exponential_decay(
 }
 
 /// `rate / (1 + decay * step / steps)`; in stairs if `staircase`.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::schedule::inverse_time_decay;
+/// let rate = inverse_time_decay(0.1, &g.global_step(), 1000.0, 1.0, false);
+/// assert_eq!(rate.shape().to_string(), "[]");
+/// ```
 #[track_caller]
 pub fn inverse_time_decay(
     rate: f32,
@@ -90,6 +108,15 @@ pub fn inverse_time_decay(
 }
 
 /// From `rate` down to `end` within `steps`, along a power of what is left.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::schedule::polynomial_decay;
+/// let rate = polynomial_decay(0.1, &g.global_step(), 1000.0, 0.001, 1.0);
+/// assert_eq!(rate.shape().to_string(), "[]");
+/// ```
 #[track_caller]
 pub fn polynomial_decay(
     rate: f32,
@@ -105,6 +132,15 @@ pub fn polynomial_decay(
 }
 
 /// From `rate` down to `alpha * rate` within `steps`, along half a cosine.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::schedule::cosine_decay;
+/// let rate = cosine_decay(0.1, &g.global_step(), 1000.0, 0.0);
+/// assert_eq!(rate.shape().to_string(), "[]");
+/// ```
 #[track_caller]
 pub fn cosine_decay(rate: f32, global_step: &Variable, steps: f32, alpha: f32) -> Output {
     global_step.graph().name_scope("CosineDecay", |_| {
@@ -115,6 +151,15 @@ pub fn cosine_decay(rate: f32, global_step: &Variable, steps: f32, alpha: f32) -
 }
 
 /// `values[i]` while the step is at most `boundaries[i]`, then the last of them.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::schedule::piecewise_constant;
+/// let rate = piecewise_constant(&g.global_step(), &[1000, 2000], &[0.1, 0.01, 0.001]);
+/// assert!(g.check().is_ok());
+/// ```
 #[track_caller]
 pub fn piecewise_constant(global_step: &Variable, boundaries: &[i64], values: &[f32]) -> Output {
     let g = global_step.graph();

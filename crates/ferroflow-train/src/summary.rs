@@ -27,6 +27,15 @@ fn tag(g: &Graph, name: &str) -> Output {
 }
 
 /// A number over time.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::summary;
+/// summary::scalar("loss", &g.constant(0.5));
+/// assert!(summary::merge_all(&g).is_some());
+/// ```
 #[track_caller]
 pub fn scalar(name: &str, value: &Output) -> Output {
     let g = value.graph();
@@ -35,6 +44,15 @@ pub fn scalar(name: &str, value: &Output) -> Output {
 }
 
 /// How the elements of a tensor are distributed, over time.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::summary;
+/// summary::histogram("weights", &g.constant([1.0, 2.0]));
+/// assert!(summary::merge_all(&g).is_some());
+/// ```
 #[track_caller]
 pub fn histogram(name: &str, values: &Output) -> Output {
     let g = values.graph();
@@ -43,6 +61,16 @@ pub fn histogram(name: &str, values: &Output) -> Output {
 }
 
 /// Up to `max_outputs` images of a batch [batch, height, width, channels].
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::summary;
+/// let images = g.placeholder::<f32>("images", [-1, 8, 8, 1]);
+/// summary::image("digits", &images, 3);
+/// assert!(summary::merge_all(&g).is_some());
+/// ```
 #[track_caller]
 pub fn image(name: &str, images: &Output, max_outputs: i64) -> Output {
     let g = images.graph();
@@ -52,6 +80,15 @@ pub fn image(name: &str, images: &Output, max_outputs: i64) -> Output {
 }
 
 /// Texts, a scalar or a list or table of them, which TensorBoard shows as Markdown.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::summary;
+/// summary::text("note", &g.constant("*begun*"));
+/// assert!(summary::merge_all(&g).is_some());
+/// ```
 #[track_caller]
 pub fn text(name: &str, texts: &Output) -> Output {
     let g = texts.graph();
@@ -63,6 +100,16 @@ pub fn text(name: &str, texts: &Output) -> Output {
 }
 
 /// All summaries of the graph as one; none if there are none.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::summary;
+/// assert!(summary::merge_all(&g).is_none());
+/// summary::scalar("loss", &g.constant(0.5));
+/// assert!(summary::merge_all(&g).is_some());
+/// ```
 #[track_caller]
 pub fn merge_all(graph: &Graph) -> Option<Output> {
     let all = graph.collection(keys::SUMMARIES);

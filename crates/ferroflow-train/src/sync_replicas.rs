@@ -130,22 +130,24 @@ impl<O: Optimizer> SyncReplicas<O> {
             // One for each replica that is there: those more than are aggregated get theirs, too.
             let backups = (self.replicas - self.aggregate).max(0);
             let put = || {
-                let count = (quorum.read() + backups as f32).expand_dims(0);
-                let tokens = g.fill(&count, global_step.read());
-                g.op("QueueEnqueueManyV2").input(&queue).list(&[tokens]).operation()
+                g.device(&global_step.device(), || {
+                    let count = (quorum.read() + backups as f32).expand_dims(0);
+                    let tokens = g.fill(&count, global_step.read());
+                    g.op("QueueEnqueueManyV2").input(&queue).list(&[tokens]).operation()
+                })
             };
             let aggregate = g.control_dependencies(&[updated], put);
             let mut first = tell();
             first.push(quorum.initializer());
             let chief_init = g.control_dependencies(&first, put);
             let local_init = local_step.assign(&**global_step);
-            let (token, train) = g.control_dependencies(&handed, || {
+            let token = g.control_dependencies(&handed, || {
                 let op = g.op("QueueDequeueV2").input(&queue);
-                let token = op.attr("component_types", vec![DType::Int64]).output();
-                token.set_shape(());
-                let train = local_step.assign(&token);
-                (token, train)
+                op.attr("component_types", vec![DType::Int64]).output()
             });
+            token.set_shape(());
+            // The token comes after all else: nothing more to wait for.
+            let train = local_step.assign(&token);
             let pending: Vec<Output> = accumulators.iter().map(Accumulator::pending).collect();
             let new_size = g.placeholder::<i32>("new_quorum", ());
             let mut again = tell();

@@ -29,14 +29,7 @@ pub fn main() -> Result<()> {
             });
         });
     }
-    let mean: Vec<GradAndVar> = (0..towers[0].len())
-        .map(|i| {
-            let parts: Vec<Output> =
-                towers.iter().filter_map(|t| Some(t[i].0.as_ref()?.dense())).collect();
-            (Some(Gradient::Dense(g.add_n(&parts) * 0.5)), towers[0][i].1.clone())
-        })
-        .collect();
-    let train = optimizer.apply_gradients(&g, &mean, None);
+    let train = optimizer.apply_gradients(&g, &average_gradients(&towers), None);
     let loss = g.add_n(&tower_losses) * 0.5;
     let init = g.global_initializer();
 

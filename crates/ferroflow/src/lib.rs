@@ -29,6 +29,7 @@ mod async_session;
 mod background_server;
 mod estimator;
 mod gradients;
+pub mod hvd;
 pub mod placement;
 pub mod prelude;
 mod session;

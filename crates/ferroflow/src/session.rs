@@ -4,7 +4,7 @@ use crate::background_server::BackgroundServer;
 use crate::default_catalog;
 use ferroflow_cluster::{ConnectOptions, RemoteSession};
 use ferroflow_core::{CancelToken, Result, Tensor, err};
-use ferroflow_graph::GraphDef;
+use ferroflow_graph::{Catalog, GraphDef};
 use ferroflow_runtime::{RunOptions, RunOutput, RunRequest, SessionOptions, Task};
 use ferroflow_train::{
     Graph, GraphSession, SERVE, SavedModel, StepOptions, StepOutput, StepRequest, Steps,
@@ -47,8 +47,13 @@ impl Driver {
 impl Session {
     /// A session in this process.
     pub fn local(graph: &GraphDef) -> Result<Session> {
+        Session::of_catalog(default_catalog(), graph)
+    }
+
+    /// A session in this process for a graph of the ops in `catalog`.
+    pub fn of_catalog(catalog: Arc<Catalog>, graph: &GraphDef) -> Result<Session> {
         let options = SessionOptions { allow_soft_placement: true, ..SessionOptions::default() };
-        let task = Task::local(default_catalog());
+        let task = Task::local(catalog);
         let session = ferroflow_runtime::Session::new(task, graph, options)?;
         Ok(Session(Kind::Local(Box::new(session))))
     }
@@ -260,7 +265,8 @@ pub fn graph() -> Graph {
 /// # Ok::<(), ferroflow::Error>(())
 /// ```
 pub fn local_session(graph: &Graph) -> Result<GraphSession> {
-    GraphSession::new(graph, Arc::new(Session::local(&GraphDef::default())?))
+    let session = Session::of_catalog(graph.catalog().clone(), &GraphDef::default())?;
+    GraphSession::new(graph, Arc::new(session))
 }
 
 /// A session of a graph under construction on the server at `target`, `grpc://host:port`.

@@ -4,6 +4,8 @@
 mod dataset;
 #[path = "../examples/estimator.rs"]
 mod estimator;
+#[path = "../examples/hvd_mlp.rs"]
+mod hvd_mlp;
 #[path = "../examples/in_graph_towers.rs"]
 mod in_graph_towers;
 #[path = "../examples/linear.rs"]
@@ -33,6 +35,7 @@ runs! {
     a_loop_is_run_and_differentiated: while_loop;
     files_are_read_by_the_graph: dataset;
     an_estimator_goes_its_way: estimator;
+    a_perceptron_is_trained_by_all_reduce: hvd_mlp;
     layers_on_two_tasks_learn_together: model_parallel;
     two_workers_train_through_a_parameter_server: mnist_ps;
 }

@@ -73,30 +73,22 @@ const RUST_COMMAND: &str = "cargo xtask bench-rust";
 pub struct RustArgs {}
 
 pub fn run_rust(_: &RustArgs) -> Result {
-    steps::run(&mut executor_overhead(&[]))?;
+    steps::run(&mut Command::new(example("bench_executor")))?;
     for client in ["bench_grpc", "bench_edge"] {
         steps::run(Command::new(example(client)).arg(paths::ferroflow()))?;
     }
     Ok(())
 }
 
+/// All at once: features are united over what is built together, and each other union would compile
+/// the op library again.
 fn build_own_benches() -> Result {
-    steps::run(&mut executor_overhead(&["--no-run"]))?;
-    let examples = [
-        ("ferroflow-cluster", "bench_floor"),
-        ("ferroflow", "bench_grpc"),
-        ("ferroflow", "bench_edge"),
-    ];
-    for (package, name) in examples {
-        let build = ["build", "--release", "--quiet", "--package", package, "--example", name];
-        steps::run(&mut steps::cargo(&build))?;
-    }
-    Ok(())
-}
-
-fn executor_overhead(more: &[&str]) -> Command {
-    let bench = ["bench", "--quiet", "--package", "ferroflow-runtime", "--bench"];
-    steps::cargo(&[&bench[..], &["executor_overhead"], more].concat())
+    let packages = ["ferroflow-runtime", "ferroflow-cluster", "ferroflow"];
+    let examples = ["bench_executor", "bench_floor", "bench_grpc", "bench_edge"];
+    let mut build = steps::cargo(&["build", "--release", "--quiet"]);
+    build.args(packages.iter().flat_map(|package| ["--package", package]));
+    build.args(examples.iter().flat_map(|example| ["--example", example]));
+    steps::run(&mut build)
 }
 
 /// An echo server, the floor of what a client sees.

@@ -8,7 +8,7 @@ use crate::conformance;
 use crate::release;
 use crate::steps::{self, Result, Steps};
 
-/// Everything CI checks: format, lints, tests, the release build, and programs of a TensorFlow client against it.
+/// Everything CI checks: format, lints, tests, documentation, the release build, and programs of a TensorFlow client against it.
 ///
 /// Stops at the first step that fails and says how to run that one again.
 #[derive(clap::Args)]
@@ -29,6 +29,8 @@ enum Step {
     Test,
     /// Doc tests
     Doctest,
+    /// The documentation of all crates, warnings are errors
+    Doc,
     /// The release build of the ferroflow command
     Release,
     /// The conformance programs that the release build must pass
@@ -42,6 +44,7 @@ impl Step {
             Step::Clippy => "clippy",
             Step::Test => "test",
             Step::Doctest => "doctest",
+            Step::Doc => "doc",
             Step::Release => "release",
             Step::Conformance => "conformance",
         }
@@ -70,6 +73,10 @@ impl Step {
             Step::Test => steps::run(&mut tests()),
             Step::Doctest => {
                 steps::run(&mut steps::cargo(&["test", "--workspace", "--doc", "--quiet"]))
+            }
+            Step::Doc => {
+                let mut doc = steps::cargo(&["doc", "--workspace", "--no-deps", "--quiet"]);
+                steps::run(doc.env("RUSTDOCFLAGS", "-D warnings"))
             }
             Step::Release => release::build(),
             Step::Conformance => conformance::checked(),

@@ -6,6 +6,7 @@
 mod bench;
 mod check;
 mod conformance;
+mod digits;
 mod oracle;
 mod paths;
 mod release;
@@ -29,6 +30,7 @@ Most used:
   cargo xtask conformance --only t1_queues     one program of a TensorFlow client against our server
   cargo xtask bench --quick                    Ferroflow beside TensorFlow, a few minutes
   cargo xtask oracle --only 'Conv.*'           ops beside TensorFlow's, on random calls
+  cargo xtask digits                           the digits CNN, to its accuracy, with tasks killed on the way
   cargo xtask soak --minutes 30                training in step while its tasks are killed
 
 Cargo, gcc and Python 3.11 are all that is needed; the rest is made by the commands themselves."
@@ -44,6 +46,7 @@ enum Chore {
     Conformance(conformance::Args),
     Bench(bench::Args),
     BenchRust(bench::RustArgs),
+    Digits(digits::Args),
     Oracle(oracle::Args),
     Soak(soak::Args),
     Venv(venv::Args),
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
         Chore::Conformance(args) => conformance::run(&args),
         Chore::Bench(args) => bench::run(&args),
         Chore::BenchRust(args) => bench::run_rust(&args),
+        Chore::Digits(args) => digits::run(&args),
         Chore::Oracle(args) => oracle::run(&args),
         Chore::Soak(args) => soak::run(&args),
         Chore::Venv(args) => venv::run(&args),

@@ -3,7 +3,7 @@
 use ferroflow::{Code, Error, Result};
 
 /// A host and the processes that it takes.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Host {
     pub name: String,
     pub slots: usize,
@@ -45,7 +45,8 @@ pub fn places(hosts: &[Host], count: usize) -> Vec<(usize, usize)> {
     all.take(count).collect()
 }
 
-fn parse(list: &str) -> Result<Vec<Host>> {
+/// Hosts and their slots, as `hosta:2,hostb`.
+pub fn parse(list: &str) -> Result<Vec<Host>> {
     let parse = |part: &str| {
         let (name, slots) = part.trim().rsplit_once(':').unwrap_or((part.trim(), "1"));
         let slots = slots.parse().ok().filter(|&s| s > 0);

@@ -18,7 +18,7 @@ pub(super) struct Parts {
 
 impl Parts {
     pub fn begin(step: Arc<SpreadStep>, cancel: CancelToken) -> Arc<Parts> {
-        let run = Mutex::new(Some(Arc::new(RunId::new(&step))));
+        let run = Mutex::new(Some(Arc::new(RunId::new(&step, None))));
         Arc::new(Parts { step, run, cancel })
     }
 

@@ -129,7 +129,7 @@ impl Peer {
             Way::Here(worker) => {
                 let rewrite = graph_options.and_then(|o| o.rewrite_options);
                 let optimize = !rewrite.is_some_and(|r| r.disable_meta_optimizer);
-                worker.register_own(session, graph.clone(), optimize).await
+                worker.register_own(session, graph.clone(), optimize, config).await
             }
             Way::There(channel, shortcut) => {
                 let request = pb::RegisterGraphRequest {

@@ -27,6 +27,8 @@ const SMALL_GRAPH: usize = 1000;
 /// An open session.
 pub(crate) struct MasterSession {
     pub session: Arc<Session>,
+    /// The task that orders its collectives.
+    pub leader: String,
     /// The tasks it was opened on; none if it has its own alone.
     tasks: Option<Arc<Tasks>>,
     /// Of all tasks, the master's own first.
@@ -76,6 +78,7 @@ impl MasterSession {
             spread,
             resources: state.resources.clone(),
             kernels: state.kernels.clone(),
+            collectives: master.worker.own_collectives(&config),
         };
         let task = master.task.clone();
         let graph = request.graph_def.unwrap_or_default();
@@ -87,7 +90,12 @@ impl MasterSession {
             let made = tokio::task::spawn_blocking(make).await;
             made.unwrap_or_else(|e| Err(err!(Internal, "the handler panicked: {e}")))?
         };
-        let opened = Arc::new(MasterSession { session: Arc::new(session), tasks, devices });
+        let opened = Arc::new(MasterSession {
+            session: Arc::new(session),
+            leader: master.worker.leader_of(&config),
+            tasks,
+            devices,
+        });
         if let Err(e) = opened.create_on_tasks(&members, &config, &state).await {
             opened.close().await;
             return Err(e);

@@ -18,6 +18,7 @@ use futures_util::stream::FuturesUnordered;
 use prost::encoding;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Waker};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::{OnceCell, oneshot};
@@ -116,7 +117,8 @@ impl RunsSpread for SpreadStep {
             ..ExecOptions::default()
         };
         let io = self.tasks.io.clone();
-        unless_cancelled(&io, cancel, done, async move { self.step(feeds, exec).await });
+        let id = options.step_id;
+        unless_cancelled(&io, cancel, done, async move { self.step(feeds, exec, id).await });
     }
 
     fn begin(self: Arc<Self>, cancel: CancelToken) -> Arc<dyn SpreadParts> {
@@ -125,9 +127,14 @@ impl RunsSpread for SpreadStep {
 }
 
 impl SpreadStep {
-    async fn step(&self, feeds: Vec<Tensor>, exec: ExecOptions) -> Result<RunOutput> {
+    async fn step(
+        &self,
+        feeds: Vec<Tensor>,
+        exec: ExecOptions,
+        step_id: Option<i64>,
+    ) -> Result<RunOutput> {
         let graphs = self.register().await?;
-        let run = RunId::new(self);
+        let run = RunId::new(self, step_id);
         let mut sends = self.feeds.iter().cloned().zip(feeds).collect::<Vec<_>>();
         let requests = self.parts.iter().zip(graphs).map(|(part, graph)| {
             let is_here = part.peer.is_here();
@@ -247,10 +254,10 @@ pub(super) struct RunId {
 }
 
 impl RunId {
-    pub fn new(step: &SpreadStep) -> RunId {
+    pub fn new(step: &SpreadStep, step_id: Option<i64>) -> RunId {
         RunId {
             // Unique across all masters that share workers, hence random. TensorFlow's range.
-            step_id: fastrand::i64(0..1 << 57),
+            step_id: step_id.unwrap_or_else(|| fastrand::i64(0..1 << 57)),
             tasks: step.tasks.clone(),
             peers: step.parts.iter().map(|part| part.peer.clone()).collect(),
         }
@@ -292,7 +299,7 @@ pub(super) fn unless_cancelled(
 ) {
     let (stop, stopped) = oneshot::channel();
     let on_cancel = cancel.on_cancel(move |e| drop(stop.send(e.clone())));
-    io.spawn(async move {
+    let mut working = Box::pin(async move {
         let result = tokio::select! {
             biased;
             Ok(error) = stopped => Err(error),
@@ -301,4 +308,12 @@ pub(super) fn unless_cancelled(
         drop(on_cancel);
         done(result);
     });
+    // It begins here: there is a thread less to wake before other tasks hear of it.
+    let began = {
+        let _io = io.enter();
+        working.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+    };
+    if began.is_pending() {
+        io.spawn(working);
+    }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// HTTP/2 pings on a connection, sent whether or not a call is under way.
 ///
-/// Off by default on both sides. The kernel's own probes ([`tune`](super::io)) find a host that is gone; pings also find
+/// Off by default on both sides. The kernel's own probes (`tune`) find a host that is gone; pings also find
 /// a process that hangs. A grpc-core *server* closes connections whose client pings more than twice in five minutes
 /// without being sent data, so a client must not use this with TensorFlow peers; its clients take pings of a server.
 #[derive(Clone, Copy, Debug)]

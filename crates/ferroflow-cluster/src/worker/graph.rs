@@ -3,7 +3,7 @@
 use super::session::WorkerSession;
 use crate::wire::cost_graph;
 use bytes::Bytes;
-use ferroflow_core::{DeviceInfo, Result, StepStats, ensure, err};
+use ferroflow_core::{Collectives, DeviceInfo, Result, StepStats, ensure, err};
 use ferroflow_graph::passes::Pruned;
 use ferroflow_graph::wire::graph::encode_graph;
 use ferroflow_graph::{Functions, Graph, GraphDef, Node, Role};
@@ -15,6 +15,7 @@ use std::sync::Arc;
 /// A partition that is ready to run.
 pub(crate) struct RegisteredGraph {
     pub plan: Arc<Plan>,
+    pub collectives: Arc<dyn Collectives>,
     graph: Graph,
     /// Devices that values are sent to, by their full names.
     pub destinations: Vec<String>,
@@ -29,6 +30,7 @@ impl RegisteredGraph {
         task: &Task,
         session: &WorkerSession,
         optimize: bool,
+        collectives: Arc<dyn Collectives>,
     ) -> Result<RegisteredGraph> {
         let devices: HashMap<&str, &Arc<DeviceInfo>> =
             session.view.devices.iter().map(|d| (d.text.as_str(), d)).collect();
@@ -73,7 +75,7 @@ impl RegisteredGraph {
             PlanContext { device_of: &device_of, functions: &functions, kernels: &session.kernels };
         let plan = Arc::new(Plan::compile(&graph, &[], &[], &context)?);
         let destinations = destinations(&graph);
-        Ok(RegisteredGraph { plan, graph, destinations, _functions: runtime })
+        Ok(RegisteredGraph { plan, collectives, graph, destinations, _functions: runtime })
     }
 
     /// What the nodes of the graph cost in a step, a serialized CostGraphDef.

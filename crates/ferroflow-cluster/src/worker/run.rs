@@ -129,6 +129,7 @@ impl Run {
             step_resources: self.step.resources.clone(),
             cancel: cancel.clone(),
             threads: self.task.threads.clone(),
+            collectives: self.graph.collectives.clone(),
             stats,
             depth: 0,
         })

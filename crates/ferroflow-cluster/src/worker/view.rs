@@ -39,6 +39,14 @@ impl View {
         device.strip_prefix(self.name.as_str()).is_some_and(|rest| rest.starts_with('/'))
     }
 
+    /// The task that orders collectives where nobody says which: the chief, worker 0, or the first there is.
+    pub fn first_task(&self) -> String {
+        let known = |job: &str| Some(task_name(job, 0).to_string());
+        let usual = ["chief", "master", "worker"].into_iter().filter_map(known);
+        let usual = usual.into_iter().find(|t| self.addresses.contains_key(t));
+        usual.or_else(|| self.addresses.keys().min().cloned()).unwrap_or_else(|| self.name.clone())
+    }
+
     /// The task of a device, by its full name, and where it is.
     pub fn remote(&self, device: &str) -> Result<Remote<'_>> {
         // Keys are written in full, so that cutting off the device is nearly always enough.

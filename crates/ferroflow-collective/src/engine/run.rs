@@ -107,12 +107,13 @@ impl Runner {
             let joins = std::mem::take(&mut state.joins);
             let leaving = state.leaving;
             drop(state);
-            self.group.alive()?;
+            // Kept before anything may fail, so that whoever waits for them hears why.
             let mut notes: Vec<Note> = submitted.into_iter().map(|p| self.note(p)).collect();
             if !joins.is_empty() && self.joins.is_empty() {
                 notes.push(Note::Joins);
             }
             self.joins.extend(joins);
+            self.group.alive()?;
             if leaving && farewell.is_none() {
                 farewell = Some(Instant::now() + FAREWELL);
                 notes.push(Note::Leaves);

@@ -103,11 +103,12 @@ fn fused_node(
         minimum: None,
         allowed: None,
     };
+    let is_expensive = nodes().any(|n| n.op.cost == Cost::Expensive);
     let op = OpDef {
         inputs: vec![arg("inputs", ArgTypes::Listed("Tin".into()))],
         outputs: vec![arg("output", ArgTypes::One(TypeSource::Attr("T".into())))],
         attrs: vec![attr("Tin", true), attr("T", false)],
-        cost: nodes().map(|n| n.op.cost).max().unwrap_or_default(),
+        cost: if is_expensive { Cost::Expensive } else { Cost::Cheap },
         cpu: Some(kernel),
         ..OpDef::named(op)
     };

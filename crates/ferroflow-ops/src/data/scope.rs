@@ -118,6 +118,7 @@ impl Scope {
             step_resources: Arc::new(Resources::new()),
             cancel,
             threads: self.shared.threads.clone(),
+            collectives: Arc::new(ferroflow_core::LoneCollectives),
             stats: None,
             depth: self.shared.depth,
         }))

@@ -198,7 +198,7 @@ macro_rules! reductions {
             .attr("keep_dims: bool = false")
             .attr($types)
             .attr("Tidx: {int32, int64} = DT_INT32")
-            .expensive_by_size()
+            .expensive()
             .shape(reduction)
             .cpu(per_dtype!($set, init, T => Reduction::<T, $op>::new(init)?));
     )*};

@@ -94,7 +94,7 @@ impl Session {
                 return Ok(handle);
             }
         };
-        let step = self.step(cancel, None);
+        let step = self.step(None, cancel, None);
         let run = run(How::Here { step: step.clone(), keys }, None);
         self.partial_runs.runs.lock().insert(handle.clone(), run.clone());
         executor::run(

@@ -3,7 +3,9 @@
 use super::{RunOptions, SessionDone};
 use crate::plan::KernelCache;
 use crate::task::Task;
-use ferroflow_core::{CancelToken, DeviceInfo, Resources, Result, Tensor};
+use ferroflow_core::{
+    CancelToken, Collectives, DeviceInfo, LoneCollectives, Resources, Result, Tensor,
+};
 use ferroflow_graph::passes::Pruned;
 use std::sync::Arc;
 
@@ -20,6 +22,8 @@ pub struct Scope {
     pub resources: Arc<Resources>,
     /// Kernels with state of its own task.
     pub kernels: Arc<KernelCache>,
+    /// Runs what its steps do together with other devices.
+    pub collectives: Arc<dyn Collectives>,
 }
 
 impl Scope {
@@ -32,6 +36,7 @@ impl Scope {
             spread: None,
             resources,
             kernels: Arc::default(),
+            collectives: Arc::new(LoneCollectives),
         }
     }
 }

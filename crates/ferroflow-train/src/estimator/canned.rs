@@ -9,72 +9,90 @@ use crate::optimizer::{Adagrad, Ftrl, Optimizer};
 use crate::output::Output;
 use crate::variable_scope::Reuse;
 use ferroflow_core::Result;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 type SharedOptimizer = Arc<dyn Optimizer + Send + Sync>;
 
-/// The parts that linear models share: the columns, and how they are trained.
+/// A model that needs no more than feature columns: how features become numbers, and what those are for.
+/// [`LinearClassifier`] and its like are made of it.
 #[derive(Clone)]
-struct Linear {
-    columns: Vec<Column>,
+pub struct Canned<B, H> {
+    body: B,
     optimizer: SharedOptimizer,
+    outputs: usize,
+    head: PhantomData<H>,
 }
 
-impl Linear {
-    fn new(columns: Vec<Column>) -> Linear {
-        // As TensorFlow chooses: the more columns, the smaller the steps.
-        let rate = (1.0 / (columns.len().max(1) as f32).sqrt()).min(0.2);
-        Linear { columns, optimizer: Arc::new(Ftrl::new(rate)) }
-    }
+/// Classes by a weighted sum of features.
+pub type LinearClassifier = Canned<Linear, Classes>;
+/// Numbers by a weighted sum of features.
+pub type LinearRegressor = Canned<Linear, Numbers>;
+/// Classes by layers of units.
+pub type DnnClassifier = Canned<Deep, Classes>;
+/// Numbers by layers of units.
+pub type DnnRegressor = Canned<Deep, Numbers>;
 
-    #[track_caller]
-    fn build(
-        &self,
-        graph: &Graph,
-        features: &Features,
-        labels: Option<&Output>,
-        mode: Mode,
-        head: Head,
-    ) -> Result<ModelSpec> {
-        let logits = graph.variable_scope("linear", Reuse::Auto, || {
-            linear_model(graph, features, &self.columns, head.units())
-        });
-        graph.check()?;
-        head.spec(&logits, labels, mode, &*self.optimizer)
+/// The numbers tell classes apart.
+#[derive(Clone, Copy, Debug)]
+pub enum Classes {}
+
+/// The numbers are what is wanted.
+#[derive(Clone, Copy, Debug)]
+pub enum Numbers {}
+
+/// What the numbers of a model are for.
+pub trait Purpose: Clone + Send + Sync {
+    #[doc(hidden)]
+    fn head(outputs: usize) -> Head;
+}
+
+impl Purpose for Classes {
+    fn head(outputs: usize) -> Head {
+        Head::Classes(outputs)
     }
 }
 
-/// The parts that deep models share.
+impl Purpose for Numbers {
+    fn head(outputs: usize) -> Head {
+        Head::Numbers(outputs)
+    }
+}
+
+/// How features become numbers.
+pub trait Body: Clone + Send + Sync {
+    #[doc(hidden)]
+    fn logits(&self, graph: &Graph, features: &Features, units: usize, mode: Mode) -> Output;
+}
+
+/// A weighted sum of features.
 #[derive(Clone)]
-struct Deep {
+pub struct Linear {
+    columns: Vec<Column>,
+}
+
+impl Body for Linear {
+    #[track_caller]
+    fn logits(&self, graph: &Graph, features: &Features, units: usize, _: Mode) -> Output {
+        graph.variable_scope("linear", Reuse::Auto, || {
+            linear_model(graph, features, &self.columns, units)
+        })
+    }
+}
+
+/// Layers of units.
+#[derive(Clone)]
+pub struct Deep {
     columns: Vec<DenseColumn>,
     hidden: Vec<usize>,
     activation: fn(&Output) -> Output,
     dropout: f32,
-    optimizer: SharedOptimizer,
 }
 
-impl Deep {
-    fn new(columns: Vec<DenseColumn>, hidden: &[usize]) -> Deep {
-        Deep {
-            columns,
-            hidden: hidden.to_vec(),
-            activation: Output::relu,
-            dropout: 0.0,
-            optimizer: Arc::new(Adagrad::new(0.05)),
-        }
-    }
-
+impl Body for Deep {
     #[track_caller]
-    fn build(
-        &self,
-        graph: &Graph,
-        features: &Features,
-        labels: Option<&Output>,
-        mode: Mode,
-        head: Head,
-    ) -> Result<ModelSpec> {
-        let logits = graph.variable_scope("dnn", Reuse::Auto, || {
+    fn logits(&self, graph: &Graph, features: &Features, units: usize, mode: Mode) -> Output {
+        graph.variable_scope("dnn", Reuse::Auto, || {
             let mut layer = graph.variable_scope("input_from_feature_columns", Reuse::Auto, || {
                 input_layer(graph, features, &self.columns)
             });
@@ -85,147 +103,102 @@ impl Deep {
                     layer = layer.dropout(self.dropout);
                 }
             }
-            Dense::new("logits", head.units()).apply(&layer)
-        });
+            Dense::new("logits", units).apply(&layer)
+        })
+    }
+}
+
+impl<B: Body, H: Purpose> Model for Canned<B, H> {
+    fn build(
+        &self,
+        graph: &Graph,
+        features: &Features,
+        labels: Option<&Output>,
+        mode: Mode,
+    ) -> Result<ModelSpec> {
+        let head = H::head(self.outputs);
+        let logits = self.body.logits(graph, features, head.units(), mode);
         graph.check()?;
         head.spec(&logits, labels, mode, &*self.optimizer)
     }
 }
 
-macro_rules! linear {
-    ($(#[$doc:meta])* $name:ident, $head:expr) => {
-        $(#[$doc])*
-        #[derive(Clone)]
-        pub struct $name {
-            linear: Linear,
-            outputs: usize,
-        }
+impl<B, H> Canned<B, H> {
+    fn of(body: B, optimizer: impl Optimizer + Send + Sync + 'static, outputs: usize) -> Self {
+        Canned { body, optimizer: Arc::new(optimizer), outputs, head: PhantomData }
+    }
 
-        impl $name {
-            /// How it is trained; by Ftrl, if not given.
-            #[must_use]
-            pub fn optimizer(mut self, o: impl Optimizer + Send + Sync + 'static) -> Self {
-                self.linear.optimizer = Arc::new(o);
-                self
-            }
-        }
-
-        impl Model for $name {
-            fn build(
-                &self,
-                graph: &Graph,
-                features: &Features,
-                labels: Option<&Output>,
-                mode: Mode,
-            ) -> Result<ModelSpec> {
-                self.linear.build(graph, features, labels, mode, $head(self.outputs))
-            }
-        }
-    };
+    /// How it is trained; linear models by Ftrl and deep ones by Adagrad, if not given.
+    #[must_use]
+    pub fn optimizer(mut self, optimizer: impl Optimizer + Send + Sync + 'static) -> Self {
+        self.optimizer = Arc::new(optimizer);
+        self
+    }
 }
 
-linear! {
-    /// Classes by a weighted sum of features.
-    LinearClassifier, Head::Classes
+impl<B> Canned<B, Numbers> {
+    /// So many numbers of each example.
+    #[must_use]
+    pub fn label_width(mut self, width: usize) -> Self {
+        self.outputs = width.max(1);
+        self
+    }
 }
-linear! {
-    /// Numbers by a weighted sum of features.
-    LinearRegressor, Head::Numbers
+
+impl<H> Canned<Linear, H> {
+    fn linear(columns: Vec<Column>, outputs: usize) -> Self {
+        // As TensorFlow chooses: the more columns, the smaller the steps.
+        let rate = (1.0 / (columns.len().max(1) as f32).sqrt()).min(0.2);
+        Canned::of(Linear { columns }, Ftrl::new(rate), outputs)
+    }
 }
 
 impl LinearClassifier {
     /// One of `classes` classes, which labels give by number.
     pub fn new(columns: Vec<Column>, classes: usize) -> LinearClassifier {
-        LinearClassifier { linear: Linear::new(columns), outputs: classes }
+        Canned::linear(columns, classes)
     }
 }
 
 impl LinearRegressor {
     /// One number.
     pub fn new(columns: Vec<Column>) -> LinearRegressor {
-        LinearRegressor { linear: Linear::new(columns), outputs: 1 }
+        Canned::linear(columns, 1)
+    }
+}
+
+impl<H> Canned<Deep, H> {
+    fn deep(columns: Vec<DenseColumn>, hidden: &[usize], outputs: usize) -> Self {
+        let body =
+            Deep { columns, hidden: hidden.to_vec(), activation: Output::relu, dropout: 0.0 };
+        Canned::of(body, Adagrad::new(0.05), outputs)
     }
 
-    /// So many numbers of each example.
+    /// What follows each hidden layer; rectifiers, if not given.
     #[must_use]
-    pub fn label_width(mut self, width: usize) -> LinearRegressor {
-        self.outputs = width.max(1);
+    pub fn activation(mut self, activation: fn(&Output) -> Output) -> Self {
+        self.body.activation = activation;
         self
     }
-}
 
-macro_rules! deep {
-    ($(#[$doc:meta])* $name:ident, $head:expr) => {
-        $(#[$doc])*
-        #[derive(Clone)]
-        pub struct $name {
-            deep: Deep,
-            outputs: usize,
-        }
-
-        impl $name {
-            /// How it is trained; by Adagrad, if not given.
-            #[must_use]
-            pub fn optimizer(mut self, o: impl Optimizer + Send + Sync + 'static) -> Self {
-                self.deep.optimizer = Arc::new(o);
-                self
-            }
-
-            /// What follows each hidden layer; rectifiers, if not given.
-            #[must_use]
-            pub fn activation(mut self, activation: fn(&Output) -> Output) -> Self {
-                self.deep.activation = activation;
-                self
-            }
-
-            /// The part of each hidden layer that is left out, at random, in training.
-            #[must_use]
-            pub fn dropout(mut self, rate: f32) -> Self {
-                self.deep.dropout = rate;
-                self
-            }
-        }
-
-        impl Model for $name {
-            fn build(
-                &self,
-                graph: &Graph,
-                features: &Features,
-                labels: Option<&Output>,
-                mode: Mode,
-            ) -> Result<ModelSpec> {
-                self.deep.build(graph, features, labels, mode, $head(self.outputs))
-            }
-        }
-    };
-}
-
-deep! {
-    /// Classes by layers of units.
-    DnnClassifier, Head::Classes
-}
-deep! {
-    /// Numbers by layers of units.
-    DnnRegressor, Head::Numbers
+    /// The part of each hidden layer that is left out, at random, in training.
+    #[must_use]
+    pub fn dropout(mut self, rate: f32) -> Self {
+        self.body.dropout = rate;
+        self
+    }
 }
 
 impl DnnClassifier {
     /// One of `classes` classes, which labels give by number, by hidden layers of so many units.
     pub fn new(columns: Vec<DenseColumn>, hidden: &[usize], classes: usize) -> DnnClassifier {
-        DnnClassifier { deep: Deep::new(columns, hidden), outputs: classes }
+        Canned::deep(columns, hidden, classes)
     }
 }
 
 impl DnnRegressor {
     /// One number, by hidden layers of so many units.
     pub fn new(columns: Vec<DenseColumn>, hidden: &[usize]) -> DnnRegressor {
-        DnnRegressor { deep: Deep::new(columns, hidden), outputs: 1 }
-    }
-
-    /// So many numbers of each example.
-    #[must_use]
-    pub fn label_width(mut self, width: usize) -> DnnRegressor {
-        self.outputs = width.max(1);
-        self
+        Canned::deep(columns, hidden, 1)
     }
 }

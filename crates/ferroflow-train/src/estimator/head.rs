@@ -11,7 +11,7 @@ use ferroflow_core::{DType, Result, err};
 
 /// What the numbers a model comes to are for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Head {
+pub enum Head {
     /// One of so many classes.
     Classes(usize),
     /// So many numbers.

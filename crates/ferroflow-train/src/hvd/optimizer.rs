@@ -3,12 +3,11 @@
 use super::ops::compression_name;
 use super::{Compression, Reduction};
 use crate::gradient::{Gradient, IndexedSlices};
-use crate::graph::{Graph, keys};
-use crate::init;
-use crate::optimizer::{GradAndVar, Optimizer, Update};
+use crate::graph::Graph;
+use crate::optimizer::{GradAndVar, Optimizer, Update, accumulated, forward_to};
 use crate::output::{Operation, Output};
-use crate::variable::{Variable, VariableOptions};
-use ferroflow_core::{DType, Shape, err};
+use crate::variable::Variable;
+use ferroflow_core::{DType, err};
 
 /// Makes an optimizer average gradients over all processes before it applies them.
 ///
@@ -131,97 +130,10 @@ impl<O: Optimizer> DistributedOptimizer<O> {
             gradients.into_iter().enumerate().map(reduced).collect()
         })
     }
-
-    /// Adds the gradients up, and applies the reduced mean of them when there are enough.
-    #[track_caller]
-    fn accumulated(
-        &self,
-        g: &Graph,
-        gradients: &[GradAndVar],
-        global_step: Option<&Variable>,
-    ) -> Operation {
-        let (mut sums, mut added) = (Vec::new(), Vec::new());
-        for (gradient, variable) in gradients {
-            let Some(gradient) = gradient else { continue };
-            let shape = variable.variable_shape().known();
-            let shape = g.or_fail(shape.ok_or_else(|| {
-                let name = variable.variable_name();
-                err!(InvalidArgument, "variable '{name}' has no known shape to add gradients up in")
-            }));
-            let start = init::zeros(shape.unwrap_or_default()).of(variable.dtype());
-            let name = format!("{}/gradient_sum", variable.variable_name());
-            let sum = g.variable_with(&name, start, VariableOptions::local());
-            added.push(sum.assign_add(gradient.dense()));
-            sums.push((sum, variable.clone()));
-        }
-        let start = init::zeros(Shape::scalar()).of(DType::Int64);
-        let count = g.variable_with("backward_passes", start, VariableOptions::local());
-        added.push(count.assign_add(g.constant(1i64)));
-        let is_due = g.control_dependencies(&added, || {
-            count.read().greater_equal(g.constant(self.passes as i64))
-        });
-        let applied = g.cond(
-            &is_due,
-            || {
-                let mean = |sum: &Variable| {
-                    let passes = g.constant(self.passes as f32).cast(sum.dtype());
-                    g.op("RealDiv").input(&sum.read()).input(&passes).output()
-                };
-                let means = sums
-                    .iter()
-                    .map(|(sum, variable)| (Some(Gradient::Dense(mean(sum))), variable.clone()))
-                    .collect();
-                let reduced = self.all_reduced(means);
-                // Slots are named as if there were no branch.
-                let updated =
-                    g.name_scope("", |_| self.optimizer.apply_gradients(g, &reduced, global_step));
-                let cleared = g.control_dependencies(&[updated], || {
-                    let mut cleared: Vec<Operation> = sums
-                        .iter()
-                        .map(|(sum, _)| sum.assign(g.op("ZerosLike").input(&sum.read()).output()))
-                        .collect();
-                    cleared.push(count.assign(g.constant(0i64)));
-                    cleared
-                });
-                vec![g.control_dependencies(&cleared, || g.constant(true))]
-            },
-            || vec![g.constant(false)],
-        );
-        let done: Vec<Operation> = applied.iter().map(Output::operation).collect();
-        let train = g.group("accumulate", &done);
-        g.add_operation_to_collection(keys::TRAIN_OP, &train);
-        train
-    }
 }
 
 impl<O: Optimizer> Optimizer for DistributedOptimizer<O> {
-    fn name(&self) -> &str {
-        self.optimizer.name()
-    }
-
-    fn parameters(&self, graph: &Graph, dtype: DType) -> Vec<Output> {
-        self.optimizer.parameters(graph, dtype)
-    }
-
-    fn slots(&self) -> Vec<f32> {
-        self.optimizer.slots()
-    }
-
-    fn shared(&self) -> Vec<(&'static str, f32)> {
-        self.optimizer.shared()
-    }
-
-    fn dense(&self, update: &Update<'_>, gradient: &Output) -> Operation {
-        self.optimizer.dense(update, gradient)
-    }
-
-    fn sparse(&self, update: &Update<'_>, gradient: &IndexedSlices) -> Operation {
-        self.optimizer.sparse(update, gradient)
-    }
-
-    fn finish(&self, parameters: &[Output], shared: &[Variable]) -> Vec<Operation> {
-        self.optimizer.finish(parameters, shared)
-    }
+    forward_to!(optimizer);
 
     /// The gradients of all ranks; with [`DistributedOptimizer::backward_passes_per_step`], this rank's.
     #[track_caller]
@@ -238,7 +150,10 @@ impl<O: Optimizer> Optimizer for DistributedOptimizer<O> {
         global_step: Option<&Variable>,
     ) -> Operation {
         if self.passes > 1 {
-            return self.accumulated(graph, gradients, global_step);
+            return accumulated(graph, gradients, self.passes, |means| {
+                let reduced = self.all_reduced(means);
+                self.optimizer.apply_gradients(graph, &reduced, global_step)
+            });
         }
         self.optimizer.apply_gradients(graph, gradients, global_step)
     }

@@ -8,6 +8,16 @@ use ferroflow_core::ensure;
 
 /// Scaled dot-product attention over [.., time, width]. `mask`, where given, is true where a query
 /// may look.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::layers::attention;
+/// let x = g.placeholder::<f32>("x", [2, 5, 8]);
+/// let y = attention(&x, &x, &x, None);
+/// assert_eq!(y.shape().to_string(), "[2,5,8]");
+/// ```
 #[track_caller]
 pub fn attention(
     queries: &Output,
@@ -28,6 +38,16 @@ pub fn attention(
 }
 
 /// Attention in `heads` parts of the width of `x`, [batch, time, width] (Vaswani et al. 2017).
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::layers::multi_head_attention;
+/// let x = g.placeholder::<f32>("x", [2, 5, 8]);
+/// let y = multi_head_attention("attention", &x, 4, None);
+/// assert!(g.check().is_ok());
+/// ```
 #[track_caller]
 pub fn multi_head_attention(name: &str, x: &Output, heads: usize, mask: Option<&Output>) -> Output {
     let g = x.graph();

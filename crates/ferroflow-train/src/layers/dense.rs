@@ -108,6 +108,16 @@ fn chosen(given: &Option<Initializer>, shape: Shape) -> Result<Initializer> {
 }
 
 /// A convolutional layer over images [batch, height, width, channels].
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::{Output, layers::Conv2d};
+/// let x = g.placeholder::<f32>("x", [-1, 28, 28, 1]);
+/// let maps = Conv2d::new("conv", 32, 5).stride(2).activation(Output::relu).apply(&x);
+/// assert_eq!(maps.shape().to_string(), "[?,14,14,32]");
+/// ```
 #[derive(Clone)]
 pub struct Conv2d {
     name: String,

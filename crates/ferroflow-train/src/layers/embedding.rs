@@ -18,6 +18,16 @@ pub enum PartitionStrategy {
 }
 
 /// Rows of a table of `rows` by `width` that is trained, for the numbers in `ids`.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::layers::embedding;
+/// let words = g.placeholder::<i64>("words", [-1, 7]);
+/// let vectors = embedding("words/table", &words, 10_000, 16);
+/// assert_eq!(vectors.shape().to_string(), "[?,7,16]");
+/// ```
 #[track_caller]
 pub fn embedding(name: &str, ids: &Output, rows: usize, width: usize) -> Output {
     let g = ids.graph();

@@ -11,6 +11,16 @@ use ferroflow_core::{DType, Result, err};
 ///
 /// In training, the operations that bring the moving means up to date are in the collection
 /// [`keys::UPDATE_OPS`]: run them with each step.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::{keys, layers::BatchNorm};
+/// let x = g.placeholder::<f32>("x", [-1, 8]);
+/// let y = BatchNorm::new("norm").apply(&x, true);
+/// assert_eq!(g.operations_of(keys::UPDATE_OPS).len(), 2);
+/// ```
 #[derive(Clone, Debug)]
 pub struct BatchNorm {
     name: String,
@@ -104,6 +114,15 @@ fn normalise(
 }
 
 /// Normalises each example over its last dimension (Ba, Kiros, Hinton 2016).
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::layers::layer_norm;
+/// let x = g.placeholder::<f32>("x", [-1, 8]);
+/// assert_eq!(layer_norm("norm", &x).shape().to_string(), "[?,8]");
+/// ```
 #[track_caller]
 pub fn layer_norm(name: &str, x: &Output) -> Output {
     const EPSILON: f32 = 1e-12;

@@ -26,6 +26,16 @@ pub trait RnnCell {
 
 /// Long short-term memory (Hochreiter, Schmidhuber 1997); variables as in TensorFlow's
 /// `BasicLSTMCell`.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::layers::{Lstm, rnn};
+/// let x = g.placeholder::<f32>("x", [2, 5, 3]);
+/// let (outputs, state) = rnn("lstm", &Lstm::new(8).forget_bias(1.0), &x);
+/// assert!(g.check().is_ok());
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Lstm {
     units: usize,
@@ -74,6 +84,16 @@ impl RnnCell for Lstm {
 }
 
 /// Gated recurrent unit (Cho et al. 2014); variables as in TensorFlow's `GRUCell`.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::layers::{Gru, rnn};
+/// let x = g.placeholder::<f32>("x", [2, 5, 3]);
+/// let (outputs, state) = rnn("gru", &Gru::new(8), &x);
+/// assert_eq!(state.len(), 1);
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Gru {
     units: usize,
@@ -121,6 +141,16 @@ impl RnnCell for Gru {
 
 /// Runs a cell over `x`, [batch, time, width], from a state of zeros: its outputs [batch, time,
 /// units] and its last state.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::layers::{Gru, rnn};
+/// let x = g.placeholder::<f32>("x", [2, 5, 3]);
+/// let (outputs, state) = rnn("gru", &Gru::new(8), &x);
+/// assert!(g.check().is_ok());
+/// ```
 #[track_caller]
 pub fn rnn(name: &str, cell: &dyn RnnCell, x: &Output) -> (Output, Vec<Output>) {
     let g = x.graph();

@@ -1,7 +1,7 @@
 //! What the executor costs beyond the kernels: null nodes a second on one core, in a chain, a
 //! lattice and a loop, the time of a wide step, and that of a null step. Prints the lines that `bench/README.md` defines.
 //!
-//!     cargo bench -p ferroflow-runtime --bench executor_overhead
+//!     cargo run --release -p ferroflow-runtime --example bench_executor
 //!
 //! Figures are medians over rounds; `extra.best` is the best round, for machines with other work.
 //! Nodes are timed by the processor time of the one thread that runs them, a step by the clock.

@@ -1,0 +1,58 @@
+//! Spare processes of a job that sum for its ranks, so that each link carries less.
+
+use super::hosts::{Host, hosts, invalid};
+use crate::launch::Process;
+use ferroflow::Result;
+use ferroflow::collective::{Engine, EngineOptions, Group, Membership, Options};
+
+/// Sum for the ranks of the job that the environment describes
+#[derive(clap::Args)]
+pub struct Args {}
+
+/// The host of each server.
+pub fn hosts_of(args: &super::Args) -> Result<Vec<Host>> {
+    let count = args.servers.unwrap_or(0);
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    let each = |host: &Host| vec![Host { slots: 1, ..host.clone() }; host.slots];
+    let hosts = hosts(args.server_hosts.as_deref(), count)?;
+    Ok(hosts.iter().flat_map(each).take(count).collect())
+}
+
+/// The servers of `n` ranks, which come after them and meet them at `address`.
+pub fn processes(hosts: &[Host], n: usize, address: &str, token: &str) -> Result<Vec<Process>> {
+    let own = std::env::current_exe().map_err(|e| invalid(format!("who am I: {e}")))?;
+    let process = |(i, host): (usize, &Host)| {
+        let env = [
+            ("FERROFLOW_RANK", (n + i).to_string()),
+            ("FERROFLOW_SIZE", (n + hosts.len()).to_string()),
+            ("FERROFLOW_SERVERS", hosts.len().to_string()),
+            ("FERROFLOW_ADDRESS", address.to_string()),
+            ("FERROFLOW_TOKEN", token.to_string()),
+        ];
+        let here = host.is_here();
+        Process {
+            label: format!("server {i}"),
+            name: format!("server {i}"),
+            program: if here { own.display().to_string() } else { "ferroflow".into() },
+            args: vec!["reduce-server".into()],
+            env: env.map(|(name, value)| (name.to_string(), value)).to_vec(),
+            host: Some(host.name.clone()).filter(|_| !here),
+            serves: true,
+        }
+    };
+    Ok(hosts.iter().enumerate().map(process).collect())
+}
+
+/// Sums until the ranks are done.
+pub fn serve() -> Result<()> {
+    let member = Membership::from_env()?;
+    let member =
+        member.ok_or_else(|| invalid("nothing in the environment says for whom".into()))?;
+    let group = Group::join(&member, Options::default())?;
+    if !group.is_server() {
+        return Err(invalid(format!("rank {} of the job is no server", group.rank())));
+    }
+    Engine::start(group, EngineOptions::default())?.serve()
+}

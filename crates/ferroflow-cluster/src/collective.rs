@@ -1,0 +1,407 @@
+//! TensorFlow's collectives between tasks.
+//!
+//! The devices of a group find each other through its leader, a task that all know: each tells it that it is
+//! there (CompleteGroup), and is answered when all are. Values then go from task to task: who has some keeps
+//! them, who needs them asks (RecvBuf). Keys and order are TensorFlow's, so that its tasks can be members too.
+
+mod buffers;
+mod leader;
+mod ring;
+
+use crate::channels::Channels;
+use crate::error::said_by;
+use crate::rpc::{CallOptions, Chunks};
+use crate::wire::{device_from_proto, device_to_proto};
+use crate::worker::View;
+use buffers::Buffers;
+use bytes::Bytes;
+use ferroflow_core::{
+    CollectiveCall, CollectiveDone, CollectiveKind, Collectives, DeviceInfo, Result, StepCtx,
+    Tensor, alone, bail, ensure, err,
+};
+use ferroflow_proto::tensorflow as pb;
+use leader::Leader;
+use parking_lot::Mutex;
+use prost::Message;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+/// How long a RecvBuf waits for values that do not come.
+const RECV_LIMIT: Duration = Duration::from_secs(600);
+
+/// TensorFlow's numbers of the kinds of collectives.
+const REDUCTION: i32 = 0;
+const BROADCAST: i32 = 1;
+const GATHER: i32 = 2;
+const ALL_TO_ALL: i32 = 4;
+
+const RESPONSE_EXTRA: &str = "type.googleapis.com/tensorflow.RecvBufRespExtra";
+
+/// What a task does for collectives, whatever session they belong to.
+pub(crate) struct TaskCollectives {
+    channels: Arc<Channels>,
+    pub leader: Leader,
+    buffers: Buffers,
+    io: Handle,
+}
+
+impl TaskCollectives {
+    /// Must be called inside a tokio runtime.
+    pub fn new(channels: Arc<Channels>) -> Arc<TaskCollectives> {
+        Arc::new(TaskCollectives {
+            channels,
+            leader: Leader::default(),
+            buffers: Buffers::default(),
+            io: Handle::current(),
+        })
+    }
+
+    /// The collectives of a session that sees the cluster as `view` has it. `leader` is the task it names,
+    /// if it names one.
+    pub fn of_session(
+        self: &Arc<Self>,
+        view: &Arc<View>,
+        config: Option<&pb::ConfigProto>,
+    ) -> Arc<dyn Collectives> {
+        Arc::new(SessionCollectives {
+            task: self.clone(),
+            view: view.clone(),
+            leader: leader_of(view, config),
+            known: Arc::default(),
+        })
+    }
+
+    /// The number of the next step of a graph that several masters run together: the leader's.
+    pub async fn next_step(&self, view: &View, leader: &str, graph_key: i64) -> Result<i64> {
+        let own = leader == view.name;
+        if let Some(next) = self.leader.known_step(graph_key).filter(|_| !own) {
+            return Ok(next);
+        }
+        let sequences = match own {
+            true => self.leader.step_sequences(&[graph_key])?,
+            false => {
+                let request = pb::GetStepSequenceRequest { graph_key: vec![graph_key] };
+                let answer: pb::GetStepSequenceResponse =
+                    ask(&self.channels, view, leader, "GetStepSequence", &request).await?;
+                answer.step_sequence
+            }
+        };
+        let found = sequences.into_iter().find(|s| s.graph_key == graph_key);
+        let next = found.ok_or_else(|| err!(Internal, "{leader} knows no next step"))?.next_step_id;
+        self.leader.set_step(graph_key, next)?;
+        Ok(next)
+    }
+
+    /// A step with a number of [`TaskCollectives::next_step`] is over. After a failure the leader is asked
+    /// again.
+    pub fn end_step(&self, graph_key: i64, step_id: i64, is_leader: bool, failed: bool) {
+        self.leader.end_step(graph_key, step_id, failed && !is_leader);
+    }
+
+    /// Forgets what a step has left.
+    pub fn clean_up(&self, step_id: i64) {
+        self.buffers.forget(step_id);
+    }
+
+    /// Answers a task that asks for values of this one.
+    pub async fn recv_buf(
+        &self,
+        request: pb::RecvBufRequest,
+        devices: &[Arc<DeviceInfo>],
+    ) -> Result<pb::RecvBufResponse> {
+        let key = request.buf_rendezvous_key;
+        let name = ferroflow_core::DeviceName::parse(&request.src_device)?;
+        let device = devices.iter().find(|d| d.name.kind == name.kind && d.name.id == name.id);
+        if let Some(device) = device.filter(|_| request.src_incarnation != 0) {
+            ensure!(
+                device.incarnation == request.src_incarnation,
+                FailedPrecondition,
+                "RecvBuf of {key}: {} was restarted",
+                request.src_device
+            );
+        }
+        let taken = self.buffers.take(request.step_id, &key);
+        let Ok(bytes) = tokio::time::timeout(RECV_LIMIT, taken).await else {
+            bail!(Aborted, "{key} of step {} did not come within {RECV_LIMIT:?}", request.step_id);
+        };
+        let bytes = bytes?;
+        ensure!(
+            bytes.len() as i64 == request.num_bytes,
+            Internal,
+            "{key} of step {} has {} bytes, {} are wanted",
+            request.step_id,
+            bytes.len(),
+            request.num_bytes
+        );
+        let extra = pb::RecvBufRespExtra { tensor_content: vec![bytes.clone()] };
+        Ok(pb::RecvBufResponse {
+            num_bytes: bytes.len() as i64,
+            transport_options: Some(ferroflow_proto::google::protobuf::Any {
+                type_url: RESPONSE_EXTRA.into(),
+                value: extra.encode_to_vec().into(),
+            }),
+            ..Default::default()
+        })
+    }
+}
+
+/// The task that orders the collectives of a session.
+pub(crate) fn leader_of(view: &View, config: Option<&pb::ConfigProto>) -> String {
+    let named = config.and_then(|c| c.experimental.as_ref());
+    let named = named.map(|e| e.collective_group_leader.clone()).filter(|l| !l.is_empty());
+    named.unwrap_or_else(|| view.first_task())
+}
+
+/// A device of a group.
+struct Member {
+    device: DeviceInfo,
+    task: String,
+}
+
+/// The devices of a group, by rank.
+struct Group(Vec<Member>);
+
+/// Groups that a session has met, by key.
+type Groups = Arc<Mutex<HashMap<i32, Arc<Group>>>>;
+
+/// The collectives of one session on this task.
+struct SessionCollectives {
+    task: Arc<TaskCollectives>,
+    view: Arc<View>,
+    /// `/job:worker/replica:0/task:0`.
+    leader: String,
+    known: Groups,
+}
+
+impl Collectives for SessionCollectives {
+    fn start(&self, step: &Arc<StepCtx>, call: CollectiveCall, done: CollectiveDone) {
+        if let Some(result) = alone(&call) {
+            return done(result);
+        }
+        let part = Part {
+            task: self.task.clone(),
+            view: self.view.clone(),
+            leader: self.leader.clone(),
+            known: self.known.clone(),
+            step_id: step.step_id,
+            call,
+        };
+        let (stop, stopped) = oneshot::channel::<()>();
+        let stop = Mutex::new(Some(stop));
+        let listening = step.cancel.on_cancel(move |_| drop(stop.lock().take()));
+        let (task, step_id) = (self.task.clone(), step.step_id);
+        self.task.io.spawn(async move {
+            let name = part.call.name.clone();
+            let limit = part.call.timeout;
+            let run = async move {
+                match limit {
+                    None => part.run().await,
+                    Some(limit) => {
+                        tokio::time::timeout(limit, part.run()).await.unwrap_or_else(|_| {
+                            Err(err!(
+                                DeadlineExceeded,
+                                "{name}: Collective has timed out during execution."
+                            ))
+                        })
+                    }
+                }
+            };
+            let result = tokio::select! {
+                biased;
+                _ = stopped => Err(err!(Cancelled, "the step was cancelled").derived()),
+                result = run => result,
+            };
+            drop(listening);
+            if result.is_err() {
+                // The step has failed; nobody needs its values any more.
+                task.clean_up(step_id);
+            }
+            done(result);
+        });
+    }
+}
+
+/// One device's part in a collective.
+struct Part {
+    task: Arc<TaskCollectives>,
+    view: Arc<View>,
+    leader: String,
+    known: Groups,
+    step_id: i64,
+    call: CollectiveCall,
+}
+
+impl Part {
+    async fn run(mut self) -> Result<Tensor> {
+        let group = self.group().await?;
+        let rank = group.0.iter().position(|m| m.device.text == self.call.device.text);
+        let Some(rank) = rank else {
+            bail!(Internal, "{} is not in group {}", self.call.device.text, self.call.group_key);
+        };
+        let tensor = self.call.tensor.take();
+        let bytes = tensor.as_ref().map(|t| t.bytes().map(<[u8]>::to_vec)).transpose()?;
+        let source = match self.call.kind {
+            CollectiveKind::Broadcast { is_source } => self.source(is_source).await?,
+            _ => 0,
+        };
+        let ring = ring::Ring { part: &self, group: &group, rank, provided: Mutex::default() };
+        let out = match (self.call.kind, bytes) {
+            (CollectiveKind::Reduce { merge, is_mean }, Some(bytes)) => {
+                ring.reduce(bytes, merge, is_mean).await?
+            }
+            (CollectiveKind::Gather, Some(bytes)) => ring.gather(bytes).await?,
+            (CollectiveKind::AllToAll, Some(bytes)) => ring.all_to_all(bytes).await?,
+            (CollectiveKind::Broadcast { .. }, bytes) => ring.broadcast(bytes, source).await?,
+            (kind, None) => bail!(Internal, "{kind:?} without a value"),
+        };
+        ring.all_taken().await?;
+        let mut result = Tensor::alloc(self.call.dtype, self.call.shape.clone())?;
+        let into = result.bytes_mut()?;
+        ensure!(
+            into.len() == out.len(),
+            Internal,
+            "{}: {} bytes came for a tensor of {}",
+            self.call.name,
+            out.len(),
+            into.len()
+        );
+        into.copy_from_slice(&out);
+        if self.call.dtype == ferroflow_core::DType::Bool {
+            into.iter_mut().for_each(|b| *b = u8::from(*b != 0));
+        }
+        Ok(result)
+    }
+
+    fn is_leader(&self) -> bool {
+        self.leader == self.view.name
+    }
+
+    async fn group(&self) -> Result<Arc<Group>> {
+        let call = &self.call;
+        let known = self.known.lock().get(&call.group_key).cloned();
+        if let Some(known) = known.filter(|g| g.0.len() == call.group_size) {
+            return Ok(known);
+        }
+        let request = pb::CompleteGroupRequest {
+            group_key: call.group_key,
+            group_size: call.group_size as i32,
+            device_type: call.device.kind().to_string(),
+            collective_type: match call.kind {
+                CollectiveKind::Reduce { .. } => REDUCTION,
+                CollectiveKind::Broadcast { .. } => BROADCAST,
+                CollectiveKind::Gather => GATHER,
+                CollectiveKind::AllToAll => ALL_TO_ALL,
+            },
+            device_attributes: Some(device_to_proto(&call.device)),
+        };
+        let response = match self.is_leader() {
+            true => self.task.leader.complete_group(request).await?,
+            false => self.ask_leader("CompleteGroup", &request).await?,
+        };
+        let members = response.device_attributes.iter().map(|attributes| {
+            let device = device_from_proto(attributes)?;
+            Ok(Member { task: device.name.task_name(), device })
+        });
+        let members = members.collect::<Result<Vec<_>>>()?;
+        ensure!(
+            members.len() == call.group_size,
+            Internal,
+            "group {} has {} members, not {}",
+            call.group_key,
+            members.len(),
+            call.group_size
+        );
+        let group = Arc::new(Group(members));
+        self.known.lock().insert(call.group_key, group.clone());
+        Ok(group)
+    }
+
+    /// The rank that has what is broadcast.
+    async fn source(&self, is_source: bool) -> Result<usize> {
+        let call = &self.call;
+        let request = pb::CompleteInstanceRequest {
+            name: call.name.clone(),
+            r#type: BROADCAST,
+            data_type: call.dtype.number(),
+            group_key: call.group_key,
+            group_size: call.group_size as i32,
+            instance_key: call.instance_key,
+            device_type: call.device.kind().to_string(),
+            device: call.device.text.clone(),
+            is_source,
+            step_id: self.step_id,
+            ..Default::default()
+        };
+        let response = match self.is_leader() {
+            true => self.task.leader.complete_instance(request).await?,
+            false => self.ask_leader("CompleteInstance", &request).await?,
+        };
+        let rank = usize::try_from(response.source_rank).ok().filter(|&r| r < call.group_size);
+        rank.ok_or_else(|| err!(Internal, "rank {} sends a broadcast", response.source_rank))
+    }
+
+    async fn ask_leader<R: Message + Default>(
+        &self,
+        method: &str,
+        request: &impl Message,
+    ) -> Result<R> {
+        ask(&self.task.channels, &self.view, &self.leader, method, request).await
+    }
+
+    /// Keeps values for a member that asks for them.
+    fn provide(&self, key: String, bytes: Bytes) -> Result<oneshot::Receiver<()>> {
+        self.task.buffers.provide(self.step_id, key, bytes)
+    }
+
+    /// The values that a member has, or will have, under a key.
+    async fn fetch(&self, from: &Member, key: String, bytes: usize) -> Result<Bytes> {
+        if from.task == self.view.name {
+            let got = self.task.buffers.take(self.step_id, &key).await?;
+            ensure!(got.len() == bytes, Internal, "{key}: {} bytes for {bytes}", got.len());
+            return Ok(got);
+        }
+        let request = pb::RecvBufRequest {
+            step_id: self.step_id,
+            buf_rendezvous_key: key.clone(),
+            num_bytes: bytes as i64,
+            src_device: from.device.text.clone(),
+            dst_device: self.call.device.text.clone(),
+            request_id: fastrand::u64(1..) as i64,
+            src_incarnation: from.device.incarnation,
+            ..Default::default()
+        };
+        let response: pb::RecvBufResponse =
+            ask(&self.task.channels, &self.view, &from.task, "RecvBuf", &request).await?;
+        let extra = response.transport_options.unwrap_or_default();
+        let extra = pb::RecvBufRespExtra::decode(extra.value)
+            .map_err(|e| err!(Internal, "the answer of {} to RecvBuf of {key}: {e}", from.task))?;
+        let mut got = Vec::with_capacity(bytes.min(1 << 30));
+        for chunk in &extra.tensor_content {
+            ensure!(got.len() + chunk.len() <= bytes, Internal, "{key}: more than {bytes} bytes");
+            got.extend_from_slice(chunk);
+        }
+        ensure!(got.len() == bytes, Internal, "{key}: {} bytes for {bytes}", got.len());
+        Ok(got.into())
+    }
+}
+
+/// Calls another task.
+async fn ask<R: Message + Default>(
+    channels: &Channels,
+    view: &View,
+    task: &str,
+    method: &str,
+    request: &impl Message,
+) -> Result<R> {
+    let channel = channels.get(view.remote(task)?.address)?;
+    let path = format!("/tensorflow.WorkerService/{method}");
+    let message = Chunks::from(Bytes::from(request.encode_to_vec()));
+    let answer = channel
+        .call(&path, message, CallOptions::default())
+        .await
+        .map_err(|status| said_by(task, channel.address(), &path, &status))?;
+    R::decode(answer).map_err(|e| err!(Internal, "the answer of {task} to {method}: {e}"))
+}

@@ -1,0 +1,309 @@
+//! The leader's part: it knows who is in which group, who sends in a broadcast, and which step comes next.
+
+use crate::wire::device_from_proto;
+use ferroflow_core::{DeviceName, Error, Result, ensure, err};
+use ferroflow_proto::tensorflow as pb;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use tokio::sync::watch;
+
+/// How many groups, broadcasts and graphs are remembered.
+const MOST: usize = 1 << 16;
+
+/// The members of a group once all are there, or why they never will be.
+type Members = Option<Result<Vec<pb::DeviceAttributes>, Error>>;
+
+struct Group {
+    size: i32,
+    device_type: String,
+    /// In the order of ranks.
+    members: Vec<(DeviceName, pb::DeviceAttributes)>,
+    complete: watch::Sender<Members>,
+}
+
+struct Broadcast {
+    source: watch::Sender<Option<i32>>,
+    /// Members that have been here.
+    asked: i32,
+}
+
+#[derive(Default)]
+pub(crate) struct Leader {
+    groups: Mutex<HashMap<i32, Group>>,
+    broadcasts: Mutex<HashMap<(i64, i32, i32), Broadcast>>,
+    /// The next step of each graph.
+    sequences: Mutex<HashMap<i64, i64>>,
+}
+
+impl Leader {
+    /// Notes a member of a group; answers when all are there.
+    pub async fn complete_group(
+        &self,
+        request: pb::CompleteGroupRequest,
+    ) -> Result<pb::CompleteGroupResponse> {
+        let Some(attributes) = request.device_attributes.clone() else {
+            return Err(err!(InvalidArgument, "device_attributes must be set"));
+        };
+        let mut told = self.join(&request, attributes)?;
+        let members = told.wait_for(Option::is_some).await;
+        let members = members.ok().and_then(|m| m.clone());
+        let members = members.unwrap_or_else(|| Err(err!(Internal, "a group got lost")))?;
+        let mut tasks: Vec<String> = members
+            .iter()
+            .filter_map(|m| Some(DeviceName::parse(&m.name).ok()?.task_name()))
+            .collect();
+        tasks.sort_unstable();
+        tasks.dedup();
+        Ok(pb::CompleteGroupResponse {
+            group_key: request.group_key,
+            group_size: request.group_size,
+            device_type: request.device_type,
+            num_tasks: tasks.len() as i32,
+            device_attributes: members,
+            ..Default::default()
+        })
+    }
+
+    fn join(
+        &self,
+        request: &pb::CompleteGroupRequest,
+        attributes: pb::DeviceAttributes,
+    ) -> Result<watch::Receiver<Members>> {
+        let (key, size) = (request.group_key, request.group_size);
+        let name = device_from_proto(&attributes)?.name;
+        let mut groups = self.groups.lock();
+        ensure!(
+            groups.len() < MOST || groups.contains_key(&key),
+            ResourceExhausted,
+            "too many collective groups"
+        );
+        let group = groups.entry(key).or_insert_with(|| Group::new(size, &request.device_type));
+        let device = &attributes.name;
+        ensure!(
+            group.device_type == request.device_type,
+            Internal,
+            "Device {device} is joining a group with device type {}, but that group has type {} \
+             (group_key={key})",
+            request.device_type,
+            group.device_type
+        );
+        ensure!(
+            group.size == size,
+            Internal,
+            "Device {device} is joining a group with size {size}, but that group has size {} \
+             (group_key={key})",
+            group.size
+        );
+        let known = group.members.iter().position(|(n, _)| *n == name);
+        if let Some(known) = known {
+            if group.members[known].1.incarnation == attributes.incarnation {
+                return Ok(group.complete.subscribe());
+            }
+            // It was restarted: the group has to come together again.
+            let why = err!(Aborted, "{device} of collective group {key} was restarted").derived();
+            group.complete.send_if_modified(|m| {
+                let waits = m.is_none();
+                if waits {
+                    *m = Some(Err(why));
+                }
+                waits
+            });
+            *group = Group::new(size, &request.device_type);
+        }
+        ensure!(
+            (group.members.len() as i32) < group.size,
+            Internal,
+            "Device {device} is joining collective group {key}, which has its {size} members"
+        );
+        group.members.push((name, attributes));
+        if group.members.len() as i32 == group.size {
+            group.members.sort_by(|a, b| a.0.cmp(&b.0));
+            let all = group.members.iter().map(|(_, m)| m.clone()).collect();
+            group.complete.send_replace(Some(Ok(all)));
+        }
+        Ok(group.complete.subscribe())
+    }
+
+    /// Who sends in a broadcast, once that is known; for other collectives there is nothing to say.
+    pub async fn complete_instance(
+        &self,
+        request: pb::CompleteInstanceRequest,
+    ) -> Result<pb::CompleteInstanceResponse> {
+        let instance_key = request.instance_key;
+        if request.r#type != super::BROADCAST {
+            return Ok(pb::CompleteInstanceResponse { instance_key, source_rank: -1 });
+        }
+        let key = (request.step_id, request.group_key, instance_key);
+        let source = match request.is_source {
+            true => Some(self.rank(request.group_key, &request.device)?),
+            false => None,
+        };
+        let mut told = {
+            let mut broadcasts = self.broadcasts.lock();
+            ensure!(broadcasts.len() < MOST, ResourceExhausted, "too many broadcasts under way");
+            let broadcast = broadcasts
+                .entry(key)
+                .or_insert_with(|| Broadcast { source: watch::Sender::new(None), asked: 0 });
+            broadcast.asked += 1;
+            if let Some(rank) = source {
+                let second = broadcast.source.borrow().is_some_and(|known| known != rank);
+                ensure!(
+                    !second,
+                    Internal,
+                    "Instance {instance_key} of group {} has a second source, {}",
+                    request.group_key,
+                    request.device
+                );
+                broadcast.source.send_replace(Some(rank));
+            }
+            let told = broadcast.source.subscribe();
+            if broadcast.asked >= request.group_size {
+                broadcasts.remove(&key);
+            }
+            told
+        };
+        // The last to come takes the entry away; what it says has been said by then.
+        let source = told.wait_for(Option::is_some).await.ok().and_then(|s| *s);
+        let source_rank = source.ok_or_else(|| {
+            err!(
+                Internal,
+                "Instance {instance_key} found no source for broadcast.  This could mean that there \
+                 were group_size={} BcastRecvs but no BcastSend.",
+                request.group_size
+            )
+        })?;
+        Ok(pb::CompleteInstanceResponse { instance_key, source_rank })
+    }
+
+    fn rank(&self, group_key: i32, device: &str) -> Result<i32> {
+        let groups = self.groups.lock();
+        let members = groups.get(&group_key).map(|g| g.members.as_slice()).unwrap_or_default();
+        let rank = members.iter().position(|(_, m)| m.name == device);
+        let rank = rank.ok_or_else(|| err!(Internal, "{device} is not in group {group_key}"))?;
+        Ok(rank as i32)
+    }
+
+    /// The next step of a graph, if it is known here.
+    pub fn known_step(&self, graph_key: i64) -> Option<i64> {
+        self.sequences.lock().get(&graph_key).copied()
+    }
+
+    /// Takes over the next step of a graph.
+    pub fn set_step(&self, graph_key: i64, next: i64) -> Result<()> {
+        let mut sequences = self.sequences.lock();
+        ensure!(
+            sequences.len() < MOST || sequences.contains_key(&graph_key),
+            ResourceExhausted,
+            "too many graphs with collectives"
+        );
+        sequences.insert(graph_key, next);
+        Ok(())
+    }
+
+    /// A step is over: the next one comes, or has to be asked for again.
+    pub fn end_step(&self, graph_key: i64, step_id: i64, forget: bool) {
+        let mut sequences = self.sequences.lock();
+        if forget {
+            sequences.remove(&graph_key);
+        } else if let Some(next) = sequences.get_mut(&graph_key).filter(|n| **n == step_id) {
+            *next = (step_id + 1) & ((1 << 56) - 1);
+        }
+    }
+
+    /// The next step of graphs that several masters run together.
+    pub fn step_sequences(&self, graph_keys: &[i64]) -> Result<Vec<pb::StepSequence>> {
+        let mut sequences = self.sequences.lock();
+        let next = |&graph_key: &i64| {
+            ensure!(
+                sequences.len() < MOST || sequences.contains_key(&graph_key),
+                ResourceExhausted,
+                "too many graphs with collectives"
+            );
+            let next = sequences.entry(graph_key).or_insert_with(|| fastrand::i64(0..1 << 56));
+            Ok(pb::StepSequence { graph_key, next_step_id: *next })
+        };
+        graph_keys.iter().map(next).collect()
+    }
+}
+
+impl Group {
+    fn new(size: i32, device_type: &str) -> Group {
+        Group {
+            size,
+            device_type: device_type.into(),
+            members: Vec::new(),
+            complete: watch::Sender::new(None),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ferroflow_core::Code;
+
+    fn member(task: u32, incarnation: u64, size: i32) -> pb::CompleteGroupRequest {
+        pb::CompleteGroupRequest {
+            group_key: 7,
+            group_size: size,
+            device_type: "CPU".into(),
+            collective_type: 0,
+            device_attributes: Some(pb::DeviceAttributes {
+                name: format!("/job:worker/replica:0/task:{task}/device:CPU:0"),
+                incarnation,
+                ..Default::default()
+            }),
+        }
+    }
+
+    fn names(response: &pb::CompleteGroupResponse) -> Vec<&str> {
+        let task = |name: &'_ str| name.find("task:").map_or(0, |at| at + 5);
+        let names = response.device_attributes.iter().map(|d| d.name.as_str());
+        names.map(|name| &name[task(name)..=task(name)]).collect()
+    }
+
+    #[tokio::test]
+    async fn members_are_told_when_all_are_there_by_rank() {
+        let leader = Leader::default();
+        let (a, b) = tokio::join!(
+            leader.complete_group(member(2, 5, 2)),
+            leader.complete_group(member(1, 6, 2))
+        );
+        assert_eq!((names(&a.unwrap()), names(&b.unwrap())), (vec!["1", "2"], vec!["1", "2"]));
+        let e = leader.complete_group(member(3, 7, 2)).await.unwrap_err();
+        assert_eq!(e.code(), Code::Internal);
+        let e = leader.complete_group(member(1, 6, 3)).await.unwrap_err();
+        assert!(e.message().contains("that group has size 2"), "{e}");
+        // One that was restarted waits for the others to come again.
+        let (a, b) = tokio::join!(
+            leader.complete_group(member(1, 8, 2)),
+            leader.complete_group(member(2, 5, 2))
+        );
+        assert_eq!(a.unwrap().device_attributes[0].incarnation, 8);
+        assert_eq!(b.unwrap().num_tasks, 2);
+    }
+
+    #[tokio::test]
+    async fn a_broadcast_has_one_source() {
+        let leader = Leader::default();
+        let _ = tokio::join!(
+            leader.complete_group(member(0, 5, 2)),
+            leader.complete_group(member(1, 6, 2))
+        );
+        let ask = |task: u32, is_source| {
+            leader.complete_instance(pb::CompleteInstanceRequest {
+                r#type: 1,
+                group_key: 7,
+                group_size: 2,
+                instance_key: 3,
+                device: format!("/job:worker/replica:0/task:{task}/device:CPU:0"),
+                is_source,
+                ..Default::default()
+            })
+        };
+        let (a, b) = tokio::join!(ask(0, false), ask(1, true));
+        assert_eq!((a.unwrap().source_rank, b.unwrap().source_rank), (1, 1));
+        let (a, b) = tokio::join!(ask(0, false), ask(1, false));
+        assert!(a.is_err() && b.unwrap_err().message().contains("no BcastSend"));
+    }
+}

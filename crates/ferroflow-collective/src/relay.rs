@@ -1,0 +1,148 @@
+//! A network that misbehaves, for tests: connections go through relays that cut what they carry into odd
+//! pieces, delay it, swallow it, or close.
+
+use parking_lot::Mutex;
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// What becomes of a connection.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Blow {
+    /// It is closed.
+    Cut,
+    /// It carries nothing any more, and nobody is told.
+    Swallow,
+}
+
+/// How a network misbehaves, reproducibly but for the order in which its connections carry bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Weather {
+    pub seed: u64,
+    /// Every transfer moves a random number of bytes, at most this many.
+    pub most_bytes: usize,
+    /// One transfer out of eight waits, up to this long.
+    pub delay: Duration,
+    /// When so many bytes have gone through the network, this happens to the connection that carries the
+    /// next one, or to all.
+    pub blow: Option<(u64, Blow, bool)>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Network(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    weather: Weather,
+    moved: AtomicU64,
+    blown: AtomicBool,
+    all: AtomicBool,
+    connections: AtomicU64,
+    listeners: Mutex<Vec<SocketAddr>>,
+    over: AtomicBool,
+}
+
+impl Network {
+    pub fn new(weather: Weather) -> Network {
+        Network(Arc::new(Shared {
+            weather,
+            moved: AtomicU64::new(0),
+            blown: AtomicBool::new(false),
+            all: AtomicBool::new(false),
+            connections: AtomicU64::new(0),
+            listeners: Mutex::default(),
+            over: AtomicBool::new(false),
+        }))
+    }
+
+    /// Where those connect that are to reach `address` through this network.
+    pub fn in_front_of(&self, address: SocketAddr) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let front = listener.local_addr().unwrap();
+        self.0.listeners.lock().push(front);
+        let shared = self.0.clone();
+        std::thread::spawn(move || {
+            while let Ok((stream, _)) = listener.accept() {
+                if shared.over.load(Ordering::SeqCst) {
+                    return;
+                }
+                // Who is not there any more refuses, as it would without the relay.
+                if let Ok(to) = TcpStream::connect(address) {
+                    shared.carry(stream, to);
+                }
+            }
+        });
+        front
+    }
+
+    /// Takes no more connections. Those there are end with their ends.
+    pub fn close(&self) {
+        self.0.over.store(true, Ordering::SeqCst);
+        for address in self.0.listeners.lock().drain(..) {
+            let _ = TcpStream::connect(address);
+        }
+    }
+}
+
+impl Shared {
+    fn carry(self: &Arc<Self>, a: TcpStream, b: TcpStream) {
+        let _ = (a.set_nodelay(true), b.set_nodelay(true));
+        let number = self.connections.fetch_add(1, Ordering::SeqCst);
+        // What is swallowed is swallowed both ways.
+        let swallowed = Arc::new(AtomicBool::new(false));
+        for (way, from, to) in [(0, &a, &b), (1, &b, &a)] {
+            let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+            let (shared, swallowed) = (self.clone(), swallowed.clone());
+            let seed = self.weather.seed ^ (number * 2 + way) << 32;
+            let work = move || shared.pump(from, to, fastrand::Rng::with_seed(seed), &swallowed);
+            std::thread::spawn(work);
+        }
+    }
+
+    /// Moves bytes from one end to the other until one of them closes.
+    fn pump(
+        &self,
+        mut from: TcpStream,
+        mut to: TcpStream,
+        mut random: fastrand::Rng,
+        swallowed: &AtomicBool,
+    ) {
+        let mut buffer = vec![0; self.weather.most_bytes];
+        loop {
+            let most = random.usize(1..=buffer.len());
+            let Ok(count @ 1..) = from.read(&mut buffer[..most]) else { break };
+            if random.u8(..8) == 0 && !self.weather.delay.is_zero() {
+                let micros = random.u64(..=self.weather.delay.as_micros() as u64);
+                std::thread::sleep(Duration::from_micros(micros));
+            }
+            let moved = self.moved.fetch_add(count as u64, Ordering::SeqCst) + count as u64;
+            if let Some((after, blow, all)) = self.weather.blow
+                && moved >= after
+            {
+                let first = !self.blown.swap(true, Ordering::SeqCst);
+                if first && all {
+                    self.all.store(true, Ordering::SeqCst);
+                }
+                let hit = first || self.all.load(Ordering::SeqCst);
+                match blow {
+                    Blow::Cut if hit => break,
+                    Blow::Swallow if hit => swallowed.store(true, Ordering::SeqCst),
+                    _ => {}
+                }
+            }
+            if swallowed.load(Ordering::SeqCst) {
+                continue;
+            }
+            if to.write_all(&buffer[..count]).is_err() {
+                break;
+            }
+        }
+        let _ = from.shutdown(Shutdown::Both);
+        // Who has said nothing that was lost hears the end; the others wait in vain.
+        if !swallowed.load(Ordering::SeqCst) {
+            let _ = to.shutdown(Shutdown::Both);
+        }
+    }
+}

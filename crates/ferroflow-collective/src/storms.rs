@@ -1,0 +1,201 @@
+//! Ranks on a network that misbehaves: every rank gets right answers or an error, and nobody waits forever.
+//!
+//!     FERROFLOW_STORMS=1000 cargo test --release -p ferroflow-collective storms
+//!
+//! tries as many seeds; without it, a few.
+
+use crate::engine::{Ask, Engine, EngineOptions};
+use crate::group::{Group, Options};
+use crate::model::Model;
+use crate::reduce::ReduceOp;
+use crate::relay::{Blow, Network, Weather};
+use crate::rendezvous::{Membership, Transport};
+use ferroflow_core::{Code, Error, Result};
+use std::net::TcpListener;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+const STEPS: usize = 12;
+/// Nobody may take longer, whatever the machine has to do.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+struct Storm {
+    seed: u64,
+    n: usize,
+    transport: Transport,
+    weather: Weather,
+    /// For whatever waits: long where nothing is lost, so that nobody gives up on a busy machine.
+    limit: Duration,
+}
+
+impl Storm {
+    fn new(seed: u64) -> Storm {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let kind = random.u8(..8);
+        let when = 10u64.pow(random.u32(1..7)) + random.u64(..10_000);
+        let all = random.bool();
+        let blow = match kind {
+            0..3 => None,
+            3..6 => Some((when, Blow::Cut, all)),
+            _ => Some((when, Blow::Swallow, all)),
+        };
+        let seconds = match blow {
+            None => 100,
+            // Who meets the others waits for those that were cut off before they came.
+            Some((_, Blow::Cut, _)) => 8,
+            Some((_, Blow::Swallow, _)) => 2,
+        };
+        Storm {
+            seed,
+            n: random.usize(2..=5),
+            transport: if random.bool() { Transport::Tcp } else { Transport::Auto },
+            weather: Weather {
+                seed,
+                most_bytes: 1 << random.u32(3..17),
+                delay: Duration::from_micros(random.u64(..300)),
+                blow,
+            },
+            limit: Duration::from_secs(seconds),
+        }
+    }
+
+    fn rank(&self, member: &Membership, listener: Option<TcpListener>) -> Result<()> {
+        // Without a probe: what is chosen is the same in every run.
+        let model = Some(Model::default());
+        let options = Options { model, timeout: self.limit, ..Options::default() };
+        let group = match listener {
+            Some(listener) => Group::host(member, options, listener)?,
+            None => Group::join(member, options)?,
+        };
+        let options = EngineOptions {
+            piece: 5000,
+            fusion: Some((4000, Duration::from_micros(100))),
+            stall_warning: self.limit,
+            stall_deadline: self.limit,
+            ..EngineOptions::default()
+        };
+        let engine = Engine::start(group, options)?;
+        let mut random = fastrand::Rng::with_seed(self.seed ^ (member.rank as u64) << 48);
+        (0..STEPS).try_for_each(|step| self.step(&engine, step, &mut random))
+    }
+
+    /// Tensors in an order of this rank's own. What comes back is right, or does not come back.
+    fn step(&self, engine: &Engine, step: usize, random: &mut fastrand::Rng) -> Result<()> {
+        let (rank, n) = (engine.rank(), engine.size());
+        let mut order: Vec<usize> = (0..4).collect();
+        random.shuffle(&mut order);
+        let mut sums = Vec::new();
+        for i in order {
+            let count = (step * 977 + i * 331) % 4000;
+            let values = vec![(rank * (i + 1) + step) as f32; count];
+            let ask = Ask { priority: i as i32, ..Ask::op(ReduceOp::Sum) };
+            let want = ((0..n).sum::<usize>() * (i + 1) + n * step) as f32;
+            sums.push((want, count, engine.all_reduce(&format!("t{i}"), values, ask)?));
+        }
+        let root = step % n;
+        let sent = engine.broadcast("b", vec![rank as u16; 9], root, Ask::default())?;
+        let all = engine.all_gather("g", vec![rank as i64; rank + 1], Ask::default())?;
+        for (want, count, sum) in sums {
+            assert_eq!(sum.wait()?, vec![want; count], "seed {}: step {step}", self.seed);
+        }
+        assert_eq!(sent.wait()?, [root as u16; 9], "seed {}: step {step}", self.seed);
+        let want: Vec<i64> = (0..n).flat_map(|r| vec![r as i64; r + 1]).collect();
+        assert_eq!(all.wait()?, want, "seed {}: step {step}", self.seed);
+        engine.barrier("e", crate::group::SetId::WORLD)
+    }
+
+    /// What each rank ended with.
+    fn run(self) -> Vec<Option<Error>> {
+        let network = Network::new(self.weather);
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let front = network.in_front_of(listener.local_addr().unwrap());
+        let (tell, told) = channel();
+        let (n, storm) = (self.n, std::sync::Arc::new(self));
+        let mut listener = Some(listener);
+        for rank in 0..n {
+            let mut member = Membership::new(rank, n, front.to_string());
+            member.transport = storm.transport;
+            member.timeout = storm.limit;
+            member.silence = storm.limit;
+            member.network = Some(network.clone());
+            let (tell, storm, listener) = (tell.clone(), storm.clone(), listener.take());
+            std::thread::spawn(move || {
+                let rank_of = || storm.rank(&member, listener).err();
+                let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(rank_of));
+                let _ = tell.send((member.rank, ended.ok()));
+            });
+        }
+        let mut outcomes = vec![None; n];
+        for _ in 0..n {
+            let Ok((rank, outcome)) = told.recv_timeout(PATIENCE) else {
+                panic!("seed {}: a rank hangs: {outcomes:?}", storm.seed);
+            };
+            let outcome = outcome.unwrap_or_else(|| panic!("seed {}: wrong values", storm.seed));
+            outcomes[rank] = Some(outcome);
+        }
+        network.close();
+        outcomes.into_iter().flatten().collect()
+    }
+}
+
+#[test]
+fn every_rank_gets_right_answers_or_an_error() {
+    let count = std::env::var("FERROFLOW_STORMS").ok().and_then(|s| s.parse().ok()).unwrap_or(16);
+    let (mut calm, mut survived, mut failed) = (0, 0, 0);
+    for seed in 0..count {
+        let storm = Storm::new(seed);
+        let (weather, n) = (storm.weather, storm.n);
+        let outcomes = storm.run();
+        let errors: Vec<&Error> = outcomes.iter().flatten().collect();
+        match weather.blow {
+            None => {
+                assert!(errors.is_empty(), "seed {seed}: {errors:?}");
+                calm += 1;
+            }
+            Some(_) if errors.is_empty() => survived += 1,
+            Some(_) => failed += 1,
+        }
+        for e in errors {
+            let known = [Code::Unavailable, Code::DeadlineExceeded, Code::Aborted];
+            assert!(known.contains(&e.code()), "seed {seed}, {n} ranks: {e:?}");
+        }
+    }
+    println!(
+        "{count} storms: {calm} of delays only, {survived} survived, {failed} ended in errors"
+    );
+}
+
+#[test]
+fn silence_is_noticed_where_nothing_else_would_end_the_wait() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let blow = Some((200_000, Blow::Swallow, true));
+    let delay = Duration::ZERO;
+    let network = Network::new(Weather { seed: 1, most_bytes: 1 << 16, delay, blow });
+    let front = network.in_front_of(listener.local_addr().unwrap()).to_string();
+    let ranks = [Some(listener), None].map(|listener| {
+        let mut member = Membership::new(listener.is_none().into(), 2, front.clone());
+        member.transport = Transport::Tcp;
+        member.silence = Duration::from_millis(400);
+        member.network = Some(network.clone());
+        std::thread::spawn(move || {
+            let options = Options { model: Some(Model::default()), ..Options::default() };
+            let group = match listener {
+                Some(listener) => Group::host(&member, options, listener).unwrap(),
+                None => Group::join(&member, options).unwrap(),
+            };
+            let engine = Engine::start(group, EngineOptions::default()).unwrap();
+            (0..1_000_000).find_map(|_| {
+                let values = vec![1f32; 5000];
+                let sum = engine.all_reduce("t", values, Ask::default());
+                sum.and_then(|s| s.wait()).err()
+            })
+        })
+    });
+    for (rank, ended) in ranks.into_iter().enumerate() {
+        let e = ended.join().unwrap().unwrap();
+        assert_eq!(e.code(), Code::Unavailable, "{e}");
+        let other = format!("rank {} died: it has said nothing for 400ms", 1 - rank);
+        assert!(e.message().contains(&other), "rank {rank}: {e}");
+    }
+    network.close();
+}

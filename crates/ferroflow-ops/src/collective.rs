@@ -1,0 +1,357 @@
+//! TensorFlow's collectives: CollectiveReduce, CollectiveGather, CollectiveBcastSend and -Recv, in both versions,
+//! and CollectiveAllToAllV2. The devices of a group call with the same keys; the task sees to the rest.
+
+use crate::prelude::*;
+use ferroflow_core::{CollectiveCall, CollectiveKind, Merge};
+use parking_lot::Mutex;
+use std::time::Duration;
+
+/// What the first version of an op is told when its kernel is made, and the second when it runs.
+#[derive(Clone, Copy)]
+struct Keys {
+    group_size: i64,
+    group_key: i64,
+    instance_key: i64,
+}
+
+struct Collective {
+    kind: CollectiveKind,
+    dtype: DType,
+    /// Of the first version; the second has them as inputs.
+    keys: Option<Keys>,
+    /// What is to come out, where the node says so.
+    shape: Option<PartialShape>,
+    timeout: Option<Duration>,
+}
+
+impl Collective {
+    fn new(init: &KernelInit<'_>, kind: CollectiveKind, is_v2: bool) -> Result<Collective> {
+        let keys = match is_v2 {
+            true => None,
+            false => Some(Keys {
+                group_size: init.int("group_size")?,
+                group_key: init.int("group_key")?,
+                instance_key: init.int("instance_key")?,
+            }),
+        };
+        let shape = init.contains("shape").then(|| init.shape("shape")).transpose()?;
+        let seconds = init.float("timeout_seconds")?;
+        let timeout = (seconds > 0.0).then(|| Duration::from_secs_f32(seconds.min(1e9)));
+        Ok(Collective { kind, dtype: init.output_dtype(0)?, keys, shape, timeout })
+    }
+
+    fn call(&self, ctx: &mut AsyncCtx) -> Result<CollectiveCall> {
+        let gives = self.kind != CollectiveKind::Broadcast { is_source: false };
+        let first = usize::from(gives);
+        let scalar = |i: usize| -> Result<i64> {
+            let t = ctx.input(i)?;
+            ensure!(
+                t.rank() == 0,
+                InvalidArgument,
+                "Expected scalar inputs to collective params, got {}",
+                t.shape()
+            );
+            Ok(i64::from(t.scalar_value::<i32>()?))
+        };
+        let keys = match self.keys {
+            Some(keys) => keys,
+            None => Keys {
+                group_size: scalar(first)?,
+                group_key: scalar(first + 1)?,
+                instance_key: scalar(first + 2)?,
+            },
+        };
+        let group_size = usize::try_from(keys.group_size).ok().filter(|&n| n > 0);
+        let Some(group_size) = group_size else {
+            bail!(
+                InvalidArgument,
+                "group_size must be positive integer but got {}",
+                keys.group_size
+            );
+        };
+        // What a broadcast brings is said by the node, or by its last input.
+        let told = match (&self.shape, gives, self.keys) {
+            (_, false, None) => Some(ctx.input(3)?.to_shape()?),
+            (Some(shape), _, _) => shape.known(),
+            _ => None,
+        };
+        let tensor = if gives { ctx.take_inputs(0..1)?.pop() } else { None };
+        let given = tensor.as_ref().map(|t| t.shape().clone());
+        let shape = match (self.kind, given, told) {
+            (CollectiveKind::Gather, Some(given), _) => {
+                ensure!(given.rank() > 0, InvalidArgument, "Cannot gather scalars.");
+                let mut dims = given.dims().to_vec();
+                dims[0] = dims[0].saturating_mul(group_size);
+                Shape::from(dims)
+            }
+            (CollectiveKind::AllToAll, Some(given), _) => {
+                let rows = given.dims().first().copied().unwrap_or(0);
+                ensure!(
+                    rows == group_size,
+                    InvalidArgument,
+                    "all-to-all of a group of {group_size} takes as many rows, not shape {given}"
+                );
+                given
+            }
+            (CollectiveKind::Broadcast { is_source: true }, Some(given), Some(told)) => {
+                ensure!(
+                    given.elements() == told.elements(),
+                    Internal,
+                    "Declared shape of op {} does not match shape of input",
+                    ctx.node.name
+                );
+                told
+            }
+            (_, Some(given), _) => given,
+            (_, None, Some(told)) => told,
+            (_, None, None) => bail!(InvalidArgument, "the shape to be received is not known"),
+        };
+        shape.checked_elements()?;
+        Ok(CollectiveCall {
+            kind: self.kind,
+            name: ctx.node.name.clone(),
+            group_key: keys.group_key as i32,
+            group_size,
+            instance_key: keys.instance_key as i32,
+            frame_iter: ctx.frame_iter,
+            device: ctx.node.device.clone(),
+            dtype: self.dtype,
+            shape,
+            tensor,
+            timeout: self.timeout,
+        })
+    }
+}
+
+impl AsyncKernel for Collective {
+    fn start(&self, mut ctx: AsyncCtx, done: Done) {
+        let call = match self.call(&mut ctx) {
+            Ok(call) => call,
+            Err(e) => return done.fail(e),
+        };
+        // A step that is cancelled does not wait for the others of the group.
+        let done = Arc::new(Mutex::new(Some(done)));
+        let cancelled = done.clone();
+        let listening = ctx.step.cancel.on_cancel(move |e| {
+            let done = cancelled.lock().take();
+            if let Some(done) = done {
+                done.fail(e.clone());
+            }
+        });
+        let finish = move |result: Result<Tensor>| {
+            drop(listening);
+            let done = done.lock().take();
+            if let Some(done) = done {
+                done.finish_tensors(result.map(|t| vec![t]));
+            }
+        };
+        ctx.step.collectives.start(&ctx.step, call, Box::new(finish));
+    }
+}
+
+fn make(
+    kind: impl Fn(&KernelInit<'_>) -> Result<CollectiveKind> + Send + Sync + 'static,
+    is_v2: bool,
+) -> impl Fn(&KernelInit<'_>) -> Result<KernelBox> + Send + Sync + 'static {
+    move |init| Ok(KernelBox::new_async(Collective::new(init, kind(init)?, is_v2)?))
+}
+
+fn reduce(init: &KernelInit<'_>) -> Result<CollectiveKind> {
+    let merge = match init.string("merge_op")?.as_str() {
+        "Min" => Merge::Min,
+        "Max" => Merge::Max,
+        "Mul" => Merge::Mul,
+        "Add" => Merge::Add,
+        other => bail!(InvalidArgument, "there is no merge_op {other:?}"),
+    };
+    let is_mean = match init.string("final_op")?.as_str() {
+        "Id" => false,
+        "Div" => true,
+        other => bail!(InvalidArgument, "there is no final_op {other:?}"),
+    };
+    Ok(CollectiveKind::Reduce { merge, is_mean })
+}
+
+/// Rows of all, below each other.
+fn gathered(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
+    let input = c.input(0);
+    let Some(dims) = input.dims() else { return Ok(vec![PartialShape::unknown()]) };
+    ensure!(!dims.is_empty(), InvalidArgument, "Shape must be at least rank 1 but is rank 0");
+    Ok(vec![PartialShape::new([None].into_iter().chain(dims[1..].iter().copied()))])
+}
+
+pub(crate) fn register(c: &mut Catalog) {
+    register_v1(c);
+    register_v2(c);
+}
+
+fn register_v1(c: &mut Catalog) {
+    c.op("CollectiveReduce")
+        .doc("The reduction of the inputs of all devices of a group.")
+        .input("input: T")
+        .output("data: T")
+        .attr("T: {bfloat16, float, half, double, int32, int64}")
+        .attr("group_size: int")
+        .attr("group_key: int")
+        .attr("instance_key: int")
+        .attr("merge_op: {'Min', 'Max', 'Mul', 'Add'}")
+        .attr("final_op: {'Id', 'Div'}")
+        .attr("subdiv_offsets: list(int)")
+        .attr("wait_for: list(int) = []")
+        .attr("communication_hint: string = 'auto'")
+        .attr("timeout_seconds: float = 0.0")
+        .stateful()
+        .waits()
+        .shape(shape::same_as_input)
+        .cpu(make(reduce, false));
+    c.op("CollectiveGather")
+        .doc("The inputs of all devices of a group, one below the other.")
+        .input("input: T")
+        .output("data: T")
+        .attr("T: {float, half, double, int32, int64}")
+        .attr("group_size: int")
+        .attr("group_key: int")
+        .attr("instance_key: int")
+        .attr("shape: shape")
+        .attr("communication_hint: string = 'auto'")
+        .attr("timeout_seconds: float = 0.0")
+        .stateful()
+        .waits()
+        .shape(shape::from_attr)
+        .cpu(make(|_| Ok(CollectiveKind::Gather), false));
+    for (op, is_source) in [("CollectiveBcastSend", true), ("CollectiveBcastRecv", false)] {
+        let mut b = c.op(op);
+        b = match is_source {
+            true => b.doc("Sends a tensor to the other devices of a group.").input("input: T"),
+            false => b.doc("The tensor that a device of the group sends to all."),
+        };
+        b.output("data: T")
+            .attr("T: {bool, float, half, double, int32, int64}")
+            .attr("group_size: int")
+            .attr("group_key: int")
+            .attr("instance_key: int")
+            .attr("shape: shape")
+            .attr("communication_hint: string = 'auto'")
+            .attr("timeout_seconds: float = 0.0")
+            .stateful()
+            .waits()
+            .shape(shape::from_attr)
+            .cpu(make(move |_| Ok(CollectiveKind::Broadcast { is_source }), false));
+    }
+}
+
+fn register_v2(c: &mut Catalog) {
+    c.op("CollectiveReduceV2")
+        .doc("The reduction of the inputs of all devices of a group.")
+        .input("input: T")
+        .input("group_size: int32")
+        .input("group_key: int32")
+        .input("instance_key: int32")
+        .input("ordering_token: Nordering_token * resource")
+        .output("data: T")
+        .attr("T: {bfloat16, float, half, double, int32, int64}")
+        .attr("merge_op: {'Min', 'Max', 'Mul', 'Add'}")
+        .attr("final_op: {'Id', 'Div'}")
+        .attr("communication_hint: string = 'auto'")
+        .attr("timeout_seconds: float = 0.0")
+        .attr("is_stateless: bool = false")
+        .attr("Nordering_token: int >= 0 = 0")
+        .attr("max_subdivs_per_device: int = -1")
+        .stateful()
+        .waits()
+        .takes_resources_from_anywhere()
+        .shape(shape::same_as_input)
+        .cpu(make(reduce, true));
+    c.op("CollectiveGatherV2")
+        .doc("The inputs of all devices of a group, one below the other.")
+        .input("input: T")
+        .input("group_size: int32")
+        .input("group_key: int32")
+        .input("instance_key: int32")
+        .input("ordering_token: Nordering_token * resource")
+        .output("data: T")
+        .attr("T: {float, half, double, int32, int64}")
+        .attr("communication_hint: string = 'auto'")
+        .attr("timeout_seconds: float = 0.0")
+        .attr("is_stateless: bool = false")
+        .attr("Nordering_token: int >= 0 = 0")
+        .stateful()
+        .waits()
+        .takes_resources_from_anywhere()
+        .shape(gathered)
+        .cpu(make(|_| Ok(CollectiveKind::Gather), true));
+    c.op("CollectiveAllToAllV2")
+        .doc("The rows of all devices of a group, each sent to the device of its number.")
+        .input("input: T")
+        .input("group_size: int32")
+        .input("group_key: int32")
+        .input("instance_key: int32")
+        .input("ordering_token: Nordering_token * resource")
+        .output("data: T")
+        .attr("T: {bfloat16, float, half, double, int32, int64}")
+        .attr("communication_hint: string = 'auto'")
+        .attr("timeout_seconds: float = 0.0")
+        .attr("is_stateless: bool = false")
+        .attr("Nordering_token: int >= 0 = 0")
+        .stateful()
+        .waits()
+        .takes_resources_from_anywhere()
+        .shape(shape::same_as_input)
+        .cpu(make(|_| Ok(CollectiveKind::AllToAll), true));
+    c.op("CollectiveBcastSendV2")
+        .doc("Sends a tensor to the other devices of a group.")
+        .input("input: T")
+        .input("group_size: int32")
+        .input("group_key: int32")
+        .input("instance_key: int32")
+        .output("data: T")
+        .attr("T: {bool, float, half, double, int32, int64}")
+        .attr("communication_hint: string = 'auto'")
+        .attr("timeout_seconds: float = 0.0")
+        .stateful()
+        .waits()
+        .shape(shape::same_as_input)
+        .cpu(make(|_| Ok(CollectiveKind::Broadcast { is_source: true }), true));
+    c.op("CollectiveBcastRecvV2")
+        .doc("The tensor that a device of the group sends to all.")
+        .input("group_size: int32")
+        .input("group_key: int32")
+        .input("instance_key: int32")
+        .input("shape: Tshape")
+        .output("data: T")
+        .attr("T: {bool, float, half, double, int32, int64}")
+        .attr("Tshape: {int32, int64} = DT_INT32")
+        .attr("communication_hint: string = 'auto'")
+        .attr("timeout_seconds: float = 0.0")
+        .stateful()
+        .waits()
+        .shape(|c| Ok(vec![c.shape_from(3)]))
+        .cpu(make(|_| Ok(CollectiveKind::Broadcast { is_source: false }), true));
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+    use ferroflow_core::{Code, Tensor};
+
+    fn reduce(size: i32) -> ferroflow_testing::Check<'static> {
+        check("CollectiveReduceV2")
+            .attr("merge_op", "Add")
+            .attr("final_op", "Div")
+            .input(Tensor::vector(&[3f32, 4.0]))
+            .input(Tensor::scalar(size))
+            .input(Tensor::scalar(7i32))
+            .input(Tensor::scalar(9i32))
+    }
+
+    #[test]
+    fn a_group_of_one_gets_its_own_value() {
+        reduce(1).gives(Tensor::vector(&[3f32, 4.0]));
+    }
+
+    #[test]
+    fn a_group_needs_members_and_a_server_to_find_them() {
+        reduce(0).fails(Code::InvalidArgument, "group_size must be positive");
+        reduce(2).fails(Code::Unimplemented, "needs a server");
+    }
+}
