@@ -1,20 +1,24 @@
 """All-reduce of float32 among processes of this host, Ferroflow beside its peers, taking turns.
 
-  python bench/allreduce.py --ours 'ferroflow bench allreduce --json' --torch-python PY --mpi-python PY
+  bench/peers.sh DIR                     # once: installs the peers
+  python bench/allreduce.py --peers DIR --ours 'ferroflow bench allreduce --json'
 
-Peers: gloo (a Python with torch), Open MPI over shared memory and over TCP (mpirun, and a Python with
-numpy and mpi4py).  A peer whose Python is not given is left out.  Every implementation times the same
-number of repeats, three rounds each; lines are printed as common.py says, a table at the end.
+Peers: gloo (PyTorch), Open MPI over shared memory and over TCP, Horovod on gloo as it comes and with its cycle
+time at 0.1 ms; one that is not installed is left out.  Every implementation times the same number of
+repeats; lines are printed as common.py says, then a table with the medians, and
+Ferroflow's speed as a multiple of each peer's and of the best of them over the same kind of link.
 """
 
 import argparse
+import json
 import os
 import shlex
+import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
-import json
 
 import common
 
@@ -62,18 +66,45 @@ def mpi_rank(args):
               world.Barrier, args)
 
 
+def horovod_rank(args):
+    """Horovod as its users have it: an op in TensorFlow's graph."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    import tensorflow.compat.v1 as tf
+    import horovod.tensorflow as hvd
+    hvd.init()
+    config = tf.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)
+
+    def make(count):
+        with tf.Graph().as_default():
+            values = tf.get_variable("v", [count], tf.float32, tf.zeros_initializer(), use_resource=False)
+            reduced = hvd.allreduce(values, op=hvd.Sum, name=f"values{count}")
+            met = hvd.allreduce(tf.ones([1]), op=hvd.Sum, name=f"barrier{count}")
+            session = tf.Session(config=config)
+            session.run(values.initializer)
+            make.barrier = session.make_callable(met.op)
+            return session.make_callable(reduced.op)
+
+    rank_loop(hvd.rank(), make, lambda run: run(), lambda: make.barrier(), args)
+
+
 def run(argvs, env, timeout=900):
     """Runs one process for each argv; what they print, as JSON lines."""
-    procs = [subprocess.Popen(argv, env=e, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    errors = tempfile.TemporaryFile("w+")
+    procs = [subprocess.Popen(argv, env=e, stdout=subprocess.PIPE, stderr=errors, text=True)
              for argv, e in zip(argvs, env)]
     lines = []
     try:
         for p in procs:
             out = p.communicate(timeout=timeout)[0]
             lines += [json.loads(l[l.index("{"):]) for l in out.splitlines() if '{"' in l]
+    except subprocess.TimeoutExpired:
+        print(f"{argvs[0][0]}: no answer within {timeout} s", file=sys.stderr)
     finally:
         for p in procs:
             common.stop(p)
+    if not lines:
+        errors.seek(0)
+        print(f"{argvs[0][0]} measured nothing:\n{errors.read()[-2000:]}", file=sys.stderr)
     return lines
 
 
@@ -88,28 +119,67 @@ def measure(impl, n, args):
     if impl == "gloo":
         port = str(common.free_port())
         envs = [dict(env, RANK=str(r), WORLD_SIZE=str(n), MASTER_ADDR="127.0.0.1", MASTER_PORT=port) for r in range(n)]
-        return run([[args.torch_python] + me + ["--rank-of", "gloo"]] * n, envs)
+        return run([[python(args, "torch")] + me + ["--rank-of", "gloo"]] * n, envs)
+    if impl.startswith("horovod"):
+        if impl.endswith("fast"):
+            env["HOROVOD_CYCLE_TIME"] = "0.1"
+        own = python(args, "horovod")
+        launcher = os.path.join(os.path.dirname(own), "horovodrun")
+        return run([[own, launcher, "--gloo", "--network-interfaces", "lo", "-np", str(n), "-H",
+                     f"localhost:{n}", own] + me + ["--rank-of", "horovod"]], [env])
     links = ["tcp,self", "--mca", "btl_tcp_if_include", "lo"] if impl.endswith("tcp") else ["vader,self"]
     return run([["mpirun", "--mca", "pml", "ob1", "--mca", "btl"] + links +
-                ["--oversubscribe", "--bind-to", "none", "-n", str(n), args.mpi_python] + me + ["--rank-of", "mpi"]], [env])
+                ["--oversubscribe", "--bind-to", "none", "-n", str(n), python(args, "mpi")] + me +
+                ["--rank-of", "mpi"]], [env])
+
+
+def python(args, peer):
+    """The Python of a peer; none if it is not installed."""
+    path = os.path.join(args.peers or "", peer, "bin", "python")
+    return path if args.peers and os.path.exists(path) else None
+
+
+def table(title, columns, rows):
+    print(f"\n{title}", file=sys.stderr)
+    for row in [["bytes"] + columns] + rows:
+        print("".join(f"{c:>17}" for c in row), file=sys.stderr)
+
+
+def report(n, found, impls, sizes):
+    """Medians, and how many times as fast as the peers Ferroflow is: over the same kind of link, where a
+    peer has more than one; gloo and Horovod have TCP only."""
+    rows = [[size] + [f"{found[i, size]:.1f}" if (i, size) in found else "-" for i in impls] for size in sizes]
+    table(f"n = {n}, microseconds (median)", impls, rows)
+    for ours, peers in [("ferroflow-shared", ["openmpi-shared"]),
+                        ("ferroflow-tcp", ["gloo", "openmpi-tcp", "horovod", "horovod-fast"])]:
+        peers = [p for p in peers if p in impls]
+        rows = []
+        for size in sizes:
+            times = [found.get((p, size)) for p in peers]
+            known = [t for t in times if t]
+            if known and (ours, size) in found:
+                mine = found[ours, size]
+                rows.append([size] + [f"{t / mine:.2f}x" if t else "-" for t in times] + [f"{min(known) / mine:.2f}x"])
+        if rows:
+            table(f"n = {n}, speed of {ours} as a multiple of", peers + ["the best"], rows)
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     p.add_argument("--ours", default="target/release/ferroflow bench allreduce --json")
-    p.add_argument("--torch-python")
-    p.add_argument("--mpi-python")
+    p.add_argument("--peers", metavar="DIR", help="where peers.sh installed them")
     p.add_argument("-n", default="2,4", help="numbers of ranks")
     p.add_argument("--sizes", type=lambda s: [int(x) for x in s.split(",")], default=SIZES)
     p.add_argument("--seconds", type=float, default=2.0, help="for each size and implementation")
     p.add_argument("--rounds", type=int, default=3)
-    p.add_argument("--rank-of", choices=["gloo", "mpi"], help=argparse.SUPPRESS)
+    p.add_argument("--rank-of", choices=["gloo", "mpi", "horovod"], help=argparse.SUPPRESS)
     args = p.parse_args()
     if args.rank_of:
-        return gloo_rank(args) if args.rank_of == "gloo" else mpi_rank(args)
+        return {"gloo": gloo_rank, "mpi": mpi_rank, "horovod": horovod_rank}[args.rank_of](args)
     impls = ["ferroflow-shared", "ferroflow-tcp"]
-    impls += ["gloo"] if args.torch_python else []
-    impls += ["openmpi-shared", "openmpi-tcp"] if args.mpi_python else []
+    impls += ["gloo"] if python(args, "torch") else []
+    impls += ["openmpi-shared", "openmpi-tcp"] if python(args, "mpi") and shutil.which("mpirun") else []
+    impls += ["horovod", "horovod-fast"] if python(args, "horovod") else []
     for n in map(int, args.n.split(",")):
         found = {}
         for impl in impls:
@@ -119,11 +189,7 @@ def main():
                 found[impl, size] = us
                 common.emit("allreduce", "time", us, "us", "lower", {"n": n, "bytes": size},
                             algbw=size / us / 1e3, busbw=size / us / 1e3 * 2 * (n - 1) / n, min_us=line["min_us"])
-        print(f"\nn = {n}, microseconds (median)", file=sys.stderr)
-        print("".join(f"{c:>18}" for c in ["bytes"] + impls), file=sys.stderr)
-        for size in args.sizes:
-            row = [f"{found[i, size]:.1f}" if (i, size) in found else "-" for i in impls]
-            print("".join(f"{c:>18}" for c in [size] + row), file=sys.stderr)
+        report(n, found, impls, args.sizes)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,11 @@
 //! `ferroflow bench`: what this cluster can do.
 
+mod allreduce;
+mod layers;
+
 use crate::launch::{Process, RemoteShell, launch};
 use crate::run::{ports::free_ports, token};
-use crate::units;
-use ferroflow::collective::bench::{Floor, SIZES, Timing, all_reduce};
-use ferroflow::collective::{Algorithm, Group, Membership, Options, Transport};
 use ferroflow::{Code, Error, Result};
-use serde_json::json;
 
 /// Measure this cluster
 #[derive(clap::Args)]
@@ -17,52 +16,33 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum What {
-    Allreduce(Allreduce),
+    Allreduce(allreduce::Allreduce),
+    Layers(layers::Layers),
 }
 
-/// Time all-reduce between ranks, against the floor that this machine sets
-///
-/// Starts its ranks on this host; under `ferroflow run`, mpirun, srun or torchrun it is one of theirs.
+/// The ranks that are measured, and how what was measured is printed.
 #[derive(clap::Args)]
-#[command(after_help = "Example:\n  ferroflow bench allreduce -n 4 --sizes 4,1MB,16MB")]
-struct Allreduce {
+struct Ranks {
     /// Ranks to start
     #[arg(short = 'n', long, value_name = "N", default_value_t = 2)]
     n: usize,
-    /// Sizes to time, with commas between
-    #[arg(long, value_name = "BYTES,…")]
-    sizes: Option<String>,
-    /// Seconds to spend on each size
-    #[arg(long, value_name = "S", default_value_t = 2.0)]
-    seconds: f64,
-    /// Rounds to spread them over
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    rounds: usize,
     /// Links: auto, tcp or shared
     #[arg(long, value_name = "LINKS", default_value = "auto")]
     transport: String,
-    /// Algorithm, instead of the model's choice
-    #[arg(long, value_name = "NAME")]
-    algorithm: Option<String>,
-    /// Print the model that algorithms are chosen by
-    #[arg(long)]
-    model: bool,
-    /// Print a line of JSON for each size
+    /// Print a line of JSON for each figure
     #[arg(long)]
     json: bool,
 }
 
 pub fn run(args: Args) -> Result<()> {
-    let What::Allreduce(args) = args.what;
-    match Membership::from_env()? {
-        Some(member) => rank(&args, member),
-        None => start(&args),
+    match args.what {
+        What::Allreduce(args) => allreduce::run(&args),
+        What::Layers(args) => layers::run(&args),
     }
 }
 
 /// Starts this command once for each rank.
-fn start(args: &Allreduce) -> Result<()> {
-    sizes(args)?;
+fn start(n: usize) -> Result<()> {
     let problem = |e: std::io::Error| Error::new(Code::Internal, format!("who am I: {e}"));
     let program = std::env::current_exe().map_err(problem)?.display().to_string();
     let (address, token) = (format!("127.0.0.1:{}", free_ports(1)?[0]), token()?);
@@ -74,81 +54,14 @@ fn start(args: &Allreduce) -> Result<()> {
         args: std::env::args().skip(1).collect(),
         env: vec![
             ("FERROFLOW_RANK".into(), rank.to_string()),
-            ("FERROFLOW_SIZE".into(), args.n.to_string()),
+            ("FERROFLOW_SIZE".into(), n.to_string()),
             ("FERROFLOW_ADDRESS".into(), address.clone()),
             ("FERROFLOW_TOKEN".into(), token.clone()),
         ],
         ..Process::default()
     };
-    match launch((0..args.n.max(1)).map(process).collect(), &RemoteShell::default())? {
+    match launch((0..n.max(1)).map(process).collect(), &RemoteShell::default())? {
         0 => Ok(()),
         code => std::process::exit(code.into()),
     }
-}
-
-fn sizes(args: &Allreduce) -> Result<Vec<usize>> {
-    match &args.sizes {
-        None => Ok(SIZES.to_vec()),
-        Some(list) => list.split(',').map(|s| units::bytes(s).map(|b| b as usize)).collect(),
-    }
-}
-
-fn rank(args: &Allreduce, mut member: Membership) -> Result<()> {
-    member.transport = match args.transport.as_str() {
-        "auto" => Transport::Auto,
-        "tcp" => Transport::Tcp,
-        "shared" => Transport::Shared,
-        other => {
-            let text = format!("no links {other:?}; there are auto, tcp and shared");
-            return Err(Error::new(Code::InvalidArgument, text));
-        }
-    };
-    let algorithm = args.algorithm.as_deref().map(Algorithm::from_name).transpose()?;
-    let mut group = Group::join(&member, Options { algorithm, ..Options::default() })?;
-    let (n, tcp) = (group.size(), group.transport() == "tcp");
-    let first = group.rank() == 0;
-    // The others wait meanwhile, so that the floor is measured in quiet.
-    let floor = if first { Some(Floor::measure()?) } else { None };
-    group.barrier()?;
-    if first && args.model {
-        eprint!("{}", group.model().describe(n, group.cross().1));
-    }
-    if first && !args.json {
-        println!("all-reduce (sum of float) among {n} ranks over {}", group.transport());
-        println!(
-            "{:>11} {:>10} {:>10} {:>10} {:>10} {:>9} {:>9} {:>9}  algorithm",
-            "bytes", "median us", "min", "p90", "p99", "algbw", "busbw", "of floor"
-        );
-    }
-    for bytes in sizes(args)? {
-        let timing = all_reduce(&mut group, bytes, args.seconds, args.rounds)?;
-        if let Some(floor) = &floor {
-            print_timing(&timing, n, floor.micros(n, bytes, tcp), group.transport(), args.json);
-        }
-    }
-    Ok(())
-}
-
-fn print_timing(t: &Timing, n: usize, floor: f64, links: &str, as_json: bool) {
-    if as_json {
-        let line = json!({
-            "bytes": t.bytes, "us": t.median, "min_us": t.least, "p90_us": t.p90, "p99_us": t.p99,
-            "algbw": t.algbw(), "busbw": t.busbw(n), "floor_us": floor, "repeats": t.repeats,
-            "algorithm": t.algorithm.name(), "links": links, "n": n,
-        });
-        println!("{line}");
-        return;
-    }
-    println!(
-        "{:>11} {:>10.1} {:>10.1} {:>10.1} {:>10.1} {:>9.3} {:>9.3} {:>8.0}%  {}",
-        t.bytes,
-        t.median,
-        t.least,
-        t.p90,
-        t.p99,
-        t.algbw(),
-        t.busbw(n),
-        floor / t.median * 100.0,
-        t.algorithm
-    );
 }

@@ -1,5 +1,7 @@
 //! Times the all-reduce of a group, and the floor that its links and memory set.
 
+pub mod layers;
+
 use crate::group::Group;
 use crate::model::Algorithm;
 use crate::reduce::{ReduceOp, combine};

@@ -39,9 +39,10 @@ impl Buffers {
                     Ok(()) => drop(tell.send(())),
                 }
             }
-            Some(Slot::Value(..)) => {
-                let (_, key) = full;
-                return Err(err!(Internal, "{key} of step {step_id} was provided twice"));
+            Some(first) => {
+                let twice = err!(Internal, "{} of step {step_id} was provided twice", full.1);
+                slots.insert(full, first);
+                return Err(twice);
             }
             None => {
                 ensure!(

@@ -257,7 +257,9 @@ mod tests {
     }
 
     fn names(response: &pb::CompleteGroupResponse) -> Vec<&str> {
-        response.device_attributes.iter().map(|d| &d.name[23..24]).collect()
+        let task = |name: &'_ str| name.find("task:").map_or(0, |at| at + 5);
+        let names = response.device_attributes.iter().map(|d| d.name.as_str());
+        names.map(|name| &name[task(name)..=task(name)]).collect()
     }
 
     #[tokio::test]

@@ -206,9 +206,6 @@ async fn what_is_not_served_says_so() {
     let logging: pb::LoggingResponse =
         ps.call("Logging", pb::LoggingRequest::default()).await.unwrap();
     assert!(logging.step.is_empty());
-    let group = pb::CompleteGroupRequest::default();
-    let group = ps.call::<pb::CompleteGroupResponse>("CompleteGroup", group).await.unwrap_err();
-    assert_eq!(group.code, code::UNIMPLEMENTED);
     let ack = pb::MarkRecvFinishedRequest { request_id: 1 };
     assert!(ps.call::<pb::MarkRecvFinishedResponse>("MarkRecvFinished", ack).await.is_ok());
 }

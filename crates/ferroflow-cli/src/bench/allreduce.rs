@@ -1,0 +1,108 @@
+//! `ferroflow bench allreduce`.
+
+use super::{Ranks, start};
+use crate::units;
+use ferroflow::Result;
+use ferroflow::collective::bench::{Floor, SIZES, Timing, all_reduce};
+use ferroflow::collective::{Algorithm, Group, Membership, Options, Transport};
+use serde_json::json;
+
+/// Time all-reduce between ranks, against the floor that this machine sets
+///
+/// Starts its ranks on this host; under `ferroflow run`, mpirun, srun or torchrun it is one of theirs.
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  ferroflow bench allreduce -n 4 --sizes 4,1MB,16MB")]
+pub struct Allreduce {
+    #[command(flatten)]
+    ranks: Ranks,
+    /// Sizes to time, with commas between
+    #[arg(long, value_name = "BYTES,…")]
+    sizes: Option<String>,
+    /// Seconds to spend on each size
+    #[arg(long, value_name = "S", default_value_t = 2.0)]
+    seconds: f64,
+    /// Rounds to spread them over
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    rounds: usize,
+    /// Algorithm, instead of the model's choice
+    #[arg(long, value_name = "NAME")]
+    algorithm: Option<String>,
+    /// Print the model that algorithms are chosen by
+    #[arg(long)]
+    model: bool,
+}
+
+pub fn run(args: &Allreduce) -> Result<()> {
+    match Membership::from_env()? {
+        Some(member) => rank(args, member),
+        None => {
+            sizes(args)?;
+            start(args.ranks.n)
+        }
+    }
+}
+
+fn sizes(args: &Allreduce) -> Result<Vec<usize>> {
+    match &args.sizes {
+        None => Ok(SIZES.to_vec()),
+        Some(list) => list.split(',').map(|s| units::bytes(s).map(|b| b as usize)).collect(),
+    }
+}
+
+fn rank(args: &Allreduce, mut member: Membership) -> Result<()> {
+    member.transport = Transport::from_name(&args.ranks.transport)?;
+    let algorithm = args.algorithm.as_deref().map(Algorithm::from_name).transpose()?;
+    let mut group = Group::join(&member, Options { algorithm, ..Options::default() })?;
+    let (n, tcp) = (group.size(), group.transport() == "tcp");
+    let first = group.rank() == 0;
+    // The others wait meanwhile, so that the floor is measured in quiet.
+    let floor = if first { Some(Floor::measure()?) } else { None };
+    group.barrier()?;
+    if first && args.model {
+        eprint!("{}", group.model().describe(n, group.cross().1));
+    }
+    if first && !args.ranks.json {
+        println!("all-reduce (sum of float) among {n} ranks over {}", group.transport());
+        println!(
+            "{:>11} {:>10} {:>10} {:>10} {:>10} {:>9} {:>9} {:>9}  algorithm",
+            "bytes", "median us", "min", "p90", "p99", "algbw", "busbw", "of floor"
+        );
+    }
+    for bytes in sizes(args)? {
+        let timing = all_reduce(&mut group, bytes, args.seconds, args.rounds)?;
+        if let Some(floor) = &floor {
+            print_timing(
+                &timing,
+                n,
+                floor.micros(n, bytes, tcp),
+                group.transport(),
+                args.ranks.json,
+            );
+        }
+    }
+    Ok(())
+}
+
+fn print_timing(t: &Timing, n: usize, floor: f64, links: &str, as_json: bool) {
+    if as_json {
+        let line = json!({
+            "bytes": t.bytes, "us": t.median, "min_us": t.least, "p90_us": t.p90, "p99_us": t.p99,
+            "algbw": t.algbw(), "busbw": t.busbw(n), "floor_us": floor, "repeats": t.repeats,
+            "algorithm": t.algorithm.name(), "links": links, "n": n,
+        });
+        println!("{line}");
+        return;
+    }
+    println!(
+        "{:>11} {:>10.1} {:>10.1} {:>10.1} {:>10.1} {:>9.3} {:>9.3} {:>8.0}%  {}",
+        t.bytes,
+        t.median,
+        t.least,
+        t.p90,
+        t.p99,
+        t.algbw(),
+        t.busbw(n),
+        floor / t.median * 100.0,
+        t.algorithm
+    );
+}

@@ -1,0 +1,91 @@
+//! `ferroflow bench layers`: training steps of a model's shape.
+
+use super::{Ranks, start};
+use crate::units;
+use ferroflow::collective::bench::layers::{bytes_of, training_steps, vgg16};
+use ferroflow::collective::{Engine, EngineOptions, Group, Membership, Options, Transport};
+use ferroflow::{Code, Error, Result};
+use serde_json::json;
+use std::time::Duration;
+
+/// Time training steps of VGG-16's shape: gradients of its sizes, reduced while layers take their time
+///
+/// No device computes: layers sleep. What is seen is how much of the transfer hides behind them. Starts its
+/// ranks on this host; under `ferroflow run`, mpirun, srun or torchrun it is one of theirs.
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  ferroflow bench layers -n 2 --step-time 0.55s")]
+pub struct Layers {
+    #[command(flatten)]
+    ranks: Ranks,
+    /// Time of a step on one rank
+    #[arg(long, value_name = "TIME", default_value = "0.55s")]
+    step_time: String,
+    /// Steps to time
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    steps: usize,
+    /// One tensor after the other, whole and alone, in the order in which they become ready: neither
+    /// priorities nor pieces nor fusion
+    #[arg(long)]
+    plain: bool,
+    /// A part of the model: gradients of one in so many values
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    shrink: usize,
+}
+
+pub fn run(args: &Layers) -> Result<()> {
+    match Membership::from_env()? {
+        Some(member) => rank(args, member),
+        None => start(args.ranks.n),
+    }
+}
+
+fn rank(args: &Layers, mut member: Membership) -> Result<()> {
+    member.transport = Transport::from_name(&args.ranks.transport)?;
+    let alone = units::seconds(&args.step_time)?;
+    let too_long = || Error::new(Code::InvalidArgument, "a step takes at most an hour");
+    let time = Some(alone).filter(|t| (0.0..=3600.0).contains(t)).ok_or_else(too_long)?;
+    let group = Group::join(&member, Options::default())?;
+    let (n, links) = (group.size(), group.transport());
+    let options = match args.plain {
+        true => EngineOptions {
+            fusion: Some((0, Duration::ZERO)),
+            piece: usize::MAX,
+            ..EngineOptions::default()
+        },
+        false => EngineOptions::default(),
+    };
+    let engine = Engine::start(group, options)?;
+    let mut layers = vgg16();
+    for values in layers.iter_mut().flat_map(|l| &mut l.values) {
+        *values = values.div_ceil(args.shrink.max(1));
+    }
+    let steps = args.steps.max(1);
+    let mut seconds =
+        training_steps(&engine, &layers, Duration::from_secs_f64(time), steps, !args.plain)?;
+    if engine.rank() > 0 {
+        return Ok(());
+    }
+    seconds.sort_by(f64::total_cmp);
+    let (bytes, median) = (bytes_of(&layers), seconds[seconds.len() / 2]);
+    let stats = engine.stats();
+    if args.ranks.json {
+        let line = json!({
+            "n": n, "links": links, "bytes": bytes, "step_time": alone, "plain": args.plain,
+            "seconds": median, "min_seconds": seconds[0], "max_seconds": seconds[seconds.len() - 1],
+            "efficiency": alone / median, "steps": steps, "collectives": stats.runs,
+            "fusion": stats.fusion, "cycle_us": stats.cycle.as_micros() as u64,
+        });
+        println!("{line}");
+        return Ok(());
+    }
+    println!(
+        "{steps} steps of {} of gradients among {n} ranks over {links}, {}:\n\
+         median {median:.3} s, {:.3} to {:.3}; {alone:.3} s alone, an efficiency of {:.1}%",
+        units::show_bytes(bytes as f64),
+        if args.plain { "one tensor after the other" } else { "by need, in pieces, fused" },
+        seconds[0],
+        seconds[seconds.len() - 1],
+        alone / median * 100.0
+    );
+    Ok(())
+}

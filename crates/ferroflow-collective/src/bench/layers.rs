@@ -1,0 +1,139 @@
+//! Training steps without the training: layers that take their time, and gradients of the size of theirs,
+//! reduced while the backward pass goes on.
+
+use crate::engine::{Ask, Engine, Handle};
+use crate::reduce::ReduceOp;
+use ferroflow_core::{Result, ensure};
+use std::time::{Duration, Instant};
+
+/// A layer: the values of its gradients, and its part of the time of a step.
+#[derive(Clone, Debug)]
+pub struct Layer {
+    pub name: String,
+    /// Of each of its variables.
+    pub values: Vec<usize>,
+    /// Of all layers', which add up to 1.
+    pub share: f64,
+}
+
+/// VGG-16: most of the work in the first layers, most of the bytes in the last.
+pub fn vgg16() -> Vec<Layer> {
+    // Layer, channels in and out, and millions of multiplications for a picture of 224 by 224.
+    const CONVOLUTIONS: [(&str, usize, usize, f64); 13] = [
+        ("conv1_1", 3, 64, 86.7),
+        ("conv1_2", 64, 64, 1849.7),
+        ("conv2_1", 64, 128, 924.8),
+        ("conv2_2", 128, 128, 1849.7),
+        ("conv3_1", 128, 256, 924.8),
+        ("conv3_2", 256, 256, 1849.7),
+        ("conv3_3", 256, 256, 1849.7),
+        ("conv4_1", 256, 512, 924.8),
+        ("conv4_2", 512, 512, 1849.7),
+        ("conv4_3", 512, 512, 1849.7),
+        ("conv5_1", 512, 512, 462.4),
+        ("conv5_2", 512, 512, 462.4),
+        ("conv5_3", 512, 512, 462.4),
+    ];
+    const DENSE: [(&str, usize, usize); 3] =
+        [("fc6", 25_088, 4096), ("fc7", 4096, 4096), ("fc8", 4096, 1000)];
+    let convolutions = CONVOLUTIONS.iter().map(|&(name, from, to, work)| Layer {
+        name: name.into(),
+        values: vec![9 * from * to, to],
+        share: work,
+    });
+    let dense = DENSE.iter().map(|&(name, from, to)| Layer {
+        name: name.into(),
+        values: vec![from * to, to],
+        share: (from * to) as f64 / 1e6,
+    });
+    let mut layers: Vec<Layer> = convolutions.chain(dense).collect();
+    let all: f64 = layers.iter().map(|l| l.share).sum();
+    layers.iter_mut().for_each(|l| l.share /= all);
+    layers
+}
+
+/// Bytes of the gradients of all layers.
+pub fn bytes_of(layers: &[Layer]) -> usize {
+    layers.iter().flat_map(|l| &l.values).sum::<usize>() * 4
+}
+
+/// Seconds of each of `steps` steps, of which a rank alone would need `alone`: a third of it forwards, two
+/// thirds backwards. A layer's gradients are submitted when its backward pass is over; its next forward pass
+/// waits for them. `by_need` gives those precedence that are needed first. Every rank calls it.
+pub fn training_steps(
+    engine: &Engine,
+    layers: &[Layer],
+    alone: Duration,
+    steps: usize,
+    by_need: bool,
+) -> Result<Vec<f64>> {
+    let mut gradients: Vec<Vec<Vec<f32>>> =
+        layers.iter().map(|l| l.values.iter().map(|&n| vec![1.0; n]).collect()).collect();
+    let mut reduced: Vec<Vec<Handle<f32>>> = layers.iter().map(|_| Vec::new()).collect();
+    let mut seconds = Vec::with_capacity(steps);
+    engine.barrier("start", crate::SetId::WORLD)?;
+    // The first step warms up; the last one's gradients are waited for, in the step after it.
+    let mut start = Instant::now();
+    for step in 0..steps + 2 {
+        for (layer, (waited, kept)) in layers.iter().zip(reduced.iter_mut().zip(&mut gradients)) {
+            for handle in waited.drain(..) {
+                kept.push(handle.wait()?);
+            }
+            let right = step == 0 || kept.iter().all(|g| g.first() == Some(&1.0));
+            ensure!(right, Internal, "a wrong mean of the gradients of {}", layer.name);
+            work(alone.mul_f64(layer.share / 3.0));
+        }
+        if step > 1 {
+            seconds.push(start.elapsed().as_secs_f64());
+        }
+        if step > 0 {
+            start = Instant::now();
+        }
+        if step == steps + 1 {
+            break;
+        }
+        for (i, layer) in layers.iter().enumerate().rev() {
+            work(alone.mul_f64(layer.share * 2.0 / 3.0));
+            let priority = if by_need { -(i as i32) } else { 0 };
+            for (v, values) in gradients[i].drain(..).enumerate() {
+                let ask = Ask { priority, ..Ask::op(ReduceOp::Mean) };
+                let name = format!("{}/{v}", layer.name);
+                reduced[i].push(engine.all_reduce(&name, values, ask)?);
+            }
+        }
+    }
+    Ok(seconds)
+}
+
+/// What a device does that is not this processor.
+fn work(time: Duration) {
+    if !time.is_zero() {
+        std::thread::sleep(time);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{EngineOptions, Group, Membership, Options};
+
+    #[test]
+    fn vgg16_has_its_parameters_where_they_are() {
+        let layers = vgg16();
+        assert_eq!(bytes_of(&layers), 138_357_544 * 4);
+        assert!((layers.iter().map(|l| l.share).sum::<f64>() - 1.0).abs() < 1e-12);
+        let dense: f64 = layers[13..].iter().map(|l| l.share).sum();
+        assert!(dense < 0.01 && bytes_of(&layers[13..]) > 490_000_000);
+    }
+
+    #[test]
+    fn a_rank_alone_takes_the_time_of_its_layers() {
+        let group = Group::join(&Membership::new(0, 1, ""), Options::default()).unwrap();
+        let engine = Engine::start(group, EngineOptions::default()).unwrap();
+        let layer = |share: f64| Layer { name: share.to_string(), values: vec![10, 2], share };
+        let alone = Duration::from_millis(3);
+        let steps = training_steps(&engine, &[layer(0.25), layer(0.75)], alone, 3, true).unwrap();
+        assert_eq!(steps.len(), 3);
+        assert!(steps.iter().all(|&s| s >= 0.003));
+    }
+}
