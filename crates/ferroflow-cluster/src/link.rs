@@ -23,6 +23,7 @@ pub(crate) use frame::Part;
 pub(crate) use hello::{MAGIC, Token, VERSION};
 pub(crate) use incoming::serve;
 pub(crate) use links::{Links, Slot};
+pub(crate) use outbox::gathering;
 pub(crate) use outgoing::Link;
 
 use crate::rpc::BoxFuture;
@@ -89,6 +90,10 @@ pub(crate) trait Receiver: Send + Sync + 'static {
 
     /// Ready when a large value of a step may be taken in; none if that is now.
     fn room(&self, step_id: i64) -> Option<BoxFuture<()>>;
+
+    /// The link to the task that `from` is: what answers its calls need not wake it a second time beside
+    /// the values that they made.
+    fn way_back(&self, from: &Source) -> Option<Arc<Link>>;
 
     /// Runs a part of a step until `cancel`.
     fn run(&self, part: Part, cancel: CancelToken, done: RunDone);

@@ -142,6 +142,12 @@ impl OpBuilder<'_> {
         self
     }
 
+    /// A run is worth a thread of its own when others are ready too and its inputs are large.
+    pub fn expensive_by_size(mut self) -> Self {
+        self.def.cost = Cost::BySize;
+        self
+    }
+
     /// A run is worth a thread of its own when others are ready too.
     pub fn expensive(mut self) -> Self {
         self.def.cost = Cost::Expensive;

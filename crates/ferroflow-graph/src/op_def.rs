@@ -113,11 +113,13 @@ pub enum Calls {
 }
 
 /// How much work a run of the op is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cost {
     /// Runs on the thread that made it ready.
     #[default]
     Cheap,
+    /// As much as its inputs are large, and nothing if they are small: its outputs are no larger.
+    BySize,
     /// Worth a thread of its own when others are ready too.
     Expensive,
 }

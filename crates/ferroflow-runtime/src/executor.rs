@@ -9,6 +9,7 @@ use crate::flat::FlatState;
 use crate::frames::Frames;
 use crate::plan::{NodeKind, Plan, PlanNode};
 use crate::threads::is_compute_thread;
+use crate::turn::{self, on_network_thread};
 use ferroflow_core::{
     AsyncCtx, Code, Completion, Ctx, Done, Error, KernelBox, NodeStats, Outputs, Result, StepCtx,
     Tensor, Value, ensure, err,
@@ -62,12 +63,10 @@ pub(crate) trait Propagator: Sized + Send + Sync + 'static {
 /// Called from a node that runs on a compute thread, such as a function call, all of it may stay on
 /// that thread.
 pub fn run(plan: &Arc<Plan>, args: Vec<Tensor>, step: Arc<StepCtx>, done: RunDone) {
-    let at = if ON_COMPUTE_THREAD.get() {
-        Where::Compute
-    } else {
-        Where::Caller { nodes_left: CALLER_NODES }
-    };
-    begin(plan, args, step, at, done);
+    if ON_COMPUTE_THREAD.get() {
+        return begin(plan, args, step, Where::Compute, done);
+    }
+    on_network_thread(|| begin(plan, args, step, Where::caller(), done));
 }
 
 /// Runs on this thread, which may block, and waits for the end.
@@ -97,21 +96,10 @@ pub(crate) fn on_blocking_thread<R>(work: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Runs `work`, which may finish async kernels of steps, on a thread of the network: what follows from
-/// that is begun on this thread, and given away as soon as there is more to do than such a thread
-/// should, as in [`run`]. Elsewhere it would be given to the compute threads at once, and waking one
-/// takes longer than most of what there is to do.
-pub fn on_network_thread<R>(work: impl FnOnce() -> R) -> R {
-    let before = ON_NETWORK_THREAD.replace(true);
-    let result = work();
-    ON_NETWORK_THREAD.set(before);
-    result
-}
-
 /// Nodes a caller's thread runs before the rest is handed to the compute threads.
 const CALLER_NODES: u32 = 2000;
-/// Nodes with more input bytes than this do not run on a caller's thread.
-const CALLER_BYTES: usize = 64 << 10;
+/// Bytes that these nodes take in, together: to pass over so many takes no longer than to wake a thread.
+const CALLER_BYTES: usize = 512 << 10;
 
 /// A queue of this many cheap nodes is worth another thread: some 100 µs of work, where waking a
 /// thread takes tens.
@@ -123,9 +111,16 @@ const SHARE_EVERY: u32 = 64;
 #[derive(Clone, Copy)]
 enum Where {
     /// A thread that has other things to do, such as serving the network.
-    Caller { nodes_left: u32 },
+    Caller { nodes_left: u32, bytes_left: usize },
     /// A compute thread, or one that may block.
     Compute,
+}
+
+impl Where {
+    /// A thread of somebody who has just called.
+    fn caller() -> Where {
+        Where::Caller { nodes_left: CALLER_NODES, bytes_left: CALLER_BYTES }
+    }
 }
 
 fn begin(plan: &Arc<Plan>, args: Vec<Tensor>, step: Arc<StepCtx>, at: Where, done: RunDone) {
@@ -210,7 +205,7 @@ impl<P: Propagator> Run<P> {
     fn work_through(self: Arc<Self>, mut queue: Vec<P::Ready>, mut at: Where) {
         let mut outputs = Outputs::new();
         let mut alone = SHARE_EVERY;
-        if let Where::Caller { nodes_left } = at
+        if let Where::Caller { nodes_left, .. } = at
             && queue.len() > nodes_left as usize
         {
             return self.hand_over(queue);
@@ -231,17 +226,20 @@ impl<P: Propagator> Run<P> {
                 self.finish_dead(node, ready, &mut queue);
                 continue;
             }
-            if let Where::Caller { nodes_left } = &mut at {
-                let inputs = self.values().inputs(&self.plan, &mut ready);
-                if *nodes_left == 0
-                    || node.effort.is_worth_a_thread()
-                    || bytes_of(inputs) > CALLER_BYTES
-                {
+            if let Where::Caller { nodes_left, bytes_left } = &mut at {
+                let bytes = bytes_of(self.values().inputs(&self.plan, &mut ready));
+                if *nodes_left == 0 || node.effort.is_worth_a_thread(bytes) || bytes > *bytes_left {
                     queue.push(ready);
                     return self.hand_over(queue);
                 }
                 *nodes_left -= 1;
-            } else if node.effort.is_worth_a_thread() && !queue.is_empty() {
+                *bytes_left -= bytes;
+            } else if node.effort.may_be_worth_a_thread()
+                && !queue.is_empty()
+                && node
+                    .effort
+                    .is_worth_a_thread(bytes_of(self.values().inputs(&self.plan, &mut ready)))
+            {
                 self.outstanding.fetch_add(1, Ordering::Relaxed);
                 self.clone().hand_over(vec![ready]);
                 continue;
@@ -516,14 +514,15 @@ impl<P: Propagator> Completion for Run<P> {
             }
         });
         let Some(result) = result else { return };
-        // Only once: what finishes in turn would grow the stack without end.
-        if ON_NETWORK_THREAD.replace(false) {
-            self.resume(token, result, Where::Caller { nodes_left: CALLER_NODES });
-            ON_NETWORK_THREAD.set(true);
-            return;
-        }
         let threads = self.step.threads.clone();
-        threads.spawn(Box::new(move || self.resume(token, result, Where::Compute)));
+        let rest = move |in_turn: bool| {
+            let at = if in_turn { Where::caller() } else { Where::Compute };
+            self.resume(token, result, at);
+        };
+        if ON_COMPUTE_THREAD.get() {
+            return threads.spawn(Box::new(move || rest(false)));
+        }
+        turn::go_on(&threads, Box::new(rest));
     }
 }
 
@@ -579,8 +578,6 @@ struct Starting {
 thread_local! {
     /// Whether the innermost work loop on this thread may take its time.
     static ON_COMPUTE_THREAD: Cell<bool> = const { Cell::new(false) };
-    /// Whether this thread is the network's and may go on with what it finishes.
-    static ON_NETWORK_THREAD: Cell<bool> = const { Cell::new(false) };
     static STARTING: RefCell<Vec<Starting>> = const { RefCell::new(Vec::new()) };
 }
 

@@ -14,8 +14,9 @@ mod session;
 mod slots;
 mod task;
 mod threads;
+mod turn;
 
-pub use executor::{RunDone, on_network_thread, run, run_blocking};
+pub use executor::{RunDone, run, run_blocking};
 pub use functions::FunctionRuntime;
 pub use optimize::Optimizer;
 pub use plan::{KernelCache, Plan, PlanContext};
@@ -26,3 +27,4 @@ pub use session::{
 };
 pub use task::Task;
 pub use threads::Threads;
+pub use turn::on_network_thread;

@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 /// What a connection begins with. HTTP/2 begins with another letter.
 pub(crate) const MAGIC: [u8; 8] = *b"FERROFLW";
 /// Raised when frames change; both sides must speak the same.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 /// Longer greetings are no greetings.
 const MAX_HELLO: usize = 64 << 10;
 
@@ -48,6 +48,8 @@ pub(super) struct Welcome {
     pub takes_blocks: bool,
     /// Its name, for messages.
     pub task: String,
+    /// Of its devices.
+    pub incarnations: Vec<u64>,
 }
 
 impl Hello {
@@ -60,8 +62,7 @@ impl Hello {
         let (path, len) = self.blocks.as_ref().map_or(("", 0), |(path, len)| (path, *len));
         put_text(&mut body, path);
         body.put_u64_le(len);
-        body.put_u32_le(self.incarnations.len() as u32);
-        self.incarnations.iter().for_each(|i| body.put_u64_le(*i));
+        put_numbers(&mut body, &self.incarnations);
         send(to, &body).await
     }
 
@@ -85,11 +86,7 @@ impl Hello {
         let task = text(body)?;
         let path = text(body)?;
         let len = body.try_get_u64_le().ok()?;
-        let count = body.try_get_u32_le().ok()? as usize;
-        if body.len() != count.checked_mul(8)? {
-            return None;
-        }
-        let incarnations = (0..count).map(|_| body.get_u64_le()).collect();
+        let incarnations = numbers(body)?;
         let blocks = (!path.is_empty()).then_some((path, len));
         Some(Hello { purpose, token, task, incarnations, blocks })
     }
@@ -102,6 +99,7 @@ pub(super) async fn answer(to: &mut BoxWrite, answer: &Result<Welcome>) -> Resul
         Ok(welcome) => {
             body.put_slice(&[1, welcome.takes_blocks.into()]);
             put_text(&mut body, &welcome.task);
+            put_numbers(&mut body, &welcome.incarnations);
         }
         Err(e) => {
             body.put_slice(&[0, 0]);
@@ -114,10 +112,14 @@ pub(super) async fn answer(to: &mut BoxWrite, answer: &Result<Welcome>) -> Resul
 pub(super) async fn receive_answer(from: &mut BoxRead) -> Result<Welcome> {
     let body = receive(from).await?;
     match body.as_slice() {
-        [1, takes_blocks, task @ ..] => Ok(Welcome {
-            takes_blocks: *takes_blocks != 0,
-            task: text(&mut &*task).unwrap_or_default(),
-        }),
+        [1, takes_blocks, rest @ ..] => {
+            let rest = &mut &*rest;
+            let (task, incarnations) = (text(rest), numbers(rest));
+            let (Some(task), Some(incarnations)) = (task, incarnations) else {
+                return Err(err!(InvalidArgument, "a welcome that makes no sense"));
+            };
+            Ok(Welcome { takes_blocks: *takes_blocks != 0, task, incarnations })
+        }
         [0, 0, why @ ..] => {
             let why = text(&mut &*why).unwrap_or_default();
             Err(err!(FailedPrecondition, "the task refused a connection: {why}"))
@@ -148,6 +150,20 @@ async fn receive(from: &mut BoxRead) -> Result<Vec<u8>> {
     let mut body = vec![0; len];
     from.read_exact(&mut body).await.map_err(lost)?;
     Ok(body)
+}
+
+/// Numbers, which are the last of a greeting.
+fn put_numbers(to: &mut BytesMut, numbers: &[u64]) {
+    to.put_u32_le(numbers.len() as u32);
+    numbers.iter().for_each(|n| to.put_u64_le(*n));
+}
+
+fn numbers(from: &mut &[u8]) -> Option<Vec<u64>> {
+    let count = from.try_get_u32_le().ok()? as usize;
+    if from.len() != count.checked_mul(8)? {
+        return None;
+    }
+    Some((0..count).map(|_| from.get_u64_le()).collect())
 }
 
 fn put_text(to: &mut BytesMut, text: &str) {
@@ -185,7 +201,8 @@ mod tests {
             let (mut near, mut far): (BoxWrite, BoxRead) = (Box::new(near), Box::new(far));
             hello.send(&mut near).await.unwrap();
             assert_eq!(Hello::receive(&mut far).await.unwrap(), hello);
-            let welcome = Welcome { takes_blocks: true, task: "x".into() };
+            let welcome =
+                Welcome { takes_blocks: true, task: "x".into(), incarnations: vec![3, 0] };
             answer(&mut near, &Ok(welcome.clone())).await.unwrap();
             assert_eq!(receive_answer(&mut far).await.unwrap(), welcome);
             answer(&mut near, &Err(err!(Aborted, "no"))).await.unwrap();
@@ -200,7 +217,7 @@ mod tests {
             let mut from: BoxRead = Box::new(bytes);
             assert!(Hello::receive(&mut from).await.is_err());
         }
-        for body in [&b""[..], b"\x02\0\0\0\0", b"\x01\0\0\0\x07", &[1, 0, 0, 0, 0, 1, 2]] {
+        for body in [&b""[..], b"\x01\0\0\0\0", b"\x02\0\0\0\x07", &[2, 0, 0, 0, 0, 1, 2]] {
             assert_eq!(Hello::parse(body), None);
         }
     }

@@ -2,9 +2,9 @@
 
 use super::frame::{self, Frame, Head, Kind, Part};
 use super::hello::{self, Hello, Purpose, Welcome};
-use super::outbox::Outbox;
+use super::outbox::{Outbox, gathering};
 use super::reader::FrameReader;
-use super::{DataPath, Identity, Receiver, Source};
+use super::{DataPath, Identity, Link, Receiver, Source};
 use crate::net::Stream;
 use bytes::Bytes;
 use ferroflow_collective::blocks::{BlockReader, Place};
@@ -30,13 +30,17 @@ pub(crate) async fn serve(
         greeted.map_err(|_| err!(DeadlineExceeded, "{peer} connected and stayed silent"))??;
     let admitted = admit(&hello, own);
     let answer = match &admitted {
-        Ok(blocks) => Ok(Welcome { takes_blocks: blocks.is_some(), task: own.task.clone() }),
+        Ok(blocks) => Ok(Welcome {
+            takes_blocks: blocks.is_some(),
+            task: own.task.clone(),
+            incarnations: own.incarnations.clone(),
+        }),
         Err(e) => Err(e.clone()),
     };
     hello::answer(&mut write, &answer).await?;
     let blocks = admitted?;
     let source = Arc::new(Source { task: hello.task, incarnations: hello.incarnations });
-    let outbox = Arc::new(Outbox::new(write, is_direct));
+    let outbox = Outbox::new(write, is_direct);
     let reader = FrameReader::new(read);
     let mut incoming = Incoming { reader, blocks, source, receiver };
     if hello.purpose == Purpose::Bulk {
@@ -46,7 +50,13 @@ pub(crate) async fn serve(
         let outbox = outbox.clone();
         async move { outbox.write_out().await }
     });
-    let calls = Arc::new(Calls { outbox: outbox.clone(), running: Mutex::default() });
+    let calls = Arc::new(Calls {
+        outbox: outbox.clone(),
+        source: incoming.source.clone(),
+        receiver: incoming.receiver.clone(),
+        way_back: Mutex::default(),
+        running: Mutex::default(),
+    });
     incoming.receiver.connected(&incoming.source);
     let mut uncleaned = HashSet::new();
     let ended = incoming.take_all(&calls, &mut uncleaned).await;
@@ -123,7 +133,15 @@ impl Incoming {
                     uncleaned.remove(&head.id);
                     self.receiver.clean_up(head.id);
                 }
-                Kind::Ran => bail!(InvalidArgument, "the end of a call that nobody made"),
+                Kind::Ran => {
+                    let message = self.reader.rest(&head).await?.name;
+                    let payload = self.reader.bytes(head.payload as usize).await?;
+                    let result = frame::parse_ran(&message, &payload)?;
+                    // Without a link to there, whoever called has heard that already.
+                    if let Some(link) = calls.way_back() {
+                        link.answered(head.id, result);
+                    }
+                }
             }
         }
         Ok(())
@@ -134,7 +152,7 @@ impl Incoming {
         calls.running.lock().insert(call, (part.step_id, cancel.clone()));
         let calls = calls.clone();
         let done = Box::new(move |result| calls.answer(call, &result));
-        self.receiver.run(part, cancel, done);
+        gathering(|| self.receiver.run(part, cancel, done));
     }
 
     async fn ignore_rest(&mut self, head: &Head) -> Result<()> {
@@ -174,7 +192,8 @@ impl Incoming {
             },
         };
         let receiver = &self.receiver;
-        ferroflow_runtime::on_network_thread(|| receiver.arrived(head.id, &rest.name, value));
+        let arrived = || receiver.arrived(head.id, &rest.name, value);
+        gathering(|| ferroflow_runtime::on_network_thread(arrived));
         Ok(())
     }
 
@@ -198,16 +217,32 @@ pub(super) fn source_incarnation(key: &str) -> Option<u64> {
 
 /// Calls under way, by number.
 struct Calls {
-    outbox: Arc<Outbox>,
+    outbox: Outbox,
+    source: Arc<Source>,
+    receiver: Arc<dyn Receiver>,
+    /// The link to whoever calls, once there was one.
+    way_back: Mutex<Option<Arc<Link>>>,
     running: Mutex<HashMap<i64, (i64, CancelToken)>>,
 }
 
 impl Calls {
     fn answer(&self, call: i64, result: &Result<()>) {
         // Nobody waits for the answer of a call that was cancelled.
-        if self.running.lock().remove(&call).is_some() {
+        if self.running.lock().remove(&call).is_none() {
+            return;
+        }
+        let is_answered = self.way_back().is_some_and(|link| link.answer(call, result));
+        if !is_answered {
             self.outbox.send(Frame::ran(call, result));
         }
+    }
+
+    fn way_back(&self) -> Option<Arc<Link>> {
+        let mut known = self.way_back.lock();
+        if !known.as_ref().is_some_and(|link| link.is_up()) {
+            *known = self.receiver.way_back(&self.source);
+        }
+        known.clone()
     }
 
     /// Ends a call; its step, if it was still under way.

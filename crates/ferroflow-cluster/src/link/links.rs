@@ -101,6 +101,13 @@ impl Links {
         slot
     }
 
+    /// The link to the task that has devices of these incarnations, if there is one.
+    pub fn to(&self, incarnations: &[u64]) -> Option<Arc<Link>> {
+        let slots = self.by_address.lock();
+        let mut links = slots.values().filter_map(|slot| slot.link());
+        links.find(|link| link.incarnations == incarnations)
+    }
+
     /// Has a link made if there is none, and waits a little for it. Whether there is one then shows
     /// in its slot; without it things go on by gRPC.
     pub async fn want(self: &Arc<Self>, slot: &Arc<Slot>) {

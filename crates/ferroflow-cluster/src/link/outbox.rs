@@ -1,20 +1,54 @@
-//! The sending half of a connection. Whoever has something to send writes it at once, on its own
-//! thread; only what the socket does not take then waits for the connection's writer.
+//! The sending half of a connection. Whoever has something to send writes it on its own thread, at once or
+//! with all else that it sends meanwhile; only what the socket does not take waits for the connection's writer.
 
 use super::frame::Frame;
 use crate::net::BoxWrite;
 use bytes::{Buf, Bytes, BytesMut};
 use parking_lot::Mutex;
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 use tokio::io::AsyncWrite;
 
 /// Pieces given to the kernel in one call.
 const MOST_PIECES: usize = 16;
 
-pub(super) struct Outbox(Mutex<State>);
+/// With so much to send, it is begun with.
+const MOST_GATHERED: usize = 64 << 10;
+
+#[derive(Clone)]
+pub(super) struct Outbox(Arc<Mutex<State>>);
+
+thread_local! {
+    /// What this thread has sent to and not written yet; none if it writes at once.
+    static GATHERED: RefCell<Option<Vec<Outbox>>> = const { RefCell::new(None) };
+}
+
+/// Writes what `work` sends when that is done, with one call for each connection.
+pub(crate) fn gathering<R>(work: impl FnOnce() -> R) -> R {
+    let is_part = GATHERED.with_borrow_mut(|gathered| match gathered {
+        Some(_) => true,
+        none => {
+            *none = Some(Vec::new());
+            false
+        }
+    });
+    let _gathering = if is_part { None } else { Some(Gathering) };
+    work()
+}
+
+/// Ends when this is dropped.
+struct Gathering;
+
+impl Drop for Gathering {
+    fn drop(&mut self) {
+        let gathered = GATHERED.with_borrow_mut(Option::take).unwrap_or_default();
+        gathered.iter().for_each(|outbox| outbox.0.lock().go());
+    }
+}
 
 struct State {
     io: BoxWrite,
@@ -31,7 +65,7 @@ struct State {
 impl Outbox {
     /// `is_direct` lets senders write on their own threads.
     pub fn new(io: BoxWrite, is_direct: bool) -> Outbox {
-        Outbox(Mutex::new(State {
+        Outbox(Arc::new(Mutex::new(State {
             io,
             is_direct,
             waiting: VecDeque::new(),
@@ -39,7 +73,7 @@ impl Outbox {
             later: BytesMut::new(),
             writer: None,
             is_closed: false,
-        }))
+        })))
     }
 
     /// Sends a frame; false if the connection is no more. What cannot be written now is kept, so the
@@ -49,15 +83,23 @@ impl Outbox {
         if state.is_closed {
             return false;
         }
-        // If something waits already, the writer is at it.
+        // If something waits already, the writer is at it, or a thread that is not done yet.
         let was_idle = state.waiting.is_empty();
         state.push_later();
         state.push(frame.head);
         state.push(frame.payload);
-        if was_idle {
+        let is_much = state.waiting_bytes >= MOST_GATHERED;
+        if was_idle && (is_much || !self.gather()) {
             state.go();
         }
         true
+    }
+
+    /// Leaves it to the end of what this thread is at to write; false if it is to be done now.
+    fn gather(&self) -> bool {
+        GATHERED.with_borrow_mut(|gathered| {
+            gathered.as_mut().map(|gathered| gathered.push(self.clone())).is_some()
+        })
     }
 
     /// Sends a frame with the next one, or when [`Outbox::flush`] is called.
@@ -139,6 +181,9 @@ impl State {
 
     /// Writes here, or has the writer do it.
     fn go(&mut self) {
+        if self.waiting.is_empty() {
+            return;
+        }
         // Without a writer yet, it will find what waits when it comes.
         let Some(writer) = self.writer.clone() else { return };
         if !self.is_direct {
@@ -180,7 +225,6 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
     use tokio::io::AsyncReadExt;
 
     fn frame(text: &'static str) -> Frame {
@@ -190,7 +234,7 @@ mod tests {
     #[tokio::test]
     async fn what_the_stream_does_not_take_at_once_follows_in_order() {
         let (mut far, near) = tokio::io::duplex(4);
-        let outbox = Arc::new(Outbox::new(Box::new(near), true));
+        let outbox = Outbox::new(Box::new(near), true);
         let writer = tokio::spawn({
             let outbox = outbox.clone();
             async move { outbox.write_out().await }
@@ -209,6 +253,31 @@ mod tests {
         outbox.close();
         writer.await.unwrap().unwrap();
         assert!(!outbox.send(frame("x")));
+    }
+
+    #[tokio::test]
+    async fn what_is_sent_together_is_written_together() {
+        let (near, far) = tokio::net::UnixStream::pair().unwrap();
+        let (_, write) = near.into_split();
+        let outbox = Outbox::new(Box::new(write), true);
+        let writer = tokio::spawn({
+            let outbox = outbox.clone();
+            async move { outbox.write_out().await }
+        });
+        tokio::task::yield_now().await;
+        gathering(|| {
+            outbox.send(frame("first "));
+            gathering(|| outbox.send(frame("second ")));
+            assert_eq!(outbox.waiting_bytes(), 13, "nothing is written yet");
+            outbox.send(frame("third"));
+        });
+        assert_eq!(outbox.waiting_bytes(), 0);
+        let mut got = [0; 100];
+        far.readable().await.unwrap();
+        assert_eq!(far.try_read(&mut got).unwrap(), 18);
+        assert_eq!(&got[..18], b"first second third");
+        outbox.close();
+        writer.await.unwrap().unwrap();
     }
 
     #[tokio::test]

@@ -26,6 +26,8 @@ pub(crate) struct Link {
     pub id: u64,
     /// The other task.
     pub task: String,
+    /// Of its devices: this is its present life.
+    pub incarnations: Vec<u64>,
     /// Where it is, for messages.
     address: String,
     main: Outbox,
@@ -67,13 +69,15 @@ impl Link {
         let link = Arc::new(Link {
             id: fastrand::u64(..),
             task: welcome.task,
+            incarnations: welcome.incarnations,
             address: address.to_string(),
             main: Outbox::new(main_write, main_direct),
             // A long write is not for the thread that made the value.
             bulk: Outbox::new(bulk_write, false),
             blocks: greeted.blocks.filter(|_| welcome.takes_blocks),
             calls: Mutex::default(),
-            next_call: AtomicI64::new(1),
+            // An answer may come over another connection than the one of its call.
+            next_call: AtomicI64::new(fastrand::i64(..1 << 62)),
         });
         let driven = link.clone();
         let bulk = link.clone();
@@ -141,6 +145,26 @@ impl Link {
         told.await.unwrap_or_else(|_| Err(err!(Unavailable, "Socket closed ({})", self.address)))
     }
 
+    /// Answers a call of the other task; false if that must be done in another way.
+    pub fn answer(&self, call: i64, result: &Result<()>) -> bool {
+        self.main.send(Frame::ran(call, result))
+    }
+
+    /// The other task has answered a call.
+    pub fn answered(&self, call: i64, result: Result<()>) {
+        let tell = self.calls.lock().waiting.remove(&call);
+        // None if it was cancelled meanwhile.
+        if let Some(tell) = tell {
+            let _ = tell.send(Ok(result));
+        }
+    }
+
+    /// The other task may have answered calls that are still waited for: that was lost.
+    pub fn lost_answers(&self, why: &Error) {
+        let waiting = std::mem::take(&mut self.calls.lock().waiting);
+        waiting.into_values().for_each(|tell| drop(tell.send(Err(why.clone()))));
+    }
+
     /// Tells the other task that a step is over, with the next thing it is told.
     pub fn clean_up_later(&self, step_id: i64) -> bool {
         self.main.send_later(&Frame::clean_up(step_id));
@@ -169,12 +193,7 @@ impl Link {
             }
             let message = answers.rest(&head).await?.name;
             let payload = answers.bytes(head.payload as usize).await?;
-            let result = frame::parse_ran(&message, &payload)?;
-            let tell = self.calls.lock().waiting.remove(&head.id);
-            // None if it was cancelled meanwhile.
-            if let Some(tell) = tell {
-                let _ = tell.send(Ok(result));
-            }
+            self.answered(head.id, frame::parse_ran(&message, &payload)?);
         }
         Ok(())
     }
@@ -182,12 +201,8 @@ impl Link {
     fn end(&self, why: &Error) {
         self.main.close();
         self.bulk.close();
-        let waiting = {
-            let mut calls = self.calls.lock();
-            calls.ended = Some(why.clone());
-            std::mem::take(&mut calls.waiting)
-        };
-        waiting.into_values().for_each(|tell| drop(tell.send(Err(why.clone()))));
+        self.calls.lock().ended = Some(why.clone());
+        self.lost_answers(why);
     }
 }
 

@@ -30,12 +30,15 @@ enum Event {
 struct Told {
     events: mpsc::UnboundedSender<Event>,
     waiting: Mutex<Vec<RunDone>>,
+    /// Whatever task calls.
+    way_back: Mutex<Option<Arc<Link>>>,
 }
 
 impl Told {
     fn new() -> (Arc<Told>, mpsc::UnboundedReceiver<Event>) {
         let (events, told) = mpsc::unbounded_channel();
-        (Arc::new(Told { events, waiting: Mutex::default() }), told)
+        let told_so = Told { events, waiting: Mutex::default(), way_back: Mutex::default() };
+        (Arc::new(told_so), told)
     }
 
     fn tell(&self, event: Event) {
@@ -55,6 +58,9 @@ impl Receiver for Told {
     }
     fn room(&self, _: i64) -> Option<BoxFuture<()>> {
         None
+    }
+    fn way_back(&self, _: &Source) -> Option<Arc<Link>> {
+        self.way_back.lock().clone()
     }
     fn run(&self, part: Part, cancel: CancelToken, done: RunDone) {
         match part.graph.as_str() {
@@ -81,6 +87,7 @@ impl Receiver for Told {
 /// A task that takes links, and nothing else.
 struct Task {
     address: String,
+    told: Arc<Told>,
     events: mpsc::UnboundedReceiver<Event>,
     serving: JoinSet<()>,
 }
@@ -103,7 +110,7 @@ async fn task(path: DataPath, announced: Option<Token>) -> Task {
     });
     let (to, from) = Handed::channel();
     serving.spawn(listen(Box::new(listener), to.clone(), own.clone(), receiver.clone()));
-    serving.spawn(listen(local, to, own, receiver));
+    serving.spawn(listen(local, to, own, receiver.clone()));
     let status = pb::GetStatusResponse {
         ferroflow_link: announced.map(|token| pb::FerroflowLink {
             version: VERSION,
@@ -115,7 +122,7 @@ async fn task(path: DataPath, announced: Option<Token>) -> Task {
     let status = Bytes::from(status.encode_to_vec());
     let service = move |_: rpc::Request| std::future::ready(Ok(status.clone().into()));
     serving.spawn(rpc::Server::default().serve(from, Arc::new(service), std::future::pending()));
-    Task { address, events, serving }
+    Task { address, told: receiver, events, serving }
 }
 
 /// The links of another task, which reports their loss.
@@ -205,6 +212,33 @@ async fn calls_are_answered_cancelled_and_cleaned_up() {
     assert!(matches!(to.next().await, Event::Abandoned(9)));
     assert!(links.clean_up_later(&links.slot(&to.address), 9));
     assert!(matches!(to.next().await, Event::CleanUp(9)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_are_answered_over_the_link_that_values_come_by() {
+    let mut there = task(DataPath::Auto, Some([7; 16])).await;
+    let here = task(DataPath::Auto, Some([7; 16])).await;
+    let (_links, to_there, _told) = linked(DataPath::Auto, &there).await;
+    let (_other_links, to_here, _other_told) = linked(DataPath::Auto, &here).await;
+    *there.told.way_back.lock() = Some(to_here.clone());
+    *here.told.way_back.lock() = Some(to_there.clone());
+    let part = |graph: &str| Part { step_id: 9, session: "s".into(), graph: graph.into() };
+    let failed = to_there.run(&part("fails")).await.unwrap().unwrap_err();
+    assert_eq!((failed.code(), failed.message()), (Code::InvalidArgument, "bad graph"));
+
+    // What is lost with that link was not heard.
+    let waiting = tokio::spawn({
+        let (link, part) = (to_there.clone(), part("waits"));
+        async move { link.run(&part).await }
+    });
+    assert!(matches!(there.next().await, Event::Connected(_)));
+    assert!(matches!(there.next().await, Event::Running));
+    to_there.lost_answers(&err!(Unavailable, "lost"));
+    assert_eq!(waiting.await.unwrap().unwrap_err().code(), Code::Unavailable);
+
+    // Without it, the connection of the call does.
+    to_here.close();
+    assert_eq!(to_there.run(&part("works")).await.unwrap(), Ok(()));
 }
 
 #[tokio::test(flavor = "multi_thread")]

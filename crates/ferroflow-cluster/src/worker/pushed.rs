@@ -3,7 +3,7 @@
 use super::Worker;
 use super::run::Run;
 use crate::error::said_by;
-use crate::link::{Part, Receiver, RunDone, Source};
+use crate::link::{Link, Part, Receiver, RunDone, Source};
 use crate::rpc::{BoxFuture, Status, code};
 use ferroflow_core::{CancelToken, Error, Received, Result};
 use std::sync::Arc;
@@ -18,6 +18,13 @@ impl Receiver for Worker {
         let status = Status::new(code::UNAVAILABLE, why.message());
         let error = said_by(&from.task, "", "push", &status);
         self.steps.lost_source(&from.incarnations, &error);
+        if let Some(link) = self.way_back(from) {
+            link.lost_answers(why);
+        }
+    }
+
+    fn way_back(&self, from: &Source) -> Option<Arc<Link>> {
+        self.transport.links().to(&from.incarnations)
     }
 
     fn arrived(&self, step_id: i64, key: &str, value: Result<Received>) {

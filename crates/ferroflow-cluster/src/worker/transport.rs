@@ -62,6 +62,10 @@ impl Native {
         Native { channels, links, sources: Sources::default() }
     }
 
+    pub fn links(&self) -> &Links {
+        &self.links
+    }
+
     /// A task pushes from now on.
     pub fn connected(&self, from: &Source) {
         let mut sources = self.sources.0.write();

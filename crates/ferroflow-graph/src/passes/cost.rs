@@ -181,7 +181,7 @@ impl CostModel {
         let work = match (per_element, node.op.cost) {
             (Some(seconds), _) => sizes.output(0) * seconds,
             (None, Cost::Cheap) => 0.0,
-            (None, Cost::Expensive) => 8.0 * bytes / self.flops,
+            (None, Cost::BySize | Cost::Expensive) => 8.0 * bytes / self.flops,
         };
         self.node + work.max(bytes / self.memory)
     }

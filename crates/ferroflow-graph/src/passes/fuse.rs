@@ -21,9 +21,7 @@ pub use epilogue::fuse_epilogues;
 use crate::attr::{AttrList, AttrValue, Attrs};
 use crate::blocks::Blocks;
 use crate::graph::{Endpoint, Graph, Node, NodeId};
-use crate::op_def::{
-    ArgDef, ArgTypes, AttrDef, AttrKind, Cost, KernelFn, OpDef, PortType, TypeSource,
-};
+use crate::op_def::{ArgDef, ArgTypes, AttrDef, AttrKind, KernelFn, OpDef, PortType, TypeSource};
 use ferroflow_core::DeviceName;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -103,12 +101,11 @@ fn fused_node(
         minimum: None,
         allowed: None,
     };
-    let is_expensive = nodes().any(|n| n.op.cost == Cost::Expensive);
     let op = OpDef {
         inputs: vec![arg("inputs", ArgTypes::Listed("Tin".into()))],
         outputs: vec![arg("output", ArgTypes::One(TypeSource::Attr("T".into())))],
         attrs: vec![attr("Tin", true), attr("T", false)],
-        cost: if is_expensive { Cost::Expensive } else { Cost::Cheap },
+        cost: nodes().map(|n| n.op.cost).max().unwrap_or_default(),
         cpu: Some(kernel),
         ..OpDef::named(op)
     };

@@ -80,7 +80,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("y: T")
         .attr("T: type")
         .attr("Tperm: {int32, int64} = DT_INT32")
-        .expensive()
+        .expensive_by_size()
         .shape(transpose_shape)
         .cpu_fn(transpose);
     c.op("ConjugateTranspose")
@@ -90,7 +90,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("y: T")
         .attr("T: type")
         .attr("Tperm: {int32, int64} = DT_INT32")
-        .expensive()
+        .expensive_by_size()
         .shape(transpose_shape)
         .cpu_fn(conjugate_transpose);
     for op in ["Transpose", "ConjugateTranspose"] {

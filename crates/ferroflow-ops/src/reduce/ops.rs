@@ -198,7 +198,7 @@ macro_rules! reductions {
             .attr("keep_dims: bool = false")
             .attr($types)
             .attr("Tidx: {int32, int64} = DT_INT32")
-            .expensive()
+            .expensive_by_size()
             .shape(reduction)
             .cpu(per_dtype!($set, init, T => Reduction::<T, $op>::new(init)?));
     )*};

@@ -212,7 +212,7 @@ pub(super) fn declare(
             } else {
                 op.stateful().shape(shape::unknown)
             };
-            op.expensive().cpu(kernel);
+            op.expensive_by_size().cpu(kernel);
         }
     }
 }
