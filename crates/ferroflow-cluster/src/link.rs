@@ -23,6 +23,7 @@ pub(crate) use frame::Part;
 pub(crate) use hello::{MAGIC, Token, VERSION};
 pub(crate) use incoming::serve;
 pub(crate) use links::{Links, Slot};
+pub(crate) use outbox::gathering;
 pub(crate) use outgoing::Link;
 
 use crate::rpc::BoxFuture;

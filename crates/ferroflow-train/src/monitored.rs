@@ -45,6 +45,7 @@ pub struct MonitoredTraining {
     dir: Option<PathBuf>,
     leaves_files: bool,
     save_steps: i64,
+    save_every: Option<Duration>,
     max_to_keep: usize,
     wait: Duration,
     hooks: Vec<Box<dyn Hook>>,
@@ -63,6 +64,7 @@ impl MonitoredTraining {
             dir: None,
             leaves_files: true,
             save_steps: 1000,
+            save_every: None,
             max_to_keep: 5,
             wait: Duration::from_secs(60),
             hooks: Vec::new(),
@@ -101,6 +103,12 @@ impl MonitoredTraining {
     /// How many steps lie between checkpoints; the last step always leaves one.
     pub fn save_steps(mut self, steps: i64) -> Self {
         self.save_steps = steps.max(1);
+        self
+    }
+
+    /// Saves when this much time has passed since the last checkpoint, too.
+    pub fn save_every(mut self, interval: Duration) -> Self {
+        self.save_every = Some(interval);
         self
     }
 
@@ -179,6 +187,7 @@ impl MonitoredTraining {
             after: after.scalar::<i64>(),
             global_step,
             last_saved: -1,
+            saved_at: Instant::now(),
             step: 0,
             is_stopped: Arc::default(),
             syncing: None,
@@ -218,6 +227,7 @@ pub struct MonitoredSession {
     after: Scalar<i64>,
     global_step: Variable,
     last_saved: i64,
+    saved_at: Instant,
     step: i64,
     is_stopped: Arc<AtomicBool>,
     /// Aggregates gradients, if this is the chief of synchronous training.
@@ -298,13 +308,20 @@ impl MonitoredSession {
                 self.is_stopped.store(true, Ordering::Release);
             }
         }
-        if self.saver.is_some() && step - self.last_saved >= self.training.save_steps {
+        if self.saver.is_some() && self.is_time_to_save(step) {
+            self.saved_at = Instant::now();
             match self.training.in_background {
                 true => self.start_saving(step)?,
                 false => drop(self.save()?),
             }
         }
         Ok(value)
+    }
+
+    fn is_time_to_save(&self, step: i64) -> bool {
+        let is_overdue = |interval: Duration| self.saved_at.elapsed() >= interval;
+        step - self.last_saved >= self.training.save_steps
+            || (step > self.last_saved && self.training.save_every.is_some_and(is_overdue))
     }
 
     /// Starts a checkpoint that is written while training goes on.
@@ -539,6 +556,22 @@ mod tests {
         assert_eq!(first, 8);
         assert!((half - 3.0).abs() > (whole - 3.0).abs());
         assert!((whole - 3.0 * (1.0 - 0.8f32.powi(30))).abs() < 1e-5, "{whole}");
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn time_is_a_reason_to_save_too() {
+        let dir = temporary("timed");
+        let g = graph();
+        let w = g.variable("w", 0.0);
+        let train = Sgd::new(0.1).minimize_counted(&w.square(), &g.global_step());
+        let training = MonitoredTraining::new(&g, &train).dir(&dir).save_every(Duration::ZERO);
+        let mut s = training.open(session).unwrap();
+        for step in 1..=2 {
+            s.train(()).unwrap();
+            assert!(dir.join(format!("model.ckpt-{step}.index")).exists());
+        }
+        s.close().unwrap();
         std::fs::remove_dir_all(&dir).unwrap();
     }
 

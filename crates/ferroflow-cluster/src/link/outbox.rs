@@ -28,7 +28,7 @@ thread_local! {
 }
 
 /// Writes what `work` sends when that is done, with one call for each connection.
-pub(super) fn gathering<R>(work: impl FnOnce() -> R) -> R {
+pub(crate) fn gathering<R>(work: impl FnOnce() -> R) -> R {
     let is_part = GATHERED.with_borrow_mut(|gathered| match gathered {
         Some(_) => true,
         none => {

@@ -3,6 +3,7 @@
 use super::outcome::Outcome;
 use super::parts::Parts;
 use super::peer::Peer;
+use crate::link::gathering;
 use crate::wire;
 use ferroflow_core::{CancelToken, DeviceInfo, RendezvousKey, Result, Tensor, err};
 use ferroflow_graph::passes::{self, CostModel, Pruned};
@@ -308,10 +309,11 @@ pub(super) fn unless_cancelled(
         drop(on_cancel);
         done(result);
     });
-    // It begins here: there is a thread less to wake before other tasks hear of it.
+    // It begins here: there is a thread less to wake before other tasks hear of it. Their calls go with the
+    // first values for them.
     let began = {
         let _io = io.enter();
-        working.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+        gathering(|| working.as_mut().poll(&mut Context::from_waker(Waker::noop())))
     };
     if began.is_pending() {
         io.spawn(working);

@@ -25,12 +25,37 @@ pub struct Canned<B, H> {
 }
 
 /// Classes by a weighted sum of features.
+///
+/// ```
+/// use ferroflow_train::estimator::LinearClassifier;
+/// use ferroflow_train::feature_column::numeric;
+/// let model = LinearClassifier::new(vec![numeric("x").into()], 3); // for ferroflow::estimator
+/// ```
 pub type LinearClassifier = Canned<Linear, Classes>;
 /// Numbers by a weighted sum of features.
+///
+/// ```
+/// use ferroflow_train::Sgd;
+/// use ferroflow_train::estimator::LinearRegressor;
+/// use ferroflow_train::feature_column::numeric;
+/// let model = LinearRegressor::new(vec![numeric("x").into()]).optimizer(Sgd::new(0.1));
+/// ```
 pub type LinearRegressor = Canned<Linear, Numbers>;
 /// Classes by layers of units.
+///
+/// ```
+/// use ferroflow_train::estimator::DnnClassifier;
+/// use ferroflow_train::feature_column::numeric;
+/// let model = DnnClassifier::new(vec![numeric("x").width(4).into()], &[16, 8], 3).dropout(0.1);
+/// ```
 pub type DnnClassifier = Canned<Deep, Classes>;
 /// Numbers by layers of units.
+///
+/// ```
+/// use ferroflow_train::estimator::DnnRegressor;
+/// use ferroflow_train::feature_column::numeric;
+/// let model = DnnRegressor::new(vec![numeric("x").into()], &[16]).label_width(2);
+/// ```
 pub type DnnRegressor = Canned<Deep, Numbers>;
 
 /// The numbers tell classes apart.
