@@ -9,16 +9,12 @@ use std::time::Instant;
 
 /// What a node is taken to need before it has run a few times.
 const AT_FIRST: u32 = 100_000;
-/// Inputs that are no work whatever is done with each of their elements.
-const SMALL_BYTES: usize = 16 << 10;
 /// With less than this it is done before another thread has woken up.
 const WORTH_A_THREAD: u32 = 20_000;
 
 /// What is known of the effort a node takes.
 pub(crate) enum Effort {
     Cheap,
-    /// As its inputs are large.
-    BySize,
     /// Whatever it took so far: the next time it may have to wait for a file.
     Expensive,
     /// Nanoseconds, as a moving average.
@@ -27,10 +23,8 @@ pub(crate) enum Effort {
 
 impl Effort {
     pub fn of(node: &Node) -> Effort {
-        match node.op.cost {
-            Cost::Cheap => return Effort::Cheap,
-            Cost::BySize => return Effort::BySize,
-            Cost::Expensive => {}
+        if node.op.cost != Cost::Expensive {
+            return Effort::Cheap;
         }
         // What has effects computes if it is about a variable, and talks to the world otherwise.
         let has_variable =
@@ -41,17 +35,10 @@ impl Effort {
         }
     }
 
-    /// Whether there is a case in which [`Effort::is_worth_a_thread`].
-    pub fn may_be_worth_a_thread(&self) -> bool {
-        !matches!(self, Effort::Cheap)
-    }
-
-    /// Whether it is better done by another thread, if this one has other things to do and the inputs
-    /// have so many bytes.
-    pub fn is_worth_a_thread(&self, bytes: usize) -> bool {
+    /// Whether it is better done by another thread, if this one has other things to do.
+    pub fn is_worth_a_thread(&self) -> bool {
         match self {
             Effort::Cheap => false,
-            Effort::BySize => bytes > SMALL_BYTES,
             Effort::Expensive => true,
             Effort::Measured(nanos) => nanos.load(Ordering::Relaxed) >= WORTH_A_THREAD,
         }
@@ -80,7 +67,7 @@ mod tests {
     fn after(times: &[u32]) -> bool {
         let nanos = AtomicU32::new(AT_FIRST);
         times.iter().for_each(|&took| note(&nanos, took));
-        Effort::Measured(nanos).is_worth_a_thread(1)
+        Effort::Measured(nanos).is_worth_a_thread()
     }
 
     #[test]
@@ -99,11 +86,6 @@ mod tests {
     #[test]
     fn what_is_cheap_by_nature_is_not_measured() {
         assert_eq!(Effort::Cheap.measure(|| 1), 1);
-        assert!(
-            !Effort::Cheap.is_worth_a_thread(1 << 30) && Effort::Expensive.is_worth_a_thread(1)
-        );
-        assert!(
-            !Effort::BySize.is_worth_a_thread(1 << 10) && Effort::BySize.is_worth_a_thread(1 << 20)
-        );
+        assert!(!Effort::Cheap.is_worth_a_thread() && Effort::Expensive.is_worth_a_thread());
     }
 }

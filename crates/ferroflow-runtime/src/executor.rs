@@ -228,18 +228,13 @@ impl<P: Propagator> Run<P> {
             }
             if let Where::Caller { nodes_left, bytes_left } = &mut at {
                 let bytes = bytes_of(self.values().inputs(&self.plan, &mut ready));
-                if *nodes_left == 0 || node.effort.is_worth_a_thread(bytes) || bytes > *bytes_left {
+                if *nodes_left == 0 || node.effort.is_worth_a_thread() || bytes > *bytes_left {
                     queue.push(ready);
                     return self.hand_over(queue);
                 }
                 *nodes_left -= 1;
                 *bytes_left -= bytes;
-            } else if node.effort.may_be_worth_a_thread()
-                && !queue.is_empty()
-                && node
-                    .effort
-                    .is_worth_a_thread(bytes_of(self.values().inputs(&self.plan, &mut ready)))
-            {
+            } else if node.effort.is_worth_a_thread() && !queue.is_empty() {
                 self.outstanding.fetch_add(1, Ordering::Relaxed);
                 self.clone().hand_over(vec![ready]);
                 continue;

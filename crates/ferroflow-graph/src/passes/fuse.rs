@@ -21,7 +21,9 @@ pub use epilogue::fuse_epilogues;
 use crate::attr::{AttrList, AttrValue, Attrs};
 use crate::blocks::Blocks;
 use crate::graph::{Endpoint, Graph, Node, NodeId};
-use crate::op_def::{ArgDef, ArgTypes, AttrDef, AttrKind, KernelFn, OpDef, PortType, TypeSource};
+use crate::op_def::{
+    ArgDef, ArgTypes, AttrDef, AttrKind, Cost, KernelFn, OpDef, PortType, TypeSource,
+};
 use ferroflow_core::DeviceName;
 use smallvec::SmallVec;
 use std::sync::Arc;
