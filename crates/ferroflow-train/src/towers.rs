@@ -116,7 +116,7 @@ mod tests {
         let g = graph();
         let (a, b) = (g.variable("a", 1.0), g.variable("b", 1.0));
         let sgd = Sgd::new(1.0);
-        let of = |v: &crate::Variable| sgd.compute_gradients(&v.square(), &[v.clone()]);
+        let of = |v: &crate::Variable| sgd.compute_gradients(&v.square(), std::slice::from_ref(v));
         average_gradients(&[of(&a), of(&b)]);
         assert!(g.check().unwrap_err().message().contains("same variables"));
         assert!(average_gradients(&[]).is_empty());

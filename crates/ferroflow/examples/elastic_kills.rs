@@ -108,9 +108,8 @@ pub fn storm(kills: usize, seed: u64, start: impl Fn() -> Command) -> Result<Out
             let victims = random.usize(1..=2).min(kills - killed);
             for _ in 0..victims {
                 let victim = random.usize(..children.len());
-                let mut child = children.swap_remove(victim);
-                child.kill().map_err(problem)?;
-                child.wait().map_err(problem)?;
+                children[victim].kill().map_err(problem)?;
+                children.swap_remove(victim).wait().map_err(problem)?;
                 killed += 1;
             }
             for _ in 0..victims {

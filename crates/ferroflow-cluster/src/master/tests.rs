@@ -3,7 +3,6 @@
 use crate::worker::Worker;
 use crate::{ClusterSpec, ConnectOptions, RemoteSession, Server, ServerOptions};
 use ferroflow_core::{DType, PartialShape, Tensor};
-use ferroflow_graph::passes::CostModel;
 use ferroflow_graph::{Catalog, GraphDef};
 use ferroflow_runtime::Placement;
 use ferroflow_testing::graph;
@@ -55,7 +54,7 @@ fn twice() -> GraphDef {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_step_that_is_placed_anew_leaves_no_graph_behind() {
     let (master, ps) = cluster().await;
-    let placement = Placement::ByCost(Box::new(CostModel::default()));
+    let placement = Placement::ByCost(Box::default());
     let options = ConnectOptions { placement, timeout: FOREVER, ..ConnectOptions::default() };
     let session = RemoteSession::within(&master, &twice(), &options).await.unwrap();
     let step = || async {
