@@ -44,7 +44,9 @@ pub fn run(args: Args) -> Result<()> {
         return graph(path, args.json);
     }
     if name.ends_with(".pbtxt") {
-        let text = format!("{name}: graphs that are written as text are not read");
+        let text = format!(
+            "{name}: graphs that are written as text are not read; tf.io.write_graph(…, as_text=False) writes .pb"
+        );
         return Err(Error::new(Code::Unimplemented, text));
     }
     contents(&checkpoint(&args.file)?, args.json)

@@ -35,8 +35,8 @@ impl Plan {
         let min = args.min_np.unwrap_or(np);
         let max = args.max_np.unwrap_or(np.max(min));
         if min == 0 || np < min || max < np {
-            let text = format!("{np} processes, at least {min} and at most {max}, make no sense");
-            return Err(invalid(text));
+            let asked = format!("-np {np}, --min-np {min}, --max-np {max}");
+            return Err(invalid(format!("{asked}: 1 <= --min-np <= -np <= --max-np must hold")));
         }
         let hosts = match (&args.hosts, &args.host_discovery_script) {
             (Some(list), _) => parse(list)?,
