@@ -4,9 +4,11 @@
 //! and not in the crate of the ops, which changes often. Nothing here starts a thread.
 #![forbid(unsafe_code)]
 
+mod pivot;
 mod schur;
 
 pub use num_complex::Complex64;
+pub use pivot::lu_by_modulus;
 pub use schur::{Schur, schur};
 
 use faer::linalg::solvers::{Eigen, Llt, PartialPivLu, Qr, SelfAdjointEigen, Svd as FaerSvd};

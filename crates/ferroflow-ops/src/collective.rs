@@ -71,10 +71,25 @@ impl Collective {
         };
         // What a broadcast brings is said by the node, or by its last input.
         let told = match (&self.shape, gives, self.keys) {
-            (_, false, None) => Some(ctx.input(3)?.to_shape()?),
+            (_, false, None) => {
+                let dims = ctx.input(3)?;
+                ensure!(
+                    dims.rank() == 1,
+                    InvalidArgument,
+                    "shape must be a vector, got shape {}",
+                    dims.shape()
+                );
+                Some(dims.to_shape()?)
+            }
             (Some(shape), _, _) => shape.known(),
             _ => None,
         };
+        ensure!(
+            gives || group_size > 1,
+            Internal,
+            "{}: nobody sends what is broadcast to a group of one",
+            ctx.node.name
+        );
         let tensor = if gives { ctx.take_inputs(0..1)?.pop() } else { None };
         let given = tensor.as_ref().map(|t| t.shape().clone());
         let shape = match (self.kind, given, told) {
@@ -95,7 +110,7 @@ impl Collective {
             }
             (CollectiveKind::Broadcast { is_source: true }, Some(given), Some(told)) => {
                 ensure!(
-                    given.elements() == told.elements(),
+                    given == told,
                     Internal,
                     "Declared shape of op {} does not match shape of input",
                     ctx.node.name
@@ -347,6 +362,28 @@ mod tests {
     #[test]
     fn a_group_of_one_gets_its_own_value() {
         reduce(1).gives(Tensor::vector(&[3f32, 4.0]));
+    }
+
+    #[test]
+    fn in_a_group_of_one_nobody_sends() {
+        check("CollectiveBcastRecvV2")
+            .attr("T", ferroflow_core::DType::Float)
+            .input(Tensor::scalar(1i32))
+            .input(Tensor::scalar(7i32))
+            .input(Tensor::scalar(9i32))
+            .input(Tensor::vector(&[2i32]))
+            .fails(Code::Internal, "nobody sends what is broadcast");
+    }
+
+    #[test]
+    fn what_is_sent_has_the_shape_that_the_node_says() {
+        check("CollectiveBcastSend")
+            .attr("group_size", 1i64)
+            .attr("group_key", 7i64)
+            .attr("instance_key", 9i64)
+            .attr("shape", ferroflow_core::PartialShape::from([2]))
+            .input(Tensor::from_slice([1, 2], &[3f32, 4.0]).unwrap())
+            .fails(Code::Internal, "does not match shape of input");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Holds two answers against each other.
 
 use crate::record::{Case, Mode, Theirs};
-use ferroflow_core::{Complex32, Complex64, DType, Error, Tensor, bf16, f16};
+use ferroflow_core::{Complex32, Complex64, DType, Element, Error, Tensor, bf16, f16};
 use std::fmt;
 
 /// How an answer differs.
@@ -41,15 +41,16 @@ pub struct Difference {
     pub text: String,
 }
 
-/// How our answer to `case` differs from TensorFlow's, if it does.
-pub fn difference(case: &Case, ours: &Result<Vec<Tensor>, Error>) -> Option<Difference> {
-    let differs = |kind, text| Some(Difference { kind, text });
+/// How our answer to `case` differs from TensorFlow's: each output and each kind of number that does, apart, so that what
+/// explains one of them says nothing of the others.
+pub fn differences(case: &Case, ours: &Result<Vec<Tensor>, Error>) -> Vec<Difference> {
+    let differs = |kind, text| vec![Difference { kind, text }];
     match (&case.theirs, ours) {
-        (Theirs::Crashed, _) => None,
+        (Theirs::Crashed, _) => Vec::new(),
         (Theirs::Error(code, text), Err(e)) if *code != e.code() => {
             differs(Kind::Code, format!("{e}\n  TensorFlow: {}: {}", code.name(), line(text)))
         }
-        (Theirs::Error(..), Err(_)) => None,
+        (Theirs::Error(..), Err(_)) => Vec::new(),
         (Theirs::Error(code, text), Ok(_)) => {
             differs(Kind::Accepted, format!("TensorFlow: {}: {}", code.name(), line(text)))
         }
@@ -61,72 +62,100 @@ pub fn difference(case: &Case, ours: &Result<Vec<Tensor>, Error>) -> Option<Diff
                     format!("{} outputs, expected {}", ours.len(), theirs.len()),
                 );
             }
-            let outputs = ours.iter().zip(theirs).enumerate();
-            outputs.into_iter().find_map(|(i, (ours, theirs))| {
-                let (kind, text) = tensors(ours, theirs, case.mode, case.tolerance)?;
-                differs(kind, format!("output {i}: {text}"))
-            })
+            let mut found = Vec::new();
+            for (i, (ours, theirs)) in ours.iter().zip(theirs).enumerate() {
+                for (kind, text) in tensors(ours, theirs, case.mode, case.tolerance) {
+                    found.push(Difference { kind, text: format!("output {i}: {text}") });
+                }
+            }
+            found
         }
     }
 }
 
-fn tensors(ours: &Tensor, theirs: &Tensor, mode: Mode, tolerance: f64) -> Option<(Kind, String)> {
+fn tensors(ours: &Tensor, theirs: &Tensor, mode: Mode, tolerance: f64) -> Vec<(Kind, String)> {
     if ours.dtype() != theirs.dtype() {
-        return Some((Kind::Dtype, format!("{}, expected {}", ours.dtype(), theirs.dtype())));
+        return vec![(Kind::Dtype, format!("{}, expected {}", ours.dtype(), theirs.dtype()))];
     }
     if ours.shape() != theirs.shape() {
-        return Some((Kind::Shape, format!("shape {}, expected {}", ours.shape(), theirs.shape())));
+        return vec![(Kind::Shape, format!("shape {}, expected {}", ours.shape(), theirs.shape()))];
     }
     if mode == Mode::Shape {
-        return None;
+        return Vec::new();
     }
     if let (Some(a), Some(b)) = (numbers(ours), numbers(theirs)) {
         let tolerance = if mode == Mode::Exact { 0.0 } else { tolerance * precision(ours.dtype()) };
-        let largest = b.iter().filter(|x| x.is_finite()).fold(0.0, |m: f64, x| m.max(x.abs()));
-        let floor = if mode == Mode::Norm { largest } else { largest.min(1.0) };
-        let tiny = smallest(ours.dtype());
-        let near = |x: f64, y: f64| {
-            x == y
-                || (x - y).abs() <= tiny
-                || (x.is_nan() && y.is_nan())
-                || (x - y).abs() <= tolerance * (y.abs() + floor)
-        };
-        let bad: Vec<usize> = (0..a.len()).filter(|&i| !near(a[i], b[i])).collect();
-        let first = *bad.first()?;
-        let text = format!(
-            "{} of {} numbers differ, the first at {first}: {:e}, expected {:e}",
-            bad.len(),
+        let texts = numbers_apart(&a, &b, mode, tolerance, smallest(ours.dtype()));
+        return texts.into_iter().map(|text| (Kind::Value, text)).collect();
+    }
+    let text = if let (Ok(a), Ok(b)) = (ours.strings(), theirs.strings()) {
+        (0..a.len())
+            .find(|&i| a[i] != b[i])
+            .map(|i| format!("string {i}: {:?}, expected {:?}", a[i], b[i]))
+    } else if let (Some(a), Some(b)) = (truths(ours), truths(theirs)) {
+        let bad: Vec<usize> = (0..a.len()).filter(|&i| a[i] != b[i]).collect();
+        bad.first().map(|&i| {
+            let (n, all) = (bad.len(), a.len());
+            format!("{n} of {all} truths differ, the first at {i}: {}, expected {}", a[i], b[i])
+        })
+    } else if let (Some(a), Some(b)) = (integers(ours), integers(theirs)) {
+        integers_apart(&a, &b)
+    } else {
+        match (ours.to_wire_bytes(), theirs.to_wire_bytes()) {
+            (Ok(a), Ok(b)) if a == b => None,
+            _ => Some(format!("{ours:?}\n  expected {theirs:?}").chars().take(600).collect()),
+        }
+    };
+    text.into_iter().map(|text| (Kind::Value, text)).collect()
+}
+
+/// The numbers that are not near each other, in a line for each way of it: NaN on one side, an infinity, or apart by some
+/// part of their size.
+fn numbers_apart(a: &[f64], b: &[f64], mode: Mode, tolerance: f64, tiny: f64) -> Vec<String> {
+    let largest = b.iter().filter(|x| x.is_finite()).fold(0.0, |m: f64, x| m.max(x.abs()));
+    let floor = if mode == Mode::Norm { largest } else { largest.min(1.0) };
+    let near = |x: f64, y: f64| {
+        x == y
+            || (x - y).abs() <= tiny
+            || (x.is_nan() && y.is_nan())
+            || (x - y).abs() <= tolerance * (y.abs() + floor)
+    };
+    let bad: Vec<usize> = (0..a.len()).filter(|&i| !near(a[i], b[i])).collect();
+    let way = |i: usize| match (a[i], b[i]) {
+        (x, _) if x.is_nan() => 0,
+        (_, y) if y.is_nan() => 1,
+        (x, y) if x.is_infinite() || y.is_infinite() => 2,
+        _ => 3,
+    };
+    let mut lines = Vec::new();
+    for wanted in 0..4 {
+        let some: Vec<usize> = bad.iter().copied().filter(|&i| way(i) == wanted).collect();
+        let Some(&first) = some.first() else { continue };
+        let by = some.iter().map(|&i| (a[i] - b[i]).abs() / (b[i].abs() + floor));
+        let by = by.fold(0.0, f64::max);
+        let by = if wanted == 3 { format!(" by up to {by:.0e}") } else { String::new() };
+        lines.push(format!(
+            "{} of {} numbers differ{by}, the first at {first}: {:e}, expected {:e}",
+            some.len(),
             a.len(),
             a[first],
             b[first]
-        );
-        return Some((Kind::Value, text));
-    }
-    if let (Ok(a), Ok(b)) = (ours.strings(), theirs.strings()) {
-        let first = (0..a.len()).find(|&i| a[i] != b[i])?;
-        return Some((
-            Kind::Value,
-            format!("string {first}: {:?}, expected {:?}", a[first], b[first]),
         ));
     }
-    if let (Some(a), Some(b)) = (levels(ours), levels(theirs)) {
-        let first = (0..a.len()).find(|&i| a[i] != b[i])?;
-        let bad = (0..a.len()).filter(|&i| a[i] != b[i]).count();
-        let text = format!(
-            "{bad} of {} levels differ, the first at {first}: {}, expected {}",
-            a.len(),
-            a[first],
-            b[first]
-        );
-        return Some((Kind::Value, text));
-    }
-    match (ours.to_wire_bytes(), theirs.to_wire_bytes()) {
-        (Ok(a), Ok(b)) if a == b => None,
-        _ => Some((
-            Kind::Value,
-            format!("{ours:?}\n  expected {theirs:?}").chars().take(600).collect(),
-        )),
-    }
+    lines
+}
+
+fn integers_apart(a: &[i128], b: &[i128]) -> Option<String> {
+    let bad: Vec<usize> = (0..a.len()).filter(|&i| a[i] != b[i]).collect();
+    let first = *bad.first()?;
+    let by = bad.iter().map(|&i| a[i].abs_diff(b[i])).max()?;
+    Some(format!(
+        "{} of {} integers differ by up to {by}, the first at {first}: {}, expected {}",
+        bad.len(),
+        a.len(),
+        a[first],
+        b[first]
+    ))
 }
 
 /// What one rounding may cost, times a few: TensorFlow's own results change that much with the instruction set.
@@ -165,17 +194,26 @@ fn numbers(t: &Tensor) -> Option<Vec<f64>> {
     })
 }
 
-/// The integers of a quantised tensor.
-fn levels(t: &Tensor) -> Option<Vec<i64>> {
-    let plain = match t.dtype() {
-        DType::QInt8 => DType::Int8,
-        DType::QUInt8 => DType::UInt8,
-        DType::QInt16 => DType::Int16,
-        DType::QUInt16 => DType::UInt16,
-        DType::QInt32 => DType::Int32,
-        _ => return None,
-    };
-    t.clone().with_dtype(plain).ok()?.to_indices().ok()
+/// The integers of a tensor, those of quantised ones too.
+fn integers(t: &Tensor) -> Option<Vec<i128>> {
+    fn of<T: Element + Into<i128>>(t: &Tensor) -> Option<Vec<i128>> {
+        Some(t.as_slice::<T>().ok()?.iter().map(|&x| x.into()).collect())
+    }
+    match t.dtype() {
+        DType::Int8 | DType::QInt8 => of::<i8>(t),
+        DType::UInt8 | DType::QUInt8 => of::<u8>(t),
+        DType::Int16 | DType::QInt16 => of::<i16>(t),
+        DType::UInt16 | DType::QUInt16 => of::<u16>(t),
+        DType::Int32 | DType::QInt32 => of::<i32>(t),
+        DType::UInt32 => of::<u32>(t),
+        DType::Int64 => of::<i64>(t),
+        DType::UInt64 => of::<u64>(t),
+        _ => None,
+    }
+}
+
+fn truths(t: &Tensor) -> Option<Vec<bool>> {
+    t.as_slice::<bool>().ok().map(<[bool]>::to_vec)
 }
 
 fn line(text: &str) -> String {
@@ -187,7 +225,7 @@ mod tests {
     use super::*;
 
     fn kind(ours: &Tensor, theirs: &Tensor, mode: Mode) -> Option<Kind> {
-        tensors(ours, theirs, mode, 1.0).map(|(kind, _)| kind)
+        tensors(ours, theirs, mode, 1.0).first().map(|(kind, _)| *kind)
     }
 
     #[test]
@@ -209,9 +247,41 @@ mod tests {
     }
 
     #[test]
+    fn numbers_that_differ_in_other_ways_are_told_apart() {
+        let ours = Tensor::vector(&[f64::NAN, 1.0, 2.0, 3.0, f64::INFINITY]);
+        let theirs = Tensor::vector(&[1.0, 1.0, f64::NAN, 3.3, 5.0]);
+        let found = tensors(&ours, &theirs, Mode::Value, 1.0);
+        let texts: Vec<&str> = found.iter().map(|(_, text)| text.as_str()).collect();
+        assert_eq!(
+            texts,
+            [
+                "1 of 5 numbers differ, the first at 0: NaN, expected 1e0",
+                "1 of 5 numbers differ, the first at 2: 2e0, expected NaN",
+                "1 of 5 numbers differ, the first at 4: inf, expected 5e0",
+                "1 of 5 numbers differ by up to 7e-2, the first at 3: 3e0, expected 3.3e0",
+            ]
+        );
+    }
+
+    #[test]
     fn small_results_are_compared_relative_to_each_other() {
         let (a, b) = (Tensor::vector(&[1e-9f64, 1e-9]), Tensor::vector(&[1e-9f64, 2e-9]));
         assert_eq!(kind(&a, &b, Mode::Value), Some(Kind::Value));
+    }
+
+    #[test]
+    fn integers_and_truths_say_which_differ() {
+        let text =
+            |ours: &Tensor, theirs: &Tensor| tensors(ours, theirs, Mode::Value, 1.0)[0].1.clone();
+        assert_eq!(
+            text(&Tensor::vector(&[1i32, 5, 9]), &Tensor::vector(&[1i32, 7, -1])),
+            "2 of 3 integers differ by up to 10, the first at 1: 5, expected 7"
+        );
+        assert_eq!(
+            text(&Tensor::vector(&[true, true]), &Tensor::vector(&[true, false])),
+            "1 of 2 truths differ, the first at 1: true, expected false"
+        );
+        assert!(tensors(&Tensor::scalar(3u64), &Tensor::scalar(3u64), Mode::Value, 1.0).is_empty());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::compare::Kind;
 use ferroflow_core::{Result, bail, err};
 use regex::Regex;
+use std::fmt;
 
 const TABLE: &str = include_str!("../../../oracle/explained.tsv");
 
@@ -25,6 +26,12 @@ pub struct Seen<'a> {
     pub spoiled: bool,
     /// How the answers differ, and the call.
     pub text: &'a str,
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.ops.join(" "), self.reason)
+    }
 }
 
 impl Explanation {

@@ -1,6 +1,6 @@
 //! Counts what was asked and how it went: coverage, and differences with examples.
 
-use crate::compare::{Difference, Kind, difference};
+use crate::compare::{Difference, Kind, differences};
 use crate::explained::{Explained, Seen};
 use crate::record::{Case, Theirs};
 use ferroflow_core::{Error, Tensor};
@@ -35,7 +35,12 @@ pub struct Report {
     explained: Explained,
     pairs: BTreeMap<(String, String), Pair>,
     unexplained: BTreeMap<(String, Kind), Found>,
+    /// Lines of the table, and the cases that each explains.
     accepted: BTreeMap<usize, usize>,
+    /// Cases that differ only in what is explained.
+    explained_cases: usize,
+    /// Every difference, for programs.
+    all: Vec<serde_json::Value>,
 }
 
 impl Report {
@@ -45,6 +50,8 @@ impl Report {
             pairs: BTreeMap::new(),
             unexplained: BTreeMap::new(),
             accepted: BTreeMap::new(),
+            explained_cases: 0,
+            all: Vec::new(),
         }
     }
 
@@ -57,23 +64,42 @@ impl Report {
             Theirs::Error(..) => pair.refused += 1,
             Theirs::Crashed => pair.crashed += 1,
         }
-        let found = difference(case, ours)?;
-        let seen = Seen {
-            op: &case.op,
-            dtype: &case.dtype,
-            kind: found.kind,
-            spoiled: case.spoiled,
-            text: &format!("{}\n{}", found.text, describe(case)),
-        };
-        if let Some(line) = self.explained.find(&seen) {
-            *self.accepted.entry(line).or_default() += 1;
+        let differences = differences(case, ours);
+        if differences.is_empty() {
             return None;
         }
+        let call = describe(case);
+        let mut lines = BTreeSet::new();
+        let mut found = None;
+        for difference in differences {
+            let seen = Seen {
+                op: &case.op,
+                dtype: &case.dtype,
+                kind: difference.kind,
+                spoiled: case.spoiled,
+                text: &format!("{}\n{call}", difference.text),
+            };
+            let line = self.explained.find(&seen);
+            self.all.push(json!({"op": case.op, "dtype": case.dtype, "index": case.index,
+                "kind": seen.kind.to_string(), "spoiled": case.spoiled, "text": seen.text,
+                "explained": line.map(|line| &self.explained.0[line].reason)}));
+            match line {
+                Some(line) => _ = lines.insert(line),
+                None => found = found.or(Some(difference)),
+            }
+        }
+        let Some(found) = found else {
+            self.explained_cases += 1;
+            for line in lines {
+                *self.accepted.entry(line).or_default() += 1;
+            }
+            return None;
+        };
         let entry = self.unexplained.entry((case.op.clone(), found.kind)).or_default();
         entry.cases += 1;
         entry.dtypes.insert(case.dtype.clone());
         if entry.examples.len() < EXAMPLES {
-            entry.examples.push(format!("#{} {}: {}", case.index, describe(case), found.text));
+            entry.examples.push(format!("#{} {call}: {}", case.index, found.text));
         }
         Some(found)
     }
@@ -98,8 +124,7 @@ impl Report {
         let _ = writeln!(out, "  computed by TensorFlow   {:6}", sum(|p| p.computed));
         let _ = writeln!(out, "  refused by TensorFlow    {:6}", sum(|p| p.refused));
         let _ = writeln!(out, "  TensorFlow crashed       {:6}", sum(|p| p.crashed));
-        let _ =
-            writeln!(out, "differences explained      {:6}", self.accepted.values().sum::<usize>());
+        let _ = writeln!(out, "differences explained      {:6}", self.explained_cases);
         let _ = writeln!(out, "differences not explained  {differing:6}");
         let missing: Vec<&str> = registered.difference(&ops).map(String::as_str).collect();
         if !missing.is_empty() {
@@ -109,6 +134,13 @@ impl Report {
         let never: Vec<&str> = ops.difference(&computed).map(String::as_str).collect();
         if !never.is_empty() {
             let _ = writeln!(out, "\nnever computed ({}): {}", never.len(), never.join(" "));
+        }
+        let few: Vec<String> = (self.pairs.iter())
+            .filter(|(_, p)| p.cases < WANTED)
+            .map(|((op, dtype), p)| format!("{op} {dtype} {}", p.cases))
+            .collect();
+        if !few.is_empty() {
+            let _ = writeln!(out, "\nfewer invocations ({}): {}", few.len(), few.join(", "));
         }
         for ((op, kind), found) in &self.unexplained {
             let dtypes: Vec<&str> = found.dtypes.iter().map(String::as_str).collect();
@@ -121,7 +153,15 @@ impl Report {
             let _ = writeln!(out, "\nexplained:");
         }
         for (line, cases) in &self.accepted {
-            let _ = writeln!(out, "  {cases:5}  {}", self.explained.0[*line].reason);
+            let _ = writeln!(out, "  {cases:5}  {}", self.explained.0[*line]);
+        }
+        let all = self.explained.0.iter().enumerate();
+        let idle: Vec<_> = all.filter(|(i, _)| !self.accepted.contains_key(i)).collect();
+        if !idle.is_empty() {
+            let _ = writeln!(out, "\nexplanations that nothing needed:");
+        }
+        for (_, line) in idle {
+            let _ = writeln!(out, "         {line}");
         }
         out
     }
@@ -143,7 +183,8 @@ impl Report {
         let explained: Vec<_> = (self.accepted.iter())
             .map(|(line, n)| json!({"reason": self.explained.0[*line].reason, "cases": n}))
             .collect();
-        json!({"pairs": pairs, "unexplained": differences, "explained": explained})
+        json!({"pairs": pairs, "unexplained": differences, "explained": explained,
+               "differences": self.all})
     }
 
     fn ops(&self) -> BTreeSet<String> {

@@ -6,7 +6,7 @@ use super::problem::{
     Field, Linear, Problem, adjoint, batched, identity, matrix_parts, square_parts, square_shape,
 };
 use crate::prelude::*;
-use ferroflow_dense::Half;
+use ferroflow_dense::{Half, lu_by_modulus};
 
 /// An LU factorisation.
 pub(super) struct Factors<W> {
@@ -18,6 +18,12 @@ pub(super) struct Factors<W> {
 impl<W: Field> Factors<W> {
     pub(super) fn new(mut lu: Vec<W>, n: usize) -> Factors<W> {
         let rows = W::lu(&mut lu, n);
+        Factors { lu, rows, n }
+    }
+
+    /// With TensorFlow's choice of rows, for those who see it; real numbers leave no other.
+    fn as_tensorflow(mut lu: Vec<W>, n: usize, is_complex: bool) -> Factors<W> {
+        let rows = if is_complex { lu_by_modulus(&mut lu, n) } else { W::lu(&mut lu, n) };
         Factors { lu, rows, n }
     }
 
@@ -140,7 +146,8 @@ fn lu<T: Linear>(index: DType) -> impl Kernel {
         let mut rows = Tensor::alloc(DType::Int64, &shape[..rank - 1])?;
         if out.elements() > 0 {
             let factors = problem.each(|mut a| {
-                let factors = Factors::new(a.remove(0), n);
+                let is_complex = T::DTYPE.is_complex();
+                let factors = Factors::as_tensorflow(a.remove(0), n, is_complex);
                 ensure!(factors.is_invertible(), InvalidArgument, "Input is not invertible.");
                 Ok(factors)
             })?;

@@ -9,6 +9,14 @@ pub(crate) fn inverse(z: Complex64) -> Complex64 {
     Complex64::ONE / z
 }
 
+/// `1 / sqrt(z)`, infinite without a direction at 0.
+pub(crate) fn inverse_sqrt(z: Complex64) -> Complex64 {
+    match z == Complex64::ZERO {
+        true => Complex64::new(f64::INFINITY, f64::NAN),
+        false => inverse(z.sqrt()),
+    }
+}
+
 /// `exp(z) - 1`, without cancellation for small `z`.
 pub(crate) fn exp_m1(z: Complex64) -> Complex64 {
     // exp(x) cos(y) - 1 = expm1(x) cos(y) - 2 sin(y / 2)^2.
@@ -18,6 +26,10 @@ pub(crate) fn exp_m1(z: Complex64) -> Complex64 {
 
 /// `log(1 + z)`, without cancellation for small `z`.
 pub(crate) fn ln_1p(z: Complex64) -> Complex64 {
+    if z == -Complex64::ONE {
+        // The pole has no direction.
+        return Complex64::new(f64::NEG_INFINITY, f64::NAN);
+    }
     // |1 + z|^2 - 1 = 2 x + x^2 + y^2.
     let excess = 2.0 * z.re + z.re * z.re + z.im * z.im;
     Complex64::new(0.5 * excess.ln_1p(), z.im.atan2(1.0 + z.re))
@@ -117,6 +129,17 @@ macro_rules! parts {
 }
 parts!(Complex32: f32, Complex64: f64);
 
+/// Variants stay what they are.
+fn conjugate(init: &KernelInit<'_>) -> Result<KernelBox> {
+    match init.dtype("T")? {
+        DType::Variant => Ok(KernelBox::new(|ctx: &mut Ctx<'_>| {
+            let value = ctx.take(0)?;
+            ctx.set(0, value)
+        })),
+        _ => per_dtype!(COMPLEX, T => unary::<Conj, T>())(init),
+    }
+}
+
 /// The kernel of a function to the parts of a complex number.
 fn part_of<F>(init: &KernelInit<'_>) -> Result<KernelBox>
 where
@@ -191,7 +214,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("output: T")
         .attr("T: {complex64, complex128, variant} = DT_COMPLEX64")
         .shape(shape::same_as_input)
-        .cpu(per_dtype!(COMPLEX, T => unary::<Conj, T>()));
+        .cpu(conjugate);
     binary_gradients! { c;
         "Complex": |_, dz, x, _| (part(dz, "Real", x), part(dz, "Imag", x));
     }

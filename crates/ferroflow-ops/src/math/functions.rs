@@ -121,7 +121,7 @@ pub(crate) fn register(c: &mut Catalog) {
     float_complex_ops! { c;
         // op, doc, ns an element, formula for reals and for complex numbers
         "Sqrt", "Element-wise square root.", 1, |x| x.sqrt(), |z| z.sqrt();
-        "Rsqrt", "Element-wise `1 / sqrt(x)`.", 2, |x| 1.0 / x.sqrt(), |z| complex::inverse(z.sqrt());
+        "Rsqrt", "Element-wise `1 / sqrt(x)`.", 2, |x| 1.0 / x.sqrt(), |z| complex::inverse_sqrt(z);
         "Reciprocal", "Element-wise `1 / x`.", 1, |x| 1.0 / x, |z| complex::inverse(z);
         "Inv", "Element-wise `1 / x`.", 1, |x| 1.0 / x, |z| complex::inverse(z);
         "Exp", "Element-wise `e` to the power `x`.", 5, |x| x.fast_exp(), |z| z.exp();

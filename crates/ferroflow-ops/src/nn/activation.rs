@@ -9,6 +9,7 @@ use crate::math::vector::{Binary, Unary};
 use crate::parallel::split_mut;
 use crate::prelude::*;
 use ferroflow_graph::Block;
+use std::marker::PhantomData;
 
 /// Rows of `Name, |x| formula` over ordered numbers.
 macro_rules! real {
@@ -59,6 +60,82 @@ float! {
         let edge = -(T::EPSILON.ln() + 2.0);
         if x > edge { x } else if x < -edge { x.fast_exp() } else { x.fast_exp().fast_ln_1p() }
     };
+}
+
+/// A function of half precision numbers that takes its steps in that precision, as TensorFlow does: near zero, `exp(x) - 1`
+/// has few digits, or none.
+struct InSteps<F, H>(PhantomData<(F, H)>);
+
+/// To half precision and back.
+trait Rounded: Element {
+    const EPSILON: f32;
+    fn rounded(x: f32) -> f32;
+}
+impl Rounded for f16 {
+    const EPSILON: f32 = 1.0 / 1024.0;
+    #[inline(always)]
+    fn rounded(x: f32) -> f32 {
+        f16::from_f32(x).to_f32()
+    }
+}
+impl Rounded for bf16 {
+    const EPSILON: f32 = 1.0 / 128.0;
+    #[inline(always)]
+    fn rounded(x: f32) -> f32 {
+        bf16::from_f32(x).to_f32()
+    }
+}
+
+impl<H: Rounded> Unary<f32> for InSteps<Elu, H> {
+    const COST: usize = 6;
+    #[inline(always)]
+    fn eval(x: f32) -> f32 {
+        if x < 0.0 { H::rounded(x.fast_exp()) - 1.0 } else { x }
+    }
+}
+impl<H: Rounded> Unary<f32> for InSteps<Selu, H> {
+    const COST: usize = 6;
+    #[inline(always)]
+    fn eval(x: f32) -> f32 {
+        match x < 0.0 {
+            true => {
+                let excess = H::rounded(H::rounded(x.fast_exp()) - 1.0);
+                H::rounded(SELU_SCALE_ALPHA as f32) * excess
+            }
+            false => H::rounded(SELU_SCALE as f32) * x,
+        }
+    }
+}
+impl<H: Rounded> Unary<f32> for InSteps<Softplus, H> {
+    const COST: usize = 10;
+    #[inline(always)]
+    fn eval(x: f32) -> f32 {
+        let edge = -H::rounded(H::rounded(H::EPSILON.ln()) + 2.0);
+        match x {
+            x if x > edge => x,
+            x if x < -edge => x.fast_exp(),
+            x => H::rounded(x.fast_exp()).fast_ln_1p(),
+        }
+    }
+}
+
+/// Rows of `name, formula, half dtypes that take it in steps`.
+macro_rules! stepwise {
+    ($($name:ident, $F:ident, $($dtype:ident $half:ident),*;)*) => {$(
+        fn $name(init: &KernelInit<'_>) -> Result<KernelBox> {
+            match init.dtype("T")? {
+                $(DType::$dtype => {
+                    Ok(KernelBox::new(unary::<InSteps<$F, $half>, $half>()))
+                })*
+                _ => per_dtype!(FLOAT, T => unary::<$F, T>())(init),
+            }
+        }
+    )*};
+}
+stepwise! {
+    elu, Elu, Half f16, BFloat16 bf16;
+    selu, Selu, Half f16, BFloat16 bf16;
+    softplus, Softplus, BFloat16 bf16;
 }
 
 /// Rows of `Name, |g, x| formula` over ordered numbers: the gradient from that of the result, and
@@ -212,7 +289,7 @@ pub(crate) fn register(c: &mut Catalog) {
         float,
         "Element-wise `features`, and `exp(features) - 1` below 0.",
         blocks::unary::<Elu>,
-        per_dtype!(FLOAT, T => unary::<Elu, T>()),
+        elu,
     );
     declare(
         c,
@@ -220,7 +297,7 @@ pub(crate) fn register(c: &mut Catalog) {
         float,
         "Element-wise Elu, scaled so that activations normalise themselves.",
         blocks::unary::<Selu>,
-        per_dtype!(FLOAT, T => unary::<Selu, T>()),
+        selu,
     );
     declare(
         c,
@@ -228,7 +305,7 @@ pub(crate) fn register(c: &mut Catalog) {
         float,
         "Element-wise `log(exp(features) + 1)`.",
         blocks::unary::<Softplus>,
-        per_dtype!(FLOAT, T => unary::<Softplus, T>()),
+        softplus,
     );
     declare(
         c,
@@ -430,6 +507,29 @@ mod tests {
         let dy = Tensor::vector(&[1.0f64, -0.5, 2.0, 0.25, 1.5]);
         for op in ["SoftplusGrad", "EluGrad", "SeluGrad", "ReluGrad", "LeakyReluGrad"] {
             check(op).input(dy.clone()).input(x.clone()).gradient();
+        }
+    }
+
+    #[test]
+    fn half_precision_takes_its_steps_in_half_precision() {
+        // What TensorFlow gives.
+        let x = [-3e-4f32, -0.01, -1.0, 1.5];
+        for (op, want) in [
+            ("Elu", [-4.883e-4f32, -9.766e-3, -0.6318, 1.5]),
+            ("Selu", [-8.583e-4, -1.717e-2, -1.11, 1.576]),
+        ] {
+            let got = check(op).input(Tensor::vector(&x.map(f16::from_f32))).run().unwrap();
+            let got = got[0].as_slice::<f16>().unwrap();
+            for (got, want) in got.iter().zip(want) {
+                assert!((got.to_f32() / want - 1.0).abs() < 6e-4, "{op}: {got}, not {want}");
+            }
+        }
+        let x = [-0.01, -2.25, 3.0, -4.0].map(bf16::from_f32);
+        for (op, want) in [
+            ("Elu", [-0.01171875f32, -0.89453125, 3.0, -0.98046875]),
+            ("Softplus", [0.6875, 0.10009766, 3.0, 0.018310547]),
+        ] {
+            check(op).input(Tensor::vector(&x)).gives(Tensor::vector(&want.map(bf16::from_f32)));
         }
     }
 }

@@ -15,7 +15,7 @@ impl<T: Real + Into<i64>> QuantizedPool<T> {
         Ok(QuantizedPool { attrs, average, marker: std::marker::PhantomData })
     }
 
-    /// The value of each window, for one channel: its mean without its fraction, or its largest.
+    /// The value of each window, for one channel: its mean, rounded to even halfway, or its largest.
     fn value(&self, pool: &Pool, x: &[T], position: usize, channel: usize) -> T {
         let (mut sum, mut largest) = (0i64, None);
         pool.pixels_at(position, |pixel| {
@@ -24,7 +24,10 @@ impl<T: Real + Into<i64>> QuantizedPool<T> {
             largest = Some(largest.map_or(x, |best| Real::max(best, x)));
         });
         match self.average {
-            true => T::from_i64(sum / Ord::max(pool.count_at(position) as i64, 1)),
+            true => {
+                let mean = sum as f64 / Ord::max(pool.count_at(position), 1) as f64;
+                T::from_i64(mean.round_ties_even() as i64)
+            }
             false => largest.unwrap_or(T::ZERO),
         }
     }
@@ -91,5 +94,30 @@ pub(crate) fn register(c: &mut Catalog) {
                     QuantizedPool::<T>::new(init, average)?
                 })(init)
             });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+    use crate::testing::check;
+
+    #[test]
+    fn means_are_rounded_to_even_halfway() {
+        let means = |x: [i8; 4]| {
+            let image = Tensor::from_slice([1, 1, 4, 1], &x).unwrap();
+            let got = check("QuantizedAvgPool")
+                .attr("ksize", vec![1i64, 1, 2, 1])
+                .attr("strides", vec![1i64, 1, 1, 1])
+                .attr("padding", "VALID")
+                .input(image.with_dtype(DType::QInt8).unwrap())
+                .input(Tensor::scalar(-1f32))
+                .input(Tensor::scalar(1f32))
+                .run()
+                .unwrap();
+            got[0].as_slice::<i8>().unwrap().to_vec()
+        };
+        assert_eq!(means([1, 2, 3, 5]), [2, 2, 4]);
+        assert_eq!(means([-1, -2, -3, -128]), [-2, -2, -66]);
     }
 }

@@ -115,7 +115,8 @@ impl Levels {
 
 /// How much of a float one level of `T` is, over a range.
 pub(crate) fn one_level<T: Quantized>(min: f32, max: f32) -> f32 {
-    (max - min) / (T::HIGHEST - T::LOWEST) as f32
+    // Signed levels are as many below zero as above.
+    (max - min) / (T::HIGHEST - std::cmp::max(T::LOWEST, -T::HIGHEST)) as f32
 }
 
 /// The range of products of elements, as 32-bit elements.

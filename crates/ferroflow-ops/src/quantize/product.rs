@@ -57,20 +57,28 @@ impl Kernel for MatMul {
     }
 }
 
-struct Convolution<B> {
+struct Convolution {
     conv: quantized_conv::Convolution,
-    marker: std::marker::PhantomData<B>,
+    /// Signed filters have their zero at 0, and images are taken for having it there too.
+    is_signed: bool,
 }
 
-impl<B: Quantized> Kernel for Convolution<B> {
+impl Kernel for Convolution {
     fn compute(&self, ctx: &mut Ctx<'_>) -> Result<()> {
         let (x, filter) = (ctx.input(0)?, ctx.input(1)?);
         let of_x = (scalar(ctx, 2, "min_input")?, scalar(ctx, 3, "max_input")?);
         let of_filter = (scalar(ctx, 4, "min_filter")?, scalar(ctx, 5, "max_filter")?);
-        let (a, b) = (centred::<u8>(x, of_x)?, centred::<B>(filter, of_filter)?);
+        let (a, b, range) = if self.is_signed {
+            let a = x.as_slice::<u8>()?.iter().map(|&x| i32::from(x)).collect();
+            let b = filter.as_slice::<i8>()?.iter().map(|&x| i32::from(x)).collect();
+            (a, b, product_range::<u8, i8>(of_x, of_filter))
+        } else {
+            let (a, b) = (centred::<u8>(x, of_x)?, centred::<u8>(filter, of_filter)?);
+            (a, b, product_range::<u8, u8>(of_x, of_filter))
+        };
         let out = self.conv.run(x.shape(), filter.shape(), &a, &b)?;
         ctx.set(0, out.with_dtype(DType::QInt32)?)?;
-        set_range(ctx, product_range::<u8, B>(of_x, of_filter))
+        set_range(ctx, range)
     }
 }
 
@@ -143,9 +151,39 @@ pub(crate) fn register(c: &mut Catalog) {
             only(init, "Tinput", DType::QUInt8)?;
             only(init, "out_type", DType::QInt32)?;
             let conv = quantized_conv::Convolution::new(init.attrs)?;
-            per_dtype!([QUInt8 u8], "Tfilter", init, T => Convolution::<T> {
-                conv: conv.clone(),
-                marker: std::marker::PhantomData,
-            })(init)
+            let is_signed = match init.dtype("Tfilter")? {
+                DType::QInt8 => true,
+                DType::QUInt8 => false,
+                other => return Err(unsupported(init, "Tfilter", other)),
+            };
+            Ok(KernelBox::new(Convolution { conv, is_signed }))
         });
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+    use crate::testing::check;
+
+    #[test]
+    fn signed_filters_multiply_levels_as_they_are() {
+        let image = Tensor::from_slice([1, 1, 2, 1], &[200u8, 3]).unwrap();
+        let filter = Tensor::from_slice([1, 1, 1, 2], &[-128i8, 5]).unwrap();
+        let got = check("QuantizedConv2D")
+            .attr("strides", vec![1i64, 1, 1, 1])
+            .attr("padding", "VALID")
+            .input(image.with_dtype(DType::QUInt8).unwrap())
+            .input(filter.with_dtype(DType::QInt8).unwrap())
+            .input(Tensor::scalar(0f32))
+            .input(Tensor::scalar(2.55f32))
+            .input(Tensor::scalar(-1.27f32))
+            .input(Tensor::scalar(1.27f32))
+            .run()
+            .unwrap();
+        let sums = got[0].clone().with_dtype(DType::Int32).unwrap();
+        assert_eq!(sums.as_slice::<i32>().unwrap(), [-25600, 1000, -384, 15]);
+        // A level stands for 0.01 of each.
+        let most: f32 = got[2].scalar_value().unwrap();
+        assert!((most - 214_748.36).abs() < 1.0, "{most}");
+    }
 }

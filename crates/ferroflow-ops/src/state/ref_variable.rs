@@ -48,6 +48,10 @@ impl Kernel for MakeVariable {
         let ResourceName { container, name, .. } = &self.name;
         let found = resources.lookup_or_create(container, name, || {
             let variable = Variable::new(name.clone(), self.dtype, self.shape.clone());
+            // Without elements there is nothing to initialise.
+            if let Some(shape) = self.shape.known().filter(|s| s.elements() == 0) {
+                variable.assign(Tensor::alloc(self.dtype, shape)?);
+            }
             Ok(RefVariable(Arc::new(variable)))
         })?;
         let variable = found.0.clone();
@@ -232,9 +236,13 @@ mod tests {
     use crate::testing::check;
 
     fn variable(resources: &Arc<Resources>) -> Arc<Variable> {
+        shaped(resources, 2)
+    }
+
+    fn shaped(resources: &Arc<Resources>, size: usize) -> Arc<Variable> {
         let made = check("VariableV2")
             .resources(resources)
-            .attr("shape", PartialShape::from([2]))
+            .attr("shape", PartialShape::from([size]))
             .attr("dtype", DType::Float)
             .run_values()
             .unwrap();
@@ -255,6 +263,12 @@ mod tests {
         check("IsVariableInitialized").ref_input(v.clone()).gives(Tensor::scalar(true));
         resources.clear_container("localhost");
         assert!(!variable(&resources).is_initialized());
+    }
+
+    #[test]
+    fn a_variable_without_elements_is_initialised_from_the_beginning() {
+        let v = shaped(&Arc::new(Resources::new()), 0);
+        check("IsVariableInitialized").ref_input(v).gives(Tensor::scalar(true));
     }
 
     #[test]

@@ -49,6 +49,17 @@ impl<T: Num> Access<T> {
     }
 }
 
+impl Access<bool> {
+    /// Sums of truth values wrap to whether they are not zero, and so do differences.
+    fn truths(fold: Fold) -> Access<bool> {
+        let row: RowFn<bool> = match fold {
+            Fold::Sub => |to, from| to.iter_mut().zip(from).for_each(|(x, y)| *x ^= *y),
+            _ => |to, from| to.iter_mut().zip(from).for_each(|(x, y)| *x |= *y),
+        };
+        Access { of: Tensor::as_slice, of_mut: Tensor::as_mut_slice, row }
+    }
+}
+
 impl<T: Real> Access<T> {
     pub(crate) fn extreme(fold: Fold) -> Access<T> {
         fn each<T: Real>(to: &mut [T], from: &[T], f: impl Fn(T, T) -> T) {
@@ -108,6 +119,9 @@ fn kernel(fold: Fold, nd: bool) -> impl Fn(&KernelInit<'_>) -> Result<KernelBox>
     move |init| match fold {
         Fold::Update => dispatch!(per_width, , init, T => Access::moving()),
         Fold::Min | Fold::Max => dispatch!(per_dtype, REAL, init, T => Access::extreme(fold)),
+        Fold::Add | Fold::Sub if nd && init.dtype("T")? == DType::Bool => {
+            Ok(KernelBox::new(Scatter::<bool>::new(init, nd, Access::truths(fold))))
+        }
         _ => dispatch!(per_dtype, NUMBER, init, T => Access::arithmetic(fold)),
     }
 }
@@ -383,5 +397,20 @@ mod tests {
             .input(Tensor::vector::<f32>(&[]))
             .run_values()
             .unwrap();
+    }
+
+    #[test]
+    fn truths_are_added_and_subtracted_like_numbers_that_are_not_zero() {
+        let before = || Tensor::vector(&[false, true, false, true, false, true]);
+        let indices = Tensor::from_slice([6, 1], &[0i32, 1, 3, 4, 5, 5]).unwrap();
+        let updates = Tensor::vector(&[true, true, false, true, true, true]);
+        for (op, want) in [
+            ("ResourceScatterNdAdd", [true, true, false, true, true, true]),
+            ("ResourceScatterNdSub", [true, false, false, true, true, true]),
+        ] {
+            let held = Held::both(before()).into_iter().nth(1).unwrap();
+            held.on(op).input(indices.clone()).input(updates.clone()).run_values().unwrap();
+            assert_eq!(held.value(), Tensor::vector(&want), "{op}");
+        }
     }
 }
