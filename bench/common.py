@@ -105,6 +105,17 @@ def rss_mb(pid):
     return 0.0
 
 
+def peak_mb(pid):
+    """The most memory a process has held so far; None without one."""
+    if not pid:
+        return None
+    with open("/proc/%d/status" % pid) as f:
+        for line in f:
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1024
+    return None
+
+
 def thread_count(pid):
     return len(os.listdir("/proc/%d/task" % pid))
 
