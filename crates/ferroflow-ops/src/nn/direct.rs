@@ -12,7 +12,7 @@ use std::ops::Range;
 
 /// Elements a slab should have at most, so that it stays in the second-level cache.
 const SLAB: usize = 48 << 10;
-/// Elements of a row of the filter from which on it has tiles of its own.
+/// Elements of a row of a patch from which on leaving it out, or tiles of its own, are worth it.
 const SEPARATE: usize = 16;
 /// Beyond this many a slab is too large to be worth it.
 const LARGEST_SLAB: usize = 4 << 20;
@@ -113,17 +113,17 @@ impl<'c, T: Product> Direct<'c, T> {
         found
     }
 
-    /// Which elements of a patch lie inside the image for windows of a line of a band. Left and
-    /// right are not looked at, and neither is depth.
+    /// Which elements of a patch lie inside the image for windows of a line of a band: all, where
+    /// rows of them are short or there is depth. Left and right are not looked at.
     fn inside(&self, band: &Band, line: usize) -> Range<usize> {
         let [d, h, _] = self.conv.axes;
-        if d.window > 1 {
+        let row = self.patch.len() / h.window;
+        if d.window > 1 || row < SEPARATE {
             return 0..self.patch.len();
         }
         let top = (band.first + line) % h.output * h.stride;
         let taps = |reach: usize| reach.saturating_sub(top).div_ceil(h.dilation).min(h.window);
         let (from, to) = (taps(h.before), taps(h.before.saturating_add(h.input)));
-        let row = self.patch.len() / h.window;
         from * row..to * row
     }
 
@@ -331,6 +331,10 @@ mod tests {
             conv(1, [one, axis(120, 3, 1, 1, 1), axis(120, 3, 1, 1, 1)], 8, 4),
             // The first windows lie wholly outside.
             conv(1, [one, axis(3, 2, 1, 1, 3), axis(3, 1, 1, 1, 2)], 2, 3),
+            // So that zeros above and below are left out.
+            conv(1, [one, axis(3, 2, 1, 1, 3), axis(3, 1, 1, 1, 2)], 16, 3),
+            conv(2, [one, axis(11, 3, 2, 2, 3), axis(7, 2, 1, 1, 1)], 9, 33),
+            conv(3, [one, axis(6, 5, 1, 1, 2), axis(6, 5, 1, 1, 2)], 4, 50),
         ]
     }
 
