@@ -535,7 +535,8 @@ mod tests {
     use super::*;
     use crate::hooks::{NanGuard, StopAtStep};
     use crate::optimizer::{Optimizer, Sgd};
-    use crate::session::{StepOutput, StepRequest, Steps};
+    use crate::session::Steps;
+    use crate::step::{StepOutput, StepRequest};
     use crate::testing::{graph, session, temporary};
 
     #[test]
