@@ -614,7 +614,7 @@ mod tests {
         let (g, other) = (graph(), graph());
         let there = other.variable("v", 1.0).assign(2.0);
         let line = line!() + 1;
-        g.control_dependencies(&[there.clone()], || g.constant(1.0));
+        g.control_dependencies(std::slice::from_ref(&there), || g.constant(1.0));
         let e = g.check().unwrap_err();
         assert!(e.message().contains("of another graph"), "{e}");
         assert!(e.message().contains(&format!("graph.rs:{line}:")), "{e}");
