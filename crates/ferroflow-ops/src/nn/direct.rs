@@ -102,6 +102,9 @@ impl<'c, T: Product> Direct<'c, T> {
     /// The lines of a band, by which elements of a patch lie inside the image: the others, above it
     /// and below, are zeros that need not be added up.
     fn alike(&self, band: &Band) -> Vec<(Range<usize>, Range<usize>)> {
+        if !self.leaves_out() {
+            return vec![(0..band.len, 0..self.patch.len())];
+        }
         let mut found: Vec<(Range<usize>, Range<usize>)> = Vec::new();
         for line in 0..band.len {
             let steps = self.inside(band, line);
@@ -113,14 +116,17 @@ impl<'c, T: Product> Direct<'c, T> {
         found
     }
 
-    /// Which elements of a patch lie inside the image for windows of a line of a band: all, where
-    /// rows of them are short or there is depth. Left and right are not looked at.
-    fn inside(&self, band: &Band, line: usize) -> Range<usize> {
+    /// Whether rows of a patch are long enough for it, and in one plane.
+    fn leaves_out(&self) -> bool {
         let [d, h, _] = self.conv.axes;
+        d.window == 1 && self.patch.len() / h.window >= SEPARATE
+    }
+
+    /// Which elements of a patch lie inside the image for windows of a line of a band. Left and
+    /// right are not looked at.
+    fn inside(&self, band: &Band, line: usize) -> Range<usize> {
+        let h = self.conv.axes[1];
         let row = self.patch.len() / h.window;
-        if d.window > 1 || row < SEPARATE {
-            return 0..self.patch.len();
-        }
         let top = (band.first + line) % h.output * h.stride;
         let taps = |reach: usize| reach.saturating_sub(top).div_ceil(h.dilation).min(h.window);
         let (from, to) = (taps(h.before), taps(h.before.saturating_add(h.input)));
@@ -194,10 +200,10 @@ impl<'c, T: Product> Direct<'c, T> {
     /// are not worth tiles of their own.
     fn filter_parts(&self, band: &Band) -> Vec<(Range<usize>, Range<usize>)> {
         let (all, taps) = (self.patch.len(), self.conv.axes[1].window);
-        let row = all / taps;
-        if self.conv.axes[0].window > 1 || row < SEPARATE {
+        if !self.leaves_out() {
             return vec![(0..all, 0..band.len)];
         }
+        let row = all / taps;
         let parts = (0..taps).map(|tap| {
             let mut lines = (0..band.len).filter(|&l| self.inside(band, l).contains(&(tap * row)));
             let first = lines.next();

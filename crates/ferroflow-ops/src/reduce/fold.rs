@@ -23,8 +23,6 @@ pub(crate) trait Fold<T>: 'static {
 pub(crate) trait Pass<S> {
     type Acc: Copy + Send + Sync;
     const START: Self::Acc;
-    /// Runs are short, not worth code for vectors.
-    const IS_SHORT: bool;
     fn lift(x: S) -> Self::Acc;
     fn join(a: Self::Acc, b: Self::Acc) -> Self::Acc;
 }
@@ -35,7 +33,6 @@ struct OverAccs<T, F>(std::marker::PhantomData<(T, F)>);
 impl<T, F: Fold<T>> Pass<T> for OverElements<T, F> {
     type Acc = F::Acc;
     const START: F::Acc = F::START;
-    const IS_SHORT: bool = false;
     #[inline]
     fn lift(x: T) -> F::Acc {
         F::lift(x)
@@ -49,7 +46,6 @@ impl<T, F: Fold<T>> Pass<T> for OverElements<T, F> {
 impl<T, F: Fold<T>> Pass<F::Acc> for OverAccs<T, F> {
     type Acc = F::Acc;
     const START: F::Acc = F::START;
-    const IS_SHORT: bool = true;
     #[inline]
     fn lift(x: F::Acc) -> F::Acc {
         x
@@ -285,12 +281,6 @@ fn fold_rows<S: Copy, P: Pass<S>>(x: &[S], inner: usize, from: usize, out: &mut 
 /// Folds contiguous runs of one length, one for each element of `out`.
 fn fold_runs<S: Copy, P: Pass<S>>(x: &[S], out: &mut [P::Acc]) {
     let r = x.len() / out.len();
-    if P::IS_SHORT {
-        for (x, out) in x.chunks_exact(r).zip(out) {
-            *out = fold_short::<S, P>(x);
-        }
-        return;
-    }
     if !(LANES..=RUN).contains(&r) {
         for (x, out) in x.chunks_exact(r).zip(out) {
             *out = fold_run::<S, P>(x);
@@ -373,15 +363,6 @@ multiversion! {
     }
 }
 
-/// Folds a contiguous run in halves, element by element.
-fn fold_short<S: Copy, P: Pass<S>>(x: &[S]) -> P::Acc {
-    if x.len() > 64 {
-        let (a, b) = x.split_at(x.len() / 2);
-        return P::join(fold_short::<S, P>(a), fold_short::<S, P>(b));
-    }
-    x.iter().fold(P::START, |acc, &x| P::join(acc, P::lift(x)))
-}
-
 /// Folds a contiguous run.
 fn fold_run<S: Copy, P: Pass<S>>(x: &[S]) -> P::Acc {
     if x.len() > RUN {
@@ -438,17 +419,7 @@ multiversion! {
     fn fold_each_row[S: Copy, P: Pass<S>]<S, P>(
         x: &[S], inner: usize, from: usize, out: &mut [P::Acc]
     ) {
-        // Two rows at a time, so that `out` is read and written less.
-        let pairs = x.chunks_exact(2 * inner);
-        let rest = pairs.remainder();
-        for rows in pairs {
-            let n = out.len();
-            let (a, b) = (&rows[from..][..n], &rows[inner + from..][..n]);
-            for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
-                *out = P::join(*out, P::join(P::lift(a), P::lift(b)));
-            }
-        }
-        for row in rest.chunks_exact(inner) {
+        for row in x.chunks_exact(inner) {
             let row = &row[from..from + out.len()];
             for (out, &x) in out.iter_mut().zip(row) {
                 *out = P::join(*out, P::lift(x));
