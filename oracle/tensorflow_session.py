@@ -22,6 +22,8 @@ class Runner:
         self.config.graph_options.rewrite_options.disable_meta_optimizer = True
         self.config.experimental.disable_output_partition_graphs = True
         self.options = tf1.RunOptions(timeout_in_ms=5000)
+        # Without a key a session gives collectives of the second version nothing to run with.
+        self.collective = tf1.RunOptions(timeout_in_ms=5000, experimental={"collective_graph_key": 1})
         self.key, self.session = None, None
         self.folder = os.path.join(tempfile.mkdtemp(), "oracle")
 
@@ -34,9 +36,10 @@ class Runner:
         except tf.errors.OpError as e:
             return b"", (e.error_code, e.message)
         feeds = {f"{name}:0": self.placed(value) if t == STRING else value for name, (value, t) in case.feeds.items()}
+        options = self.collective if case.op.startswith("Collective") else self.options
         try:
             targets = [session.graph.get_operation_by_name(t) for t in case.targets]
-            found = session.run([case.fetches, targets], feeds, options=self.options)[0]
+            found = session.run([case.fetches, targets], feeds, options=options)[0]
         except tf.errors.OpError as e:
             return b"", (e.error_code, core_of(e.message))
         except (ValueError, TypeError) as e:
@@ -89,6 +92,9 @@ def core_of(message):
     """The kernel's own words out of what the client makes of them."""
     lines = message.split("\n")
     for i, line in enumerate(lines):
+        if line.startswith("No OpKernel was registered"):
+            # Its attributes follow in any order.
+            return line.split(" used by ")[0]
         if line.startswith("\t [[{{node"):
             return lines[i - 1]
     return message

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from case import EVERY, STRING, NotApplicable, array
+from case import EVERY, STRING, array
 
 from . import recipe
 
@@ -308,13 +308,11 @@ def tensor_array(c):
 def tensor_array_grad(c):
     t = "float32"
     version = version_of(c.op) if c.op != "TensorArrayGradWithShape" else 3
-    a = Array(c, 2 if version == 1 else version, t, 2)
+    a = Array(c, version, t, 2)
     s = c.shape(0, 2, empty=False)
     for i in range(2):
         a.write(i, c.values(t, s))
     given = {"shape_to_prepend": c.feed([2], "int32")} if c.op.endswith("Shape") else {}
-    if version == 1:
-        raise NotApplicable
     out = c.node(c.op, handle=a.handle, flow_in=a.flow, source="gradients", **given)
     g = Array.__new__(Array)
     g.c, g.v, g.dtype, g.suffix, g.handle = c, a.v, t, a.suffix, out[0]

@@ -208,3 +208,25 @@ def tensor_float(c):
     # On a CPU it says nothing.
     c.mode = "shape"
     c.call()
+
+
+@recipe("Abort")
+def abort(c):
+    # On the branch that is not taken: the other one ends TensorFlow's process.
+    data = c.feed(c.values("float32", c.shape(0, 2)), "float32")
+    taken, dead = c.node("Switch", data=data, pred=c.feed(False, "bool"))
+    c.targets.append(c.node("Abort", _after=c.node("Identity", input=dead))[0].node)
+    c.fetch(*c.node("Identity", input=taken))
+    c.may_mutate = False
+
+
+@recipe("_Send", "_Recv", "_HostSend", "_HostRecv")
+def send_and_receive(c):
+    t = c.types.get("T") or c.types["tensor_type"]
+    kind = "_Host" if c.op.startswith("_Host") else "_"
+    cpu = "/job:localhost/replica:0/task:0/device:CPU:0"
+    way = {"send_device": cpu, "recv_device": cpu, "send_device_incarnation": c.int(1, 9), "client_terminated": False}
+    value = c.feed(c.values(t, c.shape(0, 3)), t)
+    sent = c.node(f"{kind}Send", _name="send", tensor=value, T=t, tensor_name="edge", **way)[0]
+    c.targets.append(sent.node)
+    c.fetch(*c.node(f"{kind}Recv", _name="receive", tensor_type=t, tensor_name="edge", **way))

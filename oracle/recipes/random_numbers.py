@@ -189,7 +189,8 @@ def stateful_int(c):
     read(c, handle, "int64", op)
 
 
-@recipe("StatefulRandomBinomial")
+# TensorFlow's kernel takes every shape for one of 32 bits.
+@recipe("StatefulRandomBinomial", hold={"S": ["int32"]})
 def stateful_binomial(c):
     # Scalar counts fail a check in TensorFlow.
     handle = generator(c, 1)

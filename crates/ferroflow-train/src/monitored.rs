@@ -8,7 +8,8 @@ use crate::graph::Graph;
 use crate::hooks::{Hook, Ran};
 use crate::output::{Operation, Output};
 use crate::saver::{Saver, latest_checkpoint};
-use crate::session::{GraphSession, StepOptions};
+use crate::session::GraphSession;
+use crate::step::StepOptions;
 use crate::sync_replicas::SyncTraining;
 use crate::variable::Variable;
 use ferroflow_core::{Code, Error, Result, Tensor, err};
@@ -534,7 +535,8 @@ mod tests {
     use super::*;
     use crate::hooks::{NanGuard, StopAtStep};
     use crate::optimizer::{Optimizer, Sgd};
-    use crate::session::{StepOutput, StepRequest, Steps};
+    use crate::session::Steps;
+    use crate::step::{StepOutput, StepRequest};
     use crate::testing::{graph, session, temporary};
 
     #[test]

@@ -1,7 +1,8 @@
 //! Graphs and sessions for the tests of this crate.
 
 use crate::graph::Graph;
-use crate::session::{GraphSession, StepOptions, StepOutput, StepRequest, Steps};
+use crate::session::{GraphSession, Steps};
+use crate::step::{StepOptions, StepOutput, StepRequest};
 use ferroflow_core::{CancelToken, Result, Tensor};
 use ferroflow_graph::{Catalog, GraphDef};
 use ferroflow_runtime::{RunOptions, RunRequest, Session, SessionOptions, Task};

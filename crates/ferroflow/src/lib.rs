@@ -34,7 +34,7 @@ pub mod placement;
 pub mod prelude;
 mod session;
 
-pub use async_session::AsyncSession;
+pub use async_session::{AsyncCallable, AsyncPartialRun, AsyncSession};
 pub use background_server::{BackgroundServer, stop_signal};
 pub use estimator::{estimator, train_and_evaluate};
 pub use ferroflow_cluster::{

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 /// Elements a slab should have at most, so that it stays in the second-level cache.
 const SLAB: usize = 48 << 10;
-/// Elements of a row of the filter from which on it has tiles of its own.
+/// Elements of a row of a patch from which on leaving it out, or tiles of its own, are worth it.
 const SEPARATE: usize = 16;
 /// Beyond this many a slab is too large to be worth it.
 const LARGEST_SLAB: usize = 4 << 20;
@@ -102,6 +102,9 @@ impl<'c, T: Product> Direct<'c, T> {
     /// The lines of a band, by which elements of a patch lie inside the image: the others, above it
     /// and below, are zeros that need not be added up.
     fn alike(&self, band: &Band) -> Vec<(Range<usize>, Range<usize>)> {
+        if !self.leaves_out() {
+            return vec![(0..band.len, 0..self.patch.len())];
+        }
         let mut found: Vec<(Range<usize>, Range<usize>)> = Vec::new();
         for line in 0..band.len {
             let steps = self.inside(band, line);
@@ -113,17 +116,20 @@ impl<'c, T: Product> Direct<'c, T> {
         found
     }
 
-    /// Which elements of a patch lie inside the image for windows of a line of a band. Left and
-    /// right are not looked at, and neither is depth.
-    fn inside(&self, band: &Band, line: usize) -> Range<usize> {
+    /// Whether rows of a patch are long enough for it, and in one plane.
+    fn leaves_out(&self) -> bool {
         let [d, h, _] = self.conv.axes;
-        if d.window > 1 {
-            return 0..self.patch.len();
-        }
+        d.window == 1 && self.patch.len() / h.window >= SEPARATE
+    }
+
+    /// Which elements of a patch lie inside the image for windows of a line of a band. Left and
+    /// right are not looked at.
+    fn inside(&self, band: &Band, line: usize) -> Range<usize> {
+        let h = self.conv.axes[1];
+        let row = self.patch.len() / h.window;
         let top = (band.first + line) % h.output * h.stride;
         let taps = |reach: usize| reach.saturating_sub(top).div_ceil(h.dilation).min(h.window);
         let (from, to) = (taps(h.before), taps(h.before.saturating_add(h.input)));
-        let row = self.patch.len() / h.window;
         from * row..to * row
     }
 
@@ -194,10 +200,10 @@ impl<'c, T: Product> Direct<'c, T> {
     /// are not worth tiles of their own.
     fn filter_parts(&self, band: &Band) -> Vec<(Range<usize>, Range<usize>)> {
         let (all, taps) = (self.patch.len(), self.conv.axes[1].window);
-        let row = all / taps;
-        if self.conv.axes[0].window > 1 || row < SEPARATE {
+        if !self.leaves_out() {
             return vec![(0..all, 0..band.len)];
         }
+        let row = all / taps;
         let parts = (0..taps).map(|tap| {
             let mut lines = (0..band.len).filter(|&l| self.inside(band, l).contains(&(tap * row)));
             let first = lines.next();
@@ -331,6 +337,10 @@ mod tests {
             conv(1, [one, axis(120, 3, 1, 1, 1), axis(120, 3, 1, 1, 1)], 8, 4),
             // The first windows lie wholly outside.
             conv(1, [one, axis(3, 2, 1, 1, 3), axis(3, 1, 1, 1, 2)], 2, 3),
+            // So that zeros above and below are left out.
+            conv(1, [one, axis(3, 2, 1, 1, 3), axis(3, 1, 1, 1, 2)], 16, 3),
+            conv(2, [one, axis(11, 3, 2, 2, 3), axis(7, 2, 1, 1, 1)], 9, 33),
+            conv(3, [one, axis(6, 5, 1, 1, 2), axis(6, 5, 1, 1, 2)], 4, 50),
         ]
     }
 

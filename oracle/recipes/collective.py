@@ -1,0 +1,51 @@
+"""Collectives, of a group of one: what the op does to its own value, and what it refuses.
+
+Not of tensors without elements, of which TensorFlow's collectives end the process.
+"""
+
+from case import Shape
+
+from . import recipe
+
+
+def keys(c):
+    """Those of the op's second version are inputs."""
+    values = {"group_size": 1, "group_key": c.int(1, 99), "instance_key": c.int(1, 99)}
+    return {name: c.feed(v, "int32") for name, v in values.items()} if c.op.endswith("V2") else values
+
+
+def options(c):
+    out = {"communication_hint": c.pick(["auto", "ring"]), "timeout_seconds": c.pick([0.0, 4.0])}
+    return out | ({"ordering_token": []} if c.op in ("CollectiveReduceV2", "CollectiveGatherV2", "CollectiveAllToAllV2") else {})
+
+
+@recipe("CollectiveReduce", "CollectiveReduceV2")
+def reduce(c):
+    given = {} if c.op.endswith("V2") else {"subdiv_offsets": c.pick([[], [0]])}
+    c.call(input=c.of("T", c.shape(0, 3, empty=False)), merge_op=c.pick(["Min", "Max", "Mul", "Add"]), final_op=c.pick(["Id", "Div"]), **keys(c), **options(c), **given)
+
+
+@recipe("CollectiveGather", "CollectiveGatherV2")
+def gather(c):
+    s = c.shape(1, 3, empty=False)
+    given = {} if c.op.endswith("V2") else {"shape": Shape(s)}
+    c.call(input=c.of("T", s), **keys(c), **options(c), **given)
+
+
+@recipe("CollectiveAllToAllV2")
+def all_to_all(c):
+    c.call(input=c.of("T", [1] + c.shape(0, 2, empty=False)), **keys(c), **options(c))
+
+
+@recipe("CollectiveBcastSend", "CollectiveBcastSendV2")
+def broadcast_send(c):
+    s = c.shape(0, 3, empty=False)
+    given = {} if c.op.endswith("V2") else {"shape": Shape(s)}
+    c.call(input=c.of("T", s), **keys(c), **options(c), **given)
+
+
+@recipe("CollectiveBcastRecv", "CollectiveBcastRecvV2")
+def broadcast_receive(c):
+    # Nobody sends in a group of one.
+    s = c.shape(0, 2)
+    c.call(shape=c.feed(s, c.types["Tshape"]) if c.op.endswith("V2") else Shape(s), **keys(c), **options(c))
