@@ -105,6 +105,17 @@ def rss_mb(pid):
     return 0.0
 
 
+def peak_mb(pid):
+    """The most memory a process has held so far; None without one."""
+    if not pid:
+        return None
+    with open("/proc/%d/status" % pid) as f:
+        for line in f:
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1024
+    return None
+
+
 def thread_count(pid):
     return len(os.listdir("/proc/%d/task" % pid))
 
@@ -126,7 +137,23 @@ def stop(proc):
     proc.wait()
 
 
-class Server:
+class Started:
+    """What is ready when a `with` begins and closed when it ends, however that is: `begin` and `close` say
+    how."""
+
+    def __enter__(self):
+        try:
+            self.begin()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+class Server(Started):
     """One server, task 0 of the job "worker": started here, or one that runs already."""
 
     device = "/job:worker/task:0"
@@ -173,19 +200,11 @@ class Server:
             self.log.close()
             self.proc = None
 
-    def __enter__(self):
-        try:
-            self.wait_ready()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(self, *_):
-        self.close()
+    def begin(self):
+        self.wait_ready()
 
 
-class Cluster:
+class Cluster(Started):
     """Tasks of several jobs, started here: `jobs` are the number of tasks of each."""
 
     def __init__(self, args, jobs):
@@ -194,20 +213,12 @@ class Cluster:
                      for job, n in jobs.items()}
         self.command = args.server_cmd
 
-    def __enter__(self):
-        try:
-            for job, addrs in self.spec.items():
-                for task in range(len(addrs)):
-                    self.servers.append(Task(self, job, task))
-            for server in self.servers:
-                server.wait_ready()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(self, *_):
-        self.close()
+    def begin(self):
+        for job, addrs in self.spec.items():
+            for task in range(len(addrs)):
+                self.servers.append(Task(self, job, task))
+        for server in self.servers:
+            server.wait_ready()
 
     def close(self):
         for server in self.servers:

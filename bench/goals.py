@@ -141,6 +141,8 @@ def _kernel_goals(threads):
         yield goal("softmax_xent", case, 1)
     yield goal("train", "mlp", 1.2)
     yield goal("train", "cnn", 1)
+    yield Goal("memory of cnn training, %d thread%s: <= 1x" % (threads, "s"[:threads > 1]), "kernels",
+               "train_memory", {"case": "cnn", "threads": threads}, Ratio("<=", 1))
 
 
 GOALS = list(_goals())

@@ -5,13 +5,14 @@ An op is repeated within one step, the copies ordered by control edges, all of t
 the step's own cost hardly counts and no optimizer can merge or drop them.  `--threads` is how many
 the server computes with: it and its threads are bound to as many cores.  Figures are rates of the
 best round; `extra` has the median, and the rate by the server's CPU time, which counts when the
-machine has other work.
+machine has other work.  Training has a server of its own for each model, so that the most memory it
+has held is that of its steps.
 """
 
 import os
 import time
 
-from common import Server, emit, import_tf, median, parse, parser
+from common import Server, emit, import_tf, median, parse, parser, peak_mb
 
 GEMM = [  # name, rows, inner, columns, which are stored transposed
     ("sq256", 256, 256, 256, "nn"), ("sq512", 512, 512, 512, "nn"),
@@ -198,21 +199,24 @@ def loss(b):
 # ------------------------------------------------------------------------------- training
 
 
-def train(b):
+def train(b, name, model, batch):
     import numpy as np
-    for name, model, batch in (("mlp", mlp, 128), ("cnn", cnn, 64)):
-        with b.tf.Graph().as_default(), b.tf.device(b.server.device):
-            x = b.v1.placeholder(b.tf.float32, [batch, 784])
-            y = b.v1.placeholder(b.tf.int32, [batch])
-            losses = b.tf.nn.sparse_softmax_cross_entropy_with_logits(logits=model(b, x), labels=y)
-            step = b.v1.train.GradientDescentOptimizer(0.01).minimize(b.tf.reduce_mean(losses))
-            with b.session() as sess:
-                sess.run(b.v1.global_variables_initializer())
-                call = sess.make_callable(step, [x, y])
-                rng = np.random.RandomState(7)
-                images = rng.uniform(0, 1, [batch, 784]).astype(np.float32)
-                labels = rng.randint(0, 10, [batch]).astype(np.int32)
-                b.rate("train", name, lambda: call(images, labels), 1, 1.0, "steps/s")
+    with b.tf.Graph().as_default(), b.tf.device(b.server.device):
+        x = b.v1.placeholder(b.tf.float32, [batch, 784])
+        y = b.v1.placeholder(b.tf.int32, [batch])
+        losses = b.tf.nn.sparse_softmax_cross_entropy_with_logits(logits=model(b, x), labels=y)
+        step = b.v1.train.GradientDescentOptimizer(0.01).minimize(b.tf.reduce_mean(losses))
+        with b.session() as sess:
+            sess.run(b.v1.global_variables_initializer())
+            call = sess.make_callable(step, [x, y])
+            rng = np.random.RandomState(7)
+            images = rng.uniform(0, 1, [batch, 784]).astype(np.float32)
+            labels = rng.randint(0, 10, [batch]).astype(np.int32)
+            before = peak_mb(b.server.pid)
+            b.rate("train", name, lambda: call(images, labels), 1, 1.0, "steps/s")
+            if b.server.pid:
+                emit("kernels", "train_memory", peak_mb(b.server.pid), "MB", "lower",
+                     {"case": name, "threads": b.args.threads}, before_steps=before)
 
 
 def dense(b, x, n_in, n_out, act=True):
@@ -238,17 +242,28 @@ def cnn(b, x):
     return dense(b, h, 1024, 10, act=False)
 
 
+def served(args):
+    """Servers, each ended before the next: one for the kernels, one for each model."""
+    groups = args.groups.split(",")
+    kernels = {"gemm": gemm, "conv": conv, "elementwise": elementwise, "loss": loss}
+    alone = [kernels[group] for group in groups if group != "train"]
+    if alone:
+        yield lambda bench: [measure(bench) for measure in alone]
+    if "train" in groups:
+        yield lambda bench: train(bench, "mlp", mlp, 128)
+        yield lambda bench: train(bench, "cnn", cnn, 64)
+
+
 def main():
     args = options()
-    # Inherited by the server: how it is told, whatever it is, with how many threads to compute.
+    tf = import_tf()
     cores = sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, cores[:args.threads])
-    with Server(args) as server:
-        os.sched_setaffinity(0, cores)
-        bench = Bench(args, import_tf(), server)
-        for group in args.groups.split(","):
-            {"gemm": gemm, "conv": conv, "elementwise": elementwise, "loss": loss,
-             "train": train}[group](bench)
+    for measure in served(args):
+        # Inherited by the server: how it is told, whatever it is, with how many threads to compute.
+        os.sched_setaffinity(0, cores[:args.threads])
+        with Server(args) as server:
+            os.sched_setaffinity(0, cores)
+            measure(Bench(args, tf, server))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,15 @@
 """Training steps of VGG-16's shape over slow links, with and without priorities, pieces and fusion.
 
-  sudo python bench/slow_link.py --ferroflow target/release/ferroflow [-n 4] [--rate 1gbit] [--step-times 0.55,6.6]
+  sudo python bench/slow_link.py --ferroflow target/release/ferroflow [-n 4] [--rate 1gbit] [--step-times 0.55,4.4,6.6]
 
 Each rank has a network namespace of its own, all are joined by a bridge, and both directions of every rank's
 link are shaped by tc.  Ranks are started by `ferroflow run`, with `ip netns exec` in ssh's place.  Beside what
 is measured stands what `ferroflow plan` says of the same bytes, link and step: without overlap, and
-with all of the transfer behind the step.  Needs root and iproute2; what it sets up it takes down again.
+with all of the transfer behind the step; and the gain that order alone can bring.  Without priorities the first
+layers' gradients come last and all of the next forward pass, a third of the step, waits for all of the transfer
+C: C + Ts/3.  With them the later layers' transfer hides behind it: max(C, Ts).  So the gain is greatest, 4/3,
+where both take as long, and next to nothing where the transfer takes ten times the step.  Needs root and
+iproute2; what it sets up it takes down again.
 """
 
 import argparse
@@ -78,25 +82,27 @@ def main():
     p.add_argument("--ferroflow", default="target/release/ferroflow", type=os.path.abspath)
     p.add_argument("-n", type=int, default=4, help="ranks")
     p.add_argument("--rate", default="1gbit", help="of each link, both ways, as tc has it")
-    p.add_argument("--step-times", default="0.55,6.6", help="seconds of a step of one rank")
+    p.add_argument("--step-times", default="0.55,4.4,6.6", help="seconds of a step of one rank")
     p.add_argument("--steps", type=int, default=3)
     p.add_argument("--shrink", type=int, default=1, help="gradients of one in so many values, to try things out")
     p.add_argument("--timeout", type=float, default=900)
     args = p.parse_args()
     common._impl = "ferroflow"
-    print(f"{'n':>3} {'alone':>8} {'neither':>10} {'both':>10} {'gain':>7} {'efficiency':>11} "
+    print(f"{'n':>3} {'alone':>8} {'neither':>10} {'both':>10} {'gain':>7} {'at most':>8} {'efficiency':>11} "
           f"{'plan':>7} {'overlapped':>11}", file=sys.stderr)
     with hosts(args.n, args.rate) as names:
         for step_time in map(float, args.step_times.split(",")):
             neither, both = (measure(args, names, step_time, plain) for plain in (True, False))
             params = {"n": args.n, "rate": args.rate, "step_time": step_time, "bytes": both["bytes"]}
             predicted = [plan(args, args.n, both["bytes"], step_time, o)["efficiency"] for o in (0, 1)]
+            transfer = 2 * (args.n - 1) / args.n * both["bytes"] / (bits(args.rate) / 8)
+            at_most = max(transfer + step_time / 3, step_time) / max(transfer, step_time)
             for mode, line in [("neither", neither), ("both", both)]:
                 common.emit("layers", "step", line["seconds"], "s", "lower", dict(params, mode=mode),
                             efficiency=line["efficiency"], min=line["min_seconds"], max=line["max_seconds"],
-                            plan=predicted)
+                            plan=predicted, gain_at_most=at_most)
             print(f"{args.n:>3} {step_time:>7.2f}s {neither['seconds']:>9.3f}s {both['seconds']:>9.3f}s "
-                  f"{neither['seconds'] / both['seconds']:>6.2f}x {both['efficiency']:>10.1%} "
+                  f"{neither['seconds'] / both['seconds']:>6.2f}x {at_most:>7.2f}x {both['efficiency']:>10.1%} "
                   f"{predicted[0]:>7.1%} {predicted[1]:>11.1%}", file=sys.stderr)
 
 

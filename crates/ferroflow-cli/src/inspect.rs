@@ -80,9 +80,9 @@ fn contents(file: &CheckpointFile, json: bool) -> Result<()> {
     let (mut elements, mut bytes) = (0usize, 0usize);
     for name in file.names() {
         let (dtype, shape) = file.find(&name)?;
-        elements += shape.elements();
-        bytes += shape.elements() * dtype.size().unwrap_or(0);
-        let stats = numbers(&file.read(&name)?).map(|v| Stats::of(&v));
+        elements = elements.saturating_add(shape.elements());
+        bytes = bytes.saturating_add(shape.elements().saturating_mul(dtype.size().unwrap_or(0)));
+        let stats = numbers(&file.read(&name)?).and_then(|v| Stats::of(&v));
         if json {
             let mut line = serde_json::json!({
                 "name": name,
@@ -116,18 +116,13 @@ fn diff(a: &CheckpointFile, b: &CheckpointFile, json: bool) -> Result<()> {
         let difference = match (left.contains(name), right.contains(name)) {
             (true, false) => "only in the first".to_string(),
             (false, true) => "only in the second".to_string(),
-            _ => {
-                let (x, y) = (a.read(name)?, b.read(name)?);
-                if x == y {
+            _ => match difference(&a.read(name)?, &b.read(name)?) {
+                Some(difference) => difference,
+                None => {
                     same += 1;
                     continue;
                 }
-                if (x.dtype(), x.shape()) != (y.dtype(), y.shape()) {
-                    format!("{}{} and {}{}", x.dtype(), x.shape(), y.dtype(), y.shape())
-                } else {
-                    largest_difference(&x, &y)
-                }
-            }
+            },
         };
         match json {
             true => println!("{}", serde_json::json!({"name": name, "difference": difference})),
@@ -140,12 +135,28 @@ fn diff(a: &CheckpointFile, b: &CheckpointFile, json: bool) -> Result<()> {
     Ok(())
 }
 
-fn largest_difference(x: &Tensor, y: &Tensor) -> String {
-    let (Some(x), Some(y)) = (numbers(x), numbers(y)) else { return "different".into() };
-    let differences: Vec<f64> = x.iter().zip(&y).map(|(a, b)| (a - b).abs()).collect();
-    let count = differences.iter().filter(|d| **d != 0.0).count();
-    let largest = differences.iter().fold(0.0f64, |m, d| m.max(*d));
-    format!("{count} of {} elements differ, by up to {largest:.6}", differences.len())
+/// How two tensors differ; not at all, if each element is the same or in both no number.
+fn difference(x: &Tensor, y: &Tensor) -> Option<String> {
+    if x == y {
+        return None;
+    }
+    if (x.dtype(), x.shape()) != (y.dtype(), y.shape()) {
+        return Some(format!("{}{} and {}{}", x.dtype(), x.shape(), y.dtype(), y.shape()));
+    }
+    let (Some(x), Some(y)) = (numbers(x), numbers(y)) else { return Some("different".into()) };
+    let is_same = |a: f64, b: f64| a == b || (a.is_nan() && b.is_nan());
+    let differ: Vec<(f64, f64)> =
+        x.iter().copied().zip(y).filter(|&(a, b)| !is_same(a, b)).collect();
+    if differ.is_empty() {
+        return None;
+    }
+    let mut text = format!("{} of {} elements differ", differ.len(), x.len());
+    let finite = differ.iter().map(|(a, b)| (a - b).abs()).filter(|d| d.is_finite());
+    match finite.reduce(f64::max) {
+        Some(largest) => text += &format!(", by up to {}", Number(largest)),
+        None => text += ", where one of the two is not a finite number",
+    }
+    Some(text)
 }
 
 fn events(path: &Path, json: bool) -> Result<()> {
@@ -307,21 +318,71 @@ struct Stats {
 }
 
 impl Stats {
-    fn of(values: &[f64]) -> Stats {
+    /// Of no elements there is nothing to tell.
+    fn of(values: &[f64]) -> Option<Stats> {
+        if values.is_empty() {
+            return None;
+        }
         let (min, max) = values
             .iter()
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), &v| (a.min(v), b.max(v)));
-        let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
         let only = if let [one] = values { Some(*one) } else { None };
-        Stats { min, max, mean, only }
+        Some(Stats { min, max, mean, only })
     }
 }
 
 impl std::fmt::Display for Stats {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.only {
-            Some(value) => write!(f, "{value:.6}"),
-            None => write!(f, "min {:.4}  max {:.4}  mean {:.4}", self.min, self.max, self.mean),
+            Some(value) => Number(value).fmt(f),
+            None => {
+                let [min, max, mean] = [self.min, self.max, self.mean].map(Number);
+                write!(f, "min {min}  max {max}  mean {mean}")
+            }
         }
+    }
+}
+
+/// A number as a reader wants it: whole ones whole, very small and very large ones with their power of ten.
+struct Number(f64);
+
+impl std::fmt::Display for Number {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let size = self.0.abs();
+        if self.0.fract() == 0.0 && size < 1e15 {
+            write!(f, "{:.0}", self.0)
+        } else if size.is_finite() && !(1e-4..1e9).contains(&size) {
+            write!(f, "{:.4e}", self.0)
+        } else {
+            write!(f, "{:.6}", self.0)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        let text = |x: f64| Number(x).to_string();
+        assert_eq!([0.0, 200.0, -3.0].map(text), ["0", "200", "-3"]);
+        assert_eq!(
+            [1.44608, 2.5e-7, 3.25e12].map(text),
+            ["1.446080", "2.5000e-7", "3250000000000"]
+        );
+        assert_eq!([f64::NAN, f64::INFINITY].map(text), ["NaN", "inf"]);
+    }
+
+    #[test]
+    fn what_is_not_a_number_in_both_is_the_same() {
+        let t = |xs: &[f32]| Tensor::vector(xs);
+        assert_eq!(difference(&t(&[1.0, f32::NAN]), &t(&[1.0, f32::NAN])), None);
+        let told = difference(&t(&[1.0, f32::NAN]), &t(&[1.5, 2.0])).unwrap();
+        assert_eq!(told, "2 of 2 elements differ, by up to 0.500000");
+        let told = difference(&t(&[f32::INFINITY]), &t(&[2.0])).unwrap();
+        assert!(told.contains("not a finite number"), "{told}");
+        assert!(Stats::of(&[]).is_none());
     }
 }

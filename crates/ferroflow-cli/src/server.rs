@@ -1,7 +1,7 @@
 //! `ferroflow server`: one task of a cluster.
 
 use ferroflow::{ClusterSpec, Code, DataPath, Error, Result, Server, ServerOptions, TfConfig};
-use ferroflow::{default_catalog, set_compute_threads, stop_signal, workers_done};
+use ferroflow::{default_catalog, network_threads, set_compute_threads, stop_signal, workers_done};
 use std::time::Duration;
 
 /// Serve one task of a cluster
@@ -58,12 +58,7 @@ pub fn run(args: Args) -> Result<()> {
     }
     let exit_with_workers = args.exit_with_workers;
     let options = options(args)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .thread_name("ff-net")
-        .enable_all()
-        .build()
-        .map_err(|e| Error::new(Code::Internal, format!("cannot start network threads: {e}")))?;
-    runtime.block_on(async {
+    network_threads()?.block_on(async {
         let (cluster, patience) = (options.cluster.clone(), options.session_timeout);
         if exit_with_workers {
             ensure_no_worker(&options.job)?;

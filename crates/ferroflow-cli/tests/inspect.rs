@@ -36,7 +36,7 @@ fn checkpoints_show_their_tensors_and_differences() {
     let second = saver.save(&session, dir.join("model"), Some(2)).unwrap();
     assert_eq!(session.run(kept.scalar::<i32>()).unwrap(), 7);
     let (text, _, is_ok) = inspect(&[Path::new(&first)]);
-    assert!(is_ok && text.contains("min 1.0000  max 1.0000"), "{text}");
+    assert!(is_ok && text.contains("min 1  max 1"), "{text}");
     assert!(text.contains("2 tensors, 7 elements, 28 bytes"), "{text}");
     let (text, _, is_ok) = inspect(&[Path::new(&first), Path::new(&second)]);
     assert!(is_ok && text.contains("6 of 6 elements differ, by up to 0.500000"), "{text}");

@@ -2,6 +2,7 @@
 //! server that hosts them, and the client side of a session.
 #![forbid(unsafe_code)]
 
+mod begun;
 mod channels;
 mod client;
 mod collective;
@@ -12,6 +13,7 @@ mod link;
 mod listen;
 mod master;
 mod net;
+mod patience;
 mod pulse;
 mod recent;
 pub mod rpc;
@@ -19,6 +21,7 @@ mod server;
 mod service;
 mod spec;
 mod tf_config;
+mod threads;
 mod wire;
 mod worker;
 
@@ -29,4 +32,5 @@ pub use net::{Listener, Network, Stream, System};
 pub use server::{Server, ServerOptions};
 pub use spec::ClusterSpec;
 pub use tf_config::TfConfig;
+pub use threads::network_threads;
 pub use wire::{measured, run_metadata};

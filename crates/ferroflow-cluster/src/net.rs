@@ -6,6 +6,7 @@ mod local;
 use crate::rpc::{BoxFuture, BoxIo, Connector, TcpConnector};
 use std::io;
 use std::pin::Pin;
+use std::sync::Weak;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
@@ -23,21 +24,24 @@ pub enum Stream {
 }
 
 impl Stream {
-    /// The two halves, and whether any thread may write to the second: a simulated network knows its
-    /// own thread only.
-    pub(crate) fn split(self) -> io::Result<(BoxRead, BoxWrite, bool)> {
+    /// Takes it apart.
+    pub(crate) fn split(self) -> io::Result<Halves> {
         Ok(match self {
             Stream::Tcp(stream) => {
                 let (read, write) = stream.into_split();
-                (Box::new(read), Box::new(write), true)
+                let (read, write) = (Box::new(read), Box::new(write));
+                Halves { read, write, is_direct: true, local: None }
             }
             Stream::Unix(stream) => {
                 let (read, write) = local::split(stream)?;
-                (Box::new(read), Box::new(write), true)
+                let local = Some(read.socket());
+                let (read, write) = (Box::new(read), Box::new(write));
+                Halves { read, write, is_direct: true, local }
             }
             Stream::Other(stream) => {
                 let (read, write) = tokio::io::split(stream);
-                (Box::new(read), Box::new(write), false)
+                let (read, write) = (Box::new(read), Box::new(write));
+                Halves { read, write, is_direct: false, local: None }
             }
         })
     }
@@ -50,6 +54,16 @@ impl Stream {
             Stream::Other(stream) => stream,
         }
     }
+}
+
+/// A stream, taken apart.
+pub(crate) struct Halves {
+    pub read: BoxRead,
+    pub write: BoxWrite,
+    /// Whether any thread may write: a simulated network knows its own thread only.
+    pub is_direct: bool,
+    /// What is read from, if that is a socket of this host.
+    pub local: Option<Weak<std::os::unix::net::UnixStream>>,
 }
 
 /// Opens streams to other tasks.

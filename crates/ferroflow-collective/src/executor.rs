@@ -12,7 +12,7 @@ use ferroflow_core::{DType, Error, Result, err};
 use std::time::Instant;
 
 /// Bytes that are received before they are combined.
-const BLOCK: usize = 128 << 10;
+const BLOCK: usize = 256 << 10;
 
 /// One collective on one rank.
 pub(crate) struct Job<'a> {
@@ -55,6 +55,8 @@ struct Lane {
     used: usize,
     aside: Vec<u8>,
     aside_len: usize,
+    /// The stream took less than it was offered: not offered more while anything else can be done.
+    full: bool,
 }
 
 impl Lane {
@@ -63,12 +65,13 @@ impl Lane {
         self.recvs.clear();
         (self.next_send, self.sent, self.next_recv) = (0, 0, 0);
         (self.header_len, self.used, self.aside_len) = (0, 0, 0);
+        self.full = false;
     }
 }
 
 pub(crate) fn execute(mesh: &mut dyn Mesh, scratch: &mut Scratch, job: Job<'_>) -> Result<()> {
     let width = job.dtype.size().unwrap_or(1);
-    let mut run = Run { mesh, width, finishes: Vec::new(), open: 0, job };
+    let mut run = Run { mesh, width, finishes: Vec::new(), open: 0, passes: 0, job };
     run.prepare(scratch);
     let patience = run.mesh.patience();
     let mut looks = 0;
@@ -79,7 +82,7 @@ pub(crate) fn execute(mesh: &mut dyn Mesh, scratch: &mut Scratch, job: Job<'_>) 
         }
         looks += 1;
         if looks <= patience.looks {
-            patience.pause();
+            patience.pause(looks);
             continue;
         }
         run.wait(scratch)?;
@@ -92,6 +95,7 @@ struct Run<'m, 'a> {
     width: usize,
     finishes: Vec<u32>,
     open: usize,
+    passes: u32,
     job: Job<'a>,
 }
 
@@ -119,7 +123,7 @@ impl Run<'_, '_> {
         let mut moved = false;
         let Scratch { lanes, done, .. } = scratch;
         for (member, lane) in lanes.iter_mut().enumerate().take(self.job.members.len()) {
-            if lane.next_send < lane.sends.len() {
+            if lane.next_send < lane.sends.len() && !lane.full {
                 moved |= self.send(member, lane, done)?;
             }
             if lane.next_recv < lane.recvs.len() {
@@ -138,39 +142,46 @@ impl Run<'_, '_> {
             self.close(i, done);
             moved = true;
         }
+        // Now and then all the same: others may keep this rank busy for long.
+        self.passes = self.passes.wrapping_add(1);
+        if !moved || self.passes.is_multiple_of(8) {
+            for (member, lane) in lanes.iter_mut().enumerate().filter(|(_, lane)| lane.full) {
+                lane.full = false;
+                moved |= self.send(member, lane, done)?;
+            }
+        }
         Ok(moved)
     }
 
-    /// Sends what can be sent to `member` now; whether anything was.
+    /// Sends the next message to `member`, or what there is room for; whether anything was sent. One
+    /// message at a time: with a turn of receiving after each, little is on its way at any time, and
+    /// what is on its way is still in a cache when it arrives.
     fn send(&mut self, member: usize, lane: &mut Lane, done: &mut [bool]) -> Result<bool> {
-        let mut moved = false;
-        while let Some(&i) = lane.sends.get(lane.next_send) {
-            let step = &self.job.schedule.steps()[i as usize];
-            if !self.ready(step, done) {
-                break;
-            }
-            let bytes = self.bytes(step);
-            let header = Header {
-                sequence: self.job.sequence,
-                signature: self.job.signature,
-                bytes: bytes.len() as u64,
-            }
-            .encode();
-            let data = &self.job.source.unwrap_or(self.job.buffer)[bytes];
-            let total = HEADER + data.len();
-            let head = &header[lane.sent.min(HEADER)..];
-            let body = &data[lane.sent.saturating_sub(HEADER)..];
-            let taken = self.mesh.send(self.job.members[member] as usize, head, body)?;
-            lane.sent += taken;
-            moved |= taken > 0;
-            if lane.sent < total {
-                break;
-            }
+        let Some(&i) = lane.sends.get(lane.next_send) else { return Ok(false) };
+        let step = &self.job.schedule.steps()[i as usize];
+        if !self.ready(step, done) {
+            return Ok(false);
+        }
+        let bytes = self.bytes(step);
+        let header = Header {
+            sequence: self.job.sequence,
+            signature: self.job.signature,
+            bytes: bytes.len() as u64,
+        }
+        .encode();
+        let data = &self.job.source.unwrap_or(self.job.buffer)[bytes];
+        let total = HEADER + data.len();
+        let head = &header[lane.sent.min(HEADER)..];
+        let body = &data[lane.sent.saturating_sub(HEADER)..];
+        let taken = self.mesh.send(self.job.members[member] as usize, head, body)?;
+        lane.sent += taken;
+        lane.full = lane.sent < total;
+        if !lane.full {
             lane.sent = 0;
             lane.next_send += 1;
             self.close(i, done);
         }
-        Ok(moved)
+        Ok(taken > 0)
     }
 
     /// Receives what has arrived from `member`; whether anything had.

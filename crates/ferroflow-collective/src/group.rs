@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 /// Bytes of the segments that long messages are cut into: they stay in a cache between being
 /// combined and being sent on.
-const SEGMENT: usize = 256 << 10;
+const SEGMENT: usize = 512 << 10;
 
 /// How a group behaves.
 #[derive(Clone, Debug)]

@@ -29,7 +29,7 @@ pub trait Mesh: Send {
     fn wait(&mut self, sending: &[usize], receiving: &[usize], until: Instant) -> Result<()>;
 
     /// How often to look again before waiting, which is dear. A mesh whose ranks have to share
-    /// processors says so with `Patience::crowded`.
+    /// processors gives them away from the first look on.
     fn patience(&self) -> Patience;
 }
 
@@ -38,14 +38,16 @@ pub trait Mesh: Send {
 pub struct Patience {
     /// Looks before the rank waits in the kernel.
     pub looks: u32,
-    /// Ranks exceed processors: give the processor away between looks.
-    pub crowded: bool,
+    /// The first looks, between which the processor is kept; none when ranks exceed processors. Between
+    /// the others it is given away, because the peer may have been put on the same one: ranks that
+    /// spin there, or sleep and are woken there, stay together and lose all that time at every step.
+    pub spins: u32,
 }
 
 impl Patience {
-    /// Passes the time before the next look.
-    pub(crate) fn pause(self) {
-        if self.crowded {
+    /// Passes the time after so many looks.
+    pub(crate) fn pause(self, looks: u32) {
+        if looks > self.spins {
             std::thread::yield_now();
         } else {
             std::hint::spin_loop();

@@ -60,13 +60,14 @@ impl Buffer {
     /// A buffer of `len` zero bytes.
     pub fn zeroed(len: usize) -> Result<Buffer> {
         let capacity = capacity_for(len)?;
-        if capacity < HUGE_FROM {
-            let mut buffer = Buffer::alloc(len)?;
-            buffer.bytes_mut().expect("a new buffer is ours").fill(0);
-            return Ok(buffer);
+        if capacity >= HUGE_FROM && !RECYCLED.has(capacity) {
+            // Fresh pages of the kernel are zero already. They are only for want of a free buffer:
+            // else every step would leave one more behind.
+            return Buffer::fresh(len, capacity);
         }
-        // Fresh pages of the kernel are zero already.
-        Buffer::fresh(len, capacity)
+        let mut buffer = Buffer::alloc(len)?;
+        buffer.bytes_mut().expect("a new buffer is ours").fill(0);
+        Ok(buffer)
     }
 
     /// Adopts `bytes` without copying when they are aligned well enough for any element type,
@@ -283,6 +284,12 @@ impl Recycled {
         let free = lists.by_capacity[at].1.pop()?;
         lists.bytes -= capacity;
         Some(free.0)
+    }
+
+    fn has(&self, capacity: usize) -> bool {
+        let lists = self.lists.lock();
+        let at = lists.by_capacity.binary_search_by_key(&capacity, |entry| entry.0);
+        at.is_ok_and(|at| !lists.by_capacity[at].1.is_empty())
     }
 
     /// Keeps a block for later, unless enough is kept already.

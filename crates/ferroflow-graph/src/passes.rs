@@ -1,7 +1,8 @@
 //! Passes over the graph of one step. Each works on what [`prune`] leaves of the whole graph for
 //! one set of feeds, fetches and targets, in which every node is meant to run, and never changes a
-//! fetched value, a stateful op, or an error the user would have seen. Nodes that stay keep their
-//! names, their devices and their order.
+//! fetched value, a stateful op, or an error the user would have seen. ([`prune`] itself silences
+//! pure nodes whose values nobody takes, errors of theirs included, as TensorFlow does.) Nodes that
+//! stay keep their names, their devices and their order.
 
 mod cost;
 mod cse;
@@ -9,6 +10,7 @@ mod ends;
 mod fold;
 mod fuse;
 mod identity;
+mod idle;
 mod infer;
 mod lower;
 mod order;

@@ -3,6 +3,7 @@
 
 use crate::prelude::*;
 use ferroflow_core::{CollectiveCall, CollectiveKind, Merge};
+use ferroflow_graph::OpBuilder;
 use parking_lot::Mutex;
 use std::time::Duration;
 
@@ -200,148 +201,91 @@ pub(crate) fn register(c: &mut Catalog) {
     register_v2(c);
 }
 
+const REDUCED: &str = "T: {bfloat16, float, half, double, int32, int64}";
+const GATHERED: &str = "T: {float, half, double, int32, int64}";
+const BROADCAST: &str = "T: {bool, float, half, double, int32, int64}";
+
+/// What the first version of an op is told by attributes.
+fn keys_as_attrs(op: OpBuilder<'_>) -> OpBuilder<'_> {
+    op.attr("group_size: int").attr("group_key: int").attr("instance_key: int")
+}
+
+/// What the second version of an op is told by inputs.
+fn keys_as_inputs(op: OpBuilder<'_>) -> OpBuilder<'_> {
+    op.input("group_size: int32").input("group_key: int32").input("instance_key: int32")
+}
+
+fn reduction(op: OpBuilder<'_>) -> OpBuilder<'_> {
+    op.attr("merge_op: {'Min', 'Max', 'Mul', 'Add'}").attr("final_op: {'Id', 'Div'}")
+}
+
+/// How all of them wait for the others of their group.
+fn waiting(op: OpBuilder<'_>) -> OpBuilder<'_> {
+    op.attr("communication_hint: string = 'auto'")
+        .attr("timeout_seconds: float = 0.0")
+        .stateful()
+        .waits()
+}
+
+/// The input by which collectives of one device are kept in order.
+fn ordered(op: OpBuilder<'_>) -> OpBuilder<'_> {
+    op.attr("is_stateless: bool = false")
+        .attr("Nordering_token: int >= 0 = 0")
+        .input("ordering_token: Nordering_token * resource")
+        .takes_resources_from_anywhere()
+}
+
+const REDUCE: &str = "The reduction of the inputs of all devices of a group.";
+const GATHER: &str = "The inputs of all devices of a group, one below the other.";
+const SEND: &str = "Sends a tensor to the other devices of a group.";
+const RECEIVE: &str = "The tensor that a device of the group sends to all.";
+
 fn register_v1(c: &mut Catalog) {
-    c.op("CollectiveReduce")
-        .doc("The reduction of the inputs of all devices of a group.")
-        .input("input: T")
-        .output("data: T")
-        .attr("T: {bfloat16, float, half, double, int32, int64}")
-        .attr("group_size: int")
-        .attr("group_key: int")
-        .attr("instance_key: int")
-        .attr("merge_op: {'Min', 'Max', 'Mul', 'Add'}")
-        .attr("final_op: {'Id', 'Div'}")
-        .attr("subdiv_offsets: list(int)")
-        .attr("wait_for: list(int) = []")
-        .attr("communication_hint: string = 'auto'")
-        .attr("timeout_seconds: float = 0.0")
-        .stateful()
-        .waits()
-        .shape(shape::same_as_input)
-        .cpu(make(reduce, false));
-    c.op("CollectiveGather")
-        .doc("The inputs of all devices of a group, one below the other.")
-        .input("input: T")
-        .output("data: T")
-        .attr("T: {float, half, double, int32, int64}")
-        .attr("group_size: int")
-        .attr("group_key: int")
-        .attr("instance_key: int")
-        .attr("shape: shape")
-        .attr("communication_hint: string = 'auto'")
-        .attr("timeout_seconds: float = 0.0")
-        .stateful()
-        .waits()
-        .shape(shape::from_attr)
-        .cpu(make(|_| Ok(CollectiveKind::Gather), false));
+    let op = c.op("CollectiveReduce").doc(REDUCE).input("input: T").output("data: T").attr(REDUCED);
+    let op = reduction(keys_as_attrs(op));
+    let op = op.attr("subdiv_offsets: list(int)").attr("wait_for: list(int) = []");
+    waiting(op).shape(shape::same_as_input).cpu(make(reduce, false));
+
+    let op =
+        c.op("CollectiveGather").doc(GATHER).input("input: T").output("data: T").attr(GATHERED);
+    let op = waiting(keys_as_attrs(op).attr("shape: shape"));
+    op.shape(shape::from_attr).cpu(make(|_| Ok(CollectiveKind::Gather), false));
+
     for (op, is_source) in [("CollectiveBcastSend", true), ("CollectiveBcastRecv", false)] {
-        let mut b = c.op(op);
-        b = match is_source {
-            true => b.doc("Sends a tensor to the other devices of a group.").input("input: T"),
-            false => b.doc("The tensor that a device of the group sends to all."),
+        let op = match is_source {
+            true => c.op(op).doc(SEND).input("input: T"),
+            false => c.op(op).doc(RECEIVE),
         };
-        b.output("data: T")
-            .attr("T: {bool, float, half, double, int32, int64}")
-            .attr("group_size: int")
-            .attr("group_key: int")
-            .attr("instance_key: int")
-            .attr("shape: shape")
-            .attr("communication_hint: string = 'auto'")
-            .attr("timeout_seconds: float = 0.0")
-            .stateful()
-            .waits()
-            .shape(shape::from_attr)
-            .cpu(make(move |_| Ok(CollectiveKind::Broadcast { is_source }), false));
+        let op = keys_as_attrs(op.output("data: T").attr(BROADCAST)).attr("shape: shape");
+        let kind = CollectiveKind::Broadcast { is_source };
+        waiting(op).shape(shape::from_attr).cpu(make(move |_| Ok(kind), false));
     }
 }
 
 fn register_v2(c: &mut Catalog) {
-    c.op("CollectiveReduceV2")
-        .doc("The reduction of the inputs of all devices of a group.")
-        .input("input: T")
-        .input("group_size: int32")
-        .input("group_key: int32")
-        .input("instance_key: int32")
-        .input("ordering_token: Nordering_token * resource")
-        .output("data: T")
-        .attr("T: {bfloat16, float, half, double, int32, int64}")
-        .attr("merge_op: {'Min', 'Max', 'Mul', 'Add'}")
-        .attr("final_op: {'Id', 'Div'}")
-        .attr("communication_hint: string = 'auto'")
-        .attr("timeout_seconds: float = 0.0")
-        .attr("is_stateless: bool = false")
-        .attr("Nordering_token: int >= 0 = 0")
-        .attr("max_subdivs_per_device: int = -1")
-        .stateful()
-        .waits()
-        .takes_resources_from_anywhere()
-        .shape(shape::same_as_input)
-        .cpu(make(reduce, true));
-    c.op("CollectiveGatherV2")
-        .doc("The inputs of all devices of a group, one below the other.")
-        .input("input: T")
-        .input("group_size: int32")
-        .input("group_key: int32")
-        .input("instance_key: int32")
-        .input("ordering_token: Nordering_token * resource")
-        .output("data: T")
-        .attr("T: {float, half, double, int32, int64}")
-        .attr("communication_hint: string = 'auto'")
-        .attr("timeout_seconds: float = 0.0")
-        .attr("is_stateless: bool = false")
-        .attr("Nordering_token: int >= 0 = 0")
-        .stateful()
-        .waits()
-        .takes_resources_from_anywhere()
-        .shape(gathered)
-        .cpu(make(|_| Ok(CollectiveKind::Gather), true));
-    c.op("CollectiveAllToAllV2")
-        .doc("The rows of all devices of a group, each sent to the device of its number.")
-        .input("input: T")
-        .input("group_size: int32")
-        .input("group_key: int32")
-        .input("instance_key: int32")
-        .input("ordering_token: Nordering_token * resource")
-        .output("data: T")
-        .attr("T: {bfloat16, float, half, double, int32, int64}")
-        .attr("communication_hint: string = 'auto'")
-        .attr("timeout_seconds: float = 0.0")
-        .attr("is_stateless: bool = false")
-        .attr("Nordering_token: int >= 0 = 0")
-        .stateful()
-        .waits()
-        .takes_resources_from_anywhere()
-        .shape(shape::same_as_input)
-        .cpu(make(|_| Ok(CollectiveKind::AllToAll), true));
-    c.op("CollectiveBcastSendV2")
-        .doc("Sends a tensor to the other devices of a group.")
-        .input("input: T")
-        .input("group_size: int32")
-        .input("group_key: int32")
-        .input("instance_key: int32")
-        .output("data: T")
-        .attr("T: {bool, float, half, double, int32, int64}")
-        .attr("communication_hint: string = 'auto'")
-        .attr("timeout_seconds: float = 0.0")
-        .stateful()
-        .waits()
-        .shape(shape::same_as_input)
-        .cpu(make(|_| Ok(CollectiveKind::Broadcast { is_source: true }), true));
-    c.op("CollectiveBcastRecvV2")
-        .doc("The tensor that a device of the group sends to all.")
-        .input("group_size: int32")
-        .input("group_key: int32")
-        .input("instance_key: int32")
-        .input("shape: Tshape")
-        .output("data: T")
-        .attr("T: {bool, float, half, double, int32, int64}")
-        .attr("Tshape: {int32, int64} = DT_INT32")
-        .attr("communication_hint: string = 'auto'")
-        .attr("timeout_seconds: float = 0.0")
-        .stateful()
-        .waits()
-        .shape(|c| Ok(vec![c.shape_from(3)]))
-        .cpu(make(|_| Ok(CollectiveKind::Broadcast { is_source: false }), true));
+    let op = keys_as_inputs(c.op("CollectiveReduceV2").doc(REDUCE).input("input: T"));
+    let op = waiting(reduction(op.output("data: T").attr(REDUCED)));
+    let op = ordered(op).attr("max_subdivs_per_device: int = -1");
+    op.shape(shape::same_as_input).cpu(make(reduce, true));
+
+    let op = keys_as_inputs(c.op("CollectiveGatherV2").doc(GATHER).input("input: T"));
+    let op = ordered(waiting(op.output("data: T").attr(GATHERED)));
+    op.shape(gathered).cpu(make(|_| Ok(CollectiveKind::Gather), true));
+
+    let op = c.op("CollectiveAllToAllV2").input("input: T");
+    let op = op.doc("The rows of all devices of a group, each sent to the device of its number.");
+    let op = ordered(waiting(keys_as_inputs(op).output("data: T").attr(REDUCED)));
+    op.shape(shape::same_as_input).cpu(make(|_| Ok(CollectiveKind::AllToAll), true));
+
+    let op = keys_as_inputs(c.op("CollectiveBcastSendV2").doc(SEND).input("input: T"));
+    let op = waiting(op.output("data: T").attr(BROADCAST));
+    let kind = CollectiveKind::Broadcast { is_source: true };
+    op.shape(shape::same_as_input).cpu(make(move |_| Ok(kind), true));
+
+    let op = keys_as_inputs(c.op("CollectiveBcastRecvV2").doc(RECEIVE)).input("shape: Tshape");
+    let op = op.output("data: T").attr(BROADCAST).attr("Tshape: {int32, int64} = DT_INT32");
+    let kind = CollectiveKind::Broadcast { is_source: false };
+    waiting(op).shape(|c| Ok(vec![c.shape_from(3)])).cpu(make(move |_| Ok(kind), true));
 }
 
 #[cfg(test)]

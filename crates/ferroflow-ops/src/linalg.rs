@@ -2,6 +2,8 @@
 
 pub(crate) mod gemm;
 pub(crate) mod tile;
+#[cfg(target_arch = "x86_64")]
+mod wide;
 
 mod cross;
 mod eigen;

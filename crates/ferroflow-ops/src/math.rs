@@ -1,7 +1,8 @@
 //! Element-wise mathematics.
 //!
 //! Formulas are rows of tables; [`vector`] runs them over slices, [`lanes`] widens narrow types,
-//! [`broadcast`] lines shapes up, [`elementwise`] makes kernels of them, and [`blocks`] tells the
+//! [`broadcast`] lines shapes up, [`elementwise`] makes kernels of them, [`stream`] writes large
+//! results past the caches, and [`blocks`] tells the
 //! graph's passes of them.
 
 use crate::prelude::*;
@@ -27,6 +28,7 @@ mod gradients;
 mod logic;
 mod select;
 mod special;
+mod stream;
 
 pub(crate) fn register(c: &mut Catalog) {
     add_n::register(c);

@@ -3,7 +3,7 @@
 use crate::context::{Context, ContextId, Kind};
 use crate::graph::{Graph, Restore, State};
 use crate::output::Output;
-use ferroflow_core::{DType, Result, bail, ensure};
+use ferroflow_core::{DType, Result, bail, ensure, err};
 use ferroflow_graph::{Attrs, Endpoint};
 use std::collections::HashMap;
 use std::panic::Location;
@@ -29,17 +29,18 @@ impl Graph {
         otherwise: impl FnOnce() -> Vec<Output>,
     ) -> Vec<Output> {
         let at = Location::caller();
-        let Some(p) = predicate.endpoint else { return Vec::new() };
+        // How many tensors a side returns is known once it was built.
+        let mut count = 0;
+        let Some(p) = predicate.endpoint else { return self.broken(then().len()) };
+        if predicate.dtype() != DType::Bool {
+            let dtype = predicate.dtype();
+            self.fail(err!(InvalidArgument, "the predicate of cond is {dtype}, not bool"));
+            return self.broken(then().len());
+        }
         let result = self.name_scope("cond", |scope| -> Result<Vec<Output>> {
-            ensure!(
-                predicate.dtype() == DType::Bool,
-                InvalidArgument,
-                "the predicate of cond is {}, not bool",
-                predicate.dtype()
-            );
             let outer = self.state().context;
-            let yes = self.branch(p, true, scope, at, then)?;
-            let no = self.branch(p, false, scope, at, otherwise)?;
+            let yes = self.branch(p, true, scope, at, || counted(&mut count, then()))?;
+            let no = self.branch(p, false, scope, at, || counted(&mut count, otherwise()))?;
             ensure!(
                 yes.len() == no.len(),
                 InvalidArgument,
@@ -66,7 +67,7 @@ impl Graph {
             Ok(merged) => merged,
             Err(e) => {
                 self.state().fail(e, at);
-                Vec::new()
+                self.broken(count)
             }
         }
     }
@@ -115,6 +116,12 @@ impl Graph {
         debug_assert!(found.iter().all(|e| self.state().places[e.node.index()] == context));
         Ok(found)
     }
+}
+
+/// The outputs of a side, and their number if it is the larger.
+fn counted(count: &mut usize, outputs: Vec<Output>) -> Vec<Output> {
+    *count = outputs.len().max(*count);
+    outputs
 }
 
 impl State {

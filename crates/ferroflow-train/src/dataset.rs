@@ -348,7 +348,7 @@ impl DatasetIterator {
             .input(&self.resource)
             .attr("output_types", AttrList::Types(self.types.clone()))
             .attr("output_shapes", self.shapes.clone())
-            .outputs();
+            .count_of_outputs(self.types.len());
         for (output, shape) in outputs.iter().zip(&self.shapes) {
             output.set_shape(shape);
         }

@@ -74,6 +74,18 @@ impl IntoDevice for DeviceFn {
     }
 }
 
+/// A function from a node to the name of the device it goes to, whatever scopes further in say of it.
+impl<F, D> IntoDevice for F
+where
+    F: Fn(&NodeSpec) -> D + Send + Sync + 'static,
+    D: AsRef<str>,
+{
+    fn into_device(self) -> Result<DeviceScope> {
+        let function: DeviceFn = Arc::new(move |node| DeviceName::parse(self(node).as_ref()));
+        Ok(DeviceScope::Function(function))
+    }
+}
+
 impl IntoDevice for ReplicaDeviceSetter {
     fn into_device(self) -> Result<DeviceScope> {
         Ok(DeviceScope::Function(self.into_function()?))
@@ -89,8 +101,12 @@ impl Graph {
     /// # let mut catalog = ferroflow_graph::Catalog::new();
     /// # ferroflow_ops::register(&mut catalog);
     /// # let g = ferroflow_train::Graph::new(catalog.into());
+    /// use ferroflow_train::NodeSpec;
     /// let x = g.device("/job:worker/task:1", || g.device("/cpu:0", || g.constant(1.0)));
     /// assert_eq!(x.device(), "/job:worker/task:1/device:CPU:0");
+    /// let by_op = |node: &NodeSpec| if node.op == "Const" { "/cpu:0" } else { "/cpu:1" };
+    /// let y = g.device(by_op, || g.constant(1.0).square());
+    /// assert_eq!(y.device(), "/device:CPU:1");
     /// ```
     #[track_caller]
     pub fn device<R>(&self, device: impl IntoDevice, build: impl FnOnce() -> R) -> R {
@@ -172,15 +188,18 @@ pub struct ReplicaDeviceSetter {
 }
 
 /// The ops that hold the state of a model.
-const PS_OPS: [&str; 8] = [
+const PS_OPS: [&str; 11] = [
     "Variable",
     "VariableV2",
+    "AutoReloadVariable",
     "VarHandleOp",
     "MutableHashTable",
     "MutableHashTableV2",
+    "MutableHashTableOfTensors",
     "MutableHashTableOfTensorsV2",
     "MutableDenseHashTable",
     "MutableDenseHashTableV2",
+    "ResourceConditionalAccumulator",
 ];
 
 impl ReplicaDeviceSetter {
@@ -230,7 +249,7 @@ impl ReplicaDeviceSetter {
                     }
                 };
                 *next += 1;
-                loads[task] += node.bytes();
+                loads[task] = loads[task].saturating_add(node.bytes());
                 ps.task = Some(task as u32);
             }
             Ok(current.or(&ps))
@@ -268,5 +287,22 @@ mod tests {
         });
         g.device("/nonsense", || ());
         assert!(g.check().is_err());
+    }
+
+    #[test]
+    fn functions_say_where_nodes_go() {
+        let g = graph();
+        let heavy = |node: &NodeSpec| match node.op.as_str() {
+            "MatMul" => "/job:worker/task:7".to_string(),
+            _ => node.device.clone(),
+        };
+        g.device(heavy, || {
+            let x = g.device("/cpu:0", || g.constant([[1.0]]));
+            assert_eq!(x.device(), "/device:CPU:0");
+            assert_eq!(x.matmul(&x).device(), "/job:worker/task:7");
+        });
+        assert!(g.check().is_ok());
+        g.device(|_: &NodeSpec| "/nonsense", || g.constant(1.0));
+        assert!(g.check().unwrap_err().message().contains("device.rs:"));
     }
 }

@@ -55,8 +55,13 @@ impl Graph {
         let body = Graph::new(self.catalog().clone());
         body.state().ir.library = self.state().ir.library.clone();
         body.state().seed = self.state().seed;
-        let made = self.or_fail(make(&body, &name, arguments, build));
         let mut results = Vec::new();
+        let build = |graph: &Graph, inputs: &[Output]| {
+            let outputs = build(graph, inputs);
+            results = vec![(DType::Float, PartialShape::unknown()); outputs.len()];
+            outputs
+        };
+        let made = self.or_fail(make(&body, &name, arguments, build));
         if let Some((def, types)) = made {
             let added = {
                 let mut state = self.state();
@@ -204,7 +209,8 @@ impl Function {
         };
         let op = if stateful { "StatefulPartitionedCall" } else { "PartitionedCall" };
         let call: NodeBuilder = self.graph.op(op).name(&self.name).list(arguments);
-        let outputs = call.attr("Tout", types).attr("f", self.reference()).outputs();
+        let outputs = call.attr("Tout", types).attr("f", self.reference());
+        let outputs = outputs.count_of_outputs(self.results.len());
         for (output, (_, shape)) in outputs.iter().zip(&self.results) {
             output.set_shape(shape);
         }

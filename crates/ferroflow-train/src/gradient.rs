@@ -136,6 +136,11 @@ impl Graph {
         at: &'static Location<'static>,
     ) -> Result<Vec<Option<Gradient>>> {
         self.check()?;
+        ensure!(
+            ys.iter().chain(xs).all(|o| o.graph.is(self)),
+            InvalidArgument,
+            "what is differentiated, or by what, is of another graph"
+        );
         let endpoints =
             |list: &[Output]| -> Vec<Endpoint> { list.iter().filter_map(|o| o.endpoint).collect() };
         let (added, found) = {

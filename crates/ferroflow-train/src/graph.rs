@@ -181,6 +181,27 @@ impl Graph {
         }
     }
 
+    /// Outputs of what could not be made: what a call returns after a mistake, so that those who count
+    /// on a number of outputs find them and the mistake is what they hear of.
+    pub(crate) fn broken(&self, count: usize) -> Vec<Output> {
+        vec![Output::new(self, None); count]
+    }
+
+    /// The node of an operation of this graph; one of another graph is a mistake made `at` a line.
+    pub(crate) fn own(
+        &self,
+        operation: &Operation,
+        at: &'static Location<'static>,
+    ) -> Option<NodeId> {
+        if operation.graph.is(self) {
+            return operation.id;
+        }
+        let name = operation.name();
+        let e = err!(InvalidArgument, "'{name}', which is to be waited for, is of another graph");
+        self.state().fail(e, at);
+        None
+    }
+
     /// The graph written down, as TensorFlow reads it.
     pub fn to_def(&self) -> Result<GraphDef> {
         let state = self.state();
@@ -355,8 +376,10 @@ impl Graph {
     }
 
     /// Runs `build` with everything it makes waiting for `first`.
+    #[track_caller]
     pub fn control_dependencies<R>(&self, first: &[Operation], build: impl FnOnce() -> R) -> R {
-        let nodes = first.iter().filter_map(|op| op.id).collect();
+        let at = Location::caller();
+        let nodes = first.iter().filter_map(|op| self.own(op, at)).collect();
         self.state().controls.push(Controls { nodes, within: HashSet::new() });
         let graph = self.clone();
         let _restore = Restore(move || {
@@ -549,6 +572,62 @@ mod tests {
     }
 
     #[test]
+    fn parts_start_from_what_the_whole_would() {
+        let g = graph();
+        let values = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]];
+        let fixed = g.partitioned_variable("fixed", values, 2);
+        // The scale of random values is that of [1000, 8], not of [1, 8].
+        let random = g.partitioned_variable("random", init::glorot_uniform([1000, 8]), 1000);
+        let s = initialized(&g).unwrap();
+        let whole = s.run(fixed.whole()).unwrap();
+        assert_eq!(whole.as_slice::<f32>().unwrap(), values.as_flattened());
+        let largest = s.run(random.whole().abs().max_all().scalar::<f32>()).unwrap();
+        let limit = (6.0f32 / 1008.0).sqrt();
+        assert!((limit * 0.9..=limit).contains(&largest), "{largest} {limit}");
+    }
+
+    #[test]
+    fn a_mistake_before_control_flow_is_what_one_hears_of() {
+        let g = graph();
+        let line = line!() + 1;
+        let wrong = g.constant([1.0, 2.0]) + g.constant([1.0, 2.0, 3.0]);
+        let rest = wrong.split(2, 0);
+        let start = [g.constant(0), wrong.clone(), rest[1].clone()];
+        let end = g.while_loop(
+            &start,
+            |v| v[2].less(1),
+            |v| vec![v[0].clone(), &v[1] + 1.0, v[2].clone()],
+        );
+        let sides = g.cond(&end[2].greater(0.0), || vec![end[0].clone(), end[1].clone()], Vec::new);
+        let any = (ferroflow_core::DType::Float, ferroflow_core::PartialShape::unknown());
+        let both = g.function("both", &[any], |_, x| vec![x[0].clone(), x[0].clone()]);
+        let both = both.call(&[sides[1].clone()]);
+        let (all, state) = crate::layers::rnn("rnn", &crate::layers::Gru::new(2), &both[1]);
+        let next = g.dataset(&[all]).iterator().next();
+        let _ = &next[0] + &state[0];
+        let e = g.check().unwrap_err();
+        assert!(e.message().contains(&format!("graph.rs:{line}:")), "{e}");
+    }
+
+    #[test]
+    fn what_is_of_another_graph_is_not_waited_for() {
+        let (g, other) = (graph(), graph());
+        let there = other.variable("v", 1.0).assign(2.0);
+        let line = line!() + 1;
+        g.control_dependencies(std::slice::from_ref(&there), || g.constant(1.0));
+        let e = g.check().unwrap_err();
+        assert!(e.message().contains("of another graph"), "{e}");
+        assert!(e.message().contains(&format!("graph.rs:{line}:")), "{e}");
+        let g = graph();
+        g.group("all", &[there]);
+        assert!(g.check().unwrap_err().message().contains("of another graph"));
+        let g = graph();
+        let x = other.constant(1.0);
+        g.gradients(&[x.square()], &[&x]);
+        assert!(g.check().unwrap_err().message().contains("of another graph"));
+    }
+
+    #[test]
     fn graphs_grow_while_a_session_is_open() {
         let g = graph();
         let x = g.constant(2.0);
@@ -563,7 +642,8 @@ mod tests {
         let g = graph();
         let x = g.constant(7);
         let s = session(&g).unwrap();
-        let values = (&x / 2.0, &x % 4.0, 10.0 - &x);
+        let values = (&x / 2, &x % 4.0, 10 - &x);
+        let _ = (g.constant(1.5) * 2).sqrt(); // the type is known without a hint
         let (a, b, c) = s.run(&values).unwrap();
         let int = |t: ferroflow_core::Tensor| t.scalar_value::<i32>().unwrap();
         assert_eq!((int(a), int(b), int(c)), (3, 3, 3));

@@ -17,7 +17,7 @@ use crate::events::{EventWriter, file_error};
 use crate::metadata::RunMetadata;
 use crate::output::Output;
 use crate::session::GraphSession;
-use ferroflow_core::{Result, Tensor, bail};
+use ferroflow_core::{DType, Result, Tensor, bail, bf16, f16};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -87,7 +87,7 @@ impl Hook for StopAtStep {
     }
 }
 
-/// Fails when the loss is no longer a number.
+/// Fails when the loss is no longer a number, or ends training.
 ///
 /// ```
 /// # let mut catalog = ferroflow_graph::Catalog::new();
@@ -101,11 +101,19 @@ impl Hook for StopAtStep {
 /// ```
 pub struct NanGuard {
     loss: Output,
+    only_stops: bool,
 }
 
 impl NanGuard {
     pub fn new(loss: &Output) -> NanGuard {
-        NanGuard { loss: loss.clone() }
+        NanGuard { loss: loss.clone(), only_stops: false }
+    }
+
+    /// Ends training, as if it were done, instead of failing.
+    #[must_use]
+    pub fn only_stops(mut self) -> NanGuard {
+        self.only_stops = true;
+        self
     }
 }
 
@@ -115,11 +123,25 @@ impl Hook for NanGuard {
     }
 
     fn after(&mut self, ran: &mut Ran<'_>) -> Result<()> {
-        if ran.values[0].scalar_value::<f32>()?.is_nan() {
+        if !has_nan(&ran.values[0])? {
+            return Ok(());
+        }
+        if !self.only_stops {
             bail!(Internal, "NaN loss during training, at step {}", ran.step);
         }
+        ran.stop = true;
         Ok(())
     }
+}
+
+fn has_nan(t: &Tensor) -> Result<bool> {
+    Ok(match t.dtype() {
+        DType::Float => t.as_slice::<f32>()?.iter().any(|x| x.is_nan()),
+        DType::Double => t.as_slice::<f64>()?.iter().any(|x| x.is_nan()),
+        DType::Half => t.as_slice::<f16>()?.iter().any(|x| x.is_nan()),
+        DType::BFloat16 => t.as_slice::<bf16>()?.iter().any(|x| x.is_nan()),
+        _ => false,
+    })
 }
 
 /// Writes a summary, every so many steps.
@@ -338,5 +360,28 @@ impl<F: FnMut(i64, &[Tensor]) + Send> Hook for Observe<F> {
     fn after(&mut self, ran: &mut Ran<'_>) -> Result<()> {
         (self.tell)(ran.step, ran.values);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::graph;
+
+    #[test]
+    fn losses_of_any_type_are_guarded() {
+        let g = graph();
+        let (loss, metadata) = (g.constant(0.0), RunMetadata::default());
+        let see = |mut guard: NanGuard, value: Tensor| {
+            let (values, metadata) = ([value], &metadata);
+            let mut ran = Ran { step: 7, values: &values, events: None, metadata, stop: false };
+            guard.after(&mut ran).map(|()| ran.stop)
+        };
+        for nan in [Tensor::scalar(f32::NAN), Tensor::scalar(f64::NAN), Tensor::scalar(f16::NAN)] {
+            let e = see(NanGuard::new(&loss), nan.clone()).unwrap_err();
+            assert!(e.message().contains("step 7"), "{e}");
+            assert!(see(NanGuard::new(&loss).only_stops(), nan).unwrap());
+        }
+        assert!(!see(NanGuard::new(&loss), Tensor::vector(&[1f64, 2.0])).unwrap());
     }
 }

@@ -21,9 +21,22 @@ use std::sync::Arc;
 pub struct Initializer {
     pub(crate) dtype: DType,
     pub(crate) shape: Shape,
-    make: Arc<dyn Fn(&Graph, DType, &Shape) -> Output + Send + Sync>,
+    /// Of a part: the whole, and where in it the part begins.
+    whole: Option<(Shape, Vec<usize>)>,
+    make: Arc<Make>,
     /// The value has this shape and no other.
     is_fixed: bool,
+}
+
+type Make = dyn Fn(&Graph, DType, &Wanted<'_>) -> Output + Send + Sync;
+
+/// Which value is wanted: that of a whole, or of a part of one.
+struct Wanted<'a> {
+    shape: &'a Shape,
+    /// What the scale of random values is chosen by, so that parts have that of the whole.
+    whole: &'a Shape,
+    /// Where in the whole it begins; nowhere, if it is the whole.
+    offset: Option<&'a [usize]>,
 }
 
 impl Default for Initializer {
@@ -38,9 +51,17 @@ impl Initializer {
         shape: impl Into<Shape>,
         make: impl Fn(&Graph, DType, &Shape) -> Output + Send + Sync + 'static,
     ) -> Initializer {
+        Initializer::scaled(shape, move |g, dtype, wanted| make(g, dtype, wanted.shape))
+    }
+
+    fn scaled(
+        shape: impl Into<Shape>,
+        make: impl Fn(&Graph, DType, &Wanted<'_>) -> Output + Send + Sync + 'static,
+    ) -> Initializer {
         Initializer {
             dtype: DType::Float,
             shape: shape.into(),
+            whole: None,
             make: Arc::new(make),
             is_fixed: false,
         }
@@ -63,9 +84,18 @@ impl Initializer {
         Ok(Initializer { shape, ..self.clone() })
     }
 
+    /// The same for the part of the value that begins at `offset`.
+    pub(crate) fn part(&self, offset: Vec<usize>, shape: Shape) -> Initializer {
+        Initializer { shape, whole: Some((self.shape.clone(), offset)), ..self.clone() }
+    }
+
     #[track_caller]
     pub(crate) fn make(&self, graph: &Graph) -> Output {
-        (self.make)(graph, self.dtype, &self.shape)
+        let (whole, offset) = match &self.whole {
+            Some((whole, offset)) => (whole, Some(offset.as_slice())),
+            None => (&self.shape, None),
+        };
+        (self.make)(graph, self.dtype, &Wanted { shape: &self.shape, whole, offset })
     }
 }
 
@@ -92,7 +122,14 @@ impl<T: IntoTensor> IntoInitializer for T {
         Ok(Initializer {
             dtype: value.dtype(),
             shape: value.shape().clone(),
-            make: Arc::new(move |g, _, _| g.named_constant("value", &value)),
+            whole: None,
+            make: Arc::new(move |g, _, wanted| {
+                let whole = g.named_constant("value", &value);
+                match wanted.offset {
+                    Some(offset) => whole.slice(&ints(offset), &ints(wanted.shape.dims())),
+                    None => whole,
+                }
+            }),
             is_fixed: true,
         })
     }
@@ -146,21 +183,21 @@ pub fn truncated_normal(shape: impl Into<Shape>, mean: f32, deviation: f32) -> I
 /// Uniform, with the variance that keeps signals as large forwards as backwards (Glorot, Bengio
 /// 2010): TensorFlow's default.
 pub fn glorot_uniform(shape: impl Into<Shape>) -> Initializer {
-    Initializer::new(shape, |g, dtype, shape| {
-        let (fan_in, fan_out) = fans(shape);
+    Initializer::scaled(shape, |g, dtype, wanted| {
+        let (fan_in, fan_out) = fans(wanted.whole);
         let limit = (6.0 / (fan_in + fan_out).max(1.0)).sqrt() as f32;
-        let unit = crate::ops::random(g, "RandomUniform", &dims(g, shape), dtype, None);
+        let unit = crate::ops::random(g, "RandomUniform", &dims(g, wanted.shape), dtype, None);
         unit * (2.0 * limit) - limit
     })
 }
 
 /// Truncated normal with the variance for layers of rectifiers (He et al. 2015).
 pub fn he_normal(shape: impl Into<Shape>) -> Initializer {
-    Initializer::new(shape, |g, dtype, shape| {
+    Initializer::scaled(shape, |g, dtype, wanted| {
         // Cutting the tails off leaves this much of a unit deviation.
         const KEPT: f64 = 0.879_625_661_034_239_8;
-        let deviation = ((2.0 / fans(shape).0.max(1.0)).sqrt() / KEPT) as f32;
-        crate::ops::random(g, "TruncatedNormal", &dims(g, shape), dtype, None) * deviation
+        let deviation = ((2.0 / fans(wanted.whole).0.max(1.0)).sqrt() / KEPT) as f32;
+        crate::ops::random(g, "TruncatedNormal", &dims(g, wanted.shape), dtype, None) * deviation
     })
 }
 
@@ -177,6 +214,9 @@ fn fans(shape: &Shape) -> (f64, f64) {
 }
 
 fn dims(g: &Graph, shape: &Shape) -> Output {
-    let dims: Vec<i32> = shape.iter().map(|&d| i32::try_from(d).unwrap_or(i32::MAX)).collect();
-    g.named_constant("shape", dims)
+    g.named_constant("shape", ints(shape.dims()))
+}
+
+fn ints(dims: &[usize]) -> Vec<i32> {
+    dims.iter().map(|&d| i32::try_from(d).unwrap_or(i32::MAX)).collect()
 }

@@ -36,6 +36,7 @@ mod saved_model;
 mod saver;
 pub mod schedule;
 mod session;
+mod step;
 pub mod summary;
 mod supervisor;
 mod sync_replicas;
@@ -79,9 +80,8 @@ pub use saved_model::{
 };
 pub use saver::{Saver, latest_checkpoint};
 pub use schedule::Rate;
-pub use session::{
-    Callable, GraphSession, PartialRun, Prepared, Sent, StepOptions, StepOutput, StepRequest, Steps,
-};
+pub use session::{Callable, GraphSession, PartialRun, Steps};
+pub use step::{Prepared, Sent, Settled, StepOptions, StepOutput, StepRequest};
 pub use supervisor::{Supervised, Supervisor};
 pub use sync_replicas::{SyncReplicas, SyncTraining};
 pub use tensor_array::TensorArray;

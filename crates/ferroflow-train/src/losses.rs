@@ -13,12 +13,46 @@
 
 use crate::graph::{Graph, keys};
 use crate::output::Output;
-use ferroflow_core::DType;
+use ferroflow_core::{DType, err};
 
 #[track_caller]
 fn collected(loss: Output) -> Output {
     loss.graph().add_to_collection(keys::LOSSES, &loss);
     loss
+}
+
+/// Notes the mistake of labels and predictions of different shapes: what comes of broadcasting them, [n] and
+/// [n, 1] for example, would be a loss, but not the one that is meant.
+#[track_caller]
+fn check_alike(labels: &Output, predictions: &Output) {
+    let (l, p) = (labels.shape(), predictions.shape());
+    if l.merge(&p).is_err() {
+        let e =
+            err!(InvalidArgument, "shapes {p} of predictions and {l} of labels are incompatible");
+        labels.graph().fail(e);
+    }
+}
+
+/// The sum of losses of examples, each times its weight, divided by the number of those whose weight is not
+/// 0: how TensorFlow's losses take weights. The loss goes to the collection of losses.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::losses;
+/// let each = (g.constant([1.0, 2.0, 3.0]) - g.constant([2.0, 2.0, 5.0])).square();
+/// let loss = losses::weighted(&each, &g.constant([1.0, 0.0, 2.0])); // (1 + 8) / 2
+/// assert_eq!(loss.shape().to_string(), "[]");
+/// ```
+#[track_caller]
+pub fn weighted(each: &Output, weights: &Output) -> Output {
+    each.graph().name_scope("weighted_loss", |_| {
+        let weights = weights.cast(each.dtype());
+        // Weights that are broadcast count as often as they are used.
+        let present = (each.zeros_like() + &weights).not_equal(0.0).cast(each.dtype());
+        collected((each * &weights).sum_all().div_no_nan(present.sum_all()))
+    })
 }
 
 /// Mean of the squared differences.
@@ -33,6 +67,7 @@ fn collected(loss: Output) -> Output {
 /// ```
 #[track_caller]
 pub fn mean_squared_error(labels: &Output, predictions: &Output) -> Output {
+    check_alike(labels, predictions);
     labels.graph().name_scope("mean_squared_error", |_| {
         collected(predictions.squared_difference(labels).mean_all())
     })
@@ -50,6 +85,7 @@ pub fn mean_squared_error(labels: &Output, predictions: &Output) -> Output {
 /// ```
 #[track_caller]
 pub fn absolute_difference(labels: &Output, predictions: &Output) -> Output {
+    check_alike(labels, predictions);
     labels
         .graph()
         .name_scope("absolute_difference", |_| collected((predictions - labels).abs().mean_all()))
@@ -67,6 +103,7 @@ pub fn absolute_difference(labels: &Output, predictions: &Output) -> Output {
 /// ```
 #[track_caller]
 pub fn huber(labels: &Output, predictions: &Output, delta: f32) -> Output {
+    check_alike(labels, predictions);
     labels.graph().name_scope("huber_loss", |_| {
         let error = (predictions - labels).abs();
         let quadratic = error.minimum(delta);
@@ -161,6 +198,7 @@ pub fn sigmoid_cross_entropy(labels: &Output, logits: &Output) -> Output {
 /// ```
 #[track_caller]
 pub fn sigmoid_cross_entropy_each(labels: &Output, logits: &Output) -> Output {
+    check_alike(labels, logits);
     // max(x, 0) - x z + log(1 + exp(-|x|)) never overflows.
     logits.relu() - logits * labels + (-logits.abs()).exp().log1p()
 }
@@ -177,6 +215,7 @@ pub fn sigmoid_cross_entropy_each(labels: &Output, logits: &Output) -> Output {
 /// ```
 #[track_caller]
 pub fn log_loss(labels: &Output, predictions: &Output) -> Output {
+    check_alike(labels, predictions);
     labels.graph().name_scope("log_loss", |_| {
         const EPSILON: f32 = 1e-7;
         let right = labels * (predictions + EPSILON).log();
@@ -197,6 +236,7 @@ pub fn log_loss(labels: &Output, predictions: &Output) -> Output {
 /// ```
 #[track_caller]
 pub fn hinge(labels: &Output, logits: &Output) -> Output {
+    check_alike(labels, logits);
     labels.graph().name_scope("hinge_loss", |_| {
         let sides = labels * 2.0 - 1.0;
         collected((1.0 - sides * logits).relu().mean_all())
@@ -238,4 +278,40 @@ pub fn accuracy(labels: &Output, predictions: &Output) -> Output {
         let right = predictions.argmax(-1).equal(labels.cast(DType::Int64));
         right.cast(DType::Float).mean_all()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{graph, session};
+
+    #[test]
+    fn losses_are_those_that_tensorflow_has() {
+        let g = graph();
+        let [a, b] = [[1.0, 2.0], [1.0, 9.0]].map(|x| g.constant(x));
+        let each = g.constant([1.0, 2.0, 3.0]).squared_difference([2.0, 2.0, 5.0]);
+        let losses = [
+            huber(&a, &b, 1.0),
+            hinge(&g.constant([1.0, 0.0]), &g.constant([0.3, -0.3])),
+            log_loss(&g.constant([1.0, 0.0]), &g.constant([0.9, 0.2])),
+            weighted(&each, &g.constant([1.0, 0.0, 2.0])),
+            weighted(&each, &g.constant(2.0)),
+        ];
+        let values = session(&g).unwrap().run(&losses).unwrap();
+        let expected = [3.25, 0.7, 0.164_251_9, 4.5, 2.0 * 5.0 / 3.0];
+        for (value, expected) in values.iter().zip(expected) {
+            let value = value.scalar_value::<f32>().unwrap();
+            assert!((value - expected).abs() < 1e-6, "{value} {expected}");
+        }
+    }
+
+    #[test]
+    fn labels_and_predictions_are_not_broadcast() {
+        let g = graph();
+        let line = line!() + 1;
+        mean_squared_error(&g.constant([1.0, 2.0]), &g.constant([[1.0], [2.0]]));
+        let e = g.check().unwrap_err();
+        assert!(e.message().contains("incompatible"), "{e}");
+        assert!(e.message().contains(&format!("losses.rs:{line}:")), "{e}");
+    }
 }

@@ -78,7 +78,7 @@ pub fn mean(values: &Output) -> Metric {
 /// ```
 #[track_caller]
 pub fn accuracy(labels: &Output, predictions: &Output) -> Metric {
-    let right = predictions.cast(DType::Int64).equal(labels.cast(DType::Int64));
+    let right = predictions.cast(labels.dtype()).equal(labels);
     mean(&right.cast(DType::Float))
 }
 
@@ -150,8 +150,8 @@ fn ratio(
     })
 }
 
-/// Area under the ROC curve of predictions between 0 and 1, from its values at `thresholds` (200 as
-/// in TensorFlow) of them.
+/// Area under the ROC curve of predictions, from its values at `thresholds` (200 as in TensorFlow) of them,
+/// joined by straight lines. A batch with a prediction that is not between 0 and 1 is an error.
 ///
 /// ```
 /// # let mut catalog = ferroflow_graph::Catalog::new();
@@ -166,13 +166,21 @@ pub fn auc(labels: &Output, predictions: &Output, thresholds: usize) -> Metric {
     let g = labels.graph();
     let n = thresholds.clamp(2, 10_000);
     g.name_scope("auc", |_| {
-        const EPSILON: f32 = 1e-7;
-        let mut at: Vec<f32> = vec![-EPSILON];
+        /// Makes the first and the last threshold be outside of all predictions.
+        const OUTSIDE: f32 = 1e-7;
+        /// Keeps what is divided by from being 0.
+        const EPSILON: f32 = 1e-6;
+        let mut at: Vec<f32> = vec![-OUTSIDE];
         at.extend((1..n - 1).map(|i| i as f32 / (n - 1) as f32));
-        at.push(1.0 + EPSILON);
+        at.push(1.0 + OUTSIDE);
         let at = g.constant(at).expand_dims(1);
         let positive = labels.cast(DType::Bool).reshape([1, -1]);
-        let above = predictions.cast(DType::Float).reshape([1, -1]).greater(&at);
+        let predictions = predictions.cast(DType::Float);
+        let inside = predictions.greater_equal(0.0).logical_and(predictions.less_equal(1.0));
+        let message = g.constant("predictions must be in [0, 1]");
+        let checked = g.assert(&inside.all_all(), &[message, predictions.clone()]);
+        let predictions = g.control_dependencies(&[checked], || predictions.identity());
+        let above = predictions.reshape([1, -1]).greater(&at);
         let count = |hit: Output| hit.cast(DType::Float).sum(&[1]);
         let kinds = [
             ("true_positives", above.logical_and(&positive)),
@@ -234,5 +242,45 @@ mod tests {
         assert!((value(3) - 0.75).abs() < 1e-3, "{}", value(3));
         s.run(all[0].reset()).unwrap();
         assert_eq!(s.run(all[0].value.scalar::<f32>()).unwrap(), 0.0);
+    }
+
+    #[test]
+    fn areas_are_those_that_tensorflow_has() {
+        let g = graph();
+        let labels = g.placeholder::<i64>("labels", [-1]);
+        let scores = g.placeholder::<f32>("scores", [-1]);
+        let (fine, coarse) = (auc(&labels, &scores, 200), auc(&labels, &scores, 5));
+        let s = initialized(&g).unwrap();
+        let mut seen = Vec::new();
+        let batches: [(&[i64], &[f32]); 2] =
+            [(&[1, 0, 1, 0], &[0.9, 0.8, 0.35, 0.1]), (&[0, 1, 1], &[0.5, 0.5, 0.75])];
+        for (l, p) in batches {
+            let feeds = vec![
+                (labels.name(), ferroflow_core::Tensor::vector(l)),
+                (scores.name(), ferroflow_core::Tensor::vector(p)),
+            ];
+            s.run_fed(feeds, (&fine.update, &coarse.update)).unwrap();
+            let values = (fine.value.scalar::<f32>(), coarse.value.scalar::<f32>());
+            seen.push(s.run(values).unwrap());
+        }
+        let expected = [(0.749_999_76, 0.624_999_9), (0.624_999_94, 0.624_999_94)];
+        for ((a, b), (x, y)) in seen.iter().zip(expected) {
+            assert!((a - x).abs() < 2e-7 && (b - y).abs() < 2e-7, "{seen:?}");
+        }
+        let wrong = vec![
+            (labels.name(), ferroflow_core::Tensor::vector(&[1i64])),
+            (scores.name(), ferroflow_core::Tensor::vector(&[1.5f32])),
+        ];
+        let e = s.run_fed(wrong, &fine.update).unwrap_err();
+        assert!(e.message().contains("predictions must be in [0, 1]"), "{e}");
+    }
+
+    #[test]
+    fn fractions_that_differ_are_not_the_same_class() {
+        let g = graph();
+        let metric = accuracy(&g.constant([0.0, 1.0]), &g.constant([0.4, 1.0]));
+        let s = initialized(&g).unwrap();
+        s.run(&metric.update).unwrap();
+        assert_eq!(s.run(metric.value.scalar::<f32>()).unwrap(), 0.5);
     }
 }

@@ -8,7 +8,8 @@ use crate::graph::Graph;
 use crate::hooks::{Hook, Ran};
 use crate::output::{Operation, Output};
 use crate::saver::{Saver, latest_checkpoint};
-use crate::session::{GraphSession, StepOptions};
+use crate::session::GraphSession;
+use crate::step::StepOptions;
 use crate::sync_replicas::SyncTraining;
 use crate::variable::Variable;
 use ferroflow_core::{Code, Error, Result, Tensor, err};
@@ -467,6 +468,11 @@ impl MonitoredSession {
         if let Some(thread) = self.syncing.take() {
             let _ = thread.join();
         }
+        // A checkpoint that was being written ends with its session, and the next one takes its place; if it
+        // was complete before, it counts.
+        if let Some(Ok(saved)) = self.saver.as_mut().map(BackgroundSaver::finish) {
+            let _ = self.tell_saved(saved, self.last_saved);
+        }
     }
 
     /// Ends training: hooks are told, a last checkpoint is left. Returns where it is.
@@ -529,6 +535,8 @@ mod tests {
     use super::*;
     use crate::hooks::{NanGuard, StopAtStep};
     use crate::optimizer::{Optimizer, Sgd};
+    use crate::session::Steps;
+    use crate::step::{StepOutput, StepRequest};
     use crate::testing::{graph, session, temporary};
 
     #[test]
@@ -572,6 +580,86 @@ mod tests {
             assert!(dir.join(format!("model.ckpt-{step}.index")).exists());
         }
         s.close().unwrap();
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    /// A server that is lost in its second step of training while a checkpoint is being written.
+    struct Lost {
+        inner: Arc<dyn Steps>,
+        trained: std::sync::atomic::AtomicU32,
+        is_closed: parking_lot::Mutex<bool>,
+        closed: parking_lot::Condvar,
+    }
+
+    impl Steps for Lost {
+        fn extend(&self, graph: &ferroflow_graph::GraphDef) -> Result<()> {
+            self.inner.extend(graph)
+        }
+        fn run_step(&self, request: StepRequest) -> Result<StepOutput> {
+            if request.targets.iter().chain(&request.fetches).any(|name| name.contains("save")) {
+                let mut is_closed = self.is_closed.lock();
+                let long = Duration::from_secs(30);
+                self.closed.wait_while_for(&mut is_closed, |closed| !*closed, long);
+                return Err(err!(Cancelled, "Step was cancelled by a call to `Session::Close()`."));
+            }
+            let trains = request.targets.iter().any(|name| name.contains("GradientDescent"));
+            if trains && self.trained.fetch_add(1, Ordering::AcqRel) == 1 {
+                return Err(err!(Unavailable, "the server is gone"));
+            }
+            self.inner.run_step(request)
+        }
+        fn partial_run_setup(
+            &self,
+            feeds: Vec<String>,
+            fetches: Vec<String>,
+            targets: Vec<String>,
+        ) -> Result<String> {
+            self.inner.partial_run_setup(feeds, fetches, targets)
+        }
+        fn partial_run(
+            &self,
+            handle: &str,
+            feeds: Vec<(String, Tensor)>,
+            fetches: Vec<String>,
+            timeout: Option<Duration>,
+        ) -> Result<Vec<Tensor>> {
+            self.inner.partial_run(handle, feeds, fetches, timeout)
+        }
+        fn close(&self) -> Result<()> {
+            *self.is_closed.lock() = true;
+            self.closed.notify_all();
+            self.inner.close()
+        }
+    }
+
+    #[test]
+    fn a_checkpoint_that_is_lost_with_its_session_does_not_end_training() {
+        let dir = temporary("lost-while-saving");
+        let g = graph();
+        let w = g.variable("w", 0.0);
+        let train = Sgd::new(0.1).minimize_counted(&w.square(), &g.global_step());
+        let training =
+            MonitoredTraining::new(&g, &train).dir(&dir).save_steps(1).save_in_background();
+        let is_first = AtomicBool::new(true);
+        let open = move |g: &Graph| {
+            if !is_first.swap(false, Ordering::AcqRel) {
+                return session(g);
+            }
+            let lost = Lost {
+                inner: crate::testing::steps(g)?,
+                trained: Default::default(),
+                is_closed: Default::default(),
+                closed: Default::default(),
+            };
+            GraphSession::new(g, Arc::new(lost))
+        };
+        let mut s = training.open(open).unwrap();
+        for _ in 0..4 {
+            s.train(()).unwrap();
+        }
+        // The first step was lost with its session.
+        assert_eq!(s.global_step(), 3);
+        assert!(s.close().unwrap().unwrap().ends_with("model.ckpt-3"));
         std::fs::remove_dir_all(&dir).unwrap();
     }
 

@@ -104,7 +104,7 @@ impl NodeBuilder {
 
     /// Waits for an operation.
     pub fn after(mut self, operation: &Operation) -> Self {
-        match operation.id {
+        match self.graph.own(operation, self.at) {
             Some(id) => self.controls.push(id),
             None => self.is_broken = true,
         }
@@ -136,6 +136,13 @@ impl NodeBuilder {
         let Some(id) = self.add() else { return Vec::new() };
         let n = graph.state().ir.node(id).output_types.len();
         (0..n).map(|slot| Output::new(&graph, Some(Endpoint::new(id, slot)))).collect()
+    }
+
+    /// Adds the node and returns its outputs, of which there are `count`: so many even if it is wrong.
+    pub(crate) fn count_of_outputs(self, count: usize) -> Vec<Output> {
+        let graph = self.graph.clone();
+        let outputs = self.outputs();
+        if outputs.len() == count { outputs } else { graph.broken(count) }
     }
 
     /// Adds the node and returns its first `N` outputs.

@@ -106,9 +106,17 @@ pub trait Optimizer {
     }
 }
 
-/// The methods of an optimizer that is another one, in its field `inner`, but for what it does with
-/// gradients.
+/// The methods of an optimizer that is another one, `inner`, but for what it does with gradients; with
+/// `gradients of`, these are computed by the other one too.
 macro_rules! forward_to {
+    (gradients of $($inner:tt)+) => {
+        $crate::optimizer::forward_to!($($inner)+);
+
+        #[track_caller]
+        fn compute_gradients(&self, loss: &Output, variables: &[Variable]) -> Vec<GradAndVar> {
+            self.$($inner)+.compute_gradients(loss, variables)
+        }
+    };
     ($($inner:tt)+) => {
         fn name(&self) -> &str {
             self.$($inner)+.name()
@@ -136,12 +144,8 @@ macro_rules! forward_to {
 pub(crate) use forward_to;
 
 impl<O: Optimizer + ?Sized> Optimizer for Box<O> {
-    forward_to!(as_ref());
+    forward_to!(gradients of as_ref());
 
-    #[track_caller]
-    fn compute_gradients(&self, loss: &Output, variables: &[Variable]) -> Vec<GradAndVar> {
-        (**self).compute_gradients(loss, variables)
-    }
     #[track_caller]
     fn apply_gradients(
         &self,
@@ -161,8 +165,8 @@ pub struct Update<'a> {
     pub parameters: &'a [Output],
     /// As [`Optimizer::slots`] asked for.
     pub slots: &'a [Variable],
-    /// As [`Optimizer::shared`] asked for.
-    pub shared: &'a [Variable],
+    /// The values of what [`Optimizer::shared`] asked for, in the type of the variable.
+    pub shared: &'a [Output],
 }
 
 #[track_caller]
@@ -196,13 +200,24 @@ fn apply<O: Optimizer + ?Sized>(
     graph.name_scope(optimizer.name(), |_| {
         // All of it happens where the variables are: what a worker has to do with it is to hand over its
         // gradients.
-        let parameters =
-            graph.device(&first.device(), || optimizer.parameters(graph, first.info.dtype));
+        let numbers = |dtype: DType| {
+            graph.device(&first.device(), || {
+                let shared: Vec<Output> = shared.iter().map(|v| v.cast(dtype)).collect();
+                (dtype, optimizer.parameters(graph, dtype), shared)
+            })
+        };
+        let mut by_type = vec![numbers(first.info.dtype)];
         let mut updates = Vec::with_capacity(present.len());
         for ((gradient, variable), slots) in present.iter().zip(&slots) {
             let name = format!("update_{}", variable.variable_name());
-            let update =
-                Update { graph, variable, parameters: &parameters, slots, shared: &shared };
+            let dtype = variable.info.dtype;
+            let known = by_type.iter().position(|(of, ..)| *of == dtype);
+            let known = known.unwrap_or_else(|| {
+                by_type.push(numbers(dtype));
+                by_type.len() - 1
+            });
+            let (_, parameters, shared) = &by_type[known];
+            let update = Update { graph, variable, parameters, slots, shared };
             let make = || match gradient {
                 Gradient::Dense(d) => optimizer.dense(&update, d),
                 Gradient::Sparse(s) => optimizer.sparse(&update, s),
@@ -210,7 +225,7 @@ fn apply<O: Optimizer + ?Sized>(
             updates.push(graph.name_scope(&name, |_| graph.device(&variable.device(), make)));
         }
         let finished = graph.device(&first.device(), || {
-            graph.control_dependencies(&updates, || optimizer.finish(&parameters, &shared))
+            graph.control_dependencies(&updates, || optimizer.finish(&by_type[0].1, &shared))
         });
         updates.extend(finished);
         let last = global_step.unwrap_or(first).device();
@@ -303,7 +318,7 @@ impl Graph {
 mod tests {
     use super::*;
     use crate::device::ReplicaDeviceSetter;
-    use crate::testing::graph;
+    use crate::testing::{graph, initialized};
 
     /// Nodes of the update that are not on the parameter server.
     fn elsewhere(optimizer: impl Optimizer) -> Vec<String> {
@@ -319,6 +334,83 @@ mod tests {
         let of_update = def.nodes.iter().filter(|n| n.name.starts_with(&scope));
         let elsewhere = of_update.filter(|n| n.device != "/job:ps/task:0");
         elsewhere.map(|n| format!("{} {}", n.name, n.device)).collect()
+    }
+
+    #[test]
+    fn three_steps_are_as_tensorflow_takes_them() {
+        // What becomes of [1, -2, 0.5], and of rows 1 and 3 of a table of ones.
+        let expected: [(Box<dyn Optimizer>, [f32; 5]); 7] = [
+            (
+                Box::new(RmsProp::new(0.1).decay(0.8).momentum(0.5).epsilon(1e-3).centered()),
+                [0.385_573_3, -1.127_538_4, -0.074_462_67, 0.197_921_13, 0.251_109_72],
+            ),
+            (
+                Box::new(RmsProp::new(0.1).decay(0.8).momentum(0.5)),
+                [0.442_324_88, -1.263_758_4, -0.037_398_204, 0.304_892_57, 0.342_214],
+            ),
+            (
+                Box::new(Ftrl::new(0.1).initial_accumulator(0.2).regularization(0.01, 0.02)),
+                [0.581_715_6, -1.667_004_1, 0.231_211_87, 0.728_265, 0.677_451_97],
+            ),
+            (
+                Box::new(
+                    Ftrl::new(0.1)
+                        .initial_accumulator(0.2)
+                        .regularization(0.01, 0.02)
+                        .shrinkage(0.1),
+                ),
+                [0.563_277_7, -1.656_240_5, 0.225_648_18, 0.723_147_6, 0.667_518_56],
+            ),
+            (
+                Box::new(Adagrad::new(0.1).initial_accumulator(0.3)),
+                [0.785_824_7, -1.776_178_1, 0.293_193_5, 0.780_806_06, 0.781_843_66],
+            ),
+            (
+                Box::new(Momentum::new(0.05, 0.9).nesterov()),
+                [0.327_321, 0.216_703_95, -0.174_086_47, -0.433_295_94, -0.108_351_976],
+            ),
+            (
+                Box::new(Adam::new(0.1)),
+                [0.701_587_3, -1.700_624_5, 0.204_872_25, 0.701_587_26, 0.701_587_3],
+            ),
+        ];
+        for (optimizer, expected) in expected {
+            let g = graph();
+            let v = g.variable("v", [1.0, -2.0, 0.5]);
+            let t = g.variable("t", init::ones([4, 2]));
+            let rows =
+                t.gather(&g.constant([1, 3, 1])).square() * g.constant([[1.0], [2.0], [3.0]]);
+            let loss = (v.square() * g.constant([1.0, 2.0, 3.0])).sum_all() + rows.sum_all();
+            let train = optimizer.minimize(&loss);
+            let s = initialized(&g).unwrap();
+            for _ in 0..3 {
+                s.run(&train).unwrap();
+            }
+            let (v, t) = s.run((&v, &t)).unwrap();
+            let (v, t) = (v.as_slice::<f32>().unwrap(), t.as_slice::<f32>().unwrap());
+            let seen = [v[0], v[1], v[2], t[2], t[7]];
+            let near = seen.iter().zip(expected).all(|(a, b)| (a - b).abs() < 2e-6);
+            assert!(near && t[0] == 1.0, "{}: {seen:?} {expected:?}", optimizer.name());
+        }
+    }
+
+    #[test]
+    fn variables_of_several_types_are_trained_together() {
+        for optimizer in [Box::new(Adam::new(0.1)) as Box<dyn Optimizer>, Box::new(Sgd::new(0.1))] {
+            let g = graph();
+            let single = g.variable("single", 1.0);
+            let double = g.variable("double", Tensor::scalar(1.0f64));
+            let table = g.variable("table", init::ones([2, 1]).of(DType::Double));
+            let rows = table.gather(&g.constant([1])).sum_all();
+            let loss = single.square() + (&*double * &*double + rows).cast(DType::Float);
+            let train = optimizer.minimize(&loss);
+            let s = initialized(&g).unwrap();
+            s.run(&train).unwrap();
+            let (a, b) = s.run((single.scalar::<f32>(), double.scalar::<f64>())).unwrap();
+            assert!(a < 1.0 && (f64::from(a) - b).abs() < 1e-6, "{a} {b}");
+            let table = s.run(&table).unwrap();
+            assert!(table.as_slice::<f64>().unwrap()[1] < 1.0, "{table:?}");
+        }
     }
 
     #[test]

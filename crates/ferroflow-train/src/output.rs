@@ -160,27 +160,8 @@ macro_rules! operators {
         operators! { @left $trait $method $op; Output; }
         operators! { @left $trait $method $op; &Output; }
         operators! { @left $trait $method $op; &crate::Variable; }
-        impl $trait<Output> for f32 {
-            type Output = Output;
-            #[track_caller]
-            fn $method(self, right: Output) -> Output {
-                self.into_output(&right.graph, Some(right.dtype())).binary($op(right.dtype()), &right)
-            }
-        }
-        impl $trait<&Output> for f32 {
-            type Output = Output;
-            #[track_caller]
-            fn $method(self, right: &Output) -> Output {
-                self.into_output(&right.graph, Some(right.dtype())).binary($op(right.dtype()), right)
-            }
-        }
-        impl $trait<&crate::Variable> for f32 {
-            type Output = Output;
-            #[track_caller]
-            fn $method(self, right: &crate::Variable) -> Output {
-                $trait::$method(self, &**right)
-            }
-        }
+        operators! { @number $trait $method $op; f32; }
+        operators! { @number $trait $method $op; i32; }
     )*};
     (@left $trait:ident $method:ident $op:expr; $left:ty;) => {
         impl $trait<Output> for $left {
@@ -204,11 +185,26 @@ macro_rules! operators {
                 self.binary($op(self.dtype()), &**right)
             }
         }
-        impl $trait<f32> for $left {
+    };
+    (@number $trait:ident $method:ident $op:expr; $number:ty;) => {
+        operators! { @right $trait $method $op; $number; Output; }
+        operators! { @right $trait $method $op; $number; &Output; }
+        operators! { @right $trait $method $op; $number; &crate::Variable; }
+    };
+    (@right $trait:ident $method:ident $op:expr; $number:ty; $tensor:ty;) => {
+        impl $trait<$number> for $tensor {
             type Output = Output;
             #[track_caller]
-            fn $method(self, right: f32) -> Output {
+            fn $method(self, right: $number) -> Output {
                 self.binary($op(self.dtype()), right)
+            }
+        }
+        impl $trait<$tensor> for $number {
+            type Output = Output;
+            #[track_caller]
+            fn $method(self, right: $tensor) -> Output {
+                let left = self.into_output(right.graph(), Some(right.dtype()));
+                left.binary($op(right.dtype()), right)
             }
         }
     };

@@ -5,7 +5,8 @@ mod write;
 
 pub use write::SavedModelBuilder;
 
-use crate::session::{StepRequest, Steps};
+use crate::session::Steps;
+use crate::step::StepRequest;
 use crate::wire::{MetaGraph, meta_graphs};
 use ferroflow_core::{DType, PartialShape, Result, Tensor, bail, ensure, err};
 use std::collections::{BTreeMap, BTreeSet};

@@ -50,6 +50,24 @@ impl Saver {
     /// A saver of some variables.
     #[track_caller]
     pub fn of(graph: &Graph, variables: &[Variable]) -> Saver {
+        Saver::make(graph, &under_their_names(variables), false)
+    }
+
+    /// A saver of some variables under other names than their own: from a checkpoint of another program, or
+    /// averages in place of what they are averages of. A part of a variable goes by the name of the whole.
+    ///
+    /// ```
+    /// # let mut catalog = ferroflow_graph::Catalog::new();
+    /// # ferroflow_ops::register(&mut catalog);
+    /// # let g = ferroflow_train::Graph::new(catalog.into());
+    /// use ferroflow_train::Saver;
+    /// let w = g.variable("head/w", 0.0);
+    /// let saver = Saver::renamed(&g, &[("old/w".into(), w)]);
+    /// // saver.restore(&session, "pretrained/model.ckpt-1000")?;
+    /// assert!(g.check().is_ok());
+    /// ```
+    #[track_caller]
+    pub fn renamed(graph: &Graph, variables: &[(String, Variable)]) -> Saver {
         Saver::make(graph, variables, false)
     }
 
@@ -58,11 +76,11 @@ impl Saver {
     /// the same, and any saver restores it.
     #[track_caller]
     pub fn sharded(graph: &Graph) -> Saver {
-        Saver::make(graph, &graph.global_variables(), true)
+        Saver::make(graph, &under_their_names(&graph.global_variables()), true)
     }
 
     #[track_caller]
-    fn make(graph: &Graph, variables: &[Variable], is_sharded: bool) -> Saver {
+    fn make(graph: &Graph, variables: &[(String, Variable)], is_sharded: bool) -> Saver {
         graph.at_root(|| {
             graph.name_scope("save", |_| {
                 let default = graph.named_constant("filename/input", "model");
@@ -178,13 +196,19 @@ fn parent(path: &Path) -> PathBuf {
     }
 }
 
-/// Names and slices, as checkpoints hold them.
-fn keys_of(variables: &[Variable]) -> (Vec<String>, Vec<String>) {
-    let key = |v: &Variable| match &v.info.slice {
-        Some(slice) => (slice.full_name.clone(), slice.spec()),
-        None => (v.variable_name().to_string(), String::new()),
+/// Variables with the names that checkpoints have them under.
+fn under_their_names(variables: &[Variable]) -> Vec<(String, Variable)> {
+    let named = |v: &Variable| match &v.info.slice {
+        Some(slice) => (slice.full_name.clone(), v.clone()),
+        None => (v.variable_name().to_string(), v.clone()),
     };
-    variables.iter().map(key).unzip()
+    variables.iter().map(named).collect()
+}
+
+/// Names and slices, as checkpoints hold them.
+fn keys_of(variables: &[(String, Variable)]) -> (Vec<String>, Vec<String>) {
+    let slice = |v: &Variable| v.info.slice.as_ref().map(|s| s.spec()).unwrap_or_default();
+    variables.iter().map(|(name, v)| (name.clone(), slice(v))).unzip()
 }
 
 /// The filename, once everything is written.
@@ -196,34 +220,38 @@ fn after(graph: &Graph, filename: &Output, written: &[Operation]) -> Output {
 }
 
 #[track_caller]
-fn save_nodes(graph: &Graph, filename: &Output, variables: &[Variable]) -> Operation {
+fn save_nodes(graph: &Graph, filename: &Output, variables: &[(String, Variable)]) -> Operation {
     let (names, slices) = keys_of(variables);
     let names = graph.constant_from(strings(&names), Some("SaveV2/tensor_names"));
     let slices = graph.constant_from(strings(&slices), Some("SaveV2/shape_and_slices"));
     // Read when the checkpoint is made, not before what else the step does.
-    let values: Vec<Output> = variables.iter().map(Variable::read).collect();
+    let values: Vec<Output> = variables.iter().map(|(_, v)| v.read()).collect();
     let op = graph.op("SaveV2").name("SaveV2").input(filename).input(&names).input(&slices);
     op.list(&values).operation()
 }
 
 #[track_caller]
-fn restore_nodes(graph: &Graph, filename: &Output, variables: &[Variable]) -> Operation {
+fn restore_nodes(graph: &Graph, filename: &Output, variables: &[(String, Variable)]) -> Operation {
     let assigned = assign_nodes(graph, filename, variables);
     graph.group("restore_all", &assigned)
 }
 
 #[track_caller]
-fn assign_nodes(graph: &Graph, filename: &Output, variables: &[Variable]) -> Vec<Operation> {
+fn assign_nodes(
+    graph: &Graph,
+    filename: &Output,
+    variables: &[(String, Variable)],
+) -> Vec<Operation> {
     let (names, slices) = keys_of(variables);
     let names = graph.constant_from(strings(&names), Some("RestoreV2/tensor_names"));
     let slices = graph.constant_from(strings(&slices), Some("RestoreV2/shape_and_slices"));
-    let types: Vec<_> = variables.iter().map(|v| v.info.dtype).collect();
+    let types: Vec<_> = variables.iter().map(|(_, v)| v.info.dtype).collect();
     let op = graph.op("RestoreV2").name("RestoreV2").input(filename).input(&names).input(&slices);
     let values = op.attr("dtypes", types).outputs();
     variables
         .iter()
         .zip(&values)
-        .map(|(v, value)| {
+        .map(|((_, v), value)| {
             let op = graph.op("AssignVariableOp").name("AssignVariableOp");
             op.input(&v.handle()).input(value).operation()
         })
@@ -233,10 +261,14 @@ fn assign_nodes(graph: &Graph, filename: &Output, variables: &[Variable]) -> Vec
 /// Saving and restoring with every device working on the variables it has. The parts go to a
 /// directory of their own first and are made one checkpoint when all are there.
 #[track_caller]
-fn shard_nodes(graph: &Graph, filename: &Output, variables: &[Variable]) -> (Output, Operation) {
-    let mut by_device: BTreeMap<String, Vec<Variable>> = BTreeMap::new();
-    for v in variables {
-        by_device.entry(v.device()).or_default().push(v.clone());
+fn shard_nodes(
+    graph: &Graph,
+    filename: &Output,
+    variables: &[(String, Variable)],
+) -> (Output, Operation) {
+    let mut by_device: BTreeMap<String, Vec<(String, Variable)>> = BTreeMap::new();
+    for named in variables {
+        by_device.entry(named.1.device()).or_default().push(named.clone());
     }
     let suffix = format!("_temp_{:016x}/part", fastrand::u64(..));
     let suffix = graph.named_constant("StringJoin/suffix", suffix);

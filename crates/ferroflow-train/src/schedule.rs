@@ -80,6 +80,27 @@ pub fn exponential_decay(
     })
 }
 
+/// `rate * exp(-decay * step / steps)`; in stairs if `staircase`.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::schedule::natural_exp_decay;
+/// let rate = natural_exp_decay(0.1, &g.global_step(), 1000.0, 0.5, false);
+/// assert_eq!(rate.shape().to_string(), "[]");
+/// ```
+#[track_caller]
+pub fn natural_exp_decay(
+    rate: f32,
+    global_step: &Variable,
+    steps: f32,
+    decay: f32,
+    staircase: bool,
+) -> Output {
+    exponential_decay(rate, global_step, steps, (-decay).exp(), staircase)
+}
+
 /// `rate / (1 + decay * step / steps)`; in stairs if `staircase`.
 ///
 /// ```
@@ -128,6 +149,72 @@ pub fn polynomial_decay(
     global_step.graph().name_scope("PolynomialDecay", |_| {
         let step = global_step.cast(DType::Float).minimum(steps);
         (1.0 - step / steps).pow(power) * (rate - end) + end
+    })
+}
+
+/// [`polynomial_decay`] that begins anew when it is done: over two, three and more times `steps`, each time
+/// from what is left of the way.
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::schedule::polynomial_decay_in_cycles;
+/// let rate = polynomial_decay_in_cycles(0.1, &g.global_step(), 1000.0, 0.001, 1.0);
+/// assert_eq!(rate.shape().to_string(), "[]");
+/// ```
+#[track_caller]
+pub fn polynomial_decay_in_cycles(
+    rate: f32,
+    global_step: &Variable,
+    steps: f32,
+    end: f32,
+    power: f32,
+) -> Output {
+    global_step.graph().name_scope("PolynomialDecay", |_| {
+        let step = global_step.cast(DType::Float);
+        let length = (&step / steps).ceil().maximum(1.0) * steps;
+        (1.0 - step / length).pow(power) * (rate - end) + end
+    })
+}
+
+/// Half a cosine from `rate` down to `alpha * rate` within `steps`, and again, each time `longer` times as
+/// long and `lower` times as high (Loshchilov, Hutter 2016).
+///
+/// ```
+/// # let mut catalog = ferroflow_graph::Catalog::new();
+/// # ferroflow_ops::register(&mut catalog);
+/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// use ferroflow_train::schedule::cosine_decay_restarts;
+/// let rate = cosine_decay_restarts(0.1, &g.global_step(), 1000.0, 2.0, 1.0, 0.0);
+/// assert_eq!(rate.shape().to_string(), "[]");
+/// ```
+#[track_caller]
+pub fn cosine_decay_restarts(
+    rate: f32,
+    global_step: &Variable,
+    steps: f32,
+    longer: f32,
+    lower: f32,
+    alpha: f32,
+) -> Output {
+    let g = global_step.graph();
+    g.name_scope("CosineDecayRestarts", |_| {
+        let time = global_step.cast(DType::Float) / steps;
+        let (restarts, done) = if longer == 1.0 {
+            let restarts = time.floor();
+            let done = &time - &restarts;
+            (restarts, done)
+        } else {
+            // Restart i begins when the lengths before it, a geometric series, have passed.
+            let restarts = ((1.0 - &time * (1.0 - longer)).log() / longer.ln()).floor();
+            let length = g.constant(longer).pow(&restarts);
+            let begin = (1.0 - &length) / (1.0 - longer);
+            (restarts, (time - begin) / length)
+        };
+        let wave = ((done * std::f32::consts::PI).cos() + 1.0) * 0.5;
+        let height = g.constant(lower).pow(restarts);
+        (wave * height * (1.0 - alpha) + alpha) * rate
     })
 }
 
@@ -210,6 +297,37 @@ mod tests {
         for (value, expected) in values.iter().zip(expected) {
             let value = value.scalar_value::<f32>().unwrap();
             assert!((value - expected).abs() < 1e-6, "{value} {expected}");
+        }
+    }
+
+    #[test]
+    fn rates_are_those_that_tensorflow_has() {
+        let g = graph();
+        let step = g.global_step();
+        let rates = [
+            exponential_decay(0.1, &step, 10.0, 0.5, true),
+            natural_exp_decay(0.1, &step, 10.0, 0.5, false),
+            inverse_time_decay(0.1, &step, 10.0, 0.5, true),
+            polynomial_decay(0.1, &step, 30.0, 0.01, 2.0),
+            polynomial_decay_in_cycles(0.1, &step, 30.0, 0.01, 2.0),
+            cosine_decay(0.1, &step, 30.0, 0.1),
+            cosine_decay_restarts(0.1, &step, 10.0, 2.0, 0.5, 0.1),
+        ];
+        let expected: [(i32, [f32; 7]); 6] = [
+            (0, [0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1]),
+            (15, [0.05, 0.047_236_66, 0.066_666_67, 0.0325, 0.0325, 0.055, 0.048_409_905]),
+            (29, [0.025, 0.023_457_028, 0.05, 0.0101, 0.0101, 0.010_246_514, 0.010_277_012]),
+            (30, [0.0125, 0.022_313_017, 0.04, 0.01, 0.01, 0.01, 0.0325]),
+            (31, [0.0125, 0.021_224_797, 0.04, 0.01, 0.031_025_002, 0.01, 0.032_465_32]),
+            (65, [0.001_562_5, 0.003_877_421, 0.025, 0.01, 0.016_944_446, 0.01, 0.010_856_355]),
+        ];
+        let s = initialized(&g).unwrap();
+        for (at, expected) in expected {
+            s.run(step.assign(at)).unwrap();
+            for (value, expected) in s.run(&rates).unwrap().iter().zip(expected) {
+                let value = value.scalar_value::<f32>().unwrap();
+                assert!((value - expected).abs() < 1e-6, "step {at}: {value} {expected}");
+            }
         }
     }
 }

@@ -1,55 +1,16 @@
 //! Sessions of a graph under construction: steps, callables, partial runs, traces.
 
-use crate::fetch::{Feeds, Fetch, Wanted};
+use crate::fetch::{Feeds, Fetch};
 use crate::graph::Graph;
 use crate::metadata::RunMetadata;
 use crate::output::Output;
+use crate::step::{Prepared, Sent, Settled, StepOptions, StepOutput, StepRequest};
 use bytes::Bytes;
-use ferroflow_core::{Error, Result, Tensor, err};
+use ferroflow_core::{Result, Tensor};
 use ferroflow_graph::GraphDef;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// A step, by names.
-#[derive(Clone, Debug, Default)]
-pub struct StepRequest {
-    /// Tensors that replace those of their names.
-    pub feeds: Vec<(String, Tensor)>,
-    /// What comes back, in order.
-    pub fetches: Vec<String>,
-    /// Nodes that run for their effect.
-    pub targets: Vec<String>,
-    pub options: StepOptions,
-}
-
-/// How a step is run.
-///
-/// ```
-/// # fn run(session: &ferroflow_train::GraphSession, y: &ferroflow_train::Output)
-/// #     -> ferroflow_core::Result<()> {
-/// use ferroflow_train::StepOptions;
-/// let options = StepOptions { trace: true, ..StepOptions::default() };
-/// let (value, metadata) = session.run_with((), y, options)?;
-/// std::fs::write("timeline.json", metadata.timeline()?).ok();
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StepOptions {
-    /// A step that takes longer fails with `DeadlineExceeded`.
-    pub timeout: Option<Duration>,
-    /// Whether to record what ran where and when.
-    pub trace: bool,
-}
-
-/// What came of a step.
-#[derive(Clone, Debug, Default)]
-pub struct StepOutput {
-    pub tensors: Vec<Tensor>,
-    /// A serialized `RunMetadata`, if something was recorded.
-    pub metadata: Bytes,
-}
 
 /// Where steps run: a session of this process or of a server.
 pub trait Steps: Send + Sync {
@@ -97,38 +58,6 @@ pub struct GraphSession {
     steps: Arc<dyn Steps>,
     sent: Arc<Mutex<Sent>>,
     timeout: Option<Duration>,
-}
-
-/// How much of a graph a session has.
-#[derive(Clone, Debug, Default)]
-pub struct Sent {
-    nodes: usize,
-    rewrites: u64,
-}
-
-impl Sent {
-    /// Of a graph of which a session has nothing yet.
-    pub fn nothing_of(graph: &Graph) -> Sent {
-        Sent { nodes: 0, rewrites: graph.version().1 }
-    }
-
-    /// What the session lacks, and how much it has with that; none if it lacks nothing.
-    pub fn missing(&self, graph: &Graph) -> Result<Option<(GraphDef, Sent)>> {
-        graph.check()?;
-        let (nodes, rewrites) = graph.version();
-        if (nodes, rewrites) == (self.nodes, self.rewrites) {
-            return Ok(None);
-        }
-        if rewrites != self.rewrites {
-            return Err(err!(
-                FailedPrecondition,
-                "nodes of the graph were changed after the session was opened; open it after all \
-                 gradients are made"
-            ));
-        }
-        let (def, nodes, _) = graph.additions(self.nodes)?;
-        Ok(Some((def, Sent { nodes, rewrites })))
-    }
 }
 
 impl GraphSession {
@@ -190,11 +119,11 @@ impl GraphSession {
         self.step(Prepared::new(feeds, fetches, options)?)
     }
 
-    fn step<F: Fetch>(&self, step: Prepared<F>) -> Result<(F::Value, RunMetadata)> {
+    fn step<F: Fetch>(&self, mut step: Prepared<F>) -> Result<(F::Value, RunMetadata)> {
         if step.is_empty() {
             return step.answer(StepOutput::default());
         }
-        let output = self.steps.run_step(step.request.clone());
+        let output = self.steps.run_step(step.take_request());
         step.answer(output.map_err(|e| self.graph.explain(e))?)
     }
 
@@ -202,10 +131,7 @@ impl GraphSession {
     /// position.
     pub fn callable<F: Fetch>(&self, feeds: &[&Output], fetches: F) -> Result<Callable<F>> {
         self.catch_up()?;
-        let mut wanted = Wanted::default();
-        fetches.ask(&mut wanted);
-        let feeds = feeds.iter().map(|f| f.name()).collect();
-        Ok(Callable { session: self.clone(), feeds, wanted, fetches })
+        Ok(Callable { session: self.clone(), settled: Settled::new(feeds, fetches) })
     }
 
     /// Announces a step that is fed and fetched in parts: all that any part will feed or fetch.
@@ -221,12 +147,10 @@ impl GraphSession {
     /// ```
     pub fn partial_run(&self, feeds: &[&Output], fetches: impl Fetch) -> Result<PartialRun> {
         self.catch_up()?;
-        let mut wanted = Wanted::default();
-        fetches.ask(&mut wanted);
-        let feeds = feeds.iter().map(|f| f.name()).collect();
+        let (feeds, fetches, targets) = Settled::new(feeds, fetches).into_names();
         let handle = self
             .steps
-            .partial_run_setup(feeds, wanted.fetches, wanted.targets)
+            .partial_run_setup(feeds, fetches, targets)
             .map_err(|e| self.graph.explain(e))?;
         Ok(PartialRun { session: self.clone(), handle })
     }
@@ -234,69 +158,6 @@ impl GraphSession {
     /// Ends the session; running steps are cancelled.
     pub fn close(&self) -> Result<()> {
         self.steps.close()
-    }
-}
-
-impl Graph {
-    /// The error of a step, with the source line that made the node it names.
-    pub fn explain(&self, error: Error) -> Error {
-        let text = error.message();
-        let node = text.split("{{node ").nth(1).and_then(|rest| rest.split("}}").next());
-        match node.and_then(|node| self.made_at(node)) {
-            Some(at) => {
-                let text = format!("{text}\n\t made at {}:{}", at.file(), at.line());
-                let same = Error::new(error.code(), text);
-                if error.is_derived() { same.derived() } else { same }
-            }
-            None => error,
-        }
-    }
-}
-
-/// A step that is ready to be sent, and knows what to make of the answer.
-pub struct Prepared<F> {
-    request: StepRequest,
-    order: Vec<usize>,
-    fetches: F,
-}
-
-impl<F: Fetch> Prepared<F> {
-    pub fn new(feeds: impl Feeds, fetches: F, options: StepOptions) -> Result<Prepared<F>> {
-        let mut wanted = Wanted::default();
-        fetches.ask(&mut wanted);
-        let mut fed = Vec::new();
-        feeds.collect_into(&mut fed)?;
-        Ok(Prepared::from_parts(fed, wanted, fetches, options))
-    }
-
-    fn from_parts(
-        feeds: Vec<(String, Tensor)>,
-        wanted: Wanted,
-        fetches: F,
-        options: StepOptions,
-    ) -> Prepared<F> {
-        let Wanted { fetches: names, order, targets } = wanted;
-        let request = StepRequest { feeds, fetches: names, targets, options };
-        Prepared { request, order, fetches }
-    }
-
-    /// Whether there is nothing to run.
-    pub fn is_empty(&self) -> bool {
-        self.request.fetches.is_empty() && self.request.targets.is_empty()
-    }
-
-    pub fn request(&self) -> &StepRequest {
-        &self.request
-    }
-
-    /// What was asked for, out of what came back.
-    pub fn answer(&self, output: StepOutput) -> Result<(F::Value, RunMetadata)> {
-        let StepOutput { tensors, metadata } = output;
-        let asked: Option<Vec<Tensor>> =
-            self.order.iter().map(|&i| tensors.get(i).cloned()).collect();
-        let asked = asked.ok_or_else(|| err!(Internal, "a step returned too few tensors"))?;
-        let value = self.fetches.answer(&mut asked.into_iter())?;
-        Ok((value, RunMetadata::new(metadata)))
     }
 }
 
@@ -315,25 +176,13 @@ impl<F: Fetch> Prepared<F> {
 /// ```
 pub struct Callable<F: Fetch> {
     session: GraphSession,
-    feeds: Vec<String>,
-    wanted: Wanted,
-    fetches: F,
+    settled: Settled<F>,
 }
 
 impl<F: Fetch> Callable<F> {
     /// Runs the step with these feeds, in the order given when it was made.
     pub fn call(&self, feeds: &[Tensor]) -> Result<F::Value> {
-        ferroflow_core::ensure!(
-            feeds.len() == self.feeds.len(),
-            InvalidArgument,
-            "{} feeds for a callable that takes {}",
-            feeds.len(),
-            self.feeds.len()
-        );
-        let feeds = self.feeds.iter().cloned().zip(feeds.iter().cloned()).collect();
-        let options = self.session.options();
-        let step = Prepared::from_parts(feeds, self.wanted.clone(), &self.fetches, options);
-        Ok(self.session.step(step)?.0)
+        Ok(self.session.step(self.settled.step(feeds, self.session.options())?)?.0)
     }
 }
 
@@ -346,20 +195,13 @@ pub struct PartialRun {
 impl PartialRun {
     /// Feeds and fetches a part. Each tensor is fed and fetched once.
     pub fn run_fed<F: Fetch>(&self, feeds: impl Feeds, fetches: F) -> Result<F::Value> {
-        let options = self.session.options();
-        let step = Prepared::new(feeds, fetches, options)?;
-        ferroflow_core::ensure!(
-            step.request.targets.is_empty(),
-            InvalidArgument,
-            "operations are run by the first part of a partial run: they cannot be asked for later"
-        );
-        let StepRequest { feeds, fetches, .. } = step.request.clone();
+        let mut part = Prepared::part(feeds, fetches, self.session.options())?;
+        let StepRequest { feeds, fetches, options, .. } = part.take_request();
         let steps = &self.session.steps;
         let tensors = steps
             .partial_run(&self.handle, feeds, fetches, options.timeout)
             .map_err(|e| self.session.graph.explain(e))?;
-        let output = StepOutput { tensors, metadata: Bytes::new() };
-        Ok(step.answer(output)?.0)
+        Ok(part.answer(StepOutput { tensors, metadata: Bytes::new() })?.0)
     }
 }
 

@@ -12,18 +12,30 @@
 //! ```
 
 use crate::graph::{Graph, keys};
+use crate::node::NodeBuilder;
 use crate::output::Output;
+use ferroflow_core::{DType, Tensor};
 
+/// A summary of `op`, of what `inputs` adds to it. Its tag is its name: one that is used before gets a number.
 #[track_caller]
-fn collected(summary: Output) -> Output {
-    summary.graph().add_to_collection(keys::SUMMARIES, &summary);
+fn summary(
+    g: &Graph,
+    op: &str,
+    name: &str,
+    inputs: impl FnOnce(NodeBuilder) -> NodeBuilder,
+) -> Output {
+    let name = {
+        let mut state = g.state();
+        let full = crate::names::join(&state.name_scope, name);
+        let name = state.names.unique(&full);
+        state.names.take(&format!("{name}/tags"));
+        name
+    };
+    let tag = g.op("Const").exact_name(&format!("{name}/tags"));
+    let tag = tag.attr("dtype", DType::String).attr("value", Tensor::string(name.clone())).output();
+    let summary = inputs(g.op(op).exact_name(&name).input(&tag)).output();
+    g.add_to_collection(keys::SUMMARIES, &summary);
     summary
-}
-
-#[track_caller]
-fn tag(g: &Graph, name: &str) -> Output {
-    let scope = g.state().name_scope.clone();
-    g.named_constant(&format!("{name}/tags"), crate::names::join(&scope, name))
 }
 
 /// A number over time.
@@ -38,9 +50,7 @@ fn tag(g: &Graph, name: &str) -> Output {
 /// ```
 #[track_caller]
 pub fn scalar(name: &str, value: &Output) -> Output {
-    let g = value.graph();
-    let tag = tag(g, name);
-    collected(g.op("ScalarSummary").name(name).input(&tag).input(value).output())
+    summary(value.graph(), "ScalarSummary", name, |op| op.input(value))
 }
 
 /// How the elements of a tensor are distributed, over time.
@@ -55,9 +65,7 @@ pub fn scalar(name: &str, value: &Output) -> Output {
 /// ```
 #[track_caller]
 pub fn histogram(name: &str, values: &Output) -> Output {
-    let g = values.graph();
-    let tag = tag(g, name);
-    collected(g.op("HistogramSummary").name(name).input(&tag).input(values).output())
+    summary(values.graph(), "HistogramSummary", name, |op| op.input(values))
 }
 
 /// Up to `max_outputs` images of a batch [batch, height, width, channels].
@@ -73,10 +81,9 @@ pub fn histogram(name: &str, values: &Output) -> Output {
 /// ```
 #[track_caller]
 pub fn image(name: &str, images: &Output, max_outputs: i64) -> Output {
-    let g = images.graph();
-    let tag = tag(g, name);
-    let op = g.op("ImageSummary").name(name).input(&tag).input(images);
-    collected(op.attr("max_images", max_outputs).output())
+    summary(images.graph(), "ImageSummary", name, |op| {
+        op.input(images).attr("max_images", max_outputs)
+    })
 }
 
 /// Texts, a scalar or a list or table of them, which TensorBoard shows as Markdown.
@@ -92,11 +99,8 @@ pub fn image(name: &str, images: &Output, max_outputs: i64) -> Output {
 #[track_caller]
 pub fn text(name: &str, texts: &Output) -> Output {
     let g = texts.graph();
-    let tag = tag(g, name);
-    let metadata = ferroflow_core::Tensor::string(crate::wire::text_metadata_bytes());
-    let metadata = g.constant(metadata);
-    let op = g.op("TensorSummaryV2").name(name).input(&tag).input(texts).input(&metadata);
-    collected(op.output())
+    let metadata = g.constant(Tensor::string(crate::wire::text_metadata_bytes()));
+    summary(g, "TensorSummaryV2", name, |op| op.input(texts).input(&metadata))
 }
 
 /// All summaries of the graph as one; none if there are none.
@@ -129,6 +133,8 @@ mod tests {
     fn summaries_become_events_of_their_kind() {
         let g = graph();
         scalar("loss", &g.constant(0.5));
+        scalar("loss", &g.constant(0.6));
+        image("digits", &g.constant([[0.0, 1.0], [1.0, 0.0]]).reshape([2, 2, 1, 1]), 3);
         histogram("weights", &g.constant([1.0, 2.0]));
         text("note", &g.constant(["*a*", "b"]));
         let merged = merge_all(&g).unwrap();
@@ -151,6 +157,9 @@ mod tests {
             .collect();
         let expected = [
             ("loss", "scalar"),
+            ("loss_1", "scalar"),
+            ("digits/image/0", "image"),
+            ("digits/image/1", "image"),
             ("weights", "histogram"),
             ("note", "tensor"),
             ("remark", "tensor"),

@@ -1,7 +1,8 @@
 //! Graphs and sessions for the tests of this crate.
 
 use crate::graph::Graph;
-use crate::session::{GraphSession, StepOptions, StepOutput, StepRequest, Steps};
+use crate::session::{GraphSession, Steps};
+use crate::step::{StepOptions, StepOutput, StepRequest};
 use ferroflow_core::{CancelToken, Result, Tensor};
 use ferroflow_graph::{Catalog, GraphDef};
 use ferroflow_runtime::{RunOptions, RunRequest, Session, SessionOptions, Task};
@@ -65,12 +66,17 @@ impl Steps for Local {
     }
 }
 
-/// A session of this process.
-pub fn session(graph: &Graph) -> Result<GraphSession> {
+/// Where the steps of a session of this process run.
+pub fn steps(graph: &Graph) -> Result<Arc<dyn Steps>> {
     let options = SessionOptions { allow_soft_placement: true, ..SessionOptions::default() };
     let session =
         Session::new(Task::local(graph.catalog().clone()), &GraphDef::default(), options)?;
-    GraphSession::new(graph, Arc::new(Local(session)))
+    Ok(Arc::new(Local(session)))
+}
+
+/// A session of this process.
+pub fn session(graph: &Graph) -> Result<GraphSession> {
+    GraphSession::new(graph, steps(graph)?)
 }
 
 /// Runs the initializers of all variables.

@@ -89,6 +89,11 @@ macro_rules! numbers {
                 Tensor::from_slice([self.len()], self)
             }
         }
+        impl<const N: usize> IntoTensor for &[$t; N] {
+            fn into_tensor(self) -> Result<Tensor> {
+                Tensor::from_slice([N], self)
+            }
+        }
         impl<const N: usize> IntoTensor for [$t; N] {
             fn into_tensor(self) -> Result<Tensor> {
                 Tensor::from_slice([N], &self)
@@ -162,23 +167,32 @@ pub(crate) fn number_as(t: Tensor, like: DType) -> Result<Tensor> {
         let values: Vec<T> = xs.iter().map(|&x| to(x)).collect();
         Tensor::from_slice(t.shape().clone(), &values)
     }
-    let whole = numbers.iter().all(|x| x.fract() == 0.0);
-    if like.is_integer() && !whole {
-        bail!(InvalidArgument, "a fraction where a {like} is expected");
+    macro_rules! whole {
+        ($t:ty) => {{
+            if let Some(x) = numbers.iter().find(|x| x.fract() != 0.0) {
+                bail!(InvalidArgument, "{x}, a fraction, where a {like} is expected");
+            }
+            // The largest 64-bit numbers are not among the `f64`s: beyond is what is not below.
+            let fits = |x: &f64| *x >= <$t>::MIN as f64 && *x < <$t>::MAX as f64 + 1.0;
+            if let Some(x) = numbers.iter().find(|x| !fits(x)) {
+                bail!(InvalidArgument, "{x} is out of the range of {like}");
+            }
+            cast(&t, &numbers, |x| x as $t)
+        }};
     }
     match like {
         DType::Float => cast(&t, &numbers, |x| x as f32),
         DType::Double => cast(&t, &numbers, |x| x),
         DType::Half => cast(&t, &numbers, ferroflow_core::f16::from_f64),
         DType::BFloat16 => cast(&t, &numbers, ferroflow_core::bf16::from_f64),
-        DType::Int32 => cast(&t, &numbers, |x| x as i32),
-        DType::Int64 => cast(&t, &numbers, |x| x as i64),
-        DType::Int16 => cast(&t, &numbers, |x| x as i16),
-        DType::Int8 => cast(&t, &numbers, |x| x as i8),
-        DType::UInt8 => cast(&t, &numbers, |x| x as u8),
-        DType::UInt16 => cast(&t, &numbers, |x| x as u16),
-        DType::UInt32 => cast(&t, &numbers, |x| x as u32),
-        DType::UInt64 => cast(&t, &numbers, |x| x as u64),
+        DType::Int32 => whole!(i32),
+        DType::Int64 => whole!(i64),
+        DType::Int16 => whole!(i16),
+        DType::Int8 => whole!(i8),
+        DType::UInt8 => whole!(u8),
+        DType::UInt16 => whole!(u16),
+        DType::UInt32 => whole!(u32),
+        DType::UInt64 => whole!(u64),
         _ => Ok(t),
     }
 }
@@ -246,5 +260,28 @@ impl<const N: usize> IntoShape for [usize; N] {
 impl<const N: usize> IntoShape for [Option<usize>; N] {
     fn into_shape(self) -> Result<PartialShape> {
         Ok(PartialShape::new(self))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_a_type_does_not_have_are_refused() {
+        let to = |x: f32, like| number_as(Tensor::scalar(x), like);
+        assert_eq!(to(255.0, DType::UInt8).unwrap().scalar_value::<u8>().unwrap(), 255);
+        assert_eq!(to(-128.0, DType::Int8).unwrap().scalar_value::<i8>().unwrap(), -128);
+        for (x, like) in [
+            (256.0, DType::UInt8),
+            (-1.0, DType::UInt64),
+            (1e20, DType::Int64),
+            (f32::INFINITY, DType::Int32),
+            (f32::NAN, DType::Int32),
+            (0.5, DType::Int16),
+        ] {
+            let e = to(x, like).unwrap_err();
+            assert_eq!(e.code(), ferroflow_core::Code::InvalidArgument, "{x} {e}");
+        }
     }
 }

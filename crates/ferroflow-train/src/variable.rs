@@ -461,52 +461,83 @@ impl Graph {
     pub fn partitioned_variable(
         &self,
         name: &str,
-        initial: Initializer,
+        initial: impl IntoInitializer,
         parts: usize,
     ) -> PartitionedVariable {
+        let initial = self.or_fail(initial.into_initializer()).unwrap_or_default();
         let full = {
             let mut state = self.state();
             let full = join(&state.name_scope, name);
             state.names.unique(&full)
         };
-        let made = self.or_fail(self.make_parts(&full, initial, parts));
-        PartitionedVariable { graph: self.clone(), name: full, parts: made.unwrap_or_default() }
+        let mut made = Vec::new();
+        for (name, slice) in self.or_fail(slices(&full, &initial.shape, parts)).unwrap_or_default()
+        {
+            let initial = initial.part(slice.offset.clone(), slice.shape.clone());
+            self.state().names.take(&name);
+            let options = VariableOptions::default();
+            made.push(self.make_variable(&name, initial, options, Some(slice)));
+        }
+        PartitionedVariable { graph: self.clone(), name: full, parts: made }
     }
 
+    /// The partitioned variable `name` of the current variable scope: made, or found again.
+    ///
+    /// ```
+    /// # let mut catalog = ferroflow_graph::Catalog::new();
+    /// # ferroflow_ops::register(&mut catalog);
+    /// # let g = ferroflow_train::Graph::new(catalog.into());
+    /// use ferroflow_train::{Reuse, init};
+    /// let get = || g.get_partitioned_variable("table", init::glorot_uniform([100, 8]), 4);
+    /// let table = g.variable_scope("words", Reuse::Auto, get);
+    /// let again = g.variable_scope("words", Reuse::Auto, get);
+    /// assert_eq!(table.parts()[3].variable_name(), "words/table/part_3");
+    /// assert_eq!(g.trainable_variables().len(), 4);
+    /// ```
     #[track_caller]
-    fn make_parts(&self, name: &str, initial: Initializer, parts: usize) -> Result<Vec<Variable>> {
-        let Some(&rows) = initial.shape.first() else {
-            return Err(err!(InvalidArgument, "a scalar variable has no parts"));
-        };
-        ensure!(
-            (1..=rows.max(1)).contains(&parts),
-            InvalidArgument,
-            "{rows} rows do not make {parts} parts"
-        );
-        let mut made = Vec::with_capacity(parts);
-        let mut begin = 0;
-        for part in 0..parts {
-            // The first ones get one row more where it does not come out even.
-            let len = rows / parts + usize::from(part < rows % parts);
-            let mut shape = initial.shape.to_vec();
-            shape[0] = len;
-            let mut offset = vec![0; shape.len()];
-            offset[0] = begin;
-            begin += len;
-            let shape = Shape::from(shape);
-            let slice = SliceInfo {
-                full_name: name.to_string(),
-                full_shape: initial.shape.clone(),
-                offset,
-                shape: shape.clone(),
-            };
-            let initial = initial.with_shape(shape)?;
-            let part = format!("{name}/part_{part}");
-            self.state().names.take(&part);
-            made.push(self.make_variable(&part, initial, VariableOptions::default(), Some(slice)));
+    pub fn get_partitioned_variable(
+        &self,
+        name: &str,
+        initial: impl IntoInitializer,
+        parts: usize,
+    ) -> PartitionedVariable {
+        let initial = self.or_fail(initial.into_initializer()).unwrap_or_default();
+        let full = join(&self.state().variable_scope.name, name);
+        let mut found = Vec::new();
+        for (name, slice) in self.or_fail(slices(&full, &initial.shape, parts)).unwrap_or_default()
+        {
+            let initial = initial.part(slice.offset.clone(), slice.shape.clone());
+            let options = VariableOptions::default();
+            found.push(self.get_exactly(&name, initial, options, Some(slice)));
         }
-        Ok(made)
+        PartitionedVariable { graph: self.clone(), name: full, parts: found }
     }
+}
+
+/// How a variable of this shape is split along its first dimension, and what the parts are called.
+fn slices(name: &str, whole: &Shape, parts: usize) -> Result<Vec<(String, SliceInfo)>> {
+    let Some(&rows) = whole.first() else {
+        return Err(err!(InvalidArgument, "'{name}': a scalar variable has no parts"));
+    };
+    ensure!(
+        (1..=rows.max(1)).contains(&parts),
+        InvalidArgument,
+        "'{name}': {rows} rows do not make {parts} parts"
+    );
+    let mut begin = 0;
+    let slice = |part: usize| {
+        // The first ones get one row more where it does not come out even.
+        let len = rows / parts + usize::from(part < rows % parts);
+        let mut shape = whole.to_vec();
+        shape[0] = len;
+        let mut offset = vec![0; shape.len()];
+        offset[0] = begin;
+        begin += len;
+        let (full_name, full_shape) = (name.to_string(), whole.clone());
+        let slice = SliceInfo { full_name, full_shape, offset, shape: Shape::from(shape) };
+        (format!("{name}/part_{part}"), slice)
+    };
+    Ok((0..parts).map(slice).collect())
 }
 
 impl PartitionedVariable {

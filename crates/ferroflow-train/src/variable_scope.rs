@@ -1,9 +1,9 @@
 //! Variable scopes: variables found again by name, so that two parts of a program share them.
 
 use crate::graph::{Graph, Restore};
-use crate::init::IntoInitializer;
+use crate::init::{Initializer, IntoInitializer};
 use crate::names::join;
-use crate::variable::{Variable, VariableOptions};
+use crate::variable::{SliceInfo, Variable, VariableOptions};
 use ferroflow_core::{Result, bail, ensure};
 
 /// Whether `get_variable` makes variables or finds them.
@@ -81,18 +81,28 @@ impl Graph {
         options: VariableOptions,
     ) -> Variable {
         let initial = self.or_fail(initial.into_initializer()).unwrap_or_default();
-        let (full, reuse) = {
-            let state = self.state();
-            (join(&state.variable_scope.name, name), state.variable_scope.reuse)
-        };
-        let found = self.find_variable(&full);
+        let full = join(&self.state().variable_scope.name, name);
+        self.get_exactly(&full, initial, options, None)
+    }
+
+    /// The variable with this whole name: made, or found again, as the current variable scope says.
+    #[track_caller]
+    pub(crate) fn get_exactly(
+        &self,
+        full: &str,
+        initial: Initializer,
+        options: VariableOptions,
+        slice: Option<SliceInfo>,
+    ) -> Variable {
+        let reuse = self.state().variable_scope.reuse;
+        let found = self.find_variable(full);
         let usable = match (&found, reuse) {
             (Ok(_), Reuse::No) => {
                 self.fail(ferroflow_core::err!(
                     InvalidArgument,
                     "variable {full} already exists; did you mean to reuse it?"
                 ));
-                return self.make_variable(&full, initial, options, None);
+                return self.make_variable(full, initial, options, slice);
             }
             (Ok(v), _) => check_same(v, &initial).map(|()| true),
             (Err(_), Reuse::Yes) => Err(ferroflow_core::err!(
@@ -109,14 +119,14 @@ impl Graph {
             }
             (usable, _) => {
                 self.or_fail(usable);
-                self.state().names.take(&full);
-                self.make_variable(&full, initial, options, None)
+                self.state().names.take(full);
+                self.make_variable(full, initial, options, slice)
             }
         }
     }
 }
 
-fn check_same(found: &Variable, asked: &crate::init::Initializer) -> Result<()> {
+fn check_same(found: &Variable, asked: &Initializer) -> Result<()> {
     if !found.info.shape.admits(&asked.shape) {
         bail!(
             InvalidArgument,

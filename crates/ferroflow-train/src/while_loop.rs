@@ -76,7 +76,10 @@ impl Graph {
         body: impl FnOnce(&[Output]) -> Vec<Output>,
     ) -> Vec<Output> {
         let at = Location::caller();
-        let start: Vec<Endpoint> = start.iter().filter_map(|o| o.endpoint).collect();
+        let count = start.len();
+        // With a variable missing the closures would be handed fewer than they count on.
+        let start: Option<Vec<Endpoint>> = start.iter().map(|o| o.endpoint).collect();
+        let Some(start) = start else { return self.broken(count) };
         let result = self.name_scope("while", |scope| {
             self.build_loop(options, &start, scope, at, condition, body)
         });
@@ -84,7 +87,7 @@ impl Graph {
             Ok(outputs) => outputs,
             Err(e) => {
                 self.state().fail(e, at);
-                Vec::new()
+                self.broken(count)
             }
         }
     }
@@ -98,7 +101,7 @@ impl Graph {
         condition: impl FnOnce(&[Output]) -> Output,
         body: impl FnOnce(&[Output]) -> Vec<Output>,
     ) -> Result<Vec<Output>> {
-        ensure!(!start.is_empty(), InvalidArgument, "a loop needs a variable that is in order");
+        ensure!(!start.is_empty(), InvalidArgument, "a loop needs a variable");
         let (outer, inner) = {
             let mut state = self.state();
             let kind = Kind::Loop {

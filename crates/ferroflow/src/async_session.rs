@@ -1,13 +1,13 @@
 //! Sessions for programs that wait for many things at once.
 
-use crate::default_catalog;
-use crate::session::{to_output, to_run};
+use crate::session::{of_catalog, to_output, to_run};
 use ferroflow_cluster::{ConnectOptions, RemoteSession};
-use ferroflow_core::{CancelToken, Result, err};
+use ferroflow_core::{CancelToken, Result, Tensor, err};
 use ferroflow_graph::GraphDef;
-use ferroflow_runtime::{SessionOptions, Task};
+use ferroflow_runtime::{RunOutput, SessionDone};
 use ferroflow_train::{
-    Feeds, Fetch, Graph, Prepared, RunMetadata, Sent, StepOptions, StepOutput, StepRequest,
+    Feeds, Fetch, Graph, Output, Prepared, RunMetadata, Sent, Settled, StepOptions, StepOutput,
+    StepRequest,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,9 +48,7 @@ enum Kind {
 impl AsyncSession {
     /// A session in this process.
     pub async fn local(graph: &Graph) -> Result<AsyncSession> {
-        let options = SessionOptions { allow_soft_placement: true, ..SessionOptions::default() };
-        let task = Task::local(default_catalog());
-        let session = ferroflow_runtime::Session::new(task, &GraphDef::default(), options)?;
+        let session = of_catalog(graph.catalog().clone(), &GraphDef::default())?;
         AsyncSession::new(graph, Kind::Local(Arc::new(session))).await
     }
 
@@ -83,13 +81,20 @@ impl AsyncSession {
         self
     }
 
+    /// The graph this is a session of.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// How its steps are run, unless they say otherwise.
+    pub fn options(&self) -> StepOptions {
+        StepOptions { timeout: self.timeout, ..StepOptions::default() }
+    }
+
     async fn catch_up(&self) -> Result<()> {
         let mut sent = self.sent.lock().await;
         if let Some((def, now)) = sent.missing(&self.graph)? {
-            match &self.kind {
-                Kind::Local(session) => session.extend(&def, None).map(|_| ())?,
-                Kind::Remote(session) => session.extend(&def).await?,
-            }
+            self.kind.extend(&def).await?;
             *sent = now;
         }
         Ok(())
@@ -102,8 +107,7 @@ impl AsyncSession {
 
     /// [`AsyncSession::run`] with values for some tensors.
     pub async fn run_fed<F: Fetch>(&self, feeds: impl Feeds, fetches: F) -> Result<F::Value> {
-        let options = StepOptions { timeout: self.timeout, ..StepOptions::default() };
-        Ok(self.run_with(feeds, fetches, options).await?.0)
+        Ok(self.run_with(feeds, fetches, self.options()).await?.0)
     }
 
     /// [`AsyncSession::run_fed`] with options of its own; also returns what was recorded of the step.
@@ -115,21 +119,41 @@ impl AsyncSession {
     ) -> Result<(F::Value, RunMetadata)> {
         let step = Prepared::new(feeds, fetches, options)?;
         self.catch_up().await?;
+        self.step(step).await
+    }
+
+    async fn step<F: Fetch>(&self, mut step: Prepared<F>) -> Result<(F::Value, RunMetadata)> {
         if step.is_empty() {
             return step.answer(StepOutput::default());
         }
-        let output = self.step(step.request().clone()).await;
+        let output = self.kind.run_step(step.take_request()).await;
         step.answer(output.map_err(|e| self.graph.explain(e))?)
     }
 
-    async fn step(&self, request: StepRequest) -> Result<StepOutput> {
-        match &self.kind {
-            Kind::Local(session) => local_step(session.clone(), request).await,
-            Kind::Remote(session) => {
-                let answer = session.run_step(to_run(request)).await?;
-                Ok(StepOutput { tensors: answer.tensors, metadata: answer.metadata })
-            }
-        }
+    /// A step whose feeds and fetches are settled once, to be run many times; see
+    /// [`ferroflow_train::GraphSession::callable`].
+    pub async fn callable<F: Fetch>(
+        &self,
+        feeds: &[&Output],
+        fetches: F,
+    ) -> Result<AsyncCallable<F>> {
+        let settled = Settled::new(feeds, fetches);
+        self.catch_up().await?;
+        Ok(AsyncCallable { session: self.clone(), settled })
+    }
+
+    /// Announces a step that is fed and fetched in parts: all that any part will feed or fetch; see
+    /// [`ferroflow_train::GraphSession::partial_run`].
+    pub async fn partial_run(
+        &self,
+        feeds: &[&Output],
+        fetches: impl Fetch,
+    ) -> Result<AsyncPartialRun> {
+        let (feeds, fetches, targets) = Settled::new(feeds, fetches).into_names();
+        self.catch_up().await?;
+        let handle = self.kind.partial_run_setup(feeds, fetches, targets).await;
+        let handle = handle.map_err(|e| self.graph.explain(e))?;
+        Ok(AsyncPartialRun { session: self.clone(), handle })
     }
 
     /// Ends the session; running steps are cancelled.
@@ -144,6 +168,121 @@ impl AsyncSession {
     }
 }
 
+/// A step to be run many times, at the same time too; see [`AsyncSession::callable`].
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+/// use ferroflow::prelude::*;
+/// let g = graph();
+/// let x = g.placeholder::<f32>("x", ());
+/// let session = AsyncSession::local(&g).await?;
+/// let square = session.callable(&[&x], x.square().scalar::<f32>()).await?;
+/// let (four, nine) = ([Tensor::scalar(2.0f32)], [Tensor::scalar(3.0f32)]);
+/// let both = tokio::try_join!(square.call(&four), square.call(&nine))?;
+/// assert_eq!(both, (4.0, 9.0));
+/// # Ok::<(), ferroflow::Error>(())
+/// # }).unwrap();
+/// ```
+pub struct AsyncCallable<F: Fetch> {
+    session: AsyncSession,
+    settled: Settled<F>,
+}
+
+impl<F: Fetch> AsyncCallable<F> {
+    /// Runs the step with these feeds, in the order given when it was made.
+    pub async fn call(&self, feeds: &[Tensor]) -> Result<F::Value> {
+        let step = self.settled.step(feeds, self.session.options())?;
+        Ok(self.session.step(step).await?.0)
+    }
+}
+
+/// A step that is run in parts; see [`AsyncSession::partial_run`]. When the future of a part is dropped the
+/// whole step is cancelled.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+/// use ferroflow::prelude::*;
+/// let g = graph();
+/// let (x, y) = (g.placeholder::<f32>("x", ()), g.placeholder::<f32>("y", ()));
+/// let double = &x * 2.0;
+/// let sum = &double + &y;
+/// let session = AsyncSession::local(&g).await?;
+/// let step = session.partial_run(&[&x, &y], (&double, &sum)).await?;
+/// let half = step.run_fed((&x, 3.0), double.scalar::<f32>()).await?;
+/// assert_eq!(step.run_fed((&y, half + 1.0), sum.scalar::<f32>()).await?, 13.0);
+/// # Ok::<(), ferroflow::Error>(())
+/// # }).unwrap();
+/// ```
+pub struct AsyncPartialRun {
+    session: AsyncSession,
+    handle: String,
+}
+
+impl AsyncPartialRun {
+    /// Feeds and fetches a part. Each tensor is fed and fetched once.
+    pub async fn run_fed<F: Fetch>(&self, feeds: impl Feeds, fetches: F) -> Result<F::Value> {
+        let AsyncSession { graph, kind, .. } = &self.session;
+        let mut part = Prepared::part(feeds, fetches, self.session.options())?;
+        let tensors = kind.partial_run(self.handle.clone(), part.take_request()).await;
+        let tensors = tensors.map_err(|e| graph.explain(e))?;
+        Ok(part.answer(StepOutput { tensors, ..StepOutput::default() })?.0)
+    }
+}
+
+impl Kind {
+    async fn extend(&self, graph: &GraphDef) -> Result<()> {
+        match self {
+            Kind::Local(session) => session.extend(graph, None).map(|_| ()),
+            Kind::Remote(session) => session.extend(graph).await,
+        }
+    }
+
+    async fn run_step(&self, request: StepRequest) -> Result<StepOutput> {
+        match self {
+            Kind::Local(session) => {
+                let (session, timeout) = (session.clone(), request.options.timeout);
+                let start = move |cancel, done| session.run(to_run(request), cancel, done);
+                to_output(started(timeout, start).await?)
+            }
+            Kind::Remote(session) => {
+                let answer = session.run_step(to_run(request)).await?;
+                Ok(StepOutput { tensors: answer.tensors, metadata: answer.metadata })
+            }
+        }
+    }
+
+    async fn partial_run_setup(
+        &self,
+        feeds: Vec<String>,
+        fetches: Vec<String>,
+        targets: Vec<String>,
+    ) -> Result<String> {
+        match self {
+            Kind::Local(session) => {
+                let session = session.clone();
+                aside(move || session.partial_run_setup(feeds, fetches, targets)).await?
+            }
+            Kind::Remote(session) => session.partial_run_setup(feeds, fetches, targets).await,
+        }
+    }
+
+    async fn partial_run(&self, handle: String, part: StepRequest) -> Result<Vec<Tensor>> {
+        let StepRequest { feeds, fetches, options, .. } = part;
+        match self {
+            Kind::Local(session) => {
+                let session = session.clone();
+                let start = move |cancel, done| {
+                    session.partial_run(&handle, feeds, fetches, cancel, done);
+                };
+                Ok(started(options.timeout, start).await?.tensors)
+            }
+            Kind::Remote(session) => {
+                session.partial_run(&handle, feeds, fetches, options.timeout).await
+            }
+        }
+    }
+}
+
 /// Cancels a step nobody waits for any more.
 struct CancelOnDrop(CancelToken);
 
@@ -153,22 +292,26 @@ impl Drop for CancelOnDrop {
     }
 }
 
-async fn local_step(
-    session: Arc<ferroflow_runtime::Session>,
-    request: StepRequest,
-) -> Result<StepOutput> {
-    let timeout = request.options.timeout;
+/// Does what takes long without waiting, off the threads that drive futures.
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|e| err!(Internal, "a step could not be started: {e}"))
+}
+
+/// Starts a step, or a part of one, of this process, and waits for its end.
+async fn started(
+    timeout: Option<Duration>,
+    start: impl FnOnce(CancelToken, SessionDone) + Send + 'static,
+) -> Result<RunOutput> {
     let cancel = CancelToken::new();
     let guard = CancelOnDrop(cancel.clone());
     let (tell, mut told) = oneshot::channel();
     let done = Box::new(move |result| drop(tell.send(result)));
-    let start = move || session.run(to_run(request), cancel, done);
     // Starting compiles the step, when it is the first of its kind.
-    tokio::task::spawn_blocking(start)
-        .await
-        .map_err(|e| err!(Internal, "a step could not be started: {e}"))?;
+    aside(move || start(cancel, done)).await?;
     let ended = |_| err!(Internal, "a step ended without a result");
-    let output = match timeout {
+    match timeout {
         None => told.await.map_err(ended)?,
         Some(timeout) => match tokio::time::timeout(timeout, &mut told).await {
             Ok(result) => result.map_err(ended)?,
@@ -177,7 +320,5 @@ async fn local_step(
                 told.await.map_err(ended)?
             }
         },
-    }?;
-    drop(guard);
-    to_output(output)
+    }
 }

@@ -1,7 +1,7 @@
 //! A server that runs beside the program that starts it.
 
 use crate::{Session, default_catalog};
-use ferroflow_cluster::{ConnectOptions, InProcessMaster, Server, ServerOptions};
+use ferroflow_cluster::{ConnectOptions, InProcessMaster, Server, ServerOptions, network_threads};
 use ferroflow_core::{Result, err};
 use ferroflow_train::{Graph, GraphSession};
 use std::sync::{Arc, mpsc};
@@ -43,11 +43,7 @@ struct Serving {
 impl BackgroundServer {
     /// Starts serving; returns when it listens.
     pub fn start(options: ServerOptions) -> Result<BackgroundServer> {
-        let threads = tokio::runtime::Builder::new_multi_thread()
-            .thread_name("ff-net")
-            .enable_all()
-            .build()
-            .map_err(|e| err!(ResourceExhausted, "cannot start network threads: {e}"))?;
+        let threads = network_threads()?;
         let runtime = threads.handle().clone();
         let (tell, told) = mpsc::channel();
         let (stop, stopped) = oneshot::channel::<()>();

@@ -34,11 +34,12 @@ pub mod placement;
 pub mod prelude;
 mod session;
 
-pub use async_session::AsyncSession;
+pub use async_session::{AsyncCallable, AsyncPartialRun, AsyncSession};
 pub use background_server::{BackgroundServer, stop_signal};
 pub use estimator::{estimator, train_and_evaluate};
 pub use ferroflow_cluster::{
-    ClusterSpec, ConnectOptions, DataPath, Server, ServerOptions, TfConfig, workers_done,
+    ClusterSpec, ConnectOptions, DataPath, Server, ServerOptions, TfConfig, network_threads,
+    workers_done,
 };
 /// All-reduce and its family between processes.
 pub use ferroflow_collective as collective;

@@ -52,10 +52,7 @@ impl Session {
 
     /// A session in this process for a graph of the ops in `catalog`.
     pub fn of_catalog(catalog: Arc<Catalog>, graph: &GraphDef) -> Result<Session> {
-        let options = SessionOptions { allow_soft_placement: true, ..SessionOptions::default() };
-        let task = Task::local(catalog);
-        let session = ferroflow_runtime::Session::new(task, graph, options)?;
-        Ok(Session(Kind::Local(Box::new(session))))
+        Ok(Session(Kind::Local(Box::new(of_catalog(catalog, graph)?))))
     }
 
     /// A session on the server at `target`, `grpc://host:port`: Ferroflow's or TensorFlow's.
@@ -194,6 +191,15 @@ impl Steps for Session {
             Kind::Remote(remote) => remote.runtime.block_on(remote.session.close()),
         }
     }
+}
+
+/// A session in this process, as the runtime has it.
+pub(crate) fn of_catalog(
+    catalog: Arc<Catalog>,
+    graph: &GraphDef,
+) -> Result<ferroflow_runtime::Session> {
+    let options = SessionOptions { allow_soft_placement: true, ..SessionOptions::default() };
+    ferroflow_runtime::Session::new(Task::local(catalog), graph, options)
 }
 
 /// A part of a partial run of this process.

@@ -5,13 +5,14 @@ use super::hello::{self, Hello, Purpose, Welcome};
 use super::outbox::{Outbox, gathering};
 use super::reader::FrameReader;
 use super::{DataPath, Identity, Link, Receiver, Source};
-use crate::net::Stream;
+use crate::net::{Halves, Stream};
 use bytes::Bytes;
 use ferroflow_collective::blocks::{BlockReader, Place};
 use ferroflow_core::{CancelToken, Error, Received, Result, Tensor, bail, ensure, err};
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// A peer that connects and says nothing is dropped after this.
@@ -24,7 +25,7 @@ pub(crate) async fn serve(
     own: &Identity,
     receiver: Arc<dyn Receiver>,
 ) -> Result<()> {
-    let (mut read, mut write, is_direct) = stream.split().map_err(hello::lost)?;
+    let Halves { mut read, mut write, is_direct, local } = stream.split().map_err(hello::lost)?;
     let greeted = tokio::time::timeout(GREETING, Hello::receive(&mut read)).await;
     let hello =
         greeted.map_err(|_| err!(DeadlineExceeded, "{peer} connected and stayed silent"))??;
@@ -55,6 +56,7 @@ pub(crate) async fn serve(
         source: incoming.source.clone(),
         receiver: incoming.receiver.clone(),
         way_back: Mutex::default(),
+        local,
         running: Mutex::default(),
     });
     incoming.receiver.connected(&incoming.source);
@@ -222,6 +224,8 @@ struct Calls {
     receiver: Arc<dyn Receiver>,
     /// The link to whoever calls, once there was one.
     way_back: Mutex<Option<Arc<Link>>>,
+    /// What whoever calls is heard over, if that is a socket of this host.
+    local: Option<Weak<UnixStream>>,
     running: Mutex<HashMap<i64, (i64, CancelToken)>>,
 }
 
@@ -241,6 +245,9 @@ impl Calls {
         let mut known = self.way_back.lock();
         if !known.as_ref().is_some_and(|link| link.is_up()) {
             *known = self.receiver.way_back(&self.source);
+            if let (Some(link), Some(socket)) = (&*known, &self.local) {
+                link.answers_come_from(socket);
+            }
         }
         known.clone()
     }

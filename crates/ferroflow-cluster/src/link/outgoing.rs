@@ -5,12 +5,14 @@ use super::hello::{self, Hello, Purpose};
 use super::outbox::Outbox;
 use super::reader::FrameReader;
 use crate::net::Stream;
+use crate::patience::Answers;
 use ferroflow_collective::blocks::BlockWriter;
 use ferroflow_core::{Error, Received, Result, bail, err};
 use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Weak};
 use tokio::sync::oneshot;
 
 /// Values from this size on go through shared memory, where there is any.
@@ -34,6 +36,8 @@ pub(crate) struct Link {
     bulk: Outbox,
     blocks: Option<BlockWriter>,
     calls: Mutex<Calls>,
+    /// To them, from a task of this host.
+    answers: Arc<Answers>,
     next_call: AtomicI64,
 }
 
@@ -59,35 +63,35 @@ impl Link {
         hello: Hello,
         address: &str,
     ) -> Result<(Arc<Link>, impl Future<Output = Error> + Send + use<>)> {
-        let (mut main_read, mut main_write, main_direct) =
-            greeted.main.split().map_err(hello::lost)?;
-        hello.send(&mut main_write).await?;
-        let welcome = hello::receive_answer(&mut main_read).await?;
-        let (mut bulk_read, mut bulk_write, _) = greeted.bulk.split().map_err(hello::lost)?;
-        Hello { purpose: Purpose::Bulk, blocks: None, ..hello }.send(&mut bulk_write).await?;
-        hello::receive_answer(&mut bulk_read).await?;
+        let mut main = greeted.main.split().map_err(hello::lost)?;
+        hello.send(&mut main.write).await?;
+        let welcome = hello::receive_answer(&mut main.read).await?;
+        let mut bulk = greeted.bulk.split().map_err(hello::lost)?;
+        Hello { purpose: Purpose::Bulk, blocks: None, ..hello }.send(&mut bulk.write).await?;
+        hello::receive_answer(&mut bulk.read).await?;
         let link = Arc::new(Link {
             id: fastrand::u64(..),
             task: welcome.task,
             incarnations: welcome.incarnations,
             address: address.to_string(),
-            main: Outbox::new(main_write, main_direct),
+            main: Outbox::new(main.write, main.is_direct),
             // A long write is not for the thread that made the value.
-            bulk: Outbox::new(bulk_write, false),
+            bulk: Outbox::new(bulk.write, false),
             blocks: greeted.blocks.filter(|_| welcome.takes_blocks),
             calls: Mutex::default(),
+            answers: Arc::default(),
             // An answer may come over another connection than the one of its call.
             next_call: AtomicI64::new(fastrand::i64(..1 << 62)),
         });
         let driven = link.clone();
-        let bulk = link.clone();
-        let bulk_writing = tokio::spawn(async move { bulk.bulk.write_out().await });
-        let main = link.clone();
-        let main_writing = tokio::spawn(async move { main.main.write_out().await });
+        let writer = link.clone();
+        let bulk_writing = tokio::spawn(async move { writer.bulk.write_out().await });
+        let writer = link.clone();
+        let main_writing = tokio::spawn(async move { writer.main.write_out().await });
         let driving = async move {
-            let mut answers = FrameReader::new(main_read);
+            let mut answers = FrameReader::new(main.read);
             // Nothing is ever said there: its end is all there is to hear.
-            let mut silent = FrameReader::new(bulk_read);
+            let mut silent = FrameReader::new(bulk.read);
             let why = tokio::select! {
                 ended = driven.hear_answers(&mut answers) => ended.err(),
                 ended = silent.head() => ended.err(),
@@ -140,9 +144,15 @@ impl Link {
             }
             calls.waiting.insert(id, tell);
         }
+        self.answers.called();
         let _call = Call { link: self, id };
         self.main.send(Frame::run(id, part));
         told.await.unwrap_or_else(|_| Err(err!(Unavailable, "Socket closed ({})", self.address)))
+    }
+
+    /// The other task answers over a socket of this host.
+    pub fn answers_come_from(&self, socket: &Weak<UnixStream>) {
+        self.answers.come_from(socket);
     }
 
     /// Answers a call of the other task; false if that must be done in another way.
@@ -214,6 +224,7 @@ struct Call<'a> {
 
 impl Drop for Call<'_> {
     fn drop(&mut self) {
+        self.link.answers.settled();
         let is_under_way = self.link.calls.lock().waiting.remove(&self.id).is_some();
         if is_under_way {
             self.link.main.send(Frame::cancel(self.id));

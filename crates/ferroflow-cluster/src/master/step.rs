@@ -3,6 +3,7 @@
 use super::outcome::Outcome;
 use super::parts::Parts;
 use super::peer::Peer;
+use crate::begun::begin;
 use crate::link::gathering;
 use crate::wire;
 use ferroflow_core::{CancelToken, DeviceInfo, RendezvousKey, Result, Tensor, err};
@@ -19,7 +20,6 @@ use futures_util::stream::FuturesUnordered;
 use prost::encoding;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Waker};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::{OnceCell, oneshot};
@@ -300,7 +300,7 @@ pub(super) fn unless_cancelled(
 ) {
     let (stop, stopped) = oneshot::channel();
     let on_cancel = cancel.on_cancel(move |e| drop(stop.send(e.clone())));
-    let mut working = Box::pin(async move {
+    let working = async move {
         let result = tokio::select! {
             biased;
             Ok(error) = stopped => Err(error),
@@ -308,14 +308,7 @@ pub(super) fn unless_cancelled(
         };
         drop(on_cancel);
         done(result);
-    });
-    // It begins here: there is a thread less to wake before other tasks hear of it. Their calls go with the
-    // first values for them.
-    let began = {
-        let _io = io.enter();
-        gathering(|| working.as_mut().poll(&mut Context::from_waker(Waker::noop())))
     };
-    if began.is_pending() {
-        io.spawn(working);
-    }
+    // The calls of other tasks go with the first values for them.
+    gathering(|| begin(io, working));
 }

@@ -8,7 +8,7 @@ use std::net::Shutdown;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, ready};
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
@@ -16,7 +16,7 @@ use tokio::runtime::Handle;
 
 /// Takes a stream apart. Must be called inside a tokio runtime, which does its I/O.
 pub(super) fn split(stream: tokio::net::UnixStream) -> io::Result<(ReadHalf, WriteHalf)> {
-    let reading = stream.into_std()?;
+    let reading = Arc::new(stream.into_std()?);
     let writing = Arc::new(reading.try_clone()?);
     let reading = registered(reading, Interest::READABLE)?;
     Ok((ReadHalf(reading), WriteHalf { stream: writing, waiting: None, io: Handle::current() }))
@@ -30,7 +30,14 @@ fn registered<T: AsRawFd>(stream: T, interest: Interest) -> io::Result<AsyncFd<T
     AsyncFd::with_interest(stream, interest)
 }
 
-pub(super) struct ReadHalf(AsyncFd<UnixStream>);
+pub(super) struct ReadHalf(AsyncFd<Arc<UnixStream>>);
+
+impl ReadHalf {
+    /// The socket itself, as long as it is read.
+    pub(super) fn socket(&self) -> Weak<UnixStream> {
+        Arc::downgrade(self.0.get_ref())
+    }
+}
 
 impl AsyncRead for ReadHalf {
     fn poll_read(
@@ -42,7 +49,7 @@ impl AsyncRead for ReadHalf {
             let mut ready = ready!(self.0.poll_read_ready(cx))?;
             let free = to.initialize_unfilled();
             let len = free.len();
-            match ready.try_io(|stream| stream.get_ref().read(free)) {
+            match ready.try_io(|stream| (&**stream.get_ref()).read(free)) {
                 Ok(Ok(read)) => {
                     // There was no more: what comes next is news, and not worth an attempt before.
                     if 0 < read && read < len {

@@ -38,8 +38,11 @@ fn on_links<R: Send>(
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let listener = parking_lot::Mutex::new(Some(listener));
+    // None is still joining when another fails the group on purpose.
+    let joined = std::sync::Barrier::new(n);
     std::thread::scope(|scope| {
         let (each, change, address, listener) = (&each, &change, &address, &listener);
+        let joined = &joined;
         let ranks: Vec<_> = (0..n)
             .map(|rank| {
                 scope.spawn(move || {
@@ -50,6 +53,7 @@ fn on_links<R: Send>(
                         0 => Group::host(&member, options, listener.lock().take().unwrap()),
                         _ => Group::join(&member, options),
                     };
+                    joined.wait();
                     each(group.unwrap())
                 })
             })

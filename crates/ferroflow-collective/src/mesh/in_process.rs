@@ -165,6 +165,6 @@ impl Mesh for InProcess {
     }
 
     fn patience(&self) -> Patience {
-        Patience { looks: 0, crowded: true }
+        Patience { looks: 0, spins: 0 }
     }
 }

@@ -102,8 +102,12 @@ impl Segment {
         crowded: bool,
         fate: Arc<Fate>,
     ) -> Arc<Segment> {
-        // A look is a few loads; some ten microseconds of them when a processor is to spare.
-        let patience = Patience { looks: if crowded { 40 } else { 20_000 }, crowded };
+        // A look is a few loads, some ten microseconds of them when a processor is to spare; with giving
+        // the processor away it is a system call.
+        let patience = match crowded {
+            true => Patience { looks: 40, spins: 0 },
+            false => Patience { looks: 1500, spins: 400 },
+        };
         let tick = AtomicU64::new(0);
         let segment =
             Arc::new(Segment { region, layout, rank, fate: fate.clone(), patience, tick });

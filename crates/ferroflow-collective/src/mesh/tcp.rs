@@ -46,7 +46,10 @@ impl Tcp {
         let peers =
             streams.into_iter().map(|s| s.map(peer).transpose()).collect::<Result<Vec<_>>>()?;
         // A look is a system call of about half a microsecond.
-        let patience = Patience { looks: if crowded { 20 } else { 600 }, crowded };
+        let patience = match crowded {
+            true => Patience { looks: 20, spins: 0 },
+            false => Patience { looks: 600, spins: 20 },
+        };
         Ok(Tcp { peers, fate, patience })
     }
 

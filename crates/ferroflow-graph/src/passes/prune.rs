@@ -1,5 +1,6 @@
 //! Pruning: the part of a graph that a step with given feeds, fetches and targets needs.
 
+use super::idle::silence;
 use crate::attr::Attrs;
 use crate::catalog::Catalog;
 use crate::function::FunctionGraph;
@@ -23,7 +24,8 @@ pub struct Pruned {
 ///
 /// Feed `i` becomes an `_Arg` node with `index` `i`, fetch `i` a `_Retval` node. A feed replaces the
 /// edges leaving that output; when it feeds a placeholder it takes over the placeholder's control
-/// edges too. Nodes keep their names and their order.
+/// edges too. Nodes keep their names and their order. A pure node that only control edges leave, and
+/// that is no target, becomes a `NoOp`.
 pub fn prune<S: AsRef<str>>(
     graph: &Graph,
     feeds: &[S],
@@ -44,7 +46,7 @@ pub fn prune<S: AsRef<str>>(
     let targets = target_nodes(graph, targets)?;
 
     let cut = Cut::new(graph, &feeds);
-    let keep = cut.ancestors(fetches.iter().map(|e| e.node).chain(targets));
+    let keep = cut.ancestors(fetches.iter().map(|e| e.node).chain(targets.iter().copied()));
     let mut pruned = Pruned {
         graph: Graph::new(graph.library.clone()),
         args: Vec::with_capacity(feeds.len()),
@@ -79,6 +81,10 @@ pub fn prune<S: AsRef<str>>(
         let node = ids[e.node.index()].ok_or_else(|| err!(Internal, "a fetch was pruned"))?;
         let from = Endpoint { node, slot: e.slot };
         pruned.rets.push(pruned.graph.add(name, retval.clone(), attrs, vec![from], vec![])?);
+    }
+    if let Some(no_op) = catalog.get("NoOp") {
+        let targets: Vec<NodeId> = targets.iter().filter_map(|t| ids[t.index()]).collect();
+        silence(&mut pruned.graph, &targets, no_op);
     }
     Ok(pruned)
 }
@@ -373,6 +379,59 @@ mod tests {
         assert_eq!(inputs(&p, "_retval_n_0_0"), ["n"]);
         let p = run(&sample(), &[], &[], &["^go"]).unwrap();
         assert_eq!(names(&p), ["x", "s", "go"]);
+    }
+
+    /// The gradient of a layer's input, say, which is made along with that of its weights.
+    #[test]
+    fn what_is_only_waited_for_is_not_computed() {
+        let g = graph(&[
+            ("x", "Placeholder", &[]),
+            ("s", "Source", &[]),
+            ("a", "Neg", &["s"]),
+            ("b", "Add", &["a", "x"]),
+            ("both", "NoOp", &["^b", "^s"]),
+            ("n", "Neg", &["x", "^both"]),
+        ]);
+        let ops =
+            |p: &Pruned, name: &str| p.graph.node(p.graph.find(name).unwrap()).op.name.clone();
+        let p = run(&g, &["x"], &["n:0"], &[]).unwrap();
+        assert_eq!([ops(&p, "a"), ops(&p, "b")], ["NoOp", "NoOp"]);
+        assert_eq!(inputs(&p, "b"), ["^_arg_x_0_0", "^a"]);
+        assert_eq!(inputs(&p, "a"), ["^s"]);
+        assert_eq!(inputs(&p, "n"), ["_arg_x_0_0", "^both"]);
+        // Asked for, by name or for its value.
+        let p = run(&g, &["x"], &["n:0"], &["b"]).unwrap();
+        assert_eq!([ops(&p, "a"), ops(&p, "b")], ["Neg", "Add"]);
+        let p = run(&g, &["x"], &["n:0", "a:0"], &[]).unwrap();
+        assert_eq!([ops(&p, "a"), ops(&p, "b")], ["Neg", "NoOp"]);
+    }
+
+    #[test]
+    fn which_branch_was_taken_is_still_known() {
+        let mut c = catalog();
+        c.op("Switch")
+            .input("x: float")
+            .input("p: float")
+            .output("f: float")
+            .output("t: float")
+            .control_flow(ControlFlow::Switch);
+        let node = |name: &str, op: &str, inputs: &[&str]| NodeDef {
+            name: name.into(),
+            op: op.into(),
+            inputs: inputs.iter().map(|s| s.to_string()).collect(),
+            ..NodeDef::default()
+        };
+        let nodes = vec![
+            node("s", "Source", &[]),
+            node("switch", "Switch", &["s", "s:1"]),
+            node("pivot", "Neg", &["switch:1"]),
+            node("after", "Neg", &["pivot"]),
+            node("n", "Neg", &["s", "^after"]),
+        ];
+        let g = Graph::from_def(&GraphDef { nodes, ..Default::default() }, &c).unwrap();
+        let p = prune(&g, &[], &["n:0"], &[], &c).unwrap();
+        let op = |name: &str| p.graph.node(p.graph.find(name).unwrap()).op.name.clone();
+        assert_eq!([op("pivot"), op("after")], ["Neg", "NoOp"]);
     }
 
     #[test]

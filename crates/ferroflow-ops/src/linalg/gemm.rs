@@ -1,5 +1,6 @@
-//! Matrix products of every number type: floats through the `gemm` crate, split over our own
-//! threads; halves widened; integers by a plain loop that wraps.
+//! Matrix products of every number type: floats through the `gemm` crate, or [`wide`](super::wide)
+//! where that is faster, split over our own threads; halves widened; integers by a plain loop that
+//! wraps.
 
 use super::tile::Tiled;
 use crate::parallel::for_rows;
@@ -123,11 +124,11 @@ impl<'a> Finisher<'a> {
 
 /// About how many nanoseconds a product of these sizes takes on one thread.
 pub(crate) fn product_cost(m: usize, n: usize, k: usize) -> usize {
-    m.saturating_mul(n).saturating_mul(k) / 16 + 20
+    m.saturating_mul(n).saturating_mul(k) / 32 + 20
 }
 
 macro_rules! gemm_products {
-    ($($t:ty $(, $rows:ident)?;)*) => {$(
+    ($($t:ty $(, $rows:ident)?: $way:expr;)*) => {$(
         impl Product for $t {
             $(fn rows(rows: &mut [Self]) -> Option<Rows<'_>> {
                 Some(Rows::$rows(rows))
@@ -141,26 +142,105 @@ macro_rules! gemm_products {
                 add: bool,
                 threads: Threads,
             ) {
-                run_gemm(a, b, out, out_stride, add, threads)
+                run_gemm(a, b, out, out_stride, add, threads, $way)
             }
         }
     )*};
 }
-gemm_products!(f32, F32; f64, F64; Complex32; Complex64;);
+gemm_products! {
+    f32, F32: single;
+    f64, F64: |_| by_gemm;
+    Complex32: |_| by_gemm;
+    Complex64: |_| by_gemm;
+}
 
-struct Pointer<T>(*mut T);
-// SAFETY: `run_gemm` hands the pointer to threads that write disjoint parts of what it points to
-// and have all ended before the borrow does.
-unsafe impl<T: Send> Sync for Pointer<T> {}
+/// A product of matrices in memory, or a part of it: `m` by `k` times `k` by `n`. Strides are of
+/// rows and of columns. Whoever makes one says that all elements of the factors can be read and
+/// those of the result written.
+#[derive(Clone, Copy)]
+pub(super) struct Job<T> {
+    pub m: usize,
+    pub n: usize,
+    pub k: usize,
+    pub a: *const T,
+    pub a_strides: [usize; 2],
+    pub b: *const T,
+    pub b_strides: [usize; 2],
+    pub conj: [bool; 2],
+    pub out: *mut T,
+    pub out_stride: usize,
+    pub add: bool,
+}
 
-impl<T> Pointer<T> {
-    fn get(&self) -> *mut T {
-        self.0
+/// What computes a product on one thread.
+type Way<T> = unsafe fn(&Job<T>);
+
+/// The way of a product in single precision. It is chosen for the product as a whole, not for the
+/// parts of threads, so that results do not depend on their number.
+fn single(job: &Job<f32>) -> Way<f32> {
+    #[cfg(target_arch = "x86_64")]
+    if super::wide::suits(job) {
+        return by_panels;
+    }
+    let _ = job;
+    by_gemm
+}
+
+/// # Safety
+/// `wide` must suit the product of which this is a part.
+#[cfg(target_arch = "x86_64")]
+unsafe fn by_panels(job: &Job<f32>) {
+    let Ok(mut memory) = Tensor::alloc(DType::Float, [super::wide::scratch(job)]) else {
+        // SAFETY: the job is as it should be.
+        return unsafe { by_gemm(job) };
+    };
+    let memory = memory.as_mut_slice().expect("a new tensor of floats");
+    // SAFETY: as promised by the caller.
+    unsafe { super::wide::multiply(job, memory) }
+}
+
+/// # Safety
+/// The job must be as it should be.
+unsafe fn by_gemm<T: Num>(job: &Job<T>) {
+    // SAFETY: the job is as it should be: all that the strides reach may be read or written.
+    unsafe {
+        gemm::gemm(
+            job.m,
+            job.n,
+            job.k,
+            job.out,
+            1,
+            job.out_stride as isize,
+            job.add,
+            job.a,
+            job.a_strides[1] as isize,
+            job.a_strides[0] as isize,
+            job.b,
+            job.b_strides[1] as isize,
+            job.b_strides[0] as isize,
+            T::ONE,
+            T::ONE,
+            false,
+            job.conj[0],
+            job.conj[1],
+            Parallelism::None,
+        )
+    }
+}
+
+struct Shared<T>(Job<T>);
+// SAFETY: `run_gemm` hands the job to threads that write disjoint parts of the result and have all
+// ended before the borrows of what it points to do.
+unsafe impl<T: Send + Sync> Sync for Shared<T> {}
+
+impl<T> Shared<T> {
+    fn get(&self) -> &Job<T> {
+        &self.0
     }
 }
 
 /// Rows or columns of the result that one thread takes at least, a multiple of the vector width.
-const TILE: usize = 16;
+const TILE: usize = 32;
 
 fn run_gemm<T: Num>(
     a: Mat<'_, T>,
@@ -169,6 +249,7 @@ fn run_gemm<T: Num>(
     out_stride: usize,
     add: bool,
     threads: Threads,
+    way: fn(&Job<T>) -> Way<T>,
 ) {
     let (m, n, k) = (a.rows, b.cols, a.cols);
     assert_eq!(k, b.rows, "inner dimensions agree");
@@ -186,40 +267,38 @@ fn run_gemm<T: Num>(
         }
         return;
     }
+    let whole = Job {
+        m,
+        n,
+        k,
+        a: a.data.as_ptr(),
+        a_strides: [a.row_stride, a.col_stride],
+        b: b.data.as_ptr(),
+        b_strides: [b.row_stride, b.col_stride],
+        conj: [a.conj, b.conj],
+        out: out.as_mut_ptr(),
+        out_stride,
+        add,
+    };
+    let (whole, way) = (Shared(whole), way(&whole));
     let by_rows = m >= n;
-    let to = Pointer(out.as_mut_ptr());
     let part = |range: std::ops::Range<usize>| {
-        let (from, len) = (range.start, range.len());
-        let (m, n) = if by_rows { (len, n) } else { (m, len) };
-        let (a_from, b_from, out_from) = match by_rows {
-            true => (from * a.row_stride, 0, from * out_stride),
-            false => (0, from * b.col_stride, from),
-        };
+        let mut job = *whole.get();
         // SAFETY: the assertions above say that every element the strides reach is inside the
         // slices; `range` lies within the rows (or columns) of the result, and ranges given to
-        // different threads are disjoint, so no element is written by two.
+        // different threads are disjoint, so no element is written by two. The way is that of this
+        // product.
         unsafe {
-            gemm::gemm(
-                m,
-                n,
-                k,
-                to.get().add(out_from),
-                1,
-                out_stride as isize,
-                add,
-                a.data.as_ptr().add(a_from),
-                a.col_stride as isize,
-                a.row_stride as isize,
-                b.data.as_ptr().add(b_from),
-                b.col_stride as isize,
-                b.row_stride as isize,
-                T::ONE,
-                T::ONE,
-                false,
-                a.conj,
-                b.conj,
-                Parallelism::None,
-            )
+            if by_rows {
+                job.a = job.a.add(range.start * a.row_stride);
+                job.out = job.out.add(range.start * out_stride);
+                job.m = range.len();
+            } else {
+                job.b = job.b.add(range.start * b.col_stride);
+                job.out = job.out.add(range.start);
+                job.n = range.len();
+            }
+            way(&job)
         }
     };
     let long = if by_rows { m } else { n };
@@ -300,6 +379,34 @@ integer_products!(i16 i32 i64);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Large enough for every way there is, with rows and columns left over by all kinds of tiles.
+    #[test]
+    fn large_products_agree_with_the_definition() {
+        let number = |i: usize| ((i * 7919) % 17) as f32 - 8.0;
+        for (m, n, k, add) in [(200, 150, 90, true), (47, 65, 1037, false), (230, 33, 700, false)] {
+            let a: Vec<f32> = (0..m * k).map(number).collect();
+            let b: Vec<f32> = (0..k * n).map(|i| number(i + 3)).collect();
+            for (turn_a, turn_b) in [(false, false), (true, false), (false, true), (true, true)] {
+                let x = if turn_a { Mat::new(&a, k, m).transposed() } else { Mat::new(&a, m, k) };
+                let y = if turn_b { Mat::new(&b, n, k).transposed() } else { Mat::new(&b, k, n) };
+                let mut out = vec![5.0; m * (n + 3)];
+                f32::product(x, y, &mut out, n + 3, add, Threads::All);
+                for (i, out) in out.chunks(n + 3).enumerate() {
+                    for (j, &got) in out.iter().enumerate() {
+                        let term = |l: usize| {
+                            x.data[i * x.row_stride + l * x.col_stride]
+                                * y.data[l * y.row_stride + j * y.col_stride]
+                        };
+                        // Sums of whole numbers this small are exact in any order.
+                        let before = if add || j >= n { 5.0 } else { 0.0 };
+                        let sum: f32 = if j < n { (0..k).map(term).sum() } else { 0.0 };
+                        assert_eq!(got, before + sum, "{m} {n} {k} {turn_a} {turn_b}: {i} {j}");
+                    }
+                }
+            }
+        }
+    }
 
     #[test]
     fn products_agree_with_the_definition() {

@@ -2,31 +2,26 @@
 //! offsets instead of being copied together first.
 
 use crate::num::Num;
+use std::borrow::Cow;
+use std::ops::Range;
 
-/// Rows and columns of a tile.
-const ROWS: usize = 6;
-pub(crate) const COLS: usize = 16;
-
-/// Offsets into a slice, and the largest of them.
-#[derive(Clone)]
-pub(crate) struct Offsets {
-    all: Vec<u32>,
+/// Offsets into a slice, and a bound: none is larger.
+pub(crate) struct Offsets<'a> {
+    all: Cow<'a, [u32]>,
     largest: usize,
 }
 
-impl Offsets {
-    /// The first `n`.
-    pub(crate) fn first(&self, n: usize) -> Offsets {
-        let all = self.all[..n].to_vec();
-        let largest = all.iter().copied().max().unwrap_or(0) as usize;
-        Offsets { all, largest }
-    }
-
+impl Offsets<'_> {
     /// None when an offset takes more than 32 bits.
-    pub(crate) fn new(offsets: impl Iterator<Item = usize>) -> Option<Offsets> {
+    pub(crate) fn new(offsets: impl Iterator<Item = usize>) -> Option<Offsets<'static>> {
         let all: Vec<u32> = offsets.map(|o| u32::try_from(o).ok()).collect::<Option<_>>()?;
         let largest = all.iter().copied().max().unwrap_or(0) as usize;
-        Some(Offsets { all, largest })
+        Some(Offsets { all: all.into(), largest })
+    }
+
+    /// Some of them.
+    pub(crate) fn part(&self, range: Range<usize>) -> Offsets<'_> {
+        Offsets { all: Cow::Borrowed(&self.all[range]), largest: self.largest }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -44,7 +39,11 @@ type Strip<T> = unsafe fn(*const T, &[u32], &[u32], &[T], usize, &mut [T], usize
 
 /// How tiles of a type are computed on this processor.
 #[derive(Clone, Copy)]
-pub(crate) struct Tiles<T>(Strip<T>);
+pub(crate) struct Tiles<T> {
+    strip: Strip<T>,
+    /// Columns of a strip.
+    pub columns: usize,
+}
 
 /// Numbers that may have a fast way to compute tiles.
 pub(crate) trait Tiled: Num {
@@ -60,9 +59,9 @@ impl Tiled for f32 {
         if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma")
         {
             if std::arch::is_x86_feature_detected!("avx512f") {
-                return Some(Tiles(avx512::strip));
+                return Some(Tiles { strip: avx512::strip, columns: avx512::COLS });
             }
-            return Some(Tiles(avx2::strip));
+            return Some(Tiles { strip: avx2::strip, columns: avx2::COLS });
         }
         None
     }
@@ -77,12 +76,12 @@ untiled!(crate::prelude::Complex32, crate::prelude::Complex64);
 impl<T: Num> Tiles<T> {
     /// `out[i * out_stride + j] = Σ a[from[i] + offsets[s]] * b[s * b_stride + j]` over all steps `s`,
     /// in their order and without rounding between multiplication and addition, for `j` up to
-    /// `width`, which is [`COLS`] at most; with `add`, what `out` holds comes first in the sum. Of `b`,
-    /// `COLS` elements are read whatever the width.
+    /// `width`, which is `columns` at most; with `add`, what `out` holds is part of the sum. Of `b`,
+    /// `columns` elements may be read whatever the width.
     pub(crate) fn strip(
         &self,
         a: &[T],
-        (from, offsets): (&Offsets, &Offsets),
+        (from, offsets): (&Offsets<'_>, &Offsets<'_>),
         (b, b_stride): (&[T], usize),
         (out, out_stride): (&mut [T], usize),
         width: usize,
@@ -96,21 +95,25 @@ impl<T: Num> Tiles<T> {
         let end =
             |n: usize, stride: usize, len: usize| (n - 1).checked_mul(stride)?.checked_add(len);
         let has = |slice: &[T], end: Option<usize>| end.is_some_and(|end| end <= slice.len());
-        assert!(has(b, end(steps, b_stride, COLS)), "the second factor has all rows");
-        assert!(has(out, end(rows, out_stride, width)) && width <= COLS, "the result has room");
+        assert!(has(b, end(steps, b_stride, self.columns)), "the second factor has all rows");
+        assert!(width > 0 && width <= self.columns, "a strip has columns");
+        assert!(has(out, end(rows, out_stride, width)), "the result has room");
         // SAFETY: `Tiles` are only made where the processor has the instructions. The assertions
         // say that what is read and written lies inside the slices.
         unsafe {
             let (from, offsets) = (&from.all, &offsets.all);
-            (self.0)(a.as_ptr(), from, offsets, b, b_stride, out, out_stride, width, add)
+            (self.strip)(a.as_ptr(), from, offsets, b, b_stride, out, out_stride, width, add)
         }
     }
 }
 
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
-    use super::{COLS, ROWS};
     use std::arch::x86_64::*;
+
+    /// Rows and columns of a tile.
+    const ROWS: usize = 6;
+    pub(super) const COLS: usize = 16;
 
     /// # Safety
     /// The processor must have AVX2 and FMA; `a` plus any of `from` plus any of `offsets` must be
@@ -226,17 +229,26 @@ mod avx2 {
     }
 }
 
-/// The same sums in the same order, in tiles of twice as many rows.
+/// The same sums in tiles of 8 x 32: no more rows, or their addresses would not fit the registers.
 #[cfg(target_arch = "x86_64")]
 mod avx512 {
-    use super::{COLS, avx2};
     use std::arch::x86_64::*;
 
-    const ROWS: usize = 12;
+    const LANES: usize = 16;
+    const ROWS: usize = 8;
+    pub(super) const COLS: usize = 2 * LANES;
+
+    type Tile =
+        unsafe fn(*const f32, &[u32], &[u32], *const f32, usize, *mut f32, usize, usize, bool);
+
+    macro_rules! tiles {
+        ($($rows:literal)*) => { [$([tile::<$rows, 1>, tile::<$rows, 2>]),*] };
+    }
+    /// By rows; those of one vector, and of two.
+    static TILES: [[Tile; 2]; ROWS] = tiles!(1 2 3 4 5 6 7 8);
 
     /// # Safety
-    /// As [`avx2::strip`], on a processor that has AVX-512 too.
-    #[target_feature(enable = "avx2,fma,avx512f")]
+    /// As [`super::avx2::strip`], on a processor that has AVX-512.
     pub(super) unsafe fn strip(
         a: *const f32,
         from: &[u32],
@@ -248,88 +260,77 @@ mod avx512 {
         width: usize,
         add: bool,
     ) {
-        // Where sums are added to, fewer and larger tiles pay; else they gain nothing.
-        let is_worth_it = width == COLS && add;
-        let (tiles, rest) = if is_worth_it { from.as_chunks::<ROWS>() } else { (&[][..], from) };
-        for (t, from) in tiles.iter().enumerate() {
-            // SAFETY: the caller's promise; the tile's rows are `out_stride` apart.
+        // All tiles as high as can be, but for a row.
+        let tiles = from.len().div_ceil(ROWS);
+        let edge = |t: usize| from.len() * t / tiles;
+        for t in 0..tiles {
+            let rows = &from[edge(t)..edge(t + 1)];
+            let tile = TILES[rows.len() - 1][usize::from(width > LANES)];
+            // SAFETY: the caller's promise, for these rows.
             unsafe {
-                let to = out.as_mut_ptr().add(t * ROWS * out_stride);
-                tile_of(a, from, offsets, b.as_ptr(), b_stride, to, out_stride, add);
+                let to = out.as_mut_ptr().add(edge(t) * out_stride);
+                tile(a, rows, offsets, b.as_ptr(), b_stride, to, out_stride, width, add);
             }
-        }
-        if !rest.is_empty() {
-            let out = &mut out[tiles.len() * ROWS * out_stride..];
-            // SAFETY: the caller's promise, for the rows that are left.
-            unsafe { avx2::strip(a, rest, offsets, b, b_stride, out, out_stride, width, add) }
         }
     }
 
     /// # Safety
-    /// As [`strip`], with room for a whole tile at `out`.
-    #[target_feature(enable = "avx2,fma,avx512f")]
-    unsafe fn tile_of(
+    /// As [`strip`], of `R` rows and `V` vectors at most.
+    #[target_feature(enable = "avx512f")]
+    unsafe fn tile<const R: usize, const V: usize>(
         a: *const f32,
-        from: &[u32; ROWS],
+        from: &[u32],
         offsets: &[u32],
         mut b: *const f32,
         b_stride: usize,
         out: *mut f32,
         out_stride: usize,
+        width: usize,
         add: bool,
     ) {
-        const { assert!(COLS == 16) };
-        let zero = _mm512_setzero_ps();
-        // Variables of their own, not an array, so that all of them are registers.
-        let (mut s0, mut s1, mut s2, mut s3) = (zero, zero, zero, zero);
-        let (mut s4, mut s5, mut s6, mut s7) = (zero, zero, zero, zero);
-        let (mut s8, mut s9, mut s10, mut s11) = (zero, zero, zero, zero);
-        let [f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11] = from.map(|f| f as usize);
-        macro_rules! rows {
-            ($each:ident) => {
-                $each!(0, f0, s0);
-                $each!(1, f1, s1);
-                $each!(2, f2, s2);
-                $each!(3, f3, s3);
-                $each!(4, f4, s4);
-                $each!(5, f5, s5);
-                $each!(6, f6, s6);
-                $each!(7, f7, s7);
-                $each!(8, f8, s8);
-                $each!(9, f9, s9);
-                $each!(10, f10, s10);
-                $each!(11, f11, s11);
-            };
-        }
-        if add {
-            macro_rules! load {
-                ($i:literal, $from:ident, $sum:ident) => {
+        let masks: [__mmask16; V] = std::array::from_fn(|j| match width - j * LANES {
+            n if n < LANES => (1 << n) - 1,
+            _ => !0,
+        });
+        // SAFETY: the caller's promise.
+        let rows: [*const f32; R] = std::array::from_fn(|i| unsafe { a.add(from[i] as usize) });
+        // Loops by index: closures that use vectors are not always inlined.
+        let mut row = [_mm512_setzero_ps(); V];
+        let mut sums = [[_mm512_setzero_ps(); V]; R];
+        for i in 0..R {
+            for j in 0..V {
+                if add {
                     // SAFETY: the caller's promise.
-                    $sum = unsafe { _mm512_loadu_ps(out.add($i * out_stride)) };
-                };
+                    sums[i][j] = unsafe {
+                        _mm512_maskz_loadu_ps(masks[j], out.add(i * out_stride + j * LANES))
+                    };
+                }
             }
-            rows!(load);
         }
         for &offset in offsets {
             // SAFETY: the caller's promise; `b` is not read from after its last step.
-            let (row, a) = unsafe { (_mm512_loadu_ps(b), a.add(offset as usize)) };
-            macro_rules! step {
-                ($i:literal, $from:ident, $sum:ident) => {
-                    // SAFETY: the caller's promise.
-                    let x = unsafe { _mm512_set1_ps(*a.add($from)) };
-                    $sum = _mm512_fmadd_ps(x, row, $sum);
-                };
+            unsafe {
+                for j in 0..V {
+                    row[j] = _mm512_loadu_ps(b.add(j * LANES));
+                }
+                for i in 0..R {
+                    let x = _mm512_set1_ps(*rows[i].add(offset as usize));
+                    for j in 0..V {
+                        sums[i][j] = _mm512_fmadd_ps(x, row[j], sums[i][j]);
+                    }
+                }
             }
-            rows!(step);
             b = b.wrapping_add(b_stride);
         }
-        macro_rules! store {
-            ($i:literal, $from:ident, $sum:ident) => {
-                // SAFETY: the caller's promise.
-                unsafe { _mm512_storeu_ps(out.add($i * out_stride), $sum) };
-            };
+        for i in 0..R {
+            for j in 0..V {
+                // SAFETY: the caller's promise; no more than `width` columns are written.
+                unsafe {
+                    let to = out.add(i * out_stride + j * LANES);
+                    _mm512_mask_storeu_ps(to, masks[j], sums[i][j]);
+                }
+            }
         }
-        rows!(store);
     }
 }
 
@@ -341,17 +342,17 @@ mod tests {
     fn strips_are_sums_of_products_found_by_offsets() {
         let Some(tiles) = f32::tiles() else { return };
         let a: Vec<f32> = (0..100).map(|i| (i % 7) as f32).collect();
-        let b: Vec<f32> = (0..4 * 20).map(|i| (i % 5) as f32).collect();
+        let b: Vec<f32> = (0..4 * 40).map(|i| (i % 5) as f32).collect();
         let offsets = Offsets::new([3, 0, 50, 10].into_iter()).unwrap();
         let from = [0, 5, 9, 9, 31, 49, 2, 1, 7, 3, 30, 21, 4, 6, 8, 10, 11, 12, 13, 14, 15];
         let from = Offsets::new(from.into_iter()).unwrap();
-        for width in [16, 5] {
+        for width in [tiles.columns, 16, 5] {
             for add in [false, true] {
-                let mut out = vec![2.0; 21 * 18];
-                tiles.strip(&a, (&from, &offsets), (&b, 20), (&mut out, 18), width, add);
-                for (i, row) in out.chunks(18).enumerate() {
+                let mut out = vec![2.0; 21 * 34];
+                tiles.strip(&a, (&from, &offsets), (&b, 40), (&mut out, 34), width, add);
+                for (i, row) in out.chunks(34).enumerate() {
                     for (j, &got) in row.iter().enumerate() {
-                        let at = |s: usize| a[from.at(i) + offsets.at(s)] * b[s * 20 + j];
+                        let at = |s: usize| a[from.at(i) + offsets.at(s)] * b[s * 40 + j];
                         let sum: f32 = if j < width { (0..4).map(at).sum() } else { 2.0 };
                         let before = if add && j < width { 2.0 } else { 0.0 };
                         assert_eq!(got, sum + before, "{i} {j}");
@@ -366,7 +367,7 @@ mod tests {
     fn nothing_beyond_a_slice_is_read() {
         let offsets = |x: usize| Offsets::new([x].into_iter()).unwrap();
         let Some(tiles) = f32::tiles() else { panic!("the first factor holds, having none") };
-        let (a, b, mut out) = ([0.0; 8], [0.0; 16], [0.0; 16]);
-        tiles.strip(&a, (&offsets(5), &offsets(3)), (&b, 16), (&mut out, 16), 16, false);
+        let (a, b, mut out) = ([0.0; 8], [0.0; 32], [0.0; 32]);
+        tiles.strip(&a, (&offsets(5), &offsets(3)), (&b, 32), (&mut out, 32), 16, false);
     }
 }

@@ -3,6 +3,7 @@
 
 use super::broadcast::{Broadcast, incompatible};
 use super::lanes::{Lane, Lanes};
+use super::stream::split_new;
 use super::vector::{self, Binary, Unary};
 use crate::parallel::split_mut;
 use crate::prelude::*;
@@ -46,7 +47,7 @@ impl<W: Element, T: Lanes<W>> Kernel for UnaryKernel<W, T> {
         }
         let mut y = ctx.alloc(x.dtype(), x.shape().clone())?;
         let from = x.as_slice::<T>()?;
-        split_mut(y.as_mut_slice::<T>()?, 1, self.cost, |first, part| {
+        split_new(y.as_mut_slice::<T>()?, self.cost, |first, part| {
             T::map(self.f, &from[first..first + part.len()], part)
         });
         ctx.set(0, y)
@@ -69,7 +70,7 @@ impl<T: Element, U: Element> Kernel for MapKernel<T, U> {
         let x = ctx.input(0)?;
         let mut y = ctx.alloc(U::DTYPE, x.shape().clone())?;
         let from = x.as_slice::<T>()?;
-        split_mut(y.as_mut_slice::<U>()?, 1, self.cost, |first, part| {
+        split_new(y.as_mut_slice::<U>()?, self.cost, |first, part| {
             (self.f)(&from[first..first + part.len()], part)
         });
         ctx.set(0, y)
@@ -238,11 +239,13 @@ fn zip_sides<T: Element, U: Element>(
     cost: usize,
     f: &(dyn Fn(&[T], &[T], &mut [U]) + Sync),
 ) {
+    if let [Side::Given(a), Side::Given(b)] = sides {
+        return split_new(out, cost, |first, out| {
+            let range = first..first + out.len();
+            f(&a[range.clone()], &b[range], out);
+        });
+    }
     split_mut(out, 1, cost, |first, out| {
-        let n = out.len();
-        if let [Side::Given(a), Side::Given(b)] = sides {
-            return f(&a[first..first + n], &b[first..first + n], out);
-        }
         let (mut s, mut t) = (Scratch::<T>::new(), Scratch::<T>::new());
         let mut at = first;
         for block in out.chunks_mut(BLOCK) {

@@ -32,7 +32,7 @@ fast! { f32:
     fast_ln, |x| single::ln(x);
     fast_ln_1p, |x| single::ln_1p(x);
     fast_tanh, |x| single::tanh(x);
-    fast_sigmoid, |x| 1.0 / (1.0 + single::exp(-x));
+    fast_sigmoid, |x| single::sigmoid(x);
     fast_erf, |x| single::erf(x);
 }
 fast! { f64:

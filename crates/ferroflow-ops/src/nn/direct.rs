@@ -5,14 +5,15 @@
 use super::conv::Conv;
 use super::window::Axis;
 use crate::linalg::gemm::{Finisher, Product, product_cost};
-use crate::linalg::tile::{COLS, Offsets, Tiles};
+use crate::linalg::tile::{Offsets, Tiles};
 use crate::parallel::for_rows;
 use ferroflow_core::ComputePool;
-use std::borrow::Cow;
 use std::ops::Range;
 
 /// Elements a slab should have at most, so that it stays in the second-level cache.
 const SLAB: usize = 48 << 10;
+/// Elements of a row of a patch from which on leaving it out, or tiles of its own, are worth it.
+const SEPARATE: usize = 16;
 /// Beyond this many a slab is too large to be worth it.
 const LARGEST_SLAB: usize = 4 << 20;
 
@@ -29,9 +30,9 @@ pub(super) struct Direct<'c, T> {
     /// Elements of a slab.
     size: usize,
     /// Where the elements of a patch are, by row of the filter.
-    patch: Offsets,
+    patch: Offsets<'static>,
     /// Where windows begin, by position within a slab.
-    windows: Offsets,
+    windows: Offsets<'static>,
 }
 
 impl<'c, T: Product> Direct<'c, T> {
@@ -67,35 +68,69 @@ impl<'c, T: Product> Direct<'c, T> {
     /// The output.
     pub(super) fn forward(&self, x: &[T], filter: &[T], y: &mut [T], finisher: Finisher<'_>) {
         let conv = self.conv;
-        let (k, n) = (conv.patch(), conv.out_channels);
-        let strips = strips(filter, k, n);
-        let line = conv.axes[2].output * n;
-        let cost = product_cost(conv.axes[2].output, n, k);
-        for_rows(y, line, cost, |lines, y| {
+        let (k, n, across) = (conv.patch(), conv.out_channels, conv.axes[2].output);
+        let columns = self.tiles.columns;
+        let strips = strips(filter, k, n, columns);
+        let line = across * n;
+        for_rows(y, line, product_cost(across, n, k), |lines, y| {
             let mut slab = vec![T::ZERO; self.size];
             let mut rest = y;
             for band in self.bands(lines) {
                 let (y, later) = rest.split_at_mut(band.len * line);
                 rest = later;
                 self.fill(x, &band, &mut slab);
-                let windows = self.windows_of(&band);
-                for (s, strip) in strips.chunks_exact(k * COLS).enumerate() {
-                    let y = &mut y[s * COLS..];
-                    let width = COLS.min(n - s * COLS);
-                    let ways = (&*windows, &self.patch);
-                    self.tiles.strip(&slab, ways, (strip, COLS), (y, n), width, false);
+                for (lines, steps) in self.alike(&band) {
+                    let y = &mut y[lines.start * line..lines.end * line];
+                    if steps.is_empty() {
+                        y.fill(T::ZERO);
+                        continue;
+                    }
+                    let windows = self.windows.part(lines.start * across..lines.end * across);
+                    let patch = self.patch.part(steps.clone());
+                    for (s, strip) in strips.chunks_exact(k * columns).enumerate() {
+                        let y = &mut y[s * columns..];
+                        let width = columns.min(n - s * columns);
+                        let strip = (&strip[steps.start * columns..], columns);
+                        self.tiles.strip(&slab, (&windows, &patch), strip, (y, n), width, false);
+                    }
                 }
                 finisher.run(y);
             }
         });
     }
 
-    /// Where the windows of a band begin.
-    fn windows_of(&self, band: &Band) -> Cow<'_, Offsets> {
-        match band.len * self.conv.axes[2].output {
-            n if n == self.windows.len() => Cow::Borrowed(&self.windows),
-            n => Cow::Owned(self.windows.first(n)),
+    /// The lines of a band, by which elements of a patch lie inside the image: the others, above it
+    /// and below, are zeros that need not be added up.
+    fn alike(&self, band: &Band) -> Vec<(Range<usize>, Range<usize>)> {
+        if !self.leaves_out() {
+            return vec![(0..band.len, 0..self.patch.len())];
         }
+        let mut found: Vec<(Range<usize>, Range<usize>)> = Vec::new();
+        for line in 0..band.len {
+            let steps = self.inside(band, line);
+            match found.last_mut() {
+                Some(last) if last.1 == steps => last.0.end = line + 1,
+                _ => found.push((line..line + 1, steps)),
+            }
+        }
+        found
+    }
+
+    /// Whether rows of a patch are long enough for it, and in one plane.
+    fn leaves_out(&self) -> bool {
+        let [d, h, _] = self.conv.axes;
+        d.window == 1 && self.patch.len() / h.window >= SEPARATE
+    }
+
+    /// Which elements of a patch lie inside the image for windows of a line of a band. Left and
+    /// right are not looked at.
+    fn inside(&self, band: &Band, line: usize) -> Range<usize> {
+        let h = self.conv.axes[1];
+        let row = self.patch.len() / h.window;
+        let top = (band.first + line) % h.output * h.stride;
+        let taps = |reach: usize| reach.saturating_sub(top).div_ceil(h.dilation).min(h.window);
+        let (from, to) = (taps(h.before), taps(h.before.saturating_add(h.input)));
+        from * row..to * row
     }
 
     /// The gradient of the filter. Every thread sums its share of the images, and then the sums are
@@ -117,7 +152,7 @@ impl<'c, T: Product> Direct<'c, T> {
                     self.fill(x, &band, &mut slab);
                     let from = band.first * w.output * n;
                     let dy = &dy[from..from + band.len * w.output * n];
-                    self.add_filter_sums(&slab, &self.windows_of(&band), dy, &mut strip, sum);
+                    self.add_filter_sums(&slab, &band, dy, &mut strip, sum);
                 }
             }
         });
@@ -131,26 +166,52 @@ impl<'c, T: Product> Direct<'c, T> {
     fn add_filter_sums(
         &self,
         slab: &[T],
-        windows: &Offsets,
+        band: &Band,
         dy: &[T],
         strip: &mut Vec<T>,
         sum: &mut [T],
     ) {
-        let n = self.conv.out_channels;
-        for column in (0..n).step_by(COLS) {
-            let width = COLS.min(n - column);
-            let (ways, sum) = ((&self.patch, windows), &mut sum[column..]);
-            if width == COLS {
-                self.tiles.strip(slab, ways, (&dy[column..], n), (sum, n), width, true);
-                continue;
+        let (n, columns) = (self.conv.out_channels, self.tiles.columns);
+        let across = self.conv.axes[2].output;
+        let parts = self.filter_parts(band);
+        for column in (0..n).step_by(columns) {
+            let width = columns.min(n - column);
+            if width < columns {
+                strip.clear();
+                for dy in dy.chunks_exact(n) {
+                    strip.extend_from_slice(&dy[column..column + width]);
+                    strip.resize(strip.len() + columns - width, T::ZERO);
+                }
             }
-            strip.clear();
-            for dy in dy.chunks_exact(n) {
-                strip.extend_from_slice(&dy[column..column + width]);
-                strip.resize(strip.len() + COLS - width, T::ZERO);
+            for (rows, lines) in &parts {
+                let sum = &mut sum[rows.start * n + column..];
+                let (patch, first) = (self.patch.part(rows.clone()), lines.start * across);
+                let windows = self.windows.part(first..lines.end * across);
+                let dy = match width < columns {
+                    true => (&strip[first * columns..], columns),
+                    false => (&dy[first * n + column..], n),
+                };
+                self.tiles.strip(slab, (&patch, &windows), dy, (sum, n), width, true);
             }
-            self.tiles.strip(slab, ways, (strip, COLS), (sum, n), width, true);
         }
+    }
+
+    /// The elements of a patch, by which lines of a band have them inside the image. Few elements
+    /// are not worth tiles of their own.
+    fn filter_parts(&self, band: &Band) -> Vec<(Range<usize>, Range<usize>)> {
+        let (all, taps) = (self.patch.len(), self.conv.axes[1].window);
+        if !self.leaves_out() {
+            return vec![(0..all, 0..band.len)];
+        }
+        let row = all / taps;
+        let parts = (0..taps).map(|tap| {
+            let mut lines = (0..band.len).filter(|&l| self.inside(band, l).contains(&(tap * row)));
+            let first = lines.next();
+            let last = lines.next_back().or(first);
+            let lines = first.zip(last).map_or(0..0, |(first, last)| first..last + 1);
+            (tap * row..(tap + 1) * row, lines)
+        });
+        parts.collect()
     }
 
     /// The slabs for a range of the output's rows.
@@ -203,14 +264,14 @@ fn covered(axis: Axis, windows: usize) -> Option<usize> {
     steps.checked_add(reach)?.checked_add(1)
 }
 
-/// A matrix of `k` rows as strips of [`COLS`] columns, the last filled up with zeros.
-fn strips<T: Product>(matrix: &[T], k: usize, n: usize) -> Vec<T> {
-    let mut out = Vec::with_capacity(n.div_ceil(COLS) * COLS * k);
-    for column in (0..n).step_by(COLS) {
-        let width = COLS.min(n - column);
+/// A matrix of `k` rows as strips of some columns, the last filled up with zeros.
+fn strips<T: Product>(matrix: &[T], k: usize, n: usize, columns: usize) -> Vec<T> {
+    let mut out = Vec::with_capacity(n.next_multiple_of(columns) * k);
+    for column in (0..n).step_by(columns) {
+        let width = columns.min(n - column);
         for row in matrix.chunks_exact(n) {
             out.extend_from_slice(&row[column..column + width]);
-            out.resize(out.len() + COLS - width, T::ZERO);
+            out.resize(out.len() + columns - width, T::ZERO);
         }
     }
     out
@@ -276,6 +337,10 @@ mod tests {
             conv(1, [one, axis(120, 3, 1, 1, 1), axis(120, 3, 1, 1, 1)], 8, 4),
             // The first windows lie wholly outside.
             conv(1, [one, axis(3, 2, 1, 1, 3), axis(3, 1, 1, 1, 2)], 2, 3),
+            // So that zeros above and below are left out.
+            conv(1, [one, axis(3, 2, 1, 1, 3), axis(3, 1, 1, 1, 2)], 16, 3),
+            conv(2, [one, axis(11, 3, 2, 2, 3), axis(7, 2, 1, 1, 1)], 9, 33),
+            conv(3, [one, axis(6, 5, 1, 1, 2), axis(6, 5, 1, 1, 2)], 4, 50),
         ]
     }
 

@@ -135,6 +135,14 @@ impl PoolAttrs {
 }
 
 impl Pool {
+    /// Whether windows are two by two and cover an image side by side, in one plane.
+    pub fn is_in_fours(&self) -> bool {
+        let [depth, rows, columns] = self.axes;
+        let is_halved =
+            |a: Axis| a.window == 2 && a.stride == 2 && a.before == 0 && a.input == 2 * a.output;
+        depth.is_identity() && is_halved(rows) && is_halved(columns) && self.depth_window == 1
+    }
+
     /// Shape of the output, channels last.
     pub fn output_shape(&self, spatial: usize) -> Shape {
         let outputs = self.axes[3 - spatial..].iter().map(|a| a.output);

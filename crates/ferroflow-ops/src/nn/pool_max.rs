@@ -125,6 +125,14 @@ impl<T: Lowest> Kernel for MaxPool<T> {
         let wanted = if self.part == Part::Grad { &stored } else { x.shape() };
         check_shape("grad", grad.shape(), wanted)?;
         let (x, grad) = (reordered(x, layout, true)?, reordered(grad, layout, true)?);
+        // Images of other types are rare, and not worth the code.
+        let is_usual = matches!(T::DTYPE, DType::Float | DType::Double);
+        let is_plane = self.part == Part::Grad && self.attrs.spatial == 2;
+        if is_usual && is_plane && pool.is_in_fours() {
+            let mut dx = ctx.alloc(T::DTYPE, x.shape().clone())?;
+            grads_of_fours::<T>(&pool, x.as_slice()?, grad.as_slice()?, dx.as_mut_slice()?);
+            return ctx.set(0, reordered(&dx, layout, false)?);
+        }
         let mut best = ctx.alloc(T::DTYPE, shape.clone())?;
         let mut index = ctx.alloc(DType::Int64, shape.clone())?;
         if best.elements() > 0 {
@@ -140,6 +148,49 @@ impl<T: Lowest> Kernel for MaxPool<T> {
             _ => gathered::<T>(&pool, &grad, index, best)?,
         };
         ctx.set(0, reordered(&out, layout, false)?)
+    }
+}
+
+/// The gradient of a pool whose windows are two by two, side by side: every element belongs to one.
+fn grads_of_fours<T: Lowest>(pool: &Pool, x: &[T], grad: &[T], dx: &mut [T]) {
+    let (c, across) = (pool.channels, pool.axes[2].output);
+    let (line, pair) = (2 * across * c, 4 * across * c);
+    for_rows(dx, pair, across * c * 2, |rows, dx| {
+        for (row, dx) in rows.zip(dx.chunks_exact_mut(pair)) {
+            let (above, below) = x[row * pair..(row + 1) * pair].split_at(line);
+            let (dx_above, dx_below) = dx.split_at_mut(line);
+            let grad = grad[row * across * c..].chunks_exact(c);
+            let x = above.chunks_exact(2 * c).zip(below.chunks_exact(2 * c));
+            let dx = dx_above.chunks_exact_mut(2 * c).zip(dx_below.chunks_exact_mut(2 * c));
+            for ((grad, (above, below)), (dx_above, dx_below)) in grad.zip(x).zip(dx) {
+                let ((a, b), (c, d)) = (above.split_at(c), below.split_at(c));
+                let ((da, db), (dc, dd)) =
+                    (dx_above.split_at_mut(a.len()), dx_below.split_at_mut(a.len()));
+                grads_of_four::<T>([a, b, c, d], grad, [da, db, dc, dd]);
+            }
+        }
+    });
+}
+
+multiversion! {
+    /// The gradient goes to the first of the largest of four, zero to the others.
+    fn grads_of_four[T: Lowest]<T>(x: [&[T]; 4], grad: &[T], dx: [&mut [T]; 4]) {
+        let n = grad.len();
+        let [a, b, c, d] = x.map(|x| &x[..n]);
+        let [da, db, dc, dd] = dx.map(|dx| &mut dx[..n]);
+        for i in 0..n {
+            let (a, b, c, d) = (a[i], b[i], c[i], d[i]);
+            let from_b = b > a;
+            let best = if from_b { b } else { a };
+            let from_c = c > best;
+            let best = if from_c { c } else { best };
+            let from_d = d > best;
+            let grad_if = |is_it: bool| if is_it { grad[i] } else { T::ZERO };
+            dd[i] = grad_if(from_d);
+            dc[i] = grad_if(from_c & !from_d);
+            db[i] = grad_if(from_b & !from_c & !from_d);
+            da[i] = grad_if(!from_b & !from_c & !from_d);
+        }
     }
 }
 
@@ -579,6 +630,21 @@ mod tests {
         let bad = check("MaxPoolGrad").input(x()).input(one()).input(y());
         let text = "Expected orig_output shape to be [1,1,2,1], but got [1,1,1,1]";
         line(bad).fails(Code::InvalidArgument, text);
+    }
+
+    /// Two by two without overlap has a way of its own.
+    #[test]
+    fn gradients_of_every_window_of_four() {
+        let n = f32::NAN;
+        let x = image([1, 2, 6, 1], &[1., 1., 0., n, n, 5., 1., 0., 7., 8., 6., n]);
+        let y = image([1, 1, 3, 1], &[1., 8., 6.]);
+        let dy = image([1, 1, 3, 1], &[10., 20., 30.]);
+        let want = image([1, 2, 6, 1], &[10., 0., 0., 0., 30., 0., 0., 0., 0., 20., 0., 0.]);
+        attrs(check("MaxPoolGrad"), 2, 2, "VALID").input(x).input(y).input(dy).gives(want);
+        let x = image([1, 2, 2, 2], &[0., 3., 0., 3., 2., 2., 2., 4.]);
+        let (y, dy) = (image([1, 1, 1, 2], &[2., 4.]), image([1, 1, 1, 2], &[5., 6.]));
+        let want = image([1, 2, 2, 2], &[0., 0., 0., 0., 5., 0., 0., 6.]);
+        attrs(check("MaxPoolGrad"), 2, 2, "SAME").input(x).input(y).input(dy).gives(want);
     }
 
     #[test]

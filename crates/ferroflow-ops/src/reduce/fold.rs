@@ -68,6 +68,14 @@ const COLUMNS: usize = 512;
 const NARROW: usize = 128;
 /// Elements to a block when a long reduction is split over threads.
 const BLOCK: usize = 1 << 16;
+/// Runs read at a time where they come from memory, not from a cache: it has several requests under
+/// way then, in places far enough from each other.
+const STREAMS: usize = 4;
+/// Accumulators of each of them, and elements folded in one go.
+const STREAM_LANES: usize = 16;
+const STREAM_RUN: usize = RUN / LANES * STREAM_LANES;
+/// Bytes from which on elements are taken to come from memory.
+const FAR: usize = 16 << 20;
 
 /// The kernel of a reduction op.
 pub(crate) struct Reduction<T, F> {
@@ -103,6 +111,11 @@ pub(crate) fn reduce<T: Element, F: Fold<T>>(
     let loops = Loops {
         start: F::START,
         elements: fold_rows::<T, OverElements<T, F>>,
+        // Enough for what large tensors usually are of; more would be code for nothing.
+        far: match T::DTYPE {
+            DType::Float => fold_streams::<T, OverElements<T, F>>,
+            _ => fold_rows::<T, OverElements<T, F>>,
+        },
         accs: fold_rows::<F::Acc, OverAccs<T, F>>,
         finish: |acc, count, y| {
             for (y, acc) in y.iter_mut().zip(acc) {
@@ -122,6 +135,8 @@ pub(crate) fn reduce<T: Element, F: Fold<T>>(
 struct Loops<T, A> {
     start: A,
     elements: FoldRows<T, A>,
+    /// The same for runs of more elements than the caches hold.
+    far: FoldRows<T, A>,
     accs: FoldRows<A, A>,
     finish: fn(&[A], usize, &mut [T]),
     /// The results where nothing is folded.
@@ -141,7 +156,9 @@ impl<T: Element, A: Copy + Send + Sync> Loops<T, A> {
         let Some(step) = take_last_step(&mut groups) else {
             return (self.alone)(x, count, y);
         };
-        let mut acc = fold_step(x, step, self.start, self.elements, self.accs);
+        let is_far = step.inner == 1 && step.r >= NARROW && size_of_val(x) >= FAR;
+        let fold = if is_far { self.far } else { self.elements };
+        let mut acc = fold_step(x, step, self.start, fold, self.accs);
         while let Some(step) = take_last_step(&mut groups) {
             acc = fold_step(&acc, step, self.start, self.accs, self.accs);
         }
@@ -199,10 +216,17 @@ fn fold_step<S: Copy + Sync, A: Copy + Send + Sync>(
             let blocks = r.div_ceil(rows);
             let mut parts = vec![start; outer * blocks * inner];
             for_rows(&mut parts, inner, cost(rows * inner), |range, parts| {
-                for (i, part) in range.zip(parts.chunks_exact_mut(inner)) {
-                    let from = i / blocks * r + i % blocks * rows;
-                    let to = (i / blocks + 1) * r;
-                    fold(&x[from * inner..to.min(from + rows) * inner], inner, 0, part);
+                let mut i = range.start;
+                while i < range.end {
+                    let (first, block) = (i / blocks * r, i % blocks);
+                    // Whole blocks of one run in one go, where there are no rows.
+                    let whole = (r / rows).saturating_sub(block).min(range.end - i);
+                    let together = if inner == 1 { whole.max(1) } else { 1 };
+                    let to = (block + together).saturating_mul(rows).min(r);
+                    let x = &x[(first + block * rows) * inner..(first + to) * inner];
+                    let at = (i - range.start) * inner;
+                    fold(x, inner, 0, &mut parts[at..at + together * inner]);
+                    i += together;
                 }
             });
             return fold_step(&parts, Step { outer, r: blocks, inner }, start, again, again);
@@ -272,6 +296,70 @@ fn fold_runs<S: Copy, P: Pass<S>>(x: &[S], out: &mut [P::Acc]) {
             let rest = &x[r / LANES * LANES..];
             *out = rest.iter().fold(lanes[0], |acc, &x| P::join(acc, P::lift(x)));
         }
+    }
+}
+
+/// [`fold_runs`] from several places at once. What a run gives does not depend on which others it
+/// is folded with.
+fn fold_streams<S: Copy, P: Pass<S>>(x: &[S], _: usize, _: usize, out: &mut [P::Acc]) {
+    let r = x.len() / out.len();
+    let each = out.len().div_ceil(STREAMS);
+    for i in 0..each {
+        // Where runs do not go round, the last is folded more than once.
+        let at: [usize; STREAMS] = std::array::from_fn(|s| (s * each + i).min(out.len() - 1));
+        let sums = fold_together::<S, P>(at.map(|at| &x[at * r..(at + 1) * r]));
+        for (at, sum) in at.into_iter().zip(sums) {
+            out[at] = sum;
+        }
+    }
+}
+
+/// Folds runs of one length, as [`fold_run`] does.
+fn fold_together<S: Copy, P: Pass<S>>(runs: [&[S]; STREAMS]) -> [P::Acc; STREAMS] {
+    let len = runs[0].len();
+    if len > STREAM_RUN {
+        let half = (len / 2).next_multiple_of(STREAM_LANES);
+        let a = fold_together::<S, P>(runs.map(|x| &x[..half]));
+        let b = fold_together::<S, P>(runs.map(|x| &x[half..]));
+        return std::array::from_fn(|s| P::join(a[s], b[s]));
+    }
+    let mut lanes = [[P::START; STREAM_LANES]; STREAMS];
+    fold_stream_lanes::<S, P>(runs, &mut lanes);
+    let rest = len / STREAM_LANES * STREAM_LANES;
+    std::array::from_fn(|s| {
+        let mut width = STREAM_LANES;
+        while width > 1 {
+            width /= 2;
+            for i in 0..width {
+                lanes[s][i] = P::join(lanes[s][i], lanes[s][i + width]);
+            }
+        }
+        runs[s][rest..].iter().fold(lanes[s][0], |acc, &x| P::join(acc, P::lift(x)))
+    })
+}
+
+multiversion! {
+    /// As [`fold_lanes`], of runs of one length.
+    fn fold_stream_lanes[S: Copy, P: Pass<S>]<S, P>(
+        runs: [&[S]; STREAMS], lanes: &mut [[P::Acc; STREAM_LANES]; STREAMS]
+    ) {
+        let [a, b, c, d] = runs.map(|x| x.as_chunks::<STREAM_LANES>().0);
+        let mut sums = [[P::START; STREAM_LANES]; STREAMS];
+        for (((a, b), c), d) in a.iter().zip(b).zip(c).zip(d) {
+            for i in 0..STREAM_LANES {
+                sums[0][i] = P::join(sums[0][i], P::lift(a[i]));
+            }
+            for i in 0..STREAM_LANES {
+                sums[1][i] = P::join(sums[1][i], P::lift(b[i]));
+            }
+            for i in 0..STREAM_LANES {
+                sums[2][i] = P::join(sums[2][i], P::lift(c[i]));
+            }
+            for i in 0..STREAM_LANES {
+                sums[3][i] = P::join(sums[3][i], P::lift(d[i]));
+            }
+        }
+        *lanes = sums;
     }
 }
 
@@ -389,6 +477,35 @@ mod tests {
             y[at] += x;
         }
         y
+    }
+
+    struct Sum;
+    impl Fold<f32> for Sum {
+        type Acc = f32;
+        const START: f32 = 0.0;
+        fn lift(x: f32) -> f32 {
+            x
+        }
+        fn join(a: f32, b: f32) -> f32 {
+            a + b
+        }
+        fn finish(acc: f32, _: usize) -> f32 {
+            acc
+        }
+    }
+
+    /// Of numbers whose sums are exact, more than caches hold.
+    #[test]
+    fn large_tensors_fold() {
+        let n = FAR / 4 + 12_345;
+        let x: Vec<f32> = (0..n).map(|i| (i % 3) as f32).collect();
+        let sum = |x: &[f32]| x.iter().map(|&x| x as usize).sum::<usize>() as f32;
+        for row in [n, n / 3, 259, 7] {
+            let rows = n / row;
+            let mut y = vec![-1.0; rows];
+            reduce::<f32, Sum>(&x[..rows * row], &[rows, row], &[false, true], &mut y);
+            assert!(x.chunks_exact(row).zip(&y).all(|(x, &y)| sum(x) == y), "{row}");
+        }
     }
 
     #[test]

@@ -156,21 +156,15 @@ impl Graph {
 fn stack(elements: impl IntoIterator<Item = Vec<Tensor>>) -> Result<Vec<Tensor>> {
     let rows: Vec<Vec<Tensor>> = elements.into_iter().collect();
     let first = rows.first().ok_or_else(|| err!(InvalidArgument, "a dataset without elements"))?;
-    let mut columns = Vec::with_capacity(first.len());
-    for (i, example) in first.iter().enumerate() {
-        let mut dims = vec![rows.len()];
-        dims.extend_from_slice(example.shape());
-        let mut column = Tensor::alloc(example.dtype(), dims)?;
-        let size = example.byte_len();
-        for (row, bytes) in rows.iter().zip(column.bytes_mut()?.chunks_mut(size.max(1))) {
-            let part = row.get(i).ok_or_else(|| {
-                err!(
-                    InvalidArgument,
-                    "an element of {} tensors instead of {}",
-                    row.len(),
-                    first.len()
-                )
-            })?;
+    for row in &rows {
+        ensure!(
+            row.len() == first.len(),
+            InvalidArgument,
+            "an element of {} tensors instead of {}",
+            row.len(),
+            first.len()
+        );
+        for (part, example) in row.iter().zip(first) {
             ensure!(
                 part.dtype() == example.dtype() && part.shape() == example.shape(),
                 InvalidArgument,
@@ -180,11 +174,31 @@ fn stack(elements: impl IntoIterator<Item = Vec<Tensor>>) -> Result<Vec<Tensor>>
                 example.dtype(),
                 example.shape()
             );
-            bytes.copy_from_slice(part.bytes()?);
         }
-        columns.push(column);
     }
-    Ok(columns)
+    (0..first.len()).map(|i| stack_column(&first[i], rows.iter().map(|row| &row[i]))).collect()
+}
+
+/// Tensors of the type and shape of the first as rows of one.
+fn stack_column<'a>(
+    first: &Tensor,
+    rows: impl ExactSizeIterator<Item = &'a Tensor>,
+) -> Result<Tensor> {
+    let mut dims = vec![rows.len()];
+    dims.extend_from_slice(first.shape());
+    if first.dtype() == DType::String {
+        let mut texts = Vec::new();
+        for row in rows {
+            texts.extend_from_slice(row.strings()?);
+        }
+        return Tensor::from_strings(dims, texts);
+    }
+    let mut column = Tensor::alloc(first.dtype(), dims)?;
+    let size = first.byte_len().max(1);
+    for (row, bytes) in rows.zip(column.bytes_mut()?.chunks_mut(size)) {
+        bytes.copy_from_slice(row.bytes()?);
+    }
+    Ok(column)
 }
 
 #[cfg(test)]
@@ -193,6 +207,18 @@ mod tests {
     use crate::dataset::tests::all;
     use crate::testing::{graph, temporary};
     use crate::{Example, RecordWriter};
+
+    #[test]
+    fn texts_and_numbers_of_an_iterator_become_elements() {
+        let g = graph();
+        let element = |i: usize| vec![Tensor::string(format!("n{i}")), Tensor::scalar(i as i64)];
+        let elements = all(&g, &g.dataset_from((0..3).map(element)));
+        assert_eq!(elements.len(), 3);
+        assert_eq!(elements[2], [Tensor::string("n2"), Tensor::scalar(2i64)]);
+        let uneven = |i: usize| vec![Tensor::scalar(0i64); i + 1];
+        g.dataset_from((0..3).map(uneven));
+        assert!(g.check().unwrap_err().message().contains("2 tensors instead of 1"));
+    }
 
     #[test]
     fn records_of_files_become_elements() {

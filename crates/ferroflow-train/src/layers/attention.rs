@@ -27,9 +27,12 @@ pub fn attention(
 ) -> Output {
     let g = queries.graph();
     g.name_scope("attention", |_| {
-        let width = queries.shape().dims().and_then(|d| d.last().copied().flatten()).unwrap_or(1);
-        let scale = 1.0 / (width.max(1) as f32).sqrt();
-        let mut scores = queries.matmul_with(keys, false, true) * scale;
+        let products = queries.matmul_with(keys, false, true);
+        let known = queries.shape().dims().and_then(|d| d.last().copied().flatten());
+        let mut scores = match known {
+            Some(width) => products * (1.0 / (width.max(1) as f32).sqrt()),
+            None => products * queries.shape_op().at(-1).cast(queries.dtype()).rsqrt(),
+        };
         if let Some(mask) = mask {
             scores = mask.select(&scores, scores.zeros_like() - 1e9);
         }
@@ -80,4 +83,27 @@ pub fn multi_head_attention(name: &str, x: &Output, heads: usize, mask: Option<&
         y.set_shape(x.shape());
         Dense::new("output", width).apply(&y)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{floats, graph, session};
+    use ferroflow_core::{DType, PartialShape, Tensor};
+
+    #[test]
+    fn scores_are_scaled_by_a_width_that_only_the_step_knows() {
+        let g = graph();
+        let known = g.placeholder::<f32>("known", [1, 2, 4]);
+        let unknown = g.placeholder_of(DType::Float, "unknown", PartialShape::of_rank(3));
+        let outputs = [&known, &unknown].map(|x| attention(x, x, x, None));
+        let s = session(&g).unwrap();
+        let x = Tensor::from_slice([1, 2, 4], &[1f32, 2., 0., 1., 3., 0., 1., 0.]).unwrap();
+        let values = s.run_fed([(&known, &x), (&unknown, &x)], &outputs).unwrap();
+        let (a, b) = (floats(&values[0]), floats(&values[1]));
+        assert!(a.iter().zip(&b).all(|(a, b)| (a - b).abs() < 1e-6), "{a:?} {b:?}");
+        // The first row looks at itself with weight 1 / (1 + exp((3 - 6) / 2)).
+        let weight = 1.0 / (1.0 + (-1.5f32).exp());
+        assert!((a[1] - 2.0 * weight).abs() < 1e-6, "{a:?}");
+    }
 }

@@ -54,28 +54,29 @@ pub fn embedding_lookup(
     }
     g.name_scope("embedding_lookup", |_| {
         let n = parts.len();
-        let flat = ids.reshape([-1]);
+        // Numbers of rows may be larger than what a `f32` holds exactly.
+        let flat = ids.reshape([-1]).cast(DType::Int64);
+        let number = |x: usize| g.constant(i64::try_from(x).unwrap_or(i64::MAX));
         let (part, row) = match strategy {
-            PartitionStrategy::Mod => (&flat % n as f32, &flat / n as f32),
+            PartitionStrategy::Mod => (&flat % number(n), &flat / number(n)),
             PartitionStrategy::Div => {
                 let rows: usize =
                     parts.iter().map(|p| p.variable_shape().dim(0).unwrap_or(0)).sum();
                 // The first `extras` parts have a row more than the others.
-                let (each, extras) = ((rows / n) as f32, (rows % n) as f32);
-                let limit = extras * (each + 1.0);
-                let is_long = flat.less(limit);
-                let short = (&flat - limit) / each.max(1.0) + extras;
-                let part = is_long.select(&flat / (each + 1.0), short);
-                let long_row = &flat % (each + 1.0);
-                let short_row = (&flat - limit) % each.max(1.0);
-                (part, is_long.select(long_row, short_row))
+                let (each, extras) = (rows / n, rows % n);
+                let (long, short) = (number(each.saturating_add(1)), number(each.max(1)));
+                let limit = number(extras.saturating_mul(each.saturating_add(1)));
+                let is_long = flat.less(&limit);
+                let after = &flat - &limit;
+                let part = is_long.select(&flat / &long, &after / &short + number(extras));
+                (part, is_long.select(&flat % &long, &after % &short))
             }
         };
         let part = part.cast(DType::Int32);
         let positions = g.range(0, flat.dim(0), 1);
         let dealt = |x: &Output| {
             let op = g.op("DynamicPartition").input(x).input(&part);
-            op.attr("num_partitions", n as i64).outputs()
+            op.attr("num_partitions", n as i64).count_of_outputs(n)
         };
         let (rows, positions) = (dealt(&row), dealt(&positions));
         let found: Vec<Output> = parts.iter().zip(&rows).map(|(p, r)| p.gather(r)).collect();

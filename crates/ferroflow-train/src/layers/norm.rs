@@ -48,24 +48,29 @@ impl BatchNorm {
         let g = x.graph();
         let Some(width) = g.or_fail(width_of(x, &self.name)) else { return Output::new(g, None) };
         g.variable_scope(&self.name, Reuse::No, || {
-            let gamma = g.get_variable("gamma", init::ones([width]));
-            let beta = g.get_variable("beta", init::zeros([width]));
+            let dtype = statistics_type(x);
+            let (zeros, ones) = (init::zeros([width]).of(dtype), init::ones([width]).of(dtype));
+            let gamma = g.get_variable("gamma", &ones);
+            let beta = g.get_variable("beta", &zeros);
             let kept = || VariableOptions::untrained();
-            let mean = g.get_variable_with("moving_mean", init::zeros([width]), kept());
-            let variance = g.get_variable_with("moving_variance", init::ones([width]), kept());
+            let mean = g.get_variable_with("moving_mean", &zeros, kept());
+            let variance = g.get_variable_with("moving_variance", &ones, kept());
             let rank = x.shape().rank().unwrap_or(2) as i32;
-            if rank == 4 {
+            // The fused op knows no doubles.
+            if rank == 4 && dtype == DType::Float {
                 return self.fused(x, [&gamma, &beta, &mean, &variance], is_training);
             }
+            let as_x = |y: Output| y.cast(x.dtype());
+            let x = &x.cast(dtype);
             if !is_training {
-                return normalise(x, &mean, &variance, &gamma, &beta, self.epsilon);
+                return as_x(normalise(x, &mean, &variance, &gamma, &beta, self.epsilon));
             }
             let axes: Vec<i32> = (0..rank - 1).collect();
             let batch_mean = x.mean(&axes);
             let batch_variance = x.squared_difference(batch_mean.stop_gradient()).mean(&axes);
             self.track(&mean, &batch_mean);
             self.track(&variance, &batch_variance);
-            normalise(x, &batch_mean, &batch_variance, &gamma, &beta, self.epsilon)
+            as_x(normalise(x, &batch_mean, &batch_variance, &gamma, &beta, self.epsilon))
         })
     }
 
@@ -129,12 +134,17 @@ pub fn layer_norm(name: &str, x: &Output) -> Output {
     let g = x.graph();
     let Some(width) = g.or_fail(width_of(x, name)) else { return Output::new(g, None) };
     g.variable_scope(name, Reuse::No, || {
-        let beta = g.get_variable("beta", init::zeros([width]));
-        let gamma = g.get_variable("gamma", init::ones([width]));
+        let beta = g.get_variable("beta", init::zeros([width]).of(x.dtype()));
+        let gamma = g.get_variable("gamma", init::ones([width]).of(x.dtype()));
         let mean = x.mean_keep(&[-1]);
         let variance = x.squared_difference(&mean).mean_keep(&[-1]);
         normalise(x, &mean, &variance, &gamma, &beta, EPSILON)
     })
+}
+
+/// What means and variances are kept in: half numbers are too coarse for them.
+fn statistics_type(x: &Output) -> DType {
+    if x.dtype() == DType::Double { DType::Double } else { DType::Float }
 }
 
 fn width_of(x: &Output, name: &str) -> Result<usize> {
@@ -143,4 +153,33 @@ fn width_of(x: &Output, name: &str) -> Result<usize> {
     width.ok_or_else(|| {
         err!(InvalidArgument, "layer '{name}': the last dimension of {} must be known", x.shape())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layers::Dense;
+    use crate::testing::{graph, initialized};
+    use ferroflow_core::Tensor;
+
+    #[test]
+    fn activations_of_any_type_are_normalised() {
+        for dtype in [DType::Float, DType::Double, DType::Half] {
+            let g = graph();
+            let x = g.constant([[1.0, 2.0], [3.0, 6.0]]).cast(dtype);
+            let flat = BatchNorm::new("flat").apply(&x, true);
+            let image = BatchNorm::new("image").apply(&x.reshape([2, 1, 1, 2]), true);
+            let trained = Dense::new("dense", 2).apply(&layer_norm("layer", &x));
+            let outputs = [flat, image, trained];
+            assert!(outputs.iter().all(|y| y.dtype() == dtype), "{outputs:?}");
+            let seen = outputs.map(|y| y.cast(DType::Float));
+            let s = initialized(&g).unwrap();
+            let values: Vec<Tensor> = s.run(&seen).unwrap();
+            for value in &values[..2] {
+                let value = value.as_slice::<f32>().unwrap();
+                // Means 2 and 4, deviations 1 and 2.
+                assert!((value[0] + 1.0).abs() < 3e-3 && (value[3] - 1.0).abs() < 3e-3);
+            }
+        }
+    }
 }

@@ -162,7 +162,9 @@ pub fn rnn(name: &str, cell: &dyn RnnCell, x: &Output) -> (Output, Vec<Output>) 
             x.shape()
         )),
     };
-    let Some(width) = g.or_fail(width) else { return (Output::new(g, None), Vec::new()) };
+    let Some(width) = g.or_fail(width) else {
+        return (Output::new(g, None), g.broken(cell.state_widths().len()));
+    };
     g.variable_scope(name, Reuse::No, || {
         let variables = cell.variables(g, width);
         let by_time = x.transpose(&[1, 0, 2]);

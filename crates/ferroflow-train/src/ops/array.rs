@@ -112,7 +112,7 @@ impl Output {
     pub fn split(&self, parts: usize, axis: i32) -> Vec<Output> {
         let axis = self.graph.constant(axis);
         let op = self.graph.op("Split").input(&axis).input(self);
-        op.attr("num_split", parts as i64).outputs()
+        op.attr("num_split", parts as i64).count_of_outputs(parts)
     }
 
     /// Its rows as tensors of one rank less. Their number must be known.
@@ -127,7 +127,7 @@ impl Output {
         });
         let Some(rows) = self.graph.or_fail(rows) else { return Vec::new() };
         let op = self.graph.op("Unpack").input(self);
-        op.attr("num", rows as i64).attr("axis", axis).outputs()
+        op.attr("num", rows as i64).attr("axis", axis).count_of_outputs(rows)
     }
 
     /// Repeated along each dimension.

@@ -36,12 +36,7 @@ impl<O: Optimizer> AccumulateGradients<O> {
 }
 
 impl<O: Optimizer> Optimizer for AccumulateGradients<O> {
-    forward_to!(optimizer);
-
-    #[track_caller]
-    fn compute_gradients(&self, loss: &Output, variables: &[Variable]) -> Vec<GradAndVar> {
-        self.optimizer.compute_gradients(loss, variables)
-    }
+    forward_to!(gradients of optimizer);
 
     #[track_caller]
     fn apply_gradients(

@@ -77,7 +77,7 @@ impl Optimizer for Adam {
         let [rate, beta1, beta2, epsilon] = u.parameters else {
             return Operation::new(u.graph, None);
         };
-        let (power1, power2) = (&*u.shared[0], &*u.shared[1]);
+        let (power1, power2) = (&u.shared[0], &u.shared[1]);
         let rate = rate * (1.0 - power2).sqrt() / (1.0 - power1);
         let decayed = |slot: &Variable, beta: &Output, rows: Output| {
             let decay = slot.assign(&**slot * beta);

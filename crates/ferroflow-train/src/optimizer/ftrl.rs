@@ -3,6 +3,7 @@
 use super::{Optimizer, Update, parameters};
 use crate::gradient::IndexedSlices;
 use crate::graph::Graph;
+use crate::node::NodeBuilder;
 use crate::output::{Operation, Output};
 use crate::schedule::Rate;
 use ferroflow_core::DType;
@@ -25,17 +26,36 @@ pub struct Ftrl {
     start: f32,
     l1: f32,
     l2: f32,
+    shrinkage: f32,
 }
 
 impl Ftrl {
     pub fn new(rate: impl Into<Rate>) -> Ftrl {
-        Ftrl { rate: rate.into(), power: -0.5, start: 0.1, l1: 0.0, l2: 0.0 }
+        Ftrl { rate: rate.into(), power: -0.5, start: 0.1, l1: 0.0, l2: 0.0, shrinkage: 0.0 }
     }
 
     /// Strengths of the two regularizations.
     pub fn regularization(mut self, l1: f32, l2: f32) -> Ftrl {
         (self.l1, self.l2) = (l1, l2);
         self
+    }
+
+    /// The strength of a regularization of weights themselves, which moves them with every gradient.
+    pub fn shrinkage(mut self, l2: f32) -> Ftrl {
+        self.shrinkage = l2;
+        self
+    }
+
+    /// What the sums of squared gradients start from, if not 0.1.
+    pub fn initial_accumulator(mut self, start: f32) -> Ftrl {
+        self.start = start;
+        self
+    }
+
+    fn start(&self, u: &Update<'_>, prefix: &str) -> NodeBuilder {
+        let version = if self.shrinkage > 0.0 { "V2" } else { "" };
+        let op = u.graph.op(&format!("{prefix}Ftrl{version}")).input(&u.variable.handle());
+        op.input(&u.slots[0].handle()).input(&u.slots[1].handle())
     }
 
     /// How the rate falls with the sum of squared gradients, if not by its root.
@@ -51,7 +71,11 @@ impl Optimizer for Ftrl {
     }
 
     fn parameters(&self, graph: &Graph, dtype: DType) -> Vec<Output> {
-        let others = [("l1", self.l1), ("l2", self.l2), ("learning_rate_power", self.power)];
+        let mut others = vec![("l1", self.l1), ("l2", self.l2)];
+        if self.shrinkage > 0.0 {
+            others.push(("l2_shrinkage", self.shrinkage));
+        }
+        others.push(("learning_rate_power", self.power));
         parameters(graph, dtype, &self.rate, &others)
     }
 
@@ -60,15 +84,13 @@ impl Optimizer for Ftrl {
     }
 
     fn dense(&self, u: &Update<'_>, gradient: &Output) -> Operation {
-        let op = u.graph.op("ResourceApplyFtrl").input(&u.variable.handle());
-        let op = op.input(&u.slots[0].handle()).input(&u.slots[1].handle()).input(gradient);
+        let op = self.start(u, "ResourceApply").input(gradient);
         u.parameters.iter().fold(op, |op, p| op.input(p)).operation()
     }
 
     fn sparse(&self, u: &Update<'_>, gradient: &IndexedSlices) -> Operation {
         let gradient = gradient.deduplicated();
-        let op = u.graph.op("ResourceSparseApplyFtrl").input(&u.variable.handle());
-        let op = op.input(&u.slots[0].handle()).input(&u.slots[1].handle());
+        let op = self.start(u, "ResourceSparseApply");
         let op = op.input(&gradient.values).input(&gradient.indices);
         u.parameters.iter().fold(op, |op, p| op.input(p)).operation()
     }

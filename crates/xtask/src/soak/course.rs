@@ -35,7 +35,7 @@ impl Course {
             None => "no step yet".into(),
             Some((_, step, _)) => {
                 let loss = median(&self.points[self.points.len().saturating_sub(SOME)..]);
-                format!("step {step}, loss {loss:.4}, {} restores", self.returns)
+                format!("step {step}, loss {loss:.1e}, {} restores", self.returns)
             }
         }
     }
@@ -45,7 +45,7 @@ impl Course {
         let tenths: Vec<String> = self
             .points
             .chunks(self.points.len().div_ceil(10).max(1))
-            .map(|part| format!("{:.4}", median(part)))
+            .map(|part| format!("{:.1e}", median(part)))
             .collect();
         format!("{} steps, loss by tenths: {}", self.furthest, tenths.join(" "))
     }
@@ -60,7 +60,7 @@ impl Course {
         let last = median(&self.points[self.points.len() - some..]);
         let falls = last < first;
         (!falls)
-            .then(|| format!("the loss does not fall: {first:.4} at first, {last:.4} at the end"))
+            .then(|| format!("the loss does not fall: {first:.1e} at first, {last:.1e} at the end"))
     }
 }
 

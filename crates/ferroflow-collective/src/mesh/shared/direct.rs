@@ -211,7 +211,7 @@ impl Segment {
             while !up() {
                 looks += 1;
                 if looks <= self.patience.looks {
-                    self.patience.pause();
+                    self.patience.pause(looks);
                     continue;
                 }
                 self.sleep(deadline, up)?;

@@ -25,7 +25,7 @@ fn poly<const N: usize>(x: f32, coefficients: [f32; N]) -> f32 {
     sum
 }
 
-/// `2^n` for `n` from -126 to 127.
+/// `2^n` for `n` from -126 to 127, infinity for 128.
 #[inline(always)]
 fn power_of_two(n: i32) -> f32 {
     f32::from_bits((n.wrapping_add(127) << 23) as u32)
@@ -50,6 +50,14 @@ pub(super) fn exp(x: f32) -> f32 {
     let half = n >> 1;
     // NaN has come through to here, and goes through this too.
     (m1 + 1.0) * power_of_two(half) * power_of_two(n.wrapping_sub(half))
+}
+
+/// `1 / (1 + exp(-x))`. Where the exponential is below the smallest normal number it does not count,
+/// and where it is above 2^127.5 the result is zero as for infinity.
+#[inline(always)]
+pub(super) fn sigmoid(x: f32) -> f32 {
+    let (n, m1) = reduce((-x).clamp(-87.0, 89.0));
+    1.0 / (1.0 + (m1 + 1.0) * power_of_two(n))
 }
 
 #[inline(always)]

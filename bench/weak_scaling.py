@@ -1,0 +1,61 @@
+"""Weak scaling of data-parallel training: as many examples for every rank, however many there are.
+
+  python bench/weak_scaling.py --program target/release/examples/weak_scaling [--ferroflow PATH] [-n 2,4]
+
+One rank pinned to one core is what the others are held against: ranks are pinned to a core each, the next
+ones to the first again where there are more ranks than cores, and the efficiency is what all cores together
+train in a second, of what as many such ranks would train if nothing had to be exchanged.
+"""
+
+import argparse
+import json
+import os
+import shlex
+import statistics
+import subprocess
+import sys
+
+import common
+
+
+def step_ms(args, model, n):
+    cores = sorted(os.sched_getaffinity(0))
+    cores = " ".join(map(str, cores))
+    # The rank's core: the one of its number, counted around.
+    pin = (f"set -- {cores}; shift $((FERROFLOW_LOCAL_RANK % $#)); "
+           f"exec taskset -c $1 {shlex.quote(args.program)} {model} {args.seconds}")
+    words = [args.ferroflow, "run", "-np", str(n), "--", "sh", "-c", pin]
+    out = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True, timeout=300).stdout
+    return [json.loads(line[line.index("{"):]) for line in out.splitlines() if "{" in line][-1]["step_ms"]
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    p.add_argument("--program", default="target/release/examples/weak_scaling", type=os.path.abspath)
+    p.add_argument("--ferroflow", default="target/release/ferroflow", type=os.path.abspath)
+    p.add_argument("--models", default="mlp,cnn")
+    p.add_argument("-n", default="2,4", help="numbers of ranks")
+    p.add_argument("--seconds", type=float, default=5.0, help="for each run")
+    p.add_argument("--rounds", type=int, default=3)
+    args = p.parse_args()
+    common._impl = "ferroflow"
+    cores = len(os.sched_getaffinity(0))
+    counts = [1] + [int(n) for n in args.n.split(",")]
+    print(f"{'model':>6} {'ranks':>6} {'step ms':>9} {'efficiency':>11}   ({cores} cores)", file=sys.stderr)
+    for model in args.models.split(","):
+        found = {n: [] for n in counts}
+        for _ in range(args.rounds):
+            for n in counts:
+                found[n].append(step_ms(args, model, n))
+        alone = statistics.median(found[1])
+        for n in counts:
+            ms = statistics.median(found[n])
+            # With more ranks than cores, each has a part of one.
+            efficiency = alone * max(n / cores, 1) / ms
+            common.emit("weak_scaling", "step", ms, "ms", "lower", {"model": model, "n": n}, efficiency=efficiency,
+                        least=min(found[n]), most=max(found[n]))
+            print(f"{model:>6} {n:>6} {ms:>9.2f} {efficiency:>10.1%}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

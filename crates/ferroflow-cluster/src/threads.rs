@@ -1,0 +1,15 @@
+//! The threads that serve the network.
+
+use crate::patience::before_sleep;
+use ferroflow_core::{Result, err};
+use tokio::runtime::{Builder, Runtime};
+
+/// A tokio runtime for a [`crate::Server`]: any other will do, but these threads are answered sooner.
+pub fn network_threads() -> Result<Runtime> {
+    Builder::new_multi_thread()
+        .thread_name("ff-net")
+        .enable_all()
+        .on_thread_park(before_sleep)
+        .build()
+        .map_err(|e| err!(ResourceExhausted, "cannot start network threads: {e}"))
+}
