@@ -4,6 +4,7 @@ use super::order::topological_order;
 use crate::attr::Attrs;
 use crate::graph::{Graph, NodeId};
 use crate::op_def::{OpDef, Role};
+use ferroflow_core::DType;
 use std::sync::Arc;
 
 /// Makes a `NoOp` of every pure node that only control edges leave, unless it is one of `targets`,
@@ -12,7 +13,8 @@ use std::sync::Arc;
 /// for the node's inputs.
 ///
 /// A node stays if its inputs say more than that they are there: an output of `Switch`, which may be
-/// dead, or a reference, which may hold nothing yet.
+/// dead, a reference, which may hold nothing yet, or what may be a handle, behind which anything may
+/// be changed.
 pub(super) fn silence(graph: &mut Graph, targets: &[NodeId], no_op: &Arc<OpDef>) {
     let mut is_taken = vec![false; graph.len()];
     targets.iter().for_each(|t| is_taken[t.index()] = true);
@@ -40,10 +42,11 @@ pub(super) fn silence(graph: &mut Graph, targets: &[NodeId], no_op: &Arc<OpDef>)
 fn is_idle(graph: &Graph, id: NodeId) -> bool {
     let node = graph.node(id);
     let op = &node.op;
-    let has_plain_inputs = node
-        .inputs
-        .iter()
-        .all(|e| graph.node(e.node).op.control_flow.is_none() && !graph.type_of(*e).is_ref);
+    let has_plain_inputs = node.inputs.iter().all(|e| {
+        let given = graph.type_of(*e);
+        let may_be_handle = matches!(given.dtype, DType::Resource | DType::Variant | DType::String);
+        graph.node(e.node).op.control_flow.is_none() && !given.is_ref && !may_be_handle
+    });
     op.is_pure()
         && op.role == Role::Plain
         && op.calls.is_none()

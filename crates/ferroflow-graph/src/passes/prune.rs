@@ -434,6 +434,29 @@ mod tests {
         assert_eq!([op("pivot"), op("after")], ["Neg", "NoOp"]);
     }
 
+    /// TensorFlow does not call the writes of TensorArrayV2, whose handles are strings, stateful.
+    #[test]
+    fn what_may_change_something_behind_a_handle_is_done() {
+        let mut c = catalog();
+        c.op("Handle").output("handle: string");
+        c.op("Write").input("handle: string").input("x: float").output("flow: float");
+        let node = |name: &str, op: &str, inputs: &[&str]| NodeDef {
+            name: name.into(),
+            op: op.into(),
+            inputs: inputs.iter().map(|s| s.to_string()).collect(),
+            ..NodeDef::default()
+        };
+        let nodes = vec![
+            node("s", "Source", &[]),
+            node("h", "Handle", &[]),
+            node("w", "Write", &["h", "s"]),
+            node("n", "Neg", &["s", "^w"]),
+        ];
+        let g = Graph::from_def(&GraphDef { nodes, ..Default::default() }, &c).unwrap();
+        let p = prune(&g, &[], &["n:0"], &[], &c).unwrap();
+        assert_eq!(p.graph.node(p.graph.find("w").unwrap()).op.name, "Write");
+    }
+
     #[test]
     fn a_fed_placeholder_gives_its_control_edges_away() {
         let p = run(&sample(), &["x:0"], &["a:0"], &["go"]).unwrap();

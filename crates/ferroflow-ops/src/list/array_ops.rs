@@ -426,9 +426,7 @@ fn begin<'c>(
 ) -> OpBuilder<'c> {
     let op = c.op(&format!("TensorArray{name}{version}")).doc(doc);
     let op = op.input(&format!("handle: {handle}"));
-    // TensorFlow does not call the second version stateful; but in its handles, which are strings, no pass
-    // sees that a write with nothing but control edges behind it is of use.
-    if version.is_empty() { op } else { op.stateful() }
+    if version == "V3" { op.stateful() } else { op }
 }
 
 /// The array that gathers the gradients of an array's elements, and the flow that orders its use.
