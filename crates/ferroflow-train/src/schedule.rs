@@ -278,6 +278,19 @@ mod tests {
     use super::*;
     use crate::testing::{graph, initialized};
 
+    /// At each global step, what the rates must be.
+    fn assert_rates<const N: usize>(rates: &[Output; N], expected: &[(i32, [f32; N])]) {
+        let g = rates[0].graph();
+        let s = initialized(g).unwrap();
+        for (at, expected) in expected {
+            s.run(g.global_step().assign(*at)).unwrap();
+            for (value, expected) in s.run(rates).unwrap().iter().zip(expected) {
+                let value = value.scalar_value::<f32>().unwrap();
+                assert!((value - expected).abs() < 1e-6, "step {at}: {value} {expected}");
+            }
+        }
+    }
+
     #[test]
     fn rates_fall_as_they_should() {
         let g = graph();
@@ -290,14 +303,7 @@ mod tests {
             cosine_decay(0.1, &step, 30.0, 0.0),
             piecewise_constant(&step, &[10, 20], &[1.0, 0.5, 0.1]),
         ];
-        let s = initialized(&g).unwrap();
-        s.run(step.assign(15)).unwrap();
-        let values = s.run(&rates).unwrap();
-        let expected = [0.035_355_34, 0.05, 0.057_142_86, 0.0325, 0.05, 0.5];
-        for (value, expected) in values.iter().zip(expected) {
-            let value = value.scalar_value::<f32>().unwrap();
-            assert!((value - expected).abs() < 1e-6, "{value} {expected}");
-        }
+        assert_rates(&rates, &[(15, [0.035_355_34, 0.05, 0.057_142_86, 0.0325, 0.05, 0.5])]);
     }
 
     #[test]
@@ -321,13 +327,6 @@ mod tests {
             (31, [0.0125, 0.021_224_797, 0.04, 0.01, 0.031_025_002, 0.01, 0.032_465_32]),
             (65, [0.001_562_5, 0.003_877_421, 0.025, 0.01, 0.016_944_446, 0.01, 0.010_856_355]),
         ];
-        let s = initialized(&g).unwrap();
-        for (at, expected) in expected {
-            s.run(step.assign(at)).unwrap();
-            for (value, expected) in s.run(&rates).unwrap().iter().zip(expected) {
-                let value = value.scalar_value::<f32>().unwrap();
-                assert!((value - expected).abs() < 1e-6, "step {at}: {value} {expected}");
-            }
-        }
+        assert_rates(&rates, &expected);
     }
 }

@@ -333,7 +333,13 @@ mod tests {
         c
     }
 
-    fn graph(nodes: &[(&str, &str, &[&str])]) -> Graph {
+    type Nodes<'a> = [(&'a str, &'a str, &'a [&'a str])];
+
+    fn graph(nodes: &Nodes) -> Graph {
+        graph_of(nodes, &catalog())
+    }
+
+    fn graph_of(nodes: &Nodes, catalog: &Catalog) -> Graph {
         let nodes = nodes.iter().map(|(name, op, inputs)| NodeDef {
             name: name.to_string(),
             op: op.to_string(),
@@ -345,7 +351,7 @@ mod tests {
             ..NodeDef::default()
         });
         let def = GraphDef { nodes: nodes.collect(), ..Default::default() };
-        Graph::from_def(&def, &catalog()).unwrap()
+        Graph::from_def(&def, catalog).unwrap()
     }
 
     fn sample() -> Graph {
@@ -415,20 +421,14 @@ mod tests {
             .output("f: float")
             .output("t: float")
             .control_flow(ControlFlow::Switch);
-        let node = |name: &str, op: &str, inputs: &[&str]| NodeDef {
-            name: name.into(),
-            op: op.into(),
-            inputs: inputs.iter().map(|s| s.to_string()).collect(),
-            ..NodeDef::default()
-        };
-        let nodes = vec![
-            node("s", "Source", &[]),
-            node("switch", "Switch", &["s", "s:1"]),
-            node("pivot", "Neg", &["switch:1"]),
-            node("after", "Neg", &["pivot"]),
-            node("n", "Neg", &["s", "^after"]),
+        let nodes: &Nodes = &[
+            ("s", "Source", &[]),
+            ("switch", "Switch", &["s", "s:1"]),
+            ("pivot", "Neg", &["switch:1"]),
+            ("after", "Neg", &["pivot"]),
+            ("n", "Neg", &["s", "^after"]),
         ];
-        let g = Graph::from_def(&GraphDef { nodes, ..Default::default() }, &c).unwrap();
+        let g = graph_of(nodes, &c);
         let p = prune(&g, &[], &["n:0"], &[], &c).unwrap();
         let op = |name: &str| p.graph.node(p.graph.find(name).unwrap()).op.name.clone();
         assert_eq!([op("pivot"), op("after")], ["Neg", "NoOp"]);
@@ -440,19 +440,13 @@ mod tests {
         let mut c = catalog();
         c.op("Handle").output("handle: string");
         c.op("Write").input("handle: string").input("x: float").output("flow: float");
-        let node = |name: &str, op: &str, inputs: &[&str]| NodeDef {
-            name: name.into(),
-            op: op.into(),
-            inputs: inputs.iter().map(|s| s.to_string()).collect(),
-            ..NodeDef::default()
-        };
-        let nodes = vec![
-            node("s", "Source", &[]),
-            node("h", "Handle", &[]),
-            node("w", "Write", &["h", "s"]),
-            node("n", "Neg", &["s", "^w"]),
+        let nodes: &Nodes = &[
+            ("s", "Source", &[]),
+            ("h", "Handle", &[]),
+            ("w", "Write", &["h", "s"]),
+            ("n", "Neg", &["s", "^w"]),
         ];
-        let g = Graph::from_def(&GraphDef { nodes, ..Default::default() }, &c).unwrap();
+        let g = graph_of(nodes, &c);
         let p = prune(&g, &[], &["n:0"], &[], &c).unwrap();
         assert_eq!(p.graph.node(p.graph.find("w").unwrap()).op.name, "Write");
     }
