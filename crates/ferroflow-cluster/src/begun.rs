@@ -3,76 +3,58 @@
 //! To have it done there from the start would wake one of them only to find that there is nothing to do yet.
 
 use parking_lot::Mutex;
+use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::{Context, Wake, Waker};
 use tokio::runtime::Handle;
 
-/// Somebody has to wake it.
-const WAITING: u8 = 0;
-/// It was woken, and will run.
-const DUE: u8 = 1;
-const RUNNING: u8 = 2;
-/// It was woken while it ran.
-const AGAIN: u8 = 3;
+type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+enum Stage {
+    /// On the thread that asked for it.
+    Beginning,
+    /// There still, and woken already.
+    Woken,
+    Waiting(Work),
+    /// A task of the network's, or done.
+    Gone,
+}
 
 struct Begun {
-    state: AtomicU8,
-    /// Gone while it runs, and when it is done.
-    work: Mutex<Option<Work>>,
+    stage: Mutex<Stage>,
     io: Handle,
 }
 
-type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
-
 /// Begins `work` here; `io` does what is left of it.
 pub(crate) fn begin(io: &Handle, work: impl Future<Output = ()> + Send + 'static) {
-    let work = Mutex::new(Some(Box::pin(work) as Work));
-    let begun = Arc::new(Begun { state: AtomicU8::new(RUNNING), work, io: io.clone() });
+    let mut work: Work = Box::pin(work);
+    let begun = Arc::new(Begun { stage: Mutex::new(Stage::Beginning), io: io.clone() });
+    let waker = Waker::from(begun.clone());
     let _io = io.enter();
-    begun.run();
-}
-
-impl Begun {
-    fn run(self: Arc<Self>) {
-        let Some(mut work) = self.work.lock().take() else { return };
-        let waker = Waker::from(self.clone());
-        let mut cx = Context::from_waker(&waker);
-        loop {
-            if work.as_mut().poll(&mut cx).is_ready() {
-                return;
-            }
-            // Back in its place before anybody can be told to run it.
-            *self.work.lock() = Some(work);
-            let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
-            if self.state.compare_exchange(RUNNING, WAITING, success, failure).is_ok() {
-                return;
-            }
-            self.state.store(RUNNING, Ordering::Release);
-            work = match self.work.lock().take() {
-                Some(work) => work,
-                None => return,
-            };
+    if work.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {
+        return;
+    }
+    let mut stage = begun.stage.lock();
+    match *stage {
+        // Asked again here it might only answer the same: a task whose turn is over is told to wait until its next.
+        Stage::Woken => {
+            *stage = Stage::Gone;
+            io.spawn(work);
         }
+        _ => *stage = Stage::Waiting(work),
     }
 }
 
 impl Wake for Begun {
     fn wake(self: Arc<Self>) {
-        let next = |state| match state {
-            WAITING => Some(DUE),
-            RUNNING => Some(AGAIN),
-            // It will run anyway.
-            _ => None,
-        };
-        let was = self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, next);
-        if was == Ok(WAITING) {
-            let io = self.io.clone();
-            io.spawn(async move {
-                self.state.store(RUNNING, Ordering::Release);
-                self.run();
-            });
+        let mut stage = self.stage.lock();
+        match mem::replace(&mut *stage, Stage::Gone) {
+            Stage::Beginning | Stage::Woken => *stage = Stage::Woken,
+            Stage::Waiting(work) => {
+                self.io.spawn(work);
+            }
+            Stage::Gone => {}
         }
     }
 }
@@ -132,6 +114,24 @@ mod tests {
             assert_eq!(sum, 190);
             sending.await.unwrap();
         }
+    }
+
+    /// A task may take only so much that is ready in one turn, and what it does past that waits for its next.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn what_is_begun_at_the_end_of_a_turn_goes_on_in_the_next() {
+        const MORE_THAN_A_TURN: usize = 1000;
+        let (send, mut receive) = mpsc::unbounded_channel();
+        (0..MORE_THAN_A_TURN).for_each(|i| send.send(i).unwrap());
+        drop(send);
+        let (tell, told) = oneshot::channel();
+        begin(&Handle::current(), async move {
+            let mut taken = 0;
+            while receive.recv().await.is_some() {
+                taken += 1;
+            }
+            tell.send(taken).unwrap();
+        });
+        assert_eq!(tokio::time::timeout(LONG, told).await.unwrap().unwrap(), MORE_THAN_A_TURN);
     }
 
     #[tokio::test]
