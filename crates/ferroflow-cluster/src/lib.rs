@@ -9,6 +9,7 @@ mod collective;
 mod departure;
 mod error;
 mod gate;
+mod key;
 mod link;
 mod listen;
 mod master;
