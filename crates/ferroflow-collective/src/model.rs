@@ -120,6 +120,14 @@ impl Model {
             .unwrap_or(Algorithm::Ring)
     }
 
+    /// How many windows of an all-reduce to have on their way, with messages of `bytes`: while those
+    /// of the others are sent, the one that the next round of the first waits for arrives.
+    pub(crate) fn windows(&self, bytes: usize) -> usize {
+        const MOST: f64 = 64.0;
+        let others = self.alpha / (bytes as f64 * self.beta);
+        1 + others.ceil().clamp(1.0, MOST) as usize
+    }
+
     /// The model and its choices for `n` ranks, for people.
     pub fn describe(&self, n: usize, hosts: usize) -> String {
         let mut out = format!(
@@ -170,6 +178,17 @@ mod tests {
         let model = Model { alpha: 0.0, beta: 1e-6, gamma: 0.0 };
         let seconds = model.seconds(Algorithm::Ring, 4, 1, 1_000_000);
         assert!((seconds - 1.5).abs() < 1e-9, "2 (n - 1) K / n = 1.5 K");
+    }
+
+    #[test]
+    fn a_long_way_has_more_windows_on_it() {
+        let windows = |alpha, beta| Model { alpha, beta, gamma: 0.0 }.windows(250_000);
+        assert_eq!(windows(20e-6, 0.8e-9), 2);
+        assert_eq!(windows(0.0, 0.8e-9), 2);
+        // 20 ms there at 10 Gb/s: 25 MB are on the way.
+        assert_eq!(windows(20e-3, 0.8e-9), 65);
+        assert_eq!(windows(1e-3, 0.8e-9), 6);
+        assert_eq!(windows(1.0, 0.0), 65);
     }
 
     #[test]
