@@ -90,6 +90,7 @@ fn elementwise(bench: &mut Bench, name: &str, n: usize) {
         ("log", "Log"),
         ("tanh", "Tanh"),
         ("sigmoid", "Sigmoid"),
+        ("erf", "Erf"),
         ("rsqrt", "Rsqrt"),
         ("sqrt", "Sqrt"),
     ] {

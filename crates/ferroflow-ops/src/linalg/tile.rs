@@ -21,11 +21,17 @@ impl Offsets<'_> {
 
     /// Some of them.
     pub(crate) fn part(&self, range: Range<usize>) -> Offsets<'_> {
-        Offsets { all: Cow::Borrowed(&self.all[range]), largest: self.largest }
+        let all = &self.all[range];
+        let largest = all.iter().copied().max().unwrap_or(0) as usize;
+        Offsets { all: Cow::Borrowed(all), largest }
     }
 
     pub(crate) fn len(&self) -> usize {
         self.all.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+        self.all.iter().map(|&o| o as usize)
     }
 
     #[cfg(test)]
@@ -35,7 +41,7 @@ impl Offsets<'_> {
 }
 
 /// Computes all tiles of a strip.
-type Strip<T> = unsafe fn(*const T, &[u32], &[u32], &[T], usize, &mut [T], usize, usize, bool);
+type Strip<T> = unsafe fn(*const T, [&[u32]; 2], *const T, &[u32], *mut T, &[u32], usize, bool);
 
 /// How tiles of a type are computed on this processor.
 #[derive(Clone, Copy)]
@@ -74,35 +80,31 @@ untiled!(f64, i16, i32, i64, crate::prelude::f16, crate::prelude::bf16);
 untiled!(crate::prelude::Complex32, crate::prelude::Complex64);
 
 impl<T: Num> Tiles<T> {
-    /// `out[i * out_stride + j] = Σ a[from[i] + offsets[s]] * b[s * b_stride + j]` over all steps `s`,
-    /// in their order and without rounding between multiplication and addition, for `j` up to
-    /// `width`, which is `columns` at most; with `add`, what `out` holds is part of the sum. Of `b`,
-    /// `columns` elements may be read whatever the width.
+    /// `out[to[i] + j] = Σ a[from[i] + offsets[s]] * b[rows[s] + j]` over all steps `s`, in their order
+    /// and without rounding between multiplication and addition, for `j` up to `width`, which is
+    /// `columns` at most; with `add`, what `out` holds is part of the sum. Of `b`, `columns` elements
+    /// may be read whatever the width.
     pub(crate) fn strip(
         &self,
-        a: &[T],
-        (from, offsets): (&Offsets<'_>, &Offsets<'_>),
-        (b, b_stride): (&[T], usize),
-        (out, out_stride): (&mut [T], usize),
+        (a, from, offsets): (&[T], &Offsets<'_>, &Offsets<'_>),
+        (b, rows): (&[T], &Offsets<'_>),
+        (out, to): (&mut [T], &Offsets<'_>),
         width: usize,
         add: bool,
     ) {
-        let (rows, steps) = (from.len(), offsets.len());
-        if rows == 0 || steps == 0 {
+        assert!(from.len() == to.len() && offsets.len() == rows.len(), "factors fit");
+        if from.len() == 0 || offsets.len() == 0 {
             return;
         }
         assert!(from.largest + offsets.largest < a.len(), "the first factor holds what is asked");
-        let end =
-            |n: usize, stride: usize, len: usize| (n - 1).checked_mul(stride)?.checked_add(len);
-        let has = |slice: &[T], end: Option<usize>| end.is_some_and(|end| end <= slice.len());
-        assert!(has(b, end(steps, b_stride, self.columns)), "the second factor has all rows");
+        assert!(rows.largest + self.columns <= b.len(), "the second factor has all rows");
         assert!(width > 0 && width <= self.columns, "a strip has columns");
-        assert!(has(out, end(rows, out_stride, width)), "the result has room");
+        assert!(to.largest + width <= out.len(), "the result has room");
+        let (a, b, out) = (a.as_ptr(), b.as_ptr(), out.as_mut_ptr());
         // SAFETY: `Tiles` are only made where the processor has the instructions. The assertions
         // say that what is read and written lies inside the slices.
         unsafe {
-            let (from, offsets) = (&from.all, &offsets.all);
-            (self.strip)(a.as_ptr(), from, offsets, b, b_stride, out, out_stride, width, add)
+            (self.strip)(a, [&from.all, &offsets.all], b, &rows.all, out, &to.all, width, add)
         }
     }
 }
@@ -117,41 +119,40 @@ mod avx2 {
 
     /// # Safety
     /// The processor must have AVX2 and FMA; `a` plus any of `from` plus any of `offsets` must be
-    /// readable, as must `COLS` elements of each row of `b`; `out` must have room for the result.
+    /// readable, as must `COLS` elements from any of `rows` in `b`; from any of `to`, of which there
+    /// are as many as of `from`, `width` elements of `out` must be writable.
     #[target_feature(enable = "avx2,fma")]
     pub(super) unsafe fn strip(
         a: *const f32,
-        from: &[u32],
-        offsets: &[u32],
-        b: &[f32],
-        b_stride: usize,
-        out: &mut [f32],
-        out_stride: usize,
+        [from, offsets]: [&[u32]; 2],
+        b: *const f32,
+        rows: &[u32],
+        out: *mut f32,
+        to: &[u32],
         width: usize,
         add: bool,
     ) {
         let mut tile = [[0f32; COLS]; ROWS];
-        for (t, from) in from.chunks(ROWS).enumerate() {
-            let first = t * ROWS * out_stride;
+        for (from, to) in from.chunks(ROWS).zip(to.chunks(ROWS)) {
             // The last tile may lack rows: its last is computed several times over.
             // SAFETY: the caller's promise.
-            let rows: [*const f32; ROWS] =
+            let first: [*const f32; ROWS] =
                 std::array::from_fn(|i| unsafe { a.add(from[i.min(from.len() - 1)] as usize) });
             if width == COLS && from.len() == ROWS {
-                // SAFETY: the caller's promise; the tile's rows are `out_stride` apart.
+                // SAFETY: the caller's promise.
                 unsafe {
-                    let to = out.as_mut_ptr().add(first);
-                    tile_of(rows, offsets, b.as_ptr(), b_stride, to, out_stride, add);
+                    let out = std::array::from_fn(|i| out.add(to[i] as usize));
+                    tile_of(first, offsets, b, rows, out, add);
                 }
                 continue;
             }
             // SAFETY: as above; the tile is written aside.
             unsafe {
-                let to = tile.as_mut_ptr().cast();
-                tile_of(rows, offsets, b.as_ptr(), b_stride, to, COLS, false);
-            }
-            for (i, row) in tile[..from.len()].iter().enumerate() {
-                let to = &mut out[first + i * out_stride..][..width];
+                tile_of(first, offsets, b, rows, tile.each_mut().map(|r| r.as_mut_ptr()), false)
+            };
+            for (row, &to) in tile.iter().zip(to) {
+                // SAFETY: the caller's promise.
+                let to = unsafe { std::slice::from_raw_parts_mut(out.add(to as usize), width) };
                 for (to, x) in to.iter_mut().zip(row) {
                     *to = if add { *to + x } else { *x };
                 }
@@ -160,15 +161,14 @@ mod avx2 {
     }
 
     /// # Safety
-    /// As [`strip`], with room for a whole tile at `out`.
+    /// As [`strip`], with room for a row of a tile at each of `out`.
     #[target_feature(enable = "avx2,fma")]
     unsafe fn tile_of(
         a: [*const f32; ROWS],
         offsets: &[u32],
-        mut b: *const f32,
-        b_stride: usize,
-        out: *mut f32,
-        out_stride: usize,
+        b: *const f32,
+        rows: &[u32],
+        out: [*mut f32; ROWS],
         add: bool,
     ) {
         const { assert!(ROWS == 6 && COLS == 16) };
@@ -178,7 +178,7 @@ mod avx2 {
         let (mut s00, mut s01, mut s10, mut s11) = (zero, zero, zero, zero);
         let (mut s20, mut s21, mut s30, mut s31) = (zero, zero, zero, zero);
         let (mut s40, mut s41, mut s50, mut s51) = (zero, zero, zero, zero);
-        macro_rules! rows {
+        macro_rules! each_row {
             ($each:ident) => {
                 $each!(0, a0, s00, s01);
                 $each!(1, a1, s10, s11);
@@ -193,17 +193,20 @@ mod avx2 {
                 ($i:literal, $a:ident, $low:ident, $high:ident) => {
                     // SAFETY: the caller's promise.
                     ($low, $high) = unsafe {
-                        let from = out.add($i * out_stride);
+                        let from = out[$i];
                         (_mm256_loadu_ps(from), _mm256_loadu_ps(from.add(8)))
                     };
                 };
             }
-            rows!(load);
+            each_row!(load);
         }
-        for &offset in offsets {
+        for (&offset, &row) in offsets.iter().zip(rows) {
             let offset = offset as usize;
-            // SAFETY: the caller's promise; `b` is not read from after its last step.
-            let (low, high) = unsafe { (_mm256_loadu_ps(b), _mm256_loadu_ps(b.add(8))) };
+            // SAFETY: the caller's promise.
+            let (low, high) = unsafe {
+                let row = b.add(row as usize);
+                (_mm256_loadu_ps(row), _mm256_loadu_ps(row.add(8)))
+            };
             macro_rules! step {
                 ($i:literal, $a:ident, $low:ident, $high:ident) => {
                     // SAFETY: the caller's promise.
@@ -212,20 +215,19 @@ mod avx2 {
                     $high = _mm256_fmadd_ps(x, high, $high);
                 };
             }
-            rows!(step);
-            b = b.wrapping_add(b_stride);
+            each_row!(step);
         }
         macro_rules! store {
             ($i:literal, $a:ident, $low:ident, $high:ident) => {
                 // SAFETY: the caller's promise.
                 unsafe {
-                    let to = out.add($i * out_stride);
+                    let to = out[$i];
                     _mm256_storeu_ps(to, $low);
                     _mm256_storeu_ps(to.add(8), $high);
                 }
             };
         }
-        rows!(store);
+        each_row!(store);
     }
 }
 
@@ -238,8 +240,7 @@ mod avx512 {
     const ROWS: usize = 8;
     pub(super) const COLS: usize = 2 * LANES;
 
-    type Tile =
-        unsafe fn(*const f32, &[u32], &[u32], *const f32, usize, *mut f32, usize, usize, bool);
+    type Tile = super::Strip<f32>;
 
     macro_rules! tiles {
         ($($rows:literal)*) => { [$([tile::<$rows, 1>, tile::<$rows, 2>]),*] };
@@ -251,12 +252,11 @@ mod avx512 {
     /// As [`super::avx2::strip`], on a processor that has AVX-512.
     pub(super) unsafe fn strip(
         a: *const f32,
-        from: &[u32],
-        offsets: &[u32],
-        b: &[f32],
-        b_stride: usize,
-        out: &mut [f32],
-        out_stride: usize,
+        [from, offsets]: [&[u32]; 2],
+        b: *const f32,
+        rows: &[u32],
+        out: *mut f32,
+        to: &[u32],
         width: usize,
         add: bool,
     ) {
@@ -264,13 +264,10 @@ mod avx512 {
         let tiles = from.len().div_ceil(ROWS);
         let edge = |t: usize| from.len() * t / tiles;
         for t in 0..tiles {
-            let rows = &from[edge(t)..edge(t + 1)];
-            let tile = TILES[rows.len() - 1][usize::from(width > LANES)];
+            let (from, to) = (&from[edge(t)..edge(t + 1)], &to[edge(t)..edge(t + 1)]);
+            let tile = TILES[from.len() - 1][usize::from(width > LANES)];
             // SAFETY: the caller's promise, for these rows.
-            unsafe {
-                let to = out.as_mut_ptr().add(edge(t) * out_stride);
-                tile(a, rows, offsets, b.as_ptr(), b_stride, to, out_stride, width, add);
-            }
+            unsafe { tile(a, [from, offsets], b, rows, out, to, width, add) };
         }
     }
 
@@ -279,12 +276,11 @@ mod avx512 {
     #[target_feature(enable = "avx512f")]
     unsafe fn tile<const R: usize, const V: usize>(
         a: *const f32,
-        from: &[u32],
-        offsets: &[u32],
-        mut b: *const f32,
-        b_stride: usize,
+        [from, offsets]: [&[u32]; 2],
+        b: *const f32,
+        rows: &[u32],
         out: *mut f32,
-        out_stride: usize,
+        to: &[u32],
         width: usize,
         add: bool,
     ) {
@@ -292,8 +288,14 @@ mod avx512 {
             n if n < LANES => (1 << n) - 1,
             _ => !0,
         });
-        // SAFETY: the caller's promise.
-        let rows: [*const f32; R] = std::array::from_fn(|i| unsafe { a.add(from[i] as usize) });
+        // SAFETY: the caller's promise; there are `R` of either.
+        let (first, to): ([*const f32; R], [*mut f32; R]) = unsafe {
+            let (from, to) = (from.as_ptr(), to.as_ptr());
+            (
+                std::array::from_fn(|i| a.add(*from.add(i) as usize)),
+                std::array::from_fn(|i| out.add(*to.add(i) as usize)),
+            )
+        };
         // Loops by index: closures that use vectors are not always inlined.
         let mut row = [_mm512_setzero_ps(); V];
         let mut sums = [[_mm512_setzero_ps(); V]; R];
@@ -301,33 +303,29 @@ mod avx512 {
             for j in 0..V {
                 if add {
                     // SAFETY: the caller's promise.
-                    sums[i][j] = unsafe {
-                        _mm512_maskz_loadu_ps(masks[j], out.add(i * out_stride + j * LANES))
-                    };
+                    sums[i][j] = unsafe { _mm512_maskz_loadu_ps(masks[j], to[i].add(j * LANES)) };
                 }
             }
         }
-        for &offset in offsets {
-            // SAFETY: the caller's promise; `b` is not read from after its last step.
+        for (&offset, &at) in offsets.iter().zip(rows) {
+            // SAFETY: the caller's promise.
             unsafe {
                 for j in 0..V {
-                    row[j] = _mm512_loadu_ps(b.add(j * LANES));
+                    row[j] = _mm512_loadu_ps(b.add(at as usize + j * LANES));
                 }
                 for i in 0..R {
-                    let x = _mm512_set1_ps(*rows[i].add(offset as usize));
+                    let x = _mm512_set1_ps(*first[i].add(offset as usize));
                     for j in 0..V {
                         sums[i][j] = _mm512_fmadd_ps(x, row[j], sums[i][j]);
                     }
                 }
             }
-            b = b.wrapping_add(b_stride);
         }
         for i in 0..R {
             for j in 0..V {
                 // SAFETY: the caller's promise; no more than `width` columns are written.
                 unsafe {
-                    let to = out.add(i * out_stride + j * LANES);
-                    _mm512_mask_storeu_ps(to, masks[j], sums[i][j]);
+                    _mm512_mask_storeu_ps(to[i].add(j * LANES), masks[j], sums[i][j]);
                 }
             }
         }
@@ -338,21 +336,35 @@ mod avx512 {
 mod tests {
     use super::*;
 
+    /// All ways that this processor knows.
+    fn ways() -> Vec<Tiles<f32>> {
+        let mut all = Vec::from_iter(f32::tiles());
+        #[cfg(target_arch = "x86_64")]
+        if !all.is_empty() {
+            all.push(Tiles { strip: avx2::strip, columns: avx2::COLS });
+        }
+        all
+    }
+
     #[test]
     fn strips_are_sums_of_products_found_by_offsets() {
-        let Some(tiles) = f32::tiles() else { return };
         let a: Vec<f32> = (0..100).map(|i| (i % 7) as f32).collect();
         let b: Vec<f32> = (0..4 * 40).map(|i| (i % 5) as f32).collect();
         let offsets = Offsets::new([3, 0, 50, 10].into_iter()).unwrap();
         let from = [0, 5, 9, 9, 31, 49, 2, 1, 7, 3, 30, 21, 4, 6, 8, 10, 11, 12, 13, 14, 15];
         let from = Offsets::new(from.into_iter()).unwrap();
-        for width in [tiles.columns, 16, 5] {
-            for add in [false, true] {
+        // Rows of the second factor, and of the result, in any order.
+        let rows = Offsets::new([80, 0, 120, 40].into_iter()).unwrap();
+        let to = Offsets::new((0..21).map(|i| (i * 8 % 21) * 34)).unwrap();
+        for tiles in ways() {
+            for (width, add) in
+                [(tiles.columns, false), (tiles.columns, true), (16, true), (5, true)]
+            {
                 let mut out = vec![2.0; 21 * 34];
-                tiles.strip(&a, (&from, &offsets), (&b, 40), (&mut out, 34), width, add);
-                for (i, row) in out.chunks(34).enumerate() {
-                    for (j, &got) in row.iter().enumerate() {
-                        let at = |s: usize| a[from.at(i) + offsets.at(s)] * b[s * 40 + j];
+                tiles.strip((&a, &from, &offsets), (&b, &rows), (&mut out, &to), width, add);
+                for i in 0..21 {
+                    for (j, &got) in out[to.at(i)..to.at(i) + 34].iter().enumerate() {
+                        let at = |s: usize| a[from.at(i) + offsets.at(s)] * b[rows.at(s) + j];
                         let sum: f32 = if j < width { (0..4).map(at).sum() } else { 2.0 };
                         let before = if add && j < width { 2.0 } else { 0.0 };
                         assert_eq!(got, sum + before, "{i} {j}");
@@ -368,6 +380,7 @@ mod tests {
         let offsets = |x: usize| Offsets::new([x].into_iter()).unwrap();
         let Some(tiles) = f32::tiles() else { panic!("the first factor holds, having none") };
         let (a, b, mut out) = ([0.0; 8], [0.0; 32], [0.0; 32]);
-        tiles.strip(&a, (&offsets(5), &offsets(3)), (&b, 32), (&mut out, 32), 16, false);
+        let one = (&a[..], &offsets(5), &offsets(3));
+        tiles.strip(one, (&b, &offsets(0)), (&mut out, &offsets(0)), 16, false);
     }
 }

@@ -12,8 +12,10 @@ use std::ops::Range;
 
 /// Elements a slab should have at most, so that it stays in the second-level cache.
 const SLAB: usize = 48 << 10;
-/// Elements of a row of a patch from which on leaving it out, or tiles of its own, are worth it.
+/// Elements of a patch in a row from which on leaving them out, or tiles of their own, are worth it.
 const SEPARATE: usize = 16;
+/// Rows of output windows from which on the columns at the edges are worth tiles of their own.
+const TALL: usize = 4;
 /// Beyond this many a slab is too large to be worth it.
 const LARGEST_SLAB: usize = 4 << 20;
 
@@ -29,10 +31,29 @@ pub(super) struct Direct<'c, T> {
     pitch: usize,
     /// Elements of a slab.
     size: usize,
-    /// Where the elements of a patch are, by row of the filter.
-    patch: Offsets<'static>,
-    /// Where windows begin, by position within a slab.
+    /// All windows, and all elements of a patch.
+    whole: Class,
+    /// Windows by which columns of a patch lie inside the image, if zeros to the left and right are
+    /// worth leaving out.
+    by_window: Vec<Class>,
+    /// The same by the column of a patch, of which there is one in each.
+    by_tap: Vec<Class>,
+}
+
+/// Windows in some columns of the output, and elements in some columns of a patch.
+struct Class {
+    /// Where windows begin in a slab, line by line.
     windows: Offsets<'static>,
+    /// Which windows they are, counted line by line through all columns.
+    window_index: Vec<usize>,
+    /// Windows of a line.
+    per_line: usize,
+    /// Where elements of a patch are from where its window begins, row by row.
+    patch: Offsets<'static>,
+    /// Which rows of the filter they are.
+    patch_index: Vec<usize>,
+    /// Elements of a row of a patch.
+    per_row: usize,
 }
 
 impl<'c, T: Product> Direct<'c, T> {
@@ -52,17 +73,46 @@ impl<'c, T: Product> Direct<'c, T> {
         }
         let size = slab(lines).filter(|&size| size > 0 && size <= LARGEST_SLAB)?;
         let (rows, c) = (covered(h, lines)?, conv.in_channels);
-        let taps = (0..d.window).flat_map(|kd| {
-            (0..h.window).flat_map(move |kh| (0..w.window).map(move |kw| (kd, kh, kw)))
-        });
-        let patch = Offsets::new(taps.flat_map(|(kd, kh, kw)| {
-            let row = kd * d.dilation * rows + kh * h.dilation;
-            (0..c).map(move |channel| row * pitch + kw * w.dilation * c + channel)
-        }))?;
-        let windows = Offsets::new((0..lines).flat_map(|line| {
-            (0..w.output).map(move |i| line * h.stride * pitch + i * w.stride * c)
-        }))?;
-        Some(Direct { conv, tiles, lines, rows, pitch, size, patch, windows })
+        let class = |columns: Range<usize>, taps: Range<usize>| {
+            let of_lines = (0..lines).flat_map(|l| columns.clone().map(move |i| (l, i)));
+            let of_rows = (0..d.window * h.window)
+                .flat_map(|row| taps.clone().map(move |kw| (row, kw)))
+                .flat_map(|(row, kw)| (0..c).map(move |channel| (row, kw, channel)));
+            let windows = of_lines.clone().map(|(l, i)| l * h.stride * pitch + i * w.stride * c);
+            let patch = of_rows.clone().map(|(row, kw, channel)| {
+                let (kd, kh) = (row / h.window, row % h.window);
+                let row = kd * d.dilation * rows + kh * h.dilation;
+                row * pitch + kw * w.dilation * c + channel
+            });
+            Some(Class {
+                windows: Offsets::new(windows)?,
+                window_index: of_lines.map(|(l, i)| l * w.output + i).collect(),
+                per_line: columns.len(),
+                patch: Offsets::new(patch)?,
+                patch_index: of_rows.map(|(row, kw, ch)| (row * w.window + kw) * c + ch).collect(),
+                per_row: taps.len() * c,
+            })
+        };
+        let whole = class(0..w.output, 0..w.window)?;
+        let (mut by_window, mut by_tap) = (Vec::new(), Vec::new());
+        if leaves_out_across(conv) {
+            let mut from = 0;
+            while from < w.output {
+                let taps = taps_inside(w, from);
+                let to = (from + 1..w.output).find(|&i| taps_inside(w, i) != taps);
+                let to = to.unwrap_or(w.output);
+                by_window.push(class(from..to, taps)?);
+                from = to;
+            }
+            for kw in 0..w.window {
+                let mut columns = (0..w.output).filter(|&i| taps_inside(w, i).contains(&kw));
+                let first = columns.next();
+                let last = columns.next_back().or(first);
+                let columns = first.zip(last).map_or(0..0, |(first, last)| first..last + 1);
+                by_tap.push(class(columns, kw..kw + 1)?);
+            }
+        }
+        Some(Direct { conv, tiles, lines, rows, pitch, size, whole, by_window, by_tap })
     }
 
     /// The output.
@@ -72,6 +122,12 @@ impl<'c, T: Product> Direct<'c, T> {
         let columns = self.tiles.columns;
         let strips = strips(filter, k, n, columns);
         let line = across * n;
+        let laid = |class| Laid::new(class, n, columns);
+        let Some(whole) = laid(&self.whole) else {
+            return conv.forward_by_patches(x, filter, y, finisher);
+        };
+        let parts: Option<Vec<Laid<'_>>> = self.by_window.iter().map(laid).collect();
+        let parts = parts.unwrap_or_default();
         for_rows(y, line, product_cost(across, n, k), |lines, y| {
             let mut slab = vec![T::ZERO; self.size];
             let mut rest = y;
@@ -79,19 +135,27 @@ impl<'c, T: Product> Direct<'c, T> {
                 let (y, later) = rest.split_at_mut(band.len * line);
                 rest = later;
                 self.fill(x, &band, &mut slab);
-                for (lines, steps) in self.alike(&band) {
-                    let y = &mut y[lines.start * line..lines.end * line];
-                    if steps.is_empty() {
-                        y.fill(T::ZERO);
+                for (lines, rows) in self.alike(&band) {
+                    if rows.is_empty() {
+                        y[lines.start * line..lines.end * line].fill(T::ZERO);
                         continue;
                     }
-                    let windows = self.windows.part(lines.start * across..lines.end * across);
-                    let patch = self.patch.part(steps.clone());
-                    for (s, strip) in strips.chunks_exact(k * columns).enumerate() {
-                        let y = &mut y[s * columns..];
-                        let width = columns.min(n - s * columns);
-                        let strip = (&strip[steps.start * columns..], columns);
-                        self.tiles.strip(&slab, (&windows, &patch), strip, (y, n), width, false);
+                    let is_split = lines.len() >= TALL && parts.len() > 1;
+                    let classes = if is_split { &parts[..] } else { std::slice::from_ref(&whole) };
+                    for class in classes {
+                        let (windows, outputs) = class.of_lines(&lines);
+                        let (patch, filter_rows) = class.of_rows(&rows);
+                        if patch.len() == 0 {
+                            // Nothing of these windows lies inside.
+                            outputs.iter().for_each(|at| y[at..at + n].fill(T::ZERO));
+                        }
+                        for (s, strip) in strips.chunks_exact(k * columns).enumerate() {
+                            let y = &mut y[s * columns..];
+                            let width = columns.min(n - s * columns);
+                            let factor = (&slab[..], &windows, &patch);
+                            let to = (y, &outputs);
+                            self.tiles.strip(factor, (strip, &filter_rows), to, width, false);
+                        }
                     }
                 }
                 finisher.run(y);
@@ -99,18 +163,19 @@ impl<'c, T: Product> Direct<'c, T> {
         });
     }
 
-    /// The lines of a band, by which elements of a patch lie inside the image: the others, above it
-    /// and below, are zeros that need not be added up.
+    /// The lines of a band, by which rows of a patch lie inside the image: the others, above it and
+    /// below, are zeros that need not be added up.
     fn alike(&self, band: &Band) -> Vec<(Range<usize>, Range<usize>)> {
         if !self.leaves_out() {
-            return vec![(0..band.len, 0..self.patch.len())];
+            let [d, h, _] = self.conv.axes;
+            return vec![(0..band.len, 0..d.window * h.window)];
         }
         let mut found: Vec<(Range<usize>, Range<usize>)> = Vec::new();
         for line in 0..band.len {
-            let steps = self.inside(band, line);
+            let rows = self.inside(band, line);
             match found.last_mut() {
-                Some(last) if last.1 == steps => last.0.end = line + 1,
-                _ => found.push((line..line + 1, steps)),
+                Some(last) if last.1 == rows => last.0.end = line + 1,
+                _ => found.push((line..line + 1, rows)),
             }
         }
         found
@@ -118,19 +183,13 @@ impl<'c, T: Product> Direct<'c, T> {
 
     /// Whether rows of a patch are long enough for it, and in one plane.
     fn leaves_out(&self) -> bool {
-        let [d, h, _] = self.conv.axes;
-        d.window == 1 && self.patch.len() / h.window >= SEPARATE
+        self.conv.axes[0].window == 1 && self.whole.per_row >= SEPARATE
     }
 
-    /// Which elements of a patch lie inside the image for windows of a line of a band. Left and
-    /// right are not looked at.
+    /// Which rows of a patch lie inside the image for windows of a line of a band.
     fn inside(&self, band: &Band, line: usize) -> Range<usize> {
         let h = self.conv.axes[1];
-        let row = self.patch.len() / h.window;
-        let top = (band.first + line) % h.output * h.stride;
-        let taps = |reach: usize| reach.saturating_sub(top).div_ceil(h.dilation).min(h.window);
-        let (from, to) = (taps(h.before), taps(h.before.saturating_add(h.input)));
-        from * row..to * row
+        taps_inside(h, (band.first + line) % h.output)
     }
 
     /// The gradient of the filter. Every thread sums its share of the images, and then the sums are
@@ -143,6 +202,10 @@ impl<'c, T: Product> Direct<'c, T> {
         let parts = ComputePool::threads().min(lines);
         let mut sums: Vec<Vec<T>> = vec![Vec::new(); parts];
         let cost = product_cost(lines * w.output / parts, n, k);
+        let Some(classes) = FilterClasses::new(self) else {
+            df.fill(T::ZERO);
+            return conv.backprop_filter_by_patches(x, dy, df);
+        };
         for_rows(&mut sums, 1, cost, |range, sums| {
             let mut slab = vec![T::ZERO; self.size];
             let mut strip = Vec::new();
@@ -152,7 +215,7 @@ impl<'c, T: Product> Direct<'c, T> {
                     self.fill(x, &band, &mut slab);
                     let from = band.first * w.output * n;
                     let dy = &dy[from..from + band.len * w.output * n];
-                    self.add_filter_sums(&slab, &band, dy, &mut strip, sum);
+                    self.add_filter_sums(&slab, &band, dy, &mut strip, (sum, &classes));
                 }
             }
         });
@@ -169,47 +232,46 @@ impl<'c, T: Product> Direct<'c, T> {
         band: &Band,
         dy: &[T],
         strip: &mut Vec<T>,
-        sum: &mut [T],
+        (sum, classes): (&mut [T], &FilterClasses<'_>),
     ) {
         let (n, columns) = (self.conv.out_channels, self.tiles.columns);
-        let across = self.conv.axes[2].output;
         let parts = self.filter_parts(band);
         for column in (0..n).step_by(columns) {
             let width = columns.min(n - column);
-            if width < columns {
+            let is_narrow = width < columns;
+            if is_narrow {
                 strip.clear();
                 for dy in dy.chunks_exact(n) {
                     strip.extend_from_slice(&dy[column..column + width]);
                     strip.resize(strip.len() + columns - width, T::ZERO);
                 }
             }
-            for (rows, lines) in &parts {
-                let sum = &mut sum[rows.start * n + column..];
-                let (patch, first) = (self.patch.part(rows.clone()), lines.start * across);
-                let windows = self.windows.part(first..lines.end * across);
-                let dy = match width < columns {
-                    true => (&strip[first * columns..], columns),
-                    false => (&dy[first * n + column..], n),
-                };
-                self.tiles.strip(slab, (&patch, &windows), dy, (sum, n), width, true);
+            let dy = if is_narrow { &strip[..] } else { &dy[column..] };
+            for class in if is_narrow { &classes.narrow } else { &classes.full } {
+                for (rows, lines) in &parts {
+                    let (windows, outputs) = class.of_lines(lines);
+                    let (patch, filter_rows) = class.of_rows(rows);
+                    let (factor, sum) =
+                        ((slab, &patch, &windows), (&mut sum[column..], &filter_rows));
+                    self.tiles.strip(factor, (dy, &outputs), sum, width, true);
+                }
             }
         }
     }
 
-    /// The elements of a patch, by which lines of a band have them inside the image. Few elements
-    /// are not worth tiles of their own.
+    /// Rows of a patch, by which lines of a band have them inside the image. Short ones are not
+    /// worth tiles of their own.
     fn filter_parts(&self, band: &Band) -> Vec<(Range<usize>, Range<usize>)> {
-        let (all, taps) = (self.patch.len(), self.conv.axes[1].window);
+        let [d, h, _] = self.conv.axes;
         if !self.leaves_out() {
-            return vec![(0..all, 0..band.len)];
+            return vec![(0..d.window * h.window, 0..band.len)];
         }
-        let row = all / taps;
-        let parts = (0..taps).map(|tap| {
-            let mut lines = (0..band.len).filter(|&l| self.inside(band, l).contains(&(tap * row)));
+        let parts = (0..h.window).map(|tap| {
+            let mut lines = (0..band.len).filter(|&l| self.inside(band, l).contains(&tap));
             let first = lines.next();
             let last = lines.next_back().or(first);
             let lines = first.zip(last).map_or(0..0, |(first, last)| first..last + 1);
-            (tap * row..(tap + 1) * row, lines)
+            (tap..tap + 1, lines)
         });
         parts.collect()
     }
@@ -255,6 +317,75 @@ impl<'c, T: Product> Direct<'c, T> {
 struct Band {
     first: usize,
     len: usize,
+}
+
+/// A class, and where what it means lies: the outputs of its windows, and rows of the filter.
+struct Laid<'a> {
+    class: &'a Class,
+    outputs: Offsets<'static>,
+    filter_rows: Offsets<'static>,
+}
+
+impl<'a> Laid<'a> {
+    /// With so many elements from one output to the next, and from one row of the filter to the next.
+    fn new(class: &'a Class, output: usize, row: usize) -> Option<Laid<'a>> {
+        let apart = |index: &[usize], by: usize| {
+            Offsets::new(index.iter().map(|i| i.checked_mul(by).unwrap_or(usize::MAX)))
+        };
+        let outputs = apart(&class.window_index, output)?;
+        Some(Laid { class, outputs, filter_rows: apart(&class.patch_index, row)? })
+    }
+
+    /// Windows of some lines, and their outputs.
+    fn of_lines(&self, lines: &Range<usize>) -> (Offsets<'_>, Offsets<'_>) {
+        let per_line = self.class.per_line;
+        let range = lines.start * per_line..lines.end * per_line;
+        (self.class.windows.part(range.clone()), self.outputs.part(range))
+    }
+
+    /// Elements of some rows of a patch, and their rows of the filter.
+    fn of_rows(&self, rows: &Range<usize>) -> (Offsets<'_>, Offsets<'_>) {
+        let per_row = self.class.per_row;
+        let range = rows.start * per_row..rows.end * per_row;
+        (self.class.patch.part(range.clone()), self.filter_rows.part(range))
+    }
+}
+
+/// The classes that the gradient of a filter is summed by, where outputs lie as in the whole
+/// gradient, and as in a strip that was copied because it is narrow.
+struct FilterClasses<'a> {
+    full: Vec<Laid<'a>>,
+    narrow: Vec<Laid<'a>>,
+}
+
+impl<'a> FilterClasses<'a> {
+    fn new<T: Product>(direct: &'a Direct<'_, T>) -> Option<FilterClasses<'a>> {
+        let (n, columns) = (direct.conv.out_channels, direct.tiles.columns);
+        let classes = match direct.by_tap.is_empty() {
+            true => std::slice::from_ref(&direct.whole),
+            false => &direct.by_tap,
+        };
+        let laid = |output| -> Option<Vec<Laid<'a>>> {
+            classes.iter().map(|class| Laid::new(class, output, n)).collect()
+        };
+        Some(FilterClasses { full: laid(n)?, narrow: laid(columns)? })
+    }
+}
+
+/// Which elements of a window lie inside the image, for the window at a position.
+fn taps_inside(axis: Axis, position: usize) -> Range<usize> {
+    let start = position * axis.stride;
+    let taps = |reach: usize| reach.saturating_sub(start).div_ceil(axis.dilation).min(axis.window);
+    taps(axis.before)..taps(axis.before.saturating_add(axis.input))
+}
+
+/// Whether leaving out zeros to the left and right saves more than smaller tiles cost.
+fn leaves_out_across(conv: &Conv) -> bool {
+    let [d, h, w] = conv.axes;
+    let inside = (0..w.output).map(|i| taps_inside(w, i).len()).sum::<usize>();
+    let all = w.output * w.window;
+    let is_tall = h.output >= 2 * TALL && conv.in_channels >= SEPARATE;
+    d.window == 1 && is_tall && (all - inside) * 25 >= all
 }
 
 /// How many positions of the input so many windows cover.
@@ -341,6 +472,10 @@ mod tests {
             conv(1, [one, axis(3, 2, 1, 1, 3), axis(3, 1, 1, 1, 2)], 16, 3),
             conv(2, [one, axis(11, 3, 2, 2, 3), axis(7, 2, 1, 1, 1)], 9, 33),
             conv(3, [one, axis(6, 5, 1, 1, 2), axis(6, 5, 1, 1, 2)], 4, 50),
+            // And those to the left and right; of some windows all is outside.
+            conv(2, [one, axis(14, 5, 1, 1, 2), axis(14, 5, 1, 1, 2)], 32, 64),
+            conv(2, [one, axis(21, 3, 2, 2, 3), axis(9, 3, 2, 2, 3)], 16, 40),
+            conv(1, [one, axis(12, 2, 1, 1, 1), axis(3, 2, 1, 1, 4)], 17, 33),
         ]
     }
 

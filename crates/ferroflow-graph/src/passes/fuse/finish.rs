@@ -5,7 +5,7 @@ use crate::blocks::{Apply, Block, Blocks, Operands};
 use ferroflow_core::{DType, Element, Finish, Rows, Shape, Tensor};
 
 /// Elements worked on at a time: a copy of as many is made on the stack.
-const BLOCK: usize = 256;
+const BLOCK: usize = 512;
 
 /// The functions: first the one that adds the bias, then perhaps one of one argument.
 pub(super) enum ByRows {
@@ -78,10 +78,15 @@ impl<T> Functions<T> {
 impl<T: Element> Functions<T> {
     fn run(&self, bias: &[T], rows: &mut [T]) {
         let Apply::Binary(add, _) = &self.add.apply else { return };
-        for row in rows.chunks_mut(bias.len().max(1)) {
-            for (block, bias) in row.chunks_mut(BLOCK).zip(bias.chunks(BLOCK)) {
-                let mut old = [T::default(); BLOCK];
-                let old = &mut old[..block.len()];
+        let (mut old, mut repeated) = ([T::default(); BLOCK], [T::default(); BLOCK]);
+        // Several short rows in one go, beside as many copies of the bias: calls count less.
+        let n = bias.len().max(1);
+        let together = &mut repeated[..BLOCK / n * bias.len()];
+        together.chunks_exact_mut(n).for_each(|copy| copy.copy_from_slice(bias));
+        let bias = if together.len() > n { together } else { bias };
+        for rows in rows.chunks_mut(bias.len().max(1)) {
+            for (block, bias) in rows.chunks_mut(BLOCK).zip(bias.chunks(BLOCK)) {
+                let (old, bias) = (&mut old[..block.len()], &bias[..block.len()]);
                 old.copy_from_slice(block);
                 match self.product_first {
                     true => add(old, bias, block),

@@ -30,6 +30,7 @@ impl<W: Wide> Ftrl<W> {
 }
 
 impl<W: Wide> Rule<W, 3> for Ftrl<W> {
+    const COST: usize = 20;
     #[inline]
     fn step(&self, [var, accum, linear]: &mut [W; 3], grad: W) {
         let two = W::ONE + W::ONE;

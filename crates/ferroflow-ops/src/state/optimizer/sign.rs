@@ -40,6 +40,7 @@ struct PowerSign<W> {
 }
 
 impl<W: Wide> Rule<W, 2> for PowerSign<W> {
+    const COST: usize = 20;
     #[inline]
     fn step(&self, [var, m]: &mut [W; 2], grad: W) {
         let agreement = agreement(m, self.beta, grad);
