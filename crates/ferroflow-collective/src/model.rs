@@ -1,6 +1,7 @@
 //! What a collective costs, by algorithm: alpha (seconds a message), beta (seconds a byte moved) and
 //! gamma (seconds a byte combined), as a probe at start-up found them.
 
+use crate::group::SEGMENT;
 use ferroflow_core::{Result, err};
 use std::fmt;
 
@@ -101,9 +102,12 @@ impl Model {
     }
 
     /// The cheapest of the algorithms that exchange messages. The hierarchical one is considered
-    /// when ranks are on several hosts, several on some.
+    /// when ranks are on several hosts, several on some. Long buffers go through in windows, whose rounds
+    /// hide each other's latency: that halving and doubling needs fewer of them is then worth nothing, and
+    /// its longer messages leave the cache sooner than the ring's.
     pub fn choose(&self, n: usize, hosts: usize, bytes: usize) -> Algorithm {
         let layered = hosts > 1 && hosts < n;
+        let is_long = bytes / (2 * SEGMENT) >= n;
         let candidates = [
             Algorithm::Doubling,
             Algorithm::Ring,
@@ -114,6 +118,7 @@ impl Model {
         candidates
             .into_iter()
             .filter(|&a| layered || a != Algorithm::Hierarchical)
+            .filter(|&a| !is_long || a != Algorithm::HalvingDoubling)
             .min_by(|&a, &b| {
                 self.seconds(a, n, hosts, bytes).total_cmp(&self.seconds(b, n, hosts, bytes))
             })
@@ -169,8 +174,9 @@ mod tests {
     fn few_bytes_double_and_many_go_around_or_halve() {
         let model = Model::default();
         assert_eq!(model.choose(8, 1, 4), Algorithm::Doubling);
-        assert_eq!(model.choose(8, 1, 64 << 20), Algorithm::HalvingDoubling);
-        assert_eq!(model.choose(7, 1, 64 << 20), Algorithm::Ring);
+        assert_eq!(model.choose(8, 1, 1 << 20), Algorithm::HalvingDoubling);
+        assert_eq!(model.choose(8, 1, 64 << 20), Algorithm::Ring);
+        assert_eq!(model.choose(7, 1, 1 << 20), Algorithm::Ring);
     }
 
     #[test]
