@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 /// Bytes of the segments that long messages are cut into: they stay in a cache between being
 /// combined and being sent on. With its header one fills four packets of the loopback device, whose
 /// 64 KB are not quite that; a little more would be a fifth packet, which costs as much as the others.
-const SEGMENT: usize = 255 << 10;
+pub(crate) const SEGMENT: usize = 255 << 10;
 
 /// How a group behaves.
 #[derive(Clone, Debug)]
