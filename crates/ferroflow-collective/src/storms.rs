@@ -2,6 +2,8 @@
 //!
 //!     FERROFLOW_STORMS=1000 cargo test --release -p ferroflow-collective storms
 //!
+//! `FERROFLOW_STORM_FROM=39 FERROFLOW_STORMS=1` is the storm of one seed again.
+//!
 //! tries as many seeds; without it, a few.
 
 use crate::engine::{Ask, Engine, EngineOptions};
@@ -142,7 +144,8 @@ impl Storm {
 fn every_rank_gets_right_answers_or_an_error() {
     let count = std::env::var("FERROFLOW_STORMS").ok().and_then(|s| s.parse().ok()).unwrap_or(16);
     let (mut calm, mut survived, mut failed) = (0, 0, 0);
-    for seed in 0..count {
+    let from = std::env::var("FERROFLOW_STORM_FROM").ok().and_then(|s| s.parse().ok()).unwrap_or(0);
+    for seed in from..from + count {
         let storm = Storm::new(seed);
         let (weather, n) = (storm.weather, storm.n);
         let outcomes = storm.run();
