@@ -2,9 +2,7 @@
 //!
 //!     FERROFLOW_STORMS=1000 cargo test --release -p ferroflow-collective storms
 //!
-//! `FERROFLOW_STORM_FROM=39 FERROFLOW_STORMS=1` is the storm of one seed again.
-//!
-//! tries as many seeds; without it, a few.
+//! tries as many seeds; without it, a few. `FERROFLOW_STORM_FROM=39 FERROFLOW_STORMS=1` is the storm of one seed again.
 
 use crate::engine::{Ask, Engine, EngineOptions};
 use crate::group::{Group, Options};
