@@ -65,13 +65,13 @@ impl DirectRun {
         };
         let step_id = state.run.step_id;
         let run = Arc::new(DirectRun { step, step_id, state: Mutex::new(Some(state)) });
+        run.step.tasks.slow.note(&run);
         let to = run.clone();
         let on_cancel = cancel.on_cancel(move |why| to.finish(Err(why.clone())));
         match &mut *run.state.lock() {
             Some(state) => state.on_cancel = Some(on_cancel),
             None => return,
         }
-        run.step.tasks.slow.note(&run);
         let mut feeds = Some(feeds);
         for (at, (way, graph)) in ways.into_iter().zip(graphs).enumerate() {
             let part = Part { step_id, session: &run.step.tasks.handle, graph };
@@ -119,11 +119,12 @@ impl DirectRun {
 
     /// A part has ended, or there is no hope for it.
     fn ended(self: &Arc<Self>, at: usize, result: Result<()>) {
+        let part;
         let patience = {
             let mut state = self.state.lock();
             let Some(state) = &mut *state else { return };
-            if matches!(std::mem::replace(&mut state.parts[at], PartState::Ended), PartState::Ended)
-            {
+            part = std::mem::replace(&mut state.parts[at], PartState::Ended);
+            if matches!(part, PartState::Ended) {
                 return;
             }
             state.left -= 1;
@@ -142,6 +143,7 @@ impl DirectRun {
                 }
             }
         };
+        drop(part);
         if patience.is_zero() {
             return self.finish(Ok(()));
         }
