@@ -2,7 +2,7 @@
 //!
 //!     FERROFLOW_STORMS=1000 cargo test --release -p ferroflow-collective storms
 //!
-//! tries as many seeds; without it, a few.
+//! tries as many seeds; without it, a few. `FERROFLOW_STORM_FROM=39 FERROFLOW_STORMS=1` is the storm of one seed again.
 
 use crate::engine::{Ask, Engine, EngineOptions};
 use crate::group::{Group, Options};
@@ -142,7 +142,8 @@ impl Storm {
 fn every_rank_gets_right_answers_or_an_error() {
     let count = std::env::var("FERROFLOW_STORMS").ok().and_then(|s| s.parse().ok()).unwrap_or(16);
     let (mut calm, mut survived, mut failed) = (0, 0, 0);
-    for seed in 0..count {
+    let from = std::env::var("FERROFLOW_STORM_FROM").ok().and_then(|s| s.parse().ok()).unwrap_or(0);
+    for seed in from..from + count {
         let storm = Storm::new(seed);
         let (weather, n) = (storm.weather, storm.n);
         let outcomes = storm.run();
