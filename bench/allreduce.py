@@ -6,7 +6,8 @@
 Peers: gloo (PyTorch), Open MPI over shared memory and over TCP, Horovod on gloo as it comes and with its cycle
 time at 0.1 ms; one that is not installed is left out.  Every implementation times the same number of
 repeats; lines are printed as common.py says, then a table with the medians, and
-Ferroflow's speed as a multiple of each peer's and of the best of them over the same kind of link.
+Ferroflow's speed as a multiple of each peer's and of the best of them over the same kind of link, and the share it
+reaches of the floor it measured: the same work, by as many threads, without waiting for each other.
 """
 
 import argparse
@@ -145,7 +146,7 @@ def table(title, columns, rows):
         print("".join(f"{c:>17}" for c in row), file=sys.stderr)
 
 
-def report(n, found, impls, sizes):
+def report(n, found, floors, impls, sizes):
     """Medians, and how many times as fast as the peers Ferroflow is: over the same kind of link, where a
     peer has more than one; gloo and Horovod have TCP only."""
     rows = [[size] + [f"{found[i, size]:.1f}" if (i, size) in found else "-" for i in impls] for size in sizes]
@@ -162,6 +163,10 @@ def report(n, found, impls, sizes):
                 rows.append([size] + [f"{t / mine:.2f}x" if t else "-" for t in times] + [f"{min(known) / mine:.2f}x"])
         if rows:
             table(f"n = {n}, speed of {ours} as a multiple of", peers + ["the best"], rows)
+    rows = [[size, f"{floors[size]:.1f}", f"{floors[size] / found['ferroflow-tcp', size]:.0%}"]
+            for size in sizes if floors.get(size) and ("ferroflow-tcp", size) in found]
+    if rows:
+        table(f"n = {n}, ferroflow-tcp against the floor", ["floor, us", "reached"], rows)
 
 
 def main():
@@ -181,15 +186,19 @@ def main():
     impls += ["openmpi-shared", "openmpi-tcp"] if python(args, "mpi") and shutil.which("mpirun") else []
     impls += ["horovod", "horovod-fast"] if python(args, "horovod") else []
     for n in map(int, args.n.split(",")):
-        found = {}
+        found, floors = {}, {}
         for impl in impls:
             common._impl = impl
             for line in measure(impl, n, args):
                 size, us = line["bytes"], line["us"]
                 found[impl, size] = us
+                floor = line.get("floor_us")
+                if impl == "ferroflow-tcp" and floor:
+                    floors[size] = floor
                 common.emit("allreduce", "time", us, "us", "lower", {"n": n, "bytes": size},
-                            algbw=size / us / 1e3, busbw=size / us / 1e3 * 2 * (n - 1) / n, min_us=line["min_us"])
-        report(n, found, impls, args.sizes)
+                            algbw=size / us / 1e3, busbw=size / us / 1e3 * 2 * (n - 1) / n, min_us=line["min_us"],
+                            **({"floor_us": floor, "of_floor": floor / us} if floor else {}))
+        report(n, found, floors, impls, args.sizes)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,10 @@
   python bench/weak_scaling.py --program target/release/examples/weak_scaling [--ferroflow PATH] [-n 2,4]
 
 One rank pinned to one core is what the others are held against: ranks are pinned to a core each, the next
-ones to the first again where there are more ranks than cores, and the efficiency is what all cores together
-train in a second, of what as many such ranks would train if nothing had to be exchanged.
+ones to the first again where there are more ranks than cores.  `ideal` is the step if nothing had to be exchanged:
+that of one rank, times the ranks that share a core; efficiency is `ideal` of the step.  Ranks beyond the cores
+add no speed, and none is claimed: `speed` is what all train in a second, of what the one rank does, at most
+the number of cores.
 """
 
 import argparse
@@ -41,7 +43,8 @@ def main():
     common._impl = "ferroflow"
     cores = len(os.sched_getaffinity(0))
     counts = [1] + [int(n) for n in args.n.split(",")]
-    print(f"{'model':>6} {'ranks':>6} {'step ms':>9} {'efficiency':>11}   ({cores} cores)", file=sys.stderr)
+    print(f"{'model':>6} {'ranks':>6} {'step ms':>9} {'ideal ms':>9} {'efficiency':>11} {'speed':>7}   ({cores} cores)",
+          file=sys.stderr)
     for model in args.models.split(","):
         found = {n: [] for n in counts}
         for _ in range(args.rounds):
@@ -50,11 +53,12 @@ def main():
         alone = statistics.median(found[1])
         for n in counts:
             ms = statistics.median(found[n])
-            # With more ranks than cores, each has a part of one.
-            efficiency = alone * max(n / cores, 1) / ms
-            common.emit("weak_scaling", "step", ms, "ms", "lower", {"model": model, "n": n}, efficiency=efficiency,
-                        least=min(found[n]), most=max(found[n]))
-            print(f"{model:>6} {n:>6} {ms:>9.2f} {efficiency:>10.1%}", file=sys.stderr)
+            # The busiest core sets the pace: with three ranks on two cores it has two.
+            ideal = alone * -(-n // cores)
+            efficiency, speed = ideal / ms, n * alone / ms
+            common.emit("weak_scaling", "step", ms, "ms", "lower", {"model": model, "n": n, "cores": cores},
+                        ideal=ideal, efficiency=efficiency, speed=speed, least=min(found[n]), most=max(found[n]))
+            print(f"{model:>6} {n:>6} {ms:>9.2f} {ideal:>9.2f} {efficiency:>10.1%} {speed:>6.2f}x", file=sys.stderr)
 
 
 if __name__ == "__main__":

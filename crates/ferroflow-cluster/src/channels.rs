@@ -5,9 +5,8 @@ use crate::net::{Network, Over, System};
 use crate::pulse::Pulse;
 use crate::rpc::Channel;
 use crate::rpc::client::Options;
-use ferroflow_core::Result;
+use ferroflow_core::{HashMap, Result};
 use parking_lot::Mutex;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// One connection for each address, made when first needed.

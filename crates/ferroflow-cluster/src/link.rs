@@ -24,7 +24,7 @@ pub(crate) use hello::{MAGIC, Token, VERSION};
 pub(crate) use incoming::serve;
 pub(crate) use links::{Links, Slot};
 pub(crate) use outbox::gathering;
-pub(crate) use outgoing::Link;
+pub(crate) use outgoing::{Call, Link};
 
 use crate::rpc::BoxFuture;
 use ferroflow_core::{CancelToken, Error, Received, Result, bail};
@@ -96,7 +96,7 @@ pub(crate) trait Receiver: Send + Sync + 'static {
     fn way_back(&self, from: &Source) -> Option<Arc<Link>>;
 
     /// Runs a part of a step until `cancel`.
-    fn run(&self, part: Part, cancel: CancelToken, done: RunDone);
+    fn run(&self, part: Part<'_>, cancel: CancelToken, done: RunDone);
 
     /// The master of a step will not hear of it any more.
     fn abandon(&self, step_id: i64);

@@ -1,6 +1,7 @@
 //! The master of a task: the sessions clients open on it, and the steps they run, on its own task or
 //! on several.
 
+mod direct;
 mod discover;
 mod members;
 mod outcome;
@@ -8,6 +9,7 @@ mod parts;
 mod peer;
 mod session;
 mod shared_step;
+mod slow;
 mod step;
 #[cfg(test)]
 mod tests;
@@ -20,7 +22,7 @@ use crate::spec::ClusterSpec;
 use crate::wire;
 use crate::worker::Worker;
 use bytes::Bytes;
-use ferroflow_core::{CancelToken, DeviceInfo, Error, Result, ensure, err};
+use ferroflow_core::{CancelToken, DeviceInfo, Error, HashMap, Result, ensure, err};
 use ferroflow_graph::wire::graph::graph_from_proto;
 use ferroflow_graph::wire::step::{
     RunCallableRequest, RunCallableResponse, RunStepRequest, RunStepResponse,
@@ -33,7 +35,6 @@ use parking_lot::{Mutex, RwLock};
 use peer::Peer;
 use session::MasterSession;
 use shared_step::SharedStep;
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;

@@ -22,6 +22,32 @@ const MOST_CREDIT: i32 = 16;
 /// Without credit, one call out of so many is looked for, to see whether it pays by now.
 const PROBE: usize = 64;
 
+/// What looking has brought lately.
+#[derive(Default)]
+pub(crate) struct Credit {
+    credit: AtomicI32,
+    asked: AtomicUsize,
+}
+
+impl Credit {
+    /// As good as can be.
+    pub fn full() -> Credit {
+        Credit { credit: AtomicI32::new(MOST_CREDIT), asked: AtomicUsize::new(0) }
+    }
+
+    /// Whether to look this time.
+    pub fn is_good(&self) -> bool {
+        let asked = self.asked.fetch_add(1, Ordering::Relaxed);
+        self.credit.load(Ordering::Relaxed) > 0 || asked.is_multiple_of(PROBE)
+    }
+
+    pub fn learn(&self, has_paid: bool) {
+        let credit = self.credit.load(Ordering::Relaxed);
+        let credit = if has_paid { credit + WORTH } else { credit - 1 };
+        self.credit.store(credit.clamp(0, MOST_CREDIT), Ordering::Relaxed);
+    }
+}
+
 thread_local! {
     /// What this thread has called last and not looked for yet.
     static CALLED: RefCell<Option<Arc<Answers>>> = const { RefCell::new(None) };
@@ -41,22 +67,20 @@ pub(crate) struct Answers {
     from: Mutex<Weak<UnixStream>>,
     /// Calls that are not answered yet.
     due: AtomicUsize,
-    calls: AtomicUsize,
-    credit: AtomicI32,
+    credit: Credit,
 }
 
 impl Answers {
     /// Says where answers come from.
     pub fn come_from(&self, stream: &Weak<UnixStream>) {
         *self.from.lock() = stream.clone();
-        self.credit.store(MOST_CREDIT, Ordering::Relaxed);
+        self.credit.credit.store(MOST_CREDIT, Ordering::Relaxed);
     }
 
     /// This thread has called; it may look for the answer.
     pub fn called(self: &Arc<Self>) {
         self.due.fetch_add(1, Ordering::Relaxed);
-        let calls = self.calls.fetch_add(1, Ordering::Relaxed);
-        if self.credit.load(Ordering::Relaxed) > 0 || calls.is_multiple_of(PROBE) {
+        if self.credit.is_good() {
             CALLED.set(Some(self.clone()));
         }
     }
@@ -73,16 +97,10 @@ impl Answers {
             let has_come = is_readable(&from);
             let in_time = began.elapsed() < MOMENT;
             if has_come || !in_time {
-                return self.learn(has_come && in_time);
+                return self.credit.learn(has_come && in_time);
             }
             std::thread::yield_now();
         }
-    }
-
-    fn learn(&self, has_paid: bool) {
-        let credit = self.credit.load(Ordering::Relaxed);
-        let credit = if has_paid { credit + WORTH } else { credit - 1 };
-        self.credit.store(credit.clamp(0, MOST_CREDIT), Ordering::Relaxed);
     }
 }
 
@@ -139,6 +157,10 @@ mod tests {
         answers.called();
         drop(near);
         before_sleep();
-        assert_eq!(answers.credit.load(Ordering::Relaxed), MOST_CREDIT, "neither paid nor failed");
+        assert_eq!(
+            answers.credit.credit.load(Ordering::Relaxed),
+            MOST_CREDIT,
+            "neither paid nor failed"
+        );
     }
 }

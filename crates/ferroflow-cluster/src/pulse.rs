@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 /// Whoever waits asks this often whether a task that is silent is still there, and gives it this long
 /// to answer; together no more than three seconds.
-const INTERVAL: Duration = Duration::from_millis(900);
+pub(crate) const INTERVAL: Duration = Duration::from_millis(900);
 const TIMEOUT: Duration = Duration::from_millis(2000);
 
 /// What every task answers at once: TensorFlow's, too, and whatever else it is doing.
@@ -45,7 +45,7 @@ impl Pulse {
     }
 
     /// Asks for a sign of life, unless there was one just now.
-    async fn ask(&self, channel: &Channel) -> Result<(), Status> {
+    pub async fn ask(&self, channel: &Channel) -> Result<(), Status> {
         let mut heard = self.heard.lock().await;
         if heard.is_some_and(|at| at.elapsed() < INTERVAL) {
             return Ok(());

@@ -1,8 +1,9 @@
 //! Request ids seen lately: a client that lost the answer to a call sends it again, and a step must
 //! not run twice.
 
+use ferroflow_core::HashSet;
 use parking_lot::Mutex;
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 
 /// The last ids of one kind of request.
 pub(crate) struct RecentIds {

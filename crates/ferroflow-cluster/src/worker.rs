@@ -3,7 +3,6 @@
 
 mod arrivals;
 mod graph;
-mod key;
 mod pushed;
 mod recv;
 mod rendezvous;

@@ -1,13 +1,13 @@
 //! Times the all-reduce of a group, and the floor that its links and memory set.
 
+pub mod floor;
 pub mod layers;
 
 use crate::group::Group;
 use crate::model::Algorithm;
-use crate::reduce::{ReduceOp, combine};
-use ferroflow_core::{DType, Result, ensure};
-use std::io::{Read, Write};
-use std::time::{Duration, Instant};
+use crate::reduce::ReduceOp;
+use ferroflow_core::{Result, ensure};
+use std::time::Instant;
 
 /// Bytes from 4 B to 256 MB, as all-reduce benchmarks have them.
 pub const SIZES: [usize; 9] =
@@ -82,100 +82,16 @@ fn percentile(xs: &mut [f64], p: f64) -> f64 {
     xs.get(((xs.len() as f64 * p) as usize).min(last)).copied().unwrap_or(0.0)
 }
 
-/// What this machine can do at best, alone: the floor that timings are compared with.
-#[derive(Clone, Copy, Debug)]
-pub struct Floor {
-    /// Processor seconds to send and receive a byte over loopback TCP.
-    pub tcp: f64,
-    /// Seconds to copy a byte in memory.
-    pub copy: f64,
-    /// Seconds to combine a byte.
-    pub reduce: f64,
-    /// Processors that the ranks share.
-    pub processors: usize,
-}
-
-impl Floor {
-    /// Measures for about a second.
-    pub fn measure() -> Result<Floor> {
-        const BLOCK: usize = 256 << 10;
-        let (mut a, b) = (vec![1u8; 32 << 20], vec![1u8; 32 << 20]);
-        let copy = best(5, || a.copy_from_slice(&b)) / a.len() as f64;
-        let reduce = best(5, || {
-            for (a, b) in a.chunks_mut(BLOCK).zip(b.chunks(BLOCK)) {
-                combine(ReduceOp::Max, DType::UInt8, a, b);
-            }
-        }) / a.len() as f64;
-        Ok(Floor {
-            tcp: loopback(64 << 20, BLOCK).map_err(|e| crate::io_error("loopback", &e))?,
-            copy,
-            reduce,
-            processors: std::thread::available_parallelism().map_or(1, usize::from),
-        })
-    }
-
-    /// Microseconds that `n` ranks on this machine need at least for an all-reduce of `bytes`: the
-    /// work of moving and combining, spread over the processors there are.
-    pub fn micros(&self, n: usize, bytes: usize, tcp: bool) -> f64 {
-        let (ranks, k) = (n as f64, bytes as f64);
-        let share = (ranks - 1.0) / ranks;
-        let each = if tcp {
-            share * k * (2.0 * self.tcp + self.reduce)
-        } else {
-            // In, reduced, out: each touches the share of the others or one's own.
-            share * k * (2.0 * self.copy + self.reduce)
-        };
-        let turns = (ranks / self.processors as f64).max(1.0);
-        each * turns * 1e6
-    }
-}
-
-fn best(rounds: usize, mut work: impl FnMut()) -> f64 {
-    let once = |_| {
-        let start = Instant::now();
-        work();
-        start.elapsed().as_secs_f64()
-    };
-    (0..rounds).map(once).fold(f64::INFINITY, f64::min)
-}
-
-/// Processor seconds a byte takes from one socket to the other, both ends done by one thread.
-fn loopback(bytes: usize, block: usize) -> std::io::Result<f64> {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
-    let mut from = std::net::TcpStream::connect(listener.local_addr()?)?;
-    let (mut to, _) = listener.accept()?;
-    from.set_nonblocking(true)?;
-    to.set_read_timeout(Some(Duration::from_secs(10)))?;
-    let (data, mut into) = (vec![0u8; block], vec![0u8; block]);
-    let mut least = f64::INFINITY;
-    for _ in 0..3 {
-        let (start, mut moved) = (Instant::now(), 0);
-        while moved < bytes {
-            let sent = match from.write(&data) {
-                Ok(n) => n,
-                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => 0,
-                Err(e) => return Err(e),
-            };
-            to.read_exact(&mut into[..sent])?;
-            moved += sent;
-        }
-        least = least.min(start.elapsed().as_secs_f64() / bytes as f64);
-    }
-    Ok(least)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_group_of_one_can_be_timed_and_the_floor_measured() {
+    fn a_group_of_one_can_be_timed() {
         let mesh = crate::in_process(1, crate::Faults::default()).remove(0);
         let mut group = Group::over(0, 1, mesh, crate::Options::default());
         let timing = all_reduce(&mut group, 4096, 0.01, 2).unwrap();
         assert_eq!(timing.bytes, 4096);
         assert!(timing.least <= timing.median && timing.median <= timing.p99);
-        let floor = Floor { tcp: 1e-9, copy: 1e-10, reduce: 0.0, processors: 2 };
-        assert_eq!(floor.micros(4, 1_000_000, true).round(), 3000.0);
     }
 }

@@ -13,7 +13,7 @@ use crate::model::{Algorithm, Model, tree_segment};
 use crate::number::{Number, bytes_of_mut};
 use crate::reduce::{ReduceOp, check_dtype};
 use crate::rendezvous::{Meeting, Membership, meet};
-use crate::schedule::{self, Schedule, even_bounds};
+use crate::schedule::{self, Schedule, Windows, even_bounds};
 use crate::signature::{Kind, Signature};
 use ferroflow_core::{DType, Error, Result, ensure};
 use std::collections::HashMap;
@@ -22,8 +22,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Bytes of the segments that long messages are cut into: they stay in a cache between being
-/// combined and being sent on.
-const SEGMENT: usize = 512 << 10;
+/// combined and being sent on. With its header one fills four packets of the loopback device, whose
+/// 64 KB are not quite that; a little more would be a fifth packet, which costs as much as the others.
+pub(crate) const SEGMENT: usize = 255 << 10;
 
 /// How a group behaves.
 #[derive(Clone, Debug)]
@@ -322,22 +323,23 @@ impl Group {
             Algorithm::DoubleTree => tree_segment(bytes.len()) / width,
             _ => SEGMENT / width,
         };
+        let windows = Windows { piece: segment, ahead: self.model.windows(SEGMENT) };
         let hosts = &self.sets[usize::from(set.0)].hosts;
         let plan = Plan {
             kind: Kind::AllReduce,
             set: set.0,
             variant: algorithm as u16,
             segment,
-            bounds: vec![count],
+            bounds: vec![count, windows.ahead],
         };
         let schedule = cached(&mut self.schedules, plan, || match algorithm {
-            Algorithm::Ring | Algorithm::Shared => schedule::ring_all_reduce(n, me, count, segment),
+            Algorithm::Ring | Algorithm::Shared => schedule::ring_all_reduce(n, me, count, windows),
             Algorithm::Doubling => schedule::doubling_all_reduce(n, me, count, segment),
             Algorithm::HalvingDoubling => {
-                schedule::halving_doubling_all_reduce(n, me, count, segment)
+                schedule::halving_doubling_all_reduce(n, me, count, windows)
             }
             Algorithm::DoubleTree => schedule::double_tree_all_reduce(n, me, count, segment),
-            Algorithm::Hierarchical => schedule::hierarchical_all_reduce(hosts, me, count, segment),
+            Algorithm::Hierarchical => schedule::hierarchical_all_reduce(hosts, me, count, windows),
         });
         self.run(set, signature, &schedule, None, bytes)
     }

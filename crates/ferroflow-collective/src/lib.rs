@@ -24,6 +24,7 @@ mod group;
 mod mesh;
 mod model;
 mod number;
+mod processors;
 mod reduce;
 #[cfg(test)]
 mod relay;

@@ -29,7 +29,7 @@ pub trait Mesh: Send {
     fn wait(&mut self, sending: &[usize], receiving: &[usize], until: Instant) -> Result<()>;
 
     /// How often to look again before waiting, which is dear. A mesh whose ranks have to share
-    /// processors gives them away from the first look on.
+    /// processors gives them away from the first look on, or waits at once.
     fn patience(&self) -> Patience;
 }
 

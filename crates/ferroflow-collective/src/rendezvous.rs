@@ -6,6 +6,7 @@
 use crate::control::Control;
 use crate::fate::Fate;
 use crate::mesh::{Mesh, Tcp};
+use crate::processors;
 use crate::wire::{Reader, Writer, read_frame, write_frame};
 use ferroflow_core::{Error, Result, bail, ensure, err};
 use rustix::event::{PollFd, PollFlags};
@@ -110,6 +111,8 @@ struct Hello {
     host: String,
     /// Where it takes connections of other ranks.
     address: String,
+    /// Those it may use.
+    processors: Vec<u32>,
 }
 
 impl Hello {
@@ -117,20 +120,28 @@ impl Hello {
         let mut w = Writer::default();
         w.u32(MAGIC).u32(self.rank as u32).u32(self.size as u32).u32(self.servers as u32);
         w.text(&self.token).text(&self.host).text(&self.address);
+        for &processor in &self.processors {
+            w.u32(processor);
+        }
         w.0
     }
 
     fn decode(bytes: &[u8]) -> Result<Hello> {
         let mut r = Reader(bytes);
         ensure!(r.u32()? == MAGIC, DataLoss, "not a rank of this version of Ferroflow");
-        Ok(Hello {
+        let mut hello = Hello {
             rank: r.u32()? as usize,
             size: r.u32()? as usize,
             servers: r.u32()? as usize,
             token: r.text()?,
             host: r.text()?,
             address: r.text()?,
-        })
+            processors: Vec::new(),
+        };
+        while !r.is_empty() {
+            hello.processors.push(r.u32()?);
+        }
+        Ok(hello)
     }
 }
 
@@ -224,7 +235,8 @@ fn host(
     };
     let host = host_name(member);
     let servers = member.servers;
-    table.push(Hello { rank: 0, size, servers, token: String::new(), host, address });
+    let (token, processors) = (String::new(), processors::usable());
+    table.push(Hello { rank: 0, size, servers, token, host, address, processors });
     if let Some(listener) = &listener {
         while table.len() < size {
             let missing: Vec<usize> =
@@ -251,7 +263,8 @@ fn host(
     }
     table.sort_by_key(|h| h.rank);
     let one_host = table.iter().all(|h| h.host == table[0].host);
-    let crowded = crowded(&table);
+    let crowded =
+        processors::crowded(table.iter().map(|h| (h.host.as_str(), h.processors.as_slice())));
     #[cfg(target_os = "linux")]
     let segment = match member.transport {
         Transport::Tcp => None,
@@ -263,7 +276,7 @@ fn host(
     #[cfg(not(target_os = "linux"))]
     let path = String::new();
     let mut welcome = Writer::default();
-    welcome.u8(WELCOME).text(&path);
+    welcome.u8(WELCOME).u8(u8::from(crowded)).text(&path);
     table.iter().for_each(|h| {
         welcome.text(&h.host).text(&h.address);
     });
@@ -321,7 +334,8 @@ fn attend(member: &Membership, fate: Arc<Fate>, until: &Until) -> Result<Meeting
         _ => address.to_string(),
     };
     let (servers, token) = (member.servers, member.token.clone());
-    let hello = Hello { rank, size, servers, token, host: host_name(member), address };
+    let (host, processors) = (host_name(member), processors::usable());
+    let hello = Hello { rank, size, servers, token, host, address, processors };
     write_frame(&mut link, &hello.encode()).map_err(|e| crate::io_error("rank 0", &e))?;
     let welcome = frame(&mut link, until)
         .map_err(|e| e.context(format!("rank 0 at {}", member.addresses[0])))?;
@@ -330,15 +344,16 @@ fn attend(member: &Membership, fate: Arc<Fate>, until: &Until) -> Result<Meeting
         let code = ferroflow_core::Code::from_number(r.u32()? as i32);
         return Err(Error::new(code, r.text()?));
     }
+    let crowded = r.u8()? == 1;
     let path = r.text()?;
     let mut table = Vec::with_capacity(size);
     for rank in 0..size {
         let (host, address) = (r.text()?, r.text()?);
-        table.push(Hello { rank, size, servers, token: String::new(), host, address });
+        let (token, processors) = (String::new(), Vec::new());
+        table.push(Hello { rank, size, servers, token, host, address, processors });
     }
     // Rank 0 may be bound to all addresses; it is reached where it was reached before.
     table[0].address = link.peer_addr().map_err(|e| crate::io_error("rank 0", &e))?.to_string();
-    let crowded = crowded(&table);
     #[cfg(target_os = "linux")]
     let segment = match path.is_empty() || member.transport == Transport::Tcp {
         true => None,
@@ -436,7 +451,7 @@ fn connect_all(
     let hello = |to: usize| {
         let token = member.token.clone();
         let (host, address) = (String::new(), String::new());
-        Hello { rank, size: to, servers: 0, token, host, address }.encode()
+        Hello { rank, size: to, servers: 0, token, host, address, processors: Vec::new() }.encode()
     };
     for lower in 0..rank {
         let mut stream = connect(&table[lower].address, until)
@@ -535,10 +550,4 @@ fn number_hosts(table: &[Hello]) -> Vec<u32> {
         f
     };
     order.iter_mut().map(|o| firsts.iter().position(|f| f == o).unwrap_or(0) as u32).collect()
-}
-
-/// Whether some host has more ranks than this one has processors.
-fn crowded(table: &[Hello]) -> bool {
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    table.iter().any(|h| table.iter().filter(|o| o.host == h.host).count() > processors)
 }

@@ -11,6 +11,7 @@ mod exchange;
 mod push_pull;
 mod ring;
 mod tree;
+mod windows;
 
 pub(crate) use allreduce::{
     double_tree_all_reduce, doubling_all_reduce, halving_doubling_all_reduce,
@@ -20,6 +21,7 @@ pub(crate) use exchange::{all_gather_direct, all_to_all, barrier};
 pub(crate) use push_pull::{push_pull, push_pull_bounds};
 pub(crate) use ring::{all_gather_ring, reduce_scatter_ring};
 pub(crate) use tree::{broadcast_chain, broadcast_tree};
+pub(crate) use windows::Windows;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -178,7 +180,7 @@ pub(crate) fn even_bounds(count: usize, parts: usize) -> Vec<usize> {
 pub(crate) fn segments(range: Range<usize>, segment: usize) -> impl Iterator<Item = Range<usize>> {
     let segment = segment.max(1);
     let end = range.end;
-    range.step_by(segment).map(move |start| start..(start + segment).min(end))
+    range.step_by(segment).map(move |start| start..start.saturating_add(segment).min(end))
 }
 
 #[cfg(test)]

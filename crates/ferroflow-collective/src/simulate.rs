@@ -4,7 +4,7 @@
 //! arrives `alpha` after it starts, takes `beta` a byte on both links, and `gamma` a byte to combine.
 
 use crate::model::{Algorithm, Model, tree_segment};
-use crate::schedule::{self, Action, Schedule};
+use crate::schedule::{self, Action, Schedule, Windows};
 use ferroflow_core::{Result, ensure};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -33,13 +33,15 @@ pub fn all_reduce_seconds(
         let s = match algorithm {
             Algorithm::Doubling => schedule::doubling_all_reduce(n, me, count, segment),
             Algorithm::HalvingDoubling => {
-                schedule::halving_doubling_all_reduce(n, me, count, segment)
+                schedule::halving_doubling_all_reduce(n, me, count, Windows::WHOLE)
             }
             Algorithm::DoubleTree => schedule::double_tree_all_reduce(n, me, count, segment),
             Algorithm::Hierarchical => {
-                schedule::hierarchical_all_reduce(&hosts, me, count, segment)
+                schedule::hierarchical_all_reduce(&hosts, me, count, Windows::WHOLE)
             }
-            Algorithm::Ring | Algorithm::Shared => schedule::ring_all_reduce(n, me, count, segment),
+            Algorithm::Ring | Algorithm::Shared => {
+                schedule::ring_all_reduce(n, me, count, Windows::WHOLE)
+            }
         };
         steps += s.steps().len();
         ensure!(steps <= MOST_STEPS, ResourceExhausted, "{n} ranks are too many for {algorithm}");

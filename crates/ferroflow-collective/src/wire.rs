@@ -17,8 +17,14 @@ pub(crate) fn write_frame(to: &mut impl Write, body: &[u8]) -> std::io::Result<(
 /// The next frame; none when the connection was closed between frames.
 pub(crate) fn read_frame(from: &mut impl Read) -> std::io::Result<Option<Vec<u8>>> {
     let mut len = [0; 4];
-    if from.read(&mut len[..1])? == 0 {
-        return Ok(None);
+    loop {
+        match from.read(&mut len[..1]) {
+            Ok(0) => return Ok(None),
+            Ok(_) => break,
+            // A process that was stopped and goes on finds its reads with a deadline cut short.
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
     }
     from.read_exact(&mut len[1..])?;
     let len = u32::from_le_bytes(len);
@@ -117,5 +123,22 @@ mod tests {
         let mut bytes = Vec::new();
         write_frame(&mut bytes, b"abc").unwrap();
         assert_eq!(read_frame(&mut &bytes[..]).unwrap().unwrap(), b"abc");
+    }
+
+    #[test]
+    fn an_interruption_is_no_end() {
+        /// A connection on which every other read is interrupted.
+        struct Interrupted<'a>(&'a [u8], bool);
+        impl Read for Interrupted<'_> {
+            fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+                self.1 = !self.1;
+                if self.1 { Err(ErrorKind::Interrupted.into()) } else { self.0.read(into) }
+            }
+        }
+        let mut bytes = Vec::new();
+        write_frame(&mut bytes, b"abc").unwrap();
+        let mut from = Interrupted(&bytes, false);
+        assert_eq!(read_frame(&mut from).unwrap().unwrap(), b"abc");
+        assert!(read_frame(&mut from).unwrap().is_none());
     }
 }

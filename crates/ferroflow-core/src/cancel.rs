@@ -1,8 +1,7 @@
 //! Cancellation: one token per step, and callbacks that end what waits.
 
-use crate::{Error, Result};
+use crate::{Error, HashMap, Result};
 use parking_lot::Mutex;
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -10,6 +10,7 @@ mod dtype;
 mod element;
 mod error;
 mod function;
+mod hash;
 mod kernel;
 mod list;
 mod movable;
@@ -35,6 +36,7 @@ pub use element::{Element, FloatElement, RealElement};
 pub use error::{Code, Error, Result, Within};
 pub use function::{CallDone, Callable};
 pub use half::{bf16, f16};
+pub use hash::{HashMap, HashSet};
 pub use kernel::{
     AsyncCtx, AsyncKernel, Completion, Ctx, Done, Finish, Kernel, KernelBox, NodeInfo, Outputs,
     Rows,

@@ -1,9 +1,8 @@
 //! Resources: objects that outlive a step (variables, queues, tables), by container and name.
 
-use crate::{DType, PartialShape, Result, err};
+use crate::{DType, HashMap, PartialShape, Result, err};
 use parking_lot::RwLock;
 use std::any::{Any, TypeId, type_name};
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 

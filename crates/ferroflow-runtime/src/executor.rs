@@ -11,13 +11,12 @@ use crate::plan::{NodeKind, Plan, PlanNode};
 use crate::threads::is_compute_thread;
 use crate::turn::{self, on_network_thread};
 use ferroflow_core::{
-    AsyncCtx, Code, Completion, Ctx, Done, Error, KernelBox, NodeStats, Outputs, Result, StepCtx,
-    Tensor, Value, ensure, err,
+    AsyncCtx, Code, Completion, Ctx, Done, Error, HashMap, KernelBox, NodeStats, Outputs, Result,
+    StepCtx, Tensor, Value, ensure, err,
 };
 use parking_lot::{Condvar, Mutex};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -185,7 +184,7 @@ impl<P: Propagator> Run<P> {
                 error: None,
                 rets: vec![Value::Empty; plan.ret_names.len()],
                 done: Some(done),
-                begun: HashMap::new(),
+                begun: HashMap::default(),
             }),
         });
         run.work(queue, at);

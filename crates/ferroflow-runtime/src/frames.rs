@@ -11,9 +11,9 @@ use crate::executor::Propagator;
 use crate::frame_id::child_frame_id;
 use crate::plan::{CONTROL, Edge, NodeKind, Plan, PlanNode, ROOT};
 use crate::slots::Slots;
-use ferroflow_core::{Tensor, Value};
+use ferroflow_core::{HashMap, Tensor, Value};
 use parking_lot::Mutex;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// The frames of one step.
@@ -244,7 +244,7 @@ impl Frame {
                 invariants: Vec::new(),
                 waiting_next: Vec::new(),
                 dead_exits: Vec::new(),
-                children: HashMap::new(),
+                children: HashMap::default(),
                 spare: Vec::new(),
             }),
         });

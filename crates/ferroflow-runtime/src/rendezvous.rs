@@ -1,10 +1,11 @@
 //! The rendezvous of a step within one process.
 
 use ferroflow_core::{
-    CancelToken, Error, OnCancel, Received, RecvDone, Rendezvous, RendezvousKey, Result, err,
+    CancelToken, Error, HashMap, OnCancel, Received, RecvDone, Rendezvous, RendezvousKey, Result,
+    err,
 };
 use parking_lot::Mutex;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Values waiting for receivers, or receivers waiting for values, by key.
@@ -35,6 +36,26 @@ struct Waiter {
 impl LocalRendezvous {
     pub fn new() -> LocalRendezvous {
         LocalRendezvous::default()
+    }
+
+    /// A value that was sent and that nobody waited for.
+    pub fn take(&self, key: &RendezvousKey) -> Result<Option<Received>> {
+        let mut state = self.state.lock();
+        match &state.aborted {
+            Some(error) => Err(error.clone()),
+            None => Ok(state.take(key)),
+        }
+    }
+}
+
+impl State {
+    fn take(&mut self, key: &RendezvousKey) -> Option<Received> {
+        let Some(Entry::Values(values)) = self.table.get_mut(key) else { return None };
+        let value = values.pop_front();
+        if values.is_empty() {
+            self.table.remove(key);
+        }
+        value
     }
 }
 
@@ -77,13 +98,9 @@ impl Rendezvous for LocalRendezvous {
                 drop(state);
                 return done(Err(error));
             }
-            if let Some(Entry::Values(values)) = state.table.get_mut(key) {
-                let value = values.pop_front();
-                if values.is_empty() {
-                    state.table.remove(key);
-                }
+            if let Some(value) = state.take(key) {
                 drop(state);
-                return done(value.ok_or_else(|| err!(Internal, "an empty entry for {key:?}")));
+                return done(Ok(value));
             }
             let id = state.next_waiter;
             state.next_waiter += 1;

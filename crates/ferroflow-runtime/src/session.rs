@@ -16,8 +16,8 @@ use crate::task::Task;
 pub use callable::CallableSpec;
 use compiled::{Compiled, How, Signature};
 use ferroflow_core::{
-    CancelToken, Collectives, DeviceInfo, Error, Resources, Result, StepCtx, StepStats, Tensor,
-    bail, ensure, err,
+    CancelToken, Collectives, DeviceInfo, Error, HashMap, Resources, Result, StepCtx, StepStats,
+    Tensor, bail, ensure, err,
 };
 use ferroflow_graph::passes::{self, Devices, Measured, Pruned};
 use ferroflow_graph::{Functions, Graph, GraphDef, Node, Versions};
@@ -25,7 +25,6 @@ use parking_lot::{Condvar, Mutex, RwLock};
 pub use placement::Placement;
 use running::Running;
 pub use spread::{Scope, Spread, SpreadParts, SpreadStep};
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;

@@ -2,7 +2,7 @@
 
 use crate::background_server::BackgroundServer;
 use crate::default_catalog;
-use ferroflow_cluster::{ConnectOptions, RemoteSession};
+use ferroflow_cluster::{ConnectOptions, Patience, RemoteSession};
 use ferroflow_core::{CancelToken, Result, Tensor, err};
 use ferroflow_graph::{Catalog, GraphDef};
 use ferroflow_runtime::{RunOptions, RunOutput, RunRequest, SessionOptions, Task};
@@ -32,14 +32,22 @@ enum Driver {
     /// The thread that waits for them.
     Own(Runtime),
     /// The threads of the server, which is in this process.
-    Server(BackgroundServer),
+    Server(BackgroundServer, Patience),
 }
 
 impl Driver {
     fn block_on<F: Future>(&self, future: F) -> F::Output {
         match self {
             Driver::Own(runtime) => runtime.block_on(future),
-            Driver::Server(server) => server.block_on(future),
+            Driver::Server(server, _) => server.block_on(future),
+        }
+    }
+
+    /// The same for a step, which is mostly short.
+    fn block_on_step<F: Future>(&self, step: F) -> F::Output {
+        match self {
+            Driver::Own(runtime) => runtime.block_on(step),
+            Driver::Server(server, patience) => server.block_on(patience.wait_for(step)),
         }
     }
 }
@@ -79,7 +87,10 @@ impl Session {
     pub(crate) fn on_server(server: BackgroundServer, options: &ConnectOptions) -> Result<Session> {
         let nothing = GraphDef::default();
         let session = server.block_on(RemoteSession::within(server.master(), &nothing, options))?;
-        Ok(Session(Kind::Remote(Box::new(Remote { session, runtime: Driver::Server(server) }))))
+        Ok(Session(Kind::Remote(Box::new(Remote {
+            session,
+            runtime: Driver::Server(server, Patience::default()),
+        }))))
     }
 
     /// Adds nodes and functions to the graph.
@@ -118,7 +129,7 @@ impl Session {
                 Ok(session.run_blocking(request)?.tensors)
             }
             Kind::Remote(remote) => {
-                remote.runtime.block_on(remote.session.run(feeds, fetches, targets, timeout))
+                remote.runtime.block_on_step(remote.session.run(feeds, fetches, targets, timeout))
             }
         }
     }
@@ -145,7 +156,7 @@ impl Steps for Session {
         match &self.0 {
             Kind::Local(session) => to_output(session.run_blocking(request)?),
             Kind::Remote(remote) => {
-                let answer = remote.runtime.block_on(remote.session.run_step(request))?;
+                let answer = remote.runtime.block_on_step(remote.session.run_step(request))?;
                 Ok(StepOutput { tensors: answer.tensors, metadata: answer.metadata })
             }
         }

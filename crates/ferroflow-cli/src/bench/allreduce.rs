@@ -3,7 +3,7 @@
 use super::{Ranks, start};
 use crate::units;
 use ferroflow::Result;
-use ferroflow::collective::bench::{Floor, SIZES, Timing, all_reduce};
+use ferroflow::collective::bench::{SIZES, Timing, all_reduce, floor};
 use ferroflow::collective::{Algorithm, Group, Membership, Options, Transport};
 use serde_json::json;
 
@@ -55,9 +55,6 @@ fn rank(args: &Allreduce, mut member: Membership) -> Result<()> {
     let mut group = Group::join(&member, Options { algorithm, ..Options::default() })?;
     let (n, tcp) = (group.size(), group.transport() == "tcp");
     let first = group.rank() == 0;
-    // The others wait meanwhile, so that the floor is measured in quiet.
-    let floor = if first { Some(Floor::measure()?) } else { None };
-    group.barrier()?;
     if first && args.model {
         eprint!("{}", group.model().describe(n, group.cross().1));
     }
@@ -70,31 +67,33 @@ fn rank(args: &Allreduce, mut member: Membership) -> Result<()> {
     }
     for bytes in sizes(args)? {
         let timing = all_reduce(&mut group, bytes, args.seconds, args.rounds)?;
-        if let Some(floor) = &floor {
-            print_timing(
-                &timing,
-                n,
-                floor.micros(n, bytes, tcp),
-                group.transport(),
-                args.ranks.json,
-            );
+        if first {
+            // The others wait for the next size meanwhile, so that the floor is measured in quiet.
+            let floor = match tcp {
+                true => floor::over_tcp(n, bytes, args.seconds.min(1.0))?,
+                false => Some(floor::in_memory(n, bytes)),
+            };
+            print_timing(&timing, n, floor, group.transport(), args.ranks.json);
         }
+        group.barrier()?;
     }
     Ok(())
 }
 
-fn print_timing(t: &Timing, n: usize, floor: f64, links: &str, as_json: bool) {
+fn print_timing(t: &Timing, n: usize, floor: Option<f64>, links: &str, as_json: bool) {
     if as_json {
         let line = json!({
             "bytes": t.bytes, "us": t.median, "min_us": t.least, "p90_us": t.p90, "p99_us": t.p99,
-            "algbw": t.algbw(), "busbw": t.busbw(n), "floor_us": floor, "repeats": t.repeats,
+            "algbw": t.algbw(), "busbw": t.busbw(n), "floor_us": floor, "of_floor": floor.map(|f| f / t.median),
+            "repeats": t.repeats,
             "algorithm": t.algorithm.name(), "links": links, "n": n,
         });
         println!("{line}");
         return;
     }
+    let share = floor.map_or("-".into(), |f| format!("{:.0}%", f / t.median * 100.0));
     println!(
-        "{:>11} {:>10.1} {:>10.1} {:>10.1} {:>10.1} {:>9.3} {:>9.3} {:>8.0}%  {}",
+        "{:>11} {:>10.1} {:>10.1} {:>10.1} {:>10.1} {:>9.3} {:>9.3} {share:>9}  {}",
         t.bytes,
         t.median,
         t.least,
@@ -102,7 +101,6 @@ fn print_timing(t: &Timing, n: usize, floor: f64, links: &str, as_json: bool) {
         t.p99,
         t.algbw(),
         t.busbw(n),
-        floor / t.median * 100.0,
         t.algorithm
     );
 }

@@ -1,9 +1,8 @@
 //! Values that members of collectives keep for each other, by step and key.
 
 use bytes::Bytes;
-use ferroflow_core::{Error, Result, ensure, err};
+use ferroflow_core::{Error, HashMap, Result, ensure, err};
 use parking_lot::Mutex;
-use std::collections::HashMap;
 use tokio::sync::oneshot;
 
 /// How many values may wait, and how many who wait for them.

@@ -187,13 +187,17 @@ impl Frame {
     }
 
     /// Asks to run `part`.
-    pub fn run(call: i64, part: &Part) -> Frame {
-        let mut payload = BytesMut::with_capacity(16);
-        payload.put_i64_le(part.step_id);
-        payload.put_u32_le(part.session.len() as u32);
-        let name = format!("{}{}", part.session, part.graph);
-        let head = Head { payload: payload.len() as u64, ..Head::new(Kind::Run, call) };
-        Frame::new(head, &[], &name, payload.freeze())
+    pub fn run(call: i64, part: &Part<'_>) -> Frame {
+        let Part { step_id, session, graph } = part;
+        let name = (session.len() + graph.len()) as u32;
+        let head = Head { payload: PART, name, ..Head::new(Kind::Run, call) };
+        let mut bytes = BytesMut::with_capacity(HEAD + name as usize + PART as usize);
+        head.put(&mut bytes);
+        bytes.put_slice(session.as_bytes());
+        bytes.put_slice(graph.as_bytes());
+        bytes.put_i64_le(*step_id);
+        bytes.put_u32_le(session.len() as u32);
+        Frame { head: bytes.freeze(), payload: Bytes::new() }
     }
 
     /// How a call ended.
@@ -251,21 +255,24 @@ pub(super) fn block_place(mut bytes: &[u8]) -> Result<(u64, u32)> {
 }
 
 /// A part of a step, to be run without feeds and fetches.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Part<'h> {
     pub step_id: i64,
-    pub session: String,
-    pub graph: String,
+    pub session: &'h str,
+    pub graph: &'h str,
 }
 
-impl Part {
-    pub(super) fn parse(name: &str, mut payload: &[u8]) -> Result<Part> {
-        ensure!(payload.len() == 12, InvalidArgument, "a call of {} bytes", payload.len());
+/// Bytes of a part besides its handles.
+const PART: u64 = 12;
+
+impl Part<'_> {
+    pub(super) fn parse<'h>(name: &'h str, mut payload: &[u8]) -> Result<Part<'h>> {
+        ensure!(payload.len() as u64 == PART, InvalidArgument, "a call of {} bytes", payload.len());
         let (step_id, at) = (payload.get_i64_le(), payload.get_u32_le() as usize);
         let (session, graph) = name
             .split_at_checked(at)
             .ok_or_else(|| err!(InvalidArgument, "a call without its handles"))?;
-        Ok(Part { step_id, session: session.to_string(), graph: graph.to_string() })
+        Ok(Part { step_id, session, graph })
     }
 }
 
@@ -329,7 +336,7 @@ mod tests {
 
     #[test]
     fn calls_and_their_ends_are_read_as_they_were_written() {
-        let part = Part { step_id: -4, session: "s1".into(), graph: "graph".into() };
+        let part = Part { step_id: -4, session: "s1", graph: "graph" };
         let (head, rest, payload) = read(&Frame::run(3, &part));
         assert_eq!((head.kind, head.id), (Kind::Run, 3));
         assert_eq!(Part::parse(&rest.name, &payload).unwrap(), part);

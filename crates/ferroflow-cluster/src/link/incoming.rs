@@ -5,12 +5,14 @@ use super::hello::{self, Hello, Purpose, Welcome};
 use super::outbox::{Outbox, gathering};
 use super::reader::FrameReader;
 use super::{DataPath, Identity, Link, Receiver, Source};
+use crate::key::incarnation_of;
 use crate::net::{Halves, Stream};
 use bytes::Bytes;
 use ferroflow_collective::blocks::{BlockReader, Place};
-use ferroflow_core::{CancelToken, Error, Received, Result, Tensor, bail, ensure, err};
+use ferroflow_core::{
+    CancelToken, Error, HashMap, HashSet, Received, Result, Tensor, bail, ensure, err,
+};
 use parking_lot::Mutex;
-use std::collections::{HashMap, HashSet};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -60,7 +62,7 @@ pub(crate) async fn serve(
         running: Mutex::default(),
     });
     incoming.receiver.connected(&incoming.source);
-    let mut uncleaned = HashSet::new();
+    let mut uncleaned = HashSet::default();
     let ended = incoming.take_all(&calls, &mut uncleaned).await;
     outbox.close();
     writing.abort();
@@ -149,7 +151,7 @@ impl Incoming {
         Ok(())
     }
 
-    fn run(&self, call: i64, part: Part, calls: &Arc<Calls>) {
+    fn run(&self, call: i64, part: Part<'_>, calls: &Arc<Calls>) {
         let cancel = CancelToken::new();
         calls.running.lock().insert(call, (part.step_id, cancel.clone()));
         let calls = calls.clone();
@@ -201,20 +203,14 @@ impl Incoming {
 
     /// A task speaks for its own devices only, in its present life.
     fn check_source(&self, key: &str) -> Result<()> {
-        let incarnation = source_incarnation(key);
         ensure!(
-            incarnation.is_some_and(|i| self.source.incarnations.contains(&i)),
+            incarnation_of(key).is_some_and(|i| self.source.incarnations.contains(&i)),
             InvalidArgument,
             "{} sent {key}, which is not its own",
             self.source.task
         );
         Ok(())
     }
-}
-
-/// The incarnation of the sending device in a rendezvous key.
-pub(super) fn source_incarnation(key: &str) -> Option<u64> {
-    u64::from_str_radix(key.split(';').nth(1)?, 16).ok()
 }
 
 /// Calls under way, by number.

@@ -7,9 +7,8 @@ use super::reader::FrameReader;
 use crate::net::Stream;
 use crate::patience::Answers;
 use ferroflow_collective::blocks::BlockWriter;
-use ferroflow_core::{Error, Received, Result, bail, err};
+use ferroflow_core::{Error, HashMap, Received, Result, bail, err};
 use parking_lot::Mutex;
-use std::collections::HashMap;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Weak};
@@ -41,9 +40,12 @@ pub(crate) struct Link {
     next_call: AtomicI64,
 }
 
+/// Told how a call ended, or why that is not known.
+pub(crate) type Answered = Box<dyn FnOnce(Result<Result<()>>) + Send>;
+
 #[derive(Default)]
 struct Calls {
-    waiting: HashMap<i64, oneshot::Sender<Result<Result<()>>>>,
+    waiting: HashMap<i64, Answered>,
     /// Why there are no more, once there are not.
     ended: Option<Error>,
 }
@@ -132,21 +134,28 @@ impl Link {
         Frame::value(step_id, key, value).is_ok_and(|frame| outbox.send(frame))
     }
 
-    /// Has the other task run a part of a step: how that ended, or why that is not known. Dropping the
-    /// future stops it.
-    pub async fn run(&self, part: &Part) -> Result<Result<()>> {
+    /// Has the other task run a part of a step. `done` hears of its end on whichever thread that comes
+    /// about, unless what is returned was dropped, which stops it.
+    pub fn call(self: &Arc<Self>, part: &Part<'_>, done: Answered) -> Call {
         let id = self.next_call.fetch_add(1, Ordering::Relaxed);
-        let (tell, told) = oneshot::channel();
-        {
-            let mut calls = self.calls.lock();
-            if let Some(why) = &calls.ended {
-                return Err(why.clone());
-            }
-            calls.waiting.insert(id, tell);
-        }
         self.answers.called();
-        let _call = Call { link: self, id };
+        let call = Call { link: self.clone(), id };
+        let mut calls = self.calls.lock();
+        if let Some(why) = calls.ended.clone() {
+            drop(calls);
+            done(Err(why));
+            return call;
+        }
+        calls.waiting.insert(id, done);
+        drop(calls);
         self.main.send(Frame::run(id, part));
+        call
+    }
+
+    /// The same for whoever can wait. Dropping the future stops it.
+    pub async fn run(self: &Arc<Self>, part: &Part<'_>) -> Result<Result<()>> {
+        let (tell, told) = oneshot::channel();
+        let _call = self.call(part, Box::new(move |answer| drop(tell.send(answer))));
         told.await.unwrap_or_else(|_| Err(err!(Unavailable, "Socket closed ({})", self.address)))
     }
 
@@ -165,14 +174,14 @@ impl Link {
         let tell = self.calls.lock().waiting.remove(&call);
         // None if it was cancelled meanwhile.
         if let Some(tell) = tell {
-            let _ = tell.send(Ok(result));
+            tell(Ok(result));
         }
     }
 
     /// The other task may have answered calls that are still waited for: that was lost.
     pub fn lost_answers(&self, why: &Error) {
         let waiting = std::mem::take(&mut self.calls.lock().waiting);
-        waiting.into_values().for_each(|tell| drop(tell.send(Err(why.clone()))));
+        waiting.into_values().for_each(|tell| tell(Err(why.clone())));
     }
 
     /// Tells the other task that a step is over, with the next thing it is told.
@@ -217,16 +226,17 @@ impl Link {
 }
 
 /// A call under way.
-struct Call<'a> {
-    link: &'a Link,
+#[must_use = "dropping this stops the call"]
+pub(crate) struct Call {
+    link: Arc<Link>,
     id: i64,
 }
 
-impl Drop for Call<'_> {
+impl Drop for Call {
     fn drop(&mut self) {
         self.link.answers.settled();
-        let is_under_way = self.link.calls.lock().waiting.remove(&self.id).is_some();
-        if is_under_way {
+        let under_way = self.link.calls.lock().waiting.remove(&self.id);
+        if under_way.is_some() {
             self.link.main.send(Frame::cancel(self.id));
         }
     }

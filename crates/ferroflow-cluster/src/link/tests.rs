@@ -62,8 +62,8 @@ impl Receiver for Told {
     fn way_back(&self, _: &Source) -> Option<Arc<Link>> {
         self.way_back.lock().clone()
     }
-    fn run(&self, part: Part, cancel: CancelToken, done: RunDone) {
-        match part.graph.as_str() {
+    fn run(&self, part: Part<'_>, cancel: CancelToken, done: RunDone) {
+        match part.graph {
             "fails" => done(Err(err!(InvalidArgument, "bad graph"))),
             "waits" => {
                 self.waiting.lock().push(done);
@@ -199,7 +199,7 @@ async fn calls_are_answered_cancelled_and_cleaned_up() {
     let mut to = task(DataPath::Auto, Some([7; 16])).await;
     let (links, link, _told) = linked(DataPath::Auto, &to).await;
     assert!(matches!(to.next().await, Event::Connected(from) if from == HERE));
-    let part = |graph: &str| Part { step_id: 9, session: "s".into(), graph: graph.into() };
+    let part = |graph| Part { step_id: 9, session: "s", graph };
     assert_eq!(link.run(&part("works")).await.unwrap(), Ok(()));
     let failed = link.run(&part("fails")).await.unwrap().unwrap_err();
     assert_eq!((failed.code(), failed.message()), (Code::InvalidArgument, "bad graph"));
@@ -222,7 +222,7 @@ async fn calls_are_answered_over_the_link_that_values_come_by() {
     let (_other_links, to_here, _other_told) = linked(DataPath::Auto, &here).await;
     *there.told.way_back.lock() = Some(to_here.clone());
     *here.told.way_back.lock() = Some(to_there.clone());
-    let part = |graph: &str| Part { step_id: 9, session: "s".into(), graph: graph.into() };
+    let part = |graph| Part { step_id: 9, session: "s", graph };
     let failed = to_there.run(&part("fails")).await.unwrap().unwrap_err();
     assert_eq!((failed.code(), failed.message()), (Code::InvalidArgument, "bad graph"));
 
@@ -250,7 +250,7 @@ async fn a_lost_link_is_noticed_at_both_ends() {
     let link = slot.link().unwrap();
     let calling = tokio::spawn({
         let link = link.clone();
-        async move { link.run(&Part { step_id: 9, session: "s".into(), graph: "waits".into() }).await }
+        async move { link.run(&Part { step_id: 9, session: "s", graph: "waits" }).await }
     });
     assert!(matches!(to.next().await, Event::Connected(_)));
     assert!(matches!(to.next().await, Event::Running));
@@ -263,7 +263,7 @@ async fn a_lost_link_is_noticed_at_both_ends() {
 
     let mut to = task(DataPath::Auto, Some([7; 16])).await;
     let (links, link, _told) = linked(DataPath::Auto, &to).await;
-    let part = Part { step_id: 9, session: "s".into(), graph: "works".into() };
+    let part = Part { step_id: 9, session: "s", graph: "works" };
     link.run(&part).await.unwrap().unwrap();
     assert!(matches!(to.next().await, Event::Connected(_)));
     link.close();

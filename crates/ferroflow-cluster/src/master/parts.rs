@@ -1,7 +1,7 @@
 //! A step over several tasks that is fed and fetched in parts.
 
 use super::step::{RunId, SpreadStep, unless_cancelled};
-use ferroflow_core::{CancelToken, OnCancel, Result, Tensor, err};
+use ferroflow_core::{CancelToken, OnCancel, RendezvousKey, Result, Tensor, err};
 use ferroflow_graph::wire::step::RunGraphRequest;
 use ferroflow_runtime::{RunOutput, SessionDone, SpreadParts};
 use parking_lot::Mutex;
@@ -23,12 +23,12 @@ impl Parts {
     }
 
     /// The key of a feed or fetch, out of all keys of that kind.
-    fn key(keys: &[String], name: &str) -> Result<String> {
-        let is_its = |key: &&String| {
-            let mut parts = key.rsplit(';').skip(1);
+    fn key(keys: &[RendezvousKey], name: &str) -> Result<String> {
+        let is_its = |key: &&RendezvousKey| {
+            let mut parts = key.0.rsplit(';').skip(1);
             parts.next() == Some(name)
         };
-        let found = keys.iter().find(is_its).cloned();
+        let found = keys.iter().find(is_its).map(|key| key.0.to_string());
         found.ok_or_else(|| err!(Internal, "no key for {name}"))
     }
 

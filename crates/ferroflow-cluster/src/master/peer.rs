@@ -38,6 +38,12 @@ enum Way {
     There(Channel, Shortcut),
 }
 
+/// The shortest way to have a part run.
+pub(super) enum Direct {
+    Here(Arc<Worker>),
+    There(Arc<Link>),
+}
+
 /// The link to a task, if there is one: what it can do goes over it, all else by gRPC.
 struct Shortcut {
     links: Arc<Links>,
@@ -192,15 +198,37 @@ impl Peer {
     /// Runs a part over a link: how that ended, or why that is not known.
     async fn run_over(
         &self,
-        link: &Link,
+        link: &Arc<Link>,
         request: RunGraphRequest,
     ) -> Result<Result<RunGraphResponse>> {
         let RunGraphRequest { step_id, session_handle: session, graph_handle: graph, .. } = request;
-        let ran = link.run(&Part { step_id, session, graph }).await.map_err(|e| {
-            let status = Status::new(code::UNAVAILABLE, e.message());
-            said_by(&self.task, self.address(), RUN_GRAPH, &status)
-        })?;
+        let part = Part { step_id, session: &session, graph: &graph };
+        let ran = link.run(&part).await.map_err(|e| self.lost(&e))?;
         Ok(ran.map(|()| RunGraphResponse::default()))
+    }
+
+    /// The link to it was lost during a run.
+    pub fn lost(&self, why: &Error) -> Error {
+        let status = Status::new(code::UNAVAILABLE, why.message());
+        said_by(&self.task, self.address(), RUN_GRAPH, &status)
+    }
+
+    /// What runs its parts without anybody to wait for them, if there is that.
+    pub fn direct(&self) -> Option<Direct> {
+        match &self.way {
+            Way::Here(worker) => Some(Direct::Here(worker.clone())),
+            Way::There(_, shortcut) => shortcut.slot.link().map(Direct::There),
+        }
+    }
+
+    /// Asks for a sign of life of a task that is waited for.
+    pub async fn is_alive(&self) -> Result<()> {
+        match &self.way {
+            Way::Here(_) => Ok(()),
+            Way::There(channel, _) => {
+                self.pulse.ask(channel).await.map_err(|silence| self.silent(channel, &silence))
+            }
+        }
     }
 
     async fn run_there(
@@ -263,10 +291,13 @@ impl Peer {
         channel: &Channel,
         call: impl Future<Output = Result<T>>,
     ) -> Result<T> {
-        self.pulse.watch(channel, call).await.unwrap_or_else(|silence| {
-            let (task, address) = (&self.task, channel.address());
-            Err(err!(Unavailable, "{task} at {address} does not answer: {}", silence.message))
-        })
+        let watched = self.pulse.watch(channel, call).await;
+        watched.unwrap_or_else(|silence| Err(self.silent(channel, &silence)))
+    }
+
+    fn silent(&self, channel: &Channel, silence: &Status) -> Error {
+        let (task, address) = (&self.task, channel.address());
+        err!(Unavailable, "{task} at {address} does not answer: {}", silence.message)
     }
 
     async fn call<A: Message + Default>(

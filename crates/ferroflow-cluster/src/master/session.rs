@@ -3,6 +3,7 @@
 use super::Master;
 use super::discover::discover;
 use super::members::Members;
+use super::slow::SlowSteps;
 use super::step::{Spreader, Tasks};
 use crate::wire;
 use crate::worker::State;
@@ -66,6 +67,7 @@ impl MasterSession {
                 peers,
                 devices: devices.clone(),
                 is_closed: AtomicBool::new(false),
+                slow: SlowSteps::new(Handle::current()),
                 io: Handle::current(),
             })
         });

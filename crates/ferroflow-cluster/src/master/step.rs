@@ -1,8 +1,10 @@
 //! A step over several tasks: its parts are registered once, then run together.
 
+use super::direct::DirectRun;
 use super::outcome::Outcome;
 use super::parts::Parts;
 use super::peer::Peer;
+use super::slow::SlowSteps;
 use crate::begun::begin;
 use crate::link::gathering;
 use crate::wire;
@@ -35,6 +37,7 @@ pub(super) struct Tasks {
     pub devices: Vec<Arc<DeviceInfo>>,
     /// The session is closed: its tasks forget its graphs without being told of each.
     pub is_closed: AtomicBool,
+    pub slow: Arc<SlowSteps>,
     pub io: Handle,
 }
 
@@ -73,12 +76,10 @@ impl Spread for Spreader {
         parts.sort_by_key(|part| part.peer.is_here());
         let key = |name: &String| {
             RendezvousKey::new(&device.text, device.incarnation, &device.text, name, (0, 0))
-                .0
-                .to_string()
         };
         Ok(Arc::new(SpreadStep {
             feeds: feeds.iter().map(key).collect(),
-            fetches: fetches.iter().map(key).collect(),
+            fetches: fetches.iter().map(key).collect::<Vec<_>>().into(),
             parts,
             tasks: tasks.clone(),
             registered: OnceCell::new(),
@@ -90,9 +91,9 @@ impl Spread for Spreader {
 pub(super) struct SpreadStep {
     pub tasks: Arc<Tasks>,
     pub parts: Vec<Part>,
-    /// Rendezvous keys, in order.
-    pub feeds: Vec<String>,
-    pub fetches: Vec<String>,
+    /// In order.
+    pub feeds: Vec<RendezvousKey>,
+    pub fetches: Arc<[RendezvousKey]>,
     /// The handle of each part.
     registered: OnceCell<Vec<String>>,
 }
@@ -117,8 +118,17 @@ impl RunsSpread for SpreadStep {
             partition_graphs: options.output_partition_graphs,
             ..ExecOptions::default()
         };
-        let io = self.tasks.io.clone();
         let id = options.step_id;
+        if let (true, Some(graphs)) = (exec == ExecOptions::default(), self.registered.get())
+            && let Some(ways) = self.parts.iter().map(|part| part.peer.direct()).collect()
+        {
+            let run = RunId::new(&self, id);
+            // The calls of other tasks go with the first values for them.
+            return gathering(|| {
+                DirectRun::begin(self.clone(), graphs, ways, feeds, run, &cancel, done);
+            });
+        }
+        let io = self.tasks.io.clone();
         unless_cancelled(&io, cancel, done, async move { self.step(feeds, exec, id).await });
     }
 
@@ -136,18 +146,23 @@ impl SpreadStep {
     ) -> Result<RunOutput> {
         let graphs = self.register().await?;
         let run = RunId::new(self, step_id);
-        let mut sends = self.feeds.iter().cloned().zip(feeds).collect::<Vec<_>>();
+        let keys = self.feeds.iter().map(|key| key.0.to_string());
+        let mut sends = keys.zip(feeds).collect::<Vec<_>>();
         let requests = self.parts.iter().zip(graphs).map(|(part, graph)| {
             let is_here = part.peer.is_here();
             RunGraphRequest {
                 sends: if is_here { std::mem::take(&mut sends) } else { Vec::new() },
-                recv_keys: if is_here { self.fetches.clone() } else { Vec::new() },
+                recv_keys: if is_here { self.fetch_keys() } else { Vec::new() },
                 exec,
                 ..run.request(graph)
             }
         });
         let answers = self.run_parts(requests.collect()).await?;
         self.output(answers)
+    }
+
+    fn fetch_keys(&self) -> Vec<String> {
+        self.fetches.iter().map(|key| key.0.to_string()).collect()
     }
 
     /// Registers the parts, the first time. A failure is not remembered: tasks come back.

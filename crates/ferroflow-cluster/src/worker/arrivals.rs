@@ -2,10 +2,9 @@
 //! receivers until they come. Each key has one value and one receiver.
 
 use ferroflow_core::{
-    CancelToken, Error, OnCancel, Received, RecvDone, RendezvousKey, Result, err,
+    CancelToken, Error, HashMap, OnCancel, Received, RecvDone, RendezvousKey, Result, err,
 };
 use parking_lot::Mutex;
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;

@@ -5,7 +5,7 @@ use super::run::Run;
 use crate::error::said_by;
 use crate::link::{Link, Part, Receiver, RunDone, Source};
 use crate::rpc::{BoxFuture, Status, code};
-use ferroflow_core::{CancelToken, Error, Received, Result};
+use ferroflow_core::{CancelToken, Error, Received, RendezvousKey, Result, Tensor};
 use std::sync::Arc;
 
 impl Receiver for Worker {
@@ -35,8 +35,8 @@ impl Receiver for Worker {
         self.steps.room(step_id)
     }
 
-    fn run(&self, part: Part, cancel: CancelToken, done: RunDone) {
-        match self.plain_run(&part) {
+    fn run(&self, part: Part<'_>, cancel: CancelToken, done: RunDone) {
+        match self.plain_run(part) {
             Ok(run) => run.run_plain(&cancel, done),
             Err(e) => done(Err(e)),
         }
@@ -57,9 +57,25 @@ impl Receiver for Worker {
 }
 
 impl Worker {
-    fn plain_run(&self, part: &Part) -> Result<Run> {
-        let session = self.sessions.get(&part.session, true)?;
-        let graph = session.graph(&part.graph)?;
+    /// Runs a part of a step of this task's own master: `done` gets the values of `fetches`, on whichever
+    /// thread they come about.
+    pub fn run_own<'f>(
+        &self,
+        part: Part<'_>,
+        feeds: impl Iterator<Item = (&'f RendezvousKey, Tensor)>,
+        fetches: Arc<[RendezvousKey]>,
+        cancel: &CancelToken,
+        done: Box<dyn FnOnce(Result<Vec<Tensor>>) + Send>,
+    ) {
+        match self.plain_run(part) {
+            Ok(run) => run.run_own(feeds, fetches, cancel, done),
+            Err(e) => done(Err(e)),
+        }
+    }
+
+    fn plain_run(&self, part: Part<'_>) -> Result<Run> {
+        let session = self.sessions.get(part.session, true)?;
+        let graph = session.graph(part.graph)?;
         let step = self.steps.start(part.step_id, &session)?;
         Ok(Run { task: self.task.clone(), steps: self.steps.clone(), session, graph, step })
     }

@@ -1,9 +1,9 @@
 //! RecvTensor: another task asks for a value of this one.
 
-use super::key::ParsedKey;
 use super::step::Step;
 use super::view::View;
 use super::{Worker, ensure_new};
+use crate::key::ParsedKey;
 use ferroflow_core::{
     CancelToken, DType, Received, RendezvousKey, Result, Tensor, bail, ensure, err,
 };

@@ -3,9 +3,9 @@
 //! those that push, and are asked for with the others, and when they have not come for a while.
 
 use super::arrivals::Arrivals;
-use super::key::{destination_of, incarnation_of, source_of};
 use super::step::Steps;
 use super::view::View;
+use crate::key::{destination_of, incarnation_of, source_of};
 use ferroflow_core::{
     CancelToken, Error, Received, RecvDone, Rendezvous, RendezvousKey, Result, bail, ensure, err,
 };
@@ -75,6 +75,11 @@ impl StepRendezvous {
     /// Waits for a value of this task.
     pub fn recv_local(&self, key: &RendezvousKey, cancel: &CancelToken, done: RecvDone) {
         self.local.recv(key, cancel, done);
+    }
+
+    /// A value of this task, if it was sent and nobody has taken it.
+    pub fn take_local(&self, key: &RendezvousKey) -> Result<Option<Received>> {
+        self.local.take(key)
     }
 
     /// Returns a value that was received and could not be delivered.

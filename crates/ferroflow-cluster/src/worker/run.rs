@@ -5,7 +5,8 @@ use super::session::WorkerSession;
 use super::step::{Step, Steps};
 use crate::wire::step_stats;
 use ferroflow_core::{
-    CancelToken, Code, Error, Received, Rendezvous, RendezvousKey, Result, StepCtx, StepStats, err,
+    CancelToken, Code, Error, Received, Rendezvous, RendezvousKey, Result, StepCtx, StepStats,
+    Tensor, err,
 };
 use ferroflow_graph::wire::step::{Named, RunGraphRequest, RunGraphResponse};
 use ferroflow_runtime::Task;
@@ -98,6 +99,26 @@ impl Run {
         );
     }
 
+    /// The same with feeds and fetches of this task's own master.
+    pub fn run_own<'f>(
+        self,
+        mut feeds: impl Iterator<Item = (&'f RendezvousKey, Tensor)>,
+        fetches: Arc<[RendezvousKey]>,
+        cancel: &CancelToken,
+        done: Box<dyn FnOnce(Result<Vec<Tensor>>) + Send>,
+    ) {
+        let step = self.step.clone();
+        let fed = feeds.try_for_each(|(key, t)| step.rendezvous.send(key, Received::Live(t)));
+        if let Err(e) = fed {
+            return done(Err(e));
+        }
+        let fetched = move |ran: Result<()>| {
+            let fetch = |key| step.fetched(key);
+            done(ran.and_then(|()| fetches.iter().map(fetch).collect()));
+        };
+        self.run_plain(cancel, Box::new(fetched));
+    }
+
     fn feed(&self, sends: Vec<Named>) -> Result<()> {
         for (key, tensor) in sends {
             self.step.rendezvous.send(&RendezvousKey(key.into()), Received::Live(tensor))?;
@@ -164,12 +185,21 @@ impl Run {
         {
             Ok(Received::Live(tensor)) => Ok((key, tensor)),
             Ok(Received::Dead) => Err(dead_fetch(self.step.id, &key)),
-            Err(e) if has_run && e.code() == Code::Cancelled => {
-                Err(err!(InvalidArgument, "the graph has run and did not send {key}"))
-            }
+            Err(e) if has_run && e.code() == Code::Cancelled => Err(not_sent(&key)),
             Err(e) => Err(e),
         };
         keys.into_iter().zip(received).map(|(key, received)| tensor_of(key, received)).collect()
+    }
+}
+
+impl Step {
+    /// A value that the graph has sent to its master.
+    fn fetched(&self, key: &RendezvousKey) -> Result<Tensor> {
+        match self.rendezvous.take_local(key)? {
+            Some(Received::Live(tensor)) => Ok(tensor),
+            Some(Received::Dead) => Err(dead_fetch(self.id, &key.0)),
+            None => Err(not_sent(&key.0)),
+        }
     }
 }
 
@@ -213,6 +243,10 @@ fn dead_fetch(step_id: i64, key: &str) -> Error {
         "Failed to fetch outputs for step {step_id}. (Original error message: The tensor returned \
          for {key} was not valid.)"
     )
+}
+
+fn not_sent(key: &str) -> Error {
+    err!(InvalidArgument, "the graph has run and did not send {key}")
 }
 
 fn gone() -> Error {

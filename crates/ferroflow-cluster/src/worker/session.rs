@@ -4,11 +4,10 @@ use super::graph::RegisteredGraph;
 use super::transport::Transport;
 use super::view::View;
 use crate::spec::ClusterSpec;
-use ferroflow_core::{Resources, Result, bail, ensure, err};
+use ferroflow_core::{HashMap, Resources, Result, bail, ensure, err};
 use ferroflow_proto::tensorflow as pb;
 use ferroflow_runtime::{KernelCache, Task};
 use parking_lot::RwLock;
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 

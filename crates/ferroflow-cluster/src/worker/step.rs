@@ -6,9 +6,8 @@ use super::run::Execution;
 use super::session::WorkerSession;
 use crate::recent::RecentIds;
 use crate::rpc::BoxFuture;
-use ferroflow_core::{CancelToken, Error, Received, Resources, Result, ensure, err};
+use ferroflow_core::{CancelToken, Error, HashMap, Received, Resources, Result, ensure, err};
 use parking_lot::Mutex;
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
@@ -133,6 +132,8 @@ pub(super) struct Steps {
     is_watched: AtomicBool,
     /// Values that came for steps that are over or never began.
     dropped: AtomicU64,
+    /// What whoever still waits in a step hears when it is cleaned up.
+    over: Error,
     io: Handle,
     me: Weak<Steps>,
 }
@@ -163,6 +164,7 @@ impl Steps {
             changed: Notify::new(),
             is_watched: AtomicBool::new(false),
             dropped: AtomicU64::new(0),
+            over: err!(Cancelled, "The step was cleaned up").derived(),
             io,
             me: me.clone(),
         })
@@ -357,7 +359,7 @@ impl Steps {
     /// The master is done with a step.
     pub fn clean_up(&self, id: i64) {
         self.cleaned.is_new(id);
-        self.remove(id, |_| true, cleaned_up(id));
+        self.remove(id, |_| true, self.over.clone());
     }
 
     /// The session of some steps has gone, and with it whoever would clean them up.

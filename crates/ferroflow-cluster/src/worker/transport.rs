@@ -6,14 +6,13 @@ use crate::error::said_by;
 use crate::link::{Links, Source};
 use crate::rpc::{BoxFuture, CallOptions, Chunks};
 use bytes::Bytes;
-use ferroflow_core::{Received, Result, err};
+use ferroflow_core::{HashMap, Received, Result, err};
 use ferroflow_graph::wire::Reader;
 use ferroflow_graph::wire::step::RecvTensorResponse;
 use ferroflow_proto::tensorflow as pb;
 use futures_util::future::join_all;
 use parking_lot::RwLock;
 use prost::Message;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 const RECV_TENSOR: &str = "/tensorflow.WorkerService/RecvTensor";

@@ -2,8 +2,7 @@
 
 use super::transport::{Remote, Transport};
 use crate::spec::{ClusterSpec, task_name};
-use ferroflow_core::{DeviceInfo, DeviceName, Result, bail};
-use std::collections::HashMap;
+use ferroflow_core::{DeviceInfo, DeviceName, HashMap, Result, bail};
 use std::sync::Arc;
 
 /// A task's name, its devices under that name, and its peers' addresses.
@@ -50,7 +49,7 @@ impl View {
     /// The task of a device, by its full name, and where it is.
     pub fn remote(&self, device: &str) -> Result<Remote<'_>> {
         // Keys are written in full, so that cutting off the device is nearly always enough.
-        let written = device.split_once("/device:").map_or(device, |(task, _)| task);
+        let written = task_of(device);
         if let Some((task, address)) = self.addresses.get_key_value(written) {
             return Ok(Remote { task, address });
         }
@@ -72,6 +71,14 @@ pub(crate) fn renamed(device: &Arc<DeviceInfo>, task: &DeviceName) -> Arc<Device
     let mut info = DeviceInfo::new(name, device.incarnation);
     info.memory_limit = device.memory_limit;
     Arc::new(info)
+}
+
+/// The task in the name of a device that is written in full.
+fn task_of(device: &str) -> &str {
+    match device.rsplit_once('/') {
+        Some((task, kind)) if kind.starts_with("device:") => task,
+        _ => device,
+    }
 }
 
 #[cfg(test)]

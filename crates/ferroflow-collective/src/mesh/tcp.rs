@@ -45,9 +45,11 @@ impl Tcp {
         };
         let peers =
             streams.into_iter().map(|s| s.map(peer).transpose()).collect::<Result<Vec<_>>>()?;
-        // A look is a system call of about half a microsecond.
+        // A look is a system call of about half a microsecond. Where ranks share processors, who waits
+        // sleeps at once: a processor that is given away is gone for the whole turn of whoever else
+        // wants it, milliseconds, while a sleeper is woken when its bytes are there.
         let patience = match crowded {
-            true => Patience { looks: 20, spins: 0 },
+            true => Patience { looks: 0, spins: 0 },
             false => Patience { looks: 600, spins: 20 },
         };
         Ok(Tcp { peers, fate, patience })

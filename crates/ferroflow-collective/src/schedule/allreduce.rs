@@ -1,33 +1,30 @@
 //! All-reduce: every rank starts with its own values and ends with the reduction of all.
 
-use super::ring::{Half, all_gather_ring, interleave, reduce_scatter_ring};
+use super::ring::{all_gather_rounds, reduce_scatter_rounds};
 use super::tree::Tree;
+use super::windows::{Round, Windows, in_windows};
 use super::{Schedule, even_bounds, segments};
 use std::ops::Range;
 
 /// Scatter-reduce and all-gather around a ring: 2(n-1) steps, 2(n-1)/n of the bytes.
-pub(crate) fn ring_all_reduce(n: usize, me: usize, count: usize, segment: usize) -> Schedule {
+pub(crate) fn ring_all_reduce(n: usize, me: usize, count: usize, windows: Windows) -> Schedule {
     let mut s = Schedule::default();
     let members: Vec<u32> = (0..n as u32).collect();
-    ring_among(&mut s, &members, me, 0..count, segment, true);
+    in_windows(&mut s, windows, 0..count, n, |range| ring_rounds(&members, me, range));
     s.built()
 }
 
-fn ring_among(
-    s: &mut Schedule,
-    members: &[u32],
-    me: usize,
-    range: Range<usize>,
-    segment: usize,
-    finish: bool,
-) {
-    let mut bounds = even_bounds(range.len(), members.len());
-    bounds.iter_mut().for_each(|b| *b += range.start);
-    reduce_scatter_ring(s, members, me, &bounds, segment);
-    if finish {
-        s.finish(bounds[me]..bounds[me + 1]);
-    }
-    all_gather_ring(s, members, me, &bounds, segment);
+fn ring_rounds(members: &[u32], me: usize, range: Range<usize>) -> Vec<Round> {
+    let bounds = parts_of(range, members.len());
+    let mut rounds = reduce_scatter_rounds(members, me, &bounds);
+    rounds.push(Round::Finish(bounds[me]..bounds[me + 1]));
+    rounds.extend(all_gather_rounds(members, me, &bounds));
+    rounds
+}
+
+/// `range` in nearly equal parts: the boundaries.
+fn parts_of(range: Range<usize>, parts: usize) -> Vec<usize> {
+    even_bounds(range.len(), parts).into_iter().map(|b| b + range.start).collect()
 }
 
 /// The part of the ranks, a power of two, that the doubling algorithms run on. Each rank beyond it
@@ -108,42 +105,41 @@ pub(crate) fn halving_doubling_all_reduce(
     n: usize,
     me: usize,
     count: usize,
-    segment: usize,
+    windows: Windows,
 ) -> Schedule {
     let mut s = Schedule::default();
     let fold = Fold::of(n);
-    let bounds = even_bounds(count, fold.power);
-    fold.around(&mut s, me, count, segment, |s, place| {
-        let (mut low, mut high) = (0, fold.power);
-        let mut way = Vec::new();
-        while high - low > 1 {
-            let half = (high - low) / 2;
-            let middle = low + half;
-            let partner = fold.rank(place ^ half);
-            let (keep, give) = if place < middle {
-                (low..middle, middle..high)
-            } else {
-                (middle..high, low..middle)
-            };
-            let elements = |r: &Range<usize>| bounds[r.start]..bounds[r.end];
-            let (out, into) =
-                (segments(elements(&give), segment), segments(elements(&keep), segment));
-            interleave(out, into, |half| match half {
-                Half::Out(r) => s.send(partner, r),
-                Half::Into(r) => s.reduce(partner, r),
-            });
-            way.push((partner, elements(&keep), elements(&give)));
-            (low, high) = (keep.start, keep.end);
-        }
-        s.finish(bounds[low]..bounds[high]);
-        for (partner, keep, give) in way.into_iter().rev() {
-            interleave(segments(keep, segment), segments(give, segment), |half| match half {
-                Half::Out(r) => s.send(partner, r),
-                Half::Into(r) => s.store(partner, r),
-            });
-        }
+    fold.around(&mut s, me, count, windows.piece, |s, place| {
+        in_windows(s, windows, 0..count, fold.power, |range| halving_rounds(&fold, place, range));
     });
     s.built()
+}
+
+fn halving_rounds(fold: &Fold, place: usize, range: Range<usize>) -> Vec<Round> {
+    let bounds = parts_of(range, fold.power);
+    let exchange = |partner, out: &Range<usize>, into: &Range<usize>, combines| Round::Exchange {
+        to: partner,
+        out: bounds[out.start]..bounds[out.end],
+        from: partner,
+        into: bounds[into.start]..bounds[into.end],
+        combines,
+    };
+    let (mut low, mut high) = (0, fold.power);
+    let (mut rounds, mut way) = (Vec::new(), Vec::new());
+    while high - low > 1 {
+        let half = (high - low) / 2;
+        let middle = low + half;
+        let partner = fold.rank(place ^ half);
+        let (keep, give) =
+            if place < middle { (low..middle, middle..high) } else { (middle..high, low..middle) };
+        rounds.push(exchange(partner, &give, &keep, true));
+        (low, high) = (keep.start, keep.end);
+        way.push((partner, keep, give));
+    }
+    rounds.push(Round::Finish(bounds[low]..bounds[high]));
+    let back = way.iter().rev().map(|(partner, keep, give)| exchange(*partner, keep, give, false));
+    rounds.extend(back);
+    rounds
 }
 
 /// Two binary trees with half of the values each, reduced to the roots and sent down again in
@@ -190,7 +186,7 @@ pub(crate) fn hierarchical_all_reduce(
     hosts: &[u32],
     me: usize,
     count: usize,
-    segment: usize,
+    windows: Windows,
 ) -> Schedule {
     let mut s = Schedule::default();
     let mut names: Vec<u32> = hosts.to_vec();
@@ -203,22 +199,27 @@ pub(crate) fn hierarchical_all_reduce(
     let mine = groups.iter().find(|g| g.contains(&(me as u32))).expect("every rank has a host");
     let place = mine.iter().position(|&r| r as usize == me).expect("and is on it");
     if groups.iter().all(|g| g.len() == mine.len()) {
-        let bounds = even_bounds(count, mine.len());
-        reduce_scatter_ring(&mut s, mine, place, &bounds, segment);
         let across: Vec<u32> = groups.iter().map(|g| g[place]).collect();
-        let share = bounds[place]..bounds[place + 1];
         let host = across.iter().position(|&r| r as usize == me).expect("me is at my own place");
-        ring_among(&mut s, &across, host, share, segment, true);
-        all_gather_ring(&mut s, mine, place, &bounds, segment);
+        in_windows(&mut s, windows, 0..count, hosts.len(), |range| {
+            let bounds = parts_of(range, mine.len());
+            let mut rounds = reduce_scatter_rounds(mine, place, &bounds);
+            rounds.extend(ring_rounds(&across, host, bounds[place]..bounds[place + 1]));
+            rounds.extend(all_gather_rounds(mine, place, &bounds));
+            rounds
+        });
         return s.built();
     }
+    let segment = windows.piece;
     let leaders: Vec<u32> = groups.iter().map(|g| g[0]).collect();
     if place == 0 {
         for &member in &mine[1..] {
             segments(0..count, segment).for_each(|r| s.reduce(member, r));
         }
         let host = leaders.iter().position(|&r| r as usize == me).expect("a leader leads a host");
-        ring_among(&mut s, &leaders, host, 0..count, segment, true);
+        in_windows(&mut s, windows, 0..count, leaders.len(), |range| {
+            ring_rounds(&leaders, host, range)
+        });
         for &member in &mine[1..] {
             segments(0..count, segment).for_each(|r| s.send(member, r));
         }

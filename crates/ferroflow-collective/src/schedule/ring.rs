@@ -1,9 +1,47 @@
 //! The ring: every rank talks to its two neighbours only, and each moves the least bytes possible.
 
-use super::{Schedule, segments};
+use super::Schedule;
+use super::windows::Round;
 
 /// The ranks of `members`, a ring in that order, reduce; rank `members[i]` ends with the range
 /// `bounds[i]..bounds[i + 1]` complete. `me` is an index into `members`.
+pub(super) fn reduce_scatter_rounds(members: &[u32], me: usize, bounds: &[usize]) -> Vec<Round> {
+    let n = members.len();
+    // The chunk of rank i starts its way at rank i + 1 and arrives, complete, at rank i.
+    around(members, me, bounds, true, |step| {
+        ((me + 2 * n - 1 - step) % n, (me + 2 * n - 2 - step) % n)
+    })
+}
+
+/// Rank `members[i]` starts with the range `bounds[i]..bounds[i + 1]`; all end with all of it.
+pub(super) fn all_gather_rounds(members: &[u32], me: usize, bounds: &[usize]) -> Vec<Round> {
+    let n = members.len();
+    around(members, me, bounds, false, |step| ((me + n - step) % n, (me + 2 * n - 1 - step) % n))
+}
+
+/// The rounds of a ring, in each of which the parts that `parts` names are sent and received.
+fn around(
+    members: &[u32],
+    me: usize,
+    bounds: &[usize],
+    combines: bool,
+    parts: impl Fn(usize) -> (usize, usize),
+) -> Vec<Round> {
+    let n = members.len();
+    let round = |step| {
+        let (out, into) = parts(step);
+        Round::Exchange {
+            to: members[(me + 1) % n],
+            out: bounds[out]..bounds[out + 1],
+            from: members[(me + n - 1) % n],
+            into: bounds[into]..bounds[into + 1],
+            combines,
+        }
+    };
+    (0..n - 1).map(round).collect()
+}
+
+/// Reduces as [`reduce_scatter_rounds`] say, in messages of at most `segment` elements.
 pub(crate) fn reduce_scatter_ring(
     s: &mut Schedule,
     members: &[u32],
@@ -11,24 +49,10 @@ pub(crate) fn reduce_scatter_ring(
     bounds: &[usize],
     segment: usize,
 ) {
-    let n = members.len();
-    let (left, right) = (members[(me + n - 1) % n], members[(me + 1) % n]);
-    // The chunk of rank i starts its way at rank i + 1 and arrives, complete, at rank i.
-    for step in 0..n - 1 {
-        let out = (me + 2 * n - 1 - step) % n;
-        let into = (me + 2 * n - 2 - step) % n;
-        interleave(
-            segments(bounds[out]..bounds[out + 1], segment),
-            segments(bounds[into]..bounds[into + 1], segment),
-            |half| match half {
-                Half::Out(range) => s.send(right, range),
-                Half::Into(range) => s.reduce(left, range),
-            },
-        );
-    }
+    reduce_scatter_rounds(members, me, bounds).iter().for_each(|r| r.push(s, segment));
 }
 
-/// Rank `members[i]` starts with the range `bounds[i]..bounds[i + 1]`; all end with all of it.
+/// Gathers as [`all_gather_rounds`] say, in messages of at most `segment` elements.
 pub(crate) fn all_gather_ring(
     s: &mut Schedule,
     members: &[u32],
@@ -36,41 +60,5 @@ pub(crate) fn all_gather_ring(
     bounds: &[usize],
     segment: usize,
 ) {
-    let n = members.len();
-    let (left, right) = (members[(me + n - 1) % n], members[(me + 1) % n]);
-    for step in 0..n - 1 {
-        let out = (me + n - step) % n;
-        let into = (me + 2 * n - 1 - step) % n;
-        interleave(
-            segments(bounds[out]..bounds[out + 1], segment),
-            segments(bounds[into]..bounds[into + 1], segment),
-            |half| match half {
-                Half::Out(range) => s.send(right, range),
-                Half::Into(range) => s.store(left, range),
-            },
-        );
-    }
-}
-
-/// A segment of what a step sends or of what it receives.
-pub(super) enum Half {
-    Out(std::ops::Range<usize>),
-    Into(std::ops::Range<usize>),
-}
-
-/// Takes turns, so that neither way of a link runs far ahead of the other.
-pub(super) fn interleave(
-    mut out: impl Iterator<Item = std::ops::Range<usize>>,
-    mut into: impl Iterator<Item = std::ops::Range<usize>>,
-    mut each: impl FnMut(Half),
-) {
-    loop {
-        match (out.next(), into.next()) {
-            (None, None) => return,
-            (o, i) => {
-                o.into_iter().for_each(|r| each(Half::Out(r)));
-                i.into_iter().for_each(|r| each(Half::Into(r)));
-            }
-        }
-    }
+    all_gather_rounds(members, me, bounds).iter().for_each(|r| r.push(s, segment));
 }

@@ -75,7 +75,14 @@ fn total(n: usize, i: usize) -> u64 {
     (0..n).fold(0u64, |sum, r| sum.wrapping_add(value(r, i)))
 }
 
-const COUNTS: [usize; 5] = [0, 1, 7, 16, 33];
+const COUNTS: [usize; 6] = [0, 1, 7, 16, 33, 64];
+
+/// Several windows, of which one, two or three are on their way at a time.
+fn check_windows(make: impl Fn(usize, usize, usize, Windows) -> Schedule) {
+    for ahead in 1..=3 {
+        check_all_reduce(|n, me, count, piece| make(n, me, count, Windows { piece, ahead }));
+    }
+}
 
 fn check_all_reduce(make: impl Fn(usize, usize, usize, usize) -> Schedule) {
     for n in 1..=9 {
@@ -97,7 +104,7 @@ fn check_all_reduce(make: impl Fn(usize, usize, usize, usize) -> Schedule) {
 
 #[test]
 fn a_ring_sums_and_finishes_every_element_once() {
-    check_all_reduce(ring_all_reduce);
+    check_windows(ring_all_reduce);
 }
 
 #[test]
@@ -107,7 +114,7 @@ fn recursive_doubling_sums_and_finishes_every_element_once() {
 
 #[test]
 fn halving_doubling_sums_and_finishes_every_element_once() {
-    check_all_reduce(halving_doubling_all_reduce);
+    check_windows(halving_doubling_all_reduce);
 }
 
 #[test]
@@ -119,9 +126,9 @@ fn a_double_tree_sums_and_finishes_every_element_once() {
 fn a_hierarchy_sums_and_finishes_every_element_once() {
     // Equal hosts, unequal hosts, one host, as many hosts as ranks.
     for per_host in [1, 2, 3, 9] {
-        check_all_reduce(|n, me, count, segment| {
+        check_windows(|n, me, count, windows| {
             let hosts: Vec<u32> = (0..n as u32).map(|r| r / per_host).collect();
-            hierarchical_all_reduce(&hosts, me, count, segment)
+            hierarchical_all_reduce(&hosts, me, count, windows)
         });
     }
 }

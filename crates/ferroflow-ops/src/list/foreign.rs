@@ -8,14 +8,16 @@ use ferroflow_graph::wire::tensor::ForeignVariant;
 
 /// The tensor with the lists and optionals in it as our own; others stay as they came.
 pub(crate) fn adopt(tensor: Tensor) -> Result<Tensor> {
-    let is_foreign = |v: &Variant| v.get::<ForeignVariant>().is_some();
-    match tensor.variants() {
-        Ok(all) if all.iter().any(is_foreign) => {
-            let adopted = all.iter().map(adopt_one).collect::<Result<Vec<_>>>()?;
-            Tensor::from_variants(tensor.shape().clone(), adopted)
-        }
-        _ => Ok(tensor),
+    // Every value that comes from another task passes here.
+    if tensor.dtype() != DType::Variant {
+        return Ok(tensor);
     }
+    let all = tensor.variants()?;
+    if !all.iter().any(|v| v.get::<ForeignVariant>().is_some()) {
+        return Ok(tensor);
+    }
+    let adopted = all.iter().map(adopt_one).collect::<Result<Vec<_>>>()?;
+    Tensor::from_variants(tensor.shape().clone(), adopted)
 }
 
 fn adopt_one(variant: &Variant) -> Result<Variant> {

@@ -1,8 +1,7 @@
 //! The steps of a session that are under way: closing cancels them and waits for their end.
 
-use ferroflow_core::{CancelToken, Error, Result, bail};
+use ferroflow_core::{CancelToken, Error, HashMap, Result, bail};
 use parking_lot::Mutex;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Steps under way.

@@ -3,7 +3,7 @@
 use ferroflow_core::{DeviceName, Result, bail};
 
 /// A key taken apart; only the sending half is looked at.
-pub(super) struct ParsedKey<'a> {
+pub(crate) struct ParsedKey<'a> {
     /// The sending device, as written.
     pub source: &'a str,
     pub source_name: DeviceName,
@@ -20,22 +20,33 @@ impl ParsedKey<'_> {
 }
 
 /// The sending device of a key, as written.
-pub(super) fn source_of(key: &str) -> &str {
-    key.split(';').next().unwrap_or_default()
+pub(crate) fn source_of(key: &str) -> &str {
+    parts(key).next().unwrap_or_default()
 }
 
 /// The receiving device of a key, as written.
-pub(super) fn destination_of(key: &str) -> &str {
-    key.split(';').nth(2).unwrap_or_default()
+pub(crate) fn destination_of(key: &str) -> &str {
+    parts(key).nth(2).unwrap_or_default()
 }
 
 /// The life of the sending device that a key names.
-pub(super) fn incarnation_of(key: &str) -> Option<u64> {
-    u64::from_str_radix(key.split(';').nth(1)?, 16).ok()
+pub(crate) fn incarnation_of(key: &str) -> Option<u64> {
+    u64::from_str_radix(parts(key).nth(1)?, 16).ok()
+}
+
+/// What `str::split` gives, at a fraction of its cost: several keys are taken apart in every step.
+fn parts(key: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(key);
+    std::iter::from_fn(move || {
+        let all = rest.take()?;
+        let Some(end) = memchr::memchr(b';', all.as_bytes()) else { return Some(all) };
+        rest = Some(&all[end + 1..]);
+        Some(&all[..end])
+    })
 }
 
 fn try_parse(key: &str) -> Option<ParsedKey<'_>> {
-    let mut parts = key.split(';');
+    let mut parts = parts(key);
     let (source, incarnation, destination) = (parts.next()?, parts.next()?, parts.next()?);
     let (_tensor, frame_iter) = (parts.next()?, parts.next()?);
     if parts.next().is_some() || frame_iter.is_empty() {

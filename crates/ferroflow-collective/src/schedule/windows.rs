@@ -1,0 +1,104 @@
+//! Long buffers go through an all-reduce in windows, one after another.
+//!
+//! All ranks reduce and gather a window before they turn to the one after next, so its values are read
+//! from memory once and written once, and are in a cache for all else that happens to them. A whole
+//! buffer at a time would have left the caches between being reduced and being gathered.
+
+use super::{Schedule, segments};
+use std::ops::Range;
+
+/// How a long buffer is cut.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Windows {
+    /// Elements of a window for each rank, and of a message at most.
+    pub piece: usize,
+    /// Windows on their way at a time. Two suffice where a message takes longer to send than to arrive.
+    pub ahead: usize,
+}
+
+impl Windows {
+    /// Nothing is cut.
+    pub(crate) const WHOLE: Windows = Windows { piece: usize::MAX, ahead: 1 };
+
+    /// Windows of `range` among `n` ranks. What is left over is a part of the last one if it is short:
+    /// messages of little cost as much as others.
+    fn of(self, range: Range<usize>, n: usize) -> Vec<Range<usize>> {
+        let length = self.piece.saturating_mul(n.max(1)).max(1);
+        let mut windows: Vec<_> = segments(range, length).collect();
+        if windows.len() > 1 && windows[windows.len() - 1].len() < length / 8 {
+            let rest = windows.pop().map_or(0, |w| w.end);
+            windows.last_mut().expect("there were two").end = rest;
+        }
+        windows
+    }
+}
+
+/// What one rank does in a round of a collective, in which every rank sends and receives once.
+pub(super) enum Round {
+    Exchange {
+        to: u32,
+        out: Range<usize>,
+        from: u32,
+        into: Range<usize>,
+        /// What arrives is combined with what is there.
+        combines: bool,
+    },
+    Finish(Range<usize>),
+}
+
+impl Round {
+    /// Sending and receiving take turns, so that neither way of a link runs far ahead of the other.
+    pub(super) fn push(&self, s: &mut Schedule, segment: usize) {
+        let (to, out, from, into, combines) = match self {
+            Round::Finish(range) => return s.finish(range.clone()),
+            Round::Exchange { to, out, from, into, combines } => (*to, out, *from, into, *combines),
+        };
+        let (mut out, mut into) = (segments(out.clone(), segment), segments(into.clone(), segment));
+        loop {
+            let (sent, received) = (out.next(), into.next());
+            if sent.is_none() && received.is_none() {
+                return;
+            }
+            sent.into_iter().for_each(|r| s.send(to, r));
+            received.into_iter().for_each(|r| match combines {
+                true => s.reduce(from, r),
+                false => s.store(from, r),
+            });
+        }
+    }
+}
+
+/// The rounds of every window of `range` among `n` ranks; those of windows that are on their way at the
+/// same time take turns.
+pub(super) fn in_windows(
+    s: &mut Schedule,
+    windows: Windows,
+    range: Range<usize>,
+    n: usize,
+    rounds_of: impl Fn(Range<usize>) -> Vec<Round>,
+) {
+    for together in windows.of(range, n).chunks(windows.ahead.max(1)) {
+        let each: Vec<Vec<Round>> = together.iter().cloned().map(&rounds_of).collect();
+        for turn in 0..each.iter().map(Vec::len).max().unwrap_or(0) {
+            each.iter()
+                .filter_map(|rounds| rounds.get(turn))
+                .for_each(|r| r.push(s, windows.piece));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_rest_joins_the_last_window() {
+        let ends = |windows: Vec<Range<usize>>| windows.iter().map(|w| w.end).collect::<Vec<_>>();
+        let cut = |count, n| ends(Windows { piece: 10, ahead: 2 }.of(0..count, n));
+        assert!(cut(0, 4).is_empty());
+        assert_eq!(cut(39, 4), [39]);
+        assert_eq!(cut(84, 4), [40, 84]);
+        assert_eq!(cut(85, 4), [40, 80, 85]);
+        assert_eq!(ends(Windows::WHOLE.of(3..90, 4)), [90]);
+    }
+}
