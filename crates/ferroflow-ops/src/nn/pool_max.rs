@@ -56,7 +56,7 @@ fn largest<T: Lowest>(pool: &Pool, x: &[T], y: &mut [T]) {
             let mut pixels: SmallVec<[&[T]; 16]> = SmallVec::new();
             pool.pixels_at(at % pool.positions(), |pixel| pixels.push(&x[pixel * c..][..c]));
             match pixels[..] {
-                [a, b, c, d] => largest_of_four::<T>(a, b, c, d, y),
+                [a, b, c, d] if is_usual::<T>() => largest_of_four::<T>(a, b, c, d, y),
                 _ => {
                     y.fill(T::LOWEST);
                     for x in pixels {
@@ -72,7 +72,7 @@ fn largest<T: Lowest>(pool: &Pool, x: &[T], y: &mut [T]) {
 
 /// Images of other types are rare, and not worth the code.
 fn is_usual<T: Lowest>() -> bool {
-    matches!(T::DTYPE, DType::Float | DType::Double)
+    T::DTYPE == DType::Float
 }
 
 /// The larger of two; the second where that is not known.
