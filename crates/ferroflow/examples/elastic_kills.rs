@@ -83,7 +83,7 @@ pub fn storm(kills: usize, seed: u64, start: impl Fn() -> Command) -> Result<Out
     let end = std::env::temp_dir().join(format!("ferroflow-storm-{}-{seed}", std::process::id()));
     let mut random = fastrand::Rng::with_seed(seed);
     let (lines, inbox) = channel();
-    let born = |lines: &Sender<String>| -> Result<Child> {
+    let born = |lines: &Sender<Said>, life: usize| -> Result<Child> {
         let mut command = start();
         command.env("FERROFLOW_ELASTIC", driver.address().to_string());
         command.env("FERROFLOW_TOKEN", "storm").env("STORM_END", &end);
@@ -92,14 +92,15 @@ pub fn storm(kills: usize, seed: u64, start: impl Fn() -> Command) -> Result<Out
             let lines = lines.clone();
             std::thread::spawn(move || {
                 for line in BufReader::new(out).lines().map_while(|l| l.ok()) {
-                    let _ = lines.send(line);
+                    let _ = lines.send((life, line));
                 }
             });
         }
         Ok(child)
     };
-    let mut children = (0..RANKS).map(|_| born(&lines)).collect::<Result<Vec<_>>>()?;
-    let mut course = Course { inbox, highest: 0, recoveries: Vec::new() };
+    let mut course = Course { inbox, highest: 0, reached: Vec::new(), recoveries: Vec::new() };
+    let mut children =
+        (0..RANKS).map(|_| born(&lines, course.life())).collect::<Result<Vec<_>>>()?;
     let mut killed = 0;
     let result = (|| {
         while killed < kills {
@@ -121,7 +122,7 @@ pub fn storm(kills: usize, seed: u64, start: impl Fn() -> Command) -> Result<Out
                 course.recover()?;
             }
             for _ in 0..victims {
-                children.push(born(&lines)?);
+                children.push(born(&lines, course.life())?);
             }
         }
         course.hear(100)
@@ -139,29 +140,43 @@ pub fn storm(kills: usize, seed: u64, start: impl Fn() -> Command) -> Result<Out
     outcome
 }
 
+/// A line of the rank that was the so-manyth to be started.
+type Said = (usize, String);
+
 /// What is heard of the training.
 struct Course {
-    inbox: Receiver<String>,
+    inbox: Receiver<Said>,
     highest: i64,
+    /// The step that each rank has made or joined after. Ranks are heard through pipes of their own, so what one
+    /// says may be older than what another has said before.
+    reached: Vec<i64>,
     recoveries: Vec<Duration>,
 }
 
 impl Course {
+    /// Another rank is about to be started.
+    fn life(&mut self) -> usize {
+        self.reached.push(self.highest);
+        self.reached.len() - 1
+    }
+
     /// The number of ranks that made the next step.
     fn step(&mut self) -> Result<usize> {
         loop {
             let line = self.inbox.recv_timeout(SILENCE);
-            let line = line.map_err(|_| Error::new(Code::DeadlineExceeded, "the job hangs"))?;
+            let (life, line) =
+                line.map_err(|_| Error::new(Code::DeadlineExceeded, "the job hangs"))?;
             let words: Vec<&str> = line.split_whitespace().collect();
             let ["step", step, ranks] = words[..] else { continue };
             let (Ok(step), Ok(ranks)) = (step.parse::<i64>(), ranks.parse()) else { continue };
-            // What is read here may be a few steps old, and what was not committed is done again.
-            if step + 4 * COMMIT < self.highest {
-                let highest = self.highest;
+            // What was not committed is done again, and a commit counts when all have made it.
+            let reached = self.reached[life];
+            if step + 2 * COMMIT < reached {
                 let text =
-                    format!("after step {highest} there was a step {step}: updates were lost");
+                    format!("after step {reached} there was a step {step}: updates were lost");
                 return Err(Error::new(Code::DataLoss, text));
             }
+            self.reached[life] = reached.max(step);
             self.highest = self.highest.max(step);
             return Ok(ranks);
         }
@@ -192,7 +207,7 @@ impl Course {
             |line: &str| Error::new(Code::Internal, format!("a rank ended wrong: {line:?}"));
         let mut ended = 0;
         // The lines end when all ranks have.
-        while let Ok(line) =
+        while let Ok((_, line)) =
             self.inbox.recv_timeout(until.saturating_duration_since(Instant::now()))
         {
             let words: Vec<&str> = line.split_whitespace().collect();
