@@ -6,6 +6,15 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// What a device function is told of a node.
+///
+/// ```
+/// use ferroflow_core::{DType, PartialShape};
+/// use ferroflow_train::NodeSpec;
+/// let large_apart = |node: &NodeSpec| if node.bytes() > 1 << 20 { "/cpu:1" } else { "/cpu:0" };
+/// let (dtype, shape) = (Some(DType::Float), PartialShape::scalar());
+/// let small = NodeSpec { dtype, shape, ..NodeSpec::default() };
+/// assert_eq!((small.bytes(), large_apart(&small)), (4, "/cpu:0"));
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct NodeSpec {
     pub name: String,
