@@ -73,7 +73,6 @@ pub(crate) fn execute(mesh: &mut dyn Mesh, scratch: &mut Scratch, job: Job<'_>) 
     let width = job.dtype.size().unwrap_or(1);
     let mut run = Run { mesh, width, finishes: Vec::new(), open: 0, passes: 0, job };
     run.prepare(scratch);
-    let patience = run.mesh.patience();
     let mut looks = 0;
     while run.open > 0 {
         if run.progress(scratch)? {
@@ -81,11 +80,9 @@ pub(crate) fn execute(mesh: &mut dyn Mesh, scratch: &mut Scratch, job: Job<'_>) 
             continue;
         }
         looks += 1;
-        if looks <= patience.looks {
-            patience.pause(looks);
-            continue;
+        if !run.mesh.pause(looks) {
+            run.wait(scratch)?;
         }
-        run.wait(scratch)?;
     }
     Ok(())
 }

@@ -39,7 +39,7 @@ mod wire;
 pub use compress::Compression;
 pub use engine::{Ask, Collective, Engine, EngineOptions, EngineStats, Handle, JoinHandle};
 pub use group::{Group, Options, SetId};
-pub use mesh::{Faults, Mesh, Patience, in_process};
+pub use mesh::{Faults, Mesh, in_process};
 pub use model::{Algorithm, Model};
 pub use number::{NUMBERS, Number, bytes_of, bytes_of_mut};
 pub use reduce::ReduceOp;

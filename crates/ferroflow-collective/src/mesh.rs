@@ -1,6 +1,7 @@
 //! Links between ranks: byte streams from every rank to every other, and waiting for them.
 
 mod in_process;
+mod patience;
 #[cfg(target_os = "linux")]
 pub(crate) mod shared;
 mod tcp;
@@ -28,29 +29,7 @@ pub trait Mesh: Send {
     /// Fails when the group has failed.
     fn wait(&mut self, sending: &[usize], receiving: &[usize], until: Instant) -> Result<()>;
 
-    /// How often to look again before waiting, which is dear. A mesh whose ranks have to share
-    /// processors gives them away from the first look on, or waits at once.
-    fn patience(&self) -> Patience;
-}
-
-/// How a rank passes a short time.
-#[derive(Clone, Copy, Debug)]
-pub struct Patience {
-    /// Looks before the rank waits in the kernel.
-    pub looks: u32,
-    /// The first looks, between which the processor is kept; none when ranks exceed processors. Between
-    /// the others it is given away, because the peer may have been put on the same one: ranks that
-    /// spin there, or sleep and are woken there, stay together and lose all that time at every step.
-    pub spins: u32,
-}
-
-impl Patience {
-    /// Passes the time after so many looks.
-    pub(crate) fn pause(self, looks: u32) {
-        if looks > self.spins {
-            std::thread::yield_now();
-        } else {
-            std::hint::spin_loop();
-        }
-    }
+    /// Passes a short time after so many looks in vain, without sleeping; false if that does not pay any
+    /// more, and [`Mesh::wait`] is due.
+    fn pause(&self, looks: u32) -> bool;
 }

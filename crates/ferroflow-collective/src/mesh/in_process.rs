@@ -1,6 +1,6 @@
 //! Ranks that are threads of one process: the links of tests, with faults on request.
 
-use super::{Mesh, Patience};
+use super::Mesh;
 use ferroflow_core::{Result, err};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
@@ -164,7 +164,7 @@ impl Mesh for InProcess {
         }
     }
 
-    fn patience(&self) -> Patience {
-        Patience { looks: 0, spins: 0 }
+    fn pause(&self, _looks: u32) -> bool {
+        false
     }
 }

@@ -4,7 +4,8 @@
 mod direct;
 pub(crate) mod region;
 
-use super::{Mesh, Patience};
+use super::Mesh;
+use super::patience::Patience;
 use crate::fate::Fate;
 use ferroflow_core::{Result, ensure, err};
 use region::Region;
@@ -105,8 +106,8 @@ impl Segment {
         // A look is a few loads, some ten microseconds of them when a processor is to spare; with giving
         // the processor away it is a system call.
         let patience = match crowded {
-            true => Patience { looks: 40, spins: 0 },
-            false => Patience { looks: 1500, spins: 400 },
+            true => Patience::new(40, 0),
+            false => Patience::new(1500, 400),
         };
         let tick = AtomicU64::new(0);
         let segment =
@@ -253,7 +254,7 @@ impl Mesh for Rings {
         })
     }
 
-    fn patience(&self) -> Patience {
-        self.segment.patience
+    fn pause(&self, looks: u32) -> bool {
+        self.segment.patience.pause(looks)
     }
 }

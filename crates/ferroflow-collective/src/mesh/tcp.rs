@@ -1,6 +1,7 @@
 //! TCP between ranks: one connection for each pair, never blocking.
 
-use super::{Mesh, Patience};
+use super::Mesh;
+use super::patience::Patience;
 use crate::fate::Fate;
 use ferroflow_core::{Error, Result, err};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -45,12 +46,10 @@ impl Tcp {
         };
         let peers =
             streams.into_iter().map(|s| s.map(peer).transpose()).collect::<Result<Vec<_>>>()?;
-        // A look is a system call of about half a microsecond. Where ranks share processors, who waits
-        // sleeps at once: a processor that is given away is gone for the whole turn of whoever else
-        // wants it, milliseconds, while a sleeper is woken when its bytes are there.
+        // A look is a system call of about half a microsecond.
         let patience = match crowded {
-            true => Patience { looks: 0, spins: 0 },
-            false => Patience { looks: 600, spins: 20 },
+            true => Patience::new(20, 0),
+            false => Patience::new(600, 20),
         };
         Ok(Tcp { peers, fate, patience })
     }
@@ -129,8 +128,8 @@ impl Mesh for Tcp {
         self.fate.check()
     }
 
-    fn patience(&self) -> Patience {
-        self.patience
+    fn pause(&self, looks: u32) -> bool {
+        self.patience.pause(looks)
     }
 }
 

@@ -210,8 +210,7 @@ impl Segment {
             let mut looks = 0;
             while !up() {
                 looks += 1;
-                if looks <= self.patience.looks {
-                    self.patience.pause(looks);
+                if self.patience.pause(looks) {
                     continue;
                 }
                 self.sleep(deadline, up)?;
