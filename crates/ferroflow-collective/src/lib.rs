@@ -21,6 +21,7 @@ mod environment;
 mod executor;
 mod fate;
 mod group;
+pub mod loopback;
 mod mesh;
 mod model;
 mod number;

@@ -1,6 +1,7 @@
 //! Where byte streams come from: TCP, or whatever a test or TLS puts in its place.
 
 use super::BoxFuture;
+use ferroflow_collective::loopback;
 use socket2::{SockRef, TcpKeepalive};
 use std::io;
 use std::time::Duration;
@@ -64,5 +65,6 @@ pub(crate) fn tune(stream: &TcpStream) -> io::Result<()> {
     socket.set_tcp_keepalive(&probes.with_retries(4))?;
     #[cfg(target_os = "linux")]
     socket.set_tcp_user_timeout(Some(Duration::from_secs(30)))?;
+    loopback::tune(stream, stream.local_addr(), stream.peer_addr());
     Ok(())
 }

@@ -3,6 +3,7 @@
 use super::Mesh;
 use super::patience::Patience;
 use crate::fate::Fate;
+use crate::loopback;
 use ferroflow_core::{Error, Result, err};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{ErrorKind, IoSlice, Read, Write};
@@ -42,13 +43,14 @@ impl Tcp {
                 stream.set_nonblocking(true)
             };
             setup().map_err(|e| crate::io_error("a connection between ranks", &e))?;
+            loopback::tune(&stream, stream.local_addr(), stream.peer_addr());
             Ok(Peer { stream, ahead: Box::new([0; SHORT]), start: 0, end: 0 })
         };
         let peers =
             streams.into_iter().map(|s| s.map(peer).transpose()).collect::<Result<Vec<_>>>()?;
         // A look is a system call of about half a microsecond.
         let patience = match crowded {
-            true => Patience::new(20, 0),
+            true => Patience::new(100, 0),
             false => Patience::new(600, 20),
         };
         Ok(Tcp { peers, fate, patience })
