@@ -7,7 +7,8 @@ Peers: gloo (PyTorch), Open MPI over shared memory and over TCP, Horovod on gloo
 time at 0.1 ms; one that is not installed is left out.  Every implementation times the same number of
 repeats; lines are printed as common.py says, then a table with the medians, and
 Ferroflow's speed as a multiple of each peer's and of the best of them over the same kind of link, and the share it
-reaches of the floor it measured: the same work, by as many threads, without waiting for each other.
+reaches of what it measured beside it: a plain stream of as many bytes over loopback TCP, and the floor, which is the
+same work by as many threads that never wait for each other.
 """
 
 import argparse
@@ -163,10 +164,13 @@ def report(n, found, floors, impls, sizes):
                 rows.append([size] + [f"{t / mine:.2f}x" if t else "-" for t in times] + [f"{min(known) / mine:.2f}x"])
         if rows:
             table(f"n = {n}, speed of {ours} as a multiple of", peers + ["the best"], rows)
-    rows = [[size, f"{floors[size]:.1f}", f"{floors[size] / found['ferroflow-tcp', size]:.0%}"]
-            for size in sizes if floors.get(size) and ("ferroflow-tcp", size) in found]
+    rows = []
+    for size in sizes:
+        if size in floors and ("ferroflow-tcp", size) in found:
+            mine = found["ferroflow-tcp", size]
+            rows.append([size] + [cell for us in floors[size] for cell in (f"{us:.1f}", f"{us / mine:.0%}")])
     if rows:
-        table(f"n = {n}, ferroflow-tcp against the floor", ["floor, us", "reached"], rows)
+        table(f"n = {n}, ferroflow-tcp against", ["stream, us", "reached", "floor, us", "reached"], rows)
 
 
 def main():
@@ -192,12 +196,13 @@ def main():
             for line in measure(impl, n, args):
                 size, us = line["bytes"], line["us"]
                 found[impl, size] = us
-                floor = line.get("floor_us")
-                if impl == "ferroflow-tcp" and floor:
-                    floors[size] = floor
+                floor, stream = line.get("floor_us"), line.get("stream_us")
+                if impl == "ferroflow-tcp" and floor and stream:
+                    floors[size] = stream, floor
                 common.emit("allreduce", "time", us, "us", "lower", {"n": n, "bytes": size},
                             algbw=size / us / 1e3, busbw=size / us / 1e3 * 2 * (n - 1) / n, min_us=line["min_us"],
-                            **({"floor_us": floor, "of_floor": floor / us} if floor else {}))
+                            **({"floor_us": floor, "of_floor": floor / us} if floor else {}),
+                            **({"stream_us": stream, "of_stream": stream / us} if stream else {}))
         report(n, found, floors, impls, args.sizes)
 
 

@@ -1,6 +1,8 @@
-//! The floor of an all-reduce among ranks of this host: the work that is left when no one waits for anyone.
+//! Floors of an all-reduce among ranks of this host: the plain stream of as many bytes, and, lower, the work that is
+//! left when no one waits for anyone.
 
 use crate::group::SEGMENT;
+use crate::loopback;
 use crate::reduce::{ReduceOp, combine};
 use ferroflow_core::{DType, Result};
 use std::io::{ErrorKind, Read, Write};
@@ -8,13 +10,14 @@ use std::net::{TcpListener, TcpStream};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
+/// Below this, the time of an all-reduce is that of its messages, of which algorithms need more or fewer.
+pub const SHORT: usize = 64 << 10;
+
 /// Microseconds that `n` ranks on this host need at least for an all-reduce of `bytes` (of `f32`) over TCP.
 /// Measured, for about `seconds`: as many threads on the same processors send, each to itself over a connection of
 /// its own, the bytes that a rank sends and receives, combine what a rank combines, and read and
-/// write buffers as large in the same order; the best of three rounds. None for short buffers, whose time is
-/// that of messages, of which algorithms need more or fewer.
+/// write buffers as large in the same order; the best of three rounds. None for buffers shorter than [`SHORT`].
 pub fn over_tcp(n: usize, bytes: usize, seconds: f64) -> Result<Option<f64>> {
-    const SHORT: usize = 64 << 10;
     let problem = |e: std::io::Error| crate::io_error("loopback", &e);
     if bytes < SHORT {
         return Ok(None);
@@ -40,6 +43,48 @@ pub fn over_tcp(n: usize, bytes: usize, seconds: f64) -> Result<Option<f64>> {
     Ok(Some(least * 1e6))
 }
 
+/// Bytes a second of a plain stream over loopback TCP, one thread writing and one reading, for about `seconds`;
+/// the best of three rounds.
+pub fn stream(seconds: f64) -> Result<f64> {
+    const PIECE: usize = 256 << 10;
+    let once = || -> std::io::Result<f64> {
+        let (mut out, mut into) = connection()?;
+        into.set_read_timeout(Some(Duration::from_secs(10)))?;
+        out.set_write_timeout(Some(Duration::from_secs(10)))?;
+        let pieces = (seconds / 3.0 * 2e9 / PIECE as f64).max(64.0) as usize;
+        let start = Instant::now();
+        std::thread::scope(|scope| {
+            let sender = scope.spawn(move || {
+                let piece = vec![1; PIECE];
+                (0..pieces).try_for_each(|_| out.write_all(&piece))
+            });
+            let mut piece = vec![0; PIECE];
+            let received = (0..pieces).try_for_each(|_| into.read_exact(&mut piece));
+            sender.join().expect("no work panics")?;
+            received
+        })?;
+        Ok((pieces * PIECE) as f64 / start.elapsed().as_secs_f64())
+    };
+    let mut best = 0f64;
+    for _ in 0..3 {
+        best = best.max(once().map_err(|e| crate::io_error("loopback", &e))?);
+    }
+    Ok(best)
+}
+
+/// Microseconds that `n` ranks on this host need to send each other the bytes of an all-reduce of `bytes`, at
+/// the speed of a stream of `rate` bytes a second that keeps two processors busy.
+pub fn at_stream(n: usize, bytes: usize, rate: f64) -> f64 {
+    let sent = 2.0 * (n as f64 - 1.0) / n as f64 * bytes as f64;
+    turns(n) * 2.0 * sent / rate * 1e6
+}
+
+/// How often a processor is shared by `n` ranks.
+fn turns(n: usize) -> f64 {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    (n as f64 / processors as f64).max(1.0)
+}
+
 /// Microseconds for the same in shared memory: what `n` ranks copy in, combine and copy out, at the speed
 /// of memory, spread over the processors there are.
 pub fn in_memory(n: usize, bytes: usize) -> f64 {
@@ -51,9 +96,8 @@ pub fn in_memory(n: usize, bytes: usize) -> f64 {
             combine(ReduceOp::Sum, DType::Float, a, b);
         }
     }) / LONG as f64;
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let (ranks, turns) = (n as f64, (n as f64 / processors as f64).max(1.0));
-    turns * (ranks - 1.0) / ranks * bytes as f64 * (2.0 * copy + reduce) * 1e6
+    let ranks = n as f64;
+    turns(n) * (ranks - 1.0) / ranks * bytes as f64 * (2.0 * copy + reduce) * 1e6
 }
 
 fn best(mut work: impl FnMut()) -> f64 {
@@ -63,6 +107,16 @@ fn best(mut work: impl FnMut()) -> f64 {
         start.elapsed().as_secs_f64()
     };
     (0..5).map(once).fold(f64::INFINITY, f64::min)
+}
+
+/// Both ends of a connection over loopback.
+fn connection() -> std::io::Result<(TcpStream, TcpStream)> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let out = TcpStream::connect(listener.local_addr()?)?;
+    let (into, _) = listener.accept()?;
+    out.set_nodelay(true)?;
+    loopback::tune(&out, out.local_addr(), out.peer_addr());
+    Ok((out, into))
 }
 
 /// The work of one rank, without the others.
@@ -76,10 +130,7 @@ struct Alone {
 
 impl Alone {
     fn new(n: usize, bytes: usize) -> std::io::Result<Alone> {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        let out = TcpStream::connect(listener.local_addr()?)?;
-        let (into, _) = listener.accept()?;
-        out.set_nodelay(true)?;
+        let (out, into) = connection()?;
         out.set_nonblocking(true)?;
         into.set_read_timeout(Some(Duration::from_secs(10)))?;
         Ok(Alone { n, values: vec![0; bytes], arrived: vec![0; SEGMENT], out, into })
@@ -137,6 +188,14 @@ mod tests {
         let doubled = rank.values.chunks_exact(4).filter(|x| **x == 2f32.to_ne_bytes()).count();
         // Two thirds, in whole elements: of the window, and of the five after it one for each of two.
         assert_eq!(doubled, 2 * (SEGMENT / 4) + 2);
+    }
+
+    #[test]
+    fn a_stream_carries_what_all_ranks_send() {
+        let rate = stream(0.0).unwrap();
+        assert!(rate > 1e6, "{rate}");
+        // Two ranks on processors of their own send each other all bytes, one after the other.
+        assert_eq!(at_stream(2, 1 << 20, 1e9) / turns(2), 2.0 * (1 << 20) as f64 / 1e3);
     }
 
     #[test]
