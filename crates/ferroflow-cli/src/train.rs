@@ -49,6 +49,9 @@ pub struct Args {
     /// Examples of a worker's step
     #[arg(long, value_name = "B")]
     batch: Option<usize>,
+    /// How far a step goes; what suits the model, if not given
+    #[arg(long, value_name = "RATE", visible_alias = "lr")]
+    learning_rate: Option<f32>,
     /// Images for mlp and cnn: a directory with the files of MNIST (idx), CIFAR-10 (binary) or SVHN (32x32
     /// .mat); without it, the handwritten digits that come with this command
     #[arg(long, value_name = "DIR")]
@@ -103,6 +106,15 @@ impl Model {
             Model::Embedding => 256,
         }
     }
+
+    /// How far a step goes, unless told otherwise.
+    pub fn learning_rate(self) -> f32 {
+        match self {
+            Model::Linear => 0.01,
+            Model::Mlp | Model::Cnn => 0.002,
+            Model::Embedding => 0.5,
+        }
+    }
 }
 
 impl Args {
@@ -117,6 +129,10 @@ impl Args {
 
     fn batch(&self) -> usize {
         self.batch.unwrap_or(self.model.batch())
+    }
+
+    fn learning_rate(&self) -> f32 {
+        self.learning_rate.unwrap_or(self.model.learning_rate())
     }
 
     /// Often enough that losing a server costs little.
@@ -143,7 +159,10 @@ impl Args {
 
     /// What the model reaches on data it was not trained on, with nothing but defaults.
     fn goal(&self) -> Option<(&'static str, &'static str)> {
-        let is_default = self.steps.is_none() && self.batch.is_none() && self.data.is_none();
+        let is_default = self.steps.is_none()
+            && self.batch.is_none()
+            && self.learning_rate.is_none()
+            && self.data.is_none();
         is_default.then_some(match self.model {
             Model::Linear => ("W and b within", "0.05 of 2 and 10"),
             Model::Mlp => ("test accuracy at least", "0.9"),
@@ -157,6 +176,9 @@ pub fn run(args: Args) -> Result<()> {
     let wrong = |text: &str| Err(Error::new(Code::InvalidArgument, text));
     if args.steps() < 1 || args.batch() < 1 {
         return wrong("--steps and --batch must be at least 1");
+    }
+    if !args.learning_rate().is_finite() || args.learning_rate() <= 0.0 {
+        return wrong("--learning-rate must be a number above 0");
     }
     if args.workers < 1 || args.ps < 1 {
         return wrong(

@@ -48,6 +48,10 @@ pub struct Args {
     #[arg(long, default_value = "mlp")]
     model: String,
 
+    /// How far a step goes: so little that the loss has something to fall from till the end
+    #[arg(long, value_name = "RATE", default_value_t = 1e-6)]
+    learning_rate: f64,
+
     /// Who is killed when: the same number, the same order
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -192,6 +196,11 @@ fn spec(args: &Args) -> Result<String> {
 fn train(args: &Args) -> Vec<String> {
     let words =
         ["train", &args.model, "--steps", "1000000000", "--save-steps", "20", "--batch", "32"];
-    let counts = ["--ps".into(), args.ps.to_string(), "--workers".into(), args.workers.to_string()];
-    words.iter().map(|w| w.to_string()).chain(counts).collect()
+    let numbers = [
+        ("--ps", args.ps.to_string()),
+        ("--workers", args.workers.to_string()),
+        ("--learning-rate", args.learning_rate.to_string()),
+    ];
+    let numbers = numbers.into_iter().flat_map(|(flag, number)| [flag.to_owned(), number]);
+    words.iter().map(|w| w.to_string()).chain(numbers).collect()
 }

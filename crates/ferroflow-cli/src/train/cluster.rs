@@ -236,6 +236,7 @@ fn worker(program: &Path, args: &Args, spec: &str, task: usize) -> Command {
     command.args(["train", args.model.name(), "--cluster", spec, "--task", &task.to_string()]);
     command.args(["--ps", &args.ps.to_string(), "--workers", &args.workers.to_string()]);
     command.args(["--steps", &args.steps().to_string(), "--batch", &args.batch().to_string()]);
+    command.args(["--learning-rate", &args.learning_rate().to_string()]);
     command.args(["--seed", &args.seed.to_string()]);
     command.args(["--save-steps", &args.save_steps().to_string()]);
     command.arg("--out").arg(args.out());

@@ -142,11 +142,11 @@ pub enum Trainer {
 }
 
 /// Adds training to a graph; `replicas` is how many train in step, if more than one shall.
-pub fn trainer(model: Model, loss: &Output, replicas: Option<usize>) -> Trainer {
+pub fn trainer(model: Model, rate: f32, loss: &Output, replicas: Option<usize>) -> Trainer {
     match model {
-        Model::Linear => with(Sgd::new(0.01), loss, replicas),
-        Model::Mlp | Model::Cnn => with(Adam::new(0.002), loss, replicas),
-        Model::Embedding => with(Adagrad::new(0.5), loss, replicas),
+        Model::Linear => with(Sgd::new(rate), loss, replicas),
+        Model::Mlp | Model::Cnn => with(Adam::new(rate), loss, replicas),
+        Model::Embedding => with(Adagrad::new(rate), loss, replicas),
     }
 }
 

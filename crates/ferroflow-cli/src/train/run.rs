@@ -113,7 +113,7 @@ impl Job {
         let replicas = place.in_step.then_some(place.workers);
         let (built, trainer, summaries) = place.scope(&graph, || {
             let built = build(args.model, &source, &graph);
-            let trainer = trainer(args.model, &built.loss, replicas);
+            let trainer = trainer(args.model, args.learning_rate(), &built.loss, replicas);
             summary::scalar("loss", &built.loss);
             (built, trainer, summary::merge_all(&graph))
         });
