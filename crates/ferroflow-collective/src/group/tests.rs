@@ -347,6 +347,68 @@ fn links_of_every_kind_carry_every_collective() {
     }
 }
 
+/// Odd numbers of bytes, so that chunks of the connections and values never end at the same place.
+#[test]
+fn several_connections_between_ranks_carry_every_collective() {
+    for streams in 1..=3 {
+        for n in [2, 3] {
+            let links = |m: &mut Membership| {
+                m.transport = Transport::Tcp;
+                // Rank 0's is everybody's.
+                m.streams = [Some(streams), None, Some(7)][m.rank];
+            };
+            on_links(n, links, |mut group| {
+                for algorithm in Algorithm::ALL {
+                    group.force(Some(algorithm));
+                    for (dtype, count) in
+                        [(DType::Int8, 65_537), (DType::Half, 1), (DType::Float, 200_003)]
+                    {
+                        check_all_reduce(&mut group, dtype, ReduceOp::Sum, count).unwrap();
+                    }
+                }
+                group.force(None);
+                check_family(&mut group);
+                check_all_reduce(&mut group, DType::Double, ReduceOp::Mean, 99_991).unwrap();
+            });
+        }
+    }
+}
+
+#[test]
+fn one_connection_that_is_cut_ends_the_group_on_all_ranks() {
+    use crate::relay::{Blow, Network, Weather};
+    // Later than the probe, which moves 14 MB. The relays are between ranks 1 and 2 only.
+    let blow = Some((20_000_000, Blow::Cut, false));
+    let delay = Duration::ZERO;
+    let network = Network::new(Weather { seed: 1, most_bytes: 1 << 16, delay, blow });
+    let links = |m: &mut Membership| {
+        m.transport = Transport::Tcp;
+        m.streams = Some(3);
+        m.network = Some(network.clone());
+    };
+    let errors = on_links(3, links, |mut group| {
+        group.force(Some(Algorithm::Ring));
+        let mut x = vec![1.0f32; 500_000];
+        (0..1000).find_map(|_| group.all_reduce(&mut x, ReduceOp::Max).err()).unwrap()
+    });
+    for e in errors {
+        assert_eq!(e.code(), Code::Unavailable, "{e}");
+        let names = |rank| e.message().contains(&format!("rank {rank} is gone: "));
+        assert!(names(1) || names(2), "{e}");
+    }
+    network.close();
+}
+
+#[test]
+fn a_number_of_connections_that_cannot_be_is_refused() {
+    for streams in [0, 17] {
+        let member = Membership { streams: Some(streams), ..Membership::new(0, 1, "") };
+        let e = Group::join(&member, Options::default()).err().unwrap();
+        assert_eq!(e.code(), Code::InvalidArgument);
+        assert!(e.message().contains("1 to 16"), "{e}");
+    }
+}
+
 #[test]
 fn ranks_with_other_host_labels_are_layered() {
     on_links(
