@@ -2,17 +2,31 @@
 //!
 //! Every rank has a link out and a link in, each of which carries one message at a time. A message
 //! arrives `alpha` after it starts, takes `beta` a byte on both links, and `gamma` a byte to combine.
+//!
+//! On such a network the ranks of a ring all do the same at the same time, so one of them is simulated and hears
+//! itself (`network.rs`). Where ranks are not quite alike (numbers that are no power of two, hosts with fewer
+//! ranks, halves that segments do not divide alike) all of them are simulated up to a size, and beyond it they count
+//! as alike. A tree does the same with one segment after the other, so some of them show how long many take.
 
+mod network;
+
+use crate::group::SEGMENT;
 use crate::model::{Algorithm, Model, tree_segment};
-use crate::schedule::{self, Action, Schedule, Windows};
-use ferroflow_core::{Result, ensure};
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use crate::schedule::{self, Schedule, Windows};
+use ferroflow_core::{Result, bail, ensure};
+use network::Network;
 
-/// Steps of all ranks together that are simulated at most.
-const MOST_STEPS: usize = 40_000_000;
+/// Steps that are simulated at most, for their memory: about 80 bytes each.
+const MOST_STEPS: usize = 8_000_000;
+/// Steps of all ranks that are simulated where some of them would do nearly as well: a second or two.
+const WHOLE_STEPS: usize = 2_000_000;
+/// As many as a group can have.
+const MOST_RANKS: usize = 65_536;
+/// Bytes of a value: those of `f32`.
+const WIDTH: usize = 4;
 
 /// Seconds of an all-reduce of `bytes` (of `f32`) among `n` ranks, `local` of them on each host.
+/// `ResourceExhausted` if that is too much to simulate.
 pub fn all_reduce_seconds(
     algorithm: Algorithm,
     n: usize,
@@ -20,182 +34,141 @@ pub fn all_reduce_seconds(
     bytes: usize,
     model: &Model,
 ) -> Result<f64> {
-    ensure!(n >= 1 && local >= 1, InvalidArgument, "a simulation needs ranks");
-    ensure!(algorithm != Algorithm::Shared, InvalidArgument, "shared memory is no network");
-    let count = bytes / 4;
-    let segment = match algorithm {
-        Algorithm::DoubleTree => tree_segment(bytes) / 4,
-        _ => (bytes / 4).max(1),
-    };
-    let hosts: Vec<u32> = (0..n).map(|r| (r / local) as u32).collect();
-    let (mut schedules, mut steps) = (Vec::with_capacity(n), 0);
-    for me in 0..n {
-        let s = match algorithm {
-            Algorithm::Doubling => schedule::doubling_all_reduce(n, me, count, segment),
-            Algorithm::HalvingDoubling => {
-                schedule::halving_doubling_all_reduce(n, me, count, Windows::WHOLE)
-            }
-            Algorithm::DoubleTree => schedule::double_tree_all_reduce(n, me, count, segment),
-            Algorithm::Hierarchical => {
-                schedule::hierarchical_all_reduce(&hosts, me, count, Windows::WHOLE)
-            }
-            Algorithm::Ring | Algorithm::Shared => {
-                schedule::ring_all_reduce(n, me, count, Windows::WHOLE)
-            }
-        };
-        steps += s.steps().len();
-        ensure!(steps <= MOST_STEPS, ResourceExhausted, "{n} ranks are too many for {algorithm}");
-        schedules.push(s);
-    }
-    Ok(seconds(&schedules, 4, model))
-}
-
-/// Time, made comparable.
-#[derive(Clone, Copy, PartialEq)]
-struct At(f64);
-impl Eq for At {}
-impl PartialOrd for At {
-    fn partial_cmp(&self, other: &At) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for At {
-    fn cmp(&self, other: &At) -> std::cmp::Ordering {
-        self.0.total_cmp(&other.0)
-    }
-}
-
-#[derive(Default)]
-struct Rank {
-    /// When each step was done; none if it is not yet.
-    done: Vec<Option<f64>>,
-    out_free: f64,
-    in_free: f64,
-    busy_until: f64,
-    /// Steps by peer, first in first out: sends, and receives.
-    sends: HashMap<u32, VecDeque<u32>>,
-    recvs: HashMap<u32, VecDeque<u32>>,
-    finishes: VecDeque<u32>,
-    /// Arrival times of messages that no receive was ready for.
-    arrived: HashMap<u32, VecDeque<f64>>,
-    /// Peers whose first send is in the queue of events already.
-    queued: HashMap<u32, u32>,
-}
-
-/// Seconds until the last rank has done its last step.
-fn seconds(schedules: &[Schedule], width: usize, model: &Model) -> f64 {
-    let mut ranks: Vec<Rank> = schedules.iter().map(prepare).collect();
-    let mut events: BinaryHeap<Reverse<(At, u32, u32)>> = BinaryHeap::new();
-    for rank in 0..ranks.len() {
-        advance(&schedules[rank], &mut ranks[rank], rank as u32, width, model, &mut events);
-    }
-    while let Some(Reverse((At(time), rank, step))) = events.pop() {
-        let (from, sent) = (rank as usize, &schedules[rank as usize].steps()[step as usize]);
-        let Action::Send { to } = sent.action else { continue };
-        let wire = (sent.range.len() * width) as f64 * model.beta;
-        let start = time.max(ranks[from].out_free);
-        if start > time {
-            // The link is busy: look again when it is free.
-            events.push(Reverse((At(start), rank, step)));
-            continue;
+    check_ranks(n)?;
+    ensure!(local >= 1, InvalidArgument, "a host has ranks");
+    let count = bytes / WIDTH;
+    let piece = SEGMENT / WIDTH;
+    let windows = Windows { piece, ahead: model.windows(SEGMENT) };
+    let power = 1 << n.ilog2();
+    let folded = if n == power { 1 } else { 2 };
+    let messages = count / piece + 1;
+    let rounds = n.ilog2() as usize + 2;
+    match algorithm {
+        Algorithm::Shared => bail!(InvalidArgument, "shared memory is no network"),
+        Algorithm::DoubleTree => double_tree(n, count, WHOLE_STEPS, model),
+        Algorithm::Doubling => {
+            check_steps(algorithm, n, messages.saturating_mul(4 * rounds))?;
+            let rank = |me| schedule::doubling_all_reduce(n, me, count, piece);
+            whole(n, rank, model).map_or_else(|| mirrored(algorithm, n, folded, rank, model), Ok)
         }
-        let begins = (start + model.alpha).max(ranks[to as usize].in_free);
-        let arrives = begins + wire;
-        ranks[to as usize].in_free = arrives;
-        let me = &mut ranks[from];
-        me.out_free = start + wire;
-        me.done[step as usize] = Some(start + wire);
-        me.sends.entry(to).or_default().pop_front();
-        me.queued.remove(&to);
-        ranks[to as usize].arrived.entry(rank).or_default().push_back(arrives);
-        for r in [from, to as usize] {
-            advance(&schedules[r], &mut ranks[r], r as u32, width, model, &mut events);
+        Algorithm::HalvingDoubling => {
+            check_steps(algorithm, n, messages.saturating_mul(8))?;
+            let rank = |me| schedule::halving_doubling_all_reduce(n, me, count, windows);
+            let even = count.next_multiple_of(power);
+            let alike = |me| schedule::halving_doubling_all_reduce(n, me, even, windows);
+            whole(n, rank, model).map_or_else(|| mirrored(algorithm, n, folded, alike, model), Ok)
+        }
+        Algorithm::Ring => {
+            check_steps(algorithm, n, messages.saturating_mul(4) + 4 * n)?;
+            let count = count.next_multiple_of(n);
+            let rank = |me| schedule::ring_all_reduce(n, me, count, windows);
+            mirrored(algorithm, n, 1, rank, model)
+        }
+        Algorithm::Hierarchical => {
+            let hosts: Vec<u32> = (0..n).map(|r| (r / local) as u32).collect();
+            let equal = n.is_multiple_of(local);
+            // With unequal hosts the first of each does what the others leave to it.
+            let few = if equal { 1 } else { local.min(n) };
+            check_steps(algorithm, n, messages.saturating_mul(4 * few + 4) + 4 * n)?;
+            let even = count.next_multiple_of(if equal { n } else { n.div_ceil(local) });
+            let alike = |me| schedule::hierarchical_all_reduce(&hosts, me, even, windows);
+            let rank = |me| schedule::hierarchical_all_reduce(&hosts, me, count, windows);
+            whole(n, rank, model).map_or_else(|| mirrored(algorithm, n, few, alike, model), Ok)
         }
     }
-    let last = ranks.iter().flat_map(|r| r.done.iter().flatten());
-    last.fold(0.0, |a, &b| a.max(b))
 }
 
-fn prepare(schedule: &Schedule) -> Rank {
-    let mut rank = Rank { done: vec![None; schedule.steps().len()], ..Rank::default() };
-    for (i, step) in schedule.steps().iter().enumerate() {
-        let i = i as u32;
-        match step.action {
-            Action::Send { to } => rank.sends.entry(to).or_default().push_back(i),
-            Action::Reduce { from } | Action::Store { from } => {
-                rank.recvs.entry(from).or_default().push_back(i);
-            }
-            Action::Finish => rank.finishes.push_back(i),
-        }
+/// Seconds of an all-reduce of `bytes` among `n` ranks with the help of `servers`, with the split that loads all
+/// links alike. `ResourceExhausted` if that is too much to simulate.
+pub fn push_pull_seconds(n: usize, servers: usize, bytes: usize, model: &Model) -> Result<f64> {
+    check_ranks(n.saturating_add(servers))?;
+    ensure!(n >= 1, InvalidArgument, "a simulation needs ranks");
+    let (count, all) = (bytes / WIDTH, n + servers);
+    let piece = SEGMENT / WIDTH;
+    // Everyone that sums has a message from each rank and one for it, or several.
+    let summing = if servers >= n { servers } else { all };
+    let steps = n.saturating_mul(4).saturating_mul(count / piece + summing);
+    ensure!(steps <= MOST_STEPS, ResourceExhausted, "{n} ranks are too many for push-pull");
+    let bounds = schedule::push_pull_bounds(n, servers, count, false);
+    let rank = |me| schedule::push_pull(n, servers, me, &bounds, piece);
+    let ranks: Vec<usize> = (0..all).collect();
+    Ok(Network::new(&ranks, rank).seconds(WIDTH, model))
+}
+
+fn check_ranks(n: usize) -> Result<()> {
+    ensure!(
+        (1..=MOST_RANKS).contains(&n),
+        InvalidArgument,
+        "a simulation of {n} ranks: there can be 1 to {MOST_RANKS}"
+    );
+    Ok(())
+}
+
+fn check_steps(algorithm: Algorithm, n: usize, steps: usize) -> Result<()> {
+    ensure!(steps <= MOST_STEPS, ResourceExhausted, "{n} ranks are too many for {algorithm}");
+    Ok(())
+}
+
+/// Seconds of a schedule among `n` ranks, all of them simulated, if these are few enough.
+fn whole(n: usize, rank: impl Fn(usize) -> Schedule, model: &Model) -> Option<f64> {
+    // None has more to do than the second, which others fold into or leave to the first.
+    let steps = rank(n.min(2) - 1).steps().len().max(rank(0).steps().len());
+    if steps.saturating_mul(n) > WHOLE_STEPS {
+        return None;
     }
-    rank
+    Some(Network::new(&(0..n).collect::<Vec<_>>(), rank).seconds(WIDTH, model))
 }
 
-/// Does whatever the rank can do with what has arrived, and queues the sends that may start.
-fn advance(
-    schedule: &Schedule,
-    rank: &mut Rank,
-    me: u32,
-    width: usize,
+/// Seconds of a schedule among `n` ranks that are all mirror images of the first `few`.
+fn mirrored(
+    algorithm: Algorithm,
+    n: usize,
+    few: usize,
+    rank: impl Fn(usize) -> Schedule,
     model: &Model,
-    events: &mut BinaryHeap<Reverse<(At, u32, u32)>>,
-) {
-    // When all that `step` waits for is done; none if something is not.
-    let ready = |done: &[Option<f64>], step: u32| {
-        let step = &schedule.steps()[step as usize];
-        schedule.after(step).iter().try_fold(0f64, |t, &d| Some(t.max(done[d as usize]?)))
+) -> Result<f64> {
+    let network = Network::new(&(0..few).collect::<Vec<_>>(), rank);
+    check_steps(algorithm, n, network.steps())?;
+    Ok(network.seconds(WIDTH, model))
+}
+
+/// All ranks, with all segments if that makes at most `whole` steps, or about so many.
+fn double_tree(n: usize, count: usize, whole: usize, model: &Model) -> Result<f64> {
+    let segment = tree_segment(count.saturating_mul(WIDTH)) / WIDTH;
+    // In each tree all but the root send each segment up and receive it from above.
+    let each = 8 * n;
+    let ranks: Vec<usize> = (0..n).collect();
+    let run = |count: usize| -> Result<f64> {
+        let steps = count.div_ceil(2 * segment).saturating_mul(each);
+        check_steps(Algorithm::DoubleTree, n, steps)?;
+        let rank = |me| schedule::double_tree_all_reduce(n, me, count, segment);
+        Ok(Network::new(&ranks, rank).seconds(WIDTH, model))
     };
-    loop {
-        let mut moved = false;
-        for (from, queue) in &mut rank.recvs {
-            let Some(arrived) = rank.arrived.get_mut(from) else { continue };
-            while let (Some(&step), Some(&at)) = (queue.front(), arrived.front()) {
-                let Some(free) = ready(&rank.done, step) else { break };
-                let s = &schedule.steps()[step as usize];
-                let work = match s.action {
-                    Action::Reduce { .. } => (s.range.len() * width) as f64 * model.gamma,
-                    _ => 0.0,
-                };
-                let end = at.max(free).max(rank.busy_until) + work;
-                if work > 0.0 {
-                    rank.busy_until = end;
-                }
-                rank.done[step as usize] = Some(end);
-                queue.pop_front();
-                arrived.pop_front();
-                moved = true;
-            }
-        }
-        while let Some(&step) = rank.finishes.front() {
-            let Some(at) = ready(&rank.done, step) else { break };
-            rank.done[step as usize] = Some(at);
-            rank.finishes.pop_front();
-            moved = true;
-        }
-        if !moved {
-            break;
-        }
+    // Segments come down again so many after they went up; it takes a few times that until all links are as busy
+    // as they will be.
+    let lag = 2 * (n.ilog2() as usize + 1);
+    let most = (whole / each).max(4 * lag);
+    if count.div_ceil(2 * segment) <= most {
+        return run(count);
     }
-    for (&to, queue) in &rank.sends {
-        let Some(&step) = queue.front() else { continue };
-        if rank.queued.get(&to) == Some(&step) {
-            continue;
-        }
-        if let Some(at) = ready(&rank.done, step) {
-            rank.queued.insert(to, step);
-            events.push(Reverse((At(at.max(rank.out_free)), me, step)));
-        }
-    }
+    let (half, all) = (run(2 * segment * (most / 2))?, run(2 * segment * most)?);
+    let more = count as f64 / (2 * segment) as f64 - most as f64;
+    Ok(all + (all - half) / (most - most / 2) as f64 * more)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ferroflow_core::Code;
 
     const MODEL: Model = Model { alpha: 10e-6, beta: 1e-9, gamma: 0.1e-9 };
 
     fn run(algorithm: Algorithm, n: usize, bytes: usize) -> f64 {
         all_reduce_seconds(algorithm, n, 1, bytes, &MODEL).unwrap()
+    }
+
+    fn assert_near(found: f64, want: f64, off: f64, what: &str) {
+        assert!((found / want - 1.0).abs() < off, "{what}: {found} for {want}");
     }
 
     #[test]
@@ -206,19 +179,108 @@ mod tests {
             (Algorithm::Doubling, 16, 64),
             (Algorithm::HalvingDoubling, 16, 16 << 20),
         ] {
-            let (simulated, formula) =
-                (run(algorithm, n, bytes), MODEL.seconds(algorithm, n, 1, bytes));
-            let off = (simulated / formula - 1.0).abs();
-            assert!(off < 0.1, "{algorithm} of {n}: {simulated} for {formula}");
+            let formula = MODEL.seconds(algorithm, n, 1, bytes);
+            assert_near(run(algorithm, n, bytes), formula, 0.1, &format!("{algorithm} of {n}"));
         }
     }
 
     #[test]
-    fn hundreds_of_ranks_are_no_trouble() {
-        assert!(run(Algorithm::Ring, 200, 1 << 20) > run(Algorithm::HalvingDoubling, 200, 1 << 10));
-        let layered = all_reduce_seconds(Algorithm::Hierarchical, 64, 8, 1 << 20, &MODEL).unwrap();
-        assert!(layered > 0.0);
+    fn few_ranks_show_what_all_of_them_do() {
+        let windows = Windows { piece: SEGMENT / WIDTH, ahead: MODEL.windows(SEGMENT) };
+        for (n, local, bytes) in
+            [(2, 1, 1_000_000), (5, 2, 3_000_001), (8, 4, 9_000_000), (12, 3, 500_000), (13, 4, 4)]
+        {
+            let (count, piece) = (bytes / WIDTH, windows.piece);
+            let hosts: Vec<u32> = (0..n).map(|r| (r / local) as u32).collect();
+            for algorithm in Algorithm::ALL {
+                let rank = |me| match algorithm {
+                    Algorithm::Doubling => schedule::doubling_all_reduce(n, me, count, piece),
+                    Algorithm::HalvingDoubling => {
+                        schedule::halving_doubling_all_reduce(n, me, count, windows)
+                    }
+                    Algorithm::Hierarchical => {
+                        schedule::hierarchical_all_reduce(&hosts, me, count, windows)
+                    }
+                    _ => schedule::ring_all_reduce(n, me, count, windows),
+                };
+                if matches!(algorithm, Algorithm::DoubleTree | Algorithm::Shared) {
+                    continue;
+                }
+                let all: Vec<usize> = (0..n).collect();
+                let whole = Network::new(&all, rank).seconds(WIDTH, &MODEL);
+                let few = all_reduce_seconds(algorithm, n, local, bytes, &MODEL).unwrap();
+                assert_near(few, whole, 0.01, &format!("{algorithm} of {bytes} among {n}"));
+            }
+        }
+    }
+
+    #[test]
+    fn some_segments_of_a_tree_show_how_long_many_take() {
+        for n in [2, 5, 12] {
+            let count = 10_000_000;
+            let all = double_tree(n, count, usize::MAX, &MODEL).unwrap();
+            let some = double_tree(n, count, 8 * n * 80, &MODEL).unwrap();
+            assert!(some != all);
+            assert_near(some, all, 0.1, &format!("{n} ranks"));
+        }
+    }
+
+    #[test]
+    fn ranks_that_fold_count_as_all_folding_when_they_are_many() {
+        for (n, off) in [(5, 0.4), (12, 0.3), (15, 0.05), (31, 0.05)] {
+            for count in [1, 700_000] {
+                let rank = |me| schedule::doubling_all_reduce(n, me, count, SEGMENT / WIDTH);
+                let all: Vec<usize> = (0..n).collect();
+                let whole = Network::new(&all, rank).seconds(WIDTH, &MODEL);
+                let few = Network::new(&[0, 1], rank).seconds(WIDTH, &MODEL);
+                assert!(few > 0.95 * whole, "{n}: {few} for {whole}");
+                assert_near(few, whole, off, &format!("{count} values among {n}"));
+            }
+        }
+    }
+
+    #[test]
+    fn servers_take_load_off_the_links() {
+        let bytes = 8 << 20;
+        let without = push_pull_seconds(4, 0, bytes, &MODEL).unwrap();
+        let with = push_pull_seconds(4, 4, bytes, &MODEL).unwrap();
+        // 1.5 of the bytes on each link, and 1.
+        assert!(without > 1.5 * bytes as f64 * MODEL.beta, "{without}");
+        assert!(with < without, "{with} for {without}");
+        assert_eq!(push_pull_seconds(1, 3, bytes, &MODEL).unwrap(), 0.0);
+    }
+
+    #[test]
+    fn thousands_of_ranks_are_no_trouble() {
+        for n in [2000, 4000] {
+            let bytes = 553_360_000;
+            let ring = run(Algorithm::Ring, n, bytes);
+            assert_near(ring, MODEL.seconds(Algorithm::Ring, n, 1, bytes), 0.1, "ring");
+            let layered = all_reduce_seconds(Algorithm::Hierarchical, n, 8, bytes, &MODEL).unwrap();
+            assert!(layered < ring, "{layered} for {ring}");
+            assert!(run(Algorithm::HalvingDoubling, n, 1 << 20) < run(Algorithm::Ring, n, 1 << 20));
+        }
+        assert!(run(Algorithm::Ring, MOST_RANKS, 4) > 1.0, "2 N messages, one after the other");
+        let tree = run(Algorithm::DoubleTree, 2000, 1 << 20);
+        assert!(tree < run(Algorithm::Ring, 2000, 1 << 20), "{tree}");
+        assert!(run(Algorithm::Doubling, 2000, 553_360_000) > 11.0 * 0.553);
+    }
+
+    #[test]
+    fn what_cannot_be_simulated_says_so() {
         assert_eq!(run(Algorithm::Ring, 1, 1 << 20), 0.0);
-        assert!(all_reduce_seconds(Algorithm::Shared, 2, 1, 4, &MODEL).is_err());
+        let code = |algorithm, n, local, bytes| {
+            all_reduce_seconds(algorithm, n, local, bytes, &MODEL).unwrap_err().code()
+        };
+        assert_eq!(code(Algorithm::Shared, 2, 1, 4), Code::InvalidArgument);
+        assert_eq!(code(Algorithm::Ring, 0, 1, 4), Code::InvalidArgument);
+        assert_eq!(code(Algorithm::Ring, 2, 0, 4), Code::InvalidArgument);
+        assert_eq!(code(Algorithm::Ring, usize::MAX, 1, 4), Code::InvalidArgument);
+        for algorithm in &Algorithm::ALL[..3] {
+            assert_eq!(code(*algorithm, 3, 1, usize::MAX), Code::ResourceExhausted);
+        }
+        assert!(double_tree(3, usize::MAX / 8, 10_000, &MODEL).unwrap() > 1e9);
+        let e = push_pull_seconds(30_000, 30_000, 4, &MODEL).unwrap_err();
+        assert_eq!(e.code(), Code::ResourceExhausted);
     }
 }

@@ -189,13 +189,11 @@ pub(crate) fn hierarchical_all_reduce(
     windows: Windows,
 ) -> Schedule {
     let mut s = Schedule::default();
-    let mut names: Vec<u32> = hosts.to_vec();
-    names.sort_unstable();
-    names.dedup();
-    let local = |host: u32| -> Vec<u32> {
-        (0..hosts.len()).filter(|&r| hosts[r] == host).map(|r| r as u32).collect()
-    };
-    let groups: Vec<Vec<u32>> = names.iter().map(|&h| local(h)).collect();
+    // By host, and in order on each.
+    let mut ranks: Vec<u32> = (0..hosts.len() as u32).collect();
+    ranks.sort_by_key(|&r| hosts[r as usize]);
+    let groups: Vec<&[u32]> =
+        ranks.chunk_by(|&a, &b| hosts[a as usize] == hosts[b as usize]).collect();
     let mine = groups.iter().find(|g| g.contains(&(me as u32))).expect("every rank has a host");
     let place = mine.iter().position(|&r| r as usize == me).expect("and is on it");
     if groups.iter().all(|g| g.len() == mine.len()) {

@@ -17,9 +17,6 @@ pub(crate) struct Windows {
 }
 
 impl Windows {
-    /// Nothing is cut.
-    pub(crate) const WHOLE: Windows = Windows { piece: usize::MAX, ahead: 1 };
-
     /// Windows of `range` among `n` ranks. What is left over is a part of the last one if it is short:
     /// messages of little cost as much as others.
     fn of(self, range: Range<usize>, n: usize) -> Vec<Range<usize>> {
@@ -99,6 +96,6 @@ mod tests {
         assert_eq!(cut(39, 4), [39]);
         assert_eq!(cut(84, 4), [40, 84]);
         assert_eq!(cut(85, 4), [40, 80, 85]);
-        assert_eq!(ends(Windows::WHOLE.of(3..90, 4)), [90]);
+        assert_eq!(ends(Windows { piece: usize::MAX, ahead: 1 }.of(3..90, 4)), [90]);
     }
 }
