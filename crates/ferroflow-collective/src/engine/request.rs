@@ -53,6 +53,11 @@ impl Request {
         self.shape.iter().fold(1u64, |n, &d| n.saturating_mul(d))
     }
 
+    /// What tensors that are done together have in common; none for one that stands alone.
+    pub(crate) fn group_key(&self) -> Option<(u16, u64)> {
+        (self.group_len > 1).then_some((self.set, self.group))
+    }
+
     fn encode(&self, w: &mut Writer) {
         w.text(&self.name).u8(self.kind as u8).u8(self.op as u8).u8(self.dtype.number() as u8);
         w.u32(self.shape.len() as u32);
