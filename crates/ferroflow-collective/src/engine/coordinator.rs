@@ -37,7 +37,8 @@ struct Ready {
     /// Elements already handed out.
     done: u64,
     since: Instant,
-    joined: u32,
+    /// Ranks of the set that had joined and not asked.
+    absent: Vec<u32>,
 }
 
 /// A process set, and what its tensors of one group have in common: sets may use the same names.
@@ -151,24 +152,23 @@ impl Coordinator {
     fn settle(&mut self, key: (u16, String), now: Instant) {
         let Some(waiting) = self.waiting.get(&key) else { return };
         let members = &self.sets[usize::from(key.0)];
-        let absent = |m: &&u32| !waiting.asked.contains_key(m);
-        if members.iter().filter(absent).any(|m| !self.joined.contains(m)) {
+        let absent = waiting.absent(members);
+        if absent.iter().any(|m| !self.joined.contains(m)) {
             return;
         }
-        let joined = members.iter().filter(absent).count() as u32;
         let Some(waiting) = self.waiting.remove(&key) else { return };
-        let agreed = agreed(&key.1, &waiting.asked, &self.joined);
+        let agreed = agreed(&key.1, &waiting.asked);
         let Some(request) = waiting.asked.values().next().cloned() else { return };
         let failed = request.group_key().is_some_and(|g| self.failed_groups.contains_key(&g));
         if failed || agreed.is_err() {
             let cause = agreed.err().unwrap_or_else(|| err!(Aborted, "its group has failed"));
-            return self.lose(key, &request, cause);
+            return self.lose(key, &request, absent, cause);
         }
         let id = self.keep(&key, &request);
         self.order += 1;
         let priority = waiting.asked.values().map(|r| r.priority).max().unwrap_or(0);
         let order = self.order;
-        let ready = Ready { id, request, priority, order, done: 0, since: now, joined };
+        let ready = Ready { id, request, priority, order, done: 0, since: now, absent };
         let Some(group) = ready.request.group_key() else {
             self.ready.push(ready);
             return;
@@ -183,14 +183,14 @@ impl Coordinator {
         }
     }
 
-    fn fail(&mut self, (set, name): (u16, String), cause: Error) {
-        self.verdicts.push(Verdict::Fail { set, name, cause });
+    fn fail(&mut self, (set, name): (u16, String), absent: Vec<u32>, cause: Error) {
+        self.verdicts.push(Verdict::Fail { set, name, absent, cause });
     }
 
     /// Fails a tensor, and with it its group: those that are ready now, the others when they come. The
     /// first cause is told to all.
-    fn lose(&mut self, key: (u16, String), request: &Request, cause: Error) {
-        let Some(group) = request.group_key() else { return self.fail(key, cause) };
+    fn lose(&mut self, key: (u16, String), request: &Request, absent: Vec<u32>, cause: Error) {
+        let Some(group) = request.group_key() else { return self.fail(key, absent, cause) };
         let ready = self.groups.remove(&group).unwrap_or_default();
         let gone = 1 + ready.len() as u32;
         let (cause, left) = match self.failed_groups.remove(&group) {
@@ -200,9 +200,9 @@ impl Coordinator {
         if left > 0 {
             self.failed_groups.insert(group, (cause.clone(), left));
         }
-        self.fail(key, cause.clone());
-        for Ready { request, .. } in ready {
-            self.fail((request.set, request.name), cause.clone());
+        self.fail(key, absent, cause.clone());
+        for Ready { request, absent, .. } in ready {
+            self.fail((request.set, request.name), absent, cause.clone());
         }
     }
 
@@ -255,9 +255,11 @@ impl Coordinator {
         self.ready.sort_by_key(|r| (std::cmp::Reverse(r.priority), r.order));
         let (mut pieces, mut bytes) = (Vec::new(), 0);
         let first = self.ready[0].fellowship();
-        let (joined, fuses) = (self.ready[0].joined, self.ready[0].fuses() && !packing.alone);
+        let absent = self.ready[0].absent.clone();
+        let fuses = self.ready[0].fuses() && !packing.alone;
         for ready in &mut self.ready {
-            if !pieces.is_empty() && (!fuses || !ready.fuses() || ready.fellowship() != first) {
+            let fits = fuses && ready.fuses() && ready.fellowship() == first;
+            if !pieces.is_empty() && !(fits && ready.absent == absent) {
                 continue;
             }
             let width = ready.request.dtype.size().unwrap_or(1);
@@ -284,7 +286,7 @@ impl Coordinator {
             }
             !done
         });
-        Some(Verdict::Run { pieces, joined })
+        Some(Verdict::Run { pieces, absent })
     }
 
     /// Gives up on what has waited longer than `deadline`; names, once, what has waited longer than
@@ -301,11 +303,8 @@ impl Coordinator {
             if age < warning.min(deadline) || (waiting.warned && age < deadline) {
                 continue;
             }
-            let absent: Vec<u32> = self.sets[usize::from(key.0)]
-                .iter()
-                .filter(|m| !waiting.asked.contains_key(m) && !self.joined.contains(m))
-                .copied()
-                .collect();
+            let mut absent = waiting.absent(&self.sets[usize::from(key.0)]);
+            absent.retain(|m| !self.joined.contains(m));
             let present: Vec<u32> = waiting.asked.keys().copied().collect();
             let text = format!(
                 "tensor {:?} has waited {:.1} s for ranks {absent:?}; ranks {present:?} are ready",
@@ -320,12 +319,10 @@ impl Coordinator {
             }
         }
         for (key, text) in lost {
-            let waiting = self.waiting.remove(&key);
-            let request = waiting.and_then(|w| w.asked.into_values().next());
-            let cause = err!(DeadlineExceeded, "{text}");
-            match request {
-                Some(request) => self.lose(key, &request, cause),
-                None => self.fail(key, cause),
+            let Some(waiting) = self.waiting.remove(&key) else { continue };
+            let absent = waiting.absent(&self.sets[usize::from(key.0)]);
+            if let Some(request) = waiting.asked.values().next() {
+                self.lose(key, request, absent, err!(DeadlineExceeded, "{text}"));
             }
         }
         // A group of which some tensor is submitted by nobody.
@@ -334,14 +331,15 @@ impl Coordinator {
         };
         let late: Vec<GroupKey> =
             self.groups.iter().filter(|(_, m)| is_late(m)).map(|(&group, _)| group).collect();
-        for Ready { request, .. } in late.iter().filter_map(|g| self.groups.remove(g)).flatten() {
+        let late = late.iter().filter_map(|g| self.groups.remove(g)).flatten();
+        for Ready { request, absent, .. } in late.collect::<Vec<_>>() {
             let cause = err!(
                 DeadlineExceeded,
                 "tensor {:?} is one of a group of {}, of which no rank has submitted the rest",
                 request.name,
                 request.group_len
             );
-            self.verdicts.push(Verdict::Fail { set: request.set, name: request.name, cause });
+            self.fail((request.set, request.name), absent, cause);
         }
         warnings
     }
@@ -349,6 +347,13 @@ impl Coordinator {
     /// Whether something waits for ranks.
     pub(crate) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty() || !self.groups.is_empty()
+    }
+}
+
+impl Waiting {
+    /// Who of the set has not asked.
+    fn absent(&self, members: &[u32]) -> Vec<u32> {
+        members.iter().filter(|m| !self.asked.contains_key(m)).copied().collect()
     }
 }
 
@@ -368,14 +373,14 @@ impl Ready {
     }
 
     /// What tensors of one collective have in common.
-    fn fellowship(&self) -> (u8, u8, u16, (u8, u64), u32) {
+    fn fellowship(&self) -> (u8, u8, u16, (u8, u64)) {
         let r = &self.request;
-        (r.op as u8, r.dtype.number() as u8, r.set, r.compression.encode(), self.joined)
+        (r.op as u8, r.dtype.number() as u8, r.set, r.compression.encode())
     }
 }
 
-/// Whether all ranks mean the same; if not, an error that names the fewest who do not.
-fn agreed(name: &str, asked: &BTreeMap<u32, Request>, joined: &[u32]) -> Result<()> {
+/// Whether all ranks that have asked mean the same; if not, an error that names the fewest who do not.
+fn agreed(name: &str, asked: &BTreeMap<u32, Request>) -> Result<()> {
     let mut camps: Vec<(&Request, Vec<u32>)> = Vec::new();
     for (&rank, request) in asked {
         match camps.iter_mut().find(|(r, _)| r.agrees_with(request)) {
@@ -384,7 +389,8 @@ fn agreed(name: &str, asked: &BTreeMap<u32, Request>, joined: &[u32]) -> Result<
         }
     }
     if let [(request, _)] = camps.as_slice() {
-        if request.kind == Kind::Broadcast && joined.contains(&request.root) {
+        // Who asked and then joined has left its values here.
+        if request.kind == Kind::Broadcast && !asked.contains_key(&request.root) {
             bail!(
                 FailedPrecondition,
                 "tensor {name:?} is to be broadcast from rank {}, which has joined",

@@ -180,15 +180,17 @@ pub(crate) enum Verdict {
         id: u32,
         request: Request,
     },
-    /// Do these pieces in one collective; `joined` ranks of the set have no data.
+    /// Do these pieces in one collective, to which the ranks `absent` of the set have joined without data:
+    /// what they submit meanwhile is for a later one.
     Run {
         pieces: Vec<Piece>,
-        joined: u32,
+        absent: Vec<u32>,
     },
-    /// The tensor of this name has failed.
+    /// The tensor of this name has failed, but not what the ranks `absent` may have submitted meanwhile.
     Fail {
         set: u16,
         name: String,
+        absent: Vec<u32>,
         cause: Error,
     },
     /// All ranks have joined, this one last.
@@ -204,18 +206,16 @@ impl Verdict {
         for verdict in verdicts {
             match verdict {
                 Verdict::Keep { id, request } => request.encode(w.u8(1).u32(*id)),
-                Verdict::Run { pieces, joined } => {
-                    w.u8(2).u32(*joined).u32(pieces.len() as u32);
+                Verdict::Run { pieces, absent } => {
+                    write_ranks(w.u8(2), absent);
+                    w.u32(pieces.len() as u32);
                     pieces.iter().for_each(|p| {
                         w.u32(p.id).u64(p.start).u64(p.len);
                     });
                 }
-                Verdict::Fail { set, name, cause } => {
-                    w.u8(3)
-                        .u32(u32::from(*set))
-                        .text(name)
-                        .u32(cause.code() as u32)
-                        .text(cause.message());
+                Verdict::Fail { set, name, absent, cause } => {
+                    write_ranks(w.u8(3).u32(u32::from(*set)).text(name), absent);
+                    w.u32(cause.code() as u32).text(cause.message());
                 }
                 Verdict::AllJoined { last } => {
                     w.u8(4).u32(*last);
@@ -235,17 +235,17 @@ impl Verdict {
             verdicts.push(match r.u8()? {
                 1 => Verdict::Keep { id: r.u32()?, request: Request::decode(&mut r)? },
                 2 => {
-                    let (joined, count) = (r.u32()?, r.u32()?);
+                    let (absent, count) = (read_ranks(&mut r)?, r.u32()?);
                     let mut pieces = Vec::new();
                     for _ in 0..count {
                         pieces.push(Piece { id: r.u32()?, start: r.u64()?, len: r.u64()? });
                     }
-                    Verdict::Run { pieces, joined }
+                    Verdict::Run { pieces, absent }
                 }
                 3 => {
                     let (set, name) = (r.u32()? as u16, r.text()?);
-                    let code = Code::from_number(r.u32()? as i32);
-                    Verdict::Fail { set, name, cause: Error::new(code, r.text()?) }
+                    let (absent, code) = (read_ranks(&mut r)?, Code::from_number(r.u32()? as i32));
+                    Verdict::Fail { set, name, absent, cause: Error::new(code, r.text()?) }
                 }
                 4 => Verdict::AllJoined { last: r.u32()? },
                 5 => Verdict::AllLeft,
@@ -254,6 +254,22 @@ impl Verdict {
         }
         Ok(verdicts)
     }
+}
+
+fn write_ranks(w: &mut Writer, ranks: &[u32]) {
+    w.u32(ranks.len() as u32);
+    ranks.iter().for_each(|&r| {
+        w.u32(r);
+    });
+}
+
+fn read_ranks(r: &mut Reader<'_>) -> Result<Vec<u32>> {
+    let count = r.u32()?;
+    let mut ranks = Vec::new();
+    for _ in 0..count {
+        ranks.push(r.u32()?);
+    }
+    Ok(ranks)
 }
 
 #[cfg(test)]
@@ -285,8 +301,13 @@ pub(crate) mod tests {
         assert_eq!(Note::decode_all(&Note::encode_all(&notes)).unwrap(), notes);
         let verdicts = [
             Verdict::Keep { id: 3, request },
-            Verdict::Run { pieces: vec![Piece { id: 3, start: 4, len: 5 }], joined: 1 },
-            Verdict::Fail { set: 1, name: "w".into(), cause: err!(Aborted, "why") },
+            Verdict::Run { pieces: vec![Piece { id: 3, start: 4, len: 5 }], absent: vec![1] },
+            Verdict::Fail {
+                set: 1,
+                name: "w".into(),
+                absent: vec![7, 8],
+                cause: err!(Aborted, "why"),
+            },
             Verdict::AllJoined { last: 2 },
             Verdict::AllLeft,
         ];

@@ -87,8 +87,27 @@ fn a_stall_is_told_once_and_then_fails_naming_the_missing() {
     assert!(warnings[0].contains("for ranks [0, 1]"), "{warnings:?}");
     assert!(c.stalled(now + 2 * second, second, 3 * second).is_empty());
     c.stalled(now + 3 * second, second, 3 * second);
-    assert!(matches!(&c.verdicts()[..], [Verdict::Fail { name, .. }] if name == "w"));
+    let [Verdict::Fail { name, absent, .. }] = &c.verdicts()[..] else { panic!("failed") };
+    assert_eq!((name.as_str(), &absent[..]), ("w", &[0, 1][..]));
     assert!(!c.is_waiting());
+    // What the missing submit on hearing of it late is not part of the failure.
+    c.note(1, Note::Wants(sum("w", 5)), now + 3 * second).unwrap();
+    assert!(c.is_waiting() && c.verdicts().is_empty());
+}
+
+#[test]
+fn a_broadcast_needs_its_root_to_have_asked_whether_or_not_it_has_joined() {
+    let from_1 = || Note::Wants(Request { kind: Kind::Broadcast, root: 1, ..sum("w", 5) });
+    let (mut c, now) = coordinator(2);
+    c.note(1, from_1(), now).unwrap();
+    c.note(1, Note::Joins, now).unwrap();
+    c.note(0, from_1(), now).unwrap();
+    assert_eq!(runs(&mut c, &PACKING, now).len(), 1);
+    c.verdicts();
+    c.note(0, from_1(), now).unwrap();
+    let [Verdict::Fail { cause, .. }] = &c.verdicts()[..] else { panic!("failed") };
+    assert_eq!(cause.code(), ferroflow_core::Code::FailedPrecondition);
+    assert!(cause.message().contains("from rank 1, which has joined"), "{cause}");
 }
 
 #[test]
@@ -96,8 +115,8 @@ fn a_joined_rank_is_not_waited_for() {
     let (mut c, now) = coordinator(2);
     c.note(0, Note::Wants(sum("w", 5)), now).unwrap();
     c.note(1, Note::Joins, now).unwrap();
-    let Some(Verdict::Run { joined, .. }) = c.next(&PACKING, now) else { panic!("runs") };
-    assert_eq!(joined, 1);
+    let Some(Verdict::Run { absent, .. }) = c.next(&PACKING, now) else { panic!("runs") };
+    assert_eq!(absent, [1]);
     c.note(0, Note::Joins, now).unwrap();
     assert_eq!(c.verdicts().pop(), Some(Verdict::AllJoined { last: 0 }));
 }
