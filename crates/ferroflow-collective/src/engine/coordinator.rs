@@ -158,7 +158,7 @@ impl Coordinator {
         }
         let Some(waiting) = self.waiting.remove(&key) else { return };
         let agreed = agreed(&key.1, &waiting.asked);
-        let Some(request) = waiting.asked.values().next().cloned() else { return };
+        let Some(request) = waiting.request().cloned() else { return };
         let failed = request.group_key().is_some_and(|g| self.failed_groups.contains_key(&g));
         if failed || agreed.is_err() {
             let cause = agreed.err().unwrap_or_else(|| err!(Aborted, "its group has failed"));
@@ -321,8 +321,10 @@ impl Coordinator {
         for (key, text) in lost {
             let Some(waiting) = self.waiting.remove(&key) else { continue };
             let absent = waiting.absent(&self.sets[usize::from(key.0)]);
-            if let Some(request) = waiting.asked.values().next() {
-                self.lose(key, request, absent, err!(DeadlineExceeded, "{text}"));
+            if let Some(request) = waiting.request() {
+                let late = || err!(DeadlineExceeded, "{text}");
+                let cause = fault(&key.1, &waiting.asked).unwrap_or_else(late);
+                self.lose(key, request, absent, cause);
             }
         }
         // A group of which some tensor is submitted by nobody.
@@ -355,6 +357,13 @@ impl Waiting {
     fn absent(&self, members: &[u32]) -> Vec<u32> {
         members.iter().filter(|m| !self.asked.contains_key(m)).copied().collect()
     }
+
+    /// What is asked for, if all mean the same. Where they do not agree whether it is in a group, one
+    /// that is, so that the group fails with it.
+    fn request(&self) -> Option<&Request> {
+        let grouped = self.asked.values().find(|r| r.group_key().is_some());
+        grouped.or(self.asked.values().next())
+    }
 }
 
 impl Ready {
@@ -379,8 +388,26 @@ impl Ready {
     }
 }
 
+/// What ranks that cannot do what they were asked for say, and which ranks they are.
+fn fault(name: &str, asked: &BTreeMap<u32, Request>) -> Option<Error> {
+    let mut faults: Vec<(&Error, Vec<u32>)> = Vec::new();
+    for (&rank, fault) in asked.iter().filter_map(|(r, q)| Some((r, q.fault.as_ref()?))) {
+        match faults.iter_mut().find(|(f, _)| *f == fault) {
+            Some((_, ranks)) => ranks.push(rank),
+            None => faults.push((fault, vec![rank])),
+        }
+    }
+    let code = faults.first()?.0.code();
+    let told: Vec<String> =
+        faults.iter().map(|(f, ranks)| format!("{} on ranks {ranks:?}", f.message())).collect();
+    Some(Error::new(code, format!("tensor {name:?}: {}", told.join(", "))))
+}
+
 /// Whether all ranks that have asked mean the same; if not, an error that names the fewest who do not.
 fn agreed(name: &str, asked: &BTreeMap<u32, Request>) -> Result<()> {
+    if let Some(fault) = fault(name, asked) {
+        return Err(fault);
+    }
     let mut camps: Vec<(&Request, Vec<u32>)> = Vec::new();
     for (&rank, request) in asked {
         match camps.iter_mut().find(|(r, _)| r.agrees_with(request)) {

@@ -1,5 +1,6 @@
 //! What ranks ask for and what the coordinator answers, and how both travel.
 
+use super::collective::MOST_DIMENSIONS;
 use crate::compress::Compression;
 use crate::reduce::ReduceOp;
 use crate::signature::Kind;
@@ -28,6 +29,8 @@ pub(crate) struct Request {
     pub group_len: u32,
     /// More is sooner.
     pub priority: i32,
+    /// Why this rank cannot do what it was asked for. The others are told instead of left waiting.
+    pub fault: Option<Error>,
 }
 
 impl Request {
@@ -39,14 +42,19 @@ impl Request {
         };
         self.name == other.name
             && self.kind == other.kind
-            && self.op == other.op
+            && (self.op == other.op || !self.reduces())
             && self.dtype == other.dtype
             && self.shape.len() == other.shape.len()
             && shape(self) == shape(other)
             && self.set == other.set
             && self.root == other.root
             && self.compression == other.compression
-            && self.group == other.group
+            && (self.group, self.group_len) == (other.group, other.group_len)
+    }
+
+    /// Whether its op says how.
+    fn reduces(&self) -> bool {
+        matches!(self.kind, Kind::AllReduce | Kind::ReduceScatter)
     }
 
     pub(crate) fn count(&self) -> u64 {
@@ -67,6 +75,10 @@ impl Request {
         w.u32(u32::from(self.set)).u32(self.root);
         let (kind, k) = self.compression.encode();
         w.u8(kind).u64(k).u64(self.group).u32(self.group_len).u32(self.priority as u32);
+        match &self.fault {
+            Some(fault) => w.u8(1).u32(fault.code() as u32).text(fault.message()),
+            None => w.u8(0),
+        };
     }
 
     fn decode(r: &mut Reader<'_>) -> Result<Request> {
@@ -76,11 +88,15 @@ impl Request {
         let op = ReduceOp::from_number(r.u8()?).ok_or_else(unknown)?;
         let dtype = DType::from_number(i32::from(r.u8()?))?;
         let rank = r.u32()?;
-        ensure!(rank <= 254, DataLoss, "a tensor of {rank} dimensions");
+        ensure!(rank as usize <= MOST_DIMENSIONS, DataLoss, "a tensor of {rank} dimensions");
         let shape = (0..rank).map(|_| r.u64()).collect::<Result<Vec<_>>>()?;
         let (set, root) = (r.u32()? as u16, r.u32()?);
         let compression = Compression::decode(r.u8()?, r.u64()?).ok_or_else(unknown)?;
         let (group, group_len, priority) = (r.u64()?, r.u32()?, r.u32()? as i32);
+        let fault = match r.u8()? {
+            0 => None,
+            _ => Some(Error::new(Code::from_number(r.u32()? as i32), r.text()?)),
+        };
         Ok(Request {
             name,
             kind,
@@ -93,6 +109,7 @@ impl Request {
             group,
             group_len,
             priority,
+            fault,
         })
     }
 }
@@ -101,7 +118,7 @@ impl fmt::Display for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ", self.kind.name())?;
         match self.kind {
-            Kind::AllReduce | Kind::ReduceScatter => write!(f, "({}) ", self.op)?,
+            _ if self.reduces() => write!(f, "({}) ", self.op)?,
             Kind::Broadcast => write!(f, "from rank {} ", self.root)?,
             _ => {}
         }
@@ -111,6 +128,9 @@ impl fmt::Display for Request {
         }
         if self.set != 0 {
             write!(f, " in process set {}", self.set)?;
+        }
+        if self.group_len > 1 {
+            write!(f, " in a group of {}", self.group_len)?;
         }
         Ok(())
     }
@@ -289,6 +309,7 @@ pub(crate) mod tests {
             group: 0,
             group_len: 0,
             priority: 0,
+            fault: None,
         }
     }
 
@@ -297,6 +318,7 @@ pub(crate) mod tests {
         let mut request = sum("w", 9);
         request.compression = Compression::TopK(5);
         request.priority = -3;
+        request.fault = Some(err!(OutOfRange, "no"));
         let notes = [Note::Wants(request.clone()), Note::Again(7), Note::Joins, Note::Leaves];
         assert_eq!(Note::decode_all(&Note::encode_all(&notes)).unwrap(), notes);
         let verdicts = [
