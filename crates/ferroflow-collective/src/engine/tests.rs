@@ -1,15 +1,30 @@
 //! Engines of several ranks over real links.
 
+mod determinism;
+mod groups;
 mod join;
 mod mismatches;
+mod sets;
 
 use super::*;
 use crate::group::Options;
-use crate::rendezvous::Membership;
+use crate::model::Algorithm;
+use crate::rendezvous::{Membership, Transport};
 use ferroflow_core::Code;
 use std::net::TcpListener;
 
+/// What each of `n` ranks gets of its engine. Three ranks and more have a set 1, of ranks 0 and 2; five
+/// have a set 2, of ranks 4, 0 and 2 in this order.
 fn on_engines<R: Send>(
+    n: usize,
+    options: EngineOptions,
+    each: impl Fn(&Engine) -> R + Sync,
+) -> Vec<R> {
+    on_engines_over((Transport::Auto, None), n, options, each)
+}
+
+fn on_engines_over<R: Send>(
+    (transport, algorithm): (Transport, Option<Algorithm>),
     n: usize,
     options: EngineOptions,
     each: impl Fn(&Engine) -> R + Sync,
@@ -22,9 +37,10 @@ fn on_engines<R: Send>(
         let ranks: Vec<_> = (0..n)
             .map(|rank| {
                 scope.spawn(move || {
-                    let member = Membership::new(rank, n, address.clone());
+                    let mut member = Membership::new(rank, n, address.clone());
+                    member.transport = transport;
                     let model = Some(crate::Model::default());
-                    let group_options = Options { model, ..Options::default() };
+                    let group_options = Options { model, algorithm, ..Options::default() };
                     let mut group = match rank {
                         0 => {
                             let bound = listener.lock().take().unwrap();
@@ -34,6 +50,9 @@ fn on_engines<R: Send>(
                     };
                     if n > 2 {
                         group.add_set(&[0, 2]).unwrap();
+                    }
+                    if n > 4 {
+                        group.add_set(&[4, 0, 2]).unwrap();
                     }
                     each(&Engine::start(group, options.clone()).unwrap())
                 })
@@ -151,26 +170,6 @@ fn compressed_sums_arrive_and_what_they_leave_out_follows() {
         let sum = engine.all_reduce("bit", signs, ask(Compression::OneBit)).unwrap();
         assert_eq!(sum.wait().unwrap(), [2.0, -2.0, 2.0]);
     });
-}
-
-#[test]
-fn the_same_bits_come_out_every_time_in_deterministic_mode() {
-    let options = EngineOptions { deterministic: true, piece: 4000, ..EngineOptions::default() };
-    let run = || {
-        on_engines(3, options.clone(), |engine| {
-            let mut random = fastrand::Rng::with_seed(engine.rank() as u64);
-            let handles: Vec<_> = (0..8)
-                .map(|i| {
-                    let values = (0..3000).map(|_| random.f32() - 0.5).collect();
-                    engine.all_reduce(&i.to_string(), values, Ask::default()).unwrap()
-                })
-                .collect();
-            handles.into_iter().map(|h| h.wait().unwrap()).collect::<Vec<_>>()
-        })
-    };
-    let first = run();
-    assert_eq!(first[0], first[1]);
-    assert_eq!(first, run());
 }
 
 #[test]
