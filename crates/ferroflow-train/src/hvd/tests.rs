@@ -6,7 +6,9 @@ use crate::optimizer::{Adam, GradAndVar, Momentum, Optimizer, Sgd};
 use crate::testing::{catalog, floats, initialized, session, temporary};
 use crate::{VariableOptions, init, latest_checkpoint};
 use ferroflow_core::Code;
+use ferroflow_graph::NodeDef;
 use parking_lot::Mutex;
+use std::collections::{HashMap, HashSet};
 
 /// Runs `each` on every rank.
 pub(crate) fn on_worlds<R: Send>(n: usize, each: impl Fn(&World) -> R + Sync) -> Vec<R> {
@@ -141,6 +143,41 @@ fn rows_are_averaged_over_the_ranks_that_have_some_left() {
         assert!((table[0] - want).abs() < 1e-5 && table[1] == 1.0, "rank {rank}: {table:?}");
         assert_eq!(dense, want, "rank {rank}");
     }
+}
+
+/// The nodes that a node waits for, itself among them.
+fn needed<'a>(nodes: &HashMap<&'a str, &'a NodeDef>, name: &'a str) -> HashSet<&'a str> {
+    let (mut found, mut open) = (HashSet::new(), vec![name]);
+    while let Some(name) = open.pop() {
+        if found.insert(name) {
+            let inputs = nodes[name].inputs.iter();
+            open.extend(inputs.map(|i| i.trim_start_matches('^').split(':').next().unwrap()));
+        }
+    }
+    found
+}
+
+#[test]
+fn a_gradient_is_reduced_while_the_backward_pass_goes_on() {
+    let world = World::meet(Config::default(), &catalog()).unwrap();
+    let g = world.graph();
+    let mut x = g.constant([[1.0f32, 2.0]]);
+    for layer in ["first", "second", "third"] {
+        let w = g.variable(layer, init::ones([2, 2]));
+        x = x.matmul(&w).tanh();
+    }
+    world.optimizer(Sgd::new(0.1)).minimize(&x.sum_all());
+    let def = g.to_def().unwrap();
+    let nodes: HashMap<&str, &NodeDef> = def.nodes.iter().map(|n| (n.name.as_str(), n)).collect();
+    let reductions: Vec<_> = def.nodes.iter().filter(|n| n.op == "HorovodAllreduce").collect();
+    assert_eq!(reductions.len(), 3);
+    let needed: Vec<_> = reductions.iter().map(|n| needed(&nodes, &n.name)).collect();
+    for (mine, waits) in reductions.iter().zip(&needed) {
+        let others = reductions.iter().filter(|other| other.name != mine.name);
+        assert!(others.clone().all(|o| !waits.contains(o.name.as_str())), "one after another");
+    }
+    // The last layer's is there first, and waits for less than the second's, and that for less than the first's.
+    assert!(needed[2].len() < needed[1].len() && needed[1].len() < needed[0].len());
 }
 
 #[test]
