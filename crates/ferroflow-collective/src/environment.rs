@@ -3,6 +3,7 @@
 
 use crate::rendezvous::{Membership, Transport};
 use ferroflow_core::{Result, bail, err};
+use std::io::Write;
 
 /// Variables of a process's rank and of their number, by launcher.
 const LAUNCHERS: [(&str, &str, &str); 5] = [
@@ -20,9 +21,22 @@ impl Membership {
     /// say where to meet. Without them a job on one host meets on loopback, and one under Slurm on
     /// its first node, at a port that follows from the job's number. `FERROFLOW_TRANSPORT` says which
     /// links: `auto`, `tcp` or `shared`.
+    ///
+    /// With `FERROFLOW_VERBOSE=1` rank 0 tells on its standard error what was chosen without asking: the
+    /// algorithms, by what the links cost, and how much is fused. That a tensor waits for ranks it tells always.
     pub fn from_env() -> Result<Option<Membership>> {
         membership(&|name| std::env::var(name).ok().filter(|v| !v.is_empty()))
     }
+}
+
+/// Whether people want to be told what is chosen for them.
+pub(crate) fn is_verbose() -> bool {
+    std::env::var("FERROFLOW_VERBOSE").is_ok_and(|v| !v.is_empty() && v != "0")
+}
+
+/// Says something on standard error; to nobody if nobody reads it any more.
+pub(crate) fn tell(text: &str) {
+    let _ = writeln!(std::io::stderr(), "ferroflow: {}", text.trim_end());
 }
 
 fn membership(env: &dyn Fn(&str) -> Option<String>) -> Result<Option<Membership>> {

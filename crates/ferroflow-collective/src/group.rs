@@ -128,6 +128,14 @@ impl Group {
         if is_free && group.servers == 0 {
             group.model = group.probe()?;
         }
+        if group.rank == 0 && group.size() > 1 && crate::environment::is_verbose() {
+            let (n, (_, hosts)) = (group.size(), group.cross());
+            let links = group.transport();
+            let model = group.model.describe(n, hosts);
+            crate::environment::tell(&format!(
+                "{n} ranks, {hosts} host(s), {links}; messages: {model}"
+            ));
+        }
         Ok(group)
     }
 

@@ -99,7 +99,8 @@ pub struct Config {
 impl Config {
     /// What the environment asks for besides the membership: `FERROFLOW_TIMELINE=PATH` (or
     /// `HOROVOD_TIMELINE`), in which `{rank}` stands for the rank (without it, only rank 0 leaves one),
-    /// and `FERROFLOW_DETERMINISTIC=1`.
+    /// and `FERROFLOW_DETERMINISTIC=1`. With `FERROFLOW_VERBOSE=1` rank 0 tells which algorithms and how much
+    /// fusion were chosen.
     pub fn from_env() -> Config {
         let var = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
         let timeline = var("FERROFLOW_TIMELINE").or_else(|| var("HOROVOD_TIMELINE"));

@@ -258,8 +258,9 @@ impl Coordinator {
         let absent = self.ready[0].absent.clone();
         let fuses = self.ready[0].fuses() && !packing.alone;
         for ready in &mut self.ready {
-            let fits = fuses && ready.fuses() && ready.fellowship() == first;
-            if !pieces.is_empty() && !(fits && ready.absent == absent) {
+            let alike = ready.fellowship() == first && ready.absent == absent;
+            let fits = pieces.is_empty() || (fuses && ready.fuses() && alike);
+            if !fits {
                 continue;
             }
             let width = ready.request.dtype.size().unwrap_or(1);
@@ -311,11 +312,12 @@ impl Coordinator {
                 key.1,
                 age.as_secs_f64()
             );
+            if !waiting.warned {
+                waiting.warned = true;
+                warnings.push(text.clone());
+            }
             if age >= deadline {
                 lost.push((key.clone(), text));
-            } else {
-                waiting.warned = true;
-                warnings.push(text);
             }
         }
         for (key, text) in lost {

@@ -62,6 +62,30 @@ fn on_engines_over<R: Send>(
     })
 }
 
+/// What this program says on its standard error when it runs the test `name` only.
+fn heard_from(name: &str, verbose: &str) -> String {
+    let ran = std::process::Command::new(std::env::current_exe().unwrap())
+        .args([name, "--exact", "--nocapture"])
+        .env("FERROFLOW_VERBOSE", verbose)
+        .output()
+        .unwrap();
+    assert!(ran.status.success(), "{ran:?}");
+    String::from_utf8(ran.stderr).unwrap()
+}
+
+#[test]
+fn people_are_told_of_a_stall_and_of_choices_if_they_ask() {
+    let name = "engine::tests::a_stall_names_the_missing_rank_on_all_that_wait";
+    for (verbose, chosen) in [("", false), ("0", false), ("1", true)] {
+        let told = heard_from(name, verbose);
+        assert!(told.contains("ferroflow: tensor \"w\" has waited"), "{told}");
+        // Rank 0 or 1 may be late, too.
+        assert!(told.contains("2]; ranks ["), "{told}");
+        assert_eq!(told.contains("ferroflow: 3 ranks, 1 host(s), "), chosen, "{told}");
+        assert_eq!(told.contains("us a message"), chosen, "{told}");
+    }
+}
+
 /// The tensor is given up, and the error says who is missing; at first perhaps others, too, that are late.
 fn stalls(engine: &Engine, name: &str, missing: &str) {
     loop {

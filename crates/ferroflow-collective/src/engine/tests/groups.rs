@@ -7,7 +7,7 @@ fn tensors_of_any_collectives_are_done_together() {
     on_engines(3, EngineOptions::default(), |engine| {
         let r = engine.rank();
         let three = || vec![r as i32; 3];
-        let mut all = vec![
+        let mut all = [
             ("sum", three(), Collective::AllReduce),
             ("part", three(), Collective::ReduceScatter),
             ("gather", vec![r as i32; r], Collective::AllGather),
