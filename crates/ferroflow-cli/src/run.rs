@@ -65,7 +65,10 @@ pub struct Args {
     /// Spare processes on this host that sum for the others, so that each link carries less
     #[arg(long, value_name = "K", requires = "np")]
     servers: Option<usize>,
-    /// Hosts of those instead, such as hostc:1,hostd:1
+    /// Those sum everything, as parameter servers do, instead of the part that loads all links alike
+    #[arg(long, requires = "servers")]
+    servers_only: bool,
+    /// Hosts of the servers, instead of this one, such as hostc:1,hostd:1
     #[arg(long, value_name = "HOST:SLOTS,…", requires = "servers")]
     server_hosts: Option<String>,
     /// Go on with as few processes as this when some are lost, and start others; makes the job elastic
@@ -143,6 +146,7 @@ fn ranks(args: &Args, n: usize) -> Result<Vec<Process>> {
             ("FERROFLOW_RANK", rank.to_string()),
             ("FERROFLOW_SIZE", (n + servers.len()).to_string()),
             ("FERROFLOW_SERVERS", servers.len().to_string()),
+            ("FERROFLOW_SERVERS_ONLY", u8::from(args.servers_only).to_string()),
             ("FERROFLOW_LOCAL_RANK", local.to_string()),
             ("FERROFLOW_LOCAL_SIZE", local_size.to_string()),
             ("FERROFLOW_ADDRESS", format!("{rank0}:{port}")),
@@ -166,7 +170,7 @@ fn ranks(args: &Args, n: usize) -> Result<Vec<Process>> {
     };
     let mut all: Vec<Process> = places.iter().enumerate().map(process).collect();
     let address = format!("{rank0}:{port}");
-    all.extend(summing::processes(&servers, n, &address, &token)?);
+    all.extend(summing::processes(&servers, args, n, &address, &token)?);
     Ok(all)
 }
 
@@ -195,6 +199,7 @@ pub mod tests {
             rsh: None,
             port: Some(99),
             servers: None,
+            servers_only: false,
             server_hosts: None,
             min_np: None,
             max_np: None,
@@ -234,7 +239,11 @@ pub mod tests {
 
     #[test]
     fn servers_come_after_the_ranks() {
-        let all = ranks(&Args { servers: Some(2), ..args(2, None) }, 2).unwrap();
+        let with = |servers_only| Args { servers: Some(2), servers_only, ..args(2, None) };
+        let all = ranks(&with(true), 2).unwrap();
+        assert!(all.iter().all(|p| env(p, "FERROFLOW_SERVERS_ONLY") == "1"));
+        let all = ranks(&with(false), 2).unwrap();
+        assert!(all.iter().all(|p| env(p, "FERROFLOW_SERVERS_ONLY") == "0"));
         assert_eq!(env(&all[3], "FERROFLOW_RANK"), "3");
         assert!(all.iter().all(|p| env(p, "FERROFLOW_SIZE") == "4"));
         assert_eq!((env(&all[1], "WORLD_SIZE"), all[2].args[0].as_str()), ("2", "reduce-server"));

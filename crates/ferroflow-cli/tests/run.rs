@@ -4,7 +4,7 @@
 mod common;
 
 use common::netns::{self, Cable};
-use common::{Lines, Running, ferroflow};
+use common::{Lines, PROGRAM, Running, ferroflow};
 use ferroflow::prelude::{GraphSession, graph};
 use ferroflow::{
     ConnectOptions, GraphDef, Server, ServerOptions, Session, TfConfig, default_catalog,
@@ -153,4 +153,24 @@ fn a_cluster_works_together_on_several_hosts() {
     let errors = text(&out.stderr);
     assert_eq!(out.status.code(), Some(3), "{errors}");
     assert!(errors.contains(&format!(" on {}) was the first to fail", cable.far())), "{errors}");
+}
+
+#[test]
+fn servers_help_to_sum_or_sum_everything() {
+    let bench = ["--", PROGRAM, "bench", "layers", "--shrink", "20000", "--step-time", "5ms"];
+    for only in [false, true] {
+        let flag = if only { &["--servers-only"][..] } else { &[] };
+        let job = [&["-np", "2", "--servers", "1"], flag, &bench, &["--steps", "2", "--json"]];
+        let out = run(&job.concat());
+        let said = text(&out.stdout);
+        assert!(out.status.success(), "{said}{}", text(&out.stderr));
+        // A server that split the sums otherwise than the ranks would have been refused.
+        let line = said.lines().find_map(|l| l.strip_prefix("[0] ")).unwrap();
+        let figures: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!(figures["n"], 2, "{figures}");
+        assert_eq!(figures["servers"], 1, "{figures}");
+        assert_eq!(figures["servers_only"], only, "{figures}");
+    }
+    let out = run(&["-np", "2", "--servers-only", "--", "true"]);
+    assert!(text(&out.stderr).contains("--servers <K>"), "{}", text(&out.stderr));
 }

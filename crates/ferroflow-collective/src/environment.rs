@@ -19,7 +19,8 @@ impl Membership {
     /// `FERROFLOW_ADDRESS` (rank 0's, or all with commas between) or `MASTER_ADDR` and `MASTER_PORT`
     /// say where to meet. Without them a job on one host meets on loopback, and one under Slurm on
     /// its first node, at a port that follows from the job's number. `FERROFLOW_TRANSPORT` says which
-    /// links: `auto`, `tcp` or `shared`.
+    /// links: `auto`, `tcp` or `shared`. `FERROFLOW_SERVERS` is how many of the processes, the last ones, sum
+    /// for the others, and `FERROFLOW_SERVERS_ONLY=1` that nobody else does.
     pub fn from_env() -> Result<Option<Membership>> {
         membership(&|name| std::env::var(name).ok().filter(|v| !v.is_empty()))
     }
@@ -41,6 +42,13 @@ fn membership(env: &dyn Fn(&str) -> Option<String>) -> Result<Option<Membership>
         member.addresses = addresses(env, launcher, size)?;
         member.token = env("FERROFLOW_TOKEN").unwrap_or_default();
         member.servers = number("FERROFLOW_SERVERS")?.unwrap_or(0);
+        member.servers_only = match env("FERROFLOW_SERVERS_ONLY").as_deref() {
+            None | Some("0") => false,
+            Some("1") => true,
+            Some(other) => {
+                bail!(InvalidArgument, "FERROFLOW_SERVERS_ONLY={other:?} is neither 0 nor 1")
+            }
+        };
         if let Some(links) = env("FERROFLOW_TRANSPORT") {
             member.transport = Transport::from_name(&links)?;
         }
@@ -105,9 +113,12 @@ fn first_node(list: &str) -> Option<String> {
 mod tests {
     use super::*;
 
+    fn member(vars: &[(&str, &str)]) -> Result<Option<Membership>> {
+        membership(&|name| vars.iter().find(|(n, _)| *n == name).map(|(_, v)| v.to_string()))
+    }
+
     fn found(vars: &[(&str, &str)]) -> Result<Option<(usize, usize, Vec<String>)>> {
-        let env = |name: &str| vars.iter().find(|(n, _)| *n == name).map(|(_, v)| v.to_string());
-        Ok(membership(&env)?.map(|m| (m.rank, m.size, m.addresses)))
+        Ok(member(vars)?.map(|m| (m.rank, m.size, m.addresses)))
     }
 
     #[test]
@@ -136,6 +147,20 @@ mod tests {
         ];
         let (rank, _, addresses) = found(&slurm).unwrap().unwrap();
         assert!(rank == 5 && addresses[0].starts_with("gpu03:"), "{addresses:?}");
+    }
+
+    #[test]
+    fn servers_share_the_sums_or_have_them_all() {
+        let with = |only: &[(&str, &str)]| {
+            let job = [("FERROFLOW_RANK", "2"), ("FERROFLOW_SIZE", "3"), ("MASTER_ADDR", "h")];
+            member(&[&job[..], &[("FERROFLOW_SERVERS", "1")], only].concat())
+        };
+        let shared = with(&[]).unwrap().unwrap();
+        assert_eq!((shared.servers, shared.servers_only), (1, false));
+        assert!(with(&[("FERROFLOW_SERVERS_ONLY", "1")]).unwrap().unwrap().servers_only);
+        assert!(!with(&[("FERROFLOW_SERVERS_ONLY", "0")]).unwrap().unwrap().servers_only);
+        let e = with(&[("FERROFLOW_SERVERS_ONLY", "yes")]).unwrap_err();
+        assert!(e.message().contains("FERROFLOW_SERVERS_ONLY=\"yes\""), "{e}");
     }
 
     #[test]

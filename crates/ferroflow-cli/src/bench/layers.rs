@@ -46,6 +46,7 @@ fn rank(args: &Layers, mut member: Membership) -> Result<()> {
     let time = Some(alone).filter(|t| (0.0..=3600.0).contains(t)).ok_or_else(too_long)?;
     let group = Group::join(&member, Options::default())?;
     let (n, links) = (group.size(), group.transport());
+    let (servers, servers_only) = (group.servers(), group.servers_only());
     let options = match args.plain {
         true => EngineOptions {
             fusion: Some((0, Duration::ZERO)),
@@ -70,7 +71,7 @@ fn rank(args: &Layers, mut member: Membership) -> Result<()> {
     let stats = engine.stats();
     if args.ranks.json {
         let line = json!({
-            "n": n, "links": links, "bytes": bytes, "step_time": alone, "plain": args.plain,
+            "n": n, "servers": servers, "servers_only": servers_only, "links": links, "bytes": bytes, "step_time": alone, "plain": args.plain,
             "seconds": median, "min_seconds": seconds[0], "max_seconds": seconds[seconds.len() - 1],
             "efficiency": alone / median, "steps": steps, "collectives": stats.runs,
             "fusion": stats.fusion, "cycle_us": stats.cycle.as_micros() as u64,
@@ -78,8 +79,13 @@ fn rank(args: &Layers, mut member: Membership) -> Result<()> {
         println!("{line}");
         return Ok(());
     }
+    let help = match (servers, servers_only) {
+        (0, _) => String::new(),
+        (k, true) => format!(", summed by {k} servers,"),
+        (k, false) => format!(" and {k} servers"),
+    };
     println!(
-        "{steps} steps of {} of gradients among {n} ranks over {links}, {}:\n\
+        "{steps} steps of {} of gradients among {n} ranks{help} over {links}, {}:\n\
          median {median:.3} s, {:.3} to {:.3}; {alone:.3} s alone, an efficiency of {:.1}%",
         units::show_bytes(bytes as f64),
         if args.plain { "one tensor after the other" } else { "by need, in pieces, fused" },
