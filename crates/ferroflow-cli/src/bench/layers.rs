@@ -1,6 +1,6 @@
 //! `ferroflow bench layers`: training steps of a model's shape.
 
-use super::{Ranks, start};
+use super::{Ranks, among, start};
 use crate::units;
 use ferroflow::collective::bench::layers::{bytes_of, training_steps, vgg16};
 use ferroflow::collective::{Engine, EngineOptions, Group, Membership, Options, Transport};
@@ -33,17 +33,18 @@ pub struct Layers {
 }
 
 pub fn run(args: &Layers) -> Result<()> {
+    // Before ranks are started, so that a mistake is told once.
+    let transport = Transport::from_name(&args.ranks.transport)?;
+    let alone = units::seconds(&args.step_time)?;
+    let too_long = || Error::new(Code::InvalidArgument, "a step takes at most an hour");
+    let time = Some(alone).filter(|t| (0.0..=3600.0).contains(t)).ok_or_else(too_long)?;
     match Membership::from_env()? {
-        Some(member) => rank(args, member),
+        Some(member) => rank(args, time, Membership { transport, ..member }),
         None => start(args.ranks.n),
     }
 }
 
-fn rank(args: &Layers, mut member: Membership) -> Result<()> {
-    member.transport = Transport::from_name(&args.ranks.transport)?;
-    let alone = units::seconds(&args.step_time)?;
-    let too_long = || Error::new(Code::InvalidArgument, "a step takes at most an hour");
-    let time = Some(alone).filter(|t| (0.0..=3600.0).contains(t)).ok_or_else(too_long)?;
+fn rank(args: &Layers, alone: f64, member: Membership) -> Result<()> {
     let group = Group::join(&member, Options::default())?;
     let (n, links) = (group.size(), group.transport());
     let (servers, servers_only) = (group.servers(), group.servers_only());
@@ -62,7 +63,7 @@ fn rank(args: &Layers, mut member: Membership) -> Result<()> {
     }
     let steps = args.steps.max(1);
     let mut seconds =
-        training_steps(&engine, &layers, Duration::from_secs_f64(time), steps, !args.plain)?;
+        training_steps(&engine, &layers, Duration::from_secs_f64(alone), steps, !args.plain)?;
     if engine.rank() > 0 {
         return Ok(());
     }
@@ -81,13 +82,14 @@ fn rank(args: &Layers, mut member: Membership) -> Result<()> {
     }
     let help = match (servers, servers_only) {
         (0, _) => String::new(),
-        (k, true) => format!(", summed by {k} servers,"),
-        (k, false) => format!(" and {k} servers"),
+        (k, true) => format!(", servers that sum: {k}"),
+        (k, false) => format!(", servers that help: {k}"),
     };
     println!(
-        "{steps} steps of {} of gradients among {n} ranks{help} over {links}, {}:\n\
+        "{steps} steps of {} of gradients {}{help}, {}:\n\
          median {median:.3} s, {:.3} to {:.3}; {alone:.3} s alone, an efficiency of {:.1}%",
         units::show_bytes(bytes as f64),
+        among(n, links),
         if args.plain { "one tensor after the other" } else { "by need, in pieces, fused" },
         seconds[0],
         seconds[seconds.len() - 1],
