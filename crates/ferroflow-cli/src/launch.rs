@@ -116,7 +116,13 @@ pub fn start(
     command.process_group(0);
     let mut child = command.spawn().map_err(|e| {
         let program = command.get_program();
-        let text = format!("{}: cannot start {program:?}: {e}", process.name);
+        let text = match &process.host {
+            None => format!("{}: cannot start {program:?}: {e}", process.name),
+            Some(host) => {
+                let name = &process.name;
+                format!("{name} on {host}: cannot start {program:?}, which --rsh names: {e}")
+            }
+        };
         let is_absent = e.kind() == std::io::ErrorKind::NotFound;
         Error::new(if is_absent { Code::NotFound } else { Code::Unavailable }, text)
     })?;

@@ -35,7 +35,7 @@ use hosts::{hosts, invalid, places};
     ferroflow run -np 4 --min-np 2 --max-np 8 --host-discovery-script ./hosts.sh -- ./train")]
 pub struct Args {
     /// Ranks to start; -np N means the same
-    #[arg(long = "np", value_name = "N", required_unless_present = "workers")]
+    #[arg(short = 'n', long = "np", value_name = "N", required_unless_present = "workers")]
     np: Option<usize>,
     /// Parameter servers of a cluster [default: 1]
     #[arg(long, value_name = "P", requires = "workers", conflicts_with = "np")]
@@ -108,7 +108,24 @@ impl Args {
     }
 }
 
+/// What clap has against a command line, with a word about `--` if it took the program for something else.
+pub fn explained(mut e: clap::Error) -> clap::Error {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    let word = match e.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(word)) if !word.starts_with('-') => word.clone(),
+        _ => return e,
+    };
+    if e.kind() == ErrorKind::UnknownArgument {
+        let tip = format!("put the program and its arguments after '--': -- {word} …");
+        e.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    e
+}
+
 pub fn run(args: Args) -> Result<()> {
+    if args.np == Some(0) {
+        return Err(invalid("-np must be at least 1".into()));
+    }
     let shell = args.rsh.clone().or_else(|| std::env::var("FERROFLOW_RSH").ok());
     let shell = shell.as_deref().map_or_else(RemoteShell::default, RemoteShell::new);
     let code = match args.np {
@@ -124,7 +141,7 @@ pub fn run(args: Args) -> Result<()> {
 
 /// The processes of an all-reduce job, in order of ranks, host by host; then those that sum for them.
 fn ranks(args: &Args, n: usize) -> Result<Vec<Process>> {
-    let hosts = hosts(args.hosts.as_deref(), n)?;
+    let hosts = hosts("-H", args.hosts.as_deref(), n)?;
     let places = places(&hosts, n);
     let servers = summing::hosts_of(args)?;
     let used = places.last().map_or(0, |p| p.0 + 1);

@@ -174,3 +174,46 @@ fn servers_help_to_sum_or_sum_everything() {
     let out = run(&["-np", "2", "--servers-only", "--", "true"]);
     assert!(text(&out.stderr).contains("--servers <K>"), "{}", text(&out.stderr));
 }
+
+#[test]
+fn what_servers_cannot_help_with_is_refused_at_once() {
+    let bench = ["--", PROGRAM, "bench", "allreduce", "--sizes", "1MB"];
+    let out = run(&[&["-np", "2", "--servers", "1"][..], &bench].concat());
+    let errors = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(1), "{errors}");
+    assert!(errors.contains("`bench layers` has servers help"), "{errors}");
+}
+
+#[test]
+fn a_mistaken_command_line_is_told_what_to_write() {
+    for (line, says) in [
+        ("run -np 2 sh", "put the program and its arguments after '--': -- sh"),
+        ("run -np 2 sh -c ls", "put the program and its arguments after '--': -- sh"),
+        ("run -np 0 -- true", "-np must be at least 1"),
+        ("run -n 2 -H a:1 -- true", "2 processes for 1 slot: add slots, such as -H a:2"),
+        ("run -np 1 --servers 2 --server-hosts a -- true", "such as --server-hosts a:2"),
+        ("run -np 1 -H far --rsh no-such-shell -- true", "\"no-such-shell\", which --rsh names"),
+        ("bench allreduce -n 0", "-n must be at least 1"),
+        ("bench allreduce --algorithm star", "no all-reduce algorithm \"star\"; there are ring"),
+        ("bench allreduce --sizes 4,3", "--sizes: 3 is no whole number of floats"),
+        ("bench allreduce --transport pigeon", "no links \"pigeon\""),
+        ("bench layers --step-time never", "\"never\" is no duration"),
+    ] {
+        let words: Vec<&str> = line.split(' ').collect();
+        let out = ferroflow(&words).stdin(Stdio::null()).output().unwrap();
+        let errors = text(&out.stderr);
+        assert!(!out.status.success() && out.stdout.is_empty(), "{line}: {errors}");
+        // Once, and by nobody but this command.
+        assert_eq!(errors.matches(says).count(), 1, "{line}: {errors}");
+        assert!(!errors.contains("first to fail"), "{line}: {errors}");
+    }
+}
+
+#[test]
+fn one_rank_is_alone() {
+    let words = ["bench", "allreduce", "-n", "1", "--sizes", "4", "--seconds", "0.01"];
+    let out = ferroflow(&words).output().unwrap();
+    let said = text(&out.stdout);
+    assert!(out.status.success(), "{said}{}", text(&out.stderr));
+    assert!(said.starts_with("all-reduce (sum of float) of one rank alone\n"), "{said}");
+}

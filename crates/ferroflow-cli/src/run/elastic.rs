@@ -41,7 +41,7 @@ impl Plan {
         let hosts = match (&args.hosts, &args.host_discovery_script) {
             (Some(list), _) => parse(list)?,
             (None, Some(script)) => ask(script)?,
-            (None, None) => hosts(None, max)?,
+            (None, None) => hosts("-H", None, max)?,
         };
         let Some((program, rest)) = args.program.split_first() else {
             return Err(invalid("no program to run".into()));

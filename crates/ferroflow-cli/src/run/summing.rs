@@ -16,7 +16,7 @@ pub fn hosts_of(args: &super::Args) -> Result<Vec<Host>> {
         return Ok(Vec::new());
     }
     let each = |host: &Host| vec![Host { slots: 1, ..host.clone() }; host.slots];
-    let hosts = hosts(args.server_hosts.as_deref(), count)?;
+    let hosts = hosts("--server-hosts", args.server_hosts.as_deref(), count)?;
     Ok(hosts.iter().flat_map(each).take(count).collect())
 }
 
