@@ -120,7 +120,7 @@ pub fn start(
             None => format!("{}: cannot start {program:?}: {e}", process.name),
             Some(host) => {
                 let name = &process.name;
-                format!("{name} on {host}: cannot start {program:?}, which --rsh names: {e}")
+                format!("{name} on {host}: cannot start {program:?}, the remote shell (--rsh): {e}")
             }
         };
         let is_absent = e.kind() == std::io::ErrorKind::NotFound;

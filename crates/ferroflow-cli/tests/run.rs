@@ -192,7 +192,10 @@ fn a_mistaken_command_line_is_told_what_to_write() {
         ("run -np 0 -- true", "-np must be at least 1"),
         ("run -n 2 -H a:1 -- true", "2 processes for 1 slot: add slots, such as -H a:2"),
         ("run -np 1 --servers 2 --server-hosts a -- true", "such as --server-hosts a:2"),
-        ("run -np 1 -H far --rsh no-such-shell -- true", "\"no-such-shell\", which --rsh names"),
+        (
+            "run -np 1 -H far --rsh no-such-shell -- true",
+            "\"no-such-shell\", the remote shell (--rsh)",
+        ),
         ("bench allreduce -n 0", "-n must be at least 1"),
         ("bench allreduce --algorithm star", "no all-reduce algorithm \"star\"; there are ring"),
         ("bench allreduce --sizes 4,3", "--sizes: 3 is no whole number of floats"),
@@ -216,4 +219,29 @@ fn one_rank_is_alone() {
     let said = text(&out.stdout);
     assert!(out.status.success(), "{said}{}", text(&out.stderr));
     assert!(said.starts_with("all-reduce (sum of float) of one rank alone\n"), "{said}");
+}
+
+#[test]
+fn ranks_that_mpirun_starts_find_each_other() {
+    let mpirun = |words: &[&str]| {
+        let mut command = std::process::Command::new("mpirun");
+        // Open MPI's own hesitations; others do not know these.
+        command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+        command.env("OMPI_MCA_rmaps_base_oversubscribe", "1");
+        command.env("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe");
+        command.args(["-n", "2"]).args(words).stdin(Stdio::null()).output()
+    };
+    match mpirun(&["true"]) {
+        Ok(out) if out.status.success() => {}
+        Ok(out) => return eprintln!("skipped, mpirun does not work here: {}", text(&out.stderr)),
+        Err(e) => return eprintln!("skipped, there is no mpirun: {e}"),
+    }
+    let bench = ["bench", "allreduce", "--sizes", "4,1MB", "--seconds", "0.01", "--json"];
+    let out = mpirun(&[&[PROGRAM], &bench[..]].concat()).unwrap();
+    let said = text(&out.stdout);
+    assert!(out.status.success(), "{said}{}", text(&out.stderr));
+    let lines: Vec<serde_json::Value> =
+        said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 2, "{said}");
+    assert!(lines.iter().all(|figures| figures["n"] == 2), "{said}");
 }

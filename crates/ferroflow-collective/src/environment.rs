@@ -76,7 +76,9 @@ fn addresses(
     if let Some(host) = env("MASTER_ADDR") {
         return Ok(vec![format!("{host}:{port}")]);
     }
-    let local = env("OMPI_COMM_WORLD_LOCAL_SIZE").or_else(|| env("LOCAL_WORLD_SIZE"));
+    // Those of Open MPI, MPICH and its descendants, and torchrun.
+    let local = ["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "LOCAL_WORLD_SIZE"];
+    let local = local.into_iter().find_map(env);
     if size == 1 || local.is_some_and(|l| l.parse() == Ok(size)) {
         return Ok(vec![format!("127.0.0.1:{port}")]);
     }
@@ -138,6 +140,16 @@ mod tests {
         ];
         let (_, _, addresses) = found(&mpi).unwrap().unwrap();
         assert!(addresses[0].starts_with("127.0.0.1:2"));
+        let mpich = |here: &'static str| {
+            [
+                ("PMI_RANK", "0"),
+                ("PMI_SIZE", "2"),
+                ("MPI_LOCALNRANKS", here),
+                ("MPI_LOCALRANKID", "0"),
+            ]
+        };
+        assert_eq!(found(&mpich("2")).unwrap(), Some((0, 2, vec!["127.0.0.1:29400".into()])));
+        assert!(found(&mpich("1")).is_err(), "rank 1 is elsewhere");
         let slurm = [
             ("SLURM_PROCID", "5"),
             ("SLURM_NTASKS", "8"),
