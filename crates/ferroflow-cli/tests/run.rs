@@ -4,7 +4,7 @@
 mod common;
 
 use common::netns::{self, Cable};
-use common::{Lines, PROGRAM, Running, ferroflow};
+use common::{Lines, PROGRAM, Running, ferroflow, folder};
 use ferroflow::prelude::{GraphSession, graph};
 use ferroflow::{
     ConnectOptions, GraphDef, Server, ServerOptions, Session, TfConfig, default_catalog,
@@ -236,7 +236,7 @@ fn ranks_that_mpirun_starts_find_each_other() {
         Ok(out) => return eprintln!("skipped, mpirun does not work here: {}", text(&out.stderr)),
         Err(e) => return eprintln!("skipped, there is no mpirun: {e}"),
     }
-    let bench = ["bench", "allreduce", "--sizes", "4,1MB", "--seconds", "0.01", "--json"];
+    let bench = ["bench", "allreduce", "--sizes", "4,4KiB", "--seconds", "0.01", "--json"];
     let out = mpirun(&[&[PROGRAM], &bench[..]].concat()).unwrap();
     let said = text(&out.stdout);
     assert!(out.status.success(), "{said}{}", text(&out.stderr));
@@ -244,4 +244,73 @@ fn ranks_that_mpirun_starts_find_each_other() {
         said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), 2, "{said}");
     assert!(lines.iter().all(|figures| figures["n"] == 2), "{said}");
+}
+
+#[test]
+fn ranks_are_told_who_they_are_and_named_in_what_they_print() {
+    let script = "echo rank $FERROFLOW_RANK of $WORLD_SIZE; echo oh dear >&2";
+    let out = run(&["-np", "2", "--", "sh", "-c", script]);
+    let said = text(&out.stdout);
+    assert!(out.status.success(), "{said}{}", text(&out.stderr));
+    let mut lines: Vec<&str> = said.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["[0] rank 0 of 2", "[1] rank 1 of 2"]);
+    let errors = text(&out.stderr);
+    assert!(errors.contains("[0] oh dear\n") && errors.contains("[1] oh dear\n"), "{errors}");
+}
+
+#[test]
+fn the_rank_that_fails_first_ends_the_others_and_gives_the_exit_code() {
+    let script = "test $RANK = 1 || exec sleep 1000; echo it went wrong >&2; exit 5";
+    let out = run(&["-np", "2", "--", "sh", "-c", script]);
+    let errors = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(5), "{errors}");
+    assert!(errors.contains("rank 1 (process "), "{errors}");
+    assert!(errors.contains("was the first to fail: it ended with exit code 5"), "{errors}");
+    assert!(errors.contains("\n    it went wrong\n"), "{errors}");
+}
+
+#[test]
+fn an_elastic_job_follows_the_slots_that_a_script_finds() {
+    let dir = folder("discovery");
+    let path = |name: &str| dir.join(name).display().to_string();
+    let (hosts, script, done) = (path("hosts"), path("discover.sh"), path("done"));
+    // Written aside and moved, so that nobody reads half of it.
+    let find = |slots: usize| {
+        std::fs::write(path("new"), format!("localhost:{slots}\n")).unwrap();
+        std::fs::rename(path("new"), &hosts).unwrap();
+    };
+
+    // Written by another process: what this one holds open for a moment, a child of another test may hold, too,
+    // and nobody can run it.
+    let write = r#"printf '#!/bin/sh\ncat "%s"\n' "$1" > "$2" && chmod +x "$2""#;
+    let written = ["-c", write, "sh", &hosts, &script];
+    assert!(std::process::Command::new("sh").args(written).status().unwrap().success());
+    find(1);
+    let program = "trap 'echo leaves; exit 0' TERM; echo is up
+        until [ -e \"$1\" ]; do sleep 0.1; done; echo is done";
+    let job = ["run", "-np", "2", "--min-np", "1", "--max-np", "3", "--host-discovery-script"];
+    let job = [&job[..], &[&script, "--", "sh", "-c", program, "sh", &done]].concat();
+    let mut command = ferroflow(&job);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut job = Running(child);
+    let lines = Lines::of(job.0.stdout.take().unwrap());
+    let errors = Lines::of(job.0.stderr.take().unwrap());
+    errors.wait_for("1 of 2 slots; waiting up to 60 s (--elastic-timeout)");
+    lines.wait_for("[0] is up");
+    // Two come at once, in whatever order.
+    find(3);
+    let mut both = [lines.wait_for("is up"), lines.wait_for("is up")];
+    both.sort_unstable();
+    assert_eq!(both, ["[1] is up", "[2] is up"]);
+    // Those that came last go, and the job goes on.
+    find(1);
+    let mut both = [lines.wait_for("leaves"), lines.wait_for("leaves")];
+    both.sort_unstable();
+    assert_eq!(both, ["[1] leaves", "[2] leaves"]);
+    find(2);
+    lines.wait_for("[3] is up");
+    std::fs::write(&done, "").unwrap();
+    assert_eq!(job.end().code(), Some(0));
+    std::fs::remove_dir_all(&dir).unwrap();
 }
