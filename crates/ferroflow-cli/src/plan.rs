@@ -288,9 +288,10 @@ fn table(job: &Job, target: Option<f64>) -> String {
     /// Takes the longest name, with thousands of servers.
     const NAME: usize = 31;
     let mut out = format!(
-        "{} of gradients, {} workers, {}/s each way, {:.3} s a step alone\n\n",
+        "{} of gradients, {} worker{}, {}/s each way, {:.3} s a step alone\n\n",
         units::show_bytes(job.bytes),
         job.n,
+        if job.n == 1.0 { "" } else { "s" },
         units::show_bytes(job.link),
         job.step
     );
@@ -317,8 +318,18 @@ fn table(job: &Job, target: Option<f64>) -> String {
     out + "\nrecommended: " + &recommended(job).explained(job) + "\n"
 }
 
-/// Efficiency of the strategy that suits these workers best, against their number, for several links.
+/// Efficiency against the number of workers, for several links: of all-reduce, and of what suits these workers
+/// best, if that is something else.
 fn chart(job: &Job) -> String {
+    let plain = Choice { strategy: Strategy::Ring, job: *job };
+    let best = choice::with_all_workers(job);
+    match best.strategy {
+        Strategy::Ring => chart_of(&plain),
+        _ => chart_of(&plain) + &chart_of(&best),
+    }
+}
+
+fn chart_of(Choice { strategy, job }: &Choice) -> String {
     const LINKS: [(&str, f64); 5] = [
         ("1 Gb/s", 125e6),
         ("10 Gb/s", 1.25e9),
@@ -327,8 +338,7 @@ fn chart(job: &Job) -> String {
         ("400 Gb/s", 50e9),
     ];
     const WORKERS: [u32; 6] = [2, 4, 8, 16, 64, 256];
-    let Choice { strategy, job: chosen } = choice::with_all_workers(job);
-    let servers_each = chosen.servers / chosen.n;
+    let servers_each = job.servers / job.n;
     let with = match strategy {
         Strategy::Ring => String::new(),
         _ => format!(", {servers_each:.2} servers to a worker"),
@@ -339,9 +349,8 @@ fn chart(job: &Job) -> String {
     out.push('\n');
     for (name, link) in LINKS {
         out += &format!("{name:>10}");
-        for n in WORKERS {
-            let n = f64::from(n);
-            let p = Job { link, n, servers: n * servers_each, ..*job }.efficiency(strategy);
+        for n in WORKERS.map(f64::from) {
+            let p = Job { link, n, servers: n * servers_each, ..*job }.efficiency(*strategy);
             let bar = "#".repeat((p * 10.0).round() as usize);
             out += &format!("  {bar:<10}{:>3.0}", p * 100.0);
         }
@@ -406,7 +415,11 @@ mod tests {
         let report = report(&vgg16(), Some(0.9));
         assert_eq!(report["strategies"][0]["strategy"], "all-reduce");
         assert!(table(&vgg16(), Some(0.9)).contains("13.58 GB/s"));
-        assert!(chart(&vgg16()).contains("100 Gb/s"));
+        let charts = chart(&vgg16());
+        assert!(charts.contains("100 Gb/s") && charts.contains("efficiency of all-reduce ("));
+        assert!(charts.contains("efficiency of parameter servers, 1.00 servers to a worker"));
+        let fast = Job { link: 1e12, ..vgg16() };
+        assert_eq!(chart(&fast).matches("efficiency of").count(), 1);
         assert_eq!(report["recommended"]["workers"], 1.0);
         assert!(table(&vgg16(), None).contains("recommended: one worker alone"));
     }

@@ -32,6 +32,7 @@ impl Choice {
             "step_seconds": self.job.step_time(self.strategy),
             "efficiency": self.job.efficiency(self.strategy),
             "speedup": self.speedup(),
+            "command": self.command(),
         })
     }
 
@@ -49,11 +50,22 @@ impl Choice {
             );
         }
         let (n, how, speedup) = (self.job.n, self.how(), self.speedup());
+        let command = self.command();
         let percent = self.job.efficiency(self.strategy) * 100.0;
         let fewer = if n < of.n { "; more workers gain less than 1%" } else { "" };
         format!(
-            "{n} workers with {how}: {speedup:.2} times as fast as one, efficiency {percent:.2}%{fewer}"
+            "{n} workers with {how}: {speedup:.2} times as fast as one, efficiency {percent:.2}%{fewer}\n  {command}"
         )
+    }
+
+    /// What starts it.
+    fn command(&self) -> String {
+        let Job { n, servers: k, .. } = self.job;
+        match self.strategy {
+            Strategy::Ring => format!("ferroflow run -np {n}"),
+            Strategy::Servers => format!("ferroflow run -np {n} --servers {k} --servers-only"),
+            Strategy::Split => format!("ferroflow run -np {n} --servers {k}"),
+        }
     }
 
     fn how(&self) -> String {
@@ -139,7 +151,9 @@ mod tests {
     fn servers_are_recommended_where_they_help() {
         assert_eq!(how(&job(1e6, 12.5e9, 4.0, 4.0)), (4.0, "all-reduce".into()));
         assert_eq!(how(&job(1e8, 1.25e9, 4.0, 4.0)), (4.0, "4 parameter servers".into()));
-        assert_eq!(how(&job(1e8, 1.25e9, 4.0, 2.0)), (4.0, "all-reduce and 2 CPU servers".into()));
+        let two = job(1e8, 1.25e9, 4.0, 2.0);
+        assert_eq!(how(&two), (4.0, "all-reduce and 2 CPU servers".into()));
+        assert!(recommended(&two).explained(&two).ends_with("ferroflow run -np 4 --servers 2"));
     }
 
     #[test]
