@@ -32,6 +32,7 @@ use hosts::{hosts, invalid, places};
     ferroflow run --ps 1 --workers 3 -H hosta:2,hostb:2 -- python train.py\n  \
     ferroflow run -np 4 -- python train.py\n  \
     ferroflow run -np 4 -H hosta:2,hostb:2 -- ./train\n  \
+    ferroflow run -np 4 --servers 4 --servers-only -- ./train\n  \
     ferroflow run -np 4 --min-np 2 --max-np 8 --host-discovery-script ./hosts.sh -- ./train")]
 pub struct Args {
     /// Ranks to start; -np N means the same

@@ -5,6 +5,7 @@ mod common;
 
 use common::netns::{self, Cable};
 use common::{Lines, PROGRAM, Running, ferroflow, folder};
+use ferroflow::hvd;
 use ferroflow::prelude::{GraphSession, graph};
 use ferroflow::{
     ConnectOptions, GraphDef, Server, ServerOptions, Session, TfConfig, default_catalog,
@@ -270,47 +271,134 @@ fn the_rank_that_fails_first_ends_the_others_and_gives_the_exit_code() {
     assert!(errors.contains("\n    it went wrong\n"), "{errors}");
 }
 
+/// A script that says how many slots this host has, and changes its mind.
+struct Discovery(std::path::PathBuf);
+
+impl Discovery {
+    fn new() -> Discovery {
+        let found = Discovery(folder("discovery"));
+        // Written by another process: what this one holds open for a moment, a child of another test may hold,
+        // too, and nobody can run it.
+        let write = r#"printf '#!/bin/sh\ncat "%s"\n' "$1" > "$2" && chmod +x "$2""#;
+        let written = ["-c", write, "sh", &found.path("hosts"), &found.path("discover.sh")];
+        assert!(std::process::Command::new("sh").args(written).status().unwrap().success());
+        found
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+
+    fn find(&self, slots: usize) {
+        // Written aside and moved, so that nobody reads half of it.
+        std::fs::write(self.path("new"), format!("localhost:{slots}\n")).unwrap();
+        std::fs::rename(self.path("new"), self.path("hosts")).unwrap();
+    }
+
+    /// An elastic job of 1 to 3 processes that follows it, and the lines of its output and errors.
+    fn job(&self, program: &[&str]) -> (Running, Lines, Lines) {
+        let job = ["run", "-np", "2", "--min-np", "1", "--max-np", "3", "--host-discovery-script"];
+        let script = self.path("discover.sh");
+        let job = [&job[..], &[&script, "--"], program].concat();
+        let mut command = ferroflow(&job);
+        command.env("STOP_FILE", self.path("stop"));
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut job = Running(child);
+        let lines = Lines::of(job.0.stdout.take().unwrap());
+        let errors = Lines::of(job.0.stderr.take().unwrap());
+        (job, lines, errors)
+    }
+
+    /// Tells the job that it is done.
+    fn stop(&self) {
+        std::fs::write(self.path("stop"), "").unwrap();
+    }
+}
+
+impl Drop for Discovery {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
 #[test]
 fn an_elastic_job_follows_the_slots_that_a_script_finds() {
-    let dir = folder("discovery");
-    let path = |name: &str| dir.join(name).display().to_string();
-    let (hosts, script, done) = (path("hosts"), path("discover.sh"), path("done"));
-    // Written aside and moved, so that nobody reads half of it.
-    let find = |slots: usize| {
-        std::fs::write(path("new"), format!("localhost:{slots}\n")).unwrap();
-        std::fs::rename(path("new"), &hosts).unwrap();
-    };
-
-    // Written by another process: what this one holds open for a moment, a child of another test may hold, too,
-    // and nobody can run it.
-    let write = r#"printf '#!/bin/sh\ncat "%s"\n' "$1" > "$2" && chmod +x "$2""#;
-    let written = ["-c", write, "sh", &hosts, &script];
-    assert!(std::process::Command::new("sh").args(written).status().unwrap().success());
-    find(1);
+    let script = Discovery::new();
+    script.find(1);
     let program = "trap 'echo leaves; exit 0' TERM; echo is up
-        until [ -e \"$1\" ]; do sleep 0.1; done; echo is done";
-    let job = ["run", "-np", "2", "--min-np", "1", "--max-np", "3", "--host-discovery-script"];
-    let job = [&job[..], &[&script, "--", "sh", "-c", program, "sh", &done]].concat();
-    let mut command = ferroflow(&job);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut job = Running(child);
-    let lines = Lines::of(job.0.stdout.take().unwrap());
-    let errors = Lines::of(job.0.stderr.take().unwrap());
+        until [ -e \"$STOP_FILE\" ]; do sleep 0.1; done";
+    let (mut job, lines, errors) = script.job(&["sh", "-c", program]);
     errors.wait_for("1 of 2 slots; waiting up to 60 s (--elastic-timeout)");
     lines.wait_for("[0] is up");
     // Two come at once, in whatever order.
-    find(3);
+    script.find(3);
     let mut both = [lines.wait_for("is up"), lines.wait_for("is up")];
     both.sort_unstable();
     assert_eq!(both, ["[1] is up", "[2] is up"]);
     // Those that came last go, and the job goes on.
-    find(1);
+    script.find(1);
     let mut both = [lines.wait_for("leaves"), lines.wait_for("leaves")];
     both.sort_unstable();
     assert_eq!(both, ["[1] leaves", "[2] leaves"]);
-    find(2);
+    script.find(2);
     lines.wait_for("[3] is up");
-    std::fs::write(&done, "").unwrap();
+    script.stop();
     assert_eq!(job.end().code(), Some(0));
-    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+/// What the job below runs: this file's own program, as a rank of an elastic job.
+const RANK: &str = "a_rank_of_an_elastic_job";
+
+/// Adds 1 to a variable in each step, until it is told that this is enough.
+#[test]
+fn a_rank_of_an_elastic_job() {
+    use ferroflow::prelude::{Optimizer, Sgd, Tensor, local_session};
+    if std::env::var_os("FERROFLOW_ELASTIC").is_none() {
+        return;
+    }
+    let stop = std::env::var("STOP_FILE").unwrap();
+    let job = hvd::elastic_init().unwrap();
+    let g = job.world().graph();
+    let x = g.variable("x", 0.0);
+    let train = job.world().optimizer(Sgd::new(1.0)).minimize(&(&*x * -1.0));
+    let init = g.global_initializer();
+    let session = local_session(&g).unwrap();
+    session.run(&init).unwrap();
+    let mut state = hvd::elastic::State::new(&g, &session).unwrap();
+    let sum = job.run(&mut state, |world, state| {
+        println!("\na rank among {}", world.size());
+        loop {
+            session.run(&train)?;
+            state.step += 1;
+            state.commit(world)?;
+            let over = Tensor::scalar(u8::from(std::path::Path::new(&stop).exists()));
+            let over = world.all_reduce_value("over", over, hvd::Reduction::Max)?;
+            if over.scalar_value::<u8>()? == 1 {
+                return session.run(x.scalar::<f32>());
+            }
+        }
+    });
+    // Whatever came and went, every step was made once.
+    assert_eq!(sum.unwrap(), state.step as f32);
+    println!("\nall steps were made");
+}
+
+#[test]
+fn ranks_go_on_as_slots_come_and_go() {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    if std::net::ToSocketAddrs::to_socket_addrs(&(host.trim(), 0)).is_err() {
+        return eprintln!("skipped, this host's name is no address: {host}");
+    }
+    let script = Discovery::new();
+    script.find(2);
+    let program = std::env::current_exe().unwrap().display().to_string();
+    let (mut job, lines, _errors) = script.job(&[&program, "--exact", RANK, "--nocapture"]);
+    lines.wait_for("[0] a rank among 2");
+    script.find(3);
+    lines.wait_for("[0] a rank among 3");
+    script.find(1);
+    lines.wait_for("[0] a rank among 1");
+    script.stop();
+    lines.wait_for("[0] all steps were made");
+    assert_eq!(job.end().code(), Some(0));
 }
