@@ -16,11 +16,13 @@ const LAUNCHERS: [(&str, &str, &str); 5] = [
 impl Membership {
     /// The membership that the environment of this process describes; none if it describes none.
     ///
+    /// `FERROFLOW_SERVERS` is how many of the processes, the last ones, sum for the others, and
+    /// `FERROFLOW_SERVERS_ONLY=1` that nobody else does.
+    ///
     /// `FERROFLOW_ADDRESS` (rank 0's, or all with commas between) or `MASTER_ADDR` and `MASTER_PORT`
     /// say where to meet. Without them a job on one host meets on loopback, and one under Slurm on
     /// its first node, at a port that follows from the job's number. `FERROFLOW_TRANSPORT` says which
-    /// links: `auto`, `tcp` or `shared`. `FERROFLOW_SERVERS` is how many of the processes, the last ones, sum
-    /// for the others, and `FERROFLOW_SERVERS_ONLY=1` that nobody else does.
+    /// links: `auto`, `tcp` or `shared`.
     pub fn from_env() -> Result<Option<Membership>> {
         membership(&|name| std::env::var(name).ok().filter(|v| !v.is_empty()))
     }
@@ -39,16 +41,10 @@ fn membership(env: &dyn Fn(&str) -> Option<String>) -> Result<Option<Membership>
             continue;
         }
         let mut member = Membership::new(rank, size, String::new());
+        member.servers_only = servers_only(env)?;
         member.addresses = addresses(env, launcher, size)?;
         member.token = env("FERROFLOW_TOKEN").unwrap_or_default();
         member.servers = number("FERROFLOW_SERVERS")?.unwrap_or(0);
-        member.servers_only = match env("FERROFLOW_SERVERS_ONLY").as_deref() {
-            None | Some("0") => false,
-            Some("1") => true,
-            Some(other) => {
-                bail!(InvalidArgument, "FERROFLOW_SERVERS_ONLY={other:?} is neither 0 nor 1")
-            }
-        };
         if let Some(links) = env("FERROFLOW_TRANSPORT") {
             member.transport = Transport::from_name(&links)?;
         }
@@ -91,6 +87,16 @@ fn addresses(
         "{size} ranks were started by {launcher}, but nothing says where rank 0 is: set \
          FERROFLOW_ADDRESS=HOST:PORT or MASTER_ADDR"
     )
+}
+
+fn servers_only(env: &dyn Fn(&str) -> Option<String>) -> Result<bool> {
+    match env("FERROFLOW_SERVERS_ONLY").as_deref() {
+        None | Some("0") => Ok(false),
+        Some("1") => Ok(true),
+        Some(other) => {
+            bail!(InvalidArgument, "FERROFLOW_SERVERS_ONLY={other:?} is neither 0 nor 1")
+        }
+    }
 }
 
 /// A port that all ranks of a job arrive at, outside the range of ephemeral ones.
