@@ -1,7 +1,7 @@
 //! Who this process is, by the environment that launchers give: our own, torchrun's, Open MPI's, PMI's
 //! and Slurm's.
 
-use crate::rendezvous::{Membership, Transport};
+use crate::rendezvous::{MOST_STREAMS, Membership, Transport, check_streams};
 use ferroflow_core::{Result, bail, err};
 
 /// Variables of a process's rank and of their number, by launcher.
@@ -22,10 +22,28 @@ impl Membership {
     /// `FERROFLOW_ADDRESS` (rank 0's, or all with commas between) or `MASTER_ADDR` and `MASTER_PORT`
     /// say where to meet. Without them a job on one host meets on loopback, and one under Slurm on
     /// its first node, at a port that follows from the job's number. `FERROFLOW_TRANSPORT` says which
-    /// links: `auto`, `tcp` or `shared`.
+    /// links: `auto`, `tcp` or `shared`. `FERROFLOW_STREAMS` says how many TCP connections each two ranks have,
+    /// 1 to 16, for networks that limit each of them; rank 0's is everybody's.
     pub fn from_env() -> Result<Option<Membership>> {
-        membership(&|name| std::env::var(name).ok().filter(|v| !v.is_empty()))
+        membership(&variable)
     }
+
+    /// The same, for a member whose place the environment does not say: takes what it says of the links.
+    pub(crate) fn set_links_from_env(&mut self) -> Result<()> {
+        set_links(self, &variable)
+    }
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|v| !v.is_empty())
+}
+
+fn set_links(member: &mut Membership, env: &dyn Fn(&str) -> Option<String>) -> Result<()> {
+    if let Some(links) = env("FERROFLOW_TRANSPORT") {
+        member.transport = Transport::from_name(&links)?;
+    }
+    member.streams = streams(env)?;
+    Ok(())
 }
 
 fn membership(env: &dyn Fn(&str) -> Option<String>) -> Result<Option<Membership>> {
@@ -45,12 +63,25 @@ fn membership(env: &dyn Fn(&str) -> Option<String>) -> Result<Option<Membership>
         member.addresses = addresses(env, launcher, size)?;
         member.token = env("FERROFLOW_TOKEN").unwrap_or_default();
         member.servers = number("FERROFLOW_SERVERS")?.unwrap_or(0);
-        if let Some(links) = env("FERROFLOW_TRANSPORT") {
-            member.transport = Transport::from_name(&links)?;
-        }
+        set_links(&mut member, env)?;
         return Ok(Some(member));
     }
     Ok(None)
+}
+
+/// What `FERROFLOW_STREAMS` asks for.
+fn streams(env: &dyn Fn(&str) -> Option<String>) -> Result<Option<usize>> {
+    const NAME: &str = "FERROFLOW_STREAMS";
+    let Some(text) = env(NAME) else { return Ok(None) };
+    let asked = text.trim().parse().ok().map(check_streams);
+    match asked {
+        Some(Ok(streams)) => Ok(Some(streams)),
+        _ => bail!(
+            InvalidArgument,
+            "{NAME}={text:?} is no number of connections between two ranks: give 1 to \
+             {MOST_STREAMS}, or unset it for one within a host and two between hosts"
+        ),
+    }
 }
 
 fn addresses(
@@ -188,6 +219,23 @@ mod tests {
         assert!(
             found(&[("RANK", "x"), ("WORLD_SIZE", "2")]).unwrap_err().message().contains("RANK")
         );
+    }
+
+    #[test]
+    fn connections_are_asked_for_by_number() {
+        let asked = |text: &str| {
+            let vars = [("RANK", "0"), ("WORLD_SIZE", "1"), ("FERROFLOW_STREAMS", text)];
+            let env =
+                |name: &str| vars.iter().find(|(n, _)| *n == name).map(|(_, v)| v.to_string());
+            Ok(membership(&env)?.unwrap().streams)
+        };
+        assert_eq!(asked("1").unwrap(), Some(1));
+        assert_eq!(asked(" 16").unwrap(), Some(16));
+        for wrong in ["0", "17", "-1", "two", "1.5", "99999999999999999999"] {
+            let e: ferroflow_core::Error = asked(wrong).unwrap_err();
+            let says = |part: &str| e.message().contains(part);
+            assert!(says("FERROFLOW_STREAMS") && says(wrong) && says("1 to 16"), "{e}");
+        }
     }
 
     #[test]
