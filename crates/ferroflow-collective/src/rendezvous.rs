@@ -3,17 +3,22 @@
 //! All connect to rank 0 and say who they are; rank 0 answers with a table of all. Ranks of one host
 //! then share memory, others connect to each other. The connections to rank 0 stay, for control.
 
+mod connect;
+mod pairs;
+
+pub(crate) use pairs::{MOST_STREAMS, check_streams};
+
 use crate::control::Control;
 use crate::fate::Fate;
 use crate::mesh::{Mesh, Tcp};
 use crate::processors;
-use crate::wire::{Reader, Writer, read_frame, write_frame};
+use crate::wire::{Reader, Writer, write_frame};
+use connect::{Until, accept, answer, bind, connect, frame};
 use ferroflow_core::{Error, Result, bail, ensure, err};
-use rustix::event::{PollFd, PollFlags};
-use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
-use std::os::fd::AsFd;
+use pairs::connect_all;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 /// Which links ranks use.
@@ -47,12 +52,18 @@ pub struct Membership {
     pub size: usize,
     /// How many of them, the last ones, only sum for the others.
     pub servers: usize,
+    /// They sum everything, as parameter servers do, instead of the part that loads all links alike. The
+    /// same on all.
+    pub servers_only: bool,
     /// `HOST:PORT` of rank 0, or of every rank in order. With rank 0's only, the others listen on a
     /// free port of the address from which they reach rank 0.
     pub addresses: Vec<String>,
     /// The same on all ranks of a job, and known to them only.
     pub token: String,
     pub transport: Transport,
+    /// Connections between each two ranks over TCP, which long messages use all at a time; from 1 to 16. None
+    /// leaves it to where they are: one within a host, two between hosts. Rank 0's is everybody's.
+    pub streams: Option<usize>,
     /// How long to wait for the others to come.
     pub timeout: Duration,
     /// How long rank 0 and another may hear nothing of each other before the one counts as dead for the other.
@@ -74,9 +85,11 @@ impl Membership {
             rank,
             size,
             servers: 0,
+            servers_only: false,
             addresses: vec![rank0.into()],
             token: String::new(),
             transport: Transport::Auto,
+            streams: None,
             timeout: Duration::from_secs(60),
             silence: Duration::from_secs(20),
             host: None,
@@ -98,11 +111,12 @@ pub(crate) struct Meeting {
     pub hosts: Vec<u32>,
 }
 
-const MAGIC: u32 = 0xFE44_0C03;
+const MAGIC: u32 = 0xFE44_0C04;
 const WELCOME: u8 = 1;
 const REFUSED: u8 = 2;
 
 /// What a rank says of itself.
+#[derive(Default)]
 struct Hello {
     rank: usize,
     size: usize,
@@ -145,52 +159,6 @@ impl Hello {
     }
 }
 
-/// How long one waits for the others: until a time, or until there is no use in it.
-struct Until {
-    time: Instant,
-    abandon: Option<Arc<AtomicBool>>,
-}
-
-impl Until {
-    /// How often one looks whether to go on waiting.
-    const LOOK: Duration = Duration::from_millis(10);
-
-    fn after(time: Duration) -> Until {
-        Until { time: Instant::now() + time, abandon: None }
-    }
-
-    fn check(&self) -> Result<()> {
-        let abandoned = self.abandon.as_ref().is_some_and(|a| a.load(Ordering::SeqCst));
-        ensure!(!abandoned, Aborted, "one of the ranks went before all had met");
-        Ok(())
-    }
-
-    fn is_over(&self) -> bool {
-        Instant::now() >= self.time
-    }
-
-    fn left(&self) -> Duration {
-        self.time.saturating_duration_since(Instant::now())
-    }
-
-    /// Waits until there is something to read; whether there is before time is up.
-    fn readable(&self, from: &impl AsFd) -> Result<bool> {
-        let mut polled = [PollFd::from_borrowed_fd(from.as_fd(), PollFlags::IN)];
-        while !self.is_over() {
-            self.check()?;
-            let look = match self.abandon {
-                Some(_) => self.time.min(Instant::now() + Until::LOOK),
-                None => self.time,
-            };
-            crate::mesh::poll_until(&mut polled, look)?;
-            if !polled[0].revents().is_empty() {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-}
-
 /// Meets the others. `listener` is rank 0's, if it is bound already.
 pub(crate) fn meet(member: &Membership, listener: Option<TcpListener>) -> Result<Meeting> {
     let Membership { rank, size, .. } = *member;
@@ -208,6 +176,7 @@ pub(crate) fn meet(member: &Membership, listener: Option<TcpListener>) -> Result
         InvalidArgument,
         "{listed} addresses for {size} ranks: give rank 0's or all"
     );
+    member.streams.map(check_streams).transpose()?;
     let until = Until { time: Instant::now() + member.timeout, abandon: member.abandon.clone() };
     let fate = Arc::new(Fate::new()?);
     let meeting =
@@ -276,7 +245,9 @@ fn host(
     #[cfg(not(target_os = "linux"))]
     let path = String::new();
     let mut welcome = Writer::default();
-    welcome.u8(WELCOME).u8(u8::from(crowded)).text(&path);
+    // No connections at all stands for nobody having asked.
+    let streams = member.streams.unwrap_or(0) as u8;
+    welcome.u8(WELCOME).u8(u8::from(crowded)).u8(streams).text(&path);
     table.iter().for_each(|h| {
         welcome.text(&h.host).text(&h.address);
     });
@@ -303,8 +274,8 @@ fn host(
         return Ok(Meeting { mesh, shared, control, fate, hosts });
     }
     let streams = match &listener {
-        Some(listener) => connect_all(member, listener, &table, until)?,
-        None => vec![None],
+        Some(listener) => connect_all(member, member.streams, listener, &table, until)?,
+        None => vec![Vec::new()],
     };
     let control = Control::start(0, links, fate.clone(), member.silence)?;
     let mesh = Box::new(Tcp::new(streams, fate.clone(), crowded)?);
@@ -345,6 +316,10 @@ fn attend(member: &Membership, fate: Arc<Fate>, until: &Until) -> Result<Meeting
         return Err(Error::new(code, r.text()?));
     }
     let crowded = r.u8()? == 1;
+    let streams = match r.u8()? {
+        0 => None,
+        asked => Some(check_streams(usize::from(asked))?),
+    };
     let path = r.text()?;
     let mut table = Vec::with_capacity(size);
     for rank in 0..size {
@@ -376,7 +351,7 @@ fn attend(member: &Membership, fate: Arc<Fate>, until: &Until) -> Result<Meeting
         let mesh = Box::new(crate::mesh::shared::Rings::new(segment, rank));
         return Ok(Meeting { mesh, shared, control, fate, hosts });
     }
-    let streams = connect_all(member, &listener, &table, until)?;
+    let streams = connect_all(member, streams, &listener, &table, until)?;
     links[0] = Some(link);
     let control = Control::start(rank, links, fate.clone(), member.silence)?;
     let mesh = Box::new(Tcp::new(streams, fate.clone(), crowded)?);
@@ -437,97 +412,6 @@ fn refuse(stream: &mut TcpStream, why: &Error) {
     let mut w = Writer::default();
     w.u8(REFUSED).u32(why.code() as u32).text(why.message());
     let _ = write_frame(stream, &w.0);
-}
-
-/// Connects to all lower ranks and takes the connections of all higher ones.
-fn connect_all(
-    member: &Membership,
-    listener: &TcpListener,
-    table: &[Hello],
-    until: &Until,
-) -> Result<Vec<Option<TcpStream>>> {
-    let Membership { rank, size, .. } = *member;
-    let mut streams: Vec<Option<TcpStream>> = (0..size).map(|_| None).collect();
-    let hello = |to: usize| {
-        let token = member.token.clone();
-        let (host, address) = (String::new(), String::new());
-        Hello { rank, size: to, servers: 0, token, host, address, processors: Vec::new() }.encode()
-    };
-    for lower in 0..rank {
-        let mut stream = connect(&table[lower].address, until)
-            .map_err(|e| e.context(format!("rank {lower}")))?;
-        write_frame(&mut stream, &hello(lower))
-            .map_err(|e| crate::io_error(&format!("rank {lower}"), &e))?;
-        streams[lower] = Some(stream);
-    }
-    while let Some(missing) = (rank + 1..size).find(|&r| streams[r].is_none()) {
-        let Some(mut stream) = accept(listener, until)? else {
-            bail!(DeadlineExceeded, "rank {missing} did not connect to rank {rank}");
-        };
-        let short = Until::after(Duration::from_secs(5));
-        let Ok(hello) = frame(&mut stream, &short).and_then(|f| Hello::decode(&f)) else {
-            continue;
-        };
-        let fits = hello.token == member.token && hello.size == rank;
-        if fits && hello.rank > rank && hello.rank < size && streams[hello.rank].is_none() {
-            streams[hello.rank] = Some(stream);
-        }
-    }
-    Ok(streams)
-}
-
-fn bind(address: &str) -> Result<TcpListener> {
-    TcpListener::bind(address).map_err(|e| err!(Unavailable, "cannot listen on {address}: {e}"))
-}
-
-/// Connects, trying again until the other side listens.
-fn connect(address: &str, until: &Until) -> Result<TcpStream> {
-    let mut pause = Duration::from_millis(1);
-    let mut last = String::from("no time left");
-    while !until.is_over() {
-        until.check()?;
-        let tried = address.to_socket_addrs().and_then(|mut found| {
-            let to = found.next().ok_or(std::io::ErrorKind::NotFound)?;
-            TcpStream::connect_timeout(&to, until.left().min(Duration::from_secs(10)))
-        });
-        match tried {
-            Ok(stream) => {
-                let _ = stream.set_nodelay(true);
-                return Ok(stream);
-            }
-            Err(e) => last = e.to_string(),
-        }
-        std::thread::sleep(pause.min(until.left()));
-        pause = (pause * 2).min(Duration::from_millis(200));
-    }
-    Err(err!(DeadlineExceeded, "cannot connect to {address}: {last}"))
-}
-
-/// The next connection, if one comes in time.
-fn accept(listener: &TcpListener, until: &Until) -> Result<Option<TcpStream>> {
-    if !until.readable(listener)? {
-        return Ok(None);
-    }
-    let (stream, _) = listener.accept().map_err(|e| crate::io_error("accepting", &e))?;
-    let _ = stream.set_nodelay(true);
-    Ok(Some(stream))
-}
-
-fn frame(stream: &mut TcpStream, until: &Until) -> Result<Vec<u8>> {
-    if !until.readable(stream)? {
-        return Err(err!(Unavailable, "no answer in time"));
-    }
-    let left = until.left().max(Duration::from_millis(1));
-    stream.set_read_timeout(Some(left)).map_err(|e| crate::io_error("a connection", &e))?;
-    match read_frame(stream) {
-        Ok(Some(frame)) => Ok(frame),
-        Ok(None) => Err(err!(Unavailable, "the connection was closed")),
-        Err(e) => Err(err!(Unavailable, "no answer: {e}")),
-    }
-}
-
-fn answer(stream: &mut TcpStream, until: &Until) -> Result<u8> {
-    Ok(frame(stream, until)?.first().copied().unwrap_or(0))
 }
 
 /// What tells hosts apart: the boot of the machine and the process namespace, unless given.

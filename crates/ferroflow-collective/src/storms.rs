@@ -6,10 +6,11 @@
 
 use crate::engine::{Ask, Engine, EngineOptions};
 use crate::group::{Group, Options};
-use crate::model::Model;
+use crate::model::{Algorithm, Model};
 use crate::reduce::ReduceOp;
 use crate::relay::{Blow, Network, Weather};
 use crate::rendezvous::{Membership, Transport};
+use crate::schedule::even_bounds;
 use ferroflow_core::{Code, Error, Result};
 use std::net::TcpListener;
 use std::sync::mpsc::channel;
@@ -23,6 +24,10 @@ struct Storm {
     seed: u64,
     n: usize,
     transport: Transport,
+    /// Connections of each pair, and hosts that the ranks count as being on; of no use in shared memory.
+    streams: usize,
+    hosts: usize,
+    algorithm: Option<Algorithm>,
     weather: Weather,
     /// For whatever waits: long where nothing is lost, so that nobody gives up on a busy machine.
     limit: Duration,
@@ -56,13 +61,17 @@ impl Storm {
                 blow,
             },
             limit: Duration::from_secs(seconds),
+            streams: random.usize(1..=3),
+            hosts: random.usize(1..=3),
+            algorithm: Algorithm::ALL.get(random.usize(..=Algorithm::ALL.len())).copied(),
         }
     }
 
     fn rank(&self, member: &Membership, listener: Option<TcpListener>) -> Result<()> {
         // Without a probe: what is chosen is the same in every run.
         let model = Some(Model::default());
-        let options = Options { model, timeout: self.limit, ..Options::default() };
+        let (timeout, algorithm) = (self.limit, self.algorithm);
+        let options = Options { model, timeout, algorithm };
         let group = match listener {
             Some(listener) => Group::host(member, options, listener)?,
             None => Group::join(member, options)?,
@@ -95,12 +104,27 @@ impl Storm {
         let root = step % n;
         let sent = engine.broadcast("b", vec![rank as u16; 9], root, Ask::default())?;
         let all = engine.all_gather("g", vec![rank as i64; rank + 1], Ask::default())?;
+        let count = (step * 577) % 3000;
+        let values: Vec<i32> = (0..count).map(|i| (i * (rank + 1) + step) as i32).collect();
+        let part = engine.reduce_scatter("s", values, Ask::op(ReduceOp::Sum))?;
+        // From rank a to rank b as many times 100 a + b as the step and b say.
+        let splits: Vec<usize> = (0..n).map(|to| (step + to) % 3 * 50).collect();
+        let sends = splits.iter().enumerate().flat_map(|(to, &c)| vec![100 * rank + to; c]);
+        let sends = sends.map(|x| x as u16).collect();
+        let mine = engine.all_to_all("a", sends, splits, Ask::default())?;
         for (want, count, sum) in sums {
             assert_eq!(sum.wait()?, vec![want; count], "seed {}: step {step}", self.seed);
         }
         assert_eq!(sent.wait()?, [root as u16; 9], "seed {}: step {step}", self.seed);
         let want: Vec<i64> = (0..n).flat_map(|r| vec![r as i64; r + 1]).collect();
         assert_eq!(all.wait()?, want, "seed {}: step {step}", self.seed);
+        let bounds = even_bounds(count, n);
+        let total = |i: usize| (0..n).map(|r| (i * (r + 1) + step) as i32).sum::<i32>();
+        let want: Vec<i32> = (bounds[rank]..bounds[rank + 1]).map(total).collect();
+        assert_eq!(part.wait()?, want, "seed {}: step {step}", self.seed);
+        let sent = |from: usize| vec![(100 * from + rank) as u16; (step + rank) % 3 * 50];
+        let want: Vec<u16> = (0..n).flat_map(sent).collect();
+        assert_eq!(mine.wait()?, want, "seed {}: step {step}", self.seed);
         engine.barrier("e", crate::group::SetId::WORLD)
     }
 
@@ -115,6 +139,10 @@ impl Storm {
         for rank in 0..n {
             let mut member = Membership::new(rank, n, front.to_string());
             member.transport = storm.transport;
+            member.streams = Some(storm.streams);
+            if storm.transport == Transport::Tcp {
+                member.host = Some(format!("host{}", rank % storm.hosts));
+            }
             member.timeout = storm.limit;
             member.silence = storm.limit;
             member.network = Some(network.clone());
@@ -145,7 +173,7 @@ fn every_rank_gets_right_answers_or_an_error() {
     let from = std::env::var("FERROFLOW_STORM_FROM").ok().and_then(|s| s.parse().ok()).unwrap_or(0);
     for seed in from..from + count {
         let storm = Storm::new(seed);
-        let (weather, n) = (storm.weather, storm.n);
+        let (weather, n, algorithm) = (storm.weather, storm.n, storm.algorithm);
         let outcomes = storm.run();
         let errors: Vec<&Error> = outcomes.iter().flatten().collect();
         match weather.blow {
@@ -158,7 +186,7 @@ fn every_rank_gets_right_answers_or_an_error() {
         }
         for e in errors {
             let known = [Code::Unavailable, Code::DeadlineExceeded, Code::Aborted];
-            assert!(known.contains(&e.code()), "seed {seed}, {n} ranks: {e:?}");
+            assert!(known.contains(&e.code()), "seed {seed}, {n} ranks, {algorithm:?}: {e:?}");
         }
     }
     println!(

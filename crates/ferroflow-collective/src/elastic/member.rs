@@ -99,6 +99,7 @@ impl Seat {
             let mut member = Membership::new(place.rank, place.size, place.address);
             member.token = format!("{}/{}", self.token, place.epoch);
             member.timeout = MEETING;
+            member.set_links_from_env()?;
             member.abandon = Some(lost);
             let met = match place.rank {
                 0 => Group::host(&member, options.clone(), listener),

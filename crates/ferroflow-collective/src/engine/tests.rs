@@ -264,8 +264,8 @@ fn servers_sum_for_the_ranks_and_end_with_them() {
                 let (listener, address) = (&listener, &address);
                 scope.spawn(move || {
                     let mut member = Membership::new(rank, n + k, address.clone());
-                    member.servers = k;
-                    let options = Options { servers_only, ..Options::default() };
+                    (member.servers, member.servers_only) = (k, servers_only);
+                    let options = Options::default();
                     let group = match rank {
                         0 => Group::host(&member, options, listener.lock().take().unwrap()),
                         _ => Group::join(&member, options),

@@ -1,53 +1,33 @@
-//! TCP between ranks: one connection for each pair, never blocking.
+//! TCP between ranks: one connection or several for each pair, never blocking.
+
+mod striped;
 
 use super::Mesh;
 use super::patience::Patience;
 use crate::fate::Fate;
-use crate::loopback;
 use ferroflow_core::{Error, Result, err};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::io::{ErrorKind, IoSlice, Read, Write};
 use std::net::TcpStream;
-use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// Reads shorter than this go through `Peer::ahead`, so that a header and a short message cost one
-/// system call.
-const SHORT: usize = 8 << 10;
-
-struct Peer {
-    stream: TcpStream,
-    ahead: Box<[u8; SHORT]>,
-    start: usize,
-    end: usize,
-}
+use striped::Striped;
 
 pub(crate) struct Tcp {
-    peers: Vec<Option<Peer>>,
+    peers: Vec<Option<Striped>>,
     fate: Arc<Fate>,
     patience: Patience,
 }
 
 impl Tcp {
-    /// A mesh of connected streams, by rank; there is none to oneself. `crowded` says that the ranks
-    /// on this host exceed its processors.
-    pub(crate) fn new(
-        streams: Vec<Option<TcpStream>>,
-        fate: Arc<Fate>,
-        crowded: bool,
-    ) -> Result<Tcp> {
-        let peer = |stream: TcpStream| -> Result<Peer> {
-            let setup = || {
-                stream.set_nodelay(true)?;
-                stream.set_nonblocking(true)
-            };
-            setup().map_err(|e| crate::io_error("a connection between ranks", &e))?;
-            loopback::tune(&stream, stream.local_addr(), stream.peer_addr());
-            Ok(Peer { stream, ahead: Box::new([0; SHORT]), start: 0, end: 0 })
+    /// A mesh of connected streams, by rank; there are none to oneself, and to another rank as many as it has
+    /// to this one, in the same order. `crowded` says that the ranks on this host exceed its processors.
+    pub(crate) fn new(streams: Vec<Vec<TcpStream>>, fate: Arc<Fate>, crowded: bool) -> Result<Tcp> {
+        let peer = |streams: Vec<TcpStream>| match streams.is_empty() {
+            true => Ok(None),
+            false => Striped::new(streams).map(Some),
         };
-        let peers =
-            streams.into_iter().map(|s| s.map(peer).transpose()).collect::<Result<Vec<_>>>()?;
+        let peers = streams.into_iter().map(peer).collect::<std::io::Result<Vec<_>>>();
+        let peers = peers.map_err(|e| crate::io_error("a connection between ranks", &e))?;
         // A look is a system call of about half a microsecond.
         let patience = match crowded {
             true => Patience::new(100, 0),
@@ -56,14 +36,14 @@ impl Tcp {
         Ok(Tcp { peers, fate, patience })
     }
 
-    fn peer(&mut self, rank: usize) -> Result<&mut Peer> {
+    fn peer(&mut self, rank: usize) -> Result<&mut Striped> {
         self.peers
             .get_mut(rank)
             .and_then(Option::as_mut)
             .ok_or_else(|| err!(Internal, "no connection to rank {rank}"))
     }
 
-    fn broken(&self, rank: usize, why: &str) -> Error {
+    fn broken(&self, rank: usize, why: &std::io::Error) -> Error {
         self.fate.cause_or(err!(Unavailable, "rank {rank} is gone: {why}"))
     }
 }
@@ -74,57 +54,20 @@ impl Mesh for Tcp {
     }
 
     fn send(&mut self, to: usize, head: &[u8], body: &[u8]) -> Result<usize> {
-        let peer = self.peer(to)?;
-        let sent = if head.is_empty() {
-            peer.stream.write(body)
-        } else {
-            peer.stream.write_vectored(&[IoSlice::new(head), IoSlice::new(body)])
-        };
-        match sent {
-            Ok(n) => Ok(n),
-            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(0),
-            Err(e) => Err(self.broken(to, &e.to_string())),
-        }
+        self.peer(to)?.send(head, body).map_err(|e| self.broken(to, &e))
     }
 
     fn recv(&mut self, from: usize, into: &mut [u8]) -> Result<usize> {
-        let peer = self.peer(from)?;
-        if peer.start < peer.end {
-            let n = into.len().min(peer.end - peer.start);
-            into[..n].copy_from_slice(&peer.ahead[peer.start..peer.start + n]);
-            peer.start += n;
-            return Ok(n);
-        }
-        if into.is_empty() {
-            return Ok(0);
-        }
-        let short = into.len() < SHORT;
-        let got =
-            if short { peer.stream.read(&mut peer.ahead[..]) } else { peer.stream.read(into) };
-        match got {
-            Ok(0) => Err(self.broken(from, "it closed the connection")),
-            Ok(n) if short => {
-                (peer.start, peer.end) = (0, n);
-                self.recv(from, into)
-            }
-            Ok(n) => Ok(n),
-            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(0),
-            Err(e) => Err(self.broken(from, &e.to_string())),
-        }
+        self.peer(from)?.recv(into).map_err(|e| self.broken(from, &e))
     }
 
     fn wait(&mut self, sending: &[usize], receiving: &[usize], until: Instant) -> Result<()> {
         self.fate.check()?;
-        let mut polled = Vec::with_capacity(self.peers.len() + 1);
+        let mut polled = Vec::with_capacity(2 * self.peers.len() + 1);
         polled.push(PollFd::from_borrowed_fd(self.fate.descriptor(), PollFlags::IN));
         for (rank, peer) in self.peers.iter().enumerate() {
             let Some(peer) = peer else { continue };
-            let mut flags = PollFlags::empty();
-            flags.set(PollFlags::OUT, sending.contains(&rank));
-            flags.set(PollFlags::IN, receiving.contains(&rank));
-            if !flags.is_empty() {
-                polled.push(PollFd::from_borrowed_fd(peer.stream.as_fd(), flags));
-            }
+            peer.poll(sending.contains(&rank), receiving.contains(&rank), &mut polled);
         }
         poll_until(&mut polled, until)?;
         self.fate.check()
@@ -143,5 +86,53 @@ pub(crate) fn poll_until(polled: &mut [PollFd<'_>], until: Instant) -> Result<()
     match poll(polled, Some(&timeout)) {
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
         Err(e) => Err(err!(Internal, "cannot wait for connections: {e}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::striped::tests::pair;
+    use super::*;
+    use std::io::Write;
+    use std::net::Shutdown;
+
+    /// The mesh of rank 0 of two, and the other ends of its connections.
+    fn beside_one(streams: usize) -> (Tcp, Vec<TcpStream>) {
+        let (ours, theirs): (Vec<_>, Vec<_>) = (0..streams).map(|_| pair()).unzip();
+        let fate = Arc::new(Fate::new().unwrap());
+        (Tcp::new(vec![Vec::new(), ours], fate, true).unwrap(), theirs)
+    }
+
+    #[test]
+    fn the_end_of_any_stream_is_the_end_of_its_rank() {
+        let (mut mesh, theirs) = beside_one(3);
+        theirs[1].shutdown(Shutdown::Both).unwrap();
+        (&theirs[0]).write_all(&[7; striped::CHUNK]).unwrap();
+        let until = Instant::now() + Duration::from_secs(30);
+        let mut bytes = vec![0; 1 << 20];
+        let e = loop {
+            match mesh.recv(1, &mut bytes).and_then(|_| mesh.wait(&[], &[1], until)) {
+                Ok(()) => assert!(Instant::now() < until, "nobody noticed"),
+                Err(e) => break e,
+            }
+        };
+        assert_eq!(e.code(), ferroflow_core::Code::Unavailable);
+        assert_eq!(e.message(), "rank 1 is gone: it closed the connection");
+    }
+
+    #[test]
+    fn the_first_cause_is_told_when_a_stream_ends_because_of_it() {
+        let (mut mesh, theirs) = beside_one(2);
+        mesh.fate.fail(err!(Aborted, "rank 5 gave up"));
+        drop(theirs);
+        let until = Instant::now() + Duration::from_secs(30);
+        let e = loop {
+            match mesh.recv(1, &mut [0; 9]) {
+                Ok(_) => assert!(Instant::now() < until, "nobody noticed"),
+                Err(e) => break e,
+            }
+        };
+        assert_eq!(e.message(), "rank 5 gave up");
+        assert_eq!(mesh.wait(&[1], &[], until).unwrap_err(), e);
     }
 }
