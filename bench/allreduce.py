@@ -8,7 +8,7 @@ time at 0.1 ms; one that is not installed is left out.  Every implementation tim
 repeats; lines are printed as common.py says, then a table with the medians, and
 Ferroflow's speed as a multiple of each peer's and of the best of them over the same kind of link, and the share it
 reaches of what it measured beside it: a plain stream of as many bytes over loopback TCP, and the floor, which is the
-same work by as many threads that never wait for each other.
+same work by as many threads that never wait for each other.  Last, which goals are met, and where not.
 """
 
 import argparse
@@ -23,6 +23,21 @@ import tempfile
 import time
 
 import common
+
+# Who is compared with whom: over the same kind of link.  gloo and Horovod have TCP only.
+PEERS = {"ferroflow-shared": ["openmpi-shared"],
+         "ferroflow-tcp": ["gloo", "openmpi-tcp", "horovod", "horovod-fast"]}
+
+MB = 1 << 20
+# What is held against what, at which sizes, and the least that is wanted.
+GOALS = [
+    ("ferroflow-shared, of the fastest peer", "ferroflow-shared", PEERS["ferroflow-shared"], 0, None, 1.0),
+    ("ferroflow-tcp, of the fastest peer", "ferroflow-tcp", PEERS["ferroflow-tcp"], 0, None, 1.0),
+    ("ferroflow-tcp, of gloo, up to 1 MB", "ferroflow-tcp", ["gloo"], 0, MB, 2.0),
+    ("ferroflow-tcp, of gloo, above", "ferroflow-tcp", ["gloo"], MB + 1, None, 1.5),
+    ("ferroflow-tcp, of Horovod, up to 1 MB", "ferroflow-tcp", ["horovod", "horovod-fast"], 0, MB, 4.0),
+    ("ferroflow-tcp, of the floor, from 16 MB", "ferroflow-tcp", ["floor"], 16 * MB, None, 0.85),
+]
 
 SIZES = [4, 1024, 4096, 65536, 1 << 20, 4 << 20, 16 << 20, 64 << 20, 256 << 20]
 
@@ -148,12 +163,10 @@ def table(title, columns, rows):
 
 
 def report(n, found, floors, impls, sizes):
-    """Medians, and how many times as fast as the peers Ferroflow is: over the same kind of link, where a
-    peer has more than one; gloo and Horovod have TCP only."""
+    """Medians, and how many times as fast as the peers Ferroflow is."""
     rows = [[size] + [f"{found[i, size]:.1f}" if (i, size) in found else "-" for i in impls] for size in sizes]
     table(f"n = {n}, microseconds (median)", impls, rows)
-    for ours, peers in [("ferroflow-shared", ["openmpi-shared"]),
-                        ("ferroflow-tcp", ["gloo", "openmpi-tcp", "horovod", "horovod-fast"])]:
+    for ours, peers in PEERS.items():
         peers = [p for p in peers if p in impls]
         rows = []
         for size in sizes:
@@ -171,6 +184,26 @@ def report(n, found, floors, impls, sizes):
             rows.append([size] + [cell for us in floors[size] for cell in (f"{us:.1f}", f"{us / mine:.0%}")])
     if rows:
         table(f"n = {n}, ferroflow-tcp against", ["stream, us", "reached", "floor, us", "reached"], rows)
+    print(f"\nn = {n}, goals", file=sys.stderr)
+    found = {**found, **{("floor", size): floor for size, (_, floor) in floors.items()}}
+    for text, ours, peers, least, most, limit in GOALS:
+        sizes_of_goal = [s for s in sizes if s >= least and (most is None or s <= most)]
+        print(f"  {text}: >= {limit:g}x: {verdict(found, ours, peers, sizes_of_goal, limit)}", file=sys.stderr)
+
+
+def verdict(found, ours, peers, sizes, limit):
+    """Whether a goal is met, and where not."""
+    reached = {}
+    for size in sizes:
+        times = [found[p, size] for p in peers if (p, size) in found]
+        if times and (ours, size) in found:
+            reached[size] = min(times) / found[ours, size]
+    missed = [f"{size} ({times:.2f}x)" for size, times in reached.items() if times < limit]
+    if not reached:
+        return "not measured"
+    if not missed:
+        return "met"
+    return f"missed at {len(missed)} of {len(reached)} sizes: " + ", ".join(missed)
 
 
 def main():

@@ -41,8 +41,19 @@ pub fn run(args: Args) -> Result<()> {
     }
 }
 
+/// Those who take part, for people.
+fn among(n: usize, links: &str) -> String {
+    match n {
+        1 => "of one rank alone".into(),
+        n => format!("among {n} ranks over {links}"),
+    }
+}
+
 /// Starts this command once for each rank.
 fn start(n: usize) -> Result<()> {
+    if n == 0 {
+        return Err(Error::new(Code::InvalidArgument, "-n must be at least 1"));
+    }
     let problem = |e: std::io::Error| Error::new(Code::Internal, format!("who am I: {e}"));
     let program = std::env::current_exe().map_err(problem)?.display().to_string();
     let (address, token) = (format!("127.0.0.1:{}", free_ports(1)?[0]), token()?);
@@ -60,7 +71,7 @@ fn start(n: usize) -> Result<()> {
         ],
         ..Process::default()
     };
-    match launch((0..n.max(1)).map(process).collect(), &RemoteShell::default())? {
+    match launch((0..n).map(process).collect(), &RemoteShell::default())? {
         0 => Ok(()),
         code => std::process::exit(code.into()),
     }

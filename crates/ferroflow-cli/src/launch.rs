@@ -32,7 +32,7 @@ pub struct Process {
 }
 
 /// How long processes have to end when they are asked to.
-const GRACE: Duration = Duration::from_secs(5);
+pub const GRACE: Duration = Duration::from_secs(5);
 /// How long what a process printed may take to arrive once it has ended. Somebody who outlives it may
 /// hold its output open.
 const LAST_WORDS: Duration = Duration::from_millis(500);
@@ -116,7 +116,13 @@ pub fn start(
     command.process_group(0);
     let mut child = command.spawn().map_err(|e| {
         let program = command.get_program();
-        let text = format!("{}: cannot start {program:?}: {e}", process.name);
+        let text = match &process.host {
+            None => format!("{}: cannot start {program:?}: {e}", process.name),
+            Some(host) => {
+                let name = &process.name;
+                format!("{name} on {host}: cannot start {program:?}, the remote shell (--rsh): {e}")
+            }
+        };
         let is_absent = e.kind() == std::io::ErrorKind::NotFound;
         Error::new(if is_absent { Code::NotFound } else { Code::Unavailable }, text)
     })?;
@@ -187,6 +193,11 @@ pub fn ask_to_end(running: &Running) {
     signal(running, Signal::TERM);
 }
 
+/// Ends a process that was asked to in vain, and what it started.
+pub fn make_end(running: &Running) {
+    signal(running, Signal::KILL);
+}
+
 fn signal(running: &Running, signal: Signal) {
     // Not reaped yet, so the number is still this process's.
     let pid = Pid::from_raw(running.child.id() as i32).filter(|_| running.status.is_none());
@@ -206,7 +217,7 @@ pub fn end(running: &mut [Running], inbox: &Receiver<Event>) {
         }
         reap(running);
     }
-    running.iter().for_each(|r| signal(r, Signal::KILL));
+    running.iter().for_each(make_end);
     for r in running.iter_mut().filter(|r| r.status.is_none()) {
         r.status = r.child.wait().ok();
     }

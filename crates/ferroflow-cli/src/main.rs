@@ -52,8 +52,14 @@ fn arguments() -> impl Iterator<Item = OsString> {
     })
 }
 
+fn parsed() -> Cli {
+    let words: Vec<OsString> = arguments().collect();
+    let is_run = words.get(1).is_some_and(|w| w == "run");
+    Cli::try_parse_from(words).unwrap_or_else(|e| if is_run { run::explained(e) } else { e }.exit())
+}
+
 fn main() -> ExitCode {
-    let result = match Cli::parse_from(arguments()).verb {
+    let result = match parsed().verb {
         Verb::Inspect(args) => inspect::run(args),
         Verb::Server(args) => server::run(args),
         Verb::Train(args) => train::run(args),

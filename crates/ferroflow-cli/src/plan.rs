@@ -1,7 +1,10 @@
 //! `ferroflow plan`: the arithmetic of distributed training.
 
+mod choice;
+
 use crate::train::{Model as Trained, measured};
 use crate::units;
+use choice::{Choice, recommended};
 use ferroflow::collective::simulate::all_reduce_seconds;
 use ferroflow::collective::{Algorithm, Model};
 use ferroflow::{Code, Error, Result};
@@ -11,7 +14,8 @@ use serde_json::{Value, json};
 ///
 /// From the bytes of a model's gradients, the time of a step on one worker and the speed of each
 /// worker's link, for all-reduce, for parameter servers, and for all-reduce that borrows spare CPU
-/// servers; with the link speed that a wanted efficiency needs.
+/// servers; with the link speed that a wanted efficiency needs, and a recommendation: which of them, with how
+/// many of the workers and servers.
 #[derive(clap::Args)]
 #[command(after_help = "Example (VGG-16 on 1 Gb/s):\n  \
     ferroflow plan --model-bytes 553.36MB --link 125MB/s -n 4 --step-time 0.55s --target-efficiency 0.9\n\n\
@@ -23,7 +27,7 @@ pub struct Args {
     /// Speed of each worker's link, one way, such as 125MB/s or 1Gb/s
     #[arg(long, value_name = "SPEED", required_unless_present = "measure")]
     link: Option<String>,
-    /// Workers
+    /// Workers there are; the recommendation may be to use fewer
     #[arg(short = 'n', long = "workers", value_name = "N")]
     n: u32,
     /// Time of a step on one worker, such as 0.55s
@@ -33,7 +37,7 @@ pub struct Args {
     /// ranks on this host
     #[arg(long, value_enum, value_name = "MODEL")]
     measure: Option<Trained>,
-    /// Parameter servers, or spare CPU servers; as many as workers if not given
+    /// Parameter servers, or spare CPU servers, there are; as many as workers if not given
     #[arg(long, value_name = "P")]
     servers: Option<u32>,
     /// Part of the step behind which communication can hide, 0 to 1
@@ -127,11 +131,6 @@ impl Job {
     /// The fewest parameter servers that slow no worker down.
     fn servers_needed(&self) -> u32 {
         self.n.ceil() as u32
-    }
-
-    fn best(&self) -> Strategy {
-        let faster = |a: &Strategy, b: &Strategy| self.step_time(*a).total_cmp(&self.step_time(*b));
-        Strategy::ALL.into_iter().min_by(faster).unwrap_or(Strategy::Ring)
     }
 }
 
@@ -280,22 +279,25 @@ fn report(job: &Job, target: Option<f64>) -> Value {
         "overlap": job.overlap,
         "target_efficiency": target,
         "strategies": rows,
-        "recommended": job.best().name(),
+        "recommended": recommended(job).report(),
         "servers_that_slow_no_worker": job.servers_needed(),
     })
 }
 
 fn table(job: &Job, target: Option<f64>) -> String {
+    /// Takes the longest name, with thousands of servers.
+    const NAME: usize = 31;
     let mut out = format!(
-        "{} of gradients, {} workers, {}/s each way, {:.3} s a step alone\n\n",
+        "{} of gradients, {} worker{}, {}/s each way, {:.3} s a step alone\n\n",
         units::show_bytes(job.bytes),
         job.n,
+        if job.n == 1.0 { "" } else { "s" },
         units::show_bytes(job.link),
         job.step
     );
     let wanted = target.map(|p| format!("link for {:.0}%", p * 100.0)).unwrap_or_default();
     out += &format!(
-        "{:<25} {:>12} {:>10} {:>10} {:>10} {:>8}  {wanted}\n",
+        "{:<NAME$} {:>12} {:>10} {:>10} {:>10} {:>8}  {wanted}\n",
         "strategy", "link carries", "transfer", "step", "efficiency", "speed-up"
     );
     for s in Strategy::ALL {
@@ -305,7 +307,7 @@ fn table(job: &Job, target: Option<f64>) -> String {
         };
         let link = target.map(|p| units::show_bytes(job.link_for(s, p)) + "/s").unwrap_or_default();
         out += &format!(
-            "{name:<25} {:>12} {:>8.3} s {:>8.3} s {:>9.2}% {:>8.2}  {link}\n",
+            "{name:<NAME$} {:>12} {:>8.3} s {:>8.3} s {:>9.2}% {:>8.2}  {link}\n",
             units::show_bytes(job.volume(s)),
             job.transfer(s),
             job.step_time(s),
@@ -313,24 +315,21 @@ fn table(job: &Job, target: Option<f64>) -> String {
             job.n * job.efficiency(s)
         );
     }
-    let best = job.best();
-    let more = match best {
-        Strategy::Ring => String::new(),
-        _ => format!(
-            ", with {} servers; more than {} do not help",
-            job.servers,
-            job.servers_needed()
-        ),
-    };
-    out += &format!("\nrecommended: {}{more}\n", best.name());
-    if job.n > 1.0 && job.efficiency(best) * job.n <= 1.0 {
-        out += "one worker alone is faster: the link is too slow for this model\n";
-    }
-    out
+    out + "\nrecommended: " + &recommended(job).explained(job) + "\n"
 }
 
-/// Efficiency of all-reduce against the number of workers, for several links.
+/// Efficiency against the number of workers, for several links: of all-reduce, and of what suits these workers
+/// best, if that is something else.
 fn chart(job: &Job) -> String {
+    let plain = Choice { strategy: Strategy::Ring, job: *job };
+    let best = choice::with_all_workers(job);
+    match best.strategy {
+        Strategy::Ring => chart_of(&plain),
+        _ => chart_of(&plain) + &chart_of(&best),
+    }
+}
+
+fn chart_of(Choice { strategy, job }: &Choice) -> String {
     const LINKS: [(&str, f64); 5] = [
         ("1 Gb/s", 125e6),
         ("10 Gb/s", 1.25e9),
@@ -339,14 +338,19 @@ fn chart(job: &Job) -> String {
         ("400 Gb/s", 50e9),
     ];
     const WORKERS: [u32; 6] = [2, 4, 8, 16, 64, 256];
-    let mut out = String::from("\nefficiency of all-reduce (each # is 10 %)\n");
+    let servers_each = job.servers / job.n;
+    let with = match strategy {
+        Strategy::Ring => String::new(),
+        _ => format!(", {servers_each:.2} servers to a worker"),
+    };
+    let mut out = format!("\nefficiency of {}{with} (each # is 10 %)\n", strategy.name());
     out += &format!("{:>10}", "link");
     WORKERS.iter().for_each(|n| out += &format!("  {:<13}", format!("n = {n}")));
     out.push('\n');
     for (name, link) in LINKS {
         out += &format!("{name:>10}");
-        for n in WORKERS {
-            let p = Job { link, n: f64::from(n), ..*job }.efficiency(Strategy::Ring);
+        for n in WORKERS.map(f64::from) {
+            let p = Job { link, n, servers: n * servers_each, ..*job }.efficiency(*strategy);
             let bar = "#".repeat((p * 10.0).round() as usize);
             out += &format!("  {bar:<10}{:>3.0}", p * 100.0);
         }
@@ -411,6 +415,21 @@ mod tests {
         let report = report(&vgg16(), Some(0.9));
         assert_eq!(report["strategies"][0]["strategy"], "all-reduce");
         assert!(table(&vgg16(), Some(0.9)).contains("13.58 GB/s"));
-        assert!(chart(&vgg16()).contains("100 Gb/s"));
+        let charts = chart(&vgg16());
+        assert!(charts.contains("100 Gb/s") && charts.contains("efficiency of all-reduce ("));
+        assert!(charts.contains("efficiency of parameter servers, 1.00 servers to a worker"));
+        let fast = Job { link: 1e12, ..vgg16() };
+        assert_eq!(chart(&fast).matches("efficiency of").count(), 1);
+        assert_eq!(report["recommended"]["workers"], 1.0);
+        assert!(table(&vgg16(), None).contains("recommended: one worker alone"));
+    }
+
+    #[test]
+    fn columns_stand_below_each_other() {
+        let job = Job { servers: 1000.0, ..vgg16() };
+        let text = table(&job, Some(0.9));
+        let ends = text.lines().skip(3).take(3).map(|l| l.find('%').unwrap());
+        let ends: Vec<usize> = ends.collect();
+        assert!(ends.iter().all(|&at| at == ends[0]), "{text}");
     }
 }

@@ -32,10 +32,11 @@ use hosts::{hosts, invalid, places};
     ferroflow run --ps 1 --workers 3 -H hosta:2,hostb:2 -- python train.py\n  \
     ferroflow run -np 4 -- python train.py\n  \
     ferroflow run -np 4 -H hosta:2,hostb:2 -- ./train\n  \
+    ferroflow run -np 4 --servers 4 --servers-only -- ./train\n  \
     ferroflow run -np 4 --min-np 2 --max-np 8 --host-discovery-script ./hosts.sh -- ./train")]
 pub struct Args {
     /// Ranks to start; -np N means the same
-    #[arg(long = "np", value_name = "N", required_unless_present = "workers")]
+    #[arg(short = 'n', long = "np", value_name = "N", required_unless_present = "workers")]
     np: Option<usize>,
     /// Parameter servers of a cluster [default: 1]
     #[arg(long, value_name = "P", requires = "workers", conflicts_with = "np")]
@@ -65,7 +66,10 @@ pub struct Args {
     /// Spare processes on this host that sum for the others, so that each link carries less
     #[arg(long, value_name = "K", requires = "np")]
     servers: Option<usize>,
-    /// Hosts of those instead, such as hostc:1,hostd:1
+    /// Those sum everything, as parameter servers do, instead of the part that loads all links alike
+    #[arg(long, requires = "servers")]
+    servers_only: bool,
+    /// Hosts of the servers, instead of this one, such as hostc:1,hostd:1
     #[arg(long, value_name = "HOST:SLOTS,…", requires = "servers")]
     server_hosts: Option<String>,
     /// Go on with as few processes as this when some are lost, and start others; makes the job elastic
@@ -105,7 +109,24 @@ impl Args {
     }
 }
 
+/// What clap has against a command line, with a word about `--` if it took the program for something else.
+pub fn explained(mut e: clap::Error) -> clap::Error {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    let word = match e.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(word)) if !word.starts_with('-') => word.clone(),
+        _ => return e,
+    };
+    if e.kind() == ErrorKind::UnknownArgument {
+        let tip = format!("put the program and its arguments after '--': -- {word} …");
+        e.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    e
+}
+
 pub fn run(args: Args) -> Result<()> {
+    if args.np == Some(0) {
+        return Err(invalid("-np must be at least 1".into()));
+    }
     let shell = args.rsh.clone().or_else(|| std::env::var("FERROFLOW_RSH").ok());
     let shell = shell.as_deref().map_or_else(RemoteShell::default, RemoteShell::new);
     let code = match args.np {
@@ -121,7 +142,7 @@ pub fn run(args: Args) -> Result<()> {
 
 /// The processes of an all-reduce job, in order of ranks, host by host; then those that sum for them.
 fn ranks(args: &Args, n: usize) -> Result<Vec<Process>> {
-    let hosts = hosts(args.hosts.as_deref(), n)?;
+    let hosts = hosts("-H", args.hosts.as_deref(), n)?;
     let places = places(&hosts, n);
     let servers = summing::hosts_of(args)?;
     let used = places.last().map_or(0, |p| p.0 + 1);
@@ -143,6 +164,7 @@ fn ranks(args: &Args, n: usize) -> Result<Vec<Process>> {
             ("FERROFLOW_RANK", rank.to_string()),
             ("FERROFLOW_SIZE", (n + servers.len()).to_string()),
             ("FERROFLOW_SERVERS", servers.len().to_string()),
+            ("FERROFLOW_SERVERS_ONLY", u8::from(args.servers_only).to_string()),
             ("FERROFLOW_LOCAL_RANK", local.to_string()),
             ("FERROFLOW_LOCAL_SIZE", local_size.to_string()),
             ("FERROFLOW_ADDRESS", format!("{rank0}:{port}")),
@@ -166,7 +188,7 @@ fn ranks(args: &Args, n: usize) -> Result<Vec<Process>> {
     };
     let mut all: Vec<Process> = places.iter().enumerate().map(process).collect();
     let address = format!("{rank0}:{port}");
-    all.extend(summing::processes(&servers, n, &address, &token)?);
+    all.extend(summing::processes(&servers, args, n, &address, &token)?);
     Ok(all)
 }
 
@@ -195,6 +217,7 @@ pub mod tests {
             rsh: None,
             port: Some(99),
             servers: None,
+            servers_only: false,
             server_hosts: None,
             min_np: None,
             max_np: None,
@@ -234,7 +257,11 @@ pub mod tests {
 
     #[test]
     fn servers_come_after_the_ranks() {
-        let all = ranks(&Args { servers: Some(2), ..args(2, None) }, 2).unwrap();
+        let with = |servers_only| Args { servers: Some(2), servers_only, ..args(2, None) };
+        let all = ranks(&with(true), 2).unwrap();
+        assert!(all.iter().all(|p| env(p, "FERROFLOW_SERVERS_ONLY") == "1"));
+        let all = ranks(&with(false), 2).unwrap();
+        assert!(all.iter().all(|p| env(p, "FERROFLOW_SERVERS_ONLY") == "0"));
         assert_eq!(env(&all[3], "FERROFLOW_RANK"), "3");
         assert!(all.iter().all(|p| env(p, "FERROFLOW_SIZE") == "4"));
         assert_eq!((env(&all[1], "WORLD_SIZE"), all[2].args[0].as_str()), ("2", "reduce-server"));

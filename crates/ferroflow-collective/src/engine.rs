@@ -3,8 +3,10 @@
 //! Each rank has a thread that owns the group. It tells rank 0's coordinator what its callers
 //! submitted, and runs what the coordinator decides. Handles give the buffers back.
 
+mod collective;
 mod coordinator;
 mod coordinator_thread;
+mod payload;
 mod request;
 mod run;
 mod timeline;
@@ -13,12 +15,14 @@ mod tuner;
 use crate::compress::Compression;
 use crate::control::Control;
 use crate::group::{Group, SetId};
-use crate::number::{Number, bytes_of_mut};
+use crate::number::Number;
 use crate::reduce::ReduceOp;
-use crate::signature::Kind;
+pub use collective::Collective;
+use collective::MOST_DIMENSIONS;
 use coordinator_thread::{Event, coordinate};
-use ferroflow_core::{Code, DType, Error, Result, Tensor, bail, ensure, err};
+use ferroflow_core::{Code, DType, Error, Result, Tensor, ensure, err};
 use parking_lot::{Condvar, Mutex};
+use payload::Payload;
 use request::{Request, Verdict};
 use run::Runner;
 use std::any::Any;
@@ -106,68 +110,12 @@ impl Ask {
     }
 }
 
-/// A buffer that the engine works on without knowing its type.
-trait Payload: Send {
-    fn bytes(&mut self) -> Result<&mut [u8]>;
-    /// Other values instead, of whatever number.
-    fn replace(&mut self, bytes: &[u8]) -> Result<()>;
-    fn into_any(self: Box<Self>) -> Box<dyn Any + Send>;
-}
-
-impl<T: Number> Payload for Vec<T> {
-    fn bytes(&mut self) -> Result<&mut [u8]> {
-        Ok(bytes_of_mut(self))
-    }
-    fn replace(&mut self, bytes: &[u8]) -> Result<()> {
-        self.resize(bytes.len() / size_of::<T>(), T::default());
-        bytes_of_mut(self).copy_from_slice(bytes);
-        Ok(())
-    }
-    fn into_any(self: Box<Self>) -> Box<dyn Any + Send> {
-        self
-    }
-}
-
-/// A tensor whose storage nobody else holds is worked on in place. Other values make it flat, unless
-/// their number is the same.
-impl Payload for Tensor {
-    fn bytes(&mut self) -> Result<&mut [u8]> {
-        self.bytes_mut()
-    }
-    fn replace(&mut self, bytes: &[u8]) -> Result<()> {
-        if bytes.len() != self.byte_len() {
-            let width = self.dtype().size().unwrap_or(1);
-            *self = Tensor::alloc(self.dtype(), [bytes.len() / width])?;
-        }
-        self.bytes_mut()?.copy_from_slice(bytes);
-        Ok(())
-    }
-    fn into_any(self: Box<Self>) -> Box<dyn Any + Send> {
-        self
-    }
-}
-
-/// What is to be done with a tensor; [`Ask`] has the rest.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Collective {
-    AllReduce,
-    /// [`crate::Group::adasum`] instead of the op.
-    Adasum,
-    ReduceScatter,
-    AllGather,
-    Broadcast {
-        root: usize,
-    },
-    /// How many values go to each rank.
-    AllToAll {
-        splits: Vec<usize>,
-    },
-}
-
 /// What a tensor has become: its values, and for gathers how many came from each rank.
 type Outcome = Result<(Box<dyn Any + Send>, Vec<usize>)>;
 /// Takes the outcome, on the engine's thread; it must not wait.
 type Finish = Box<dyn FnOnce(Outcome) + Send>;
+/// Takes what a tensor has become, as [`Engine::submit_tensor`] says.
+pub type Done = Box<dyn FnOnce(Result<(Tensor, Vec<usize>)>) + Send>;
 
 /// A submission under way.
 struct Pending {
@@ -179,6 +127,17 @@ struct Pending {
     left: u64,
     since: Instant,
     done: Finish,
+}
+
+impl Pending {
+    fn new(request: Request, payload: Box<dyn Payload>, what: Collective, done: Finish) -> Pending {
+        let splits = match what {
+            Collective::AllToAll { splits } => splits,
+            _ => Vec::new(),
+        };
+        let left = request.count();
+        Pending { request, payload, splits, left, since: Instant::now(), done }
+    }
 }
 
 /// The result of a submission, once it is there.
@@ -246,10 +205,11 @@ pub struct Engine {
     stats: Arc<Mutex<EngineStats>>,
     rank: usize,
     size: usize,
+    sets: Vec<Vec<u32>>,
 }
 
 impl Engine {
-    /// Takes over a group, whose process sets have been made.
+    /// Takes over a group, whose process sets have been made ([`Group::add_set`]).
     pub fn start(group: Group, options: EngineOptions) -> Result<Engine> {
         let Some(control) = group.control().cloned() else {
             ferroflow_core::bail!(
@@ -271,6 +231,7 @@ impl Engine {
         }
         let (events, inbox) = channel();
         let sets = group.sets();
+        let known = sets.clone();
         let to_desk = desk.clone();
         if rank == 0 {
             let events = events.clone();
@@ -299,7 +260,7 @@ impl Engine {
             let desk = desk.clone();
             spawn("ff-collective", move || runner.work(&desk))?
         };
-        Ok(Engine { desk, thread: Some(thread), coordinator, stats, rank, size })
+        Ok(Engine { desk, thread: Some(thread), coordinator, stats, rank, size, sets: known })
     }
 
     pub fn rank(&self) -> usize {
@@ -320,30 +281,20 @@ impl Engine {
         *self.stats.lock()
     }
 
-    /// Reduces the tensor `name` over all ranks that submit it.
-    pub fn all_reduce<T: Number>(&self, name: &str, values: Vec<T>, ask: Ask) -> Result<Handle<T>> {
-        self.submit(Kind::AllReduce, name, values, ask, 0, (0, 0), Vec::new())
+    /// The ranks of a process set, in its order.
+    pub fn members(&self, set: SetId) -> Result<&[u32]> {
+        let found = self.sets.get(usize::from(set.0));
+        found.map(Vec::as_slice).ok_or_else(|| err!(InvalidArgument, "no process set {}", set.0))
     }
 
-    /// [`Engine::all_reduce`] of tensors that are reduced together, when all of them are ready.
-    pub fn grouped_all_reduce<T: Number>(
-        &self,
-        tensors: Vec<(String, Vec<T>)>,
-        ask: &Ask,
-    ) -> Result<Vec<Handle<T>>> {
-        let names: Vec<&str> = tensors.iter().map(|(name, _)| name.as_str()).collect();
-        let group = (key_of(&names), tensors.len() as u32);
-        tensors
-            .into_iter()
-            .map(|(name, v)| {
-                self.submit(Kind::AllReduce, &name, v, ask.clone(), 0, group, Vec::new())
-            })
-            .collect()
+    /// Reduces the tensor `name` over all ranks that submit it.
+    pub fn all_reduce<T: Number>(&self, name: &str, values: Vec<T>, ask: Ask) -> Result<Handle<T>> {
+        self.submit(name, values, Collective::AllReduce, ask)
     }
 
     /// The [`crate::Group::adasum`] of the tensor `name` over all ranks that submit it.
     pub fn adasum<T: Number>(&self, name: &str, values: Vec<T>, ask: Ask) -> Result<Handle<T>> {
-        self.submit(Kind::Adasum, name, values, ask, 0, (0, 0), Vec::new())
+        self.submit(name, values, Collective::Adasum, ask)
     }
 
     /// Reduces, and leaves each rank of the set with its nearly equal part.
@@ -353,12 +304,12 @@ impl Engine {
         values: Vec<T>,
         ask: Ask,
     ) -> Result<Handle<T>> {
-        self.submit(Kind::ReduceScatter, name, values, ask, 0, (0, 0), Vec::new())
+        self.submit(name, values, Collective::ReduceScatter, ask)
     }
 
     /// All ranks' values one after the other; each may have another number.
     pub fn all_gather<T: Number>(&self, name: &str, values: Vec<T>, ask: Ask) -> Result<Handle<T>> {
-        self.submit(Kind::AllGather, name, values, ask, 0, (0, 0), Vec::new())
+        self.submit(name, values, Collective::AllGather, ask)
     }
 
     /// The values of rank `root` on all.
@@ -369,7 +320,7 @@ impl Engine {
         root: usize,
         ask: Ask,
     ) -> Result<Handle<T>> {
-        self.submit(Kind::Broadcast, name, values, ask, root as u32, (0, 0), Vec::new())
+        self.submit(name, values, Collective::Broadcast { root }, ask)
     }
 
     /// Sends `splits[r]` of the values, in order, to each rank `r`; gives what the others sent.
@@ -380,14 +331,57 @@ impl Engine {
         splits: Vec<usize>,
         ask: Ask,
     ) -> Result<Handle<T>> {
-        self.submit(Kind::AllToAll, name, values, ask, 0, (0, 0), splits)
+        self.submit(name, values, Collective::AllToAll { splits }, ask)
     }
 
     /// Returns when all ranks of the set have called it.
     pub fn barrier(&self, name: &str, set: SetId) -> Result<()> {
         let ask = Ask { set, ..Ask::default() };
-        let none = Vec::<u8>::new();
-        self.submit(Kind::Barrier, name, none, ask, 0, (0, 0), Vec::new())?.wait().map(|_| ())
+        self.submit(name, Vec::<u8>::new(), Collective::Barrier, ask)?.wait().map(|_| ())
+    }
+
+    /// Submits a tensor of this rank. An error here concerns this rank alone; what cannot be done, or not
+    /// by all ranks alike, is an error of the handles of all of them.
+    pub fn submit<T: Number>(
+        &self,
+        name: &str,
+        values: Vec<T>,
+        what: Collective,
+        ask: Ask,
+    ) -> Result<Handle<T>> {
+        let handles = self.grouped(vec![(name.into(), values, what)], &ask)?;
+        handles.into_iter().next().ok_or_else(|| err!(Internal, "a tensor without a handle"))
+    }
+
+    /// [`Engine::submit`] of tensors that are done together, when all of them are ready everywhere. If one
+    /// fails, all do.
+    pub fn grouped<T: Number>(
+        &self,
+        tensors: Vec<(String, Vec<T>, Collective)>,
+        ask: &Ask,
+    ) -> Result<Vec<Handle<T>>> {
+        let group = group_of(tensors.iter().map(|(name, ..)| name.as_str()));
+        let (mut all, mut handles) = (Vec::new(), Vec::new());
+        for (name, values, what) in tensors {
+            let request = self.request(name, &what, T::DTYPE, values.len(), ask, group)?;
+            let (sender, outcome) = channel();
+            // A handle that was dropped does not want to know.
+            let done = Box::new(move |outcome| drop(sender.send(outcome)));
+            all.push(Pending::new(request, Box::new(values), what, done));
+            handles.push(Handle { outcome, values: PhantomData });
+        }
+        self.enter(all).map_err(|(_, cause)| cause)?;
+        Ok(handles)
+    }
+
+    /// [`Engine::grouped`] of all-reduces.
+    pub fn grouped_all_reduce<T: Number>(
+        &self,
+        tensors: Vec<(String, Vec<T>)>,
+        ask: &Ask,
+    ) -> Result<Vec<Handle<T>>> {
+        let with = |(name, values)| (name, values, Collective::AllReduce);
+        self.grouped(tensors.into_iter().map(with).collect(), ask)
     }
 
     /// A server's whole life: sums for the ranks until all of them have left, or the group has failed.
@@ -428,139 +422,105 @@ impl Engine {
         ask: Ask,
         done: impl FnOnce(Result<(Tensor, Vec<usize>)>) + Send + 'static,
     ) {
-        let (dtype, shape) = (tensor.dtype(), tensor.shape().to_vec());
-        let ask = Ask { shape: Some(shape), ..ask };
-        let (kind, root, splits) = match what {
-            Collective::AllReduce => (Kind::AllReduce, 0, Vec::new()),
-            Collective::Adasum => (Kind::Adasum, 0, Vec::new()),
-            Collective::ReduceScatter => (Kind::ReduceScatter, 0, Vec::new()),
-            Collective::AllGather => (Kind::AllGather, 0, Vec::new()),
-            Collective::Broadcast { root } => (Kind::Broadcast, root as u32, Vec::new()),
-            Collective::AllToAll { splits } => (Kind::AllToAll, 0, splits),
-        };
-        let request = match self.request(kind, name, dtype, tensor.elements(), ask, root, (0, 0)) {
-            Ok(request) => request,
-            Err(e) => return done(Err(e)),
-        };
-        let finish = move |outcome: Outcome| {
-            done(outcome.and_then(|(values, counts)| {
-                let mut tensor: Tensor = unpacked(values)?;
-                if tensor.dtype() == DType::Bool {
-                    // Other ranks' bytes: only 0 and 1 are booleans.
-                    tensor.bytes_mut()?.iter_mut().for_each(|b| *b = u8::from(*b != 0));
+        self.submit_tensors(vec![(name.into(), tensor, what, Box::new(done))], &ask);
+    }
+
+    /// [`Engine::submit_tensor`] of tensors that are done together, as [`Engine::grouped`] says.
+    pub fn submit_tensors(&self, tensors: Vec<(String, Tensor, Collective, Done)>, ask: &Ask) {
+        let group = group_of(tensors.iter().map(|(name, ..)| name.as_str()));
+        let (mut all, mut refused) = (Vec::new(), None);
+        for (name, tensor, what, done) in tensors {
+            let ask = Ask { shape: Some(tensor.shape().to_vec()), ..ask.clone() };
+            let (dtype, len) = (tensor.dtype(), tensor.elements());
+            let request = self.request(name, &what, dtype, len, &ask, group);
+            let finish = move |outcome: Outcome| {
+                done(outcome.and_then(|(values, counts)| {
+                    let mut tensor: Tensor = unpacked(values)?;
+                    if tensor.dtype() == DType::Bool {
+                        // Other ranks' bytes: only 0 and 1 are booleans.
+                        tensor.bytes_mut()?.iter_mut().for_each(|b| *b = u8::from(*b != 0));
+                    }
+                    Ok((tensor, counts))
+                }));
+            };
+            match request {
+                Ok(r) => all.push(Pending::new(r, Box::new(tensor), what, Box::new(finish))),
+                Err(e) => {
+                    finish(Err(e.clone()));
+                    refused = Some(e);
                 }
-                Ok((tensor, counts))
-            }));
+            }
+        }
+        let refused = match refused {
+            Some(e) => Err((all, e)),
+            None => self.enter(all),
         };
-        if let Err((pending, cause)) =
-            self.enter(request, Box::new(tensor), splits, Box::new(finish))
-        {
-            (pending.done)(Err(cause));
+        if let Err((all, cause)) = refused {
+            all.into_iter().for_each(|pending| (pending.done)(Err(cause.clone())));
         }
     }
 
-    fn submit<T: Number>(
-        &self,
-        kind: Kind,
-        name: &str,
-        values: Vec<T>,
-        ask: Ask,
-        root: u32,
-        group: (u64, u32),
-        splits: Vec<usize>,
-    ) -> Result<Handle<T>> {
-        let request = self.request(kind, name, T::DTYPE, values.len(), ask, root, group)?;
-        let (sender, outcome) = channel();
-        // A handle that was dropped does not want to know.
-        let done = Box::new(move |outcome| drop(sender.send(outcome)));
-        match self.enter(request, Box::new(values), splits, done) {
-            Ok(()) => Ok(Handle { outcome, values: PhantomData }),
-            Err((_, cause)) => Err(cause),
-        }
-    }
-
-    /// What the coordinator is asked, if it makes sense.
+    /// What the coordinator is asked. What cannot be done is asked for all the same, with the reason, so
+    /// that the other ranks hear of it; but not on behalf of ranks that are not in the set.
     fn request(
         &self,
-        kind: Kind,
-        name: &str,
+        name: String,
+        what: &Collective,
         dtype: DType,
         len: usize,
-        ask: Ask,
-        root: u32,
+        ask: &Ask,
         group: (u64, u32),
     ) -> Result<Request> {
-        let reduces = matches!(kind, Kind::AllReduce | Kind::ReduceScatter);
-        if reduces {
-            crate::reduce::check_dtype(dtype)?;
-        }
-        if kind == Kind::Adasum && !matches!(dtype, DType::Float | DType::Double) {
-            bail!(Unimplemented, "adasum is for float and double, not {dtype}");
-        }
-        if dtype.size().is_none() {
-            bail!(Unimplemented, "collectives do not move values of type {dtype}");
-        }
-        let lossy = ask.compression != Compression::None;
-        ensure!(
-            !lossy || (dtype == DType::Float && kind == Kind::AllReduce),
-            Unimplemented,
-            "compression is for all-reduce of float, not {} of {dtype}",
-            kind.name(),
-        );
-        ensure!(
-            !lossy || matches!(ask.op, ReduceOp::Sum | ReduceOp::Mean),
-            Unimplemented,
-            "compression is for sum and mean, not {}",
-            ask.op
-        );
+        let (rank, set) = (self.rank, ask.set.0);
+        let members = self.members(ask.set)?;
+        let is_member = members.contains(&(rank as u32));
+        ensure!(is_member, FailedPrecondition, "rank {rank} is not in process set {set}");
+        let fault = what.check(dtype, len, ask, members).err();
         let shape: Vec<u64> = match &ask.shape {
-            Some(shape) => shape.iter().map(|&d| d as u64).collect(),
+            Some(shape) => shape.iter().take(MOST_DIMENSIONS).map(|&d| d as u64).collect(),
             None => vec![len as u64],
         };
-        let request = Request {
-            name: name.into(),
-            kind,
+        let root = match what {
+            Collective::Broadcast { root } => u32::try_from(*root).unwrap_or(u32::MAX),
+            _ => 0,
+        };
+        Ok(Request {
+            name,
+            kind: what.kind(),
             op: ask.op,
             dtype,
             shape,
-            set: ask.set.0,
+            set,
             root,
             compression: ask.compression,
             group: group.0,
             group_len: group.1,
             priority: ask.priority,
-        };
-        let count = request.count();
-        ensure!(
-            count == len as u64,
-            InvalidArgument,
-            "tensor {name:?} has {len} values, its shape says {count}",
-        );
-        Ok(request)
+            fault,
+        })
     }
 
-    /// Hands a submission to the engine's thread; back to the caller if it takes none.
-    fn enter(
-        &self,
-        request: Request,
-        payload: Box<dyn Payload>,
-        splits: Vec<usize>,
-        done: Finish,
-    ) -> Result<(), (Box<Pending>, Error)> {
-        let key = (request.set, request.name.clone());
-        let left = request.count();
-        let pending = Pending { request, payload, splits, left, since: Instant::now(), done };
+    /// Hands submissions to the engine's thread; all of them back to the caller if it does not take one.
+    fn enter(&self, all: Vec<Pending>) -> Result<(), (Vec<Pending>, Error)> {
+        let key = |p: &Pending| (p.request.set, p.request.name.clone());
         let mut state = self.desk.state.lock();
         if let Some(cause) = &state.ended {
-            return Err((Box::new(pending), cause.clone()));
+            let cause = cause.clone();
+            return Err((all, cause));
         }
-        if !state.names.insert(key) {
-            let name = &pending.request.name;
-            let cause =
-                err!(AlreadyExists, "tensor {name:?} was submitted again before it was done");
-            return Err((Box::new(pending), cause));
+        for (i, pending) in all.iter().enumerate() {
+            if !state.names.insert(key(pending)) {
+                for earlier in &all[..i] {
+                    state.names.remove(&key(earlier));
+                }
+                let name = &pending.request.name;
+                let cause =
+                    err!(AlreadyExists, "tensor {name:?} was submitted again before it was done");
+                drop(state);
+                return Err((all, cause));
+            }
         }
-        state.submitted.push(pending);
+        state.submitted.extend(all);
         drop(state);
         self.desk.changed.notify_all();
         Ok(())
@@ -603,13 +563,18 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<std::thread
         .map_err(|e| crate::io_error("an engine thread", &e))
 }
 
-/// A number that stands for these names, the same on all ranks.
-fn key_of(names: &[&str]) -> u64 {
+/// A number that stands for these names in any order, the same on all ranks, and how many they are.
+fn group_of<'a>(names: impl Iterator<Item = &'a str>) -> (u64, u32) {
+    let mut names: Vec<&str> = names.collect();
+    if names.len() < 2 {
+        return (0, 0);
+    }
+    names.sort_unstable();
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
     for byte in names.iter().flat_map(|n| n.bytes().chain([0xFF])) {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
     }
-    hash
+    (hash, names.len() as u32)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use crate::rendezvous::{MOST_STREAMS, Membership, Transport, check_streams};
 use ferroflow_core::{Result, bail, err};
+use std::io::Write;
 
 /// Variables of a process's rank and of their number, by launcher.
 const LAUNCHERS: [(&str, &str, &str); 5] = [
@@ -16,11 +17,17 @@ const LAUNCHERS: [(&str, &str, &str); 5] = [
 impl Membership {
     /// The membership that the environment of this process describes; none if it describes none.
     ///
+    /// `FERROFLOW_SERVERS` is how many of the processes, the last ones, sum for the others, and
+    /// `FERROFLOW_SERVERS_ONLY=1` that nobody else does.
+    ///
     /// `FERROFLOW_ADDRESS` (rank 0's, or all with commas between) or `MASTER_ADDR` and `MASTER_PORT`
     /// say where to meet. Without them a job on one host meets on loopback, and one under Slurm on
     /// its first node, at a port that follows from the job's number. `FERROFLOW_TRANSPORT` says which
     /// links: `auto`, `tcp` or `shared`. `FERROFLOW_STREAMS` says how many TCP connections each two ranks have,
     /// 1 to 16, for networks that limit each of them; rank 0's is everybody's.
+    ///
+    /// With `FERROFLOW_VERBOSE=1` rank 0 tells on its standard error what was chosen without asking: the
+    /// algorithms, by what the links cost, and how much is fused. That a tensor waits for ranks it tells always.
     pub fn from_env() -> Result<Option<Membership>> {
         membership(&variable)
     }
@@ -43,6 +50,16 @@ fn set_links(member: &mut Membership, env: &dyn Fn(&str) -> Option<String>) -> R
     Ok(())
 }
 
+/// Whether people want to be told what is chosen for them.
+pub(crate) fn is_verbose() -> bool {
+    variable("FERROFLOW_VERBOSE").is_some_and(|v| v != "0")
+}
+
+/// Says something on standard error; to nobody if nobody reads it any more.
+pub(crate) fn tell(text: &str) {
+    let _ = writeln!(std::io::stderr(), "ferroflow: {}", text.trim_end());
+}
+
 fn membership(env: &dyn Fn(&str) -> Option<String>) -> Result<Option<Membership>> {
     let number = |name: &str| -> Result<Option<usize>> {
         let Some(text) = env(name) else { return Ok(None) };
@@ -56,6 +73,7 @@ fn membership(env: &dyn Fn(&str) -> Option<String>) -> Result<Option<Membership>
             continue;
         }
         let mut member = Membership::new(rank, size, String::new());
+        member.servers_only = servers_only(env)?;
         member.addresses = addresses(env, launcher, size)?;
         member.token = env("FERROFLOW_TOKEN").unwrap_or_default();
         member.servers = number("FERROFLOW_SERVERS")?.unwrap_or(0);
@@ -99,7 +117,9 @@ fn addresses(
     if let Some(host) = env("MASTER_ADDR") {
         return Ok(vec![format!("{host}:{port}")]);
     }
-    let local = env("OMPI_COMM_WORLD_LOCAL_SIZE").or_else(|| env("LOCAL_WORLD_SIZE"));
+    // Those of Open MPI, MPICH and its descendants, and torchrun.
+    let local = ["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "LOCAL_WORLD_SIZE"];
+    let local = local.into_iter().find_map(env);
     if size == 1 || local.is_some_and(|l| l.parse() == Ok(size)) {
         return Ok(vec![format!("127.0.0.1:{port}")]);
     }
@@ -112,6 +132,16 @@ fn addresses(
         "{size} ranks were started by {launcher}, but nothing says where rank 0 is: set \
          FERROFLOW_ADDRESS=HOST:PORT or MASTER_ADDR"
     )
+}
+
+fn servers_only(env: &dyn Fn(&str) -> Option<String>) -> Result<bool> {
+    match env("FERROFLOW_SERVERS_ONLY").as_deref() {
+        None | Some("0") => Ok(false),
+        Some("1") => Ok(true),
+        Some(other) => {
+            bail!(InvalidArgument, "FERROFLOW_SERVERS_ONLY={other:?} is neither 0 nor 1")
+        }
+    }
 }
 
 /// A port that all ranks of a job arrive at, outside the range of ephemeral ones.
@@ -136,9 +166,12 @@ fn first_node(list: &str) -> Option<String> {
 mod tests {
     use super::*;
 
+    fn member(vars: &[(&str, &str)]) -> Result<Option<Membership>> {
+        membership(&|name| vars.iter().find(|(n, _)| *n == name).map(|(_, v)| v.to_string()))
+    }
+
     fn found(vars: &[(&str, &str)]) -> Result<Option<(usize, usize, Vec<String>)>> {
-        let env = |name: &str| vars.iter().find(|(n, _)| *n == name).map(|(_, v)| v.to_string());
-        Ok(membership(&env)?.map(|m| (m.rank, m.size, m.addresses)))
+        Ok(member(vars)?.map(|m| (m.rank, m.size, m.addresses)))
     }
 
     #[test]
@@ -158,6 +191,16 @@ mod tests {
         ];
         let (_, _, addresses) = found(&mpi).unwrap().unwrap();
         assert!(addresses[0].starts_with("127.0.0.1:2"));
+        let mpich = |here: &'static str| {
+            [
+                ("PMI_RANK", "0"),
+                ("PMI_SIZE", "2"),
+                ("MPI_LOCALNRANKS", here),
+                ("MPI_LOCALRANKID", "0"),
+            ]
+        };
+        assert_eq!(found(&mpich("2")).unwrap(), Some((0, 2, vec!["127.0.0.1:29400".into()])));
+        assert!(found(&mpich("1")).is_err(), "rank 1 is elsewhere");
         let slurm = [
             ("SLURM_PROCID", "5"),
             ("SLURM_NTASKS", "8"),
@@ -167,6 +210,20 @@ mod tests {
         ];
         let (rank, _, addresses) = found(&slurm).unwrap().unwrap();
         assert!(rank == 5 && addresses[0].starts_with("gpu03:"), "{addresses:?}");
+    }
+
+    #[test]
+    fn servers_share_the_sums_or_have_them_all() {
+        let with = |only: &[(&str, &str)]| {
+            let job = [("FERROFLOW_RANK", "2"), ("FERROFLOW_SIZE", "3"), ("MASTER_ADDR", "h")];
+            member(&[&job[..], &[("FERROFLOW_SERVERS", "1")], only].concat())
+        };
+        let shared = with(&[]).unwrap().unwrap();
+        assert_eq!((shared.servers, shared.servers_only), (1, false));
+        assert!(with(&[("FERROFLOW_SERVERS_ONLY", "1")]).unwrap().unwrap().servers_only);
+        assert!(!with(&[("FERROFLOW_SERVERS_ONLY", "0")]).unwrap().unwrap().servers_only);
+        let e = with(&[("FERROFLOW_SERVERS_ONLY", "yes")]).unwrap_err();
+        assert!(e.message().contains("FERROFLOW_SERVERS_ONLY=\"yes\""), "{e}");
     }
 
     #[test]

@@ -35,18 +35,11 @@ pub struct Options {
     pub algorithm: Option<Algorithm>,
     /// The model to choose by; found by a probe if there is none.
     pub model: Option<Model>,
-    /// Servers sum everything, as parameter servers do, instead of the part that loads all links alike.
-    pub servers_only: bool,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options {
-            timeout: Duration::from_secs(120),
-            algorithm: None,
-            model: None,
-            servers_only: false,
-        }
+        Options { timeout: Duration::from_secs(120), algorithm: None, model: None }
     }
 }
 
@@ -88,6 +81,7 @@ pub struct Group {
     /// Hosts of all processes, servers included.
     hosts: Vec<u32>,
     servers: usize,
+    servers_only: bool,
     everyone: Vec<u32>,
     push_pulls: u32,
     /// What a server sums in.
@@ -122,11 +116,20 @@ impl Group {
         {
             group.shared = met.shared;
         }
+        group.servers_only = member.servers_only;
         group.control = Some(Arc::new(met.control));
         group.fate = Some(met.fate);
         let is_free = group.options.model.is_none() && group.options.algorithm.is_none();
         if is_free && group.servers == 0 {
             group.model = group.probe()?;
+        }
+        if group.rank == 0 && group.size() > 1 && crate::environment::is_verbose() {
+            let (n, (_, hosts)) = (group.size(), group.cross());
+            let links = group.transport();
+            let model = group.model.describe(n, hosts);
+            crate::environment::tell(&format!(
+                "{n} ranks, {hosts} host(s), {links}; messages: {model}"
+            ));
         }
         Ok(group)
     }
@@ -160,6 +163,7 @@ impl Group {
             everyone: (0..hosts.len() as u32).collect(),
             hosts,
             servers,
+            servers_only: false,
             push_pulls: 0,
             served: Vec::new(),
         };

@@ -38,7 +38,7 @@ mod storms;
 mod wire;
 
 pub use compress::Compression;
-pub use engine::{Ask, Collective, Engine, EngineOptions, EngineStats, Handle, JoinHandle};
+pub use engine::{Ask, Collective, Done, Engine, EngineOptions, EngineStats, Handle, JoinHandle};
 pub use group::{Group, Options, SetId};
 pub use mesh::{Faults, Mesh, in_process};
 pub use model::{Algorithm, Model};

@@ -52,6 +52,9 @@ pub struct Membership {
     pub size: usize,
     /// How many of them, the last ones, only sum for the others.
     pub servers: usize,
+    /// They sum everything, as parameter servers do, instead of the part that loads all links alike. The
+    /// same on all.
+    pub servers_only: bool,
     /// `HOST:PORT` of rank 0, or of every rank in order. With rank 0's only, the others listen on a
     /// free port of the address from which they reach rank 0.
     pub addresses: Vec<String>,
@@ -82,6 +85,7 @@ impl Membership {
             rank,
             size,
             servers: 0,
+            servers_only: false,
             addresses: vec![rank0.into()],
             token: String::new(),
             transport: Transport::Auto,

@@ -71,7 +71,7 @@ impl Storm {
         // Without a probe: what is chosen is the same in every run.
         let model = Some(Model::default());
         let (timeout, algorithm) = (self.limit, self.algorithm);
-        let options = Options { model, timeout, algorithm, ..Options::default() };
+        let options = Options { model, timeout, algorithm };
         let group = match listener {
             Some(listener) => Group::host(member, options, listener)?,
             None => Group::join(member, options)?,

@@ -11,9 +11,11 @@ mod broadcast;
 pub mod elastic;
 mod ops;
 mod optimizer;
+mod process_set;
 
 pub use broadcast::BroadcastVariables;
 pub use optimizer::DistributedOptimizer;
+pub use process_set::ProcessSet;
 
 use crate::graph::Graph;
 use crate::monitored::MonitoredTraining;
@@ -26,10 +28,10 @@ use ferroflow_collective::{
 use ferroflow_core::{DType, Result, Tensor, bail, err};
 use ferroflow_graph::Catalog;
 use parking_lot::RwLock;
+use process_set::Members;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::channel;
 use std::time::Duration;
 
 /// How the values of the ranks become one; the numbers are Horovod's.
@@ -90,12 +92,15 @@ pub struct Config {
     pub engine: EngineOptions,
     /// The same bits in every run.
     pub deterministic: bool,
+    /// Sets of ranks that do collectives among themselves, see [`ProcessSet`]: the same on all ranks.
+    pub process_sets: Vec<Vec<usize>>,
 }
 
 impl Config {
     /// What the environment asks for besides the membership: `FERROFLOW_TIMELINE=PATH` (or
     /// `HOROVOD_TIMELINE`), in which `{rank}` stands for the rank (without it, only rank 0 leaves one),
-    /// and `FERROFLOW_DETERMINISTIC=1`.
+    /// and `FERROFLOW_DETERMINISTIC=1`. With `FERROFLOW_VERBOSE=1` rank 0 tells which algorithms and how much
+    /// fusion were chosen.
     pub fn from_env() -> Config {
         let var = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
         let timeline = var("FERROFLOW_TIMELINE").or_else(|| var("HOROVOD_TIMELINE"));
@@ -127,6 +132,8 @@ impl Place {
 pub(crate) struct Link {
     engine: RwLock<Option<Engine>>,
     place: RwLock<Place>,
+    /// By number; the first is of all ranks.
+    sets: Vec<Members>,
 }
 
 impl Link {
@@ -179,8 +186,9 @@ impl Drop for Inner {
 impl World {
     /// Meets the others. The ops of graphs are those of `base`, and those that communicate.
     pub fn meet(config: Config, base: &Catalog) -> Result<World> {
-        let (engine, place) = start(config)?;
-        let link = Arc::new(Link { engine: RwLock::new(Some(engine)), place: RwLock::new(place) });
+        let (engine, place, sets) = start(config)?;
+        let (engine, place) = (RwLock::new(Some(engine)), RwLock::new(place));
+        let link = Arc::new(Link { engine, place, sets });
         Ok(World(Arc::new(Inner::new(link, base))))
     }
 
@@ -287,40 +295,34 @@ impl World {
             .hook(BroadcastVariables::new(self, graph, 0))
     }
 
+    /// The set of this number: all ranks for 0, those of [`Config::process_sets`] from 1 on.
+    pub fn process_set(&self, number: usize) -> Result<ProcessSet> {
+        self.0.link.set(number)?;
+        Ok(ProcessSet { link: self.0.link.clone(), number })
+    }
+
+    fn all(&self) -> ProcessSet {
+        ProcessSet { link: self.0.link.clone(), number: 0 }
+    }
+
     /// Reduces a value under a name of its own, and waits for it.
     pub fn all_reduce_value(&self, name: &str, value: Tensor, by: Reduction) -> Result<Tensor> {
-        let (what, op) = by.collective();
-        Ok(self.value(name, value, what, Ask::op(op))?.0)
+        self.all().all_reduce_value(name, value, by)
     }
 
     /// All ranks' values one below the other, under a name of its own.
     pub fn all_gather_value(&self, name: &str, value: Tensor) -> Result<Tensor> {
-        let shape = value.shape().clone();
-        let (all, counts) = self.value(name, value, Collective::AllGather, Ask::default())?;
-        ops::rows(all, &shape, &counts).map(|(all, _)| all)
+        self.all().all_gather_value(name, value)
     }
 
     /// The value of rank `root` on all, under a name of its own.
     pub fn broadcast_value(&self, name: &str, value: Tensor, root: usize) -> Result<Tensor> {
-        Ok(self.value(name, value, Collective::Broadcast { root }, Ask::default())?.0)
-    }
-
-    fn value(
-        &self,
-        name: &str,
-        value: Tensor,
-        what: Collective,
-        ask: Ask,
-    ) -> Result<(Tensor, Vec<usize>)> {
-        let (sender, receiver) = channel();
-        self.0.link.submit(name, value, what, ask, move |result| drop(sender.send(result)));
-        receiver.recv().unwrap_or_else(|_| Err(err!(Cancelled, "the engine has ended")))
+        self.all().broadcast_value(name, value, root)
     }
 
     /// Returns when all ranks have called it.
     pub fn barrier(&self, name: &str) -> Result<()> {
-        self.all_reduce_value(&format!("barrier {name}"), Tensor::scalar(0u8), Reduction::Sum)?;
-        Ok(())
+        self.all().barrier(name)
     }
 
     /// This rank has no more data: it waits for the others, bringing nothing to their reductions, and
@@ -334,18 +336,26 @@ impl World {
     }
 }
 
-fn start(config: Config) -> Result<(Engine, Place)> {
-    let Config { membership, listener, group, engine, deterministic } = config;
+fn start(config: Config) -> Result<(Engine, Place, Vec<Members>)> {
+    let Config { membership, listener, group, engine, deterministic, process_sets } = config;
     let (group, engine) = prepared(group, engine, deterministic);
     let member = match membership {
         Some(member) => member,
         None => Membership::from_env()?.unwrap_or_else(|| Membership::new(0, 1, "127.0.0.1:0")),
     };
-    let group = match listener {
+    let mut group = match listener {
         Some(listener) => Group::host(&member, group, listener)?,
         None => Group::join(&member, group)?,
     };
-    start_engine(group, engine)
+    if group.servers() > 0 && !process_sets.is_empty() {
+        bail!(Unimplemented, "process sets in a job with servers: leave out one of the two");
+    }
+    let mut sets = vec![Members::WORLD];
+    for ranks in process_sets {
+        sets.push(Members { id: group.add_set(&ranks)?, ranks });
+    }
+    let (engine, place) = start_engine(group, engine)?;
+    Ok((engine, place, sets))
 }
 
 fn prepared(

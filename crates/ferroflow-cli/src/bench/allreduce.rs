@@ -1,10 +1,10 @@
 //! `ferroflow bench allreduce`.
 
-use super::{Ranks, start};
+use super::{Ranks, among, start};
 use crate::units;
-use ferroflow::Result;
 use ferroflow::collective::bench::{SIZES, Timing, all_reduce, floor};
 use ferroflow::collective::{Algorithm, Group, Membership, Options, Transport};
+use ferroflow::{Code, Error, Result};
 use serde_json::json;
 
 /// Time all-reduce between ranks, against the floor that this machine sets
@@ -39,26 +39,50 @@ pub struct Allreduce {
     model: bool,
 }
 
+/// What names and sizes on the command line mean.
+struct Asked {
+    transport: Transport,
+    algorithm: Option<Algorithm>,
+    sizes: Vec<usize>,
+}
+
 pub fn run(args: &Allreduce) -> Result<()> {
+    // Before ranks are started, so that a mistake is told once.
+    let asked = Asked {
+        transport: Transport::from_name(&args.ranks.transport)?,
+        algorithm: args.algorithm.as_deref().map(Algorithm::from_name).transpose()?,
+        sizes: match &args.sizes {
+            None => SIZES.to_vec(),
+            Some(list) => list.split(',').map(size).collect::<Result<_>>()?,
+        },
+    };
     match Membership::from_env()? {
-        Some(member) => rank(args, member),
-        None => {
-            sizes(args)?;
-            start(args.ranks.n)
-        }
+        Some(member) => rank(args, asked, member),
+        None => start(args.ranks.n),
     }
 }
 
-fn sizes(args: &Allreduce) -> Result<Vec<usize>> {
-    match &args.sizes {
-        None => Ok(SIZES.to_vec()),
-        Some(list) => list.split(',').map(|s| units::bytes(s).map(|b| b as usize)).collect(),
+/// Bytes that are floats.
+fn size(text: &str) -> Result<usize> {
+    let bytes = units::bytes(text)?;
+    // A decimal fraction of a megabyte is whole but for rounding.
+    let whole = bytes.round();
+    if (bytes - whole).abs() > 1e-3 || whole % 4.0 != 0.0 || whole > 1e12 {
+        let text =
+            format!("--sizes: {text} is no whole number of floats, of 4 bytes each, up to 1 TB");
+        return Err(Error::new(Code::InvalidArgument, text));
     }
+    Ok(whole as usize)
 }
 
-fn rank(args: &Allreduce, mut member: Membership) -> Result<()> {
-    member.transport = Transport::from_name(&args.ranks.transport)?;
-    let algorithm = args.algorithm.as_deref().map(Algorithm::from_name).transpose()?;
+fn rank(args: &Allreduce, asked: Asked, mut member: Membership) -> Result<()> {
+    let Asked { transport, algorithm, sizes } = asked;
+    if member.servers > 0 {
+        let text =
+            "`bench allreduce` is for ranks without servers; `bench layers` has servers help";
+        return Err(Error::new(Code::Unimplemented, text));
+    }
+    member.transport = transport;
     let mut group = Group::join(&member, Options { algorithm, ..Options::default() })?;
     let (n, tcp) = (group.size(), group.transport() == "tcp");
     let first = group.rank() == 0;
@@ -66,13 +90,13 @@ fn rank(args: &Allreduce, mut member: Membership) -> Result<()> {
         eprint!("{}", group.model().describe(n, group.cross().1));
     }
     if first && !args.ranks.json {
-        println!("all-reduce (sum of float) among {n} ranks over {}", group.transport());
+        println!("all-reduce (sum of float) {}", among(n, group.transport()));
         println!(
             "{:>11} {:>10} {:>10} {:>10} {:>10} {:>9} {:>9} {:>9} {:>9}  algorithm",
             "bytes", "median us", "min", "p90", "p99", "algbw", "busbw", "of stream", "of floor"
         );
     }
-    for bytes in sizes(args)? {
+    for bytes in sizes {
         let timing = all_reduce(&mut group, bytes, args.seconds, args.rounds)?;
         if first {
             // The others wait for the next size meanwhile, so that floors are measured in quiet.
@@ -130,4 +154,18 @@ fn print_timing(t: &Timing, n: usize, floors: &Floors, links: &str, as_json: boo
         percent(floor),
         t.algorithm
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_whole_numbers_of_floats() {
+        assert_eq!(size("553.36MB").unwrap(), 553_360_000);
+        assert_eq!((size("0").unwrap(), size("1KiB").unwrap()), (0, 1024));
+        for odd in ["3", "4.4", "1e30", "2000GiB", "x"] {
+            assert!(size(odd).is_err(), "{odd}");
+        }
+    }
 }

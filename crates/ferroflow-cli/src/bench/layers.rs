@@ -1,6 +1,6 @@
 //! `ferroflow bench layers`: training steps of a model's shape.
 
-use super::{Ranks, start};
+use super::{Ranks, among, start};
 use crate::units;
 use ferroflow::collective::bench::layers::{bytes_of, training_steps, vgg16};
 use ferroflow::collective::{Engine, EngineOptions, Group, Membership, Options, Transport};
@@ -33,19 +33,21 @@ pub struct Layers {
 }
 
 pub fn run(args: &Layers) -> Result<()> {
+    // Before ranks are started, so that a mistake is told once.
+    let transport = Transport::from_name(&args.ranks.transport)?;
+    let alone = units::seconds(&args.step_time)?;
+    let too_long = || Error::new(Code::InvalidArgument, "a step takes at most an hour");
+    let time = Some(alone).filter(|t| (0.0..=3600.0).contains(t)).ok_or_else(too_long)?;
     match Membership::from_env()? {
-        Some(member) => rank(args, member),
+        Some(member) => rank(args, time, Membership { transport, ..member }),
         None => start(args.ranks.n),
     }
 }
 
-fn rank(args: &Layers, mut member: Membership) -> Result<()> {
-    member.transport = Transport::from_name(&args.ranks.transport)?;
-    let alone = units::seconds(&args.step_time)?;
-    let too_long = || Error::new(Code::InvalidArgument, "a step takes at most an hour");
-    let time = Some(alone).filter(|t| (0.0..=3600.0).contains(t)).ok_or_else(too_long)?;
+fn rank(args: &Layers, alone: f64, member: Membership) -> Result<()> {
     let group = Group::join(&member, Options::default())?;
     let (n, links) = (group.size(), group.transport());
+    let (servers, servers_only) = (group.servers(), group.servers_only());
     let options = match args.plain {
         true => EngineOptions {
             fusion: Some((0, Duration::ZERO)),
@@ -61,7 +63,7 @@ fn rank(args: &Layers, mut member: Membership) -> Result<()> {
     }
     let steps = args.steps.max(1);
     let mut seconds =
-        training_steps(&engine, &layers, Duration::from_secs_f64(time), steps, !args.plain)?;
+        training_steps(&engine, &layers, Duration::from_secs_f64(alone), steps, !args.plain)?;
     if engine.rank() > 0 {
         return Ok(());
     }
@@ -70,7 +72,7 @@ fn rank(args: &Layers, mut member: Membership) -> Result<()> {
     let stats = engine.stats();
     if args.ranks.json {
         let line = json!({
-            "n": n, "links": links, "bytes": bytes, "step_time": alone, "plain": args.plain,
+            "n": n, "servers": servers, "servers_only": servers_only, "links": links, "bytes": bytes, "step_time": alone, "plain": args.plain,
             "seconds": median, "min_seconds": seconds[0], "max_seconds": seconds[seconds.len() - 1],
             "efficiency": alone / median, "steps": steps, "collectives": stats.runs,
             "fusion": stats.fusion, "cycle_us": stats.cycle.as_micros() as u64,
@@ -78,10 +80,16 @@ fn rank(args: &Layers, mut member: Membership) -> Result<()> {
         println!("{line}");
         return Ok(());
     }
+    let help = match (servers, servers_only) {
+        (0, _) => String::new(),
+        (k, true) => format!(", servers that sum: {k}"),
+        (k, false) => format!(", servers that help: {k}"),
+    };
     println!(
-        "{steps} steps of {} of gradients among {n} ranks over {links}, {}:\n\
+        "{steps} steps of {} of gradients {}{help}, {}:\n\
          median {median:.3} s, {:.3} to {:.3}; {alone:.3} s alone, an efficiency of {:.1}%",
         units::show_bytes(bytes as f64),
+        among(n, links),
         if args.plain { "one tensor after the other" } else { "by need, in pieces, fused" },
         seconds[0],
         seconds[seconds.len() - 1],

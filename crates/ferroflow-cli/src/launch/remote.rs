@@ -55,7 +55,9 @@ impl RemoteShell {
         let line: Vec<String> = words.iter().map(|w| quoted(w)).collect();
         let mut command = self.command(host, &line.join(" "));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(|e| failed(e.to_string()))?;
+        let mut child = command
+            .spawn()
+            .map_err(|e| failed(format!("it cannot be started (see --rsh): {e}")))?;
         let until = Instant::now() + ANSWER_LIMIT;
         let status = loop {
             match child.try_wait().map_err(|e| failed(e.to_string()))? {
@@ -135,6 +137,7 @@ mod tests {
         assert_eq!(said, "it's $H\n");
         let e = RemoteShell::new("false").ask("far", &["ls"]).unwrap_err();
         assert!(e.message().starts_with("far: false \"ls\""), "{e}");
-        assert!(RemoteShell::new("no-such-shell").ask("far", &["ls"]).is_err());
+        let e = RemoteShell::new("no-such-shell").ask("far", &["ls"]).unwrap_err();
+        assert!(e.message().contains("--rsh"), "{e}");
     }
 }

@@ -31,7 +31,7 @@ impl Task {
 /// The processes of a job: those that serve first.
 pub fn processes(args: &Args, shell: &RemoteShell) -> Result<Vec<Process>> {
     let mut tasks = tasks_of(args)?;
-    let hosts = hosts(args.hosts.as_deref(), tasks.len())?;
+    let hosts = hosts("-H", args.hosts.as_deref(), tasks.len())?;
     for (task, (host, _)) in tasks.iter_mut().zip(places(&hosts, usize::MAX)) {
         task.host = host;
     }
@@ -264,7 +264,10 @@ mod tests {
         assert_eq!(*cluster, want);
         for (line, says) in [
             ("--ps 1 --workers 1 -H localhost:1,hostb:1 --port 1", "means another host"),
-            ("--ps 1 --workers 1 -H hostb:1", "2 processes for 1 slots"),
+            (
+                "--ps 1 --workers 1 -H hostb:1",
+                "2 processes for 1 slot: add slots, such as -H hostb:2",
+            ),
             ("--ps 1 --workers 1 -H hostb:2", "--port P"),
             ("--ps 1 --workers 1 --port 65535", "no 2 ports from 65535"),
             ("--workers 0", "at least one worker"),

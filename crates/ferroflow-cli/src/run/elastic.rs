@@ -4,8 +4,8 @@
 use super::hosts::{Host, hosts, invalid, parse};
 use super::{Args, token};
 use crate::launch::{
-    Event, Process, RemoteShell, Running, ask_to_end, code_of, end, hear_out, reap, report, start,
-    watch_signals,
+    Event, GRACE, Process, RemoteShell, Running, ask_to_end, code_of, end, hear_out, make_end,
+    reap, report, start, watch_signals,
 };
 use ferroflow::collective::elastic::{Driver, DriverOptions};
 use ferroflow::{Code, Error, Result};
@@ -39,9 +39,9 @@ impl Plan {
             return Err(invalid(format!("{asked}: 1 <= --min-np <= -np <= --max-np must hold")));
         }
         let hosts = match (&args.hosts, &args.host_discovery_script) {
-            (Some(list), _) => parse(list)?,
+            (Some(list), _) => hosts("-H", Some(list), np)?,
             (None, Some(script)) => ask(script)?,
-            (None, None) => hosts(None, max)?,
+            (None, None) => hosts("-H", None, max)?,
         };
         let Some((program, rest)) = args.program.split_first() else {
             return Err(invalid("no program to run".into()));
@@ -68,6 +68,14 @@ const SCRIPT: Duration = Duration::from_secs(10);
 struct Slot {
     host: usize,
     running: Running,
+    /// Since when it is to go, its host having fewer slots now. How it ends is no failure, and no success.
+    leaving: Option<Instant>,
+}
+
+/// Fewer slots than the job waits for.
+struct Shortage {
+    since: Instant,
+    slots: usize,
 }
 
 struct Job<'a> {
@@ -80,6 +88,8 @@ struct Job<'a> {
     slots: Vec<Slot>,
     started: usize,
     done: usize,
+    short: Option<Shortage>,
+    driver: Driver,
     events: Sender<Event>,
 }
 
@@ -111,13 +121,24 @@ pub fn run(plan: Plan, shell: &RemoteShell) -> Result<u8> {
         follow(script.clone(), events.clone())?;
     }
     let failed = vec![0; plan.hosts.len()];
-    let mut job =
-        Job { plan, shell, address, token, failed, slots: Vec::new(), started: 0, done: 0, events };
+    let mut job = Job {
+        plan,
+        shell,
+        address,
+        token,
+        failed,
+        slots: Vec::new(),
+        started: 0,
+        done: 0,
+        short: None,
+        driver,
+        events,
+    };
     let result = job.serve(&inbox);
     let mut running: Vec<Running> = job.slots.drain(..).map(|s| s.running).collect();
     end(&mut running, &inbox);
     hear_out(&running);
-    let seen = driver.report();
+    let seen = job.driver.report();
     if seen.epochs > 1 || seen.lost > 0 {
         let (epochs, lost) = (seen.epochs, seen.lost);
         eprintln!("ferroflow run: the ranks met {epochs} times, {lost} processes were lost");
@@ -133,19 +154,17 @@ impl Job<'_> {
             if self.slots.is_empty() && (self.done > 0 || first_failure.is_some()) {
                 return Ok(if self.done > 0 { 0 } else { first_failure.unwrap_or(1) });
             }
+            self.mind_shortage()?;
             match inbox.recv_timeout(Duration::from_millis(50)) {
                 Ok(Event::Stop(signal)) => return Ok(128 + signal.as_raw() as u8),
                 Ok(Event::Hosts(hosts)) => self.change(hosts),
                 Ok(Event::Closed) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Ok(1),
             }
-            for (host, running) in self.ended() {
-                let Some(status) = running.status else { continue };
+            for Slot { host, running, leaving } in self.ended() {
+                let Some(status) = running.status.filter(|_| leaving.is_none()) else { continue };
                 if status.success() {
                     self.done += 1;
-                    continue;
-                }
-                if self.plan.hosts[host].slots == 0 {
                     continue;
                 }
                 if first_failure.is_none() {
@@ -178,7 +197,7 @@ impl Job<'_> {
                 let number = self.started;
                 self.started += 1;
                 let running = start(self.process(number, host), number, self.shell, &self.events)?;
-                self.slots.push(Slot { host, running });
+                self.slots.push(Slot { host, running, leaving: None });
             }
         }
         Ok(())
@@ -202,22 +221,55 @@ impl Job<'_> {
         }
     }
 
-    /// Takes out the processes that have ended.
-    fn ended(&mut self) -> Vec<(usize, Running)> {
-        let mut ended = Vec::new();
-        let mut left = Vec::new();
-        for mut slot in self.slots.drain(..) {
+    /// Says so when there are too few slots for the job to go on; an error when nothing runs that would, by
+    /// its own patience, end.
+    fn mind_shortage(&mut self) -> Result<()> {
+        let needed = match self.driver.report().epochs {
+            0 => self.plan.np,
+            _ => self.plan.min,
+        };
+        let of_host = |(h, host): (usize, &Host)| match self.failed[h] < self.plan.failures {
+            true => host.slots,
+            // What runs there goes on.
+            false => self.slots.iter().filter(|s| s.host == h).count(),
+        };
+        let slots = self.plan.hosts.iter().enumerate().map(of_host).fold(0, usize::saturating_add);
+        if slots >= needed || self.done > 0 {
+            self.short = None;
+            return Ok(());
+        }
+        let told = self.short.as_ref();
+        let since = told.map_or_else(Instant::now, |s| s.since);
+        let patience = self.plan.patience;
+        if told.is_none_or(|s| s.slots != slots) {
+            eprintln!(
+                "ferroflow run: {slots} of {needed} slots; waiting up to {} s (--elastic-timeout)",
+                patience.as_secs()
+            );
+        }
+        self.short = Some(Shortage { since, slots });
+        if self.slots.is_empty() && since.elapsed() >= patience {
+            let text = format!("{slots} of {needed} slots, and no more within {patience:?}");
+            return Err(Error::new(Code::DeadlineExceeded, text));
+        }
+        Ok(())
+    }
+
+    /// Takes out the processes that have ended, and ends those that should have.
+    fn ended(&mut self) -> Vec<Slot> {
+        for slot in &mut self.slots {
             reap(std::slice::from_mut(&mut slot.running));
-            match slot.running.status {
-                Some(_) => ended.push((slot.host, slot.running)),
-                None => left.push(slot),
+            if slot.leaving.is_some_and(|since| since.elapsed() >= GRACE) {
+                make_end(&slot.running);
             }
         }
+        let (ended, left) =
+            self.slots.drain(..).partition(|slot: &Slot| slot.running.status.is_some());
         self.slots = left;
         ended
     }
 
-    /// Other hosts from now on: what runs on those that are gone is ended.
+    /// Other slots from now on: what runs beyond them is ended, what was started last first.
     fn change(&mut self, hosts: Vec<Host>) {
         for host in hosts {
             match self.plan.hosts.iter().position(|h| h.name == host.name) {
@@ -228,8 +280,13 @@ impl Job<'_> {
                 }
             }
         }
-        let gone = |s: &&Slot| self.plan.hosts[s.host].slots == 0;
-        self.slots.iter().filter(gone).for_each(|s| ask_to_end(&s.running));
+        for (h, host) in self.plan.hosts.iter().enumerate() {
+            let staying = self.slots.iter_mut().filter(|s| s.host == h && s.leaving.is_none());
+            for surplus in staying.skip(host.slots) {
+                surplus.leaving = Some(Instant::now());
+                ask_to_end(&surplus.running);
+            }
+        }
     }
 }
 
@@ -335,14 +392,26 @@ mod tests {
         assert_eq!(with(2, Some(1), None).unwrap().max, 2);
         assert!(with(2, Some(3), None).is_err() && with(2, None, Some(1)).is_err());
         assert!(with(2, Some(0), None).is_err());
+        let too_few = Args { min_np: Some(1), ..crate::run::tests::args(2, Some("a:1")) };
+        assert!(Plan::new(&too_few, 2).is_err(), "nothing says that there will be more");
+    }
+
+    #[test]
+    fn a_job_without_slots_ends_after_a_while() {
+        let plan = Plan { hosts: Vec::new(), patience: Duration::ZERO, ..plan("exit 0", 1) };
+        let e = run(plan, &RemoteShell::default()).unwrap_err();
+        assert!(e.message().starts_with("0 of 1 slots"), "{e}");
     }
 
     #[test]
     fn a_script_names_the_hosts() {
         let path = std::env::temp_dir().join(format!("ferroflow-hosts-{}", std::process::id()));
-        std::fs::write(&path, "#!/bin/sh\necho hosta:2\necho\necho hostb\n").unwrap();
-        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755))
-            .unwrap();
+        // Written by another process: what this one holds open for a moment, a child of another test may hold,
+        // too, and nobody can run it.
+        let write =
+            r#"printf '#!/bin/sh\necho hosta:2\necho\necho hostb\n' > "$1" && chmod +x "$1""#;
+        let written = Command::new("sh").args(["-c", write, "sh"]).arg(&path).status();
+        assert!(written.unwrap().success());
         let found = ask(&path.display().to_string()).unwrap();
         std::fs::remove_file(&path).unwrap();
         let host = |name: &str, slots| Host { name: name.into(), slots };

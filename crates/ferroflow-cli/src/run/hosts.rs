@@ -25,17 +25,26 @@ pub fn invalid(text: String) -> Error {
     Error::new(Code::InvalidArgument, text)
 }
 
-/// The hosts of a list, or this one with as many slots as are needed. An error if they are too few.
-pub fn hosts(list: Option<&str>, needed: usize) -> Result<Vec<Host>> {
-    let hosts = match list {
+/// The hosts of the list that was given with `flag`, or this one with as many slots as are needed. An error
+/// if they are too few.
+pub fn hosts(flag: &str, list: Option<&str>, needed: usize) -> Result<Vec<Host>> {
+    let mut hosts = match list {
         Some(list) => parse(list)?,
         None => vec![Host { name: "localhost".into(), slots: needed }],
     };
-    let slots: usize = hosts.iter().map(|h| h.slots).sum();
-    if needed == 0 || needed > slots {
-        return Err(invalid(format!("{needed} processes for {slots} slots")));
+    let slots = hosts.iter().map(|h| h.slots).fold(0, usize::saturating_add);
+    if needed <= slots {
+        return Ok(hosts);
     }
-    Ok(hosts)
+    if let Some(last) = hosts.last_mut() {
+        last.slots += needed - slots;
+    }
+    let enough: Vec<String> = hosts.iter().map(|h| format!("{}:{}", h.name, h.slots)).collect();
+    let s = if slots == 1 { "" } else { "s" };
+    let enough = enough.join(",");
+    Err(invalid(format!(
+        "{needed} processes for {slots} slot{s}: add slots, such as {flag} {enough}"
+    )))
 }
 
 /// Which host each of `count` processes is on, and which of its slots it has: host by host.
@@ -66,16 +75,16 @@ mod tests {
 
     #[test]
     fn slots_are_filled_host_by_host() {
-        let all = hosts(Some("a:2,b,c:2"), 4).unwrap();
+        let all = hosts("-H", Some("a:2,b,c:2"), 4).unwrap();
         assert_eq!(places(&all, 4), [(0, 0), (0, 1), (1, 0), (2, 0)]);
     }
 
     #[test]
     fn too_many_processes_and_odd_hosts_are_refused() {
-        assert!(hosts(Some("a:2,b:2"), 5).is_err());
-        assert!(hosts(None, 0).is_err());
+        let e = hosts("-H", Some("a:2,b"), 5).unwrap_err();
+        assert_eq!(e.message(), "5 processes for 3 slots: add slots, such as -H a:2,b:3");
         for odd in ["a:x", ":2", "a:0", "-oProxyCommand=x:1"] {
-            assert!(hosts(Some(odd), 1).is_err(), "{odd}");
+            assert!(hosts("-H", Some(odd), 1).is_err(), "{odd}");
         }
     }
 }

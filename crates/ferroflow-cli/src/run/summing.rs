@@ -16,18 +16,25 @@ pub fn hosts_of(args: &super::Args) -> Result<Vec<Host>> {
         return Ok(Vec::new());
     }
     let each = |host: &Host| vec![Host { slots: 1, ..host.clone() }; host.slots];
-    let hosts = hosts(args.server_hosts.as_deref(), count)?;
+    let hosts = hosts("--server-hosts", args.server_hosts.as_deref(), count)?;
     Ok(hosts.iter().flat_map(each).take(count).collect())
 }
 
 /// The servers of `n` ranks, which come after them and meet them at `address`.
-pub fn processes(hosts: &[Host], n: usize, address: &str, token: &str) -> Result<Vec<Process>> {
+pub fn processes(
+    hosts: &[Host],
+    args: &super::Args,
+    n: usize,
+    address: &str,
+    token: &str,
+) -> Result<Vec<Process>> {
     let own = std::env::current_exe().map_err(|e| invalid(format!("who am I: {e}")))?;
     let process = |(i, host): (usize, &Host)| {
         let env = [
             ("FERROFLOW_RANK", (n + i).to_string()),
             ("FERROFLOW_SIZE", (n + hosts.len()).to_string()),
             ("FERROFLOW_SERVERS", hosts.len().to_string()),
+            ("FERROFLOW_SERVERS_ONLY", u8::from(args.servers_only).to_string()),
             ("FERROFLOW_ADDRESS", address.to_string()),
             ("FERROFLOW_TOKEN", token.to_string()),
         ];

@@ -37,8 +37,12 @@ struct Ready {
     /// Elements already handed out.
     done: u64,
     since: Instant,
-    joined: u32,
+    /// Ranks of the set that had joined and not asked.
+    absent: Vec<u32>,
 }
+
+/// A process set, and what its tensors of one group have in common: sets may use the same names.
+type GroupKey = (u16, u64);
 
 pub(crate) struct Coordinator {
     size: u32,
@@ -54,9 +58,9 @@ pub(crate) struct Coordinator {
     joined: Vec<u32>,
     left: Vec<u32>,
     /// Agreed tensors of groups that are not complete yet.
-    groups: HashMap<u64, Vec<Ready>>,
+    groups: HashMap<GroupKey, Vec<Ready>>,
     /// Groups of which a tensor has failed: why, and how many of the others are still to come.
-    failed_groups: HashMap<u64, (Error, u32)>,
+    failed_groups: HashMap<GroupKey, (Error, u32)>,
     verdicts: Vec<Verdict>,
     pub hits: u64,
     pub misses: u64,
@@ -148,41 +152,28 @@ impl Coordinator {
     fn settle(&mut self, key: (u16, String), now: Instant) {
         let Some(waiting) = self.waiting.get(&key) else { return };
         let members = &self.sets[usize::from(key.0)];
-        let absent = |m: &&u32| !waiting.asked.contains_key(m);
-        if members.iter().filter(absent).any(|m| !self.joined.contains(m)) {
+        let absent = waiting.absent(members);
+        if absent.iter().any(|m| !self.joined.contains(m)) {
             return;
         }
-        let joined = members.iter().filter(absent).count() as u32;
         let Some(waiting) = self.waiting.remove(&key) else { return };
-        let agreed = agreed(&key.1, &waiting.asked, &self.joined);
-        let Some(request) = waiting.asked.values().next().cloned() else { return };
-        let grouped = (request.group_len > 1).then_some((request.group, request.group_len));
-        if let Some((group, _)) = grouped
-            && let Some((cause, left)) = self.failed_groups.get_mut(&group)
-        {
-            let cause = cause.clone();
-            *left -= 1;
-            if *left == 0 {
-                self.failed_groups.remove(&group);
-            }
-            return self.fail(key, cause);
-        }
-        if let Err(cause) = agreed {
-            match grouped {
-                Some((group, len)) => self.fail_group(key, group, len, cause),
-                None => self.fail(key, cause),
-            }
-            return;
+        let agreed = agreed(&key.1, &waiting.asked);
+        let Some(request) = waiting.request().cloned() else { return };
+        let failed = request.group_key().is_some_and(|g| self.failed_groups.contains_key(&g));
+        if failed || agreed.is_err() {
+            let cause = agreed.err().unwrap_or_else(|| err!(Aborted, "its group has failed"));
+            return self.lose(key, &request, absent, cause);
         }
         let id = self.keep(&key, &request);
         self.order += 1;
         let priority = waiting.asked.values().map(|r| r.priority).max().unwrap_or(0);
         let order = self.order;
-        let ready = Ready { id, request, priority, order, done: 0, since: now, joined };
-        let Some((group, len)) = grouped else {
+        let ready = Ready { id, request, priority, order, done: 0, since: now, absent };
+        let Some(group) = ready.request.group_key() else {
             self.ready.push(ready);
             return;
         };
+        let len = ready.request.group_len;
         let members = self.groups.entry(group).or_default();
         members.push(ready);
         if members.len() as u32 >= len
@@ -192,20 +183,26 @@ impl Coordinator {
         }
     }
 
-    fn fail(&mut self, (set, name): (u16, String), cause: Error) {
-        self.verdicts.push(Verdict::Fail { set, name, cause });
+    fn fail(&mut self, (set, name): (u16, String), absent: Vec<u32>, cause: Error) {
+        self.verdicts.push(Verdict::Fail { set, name, absent, cause });
     }
 
-    /// Fails a tensor and with it its group: those that are ready now, the others when they come.
-    fn fail_group(&mut self, key: (u16, String), group: u64, len: u32, cause: Error) {
+    /// Fails a tensor, and with it its group: those that are ready now, the others when they come. The
+    /// first cause is told to all.
+    fn lose(&mut self, key: (u16, String), request: &Request, absent: Vec<u32>, cause: Error) {
+        let Some(group) = request.group_key() else { return self.fail(key, absent, cause) };
         let ready = self.groups.remove(&group).unwrap_or_default();
-        let left = len.saturating_sub(1 + ready.len() as u32);
+        let gone = 1 + ready.len() as u32;
+        let (cause, left) = match self.failed_groups.remove(&group) {
+            Some((first, left)) => (first, left.saturating_sub(gone)),
+            None => (cause, request.group_len.saturating_sub(gone)),
+        };
         if left > 0 {
             self.failed_groups.insert(group, (cause.clone(), left));
         }
-        self.fail(key, cause.clone());
-        for Ready { request, .. } in ready {
-            self.fail((request.set, request.name), cause.clone());
+        self.fail(key, absent, cause.clone());
+        for Ready { request, absent, .. } in ready {
+            self.fail((request.set, request.name), absent, cause.clone());
         }
     }
 
@@ -258,9 +255,12 @@ impl Coordinator {
         self.ready.sort_by_key(|r| (std::cmp::Reverse(r.priority), r.order));
         let (mut pieces, mut bytes) = (Vec::new(), 0);
         let first = self.ready[0].fellowship();
-        let (joined, fuses) = (self.ready[0].joined, self.ready[0].fuses() && !packing.alone);
+        let absent = self.ready[0].absent.clone();
+        let fuses = self.ready[0].fuses() && !packing.alone;
         for ready in &mut self.ready {
-            if !pieces.is_empty() && (!fuses || !ready.fuses() || ready.fellowship() != first) {
+            let alike = ready.fellowship() == first && ready.absent == absent;
+            let fits = pieces.is_empty() || (fuses && ready.fuses() && alike);
+            if !fits {
                 continue;
             }
             let width = ready.request.dtype.size().unwrap_or(1);
@@ -287,7 +287,7 @@ impl Coordinator {
             }
             !done
         });
-        Some(Verdict::Run { pieces, joined })
+        Some(Verdict::Run { pieces, absent })
     }
 
     /// Gives up on what has waited longer than `deadline`; names, once, what has waited longer than
@@ -304,47 +304,46 @@ impl Coordinator {
             if age < warning.min(deadline) || (waiting.warned && age < deadline) {
                 continue;
             }
-            let absent: Vec<u32> = self.sets[usize::from(key.0)]
-                .iter()
-                .filter(|m| !waiting.asked.contains_key(m) && !self.joined.contains(m))
-                .copied()
-                .collect();
+            let mut absent = waiting.absent(&self.sets[usize::from(key.0)]);
+            absent.retain(|m| !self.joined.contains(m));
             let present: Vec<u32> = waiting.asked.keys().copied().collect();
             let text = format!(
                 "tensor {:?} has waited {:.1} s for ranks {absent:?}; ranks {present:?} are ready",
                 key.1,
                 age.as_secs_f64()
             );
+            if !waiting.warned {
+                waiting.warned = true;
+                warnings.push(text.clone());
+            }
             if age >= deadline {
                 lost.push((key.clone(), text));
-            } else {
-                waiting.warned = true;
-                warnings.push(text);
             }
         }
         for (key, text) in lost {
-            let waiting = self.waiting.remove(&key);
-            let request = waiting.and_then(|w| w.asked.into_values().next());
-            let cause = err!(DeadlineExceeded, "{text}");
-            match request.filter(|r| r.group_len > 1) {
-                Some(r) => self.fail_group(key, r.group, r.group_len, cause),
-                None => self.fail(key, cause),
+            let Some(waiting) = self.waiting.remove(&key) else { continue };
+            let absent = waiting.absent(&self.sets[usize::from(key.0)]);
+            if let Some(request) = waiting.request() {
+                let late = || err!(DeadlineExceeded, "{text}");
+                let cause = fault(&key.1, &waiting.asked).unwrap_or_else(late);
+                self.lose(key, request, absent, cause);
             }
         }
         // A group of which some tensor is submitted by nobody.
         let is_late = |members: &Vec<Ready>| {
             members.iter().any(|r| now.saturating_duration_since(r.since) >= deadline)
         };
-        let late: Vec<u64> =
+        let late: Vec<GroupKey> =
             self.groups.iter().filter(|(_, m)| is_late(m)).map(|(&group, _)| group).collect();
-        for Ready { request, .. } in late.iter().filter_map(|g| self.groups.remove(g)).flatten() {
+        let late = late.iter().filter_map(|g| self.groups.remove(g)).flatten();
+        for Ready { request, absent, .. } in late.collect::<Vec<_>>() {
             let cause = err!(
                 DeadlineExceeded,
                 "tensor {:?} is one of a group of {}, of which no rank has submitted the rest",
                 request.name,
                 request.group_len
             );
-            self.verdicts.push(Verdict::Fail { set: request.set, name: request.name, cause });
+            self.fail((request.set, request.name), absent, cause);
         }
         warnings
     }
@@ -352,6 +351,20 @@ impl Coordinator {
     /// Whether something waits for ranks.
     pub(crate) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty() || !self.groups.is_empty()
+    }
+}
+
+impl Waiting {
+    /// Who of the set has not asked.
+    fn absent(&self, members: &[u32]) -> Vec<u32> {
+        members.iter().filter(|m| !self.asked.contains_key(m)).copied().collect()
+    }
+
+    /// What is asked for, if all mean the same. Where they do not agree whether it is in a group, one
+    /// that is, so that the group fails with it.
+    fn request(&self) -> Option<&Request> {
+        let grouped = self.asked.values().find(|r| r.group_key().is_some());
+        grouped.or(self.asked.values().next())
     }
 }
 
@@ -371,14 +384,32 @@ impl Ready {
     }
 
     /// What tensors of one collective have in common.
-    fn fellowship(&self) -> (u8, u8, u16, (u8, u64), u32) {
+    fn fellowship(&self) -> (u8, u8, u16, (u8, u64)) {
         let r = &self.request;
-        (r.op as u8, r.dtype.number() as u8, r.set, r.compression.encode(), self.joined)
+        (r.op as u8, r.dtype.number() as u8, r.set, r.compression.encode())
     }
 }
 
-/// Whether all ranks mean the same; if not, an error that names the fewest who do not.
-fn agreed(name: &str, asked: &BTreeMap<u32, Request>, joined: &[u32]) -> Result<()> {
+/// What ranks that cannot do what they were asked for say, and which ranks they are.
+fn fault(name: &str, asked: &BTreeMap<u32, Request>) -> Option<Error> {
+    let mut faults: Vec<(&Error, Vec<u32>)> = Vec::new();
+    for (&rank, fault) in asked.iter().filter_map(|(r, q)| Some((r, q.fault.as_ref()?))) {
+        match faults.iter_mut().find(|(f, _)| *f == fault) {
+            Some((_, ranks)) => ranks.push(rank),
+            None => faults.push((fault, vec![rank])),
+        }
+    }
+    let code = faults.first()?.0.code();
+    let told: Vec<String> =
+        faults.iter().map(|(f, ranks)| format!("{} on ranks {ranks:?}", f.message())).collect();
+    Some(Error::new(code, format!("tensor {name:?}: {}", told.join(", "))))
+}
+
+/// Whether all ranks that have asked mean the same; if not, an error that names the fewest who do not.
+fn agreed(name: &str, asked: &BTreeMap<u32, Request>) -> Result<()> {
+    if let Some(fault) = fault(name, asked) {
+        return Err(fault);
+    }
     let mut camps: Vec<(&Request, Vec<u32>)> = Vec::new();
     for (&rank, request) in asked {
         match camps.iter_mut().find(|(r, _)| r.agrees_with(request)) {
@@ -387,7 +418,8 @@ fn agreed(name: &str, asked: &BTreeMap<u32, Request>, joined: &[u32]) -> Result<
         }
     }
     if let [(request, _)] = camps.as_slice() {
-        if request.kind == Kind::Broadcast && joined.contains(&request.root) {
+        // Who asked and then joined has left its values here.
+        if request.kind == Kind::Broadcast && !asked.contains_key(&request.root) {
             bail!(
                 FailedPrecondition,
                 "tensor {name:?} is to be broadcast from rank {}, which has joined",
@@ -403,167 +435,4 @@ fn agreed(name: &str, asked: &BTreeMap<u32, Request>, joined: &[u32]) -> Result<
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::request::tests::sum;
-    use super::*;
-
-    const PACKING: Packing =
-        Packing { fusion: 1000, cycle: Duration::ZERO, piece: 400, alone: false };
-
-    fn coordinator(n: usize) -> (Coordinator, Instant) {
-        (Coordinator::new(n, vec![(0..n as u32).collect()]), Instant::now())
-    }
-
-    fn runs(c: &mut Coordinator, packing: &Packing, now: Instant) -> Vec<Vec<(String, u64, u64)>> {
-        let mut all = Vec::new();
-        while let Some(Verdict::Run { pieces, .. }) = c.next(packing, now) {
-            let named = |p: Piece| (c.kept[&p.id].name.clone(), p.start, p.len);
-            all.push(pieces.into_iter().map(named).collect());
-        }
-        all
-    }
-
-    #[test]
-    fn tensors_run_when_all_ranks_have_asked_whatever_their_order() {
-        let (mut c, now) = coordinator(2);
-        c.note(0, Note::Wants(sum("a", 3)), now).unwrap();
-        c.note(1, Note::Wants(sum("b", 4)), now).unwrap();
-        assert!(runs(&mut c, &PACKING, now).is_empty());
-        c.note(0, Note::Wants(sum("b", 4)), now).unwrap();
-        assert_eq!(runs(&mut c, &PACKING, now), [[("b".into(), 0, 4)]]);
-        c.note(1, Note::Wants(sum("a", 3)), now).unwrap();
-        assert_eq!(runs(&mut c, &PACKING, now), [[("a".into(), 0, 3)]]);
-    }
-
-    #[test]
-    fn small_tensors_are_fused_and_large_ones_cut_by_priority() {
-        let (mut c, now) = coordinator(1);
-        for (name, count, priority) in [("big", 250, 0), ("x", 10, 1), ("y", 10, 1)] {
-            let mut request = sum(name, count);
-            request.priority = priority;
-            c.note(0, Note::Wants(request), now).unwrap();
-        }
-        let all = runs(&mut c, &Packing { fusion: 500, ..PACKING }, now);
-        assert_eq!(
-            all,
-            [
-                vec![("x".into(), 0, 10), ("y".into(), 0, 10), ("big".into(), 0, 100)],
-                vec![("big".into(), 100, 100)],
-                vec![("big".into(), 200, 50)],
-            ]
-        );
-    }
-
-    #[test]
-    fn what_was_agreed_once_is_asked_for_by_number() {
-        let (mut c, now) = coordinator(1);
-        c.note(0, Note::Wants(sum("a", 3)), now).unwrap();
-        let Some(Verdict::Keep { id, .. }) = c.verdicts().pop() else { panic!("kept") };
-        runs(&mut c, &PACKING, now);
-        c.note(0, Note::Again(id), now).unwrap();
-        assert_eq!(runs(&mut c, &PACKING, now).len(), 1);
-        assert_eq!((c.hits, c.misses), (1, 1));
-        assert!(c.note(0, Note::Again(99), now).is_err());
-    }
-
-    #[test]
-    fn the_rank_that_differs_is_named() {
-        let (mut c, now) = coordinator(3);
-        for rank in 0..3 {
-            let count = if rank == 1 { 5 } else { 4 };
-            c.note(rank, Note::Wants(sum("w", count)), now).unwrap();
-        }
-        let Some(Verdict::Fail { cause, .. }) = c.verdicts().pop() else { panic!("failed") };
-        assert_eq!(
-            cause.message(),
-            "ranks do not agree on tensor \"w\": ranks [1] want all-reduce (sum) of float[5], \
-             ranks [0, 2] want all-reduce (sum) of float[4]"
-        );
-        assert!(runs(&mut c, &PACKING, now).is_empty());
-    }
-
-    #[test]
-    fn a_stall_is_told_once_and_then_fails_naming_the_missing() {
-        let (mut c, now) = coordinator(3);
-        c.note(2, Note::Wants(sum("w", 5)), now).unwrap();
-        let second = Duration::from_secs(1);
-        assert!(c.stalled(now, second, 3 * second).is_empty());
-        let warnings = c.stalled(now + second, second, 3 * second);
-        assert!(warnings[0].contains("for ranks [0, 1]"), "{warnings:?}");
-        assert!(c.stalled(now + 2 * second, second, 3 * second).is_empty());
-        c.stalled(now + 3 * second, second, 3 * second);
-        assert!(matches!(&c.verdicts()[..], [Verdict::Fail { name, .. }] if name == "w"));
-        assert!(!c.is_waiting());
-    }
-
-    #[test]
-    fn a_joined_rank_is_not_waited_for() {
-        let (mut c, now) = coordinator(2);
-        c.note(0, Note::Wants(sum("w", 5)), now).unwrap();
-        c.note(1, Note::Joins, now).unwrap();
-        let Some(Verdict::Run { joined, .. }) = c.next(&PACKING, now) else { panic!("runs") };
-        assert_eq!(joined, 1);
-        c.note(0, Note::Joins, now).unwrap();
-        assert_eq!(c.verdicts().pop(), Some(Verdict::AllJoined { last: 0 }));
-    }
-
-    #[test]
-    fn a_group_runs_when_it_is_complete() {
-        let (mut c, now) = coordinator(1);
-        for name in ["a", "b"] {
-            assert!(runs(&mut c, &PACKING, now).is_empty());
-            let request = Request { group: 77, group_len: 2, ..sum(name, 4) };
-            c.note(0, Note::Wants(request), now).unwrap();
-        }
-        assert_eq!(runs(&mut c, &PACKING, now)[0].len(), 2);
-    }
-
-    #[test]
-    fn a_tensor_waits_its_cycle_for_company_unless_the_buffer_is_full() {
-        let (mut c, now) = coordinator(1);
-        let packing = Packing { cycle: Duration::from_millis(5), ..PACKING };
-        c.note(0, Note::Wants(sum("a", 4)), now).unwrap();
-        assert!(runs(&mut c, &packing, now).is_empty());
-        assert_eq!(c.due(&packing, now), Some(now + packing.cycle));
-        c.note(0, Note::Wants(sum("b", 400)), now).unwrap();
-        assert!(!runs(&mut c, &packing, now).is_empty());
-    }
-
-    #[test]
-    fn a_group_fails_as_a_whole_and_never_waits_for_ever() {
-        let member = |name: &str, count: u64| {
-            let mut request = sum(name, count);
-            (request.group, request.group_len) = (9, 3);
-            Note::Wants(request)
-        };
-        let failed = |c: &mut Coordinator| -> Vec<String> {
-            let name = |v: Verdict| match v {
-                Verdict::Fail { name, .. } => Some(name),
-                _ => None,
-            };
-            c.verdicts().into_iter().filter_map(name).collect()
-        };
-        let (mut c, now) = coordinator(2);
-        for rank in 0..2 {
-            c.note(rank, member("a", 4), now).unwrap();
-        }
-        for rank in 0..2 {
-            c.note(rank, member("b", 4 + u64::from(rank)), now).unwrap();
-        }
-        assert_eq!(failed(&mut c), ["b", "a"]);
-        for rank in 0..2 {
-            c.note(rank, member("c", 4), now).unwrap();
-        }
-        assert_eq!(failed(&mut c), ["c"]);
-        for name in ["a", "b"] {
-            for rank in 0..2 {
-                c.note(rank, member(name, 4), now).unwrap();
-            }
-        }
-        assert!(runs(&mut c, &PACKING, now).is_empty() && c.is_waiting());
-        let hour = Duration::from_secs(3600);
-        c.stalled(now + hour, hour, hour);
-        assert_eq!(failed(&mut c).len(), 2);
-        assert!(!c.is_waiting());
-    }
-}
+mod tests;

@@ -5,6 +5,7 @@ use super::request::{Note, Verdict};
 use super::tuner::Tuner;
 use super::{Desk, EngineOptions, EngineStats};
 use crate::control::Control;
+use crate::environment::{is_verbose, tell};
 use ferroflow_core::Result;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -40,6 +41,7 @@ pub(super) fn coordinate(
         ahead: 0,
         busy_since: Instant::now(),
         options,
+        verbose: is_verbose(),
         control,
         desk,
         stats,
@@ -57,6 +59,7 @@ struct Thread {
     ahead: usize,
     busy_since: Instant,
     options: EngineOptions,
+    verbose: bool,
     control: Arc<Control>,
     desk: Arc<Desk>,
     stats: Arc<Mutex<EngineStats>>,
@@ -79,7 +82,8 @@ impl Thread {
             let now = Instant::now();
             let EngineOptions { stall_warning, stall_deadline, .. } = self.options;
             for text in self.book.stalled(now, stall_warning, stall_deadline) {
-                tracing::warn!("{text}");
+                // Whoever waits for the job should know, whether or not it keeps a log.
+                tell(&text);
             }
             let mut verdicts = self.book.verdicts();
             let packing = self.packing();
@@ -118,9 +122,13 @@ impl Thread {
                 let seconds = now.saturating_duration_since(self.busy_since).as_secs_f64();
                 self.busy_since = now;
                 if self.tunes() && self.tuner.ran(bytes, seconds) {
-                    let (fusion, cycle) = self.tuner.choice();
-                    self.stats.lock().tuned = true;
-                    tracing::info!("tuned: fusion of {fusion} bytes, cycle of {cycle:?}");
+                    let settled = self.tuner.is_settled();
+                    self.stats.lock().tuned = settled;
+                    if self.verbose {
+                        let (fusion, cycle) = self.tuner.choice();
+                        let how = if settled { "stays with" } else { "tries" };
+                        tell(&format!("{how} a fusion of {fusion} bytes, cycle of {cycle:?}"));
+                    }
                 }
             }
             Event::Ended => {}

@@ -1,5 +1,6 @@
 //! What ranks ask for and what the coordinator answers, and how both travel.
 
+use super::collective::MOST_DIMENSIONS;
 use crate::compress::Compression;
 use crate::reduce::ReduceOp;
 use crate::signature::Kind;
@@ -28,6 +29,8 @@ pub(crate) struct Request {
     pub group_len: u32,
     /// More is sooner.
     pub priority: i32,
+    /// Why this rank cannot do what it was asked for. The others are told instead of left waiting.
+    pub fault: Option<Error>,
 }
 
 impl Request {
@@ -39,18 +42,28 @@ impl Request {
         };
         self.name == other.name
             && self.kind == other.kind
-            && self.op == other.op
+            && (self.op == other.op || !self.reduces())
             && self.dtype == other.dtype
             && self.shape.len() == other.shape.len()
             && shape(self) == shape(other)
             && self.set == other.set
             && self.root == other.root
             && self.compression == other.compression
-            && self.group == other.group
+            && (self.group, self.group_len) == (other.group, other.group_len)
+    }
+
+    /// Whether its op says how.
+    fn reduces(&self) -> bool {
+        matches!(self.kind, Kind::AllReduce | Kind::ReduceScatter)
     }
 
     pub(crate) fn count(&self) -> u64 {
         self.shape.iter().fold(1u64, |n, &d| n.saturating_mul(d))
+    }
+
+    /// What tensors that are done together have in common; none for one that stands alone.
+    pub(crate) fn group_key(&self) -> Option<(u16, u64)> {
+        (self.group_len > 1).then_some((self.set, self.group))
     }
 
     fn encode(&self, w: &mut Writer) {
@@ -62,6 +75,10 @@ impl Request {
         w.u32(u32::from(self.set)).u32(self.root);
         let (kind, k) = self.compression.encode();
         w.u8(kind).u64(k).u64(self.group).u32(self.group_len).u32(self.priority as u32);
+        match &self.fault {
+            Some(fault) => w.u8(1).u32(fault.code() as u32).text(fault.message()),
+            None => w.u8(0),
+        };
     }
 
     fn decode(r: &mut Reader<'_>) -> Result<Request> {
@@ -71,11 +88,15 @@ impl Request {
         let op = ReduceOp::from_number(r.u8()?).ok_or_else(unknown)?;
         let dtype = DType::from_number(i32::from(r.u8()?))?;
         let rank = r.u32()?;
-        ensure!(rank <= 254, DataLoss, "a tensor of {rank} dimensions");
+        ensure!(rank as usize <= MOST_DIMENSIONS, DataLoss, "a tensor of {rank} dimensions");
         let shape = (0..rank).map(|_| r.u64()).collect::<Result<Vec<_>>>()?;
         let (set, root) = (r.u32()? as u16, r.u32()?);
         let compression = Compression::decode(r.u8()?, r.u64()?).ok_or_else(unknown)?;
         let (group, group_len, priority) = (r.u64()?, r.u32()?, r.u32()? as i32);
+        let fault = match r.u8()? {
+            0 => None,
+            _ => Some(Error::new(Code::from_number(r.u32()? as i32), r.text()?)),
+        };
         Ok(Request {
             name,
             kind,
@@ -88,6 +109,7 @@ impl Request {
             group,
             group_len,
             priority,
+            fault,
         })
     }
 }
@@ -96,7 +118,7 @@ impl fmt::Display for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ", self.kind.name())?;
         match self.kind {
-            Kind::AllReduce | Kind::ReduceScatter => write!(f, "({}) ", self.op)?,
+            _ if self.reduces() => write!(f, "({}) ", self.op)?,
             Kind::Broadcast => write!(f, "from rank {} ", self.root)?,
             _ => {}
         }
@@ -106,6 +128,9 @@ impl fmt::Display for Request {
         }
         if self.set != 0 {
             write!(f, " in process set {}", self.set)?;
+        }
+        if self.group_len > 1 {
+            write!(f, " in a group of {}", self.group_len)?;
         }
         Ok(())
     }
@@ -175,15 +200,17 @@ pub(crate) enum Verdict {
         id: u32,
         request: Request,
     },
-    /// Do these pieces in one collective; `joined` ranks of the set have no data.
+    /// Do these pieces in one collective, to which the ranks `absent` of the set have joined without data:
+    /// what they submit meanwhile is for a later one.
     Run {
         pieces: Vec<Piece>,
-        joined: u32,
+        absent: Vec<u32>,
     },
-    /// The tensor of this name has failed.
+    /// The tensor of this name has failed, but not what the ranks `absent` may have submitted meanwhile.
     Fail {
         set: u16,
         name: String,
+        absent: Vec<u32>,
         cause: Error,
     },
     /// All ranks have joined, this one last.
@@ -199,18 +226,16 @@ impl Verdict {
         for verdict in verdicts {
             match verdict {
                 Verdict::Keep { id, request } => request.encode(w.u8(1).u32(*id)),
-                Verdict::Run { pieces, joined } => {
-                    w.u8(2).u32(*joined).u32(pieces.len() as u32);
+                Verdict::Run { pieces, absent } => {
+                    write_ranks(w.u8(2), absent);
+                    w.u32(pieces.len() as u32);
                     pieces.iter().for_each(|p| {
                         w.u32(p.id).u64(p.start).u64(p.len);
                     });
                 }
-                Verdict::Fail { set, name, cause } => {
-                    w.u8(3)
-                        .u32(u32::from(*set))
-                        .text(name)
-                        .u32(cause.code() as u32)
-                        .text(cause.message());
+                Verdict::Fail { set, name, absent, cause } => {
+                    write_ranks(w.u8(3).u32(u32::from(*set)).text(name), absent);
+                    w.u32(cause.code() as u32).text(cause.message());
                 }
                 Verdict::AllJoined { last } => {
                     w.u8(4).u32(*last);
@@ -230,17 +255,17 @@ impl Verdict {
             verdicts.push(match r.u8()? {
                 1 => Verdict::Keep { id: r.u32()?, request: Request::decode(&mut r)? },
                 2 => {
-                    let (joined, count) = (r.u32()?, r.u32()?);
+                    let (absent, count) = (read_ranks(&mut r)?, r.u32()?);
                     let mut pieces = Vec::new();
                     for _ in 0..count {
                         pieces.push(Piece { id: r.u32()?, start: r.u64()?, len: r.u64()? });
                     }
-                    Verdict::Run { pieces, joined }
+                    Verdict::Run { pieces, absent }
                 }
                 3 => {
                     let (set, name) = (r.u32()? as u16, r.text()?);
-                    let code = Code::from_number(r.u32()? as i32);
-                    Verdict::Fail { set, name, cause: Error::new(code, r.text()?) }
+                    let (absent, code) = (read_ranks(&mut r)?, Code::from_number(r.u32()? as i32));
+                    Verdict::Fail { set, name, absent, cause: Error::new(code, r.text()?) }
                 }
                 4 => Verdict::AllJoined { last: r.u32()? },
                 5 => Verdict::AllLeft,
@@ -249,6 +274,22 @@ impl Verdict {
         }
         Ok(verdicts)
     }
+}
+
+fn write_ranks(w: &mut Writer, ranks: &[u32]) {
+    w.u32(ranks.len() as u32);
+    ranks.iter().for_each(|&r| {
+        w.u32(r);
+    });
+}
+
+fn read_ranks(r: &mut Reader<'_>) -> Result<Vec<u32>> {
+    let count = r.u32()?;
+    let mut ranks = Vec::new();
+    for _ in 0..count {
+        ranks.push(r.u32()?);
+    }
+    Ok(ranks)
 }
 
 #[cfg(test)]
@@ -268,6 +309,7 @@ pub(crate) mod tests {
             group: 0,
             group_len: 0,
             priority: 0,
+            fault: None,
         }
     }
 
@@ -276,12 +318,18 @@ pub(crate) mod tests {
         let mut request = sum("w", 9);
         request.compression = Compression::TopK(5);
         request.priority = -3;
+        request.fault = Some(err!(OutOfRange, "no"));
         let notes = [Note::Wants(request.clone()), Note::Again(7), Note::Joins, Note::Leaves];
         assert_eq!(Note::decode_all(&Note::encode_all(&notes)).unwrap(), notes);
         let verdicts = [
             Verdict::Keep { id: 3, request },
-            Verdict::Run { pieces: vec![Piece { id: 3, start: 4, len: 5 }], joined: 1 },
-            Verdict::Fail { set: 1, name: "w".into(), cause: err!(Aborted, "why") },
+            Verdict::Run { pieces: vec![Piece { id: 3, start: 4, len: 5 }], absent: vec![1] },
+            Verdict::Fail {
+                set: 1,
+                name: "w".into(),
+                absent: vec![7, 8],
+                cause: err!(Aborted, "why"),
+            },
             Verdict::AllJoined { last: 2 },
             Verdict::AllLeft,
         ];

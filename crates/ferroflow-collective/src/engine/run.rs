@@ -11,7 +11,7 @@ use crate::number::bytes_of_mut;
 use crate::reduce::{self, ReduceOp};
 use crate::schedule::even_bounds;
 use crate::signature::Kind;
-use ferroflow_core::{DType, Error, Result, err};
+use ferroflow_core::{DType, Error, Result, ensure, err};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -150,10 +150,13 @@ impl Runner {
                 }
                 self.kept.insert(id, request);
             }
-            Verdict::Run { pieces, joined } => {
+            Verdict::Run { pieces, absent } => {
+                let later = self.set_aside(&pieces, &absent);
                 let marks = self.timeline.is_some().then(|| self.marks(&pieces, arrived));
                 let start = Instant::now();
-                let bytes = self.run(&pieces, joined, desk).map_err(|e| self.group.fail(e))?;
+                let ran = self.run(&pieces, &absent, desk);
+                self.pending.extend(later);
+                let bytes = ran.map_err(|e| self.group.fail(e))?;
                 if let (Some(timeline), Some(marks)) = (&mut self.timeline, marks) {
                     timeline.ran(marks, arrived, start);
                 }
@@ -167,7 +170,8 @@ impl Runner {
                     let _ = self.events.send(Event::Ran(bytes));
                 }
             }
-            Verdict::Fail { set, name, cause } => self.finish(&(set, name), Err(cause), desk),
+            Verdict::Fail { absent, .. } if absent.contains(&(self.group.rank() as u32)) => {}
+            Verdict::Fail { set, name, cause, .. } => self.finish(&(set, name), Err(cause), desk),
             Verdict::AllJoined { last } => {
                 for join in self.joins.drain(..) {
                     let _ = join.send(Ok(last));
@@ -176,6 +180,15 @@ impl Runner {
             Verdict::AllLeft => {}
         }
         Ok(())
+    }
+
+    /// Takes out what this rank, if it is `absent`, has submitted since these pieces were decided on.
+    fn set_aside(&mut self, pieces: &[Piece], absent: &[u32]) -> Vec<((u16, String), Pending)> {
+        if !absent.contains(&(self.group.rank() as u32)) {
+            return Vec::new();
+        }
+        let keys = pieces.iter().filter_map(|p| self.key(p).ok()).collect::<Vec<_>>();
+        keys.iter().filter_map(|key| self.pending.remove_entry(key)).collect()
     }
 
     /// What the timeline says of pieces that are about to run.
@@ -196,21 +209,31 @@ impl Runner {
 
     /// Gives a tensor back to who submitted it.
     fn finish(&mut self, key: &(u16, String), result: Result<Vec<usize>>, desk: &Desk) {
-        desk.state.lock().names.remove(key);
         if let Some(pending) = self.pending.remove(key) {
+            desk.state.lock().names.remove(key);
             let outcome = result.map(|counts| (pending.payload.into_any(), counts));
             (pending.done)(outcome);
         }
     }
 
     /// Runs one collective; how many bytes it was.
-    fn run(&mut self, pieces: &[Piece], joined: u32, desk: &Desk) -> Result<u64> {
+    fn run(&mut self, pieces: &[Piece], absent: &[u32], desk: &Desk) -> Result<u64> {
+        let joined = absent.len() as u32;
         let known = pieces.first().and_then(|p| self.kept.get(&p.id)).cloned();
         let first = known.ok_or_else(|| err!(DataLoss, "rank 0 wants something it never named"))?;
         let set = SetId(first.set);
         let members = self.group.members(set)?;
-        if !members.contains(&(self.group.rank() as u32)) {
+        let me = self.group.rank() as u32;
+        if !members.contains(&me) {
             return self.help(pieces, &first, joined).map(|()| 0);
+        }
+        if !absent.contains(&me) {
+            for piece in pieces {
+                let key = self.key(piece)?;
+                let name = &key.1;
+                let is_there = self.pending.contains_key(&key);
+                ensure!(is_there, DataLoss, "rank 0 runs tensor {name:?}, not submitted here");
+            }
         }
         let active = members.len() as u32 - joined.min(members.len() as u32);
         let key = (first.set, first.name.clone());

@@ -41,8 +41,13 @@ impl Tuner {
         (fusion, Duration::from_micros(micros))
     }
 
+    /// Whether the choice stays.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.settled
+    }
+
     /// Notes a collective of `bytes` that ended `seconds` after the one before it, or after the work
-    /// for it was there. True when that settled the matter.
+    /// for it was there. True when there is another choice from now on, or none any more.
     pub(crate) fn ran(&mut self, bytes: u64, seconds: f64) -> bool {
         if self.settled {
             return false;
@@ -57,7 +62,7 @@ impl Tuner {
         (self.bytes, self.runs, self.seconds) = (0, 0, 0.0);
         if self.rates.len() < CHOICES.len() {
             self.at += 1;
-            return false;
+            return true;
         }
         let best = self.rates.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1));
         self.at = best.map_or(0, |(i, _)| i);
@@ -73,12 +78,13 @@ mod tests {
     #[test]
     fn the_fastest_choice_stays() {
         let mut tuner = Tuner::new();
-        let mut settled = false;
+        let mut changes = 0;
         for _ in 0..CHOICES.len() * RUNS as usize {
             let seconds = if tuner.at == 4 { 0.5 } else { 1.0 };
-            settled |= tuner.ran(BYTES, seconds);
+            changes += usize::from(tuner.ran(BYTES, seconds));
         }
-        assert!(settled);
+        assert!(tuner.is_settled());
+        assert_eq!(changes, CHOICES.len(), "each but the first is tried, and one stays");
         assert_eq!(tuner.choice(), (4 << 20, Duration::from_micros(200)));
         assert!(!tuner.ran(BYTES, 9.0));
     }

@@ -15,6 +15,11 @@ impl Group {
         self.servers
     }
 
+    /// Whether they sum everything, as parameter servers do, and ranks nothing.
+    pub fn servers_only(&self) -> bool {
+        self.servers_only
+    }
+
     /// Whether this process is one of them.
     pub fn is_server(&self) -> bool {
         self.rank >= self.size()
@@ -47,11 +52,11 @@ impl Group {
             kind: Kind::PushPull,
             op,
             dtype,
-            variant: u16::from(self.options.servers_only),
+            variant: u16::from(self.servers_only),
             set: SetId::WORLD.0,
             count: count as u64,
         };
-        let bounds = push_pull_bounds(n, k, count, self.options.servers_only);
+        let bounds = push_pull_bounds(n, k, count, self.servers_only);
         let plan = Plan {
             kind: Kind::PushPull,
             set: 0,

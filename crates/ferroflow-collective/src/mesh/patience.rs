@@ -42,15 +42,20 @@ impl Patience {
             std::hint::spin_loop();
             return true;
         }
-        let sleeps = self.sleeps.load(Relaxed);
-        if sleeps > 0 {
-            self.sleeps.store(sleeps - 1, Relaxed);
+        if self.must_sleep() {
             return false;
         }
         let start = Instant::now();
         std::thread::yield_now();
         self.was_away(start.elapsed());
         true
+    }
+
+    /// Whether this wait is one of those to be slept through.
+    fn must_sleep(&self) -> bool {
+        let sleeps = self.sleeps.load(Relaxed);
+        self.sleeps.store(sleeps.saturating_sub(1), Relaxed);
+        sleeps > 0
     }
 
     fn was_away(&self, time: Duration) {
@@ -73,14 +78,14 @@ mod tests {
     fn a_processor_that_stays_away_is_not_given_away_for_a_while() {
         let patience = Patience::new(10, 2);
         patience.was_away(Duration::from_micros(20));
-        assert!(patience.pause(5));
+        assert!(!patience.must_sleep());
         patience.was_away(LONG);
         assert!(patience.pause(2), "it is still kept for the first looks");
-        for _ in 0..LEAST_PENALTY {
-            assert!(!patience.pause(3));
+        assert!(!patience.pause(3) && !patience.pause(11));
+        for _ in 1..LEAST_PENALTY {
+            assert!(patience.must_sleep());
         }
-        assert_eq!(patience.sleeps.load(Relaxed), 0);
-        assert!(!patience.pause(11), "no more looks");
+        assert!(!patience.must_sleep());
     }
 
     #[test]

@@ -4,14 +4,14 @@
 //! fails on the others; they take back their committed values, meet again without it, take over rank 0's
 //! values and go on. When others want to come in, all ranks leave at the same commit and meet with them.
 
-use super::{Config, Inner, Link, Place, Reduction, World, prepared, start_engine};
+use super::{Config, Inner, Link, Members, Place, Reduction, World, prepared, start_engine};
 use crate::graph::Graph;
 use crate::output::{Operation, Output};
 use crate::session::GraphSession;
 use crate::variable::Variable;
 use ferroflow_collective::elastic::Seat;
 use ferroflow_collective::{EngineOptions, Options};
-use ferroflow_core::{Code, Error, Result, Tensor, ensure, err};
+use ferroflow_core::{Code, Error, Result, Tensor, bail, ensure, err};
 use ferroflow_graph::Catalog;
 use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
@@ -31,8 +31,12 @@ pub struct Elastic {
 impl Elastic {
     /// Takes a seat at the driver and meets the others. The graphs of its world outlive the loss of ranks.
     pub fn meet(mut seat: Seat, config: Config, base: &Catalog) -> Result<Elastic> {
+        if !config.process_sets.is_empty() {
+            bail!(Unimplemented, "process sets in an elastic job, in which ranks come and go");
+        }
         let (group, engine) = prepared(config.group, config.engine, config.deterministic);
-        let link = Arc::new(Link { engine: RwLock::new(None), place: RwLock::new(Place::ALONE) });
+        let (none, place) = (RwLock::new(None), RwLock::new(Place::ALONE));
+        let link = Arc::new(Link { engine: none, place, sets: vec![Members::WORLD] });
         let met = seat.next_group(&group)?;
         let world = World(Arc::new(Inner::new(link, base)));
         let mut job = Elastic {

@@ -25,6 +25,8 @@ pub(super) fn register(c: &mut Catalog, link: &Arc<Link>) {
                 link: link.clone(),
                 name: if named.is_empty() { init.name().to_string() } else { named },
                 priority: init.int("priority")? as i32,
+                set: usize::try_from(init.int("process_set")?)
+                    .map_err(|_| err!(InvalidArgument, "process_set is below 0"))?,
                 kind: kind(init)?,
             }))
         }
@@ -38,10 +40,11 @@ pub(super) fn register(c: &mut Catalog, link: &Arc<Link>) {
         .attr("compression: string = ''")
         .attr("tensor_name: string = ''")
         .attr("priority: int = 0")
+        .attr("process_set: int = 0")
         .stateful()
         .shape(shape::same_as_input)
         .gradient(|g, dy| {
-            let attrs = g.same_attrs(&["reduce_op"]);
+            let attrs = g.same_attrs(&["reduce_op", "process_set"]);
             Ok(vec![g.call_with("HorovodAllreduce", &[dy[0]], attrs)])
         })
         .waits()
@@ -57,6 +60,7 @@ pub(super) fn register(c: &mut Catalog, link: &Arc<Link>) {
         .attr("T: type")
         .attr("tensor_name: string = ''")
         .attr("priority: int = 0")
+        .attr("process_set: int = 0")
         .stateful()
         .shape(|c| Ok(vec![any_rows(c)?]))
         .waits()
@@ -69,6 +73,7 @@ pub(super) fn register(c: &mut Catalog, link: &Arc<Link>) {
         .attr("root_rank: int")
         .attr("tensor_name: string = ''")
         .attr("priority: int = 0")
+        .attr("process_set: int = 0")
         .stateful()
         .shape(shape::same_as_input)
         .waits()
@@ -85,6 +90,7 @@ pub(super) fn register(c: &mut Catalog, link: &Arc<Link>) {
         .attr("reduce_op: int = 0")
         .attr("tensor_name: string = ''")
         .attr("priority: int = 0")
+        .attr("process_set: int = 0")
         .stateful()
         .shape(|c| Ok(vec![any_rows(c)?]))
         .waits()
@@ -114,6 +120,7 @@ pub(super) fn register(c: &mut Catalog, link: &Arc<Link>) {
         .attr("T: type")
         .attr("tensor_name: string = ''")
         .attr("priority: int = 0")
+        .attr("process_set: int = 0")
         .stateful()
         .shape(|c| Ok(vec![any_rows(c)?, PartialShape::of_rank(1)]))
         .waits()
@@ -173,6 +180,8 @@ struct Communicate {
     link: Arc<Link>,
     name: String,
     priority: i32,
+    /// The number of a process set.
+    set: usize,
     kind: Kind,
 }
 
@@ -226,7 +235,8 @@ impl Communicate {
         let (Some(tensor), splits) = (inputs.next(), inputs.next()) else {
             bail!(Internal, "a collective without a tensor");
         };
-        let mut ask = Ask { priority: self.priority, ..Ask::default() };
+        let set = self.link.set(self.set)?;
+        let mut ask = Ask { priority: self.priority, set: set.id, ..Ask::default() };
         let what = match &self.kind {
             Kind::Reduce(by, compression) => {
                 let (what, op) = by.collective();
@@ -240,7 +250,7 @@ impl Communicate {
                 row_size(tensor.shape())?;
                 Collective::AllGather
             }
-            Kind::Broadcast(root) => Collective::Broadcast { root: *root },
+            Kind::Broadcast(root) => set.broadcast(*root)?,
             Kind::Scatter(by) => {
                 row_size(tensor.shape())?;
                 let (what, op) = by.collective();

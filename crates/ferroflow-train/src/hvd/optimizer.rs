@@ -1,7 +1,7 @@
 //! An optimizer that applies what all ranks' gradients have become.
 
 use super::ops::compression_name;
-use super::{Compression, Reduction};
+use super::{Compression, ProcessSet, Reduction};
 use crate::gradient::{Gradient, IndexedSlices};
 use crate::graph::Graph;
 use crate::optimizer::{GradAndVar, Optimizer, Update, accumulated, forward_to};
@@ -34,6 +34,7 @@ pub struct DistributedOptimizer<O> {
     compression: Compression,
     passes: usize,
     sparse_as_dense: bool,
+    process_set: usize,
 }
 
 impl<O: Optimizer> DistributedOptimizer<O> {
@@ -45,6 +46,7 @@ impl<O: Optimizer> DistributedOptimizer<O> {
             compression: Compression::None,
             passes: 1,
             sparse_as_dense: false,
+            process_set: 0,
         }
     }
 
@@ -67,6 +69,12 @@ impl<O: Optimizer> DistributedOptimizer<O> {
         self
     }
 
+    /// Gradients are those of the ranks of this set, which train a model of their own.
+    pub fn process_set(mut self, set: &ProcessSet) -> Self {
+        self.process_set = set.number();
+        self
+    }
+
     /// Gradients that name rows are reduced as whole tensors. Otherwise the rows of all ranks are
     /// gathered.
     pub fn sparse_as_dense(mut self) -> Self {
@@ -80,19 +88,17 @@ impl<O: Optimizer> DistributedOptimizer<O> {
         let g = gradient.values().graph();
         let name = format!("{}/grad/{}", self.optimizer.name(), variable.variable_name());
         let priority = -(place as i64);
+        let set = self.process_set as i64;
+        let op = |op: &str, tensor: &Output, name: &str| {
+            let op = g.op(op).input(tensor).attr("tensor_name", name);
+            op.attr("priority", priority).attr("process_set", set)
+        };
         let reduce = |tensor: &Output| {
-            g.op("HorovodAllreduce")
-                .input(tensor)
-                .attr("reduce_op", self.by as i64)
-                .attr("compression", compression_name(self.compression).as_str())
-                .attr("tensor_name", name.as_str())
-                .attr("priority", priority)
-                .output()
+            let op = op("HorovodAllreduce", tensor, &name).attr("reduce_op", self.by as i64);
+            op.attr("compression", compression_name(self.compression).as_str()).output()
         };
         let gather = |tensor: &Output, what: &str| {
-            let name = format!("{name}/{what}");
-            let op = g.op("HorovodAllgather").input(tensor);
-            op.attr("tensor_name", name.as_str()).attr("priority", priority).output()
+            op("HorovodAllgather", tensor, &format!("{name}/{what}")).output()
         };
         match gradient {
             Gradient::Sparse(s) if !self.sparse_as_dense => {
@@ -100,9 +106,12 @@ impl<O: Optimizer> DistributedOptimizer<O> {
                 match self.by {
                     Reduction::Sum => {}
                     Reduction::Average => {
-                        let op = g.op("RealDiv").input(&values);
-                        let size = g.op("HorovodSize").output().cast(values.dtype());
-                        values = op.input(&size).output();
+                        // Counted in every step: ranks that have joined have no gradients.
+                        let one = g.constant(1.0f32);
+                        let count = op("HorovodAllreduce", &one, &format!("{name}/ranks"));
+                        let count = count.attr("reduce_op", Reduction::Sum as i64).output();
+                        let mean = g.op("RealDiv").input(&values);
+                        values = mean.input(&count.cast(values.dtype())).output();
                     }
                     other => g.fail(err!(
                         Unimplemented,

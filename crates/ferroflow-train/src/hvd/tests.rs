@@ -6,10 +6,21 @@ use crate::optimizer::{Adam, GradAndVar, Momentum, Optimizer, Sgd};
 use crate::testing::{catalog, floats, initialized, session, temporary};
 use crate::{VariableOptions, init, latest_checkpoint};
 use ferroflow_core::Code;
+use ferroflow_graph::NodeDef;
 use parking_lot::Mutex;
+use std::collections::{HashMap, HashSet};
 
 /// Runs `each` on every rank.
 pub(crate) fn on_worlds<R: Send>(n: usize, each: impl Fn(&World) -> R + Sync) -> Vec<R> {
+    on_worlds_with(n, &[], each)
+}
+
+/// Runs `each` on every rank of a world with process sets.
+fn on_worlds_with<R: Send>(
+    n: usize,
+    sets: &[Vec<usize>],
+    each: impl Fn(&World) -> R + Sync,
+) -> Vec<R> {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let listener = Mutex::new(Some(listener));
@@ -21,6 +32,7 @@ pub(crate) fn on_worlds<R: Send>(n: usize, each: impl Fn(&World) -> R + Sync) ->
                     membership: Some(Membership::new(rank, n, address.clone())),
                     listener: if rank == 0 { listener.lock().take() } else { None },
                     deterministic: true,
+                    process_sets: sets.to_vec(),
                     ..Config::default()
                 };
                 each(&World::meet(config, &catalog()).unwrap())
@@ -70,6 +82,102 @@ fn every_op_communicates() {
         let got = s.run(&got).unwrap();
         assert_eq!(got.as_slice::<i32>().unwrap(), [[0, 0], [2, 2]][w.rank()]);
     });
+}
+
+#[test]
+fn sets_of_ranks_communicate_among_themselves() {
+    on_worlds_with(3, &[vec![2, 0], vec![1]], |w| {
+        let (pair, one) = (w.process_set(1).unwrap(), w.process_set(2).unwrap());
+        assert_eq!((pair.ranks(), one.ranks()), (vec![2, 0], vec![1]));
+        assert_eq!(w.process_set(0).unwrap().ranks(), [0, 1, 2]);
+        assert!(w.process_set(3).err().unwrap().message().contains("names 2"));
+        let own = if one.includes(w.rank()) { &one } else { &pair };
+        let g = w.graph();
+        let x = g.constant([[w.rank() as f32 + 1.0]]);
+        let op = |name: &str| g.op(name).input(&x).attr("process_set", own.number() as i64);
+        let sum = op("HorovodAllreduce").attr("reduce_op", 1i64).output();
+        let all = op("HorovodAllgather").output();
+        let root = if own.number() == 1 { 2i64 } else { 1 };
+        let from = op("HorovodBroadcast").attr("root_rank", root).output();
+        let wrong = op("HorovodBroadcast").attr("root_rank", 3 - root).output();
+        let table = g.variable("table", init::ones([2, 1]));
+        let loss = table.gather(&g.constant([0])).sum_all() * (w.rank() as f32 + 1.0);
+        let train = w.optimizer(Sgd::new(1.0)).process_set(own).minimize(&loss);
+        let s = initialized(&g).unwrap();
+        let values: Vec<_> = s.run([&sum, &all, &from]).unwrap().iter().map(floats).collect();
+        let alone = own.number() == 2;
+        assert_eq!(values[0], [if alone { 2.0 } else { 4.0 }]);
+        assert_eq!(values[1], if alone { vec![2.0] } else { vec![3.0, 1.0] });
+        assert_eq!(values[2], [if alone { 2.0 } else { 3.0 }]);
+        let refused = s.run(&wrong).unwrap_err();
+        assert!(refused.message().contains("is not in the process set"), "{refused}");
+        s.run(&train).unwrap();
+        // The mean of what its ranks found: 3 and 1, or 2.
+        assert_eq!(floats(&s.run(&table).unwrap()), [-1.0, 1.0]);
+        let value = Tensor::scalar(w.rank() as i32);
+        let most = own.all_reduce_value("most", value, Reduction::Max).unwrap();
+        assert_eq!(most.as_slice::<i32>().unwrap(), [if alone { 1 } else { 2 }]);
+        own.barrier("end").unwrap();
+    });
+}
+
+#[test]
+fn rows_are_averaged_over_the_ranks_that_have_some_left() {
+    let tables = on_worlds(3, |w| {
+        let g = w.graph();
+        let table = g.variable("table", init::ones([2, 1]));
+        let dense = g.variable("dense", 1.0);
+        let loss = table.gather(&g.constant([0])).sum_all() + &*dense;
+        let train = w.optimizer(Sgd::new(0.25)).minimize(&loss);
+        let s = initialized(&g).unwrap();
+        for _ in 0..=w.rank() {
+            s.run(&train).unwrap();
+        }
+        w.join().unwrap();
+        let (table, dense) = s.run((&table, dense.scalar::<f32>())).unwrap();
+        (floats(&table), dense)
+    });
+    // One, two and three steps, each with a mean of 1 whoever takes part.
+    for (rank, (table, dense)) in tables.into_iter().enumerate() {
+        let want = 1.0 - 0.25 * (rank + 1) as f32;
+        assert!((table[0] - want).abs() < 1e-5 && table[1] == 1.0, "rank {rank}: {table:?}");
+        assert_eq!(dense, want, "rank {rank}");
+    }
+}
+
+/// The nodes that a node waits for, itself among them.
+fn needed<'a>(nodes: &HashMap<&'a str, &'a NodeDef>, name: &'a str) -> HashSet<&'a str> {
+    let (mut found, mut open) = (HashSet::new(), vec![name]);
+    while let Some(name) = open.pop() {
+        if found.insert(name) {
+            let inputs = nodes[name].inputs.iter();
+            open.extend(inputs.map(|i| i.trim_start_matches('^').split(':').next().unwrap()));
+        }
+    }
+    found
+}
+
+#[test]
+fn a_gradient_is_reduced_while_the_backward_pass_goes_on() {
+    let world = World::meet(Config::default(), &catalog()).unwrap();
+    let g = world.graph();
+    let mut x = g.constant([[1.0f32, 2.0]]);
+    for layer in ["first", "second", "third"] {
+        let w = g.variable(layer, init::ones([2, 2]));
+        x = x.matmul(&w).tanh();
+    }
+    world.optimizer(Sgd::new(0.1)).minimize(&x.sum_all());
+    let def = g.to_def().unwrap();
+    let nodes: HashMap<&str, &NodeDef> = def.nodes.iter().map(|n| (n.name.as_str(), n)).collect();
+    let reductions: Vec<_> = def.nodes.iter().filter(|n| n.op == "HorovodAllreduce").collect();
+    assert_eq!(reductions.len(), 3);
+    let needed: Vec<_> = reductions.iter().map(|n| needed(&nodes, &n.name)).collect();
+    for (mine, waits) in reductions.iter().zip(&needed) {
+        let others = reductions.iter().filter(|other| other.name != mine.name);
+        assert!(others.clone().all(|o| !waits.contains(o.name.as_str())), "one after another");
+    }
+    // The last layer's is there first, and waits for less than the second's, and that for less than the first's.
+    assert!(needed[2].len() < needed[1].len() && needed[1].len() < needed[0].len());
 }
 
 #[test]

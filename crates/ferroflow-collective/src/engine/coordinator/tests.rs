@@ -1,0 +1,234 @@
+//! The coordinator's decisions, without any link.
+
+use super::*;
+use crate::engine::request::tests::sum;
+
+const PACKING: Packing = Packing { fusion: 1000, cycle: Duration::ZERO, piece: 400, alone: false };
+
+fn coordinator(n: usize) -> (Coordinator, Instant) {
+    (Coordinator::new(n, vec![(0..n as u32).collect()]), Instant::now())
+}
+
+fn runs(c: &mut Coordinator, packing: &Packing, now: Instant) -> Vec<Vec<(String, u64, u64)>> {
+    let mut all = Vec::new();
+    while let Some(Verdict::Run { pieces, .. }) = c.next(packing, now) {
+        let named = |p: Piece| (c.kept[&p.id].name.clone(), p.start, p.len);
+        all.push(pieces.into_iter().map(named).collect());
+    }
+    all
+}
+
+#[test]
+fn tensors_run_when_all_ranks_have_asked_whatever_their_order() {
+    let (mut c, now) = coordinator(2);
+    c.note(0, Note::Wants(sum("a", 3)), now).unwrap();
+    c.note(1, Note::Wants(sum("b", 4)), now).unwrap();
+    assert!(runs(&mut c, &PACKING, now).is_empty());
+    c.note(0, Note::Wants(sum("b", 4)), now).unwrap();
+    assert_eq!(runs(&mut c, &PACKING, now), [[("b".into(), 0, 4)]]);
+    c.note(1, Note::Wants(sum("a", 3)), now).unwrap();
+    assert_eq!(runs(&mut c, &PACKING, now), [[("a".into(), 0, 3)]]);
+}
+
+#[test]
+fn small_tensors_are_fused_and_large_ones_cut_by_priority() {
+    let (mut c, now) = coordinator(1);
+    for (name, count, priority) in [("big", 250, 0), ("x", 10, 1), ("y", 10, 1)] {
+        let mut request = sum(name, count);
+        request.priority = priority;
+        c.note(0, Note::Wants(request), now).unwrap();
+    }
+    let all = runs(&mut c, &Packing { fusion: 500, ..PACKING }, now);
+    assert_eq!(
+        all,
+        [
+            vec![("x".into(), 0, 10), ("y".into(), 0, 10), ("big".into(), 0, 100)],
+            vec![("big".into(), 100, 100)],
+            vec![("big".into(), 200, 50)],
+        ]
+    );
+}
+
+#[test]
+fn what_was_agreed_once_is_asked_for_by_number() {
+    let (mut c, now) = coordinator(1);
+    c.note(0, Note::Wants(sum("a", 3)), now).unwrap();
+    let Some(Verdict::Keep { id, .. }) = c.verdicts().pop() else { panic!("kept") };
+    runs(&mut c, &PACKING, now);
+    c.note(0, Note::Again(id), now).unwrap();
+    assert_eq!(runs(&mut c, &PACKING, now).len(), 1);
+    assert_eq!((c.hits, c.misses), (1, 1));
+    assert!(c.note(0, Note::Again(99), now).is_err());
+}
+
+#[test]
+fn the_rank_that_differs_is_named() {
+    let (mut c, now) = coordinator(3);
+    for rank in 0..3 {
+        let count = if rank == 1 { 5 } else { 4 };
+        c.note(rank, Note::Wants(sum("w", count)), now).unwrap();
+    }
+    let Some(Verdict::Fail { cause, .. }) = c.verdicts().pop() else { panic!("failed") };
+    assert_eq!(
+        cause.message(),
+        "ranks do not agree on tensor \"w\": ranks [1] want all-reduce (sum) of float[5], \
+         ranks [0, 2] want all-reduce (sum) of float[4]"
+    );
+    assert!(runs(&mut c, &PACKING, now).is_empty());
+}
+
+#[test]
+fn a_stall_is_told_once_and_then_fails_naming_the_missing() {
+    let (mut c, now) = coordinator(3);
+    c.note(2, Note::Wants(sum("w", 5)), now).unwrap();
+    let second = Duration::from_secs(1);
+    assert!(c.stalled(now, second, 3 * second).is_empty());
+    let warnings = c.stalled(now + second, second, 3 * second);
+    assert!(warnings[0].contains("for ranks [0, 1]"), "{warnings:?}");
+    assert!(c.stalled(now + 2 * second, second, 3 * second).is_empty());
+    c.stalled(now + 3 * second, second, 3 * second);
+    let [Verdict::Fail { name, absent, .. }] = &c.verdicts()[..] else { panic!("failed") };
+    assert_eq!((name.as_str(), &absent[..]), ("w", &[0, 1][..]));
+    assert!(!c.is_waiting());
+    // What the missing submit on hearing of it late is not part of the failure.
+    c.note(1, Note::Wants(sum("w", 5)), now + 3 * second).unwrap();
+    assert!(c.is_waiting() && c.verdicts().is_empty());
+}
+
+#[test]
+fn a_broadcast_needs_its_root_to_have_asked_whether_or_not_it_has_joined() {
+    let from_1 = || Note::Wants(Request { kind: Kind::Broadcast, root: 1, ..sum("w", 5) });
+    let (mut c, now) = coordinator(2);
+    c.note(1, from_1(), now).unwrap();
+    c.note(1, Note::Joins, now).unwrap();
+    c.note(0, from_1(), now).unwrap();
+    assert_eq!(runs(&mut c, &PACKING, now).len(), 1);
+    c.verdicts();
+    c.note(0, from_1(), now).unwrap();
+    let [Verdict::Fail { cause, .. }] = &c.verdicts()[..] else { panic!("failed") };
+    assert_eq!(cause.code(), ferroflow_core::Code::FailedPrecondition);
+    assert!(cause.message().contains("from rank 1, which has joined"), "{cause}");
+}
+
+#[test]
+fn a_joined_rank_is_not_waited_for() {
+    let (mut c, now) = coordinator(2);
+    c.note(0, Note::Wants(sum("w", 5)), now).unwrap();
+    c.note(1, Note::Joins, now).unwrap();
+    let Some(Verdict::Run { absent, .. }) = c.next(&PACKING, now) else { panic!("runs") };
+    assert_eq!(absent, [1]);
+    c.note(0, Note::Joins, now).unwrap();
+    assert_eq!(c.verdicts().pop(), Some(Verdict::AllJoined { last: 0 }));
+}
+
+#[test]
+fn a_group_runs_when_it_is_complete() {
+    let (mut c, now) = coordinator(1);
+    for name in ["a", "b"] {
+        assert!(runs(&mut c, &PACKING, now).is_empty());
+        let request = Request { group: 77, group_len: 2, ..sum(name, 4) };
+        c.note(0, Note::Wants(request), now).unwrap();
+    }
+    assert_eq!(runs(&mut c, &PACKING, now)[0].len(), 2);
+}
+
+#[test]
+fn groups_of_the_same_names_in_two_sets_are_two() {
+    let now = Instant::now();
+    let mut c = Coordinator::new(2, vec![vec![0, 1], vec![0, 1]]);
+    let ask = |c: &mut Coordinator, rank: u32, set: u16, name: &str, count: u64| {
+        let request = Request { set, group: 77, group_len: 2, ..sum(name, count) };
+        c.note(rank, Note::Wants(request), now).unwrap();
+    };
+    let all =
+        |c: &mut Coordinator, set: u16, name: &str| (0..2).for_each(|r| ask(c, r, set, name, 4));
+    all(&mut c, 0, "a");
+    all(&mut c, 1, "a");
+    assert!(runs(&mut c, &PACKING, now).is_empty(), "neither group is complete");
+    all(&mut c, 1, "b");
+    assert_eq!(runs(&mut c, &PACKING, now), [vec![("a".into(), 0, 4), ("b".into(), 0, 4)]]);
+    all(&mut c, 1, "a");
+    for rank in 0..2 {
+        ask(&mut c, rank, 0, "b", 4 + u64::from(rank));
+    }
+    let mut failed = Vec::new();
+    for verdict in c.verdicts() {
+        if let Verdict::Fail { set, name, .. } = verdict {
+            failed.push((set, name));
+        }
+    }
+    assert_eq!(failed, [(0, "b".into()), (0, "a".into())]);
+    all(&mut c, 1, "b");
+    assert_eq!(runs(&mut c, &PACKING, now).len(), 1, "the other set's group goes on");
+}
+
+#[test]
+fn a_group_that_fails_twice_does_not_fail_the_next_one() {
+    let (mut c, now) = coordinator(2);
+    let member = |name: &str| Note::Wants(Request { group: 9, group_len: 3, ..sum(name, 4) });
+    for name in ["a", "b"] {
+        c.note(0, member(name), now).unwrap();
+    }
+    let hour = Duration::from_secs(3600);
+    // Both have waited for rank 1 too long; the third comes at last.
+    c.stalled(now + hour, hour, hour);
+    for rank in 0..2 {
+        c.note(rank, member("c"), now + hour).unwrap();
+    }
+    assert_eq!(c.verdicts().len(), 3);
+    for name in ["a", "b", "c"] {
+        for rank in 0..2 {
+            c.note(rank, member(name), now + hour).unwrap();
+        }
+    }
+    assert_eq!(runs(&mut c, &PACKING, now + hour).len(), 1);
+}
+
+#[test]
+fn a_tensor_waits_its_cycle_for_company_unless_the_buffer_is_full() {
+    let (mut c, now) = coordinator(1);
+    let packing = Packing { cycle: Duration::from_millis(5), ..PACKING };
+    c.note(0, Note::Wants(sum("a", 4)), now).unwrap();
+    assert!(runs(&mut c, &packing, now).is_empty());
+    assert_eq!(c.due(&packing, now), Some(now + packing.cycle));
+    c.note(0, Note::Wants(sum("b", 400)), now).unwrap();
+    assert!(!runs(&mut c, &packing, now).is_empty());
+}
+
+#[test]
+fn a_group_fails_as_a_whole_and_never_waits_for_ever() {
+    let member = |name: &str, count: u64| {
+        let mut request = sum(name, count);
+        (request.group, request.group_len) = (9, 3);
+        Note::Wants(request)
+    };
+    let failed = |c: &mut Coordinator| -> Vec<String> {
+        let name = |v: Verdict| match v {
+            Verdict::Fail { name, .. } => Some(name),
+            _ => None,
+        };
+        c.verdicts().into_iter().filter_map(name).collect()
+    };
+    let (mut c, now) = coordinator(2);
+    for rank in 0..2 {
+        c.note(rank, member("a", 4), now).unwrap();
+    }
+    for rank in 0..2 {
+        c.note(rank, member("b", 4 + u64::from(rank)), now).unwrap();
+    }
+    assert_eq!(failed(&mut c), ["b", "a"]);
+    for rank in 0..2 {
+        c.note(rank, member("c", 4), now).unwrap();
+    }
+    assert_eq!(failed(&mut c), ["c"]);
+    for name in ["a", "b"] {
+        for rank in 0..2 {
+            c.note(rank, member(name, 4), now).unwrap();
+        }
+    }
+    assert!(runs(&mut c, &PACKING, now).is_empty() && c.is_waiting());
+    let hour = Duration::from_secs(3600);
+    c.stalled(now + hour, hour, hour);
+    assert_eq!(failed(&mut c).len(), 2);
+    assert!(!c.is_waiting());
+}

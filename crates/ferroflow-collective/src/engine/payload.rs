@@ -1,0 +1,46 @@
+//! The buffers that submissions bring.
+
+use crate::number::{Number, bytes_of_mut};
+use ferroflow_core::{Result, Tensor};
+use std::any::Any;
+
+/// A buffer that the engine works on without knowing its type.
+pub(super) trait Payload: Send {
+    fn bytes(&mut self) -> Result<&mut [u8]>;
+    /// Other values instead, of whatever number.
+    fn replace(&mut self, bytes: &[u8]) -> Result<()>;
+    fn into_any(self: Box<Self>) -> Box<dyn Any + Send>;
+}
+
+impl<T: Number> Payload for Vec<T> {
+    fn bytes(&mut self) -> Result<&mut [u8]> {
+        Ok(bytes_of_mut(self))
+    }
+    fn replace(&mut self, bytes: &[u8]) -> Result<()> {
+        self.resize(bytes.len() / size_of::<T>(), T::default());
+        bytes_of_mut(self).copy_from_slice(bytes);
+        Ok(())
+    }
+    fn into_any(self: Box<Self>) -> Box<dyn Any + Send> {
+        self
+    }
+}
+
+/// A tensor whose storage nobody else holds is worked on in place. Other values make it flat, unless
+/// their number is the same.
+impl Payload for Tensor {
+    fn bytes(&mut self) -> Result<&mut [u8]> {
+        self.bytes_mut()
+    }
+    fn replace(&mut self, bytes: &[u8]) -> Result<()> {
+        if bytes.len() != self.byte_len() {
+            let width = self.dtype().size().unwrap_or(1);
+            *self = Tensor::alloc(self.dtype(), [bytes.len() / width])?;
+        }
+        self.bytes_mut()?.copy_from_slice(bytes);
+        Ok(())
+    }
+    fn into_any(self: Box<Self>) -> Box<dyn Any + Send> {
+        self
+    }
+}

@@ -1,0 +1,156 @@
+//! Ranks that do not mean the same, or mean what cannot be done: all are told who.
+
+use super::*;
+
+type Submission = (Tensor, Collective, Ask);
+
+fn submit(engine: &Engine, name: &str, (tensor, what, ask): Submission) -> Result<Tensor> {
+    let (sender, results) = channel();
+    engine.submit_tensor(name, tensor, what, ask, move |r| drop(sender.send(r)));
+    results.recv().unwrap().map(|(tensor, _)| tensor)
+}
+
+/// All of three ranks hear `code` and `text`, when rank 1 submits the odd one and the others the plain
+/// one; and go on.
+fn refuses(engine: &Engine, plain: Submission, odd: Submission, code: Code, text: &str) {
+    let mine = if engine.rank() == 1 { odd } else { plain };
+    let e = submit(engine, "w", mine).unwrap_err();
+    assert_eq!(e.code(), code, "{e}");
+    assert!(e.message().contains("tensor \"w\"") && e.message().contains(text), "{e}");
+    let fine = engine.all_reduce("v", vec![1f32], Ask::default()).unwrap();
+    assert_eq!(fine.wait().unwrap(), [3.0], "after {text}");
+}
+
+#[test]
+fn whatever_one_rank_means_otherwise_is_an_error_on_all_that_names_it() {
+    on_engines(3, EngineOptions::default(), |engine| {
+        let four = || Tensor::from_slice([4], &[0f32; 4]).unwrap();
+        let square = || Tensor::from_slice([2, 2], &[0f32; 4]).unwrap();
+        let double = || Tensor::from_slice([4], &[0f64; 4]).unwrap();
+        let of = |what| (four(), what, Ask::default());
+        let sum = || of(Collective::AllReduce);
+        let with = |ask| (four(), Collective::AllReduce, ask);
+        let from = |root| of(Collective::Broadcast { root });
+        let fp16 = Ask { compression: Compression::Fp16, ..Ask::default() };
+        let max = || Ask::op(ReduceOp::Max);
+        let gather = Collective::AllGather;
+        for (plain, odd, text) in [
+            (
+                sum(),
+                (double(), Collective::AllReduce, Ask::default()),
+                "all-reduce (sum) of double[4]",
+            ),
+            (
+                sum(),
+                (square(), Collective::AllReduce, Ask::default()),
+                "all-reduce (sum) of float[2, 2]",
+            ),
+            (sum(), with(max()), "all-reduce (max) of float[4]"),
+            (sum(), with(fp16), "all-reduce (sum) of float[4] compressed by fp16"),
+            (sum(), of(gather.clone()), "all-gather of float[4]"),
+            (sum(), of(Collective::Adasum), "adasum of float[4]"),
+            (from(0), from(2), "broadcast from rank 2 of float[4]"),
+            (of(gather.clone()), (square(), gather, Ask::default()), "all-gather of float[2, 2]"),
+            (
+                of(Collective::ReduceScatter),
+                (four(), Collective::ReduceScatter, max()),
+                "reduce-scatter (max) of float[4]",
+            ),
+        ] {
+            let text = format!("ranks [1] want {text}, ranks [0, 2] want");
+            refuses(engine, plain, odd, Code::InvalidArgument, &text);
+        }
+        // Where the op says nothing, it need not be the same.
+        let ask = if engine.rank() == 1 { max() } else { Ask::default() };
+        submit(engine, "w", (four(), Collective::AllGather, ask)).unwrap();
+    });
+}
+
+#[test]
+fn what_one_rank_cannot_do_is_an_error_on_all_that_names_it() {
+    on_engines(3, EngineOptions::default(), |engine| {
+        let four = || Tensor::from_slice([4], &[0f32; 4]).unwrap();
+        let of = |what| (four(), what, Ask::default());
+        let split = |splits: &[usize]| of(Collective::AllToAll { splits: splits.to_vec() });
+        let from = |root| of(Collective::Broadcast { root });
+        let sum = || of(Collective::AllReduce);
+        let bools = || (Tensor::vector(&[true; 4]), Collective::AllReduce, Ask::default());
+        let lossy = Ask { compression: Compression::OneBit, op: ReduceOp::Max, ..Ask::default() };
+        let ints = (Tensor::vector(&[1i32; 4]), Collective::Adasum, Ask::default());
+        let (wrong, cannot) = (Code::InvalidArgument, Code::Unimplemented);
+        for (plain, odd, code, text) in [
+            (
+                split(&[4, 0, 0]),
+                split(&[1, 1, 1]),
+                wrong,
+                "the splits [1, 1, 1] do not add up to 4 values on ranks [1]",
+            ),
+            (split(&[4, 0, 0]), split(&[2, 2]), wrong, "2 splits [2, 2] for 3 ranks on ranks [1]"),
+            (
+                split(&[4, 0, 0]),
+                split(&[usize::MAX, 5, 0]),
+                wrong,
+                "do not add up to 4 values on ranks [1]",
+            ),
+            (
+                from(0),
+                from(7),
+                wrong,
+                "root 7 of a broadcast is not among its ranks [0, 1, 2] on ranks [1]",
+            ),
+            (
+                from(3),
+                from(3),
+                wrong,
+                "root 3 of a broadcast is not among its ranks [0, 1, 2] on ranks [0, 1, 2]",
+            ),
+            (sum(), bools(), cannot, "bool on ranks [1]"),
+            (of(Collective::Adasum), ints, cannot, "not int32 on ranks [1]"),
+            (sum(), (four(), Collective::AllReduce, lossy), cannot, "not max on ranks [1]"),
+        ] {
+            refuses(engine, plain, odd, code, text);
+        }
+        let shape = Some(vec![3, usize::from(engine.rank() != 1)]);
+        let bad = engine.all_reduce("s", vec![0u8; 3], Ask { shape, ..Ask::default() }).unwrap();
+        let e = bad.wait().unwrap_err();
+        assert!(e.message().contains("3 values, of which its shape says 0 on ranks [1]"), "{e}");
+    });
+}
+
+#[test]
+fn a_process_set_that_is_none_or_without_this_rank_is_the_callers_own_error() {
+    on_engines(3, EngineOptions::default(), |engine| {
+        let in_set = |set| Ask { set: SetId(set), ..Ask::default() };
+        let e = engine.all_reduce("w", vec![1f32], in_set(9)).err().unwrap();
+        assert_eq!((e.code(), e.message()), (Code::InvalidArgument, "no process set 9"));
+        if engine.rank() == 1 {
+            let e = engine.barrier("w", SetId(1)).unwrap_err();
+            assert_eq!(e.code(), Code::FailedPrecondition, "{e}");
+        }
+        engine.barrier("w", SetId::WORLD).unwrap();
+    });
+}
+
+#[test]
+fn ranks_that_name_a_tensor_otherwise_are_told_and_can_go_on() {
+    let options = EngineOptions {
+        stall_warning: Duration::from_millis(50),
+        stall_deadline: Duration::from_millis(200),
+        ..EngineOptions::default()
+    };
+    on_engines(3, options, |engine| {
+        let (name, missing) = match engine.rank() {
+            1 => ("odd", "for ranks [0, 2]"),
+            _ => ("even", "for ranks [1]"),
+        };
+        stalls(engine, name, missing);
+        // Whoever is first may lose patience with the others, and only for itself.
+        let sum = loop {
+            match engine.all_reduce("v", vec![1f32], Ask::default()).unwrap().wait() {
+                Err(e) if e.code() == Code::DeadlineExceeded => {}
+                other => break other,
+            }
+        };
+        assert_eq!(sum.unwrap(), [3.0]);
+    });
+}

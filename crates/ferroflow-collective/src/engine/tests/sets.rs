@@ -1,0 +1,118 @@
+//! Collectives of some ranks, in another order than that of their numbers.
+
+use super::*;
+
+const ODD: [usize; 3] = [4, 0, 2];
+
+fn in_odd() -> Ask {
+    Ask { set: SetId(2), ..Ask::default() }
+}
+
+/// Every kind of collective among [`ODD`], as its member at `place`.
+fn all_kinds(engine: &Engine, place: usize, len: usize) {
+    let r = engine.rank();
+    let op = |op| Ask { op, ..in_odd() };
+    assert_eq!(engine.members(SetId(2)).unwrap(), ODD.map(|m| m as u32));
+    for (reduction, want) in ReduceOp::ALL.into_iter().zip([6f32, 2.0, 0.0, 4.0, 0.0]) {
+        let all = engine.all_reduce("r", vec![r as f32; len], op(reduction)).unwrap();
+        assert_eq!(all.wait().unwrap(), vec![want; len], "{reduction}");
+    }
+    for root in ODD {
+        let sent = engine.broadcast("b", vec![r as u16; len], root, in_odd()).unwrap();
+        assert_eq!(sent.wait().unwrap(), vec![root as u16; len]);
+    }
+    let gathered = engine.all_gather(
+        "g",
+        vec![r; (place + 1) * len].iter().map(|&r| r as i64).collect(),
+        in_odd(),
+    );
+    let (values, counts) = gathered.unwrap().wait_with_counts().unwrap();
+    let want = ODD.iter().zip(1..).flat_map(|(&m, n)| vec![m as i64; n * len]);
+    assert_eq!((values, counts), (want.collect(), vec![len, 2 * len, 3 * len]));
+    for (reduction, times) in [(ReduceOp::Sum, 3.0), (ReduceOp::Mean, 1.0)] {
+        let values = (0..3 * len + 1).map(|i| i as f64).collect();
+        let part = engine.reduce_scatter("s", values, op(reduction)).unwrap();
+        let ends = [0, len + 1, 2 * len + 1, 3 * len + 1];
+        let want = (ends[place]..ends[place + 1]).map(|i| i as f64 * times);
+        assert_eq!(part.wait().unwrap(), want.collect::<Vec<_>>());
+    }
+    // The member at place p sends 10 p + q to the one at q, q + 1 times as often as `len`.
+    let values = (0..3).flat_map(|q| vec![(10 * place + q) as i32; (q + 1) * len]).collect();
+    let splits = (1..4).map(|n| n * len).collect();
+    let swapped = engine.all_to_all("t", values, splits, in_odd()).unwrap();
+    let want = (0..3).flat_map(|p| vec![(10 * p + place) as i32; (place + 1) * len]);
+    let counts = vec![(place + 1) * len; 3];
+    assert_eq!(swapped.wait_with_counts().unwrap(), (want.collect(), counts));
+    let upright = (0..3 * len).map(|i| if i % 3 == place { r as f32 } else { 0.0 }).collect();
+    let sum = engine.adasum("a", upright, in_odd()).unwrap();
+    let want = (0..3 * len).map(|i| ODD[i % 3] as f32);
+    assert_eq!(sum.wait().unwrap(), want.collect::<Vec<_>>());
+    for compression in
+        [Compression::Fp16, Compression::Bf16, Compression::TopK(1 << 20), Compression::OneBit]
+    {
+        let ask = Ask { compression, ..op(ReduceOp::Mean) };
+        let mean = engine.all_reduce("c", vec![r as f32; len], ask).unwrap();
+        assert_eq!(mean.wait().unwrap(), vec![2.0; len], "{compression}");
+    }
+    engine.barrier("e", SetId(2)).unwrap();
+}
+
+#[test]
+fn a_set_goes_by_its_own_order() {
+    for transport in [Transport::Auto, Transport::Tcp] {
+        on_engines_over((transport, None), 5, EngineOptions::default(), |engine| {
+            let place = ODD.iter().position(|&m| m == engine.rank());
+            if let Some(place) = place {
+                // The second is too long for one message.
+                all_kinds(engine, place, 2);
+                all_kinds(engine, place, 40_000);
+                let lost = engine.broadcast("b", vec![0u8], 1, in_odd()).unwrap();
+                let e = lost.wait().unwrap_err();
+                let text =
+                    "root 1 of a broadcast is not among its ranks [4, 0, 2] on ranks [0, 2, 4]";
+                assert!(e.message().contains(text), "{e}");
+            }
+            let all = engine.all_reduce("r", vec![1u8], Ask::default()).unwrap();
+            assert_eq!(all.wait().unwrap(), [5]);
+        });
+    }
+}
+
+#[test]
+fn sets_that_share_ranks_and_names_do_not_mix() {
+    on_engines(5, EngineOptions::default(), |engine| {
+        let r = engine.rank();
+        let mut sets = vec![(SetId::WORLD, 10.0), (SetId(1), 2.0), (SetId(2), 6.0)];
+        sets.retain(|(set, _)| engine.members(*set).unwrap().contains(&(r as u32)));
+        sets.rotate_left(r % 2);
+        let submit = |set| {
+            let tensors = (0..3).map(|i| (i.to_string(), vec![r as f32; 3])).collect();
+            engine.grouped_all_reduce(tensors, &Ask { set, ..Ask::default() }).unwrap()
+        };
+        for _ in 0..3 {
+            let handles: Vec<_> = sets.iter().map(|&(set, want)| (submit(set), want)).collect();
+            for (group, want) in handles {
+                for handle in group {
+                    assert_eq!(handle.wait().unwrap(), [want; 3]);
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn a_set_goes_on_without_its_member_that_has_joined() {
+    on_engines(5, EngineOptions::default(), |engine| {
+        let r = engine.rank();
+        if r == 0 || r == 4 {
+            let ask = |op| Ask { op, ..in_odd() };
+            let mean = engine.all_reduce("m", vec![r as f32; 2], ask(ReduceOp::Mean)).unwrap();
+            assert_eq!(mean.wait().unwrap(), [2.0; 2]);
+            let part = engine.reduce_scatter("s", vec![r as f32; 3], ask(ReduceOp::Mean)).unwrap();
+            assert_eq!(part.wait().unwrap(), [2.0]);
+            let all = engine.all_gather("g", vec![r as u8], in_odd()).unwrap();
+            assert_eq!(all.wait_with_counts().unwrap(), (vec![4, 0], vec![1, 1, 0]));
+        }
+        engine.join().unwrap().wait().unwrap();
+    });
+}
