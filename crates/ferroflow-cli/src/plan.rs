@@ -5,7 +5,7 @@ mod choice;
 use crate::train::{Model as Trained, measured};
 use crate::units;
 use choice::{Choice, recommended};
-use ferroflow::collective::simulate::all_reduce_seconds;
+use ferroflow::collective::simulate::{all_reduce_seconds, push_pull_seconds};
 use ferroflow::collective::{Algorithm, Model};
 use ferroflow::{Code, Error, Result};
 use serde_json::{Value, json};
@@ -161,7 +161,7 @@ pub fn run(args: Args) -> Result<()> {
     if args.json {
         let mut report = report(&job, args.target_efficiency);
         if let Some(n) = args.simulate {
-            let row = |(a, s): &(Algorithm, f64)| json!({"algorithm": a.name(), "seconds": s});
+            let row = |(name, s): &Simulated| json!({"algorithm": name, "seconds": s});
             report["simulated"] = json!({
                 "ranks": n,
                 "all_reduce": simulated.iter().map(row).collect::<Vec<_>>(),
@@ -174,10 +174,14 @@ pub fn run(args: Args) -> Result<()> {
     print!("{}", chart(&job));
     if let Some(n) = args.simulate {
         println!("\nsimulated all-reduce among {n} ranks, {} a message", args.latency);
-        for (algorithm, seconds) in simulated {
+        for (name, seconds) in simulated {
+            let Some(seconds) = seconds else {
+                println!("{name:>26}          -     too many messages to simulate");
+                continue;
+            };
             let step = job.step + (seconds - job.overlap * job.step).max(0.0);
             let percent = job.step / step * 100.0;
-            println!("{:>18} {seconds:>10.4} s   efficiency {percent:.2}%", algorithm.name());
+            println!("{name:>26} {seconds:>10.4} s   efficiency {percent:.2}%");
         }
     }
     Ok(())
@@ -241,17 +245,31 @@ fn link_of(bytes: f64, n: u32, seconds: f64) -> f64 {
     2.0 * bytes * f64::from(n - 1) / f64::from(n) / seconds
 }
 
-/// Seconds of an all-reduce of the job's bytes among `n` ranks, by algorithm, fastest first.
-fn simulate(job: &Job, n: usize, latency: f64) -> Result<Vec<(Algorithm, f64)>> {
+/// How an all-reduce is done, and its seconds; none if they are too dear to find.
+type Simulated = (String, Option<f64>);
+
+/// Seconds of an all-reduce of the job's bytes among `n` ranks in every way, with as many servers to a rank as the job
+/// has for the one with servers; fastest first.
+fn simulate(job: &Job, n: usize, latency: f64) -> Result<Vec<Simulated>> {
     let model = Model { alpha: latency, beta: 1.0 / job.link, ..Model::default() };
     let algorithms =
         [Algorithm::Ring, Algorithm::HalvingDoubling, Algorithm::DoubleTree, Algorithm::Doubling];
+    let feasible = |seconds: Result<f64>| match seconds {
+        Err(e) if e.code() == Code::ResourceExhausted => Ok(None),
+        other => other.map(Some),
+    };
+    let bytes = job.bytes as usize;
     let mut all = Vec::new();
     for algorithm in algorithms {
-        let seconds = all_reduce_seconds(algorithm, n, 1, job.bytes as usize, &model)?;
-        all.push((algorithm, seconds));
+        let seconds = feasible(all_reduce_seconds(algorithm, n, 1, bytes, &model))?;
+        all.push((algorithm.name().to_owned(), seconds));
     }
-    all.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let servers = (job.servers / job.n * n as f64).round() as usize;
+    if servers > 0 {
+        let seconds = feasible(push_pull_seconds(n, servers, bytes, &model))?;
+        all.push((format!("with {servers} servers"), seconds));
+    }
+    all.sort_by(|a, b| a.1.unwrap_or(f64::INFINITY).total_cmp(&b.1.unwrap_or(f64::INFINITY)));
     Ok(all)
 }
 
@@ -396,11 +414,22 @@ mod tests {
     }
 
     #[test]
-    fn the_simulated_ring_agrees_with_the_formula() {
+    fn simulations_agree_with_the_formulas() {
         let all = simulate(&vgg16(), 4, 50e-6).unwrap();
-        let ring = all.iter().find(|(a, _)| *a == Algorithm::Ring).unwrap().1;
-        let formula = vgg16().transfer(Strategy::Ring);
-        assert!((ring / formula - 1.0).abs() < 0.05, "{ring} for {formula}");
+        for (name, strategy) in [("ring", Strategy::Ring), ("with 4 servers", Strategy::Split)] {
+            let simulated = all.iter().find(|(found, _)| found == name).unwrap().1.unwrap();
+            let formula = vgg16().transfer(strategy);
+            assert!((simulated / formula - 1.0).abs() < 0.05, "{name}: {simulated} for {formula}");
+        }
+    }
+
+    #[test]
+    fn what_is_too_much_to_simulate_leaves_the_rest() {
+        let job = Job { bytes: 4e6, ..vgg16() };
+        let all = simulate(&job, 4000, 50e-6).unwrap();
+        assert!(all.iter().any(|(name, seconds)| name == "ring" && seconds.is_some()));
+        assert!(all.iter().any(|(name, seconds)| name == "with 4000 servers" && seconds.is_none()));
+        assert!(all[0].1.is_some() && all[all.len() - 1].1.is_none(), "{all:?}");
     }
 
     #[test]
