@@ -7,12 +7,20 @@ use crate::wire::{Reader, graph};
 use bytes::Bytes;
 use ferroflow_core::Result;
 use ferroflow_proto::tensorflow as pb;
+use flate2::read::GzDecoder;
 use prost::Message;
 use std::collections::{BTreeSet, HashMap};
+use std::io::Read;
 use std::sync::LazyLock;
 
 /// An `OpList`, recorded from TensorFlow 2.15.1.
-static RECORDED: &[u8] = include_bytes!("../data/tf-2.15.1-opdefs.pb");
+static RECORDED: LazyLock<Bytes> = LazyLock::new(|| {
+    let packed = include_bytes!("../data/tf-2.15.1-opdefs.pb.gz");
+    let mut list = Vec::new();
+    let unpacked = GzDecoder::new(&packed[..]).read_to_end(&mut list);
+    unpacked.expect("the recorded ops are part of this program and whole");
+    list.into()
+});
 
 /// Name to serialized `OpDef`.
 static BY_NAME: LazyLock<HashMap<String, Bytes>> =
@@ -20,7 +28,7 @@ static BY_NAME: LazyLock<HashMap<String, Bytes>> =
 
 /// The signatures of all of TensorFlow's ops, without shape functions and kernels.
 pub fn tensorflow_signatures() -> Vec<OpDef> {
-    let list = pb::OpList::decode(Bytes::from_static(RECORDED));
+    let list = pb::OpList::decode(RECORDED.clone());
     let ops = list.expect("the recorded ops are part of this program and parse").op;
     ops.into_iter().filter_map(|op| graph::op_from_proto(op).ok()).collect()
 }
@@ -60,7 +68,7 @@ pub fn signature_differences(op: &OpDef) -> Vec<String> {
 
 fn index() -> Result<HashMap<String, Bytes>> {
     let mut all = HashMap::new();
-    let mut list = Reader::from(Bytes::from_static(RECORDED));
+    let mut list = Reader::from(RECORDED.clone());
     while let Some(key) = list.key()? {
         let bytes = list.bytes(key)?;
         let mut op = Reader::from(bytes.clone());
