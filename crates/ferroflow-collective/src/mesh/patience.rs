@@ -24,7 +24,7 @@ pub(crate) struct Patience {
 
 /// Longer than any rank keeps a processor that others wait for, and shorter than another program's turn.
 const LONG: Duration = Duration::from_millis(1);
-const LEAST_PENALTY: u32 = 64;
+const LEAST_PENALTY: u32 = 16;
 const MOST_PENALTY: u32 = 1 << 16;
 
 impl Patience {
