@@ -4,8 +4,8 @@
   python bench/allreduce.py --peers DIR --ours 'ferroflow bench allreduce --json'
 
 Peers: gloo (PyTorch), Open MPI over shared memory and over TCP, Horovod on gloo as it comes and with its cycle
-time at 0.1 ms; one that is not installed is left out.  Every implementation times the same number of
-repeats; lines are printed as common.py says, then a table with the medians, and
+time at 0.1 ms; one that is not installed is left out.  Every implementation gets the same
+seconds; lines are printed as common.py says, then a table with the medians, and
 Ferroflow's speed as a multiple of each peer's and of the best of them over the same kind of link, and the share it
 reaches of what it measured beside it: a plain stream of as many bytes over loopback TCP, and the floor, which is the
 same work by as many threads that never wait for each other.  Last, which goals are met, and where not.
@@ -43,21 +43,21 @@ GOALS = [
 SIZES = [4, 1024, 4096, 65536, 1 << 20, 4 << 20, 16 << 20, 64 << 20, 256 << 20]
 
 
-def repeats(size, seconds, rounds):
-    """A fixed count, equal on all ranks: none may leave the loop early."""
-    return max(3, max(5, min(3000, int(seconds / (60e-6 + size / 0.5e9)))) // rounds)
-
-
-def rank_loop(rank, make, allreduce, barrier, args):
+def rank_loop(rank, make, allreduce, barrier, mean, args):
     for size in args.sizes:
         buffer = make(size // 4)
+        once = []
         for _ in range(3):
+            start = time.perf_counter()
             allreduce(buffer)
+            once.append(time.perf_counter() - start)
+        # A count that is equal on all ranks: none may leave the loop early.
+        repeats = max(3, min(10_000, int(args.seconds / args.rounds / mean(min(once)))))
         medians, every = [], []
         for _ in range(args.rounds):
             barrier()
             times = []
-            for _ in range(repeats(size, args.seconds, args.rounds)):
+            for _ in range(repeats):
                 start = time.perf_counter()
                 allreduce(buffer)
                 times.append((time.perf_counter() - start) * 1e6)
@@ -72,7 +72,13 @@ def gloo_rank(args):
     import torch.distributed as dist
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method="env://")
-    rank_loop(dist.get_rank(), torch.zeros, dist.all_reduce, dist.barrier, args)
+
+    def mean(x):
+        sum = torch.tensor([x])
+        dist.all_reduce(sum)
+        return float(sum) / dist.get_world_size()
+
+    rank_loop(dist.get_rank(), torch.zeros, dist.all_reduce, dist.barrier, mean, args)
     dist.destroy_process_group()
 
 
@@ -81,7 +87,7 @@ def mpi_rank(args):
     from mpi4py import MPI
     world = MPI.COMM_WORLD
     rank_loop(world.rank, lambda n: np.zeros(n, np.float32), lambda b: world.Allreduce(MPI.IN_PLACE, b),
-              world.Barrier, args)
+              world.Barrier, lambda x: world.allreduce(x) / world.size, args)
 
 
 def horovod_rank(args):
@@ -97,12 +103,15 @@ def horovod_rank(args):
             values = tf.get_variable("v", [count], tf.float32, tf.zeros_initializer(), use_resource=False)
             reduced = hvd.allreduce(values, op=hvd.Sum, name=f"values{count}")
             met = hvd.allreduce(tf.ones([1]), op=hvd.Sum, name=f"barrier{count}")
+            own = tf.placeholder(tf.float32, [])
+            mean = hvd.allreduce(own, op=hvd.Average, name=f"mean{count}")
             session = tf.Session(config=config)
             session.run(values.initializer)
             make.barrier = session.make_callable(met.op)
+            make.mean = session.make_callable(mean, [own])
             return session.make_callable(reduced.op)
 
-    rank_loop(hvd.rank(), make, lambda run: run(), lambda: make.barrier(), args)
+    rank_loop(hvd.rank(), make, lambda run: run(), lambda: make.barrier(), lambda x: make.mean(x), args)
 
 
 def run(argvs, env, timeout=900):

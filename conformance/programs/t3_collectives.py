@@ -127,6 +127,54 @@ def second_versions():
                 np.testing.assert_array_equal(b, [True, False])
 
 
+def assigned_groups():
+    """Which group a task is in is computed; the keys go on to the collective."""
+    with tf.Graph().as_default(), session(1) as sess:
+        rows = tf.placeholder(tf.int32, [None, None])
+        keys, sums = [], []
+        for t in range(N):
+            with on(t):
+                size, key = raw.CollectiveAssignGroupV2(
+                    group_assignment=rows, device_index=t, base_key=50)
+                keys.append((size, key))
+                sums.append(raw.CollectiveReduceV2(
+                    input=tf.constant([1.0 + t]), group_size=size, group_key=key, instance_key=1,
+                    ordering_token=[], merge_op="Add", final_op="Id"))
+        ffc.equal(sess.run(keys, {rows: [[2], [0], [1]]}), [(1, 51), (1, 52), (1, 50)])
+        ffc.equal(sess.run(sums, {rows: [[1, 2, 0]]}), [[6.0]] * N)
+        for wrong in ([[0, 1]], [[0, 1, 7]], [[0], [1], [1]]):
+            fails(tf.errors.InvalidArgumentError, lambda: sess.run(keys[2], {rows: wrong}))
+
+
+def communicators():
+    """Each task has one, of a group of its own, and uses it more than once. Without a key for the
+    graph TensorFlow's servers crash."""
+    options = tf.RunOptions(experimental={"collective_graph_key": 7})
+    with tf.Graph().as_default(), session(2) as sess:
+        outs = []
+        for t in range(N):
+            with on(t):
+                made = raw.CollectiveInitializeCommunicator(group_key=60 + t, rank=0, group_size=1)
+                out = tf.constant([[1.0 + t, 2.0]])
+                for _ in range(2):
+                    out = 2 * raw.CollectiveReduceV3(
+                        input=out, communicator=made, group_assignment=[], reduction="Add")
+                    out = raw.CollectiveAllToAllV3(
+                        input=out, communicator=made, group_assignment=[])
+                outs.append(out)
+        for t, got in enumerate(sess.run(outs, options=options)):
+            np.testing.assert_array_equal(got, [[4.0 + 4 * t, 8.0]])
+        fails(tf.errors.AlreadyExistsError, lambda: sess.run(outs, options=options))
+        with on(1):
+            wrong = raw.CollectiveInitializeCommunicator(group_key=70, rank=1, group_size=1)
+            groups = raw.CollectiveReduceV3(
+                input=[1.0], reduction="Add", group_assignment=[[0]],
+                communicator=raw.CollectiveInitializeCommunicator(
+                    group_key=71, rank=0, group_size=1))
+        fails(tf.errors.InvalidArgumentError, lambda: sess.run(wrong.op, options=options))
+        fails(tf.errors.UnimplementedError, lambda: sess.run(groups, options=options))
+
+
 def some_of_the_tasks():
     """Groups of two tasks, two at a time; and a group of one."""
     with tf.Graph().as_default(), session() as sess:
@@ -194,6 +242,14 @@ def mistakes():
                     input=np.float32([t]), group_size=size, group_key=40, instance_key=1,
                     merge_op="Add", final_op="Id", subdiv_offsets=[0]))
         fails(tf.errors.OpError, lambda: sess.run(outs))
+    # There is none for CPUs.
+    with tf.Graph().as_default(), session() as sess:
+        with on(0):
+            scattered = raw.CollectiveReduceScatterV2(
+                input=[1.0, 2.0], group_size=1, group_key=42, instance_key=1, ordering_token=[],
+                merge_op="Add", final_op="Id")
+        fails(tf.errors.OpError, lambda: sess.run(
+            scattered, options=tf.RunOptions(experimental={"collective_graph_key": 8})))
 
 
 def main():
@@ -201,6 +257,8 @@ def main():
     reduces_large()
     gathers_and_broadcasts()
     second_versions()
+    assigned_groups()
+    communicators()
     some_of_the_tasks()
     trains()
     mistakes()

@@ -8,6 +8,8 @@ fn main() {
     if is("TARGET", "x86_64-unknown-linux-gnu") && is("PROFILE", "release") {
         // Kernels of many dtypes compile to the same machine code again and again: one copy of each.
         println!("cargo:rustc-link-arg-bins=-Wl,--icf=all");
+        // Texts that end alike share their end.
+        println!("cargo:rustc-link-arg-bins=-Wl,-O2");
         // A bitmap of what to relocate instead of a table, 1.1 MB less.
         if is("HOST", "x86_64-unknown-linux-gnu") && glibc_reads_relocation_bitmaps() {
             println!("cargo:rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");

@@ -16,7 +16,7 @@ def keys(c):
 
 def options(c):
     out = {"communication_hint": c.pick(["auto", "ring"]), "timeout_seconds": c.pick([0.0, 4.0])}
-    return out | ({"ordering_token": []} if c.op in ("CollectiveReduceV2", "CollectiveGatherV2", "CollectiveAllToAllV2") else {})
+    return out | ({"ordering_token": []} if c.op in ("CollectiveReduceV2", "CollectiveGatherV2", "CollectiveAllToAllV2", "CollectiveReduceScatterV2") else {})
 
 
 @recipe("CollectiveReduce", "CollectiveReduceV2")
@@ -35,6 +35,38 @@ def gather(c):
 @recipe("CollectiveAllToAllV2")
 def all_to_all(c):
     c.call(input=c.of("T", [1] + c.shape(0, 2, empty=False)), **keys(c), **options(c))
+
+
+@recipe("CollectiveReduceScatterV2")
+def reduce_scatter(c):
+    # TensorFlow has none for CPUs, and says so.
+    c.call(input=c.of("T", c.shape(1, 3, empty=False)), merge_op=c.pick(["Min", "Max", "Mul", "Add"]), final_op=c.pick(["Id", "Div"]), **keys(c), **options(c))
+
+
+def membership(c):
+    """Of a group that no other case has: it is made once, and a session may run several cases."""
+    hint = {"communication_hint": c.pick(["auto", "ring"]), "timeout_seconds": c.pick([0.0, 4.0])}
+    return {"group_key": c.const(1000 + c.index, "int32"), "rank": c.const(0, "int32"), "group_size": c.feed(1, "int32"), **hint}
+
+
+@recipe("CollectiveInitializeCommunicator")
+def communicator(c):
+    c.call(**membership(c))
+
+
+@recipe("CollectiveReduceV3", "CollectiveAllToAllV3")
+def with_communicator(c):
+    made = c.node("CollectiveInitializeCommunicator", **membership(c))[0]
+    s = c.shape(0, 2, empty=False)
+    given = {"reduction": c.pick(["Min", "Max", "Mul", "Add"])} if "Reduce" in c.op else {}
+    c.call(input=c.of("T", s if given else [1] + s), communicator=made, group_assignment=c.feed([], "int32"), timeout_seconds=c.pick([0.0, 4.0]), **given)
+
+
+@recipe("CollectiveAssignGroupV2")
+def assign_group(c):
+    groups, size = c.int(1, 4), c.int(1, 4)
+    devices = c.rng.permutation(groups * size).reshape(groups, size)
+    c.call(group_assignment=c.feed(devices, "int32"), device_index=c.feed(c.int(0, groups * size - 1), "int32"), base_key=c.feed(c.int(-3, 99), "int32"))
 
 
 @recipe("CollectiveBcastSend", "CollectiveBcastSendV2")

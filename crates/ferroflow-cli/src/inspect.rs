@@ -1,6 +1,7 @@
 //! `ferroflow inspect`: what is in a checkpoint, an event file, a graph or a SavedModel, and how two
 //! checkpoints differ.
 
+use crate::say::say;
 use ferroflow::train::{
     EventKind, SavedGraph, TensorInfo, graph_of_meta_graph, latest_checkpoint, read_events,
     saved_graphs,
@@ -94,14 +95,14 @@ fn contents(file: &CheckpointFile, json: bool) -> Result<()> {
                 line["max"] = s.max.into();
                 line["mean"] = s.mean.into();
             }
-            println!("{line}");
+            say!("{line}");
         } else {
             let stats = stats.map(|s| s.to_string()).unwrap_or_default();
-            println!("{name:<40} {:<8} {:<14} {stats}", dtype.name(), shape.to_string());
+            say!("{name:<40} {:<8} {:<14} {stats}", dtype.name(), shape.to_string());
         }
     }
     if !json {
-        println!("{} tensors, {elements} elements, {bytes} bytes", file.names().len());
+        say!("{} tensors, {elements} elements, {bytes} bytes", file.names().len());
     }
     Ok(())
 }
@@ -125,12 +126,12 @@ fn diff(a: &CheckpointFile, b: &CheckpointFile, json: bool) -> Result<()> {
             },
         };
         match json {
-            true => println!("{}", serde_json::json!({"name": name, "difference": difference})),
-            false => println!("{name:<40} {difference}"),
+            true => say!("{}", serde_json::json!({"name": name, "difference": difference})),
+            false => say!("{name:<40} {difference}"),
         }
     }
     if !json {
-        println!("{same} tensors are the same");
+        say!("{same} tensors are the same");
     }
     Ok(())
 }
@@ -184,14 +185,14 @@ fn events(path: &Path, json: bool) -> Result<()> {
     }
     if json {
         for (tag, points) in &scalars {
-            println!("{}", serde_json::json!({"tag": tag, "points": points}));
+            say!("{}", serde_json::json!({"tag": tag, "points": points}));
         }
         return Ok(());
     }
-    println!("{} events", all.len());
+    say!("{} events", all.len());
     for (tag, points) in &scalars {
         let (Some(first), Some(last)) = (points.first(), points.last()) else { continue };
-        println!(
+        say!(
             "{tag:<32} {:>6} points   {:.5} at step {} … {:.5} at step {}",
             points.len(),
             first.1,
@@ -201,9 +202,9 @@ fn events(path: &Path, json: bool) -> Result<()> {
         );
     }
     for ((tag, kind), count) in &others {
-        println!("{tag:<32} {count:>6} of kind {kind}");
+        say!("{tag:<32} {count:>6} of kind {kind}");
     }
-    notes.iter().for_each(|note| println!("{note}"));
+    notes.iter().for_each(|note| say!("{note}"));
     Ok(())
 }
 
@@ -221,7 +222,7 @@ pub fn read_graph(path: &Path) -> Result<GraphDef> {
 fn saved_model(dir: &Path, json: bool) -> Result<()> {
     for of in &saved_graphs(dir)? {
         match json {
-            true => println!("{}", signatures_json(of)),
+            true => say!("{}", signatures_json(of)),
             false => print_signatures(of),
         }
     }
@@ -229,27 +230,22 @@ fn saved_model(dir: &Path, json: bool) -> Result<()> {
 }
 
 fn print_signatures(graph: &SavedGraph) {
-    println!("graph for: {}", graph.tags.join(", "));
+    say!("graph for: {}", graph.tags.join(", "));
     let print = |direction: &str, tensors: &BTreeMap<String, TensorInfo>| {
         for (name, t) in tensors {
-            println!(
-                "    {direction:<3} {name:<24} {:<8} {:<14} {}",
-                t.dtype.name(),
-                t.shape,
-                t.name
-            );
+            say!("    {direction:<3} {name:<24} {:<8} {:<14} {}", t.dtype.name(), t.shape, t.name);
         }
     };
     for (name, signature) in &graph.signatures {
-        println!("  {name} ({})", signature.method);
+        say!("  {name} ({})", signature.method);
         print("in", &signature.inputs);
         print("out", &signature.outputs);
     }
     for name in &graph.composite {
-        println!("  {name} (takes or gives sparse or composite tensors)");
+        say!("  {name} (takes or gives sparse or composite tensors)");
     }
     for file in &graph.assets {
-        println!("  asset {file}");
+        say!("  asset {file}");
     }
 }
 
@@ -288,15 +284,15 @@ fn graph(path: &Path, json: bool) -> Result<()> {
             "ops": ops,
             "devices": devices,
         });
-        println!("{line}");
+        say!("{line}");
         return Ok(());
     }
-    println!("{} nodes, {} functions", def.nodes.len(), def.functions.len());
+    say!("{} nodes, {} functions", def.nodes.len(), def.functions.len());
     let mut by_count: Vec<_> = ops.into_iter().collect();
     by_count.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    by_count.iter().for_each(|(op, count)| println!("{count:>6}  {op}"));
+    by_count.iter().for_each(|(op, count)| say!("{count:>6}  {op}"));
     for (device, count) in devices.iter().filter(|(device, _)| !device.is_empty()) {
-        println!("{count:>6}  on {device}");
+        say!("{count:>6}  on {device}");
     }
     Ok(())
 }

@@ -2,16 +2,19 @@
 
 mod output;
 mod remote;
+mod stop;
 
+pub use output::tell;
 pub use remote::RemoteShell;
+pub use stop::{Stop, watch_signals};
 
 use ferroflow::{Code, Error, Result};
-use output::{LastLines, Stream, forward};
+use output::{Echo, Printed, Stream, forward};
 use rustix::process::{Pid, Signal, kill_process_group};
+use std::io::Write;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -37,13 +40,16 @@ pub const GRACE: Duration = Duration::from_secs(5);
 /// hold its output open.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
+/// What a pipe holds at most, as Linux is set up.
+const LARGEST_PIPE: usize = 1 << 20;
+
 pub enum Event {
     /// A process closed its output.
     Closed,
-    /// The launcher got this signal: it is to stop.
-    Stop(Signal),
-    /// These hosts have changed, of a job that follows them.
-    Hosts(Vec<crate::run::Host>),
+    /// The job is to be ended.
+    Stop(Stop),
+    /// These hosts have changed, of a job that follows them, or it cannot be known.
+    Hosts(Result<Vec<crate::run::Host>>),
 }
 
 /// A process that was started.
@@ -52,9 +58,7 @@ pub struct Running {
     child: Child,
     /// How it ended, once it has.
     pub status: Option<ExitStatus>,
-    last: LastLines,
-    /// How many of its outputs may still bring something.
-    open: Arc<AtomicUsize>,
+    printed: Arc<Printed>,
 }
 
 /// Runs all processes until those that do not serve are done. The exit code of the job: 0, or that
@@ -74,8 +78,8 @@ pub fn launch(processes: Vec<Process>, shell: &RemoteShell) -> Result<u8> {
     }
     let mut stopped = None;
     let failed = loop {
-        if let Ok(Event::Stop(signal)) = inbox.recv_timeout(Duration::from_millis(50)) {
-            stopped = Some(signal);
+        if let Ok(Event::Stop(stop)) = inbox.recv_timeout(Duration::from_millis(50)) {
+            stopped = Some(stop);
         }
         let failed = reap(&mut running);
         let working = running.iter().any(|r| r.status.is_none() && !r.process.serves);
@@ -87,13 +91,21 @@ pub fn launch(processes: Vec<Process>, shell: &RemoteShell) -> Result<u8> {
     if let Some(first) = failed {
         hear_out(&running[first..=first]);
         report(&running[first]);
+    } else if let Some(stop) = &stopped {
+        tell(stop);
     }
-    end(&mut running, &inbox);
-    hear_out(&running);
-    Ok(match failed.and_then(|i| running[i].status) {
+    let code = match failed.and_then(|i| running[i].status) {
         Some(status) => code_of(status),
-        None => stopped.map_or(0, |signal| 128 + signal.as_raw() as u8),
-    })
+        None => stopped.map_or(0, |stop| stop.code()),
+    };
+    Ok(finish(&mut running, &inbox, code))
+}
+
+impl Running {
+    /// Whether it may still bring something that it printed.
+    pub fn is_open(&self) -> bool {
+        self.printed.is_open()
+    }
 }
 
 /// Starts a process and passes on what it prints.
@@ -111,7 +123,9 @@ pub fn start(
         }
         Some(host) => shell.command(host, &remote::line_of(&process)),
     };
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let secret = process.host.as_ref().and(remote::secret_of(&process)).map(str::to_string);
+    command.stdin(if secret.is_some() { Stdio::piped() } else { Stdio::null() });
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
     // A group of its own: Ctrl-C reaches the launcher alone, which then ends whole groups.
     command.process_group(0);
     let mut child = command.spawn().map_err(|e| {
@@ -126,23 +140,28 @@ pub fn start(
         let is_absent = e.kind() == std::io::ErrorKind::NotFound;
         Error::new(if is_absent { Code::NotFound } else { Code::Unavailable }, text)
     })?;
-    let last = LastLines::default();
-    let open = Arc::new(AtomicUsize::new(2));
-    let closed = || {
-        let (events, open) = (events.clone(), open.clone());
-        move || {
-            open.fetch_sub(1, Ordering::AcqRel);
-            // The launcher no longer listens when it is done.
-            let _ = events.send(Event::Closed);
+    if let (Some(secret), Some(mut input)) = (&secret, child.stdin.take()) {
+        // A remote shell that takes no input is about to fail, and say why.
+        let _ = input.write_all(format!("{secret}\n").as_bytes());
+    }
+    let printed = Arc::new(Printed::new(2));
+    // The launcher no longer listens when it is done.
+    let passed_on = || {
+        let events = events.clone();
+        move |result: std::io::Result<()>| {
+            let event = result.map_or_else(|e| Event::Stop(Stop::Output(e)), |()| Event::Closed);
+            let _ = events.send(event);
         }
     };
     if let Some(out) = child.stdout.take() {
-        forward(out, Stream::Output, &process.label, index, last.clone(), closed())?;
+        let echo = Echo(secret.clone());
+        forward(out, Stream::Output, &process.label, index, printed.clone(), echo, passed_on())?;
     }
     if let Some(errors) = child.stderr.take() {
-        forward(errors, Stream::Errors, &process.label, index, last.clone(), closed())?;
+        let echo = Echo(secret);
+        forward(errors, Stream::Errors, &process.label, index, printed.clone(), echo, passed_on())?;
     }
-    Ok(Running { process, child, status: None, last, open })
+    Ok(Running { process, child, status: None, printed })
 }
 
 /// Notes which processes have ended; the first that failed, if one has.
@@ -160,32 +179,27 @@ pub fn reap(running: &mut [Running]) -> Option<usize> {
     failed
 }
 
-/// Waits until all that processes printed has been passed on.
+/// Waits until all that processes printed has been passed on, but not long.
 pub fn hear_out(ended: &[Running]) {
     let until = Instant::now() + LAST_WORDS;
-    let is_open = |r: &Running| r.open.load(Ordering::Acquire) > 0;
-    while ended.iter().any(is_open) && Instant::now() < until {
+    while ended.iter().any(Running::is_open) && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
 /// Says on standard error how a process failed.
 pub fn report(first: &Running) {
-    let Running { process, child, status, last, .. } = first;
+    let Running { process, child, status, printed } = first;
     let how = match status.map(|s| (s.code(), s.signal())) {
         Some((Some(code), _)) => format!("ended with exit code {code}"),
         Some((_, Some(signal))) => format!("was killed by signal {signal}"),
         _ => "ended".into(),
     };
     let host = process.host.as_deref().map(|h| format!(" on {h}")).unwrap_or_default();
-    eprintln!(
-        "ferroflow run: {} (process {}{host}) was the first to fail: it {how}",
-        process.name,
-        child.id()
-    );
-    for line in last.get() {
-        eprintln!("    {line}");
-    }
+    let mut text =
+        format!("{} (process {}{host}) was the first to fail: it {how}", process.name, child.id());
+    printed.last_lines().iter().for_each(|line| text += &format!("\n    {line}"));
+    tell(text);
 }
 
 /// Asks a process, and what it started, to end.
@@ -206,14 +220,63 @@ fn signal(running: &Running, signal: Signal) {
     }
 }
 
-/// Asks what still runs to end, and after a while, or when it is asked again, makes it.
-pub fn end(running: &mut [Running], inbox: &Receiver<Event>) {
+/// Ends what still runs and waits until all that was printed has been passed on. The exit code of the job: `code`, but
+/// no success if that could not be done.
+pub fn finish(running: &mut [Running], inbox: &Receiver<Event>, code: u8) -> u8 {
+    let lost = end(running, inbox);
+    if code != 0 {
+        hear_out(running);
+        return code;
+    }
+    match lost.or_else(|| hear_all(running, inbox)) {
+        Some(stop) => {
+            tell(&stop);
+            stop.code()
+        }
+        None => code,
+    }
+}
+
+/// Waits until all that processes printed has been passed on, however long the reader takes, unless something stops
+/// that. Those who outlive the processes may print forever: no more is waited for than pipes can hold.
+fn hear_all(ended: &[Running], inbox: &Receiver<Event>) -> Option<Stop> {
+    let bytes = || ended.iter().map(|r| r.printed.bytes()).sum::<usize>();
+    let first = bytes();
+    let mut last = first;
+    loop {
+        hear_out(ended);
+        let stop = inbox.try_iter().find_map(|event| match event {
+            Event::Stop(stop) => Some(stop),
+            _ => None,
+        });
+        let now = bytes();
+        let moves = now != last || ended.iter().any(|r| r.printed.is_busy());
+        if stop.is_some() || !moves || now - first > LARGEST_PIPE * ended.len() {
+            return stop;
+        }
+        last = now;
+    }
+}
+
+fn lost_output(event: Event) -> Option<Stop> {
+    match event {
+        Event::Stop(stop @ Stop::Output(_)) => Some(stop),
+        _ => None,
+    }
+}
+
+/// Asks what still runs to end, and after a while, or when it is asked again, makes it. Says whether output was lost
+/// meanwhile.
+fn end(running: &mut [Running], inbox: &Receiver<Event>) -> Option<Stop> {
+    let mut lost = None;
     let mut until = Instant::now() + GRACE;
     reap(running);
     running.iter().for_each(ask_to_end);
     while running.iter().any(|r| r.status.is_none()) && Instant::now() < until {
-        if let Ok(Event::Stop(_)) = inbox.recv_timeout(Duration::from_millis(20)) {
-            until = Instant::now();
+        match inbox.recv_timeout(Duration::from_millis(20)) {
+            Ok(Event::Stop(stop)) if stop.is_urgent() => until = Instant::now(),
+            Ok(event) => lost = lost.or_else(|| lost_output(event)),
+            Err(_) => {}
         }
         reap(running);
     }
@@ -221,37 +284,13 @@ pub fn end(running: &mut [Running], inbox: &Receiver<Event>) {
     for r in running.iter_mut().filter(|r| r.status.is_none()) {
         r.status = r.child.wait().ok();
     }
+    lost
 }
 
 /// The exit code a shell would give.
 pub fn code_of(status: ExitStatus) -> u8 {
     let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
     u8::try_from(code).unwrap_or(1)
-}
-
-/// Turns SIGTERM and Ctrl-C into a stop of the job.
-pub fn watch_signals(events: Sender<Event>) -> Result<()> {
-    let problem =
-        |e: std::io::Error| Error::new(Code::Internal, format!("cannot watch signals: {e}"));
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(problem)?;
-    let work = move || {
-        runtime.block_on(async {
-            use tokio::signal::unix::{SignalKind, signal};
-            let Ok(mut term) = signal(SignalKind::terminate()) else { return };
-            let Ok(mut int) = signal(SignalKind::interrupt()) else { return };
-            loop {
-                let signal = tokio::select! {
-                    _ = term.recv() => Signal::TERM,
-                    _ = int.recv() => Signal::INT,
-                };
-                if events.send(Event::Stop(signal)).is_err() {
-                    return;
-                }
-            }
-        });
-    };
-    std::thread::Builder::new().name("ff-signals".into()).spawn(work).map(|_| ()).map_err(problem)
 }
 
 #[cfg(test)]

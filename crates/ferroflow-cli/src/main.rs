@@ -7,6 +7,7 @@ mod launch;
 mod place;
 mod plan;
 mod run;
+mod say;
 mod server;
 mod train;
 mod units;

@@ -1,6 +1,7 @@
 //! `ferroflow place`: where the nodes of a step go, and what it is predicted to take.
 
 use crate::inspect::read_graph;
+use crate::say::say;
 use crate::units;
 use ferroflow::placement::{CostModel, PlacedStep, Placement, PlacementRequest, place_step};
 use ferroflow::{ClusterSpec, Code, Error, PartialShape, Result};
@@ -110,9 +111,9 @@ pub fn run(args: Args) -> Result<()> {
         }
     };
     if args.json {
-        println!("{}", report(&placed, &first));
+        say!("{}", report(&placed, &first));
     } else {
-        print!("{}", table(&placed, &first, args.nodes));
+        say!("{}", table(&placed, &first, args.nodes).trim_end());
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 mod choice;
 
+use crate::say::say;
 use crate::train::{Model as Trained, measured};
 use crate::units;
 use choice::{Choice, recommended};
@@ -37,14 +38,15 @@ pub struct Args {
     /// ranks on this host
     #[arg(long, value_enum, value_name = "MODEL")]
     measure: Option<Trained>,
-    /// Parameter servers, or spare CPU servers, there are; as many as workers if not given
+    /// Parameter servers, or spare CPU servers, there are. If not given, as many as workers; none with a measured
+    /// link, as they would share this host's processors
     #[arg(long, value_name = "P")]
     servers: Option<u32>,
     /// Part of the step behind which communication can hide, 0 to 1
-    #[arg(long, value_name = "PART", default_value_t = 0.0)]
+    #[arg(long, value_name = "PART", default_value_t = 0.0, allow_negative_numbers = true)]
     overlap: f64,
     /// Efficiency to find the link speed for, 0 to 1
-    #[arg(long, value_name = "P")]
+    #[arg(long, value_name = "P", allow_negative_numbers = true)]
     target_efficiency: Option<f64>,
     /// Also run the real all-reduce schedules for this many ranks on a simulated network
     #[arg(long, value_name = "N")]
@@ -88,6 +90,11 @@ impl Strategy {
 }
 
 impl Job {
+    /// What can be done with the servers there are.
+    fn strategies(&self) -> &'static [Strategy] {
+        if self.servers > 0.0 { &Strategy::ALL } else { &[Strategy::Ring] }
+    }
+
     /// Bytes that the busiest link carries in each direction, in one step.
     fn volume(&self, strategy: Strategy) -> f64 {
         let Job { bytes: d, n, servers: k, .. } = *self;
@@ -151,7 +158,7 @@ pub fn run(args: Args) -> Result<()> {
         link,
         n: f64::from(args.n),
         step,
-        servers: f64::from(args.servers.unwrap_or(args.n)),
+        servers: f64::from(args.servers.unwrap_or(if args.link.is_some() { args.n } else { 0 })),
         overlap: args.overlap,
     };
     let simulated = match args.simulate {
@@ -167,21 +174,21 @@ pub fn run(args: Args) -> Result<()> {
                 "all_reduce": simulated.iter().map(row).collect::<Vec<_>>(),
             });
         }
-        println!("{report}");
+        say!("{report}");
         return Ok(());
     }
-    print!("{}", table(&job, args.target_efficiency));
-    print!("{}", chart(&job));
+    say!("{}", table(&job, args.target_efficiency).trim_end());
+    say!("\n{}", chart(&job).trim());
     if let Some(n) = args.simulate {
-        println!("\nsimulated all-reduce among {n} ranks, {} a message", args.latency);
+        say!("\nsimulated all-reduce among {n} ranks, {} a message", args.latency);
         for (name, seconds) in simulated {
             let Some(seconds) = seconds else {
-                println!("{name:>26}          -     too many messages to simulate");
+                say!("{name:>26}          -   too many messages to simulate");
                 continue;
             };
             let step = job.step + (seconds - job.overlap * job.step).max(0.0);
             let percent = job.step / step * 100.0;
-            println!("{name:>26} {seconds:>10.4} s   efficiency {percent:.2}%");
+            say!("{name:>26} {:>10}   efficiency {percent:.2}%", units::show_seconds(seconds));
         }
     }
     Ok(())
@@ -202,32 +209,50 @@ fn known(args: &Args) -> Result<(f64, f64, f64)> {
     let model = args.measure.ok_or_else(missing)?;
     let found = match (bytes, step) {
         (Some(bytes), Some(step)) => (bytes, step),
-        _ => measured(model, model.batch())?,
+        _ => {
+            eprintln!("measuring steps of {} with this host to itself …", model.name());
+            measured(model, model.batch())?
+        }
     };
     let (bytes, step) = (bytes.unwrap_or(found.0), step.unwrap_or(found.1));
-    let link = match link {
-        Some(link) => link,
+    let (link, spread) = match link {
+        Some(link) => (link, String::new()),
         None => measured_link(args.n, bytes)?,
     };
     eprintln!(
-        "measured {}: {} of gradients, {:.3} ms a step, all-reduce as over {}/s",
+        "{}: {} of gradients, {} a step, all-reduce as over {}/s{spread}",
         model.name(),
         units::show_bytes(bytes),
-        step * 1e3,
+        units::show_seconds(step),
         units::show_bytes(link)
     );
     Ok((bytes, step, link))
 }
 
-/// The link that all-reduce of `bytes` between `n` ranks on this host is as fast as.
-fn measured_link(n: u32, bytes: f64) -> Result<f64> {
-    let problem = |text: String| Error::new(Code::Unavailable, format!("measuring: {text}"));
+/// Times that all-reduce is measured, each by ranks of their own: a machine with other work does not stay the same.
+const RUNS: usize = 5;
+
+/// The link that all-reduce of `bytes` between `n` ranks on this host is as fast as, and in words how far the runs differ.
+fn measured_link(n: u32, bytes: f64) -> Result<(f64, String)> {
     // One rank has nobody to send to; two show what the machine does.
     let (ranks, bytes) = (n.max(2), (bytes.ceil() as usize).next_multiple_of(4).max(4));
+    let mut links = Vec::new();
+    for run in 1..=RUNS {
+        eprintln!("measuring all-reduce among {ranks} ranks, {run} of {RUNS} …");
+        links.push(link_of(bytes as f64, ranks, measured_all_reduce(ranks, bytes)?));
+    }
+    links.sort_by(f64::total_cmp);
+    let [least, most] = [links[0], links[RUNS - 1]].map(units::show_bytes);
+    Ok((links[RUNS / 2], format!(" (measured: {least}/s to {most}/s)")))
+}
+
+/// Seconds of an all-reduce of `bytes` between so many ranks on this host, as `ferroflow bench` finds them.
+fn measured_all_reduce(ranks: u32, bytes: usize) -> Result<f64> {
+    let problem = |text: String| Error::new(Code::Unavailable, format!("measuring: {text}"));
     let own = std::env::current_exe().map_err(|e| problem(e.to_string()))?;
     let out = std::process::Command::new(own)
         .args(["bench", "allreduce", "--json", "-n", &ranks.to_string()])
-        .args(["--sizes", &bytes.to_string()])
+        .args(["--sizes", &bytes.to_string(), "--seconds", "0.6"])
         .output()
         .map_err(|e| problem(e.to_string()))?;
     if !out.status.success() {
@@ -237,7 +262,7 @@ fn measured_link(n: u32, bytes: f64) -> Result<f64> {
         serde_json::from_slice(&out.stdout).map_err(|e| problem(format!("its answer: {e}")))?;
     let micros = line["us"].as_f64().filter(|us| *us > 0.0);
     let micros = micros.ok_or_else(|| problem(format!("its answer: {line}")))?;
-    Ok(link_of(bytes as f64, ranks, micros * 1e-6))
+    Ok(micros * 1e-6)
 }
 
 /// The link over which a ring of `n` takes so many seconds.
@@ -274,9 +299,10 @@ fn simulate(job: &Job, n: usize, latency: f64) -> Result<Vec<Simulated>> {
 }
 
 fn report(job: &Job, target: Option<f64>) -> Value {
-    let rows: Vec<Value> = Strategy::ALL
-        .into_iter()
-        .map(|s| {
+    let rows: Vec<Value> = job
+        .strategies()
+        .iter()
+        .map(|&s| {
             json!({
                 "strategy": s.name(),
                 "bytes_per_link": job.volume(s),
@@ -306,29 +332,29 @@ fn table(job: &Job, target: Option<f64>) -> String {
     /// Takes the longest name, with thousands of servers.
     const NAME: usize = 31;
     let mut out = format!(
-        "{} of gradients, {} worker{}, {}/s each way, {:.3} s a step alone\n\n",
+        "{} of gradients, {} worker{}, {}/s each way, {} a step alone\n\n",
         units::show_bytes(job.bytes),
         job.n,
         if job.n == 1.0 { "" } else { "s" },
         units::show_bytes(job.link),
-        job.step
+        units::show_seconds(job.step)
     );
     let wanted = target.map(|p| format!("link for {:.0}%", p * 100.0)).unwrap_or_default();
     out += &format!(
         "{:<NAME$} {:>12} {:>10} {:>10} {:>10} {:>8}  {wanted}\n",
         "strategy", "link carries", "transfer", "step", "efficiency", "speed-up"
     );
-    for s in Strategy::ALL {
+    for &s in job.strategies() {
         let name = match s {
             Strategy::Ring => s.name().to_string(),
             _ => format!("{} ({})", s.name(), job.servers),
         };
         let link = target.map(|p| units::show_bytes(job.link_for(s, p)) + "/s").unwrap_or_default();
         out += &format!(
-            "{name:<NAME$} {:>12} {:>8.3} s {:>8.3} s {:>9.2}% {:>8.2}  {link}\n",
+            "{name:<NAME$} {:>12} {:>10} {:>10} {:>9.2}% {:>8.2}  {link}\n",
             units::show_bytes(job.volume(s)),
-            job.transfer(s),
-            job.step_time(s),
+            units::show_seconds(job.transfer(s)),
+            units::show_seconds(job.step_time(s)),
             job.efficiency(s) * 100.0,
             job.n * job.efficiency(s)
         );
@@ -359,6 +385,7 @@ fn chart_of(Choice { strategy, job }: &Choice) -> String {
     let servers_each = job.servers / job.n;
     let with = match strategy {
         Strategy::Ring => String::new(),
+        _ if servers_each == 1.0 => ", with as many servers as workers".to_owned(),
         _ => format!(", {servers_each:.2} servers to a worker"),
     };
     let mut out = format!("\nefficiency of {}{with} (each # is 10 %)\n", strategy.name());
@@ -446,7 +473,9 @@ mod tests {
         assert!(table(&vgg16(), Some(0.9)).contains("13.58 GB/s"));
         let charts = chart(&vgg16());
         assert!(charts.contains("100 Gb/s") && charts.contains("efficiency of all-reduce ("));
-        assert!(charts.contains("efficiency of parameter servers, 1.00 servers to a worker"));
+        assert!(
+            charts.contains("efficiency of parameter servers, with as many servers as workers")
+        );
         let fast = Job { link: 1e12, ..vgg16() };
         assert_eq!(chart(&fast).matches("efficiency of").count(), 1);
         assert_eq!(report["recommended"]["workers"], 1.0);

@@ -1,16 +1,20 @@
 //! `ferroflow run`: the processes of a job on this host or several.
 
+mod address;
 mod cluster;
+mod discovery;
 mod elastic;
+mod environment;
 mod hosts;
 pub mod ports;
+mod shortage;
 pub mod summing;
 
 pub use hosts::Host;
 
 use crate::launch::{Process, RemoteShell, launch};
 use ferroflow::{Code, Error, Result};
-use hosts::{hosts, invalid, places};
+use hosts::{hosts, in_address, invalid, places, slots};
 
 /// Start all processes of a job: parameter servers and workers, or ranks as mpirun and horovodrun do
 ///
@@ -18,25 +22,29 @@ use hosts::{hosts, invalid, places};
 /// run the program. Each finds the cluster and its place in it in TF_CONFIG, as TensorFlow's programs
 /// expect. When the workers are done, the parameter servers are ended.
 ///
-/// With -np: ranks. Every process gets its place in the job in its environment: FERROFLOW_RANK,
+/// With -np, or -H alone: ranks. Every process gets its place in the job in its environment: FERROFLOW_RANK,
 /// FERROFLOW_SIZE, FERROFLOW_LOCAL_RANK, FERROFLOW_LOCAL_SIZE, FERROFLOW_ADDRESS and FERROFLOW_TOKEN, and
 /// RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT for programs that know those.
 ///
 /// With -np and --min-np, --max-np or --host-discovery-script: an elastic job, which goes on without the
 /// processes that are lost and takes in others.
 ///
-/// What a process prints is passed on with its name in front. The first process that fails is reported, ends
-/// the job and gives the exit code.
+/// What a process prints is passed on with its name in front; it gets no standard input. The first process that
+/// fails is reported, ends the job and gives the exit code.
+///
+/// Processes on this host get all of this command's environment. Those on other hosts run in a directory of the same
+/// name, with the environment that the remote shell gives them, the variables named above, and those of -x. The
+/// values of -x can be seen in the lists of processes of both hosts, FERROFLOW_TOKEN cannot.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  ferroflow run --ps 1 --workers 2 -- python train.py\n  \
     ferroflow run --ps 1 --workers 3 -H hosta:2,hostb:2 -- python train.py\n  \
     ferroflow run -np 4 -- python train.py\n  \
-    ferroflow run -np 4 -H hosta:2,hostb:2 -- ./train\n  \
+    ferroflow run -H hosta:2,me@hostb:2 -x PYTHONPATH -- ./train\n  \
     ferroflow run -np 4 --servers 4 --servers-only -- ./train\n  \
     ferroflow run -np 4 --min-np 2 --max-np 8 --host-discovery-script ./hosts.sh -- ./train")]
 pub struct Args {
-    /// Ranks to start; -np N means the same
-    #[arg(short = 'n', long = "np", value_name = "N", required_unless_present = "workers")]
+    /// Ranks to start; -np N means the same [default: one for each slot of -H]
+    #[arg(short = 'n', long = "np", value_name = "N", required_unless_present_any = ["workers", "hosts"])]
     np: Option<usize>,
     /// Parameter servers of a cluster [default: 1]
     #[arg(long, value_name = "P", requires = "workers", conflicts_with = "np")]
@@ -53,18 +61,22 @@ pub struct Args {
     /// Which tasks this command serves
     #[arg(long, value_enum, default_value_t = Serve::Ps, requires = "workers")]
     serve: Serve,
-    /// Hosts and how many processes each takes, such as hosta:2,hostb:2; reached with --rsh
+    /// Hosts and how many processes each takes, such as hosta:2,user@hostb:2,[fd00::7]:2; reached with --rsh
     #[arg(short = 'H', long, value_name = "HOST:SLOTS,…")]
     hosts: Option<String>,
-    /// What has another host's shell run a line: {host} is the host, or else it follows, then the line
+    /// What has another host's shell run a line: {host} is the host, or else it follows, then the line. Its
+    /// standard input must reach the line
     /// [default: $FERROFLOW_RSH, or ssh -tt -o BatchMode=yes]
     #[arg(long, value_name = "COMMAND")]
     rsh: Option<String>,
+    /// Variable for all processes, on other hosts, too; without a value, as it is here. May be given again
+    #[arg(short = 'x', value_name = "NAME[=VALUE]")]
+    pass_on: Vec<String>,
     /// Port of rank 0, or the first port of a cluster's tasks on each host; free ones if not given
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
     /// Spare processes on this host that sum for the others, so that each link carries less
-    #[arg(long, value_name = "K", requires = "np")]
+    #[arg(long, value_name = "K", conflicts_with = "workers")]
     servers: Option<usize>,
     /// Those sum everything, as parameter servers do, instead of the part that loads all links alike
     #[arg(long, requires = "servers")]
@@ -72,11 +84,11 @@ pub struct Args {
     /// Hosts of the servers, instead of this one, such as hostc:1,hostd:1
     #[arg(long, value_name = "HOST:SLOTS,…", requires = "servers")]
     server_hosts: Option<String>,
-    /// Go on with as few processes as this when some are lost, and start others; makes the job elastic
-    #[arg(long, value_name = "N", requires = "np", conflicts_with = "servers")]
+    /// Begin with as few processes as this, and go on with them when others are lost; makes the job elastic
+    #[arg(long, value_name = "N", conflicts_with_all = ["workers", "servers"])]
     min_np: Option<usize>,
     /// Take in as many processes as this when there are slots; makes the job elastic
-    #[arg(long, value_name = "N", requires = "np", conflicts_with = "servers")]
+    #[arg(long, value_name = "N", conflicts_with_all = ["workers", "servers"])]
     max_np: Option<usize>,
     /// Program that prints the hosts of now, HOST:SLOTS a line, asked every second; makes the job elastic
     #[arg(long, value_name = "PROG", requires = "np", conflicts_with_all = ["hosts", "servers"])]
@@ -129,10 +141,23 @@ pub fn run(args: Args) -> Result<()> {
     }
     let shell = args.rsh.clone().or_else(|| std::env::var("FERROFLOW_RSH").ok());
     let shell = shell.as_deref().map_or_else(RemoteShell::default, RemoteShell::new);
-    let code = match args.np {
-        Some(np) if args.is_elastic() => elastic::run(elastic::Plan::new(&args, np)?, &shell),
-        Some(np) => launch(ranks(&args, np)?, &shell),
-        None => launch(cluster::processes(&args, &shell)?, &shell),
+    let np = match (args.np, args.workers, &args.hosts) {
+        (None, None, Some(list)) => Some(slots(&hosts::parse(list)?)),
+        (np, ..) => np,
+    };
+    let passed_on = environment::passed_on(&args.pass_on)?;
+    let with_passed_on = |mut job: Vec<Process>| {
+        // In front of what the launcher itself sets, which counts.
+        job.iter_mut().for_each(|p| drop(p.env.splice(0..0, passed_on.iter().cloned())));
+        job
+    };
+    let code = match np {
+        Some(np) if args.is_elastic() => {
+            let plan = elastic::Plan::new(&args, np)?;
+            elastic::run(elastic::Plan { env: passed_on, ..plan }, &shell)
+        }
+        Some(np) => launch(with_passed_on(ranks(&args, np)?), &shell),
+        None => launch(with_passed_on(cluster::processes(&args, &shell)?), &shell),
     };
     match code? {
         0 => Ok(()),
@@ -146,14 +171,15 @@ fn ranks(args: &Args, n: usize) -> Result<Vec<Process>> {
     let places = places(&hosts, n);
     let servers = summing::hosts_of(args)?;
     let used = places.last().map_or(0, |p| p.0 + 1);
-    let all_here = hosts[..used].iter().chain(&servers).all(Host::is_here);
-    let rank0 = if all_here { "127.0.0.1" } else { hosts[0].name.as_str() };
+    let job: Vec<&Host> = hosts[..used].iter().chain(&servers).collect();
+    let rank0 = address::address_of(&hosts[0], &job)?;
     let port = match args.port {
         Some(port) => port,
         None if hosts[0].is_here() => ports::free_ports(1)?[0],
         // What is free on another host is not known here.
         None => 20_000 + (std::process::id() % 10_000) as u16,
     };
+    let address = format!("{}:{port}", in_address(&rank0));
     let token = token()?;
     let Some((program, rest)) = args.program.split_first() else {
         return Err(invalid("no program to run".into()));
@@ -167,13 +193,13 @@ fn ranks(args: &Args, n: usize) -> Result<Vec<Process>> {
             ("FERROFLOW_SERVERS_ONLY", u8::from(args.servers_only).to_string()),
             ("FERROFLOW_LOCAL_RANK", local.to_string()),
             ("FERROFLOW_LOCAL_SIZE", local_size.to_string()),
-            ("FERROFLOW_ADDRESS", format!("{rank0}:{port}")),
+            ("FERROFLOW_ADDRESS", address.clone()),
             ("FERROFLOW_TOKEN", token.clone()),
             ("RANK", rank.to_string()),
             ("WORLD_SIZE", n.to_string()),
             ("LOCAL_RANK", local.to_string()),
             ("LOCAL_WORLD_SIZE", local_size.to_string()),
-            ("MASTER_ADDR", rank0.to_string()),
+            ("MASTER_ADDR", rank0.clone()),
             ("MASTER_PORT", port.to_string()),
         ];
         Process {
@@ -182,12 +208,11 @@ fn ranks(args: &Args, n: usize) -> Result<Vec<Process>> {
             program: program.clone(),
             args: rest.to_vec(),
             env: env.map(|(name, value)| (name.to_string(), value)).to_vec(),
-            host: Some(&hosts[host]).filter(|h| !h.is_here()).map(|h| h.name.clone()),
+            host: hosts[host].login(),
             serves: false,
         }
     };
     let mut all: Vec<Process> = places.iter().enumerate().map(process).collect();
-    let address = format!("{rank0}:{port}");
     all.extend(summing::processes(&servers, args, n, &address, &token)?);
     Ok(all)
 }
@@ -215,6 +240,7 @@ pub mod tests {
             serve: Serve::Ps,
             hosts: hosts.map(Into::into),
             rsh: None,
+            pass_on: Vec::new(),
             port: Some(99),
             servers: None,
             servers_only: false,
@@ -245,6 +271,22 @@ pub mod tests {
         assert_eq!(env(&all[2], "FERROFLOW_LOCAL_SIZE"), "1");
         assert_eq!(env(&all[1], "FERROFLOW_ADDRESS"), "a:99");
         assert_eq!(all[0].args, ["a"]);
+    }
+
+    #[test]
+    fn a_host_that_is_listed_twice_counts_its_ranks_together() {
+        let all = job(2, Some("localhost:1,localhost:1"));
+        let locals = |name| all.iter().map(|p| env(p, name)).collect::<Vec<_>>();
+        assert_eq!(locals("FERROFLOW_LOCAL_RANK"), ["0", "1"]);
+        assert_eq!(locals("LOCAL_WORLD_SIZE"), ["2", "2"]);
+    }
+
+    #[test]
+    fn an_address_has_no_user_and_needs_brackets_only_before_a_port() {
+        let all = job(2, Some("me@[fd00::7]:1,192.0.2.7:1"));
+        assert_eq!(all[0].host.as_deref(), Some("me@fd00::7"));
+        assert_eq!(env(&all[1], "FERROFLOW_ADDRESS"), "[fd00::7]:99");
+        assert_eq!(env(&all[1], "MASTER_ADDR"), "fd00::7");
     }
 
     #[test]

@@ -44,13 +44,13 @@ pub struct Args {
     #[arg(long = "async")]
     asynchronous: bool,
     /// Global steps to train
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     steps: Option<i64>,
     /// Examples of a worker's step
     #[arg(long, value_name = "B")]
     batch: Option<usize>,
     /// How far a step goes; what suits the model, if not given
-    #[arg(long, value_name = "RATE", visible_alias = "lr")]
+    #[arg(long, value_name = "RATE", visible_alias = "lr", allow_negative_numbers = true)]
     learning_rate: Option<f32>,
     /// Images for mlp and cnn: a directory with the files of MNIST (idx), CIFAR-10 (binary) or SVHN (32x32
     /// .mat); without it, the handwritten digits that come with this command

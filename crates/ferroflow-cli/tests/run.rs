@@ -328,7 +328,7 @@ fn an_elastic_job_follows_the_slots_that_a_script_finds() {
     let program = "trap 'echo leaves; exit 0' TERM; echo is up
         until [ -e \"$STOP_FILE\" ]; do sleep 0.1; done";
     let (mut job, lines, errors) = script.job(&["sh", "-c", program]);
-    errors.wait_for("1 of 2 slots; waiting up to 60 s (--elastic-timeout)");
+    errors.wait_for("starting 1 of 2 processes");
     lines.wait_for("[0] is up");
     // Two come at once, in whatever order.
     script.find(3);

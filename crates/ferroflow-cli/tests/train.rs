@@ -202,11 +202,13 @@ fn one_worker_learns_digits_either_way() {
 #[test]
 fn mistakes_are_answered_with_what_helps() {
     let dir = temporary("mistakes");
-    let cases: [(&[&str], &str); 7] = [
+    let cases: [(&[&str], &str); 9] = [
         (&["cnn", "--data", "/nowhere"], "no such directory"),
         (&["linear", "--data", "/tmp"], "--data is for mlp and cnn"),
         (&["mlp", "--steps", "0"], "at least 1"),
         (&["mlp", "--learning-rate", "0"], "above 0"),
+        (&["mlp", "--learning-rate", "-1"], "above 0"),
+        (&["mlp", "--steps", "-1"], "at least 1"),
         (&["mlp", "--workers", "0"], "--local"),
         (&["mpl"], "mlp"),
         (&["--local", "--async"], "cannot be used with"),

@@ -159,6 +159,8 @@ pub(crate) fn leader_of(view: &View, config: Option<&pb::ConfigProto>) -> String
 struct Member {
     device: DeviceInfo,
     task: String,
+    /// Where an all-to-all puts what it sends: the place it asked for, or the one it has.
+    place: usize,
 }
 
 /// The devices of a group, by rank.
@@ -242,6 +244,9 @@ impl Part {
             bail!(Internal, "{} is not in group {}", self.call.device.text, self.call.group_key);
         };
         let tensor = self.call.tensor.take();
+        if self.call.kind == CollectiveKind::Meet {
+            return tensor.ok_or_else(|| err!(Internal, "a member met the others with nothing"));
+        }
         let bytes = tensor.as_ref().map(|t| t.bytes().map(<[u8]>::to_vec)).transpose()?;
         let source = match self.call.kind {
             CollectiveKind::Broadcast { is_source } => self.source(is_source).await?,
@@ -255,7 +260,7 @@ impl Part {
             (CollectiveKind::Gather, Some(bytes)) => ring.gather(bytes).await?,
             (CollectiveKind::AllToAll, Some(bytes)) => ring.all_to_all(bytes).await?,
             (CollectiveKind::Broadcast { .. }, bytes) => ring.broadcast(bytes, source).await?,
-            (kind, None) => bail!(Internal, "{kind:?} without a value"),
+            (kind, _) => bail!(Internal, "{kind:?} without a value to exchange"),
         };
         ring.all_taken().await?;
         let mut result = Tensor::alloc(self.call.dtype, self.call.shape.clone())?;
@@ -294,27 +299,30 @@ impl Part {
                 CollectiveKind::Broadcast { .. } => BROADCAST,
                 CollectiveKind::Gather => GATHER,
                 CollectiveKind::AllToAll => ALL_TO_ALL,
+                // What it is for will be seen; nobody asks.
+                CollectiveKind::Meet => REDUCTION,
             },
             device_attributes: Some(device_to_proto(&call.device)),
+            ferroflow_rank: call.rank.map_or(0, |rank| rank.saturating_add(1)),
         };
         let response = match self.is_leader() {
             true => self.task.leader.complete_group(request).await?,
             false => self.ask_leader("CompleteGroup", &request).await?,
         };
-        let members = response.device_attributes.iter().map(|attributes| {
-            let device = device_from_proto(attributes)?;
-            Ok(Member { task: device.name.task_name(), device })
-        });
-        let members = members.collect::<Result<Vec<_>>>()?;
         ensure!(
-            members.len() == call.group_size,
+            response.device_attributes.len() == call.group_size,
             Internal,
             "group {} has {} members, not {}",
             call.group_key,
-            members.len(),
+            response.device_attributes.len(),
             call.group_size
         );
-        let group = Arc::new(Group(members));
+        let places = leader::places(&response.ferroflow_ranks, call.group_size)?;
+        let members = response.device_attributes.iter().zip(places).map(|(attributes, place)| {
+            let device = device_from_proto(attributes)?;
+            Ok(Member { task: device.name.task_name(), device, place })
+        });
+        let group = Arc::new(Group(members.collect::<Result<Vec<_>>>()?));
         self.known.lock().insert(call.group_key, group.clone());
         Ok(group)
     }

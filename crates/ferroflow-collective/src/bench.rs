@@ -13,6 +13,10 @@ use std::time::Instant;
 pub const SIZES: [usize; 9] =
     [4, 1 << 10, 4 << 10, 64 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20, 256 << 20];
 
+/// Repeats in a round: enough for a median, and no more than tell something new.
+const LEAST: usize = 3;
+const MOST: usize = 10_000;
+
 /// The all-reduce of one size.
 #[derive(Clone, Debug)]
 pub struct Timing {
@@ -41,14 +45,12 @@ impl Timing {
 /// Times all-reduce (sum of `f32`) of `bytes`, for about `seconds` in `rounds`. Every rank calls it.
 pub fn all_reduce(group: &mut Group, bytes: usize, seconds: f64, rounds: usize) -> Result<Timing> {
     let n = group.size();
-    let guess = 60e-6 + bytes as f64 / 0.5e9;
-    let total = ((seconds / guess) as usize).clamp(5, 3000);
     let rounds = rounds.max(1);
-    let repeats = (total / rounds).max(3);
-    let mut values = vec![0f32; bytes / 4];
-    for _ in 0..3 {
-        group.all_reduce(&mut values, ReduceOp::Sum)?;
-    }
+    let mut values = Vec::new();
+    let room = values.try_reserve_exact(bytes / 4);
+    ensure!(room.is_ok(), ResourceExhausted, "no memory for {bytes} bytes");
+    values.resize(bytes / 4, 0f32);
+    let repeats = repeats(group, &mut values, seconds / rounds as f64)?;
     let mut check = vec![group.rank() as f32 + 1.0; 1000];
     group.all_reduce(&mut check, ReduceOp::Sum)?;
     let want = (n * (n + 1) / 2) as f32;
@@ -74,6 +76,21 @@ pub fn all_reduce(group: &mut Group, bytes: usize, seconds: f64, rounds: usize) 
         p90: percentile(&mut all, 0.9),
         p99: percentile(&mut all, 0.99),
     })
+}
+
+/// How often all-reduce of `values` fits into `seconds`, by a few calls that also warm it up; the same on all
+/// ranks, as none may leave its loop early.
+fn repeats(group: &mut Group, values: &mut [f32], seconds: f64) -> Result<usize> {
+    // The first call finds memory that was never touched.
+    group.all_reduce(values, ReduceOp::Sum)?;
+    let mut once = [f64::INFINITY];
+    for _ in 0..2 {
+        let start = Instant::now();
+        group.all_reduce(values, ReduceOp::Sum)?;
+        once[0] = once[0].min(start.elapsed().as_secs_f64());
+    }
+    group.all_reduce(&mut once, ReduceOp::Max)?;
+    Ok(((seconds / once[0]) as usize).clamp(LEAST, MOST))
 }
 
 fn percentile(xs: &mut [f64], p: f64) -> f64 {

@@ -55,11 +55,24 @@ impl fmt::Display for Compression {
     }
 }
 
+/// Of as many what they leave out is kept.
+const MOST_TENSORS: usize = 1 << 16;
+
 /// What has been left out so far, by process set and tensor.
 #[derive(Default)]
 pub(crate) struct Residuals(HashMap<(u16, String), Vec<f32>>);
 
 impl Residuals {
+    /// Keeps what was left out of the tensor now. What is no number has gone to everybody, and would spoil
+    /// every step from now on if it were added again.
+    fn keep(&mut self, key: &(u16, String), rest: impl Iterator<Item = f32>) {
+        // Tensors with ever new names have no next time.
+        if self.0.len() < MOST_TENSORS || self.0.contains_key(key) {
+            let rest = rest.map(|x| if x.is_finite() { x } else { 0.0 }).collect();
+            self.0.insert(key.clone(), rest);
+        }
+    }
+
     /// Adds to `values` what was left out of the tensor before.
     fn add(&self, key: &(u16, String), values: &mut [f32]) {
         if let Some(left) = self.0.get(key).filter(|l| l.len() == values.len()) {
@@ -93,7 +106,7 @@ pub(crate) fn top_k(
         bytes.extend_from_slice(&values[i as usize].to_le_bytes());
         rest[i as usize] = 0.0;
     }
-    residuals.0.insert(key.clone(), rest);
+    residuals.keep(key, rest.into_iter());
     bytes
 }
 
@@ -130,8 +143,7 @@ pub(crate) fn one_bit(
     for eight in values.chunks(8) {
         bytes.push(eight.iter().enumerate().fold(0, |b, (i, v)| b | u8::from(*v >= 0.0) << i));
     }
-    let rest = values.iter().map(|&v| v - if v >= 0.0 { up } else { down }).collect();
-    residuals.0.insert(key.clone(), rest);
+    residuals.keep(key, values.iter().map(|&v| v - if v >= 0.0 { up } else { down }));
     bytes
 }
 
@@ -213,6 +225,31 @@ mod tests {
         }
         for (s, v) in sum.iter().zip(&values) {
             assert!((s / rounds as f32 - v).abs() < 0.05, "{s} of {v}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_number_spoils_the_step_it_is_in_and_no_other() {
+        for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            let mut residuals = Residuals::default();
+            let mut values = [1.0, bad, bad, -2.0, bad];
+            let mut sum = [0.0; 5];
+            add_one_bit(&one_bit(&mut residuals, &key(), &mut values), &mut sum).unwrap();
+            assert!(sum.iter().any(|x| !x.is_finite()), "all ranks see it");
+            let mut values = [1.0, 1.0, 1.0, -2.0, 1.0];
+            let mut sum = [0.0; 5];
+            add_one_bit(&one_bit(&mut residuals, &key(), &mut values), &mut sum).unwrap();
+            assert!(sum.iter().all(|x| x.is_finite()), "one bit, {bad}: {sum:?}");
+
+            let mut residuals = Residuals::default();
+            let mut sum = [0.0; 3];
+            let mut values = [bad; 3];
+            add_top_k(&top_k(&mut residuals, &key(), &mut values, 1), &mut sum).unwrap();
+            assert!(!sum[0].is_finite());
+            let mut sum = [0.0; 3];
+            let mut values = [1.0; 3];
+            add_top_k(&top_k(&mut residuals, &key(), &mut values, 3), &mut sum).unwrap();
+            assert_eq!(sum, [1.0; 3], "top-k, {bad}");
         }
     }
 

@@ -24,8 +24,15 @@ const HERE: u8 = 5;
 /// How often a peer that says nothing is asked before it counts as dead.
 const ASKED: u32 = 4;
 
-/// Takes the data frames that arrive: from which rank, and what.
-pub(crate) type Inbox = Box<dyn Fn(usize, &[u8]) + Send>;
+/// What a rank that there is a connection to says.
+pub(crate) enum Heard<'a> {
+    Data(&'a [u8]),
+    /// It has taken leave: its last word.
+    Bye,
+}
+
+/// Takes what ranks say, by rank.
+pub(crate) type Inbox = Box<dyn Fn(usize, Heard<'_>) + Send>;
 
 struct Shared {
     rank: usize,
@@ -33,8 +40,8 @@ struct Shared {
     /// Connections by rank: to all others on rank 0, to rank 0 elsewhere.
     links: Vec<Option<Mutex<TcpStream>>>,
     inbox: Mutex<Option<Inbox>>,
-    /// Frames that came before there was an inbox.
-    early: Mutex<Vec<(usize, Vec<u8>)>>,
+    /// What came before there was an inbox; without data, a leave.
+    early: Mutex<Vec<(usize, Option<Vec<u8>>)>>,
     closing: AtomicBool,
     silence: Duration,
 }
@@ -96,7 +103,7 @@ impl Control {
     /// Sends a data frame to a rank that this one has a connection to. One's own goes to the inbox.
     pub(crate) fn send(&self, to: usize, data: &[u8]) -> Result<()> {
         if to == self.shared.rank {
-            self.shared.deliver(to, data);
+            self.shared.deliver(to, Heard::Data(data));
             return Ok(());
         }
         let mut frame = Vec::with_capacity(1 + data.len());
@@ -105,12 +112,12 @@ impl Control {
         self.shared.write(to, &frame)
     }
 
-    /// From now on data frames go to `inbox`, those that have come already first. It is called on
+    /// From now on what ranks say goes to `inbox`, what they have said already first. It is called on
     /// the control threads and must not wait.
     pub(crate) fn set_inbox(&self, inbox: Inbox) {
         let mut slot = self.shared.inbox.lock();
         for (from, data) in self.shared.early.lock().drain(..) {
-            inbox(from, &data);
+            inbox(from, data.as_deref().map_or(Heard::Bye, Heard::Data));
         }
         *slot = Some(inbox);
     }
@@ -162,10 +169,10 @@ impl Shared {
                         }
                         Err(e) => break e.context(format!("rank {peer}")),
                     },
-                    Some((&DATA, rest)) => self.deliver(peer, rest),
+                    Some((&DATA, rest)) => self.deliver(peer, Heard::Data(rest)),
                     Some((&ASKS, _)) => self.say(peer, HERE),
                     Some((&HERE, _)) => {}
-                    Some((&BYE, _)) => return,
+                    Some((&BYE, _)) => return self.deliver(peer, Heard::Bye),
                     _ => break err!(DataLoss, "rank {peer} sent an unknown control message"),
                 },
                 Ok(None) => break err!(Unavailable, "rank {peer} died: its connection was closed"),
@@ -202,11 +209,12 @@ impl Shared {
         }
     }
 
-    fn deliver(&self, from: usize, data: &[u8]) {
+    fn deliver(&self, from: usize, heard: Heard<'_>) {
         let inbox = self.inbox.lock();
-        match &*inbox {
-            Some(inbox) => inbox(from, data),
-            None => self.early.lock().push((from, data.to_vec())),
+        match (&*inbox, heard) {
+            (Some(inbox), heard) => inbox(from, heard),
+            (None, Heard::Data(data)) => self.early.lock().push((from, Some(data.to_vec()))),
+            (None, Heard::Bye) => self.early.lock().push((from, None)),
         }
     }
 

@@ -6,198 +6,44 @@
 mod collective;
 mod coordinator;
 mod coordinator_thread;
+mod desk;
+mod handle;
+mod options;
 mod payload;
 mod request;
 mod run;
 mod timeline;
 mod tuner;
 
-use crate::compress::Compression;
-use crate::control::Control;
+pub use collective::Collective;
+pub use handle::{Handle, JoinHandle, SetHandle};
+pub use options::{Ask, EngineOptions, EngineStats};
+
+use crate::control::{Control, Heard};
 use crate::group::{Group, SetId};
 use crate::number::Number;
-use crate::reduce::ReduceOp;
-pub use collective::Collective;
 use collective::MOST_DIMENSIONS;
 use coordinator_thread::{Event, coordinate};
+use desk::{Desk, Outcome, Pending, State};
 use ferroflow_core::{Code, DType, Error, Result, Tensor, ensure, err};
+use handle::unpacked;
 use parking_lot::{Condvar, Mutex};
-use payload::Payload;
 use request::{Request, Verdict};
 use run::Runner;
-use std::any::Any;
-use std::collections::HashSet;
 use std::marker::PhantomData;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::{Duration, Instant};
+use std::sync::mpsc::{Receiver, channel};
 use timeline::Timeline;
 
-/// How an engine behaves.
-#[derive(Clone, Debug)]
-pub struct EngineOptions {
-    /// Bytes of small tensors in one collective, and how long one waits for company; found by trying
-    /// if there are none.
-    pub fusion: Option<(usize, Duration)>,
-    /// Bytes of the pieces that large tensors are cut into, between which urgent ones pass.
-    pub piece: usize,
-    /// When to warn that a tensor waits for ranks, and when to give it up.
-    pub stall_warning: Duration,
-    pub stall_deadline: Duration,
-    /// The same bits in every run: nothing is fused or tuned. The group must have a fixed model or
-    /// algorithm, not a probed one.
-    pub deterministic: bool,
-    /// Where to leave a trace of what happens to each tensor on this rank.
-    pub timeline: Option<PathBuf>,
-}
+/// Bytes of a name at most.
+const LONGEST_NAME: usize = 16 << 10;
 
-impl Default for EngineOptions {
-    fn default() -> EngineOptions {
-        EngineOptions {
-            fusion: None,
-            piece: 4 << 20,
-            stall_warning: Duration::from_secs(10),
-            stall_deadline: Duration::from_secs(120),
-            deterministic: false,
-            timeline: None,
-        }
-    }
-}
-
-/// What the coordinator has seen; on rank 0 only.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct EngineStats {
-    /// Requests that came as numbers, and those that came in full.
-    pub cache_hits: u64,
-    pub cache_misses: u64,
-    /// Collectives run, and tensors or pieces in them.
-    pub runs: u64,
-    pub pieces: u64,
-    /// Fusion bytes and cycle time in use.
-    pub fusion: usize,
-    pub cycle: Duration,
-    pub tuned: bool,
-}
-
-/// Everything about a submission but its name and values.
-#[derive(Clone, Debug)]
-pub struct Ask {
-    pub op: ReduceOp,
-    pub set: SetId,
-    /// More is sooner.
-    pub priority: i32,
-    pub compression: Compression,
-    /// The tensor's shape; flat if there is none.
-    pub shape: Option<Vec<usize>>,
-}
-
-impl Default for Ask {
-    fn default() -> Ask {
-        Ask {
-            op: ReduceOp::Sum,
-            set: SetId::WORLD,
-            priority: 0,
-            compression: Compression::None,
-            shape: None,
-        }
-    }
-}
-
-impl Ask {
-    pub fn op(op: ReduceOp) -> Ask {
-        Ask { op, ..Ask::default() }
-    }
-}
-
-/// What a tensor has become: its values, and for gathers how many came from each rank.
-type Outcome = Result<(Box<dyn Any + Send>, Vec<usize>)>;
-/// Takes the outcome, on the engine's thread; it must not wait.
-type Finish = Box<dyn FnOnce(Outcome) + Send>;
 /// Takes what a tensor has become, as [`Engine::submit_tensor`] says.
 pub type Done = Box<dyn FnOnce(Result<(Tensor, Vec<usize>)>) + Send>;
 
-/// A submission under way.
-struct Pending {
-    request: Request,
-    payload: Box<dyn Payload>,
-    /// For all-to-all: how many values go to each rank.
-    splits: Vec<usize>,
-    /// Elements still to be done.
-    left: u64,
-    since: Instant,
-    done: Finish,
-}
-
-impl Pending {
-    fn new(request: Request, payload: Box<dyn Payload>, what: Collective, done: Finish) -> Pending {
-        let splits = match what {
-            Collective::AllToAll { splits } => splits,
-            _ => Vec::new(),
-        };
-        let left = request.count();
-        Pending { request, payload, splits, left, since: Instant::now(), done }
-    }
-}
-
-/// The result of a submission, once it is there.
-pub struct Handle<T> {
-    outcome: Receiver<Outcome>,
-    values: PhantomData<T>,
-}
-
-impl<T: Number> Handle<T> {
-    /// Waits for the result. The engine ends the wait, with an error if need be.
-    pub fn wait(self) -> Result<Vec<T>> {
-        self.wait_with_counts().map(|(values, _)| values)
-    }
-
-    /// The result, and how many of its values came from each rank (of gathers and all-to-all).
-    pub fn wait_with_counts(self) -> Result<(Vec<T>, Vec<usize>)> {
-        let (values, counts) =
-            self.outcome.recv().unwrap_or_else(|_| Err(err!(Cancelled, "the engine has ended")))?;
-        Ok((unpacked(values)?, counts))
-    }
-}
-
-fn unpacked<P: 'static>(values: Box<dyn Any + Send>) -> Result<P> {
-    let unpacked = values.downcast::<P>().map(|v| *v);
-    unpacked.map_err(|_| err!(Internal, "a result of another type"))
-}
-
-/// Waits for all ranks to have joined.
-pub struct JoinHandle(Receiver<Result<u32>>);
-
-impl JoinHandle {
-    /// The rank that joined last.
-    pub fn wait(self) -> Result<usize> {
-        let last = self.0.recv().unwrap_or_else(|_| Err(err!(Cancelled, "the engine has ended")));
-        last.map(|rank| rank as usize)
-    }
-}
-
-/// What callers, the control connection and the engine's thread share.
-struct Desk {
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct State {
-    submitted: Vec<Pending>,
-    /// When each arrived, and what it is.
-    verdicts: Vec<(Instant, Verdict)>,
-    joins: Vec<Sender<Result<u32>>>,
-    /// Names in flight, so that one is not submitted twice.
-    names: HashSet<(u16, String)>,
-    leaving: bool,
-    /// Why nothing is taken any more.
-    ended: Option<Error>,
-    bell: bool,
-}
-
 /// Runs a group's collectives for callers on many threads. Dropping it waits for the other ranks to
-/// drop theirs, a little.
+/// drop theirs, for [`EngineOptions::farewell`]; whatever they still want of this rank then is an error on them.
 pub struct Engine {
     desk: Arc<Desk>,
     thread: Option<std::thread::JoinHandle<()>>,
@@ -205,12 +51,12 @@ pub struct Engine {
     stats: Arc<Mutex<EngineStats>>,
     rank: usize,
     size: usize,
-    sets: Vec<Vec<u32>>,
+    servers: usize,
 }
 
 impl Engine {
     /// Takes over a group, whose process sets have been made ([`Group::add_set`]).
-    pub fn start(group: Group, options: EngineOptions) -> Result<Engine> {
+    pub fn start(mut group: Group, options: EngineOptions) -> Result<Engine> {
         let Some(control) = group.control().cloned() else {
             ferroflow_core::bail!(
                 FailedPrecondition,
@@ -218,7 +64,13 @@ impl Engine {
             );
         };
         let (rank, size, servers) = (group.rank(), group.size(), group.servers());
-        let desk = Arc::new(Desk { state: Mutex::new(State::default()), changed: Condvar::new() });
+        let timeline = options.timeline.as_deref().map(|path| Timeline::create(path, rank));
+        // The others are told, instead of left to wait for this rank.
+        let timeline = timeline.transpose().map_err(|e| group.fail(e))?;
+        let sets = group.sets();
+        let known = sets.iter().map(|ranks| ranks.as_slice().into()).collect();
+        let state = Mutex::new(State { sets: known, ..State::default() });
+        let desk = Arc::new(Desk { state, changed: Condvar::new() });
         let stats = Arc::new(Mutex::new(EngineStats::default()));
         if let Some(fate) = group.fate() {
             let desk = Arc::downgrade(&desk);
@@ -230,19 +82,24 @@ impl Engine {
             });
         }
         let (events, inbox) = channel();
-        let sets = group.sets();
-        let known = sets.clone();
         let to_desk = desk.clone();
         if rank == 0 {
             let events = events.clone();
-            control.set_inbox(Box::new(move |from, data| {
-                let _ = events.send(Event::Notes(from as u32, data.to_vec()));
+            control.set_inbox(Box::new(move |from, heard| {
+                let event = match heard {
+                    Heard::Data(data) => Event::Notes(from as u32, data.to_vec()),
+                    Heard::Bye => Event::Gone(from as u32),
+                };
+                let _ = events.send(event);
             }));
         } else {
             let failing = control_weak(&control);
-            control.set_inbox(Box::new(move |_, data| match Verdict::decode_all(data) {
-                Ok(verdicts) => to_desk.deliver(verdicts),
-                Err(e) => failing(e),
+            control.set_inbox(Box::new(move |_, heard| match heard {
+                Heard::Data(data) => match Verdict::decode_all(data) {
+                    Ok(verdicts) => to_desk.deliver(verdicts),
+                    Err(e) => failing(e),
+                },
+                Heard::Bye => to_desk.deliver(vec![Verdict::Closed]),
             }));
         }
         let coordinator = if rank == 0 {
@@ -254,13 +111,14 @@ impl Engine {
         } else {
             None
         };
-        let timeline = options.timeline.as_deref().map(|path| Timeline::create(path, rank));
-        let runner = Runner::new(group, control, events, timeline.transpose()?);
-        let thread = {
-            let desk = desk.clone();
-            spawn("ff-collective", move || runner.work(&desk))?
-        };
-        Ok(Engine { desk, thread: Some(thread), coordinator, stats, rank, size, sets: known })
+        let (farewell, failing, ended) = (options.farewell, control_weak(&control), events.clone());
+        let runner = Runner::new(group, control, events, timeline, farewell);
+        let runs = desk.clone();
+        let thread = spawn("ff-collective", move || runner.work(&runs)).inspect_err(|e| {
+            failing(e.clone());
+            let _ = ended.send(Event::Ended);
+        })?;
+        Ok(Engine { desk, thread: Some(thread), coordinator, stats, rank, size, servers })
     }
 
     pub fn rank(&self) -> usize {
@@ -282,9 +140,32 @@ impl Engine {
     }
 
     /// The ranks of a process set, in its order.
-    pub fn members(&self, set: SetId) -> Result<&[u32]> {
-        let found = self.sets.get(usize::from(set.0));
-        found.map(Vec::as_slice).ok_or_else(|| err!(InvalidArgument, "no process set {}", set.0))
+    pub fn members(&self, set: SetId) -> Result<Arc<[u32]>> {
+        let found = self.desk.state.lock().sets.get(usize::from(set.0)).cloned();
+        found.ok_or_else(|| err!(InvalidArgument, "no process set {}", set.0))
+    }
+
+    /// Makes a process set of `ranks`, in that order, when all ranks, members or not, have asked for the
+    /// same.
+    pub fn add_set(&self, ranks: &[usize]) -> Result<SetHandle> {
+        ensure!(self.servers == 0, Unimplemented, "process sets in a job with servers");
+        let what = Collective::ProcessSet { ranks: ranks.to_vec() };
+        Ok(SetHandle(self.submit("process set", Vec::new(), what, Ask::default())?))
+    }
+
+    /// Leaves a trace at `path` from now on, or none. What was traced before is complete when the receiver
+    /// hears that the sender is gone.
+    pub fn set_timeline(&self, path: Option<&Path>) -> Result<Receiver<()>> {
+        let timeline = path.map(|path| Timeline::create(path, self.rank)).transpose()?;
+        let (changed, done) = channel();
+        let mut state = self.desk.state.lock();
+        if let Some(cause) = &state.ended {
+            return Err(cause.clone());
+        }
+        state.timeline = Some((timeline, changed));
+        drop(state);
+        self.desk.changed.notify_all();
+        Ok(done)
     }
 
     /// Reduces the tensor `name` over all ranks that submit it.
@@ -456,7 +337,7 @@ impl Engine {
             None => self.enter(all),
         };
         if let Err((all, cause)) = refused {
-            all.into_iter().for_each(|pending| (pending.done)(Err(cause.clone())));
+            all.into_iter().for_each(|pending| pending.end(Err(cause.clone())));
         }
     }
 
@@ -475,10 +356,17 @@ impl Engine {
         let members = self.members(ask.set)?;
         let is_member = members.contains(&(rank as u32));
         ensure!(is_member, FailedPrecondition, "rank {rank} is not in process set {set}");
-        let fault = what.check(dtype, len, ask, members).err();
-        let shape: Vec<u64> = match &ask.shape {
-            Some(shape) => shape.iter().take(MOST_DIMENSIONS).map(|&d| d as u64).collect(),
-            None => vec![len as u64],
+        let bytes = name.len();
+        ensure!(
+            bytes <= LONGEST_NAME,
+            InvalidArgument,
+            "a tensor's name of {bytes} bytes; it may have {LONGEST_NAME}"
+        );
+        let fault = ask.fault.clone().or_else(|| what.check(dtype, len, ask, &members).err());
+        let shape: Vec<u64> = match (what, &ask.shape) {
+            (Collective::ProcessSet { ranks }, _) => ranks.iter().map(|&r| r as u64).collect(),
+            (_, Some(shape)) => shape.iter().take(MOST_DIMENSIONS).map(|&d| d as u64).collect(),
+            (_, None) => vec![len as u64],
         };
         let root = match what {
             Collective::Broadcast { root } => u32::try_from(*root).unwrap_or(u32::MAX),
@@ -535,14 +423,6 @@ impl Drop for Engine {
         for thread in [self.thread.take(), self.coordinator.take()].into_iter().flatten() {
             let _ = thread.join();
         }
-    }
-}
-
-impl Desk {
-    fn deliver(&self, verdicts: Vec<Verdict>) {
-        let now = Instant::now();
-        self.state.lock().verdicts.extend(verdicts.into_iter().map(|v| (now, v)));
-        self.changed.notify_all();
     }
 }
 

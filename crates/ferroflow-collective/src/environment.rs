@@ -29,6 +29,9 @@ impl Membership {
     /// With `FERROFLOW_VERBOSE=1` rank 0 tells on its standard error what was chosen without asking: the
     /// algorithms, by what the links cost, and how much is fused. That a tensor waits for ranks it tells always.
     pub fn from_env() -> Result<Option<Membership>> {
+        if let Some(doubt) = doubt(&variable) {
+            tell(&doubt);
+        }
         membership(&variable)
     }
 
@@ -60,12 +63,36 @@ pub(crate) fn tell(text: &str) {
     let _ = writeln!(std::io::stderr(), "ferroflow: {}", text.trim_end());
 }
 
+/// What another launcher says otherwise than `RANK` and `WORLD_SIZE`, which may be left over from elsewhere.
+fn doubt(env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+    let said = |(launcher, rank, size)| Some((launcher, env(rank)?, env(size)?));
+    if env("FERROFLOW_RANK").is_some() || env("TORCHELASTIC_RUN_ID").is_some() {
+        return None;
+    }
+    let (_, rank, size) = said(LAUNCHERS[1])?;
+    let (launcher, others_rank, others_size) = LAUNCHERS[2..].iter().copied().find_map(said)?;
+    let agrees = (&rank, &size) == (&others_rank, &others_size);
+    (!agrees).then(|| {
+        format!(
+            "this is rank {rank} of {size} by RANK and WORLD_SIZE, though {launcher} says {others_rank} of {others_size}; \
+             unset them if they are left over"
+        )
+    })
+}
+
 fn membership(env: &dyn Fn(&str) -> Option<String>) -> Result<Option<Membership>> {
     let number = |name: &str| -> Result<Option<usize>> {
         let Some(text) = env(name) else { return Ok(None) };
         let parsed = text.parse().map(Some);
         parsed.map_err(|_| err!(InvalidArgument, "{name}={text:?} is no number"))
     };
+    if env("FERROFLOW_ELASTIC").is_some() {
+        bail!(
+            FailedPrecondition,
+            "this job is elastic, and its processes have no fixed ranks: meet by hvd::elastic (Seat::from_env), or start \
+             it with -np alone, without --min-np, --max-np and --host-discovery-script"
+        );
+    }
     for (launcher, rank, size) in LAUNCHERS {
         let (Some(rank), Some(size)) = (number(rank)?, number(size)?) else { continue };
         // A batch job's script itself runs with Slurm's variables and one task.
@@ -233,6 +260,27 @@ mod tests {
         assert!(
             found(&[("RANK", "x"), ("WORLD_SIZE", "2")]).unwrap_err().message().contains("RANK")
         );
+        // Not alone, and not by what an outer launcher says.
+        let outer = [("SLURM_PROCID", "0"), ("SLURM_NTASKS", "1"), ("SLURM_STEP_ID", "0")];
+        for others in [&[][..], &outer] {
+            let e = found(&[&[("FERROFLOW_ELASTIC", "h:1")], others].concat()).unwrap_err();
+            assert!(e.message().contains("hvd::elastic"), "{e}");
+        }
+    }
+
+    #[test]
+    fn variables_that_are_left_over_are_told() {
+        let told = |vars: &[(&str, &str)]| {
+            doubt(&|name| vars.iter().find(|(n, _)| *n == name).map(|(_, v)| v.to_string()))
+        };
+        let mpi = [("OMPI_COMM_WORLD_RANK", "1"), ("OMPI_COMM_WORLD_SIZE", "2")];
+        let with =
+            |rank, more: &[_]| told(&[&[("RANK", rank), ("WORLD_SIZE", "2")], more].concat());
+        let text = with("0", &mpi).unwrap();
+        assert!(text.contains("rank 0 of 2") && text.contains("mpirun says 1 of 2"), "{text}");
+        assert_eq!((with("1", &mpi), with("0", &[]), told(&mpi)), (None, None, None));
+        let inner = [mpi[0], mpi[1], ("TORCHELASTIC_RUN_ID", "x")];
+        assert_eq!(with("0", &inner), None, "torchrun within mpirun");
     }
 
     #[test]

@@ -316,8 +316,8 @@ impl Run<'_, '_> {
                 InvalidArgument,
                 "ranks do not agree on collective {}: rank {me} is in {}, rank {from} in {} (its collective {})",
                 self.job.sequence,
-                self.job.signature,
-                theirs.signature,
+                self.job.signature.beside(theirs.signature),
+                theirs.signature.beside(self.job.signature),
                 theirs.sequence
             ));
         }

@@ -16,7 +16,7 @@ use crate::rendezvous::{Meeting, Membership, meet};
 use crate::schedule::{self, Schedule, Windows, even_bounds};
 use crate::signature::{Kind, Signature};
 use ferroflow_core::{DType, Error, Result, ensure};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -193,6 +193,13 @@ impl Group {
         ((0..self.rank.min(ranks)).filter(same).count(), (0..ranks).filter(same).count())
     }
 
+    /// Whether all hosts have as many ranks.
+    pub fn is_homogeneous(&self) -> bool {
+        let hosts = &self.sets[0].hosts;
+        let on = |host: u32| hosts.iter().filter(|&&h| h == host).count();
+        hosts.iter().all(|&h| on(h) == on(hosts[0]))
+    }
+
     /// What the links are: `tcp`, `shared memory`.
     pub fn transport(&self) -> &'static str {
         self.mesh.name()
@@ -236,12 +243,8 @@ impl Group {
     /// Makes a process set of `ranks`, in that order. All ranks of the group, members or not, make
     /// the same sets in the same order.
     pub fn add_set(&mut self, ranks: &[usize]) -> Result<SetId> {
-        ensure!(!ranks.is_empty(), InvalidArgument, "a process set without ranks");
+        check_set(ranks, self.size())?;
         ensure!(self.sets.len() < 65_535, ResourceExhausted, "too many process sets");
-        for (i, &r) in ranks.iter().enumerate() {
-            ensure!(r < self.size(), InvalidArgument, "no rank {r} among {}", self.size());
-            ensure!(!ranks[..i].contains(&r), InvalidArgument, "rank {r} is twice in a set");
-        }
         let hosts = ranks.iter().map(|&r| self.sets[0].hosts[r]).collect();
         Ok(self.push_set(ranks.iter().map(|&r| r as u32).collect(), hosts))
     }
@@ -522,6 +525,17 @@ impl Group {
         };
         execute(&mut *self.mesh, &mut self.scratch, job).map_err(|e| self.fail(e))
     }
+}
+
+/// Whether ranks out of `size` can be a process set.
+pub(crate) fn check_set(ranks: &[usize], size: usize) -> Result<()> {
+    ensure!(!ranks.is_empty(), InvalidArgument, "a process set without ranks");
+    let mut seen = HashSet::new();
+    for &r in ranks {
+        ensure!(r < size, InvalidArgument, "no rank {r} among {size}");
+        ensure!(seen.insert(r), InvalidArgument, "rank {r} is twice in a set");
+    }
+    Ok(())
 }
 
 fn cached(

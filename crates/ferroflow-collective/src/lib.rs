@@ -38,7 +38,9 @@ mod storms;
 mod wire;
 
 pub use compress::Compression;
-pub use engine::{Ask, Collective, Done, Engine, EngineOptions, EngineStats, Handle, JoinHandle};
+pub use engine::{
+    Ask, Collective, Done, Engine, EngineOptions, EngineStats, Handle, JoinHandle, SetHandle,
+};
 pub use group::{Group, Options, SetId};
 pub use mesh::{Faults, Mesh, in_process};
 pub use model::{Algorithm, Model};

@@ -1,10 +1,17 @@
 //! Connections that never leave this host.
 
+#[cfg(target_os = "linux")]
+use rustix::net::sockopt;
 use std::net::SocketAddr;
 
-/// Turns off what the kernel does against congestion of a network, between two ends on one host: a system whose
-/// connections pace what they send (BBR does, by a timer for each packet) moves a fifth less here for it. Where
-/// the kernel does not let us, it stays as it is.
+/// Bytes that wait in a connection at most, on either end. A system that sees them taken slowly lets them become many
+/// megabytes, as a network far away would need; here they only leave the caches before they are read, and the memory
+/// that the next ones are copied to has left them too.
+const WAITING: usize = 512 << 10;
+
+/// Turns off what the kernel does for a network, between two ends on one host. A system whose connections pace what
+/// they send (BBR does, by a timer for each packet) moves a fifth less here for it, and one whose connections hold much
+/// up to half less. Where the kernel does not let us, it stays as it is.
 #[cfg(target_os = "linux")]
 pub fn tune<S: std::os::fd::AsFd>(
     stream: &S,
@@ -14,7 +21,9 @@ pub fn tune<S: std::os::fd::AsFd>(
     if let (Ok(local), Ok(peer)) = (local, peer)
         && is_one_host(local, peer)
     {
-        let _ = rustix::net::sockopt::set_tcp_congestion(stream, "cubic");
+        let _ = sockopt::set_tcp_congestion(stream, "cubic");
+        let _ = sockopt::set_socket_send_buffer_size(stream, WAITING);
+        let _ = sockopt::set_socket_recv_buffer_size(stream, WAITING);
     }
 }
 

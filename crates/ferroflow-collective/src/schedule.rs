@@ -176,11 +176,17 @@ pub(crate) fn even_bounds(count: usize, parts: usize) -> Vec<usize> {
     (0..=parts).map(|i| i * each + i.min(rest)).collect()
 }
 
-/// `range` in pieces of at most `segment` elements; none if it is empty.
+/// `range` in pieces of `segment` elements; none if it is empty. What is left over is a part of the last one if it is
+/// short: a message of little costs as much as others.
 pub(crate) fn segments(range: Range<usize>, segment: usize) -> impl Iterator<Item = Range<usize>> {
     let segment = segment.max(1);
-    let end = range.end;
-    range.step_by(segment).map(move |start| start..start.saturating_add(segment).min(end))
+    let (start, end) = (range.start, range.end);
+    let (whole, rest) = (range.len() / segment, range.len() % segment);
+    let count = whole + usize::from(rest > 0 && (whole == 0 || rest >= segment / 8));
+    (0..count).map(move |i| {
+        let start = start + i * segment;
+        start..if i + 1 == count { end } else { start + segment }
+    })
 }
 
 #[cfg(test)]

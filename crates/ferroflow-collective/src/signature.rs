@@ -1,5 +1,6 @@
 //! What a collective is, in the words that ranks compare: no two ranks may mean different things.
 
+use crate::model::Algorithm;
 use crate::reduce::ReduceOp;
 use ferroflow_core::DType;
 use std::fmt;
@@ -17,10 +18,12 @@ pub enum Kind {
     Adasum = 7,
     /// All-reduce with servers.
     PushPull = 8,
+    /// The making of a process set, which moves nothing.
+    ProcessSet = 9,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Kind; 8] = [
+    pub(crate) const ALL: [Kind; 9] = [
         Kind::AllReduce,
         Kind::ReduceScatter,
         Kind::AllGather,
@@ -29,6 +32,7 @@ impl Kind {
         Kind::Barrier,
         Kind::Adasum,
         Kind::PushPull,
+        Kind::ProcessSet,
     ];
 
     pub fn name(self) -> &'static str {
@@ -41,6 +45,7 @@ impl Kind {
             Kind::Barrier => "barrier",
             Kind::Adasum => "adasum",
             Kind::PushPull => "push-pull",
+            Kind::ProcessSet => "process set",
         }
     }
 
@@ -66,13 +71,24 @@ impl fmt::Display for Signature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.kind.name())?;
         match self.kind {
-            Kind::Barrier => return Ok(()),
+            Kind::Barrier | Kind::ProcessSet => return Ok(()),
             Kind::AllReduce | Kind::ReduceScatter | Kind::PushPull => write!(f, " ({})", self.op)?,
             Kind::Broadcast => write!(f, " from rank {}", self.variant)?,
             Kind::AllGather | Kind::AllToAll | Kind::Adasum => {}
         }
         write!(f, " of {} {} values", self.count, self.dtype)?;
         if self.set != 0 { write!(f, " in process set {}", self.set) } else { Ok(()) }
+    }
+}
+
+impl Signature {
+    /// In words, with the algorithm if another one is what sets it apart.
+    pub(crate) fn beside(self, other: Signature) -> String {
+        let by = Algorithm::ALL.get(usize::from(self.variant));
+        match by.filter(|_| self.kind == Kind::AllReduce && self.variant != other.variant) {
+            Some(algorithm) => format!("{self} by {algorithm}"),
+            None => self.to_string(),
+        }
     }
 }
 
@@ -148,5 +164,9 @@ mod tests {
         assert_eq!((back.sequence, back.signature, back.bytes), (7, signature, 99));
         assert!(Header::decode(&[0x55; HEADER]).is_none());
         assert_eq!(signature.to_string(), "all-reduce (max) of 1099511627776 half values");
+        let ring = Signature { variant: 0, ..signature };
+        assert_eq!(ring.beside(signature), format!("{signature} by ring"));
+        assert_eq!(signature.beside(ring), format!("{signature} by double-tree"));
+        assert_eq!(ring.beside(ring), ring.to_string());
     }
 }

@@ -29,6 +29,8 @@ pub enum CollectiveKind {
     },
     /// The parts of each, one for each device, go to those devices.
     AllToAll,
+    /// All are there; each gets its own value back.
+    Meet,
 }
 
 /// One device's part in a collective.
@@ -40,6 +42,8 @@ pub struct CollectiveCall {
     pub group_key: i32,
     pub group_size: usize,
     pub instance_key: i32,
+    /// The place in the group that a device asks for when it meets the others.
+    pub rank: Option<i32>,
     /// Frame and iteration the node runs in.
     pub frame_iter: (u64, u64),
     pub device: Arc<DeviceInfo>,

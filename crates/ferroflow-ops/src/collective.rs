@@ -1,13 +1,18 @@
 //! TensorFlow's collectives: CollectiveReduce, CollectiveGather, CollectiveBcastSend and -Recv, in both versions,
-//! and CollectiveAllToAllV2. The devices of a group call with the same keys; the task sees to the rest.
+//! CollectiveAllToAllV2, and what is done with communicators: CollectiveReduceV3 and CollectiveAllToAllV3. The
+//! devices of a group call with the same keys; the task sees to the rest.
+
+mod assign_group;
+mod communicator;
 
 use crate::prelude::*;
-use ferroflow_core::{CollectiveCall, CollectiveKind, Merge};
+use communicator::Communicator;
+use ferroflow_core::{CollectiveCall, CollectiveDone, CollectiveKind, Merge, StepCtx};
 use ferroflow_graph::OpBuilder;
 use parking_lot::Mutex;
 use std::time::Duration;
 
-/// What the first version of an op is told when its kernel is made, and the second when it runs.
+/// What tells a group from others, and a collective of its from others.
 #[derive(Clone, Copy)]
 struct Keys {
     group_size: i64,
@@ -15,30 +20,36 @@ struct Keys {
     instance_key: i64,
 }
 
+/// Who says the keys: the version of an op.
+#[derive(Clone, Copy)]
+enum KeysFrom {
+    Attrs(Keys),
+    Inputs,
+    Communicator,
+}
+
 struct Collective {
     kind: CollectiveKind,
     dtype: DType,
-    /// Of the first version; the second has them as inputs.
-    keys: Option<Keys>,
+    keys: KeysFrom,
     /// What is to come out, where the node says so.
     shape: Option<PartialShape>,
     timeout: Option<Duration>,
 }
 
 impl Collective {
-    fn new(init: &KernelInit<'_>, kind: CollectiveKind, is_v2: bool) -> Result<Collective> {
-        let keys = match is_v2 {
-            true => None,
-            false => Some(Keys {
+    fn new(init: &KernelInit<'_>, kind: CollectiveKind, version: u8) -> Result<Collective> {
+        let keys = match version {
+            1 => KeysFrom::Attrs(Keys {
                 group_size: init.int("group_size")?,
                 group_key: init.int("group_key")?,
                 instance_key: init.int("instance_key")?,
             }),
+            2 => KeysFrom::Inputs,
+            _ => KeysFrom::Communicator,
         };
         let shape = init.contains("shape").then(|| init.shape("shape")).transpose()?;
-        let seconds = init.float("timeout_seconds")?;
-        let timeout = (seconds > 0.0).then(|| Duration::from_secs_f32(seconds.min(1e9)));
-        Ok(Collective { kind, dtype: init.output_dtype(0)?, keys, shape, timeout })
+        Ok(Collective { kind, dtype: init.output_dtype(0)?, keys, shape, timeout: timeout(init)? })
     }
 
     fn call(&self, ctx: &mut AsyncCtx) -> Result<CollectiveCall> {
@@ -54,13 +65,20 @@ impl Collective {
             );
             Ok(i64::from(t.scalar_value::<i32>()?))
         };
+        let mut timeout = self.timeout;
         let keys = match self.keys {
-            Some(keys) => keys,
-            None => Keys {
+            KeysFrom::Attrs(keys) => keys,
+            KeysFrom::Inputs => Keys {
                 group_size: scalar(first)?,
                 group_key: scalar(first + 1)?,
                 instance_key: scalar(first + 2)?,
             },
+            KeysFrom::Communicator => {
+                let communicator = Communicator::of(ctx)?;
+                // TensorFlow's rule: the op says whether there is a limit, its communicator which.
+                timeout = timeout.and(communicator.timeout);
+                communicator.next_keys()
+            }
         };
         let group_size = usize::try_from(keys.group_size).ok().filter(|&n| n > 0);
         let Some(group_size) = group_size else {
@@ -72,7 +90,7 @@ impl Collective {
         };
         // What a broadcast brings is said by the node, or by its last input.
         let told = match (&self.shape, gives, self.keys) {
-            (_, false, None) => {
+            (_, false, KeysFrom::Inputs) => {
                 let dims = ctx.input(3)?;
                 ensure!(
                     dims.rank() == 1,
@@ -129,12 +147,13 @@ impl Collective {
             group_key: keys.group_key as i32,
             group_size,
             instance_key: keys.instance_key as i32,
+            rank: None,
             frame_iter: ctx.frame_iter,
             device: ctx.node.device.clone(),
             dtype: self.dtype,
             shape,
             tensor,
-            timeout: self.timeout,
+            timeout,
         })
     }
 }
@@ -145,41 +164,56 @@ impl AsyncKernel for Collective {
             Ok(call) => call,
             Err(e) => return done.fail(e),
         };
-        // A step that is cancelled does not wait for the others of the group.
-        let done = Arc::new(Mutex::new(Some(done)));
-        let cancelled = done.clone();
-        let listening = ctx.step.cancel.on_cancel(move |e| {
-            let done = cancelled.lock().take();
-            if let Some(done) = done {
-                done.fail(e.clone());
-            }
-        });
-        let finish = move |result: Result<Tensor>| {
-            drop(listening);
-            let done = done.lock().take();
-            if let Some(done) = done {
-                done.finish_tensors(result.map(|t| vec![t]));
-            }
-        };
-        ctx.step.collectives.start(&ctx.step, call, Box::new(finish));
+        let done = move |result: Result<Tensor>| done.finish_tensors(result.map(|t| vec![t]));
+        start(&ctx.step, call, Box::new(done));
     }
+}
+
+/// Starts one device's part. A step that is cancelled does not wait for the others of the group.
+fn start(step: &Arc<StepCtx>, call: CollectiveCall, done: CollectiveDone) {
+    let done = Arc::new(Mutex::new(Some(done)));
+    let cancelled = done.clone();
+    let listening = step.cancel.on_cancel(move |e| {
+        let done = cancelled.lock().take();
+        if let Some(done) = done {
+            done(Err(e.clone()));
+        }
+    });
+    let finish = move |result: Result<Tensor>| {
+        drop(listening);
+        let done = done.lock().take();
+        if let Some(done) = done {
+            done(result);
+        }
+    };
+    step.collectives.start(step, call, Box::new(finish));
+}
+
+/// How long the node waits for the others of its group, if not as long as it takes.
+fn timeout(init: &KernelInit<'_>) -> Result<Option<Duration>> {
+    let seconds = init.float("timeout_seconds")?;
+    Ok((seconds > 0.0).then(|| Duration::from_secs_f32(seconds.min(1e9))))
 }
 
 fn make(
     kind: impl Fn(&KernelInit<'_>) -> Result<CollectiveKind> + Send + Sync + 'static,
-    is_v2: bool,
+    version: u8,
 ) -> impl Fn(&KernelInit<'_>) -> Result<KernelBox> + Send + Sync + 'static {
-    move |init| Ok(KernelBox::new_async(Collective::new(init, kind(init)?, is_v2)?))
+    move |init| Ok(KernelBox::new_async(Collective::new(init, kind(init)?, version)?))
 }
 
-fn reduce(init: &KernelInit<'_>) -> Result<CollectiveKind> {
-    let merge = match init.string("merge_op")?.as_str() {
+fn merge(init: &KernelInit<'_>, attr: &str) -> Result<Merge> {
+    Ok(match init.string(attr)?.as_str() {
         "Min" => Merge::Min,
         "Max" => Merge::Max,
         "Mul" => Merge::Mul,
         "Add" => Merge::Add,
-        other => bail!(InvalidArgument, "there is no merge_op {other:?}"),
-    };
+        other => bail!(InvalidArgument, "there is no {attr} {other:?}"),
+    })
+}
+
+fn reduce(init: &KernelInit<'_>) -> Result<CollectiveKind> {
+    let merge = merge(init, "merge_op")?;
     let is_mean = match init.string("final_op")?.as_str() {
         "Id" => false,
         "Div" => true,
@@ -188,7 +222,30 @@ fn reduce(init: &KernelInit<'_>) -> Result<CollectiveKind> {
     Ok(CollectiveKind::Reduce { merge, is_mean })
 }
 
-/// Rows of all, below each other.
+/// Refuses, as TensorFlow does on CPUs: it scatters what it has reduced on GPUs only.
+fn reduce_scatter(_: &KernelInit<'_>) -> Result<KernelBox> {
+    Ok(KernelBox::new(|ctx: &mut Ctx<'_>| -> Result<()> {
+        for (i, name) in ["group_size", "group_key", "instance_key"].into_iter().enumerate() {
+            let key = ctx.input(i + 1)?;
+            ensure!(
+                key.rank() == 0,
+                InvalidArgument,
+                "Unexpected dimensions on input {name}, got {}",
+                key.shape()
+            );
+        }
+        let size = ctx.input(1)?.scalar_value::<i32>()?;
+        ensure!(size > 0, InvalidArgument, "group_size must be positive integer but got {size}");
+        bail!(
+            Internal,
+            "{}: CollectiveReduceScatterV2 has no implementation for CPU devices; reduce with \
+             CollectiveReduceV2 and take a slice",
+            ctx.name()
+        )
+    }))
+}
+
+/// Rows of all, below each other; or the part of them that one gets.
 fn gathered(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     let input = c.input(0);
     let Some(dims) = input.dims() else { return Ok(vec![PartialShape::unknown()]) };
@@ -199,6 +256,9 @@ fn gathered(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
 pub(crate) fn register(c: &mut Catalog) {
     register_v1(c);
     register_v2(c);
+    register_v3(c);
+    assign_group::register(c);
+    communicator::register(c);
 }
 
 const REDUCED: &str = "T: {bfloat16, float, half, double, int32, int64}";
@@ -237,6 +297,8 @@ fn ordered(op: OpBuilder<'_>) -> OpBuilder<'_> {
 
 const REDUCE: &str = "The reduction of the inputs of all devices of a group.";
 const GATHER: &str = "The inputs of all devices of a group, one below the other.";
+const ALL_TO_ALL: &str =
+    "The rows of all devices of a group, each sent to the device of its number.";
 const SEND: &str = "Sends a tensor to the other devices of a group.";
 const RECEIVE: &str = "The tensor that a device of the group sends to all.";
 
@@ -244,12 +306,12 @@ fn register_v1(c: &mut Catalog) {
     let op = c.op("CollectiveReduce").doc(REDUCE).input("input: T").output("data: T").attr(REDUCED);
     let op = reduction(keys_as_attrs(op));
     let op = op.attr("subdiv_offsets: list(int)").attr("wait_for: list(int) = []");
-    waiting(op).shape(shape::same_as_input).cpu(make(reduce, false));
+    waiting(op).shape(shape::same_as_input).cpu(make(reduce, 1));
 
     let op =
         c.op("CollectiveGather").doc(GATHER).input("input: T").output("data: T").attr(GATHERED);
     let op = waiting(keys_as_attrs(op).attr("shape: shape"));
-    op.shape(shape::from_attr).cpu(make(|_| Ok(CollectiveKind::Gather), false));
+    op.shape(shape::from_attr).cpu(make(|_| Ok(CollectiveKind::Gather), 1));
 
     for (op, is_source) in [("CollectiveBcastSend", true), ("CollectiveBcastRecv", false)] {
         let op = match is_source {
@@ -258,7 +320,7 @@ fn register_v1(c: &mut Catalog) {
         };
         let op = keys_as_attrs(op.output("data: T").attr(BROADCAST)).attr("shape: shape");
         let kind = CollectiveKind::Broadcast { is_source };
-        waiting(op).shape(shape::from_attr).cpu(make(move |_| Ok(kind), false));
+        waiting(op).shape(shape::from_attr).cpu(make(move |_| Ok(kind), 1));
     }
 }
 
@@ -266,26 +328,55 @@ fn register_v2(c: &mut Catalog) {
     let op = keys_as_inputs(c.op("CollectiveReduceV2").doc(REDUCE).input("input: T"));
     let op = waiting(reduction(op.output("data: T").attr(REDUCED)));
     let op = ordered(op).attr("max_subdivs_per_device: int = -1");
-    op.shape(shape::same_as_input).cpu(make(reduce, true));
+    op.shape(shape::same_as_input).cpu(make(reduce, 2));
+
+    let op = keys_as_inputs(c.op("CollectiveReduceScatterV2").input("input: T"));
+    let op = op.doc("A part of the reduction of a group's inputs; refused on CPUs.");
+    let op = waiting(reduction(op.output("data: T").attr(REDUCED)));
+    let op = ordered(op).attr("max_subdivs_per_device: int = -1");
+    op.shape(gathered).cpu(reduce_scatter);
 
     let op = keys_as_inputs(c.op("CollectiveGatherV2").doc(GATHER).input("input: T"));
     let op = ordered(waiting(op.output("data: T").attr(GATHERED)));
-    op.shape(gathered).cpu(make(|_| Ok(CollectiveKind::Gather), true));
+    op.shape(gathered).cpu(make(|_| Ok(CollectiveKind::Gather), 2));
 
-    let op = c.op("CollectiveAllToAllV2").input("input: T");
-    let op = op.doc("The rows of all devices of a group, each sent to the device of its number.");
+    let op = c.op("CollectiveAllToAllV2").doc(ALL_TO_ALL).input("input: T");
     let op = ordered(waiting(keys_as_inputs(op).output("data: T").attr(REDUCED)));
-    op.shape(shape::same_as_input).cpu(make(|_| Ok(CollectiveKind::AllToAll), true));
+    op.shape(shape::same_as_input).cpu(make(|_| Ok(CollectiveKind::AllToAll), 2));
 
     let op = keys_as_inputs(c.op("CollectiveBcastSendV2").doc(SEND).input("input: T"));
     let op = waiting(op.output("data: T").attr(BROADCAST));
     let kind = CollectiveKind::Broadcast { is_source: true };
-    op.shape(shape::same_as_input).cpu(make(move |_| Ok(kind), true));
+    op.shape(shape::same_as_input).cpu(make(move |_| Ok(kind), 2));
 
     let op = keys_as_inputs(c.op("CollectiveBcastRecvV2").doc(RECEIVE)).input("shape: Tshape");
     let op = op.output("data: T").attr(BROADCAST).attr("Tshape: {int32, int64} = DT_INT32");
     let kind = CollectiveKind::Broadcast { is_source: false };
-    waiting(op).shape(|c| Ok(vec![c.shape_from(3)])).cpu(make(move |_| Ok(kind), true));
+    waiting(op).shape(|c| Ok(vec![c.shape_from(3)])).cpu(make(move |_| Ok(kind), 2));
+}
+
+/// What the third version of an op is told: a communicator, which knows the keys.
+fn with_communicator(op: OpBuilder<'_>) -> OpBuilder<'_> {
+    op.input("input: T")
+        .input("communicator: resource")
+        .input("group_assignment: int32")
+        .output("data: T")
+        .attr(REDUCED)
+        .attr("timeout_seconds: float = 0.0")
+        .stateful()
+        .waits()
+        .shape(shape::same_as_input)
+}
+
+fn register_v3(c: &mut Catalog) {
+    let reduce = |init: &KernelInit<'_>| {
+        Ok(CollectiveKind::Reduce { merge: merge(init, "reduction")?, is_mean: false })
+    };
+    with_communicator(c.op("CollectiveReduceV3").doc(REDUCE))
+        .attr("reduction: {'Min', 'Max', 'Mul', 'Add'}")
+        .cpu(make(reduce, 3));
+    with_communicator(c.op("CollectiveAllToAllV3").doc(ALL_TO_ALL))
+        .cpu(make(|_| Ok(CollectiveKind::AllToAll), 3));
 }
 
 #[cfg(test)]
@@ -328,6 +419,24 @@ mod tests {
             .attr("shape", ferroflow_core::PartialShape::from([2]))
             .input(Tensor::from_slice([1, 2], &[3f32, 4.0]).unwrap())
             .fails(Code::Internal, "does not match shape of input");
+    }
+
+    #[test]
+    fn nothing_is_scattered_on_cpus() {
+        let scatter = |size: Tensor, instance_key: Tensor| {
+            check("CollectiveReduceScatterV2")
+                .attr("merge_op", "Add")
+                .attr("final_op", "Id")
+                .input(Tensor::vector(&[3f32, 4.0]))
+                .input(size)
+                .input(Tensor::scalar(7i32))
+                .input(instance_key)
+        };
+        let (one, vector) = (Tensor::scalar(1i32), Tensor::vector(&[1i32]));
+        scatter(one.clone(), one.clone()).fails(Code::Internal, "no implementation for CPU");
+        scatter(Tensor::scalar(0i32), one.clone()).fails(Code::InvalidArgument, "must be positive");
+        scatter(vector.clone(), one.clone()).fails(Code::InvalidArgument, "input group_size, got");
+        scatter(one, vector).fails(Code::InvalidArgument, "input instance_key, got");
     }
 
     #[test]

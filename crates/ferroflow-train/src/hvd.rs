@@ -9,11 +9,14 @@
 
 mod broadcast;
 pub mod elastic;
+mod gradients;
+mod handle;
 mod ops;
 mod optimizer;
 mod process_set;
 
 pub use broadcast::BroadcastVariables;
+pub use handle::Handle;
 pub use optimizer::DistributedOptimizer;
 pub use process_set::ProcessSet;
 
@@ -22,10 +25,10 @@ use crate::monitored::MonitoredTraining;
 use crate::output::{Operation, Output};
 use crate::variable::Variable;
 use ferroflow_collective::{
-    Ask, Collective, Engine, EngineOptions, EngineStats, Group, Membership, Model, Options,
+    Ask, Collective, Done, Engine, EngineOptions, EngineStats, Group, Membership, Model, Options,
     ReduceOp,
 };
-use ferroflow_core::{DType, Result, Tensor, bail, err};
+use ferroflow_core::{DType, Error, Result, Tensor, bail, err};
 use ferroflow_graph::Catalog;
 use parking_lot::RwLock;
 use process_set::Members;
@@ -120,12 +123,21 @@ struct Place {
     local_size: usize,
     cross_rank: usize,
     cross_size: usize,
+    /// Whether all hosts have as many ranks.
+    is_even: bool,
 }
 
 impl Place {
     /// Before the others are met.
-    const ALONE: Place =
-        Place { rank: 0, size: 1, local_rank: 0, local_size: 1, cross_rank: 0, cross_size: 1 };
+    const ALONE: Place = Place {
+        rank: 0,
+        size: 1,
+        local_rank: 0,
+        local_size: 1,
+        cross_rank: 0,
+        cross_size: 1,
+        is_even: true,
+    };
 }
 
 /// What the kernels of a world's ops share with it.
@@ -133,7 +145,9 @@ pub(crate) struct Link {
     engine: RwLock<Option<Engine>>,
     place: RwLock<Place>,
     /// By number; the first is of all ranks.
-    sets: Vec<Members>,
+    sets: RwLock<Vec<Members>>,
+    /// Ranks come and go, so that only all of them are a set.
+    is_elastic: bool,
 }
 
 impl Link {
@@ -146,10 +160,21 @@ impl Link {
         ask: Ask,
         done: impl FnOnce(Result<(Tensor, Vec<usize>)>) + Send + 'static,
     ) {
-        match &*self.engine.read() {
-            Some(engine) => engine.submit_tensor(name, tensor, what, ask, done),
-            None => done(Err(err!(FailedPrecondition, "hvd was shut down, or was never started"))),
+        self.submit_all(vec![(name.into(), tensor, what, Box::new(done))], &ask);
+    }
+
+    /// [`Link::submit`] of tensors that are done together.
+    pub(crate) fn submit_all(&self, tensors: Vec<(String, Tensor, Collective, Done)>, ask: &Ask) {
+        // A tensor that is refused ends right here, and whoever is told may submit the next.
+        match &*self.engine.read_recursive() {
+            Some(engine) => engine.submit_tensors(tensors, ask),
+            None => tensors.into_iter().for_each(|(.., done)| done(Err(shut_down()))),
         }
+    }
+
+    /// What `f` makes of the engine.
+    fn with_engine<R>(&self, f: impl FnOnce(&Engine) -> Result<R>) -> Result<R> {
+        self.engine.read_recursive().as_ref().map_or_else(|| Err(shut_down()), f)
     }
 
     fn close(&self) {
@@ -157,6 +182,10 @@ impl Link {
         let engine = self.engine.write().take();
         drop(engine);
     }
+}
+
+fn shut_down() -> Error {
+    err!(FailedPrecondition, "hvd was shut down, or was never started")
 }
 
 /// This process among those that train together. Clones are handles of the same; the last one takes
@@ -188,7 +217,8 @@ impl World {
     pub fn meet(config: Config, base: &Catalog) -> Result<World> {
         let (engine, place, sets) = start(config)?;
         let (engine, place) = (RwLock::new(Some(engine)), RwLock::new(place));
-        let link = Arc::new(Link { engine, place, sets });
+        let sets = RwLock::new(sets);
+        let link = Arc::new(Link { engine, place, sets, is_elastic: false });
         Ok(World(Arc::new(Inner::new(link, base))))
     }
 
@@ -222,6 +252,16 @@ impl World {
         self.place().cross_size
     }
 
+    /// Whether all hosts have as many processes.
+    pub fn is_homogeneous(&self) -> bool {
+        self.place().is_even
+    }
+
+    /// Whether it has met the others, and has not taken leave of them.
+    pub fn is_initialized(&self) -> bool {
+        self.0.link.engine.read().is_some()
+    }
+
     /// Whether this is the process that leaves files behind.
     pub fn is_first(&self) -> bool {
         self.rank() == 0
@@ -237,7 +277,7 @@ impl World {
     }
 
     /// Why the ranks can do nothing together any more, if that is so.
-    pub fn failure(&self) -> Option<ferroflow_core::Error> {
+    pub fn failure(&self) -> Option<Error> {
         self.0.link.engine.read().as_ref().and_then(Engine::failure)
     }
 
@@ -265,9 +305,14 @@ impl World {
     /// is too large for the first steps.
     #[track_caller]
     pub fn warmed_up_rate(&self, rate: f32, global_step: &Variable, steps: f32) -> Output {
-        let more = (self.size() - 1) as f32;
-        global_step.graph().name_scope("WarmUp", |_| {
-            let done = (global_step.cast(DType::Float) / steps).minimum(1.0);
+        let g = global_step.graph();
+        g.name_scope("WarmUp", |_| {
+            // Counted in every step: an elastic job has now more ranks, now fewer.
+            let more = g.op("HorovodSize").output().cast(DType::Float) - 1.0;
+            let done = match steps > 0.0 {
+                true => (global_step.cast(DType::Float) / steps).minimum(1.0),
+                false => g.constant(1.0f32),
+            };
             (done * more + 1.0) * rate
         })
     }
@@ -295,14 +340,46 @@ impl World {
             .hook(BroadcastVariables::new(self, graph, 0))
     }
 
-    /// The set of this number: all ranks for 0, those of [`Config::process_sets`] from 1 on.
+    /// The set of this number: all ranks for 0, those of [`Config::process_sets`] from 1 on, then those of
+    /// [`World::add_process_set`].
     pub fn process_set(&self, number: usize) -> Result<ProcessSet> {
         self.0.link.set(number)?;
         Ok(ProcessSet { link: self.0.link.clone(), number })
     }
 
-    fn all(&self) -> ProcessSet {
+    /// Makes one more set of ranks. All ranks, members or not, make the same sets in the same order.
+    pub fn add_process_set(&self, ranks: &[usize]) -> Result<ProcessSet> {
+        let link = &self.0.link;
+        if link.is_elastic {
+            bail!(Unimplemented, "process sets in an elastic job, in which ranks come and go");
+        }
+        let id = link.with_engine(|engine| engine.add_set(ranks))?.wait()?;
+        let mut sets = link.sets.write();
+        sets.push(Members { id, ranks: ranks.to_vec() });
+        Ok(ProcessSet { link: link.clone(), number: sets.len() - 1 })
+    }
+
+    /// The set of all ranks, which has every call that there is on values.
+    pub fn all(&self) -> ProcessSet {
         ProcessSet { link: self.0.link.clone(), number: 0 }
+    }
+
+    /// Leaves a trace of what happens to each tensor on this rank from now on, until
+    /// [`World::stop_timeline`] or the end.
+    pub fn start_timeline(&self, path: impl Into<PathBuf>) -> Result<()> {
+        self.set_timeline(Some(path.into()))
+    }
+
+    /// Ends the trace; the file is complete.
+    pub fn stop_timeline(&self) -> Result<()> {
+        self.set_timeline(None)
+    }
+
+    fn set_timeline(&self, path: Option<PathBuf>) -> Result<()> {
+        let set = self.0.link.with_engine(|engine| engine.set_timeline(path.as_deref()))?;
+        // Nothing is ever sent: the sender goes when it is done, or with the engine.
+        let _ = set.recv();
+        Ok(())
     }
 
     /// Reduces a value under a name of its own, and waits for it.
@@ -328,11 +405,7 @@ impl World {
     /// This rank has no more data: it waits for the others, bringing nothing to their reductions, and
     /// returns the rank that was the last to run out.
     pub fn join(&self) -> Result<usize> {
-        let joined = match &*self.0.link.engine.read() {
-            Some(engine) => engine.join()?,
-            None => bail!(FailedPrecondition, "hvd was shut down, or was never started"),
-        };
-        joined.wait()
+        self.0.link.with_engine(Engine::join)?.wait()
     }
 }
 
@@ -381,7 +454,8 @@ fn start_engine(group: Group, mut engine: EngineOptions) -> Result<(Engine, Plac
             engine.timeline = Some(text.replace("{rank}", &rank.to_string()).into());
         }
     }
-    let place = Place { rank, size, local_rank, local_size, cross_rank, cross_size };
+    let is_even = group.is_homogeneous();
+    let place = Place { rank, size, local_rank, local_size, cross_rank, cross_size, is_even };
     Ok((Engine::start(group, engine)?, place))
 }
 

@@ -1,6 +1,7 @@
 //! `ferroflow bench allreduce`.
 
 use super::{Ranks, among, start};
+use crate::say::say;
 use crate::units;
 use ferroflow::collective::bench::{SIZES, Timing, all_reduce, floor};
 use ferroflow::collective::{Algorithm, Group, Membership, Options, Transport};
@@ -26,11 +27,11 @@ pub struct Allreduce {
     #[arg(long, value_name = "BYTES,…")]
     sizes: Option<String>,
     /// Seconds to spend on each size
-    #[arg(long, value_name = "S", default_value_t = 2.0)]
+    #[arg(long, value_name = "S", default_value_t = 2.0, allow_negative_numbers = true)]
     seconds: f64,
     /// Rounds to spread them over
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    rounds: usize,
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    rounds: u16,
     /// Algorithm, instead of the model's choice
     #[arg(long, value_name = "NAME")]
     algorithm: Option<String>,
@@ -48,6 +49,9 @@ struct Asked {
 
 pub fn run(args: &Allreduce) -> Result<()> {
     // Before ranks are started, so that a mistake is told once.
+    if !(args.seconds > 0.0 && args.seconds.is_finite()) {
+        return Err(Error::new(Code::InvalidArgument, "--seconds must be a number above 0"));
+    }
     let asked = Asked {
         transport: Transport::from_name(&args.ranks.transport)?,
         algorithm: args.algorithm.as_deref().map(Algorithm::from_name).transpose()?,
@@ -87,17 +91,30 @@ fn rank(args: &Allreduce, asked: Asked, mut member: Membership) -> Result<()> {
     let (n, tcp) = (group.size(), group.transport() == "tcp");
     let first = group.rank() == 0;
     if first && args.model {
+        if !tcp {
+            eprintln!(
+                "all ranks share memory: no messages, whatever the size; among some of them, or elsewhere:"
+            );
+        }
         eprint!("{}", group.model().describe(n, group.cross().1));
     }
     if first && !args.ranks.json {
-        println!("all-reduce (sum of float) {}", among(n, group.transport()));
-        println!(
+        say!("all-reduce (sum of float) {}", among(n, group.transport()));
+        say!(
             "{:>11} {:>10} {:>10} {:>10} {:>10} {:>9} {:>9} {:>9} {:>9}  algorithm",
-            "bytes", "median us", "min", "p90", "p99", "algbw", "busbw", "of stream", "of floor"
+            "bytes",
+            "median us",
+            "min",
+            "p90",
+            "p99",
+            "algbw",
+            "busbw",
+            "of stream",
+            "of floor"
         );
     }
     for bytes in sizes {
-        let timing = all_reduce(&mut group, bytes, args.seconds, args.rounds)?;
+        let timing = all_reduce(&mut group, bytes, args.seconds, args.rounds.into())?;
         if first {
             // The others wait for the next size meanwhile, so that floors are measured in quiet.
             let seconds = args.seconds.min(1.0);
@@ -106,7 +123,7 @@ fn rank(args: &Allreduce, asked: Asked, mut member: Membership) -> Result<()> {
                 stream: long.then(|| floor::stream(seconds)).transpose()?,
                 work: match tcp {
                     true => floor::over_tcp(n, bytes, seconds)?,
-                    false => Some(floor::in_memory(n, bytes)),
+                    false => floor::in_memory(n, bytes),
                 },
             };
             print_timing(&timing, n, &floors, group.transport(), args.ranks.json);
@@ -136,12 +153,12 @@ fn print_timing(t: &Timing, n: usize, floors: &Floors, links: &str, as_json: boo
             "repeats": t.repeats,
             "algorithm": t.algorithm.name(), "links": links, "n": n,
         });
-        println!("{line}");
+        say!("{line}");
         return;
     }
     let percent =
         |floor| share(floor).map_or("-".to_owned(), |share| format!("{:.0}%", share * 100.0));
-    println!(
+    say!(
         "{:>11} {:>10.1} {:>10.1} {:>10.1} {:>10.1} {:>9.3} {:>9.3} {:>9} {:>9}  {}",
         t.bytes,
         t.median,

@@ -1,6 +1,7 @@
 //! `ferroflow bench layers`: training steps of a model's shape.
 
 use super::{Ranks, among, start};
+use crate::say::say;
 use crate::units;
 use ferroflow::collective::bench::layers::{bytes_of, training_steps, vgg16};
 use ferroflow::collective::{Engine, EngineOptions, Group, Membership, Options, Transport};
@@ -21,15 +22,15 @@ pub struct Layers {
     #[arg(long, value_name = "TIME", default_value = "0.55s")]
     step_time: String,
     /// Steps to time
-    #[arg(long, value_name = "N", default_value_t = 5)]
-    steps: usize,
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    steps: u32,
     /// One tensor after the other, whole and alone, in the order in which they become ready: neither
     /// priorities nor pieces nor fusion
     #[arg(long)]
     plain: bool,
     /// A part of the model: gradients of one in so many values
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    shrink: usize,
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    shrink: u32,
 }
 
 pub fn run(args: &Layers) -> Result<()> {
@@ -59,9 +60,9 @@ fn rank(args: &Layers, alone: f64, member: Membership) -> Result<()> {
     let engine = Engine::start(group, options)?;
     let mut layers = vgg16();
     for values in layers.iter_mut().flat_map(|l| &mut l.values) {
-        *values = values.div_ceil(args.shrink.max(1));
+        *values = values.div_ceil(args.shrink as usize);
     }
-    let steps = args.steps.max(1);
+    let steps = args.steps as usize;
     let mut seconds =
         training_steps(&engine, &layers, Duration::from_secs_f64(alone), steps, !args.plain)?;
     if engine.rank() > 0 {
@@ -77,7 +78,7 @@ fn rank(args: &Layers, alone: f64, member: Membership) -> Result<()> {
             "efficiency": alone / median, "steps": steps, "collectives": stats.runs,
             "fusion": stats.fusion, "cycle_us": stats.cycle.as_micros() as u64,
         });
-        println!("{line}");
+        say!("{line}");
         return Ok(());
     }
     let help = match (servers, servers_only) {
@@ -85,7 +86,7 @@ fn rank(args: &Layers, alone: f64, member: Membership) -> Result<()> {
         (k, true) => format!(", servers that sum: {k}"),
         (k, false) => format!(", servers that help: {k}"),
     };
-    println!(
+    say!(
         "{steps} steps of {} of gradients {}{help}, {}:\n\
          median {median:.3} s, {:.3} to {:.3}; {alone:.3} s alone, an efficiency of {:.1}%",
         units::show_bytes(bytes as f64),

@@ -3,29 +3,60 @@
 use ferroflow::{Code, Error, Result};
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, IsTerminal, Read, Write};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Lines of a process's errors that a report shows.
 const LAST_LINES: usize = 5;
 
+/// Bytes of a line that are passed on at once; what follows comes as a line of its own.
+const LONGEST_LINE: usize = 64 << 10;
+
 /// Colours that read well on dark and on light terminals.
 const COLOURS: [u8; 6] = [36, 33, 32, 35, 34, 31];
 
-/// The last lines that a process printed on standard error.
-#[derive(Clone, Default)]
-pub struct LastLines(Arc<Mutex<VecDeque<String>>>);
+/// What a process printed, as far as it was passed on.
+pub struct Printed {
+    /// The last lines on standard error.
+    last: Mutex<VecDeque<String>>,
+    /// How many of its outputs may still bring something.
+    open: AtomicUsize,
+    /// How many of them are just being written.
+    busy: AtomicUsize,
+    bytes: AtomicUsize,
+}
 
-impl LastLines {
-    fn push(&self, line: &str) {
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.push_back(line.to_string());
+impl Printed {
+    /// Of as many outputs.
+    pub fn new(outputs: usize) -> Printed {
+        let (last, open) = (Mutex::default(), AtomicUsize::new(outputs));
+        Printed { last, open, busy: AtomicUsize::new(0), bytes: AtomicUsize::new(0) }
+    }
+
+    fn push(&self, line: &[u8]) {
+        let mut lines = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.push_back(String::from_utf8_lossy(line).into_owned());
         if lines.len() > LAST_LINES {
             lines.pop_front();
         }
     }
 
-    pub fn get(&self) -> Vec<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    pub fn last_lines(&self) -> Vec<String> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.open.load(Ordering::Acquire) > 0
+    }
+
+    /// Whether something is being written: as long as that takes, it is the reader's time.
+    pub fn is_busy(&self) -> bool {
+        self.busy.load(Ordering::Acquire) > 0
+    }
+
+    /// How much has been passed on.
+    pub fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Acquire)
     }
 }
 
@@ -45,16 +76,20 @@ impl Stream {
         is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
     }
 
-    fn write(self, line: &[u8]) {
-        // A reader that is gone does not stop the job.
-        let _ = match self {
+    fn write(self, line: &[u8]) -> std::io::Result<()> {
+        match self {
             Stream::Output => {
                 let mut out = std::io::stdout().lock();
                 out.write_all(line).and_then(|()| out.flush())
             }
             Stream::Errors => std::io::stderr().write_all(line),
-        };
+        }
     }
+}
+
+/// Tells whoever started the job, if there is still somebody.
+pub fn tell(text: impl std::fmt::Display) {
+    let _ = Stream::Errors.write(format!("ferroflow run: {text}\n").as_bytes());
 }
 
 /// What precedes the lines of process `index` of a job; nothing does if its label is empty.
@@ -66,34 +101,84 @@ fn prefix(label: &str, index: usize, coloured: bool) -> String {
     }
 }
 
-/// Passes lines on from a thread of its own; `closed` is called when there are no more.
+/// What a terminal on another host repeats, since it was sent there; it is not for people's eyes.
+pub struct Echo(pub Option<String>);
+
+impl Echo {
+    fn is(&self, line: &[u8]) -> bool {
+        self.0.as_ref().is_some_and(|secret| secret.as_bytes() == line)
+    }
+}
+
+/// Passes lines on from a thread of its own. `passed_on` is called when they cannot be written for the first time, and
+/// when there are no more.
 pub fn forward(
     from: impl Read + Send + 'static,
     to: Stream,
     label: &str,
     index: usize,
-    last: LastLines,
-    closed: impl FnOnce() + Send + 'static,
+    printed: Arc<Printed>,
+    echo: Echo,
+    passed_on: impl Fn(std::io::Result<()>) + Send + 'static,
 ) -> Result<()> {
     let prefix = prefix(label, index, to.is_coloured());
     let work = move || {
-        let mut lines = BufReader::new(from);
-        let mut line = Vec::new();
-        while matches!(lines.read_until(b'\n', &mut line), Ok(n) if n > 0) {
-            let text = String::from_utf8_lossy(&line);
-            let text = text.trim_end_matches(['\n', '\r']);
-            to.write(format!("{prefix}{text}\n").as_bytes());
-            if to == Stream::Errors {
-                last.push(text);
+        let mut lost = false;
+        each_line(BufReader::new(from), |line| {
+            if echo.is(line) {
+                return;
             }
-            line.clear();
-        }
-        closed();
+            if to == Stream::Errors {
+                printed.push(line);
+            }
+            // What nobody takes is still read: a process that could not print would fail, which is not the cause.
+            if !lost {
+                printed.busy.fetch_add(1, Ordering::AcqRel);
+                let written = to.write(&[prefix.as_bytes(), line, b"\n"].concat());
+                printed.busy.fetch_sub(1, Ordering::AcqRel);
+                printed.bytes.fetch_add(line.len(), Ordering::AcqRel);
+                lost = written.is_err();
+                written.unwrap_or_else(|e| passed_on(Err(e)));
+            }
+        });
+        printed.open.fetch_sub(1, Ordering::AcqRel);
+        passed_on(Ok(()));
     };
     let thread = std::thread::Builder::new().name("ff-output".into()).spawn(work);
     thread
         .map(|_| ())
         .map_err(|e| Error::new(Code::Internal, format!("cannot start a thread: {e}")))
+}
+
+/// Hands out lines, without what ends them. A long one comes in pieces, so that it need not be kept whole.
+fn each_line(mut from: impl BufRead, mut take: impl FnMut(&[u8])) {
+    let mut line = Vec::new();
+    loop {
+        let room = (LONGEST_LINE - line.len()) as u64;
+        let read = from.by_ref().take(room).read_until(b'\n', &mut line);
+        if !matches!(read, Ok(n) if n > 0) {
+            // Nothing but the beginning of a character can be left.
+            if !line.is_empty() {
+                take(&line);
+            }
+            return;
+        }
+        let is_cut = line.len() == LONGEST_LINE && !line.ends_with(b"\n");
+        let next = if is_cut { begun_character(&mut line) } else { Vec::new() };
+        while !is_cut && line.last().is_some_and(|end| b"\n\r".contains(end)) {
+            line.pop();
+        }
+        take(&line);
+        line = next;
+    }
+}
+
+/// Takes away the beginning of a character whose end is not there yet.
+fn begun_character(line: &mut Vec<u8>) -> Vec<u8> {
+    match std::str::from_utf8(line) {
+        Err(e) if e.error_len().is_none() => line.split_off(e.valid_up_to()),
+        _ => Vec::new(),
+    }
 }
 
 #[cfg(test)]
@@ -110,8 +195,26 @@ mod tests {
 
     #[test]
     fn only_the_last_lines_are_kept() {
-        let last = LastLines::default();
-        (0..20).for_each(|i| last.push(&i.to_string()));
-        assert_eq!(last.get(), ["15", "16", "17", "18", "19"]);
+        let printed = Printed::new(1);
+        (0..20).for_each(|i| printed.push(i.to_string().as_bytes()));
+        assert_eq!(printed.last_lines(), ["15", "16", "17", "18", "19"]);
+    }
+
+    #[test]
+    fn long_lines_come_in_pieces_that_are_bounded_and_whole_characters() {
+        let pieces = |text: &str| {
+            let mut found = Vec::new();
+            each_line(text.as_bytes(), |piece| {
+                found.push(String::from_utf8(piece.into()).unwrap())
+            });
+            found
+        };
+        assert_eq!(pieces("a\n\nb\r\nc"), ["a", "", "b", "c"]);
+        let long = "x".repeat(LONGEST_LINE - 1);
+        assert_eq!(pieces(&format!("{long}\ny")), [long.as_str(), "y"]);
+        assert_eq!(pieces(&format!("{long}é\ny")), [long.as_str(), "é", "y"]);
+        let longer = "z".repeat(3 * LONGEST_LINE);
+        let found = pieces(&longer);
+        assert_eq!((found.len(), found.concat()), (3, longer));
     }
 }

@@ -86,16 +86,33 @@ impl RemoteShell {
     }
 }
 
-/// What a shell on another host runs: the same directory, environment and program.
+/// The variable that no command line may have in it, which everybody on a host can read.
+const SECRET: &str = "FERROFLOW_TOKEN";
+
+/// What the process must know and nobody else: the first line of its standard input.
+pub fn secret_of(process: &Process) -> Option<&str> {
+    process.env.iter().rfind(|(name, _)| name == SECRET).map(|(_, value)| value.as_str())
+}
+
+/// What a shell on another host runs: the same directory, environment and program. It may be any shell, so that one
+/// that is known does the rest.
 pub fn line_of(process: &Process) -> String {
     let here = std::env::current_dir().map(|d| d.display().to_string()).unwrap_or_default();
-    let mut line = format!("cd {} && exec env", quoted(&here));
-    for (name, value) in &process.env {
-        line += &format!(" {name}={}", quoted(value));
+    let mut script = String::new();
+    if secret_of(process).is_some() {
+        let trouble = "ferroflow run: the remote shell (--rsh) passes no input on, which brings the job token";
+        script +=
+            &format!("IFS= read -r {SECRET} || {{ echo {} >&2; exit 1; }}; ", quoted(trouble));
+        script += &format!("export {SECRET}; ");
     }
-    line += &format!(" {}", quoted(&process.program));
-    process.args.iter().for_each(|a| line += &format!(" {}", quoted(a)));
-    line
+    script += &format!("cd {} && exec env", quoted(&here));
+    for (name, value) in process.env.iter().filter(|(name, _)| name != SECRET) {
+        script += &format!(" {name}={}", quoted(value));
+    }
+    script += &format!(" {}", quoted(&process.program));
+    process.args.iter().for_each(|a| script += &format!(" {}", quoted(a)));
+    script += " </dev/null";
+    format!("exec sh -c {}", quoted(&script))
 }
 
 fn quoted(word: &str) -> String {
@@ -120,15 +137,32 @@ mod tests {
     }
 
     #[test]
-    fn words_reach_another_hosts_shell_as_they_are() {
+    fn words_reach_another_hosts_shell_as_they_are_and_the_token_is_not_among_them() {
+        use std::io::Write;
+        let script = r#"echo "$1 $X $FERROFLOW_TOKEN"; cat"#;
         let process = Process {
             program: "sh".into(),
-            args: vec!["-c".into(), "echo 'a b'".into()],
-            env: vec![("X".into(), "it's".into())],
+            args: ["-c", script, "sh", "a  'b' $X"].map(Into::into).to_vec(),
+            env: vec![("X".into(), "it's".into()), (SECRET.into(), "the secret".into())],
             ..Process::default()
         };
         let line = line_of(&process);
-        assert!(line.ends_with(r#" X='it'\''s' 'sh' '-c' 'echo '\''a b'\'''"#), "{line}");
+        assert!(!line.contains("the secret"), "{line}");
+        let run = |input: &str| {
+            let mut command = RemoteShell::new("env H={host} sh -c").command("far", &line);
+            let command =
+                command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            let mut child = command.spawn().unwrap();
+            child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+            let out = child.wait_with_output().unwrap();
+            let text = [out.stdout, out.stderr].concat();
+            (out.status.success(), String::from_utf8(text).unwrap())
+        };
+        let secret = secret_of(&process).unwrap();
+        let said = run(&format!("{secret}\nnot for the program\n"));
+        assert_eq!(said, (true, "a  'b' $X it's the secret\n".to_string()));
+        let (success, said) = run("");
+        assert!(!success && said.contains("(--rsh) passes no input on"), "{said}");
     }
 
     #[test]

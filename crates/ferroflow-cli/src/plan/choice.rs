@@ -105,7 +105,7 @@ fn best(job: &Job, workers: &[f64]) -> Choice {
 fn with_workers(job: &Job, n: f64) -> Vec<Choice> {
     let with = |strategy, servers| Choice { strategy, job: Job { n, servers, ..*job } };
     let mut all = vec![with(Strategy::Ring, 0.0)];
-    for k in counts(job.servers.min(n)) {
+    for k in counts(job.servers.min(n)).into_iter().filter(|k| *k <= job.servers) {
         all.extend([with(Strategy::Servers, k), with(Strategy::Split, k)]);
     }
     all
@@ -151,6 +151,7 @@ mod tests {
     fn servers_are_recommended_where_they_help() {
         assert_eq!(how(&job(1e6, 12.5e9, 4.0, 4.0)), (4.0, "all-reduce".into()));
         assert_eq!(how(&job(1e8, 1.25e9, 4.0, 4.0)), (4.0, "4 parameter servers".into()));
+        assert_eq!(how(&job(1e8, 1.25e9, 4.0, 0.0)), (4.0, "all-reduce".into()));
         let two = job(1e8, 1.25e9, 4.0, 2.0);
         assert_eq!(how(&two), (4.0, "all-reduce and 2 CPU servers".into()));
         assert!(recommended(&two).explained(&two).ends_with("ferroflow run -np 4 --servers 2"));

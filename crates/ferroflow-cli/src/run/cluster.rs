@@ -1,6 +1,7 @@
 //! A job of parameter servers and workers: which task is where, and what each process is told.
 
-use super::hosts::{Host, hosts, invalid, places};
+use super::address::address_of;
+use super::hosts::{Host, hosts, in_address, invalid, places};
 use super::ports;
 use super::{Args, Serve};
 use crate::launch::{Process, RemoteShell};
@@ -31,21 +32,25 @@ impl Task {
 /// The processes of a job: those that serve first.
 pub fn processes(args: &Args, shell: &RemoteShell) -> Result<Vec<Process>> {
     let mut tasks = tasks_of(args)?;
-    let hosts = hosts("-H", args.hosts.as_deref(), tasks.len())?;
+    let mut hosts = hosts("-H", args.hosts.as_deref(), tasks.len())?;
     for (task, (host, _)) in tasks.iter_mut().zip(places(&hosts, usize::MAX)) {
         task.host = host;
     }
-    let spans = spans_hosts(&tasks, &hosts)?;
+    hosts.truncate(tasks.last().map_or(0, |last| last.host + 1));
+    let job: Vec<&Host> = tasks.iter().map(|t| &hosts[t.host]).collect();
+    let spans = !job.iter().all(|h| h.is_here());
+    let mut addresses = Vec::with_capacity(hosts.len());
     for (h, host) in hosts.iter().enumerate() {
         let of_host = |t: &&mut Task| t.host == h && t.job != "evaluator";
         let count = tasks.iter_mut().filter(of_host).count();
         let ports = free_ports(args.port, host, count, shell)?;
-        let name = if spans { in_address(&host.name) } else { "127.0.0.1".into() };
+        let address = address_of(host, &job)?;
         for (task, port) in tasks.iter_mut().filter(of_host).zip(ports) {
-            task.address = Some(format!("{name}:{port}"));
+            task.address = Some(format!("{}:{port}", in_address(&address)));
         }
+        addresses.push(address);
     }
-    describe(args, &tasks, &hosts, spans)
+    describe(args, &tasks, &hosts, spans.then_some(&addresses))
 }
 
 /// All tasks, not yet placed: parameter servers, then workers, then the evaluator.
@@ -62,21 +67,6 @@ fn tasks_of(args: &Args) -> Result<Vec<Task>> {
     Ok(tasks)
 }
 
-/// Whether not all tasks are on this host.
-fn spans_hosts(tasks: &[Task], hosts: &[Host]) -> Result<bool> {
-    let used = || tasks.iter().map(|t| &hosts[t.host]);
-    if used().all(Host::is_here) {
-        return Ok(false);
-    }
-    match used().find(|h| h.is_loopback()) {
-        Some(host) => Err(invalid(format!(
-            "{:?} means another host on each of them; write this host's name",
-            host.name
-        ))),
-        None => Ok(true),
-    }
-}
-
 /// Ports of a host: counted up from `first`, or whichever are free.
 fn free_ports(
     first: Option<u16>,
@@ -91,10 +81,11 @@ fn free_ports(
         }
         return Ok((usize::from(first)..last).map(|port| port as u16).collect());
     }
-    if host.is_here() || count == 0 {
+    if host.login().is_none() || count == 0 {
         return ports::free_ports(count);
     }
-    let said = shell.ask(&host.name, &[&own_program()?, "ports", &count.to_string()]);
+    let login = host.login().unwrap_or_else(|| host.name.clone());
+    let said = shell.ask(&login, &[&own_program()?, "ports", &count.to_string()]);
     let said = said.map_err(|e| {
         e.context("which ports are free there? (--port P takes P, P + 1, … without asking)")
     })?;
@@ -104,29 +95,30 @@ fn free_ports(
     })
 }
 
-fn in_address(host: &str) -> String {
-    if host.contains(':') { format!("[{host}]") } else { host.to_string() }
-}
-
 fn own_program() -> Result<String> {
     let path = std::env::current_exe()
         .map_err(|e| Error::new(Code::NotFound, format!("cannot find this program: {e}")))?;
     Ok(path.display().to_string())
 }
 
-/// What runs for each task.
-fn describe(args: &Args, tasks: &[Task], hosts: &[Host], spans: bool) -> Result<Vec<Process>> {
+/// What runs for each task. `addresses` are those of the hosts, if not all tasks are on this one.
+fn describe(
+    args: &Args,
+    tasks: &[Task],
+    hosts: &[Host],
+    addresses: Option<&Vec<String>>,
+) -> Result<Vec<Process>> {
     let Some((program, rest)) = args.program.split_first() else {
         return Err(invalid("no program to run".into()));
     };
     let spec = cluster_json(tasks);
     let own = own_program()?;
-    let host_of = |t: &Task| Some(&hosts[t.host]).filter(|h| !h.is_here()).map(|h| h.name.clone());
+    let host_of = |t: &Task| hosts[t.host].login();
     // Who names hosts wants their tasks to talk to each other.
     let bind = |t: &Task| {
-        let name = &hosts[t.host].name;
-        let is_number = name.parse::<std::net::IpAddr>().is_ok();
-        spans.then(|| if is_number { name.clone() } else { "0.0.0.0".into() })
+        let address = &addresses?[t.host];
+        let is_number = address.parse::<std::net::IpAddr>().is_ok();
+        Some(if is_number { address.clone() } else { "0.0.0.0".into() })
     };
     let server = |t: &Task, name: String| {
         let (job, index) = (t.job.to_string(), t.index.to_string());
@@ -263,7 +255,10 @@ mod tests {
         let want = json!({"ps": ["10.9.8.7:2000"], "worker": ["10.9.8.7:2001", "hostb:2000"]});
         assert_eq!(*cluster, want);
         for (line, says) in [
-            ("--ps 1 --workers 1 -H localhost:1,hostb:1 --port 1", "means another host"),
+            (
+                "--ps 1 --workers 1 -H localhost:1,no-such-host.invalid:1 --port 1",
+                "name this host by an address that the others can reach",
+            ),
             (
                 "--ps 1 --workers 1 -H hostb:1",
                 "2 processes for 1 slot: add slots, such as -H hostb:2",

@@ -1,16 +1,18 @@
 //! `ferroflow run` for jobs whose processes come and go: keeps as many running as there are slots, starts
 //! others for those that are lost, follows a script that says which hosts there are.
 
-use super::hosts::{Host, hosts, invalid, parse};
+use super::address::own_address;
+use super::discovery::{Discovery, INTERVAL};
+use super::hosts::{Host, hosts, in_address, invalid, own_name, slots};
+use super::shortage::Shortage;
 use super::{Args, token};
 use crate::launch::{
-    Event, GRACE, Process, RemoteShell, Running, ask_to_end, code_of, end, hear_out, make_end,
-    reap, report, start, watch_signals,
+    Event, GRACE, Process, RemoteShell, Running, Stop, ask_to_end, code_of, finish, hear_out,
+    make_end, reap, report, start, tell, watch_signals,
 };
 use ferroflow::collective::elastic::{Driver, DriverOptions};
 use ferroflow::{Code, Error, Result};
 use std::net::TcpListener;
-use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -27,6 +29,8 @@ pub struct Plan {
     pub patience: Duration,
     pub program: String,
     pub args: Vec<String>,
+    /// What all processes get besides.
+    pub env: Vec<(String, String)>,
 }
 
 impl Plan {
@@ -40,7 +44,8 @@ impl Plan {
         }
         let hosts = match (&args.hosts, &args.host_discovery_script) {
             (Some(list), _) => hosts("-H", Some(list), np)?,
-            (None, Some(script)) => ask(script)?,
+            // The script is asked when the job begins.
+            (None, Some(_)) => Vec::new(),
             (None, None) => hosts("-H", None, max)?,
         };
         let Some((program, rest)) = args.program.split_first() else {
@@ -56,26 +61,16 @@ impl Plan {
             patience: Duration::from_secs(args.elastic_timeout),
             program: program.clone(),
             args: rest.to_vec(),
+            env: Vec::new(),
         })
     }
 }
-
-/// How often the script is asked.
-const DISCOVERY: Duration = Duration::from_secs(1);
-/// How long it may take.
-const SCRIPT: Duration = Duration::from_secs(10);
 
 struct Slot {
     host: usize,
     running: Running,
     /// Since when it is to go, its host having fewer slots now. How it ends is no failure, and no success.
     leaving: Option<Instant>,
-}
-
-/// Fewer slots than the job waits for.
-struct Shortage {
-    since: Instant,
-    slots: usize,
 }
 
 struct Job<'a> {
@@ -86,40 +81,42 @@ struct Job<'a> {
     /// How often processes of each host of the plan have failed.
     failed: Vec<usize>,
     slots: Vec<Slot>,
+    /// Processes that have ended, and not all that they printed has come yet.
+    ended: Vec<Running>,
     started: usize,
     done: usize,
-    short: Option<Shortage>,
+    short: Shortage,
     driver: Driver,
     events: Sender<Event>,
 }
 
 /// Runs the job until its processes are done. The exit code: 0, or that of the process that failed first
 /// when too few are left.
-pub fn run(plan: Plan, shell: &RemoteShell) -> Result<u8> {
-    let all_here = plan.script.is_none() && plan.hosts.iter().all(Host::is_here);
-    let problem = |e: std::io::Error| Error::new(Code::Unavailable, format!("cannot listen: {e}"));
-    let listener =
-        TcpListener::bind(if all_here { "127.0.0.1:0" } else { "0.0.0.0:0" }).map_err(problem)?;
-    let own = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let port = listener.local_addr().map_err(problem)?.port();
-    let address = match all_here {
-        true => format!("127.0.0.1:{port}"),
-        false => format!("{}:{port}", own.trim()),
-    };
+pub fn run(mut plan: Plan, shell: &RemoteShell) -> Result<u8> {
+    let (events, inbox) = channel();
+    watch_signals(events.clone())?;
+    let script = plan.script.clone();
+    let discovery = script.map(|script| Discovery::start(script, events.clone(), INTERVAL));
+    let discovery = discovery.transpose()?;
+    if let Some(stop) = await_slots(&mut plan, &inbox)? {
+        tell(&stop);
+        return Ok(stop.code());
+    }
+    let first = slots(&plan.hosts).min(plan.np);
+    if first < plan.np {
+        let np = plan.np;
+        tell(format!("starting {first} of {np} processes, there are no more slots (--min-np)"));
+    }
+    let (listener, address) = meeting_place(&plan)?;
     let token = token()?;
     let options = DriverOptions {
         min: plan.min,
         max: plan.max,
-        start: plan.np,
+        start: first,
         patience: plan.patience,
         token: token.clone(),
     };
     let driver = Driver::start(listener, options)?;
-    let (events, inbox) = channel();
-    watch_signals(events.clone())?;
-    if let Some(script) = &plan.script {
-        follow(script.clone(), events.clone())?;
-    }
     let failed = vec![0; plan.hosts.len()];
     let mut job = Job {
         plan,
@@ -128,22 +125,65 @@ pub fn run(plan: Plan, shell: &RemoteShell) -> Result<u8> {
         token,
         failed,
         slots: Vec::new(),
+        ended: Vec::new(),
         started: 0,
         done: 0,
-        short: None,
+        short: Shortage::default(),
         driver,
         events,
     };
     let result = job.serve(&inbox);
+    drop(discovery);
     let mut running: Vec<Running> = job.slots.drain(..).map(|s| s.running).collect();
-    end(&mut running, &inbox);
-    hear_out(&running);
+    running.append(&mut job.ended);
+    let code = finish(&mut running, &inbox, result.as_ref().copied().unwrap_or(1));
     let seen = job.driver.report();
     if seen.epochs > 1 || seen.lost > 0 {
         let (epochs, lost) = (seen.epochs, seen.lost);
-        eprintln!("ferroflow run: the ranks met {epochs} times, {lost} processes were lost");
+        tell(format!("the ranks met {epochs} times, {lost} processes were lost"));
     }
-    result
+    result.map(|_| code)
+}
+
+/// Waits until there are the slots that the job needs at least, or something stops it. A script that fails when it is
+/// asked first is an error.
+fn await_slots(plan: &mut Plan, inbox: &Receiver<Event>) -> Result<Option<Stop>> {
+    let mut is_known = plan.script.is_none();
+    let mut short = Shortage::default();
+    while !is_known || slots(&plan.hosts) < plan.min {
+        if is_known {
+            short.mind(slots(&plan.hosts), plan.min, plan.patience, true)?;
+        }
+        match inbox.recv_timeout(Duration::from_millis(50)) {
+            Ok(Event::Stop(stop)) => return Ok(Some(stop)),
+            Ok(Event::Hosts(Ok(hosts))) => (plan.hosts, is_known) = (hosts, true),
+            Ok(Event::Hosts(Err(e))) if is_known => tell(e.message()),
+            Ok(Event::Hosts(Err(e))) => return Err(e),
+            Ok(Event::Closed) | Err(_) => {}
+        }
+    }
+    Ok(None)
+}
+
+/// Where the processes find the driver.
+fn meeting_place(plan: &Plan) -> Result<(TcpListener, String)> {
+    let all_here = plan.script.is_none() && plan.hosts.iter().all(Host::is_here);
+    let own = own_address(&plan.hosts).filter(|_| !all_here);
+    let any = match own {
+        _ if all_here => "127.0.0.1:0",
+        Some(address) if address.is_ipv6() => "[::]:0",
+        _ => "0.0.0.0:0",
+    };
+    let problem = |e: std::io::Error| Error::new(Code::Unavailable, format!("cannot listen: {e}"));
+    let listener = TcpListener::bind(any).map_err(problem)?;
+    let port = listener.local_addr().map_err(problem)?.port();
+    let name = match own {
+        _ if all_here => "127.0.0.1".into(),
+        Some(address) => in_address(&address.to_string()),
+        // Hosts that are not known yet may come, and know this one's name.
+        None => own_name(),
+    };
+    Ok((listener, format!("{name}:{port}")))
 }
 
 impl Job<'_> {
@@ -156,26 +196,35 @@ impl Job<'_> {
             }
             self.mind_shortage()?;
             match inbox.recv_timeout(Duration::from_millis(50)) {
-                Ok(Event::Stop(signal)) => return Ok(128 + signal.as_raw() as u8),
-                Ok(Event::Hosts(hosts)) => self.change(hosts),
+                Ok(Event::Stop(stop)) => {
+                    tell(&stop);
+                    return Ok(stop.code());
+                }
+                Ok(Event::Hosts(Ok(hosts))) => self.change(hosts),
+                Ok(Event::Hosts(Err(e))) => tell(e.message()),
                 Ok(Event::Closed) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Ok(1),
             }
-            for Slot { host, running, leaving } in self.ended() {
-                let Some(status) = running.status.filter(|_| leaving.is_none()) else { continue };
+            self.ended.retain(Running::is_open);
+            for Slot { host, running, leaving } in self.take_ended() {
+                self.ended.push(running);
+                let Some(running) = self.ended.last().filter(|_| leaving.is_none()) else {
+                    continue;
+                };
+                let Some(status) = running.status else { continue };
                 if status.success() {
                     self.done += 1;
                     continue;
                 }
                 if first_failure.is_none() {
-                    hear_out(std::slice::from_ref(&running));
-                    report(&running);
+                    hear_out(std::slice::from_ref(running));
+                    report(running);
                 }
                 first_failure.get_or_insert(code_of(status));
                 self.failed[host] += 1;
                 if self.failed[host] == self.plan.failures {
                     let name = &self.plan.hosts[host].name;
-                    eprintln!("ferroflow run: {name} gets no more processes, too many have failed");
+                    tell(format!("{name} gets no more processes, too many have failed"));
                 }
             }
         }
@@ -206,17 +255,19 @@ impl Job<'_> {
     fn process(&self, number: usize, host: usize) -> Process {
         let host = &self.plan.hosts[host];
         let name = format!("process {number}");
+        let mut env = self.plan.env.clone();
+        env.extend([
+            ("FERROFLOW_ELASTIC".into(), self.address.clone()),
+            ("FERROFLOW_TOKEN".into(), self.token.clone()),
+            ("FERROFLOW_NAME".into(), name.clone()),
+        ]);
         Process {
             label: number.to_string(),
-            name: name.clone(),
+            name,
             program: self.plan.program.clone(),
             args: self.plan.args.clone(),
-            env: vec![
-                ("FERROFLOW_ELASTIC".into(), self.address.clone()),
-                ("FERROFLOW_TOKEN".into(), self.token.clone()),
-                ("FERROFLOW_NAME".into(), name),
-            ],
-            host: Some(host).filter(|h| !h.is_here()).map(|h| h.name.clone()),
+            env,
+            host: host.login(),
             serves: false,
         }
     }
@@ -224,39 +275,19 @@ impl Job<'_> {
     /// Says so when there are too few slots for the job to go on; an error when nothing runs that would, by
     /// its own patience, end.
     fn mind_shortage(&mut self) -> Result<()> {
-        let needed = match self.driver.report().epochs {
-            0 => self.plan.np,
-            _ => self.plan.min,
-        };
         let of_host = |(h, host): (usize, &Host)| match self.failed[h] < self.plan.failures {
             true => host.slots,
             // What runs there goes on.
             false => self.slots.iter().filter(|s| s.host == h).count(),
         };
         let slots = self.plan.hosts.iter().enumerate().map(of_host).fold(0, usize::saturating_add);
-        if slots >= needed || self.done > 0 {
-            self.short = None;
-            return Ok(());
-        }
-        let told = self.short.as_ref();
-        let since = told.map_or_else(Instant::now, |s| s.since);
-        let patience = self.plan.patience;
-        if told.is_none_or(|s| s.slots != slots) {
-            eprintln!(
-                "ferroflow run: {slots} of {needed} slots; waiting up to {} s (--elastic-timeout)",
-                patience.as_secs()
-            );
-        }
-        self.short = Some(Shortage { since, slots });
-        if self.slots.is_empty() && since.elapsed() >= patience {
-            let text = format!("{slots} of {needed} slots, and no more within {patience:?}");
-            return Err(Error::new(Code::DeadlineExceeded, text));
-        }
-        Ok(())
+        // Those that are done need no more.
+        let needed = if self.done > 0 { 0 } else { self.plan.min };
+        self.short.mind(slots, needed, self.plan.patience, self.slots.is_empty())
     }
 
     /// Takes out the processes that have ended, and ends those that should have.
-    fn ended(&mut self) -> Vec<Slot> {
+    fn take_ended(&mut self) -> Vec<Slot> {
         for slot in &mut self.slots {
             reap(std::slice::from_mut(&mut slot.running));
             if slot.leaving.is_some_and(|since| since.elapsed() >= GRACE) {
@@ -272,7 +303,7 @@ impl Job<'_> {
     /// Other slots from now on: what runs beyond them is ended, what was started last first.
     fn change(&mut self, hosts: Vec<Host>) {
         for host in hosts {
-            match self.plan.hosts.iter().position(|h| h.name == host.name) {
+            match self.plan.hosts.iter().position(|h| h.login() == host.login()) {
                 Some(known) => self.plan.hosts[known].slots = host.slots,
                 None => {
                     self.plan.hosts.push(host);
@@ -290,66 +321,6 @@ impl Job<'_> {
     }
 }
 
-/// Asks the script again and again; what it says differently is an event. Hosts that it no longer names
-/// have no slots.
-fn follow(script: String, events: Sender<Event>) -> Result<()> {
-    let work = move || {
-        let mut known: Vec<Host> = Vec::new();
-        loop {
-            match ask(&script) {
-                Ok(mut found) => {
-                    let gone: Vec<Host> = known
-                        .iter()
-                        .filter(|k| found.iter().all(|f| f.name != k.name))
-                        .map(|k| Host { name: k.name.clone(), slots: 0 })
-                        .collect();
-                    found.extend(gone);
-                    if found != known && events.send(Event::Hosts(found.clone())).is_err() {
-                        return;
-                    }
-                    known = found;
-                }
-                Err(e) => eprintln!("ferroflow run: {}", e.message()),
-            }
-            std::thread::sleep(DISCOVERY);
-        }
-    };
-    let thread = std::thread::Builder::new().name("ff-discovery".into()).spawn(work);
-    let problem = |e| Error::new(Code::Internal, format!("cannot start a thread: {e}"));
-    thread.map(|_| ()).map_err(problem)
-}
-
-/// The hosts that the script prints: `HOST` or `HOST:SLOTS`, a line each.
-pub fn ask(script: &str) -> Result<Vec<Host>> {
-    let problem = |text: String| Error::new(Code::Unavailable, format!("{script}: {text}"));
-    let mut child = Command::new(script)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(|e| problem(e.to_string()))?;
-    let until = Instant::now() + SCRIPT;
-    let status = loop {
-        match child.try_wait() {
-            Ok(Some(status)) => break status,
-            Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(5)),
-            _ => {
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(problem(format!("did not end within {SCRIPT:?}")));
-            }
-        }
-    };
-    if !status.success() {
-        return Err(problem(format!("failed ({status})")));
-    }
-    let mut text = String::new();
-    if let Some(mut out) = child.stdout.take() {
-        std::io::Read::read_to_string(&mut out, &mut text).map_err(|e| problem(e.to_string()))?;
-    }
-    let lines: Vec<&str> = text.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
-    if lines.is_empty() { Ok(Vec::new()) } else { parse(&lines.join(",")) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -359,12 +330,13 @@ mod tests {
             np: 1,
             min: 1,
             max: slots,
-            hosts: vec![Host { name: "localhost".into(), slots }],
+            hosts: vec![Host::new("localhost", slots)],
             script: None,
             failures: 2,
             patience: Duration::from_secs(20),
             program: "sh".into(),
             args: vec!["-c".into(), script.into()],
+            env: Vec::new(),
         }
     }
 
@@ -401,21 +373,5 @@ mod tests {
         let plan = Plan { hosts: Vec::new(), patience: Duration::ZERO, ..plan("exit 0", 1) };
         let e = run(plan, &RemoteShell::default()).unwrap_err();
         assert!(e.message().starts_with("0 of 1 slots"), "{e}");
-    }
-
-    #[test]
-    fn a_script_names_the_hosts() {
-        let path = std::env::temp_dir().join(format!("ferroflow-hosts-{}", std::process::id()));
-        // Written by another process: what this one holds open for a moment, a child of another test may hold,
-        // too, and nobody can run it.
-        let write =
-            r#"printf '#!/bin/sh\necho hosta:2\necho\necho hostb\n' > "$1" && chmod +x "$1""#;
-        let written = Command::new("sh").args(["-c", write, "sh"]).arg(&path).status();
-        assert!(written.unwrap().success());
-        let found = ask(&path.display().to_string()).unwrap();
-        std::fs::remove_file(&path).unwrap();
-        let host = |name: &str, slots| Host { name: name.into(), slots };
-        assert_eq!(found, [host("hosta", 2), host("hostb", 1)]);
-        assert!(ask("/no/such/script").is_err());
     }
 }

@@ -38,14 +38,14 @@ pub fn processes(
             ("FERROFLOW_ADDRESS", address.to_string()),
             ("FERROFLOW_TOKEN", token.to_string()),
         ];
-        let here = host.is_here();
+        let here = host.login().is_none();
         Process {
             label: format!("server {i}"),
             name: format!("server {i}"),
             program: if here { own.display().to_string() } else { "ferroflow".into() },
             args: vec!["reduce-server".into()],
             env: env.map(|(name, value)| (name.to_string(), value)).to_vec(),
-            host: Some(host.name.clone()).filter(|_| !here),
+            host: host.login(),
             serves: true,
         }
     };

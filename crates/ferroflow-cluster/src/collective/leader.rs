@@ -10,14 +10,21 @@ use tokio::sync::watch;
 /// How many groups, broadcasts and graphs are remembered.
 const MOST: usize = 1 << 16;
 
-/// The members of a group once all are there, or why they never will be.
-type Members = Option<Result<Vec<pb::DeviceAttributes>, Error>>;
+/// The members of a group once all are there, and their ranks if they came with some; or why they never will be.
+type Members = Option<Result<(Vec<pb::DeviceAttributes>, Vec<i32>), Error>>;
+
+struct Joined {
+    name: DeviceName,
+    attributes: pb::DeviceAttributes,
+    /// What its client calls it, or -1.
+    rank: i32,
+}
 
 struct Group {
     size: i32,
     device_type: String,
     /// In the order of ranks.
-    members: Vec<(DeviceName, pb::DeviceAttributes)>,
+    members: Vec<Joined>,
     complete: watch::Sender<Members>,
 }
 
@@ -47,7 +54,8 @@ impl Leader {
         let mut told = self.join(&request, attributes)?;
         let members = told.wait_for(Option::is_some).await;
         let members = members.ok().and_then(|m| m.clone());
-        let members = members.unwrap_or_else(|| Err(err!(Internal, "a group got lost")))?;
+        let (members, ranks) =
+            members.unwrap_or_else(|| Err(err!(Internal, "a group got lost")))?;
         let mut tasks: Vec<String> = members
             .iter()
             .filter_map(|m| Some(DeviceName::parse(&m.name).ok()?.task_name()))
@@ -60,6 +68,7 @@ impl Leader {
             device_type: request.device_type,
             num_tasks: tasks.len() as i32,
             device_attributes: members,
+            ferroflow_ranks: ranks,
             ..Default::default()
         })
     }
@@ -94,9 +103,14 @@ impl Leader {
              (group_key={key})",
             group.size
         );
-        let known = group.members.iter().position(|(n, _)| *n == name);
+        let rank = request.ferroflow_rank.max(0) - 1;
+        let known = group.members.iter_mut().find(|m| m.name == name);
         if let Some(known) = known {
-            if group.members[known].1.incarnation == attributes.incarnation {
+            if known.attributes.incarnation == attributes.incarnation {
+                // Who had given up may want another rank; once all are there it is what it is.
+                if group.complete.borrow().is_none() {
+                    known.rank = rank;
+                }
                 return Ok(group.complete.subscribe());
             }
             // It was restarted: the group has to come together again.
@@ -115,13 +129,18 @@ impl Leader {
             Internal,
             "Device {device} is joining collective group {key}, which has its {size} members"
         );
-        group.members.push((name, attributes));
+        group.members.push(Joined { name, attributes, rank });
+        let told = group.complete.subscribe();
         if group.members.len() as i32 == group.size {
-            group.members.sort_by(|a, b| a.0.cmp(&b.0));
-            let all = group.members.iter().map(|(_, m)| m.clone()).collect();
-            group.complete.send_replace(Some(Ok(all)));
+            let all = group.all();
+            let agree = all.is_ok();
+            group.complete.send_replace(Some(all));
+            if !agree {
+                // They may come again with other ranks.
+                groups.remove(&key);
+            }
         }
-        Ok(group.complete.subscribe())
+        Ok(told)
     }
 
     /// Who sends in a broadcast, once that is known; for other collectives there is nothing to say.
@@ -178,7 +197,7 @@ impl Leader {
     fn rank(&self, group_key: i32, device: &str) -> Result<i32> {
         let groups = self.groups.lock();
         let members = groups.get(&group_key).map(|g| g.members.as_slice()).unwrap_or_default();
-        let rank = members.iter().position(|(_, m)| m.name == device);
+        let rank = members.iter().position(|m| m.attributes.name == device);
         let rank = rank.ok_or_else(|| err!(Internal, "{device} is not in group {group_key}"))?;
         Ok(rank as i32)
     }
@@ -235,6 +254,43 @@ impl Group {
             complete: watch::Sender::new(None),
         }
     }
+
+    /// Everybody, in the order of devices, and the ranks that their clients gave them, if they did.
+    fn all(&mut self) -> Result<(Vec<pb::DeviceAttributes>, Vec<i32>)> {
+        self.members.sort_by(|a, b| a.name.cmp(&b.name));
+        let mut ranks: Vec<i32> = self.members.iter().map(|m| m.rank).collect();
+        if ranks.iter().all(|&rank| rank < 0) {
+            ranks.clear();
+        }
+        places(&ranks, self.members.len())?;
+        Ok((self.members.iter().map(|m| m.attributes.clone()).collect(), ranks))
+    }
+}
+
+/// The places that members have by their ranks: each its own, or all in order where nobody has a rank.
+pub(super) fn places(ranks: &[i32], size: usize) -> Result<Vec<usize>> {
+    if ranks.is_empty() {
+        return Ok((0..size).collect());
+    }
+    ensure!(
+        ranks.iter().all(|&rank| rank >= 0),
+        InvalidArgument,
+        "Only part of the group members have user given rank specified. Received ranks: {ranks:?}"
+    );
+    let mut sorted = ranks.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup();
+    ensure!(
+        sorted.len() == size && ranks.len() == size,
+        InvalidArgument,
+        "Duplicate ranks specified for group members. Received ranks: {ranks:?}"
+    );
+    ensure!(
+        sorted.last().is_some_and(|&last| (last as usize) < size),
+        InvalidArgument,
+        "the ranks of a group of {size} are less than that. Received ranks: {ranks:?}"
+    );
+    Ok(ranks.iter().map(|&rank| rank as usize).collect())
 }
 
 #[cfg(test)]
@@ -248,6 +304,7 @@ mod tests {
             group_size: size,
             device_type: "CPU".into(),
             collective_type: 0,
+            ferroflow_rank: 0,
             device_attributes: Some(pb::DeviceAttributes {
                 name: format!("/job:worker/replica:0/task:{task}/device:CPU:0"),
                 incarnation,
@@ -281,6 +338,38 @@ mod tests {
         );
         assert_eq!(a.unwrap().device_attributes[0].incarnation, 8);
         assert_eq!(b.unwrap().num_tasks, 2);
+    }
+
+    #[tokio::test]
+    async fn ranks_that_clients_give_are_all_there_and_all_different() {
+        let leader = Leader::default();
+        let ask = |task: u32, rank: i32| {
+            let request =
+                pb::CompleteGroupRequest { ferroflow_rank: rank + 1, ..member(task, 5, 2) };
+            leader.complete_group(request)
+        };
+        for (ranks, why) in [
+            ((0, 0), "Duplicate ranks"),
+            ((0, -1), "Only part"),
+            ((0, 2), "of a group of 2 are less"),
+        ] {
+            let (a, b) = tokio::join!(ask(0, ranks.0), ask(1, ranks.1));
+            let (a, b) = (a.unwrap_err(), b.unwrap_err());
+            assert_eq!((a.code(), b.code()), (Code::InvalidArgument, Code::InvalidArgument));
+            assert!(a.message().contains(why), "{a}");
+        }
+        // Who gives up may come again with another rank.
+        tokio::select! {
+            biased;
+            _ = ask(0, 0) => panic!("a group of two has one member"),
+            () = std::future::ready(()) => {}
+        }
+        let (a, b) = tokio::join!(ask(0, 1), ask(1, 0));
+        assert_eq!(
+            (a.unwrap().ferroflow_ranks, b.unwrap().ferroflow_ranks),
+            (vec![1, 0], vec![1, 0])
+        );
+        assert_eq!(ask(0, 0).await.unwrap().ferroflow_ranks, [1, 0]);
     }
 
     #[tokio::test]

@@ -141,6 +141,8 @@ impl Ring<'_> {
         Ok(own.into())
     }
 
+    /// Rows go to devices by their order in the group, and come to lie by the places that these asked for:
+    /// TensorFlow's rule, too.
     pub async fn all_to_all(&self, own: Vec<u8>) -> Result<Vec<u8>> {
         let n = self.size();
         let each = own.len() / n;
@@ -159,7 +161,10 @@ impl Ring<'_> {
                 self.part.fetch(&self.group.0[from], key, each).await
             }
         });
-        Ok(try_join_all(rows).await?.concat())
+        let mut rows: Vec<(usize, Bytes)> =
+            self.group.0.iter().map(|m| m.place).zip(try_join_all(rows).await?).collect();
+        rows.sort_unstable_by_key(|(place, _)| *place);
+        Ok(rows.into_iter().map(|(_, row)| row).collect::<Vec<_>>().concat())
     }
 }
 

@@ -99,6 +99,61 @@ async fn values_are_gathered_in_the_order_of_tasks_and_sent_to_all() {
     }
 }
 
+/// Rows of each task for each, exchanged and then summed through communicators of these ranks.
+fn communicators(group: i32, ranks: [i32; 3]) -> GraphDef {
+    let mut nodes = Vec::new();
+    for (i, task) in TASKS.into_iter().enumerate() {
+        let mut given = |name: &str, value: Tensor| {
+            let name = format!("{name}{i}");
+            nodes.push(constant(&name, task, value));
+            name
+        };
+        let inputs = [
+            given("group", Tensor::scalar(group)),
+            given("rank", Tensor::scalar(ranks[i])),
+            given("size", Tensor::scalar(3i32)),
+        ];
+        let first = 10.0 * i as f32;
+        let x = given("x", Tensor::vector(&[first, first + 1.0, first + 2.0]));
+        let groups = given("groups", Tensor::vector::<i32>(&[]));
+        let (meet, rows) = (format!("meet{i}"), format!("rows{i}"));
+        let inputs = inputs.each_ref().map(String::as_str);
+        let op = "CollectiveInitializeCommunicator";
+        nodes.push(node(&meet, op, &inputs, task, Attrs::new()));
+        let attrs = Attrs::new().with("T", DType::Float);
+        let inputs = [x.as_str(), &meet, &groups];
+        nodes.push(node(&rows, "CollectiveAllToAllV3", &inputs, task, attrs.clone()));
+        let (attrs, after) = (attrs.with("reduction", "Add"), format!("^{rows}"));
+        let inputs = [x.as_str(), &meet, &groups, &after];
+        nodes.push(node(&format!("sum{i}"), "CollectiveReduceV3", &inputs, task, attrs));
+    }
+    graph(nodes)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn communicators_are_made_together_once_and_number_their_collectives() {
+    let cluster = Cluster::start();
+    let twice = cluster.session(WORKER1, &communicators(4, [2, 0, 2])).await;
+    let e = twice.run(vec![], &["sum0", "sum1", "sum2"], &[], Some(FOREVER)).await.unwrap_err();
+    assert_eq!(e.code(), Code::InvalidArgument, "{e}");
+    assert!(e.message().contains("Duplicate ranks"), "{e}");
+    twice.close().await.unwrap();
+    // Nothing is left of the failure.
+    let session = cluster.session(WORKER1, &communicators(4, [2, 0, 1])).await;
+    let fetches = ["rows0", "rows1", "rows2", "sum0", "sum1", "sum2"];
+    let got = session.run(vec![], &fetches, &[], Some(FOREVER)).await.unwrap();
+    for (i, rows) in got[..3].iter().enumerate() {
+        let row = i as f32;
+        // As TensorFlow has it: the row of one's number, in the order of the senders' ranks.
+        assert_eq!(rows, &Tensor::vector(&[10.0 + row, 20.0 + row, row]));
+    }
+    for sum in &got[3..] {
+        assert_eq!(sum, &Tensor::vector(&[30f32, 33.0, 36.0]));
+    }
+    let e = session.run(vec![], &fetches, &[], Some(FOREVER)).await.unwrap_err();
+    assert_eq!(e.code(), Code::AlreadyExists, "{e}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_that_stays_away_or_dies_hangs_nobody() {
     let mut cluster = Cluster::start();

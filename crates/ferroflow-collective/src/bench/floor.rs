@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 /// Below this, the time of an all-reduce is that of its messages, of which algorithms need more or fewer.
-pub const SHORT: usize = 64 << 10;
+pub const SHORT: usize = 64_000;
 
 /// Microseconds that `n` ranks on this host need at least for an all-reduce of `bytes` (of `f32`) over TCP.
 /// Measured, for about `seconds`: as many threads on the same processors send, each to itself over a connection of
@@ -86,18 +86,21 @@ fn turns(n: usize) -> f64 {
 }
 
 /// Microseconds for the same in shared memory: what `n` ranks copy in, combine and copy out, at the speed
-/// of memory, spread over the processors there are.
-pub fn in_memory(n: usize, bytes: usize) -> f64 {
-    const LONG: usize = 32 << 20;
-    let (mut a, b) = (vec![1u8; LONG], vec![1u8; LONG]);
-    let copy = best(|| a.copy_from_slice(&b)) / LONG as f64;
+/// that buffers as large have, spread over the processors there are. None for buffers shorter than [`SHORT`].
+pub fn in_memory(n: usize, bytes: usize) -> Option<f64> {
+    if bytes < SHORT {
+        return None;
+    }
+    let long = bytes.min(32 << 20).next_multiple_of(4);
+    let (mut a, b) = (vec![1u8; long], vec![1u8; long]);
+    let copy = best(|| a.copy_from_slice(&b)) / long as f64;
     let reduce = best(|| {
         for (a, b) in a.chunks_mut(SEGMENT).zip(b.chunks(SEGMENT)) {
             combine(ReduceOp::Sum, DType::Float, a, b);
         }
-    }) / LONG as f64;
+    }) / long as f64;
     let ranks = n as f64;
-    turns(n) * (ranks - 1.0) / ranks * bytes as f64 * (2.0 * copy + reduce) * 1e6
+    Some(turns(n) * (ranks - 1.0) / ranks * bytes as f64 * (2.0 * copy + reduce) * 1e6)
 }
 
 fn best(mut work: impl FnMut()) -> f64 {
@@ -136,31 +139,35 @@ impl Alone {
         Ok(Alone { n, values: vec![0; bytes], arrived: vec![0; SEGMENT], out, into })
     }
 
+    /// In windows, as a ring goes through them: every part is sent but one, and one after it received.
     fn all_reduce(&mut self) -> std::io::Result<()> {
-        let window = self.n * SEGMENT;
+        let n = self.n;
+        let window = n * SEGMENT;
         for start in (0..self.values.len()).step_by(window) {
             let length = (self.values.len() - start).min(window);
-            let part = length / 4 / self.n * 4;
-            // Of the parts of all ranks, one is never sent.
-            for sums in [true, false] {
-                for at in (1..self.n).map(|i| start + i * part) {
-                    self.pass(at..at + part, sums)?;
+            let part = length / 4 / n * 4;
+            let place = |i: usize| start + i % n * part;
+            for (first, sums) in [(0, true), (n - 1, false)] {
+                for i in (first..).take(n - 1) {
+                    let (out, into) = (place(i), place(i + 1));
+                    self.pass(out..out + part, into, sums)?;
                 }
             }
         }
         Ok(())
     }
 
-    /// Sends a part, and receives as much to be combined with it, or to its place.
-    fn pass(&mut self, part: Range<usize>, sums: bool) -> std::io::Result<()> {
-        let mut at = part.start;
-        while at < part.end {
-            let sent = match self.out.write(&self.values[at..part.end]) {
+    /// Sends a part, and receives as much to another place, to be combined with what is there or instead of it.
+    fn pass(&mut self, out: Range<usize>, into: usize, sums: bool) -> std::io::Result<()> {
+        let mut at = out.start;
+        while at < out.end {
+            let sent = match self.out.write(&self.values[at..out.end]) {
                 Ok(sent) => sent,
                 Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => 0,
                 Err(e) => return Err(e),
             };
-            let place = &mut self.values[at..at + sent];
+            let into = into + (at - out.start);
+            let place = &mut self.values[into..into + sent];
             if sums {
                 let arrived = &mut self.arrived[..sent];
                 self.into.read_exact(arrived)?;
@@ -185,9 +192,9 @@ mod tests {
         let ones: Vec<u8> = std::iter::repeat_n(1f32.to_ne_bytes(), count).flatten().collect();
         rank.values.copy_from_slice(&ones);
         rank.all_reduce().unwrap();
-        let doubled = rank.values.chunks_exact(4).filter(|x| **x == 2f32.to_ne_bytes()).count();
-        // Two thirds, in whole elements: of the window, and of the five after it one for each of two.
-        assert_eq!(doubled, 2 * (SEGMENT / 4) + 2);
+        let sums = rank.values.chunks_exact(4).filter(|x| **x == 3f32.to_ne_bytes()).count();
+        // All of the window, and of the five elements after it one for each of three.
+        assert_eq!(sums, 3 * (SEGMENT / 4) + 3);
     }
 
     #[test]

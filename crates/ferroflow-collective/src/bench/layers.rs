@@ -74,26 +74,30 @@ pub fn training_steps(
     engine.barrier("start", crate::SetId::WORLD)?;
     // The first step warms up; the last one's gradients are waited for, in the step after it.
     let mut start = Instant::now();
+    let mut device = Device { busy_until: start };
     for step in 0..steps + 2 {
         for (layer, (waited, kept)) in layers.iter().zip(reduced.iter_mut().zip(&mut gradients)) {
+            let waits_from = Instant::now();
             for handle in waited.drain(..) {
                 kept.push(handle.wait()?);
             }
+            device.busy_until += waits_from.elapsed();
             let right = step == 0 || kept.iter().all(|g| g.first() == Some(&1.0));
             ensure!(right, Internal, "a wrong mean of the gradients of {}", layer.name);
-            work(alone.mul_f64(layer.share / 3.0));
+            device.work(alone.mul_f64(layer.share / 3.0));
         }
         if step > 1 {
             seconds.push(start.elapsed().as_secs_f64());
         }
         if step > 0 {
             start = Instant::now();
+            device.busy_until = start;
         }
         if step == steps + 1 {
             break;
         }
         for (i, layer) in layers.iter().enumerate().rev() {
-            work(alone.mul_f64(layer.share * 2.0 / 3.0));
+            device.work(alone.mul_f64(layer.share * 2.0 / 3.0));
             let priority = if by_need { -(i as i32) } else { 0 };
             for (v, values) in gradients[i].drain(..).enumerate() {
                 let ask = Ask { priority, ..Ask::op(ReduceOp::Mean) };
@@ -105,10 +109,16 @@ pub fn training_steps(
     Ok(seconds)
 }
 
-/// What a device does that is not this processor.
-fn work(time: Duration) {
-    if !time.is_zero() {
-        std::thread::sleep(time);
+/// What computes, and is not this processor. Layers follow one another without a gap, though who sleeps for one
+/// sleeps a little longer.
+struct Device {
+    busy_until: Instant,
+}
+
+impl Device {
+    fn work(&mut self, time: Duration) {
+        self.busy_until += time;
+        std::thread::sleep(self.busy_until.saturating_duration_since(Instant::now()));
     }
 }
 

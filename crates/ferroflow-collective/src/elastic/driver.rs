@@ -1,6 +1,6 @@
 //! The driver's side: who is there, and who gets which place when.
 
-use super::{Answer, Word};
+use super::{Answer, Word, watch};
 use crate::wire::{read_frame, write_frame};
 use ferroflow_core::{Result, err};
 use std::collections::BTreeMap;
@@ -124,6 +124,7 @@ fn door(listener: &TcpListener, token: &str, events: &Sender<Event>, stopping: &
 
 fn greet(stream: &TcpStream, id: u64, token: &str, events: &Sender<Event>) -> std::io::Result<()> {
     let _ = stream.set_nodelay(true);
+    watch(stream)?;
     // Whoever connects says so at once; one that takes nothing for long is as good as dead.
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;
     stream.set_write_timeout(Some(Duration::from_secs(5)))?;

@@ -1,6 +1,6 @@
 //! A process's side: it asks for places, and meets the others of each epoch.
 
-use super::{Answer, Word};
+use super::{Answer, Word, watch};
 use crate::group::{Group, Options};
 use crate::rendezvous::Membership;
 use crate::wire::{read_frame, write_frame};
@@ -56,6 +56,8 @@ impl Seat {
         let mut stream =
             TcpStream::connect_timeout(&to, Duration::from_secs(30)).map_err(problem)?;
         let _ = stream.set_nodelay(true);
+        // The wait for a place has no other end than the driver's.
+        watch(&stream).map_err(problem)?;
         let hello = Word::Hello { token: token.into(), name: name.into() };
         write_frame(&mut stream, &hello.encode()).map_err(problem)?;
         let shared = Arc::new(Shared {

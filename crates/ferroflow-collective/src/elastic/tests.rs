@@ -5,7 +5,6 @@ use crate::group::Options;
 use crate::model::Model;
 use crate::reduce::ReduceOp;
 use std::net::TcpListener;
-use std::time::Duration;
 
 fn driver(min: usize, max: usize, start: usize) -> Driver {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -151,4 +150,13 @@ fn a_driver_that_ends_ends_the_wait_of_all() {
     }
     drop(driver);
     assert_eq!(thread.join().unwrap().code(), Code::Unavailable);
+}
+
+#[test]
+fn a_connection_that_is_watched_asks_whether_the_other_is_there() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    watch(&stream).unwrap();
+    assert!(sockopt::socket_keepalive(&stream).unwrap());
+    assert_eq!(sockopt::tcp_keepidle(&stream).unwrap(), Duration::from_secs(10));
 }

@@ -2,6 +2,7 @@
 
 use super::Ask;
 use crate::compress::Compression;
+use crate::group::{SetId, check_set};
 use crate::reduce::{ReduceOp, check_dtype};
 use crate::signature::Kind;
 use ferroflow_core::{DType, Result, ensure};
@@ -23,6 +24,10 @@ pub enum Collective {
         splits: Vec<usize>,
     },
     Barrier,
+    /// As [`super::Engine::add_set`] asks for.
+    ProcessSet {
+        ranks: Vec<usize>,
+    },
 }
 
 impl Collective {
@@ -35,6 +40,7 @@ impl Collective {
             Collective::Broadcast { .. } => Kind::Broadcast,
             Collective::AllToAll { .. } => Kind::AllToAll,
             Collective::Barrier => Kind::Barrier,
+            Collective::ProcessSet { .. } => Kind::ProcessSet,
         }
     }
 
@@ -62,6 +68,10 @@ impl Collective {
                     "the splits {splits:?} do not add up to {len} values"
                 );
             }
+            Collective::ProcessSet { ranks } => {
+                ensure!(ask.set == SetId::WORLD, InvalidArgument, "a process set within another");
+                check_set(ranks, members.len())?;
+            }
             Collective::AllGather | Collective::Barrier => {}
         }
         ensure!(
@@ -82,6 +92,11 @@ impl Collective {
             "compression is for sum and mean, not {}",
             ask.op
         );
+        ensure!(
+            !matches!(ask.compression, Compression::TopK(_)) || u32::try_from(len).is_ok(),
+            Unimplemented,
+            "top-k counts values in 32 bits, which {len} do not fit"
+        );
         let Some(shape) = &ask.shape else { return Ok(()) };
         let rank = shape.len();
         ensure!(rank <= MOST_DIMENSIONS, InvalidArgument, "a tensor of {rank} dimensions");
@@ -93,3 +108,16 @@ impl Collective {
 
 /// As many as TensorFlow allows.
 pub(super) const MOST_DIMENSIONS: usize = 254;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_values_than_top_k_can_count_are_refused() {
+        let ask = Ask { compression: Compression::TopK(1), ..Ask::default() };
+        let check = |len| Collective::AllReduce.check(DType::Float, len, &ask, &[0]);
+        check(u32::MAX as usize).unwrap();
+        assert!(check(u32::MAX as usize + 1).unwrap_err().message().contains("32 bits"));
+    }
+}

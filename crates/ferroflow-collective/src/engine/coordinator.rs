@@ -4,7 +4,7 @@
 use super::request::{KEPT, Note, Piece, Request, Verdict};
 use crate::compress::Compression;
 use crate::signature::Kind;
-use ferroflow_core::{Error, Result, bail, err};
+use ferroflow_core::{Error, Result, bail, ensure, err};
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
@@ -104,6 +104,15 @@ impl Coordinator {
                 self.hits += 1;
                 self.ask(rank, request.clone(), now)?;
             }
+            Note::Sets(theirs) => {
+                let ours = self.sets.get(1..).unwrap_or_default();
+                ensure!(
+                    theirs == ours,
+                    InvalidArgument,
+                    "rank {rank} has the process sets {theirs:?}, rank 0 has {ours:?}: all ranks make \
+                     the same ones, in the same order"
+                );
+            }
             // Servers have nothing to join with, and stay until the ranks have left.
             Note::Joins | Note::Leaves if rank >= self.size => {}
             Note::Joins => {
@@ -111,17 +120,22 @@ impl Coordinator {
                     self.joined.push(rank);
                 }
                 // What waited for this rank only is complete now.
-                let names: Vec<_> = self.waiting.keys().cloned().collect();
-                names.into_iter().for_each(|key| self.settle(key, now));
+                self.settle_all(now);
                 if self.joined.len() as u32 == self.size {
                     self.joined.clear();
                     self.verdicts.push(Verdict::AllJoined { last: rank });
                 }
+                self.give_up_joins();
             }
             Note::Leaves => {
-                if !self.left.contains(&rank) {
-                    self.left.push(rank);
+                // Who says so and then closes its connection has left once.
+                if self.has_left(rank) {
+                    return Ok(());
                 }
+                self.left.push(rank);
+                // Nobody need wait for what this rank has not asked for.
+                self.settle_all(now);
+                self.give_up_joins();
                 if self.left.len() as u32 == self.size {
                     self.verdicts.push(Verdict::AllLeft);
                 }
@@ -148,12 +162,43 @@ impl Coordinator {
         Ok(())
     }
 
-    /// Agrees on the tensor if all ranks of its set have asked for it or joined.
+    fn settle_all(&mut self, now: Instant) {
+        let names: Vec<_> = self.waiting.keys().cloned().collect();
+        names.into_iter().for_each(|key| self.settle(key, now));
+    }
+
+    /// Tells ranks that have joined, if one has left that has not: it never will.
+    fn give_up_joins(&mut self) {
+        let gone: Vec<u32> =
+            self.left.iter().filter(|r| !self.joined.contains(r)).copied().collect();
+        if !self.joined.is_empty() && !gone.is_empty() {
+            let joined = std::mem::take(&mut self.joined);
+            let cause = err!(
+                Unavailable,
+                "ranks {joined:?} have joined, but ranks {gone:?} have left without joining"
+            );
+            self.verdicts.push(Verdict::NotJoined { cause });
+        }
+    }
+
+    /// Agrees on the tensor if all ranks of its set have asked for it or joined. Gives it up if one has left
+    /// instead.
     fn settle(&mut self, key: (u16, String), now: Instant) {
         let Some(waiting) = self.waiting.get(&key) else { return };
         let members = &self.sets[usize::from(key.0)];
         let absent = waiting.absent(members);
-        if absent.iter().any(|m| !self.joined.contains(m)) {
+        let missing: Vec<u32> =
+            absent.iter().filter(|m| !self.joined.contains(m)).copied().collect();
+        if !missing.is_empty() {
+            let gone: Vec<u32> = missing.into_iter().filter(|m| self.left.contains(m)).collect();
+            if !gone.is_empty() {
+                let present: Vec<u32> = waiting.asked.keys().copied().collect();
+                let text = format!(
+                    "tensor {:?} is asked for by ranks {present:?}, but ranks {gone:?} have left",
+                    key.1
+                );
+                self.give_up(key, || err!(Unavailable, "{text}"));
+            }
             return;
         }
         let Some(waiting) = self.waiting.remove(&key) else { return };
@@ -185,6 +230,16 @@ impl Coordinator {
 
     fn fail(&mut self, (set, name): (u16, String), absent: Vec<u32>, cause: Error) {
         self.verdicts.push(Verdict::Fail { set, name, absent, cause });
+    }
+
+    /// Fails a tensor that not all have asked for: because of what those who have said, if they did.
+    fn give_up(&mut self, key: (u16, String), cause: impl FnOnce() -> Error) {
+        let Some(waiting) = self.waiting.remove(&key) else { return };
+        let absent = waiting.absent(&self.sets[usize::from(key.0)]);
+        if let Some(request) = waiting.request() {
+            let cause = fault(&key.1, &waiting.asked).unwrap_or_else(cause);
+            self.lose(key, request, absent, cause);
+        }
     }
 
     /// Fails a tensor, and with it its group: those that are ready now, the others when they come. The
@@ -242,7 +297,7 @@ impl Coordinator {
     /// When `next` will have something although nothing new arrives; none if it has nothing at all.
     pub(crate) fn due(&self, packing: &Packing, now: Instant) -> Option<Instant> {
         let oldest = self.ready.iter().map(|r| r.since).min()?;
-        let bytes: usize = self.ready.iter().map(Ready::bytes_left).sum();
+        let bytes = self.ready.iter().fold(0usize, |sum, r| sum.saturating_add(r.bytes_left()));
         let alone = packing.alone || bytes >= packing.fusion;
         Some(if alone { now } else { oldest + packing.cycle })
     }
@@ -268,15 +323,22 @@ impl Coordinator {
             let left = ready.request.count() - ready.done;
             let most = if cut { (packing.piece / width).max(1) as u64 } else { u64::MAX };
             let len = left.min(most);
-            if !pieces.is_empty() && bytes + len as usize * width > packing.fusion {
+            let more = bytes_of(len, width).saturating_add(bytes);
+            if !pieces.is_empty() && more > packing.fusion {
                 continue;
             }
             pieces.push(Piece { id: ready.id, start: ready.done, len });
-            bytes += len as usize * width;
+            bytes = more;
             ready.done += len;
             if bytes >= packing.fusion {
                 break;
             }
+        }
+        if let Some(Ready { request, .. }) =
+            self.ready.first().filter(|r| r.request.kind == Kind::ProcessSet)
+        {
+            // All ranks hear of it before of anything that it is used in.
+            self.sets.push(request.shape.iter().map(|&r| r as u32).collect());
         }
         let whole: Vec<u32> = pieces.iter().map(|p| p.id).collect();
         let kept = &mut self.kept;
@@ -321,13 +383,7 @@ impl Coordinator {
             }
         }
         for (key, text) in lost {
-            let Some(waiting) = self.waiting.remove(&key) else { continue };
-            let absent = waiting.absent(&self.sets[usize::from(key.0)]);
-            if let Some(request) = waiting.request() {
-                let late = || err!(DeadlineExceeded, "{text}");
-                let cause = fault(&key.1, &waiting.asked).unwrap_or_else(late);
-                self.lose(key, request, absent, cause);
-            }
+            self.give_up(key, || err!(DeadlineExceeded, "{text}"));
         }
         // A group of which some tensor is submitted by nobody.
         let is_late = |members: &Vec<Ready>| {
@@ -346,6 +402,10 @@ impl Coordinator {
             self.fail((request.set, request.name), absent, cause);
         }
         warnings
+    }
+
+    pub(crate) fn has_left(&self, rank: u32) -> bool {
+        self.left.contains(&rank)
     }
 
     /// Whether something waits for ranks.
@@ -370,8 +430,7 @@ impl Waiting {
 
 impl Ready {
     fn bytes_left(&self) -> usize {
-        let left = self.request.count() - self.done;
-        left as usize * self.request.dtype.size().unwrap_or(1)
+        bytes_of(self.request.count() - self.done, self.request.dtype.size().unwrap_or(1))
     }
 
     /// Whether it may share a collective with others.
@@ -388,6 +447,11 @@ impl Ready {
         let r = &self.request;
         (r.op as u8, r.dtype.number() as u8, r.set, r.compression.encode())
     }
+}
+
+/// Counts come from ranks that may be wrong about them.
+fn bytes_of(count: u64, width: usize) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX).saturating_mul(width)
 }
 
 /// What ranks that cannot do what they were asked for say, and which ranks they are.

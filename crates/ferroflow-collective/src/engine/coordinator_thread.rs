@@ -1,13 +1,15 @@
 //! The coordinator's thread on rank 0: takes notes, tells verdicts, keeps the ranks supplied.
 
 use super::coordinator::{Coordinator, Packing};
-use super::request::{Note, Verdict};
+use super::desk::{Desk, panicked};
+use super::options::{EngineOptions, EngineStats};
+use super::request::{IN_A_FRAME, Note, Verdict};
 use super::tuner::Tuner;
-use super::{Desk, EngineOptions, EngineStats};
 use crate::control::Control;
 use crate::environment::{is_verbose, tell};
 use ferroflow_core::Result;
 use parking_lot::Mutex;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -15,6 +17,8 @@ use std::time::{Duration, Instant};
 pub(super) enum Event {
     /// What a rank said.
     Notes(u32, Vec<u8>),
+    /// A rank's connection was closed in good order.
+    Gone(u32),
     /// Rank 0 has run a collective of so many bytes.
     Ran(u64),
     /// Rank 0's runner has ended.
@@ -36,6 +40,7 @@ pub(super) fn coordinate(
 ) {
     let mut thread = Thread {
         processes: size + servers,
+        gone: Vec::new(),
         book: Coordinator::new(size, sets),
         tuner: Tuner::new(),
         ahead: 0,
@@ -46,7 +51,9 @@ pub(super) fn coordinate(
         desk,
         stats,
     };
-    if let Err(e) = thread.work(&inbox) {
+    // Whatever happens here, nobody is left waiting for verdicts.
+    let work = AssertUnwindSafe(|| thread.work(&inbox));
+    if let Err(e) = catch_unwind(work).unwrap_or_else(|p| Err(panicked("the coordinator", &*p))) {
         thread.control.fail(e);
     }
 }
@@ -54,6 +61,8 @@ pub(super) fn coordinate(
 struct Thread {
     /// Ranks and servers.
     processes: usize,
+    /// Those that hear nothing any more.
+    gone: Vec<u32>,
     book: Coordinator,
     tuner: Tuner,
     ahead: usize,
@@ -116,6 +125,10 @@ impl Thread {
                     self.book.note(rank, note, Instant::now())?;
                 }
             }
+            Event::Gone(rank) => {
+                self.gone.push(rank);
+                self.book.note(rank, Note::Leaves, Instant::now())?;
+            }
             Event::Ran(bytes) => {
                 self.ahead = self.ahead.saturating_sub(1);
                 let now = Instant::now();
@@ -163,9 +176,17 @@ impl Thread {
         if verdicts.is_empty() {
             return Ok(());
         }
-        let bytes = Verdict::encode_all(&verdicts);
-        for rank in 1..self.processes {
-            self.control.send(rank, &bytes)?;
+        for bytes in verdicts.chunks(IN_A_FRAME).map(Verdict::encode_all) {
+            for rank in 1..self.processes {
+                if self.gone.contains(&(rank as u32)) {
+                    continue;
+                }
+                match self.control.send(rank, &bytes) {
+                    // It may close its connection any time.
+                    Err(_) if self.book.has_left(rank as u32) => {}
+                    sent => sent?,
+                }
+            }
         }
         self.desk.deliver(verdicts);
         Ok(())

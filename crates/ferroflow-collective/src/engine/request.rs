@@ -12,6 +12,12 @@ use std::fmt;
 /// job with ever new names does not grow.
 pub(crate) const KEPT: u32 = 1 << 16;
 
+/// Notes or verdicts in one frame at most; with names and complaints of bounded length, so is the frame.
+pub(crate) const IN_A_FRAME: usize = 256;
+
+/// Bytes of a complaint that travel.
+const LONGEST_FAULT: usize = 4 << 10;
+
 /// What one rank wants done with a named tensor. All but `priority` must be the same on all ranks
 /// (for gathers and all-to-all, all but the first dimension).
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +26,7 @@ pub(crate) struct Request {
     pub kind: Kind,
     pub op: ReduceOp,
     pub dtype: DType,
+    /// Of a process set, its ranks.
     pub shape: Vec<u64>,
     pub set: u16,
     pub root: u32,
@@ -58,7 +65,10 @@ impl Request {
     }
 
     pub(crate) fn count(&self) -> u64 {
-        self.shape.iter().fold(1u64, |n, &d| n.saturating_mul(d))
+        match self.kind {
+            Kind::ProcessSet => 0,
+            _ => self.shape.iter().fold(1u64, |n, &d| n.saturating_mul(d)),
+        }
     }
 
     /// What tensors that are done together have in common; none for one that stands alone.
@@ -76,7 +86,14 @@ impl Request {
         let (kind, k) = self.compression.encode();
         w.u8(kind).u64(k).u64(self.group).u32(self.group_len).u32(self.priority as u32);
         match &self.fault {
-            Some(fault) => w.u8(1).u32(fault.code() as u32).text(fault.message()),
+            Some(fault) => {
+                let text = fault.message();
+                let mut end = text.len().min(LONGEST_FAULT);
+                while !text.is_char_boundary(end) {
+                    end -= 1;
+                }
+                w.u8(1).u32(fault.code() as u32).text(&text[..end])
+            }
             None => w.u8(0),
         };
     }
@@ -88,7 +105,8 @@ impl Request {
         let op = ReduceOp::from_number(r.u8()?).ok_or_else(unknown)?;
         let dtype = DType::from_number(i32::from(r.u8()?))?;
         let rank = r.u32()?;
-        ensure!(rank as usize <= MOST_DIMENSIONS, DataLoss, "a tensor of {rank} dimensions");
+        let most = if kind == Kind::ProcessSet { 1 << 16 } else { MOST_DIMENSIONS };
+        ensure!(rank as usize <= most, DataLoss, "a tensor of {rank} dimensions");
         let shape = (0..rank).map(|_| r.u64()).collect::<Result<Vec<_>>>()?;
         let (set, root) = (r.u32()? as u16, r.u32()?);
         let compression = Compression::decode(r.u8()?, r.u64()?).ok_or_else(unknown)?;
@@ -120,6 +138,7 @@ impl fmt::Display for Request {
         match self.kind {
             _ if self.reduces() => write!(f, "({}) ", self.op)?,
             Kind::Broadcast => write!(f, "from rank {} ", self.root)?,
+            Kind::ProcessSet => return write!(f, "of ranks {:?}", self.shape),
             _ => {}
         }
         write!(f, "of {}{:?}", self.dtype, self.shape)?;
@@ -145,6 +164,8 @@ pub(crate) enum Note {
     /// Has no more data; goes along with whatever the others want.
     Joins,
     Leaves,
+    /// The process sets it was started with, beyond that of all ranks.
+    Sets(Vec<Vec<u32>>),
 }
 
 impl Note {
@@ -162,6 +183,10 @@ impl Note {
                 Note::Leaves => {
                     w.u8(4);
                 }
+                Note::Sets(sets) => {
+                    w.u8(5).u32(sets.len() as u32);
+                    sets.iter().for_each(|set| write_ranks(&mut w, set));
+                }
             }
         }
         w.0
@@ -176,6 +201,11 @@ impl Note {
                 2 => Note::Again(r.u32()?),
                 3 => Note::Joins,
                 4 => Note::Leaves,
+                5 => {
+                    let count = r.u32()?;
+                    let sets = (0..count).map(|_| read_ranks(&mut r)).collect::<Result<_>>()?;
+                    Note::Sets(sets)
+                }
                 other => return Err(err!(DataLoss, "note {other} of another version")),
             });
         }
@@ -217,7 +247,13 @@ pub(crate) enum Verdict {
     AllJoined {
         last: u32,
     },
+    /// Those that have joined are not joined by all.
+    NotJoined {
+        cause: Error,
+    },
     AllLeft,
+    /// Rank 0 has left, and nobody decides anything any more; never on the wire.
+    Closed,
 }
 
 impl Verdict {
@@ -240,9 +276,13 @@ impl Verdict {
                 Verdict::AllJoined { last } => {
                     w.u8(4).u32(*last);
                 }
+                Verdict::NotJoined { cause } => {
+                    w.u8(6).u32(cause.code() as u32).text(cause.message());
+                }
                 Verdict::AllLeft => {
                     w.u8(5);
                 }
+                Verdict::Closed => {}
             }
         }
         w.0
@@ -269,6 +309,10 @@ impl Verdict {
                 }
                 4 => Verdict::AllJoined { last: r.u32()? },
                 5 => Verdict::AllLeft,
+                6 => {
+                    let code = Code::from_number(r.u32()? as i32);
+                    Verdict::NotJoined { cause: Error::new(code, r.text()?) }
+                }
                 other => return Err(err!(DataLoss, "verdict {other} of another version")),
             });
         }
@@ -319,7 +363,8 @@ pub(crate) mod tests {
         request.compression = Compression::TopK(5);
         request.priority = -3;
         request.fault = Some(err!(OutOfRange, "no"));
-        let notes = [Note::Wants(request.clone()), Note::Again(7), Note::Joins, Note::Leaves];
+        let sets = Note::Sets(vec![vec![2, 0], vec![], vec![1]]);
+        let notes = [Note::Wants(request.clone()), Note::Again(7), Note::Joins, Note::Leaves, sets];
         assert_eq!(Note::decode_all(&Note::encode_all(&notes)).unwrap(), notes);
         let verdicts = [
             Verdict::Keep { id: 3, request },
@@ -331,9 +376,14 @@ pub(crate) mod tests {
                 cause: err!(Aborted, "why"),
             },
             Verdict::AllJoined { last: 2 },
+            Verdict::NotJoined { cause: err!(Unavailable, "who") },
             Verdict::AllLeft,
         ];
         assert_eq!(Verdict::decode_all(&Verdict::encode_all(&verdicts)).unwrap(), verdicts);
+        let long = "ä".repeat(LONGEST_FAULT);
+        let request = Request { fault: Some(err!(Aborted, "{long}")), ..sum("w", 9) };
+        let bytes = Note::encode_all(&[Note::Wants(request)]);
+        assert!(bytes.len() < 2 * LONGEST_FAULT && Note::decode_all(&bytes).is_ok());
         assert!(Note::decode_all(&[9]).is_err() && Verdict::decode_all(&[2, 1]).is_err());
     }
 }

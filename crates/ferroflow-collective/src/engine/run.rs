@@ -1,25 +1,24 @@
 //! The thread of each rank that owns the group: passes on what was submitted, runs what was decided.
 
+mod reduce;
+
 use super::coordinator_thread::Event;
-use super::request::{KEPT, Note, Piece, Request, Verdict};
+use super::desk::{Desk, Pending, panicked};
+use super::request::{IN_A_FRAME, KEPT, Note, Piece, Request, Verdict};
 use super::timeline::Timeline;
-use super::{Desk, Pending};
-use crate::compress::{self, Compression, Residuals};
+use crate::compress::{Compression, Residuals};
 use crate::control::Control;
 use crate::group::{Group, SetId};
-use crate::number::bytes_of_mut;
-use crate::reduce::{self, ReduceOp};
+use crate::reduce::{self as arithmetic, ReduceOp};
 use crate::schedule::even_bounds;
 use crate::signature::Kind;
-use ferroflow_core::{DType, Error, Result, ensure, err};
+use ferroflow_core::{Result, ensure, err};
+use reduce::travels;
 use std::collections::HashMap;
-use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
-
-/// How long a rank that is done waits for the others to be.
-const FAREWELL: Duration = Duration::from_secs(10);
 
 /// What a timeline notes of a piece.
 pub(super) struct Mark {
@@ -42,6 +41,8 @@ pub(super) struct Runner {
     /// Where small tensors go together.
     fused: Vec<u8>,
     timeline: Option<Timeline>,
+    /// How long a rank that is done waits for the others to be.
+    farewell: Duration,
 }
 
 impl Runner {
@@ -50,6 +51,7 @@ impl Runner {
         control: Arc<Control>,
         events: Sender<Event>,
         timeline: Option<Timeline>,
+        farewell: Duration,
     ) -> Runner {
         Runner {
             group,
@@ -62,20 +64,28 @@ impl Runner {
             residuals: Residuals::default(),
             fused: Vec::new(),
             timeline,
+            farewell,
         }
     }
 
     pub(super) fn work(mut self, desk: &Desk) {
-        let end = self.serve(desk).err();
+        // Whatever happens here, nobody is left waiting: neither callers nor the other ranks.
+        let end = catch_unwind(AssertUnwindSafe(|| self.serve(desk))).unwrap_or_else(|payload| {
+            let who = format!("the engine of rank {}", self.group.rank());
+            Err(self.group.fail(panicked(&who, &*payload)))
+        });
+        let end = end.err();
         let cause = end.unwrap_or_else(|| err!(Cancelled, "the engine has ended"));
         let mut state = desk.state.lock();
         state.ended = Some(cause.clone());
         desk.changed.notify_all();
         let late = std::mem::take(&mut state.submitted);
         let joins = std::mem::take(&mut state.joins);
+        let timeline = state.timeline.take();
         drop(state);
+        drop(timeline);
         for pending in late.into_iter().chain(self.pending.drain().map(|(_, p)| p)) {
-            (pending.done)(Err(cause.clone()));
+            pending.end(Err(cause.clone()));
         }
         for join in joins.into_iter().chain(self.joins.drain(..)) {
             let _ = join.send(Err(cause.clone()));
@@ -85,11 +95,16 @@ impl Runner {
 
     fn serve(&mut self, desk: &Desk) -> Result<()> {
         let mut farewell: Option<Instant> = None;
+        if self.group.rank() > 0 {
+            let sets = self.group.sets().split_off(1);
+            self.control.send(0, &Note::encode_all(&[Note::Sets(sets)]))?;
+        }
         loop {
             let mut state = desk.state.lock();
             while state.submitted.is_empty()
                 && state.verdicts.is_empty()
                 && state.joins.is_empty()
+                && state.timeline.is_none()
                 && !state.bell
                 && !(state.leaving && farewell.is_none())
             {
@@ -106,7 +121,12 @@ impl Runner {
             let verdicts = std::mem::take(&mut state.verdicts);
             let joins = std::mem::take(&mut state.joins);
             let leaving = state.leaving;
+            let timeline = state.timeline.take();
             drop(state);
+            if let Some((timeline, changed)) = timeline {
+                self.timeline = timeline;
+                drop(changed);
+            }
             // Kept before anything may fail, so that whoever waits for them hears why.
             let mut notes: Vec<Note> = submitted.into_iter().map(|p| self.note(p)).collect();
             if !joins.is_empty() && self.joins.is_empty() {
@@ -115,15 +135,23 @@ impl Runner {
             self.joins.extend(joins);
             self.group.alive()?;
             if leaving && farewell.is_none() {
-                farewell = Some(Instant::now() + FAREWELL);
+                farewell = Some(Instant::now() + self.farewell);
                 notes.push(Note::Leaves);
             }
-            if !notes.is_empty() {
-                self.control.send(0, &Note::encode_all(&notes))?;
+            for notes in notes.chunks(IN_A_FRAME) {
+                self.control.send(0, &Note::encode_all(notes))?;
             }
             for (arrived, verdict) in verdicts {
-                if let Verdict::AllLeft = verdict {
-                    return Ok(());
+                match verdict {
+                    Verdict::AllLeft => return Ok(()),
+                    // Who is leaving, or serves, needs nobody to decide any more.
+                    Verdict::Closed if farewell.is_some() || self.group.is_server() => {
+                        return Ok(());
+                    }
+                    Verdict::Closed => {
+                        return Err(err!(Unavailable, "rank 0, which coordinates all, has left"));
+                    }
+                    _ => {}
                 }
                 self.obey(verdict, arrived, desk)?;
             }
@@ -177,7 +205,12 @@ impl Runner {
                     let _ = join.send(Ok(last));
                 }
             }
-            Verdict::AllLeft => {}
+            Verdict::NotJoined { cause } => {
+                for join in self.joins.drain(..) {
+                    let _ = join.send(Err(cause.clone()));
+                }
+            }
+            Verdict::AllLeft | Verdict::Closed => {}
         }
         Ok(())
     }
@@ -211,8 +244,7 @@ impl Runner {
     fn finish(&mut self, key: &(u16, String), result: Result<Vec<usize>>, desk: &Desk) {
         if let Some(pending) = self.pending.remove(key) {
             desk.state.lock().names.remove(key);
-            let outcome = result.map(|counts| (pending.payload.into_any(), counts));
-            (pending.done)(outcome);
+            pending.end(result);
         }
     }
 
@@ -259,12 +291,12 @@ impl Runner {
                 return Ok(bytes);
             }
             Kind::Adasum => {
-                let mut none = Vec::new();
+                let mut none;
                 let bytes = match self.pending.get_mut(&key) {
                     Some(pending) => pending.payload.bytes()?,
                     // Zeros change nothing in the others' result.
                     None => {
-                        none.resize(first.count() as usize * first.dtype.size().unwrap_or(1), 0);
+                        none = zeros(&first)?;
                         &mut none[..]
                     }
                 };
@@ -274,13 +306,18 @@ impl Runner {
             // What an all-reduce becomes, never what is asked for.
             Kind::PushPull => return Err(err!(DataLoss, "rank 0 wants what nobody can ask for")),
             Kind::Barrier => self.finish(&key, Ok(Vec::new()), desk),
+            Kind::ProcessSet => {
+                let ranks: Vec<usize> = first.shape.iter().map(|&r| r as usize).collect();
+                let set = self.group.add_set(&ranks)?;
+                desk.state.lock().sets.push(self.group.members(set)?.into());
+                self.finish(&key, Ok(vec![usize::from(set.0)]), desk);
+            }
             Kind::Broadcast => {
-                let width = first.dtype.size().unwrap_or(1);
-                let mut none = Vec::new();
+                let mut none;
                 let bytes = match self.pending.get_mut(&key) {
                     Some(pending) => pending.payload.bytes()?,
                     None => {
-                        none.resize(first.count() as usize * width, 0);
+                        none = zeros(&first)?;
                         &mut none[..]
                     }
                 };
@@ -313,10 +350,10 @@ impl Runner {
             }
             Kind::ReduceScatter => {
                 let width = first.dtype.size().unwrap_or(1);
-                let mut bytes = vec![0; first.count() as usize * width];
+                let mut bytes = zeros(&first)?;
                 match self.pending.get_mut(&key) {
                     Some(pending) => bytes.copy_from_slice(pending.payload.bytes()?),
-                    None => reduce::fill_identity(first.op, first.dtype, &mut bytes),
+                    None => arithmetic::fill_identity(first.op, first.dtype, &mut bytes),
                 }
                 let op =
                     if joined > 0 && first.op == ReduceOp::Mean { ReduceOp::Sum } else { first.op };
@@ -334,7 +371,7 @@ impl Runner {
                 )?;
                 let part = &mut bytes[part.start * width..part.end * width];
                 if op != first.op {
-                    reduce::finish(ReduceOp::Mean, first.dtype, part, active);
+                    arithmetic::finish(ReduceOp::Mean, first.dtype, part, active);
                 }
                 let part = part.to_vec();
                 self.give(&key, &part)?;
@@ -365,109 +402,6 @@ impl Runner {
         }
     }
 
-    /// All-reduces pieces of one kind, in place if it is one, packed if they are several.
-    fn reduce(
-        &mut self,
-        pieces: &[Piece],
-        first: &Request,
-        joined: u32,
-        active: u32,
-    ) -> Result<()> {
-        let (set, width) = (SetId(first.set), first.dtype.size().unwrap_or(1));
-        let (dtype, op) = travels(first, joined);
-        // A mean of the ranks with data only is divided here.
-        let divide = op != first.op;
-        let narrow = matches!(first.compression, Compression::Fp16 | Compression::Bf16);
-        let range = |p: &Piece| -> Range<usize> {
-            p.start as usize * width..(p.start as usize + p.len as usize) * width
-        };
-        if let ([piece], false) = (pieces, narrow)
-            && let Some(pending) = self.pending.get_mut(&(first.set, first.name.clone()))
-        {
-            let bytes = slice(pending.payload.bytes()?, range(piece))?;
-            self.group.all_reduce_in(set, first.dtype, bytes, op)?;
-            if divide {
-                reduce::finish(ReduceOp::Mean, first.dtype, bytes, active);
-            }
-            return Ok(());
-        }
-        let mut fused = std::mem::take(&mut self.fused);
-        fused.clear();
-        for piece in pieces {
-            let (at, key) = (range(piece), self.key(piece)?);
-            match self.pending.get_mut(&key) {
-                Some(pending) if narrow => {
-                    let values = floats(slice(pending.payload.bytes()?, at)?);
-                    compress::narrow(first.compression, &values, &mut fused);
-                }
-                Some(pending) => fused.extend_from_slice(slice(pending.payload.bytes()?, at)?),
-                None => {
-                    let start = fused.len();
-                    fused.resize(start + piece.len as usize * dtype.size().unwrap_or(1), 0);
-                    reduce::fill_identity(op, dtype, &mut fused[start..]);
-                }
-            }
-        }
-        self.group.all_reduce_in(set, dtype, &mut fused, op)?;
-        if divide {
-            reduce::finish(ReduceOp::Mean, dtype, &mut fused, active);
-        }
-        let mut from = 0;
-        for piece in pieces {
-            let (at, key) = (range(piece), self.key(piece)?);
-            let len = piece.len as usize * dtype.size().unwrap_or(1);
-            if let Some(pending) = self.pending.get_mut(&key) {
-                let into = slice(pending.payload.bytes()?, at)?;
-                if narrow {
-                    let mut values = vec![0f32; piece.len as usize];
-                    compress::widen(first.compression, &fused[from..from + len], &mut values);
-                    into.copy_from_slice(bytes_of_mut(&mut values));
-                } else {
-                    into.copy_from_slice(&fused[from..from + len]);
-                }
-            }
-            from += len;
-        }
-        self.fused = fused;
-        Ok(())
-    }
-
-    /// Gathers what each rank has to say in few bytes, and adds it up here.
-    fn reduce_lossy(&mut self, request: &Request, active: u32) -> Result<()> {
-        let key = (request.set, request.name.clone());
-        let mine = match self.pending.get_mut(&key) {
-            Some(pending) => {
-                let mut values = floats(pending.payload.bytes()?);
-                match request.compression {
-                    Compression::TopK(k) => {
-                        let k = usize::try_from(k).unwrap_or(usize::MAX);
-                        compress::top_k(&mut self.residuals, &key, &mut values, k)
-                    }
-                    _ => compress::one_bit(&mut self.residuals, &key, &mut values),
-                }
-            }
-            None => Vec::new(),
-        };
-        let set = SetId(request.set);
-        let (all, counts) = self.group.all_gather_uneven_in(set, DType::UInt8, &mine)?;
-        let Some(pending) = self.pending.get_mut(&key) else { return Ok(()) };
-        let mut sum = vec![0f32; request.count() as usize];
-        let mut rest = &all[..];
-        for count in counts {
-            let (bytes, more) = rest.split_at(count);
-            rest = more;
-            match request.compression {
-                _ if bytes.is_empty() => {}
-                Compression::TopK(_) => compress::add_top_k(bytes, &mut sum)?,
-                _ => compress::add_one_bit(bytes, &mut sum)?,
-            }
-        }
-        if request.op == ReduceOp::Mean {
-            sum.iter_mut().for_each(|x| *x /= active.max(1) as f32);
-        }
-        pending.payload.replace(bytes_of_mut(&mut sum))
-    }
-
     fn key(&self, piece: &Piece) -> Result<(u16, String)> {
         let request = self.kept.get(&piece.id);
         let request =
@@ -476,23 +410,10 @@ impl Runner {
     }
 }
 
-/// What an all-reduce moves and how it combines it: compressed values, and a sum where not all have data.
-fn travels(first: &Request, joined: u32) -> (DType, ReduceOp) {
-    let dtype = match first.compression {
-        Compression::Fp16 => DType::Half,
-        Compression::Bf16 => DType::BFloat16,
-        _ => first.dtype,
-    };
-    let partial = joined > 0 && first.op == ReduceOp::Mean;
-    (dtype, if partial { ReduceOp::Sum } else { first.op })
-}
-
-/// A piece of a tensor, if rank 0 named one that there is.
-fn slice(bytes: &mut [u8], range: Range<usize>) -> Result<&mut [u8]> {
-    let missing = || -> Error { err!(DataLoss, "rank 0 wants a piece that is not there") };
-    bytes.get_mut(range).ok_or_else(missing)
-}
-
-fn floats(bytes: &[u8]) -> Vec<f32> {
-    bytes.as_chunks::<4>().0.iter().map(|b| f32::from_ne_bytes(*b)).collect()
+/// As many bytes as the tensor has, if so many can exist at all.
+fn zeros(request: &Request) -> Result<Vec<u8>> {
+    let width = request.dtype.size().unwrap_or(1) as u64;
+    let bytes = request.count().checked_mul(width).filter(|&b| b < 1 << 46);
+    let too_many = || err!(ResourceExhausted, "tensor {:?} is too long", request.name);
+    Ok(vec![0; bytes.ok_or_else(too_many)? as usize])
 }

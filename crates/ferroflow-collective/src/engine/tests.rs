@@ -3,6 +3,7 @@
 mod determinism;
 mod groups;
 mod join;
+mod leaving;
 mod mismatches;
 mod sets;
 
@@ -10,8 +11,11 @@ use super::*;
 use crate::group::Options;
 use crate::model::Algorithm;
 use crate::rendezvous::{Membership, Transport};
+use crate::{Compression, ReduceOp};
 use ferroflow_core::Code;
 use std::net::TcpListener;
+use std::path::PathBuf;
+use std::time::Duration;
 
 /// What each of `n` ranks gets of its engine. Three ranks and more have a set 1, of ranks 0 and 2; five
 /// have a set 2, of ranks 4, 0 and 2 in this order.
@@ -168,8 +172,14 @@ fn a_stall_names_the_missing_rank_on_all_that_wait() {
         stall_deadline: Duration::from_millis(40),
         ..EngineOptions::default()
     };
+    // Rank 2 is there, and wants nothing, until the others have what they want.
+    let (here, gone) = channel::<()>();
+    let (here, gone) = (Mutex::new(vec![here.clone(), here]), Mutex::new(gone));
     on_engines(3, options, |engine| {
-        if engine.rank() != 2 {
+        if engine.rank() == 2 {
+            assert!(gone.lock().recv().is_err());
+        } else {
+            let _here = here.lock().pop();
             stalls(engine, "w", "for ranks [2]");
         }
     });
@@ -249,6 +259,27 @@ fn the_timeline_shows_the_phases_of_each_tensor() {
     let count = |what: &str| text.matches(&format!("\"name\":\"{what}\"")).count();
     assert_eq!((count("grad"), count("negotiate")), (1, 1), "{text}");
     assert_eq!((count("queue"), count("all-reduce")), (3, 3), "{text}");
+}
+
+#[test]
+fn a_trace_begins_and_ends_when_it_is_told_to() {
+    let path = std::env::temp_dir().join(format!("ferroflow-engine-{}", fastrand::u64(..)));
+    on_engines(1, EngineOptions::default(), |engine| {
+        let reduce = |name: &str| {
+            engine.all_reduce(name, vec![1f32], Ask::default()).unwrap().wait().unwrap();
+        };
+        reduce("before");
+        assert!(engine.set_timeline(Some(Path::new("/nowhere/at/all"))).is_err());
+        assert!(engine.set_timeline(Some(&path)).unwrap().recv().is_err());
+        reduce("within");
+        assert!(engine.set_timeline(None).unwrap().recv().is_err());
+        reduce("after");
+        let text = std::fs::read_to_string(&path).unwrap();
+        let trace: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let of = |name: &str| trace.to_string().contains(name);
+        assert_eq!((of("before"), of("within"), of("after")), (false, true, false), "{trace}");
+    });
+    std::fs::remove_file(&path).unwrap();
 }
 
 #[test]

@@ -75,10 +75,12 @@ impl Timeline {
             self.span(&mark.tensor, "queue", arrived, start, "");
             self.span(&mark.tensor, mark.what, start, end, &mark.detail);
         }
+        // A process that is killed leaves whole records; that the list has no end bothers no reader.
+        self.flush();
     }
 
     /// Puts what was noted into the file.
-    pub(crate) fn flush(&mut self) {
+    fn flush(&mut self) {
         let flushed = self.out.as_mut().map_or(Ok(()), Write::flush);
         self.give_up_on(flushed);
     }
@@ -137,5 +139,27 @@ mod tests {
             text.contains(r#""name":"all-reduce","ph":"X","ts":3.000,"dur":7.000,"pid":3,"tid":1"#)
         );
         assert!(text.starts_with("[\n{") && text.ends_with("}\n]\n"));
+    }
+
+    #[test]
+    fn a_process_that_is_killed_leaves_whole_records() {
+        let path = std::env::temp_dir().join(format!("ferroflow-timeline-{}", fastrand::u64(..)));
+        let mut timeline = Timeline::create(&path, 0).unwrap();
+        let now = Instant::now();
+        let mark = |i: usize| Mark {
+            tensor: format!("grad {i}"),
+            what: "all-reduce",
+            submitted: Some(now),
+            detail: "x".repeat(100),
+        };
+        for some in [3, 0, 200] {
+            timeline.ran((0..some).map(mark).collect(), now, now);
+        }
+        std::mem::forget(timeline);
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let trace: serde_json::Value = serde_json::from_str(&format!("{text}]")).unwrap();
+        let spans = trace.as_array().unwrap().iter().filter(|e| e["ph"] == "X").count();
+        assert_eq!(spans, 3 * 203);
     }
 }

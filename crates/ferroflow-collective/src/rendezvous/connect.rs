@@ -4,6 +4,7 @@
 use crate::wire::read_frame;
 use ferroflow_core::{Result, ensure, err};
 use rustix::event::{PollFd, PollFlags};
+use std::io::{ErrorKind, Read};
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -66,9 +67,17 @@ pub(super) fn connect(address: &str, until: &Until) -> Result<TcpStream> {
     let mut last = String::from("no time left");
     while !until.is_over() {
         until.check()?;
-        let tried = address.to_socket_addrs().and_then(|mut found| {
-            let to = found.next().ok_or(std::io::ErrorKind::NotFound)?;
-            TcpStream::connect_timeout(&to, until.left().min(Duration::from_secs(10)))
+        // A name may stand for several addresses, not all of which are listened on.
+        let tried = address.to_socket_addrs().and_then(|found| {
+            let mut last = Err(ErrorKind::NotFound.into());
+            for to in found {
+                let left = until.left().clamp(Duration::from_millis(1), Duration::from_secs(10));
+                last = TcpStream::connect_timeout(&to, left);
+                if last.is_ok() {
+                    break;
+                }
+            }
+            last
         });
         match tried {
             Ok(stream) => {
@@ -97,15 +106,54 @@ pub(super) fn frame(stream: &mut TcpStream, until: &Until) -> Result<Vec<u8>> {
     if !until.readable(stream)? {
         return Err(err!(Unavailable, "no answer in time"));
     }
-    let left = until.left().max(Duration::from_millis(1));
-    stream.set_read_timeout(Some(left)).map_err(|e| crate::io_error("a connection", &e))?;
-    match read_frame(stream) {
+    match read_frame(&mut Timely { stream, until }) {
         Ok(Some(frame)) => Ok(frame),
         Ok(None) => Err(err!(Unavailable, "the connection was closed")),
         Err(e) => Err(err!(Unavailable, "no answer: {e}")),
     }
 }
 
+/// A connection that is read from until a time, however many reads it takes.
+struct Timely<'a> {
+    stream: &'a TcpStream,
+    until: &'a Until,
+}
+
+impl Read for Timely<'_> {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        let left = self.until.left();
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        self.stream.set_read_timeout(Some(left))?;
+        self.stream.read(into)
+    }
+}
+
 pub(super) fn answer(stream: &mut TcpStream, until: &Until) -> Result<u8> {
     Ok(frame(stream, until)?.first().copied().unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn a_frame_that_comes_byte_by_byte_is_waited_for_no_longer_than_any_other() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut slow = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut stream, _) = listener.accept().unwrap();
+        let dribble = std::thread::spawn(move || {
+            slow.set_nodelay(true).unwrap();
+            slow.write_all(&(60u32 << 20).to_le_bytes()).unwrap();
+            while slow.write_all(&[0]).is_ok() {
+                std::thread::yield_now();
+            }
+        });
+        let until = Until::after(Duration::from_millis(50));
+        assert!(frame(&mut stream, &until).unwrap_err().message().contains("no answer"));
+        drop(stream);
+        dribble.join().unwrap();
+    }
 }

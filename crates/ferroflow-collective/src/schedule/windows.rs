@@ -17,16 +17,9 @@ pub(crate) struct Windows {
 }
 
 impl Windows {
-    /// Windows of `range` among `n` ranks. What is left over is a part of the last one if it is short:
-    /// messages of little cost as much as others.
+    /// Windows of `range` among `n` ranks.
     fn of(self, range: Range<usize>, n: usize) -> Vec<Range<usize>> {
-        let length = self.piece.saturating_mul(n.max(1)).max(1);
-        let mut windows: Vec<_> = segments(range, length).collect();
-        if windows.len() > 1 && windows[windows.len() - 1].len() < length / 8 {
-            let rest = windows.pop().map_or(0, |w| w.end);
-            windows.last_mut().expect("there were two").end = rest;
-        }
-        windows
+        segments(range, self.piece.saturating_mul(n.max(1))).collect()
     }
 }
 

@@ -36,7 +36,8 @@ impl Elastic {
         }
         let (group, engine) = prepared(config.group, config.engine, config.deterministic);
         let (none, place) = (RwLock::new(None), RwLock::new(Place::ALONE));
-        let link = Arc::new(Link { engine: none, place, sets: vec![Members::WORLD] });
+        let sets = RwLock::new(vec![Members::WORLD]);
+        let link = Arc::new(Link { engine: none, place, sets, is_elastic: true });
         let met = seat.next_group(&group)?;
         let world = World(Arc::new(Inner::new(link, base)));
         let mut job = Elastic {
@@ -84,8 +85,13 @@ impl Elastic {
     ) -> Result<R> {
         state.seat = Some(self.seat.clone());
         let mut failed: Option<Instant> = None;
+        let mut changed = false;
         loop {
-            let result = state.sync(&self.world).and_then(|()| {
+            let synced = state.sync(&self.world);
+            let reset =
+                synced.and_then(|()| if changed { state.reset(&self.world) } else { Ok(()) });
+            changed = true;
+            let result = reset.and_then(|()| {
                 if let Some(since) = failed.take() {
                     self.recoveries.push(since.elapsed());
                 }
@@ -109,6 +115,8 @@ impl Elastic {
                 failed.get_or_insert_with(Instant::now);
                 state.restore()?;
             } else {
+                // With the seat goes the last that the driver would wait for.
+                state.seat = None;
                 return Err(error);
             }
             tracing::info!("the ranks change: {error}");
@@ -143,7 +151,11 @@ pub struct State {
     seat: Option<Arc<Mutex<Seat>>>,
     is_changing: bool,
     recoveries: Vec<Duration>,
+    on_reset: Vec<Reset>,
 }
+
+/// What is to be done when the ranks have changed.
+type Reset = Box<dyn FnMut(&World) -> Result<()> + Send>;
 
 impl State {
     /// The state of all global variables of a graph, which have been initialized. Commits them.
@@ -173,9 +185,20 @@ impl State {
             seat: None,
             is_changing: false,
             recoveries: Vec::new(),
+            on_reset: Vec::new(),
         };
         state.keep()?;
         Ok(state)
+    }
+
+    /// Calls `f` whenever the ranks have changed and all have rank 0's values, before training goes on: for
+    /// whatever depends on how many they are.
+    pub fn on_reset(&mut self, f: impl FnMut(&World) -> Result<()> + Send + 'static) {
+        self.on_reset.push(Box::new(f));
+    }
+
+    fn reset(&mut self, world: &World) -> Result<()> {
+        self.on_reset.iter_mut().try_for_each(|f| f(world))
     }
 
     fn keep(&mut self) -> Result<()> {
@@ -233,4 +256,59 @@ pub fn seat_from_env() -> Result<Seat> {
             "this process was not started by `ferroflow run` with --min-np or --max-np"
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::optimizer::{Optimizer, Sgd};
+    use crate::testing::{catalog, initialized};
+    use ferroflow_collective::elastic::{Driver, DriverOptions};
+    use std::net::TcpListener;
+    use std::sync::mpsc::channel;
+
+    /// Adds 1 to a variable in each of six steps, or gives up after three. What it ends with, and how many
+    /// ranks there were each time they had changed.
+    fn rank(driver: &Driver, name: &str, gives_up: bool) -> (Result<f32>, Vec<usize>) {
+        let seat = Seat::take(&driver.address().to_string(), "t", name).unwrap();
+        let config = Config { deterministic: true, ..Config::default() };
+        let job = Elastic::meet(seat, config, &catalog()).unwrap();
+        let g = job.world().graph();
+        let x = g.variable("x", 0.0);
+        let train = job.world().optimizer(Sgd::new(1.0)).minimize(&(&*x * -1.0));
+        let s = initialized(&g).unwrap();
+        let mut state = State::new(&g, &s).unwrap();
+        let (sizes, seen) = channel();
+        state.on_reset(move |world| {
+            sizes.send(world.size()).unwrap();
+            Ok(())
+        });
+        let end = job.run(&mut state, |world, state| {
+            while state.step < 6 {
+                s.run(&train)?;
+                state.step += 1;
+                state.commit(world)?;
+                ensure!(!gives_up || state.step < 3, InvalidArgument, "that is enough");
+            }
+            s.run(x.scalar::<f32>())
+        });
+        drop(state);
+        (end, seen.iter().collect())
+    }
+
+    #[test]
+    fn who_is_left_goes_on_from_the_last_commit_when_another_gives_up() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let patience = Duration::from_secs(30);
+        let options = DriverOptions { min: 1, max: 2, start: 2, patience, token: "t".into() };
+        let driver = Driver::start(listener, options).unwrap();
+        std::thread::scope(|scope| {
+            let stays = scope.spawn(|| rank(&driver, "stays", false));
+            let (gave_up, changes) = rank(&driver, "gives up", true);
+            assert_eq!(gave_up.unwrap_err().message(), "that is enough");
+            assert!(changes.is_empty());
+            let (end, changes) = stays.join().unwrap();
+            assert_eq!((end.unwrap(), changes), (6.0, vec![1]));
+        });
+    }
 }

@@ -1,6 +1,7 @@
 //! The ops that communicate, under Horovod's names. Each hands its tensor to the world's engine when it
 //! is ready and ends when the engine gives it back; no thread waits meanwhile.
 
+use super::gradients;
 use super::{Compression, Link, Place, Reduction};
 use ferroflow_collective::{Ask, Collective};
 use ferroflow_core::{
@@ -43,10 +44,7 @@ pub(super) fn register(c: &mut Catalog, link: &Arc<Link>) {
         .attr("process_set: int = 0")
         .stateful()
         .shape(shape::same_as_input)
-        .gradient(|g, dy| {
-            let attrs = g.same_attrs(&["reduce_op", "process_set"]);
-            Ok(vec![g.call_with("HorovodAllreduce", &[dy[0]], attrs)])
-        })
+        .gradient(gradients::all_reduce)
         .waits()
         .cpu(make(|init| {
             let by = Reduction::from_number(init.int("reduce_op")?)?;
@@ -63,6 +61,7 @@ pub(super) fn register(c: &mut Catalog, link: &Arc<Link>) {
         .attr("process_set: int = 0")
         .stateful()
         .shape(|c| Ok(vec![any_rows(c)?]))
+        .gradient(gradients::all_gather)
         .waits()
         .cpu(make(|_| Ok(Kind::Gather)));
     c.op("HorovodBroadcast")
@@ -76,6 +75,7 @@ pub(super) fn register(c: &mut Catalog, link: &Arc<Link>) {
         .attr("process_set: int = 0")
         .stateful()
         .shape(shape::same_as_input)
+        .gradient(gradients::broadcast)
         .waits()
         .cpu(make(|init| {
             let root = init.int("root_rank")?;
@@ -93,6 +93,7 @@ pub(super) fn register(c: &mut Catalog, link: &Arc<Link>) {
         .attr("process_set: int = 0")
         .stateful()
         .shape(|c| Ok(vec![any_rows(c)?]))
+        .gradient(gradients::reduce_scatter)
         .waits()
         .cpu(make(|init| Ok(Kind::Scatter(Reduction::from_number(init.int("reduce_op")?)?))));
     for (op, what, number) in PLACES {
@@ -123,6 +124,7 @@ pub(super) fn register(c: &mut Catalog, link: &Arc<Link>) {
         .attr("process_set: int = 0")
         .stateful()
         .shape(|c| Ok(vec![any_rows(c)?, PartialShape::of_rank(1)]))
+        .gradient(gradients::all_to_all)
         .waits()
         .cpu(make(|_| Ok(Kind::Exchange)));
 }
@@ -162,7 +164,8 @@ fn parse_compression(text: &str) -> Result<Compression> {
         "bf16" => Compression::Bf16,
         "onebit" => Compression::OneBit,
         other => match other.strip_prefix("topk:").and_then(|p| p.parse().ok()) {
-            Some(part) if (0.0..=1.0).contains(&part) => Compression::TopK(part),
+            // None of the values would never be made up for.
+            Some(part) if part > 0.0 && part <= 1.0 => Compression::TopK(part),
             _ => bail!(InvalidArgument, "there is no compression {other:?}"),
         },
     })
@@ -235,8 +238,8 @@ impl Communicate {
         let (Some(tensor), splits) = (inputs.next(), inputs.next()) else {
             bail!(Internal, "a collective without a tensor");
         };
-        let set = self.link.set(self.set)?;
-        let mut ask = Ask { priority: self.priority, set: set.id, ..Ask::default() };
+        let mut ask =
+            Ask { priority: self.priority, set: self.link.set(self.set)?, ..Ask::default() };
         let what = match &self.kind {
             Kind::Reduce(by, compression) => {
                 let (what, op) = by.collective();
@@ -247,33 +250,44 @@ impl Communicate {
                 what
             }
             Kind::Gather => {
-                row_size(tensor.shape())?;
+                ask.fault = row_size(tensor.shape()).err();
                 Collective::AllGather
             }
-            Kind::Broadcast(root) => set.broadcast(*root)?,
+            Kind::Broadcast(root) => Collective::Broadcast { root: *root },
             Kind::Scatter(by) => {
-                row_size(tensor.shape())?;
                 let (what, op) = by.collective();
-                ensure!(what == Collective::AllReduce, Unimplemented, "adasum of parts");
+                let adasum = || err!(Unimplemented, "adasum of parts");
+                let fault = row_size(tensor.shape()).err();
+                ask.fault = fault.or_else(|| (what == Collective::Adasum).then(adasum));
                 ask.op = op;
                 Collective::ReduceScatter
             }
             Kind::Exchange => {
-                let each = row_size(tensor.shape())?;
                 let splits =
                     splits.ok_or_else(|| err!(Internal, "an all-to-all without splits"))?;
-                let rows = tensor.shape().dims().first().copied().unwrap_or(0);
-                let values = splits.as_slice::<i32>()?;
-                let sent: Option<Vec<usize>> =
-                    values.iter().map(|&s| usize::try_from(s).ok()).collect();
-                let sent = sent.filter(|s| s.iter().sum::<usize>() == rows).ok_or_else(|| {
-                    err!(InvalidArgument, "splits {values:?} do not divide {rows} rows")
-                })?;
-                Collective::AllToAll { splits: sent.into_iter().map(|s| s * each).collect() }
+                exchange(tensor.shape(), splits.as_slice::<i32>()?, &mut ask)
             }
         };
         Ok((tensor, what, ask))
     }
+}
+
+/// An all-to-all of so many rows for each rank; what is wrong with them, all ranks hear.
+pub(super) fn exchange(shape: &Shape, splits: &[i32], ask: &mut Ask) -> Collective {
+    let values = || {
+        let each = row_size(shape)?;
+        let rows = shape.dims().first().copied().unwrap_or(0);
+        let sent: Option<Vec<usize>> = splits.iter().map(|&s| usize::try_from(s).ok()).collect();
+        let sent = sent
+            .filter(|s| s.iter().sum::<usize>() == rows)
+            .ok_or_else(|| err!(InvalidArgument, "splits {splits:?} do not divide {rows} rows"))?;
+        Ok(sent.into_iter().map(|s| s * each).collect())
+    };
+    let splits = values().unwrap_or_else(|e| {
+        ask.fault = Some(e);
+        Vec::new()
+    });
+    Collective::AllToAll { splits }
 }
 
 fn compress(compression: Compression, count: usize) -> ferroflow_collective::Compression {
@@ -288,7 +302,7 @@ fn compress(compression: Compression, count: usize) -> ferroflow_collective::Com
 }
 
 /// Values of a row.
-fn row_size(shape: &Shape) -> Result<usize> {
+pub(super) fn row_size(shape: &Shape) -> Result<usize> {
     let dims = shape.dims();
     ensure!(!dims.is_empty(), InvalidArgument, "a scalar has no rows to gather or scatter");
     let size: usize = dims[1..].iter().product();

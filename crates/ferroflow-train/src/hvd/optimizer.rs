@@ -33,6 +33,8 @@ pub struct DistributedOptimizer<O> {
     by: Reduction,
     compression: Compression,
     passes: usize,
+    averages_passes: bool,
+    predivide: f32,
     sparse_as_dense: bool,
     process_set: usize,
 }
@@ -45,6 +47,8 @@ impl<O: Optimizer> DistributedOptimizer<O> {
             by: Reduction::Average,
             compression: Compression::None,
             passes: 1,
+            averages_passes: true,
+            predivide: 1.0,
             sparse_as_dense: false,
             process_set: 0,
         }
@@ -63,9 +67,23 @@ impl<O: Optimizer> DistributedOptimizer<O> {
     }
 
     /// How many steps' gradients are added up on each rank, in local variables, before the mean of them
-    /// is reduced and applied. The global step counts what is applied.
+    /// (see [`DistributedOptimizer::average_aggregated_gradients`]) is reduced and applied. The global step
+    /// counts what is applied.
     pub fn backward_passes_per_step(mut self, passes: usize) -> Self {
         self.passes = passes.max(1);
+        self
+    }
+
+    /// Whether gradients of several steps become their mean, as they do unless told otherwise, or their sum.
+    pub fn average_aggregated_gradients(mut self, average: bool) -> Self {
+        self.averages_passes = average;
+        self
+    }
+
+    /// Gradients are divided by `factor` before the ranks' are added up, and multiplied by it when that is
+    /// done: between 1 and the number of ranks it keeps sums of half floats from growing beyond them.
+    pub fn gradient_predivide_factor(mut self, factor: f32) -> Self {
+        self.predivide = factor;
         self
     }
 
@@ -93,9 +111,18 @@ impl<O: Optimizer> DistributedOptimizer<O> {
             let op = g.op(op).input(tensor).attr("tensor_name", name);
             op.attr("priority", priority).attr("process_set", set)
         };
-        let reduce = |tensor: &Output| {
-            let op = op("HorovodAllreduce", tensor, &name).attr("reduce_op", self.by as i64);
-            op.attr("compression", compression_name(self.compression).as_str()).output()
+        let scaled = |tensor: Output, factor: f32| match self.predivide {
+            1.0 => tensor,
+            _ => {
+                let factor = g.constant(factor).cast(tensor.dtype());
+                g.op("Mul").input(&tensor).input(&factor).output()
+            }
+        };
+        let reduce = |tensor: Output| {
+            let tensor = scaled(tensor, 1.0 / self.predivide);
+            let op = op("HorovodAllreduce", &tensor, &name).attr("reduce_op", self.by as i64);
+            let op = op.attr("compression", compression_name(self.compression).as_str());
+            scaled(op.output(), self.predivide)
         };
         let gather = |tensor: &Output, what: &str| {
             op("HorovodAllgather", tensor, &format!("{name}/{what}")).output()
@@ -121,7 +148,7 @@ impl<O: Optimizer> DistributedOptimizer<O> {
                 let indices = gather(&s.indices, "indices");
                 Gradient::Sparse(IndexedSlices { values, indices, shape: s.shape.clone() })
             }
-            gradient => Gradient::Dense(reduce(&gradient.dense())),
+            gradient => Gradient::Dense(reduce(gradient.dense())),
         }
     }
 
@@ -131,6 +158,18 @@ impl<O: Optimizer> DistributedOptimizer<O> {
         else {
             return gradients;
         };
+        let linear = matches!(self.by, Reduction::Average | Reduction::Sum);
+        if !(self.predivide > 0.0
+            && self.predivide.is_finite()
+            && (linear || self.predivide == 1.0))
+        {
+            let (by, factor) = (self.by, self.predivide);
+            graph.fail(err!(
+                InvalidArgument,
+                "a gradient_predivide_factor of {factor} for {by:?}: it is a positive number, and for \
+                 Average and Sum"
+            ));
+        }
         graph.name_scope("DistributedOptimizer_Allreduce", |_| {
             let reduced = |(place, (gradient, variable)): (usize, GradAndVar)| {
                 let gradient = gradient.map(|g| self.reduced(&g, &variable, place));
@@ -159,8 +198,9 @@ impl<O: Optimizer> Optimizer for DistributedOptimizer<O> {
         global_step: Option<&Variable>,
     ) -> Operation {
         if self.passes > 1 {
-            return accumulated(graph, gradients, self.passes, |means| {
-                let reduced = self.all_reduced(means);
+            let divisor = if self.averages_passes { self.passes } else { 1 };
+            return accumulated(graph, gradients, self.passes, divisor, |sums| {
+                let reduced = self.all_reduced(sums);
                 self.optimizer.apply_gradients(graph, &reduced, global_step)
             });
         }

@@ -1,8 +1,9 @@
 //! Some of the ranks, which do collectives among themselves.
 
+use super::handle::Handle;
 use super::{Link, Reduction, ops};
-use ferroflow_collective::{Ask, Collective, SetId};
-use ferroflow_core::{Result, Tensor, ensure, err};
+use ferroflow_collective::{Ask, Collective, Done, SetId};
+use ferroflow_core::{Result, Tensor, err};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 
@@ -13,8 +14,9 @@ pub(crate) struct Members {
     pub(super) ranks: Vec<usize>,
 }
 
-/// Some of the ranks, as [`super::Config::process_sets`] named them: what is called on a set is called by its ranks
-/// and by no others. In graphs, the ops that communicate have an attribute `process_set` for its number.
+/// Some of the ranks, as [`super::Config::process_sets`] or [`super::World::add_process_set`] named them: what is
+/// called on a set is called by its ranks and by no others. In graphs, the ops that communicate have an attribute
+/// `process_set` for its number.
 ///
 /// ```
 /// # let mut catalog = ferroflow_graph::Catalog::new();
@@ -44,10 +46,21 @@ impl ProcessSet {
 
     /// Its ranks, in their order.
     pub fn ranks(&self) -> Vec<usize> {
-        match self.link.sets.get(self.number) {
+        match self.link.sets.read().get(self.number) {
             Some(set) if self.number > 0 => set.ranks.clone(),
             _ => (0..self.link.place.read().size).collect(),
         }
+    }
+
+    /// How many ranks it has.
+    pub fn size(&self) -> usize {
+        self.ranks().len()
+    }
+
+    /// The place of this process among its ranks, if it is one of them.
+    pub fn rank(&self) -> Option<usize> {
+        let me = self.link.place.read().rank;
+        self.ranks().iter().position(|&r| r == me)
     }
 
     /// Whether a rank is one of its ranks.
@@ -57,21 +70,111 @@ impl ProcessSet {
 
     /// Reduces a value under a name of its own, and waits for it.
     pub fn all_reduce_value(&self, name: &str, value: Tensor, by: Reduction) -> Result<Tensor> {
+        self.all_reduce_async(name, value, by).wait()
+    }
+
+    /// [`ProcessSet::all_reduce_value`] without waiting.
+    pub fn all_reduce_async(&self, name: &str, value: Tensor, by: Reduction) -> Handle {
         let (what, op) = by.collective();
-        Ok(self.value(name, value, what, Ask::op(op))?.0)
+        self.start(name, value, what, Ask::op(op), |sum, _| Ok(sum))
+    }
+
+    /// Reduces values, each under a name of its own, in one go; if one fails, all do.
+    pub fn grouped_all_reduce_values(
+        &self,
+        values: Vec<(String, Tensor)>,
+        by: Reduction,
+    ) -> Result<Vec<Tensor>> {
+        let (what, op) = by.collective();
+        let ask = Ask { set: self.link.set(self.number)?, ..Ask::op(op) };
+        let (mut all, mut handles) = (Vec::new(), Vec::new());
+        for (name, value) in values {
+            let (sender, result) = channel();
+            let done: Done = Box::new(move |r| drop(sender.send(r.map(|(sum, _)| sum))));
+            all.push((name, value, what.clone(), done));
+            handles.push(Handle::new(result));
+        }
+        self.link.submit_all(all, &ask);
+        handles.into_iter().map(Handle::wait).collect()
     }
 
     /// All ranks' values one below the other, under a name of its own.
     pub fn all_gather_value(&self, name: &str, value: Tensor) -> Result<Tensor> {
+        self.all_gather_async(name, value).wait()
+    }
+
+    /// [`ProcessSet::all_gather_value`] without waiting.
+    pub fn all_gather_async(&self, name: &str, value: Tensor) -> Handle {
         let shape = value.shape().clone();
-        let (all, counts) = self.value(name, value, Collective::AllGather, Ask::default())?;
-        ops::rows(all, &shape, &counts).map(|(all, _)| all)
+        let ask = Ask { fault: ops::row_size(&shape).err(), ..Ask::default() };
+        self.start(name, value, Collective::AllGather, ask, move |all, counts| {
+            ops::rows(all, &shape, &counts).map(|(all, _)| all)
+        })
     }
 
     /// The value of rank `root` on all, under a name of its own.
     pub fn broadcast_value(&self, name: &str, value: Tensor, root: usize) -> Result<Tensor> {
-        let what = self.link.set(self.number)?.broadcast(root)?;
-        Ok(self.value(name, value, what, Ask::default())?.0)
+        self.broadcast_async(name, value, root).wait()
+    }
+
+    /// [`ProcessSet::broadcast_value`] without waiting.
+    pub fn broadcast_async(&self, name: &str, value: Tensor, root: usize) -> Handle {
+        let what = Collective::Broadcast { root };
+        self.start(name, value, what, Ask::default(), |value, _| Ok(value))
+    }
+
+    /// Reduces a value and leaves each rank with its rows of it, nearly as many as the others'.
+    pub fn reduce_scatter_value(&self, name: &str, value: Tensor, by: Reduction) -> Result<Tensor> {
+        let (what, op) = by.collective();
+        let shape = value.shape().clone();
+        let adasum = || err!(Unimplemented, "adasum of parts");
+        let fault = ops::row_size(&shape).err();
+        let fault = fault.or_else(|| (what == Collective::Adasum).then(adasum));
+        let ask = Ask { fault, ..Ask::op(op) };
+        let rows = move |part: Tensor, _| Ok(ops::rows(part, &shape, &[])?.0);
+        self.start(name, value, Collective::ReduceScatter, ask, rows).wait()
+    }
+
+    /// Sends `splits[r]` of the value's rows, in order, to each rank `r`; gives the rows that the others
+    /// sent, and how many they were.
+    pub fn all_to_all_value(
+        &self,
+        name: &str,
+        value: Tensor,
+        splits: &[i32],
+    ) -> Result<(Tensor, Vec<i32>)> {
+        let shape = value.shape().clone();
+        let mut ask = Ask::default();
+        let what = ops::exchange(&shape, splits, &mut ask);
+        let rows = move |all, counts: Vec<usize>| ops::rows(all, &shape, &counts);
+        self.start(name, value, what, ask, rows).wait()
+    }
+
+    /// The bytes of rank `root` on all, whatever the others give: any object that can be written down.
+    pub fn broadcast_bytes(&self, name: &str, bytes: &[u8], root: usize) -> Result<Vec<u8>> {
+        let length = Tensor::scalar(bytes.len() as i64);
+        let length = self.broadcast_value(&format!("{name}/length"), length, root)?;
+        let length = usize::try_from(length.scalar_value::<i64>()?).unwrap_or(0);
+        let mut value = Tensor::alloc(ferroflow_core::DType::UInt8, [length])?;
+        if self.link.place.read().rank == root {
+            value.bytes_mut()?.copy_from_slice(bytes);
+        }
+        Ok(self.broadcast_value(name, value, root)?.bytes()?.to_vec())
+    }
+
+    /// The bytes of each rank, on all.
+    pub fn all_gather_bytes(&self, name: &str, bytes: &[u8]) -> Result<Vec<Vec<u8>>> {
+        let value = Tensor::vector(bytes);
+        let all = self.start(name, value, Collective::AllGather, Ask::default(), |all, counts| {
+            let mut rest = all.bytes()?;
+            let mut take = |count| {
+                let (part, more) = rest.split_at(count);
+                rest = more;
+                part.to_vec()
+            };
+            Ok(counts.into_iter().map(&mut take).collect())
+        });
+        all.wait()
     }
 
     /// Returns when all its ranks have called it.
@@ -80,40 +183,38 @@ impl ProcessSet {
         Ok(())
     }
 
-    fn value(
+    fn start<T: Send + 'static>(
         &self,
         name: &str,
         value: Tensor,
         what: Collective,
         ask: Ask,
-    ) -> Result<(Tensor, Vec<usize>)> {
-        let ask = Ask { set: self.link.set(self.number)?.id, ..ask };
-        let (sender, receiver) = channel();
-        self.link.submit(name, value, what, ask, move |result| drop(sender.send(result)));
-        receiver.recv().unwrap_or_else(|_| Err(err!(Cancelled, "the engine has ended")))
+        finish: impl FnOnce(Tensor, Vec<usize>) -> Result<T> + Send + 'static,
+    ) -> Handle<T> {
+        let (sender, result) = channel();
+        let done = move |r: Result<(Tensor, Vec<usize>)>| {
+            drop(sender.send(r.and_then(|(value, counts)| finish(value, counts))));
+        };
+        match self.link.set(self.number) {
+            Ok(set) => self.link.submit(name, value, what, Ask { set, ..ask }, done),
+            Err(e) => done(Err(e)),
+        }
+        Handle::new(result)
     }
 }
 
 impl Members {
     /// All ranks, however many there are.
     pub(super) const WORLD: Members = Members { id: SetId::WORLD, ranks: Vec::new() };
-
-    /// A broadcast from `root`, which must be one of the ranks.
-    pub(super) fn broadcast(&self, root: usize) -> Result<Collective> {
-        let ranks = &self.ranks;
-        ensure!(
-            self.id == SetId::WORLD || ranks.contains(&root),
-            InvalidArgument,
-            "rank {root} is not in the process set of ranks {ranks:?}"
-        );
-        Ok(Collective::Broadcast { root })
-    }
 }
 
 impl Link {
-    pub(crate) fn set(&self, number: usize) -> Result<&Members> {
-        let named = self.sets.len() - 1;
-        self.sets.get(number).ok_or_else(|| {
+    /// What the engine calls the set of this number.
+    pub(crate) fn set(&self, number: usize) -> Result<SetId> {
+        let sets = self.sets.read();
+        let found = sets.get(number).map(|set| set.id);
+        found.ok_or_else(|| {
+            let named = sets.len() - 1;
             err!(InvalidArgument, "no process set {number}: Config::process_sets names {named}")
         })
     }

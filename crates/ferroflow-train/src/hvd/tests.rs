@@ -110,7 +110,7 @@ fn sets_of_ranks_communicate_among_themselves() {
         assert_eq!(values[1], if alone { vec![2.0] } else { vec![3.0, 1.0] });
         assert_eq!(values[2], [if alone { 2.0 } else { 3.0 }]);
         let refused = s.run(&wrong).unwrap_err();
-        assert!(refused.message().contains("is not in the process set"), "{refused}");
+        assert!(refused.message().contains("is not among its ranks"), "{refused}");
         s.run(&train).unwrap();
         // The mean of what its ranks found: 3 and 1, or 2.
         assert_eq!(floats(&s.run(&table).unwrap()), [-1.0, 1.0]);
@@ -334,6 +334,147 @@ fn ranks_with_less_data_wait_for_the_others() {
 }
 
 #[test]
+fn every_op_that_communicates_has_a_gradient() {
+    on_worlds(3, |w| {
+        let (g, r) = (w.graph(), w.rank());
+        // Rank r has r + 1 rows, and its loss counts r + 1 times.
+        let scale = (r + 1) as f32;
+        let x = g.constant(Tensor::from_slice([r + 1, 2], &vec![1f32; 2 * (r + 1)]).unwrap());
+        let six = g.constant(Tensor::from_slice([6, 1], &[1f32; 6]).unwrap());
+        let gradient = |y: &Output, x: &Output| {
+            let counted = (y * scale).sum_all();
+            g.gradients(&[counted], std::slice::from_ref(x))[0].as_ref().unwrap().dense()
+        };
+        let gathered = g.op("HorovodAllgather").input(&x).output();
+        let from = g.op("HorovodBroadcast").input(&six).attr("root_rank", 1i64).output();
+        let part = |op: i64| g.op("HorovodReducescatter").input(&six).attr("reduce_op", op);
+        let parts = [0, 1].map(|op| part(op).output());
+        let splits = g.constant([[6, 0, 0], [0, 1, 5], [2, 2, 2]][r]);
+        let [traded, _] = g.op("HorovodAlltoall").input(&six).input(&splits).split();
+        let all = [
+            gradient(&gathered, &x),
+            gradient(&from, &six),
+            gradient(&parts[0], &six),
+            gradient(&parts[1], &six),
+            gradient(&traded, &six),
+        ];
+        let all: Vec<_> = session(&g).unwrap().run(&all).unwrap().iter().map(floats).collect();
+        assert_eq!(all[0], vec![6.0; 2 * (r + 1)], "all ranks' losses count for each row");
+        assert_eq!(all[1], [if r == 1 { 6.0 } else { 0.0 }; 6]);
+        let of_rows = [1.0f32, 1.0, 2.0, 2.0, 3.0, 3.0];
+        assert_eq!(all[2], of_rows.map(|x| x / 3.0));
+        assert_eq!(all[3], of_rows);
+        let want = [[1.0; 6], [2.0, 3.0, 3.0, 3.0, 3.0, 3.0], of_rows];
+        assert_eq!(all[4], want[r], "the scale of whoever got the row");
+        let least = g.op("HorovodAllreduce").input(&six).attr("reduce_op", 3i64).output();
+        g.gradients(&[least.sum_all()], std::slice::from_ref(&six));
+        let e = g.check().unwrap_err();
+        assert!(e.message().contains("the gradient of Min over ranks"), "{e}");
+    });
+}
+
+#[test]
+fn values_are_communicated_in_every_way() {
+    on_worlds(3, |w| {
+        let (all, r) = (w.all(), w.rank());
+        assert!(w.is_initialized() && w.is_homogeneous());
+        assert_eq!((all.size(), all.rank()), (3, Some(r)));
+        let rows = |n: usize| Tensor::from_slice([n, 2], &vec![r as f32; 2 * n]).unwrap();
+        let part = all.reduce_scatter_value("s", rows(4), Reduction::Sum).unwrap();
+        assert_eq!(part.shape().dims(), [[2, 2], [1, 2], [1, 2]][r]);
+        assert_eq!(floats(&part)[0], 3.0);
+        let (got, splits) = all.all_to_all_value("t", rows(3), &[0, 1, 2]).unwrap();
+        assert_eq!(splits, [r as i32; 3]);
+        assert_eq!(got.shape().dims(), [3 * r, 2]);
+        let both = vec![("a".to_string(), rows(1)), ("b".to_string(), rows(2))];
+        let sums = all.grouped_all_reduce_values(both, Reduction::Sum).unwrap();
+        assert_eq!(sums.iter().map(|t| floats(t)[0]).collect::<Vec<_>>(), [3.0, 3.0]);
+        let mut later = all.all_reduce_async("l", rows(1), Reduction::Max);
+        let gathered = all.all_gather_async("m", rows(r));
+        while !later.is_done() {
+            std::thread::yield_now();
+        }
+        assert_eq!(floats(&later.wait().unwrap()), [2.0; 2]);
+        assert_eq!(gathered.wait().unwrap().shape().dims(), [3, 2]);
+        let object = all.broadcast_bytes("o", ["", "one", "three"][r].as_bytes(), 1).unwrap();
+        assert_eq!(object, b"one");
+        let objects = all.all_gather_bytes("p", &vec![7; 2 * r]).unwrap();
+        assert_eq!(objects, [vec![], vec![7; 2], vec![7; 4]]);
+        w.shutdown();
+        assert!(!w.is_initialized());
+    });
+}
+
+#[test]
+fn what_one_rank_gets_wrong_is_told_to_all() {
+    on_worlds(2, |w| {
+        let (all, r) = (w.all(), w.rank());
+        let two = Tensor::vector(&[1f32, 2.0]);
+        let e = all.all_to_all_value("t", two.clone(), [&[1, 1], &[3, -1]][r]).unwrap_err();
+        assert!(e.message().contains("splits [3, -1] do not divide 2 rows on ranks [1]"), "{e}");
+        let g = w.graph();
+        let splits = g.constant([[1, 1], [1, 0]][r]);
+        let traded = g.op("HorovodAlltoall").input(&g.constant([1.0, 2.0])).input(&splits);
+        let e = session(&g).unwrap().run(traded.output()).unwrap_err();
+        assert!(e.message().contains("splits [1, 0] do not divide 2 rows on ranks [1]"), "{e}");
+        let scalar = Tensor::scalar(1f32);
+        let e = all.all_gather_value("g", if r == 0 { scalar } else { two }).unwrap_err();
+        assert!(e.message().contains("a scalar has no rows") && e.message().contains("[0]"), "{e}");
+    });
+}
+
+#[test]
+fn sets_are_made_at_any_time() {
+    on_worlds(3, |w| {
+        let pair = w.add_process_set(&[2, 0]).unwrap();
+        assert_eq!((pair.number(), pair.ranks()), (1, vec![2, 0]));
+        assert_eq!(pair.rank(), [Some(1), None, Some(0)][w.rank()]);
+        if pair.includes(w.rank()) {
+            let g = w.graph();
+            let x = g.constant(w.rank() as f32);
+            let sum = g.op("HorovodAllreduce").input(&x).attr("process_set", 1i64).output();
+            assert_eq!(session(&g).unwrap().run(sum.scalar::<f32>()).unwrap(), 1.0);
+        }
+        let e = w.add_process_set(&[7]).err().unwrap();
+        assert!(e.message().contains("no rank 7 among 3"), "{e}");
+    });
+}
+
+#[test]
+fn passes_may_be_added_up_and_gradients_divided_first() {
+    on_worlds(2, |w| {
+        let moved = |optimizer: DistributedOptimizer<Sgd>| {
+            let g = w.graph();
+            let x = g.variable("x", 0.0);
+            let train = optimizer.minimize(&(&*x * -3.0));
+            let s = initialized(&g).unwrap();
+            s.run(&train).unwrap();
+            s.run(&train).unwrap();
+            s.run(x.scalar::<f32>()).unwrap()
+        };
+        let sgd = || w.optimizer(Sgd::new(1.0));
+        assert_eq!(moved(sgd().backward_passes_per_step(2)), 3.0);
+        let sum = sgd().backward_passes_per_step(2).average_aggregated_gradients(false);
+        assert_eq!(moved(sum), 6.0);
+        let half = |factor: f32| {
+            // Twice what a half float holds, once the ranks' are added up.
+            let g = w.graph();
+            let x = g.variable("x", 0.0);
+            let optimizer = w.optimizer(Sgd::new(1.0)).compression(Compression::Fp16);
+            let train = optimizer.gradient_predivide_factor(factor).minimize(&(&*x * -65504.0));
+            let s = initialized(&g).unwrap();
+            s.run(&train).unwrap();
+            s.run(x.scalar::<f32>()).unwrap()
+        };
+        assert_eq!((half(1.0), half(2.0)), (f32::INFINITY, 65504.0));
+        let g = w.graph();
+        let x = g.variable("x", 0.0);
+        w.optimizer(Sgd::new(1.0)).gradient_predivide_factor(0.0).minimize(&x.read());
+        assert!(g.check().unwrap_err().message().contains("gradient_predivide_factor of 0"));
+    });
+}
+
+#[test]
 fn a_step_that_is_cancelled_does_not_wait_for_the_other_ranks() {
     on_worlds(2, |w| {
         let g = w.graph();
@@ -342,6 +483,7 @@ fn a_step_that_is_cancelled_does_not_wait_for_the_other_ranks() {
             let s = session(&g).unwrap().with_timeout(std::time::Duration::from_millis(20));
             assert_eq!(s.run(&sum).unwrap_err().code(), Code::DeadlineExceeded);
         }
+        w.barrier("both are still there").unwrap();
     });
 }
 
@@ -365,6 +507,8 @@ fn rates_warm_up_to_the_scaled_one() {
         let rate = w.warmed_up_rate(0.1, &step, 10.0);
         let got = initialized(&g).unwrap().run(rate.scalar::<f32>()).unwrap();
         assert!((got - 0.15).abs() < 1e-6);
+        let at_once = w.warmed_up_rate(0.1, &g.variable("start", 0i64), 0.0);
+        assert_eq!(initialized(&g).unwrap().run(at_once.scalar::<f32>()).unwrap(), 0.2);
         let none: Vec<GradAndVar> = Vec::new();
         assert!(w.optimizer(Sgd::new(0.1)).compute_gradients(&rate, &[]).len() == none.len());
     });

@@ -45,18 +45,20 @@ impl<O: Optimizer> Optimizer for AccumulateGradients<O> {
         gradients: &[GradAndVar],
         global_step: Option<&Variable>,
     ) -> Operation {
-        accumulated(graph, gradients, self.steps, |means| {
+        accumulated(graph, gradients, self.steps, self.steps, |means| {
             self.optimizer.apply_gradients(graph, &means, global_step)
         })
     }
 }
 
-/// Adds the gradients up, and hands the means of them to `apply` when there are those of `steps` steps.
+/// Adds the gradients up, and hands the sums, divided by `divisor`, to `apply` when there are those of `steps`
+/// steps.
 #[track_caller]
 pub(crate) fn accumulated(
     g: &Graph,
     gradients: &[GradAndVar],
     steps: usize,
+    divisor: usize,
     apply: impl FnOnce(Vec<GradAndVar>) -> Operation,
 ) -> Operation {
     let (mut sums, mut added) = (Vec::new(), Vec::new());
@@ -82,8 +84,8 @@ pub(crate) fn accumulated(
         &is_due,
         || {
             let mean = |sum: &Variable| {
-                let steps = g.constant(steps as f32).cast(sum.dtype());
-                g.op("RealDiv").input(&sum.read()).input(&steps).output()
+                let divisor = g.constant(divisor as f32).cast(sum.dtype());
+                g.op("RealDiv").input(&sum.read()).input(&divisor).output()
             };
             let means = sums
                 .iter()

@@ -232,3 +232,39 @@ fn a_group_fails_as_a_whole_and_never_waits_for_ever() {
     assert_eq!(failed(&mut c).len(), 2);
     assert!(!c.is_waiting());
 }
+
+#[test]
+fn nobody_waits_for_a_rank_that_has_left_nor_for_it_to_join() {
+    let (mut c, now) = coordinator(3);
+    c.note(0, Note::Wants(sum("w", 5)), now).unwrap();
+    c.note(2, Note::Wants(sum("v", 5)), now).unwrap();
+    c.note(1, Note::Joins, now).unwrap();
+    c.note(2, Note::Leaves, now).unwrap();
+    let mut told: Vec<String> = c.verdicts().iter().map(|v| format!("{v:?}")).collect();
+    told.sort();
+    assert!(told[0].contains("asked for by ranks [0], but ranks [2] have left"), "{told:?}");
+    assert!(told[1].contains("ranks [1] have joined, but ranks [2] have left"), "{told:?}");
+    assert_eq!(told.len(), 2, "v has all that its missing ranks may still bring: {told:?}");
+    assert!(c.is_waiting());
+    // It says so, and then its connection ends.
+    c.note(2, Note::Leaves, now).unwrap();
+    c.note(0, Note::Wants(sum("u", 5)), now).unwrap();
+    assert!(matches!(&c.verdicts()[..], [Verdict::Fail { name, .. }] if name == "u"));
+    for rank in 0..2 {
+        c.note(rank, Note::Leaves, now).unwrap();
+    }
+    assert_eq!(c.verdicts().last(), Some(&Verdict::AllLeft));
+}
+
+#[test]
+fn counts_beyond_all_measure_are_not_a_panic() {
+    let (mut c, now) = coordinator(1);
+    for name in ["a", "b"] {
+        let request = Request { kind: Kind::AllGather, ..sum(name, u64::MAX) };
+        c.note(0, Note::Wants(request), now).unwrap();
+        c.note(0, Note::Wants(sum(&format!("{name}{name}"), u64::MAX)), now).unwrap();
+    }
+    for _ in 0..4 {
+        assert!(c.next(&PACKING, now).is_some());
+    }
+}

@@ -25,7 +25,7 @@ fn bits(over: (Transport, Option<Algorithm>), seed: u64) -> Vec<Vec<Vec<u32>>> {
             random.shuffle(batch);
             let mut handles = Vec::new();
             for &i in &*batch {
-                (0..random.u32(0..200)).for_each(|_| std::thread::yield_now());
+                (0..random.u32(0..20)).for_each(|_| std::thread::yield_now());
                 let name = i.to_string();
                 let priority = random.i32(0..3);
                 let ask = |op| Ask { op, priority, ..Ask::default() };

@@ -154,3 +154,28 @@ fn ranks_that_name_a_tensor_otherwise_are_told_and_can_go_on() {
         assert_eq!(sum.unwrap(), [3.0]);
     });
 }
+
+#[test]
+fn a_name_beyond_all_measure_is_the_callers_own_error() {
+    on_engines(2, EngineOptions::default(), |engine| {
+        let endless = "w".repeat(LONGEST_NAME + 1);
+        let e = engine.all_reduce(&endless, vec![1f32], Ask::default()).err().unwrap();
+        assert_eq!(e.code(), Code::InvalidArgument);
+        // More than one frame of notes and verdicts.
+        let long = |i: usize| format!("{i:0>width$}", width = LONGEST_NAME >> 4);
+        let tensors = (0..600).map(|i| (long(i), vec![1u8])).collect();
+        for handle in engine.grouped_all_reduce(tensors, &Ask::default()).unwrap() {
+            assert_eq!(handle.wait().unwrap(), [2]);
+        }
+    });
+}
+
+#[test]
+fn what_a_caller_knows_to_be_wrong_is_an_error_on_all() {
+    on_engines(3, EngineOptions::default(), |engine| {
+        let four = || Tensor::from_slice([4], &[0f32; 4]).unwrap();
+        let of = |fault| (four(), Collective::AllReduce, Ask { fault, ..Ask::default() });
+        let odd = of(Some(err!(OutOfRange, "no more rows")));
+        refuses(engine, of(None), odd, Code::OutOfRange, "no more rows on ranks [1]");
+    });
+}

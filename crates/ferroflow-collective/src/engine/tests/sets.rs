@@ -12,7 +12,7 @@ fn in_odd() -> Ask {
 fn all_kinds(engine: &Engine, place: usize, len: usize) {
     let r = engine.rank();
     let op = |op| Ask { op, ..in_odd() };
-    assert_eq!(engine.members(SetId(2)).unwrap(), ODD.map(|m| m as u32));
+    assert_eq!(*engine.members(SetId(2)).unwrap(), ODD.map(|m| m as u32));
     for (reduction, want) in ReduceOp::ALL.into_iter().zip([6f32, 2.0, 0.0, 4.0, 0.0]) {
         let all = engine.all_reduce("r", vec![r as f32; len], op(reduction)).unwrap();
         assert_eq!(all.wait().unwrap(), vec![want; len], "{reduction}");
@@ -114,5 +114,78 @@ fn a_set_goes_on_without_its_member_that_has_joined() {
             assert_eq!(all.wait_with_counts().unwrap(), (vec![4, 0], vec![1, 1, 0]));
         }
         engine.join().unwrap().wait().unwrap();
+    });
+}
+
+#[test]
+fn ranks_that_made_other_sets_are_named_on_all() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let listener = Mutex::new(Some(listener));
+    std::thread::scope(|scope| {
+        for rank in 0..3 {
+            let (listener, address) = (&listener, &address);
+            scope.spawn(move || {
+                let member = Membership::new(rank, 3, address.as_str());
+                let options =
+                    Options { model: Some(crate::Model::default()), ..Options::default() };
+                let mut group = match rank {
+                    0 => Group::host(&member, options, listener.lock().take().unwrap()).unwrap(),
+                    _ => Group::join(&member, options).unwrap(),
+                };
+                let order = if rank == 2 { [2, 0] } else { [0, 2] };
+                group.add_set(&order).unwrap();
+                let engine = Engine::start(group, EngineOptions::default()).unwrap();
+                let sum = engine.all_reduce("w", vec![1f32], Ask::default());
+                let end =
+                    sum.and_then(Handle::wait).and_then(|_| engine.barrier("b", SetId::WORLD));
+                let e = end.unwrap_err();
+                assert_eq!(e.code(), Code::InvalidArgument, "{e}");
+                let text = "rank 2 has the process sets [[2, 0]], rank 0 has [[0, 2]]";
+                assert!(e.message().contains(text), "{e}");
+            });
+        }
+    });
+}
+
+#[test]
+fn sets_are_made_while_ranks_work_and_all_must_mean_the_same() {
+    on_engines(4, EngineOptions::default(), |engine| {
+        let r = engine.rank();
+        let other = engine.all_reduce("w", vec![1f32; 9], Ask::default()).unwrap();
+        let set = engine.add_set(&[3, 1]).unwrap().wait().unwrap();
+        assert_eq!(*engine.members(set).unwrap(), [3, 1]);
+        if r % 2 == 1 {
+            let ask = Ask { set, ..Ask::default() };
+            let all = engine.all_gather("g", vec![r as u8], ask.clone()).unwrap();
+            assert_eq!(all.wait().unwrap(), [3, 1]);
+            let sum = engine.all_reduce("s", vec![r as f32; 70_000], ask).unwrap();
+            assert_eq!(sum.wait().unwrap(), vec![4.0; 70_000]);
+        }
+        assert_eq!(other.wait().unwrap(), [4.0; 9]);
+        let e = engine.add_set(&[[0, 1], [1, 0]][r / 3]).unwrap().wait().unwrap_err();
+        let text = "ranks [3] want process set of ranks [1, 0], ranks [0, 1, 2] want process set";
+        assert!(e.message().contains(text), "{e}");
+        let e = engine.add_set(&[0, 4]).unwrap().wait().unwrap_err();
+        assert!(e.message().contains("no rank 4 among 4"), "{e}");
+        let next = engine.add_set(&[2]).unwrap().wait().unwrap();
+        assert_eq!(usize::from(next.0), usize::from(set.0) + 1);
+    });
+}
+
+#[test]
+fn a_rank_that_has_joined_knows_the_sets_that_others_make() {
+    on_engines(3, EngineOptions::default(), |engine| {
+        let made = match engine.rank() {
+            2 => None,
+            _ => Some(engine.add_set(&[2, 0]).unwrap().wait().unwrap()),
+        };
+        engine.join().unwrap().wait().unwrap();
+        let set = made.unwrap_or(SetId(2));
+        assert_eq!(*engine.members(set).unwrap(), [2, 0]);
+        if engine.rank() != 1 {
+            let sum = engine.all_reduce("s", vec![1u8], Ask { set, ..Ask::default() }).unwrap();
+            assert_eq!(sum.wait().unwrap(), [2]);
+        }
     });
 }

@@ -1,0 +1,115 @@
+//! Why a job is ended before it is done: a signal, or output that nobody takes.
+
+use super::Event;
+use ferroflow::{Code, Error, Result};
+use rustix::process::Signal;
+use std::fmt;
+use std::io::ErrorKind;
+use std::sync::mpsc::Sender;
+
+/// What ends a job from outside.
+#[derive(Debug)]
+pub enum Stop {
+    Signal(Signal),
+    /// What the processes print cannot be passed on.
+    Output(std::io::Error),
+}
+
+impl Stop {
+    /// What the launcher's exit code is, as a shell would have it.
+    pub fn code(&self) -> u8 {
+        match self {
+            Stop::Signal(signal) => 128 + signal.as_raw() as u8,
+            // As of a program that does not expect it.
+            Stop::Output(e) if e.kind() == ErrorKind::BrokenPipe => {
+                128 + Signal::PIPE.as_raw() as u8
+            }
+            Stop::Output(_) => 1,
+        }
+    }
+
+    /// Whether somebody insists, if it comes when the job is being ended. A terminal that is closed says so more
+    /// than once, and takes the output with it.
+    pub fn is_urgent(&self) -> bool {
+        matches!(self, Stop::Signal(Signal::INT | Signal::TERM))
+    }
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Stop::Signal(Signal::INT) => write!(f, "the job was ended by Ctrl-C (SIGINT)"),
+            Stop::Signal(Signal::HUP) => {
+                write!(f, "the job was ended by SIGHUP: its terminal is gone (nohup goes on then)")
+            }
+            Stop::Signal(_) => write!(f, "the job was ended by SIGTERM"),
+            Stop::Output(e) if e.kind() == ErrorKind::BrokenPipe => {
+                write!(f, "the job was ended, since nobody reads its output any more")
+            }
+            Stop::Output(e) => write!(f, "the job was ended, its output cannot be written: {e}"),
+        }
+    }
+}
+
+/// Turns SIGTERM, Ctrl-C and the loss of the terminal into a stop of the job.
+pub fn watch_signals(events: Sender<Event>) -> Result<()> {
+    let problem =
+        |e: std::io::Error| Error::new(Code::Internal, format!("cannot watch signals: {e}"));
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(problem)?;
+    let watches_terminal = !ignores(Signal::HUP);
+    let work = move || {
+        runtime.block_on(async {
+            use tokio::signal::unix::{SignalKind, signal};
+            let Ok(mut term) = signal(SignalKind::terminate()) else { return };
+            let Ok(mut int) = signal(SignalKind::interrupt()) else { return };
+            let mut hangup = match watches_terminal.then(|| signal(SignalKind::hangup())) {
+                Some(Err(_)) => return,
+                Some(Ok(hangup)) => Some(hangup),
+                None => None,
+            };
+            let mut hung_up = async || match &mut hangup {
+                Some(hangup) => hangup.recv().await,
+                None => std::future::pending().await,
+            };
+            loop {
+                let signal = tokio::select! {
+                    _ = term.recv() => Signal::TERM,
+                    _ = int.recv() => Signal::INT,
+                    _ = hung_up() => Signal::HUP,
+                };
+                if events.send(Event::Stop(Stop::Signal(signal))).is_err() {
+                    return;
+                }
+            }
+        });
+    };
+    std::thread::Builder::new().name("ff-signals".into()).spawn(work).map(|_| ()).map_err(problem)
+}
+
+/// Whether whoever started this process, such as nohup, wants the signal to be ignored.
+fn ignores(signal: Signal) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    ignored >> (signal.as_raw() - 1) & 1 == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_that_is_ignored_is_known() {
+        // Rust's own runtime ignores this one, and nobody can ignore that one.
+        assert!(ignores(Signal::PIPE));
+        assert!(!ignores(Signal::KILL));
+    }
+
+    #[test]
+    fn exit_codes_are_those_of_a_shell() {
+        let output = |kind: ErrorKind| Stop::Output(kind.into()).code();
+        assert_eq!(Stop::Signal(Signal::TERM).code(), 143);
+        assert_eq!((output(ErrorKind::BrokenPipe), output(ErrorKind::StorageFull)), (141, 1));
+    }
+}

@@ -1,0 +1,213 @@
+//! The script that says which hosts an elastic job has now.
+
+use super::hosts::{Host, parse};
+use crate::launch::Event;
+use ferroflow::{Code, Error, Result};
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::convert::Infallible;
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How often the script is asked.
+pub const INTERVAL: Duration = Duration::from_secs(1);
+/// How long it may take.
+const LIMIT: Duration = Duration::from_secs(10);
+/// Bytes that it may print.
+const LONGEST_ANSWER: u64 = 1 << 20;
+
+/// Asks the script again and again, until it is dropped.
+pub struct Discovery {
+    over: Option<Sender<Infallible>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Discovery {
+    /// The first answer is an event, and each that differs from the one before: hosts, of which those that are no
+    /// longer named have no slots, or what went wrong.
+    pub fn start(script: String, events: Sender<Event>, every: Duration) -> Result<Discovery> {
+        let (over, is_over) = channel();
+        let work = move || follow(&script, &events, every, &is_over);
+        let thread = std::thread::Builder::new().name("ff-discovery".into()).spawn(work);
+        let problem = |e| Error::new(Code::Internal, format!("cannot start a thread: {e}"));
+        Ok(Discovery { over: Some(over), thread: Some(thread.map_err(problem)?) })
+    }
+}
+
+impl Drop for Discovery {
+    fn drop(&mut self) {
+        self.over = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn follow(script: &str, events: &Sender<Event>, every: Duration, over: &Receiver<Infallible>) {
+    let mut known: Option<Vec<Host>> = None;
+    let mut trouble = None;
+    loop {
+        let answer = ask(script, over);
+        let news = match answer {
+            Ok(mut found) => {
+                trouble = None;
+                let is_gone = |k: &&Host| found.iter().all(|f| f.login() != k.login());
+                let gone: Vec<Host> = known.iter().flatten().filter(is_gone).cloned().collect();
+                found.extend(gone.into_iter().map(|host| Host { slots: 0, ..host }));
+                let is_new = known.as_ref() != Some(&found);
+                known = Some(found.clone());
+                is_new.then_some(Ok(found))
+            }
+            Err(e) => {
+                let is_new = trouble.as_deref() != Some(e.message());
+                trouble = Some(e.message().to_string());
+                is_new.then_some(Err(e))
+            }
+        };
+        if news.is_some_and(|news| events.send(Event::Hosts(news)).is_err()) {
+            return;
+        }
+        if over.recv_timeout(every) != Err(RecvTimeoutError::Timeout) {
+            return;
+        }
+    }
+}
+
+/// The hosts that the script prints: `HOST` or `HOST:SLOTS`, a line each. It is killed, with what it started, if it
+/// takes too long, or when this is over.
+fn ask(script: &str, over: &Receiver<Infallible>) -> Result<Vec<Host>> {
+    let problem = |text: String| Error::new(Code::Unavailable, format!("{script}: {text}"));
+    let mut command = Command::new(script);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0);
+    let mut child = command.spawn().map_err(|e| problem(e.to_string()))?;
+    let said = answer_of(&mut child);
+    let until = Instant::now() + LIMIT;
+    let mut status = None;
+    let text = loop {
+        if status.is_none() {
+            status = child.try_wait().map_err(|e| problem(e.to_string()))?;
+        }
+        // Somebody whom the script leaves behind may hold its output open.
+        let text = status.and_then(|_| said.try_recv().ok());
+        if let Some(text) = text {
+            break text;
+        }
+        let is_over = over.recv_timeout(Duration::from_millis(5)) != Err(RecvTimeoutError::Timeout);
+        if is_over || Instant::now() >= until {
+            kill(&mut child, status.is_some());
+            let what = if status.is_some() { "close its output" } else { "end" };
+            return Err(problem(format!("did not {what} within {LIMIT:?}")));
+        }
+    };
+    if let Some(status) = status.filter(|s| !s.success()) {
+        return Err(problem(format!("failed ({status})")));
+    }
+    let text = text.map_err(|e| problem(e.to_string()))?;
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
+    if lines.is_empty() { Ok(Vec::new()) } else { parse(&lines.join(",")) }
+}
+
+/// Reads what it prints while it runs, so that it never waits for a reader.
+fn answer_of(child: &mut Child) -> Receiver<std::io::Result<String>> {
+    let (tell, said) = channel();
+    if let Some(out) = child.stdout.take() {
+        std::thread::spawn(move || {
+            let mut text = String::new();
+            let read = out.take(LONGEST_ANSWER).read_to_string(&mut text);
+            let _ = tell.send(read.map(|_| text));
+        });
+    }
+    said
+}
+
+fn kill(child: &mut Child, is_reaped: bool) {
+    // Once it is reaped, its number may be somebody else's.
+    if let Some(group) = Pid::from_raw(child.id() as i32).filter(|_| !is_reaped) {
+        let _ = kill_process_group(group, Signal::KILL);
+        let _ = child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    /// A script in a folder of its own, which it runs in.
+    struct Script(PathBuf);
+
+    impl Script {
+        fn new(name: &str, text: &str) -> Script {
+            let dir = format!("ferroflow-discovery-{name}-{}", std::process::id());
+            let dir = std::env::temp_dir().join(dir);
+            std::fs::create_dir_all(&dir).unwrap();
+            // Written by another process: what this one holds open for a moment, a child of another test may hold,
+            // too, and nobody can run it.
+            let write =
+                r#"printf '#!/bin/sh\ncd "%s"\n%s\n' "$1" "$2" > "$1/s" && chmod +x "$1/s""#;
+            let written = Command::new("sh").args(["-c", write, "sh"]).arg(&dir).arg(text).status();
+            assert!(written.unwrap().success());
+            Script(dir)
+        }
+
+        fn path(&self) -> String {
+            self.0.join("s").display().to_string()
+        }
+    }
+
+    impl Drop for Script {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_script_names_the_hosts() {
+        let (_over, over) = channel();
+        let script = Script::new("names", "echo hosta:2; echo; echo hostb");
+        let found = ask(&script.path(), &over).unwrap();
+        assert_eq!(found, [Host::new("hosta", 2), Host::new("hostb", 1)]);
+        assert!(ask("/no/such/script", &over).is_err());
+    }
+
+    #[test]
+    fn the_same_trouble_is_told_once_and_hosts_that_are_not_named_have_no_slots() {
+        let text = "echo >> asked; case $(wc -l < asked) in
+            1) echo a:1; echo b:1;; 2|3|4) exit 3;; *) echo b:1;; esac";
+        let script = Script::new("trouble", text);
+        let (events, inbox) = channel();
+        let _asking = Discovery::start(script.path(), events, Duration::ZERO).unwrap();
+        let next = || match inbox.recv_timeout(Duration::from_secs(60)) {
+            Ok(Event::Hosts(news)) => news,
+            _ => panic!("no news"),
+        };
+        assert_eq!(next().unwrap().len(), 2);
+        assert!(next().unwrap_err().message().ends_with("failed (exit status: 3)"));
+        assert_eq!(next().unwrap(), [Host::new("b", 1), Host::new("a", 0)]);
+    }
+
+    #[test]
+    fn a_script_that_hangs_ends_with_what_asks_it() {
+        let script = Script::new("hangs", "sleep 1000 & echo $! > new; mv new pid; wait");
+        let (events, _inbox) = channel();
+        let asking = Discovery::start(script.path(), events, Duration::ZERO).unwrap();
+        let until = Instant::now() + Duration::from_secs(60);
+        let pid = loop {
+            match std::fs::read_to_string(script.0.join("pid")) {
+                Ok(pid) => break pid,
+                Err(_) => assert!(Instant::now() < until, "the script was not asked"),
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        drop(asking);
+        // It was sent its end, and may take a moment over it.
+        let stat = || std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
+        while stat().is_ok_and(|s| !s.contains(") Z ")) {
+            assert!(Instant::now() < until, "process {pid} is still there");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! `ferroflow run`: how a job ends from outside, and what becomes of what it prints.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::netns::{self, Cable};
+use common::{Lines, PROGRAM, Running, ferroflow, folder};
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Stdio};
+
+/// What a process that has ended printed on standard error.
+fn errors_of(child: &mut Child) -> String {
+    let mut text = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+    text
+}
+
+/// Whether there is such a process, and it is not just waiting to be collected.
+fn is_alive(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+    stat.is_ok_and(|s| !s.contains(") Z "))
+}
+
+#[test]
+fn a_job_whose_output_nobody_reads_is_ended() {
+    let mut command = ferroflow(&["run", "-np", "2", "--", "yes"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut job = Running(child);
+    let mut line = String::new();
+    BufReader::new(job.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.ends_with("] y\n"), "{line}");
+    // 128 + SIGPIPE, as a program that does not expect it.
+    assert_eq!(job.end().code(), Some(141));
+    let errors = errors_of(&mut job.0);
+    assert_eq!(errors.matches("nobody reads its output").count(), 1, "{errors}");
+    assert!(!errors.contains("first to fail"), "{errors}");
+}
+
+#[test]
+fn a_job_whose_errors_nobody_reads_is_ended() {
+    let mut command = ferroflow(&["run", "-np", "2", "--", "sh", "-c", "yes >&2"]);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut job = Running(child);
+    drop(job.0.stderr.take());
+    assert_eq!(job.end().code(), Some(141));
+}
+
+#[test]
+fn output_that_cannot_be_written_is_no_success() {
+    for program in ["echo", "yes"] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut command = ferroflow(&["run", "-np", "1", "--", program, "hi"]);
+        let child = command.stdout(full).stderr(Stdio::piped()).spawn().unwrap();
+        let mut job = Running(child);
+        assert_eq!(job.end().code(), Some(1), "{program}");
+        let errors = errors_of(&mut job.0);
+        assert_eq!(errors.matches("its output cannot be written").count(), 1, "{errors}");
+    }
+}
+
+#[test]
+fn a_line_without_end_is_passed_on_in_pieces() {
+    let zeros = ["run", "-np", "1", "--", "head", "-c", "200000", "/dev/zero"];
+    let out = ferroflow(&zeros).output().unwrap();
+    assert!(out.status.success());
+    assert_eq!(out.stdout.iter().filter(|&&byte| byte == 0).count(), 200_000);
+    let pieces = out.stdout.split(|&byte| byte == b'\n').filter(|piece| !piece.is_empty());
+    let pieces: Vec<&[u8]> = pieces.collect();
+    assert_eq!(pieces.len(), 4);
+    assert!(pieces.iter().all(|piece| piece.starts_with(b"[0] \0")));
+}
+
+#[test]
+fn a_reader_who_takes_his_time_gets_everything() {
+    let mut command = ferroflow(&["run", "-np", "1", "--", "seq", "1", "15000"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut job = Running(child);
+    // Longer than the launcher waits for the last words of those who say nothing.
+    std::thread::sleep(std::time::Duration::from_millis(1000));
+    let lines = BufReader::new(job.0.stdout.take().unwrap()).lines();
+    assert_eq!(lines.map_while(Result::ok).last().as_deref(), Some("[0] 15000"));
+    assert_eq!(job.end().code(), Some(0), "{}", errors_of(&mut job.0));
+}
+
+#[test]
+fn a_signal_ends_all_ranks_and_is_named() {
+    for (signal, code, says) in
+        [("INT", 130, "Ctrl-C"), ("TERM", 143, "SIGTERM"), ("HUP", 129, "SIGHUP")]
+    {
+        // Whoever runs this test may ignore signals, as nohup does.
+        let mut command = Command::new("env");
+        command.arg("--default-signal=HUP").arg(PROGRAM);
+        command.args(["run", "-np", "1", "--", "sh", "-c", "echo pid $$; exec sleep 1000"]);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut job = Running(child);
+        let line = Lines::of(job.0.stdout.take().unwrap()).wait_for("[0] pid ");
+        job.signal(signal);
+        assert_eq!(job.end().code(), Some(code), "{signal}");
+        let errors = errors_of(&mut job.0);
+        assert!(errors.contains(&format!("the job was ended by {says}")), "{errors}");
+        assert!(!is_alive(line.trim_start_matches("[0] pid ")), "{signal}: {line}");
+    }
+}
+
+#[test]
+fn a_job_that_was_told_to_ignore_a_lost_terminal_goes_on() {
+    let dir = folder("nohup");
+    let go_on = dir.join("go-on");
+    let rank = "echo is up; until [ -e \"$GO_ON\" ]; do sleep 0.05; done; echo still here";
+    let mut command = Command::new("sh");
+    command.args(["-c", "trap '' HUP; exec \"$@\"", "sh", PROGRAM]);
+    command.args(["run", "-np", "1", "--", "sh", "-c", rank]).env("GO_ON", &go_on);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut job = Running(child);
+    let lines = Lines::of(job.0.stdout.take().unwrap());
+    lines.wait_for("[0] is up");
+    job.signal("HUP");
+    std::fs::write(&go_on, "").unwrap();
+    lines.wait_for("[0] still here");
+    assert_eq!(job.end().code(), Some(0));
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn without_a_number_every_slot_gets_a_rank() {
+    let job =
+        ["run", "-H", "localhost:2,[::1]:1", "--", "sh", "-c", "echo $LOCAL_RANK of $WORLD_SIZE"];
+    let out = ferroflow(&job).output().unwrap();
+    let said = String::from_utf8(out.stdout).unwrap();
+    let mut lines: Vec<&str> = said.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["[0] 0 of 3", "[1] 1 of 3", "[2] 2 of 3"]);
+}
+
+#[test]
+fn another_host_is_told_an_address_of_this_one_that_it_can_reach() {
+    if let Some(why) = netns::missing() {
+        return eprintln!("skipped, since hosts are network namespaces here: {why}");
+    }
+    let cable = Cable::from_here();
+    let hosts = format!("localhost:1,{}:1", cable.far());
+    let shell = ["--rsh", "ip netns exec {host} sh -c"];
+    let job = [&["run", "-H", &hosts][..], &shell, &["--", "sh", "-c", "echo $MASTER_ADDR"]];
+    let out = ferroflow(&job.concat()).output().unwrap();
+    let said = String::from_utf8(out.stdout).unwrap();
+    let mut lines: Vec<&str> = said.lines().collect();
+    lines.sort_unstable();
+    let near = cable.near();
+    assert_eq!(lines, [format!("[0] {near}"), format!("[1] {near}")]);
+}
+
+#[test]
+fn too_few_slots_are_waited_for_before_anything_starts() {
+    let dir = folder("too-few");
+    let script = dir.join("hosts.sh").display().to_string();
+    // Written by another process: what this one holds open for a moment, a child of another test may hold, too, and
+    // nobody can run it.
+    let write = r#"printf '#!/bin/sh\necho localhost:1\n' > "$1" && chmod +x "$1""#;
+    assert!(Command::new("sh").args(["-c", write, "sh", &script]).status().unwrap().success());
+    let job = ["run", "-np", "2", "--host-discovery-script", &script, "--elastic-timeout", "0"];
+    let out = ferroflow(&[&job[..], &["--", "echo", "started"]].concat()).output().unwrap();
+    let errors = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(out.status.code(), Some(1), "{errors}");
+    assert_eq!(out.stdout, b"", "nothing was started");
+    assert!(errors.contains("1 of 2 slots; waiting up to 0 s (--elastic-timeout)"), "{errors}");
+    assert!(errors.contains("1 of 2 slots, and no more within 0"), "{errors}");
+    // One is enough for whoever says so, and nothing is waited for.
+    let job = [&job[..], &["--min-np", "1", "--", "echo", "started"]].concat();
+    let out = ferroflow(&job).output().unwrap();
+    let errors = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(out.stdout, b"[0] started\n", "{errors}");
+    assert!(
+        errors.contains("starting 1 of 2 processes") && !errors.contains("waiting"),
+        "{errors}"
+    );
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn a_job_token_reaches_other_hosts_unseen() {
+    let token = ["--", "sh", "-c", "echo a token of ${#FERROFLOW_TOKEN} letters"];
+    // With a terminal, as ssh -tt makes one, which repeats what it is sent; and without.
+    let terminal = "env FAR={host} script -qe -O /dev/null -c";
+    let mut try_terminal = Command::new("script");
+    try_terminal.args(["-qe", "-O", "/dev/null", "-c", "true"]).stdin(Stdio::null());
+    let has_terminal = try_terminal.output().is_ok_and(|out| out.status.success());
+    for shell in ["env FAR={host} sh -c", terminal].into_iter().take(1 + usize::from(has_terminal))
+    {
+        let job =
+            [&["run", "-H", "192.0.2.7:1", "--port", "9", "--rsh", shell], &token[..]].concat();
+        let out = ferroflow(&job).output().unwrap();
+        let errors = String::from_utf8(out.stderr).unwrap();
+        assert_eq!(
+            String::from_utf8(out.stdout).unwrap(),
+            "[0] a token of 32 letters\n",
+            "{errors}"
+        );
+    }
+}
+
+#[test]
+fn variables_are_passed_on_to_other_hosts() {
+    let hosts = ["run", "-H", "192.0.2.7:1", "--rsh", "env -i FAR={host} sh -c"];
+    let passed = ["-x", "GIVEN=it's", "-x", "HERE", "-x", "RANK=7"];
+    let program = ["--", "sh", "-c", "echo $RANK $GIVEN $HERE $NOT"];
+    let mut command = ferroflow(&[&hosts[..], &["--port", "9"], &passed, &program].concat());
+    let out = command.env("HERE", "as here").env("NOT", "passed on").output().unwrap();
+    let errors = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(
+        String::from_utf8(out.stdout).unwrap(),
+        "[0] 0 it's as here
+",
+        "{errors}"
+    );
+}

@@ -1,0 +1,121 @@
+//! Ranks that leave while others still work: nobody waits for them.
+
+use super::*;
+
+/// Ranks that leave are gone at once.
+fn in_a_hurry() -> EngineOptions {
+    EngineOptions { farewell: Duration::ZERO, ..EngineOptions::default() }
+}
+
+#[test]
+fn what_waits_for_a_rank_that_has_left_fails_and_names_it() {
+    for gone in 0..2 {
+        on_engines(2, EngineOptions::default(), |engine| {
+            if engine.rank() == gone {
+                return;
+            }
+            let w = engine.all_reduce("w", vec![1f32], Ask::default()).unwrap();
+            let e = w.wait().unwrap_err();
+            assert_eq!(e.code(), Code::Unavailable, "{e}");
+            assert!(e.message().contains(&format!("ranks [{gone}] have left")), "{e}");
+        });
+    }
+}
+
+#[test]
+fn what_a_rank_has_asked_for_before_it_leaves_is_done() {
+    on_engines(3, EngineOptions::default(), |engine| {
+        let sum = engine.all_reduce("w", vec![1f32; 1000], Ask::default()).unwrap();
+        if engine.rank() > 0 {
+            assert_eq!(sum.wait().unwrap(), [3.0; 1000]);
+        }
+    });
+}
+
+#[test]
+fn whoever_still_works_when_rank_0_is_gone_is_told() {
+    on_engines(2, in_a_hurry(), |engine| {
+        if engine.rank() == 0 {
+            return;
+        }
+        let told = loop {
+            let sum = engine.all_reduce("w", vec![1f32], Ask::default());
+            let e = sum.and_then(Handle::wait).unwrap_err();
+            assert_eq!(e.code(), Code::Unavailable, "{e}");
+            assert!(!e.message().contains("waited"), "{e}");
+            // At first because it has left, then because it is gone, with all that it decides.
+            if engine.failure().is_some() {
+                break e;
+            }
+        };
+        assert!(
+            told.message().contains("rank 0") || told.message().contains("ranks [0]"),
+            "{told}"
+        );
+        assert!(engine.join().is_err());
+    });
+}
+
+#[test]
+fn a_set_goes_on_when_a_rank_that_is_not_in_it_has_gone() {
+    on_engines(3, in_a_hurry(), |engine| {
+        if engine.rank() == 1 {
+            return;
+        }
+        let ask = Ask { set: SetId(1), ..Ask::default() };
+        let lost = engine.all_reduce("w", vec![1f32], Ask::default()).unwrap();
+        assert!(lost.wait().unwrap_err().message().contains("ranks [1] have left"));
+        for i in 0..200 {
+            let sum = engine.all_reduce("w", vec![1f32; i], ask.clone()).unwrap();
+            assert_eq!(sum.wait().unwrap(), vec![2.0; i]);
+        }
+        // Who is first may leave first.
+        let both = engine.all_reduce("end", vec![0u8], ask).unwrap();
+        both.wait().unwrap();
+    });
+}
+
+#[test]
+fn a_join_ends_when_a_rank_leaves_that_never_joined() {
+    on_engines(3, EngineOptions::default(), |engine| {
+        if engine.rank() == 1 {
+            return;
+        }
+        let e = engine.join().unwrap().wait().unwrap_err();
+        assert_eq!(e.code(), Code::Unavailable);
+        assert!(e.message().contains("ranks [1] have left without joining"), "{e}");
+    });
+}
+
+#[test]
+fn a_caller_that_panics_over_its_tensor_does_so_for_itself() {
+    on_engines(2, EngineOptions::default(), |engine| {
+        let one = Tensor::vector(&[1f32]);
+        engine.submit_tensor("w", one, Collective::AllReduce, Ask::default(), |_| {
+            panic!("a caller's own")
+        });
+        let sum = engine.all_reduce("v", vec![1f32], Ask::default()).unwrap();
+        assert_eq!(sum.wait().unwrap(), [2.0]);
+    });
+}
+
+#[test]
+fn a_trace_that_cannot_be_written_is_an_error_on_all_ranks() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let options = || Options { model: Some(crate::Model::default()), ..Options::default() };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let group = Group::join(&Membership::new(1, 2, address.as_str()), options()).unwrap();
+            let timeline = Some(PathBuf::from("/nowhere/at/all"));
+            let e = Engine::start(group, EngineOptions { timeline, ..EngineOptions::default() });
+            assert!(e.err().unwrap().message().contains("/nowhere/at/all"));
+        });
+        let member = Membership::new(0, 2, address.as_str());
+        let group = Group::host(&member, options(), listener).unwrap();
+        let engine = Engine::start(group, EngineOptions::default()).unwrap();
+        let sum = engine.all_reduce("w", vec![1f32], Ask::default());
+        let e = sum.and_then(Handle::wait).unwrap_err();
+        assert!(e.message().contains("/nowhere/at/all"), "{e}");
+    });
+}

@@ -1,0 +1,70 @@
+//! What comes back through the ops that communicate: gradients go the way of the values in reverse.
+//!
+//! The loss of a rank counts for all, so what a value has contributed to on other ranks is added up.
+
+use super::Reduction;
+use ferroflow_core::{DType, Result, bail};
+use ferroflow_graph::{Attrs, GradientScope, Term};
+
+type Gradients<'g> = Result<Vec<Term<'g>>>;
+
+/// The op and the process set of a node.
+fn reduction(g: &GradientScope<'_>) -> Result<Reduction> {
+    let by = Reduction::from_number(g.attrs().int("reduce_op")?)?;
+    match by {
+        Reduction::Average | Reduction::Sum | Reduction::Adasum => Ok(by),
+        other => {
+            bail!(Unimplemented, "the gradient of {other:?} over ranks, of node {:?}", g.name())
+        }
+    }
+}
+
+fn sum<'g>(g: &GradientScope<'g>, x: Term<'g>) -> Term<'g> {
+    let attrs = g.same_attrs(&["process_set"]).with("reduce_op", Reduction::Sum as i64);
+    g.call_with("HorovodAllreduce", &[x], attrs)
+}
+
+pub(super) fn all_reduce<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Gradients<'g> {
+    reduction(g)?;
+    let attrs = g.same_attrs(&["reduce_op", "process_set"]);
+    Ok(vec![g.call_with("HorovodAllreduce", &[dy[0]], attrs)])
+}
+
+/// Every rank has contributed the values of the root, and its own to nobody.
+pub(super) fn broadcast<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Gradients<'g> {
+    let all = sum(g, dy[0]);
+    let root = g.int(g.attrs().int("root_rank")?);
+    let is_root = g.call("HorovodRank", &[]).with("Equal", root);
+    Ok(vec![all * is_root.cast(all.dtype())])
+}
+
+/// Each rank is sent what all ranks know of its rows, and adds it up.
+pub(super) fn all_gather<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Gradients<'g> {
+    let shape = g.input(0).shape();
+    let attrs = || g.same_attrs(&["process_set"]);
+    let rows = shape.element(0).expand_dims(0);
+    let rows = g.call_with("HorovodAllgather", &[rows], attrs());
+    let sent = g.calls_with("HorovodAlltoall", &[dy[0], rows], attrs());
+    let of_ranks = sent[0].reshape(g.concat(&[rows.size().expand_dims(0), shape], 0));
+    Ok(vec![of_ranks.sum(g.int(0), false)])
+}
+
+pub(super) fn reduce_scatter<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Gradients<'g> {
+    let by = reduction(g)?;
+    let attrs = g.same_attrs(&["process_set"]);
+    let all = g.call_with("HorovodAllgather", &[dy[0]], attrs);
+    Ok(vec![match by {
+        Reduction::Average => {
+            let ranks = sum(g, g.number(1.0, DType::Float));
+            all / ranks.cast(all.dtype())
+        }
+        _ => all,
+    }])
+}
+
+/// What was received goes back.
+pub(super) fn all_to_all<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Gradients<'g> {
+    let attrs: Attrs = g.same_attrs(&["process_set"]);
+    let back = g.calls_with("HorovodAlltoall", &[dy[0], g.output(1)], attrs);
+    Ok(vec![back[0], g.none()])
+}
