@@ -10,13 +10,12 @@ use crate::output::{Operation, Output};
 use crate::saver::{Saver, latest_checkpoint};
 use crate::session::GraphSession;
 use crate::step::StepOptions;
-use crate::sync_replicas::SyncTraining;
+use crate::sync_replicas::{Chief, SyncTraining};
 use crate::variable::Variable;
 use ferroflow_core::{Code, Error, Result, Tensor, err};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Opens a session of a graph: in this process, or on a server.
@@ -232,7 +231,7 @@ pub struct MonitoredSession {
     step: i64,
     is_stopped: Arc<AtomicBool>,
     /// Aggregates gradients, if this is the chief of synchronous training.
-    syncing: Option<JoinHandle<()>>,
+    syncing: Option<Chief>,
 }
 
 /// How long one waits before looking again whether the chief is done.
@@ -272,7 +271,10 @@ impl MonitoredSession {
         let mut fed = Vec::new();
         feeds.collect_into(&mut fed)?;
         loop {
-            match self.attempt(&fed, &fetches) {
+            let result = self.attempt(&fed, &fetches);
+            // Without aggregation no step ends: that it failed is the cause, not that the step did.
+            let cause = || self.syncing.as_ref().and_then(Chief::failure);
+            match result.map_err(|e| cause().unwrap_or(e)) {
                 Err(e) if is_lost(&e) && !self.should_stop() => {
                     self.leave();
                     self.recover().map_err(|again| {
@@ -297,6 +299,9 @@ impl MonitoredSession {
         let session = self.session()?;
         let options = StepOptions { trace, ..session.options() };
         let ((value, (), step, extra), metadata) = session.run_with(feeds, all, options)?;
+        if let Some(sync) = &self.training.sync {
+            sync.caught_up(session, self.step, step)?;
+        }
         self.step = step;
         let mut values = extra.as_slice();
         for (hook, count) in self.training.hooks.iter_mut().zip(counts) {
@@ -444,7 +449,7 @@ impl MonitoredSession {
         if self.training.is_chief
             && let Some(sync) = &self.training.sync
         {
-            self.syncing = Some(aggregate(&session, sync, self.is_stopped.clone())?);
+            self.syncing = Some(Chief::start(&session, sync)?);
         }
         for hook in &mut self.training.hooks {
             hook.created(&session, self.step)?;
@@ -465,8 +470,8 @@ impl MonitoredSession {
         if let Some(session) = self.session.take() {
             let _ = session.close();
         }
-        if let Some(thread) = self.syncing.take() {
-            let _ = thread.join();
+        if let Some(chief) = self.syncing.take() {
+            chief.join();
         }
         // A checkpoint that was being written ends with its session, and the next one takes its place; if it
         // was complete before, it counts.
@@ -506,28 +511,6 @@ impl Drop for MonitoredSession {
 /// Whether an error means that a server went away, and that it may come back.
 fn is_lost(error: &Error) -> bool {
     matches!(error.code(), Code::Unavailable | Code::Aborted)
-}
-
-/// Applies the gradients of all replicas, step by step, until the session ends.
-fn aggregate(
-    session: &GraphSession,
-    sync: &SyncTraining,
-    stop: Arc<AtomicBool>,
-) -> Result<JoinHandle<()>> {
-    let (session, sync) = (session.clone(), sync.clone());
-    let thread = std::thread::Builder::new().name("ff-sync".into());
-    let body = move || {
-        while !stop.load(Ordering::Acquire) {
-            match sync.turn(&session) {
-                // The replicas are slow, or have stopped.
-                Err(e) if e.code() == Code::DeadlineExceeded => {}
-                // The training step that waits for a token reports what went wrong.
-                Err(_) => break,
-                Ok(()) => {}
-            }
-        }
-    };
-    thread.spawn(body).map_err(|e| err!(ResourceExhausted, "cannot start a thread: {e}"))
 }
 
 #[cfg(test)]

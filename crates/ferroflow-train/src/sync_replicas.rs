@@ -6,16 +6,24 @@
 //! step than the current one are dropped, so replicas more than are aggregated are backups.
 //!
 //! How many gradients are aggregated, the quorum, is a variable beside the global step: it shrinks when
-//! a replica leaves, or when one is not heard of for a while, and grows when one joins again.
+//! a replica leaves, or when one is not heard of for a while, and grows when one is there again.
 
-use crate::gradient::{Gradient, IndexedSlices};
+mod accumulator;
+mod chief;
+mod quorum;
+
+pub(crate) use chief::Chief;
+
 use crate::graph::Graph;
 use crate::init;
 use crate::optimizer::{GradAndVar, Optimizer};
 use crate::output::{Operation, Output};
 use crate::session::GraphSession;
+use crate::step::StepOptions;
 use crate::variable::{Variable, VariableOptions};
-use ferroflow_core::{Code, DType, PartialShape, Result, Shape};
+use accumulator::Accumulator;
+use ferroflow_core::{DType, PartialShape, Result, Shape};
+use quorum::{Gate, Quorum, Watch};
 use std::time::Duration;
 
 /// Makes an optimizer synchronous.
@@ -51,23 +59,10 @@ pub struct SyncTraining {
     pub local_init: Operation,
     /// The global step that a replica's step came to.
     pub(crate) token: Output,
+    /// Has everybody compute the current step again.
+    again: Operation,
     quorum: Quorum,
-}
-
-/// How many gradients make a step, and what changes that.
-#[derive(Clone, Debug)]
-struct Quorum {
-    size: Variable,
-    /// How many gradients of the current step are there.
-    pending: Output,
-    /// Fed with the quorum that [`Quorum::shrink`] sets.
-    new_size: Output,
-    /// Sets the quorum, has the accumulators count from the global step, and lets all replicas
-    /// compute that step again: some may have been taken and not applied.
-    shrink: Operation,
-    join: Operation,
-    leave: Operation,
-    patience: Duration,
+    has_backups: bool,
 }
 
 impl<O: Optimizer> SyncReplicas<O> {
@@ -104,22 +99,16 @@ impl<O: Optimizer> SyncReplicas<O> {
         let start = init::zeros(Shape::scalar()).of(DType::Int64);
         let local_step = g.variable_with("sync_rep_local_step", start, VariableOptions::local());
         g.name_scope("sync_replicas", |_| {
-            // Neither trained nor saved: it is of those that train now.
-            let options = VariableOptions { trainable: false, collections: Vec::new() };
-            let quorum = g.device(&global_step.device(), || {
-                g.variable_with("quorum", self.aggregate, options)
-            });
-            let count = quorum.read();
+            let gate = Gate::new(g, self.aggregate, global_step);
             let (mut handed, mut taken) = (Vec::new(), Vec::new());
             let mut accumulators = Vec::new();
             for (gradient, variable) in gradients {
                 let Some(gradient) = gradient else { continue };
-                let accumulator = Accumulator::new(g, variable, gradient);
+                let accumulator = Accumulator::of(variable, gradient);
                 handed.push(accumulator.hand_over(gradient, &local_step));
-                taken.push((Some(accumulator.take(&count)), variable.clone()));
+                taken.push((Some(accumulator.take(&gate.count)), variable.clone()));
                 accumulators.push(accumulator);
             }
-            let tell = || accumulators.iter().map(|a| a.tell(global_step)).collect::<Vec<_>>();
             let updated = self.optimizer.apply_gradients(g, &taken, Some(global_step));
             let queue = g.device(&global_step.device(), || {
                 let shapes = vec![PartialShape::scalar()];
@@ -131,140 +120,77 @@ impl<O: Optimizer> SyncReplicas<O> {
             let backups = (self.replicas - self.aggregate).max(0);
             let put = || {
                 g.device(&global_step.device(), || {
-                    let count = (quorum.read() + backups as f32).expand_dims(0);
+                    let count = (gate.size.read() + backups as f32).expand_dims(0);
                     let tokens = g.fill(&count, global_step.read());
                     g.op("QueueEnqueueManyV2").input(&queue).list(&[tokens]).operation()
                 })
             };
             let aggregate = g.control_dependencies(&[updated], put);
-            let mut first = tell();
-            first.push(quorum.initializer());
-            let chief_init = g.control_dependencies(&first, put);
+            // The gate last: one that it counts has handed over gradients that were not dropped.
+            let told: Vec<_> = accumulators.iter().map(|a| a.tell(global_step)).collect();
+            let told = g.control_dependencies(&told, || gate.counter.tell(global_step));
+            let again = g.control_dependencies(std::slice::from_ref(&told), put);
+            let chief_init = g.control_dependencies(&[told, gate.size.initializer()], put);
             let local_init = local_step.assign(&**global_step);
-            let token = g.control_dependencies(&handed, || {
+            let counted = g.control_dependencies(&handed, || gate.counter.count_in(&local_step));
+            let token = g.control_dependencies(&[counted], || {
                 let op = g.op("QueueDequeueV2").input(&queue);
                 op.attr("component_types", vec![DType::Int64]).output()
             });
             token.set_shape(());
             // The token comes after all else: nothing more to wait for.
             let train = local_step.assign(&token);
-            let pending: Vec<Output> = accumulators.iter().map(Accumulator::pending).collect();
-            let new_size = g.placeholder::<i32>("new_quorum", ());
-            let mut again = tell();
-            again.push(quorum.assign(&new_size));
-            let quorum = Quorum {
-                pending: g.pack(&pending, 0).min_all(),
-                shrink: g.control_dependencies(&again, put),
-                join: quorum.assign((quorum.read() + 1.0).minimum(self.aggregate)),
-                leave: quorum.assign((quorum.read() - 1.0).maximum(1)),
-                new_size,
-                size: quorum,
-                patience: self.patience,
-            };
-            SyncTraining { train, aggregate, chief_init, local_init, token, quorum }
+            SyncTraining {
+                train,
+                aggregate,
+                chief_init,
+                local_init,
+                token,
+                again,
+                quorum: Quorum::new(
+                    &gate,
+                    self.aggregate,
+                    &accumulators,
+                    global_step,
+                    &local_step,
+                    self.patience,
+                ),
+                has_backups: backups > 0,
+            }
         })
     }
 }
 
 impl SyncTraining {
-    /// One turn of the chief: aggregates a step; when replicas have been missing for too long, goes on
-    /// with those that are there.
-    pub(crate) fn turn(&self, session: &GraphSession) -> Result<()> {
-        let quorum = &self.quorum;
-        match session.clone().with_timeout(quorum.patience).run(&self.aggregate) {
-            Err(e) if e.code() == Code::DeadlineExceeded => {
-                let there = session.run(quorum.pending.scalar::<i32>())?;
-                // With nobody there, there is nobody to go on with.
-                let is_some = there > 0;
-                if is_some {
-                    session.run_fed((&quorum.new_size, there), &quorum.shrink)?;
-                }
-                Ok(())
-            }
-            result => result,
-        }
+    /// One turn of the chief: aggregates a step. It waits for the replicas as long as it takes: a
+    /// [`Watch`] beside it sees to it that it goes on, and the session's end ends it.
+    fn turn(&self, session: &GraphSession) -> Result<()> {
+        let options = StepOptions { timeout: None, ..session.options() };
+        session.run_with((), &self.aggregate, options).map(|((), _)| ())
+    }
+
+    /// The chief's watch over its turns.
+    fn watch(&self) -> Watch<'_> {
+        Watch::new(&self.quorum, &self.again)
     }
 
     /// A replica is there, for the first time or again.
     pub(crate) fn join(&self, session: &GraphSession) -> Result<()> {
-        match session.run(self.quorum.size.is_initialized().scalar::<bool>())? {
-            true => session.run(&self.quorum.join),
-            // The chief, who has it start with everybody, is still to come.
+        self.quorum.join(session)
+    }
+
+    /// A replica computed for the step `before`, and its token says `after`. If steps were made without
+    /// it in between, it was given up, and says that it is there.
+    pub(crate) fn caught_up(&self, session: &GraphSession, before: i64, after: i64) -> Result<()> {
+        match after > before.saturating_add(1) && !self.has_backups {
+            true => self.join(session),
             false => Ok(()),
         }
     }
 
     /// A replica leaves.
     pub(crate) fn leave(&self, session: &GraphSession) -> Result<()> {
-        session.run(&self.quorum.leave)
-    }
-}
-
-/// The accumulator of one variable, beside it.
-struct Accumulator<'a> {
-    graph: &'a Graph,
-    handle: Output,
-    is_sparse: bool,
-    dtype: DType,
-    shape: PartialShape,
-}
-
-impl<'a> Accumulator<'a> {
-    #[track_caller]
-    fn new(graph: &'a Graph, variable: &Variable, gradient: &Gradient) -> Accumulator<'a> {
-        let is_sparse = matches!(gradient, Gradient::Sparse(_));
-        let op = if is_sparse { "SparseConditionalAccumulator" } else { "ConditionalAccumulator" };
-        let (dtype, shape) = (variable.dtype(), variable.variable_shape().clone());
-        let handle = graph.device(&variable.device(), || {
-            graph
-                .op(op)
-                .attr("dtype", dtype)
-                .attr("shape", shape.clone())
-                .attr("shared_name", format!("{}/grad_accum", variable.variable_name()).as_str())
-                .output()
-        });
-        Accumulator { graph, handle, is_sparse, dtype, shape }
-    }
-
-    #[track_caller]
-    fn hand_over(&self, gradient: &Gradient, local_step: &Variable) -> Operation {
-        match gradient {
-            Gradient::Dense(d) => {
-                let op = self.graph.op("AccumulatorApplyGradient").input(&self.handle);
-                op.input(local_step).input(d).operation()
-            }
-            Gradient::Sparse(s) => {
-                let op = self.graph.op("SparseAccumulatorApplyGradient").input(&self.handle);
-                let (indices, shape) = (s.indices.cast(DType::Int64), s.shape.cast(DType::Int64));
-                let op = op.input(local_step).input(&indices).input(&s.values).input(&shape);
-                op.attr("has_known_shape", self.shape.known().is_some()).operation()
-            }
-        }
-    }
-
-    #[track_caller]
-    fn take(&self, count: &Output) -> Gradient {
-        if !self.is_sparse {
-            let op = self.graph.op("AccumulatorTakeGradient").input(&self.handle).input(count);
-            let mean = op.attr("dtype", self.dtype).output();
-            mean.set_shape(&self.shape);
-            return Gradient::Dense(mean);
-        }
-        let op = self.graph.op("SparseAccumulatorTakeGradient").input(&self.handle).input(count);
-        let [indices, values, shape] = op.attr("dtype", self.dtype).split();
-        Gradient::Sparse(IndexedSlices { values, indices, shape })
-    }
-
-    /// How many gradients are there.
-    #[track_caller]
-    fn pending(&self) -> Output {
-        self.graph.op("AccumulatorNumAccumulated").input(&self.handle).output()
-    }
-
-    #[track_caller]
-    fn tell(&self, global_step: &Variable) -> Operation {
-        let op = self.graph.op("AccumulatorSetGlobalStep").input(&self.handle);
-        op.input(global_step).operation()
+        self.quorum.leave(session)
     }
 }
 
@@ -299,37 +225,136 @@ mod tests {
     }
 
     /// Two replicas on one session, which stands for the parameter server they share.
+    struct Two {
+        graph: Graph,
+        w: Variable,
+        sync: SyncTraining,
+        session: GraphSession,
+    }
+
+    impl Two {
+        fn new() -> Two {
+            let graph = graph();
+            let w = graph.variable("w", 0.0);
+            let v = graph.variable("v", 0.0);
+            let loss = (&*w - 3.0).square() + (&*v - 1.0).square();
+            let sync = SyncReplicas::new(Sgd::new(0.1), 2, 2).patience(Duration::from_millis(40));
+            let sync = sync.minimize(&loss, &graph.global_step());
+            let session = session(&graph).unwrap();
+            session.run([graph.global_initializer(), graph.local_initializer()]).unwrap();
+            session.run(&sync.local_init).unwrap();
+            session.run(&sync.chief_init).unwrap();
+            Two { graph, w, sync, session }
+        }
+
+        fn step(&self) -> i64 {
+            self.session.run(self.graph.global_step().scalar::<i64>()).unwrap()
+        }
+
+        fn quorum(&self) -> i32 {
+            self.sync.quorum.size(&self.session)
+        }
+
+        /// A replica that is up to date; there must be a token for it.
+        fn replica(&self) {
+            self.session.run(&self.sync.local_init).unwrap();
+            self.session.run(&self.sync.train).unwrap();
+        }
+
+        /// A turn of the chief with its watch. Returns how often the watch looked.
+        fn turn(&self) -> usize {
+            std::thread::scope(|scope| {
+                let turn = scope.spawn(|| self.sync.turn(&self.session).unwrap());
+                let mut watch = self.sync.watch();
+                let mut looks = 0;
+                while !turn.is_finished() {
+                    watch.look(&self.session).unwrap();
+                    std::thread::sleep(watch.interval());
+                    looks += 1;
+                }
+                looks
+            })
+        }
+    }
+
     #[test]
     fn training_goes_on_without_a_replica_that_is_gone() {
+        let two = Two::new();
+        assert_eq!(two.quorum(), 2);
+        // Both hand over: the step is made.
+        two.replica();
+        two.replica();
+        two.turn();
+        assert_eq!((two.quorum(), two.step()), (2, 1));
+        // One is silent: the chief waits, then goes on with the other alone.
+        two.replica();
+        assert!(two.turn() > 1);
+        assert_eq!((two.quorum(), two.step()), (1, 2));
+        two.replica();
+        two.turn();
+        assert_eq!((two.quorum(), two.step()), (1, 3));
+        // The other was only slow: its gradient comes too late, and it says that it is there.
+        two.sync.caught_up(&two.session, 2, 3).unwrap();
+        assert_eq!(two.quorum(), 1);
+        two.sync.caught_up(&two.session, 1, 3).unwrap();
+        assert_eq!(two.quorum(), 2);
+        // It leaves in an orderly way: nobody waits for it, not even now.
+        two.replica();
+        two.session.run(&two.sync.local_init).unwrap();
+        two.sync.leave(&two.session).unwrap();
+        two.turn();
+        assert_eq!((two.quorum(), two.step()), (1, 4));
+    }
+
+    /// The gradients of a replica that dies between handing over the first and the last are not taken
+    /// before another replica's are complete.
+    #[test]
+    fn a_replica_that_dies_half_way_leaves_no_step_half_made() {
+        let two = Two::new();
+        let half = two.graph.operation("sync_replicas/AccumulatorApplyGradient").unwrap();
+        for _ in 0..3 {
+            let before = two.step();
+            two.session.run(&two.sync.local_init).unwrap();
+            two.session.run(&half).unwrap();
+            two.replica();
+            assert!(two.turn() > 1);
+            assert_eq!(two.step(), before + 1);
+            two.sync.join(&two.session).unwrap();
+        }
+        let w = two.session.run(two.w.scalar::<f32>()).unwrap();
+        assert!((w - 3.0 * (1.0 - 0.8f32.powi(3))).abs() < 1e-5, "{w}");
+    }
+
+    /// A chief that is lost in the middle of a step may leave some gradients taken, others not.
+    #[test]
+    fn what_a_lost_chief_left_half_made_is_made() {
+        let two = Two::new();
+        two.replica();
+        two.replica();
+        let session = &two.session;
+        let taken = two.graph.tensor("sync_replicas/AccumulatorTakeGradient_1:0").unwrap();
+        session.run(&taken).unwrap();
+        assert_eq!(two.step(), 0);
+        // All wait for tokens, and the chief for what it has taken already.
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| (0..2).for_each(|_| session.run(&two.sync.train).unwrap()));
+            }
+            two.turn();
+        });
+        assert_eq!(two.step(), 1);
+    }
+
+    /// The rate is fed to the step of a replica, but it is the chief who applies gradients.
+    #[test]
+    fn why_the_chief_cannot_aggregate_is_what_training_says() {
         let g = graph();
         let w = g.variable("w", 0.0);
-        let loss = (&*w - 3.0).square();
-        let sync = SyncReplicas::new(Sgd::new(0.1), 2, 2).patience(Duration::from_millis(300));
-        let sync = sync.minimize(&loss, &g.global_step());
-        let init = [g.global_initializer(), g.local_initializer()];
-        let s = session(&g).unwrap();
-        s.run(init).unwrap();
-        s.run(&sync.local_init).unwrap();
-        s.run(&sync.chief_init).unwrap();
-        let size = || s.run(sync.quorum.size.scalar::<i32>()).unwrap();
-        assert_eq!(size(), 2);
-        // Both hand over: the step is made.
-        s.run(&sync.train).unwrap();
-        s.run(&sync.train).unwrap();
-        sync.turn(&s).unwrap();
-        assert_eq!(s.run(g.global_step().scalar::<i64>()).unwrap(), 1);
-        // One is silent, the other computes: with the step it knows, which is too old, then with the
-        // one its token told. The chief waits, then goes on with it alone.
-        s.run(&sync.train).unwrap();
-        s.run(&sync.train).unwrap();
-        sync.turn(&s).unwrap();
-        assert_eq!((size(), s.run(g.global_step().scalar::<i64>()).unwrap()), (1, 1));
-        sync.turn(&s).unwrap();
-        assert_eq!((size(), s.run(g.global_step().scalar::<i64>()).unwrap()), (1, 2));
-        // It comes back, and leaves in an orderly way.
-        sync.join(&s).unwrap();
-        assert_eq!(size(), 2);
-        sync.leave(&s).unwrap();
-        assert_eq!(size(), 1);
+        let rate = g.placeholder::<f32>("rate", ());
+        let sync = SyncReplicas::new(Sgd::new(&rate), 1, 1).minimize(&w.square(), &g.global_step());
+        let mut s = MonitoredTraining::synchronous(&g, &sync).open(session).unwrap();
+        let failed = (0..3).find_map(|_| s.train_fed((&rate, 0.1), ()).err()).unwrap();
+        assert_eq!(failed.code(), ferroflow_core::Code::InvalidArgument, "{failed}");
+        assert!(failed.message().contains("placeholder tensor 'rate'"), "{failed}");
     }
 }

@@ -173,6 +173,8 @@ pub fn lead(args: &Args) -> Result<()> {
             }
         };
         let Some(line) = line else {
+            // One that is asked to end before it listens for that is ended by it.
+            done[task] |= chief.is_some();
             if !done[task] {
                 cluster.look_after_worker(task, &progress)?;
             }
