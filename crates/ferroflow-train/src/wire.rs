@@ -327,6 +327,8 @@ pub(crate) struct SavedWith {
 /// Under which names models keep the op that makes them ready: as a collection, as a signature.
 const INIT_COLLECTIONS: [&str; 2] = ["saved_model_main_op", "legacy_init_op"];
 const INIT_SIGNATURE: &str = "__saved_model_init_op";
+/// The collection where models keep the files that came with them, beside a field of their own.
+const ASSET_COLLECTION: &str = "saved_model_assets";
 
 /// The graphs of a serialized `SavedModel`.
 pub(crate) fn meta_graphs(bytes: &[u8]) -> Result<Vec<MetaGraph>> {
@@ -366,11 +368,17 @@ fn meta_graph(meta: pb::MetaGraphDef) -> Result<MetaGraph> {
             init = list.value.first().cloned();
         }
     }
+    let files = match meta.asset_file_def.is_empty() {
+        false => meta.asset_file_def,
+        true => collected_assets(&meta.collection_def)?,
+    };
     let asset = |file: pb::AssetFileDef| -> Result<(String, String)> {
         let info = file.tensor_info.map(plain).transpose()?.flatten();
         let info = info.ok_or_else(|| err!(DataLoss, "no tensor names {:?}", file.filename))?;
         Ok((info.name, file.filename))
     };
+    // A tensor that was collected twice is there twice.
+    let assets = files.into_iter().map(asset).collect::<Result<BTreeMap<_, _>>>()?;
     let saver = meta.saver_def.filter(|s| !s.restore_op_name.is_empty());
     Ok(MetaGraph {
         tags: meta.meta_info_def.map(|info| info.tags).unwrap_or_default(),
@@ -380,8 +388,24 @@ fn meta_graph(meta: pb::MetaGraphDef) -> Result<MetaGraph> {
         signatures,
         composite,
         init: init.filter(|name| !name.is_empty()),
-        assets: meta.asset_file_def.into_iter().map(asset).collect::<Result<_>>()?,
+        assets: assets.into_iter().collect(),
     })
+}
+
+/// Files of a model as sessions save it: in a collection.
+fn collected_assets(
+    collections: &BTreeMap<String, pb::CollectionDef>,
+) -> Result<Vec<pb::AssetFileDef>> {
+    let Some(Kind::AnyList(files)) =
+        collections.get(ASSET_COLLECTION).and_then(|c| c.kind.as_ref())
+    else {
+        return Ok(Vec::new());
+    };
+    let decode = |any: &ferroflow_proto::google::protobuf::Any| {
+        pb::AssetFileDef::decode(any.value.as_ref())
+            .map_err(|e| err!(DataLoss, "{ASSET_COLLECTION}: not the name of a file: {e}"))
+    };
+    files.value.iter().map(decode).collect()
 }
 
 /// A tensor by its name; none for what is several.

@@ -1,6 +1,6 @@
 //! The message of `saved_model.pb`.
 
-use super::SaverNodes;
+use super::{ASSET_COLLECTION, SaverNodes};
 use crate::graph::Graph;
 use crate::output::{Operation, Output};
 use crate::saved_model::{Signature, TensorInfo};
@@ -27,7 +27,6 @@ pub(crate) struct ModelParts<'a> {
 const INIT_OP: &str = "__saved_model_init_op";
 /// The collection older loaders look into for the same.
 const MAIN_OP: &str = "saved_model_main_op";
-const ASSETS: &str = "saved_model_assets";
 
 /// A graph without devices, and everything that is known of it, as a serialized `SavedModel`.
 pub(crate) fn encode_saved_model(graph: &Graph, parts: &ModelParts<'_>) -> Result<Vec<u8>> {
@@ -72,7 +71,7 @@ pub(crate) fn encode_saved_model(graph: &Graph, parts: &ModelParts<'_>) -> Resul
     if !parts.assets.is_empty() {
         let value = meta.asset_file_def.iter().map(any).collect();
         let kind = Kind::AnyList(pb::collection_def::AnyList { value });
-        meta.collection_def.insert(ASSETS.into(), pb::CollectionDef { kind: Some(kind) });
+        meta.collection_def.insert(ASSET_COLLECTION.into(), pb::CollectionDef { kind: Some(kind) });
     }
     let model = pb::SavedModel { saved_model_schema_version: 1, meta_graphs: vec![meta] };
     Ok(model.encode_to_vec())

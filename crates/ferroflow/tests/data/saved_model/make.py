@@ -7,12 +7,15 @@ the other from a `tf.function`.
 """
 import os
 import shutil
+import tempfile
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 import tensorflow as tf
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 tf1 = tf.compat.v1
+# Gone in the end: whoever loads a model must find the file among its assets.
+SCRATCH = tempfile.mkdtemp()
 
 
 def folder(name):
@@ -22,7 +25,7 @@ def folder(name):
 
 
 def words():
-    path = "/tmp/words.txt"
+    path = os.path.join(SCRATCH, "words.txt")
     with open(path, "w") as f:
         f.write("zero\none\ntwo\n")
     return path
@@ -75,3 +78,4 @@ def by_function():
 
 by_function()
 by_session()
+shutil.rmtree(SCRATCH)
