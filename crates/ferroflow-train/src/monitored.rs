@@ -446,6 +446,8 @@ impl MonitoredSession {
             events.started(self.step)?;
             self.events = Some(events);
         }
+        // From here on there is something to end: by whoever finds out that it cannot go on.
+        self.session = Some(session.clone());
         if self.training.is_chief
             && let Some(sync) = &self.training.sync
         {
@@ -456,7 +458,6 @@ impl MonitoredSession {
         }
         // Hooks may have given the variables other values.
         self.step = session.run(self.global_step.scalar::<i64>())?;
-        self.session = Some(session);
         Ok(())
     }
 
@@ -482,13 +483,11 @@ impl MonitoredSession {
 
     /// Ends training: hooks are told, a last checkpoint is left. Returns where it is.
     pub fn close(mut self) -> Result<Option<String>> {
-        let saved = self.save()?;
-        for hook in &mut self.training.hooks {
-            hook.end(self.step)?;
-        }
-        if let Some(events) = &mut self.events {
-            events.flush()?;
-        }
+        let saved = self.save().and_then(|saved| {
+            self.training.hooks.iter_mut().try_for_each(|hook| hook.end(self.step))?;
+            self.events.as_mut().map_or(Ok(()), EventWriter::flush)?;
+            Ok(saved)
+        });
         if let (Some(sync), Some(session), false) =
             (&self.training.sync, &self.session, self.training.is_chief)
         {
@@ -497,7 +496,7 @@ impl MonitoredSession {
         }
         self.is_stopped.store(true, Ordering::Release);
         self.leave();
-        Ok(saved)
+        saved
     }
 }
 

@@ -23,7 +23,7 @@ use crate::step::StepOptions;
 use crate::variable::{Variable, VariableOptions};
 use accumulator::Accumulator;
 use ferroflow_core::{DType, PartialShape, Result, Shape};
-use quorum::{Gate, Quorum, Watch};
+use quorum::{Gate, Parts, Quorum, Watch};
 use std::time::Duration;
 
 /// Makes an optimizer synchronous.
@@ -59,10 +59,9 @@ pub struct SyncTraining {
     pub local_init: Operation,
     /// The global step that a replica's step came to.
     pub(crate) token: Output,
-    /// Has everybody compute the current step again.
-    again: Operation,
+    /// Puts out tokens: has everybody compute the current step, once more if need be.
+    put: Operation,
     quorum: Quorum,
-    has_backups: bool,
 }
 
 impl<O: Optimizer> SyncReplicas<O> {
@@ -129,7 +128,6 @@ impl<O: Optimizer> SyncReplicas<O> {
             // The gate last: one that it counts has handed over gradients that were not dropped.
             let told: Vec<_> = accumulators.iter().map(|a| a.tell(global_step)).collect();
             let told = g.control_dependencies(&told, || gate.counter.tell(global_step));
-            let again = g.control_dependencies(std::slice::from_ref(&told), put);
             let chief_init = g.control_dependencies(&[told, gate.size.initializer()], put);
             let local_init = local_step.assign(&**global_step);
             let counted = g.control_dependencies(&handed, || gate.counter.count_in(&local_step));
@@ -146,16 +144,16 @@ impl<O: Optimizer> SyncReplicas<O> {
                 chief_init,
                 local_init,
                 token,
-                again,
-                quorum: Quorum::new(
-                    &gate,
-                    self.aggregate,
-                    &accumulators,
+                put: put(),
+                quorum: Quorum::new(Parts {
+                    gate: &gate,
+                    accumulators: &accumulators,
+                    tokens: &queue,
                     global_step,
-                    &local_step,
-                    self.patience,
-                ),
-                has_backups: backups > 0,
+                    local_step: &local_step,
+                    whole: self.aggregate,
+                    patience: self.patience,
+                }),
             }
         })
     }
@@ -171,19 +169,19 @@ impl SyncTraining {
 
     /// The chief's watch over its turns.
     fn watch(&self) -> Watch<'_> {
-        Watch::new(&self.quorum, &self.again)
+        Watch::new(&self.quorum, &self.put)
     }
 
-    /// A replica is there, for the first time or again.
+    /// A replica is there: for the first time, or started again.
     pub(crate) fn join(&self, session: &GraphSession) -> Result<()> {
         self.quorum.join(session)
     }
 
     /// A replica computed for the step `before`, and its token says `after`. If steps were made without
-    /// it in between, it was given up, and says that it is there.
+    /// it in between, it may have been given up, and says that it is there.
     pub(crate) fn caught_up(&self, session: &GraphSession, before: i64, after: i64) -> Result<()> {
-        match after > before.saturating_add(1) && !self.has_backups {
-            true => self.join(session),
+        match after > before.saturating_add(1) {
+            true => self.quorum.rejoin(session),
             false => Ok(()),
         }
     }
@@ -268,7 +266,7 @@ mod tests {
                 let mut watch = self.sync.watch();
                 let mut looks = 0;
                 while !turn.is_finished() {
-                    watch.look(&self.session).unwrap();
+                    watch.look(&self.session, Duration::ZERO).unwrap();
                     std::thread::sleep(watch.interval());
                     looks += 1;
                 }
@@ -325,24 +323,60 @@ mod tests {
         assert!((w - 3.0 * (1.0 - 0.8f32.powi(3))).abs() < 1e-5, "{w}");
     }
 
-    /// A chief that is lost in the middle of a step may leave some gradients taken, others not.
+    /// The chief is lost in the middle of a step: some gradients are taken, others not.
     #[test]
     fn what_a_lost_chief_left_half_made_is_made() {
         let two = Two::new();
         two.replica();
         two.replica();
-        let session = &two.session;
         let taken = two.graph.tensor("sync_replicas/AccumulatorTakeGradient_1:0").unwrap();
-        session.run(&taken).unwrap();
+        two.session.run(&taken).unwrap();
         assert_eq!(two.step(), 0);
-        // All wait for tokens, and the chief for what it has taken already.
+        two.session.run(&two.sync.chief_init).unwrap();
+        two.replica();
+        two.replica();
+        two.turn();
+        assert_eq!((two.quorum(), two.step()), (2, 1));
+    }
+
+    /// The one that is left waits for a token that another took and died with; what it handed over
+    /// before was too old.
+    #[test]
+    fn who_waits_for_a_token_that_is_lost_gets_another() {
+        let two = Two::new();
+        two.replica();
+        two.replica();
+        two.turn();
+        let (session, train) = (&two.session, &two.sync.train);
+        // One dies with both tokens of step 1.
+        for _ in 0..2 {
+            session.run(&two.sync.token).unwrap();
+        }
         std::thread::scope(|scope| {
-            for _ in 0..2 {
-                scope.spawn(|| (0..2).for_each(|_| session.run(&two.sync.train).unwrap()));
-            }
-            two.turn();
+            let survivor = scope.spawn(|| (0..2).for_each(|_| session.run(train).unwrap()));
+            assert!(two.turn() > 1);
+            survivor.join().unwrap();
         });
-        assert_eq!(two.step(), 1);
+        assert_eq!((two.quorum(), two.step()), (1, 2));
+    }
+
+    /// Who leaves is counted in, but brings no gradients.
+    #[test]
+    fn nobody_is_taken_for_one_that_has_left() {
+        let two = Two::new();
+        two.sync.leave(&two.session).unwrap();
+        two.sync.leave(&two.session).unwrap();
+        let session = &two.session;
+        std::thread::scope(|scope| {
+            let late = scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(80));
+                two.replica();
+            });
+            two.turn();
+            late.join().unwrap();
+        });
+        assert_eq!((two.quorum(), two.step()), (1, 1));
+        assert!(session.run(two.w.scalar::<f32>()).unwrap() > 0.0);
     }
 
     /// The rate is fed to the step of a replica, but it is the chief who applies gradients.
@@ -356,5 +390,25 @@ mod tests {
         let failed = (0..3).find_map(|_| s.train_fed((&rate, 0.1), ()).err()).unwrap();
         assert_eq!(failed.code(), ferroflow_core::Code::InvalidArgument, "{failed}");
         assert!(failed.message().contains("placeholder tensor 'rate'"), "{failed}");
+    }
+
+    struct Broken;
+    impl crate::hooks::Hook for Broken {
+        fn created(&mut self, _: &GraphSession, _: i64) -> Result<()> {
+            Err(ferroflow_core::err!(NotFound, "what this hook needs"))
+        }
+        fn after(&mut self, _: &mut crate::hooks::Ran<'_>) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_hook_that_fails_ends_the_chief() {
+        let g = graph();
+        let w = g.variable("w", 0.0);
+        let sync = SyncReplicas::new(Sgd::new(0.1), 2, 2).minimize(&w.square(), &g.global_step());
+        let training = MonitoredTraining::synchronous(&g, &sync).hook(Broken);
+        let failed = training.open(session).err().unwrap();
+        assert!(failed.message().contains("what this hook needs"), "{failed}");
     }
 }

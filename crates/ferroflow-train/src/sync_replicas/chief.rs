@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
 
 /// The thread that aggregates.
 pub(crate) struct Chief {
@@ -44,31 +45,66 @@ fn no_thread(e: std::io::Error) -> Error {
     err!(ResourceExhausted, "cannot start a thread: {e}")
 }
 
+/// How often in a row the watch may fail to look.
+const BLIND: usize = 5;
+
 /// Takes turns until one fails, and watches that none waits for replicas for ever.
 fn aggregate(session: &GraphSession, sync: &SyncTraining) -> Result<()> {
-    let turns = &AtomicU64::new(0);
+    let turns = &Turns::default();
     let (is_over, over) = channel::<()>();
     let watch = move || {
         let mut watch = sync.watch();
-        let mut seen = 0;
+        let (mut seen, mut failed) = (0, 0);
         while over.recv_timeout(watch.interval()) == Err(RecvTimeoutError::Timeout) {
-            // A step that cannot be looked at has failed, or will.
-            let is_the_same = seen == turns.load(Ordering::Relaxed);
-            if is_the_same && let Err(e) = watch.look(session) {
-                tracing::debug!("cannot look after synchronous training: {e}");
+            let done = turns.done.load(Ordering::Relaxed);
+            if std::mem::replace(&mut seen, done) != done {
+                continue;
             }
-            seen = turns.load(Ordering::Relaxed);
+            match watch.look(session, turns.usual(watch.interval())) {
+                Ok(()) => failed = 0,
+                Err(e) => {
+                    tracing::warn!("cannot look after synchronous training: {e}");
+                    failed += 1;
+                }
+            }
+            if failed == BLIND {
+                // Nobody would see it if training stopped.
+                let _ = session.close();
+            }
         }
     };
     std::thread::scope(|scope| {
         Builder::new().name("ff-watch".into()).spawn_scoped(scope, watch).map_err(no_thread)?;
         let error = loop {
+            let began = Instant::now();
             match sync.turn(session) {
-                Ok(()) => turns.fetch_add(1, Ordering::Relaxed),
+                Ok(()) => turns.count(began.elapsed()),
                 Err(e) => break e,
-            };
+            }
         };
         drop(is_over);
         Err(error)
     })
+}
+
+/// What the chief tells its watch.
+#[derive(Default)]
+struct Turns {
+    done: AtomicU64,
+    last_ms: AtomicU64,
+}
+
+impl Turns {
+    fn count(&self, time: Duration) {
+        self.last_ms.store(time.as_millis() as u64, Ordering::Relaxed);
+        self.done.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How long a step takes. Nobody knows before the first, which takes longer than others.
+    fn usual(&self, interval: Duration) -> Duration {
+        match self.done.load(Ordering::Relaxed) {
+            0 => interval.saturating_mul(8),
+            _ => Duration::from_millis(self.last_ms.load(Ordering::Relaxed)),
+        }
+    }
 }
