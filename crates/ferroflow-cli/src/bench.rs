@@ -3,7 +3,7 @@
 mod allreduce;
 mod layers;
 
-use crate::launch::{Process, RemoteShell, launch};
+use crate::launch::{Guard, Process, RemoteShell, launch};
 use crate::run::{ports::free_ports, token};
 use ferroflow::{Code, Error, Result};
 
@@ -71,7 +71,7 @@ fn start(n: usize) -> Result<()> {
         ],
         ..Process::default()
     };
-    match launch((0..n).map(process).collect(), &RemoteShell::default())? {
+    match launch((0..n).map(process).collect(), &RemoteShell::default(), Guard::start())? {
         0 => Ok(()),
         code => std::process::exit(code.into()),
     }

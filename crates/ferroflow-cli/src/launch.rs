@@ -1,9 +1,11 @@
 //! Starts the processes of a job, forwards their output, and ends them together.
 
+pub mod guard;
 mod output;
 mod remote;
 mod stop;
 
+pub use guard::Guard;
 pub use output::tell;
 pub use remote::RemoteShell;
 pub use stop::{Stop, watch_signals};
@@ -59,16 +61,18 @@ pub struct Running {
     /// How it ended, once it has.
     pub status: Option<ExitStatus>,
     printed: Arc<Printed>,
+    guard: Arc<Guard>,
 }
 
 /// Runs all processes until those that do not serve are done. The exit code of the job: 0, or that
 /// of the process that failed first, which has been reported on standard error.
-pub fn launch(processes: Vec<Process>, shell: &RemoteShell) -> Result<u8> {
+pub fn launch(processes: Vec<Process>, shell: &RemoteShell, guard: Guard) -> Result<u8> {
+    let guard = Arc::new(guard);
     let (events, inbox) = channel();
     watch_signals(events.clone())?;
     let mut running = Vec::new();
     for (index, process) in processes.into_iter().enumerate() {
-        match start(process, index, shell, &events) {
+        match start(process, index, shell, &events, &guard) {
             Ok(started) => running.push(started),
             Err(e) => {
                 end(&mut running, &inbox);
@@ -114,6 +118,7 @@ pub fn start(
     index: usize,
     shell: &RemoteShell,
     events: &Sender<Event>,
+    guard: &Arc<Guard>,
 ) -> Result<Running> {
     let mut command = match &process.host {
         None => {
@@ -140,6 +145,7 @@ pub fn start(
         let is_absent = e.kind() == std::io::ErrorKind::NotFound;
         Error::new(if is_absent { Code::NotFound } else { Code::Unavailable }, text)
     })?;
+    guard.watch(child.id());
     if let (Some(secret), Some(mut input)) = (&secret, child.stdin.take()) {
         // A remote shell that takes no input is about to fail, and say why.
         let _ = input.write_all(format!("{secret}\n").as_bytes());
@@ -161,7 +167,7 @@ pub fn start(
         let echo = Echo(secret);
         forward(errors, Stream::Errors, &process.label, index, printed.clone(), echo, passed_on())?;
     }
-    Ok(Running { process, child, status: None, printed })
+    Ok(Running { process, child, status: None, printed, guard: guard.clone() })
 }
 
 /// Notes which processes have ended; the first that failed, if one has.
@@ -170,6 +176,7 @@ pub fn reap(running: &mut [Running]) -> Option<usize> {
     for (i, r) in running.iter_mut().enumerate().filter(|(_, r)| r.status.is_none()) {
         let Ok(Some(status)) = r.child.try_wait() else { continue };
         r.status = Some(status);
+        r.guard.forget(r.child.id());
         let bad = !status.success();
         // Of several at once, one that was killed is the likelier cause: the others complained.
         if bad && (failed.is_none() || status.signal().is_some()) {
@@ -189,7 +196,7 @@ pub fn hear_out(ended: &[Running]) {
 
 /// Says on standard error how a process failed.
 pub fn report(first: &Running) {
-    let Running { process, child, status, printed } = first;
+    let Running { process, child, status, printed, .. } = first;
     let how = match status.map(|s| (s.code(), s.signal())) {
         Some((Some(code), _)) => format!("ended with exit code {code}"),
         Some((_, Some(signal))) => format!("was killed by signal {signal}"),
@@ -283,6 +290,7 @@ fn end(running: &mut [Running], inbox: &Receiver<Event>) -> Option<Stop> {
     running.iter().for_each(make_end);
     for r in running.iter_mut().filter(|r| r.status.is_none()) {
         r.status = r.child.wait().ok();
+        r.guard.forget(r.child.id());
     }
     lost
 }
@@ -309,7 +317,7 @@ mod tests {
     }
 
     fn run(job: Vec<Process>) -> Result<u8> {
-        launch(job, &RemoteShell::default())
+        launch(job, &RemoteShell::default(), Guard::default())
     }
 
     #[test]

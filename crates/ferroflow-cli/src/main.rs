@@ -36,6 +36,9 @@ enum Verb {
     Place(place::Args),
     Bench(bench::Args),
     Train(train::Args),
+    /// What ends a job whose launcher was killed
+    #[command(hide = true)]
+    Guard(launch::guard::Args),
     /// What `run -H` asks other hosts
     #[command(hide = true)]
     Ports(run::ports::Args),
@@ -70,6 +73,7 @@ fn main() -> ExitCode {
         Verb::Place(args) => place::run(args),
         Verb::Bench(args) => bench::run(args),
         Verb::Ports(args) => run::ports::run(args),
+        Verb::Guard(args) => launch::guard::run(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

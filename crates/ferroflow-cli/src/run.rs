@@ -12,7 +12,7 @@ pub mod summing;
 
 pub use hosts::Host;
 
-use crate::launch::{Process, RemoteShell, launch};
+use crate::launch::{Guard, Process, RemoteShell, launch};
 use ferroflow::{Code, Error, Result};
 use hosts::{hosts, in_address, invalid, places, slots};
 
@@ -156,8 +156,8 @@ pub fn run(args: Args) -> Result<()> {
             let plan = elastic::Plan::new(&args, np)?;
             elastic::run(elastic::Plan { env: passed_on, ..plan }, &shell)
         }
-        Some(np) => launch(with_passed_on(ranks(&args, np)?), &shell),
-        None => launch(with_passed_on(cluster::processes(&args, &shell)?), &shell),
+        Some(np) => launch(with_passed_on(ranks(&args, np)?), &shell, Guard::start()),
+        None => launch(with_passed_on(cluster::processes(&args, &shell)?), &shell, Guard::start()),
     };
     match code? {
         0 => Ok(()),

@@ -103,6 +103,25 @@ fn a_signal_ends_all_ranks_and_is_named() {
 }
 
 #[test]
+fn a_launcher_that_is_killed_takes_its_ranks_along() {
+    for words in [&["-np", "2"][..], &["-np", "2", "--min-np", "1"]] {
+        let mut command = ferroflow(&["run"]);
+        command.args(words).args(["--", "sh", "-c", "sleep 1000 & echo pid $!; wait"]);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut job = Running(child);
+        let lines = Lines::of(job.0.stdout.take().unwrap());
+        let pids = [0, 1].map(|_| lines.wait_for("] pid ").split_off("[0] pid ".len()));
+        job.signal("KILL");
+        job.end();
+        let until = std::time::Instant::now() + common::FOREVER;
+        while pids.iter().any(|pid| is_alive(pid)) {
+            assert!(std::time::Instant::now() < until, "{words:?}: {pids:?} live on");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    }
+}
+
+#[test]
 fn a_job_that_was_told_to_ignore_a_lost_terminal_goes_on() {
     let dir = folder("nohup");
     let go_on = dir.join("go-on");

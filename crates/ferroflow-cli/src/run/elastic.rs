@@ -7,12 +7,13 @@ use super::hosts::{Host, hosts, in_address, invalid, own_name, slots};
 use super::shortage::Shortage;
 use super::{Args, token};
 use crate::launch::{
-    Event, GRACE, Process, RemoteShell, Running, Stop, ask_to_end, code_of, finish, hear_out,
-    make_end, reap, report, start, tell, watch_signals,
+    Event, GRACE, Guard, Process, RemoteShell, Running, Stop, ask_to_end, code_of, finish,
+    hear_out, make_end, reap, report, start, tell, watch_signals,
 };
 use ferroflow::collective::elastic::{Driver, DriverOptions};
 use ferroflow::{Code, Error, Result};
 use std::net::TcpListener;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -88,6 +89,7 @@ struct Job<'a> {
     short: Shortage,
     driver: Driver,
     events: Sender<Event>,
+    guard: Arc<Guard>,
 }
 
 /// Runs the job until its processes are done. The exit code: 0, or that of the process that failed first
@@ -131,6 +133,7 @@ pub fn run(mut plan: Plan, shell: &RemoteShell) -> Result<u8> {
         short: Shortage::default(),
         driver,
         events,
+        guard: Arc::new(Guard::start()),
     };
     let result = job.serve(&inbox);
     drop(discovery);
@@ -245,7 +248,13 @@ impl Job<'_> {
                 }
                 let number = self.started;
                 self.started += 1;
-                let running = start(self.process(number, host), number, self.shell, &self.events)?;
+                let running = start(
+                    self.process(number, host),
+                    number,
+                    self.shell,
+                    &self.events,
+                    &self.guard,
+                )?;
                 self.slots.push(Slot { host, running, leaving: None });
             }
         }

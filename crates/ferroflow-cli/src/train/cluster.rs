@@ -3,6 +3,7 @@
 use super::Args;
 use super::progress::{Point, Progress};
 use super::run::{Outcome, Place, Stop, finish, train};
+use crate::launch::Guard;
 use ferroflow::{BackgroundServer, ClusterSpec, Code, Error, Result, ServerOptions};
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
@@ -42,6 +43,7 @@ struct Cluster<'a> {
     spec: String,
     servers: Children,
     workers: Children,
+    guard: Guard,
     restarts: usize,
     /// Lines of the workers, by number; none when one has closed its output.
     tell: mpsc::Sender<(usize, Option<String>)>,
@@ -55,13 +57,16 @@ impl Cluster<'_> {
         command.env("FERROFLOW_LOG", "warn").stdin(Stdio::null()).stdout(Stdio::null());
         // Ctrl-C is for this process, which asks the others to end in their turn.
         command.process_group(0);
-        command.spawn().map_err(|e| failed("cannot start a parameter server", e))
+        let child = command.spawn().map_err(|e| failed("cannot start a parameter server", e))?;
+        self.guard.watch(child.id());
+        Ok(child)
     }
 
     fn start_worker(&self, task: usize) -> Result<Child> {
         let mut command = worker(&self.program, self.args, &self.spec, task);
         command.process_group(0);
         let mut child = command.spawn().map_err(|e| failed("cannot start a worker", e))?;
+        self.guard.watch(child.id());
         let lines = child.stdout.take().ok_or_else(|| failed("a worker", "has no output"))?;
         let tell = self.tell.clone();
         let read = move || {
@@ -96,7 +101,8 @@ impl Cluster<'_> {
         for task in 0..self.servers.0.len() {
             let (name, child) = &mut self.servers.0[task];
             if let Some(status) = child.try_wait().map_err(|e| failed(name, e))? {
-                let name = name.clone();
+                let (name, old) = (name.clone(), child.id());
+                self.guard.forget(old);
                 self.may_restart(&name, status, progress)?;
                 self.servers.0[task].1 = self.start_server(task)?;
             }
@@ -108,7 +114,8 @@ impl Cluster<'_> {
     fn look_after_worker(&mut self, task: usize, progress: &Progress) -> Result<()> {
         let (name, child) = &mut self.workers.0[task];
         let status = child.wait().map_err(|e| failed(name, e))?;
-        let name = name.clone();
+        let (name, old) = (name.clone(), child.id());
+        self.guard.forget(old);
         self.may_restart(&name, status, progress)?;
         self.workers.0[task].1 = self.start_worker(task)?;
         Ok(())
@@ -137,6 +144,7 @@ pub fn lead(args: &Args) -> Result<()> {
         spec: free_cluster(args.ps, args.workers)?,
         servers: Children::default(),
         workers: Children::default(),
+        guard: Guard::start(),
         restarts: 0,
         tell,
     };
