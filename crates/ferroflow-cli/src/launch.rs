@@ -12,7 +12,7 @@ pub use stop::{Stop, watch_signals};
 
 use ferroflow::{Code, Error, Result};
 use output::{Echo, Printed, Stream, forward};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use std::io::Write;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -170,8 +170,22 @@ pub fn start(
     Ok(Running { process, child, status: None, printed, guard: guard.clone() })
 }
 
-/// Notes which processes have ended; the first that failed, if one has.
+/// Notes which processes have ended; the first that failed, if one has. What one that failed had started ends with it.
 pub fn reap(running: &mut [Running]) -> Option<usize> {
+    running.iter().filter(|r| has_failed(r)).for_each(make_end);
+    note_ended(running)
+}
+
+/// Whether a process has failed and is not collected yet: until then its number is no other's.
+fn has_failed(running: &Running) -> bool {
+    let pid = Pid::from_raw(running.child.id() as i32).filter(|_| running.status.is_none());
+    let how = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    let ended = pid.and_then(|pid| waitid(WaitId::Pid(pid), how).ok().flatten());
+    ended.is_some_and(|ended| ended.exit_status() != Some(0))
+}
+
+/// [`reap`], of processes that were asked to end: what they had started was asked, too, and may take its time.
+pub fn note_ended(running: &mut [Running]) -> Option<usize> {
     let mut failed: Option<usize> = None;
     for (i, r) in running.iter_mut().enumerate().filter(|(_, r)| r.status.is_none()) {
         let Ok(Some(status)) = r.child.try_wait() else { continue };
@@ -285,7 +299,7 @@ fn end(running: &mut [Running], inbox: &Receiver<Event>) -> Option<Stop> {
             Ok(event) => lost = lost.or_else(|| lost_output(event)),
             Err(_) => {}
         }
-        reap(running);
+        note_ended(running);
     }
     running.iter().for_each(make_end);
     for r in running.iter_mut().filter(|r| r.status.is_none()) {
@@ -353,8 +367,30 @@ mod tests {
         assert_eq!(run(vec![ps, shell("worker", &wait, false)]).unwrap(), 0);
         let pid = std::fs::read_to_string(&file).unwrap();
         std::fs::remove_file(&file).unwrap();
-        // Gone, or dead and not yet collected by whoever inherited it.
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
-        assert!(stat.map_or(true, |s| s.contains(") Z ")), "process {pid} is still there");
+        assert_gone(&pid);
+    }
+
+    #[test]
+    fn what_a_process_that_fails_had_started_ends_with_it() {
+        let file = std::env::temp_dir().join(format!("ferroflow-orphan-{}", std::process::id()));
+        let mut rank = shell("0", "sleep 1000 & echo $! > \"$1\"; kill -9 $$", false);
+        rank.args.extend(["sh".into(), file.display().to_string()]);
+        assert_eq!(run(vec![rank]).unwrap(), 137);
+        let pid = std::fs::read_to_string(&file).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        assert_gone(&pid);
+    }
+
+    /// A process is gone, or dead and not yet collected by whoever inherited it; soon, at any rate.
+    fn assert_gone(pid: &str) {
+        let until = Instant::now() + Duration::from_secs(60);
+        let is_there = || {
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
+            stat.is_ok_and(|s| !s.contains(") Z "))
+        };
+        while is_there() {
+            assert!(Instant::now() < until, "process {pid} is still there");
+            std::thread::sleep(Duration::from_millis(2));
+        }
     }
 }

@@ -151,6 +151,23 @@ fn a_job_that_is_stopped_goes_on_where_it_was() {
     std::fs::remove_dir_all(&dir).unwrap();
 }
 
+#[test]
+fn a_job_that_is_stopped_before_it_has_begun_ends() {
+    let dir = temporary("stopped-early");
+    let job = Job::start(&dir, &["linear", "--steps", "100000000", "--workers", "2"]);
+    // It listens for signals before it starts the guard of its processes, and them after that.
+    while std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", job.child.id()))
+        .is_ok_and(|children| children.is_empty())
+    {
+        assert!(job.began.elapsed() < DEADLINE);
+    }
+    kill("-TERM", job.child.id());
+    let (lines, status, errors) = job.end();
+    assert!(status.success() || errors.contains("interrupted"), "{status} {errors}");
+    assert!(lines.iter().all(|l| !l["note"].is_string()), "{lines:?}");
+    let _ = std::fs::remove_dir_all(&dir);
+}
+
 /// Kills a task mid-way; the job starts it again and reaches its end.
 fn survives(name: &str, how: &str, victim: &[&str]) {
     let dir = temporary(name);

@@ -19,6 +19,10 @@ impl CheckpointState {
         self.all.last().map(|(path, _)| path.as_str())
     }
 
+    pub fn newest_first(&self) -> impl Iterator<Item = &str> {
+        self.all.iter().rev().map(|(path, _)| path.as_str())
+    }
+
     /// Adds the latest one; returns those that are more than `keep`, unless that is 0.
     pub fn add(&mut self, path: &str, time: f64, keep: usize) -> Vec<String> {
         self.all.retain(|(known, _)| known != path);
@@ -60,7 +64,11 @@ impl CheckpointState {
             }
         }
         let Some(latest) = latest else {
-            bail!(DataLoss, "{} names no checkpoint", path.display());
+            bail!(
+                DataLoss,
+                "{} names no checkpoint; remove it to start from the beginning",
+                path.display()
+            );
         };
         paths.retain(|p| *p != latest);
         paths.push(latest);

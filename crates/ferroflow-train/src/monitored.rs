@@ -7,7 +7,7 @@ use crate::fetch::{Feeds, Fetch, Scalar};
 use crate::graph::Graph;
 use crate::hooks::{Hook, Ran};
 use crate::output::{Operation, Output};
-use crate::saver::{Saver, latest_checkpoint};
+use crate::saver::{Saver, checkpoint_to_go_on_from, latest_checkpoint};
 use crate::session::GraphSession;
 use crate::step::StepOptions;
 use crate::sync_replicas::{Chief, SyncTraining};
@@ -186,8 +186,10 @@ impl MonitoredTraining {
             ready,
             after: after.scalar::<i64>(),
             global_step,
+            saved: None,
             last_saved: -1,
             saved_at: Instant::now(),
+            lost_in_a_row: 0,
             step: 0,
             is_stopped: Arc::default(),
             syncing: None,
@@ -226,8 +228,13 @@ pub struct MonitoredSession {
     /// The global step once the training operation has run.
     after: Scalar<i64>,
     global_step: Variable,
+    /// The step of the latest checkpoint that is there.
+    saved: Option<i64>,
+    /// The step since which the next one is due.
     last_saved: i64,
     saved_at: Instant,
+    /// How often the session was lost without a step in between.
+    lost_in_a_row: usize,
     step: i64,
     is_stopped: Arc<AtomicBool>,
     /// Aggregates gradients, if this is the chief of synchronous training.
@@ -236,6 +243,8 @@ pub struct MonitoredSession {
 
 /// How long one waits before looking again whether the chief is done.
 const POLL: Duration = Duration::from_millis(100);
+/// How often a session may be lost before a step succeeds: what loses it may be that step.
+const LOSSES: usize = 20;
 /// What checkpoints are called, as TensorFlow's supervisor calls them.
 const PREFIX: &str = "model.ckpt";
 
@@ -277,6 +286,11 @@ impl MonitoredSession {
             match result.map_err(|e| cause().unwrap_or(e)) {
                 Err(e) if is_lost(&e) && !self.should_stop() => {
                     self.leave();
+                    self.lost_in_a_row += 1;
+                    if self.lost_in_a_row > LOSSES {
+                        let text = format!("the session was lost {LOSSES} times without a step");
+                        return Err(e.context(text));
+                    }
                     self.recover().map_err(|again| {
                         again.context(format!("after the session was lost ({})", e.message()))
                     })?;
@@ -303,6 +317,7 @@ impl MonitoredSession {
             sync.caught_up(session, self.step, step)?;
         }
         self.step = step;
+        self.lost_in_a_row = 0;
         let mut values = extra.as_slice();
         for (hook, count) in self.training.hooks.iter_mut().zip(counts) {
             let (own, rest) = values.split_at(count);
@@ -345,6 +360,7 @@ impl MonitoredSession {
     /// Tells hooks and events of a checkpoint.
     fn tell_saved(&mut self, path: Option<String>, step: i64) -> Result<()> {
         let Some(path) = path else { return Ok(()) };
+        self.saved = Some(step);
         if let Some(events) = &mut self.events {
             events.checkpoint(&path, step)?;
             events.flush()?;
@@ -367,18 +383,31 @@ impl MonitoredSession {
 
     /// Leaves a checkpoint now, if this is the chief and there is a directory for it.
     pub fn save(&mut self) -> Result<Option<String>> {
-        let (Some(saver), Some(dir)) = (&mut self.saver, &self.training.dir) else {
-            return Ok(None);
-        };
-        let dir = dir.clone();
-        let running = saver.finish()?;
-        self.tell_saved(running, self.last_saved)?;
+        self.finish_saving()?;
+        self.save_at(None)
+    }
+
+    /// [`MonitoredSession::save`], unless there is one of this step.
+    fn save_the_last(&mut self) -> Result<Option<String>> {
+        if let Err(e) = self.finish_saving() {
+            tracing::warn!("a checkpoint could not be written, another is tried: {e}");
+        }
+        self.save_at(self.saved)
+    }
+
+    /// Waits for the checkpoint that is being written.
+    fn finish_saving(&mut self) -> Result<()> {
+        let running = self.saver.as_mut().map_or(Ok(None), BackgroundSaver::finish)?;
+        self.tell_saved(running, self.last_saved)
+    }
+
+    fn save_at(&mut self, known: Option<i64>) -> Result<Option<String>> {
+        let (Some(saver), Some(dir)) = (&self.saver, &self.training.dir) else { return Ok(None) };
         let session = self.session()?;
         let step = session.run(self.global_step.scalar::<i64>())?;
-        if step == self.last_saved {
+        if Some(step) == known {
             return Ok(latest_checkpoint(dir));
         }
-        let Some(saver) = &self.saver else { return Ok(None) };
         let path = saver.saver().save(session, dir.join(PREFIX), Some(step))?;
         self.last_saved = step;
         self.tell_saved(Some(path.clone()), step)?;
@@ -387,25 +416,32 @@ impl MonitoredSession {
 
     /// Opens the session, anew if need be, until it works or time is up.
     fn recover(&mut self) -> Result<()> {
-        let deadline = Instant::now() + self.training.wait;
+        let deadline = after(self.training.wait);
         loop {
-            match self.start(deadline) {
-                Err(e) if is_lost(&e) && Instant::now() + POLL < deadline => {
-                    self.leave();
-                    std::thread::sleep(POLL);
-                }
-                result => return result,
+            let Err(e) = self.start(deadline) else { return Ok(()) };
+            self.leave();
+            if !is_lost(&e) || Instant::now() + POLL >= deadline {
+                return Err(e);
             }
+            std::thread::sleep(POLL);
         }
     }
 
     fn start(&mut self, deadline: Instant) -> Result<()> {
-        let session = (self.open)(&self.training.graph)?;
+        let session = (self.open)(&self.training.graph).map_err(|e| match e.code() {
+            // A server that does not answer may be on its way back.
+            Code::DeadlineExceeded => Error::new(Code::Unavailable, e.message()),
+            _ => e,
+        })?;
+        // From here on there is something to end, if it cannot go on.
+        self.session = Some(session.clone());
+        self.saved = None;
+        let mut restored = false;
         if self.training.is_chief {
-            let restored = match (&self.saver, &self.training.dir) {
+            restored = match (&self.saver, &self.training.dir) {
                 (Some(saver), Some(dir)) => {
                     saver.saver().recover(dir);
-                    match latest_checkpoint(dir) {
+                    match checkpoint_to_go_on_from(dir)? {
                         Some(path) => saver.saver().restore(&session, &path).map(|()| true)?,
                         None => false,
                     }
@@ -437,6 +473,7 @@ impl MonitoredSession {
         }
         self.step = session.run(self.global_step.scalar::<i64>())?;
         self.last_saved = self.step;
+        self.saved = restored.then_some(self.step);
         if self.training.is_chief
             && let Some(dir) = &self.training.dir
             && self.events.is_none()
@@ -446,8 +483,6 @@ impl MonitoredSession {
             events.started(self.step)?;
             self.events = Some(events);
         }
-        // From here on there is something to end: by whoever finds out that it cannot go on.
-        self.session = Some(session.clone());
         if self.training.is_chief
             && let Some(sync) = &self.training.sync
         {
@@ -483,7 +518,7 @@ impl MonitoredSession {
 
     /// Ends training: hooks are told, a last checkpoint is left. Returns where it is.
     pub fn close(mut self) -> Result<Option<String>> {
-        let saved = self.save().and_then(|saved| {
+        let saved = self.save_the_last().and_then(|saved| {
             self.training.hooks.iter_mut().try_for_each(|hook| hook.end(self.step))?;
             self.events.as_mut().map_or(Ok(()), EventWriter::flush)?;
             Ok(saved)
@@ -505,6 +540,12 @@ impl Drop for MonitoredSession {
         self.is_stopped.store(true, Ordering::Release);
         self.leave();
     }
+}
+
+/// When `wait` is over; in a hundred years, if that is farther than clocks go.
+pub(crate) fn after(wait: Duration) -> Instant {
+    const LONG: Duration = Duration::from_secs(100 * 365 * 86_400);
+    Instant::now() + wait.min(LONG)
 }
 
 /// Whether an error means that a server went away, and that it may come back.
@@ -547,6 +588,41 @@ mod tests {
         assert!((half - 3.0).abs() > (whole - 3.0).abs());
         assert!((whole - 3.0 * (1.0 - 0.8f32.powi(30))).abs() < 1e-5, "{whole}");
         std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn what_was_never_saved_is_saved_in_the_end() {
+        let dir = temporary("never-saved");
+        let g = graph();
+        let w = g.variable("w", 0.0);
+        let train = Sgd::new(0.1).minimize_counted(&w.square(), &g.global_step());
+        let open = || MonitoredTraining::new(&g, &train).dir(&dir).open(session).unwrap();
+        let first = open().close().unwrap().unwrap();
+        assert!(first.ends_with("model.ckpt-0"), "{first}");
+        let written = || std::fs::metadata(format!("{first}.index")).unwrap().modified().unwrap();
+        let before = written();
+        assert_eq!(open().close().unwrap(), Some(first.clone()));
+        assert_eq!(written(), before, "nothing new, and written again");
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn a_session_that_is_lost_in_every_step_is_given_up() {
+        let g = graph();
+        let w = g.variable("w", 0.0);
+        let train = Sgd::new(0.1).minimize_counted(&w.square(), &g.global_step());
+        let lost = |g: &Graph| {
+            let steps = Lost {
+                inner: crate::testing::steps(g)?,
+                trained: std::sync::atomic::AtomicU32::new(1),
+                is_closed: Default::default(),
+                closed: Default::default(),
+            };
+            GraphSession::new(g, Arc::new(steps))
+        };
+        let mut s = MonitoredTraining::new(&g, &train).open(lost).unwrap();
+        let e = s.train(()).unwrap_err();
+        assert!(e.message().contains("times without a step"), "{e}");
     }
 
     #[test]

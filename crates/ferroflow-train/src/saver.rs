@@ -7,7 +7,7 @@ use crate::session::GraphSession;
 use crate::value::strings;
 use crate::variable::Variable;
 use crate::wire::SaverNodes;
-use ferroflow_core::{Result, ensure};
+use ferroflow_core::{Code, Result, ensure};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -189,6 +189,26 @@ pub fn latest_checkpoint(dir: impl AsRef<Path>) -> Option<String> {
     Path::new(&format!("{latest}.index")).exists().then(|| latest.to_string())
 }
 
+/// The latest checkpoint that there is, to go on from; none if there are none. A list that cannot be read is
+/// an error, lest a job starts from the beginning because a disk was away for a moment.
+pub(crate) fn checkpoint_to_go_on_from(dir: &Path) -> Result<Option<String>> {
+    let state = match CheckpointState::read(dir) {
+        Err(e) if e.code() == Code::NotFound => return Ok(None),
+        state => state?,
+    };
+    let is_there = |path: &str| {
+        let index = PathBuf::from(format!("{path}.index"));
+        index.try_exists().map_err(|e| crate::events::file_error(&index, &e))
+    };
+    for path in state.newest_first() {
+        if is_there(path)? {
+            return Ok(Some(path.to_string()));
+        }
+        tracing::warn!("{path} is listed as a checkpoint and is not there");
+    }
+    Ok(None)
+}
+
 fn parent(path: &Path) -> PathBuf {
     match path.parent() {
         Some(dir) if !dir.as_os_str().is_empty() => dir.to_path_buf(),
@@ -352,6 +372,23 @@ mod tests {
             let (a, b) = s.run((&a, b.scalar::<f32>())).unwrap();
             assert_eq!((floats(&a), b), (vec![1.0, 2.0], 3.0));
         }
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn a_job_goes_on_from_what_is_there() {
+        let dir = temporary("go-on");
+        assert_eq!(checkpoint_to_go_on_from(&dir).unwrap(), None);
+        let g = graph();
+        g.variable("w", 0.0);
+        let (saver, s) = (Saver::new(&g), initialized(&g).unwrap());
+        let [first, second] = [1, 2].map(|step| saver.save(&s, dir.join("m"), Some(step)).unwrap());
+        assert_eq!(checkpoint_to_go_on_from(&dir).unwrap(), Some(second.clone()));
+        std::fs::remove_file(format!("{second}.index")).unwrap();
+        assert_eq!(checkpoint_to_go_on_from(&dir).unwrap(), Some(first));
+        std::fs::write(dir.join("checkpoint"), "").unwrap();
+        let e = checkpoint_to_go_on_from(&dir).unwrap_err();
+        assert!(e.message().contains("names no checkpoint"), "{e}");
         std::fs::remove_dir_all(&dir).unwrap();
     }
 }

@@ -2,7 +2,7 @@
 //! writes summaries now and then.
 
 use crate::graph::Graph;
-use crate::monitored::{MonitoredSession, MonitoredTraining};
+use crate::monitored::{MonitoredSession, MonitoredTraining, after};
 use crate::output::Output;
 use crate::session::GraphSession;
 use ferroflow_core::{Result, err};
@@ -115,6 +115,10 @@ pub struct Supervised {
     thread: Option<JoinHandle<(MonitoredSession, Result<()>)>>,
 }
 
+/// How long a summary or checkpoint that is under way may take when it is to end, as in TensorFlow.
+const GRACE: Duration = Duration::from_secs(120);
+const POLL: Duration = Duration::from_millis(2);
+
 #[derive(Default)]
 struct Over {
     is_over: Mutex<bool>,
@@ -136,18 +140,18 @@ fn look_after(
     save_every: Duration,
     summaries: Option<&(Output, Duration)>,
 ) -> (MonitoredSession, Result<()>) {
-    let mut save_at = Instant::now() + save_every;
-    let mut summary_at = summaries.map(|(_, interval)| Instant::now() + *interval);
+    let mut save_at = after(save_every);
+    let mut summary_at = summaries.map(|(_, interval)| after(*interval));
     while !over.is_over_by(summary_at.map_or(save_at, |at| at.min(save_at))) {
         let mut done = Ok(());
         if let (Some((summary, interval)), Some(at)) = (summaries, summary_at)
             && Instant::now() >= at
         {
-            summary_at = Some(Instant::now() + *interval);
+            summary_at = Some(after(*interval));
             done = monitored.write_summary(summary);
         }
         if Instant::now() >= save_at {
-            save_at = Instant::now() + save_every;
+            save_at = after(save_every);
             done = done.and_then(|()| monitored.save().map(|_| ()));
         }
         if done.is_err() {
@@ -177,18 +181,29 @@ impl Supervised {
 
     /// Ends it with a last checkpoint; returns where that is.
     pub fn stop(mut self) -> Result<Option<String>> {
-        let Some((monitored, looked_after)) = self.end() else {
+        let Some((mut monitored, looked_after)) = self.end() else {
             return Err(err!(Internal, "the supervisor's thread panicked"));
         };
-        let saved = monitored.close();
+        // Not every program counts the steps by which one would know that there is something new.
+        let saved = monitored.save();
+        let closed = monitored.close();
         looked_after?;
-        saved
+        closed.and(saved)
     }
 
     fn end(&mut self) -> Option<(MonitoredSession, Result<()>)> {
         *self.over.is_over.lock() = true;
         self.over.changed.notify_all();
-        self.thread.take()?.join().ok()
+        let thread = self.thread.take()?;
+        // A step of its own may wait for what nobody brings any more.
+        let until = after(GRACE);
+        while !thread.is_finished() && Instant::now() < until {
+            std::thread::sleep(POLL);
+        }
+        if !thread.is_finished() {
+            let _ = self.session.close();
+        }
+        thread.join().ok()
     }
 }
 
@@ -257,6 +272,23 @@ mod tests {
         let events = crate::read_events(files.find(is_events).unwrap()).unwrap();
         let is_summary = |e: &crate::Event| matches!(e.what, crate::EventKind::Summary(_));
         assert!(events.iter().any(is_summary));
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn programs_that_count_no_steps_are_saved_too() {
+        let dir = temporary("uncounted");
+        let g = graph();
+        let w = g.variable("w", 0.0);
+        let add = w.assign_add(1.0);
+        for expected in [1.0, 2.0] {
+            let supervised =
+                Supervisor::new(&g).dir(&dir).save_every(Duration::MAX).open(session).unwrap();
+            supervised.session().run(&add).unwrap();
+            assert_eq!(supervised.session().run(w.scalar::<f32>()).unwrap(), expected);
+            assert!(!supervised.should_stop());
+            assert_eq!(supervised.stop().unwrap(), latest_checkpoint(&dir));
+        }
         std::fs::remove_dir_all(&dir).unwrap();
     }
 }

@@ -98,6 +98,5 @@ fn run_task(
 }
 
 fn serve(task: &TfConfig) -> Result<BackgroundServer> {
-    let options = ServerOptions::new(task.cluster.clone(), task.job.clone(), task.task);
-    BackgroundServer::start(options)
+    BackgroundServer::start(ServerOptions::of(task))
 }

@@ -8,7 +8,7 @@ use super::shortage::Shortage;
 use super::{Args, token};
 use crate::launch::{
     Event, GRACE, Guard, Process, RemoteShell, Running, Stop, ask_to_end, code_of, finish,
-    hear_out, make_end, reap, report, start, tell, watch_signals,
+    hear_out, make_end, note_ended, reap, report, start, tell, watch_signals,
 };
 use ferroflow::collective::elastic::{Driver, DriverOptions};
 use ferroflow::{Code, Error, Result};
@@ -298,7 +298,8 @@ impl Job<'_> {
     /// Takes out the processes that have ended, and ends those that should have.
     fn take_ended(&mut self) -> Vec<Slot> {
         for slot in &mut self.slots {
-            reap(std::slice::from_mut(&mut slot.running));
+            let running = std::slice::from_mut(&mut slot.running);
+            let _ = if slot.leaving.is_some() { note_ended(running) } else { reap(running) };
             if slot.leaving.is_some_and(|since| since.elapsed() >= GRACE) {
                 make_end(&slot.running);
             }

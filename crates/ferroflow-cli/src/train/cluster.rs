@@ -11,30 +11,24 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn failed(what: &str, e: impl std::fmt::Display) -> Error {
     Error::new(Code::Internal, format!("{what}: {e}"))
 }
 
-/// Processes that end with this one.
-#[derive(Default)]
-struct Children(Vec<(String, Child)>);
-
-impl Drop for Children {
-    fn drop(&mut self) {
-        for (_, child) in &mut self.0 {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
+/// Processes with their names, by task.
+type Children = Vec<(String, Child)>;
 
 /// How often a task that was killed is started again.
 const RESTARTS: usize = 5;
 
 /// How often one looks whether all parameter servers are there.
 const LOOK: Duration = Duration::from_millis(200);
+
+/// How long workers have to end when they are asked to. The first leaves a checkpoint.
+const LAST_CHECKPOINT: Duration = Duration::from_secs(60);
+const GRACE: Duration = Duration::from_secs(10);
 
 /// The processes of a job on this machine.
 struct Cluster<'a> {
@@ -98,13 +92,13 @@ impl Cluster<'_> {
 
     /// Starts parameter servers again that were killed.
     fn look_after_servers(&mut self, progress: &Progress) -> Result<()> {
-        for task in 0..self.servers.0.len() {
-            let (name, child) = &mut self.servers.0[task];
+        for task in 0..self.servers.len() {
+            let (name, child) = &mut self.servers[task];
             if let Some(status) = child.try_wait().map_err(|e| failed(name, e))? {
                 let (name, old) = (name.clone(), child.id());
                 self.guard.forget(old);
                 self.may_restart(&name, status, progress)?;
-                self.servers.0[task].1 = self.start_server(task)?;
+                self.servers[task].1 = self.start_server(task)?;
             }
         }
         Ok(())
@@ -112,18 +106,37 @@ impl Cluster<'_> {
 
     /// Starts a worker again that was killed.
     fn look_after_worker(&mut self, task: usize, progress: &Progress) -> Result<()> {
-        let (name, child) = &mut self.workers.0[task];
+        let (name, child) = &mut self.workers[task];
         let status = child.wait().map_err(|e| failed(name, e))?;
         let (name, old) = (name.clone(), child.id());
         self.guard.forget(old);
         self.may_restart(&name, status, progress)?;
-        self.workers.0[task].1 = self.start_worker(task)?;
+        self.workers[task].1 = self.start_worker(task)?;
         Ok(())
+    }
+
+    /// Waits for the workers, but not long: each has said that it is done, so how it ends is no matter.
+    fn hear_out(&mut self) {
+        let until = Instant::now() + GRACE;
+        let is_there = |(_, child): &mut (String, Child)| matches!(child.try_wait(), Ok(None));
+        while self.workers.iter_mut().any(is_there) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// Asks a worker to end: the first leaves a checkpoint.
     fn stop_worker(&self, task: usize) {
-        ask_to_end(self.workers.0[task].1.id());
+        ask_to_end(self.workers[task].1.id());
+    }
+}
+
+impl Drop for Cluster<'_> {
+    fn drop(&mut self) {
+        for (_, child) in self.workers.iter_mut().chain(&mut self.servers) {
+            let _ = child.kill();
+            let _ = child.wait();
+            self.guard.forget(child.id());
+        }
     }
 }
 
@@ -137,18 +150,18 @@ fn ask_to_end(process: u32) {
 /// Starts the cluster, shows how it gets on, and sums up.
 pub fn lead(args: &Args) -> Result<()> {
     let in_step = !args.asynchronous;
+    let stop = Stop::on_signal()?;
     let (tell, told) = mpsc::channel::<(usize, Option<String>)>();
     let mut cluster = Cluster {
         program: std::env::current_exe().map_err(|e| failed("cannot find this program", e))?,
         args,
         spec: free_cluster(args.ps, args.workers)?,
-        servers: Children::default(),
-        workers: Children::default(),
+        servers: Children::new(),
+        workers: Children::new(),
         guard: Guard::start(),
         restarts: 0,
         tell,
     };
-    let stop = Stop::on_signal()?;
     let mut progress = Progress::new(args.json, args.steps(), args.workers);
     progress.title(&format!(
         "training {} with {} ps and {} workers, {}",
@@ -159,19 +172,23 @@ pub fn lead(args: &Args) -> Result<()> {
     ));
     for task in 0..args.ps {
         let child = cluster.start_server(task)?;
-        cluster.servers.0.push((format!("ps {task}"), child));
+        cluster.servers.push((format!("ps {task}"), child));
     }
     for task in 0..args.workers {
         let child = cluster.start_worker(task)?;
-        cluster.workers.0.push((format!("worker {task}"), child));
+        cluster.workers.push((format!("worker {task}"), child));
     }
     let mut chief = None;
     let mut done = vec![false; args.workers];
-    let mut is_stopping = false;
+    // Once workers are asked to end: by when they must have.
+    let mut until: Option<Instant> = None;
     while !done.iter().all(|d| *d) {
-        if stop.is_set() && !is_stopping {
-            is_stopping = true;
+        if stop.is_set() && until.is_none() {
+            until = Some(Instant::now() + LAST_CHECKPOINT);
             cluster.stop_worker(0);
+        }
+        if until.is_some_and(|until| Instant::now() > until) {
+            break;
         }
         let (task, line) = match told.recv_timeout(LOOK) {
             Ok(told) => told,
@@ -182,9 +199,12 @@ pub fn lead(args: &Args) -> Result<()> {
         };
         let Some(line) = line else {
             // One that is asked to end before it listens for that is ended by it.
-            done[task] |= chief.is_some();
-            if !done[task] {
+            if until.is_none() && !done[task] {
                 cluster.look_after_worker(task, &progress)?;
+            } else if !done[task] {
+                done[task] = true;
+                let is_chief = task == 0;
+                (1..args.workers).filter(|_| is_chief).for_each(|w| cluster.stop_worker(w));
             }
             continue;
         };
@@ -194,6 +214,7 @@ pub fn lead(args: &Args) -> Result<()> {
             if task == 0 {
                 chief = Some(outcome(&json));
                 // Nobody goes on without the chief.
+                until = Some(Instant::now() + GRACE);
                 (1..args.workers).filter(|&w| !done[w]).for_each(|w| cluster.stop_worker(w));
             }
         } else if let Some((worker, point)) = Point::from_json(&json) {
@@ -202,13 +223,13 @@ pub fn lead(args: &Args) -> Result<()> {
     }
     progress.finish();
     // Workers serve until their input ends: one that was slow still needed the others.
-    cluster.workers.0.iter_mut().for_each(|(_, child)| drop(child.stdin.take()));
-    for (name, child) in &mut cluster.workers.0 {
-        // Each has said that it is done: how it ends is no matter.
-        child.wait().map_err(|e| failed(name, e))?;
-    }
+    cluster.workers.iter_mut().for_each(|(_, child)| drop(child.stdin.take()));
+    cluster.hear_out();
     drop(cluster);
-    let chief = chief.ok_or_else(|| failed("worker 0", "ended without a result"))?;
+    let chief = chief.ok_or_else(|| match stop.is_set() {
+        true => failed("interrupted", "worker 0 had no time to leave a checkpoint"),
+        false => failed("worker 0", "ended without a result"),
+    })?;
     finish(args, &chief, &progress, stop.is_set())?;
     if args.model == super::Model::Linear && !stop.is_set() && chief.step > chief.first_step {
         compare(args, &chief, &stop)?;

@@ -250,7 +250,7 @@ fn evaluate(
     Ok((names.zip(sums.into_iter().map(mean)).collect(), score))
 }
 
-/// Set by Ctrl-C and SIGTERM: training leaves a checkpoint and ends.
+/// Set by Ctrl-C and SIGTERM: training leaves a checkpoint and ends. The second time it ends as it is.
 #[derive(Clone, Default)]
 pub struct Stop(Arc<StopState>);
 
@@ -285,6 +285,8 @@ impl Stop {
             let actions =
                 std::mem::take(&mut *set.then.lock().unwrap_or_else(PoisonError::into_inner));
             actions.into_iter().for_each(|action| action());
+            runtime.block_on(ferroflow::stop_signal());
+            std::process::exit(130);
         };
         std::thread::Builder::new().name("ff-signal".into()).spawn(listen).map_err(failed)?;
         Ok(stop)

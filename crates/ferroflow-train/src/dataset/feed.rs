@@ -6,6 +6,7 @@ use crate::output::{Operation, Output};
 use crate::session::GraphSession;
 use ferroflow_core::{DType, PartialShape, Result, Tensor, ensure, err};
 use ferroflow_graph::AttrList;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -86,7 +87,8 @@ impl Graph {
 
 impl DatasetFeeder {
     /// Feeds the dataset from an iterator, in a thread of its own, until it ends. An error of the
-    /// iterator ends the dataset, and [`Feeding::finish`] returns it.
+    /// iterator ends the dataset, and [`Feeding::finish`] returns it. It feeds this session and no
+    /// other: one that is opened anew after a server was lost needs feeding anew.
     pub fn start(
         &self,
         session: &GraphSession,
@@ -114,7 +116,10 @@ impl DatasetFeeder {
                 }
                 Ok(())
             };
-            let fed = feed();
+            // Whoever reads the dataset would wait for ever if an iterator that panics did not end it.
+            let fed = catch_unwind(AssertUnwindSafe(feed)).unwrap_or_else(|_| {
+                Err(err!(Internal, "the iterator that feeds a dataset panicked"))
+            });
             let ended = to.run(&feeder.end);
             match fed {
                 // Nobody wants more.
@@ -206,5 +211,19 @@ mod tests {
         let bad = [element(1), Err(err!(DataLoss, "a bad disk"))];
         let feeding = feeder.start(&s, bad.into_iter()).unwrap();
         assert!(feeding.finish().unwrap_err().message().contains("a bad disk"));
+    }
+
+    #[test]
+    fn an_iterator_that_panics_ends_the_dataset() {
+        let g = graph();
+        let (data, feeder) = g.fed_dataset(&spec(), 2);
+        let iterator = data.iterator();
+        let next = iterator.next();
+        let s = session(&g).unwrap();
+        s.run(&iterator.initializer).unwrap();
+        let panics = std::iter::once_with(|| panic!("the iterator's own trouble"));
+        let feeding = feeder.start(&s, panics).unwrap();
+        assert_eq!(s.run(&next[0]).unwrap_err().code(), Code::OutOfRange);
+        assert!(feeding.finish().unwrap_err().message().contains("panicked"));
     }
 }

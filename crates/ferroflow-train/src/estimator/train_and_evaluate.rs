@@ -42,7 +42,7 @@ pub struct EvalSpec {
 impl EvalSpec {
     /// On all of what `input` makes.
     pub fn new(input: impl Fn(&Graph) -> Batch + Send + Sync + 'static) -> EvalSpec {
-        let wait = Duration::from_secs(600);
+        let wait = Duration::from_secs(24 * 3600);
         EvalSpec { input: Arc::new(input), steps: None, exports: Vec::new(), wait }
     }
 
@@ -64,8 +64,7 @@ impl EvalSpec {
         self
     }
 
-    /// How long an evaluator waits for the next checkpoint before it gives up; 10 minutes, if not
-    /// given.
+    /// How long an evaluator waits for the next checkpoint before it gives up; a day, if not given.
     #[must_use]
     pub fn wait(mut self, wait: Duration) -> EvalSpec {
         self.wait = wait;
@@ -160,7 +159,13 @@ fn evaluate_all(estimator: &Estimator, last_step: i64, eval: &EvalSpec) -> Resul
         let latest = latest_checkpoint(estimator.dir());
         match latest.filter(|path| Some(path) != seen.as_ref()) {
             Some(path) => {
-                let scores = evaluate_one(estimator, &path, eval)?;
+                let scores = match evaluate_one(estimator, &path, eval) {
+                    // It was removed to make room for the next one before it was read.
+                    Err(_) if latest_checkpoint(estimator.dir()).is_some_and(|p| p != path) => {
+                        continue;
+                    }
+                    scores => scores?,
+                };
                 if scores.get("global_step").is_some_and(|step| *step >= last_step as f64) {
                     export(estimator, eval)?;
                     return Ok(scores);
