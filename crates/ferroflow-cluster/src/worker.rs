@@ -15,6 +15,8 @@ mod transport;
 mod view;
 
 pub(crate) use session::State;
+#[cfg(test)]
+pub(crate) use testing::unlinked;
 pub(crate) use view::{View, renamed};
 
 use crate::channels::Channels;

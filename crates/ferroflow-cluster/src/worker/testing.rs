@@ -12,7 +12,7 @@ use ferroflow_runtime::Task;
 use std::sync::Arc;
 
 /// A transport without any links.
-pub(super) fn unlinked() -> Arc<dyn Transport> {
+pub(crate) fn unlinked() -> Arc<dyn Transport> {
     let own = Identity {
         task: "/job:worker/replica:0/task:0".into(),
         incarnations: vec![1],
