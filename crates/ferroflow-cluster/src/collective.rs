@@ -76,6 +76,17 @@ impl TaskCollectives {
 
     /// The number of the next step of a graph that several masters run together: the leader's.
     pub async fn next_step(&self, view: &View, leader: &str, graph_key: i64) -> Result<i64> {
+        let next = self.find_next_step(view, leader, graph_key).await?;
+        self.begin(next);
+        Ok(next)
+    }
+
+    /// A step begins here.
+    pub fn begin(&self, step_id: i64) {
+        self.buffers.begin(step_id);
+    }
+
+    async fn find_next_step(&self, view: &View, leader: &str, graph_key: i64) -> Result<i64> {
         let own = leader == view.name;
         if let Some(next) = self.leader.known_step(graph_key).filter(|_| !own) {
             return Ok(next);
