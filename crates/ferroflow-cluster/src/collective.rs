@@ -76,6 +76,17 @@ impl TaskCollectives {
 
     /// The number of the next step of a graph that several masters run together: the leader's.
     pub async fn next_step(&self, view: &View, leader: &str, graph_key: i64) -> Result<i64> {
+        let next = self.find_next_step(view, leader, graph_key).await?;
+        self.begin(next);
+        Ok(next)
+    }
+
+    /// A step begins here.
+    pub fn begin(&self, step_id: i64) {
+        self.buffers.begin(step_id);
+    }
+
+    async fn find_next_step(&self, view: &View, leader: &str, graph_key: i64) -> Result<i64> {
         let own = leader == view.name;
         if let Some(next) = self.leader.known_step(graph_key).filter(|_| !own) {
             return Ok(next);
@@ -364,6 +375,19 @@ impl Part {
         self.task.buffers.provide(self.step_id, key, bytes)
     }
 
+    /// Waits until `by` has taken what was provided for it, or is silent: where each task has a master of
+    /// its own, no other watches it.
+    async fn taken(&self, by: &Member, taken: oneshot::Receiver<()>) -> Result<()> {
+        let taken = if by.task == self.view.name {
+            taken.await
+        } else {
+            let address = self.view.remote(&by.task)?.address;
+            watched(&self.task.channels, &by.task, address, taken).await?
+        };
+        let over = |_| err!(Aborted, "the step was over before all had their values").derived();
+        taken.map_err(over)
+    }
+
     /// The values that a member has, or will have, under a key.
     async fn fetch(&self, from: &Member, key: String, bytes: usize) -> Result<Bytes> {
         if from.task == self.view.name {
@@ -404,12 +428,28 @@ async fn ask<R: Message + Default>(
     method: &str,
     request: &impl Message,
 ) -> Result<R> {
-    let channel = channels.get(view.remote(task)?.address)?;
+    let address = view.remote(task)?.address;
+    let channel = channels.get(address)?;
     let path = format!("/tensorflow.WorkerService/{method}");
     let message = Chunks::from(Bytes::from(request.encode_to_vec()));
-    let answer = channel
-        .call(&path, message, CallOptions::default())
-        .await
-        .map_err(|status| said_by(task, channel.address(), &path, &status))?;
+    let call = channel.call(&path, message, CallOptions::default());
+    let answer = watched(channels, task, address, call).await?;
+    let answer = answer.map_err(|status| said_by(task, channel.address(), &path, &status))?;
     R::decode(answer).map_err(|e| err!(Internal, "the answer of {task} to {method}: {e}"))
 }
+
+/// Waits for something that another task has to do, which may take any time as long as the task lives.
+async fn watched<T>(
+    channels: &Channels,
+    task: &str,
+    address: &str,
+    what: impl Future<Output = T>,
+) -> Result<T> {
+    let (channel, pulse) = (channels.get(address)?, channels.pulse(address));
+    pulse.watch(&channel, what).await.map_err(|silence| {
+        err!(Unavailable, "{task} at {address} does not answer: {}", silence.message)
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -232,9 +232,7 @@ impl Master {
         let sessions = std::mem::take(&mut *self.sessions.write());
         let peers = self.peers(&self.own, filters)?;
         join_all(peers.iter().map(|peer| peer.clean_up_all(containers))).await;
-        for session in sessions.into_values() {
-            session.close().await;
-        }
+        join_all(sessions.values().map(|session| session.close())).await;
         Ok(())
     }
 

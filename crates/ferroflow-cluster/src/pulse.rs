@@ -17,8 +17,14 @@ const GET_STATUS: &str = "/tensorflow.WorkerService/GetStatus";
 /// What is known of the life of one task, shared by all who wait for it.
 #[derive(Default)]
 pub(crate) struct Pulse {
-    /// When it last said anything, if somebody asked; held while one asks.
-    heard: tokio::sync::Mutex<Option<Instant>>,
+    /// What became of the last question; held while one asks.
+    last: tokio::sync::Mutex<Option<Question>>,
+}
+
+struct Question {
+    asked: Instant,
+    ended: Instant,
+    answer: Result<(), Status>,
 }
 
 impl Pulse {
@@ -31,8 +37,9 @@ impl Pulse {
     ) -> Result<T, Status> {
         let silence = async {
             loop {
+                let since = Instant::now();
                 tokio::time::sleep(INTERVAL).await;
-                if let Err(status) = self.ask(channel).await {
+                if let Err(status) = self.ask(channel, since).await {
                     return status;
                 }
             }
@@ -44,14 +51,58 @@ impl Pulse {
         }
     }
 
-    /// Asks for a sign of life, unless there was one just now.
-    pub async fn ask(&self, channel: &Channel) -> Result<(), Status> {
-        let mut heard = self.heard.lock().await;
-        if heard.is_some_and(|at| at.elapsed() < INTERVAL) {
-            return Ok(());
+    /// Asks for a sign of life, unless there was one just now. Whoever waits `since` then shares what
+    /// became of a question that another has asked meanwhile.
+    pub async fn ask(&self, channel: &Channel, since: Instant) -> Result<(), Status> {
+        self.shared(since, async {
+            channel.call(GET_STATUS, Bytes::new(), CallOptions::timeout(TIMEOUT)).await?;
+            Ok(())
+        })
+        .await
+    }
+
+    async fn shared(
+        &self,
+        since: Instant,
+        question: impl Future<Output = Result<(), Status>>,
+    ) -> Result<(), Status> {
+        let mut last = self.last.lock().await;
+        if let Some(last) = &*last {
+            let is_recent = last.answer.is_ok() && last.ended.elapsed() < INTERVAL;
+            // Silence, too: or those who wait would find out one after the other.
+            if is_recent || last.asked >= since {
+                return last.answer.clone();
+            }
         }
-        channel.call(GET_STATUS, Bytes::new(), CallOptions::timeout(TIMEOUT)).await?;
-        *heard = Some(Instant::now());
-        Ok(())
+        let asked = Instant::now();
+        let answer = question.await;
+        *last = Some(Question { asked, ended: Instant::now(), answer: answer.clone() });
+        answer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rpc::code;
+    use futures_util::future::join_all;
+    use std::cell::Cell;
+
+    #[tokio::test]
+    async fn all_who_wait_hear_of_a_silence_together() {
+        let (pulse, asked) = (Pulse::default(), Cell::new(0));
+        let question = || async {
+            asked.set(asked.get() + 1);
+            tokio::task::yield_now().await;
+            Err(Status::new(code::DEADLINE_EXCEEDED, "silent"))
+        };
+        let since = Instant::now();
+        let heard = join_all((0..5).map(|_| pulse.shared(since, question()))).await;
+        assert!(heard.iter().all(Result::is_err));
+        assert_eq!(asked.get(), 1);
+        // Whoever comes later asks anew, and is believed.
+        assert!(pulse.shared(Instant::now(), async { Ok(()) }).await.is_ok());
+        assert!(pulse.shared(Instant::now(), question()).await.is_ok(), "it has just answered");
+        assert_eq!(asked.get(), 1);
     }
 }

@@ -34,6 +34,14 @@ impl RecentIds {
         true
     }
 
+    /// Takes an id back.
+    pub fn remove(&self, id: i64) {
+        let (set, order) = &mut *self.seen.lock();
+        if set.remove(&id) {
+            order.retain(|known| *known != id);
+        }
+    }
+
     /// Whether an id was noted lately.
     pub fn contains(&self, id: i64) -> bool {
         self.seen.lock().0.contains(&id)
@@ -52,5 +60,7 @@ mod tests {
         assert!(ids.contains(1) && !ids.contains(0));
         assert!(ids.is_new(2) && ids.is_new(3));
         assert!(ids.is_new(1), "1 is old enough to be forgotten");
+        ids.remove(3);
+        assert!(ids.is_new(3) && !ids.is_new(1));
     }
 }

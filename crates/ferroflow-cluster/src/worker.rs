@@ -15,6 +15,8 @@ mod transport;
 mod view;
 
 pub(crate) use session::State;
+#[cfg(test)]
+pub(crate) use testing::unlinked;
 pub(crate) use view::{View, renamed};
 
 use crate::channels::Channels;
@@ -34,7 +36,7 @@ use run::Run;
 use session::{Sessions, WorkerSession};
 use std::borrow::Borrow;
 use std::sync::Arc;
-use step::Steps;
+use step::{Step, Steps};
 use tokio::runtime::Handle;
 use transport::Native;
 
@@ -188,9 +190,14 @@ impl Worker {
         let called = request.create_worker_session_called;
         let session = self.sessions.get(&request.session_handle, called)?;
         let graph = session.graph(handle)?;
-        let step = self.steps.start(request.step_id, &session)?;
+        let step = self.start(request.step_id, &session)?;
         let run = Run { task: self.task.clone(), steps: self.steps.clone(), session, graph, step };
         run.run(request).await
+    }
+
+    fn start(&self, step_id: i64, session: &Arc<WorkerSession>) -> Result<Arc<Step>> {
+        self.collectives.begin(step_id);
+        self.steps.start(step_id, session)
     }
 
     /// The master is done with a step, which need not exist.

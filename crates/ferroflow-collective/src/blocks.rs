@@ -15,17 +15,28 @@ const IN_USE: u32 = 1;
 /// Blocks there can be; a flag for each comes first.
 const MAX_BLOCKS: usize = 1024;
 const FLAGS: usize = MAX_BLOCKS * size_of::<u32>();
+/// Where the mark is that tells this memory from any other.
+const MARK: usize = FLAGS.next_multiple_of(size_of::<u64>());
 /// Where blocks begin: huge pages, where there are any, are not shared with the flags.
 const DATA: usize = 2 << 20;
 /// Blocks are whole pages, so that any element type is aligned and few sizes occur.
 const PAGE: usize = 4096;
-const _: () = assert!(FLAGS <= DATA);
+const _: () = assert!(MARK + size_of::<u64>() <= DATA);
 
 /// Where a block is, for the reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     pub offset: u64,
     pub block: u32,
+}
+
+/// Where a process of the same host and user finds the memory of a writer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Memory {
+    pub path: String,
+    pub len: u64,
+    /// What is in it: under the same path, a process in another namespace finds another's, or its own.
+    pub mark: u64,
 }
 
 /// The end that fills blocks.
@@ -47,12 +58,18 @@ impl BlockWriter {
     pub fn create(len: usize) -> Result<BlockWriter> {
         let len = len.next_multiple_of(PAGE);
         let region = Region::create(DATA + len)?;
+        // Never zero, which fresh memory is full of.
+        region.u64(MARK).store(fastrand::u64(1..), Ordering::Release);
         Ok(BlockWriter { region, blocks: Mutex::default() })
     }
 
-    /// Where a process of this host and user opens it, and its length.
-    pub fn place(&self) -> (String, u64) {
-        (self.region.path(), self.region.len() as u64)
+    /// What the reader must know to open it.
+    pub fn memory(&self) -> Memory {
+        Memory {
+            path: self.region.path(),
+            len: self.region.len() as u64,
+            mark: self.region.u64(MARK).load(Ordering::Acquire),
+        }
     }
 
     /// Copies `bytes` into a free block; none if there is no room now.
@@ -108,10 +125,14 @@ pub struct BlockReader {
 
 impl BlockReader {
     /// Maps the memory of a writer, which said where it is.
-    pub fn open(path: &str, len: u64) -> Result<Arc<BlockReader>> {
-        let len = usize::try_from(len).unwrap_or(usize::MAX);
+    pub fn open(memory: &Memory) -> Result<Arc<BlockReader>> {
+        let Memory { path, mark, .. } = memory;
+        let len = usize::try_from(memory.len).unwrap_or(usize::MAX);
         ensure!(len >= DATA, InvalidArgument, "{len} bytes of shared memory hold no block");
-        Ok(Arc::new(BlockReader { region: Region::open(path, len)? }))
+        let region = Region::open(path, len)?;
+        let found = region.u64(MARK).load(Ordering::Acquire);
+        ensure!(found == *mark, DataLoss, "{path} is other shared memory than was meant");
+        Ok(Arc::new(BlockReader { region }))
     }
 
     /// A block that the writer told of, with `len` bytes in it.
@@ -169,8 +190,7 @@ mod tests {
 
     fn pair(len: usize) -> (BlockWriter, Arc<BlockReader>) {
         let writer = BlockWriter::create(len).unwrap();
-        let (path, len) = writer.place();
-        let reader = BlockReader::open(&path, len).unwrap();
+        let reader = BlockReader::open(&writer.memory()).unwrap();
         (writer, reader)
     }
 
@@ -215,7 +235,17 @@ mod tests {
         ] {
             assert!(reader.block(Place { offset, block }, len).is_err(), "{offset} {block} {len}");
         }
-        assert!(BlockReader::open("/dev/null", 1 << 22).is_err());
-        assert!(BlockReader::open(&writer.place().0, 5).is_err());
+        let memory = writer.memory();
+        assert!(BlockReader::open(&Memory { path: "/dev/null".into(), ..memory.clone() }).is_err());
+        assert!(BlockReader::open(&Memory { len: 5, ..memory }).is_err());
+    }
+
+    #[test]
+    fn memory_of_another_is_told_apart() {
+        let (writer, other) =
+            (BlockWriter::create(1 << 20).unwrap(), BlockWriter::create(1 << 20).unwrap());
+        let mixed_up = Memory { path: other.memory().path, ..writer.memory() };
+        assert!(BlockReader::open(&mixed_up).is_err());
+        assert!(BlockReader::open(&writer.memory()).is_ok());
     }
 }

@@ -4,10 +4,14 @@
 mod common;
 
 use common::*;
-use ferroflow_core::{CancelToken, Code, Result, Tensor};
-use ferroflow_runtime::Session;
+use ferroflow_core::{CancelToken, Code, DeviceInfo, Result, Tensor};
+use ferroflow_graph::passes::Pruned;
+use ferroflow_runtime::{
+    RunOptions, Scope, Session, SessionDone, Spread, SpreadParts, SpreadStep, Task,
+};
 use ferroflow_testing::graph;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, OnceLock, Weak};
 
 fn names(list: &[&str]) -> Vec<String> {
     list.iter().map(|s| s.to_string()).collect()
@@ -155,4 +159,58 @@ fn closing_answers_a_call_that_waits() {
     soon(&closed);
     let e = soon(&waiting).unwrap_err();
     assert_eq!(e.message(), "Step was cancelled by an explicit call to `Session::Close()`.");
+}
+
+/// Begins no run before its session was closed, and says when that has come to its end.
+struct Closes {
+    session: OnceLock<Weak<Session>>,
+    ended: Sender<()>,
+}
+
+struct Late(Arc<Closes>);
+
+impl Spread for Late {
+    fn prepare(&self, _: Pruned, _: &[String], _: &[String]) -> Result<Arc<dyn SpreadStep>> {
+        Ok(self.0.clone())
+    }
+}
+
+impl SpreadStep for Closes {
+    fn run(self: Arc<Self>, _: Vec<Tensor>, _: &RunOptions, _: CancelToken, _: SessionDone) {}
+
+    fn begin(self: Arc<Self>, _: CancelToken) -> Arc<dyn SpreadParts> {
+        let (session, ended) = (self.session.get().unwrap().upgrade().unwrap(), self.ended.clone());
+        session.close(Box::new(move || ended.send(()).unwrap()));
+        self
+    }
+}
+
+impl SpreadParts for Closes {
+    fn part(
+        self: Arc<Self>,
+        _: Vec<(String, Tensor)>,
+        _: Vec<String>,
+        _: bool,
+        _: CancelToken,
+        _: SessionDone,
+    ) {
+    }
+}
+
+#[test]
+fn a_run_that_is_set_up_while_its_session_closes_does_not_keep_it() {
+    let (tell, ended) = channel();
+    let closes = Arc::new(Closes { session: OnceLock::new(), ended: tell });
+    let task = Task::new(Arc::new(catalog()), "worker", 0, 1);
+    let scope = Scope {
+        others: vec![Arc::new(DeviceInfo::cpu("worker", 1, 0, 7))],
+        spread: Some(Arc::new(Late(closes.clone()))),
+        ..Scope::of(&task, false)
+    };
+    let g = graph().placeholder("a").op("r", "TestAdd", &["a", "a"]).device("/job:worker/task:1");
+    let session = Arc::new(Session::within(task, scope, &g.build(), Default::default()).unwrap());
+    closes.session.set(Arc::downgrade(&session)).unwrap();
+    let e = session.partial_run_setup(names(&["a"]), names(&["r"]), vec![]).unwrap_err();
+    assert_eq!(e.code(), Code::FailedPrecondition, "{e}");
+    soon(&ended);
 }

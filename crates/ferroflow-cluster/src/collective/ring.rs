@@ -19,8 +19,8 @@ pub(super) struct Ring<'a> {
     pub part: &'a Part,
     pub group: &'a Group,
     pub rank: usize,
-    /// What others have still to take.
-    pub provided: Mutex<Vec<oneshot::Receiver<()>>>,
+    /// What others have still to take, with their ranks.
+    pub provided: Mutex<Vec<(usize, oneshot::Receiver<()>)>>,
 }
 
 impl Ring<'_> {
@@ -40,19 +40,22 @@ impl Ring<'_> {
     }
 
     fn provide(&self, pass: u32, section: usize, value: Bytes) -> Result<()> {
-        self.keep(format!("{}:{pass}:{section}:{}", self.instance(), self.rank), value)
+        let key = format!("{}:{pass}:{section}:{}", self.instance(), self.rank);
+        self.keep((self.rank + 1) % self.size(), key, value)
     }
 
-    fn keep(&self, key: String, value: Bytes) -> Result<()> {
+    fn keep(&self, to: usize, key: String, value: Bytes) -> Result<()> {
         let taken = self.part.provide(key, value)?;
-        self.provided.lock().push(taken);
+        self.provided.lock().push((to, taken));
         Ok(())
     }
 
     /// Waits until the others have what they are to have of this member.
     pub async fn all_taken(self) -> Result<()> {
-        let over = |_| err!(Aborted, "the step was over before all had their values").derived();
-        try_join_all(self.provided.into_inner()).await.map(|_| ()).map_err(over)
+        let Ring { part, group, provided, .. } = self;
+        let taken = provided.into_inner().into_iter();
+        let all = taken.map(|(to, taken)| part.taken(&group.0[to], taken));
+        try_join_all(all).await.map(|_| ())
     }
 
     /// What the one before has.
@@ -136,7 +139,7 @@ impl Ring<'_> {
         }
         let own = Bytes::from(own.ok_or_else(|| err!(Internal, "the sender has nothing to send"))?);
         for to in (0..self.size()).filter(|&to| to != source) {
-            self.keep(self.direct_key(source, to), own.clone())?;
+            self.keep(to, self.direct_key(source, to), own.clone())?;
         }
         Ok(own.into())
     }
@@ -149,7 +152,7 @@ impl Ring<'_> {
         let own = Bytes::from(own);
         let row = |i: usize| own.slice(i * each..(i + 1) * each);
         for to in (0..n).filter(|&to| to != self.rank) {
-            self.keep(self.direct_key(self.rank, to), row(to))?;
+            self.keep(to, self.direct_key(self.rank, to), row(to))?;
         }
         let rows = (0..n).map(|from| {
             let mine = row(self.rank);

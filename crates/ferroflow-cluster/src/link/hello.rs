@@ -3,13 +3,14 @@
 use super::frame::cut;
 use crate::net::{BoxRead, BoxWrite};
 use bytes::{Buf, BufMut, BytesMut};
+use ferroflow_collective::blocks::Memory;
 use ferroflow_core::{Error, Result, ensure, err};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// What a connection begins with. HTTP/2 begins with another letter.
 pub(crate) const MAGIC: [u8; 8] = *b"FERROFLW";
-/// Raised when frames change; both sides must speak the same.
-pub(crate) const VERSION: u32 = 2;
+/// Raised when greetings or frames change; both sides must speak the same.
+pub(crate) const VERSION: u32 = 3;
 /// Longer greetings are no greetings.
 const MAX_HELLO: usize = 64 << 10;
 
@@ -37,8 +38,8 @@ pub(super) struct Hello {
     pub task: String,
     /// Of its devices: values that come from elsewhere are not its own.
     pub incarnations: Vec<u64>,
-    /// Shared memory that it would put values in: where, and how long.
-    pub blocks: Option<(String, u64)>,
+    /// Shared memory that it would put values in.
+    pub blocks: Option<Memory>,
 }
 
 /// What the other side answers, if it agrees.
@@ -59,9 +60,11 @@ impl Hello {
         body.put_u8(self.purpose as u8);
         body.put_slice(&self.token);
         put_text(&mut body, &self.task);
-        let (path, len) = self.blocks.as_ref().map_or(("", 0), |(path, len)| (path, *len));
+        let blocks = self.blocks.as_ref().map_or(("", 0, 0), |m| (&m.path, m.len, m.mark));
+        let (path, len, mark) = blocks;
         put_text(&mut body, path);
         body.put_u64_le(len);
+        body.put_u64_le(mark);
         put_numbers(&mut body, &self.incarnations);
         send(to, &body).await
     }
@@ -86,8 +89,9 @@ impl Hello {
         let task = text(body)?;
         let path = text(body)?;
         let len = body.try_get_u64_le().ok()?;
+        let mark = body.try_get_u64_le().ok()?;
         let incarnations = numbers(body)?;
-        let blocks = (!path.is_empty()).then_some((path, len));
+        let blocks = (!path.is_empty()).then_some(Memory { path, len, mark });
         Some(Hello { purpose, token, task, incarnations, blocks })
     }
 }
@@ -189,7 +193,8 @@ mod tests {
 
     #[tokio::test]
     async fn greetings_are_read_as_they_were_written() {
-        for blocks in [None, Some(("/proc/1/fd/2".to_string(), 77))] {
+        let memory = Memory { path: "/proc/1/fd/2".into(), len: 77, mark: 78 };
+        for blocks in [None, Some(memory)] {
             let hello = Hello {
                 purpose: Purpose::Bulk,
                 token: [7; 16],
@@ -217,7 +222,7 @@ mod tests {
             let mut from: BoxRead = Box::new(bytes);
             assert!(Hello::receive(&mut from).await.is_err());
         }
-        for body in [&b""[..], b"\x01\0\0\0\0", b"\x02\0\0\0\x07", &[2, 0, 0, 0, 0, 1, 2]] {
+        for body in [&b""[..], b"\x02\0\0\0\0", b"\x03\0\0\0\x07", &[3, 0, 0, 0, 0, 1, 2]] {
             assert_eq!(Hello::parse(body), None);
         }
     }

@@ -31,7 +31,7 @@ pub(crate) async fn serve(
     let greeted = tokio::time::timeout(GREETING, Hello::receive(&mut read)).await;
     let hello =
         greeted.map_err(|_| err!(DeadlineExceeded, "{peer} connected and stayed silent"))??;
-    let admitted = admit(&hello, own);
+    let admitted = admit(&hello, own, local.is_some());
     let answer = match &admitted {
         Ok(blocks) => Ok(Welcome {
             takes_blocks: blocks.is_some(),
@@ -77,17 +77,18 @@ pub(crate) async fn serve(
     ended
 }
 
-/// Lets a caller in that knows the token, and maps the memory it offers if it can be.
-fn admit(hello: &Hello, own: &Identity) -> Result<Option<Arc<BlockReader>>> {
+/// Lets a caller in that knows the token, and maps the memory it offers if it can be and the caller is
+/// of this host.
+fn admit(hello: &Hello, own: &Identity, is_local: bool) -> Result<Option<Arc<BlockReader>>> {
     ensure!(
         hello.token == own.token && own.path != DataPath::Grpc,
         PermissionDenied,
         "this is not the task that was meant; it may have restarted"
     );
-    let blocks = hello.blocks.as_ref().filter(|_| own.path == DataPath::Auto);
+    let blocks = hello.blocks.as_ref().filter(|_| is_local && own.path == DataPath::Auto);
     // Without it values come over the connection: another user's memory, for one, cannot be mapped.
-    Ok(blocks.and_then(|(path, len)| {
-        let opened = BlockReader::open(path, *len);
+    Ok(blocks.and_then(|memory| {
+        let opened = BlockReader::open(memory);
         opened.inspect_err(|e| tracing::debug!(task = hello.task, "{e}")).ok()
     }))
 }
@@ -263,4 +264,34 @@ impl Calls {
 
 fn cancelled(step_id: i64) -> Error {
     err!(Cancelled, "Step {step_id} was cancelled").derived()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ferroflow_collective::blocks::{BlockWriter, Memory};
+
+    #[test]
+    fn memory_is_taken_of_tasks_of_this_host_only_and_only_what_was_meant() {
+        let own = Identity {
+            task: "/job:ps/replica:0/task:0".into(),
+            incarnations: vec![1],
+            token: [7; 16],
+            path: DataPath::Auto,
+            local_name: String::new(),
+        };
+        let writer = BlockWriter::create(1 << 20).unwrap();
+        let hello = |blocks| Hello {
+            purpose: Purpose::Main,
+            token: own.token,
+            task: "/job:worker/replica:0/task:0".into(),
+            incarnations: vec![2],
+            blocks: Some(blocks),
+        };
+        let memory = writer.memory();
+        let other = Memory { mark: !memory.mark, ..memory.clone() };
+        assert!(admit(&hello(memory.clone()), &own, true).unwrap().is_some());
+        assert!(admit(&hello(memory), &own, false).unwrap().is_none());
+        assert!(admit(&hello(other), &own, true).unwrap().is_none());
+    }
 }

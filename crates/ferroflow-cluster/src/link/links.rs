@@ -150,7 +150,7 @@ impl Links {
             token: offer.token,
             task: self.own.task.clone(),
             incarnations: self.own.incarnations.clone(),
-            blocks: blocks.as_ref().map(BlockWriter::place),
+            blocks: blocks.as_ref().map(BlockWriter::memory),
         };
         let greeted = Greeted { main, bulk, blocks };
         let (link, driving) = Link::open(greeted, hello, &slot.address).await?;

@@ -11,6 +11,7 @@ use ferroflow_runtime::{RunOutput, SessionDone};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 
 pub(super) struct DirectRun {
     step: Arc<SpreadStep>,
@@ -167,16 +168,17 @@ impl DirectRun {
         done(result.map(|()| RunOutput { tensors: fetched, ..RunOutput::default() }));
     }
 
-    /// Has the tasks that it waits for asked for signs of life, until it is over.
-    pub fn watch(self: &Arc<Self>) {
+    /// Has the tasks that it waits for, `since` then, asked for signs of life, until it is over.
+    pub fn watch(self: &Arc<Self>, mut since: Instant) {
         for (at, part) in self.step.parts.iter().enumerate().filter(|(_, p)| !p.peer.is_here()) {
             let (peer, run) = (part.peer.clone(), Arc::downgrade(self));
             self.step.tasks.io.spawn(async move {
                 while let Some(run) = run.upgrade().filter(|run| run.waits_for(at)) {
-                    if let Err(silence) = peer.is_alive().await {
+                    if let Err(silence) = peer.is_alive(since).await {
                         return run.ended(at, Err(silence));
                     }
                     drop(run);
+                    since = Instant::now();
                     tokio::time::sleep(pulse::INTERVAL).await;
                 }
             });

@@ -17,6 +17,7 @@ use ferroflow_proto::tensorflow as pb;
 use prost::Message;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// What a task is told at the end of a step or session is not worth more of a wait than this.
 const FAREWELL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -221,12 +222,13 @@ impl Peer {
         }
     }
 
-    /// Asks for a sign of life of a task that is waited for.
-    pub async fn is_alive(&self) -> Result<()> {
+    /// Asks for a sign of life of a task that is waited for `since` then.
+    pub async fn is_alive(&self, since: Instant) -> Result<()> {
         match &self.way {
             Way::Here(_) => Ok(()),
             Way::There(channel, _) => {
-                self.pulse.ask(channel).await.map_err(|silence| self.silent(channel, &silence))
+                let heard = self.pulse.ask(channel, since).await;
+                heard.map_err(|silence| self.silent(channel, &silence))
             }
         }
     }

@@ -22,6 +22,10 @@ use tokio::sync::oneshot;
 /// of it when they come back, or never.
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 
+/// How long ending a session waits for its steps, which a kernel that heeds nobody may hold up: less than
+/// whoever stops a server usually gives it.
+const STEP_LIMIT: Duration = Duration::from_secs(20);
+
 /// Graphs up to this size are read where the call is served.
 const SMALL_GRAPH: usize = 1000;
 
@@ -136,19 +140,28 @@ impl MasterSession {
     }
 
     /// Closes it, as its client asked.
-    pub async fn close(&self) {
+    pub async fn close(self: &Arc<Self>) {
         self.end(Session::closed_by_client()).await;
     }
 
     /// Ends its steps with this error, waits for that, and tells its tasks.
-    pub async fn end(&self, why: Error) {
+    pub async fn end(self: &Arc<Self>, why: Error) {
+        let me = self.clone();
+        // On a task of its own: its tasks must hear of it, even if whoever asked has left by then.
+        let ending = tokio::spawn(async move { me.end_everywhere(why).await });
+        let _ = ending.await;
+    }
+
+    async fn end_everywhere(&self, why: Error) {
         let (tell, told) = oneshot::channel();
         let done = Box::new(move || {
             let _ = tell.send(());
         });
         self.session.end(why, done);
         // Ends when the last cancelled step has; a dropped sender means the same.
-        let _ = told.await;
+        if tokio::time::timeout(STEP_LIMIT, told).await.is_err() {
+            tracing::warn!("a step still runs {STEP_LIMIT:?} after its session was closed");
+        }
         let Some(tasks) = self.tasks.clone() else { return };
         tasks.is_closed.store(true, Ordering::Release);
         let telling = tokio::spawn(async move {

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::runtime::Handle;
+use tokio::time::Instant;
 
 /// Whoever is seen in two looks is asked for, so within the time after which any call is.
 const LOOKS: Duration = pulse::INTERVAL.checked_div(2).expect("not by zero");
@@ -56,7 +57,9 @@ impl SlowSteps {
         }
         let any = !steps.is_empty();
         drop(steps);
-        slow.iter().for_each(DirectRun::watch);
+        // One moment for all of them, so that they share one question.
+        let since = Instant::now();
+        slow.iter().for_each(|run| run.watch(since));
         any
     }
 }

@@ -3,7 +3,7 @@
 use crate::worker::Worker;
 use crate::{ClusterSpec, ConnectOptions, RemoteSession, Server, ServerOptions};
 use ferroflow_core::{DType, PartialShape, Tensor};
-use ferroflow_graph::{Catalog, GraphDef};
+use ferroflow_graph::{AttrList, Catalog, GraphDef};
 use ferroflow_runtime::Placement;
 use ferroflow_testing::graph;
 use std::sync::Arc;
@@ -87,4 +87,30 @@ async fn a_partial_run_that_is_over_leaves_no_graph_behind() {
     }
     has(&ps, 0).await;
     session.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_ends_on_all_tasks_when_whoever_closes_it_leaves() {
+    let (master, ps) = cluster().await;
+    let types = || AttrList::Types(vec![DType::Float]);
+    let waits = graph()
+        .dtype(DType::Float)
+        .op("q", "FIFOQueueV2", &[])
+        .attr("component_types", types())
+        .device("/job:ps/task:0")
+        .op("take", "QueueDequeueV2", &["q"])
+        .attr("component_types", types())
+        .device("/job:ps/task:0")
+        .build();
+    let options = ConnectOptions { timeout: FOREVER, ..ConnectOptions::default() };
+    let session = RemoteSession::within(&master, &waits, &options).await.unwrap();
+    let step = session.run(vec![], &["take"], &[], Some(FOREVER));
+    let close = async {
+        has(&ps, 1).await;
+        // Begun, and dropped while the step still ends.
+        let _ = tokio::time::timeout(Duration::ZERO, session.close()).await;
+    };
+    let (ended, ()) = tokio::join!(step, close);
+    ended.unwrap_err();
+    has(&ps, 0).await;
 }

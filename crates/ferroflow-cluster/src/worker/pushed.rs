@@ -47,7 +47,7 @@ impl Receiver for Worker {
     }
 
     fn clean_up(&self, step_id: i64) {
-        self.steps.clean_up(step_id);
+        self.cleanup_graph(step_id);
     }
 
     fn link_lost(&self, link: u64, to: &str, why: &Error) {
@@ -76,7 +76,7 @@ impl Worker {
     fn plain_run(&self, part: Part<'_>) -> Result<Run> {
         let session = self.sessions.get(part.session, true)?;
         let graph = session.graph(part.graph)?;
-        let step = self.steps.start(part.step_id, &session)?;
+        let step = self.start(part.step_id, &session)?;
         Ok(Run { task: self.task.clone(), steps: self.steps.clone(), session, graph, step })
     }
 }

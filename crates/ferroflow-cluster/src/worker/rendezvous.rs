@@ -196,13 +196,15 @@ impl Rendezvous for StepRendezvous {
         }
         self.aborted.check()?;
         let to = view.remote(destination);
-        let pushed = to.ok().and_then(|to| view.transport.send(to, self.step_id, &key.0, &value));
-        let Some(link) = pushed else { return self.local.send(key, value) };
-        let mut links = self.links.lock();
-        if !links.contains(&link) {
-            links.push(link);
-        }
-        Ok(())
+        // Noted first: a link that is lost right after the push must find the step among its users.
+        let over = |link| {
+            let mut links = self.links.lock();
+            if !links.contains(&link) {
+                links.push(link);
+            }
+        };
+        let push = |to| view.transport.send(to, self.step_id, &key.0, &value, &over);
+        if to.is_ok_and(push) { Ok(()) } else { self.local.send(key, value) }
     }
 
     fn recv(&self, key: &RendezvousKey, cancel: &CancelToken, done: RecvDone) {
@@ -217,5 +219,45 @@ impl Rendezvous for StepRendezvous {
     /// A cause fails the receivers at once, a mere consequence leaves it some time to arrive.
     fn abort(&self, error: Error) {
         if error.is_derived() { self.abort_later() } else { self.abort_now(error) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::session_with;
+    use super::super::transport::{Remote, Transport};
+    use super::*;
+    use crate::rpc::BoxFuture;
+    use ferroflow_core::{Code, Tensor};
+
+    /// Takes every value, over a link that is lost the moment it has.
+    struct Breaks(Arc<Steps>);
+
+    impl Transport for Breaks {
+        fn prepare(&self, _: Vec<String>) -> BoxFuture<()> {
+            Box::pin(async {})
+        }
+        fn send(&self, _: Remote<'_>, _: i64, _: &str, _: &Received, over: &dyn Fn(u64)) -> bool {
+            over(7);
+            self.0.lost_link(7, &err!(Unavailable, "Socket closed"));
+            true
+        }
+        fn pushes(&self, _: u64) -> bool {
+            false
+        }
+        fn recv(&self, _: Remote<'_>, _: i64, _: &str) -> BoxFuture<Result<Received>> {
+            Box::pin(std::future::pending())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_link_that_breaks_during_a_push_ends_the_step() {
+        let steps = Steps::new(Handle::current());
+        let session = session_with(Arc::new(Breaks(steps.clone())));
+        let step = steps.start(1, &session).unwrap();
+        let device = |task| format!("/job:worker/replica:0/task:{task}/device:CPU:0");
+        let key = RendezvousKey::new(&device(0), 1, &device(1), "x", (0, 0));
+        step.rendezvous.send(&key, Received::Live(Tensor::scalar(1f32))).unwrap();
+        assert_eq!(step.rendezvous.aborted.check().unwrap_err().code(), Code::Unavailable);
     }
 }

@@ -183,7 +183,7 @@ impl Steps {
     pub fn start(&self, id: i64, session: &Arc<WorkerSession>) -> Result<Arc<Step>> {
         let mut table = self.table.lock();
         let entry = self.entry(&mut table, id);
-        let had_early = entry.early_since.take().is_some();
+        entry.early_since = None;
         let early_bytes = std::mem::take(&mut entry.early_bytes);
         let step = entry.step.clone();
         // Under the lock: a step that has not started goes when nobody is parked in it.
@@ -191,9 +191,8 @@ impl Steps {
         step.rendezvous.bind(&session.view)?;
         table.early_bytes -= early_bytes;
         drop(table);
-        if had_early {
-            self.changed.notify_waiters();
-        }
+        // From now on there is room for its own values, however many wait for other steps.
+        self.changed.notify_waiters();
         ensure!(
             !self.overrun.contains(id),
             Aborted,
@@ -256,6 +255,8 @@ impl Steps {
         let table = self.table.lock();
         table.early_bytes <= EARLY_BYTES
             || table.steps.get(&id).is_some_and(|entry| entry.step.has_started())
+            // What comes for a step that is over is read and dropped.
+            || self.cleaned.contains(id)
     }
 
     /// Fails the steps that wait for values of these devices, which push no more.
@@ -360,6 +361,7 @@ impl Steps {
     pub fn clean_up(&self, id: i64) {
         self.cleaned.is_new(id);
         self.remove(id, |_| true, self.over.clone());
+        self.changed.notify_waiters();
     }
 
     /// The session of some steps has gone, and with it whoever would clean them up.
@@ -458,6 +460,7 @@ fn cleaned_up(id: i64) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::session;
     use super::*;
     use ferroflow_core::{Code, DType, Tensor};
 
@@ -532,6 +535,20 @@ mod tests {
         assert_eq!(dropped(&steps), 1, "that is too much");
         steps.clean_up(1);
         waiting.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_step_that_starts_or_is_over_has_room() {
+        let steps = Steps::new(Handle::current());
+        steps.arrived(1, "a", value(EARLY_BYTES + 1));
+        let [starts, ends] = [2, 3].map(|id| tokio::spawn(steps.room(id).unwrap()));
+        tokio::task::yield_now().await;
+        assert!(!starts.is_finished() && !ends.is_finished());
+        steps.start(2, &session()).unwrap();
+        starts.await.unwrap();
+        steps.clean_up(3);
+        ends.await.unwrap();
+        assert!(steps.room(4).is_some(), "the others wait");
     }
 
     #[tokio::test]

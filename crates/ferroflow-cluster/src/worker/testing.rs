@@ -1,13 +1,18 @@
 //! What unit tests of a worker need.
 
+use super::session::{Sessions, WorkerSession};
 use super::transport::{Native, Transport};
+use super::view::View;
 use crate::channels::Channels;
 use crate::link::{DataPath, Identity, Links, Token};
 use crate::net::System;
+use crate::spec::ClusterSpec;
+use ferroflow_graph::Catalog;
+use ferroflow_runtime::Task;
 use std::sync::Arc;
 
 /// A transport without any links.
-pub(super) fn unlinked() -> Arc<dyn Transport> {
+pub(crate) fn unlinked() -> Arc<dyn Transport> {
     let own = Identity {
         task: "/job:worker/replica:0/task:0".into(),
         incarnations: vec![1],
@@ -18,4 +23,17 @@ pub(super) fn unlinked() -> Arc<dyn Transport> {
     let channels = Arc::<Channels>::default();
     let links = Links::new(Arc::new(own), channels.clone(), Arc::new(System));
     Arc::new(Native::new(channels, links))
+}
+
+/// A session of a task that is alone.
+pub(super) fn session() -> Arc<WorkerSession> {
+    session_with(unlinked())
+}
+
+/// The same with values carried by `transport` to another task, `/job:worker/replica:0/task:1`.
+pub(super) fn session_with(transport: Arc<dyn Transport>) -> Arc<WorkerSession> {
+    let task = Task::new(Arc::new(Catalog::new()), "worker", 0, 1);
+    let cluster = ClusterSpec::parse("worker=a:1,b:2").expect("this is one");
+    let view = View::new(&cluster, "worker", 0, &task.devices, transport);
+    Sessions::new(task, view).get("", false).expect("what masters use that open none")
 }

@@ -32,9 +32,16 @@ pub(crate) trait Transport: Send + Sync + 'static {
     /// that, or given up.
     fn prepare(&self, to: Vec<String>) -> BoxFuture<()>;
 
-    /// A value was made for another task. Pushes it there, over a link of this number, or leaves it
-    /// to be asked for.
-    fn send(&self, to: Remote<'_>, step_id: i64, key: &str, value: &Received) -> Option<u64>;
+    /// A value was made for another task. Pushes it there; false leaves it to be asked for. `over`
+    /// hears the number of the link before anything goes over it.
+    fn send(
+        &self,
+        to: Remote<'_>,
+        step_id: i64,
+        key: &str,
+        value: &Received,
+        over: &dyn Fn(u64),
+    ) -> bool;
 
     /// Whether the device of this incarnation is going to push what it makes.
     fn pushes(&self, incarnation: u64) -> bool;
@@ -94,9 +101,17 @@ impl Transport for Native {
         })
     }
 
-    fn send(&self, to: Remote<'_>, step_id: i64, key: &str, value: &Received) -> Option<u64> {
-        let link = self.links.slot(to.address).link()?;
-        link.push(step_id, key, value).then_some(link.id)
+    fn send(
+        &self,
+        to: Remote<'_>,
+        step_id: i64,
+        key: &str,
+        value: &Received,
+        over: &dyn Fn(u64),
+    ) -> bool {
+        let Some(link) = self.links.slot(to.address).link() else { return false };
+        over(link.id);
+        link.push(step_id, key, value)
     }
 
     fn pushes(&self, incarnation: u64) -> bool {

@@ -89,14 +89,13 @@ impl Session {
         let (plan, keys) = match compiled {
             Compiled::Here(plan, keys) => (plan, keys),
             Compiled::Spread(step) => {
-                let run = run(How::Spread(step.begin(cancel)), Some(guard));
-                self.partial_runs.runs.lock().insert(handle.clone(), run);
+                self.keep_partial(&handle, run(How::Spread(step.begin(cancel)), Some(guard)))?;
                 return Ok(handle);
             }
         };
         let step = self.step(None, cancel, None);
         let run = run(How::Here { step: step.clone(), keys }, None);
-        self.partial_runs.runs.lock().insert(handle.clone(), run.clone());
+        self.keep_partial(&handle, run.clone())?;
         executor::run(
             &Arc::from(plan),
             Vec::new(),
@@ -107,6 +106,17 @@ impl Session {
             }),
         );
         Ok(handle)
+    }
+
+    fn keep_partial(&self, handle: &str, run: Arc<PartialRun>) -> Result<()> {
+        self.partial_runs.runs.lock().insert(handle.to_string(), run);
+        let open = self.ensure_open();
+        if open.is_err() {
+            // The session may have ended, and forgotten its runs, just before: this one would keep it.
+            let late = self.partial_runs.runs.lock().remove(handle);
+            drop(late);
+        }
+        open
     }
 
     /// Feeds and fetches a part; ends the run when nothing is left to feed or fetch.
