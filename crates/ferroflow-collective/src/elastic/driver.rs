@@ -35,6 +35,8 @@ pub struct DriverReport {
     pub done: u64,
     /// Ranks of the present epoch.
     pub size: usize,
+    /// Names of those that were sent away because the work was done before they had a place.
+    pub late: Vec<String>,
 }
 
 enum Event {
@@ -162,6 +164,8 @@ struct Worker {
     place: Option<(u64, u32)>,
     /// Where it would listen, once it wants a place.
     ready: Option<String>,
+    /// It was told that the job is done.
+    late: bool,
 }
 
 struct Desk {
@@ -192,10 +196,11 @@ impl Desk {
         match event {
             Event::Came(id, stream, name) => {
                 self.report.lock().joined += 1;
-                self.workers.insert(id, Worker { stream, name, place: None, ready: None });
+                let worker = Worker { stream, name, place: None, ready: None, late: false };
+                self.workers.insert(id, worker);
             }
             Event::Said(id, Word::Ready { address }) => {
-                let Some(worker) = self.workers.get_mut(&id) else { return };
+                let Some(worker) = self.workers.get_mut(&id).filter(|w| !w.late) else { return };
                 worker.ready = Some(address);
                 // Whoever still waits for it in its old epoch need not.
                 if let Some((epoch, _)) = worker.place {
@@ -209,7 +214,7 @@ impl Desk {
                 }
             }
             Event::Gone(id) => {
-                let Some(worker) = self.workers.remove(&id) else { return };
+                let Some(worker) = self.workers.remove(&id).filter(|w| !w.late) else { return };
                 self.report.lock().lost += 1;
                 tracing::info!("{} is gone", worker.name);
                 if let Some((epoch, _)) = worker.place {
@@ -229,8 +234,23 @@ impl Desk {
         told.for_each(|w| tell(w, &Answer::Lost { epoch }));
     }
 
+    /// Sends away who would begin anew what others have done.
+    fn refuse_late(&mut self) {
+        let mut report = self.report.lock();
+        if report.done == 0 {
+            return;
+        }
+        for worker in self.workers.values_mut().filter(|w| w.place.is_none() && !w.late) {
+            (worker.late, worker.ready) = (true, None);
+            // The launcher is to know before the process can end.
+            report.late.push(worker.name.clone());
+            tell(worker, &Answer::Refused(err!(FailedPrecondition, "the job is done")));
+        }
+    }
+
     /// Gives places if all that are to have one are ready.
     fn settle(&mut self) {
+        self.refuse_late();
         let (epoch, patience) = (self.epoch, self.options.patience);
         let inside = |w: &Worker| w.place.is_some_and(|(e, _)| e == epoch);
         let is_over = |since: Option<Instant>| since.is_some_and(|t| t.elapsed() >= patience);

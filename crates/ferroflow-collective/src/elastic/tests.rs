@@ -141,6 +141,28 @@ fn too_few_ranks_are_sent_away_with_a_reason() {
 }
 
 #[test]
+fn who_comes_when_the_job_is_done_does_not_begin_anew() {
+    let driver = driver(1, 1, 1);
+    let mut first = seat(&driver, "first");
+    let group = first.next_group(&options()).unwrap();
+    // There is no place for it while the first works.
+    let mut waiting = seat(&driver, "waiting");
+    let waits = std::thread::spawn(move || waiting.next_group(&options()).err().unwrap());
+    while driver.report().joined < 2 {
+        std::thread::yield_now();
+    }
+    drop(group);
+    first.done();
+    let e = waits.join().unwrap();
+    assert_eq!((e.code(), e.message()), (Code::FailedPrecondition, "the job is done"));
+    let e = seat(&driver, "late").next_group(&options()).err().unwrap();
+    assert_eq!(e.message(), "the job is done");
+    let report = driver.report();
+    assert_eq!((report.epochs, report.done, report.lost), (1, 1, 0));
+    assert_eq!(report.late, ["waiting", "late"]);
+}
+
+#[test]
 fn a_driver_that_ends_ends_the_wait_of_all() {
     let driver = driver(2, 2, 2);
     let mut waiting = seat(&driver, "one");
