@@ -17,7 +17,7 @@ pub struct DriverOptions {
     pub min: usize,
     /// Processes beyond these wait until a place is free.
     pub max: usize,
-    /// How many the first epoch waits for.
+    /// How many the first epoch waits for, if they come within `patience`.
     pub start: usize,
     /// How long fewer than `min` processes wait for others before they are sent away.
     pub patience: Duration,
@@ -172,7 +172,7 @@ struct Desk {
     options: DriverOptions,
     workers: BTreeMap<u64, Worker>,
     epoch: u64,
-    /// Since when there are fewer than `min`.
+    /// Since when there are fewer than are waited for.
     short_since: Option<Instant>,
     /// Since when the present epoch has lost a rank.
     lost_since: Option<Instant>,
@@ -281,14 +281,18 @@ impl Desk {
             }
             return;
         }
-        let least = if epoch == 0 { self.options.start } else { self.options.min }.max(1);
-        if ready.len() < least {
+        let least = self.options.min.max(1);
+        let hoped = if epoch == 0 { self.options.start.max(least) } else { least };
+        if ready.len() < hoped {
             let short = !ready.is_empty();
             self.short_since = short.then(|| self.short_since.unwrap_or_else(Instant::now));
-            if is_over(self.short_since) {
-                self.send_away(ready.len(), least);
+            if !is_over(self.short_since) {
+                return;
             }
-            return;
+            // Those that are missing may come later.
+            if ready.len() < least {
+                return self.send_away(ready.len(), least);
+            }
         }
         self.lost_since = None;
         self.short_since = None;

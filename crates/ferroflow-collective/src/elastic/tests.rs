@@ -141,6 +141,16 @@ fn too_few_ranks_are_sent_away_with_a_reason() {
 }
 
 #[test]
+fn the_first_epoch_goes_without_those_that_do_not_come_if_enough_have() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let patience = Duration::from_millis(30);
+    let options = DriverOptions { min: 1, max: 4, start: 3, patience, token: "t".into() };
+    let driver = Driver::start(listener, options).unwrap();
+    let mut alone = seat(&driver, "alone");
+    assert_eq!(alone.next_group(&self::options()).unwrap().size(), 1);
+}
+
+#[test]
 fn who_comes_when_the_job_is_done_does_not_begin_anew() {
     let driver = driver(1, 1, 1);
     let mut first = seat(&driver, "first");
