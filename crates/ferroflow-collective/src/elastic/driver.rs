@@ -4,6 +4,7 @@ use super::{Answer, Word, watch};
 use crate::wire::{read_frame, write_frame};
 use ferroflow_core::{Result, err};
 use std::collections::BTreeMap;
+use std::io::{ErrorKind, Read};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,8 +40,18 @@ pub struct DriverReport {
     pub late: Vec<String>,
 }
 
+/// A process's connection, which ends with whoever is to answer on it, however that ends: a process that
+/// waits is not to wait for nobody.
+pub(super) struct Line(pub(super) TcpStream);
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        let _ = self.0.shutdown(Shutdown::Both);
+    }
+}
+
 enum Event {
-    Came(u64, TcpStream, String),
+    Came(u64, Line, String),
     Said(u64, Word),
     Gone(u64),
     Stop,
@@ -106,11 +117,24 @@ impl Drop for Driver {
 
 /// Takes connections until the driver stops. Each has a thread that reads what the process says.
 fn door(listener: &TcpListener, token: &str, events: &Sender<Event>, stopping: &AtomicBool) {
-    let mut next = 0;
-    while let Ok((stream, _)) = listener.accept() {
+    let (mut next, mut is_shut) = (0, false);
+    loop {
+        let accepted = listener.accept();
         if stopping.load(Ordering::SeqCst) {
             return;
         }
+        let stream = match accepted {
+            Ok((stream, _)) => stream,
+            // There may be files again soon; told once until then.
+            Err(e) => {
+                if !std::mem::replace(&mut is_shut, true) {
+                    tracing::warn!("the driver cannot take connections: {e}");
+                }
+                std::thread::sleep(Duration::from_millis(100));
+                continue;
+            }
+        };
+        is_shut = false;
         next += 1;
         let (id, events, token) = (next, events.clone(), token.to_string());
         let work = move || {
@@ -128,21 +152,43 @@ fn greet(stream: &TcpStream, id: u64, token: &str, events: &Sender<Event>) -> st
     let _ = stream.set_nodelay(true);
     watch(stream)?;
     // Whoever connects says so at once; one that takes nothing for long is as good as dead.
-    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
     stream.set_write_timeout(Some(Duration::from_secs(5)))?;
-    let mut reader = stream.try_clone()?;
-    let frame = read_frame(&mut reader)?.unwrap_or_default();
+    let frame = hello(stream, Duration::from_secs(5))?;
     stream.set_read_timeout(None)?;
     match Word::decode(&frame) {
         Ok(Word::Hello { token: theirs, name }) if theirs == token => {
-            let _ = events.send(Event::Came(id, stream.try_clone()?, name));
-            Ok(())
+            let came = Event::Came(id, Line(stream.try_clone()?), name);
+            events.send(came).map_err(|_| ErrorKind::BrokenPipe.into())
         }
         _ => {
             let why = err!(PermissionDenied, "the job token is not the one of this job");
-            write_frame(&mut reader, &Answer::Refused(why).encode())?;
-            Err(std::io::ErrorKind::PermissionDenied.into())
+            write_frame(&mut &*stream, &Answer::Refused(why).encode())?;
+            Err(ErrorKind::PermissionDenied.into())
         }
+    }
+}
+
+/// The first frame of a connection, of which nothing is known yet: neither long nor slow.
+pub(super) fn hello(stream: &TcpStream, within: Duration) -> std::io::Result<Vec<u8>> {
+    const LONGEST: u64 = 4096;
+    let prompt = Prompt { stream, until: Instant::now() + within };
+    Ok(read_frame(&mut prompt.take(LONGEST))?.unwrap_or_default())
+}
+
+/// A connection that is read from until a time, however many reads it takes.
+struct Prompt<'a> {
+    stream: &'a TcpStream,
+    until: Instant,
+}
+
+impl Read for Prompt<'_> {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        self.stream.set_read_timeout(Some(left))?;
+        self.stream.read(into)
     }
 }
 
@@ -158,7 +204,7 @@ fn listen(mut stream: TcpStream, id: u64, events: &Sender<Event>) {
 }
 
 struct Worker {
-    stream: TcpStream,
+    line: Line,
     name: String,
     /// The epoch it is in, and its rank there.
     place: Option<(u64, u32)>,
@@ -194,9 +240,9 @@ impl Desk {
 
     fn take(&mut self, event: Event) {
         match event {
-            Event::Came(id, stream, name) => {
+            Event::Came(id, line, name) => {
                 self.report.lock().joined += 1;
-                let worker = Worker { stream, name, place: None, ready: None, late: false };
+                let worker = Worker { line, name, place: None, ready: None, late: false };
                 self.workers.insert(id, worker);
             }
             Event::Said(id, Word::Ready { address }) => {
@@ -208,9 +254,8 @@ impl Desk {
                 }
             }
             Event::Said(id, Word::Done) => {
-                if let Some(worker) = self.workers.remove(&id) {
+                if self.workers.remove(&id).is_some() {
                     self.report.lock().done += 1;
-                    let _ = worker.stream.shutdown(Shutdown::Both);
                 }
             }
             Event::Gone(id) => {
@@ -236,14 +281,13 @@ impl Desk {
 
     /// Sends away who would begin anew what others have done.
     fn refuse_late(&mut self) {
-        let mut report = self.report.lock();
-        if report.done == 0 {
+        if self.report.lock().done == 0 {
             return;
         }
         for worker in self.workers.values_mut().filter(|w| w.place.is_none() && !w.late) {
             (worker.late, worker.ready) = (true, None);
             // The launcher is to know before the process can end.
-            report.late.push(worker.name.clone());
+            self.report.lock().late.push(worker.name.clone());
             tell(worker, &Answer::Refused(err!(FailedPrecondition, "the job is done")));
         }
     }
@@ -261,7 +305,7 @@ impl Desk {
                 let why =
                     err!(Aborted, "this process did not leave epoch {epoch} within {patience:?}");
                 tell(w, &Answer::Refused(why));
-                let _ = w.stream.shutdown(Shutdown::Both);
+                let _ = w.line.0.shutdown(Shutdown::Both);
             });
             self.lost_since = None;
         }
@@ -336,20 +380,20 @@ impl Desk {
         for worker in self.workers.values_mut() {
             let why = err!(Unavailable, "the driver of the job has ended");
             tell(worker, &Answer::Refused(why));
-            let _ = worker.stream.shutdown(Shutdown::Both);
         }
     }
 
     fn patience(&self) -> Duration {
         let since = [self.short_since, self.lost_since].into_iter().flatten().min();
-        let until = since.map(|since| since + self.options.patience);
+        // A patience beyond all clocks has no end.
+        let until = since.and_then(|since| since.checked_add(self.options.patience));
         until.map_or(Duration::from_secs(60), |t| t.saturating_duration_since(Instant::now()))
     }
 }
 
 /// One that cannot be told is about to be noticed as gone.
 fn tell(worker: &mut Worker, answer: &Answer) {
-    if write_frame(&mut worker.stream, &answer.encode()).is_err() {
-        let _ = worker.stream.shutdown(Shutdown::Both);
+    if write_frame(&mut worker.line.0, &answer.encode()).is_err() {
+        let _ = worker.line.0.shutdown(Shutdown::Both);
     }
 }

@@ -1,9 +1,11 @@
 //! Ranks as threads that come, go and meet again.
 
+use super::driver::{Line, hello};
 use super::*;
 use crate::group::Options;
 use crate::model::Model;
 use crate::reduce::ReduceOp;
+use std::io::{Read, Write};
 use std::net::TcpListener;
 
 fn driver(min: usize, max: usize, start: usize) -> Driver {
@@ -182,6 +184,55 @@ fn a_driver_that_ends_ends_the_wait_of_all() {
     }
     drop(driver);
     assert_eq!(thread.join().unwrap().code(), Code::Unavailable);
+}
+
+#[test]
+fn a_patience_beyond_all_clocks_is_one_without_end() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (patience, token) = (Duration::MAX, "t".to_string());
+    let options = DriverOptions { min: 2, max: 2, start: 2, patience, token };
+    let driver = Driver::start(listener, options).unwrap();
+    let mut seats = ["a", "b"].map(|name| seat(&driver, name));
+    let [a, b] = &mut seats;
+    std::thread::scope(|scope| {
+        scope.spawn(|| assert_eq!(a.next_group(&self::options()).unwrap().size(), 2));
+        assert_eq!(b.next_group(&self::options()).unwrap().size(), 2);
+    });
+}
+
+/// Two ends of a connection.
+fn pair() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let one = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    (one, listener.accept().unwrap().0)
+}
+
+#[test]
+fn a_process_is_told_when_nobody_is_to_answer_it_any_more() {
+    let (mut process, driver) = pair();
+    // As the thread that listens to it has one.
+    let _other = driver.try_clone().unwrap();
+    drop(Line(driver));
+    assert_eq!(process.read(&mut [0]).unwrap(), 0);
+}
+
+#[test]
+fn the_first_word_of_a_connection_is_neither_long_nor_slow() {
+    let (mut long, taken) = pair();
+    long.write_all(&(1u32 << 20).to_le_bytes()).unwrap();
+    long.write_all(&[0; 5000]).unwrap();
+    let e = hello(&taken, Duration::from_secs(60)).unwrap_err();
+    assert_eq!(e.kind(), std::io::ErrorKind::UnexpectedEof);
+    let (mut slow, taken) = pair();
+    let dribble = std::thread::spawn(move || {
+        slow.write_all(&2000u32.to_le_bytes()).unwrap();
+        while slow.write_all(&[0]).is_ok() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    });
+    assert!(hello(&taken, Duration::from_millis(100)).is_err());
+    drop(taken);
+    dribble.join().unwrap();
 }
 
 #[test]
