@@ -2,7 +2,7 @@
 
 use super::{Answer, Word, watch};
 use crate::wire::{read_frame, write_frame};
-use ferroflow_core::{Result, err};
+use ferroflow_core::{Error, Result, err};
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -11,6 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+/// After so many epochs in a row whose ranks could not meet, though none was lost, all are sent away.
+const TRIES: u32 = 3;
 
 /// How many ranks a job may have.
 #[derive(Clone, Debug)]
@@ -81,6 +84,9 @@ impl Driver {
             epoch: 0,
             short_since: None,
             lost_since: None,
+            has_lost: false,
+            missed: None,
+            failures: 0,
             report: report.clone(),
         };
         let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
@@ -212,6 +218,17 @@ struct Worker {
     ready: Option<String>,
     /// It was told that the job is done.
     late: bool,
+    /// The last epoch whose other ranks it has met.
+    met: Option<u64>,
+    /// Epochs that did not meet with it.
+    misses: u32,
+}
+
+impl Worker {
+    /// Whether an epoch with it is likely not to meet: it can reach the driver, perhaps not the ranks.
+    fn is_held(&self) -> bool {
+        self.met.is_none() && self.misses > 0
+    }
 }
 
 struct Desk {
@@ -222,6 +239,12 @@ struct Desk {
     short_since: Option<Instant>,
     /// Since when the present epoch has lost a rank.
     lost_since: Option<Instant>,
+    /// A process of the present epoch is gone.
+    has_lost: bool,
+    /// Who of the present epoch was the first not to meet the others, and why.
+    missed: Option<String>,
+    /// Epochs in a row that did not meet.
+    failures: u32,
     report: Arc<parking_lot::Mutex<DriverReport>>,
 }
 
@@ -242,7 +265,8 @@ impl Desk {
         match event {
             Event::Came(id, line, name) => {
                 self.report.lock().joined += 1;
-                let worker = Worker { line, name, place: None, ready: None, late: false };
+                let (place, ready, met) = (None, None, None);
+                let worker = Worker { line, name, place, ready, late: false, met, misses: 0 };
                 self.workers.insert(id, worker);
             }
             Event::Said(id, Word::Ready { address }) => {
@@ -251,6 +275,18 @@ impl Desk {
                 // Whoever still waits for it in its old epoch need not.
                 if let Some((epoch, _)) = worker.place {
                     self.tell_lost(epoch);
+                }
+            }
+            Event::Said(id, Word::Met { epoch }) => {
+                if let Some(worker) = self.workers.get_mut(&id) {
+                    worker.met = Some(epoch);
+                }
+            }
+            Event::Said(id, Word::Missed { epoch, why }) => {
+                let Some(worker) = self.workers.get(&id) else { return };
+                // Once one has come back the others do not meet for that reason.
+                if epoch == self.epoch && self.lost_since.is_none() {
+                    self.missed.get_or_insert_with(|| format!("{}: {why}", worker.name));
                 }
             }
             Event::Said(id, Word::Done) => {
@@ -263,6 +299,7 @@ impl Desk {
                 self.report.lock().lost += 1;
                 tracing::info!("{} is gone", worker.name);
                 if let Some((epoch, _)) = worker.place {
+                    self.has_lost |= epoch == self.epoch;
                     self.tell_lost(epoch);
                 }
             }
@@ -284,7 +321,8 @@ impl Desk {
         if self.report.lock().done == 0 {
             return;
         }
-        for worker in self.workers.values_mut().filter(|w| w.place.is_none() && !w.late) {
+        let began = |w: &Worker| w.met.is_some() || (w.place.is_some() && w.ready.is_none());
+        for worker in self.workers.values_mut().filter(|w| !began(w) && !w.late) {
             (worker.late, worker.ready) = (true, None);
             // The launcher is to know before the process can end.
             self.report.lock().late.push(worker.name.clone());
@@ -309,15 +347,10 @@ impl Desk {
             });
             self.lost_since = None;
         }
-        let mut ready: Vec<(u64, Option<(u64, u32)>)> = self
-            .workers
-            .iter()
-            .filter(|(_, w)| w.ready.is_some())
-            .map(|(&id, w)| (id, w.place))
-            .collect();
         let busy = self.workers.values().filter(|w| inside(w) && w.ready.is_none()).count();
         if busy > 0 {
-            let newcomers = self.workers.values().any(|w| w.ready.is_some() && !inside(w));
+            let is_new = |w: &Worker| w.ready.is_some() && !inside(w) && !w.is_held();
+            let newcomers = self.workers.values().any(is_new);
             let room = self.workers.values().filter(|w| inside(w)).count() < self.options.max;
             if newcomers && room {
                 let here = self.workers.values_mut().filter(|w| inside(w) && w.ready.is_none());
@@ -325,6 +358,15 @@ impl Desk {
             }
             return;
         }
+        if let Err(why) = self.judge() {
+            return self.refuse(&why);
+        }
+        let mut ready: Vec<(u64, &Worker)> = self
+            .workers
+            .iter()
+            .filter(|(_, w)| w.ready.is_some())
+            .map(|(&id, w)| (id, w))
+            .collect();
         let least = self.options.min.max(1);
         let hoped = if epoch == 0 { self.options.start.max(least) } else { least };
         if ready.len() < hoped {
@@ -335,23 +377,27 @@ impl Desk {
             }
             // Those that are missing may come later.
             if ready.len() < least {
-                return self.send_away(ready.len(), least);
+                let there = ready.len();
+                return self.send_away(there, least);
             }
         }
-        self.lost_since = None;
-        self.short_since = None;
+        // Those that kept an epoch from meeting have another try only if there are too few without them.
+        ready.sort_by_key(|&(id, w)| (if w.is_held() { w.misses } else { 0 }, id));
+        let free = ready.iter().filter(|(_, w)| !w.is_held()).count();
+        let held = ready.split_off(free.max(least)).len();
         // Survivors first, those of the latest epoch in the order of their ranks: rank 0 has what the
         // others have committed.
-        ready.sort_by_key(|&(id, place)| match place {
+        ready.sort_by_key(|&(id, w)| match w.place.filter(|_| w.met.is_some()) {
             Some((epoch, rank)) => (u64::MAX - epoch, u64::from(rank)),
             None => (u64::MAX, id),
         });
-        let spare = ready.split_off(ready.len().min(self.options.max));
+        let spare = held + ready.split_off(ready.len().min(self.options.max)).len();
+        let Some(address) = ready.first().and_then(|(_, w)| w.ready.clone()) else { return };
+        let ready: Vec<u64> = ready.into_iter().map(|(id, _)| id).collect();
+        (self.lost_since, self.short_since, self.has_lost) = (None, None, false);
         self.epoch += 1;
         let size = ready.len() as u32;
-        let first = ready.first().and_then(|(id, _)| self.workers.get(id)?.ready.clone());
-        let Some(address) = first else { return };
-        for (rank, (id, _)) in ready.iter().enumerate() {
+        for (rank, id) in ready.iter().enumerate() {
             let Some(worker) = self.workers.get_mut(id) else { continue };
             let (epoch, rank) = (self.epoch, rank as u32);
             worker.place = Some((epoch, rank));
@@ -360,7 +406,32 @@ impl Desk {
         }
         let mut report = self.report.lock();
         (report.epochs, report.size) = (self.epoch, size as usize);
-        tracing::info!("epoch {}: {size} ranks, {} waiting", self.epoch, spare.len());
+        tracing::info!("epoch {}: {size} ranks, {spare} waiting", self.epoch);
+    }
+
+    /// Looks back at an epoch of which all have come back or are gone. An error if it is time to give up.
+    fn judge(&mut self) -> Result<()> {
+        let epoch = self.epoch;
+        let inside = |w: &Worker| w.place.is_some_and(|(e, _)| e == epoch);
+        let Some(why) = self.missed.take().filter(|_| !self.has_lost) else {
+            if self.workers.values().filter(|w| inside(w)).all(|w| w.met == Some(epoch)) {
+                self.failures = 0;
+            }
+            return Ok(());
+        };
+        self.failures += 1;
+        tracing::warn!("the ranks of epoch {epoch} did not meet: {why}");
+        for worker in self.workers.values_mut().filter(|w| inside(w) && w.met.is_none()) {
+            worker.misses += 1;
+        }
+        if self.failures < TRIES {
+            return Ok(());
+        }
+        self.failures = 0;
+        Err(err!(
+            Unavailable,
+            "the ranks could not meet {TRIES} times in a row, the last time {why}"
+        ))
     }
 
     fn send_away(&mut self, there: usize, least: usize) {
@@ -369,6 +440,10 @@ impl Desk {
             "{there} processes are ready, at least {least} are needed, and no more came within {:?}",
             self.options.patience
         );
+        self.refuse(&why);
+    }
+
+    fn refuse(&mut self, why: &Error) {
         for worker in self.workers.values_mut() {
             tell(worker, &Answer::Refused(why.clone()));
             worker.ready = None;

@@ -5,6 +5,7 @@ use super::*;
 use crate::group::Options;
 use crate::model::Model;
 use crate::reduce::ReduceOp;
+use crate::wire::{read_frame, write_frame};
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
@@ -28,6 +29,8 @@ fn words_and_answers_survive_the_wire() {
         Word::Hello { token: "t".into(), name: "n".into() },
         Word::Ready { address: "a:1".into() },
         Word::Done,
+        Word::Met { epoch: 1 << 40 },
+        Word::Missed { epoch: 3, why: "w".into() },
     ];
     for word in words {
         assert_eq!(Word::decode(&word.encode()).unwrap(), word);
@@ -233,6 +236,68 @@ fn the_first_word_of_a_connection_is_neither_long_nor_slow() {
     assert!(hello(&taken, Duration::from_millis(100)).is_err());
     drop(taken);
     dribble.join().unwrap();
+}
+
+/// A process that is given places and never meets anybody. Why it was sent away, and how many places it
+/// had; none if the connection ended without a word.
+fn one_that_reaches_nobody(driver: &Driver, name: &str) -> Option<(Error, u32)> {
+    let stream = TcpStream::connect(driver.address()).unwrap();
+    let say = |word: Word| write_frame(&mut &stream, &word.encode()).unwrap();
+    say(Word::Hello { token: "t".into(), name: name.into() });
+    let ready = || Word::Ready { address: "127.0.0.1:1".into() };
+    say(ready());
+    let mut places = 0;
+    while let Ok(Some(frame)) = read_frame(&mut &stream) {
+        match Answer::decode(&frame).unwrap() {
+            Answer::Place { epoch, .. } => {
+                places += 1;
+                say(Word::Missed { epoch, why: "no route".into() });
+                say(ready());
+            }
+            Answer::Refused(why) => return Some((why, places)),
+            Answer::Wanted | Answer::Lost { .. } => {}
+        }
+    }
+    None
+}
+
+#[test]
+fn ranks_that_can_never_meet_are_sent_away_with_the_reason() {
+    let driver = driver(2, 2, 2);
+    std::thread::scope(|scope| {
+        let both = ["a", "b"].map(|name| {
+            let driver = &driver;
+            scope.spawn(move || one_that_reaches_nobody(driver, name).unwrap())
+        });
+        for one in both {
+            let (why, places) = one.join().unwrap();
+            assert_eq!((why.code(), places), (Code::Unavailable, 3));
+            assert!(why.message().contains("3 times in a row"), "{why}");
+            assert!(why.message().ends_with(": no route"), "{why}");
+        }
+    });
+    assert_eq!(driver.report().epochs, 3);
+}
+
+#[test]
+fn a_newcomer_that_cannot_reach_the_ranks_is_left_out() {
+    let driver = driver(1, 2, 1);
+    std::thread::scope(|scope| {
+        let mut first = seat(&driver, "first");
+        drop(first.next_group(&options()).unwrap());
+        let driver = &driver;
+        let newcomer = scope.spawn(move || one_that_reaches_nobody(driver, "newcomer").unwrap());
+        while !first.is_wanted() {
+            std::thread::yield_now();
+        }
+        // Meets the newcomer in vain first.
+        assert_eq!(first.next_group(&options()).unwrap().size(), 1);
+        assert_eq!(driver.report().epochs, 3);
+        assert!(!first.is_wanted());
+        first.done();
+        let (why, places) = newcomer.join().unwrap();
+        assert_eq!((why.message(), places), ("the job is done", 1));
+    });
 }
 
 #[test]
