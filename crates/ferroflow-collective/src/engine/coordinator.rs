@@ -308,7 +308,7 @@ impl Coordinator {
             return None;
         }
         self.ready.sort_by_key(|r| (std::cmp::Reverse(r.priority), r.order));
-        let (mut pieces, mut bytes) = (Vec::new(), 0);
+        let (mut pieces, mut chosen, mut bytes) = (Vec::new(), Vec::new(), 0);
         let first = self.ready[0].fellowship();
         let absent = self.ready[0].absent.clone();
         let fuses = self.ready[0].fuses() && !packing.alone;
@@ -328,6 +328,7 @@ impl Coordinator {
                 continue;
             }
             pieces.push(Piece { id: ready.id, start: ready.done, len });
+            chosen.push(ready.order);
             bytes = more;
             ready.done += len;
             if bytes >= packing.fusion {
@@ -340,10 +341,10 @@ impl Coordinator {
             // All ranks hear of it before of anything that it is used in.
             self.sets.push(request.shape.iter().map(|&r| r as u32).collect());
         }
-        let whole: Vec<u32> = pieces.iter().map(|p| p.id).collect();
+        // Not by their numbers: ranks that had joined may have asked for the same tensor again by now.
         let kept = &mut self.kept;
         self.ready.retain(|r| {
-            let done = whole.contains(&r.id) && r.done >= r.request.count();
+            let done = chosen.contains(&r.order) && r.done >= r.request.count();
             if done && r.id >= KEPT {
                 kept.remove(&r.id);
             }

@@ -122,6 +122,23 @@ fn a_joined_rank_is_not_waited_for() {
 }
 
 #[test]
+fn an_empty_tensor_that_others_ask_for_again_after_a_join_runs_again() {
+    let (mut c, now) = coordinator(3);
+    let ask = |c: &mut Coordinator, rank| c.note(rank, Note::Wants(sum("w", 0)), now).unwrap();
+    ask(&mut c, 1);
+    for rank in [0, 2, 1, 1] {
+        c.note(rank, Note::Joins, now).unwrap();
+    }
+    ask(&mut c, 0);
+    ask(&mut c, 2);
+    for expected in [&[0, 2][..], &[1][..]] {
+        let Some(Verdict::Run { pieces, absent }) = c.next(&PACKING, now) else { panic!("runs") };
+        assert_eq!((pieces.len(), &absent[..]), (1, expected));
+    }
+    assert_eq!(c.next(&PACKING, now), None);
+}
+
+#[test]
 fn a_group_runs_when_it_is_complete() {
     let (mut c, now) = coordinator(1);
     for name in ["a", "b"] {
