@@ -397,6 +397,11 @@ impl Desk {
         (self.lost_since, self.short_since, self.has_lost) = (None, None, false);
         self.epoch += 1;
         let size = ready.len() as u32;
+        {
+            // Known before a rank can act on its place.
+            let mut report = self.report.lock();
+            (report.epochs, report.size) = (self.epoch, size as usize);
+        }
         for (rank, id) in ready.iter().enumerate() {
             let Some(worker) = self.workers.get_mut(id) else { continue };
             let (epoch, rank) = (self.epoch, rank as u32);
@@ -404,8 +409,6 @@ impl Desk {
             worker.ready = None;
             tell(worker, &Answer::Place { epoch, rank, size, address: address.clone() });
         }
-        let mut report = self.report.lock();
-        (report.epochs, report.size) = (self.epoch, size as usize);
         tracing::info!("epoch {}: {size} ranks, {spare} waiting", self.epoch);
     }
 
