@@ -4,7 +4,8 @@
 //! is ready for a place says so; when all that live are ready, the driver numbers them, survivors before
 //! newcomers, and they meet as a group of a new *epoch*. A process that dies closes its connection: those
 //! that are about to meet it are told, those that have met it notice by themselves, and all come back for
-//! their next place. Epochs are fenced: who belongs to an old one cannot meet the new.
+//! their next place. Newcomers that can reach the driver but not the ranks, so that an epoch does not meet,
+//! are left out of the next. Epochs are fenced: who belongs to an old one cannot meet the new.
 
 mod driver;
 mod member;
@@ -18,7 +19,7 @@ use rustix::net::sockopt;
 use std::net::TcpStream;
 use std::time::Duration;
 
-const MAGIC: u32 = 0xFE44_E1A5;
+const MAGIC: u32 = 0xFE44_E1A6;
 
 /// Makes a connection end when the other's host is gone without a word, though nothing is to be said for long.
 fn watch(stream: &TcpStream) -> std::io::Result<()> {
@@ -35,6 +36,10 @@ enum Word {
     Hello { token: String, name: String },
     /// It has left its epoch, if it was in one, and would listen here as rank 0.
     Ready { address: String },
+    /// It has met the other ranks of its epoch.
+    Met { epoch: u64 },
+    /// It has not, and is about to be ready again.
+    Missed { epoch: u64, why: String },
     /// It has done its work.
     Done,
 }
@@ -64,6 +69,8 @@ impl Word {
             Word::Hello { token, name } => w.u8(1).u32(MAGIC).text(token).text(name),
             Word::Ready { address } => w.u8(2).text(address),
             Word::Done => w.u8(3),
+            Word::Met { epoch } => w.u8(4).u64(*epoch),
+            Word::Missed { epoch, why } => w.u8(5).u64(*epoch).text(why),
         };
         w.0
     }
@@ -77,6 +84,8 @@ impl Word {
             }
             2 => Word::Ready { address: r.text()? },
             3 => Word::Done,
+            4 => Word::Met { epoch: r.u64()? },
+            5 => Word::Missed { epoch: r.u64()?, why: r.text()? },
             other => return Err(err!(DataLoss, "word {other} of another version")),
         })
     }

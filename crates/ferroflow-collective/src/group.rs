@@ -313,7 +313,14 @@ impl Group {
             return self.push_pull(dtype, bytes, op);
         }
         let algorithm = self.choose(set, bytes.len());
-        let signature = self.signature(Kind::AllReduce, op, dtype, algorithm as u16, set, count);
+        let ahead = self.model.windows(SEGMENT);
+        let in_windows = matches!(
+            algorithm,
+            Algorithm::Ring | Algorithm::HalvingDoubling | Algorithm::Hierarchical
+        );
+        // Ranks with other numbers of windows would send each other other parts.
+        let variant = algorithm as u16 | if in_windows { (ahead as u16) << 8 } else { 0 };
+        let signature = self.signature(Kind::AllReduce, op, dtype, variant, set, count);
         #[cfg(target_os = "linux")]
         if algorithm == Algorithm::Shared
             && let Some(shared) = self.shared.clone()
@@ -330,7 +337,7 @@ impl Group {
             Algorithm::DoubleTree => tree_segment(bytes.len()) / width,
             _ => SEGMENT / width,
         };
-        let windows = Windows { piece: segment, ahead: self.model.windows(SEGMENT) };
+        let windows = Windows { piece: segment, ahead };
         let hosts = &self.sets[usize::from(set.0)].hosts;
         let plan = Plan {
             kind: Kind::AllReduce,

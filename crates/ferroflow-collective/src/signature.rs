@@ -60,7 +60,8 @@ pub(crate) struct Signature {
     pub kind: Kind,
     pub op: ReduceOp,
     pub dtype: DType,
-    /// Which schedule: the algorithm's number, or the root of a broadcast.
+    /// Which schedule: the algorithm's number and, from bit 8 on, how many windows it has on their way; or
+    /// the root of a broadcast.
     pub variant: u16,
     /// The process set, 0 for all ranks.
     pub set: u16,
@@ -82,12 +83,16 @@ impl fmt::Display for Signature {
 }
 
 impl Signature {
-    /// In words, with the algorithm if another one is what sets it apart.
+    /// In words, with the algorithm or its windows if that is what sets it apart.
     pub(crate) fn beside(self, other: Signature) -> String {
-        let by = Algorithm::ALL.get(usize::from(self.variant));
-        match by.filter(|_| self.kind == Kind::AllReduce && self.variant != other.variant) {
-            Some(algorithm) => format!("{self} by {algorithm}"),
-            None => self.to_string(),
+        if self.kind != Kind::AllReduce || self.variant == other.variant {
+            return self.to_string();
+        }
+        let ([number, ahead], [theirs, _]) =
+            (self.variant.to_le_bytes(), other.variant.to_le_bytes());
+        match Algorithm::ALL.get(usize::from(number)) {
+            Some(algorithm) if number != theirs => format!("{self} by {algorithm}"),
+            _ => format!("{self} with {ahead} windows on their way, by its model of the links"),
         }
     }
 }
@@ -168,5 +173,9 @@ mod tests {
         assert_eq!(ring.beside(signature), format!("{signature} by ring"));
         assert_eq!(signature.beside(ring), format!("{signature} by double-tree"));
         assert_eq!(ring.beside(ring), ring.to_string());
+        let in_windows = |ahead: u16| Signature { variant: 2 | ahead << 8, ..signature };
+        assert_eq!(in_windows(7).beside(ring), format!("{signature} by halving-doubling"));
+        let told = in_windows(7).beside(in_windows(2));
+        assert!(told.starts_with(&format!("{signature} with 7 windows")), "{told}");
     }
 }

@@ -69,6 +69,8 @@ impl Plan {
 
 struct Slot {
     host: usize,
+    /// What the driver knows it by.
+    name: String,
     running: Running,
     /// Since when it is to go, its host having fewer slots now. How it ends is no failure, and no success.
     leaving: Option<Instant>,
@@ -194,8 +196,8 @@ impl Job<'_> {
         let mut first_failure: Option<u8> = None;
         loop {
             self.fill()?;
-            if self.slots.is_empty() && (self.done > 0 || first_failure.is_some()) {
-                return Ok(if self.done > 0 { 0 } else { first_failure.unwrap_or(1) });
+            if self.slots.is_empty() && (self.is_done() || first_failure.is_some()) {
+                return Ok(if self.done > 0 { 0 } else { first_failure.unwrap_or(0) });
             }
             self.mind_shortage()?;
             match inbox.recv_timeout(Duration::from_millis(50)) {
@@ -209,7 +211,7 @@ impl Job<'_> {
                 Err(RecvTimeoutError::Disconnected) => return Ok(1),
             }
             self.ended.retain(Running::is_open);
-            for Slot { host, running, leaving } in self.take_ended() {
+            for Slot { host, name, running, leaving } in self.take_ended() {
                 self.ended.push(running);
                 let Some(running) = self.ended.last().filter(|_| leaving.is_none()) else {
                     continue;
@@ -217,6 +219,10 @@ impl Job<'_> {
                 let Some(status) = running.status else { continue };
                 if status.success() {
                     self.done += 1;
+                    continue;
+                }
+                // One that came too late to have a part in the work has not failed.
+                if self.driver.report().late.contains(&name) {
                     continue;
                 }
                 if first_failure.is_none() {
@@ -233,9 +239,14 @@ impl Job<'_> {
         }
     }
 
+    /// Whether a process has done its work, though it may not have ended yet.
+    fn is_done(&self) -> bool {
+        self.done > 0 || self.driver.report().done > 0
+    }
+
     /// Starts processes while there are slots, and nobody has finished.
     fn fill(&mut self) -> Result<()> {
-        if self.done > 0 {
+        if self.is_done() {
             return Ok(());
         }
         for host in 0..self.plan.hosts.len() {
@@ -248,14 +259,10 @@ impl Job<'_> {
                 }
                 let number = self.started;
                 self.started += 1;
-                let running = start(
-                    self.process(number, host),
-                    number,
-                    self.shell,
-                    &self.events,
-                    &self.guard,
-                )?;
-                self.slots.push(Slot { host, running, leaving: None });
+                let process = self.process(number, host);
+                let name = process.name.clone();
+                let running = start(process, number, self.shell, &self.events, &self.guard)?;
+                self.slots.push(Slot { host, name, running, leaving: None });
             }
         }
         Ok(())
@@ -291,7 +298,7 @@ impl Job<'_> {
         };
         let slots = self.plan.hosts.iter().enumerate().map(of_host).fold(0, usize::saturating_add);
         // Those that are done need no more.
-        let needed = if self.done > 0 { 0 } else { self.plan.min };
+        let needed = if self.is_done() { 0 } else { self.plan.min };
         self.short.mind(slots, needed, self.plan.patience, self.slots.is_empty())
     }
 

@@ -2,8 +2,9 @@
 
 use super::{Answer, Word, watch};
 use crate::wire::{read_frame, write_frame};
-use ferroflow_core::{Result, err};
+use ferroflow_core::{Error, Result, err};
 use std::collections::BTreeMap;
+use std::io::{ErrorKind, Read};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,13 +12,16 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+/// After so many epochs in a row whose ranks could not meet, though none was lost, all are sent away.
+const TRIES: u32 = 3;
+
 /// How many ranks a job may have.
 #[derive(Clone, Debug)]
 pub struct DriverOptions {
     pub min: usize,
     /// Processes beyond these wait until a place is free.
     pub max: usize,
-    /// How many the first epoch waits for.
+    /// How many the first epoch waits for, if they come within `patience`.
     pub start: usize,
     /// How long fewer than `min` processes wait for others before they are sent away.
     pub patience: Duration,
@@ -35,10 +39,22 @@ pub struct DriverReport {
     pub done: u64,
     /// Ranks of the present epoch.
     pub size: usize,
+    /// Names of those that were sent away because the work was done before they had a place.
+    pub late: Vec<String>,
+}
+
+/// A process's connection, which ends with whoever is to answer on it, however that ends: a process that
+/// waits is not to wait for nobody.
+pub(super) struct Line(pub(super) TcpStream);
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        let _ = self.0.shutdown(Shutdown::Both);
+    }
 }
 
 enum Event {
-    Came(u64, TcpStream, String),
+    Came(u64, Line, String),
     Said(u64, Word),
     Gone(u64),
     Stop,
@@ -68,6 +84,9 @@ impl Driver {
             epoch: 0,
             short_since: None,
             lost_since: None,
+            has_lost: false,
+            missed: None,
+            failures: 0,
             report: report.clone(),
         };
         let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
@@ -104,11 +123,24 @@ impl Drop for Driver {
 
 /// Takes connections until the driver stops. Each has a thread that reads what the process says.
 fn door(listener: &TcpListener, token: &str, events: &Sender<Event>, stopping: &AtomicBool) {
-    let mut next = 0;
-    while let Ok((stream, _)) = listener.accept() {
+    let (mut next, mut is_shut) = (0, false);
+    loop {
+        let accepted = listener.accept();
         if stopping.load(Ordering::SeqCst) {
             return;
         }
+        let stream = match accepted {
+            Ok((stream, _)) => stream,
+            // There may be files again soon; told once until then.
+            Err(e) => {
+                if !std::mem::replace(&mut is_shut, true) {
+                    tracing::warn!("the driver cannot take connections: {e}");
+                }
+                std::thread::sleep(Duration::from_millis(100));
+                continue;
+            }
+        };
+        is_shut = false;
         next += 1;
         let (id, events, token) = (next, events.clone(), token.to_string());
         let work = move || {
@@ -126,21 +158,43 @@ fn greet(stream: &TcpStream, id: u64, token: &str, events: &Sender<Event>) -> st
     let _ = stream.set_nodelay(true);
     watch(stream)?;
     // Whoever connects says so at once; one that takes nothing for long is as good as dead.
-    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
     stream.set_write_timeout(Some(Duration::from_secs(5)))?;
-    let mut reader = stream.try_clone()?;
-    let frame = read_frame(&mut reader)?.unwrap_or_default();
+    let frame = hello(stream, Duration::from_secs(5))?;
     stream.set_read_timeout(None)?;
     match Word::decode(&frame) {
         Ok(Word::Hello { token: theirs, name }) if theirs == token => {
-            let _ = events.send(Event::Came(id, stream.try_clone()?, name));
-            Ok(())
+            let came = Event::Came(id, Line(stream.try_clone()?), name);
+            events.send(came).map_err(|_| ErrorKind::BrokenPipe.into())
         }
         _ => {
             let why = err!(PermissionDenied, "the job token is not the one of this job");
-            write_frame(&mut reader, &Answer::Refused(why).encode())?;
-            Err(std::io::ErrorKind::PermissionDenied.into())
+            write_frame(&mut &*stream, &Answer::Refused(why).encode())?;
+            Err(ErrorKind::PermissionDenied.into())
         }
+    }
+}
+
+/// The first frame of a connection, of which nothing is known yet: neither long nor slow.
+pub(super) fn hello(stream: &TcpStream, within: Duration) -> std::io::Result<Vec<u8>> {
+    const LONGEST: u64 = 4096;
+    let prompt = Prompt { stream, until: Instant::now() + within };
+    Ok(read_frame(&mut prompt.take(LONGEST))?.unwrap_or_default())
+}
+
+/// A connection that is read from until a time, however many reads it takes.
+struct Prompt<'a> {
+    stream: &'a TcpStream,
+    until: Instant,
+}
+
+impl Read for Prompt<'_> {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        self.stream.set_read_timeout(Some(left))?;
+        self.stream.read(into)
     }
 }
 
@@ -156,22 +210,41 @@ fn listen(mut stream: TcpStream, id: u64, events: &Sender<Event>) {
 }
 
 struct Worker {
-    stream: TcpStream,
+    line: Line,
     name: String,
     /// The epoch it is in, and its rank there.
     place: Option<(u64, u32)>,
     /// Where it would listen, once it wants a place.
     ready: Option<String>,
+    /// It was told that the job is done.
+    late: bool,
+    /// The last epoch whose other ranks it has met.
+    met: Option<u64>,
+    /// Epochs that did not meet with it.
+    misses: u32,
+}
+
+impl Worker {
+    /// Whether an epoch with it is likely not to meet: it can reach the driver, perhaps not the ranks.
+    fn is_held(&self) -> bool {
+        self.met.is_none() && self.misses > 0
+    }
 }
 
 struct Desk {
     options: DriverOptions,
     workers: BTreeMap<u64, Worker>,
     epoch: u64,
-    /// Since when there are fewer than `min`.
+    /// Since when there are fewer than are waited for.
     short_since: Option<Instant>,
     /// Since when the present epoch has lost a rank.
     lost_since: Option<Instant>,
+    /// A process of the present epoch is gone.
+    has_lost: bool,
+    /// Who of the present epoch was the first not to meet the others, and why.
+    missed: Option<String>,
+    /// Epochs in a row that did not meet.
+    failures: u32,
     report: Arc<parking_lot::Mutex<DriverReport>>,
 }
 
@@ -190,29 +263,43 @@ impl Desk {
 
     fn take(&mut self, event: Event) {
         match event {
-            Event::Came(id, stream, name) => {
+            Event::Came(id, line, name) => {
                 self.report.lock().joined += 1;
-                self.workers.insert(id, Worker { stream, name, place: None, ready: None });
+                let (place, ready, met) = (None, None, None);
+                let worker = Worker { line, name, place, ready, late: false, met, misses: 0 };
+                self.workers.insert(id, worker);
             }
             Event::Said(id, Word::Ready { address }) => {
-                let Some(worker) = self.workers.get_mut(&id) else { return };
+                let Some(worker) = self.workers.get_mut(&id).filter(|w| !w.late) else { return };
                 worker.ready = Some(address);
                 // Whoever still waits for it in its old epoch need not.
                 if let Some((epoch, _)) = worker.place {
                     self.tell_lost(epoch);
                 }
             }
+            Event::Said(id, Word::Met { epoch }) => {
+                if let Some(worker) = self.workers.get_mut(&id) {
+                    worker.met = Some(epoch);
+                }
+            }
+            Event::Said(id, Word::Missed { epoch, why }) => {
+                let Some(worker) = self.workers.get(&id) else { return };
+                // Once one has come back the others do not meet for that reason.
+                if epoch == self.epoch && self.lost_since.is_none() {
+                    self.missed.get_or_insert_with(|| format!("{}: {why}", worker.name));
+                }
+            }
             Event::Said(id, Word::Done) => {
-                if let Some(worker) = self.workers.remove(&id) {
+                if self.workers.remove(&id).is_some() {
                     self.report.lock().done += 1;
-                    let _ = worker.stream.shutdown(Shutdown::Both);
                 }
             }
             Event::Gone(id) => {
-                let Some(worker) = self.workers.remove(&id) else { return };
+                let Some(worker) = self.workers.remove(&id).filter(|w| !w.late) else { return };
                 self.report.lock().lost += 1;
                 tracing::info!("{} is gone", worker.name);
                 if let Some((epoch, _)) = worker.place {
+                    self.has_lost |= epoch == self.epoch;
                     self.tell_lost(epoch);
                 }
             }
@@ -229,8 +316,23 @@ impl Desk {
         told.for_each(|w| tell(w, &Answer::Lost { epoch }));
     }
 
+    /// Sends away who would begin anew what others have done.
+    fn refuse_late(&mut self) {
+        if self.report.lock().done == 0 {
+            return;
+        }
+        let began = |w: &Worker| w.met.is_some() || (w.place.is_some() && w.ready.is_none());
+        for worker in self.workers.values_mut().filter(|w| !began(w) && !w.late) {
+            (worker.late, worker.ready) = (true, None);
+            // The launcher is to know before the process can end.
+            self.report.lock().late.push(worker.name.clone());
+            tell(worker, &Answer::Refused(err!(FailedPrecondition, "the job is done")));
+        }
+    }
+
     /// Gives places if all that are to have one are ready.
     fn settle(&mut self) {
+        self.refuse_late();
         let (epoch, patience) = (self.epoch, self.options.patience);
         let inside = |w: &Worker| w.place.is_some_and(|(e, _)| e == epoch);
         let is_over = |since: Option<Instant>| since.is_some_and(|t| t.elapsed() >= patience);
@@ -241,19 +343,14 @@ impl Desk {
                 let why =
                     err!(Aborted, "this process did not leave epoch {epoch} within {patience:?}");
                 tell(w, &Answer::Refused(why));
-                let _ = w.stream.shutdown(Shutdown::Both);
+                let _ = w.line.0.shutdown(Shutdown::Both);
             });
             self.lost_since = None;
         }
-        let mut ready: Vec<(u64, Option<(u64, u32)>)> = self
-            .workers
-            .iter()
-            .filter(|(_, w)| w.ready.is_some())
-            .map(|(&id, w)| (id, w.place))
-            .collect();
         let busy = self.workers.values().filter(|w| inside(w) && w.ready.is_none()).count();
         if busy > 0 {
-            let newcomers = self.workers.values().any(|w| w.ready.is_some() && !inside(w));
+            let is_new = |w: &Worker| w.ready.is_some() && !inside(w) && !w.is_held();
+            let newcomers = self.workers.values().any(is_new);
             let room = self.workers.values().filter(|w| inside(w)).count() < self.options.max;
             if newcomers && room {
                 let here = self.workers.values_mut().filter(|w| inside(w) && w.ready.is_none());
@@ -261,38 +358,83 @@ impl Desk {
             }
             return;
         }
-        let least = if epoch == 0 { self.options.start } else { self.options.min }.max(1);
-        if ready.len() < least {
+        if let Err(why) = self.judge() {
+            return self.refuse(&why);
+        }
+        let mut ready: Vec<(u64, &Worker)> = self
+            .workers
+            .iter()
+            .filter(|(_, w)| w.ready.is_some())
+            .map(|(&id, w)| (id, w))
+            .collect();
+        let least = self.options.min.max(1);
+        let hoped = if epoch == 0 { self.options.start.max(least) } else { least };
+        if ready.len() < hoped {
             let short = !ready.is_empty();
             self.short_since = short.then(|| self.short_since.unwrap_or_else(Instant::now));
-            if is_over(self.short_since) {
-                self.send_away(ready.len(), least);
+            if !is_over(self.short_since) {
+                return;
             }
-            return;
+            // Those that are missing may come later.
+            if ready.len() < least {
+                let there = ready.len();
+                return self.send_away(there, least);
+            }
         }
-        self.lost_since = None;
-        self.short_since = None;
+        // Those that kept an epoch from meeting have another try only if there are too few without them.
+        ready.sort_by_key(|&(id, w)| (if w.is_held() { w.misses } else { 0 }, id));
+        let free = ready.iter().filter(|(_, w)| !w.is_held()).count();
+        let held = ready.split_off(free.max(least)).len();
         // Survivors first, those of the latest epoch in the order of their ranks: rank 0 has what the
         // others have committed.
-        ready.sort_by_key(|&(id, place)| match place {
+        ready.sort_by_key(|&(id, w)| match w.place.filter(|_| w.met.is_some()) {
             Some((epoch, rank)) => (u64::MAX - epoch, u64::from(rank)),
             None => (u64::MAX, id),
         });
-        let spare = ready.split_off(ready.len().min(self.options.max));
+        let spare = held + ready.split_off(ready.len().min(self.options.max)).len();
+        let Some(address) = ready.first().and_then(|(_, w)| w.ready.clone()) else { return };
+        let ready: Vec<u64> = ready.into_iter().map(|(id, _)| id).collect();
+        (self.lost_since, self.short_since, self.has_lost) = (None, None, false);
         self.epoch += 1;
         let size = ready.len() as u32;
-        let first = ready.first().and_then(|(id, _)| self.workers.get(id)?.ready.clone());
-        let Some(address) = first else { return };
-        for (rank, (id, _)) in ready.iter().enumerate() {
+        {
+            // Known before a rank can act on its place.
+            let mut report = self.report.lock();
+            (report.epochs, report.size) = (self.epoch, size as usize);
+        }
+        for (rank, id) in ready.iter().enumerate() {
             let Some(worker) = self.workers.get_mut(id) else { continue };
             let (epoch, rank) = (self.epoch, rank as u32);
             worker.place = Some((epoch, rank));
             worker.ready = None;
             tell(worker, &Answer::Place { epoch, rank, size, address: address.clone() });
         }
-        let mut report = self.report.lock();
-        (report.epochs, report.size) = (self.epoch, size as usize);
-        tracing::info!("epoch {}: {size} ranks, {} waiting", self.epoch, spare.len());
+        tracing::info!("epoch {}: {size} ranks, {spare} waiting", self.epoch);
+    }
+
+    /// Looks back at an epoch of which all have come back or are gone. An error if it is time to give up.
+    fn judge(&mut self) -> Result<()> {
+        let epoch = self.epoch;
+        let inside = |w: &Worker| w.place.is_some_and(|(e, _)| e == epoch);
+        let Some(why) = self.missed.take().filter(|_| !self.has_lost) else {
+            if self.workers.values().filter(|w| inside(w)).all(|w| w.met == Some(epoch)) {
+                self.failures = 0;
+            }
+            return Ok(());
+        };
+        self.failures += 1;
+        tracing::warn!("the ranks of epoch {epoch} did not meet: {why}");
+        for worker in self.workers.values_mut().filter(|w| inside(w) && w.met.is_none()) {
+            worker.misses += 1;
+        }
+        if self.failures < TRIES {
+            return Ok(());
+        }
+        self.failures = 0;
+        Err(err!(
+            Unavailable,
+            "the ranks could not meet {TRIES} times in a row, the last time {why}"
+        ))
     }
 
     fn send_away(&mut self, there: usize, least: usize) {
@@ -301,6 +443,10 @@ impl Desk {
             "{there} processes are ready, at least {least} are needed, and no more came within {:?}",
             self.options.patience
         );
+        self.refuse(&why);
+    }
+
+    fn refuse(&mut self, why: &Error) {
         for worker in self.workers.values_mut() {
             tell(worker, &Answer::Refused(why.clone()));
             worker.ready = None;
@@ -312,20 +458,20 @@ impl Desk {
         for worker in self.workers.values_mut() {
             let why = err!(Unavailable, "the driver of the job has ended");
             tell(worker, &Answer::Refused(why));
-            let _ = worker.stream.shutdown(Shutdown::Both);
         }
     }
 
     fn patience(&self) -> Duration {
         let since = [self.short_since, self.lost_since].into_iter().flatten().min();
-        let until = since.map(|since| since + self.options.patience);
+        // A patience beyond all clocks has no end.
+        let until = since.and_then(|since| since.checked_add(self.options.patience));
         until.map_or(Duration::from_secs(60), |t| t.saturating_duration_since(Instant::now()))
     }
 }
 
 /// One that cannot be told is about to be noticed as gone.
 fn tell(worker: &mut Worker, answer: &Answer) {
-    if write_frame(&mut worker.stream, &answer.encode()).is_err() {
-        let _ = worker.stream.shutdown(Shutdown::Both);
+    if write_frame(&mut worker.line.0, &answer.encode()).is_err() {
+        let _ = worker.line.0.shutdown(Shutdown::Both);
     }
 }

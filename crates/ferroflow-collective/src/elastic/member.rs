@@ -107,8 +107,16 @@ impl Seat {
                 0 => Group::host(&member, options.clone(), listener),
                 _ => Group::join(&member, options.clone()),
             };
+            let epoch = place.epoch;
+            let word = match &met {
+                Ok(_) => Word::Met { epoch },
+                Err(e) if is_passing(e) => Word::Missed { epoch, why: e.message().into() },
+                Err(_) => return met,
+            };
+            // Should the driver be gone, the group is as good without it, until the next epoch.
+            let _ = write_frame(&mut self.stream, &word.encode());
             match met {
-                Err(e) if is_passing(&e) => tracing::info!("epoch {}: {e}", place.epoch),
+                Err(e) => tracing::info!("epoch {epoch}: {e}"),
                 met => return met,
             }
         }

@@ -1,9 +1,12 @@
 //! Ranks as threads that come, go and meet again.
 
+use super::driver::{Line, hello};
 use super::*;
 use crate::group::Options;
 use crate::model::Model;
 use crate::reduce::ReduceOp;
+use crate::wire::{read_frame, write_frame};
+use std::io::{Read, Write};
 use std::net::TcpListener;
 
 fn driver(min: usize, max: usize, start: usize) -> Driver {
@@ -26,6 +29,8 @@ fn words_and_answers_survive_the_wire() {
         Word::Hello { token: "t".into(), name: "n".into() },
         Word::Ready { address: "a:1".into() },
         Word::Done,
+        Word::Met { epoch: 1 << 40 },
+        Word::Missed { epoch: 3, why: "w".into() },
     ];
     for word in words {
         assert_eq!(Word::decode(&word.encode()).unwrap(), word);
@@ -141,6 +146,38 @@ fn too_few_ranks_are_sent_away_with_a_reason() {
 }
 
 #[test]
+fn the_first_epoch_goes_without_those_that_do_not_come_if_enough_have() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let patience = Duration::from_millis(30);
+    let options = DriverOptions { min: 1, max: 4, start: 3, patience, token: "t".into() };
+    let driver = Driver::start(listener, options).unwrap();
+    let mut alone = seat(&driver, "alone");
+    assert_eq!(alone.next_group(&self::options()).unwrap().size(), 1);
+}
+
+#[test]
+fn who_comes_when_the_job_is_done_does_not_begin_anew() {
+    let driver = driver(1, 1, 1);
+    let mut first = seat(&driver, "first");
+    let group = first.next_group(&options()).unwrap();
+    // There is no place for it while the first works.
+    let mut waiting = seat(&driver, "waiting");
+    let waits = std::thread::spawn(move || waiting.next_group(&options()).err().unwrap());
+    while driver.report().joined < 2 {
+        std::thread::yield_now();
+    }
+    drop(group);
+    first.done();
+    let e = waits.join().unwrap();
+    assert_eq!((e.code(), e.message()), (Code::FailedPrecondition, "the job is done"));
+    let e = seat(&driver, "late").next_group(&options()).err().unwrap();
+    assert_eq!(e.message(), "the job is done");
+    let report = driver.report();
+    assert_eq!((report.epochs, report.done, report.lost), (1, 1, 0));
+    assert_eq!(report.late, ["waiting", "late"]);
+}
+
+#[test]
 fn a_driver_that_ends_ends_the_wait_of_all() {
     let driver = driver(2, 2, 2);
     let mut waiting = seat(&driver, "one");
@@ -150,6 +187,117 @@ fn a_driver_that_ends_ends_the_wait_of_all() {
     }
     drop(driver);
     assert_eq!(thread.join().unwrap().code(), Code::Unavailable);
+}
+
+#[test]
+fn a_patience_beyond_all_clocks_is_one_without_end() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (patience, token) = (Duration::MAX, "t".to_string());
+    let options = DriverOptions { min: 2, max: 2, start: 2, patience, token };
+    let driver = Driver::start(listener, options).unwrap();
+    let mut seats = ["a", "b"].map(|name| seat(&driver, name));
+    let [a, b] = &mut seats;
+    std::thread::scope(|scope| {
+        scope.spawn(|| assert_eq!(a.next_group(&self::options()).unwrap().size(), 2));
+        assert_eq!(b.next_group(&self::options()).unwrap().size(), 2);
+    });
+}
+
+/// Two ends of a connection.
+fn pair() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let one = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    (one, listener.accept().unwrap().0)
+}
+
+#[test]
+fn a_process_is_told_when_nobody_is_to_answer_it_any_more() {
+    let (mut process, driver) = pair();
+    // As the thread that listens to it has one.
+    let _other = driver.try_clone().unwrap();
+    drop(Line(driver));
+    assert_eq!(process.read(&mut [0]).unwrap(), 0);
+}
+
+#[test]
+fn the_first_word_of_a_connection_is_neither_long_nor_slow() {
+    let (mut long, taken) = pair();
+    long.write_all(&(1u32 << 20).to_le_bytes()).unwrap();
+    long.write_all(&[0; 5000]).unwrap();
+    let e = hello(&taken, Duration::from_secs(60)).unwrap_err();
+    assert_eq!(e.kind(), std::io::ErrorKind::UnexpectedEof);
+    let (mut slow, taken) = pair();
+    let dribble = std::thread::spawn(move || {
+        slow.write_all(&2000u32.to_le_bytes()).unwrap();
+        while slow.write_all(&[0]).is_ok() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    });
+    assert!(hello(&taken, Duration::from_millis(100)).is_err());
+    drop(taken);
+    dribble.join().unwrap();
+}
+
+/// A process that is given places and never meets anybody. Why it was sent away, and how many places it
+/// had; none if the connection ended without a word.
+fn one_that_reaches_nobody(driver: &Driver, name: &str) -> Option<(Error, u32)> {
+    let stream = TcpStream::connect(driver.address()).unwrap();
+    let say = |word: Word| write_frame(&mut &stream, &word.encode()).unwrap();
+    say(Word::Hello { token: "t".into(), name: name.into() });
+    let ready = || Word::Ready { address: "127.0.0.1:1".into() };
+    say(ready());
+    let mut places = 0;
+    while let Ok(Some(frame)) = read_frame(&mut &stream) {
+        match Answer::decode(&frame).unwrap() {
+            Answer::Place { epoch, .. } => {
+                places += 1;
+                say(Word::Missed { epoch, why: "no route".into() });
+                say(ready());
+            }
+            Answer::Refused(why) => return Some((why, places)),
+            Answer::Wanted | Answer::Lost { .. } => {}
+        }
+    }
+    None
+}
+
+#[test]
+fn ranks_that_can_never_meet_are_sent_away_with_the_reason() {
+    let driver = driver(2, 2, 2);
+    std::thread::scope(|scope| {
+        let both = ["a", "b"].map(|name| {
+            let driver = &driver;
+            scope.spawn(move || one_that_reaches_nobody(driver, name).unwrap())
+        });
+        for one in both {
+            let (why, places) = one.join().unwrap();
+            assert_eq!((why.code(), places), (Code::Unavailable, 3));
+            assert!(why.message().contains("3 times in a row"), "{why}");
+            assert!(why.message().ends_with(": no route"), "{why}");
+        }
+    });
+    assert_eq!(driver.report().epochs, 3);
+}
+
+#[test]
+fn a_newcomer_that_cannot_reach_the_ranks_is_left_out() {
+    let driver = driver(1, 2, 1);
+    std::thread::scope(|scope| {
+        let mut first = seat(&driver, "first");
+        drop(first.next_group(&options()).unwrap());
+        let driver = &driver;
+        let newcomer = scope.spawn(move || one_that_reaches_nobody(driver, "newcomer").unwrap());
+        while !first.is_wanted() {
+            std::thread::yield_now();
+        }
+        // Meets the newcomer in vain first.
+        assert_eq!(first.next_group(&options()).unwrap().size(), 1);
+        assert_eq!(driver.report().epochs, 3);
+        assert!(!first.is_wanted());
+        first.done();
+        let (why, places) = newcomer.join().unwrap();
+        assert_eq!((why.message(), places), ("the job is done", 1));
+    });
 }
 
 #[test]

@@ -57,6 +57,8 @@ pub(crate) struct Coordinator {
     /// Ranks without data, in the order they joined.
     joined: Vec<u32>,
     left: Vec<u32>,
+    /// Those of them with which nothing can run any more.
+    gone: Vec<u32>,
     /// Agreed tensors of groups that are not complete yet.
     groups: HashMap<GroupKey, Vec<Ready>>,
     /// Groups of which a tensor has failed: why, and how many of the others are still to come.
@@ -79,6 +81,7 @@ impl Coordinator {
             order: 0,
             joined: Vec::new(),
             left: Vec::new(),
+            gone: Vec::new(),
             groups: HashMap::new(),
             failed_groups: HashMap::new(),
             verdicts: Vec::new(),
@@ -144,6 +147,46 @@ impl Coordinator {
         Ok(())
     }
 
+    /// The connection of `rank` has ended in good order. Whatever it has asked for or joined, and has not been
+    /// run, is not run with it any more.
+    pub(crate) fn gone(&mut self, rank: u32, now: Instant) -> Result<()> {
+        self.note(rank, Note::Leaves, now)?;
+        if rank >= self.size || self.gone.contains(&rank) {
+            return Ok(());
+        }
+        self.gone.push(rank);
+        self.waiting.values_mut().for_each(|w| drop(w.asked.remove(&rank)));
+        // Who asks for these later is told then.
+        self.waiting.retain(|_, w| !w.asked.is_empty());
+        let cause = |request: &Request| {
+            let name = &request.name;
+            err!(Unavailable, "tensor {name:?} was about to run, but ranks [{rank}] have left")
+        };
+        let (lost, ready) = std::mem::take(&mut self.ready)
+            .into_iter()
+            .partition::<Vec<_>, _>(|r| self.sets[usize::from(r.request.set)].contains(&rank));
+        self.ready = ready;
+        for Ready { id, request, absent, .. } in lost {
+            if id >= KEPT {
+                self.kept.remove(&id);
+            }
+            let cause = cause(&request);
+            self.fail((request.set, request.name), absent, cause);
+        }
+        let groups: Vec<GroupKey> = self.groups.keys().copied().collect();
+        for group in groups {
+            if self.sets[usize::from(group.0)].contains(&rank)
+                && let Some(Ready { request, absent, .. }) =
+                    self.groups.get_mut(&group).and_then(Vec::pop)
+            {
+                let key = (request.set, request.name.clone());
+                self.lose(key, &request, absent, cause(&request));
+            }
+        }
+        self.settle_all(now);
+        Ok(())
+    }
+
     fn ask(&mut self, rank: u32, request: Request, now: Instant) -> Result<()> {
         let Some(members) = self.sets.get(usize::from(request.set)) else {
             bail!(InvalidArgument, "rank {rank} names process set {}, which is none", request.set);
@@ -187,8 +230,9 @@ impl Coordinator {
         let Some(waiting) = self.waiting.get(&key) else { return };
         let members = &self.sets[usize::from(key.0)];
         let absent = waiting.absent(members);
-        let missing: Vec<u32> =
-            absent.iter().filter(|m| !self.joined.contains(m)).copied().collect();
+        // Who has joined takes part, with nothing, as long as it is there.
+        let takes_part = |m: &u32| self.joined.contains(m) && !self.gone.contains(m);
+        let missing: Vec<u32> = absent.iter().filter(|m| !takes_part(m)).copied().collect();
         if !missing.is_empty() {
             let gone: Vec<u32> = missing.into_iter().filter(|m| self.left.contains(m)).collect();
             if !gone.is_empty() {
@@ -308,7 +352,7 @@ impl Coordinator {
             return None;
         }
         self.ready.sort_by_key(|r| (std::cmp::Reverse(r.priority), r.order));
-        let (mut pieces, mut bytes) = (Vec::new(), 0);
+        let (mut pieces, mut chosen, mut bytes) = (Vec::new(), Vec::new(), 0);
         let first = self.ready[0].fellowship();
         let absent = self.ready[0].absent.clone();
         let fuses = self.ready[0].fuses() && !packing.alone;
@@ -328,6 +372,7 @@ impl Coordinator {
                 continue;
             }
             pieces.push(Piece { id: ready.id, start: ready.done, len });
+            chosen.push(ready.order);
             bytes = more;
             ready.done += len;
             if bytes >= packing.fusion {
@@ -340,10 +385,10 @@ impl Coordinator {
             // All ranks hear of it before of anything that it is used in.
             self.sets.push(request.shape.iter().map(|&r| r as u32).collect());
         }
-        let whole: Vec<u32> = pieces.iter().map(|p| p.id).collect();
+        // Not by their numbers: ranks that had joined may have asked for the same tensor again by now.
         let kept = &mut self.kept;
         self.ready.retain(|r| {
-            let done = whole.contains(&r.id) && r.done >= r.request.count();
+            let done = chosen.contains(&r.order) && r.done >= r.request.count();
             if done && r.id >= KEPT {
                 kept.remove(&r.id);
             }

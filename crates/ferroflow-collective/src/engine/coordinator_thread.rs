@@ -127,7 +127,7 @@ impl Thread {
             }
             Event::Gone(rank) => {
                 self.gone.push(rank);
-                self.book.note(rank, Note::Leaves, Instant::now())?;
+                self.book.gone(rank, Instant::now())?;
             }
             Event::Ran(bytes) => {
                 self.ahead = self.ahead.saturating_sub(1);

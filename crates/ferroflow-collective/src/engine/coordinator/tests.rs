@@ -122,6 +122,23 @@ fn a_joined_rank_is_not_waited_for() {
 }
 
 #[test]
+fn an_empty_tensor_that_others_ask_for_again_after_a_join_runs_again() {
+    let (mut c, now) = coordinator(3);
+    let ask = |c: &mut Coordinator, rank| c.note(rank, Note::Wants(sum("w", 0)), now).unwrap();
+    ask(&mut c, 1);
+    for rank in [0, 2, 1, 1] {
+        c.note(rank, Note::Joins, now).unwrap();
+    }
+    ask(&mut c, 0);
+    ask(&mut c, 2);
+    for expected in [&[0, 2][..], &[1][..]] {
+        let Some(Verdict::Run { pieces, absent }) = c.next(&PACKING, now) else { panic!("runs") };
+        assert_eq!((pieces.len(), &absent[..]), (1, expected));
+    }
+    assert_eq!(c.next(&PACKING, now), None);
+}
+
+#[test]
 fn a_group_runs_when_it_is_complete() {
     let (mut c, now) = coordinator(1);
     for name in ["a", "b"] {
@@ -254,6 +271,47 @@ fn nobody_waits_for_a_rank_that_has_left_nor_for_it_to_join() {
         c.note(rank, Note::Leaves, now).unwrap();
     }
     assert_eq!(c.verdicts().last(), Some(&Verdict::AllLeft));
+}
+
+#[test]
+fn nothing_runs_with_a_rank_that_is_gone_though_it_has_asked_or_joined() {
+    let (mut c, now) = coordinator(3);
+    let ask = |c: &mut Coordinator, rank, request| c.note(rank, Note::Wants(request), now).unwrap();
+    let member = |name: &str| Request { group: 77, group_len: 2, ..sum(name, 4) };
+    let told = |c: &mut Coordinator| -> Vec<String> {
+        let failed = c.verdicts().into_iter().filter_map(|v| match v {
+            Verdict::Fail { name, cause, .. } => Some((name, cause)),
+            _ => None,
+        });
+        let named = failed.map(|(name, cause)| {
+            assert_eq!(cause.code(), ferroflow_core::Code::Unavailable, "{cause}");
+            assert!(cause.message().contains("ranks [1] have left"), "{cause}");
+            name
+        });
+        named.collect()
+    };
+    ask(&mut c, 1, sum("asked", 5));
+    c.note(1, Note::Joins, now).unwrap();
+    c.note(1, Note::Leaves, now).unwrap();
+    for rank in [0, 2] {
+        ask(&mut c, rank, sum("agreed", 5));
+        ask(&mut c, rank, member("grouped"));
+    }
+    ask(&mut c, 0, sum("waits", 5));
+    assert!(told(&mut c).is_empty());
+    c.gone(1, now).unwrap();
+    assert_eq!(told(&mut c), ["agreed", "grouped", "waits"]);
+    assert!(runs(&mut c, &PACKING, now).is_empty() && !c.is_waiting());
+    for request in [sum("asked", 5), sum("later", 5), member("the other")] {
+        let name = request.name.clone();
+        ask(&mut c, 2, request);
+        assert_eq!(told(&mut c), [name]);
+    }
+    assert!(c.failed_groups.is_empty());
+    // It need not be there for the others to have joined.
+    c.note(0, Note::Joins, now).unwrap();
+    c.note(2, Note::Joins, now).unwrap();
+    assert_eq!(c.verdicts(), [Verdict::AllJoined { last: 2 }]);
 }
 
 #[test]

@@ -2,6 +2,31 @@
 
 use super::*;
 
+#[test]
+fn ranks_that_were_given_other_models_are_told() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let member = |rank| Membership {
+        transport: Transport::Tcp,
+        ..Membership::new(rank, 2, address.as_str())
+    };
+    // So many seconds a message: two windows are on their way, or many.
+    let options = |alpha| Options {
+        algorithm: Some(Algorithm::Ring),
+        model: Some(crate::Model { alpha, ..crate::Model::default() }),
+        ..Options::default()
+    };
+    let fails = |group: Result<Group>| {
+        let e = group.unwrap().all_reduce(&mut [1f32; 100], ReduceOp::Sum).unwrap_err();
+        assert_eq!(e.code(), Code::InvalidArgument, "{e}");
+        assert!(e.message().contains("2 windows") && e.message().contains("65 windows"), "{e}");
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| fails(Group::join(&member(1), options(1.0))));
+        fails(Group::host(&member(0), options(1e-9), listener));
+    });
+}
+
 type Submission = (Tensor, Collective, Ask);
 
 fn submit(engine: &Engine, name: &str, (tensor, what, ask): Submission) -> Result<Tensor> {
