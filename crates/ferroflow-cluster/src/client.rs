@@ -9,9 +9,9 @@ use crate::wire::placement_options;
 use bytes::Bytes;
 use ferroflow_core::{Code, Result, Tensor, bail, err};
 use ferroflow_graph::GraphDef;
-use ferroflow_graph::wire::Reader;
+use ferroflow_graph::wire::MessageReader;
 use ferroflow_graph::wire::graph::graph_to_proto;
-use ferroflow_graph::wire::step::{RunOptions, RunStepRequest, RunStepResponse};
+use ferroflow_graph::wire::step::{RunStepOptions, RunStepRequest, RunStepResponse};
 use ferroflow_proto::tensorflow as pb;
 use ferroflow_runtime::Placement;
 use prost::Message;
@@ -115,7 +115,7 @@ impl MasterOf {
                 let call = channel.call("/tensorflow.MasterService/RunStep", message, options);
                 let answer = watched(channel, pulse, call).await?.map_err(|s| from_status(&s))?;
                 let chunks: Vec<Bytes> = answer.segments().cloned().collect();
-                RunStepResponse::decode(Reader::new(chunks))
+                RunStepResponse::decode(MessageReader::new(chunks))
             }
             MasterOf::Here(service) => {
                 let _inside = service.gate.enter()?;
@@ -234,7 +234,7 @@ impl RemoteSession {
         timeout: Option<Duration>,
     ) -> Result<Vec<Tensor>> {
         let names = |list: &[&str]| list.iter().map(|s| s.to_string()).collect::<Vec<_>>();
-        let options = ferroflow_runtime::RunOptions { timeout, ..Default::default() };
+        let options = ferroflow_runtime::RunStepOptions { timeout, ..Default::default() };
         let (fetches, targets) = (names(fetches), names(targets));
         let request = ferroflow_runtime::RunRequest { feeds, fetches, targets, options };
         Ok(self.run_step(request).await?.tensors)
@@ -273,7 +273,7 @@ impl RemoteSession {
         fetches: Vec<String>,
         timeout: Option<Duration>,
     ) -> Result<Vec<Tensor>> {
-        let options = ferroflow_runtime::RunOptions { timeout, ..Default::default() };
+        let options = ferroflow_runtime::RunStepOptions { timeout, ..Default::default() };
         let targets = Vec::new();
         let request = ferroflow_runtime::RunRequest { feeds, fetches, targets, options };
         Ok(self.call_step(request, handle.to_string()).await?.tensors)
@@ -285,18 +285,18 @@ impl RemoteSession {
         partial_run_handle: String,
     ) -> Result<StepAnswer> {
         let ferroflow_runtime::RunRequest { feeds, fetches, targets, options } = request;
-        /// Everything, as far as software can tell: what `RunOptions.FULL_TRACE` says.
+        /// Everything, as far as software can tell: what `RunStepOptions.FULL_TRACE` says.
         const FULL_TRACE: i32 = 3;
         let request = RunStepRequest {
             session_handle: self.handle.clone(),
             feeds,
             fetches,
             targets,
-            options: RunOptions {
+            options: RunStepOptions {
                 trace_level: if options.trace { FULL_TRACE } else { 0 },
                 timeout_ms: options.timeout.map_or(0, |t| t.as_millis() as i64),
                 output_partition_graphs: options.output_partition_graphs,
-                ..RunOptions::default()
+                ..RunStepOptions::default()
             },
             partial_run_handle,
             store_errors_in_response_body: true,

@@ -9,7 +9,7 @@ use crate::worker::Worker;
 use bytes::Bytes;
 use ferroflow_core::{DeviceInfo, Error};
 use ferroflow_graph::wire::step::{RunCallableRequest, RunGraphRequest, RunStepRequest};
-use ferroflow_graph::wire::{Reader, Segments};
+use ferroflow_graph::wire::{MessageReader, Segments};
 use ferroflow_proto::tensorflow as pb;
 use ferroflow_runtime::Task;
 use prost::Message;
@@ -214,8 +214,8 @@ impl TaskService {
     }
 }
 
-fn reader(body: Chunks) -> Reader {
-    Reader::new(body.segments().cloned().collect::<Vec<_>>())
+fn reader(body: Chunks) -> MessageReader {
+    MessageReader::new(body.segments().cloned().collect::<Vec<_>>())
 }
 
 fn decode<M: Message + Default>(body: Chunks) -> Result<M, Status> {

@@ -1,6 +1,8 @@
 //! The catalog: the ops a session knows, and how they are declared.
 
-use crate::op_def::{ArgDef, AttrDef, BlocksFn, Calls, ControlFlow, Cost, FlopsFn, OpDef, Role};
+use crate::op_def::{
+    ArgDef, AttrDef, CallKind, ControlFlow, FlopsFn, MakeBlockKernel, OpCost, OpDef, OpRole,
+};
 use crate::{GradientScope, KernelInit, OpGradient, ShapeCtx, Term, signature};
 use ferroflow_core::{KernelBox, PartialShape, Result};
 use std::collections::BTreeMap;
@@ -137,14 +139,14 @@ impl OpBuilder<'_> {
         self
     }
 
-    pub fn role(mut self, role: Role) -> Self {
+    pub fn role(mut self, role: OpRole) -> Self {
         self.def.role = role;
         self
     }
 
     /// A run is worth a thread of its own when others are ready too.
     pub fn expensive(mut self) -> Self {
-        self.def.cost = Cost::Expensive;
+        self.def.cost = OpCost::Expensive;
         self
     }
 
@@ -154,8 +156,8 @@ impl OpBuilder<'_> {
         self
     }
 
-    /// It is element-wise and may be fused with others of its kind; see [`crate::Blocks`].
-    pub fn blocks(mut self, of: BlocksFn) -> Self {
+    /// It is element-wise and may be fused with others of its kind; see [`crate::AnyBlockKernel`].
+    pub fn blocks(mut self, of: MakeBlockKernel) -> Self {
         self.def.blocks = Some(of);
         self
     }
@@ -185,7 +187,7 @@ impl OpBuilder<'_> {
     }
 
     /// It calls functions, which are placed on their own, and what they wait for it waits for.
-    pub fn calls(mut self, how: Calls) -> Self {
+    pub fn calls(mut self, how: CallKind) -> Self {
         self.def.calls = Some(how);
         self.takes_resources_from_anywhere().waits()
     }

@@ -1,5 +1,5 @@
 //! Graphs as they are written down: nodes that refer to each other by name. [`crate::wire`] reads
-//! and writes them, [`crate::Graph`] checks and resolves them.
+//! and writes them, [`crate::GraphIr`] checks and resolves them.
 
 use crate::attr::Attrs;
 use crate::op_def::OpDef;

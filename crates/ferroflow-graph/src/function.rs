@@ -3,21 +3,21 @@
 use crate::attr::{AttrList, AttrValue, Attrs, FuncRef};
 use crate::catalog::Catalog;
 use crate::def::{FunctionDef, NodeDef};
-use crate::graph::{Graph, NodeId};
+use crate::graph::{GraphIr, NodeId};
 use crate::import::{Importer, Naming};
-use crate::op_def::{Calls, Cost, OpDef, PortType, Role};
+use crate::op_def::{CallKind, OpCost, OpDef, OpRole, PortType};
 use ferroflow_core::{AsyncCtx, Done, KernelBox, Result, ensure, err};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// The functions of a graph, by name.
 #[derive(Clone, Default)]
-pub struct Library {
+pub struct FunctionLibrary {
     functions: HashMap<String, Arc<FunctionDef>>,
     gradients: BTreeMap<String, String>,
 }
 
-impl Library {
+impl FunctionLibrary {
     pub fn get(&self, name: &str) -> Option<&Arc<FunctionDef>> {
         self.functions.get(name)
     }
@@ -76,8 +76,8 @@ impl Library {
     pub(crate) fn reachable<'n>(
         &self,
         nodes: impl Iterator<Item = (&'n str, &'n Attrs)>,
-    ) -> Library {
-        let mut found = Library::default();
+    ) -> FunctionLibrary {
+        let mut found = FunctionLibrary::default();
         let mut stack: Vec<String> = Vec::new();
         nodes.for_each(|(op, attrs)| mentioned(op, attrs, &mut stack));
         while let Some(name) = stack.pop() {
@@ -101,8 +101,8 @@ impl Library {
         let function = self.get(name)?;
         let mut def = function.signature.clone();
         let func = FuncRef { name: name.to_string(), attrs: Attrs::new() };
-        def.cost = Cost::Expensive;
-        def.calls = Some(Calls::Own);
+        def.cost = OpCost::Expensive;
+        def.calls = Some(CallKind::Own);
         def.may_wait = true;
         def.takes_resources_from_anywhere = true;
         def.cpu = Some(Arc::new(move |init| {
@@ -129,7 +129,7 @@ pub const SYMBOLIC_GRADIENT: &str = "SymbolicGradient";
 
 /// The body of a function as a graph of its own.
 pub struct FunctionGraph {
-    pub graph: Graph,
+    pub graph: GraphIr,
     /// The `_Arg` nodes, in order.
     pub args: Vec<NodeId>,
     /// The `_Retval` nodes, in order.
@@ -142,7 +142,11 @@ pub struct FunctionGraph {
 impl FunctionGraph {
     /// Builds the body of `func` from the library; of [`SYMBOLIC_GRADIENT`], the gradient of the
     /// function in its attribute `f`.
-    pub fn instantiate(func: &FuncRef, library: &Library, catalog: &Catalog) -> Result<Self> {
+    pub fn instantiate(
+        func: &FuncRef,
+        library: &FunctionLibrary,
+        catalog: &Catalog,
+    ) -> Result<Self> {
         if func.name == SYMBOLIC_GRADIENT {
             return crate::gradient::symbolic(&func.attrs.func("f")?, library, catalog);
         }
@@ -193,7 +197,7 @@ impl FunctionGraph {
         }
 
         let mut importer = Importer::new(catalog, library, Naming::Function(spread));
-        let mut graph = Graph::new(library.clone());
+        let mut graph = GraphIr::new(library.clone());
         importer.add_nodes(&mut graph, &nodes)?;
 
         let retval = catalog
@@ -216,7 +220,7 @@ impl FunctionGraph {
         let args = graph.ids().take(arg_count).collect();
         let mut targets: Vec<NodeId> = graph
             .iter()
-            .filter(|(_, n)| n.op.is_stateful && n.op.role != Role::Argument)
+            .filter(|(_, n)| n.op.is_stateful && n.op.role != OpRole::Argument)
             .map(|(id, _)| id)
             .collect();
         for name in def.control_ret.values() {

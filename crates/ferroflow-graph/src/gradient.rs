@@ -24,12 +24,12 @@ mod while_loop;
 
 pub(crate) use function::symbolic;
 pub use scope::GradientScope;
-pub use slices::IndexedSlices;
+pub use slices::EndpointSlices;
 pub use tape::Tape;
 pub use term::Term;
 
 use crate::catalog::Catalog;
-use crate::graph::{Endpoint, Graph};
+use crate::graph::{Endpoint, GraphIr};
 use ferroflow_core::{DType, Result, ensure};
 use std::sync::Arc;
 
@@ -64,18 +64,18 @@ pub struct GradientOptions {
 
 /// The gradient of one tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gradient {
+pub enum EndpointGradient {
     Tensor(Endpoint),
     /// Rows of a gradient that is zero elsewhere.
-    Slices(IndexedSlices),
+    Slices(EndpointSlices),
 }
 
-impl Gradient {
-    /// The tensor of a gradient that is not [`IndexedSlices`].
+impl EndpointGradient {
+    /// The tensor of a gradient that is not [`EndpointSlices`].
     pub fn tensor(self) -> Option<Endpoint> {
         match self {
-            Gradient::Tensor(e) => Some(e),
-            Gradient::Slices(_) => None,
+            EndpointGradient::Tensor(e) => Some(e),
+            EndpointGradient::Slices(_) => None,
         }
     }
 }
@@ -87,12 +87,12 @@ impl Gradient {
 ///
 /// Gradients through calls of functions replace such calls in the graph by others with more outputs.
 pub fn gradients(
-    graph: &mut Graph,
+    graph: &mut GraphIr,
     catalog: &Catalog,
     ys: &[Endpoint],
     xs: &[Endpoint],
     options: &GradientOptions,
-) -> Result<Vec<Option<Gradient>>> {
+) -> Result<Vec<Option<EndpointGradient>>> {
     ensure!(
         options.grad_ys.is_empty() || options.grad_ys.len() == ys.len(),
         InvalidArgument,

@@ -2,7 +2,7 @@
 
 use crate::attr::Attrs;
 use crate::def::{GraphDef, NodeDef, Versions};
-use crate::function::Library;
+use crate::function::FunctionLibrary;
 use crate::op_def::{OpDef, PortType};
 use ferroflow_core::{Result, bail, ensure, err};
 use std::collections::HashMap;
@@ -66,21 +66,21 @@ impl Node {
 /// A graph. Node ids are dense and stay valid: nodes are added, never removed; passes that remove
 /// make a new graph.
 #[derive(Clone, Default)]
-pub struct Graph {
+pub struct GraphIr {
     pub(crate) nodes: Vec<Node>,
     pub(crate) names: HashMap<String, NodeId>,
-    pub library: Library,
+    pub library: FunctionLibrary,
     pub versions: Versions,
 }
 
-impl Graph {
-    pub fn new(library: Library) -> Graph {
-        Graph { library, ..Graph::default() }
+impl GraphIr {
+    pub fn new(library: FunctionLibrary) -> GraphIr {
+        GraphIr { library, ..GraphIr::default() }
     }
 
     /// An empty graph as written by this version of TensorFlow.
-    pub fn with_versions(versions: Versions) -> Graph {
-        Graph { versions, ..Graph::default() }
+    pub fn with_versions(versions: Versions) -> GraphIr {
+        GraphIr { versions, ..GraphIr::default() }
     }
 
     pub fn len(&self) -> usize {

@@ -1,9 +1,9 @@
-//! From written-down graphs to [`Graph`]s: names resolved, ops looked up, types checked.
+//! From written-down graphs to [`GraphIr`]s: names resolved, ops looked up, types checked.
 
 use crate::catalog::Catalog;
 use crate::def::{GraphDef, NodeDef};
-use crate::function::Library;
-use crate::graph::{Endpoint, Graph, Node, NodeId, split_tensor_name};
+use crate::function::FunctionLibrary;
+use crate::graph::{Endpoint, GraphIr, Node, NodeId, split_tensor_name};
 use crate::op_def::{ControlFlow, OpDef};
 use ferroflow_core::{DeviceName, Result, bail, ensure, err};
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// How the inputs of nodes are written.
 pub(crate) enum Naming {
     /// `node:k`.
-    Graph,
+    GraphIr,
     /// `node:output:k` and `argument`; the map says which `_Arg` nodes an argument became.
     Function(HashMap<String, Vec<String>>),
 }
@@ -20,7 +20,7 @@ pub(crate) enum Naming {
 /// Adds nodes to a graph.
 pub(crate) struct Importer<'a> {
     catalog: &'a Catalog,
-    library: &'a Library,
+    library: &'a FunctionLibrary,
     naming: Naming,
     /// Ops already looked up: function ops are made anew by each look-up.
     ops: HashMap<String, Arc<OpDef>>,
@@ -31,10 +31,10 @@ pub(crate) struct Importer<'a> {
 /// A number in a node's attributes can ask for a million outputs; all nodes together may not.
 const MAX_PORTS: usize = 1 << 25;
 
-impl Graph {
+impl GraphIr {
     /// Reads a whole graph.
-    pub fn from_def(def: &GraphDef, catalog: &Catalog) -> Result<Graph> {
-        let mut graph = Graph { versions: def.versions.clone(), ..Graph::default() };
+    pub fn from_def(def: &GraphDef, catalog: &Catalog) -> Result<GraphIr> {
+        let mut graph = GraphIr { versions: def.versions.clone(), ..GraphIr::default() };
         graph.extend(def, catalog)?;
         Ok(graph)
     }
@@ -44,7 +44,7 @@ impl Graph {
     pub fn extend(&mut self, def: &GraphDef, catalog: &Catalog) -> Result<()> {
         let mut library = self.library.clone();
         library.add(def.functions.iter().cloned(), def.gradients.clone(), catalog)?;
-        let mut importer = Importer::new(catalog, &library, Naming::Graph);
+        let mut importer = Importer::new(catalog, &library, Naming::GraphIr);
         let before = self.nodes.len();
         if let Err(e) = importer.add_nodes(self, &def.nodes) {
             self.truncate(before);
@@ -68,13 +68,13 @@ impl Graph {
 }
 
 impl<'a> Importer<'a> {
-    pub fn new(catalog: &'a Catalog, library: &'a Library, naming: Naming) -> Importer<'a> {
+    pub fn new(catalog: &'a Catalog, library: &'a FunctionLibrary, naming: Naming) -> Importer<'a> {
         Importer { catalog, library, naming, ops: HashMap::new(), ports: 0 }
     }
 
     /// Adds `defs`, in two passes: names first, since a node may refer to a later one. May leave
     /// some of them behind on an error.
-    pub fn add_nodes(&mut self, graph: &mut Graph, defs: &[NodeDef]) -> Result<()> {
+    pub fn add_nodes(&mut self, graph: &mut GraphIr, defs: &[NodeDef]) -> Result<()> {
         let first = graph.nodes.len();
         ensure!(
             first + defs.len() < u32::MAX as usize,
@@ -135,7 +135,7 @@ impl<'a> Importer<'a> {
         Ok(op)
     }
 
-    fn connect(&self, graph: &mut Graph, id: NodeId, def: &NodeDef) -> Result<()> {
+    fn connect(&self, graph: &mut GraphIr, id: NodeId, def: &NodeDef) -> Result<()> {
         let (mut inputs, mut controls) = (Vec::with_capacity(def.inputs.len()), Vec::new());
         for text in &def.inputs {
             if let Some(name) = text.strip_prefix('^') {
@@ -179,7 +179,7 @@ impl<'a> Importer<'a> {
         Ok(())
     }
 
-    fn source(&self, graph: &Graph, name: &str, def: &NodeDef) -> Result<NodeId> {
+    fn source(&self, graph: &GraphIr, name: &str, def: &NodeDef) -> Result<NodeId> {
         graph.find(name).ok_or_else(|| {
             err!(InvalidArgument, "Node '{}': Unknown input node '{name}'", def.name)
         })
@@ -194,7 +194,7 @@ impl<'a> Importer<'a> {
 
     /// The endpoint that `text`, an input as written, means; `k` picks one of several tensors of a
     /// function's output argument when the text itself does not.
-    pub fn resolve(&self, graph: &Graph, text: &str, k: usize) -> Result<Endpoint> {
+    pub fn resolve(&self, graph: &GraphIr, text: &str, k: usize) -> Result<Endpoint> {
         let Naming::Function(args) = &self.naming else {
             let (name, slot) = split_tensor_name(text);
             let node =
@@ -230,7 +230,7 @@ impl<'a> Importer<'a> {
 }
 
 /// Only loops made of `NextIteration` may be cycles.
-fn check_acyclic(graph: &Graph, first: usize) -> Result<()> {
+fn check_acyclic(graph: &GraphIr, first: usize) -> Result<()> {
     // Nodes that were there before cannot refer to new ones, so a cycle lies among the new.
     let new = graph.nodes.len() - first;
     let mut pending = vec![0u32; new];

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Makes functions callable; the runtime implements it over a graph's function library.
-pub trait Functions: Send + Sync {
+pub trait FunctionInstantiator: Send + Sync {
     fn instantiate(&self, func: &FuncRef) -> Result<Arc<dyn Callable>>;
 
     /// The function with state of its own (random streams, counters), which nobody shares.
@@ -23,7 +23,7 @@ pub struct KernelInit<'a> {
     pub attrs: &'a Attrs,
     pub inputs: &'a [PortType],
     pub outputs: &'a [PortType],
-    pub functions: &'a Arc<dyn Functions>,
+    pub functions: &'a Arc<dyn FunctionInstantiator>,
 }
 
 impl Deref for KernelInit<'_> {
@@ -51,18 +51,18 @@ impl KernelInit<'_> {
 
     /// The function that attribute `attr` names. Instantiated when first called, because functions
     /// may be recursive.
-    pub fn function(&self, attr: &str) -> Result<Function> {
+    pub fn function(&self, attr: &str) -> Result<FunctionHandle> {
         Ok(self.function_ref(self.func(attr)?))
     }
 
     /// The functions that list attribute `attr` names.
-    pub fn functions_of(&self, attr: &str) -> Result<Vec<Function>> {
+    pub fn functions_of(&self, attr: &str) -> Result<Vec<FunctionHandle>> {
         Ok(self.funcs(attr)?.into_iter().map(|f| self.function_ref(f)).collect())
     }
 
     /// The function `func`.
-    pub fn function_ref(&self, func: FuncRef) -> Function {
-        Function { func, functions: self.functions.clone(), ready: OnceLock::new() }
+    pub fn function_ref(&self, func: FuncRef) -> FunctionHandle {
+        FunctionHandle { func, functions: self.functions.clone(), ready: OnceLock::new() }
     }
 
     /// Container and name of the resource this node makes or finds, from its attributes
@@ -99,13 +99,13 @@ pub struct ResourceName {
 }
 
 /// A function an op calls.
-pub struct Function {
+pub struct FunctionHandle {
     func: FuncRef,
-    functions: Arc<dyn Functions>,
+    functions: Arc<dyn FunctionInstantiator>,
     ready: OnceLock<Arc<dyn Callable>>,
 }
 
-impl Function {
+impl FunctionHandle {
     pub fn name(&self) -> &str {
         &self.func.name
     }
@@ -128,7 +128,7 @@ impl Function {
 /// No functions at all: for kernels made outside a graph.
 pub struct NoFunctions;
 
-impl Functions for NoFunctions {
+impl FunctionInstantiator for NoFunctions {
     fn instantiate(&self, func: &FuncRef) -> Result<Arc<dyn Callable>> {
         Err(err!(NotFound, "function '{}' is not defined", func.name))
     }

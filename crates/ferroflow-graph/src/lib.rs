@@ -1,37 +1,39 @@
-//! Graphs before they run: the IR ([`Graph`]), the op [`Catalog`], signatures, shape inference,
+//! Graphs before they run: the IR ([`GraphIr`]), the op [`Catalog`], signatures, shape inference,
 //! functions, passes, and conversion from and to TensorFlow's GraphDef ([`wire`]).
 
 mod attr;
-mod blocks;
+mod block_kernel;
 mod catalog;
 mod def;
-pub mod foreign;
 mod function;
 mod gradient;
 mod graph;
 mod import;
 mod kernel_init;
+mod node_sizes;
 mod op_def;
 pub mod passes;
 pub mod shape;
 pub mod signature;
-mod sizes;
+pub mod tensorflow_ops;
 pub mod wire;
 
 pub use attr::{AttrList, AttrValue, Attrs, FuncRef};
-pub use blocks::{Apply, Block, Blocks, Operands};
+pub use block_kernel::{AnyBlockKernel, BlockForm, BlockKernel, OperandShapes};
 pub use catalog::{Catalog, OpBuilder};
 pub use def::{FunctionDef, GraphDef, NodeDef, Versions};
-pub use function::{FunctionGraph, Library, SYMBOLIC_GRADIENT};
+pub use function::{FunctionGraph, FunctionLibrary, SYMBOLIC_GRADIENT};
 pub use gradient::{
-    Gradient, GradientFn, GradientOptions, GradientScope, IndexedSlices, OpGradient, Term,
+    EndpointGradient, EndpointSlices, GradientFn, GradientOptions, GradientScope, OpGradient, Term,
     gradients, is_differentiable,
 };
-pub use graph::{Endpoint, Graph, Node, NodeId};
-pub use kernel_init::{Function, Functions, KernelInit, NoFunctions, ResourceName};
+pub use graph::{Endpoint, GraphIr, Node, NodeId};
+pub use kernel_init::{
+    FunctionHandle, FunctionInstantiator, KernelInit, NoFunctions, ResourceName,
+};
+pub use node_sizes::NodeSizes;
 pub use op_def::{
-    Allowed, ArgDef, ArgTypes, AttrDef, AttrKind, BlocksFn, Calls, ControlFlow, Cost, FlopsFn,
-    KernelFn, OpDef, PortType, Role, ShapeFn, TypeSource,
+    AllowedValues, ArgDef, ArgTypes, AttrDef, AttrKind, CallKind, ControlFlow, FlopsFn, KernelFn,
+    MakeBlockKernel, OpCost, OpDef, OpRole, PortType, ShapeFn, TypeSource,
 };
 pub use shape::ShapeCtx;
-pub use sizes::Sizes;

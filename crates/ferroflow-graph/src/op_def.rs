@@ -1,17 +1,17 @@
 //! What an op is: its signature, and what the catalog knows to do with it.
 
 use crate::attr::{AttrList, AttrValue, Attrs};
-use crate::{Blocks, KernelInit, OpGradient, ShapeCtx, Sizes};
+use crate::{AnyBlockKernel, KernelInit, NodeSizes, OpGradient, ShapeCtx};
 use ferroflow_core::{DType, KernelBox, PartialShape, Result, bail, ensure, err};
 use std::sync::Arc;
 
 pub type ShapeFn = Arc<dyn Fn(&ShapeCtx<'_>) -> Result<Vec<PartialShape>> + Send + Sync>;
 pub type KernelFn = Arc<dyn Fn(&KernelInit<'_>) -> Result<KernelBox> + Send + Sync>;
 /// From a node's attributes to how it is computed over slices; none for dtypes that are not fused.
-pub type BlocksFn = fn(&Attrs) -> Option<Blocks>;
+pub type MakeBlockKernel = fn(&Attrs) -> Option<AnyBlockKernel>;
 
 /// About how many floating-point operations a node takes.
-pub type FlopsFn = fn(&Sizes<'_>) -> f64;
+pub type FlopsFn = fn(&NodeSizes<'_>) -> f64;
 
 /// An op: signature, properties, and how to compute it.
 #[derive(Clone)]
@@ -30,13 +30,13 @@ pub struct OpDef {
     /// Takes references to variables that hold nothing yet.
     pub allows_uninitialized_input: bool,
     pub control_flow: Option<ControlFlow>,
-    pub cost: Cost,
+    pub cost: OpCost,
     /// How much it computes, where that is not about one operation for each element.
     pub flops: Option<FlopsFn>,
     /// What constant folding and fusion may take it for.
-    pub role: Role,
+    pub role: OpRole,
     /// Element-wise and pure: how it is computed over slices.
-    pub blocks: Option<BlocksFn>,
+    pub blocks: Option<MakeBlockKernel>,
     /// Its one output is worth finishing, by a bias and an activation, by the node that made it.
     pub takes_epilogue: bool,
     /// It passes resources on, or to functions that are placed on their own: it need not be where
@@ -48,7 +48,7 @@ pub struct OpDef {
     /// task or another step.
     pub may_wait: bool,
     /// Which of its attributes are functions that it calls, and how.
-    pub calls: Option<Calls>,
+    pub calls: Option<CallKind>,
     pub shape: Option<ShapeFn>,
     /// How its gradient is made; none: it cannot be differentiated.
     pub gradient: Option<OpGradient>,
@@ -58,7 +58,7 @@ pub struct OpDef {
 /// What an op means to passes and to the executor, beyond its kernel. Passes ask this, never the
 /// op's name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Role {
+pub enum OpRole {
     #[default]
     Plain,
     /// Holds its value in the attribute `value`.
@@ -99,7 +99,7 @@ pub enum ControlFlow {
 
 /// How an op calls functions: what a pass must know that puts their bodies in its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Calls {
+pub enum CallKind {
     /// `f`, with all inputs.
     Function,
     /// The function it is named after, with all inputs.
@@ -114,7 +114,7 @@ pub enum Calls {
 
 /// How much work a run of the op is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Cost {
+pub enum OpCost {
     /// Runs on the thread that made it ready.
     #[default]
     Cheap,
@@ -158,7 +158,7 @@ pub struct AttrDef {
     pub default: Option<AttrValue>,
     /// Least value of an int, least length of a list.
     pub minimum: Option<i64>,
-    pub allowed: Option<Allowed>,
+    pub allowed: Option<AllowedValues>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,7 +174,7 @@ pub enum AttrKind {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Allowed {
+pub enum AllowedValues {
     Types(Vec<DType>),
     Strs(Vec<String>),
 }
@@ -201,9 +201,9 @@ impl OpDef {
             is_aggregate: false,
             allows_uninitialized_input: false,
             control_flow: None,
-            cost: Cost::Cheap,
+            cost: OpCost::Cheap,
             flops: None,
-            role: Role::Plain,
+            role: OpRole::Plain,
             blocks: None,
             takes_epilogue: false,
             takes_resources_from_anywhere: false,
@@ -359,7 +359,7 @@ impl OpDef {
     pub fn is_pure(&self) -> bool {
         !self.is_stateful
             && self.control_flow.is_none()
-            && matches!(self.role, Role::Plain | Role::Constant | Role::Identity)
+            && matches!(self.role, OpRole::Plain | OpRole::Constant | OpRole::Identity)
             && !self.inputs.iter().chain(&self.outputs).any(|a| a.is_ref)
     }
 }
@@ -429,11 +429,13 @@ impl AttrDef {
             );
         }
         match (&self.allowed, value) {
-            (Some(Allowed::Types(allowed)), AttrValue::Type(t)) => self.check_type(allowed, *t)?,
-            (Some(Allowed::Types(allowed)), AttrValue::List(AttrList::Types(list))) => {
+            (Some(AllowedValues::Types(allowed)), AttrValue::Type(t)) => {
+                self.check_type(allowed, *t)?
+            }
+            (Some(AllowedValues::Types(allowed)), AttrValue::List(AttrList::Types(list))) => {
                 list.iter().try_for_each(|t| self.check_type(allowed, *t))?
             }
-            (Some(Allowed::Strs(allowed)), AttrValue::Str(s)) => ensure!(
+            (Some(AllowedValues::Strs(allowed)), AttrValue::Str(s)) => ensure!(
                 allowed.iter().any(|a| a.as_bytes() == &s[..]),
                 InvalidArgument,
                 "Value for attr '{}' of {:?} is not in the list of allowed values: {}",

@@ -20,10 +20,10 @@ mod prune;
 mod simulate;
 mod waits;
 
-pub use cost::{CostModel, Link, Measured};
+pub use cost::{CostModel, LinkCost, MeasuredCosts};
 pub use cse::merge_common;
 pub use ends::transfer_ends;
-pub use fold::{Evaluate, fold};
+pub use fold::{EvaluateFn, fold};
 pub use fuse::{fuse_elementwise, fuse_epilogues};
 pub use identity::remove_identities;
 pub use infer::infer;
@@ -40,7 +40,7 @@ use crate::catalog::Catalog;
 
 /// All passes that make a step cheaper, in order. The last two make nodes that hold their op's
 /// definition themselves and that no GraphDef can carry: this runs where the step is compiled.
-pub fn optimize(step: &mut Pruned, catalog: &Catalog, evaluate: Evaluate<'_>) {
+pub fn optimize(step: &mut Pruned, catalog: &Catalog, evaluate: EvaluateFn<'_>) {
     fold(step, catalog, evaluate);
     remove_identities(step);
     merge_common(step);

@@ -3,7 +3,7 @@
 //! like, and are compared with, the original.
 
 use crate::attr::{AttrList, AttrValue};
-use crate::op_def::{Allowed, ArgDef, ArgTypes, AttrDef, AttrKind, TypeSource};
+use crate::op_def::{AllowedValues, ArgDef, ArgTypes, AttrDef, AttrKind, TypeSource};
 use ferroflow_core::{DType, PartialShape, Result, bail, ensure, err};
 
 /// The types `numbertype` stands for.
@@ -158,10 +158,10 @@ impl<'a> Parser<'a> {
         let kind = if self.eat("{") {
             if self.rest.trim_start().starts_with(['\'', '"']) {
                 let strs = self.items("}", |p| p.quoted().map(str::to_string))?;
-                allowed = Some(Allowed::Strs(strs));
+                allowed = Some(AllowedValues::Strs(strs));
                 AttrKind::Str
             } else {
-                allowed = Some(Allowed::Types(self.items("}", Parser::dtype)?));
+                allowed = Some(AllowedValues::Types(self.items("}", Parser::dtype)?));
                 AttrKind::Type
             }
         } else {
@@ -179,7 +179,7 @@ impl<'a> Parser<'a> {
                 "quantizedtype" => (AttrKind::Type, Some(&QUANTIZED_TYPES)),
                 other => bail!(InvalidArgument, "unknown attr type {other:?} of {name:?}"),
             };
-            allowed = allowed.or(types.map(|t| Allowed::Types(t.to_vec())));
+            allowed = allowed.or(types.map(|t| AllowedValues::Types(t.to_vec())));
             kind
         };
         if is_list {
@@ -269,7 +269,7 @@ mod tests {
     #[test]
     fn attributes_parse() {
         let a = parse_attr("T: {half, float} = DT_FLOAT").unwrap();
-        assert_eq!(a.allowed, Some(Allowed::Types(vec![DType::Half, DType::Float])));
+        assert_eq!(a.allowed, Some(AllowedValues::Types(vec![DType::Half, DType::Float])));
         assert_eq!(a.default, Some(AttrValue::Type(DType::Float)));
         let a = parse_attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'").unwrap();
         assert_eq!(a.default, Some("NHWC".into()));

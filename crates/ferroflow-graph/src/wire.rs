@@ -15,9 +15,9 @@ pub mod segments;
 pub mod step;
 pub mod tensor;
 
-pub use chunks::Reader;
+pub use chunks::MessageReader;
 pub use segments::{SegmentWriter, Segments};
-pub use tensor::ForeignVariant;
+pub use tensor::OpaqueVariant;
 
 use ferroflow_core::{Error, err};
 

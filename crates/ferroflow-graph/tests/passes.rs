@@ -4,19 +4,25 @@
 
 use ferroflow_core::{DType, PartialShape, Result, Tensor, err};
 use ferroflow_graph::passes::*;
-use ferroflow_graph::{Attrs, Catalog, ControlFlow, Graph, GraphDef, Node, NodeDef, Role, shape};
+use ferroflow_graph::{
+    Attrs, Catalog, ControlFlow, GraphDef, GraphIr, Node, NodeDef, OpRole, shape,
+};
 use proptest::prelude::*;
 
 fn catalog() -> Catalog {
     let mut c = Catalog::new();
-    c.op("_Arg").output("y: T").attr("T: type").attr("index: int").role(Role::Argument);
-    c.op("_Retval").input("x: T").attr("T: type").attr("index: int").role(Role::Return);
-    c.op("Const").output("y: dtype").attr("value: tensor").attr("dtype: type").role(Role::Constant);
-    c.op("Placeholder").output("y: int64").role(Role::Placeholder);
+    c.op("_Arg").output("y: T").attr("T: type").attr("index: int").role(OpRole::Argument);
+    c.op("_Retval").input("x: T").attr("T: type").attr("index: int").role(OpRole::Return);
+    c.op("Const")
+        .output("y: dtype")
+        .attr("value: tensor")
+        .attr("dtype: type")
+        .role(OpRole::Constant);
+    c.op("Placeholder").output("y: int64").role(OpRole::Placeholder);
     c.op("Identity")
         .input("x: int64")
         .output("y: int64")
-        .role(Role::Identity)
+        .role(OpRole::Identity)
         .shape(shape::same_as_input);
     c.op("Add")
         .input("x: int64")
@@ -29,7 +35,7 @@ fn catalog() -> Catalog {
     c.op("Even").input("x: int64").output("y: int64");
     c.op("Big").input("x: int64").output("y: int64").shape(|_| Ok(vec![[1 << 40].into()]));
     c.op("Tick").input("x: int64").output("y: int64").stateful();
-    c.op("NoOp").role(Role::NoOp);
+    c.op("NoOp").role(OpRole::NoOp);
     c.op("Switch")
         .input("x: int64")
         .input("p: bool")
@@ -108,7 +114,7 @@ fn constant(name: &str, value: i64, inputs: &[&str]) -> NodeDef {
 
 fn step(nodes: Vec<NodeDef>, feeds: &[&str], fetches: &[&str], targets: &[&str]) -> Pruned {
     let def = GraphDef { nodes, ..GraphDef::default() };
-    let graph = Graph::from_def(&def, &catalog()).unwrap();
+    let graph = GraphIr::from_def(&def, &catalog()).unwrap();
     prune(&graph, feeds, fetches, targets, &catalog()).unwrap()
 }
 
@@ -329,7 +335,7 @@ fn shapes_are_inferred_as_far_as_they_are_known() {
         node("next", "NextIteration", &["body"]),
     ];
     let def = GraphDef { nodes, ..GraphDef::default() };
-    let graph = Graph::from_def(&def, &catalog()).unwrap();
+    let graph = GraphIr::from_def(&def, &catalog()).unwrap();
     let shapes = infer(&graph);
     let of = |name: &str| shapes[graph.find(name).unwrap().index()][0].clone();
     let unknown = PartialShape::unknown();

@@ -7,7 +7,8 @@ use ferroflow_core::{Code, DType, Tensor};
 use ferroflow_graph::passes::prune;
 use ferroflow_graph::wire::graph;
 use ferroflow_graph::{
-    AttrValue, Catalog, ControlFlow, FunctionGraph, Graph, GraphDef, OpDef, Role, foreign,
+    AttrValue, Catalog, ControlFlow, FunctionGraph, GraphDef, GraphIr, OpDef, OpRole,
+    tensorflow_ops,
 };
 use ferroflow_proto::tensorflow as pb;
 use proptest::prelude::*;
@@ -30,11 +31,11 @@ fn catalog() -> Catalog {
             _ => None,
         };
         if op.name == "Placeholder" {
-            op.role = Role::Placeholder;
+            op.role = OpRole::Placeholder;
         }
         op
     };
-    c.add_signatures(foreign::tensorflow_signatures().into_iter().map(known));
+    c.add_signatures(tensorflow_ops::tensorflow_signatures().into_iter().map(known));
     c
 }
 
@@ -74,7 +75,7 @@ fn a_recorded_graph_is_understood() {
     assert_eq!(t.dtype(), DType::String);
 
     let catalog = catalog();
-    let whole = Graph::from_def(&def, &catalog).unwrap();
+    let whole = GraphIr::from_def(&def, &catalog).unwrap();
     let step = prune(&whole, &["x:0"], &["y:0"], &[], &catalog).unwrap();
     assert!(step.graph.len() < whole.len());
     let name = def.functions[0].name().to_string();
@@ -106,5 +107,5 @@ fn an_unknown_op_is_refused() {
     node.op = "NoSuchOp".into();
     node.attrs.set("value", Tensor::scalar(1i64));
     let def = GraphDef { nodes: vec![node], ..Default::default() };
-    assert_eq!(Graph::from_def(&def, &catalog()).err().unwrap().code(), Code::NotFound);
+    assert_eq!(GraphIr::from_def(&def, &catalog()).err().unwrap().code(), Code::NotFound);
 }

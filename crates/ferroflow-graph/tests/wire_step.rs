@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use ferroflow_core::{Code, DType, Error, Shape, Tensor};
 use ferroflow_graph::wire::step::*;
-use ferroflow_graph::wire::{Reader, tensor};
+use ferroflow_graph::wire::{MessageReader, tensor};
 use ferroflow_proto::tensorflow as pb;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -45,7 +45,7 @@ fn tensors() -> impl Strategy<Value = Tensor> {
     })
 }
 
-fn named() -> impl Strategy<Value = Vec<Named>> {
+fn named() -> impl Strategy<Value = Vec<NamedTensor>> {
     vec(("[a-z]{0,12}(:[0-9])?", tensors()), 0..4)
 }
 
@@ -61,8 +61,8 @@ fn cuts() -> impl Strategy<Value = Vec<usize>> {
     vec(any::<usize>(), 0..12)
 }
 
-fn to_pb(named: &[Named]) -> Vec<pb::NamedTensorProto> {
-    let one = |(name, t): &Named| pb::NamedTensorProto {
+fn to_pb(named: &[NamedTensor]) -> Vec<pb::NamedTensorProto> {
+    let one = |(name, t): &NamedTensor| pb::NamedTensorProto {
         name: name.clone(),
         tensor: Some(tensor::to_proto(t).unwrap()),
     };
@@ -105,7 +105,7 @@ proptest! {
             feeds,
             fetches,
             targets,
-            options: RunOptions {
+            options: RunStepOptions {
                 trace_level, timeout_ms, collective_graph_key: key, ..Default::default()
             },
             partial_run_handle: "7".into(),
@@ -327,6 +327,6 @@ fn an_aligned_content_in_one_chunk_is_not_copied() {
     let t = Tensor::vector(&[1.0f32; 4096]);
     let m = RecvTensorResponse { tensor: Some(t.clone()), ..Default::default() };
     let parts = m.encode().unwrap().into_parts();
-    let back = RecvTensorResponse::decode(Reader::from(parts)).unwrap().tensor.unwrap();
+    let back = RecvTensorResponse::decode(MessageReader::from(parts)).unwrap().tensor.unwrap();
     assert_eq!(back.bytes().unwrap().as_ptr(), t.bytes().unwrap().as_ptr());
 }

@@ -12,7 +12,9 @@ use ferroflow_core::{
     Ctx, DType, DeviceInfo, KernelBox, NodeInfo, Outputs, PartialShape, Resources, Tensor, Value,
     Variable, set_compute_threads,
 };
-use ferroflow_graph::{AttrList, AttrValue, Attrs, Catalog, Functions, KernelInit, NoFunctions};
+use ferroflow_graph::{
+    AttrList, AttrValue, Attrs, Catalog, FunctionInstantiator, KernelInit, NoFunctions,
+};
 use ferroflow_testing::lone_step;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -250,7 +252,7 @@ impl Bench {
             default_container: "localhost".into(),
             outputs: outputs.len(),
         });
-        let functions: Arc<dyn Functions> = Arc::new(NoFunctions);
+        let functions: Arc<dyn FunctionInstantiator> = Arc::new(NoFunctions);
         let init = KernelInit {
             node: &node,
             attrs: &attrs,

@@ -15,8 +15,8 @@ pub(crate) use ferroflow_core::{
 };
 #[allow(unused_imports)]
 pub(crate) use ferroflow_graph::{
-    Attrs, Blocks, BlocksFn, Calls, Catalog, ControlFlow, Function, GradientScope, KernelInit,
-    Role, ShapeCtx, Sizes, Term, shape,
+    AnyBlockKernel, Attrs, CallKind, Catalog, ControlFlow, FunctionHandle, GradientScope,
+    KernelInit, MakeBlockKernel, NodeSizes, OpRole, ShapeCtx, Term, shape,
 };
 #[allow(unused_imports)]
 pub(crate) use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Every op is declared as TensorFlow declares it.
 
 use ferroflow_graph::Catalog;
-use ferroflow_graph::foreign::signature_differences;
+use ferroflow_graph::tensorflow_ops::signature_differences;
 
 #[test]
 fn signatures_are_tensorflows() {

@@ -3,7 +3,7 @@
 //! than it takes to wake a thread for it.
 
 use ferroflow_core::DType;
-use ferroflow_graph::{Cost, Node};
+use ferroflow_graph::{Node, OpCost};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
@@ -23,7 +23,7 @@ pub(crate) enum Effort {
 
 impl Effort {
     pub fn of(node: &Node) -> Effort {
-        if node.op.cost != Cost::Expensive {
+        if node.op.cost != OpCost::Expensive {
             return Effort::Cheap;
         }
         // What has effects computes if it is about a variable, and talks to the world otherwise.

@@ -7,7 +7,9 @@ use ferroflow_core::{
     CallDone, Callable, DeviceInfo, Resources, Result, Spawn, StepCtx, Tensor, ensure, err,
 };
 use ferroflow_graph::passes::Pruned;
-use ferroflow_graph::{Attrs, Catalog, FuncRef, FunctionGraph, Functions, Library};
+use ferroflow_graph::{
+    Attrs, Catalog, FuncRef, FunctionGraph, FunctionInstantiator, FunctionLibrary,
+};
 use parking_lot::{Mutex, RwLock};
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -29,7 +31,7 @@ thread_local! {
 /// The functions of a session.
 pub struct FunctionRuntime {
     catalog: Arc<Catalog>,
-    library: RwLock<Library>,
+    library: RwLock<FunctionLibrary>,
     device: Arc<DeviceInfo>,
     threads: Arc<dyn Spawn>,
     /// By name, then attributes. An entry keeps the state of its body's kernels for the session.
@@ -55,7 +57,7 @@ impl FunctionRuntime {
     }
 
     /// Follows the growth of a session's graph.
-    pub fn set_library(&self, library: Library) {
+    pub fn set_library(&self, library: FunctionLibrary) {
         *self.library.write() = library;
     }
 
@@ -93,7 +95,7 @@ impl FunctionRuntime {
         let body = FunctionGraph::instantiate(func, &self.library.read(), &self.catalog)?;
         let mut step = Pruned::from_function(body);
         let me = self.me.upgrade().ok_or_else(|| err!(Cancelled, "the session has ended"))?;
-        let functions: Arc<dyn Functions> = me;
+        let functions: Arc<dyn FunctionInstantiator> = me;
         Optimizer {
             catalog: &self.catalog,
             device: &self.device,
@@ -112,7 +114,7 @@ impl FunctionRuntime {
     }
 }
 
-impl Functions for FunctionRuntime {
+impl FunctionInstantiator for FunctionRuntime {
     fn instantiate(&self, func: &FuncRef) -> Result<Arc<dyn Callable>> {
         if let Some(found) = self.instance(func) {
             return Ok(found);

@@ -6,14 +6,14 @@ use ferroflow_core::{
     Ctx, DeviceInfo, KernelBox, NodeInfo, Outputs, Result, Spawn, StepCtx, Tensor, Value, bail,
 };
 use ferroflow_graph::passes::{self, Pruned};
-use ferroflow_graph::{Catalog, Functions, KernelInit, Node};
+use ferroflow_graph::{Catalog, FunctionInstantiator, KernelInit, Node};
 use std::sync::Arc;
 
 /// What constants are folded with.
 pub struct Optimizer<'a> {
     pub catalog: &'a Catalog,
     pub device: &'a Arc<DeviceInfo>,
-    pub functions: &'a Arc<dyn Functions>,
+    pub functions: &'a Arc<dyn FunctionInstantiator>,
     pub threads: Arc<dyn Spawn>,
 }
 

@@ -10,7 +10,9 @@ use crate::flat::FlatState;
 use crate::frames::Count;
 use ferroflow_core::{DeviceInfo, KernelBox, NodeInfo, Result, bail, err};
 use ferroflow_graph::passes;
-use ferroflow_graph::{ControlFlow, Functions, Graph, KernelInit, Node, NodeId, OpDef, Role};
+use ferroflow_graph::{
+    ControlFlow, FunctionInstantiator, GraphIr, KernelInit, Node, NodeId, OpDef, OpRole,
+};
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -95,7 +97,7 @@ pub(crate) const CONTROL: u32 = u32::MAX;
 pub struct PlanContext<'a> {
     /// The device of a node, by its assigned name.
     pub device_of: &'a dyn Fn(&Node) -> Result<Arc<DeviceInfo>>,
-    pub functions: &'a Arc<dyn Functions>,
+    pub functions: &'a Arc<dyn FunctionInstantiator>,
     /// Kernels that keep state, shared by the graphs of a session.
     pub kernels: &'a KernelCache,
 }
@@ -116,7 +118,7 @@ impl KernelCache {
         make: impl FnOnce() -> Result<KernelBox>,
     ) -> Result<KernelBox> {
         // A transfer keeps nothing, and two graphs may use one name for different ones.
-        if !op.is_stateful || matches!(op.role, Role::Send | Role::Recv) {
+        if !op.is_stateful || matches!(op.role, OpRole::Send | OpRole::Recv) {
             return make();
         }
         if let Some((of, kernel)) = self.kernels.lock().get(name)
@@ -142,7 +144,7 @@ impl Plan {
     /// Compiles a graph whose arguments are `args` (`_Arg` nodes, by index) and whose results are
     /// `rets` (`_Retval` nodes, by index). Every node of the graph will run.
     pub fn compile(
-        graph: &Graph,
+        graph: &GraphIr,
         args: &[NodeId],
         rets: &[NodeId],
         context: &PlanContext<'_>,
@@ -154,7 +156,7 @@ impl Plan {
         mark_last_uses(&mut edges, &ranges);
 
         let needs_frames =
-            graph.iter().any(|(_, n)| n.op.control_flow.is_some() || n.op.role == Role::Recv);
+            graph.iter().any(|(_, n)| n.op.control_flow.is_some() || n.op.role == OpRole::Recv);
         let frames = if needs_frames { Some(frame_info::analyse(graph)?) } else { None };
 
         let passes_ref = readers(graph);
@@ -162,8 +164,8 @@ impl Plan {
         let mut input_slots = 0u32;
         for (id, node) in graph.iter() {
             let kind = match (&node.op.control_flow, node.op.role) {
-                (_, Role::Argument) => NodeKind::Arg,
-                (_, Role::Return) => NodeKind::Ret(*ret_index.get(&id).ok_or_else(|| {
+                (_, OpRole::Argument) => NodeKind::Arg,
+                (_, OpRole::Return) => NodeKind::Ret(*ret_index.get(&id).ok_or_else(|| {
                     err!(Internal, "'{}' is a result that nobody asked for", node.name)
                 })?),
                 (Some(ControlFlow::Merge), _) => NodeKind::Merge,
@@ -205,7 +207,7 @@ impl Plan {
                 derefs: (0..node.inputs.len()).any(is_ref),
                 passes_ref: passes_ref[id.index()],
                 ref_inputs: node.input_types.iter().map(|t| t.is_ref).collect(),
-                runs_dead: matches!(node.op.role, Role::Send | Role::Recv),
+                runs_dead: matches!(node.op.role, OpRole::Send | OpRole::Recv),
                 frame_node: place.1,
                 frame_slot: place.2,
                 input_names: node.inputs.iter().map(|e| graph.node(e.node).name.clone()).collect(),
@@ -269,7 +271,7 @@ impl Plan {
 
 /// The nodes that read a variable and do nothing with it. TensorFlow's share the variable's storage, so
 /// that a later update in the same step shows through them; training code relies on that.
-fn readers(graph: &Graph) -> Vec<bool> {
+fn readers(graph: &GraphIr) -> Vec<bool> {
     let mut found = vec![false; graph.len()];
     let any_ref = graph.iter().any(|(_, n)| n.output_types.iter().any(|t| t.is_ref));
     if !any_ref {
@@ -277,7 +279,7 @@ fn readers(graph: &Graph) -> Vec<bool> {
     }
     for id in passes::topological_order(graph) {
         let node = graph.node(id);
-        if let (Role::Identity, [input]) = (node.op.role, &node.inputs[..]) {
+        if let (OpRole::Identity, [input]) = (node.op.role, &node.inputs[..]) {
             found[id.index()] = graph.type_of(*input).is_ref || found[input.node.index()];
         }
     }
@@ -325,7 +327,7 @@ fn make_kernel(node: &Node, info: &Arc<NodeInfo>, context: &PlanContext<'_>) -> 
 }
 
 /// All edges by source node, and where each node's run starts and how long it is.
-fn collect_edges(graph: &Graph) -> (Vec<Edge>, Vec<(u32, u32)>) {
+fn collect_edges(graph: &GraphIr) -> (Vec<Edge>, Vec<(u32, u32)>) {
     let mut ranges = vec![(0u32, 0u32); graph.len()];
     for (_, node) in graph.iter() {
         let sources = node.inputs.iter().map(|e| e.node).chain(node.controls.iter().copied());

@@ -19,8 +19,8 @@ use ferroflow_core::{
     CancelToken, Collectives, DeviceInfo, Error, HashMap, Resources, Result, StepCtx, StepStats,
     Tensor, bail, ensure, err,
 };
-use ferroflow_graph::passes::{self, Devices, Measured, Pruned};
-use ferroflow_graph::{Functions, Graph, GraphDef, Node, Versions};
+use ferroflow_graph::passes::{self, Devices, MeasuredCosts, Pruned};
+use ferroflow_graph::{FunctionInstantiator, GraphDef, GraphIr, Node, Versions};
 use parking_lot::{Condvar, Mutex, RwLock};
 pub use placement::Placement;
 use running::Running;
@@ -100,7 +100,7 @@ pub struct RunOutput {
     /// What other tasks recorded: a serialized `RunMetadata`.
     pub metadata: Vec<u8>,
     /// What nodes of other tasks took, if that was recorded.
-    pub measured: Measured,
+    pub measured: MeasuredCosts,
     /// The graph as it was run and when its nodes ran, if costs were asked for.
     pub costs: Option<(GraphDef, Arc<StepStats>)>,
 }
@@ -112,7 +112,7 @@ pub type SessionDone = Box<dyn FnOnce(Result<RunOutput>) + Send>;
 pub struct Session {
     task: Arc<Task>,
     options: SessionOptions,
-    graph: RwLock<Graph>,
+    graph: RwLock<GraphIr>,
     /// Grows with each extension.
     version: AtomicI64,
     own: Vec<Arc<DeviceInfo>>,
@@ -151,7 +151,7 @@ impl Session {
         let functions =
             FunctionRuntime::new(task.catalog.clone(), own[0].clone(), task.threads.clone());
         let session = Session {
-            graph: RwLock::new(Graph::with_versions(graph.versions.clone())),
+            graph: RwLock::new(GraphIr::with_versions(graph.versions.clone())),
             version: AtomicI64::new(0),
             devices: Devices::new(&own, &others),
             own,
@@ -192,7 +192,7 @@ impl Session {
     }
 
     /// All of `def`, or nothing.
-    fn add_to_graph(&self, graph: &mut Graph, def: &GraphDef) -> Result<()> {
+    fn add_to_graph(&self, graph: &mut GraphIr, def: &GraphDef) -> Result<()> {
         let before = graph.len();
         for node in &def.nodes {
             ensure!(
@@ -222,7 +222,7 @@ impl Session {
     }
 
     /// Gives every new node a device, if that is when they get one.
-    fn prepare(&self, graph: &mut Graph, first: usize) -> Result<()> {
+    fn prepare(&self, graph: &mut GraphIr, first: usize) -> Result<()> {
         // A function runs on one device; what is in it may ask for others.
         if self.spread.is_some() {
             passes::lower(graph, first, &self.task.catalog)?;
@@ -420,7 +420,7 @@ impl Session {
         if self.options.disable_optimizer {
             return;
         }
-        let functions: Arc<dyn Functions> = self.functions.clone();
+        let functions: Arc<dyn FunctionInstantiator> = self.functions.clone();
         Optimizer {
             catalog: &self.task.catalog,
             device: &self.own[0],
@@ -431,7 +431,7 @@ impl Session {
     }
 
     /// Whether some of a placed graph is for other tasks.
-    fn is_spread(&self, graph: &Graph) -> bool {
+    fn is_spread(&self, graph: &GraphIr) -> bool {
         let is_own = |device: &str| device.is_empty() || self.own.iter().any(|d| d.text == device);
         self.spread.is_some() && !graph.iter().all(|(_, node)| is_own(&node.device))
     }

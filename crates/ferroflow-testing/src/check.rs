@@ -85,7 +85,7 @@ impl<'c> Check<'c> {
             default_container: "localhost".into(),
             outputs: outputs.len(),
         });
-        let functions: Arc<dyn ferroflow_graph::Functions> = Arc::new(NoFunctions);
+        let functions: Arc<dyn ferroflow_graph::FunctionInstantiator> = Arc::new(NoFunctions);
         let init = KernelInit {
             node: &node,
             attrs: &attrs,

@@ -5,13 +5,13 @@ use crate::check::execute;
 use crate::lone_step;
 use ferroflow_core::{DeviceInfo, NodeInfo, Resources, Result, Tensor, Value, err};
 use ferroflow_graph::passes::topological_order;
-use ferroflow_graph::{Endpoint, Functions, Graph, KernelInit, NoFunctions};
+use ferroflow_graph::{Endpoint, FunctionInstantiator, GraphIr, KernelInit, NoFunctions};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// The values of `fetches`, given those of `feeds`.
 pub fn evaluate(
-    graph: &Graph,
+    graph: &GraphIr,
     feeds: &[(Endpoint, Tensor)],
     fetches: &[Endpoint],
 ) -> Result<Vec<Tensor>> {
@@ -25,7 +25,7 @@ pub fn evaluate(
         }
     }
     let step = lone_step(Arc::new(Resources::new()));
-    let functions: Arc<dyn Functions> = Arc::new(NoFunctions);
+    let functions: Arc<dyn FunctionInstantiator> = Arc::new(NoFunctions);
     for id in topological_order(graph).into_iter().filter(|id| needed.contains(id)) {
         let node = graph.node(id);
         let info = Arc::new(NodeInfo {

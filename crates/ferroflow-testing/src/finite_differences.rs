@@ -4,7 +4,8 @@ use crate::check::{Check, floats};
 use crate::evaluate;
 use ferroflow_core::{Complex32, Complex64, DType, PartialShape, Result, Tensor, Value, bf16, f16};
 use ferroflow_graph::{
-    Attrs, Endpoint, Gradient, GradientOptions, Graph, NodeId, gradients, is_differentiable,
+    Attrs, Endpoint, EndpointGradient, GradientOptions, GraphIr, NodeId, gradients,
+    is_differentiable,
 };
 
 /// How far an input is moved, and how much of the truth may be missed: by dtype.
@@ -92,7 +93,7 @@ impl Check<'_> {
             let x = &inputs[i];
             let (step, tolerance) = precision(x.dtype());
             let got = match gradient {
-                Some(Gradient::Tensor(e)) => {
+                Some(EndpointGradient::Tensor(e)) => {
                     let got = evaluate(&backward, &feeds, &[e])?.remove(0);
                     if got.shape() != x.shape() {
                         errors.push(format!("input {i} is {:?}, its gradient {got:?}", x.shape()));
@@ -100,7 +101,7 @@ impl Check<'_> {
                     }
                     floats(&got).unwrap_or_default()
                 }
-                Some(Gradient::Slices(s)) => {
+                Some(EndpointGradient::Slices(s)) => {
                     let parts = evaluate(&backward, &feeds, &[s.values, s.indices])?;
                     scattered(x, &parts[0], &parts[1])
                 }
@@ -122,8 +123,8 @@ impl Check<'_> {
     }
 
     /// A graph with a placeholder for each input and the node under test.
-    fn graph(&self, inputs: &[Tensor]) -> Result<(Graph, Vec<Endpoint>, NodeId)> {
-        let mut graph = Graph::default();
+    fn graph(&self, inputs: &[Tensor]) -> Result<(GraphIr, Vec<Endpoint>, NodeId)> {
+        let mut graph = GraphIr::default();
         let mut args = Vec::new();
         for (i, x) in inputs.iter().enumerate() {
             // What is not differentiated is a constant, as it mostly is in graphs.
@@ -142,13 +143,13 @@ impl Check<'_> {
         Ok((graph, args, node))
     }
 
-    fn placeholder(&self, graph: &mut Graph, name: &str, like: &Tensor) -> Result<Endpoint> {
+    fn placeholder(&self, graph: &mut GraphIr, name: &str, like: &Tensor) -> Result<Endpoint> {
         let shape = PartialShape::from(like.shape());
         let attrs = Attrs::new().with("dtype", like.dtype()).with("shape", shape);
         self.node(graph, name, "Placeholder", attrs)
     }
 
-    fn node(&self, graph: &mut Graph, name: &str, op: &str, attrs: Attrs) -> Result<Endpoint> {
+    fn node(&self, graph: &mut GraphIr, name: &str, op: &str, attrs: Attrs) -> Result<Endpoint> {
         let op = self.catalog.get(op).expect("the catalog has constants and placeholders").clone();
         Ok(Endpoint::new(graph.add(name, op, attrs, vec![], vec![])?, 0))
     }

@@ -5,7 +5,7 @@ use crate::node::NodeBuilder;
 use crate::output::Output;
 use ferroflow_core::{DType, PartialShape, Result, bail, ensure, err};
 use ferroflow_graph::{
-    ArgDef, ArgTypes, Attrs, FuncRef, FunctionDef, NodeDef, OpDef, Role, TypeSource,
+    ArgDef, ArgTypes, Attrs, FuncRef, FunctionDef, NodeDef, OpDef, OpRole, TypeSource,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -126,7 +126,7 @@ fn make(
     let mut nodes = Vec::new();
     let mut control_ret = BTreeMap::new();
     for (id, node) in state.ir.iter() {
-        if node.op.role == Role::Argument {
+        if node.op.role == OpRole::Argument {
             continue;
         }
         signature.is_stateful |= node.op.is_stateful;
@@ -163,9 +163,9 @@ fn make(
 }
 
 /// A tensor as functions name it: `argument`, or `node:output:index`.
-fn tensor_name(graph: &ferroflow_graph::Graph, e: ferroflow_graph::Endpoint) -> Result<String> {
+fn tensor_name(graph: &ferroflow_graph::GraphIr, e: ferroflow_graph::Endpoint) -> Result<String> {
     let node = graph.node(e.node);
-    if node.op.role == Role::Argument {
+    if node.op.role == OpRole::Argument {
         return Ok(node.name.clone());
     }
     let slot = e.slot as usize;

@@ -46,7 +46,7 @@ pub(crate) struct Inner {
 
 pub(crate) struct State {
     pub catalog: Arc<Catalog>,
-    pub ir: ferroflow_graph::Graph,
+    pub ir: ferroflow_graph::GraphIr,
     /// What is known of the outputs of each node.
     pub shapes: Vec<Vec<PartialShape>>,
     /// Where each node was asked for.
@@ -120,7 +120,7 @@ impl Graph {
     pub fn new(catalog: Arc<Catalog>) -> Graph {
         let state = State {
             catalog: catalog.clone(),
-            ir: ferroflow_graph::Graph::default(),
+            ir: ferroflow_graph::GraphIr::default(),
             shapes: Vec::new(),
             made_at: Vec::new(),
             places: Vec::new(),

@@ -7,7 +7,7 @@ use crate::names::{is_valid, join};
 use crate::output::{Operation, Output};
 use ferroflow_core::{DType, PartialShape, Result, Tensor, bail, ensure, err};
 use ferroflow_graph::{
-    ArgTypes, AttrList, AttrValue, Attrs, Endpoint, NodeId, OpDef, Role, ShapeCtx, TypeSource,
+    ArgTypes, AttrList, AttrValue, Attrs, Endpoint, NodeId, OpDef, OpRole, ShapeCtx, TypeSource,
 };
 use std::panic::Location;
 use std::sync::Arc;
@@ -317,7 +317,7 @@ impl State {
     pub fn constant(&self, e: Endpoint) -> Option<Tensor> {
         let node = self.ir.node(e.node);
         match node.attrs.get("value") {
-            Some(AttrValue::Tensor(t)) if node.op.role == Role::Constant => Some(t.clone()),
+            Some(AttrValue::Tensor(t)) if node.op.role == OpRole::Constant => Some(t.clone()),
             _ => None,
         }
     }

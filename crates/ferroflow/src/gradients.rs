@@ -2,7 +2,7 @@
 
 use crate::default_catalog;
 use ferroflow_core::Result;
-use ferroflow_graph::{Endpoint, Gradient, GradientOptions, Graph, GraphDef};
+use ferroflow_graph::{Endpoint, EndpointGradient, GradientOptions, GraphDef, GraphIr};
 
 /// Where the gradient of a tensor is found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,8 +47,8 @@ pub fn gradients(
     xs: &[&str],
 ) -> Result<Vec<Option<GradientName>>> {
     let catalog = default_catalog();
-    let mut read = Graph::from_def(graph, &catalog)?;
-    let ends = |read: &Graph, names: &[&str]| {
+    let mut read = GraphIr::from_def(graph, &catalog)?;
+    let ends = |read: &GraphIr, names: &[&str]| {
         names.iter().map(|name| read.endpoint(name)).collect::<Result<Vec<Endpoint>>>()
     };
     let (ys, xs) = (ends(&read, ys)?, ends(&read, xs)?);
@@ -60,8 +60,8 @@ pub fn gradients(
     };
     let named = found.into_iter().map(|gradient| {
         Some(match gradient? {
-            Gradient::Tensor(e) => GradientName::Tensor(name(e)),
-            Gradient::Slices(s) => GradientName::Slices {
+            EndpointGradient::Tensor(e) => GradientName::Tensor(name(e)),
+            EndpointGradient::Slices(s) => GradientName::Slices {
                 values: name(s.values),
                 indices: name(s.indices),
                 shape: name(s.shape),

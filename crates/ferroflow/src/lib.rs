@@ -61,7 +61,7 @@ pub fn default_catalog() -> Arc<Catalog> {
     static CATALOG: LazyLock<Arc<Catalog>> = LazyLock::new(|| {
         let mut catalog = Catalog::new();
         ferroflow_ops::register(&mut catalog);
-        catalog.add_signatures(ferroflow_graph::foreign::tensorflow_signatures());
+        catalog.add_signatures(ferroflow_graph::tensorflow_ops::tensorflow_signatures());
         Arc::new(catalog)
     });
     CATALOG.clone()

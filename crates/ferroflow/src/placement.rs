@@ -6,8 +6,10 @@ use ferroflow_cluster::ClusterSpec;
 pub use ferroflow_cluster::measured;
 use ferroflow_core::{DeviceInfo, PartialShape, Result, ensure};
 use ferroflow_graph::passes::{self, Devices};
-pub use ferroflow_graph::passes::{CostModel, DeviceLoad, Link, Measured, Prediction, Transfer};
-use ferroflow_graph::{Graph, GraphDef};
+pub use ferroflow_graph::passes::{
+    CostModel, DeviceLoad, LinkCost, MeasuredCosts, Prediction, Transfer,
+};
+use ferroflow_graph::{GraphDef, GraphIr};
 pub use ferroflow_runtime::Placement;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -49,7 +51,7 @@ pub struct PlacedNode {
 /// Places a step of `graph` as a session of that cluster would.
 pub fn place_step(graph: &GraphDef, request: &PlacementRequest) -> Result<PlacedStep> {
     let catalog = default_catalog();
-    let mut whole = Graph::from_def(graph, &catalog)?;
+    let mut whole = GraphIr::from_def(graph, &catalog)?;
     passes::lower(&mut whole, 0, &catalog)?;
     let (job, task) = &request.master;
     request.cluster.address(job, *task)?;
@@ -100,7 +102,7 @@ pub fn place_step(graph: &GraphDef, request: &PlacementRequest) -> Result<Placed
 }
 
 /// The nodes that no other uses.
-fn unused(graph: &Graph) -> Vec<String> {
+fn unused(graph: &GraphIr) -> Vec<String> {
     let consumers = graph.consumers();
     let ends = graph.iter().filter(|(id, _)| consumers[id.index()].is_empty());
     ends.map(|(_, n)| n.name.clone()).collect()

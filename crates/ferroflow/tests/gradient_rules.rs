@@ -5,7 +5,7 @@
 
 use ferroflow::{Session, default_catalog};
 use ferroflow_core::{Code, DType, Error, Result, Tensor};
-use ferroflow_graph::{Endpoint, Gradient, GradientOptions, Graph, GraphDef, gradients};
+use ferroflow_graph::{Endpoint, EndpointGradient, GradientOptions, GraphDef, GraphIr, gradients};
 use ferroflow_testing::{GraphBuilder, func, function, graph};
 
 fn float() -> GraphBuilder {
@@ -27,10 +27,10 @@ fn cube() -> GraphDef {
 fn derive(
     def: &GraphDef,
     xs: &[&str],
-    options: impl FnOnce(&Graph) -> GradientOptions,
+    options: impl FnOnce(&GraphIr) -> GradientOptions,
 ) -> Result<Vec<Option<Tensor>>> {
     let catalog = default_catalog();
-    let mut graph = Graph::from_def(def, &catalog)?;
+    let mut graph = GraphIr::from_def(def, &catalog)?;
     let options = options(&graph);
     let y = graph.endpoint("y")?;
     let xs = xs.iter().map(|x| graph.endpoint(x)).collect::<Result<Vec<Endpoint>>>()?;
@@ -38,7 +38,7 @@ fn derive(
     let session = Session::local(&graph.to_def())?;
     let mut out = Vec::new();
     for gradient in found {
-        out.push(match gradient.and_then(Gradient::tensor) {
+        out.push(match gradient.and_then(EndpointGradient::tensor) {
             Some(e) => {
                 let name = format!("{}:{}", graph.node(e.node).name, e.slot);
                 Some(session.run(&[], &[&name])?.remove(0))
@@ -54,7 +54,7 @@ fn scalars(found: Result<Vec<Option<Tensor>>>) -> Vec<Option<f32>> {
     found.into_iter().map(|t| t.map(|t| t.scalar_value::<f32>().unwrap())).collect()
 }
 
-fn defaults(_: &Graph) -> GradientOptions {
+fn defaults(_: &GraphIr) -> GradientOptions {
     GradientOptions::default()
 }
 
@@ -72,7 +72,7 @@ fn paths_are_added_up() {
 
 #[test]
 fn gradients_stop_where_they_are_told() {
-    let stop = |g: &Graph| GradientOptions {
+    let stop = |g: &GraphIr| GradientOptions {
         stop_gradients: vec![g.endpoint("z").unwrap()],
         ..GradientOptions::default()
     };
@@ -82,7 +82,7 @@ fn gradients_stop_where_they_are_told() {
 #[test]
 fn gradients_begin_with_those_of_the_ys() {
     let given = |name: &'static str| {
-        move |g: &Graph| GradientOptions {
+        move |g: &GraphIr| GradientOptions {
             grad_ys: vec![Some(g.endpoint(name).unwrap())],
             ..GradientOptions::default()
         }
@@ -93,7 +93,7 @@ fn gradients_begin_with_those_of_the_ys() {
     let e = refused(derive(&def, &["x"], given("one")));
     assert_eq!(e.code(), Code::InvalidArgument, "{e}");
     let two =
-        |_: &Graph| GradientOptions { grad_ys: vec![None, None], ..GradientOptions::default() };
+        |_: &GraphIr| GradientOptions { grad_ys: vec![None, None], ..GradientOptions::default() };
     let e = refused(derive(&cube(), &["x"], two));
     assert!(e.message().contains("one grad_y for each y"), "{e}");
 }
@@ -141,7 +141,7 @@ fn a_failure_leaves_the_graph_as_it_was() {
     let matrix = Tensor::from_slice([1, 1], &[2.0f32]).unwrap();
     let def = float().constant("x", matrix).op("y", "MatrixExponential", &["x"]).t().build();
     let catalog = default_catalog();
-    let mut graph = Graph::from_def(&def, &catalog).unwrap();
+    let mut graph = GraphIr::from_def(&def, &catalog).unwrap();
     let ends = ["y", "x"].map(|n| graph.endpoint(n).unwrap());
     let options = GradientOptions::default();
     assert!(gradients(&mut graph, &catalog, &ends[..1], &ends[1..], &options).is_err());
@@ -153,7 +153,7 @@ fn nodes_are_named_and_placed_like_those_they_are_made_for() {
     let mut def = cube();
     def.nodes[1].device = "/device:CPU:0".into();
     let catalog = default_catalog();
-    let mut graph = Graph::from_def(&def, &catalog).unwrap();
+    let mut graph = GraphIr::from_def(&def, &catalog).unwrap();
     let ends = ["y", "x"].map(|n| graph.endpoint(n).unwrap());
     let options = GradientOptions { colocate: true, ..GradientOptions::default() };
     gradients(&mut graph, &catalog, &ends[..1], &ends[1..], &options).unwrap();
@@ -216,13 +216,13 @@ fn recursion_is_refused() {
 #[test]
 fn second_derivatives_are_gradients_of_gradients() {
     let catalog = default_catalog();
-    let mut graph = Graph::from_def(&cube(), &catalog).unwrap();
+    let mut graph = GraphIr::from_def(&cube(), &catalog).unwrap();
     let [y, x] = ["y", "x"].map(|n| graph.endpoint(n).unwrap());
     let options = GradientOptions::default();
     let mut last = y;
     for _ in 0..3 {
         let found = gradients(&mut graph, &catalog, &[last], &[x], &options).unwrap();
-        last = found[0].and_then(Gradient::tensor).unwrap();
+        last = found[0].and_then(EndpointGradient::tensor).unwrap();
     }
     let name = graph.node(last.node).name.clone();
     let session = Session::local(&graph.to_def()).unwrap();

@@ -4,8 +4,8 @@
 use ferroflow::default_catalog;
 use ferroflow_core::{Complex64, DType, PartialShape, Result, Shape, Tensor};
 use ferroflow_graph::{
-    AttrList, AttrValue, Attrs, Catalog, Endpoint, Gradient, GradientOptions, Graph, gradients,
-    is_differentiable,
+    AttrList, AttrValue, Attrs, Catalog, Endpoint, EndpointGradient, GradientOptions, GraphIr,
+    gradients, is_differentiable,
 };
 use ferroflow_testing::{assert_close, evaluate};
 
@@ -96,9 +96,9 @@ const WANT_SHAPES: [&str; 3] = ["Qr", "Svd", "MatrixSolveLs"];
 /// The gradients by all inputs, made with shapes that are known before the step or not.
 fn run(case: &Case, catalog: &Catalog, with_shapes: bool) -> Result<Vec<Option<Tensor>>> {
     let op = |name: &str| catalog.get(name).unwrap_or_else(|| panic!("no op {name}")).clone();
-    let mut graph = Graph::default();
+    let mut graph = GraphIr::default();
     let mut feeds = Vec::new();
-    let mut placeholder = |graph: &mut Graph, name: String, value: &Tensor, known: bool| {
+    let mut placeholder = |graph: &mut GraphIr, name: String, value: &Tensor, known: bool| {
         let shape = match known {
             true => PartialShape::from(value.shape()),
             false => PartialShape::unknown(),
@@ -141,8 +141,8 @@ fn run(case: &Case, catalog: &Catalog, with_shapes: bool) -> Result<Vec<Option<T
     for (x, gradient) in case.inputs.iter().zip(found) {
         out.push(match gradient {
             None => None,
-            Some(Gradient::Tensor(e)) => Some(evaluate(&graph, &feeds, &[e])?.remove(0)),
-            Some(Gradient::Slices(s)) => {
+            Some(EndpointGradient::Tensor(e)) => Some(evaluate(&graph, &feeds, &[e])?.remove(0)),
+            Some(EndpointGradient::Slices(s)) => {
                 let parts = evaluate(&graph, &feeds, &[s.values, s.indices, s.shape])?;
                 assert_eq!(parts[2].to_indices()?, x.shape().to_i64s());
                 Some(dense(x, &parts[0], &parts[1])?)

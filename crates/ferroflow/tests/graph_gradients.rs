@@ -4,7 +4,7 @@
 
 use ferroflow::{Session, decode_graph, default_catalog};
 use ferroflow_core::{DType, Result, Shape, Tensor};
-use ferroflow_graph::{Gradient, GradientOptions, Graph, gradients};
+use ferroflow_graph::{EndpointGradient, GradientOptions, GraphIr, gradients};
 use ferroflow_testing::assert_close;
 
 fn path(name: &str, ending: &str) -> String {
@@ -56,7 +56,7 @@ fn run(name: &str) -> Result<()> {
     let record = record(name);
     let def = decode_graph(std::fs::read(path(name, "pb")).unwrap().into())?;
     let catalog = default_catalog();
-    let mut graph = Graph::from_def(&def, &catalog)?;
+    let mut graph = GraphIr::from_def(&def, &catalog)?;
     let y = graph.endpoint(&record.y)?;
     let xs = record.xs.iter().map(|x| graph.endpoint(x)).collect::<Result<Vec<_>>>()?;
     let found = gradients(&mut graph, &catalog, &[y], &xs, &GradientOptions::default())?;
@@ -70,8 +70,10 @@ fn run(name: &str) -> Result<()> {
     for ((x, found), want) in record.xs.iter().zip(found).zip(&record.dxs) {
         let got = match found {
             None => None,
-            Some(Gradient::Tensor(e)) => Some(session.run(&[], &[&tensor_name(e)])?.remove(0)),
-            Some(Gradient::Slices(s)) => {
+            Some(EndpointGradient::Tensor(e)) => {
+                Some(session.run(&[], &[&tensor_name(e)])?.remove(0))
+            }
+            Some(EndpointGradient::Slices(s)) => {
                 let names = [s.values, s.indices, s.shape].map(tensor_name);
                 let parts = session.run(&[], &[&names[0], &names[1], &names[2]])?;
                 Some(dense(&parts)?)

@@ -5,8 +5,8 @@
 use ferroflow::default_catalog;
 use ferroflow_core::{Code, DType, DeviceInfo, NodeInfo};
 use ferroflow_graph::{
-    Allowed, AttrDef, AttrKind, AttrList, AttrValue, Attrs, FuncRef, Functions, KernelInit,
-    NoFunctions, OpDef,
+    AllowedValues, AttrDef, AttrKind, AttrList, AttrValue, Attrs, FuncRef, FunctionInstantiator,
+    KernelInit, NoFunctions, OpDef,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -60,7 +60,7 @@ fn ops_take_the_dtypes_that_tensorflow_takes() {
 /// Whether the signature of an op lets a type attribute have this value.
 fn allows(op: &OpDef, attr: &str, dtype: DType) -> bool {
     op.attr(attr).is_some_and(|attr| match &attr.allowed {
-        Some(Allowed::Types(allowed)) => allowed.contains(&dtype),
+        Some(AllowedValues::Types(allowed)) => allowed.contains(&dtype),
         _ => attr.kind == AttrKind::Type,
     })
 }
@@ -77,7 +77,7 @@ fn takes(op: &OpDef, attr: &str, dtype: DType) -> bool {
             types.push(t);
         }
         match &other.allowed {
-            Some(Allowed::Types(allowed)) => {
+            Some(AllowedValues::Types(allowed)) => {
                 types.retain(|t| allowed.contains(t));
                 types.extend(allowed);
             }
@@ -115,7 +115,7 @@ fn has_kernel(op: &OpDef, attrs: Attrs) -> bool {
         default_container: "localhost".into(),
         outputs: outputs.len(),
     });
-    let functions: Arc<dyn Functions> = Arc::new(NoFunctions);
+    let functions: Arc<dyn FunctionInstantiator> = Arc::new(NoFunctions);
     let made = op.kernel(&KernelInit {
         node: &node,
         attrs: &attrs,
@@ -131,7 +131,7 @@ fn has_kernel(op: &OpDef, attrs: Attrs) -> bool {
 fn plain(def: &AttrDef, dtype: DType) -> AttrValue {
     let n = usize::try_from(def.minimum.unwrap_or(1)).unwrap_or(1);
     let text = match &def.allowed {
-        Some(Allowed::Strs(allowed)) => allowed[0].clone(),
+        Some(AllowedValues::Strs(allowed)) => allowed[0].clone(),
         _ => String::new(),
     };
     if def.is_list {

@@ -3,7 +3,7 @@
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use ferroflow_core::{Code, DType, Error, Received, Result, Shape, Tensor, bail, ensure, err};
-use ferroflow_graph::wire::Reader;
+use ferroflow_graph::wire::MessageReader;
 use ferroflow_graph::wire::step::RecvTensorResponse;
 
 /// Bytes of a frame's head.
@@ -289,7 +289,7 @@ pub(super) fn parse_ran(name: &str, mut payload: &[u8]) -> Result<Result<()>> {
 
 /// A value that was serialized.
 pub(super) fn parse_proto(payload: Bytes) -> Result<Received> {
-    let response = RecvTensorResponse::decode(Reader::new(vec![payload]))?;
+    let response = RecvTensorResponse::decode(MessageReader::new(vec![payload]))?;
     let tensor =
         response.tensor.ok_or_else(|| err!(InvalidArgument, "a value without a tensor"))?;
     Ok(Received::Live(tensor))

@@ -10,7 +10,7 @@ use crate::worker::{State, Worker, renamed};
 use bytes::Bytes;
 use ferroflow_core::{DeviceInfo, DeviceName, Error, Result, err};
 use ferroflow_graph::GraphDef;
-use ferroflow_graph::wire::Reader;
+use ferroflow_graph::wire::MessageReader;
 use ferroflow_graph::wire::graph::graph_to_proto;
 use ferroflow_graph::wire::step::{ExecOptions, RunGraphRequest, RunGraphResponse};
 use ferroflow_proto::tensorflow as pb;
@@ -244,7 +244,7 @@ impl Peer {
             .await
             .map_err(|status| said_by(&self.task, channel.address(), RUN_GRAPH, &status))?;
         let chunks: Vec<Bytes> = answer.segments().cloned().collect();
-        RunGraphResponse::decode(Reader::new(chunks))
+        RunGraphResponse::decode(MessageReader::new(chunks))
             .map_err(|e| e.context(format!("the answer of {} to RunGraph", self.task)))
     }
 

@@ -3,7 +3,7 @@
 use super::costs::cost_graph;
 use bytes::Bytes;
 use ferroflow_core::{NodeStats, Result, StepStats, err};
-use ferroflow_graph::passes::Measured;
+use ferroflow_graph::passes::MeasuredCosts;
 use ferroflow_graph::wire::graph::graph_to_proto;
 use ferroflow_graph::wire::tensor::shape_to_proto;
 use ferroflow_proto::tensorflow as pb;
@@ -29,14 +29,14 @@ pub fn run_metadata(output: &RunOutput) -> Result<Bytes> {
 }
 
 /// Adds what a task recorded of a step, serialized StepStats, to what is known of nodes.
-pub(crate) fn measure(stats: &[u8], measured: &mut Measured) -> Result<()> {
+pub(crate) fn measure(stats: &[u8], measured: &mut MeasuredCosts) -> Result<()> {
     let stats = pb::StepStats::decode(stats)
         .map_err(|e| err!(InvalidArgument, "StepStats that cannot be read: {e}"))?;
     add(stats, measured);
     Ok(())
 }
 
-fn add(stats: pb::StepStats, measured: &mut Measured) {
+fn add(stats: pb::StepStats, measured: &mut MeasuredCosts) {
     for node in stats.dev_stats.into_iter().flat_map(|d| d.node_stats) {
         let nanos = match node.op_end_rel_nanos {
             // Older tasks only tell microseconds.
@@ -53,10 +53,10 @@ fn add(stats: pb::StepStats, measured: &mut Measured) {
 }
 
 /// What nodes took in a step that was traced, from its serialized RunMetadata.
-pub fn measured(metadata: &[u8]) -> Result<Measured> {
+pub fn measured(metadata: &[u8]) -> Result<MeasuredCosts> {
     let metadata = pb::RunMetadata::decode(metadata)
         .map_err(|e| err!(InvalidArgument, "RunMetadata that cannot be read: {e}"))?;
-    let mut measured = Measured::default();
+    let mut measured = MeasuredCosts::default();
     add(metadata.step_stats.unwrap_or_default(), &mut measured);
     Ok(measured)
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use ferroflow_core::{Collectives, DeviceInfo, Result, StepStats, ensure, err};
 use ferroflow_graph::passes::Pruned;
 use ferroflow_graph::wire::graph::encode_graph;
-use ferroflow_graph::{Functions, Graph, GraphDef, Node, Role};
+use ferroflow_graph::{FunctionInstantiator, GraphDef, GraphIr, Node, OpRole};
 use ferroflow_runtime::{FunctionRuntime, Optimizer, Plan, PlanContext, Task};
 use prost::Message;
 use std::collections::HashMap;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub(crate) struct RegisteredGraph {
     pub plan: Arc<Plan>,
     pub collectives: Arc<dyn Collectives>,
-    graph: Graph,
+    graph: GraphIr,
     /// Devices that values are sent to, by their full names.
     pub destinations: Vec<String>,
     /// Kernels of the plan may still have functions to instantiate.
@@ -48,14 +48,14 @@ impl RegisteredGraph {
                 session.view.name
             );
         }
-        let graph = Graph::from_def(def, &task.catalog)?;
+        let graph = GraphIr::from_def(def, &task.catalog)?;
         let runtime = FunctionRuntime::new(
             task.catalog.clone(),
             session.view.devices[0].clone(),
             task.threads.clone(),
         );
         runtime.set_library(graph.library.clone());
-        let functions: Arc<dyn Functions> = runtime.clone();
+        let functions: Arc<dyn FunctionInstantiator> = runtime.clone();
         let mut step = Pruned { graph, args: Vec::new(), rets: Vec::new() };
         if optimize {
             let optimizer = Optimizer {
@@ -89,8 +89,8 @@ impl RegisteredGraph {
     }
 }
 
-fn destinations(graph: &Graph) -> Vec<String> {
-    let sends = graph.iter().filter(|(_, node)| node.op.role == Role::Send);
+fn destinations(graph: &GraphIr) -> Vec<String> {
+    let sends = graph.iter().filter(|(_, node)| node.op.role == OpRole::Send);
     let mut devices: Vec<String> =
         sends.filter_map(|(_, node)| node.attrs.string("recv_device").ok()).collect();
     devices.sort();

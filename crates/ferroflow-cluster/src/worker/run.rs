@@ -8,7 +8,7 @@ use ferroflow_core::{
     CancelToken, Code, Error, Received, Rendezvous, RendezvousKey, Result, StepCtx, StepStats,
     Tensor, err,
 };
-use ferroflow_graph::wire::step::{Named, RunGraphRequest, RunGraphResponse};
+use ferroflow_graph::wire::step::{NamedTensor, RunGraphRequest, RunGraphResponse};
 use ferroflow_runtime::Task;
 use futures_util::future::join_all;
 use prost::Message;
@@ -119,7 +119,7 @@ impl Run {
         self.run_plain(cancel, Box::new(fetched));
     }
 
-    fn feed(&self, sends: Vec<Named>) -> Result<()> {
+    fn feed(&self, sends: Vec<NamedTensor>) -> Result<()> {
         for (key, tensor) in sends {
             self.step.rendezvous.send(&RendezvousKey(key.into()), Received::Live(tensor))?;
         }
@@ -158,7 +158,7 @@ impl Run {
 
     /// Takes values out of the rendezvous as they come. A value that is not there when the graph
     /// has run will never be.
-    async fn fetch(&self, keys: Vec<String>, execution: &Execution) -> Result<Vec<Named>> {
+    async fn fetch(&self, keys: Vec<String>, execution: &Execution) -> Result<Vec<NamedTensor>> {
         if keys.is_empty() {
             return Ok(Vec::new());
         }

@@ -7,7 +7,7 @@ use crate::link::{Links, Source};
 use crate::rpc::{BoxFuture, CallOptions, Chunks};
 use bytes::Bytes;
 use ferroflow_core::{HashMap, Received, Result, err};
-use ferroflow_graph::wire::Reader;
+use ferroflow_graph::wire::MessageReader;
 use ferroflow_graph::wire::step::RecvTensorResponse;
 use ferroflow_proto::tensorflow as pb;
 use futures_util::future::join_all;
@@ -141,7 +141,7 @@ impl Transport for Native {
             let answer =
                 answer.map_err(|status| said_by(&task, channel.address(), RECV_TENSOR, &status))?;
             let chunks: Vec<Bytes> = answer.segments().cloned().collect();
-            let response = RecvTensorResponse::decode(Reader::new(chunks))
+            let response = RecvTensorResponse::decode(MessageReader::new(chunks))
                 .map_err(|e| e.context(format!("the answer of {task} to RecvTensor of {key}")))?;
             if response.is_dead {
                 return Ok(Received::Dead);

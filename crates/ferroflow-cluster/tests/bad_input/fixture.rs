@@ -5,7 +5,7 @@ use ferroflow_cluster::rpc::{CallOptions, Channel, Chunks, client};
 use ferroflow_cluster::{ClusterSpec, Server, ServerOptions};
 use ferroflow_core::{Code, DType, Error, Tensor};
 use ferroflow_graph::Catalog;
-use ferroflow_graph::wire::Reader;
+use ferroflow_graph::wire::MessageReader;
 use ferroflow_graph::wire::step::{RunStepRequest, RunStepResponse};
 use ferroflow_proto::tensorflow as pb;
 use pb::attr_value::Value;
@@ -28,7 +28,7 @@ pub struct Fixture {
 static CATALOG: LazyLock<Arc<Catalog>> = LazyLock::new(|| {
     let mut catalog = Catalog::new();
     ferroflow_ops::register(&mut catalog);
-    catalog.add_signatures(ferroflow_graph::foreign::tensorflow_signatures());
+    catalog.add_signatures(ferroflow_graph::tensorflow_ops::tensorflow_signatures());
     Arc::new(catalog)
 });
 
@@ -87,7 +87,7 @@ impl Fixture {
         };
         let message: Vec<Bytes> = request.encode()?.into_parts();
         let answer = self.call_within("MasterService/RunStep", message, timeout).await?;
-        let response = RunStepResponse::decode(Reader::from(answer))?;
+        let response = RunStepResponse::decode(MessageReader::from(answer))?;
         match response.status {
             Some(error) => Err(error),
             None => Ok(response.tensors.into_iter().map(|(_, t)| t).collect()),

@@ -5,7 +5,7 @@ use ferroflow_cluster::rpc::client::Options;
 use ferroflow_cluster::rpc::{CallOptions, Channel, Chunks, Status};
 use ferroflow_cluster::{ClusterSpec, Server, ServerOptions};
 use ferroflow_core::{DType, Tensor};
-use ferroflow_graph::wire::Reader;
+use ferroflow_graph::wire::MessageReader;
 use ferroflow_graph::wire::graph::graph_to_proto;
 use ferroflow_graph::wire::step::{RecvTensorResponse, RunGraphRequest, RunGraphResponse};
 use ferroflow_graph::{AttrList, Attrs, Catalog, GraphDef, NodeDef};
@@ -105,7 +105,7 @@ impl Ps {
         let message = Chunks::from(request.encode().unwrap().into_parts());
         let answer = self.raw("RunGraph", message).await?;
         let chunks: Vec<Bytes> = answer.segments().cloned().collect();
-        Ok(RunGraphResponse::decode(Reader::new(chunks)).unwrap())
+        Ok(RunGraphResponse::decode(MessageReader::new(chunks)).unwrap())
     }
 
     pub async fn recv(&self, step_id: i64, key: &str) -> Result<RecvTensorResponse, Status> {
@@ -127,7 +127,7 @@ impl Ps {
         let message = Bytes::from(request.encode_to_vec());
         let answer = self.raw("RecvTensor", message.into()).await?;
         let chunks: Vec<Bytes> = answer.segments().cloned().collect();
-        Ok(RecvTensorResponse::decode(Reader::new(chunks)).unwrap())
+        Ok(RecvTensorResponse::decode(MessageReader::new(chunks)).unwrap())
     }
 
     /// The same, under way by the time this returns.

@@ -3,9 +3,9 @@
 use super::context::{ContextId, Kind, ROOT};
 use super::scope::GradientScope;
 use super::tape::{Flow, Tape};
-use super::{Gradient, GradientOptions, OpGradient, is_differentiable, while_loop};
+use super::{EndpointGradient, GradientOptions, OpGradient, is_differentiable, while_loop};
 use crate::attr::FuncRef;
-use crate::graph::{Endpoint, Graph, NodeId};
+use crate::graph::{Endpoint, GraphIr, NodeId};
 use crate::op_def::{ControlFlow, OpDef};
 use ferroflow_core::{DType, Result, bail, ensure};
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -17,7 +17,7 @@ pub(super) fn all(
     ys: &[Endpoint],
     xs: &[Endpoint],
     options: &GradientOptions,
-) -> Result<Vec<Option<Gradient>>> {
+) -> Result<Vec<Option<EndpointGradient>>> {
     let mut start = Vec::with_capacity(ys.len());
     for (i, &y) in ys.iter().enumerate() {
         let given = options.grad_ys.get(i).copied().flatten();
@@ -39,8 +39,8 @@ pub(super) fn all(
     for flow in found {
         out.push(match flow {
             Flow::None => None,
-            Flow::Slices(s) => Some(Gradient::Slices(s)),
-            other => Some(Gradient::Tensor(tape.flow(other).endpoint()?)),
+            Flow::Slices(s) => Some(EndpointGradient::Slices(s)),
+            other => Some(EndpointGradient::Tensor(tape.flow(other).endpoint()?)),
         });
     }
     tape.check()?;
@@ -77,7 +77,7 @@ fn first_gradient(tape: &Tape, y: Endpoint, given: Option<Endpoint>) -> Result<F
 pub(super) struct Reached(Vec<bool>);
 
 impl Reached {
-    pub fn from(graph: &Graph, xs: &[Endpoint]) -> Reached {
+    pub fn from(graph: &GraphIr, xs: &[Endpoint]) -> Reached {
         let mut users: Vec<Vec<NodeId>> = vec![Vec::new(); graph.len()];
         for (id, node) in graph.iter() {
             for &e in &node.inputs {

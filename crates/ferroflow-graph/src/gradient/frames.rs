@@ -2,14 +2,14 @@
 //! conditionals nodes run.
 
 use super::context::{Context, ContextId, Forward, Guard, Kind, LoopVariable, ROOT};
-use crate::graph::{Endpoint, Graph, NodeId};
+use crate::graph::{Endpoint, GraphIr, NodeId};
 use crate::op_def::ControlFlow;
 use crate::passes::{closes_loop, topological_order};
 use std::collections::HashMap;
 
 /// Which context each node is in, and the contexts: the root, then a loop each. `Enter` is in the
 /// loop it enters, `Exit` outside the loop it leaves.
-pub(super) fn contexts(graph: &Graph) -> (Vec<ContextId>, Vec<Context>) {
+pub(super) fn contexts(graph: &GraphIr) -> (Vec<ContextId>, Vec<Context>) {
     let mut places = vec![ROOT; graph.len()];
     let mut contexts = vec![Context::root()];
     let is = |id: NodeId, which: ControlFlow| graph.node(id).op.control_flow == Some(which);
@@ -64,7 +64,7 @@ fn depth(contexts: &[Context], mut c: ContextId) -> usize {
     depth
 }
 
-fn find_variables(graph: &Graph, places: &[ContextId], contexts: &mut [Context]) {
+fn find_variables(graph: &GraphIr, places: &[ContextId], contexts: &mut [Context]) {
     let consumers = graph.consumers();
     let flow = |id: NodeId| graph.node(id).op.control_flow;
     for (id, node) in graph.iter() {
@@ -94,7 +94,11 @@ fn find_variables(graph: &Graph, places: &[ContextId], contexts: &mut [Context])
 }
 
 /// The predicates that decide whether each node runs, outermost first, within the loop it is in.
-pub(super) fn guards(graph: &Graph, places: &[ContextId], contexts: &[Context]) -> Vec<Vec<Guard>> {
+pub(super) fn guards(
+    graph: &GraphIr,
+    places: &[ContextId],
+    contexts: &[Context],
+) -> Vec<Vec<Guard>> {
     let mut all: Vec<Vec<Guard>> = vec![Vec::new(); graph.len()];
     if contexts.len() == 1 {
         return all;
@@ -128,7 +132,7 @@ pub(super) fn guards(graph: &Graph, places: &[ContextId], contexts: &[Context]) 
 }
 
 /// The guards of a tensor: its node's, and the branch of a `Switch` that it is.
-pub(super) fn on_edge(graph: &Graph, of_nodes: &[Vec<Guard>], e: Endpoint) -> Vec<Guard> {
+pub(super) fn on_edge(graph: &GraphIr, of_nodes: &[Vec<Guard>], e: Endpoint) -> Vec<Guard> {
     let node = graph.node(e.node);
     let mut guards = of_nodes.get(e.node.index()).cloned().unwrap_or_default();
     if node.op.control_flow == Some(ControlFlow::Switch)

@@ -8,9 +8,9 @@ use super::{GradientOptions, is_differentiable};
 use crate::attr::{Attrs, FuncRef};
 use crate::catalog::Catalog;
 use crate::def::{FunctionDef, NodeDef};
-use crate::function::{FunctionGraph, Library};
-use crate::graph::{Endpoint, Graph, NodeId};
-use crate::op_def::{ArgDef, ArgTypes, OpDef, PortType, Role, TypeSource};
+use crate::function::{FunctionGraph, FunctionLibrary};
+use crate::graph::{Endpoint, GraphIr, NodeId};
+use crate::op_def::{ArgDef, ArgTypes, OpDef, OpRole, PortType, TypeSource};
 use ferroflow_core::{DType, PartialShape, Result, Tensor, ensure, err};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -41,7 +41,7 @@ impl Body {
     /// `shapes` is what is known of the arguments.
     pub fn differentiate(
         func: &FuncRef,
-        library: &Library,
+        library: &FunctionLibrary,
         catalog: &Catalog,
         dys: &[(usize, DType)],
         shapes: &[PartialShape],
@@ -183,7 +183,7 @@ impl Body {
         self.backward.iter().any(|&id| graph.node(id).op.is_stateful)
     }
 
-    pub fn library(&self) -> Library {
+    pub fn library(&self) -> FunctionLibrary {
         self.tape.graph().library.clone()
     }
 }
@@ -192,7 +192,7 @@ impl Body {
 /// one the library has for it, or its body once more with the way back.
 pub(crate) fn symbolic(
     func: &FuncRef,
-    library: &Library,
+    library: &FunctionLibrary,
     catalog: &Catalog,
 ) -> Result<FunctionGraph> {
     if let Some(own) = library.gradients().get(&func.name) {
@@ -244,7 +244,7 @@ impl State {
             self.refine(e, shape);
         }
         for id in crate::passes::topological_order(&self.graph) {
-            if self.graph.node(id).op.role == Role::Argument {
+            if self.graph.node(id).op.role == OpRole::Argument {
                 continue;
             }
             for (slot, shape) in self.infer(id).iter().enumerate() {
@@ -272,16 +272,16 @@ fn backward_nodes(state: &State, dys: &[Endpoint]) -> HashSet<NodeId> {
     found
 }
 
-fn is_plain_constant(graph: &Graph, id: NodeId) -> bool {
+fn is_plain_constant(graph: &GraphIr, id: NodeId) -> bool {
     let node = graph.node(id);
-    node.op.role == Role::Constant && node.controls.is_empty()
+    node.op.role == OpRole::Constant && node.controls.is_empty()
 }
 
 /// Writes a part of a graph down as a function. `args` are the tensors that it is given; inputs of
 /// its nodes from elsewhere must be among them.
 pub(super) fn function_def(
     name: String,
-    graph: &Graph,
+    graph: &GraphIr,
     is_in: impl Fn(NodeId) -> bool,
     args: &[Endpoint],
     results: &[Endpoint],
@@ -309,12 +309,12 @@ pub(super) fn function_def(
     };
     let mut nodes = Vec::new();
     for (id, node) in graph.iter() {
-        if !is_in(id) || matches!(node.op.role, Role::Argument | Role::Return) {
+        if !is_in(id) || matches!(node.op.role, OpRole::Argument | OpRole::Return) {
             continue;
         }
         let data = node.inputs.iter().map(|&e| text(e));
         let controls = node.controls.iter().filter(|&&c| {
-            is_in(c) && !matches!(graph.node(c).op.role, Role::Argument | Role::Return)
+            is_in(c) && !matches!(graph.node(c).op.role, OpRole::Argument | OpRole::Return)
         });
         let controls = controls.map(|&c| format!("^{}", graph.node(c).name));
         signature.is_stateful |= node.op.is_stateful;
@@ -347,7 +347,7 @@ pub(super) fn function_def(
 }
 
 /// `node:output:index`, as inputs are written within functions.
-fn output_name(graph: &Graph, e: Endpoint) -> String {
+fn output_name(graph: &GraphIr, e: Endpoint) -> String {
     let node = graph.node(e.node);
     for arg in &node.op.outputs {
         if let Ok(range) = node.op.output_range(&node.attrs, &arg.name)
@@ -372,7 +372,11 @@ impl Tape {
     }
 
     /// Takes over the functions of `from`, and adds more.
-    pub(super) fn add_functions(&self, from: &Library, more: Vec<FunctionDef>) -> Result<()> {
+    pub(super) fn add_functions(
+        &self,
+        from: &FunctionLibrary,
+        more: Vec<FunctionDef>,
+    ) -> Result<()> {
         let mut state = self.state.borrow_mut();
         let catalog = state.catalog.clone();
         let functions: Vec<Arc<FunctionDef>> = from.functions().cloned().collect();

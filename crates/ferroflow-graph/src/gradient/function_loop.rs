@@ -10,7 +10,7 @@ use super::{GradientOptions, is_differentiable};
 use crate::attr::{AttrList, AttrValue, Attrs, FuncRef};
 use crate::def::FunctionDef;
 use crate::function::FunctionGraph;
-use crate::graph::{Endpoint, Graph, NodeId};
+use crate::graph::{Endpoint, GraphIr, NodeId};
 use ferroflow_core::{DType, PartialShape, Result, Tensor, ensure};
 
 impl<'g> GradientScope<'g> {
@@ -230,7 +230,7 @@ fn unchanged(body: &Body, e: Endpoint) -> Option<usize> {
             return Some(k);
         }
         let node = graph.node(result.node);
-        if node.op.role != crate::op_def::Role::Identity {
+        if node.op.role != crate::op_def::OpRole::Identity {
             return None;
         }
         result = *node.inputs.first()?;
@@ -268,7 +268,7 @@ fn arg_type(arg: &crate::op_def::ArgDef) -> DType {
 /// Whether the counter, the first of the arguments, is above zero.
 fn back_condition(outer: &Tape, name: String, types: &[DType]) -> Result<FunctionDef> {
     let catalog = outer.state.borrow().catalog.clone();
-    let tape = Tape::new(Graph::default(), &catalog, &GradientOptions::default());
+    let tape = Tape::new(GraphIr::default(), &catalog, &GradientOptions::default());
     let mut args = Vec::new();
     for (i, &dtype) in types.iter().enumerate() {
         args.push(argument(&tape, dtype, i)?);

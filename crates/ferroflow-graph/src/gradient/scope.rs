@@ -2,7 +2,7 @@
 
 use super::backprop::{Reached, sweep};
 use super::context::ROOT;
-use super::slices::IndexedSlices;
+use super::slices::EndpointSlices;
 use super::tape::{Flow, Tape};
 use super::term::Term;
 use crate::attr::Attrs;
@@ -224,8 +224,8 @@ impl<'g> GradientScope<'g> {
 
     /// Rows of a gradient that is zero elsewhere.
     pub fn slices(&self, values: Term<'g>, indices: Term<'g>, shape: Term<'g>) -> Term<'g> {
-        let made = || -> Result<IndexedSlices> {
-            Ok(IndexedSlices {
+        let made = || -> Result<EndpointSlices> {
+            Ok(EndpointSlices {
                 values: values.endpoint()?,
                 indices: indices.endpoint()?,
                 shape: shape.endpoint()?,
@@ -271,7 +271,7 @@ impl<'g> GradientScope<'g> {
     }
 
     /// Parts of slices, as terms.
-    pub fn parts_of(&self, s: IndexedSlices) -> [Term<'g>; 3] {
+    pub fn parts_of(&self, s: EndpointSlices) -> [Term<'g>; 3] {
         [s.values, s.indices, s.shape].map(|e| self.tape.term(e))
     }
 

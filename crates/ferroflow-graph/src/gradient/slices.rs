@@ -8,7 +8,7 @@ use ferroflow_core::{DType, Result};
 
 /// Row `indices[i]` of a tensor is the sum of the `values[i]` that name it; others are zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct IndexedSlices {
+pub struct EndpointSlices {
     pub values: Endpoint,
     pub indices: Endpoint,
     /// The shape of the whole, as a vector.
@@ -17,7 +17,7 @@ pub struct IndexedSlices {
 
 impl Tape {
     /// The whole tensor.
-    pub(super) fn dense(&self, s: IndexedSlices) -> Result<Endpoint> {
+    pub(super) fn dense(&self, s: EndpointSlices) -> Result<Endpoint> {
         let [values, indices, shape] = [s.values, s.indices, s.shape].map(|e| self.term(e));
         let rows = shape.element(0);
         self.op("UnsortedSegmentSum", &[values, indices, rows], Attrs::new())
@@ -31,7 +31,7 @@ impl Tape {
             [one] => return Ok(*one),
             _ => {}
         }
-        let slices: Vec<IndexedSlices> = present
+        let slices: Vec<EndpointSlices> = present
             .iter()
             .filter_map(|f| if let Flow::Slices(s) = f { Some(*s) } else { None })
             .collect();
@@ -43,12 +43,12 @@ impl Tape {
     }
 
     /// The rows of all of them.
-    fn joined(&self, all: &[IndexedSlices]) -> Result<IndexedSlices> {
+    fn joined(&self, all: &[EndpointSlices]) -> Result<EndpointSlices> {
         let wide = all.iter().any(|s| self.type_of(s.indices) == DType::Int64);
         let index_type = if wide { DType::Int64 } else { DType::Int32 };
         let values = all.iter().map(|s| self.term(s.values)).collect();
         let indices = all.iter().map(|s| self.term(s.indices).cast(index_type)).collect();
-        Ok(IndexedSlices {
+        Ok(EndpointSlices {
             values: self.join(values)?,
             indices: self.join(indices)?,
             shape: all[0].shape,

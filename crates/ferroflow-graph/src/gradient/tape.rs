@@ -1,12 +1,12 @@
 //! The graph while gradients are added to it: nodes by op name, shapes as far as they are known.
 
 use super::context::{Context, ContextId, Guard, ROOT};
-use super::slices::IndexedSlices;
+use super::slices::EndpointSlices;
 use super::term::Term;
 use super::{GradientOptions, frames};
 use crate::attr::{AttrList, AttrValue, Attrs};
 use crate::catalog::Catalog;
-use crate::graph::{Endpoint, Graph, NodeId};
+use crate::graph::{Endpoint, GraphIr, NodeId};
 use crate::op_def::ControlFlow;
 use crate::passes;
 use ferroflow_core::{DType, Error, PartialShape, Result, Tensor, err};
@@ -26,11 +26,11 @@ pub(super) enum Flow {
     Tensor(Endpoint),
     /// Zeros of the shape of this tensor, made when they are needed.
     Zeros(Endpoint),
-    Slices(IndexedSlices),
+    Slices(EndpointSlices),
 }
 
 pub(super) struct State {
-    pub graph: Graph,
+    pub graph: GraphIr,
     pub catalog: Catalog,
     /// What is known of the shape of each output.
     pub shapes: Vec<Vec<PartialShape>>,
@@ -55,7 +55,7 @@ pub(super) struct State {
 }
 
 impl Tape {
-    pub(super) fn new(graph: Graph, catalog: &Catalog, options: &GradientOptions) -> Tape {
+    pub(super) fn new(graph: GraphIr, catalog: &Catalog, options: &GradientOptions) -> Tape {
         let shapes = passes::infer(&graph);
         let (places, contexts) = frames::contexts(&graph);
         let base = if options.name.is_empty() { "gradients" } else { &options.name };
@@ -87,11 +87,11 @@ impl Tape {
         Tape { state: RefCell::new(state) }
     }
 
-    pub(super) fn into_graph(self) -> Graph {
+    pub(super) fn into_graph(self) -> GraphIr {
         self.state.into_inner().graph
     }
 
-    pub(super) fn graph(&self) -> Ref<'_, Graph> {
+    pub(super) fn graph(&self) -> Ref<'_, GraphIr> {
         Ref::map(self.state.borrow(), |s| &s.graph)
     }
 

@@ -1,13 +1,13 @@
 //! Tensors of the graph being built, with the operations that formulas of gradients are made of.
 
-use super::slices::IndexedSlices;
+use super::slices::EndpointSlices;
 use super::tape::{Flow, Tape};
 use crate::attr::Attrs;
 use crate::graph::Endpoint;
 use ferroflow_core::{Complex32, Complex64, DType, PartialShape, Result, Tensor, bail, bf16, f16};
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
-/// A tensor in the graph being built, [`IndexedSlices`] of one, or nothing.
+/// A tensor in the graph being built, [`EndpointSlices`] of one, or nothing.
 ///
 /// Operations add nodes. They broadcast, and want equal dtypes as TensorFlow's ops do; numbers take
 /// the dtype of the term beside them. An operation that fails gives nothing, and the first such
@@ -30,7 +30,7 @@ impl<'g> Term<'g> {
     }
 
     /// The slices, when it is not a tensor.
-    pub fn slices(self) -> Option<IndexedSlices> {
+    pub fn slices(self) -> Option<EndpointSlices> {
         match self.flow {
             Flow::Slices(s) => Some(s),
             _ => None,

@@ -8,7 +8,7 @@ use super::backprop::{Reached, sweep};
 use super::context::{Backward, Context, ContextId, Kind, LoopVariable};
 use super::history::frame_attrs;
 use super::is_differentiable;
-use super::slices::IndexedSlices;
+use super::slices::EndpointSlices;
 use super::tape::{Flow, State, Tape};
 use crate::attr::Attrs;
 use crate::graph::{Endpoint, NodeId};
@@ -260,11 +260,11 @@ fn gather_sum(
 /// All rows of all iterations.
 fn gather_slices(
     tape: &Tape,
-    s: IndexedSlices,
+    s: EndpointSlices,
     source: Endpoint,
     back: ContextId,
     outside: ContextId,
-) -> Result<IndexedSlices> {
+) -> Result<EndpointSlices> {
     let index_type = tape.type_of(s.indices);
     let dtype = tape.type_of(s.values);
     // No rows yet: of the shape of the whole but for the first dimension.
@@ -289,5 +289,9 @@ fn gather_slices(
         let joined = tape.op("ConcatV2", &inputs, Attrs::new())?;
         tape.state.borrow_mut().close(&carried, joined, back)
     };
-    Ok(IndexedSlices { values: join(values, s.values)?, indices: join(indices, s.indices)?, shape })
+    Ok(EndpointSlices {
+        values: join(values, s.values)?,
+        indices: join(indices, s.indices)?,
+        shape,
+    })
 }

@@ -2,10 +2,10 @@
 //! steps where that is known.
 
 use super::infer::infer_given;
-use crate::blocks::{Block, Blocks};
-use crate::graph::{Graph, Node, NodeId};
-use crate::op_def::{Cost, Role};
-use crate::sizes::{Sizes, elements, guessed};
+use crate::block_kernel::{AnyBlockKernel, BlockKernel};
+use crate::graph::{GraphIr, Node, NodeId};
+use crate::node_sizes::{NodeSizes, elements, guessed};
+use crate::op_def::{OpCost, OpRole};
 use ferroflow_core::{DType, PartialShape};
 use std::collections::HashMap;
 
@@ -19,10 +19,10 @@ pub struct CostModel {
     /// Seconds that any node takes.
     pub node: f64,
     /// Between tasks.
-    pub link: Link,
+    pub link: LinkCost,
     /// Between devices of one task.
-    pub within_task: Link,
-    pub measured: Measured,
+    pub within_task: LinkCost,
+    pub measured: MeasuredCosts,
 }
 
 impl Default for CostModel {
@@ -32,9 +32,9 @@ impl Default for CostModel {
             flops: 1e11,
             memory: 1e10,
             node: 5e-7,
-            link: Link { latency: 5e-5, bandwidth: 1.25e9 },
-            within_task: Link { latency: 1e-6, bandwidth: 1e10 },
-            measured: Measured::default(),
+            link: LinkCost { latency: 5e-5, bandwidth: 1.25e9 },
+            within_task: LinkCost { latency: 1e-6, bandwidth: 1e10 },
+            measured: MeasuredCosts::default(),
         }
     }
 }
@@ -46,7 +46,7 @@ impl CostModel {
             flops: 5e12,
             memory: 2e11,
             node: 1e-7,
-            link: Link { latency: 2e-4, bandwidth: 1.25e8 },
+            link: LinkCost { latency: 2e-4, bandwidth: 1.25e8 },
             ..CostModel::default()
         }
     }
@@ -54,14 +54,14 @@ impl CostModel {
 
 /// A way between two devices.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Link {
+pub struct LinkCost {
     /// Seconds until the first byte is there.
     pub latency: f64,
     /// Bytes a second.
     pub bandwidth: f64,
 }
 
-impl Link {
+impl LinkCost {
     /// Seconds that the bytes themselves take.
     pub fn occupied(&self, bytes: f64) -> f64 {
         bytes / self.bandwidth
@@ -70,7 +70,7 @@ impl Link {
 
 /// What nodes took in earlier steps, by name.
 #[derive(Clone, Debug, Default)]
-pub struct Measured {
+pub struct MeasuredCosts {
     nodes: HashMap<String, MeasuredNode>,
 }
 
@@ -82,7 +82,7 @@ struct MeasuredNode {
     bytes: Vec<f64>,
 }
 
-impl Measured {
+impl MeasuredCosts {
     /// Notes one run of a node: how long it took, and the bytes of its outputs by slot.
     pub fn add(&mut self, name: &str, seconds: f64, bytes: impl IntoIterator<Item = (usize, f64)>) {
         let node = match self.nodes.get_mut(name) {
@@ -101,7 +101,7 @@ impl Measured {
     }
 
     /// Adds what was measured elsewhere.
-    pub fn merge(&mut self, other: Measured) {
+    pub fn merge(&mut self, other: MeasuredCosts) {
         for (name, node) in other.nodes {
             let own = self.nodes.entry(name).or_default();
             own.runs = own.runs.saturating_add(node.runs);
@@ -125,7 +125,7 @@ impl Measured {
 }
 
 /// What the nodes of one graph cost.
-pub struct Costs {
+pub struct NodeCosts {
     /// Of each node.
     pub seconds: Vec<f64>,
     /// Of each output of each node.
@@ -134,11 +134,11 @@ pub struct Costs {
 
 impl CostModel {
     /// The costs of `graph`. `given` has shapes that are known otherwise, such as those of feeds.
-    pub fn costs(&self, graph: &Graph, given: &HashMap<NodeId, PartialShape>) -> Costs {
+    pub fn costs(&self, graph: &GraphIr, given: &HashMap<NodeId, PartialShape>) -> NodeCosts {
         let shapes = infer_given(graph, given);
         let sizes: Vec<Vec<Vec<usize>>> =
             shapes.iter().map(|outputs| outputs.iter().map(guessed).collect()).collect();
-        let mut costs = Costs { seconds: Vec::new(), bytes: Vec::new() };
+        let mut costs = NodeCosts { seconds: Vec::new(), bytes: Vec::new() };
         for (id, node) in graph.iter() {
             let bytes = node.output_types.iter().enumerate().map(|(slot, port)| {
                 let measured = self.measured.bytes(&node.name, slot);
@@ -156,7 +156,7 @@ impl CostModel {
                     costs.bytes[e.node.index()].get(e.slot as usize).copied().unwrap_or(0.0)
                 });
                 let written: f64 = costs.bytes[id.index()].iter().sum();
-                let sizes = Sizes { attrs: &node.attrs, inputs: &inputs, outputs };
+                let sizes = NodeSizes { attrs: &node.attrs, inputs: &inputs, outputs };
                 self.estimate(node, &sizes, read.sum::<f64>() + written)
             };
             let seconds = self.measured.seconds(&node.name).unwrap_or_else(estimate);
@@ -167,7 +167,7 @@ impl CostModel {
     }
 
     /// Seconds that a node may take which reads and writes so many bytes.
-    fn estimate(&self, node: &Node, sizes: &Sizes<'_>, bytes: f64) -> f64 {
+    fn estimate(&self, node: &Node, sizes: &NodeSizes<'_>, bytes: f64) -> f64 {
         if is_free(node) {
             return self.node;
         }
@@ -175,19 +175,20 @@ impl CostModel {
             return self.node + (flops(sizes) / self.flops).max(bytes / self.memory);
         }
         let per_element = node.op.blocks.and_then(|of| of(&node.attrs)).map(|b| match b {
-            Blocks::F32(Block { cost, .. }) | Blocks::F64(Block { cost, .. }) => cost as f64 * 1e-9,
+            AnyBlockKernel::F32(BlockKernel { cost, .. })
+            | AnyBlockKernel::F64(BlockKernel { cost, .. }) => cost as f64 * 1e-9,
         });
         // A few operations on each element that is read or written.
         let work = match (per_element, node.op.cost) {
             (Some(seconds), _) => sizes.output(0) * seconds,
-            (None, Cost::Cheap) => 0.0,
-            (None, Cost::Expensive) => 8.0 * bytes / self.flops,
+            (None, OpCost::Cheap) => 0.0,
+            (None, OpCost::Expensive) => 8.0 * bytes / self.flops,
         };
         self.node + work.max(bytes / self.memory)
     }
 
     /// A node that was not seen in steps which its consumers were seen in has become a part of them.
-    fn leave_out_fused(&self, graph: &Graph, costs: &mut Costs) {
+    fn leave_out_fused(&self, graph: &GraphIr, costs: &mut NodeCosts) {
         if self.measured.is_empty() {
             return;
         }
@@ -206,14 +207,14 @@ impl CostModel {
 fn is_free(node: &Node) -> bool {
     let role = matches!(
         node.op.role,
-        Role::Constant
-            | Role::Identity
-            | Role::NoOp
-            | Role::Placeholder
-            | Role::Argument
-            | Role::Return
-            | Role::Send
-            | Role::Recv
+        OpRole::Constant
+            | OpRole::Identity
+            | OpRole::NoOp
+            | OpRole::Placeholder
+            | OpRole::Argument
+            | OpRole::Return
+            | OpRole::Send
+            | OpRole::Recv
     );
     let is_bound = |port: &crate::PortType| port.is_ref || port.dtype == DType::Resource;
     role || node.op.is_metadata
@@ -234,7 +235,7 @@ mod tests {
     use crate::def::{GraphDef, NodeDef};
     use crate::shape;
 
-    fn graph() -> Graph {
+    fn graph() -> GraphIr {
         let mut c = Catalog::new();
         c.op("In").output("y: float").attr("shape: shape").shape(shape::from_attr);
         c.op("MatMul")
@@ -246,7 +247,7 @@ mod tests {
         c.op("Pass")
             .input("x: float")
             .output("y: float")
-            .role(Role::Identity)
+            .role(OpRole::Identity)
             .shape(shape::same_as_input);
         let node = |name: &str, op: &str, inputs: &[&str], dims: &[i64]| NodeDef {
             name: name.into(),
@@ -264,7 +265,7 @@ mod tests {
             node("y", "MatMul", &["x", "w"], &[]),
             node("z", "Pass", &["y"], &[]),
         ];
-        Graph::from_def(&GraphDef { nodes, ..GraphDef::default() }, &c).unwrap()
+        GraphIr::from_def(&GraphDef { nodes, ..GraphDef::default() }, &c).unwrap()
     }
 
     #[test]

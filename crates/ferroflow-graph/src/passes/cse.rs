@@ -3,7 +3,7 @@
 use super::Pruned;
 use super::order::topological_order;
 use crate::attr::{AttrList, AttrValue, Attrs};
-use crate::graph::{Endpoint, Graph, Node, NodeId};
+use crate::graph::{Endpoint, GraphIr, Node, NodeId};
 use ferroflow_core::Tensor;
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -21,11 +21,11 @@ pub fn merge_common(step: &mut Pruned) {
         if !is_mergeable(graph, node) {
             continue;
         }
-        let key = Key::new(node, &by);
+        let key = CommonKey::new(node, &by);
         let alike = seen.entry(key.hash(node)).or_default();
         let same = alike.iter().find(|&&other| {
             let other = graph.node(other);
-            Key::new(other, &by) == key && same_op(other, node)
+            CommonKey::new(other, &by) == key && same_op(other, node)
         });
         match same {
             Some(&other) => by[id.index()] = other,
@@ -45,19 +45,19 @@ pub fn merge_common(step: &mut Pruned) {
 }
 
 /// Reading a variable through a reference may give another value each time.
-fn is_mergeable(graph: &Graph, node: &Node) -> bool {
+fn is_mergeable(graph: &GraphIr, node: &Node) -> bool {
     node.op.is_pure() && !node.inputs.iter().any(|e| graph.type_of(*e).is_ref)
 }
 
 /// The edges into a node, in an order that does not depend on how it was written.
 #[derive(PartialEq)]
-struct Key {
+struct CommonKey {
     inputs: SmallVec<[Endpoint; 4]>,
     controls: SmallVec<[NodeId; 2]>,
 }
 
-impl Key {
-    fn new(node: &Node, by: &[NodeId]) -> Key {
+impl CommonKey {
+    fn new(node: &Node, by: &[NodeId]) -> CommonKey {
         let input = |e: &Endpoint| Endpoint { node: by[e.node.index()], slot: e.slot };
         let mut inputs: SmallVec<[Endpoint; 4]> = node.inputs.iter().map(input).collect();
         if node.op.is_commutative {
@@ -67,7 +67,7 @@ impl Key {
         let mut controls: SmallVec<[NodeId; 2]> = controls.collect();
         controls.sort_unstable();
         controls.dedup();
-        Key { inputs, controls }
+        CommonKey { inputs, controls }
     }
 
     fn hash(&self, node: &Node) -> u64 {

@@ -4,7 +4,7 @@
 use super::Pruned;
 use crate::attr::Attrs;
 use crate::catalog::Catalog;
-use crate::graph::{Graph, NodeId};
+use crate::graph::{GraphIr, NodeId};
 use ferroflow_core::{DeviceInfo, Result, err};
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub fn transfer_ends(
     fetches: &[String],
     device: &DeviceInfo,
     catalog: &Catalog,
-) -> Result<Graph> {
+) -> Result<GraphIr> {
     let Pruned { mut graph, args, rets } = step;
     for (name, &id) in feeds.iter().zip(&args) {
         transfer(&mut graph, id, name, device, catalog, true)?;
@@ -28,7 +28,7 @@ pub fn transfer_ends(
 }
 
 fn transfer(
-    graph: &mut Graph,
+    graph: &mut GraphIr,
     id: NodeId,
     tensor: &str,
     device: &DeviceInfo,

@@ -5,14 +5,14 @@ use super::infer::{constant, node_shapes};
 use super::order::topological_order;
 use crate::attr::Attrs;
 use crate::catalog::Catalog;
-use crate::graph::{Endpoint, Graph, Node, NodeId};
-use crate::op_def::{OpDef, PortType, Role};
+use crate::graph::{Endpoint, GraphIr, Node, NodeId};
+use crate::op_def::{OpDef, OpRole, PortType};
 use ferroflow_core::{DType, PartialShape, Result, Tensor};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Computes a node's outputs from its inputs; the runtime supplies it.
-pub type Evaluate<'a> = &'a dyn Fn(&Node, &[Tensor]) -> Result<Vec<Tensor>>;
+pub type EvaluateFn<'a> = &'a dyn Fn(&Node, &[Tensor]) -> Result<Vec<Tensor>>;
 
 /// Larger results are left to be computed: a graph that carries them costs more than they do.
 const MAX_BYTES: usize = 10 << 20;
@@ -20,7 +20,7 @@ const MAX_BYTES: usize = 10 << 20;
 /// Replaces pure nodes whose inputs are all constants by constants. A node that fails to evaluate
 /// stays, and fails again when the step runs. Whatever waits for a node that is not a constant
 /// itself stays too: that is how constants are tied to branches and loops.
-pub fn fold(step: &mut Pruned, catalog: &Catalog, evaluate: Evaluate<'_>) {
+pub fn fold(step: &mut Pruned, catalog: &Catalog, evaluate: EvaluateFn<'_>) {
     let Some(constant_op) = catalog.get("Const") else { return };
     let values = evaluate_constants(&step.graph, evaluate);
     if values.folded.is_empty() {
@@ -71,7 +71,7 @@ struct Needs {
     keep: Vec<bool>,
 }
 
-fn evaluate_constants(graph: &Graph, evaluate: Evaluate<'_>) -> Values {
+fn evaluate_constants(graph: &GraphIr, evaluate: EvaluateFn<'_>) -> Values {
     let mut values = Values { given: vec![false; graph.len()], folded: BTreeMap::new() };
     for id in topological_order(graph) {
         let node = graph.node(id);
@@ -93,7 +93,7 @@ impl Values {
         self.given[id.index()] || self.folded.contains_key(&id)
     }
 
-    fn value(&self, graph: &Graph, e: Endpoint) -> Option<Tensor> {
+    fn value(&self, graph: &GraphIr, e: Endpoint) -> Option<Tensor> {
         if self.given[e.node.index()] {
             return constant(graph.node(e.node)).filter(|_| e.slot == 0).cloned();
         }
@@ -101,10 +101,15 @@ impl Values {
     }
 
     /// A node's outputs, if it may be folded and could be evaluated.
-    fn evaluate(&self, graph: &Graph, node: &Node, evaluate: Evaluate<'_>) -> Option<Vec<Tensor>> {
+    fn evaluate(
+        &self,
+        graph: &GraphIr,
+        node: &Node,
+        evaluate: EvaluateFn<'_>,
+    ) -> Option<Vec<Tensor>> {
         let inner = |p: &PortType| matches!(p.dtype, DType::Resource | DType::Variant);
         if !node.op.is_pure()
-            || node.op.role == Role::Constant
+            || node.op.role == OpRole::Constant
             || node.inputs.is_empty()
             || node.output_types.is_empty()
             || node.output_types.iter().any(inner)
@@ -123,7 +128,7 @@ impl Values {
         fits.then_some(results)
     }
 
-    fn needs(&self, graph: &Graph) -> Needs {
+    fn needs(&self, graph: &GraphIr) -> Needs {
         let mut slots: BTreeMap<NodeId, BTreeSet<u32>> = BTreeMap::new();
         // Constants stay if a node that stays wants them, or if nobody ever did: a target.
         let mut keep: Vec<bool> = graph.ids().map(|id| !self.is_constant(id)).collect();
@@ -151,7 +156,7 @@ impl Values {
     }
 
     /// A constant that was one before is left as it is, controls included.
-    fn keep_what_constants_wait_for(&self, graph: &Graph, keep: &mut [bool]) {
+    fn keep_what_constants_wait_for(&self, graph: &GraphIr, keep: &mut [bool]) {
         let kept = |id: &NodeId| keep[id.index()] && self.given[id.index()];
         let mut stack: Vec<NodeId> = graph.ids().filter(kept).collect();
         while let Some(id) = stack.pop() {

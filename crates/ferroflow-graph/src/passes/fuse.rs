@@ -19,10 +19,10 @@ pub use elementwise::fuse_elementwise;
 pub use epilogue::fuse_epilogues;
 
 use crate::attr::{AttrList, AttrValue, Attrs};
-use crate::blocks::Blocks;
-use crate::graph::{Endpoint, Graph, Node, NodeId};
+use crate::block_kernel::AnyBlockKernel;
+use crate::graph::{Endpoint, GraphIr, Node, NodeId};
 use crate::op_def::{
-    ArgDef, ArgTypes, AttrDef, AttrKind, Cost, KernelFn, OpDef, PortType, TypeSource,
+    ArgDef, ArgTypes, AttrDef, AttrKind, KernelFn, OpCost, OpDef, PortType, TypeSource,
 };
 use ferroflow_core::DeviceName;
 use smallvec::SmallVec;
@@ -53,7 +53,7 @@ struct Group {
 
 impl Group {
     /// The group of `ids`, which come after what they take from each other. All have one output.
-    fn new(graph: &Graph, ids: &[NodeId]) -> Group {
+    fn new(graph: &GraphIr, ids: &[NodeId]) -> Group {
         let mut group = Group { members: Vec::with_capacity(ids.len()), inputs: Vec::new() };
         for &id in ids {
             let node = graph.node(id).clone();
@@ -77,7 +77,7 @@ impl Group {
 
 /// The node that stands for `ids`, the last of which is the root.
 fn fused_node(
-    graph: &Graph,
+    graph: &GraphIr,
     ids: &[NodeId],
     op: String,
     inputs: Vec<Endpoint>,
@@ -103,12 +103,12 @@ fn fused_node(
         minimum: None,
         allowed: None,
     };
-    let is_expensive = nodes().any(|n| n.op.cost == Cost::Expensive);
+    let is_expensive = nodes().any(|n| n.op.cost == OpCost::Expensive);
     let op = OpDef {
         inputs: vec![arg("inputs", ArgTypes::Listed("Tin".into()))],
         outputs: vec![arg("output", ArgTypes::One(TypeSource::Attr("T".into())))],
         attrs: vec![attr("Tin", true), attr("T", false)],
-        cost: if is_expensive { Cost::Expensive } else { Cost::Cheap },
+        cost: if is_expensive { OpCost::Expensive } else { OpCost::Cheap },
         cpu: Some(kernel),
         ..OpDef::named(op)
     };
@@ -127,14 +127,14 @@ fn fused_node(
 
 /// How a node is computed over slices, if it may be fused at all: it is pure, on a CPU, and reads
 /// no variable through a reference, whose value would depend on when it is read.
-fn blocks_of(graph: &Graph, node: &Node) -> Option<Blocks> {
+fn blocks_of(graph: &GraphIr, node: &Node) -> Option<AnyBlockKernel> {
     let blocks = node.op.blocks?(&node.attrs)?;
     let operands = if blocks.is_unary() { 1 } else { 2 };
     let fits = node.inputs.len() == operands && node.output_types.len() == 1;
     (fits && is_fusible(graph, node)).then_some(blocks)
 }
 
-fn is_fusible(graph: &Graph, node: &Node) -> bool {
+fn is_fusible(graph: &GraphIr, node: &Node) -> bool {
     node.op.is_pure()
         && !node.inputs.iter().any(|e| graph.type_of(*e).is_ref)
         && is_on_cpu(&node.device)
@@ -145,6 +145,6 @@ fn is_on_cpu(device: &str) -> bool {
     kind.is_ok_and(|kind| kind.is_none_or(|kind| kind.eq_ignore_ascii_case("CPU")))
 }
 
-fn same_dtype(a: &Blocks, b: &Blocks) -> bool {
+fn same_dtype(a: &AnyBlockKernel, b: &AnyBlockKernel) -> bool {
     std::mem::discriminant(a) == std::mem::discriminant(b)
 }

@@ -2,8 +2,8 @@
 
 use super::Pruned;
 use super::order::topological_order;
-use crate::graph::{Endpoint, Graph, NodeId};
-use crate::op_def::Role;
+use crate::graph::{Endpoint, GraphIr, NodeId};
+use crate::op_def::OpRole;
 
 /// Connects the consumers of identities with what the identities pass on.
 ///
@@ -36,7 +36,7 @@ pub fn remove_identities(step: &mut Pruned) {
 }
 
 /// What node `id` passes on, if that is all it does.
-fn passed_on(graph: &Graph, id: NodeId, source: &[Option<Endpoint>]) -> Option<Endpoint> {
+fn passed_on(graph: &GraphIr, id: NodeId, source: &[Option<Endpoint>]) -> Option<Endpoint> {
     let node = graph.node(id);
     let ([input], [output], []) = (&node.inputs[..], &node.output_types[..], &node.controls[..])
     else {
@@ -44,11 +44,11 @@ fn passed_on(graph: &Graph, id: NodeId, source: &[Option<Endpoint>]) -> Option<E
     };
     let from = source[input.node.index()].unwrap_or(*input);
     let origin = graph.node(from.node);
-    let only_passes = node.op.role == Role::Identity
+    let only_passes = node.op.role == OpRole::Identity
         && node.op.is_pure()
         && graph.type_of(from) == *output
         && origin.op.control_flow.is_none()
-        && origin.op.role != Role::Recv
+        && origin.op.role != OpRole::Recv
         && origin.device == node.device;
     only_passes.then_some(from)
 }

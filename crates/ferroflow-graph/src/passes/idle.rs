@@ -2,8 +2,8 @@
 
 use super::order::topological_order;
 use crate::attr::Attrs;
-use crate::graph::{Graph, NodeId};
-use crate::op_def::{OpDef, Role};
+use crate::graph::{GraphIr, NodeId};
+use crate::op_def::{OpDef, OpRole};
 use ferroflow_core::DType;
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// A node stays if its inputs say more than that they are there: an output of `Switch`, which may be
 /// dead, a reference, which may hold nothing yet, or what may be a handle, behind which anything may
 /// be changed.
-pub(super) fn silence(graph: &mut Graph, targets: &[NodeId], no_op: &Arc<OpDef>) {
+pub(super) fn silence(graph: &mut GraphIr, targets: &[NodeId], no_op: &Arc<OpDef>) {
     let mut is_taken = vec![false; graph.len()];
     targets.iter().for_each(|t| is_taken[t.index()] = true);
     // Consumers first: a node may be idle because another is.
@@ -39,7 +39,7 @@ pub(super) fn silence(graph: &mut Graph, targets: &[NodeId], no_op: &Arc<OpDef>)
 }
 
 /// Whether it is nothing to anyone but its values.
-fn is_idle(graph: &Graph, id: NodeId) -> bool {
+fn is_idle(graph: &GraphIr, id: NodeId) -> bool {
     let node = graph.node(id);
     let op = &node.op;
     let has_plain_inputs = node.inputs.iter().all(|e| {
@@ -48,7 +48,7 @@ fn is_idle(graph: &Graph, id: NodeId) -> bool {
         graph.node(e.node).op.control_flow.is_none() && !given.is_ref && !may_be_handle
     });
     op.is_pure()
-        && op.role == Role::Plain
+        && op.role == OpRole::Plain
         && op.calls.is_none()
         && !op.may_wait
         && !node.inputs.is_empty()

@@ -1,21 +1,21 @@
 //! Shape inference over a graph.
 
 use super::order::{closes_loop, topological_order};
-use crate::graph::{Graph, Node, NodeId};
-use crate::op_def::{ControlFlow, Role};
+use crate::graph::{GraphIr, Node, NodeId};
+use crate::op_def::{ControlFlow, OpRole};
 use crate::shape::ShapeCtx;
 use ferroflow_core::{PartialShape, Tensor};
 use std::collections::HashMap;
 
 /// What is known of the shape of each output of each node. Where an op's shape function fails,
 /// nothing is known: whether that is an error shows when the node runs.
-pub fn infer(graph: &Graph) -> Vec<Vec<PartialShape>> {
+pub fn infer(graph: &GraphIr) -> Vec<Vec<PartialShape>> {
     infer_given(graph, &HashMap::new())
 }
 
 /// The same, where the shapes of the only outputs of some nodes are known otherwise.
 pub(crate) fn infer_given(
-    graph: &Graph,
+    graph: &GraphIr,
     given: &HashMap<NodeId, PartialShape>,
 ) -> Vec<Vec<PartialShape>> {
     let unknown = |n: &Node| vec![PartialShape::unknown(); n.output_types.len()];
@@ -65,7 +65,7 @@ pub(crate) fn node_shapes(
 
 /// The value of a constant.
 pub(crate) fn constant(node: &Node) -> Option<&Tensor> {
-    if node.op.role != Role::Constant {
+    if node.op.role != OpRole::Constant {
         return None;
     }
     match node.attrs.get("value") {
@@ -76,7 +76,7 @@ pub(crate) fn constant(node: &Node) -> Option<&Tensor> {
 
 /// `Merge` passes on whichever input comes: only what all of them have in common is known, and the
 /// way back of a loop may bring anything. Its second output says which input it was.
-fn merge_shapes(graph: &Graph, node: &Node, inputs: &[PartialShape]) -> Vec<PartialShape> {
+fn merge_shapes(graph: &GraphIr, node: &Node, inputs: &[PartialShape]) -> Vec<PartialShape> {
     let mut common = inputs.first().cloned().unwrap_or_default();
     for (i, shape) in inputs.iter().enumerate() {
         common = match closes_loop(graph, node, i) {

@@ -6,8 +6,8 @@ mod inline;
 use crate::attr::{Attrs, FuncRef};
 use crate::catalog::Catalog;
 use crate::function::FunctionGraph;
-use crate::graph::{Endpoint, Graph, NodeId};
-use crate::op_def::{Calls, PortType};
+use crate::graph::{Endpoint, GraphIr, NodeId};
+use crate::op_def::{CallKind, PortType};
 use ferroflow_core::{DType, DeviceName, Result, err};
 use inline::Inlined;
 use std::collections::HashMap;
@@ -20,8 +20,8 @@ const MAX_ADDED: usize = 1 << 16;
 
 /// Lowers the nodes of `graph` from `first` on, where TensorFlow would. A lowered node keeps its name
 /// and its outputs, so that it can still be fetched. On an error the graph is half lowered.
-pub fn lower(graph: &mut Graph, first: usize, catalog: &Catalog) -> Result<()> {
-    let calls = |graph: &Graph, id: NodeId| graph.node(id).op.calls.is_some();
+pub fn lower(graph: &mut GraphIr, first: usize, catalog: &Catalog) -> Result<()> {
+    let calls = |graph: &GraphIr, id: NodeId| graph.node(id).op.calls.is_some();
     if !graph.ids().skip(first).any(|id| calls(graph, id)) {
         return Ok(());
     }
@@ -47,7 +47,7 @@ pub fn lower(graph: &mut Graph, first: usize, catalog: &Catalog) -> Result<()> {
 }
 
 struct Lowering<'a> {
-    graph: &'a mut Graph,
+    graph: &'a mut GraphIr,
     catalog: &'a Catalog,
     /// How many calls deep a node was.
     depth: Vec<u32>,
@@ -82,14 +82,14 @@ impl Lowering<'_> {
         };
         let is_marked = call.attrs.bool("_lower_using_switch_merge").unwrap_or(false);
         match calls {
-            Calls::Function => self.call(call, None),
-            Calls::Own => {
+            CallKind::Function => self.call(call, None),
+            CallKind::Own => {
                 let own = FuncRef { name: node.op.name.clone(), attrs: (*node.attrs).clone() };
                 self.call(call, Some(own))
             }
-            Calls::If if is_marked => self.branch(call, false),
-            Calls::Case if is_marked => self.branch(call, true),
-            Calls::While if is_marked => self.repeat(call),
+            CallKind::If if is_marked => self.branch(call, false),
+            CallKind::Case if is_marked => self.branch(call, true),
+            CallKind::While if is_marked => self.repeat(call),
             _ => Ok(()),
         }
     }
@@ -372,17 +372,17 @@ mod tests {
     use super::*;
     use crate::attr::{AttrList, AttrValue};
     use crate::def::{FunctionDef, GraphDef, NodeDef};
-    use crate::op_def::{OpDef, Role};
+    use crate::op_def::{OpDef, OpRole};
     use crate::signature::parse_arg;
 
     fn catalog() -> Catalog {
         let mut c = Catalog::new();
-        c.op("_Arg").output("output: T").attr("T: type").attr("index: int").role(Role::Argument);
-        c.op("_Retval").input("input: T").attr("T: type").attr("index: int").role(Role::Return);
+        c.op("_Arg").output("output: T").attr("T: type").attr("index: int").role(OpRole::Argument);
+        c.op("_Retval").input("input: T").attr("T: type").attr("index: int").role(OpRole::Return);
         c.op("Identity").input("input: T").output("output: T").attr("T: type");
         c.op("IdentityN").input("input: T").output("output: T").attr("T: list(type)");
-        c.op("NoOp").role(Role::NoOp);
-        c.op("Const").output("y: float").role(Role::Constant);
+        c.op("NoOp").role(OpRole::NoOp);
+        c.op("Const").output("y: float").role(OpRole::Constant);
         c.op("Neg").input("x: float").output("y: float");
         c.op("Print").input("x: float").stateful();
         c.op("Call")
@@ -391,7 +391,7 @@ mod tests {
             .attr("Tin: list(type)")
             .attr("Tout: list(type)")
             .attr("f: func")
-            .calls(Calls::Function);
+            .calls(CallKind::Function);
         c
     }
 
@@ -414,7 +414,7 @@ mod tests {
     }
 
     /// `y = f(x)` with this body, whose result is `ret`, called by `call`, which waits for `go`.
-    fn lowered(body: Vec<NodeDef>, ret: &str) -> Graph {
+    fn lowered(body: Vec<NodeDef>, ret: &str) -> GraphIr {
         let mut signature = OpDef::named("f");
         signature.inputs = vec![parse_arg("x: float").unwrap()];
         signature.outputs = vec![parse_arg("y: float").unwrap()];
@@ -438,12 +438,12 @@ mod tests {
             functions: vec![Arc::new(f)],
             ..GraphDef::default()
         };
-        let mut graph = Graph::from_def(&def, &catalog()).unwrap();
+        let mut graph = GraphIr::from_def(&def, &catalog()).unwrap();
         lower(&mut graph, 0, &catalog()).unwrap();
         graph
     }
 
-    fn lines(graph: &Graph) -> Vec<String> {
+    fn lines(graph: &GraphIr) -> Vec<String> {
         let def = graph.to_def();
         let text = |n: &NodeDef| format!("{} = {}({})", n.name, n.op, n.inputs.join(", "));
         def.nodes.iter().map(text).collect()

@@ -1,12 +1,12 @@
 //! The order in which nodes can be visited so that inputs come first.
 
-use crate::graph::{Graph, Node, NodeId};
+use crate::graph::{GraphIr, Node, NodeId};
 use crate::op_def::ControlFlow;
 
 /// All nodes, each after its inputs and controls; the edge that closes a loop, from `NextIteration`
 /// to `Merge`, does not count. Nodes of other cycles, which no graph that was read has, are left
 /// out.
-pub fn topological_order(graph: &Graph) -> Vec<NodeId> {
+pub fn topological_order(graph: &GraphIr) -> Vec<NodeId> {
     let mut pending = vec![0u32; graph.len()];
     let mut consumers: Vec<Vec<NodeId>> = vec![Vec::new(); graph.len()];
     for (id, node) in graph.iter() {
@@ -36,7 +36,7 @@ pub fn topological_order(graph: &Graph) -> Vec<NodeId> {
 }
 
 /// Whether input `i` of `node` is the way back of a loop.
-pub(crate) fn closes_loop(graph: &Graph, node: &Node, i: usize) -> bool {
+pub(crate) fn closes_loop(graph: &GraphIr, node: &Node, i: usize) -> bool {
     node.op.control_flow == Some(ControlFlow::Merge)
         && graph.node(node.inputs[i].node).op.control_flow == Some(ControlFlow::NextIteration)
 }

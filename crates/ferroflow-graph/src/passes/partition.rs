@@ -8,7 +8,7 @@ mod loops;
 use crate::attr::Attrs;
 use crate::catalog::Catalog;
 use crate::def::{GraphDef, NodeDef};
-use crate::graph::{Endpoint, Graph, Node, NodeId};
+use crate::graph::{Endpoint, GraphIr, Node, NodeId};
 use crate::passes::cost::CostModel;
 use crate::passes::waits::{PROMPT, Waits};
 use ferroflow_core::{DType, DeviceInfo, DeviceName, Result, Tensor, err};
@@ -31,7 +31,7 @@ pub struct Partition {
 /// decision, so that what they receive is received once in each iteration. What `model` says is
 /// received long before it is needed is received later.
 pub fn partition(
-    mut graph: Graph,
+    mut graph: GraphIr,
     devices: &[Arc<DeviceInfo>],
     catalog: &Catalog,
     model: &CostModel,
@@ -81,7 +81,7 @@ impl<'d> Tasks<'d> {
         Tasks { names: Vec::new(), of_device }
     }
 
-    fn of_nodes(&mut self, graph: &Graph) -> Result<Vec<u32>> {
+    fn of_nodes(&mut self, graph: &GraphIr) -> Result<Vec<u32>> {
         let mut known: HashMap<&str, u32> = HashMap::new();
         let mut all = Vec::with_capacity(graph.len());
         for (_, node) in graph.iter() {
@@ -137,7 +137,7 @@ struct Received {
 }
 
 struct Cutter<'a> {
-    graph: &'a Graph,
+    graph: &'a GraphIr,
     devices: &'a [Arc<DeviceInfo>],
     task_of: &'a [u32],
     loops: &'a Loops,

@@ -11,7 +11,7 @@ mod specs;
 
 pub use by_cost::{place_by_cost, predict};
 
-use crate::graph::{Graph, Node, NodeId};
+use crate::graph::{GraphIr, Node, NodeId};
 use crate::op_def::PortType;
 use ferroflow_core::{DType, DeviceInfo, DeviceName, Error, Result, bail, err};
 use groups::Groups;
@@ -59,7 +59,7 @@ impl Devices {
 /// Places the nodes of `graph` from `first` on; those before are placed. With `soft`, a device of a
 /// kind that does not exist is replaced by one that does, and who cannot be together is apart. On
 /// an error some nodes may have been placed.
-pub fn place(graph: &mut Graph, first: usize, devices: &Devices, soft: bool) -> Result<()> {
+pub fn place(graph: &mut GraphIr, first: usize, devices: &Devices, soft: bool) -> Result<()> {
     Placer::grouped(graph, first, devices, soft)?.assign(graph)
 }
 
@@ -74,7 +74,7 @@ struct Placer<'a> {
 impl<'a> Placer<'a> {
     /// With who must be together, and what they ask for; nobody is assigned yet.
     fn grouped(
-        graph: &Graph,
+        graph: &GraphIr,
         first: usize,
         devices: &'a Devices,
         soft: bool,
@@ -91,12 +91,12 @@ impl<'a> Placer<'a> {
 impl Placer<'_> {
     fn new_nodes<'g>(
         &self,
-        graph: &'g Graph,
+        graph: &'g GraphIr,
     ) -> impl Iterator<Item = (NodeId, &'g Node)> + use<'g> {
         graph.iter().skip(self.first)
     }
 
-    fn read_requests(&mut self, graph: &Graph) -> Result<()> {
+    fn read_requests(&mut self, graph: &GraphIr) -> Result<()> {
         let mut known: HashMap<&str, u32> = HashMap::new();
         for (id, node) in graph.iter().filter(|(_, n)| !n.device.is_empty()) {
             let spec = match known.get(node.device.as_str()) {
@@ -122,7 +122,7 @@ impl Placer<'_> {
 
     /// A reference or a resource stays on its device, and with it whoever uses it. What it asks for
     /// itself yields to where the resource is.
-    fn join_references(&mut self, graph: &Graph) -> Result<()> {
+    fn join_references(&mut self, graph: &GraphIr) -> Result<()> {
         for (id, node) in self.new_nodes(graph) {
             if node.op.takes_resources_from_anywhere {
                 continue;
@@ -136,7 +136,7 @@ impl Placer<'_> {
         Ok(())
     }
 
-    fn join_edge(&mut self, graph: &Graph, from: NodeId, to: NodeId) -> Result<()> {
+    fn join_edge(&mut self, graph: &GraphIr, from: NodeId, to: NodeId) -> Result<()> {
         let (source, target) = (self.groups.of(from), self.groups.of(to));
         let pairs = [
             ("assigned", source.assigned, target.assigned),
@@ -172,7 +172,7 @@ impl Placer<'_> {
 
     /// `_class` lists the groups a node wants to be in, `loc:@NAME`; a node is in the group of its
     /// own name. The named node need not exist.
-    fn join_classes(&mut self, graph: &Graph) -> Result<()> {
+    fn join_classes(&mut self, graph: &GraphIr) -> Result<()> {
         let mut members: HashMap<String, NodeId> = HashMap::new();
         for (id, node) in graph.iter().filter(|(_, n)| n.attrs.contains("_class")) {
             let is_new = id.index() >= self.first;
@@ -197,7 +197,7 @@ impl Placer<'_> {
         Ok(())
     }
 
-    fn join(&mut self, graph: &Graph, a: NodeId, b: NodeId) -> Result<()> {
+    fn join(&mut self, graph: &GraphIr, a: NodeId, b: NodeId) -> Result<()> {
         let Some((x, y)) = self.groups.roots(a, b) else { return Ok(()) };
         let (gx, gy) = (self.groups.at(x), self.groups.at(y));
         let merged = self.specs.merge_groups(gx, gy, self.soft).map_err(|why| {
@@ -215,7 +215,7 @@ impl Placer<'_> {
 
     /// Nodes that follow others wait until those are placed: a constant goes where it is used, and
     /// what only looks at a shape goes where the tensor is.
-    fn assign(&mut self, graph: &mut Graph) -> Result<()> {
+    fn assign(&mut self, graph: &mut GraphIr) -> Result<()> {
         let is_follower =
             |node: &Node| is_generator(node) || (node.op.is_metadata && !node.inputs.is_empty());
         let mut followers = Vec::new();
@@ -240,7 +240,7 @@ impl Placer<'_> {
 
     /// Assigns a node to the device of its group, which is chosen now if it was not. `beside` is the
     /// device where it would be best, if it may go there.
-    fn assign_one(&mut self, graph: &mut Graph, id: NodeId, beside: Option<&str>) -> Result<()> {
+    fn assign_one(&mut self, graph: &mut GraphIr, id: NodeId, beside: Option<&str>) -> Result<()> {
         let group = self.groups.of(id);
         let device = if group.assigned != specs::OPEN {
             self.specs.get(group.assigned).to_string()
@@ -299,7 +299,7 @@ fn is_generator(node: &Node) -> bool {
 }
 
 /// For each of `nodes`, the device of all its consumers, if they are on one.
-fn used_on(graph: &Graph, nodes: &[NodeId]) -> HashMap<NodeId, Option<String>> {
+fn used_on(graph: &GraphIr, nodes: &[NodeId]) -> HashMap<NodeId, Option<String>> {
     let mut found: HashMap<NodeId, Option<Option<&str>>> =
         nodes.iter().map(|id| (*id, None)).collect();
     for (_, node) in graph.iter() {

@@ -4,8 +4,8 @@ use super::idle::silence;
 use crate::attr::Attrs;
 use crate::catalog::Catalog;
 use crate::function::FunctionGraph;
-use crate::graph::{Endpoint, Graph, Node, NodeId, split_tensor_name};
-use crate::op_def::{OpDef, Role};
+use crate::graph::{Endpoint, GraphIr, Node, NodeId, split_tensor_name};
+use crate::op_def::{OpDef, OpRole};
 use ferroflow_core::{Result, bail, ensure, err};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// The graph of one step. All its nodes are meant to run.
 #[derive(Clone)]
 pub struct Pruned {
-    pub graph: Graph,
+    pub graph: GraphIr,
     /// Where the feeds enter: an `_Arg` node each, in order.
     pub args: Vec<NodeId>,
     /// Where the fetches leave: a `_Retval` node each, in order.
@@ -27,7 +27,7 @@ pub struct Pruned {
 /// edges too. Nodes keep their names and their order. A pure node that only control edges leave, and
 /// that is no target, becomes a `NoOp`.
 pub fn prune<S: AsRef<str>>(
-    graph: &Graph,
+    graph: &GraphIr,
     feeds: &[S],
     fetches: &[S],
     targets: &[S],
@@ -48,7 +48,7 @@ pub fn prune<S: AsRef<str>>(
     let cut = Cut::new(graph, &feeds);
     let keep = cut.ancestors(fetches.iter().map(|e| e.node).chain(targets.iter().copied()));
     let mut pruned = Pruned {
-        graph: Graph::new(graph.library.clone()),
+        graph: GraphIr::new(graph.library.clone()),
         args: Vec::with_capacity(feeds.len()),
         rets: Vec::with_capacity(fetches.len()),
     };
@@ -113,7 +113,7 @@ impl Pruned {
             ids[i] = NodeId(next);
             next += 1;
         }
-        let mut graph = Graph { versions: old.versions, ..Graph::new(old.library) };
+        let mut graph = GraphIr { versions: old.versions, ..GraphIr::new(old.library) };
         graph.nodes.reserve(next as usize);
         graph.names = old.names;
         graph.names.retain(|_, id| {
@@ -134,7 +134,7 @@ impl Pruned {
 
 /// A graph with the edges that feeds replace.
 struct Cut<'g> {
-    graph: &'g Graph,
+    graph: &'g GraphIr,
     /// Endpoint to the feed that replaces it.
     fed: HashMap<Endpoint, usize>,
     /// Placeholder to the feed that takes over its control edges.
@@ -144,14 +144,14 @@ struct Cut<'g> {
 }
 
 impl<'g> Cut<'g> {
-    fn new(graph: &'g Graph, feeds: &[Endpoint]) -> Cut<'g> {
+    fn new(graph: &'g GraphIr, feeds: &[Endpoint]) -> Cut<'g> {
         let mut touched = vec![false; graph.len()];
         let (mut fed, mut controls) = (HashMap::new(), HashMap::new());
         for (i, &e) in feeds.iter().enumerate() {
             touched[e.node.index()] = true;
             // `x` and `x:0` are different feeds of one endpoint: the first cuts it off.
             fed.entry(e).or_insert(i);
-            if graph.node(e.node).op.role == Role::Placeholder {
+            if graph.node(e.node).op.role == OpRole::Placeholder {
                 controls.entry(e.node).or_insert(i);
             }
         }
@@ -214,7 +214,7 @@ fn check_endpoints<S: AsRef<str>>(feeds: &[S], fetches: &[S]) -> Result<()> {
     Ok(())
 }
 
-fn feed_endpoint(graph: &Graph, name: &str) -> Result<Endpoint> {
+fn feed_endpoint(graph: &GraphIr, name: &str) -> Result<Endpoint> {
     let (node, slot) = split_tensor_name(name);
     let Some(id) = graph.find(node) else {
         bail!(NotFound, "FeedInputs: unable to find feed output {name}");
@@ -228,7 +228,7 @@ fn feed_endpoint(graph: &Graph, name: &str) -> Result<Endpoint> {
     Ok(Endpoint { node: id, slot })
 }
 
-fn fetch_endpoint(graph: &Graph, name: &str) -> Result<Endpoint> {
+fn fetch_endpoint(graph: &GraphIr, name: &str) -> Result<Endpoint> {
     let (node, slot) = split_tensor_name(name);
     let Some(id) = graph.find(node) else {
         bail!(NotFound, "FetchOutputs node {name}: not found");
@@ -249,7 +249,7 @@ fn fetch_endpoint(graph: &Graph, name: &str) -> Result<Endpoint> {
     Ok(Endpoint { node: id, slot })
 }
 
-fn target_nodes<S: AsRef<str>>(graph: &Graph, targets: &[S]) -> Result<Vec<NodeId>> {
+fn target_nodes<S: AsRef<str>>(graph: &GraphIr, targets: &[S]) -> Result<Vec<NodeId>> {
     let (mut found, mut missing) = (Vec::with_capacity(targets.len()), String::new());
     for target in targets {
         let target = target.as_ref();
@@ -270,7 +270,7 @@ fn target_nodes<S: AsRef<str>>(graph: &Graph, targets: &[S]) -> Result<Vec<NodeI
 }
 
 /// A fed value is no variable: a node that wants a reference cannot take it.
-fn check_ref_edges(graph: &Graph, args: &[NodeId]) -> Result<()> {
+fn check_ref_edges(graph: &GraphIr, args: &[NodeId]) -> Result<()> {
     for (_, node) in graph.iter() {
         for (i, e) in node.inputs.iter().enumerate() {
             if node.input_types[i].is_ref && e.node.index() < args.len() {
@@ -286,12 +286,12 @@ fn op(catalog: &Catalog, name: &str) -> Result<Arc<OpDef>> {
     op.ok_or_else(|| err!(Internal, "the catalog lacks {name}, which feeds and fetches need"))
 }
 
-fn port_attrs(graph: &Graph, e: Endpoint, index: usize) -> Attrs {
+fn port_attrs(graph: &GraphIr, e: Endpoint, index: usize) -> Attrs {
     Attrs::new().with("T", graph.type_of(e).dtype).with("index", index as i64)
 }
 
 /// A name that neither graph has: nodes of the old one keep theirs in the new.
-fn free_name(old: &Graph, new: &Graph, base: String) -> String {
+fn free_name(old: &GraphIr, new: &GraphIr, base: String) -> String {
     let mut name = base;
     while old.find(&name).is_some() || new.find(&name).is_some() {
         name.push('_');
@@ -308,9 +308,9 @@ mod tests {
 
     fn catalog() -> Catalog {
         let mut c = Catalog::new();
-        c.op("_Arg").output("output: T").attr("T: type").attr("index: int").role(Role::Argument);
-        c.op("_Retval").input("input: T").attr("T: type").attr("index: int").role(Role::Return);
-        c.op("Placeholder").output("y: T").attr("T: type = DT_FLOAT").role(Role::Placeholder);
+        c.op("_Arg").output("output: T").attr("T: type").attr("index: int").role(OpRole::Argument);
+        c.op("_Retval").input("input: T").attr("T: type").attr("index: int").role(OpRole::Return);
+        c.op("Placeholder").output("y: T").attr("T: type = DT_FLOAT").role(OpRole::Placeholder);
         c.op("Source").output("a: float").output("b: float").stateful();
         c.op("Variable").output("ref: Ref(float)").stateful();
         c.op("Assign")
@@ -320,7 +320,7 @@ mod tests {
             .stateful();
         c.op("Neg").input("x: float").output("y: float");
         c.op("Add").input("x: float").input("y: float").output("z: float");
-        c.op("NoOp").role(Role::NoOp);
+        c.op("NoOp").role(OpRole::NoOp);
         c.op("Merge")
             .input("x: N * float")
             .output("y: float")
@@ -335,11 +335,11 @@ mod tests {
 
     type Nodes<'a> = [(&'a str, &'a str, &'a [&'a str])];
 
-    fn graph(nodes: &Nodes) -> Graph {
+    fn graph(nodes: &Nodes) -> GraphIr {
         graph_of(nodes, &catalog())
     }
 
-    fn graph_of(nodes: &Nodes, catalog: &Catalog) -> Graph {
+    fn graph_of(nodes: &Nodes, catalog: &Catalog) -> GraphIr {
         let nodes = nodes.iter().map(|(name, op, inputs)| NodeDef {
             name: name.to_string(),
             op: op.to_string(),
@@ -351,10 +351,10 @@ mod tests {
             ..NodeDef::default()
         });
         let def = GraphDef { nodes: nodes.collect(), ..Default::default() };
-        Graph::from_def(&def, catalog).unwrap()
+        GraphIr::from_def(&def, catalog).unwrap()
     }
 
-    fn sample() -> Graph {
+    fn sample() -> GraphIr {
         graph(&[
             ("x", "Placeholder", &[]),
             ("s", "Source", &["^x"]),
@@ -365,7 +365,7 @@ mod tests {
         ])
     }
 
-    fn run(g: &Graph, feeds: &[&str], fetches: &[&str], targets: &[&str]) -> Result<Pruned> {
+    fn run(g: &GraphIr, feeds: &[&str], fetches: &[&str], targets: &[&str]) -> Result<Pruned> {
         prune(g, feeds, fetches, targets, &catalog())
     }
 
@@ -545,7 +545,7 @@ mod tests {
     #[test]
     fn a_long_chain_is_pruned_in_linear_time() {
         let c = catalog();
-        let (mut g, neg) = (Graph::default(), c.get("Neg").unwrap().clone());
+        let (mut g, neg) = (GraphIr::default(), c.get("Neg").unwrap().clone());
         let x = c.get("Placeholder").unwrap().clone();
         let mut last = g.add("x", x, Attrs::new(), vec![], vec![]).unwrap();
         for i in 0..200_000 {

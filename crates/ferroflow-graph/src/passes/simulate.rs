@@ -1,9 +1,9 @@
 //! A step, simulated: when each node runs and each value arrives, on devices that run one node at a
 //! time, in the order in which nodes become ready, and links that carry one tensor at a time.
 
-use super::cost::{CostModel, Costs, Link};
+use super::cost::{CostModel, LinkCost, NodeCosts};
 use super::order::{closes_loop, topological_order};
-use crate::graph::{Endpoint, Graph, NodeId};
+use crate::graph::{Endpoint, GraphIr, NodeId};
 use ferroflow_core::DeviceInfo;
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap};
@@ -53,8 +53,8 @@ pub(super) trait Choice {
 /// Simulates a step of `graph` and puts each node on the device, of those it may be on, where it
 /// ends first; of equally good ones on the first. The first device is where the step begins and ends.
 pub(super) fn simulate(
-    graph: &Graph,
-    costs: &Costs,
+    graph: &GraphIr,
+    costs: &NodeCosts,
     model: &CostModel,
     devices: &[Arc<DeviceInfo>],
     choice: &mut dyn Choice,
@@ -124,8 +124,8 @@ pub(super) fn simulate(
 }
 
 struct Run<'a> {
-    graph: &'a Graph,
-    costs: &'a Costs,
+    graph: &'a GraphIr,
+    costs: &'a NodeCosts,
     model: &'a CostModel,
     /// The task of each device.
     tasks: &'a [String],
@@ -232,7 +232,7 @@ impl Run<'_> {
         Some(Moved { source, slot, from, to, bytes, begins, arrives })
     }
 
-    fn link(&self, from: usize, to: usize) -> Link {
+    fn link(&self, from: usize, to: usize) -> LinkCost {
         match self.tasks[from] == self.tasks[to] {
             true => self.model.within_task,
             false => self.model.link,
@@ -241,7 +241,7 @@ impl Run<'_> {
 }
 
 /// For each node what it waits for, counted, and who waits for it.
-fn dependencies(graph: &Graph) -> (Vec<u32>, Vec<Vec<NodeId>>) {
+fn dependencies(graph: &GraphIr) -> (Vec<u32>, Vec<Vec<NodeId>>) {
     let mut pending = vec![0u32; graph.len()];
     let mut consumers = vec![Vec::new(); graph.len()];
     for (id, node) in graph.iter() {
@@ -260,7 +260,7 @@ fn dependencies(graph: &Graph) -> (Vec<u32>, Vec<Vec<NodeId>>) {
 }
 
 /// Seconds from the beginning of each node to the end of what hangs on it.
-fn urgency(graph: &Graph, costs: &Costs) -> Vec<f64> {
+fn urgency(graph: &GraphIr, costs: &NodeCosts) -> Vec<f64> {
     let mut after = vec![0.0f64; graph.len()];
     for id in topological_order(graph).into_iter().rev() {
         let all = after[id.index()] + costs.seconds[id.index()];

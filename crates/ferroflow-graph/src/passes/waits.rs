@@ -5,7 +5,7 @@
 //! ends the step.
 
 use super::order::topological_order;
-use crate::graph::{Graph, Node, NodeId};
+use crate::graph::{GraphIr, Node, NodeId};
 use std::collections::HashMap;
 
 /// An attribute of a Recv whose value comes without anyone having to wait: what is sent depends on
@@ -25,7 +25,7 @@ const UNKNOWN: u32 = u32::MAX;
 const MAX_ELEMENTS: usize = 1 << 22;
 
 impl Waits {
-    pub fn of(graph: &Graph) -> Waits {
+    pub fn of(graph: &GraphIr) -> Waits {
         let mut of = vec![NOTHING; graph.len()];
         let mut sets = Sets::default();
         let order = topological_order(graph);
@@ -150,7 +150,7 @@ mod tests {
         c
     }
 
-    fn graph(lines: &[(&str, &str, &[&str])]) -> Graph {
+    fn graph(lines: &[(&str, &str, &[&str])]) -> GraphIr {
         let node = |&(name, op, inputs): &(&str, &str, &[&str])| NodeDef {
             name: name.into(),
             op: op.into(),
@@ -162,7 +162,7 @@ mod tests {
             ..NodeDef::default()
         };
         let def = GraphDef { nodes: lines.iter().map(node).collect(), ..GraphDef::default() };
-        Graph::from_def(&def, &catalog()).unwrap()
+        GraphIr::from_def(&def, &catalog()).unwrap()
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 /// A message being read. Nested messages are read in place, bounded by their lengths; every length
 /// is checked against what is there before anything is allocated for it.
-pub struct Reader {
+pub struct MessageReader {
     /// Never starts with an empty chunk.
     chunks: VecDeque<Bytes>,
     /// Bytes left of the message being read; the chunks hold at least as many.
@@ -20,37 +20,37 @@ pub struct Reader {
 
 /// The key of a field.
 #[derive(Clone, Copy, Debug)]
-pub struct Key {
+pub struct FieldKey {
     pub field: u32,
     pub wire_type: WireType,
 }
 
-impl Reader {
-    pub fn new(chunks: impl IntoIterator<Item = Bytes>) -> Reader {
+impl MessageReader {
+    pub fn new(chunks: impl IntoIterator<Item = Bytes>) -> MessageReader {
         let chunks: VecDeque<Bytes> = chunks.into_iter().filter(|c| !c.is_empty()).collect();
         let left = chunks.iter().map(Bytes::len).sum();
-        Reader { chunks, left }
+        MessageReader { chunks, left }
     }
 
     /// The key of the next field; none at the end of the message.
-    pub fn key(&mut self) -> Result<Option<Key>> {
+    pub fn key(&mut self) -> Result<Option<FieldKey>> {
         if self.left == 0 {
             return Ok(None);
         }
         let (field, wire_type) = prost::encoding::decode_key(self).map_err(malformed)?;
-        Ok(Some(Key { field, wire_type }))
+        Ok(Some(FieldKey { field, wire_type }))
     }
 
-    pub fn int(&mut self, key: Key) -> Result<i64> {
+    pub fn int(&mut self, key: FieldKey) -> Result<i64> {
         expect(key, WireType::Varint)?;
         Ok(prost::encoding::decode_varint(self).map_err(malformed)? as i64)
     }
 
-    pub fn bool(&mut self, key: Key) -> Result<bool> {
+    pub fn bool(&mut self, key: FieldKey) -> Result<bool> {
         Ok(self.int(key)? != 0)
     }
 
-    pub fn string(&mut self, key: Key) -> Result<String> {
+    pub fn string(&mut self, key: FieldKey) -> Result<String> {
         expect(key, WireType::LengthDelimited)?;
         let len = self.length()?;
         let mut text = vec![0; len];
@@ -60,7 +60,7 @@ impl Reader {
     }
 
     /// A byte string or a message left as it is; a copy only if it spans chunks.
-    pub fn bytes(&mut self, key: Key) -> Result<Bytes> {
+    pub fn bytes(&mut self, key: FieldKey) -> Result<Bytes> {
         expect(key, WireType::LengthDelimited)?;
         let len = self.length()?;
         Ok(self.copy_to_bytes(len))
@@ -69,8 +69,8 @@ impl Reader {
     /// A nested message, which `read` reads to its end.
     pub fn message<T>(
         &mut self,
-        key: Key,
-        read: impl FnOnce(&mut Reader) -> Result<T>,
+        key: FieldKey,
+        read: impl FnOnce(&mut MessageReader) -> Result<T>,
     ) -> Result<T> {
         expect(key, WireType::LengthDelimited)?;
         let len = self.length()?;
@@ -83,18 +83,18 @@ impl Reader {
     }
 
     /// A nested message of a type we do not read by hand, into what came of it before.
-    pub fn merge<M: Message>(&mut self, key: Key, into: &mut M) -> Result<()> {
+    pub fn merge<M: Message>(&mut self, key: FieldKey, into: &mut M) -> Result<()> {
         self.message(key, |r| into.merge(r).map_err(malformed))
     }
 
     /// A `TensorProto`. A large `tensor_content` is copied once, into the tensor's own buffer, or
     /// not at all when it lies aligned within a chunk.
-    pub fn tensor(&mut self, key: Key) -> Result<Tensor> {
-        self.message(key, Reader::tensor_fields)
+    pub fn tensor(&mut self, key: FieldKey) -> Result<Tensor> {
+        self.message(key, MessageReader::tensor_fields)
     }
 
     /// A `NamedTensorProto`.
-    pub fn named_tensor(&mut self, key: Key) -> Result<(String, Tensor)> {
+    pub fn named_tensor(&mut self, key: FieldKey) -> Result<(String, Tensor)> {
         self.message(key, |r| {
             let (mut name, mut tensor) = (String::new(), None);
             while let Some(key) = r.key()? {
@@ -112,7 +112,7 @@ impl Reader {
     }
 
     /// Passes over a field nobody here knows.
-    pub fn skip(&mut self, key: Key) -> Result<()> {
+    pub fn skip(&mut self, key: FieldKey) -> Result<()> {
         prost::encoding::skip_field(key.wire_type, key.field, self, DecodeContext::default())
             .map_err(malformed)
     }
@@ -182,7 +182,7 @@ fn plain_target(proto: &pb::TensorProto, len: usize) -> Option<DType> {
     (dtype.size()?.checked_mul(n)? == len).then_some(dtype)
 }
 
-fn expect(key: Key, wire_type: WireType) -> Result<()> {
+fn expect(key: FieldKey, wire_type: WireType) -> Result<()> {
     ensure!(
         key.wire_type == wire_type,
         InvalidArgument,
@@ -193,26 +193,26 @@ fn expect(key: Key, wire_type: WireType) -> Result<()> {
     Ok(())
 }
 
-impl From<Bytes> for Reader {
-    fn from(bytes: Bytes) -> Reader {
-        Reader::new([bytes])
+impl From<Bytes> for MessageReader {
+    fn from(bytes: Bytes) -> MessageReader {
+        MessageReader::new([bytes])
     }
 }
 
-impl From<Vec<Bytes>> for Reader {
-    fn from(chunks: Vec<Bytes>) -> Reader {
-        Reader::new(chunks)
+impl From<Vec<Bytes>> for MessageReader {
+    fn from(chunks: Vec<Bytes>) -> MessageReader {
+        MessageReader::new(chunks)
     }
 }
 
-impl From<VecDeque<Bytes>> for Reader {
-    fn from(chunks: VecDeque<Bytes>) -> Reader {
-        Reader::new(chunks)
+impl From<VecDeque<Bytes>> for MessageReader {
+    fn from(chunks: VecDeque<Bytes>) -> MessageReader {
+        MessageReader::new(chunks)
     }
 }
 
 /// The bytes left of the message being read.
-impl Buf for Reader {
+impl Buf for MessageReader {
     fn remaining(&self) -> usize {
         self.left
     }

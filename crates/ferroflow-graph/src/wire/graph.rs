@@ -6,7 +6,7 @@
 use super::{malformed, tensor};
 use crate::attr::{AttrList, AttrValue, Attrs, FuncRef};
 use crate::def::{FunctionDef, GraphDef, NodeDef, Versions};
-use crate::op_def::{Allowed, ArgDef, ArgTypes, AttrDef, AttrKind, OpDef, TypeSource};
+use crate::op_def::{AllowedValues, ArgDef, ArgTypes, AttrDef, AttrKind, OpDef, TypeSource};
 use bytes::Bytes;
 use ferroflow_core::{DType, Result, Tensor, Within, bail, ensure, err};
 use ferroflow_proto::tensorflow as pb;
@@ -340,8 +340,8 @@ fn attr_def_from_proto(p: pb::op_def::AttrDef) -> Result<AttrDef> {
     };
     let allowed = match p.allowed_values.and_then(|v| v.value) {
         Some(Value::List(list)) => match list_from_proto(*list)? {
-            AttrList::Types(types) => Some(Allowed::Types(types)),
-            AttrList::Strs(strs) => Some(Allowed::Strs(
+            AttrList::Types(types) => Some(AllowedValues::Types(types)),
+            AttrList::Strs(strs) => Some(AllowedValues::Strs(
                 strs.iter().map(|s| String::from_utf8_lossy(s).into_owned()).collect(),
             )),
             _ => None,
@@ -362,8 +362,8 @@ fn attr_def_to_proto(a: &AttrDef) -> Result<pb::op_def::AttrDef> {
     let kind = KINDS.iter().find(|k| k.0 == a.kind).map_or("", |k| k.1);
     let value = |value| pb::AttrValue { value: Some(value) };
     let allowed = a.allowed.as_ref().map(|allowed| match allowed {
-        Allowed::Types(types) => AttrList::Types(types.clone()),
-        Allowed::Strs(strs) => {
+        AllowedValues::Types(types) => AttrList::Types(types.clone()),
+        AllowedValues::Strs(strs) => {
             AttrList::Strs(strs.iter().map(|s| Bytes::copy_from_slice(s.as_bytes())).collect())
         }
     });

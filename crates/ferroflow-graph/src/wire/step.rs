@@ -4,7 +4,7 @@
 //! A tensor given twice in one message is read from the later one; prost would merge the two. No
 //! peer writes such messages.
 
-use super::chunks::{Key, Reader};
+use super::chunks::{FieldKey, MessageReader};
 use super::segments::{SegmentWriter, Segments};
 use bytes::Bytes;
 use ferroflow_core::{Code, Error, Result, Tensor};
@@ -12,16 +12,16 @@ use ferroflow_proto::tensorflow as pb;
 use prost::Message;
 
 /// A tensor under a name: an endpoint or a rendezvous key.
-pub type Named = (String, Tensor);
+pub type NamedTensor = (String, Tensor);
 
 /// What a client asks of its master: run a step.
 #[derive(Clone, Debug, Default)]
 pub struct RunStepRequest {
     pub session_handle: String,
-    pub feeds: Vec<Named>,
+    pub feeds: Vec<NamedTensor>,
     pub fetches: Vec<String>,
     pub targets: Vec<String>,
-    pub options: RunOptions,
+    pub options: RunStepOptions,
     pub partial_run_handle: String,
     /// Report a failure in the response instead of as the failure of the call.
     pub store_errors_in_response_body: bool,
@@ -30,7 +30,7 @@ pub struct RunStepRequest {
 
 /// How a step is to be run.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct RunOptions {
+pub struct RunStepOptions {
     /// 0 for none, up to 3 for everything.
     pub trace_level: i32,
     /// In milliseconds; 0 for none.
@@ -46,7 +46,7 @@ pub struct RunOptions {
 #[derive(Clone, Debug, Default)]
 pub struct RunStepResponse {
     /// Each under the name it was fetched by.
-    pub tensors: Vec<Named>,
+    pub tensors: Vec<NamedTensor>,
     /// A serialized `RunMetadata`.
     pub metadata: Option<Bytes>,
     /// The failure, when it was asked to be reported here.
@@ -75,7 +75,7 @@ pub struct RunGraphRequest {
     pub graph_handle: String,
     pub step_id: i64,
     /// Feeds, by rendezvous key.
-    pub sends: Vec<Named>,
+    pub sends: Vec<NamedTensor>,
     /// Fetches, by rendezvous key.
     pub recv_keys: Vec<String>,
     pub exec: ExecOptions,
@@ -99,7 +99,7 @@ pub struct ExecOptions {
 
 #[derive(Clone, Debug, Default)]
 pub struct RunGraphResponse {
-    pub recvs: Vec<Named>,
+    pub recvs: Vec<NamedTensor>,
     /// A serialized `StepStats`.
     pub step_stats: Option<Bytes>,
     /// A serialized `CostGraphDef`.
@@ -125,7 +125,7 @@ pub struct RecvTensorResponse {
 }
 
 impl RunStepRequest {
-    pub fn decode(message: impl Into<Reader>) -> Result<RunStepRequest> {
+    pub fn decode(message: impl Into<MessageReader>) -> Result<RunStepRequest> {
         let mut m = RunStepRequest::default();
         fields(message.into(), |r, key| {
             match key.field {
@@ -133,7 +133,7 @@ impl RunStepRequest {
                 2 => m.feeds.push(r.named_tensor(key)?),
                 3 => m.fetches.push(r.string(key)?),
                 4 => m.targets.push(r.string(key)?),
-                5 => m.options = RunOptions::read(r, key)?,
+                5 => m.options = RunStepOptions::read(r, key)?,
                 6 => m.partial_run_handle = r.string(key)?,
                 7 => m.store_errors_in_response_body = r.bool(key)?,
                 8 => m.request_id = r.int(key)?,
@@ -158,9 +158,9 @@ impl RunStepRequest {
     }
 }
 
-impl RunOptions {
-    pub fn from_proto(p: &pb::RunOptions) -> RunOptions {
-        RunOptions {
+impl RunStepOptions {
+    pub fn from_proto(p: &pb::RunOptions) -> RunStepOptions {
+        RunStepOptions {
             trace_level: p.trace_level,
             timeout_ms: p.timeout_in_ms,
             inter_op_thread_pool: p.inter_op_thread_pool,
@@ -186,15 +186,15 @@ impl RunOptions {
         }
     }
 
-    fn read(r: &mut Reader, key: Key) -> Result<RunOptions> {
+    fn read(r: &mut MessageReader, key: FieldKey) -> Result<RunStepOptions> {
         let mut p = pb::RunOptions::default();
         r.merge(key, &mut p)?;
-        Ok(RunOptions::from_proto(&p))
+        Ok(RunStepOptions::from_proto(&p))
     }
 }
 
 impl RunStepResponse {
-    pub fn decode(message: impl Into<Reader>) -> Result<RunStepResponse> {
+    pub fn decode(message: impl Into<MessageReader>) -> Result<RunStepResponse> {
         let mut m = RunStepResponse::default();
         let mut status = Status::default();
         fields(message.into(), |r, key| {
@@ -221,7 +221,7 @@ impl RunStepResponse {
 }
 
 impl RunCallableRequest {
-    pub fn decode(message: impl Into<Reader>) -> Result<RunCallableRequest> {
+    pub fn decode(message: impl Into<MessageReader>) -> Result<RunCallableRequest> {
         let mut m = RunCallableRequest::default();
         fields(message.into(), |r, key| {
             match key.field {
@@ -247,7 +247,7 @@ impl RunCallableRequest {
 }
 
 impl RunCallableResponse {
-    pub fn decode(message: impl Into<Reader>) -> Result<RunCallableResponse> {
+    pub fn decode(message: impl Into<MessageReader>) -> Result<RunCallableResponse> {
         let mut m = RunCallableResponse::default();
         fields(message.into(), |r, key| {
             match key.field {
@@ -269,7 +269,7 @@ impl RunCallableResponse {
 }
 
 impl RunGraphRequest {
-    pub fn decode(message: impl Into<Reader>) -> Result<RunGraphRequest> {
+    pub fn decode(message: impl Into<MessageReader>) -> Result<RunGraphRequest> {
         let mut m = RunGraphRequest::default();
         fields(message.into(), |r, key| {
             match key.field {
@@ -318,7 +318,7 @@ impl ExecOptions {
         }
     }
 
-    fn read(r: &mut Reader, key: Key) -> Result<ExecOptions> {
+    fn read(r: &mut MessageReader, key: FieldKey) -> Result<ExecOptions> {
         let mut p = pb::ExecutorOpts::default();
         r.merge(key, &mut p)?;
         Ok(ExecOptions {
@@ -331,7 +331,7 @@ impl ExecOptions {
 }
 
 impl RunGraphResponse {
-    pub fn decode(message: impl Into<Reader>) -> Result<RunGraphResponse> {
+    pub fn decode(message: impl Into<MessageReader>) -> Result<RunGraphResponse> {
         let mut m = RunGraphResponse::default();
         let mut status = Status::default();
         fields(message.into(), |r, key| {
@@ -362,7 +362,7 @@ impl RunGraphResponse {
 }
 
 impl RecvTensorResponse {
-    pub fn decode(message: impl Into<Reader>) -> Result<RecvTensorResponse> {
+    pub fn decode(message: impl Into<MessageReader>) -> Result<RecvTensorResponse> {
         let mut m = RecvTensorResponse::default();
         fields(message.into(), |r, key| {
             match key.field {
@@ -389,14 +389,17 @@ impl RecvTensorResponse {
     }
 }
 
-fn fields(mut reader: Reader, mut read: impl FnMut(&mut Reader, Key) -> Result<()>) -> Result<()> {
+fn fields(
+    mut reader: MessageReader,
+    mut read: impl FnMut(&mut MessageReader, FieldKey) -> Result<()>,
+) -> Result<()> {
     while let Some(key) = reader.key()? {
         read(&mut reader, key)?;
     }
     Ok(())
 }
 
-fn named_tensors(w: &mut SegmentWriter, field: u32, tensors: &[Named]) -> Result<()> {
+fn named_tensors(w: &mut SegmentWriter, field: u32, tensors: &[NamedTensor]) -> Result<()> {
     tensors.iter().try_for_each(|(name, tensor)| w.named_tensor(field, name, tensor))
 }
 

@@ -26,13 +26,13 @@ pub(super) const TENSOR_CONTENT: u32 = 4;
 /// An element of a variant tensor whose type nobody here knows. It is passed on as it came; the op
 /// that does know the type name reads it from here.
 #[derive(Clone, Debug)]
-pub struct ForeignVariant {
+pub struct OpaqueVariant {
     pub type_name: String,
     pub metadata: Bytes,
     pub tensors: Vec<Tensor>,
 }
 
-impl VariantObject for ForeignVariant {
+impl VariantObject for OpaqueVariant {
     fn type_name(&self) -> &str {
         &self.type_name
     }
@@ -361,7 +361,7 @@ fn variant_from_proto(p: pb::VariantTensorDataProto, depth: usize) -> Result<Var
         return Ok(Variant::default());
     }
     let tensors = p.tensors.into_iter().map(|t| decode(t, depth + 1)).collect::<Result<_>>()?;
-    Ok(Variant::new(ForeignVariant { type_name: p.type_name, metadata: p.metadata, tensors }))
+    Ok(Variant::new(OpaqueVariant { type_name: p.type_name, metadata: p.metadata, tensors }))
 }
 
 fn variant_to_proto(v: &Variant, depth: usize) -> Result<pb::VariantTensorDataProto> {
@@ -482,7 +482,7 @@ mod tests {
     #[test]
     fn foreign_variants_survive() {
         let inner = Tensor::vector(&[1i64, 2]);
-        let object = ForeignVariant {
+        let object = OpaqueVariant {
             type_name: "tensorflow::TensorList".into(),
             metadata: Bytes::from_static(b"meta"),
             tensors: vec![inner.clone()],
@@ -491,7 +491,7 @@ mod tests {
         let back = from_proto(to_proto(&t).unwrap()).unwrap();
         let [full, empty] = back.variants().unwrap() else { panic!() };
         assert!(empty.is_empty());
-        let object = full.get::<ForeignVariant>().unwrap();
+        let object = full.get::<OpaqueVariant>().unwrap();
         assert_eq!(object.type_name, "tensorflow::TensorList");
         assert_eq!((&object.metadata[..], &object.tensors[..]), (&b"meta"[..], &[inner][..]));
     }
@@ -502,7 +502,7 @@ mod tests {
         for _ in 0..MAX_DEPTH {
             let tensors = vec![t];
             let (type_name, metadata) = ("x".into(), Bytes::new());
-            t = Tensor::variant(Variant::new(ForeignVariant { type_name, metadata, tensors }));
+            t = Tensor::variant(Variant::new(OpaqueVariant { type_name, metadata, tensors }));
         }
         assert_eq!(to_proto(&t).unwrap_err().code(), Code::InvalidArgument);
     }

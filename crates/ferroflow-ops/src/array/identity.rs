@@ -40,7 +40,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .input("input: T")
             .output("output: T")
             .attr("T: type")
-            .role(Role::Identity)
+            .role(OpRole::Identity)
             .shape(shape::same_as_input)
             .cpu_fn(identity);
     }
@@ -50,7 +50,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("output: T")
         .attr("T: type")
         .attr("message: string = ''")
-        .role(Role::Identity)
+        .role(OpRole::Identity)
         .shape(shape::same_as_input)
         .cpu_fn(identity);
     c.op("GuaranteeConst")

@@ -49,12 +49,12 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("output: dtype")
         .attr("value: tensor")
         .attr("dtype: type")
-        .role(Role::Constant)
+        .role(OpRole::Constant)
         .shape(|c| Ok(vec![c.attrs.tensor("value")?.shape().into()]))
         .cpu(constant);
     c.op("NoOp")
         .doc("Nothing; orders other nodes.")
-        .role(Role::NoOp)
+        .role(OpRole::NoOp)
         .shape(shape::unknown)
         .cpu_fn(|_| Ok(()));
     c.op("Identity")
@@ -62,7 +62,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("input: T")
         .output("output: T")
         .attr("T: type")
-        .role(Role::Identity)
+        .role(OpRole::Identity)
         .shape(shape::same_as_input)
         .cpu_fn(identity);
     c.op("IdentityN")
@@ -78,7 +78,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("output: dtype")
         .attr("dtype: type")
         .attr("shape: shape = { unknown_rank: true }")
-        .role(Role::Placeholder)
+        .role(OpRole::Placeholder)
         .shape(shape::from_attr)
         .cpu(unfed);
     c.op("PlaceholderV2")
@@ -86,7 +86,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("output: dtype")
         .attr("dtype: type")
         .attr("shape: shape")
-        .role(Role::Placeholder)
+        .role(OpRole::Placeholder)
         .shape(shape::from_attr)
         .cpu(unfed);
     c.op("PlaceholderWithDefault")

@@ -23,7 +23,7 @@ pub(super) fn is_true(t: &Tensor) -> Result<bool> {
 
 /// Calls `functions[index(input 0)]` with the other inputs.
 struct Branch {
-    functions: Vec<Function>,
+    functions: Vec<FunctionHandle>,
     choose: fn(&Tensor, usize) -> Result<usize>,
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .attr("else_branch: func")
             .attr("output_shapes: list(shape) = []")
             .expensive()
-            .calls(Calls::If)
+            .calls(CallKind::If)
             .shape(output_shapes)
             .cpu(make_if);
         if stateful {
@@ -97,7 +97,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("else_branch: func")
         .stateful()
         .expensive()
-        .calls(Calls::If)
+        .calls(CallKind::If)
         .shape(shape::unknown)
         .cpu(make_if);
     for (op, stateful) in [("Case", true), ("StatelessCase", false)] {
@@ -112,7 +112,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .attr("branches: list(func) >= 1")
             .attr("output_shapes: list(shape) = []")
             .expensive()
-            .calls(Calls::Case)
+            .calls(CallKind::Case)
             .shape(output_shapes)
             .cpu(make_case);
         if stateful {

@@ -5,7 +5,7 @@ use ferroflow_graph::{FuncRef, SYMBOLIC_GRADIENT};
 
 /// Calls a function with all inputs; its results are the outputs.
 struct Call {
-    function: Function,
+    function: FunctionHandle,
 }
 
 impl AsyncKernel for Call {
@@ -22,7 +22,7 @@ impl AsyncKernel for Call {
 
 /// Calls a function on another device. On one task that is a plain call; input 0 names the device.
 struct RemoteCall {
-    function: Function,
+    function: FunctionHandle,
 }
 
 impl AsyncKernel for RemoteCall {
@@ -49,7 +49,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: type")
         .attr("index: int >= 0")
         .stateful()
-        .role(Role::Argument)
+        .role(OpRole::Argument)
         .shape(shape::unknown)
         .cpu_fn(never_run);
     c.op("_Retval")
@@ -58,7 +58,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: type")
         .attr("index: int >= 0")
         .stateful()
-        .role(Role::Return)
+        .role(OpRole::Return)
         .shape(shape::unknown)
         .cpu_fn(never_run);
     for (op, stateful) in [("PartitionedCall", false), ("StatefulPartitionedCall", true)] {
@@ -74,7 +74,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .attr("config_proto: string = ''")
             .attr("executor_type: string = ''")
             .expensive()
-            .calls(Calls::Function)
+            .calls(CallKind::Function)
             .shape(shape::unknown)
             .cpu(|init| Ok(KernelBox::new_async(Call { function: init.function("f")? })));
         if stateful {

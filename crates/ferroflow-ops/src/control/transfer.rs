@@ -79,7 +79,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .attr("recv_device: string")
             .attr("client_terminated: bool = false")
             .stateful()
-            .role(Role::Send)
+            .role(OpRole::Send)
             .shape(shape::unknown)
             .cpu(|init| Ok(KernelBox::new(Send(Edge::new(init)?))));
     }
@@ -94,7 +94,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .attr("recv_device: string")
             .attr("client_terminated: bool = false")
             .stateful()
-            .role(Role::Recv)
+            .role(OpRole::Recv)
             .shape(shape::unknown)
             .waits()
             .cpu(|init| Ok(KernelBox::new_async(Recv(Edge::new(init)?))));

@@ -7,8 +7,8 @@ use parking_lot::Mutex;
 
 /// Calls `body` on its own results as long as `cond` of them is true.
 struct While {
-    cond: Function,
-    body: Function,
+    cond: FunctionHandle,
+    body: FunctionHandle,
 }
 
 impl AsyncKernel for While {
@@ -125,7 +125,7 @@ fn make_while(init: &KernelInit<'_>) -> Result<KernelBox> {
 
 /// Calls `body(i, values…)` for i in start..limit.
 struct For {
-    body: Function,
+    body: FunctionHandle,
 }
 
 impl AsyncKernel for For {
@@ -257,7 +257,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .attr("output_shapes: list(shape) = []")
             .attr("parallel_iterations: int = 10")
             .expensive()
-            .calls(Calls::While)
+            .calls(CallKind::While)
             .shape(output_shapes)
             .cpu(make_while);
         if stateful {
@@ -273,7 +273,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("body: func")
         .stateful()
         .expensive()
-        .calls(Calls::While)
+        .calls(CallKind::While)
         .shape(shape::unknown)
         .cpu(make_while);
     c.op("For")

@@ -266,7 +266,7 @@ pub(super) trait DatasetOp {
 
 impl DatasetOp for OpBuilder<'_> {
     fn makes_dataset(self) -> Self {
-        self.output("handle: variant").shape(shape::scalar).role(Role::Outside)
+        self.output("handle: variant").shape(shape::scalar).role(OpRole::Outside)
     }
 
     fn element_types(self) -> Self {

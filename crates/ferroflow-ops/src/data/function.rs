@@ -9,18 +9,18 @@ use std::ops::Range;
 /// A function and its last arguments, which the dataset was given.
 #[derive(Clone)]
 pub(super) struct Captured {
-    function: Arc<Function>,
+    function: Arc<FunctionHandle>,
     args: Arc<[Tensor]>,
 }
 
 impl Captured {
-    pub fn new(function: &Arc<Function>, args: Vec<Tensor>) -> Captured {
+    pub fn new(function: &Arc<FunctionHandle>, args: Vec<Tensor>) -> Captured {
         Captured { function: function.clone(), args: args.into() }
     }
 
     /// With the inputs of a node in `range`.
     pub fn from_inputs(
-        function: &Arc<Function>,
+        function: &Arc<FunctionHandle>,
         ctx: &mut Ctx<'_>,
         range: Range<usize>,
     ) -> Result<Captured> {

@@ -183,7 +183,7 @@ impl Produce for GroupingByReducer {
 }
 
 /// The functions that `names` name, each with as many of the inputs as its `T…` attribute lists.
-fn functions(init: &KernelInit<'_>, names: &[&str]) -> Result<Vec<(Arc<Function>, usize)>> {
+fn functions(init: &KernelInit<'_>, names: &[&str]) -> Result<Vec<(Arc<FunctionHandle>, usize)>> {
     let one = |name: &&str| {
         let captured = init.dtypes(&format!("T{name}_other_arguments"))?.len();
         Ok((Arc::new(init.function(name)?), captured))
@@ -191,7 +191,7 @@ fn functions(init: &KernelInit<'_>, names: &[&str]) -> Result<Vec<(Arc<Function>
     names.iter().map(one).collect()
 }
 
-fn capture(ctx: &mut Ctx<'_>, functions: &[(Arc<Function>, usize)]) -> Result<Vec<Captured>> {
+fn capture(ctx: &mut Ctx<'_>, functions: &[(Arc<FunctionHandle>, usize)]) -> Result<Vec<Captured>> {
     let mut at = 1;
     let all = functions.iter().map(|(f, n)| {
         at += n;

@@ -39,7 +39,7 @@ fn named_iterator(init: &KernelInit<'_>) -> Result<KernelBox> {
 struct OneShot {
     anchor: Anchor<Iterator>,
     types: ElementTypes,
-    factory: Arc<Function>,
+    factory: Arc<FunctionHandle>,
     handle: Tensor,
 }
 

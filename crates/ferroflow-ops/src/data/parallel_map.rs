@@ -103,7 +103,7 @@ enum State {
     Running {
         results: Results,
         _work: Background,
-        _calls: Calls,
+        _calls: CallKind,
     },
     Ended,
 }
@@ -156,7 +156,7 @@ impl ParallelMapping {
             return;
         };
         let (f, scope, what_for) = (self.f.clone(), self.scope.clone(), self.what_for);
-        let (threads, calls) = (scope.threads().clone(), Calls::default());
+        let (threads, calls) = (scope.threads().clone(), CallKind::default());
         let (results, work) = if self.in_order {
             let buffer = Buffer::new(self.calls);
             let work = call_in_order(input, f, scope, what_for, buffer.clone(), calls.clone());
@@ -188,7 +188,7 @@ async fn call(f: Captured, scope: Scope, what_for: Use, element: Tuple) -> Calle
 
 /// The calls under way: each is a task of its own, and they end when this is dropped.
 #[derive(Clone, Default)]
-struct Calls(Arc<Mutex<Under>>);
+struct CallKind(Arc<Mutex<Under>>);
 
 #[derive(Default)]
 struct Under {
@@ -196,7 +196,7 @@ struct Under {
     way: HashMap<u64, Option<Background>>,
 }
 
-impl Calls {
+impl CallKind {
     fn start(&self, scope: &Scope, work: impl Future<Output = ()> + Send + 'static) {
         let id = {
             let mut under = self.0.lock();
@@ -229,7 +229,7 @@ async fn call_in_order(
     scope: Scope,
     what_for: Use,
     to: Arc<Buffer<Later<Called>>>,
-    calls: Calls,
+    calls: CallKind,
 ) {
     loop {
         to.reserve().await;
@@ -259,7 +259,7 @@ async fn call_in_any_order(
     scope: Scope,
     what_for: Use,
     to: Arc<Buffer<Called>>,
-    calls: Calls,
+    calls: CallKind,
 ) {
     loop {
         to.reserve().await;
@@ -371,7 +371,7 @@ fn parallel_map(init: &KernelInit<'_>, in_order: bool) -> Result<KernelBox> {
 /// From the inputs: a dataset, what the function captured, the number of calls.
 fn made(
     ctx: &mut Ctx<'_>,
-    f: &Arc<Function>,
+    f: &Arc<FunctionHandle>,
     in_order: bool,
     what_for: Use,
 ) -> Result<ParallelMap> {

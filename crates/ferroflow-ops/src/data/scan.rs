@@ -88,7 +88,7 @@ fn scan(init: &KernelInit<'_>) -> Result<KernelBox> {
 }
 
 struct Reduce {
-    f: Arc<Function>,
+    f: Arc<FunctionHandle>,
     states: usize,
     dtypes: Vec<DType>,
 }

@@ -35,7 +35,7 @@ struct Shared {
 struct Instance {
     callable: Arc<dyn Callable>,
     /// Kept so that its place is not another's.
-    _of: Arc<Function>,
+    _of: Arc<FunctionHandle>,
 }
 
 impl Scope {
@@ -94,7 +94,7 @@ impl Scope {
 
     /// The instance of a function that this iterator calls: the state in it begins with the
     /// iterator.
-    pub fn callable(&self, function: &Arc<Function>) -> Result<Arc<dyn Callable>> {
+    pub fn callable(&self, function: &Arc<FunctionHandle>) -> Result<Arc<dyn Callable>> {
         let Some(instances) = &self.shared.instances else { return function.get() };
         let place = Arc::as_ptr(function) as usize;
         if let Some(found) = instances.lock().get(&place) {

@@ -113,7 +113,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .doc("How many elements a dataset has; -1: without an end, -2: unknown.")
             .input("input_dataset: variant")
             .output("cardinality: int64")
-            .role(Role::Outside)
+            .role(OpRole::Outside)
             .shape(shape::scalar)
             .cpu_fn(cardinality);
         if op == "DatasetCardinality" {
@@ -149,14 +149,14 @@ pub(crate) fn register(c: &mut Catalog) {
         .doc("A dataset as an opaque value.")
         .input("input_handle: variant")
         .output("output_handle: variant")
-        .role(Role::Outside)
+        .role(OpRole::Outside)
         .shape(shape::scalar)
         .cpu_fn(wrap);
     c.op("UnwrapDatasetVariant")
         .doc("The dataset that WrapDatasetVariant was given.")
         .input("input_handle: variant")
         .output("output_handle: variant")
-        .role(Role::Outside)
+        .role(OpRole::Outside)
         .shape(shape::scalar)
         .cpu_fn(unwrap);
 }

@@ -384,12 +384,12 @@ fn batch_matmul_gradient<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Result<V
     Ok(vec![dx.sum(axes[0], false).reshape(x.shape()), dy.sum(axes[1], false).reshape(y.shape())])
 }
 
-fn product_flops(s: &Sizes<'_>) -> f64 {
+fn product_flops(s: &NodeSizes<'_>) -> f64 {
     let is_transposed = s.attrs.bool("transpose_a").unwrap_or(false);
     2.0 * s.output(0) * s.input_dim(0, usize::from(is_transposed))
 }
 
-fn batch_flops(s: &Sizes<'_>) -> f64 {
+fn batch_flops(s: &NodeSizes<'_>) -> f64 {
     let is_adjoint = s.attrs.bool("adj_x").unwrap_or(false);
     2.0 * s.output(0) * s.input_dim(0, usize::from(is_adjoint))
 }

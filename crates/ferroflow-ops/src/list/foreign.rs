@@ -4,7 +4,7 @@ use super::optional::Optional;
 use super::tensor_list::TensorList;
 use crate::prelude::*;
 use ferroflow_core::Variant;
-use ferroflow_graph::wire::tensor::ForeignVariant;
+use ferroflow_graph::wire::tensor::OpaqueVariant;
 
 /// The tensor with the lists and optionals in it as our own; others stay as they came.
 pub(crate) fn adopt(tensor: Tensor) -> Result<Tensor> {
@@ -13,7 +13,7 @@ pub(crate) fn adopt(tensor: Tensor) -> Result<Tensor> {
         return Ok(tensor);
     }
     let all = tensor.variants()?;
-    if !all.iter().any(|v| v.get::<ForeignVariant>().is_some()) {
+    if !all.iter().any(|v| v.get::<OpaqueVariant>().is_some()) {
         return Ok(tensor);
     }
     let adopted = all.iter().map(adopt_one).collect::<Result<Vec<_>>>()?;
@@ -21,7 +21,7 @@ pub(crate) fn adopt(tensor: Tensor) -> Result<Tensor> {
 }
 
 fn adopt_one(variant: &Variant) -> Result<Variant> {
-    let Some(foreign) = variant.get::<ForeignVariant>() else { return Ok(variant.clone()) };
+    let Some(foreign) = variant.get::<OpaqueVariant>() else { return Ok(variant.clone()) };
     let tensors = || foreign.tensors.iter().cloned().map(adopt).collect::<Result<Vec<Tensor>>>();
     Ok(match foreign.type_name.as_str() {
         "tensorflow::TensorList" => Variant::new(decode_list(&foreign.metadata, tensors()?)?),
@@ -120,7 +120,7 @@ mod tests {
     fn sent(object: impl VariantObject) -> Tensor {
         let type_name = object.type_name().to_string();
         let (metadata, tensors) = object.encode().unwrap();
-        Tensor::variant(Variant::new(ForeignVariant { type_name, metadata, tensors }))
+        Tensor::variant(Variant::new(OpaqueVariant { type_name, metadata, tensors }))
     }
 
     #[test]
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn nonsense_is_refused() {
         for metadata in [&[][..], &[9, 0], &[1, 5, 1, 0], &[0, 1, 0, 0x12, 5], &[0xff; 20]] {
-            let foreign = ForeignVariant {
+            let foreign = OpaqueVariant {
                 type_name: "tensorflow::TensorList".into(),
                 metadata: bytes::Bytes::copy_from_slice(metadata),
                 tensors: vec![],

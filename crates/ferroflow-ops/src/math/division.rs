@@ -269,7 +269,7 @@ pub(crate) fn register(c: &mut Catalog) {
     let number = "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, int64, complex64, complex128}";
     let float = "T: {half, float, bfloat16, double, complex64, complex128}";
     type Make = fn(&KernelInit<'_>) -> Result<KernelBox>;
-    let rows: [(&str, &str, &str, BlocksFn, Make); 10] = [
+    let rows: [(&str, &str, &str, MakeBlockKernel, Make); 10] = [
         (
             "Div",
             number,

@@ -64,7 +64,7 @@ const SIGNED: &str =
 
 type Make = fn(&KernelInit<'_>) -> Result<KernelBox>;
 
-fn declare(c: &mut Catalog, op: &str, doc: &str, attr: &str, make: Make, blocks: BlocksFn) {
+fn declare(c: &mut Catalog, op: &str, doc: &str, attr: &str, make: Make, blocks: MakeBlockKernel) {
     let attr = if matches!(op, "Reciprocal" | "Inv") { SIGNED } else { attr };
     c.op(op)
         .doc(doc)

@@ -231,7 +231,7 @@ pub(crate) fn register(c: &mut Catalog) {
         (
             "Erf",
             "Element-wise error function.",
-            blocks::unary::<Erf> as BlocksFn,
+            blocks::unary::<Erf> as MakeBlockKernel,
             per_dtype!(FLOAT, T => unary::<Erf, T>()) as Make,
         ),
         (
@@ -254,7 +254,7 @@ pub(crate) fn register(c: &mut Catalog) {
         (
             "Xlogy",
             "Element-wise `x * log(y)`, which is 0 where `x` is.",
-            blocks::binary::<Xlogy> as BlocksFn,
+            blocks::binary::<Xlogy> as MakeBlockKernel,
             float_complex::<Xlogy> as Make,
         ),
         (

@@ -8,7 +8,7 @@ use crate::math::same_shapes;
 use crate::math::vector::{Binary, Unary};
 use crate::parallel::split_mut;
 use crate::prelude::*;
-use ferroflow_graph::Block;
+use ferroflow_graph::BlockKernel;
 use std::marker::PhantomData;
 
 /// Rows of `Name, |x| formula` over ordered numbers.
@@ -209,11 +209,13 @@ fn leak<T: Float>(xs: &mut [T], alpha: T) {
     }
 }
 
-fn leaky_blocks(attrs: &Attrs) -> Option<Blocks> {
+fn leaky_blocks(attrs: &Attrs) -> Option<AnyBlockKernel> {
     let alpha = attrs.float("alpha").ok()?;
     Some(match attrs.dtype("T").ok()? {
-        DType::Float => Blocks::F32(Block::unary(move |xs| leak(xs, alpha), 1)),
-        DType::Double => Blocks::F64(Block::unary(move |xs| leak(xs, alpha as f64), 1)),
+        DType::Float => AnyBlockKernel::F32(BlockKernel::unary(move |xs| leak(xs, alpha), 1)),
+        DType::Double => {
+            AnyBlockKernel::F64(BlockKernel::unary(move |xs| leak(xs, alpha as f64), 1))
+        }
         _ => return None,
     })
 }
@@ -233,7 +235,7 @@ fn leaky_relu_grad<T: Float>(ctx: &mut Ctx<'_>, alpha: f32) -> Result<()> {
 
 type Make = fn(&KernelInit<'_>) -> Result<KernelBox>;
 
-fn declare(c: &mut Catalog, op: &str, attr: &str, doc: &str, blocks: BlocksFn, make: Make) {
+fn declare(c: &mut Catalog, op: &str, attr: &str, doc: &str, blocks: MakeBlockKernel, make: Make) {
     c.op(op)
         .doc(doc)
         .input("features: T")
@@ -250,7 +252,7 @@ fn declare_gradient(
     from: &str,
     attr: &str,
     doc: &str,
-    blocks: BlocksFn,
+    blocks: MakeBlockKernel,
     make: Make,
 ) {
     c.op(op)

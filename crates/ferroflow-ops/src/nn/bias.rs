@@ -3,7 +3,7 @@
 use crate::math::{arithmetic::Add, blocks};
 use crate::parallel::split_mut;
 use crate::prelude::*;
-use ferroflow_graph::Operands;
+use ferroflow_graph::OperandShapes;
 
 /// How many channels a value has, and how many elements lie together that share one.
 struct Channels {
@@ -140,9 +140,9 @@ fn is_nchw(attrs: &Attrs) -> Result<bool> {
     Ok(attrs.string("data_format")? == "NCHW")
 }
 
-fn bias_blocks(attrs: &Attrs) -> Option<Blocks> {
+fn bias_blocks(attrs: &Attrs) -> Option<AnyBlockKernel> {
     let is_nchw = attrs.contains("data_format") && is_nchw(attrs).ok()?;
-    blocks::binary_over::<Add>(attrs, Operands::Bias { is_nchw })
+    blocks::binary_over::<Add>(attrs, OperandShapes::Bias { is_nchw })
 }
 
 fn value_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {

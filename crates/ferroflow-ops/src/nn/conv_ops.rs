@@ -362,15 +362,15 @@ fn taps(filter: Option<&Vec<usize>>) -> f64 {
     dims.iter().map(|&d| d as f64).product()
 }
 
-fn flops(s: &Sizes<'_>) -> f64 {
+fn flops(s: &NodeSizes<'_>) -> f64 {
     2.0 * s.output(0) * taps(s.inputs.get(1))
 }
 
-fn flops_of_input(s: &Sizes<'_>) -> f64 {
+fn flops_of_input(s: &NodeSizes<'_>) -> f64 {
     2.0 * s.input(2) * taps(s.inputs.get(1))
 }
 
-fn flops_of_filter(s: &Sizes<'_>) -> f64 {
+fn flops_of_filter(s: &NodeSizes<'_>) -> f64 {
     2.0 * s.input(2) * taps(s.outputs.first())
 }
 

@@ -2,7 +2,7 @@
 
 use crate::frames::Count;
 use ferroflow_core::{Result, bail, ensure};
-use ferroflow_graph::{ControlFlow, Graph, NodeId};
+use ferroflow_graph::{ControlFlow, GraphIr, NodeId};
 use std::collections::HashMap;
 
 /// The frame outside all loops.
@@ -33,7 +33,7 @@ pub(crate) struct Analysis {
 
 /// Finds the frames. A node runs in the frame of its inputs; an Enter leads from there into a
 /// child, an Exit leads back to the parent.
-pub(crate) fn analyse(graph: &Graph) -> Result<Analysis> {
+pub(crate) fn analyse(graph: &GraphIr) -> Result<Analysis> {
     let mut frames = vec![FrameInfo {
         name: String::new(),
         parallel_iterations: 1,
@@ -149,7 +149,7 @@ pub(crate) fn analyse(graph: &Graph) -> Result<Analysis> {
 }
 
 /// An order in which every node comes after its inputs, back edges of loops aside.
-fn forward_order(graph: &Graph) -> Vec<NodeId> {
+fn forward_order(graph: &GraphIr) -> Vec<NodeId> {
     let is_back = |to: &ferroflow_graph::Node, from: NodeId| {
         to.op.control_flow == Some(ControlFlow::Merge)
             && graph.node(from).op.control_flow == Some(ControlFlow::NextIteration)

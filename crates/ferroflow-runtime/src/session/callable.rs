@@ -3,7 +3,7 @@
 use crate::session::compiled::{Compiled, Signature};
 use crate::session::{RunOptions, Session, SessionDone};
 use ferroflow_core::{CancelToken, Result, Tensor, bail, ensure};
-use ferroflow_graph::{Graph, Role};
+use ferroflow_graph::{GraphIr, OpRole};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -94,7 +94,7 @@ impl Session {
 
 /// Redirects the consumers of each `to` to `from`. As with a feed, a placeholder gives its control
 /// edges away too, so that it need not run.
-fn connect(graph: &mut Graph, connections: &[(String, String)]) -> Result<()> {
+fn connect(graph: &mut GraphIr, connections: &[(String, String)]) -> Result<()> {
     for (from, to) in connections {
         let (source, replaced) = (graph.endpoint(from)?, graph.endpoint(to)?);
         ensure!(
@@ -102,7 +102,7 @@ fn connect(graph: &mut Graph, connections: &[(String, String)]) -> Result<()> {
             InvalidArgument,
             "cannot connect {from} to {to}: their types differ"
         );
-        let is_placeholder = graph.node(replaced.node).op.role == Role::Placeholder;
+        let is_placeholder = graph.node(replaced.node).op.role == OpRole::Placeholder;
         for id in graph.ids() {
             let node = graph.node_mut(id);
             for input in node.inputs.iter_mut().filter(|input| **input == replaced) {

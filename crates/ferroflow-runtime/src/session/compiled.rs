@@ -4,7 +4,7 @@ use crate::plan::{Plan, PlanContext};
 use crate::session::placement::Trials;
 use crate::session::{Session, SpreadStep};
 use ferroflow_core::{DType, Result, Tensor, ensure};
-use ferroflow_graph::{Functions, Graph, NodeId, passes};
+use ferroflow_graph::{FunctionInstantiator, GraphIr, NodeId, passes};
 use std::sync::Arc;
 
 /// What a step is asked for, by name.
@@ -24,13 +24,13 @@ pub(crate) struct Compiled {
 /// How a step is run.
 pub(crate) enum How {
     /// On the session's own task; the graph is as it is run.
-    Here { plan: Arc<Plan>, graph: Graph },
+    Here { plan: Arc<Plan>, graph: GraphIr },
     /// On several tasks.
     Spread(Arc<dyn SpreadStep>),
 }
 
 impl Compiled {
-    pub fn new(graph: &Graph, signature: &Signature, session: &Session) -> Result<Compiled> {
+    pub fn new(graph: &GraphIr, signature: &Signature, session: &Session) -> Result<Compiled> {
         let mut step = passes::prune(
             graph,
             &signature.feeds,
@@ -46,7 +46,7 @@ impl Compiled {
             return Ok(Compiled { how: How::Spread(step), trials, feeds });
         }
         session.optimize(&mut step);
-        let functions: Arc<dyn Functions> = session.functions.clone();
+        let functions: Arc<dyn FunctionInstantiator> = session.functions.clone();
         let context = PlanContext {
             device_of: &|node| session.device_of(node),
             functions: &functions,

@@ -11,7 +11,7 @@ use ferroflow_core::{
     err,
 };
 use ferroflow_graph::passes::{self, Pruned};
-use ferroflow_graph::{Functions, Graph, NodeId};
+use ferroflow_graph::{FunctionInstantiator, GraphIr, NodeId};
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -193,7 +193,7 @@ impl Session {
             (name.clone(), key)
         };
         let keys = feeds.iter().chain(fetches).map(key).collect();
-        let functions: Arc<dyn Functions> = self.functions.clone();
+        let functions: Arc<dyn FunctionInstantiator> = self.functions.clone();
         let context = PlanContext {
             device_of: &|node| self.device_of(node),
             functions: &functions,
@@ -366,7 +366,7 @@ impl Collector {
 }
 
 /// The feeds that each fetch depends on.
-fn dependencies(graph: &Graph, signature: &Signature, args: &[NodeId], rets: &[NodeId]) -> Needs {
+fn dependencies(graph: &GraphIr, signature: &Signature, args: &[NodeId], rets: &[NodeId]) -> Needs {
     let feed_of: HashMap<NodeId, &String> = args.iter().copied().zip(&signature.feeds).collect();
     let mut all = HashMap::new();
     for (fetch, &ret) in signature.fetches.iter().zip(rets) {

@@ -3,8 +3,8 @@
 use super::compiled::Signature;
 use super::{RunOptions, RunOutput, Session};
 use ferroflow_core::{Result, StepStats};
-use ferroflow_graph::passes::{self, CostModel, Measured, Prediction, Pruned};
-use ferroflow_graph::{Graph, Node, NodeId};
+use ferroflow_graph::passes::{self, CostModel, MeasuredCosts, Prediction, Pruned};
+use ferroflow_graph::{GraphIr, Node, NodeId};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
@@ -33,7 +33,7 @@ const MEASURED_RUN: u32 = 3;
 pub(super) struct Placed {
     /// The devices of nodes that hold state: all steps find them there.
     stateful: Mutex<HashMap<String, String>>,
-    measured: Mutex<Measured>,
+    measured: Mutex<MeasuredCosts>,
 }
 
 /// How often a step was run, and what became of its measurement.
@@ -91,7 +91,7 @@ impl Session {
     pub(super) fn place_step(
         &self,
         step: &mut Pruned,
-        graph: &Graph,
+        graph: &GraphIr,
         signature: &Signature,
     ) -> Result<Option<Prediction>> {
         if matches!(self.options.placement, Placement::First) {
@@ -157,7 +157,7 @@ fn holds_state(node: &Node) -> bool {
     node.op.is_stateful || node.output_types.iter().any(|t| t.is_ref)
 }
 
-fn add_stats(measured: &mut Measured, stats: &StepStats) {
+fn add_stats(measured: &mut MeasuredCosts, stats: &StepStats) {
     for node in stats.nodes.lock().iter() {
         let seconds = node.end.duration_since(node.start).unwrap_or_default().as_secs_f64();
         let bytes = node.outputs.iter().map(|(slot, _, _, bytes)| (*slot, *bytes as f64));

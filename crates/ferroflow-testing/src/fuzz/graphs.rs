@@ -6,8 +6,8 @@ use arbitrary::{Arbitrary, Result, Unstructured};
 use bytes::Bytes;
 use ferroflow_core::{DType, Shape, Tensor};
 use ferroflow_graph::{
-    Allowed, ArgDef, ArgTypes, AttrDef, AttrKind, AttrList, AttrValue, Attrs, FuncRef, FunctionDef,
-    GraphDef, NodeDef, OpDef, PortType, TypeSource,
+    AllowedValues, ArgDef, ArgTypes, AttrDef, AttrKind, AttrList, AttrValue, Attrs, FuncRef,
+    FunctionDef, GraphDef, NodeDef, OpDef, PortType, TypeSource,
 };
 use std::sync::Arc;
 
@@ -464,7 +464,7 @@ impl<'u, 'd, 'o> Body<'u, 'd, 'o> {
         let u = &mut *self.u;
         Ok(match def.kind {
             AttrKind::Str => match &def.allowed {
-                Some(Allowed::Strs(all)) if !all.is_empty() => (&u.choose(all)?[..]).into(),
+                Some(AllowedValues::Strs(all)) if !all.is_empty() => (&u.choose(all)?[..]).into(),
                 _ => AttrValue::Str(values::text(u)?),
             },
             AttrKind::Int => AttrValue::Int(values::int(u)?.max(def.minimum.unwrap_or(i64::MIN))),
@@ -480,7 +480,7 @@ impl<'u, 'd, 'o> Body<'u, 'd, 'o> {
     /// Rather a type that some tensor has, so that it gets used.
     fn dtype(&mut self, def: &AttrDef) -> Result<DType> {
         let allowed: Vec<DType> = match &def.allowed {
-            Some(Allowed::Types(types)) => types.clone(),
+            Some(AllowedValues::Types(types)) => types.clone(),
             _ => TYPES.to_vec(),
         };
         let used: Vec<DType> = self.outputs.iter().map(|o| o.port.dtype).collect();

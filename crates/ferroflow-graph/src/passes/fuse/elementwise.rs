@@ -3,8 +3,8 @@
 use super::kernel::elementwise_kernel;
 use super::timely::Timely;
 use super::{Group, blocks_of, fused_node, same_dtype};
-use crate::blocks::Blocks;
-use crate::graph::{Graph, NodeId};
+use crate::block_kernel::AnyBlockKernel;
+use crate::graph::{GraphIr, NodeId};
 use crate::passes::{Pruned, topological_order};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,8 @@ const MAX_MEMBERS: usize = 64;
 /// waits for no more than it does.
 pub fn fuse_elementwise(step: &mut Pruned) {
     let graph = &step.graph;
-    let blocks: Vec<Option<Blocks>> = graph.iter().map(|(_, n)| blocks_of(graph, n)).collect();
+    let blocks: Vec<Option<AnyBlockKernel>> =
+        graph.iter().map(|(_, n)| blocks_of(graph, n)).collect();
     let mut fused = Vec::new();
     let mut keep = vec![true; graph.len()];
     for (root, members) in groups(graph, &blocks) {
@@ -42,7 +43,7 @@ pub fn fuse_elementwise(step: &mut Pruned) {
 }
 
 /// The members of each group, by root, which is among them.
-fn groups(graph: &Graph, blocks: &[Option<Blocks>]) -> BTreeMap<NodeId, Vec<NodeId>> {
+fn groups(graph: &GraphIr, blocks: &[Option<AnyBlockKernel>]) -> BTreeMap<NodeId, Vec<NodeId>> {
     let consumers = graph.consumers();
     let timely = Timely::new(graph);
     let mut root_of: Vec<Option<NodeId>> = vec![None; graph.len()];
@@ -70,8 +71,8 @@ fn groups(graph: &Graph, blocks: &[Option<Blocks>]) -> BTreeMap<NodeId, Vec<Node
 }
 
 /// The members such that each comes after its inputs, and soon after: few values are kept at a time.
-fn in_order(graph: &Graph, root: NodeId, members: &[NodeId]) -> Vec<NodeId> {
-    fn visit(graph: &Graph, id: NodeId, members: &[NodeId], order: &mut Vec<NodeId>) {
+fn in_order(graph: &GraphIr, root: NodeId, members: &[NodeId]) -> Vec<NodeId> {
+    fn visit(graph: &GraphIr, id: NodeId, members: &[NodeId], order: &mut Vec<NodeId>) {
         for e in &graph.node(id).inputs {
             if members.contains(&e.node) && !order.contains(&e.node) {
                 visit(graph, e.node, members, order);

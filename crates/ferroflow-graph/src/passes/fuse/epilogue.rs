@@ -5,8 +5,8 @@ use super::kernel;
 use super::originals::Original;
 use super::timely::Timely;
 use super::{Group, Source, blocks_of, fused_node, is_fusible};
-use crate::blocks::{Blocks, Operands};
-use crate::graph::{Endpoint, Graph, NodeId};
+use crate::block_kernel::{AnyBlockKernel, OperandShapes};
+use crate::graph::{Endpoint, GraphIr, NodeId};
 use crate::op_def::KernelFn;
 use crate::passes::Pruned;
 use ferroflow_core::{Ctx, Kernel, KernelBox, Result, Value};
@@ -52,7 +52,7 @@ pub fn fuse_epilogues(step: &mut Pruned) {
 }
 
 struct Search<'g> {
-    graph: &'g Graph,
+    graph: &'g GraphIr,
     consumers: Vec<Vec<(NodeId, Option<usize>)>>,
     timely: Timely<'g>,
 }
@@ -63,9 +63,9 @@ impl Search<'_> {
         let (bias, operand) = self.only_consumer(product)?;
         let operands = blocks_of(self.graph, self.graph.node(bias))?.operands()?;
         let is_bias = match operands {
-            Operands::Bias { .. } => operand == 0,
-            Operands::Broadcast => self.is_vector(bias, 1 - operand),
-            Operands::Alike => false,
+            OperandShapes::Bias { .. } => operand == 0,
+            OperandShapes::Broadcast => self.is_vector(bias, 1 - operand),
+            OperandShapes::Alike => false,
         };
         if !is_bias || !self.timely.wait_alike(product, bias) {
             return None;
@@ -94,11 +94,11 @@ impl Search<'_> {
 }
 
 /// What the fused node takes, and how its kernel is made. `ids[0]` makes what the others finish.
-fn fused_kernel(graph: &Graph, ids: &[NodeId]) -> Option<(Vec<Endpoint>, KernelFn)> {
+fn fused_kernel(graph: &GraphIr, ids: &[NodeId]) -> Option<(Vec<Endpoint>, KernelFn)> {
     let product = Group::new(graph, &ids[..1]);
     let rest = Group::new(graph, &ids[1..]);
     let steps = ids[1..].iter().map(|id| blocks_of(graph, graph.node(*id)));
-    let steps: Vec<Blocks> = steps.collect::<Option<_>>()?;
+    let steps: Vec<AnyBlockKernel> = steps.collect::<Option<_>>()?;
     let made = rest.inputs.iter().position(|e| e.node == ids[0])?;
     let mut inputs = product.inputs.clone();
     inputs.extend(rest.inputs.iter().filter(|e| e.node != ids[0]));

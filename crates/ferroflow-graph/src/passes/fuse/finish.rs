@@ -1,7 +1,7 @@
 //! A bias and an activation done to rows of a product as these are made.
 
 use super::{Group, Source};
-use crate::blocks::{Apply, Block, Blocks, Operands};
+use crate::block_kernel::{AnyBlockKernel, BlockForm, BlockKernel, OperandShapes};
 use ferroflow_core::{DType, Element, Finish, Rows, Shape, Tensor};
 
 /// Elements worked on at a time: a copy of as many is made on the stack.
@@ -9,20 +9,20 @@ const BLOCK: usize = 512;
 
 /// The functions: first the one that adds the bias, then perhaps one of one argument.
 pub(super) enum ByRows {
-    F32(Functions<f32>),
-    F64(Functions<f64>),
+    F32(FinishFns<f32>),
+    F64(FinishFns<f64>),
 }
 
-pub(super) struct Functions<T> {
-    add: Block<T>,
-    then: Option<Block<T>>,
+pub(super) struct FinishFns<T> {
+    add: BlockKernel<T>,
+    then: Option<BlockKernel<T>>,
     /// The product is operand 0 of the addition, the bias operand 1.
     product_first: bool,
 }
 
 impl ByRows {
     /// None when the steps, of which input `made` is the product, are not of this form.
-    pub(super) fn new(rest: &Group, steps: &[Blocks], made: usize) -> Option<ByRows> {
+    pub(super) fn new(rest: &Group, steps: &[AnyBlockKernel], made: usize) -> Option<ByRows> {
         if rest.inputs.len() != 2 || !(1..=2).contains(&steps.len()) {
             return None;
         }
@@ -35,13 +35,13 @@ impl ByRows {
             return None;
         }
         match steps {
-            [Blocks::F32(add)] => Functions::new(add, None, product_first).map(ByRows::F32),
-            [Blocks::F32(add), Blocks::F32(then)] => {
-                Functions::new(add, Some(then), product_first).map(ByRows::F32)
+            [AnyBlockKernel::F32(add)] => FinishFns::new(add, None, product_first).map(ByRows::F32),
+            [AnyBlockKernel::F32(add), AnyBlockKernel::F32(then)] => {
+                FinishFns::new(add, Some(then), product_first).map(ByRows::F32)
             }
-            [Blocks::F64(add)] => Functions::new(add, None, product_first).map(ByRows::F64),
-            [Blocks::F64(add), Blocks::F64(then)] => {
-                Functions::new(add, Some(then), product_first).map(ByRows::F64)
+            [AnyBlockKernel::F64(add)] => FinishFns::new(add, None, product_first).map(ByRows::F64),
+            [AnyBlockKernel::F64(add), AnyBlockKernel::F64(then)] => {
+                FinishFns::new(add, Some(then), product_first).map(ByRows::F64)
             }
             _ => None,
         }
@@ -52,22 +52,26 @@ impl ByRows {
     }
 }
 
-impl<T> Functions<T> {
-    fn new(add: &Block<T>, then: Option<&Block<T>>, product_first: bool) -> Option<Functions<T>>
+impl<T> FinishFns<T> {
+    fn new(
+        add: &BlockKernel<T>,
+        then: Option<&BlockKernel<T>>,
+        product_first: bool,
+    ) -> Option<FinishFns<T>>
     where
-        Block<T>: Clone,
+        BlockKernel<T>: Clone,
     {
         let operands = match add.apply {
-            Apply::Binary(_, operands) => operands,
-            Apply::Unary(_) => return None,
+            BlockForm::Binary(_, operands) => operands,
+            BlockForm::Unary(_) => return None,
         };
         let is_last = match operands {
-            Operands::Broadcast => true,
-            Operands::Bias { is_nchw } => !is_nchw && product_first,
-            Operands::Alike => false,
+            OperandShapes::Broadcast => true,
+            OperandShapes::Bias { is_nchw } => !is_nchw && product_first,
+            OperandShapes::Alike => false,
         };
-        let then_fits = then.is_none_or(|then| matches!(then.apply, Apply::Unary(_)));
-        (is_last && then_fits).then(|| Functions {
+        let then_fits = then.is_none_or(|then| matches!(then.apply, BlockForm::Unary(_)));
+        (is_last && then_fits).then(|| FinishFns {
             add: add.clone(),
             then: then.cloned(),
             product_first,
@@ -75,9 +79,9 @@ impl<T> Functions<T> {
     }
 }
 
-impl<T: Element> Functions<T> {
+impl<T: Element> FinishFns<T> {
     fn run(&self, bias: &[T], rows: &mut [T]) {
-        let Apply::Binary(add, _) = &self.add.apply else { return };
+        let BlockForm::Binary(add, _) = &self.add.apply else { return };
         let (mut old, mut repeated) = ([T::default(); BLOCK], [T::default(); BLOCK]);
         // Several short rows in one go, beside as many copies of the bias: calls count less.
         let n = bias.len().max(1);
@@ -92,7 +96,7 @@ impl<T: Element> Functions<T> {
                     true => add(old, bias, block),
                     false => add(bias, old, block),
                 }
-                if let Some(Apply::Unary(then)) = self.then.as_ref().map(|then| &then.apply) {
+                if let Some(BlockForm::Unary(then)) = self.then.as_ref().map(|then| &then.apply) {
                     then(block);
                 }
             }

@@ -3,7 +3,7 @@
 use super::originals::Originals;
 use super::program::{Layout, Operand, Program};
 use super::{Group, Source};
-use crate::blocks::{Block, Blocks};
+use crate::block_kernel::{AnyBlockKernel, BlockKernel};
 use crate::kernel_init::KernelInit;
 use crate::op_def::KernelFn;
 use ferroflow_core::{
@@ -14,29 +14,29 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// How the kernel of `group`, whose members are computed by `steps`, is made.
-pub(super) fn elementwise_kernel(group: Arc<Group>, steps: Vec<Blocks>) -> KernelFn {
+pub(super) fn elementwise_kernel(group: Arc<Group>, steps: Vec<AnyBlockKernel>) -> KernelFn {
     Arc::new(move |init| Ok(KernelBox::Sync(make(&group, &steps, init)?)))
 }
 
 /// The kernel of `group`; all of `steps` are of one dtype.
 pub(super) fn make(
     group: &Group,
-    steps: &[Blocks],
+    steps: &[AnyBlockKernel],
     init: &KernelInit<'_>,
 ) -> Result<Arc<dyn Kernel>> {
     let originals = Originals::new(group, init)?;
     let singles = steps.iter().map(|s| match s {
-        Blocks::F32(block) => Some(block.clone()),
-        Blocks::F64(_) => None,
+        AnyBlockKernel::F32(block) => Some(block.clone()),
+        AnyBlockKernel::F64(_) => None,
     });
-    if let Some(blocks) = singles.collect::<Option<Vec<Block<f32>>>>() {
+    if let Some(blocks) = singles.collect::<Option<Vec<BlockKernel<f32>>>>() {
         return Ok(Arc::new(Elementwise { program: Program::new(group, blocks), originals }));
     }
     let doubles = steps.iter().map(|s| match s {
-        Blocks::F64(block) => Some(block.clone()),
-        Blocks::F32(_) => None,
+        AnyBlockKernel::F64(block) => Some(block.clone()),
+        AnyBlockKernel::F32(_) => None,
     });
-    match doubles.collect::<Option<Vec<Block<f64>>>>() {
+    match doubles.collect::<Option<Vec<BlockKernel<f64>>>>() {
         Some(blocks) => {
             Ok(Arc::new(Elementwise { program: Program::new(group, blocks), originals }))
         }

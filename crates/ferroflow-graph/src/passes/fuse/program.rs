@@ -3,7 +3,7 @@
 
 use super::repeat::Repeat;
 use super::{Group, Source};
-use crate::blocks::{Apply, Block, Operands};
+use crate::block_kernel::{BlockForm, BlockKernel, OperandShapes};
 use ferroflow_core::{Element, Shape};
 use smallvec::SmallVec;
 
@@ -19,7 +19,7 @@ pub(super) struct Program<T> {
 }
 
 struct Step<T> {
-    block: Block<T>,
+    block: BlockKernel<T>,
     /// One or two operands; one is there twice.
     sources: [Source; 2],
     register: usize,
@@ -53,7 +53,7 @@ enum Place<'a, T> {
 
 impl<T: Element> Program<T> {
     /// The program of a group whose members are computed by `blocks`.
-    pub(super) fn new(group: &Group, blocks: Vec<Block<T>>) -> Program<T> {
+    pub(super) fn new(group: &Group, blocks: Vec<BlockKernel<T>>) -> Program<T> {
         let mut steps: Vec<Step<T>> = Vec::with_capacity(blocks.len());
         for (member, block) in group.members.iter().zip(blocks) {
             let (first, last) = (member.sources[0], member.sources[member.sources.len() - 1]);
@@ -113,10 +113,10 @@ impl<T: Element> Program<T> {
                 Source::Member(j) => shapes[j],
             });
             shapes.push(match step.block.apply {
-                Apply::Unary(_) => a,
-                Apply::Binary(_, Operands::Broadcast) => joint(a, b)?,
-                Apply::Binary(_, Operands::Alike) => (a == b).then_some(a)?,
-                Apply::Binary(_, Operands::Bias { is_nchw }) => {
+                BlockForm::Unary(_) => a,
+                BlockForm::Binary(_, OperandShapes::Broadcast) => joint(a, b)?,
+                BlockForm::Binary(_, OperandShapes::Alike) => (a == b).then_some(a)?,
+                BlockForm::Binary(_, OperandShapes::Bias { is_nchw }) => {
                     Repeat::channels(b, a, is_nchw).map(|_| a)?
                 }
             });
@@ -137,7 +137,7 @@ impl<T: Element> Program<T> {
                     (true, false) => {}
                 }
                 let repeat = match step.block.apply {
-                    Apply::Binary(_, Operands::Bias { is_nchw }) if k == 1 => {
+                    BlockForm::Binary(_, OperandShapes::Bias { is_nchw }) if k == 1 => {
                         Repeat::channels(own, shape, is_nchw)?
                     }
                     _ => Repeat::new(own, shape)?,
@@ -218,13 +218,13 @@ impl<T: Element> Program<T> {
     ) {
         let n = out.len();
         match &self.steps[self.head].block.apply {
-            Apply::Unary(f) => {
+            BlockForm::Unary(f) => {
                 if !matches!(a, Place::Old) {
                     out.copy_from_slice(elements(a, registers, &[], at, n));
                 }
                 f(out);
             }
-            Apply::Binary(f, _) => {
+            BlockForm::Binary(f, _) => {
                 if matches!(a, Place::Old) || matches!(b, Place::Old) {
                     registers[spare][..n].copy_from_slice(out);
                 }
@@ -235,7 +235,7 @@ impl<T: Element> Program<T> {
             }
         }
         for step in &self.steps[self.head + 1..] {
-            if let Apply::Unary(f) = &step.block.apply {
+            if let BlockForm::Unary(f) = &step.block.apply {
                 f(out);
             }
         }
@@ -254,13 +254,13 @@ impl<T: Element> Step<T> {
     ) {
         let to = std::mem::take(&mut registers[self.register]);
         match &self.block.apply {
-            Apply::Unary(f) => {
+            BlockForm::Unary(f) => {
                 if !matches!(a, Place::Register(r) if *r == self.register) {
                     to[..n].copy_from_slice(elements(a, registers, old, at, n));
                 }
                 f(&mut to[..n]);
             }
-            Apply::Binary(f, _) => f(
+            BlockForm::Binary(f, _) => f(
                 elements(a, registers, old, at, n),
                 elements(b, registers, old, at, n),
                 &mut to[..n],

@@ -1,8 +1,8 @@
 //! Errors come out when they would have: a node that can fail is not made to wait for what it did
 //! not wait for.
 
-use crate::blocks::{Blocks, Operands};
-use crate::graph::{Graph, NodeId};
+use crate::block_kernel::{AnyBlockKernel, OperandShapes};
+use crate::graph::{GraphIr, NodeId};
 use crate::passes::infer;
 use crate::passes::waits::Waits;
 use ferroflow_core::PartialShape;
@@ -10,14 +10,14 @@ use std::cell::OnceCell;
 
 /// What fusion must know of a graph so as not to hide an error behind a wait.
 pub(super) struct Timely<'g> {
-    graph: &'g Graph,
+    graph: &'g GraphIr,
     waits: Waits,
     /// Inferred when first asked for.
     shapes: OnceCell<Vec<Vec<PartialShape>>>,
 }
 
 impl<'g> Timely<'g> {
-    pub fn new(graph: &'g Graph) -> Timely<'g> {
+    pub fn new(graph: &'g GraphIr) -> Timely<'g> {
         Timely { graph, waits: Waits::of(graph), shapes: OnceCell::new() }
     }
 
@@ -36,17 +36,19 @@ impl<'g> Timely<'g> {
 
     /// Whether the element-wise node `id` may run when `root` does: it waits for nothing less, or it
     /// cannot fail, so that nobody sees when it runs.
-    pub fn may_run_with(&self, id: NodeId, blocks: &Blocks, root: NodeId) -> bool {
+    pub fn may_run_with(&self, id: NodeId, blocks: &AnyBlockKernel, root: NodeId) -> bool {
         self.wait_alike(id, root) || self.cannot_fail(id, blocks)
     }
 
-    fn cannot_fail(&self, id: NodeId, blocks: &Blocks) -> bool {
+    fn cannot_fail(&self, id: NodeId, blocks: &AnyBlockKernel) -> bool {
         let Some(operands) = blocks.operands() else { return true };
         let (a, b) = (self.input_shape(id, 0), self.input_shape(id, 1));
         match operands {
-            Operands::Broadcast => surely_broadcast(&a, &b),
-            Operands::Alike => a == b && a.dims().is_some_and(|d| d.iter().all(Option::is_some)),
-            Operands::Bias { is_nchw } => {
+            OperandShapes::Broadcast => surely_broadcast(&a, &b),
+            OperandShapes::Alike => {
+                a == b && a.dims().is_some_and(|d| d.iter().all(Option::is_some))
+            }
+            OperandShapes::Bias { is_nchw } => {
                 let Some(rank) = a.rank().filter(|rank| *rank >= 2) else { return false };
                 let channels = a.dim(if is_nchw { 1 } else { rank - 1 });
                 b.rank() == Some(1) && channels.is_some() && channels == b.dim(0)

@@ -1,12 +1,12 @@
 //! Where the primitives of control flow run.
 
-use crate::graph::{Graph, NodeId};
+use crate::graph::{GraphIr, NodeId};
 use crate::op_def::ControlFlow;
 use crate::passes::topological_order;
 
 /// Moves the nodes that only steer values to where the values are, so that a loop's variable goes
 /// round on one task.
-pub(super) fn colocate(graph: &mut Graph) {
+pub(super) fn colocate(graph: &mut GraphIr) {
     if !graph.iter().any(|(_, n)| n.op.control_flow.is_some()) {
         return;
     }

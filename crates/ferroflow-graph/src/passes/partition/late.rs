@@ -1,7 +1,7 @@
 //! Receives that would begin long before their value is needed wait for a node that is nearer to
 //! that: until then the value stays where it was made, and the link is free for what is urgent.
 
-use crate::graph::{Endpoint, Graph, NodeId};
+use crate::graph::{Endpoint, GraphIr, NodeId};
 use crate::passes::cost::CostModel;
 use crate::passes::topological_order;
 use std::collections::{HashMap, HashSet};
@@ -17,7 +17,7 @@ const MAX_STEPS: usize = 10_000;
 /// For values that a task receives early, the node of that task that their receives wait for. It is
 /// one that all consumers of the value wait for in any case, so nobody waits who did not before.
 pub(super) fn late_receives(
-    graph: &Graph,
+    graph: &GraphIr,
     task_of: &[u32],
     model: &CostModel,
 ) -> HashMap<(Endpoint, u32), NodeId> {
@@ -58,7 +58,7 @@ pub(super) fn late_receives(
 
 /// What each task receives, and who there takes it. References are not among it: they are read when
 /// their readers run.
-fn received(graph: &Graph, task_of: &[u32]) -> HashMap<(Endpoint, u32), Vec<NodeId>> {
+fn received(graph: &GraphIr, task_of: &[u32]) -> HashMap<(Endpoint, u32), Vec<NodeId>> {
     let mut all: HashMap<(Endpoint, u32), Vec<NodeId>> = HashMap::new();
     for (id, node) in graph.iter() {
         let task = task_of[id.index()];
@@ -83,7 +83,7 @@ struct Times<'a> {
 
 impl<'a> Times<'a> {
     fn earliest(
-        graph: &Graph,
+        graph: &GraphIr,
         task_of: &[u32],
         model: &'a CostModel,
         seconds: &[f64],
@@ -100,7 +100,7 @@ impl<'a> Times<'a> {
     /// When those of a node's inputs that `counts` are there.
     fn start(
         &self,
-        graph: &Graph,
+        graph: &GraphIr,
         task_of: &[u32],
         id: NodeId,
         counts: impl Fn(Endpoint) -> bool,
@@ -121,7 +121,7 @@ impl<'a> Times<'a> {
     }
 
     /// When all inputs of a node but `e` are there.
-    fn without(&self, graph: &Graph, task_of: &[u32], id: NodeId, e: Endpoint) -> f64 {
+    fn without(&self, graph: &GraphIr, task_of: &[u32], id: NodeId, e: Endpoint) -> f64 {
         self.start(graph, task_of, id, |other| other != e)
     }
 
@@ -129,7 +129,7 @@ impl<'a> Times<'a> {
     /// through by `time`.
     fn last_before(
         &self,
-        graph: &Graph,
+        graph: &GraphIr,
         task_of: &[u32],
         id: NodeId,
         e: Endpoint,
@@ -153,7 +153,7 @@ impl<'a> Times<'a> {
 }
 
 /// Whether `id` comes after `node`, as far as a short look tells.
-fn comes_after(graph: &Graph, id: NodeId, node: NodeId) -> bool {
+fn comes_after(graph: &GraphIr, id: NodeId, node: NodeId) -> bool {
     let (mut stack, mut seen) = (vec![id], HashSet::from([id]));
     while let Some(at) = stack.pop() {
         if at == node {

@@ -3,7 +3,7 @@
 use super::nothing;
 use crate::attr::Attrs;
 use crate::catalog::Catalog;
-use crate::graph::{Endpoint, Graph, NodeId};
+use crate::graph::{Endpoint, GraphIr, NodeId};
 use crate::op_def::{ControlFlow, OpDef};
 use crate::passes::topological_order;
 use ferroflow_core::{DType, Result, err};
@@ -32,7 +32,7 @@ struct Frame {
 
 impl Loops {
     /// Finds them. An Enter leads into a loop, an Exit back out of it.
-    pub fn find(graph: &Graph) -> Result<Loops> {
+    pub fn find(graph: &GraphIr) -> Result<Loops> {
         let root =
             Frame { name: String::new(), parent: ROOT, parallel_iterations: 1, condition: None };
         let mut loops =
@@ -84,7 +84,7 @@ impl Loops {
     /// added nodes.
     pub fn follow(
         &mut self,
-        graph: &mut Graph,
+        graph: &mut GraphIr,
         task_of: &mut Vec<u32>,
         catalog: &Catalog,
     ) -> Result<()> {
@@ -112,7 +112,7 @@ impl Loops {
     /// there: its variable is an empty tensor, and it goes on as long as the real one does.
     fn follow_one(
         &mut self,
-        graph: &mut Graph,
+        graph: &mut GraphIr,
         task_of: &mut Vec<u32>,
         frame: u32,
         by: NodeId,

@@ -1,6 +1,6 @@
 use super::*;
-use crate::op_def::{ControlFlow, Role};
-use crate::passes::Link;
+use crate::op_def::{ControlFlow, OpRole};
+use crate::passes::LinkCost;
 
 fn catalog() -> Catalog {
     let mut c = Catalog::new();
@@ -9,13 +9,13 @@ fn catalog() -> Catalog {
         .attr("dtype: type = DT_FLOAT")
         .attr("value: tensor")
         .default(Tensor::scalar(0f32))
-        .role(Role::Constant);
+        .role(OpRole::Constant);
     c.op("Variable").output("ref: Ref(float)").stateful();
     c.op("Split").output("a: float").output("b: float");
     c.op("Neg").input("x: float").output("y: float");
     c.op("Less").input("x: float").output("y: bool");
     c.op("Add").input("x: float").input("y: float").output("z: float");
-    c.op("NoOp").role(Role::NoOp);
+    c.op("NoOp").role(OpRole::NoOp);
     c.op("Enter")
         .input("x: T")
         .output("y: T")
@@ -67,7 +67,7 @@ fn cut(lines: &[Line<'_>]) -> (Vec<String>, Vec<String>) {
         ..NodeDef::default()
     };
     let def = GraphDef { nodes: lines.iter().map(node).collect(), ..GraphDef::default() };
-    let graph = Graph::from_def(&def, &catalog()).unwrap();
+    let graph = GraphIr::from_def(&def, &catalog()).unwrap();
     let devices =
         [Arc::new(DeviceInfo::cpu("ps", 0, 0, 7)), Arc::new(DeviceInfo::cpu("worker", 0, 0, 8))];
     let parts = partition(graph, &devices, &catalog(), &CostModel::cautious()).unwrap();
@@ -105,7 +105,7 @@ fn both_halves_of_a_transfer_have_one_key() {
     };
     let nodes = vec![node("c", "Const", &[], PS), node("n", "Neg", &["c"], WORKER)];
     let def = GraphDef { nodes, ..GraphDef::default() };
-    let graph = Graph::from_def(&def, &catalog()).unwrap();
+    let graph = GraphIr::from_def(&def, &catalog()).unwrap();
     let devices =
         [Arc::new(DeviceInfo::cpu("ps", 0, 0, 7)), Arc::new(DeviceInfo::cpu("worker", 0, 0, 8))];
     let parts = partition(graph, &devices, &catalog(), &CostModel::cautious()).unwrap();
@@ -269,7 +269,7 @@ fn chain_with_late_value(model: &CostModel) -> Vec<NodeDef> {
     }
     nodes.push(node("y".into(), "Product", vec!["n19".into(), "late".into()], WORKER));
     let def = GraphDef { nodes, ..GraphDef::default() };
-    let graph = Graph::from_def(&def, &c).unwrap();
+    let graph = GraphIr::from_def(&def, &c).unwrap();
     let devices =
         [Arc::new(DeviceInfo::cpu("ps", 0, 0, 7)), Arc::new(DeviceInfo::cpu("worker", 0, 0, 8))];
     let parts = partition(graph, &devices, &c, model).unwrap();
@@ -288,7 +288,7 @@ fn a_value_that_is_needed_late_is_received_late() {
     assert_eq!(waits_for(&nodes, "late"), ["^n18"]);
     assert!(waits_for(&nodes, "early").is_empty());
     // If it takes as long as the chain, it cannot begin too early.
-    let slow = Link { latency: 1.0, bandwidth: 1.25e9 };
+    let slow = LinkCost { latency: 1.0, bandwidth: 1.25e9 };
     let nodes = chain_with_late_value(&CostModel { link: slow, ..CostModel::default() });
     assert!(waits_for(&nodes, "late").is_empty());
 }

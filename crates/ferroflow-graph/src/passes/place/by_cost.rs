@@ -3,12 +3,12 @@
 
 use super::groups::Group;
 use super::{Devices, Placer, is_generator, place, specs, used_on};
-use crate::graph::{Graph, Node, NodeId};
+use crate::graph::{GraphIr, Node, NodeId};
+use crate::node_sizes::{elements, guessed};
 use crate::op_def::ControlFlow;
-use crate::passes::cost::{CostModel, Costs};
+use crate::passes::cost::{CostModel, NodeCosts};
 use crate::passes::partition::Loops;
 use crate::passes::simulate::{Choice, Prediction, simulate};
-use crate::sizes::{elements, guessed};
 use ferroflow_core::{DeviceInfo, DeviceName, PartialShape, Result, err};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// What asks for one device gets that, as with [`place`]; the rest of the graph goes where the step
 /// is predicted to end first. `given` has the shapes of arguments. Returns the prediction.
 pub fn place_by_cost(
-    graph: &mut Graph,
+    graph: &mut GraphIr,
     devices: &Devices,
     soft: bool,
     model: &CostModel,
@@ -67,7 +67,7 @@ pub fn place_by_cost(
 
 /// What a step takes whose nodes are all placed.
 pub fn predict(
-    graph: &Graph,
+    graph: &GraphIr,
     devices: &Devices,
     model: &CostModel,
     given: &HashMap<NodeId, PartialShape>,
@@ -76,10 +76,10 @@ pub fn predict(
 }
 
 fn predict_costs(
-    graph: &Graph,
+    graph: &GraphIr,
     devices: &Devices,
     model: &CostModel,
-    costs: &Costs,
+    costs: &NodeCosts,
 ) -> Result<Prediction> {
     let numbers: HashMap<&str, usize> =
         devices.preferred.iter().enumerate().map(|(i, d)| (d.text.as_str(), i)).collect();
@@ -105,10 +105,10 @@ impl Choice for Fixed {
 /// Nodes of which groups are placed one after the other.
 struct Free<'a> {
     placer: Placer<'a>,
-    graph: &'a Graph,
+    graph: &'a GraphIr,
     /// Where nodes are for which no device fits exactly.
-    fallback: &'a Graph,
-    costs: &'a Costs,
+    fallback: &'a GraphIr,
+    costs: &'a NodeCosts,
     /// Constants and the like, which are wherever they are used.
     is_floating: Vec<bool>,
     /// By what a group asks for.
@@ -188,7 +188,7 @@ impl Choice for Free<'_> {
 }
 
 /// Which nodes are as easily here as there: values without inputs, without state, on their own.
-fn floating(graph: &Graph, placer: &mut Placer<'_>) -> Vec<bool> {
+fn floating(graph: &GraphIr, placer: &mut Placer<'_>) -> Vec<bool> {
     let floats = |(id, node): (NodeId, &Node)| {
         let group = placer.groups.of(id);
         group.is_open() && is_generator(node) && !node.op.is_stateful && placer.groups.is_alone(id)
@@ -199,7 +199,7 @@ fn floating(graph: &Graph, placer: &mut Placer<'_>) -> Vec<bool> {
 impl Placer<'_> {
     /// The free nodes of a loop stay together: a value that leaves a device in each iteration costs
     /// more than a simulation of one can show.
-    fn join_loops(&mut self, graph: &Graph) -> Result<()> {
+    fn join_loops(&mut self, graph: &GraphIr) -> Result<()> {
         let loops = Loops::find(graph)?;
         let mut first: HashMap<u32, NodeId> = HashMap::new();
         for (id, node) in graph.iter() {
@@ -220,8 +220,8 @@ impl Placer<'_> {
 mod tests {
     use super::super::tests::{Line, catalog, def};
     use super::*;
-    use crate::op_def::Role;
-    use crate::passes::Link;
+    use crate::op_def::OpRole;
+    use crate::passes::LinkCost;
 
     const WORKER: &str = "/job:worker/replica:0/task:0/device:CPU:0";
     const OTHER: &str = "/job:worker/replica:0/task:1/device:CPU:0";
@@ -235,7 +235,8 @@ mod tests {
 
     /// Every `Add` takes a second.
     fn model(latency: f64) -> CostModel {
-        let mut model = CostModel { link: Link { latency, bandwidth: 1e9 }, ..Default::default() };
+        let mut model =
+            CostModel { link: LinkCost { latency, bandwidth: 1e9 }, ..Default::default() };
         for name in ["a", "b", "c", "d", "e"] {
             model.measured.add(name, 1.0, [(0, 1e6)]);
         }
@@ -244,8 +245,8 @@ mod tests {
 
     fn placed(lines: &[Line<'_>], latency: f64) -> (Vec<String>, Prediction) {
         let mut c = catalog();
-        c.op("_Retval").input("x: float").role(Role::Return);
-        let mut graph = Graph::from_def(&def(lines), &c).unwrap();
+        c.op("_Retval").input("x: float").role(OpRole::Return);
+        let mut graph = GraphIr::from_def(&def(lines), &c).unwrap();
         let prediction =
             place_by_cost(&mut graph, &devices(), false, &model(latency), &HashMap::new()).unwrap();
         (graph.iter().map(|(_, n)| n.device.clone()).collect(), prediction)
@@ -294,7 +295,7 @@ mod tests {
 
     #[test]
     fn a_prediction_counts_what_each_device_does() {
-        let mut graph = Graph::from_def(
+        let mut graph = GraphIr::from_def(
             &def(&[
                 ("a", "Const", &[], PS0, ""),
                 ("b", "Add", &["a", "a"], WORKER, ""),

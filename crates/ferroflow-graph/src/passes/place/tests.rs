@@ -2,7 +2,7 @@ use super::*;
 use crate::attr::{AttrList, Attrs};
 use crate::catalog::Catalog;
 use crate::def::{GraphDef, NodeDef};
-use crate::op_def::Role;
+use crate::op_def::OpRole;
 
 const PS0: &str = "/job:ps/replica:0/task:0/device:CPU:0";
 const PS1: &str = "/job:ps/replica:0/task:1/device:CPU:0";
@@ -20,7 +20,7 @@ pub(super) fn catalog() -> Catalog {
         .input("y: resource")
         .output("o: resource")
         .takes_resources_from_anywhere();
-    c.op("Const").output("y: float").role(Role::Constant);
+    c.op("Const").output("y: float").role(OpRole::Constant);
     c.op("Add").input("x: float").input("y: float").output("z: float");
     c.op("Shape").input("x: float").output("y: int32").metadata();
     c
@@ -53,7 +53,7 @@ fn devices() -> Devices {
 }
 
 fn placed(lines: &[Line<'_>], soft: bool) -> Result<Vec<String>> {
-    let mut graph = Graph::from_def(&def(lines), &catalog())?;
+    let mut graph = GraphIr::from_def(&def(lines), &catalog())?;
     place(&mut graph, 0, &devices(), soft)?;
     Ok(graph.iter().map(|(_, n)| n.device.clone()).collect())
 }
@@ -149,7 +149,7 @@ fn a_device_that_is_not_there_is_named() {
 
 #[test]
 fn what_was_placed_stays_and_draws_others() {
-    let mut graph = Graph::from_def(
+    let mut graph = GraphIr::from_def(
         &def(&[("v", "Variable", &[], "/job:ps/task:1", ""), ("c", "Const", &[], "", "")]),
         &catalog(),
     )

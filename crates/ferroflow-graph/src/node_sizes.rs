@@ -7,13 +7,13 @@ use ferroflow_core::PartialShape;
 const UNKNOWN_DIM: usize = 32;
 
 /// The dimensions of a node's inputs and outputs; what is not known of them is guessed.
-pub struct Sizes<'a> {
+pub struct NodeSizes<'a> {
     pub attrs: &'a Attrs,
     pub inputs: &'a [Vec<usize>],
     pub outputs: &'a [Vec<usize>],
 }
 
-impl Sizes<'_> {
+impl NodeSizes<'_> {
     /// Elements of input `i`.
     pub fn input(&self, i: usize) -> f64 {
         self.inputs.get(i).map_or(1.0, |dims| elements(dims))

@@ -2,8 +2,8 @@
 //! passed on to TensorFlow workers, and for comparison with our own declarations.
 
 use crate::attr::{AttrList, AttrValue};
-use crate::op_def::{Allowed, ArgDef, ArgTypes, AttrDef, OpDef, TypeSource};
-use crate::wire::{Reader, graph};
+use crate::op_def::{AllowedValues, ArgDef, ArgTypes, AttrDef, OpDef, TypeSource};
+use crate::wire::{MessageReader, graph};
 use bytes::Bytes;
 use ferroflow_core::Result;
 use ferroflow_proto::tensorflow as pb;
@@ -68,10 +68,10 @@ pub fn signature_differences(op: &OpDef) -> Vec<String> {
 
 fn index() -> Result<HashMap<String, Bytes>> {
     let mut all = HashMap::new();
-    let mut list = Reader::from(RECORDED.clone());
+    let mut list = MessageReader::from(RECORDED.clone());
     while let Some(key) = list.key()? {
         let bytes = list.bytes(key)?;
-        let mut op = Reader::from(bytes.clone());
+        let mut op = MessageReader::from(bytes.clone());
         // The name is the first field.
         if let Some(key) = op.key()? {
             all.insert(op.string(key)?, bytes);
@@ -112,8 +112,8 @@ fn compare_attrs(all: &mut Vec<String>, ours: &[AttrDef], theirs: &[AttrDef]) {
 
 fn allowed_set(a: &AttrDef) -> Option<BTreeSet<String>> {
     a.allowed.as_ref().map(|allowed| match allowed {
-        Allowed::Types(types) => types.iter().map(|t| t.name().to_string()).collect(),
-        Allowed::Strs(strs) => strs.iter().map(|s| format!("'{s}'")).collect(),
+        AllowedValues::Types(types) => types.iter().map(|t| t.name().to_string()).collect(),
+        AllowedValues::Strs(strs) => strs.iter().map(|s| format!("'{s}'")).collect(),
     })
 }
 

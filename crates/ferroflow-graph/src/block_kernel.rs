@@ -5,31 +5,31 @@ use std::sync::Arc;
 
 /// How an element-wise op of one output is computed, for the dtypes that are fused.
 #[derive(Clone)]
-pub enum Blocks {
-    F32(Block<f32>),
-    F64(Block<f64>),
+pub enum AnyBlockKernel {
+    F32(BlockKernel<f32>),
+    F64(BlockKernel<f64>),
 }
 
 /// An element-wise op over slices of `T`, all of one length. It gives the very bits that the op's
 /// kernel gives, however the elements are cut into blocks, and cannot fail where shapes fit.
 #[derive(Clone)]
-pub struct Block<T> {
-    pub apply: Apply<T>,
+pub struct BlockKernel<T> {
+    pub apply: BlockForm<T>,
     /// About how many nanoseconds an element takes.
     pub cost: usize,
 }
 
 #[derive(Clone)]
-pub enum Apply<T> {
+pub enum BlockForm<T> {
     /// In place. The result has the operand's shape.
     Unary(Arc<dyn Fn(&mut [T]) + Send + Sync>),
     /// Operands 0 and 1 into the result.
-    Binary(Arc<dyn Fn(&[T], &[T], &mut [T]) + Send + Sync>, Operands),
+    Binary(Arc<dyn Fn(&[T], &[T], &mut [T]) + Send + Sync>, OperandShapes),
 }
 
 /// Which shapes two operands may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operands {
+pub enum OperandShapes {
     /// They broadcast against each other.
     Broadcast,
     /// Both have the same.
@@ -39,37 +39,39 @@ pub enum Operands {
     Bias { is_nchw: bool },
 }
 
-impl<T> Block<T> {
-    pub fn unary(f: impl Fn(&mut [T]) + Send + Sync + 'static, cost: usize) -> Block<T> {
-        Block { apply: Apply::Unary(Arc::new(f)), cost }
+impl<T> BlockKernel<T> {
+    pub fn unary(f: impl Fn(&mut [T]) + Send + Sync + 'static, cost: usize) -> BlockKernel<T> {
+        BlockKernel { apply: BlockForm::Unary(Arc::new(f)), cost }
     }
 
     pub fn binary(
         f: impl Fn(&[T], &[T], &mut [T]) + Send + Sync + 'static,
-        operands: Operands,
+        operands: OperandShapes,
         cost: usize,
-    ) -> Block<T> {
-        Block { apply: Apply::Binary(Arc::new(f), operands), cost }
+    ) -> BlockKernel<T> {
+        BlockKernel { apply: BlockForm::Binary(Arc::new(f), operands), cost }
     }
 
     pub fn is_unary(&self) -> bool {
-        matches!(self.apply, Apply::Unary(_))
+        matches!(self.apply, BlockForm::Unary(_))
     }
 }
 
-impl Blocks {
+impl AnyBlockKernel {
     pub fn is_unary(&self) -> bool {
         match self {
-            Blocks::F32(block) => block.is_unary(),
-            Blocks::F64(block) => block.is_unary(),
+            AnyBlockKernel::F32(block) => block.is_unary(),
+            AnyBlockKernel::F64(block) => block.is_unary(),
         }
     }
 
     /// Which shapes its operands may have, when there are two.
-    pub fn operands(&self) -> Option<Operands> {
+    pub fn operands(&self) -> Option<OperandShapes> {
         match self {
-            Blocks::F32(Block { apply: Apply::Binary(_, operands), .. })
-            | Blocks::F64(Block { apply: Apply::Binary(_, operands), .. }) => Some(*operands),
+            AnyBlockKernel::F32(BlockKernel { apply: BlockForm::Binary(_, operands), .. })
+            | AnyBlockKernel::F64(BlockKernel { apply: BlockForm::Binary(_, operands), .. }) => {
+                Some(*operands)
+            }
             _ => None,
         }
     }
