@@ -1,6 +1,6 @@
 //! The walk backwards: each node between ys and xs, once the gradients of all its outputs are there.
 
-use super::context::{ContextId, Kind, ROOT};
+use super::context::{LoopContextId, LoopContextKind, ROOT};
 use super::scope::GradientScope;
 use super::tape::{Flow, Tape};
 use super::{EndpointGradient, GradientOptions, OpGradient, is_differentiable, while_loop};
@@ -105,20 +105,20 @@ impl Reached {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Item {
     Node(NodeId),
-    Loop(ContextId),
+    Loop(LoopContextId),
 }
 
 /// Goes back from the ys, whose gradients are given, to the xs within one context of the graph, and
 /// not beyond `stops`.
 pub(super) fn sweep(
     tape: &Tape,
-    context: ContextId,
+    context: LoopContextId,
     ys: Vec<(Endpoint, Flow)>,
     xs: &[Endpoint],
     stops: &HashSet<NodeId>,
     reached: &Reached,
 ) -> Result<Vec<Flow>> {
-    let plan = Plan::new(tape, context, &ys, stops, reached);
+    let plan = BackpropPlan::new(tape, context, &ys, stops, reached);
     let mut pending = plan.uses.clone();
     let mut flows: HashMap<Endpoint, Vec<Flow>> = HashMap::new();
     let mut queue = VecDeque::new();
@@ -171,28 +171,28 @@ pub(super) fn sweep(
 }
 
 /// What lies between the ys and the xs.
-struct Plan {
+struct BackpropPlan {
     /// How many inputs of others between come from an item.
     uses: HashMap<Item, usize>,
     between: HashSet<Item>,
     /// The results of each loop.
-    exits: HashMap<ContextId, Vec<NodeId>>,
+    exits: HashMap<LoopContextId, Vec<NodeId>>,
 }
 
-impl Plan {
+impl BackpropPlan {
     fn new(
         tape: &Tape,
-        context: ContextId,
+        context: LoopContextId,
         ys: &[(Endpoint, Flow)],
         stops: &HashSet<NodeId>,
         reached: &Reached,
-    ) -> Plan {
+    ) -> BackpropPlan {
         let mut plan =
-            Plan { uses: HashMap::new(), between: HashSet::new(), exits: HashMap::new() };
+            BackpropPlan { uses: HashMap::new(), between: HashSet::new(), exits: HashMap::new() };
         {
             let state = tape.state.borrow();
             for (i, c) in state.contexts.iter().enumerate() {
-                if let Kind::Forward(forward) = &c.kind
+                if let LoopContextKind::Forward(forward) = &c.kind
                     && c.parent == context
                 {
                     let exits = forward.variables.iter().flat_map(|v| v.exits.iter().copied());
@@ -201,7 +201,7 @@ impl Plan {
             }
         }
         let mut queue: Vec<Item> = Vec::new();
-        let consider = |plan: &mut Plan, queue: &mut Vec<Item>, id: NodeId| {
+        let consider = |plan: &mut BackpropPlan, queue: &mut Vec<Item>, id: NodeId| {
             if !reached.contains(id) {
                 return;
             }
@@ -247,7 +247,7 @@ impl Plan {
         match item {
             Item::Node(id) => state.graph.node(id).inputs.clone(),
             Item::Loop(of) => match &state.contexts[of].kind {
-                Kind::Forward(f) => {
+                LoopContextKind::Forward(f) => {
                     f.enters.iter().map(|&e| state.graph.node(e).inputs[0]).collect()
                 }
                 _ => Vec::new(),

@@ -1,6 +1,6 @@
 //! Gradients of nodes that call a function, or one of several.
 
-use super::function::Body;
+use super::function::DifferentiatedBody;
 use super::scope::GradientScope;
 use super::tape::Flow;
 use super::term::Term;
@@ -21,12 +21,12 @@ impl<'g> GradientScope<'g> {
         func: &FuncRef,
         live: &[(usize, DType)],
         shapes: &[PartialShape],
-    ) -> Result<Body> {
+    ) -> Result<DifferentiatedBody> {
         let (library, catalog, depth) = {
             let state = self.tape.state.borrow();
             (state.graph.library.clone(), state.catalog.clone(), state.depth)
         };
-        Body::differentiate(func, &library, &catalog, live, shapes, depth + 1)
+        DifferentiatedBody::differentiate(func, &library, &catalog, live, shapes, depth + 1)
             .map_err(|e| e.context(format!("function {}", func.name)))
     }
 
@@ -129,7 +129,9 @@ impl<'g> GradientScope<'g> {
         // The arguments that have a gradient in some branch, with its type.
         let wanted: Vec<(usize, DType)> = (0..args.len())
             .filter_map(|k| {
-                let of = |b: &Body| b.dxs.get(k).copied().flatten().map(|e| b.tape.type_of(e));
+                let of = |b: &DifferentiatedBody| {
+                    b.dxs.get(k).copied().flatten().map(|e| b.tape.type_of(e))
+                };
                 bodies.iter().find_map(of).map(|dtype| (k, dtype))
             })
             .collect();
@@ -219,7 +221,7 @@ impl<'g> GradientScope<'g> {
         let mut attrs = Attrs::new().with("Tout", out);
         attrs.set("output_shapes", AttrValue::List(AttrList::Empty));
         set(&mut attrs, backwards);
-        let stateful = bodies.iter().any(Body::is_stateful);
+        let stateful = bodies.iter().any(DifferentiatedBody::is_stateful);
         let found = self.calls_with(if stateful { ops.0 } else { ops.1 }, &inputs, attrs);
         let mut all = vec![self.none(); self.num_inputs()];
         for (&(k, _), term) in wanted.iter().zip(found) {

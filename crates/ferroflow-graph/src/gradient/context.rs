@@ -4,25 +4,25 @@ use crate::graph::{Endpoint, NodeId};
 use std::collections::HashMap;
 
 /// Index into the contexts of a tape.
-pub(super) type ContextId = usize;
+pub(super) type LoopContextId = usize;
 
 /// Outside all loops.
-pub(super) const ROOT: ContextId = 0;
+pub(super) const ROOT: LoopContextId = 0;
 
-pub(super) struct Context {
-    pub parent: ContextId,
-    pub kind: Kind,
+pub(super) struct LoopContext {
+    pub parent: LoopContextId,
+    pub kind: LoopContextKind,
 }
 
-pub(super) enum Kind {
+pub(super) enum LoopContextKind {
     Root,
-    Forward(Forward),
-    Backward(Backward),
+    Forward(ForwardLoop),
+    Backward(BackwardLoop),
 }
 
 /// A loop of the graph.
 #[derive(Default)]
-pub(super) struct Forward {
+pub(super) struct ForwardLoop {
     pub frame: String,
     pub parallel_iterations: i64,
     /// Everything that comes in.
@@ -30,7 +30,7 @@ pub(super) struct Forward {
     pub condition: Option<NodeId>,
     pub variables: Vec<LoopVariable>,
     /// Added when the first gradient asks for it.
-    pub counter: Option<Counter>,
+    pub counter: Option<LoopCounter>,
 }
 
 /// What a loop hands from one iteration to the next.
@@ -45,7 +45,7 @@ pub(super) struct LoopVariable {
 
 /// Counts the iterations of a loop, and keeps in step what is remembered of them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Counter {
+pub(super) struct LoopCounter {
     /// Outside the loop, alive when the loop is.
     pub anchor: NodeId,
     /// In the loop, alive in each iteration, after all that the one before remembers.
@@ -57,8 +57,8 @@ pub(super) struct Counter {
 }
 
 /// A loop that goes back through another.
-pub(super) struct Backward {
-    pub of: ContextId,
+pub(super) struct BackwardLoop {
+    pub of: LoopContextId,
     pub frame: String,
     pub parallel_iterations: i64,
     /// Alive in each iteration.
@@ -70,25 +70,25 @@ pub(super) struct Backward {
     /// Tensors of the loop that is gone through, and what recalls them.
     pub recalled: HashMap<Endpoint, Endpoint>,
     /// Nodes that are alive when a branch is taken.
-    pub branches: HashMap<Guard, NodeId>,
+    pub branches: HashMap<BranchGuard, NodeId>,
 }
 
 /// A node is alive only if `predicate` is `branch`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Guard {
+pub(super) struct BranchGuard {
     pub predicate: Endpoint,
     pub branch: bool,
 }
 
-impl Context {
-    pub fn root() -> Context {
-        Context { parent: ROOT, kind: Kind::Root }
+impl LoopContext {
+    pub fn root() -> LoopContext {
+        LoopContext { parent: ROOT, kind: LoopContextKind::Root }
     }
 
     /// What a node without inputs must wait for to be in this context.
     pub fn pivot(&self) -> Option<NodeId> {
         match &self.kind {
-            Kind::Backward(b) => Some(b.pivot),
+            LoopContextKind::Backward(b) => Some(b.pivot),
             _ => None,
         }
     }

@@ -1,7 +1,9 @@
 //! The loops of a graph, found from the nodes that make them, and under which predicates of
 //! conditionals nodes run.
 
-use super::context::{Context, ContextId, Forward, Guard, Kind, LoopVariable, ROOT};
+use super::context::{
+    BranchGuard, ForwardLoop, LoopContext, LoopContextId, LoopContextKind, LoopVariable, ROOT,
+};
 use crate::graph::{Endpoint, GraphIr, NodeId};
 use crate::op_def::ControlFlow;
 use crate::passes::{closes_loop, topological_order};
@@ -9,14 +11,14 @@ use std::collections::HashMap;
 
 /// Which context each node is in, and the contexts: the root, then a loop each. `Enter` is in the
 /// loop it enters, `Exit` outside the loop it leaves.
-pub(super) fn contexts(graph: &GraphIr) -> (Vec<ContextId>, Vec<Context>) {
+pub(super) fn contexts(graph: &GraphIr) -> (Vec<LoopContextId>, Vec<LoopContext>) {
     let mut places = vec![ROOT; graph.len()];
-    let mut contexts = vec![Context::root()];
+    let mut contexts = vec![LoopContext::root()];
     let is = |id: NodeId, which: ControlFlow| graph.node(id).op.control_flow == Some(which);
     if !graph.ids().any(|id| is(id, ControlFlow::Enter)) {
         return (places, contexts);
     }
-    let mut by_name: HashMap<(ContextId, String), ContextId> = HashMap::new();
+    let mut by_name: HashMap<(LoopContextId, String), LoopContextId> = HashMap::new();
     for id in topological_order(graph) {
         let node = graph.node(id);
         let from_inputs = (0..node.inputs.len())
@@ -32,18 +34,22 @@ pub(super) fn contexts(graph: &GraphIr) -> (Vec<ContextId>, Vec<Context>) {
                 let frame = node.attrs.string("frame_name").unwrap_or_default();
                 let found = by_name.entry((around, frame.clone())).or_insert_with(|| {
                     let parallel_iterations = node.attrs.int("parallel_iterations").unwrap_or(10);
-                    let forward = Forward { frame, parallel_iterations, ..Forward::default() };
-                    contexts.push(Context { parent: around, kind: Kind::Forward(forward) });
+                    let forward =
+                        ForwardLoop { frame, parallel_iterations, ..ForwardLoop::default() };
+                    contexts.push(LoopContext {
+                        parent: around,
+                        kind: LoopContextKind::Forward(forward),
+                    });
                     contexts.len() - 1
                 });
-                if let Kind::Forward(f) = &mut contexts[*found].kind {
+                if let LoopContextKind::Forward(f) = &mut contexts[*found].kind {
                     f.enters.push(id);
                 }
                 *found
             }
             Some(ControlFlow::Exit) => contexts[around].parent,
             Some(ControlFlow::LoopCond) => {
-                if let Kind::Forward(f) = &mut contexts[around].kind {
+                if let LoopContextKind::Forward(f) = &mut contexts[around].kind {
                     f.condition = Some(id);
                 }
                 around
@@ -55,7 +61,7 @@ pub(super) fn contexts(graph: &GraphIr) -> (Vec<ContextId>, Vec<Context>) {
     (places, contexts)
 }
 
-fn depth(contexts: &[Context], mut c: ContextId) -> usize {
+fn depth(contexts: &[LoopContext], mut c: LoopContextId) -> usize {
     let mut depth = 0;
     while c != ROOT {
         c = contexts[c].parent;
@@ -64,11 +70,13 @@ fn depth(contexts: &[Context], mut c: ContextId) -> usize {
     depth
 }
 
-fn find_variables(graph: &GraphIr, places: &[ContextId], contexts: &mut [Context]) {
+fn find_variables(graph: &GraphIr, places: &[LoopContextId], contexts: &mut [LoopContext]) {
     let consumers = graph.consumers();
     let flow = |id: NodeId| graph.node(id).op.control_flow;
     for (id, node) in graph.iter() {
-        let Kind::Forward(forward) = &mut contexts[places[id.index()]].kind else { continue };
+        let LoopContextKind::Forward(forward) = &mut contexts[places[id.index()]].kind else {
+            continue;
+        };
         if node.op.control_flow != Some(ControlFlow::Merge) {
             continue;
         }
@@ -96,10 +104,10 @@ fn find_variables(graph: &GraphIr, places: &[ContextId], contexts: &mut [Context
 /// The predicates that decide whether each node runs, outermost first, within the loop it is in.
 pub(super) fn guards(
     graph: &GraphIr,
-    places: &[ContextId],
-    contexts: &[Context],
-) -> Vec<Vec<Guard>> {
-    let mut all: Vec<Vec<Guard>> = vec![Vec::new(); graph.len()];
+    places: &[LoopContextId],
+    contexts: &[LoopContext],
+) -> Vec<Vec<BranchGuard>> {
+    let mut all: Vec<Vec<BranchGuard>> = vec![Vec::new(); graph.len()];
     if contexts.len() == 1 {
         return all;
     }
@@ -115,7 +123,7 @@ pub(super) fn guards(
             Some(ControlFlow::Exit) => {
                 let inside = places[node.inputs[0].node.index()];
                 match &contexts[inside].kind {
-                    Kind::Forward(f) => union(
+                    LoopContextKind::Forward(f) => union(
                         f.enters.iter().map(|&e| on_edge(graph, &all, graph.node(e).inputs[0])),
                     ),
                     _ => Vec::new(),
@@ -132,14 +140,18 @@ pub(super) fn guards(
 }
 
 /// The guards of a tensor: its node's, and the branch of a `Switch` that it is.
-pub(super) fn on_edge(graph: &GraphIr, of_nodes: &[Vec<Guard>], e: Endpoint) -> Vec<Guard> {
+pub(super) fn on_edge(
+    graph: &GraphIr,
+    of_nodes: &[Vec<BranchGuard>],
+    e: Endpoint,
+) -> Vec<BranchGuard> {
     let node = graph.node(e.node);
     let mut guards = of_nodes.get(e.node.index()).cloned().unwrap_or_default();
     if node.op.control_flow == Some(ControlFlow::Switch)
         && let Some(&predicate) = node.inputs.get(1)
         && graph.node(predicate.node).op.control_flow != Some(ControlFlow::LoopCond)
     {
-        let guard = Guard { predicate, branch: e.slot == 1 };
+        let guard = BranchGuard { predicate, branch: e.slot == 1 };
         if !guards.contains(&guard) {
             guards.push(guard);
         }
@@ -147,8 +159,8 @@ pub(super) fn on_edge(graph: &GraphIr, of_nodes: &[Vec<Guard>], e: Endpoint) -> 
     guards
 }
 
-fn union(lists: impl Iterator<Item = Vec<Guard>>) -> Vec<Guard> {
-    let mut all: Vec<Guard> = Vec::new();
+fn union(lists: impl Iterator<Item = Vec<BranchGuard>>) -> Vec<BranchGuard> {
+    let mut all: Vec<BranchGuard> = Vec::new();
     for guard in lists.flatten() {
         if !all.contains(&guard) {
             all.push(guard);
@@ -157,7 +169,7 @@ fn union(lists: impl Iterator<Item = Vec<Guard>>) -> Vec<Guard> {
     all
 }
 
-fn common(mut lists: impl Iterator<Item = Vec<Guard>>) -> Vec<Guard> {
+fn common(mut lists: impl Iterator<Item = Vec<BranchGuard>>) -> Vec<BranchGuard> {
     let mut all = lists.next().unwrap_or_default();
     for list in lists {
         all.retain(|g| list.contains(g));

@@ -2,8 +2,8 @@
 //! returns what the way back needs, and a backward one.
 
 use super::backprop::{Reached, sweep};
-use super::context::{Kind, ROOT};
-use super::tape::{Flow, State, Tape};
+use super::context::{LoopContextKind, ROOT};
+use super::tape::{Flow, Tape, TapeState};
 use super::{GradientOptions, is_differentiable};
 use crate::attr::{Attrs, FuncRef};
 use crate::catalog::Catalog;
@@ -21,7 +21,7 @@ const MAX_DEPTH: usize = 32;
 const MAX_FUNCTIONS: usize = 1 << 15;
 
 /// The body of a function and, in the same graph, its gradient.
-pub(super) struct Body {
+pub(super) struct DifferentiatedBody {
     pub tape: Tape,
     pub args: Vec<Endpoint>,
     /// The tensors that are its results.
@@ -36,7 +36,7 @@ pub(super) struct Body {
     control_outputs: Vec<String>,
 }
 
-impl Body {
+impl DifferentiatedBody {
     /// Differentiates function `func`: `dys` says which results have gradients, and of what type.
     /// `shapes` is what is known of the arguments.
     pub fn differentiate(
@@ -46,7 +46,7 @@ impl Body {
         dys: &[(usize, DType)],
         shapes: &[PartialShape],
         depth: usize,
-    ) -> Result<Body> {
+    ) -> Result<DifferentiatedBody> {
         ensure!(
             depth <= MAX_DEPTH,
             InvalidArgument,
@@ -93,7 +93,7 @@ impl Body {
         tape.check()?;
         let dxs = args.iter().map(|a| by_arg.get(a).copied()).collect();
         let backward = backward_nodes(&tape.state.borrow(), &dy_args);
-        Ok(Body {
+        Ok(DifferentiatedBody {
             tape,
             args,
             results,
@@ -203,7 +203,7 @@ pub(crate) fn symbolic(
     let dys: Vec<(usize, DType)> = types.iter().map(|p| p.dtype).enumerate().collect();
     let has = |d: &(usize, DType)| is_differentiable(d.1);
     let live: Vec<(usize, DType)> = dys.iter().copied().filter(has).collect();
-    let body = Body::differentiate(func, library, catalog, &live, &[], 1)?;
+    let body = DifferentiatedBody::differentiate(func, library, catalog, &live, &[], 1)?;
     let mut args: Vec<NodeId> = body.args.iter().map(|e| e.node).collect();
     let mut live = body.dys.iter();
     for d in &dys {
@@ -237,7 +237,7 @@ pub(crate) fn symbolic(
     Ok(FunctionGraph { graph, args, rets, targets: Vec::new(), result_types })
 }
 
-impl State {
+impl TapeState {
     /// States the shapes of some tensors, and what follows from them.
     fn learn(&mut self, args: &[Endpoint], shapes: &[PartialShape]) {
         for (&e, shape) in args.iter().zip(shapes) {
@@ -255,11 +255,12 @@ impl State {
 }
 
 /// The nodes that depend on the gradients that come in, and all of loops that go back.
-fn backward_nodes(state: &State, dys: &[Endpoint]) -> HashSet<NodeId> {
+fn backward_nodes(state: &TapeState, dys: &[Endpoint]) -> HashSet<NodeId> {
     let mut found: HashSet<NodeId> = HashSet::new();
     let dys: HashSet<NodeId> = dys.iter().map(|e| e.node).collect();
-    let in_loop =
-        |id: NodeId| matches!(state.contexts[state.places[id.index()]].kind, Kind::Backward(_));
+    let in_loop = |id: NodeId| {
+        matches!(state.contexts[state.places[id.index()]].kind, LoopContextKind::Backward(_))
+    };
     let consumers = state.graph.consumers();
     let mut queue: Vec<NodeId> =
         state.graph.ids().filter(|id| dys.contains(id) || in_loop(*id)).collect();

@@ -2,7 +2,7 @@
 //! iteration leaves behind for it is kept in lists that the forward loop is given.
 
 use super::context::ROOT;
-use super::function::{Body, function_def};
+use super::function::{DifferentiatedBody, function_def};
 use super::scope::GradientScope;
 use super::tape::Tape;
 use super::term::Term;
@@ -177,7 +177,7 @@ impl<'g> GradientScope<'g> {
 
     fn back_body(
         &self,
-        body: &mut Body,
+        body: &mut DifferentiatedBody,
         name: String,
         crossing: &[Endpoint],
         unchanged: &[Option<usize>],
@@ -221,7 +221,7 @@ impl<'g> GradientScope<'g> {
 }
 
 /// The argument of the loop that a tensor of its body is, when the body returns it as it was.
-fn unchanged(body: &Body, e: Endpoint) -> Option<usize> {
+fn unchanged(body: &DifferentiatedBody, e: Endpoint) -> Option<usize> {
     let k = body.args.iter().position(|&a| a == e)?;
     let graph = body.tape.graph();
     let mut result = *body.results.get(k)?;
@@ -238,7 +238,11 @@ fn unchanged(body: &Body, e: Endpoint) -> Option<usize> {
 }
 
 /// The body with a counter, and a push onto a list for each tensor to keep.
-fn keep_in_lists(body: &Body, name: String, kept: &[Endpoint]) -> Result<FunctionDef> {
+fn keep_in_lists(
+    body: &DifferentiatedBody,
+    name: String,
+    kept: &[Endpoint],
+) -> Result<FunctionDef> {
     let tape = &body.tape;
     let counter = argument(tape, DType::Int32, body.args.len())?;
     let mut args = body.args.clone();

@@ -1,22 +1,22 @@
 //! Tensors of a loop, seen from the loop that goes back through it. What does not change is brought
 //! in again; of the rest each iteration's value is put on a stack and taken off on the way back.
 
-use super::context::{ContextId, Counter, Guard, Kind};
+use super::context::{BranchGuard, LoopContextId, LoopContextKind, LoopCounter};
 use super::frames;
-use super::tape::State;
+use super::tape::TapeState;
 use crate::attr::Attrs;
 use crate::graph::{Endpoint, NodeId};
 use crate::op_def::ControlFlow;
 use ferroflow_core::{DType, Result, Tensor, bail, err};
 
-impl State {
+impl TapeState {
     /// The tensor as it is seen from context `to`.
-    pub fn bring(&mut self, e: Endpoint, to: ContextId) -> Result<Endpoint> {
+    pub fn bring(&mut self, e: Endpoint, to: LoopContextId) -> Result<Endpoint> {
         let from = self.places[e.node.index()];
         if from == to {
             return Ok(e);
         }
-        let (parent, Kind::Backward(backward)) =
+        let (parent, LoopContextKind::Backward(backward)) =
             (self.contexts[to].parent, &self.contexts[to].kind)
         else {
             let node = self.graph.node(e.node);
@@ -46,16 +46,16 @@ impl State {
         Ok(found)
     }
 
-    pub fn backward(&mut self, id: ContextId) -> &mut super::context::Backward {
+    pub fn backward(&mut self, id: LoopContextId) -> &mut super::context::BackwardLoop {
         match &mut self.contexts[id].kind {
-            Kind::Backward(b) => b,
+            LoopContextKind::Backward(b) => b,
             _ => unreachable!("only contexts made by `while_loop` are asked for"),
         }
     }
 
     /// An `Enter` into the loop that goes back.
-    pub fn enter(&mut self, e: Endpoint, to: ContextId, constant: bool) -> Result<Endpoint> {
-        let Kind::Backward(b) = &self.contexts[to].kind else {
+    pub fn enter(&mut self, e: Endpoint, to: LoopContextId, constant: bool) -> Result<Endpoint> {
+        let LoopContextKind::Backward(b) = &self.contexts[to].kind else {
             bail!(Internal, "only loops that go back are entered");
         };
         let attrs = frame_attrs(&b.frame, b.parallel_iterations, constant);
@@ -69,7 +69,7 @@ impl State {
     }
 
     /// The value that `e`, of the loop gone through, had in the iteration that is gone back through.
-    fn recall(&mut self, e: Endpoint, to: ContextId) -> Result<Endpoint> {
+    fn recall(&mut self, e: Endpoint, to: LoopContextId) -> Result<Endpoint> {
         if let Some(value) = self.value(e) {
             let attrs = Attrs::new().with("dtype", value.dtype()).with("value", value);
             let node = self.insert("Const", vec![], attrs, vec![], to)?;
@@ -82,7 +82,7 @@ impl State {
             let outside = self.bring(source, parent)?;
             return self.enter(outside, to, true);
         }
-        let Kind::Backward(b) = &self.contexts[to].kind else {
+        let LoopContextKind::Backward(b) = &self.contexts[to].kind else {
             bail!(Internal, "only loops that go back recall");
         };
         let (of, pivot, sync) = (b.of, b.pivot, b.sync);
@@ -100,7 +100,7 @@ impl State {
 
     /// Pushes the value of `e` on a stack in each iteration of its loop; returns the stack's handle,
     /// which is outside the loop.
-    fn remember(&mut self, e: Endpoint, of: ContextId) -> Result<Endpoint> {
+    fn remember(&mut self, e: Endpoint, of: LoopContextId) -> Result<Endpoint> {
         let counter = self.counter(of)?;
         let outside = self.contexts[of].parent;
         let value = Tensor::scalar(-1i32);
@@ -119,7 +119,7 @@ impl State {
     }
 
     /// A node that is alive when the way that was taken is `guard`'s.
-    fn alive_on(&mut self, guard: Guard, to: ContextId) -> Result<NodeId> {
+    fn alive_on(&mut self, guard: BranchGuard, to: LoopContextId) -> Result<NodeId> {
         if let Some(&found) = self.backward(to).branches.get(&guard) {
             return Ok(found);
         }
@@ -132,9 +132,9 @@ impl State {
     }
 
     /// The counter of a loop of the graph, added to it if it has none.
-    pub fn counter(&mut self, of: ContextId) -> Result<Counter> {
+    pub fn counter(&mut self, of: LoopContextId) -> Result<LoopCounter> {
         let outside = self.contexts[of].parent;
-        let Kind::Forward(forward) = &self.contexts[of].kind else {
+        let LoopContextKind::Forward(forward) = &self.contexts[of].kind else {
             bail!(Internal, "only loops of the graph are counted");
         };
         if let Some(counter) = forward.counter {
@@ -176,28 +176,28 @@ impl State {
         let end = Endpoint { node: switch, slot: 0 };
         let total = self.insert_first("Exit", vec![end], Attrs::new(), vec![], outside)?;
         self.guards[total.node.index()] = self.guards[anchor.index()].clone();
-        let counter = Counter { anchor, pivot, sync, total };
-        if let Kind::Forward(forward) = &mut self.contexts[of].kind {
+        let counter = LoopCounter { anchor, pivot, sync, total };
+        if let LoopContextKind::Forward(forward) = &mut self.contexts[of].kind {
             forward.counter = Some(counter);
         }
         Ok(counter)
     }
 
-    fn frame_of(&self, of: ContextId) -> Result<(String, i64)> {
+    fn frame_of(&self, of: LoopContextId) -> Result<(String, i64)> {
         match &self.contexts[of].kind {
-            Kind::Forward(f) => Ok((f.frame.clone(), f.parallel_iterations)),
+            LoopContextKind::Forward(f) => Ok((f.frame.clone(), f.parallel_iterations)),
             _ => bail!(Internal, "only loops of the graph remember"),
         }
     }
 
-    /// [`State::insert`], for the first output.
+    /// [`TapeState::insert`], for the first output.
     pub fn insert_first(
         &mut self,
         op: &str,
         inputs: Vec<Endpoint>,
         attrs: Attrs,
         controls: Vec<NodeId>,
-        place: ContextId,
+        place: LoopContextId,
     ) -> Result<Endpoint> {
         let node = self.insert(op, inputs, attrs, controls, place)?;
         Ok(Endpoint { node, slot: 0 })
@@ -208,7 +208,7 @@ impl State {
         let attrs = Attrs::new().with("out_type", dtype);
         let place = self.places[e.node.index()];
         match &self.contexts[self.current].kind {
-            Kind::Backward(b) if b.of == place => {
+            LoopContextKind::Backward(b) if b.of == place => {
                 self.insert_first("Shape", vec![e], attrs, vec![], place)
             }
             _ => self.add("Shape", vec![e], attrs).map(|node| Endpoint { node, slot: 0 }),

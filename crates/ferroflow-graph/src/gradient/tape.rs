@@ -1,6 +1,6 @@
 //! The graph while gradients are added to it: nodes by op name, shapes as far as they are known.
 
-use super::context::{Context, ContextId, Guard, ROOT};
+use super::context::{BranchGuard, LoopContext, LoopContextId, ROOT};
 use super::slices::EndpointSlices;
 use super::term::Term;
 use super::{GradientOptions, frames};
@@ -16,7 +16,7 @@ use std::collections::HashMap;
 /// A graph to which gradients are being added. The first error is kept, and ends the work: so that
 /// formulas over [`Term`]s read as formulas.
 pub struct Tape {
-    pub(super) state: RefCell<State>,
+    pub(super) state: RefCell<TapeState>,
 }
 
 /// What flows backwards along an edge.
@@ -29,20 +29,20 @@ pub(super) enum Flow {
     Slices(EndpointSlices),
 }
 
-pub(super) struct State {
+pub(super) struct TapeState {
     pub graph: GraphIr,
     pub catalog: Catalog,
     /// What is known of the shape of each output.
     pub shapes: Vec<Vec<PartialShape>>,
     /// Which loop, or way back through a loop, each node is in.
-    pub places: Vec<ContextId>,
-    pub contexts: Vec<Context>,
+    pub places: Vec<LoopContextId>,
+    pub contexts: Vec<LoopContext>,
     /// What decides whether each node runs.
-    pub guards: Vec<Vec<Guard>>,
+    pub guards: Vec<Vec<BranchGuard>>,
     /// Whether each loop that goes back goes on.
-    pub conditions: HashMap<ContextId, Endpoint>,
+    pub conditions: HashMap<LoopContextId, Endpoint>,
     /// Where nodes are being added.
-    pub current: ContextId,
+    pub current: LoopContextId,
     /// The node whose gradient is being made.
     pub around: Option<NodeId>,
     /// How many calls of functions deep the graph lies.
@@ -68,7 +68,7 @@ impl Tape {
             .find(|name| !taken(name))
             .expect("some number is free");
         let guards = frames::guards(&graph, &places, &contexts);
-        let state = State {
+        let state = TapeState {
             graph,
             catalog: catalog.clone(),
             shapes,
@@ -142,7 +142,7 @@ impl Tape {
     }
 }
 
-impl State {
+impl TapeState {
     /// Adds a node where nodes are being added, its inputs brought there.
     pub fn add(&mut self, op: &str, inputs: Vec<Endpoint>, attrs: Attrs) -> Result<NodeId> {
         let here = self.current;
@@ -161,7 +161,7 @@ impl State {
         inputs: Vec<Endpoint>,
         mut attrs: Attrs,
         mut controls: Vec<NodeId>,
-        place: ContextId,
+        place: LoopContextId,
     ) -> Result<NodeId> {
         let def = self.catalog.get(op).cloned();
         let def = def.or_else(|| self.graph.library.op(op)).ok_or_else(|| {
@@ -194,7 +194,7 @@ impl State {
         Ok(id)
     }
 
-    fn guards_of(&self, id: NodeId) -> Vec<Guard> {
+    fn guards_of(&self, id: NodeId) -> Vec<BranchGuard> {
         let mut all = Vec::new();
         if self.contexts.len() == 1 {
             return all;

@@ -5,11 +5,11 @@
 //! body was given. What the loop only reads gathers its gradient over the iterations.
 
 use super::backprop::{Reached, sweep};
-use super::context::{Backward, Context, ContextId, Kind, LoopVariable};
+use super::context::{BackwardLoop, LoopContext, LoopContextId, LoopContextKind, LoopVariable};
 use super::history::frame_attrs;
 use super::is_differentiable;
 use super::slices::EndpointSlices;
-use super::tape::{Flow, State, Tape};
+use super::tape::{Flow, Tape, TapeState};
 use crate::attr::Attrs;
 use crate::graph::{Endpoint, NodeId};
 use ferroflow_core::{DType, Result, Tensor, bail};
@@ -19,13 +19,13 @@ use std::collections::{HashMap, HashSet};
 /// `Exit` node; returned are those of what comes into it, by the tensors that do.
 pub(super) fn gradient(
     tape: &Tape,
-    of: ContextId,
+    of: LoopContextId,
     exits: &HashMap<NodeId, Flow>,
     reached: &Reached,
 ) -> Result<Vec<(Endpoint, Flow)>> {
     let (variables, invariants) = {
         let state = tape.state.borrow();
-        let Kind::Forward(forward) = &state.contexts[of].kind else {
+        let LoopContextKind::Forward(forward) = &state.contexts[of].kind else {
             bail!(Internal, "only loops of the graph have gradients");
         };
         let variables: Vec<LoopVariable> = forward
@@ -120,7 +120,7 @@ pub(super) fn gradient(
 /// The variables whose gradient can be anything but zero: those whose results have gradients, and
 /// those from which they are made.
 fn active(
-    state: &State,
+    state: &TapeState,
     variables: Vec<LoopVariable>,
     exits: &HashMap<NodeId, Flow>,
 ) -> Vec<LoopVariable> {
@@ -158,22 +158,22 @@ struct Carried {
     within: Endpoint,
 }
 
-impl State {
+impl TapeState {
     /// The frame of a loop that goes back through `of`, with its counter.
-    fn begin_backward(&mut self, of: ContextId) -> Result<ContextId> {
+    fn begin_backward(&mut self, of: LoopContextId) -> Result<LoopContextId> {
         let outside = self.current;
         let counter = self.counter(of)?;
         let total = self.bring(counter.total, outside)?;
-        let Kind::Forward(forward) = &self.contexts[of].kind else {
+        let LoopContextKind::Forward(forward) = &self.contexts[of].kind else {
             bail!(Internal, "only loops of the graph have gradients");
         };
         let parallel_iterations = forward.parallel_iterations;
         let frame = format!("{}/{}_back_{}", self.prefix(), forward.frame, self.contexts.len());
         let id = self.contexts.len();
         let nobody = NodeId(u32::MAX);
-        self.contexts.push(Context {
+        self.contexts.push(LoopContext {
             parent: outside,
-            kind: Kind::Backward(Backward {
+            kind: LoopContextKind::Backward(BackwardLoop {
                 of,
                 frame: frame.clone(),
                 parallel_iterations,
@@ -208,7 +208,7 @@ impl State {
     }
 
     /// A variable of the loop `back` that begins as `start`, which is outside it.
-    fn carry(&mut self, start: Endpoint, back: ContextId) -> Result<Carried> {
+    fn carry(&mut self, start: Endpoint, back: LoopContextId) -> Result<Carried> {
         let enter = self.enter(start, back, false)?;
         let merge = self.insert_first("Merge", vec![enter, enter], Attrs::new(), vec![], back)?;
         let condition = self.conditions[&back];
@@ -219,7 +219,7 @@ impl State {
     }
 
     /// The variable is `next` in the next iteration; returns what it is after the loop.
-    fn close(&mut self, c: &Carried, next: Endpoint, back: ContextId) -> Result<Endpoint> {
+    fn close(&mut self, c: &Carried, next: Endpoint, back: LoopContextId) -> Result<Endpoint> {
         let outside = self.contexts[back].parent;
         let next = self.insert_first("NextIteration", vec![next], Attrs::new(), vec![], back)?;
         self.graph.node_mut(c.merge).inputs[1] = next;
@@ -228,7 +228,7 @@ impl State {
 }
 
 /// Runs `make` as if in another context.
-fn within<R>(tape: &Tape, context: ContextId, make: impl FnOnce() -> Result<R>) -> Result<R> {
+fn within<R>(tape: &Tape, context: LoopContextId, make: impl FnOnce() -> Result<R>) -> Result<R> {
     let before = std::mem::replace(&mut tape.state.borrow_mut().current, context);
     let result = make();
     tape.state.borrow_mut().current = before;
@@ -240,8 +240,8 @@ fn gather_sum(
     tape: &Tape,
     flow: Flow,
     source: Endpoint,
-    back: ContextId,
-    outside: ContextId,
+    back: LoopContextId,
+    outside: LoopContextId,
 ) -> Result<Endpoint> {
     let gradient = tape.flow(flow).endpoint()?;
     let dtype = tape.type_of(gradient);
@@ -262,8 +262,8 @@ fn gather_slices(
     tape: &Tape,
     s: EndpointSlices,
     source: Endpoint,
-    back: ContextId,
-    outside: ContextId,
+    back: LoopContextId,
+    outside: LoopContextId,
 ) -> Result<EndpointSlices> {
     let index_type = tape.type_of(s.indices);
     let dtype = tape.type_of(s.values);

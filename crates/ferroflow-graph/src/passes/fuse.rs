@@ -30,7 +30,7 @@ use std::sync::Arc;
 
 /// Where a member of a group takes an input from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
+enum MemberInput {
     /// Input number `i` of the group.
     Input(usize),
     /// The value of an earlier member.
@@ -38,37 +38,37 @@ enum Source {
 }
 
 /// A node of a group.
-struct Member {
+struct FusionMember {
     node: Node,
-    sources: SmallVec<[Source; 2]>,
+    sources: SmallVec<[MemberInput; 2]>,
 }
 
 /// Some nodes of a graph and how they hang together.
-struct Group {
+struct FusionGroup {
     /// In an order in which they can run; the last is the root.
-    members: Vec<Member>,
+    members: Vec<FusionMember>,
     /// What they take from other nodes, each once.
     inputs: Vec<Endpoint>,
 }
 
-impl Group {
+impl FusionGroup {
     /// The group of `ids`, which come after what they take from each other. All have one output.
-    fn new(graph: &GraphIr, ids: &[NodeId]) -> Group {
-        let mut group = Group { members: Vec::with_capacity(ids.len()), inputs: Vec::new() };
+    fn new(graph: &GraphIr, ids: &[NodeId]) -> FusionGroup {
+        let mut group = FusionGroup { members: Vec::with_capacity(ids.len()), inputs: Vec::new() };
         for &id in ids {
             let node = graph.node(id).clone();
             let sources = node.inputs.iter().map(|e| group.source(ids, *e)).collect();
-            group.members.push(Member { node, sources });
+            group.members.push(FusionMember { node, sources });
         }
         group
     }
 
-    fn source(&mut self, ids: &[NodeId], e: Endpoint) -> Source {
+    fn source(&mut self, ids: &[NodeId], e: Endpoint) -> MemberInput {
         if let Some(member) = ids.iter().position(|id| *id == e.node) {
-            return Source::Member(member);
+            return MemberInput::Member(member);
         }
         let known = self.inputs.iter().position(|input| *input == e);
-        Source::Input(known.unwrap_or_else(|| {
+        MemberInput::Input(known.unwrap_or_else(|| {
             self.inputs.push(e);
             self.inputs.len() - 1
         }))

@@ -57,7 +57,7 @@ struct Lowering<'a> {
 }
 
 /// A call, taken out of the graph.
-struct Call {
+struct LoweredCall {
     id: NodeId,
     name: String,
     device: DeviceName,
@@ -71,7 +71,7 @@ impl Lowering<'_> {
     fn lower(&mut self, id: NodeId) -> Result<()> {
         let node = self.graph.node(id);
         let Some(calls) = node.op.calls else { return Ok(()) };
-        let call = Call {
+        let call = LoweredCall {
             id,
             name: node.name.clone(),
             device: DeviceName::parse(&node.device)?,
@@ -98,7 +98,7 @@ impl Lowering<'_> {
         FunctionGraph::instantiate(func, &self.graph.library, self.catalog)
     }
 
-    fn call(&mut self, call: Call, own: Option<FuncRef>) -> Result<()> {
+    fn call(&mut self, call: LoweredCall, own: Option<FuncRef>) -> Result<()> {
         let func = own.map_or_else(|| call.attrs.func("f"), Ok)?;
         let def = self.graph.library.get(&func.name);
         if def.is_none_or(|def| def.attrs.bool("_noinline").unwrap_or(false)) {
@@ -127,7 +127,7 @@ impl Lowering<'_> {
 
     /// `If`, or with `is_case` `Case`: the inputs go to the branch that is chosen, and the results of
     /// all branches are merged.
-    fn branch(&mut self, call: Call, is_case: bool) -> Result<()> {
+    fn branch(&mut self, call: LoweredCall, is_case: bool) -> Result<()> {
         let (Some(&chooser), inputs) = (call.inputs.first(), call.inputs.get(1..)) else {
             return Ok(());
         };
@@ -180,7 +180,7 @@ impl Lowering<'_> {
 
     fn switch(
         &mut self,
-        call: &Call,
+        call: &LoweredCall,
         value: Endpoint,
         by: Endpoint,
         is_case: bool,
@@ -198,7 +198,7 @@ impl Lowering<'_> {
     }
 
     /// `While`: a loop of a variable for each input, but for resources, which do not change.
-    fn repeat(&mut self, call: Call) -> Result<()> {
+    fn repeat(&mut self, call: LoweredCall) -> Result<()> {
         let is_variable = |port: &PortType| port.dtype != DType::Resource;
         let Some(pivot_at) = call.outputs.iter().position(is_variable) else { return Ok(()) };
         let (cond, body) =
@@ -279,13 +279,13 @@ impl Lowering<'_> {
     }
 
     /// A node that runs when all of a body has run.
-    fn when_done(&mut self, call: &Call, what: &str, inlined: &Inlined) -> Result<NodeId> {
+    fn when_done(&mut self, call: &LoweredCall, what: &str, inlined: &Inlined) -> Result<NodeId> {
         let mut after = inlined.all();
         after.extend(&call.controls);
         self.add(call, what, "NoOp", Attrs::new(), vec![], after)
     }
 
-    fn merge(&mut self, call: &Call, what: &str, values: Vec<Endpoint>) -> Result<Endpoint> {
+    fn merge(&mut self, call: &LoweredCall, what: &str, values: Vec<Endpoint>) -> Result<Endpoint> {
         let dtype = self.graph.type_of(values[0]).dtype;
         let attrs = Attrs::new().with("T", dtype).with("N", values.len() as i64);
         let id = self.add(call, what, "Merge", attrs, values, vec![])?;
@@ -294,7 +294,7 @@ impl Lowering<'_> {
 
     fn identity(
         &mut self,
-        call: &Call,
+        call: &LoweredCall,
         what: &str,
         value: Endpoint,
         controls: Vec<NodeId>,
@@ -307,7 +307,7 @@ impl Lowering<'_> {
     /// Adds a node for `call`, on its device.
     fn add(
         &mut self,
-        call: &Call,
+        call: &LoweredCall,
         what: &str,
         op: &str,
         attrs: Attrs,
@@ -327,7 +327,7 @@ impl Lowering<'_> {
 
     /// Makes of the call a node that gathers `rets`, for whoever fetches it, and notes what its
     /// consumers are to use instead.
-    fn replace(&mut self, call: Call, rets: Vec<Endpoint>, executed: NodeId) -> Result<()> {
+    fn replace(&mut self, call: LoweredCall, rets: Vec<Endpoint>, executed: NodeId) -> Result<()> {
         for (slot, ret) in rets.iter().enumerate() {
             self.values.insert(Endpoint::new(call.id, slot), *ret);
         }

@@ -14,7 +14,7 @@ pub use by_cost::{place_by_cost, predict};
 use crate::graph::{GraphIr, Node, NodeId};
 use crate::op_def::PortType;
 use ferroflow_core::{DType, DeviceInfo, DeviceName, Error, Result, bail, err};
-use groups::Groups;
+use groups::ColocationGroups;
 use specs::Specs;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ pub fn place(graph: &mut GraphIr, first: usize, devices: &Devices, soft: bool) -
 }
 
 struct Placer<'a> {
-    groups: Groups,
+    groups: ColocationGroups,
     specs: Specs,
     devices: &'a Devices,
     soft: bool,
@@ -79,7 +79,7 @@ impl<'a> Placer<'a> {
         devices: &'a Devices,
         soft: bool,
     ) -> Result<Placer<'a>> {
-        let (groups, specs) = (Groups::new(graph.len()), Specs::default());
+        let (groups, specs) = (ColocationGroups::new(graph.len()), Specs::default());
         let mut placer = Placer { groups, specs, devices, soft, first };
         placer.read_requests(graph)?;
         placer.join_references(graph)?;

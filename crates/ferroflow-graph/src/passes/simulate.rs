@@ -42,7 +42,7 @@ pub struct Transfer {
 }
 
 /// Where nodes may run, and where they are put.
-pub(super) trait Choice {
+pub(super) trait DeviceChoice {
     /// Numbers of the devices that a node may be on; none if it is wherever it is needed and costs
     /// nothing.
     fn candidates(&mut self, id: NodeId) -> Vec<usize>;
@@ -57,12 +57,12 @@ pub(super) fn simulate(
     costs: &NodeCosts,
     model: &CostModel,
     devices: &[Arc<DeviceInfo>],
-    choice: &mut dyn Choice,
+    choice: &mut dyn DeviceChoice,
 ) -> Prediction {
     let tasks: Vec<String> = devices.iter().map(|d| d.name.task_name()).collect();
     let is_far = |d: usize| tasks[d] != tasks[0];
     let begin = |d: usize| if is_far(d) { model.link.latency } else { 0.0 };
-    let mut run = Run {
+    let mut run = SimulatedRun {
         graph,
         costs,
         model,
@@ -78,12 +78,12 @@ pub(super) fn simulate(
     let (mut pending, consumers) = dependencies(graph);
     let urgency = urgency(graph, costs);
     let mut ready = BinaryHeap::new();
-    let at = |id: NodeId, time: f64| Ready { time, urgency: urgency[id.index()], id };
+    let at = |id: NodeId, time: f64| ReadyNode { time, urgency: urgency[id.index()], id };
     let mut ready_time = vec![0.0f64; graph.len()];
     for id in graph.ids().filter(|id| pending[id.index()] == 0) {
         ready.push(at(id, 0.0));
     }
-    while let Some(Ready { id, .. }) = ready.pop() {
+    while let Some(ReadyNode { id, .. }) = ready.pop() {
         let finish = run.place(id, choice);
         for &c in &consumers[id.index()] {
             let i = c.index();
@@ -123,7 +123,7 @@ pub(super) fn simulate(
     Prediction { seconds, devices: loads, transfers }
 }
 
-struct Run<'a> {
+struct SimulatedRun<'a> {
     graph: &'a GraphIr,
     costs: &'a NodeCosts,
     model: &'a CostModel,
@@ -153,9 +153,9 @@ struct Moved {
     arrives: f64,
 }
 
-impl Run<'_> {
+impl SimulatedRun<'_> {
     /// Puts a node on a device; when it ends there.
-    fn place(&mut self, id: NodeId, choice: &mut dyn Choice) -> f64 {
+    fn place(&mut self, id: NodeId, choice: &mut dyn DeviceChoice) -> f64 {
         let candidates = choice.candidates(id);
         let seconds = self.costs.seconds[id.index()];
         let end = |d: usize| self.free[d].max(self.inputs_on(id, d)) + seconds;
@@ -278,29 +278,29 @@ fn urgency(graph: &GraphIr, costs: &NodeCosts) -> Vec<f64> {
 }
 
 /// A node that can run from some time on; the earliest is the greatest, then the most urgent.
-struct Ready {
+struct ReadyNode {
     time: f64,
     urgency: f64,
     id: NodeId,
 }
 
-impl Ord for Ready {
-    fn cmp(&self, other: &Ready) -> Ordering {
+impl Ord for ReadyNode {
+    fn cmp(&self, other: &ReadyNode) -> Ordering {
         let by_time = other.time.total_cmp(&self.time);
         by_time.then(self.urgency.total_cmp(&other.urgency)).then(other.id.cmp(&self.id))
     }
 }
 
-impl PartialOrd for Ready {
-    fn partial_cmp(&self, other: &Ready) -> Option<Ordering> {
+impl PartialOrd for ReadyNode {
+    fn partial_cmp(&self, other: &ReadyNode) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Ready {
-    fn eq(&self, other: &Ready) -> bool {
+impl PartialEq for ReadyNode {
+    fn eq(&self, other: &ReadyNode) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Ready {}
+impl Eq for ReadyNode {}

@@ -2,7 +2,7 @@
 
 use super::kernel::elementwise_kernel;
 use super::timely::Timely;
-use super::{Group, blocks_of, fused_node, same_dtype};
+use super::{FusionGroup, blocks_of, fused_node, same_dtype};
 use crate::block_kernel::AnyBlockKernel;
 use crate::graph::{GraphIr, NodeId};
 use crate::passes::{Pruned, topological_order};
@@ -28,7 +28,7 @@ pub fn fuse_elementwise(step: &mut Pruned) {
         }
         let ids = in_order(graph, root, &members);
         let steps = ids.iter().filter_map(|id| blocks[id.index()].clone()).collect();
-        let group = Group::new(graph, &ids);
+        let group = FusionGroup::new(graph, &ids);
         let inputs = group.inputs.clone();
         let kernel = elementwise_kernel(Arc::new(group), steps);
         if let Some(node) = fused_node(graph, &ids, "_FusedElementwise".into(), inputs, kernel) {

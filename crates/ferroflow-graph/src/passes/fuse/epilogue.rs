@@ -4,7 +4,7 @@ use super::finish::ByRows;
 use super::kernel;
 use super::originals::Original;
 use super::timely::Timely;
-use super::{Group, Source, blocks_of, fused_node, is_fusible};
+use super::{FusionGroup, MemberInput, blocks_of, fused_node, is_fusible};
 use crate::block_kernel::{AnyBlockKernel, OperandShapes};
 use crate::graph::{Endpoint, GraphIr, NodeId};
 use crate::op_def::KernelFn;
@@ -95,8 +95,8 @@ impl Search<'_> {
 
 /// What the fused node takes, and how its kernel is made. `ids[0]` makes what the others finish.
 fn fused_kernel(graph: &GraphIr, ids: &[NodeId]) -> Option<(Vec<Endpoint>, KernelFn)> {
-    let product = Group::new(graph, &ids[..1]);
-    let rest = Group::new(graph, &ids[1..]);
+    let product = FusionGroup::new(graph, &ids[..1]);
+    let rest = FusionGroup::new(graph, &ids[1..]);
     let steps = ids[1..].iter().map(|id| blocks_of(graph, graph.node(*id)));
     let steps: Vec<AnyBlockKernel> = steps.collect::<Option<_>>()?;
     let made = rest.inputs.iter().position(|e| e.node == ids[0])?;
@@ -130,8 +130,8 @@ impl Kernel for Finished {
         let own: Result<SmallVec<[Value; 4]>> = (0..self.inputs).map(|i| take(ctx, i)).collect();
         let own = own?;
         let sources = self.product.sources().iter().map(|s| match *s {
-            Source::Input(i) => own[i].clone(),
-            Source::Member(_) => Value::Empty,
+            MemberInput::Input(i) => own[i].clone(),
+            MemberInput::Member(_) => Value::Empty,
         });
         let mut values: SmallVec<[Value; 4]> = sources.collect();
         drop(own);

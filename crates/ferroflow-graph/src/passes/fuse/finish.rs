@@ -1,6 +1,6 @@
 //! A bias and an activation done to rows of a product as these are made.
 
-use super::{Group, Source};
+use super::{FusionGroup, MemberInput};
 use crate::block_kernel::{AnyBlockKernel, BlockForm, BlockKernel, OperandShapes};
 use ferroflow_core::{DType, Element, Finish, Rows, Shape, Tensor};
 
@@ -22,16 +22,16 @@ pub(super) struct FinishFns<T> {
 
 impl ByRows {
     /// None when the steps, of which input `made` is the product, are not of this form.
-    pub(super) fn new(rest: &Group, steps: &[AnyBlockKernel], made: usize) -> Option<ByRows> {
+    pub(super) fn new(rest: &FusionGroup, steps: &[AnyBlockKernel], made: usize) -> Option<ByRows> {
         if rest.inputs.len() != 2 || !(1..=2).contains(&steps.len()) {
             return None;
         }
         let adds = &rest.members[0].sources;
         let product_first = match adds[..] {
-            [Source::Input(a), Source::Input(b)] if a != b => a == made,
+            [MemberInput::Input(a), MemberInput::Input(b)] if a != b => a == made,
             _ => return None,
         };
-        if steps.len() == 2 && rest.members[1].sources[..] != [Source::Member(0)] {
+        if steps.len() == 2 && rest.members[1].sources[..] != [MemberInput::Member(0)] {
             return None;
         }
         match steps {

@@ -1,8 +1,8 @@
 //! The kernel of a group of element-wise nodes.
 
 use super::originals::Originals;
-use super::program::{Layout, Operand, Program};
-use super::{Group, Source};
+use super::program::{BlockOperand, Program, ProgramLayout};
+use super::{FusionGroup, MemberInput};
 use crate::block_kernel::{AnyBlockKernel, BlockKernel};
 use crate::kernel_init::KernelInit;
 use crate::op_def::KernelFn;
@@ -14,13 +14,13 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// How the kernel of `group`, whose members are computed by `steps`, is made.
-pub(super) fn elementwise_kernel(group: Arc<Group>, steps: Vec<AnyBlockKernel>) -> KernelFn {
+pub(super) fn elementwise_kernel(group: Arc<FusionGroup>, steps: Vec<AnyBlockKernel>) -> KernelFn {
     Arc::new(move |init| Ok(KernelBox::Sync(make(&group, &steps, init)?)))
 }
 
 /// The kernel of `group`; all of `steps` are of one dtype.
 pub(super) fn make(
-    group: &Group,
+    group: &FusionGroup,
     steps: &[AnyBlockKernel],
     init: &KernelInit<'_>,
 ) -> Result<Arc<dyn Kernel>> {
@@ -59,16 +59,16 @@ impl<T: Element> Kernel for Elementwise<T> {
 }
 
 impl<T: Element> Elementwise<T> {
-    fn layout(&self, ctx: &Ctx<'_>) -> Result<Option<Layout>> {
+    fn layout(&self, ctx: &Ctx<'_>) -> Result<Option<ProgramLayout>> {
         let shapes = (0..ctx.num_inputs()).map(|i| ctx.input(i).map(Tensor::shape));
         let shapes: SmallVec<[&Shape; 8]> = shapes.collect::<Result<_>>()?;
         Ok(self.program.layout(&shapes))
     }
 
-    fn run(&self, ctx: &mut Ctx<'_>, layout: &Layout) -> Result<()> {
+    fn run(&self, ctx: &mut Ctx<'_>, layout: &ProgramLayout) -> Result<()> {
         let small = self.small_members(ctx, layout)?;
         let whole: SmallVec<[usize; 8]> = (0..ctx.num_inputs())
-            .filter(|i| !layout.repeated.iter().any(|(s, _)| *s == Source::Input(*i)))
+            .filter(|i| !layout.repeated.iter().any(|(s, _)| *s == MemberInput::Input(*i)))
             .collect();
         let (mut out, reused) = ctx.reuse_or_alloc(&whole, T::DTYPE, &layout.shape)?;
         let mut inputs: SmallVec<[&[T]; 8]> = SmallVec::new();
@@ -80,8 +80,10 @@ impl<T: Element> Elementwise<T> {
             members.push(t.as_ref().map_or(Ok(&[][..]), |t| t.as_slice())?);
         }
         let operand = |source| match source {
-            Source::Input(i) => Operand { elements: inputs[i], is_reused: reused == Some(i) },
-            Source::Member(j) => Operand { elements: members[j], is_reused: false },
+            MemberInput::Input(i) => {
+                BlockOperand { elements: inputs[i], is_reused: reused == Some(i) }
+            }
+            MemberInput::Member(j) => BlockOperand { elements: members[j], is_reused: false },
         };
         split(
             out.as_mut_slice()?,
@@ -97,7 +99,7 @@ impl<T: Element> Elementwise<T> {
     fn small_members(
         &self,
         ctx: &Ctx<'_>,
-        layout: &Layout,
+        layout: &ProgramLayout,
     ) -> Result<SmallVec<[Option<Tensor>; 8]>> {
         let mut made: SmallVec<[Option<Tensor>; 8]> = SmallVec::new();
         if layout.is_whole.iter().all(|w| *w) {
@@ -111,8 +113,8 @@ impl<T: Element> Elementwise<T> {
             let mut values: SmallVec<[Value; 2]> = SmallVec::new();
             for source in node.sources() {
                 values.push(Value::Tensor(match *source {
-                    Source::Input(i) => ctx.input(i)?.clone(),
-                    Source::Member(j) => {
+                    MemberInput::Input(i) => ctx.input(i)?.clone(),
+                    MemberInput::Member(j) => {
                         let value = made.get(j).cloned().flatten();
                         value.ok_or_else(|| err!(Internal, "a small value is made from a large"))?
                     }

@@ -1,6 +1,6 @@
 //! The nodes a group was made from, run one by one.
 
-use super::{Group, Member, Source};
+use super::{FusionGroup, FusionMember, MemberInput};
 use crate::kernel_init::KernelInit;
 use ferroflow_core::{
     Ctx, Finish, Kernel, KernelBox, NodeInfo, Outputs, Result, Tensor, Value, bail, err,
@@ -13,12 +13,12 @@ use std::sync::Arc;
 pub(super) struct Original {
     info: Arc<NodeInfo>,
     kernel: Arc<dyn Kernel>,
-    sources: SmallVec<[Source; 2]>,
+    sources: SmallVec<[MemberInput; 2]>,
 }
 
 impl Original {
     /// Makes the kernel of `member`; `init` is that of the fused node.
-    pub(super) fn new(member: &Member, init: &KernelInit<'_>) -> Result<Original> {
+    pub(super) fn new(member: &FusionMember, init: &KernelInit<'_>) -> Result<Original> {
         let node = &member.node;
         let info = Arc::new(NodeInfo {
             name: node.name.clone(),
@@ -80,7 +80,7 @@ impl Original {
         value.map_err(|e| e.at_node(&self.info.name))
     }
 
-    pub(super) fn sources(&self) -> &[Source] {
+    pub(super) fn sources(&self) -> &[MemberInput] {
         &self.sources
     }
 }
@@ -91,7 +91,7 @@ pub(super) struct Originals {
 }
 
 impl Originals {
-    pub(super) fn new(group: &Group, init: &KernelInit<'_>) -> Result<Originals> {
+    pub(super) fn new(group: &FusionGroup, init: &KernelInit<'_>) -> Result<Originals> {
         let nodes = group.members.iter().map(|m| Original::new(m, init));
         Ok(Originals { nodes: nodes.collect::<Result<_>>()? })
     }
@@ -108,8 +108,8 @@ impl Originals {
                 let is_last = !node.sources[k + 1..].contains(source)
                     && !later.iter().any(|n| n.sources.contains(source));
                 let slot = match *source {
-                    Source::Input(j) => &mut inputs[j],
-                    Source::Member(j) => &mut made[j],
+                    MemberInput::Input(j) => &mut inputs[j],
+                    MemberInput::Member(j) => &mut made[j],
                 };
                 values.push(if is_last { std::mem::take(slot) } else { slot.clone() });
             }

@@ -2,7 +2,7 @@
 //! which scratch registers hold what lies between.
 
 use super::repeat::Repeat;
-use super::{Group, Source};
+use super::{FusionGroup, MemberInput};
 use crate::block_kernel::{BlockForm, BlockKernel, OperandShapes};
 use ferroflow_core::{Element, Shape};
 use smallvec::SmallVec;
@@ -13,30 +13,30 @@ const BLOCK_BYTES: usize = 4096;
 /// Steps, one for each node. Those before `head` leave their results in registers. The head and
 /// what follows, a chain of functions of one argument, work on the block of the result itself.
 pub(super) struct Program<T> {
-    steps: Vec<Step<T>>,
+    steps: Vec<ProgramStep<T>>,
     head: usize,
     registers: usize,
 }
 
-struct Step<T> {
+struct ProgramStep<T> {
     block: BlockKernel<T>,
     /// One or two operands; one is there twice.
-    sources: [Source; 2],
+    sources: [MemberInput; 2],
     register: usize,
 }
 
 /// How the shapes of one run fit the program.
-pub(super) struct Layout {
+pub(super) struct ProgramLayout {
     /// The shape of the result.
     pub(super) shape: Shape,
     /// Whether each step has it too. The others come first, and are computed beforehand.
     pub(super) is_whole: SmallVec<[bool; 16]>,
     /// Operands that are repeated.
-    pub(super) repeated: SmallVec<[(Source, Repeat); 4]>,
+    pub(super) repeated: SmallVec<[(MemberInput, Repeat); 4]>,
 }
 
 /// Where the operands of one run are.
-pub(super) struct Operand<'a, T> {
+pub(super) struct BlockOperand<'a, T> {
     pub(super) elements: &'a [T],
     /// It lies where the result goes: `elements` says nothing.
     pub(super) is_reused: bool,
@@ -44,7 +44,7 @@ pub(super) struct Operand<'a, T> {
 
 /// Where a step finds an operand.
 #[derive(Clone, Copy)]
-enum Place<'a, T> {
+enum OperandPlace<'a, T> {
     Given(&'a [T]),
     Register(usize),
     /// What the block of the result holds before the head writes it.
@@ -53,11 +53,11 @@ enum Place<'a, T> {
 
 impl<T: Element> Program<T> {
     /// The program of a group whose members are computed by `blocks`.
-    pub(super) fn new(group: &Group, blocks: Vec<BlockKernel<T>>) -> Program<T> {
-        let mut steps: Vec<Step<T>> = Vec::with_capacity(blocks.len());
+    pub(super) fn new(group: &FusionGroup, blocks: Vec<BlockKernel<T>>) -> Program<T> {
+        let mut steps: Vec<ProgramStep<T>> = Vec::with_capacity(blocks.len());
         for (member, block) in group.members.iter().zip(blocks) {
             let (first, last) = (member.sources[0], member.sources[member.sources.len() - 1]);
-            steps.push(Step { block, sources: [first, last], register: usize::MAX });
+            steps.push(ProgramStep { block, sources: [first, last], register: usize::MAX });
         }
         let mut program = Program { head: head(&steps), steps, registers: 0 };
         program.assign_registers();
@@ -68,12 +68,14 @@ impl<T: Element> Program<T> {
     fn assign_registers(&mut self) {
         let mut free: Vec<usize> = Vec::new();
         for i in 0..self.head {
-            let is_last = |steps: &[Step<T>], j: usize| {
-                !steps[i + 1..].iter().any(|s| s.sources.contains(&Source::Member(j)))
+            let is_last = |steps: &[ProgramStep<T>], j: usize| {
+                !steps[i + 1..].iter().any(|s| s.sources.contains(&MemberInput::Member(j)))
             };
             let [a, b] = self.steps[i].sources;
             let in_place = match a {
-                Source::Member(j) if self.steps[i].block.is_unary() && is_last(&self.steps, j) => {
+                MemberInput::Member(j)
+                    if self.steps[i].block.is_unary() && is_last(&self.steps, j) =>
+                {
                     Some(self.steps[j].register)
                 }
                 _ => None,
@@ -84,7 +86,7 @@ impl<T: Element> Program<T> {
             });
             let ends = if a == b { [Some(a), None] } else { [Some(a), Some(b)] };
             for source in ends.into_iter().flatten().filter(|_| in_place.is_none()) {
-                if let Source::Member(j) = source
+                if let MemberInput::Member(j) = source
                     && is_last(&self.steps, j)
                 {
                     free.push(self.steps[j].register);
@@ -105,12 +107,12 @@ impl<T: Element> Program<T> {
 
     /// How inputs of these shapes go through the program; none when they do not fit together, or in
     /// a way it does not know.
-    pub(super) fn layout(&self, inputs: &[&Shape]) -> Option<Layout> {
+    pub(super) fn layout(&self, inputs: &[&Shape]) -> Option<ProgramLayout> {
         let mut shapes: SmallVec<[&Shape; 16]> = SmallVec::new();
         for step in &self.steps {
             let [a, b] = step.sources.map(|source| match source {
-                Source::Input(i) => inputs[i],
-                Source::Member(j) => shapes[j],
+                MemberInput::Input(i) => inputs[i],
+                MemberInput::Member(j) => shapes[j],
             });
             shapes.push(match step.block.apply {
                 BlockForm::Unary(_) => a,
@@ -123,12 +125,12 @@ impl<T: Element> Program<T> {
         }
         let shape = *shapes.last()?;
         let is_whole: SmallVec<[bool; 16]> = shapes.iter().map(|s| *s == shape).collect();
-        let mut repeated: SmallVec<[(Source, Repeat); 4]> = SmallVec::new();
+        let mut repeated: SmallVec<[(MemberInput, Repeat); 4]> = SmallVec::new();
         for (i, step) in self.steps.iter().enumerate() {
             for (k, &source) in step.sources.iter().enumerate() {
                 let own = match source {
-                    Source::Input(i) => inputs[i],
-                    Source::Member(j) => shapes[j],
+                    MemberInput::Input(i) => inputs[i],
+                    MemberInput::Member(j) => shapes[j],
                 };
                 match (is_whole[i], own == shape) {
                     (true, true) | (false, false) => continue,
@@ -149,15 +151,15 @@ impl<T: Element> Program<T> {
                 }
             }
         }
-        Some(Layout { shape: shape.clone(), is_whole, repeated })
+        Some(ProgramLayout { shape: shape.clone(), is_whole, repeated })
     }
 
     /// Computes the elements of the result from `first` on into `out`. `operand` gives inputs, and
     /// members that are not whole.
     pub(super) fn run<'a>(
         &self,
-        layout: &Layout,
-        operand: impl Fn(Source) -> Operand<'a, T>,
+        layout: &ProgramLayout,
+        operand: impl Fn(MemberInput) -> BlockOperand<'a, T>,
         first: usize,
         out: &mut [T],
     ) {
@@ -172,19 +174,19 @@ impl<T: Element> Program<T> {
                 repeat.fill(operand(*source).elements, first, to);
             }
         }
-        let place = |source: Source| {
+        let place = |source: MemberInput| {
             if let Some(i) = layout.repeated.iter().position(|(s, _)| *s == source) {
-                return Place::Register(fills + i);
+                return OperandPlace::Register(fills + i);
             }
-            if let Source::Member(j) = source
+            if let MemberInput::Member(j) = source
                 && layout.is_whole[j]
             {
-                return Place::Register(self.steps[j].register);
+                return OperandPlace::Register(self.steps[j].register);
             }
-            let Operand { elements, is_reused } = operand(source);
-            if is_reused { Place::Old } else { Place::Given(elements) }
+            let BlockOperand { elements, is_reused } = operand(source);
+            if is_reused { OperandPlace::Old } else { OperandPlace::Given(elements) }
         };
-        let places: SmallVec<[[Place<'a, T>; 2]; 16]> =
+        let places: SmallVec<[[OperandPlace<'a, T>; 2]; 16]> =
             self.steps.iter().take(self.head + 1).map(|s| s.sources.map(place)).collect();
 
         let mut at = first;
@@ -210,7 +212,7 @@ impl<T: Element> Program<T> {
     /// The head and what follows it, into `out`.
     fn finish(
         &self,
-        [a, b]: &[Place<'_, T>; 2],
+        [a, b]: &[OperandPlace<'_, T>; 2],
         registers: &mut [&mut [T]],
         spare: usize,
         out: &mut [T],
@@ -219,13 +221,13 @@ impl<T: Element> Program<T> {
         let n = out.len();
         match &self.steps[self.head].block.apply {
             BlockForm::Unary(f) => {
-                if !matches!(a, Place::Old) {
+                if !matches!(a, OperandPlace::Old) {
                     out.copy_from_slice(elements(a, registers, &[], at, n));
                 }
                 f(out);
             }
             BlockForm::Binary(f, _) => {
-                if matches!(a, Place::Old) || matches!(b, Place::Old) {
+                if matches!(a, OperandPlace::Old) || matches!(b, OperandPlace::Old) {
                     registers[spare][..n].copy_from_slice(out);
                 }
                 let old = &registers[spare][..n];
@@ -242,11 +244,11 @@ impl<T: Element> Program<T> {
     }
 }
 
-impl<T: Element> Step<T> {
+impl<T: Element> ProgramStep<T> {
     /// One block, into the step's register.
     fn run(
         &self,
-        [a, b]: &[Place<'_, T>; 2],
+        [a, b]: &[OperandPlace<'_, T>; 2],
         registers: &mut [&mut [T]],
         old: &[T],
         at: usize,
@@ -255,7 +257,7 @@ impl<T: Element> Step<T> {
         let to = std::mem::take(&mut registers[self.register]);
         match &self.block.apply {
             BlockForm::Unary(f) => {
-                if !matches!(a, Place::Register(r) if *r == self.register) {
+                if !matches!(a, OperandPlace::Register(r) if *r == self.register) {
                     to[..n].copy_from_slice(elements(a, registers, old, at, n));
                 }
                 f(&mut to[..n]);
@@ -272,27 +274,27 @@ impl<T: Element> Step<T> {
 
 /// The `n` elements of an operand from `at` on.
 fn elements<'s, T>(
-    place: &Place<'s, T>,
+    place: &OperandPlace<'s, T>,
     registers: &'s [&mut [T]],
     old: &'s [T],
     at: usize,
     n: usize,
 ) -> &'s [T] {
     match place {
-        Place::Given(all) => &all[at..at + n],
-        Place::Register(r) => &registers[*r][..n],
-        Place::Old => &old[..n],
+        OperandPlace::Given(all) => &all[at..at + n],
+        OperandPlace::Register(r) => &registers[*r][..n],
+        OperandPlace::Old => &old[..n],
     }
 }
 
 /// Where the chain of functions of one argument at the end begins: with the step that makes what
 /// they work on.
-fn head<T>(steps: &[Step<T>]) -> usize {
+fn head<T>(steps: &[ProgramStep<T>]) -> usize {
     let mut head = steps.len() - 1;
     while steps[head].block.is_unary()
-        && let Source::Member(j) = steps[head].sources[0]
+        && let MemberInput::Member(j) = steps[head].sources[0]
         && j + 1 == head
-        && steps.iter().filter(|s| s.sources.contains(&Source::Member(j))).count() == 1
+        && steps.iter().filter(|s| s.sources.contains(&MemberInput::Member(j))).count() == 1
     {
         head = j;
     }

@@ -1,6 +1,6 @@
 //! A function's body as a part of the graph that calls it.
 
-use super::{Call, Lowering};
+use super::{LoweredCall, Lowering};
 use crate::function::FunctionGraph;
 use crate::graph::{Endpoint, NodeId};
 use ferroflow_core::{DeviceName, Result, ensure, err};
@@ -31,7 +31,7 @@ impl Lowering<'_> {
     /// A node that asks for no device, or for a part of one, gets the rest from the call.
     pub(super) fn inline(
         &mut self,
-        call: &Call,
+        call: &LoweredCall,
         part: &str,
         body: &FunctionGraph,
         args: &[Endpoint],

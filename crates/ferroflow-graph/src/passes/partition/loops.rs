@@ -15,14 +15,14 @@ const ROOT: u32 = 0;
 
 /// The loops of a graph.
 pub(in crate::passes) struct Loops {
-    frames: Vec<Frame>,
+    frames: Vec<LoopFrame>,
     /// For each node, the loop that its outputs are in.
     leads_to: Vec<u32>,
     /// By loop and task, what goes round with each iteration there.
     pivots: HashMap<(u32, u32), NodeId>,
 }
 
-struct Frame {
+struct LoopFrame {
     name: String,
     parent: u32,
     parallel_iterations: i64,
@@ -33,8 +33,12 @@ struct Frame {
 impl Loops {
     /// Finds them. An Enter leads into a loop, an Exit back out of it.
     pub fn find(graph: &GraphIr) -> Result<Loops> {
-        let root =
-            Frame { name: String::new(), parent: ROOT, parallel_iterations: 1, condition: None };
+        let root = LoopFrame {
+            name: String::new(),
+            parent: ROOT,
+            parallel_iterations: 1,
+            condition: None,
+        };
         let mut loops =
             Loops { frames: vec![root], leads_to: vec![ROOT; graph.len()], pivots: HashMap::new() };
         let is_enter = |id: &NodeId| graph.node(*id).op.control_flow == Some(ControlFlow::Enter);
@@ -55,7 +59,7 @@ impl Loops {
                     let parallel_iterations = node.attrs.int("parallel_iterations")?;
                     *by_name.entry(name.clone()).or_insert_with(|| {
                         let parent = frame;
-                        loops.frames.push(Frame {
+                        loops.frames.push(LoopFrame {
                             name,
                             parent,
                             parallel_iterations,
@@ -127,7 +131,7 @@ impl Loops {
         }
         let parent = self.frames[frame as usize].parent;
         let outer = self.follow_one(graph, task_of, parent, by, ops)?;
-        let Frame { name, parallel_iterations, condition, .. } = &self.frames[frame as usize];
+        let LoopFrame { name, parallel_iterations, condition, .. } = &self.frames[frame as usize];
         let condition = condition.ok_or_else(|| {
             err!(InvalidArgument, "A cross-device loop must have a pivot predicate: {name}")
         })?;

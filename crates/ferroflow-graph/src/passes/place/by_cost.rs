@@ -1,14 +1,14 @@
 //! Placement of what is left free: the step is simulated, and each node goes where it would end
 //! first, counting the time its inputs take to get there.
 
-use super::groups::Group;
+use super::groups::ColocationGroup;
 use super::{Devices, Placer, is_generator, place, specs, used_on};
 use crate::graph::{GraphIr, Node, NodeId};
 use crate::node_sizes::{elements, guessed};
 use crate::op_def::ControlFlow;
 use crate::passes::cost::{CostModel, NodeCosts};
 use crate::passes::partition::Loops;
-use crate::passes::simulate::{Choice, Prediction, simulate};
+use crate::passes::simulate::{DeviceChoice, Prediction, simulate};
 use ferroflow_core::{DeviceInfo, DeviceName, PartialShape, Result, err};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub fn place_by_cost(
 
     let mut placer = Placer::grouped(graph, 0, devices, soft)?;
     placer.join_loops(graph)?;
-    let mut free = Free {
+    let mut free = FreeChoice {
         is_floating: floating(graph, &mut placer),
         placer,
         graph,
@@ -42,7 +42,7 @@ pub fn place_by_cost(
         chosen: vec![None; graph.len()],
     };
     simulate(graph, &costs, model, &devices.preferred, &mut free);
-    let Free { chosen, .. } = free;
+    let FreeChoice { chosen, .. } = free;
     for (id, device) in graph.ids().zip(&chosen) {
         if let Some(device) = device {
             graph.node_mut(id).device = devices.preferred[*device].text.clone();
@@ -94,7 +94,7 @@ fn predict_costs(
 /// Nodes that are placed.
 struct Fixed(Vec<usize>);
 
-impl Choice for Fixed {
+impl DeviceChoice for Fixed {
     fn candidates(&mut self, id: NodeId) -> Vec<usize> {
         vec![self.0[id.index()]]
     }
@@ -103,7 +103,7 @@ impl Choice for Fixed {
 }
 
 /// Nodes of which groups are placed one after the other.
-struct Free<'a> {
+struct FreeChoice<'a> {
     placer: Placer<'a>,
     graph: &'a GraphIr,
     /// Where nodes are for which no device fits exactly.
@@ -118,9 +118,9 @@ struct Free<'a> {
     chosen: Vec<Option<usize>>,
 }
 
-impl Free<'_> {
+impl FreeChoice<'_> {
     /// The devices that match what a group asks for. One that is no CPU must be asked for.
-    fn matching(&mut self, group: Group) -> Vec<usize> {
+    fn matching(&mut self, group: ColocationGroup) -> Vec<usize> {
         let key = (group.requested, group.resource);
         if let Some(known) = self.candidates.get(&key) {
             return known.clone();
@@ -144,7 +144,7 @@ impl Free<'_> {
     }
 }
 
-impl Choice for Free<'_> {
+impl DeviceChoice for FreeChoice<'_> {
     fn candidates(&mut self, id: NodeId) -> Vec<usize> {
         if self.is_floating[id.index()] {
             return Vec::new();

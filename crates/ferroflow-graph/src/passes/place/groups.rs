@@ -4,7 +4,7 @@ use crate::graph::NodeId;
 
 /// What is known of where a group goes: numbers of device names.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Group {
+pub(super) struct ColocationGroup {
     /// What its members ask for.
     pub requested: u32,
     /// Where its resources are asked for; nobody overrides that.
@@ -13,7 +13,7 @@ pub(super) struct Group {
     pub assigned: u32,
 }
 
-impl Group {
+impl ColocationGroup {
     /// Whether it may be anywhere.
     pub fn is_open(&self) -> bool {
         [self.requested, self.resource, self.assigned] == [super::specs::OPEN; 3]
@@ -21,16 +21,19 @@ impl Group {
 }
 
 /// A disjoint-set forest over the nodes of a graph.
-pub(super) struct Groups {
+pub(super) struct ColocationGroups {
     parent: Vec<u32>,
     /// At the root of each set; a set's size is kept there too.
-    groups: Vec<(Group, u32)>,
+    groups: Vec<(ColocationGroup, u32)>,
 }
 
-impl Groups {
+impl ColocationGroups {
     /// Every node on its own.
-    pub fn new(nodes: usize) -> Groups {
-        Groups { parent: (0..nodes as u32).collect(), groups: vec![(Group::default(), 1); nodes] }
+    pub fn new(nodes: usize) -> ColocationGroups {
+        ColocationGroups {
+            parent: (0..nodes as u32).collect(),
+            groups: vec![(ColocationGroup::default(), 1); nodes],
+        }
     }
 
     fn root(&mut self, id: NodeId) -> u32 {
@@ -49,16 +52,16 @@ impl Groups {
         (x != y).then_some((x, y))
     }
 
-    pub fn at(&self, root: u32) -> Group {
+    pub fn at(&self, root: u32) -> ColocationGroup {
         self.groups[root as usize].0
     }
 
-    pub fn of(&mut self, id: NodeId) -> Group {
+    pub fn of(&mut self, id: NodeId) -> ColocationGroup {
         let root = self.root(id);
         self.at(root)
     }
 
-    pub fn of_mut(&mut self, id: NodeId) -> &mut Group {
+    pub fn of_mut(&mut self, id: NodeId) -> &mut ColocationGroup {
         let root = self.root(id);
         &mut self.groups[root as usize].0
     }
@@ -70,7 +73,7 @@ impl Groups {
     }
 
     /// Makes one set of two, given by their roots.
-    pub fn unite(&mut self, a: u32, b: u32, merged: Group) {
+    pub fn unite(&mut self, a: u32, b: u32, merged: ColocationGroup) {
         let (sa, sb) = (self.groups[a as usize].1, self.groups[b as usize].1);
         let (root, child) = if sa >= sb { (a, b) } else { (b, a) };
         self.parent[child as usize] = root;

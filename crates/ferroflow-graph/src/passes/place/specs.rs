@@ -1,6 +1,6 @@
 //! Device names by number: a graph of a million nodes asks for a handful of them.
 
-use super::groups::Group;
+use super::groups::ColocationGroup;
 use ferroflow_core::DeviceName;
 use std::collections::HashMap;
 
@@ -39,13 +39,18 @@ impl Specs {
     }
 
     /// What a group wants, all taken together.
-    pub fn wanted(&self, group: Group) -> DeviceName {
+    pub fn wanted(&self, group: ColocationGroup) -> DeviceName {
         self.get(group.requested).or(self.get(group.resource))
     }
 
     /// Two groups in one; the error says in what they differ.
-    pub fn merge_groups(&mut self, a: Group, b: Group, soft: bool) -> Result<Group, String> {
-        let merged = Group {
+    pub fn merge_groups(
+        &mut self,
+        a: ColocationGroup,
+        b: ColocationGroup,
+        soft: bool,
+    ) -> Result<ColocationGroup, String> {
+        let merged = ColocationGroup {
             assigned: self.merge(a.assigned, b.assigned, false)?,
             resource: self.merge(a.resource, b.resource, false)?,
             requested: self.merge(a.requested, b.requested, soft)?,
