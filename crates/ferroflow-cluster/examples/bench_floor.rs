@@ -4,7 +4,7 @@
 //!     bench_floor PORT
 
 use bytes::Bytes;
-use ferroflow_cluster::rpc::{Chunks, Request, Server, Status};
+use ferroflow_cluster::rpc::{Chunks, RpcRequest, RpcServer, RpcStatus};
 use ferroflow_core::Tensor;
 use ferroflow_graph::wire::step::{RunStepRequest, RunStepResponse};
 use ferroflow_proto::tensorflow as pb;
@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("ready grpc://127.0.0.1:{port}");
         let mut stop = signal(SignalKind::terminate())?;
         let service = Arc::new(replies()?);
-        Server::default()
+        RpcServer::default()
             .serve(listener, service, async move {
                 stop.recv().await;
             })
@@ -35,20 +35,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     })
 }
 
-type Reply = std::future::Ready<Result<Chunks, Status>>;
+type Reply = std::future::Ready<Result<Chunks, RpcStatus>>;
 
 /// The service: ready-made bytes for each method, and for a step those of what it fetches.
-fn replies() -> Result<impl Fn(Request) -> Reply + Send + Sync, ferroflow_core::Error> {
+fn replies() -> Result<impl Fn(RpcRequest) -> Reply + Send + Sync, ferroflow_core::Error> {
     let session_handle = "0000000000000001".to_string();
     let created = pb::CreateSessionResponse { session_handle, graph_version: 0 };
     let created = Bytes::from(created.encode_to_vec());
     let steps = Steps::default();
-    Ok(move |request: Request| {
+    Ok(move |request: RpcRequest| {
         std::future::ready(match request.path() {
             "/tensorflow.MasterService/CreateSession" => Ok(created.clone().into()),
             "/tensorflow.MasterService/RunStep" => steps.reply(request.body),
             "/tensorflow.MasterService/CloseSession" => Ok(Bytes::new().into()),
-            other => Err(Status::unknown_method(other)),
+            other => Err(RpcStatus::unknown_method(other)),
         })
     })
 }
@@ -58,7 +58,7 @@ fn replies() -> Result<impl Fn(Request) -> Reply + Send + Sync, ferroflow_core::
 struct Steps(Mutex<HashMap<Vec<String>, Chunks>>);
 
 impl Steps {
-    fn reply(&self, body: Chunks) -> Result<Chunks, Status> {
+    fn reply(&self, body: Chunks) -> Result<Chunks, RpcStatus> {
         let request = RunStepRequest::decode(body.segments().cloned().collect::<Vec<_>>());
         let fetches = request.map_err(status)?.fetches;
         let mut made = self.0.lock();
@@ -85,6 +85,6 @@ fn value(fetch: &str) -> Result<Tensor, ferroflow_core::Error> {
     }
 }
 
-fn status(error: ferroflow_core::Error) -> Status {
-    Status::new(error.code() as i32, error.message())
+fn status(error: ferroflow_core::Error) -> RpcStatus {
+    RpcStatus::new(error.code() as i32, error.message())
 }

@@ -6,7 +6,9 @@
 //! CPU times are what the kernel accounts to all threads of a process, from /proc.
 
 use bytes::Bytes;
-use ferroflow_cluster::rpc::{CallOptions, Channel, Chunks, Request, Server, Status, client};
+use ferroflow_cluster::rpc::{
+    CallOptions, Channel, Chunks, RpcRequest, RpcServer, RpcStatus, client,
+};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -66,21 +68,21 @@ fn runtime(threads: usize) -> Result<tokio::runtime::Runtime, Failure> {
 async fn serve(port: u16) -> Result<(), Failure> {
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await?;
     println!("{}", listener.local_addr()?);
-    let echo = |request: Request| async move {
+    let echo = |request: RpcRequest| async move {
         match request.path() {
             "/bench.Echo/Echo" => Ok(request.body),
             // Answers from another thread, as a step does.
             "/bench.Echo/Elsewhere" => {
                 let (done, answer) = tokio::sync::oneshot::channel();
                 std::thread::spawn(move || done.send(request.body));
-                answer.await.map_err(|e| Status::new(13, e.to_string()))
+                answer.await.map_err(|e| RpcStatus::new(13, e.to_string()))
             }
             // Everything the peer may send, small back.
             "/bench.Echo/Take" => Ok(Chunks::new()),
-            path => Err(Status::unknown_method(path)),
+            path => Err(RpcStatus::unknown_method(path)),
         }
     };
-    Server::default().serve(listener, Arc::new(echo), std::future::pending()).await;
+    RpcServer::default().serve(listener, Arc::new(echo), std::future::pending()).await;
     Ok(())
 }
 
@@ -91,7 +93,7 @@ async fn measure(
     calls: usize,
     inflight: usize,
 ) -> Result<(), Failure> {
-    let channel = Channel::connect(address, client::Options::default())?;
+    let channel = Channel::connect(address, client::ChannelOptions::default())?;
     let payload = Bytes::from(vec![7u8; bytes]);
     run(&channel, &payload, calls / 10 + 1, inflight).await?;
     let before = (cpu_nanos(server)?, cpu_nanos(std::process::id())?);

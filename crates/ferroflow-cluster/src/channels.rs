@@ -1,29 +1,29 @@
 //! Connections to other tasks, shared by all who call them.
 
 use crate::error::from_status;
-use crate::net::{Network, Over, System};
+use crate::net::{NetworkConnector, SystemNetwork, TaskNetwork};
 use crate::pulse::Pulse;
 use crate::rpc::Channel;
-use crate::rpc::client::Options;
+use crate::rpc::client::ChannelOptions;
 use ferroflow_core::{HashMap, Result};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// One connection for each address, made when first needed.
 pub(crate) struct Channels {
-    network: Arc<dyn Network>,
+    network: Arc<dyn TaskNetwork>,
     by_address: Mutex<HashMap<String, Channel>>,
     pulses: Mutex<HashMap<String, Arc<Pulse>>>,
 }
 
 impl Default for Channels {
     fn default() -> Channels {
-        Channels::over(Arc::new(System))
+        Channels::over(Arc::new(SystemNetwork))
     }
 }
 
 impl Channels {
-    pub fn over(network: Arc<dyn Network>) -> Channels {
+    pub fn over(network: Arc<dyn TaskNetwork>) -> Channels {
         Channels { network, by_address: Mutex::default(), pulses: Mutex::default() }
     }
 
@@ -32,9 +32,12 @@ impl Channels {
         if let Some(channel) = known.get(address) {
             return Ok(channel.clone());
         }
-        let channel =
-            Channel::connect_with(address, Options::default(), Over(self.network.clone()))
-                .map_err(|s| from_status(&s))?;
+        let channel = Channel::connect_with(
+            address,
+            ChannelOptions::default(),
+            NetworkConnector(self.network.clone()),
+        )
+        .map_err(|s| from_status(&s))?;
         known.insert(address.to_string(), channel.clone());
         Ok(channel)
     }

@@ -2,7 +2,7 @@
 
 use crate::error::from_status;
 use crate::pulse::Pulse;
-use crate::rpc::client::Options;
+use crate::rpc::client::ChannelOptions;
 use crate::rpc::{CallOptions, Channel, Chunks};
 use crate::service::TaskService;
 use crate::wire::placement_options;
@@ -174,7 +174,8 @@ impl RemoteSession {
         let Some(address) = target.strip_prefix("grpc://") else {
             bail!(InvalidArgument, "target {target:?} should be grpc://HOST:PORT");
         };
-        let channel = Channel::connect(address, Options::default()).map_err(|s| from_status(&s))?;
+        let channel =
+            Channel::connect(address, ChannelOptions::default()).map_err(|s| from_status(&s))?;
         RemoteSession::open(
             MasterOf::Peer(channel, Pulse::default()),
             target.to_string(),

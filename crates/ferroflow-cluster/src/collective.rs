@@ -167,7 +167,7 @@ pub(crate) fn leader_of(view: &View, config: Option<&pb::ConfigProto>) -> String
 }
 
 /// A device of a group.
-struct Member {
+struct GroupMember {
     device: DeviceInfo,
     task: String,
     /// Where an all-to-all puts what it sends: the place it asked for, or the one it has.
@@ -175,10 +175,10 @@ struct Member {
 }
 
 /// The devices of a group, by rank.
-struct Group(Vec<Member>);
+struct ResolvedGroup(Vec<GroupMember>);
 
 /// Groups that a session has met, by key.
-type Groups = Arc<Mutex<HashMap<i32, Arc<Group>>>>;
+type Groups = Arc<Mutex<HashMap<i32, Arc<ResolvedGroup>>>>;
 
 /// The collectives of one session on this task.
 struct SessionCollectives {
@@ -194,7 +194,7 @@ impl Collectives for SessionCollectives {
         if let Some(result) = alone(&call) {
             return done(result);
         }
-        let part = Part {
+        let part = CollectivePart {
             task: self.task.clone(),
             view: self.view.clone(),
             leader: self.leader.clone(),
@@ -238,7 +238,7 @@ impl Collectives for SessionCollectives {
 }
 
 /// One device's part in a collective.
-struct Part {
+struct CollectivePart {
     task: Arc<TaskCollectives>,
     view: Arc<View>,
     leader: String,
@@ -247,7 +247,7 @@ struct Part {
     call: CollectiveCall,
 }
 
-impl Part {
+impl CollectivePart {
     async fn run(mut self) -> Result<Tensor> {
         let group = self.group().await?;
         let rank = group.0.iter().position(|m| m.device.text == self.call.device.text);
@@ -295,7 +295,7 @@ impl Part {
         self.leader == self.view.name
     }
 
-    async fn group(&self) -> Result<Arc<Group>> {
+    async fn group(&self) -> Result<Arc<ResolvedGroup>> {
         let call = &self.call;
         let known = self.known.lock().get(&call.group_key).cloned();
         if let Some(known) = known.filter(|g| g.0.len() == call.group_size) {
@@ -331,9 +331,9 @@ impl Part {
         let places = leader::places(&response.ferroflow_ranks, call.group_size)?;
         let members = response.device_attributes.iter().zip(places).map(|(attributes, place)| {
             let device = device_from_proto(attributes)?;
-            Ok(Member { task: device.name.task_name(), device, place })
+            Ok(GroupMember { task: device.name.task_name(), device, place })
         });
-        let group = Arc::new(Group(members.collect::<Result<Vec<_>>>()?));
+        let group = Arc::new(ResolvedGroup(members.collect::<Result<Vec<_>>>()?));
         self.known.lock().insert(call.group_key, group.clone());
         Ok(group)
     }
@@ -377,7 +377,7 @@ impl Part {
 
     /// Waits until `by` has taken what was provided for it, or is silent: where each task has a master of
     /// its own, no other watches it.
-    async fn taken(&self, by: &Member, taken: oneshot::Receiver<()>) -> Result<()> {
+    async fn taken(&self, by: &GroupMember, taken: oneshot::Receiver<()>) -> Result<()> {
         let taken = if by.task == self.view.name {
             taken.await
         } else {
@@ -389,7 +389,7 @@ impl Part {
     }
 
     /// The values that a member has, or will have, under a key.
-    async fn fetch(&self, from: &Member, key: String, bytes: usize) -> Result<Bytes> {
+    async fn fetch(&self, from: &GroupMember, key: String, bytes: usize) -> Result<Bytes> {
         if from.task == self.view.name {
             let got = self.task.buffers.take(self.step_id, &key).await?;
             ensure!(got.len() == bytes, Internal, "{key}: {} bytes for {bytes}", got.len());

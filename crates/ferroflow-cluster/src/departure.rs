@@ -1,7 +1,7 @@
 //! Noticing that the workers of a job are done: each has come, and none is there any more.
 
 use crate::error::from_status;
-use crate::rpc::client::Options;
+use crate::rpc::client::ChannelOptions;
 use crate::rpc::{CallOptions, Channel, code};
 use crate::spec::{ClusterSpec, task_name};
 use bytes::Bytes;
@@ -27,7 +27,7 @@ const GET_STATUS: &str = "/tensorflow.WorkerService/GetStatus";
 pub async fn workers_done(cluster: &ClusterSpec, patience: Duration) -> Result<()> {
     let is_worker = |job: &str| matches!(job, "worker" | "chief" | "master");
     let addresses = cluster.tasks().filter(|(job, _, _)| is_worker(job));
-    let options = Options { connect_timeout: TIMEOUT, ..Options::default() };
+    let options = ChannelOptions { connect_timeout: TIMEOUT, ..ChannelOptions::default() };
     let workers: Result<Vec<Worker>> = addresses
         .map(|(job, index, address)| Worker::at(task_name(job, index), address, options.clone()))
         .collect();
@@ -72,7 +72,7 @@ enum State {
 }
 
 impl Worker {
-    fn at(name: DeviceName, address: &str, options: Options) -> Result<Worker> {
+    fn at(name: DeviceName, address: &str, options: ChannelOptions) -> Result<Worker> {
         let channel = Channel::connect(address, options).map_err(|s| from_status(&s))?;
         Ok(Worker { name, channel, state: State::Unseen })
     }

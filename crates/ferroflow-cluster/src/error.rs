@@ -1,6 +1,6 @@
 //! Errors on the wire: gRPC statuses from and to [`Error`].
 
-use crate::rpc::Status;
+use crate::rpc::RpcStatus;
 use bytes::Bytes;
 use ferroflow_core::{Code, Error};
 use ferroflow_proto::tensorflow::distributed_runtime::GrpcPayloadContainer;
@@ -10,8 +10,8 @@ use prost::Message;
 const DERIVED: &str = "type.googleapis.com/tensorflow.DerivedStatus";
 
 /// The status that tells a peer about `error`.
-pub(crate) fn to_status(error: &Error) -> Status {
-    let status = Status::new(error.code() as i32, error.message());
+pub(crate) fn to_status(error: &Error) -> RpcStatus {
+    let status = RpcStatus::new(error.code() as i32, error.message());
     if !error.is_derived() {
         return status;
     }
@@ -20,7 +20,7 @@ pub(crate) fn to_status(error: &Error) -> Status {
 }
 
 /// The error a peer's status tells about.
-pub(crate) fn from_status(status: &Status) -> Error {
+pub(crate) fn from_status(status: &RpcStatus) -> Error {
     let error = Error::new(Code::from_number(status.code), status.message.clone());
     let is_derived = status.details.as_ref().is_some_and(|details| {
         GrpcPayloadContainer::decode(details.clone())
@@ -31,7 +31,7 @@ pub(crate) fn from_status(status: &Status) -> Error {
 
 /// An error that arrived as the status of a call, with where it came from, in the words
 /// TensorFlow's users know.
-pub(crate) fn said_by(task: &str, address: &str, method: &str, status: &Status) -> Error {
+pub(crate) fn said_by(task: &str, address: &str, method: &str, status: &RpcStatus) -> Error {
     let error = from_status(status);
     let said = Error::new(
         error.code(),

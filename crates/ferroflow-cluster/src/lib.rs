@@ -30,7 +30,7 @@ mod worker;
 pub use client::{ConnectOptions, InProcessMaster, RemoteSession, StepAnswer};
 pub use departure::workers_done;
 pub use link::DataPath;
-pub use net::{Listener, Network, Stream, System};
+pub use net::{NetListener, NetStream, SystemNetwork, TaskNetwork};
 pub use patient::Patience;
 pub use server::{Server, ServerOptions};
 pub use spec::ClusterSpec;

@@ -19,12 +19,12 @@ mod reader;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use frame::Part;
+pub(crate) use frame::LinkPart;
 pub(crate) use hello::{MAGIC, Token, VERSION};
 pub(crate) use incoming::serve;
-pub(crate) use links::{Links, Slot};
+pub(crate) use links::{LinkSlot, Links};
 pub(crate) use outbox::gathering;
-pub(crate) use outgoing::{Call, Link};
+pub(crate) use outgoing::{Link, LinkCall};
 
 use crate::rpc::BoxFuture;
 use ferroflow_core::{CancelToken, Error, Received, Result, bail};
@@ -69,7 +69,7 @@ pub(crate) struct Identity {
 
 /// A task that sends to this one.
 #[derive(Debug)]
-pub(crate) struct Source {
+pub(crate) struct LinkSource {
     pub task: String,
     pub incarnations: Vec<u64>,
 }
@@ -80,10 +80,10 @@ pub(crate) type RunDone = Box<dyn FnOnce(Result<()>) + Send>;
 /// What becomes of what comes over links. Called on the tasks that read them, so nothing here blocks.
 pub(crate) trait Receiver: Send + Sync + 'static {
     /// From now on `from` pushes what it makes for this task.
-    fn connected(&self, from: &Arc<Source>);
+    fn connected(&self, from: &Arc<LinkSource>);
 
     /// The link from there is gone, and what was on its way with it.
-    fn lost(&self, from: &Arc<Source>, why: &Error);
+    fn lost(&self, from: &Arc<LinkSource>, why: &Error);
 
     /// A value, or why it could not be taken.
     fn arrived(&self, step_id: i64, key: &str, value: Result<Received>);
@@ -93,10 +93,10 @@ pub(crate) trait Receiver: Send + Sync + 'static {
 
     /// The link to the task that `from` is: what answers its calls need not wake it a second time beside
     /// the values that they made.
-    fn way_back(&self, from: &Source) -> Option<Arc<Link>>;
+    fn way_back(&self, from: &LinkSource) -> Option<Arc<Link>>;
 
     /// Runs a part of a step until `cancel`.
-    fn run(&self, part: Part<'_>, cancel: CancelToken, done: RunDone);
+    fn run(&self, part: LinkPart<'_>, cancel: CancelToken, done: RunDone);
 
     /// The master of a step will not hear of it any more.
     fn abandon(&self, step_id: i64);

@@ -1,8 +1,8 @@
 //! One listener, two kinds of callers: what each connection begins with tells gRPC from links.
 
 use crate::link::{self, Identity, MAGIC, Receiver};
-use crate::net::{Listener, Rewound, Stream};
-use crate::rpc::{BoxIo, Incoming};
+use crate::net::{NetListener, NetStream, Rewound};
+use crate::rpc::{BoxIo, IncomingConnections};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ impl Handed {
     }
 }
 
-impl Incoming for Handed {
+impl IncomingConnections for Handed {
     async fn accept(&mut self) -> io::Result<(BoxIo, String)> {
         match self.0.recv().await {
             Some(accepted) => Ok(accepted),
@@ -37,7 +37,7 @@ impl Incoming for Handed {
 
 /// Accepts until dropped: serves links, and hands the others over. Ends what it serves when dropped.
 pub(crate) async fn listen(
-    mut listener: Box<dyn Listener>,
+    mut listener: Box<dyn NetListener>,
     grpc: mpsc::Sender<(BoxIo, String)>,
     own: Arc<Identity>,
     receiver: Arc<dyn Receiver>,
@@ -63,7 +63,7 @@ pub(crate) async fn listen(
 }
 
 async fn sort(
-    stream: Stream,
+    stream: NetStream,
     peer: String,
     grpc: mpsc::Sender<(BoxIo, String)>,
     own: Arc<Identity>,
@@ -83,21 +83,21 @@ async fn sort(
 }
 
 /// The first byte of a stream, which is still in it afterwards.
-async fn first_byte(stream: Stream) -> io::Result<(u8, Stream)> {
+async fn first_byte(stream: NetStream) -> io::Result<(u8, NetStream)> {
     let mut first = [0];
     match stream {
-        Stream::Tcp(tcp) => {
+        NetStream::Tcp(tcp) => {
             if tcp.peek(&mut first).await? == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
-            Ok((first[0], Stream::Tcp(tcp)))
+            Ok((first[0], NetStream::Tcp(tcp)))
         }
         // Its name is told to tasks that speak of links only.
-        Stream::Unix(unix) => Ok((MAGIC[0], Stream::Unix(unix))),
-        Stream::Other(mut io) => {
+        NetStream::Unix(unix) => Ok((MAGIC[0], NetStream::Unix(unix))),
+        NetStream::Other(mut io) => {
             io.read_exact(&mut first).await?;
             let rewound = Rewound { read: first.to_vec(), io };
-            Ok((first[0], Stream::Other(Box::new(rewound))))
+            Ok((first[0], NetStream::Other(Box::new(rewound))))
         }
     }
 }

@@ -17,28 +17,28 @@ pub type BoxRead = Box<dyn AsyncRead + Send + Unpin>;
 pub type BoxWrite = Box<dyn AsyncWrite + Send + Unpin>;
 
 /// A connected byte stream. The usual ones are named so that they split without a lock.
-pub enum Stream {
+pub enum NetStream {
     Tcp(TcpStream),
     Unix(UnixStream),
     Other(BoxIo),
 }
 
-impl Stream {
+impl NetStream {
     /// Takes it apart.
     pub(crate) fn split(self) -> io::Result<Halves> {
         Ok(match self {
-            Stream::Tcp(stream) => {
+            NetStream::Tcp(stream) => {
                 let (read, write) = stream.into_split();
                 let (read, write) = (Box::new(read), Box::new(write));
                 Halves { read, write, is_direct: true, local: None }
             }
-            Stream::Unix(stream) => {
+            NetStream::Unix(stream) => {
                 let (read, write) = local::split(stream)?;
                 let local = Some(read.socket());
                 let (read, write) = (Box::new(read), Box::new(write));
                 Halves { read, write, is_direct: true, local }
             }
-            Stream::Other(stream) => {
+            NetStream::Other(stream) => {
                 let (read, write) = tokio::io::split(stream);
                 let (read, write) = (Box::new(read), Box::new(write));
                 Halves { read, write, is_direct: false, local: None }
@@ -49,9 +49,9 @@ impl Stream {
     /// The same as one object.
     pub(crate) fn boxed(self) -> BoxIo {
         match self {
-            Stream::Tcp(stream) => Box::new(stream),
-            Stream::Unix(stream) => Box::new(stream),
-            Stream::Other(stream) => stream,
+            NetStream::Tcp(stream) => Box::new(stream),
+            NetStream::Unix(stream) => Box::new(stream),
+            NetStream::Other(stream) => stream,
         }
     }
 }
@@ -67,21 +67,21 @@ pub(crate) struct Halves {
 }
 
 /// Opens streams to other tasks.
-pub trait Network: Send + Sync + 'static {
+pub trait TaskNetwork: Send + Sync + 'static {
     /// Connects to `host:port`. The caller bounds the time.
-    fn connect(&self, address: &str) -> BoxFuture<io::Result<Stream>>;
+    fn connect(&self, address: &str) -> BoxFuture<io::Result<NetStream>>;
 
     /// Connects to a task of this host by the name it listens under; an error if there is none here.
-    fn connect_local(&self, name: &str) -> BoxFuture<io::Result<Stream>>;
+    fn connect_local(&self, name: &str) -> BoxFuture<io::Result<NetStream>>;
 
     /// Listens for tasks of this host under a new name; none if the network has no such thing.
-    fn listen_local(&self) -> Option<(Box<dyn Listener>, String)>;
+    fn listen_local(&self) -> Option<(Box<dyn NetListener>, String)>;
 }
 
 /// Takes streams from other tasks.
-pub trait Listener: Send + 'static {
+pub trait NetListener: Send + 'static {
     /// The next stream and a name for its peer. Dropping the future loses no stream.
-    fn accept(&mut self) -> BoxFutureOf<'_, io::Result<(Stream, String)>>;
+    fn accept(&mut self) -> BoxFutureOf<'_, io::Result<(NetStream, String)>>;
 }
 
 /// A future on the heap that borrows.
@@ -89,20 +89,20 @@ pub type BoxFutureOf<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The system's own network.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct System;
+pub struct SystemNetwork;
 
-impl Network for System {
-    fn connect(&self, address: &str) -> BoxFuture<io::Result<Stream>> {
+impl TaskNetwork for SystemNetwork {
+    fn connect(&self, address: &str) -> BoxFuture<io::Result<NetStream>> {
         let address = address.to_string();
-        Box::pin(async move { Ok(Stream::Tcp(TcpConnector::open(&address).await?)) })
+        Box::pin(async move { Ok(NetStream::Tcp(TcpConnector::open(&address).await?)) })
     }
 
-    fn connect_local(&self, name: &str) -> BoxFuture<io::Result<Stream>> {
+    fn connect_local(&self, name: &str) -> BoxFuture<io::Result<NetStream>> {
         let name = abstract_name(name);
-        Box::pin(async move { Ok(Stream::Unix(UnixStream::connect(name).await?)) })
+        Box::pin(async move { Ok(NetStream::Unix(UnixStream::connect(name).await?)) })
     }
 
-    fn listen_local(&self) -> Option<(Box<dyn Listener>, String)> {
+    fn listen_local(&self) -> Option<(Box<dyn NetListener>, String)> {
         // The abstract namespace: no file to clean up, and none outside this network namespace sees it.
         let name = format!("ferroflow-{:032x}", fastrand::u128(..));
         let listener = UnixListener::bind(abstract_name(&name)).ok()?;
@@ -114,29 +114,29 @@ fn abstract_name(name: &str) -> String {
     format!("\0{name}")
 }
 
-impl Listener for TcpListener {
-    fn accept(&mut self) -> BoxFutureOf<'_, io::Result<(Stream, String)>> {
+impl NetListener for TcpListener {
+    fn accept(&mut self) -> BoxFutureOf<'_, io::Result<(NetStream, String)>> {
         Box::pin(async move {
             let (stream, peer) = TcpListener::accept(self).await?;
             crate::rpc::tune(&stream)?;
-            Ok((Stream::Tcp(stream), peer.to_string()))
+            Ok((NetStream::Tcp(stream), peer.to_string()))
         })
     }
 }
 
-impl Listener for UnixListener {
-    fn accept(&mut self) -> BoxFutureOf<'_, io::Result<(Stream, String)>> {
+impl NetListener for UnixListener {
+    fn accept(&mut self) -> BoxFutureOf<'_, io::Result<(NetStream, String)>> {
         Box::pin(async move {
             let (stream, _) = UnixListener::accept(self).await?;
-            Ok((Stream::Unix(stream), "this host".to_string()))
+            Ok((NetStream::Unix(stream), "this host".to_string()))
         })
     }
 }
 
 /// Connections of channels over a network.
-pub(crate) struct Over(pub std::sync::Arc<dyn Network>);
+pub(crate) struct NetworkConnector(pub std::sync::Arc<dyn TaskNetwork>);
 
-impl Connector for Over {
+impl Connector for NetworkConnector {
     fn connect(&self, address: &str) -> BoxFuture<io::Result<BoxIo>> {
         let connecting = self.0.connect(address);
         Box::pin(async move { Ok(connecting.await?.boxed()) })

@@ -1,7 +1,7 @@
 //! Telling a task that takes its time from one that has hung or is cut off: while somebody waits for
 //! it, it is asked for signs of life.
 
-use crate::rpc::{CallOptions, Channel, Status};
+use crate::rpc::{CallOptions, Channel, RpcStatus};
 use bytes::Bytes;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -24,7 +24,7 @@ pub(crate) struct Pulse {
 struct Question {
     asked: Instant,
     ended: Instant,
-    answer: Result<(), Status>,
+    answer: Result<(), RpcStatus>,
 }
 
 impl Pulse {
@@ -34,7 +34,7 @@ impl Pulse {
         &self,
         channel: &Channel,
         call: impl Future<Output = T>,
-    ) -> Result<T, Status> {
+    ) -> Result<T, RpcStatus> {
         let silence = async {
             loop {
                 let since = Instant::now();
@@ -53,7 +53,7 @@ impl Pulse {
 
     /// Asks for a sign of life, unless there was one just now. Whoever waits `since` then shares what
     /// became of a question that another has asked meanwhile.
-    pub async fn ask(&self, channel: &Channel, since: Instant) -> Result<(), Status> {
+    pub async fn ask(&self, channel: &Channel, since: Instant) -> Result<(), RpcStatus> {
         self.shared(since, async {
             channel.call(GET_STATUS, Bytes::new(), CallOptions::timeout(TIMEOUT)).await?;
             Ok(())
@@ -64,8 +64,8 @@ impl Pulse {
     async fn shared(
         &self,
         since: Instant,
-        question: impl Future<Output = Result<(), Status>>,
-    ) -> Result<(), Status> {
+        question: impl Future<Output = Result<(), RpcStatus>>,
+    ) -> Result<(), RpcStatus> {
         let mut last = self.last.lock().await;
         if let Some(last) = &*last {
             let is_recent = last.answer.is_ok() && last.ended.elapsed() < INTERVAL;
@@ -94,7 +94,7 @@ mod tests {
         let question = || async {
             asked.set(asked.get() + 1);
             tokio::task::yield_now().await;
-            Err(Status::new(code::DEADLINE_EXCEEDED, "silent"))
+            Err(RpcStatus::new(code::DEADLINE_EXCEEDED, "silent"))
         };
         let since = Instant::now();
         let heard = join_all((0..5).map(|_| pulse.shared(since, question()))).await;

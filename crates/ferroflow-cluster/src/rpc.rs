@@ -19,10 +19,10 @@ mod timeout;
 pub use chunks::Chunks;
 pub use client::{CallOptions, Channel};
 pub(crate) use io::tune;
-pub use io::{BoxIo, Connector, Incoming, Io, TcpConnector};
+pub use io::{BoxIo, Connector, IncomingConnections, Io, TcpConnector};
 pub use keepalive::Keepalive;
-pub use server::{Request, Server, Service};
-pub use status::{Status, code};
+pub use server::{RpcRequest, RpcServer, RpcService};
+pub use status::{RpcStatus, code};
 
 /// A future on the heap, as trait objects return it.
 pub type BoxFuture<T> = std::pin::Pin<Box<dyn Future<Output = T> + Send>>;

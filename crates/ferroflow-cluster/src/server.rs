@@ -6,7 +6,7 @@ use crate::gate::Gate;
 use crate::link::{DataPath, Identity, Links, Token, VERSION};
 use crate::listen::{Handed, listen};
 use crate::master::{Master, MasterOptions};
-use crate::net::{Listener, Network, System};
+use crate::net::{NetListener, SystemNetwork, TaskNetwork};
 use crate::rpc;
 use crate::service::TaskService;
 use crate::spec::{ClusterSpec, task_name};
@@ -68,7 +68,7 @@ const DRAIN_LIMIT: Duration = Duration::from_secs(1);
 
 /// A server that is bound and ready to serve.
 pub struct Server {
-    listeners: Vec<Box<dyn Listener>>,
+    listeners: Vec<Box<dyn NetListener>>,
     service: Arc<TaskService>,
     identity: Arc<Identity>,
     target: String,
@@ -92,13 +92,13 @@ impl Server {
         catalog: Arc<Catalog>,
     ) -> Result<Server> {
         let port = listener.local_addr().map_or(0, |a| a.port());
-        Server::on_network(Arc::new(System), Box::new(listener), port, options, catalog)
+        Server::on_network(Arc::new(SystemNetwork), Box::new(listener), port, options, catalog)
     }
 
     /// The same on another network than the system's, with a listener at `port` of it.
     pub fn on_network(
-        network: Arc<dyn Network>,
-        listener: Box<dyn Listener>,
+        network: Arc<dyn TaskNetwork>,
+        listener: Box<dyn NetListener>,
         port: u16,
         options: ServerOptions,
         catalog: Arc<Catalog>,
@@ -179,8 +179,8 @@ impl Server {
             // Nobody is let in any more, and links end.
             accepting.shutdown().await;
         };
-        let service: Arc<dyn rpc::Service> = Arc::new(service);
-        rpc::Server::default().serve(incoming, service, stop).await;
+        let service: Arc<dyn rpc::RpcService> = Arc::new(service);
+        rpc::RpcServer::default().serve(incoming, service, stop).await;
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::error::to_status;
 use crate::gate::{Gate, leaving};
 use crate::master::Master;
-use crate::rpc::{BoxFuture, Chunks, Request, Service, Status, code};
+use crate::rpc::{BoxFuture, Chunks, RpcRequest, RpcService, RpcStatus, code};
 use crate::wire::device_to_proto;
 use crate::worker::Worker;
 use bytes::Bytes;
@@ -26,13 +26,13 @@ pub(crate) struct TaskService {
     pub link: Option<pb::FerroflowLink>,
 }
 
-impl Service for Arc<TaskService> {
-    fn call(&self, request: Request) -> BoxFuture<Result<Chunks, Status>> {
+impl RpcService for Arc<TaskService> {
+    fn call(&self, request: RpcRequest) -> BoxFuture<Result<Chunks, RpcStatus>> {
         let me = self.clone();
         Box::pin(async move {
             let path = request.path().to_string();
             let Some(method) = path.strip_prefix("/tensorflow.") else {
-                return Err(Status::unknown_method(&path));
+                return Err(RpcStatus::unknown_method(&path));
             };
             match method.split_once('/') {
                 Some(("MasterService", method)) => {
@@ -41,7 +41,7 @@ impl Service for Arc<TaskService> {
                 Some(("WorkerService", method)) => {
                     me.call_worker(method, &path, request.body).await
                 }
-                _ => Err(Status::unknown_method(&path)),
+                _ => Err(RpcStatus::unknown_method(&path)),
             }
         })
     }
@@ -53,7 +53,7 @@ impl TaskService {
         method: &str,
         path: &str,
         body: Chunks,
-    ) -> Result<Chunks, Status> {
+    ) -> Result<Chunks, RpcStatus> {
         let master = &self.master;
         match method {
             "RunStep" => {
@@ -118,11 +118,16 @@ impl TaskService {
                 let (local_device, remote_device) = (proto(found.0), proto(found.1));
                 encode(pb::ListDevicesResponse { local_device, remote_device })
             }
-            _ => Err(Status::unknown_method(path)),
+            _ => Err(RpcStatus::unknown_method(path)),
         }
     }
 
-    async fn call_worker(&self, method: &str, path: &str, body: Chunks) -> Result<Chunks, Status> {
+    async fn call_worker(
+        &self,
+        method: &str,
+        path: &str,
+        body: Chunks,
+    ) -> Result<Chunks, RpcStatus> {
         let worker = &self.worker;
         match method {
             "RunGraph" => {
@@ -174,7 +179,7 @@ impl TaskService {
             "Logging" => encode(pb::LoggingResponse::default()),
             // Only values that asked for an acknowledgement are acknowledged, and ours never do.
             "MarkRecvFinished" => encode(pb::MarkRecvFinishedResponse {}),
-            "Tracing" => Err(Status::new(code::UNIMPLEMENTED, "Tracing")),
+            "Tracing" => Err(RpcStatus::new(code::UNIMPLEMENTED, "Tracing")),
             "RecvBuf" => encode(worker.recv_buf(decode(body)?).await.map_err(status)?),
             "CompleteGroup" => {
                 let leader = &worker.collectives.leader;
@@ -190,7 +195,7 @@ impl TaskService {
                 let step_sequence = leader.step_sequences(&request.graph_key).map_err(status)?;
                 encode(pb::GetStepSequenceResponse { step_sequence })
             }
-            _ => Err(Status::unknown_method(path)),
+            _ => Err(RpcStatus::unknown_method(path)),
         }
     }
 }
@@ -203,14 +208,14 @@ impl TaskService {
     async fn graph_work<T: Send + 'static>(
         self: &Arc<Self>,
         body: Chunks,
-        work: impl FnOnce(&Master, Chunks) -> Result<T, Status> + Send + 'static,
-    ) -> Result<T, Status> {
+        work: impl FnOnce(&Master, Chunks) -> Result<T, RpcStatus> + Send + 'static,
+    ) -> Result<T, RpcStatus> {
         if body.len() <= LARGE_GRAPH {
             return work(&self.master, body);
         }
         let me = self.clone();
         let done = tokio::task::spawn_blocking(move || work(&me.master, body)).await;
-        done.map_err(|e| Status::new(code::INTERNAL, format!("the handler panicked: {e}")))?
+        done.map_err(|e| RpcStatus::new(code::INTERNAL, format!("the handler panicked: {e}")))?
     }
 }
 
@@ -218,19 +223,19 @@ fn reader(body: Chunks) -> MessageReader {
     MessageReader::new(body.segments().cloned().collect::<Vec<_>>())
 }
 
-fn decode<M: Message + Default>(body: Chunks) -> Result<M, Status> {
+fn decode<M: Message + Default>(body: Chunks) -> Result<M, RpcStatus> {
     M::decode(body)
-        .map_err(|e| Status::new(code::INVALID_ARGUMENT, format!("malformed message: {e}")))
+        .map_err(|e| RpcStatus::new(code::INVALID_ARGUMENT, format!("malformed message: {e}")))
 }
 
-fn encode(message: impl Message) -> Result<Chunks, Status> {
+fn encode(message: impl Message) -> Result<Chunks, RpcStatus> {
     Ok(Bytes::from(message.encode_to_vec()).into())
 }
 
-fn segments(encoded: Result<Segments, Error>) -> Result<Chunks, Status> {
+fn segments(encoded: Result<Segments, Error>) -> Result<Chunks, RpcStatus> {
     Ok(encoded.map_err(status)?.into_parts().into())
 }
 
-fn status(error: Error) -> Status {
+fn status(error: Error) -> RpcStatus {
     to_status(&error)
 }

@@ -20,7 +20,7 @@ struct Joined {
     rank: i32,
 }
 
-struct Group {
+struct FormingGroup {
     size: i32,
     device_type: String,
     /// In the order of ranks.
@@ -36,7 +36,7 @@ struct Broadcast {
 
 #[derive(Default)]
 pub(crate) struct Leader {
-    groups: Mutex<HashMap<i32, Group>>,
+    groups: Mutex<HashMap<i32, FormingGroup>>,
     broadcasts: Mutex<HashMap<(i64, i32, i32), Broadcast>>,
     /// The next step of each graph.
     sequences: Mutex<HashMap<i64, i64>>,
@@ -86,7 +86,8 @@ impl Leader {
             ResourceExhausted,
             "too many collective groups"
         );
-        let group = groups.entry(key).or_insert_with(|| Group::new(size, &request.device_type));
+        let group =
+            groups.entry(key).or_insert_with(|| FormingGroup::new(size, &request.device_type));
         let device = &attributes.name;
         ensure!(
             group.device_type == request.device_type,
@@ -122,7 +123,7 @@ impl Leader {
                 }
                 waits
             });
-            *group = Group::new(size, &request.device_type);
+            *group = FormingGroup::new(size, &request.device_type);
         }
         ensure!(
             (group.members.len() as i32) < group.size,
@@ -245,9 +246,9 @@ impl Leader {
     }
 }
 
-impl Group {
-    fn new(size: i32, device_type: &str) -> Group {
-        Group {
+impl FormingGroup {
+    fn new(size: i32, device_type: &str) -> FormingGroup {
+        FormingGroup {
             size,
             device_type: device_type.into(),
             members: Vec::new(),

@@ -1,6 +1,6 @@
 //! The exchanges of a group: rings whose chunks and keys are TensorFlow's, and direct ones.
 
-use super::{Group, Part};
+use super::{CollectivePart, ResolvedGroup};
 use bytes::Bytes;
 use ferroflow_core::{Merge, Result, divide, err, merge};
 use futures_util::future::try_join_all;
@@ -16,8 +16,8 @@ const LARGEST_CHUNK: usize = 4 << 20;
 const LITTLE: usize = 64 << 10;
 
 pub(super) struct Ring<'a> {
-    pub part: &'a Part,
-    pub group: &'a Group,
+    pub part: &'a CollectivePart,
+    pub group: &'a ResolvedGroup,
     pub rank: usize,
     /// What others have still to take, with their ranks.
     pub provided: Mutex<Vec<(usize, oneshot::Receiver<()>)>>,

@@ -17,9 +17,9 @@ async fn beside_a_silent_task() -> (TcpListener, Arc<TaskCollectives>, Arc<View>
 
 const SILENT: &str = "/job:worker/replica:0/task:1";
 
-fn member(task: u32) -> Member {
+fn member(task: u32) -> GroupMember {
     let device = DeviceInfo::cpu("worker", task, 0, 1);
-    Member { task: device.name.task_name(), device, place: task as usize }
+    GroupMember { task: device.name.task_name(), device, place: task as usize }
 }
 
 #[tokio::test]
@@ -33,7 +33,7 @@ async fn a_silent_task_is_not_asked_for_ever() {
 #[tokio::test]
 async fn values_are_not_kept_for_a_silent_task_for_ever() {
     let (_silent, task, view) = beside_a_silent_task().await;
-    let group = Group(vec![member(0), member(1)]);
+    let group = ResolvedGroup(vec![member(0), member(1)]);
     let call = CollectiveCall {
         kind: CollectiveKind::Broadcast { is_source: true },
         name: "send".into(),
@@ -49,7 +49,7 @@ async fn values_are_not_kept_for_a_silent_task_for_ever() {
         timeout: None,
     };
     let (leader, known) = (view.name.clone(), Groups::default());
-    let part = Part { task, view, leader, known, step_id: 1, call };
+    let part = CollectivePart { task, view, leader, known, step_id: 1, call };
     let ring = ring::Ring { part: &part, group: &group, rank: 0, provided: Mutex::default() };
     ring.broadcast(Some(vec![7]), 0).await.unwrap();
     let e = ring.all_taken().await.unwrap_err();

@@ -20,7 +20,7 @@ const MAX_PAYLOAD: u64 = 1 << 16;
 const MAX_PROTO: u64 = i32::MAX as u64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FrameKind {
     /// A tensor of plain bytes.
     Plain = 1,
     /// A tensor of strings, handles or variants, serialized.
@@ -41,8 +41,8 @@ pub(super) enum Kind {
 
 /// The head of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Head {
-    pub kind: Kind,
+pub(super) struct FrameHead {
+    pub kind: FrameKind,
     pub dtype: u8,
     pub rank: u8,
     /// Bytes of the name.
@@ -52,9 +52,9 @@ pub(super) struct Head {
     pub id: i64,
 }
 
-impl Head {
-    fn new(kind: Kind, id: i64) -> Head {
-        Head { kind, dtype: 0, rank: 0, name: 0, payload: 0, id }
+impl FrameHead {
+    fn new(kind: FrameKind, id: i64) -> FrameHead {
+        FrameHead { kind, dtype: 0, rank: 0, name: 0, payload: 0, id }
     }
 
     fn put(&self, to: &mut BytesMut) {
@@ -64,24 +64,24 @@ impl Head {
         to.put_i64_le(self.id);
     }
 
-    pub fn read(bytes: &[u8; HEAD]) -> Result<Head> {
+    pub fn read(bytes: &[u8; HEAD]) -> Result<FrameHead> {
         let mut bytes = &bytes[..];
         let kind = match bytes.get_u8() {
-            1 => Kind::Plain,
-            2 => Kind::Proto,
-            3 => Kind::Dead,
-            4 => Kind::Block,
-            5 => Kind::Run,
-            6 => Kind::Ran,
-            7 => Kind::Cancel,
-            8 => Kind::CleanUp,
+            1 => FrameKind::Plain,
+            2 => FrameKind::Proto,
+            3 => FrameKind::Dead,
+            4 => FrameKind::Block,
+            5 => FrameKind::Run,
+            6 => FrameKind::Ran,
+            7 => FrameKind::Cancel,
+            8 => FrameKind::CleanUp,
             other => bail!(InvalidArgument, "a frame of unknown kind {other}"),
         };
         let (dtype, rank, _) = (bytes.get_u8(), bytes.get_u8(), bytes.get_u8());
         let (name, payload, id) = (bytes.get_u32_le(), bytes.get_u64_le(), bytes.get_i64_le());
         let most = match kind {
-            Kind::Plain | Kind::Block => u64::MAX,
-            Kind::Proto => MAX_PROTO,
+            FrameKind::Plain | FrameKind::Block => u64::MAX,
+            FrameKind::Proto => MAX_PROTO,
             _ => MAX_PAYLOAD,
         };
         ensure!(
@@ -89,7 +89,7 @@ impl Head {
             InvalidArgument,
             "a frame of {kind:?} with a name of {name} bytes, rank {rank} and {payload} bytes"
         );
-        Ok(Head { kind, dtype, rank, name, payload, id })
+        Ok(FrameHead { kind, dtype, rank, name, payload, id })
     }
 
     /// Bytes of dimensions and name.
@@ -98,7 +98,7 @@ impl Head {
     }
 
     /// Takes dimensions and name apart.
-    pub fn parse_rest(&self, rest: &[u8]) -> Result<Rest> {
+    pub fn parse_rest(&self, rest: &[u8]) -> Result<FrameRest> {
         let (mut dims, name) = rest
             .split_at_checked(8 * usize::from(self.rank))
             .ok_or_else(|| err!(InvalidArgument, "a frame that is too short"))?;
@@ -111,7 +111,7 @@ impl Head {
         }
         let name = std::str::from_utf8(name)
             .map_err(|_| err!(InvalidArgument, "a name that is not text"))?;
-        Ok(Rest { shape: Shape::from_dims(&shape)?, name: name.to_string() })
+        Ok(FrameRest { shape: Shape::from_dims(&shape)?, name: name.to_string() })
     }
 
     /// The tensor that a frame announces, its elements still to come. What is announced must be as
@@ -137,71 +137,77 @@ impl Head {
 }
 
 /// Dimensions and name of a frame.
-pub(super) struct Rest {
+pub(super) struct FrameRest {
     pub shape: Shape,
     pub name: String,
 }
 
 /// A frame to be sent, in one or two pieces.
 #[derive(Debug)]
-pub(super) struct Frame {
+pub(super) struct LinkFrame {
     pub head: Bytes,
     pub payload: Bytes,
 }
 
-impl Frame {
+impl LinkFrame {
     /// A value of a step.
-    pub fn value(step: i64, key: &str, value: &Received) -> Result<Frame> {
+    pub fn value(step: i64, key: &str, value: &Received) -> Result<LinkFrame> {
         let Received::Live(tensor) = value else {
-            return Ok(Frame::new(Head::new(Kind::Dead, step), &[], key, Bytes::new()));
+            return Ok(LinkFrame::new(
+                FrameHead::new(FrameKind::Dead, step),
+                &[],
+                key,
+                Bytes::new(),
+            ));
         };
         if tensor.dtype().is_plain() {
-            let head = Head {
+            let head = FrameHead {
                 dtype: tensor.dtype() as u8,
                 payload: tensor.byte_len() as u64,
-                ..Head::new(Kind::Plain, step)
+                ..FrameHead::new(FrameKind::Plain, step)
             };
             let payload =
                 if tensor.byte_len() == 0 { Bytes::new() } else { tensor.to_wire_bytes()? };
-            return Ok(Frame::new(head, tensor.shape().dims(), key, payload));
+            return Ok(LinkFrame::new(head, tensor.shape().dims(), key, payload));
         }
         // In the form of an answer to RecvTensor, which has a reader already.
         let answer =
             RecvTensorResponse { tensor: Some(tensor.clone()), ..RecvTensorResponse::default() };
         let payload = answer.encode()?.to_bytes();
-        let head = Head { payload: payload.len() as u64, ..Head::new(Kind::Proto, step) };
-        Ok(Frame::new(head, &[], key, payload))
+        let head =
+            FrameHead { payload: payload.len() as u64, ..FrameHead::new(FrameKind::Proto, step) };
+        Ok(LinkFrame::new(head, &[], key, payload))
     }
 
     /// A tensor of a step whose bytes are in `block` of shared memory, from `offset` on.
-    pub fn block(step: i64, key: &str, tensor: &Tensor, offset: u64, block: u32) -> Frame {
-        let head = Head {
+    pub fn block(step: i64, key: &str, tensor: &Tensor, offset: u64, block: u32) -> LinkFrame {
+        let head = FrameHead {
             dtype: tensor.dtype() as u8,
             payload: tensor.byte_len() as u64,
-            ..Head::new(Kind::Block, step)
+            ..FrameHead::new(FrameKind::Block, step)
         };
         let mut place = BytesMut::with_capacity(BLOCK_PLACE);
         place.put_u64_le(offset);
         place.put_u32_le(block);
-        Frame::new(head, tensor.shape().dims(), key, place.freeze())
+        LinkFrame::new(head, tensor.shape().dims(), key, place.freeze())
     }
 
     /// Asks to run `part`.
-    pub fn run(call: i64, part: &Part<'_>) -> Frame {
-        let Part { step_id, session, graph } = part;
+    pub fn run(call: i64, part: &LinkPart<'_>) -> LinkFrame {
+        let LinkPart { step_id, session, graph } = part;
         let name = (session.len() + graph.len()) as u32;
-        let head = Head { payload: PART, name, ..Head::new(Kind::Run, call) };
+        let head = FrameHead { payload: PART, name, ..FrameHead::new(FrameKind::Run, call) };
         let mut bytes = BytesMut::with_capacity(HEAD + name as usize + PART as usize);
         head.put(&mut bytes);
         bytes.put_slice(session.as_bytes());
         bytes.put_slice(graph.as_bytes());
         bytes.put_i64_le(*step_id);
         bytes.put_u32_le(session.len() as u32);
-        Frame { head: bytes.freeze(), payload: Bytes::new() }
+        LinkFrame { head: bytes.freeze(), payload: Bytes::new() }
     }
 
     /// How a call ended.
-    pub fn ran(call: i64, result: &Result<()>) -> Frame {
+    pub fn ran(call: i64, result: &Result<()>) -> LinkFrame {
         let (code, is_derived, message) = match result {
             Ok(()) => (0, false, ""),
             Err(e) => (e.code() as i32, e.is_derived(), e.message()),
@@ -209,19 +215,20 @@ impl Frame {
         let mut payload = BytesMut::with_capacity(8);
         payload.put_i32_le(code);
         payload.put_i32_le(is_derived.into());
-        let head = Head { payload: payload.len() as u64, ..Head::new(Kind::Ran, call) };
-        Frame::new(head, &[], cut(message, MAX_NAME), payload.freeze())
+        let head =
+            FrameHead { payload: payload.len() as u64, ..FrameHead::new(FrameKind::Ran, call) };
+        LinkFrame::new(head, &[], cut(message, MAX_NAME), payload.freeze())
     }
 
-    pub fn cancel(call: i64) -> Frame {
-        Frame::new(Head::new(Kind::Cancel, call), &[], "", Bytes::new())
+    pub fn cancel(call: i64) -> LinkFrame {
+        LinkFrame::new(FrameHead::new(FrameKind::Cancel, call), &[], "", Bytes::new())
     }
 
-    pub fn clean_up(step: i64) -> Frame {
-        Frame::new(Head::new(Kind::CleanUp, step), &[], "", Bytes::new())
+    pub fn clean_up(step: i64) -> LinkFrame {
+        LinkFrame::new(FrameHead::new(FrameKind::CleanUp, step), &[], "", Bytes::new())
     }
 
-    fn new(mut head: Head, dims: &[usize], name: &str, mut payload: Bytes) -> Frame {
+    fn new(mut head: FrameHead, dims: &[usize], name: &str, mut payload: Bytes) -> LinkFrame {
         head.rank = dims.len() as u8;
         head.name = name.len() as u32;
         let mut bytes = BytesMut::with_capacity(HEAD + head.rest() + SMALL.min(payload.len()));
@@ -232,7 +239,7 @@ impl Frame {
             bytes.put_slice(&payload);
             payload = Bytes::new();
         }
-        Frame { head: bytes.freeze(), payload }
+        LinkFrame { head: bytes.freeze(), payload }
     }
 }
 
@@ -256,7 +263,7 @@ pub(super) fn block_place(mut bytes: &[u8]) -> Result<(u64, u32)> {
 
 /// A part of a step, to be run without feeds and fetches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Part<'h> {
+pub(crate) struct LinkPart<'h> {
     pub step_id: i64,
     pub session: &'h str,
     pub graph: &'h str,
@@ -265,14 +272,14 @@ pub(crate) struct Part<'h> {
 /// Bytes of a part besides its handles.
 const PART: u64 = 12;
 
-impl Part<'_> {
-    pub(super) fn parse<'h>(name: &'h str, mut payload: &[u8]) -> Result<Part<'h>> {
+impl LinkPart<'_> {
+    pub(super) fn parse<'h>(name: &'h str, mut payload: &[u8]) -> Result<LinkPart<'h>> {
         ensure!(payload.len() as u64 == PART, InvalidArgument, "a call of {} bytes", payload.len());
         let (step_id, at) = (payload.get_i64_le(), payload.get_u32_le() as usize);
         let (session, graph) = name
             .split_at_checked(at)
             .ok_or_else(|| err!(InvalidArgument, "a call without its handles"))?;
-        Ok(Part { step_id, session, graph })
+        Ok(LinkPart { step_id, session, graph })
     }
 }
 
@@ -307,9 +314,9 @@ pub(super) fn sanitize(tensor: &mut Tensor) -> Result<()> {
 mod tests {
     use super::*;
 
-    fn read(frame: &Frame) -> (Head, Rest, Vec<u8>) {
+    fn read(frame: &LinkFrame) -> (FrameHead, FrameRest, Vec<u8>) {
         let all = [&frame.head[..], &frame.payload[..]].concat();
-        let head = Head::read(all[..HEAD].try_into().unwrap()).unwrap();
+        let head = FrameHead::read(all[..HEAD].try_into().unwrap()).unwrap();
         let (rest, payload) = all[HEAD..].split_at(head.rest());
         (head, head.parse_rest(rest).unwrap(), payload.to_vec())
     }
@@ -318,30 +325,33 @@ mod tests {
     fn a_value_is_read_as_it_was_written() {
         for len in [0usize, 3, 5000] {
             let tensor = Tensor::from_slice([len, 1], &vec![7i32; len]).unwrap();
-            let frame = Frame::value(9, "key", &Received::Live(tensor.clone())).unwrap();
+            let frame = LinkFrame::value(9, "key", &Received::Live(tensor.clone())).unwrap();
             let (head, rest, payload) = read(&frame);
-            assert_eq!((head.kind, head.id, &*rest.name), (Kind::Plain, 9, "key"));
+            assert_eq!((head.kind, head.id, &*rest.name), (FrameKind::Plain, 9, "key"));
             let mut back = head.tensor(rest.shape).unwrap();
             back.bytes_mut().unwrap().copy_from_slice(&payload);
             assert_eq!(back, tensor);
         }
         let strings = Tensor::from_strings([2], vec!["a".into(), "bc".into()]).unwrap();
         let (head, _, payload) =
-            read(&Frame::value(9, "k", &Received::Live(strings.clone())).unwrap());
-        assert_eq!(head.kind, Kind::Proto);
+            read(&LinkFrame::value(9, "k", &Received::Live(strings.clone())).unwrap());
+        assert_eq!(head.kind, FrameKind::Proto);
         let Received::Live(back) = parse_proto(payload.into()).unwrap() else { panic!("dead") };
         assert_eq!(back, strings);
-        assert_eq!(read(&Frame::value(9, "k", &Received::Dead).unwrap()).0.kind, Kind::Dead);
+        assert_eq!(
+            read(&LinkFrame::value(9, "k", &Received::Dead).unwrap()).0.kind,
+            FrameKind::Dead
+        );
     }
 
     #[test]
     fn calls_and_their_ends_are_read_as_they_were_written() {
-        let part = Part { step_id: -4, session: "s1", graph: "graph" };
-        let (head, rest, payload) = read(&Frame::run(3, &part));
-        assert_eq!((head.kind, head.id), (Kind::Run, 3));
-        assert_eq!(Part::parse(&rest.name, &payload).unwrap(), part);
+        let part = LinkPart { step_id: -4, session: "s1", graph: "graph" };
+        let (head, rest, payload) = read(&LinkFrame::run(3, &part));
+        assert_eq!((head.kind, head.id), (FrameKind::Run, 3));
+        assert_eq!(LinkPart::parse(&rest.name, &payload).unwrap(), part);
         for result in [Ok(()), Err(err!(Aborted, "x")), Err(err!(Aborted, "y").derived())] {
-            let (_, rest, payload) = read(&Frame::ran(3, &result));
+            let (_, rest, payload) = read(&LinkFrame::ran(3, &result));
             let back = parse_ran(&rest.name, &payload).unwrap();
             assert_eq!(back, result);
             let derived = |r: &Result<()>| r.as_ref().err().is_some_and(Error::is_derived);
@@ -356,29 +366,33 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        let good = Head { kind: Kind::Plain, dtype: 1, rank: 1, name: 1, payload: 4, id: 0 };
-        let bytes = |head: Head| {
+        let good =
+            FrameHead { kind: FrameKind::Plain, dtype: 1, rank: 1, name: 1, payload: 4, id: 0 };
+        let bytes = |head: FrameHead| {
             let mut bytes = BytesMut::new();
             head.put(&mut bytes);
             let bytes: [u8; HEAD] = bytes[..].try_into().unwrap();
             bytes
         };
-        assert_eq!(Head::read(&bytes(good)).unwrap(), good);
+        assert_eq!(FrameHead::read(&bytes(good)).unwrap(), good);
         let mut unknown = bytes(good);
         unknown[0] = 99;
-        assert!(Head::read(&unknown).is_err());
-        assert!(Head::read(&bytes(Head { name: u32::MAX, ..good })).is_err());
-        assert!(Head::read(&bytes(Head { rank: 255, ..good })).is_err());
-        assert!(Head::read(&bytes(Head { kind: Kind::Run, payload: u64::MAX, ..good })).is_err());
+        assert!(FrameHead::read(&unknown).is_err());
+        assert!(FrameHead::read(&bytes(FrameHead { name: u32::MAX, ..good })).is_err());
+        assert!(FrameHead::read(&bytes(FrameHead { rank: 255, ..good })).is_err());
+        assert!(
+            FrameHead::read(&bytes(FrameHead { kind: FrameKind::Run, payload: u64::MAX, ..good }))
+                .is_err()
+        );
         // A payload that is not what the shape takes, shapes that no machine holds.
         assert!(good.tensor(Shape::from([2])).is_err());
-        assert!(Head { payload: u64::MAX, ..good }.tensor(Shape::from([1 << 62])).is_err());
-        assert!(Head { dtype: 7, ..good }.tensor(Shape::from([1])).is_err());
+        assert!(FrameHead { payload: u64::MAX, ..good }.tensor(Shape::from([1 << 62])).is_err());
+        assert!(FrameHead { dtype: 7, ..good }.tensor(Shape::from([1])).is_err());
         assert!(good.parse_rest(&[0xff; 9]).is_err());
-        assert!(Part::parse("ab", &[0; 3]).is_err());
+        assert!(LinkPart::parse("ab", &[0; 3]).is_err());
         let mut far = [0u8; 12];
         far[8] = 200;
-        assert!(Part::parse("ab", &far).is_err());
+        assert!(LinkPart::parse("ab", &far).is_err());
         assert!(block_place(&[0; 3]).is_err());
     }
 }

@@ -22,7 +22,7 @@ pub(crate) type Token = [u8; 16];
 
 /// What a connection is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(super) enum ConnectionPurpose {
     /// Calls, their answers, and values.
     Main = 0,
     /// Large values.
@@ -31,8 +31,8 @@ pub(super) enum Purpose {
 
 /// What the caller says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Hello {
-    pub purpose: Purpose,
+pub(super) struct LinkHello {
+    pub purpose: ConnectionPurpose,
     pub token: Token,
     /// Its name, for messages.
     pub task: String,
@@ -53,7 +53,7 @@ pub(super) struct Welcome {
     pub incarnations: Vec<u64>,
 }
 
-impl Hello {
+impl LinkHello {
     pub async fn send(&self, to: &mut BoxWrite) -> Result<()> {
         let mut body = BytesMut::new();
         body.put_u32_le(VERSION);
@@ -69,19 +69,20 @@ impl Hello {
         send(to, &body).await
     }
 
-    pub async fn receive(from: &mut BoxRead) -> Result<Hello> {
+    pub async fn receive(from: &mut BoxRead) -> Result<LinkHello> {
         let body = receive(from).await?;
-        Hello::parse(&body).ok_or_else(|| err!(InvalidArgument, "a greeting that makes no sense"))
+        LinkHello::parse(&body)
+            .ok_or_else(|| err!(InvalidArgument, "a greeting that makes no sense"))
     }
 
-    fn parse(mut body: &[u8]) -> Option<Hello> {
+    fn parse(mut body: &[u8]) -> Option<LinkHello> {
         let body = &mut body;
         if body.try_get_u32_le().ok()? != VERSION {
             return None;
         }
         let purpose = match body.try_get_u8().ok()? {
-            0 => Purpose::Main,
-            1 => Purpose::Bulk,
+            0 => ConnectionPurpose::Main,
+            1 => ConnectionPurpose::Bulk,
             _ => return None,
         };
         let mut token = Token::default();
@@ -92,7 +93,7 @@ impl Hello {
         let mark = body.try_get_u64_le().ok()?;
         let incarnations = numbers(body)?;
         let blocks = (!path.is_empty()).then_some(Memory { path, len, mark });
-        Some(Hello { purpose, token, task, incarnations, blocks })
+        Some(LinkHello { purpose, token, task, incarnations, blocks })
     }
 }
 
@@ -195,8 +196,8 @@ mod tests {
     async fn greetings_are_read_as_they_were_written() {
         let memory = Memory { path: "/proc/1/fd/2".into(), len: 77, mark: 78 };
         for blocks in [None, Some(memory)] {
-            let hello = Hello {
-                purpose: Purpose::Bulk,
+            let hello = LinkHello {
+                purpose: ConnectionPurpose::Bulk,
                 token: [7; 16],
                 task: "/job:ps/replica:0/task:0".into(),
                 incarnations: vec![1, u64::MAX],
@@ -205,7 +206,7 @@ mod tests {
             let (near, far) = tokio::io::duplex(1 << 12);
             let (mut near, mut far): (BoxWrite, BoxRead) = (Box::new(near), Box::new(far));
             hello.send(&mut near).await.unwrap();
-            assert_eq!(Hello::receive(&mut far).await.unwrap(), hello);
+            assert_eq!(LinkHello::receive(&mut far).await.unwrap(), hello);
             let welcome =
                 Welcome { takes_blocks: true, task: "x".into(), incarnations: vec![3, 0] };
             answer(&mut near, &Ok(welcome.clone())).await.unwrap();
@@ -220,10 +221,10 @@ mod tests {
         for bytes in [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], b"FERROFLW\xff\xff\xff\xff", b"FE"]
         {
             let mut from: BoxRead = Box::new(bytes);
-            assert!(Hello::receive(&mut from).await.is_err());
+            assert!(LinkHello::receive(&mut from).await.is_err());
         }
         for body in [&b""[..], b"\x02\0\0\0\0", b"\x03\0\0\0\x07", &[3, 0, 0, 0, 0, 1, 2]] {
-            assert_eq!(Hello::parse(body), None);
+            assert_eq!(LinkHello::parse(body), None);
         }
     }
 }

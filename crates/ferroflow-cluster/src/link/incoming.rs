@@ -1,12 +1,12 @@
 //! The receiving end of a link.
 
-use super::frame::{self, Frame, Head, Kind, Part};
-use super::hello::{self, Hello, Purpose, Welcome};
+use super::frame::{self, FrameHead, FrameKind, LinkFrame, LinkPart};
+use super::hello::{self, ConnectionPurpose, LinkHello, Welcome};
 use super::outbox::{Outbox, gathering};
 use super::reader::FrameReader;
-use super::{DataPath, Identity, Link, Receiver, Source};
+use super::{DataPath, Identity, Link, LinkSource, Receiver};
 use crate::key::incarnation_of;
-use crate::net::{Halves, Stream};
+use crate::net::{Halves, NetStream};
 use bytes::Bytes;
 use ferroflow_collective::blocks::{BlockReader, Place};
 use ferroflow_core::{
@@ -22,13 +22,13 @@ const GREETING: Duration = Duration::from_secs(20);
 
 /// Serves one connection of a link to its end.
 pub(crate) async fn serve(
-    stream: Stream,
+    stream: NetStream,
     peer: &str,
     own: &Identity,
     receiver: Arc<dyn Receiver>,
 ) -> Result<()> {
     let Halves { mut read, mut write, is_direct, local } = stream.split().map_err(hello::lost)?;
-    let greeted = tokio::time::timeout(GREETING, Hello::receive(&mut read)).await;
+    let greeted = tokio::time::timeout(GREETING, LinkHello::receive(&mut read)).await;
     let hello =
         greeted.map_err(|_| err!(DeadlineExceeded, "{peer} connected and stayed silent"))??;
     let admitted = admit(&hello, own, local.is_some());
@@ -42,18 +42,18 @@ pub(crate) async fn serve(
     };
     hello::answer(&mut write, &answer).await?;
     let blocks = admitted?;
-    let source = Arc::new(Source { task: hello.task, incarnations: hello.incarnations });
+    let source = Arc::new(LinkSource { task: hello.task, incarnations: hello.incarnations });
     let outbox = Outbox::new(write, is_direct);
     let reader = FrameReader::new(read);
-    let mut incoming = Incoming { reader, blocks, source, receiver };
-    if hello.purpose == Purpose::Bulk {
+    let mut incoming = IncomingLink { reader, blocks, source, receiver };
+    if hello.purpose == ConnectionPurpose::Bulk {
         return incoming.take_values().await;
     }
     let writing = tokio::spawn({
         let outbox = outbox.clone();
         async move { outbox.write_out().await }
     });
-    let calls = Arc::new(Calls {
+    let calls = Arc::new(IncomingCalls {
         outbox: outbox.clone(),
         source: incoming.source.clone(),
         receiver: incoming.receiver.clone(),
@@ -79,7 +79,7 @@ pub(crate) async fn serve(
 
 /// Lets a caller in that knows the token, and maps the memory it offers if it can be and the caller is
 /// of this host.
-fn admit(hello: &Hello, own: &Identity, is_local: bool) -> Result<Option<Arc<BlockReader>>> {
+fn admit(hello: &LinkHello, own: &Identity, is_local: bool) -> Result<Option<Arc<BlockReader>>> {
     ensure!(
         hello.token == own.token && own.path != DataPath::Grpc,
         PermissionDenied,
@@ -93,14 +93,14 @@ fn admit(hello: &Hello, own: &Identity, is_local: bool) -> Result<Option<Arc<Blo
     }))
 }
 
-struct Incoming {
+struct IncomingLink {
     reader: FrameReader,
     blocks: Option<Arc<BlockReader>>,
-    source: Arc<Source>,
+    source: Arc<LinkSource>,
     receiver: Arc<dyn Receiver>,
 }
 
-impl Incoming {
+impl IncomingLink {
     /// Large values, each when there is room for it.
     async fn take_values(&mut self) -> Result<()> {
         while let Some(head) = self.reader.head().await? {
@@ -108,7 +108,9 @@ impl Incoming {
                 room.await;
             }
             match head.kind {
-                Kind::Plain | Kind::Proto | Kind::Dead | Kind::Block => self.value(&head).await?,
+                FrameKind::Plain | FrameKind::Proto | FrameKind::Dead | FrameKind::Block => {
+                    self.value(&head).await?
+                }
                 other => bail!(InvalidArgument, "a frame of {other:?} among values"),
             }
         }
@@ -116,29 +118,35 @@ impl Incoming {
     }
 
     /// Calls and values. Steps that were run and not cleaned up are left in `uncleaned`.
-    async fn take_all(&mut self, calls: &Arc<Calls>, uncleaned: &mut HashSet<i64>) -> Result<()> {
+    async fn take_all(
+        &mut self,
+        calls: &Arc<IncomingCalls>,
+        uncleaned: &mut HashSet<i64>,
+    ) -> Result<()> {
         while let Some(head) = self.reader.head().await? {
             match head.kind {
-                Kind::Plain | Kind::Proto | Kind::Dead | Kind::Block => self.value(&head).await?,
-                Kind::Run => {
+                FrameKind::Plain | FrameKind::Proto | FrameKind::Dead | FrameKind::Block => {
+                    self.value(&head).await?
+                }
+                FrameKind::Run => {
                     let name = self.reader.rest(&head).await?.name;
                     let payload = self.reader.bytes(head.payload as usize).await?;
-                    let part = Part::parse(&name, &payload)?;
+                    let part = LinkPart::parse(&name, &payload)?;
                     uncleaned.insert(part.step_id);
                     self.run(head.id, part, calls);
                 }
-                Kind::Cancel => {
+                FrameKind::Cancel => {
                     self.ignore_rest(&head).await?;
                     if let Some(step_id) = calls.cancel(head.id) {
                         self.receiver.abandon(step_id);
                     }
                 }
-                Kind::CleanUp => {
+                FrameKind::CleanUp => {
                     self.ignore_rest(&head).await?;
                     uncleaned.remove(&head.id);
                     self.receiver.clean_up(head.id);
                 }
-                Kind::Ran => {
+                FrameKind::Ran => {
                     let message = self.reader.rest(&head).await?.name;
                     let payload = self.reader.bytes(head.payload as usize).await?;
                     let result = frame::parse_ran(&message, &payload)?;
@@ -152,7 +160,7 @@ impl Incoming {
         Ok(())
     }
 
-    fn run(&self, call: i64, part: Part<'_>, calls: &Arc<Calls>) {
+    fn run(&self, call: i64, part: LinkPart<'_>, calls: &Arc<IncomingCalls>) {
         let cancel = CancelToken::new();
         calls.running.lock().insert(call, (part.step_id, cancel.clone()));
         let calls = calls.clone();
@@ -160,17 +168,17 @@ impl Incoming {
         gathering(|| self.receiver.run(part, cancel, done));
     }
 
-    async fn ignore_rest(&mut self, head: &Head) -> Result<()> {
+    async fn ignore_rest(&mut self, head: &FrameHead) -> Result<()> {
         self.reader.skip(head.rest() as u64 + head.payload).await
     }
 
     /// Reads a value and hands it over. A value that cannot be taken is still read past.
-    async fn value(&mut self, head: &Head) -> Result<()> {
+    async fn value(&mut self, head: &FrameHead) -> Result<()> {
         let rest = self.reader.rest(head).await?;
         self.check_source(&rest.name)?;
         let value = match head.kind {
-            Kind::Dead => Ok(Received::Dead),
-            Kind::Block => {
+            FrameKind::Dead => Ok(Received::Dead),
+            FrameKind::Block => {
                 let place = self.reader.bytes(frame::BLOCK_PLACE).await?;
                 let (offset, block) = frame::block_place(&place)?;
                 let blocks = self.blocks.as_ref();
@@ -180,7 +188,7 @@ impl Incoming {
                 let block = blocks.block(Place { offset, block }, head.payload as usize)?;
                 Tensor::from_bytes(dtype, rest.shape, Bytes::from_owner(block)).map(Received::Live)
             }
-            Kind::Proto => {
+            FrameKind::Proto => {
                 let payload = self.reader.bytes(head.payload as usize).await?;
                 frame::parse_proto(payload.into())
             }
@@ -215,9 +223,9 @@ impl Incoming {
 }
 
 /// Calls under way, by number.
-struct Calls {
+struct IncomingCalls {
     outbox: Outbox,
-    source: Arc<Source>,
+    source: Arc<LinkSource>,
     receiver: Arc<dyn Receiver>,
     /// The link to whoever calls, once there was one.
     way_back: Mutex<Option<Arc<Link>>>,
@@ -226,7 +234,7 @@ struct Calls {
     running: Mutex<HashMap<i64, (i64, CancelToken)>>,
 }
 
-impl Calls {
+impl IncomingCalls {
     fn answer(&self, call: i64, result: &Result<()>) {
         // Nobody waits for the answer of a call that was cancelled.
         if self.running.lock().remove(&call).is_none() {
@@ -234,7 +242,7 @@ impl Calls {
         }
         let is_answered = self.way_back().is_some_and(|link| link.answer(call, result));
         if !is_answered {
-            self.outbox.send(Frame::ran(call, result));
+            self.outbox.send(LinkFrame::ran(call, result));
         }
     }
 
@@ -281,8 +289,8 @@ mod tests {
             local_name: String::new(),
         };
         let writer = BlockWriter::create(1 << 20).unwrap();
-        let hello = |blocks| Hello {
-            purpose: Purpose::Main,
+        let hello = |blocks| LinkHello {
+            purpose: ConnectionPurpose::Main,
             token: own.token,
             task: "/job:worker/replica:0/task:0".into(),
             incarnations: vec![2],

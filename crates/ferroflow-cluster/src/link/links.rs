@@ -1,12 +1,12 @@
 //! The links of a task to others, by address: made when they are first wanted, and again, at most
 //! now and then, after they could not be made or were lost.
 
-use super::hello::{Hello, Purpose, Token, VERSION};
+use super::hello::{ConnectionPurpose, LinkHello, Token, VERSION};
 use super::outgoing::{Greeted, Link};
 use super::{DataPath, Identity, Receiver};
 use crate::channels::Channels;
 use crate::error::from_status;
-use crate::net::{Network, Stream};
+use crate::net::{NetStream, TaskNetwork};
 use crate::rpc::CallOptions;
 use bytes::Bytes;
 use ferroflow_collective::blocks::BlockWriter;
@@ -40,22 +40,22 @@ const IDLE_ROUNDS: u32 = 100;
 pub(crate) struct Links {
     own: Arc<Identity>,
     channels: Arc<Channels>,
-    network: Arc<dyn Network>,
+    network: Arc<dyn TaskNetwork>,
     receiver: OnceLock<Weak<dyn Receiver>>,
-    by_address: Mutex<HashMap<String, Arc<Slot>>>,
+    by_address: Mutex<HashMap<String, Arc<LinkSlot>>>,
     is_flushing: AtomicBool,
     io: Handle,
 }
 
 /// The place of the link to one address, filled or not.
-pub(crate) struct Slot {
+pub(crate) struct LinkSlot {
     address: String,
     link: Mutex<Option<Arc<Link>>>,
     /// Held by whoever makes the link; no attempt before this.
     not_before: tokio::sync::Mutex<Option<Instant>>,
 }
 
-impl Slot {
+impl LinkSlot {
     /// The link, if it is up.
     pub fn link(&self) -> Option<Arc<Link>> {
         self.link.lock().clone().filter(|link| link.is_up())
@@ -67,7 +67,7 @@ impl Links {
     pub fn new(
         own: Arc<Identity>,
         channels: Arc<Channels>,
-        network: Arc<dyn Network>,
+        network: Arc<dyn TaskNetwork>,
     ) -> Arc<Links> {
         Arc::new(Links {
             own,
@@ -86,12 +86,12 @@ impl Links {
     }
 
     /// The place of the link to `address`.
-    pub fn slot(&self, address: &str) -> Arc<Slot> {
+    pub fn slot(&self, address: &str) -> Arc<LinkSlot> {
         let mut slots = self.by_address.lock();
         if let Some(slot) = slots.get(address) {
             return slot.clone();
         }
-        let slot = Arc::new(Slot {
+        let slot = Arc::new(LinkSlot {
             address: address.to_string(),
             link: Mutex::default(),
             not_before: tokio::sync::Mutex::default(),
@@ -109,7 +109,7 @@ impl Links {
 
     /// Has a link made if there is none, and waits a little for it. Whether there is one then shows
     /// in its slot; without it things go on by gRPC.
-    pub async fn want(self: &Arc<Self>, slot: &Arc<Slot>) {
+    pub async fn want(self: &Arc<Self>, slot: &Arc<LinkSlot>) {
         if self.own.path == DataPath::Grpc || slot.link().is_some() {
             return;
         }
@@ -119,7 +119,7 @@ impl Links {
         let _ = timeout(PATIENCE, making).await;
     }
 
-    async fn make(self: &Arc<Self>, slot: &Arc<Slot>) {
+    async fn make(self: &Arc<Self>, slot: &Arc<LinkSlot>) {
         let mut not_before = slot.not_before.lock().await;
         if slot.link().is_some() || not_before.is_some_and(|at| Instant::now() < at) {
             return;
@@ -138,15 +138,15 @@ impl Links {
     }
 
     /// Makes a link; false if the task takes none.
-    async fn connect(self: &Arc<Self>, slot: &Arc<Slot>) -> Result<bool> {
+    async fn connect(self: &Arc<Self>, slot: &Arc<LinkSlot>) -> Result<bool> {
         let Some(offer) = self.offer(&slot.address).await? else { return Ok(false) };
         let (main, is_local) = self.stream(&slot.address, &offer).await?;
         let (bulk, _) = self.stream(&slot.address, &offer).await?;
         let blocks = (is_local && self.own.path == DataPath::Auto)
             .then(|| BlockWriter::create(BLOCKS))
             .and_then(|made| made.inspect_err(|e| tracing::debug!("{e}")).ok());
-        let hello = Hello {
-            purpose: Purpose::Main,
+        let hello = LinkHello {
+            purpose: ConnectionPurpose::Main,
             token: offer.token,
             task: self.own.task.clone(),
             incarnations: self.own.incarnations.clone(),
@@ -183,7 +183,7 @@ impl Links {
     }
 
     /// A stream to a task, and whether both are on one host.
-    async fn stream(&self, address: &str, offer: &Offer) -> Result<(Stream, bool)> {
+    async fn stream(&self, address: &str, offer: &Offer) -> Result<(NetStream, bool)> {
         if self.own.path == DataPath::Auto
             && !offer.local_name.is_empty()
             && let Ok(stream) = self.network.connect_local(&offer.local_name).await
@@ -195,7 +195,7 @@ impl Links {
     }
 
     /// Tells the task of `slot` that a step is over, sometime soon; false if there is no link.
-    pub fn clean_up_later(self: &Arc<Self>, slot: &Slot, step_id: i64) -> bool {
+    pub fn clean_up_later(self: &Arc<Self>, slot: &LinkSlot, step_id: i64) -> bool {
         let Some(link) = slot.link() else { return false };
         if !link.clean_up_later(step_id) {
             return false;
@@ -222,7 +222,7 @@ impl Links {
     }
 
     fn flush(&self) -> bool {
-        let slots: Vec<Arc<Slot>> = self.by_address.lock().values().cloned().collect();
+        let slots: Vec<Arc<LinkSlot>> = self.by_address.lock().values().cloned().collect();
         let links = slots.iter().filter_map(|slot| slot.link());
         links.filter(|link| link.flush()).count() > 0
     }

@@ -1,7 +1,7 @@
 //! The sending half of a connection. Whoever has something to send writes it on its own thread, at once or
 //! with all else that it sends meanwhile; only what the socket does not take waits for the connection's writer.
 
-use super::frame::Frame;
+use super::frame::LinkFrame;
 use crate::net::BoxWrite;
 use bytes::{Buf, Bytes, BytesMut};
 use parking_lot::Mutex;
@@ -78,7 +78,7 @@ impl Outbox {
 
     /// Sends a frame; false if the connection is no more. What cannot be written now is kept, so the
     /// caller looks at [`Outbox::waiting_bytes`] first.
-    pub fn send(&self, frame: Frame) -> bool {
+    pub fn send(&self, frame: LinkFrame) -> bool {
         let mut state = self.0.lock();
         if state.is_closed {
             return false;
@@ -103,7 +103,7 @@ impl Outbox {
     }
 
     /// Sends a frame with the next one, or when [`Outbox::flush`] is called.
-    pub fn send_later(&self, frame: &Frame) {
+    pub fn send_later(&self, frame: &LinkFrame) {
         let mut state = self.0.lock();
         if !state.is_closed {
             state.later.extend_from_slice(&frame.head);
@@ -227,8 +227,8 @@ mod tests {
     use super::*;
     use tokio::io::AsyncReadExt;
 
-    fn frame(text: &'static str) -> Frame {
-        Frame { head: Bytes::from_static(text.as_bytes()), payload: Bytes::new() }
+    fn frame(text: &'static str) -> LinkFrame {
+        LinkFrame { head: Bytes::from_static(text.as_bytes()), payload: Bytes::new() }
     }
 
     #[tokio::test]

@@ -1,10 +1,10 @@
 //! The sending end of a link.
 
-use super::frame::{self, Frame, Kind, Part};
-use super::hello::{self, Hello, Purpose};
+use super::frame::{self, FrameKind, LinkFrame, LinkPart};
+use super::hello::{self, ConnectionPurpose, LinkHello};
 use super::outbox::Outbox;
 use super::reader::FrameReader;
-use crate::net::Stream;
+use crate::net::NetStream;
 use crate::patience::Answers;
 use ferroflow_collective::blocks::BlockWriter;
 use ferroflow_core::{Error, HashMap, Received, Result, bail, err};
@@ -34,7 +34,7 @@ pub(crate) struct Link {
     main: Outbox,
     bulk: Outbox,
     blocks: Option<BlockWriter>,
-    calls: Mutex<Calls>,
+    calls: Mutex<PendingCalls>,
     /// To them, from a task of this host.
     answers: Arc<Answers>,
     next_call: AtomicI64,
@@ -44,7 +44,7 @@ pub(crate) struct Link {
 pub(crate) type Answered = Box<dyn FnOnce(Result<Result<()>>) + Send>;
 
 #[derive(Default)]
-struct Calls {
+struct PendingCalls {
     waiting: HashMap<i64, Answered>,
     /// Why there are no more, once there are not.
     ended: Option<Error>,
@@ -52,8 +52,8 @@ struct Calls {
 
 /// Streams of a new link, after their greetings.
 pub(super) struct Greeted {
-    pub main: Stream,
-    pub bulk: Stream,
+    pub main: NetStream,
+    pub bulk: NetStream,
     pub blocks: Option<BlockWriter>,
 }
 
@@ -62,14 +62,16 @@ impl Link {
     /// it ends with the link, and says why.
     pub(super) async fn open(
         greeted: Greeted,
-        hello: Hello,
+        hello: LinkHello,
         address: &str,
     ) -> Result<(Arc<Link>, impl Future<Output = Error> + Send + use<>)> {
         let mut main = greeted.main.split().map_err(hello::lost)?;
         hello.send(&mut main.write).await?;
         let welcome = hello::receive_answer(&mut main.read).await?;
         let mut bulk = greeted.bulk.split().map_err(hello::lost)?;
-        Hello { purpose: Purpose::Bulk, blocks: None, ..hello }.send(&mut bulk.write).await?;
+        LinkHello { purpose: ConnectionPurpose::Bulk, blocks: None, ..hello }
+            .send(&mut bulk.write)
+            .await?;
         hello::receive_answer(&mut bulk.read).await?;
         let link = Arc::new(Link {
             id: fastrand::u64(..),
@@ -119,7 +121,7 @@ impl Link {
             && let Ok(content) = tensor.bytes()
             && let Some(place) = blocks.put(content)
         {
-            let frame = Frame::block(step_id, key, tensor, place.offset, place.block);
+            let frame = LinkFrame::block(step_id, key, tensor, place.offset, place.block);
             let is_sent = self.main.send(frame);
             if !is_sent {
                 blocks.take_back(place);
@@ -131,15 +133,15 @@ impl Link {
             return false;
         }
         // What cannot be put into a frame says so when it is asked for.
-        Frame::value(step_id, key, value).is_ok_and(|frame| outbox.send(frame))
+        LinkFrame::value(step_id, key, value).is_ok_and(|frame| outbox.send(frame))
     }
 
     /// Has the other task run a part of a step. `done` hears of its end on whichever thread that comes
     /// about, unless what is returned was dropped, which stops it.
-    pub fn call(self: &Arc<Self>, part: &Part<'_>, done: Answered) -> Call {
+    pub fn call(self: &Arc<Self>, part: &LinkPart<'_>, done: Answered) -> LinkCall {
         let id = self.next_call.fetch_add(1, Ordering::Relaxed);
         self.answers.called();
-        let call = Call { link: self.clone(), id };
+        let call = LinkCall { link: self.clone(), id };
         let mut calls = self.calls.lock();
         if let Some(why) = calls.ended.clone() {
             drop(calls);
@@ -148,12 +150,12 @@ impl Link {
         }
         calls.waiting.insert(id, done);
         drop(calls);
-        self.main.send(Frame::run(id, part));
+        self.main.send(LinkFrame::run(id, part));
         call
     }
 
     /// The same for whoever can wait. Dropping the future stops it.
-    pub async fn run(self: &Arc<Self>, part: &Part<'_>) -> Result<Result<()>> {
+    pub async fn run(self: &Arc<Self>, part: &LinkPart<'_>) -> Result<Result<()>> {
         let (tell, told) = oneshot::channel();
         let _call = self.call(part, Box::new(move |answer| drop(tell.send(answer))));
         told.await.unwrap_or_else(|_| Err(err!(Unavailable, "Socket closed ({})", self.address)))
@@ -166,7 +168,7 @@ impl Link {
 
     /// Answers a call of the other task; false if that must be done in another way.
     pub fn answer(&self, call: i64, result: &Result<()>) -> bool {
-        self.main.send(Frame::ran(call, result))
+        self.main.send(LinkFrame::ran(call, result))
     }
 
     /// The other task has answered a call.
@@ -186,7 +188,7 @@ impl Link {
 
     /// Tells the other task that a step is over, with the next thing it is told.
     pub fn clean_up_later(&self, step_id: i64) -> bool {
-        self.main.send_later(&Frame::clean_up(step_id));
+        self.main.send_later(&LinkFrame::clean_up(step_id));
         !self.main.is_closed()
     }
 
@@ -207,7 +209,7 @@ impl Link {
 
     async fn hear_answers(&self, answers: &mut FrameReader) -> Result<()> {
         while let Some(head) = answers.head().await? {
-            if head.kind != Kind::Ran {
+            if head.kind != FrameKind::Ran {
                 bail!(Internal, "a frame of {:?} among answers", head.kind);
             }
             let message = answers.rest(&head).await?.name;
@@ -227,17 +229,17 @@ impl Link {
 
 /// A call under way.
 #[must_use = "dropping this stops the call"]
-pub(crate) struct Call {
+pub(crate) struct LinkCall {
     link: Arc<Link>,
     id: i64,
 }
 
-impl Drop for Call {
+impl Drop for LinkCall {
     fn drop(&mut self) {
         self.link.answers.settled();
         let under_way = self.link.calls.lock().waiting.remove(&self.id);
         if under_way.is_some() {
-            self.link.main.send(Frame::cancel(self.id));
+            self.link.main.send(LinkFrame::cancel(self.id));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The receiving half of a connection: frames out of a stream, tensors straight into their memory.
 
-use super::frame::{HEAD, Head, Rest};
+use super::frame::{FrameHead, FrameRest, HEAD};
 use crate::net::BoxRead;
 use ferroflow_core::{Error, Result, err};
 use tokio::io::AsyncReadExt;
@@ -21,18 +21,18 @@ impl FrameReader {
     }
 
     /// The next head; none when the peer has closed the connection between frames.
-    pub async fn head(&mut self) -> Result<Option<Head>> {
+    pub async fn head(&mut self) -> Result<Option<FrameHead>> {
         if !self.fill(HEAD).await? {
             return if self.start == self.end { Ok(None) } else { Err(cut_short()) };
         }
         let head = &self.buffer[self.start..self.start + HEAD];
-        let head = Head::read(head.try_into().expect("as long as a head"))?;
+        let head = FrameHead::read(head.try_into().expect("as long as a head"))?;
         self.start += HEAD;
         Ok(Some(head))
     }
 
     /// Dimensions and name of the frame that `head` begins.
-    pub async fn rest(&mut self, head: &Head) -> Result<Rest> {
+    pub async fn rest(&mut self, head: &FrameHead) -> Result<FrameRest> {
         let len = head.rest();
         if len > BUFFER {
             let mut long = vec![0; len];
@@ -115,7 +115,7 @@ fn cut_short() -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::super::frame::Frame;
+    use super::super::frame::LinkFrame;
     use super::*;
     use ferroflow_core::{Received, Tensor};
 
@@ -127,7 +127,7 @@ mod tests {
             let mut bytes = Vec::new();
             for tensor in [&big, &small, &big] {
                 let value = Received::Live(tensor.clone());
-                let frame = Frame::value(1, "k", &value).unwrap();
+                let frame = LinkFrame::value(1, "k", &value).unwrap();
                 bytes.extend_from_slice(&frame.head);
                 bytes.extend_from_slice(&frame.payload);
             }
@@ -155,7 +155,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_end_within_a_frame_is_an_error() {
-        let frame = Frame::value(1, "k", &Received::Dead).unwrap();
+        let frame = LinkFrame::value(1, "k", &Received::Dead).unwrap();
         let mut reader =
             FrameReader::new(Box::new(std::io::Cursor::new(frame.head.slice(..10).to_vec())));
         assert!(reader.head().await.is_err());

@@ -3,7 +3,7 @@
 use super::*;
 use crate::channels::Channels;
 use crate::listen::{Handed, listen};
-use crate::net::{Network, System};
+use crate::net::{SystemNetwork, TaskNetwork};
 use crate::rpc;
 use bytes::Bytes;
 use ferroflow_core::{Code, Tensor, err};
@@ -47,10 +47,10 @@ impl Told {
 }
 
 impl Receiver for Told {
-    fn connected(&self, from: &Arc<Source>) {
+    fn connected(&self, from: &Arc<LinkSource>) {
         self.tell(Event::Connected(from.task.clone()));
     }
-    fn lost(&self, from: &Arc<Source>, _: &Error) {
+    fn lost(&self, from: &Arc<LinkSource>, _: &Error) {
         self.tell(Event::Lost(from.task.clone()));
     }
     fn arrived(&self, step_id: i64, key: &str, value: Result<Received>) {
@@ -59,10 +59,10 @@ impl Receiver for Told {
     fn room(&self, _: i64) -> Option<BoxFuture<()>> {
         None
     }
-    fn way_back(&self, _: &Source) -> Option<Arc<Link>> {
+    fn way_back(&self, _: &LinkSource) -> Option<Arc<Link>> {
         self.way_back.lock().clone()
     }
-    fn run(&self, part: Part<'_>, cancel: CancelToken, done: RunDone) {
+    fn run(&self, part: LinkPart<'_>, cancel: CancelToken, done: RunDone) {
         match part.graph {
             "fails" => done(Err(err!(InvalidArgument, "bad graph"))),
             "waits" => {
@@ -100,7 +100,7 @@ async fn task(path: DataPath, announced: Option<Token>) -> Task {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let mut serving = JoinSet::new();
-    let (local, local_name) = System.listen_local().unwrap();
+    let (local, local_name) = SystemNetwork.listen_local().unwrap();
     let own = Arc::new(Identity {
         task: THERE.into(),
         incarnations: vec![2],
@@ -120,8 +120,8 @@ async fn task(path: DataPath, announced: Option<Token>) -> Task {
         ..Default::default()
     };
     let status = Bytes::from(status.encode_to_vec());
-    let service = move |_: rpc::Request| std::future::ready(Ok(status.clone().into()));
-    serving.spawn(rpc::Server::default().serve(from, Arc::new(service), std::future::pending()));
+    let service = move |_: rpc::RpcRequest| std::future::ready(Ok(status.clone().into()));
+    serving.spawn(rpc::RpcServer::default().serve(from, Arc::new(service), std::future::pending()));
     Task { address, told: receiver, events, serving }
 }
 
@@ -134,7 +134,7 @@ fn links(path: DataPath) -> (Arc<Links>, Arc<Told>, mpsc::UnboundedReceiver<Even
         path,
         local_name: String::new(),
     };
-    let links = Links::new(Arc::new(own), Arc::<Channels>::default(), Arc::new(System));
+    let links = Links::new(Arc::new(own), Arc::<Channels>::default(), Arc::new(SystemNetwork));
     let (told, events) = Told::new();
     let receiver: Arc<dyn Receiver> = told.clone();
     links.report_to(Arc::downgrade(&receiver));
@@ -199,7 +199,7 @@ async fn calls_are_answered_cancelled_and_cleaned_up() {
     let mut to = task(DataPath::Auto, Some([7; 16])).await;
     let (links, link, _told) = linked(DataPath::Auto, &to).await;
     assert!(matches!(to.next().await, Event::Connected(from) if from == HERE));
-    let part = |graph| Part { step_id: 9, session: "s", graph };
+    let part = |graph| LinkPart { step_id: 9, session: "s", graph };
     assert_eq!(link.run(&part("works")).await.unwrap(), Ok(()));
     let failed = link.run(&part("fails")).await.unwrap().unwrap_err();
     assert_eq!((failed.code(), failed.message()), (Code::InvalidArgument, "bad graph"));
@@ -222,7 +222,7 @@ async fn calls_are_answered_over_the_link_that_values_come_by() {
     let (_other_links, to_here, _other_told) = linked(DataPath::Auto, &here).await;
     *there.told.way_back.lock() = Some(to_here.clone());
     *here.told.way_back.lock() = Some(to_there.clone());
-    let part = |graph| Part { step_id: 9, session: "s", graph };
+    let part = |graph| LinkPart { step_id: 9, session: "s", graph };
     let failed = to_there.run(&part("fails")).await.unwrap().unwrap_err();
     assert_eq!((failed.code(), failed.message()), (Code::InvalidArgument, "bad graph"));
 
@@ -250,7 +250,7 @@ async fn a_lost_link_is_noticed_at_both_ends() {
     let link = slot.link().unwrap();
     let calling = tokio::spawn({
         let link = link.clone();
-        async move { link.run(&Part { step_id: 9, session: "s", graph: "waits" }).await }
+        async move { link.run(&LinkPart { step_id: 9, session: "s", graph: "waits" }).await }
     });
     assert!(matches!(to.next().await, Event::Connected(_)));
     assert!(matches!(to.next().await, Event::Running));
@@ -263,7 +263,7 @@ async fn a_lost_link_is_noticed_at_both_ends() {
 
     let mut to = task(DataPath::Auto, Some([7; 16])).await;
     let (links, link, _told) = linked(DataPath::Auto, &to).await;
-    let part = Part { step_id: 9, session: "s", graph: "works" };
+    let part = LinkPart { step_id: 9, session: "s", graph: "works" };
     link.run(&part).await.unwrap().unwrap();
     assert!(matches!(to.next().await, Event::Connected(_)));
     link.close();

@@ -4,7 +4,7 @@
 use super::outcome::Outcome;
 use super::peer::Direct;
 use super::step::{RunId, SpreadStep};
-use crate::link::{Call, Part};
+use crate::link::{LinkCall, LinkPart};
 use crate::pulse;
 use ferroflow_core::{CancelToken, Error, OnCancel, Result, Tensor, err};
 use ferroflow_runtime::{RunOutput, SessionDone};
@@ -37,7 +37,7 @@ struct State {
 enum PartState {
     Begins,
     /// Dropping this stops it.
-    There(#[expect(dead_code, reason = "held for its end")] Call),
+    There(#[expect(dead_code, reason = "held for its end")] LinkCall),
     Here(CancelToken),
     Ended,
 }
@@ -75,7 +75,7 @@ impl DirectRun {
         }
         let mut feeds = Some(feeds);
         for (at, (way, graph)) in ways.into_iter().zip(graphs).enumerate() {
-            let part = Part { step_id, session: &run.step.tasks.handle, graph };
+            let part = LinkPart { step_id, session: &run.step.tasks.handle, graph };
             let (to, peer) = (run.clone(), run.step.parts[at].peer.clone());
             let begun = match way {
                 Direct::There(link) => {

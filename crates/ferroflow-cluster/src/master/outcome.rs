@@ -67,7 +67,7 @@ impl Outcome {
 mod tests {
     use super::*;
     use crate::error::said_by;
-    use crate::rpc::Status;
+    use crate::rpc::RpcStatus;
     use ferroflow_core::err;
 
     const PS: &str = "/job:ps/replica:0/task:0";
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn the_cause_wins_whoever_speaks_first() {
         let cause = err!(InvalidArgument, "bad\n\t [[{{{{node x}}}}]]");
-        let status = Status::new(3, cause.message());
+        let status = RpcStatus::new(3, cause.message());
         let relayed = said_by(PS, "a:1", "RecvTensor", &status);
         let derived = err!(Aborted, "Step 7 cancelled.  Cancelling rendezvous.");
         let cancelled = err!(Cancelled, "Dequeue operation was cancelled");

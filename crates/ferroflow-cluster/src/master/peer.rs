@@ -2,9 +2,9 @@
 //! over the wire for the others.
 
 use crate::error::said_by;
-use crate::link::{Link, Links, Part, Slot};
+use crate::link::{Link, LinkPart, LinkSlot, Links};
 use crate::pulse::Pulse;
-use crate::rpc::{CallOptions, Channel, Chunks, Status, code};
+use crate::rpc::{CallOptions, Channel, Chunks, RpcStatus, code};
 use crate::wire::{device_from_proto, device_to_proto};
 use crate::worker::{State, Worker, renamed};
 use bytes::Bytes;
@@ -48,7 +48,7 @@ pub(super) enum Direct {
 /// The link to a task, if there is one: what it can do goes over it, all else by gRPC.
 struct Shortcut {
     links: Arc<Links>,
-    slot: Arc<Slot>,
+    slot: Arc<LinkSlot>,
 }
 
 impl Peer {
@@ -203,14 +203,14 @@ impl Peer {
         request: RunGraphRequest,
     ) -> Result<Result<RunGraphResponse>> {
         let RunGraphRequest { step_id, session_handle: session, graph_handle: graph, .. } = request;
-        let part = Part { step_id, session: &session, graph: &graph };
+        let part = LinkPart { step_id, session: &session, graph: &graph };
         let ran = link.run(&part).await.map_err(|e| self.lost(&e))?;
         Ok(ran.map(|()| RunGraphResponse::default()))
     }
 
     /// The link to it was lost during a run.
     pub fn lost(&self, why: &Error) -> Error {
-        let status = Status::new(code::UNAVAILABLE, why.message());
+        let status = RpcStatus::new(code::UNAVAILABLE, why.message());
         said_by(&self.task, self.address(), RUN_GRAPH, &status)
     }
 
@@ -297,7 +297,7 @@ impl Peer {
         watched.unwrap_or_else(|silence| Err(self.silent(channel, &silence)))
     }
 
-    fn silent(&self, channel: &Channel, silence: &Status) -> Error {
+    fn silent(&self, channel: &Channel, silence: &RpcStatus) -> Error {
         let (task, address) = (&self.task, channel.address());
         err!(Unavailable, "{task} at {address} does not answer: {}", silence.message)
     }

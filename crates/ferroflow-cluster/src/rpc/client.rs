@@ -3,8 +3,8 @@
 mod call;
 mod connection;
 
-use super::{Chunks, Connector, DEFAULT_MAX_MESSAGE, Keepalive, Status, TcpConnector, code};
-use connection::Connection;
+use super::{Chunks, Connector, DEFAULT_MAX_MESSAGE, Keepalive, RpcStatus, TcpConnector, code};
+use connection::ClientConnection;
 use http::uri::Authority;
 use http::{HeaderName, HeaderValue};
 use parking_lot::Mutex;
@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 /// How a channel connects.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ChannelOptions {
     /// How long one attempt to connect may take, up to the peer's first sign of life in HTTP/2.
     pub connect_timeout: Duration,
     /// Longer answers are refused with RESOURCE_EXHAUSTED before they are read.
@@ -25,9 +25,9 @@ pub struct Options {
     pub keepalive: Option<Keepalive>,
 }
 
-impl Default for Options {
+impl Default for ChannelOptions {
     fn default() -> Self {
-        Options {
+        ChannelOptions {
             connect_timeout: Duration::from_secs(10),
             max_message: DEFAULT_MAX_MESSAGE,
             keepalive: None,
@@ -63,7 +63,7 @@ pub struct Channel {
 struct Peer {
     address: Arc<str>,
     authority: Authority,
-    options: Options,
+    options: ChannelOptions,
     connector: Box<dyn Connector>,
     state: Mutex<State>,
 }
@@ -71,8 +71,8 @@ struct Peer {
 enum State {
     Idle,
     /// All who need the connection share one attempt and its outcome.
-    Connecting(watch::Receiver<Option<Result<Connection, Status>>>),
-    Ready(Connection),
+    Connecting(watch::Receiver<Option<Result<ClientConnection, RpcStatus>>>),
+    Ready(ClientConnection),
 }
 
 /// The pause after the first failed attempt, and the longest.
@@ -81,18 +81,18 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 impl Channel {
     /// A channel to `host:port`. Nothing is connected yet; INVALID_ARGUMENT when it is no address.
-    pub fn connect(address: &str, options: Options) -> Result<Self, Status> {
+    pub fn connect(address: &str, options: ChannelOptions) -> Result<Self, RpcStatus> {
         Self::connect_with(address, options, TcpConnector)
     }
 
     /// The same over streams of another kind.
     pub fn connect_with(
         address: &str,
-        options: Options,
+        options: ChannelOptions,
         connector: impl Connector,
-    ) -> Result<Self, Status> {
+    ) -> Result<Self, RpcStatus> {
         let authority = address.parse().map_err(|error| {
-            Status::new(
+            RpcStatus::new(
                 code::INVALID_ARGUMENT,
                 format!("{address:?} is not an address (host:port): {error}"),
             )
@@ -108,7 +108,7 @@ impl Channel {
         &self.peer.address
     }
 
-    /// Makes one call of `/package.Service/Method`. Must run inside a tokio runtime.
+    /// Makes one call of `/package.RpcService/Method`. Must run inside a tokio runtime.
     ///
     /// Fails with the peer's own status; UNAVAILABLE when it cannot be reached or is lost under way; DEADLINE_EXCEEDED.
     /// Dropping the future cancels the call at the peer.
@@ -117,7 +117,7 @@ impl Channel {
         path: &str,
         message: impl Into<Chunks>,
         options: CallOptions,
-    ) -> Result<Chunks, Status> {
+    ) -> Result<Chunks, RpcStatus> {
         let deadline = options.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let message = message.into();
         let mut last_failure = None;
@@ -131,10 +131,10 @@ impl Channel {
         outcome.unwrap_or_else(|| {
             let after = options.timeout.unwrap_or_default();
             let doing = match last_failure {
-                Some(Status { message, .. }) => format!("while connecting; {message}"),
+                Some(RpcStatus { message, .. }) => format!("while connecting; {message}"),
                 None => format!("waiting for {path} at {}", self.address()),
             };
-            Err(Status::new(
+            Err(RpcStatus::new(
                 code::DEADLINE_EXCEEDED,
                 format!("Deadline Exceeded after {after:?} {doing}"),
             ))
@@ -147,8 +147,8 @@ impl Channel {
         message: Chunks,
         options: &CallOptions,
         deadline: Option<Instant>,
-        last_failure: &mut Option<Status>,
-    ) -> Result<Chunks, Status> {
+        last_failure: &mut Option<RpcStatus>,
+    ) -> Result<Chunks, RpcStatus> {
         // A peer that shuts down refuses calls that crossed its notice, and a connection runs out of stream numbers. Such
         // a call was not begun, so it goes to the next connection; once, lest two peers refuse in turns for ever.
         let mut resend = true;
@@ -167,8 +167,8 @@ impl Channel {
                     .await
                     {
                         Ok(reply) => return Ok(reply),
-                        Err(call::Failure::Status(status)) => return Err(status),
-                        Err(call::Failure::Unsent(status)) => {
+                        Err(call::CallFailure::Status(status)) => return Err(status),
+                        Err(call::CallFailure::Unsent(status)) => {
                             self.forget(&connection);
                             if std::mem::take(&mut resend) {
                                 continue;
@@ -189,7 +189,7 @@ impl Channel {
     }
 
     /// The connection, made now if there is none.
-    async fn connection(&self) -> Result<Connection, Status> {
+    async fn connection(&self) -> Result<ClientConnection, RpcStatus> {
         let mut outcome = match &mut *self.peer.state.lock() {
             State::Ready(connection) if connection.is_usable() => return Ok(connection.clone()),
             State::Connecting(outcome) => outcome.clone(),
@@ -214,7 +214,7 @@ impl Channel {
         made.unwrap_or_else(|| {
             // The attempt was dropped with the runtime it ran on.
             *self.peer.state.lock() = State::Idle;
-            Err(Status::new(
+            Err(RpcStatus::new(
                 code::UNAVAILABLE,
                 format!("the attempt to connect to {} was dropped", self.address()),
             ))
@@ -222,7 +222,7 @@ impl Channel {
     }
 
     /// The next call makes a new connection, unless one was made meanwhile.
-    fn forget(&self, connection: &Connection) {
+    fn forget(&self, connection: &ClientConnection) {
         let mut state = self.peer.state.lock();
         if matches!(&*state, State::Ready(current) if current.is(connection)) {
             *state = State::Idle;

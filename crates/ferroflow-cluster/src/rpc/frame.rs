@@ -1,6 +1,6 @@
 //! gRPC's own framing inside an HTTP/2 stream: five bytes (flag, length), then the message.
 
-use super::{Chunks, Status, code};
+use super::{Chunks, RpcStatus, code};
 use bytes::Buf;
 use h2::{RecvStream, SendStream};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -54,12 +54,12 @@ impl Buf for Framed {
 }
 
 /// Whether a message of this length can be framed at all.
-pub(super) fn check_length(message: &Chunks) -> Result<(), Status> {
+pub(super) fn check_length(message: &Chunks) -> Result<(), RpcStatus> {
     let length = message.len();
     if u32::try_from(length).is_ok() {
         return Ok(());
     }
-    Err(Status::new(
+    Err(RpcStatus::new(
         code::RESOURCE_EXHAUSTED,
         format!("a message of {length} bytes does not fit gRPC's 32-bit length"),
     ))
@@ -90,7 +90,7 @@ pub(super) fn send(
 /// Why no message was received.
 pub(super) enum ReceiveError {
     /// What was sent is not one message that we take.
-    Message(Status),
+    Message(RpcStatus),
     /// The stream ended early.
     Stream(h2::Error),
     /// The stream ended in order, without a message.
@@ -105,7 +105,7 @@ pub(super) async fn receive(
     headers: &HeaderMap,
     most: usize,
 ) -> Result<Chunks, ReceiveError> {
-    let refuse = |code, text| Err(ReceiveError::Message(Status::new(code, text)));
+    let refuse = |code, text| Err(ReceiveError::Message(RpcStatus::new(code, text)));
     let mut message = Chunks::new();
     let mut length = None;
     while let Some(piece) = stream.data().await {

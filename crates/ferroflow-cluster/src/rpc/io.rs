@@ -22,7 +22,7 @@ pub trait Connector: Send + Sync + 'static {
 }
 
 /// Takes streams from peers.
-pub trait Incoming: Send + 'static {
+pub trait IncomingConnections: Send + 'static {
     /// The next stream and a name for its peer. Dropping the future loses no stream. An error is taken as passing: the
     /// server logs it and asks again a little later.
     fn accept(&mut self) -> impl Future<Output = io::Result<(BoxIo, String)>> + Send;
@@ -47,7 +47,7 @@ impl Connector for TcpConnector {
     }
 }
 
-impl Incoming for TcpListener {
+impl IncomingConnections for TcpListener {
     async fn accept(&mut self) -> io::Result<(BoxIo, String)> {
         let (stream, peer) = TcpListener::accept(self).await?;
         tune(&stream)?;

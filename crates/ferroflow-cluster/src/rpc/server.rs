@@ -3,7 +3,7 @@
 mod call;
 mod connection;
 
-use super::{BoxFuture, Chunks, DEFAULT_MAX_MESSAGE, Incoming, Keepalive, Status};
+use super::{BoxFuture, Chunks, DEFAULT_MAX_MESSAGE, IncomingConnections, Keepalive, RpcStatus};
 use http::HeaderMap;
 use http::uri::PathAndQuery;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 /// One call, whole.
 #[derive(Debug)]
-pub struct Request {
+pub struct RpcRequest {
     path: PathAndQuery,
     metadata: HeaderMap,
     /// When the caller stops waiting. The server drops the call then by itself; a handler reads this to tell others.
@@ -22,8 +22,8 @@ pub struct Request {
     pub body: Chunks,
 }
 
-impl Request {
-    /// `/package.Service/Method`
+impl RpcRequest {
+    /// `/package.RpcService/Method`
     pub fn path(&self) -> &str {
         self.path.path()
     }
@@ -35,28 +35,28 @@ impl Request {
 }
 
 /// What answers calls.
-pub trait Service: Send + Sync + 'static {
-    /// Answers one call; a path it does not serve with [`Status::unknown_method`].
+pub trait RpcService: Send + Sync + 'static {
+    /// Answers one call; a path it does not serve with [`RpcStatus::unknown_method`].
     ///
     /// The future runs on the task that does the connection's I/O, so that a quick answer costs no thread hop: it may
     /// work inline for some tens of microseconds, and hands longer work to other threads. It is dropped when the caller
     /// cancels, its connection ends or its deadline passes. A panic in it becomes an INTERNAL status.
-    fn call(&self, request: Request) -> BoxFuture<Result<Chunks, Status>>;
+    fn call(&self, request: RpcRequest) -> BoxFuture<Result<Chunks, RpcStatus>>;
 }
 
-impl<F, R> Service for F
+impl<F, R> RpcService for F
 where
-    F: Fn(Request) -> R + Send + Sync + 'static,
-    R: Future<Output = Result<Chunks, Status>> + Send + 'static,
+    F: Fn(RpcRequest) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<Chunks, RpcStatus>> + Send + 'static,
 {
-    fn call(&self, request: Request) -> BoxFuture<Result<Chunks, Status>> {
+    fn call(&self, request: RpcRequest) -> BoxFuture<Result<Chunks, RpcStatus>> {
         Box::pin(self(request))
     }
 }
 
 /// Serves calls on the connections it is given.
 #[derive(Clone, Debug)]
-pub struct Server {
+pub struct RpcServer {
     /// Longer messages are refused with RESOURCE_EXHAUSTED before they are read.
     pub max_message: usize,
     /// How long calls may go on after shutdown.
@@ -64,21 +64,25 @@ pub struct Server {
     pub keepalive: Option<Keepalive>,
 }
 
-impl Default for Server {
+impl Default for RpcServer {
     fn default() -> Self {
-        Server { max_message: DEFAULT_MAX_MESSAGE, grace: Duration::from_secs(5), keepalive: None }
+        RpcServer {
+            max_message: DEFAULT_MAX_MESSAGE,
+            grace: Duration::from_secs(5),
+            keepalive: None,
+        }
     }
 }
 
-impl Server {
+impl RpcServer {
     /// Serves until `shutdown` is ready; then takes no more connections or calls, tells the clients (GOAWAY), and
     /// returns once the calls under way are answered or the grace period is over, which ends them.
     ///
     /// Dropping the future ends everything at once.
     pub async fn serve(
         self,
-        mut incoming: impl Incoming,
-        service: Arc<dyn Service>,
+        mut incoming: impl IncomingConnections,
+        service: Arc<dyn RpcService>,
         shutdown: impl Future<Output = ()>,
     ) {
         let (closing, closed) = watch::channel(false);

@@ -30,7 +30,7 @@ pub mod code {
 
 /// A failed call. Never holds [`code::OK`] when it comes from this module.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Status {
+pub struct RpcStatus {
     /// One of [`code`], or a number a peer made up.
     pub code: i32,
     pub message: String,
@@ -38,9 +38,9 @@ pub struct Status {
     pub details: Option<Bytes>,
 }
 
-impl Status {
+impl RpcStatus {
     pub fn new(code: i32, message: impl Into<String>) -> Self {
-        Status { code, message: message.into(), details: None }
+        RpcStatus { code, message: message.into(), details: None }
     }
 
     pub fn with_details(mut self, details: Bytes) -> Self {
@@ -50,7 +50,7 @@ impl Status {
 
     /// The answer of a service to a path it does not serve.
     pub fn unknown_method(path: &str) -> Self {
-        Status::new(code::UNIMPLEMENTED, format!("unknown method {path}"))
+        RpcStatus::new(code::UNIMPLEMENTED, format!("unknown method {path}"))
     }
 
     /// Writes the trailers that carry this status.
@@ -70,7 +70,7 @@ impl Status {
     }
 
     /// Reads the trailers of a call. `None` when they hold no status.
-    pub(super) fn take(headers: &HeaderMap) -> Option<Result<(), Status>> {
+    pub(super) fn take(headers: &HeaderMap) -> Option<Result<(), RpcStatus>> {
         let text = headers.get(GRPC_STATUS)?.to_str().unwrap_or_default();
         let code = text.parse().unwrap_or(code::UNKNOWN);
         if code == code::OK {
@@ -82,7 +82,7 @@ impl Status {
             .get(GRPC_DETAILS)
             .and_then(|d| BASE64.decode(d.as_bytes()).ok())
             .map(Bytes::from);
-        Some(Err(Status { code, message, details }))
+        Some(Err(RpcStatus { code, message, details }))
     }
 
     /// What an answer that is not gRPC means, as gRPC's HTTP mapping has it.
@@ -95,7 +95,7 @@ impl Status {
             429 | 502 | 503 | 504 => code::UNAVAILABLE,
             _ => code::UNKNOWN,
         };
-        Status::new(code, format!("the peer answered with HTTP status {status} instead of gRPC"))
+        RpcStatus::new(code, format!("the peer answered with HTTP status {status} instead of gRPC"))
     }
 }
 
@@ -106,7 +106,7 @@ pub(super) fn ok_trailers() -> HeaderMap {
     headers
 }
 
-impl fmt::Display for Status {
+impl fmt::Display for RpcStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = usize::try_from(self.code).ok().and_then(|c| NAMES.get(c));
         match name {
@@ -116,7 +116,7 @@ impl fmt::Display for Status {
     }
 }
 
-impl std::error::Error for Status {}
+impl std::error::Error for RpcStatus {}
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
@@ -220,35 +220,35 @@ fn percent_decode(mut text: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    fn through_trailers(status: &Status) -> Status {
+    fn through_trailers(status: &RpcStatus) -> RpcStatus {
         let mut headers = HeaderMap::new();
         status.put(&mut headers);
-        Status::take(&headers).expect("a status").expect_err("a failure")
+        RpcStatus::take(&headers).expect("a status").expect_err("a failure")
     }
 
     #[test]
     fn a_status_survives_its_trailers() {
         for message in ["", "plain", "100% of\n\t [[{{node größe}}]] 漢字 ~\u{7f}"] {
-            let status = Status::new(code::ABORTED, message);
+            let status = RpcStatus::new(code::ABORTED, message);
             assert_eq!(through_trailers(&status), status);
         }
-        let status = Status::new(99, "x").with_details(Bytes::from_static(&[0, 255, 1, 2]));
+        let status = RpcStatus::new(99, "x").with_details(Bytes::from_static(&[0, 255, 1, 2]));
         assert_eq!(through_trailers(&status), status);
     }
 
     #[test]
     fn a_long_message_is_cut_between_characters() {
         let message = format!("{}é{}", "x".repeat(3071), "y".repeat(10_000));
-        let read = through_trailers(&Status::new(code::INTERNAL, message)).message;
+        let read = through_trailers(&RpcStatus::new(code::INTERNAL, message)).message;
         assert_eq!(read, format!("{}{CUT_MARK}", "x".repeat(3071)));
         let exact = "x".repeat(3072);
-        assert_eq!(through_trailers(&Status::new(code::INTERNAL, exact.clone())).message, exact);
+        assert_eq!(through_trailers(&RpcStatus::new(code::INTERNAL, exact.clone())).message, exact);
     }
 
     #[test]
     fn no_status_outgrows_what_grpc_core_reads() {
-        let status =
-            Status::new(code::INTERNAL, "漢".repeat(2000)).with_details(Bytes::from(vec![1; 6000]));
+        let status = RpcStatus::new(code::INTERNAL, "漢".repeat(2000))
+            .with_details(Bytes::from(vec![1; 6000]));
         let mut headers = HeaderMap::new();
         status.put(&mut headers);
         assert!(headers.values().map(HeaderValue::len).sum::<usize>() <= MOST_METADATA + 2);
@@ -267,7 +267,7 @@ mod tests {
             let mut headers = HeaderMap::new();
             headers.insert(GRPC_STATUS, HeaderValue::from_static("3"));
             headers.insert(GRPC_DETAILS, HeaderValue::from_static(text));
-            let status = Status::take(&headers).expect("a status").expect_err("a failure");
+            let status = RpcStatus::take(&headers).expect("a status").expect_err("a failure");
             assert_eq!(status.details.as_deref(), Some(&[0u8, 1][..]));
         }
     }
@@ -275,8 +275,8 @@ mod tests {
     #[test]
     fn a_status_that_is_no_number_is_unknown() {
         let mut headers = HeaderMap::new();
-        assert_eq!(Status::take(&headers), None);
+        assert_eq!(RpcStatus::take(&headers), None);
         headers.insert(GRPC_STATUS, HeaderValue::from_static("bad"));
-        assert_eq!(Status::take(&headers), Some(Err(Status::new(code::UNKNOWN, ""))));
+        assert_eq!(RpcStatus::take(&headers), Some(Err(RpcStatus::new(code::UNKNOWN, ""))));
     }
 }

@@ -3,19 +3,19 @@
 use super::Worker;
 use super::run::Run;
 use crate::error::said_by;
-use crate::link::{Link, Part, Receiver, RunDone, Source};
-use crate::rpc::{BoxFuture, Status, code};
+use crate::link::{Link, LinkPart, LinkSource, Receiver, RunDone};
+use crate::rpc::{BoxFuture, RpcStatus, code};
 use ferroflow_core::{CancelToken, Error, Received, RendezvousKey, Result, Tensor};
 use std::sync::Arc;
 
 impl Receiver for Worker {
-    fn connected(&self, from: &Arc<Source>) {
+    fn connected(&self, from: &Arc<LinkSource>) {
         self.transport.connected(from);
     }
 
-    fn lost(&self, from: &Arc<Source>, why: &Error) {
+    fn lost(&self, from: &Arc<LinkSource>, why: &Error) {
         self.transport.lost(from);
-        let status = Status::new(code::UNAVAILABLE, why.message());
+        let status = RpcStatus::new(code::UNAVAILABLE, why.message());
         let error = said_by(&from.task, "", "push", &status);
         self.steps.lost_source(&from.incarnations, &error);
         if let Some(link) = self.way_back(from) {
@@ -23,7 +23,7 @@ impl Receiver for Worker {
         }
     }
 
-    fn way_back(&self, from: &Source) -> Option<Arc<Link>> {
+    fn way_back(&self, from: &LinkSource) -> Option<Arc<Link>> {
         self.transport.links().to(&from.incarnations)
     }
 
@@ -35,7 +35,7 @@ impl Receiver for Worker {
         self.steps.room(step_id)
     }
 
-    fn run(&self, part: Part<'_>, cancel: CancelToken, done: RunDone) {
+    fn run(&self, part: LinkPart<'_>, cancel: CancelToken, done: RunDone) {
         match self.plain_run(part) {
             Ok(run) => run.run_plain(&cancel, done),
             Err(e) => done(Err(e)),
@@ -51,7 +51,7 @@ impl Receiver for Worker {
     }
 
     fn link_lost(&self, link: u64, to: &str, why: &Error) {
-        let status = Status::new(code::UNAVAILABLE, why.message());
+        let status = RpcStatus::new(code::UNAVAILABLE, why.message());
         self.steps.lost_link(link, &said_by(to, "", "push", &status));
     }
 }
@@ -61,7 +61,7 @@ impl Worker {
     /// thread they come about.
     pub fn run_own<'f>(
         &self,
-        part: Part<'_>,
+        part: LinkPart<'_>,
         feeds: impl Iterator<Item = (&'f RendezvousKey, Tensor)>,
         fetches: Arc<[RendezvousKey]>,
         cancel: &CancelToken,
@@ -73,7 +73,7 @@ impl Worker {
         }
     }
 
-    fn plain_run(&self, part: Part<'_>) -> Result<Run> {
+    fn plain_run(&self, part: LinkPart<'_>) -> Result<Run> {
         let session = self.sessions.get(part.session, true)?;
         let graph = session.graph(part.graph)?;
         let step = self.start(part.step_id, &session)?;

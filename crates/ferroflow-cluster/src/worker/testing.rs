@@ -5,7 +5,7 @@ use super::transport::{Native, Transport};
 use super::view::View;
 use crate::channels::Channels;
 use crate::link::{DataPath, Identity, Links, Token};
-use crate::net::System;
+use crate::net::SystemNetwork;
 use crate::spec::ClusterSpec;
 use ferroflow_graph::Catalog;
 use ferroflow_runtime::Task;
@@ -21,7 +21,7 @@ pub(crate) fn unlinked() -> Arc<dyn Transport> {
         local_name: String::new(),
     };
     let channels = Arc::<Channels>::default();
-    let links = Links::new(Arc::new(own), channels.clone(), Arc::new(System));
+    let links = Links::new(Arc::new(own), channels.clone(), Arc::new(SystemNetwork));
     Arc::new(Native::new(channels, links))
 }
 

@@ -3,7 +3,7 @@
 
 use crate::channels::Channels;
 use crate::error::said_by;
-use crate::link::{Links, Source};
+use crate::link::{LinkSource, Links};
 use crate::rpc::{BoxFuture, CallOptions, Chunks};
 use bytes::Bytes;
 use ferroflow_core::{HashMap, Received, Result, err};
@@ -73,13 +73,13 @@ impl Native {
     }
 
     /// A task pushes from now on.
-    pub fn connected(&self, from: &Source) {
+    pub fn connected(&self, from: &LinkSource) {
         let mut sources = self.sources.0.write();
         from.incarnations.iter().for_each(|i| *sources.entry(*i).or_default() += 1);
     }
 
     /// A task does not push any more, unless over another link.
-    pub fn lost(&self, from: &Source) {
+    pub fn lost(&self, from: &LinkSource) {
         let mut sources = self.sources.0.write();
         for incarnation in &from.incarnations {
             if let Some(count) = sources.get_mut(incarnation) {

@@ -3,7 +3,7 @@
 use super::fixture::{Fixture, HANG, call};
 use bytes::Bytes;
 use ferroflow_cluster::rpc::{
-    BoxFuture, BoxIo, CallOptions, Channel, Connector, Keepalive, Server, client, code,
+    BoxFuture, BoxIo, CallOptions, Channel, Connector, Keepalive, RpcServer, client, code,
 };
 use parking_lot::Mutex;
 use std::io;
@@ -24,7 +24,7 @@ fn reserved() -> (TcpSocket, String) {
 #[tokio::test]
 async fn a_refused_connection_fails_at_once_and_says_where() {
     let (_socket, address) = reserved();
-    let channel = Channel::connect(&address, client::Options::default()).expect("address");
+    let channel = Channel::connect(&address, client::ChannelOptions::default()).expect("address");
     let start = Instant::now();
     let status = call(&channel, "/t/Echo", Bytes::new()).await.expect_err("nobody there");
     assert!(start.elapsed() < HANG / 2);
@@ -37,8 +37,8 @@ async fn a_refused_connection_fails_at_once_and_says_where() {
 async fn waiting_for_a_peer_ends_when_it_comes() {
     let (socket, address) = reserved();
     let wire = Wire::to(&address);
-    let channel =
-        Channel::connect_with(&address, client::Options::default(), wire.clone()).expect("address");
+    let channel = Channel::connect_with(&address, client::ChannelOptions::default(), wire.clone())
+        .expect("address");
     let options = CallOptions { wait_ready: true, ..CallOptions::timeout(HANG) };
     let waiting =
         tokio::spawn(
@@ -47,14 +47,14 @@ async fn waiting_for_a_peer_ends_when_it_comes() {
     while wire.made.load(Ordering::Relaxed) < 3 {
         tokio::task::yield_now().await;
     }
-    let _server = Fixture::start_on(socket.listen(16).expect("listen"), Server::default());
+    let _server = Fixture::start_on(socket.listen(16).expect("listen"), RpcServer::default());
     assert_eq!(waiting.await.expect("task").expect("echo").into_bytes(), "x");
 }
 
 #[tokio::test]
 async fn waiting_for_a_peer_ends_at_the_deadline_and_says_why() {
     let (_socket, address) = reserved();
-    let channel = Channel::connect(&address, client::Options::default()).expect("address");
+    let channel = Channel::connect(&address, client::ChannelOptions::default()).expect("address");
     let options =
         CallOptions { wait_ready: true, ..CallOptions::timeout(Duration::from_millis(100)) };
     let status = channel.call("/t/Echo", Bytes::new(), options).await.expect_err("deadline");
@@ -67,7 +67,7 @@ async fn a_listener_that_never_answers_is_no_peer() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("bound").to_string();
     let options =
-        client::Options { connect_timeout: Duration::from_millis(50), ..Default::default() };
+        client::ChannelOptions { connect_timeout: Duration::from_millis(50), ..Default::default() };
     let channel = Channel::connect(&address, options).expect("address");
     let status = call(&channel, "/t/Echo", Bytes::new()).await.expect_err("silence");
     assert_eq!(status.code, code::UNAVAILABLE);
@@ -100,7 +100,7 @@ async fn a_peer_that_dies_fails_its_calls_and_may_come_back() {
     let socket = TcpSocket::new_v4().expect("socket");
     socket.set_reuseaddr(true).expect("reuse");
     socket.bind(server.address.parse().expect("address")).expect("the same port");
-    let _server = Fixture::start_on(socket.listen(16).expect("listen"), Server::default());
+    let _server = Fixture::start_on(socket.listen(16).expect("listen"), RpcServer::default());
     call(&channel, "/t/Echo", Bytes::new()).await.expect("back again");
 }
 
@@ -109,7 +109,7 @@ async fn a_peer_that_falls_silent_is_given_up() {
     let mut server = Fixture::start().await;
     let keepalive =
         Some(Keepalive { interval: Duration::from_millis(20), timeout: Duration::from_millis(50) });
-    let options = client::Options { keepalive, ..Default::default() };
+    let options = client::ChannelOptions { keepalive, ..Default::default() };
     let wire = Wire::to(&server.address);
     let channel = Channel::connect_with(&server.address, options, wire.clone()).expect("address");
     let parked = tokio::spawn(async move { call(&channel, "/t/Park", Bytes::new()).await });
@@ -124,8 +124,9 @@ async fn a_peer_that_falls_silent_is_given_up() {
 async fn calls_that_start_together_share_one_connection() {
     let server = Fixture::start().await;
     let wire = Wire::to(&server.address);
-    let channel = Channel::connect_with(&server.address, client::Options::default(), wire.clone())
-        .expect("address");
+    let channel =
+        Channel::connect_with(&server.address, client::ChannelOptions::default(), wire.clone())
+            .expect("address");
     let mut calls = tokio::task::JoinSet::new();
     for _ in 0..50 {
         let channel = channel.clone();
@@ -139,8 +140,9 @@ async fn calls_that_start_together_share_one_connection() {
 
 #[tokio::test]
 async fn what_is_no_address_or_path_is_an_invalid_argument() {
-    let status =
-        Channel::connect("not an address", client::Options::default()).err().expect("refused");
+    let status = Channel::connect("not an address", client::ChannelOptions::default())
+        .err()
+        .expect("refused");
     assert_eq!(status.code, code::INVALID_ARGUMENT, "{status}");
     let server = Fixture::start().await;
     let status = call(&server.channel(), "no slash \n", Bytes::new()).await.expect_err("refused");

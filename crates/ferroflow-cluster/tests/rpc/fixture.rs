@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use ferroflow_cluster::rpc::{
-    BoxFuture, CallOptions, Channel, Chunks, Request, Server, Service, Status, client, code,
+    BoxFuture, CallOptions, Channel, Chunks, RpcRequest, RpcServer, RpcService, RpcStatus, client,
+    code,
 };
 use std::sync::Arc;
 use std::task::Poll;
@@ -24,19 +25,19 @@ pub struct Fixture {
 
 impl Fixture {
     pub async fn start() -> Self {
-        Self::start_with(Server::default()).await
+        Self::start_with(RpcServer::default()).await
     }
 
-    pub async fn start_with(server: Server) -> Self {
+    pub async fn start_with(server: RpcServer) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         Self::start_on(listener, server)
     }
 
-    pub fn start_on(listener: TcpListener, server: Server) -> Self {
+    pub fn start_on(listener: TcpListener, server: RpcServer) -> Self {
         let address = listener.local_addr().expect("bound").to_string();
         let (tell, events) = mpsc::unbounded_channel();
         let (stop, stopped) = oneshot::channel::<()>();
-        let service: Arc<dyn Service> = Arc::new(Methods { tell });
+        let service: Arc<dyn RpcService> = Arc::new(Methods { tell });
         let served = tokio::spawn(server.serve(listener, service, async {
             let _ = stopped.await;
         }));
@@ -44,7 +45,7 @@ impl Fixture {
     }
 
     pub fn channel(&self) -> Channel {
-        Channel::connect(&self.address, client::Options::default()).expect("an address")
+        Channel::connect(&self.address, client::ChannelOptions::default()).expect("an address")
     }
 
     pub async fn event(&mut self) -> &'static str {
@@ -60,7 +61,7 @@ pub async fn call(
     channel: &Channel,
     path: &str,
     message: impl Into<Chunks>,
-) -> Result<Chunks, Status> {
+) -> Result<Chunks, RpcStatus> {
     channel.call(path, message, CallOptions::timeout(HANG)).await
 }
 
@@ -76,8 +77,8 @@ impl Drop for TellDrop {
     }
 }
 
-impl Service for Methods {
-    fn call(&self, request: Request) -> BoxFuture<Result<Chunks, Status>> {
+impl RpcService for Methods {
+    fn call(&self, request: RpcRequest) -> BoxFuture<Result<Chunks, RpcStatus>> {
         let tell = self.tell.clone();
         Box::pin(async move {
             match request.path() {
@@ -119,10 +120,10 @@ impl Service for Methods {
                     Ok(Chunks::new())
                 }
                 "/t/Panic" => panic!("on purpose {}", 1),
-                "/t/Fail" => Err(Status::new(code::NOT_FOUND, "größe\n\t [[{{node a}}]] 100%")
+                "/t/Fail" => Err(RpcStatus::new(code::NOT_FOUND, "größe\n\t [[{{node a}}]] 100%")
                     .with_details(Bytes::from_static(b"\x00details"))),
-                "/t/FailLong" => Err(Status::new(code::INTERNAL, "x".repeat(10_000))),
-                path => Err(Status::unknown_method(path)),
+                "/t/FailLong" => Err(RpcStatus::new(code::INTERNAL, "x".repeat(10_000))),
+                path => Err(RpcStatus::unknown_method(path)),
             }
         })
     }

@@ -2,7 +2,7 @@
 
 use super::fixture::Fixture;
 use bytes::Bytes;
-use ferroflow_cluster::rpc::{Server, code};
+use ferroflow_cluster::rpc::{RpcServer, code};
 use h2::client::SendRequest;
 use http::{HeaderMap, Request, Response};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -15,7 +15,8 @@ struct Raw {
 
 impl Raw {
     async fn connect() -> Self {
-        let server = Fixture::start_with(Server { max_message: 1000, ..Default::default() }).await;
+        let server =
+            Fixture::start_with(RpcServer { max_message: 1000, ..Default::default() }).await;
         let stream = TcpStream::connect(&server.address).await.expect("connect");
         let (send, connection) = h2::client::handshake(stream).await.expect("handshake");
         tokio::spawn(connection);

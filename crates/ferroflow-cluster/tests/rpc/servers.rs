@@ -2,7 +2,7 @@
 
 use super::fixture::{Fixture, HANG, call};
 use bytes::{Buf, Bytes};
-use ferroflow_cluster::rpc::{CallOptions, Channel, Keepalive, Server, client, code};
+use ferroflow_cluster::rpc::{CallOptions, Channel, Keepalive, RpcServer, client, code};
 use std::time::Duration;
 
 #[tokio::test]
@@ -172,7 +172,7 @@ async fn shutdown_lets_calls_end_and_refuses_new_ones() {
 #[tokio::test]
 async fn shutdown_ends_calls_that_outlast_the_grace_period() {
     let grace = Duration::from_millis(50);
-    let mut server = Fixture::start_with(Server { grace, ..Default::default() }).await;
+    let mut server = Fixture::start_with(RpcServer { grace, ..Default::default() }).await;
     let channel = server.channel();
     let parked = tokio::spawn(async move { call(&channel, "/t/Park", Bytes::new()).await });
     assert_eq!(server.event().await, "parked");
@@ -185,7 +185,7 @@ async fn shutdown_ends_calls_that_outlast_the_grace_period() {
 
 #[tokio::test]
 async fn messages_beyond_the_limit_are_refused() {
-    let server = Fixture::start_with(Server { max_message: 1000, ..Default::default() }).await;
+    let server = Fixture::start_with(RpcServer { max_message: 1000, ..Default::default() }).await;
     let channel = server.channel();
     call(&channel, "/t/Echo", Bytes::from(vec![0; 1000])).await.expect("just fits");
     let status =
@@ -195,7 +195,7 @@ async fn messages_beyond_the_limit_are_refused() {
     call(&channel, "/t/Echo", Bytes::from(vec![0; 1000])).await.expect("the connection lives on");
 
     let server = Fixture::start().await;
-    let options = client::Options { max_message: 1000, ..Default::default() };
+    let options = client::ChannelOptions { max_message: 1000, ..Default::default() };
     let channel = Channel::connect(&server.address, options).expect("address");
     let status = call(&channel, "/t/Echo", Bytes::from(vec![0; 1001])).await.expect_err("too long");
     assert_eq!(status.code, code::RESOURCE_EXHAUSTED, "{status}");
@@ -207,7 +207,7 @@ async fn a_client_that_stops_reading_pings_loses_its_calls() {
         interval: Duration::from_millis(20),
         timeout: Duration::from_millis(200),
     });
-    let mut server = Fixture::start_with(Server { keepalive, ..Default::default() }).await;
+    let mut server = Fixture::start_with(RpcServer { keepalive, ..Default::default() }).await;
     let (hang, hanging) = tokio::sync::oneshot::channel();
     let (end, ended) = std::sync::mpsc::channel::<()>();
     let address = server.address.clone();
@@ -216,7 +216,8 @@ async fn a_client_that_stops_reading_pings_loses_its_calls() {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().expect("runtime");
         runtime.block_on(async {
-            let channel = Channel::connect(&address, client::Options::default()).expect("address");
+            let channel =
+                Channel::connect(&address, client::ChannelOptions::default()).expect("address");
             let parked = tokio::spawn(async move { call(&channel, "/t/Park", Bytes::new()).await });
             let _ = hanging.await;
             let _ = ended.recv();

@@ -1,6 +1,6 @@
 //! Hosts with a task each, on a network that turmoil simulates.
 
-use ferroflow_cluster::{ClusterSpec, Listener, Network, Server, ServerOptions, Stream};
+use ferroflow_cluster::{ClusterSpec, NetListener, NetStream, Server, ServerOptions, TaskNetwork};
 use ferroflow_graph::Catalog;
 use std::io;
 use std::net::Ipv4Addr;
@@ -59,28 +59,28 @@ struct Simulated;
 
 type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-impl Network for Simulated {
-    fn connect(&self, address: &str) -> BoxFuture<'static, io::Result<Stream>> {
+impl TaskNetwork for Simulated {
+    fn connect(&self, address: &str) -> BoxFuture<'static, io::Result<NetStream>> {
         let address = address.to_string();
-        Box::pin(async move { Ok(Stream::Other(Box::new(TcpStream::connect(address).await?))) })
+        Box::pin(async move { Ok(NetStream::Other(Box::new(TcpStream::connect(address).await?))) })
     }
 
-    fn connect_local(&self, _: &str) -> BoxFuture<'static, io::Result<Stream>> {
+    fn connect_local(&self, _: &str) -> BoxFuture<'static, io::Result<NetStream>> {
         Box::pin(std::future::ready(Err(io::ErrorKind::Unsupported.into())))
     }
 
-    fn listen_local(&self) -> Option<(Box<dyn Listener>, String)> {
+    fn listen_local(&self) -> Option<(Box<dyn NetListener>, String)> {
         None
     }
 }
 
 struct Accepting(TcpListener);
 
-impl Listener for Accepting {
-    fn accept(&mut self) -> BoxFuture<'_, io::Result<(Stream, String)>> {
+impl NetListener for Accepting {
+    fn accept(&mut self) -> BoxFuture<'_, io::Result<(NetStream, String)>> {
         Box::pin(async move {
             let (stream, peer) = self.0.accept().await?;
-            Ok((Stream::Other(Box::new(stream)), peer.to_string()))
+            Ok((NetStream::Other(Box::new(stream)), peer.to_string()))
         })
     }
 }

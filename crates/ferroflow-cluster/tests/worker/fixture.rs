@@ -1,8 +1,8 @@
 //! A task, a master made of bare calls, and graphs of a few nodes.
 
 use bytes::Bytes;
-use ferroflow_cluster::rpc::client::Options;
-use ferroflow_cluster::rpc::{CallOptions, Channel, Chunks, Status};
+use ferroflow_cluster::rpc::client::ChannelOptions;
+use ferroflow_cluster::rpc::{CallOptions, Channel, Chunks, RpcStatus};
 use ferroflow_cluster::{ClusterSpec, Server, ServerOptions};
 use ferroflow_core::{DType, Tensor};
 use ferroflow_graph::wire::MessageReader;
@@ -48,7 +48,7 @@ impl Ps {
         let server = Server::bind(options, Arc::new(catalog)).await.unwrap();
         let address = server.target().strip_prefix("grpc://").unwrap().to_string();
         let serving = tokio::spawn(server.serve(std::future::pending()));
-        let channel = Channel::connect(&address, Options::default()).unwrap();
+        let channel = Channel::connect(&address, ChannelOptions::default()).unwrap();
         let mut ps = Ps { channel, incarnation: 0, _server: Arc::new(Stop(serving)) };
         let status: pb::GetStatusResponse =
             ps.call("GetStatus", pb::GetStatusRequest {}).await.unwrap();
@@ -62,12 +62,12 @@ impl Ps {
         &self,
         method: &str,
         request: impl Message,
-    ) -> Result<A, Status> {
+    ) -> Result<A, RpcStatus> {
         let message = Bytes::from(request.encode_to_vec());
         Ok(A::decode(self.raw(method, message.into()).await?).unwrap())
     }
 
-    async fn raw(&self, method: &str, message: Chunks) -> Result<Chunks, Status> {
+    async fn raw(&self, method: &str, message: Chunks) -> Result<Chunks, RpcStatus> {
         let path = format!("/tensorflow.WorkerService/{method}");
         self.channel.call(&path, message, CallOptions::default()).await
     }
@@ -83,7 +83,7 @@ impl Ps {
             self.call("CreateWorkerSession", request).await.unwrap();
     }
 
-    pub async fn register(&self, session: &str, nodes: Vec<NodeDef>) -> Result<String, Status> {
+    pub async fn register(&self, session: &str, nodes: Vec<NodeDef>) -> Result<String, RpcStatus> {
         let graph = GraphDef { nodes, ..GraphDef::default() };
         let request = pb::RegisterGraphRequest {
             session_handle: session.into(),
@@ -101,14 +101,14 @@ impl Ps {
         self.register("S1", nodes).await.unwrap()
     }
 
-    pub async fn run(&self, request: RunGraphRequest) -> Result<RunGraphResponse, Status> {
+    pub async fn run(&self, request: RunGraphRequest) -> Result<RunGraphResponse, RpcStatus> {
         let message = Chunks::from(request.encode().unwrap().into_parts());
         let answer = self.raw("RunGraph", message).await?;
         let chunks: Vec<Bytes> = answer.segments().cloned().collect();
         Ok(RunGraphResponse::decode(MessageReader::new(chunks)).unwrap())
     }
 
-    pub async fn recv(&self, step_id: i64, key: &str) -> Result<RecvTensorResponse, Status> {
+    pub async fn recv(&self, step_id: i64, key: &str) -> Result<RecvTensorResponse, RpcStatus> {
         self.recv_as(fastrand::i64(1..), step_id, key).await
     }
 
@@ -117,7 +117,7 @@ impl Ps {
         request_id: i64,
         step_id: i64,
         key: &str,
-    ) -> Result<RecvTensorResponse, Status> {
+    ) -> Result<RecvTensorResponse, RpcStatus> {
         let request = pb::RecvTensorRequest {
             step_id,
             rendezvous_key: key.into(),
@@ -135,7 +135,7 @@ impl Ps {
         &self,
         step_id: i64,
         key: &str,
-    ) -> JoinHandle<Result<RecvTensorResponse, Status>> {
+    ) -> JoinHandle<Result<RecvTensorResponse, RpcStatus>> {
         let (ps, key) = (self.clone(), key.to_string());
         let call = tokio::spawn(async move { ps.recv(step_id, &key).await });
         self.settle().await;
@@ -145,7 +145,7 @@ impl Ps {
     pub async fn start_run(
         &self,
         request: RunGraphRequest,
-    ) -> JoinHandle<Result<RunGraphResponse, Status>> {
+    ) -> JoinHandle<Result<RunGraphResponse, RpcStatus>> {
         let ps = self.clone();
         let call = tokio::spawn(async move { ps.run(request).await });
         self.settle().await;

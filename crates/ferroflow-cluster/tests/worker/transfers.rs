@@ -1,7 +1,7 @@
 //! Values between tasks, in both directions.
 
 use crate::worker::fixture::*;
-use ferroflow_cluster::rpc::{self, Request, Status, code};
+use ferroflow_cluster::rpc::{self, RpcRequest, RpcStatus, code};
 use ferroflow_core::{Code, DType, Tensor};
 use ferroflow_graph::Attrs;
 use ferroflow_graph::wire::step::RecvTensorResponse;
@@ -106,16 +106,16 @@ async fn cleaning_up_ends_who_still_waits() {
 
 /// A stand-in for `/job:worker/task:0` that answers RecvTensor with `answer` and reports the keys.
 async fn peer(
-    answer: impl Fn(&pb::RecvTensorRequest) -> Option<Result<RecvTensorResponse, Status>>
+    answer: impl Fn(&pb::RecvTensorRequest) -> Option<Result<RecvTensorResponse, RpcStatus>>
     + Send
     + Sync
     + 'static,
 ) -> (String, mpsc::UnboundedReceiver<pb::RecvTensorRequest>) {
     let (listener, address) = listener().await;
     let (tell, told) = mpsc::unbounded_channel();
-    let service = move |request: Request| {
+    let service = move |request: RpcRequest| {
         let is_recv = request.path() == "/tensorflow.WorkerService/RecvTensor";
-        let refused = Status::unknown_method(request.path());
+        let refused = RpcStatus::unknown_method(request.path());
         let answer = is_recv.then(|| {
             let request = pb::RecvTensorRequest::decode(request.body).unwrap();
             let answer = answer(&request);
@@ -131,7 +131,7 @@ async fn peer(
         }
     };
     tokio::spawn(async move {
-        rpc::Server::default().serve(listener, Arc::new(service), std::future::pending()).await;
+        rpc::RpcServer::default().serve(listener, Arc::new(service), std::future::pending()).await;
     });
     (address, told)
 }
@@ -173,7 +173,8 @@ async fn values_of_other_tasks_are_asked_for_there() {
 #[tokio::test]
 async fn failures_of_other_tasks_are_failures_of_the_step() {
     let (address, _asked) =
-        peer(|_| Some(Err(Status::new(code::ABORTED, "RecvTensor expects a different …")))).await;
+        peer(|_| Some(Err(RpcStatus::new(code::ABORTED, "RecvTensor expects a different …"))))
+            .await;
     let ps = Ps::start_beside(&address).await;
     let graph = ps.with_graph(vec![recv_from_worker("x", DType::Float)]).await;
     let failed = ps.run(run_of(&graph, 7)).await.unwrap().status.unwrap();

@@ -1,24 +1,24 @@
 //! One call on the client, from its headers to its trailers.
 
 use super::super::frame::{self, CONTENT_TYPE, ReceiveError};
-use super::super::{Chunks, Status, code, timeout};
+use super::super::{Chunks, RpcStatus, code, timeout};
 use super::CallOptions;
-use super::connection::Connection;
+use super::connection::ClientConnection;
 use h2::Reason;
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderValue, Method, Request, StatusCode, Uri, header};
 use tokio::time::Instant;
 
-pub(super) enum Failure {
+pub(super) enum CallFailure {
     /// The call's outcome.
-    Status(Status),
+    RpcStatus(RpcStatus),
     /// The peer has certainly not begun the call.
-    Unsent(Status),
+    Unsent(RpcStatus),
 }
 
-impl From<Status> for Failure {
-    fn from(status: Status) -> Self {
-        Failure::Status(status)
+impl From<RpcStatus> for CallFailure {
+    fn from(status: RpcStatus) -> Self {
+        CallFailure::Status(status)
     }
 }
 
@@ -30,9 +30,9 @@ pub(super) fn request(
     path: &str,
     options: &CallOptions,
     deadline: Option<Instant>,
-) -> Result<Request<()>, Status> {
+) -> Result<Request<()>, RpcStatus> {
     let invalid = |error: &dyn std::fmt::Display| {
-        Status::new(
+        RpcStatus::new(
             code::INVALID_ARGUMENT,
             format!("{path:?} is not the path of a method: {error}"),
         )
@@ -61,13 +61,13 @@ pub(super) fn request(
 }
 
 pub(super) async fn make(
-    connection: &Connection,
+    connection: &ClientConnection,
     request: Request<()>,
     message: Chunks,
     max_message: usize,
-) -> Result<Chunks, Failure> {
+) -> Result<Chunks, CallFailure> {
     frame::check_length(&message)?;
-    let unsent = |error: h2::Error| Failure::Unsent(connection.lost(&error));
+    let unsent = |error: h2::Error| CallFailure::Unsent(connection.lost(&error));
     let mut send = connection.send.clone().ready().await.map_err(unsent)?;
     let (response, mut body) = send.send_request(request, false).map_err(unsent)?;
     // If the stream is closed already, its response says why.
@@ -76,10 +76,10 @@ pub(super) async fn make(
     let response = response.await.map_err(failed)?;
     let (head, mut stream) = response.into_parts();
     if head.status != StatusCode::OK {
-        return Err(Status::of_http(head.status).into());
+        return Err(RpcStatus::of_http(head.status).into());
     }
     // Headers that hold a status are trailers as well: nothing follows.
-    if let Some(Err(status)) = Status::take(&head.headers) {
+    if let Some(Err(status)) = RpcStatus::take(&head.headers) {
         return Err(status.into());
     }
     let received = frame::receive(&mut stream, &head.headers, max_message).await;
@@ -91,20 +91,22 @@ pub(super) async fn make(
     }
     let trailers = stream.trailers().await.map_err(failed)?;
     let address = connection.address();
-    match trailers.as_ref().and_then(Status::take) {
+    match trailers.as_ref().and_then(RpcStatus::take) {
         Some(Err(status)) => Err(status.into()),
         Some(Ok(())) => received.map_err(|_| {
-            Status::new(code::INTERNAL, format!("{address} answered OK without a message")).into()
+            RpcStatus::new(code::INTERNAL, format!("{address} answered OK without a message"))
+                .into()
         }),
-        None => {
-            Err(Status::new(code::INTERNAL, format!("{address} ended its answer without a status"))
-                .into())
-        }
+        None => Err(RpcStatus::new(
+            code::INTERNAL,
+            format!("{address} ended its answer without a status"),
+        )
+        .into()),
     }
 }
 
 /// gRPC's mapping of HTTP/2 errors.
-fn failure(connection: &Connection, error: &h2::Error) -> Failure {
+fn failure(connection: &ClientConnection, error: &h2::Error) -> CallFailure {
     let by_peer = error.is_remote();
     let Some(reason) = error.reason() else {
         return connection.lost(error).into();
@@ -113,14 +115,14 @@ fn failure(connection: &Connection, error: &h2::Error) -> Failure {
         // With this reason the peer names the last call it takes, and fails only those after it.
         let refused = by_peer && reason == Reason::NO_ERROR;
         let status = connection.lost(error);
-        return if refused { Failure::Unsent(status) } else { status.into() };
+        return if refused { CallFailure::Unsent(status) } else { status.into() };
     }
     let code = match reason {
-        Reason::REFUSED_STREAM if by_peer => return Failure::Unsent(connection.lost(error)),
+        Reason::REFUSED_STREAM if by_peer => return CallFailure::Unsent(connection.lost(error)),
         Reason::CANCEL => code::CANCELLED,
         Reason::ENHANCE_YOUR_CALM => code::RESOURCE_EXHAUSTED,
         Reason::INADEQUATE_SECURITY => code::PERMISSION_DENIED,
         _ => code::INTERNAL,
     };
-    Status::new(code, format!("{} ended the call: {error}", connection.address())).into()
+    RpcStatus::new(code, format!("{} ended the call: {error}", connection.address())).into()
 }

@@ -3,10 +3,10 @@
 use super::super::frame::Framed;
 use super::super::gather::{Gathered, Release, gather};
 use super::super::{
-    CONNECTION_WINDOW, Connector, MAX_FRAME, MAX_HEADER_LIST, STREAM_WINDOW, Status, code,
+    CONNECTION_WINDOW, Connector, MAX_FRAME, MAX_HEADER_LIST, RpcStatus, STREAM_WINDOW, code,
     keepalive,
 };
-use super::Options;
+use super::ChannelOptions;
 use h2::Ping;
 use h2::client::SendRequest;
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use std::task::Poll;
 use tokio::sync::oneshot;
 
 #[derive(Clone)]
-pub(super) struct Connection {
+pub(super) struct ClientConnection {
     pub send: SendRequest<Framed>,
     end: Arc<End>,
 }
@@ -27,8 +27,8 @@ struct End {
     cause: OnceLock<String>,
 }
 
-impl Connection {
-    pub fn is(&self, other: &Connection) -> bool {
+impl ClientConnection {
+    pub fn is(&self, other: &ClientConnection) -> bool {
         Arc::ptr_eq(&self.end, &other.end)
     }
 
@@ -41,13 +41,13 @@ impl Connection {
     }
 
     /// The status of a call that was under way when the connection was lost.
-    pub fn lost(&self, error: &h2::Error) -> Status {
+    pub fn lost(&self, error: &h2::Error) -> RpcStatus {
         let address = &self.end.address;
         let message = match self.end.cause.get() {
             Some(cause) => format!("Socket closed ({address}: {cause})"),
             None => format!("Socket closed ({address}: {error})"),
         };
-        Status::new(code::UNAVAILABLE, message)
+        RpcStatus::new(code::UNAVAILABLE, message)
     }
 }
 
@@ -56,10 +56,10 @@ impl Connection {
 pub(super) async fn connect(
     connector: &dyn Connector,
     address: &Arc<str>,
-    options: &Options,
-) -> Result<Connection, Status> {
+    options: &ChannelOptions,
+) -> Result<ClientConnection, RpcStatus> {
     let failed = |cause: String| {
-        Status::new(
+        RpcStatus::new(
             code::UNAVAILABLE,
             format!("failed to connect to all addresses; last error: {address}: {cause}"),
         )
@@ -79,7 +79,7 @@ pub(super) async fn connect(
         let end = Arc::new(End { address: address.clone(), cause: OnceLock::new() });
         let (tell_alive, alive) = oneshot::channel();
         tokio::spawn(drive(http, release, end.clone(), options.keepalive, tell_alive));
-        let connection = Connection { send, end };
+        let connection = ClientConnection { send, end };
         match alive.await {
             Ok(()) => Ok(connection),
             Err(_) => Err(connection.end.cause.get().cloned().unwrap_or_default()),

@@ -2,8 +2,8 @@
 
 use super::super::frame::{self, CONTENT_TYPE, Framed, ReceiveError};
 use super::super::status::ok_trailers;
-use super::super::{Chunks, Status, code, timeout};
-use super::Request;
+use super::super::{Chunks, RpcStatus, code, timeout};
+use super::RpcRequest;
 use super::connection::Shared;
 use h2::RecvStream;
 use h2::server::SendResponse;
@@ -47,7 +47,7 @@ pub(super) async fn serve(
                 return Poll::Ready(None);
             }
             match expiry.as_mut().as_pin_mut().map(|expiry| expiry.poll(cx)) {
-                Some(Poll::Ready(())) => Poll::Ready(Some(Err(Status::new(
+                Some(Poll::Ready(())) => Poll::Ready(Some(Err(RpcStatus::new(
                     code::DEADLINE_EXCEEDED,
                     "Deadline Exceeded",
                 )))),
@@ -70,7 +70,7 @@ async fn work(
     request: http::Request<RecvStream>,
     deadline: Option<Instant>,
     path: &mut Option<PathAndQuery>,
-) -> Result<Chunks, Status> {
+) -> Result<Chunks, RpcStatus> {
     let (head, mut stream) = request.into_parts();
     let called =
         head.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
@@ -80,21 +80,21 @@ async fn work(
         .map_err(|error| match error {
             ReceiveError::Message(status) => status,
             ReceiveError::Nothing => {
-                Status::new(code::INTERNAL, "the call ended without a message")
+                RpcStatus::new(code::INTERNAL, "the call ended without a message")
             }
-            ReceiveError::Stream(error) => Status::new(code::CANCELLED, error.to_string()),
+            ReceiveError::Stream(error) => RpcStatus::new(code::CANCELLED, error.to_string()),
         })?;
     drop(stream);
     let reply = shared
         .service
-        .call(Request { path: called, metadata: head.headers, deadline, body })
+        .call(RpcRequest { path: called, metadata: head.headers, deadline, body })
         .await?;
     frame::check_length(&reply)?;
     Ok(reply)
 }
 
 /// Queues the answer. Errors mean that nobody waits for it any more.
-fn answer(respond: &mut SendResponse<Framed>, result: Result<Chunks, Status>) {
+fn answer(respond: &mut SendResponse<Framed>, result: Result<Chunks, RpcStatus>) {
     let mut response = Response::new(());
     response.headers_mut().insert(header::CONTENT_TYPE, CONTENT_TYPE);
     match result {
@@ -125,20 +125,21 @@ fn not_grpc(request: &http::Request<RecvStream>) -> Option<StatusCode> {
     }
 }
 
-fn deadline(headers: &HeaderMap) -> Result<Option<Instant>, Status> {
+fn deadline(headers: &HeaderMap) -> Result<Option<Instant>, RpcStatus> {
     let Some(value) = headers.get("grpc-timeout") else {
         return Ok(None);
     };
     let timeout = value.to_str().ok().and_then(timeout::parse);
-    let timeout = timeout
-        .ok_or_else(|| Status::new(code::INTERNAL, format!("malformed grpc-timeout {value:?}")))?;
+    let timeout = timeout.ok_or_else(|| {
+        RpcStatus::new(code::INTERNAL, format!("malformed grpc-timeout {value:?}"))
+    })?;
     // Some centuries from now is never.
     Ok(Instant::now().checked_add(timeout))
 }
 
-fn panicked(panic: &(dyn Any + Send)) -> Status {
+fn panicked(panic: &(dyn Any + Send)) -> RpcStatus {
     let text = panic.downcast_ref::<&str>().copied();
     let text =
         text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
-    Status::new(code::INTERNAL, format!("the handler panicked: {text}"))
+    RpcStatus::new(code::INTERNAL, format!("the handler panicked: {text}"))
 }

@@ -6,7 +6,7 @@ use super::super::keepalive;
 use super::super::{
     BoxFuture, BoxIo, CONNECTION_WINDOW, MAX_FRAME, MAX_HEADER_LIST, STREAM_WINDOW,
 };
-use super::{Server, Service, call};
+use super::{RpcServer, RpcService, call};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use futures_util::task::{ArcWake, AtomicWaker, waker};
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use tokio::task::coop;
 
 /// What the calls of a connection have in common.
 pub(super) struct Shared {
-    pub service: Arc<dyn Service>,
-    pub server: Server,
+    pub service: Arc<dyn RpcService>,
+    pub server: RpcServer,
     /// Who calls, for the log.
     pub peer: String,
 }
@@ -58,10 +58,10 @@ pub(super) async fn serve(io: BoxIo, shared: Shared, mut closed: watch::Receiver
             Err(_) => return tracing::debug!(peer = shared.peer, "a new connection stayed silent"),
         }
     };
-    Connection::new(connection, release, shared, closing).run().await;
+    ServerConnection::new(connection, release, shared, closing).run().await;
 }
 
-struct Connection {
+struct ServerConnection {
     http: h2::server::Connection<Gathered, Framed>,
     release: Release,
     calls: FuturesUnordered<BoxFuture<()>>,
@@ -74,7 +74,7 @@ struct Connection {
     silence: Option<BoxFuture<()>>,
 }
 
-impl Connection {
+impl ServerConnection {
     fn new(
         mut http: h2::server::Connection<Gathered, Framed>,
         release: Release,
@@ -85,7 +85,7 @@ impl Connection {
             let silence: BoxFuture<()> = Box::pin(keepalive::silence(ping, keepalive));
             silence
         });
-        Connection {
+        ServerConnection {
             http,
             release,
             calls: FuturesUnordered::new(),
