@@ -235,7 +235,7 @@ impl RemoteSession {
         timeout: Option<Duration>,
     ) -> Result<Vec<Tensor>> {
         let names = |list: &[&str]| list.iter().map(|s| s.to_string()).collect::<Vec<_>>();
-        let options = ferroflow_runtime::RunStepOptions { timeout, ..Default::default() };
+        let options = ferroflow_runtime::RunOptions { timeout, ..Default::default() };
         let (fetches, targets) = (names(fetches), names(targets));
         let request = ferroflow_runtime::RunRequest { feeds, fetches, targets, options };
         Ok(self.run_step(request).await?.tensors)
@@ -274,7 +274,7 @@ impl RemoteSession {
         fetches: Vec<String>,
         timeout: Option<Duration>,
     ) -> Result<Vec<Tensor>> {
-        let options = ferroflow_runtime::RunStepOptions { timeout, ..Default::default() };
+        let options = ferroflow_runtime::RunOptions { timeout, ..Default::default() };
         let targets = Vec::new();
         let request = ferroflow_runtime::RunRequest { feeds, fetches, targets, options };
         Ok(self.call_step(request, handle.to_string()).await?.tensors)
@@ -286,7 +286,7 @@ impl RemoteSession {
         partial_run_handle: String,
     ) -> Result<StepAnswer> {
         let ferroflow_runtime::RunRequest { feeds, fetches, targets, options } = request;
-        /// Everything, as far as software can tell: what `RunStepOptions.FULL_TRACE` says.
+        /// Everything, as far as software can tell: what `RunOptions.FULL_TRACE` says.
         const FULL_TRACE: i32 = 3;
         let request = RunStepRequest {
             session_handle: self.handle.clone(),

@@ -19,7 +19,8 @@ pub enum AttrValue {
     List(AttrList),
 }
 
-/// The value of a list attribute. An empty list on the wire does not say of what: it is `Empty`.
+/// The value of a list attribute. A message does not say the element type of an empty list, so that
+/// is `Empty`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AttrList {
     Empty,
@@ -41,7 +42,7 @@ pub struct FuncRef {
 }
 
 impl AttrValue {
-    /// What kind of value it is, for messages: the value itself may be of any length.
+    /// The kind of the value, for error messages: the value itself may be very long.
     pub fn kind(&self) -> &'static str {
         match self {
             AttrValue::Str(_) => "a string",
@@ -139,7 +140,7 @@ impl Attrs {
         self.0.binary_search_by(|(n, _)| n.as_str().cmp(name))
     }
 
-    /// This set with one attribute more.
+    /// Adds one attribute.
     pub fn with(mut self, name: impl Into<String>, value: impl Into<AttrValue>) -> Attrs {
         self.set(name, value);
         self

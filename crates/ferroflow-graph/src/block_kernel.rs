@@ -1,29 +1,29 @@
-//! Element-wise ops as plain functions over slices, so that several can be run as one: block by
-//! block, with what lies between them in the nearest cache.
+//! Element-wise ops as plain functions over slices. A fused node runs several of them block by
+//! block, so that intermediate values stay in the nearest cache.
 
 use std::sync::Arc;
 
-/// How an element-wise op of one output is computed, for the dtypes that are fused.
+/// The block kernel of an element-wise op with one output, for a dtype that can be fused.
 #[derive(Clone)]
 pub enum AnyBlockKernel {
     F32(BlockKernel<f32>),
     F64(BlockKernel<f64>),
 }
 
-/// An element-wise op over slices of `T`, all of one length. It gives the very bits that the op's
-/// kernel gives, however the elements are cut into blocks, and cannot fail where shapes fit.
+/// An element-wise op over slices of `T`, all of one length. It computes the same bits as the op's
+/// kernel for any block size, and cannot fail if the shapes fit.
 #[derive(Clone)]
 pub struct BlockKernel<T> {
     pub apply: BlockForm<T>,
-    /// About how many nanoseconds an element takes.
+    /// Estimated nanoseconds per element.
     pub cost: usize,
 }
 
 #[derive(Clone)]
 pub enum BlockForm<T> {
-    /// In place. The result has the operand's shape.
+    /// Works in place. The result has the operand's shape.
     Unary(Arc<dyn Fn(&mut [T]) + Send + Sync>),
-    /// Operands 0 and 1 into the result.
+    /// Combines operands 0 and 1 into the result.
     Binary(Arc<dyn Fn(&[T], &[T], &mut [T]) + Send + Sync>, OperandShapes),
 }
 
@@ -32,7 +32,7 @@ pub enum BlockForm<T> {
 pub enum OperandShapes {
     /// They broadcast against each other.
     Broadcast,
-    /// Both have the same.
+    /// Both have the same shape.
     Alike,
     /// Operand 1 is a vector with an element for each channel of operand 0: its last dimension, or
     /// dimension 1 where `is_nchw`.
@@ -65,7 +65,7 @@ impl AnyBlockKernel {
         }
     }
 
-    /// Which shapes its operands may have, when there are two.
+    /// Which shapes the two operands of a binary kernel may have.
     pub fn operands(&self) -> Option<OperandShapes> {
         match self {
             AnyBlockKernel::F32(BlockKernel { apply: BlockForm::Binary(_, operands), .. })

@@ -8,8 +8,8 @@ use ferroflow_core::{KernelBox, PartialShape, Result};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Ops by name. A value handed to a session, not a global registry: a test makes one with three
-/// ops in it.
+/// Ops by name. It is a value that a session gets, not a global registry: a test can make one with
+/// three ops.
 #[derive(Clone, Default)]
 pub struct Catalog {
     ops: BTreeMap<String, Arc<OpDef>>,
@@ -22,8 +22,8 @@ impl Catalog {
 
     /// Declares an op; the declaration is complete when the builder is dropped.
     ///
-    /// A declaration that does not parse, or a name declared twice, is a bug in this program and
-    /// panics: the catalog is made at start, and by every test.
+    /// Panics if the declaration does not parse or the name is declared twice. Both are bugs in the
+    /// program, and every start and every test would hit them.
     #[track_caller]
     pub fn op<'c>(&'c mut self, name: &str) -> OpBuilder<'c> {
         let source = std::panic::Location::caller().file();
@@ -55,7 +55,7 @@ impl Catalog {
         assert!(before.is_none(), "the gradient of {op:?} is declared twice");
     }
 
-    /// Adds ops from a list of signatures alone (no kernels), where they are not declared yet.
+    /// Adds signatures without kernels for the ops that are not declared yet.
     pub fn add_signatures(&mut self, defs: impl IntoIterator<Item = OpDef>) {
         for def in defs {
             self.ops.entry(def.name.clone()).or_insert_with(|| Arc::new(def));
@@ -66,7 +66,7 @@ impl Catalog {
         self.ops.get(name)
     }
 
-    /// The ops of this catalog that `keep` says.
+    /// The ops of this catalog for which `keep` is true.
     pub fn filtered(&self, keep: impl Fn(&OpDef) -> bool) -> Catalog {
         let kept = self.ops.iter().filter(|(_, op)| keep(op));
         Catalog { ops: kept.map(|(name, op)| (name.clone(), op.clone())).collect() }
@@ -107,7 +107,7 @@ impl OpBuilder<'_> {
         self
     }
 
-    /// Gives the attribute declared last a default that the notation has no way to write.
+    /// Sets a default of the attribute declared last that the notation cannot express.
     pub fn default(mut self, value: impl Into<crate::AttrValue>) -> Self {
         let last = self.def.attrs.last_mut().expect("an attribute was declared");
         last.default = Some(value.into());
@@ -144,55 +144,56 @@ impl OpBuilder<'_> {
         self
     }
 
-    /// A run is worth a thread of its own when others are ready too.
+    /// Marks it as expensive: it gets a thread of its own if other nodes are ready too.
     pub fn expensive(mut self) -> Self {
         self.def.cost = OpCost::Expensive;
         self
     }
 
-    /// About how many floating-point operations a node takes, for placement.
+    /// Estimates the floating-point operations of a node, for placement.
     pub fn flops(mut self, of: FlopsFn) -> Self {
         self.def.flops = Some(of);
         self
     }
 
-    /// It is element-wise and may be fused with others of its kind; see [`crate::AnyBlockKernel`].
+    /// Marks it as element-wise, so that it can be fused with others; see [`crate::AnyBlockKernel`].
     pub fn blocks(mut self, of: MakeBlockKernel) -> Self {
         self.def.blocks = Some(of);
         self
     }
 
-    /// A bias and an activation that follow may be run as a part of it.
+    /// Lets a bias and an activation that follow it run as a part of it.
     pub fn takes_epilogue(mut self) -> Self {
         self.def.takes_epilogue = true;
         self
     }
 
-    /// It need not be where the resources are that it is given.
+    /// Lets it run on another device than the resources it takes.
     pub fn takes_resources_from_anywhere(mut self) -> Self {
         self.def.takes_resources_from_anywhere = true;
         self
     }
 
-    /// It looks at what is known of a tensor without its elements.
+    /// Marks it as reading only metadata of a tensor, such as its shape.
     pub fn metadata(mut self) -> Self {
         self.def.is_metadata = true;
         self
     }
 
-    /// Its kernel is asynchronous: it may wait for more than its inputs.
+    /// Marks its kernel as asynchronous: it may wait for more than its inputs.
     pub fn waits(mut self) -> Self {
         self.def.may_wait = true;
         self
     }
 
-    /// It calls functions, which are placed on their own, and what they wait for it waits for.
+    /// Marks it as calling functions. They are placed on their own, and it waits for whatever they
+    /// wait for.
     pub fn calls(mut self, how: CallKind) -> Self {
         self.def.calls = Some(how);
         self.takes_resources_from_anywhere().waits()
     }
 
-    /// What can be said of the outputs' shapes before the step.
+    /// Sets its shape function.
     pub fn shape(
         mut self,
         infer: impl Fn(&ShapeCtx<'_>) -> Result<Vec<PartialShape>> + Send + Sync + 'static,
@@ -201,8 +202,8 @@ impl OpBuilder<'_> {
         self
     }
 
-    /// How its gradient is made: nodes that compute the gradients of the inputs from those of the
-    /// outputs; see [`crate::GradientScope`].
+    /// Sets its gradient: a function that adds nodes which compute the gradients of the inputs from
+    /// those of the outputs; see [`crate::GradientScope`].
     pub fn gradient(
         mut self,
         make: impl for<'g> Fn(&GradientScope<'g>, &[Term<'g>]) -> Result<Vec<Term<'g>>>
@@ -214,13 +215,13 @@ impl OpBuilder<'_> {
         self
     }
 
-    /// Its outputs do not change with its inputs, as far as gradients go: they stop here silently.
+    /// Stops gradients here without an error: its outputs count as constants.
     pub fn no_gradient(mut self) -> Self {
         self.def.gradient = Some(OpGradient::Stops);
         self
     }
 
-    /// How its CPU kernel is made; runs once per node, never in a step.
+    /// Sets what makes its CPU kernel. It runs once per node, never in a step.
     pub fn cpu(
         mut self,
         make: impl Fn(&KernelInit<'_>) -> Result<KernelBox> + Send + Sync + 'static,
@@ -229,7 +230,7 @@ impl OpBuilder<'_> {
         self
     }
 
-    /// A CPU kernel that needs nothing from the node: a plain function.
+    /// Sets a plain function as its CPU kernel, for ops without attributes that matter.
     pub fn cpu_fn(self, kernel: fn(&mut ferroflow_core::Ctx<'_>) -> Result<()>) -> Self {
         self.cpu(move |_| Ok(KernelBox::new(kernel)))
     }

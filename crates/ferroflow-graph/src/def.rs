@@ -1,5 +1,5 @@
-//! Graphs as they are written down: nodes that refer to each other by name. [`crate::wire`] reads
-//! and writes them, [`crate::GraphIr`] checks and resolves them.
+//! Graphs whose nodes refer to each other by name. [`crate::wire`] reads and writes them;
+//! [`crate::GraphIr`] checks and resolves them.
 
 use crate::attr::Attrs;
 use crate::op_def::OpDef;
@@ -17,7 +17,7 @@ pub struct GraphDef {
     pub versions: Versions,
 }
 
-/// Which TensorFlow wrote a graph and which may read it.
+/// The version of TensorFlow that wrote a graph, and the versions that may read it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Versions {
     pub producer: i32,
@@ -39,13 +39,13 @@ pub struct NodeDef {
     pub inputs: Vec<String>,
     pub device: String,
     pub attrs: Attrs,
-    /// `experimental_type` as it was on the wire, kept for forwarding.
+    /// The serialized `experimental_type`, kept so that it can be passed on.
     pub full_type: Option<Bytes>,
-    /// Names of the nodes this one was made from, for error messages.
+    /// Names of the nodes that a pass made this one from, for error messages.
     pub original_names: Vec<String>,
 }
 
-/// A function: signature, body, and which tensors of the body are its results.
+/// A function: its signature, its body, and the tensors of the body that are its results.
 #[derive(Clone, Debug)]
 pub struct FunctionDef {
     pub signature: OpDef,
@@ -68,8 +68,8 @@ impl FunctionDef {
         &self.signature.name
     }
 
-    /// Whether both have the same signature and the same nodes. Attributes are not compared: those
-    /// that hold a NaN would differ from themselves.
+    /// Whether both have the same signature and the same nodes. Attributes are not compared, because
+    /// one that holds a NaN would differ from itself.
     pub(crate) fn is_like(&self, other: &FunctionDef) -> bool {
         let (a, b) = (&self.signature, &other.signature);
         let same_node = |(x, y): (&NodeDef, &NodeDef)| {

@@ -1,4 +1,4 @@
-//! Functions: the library a graph carries, and bodies turned into graphs.
+//! Functions: the library of a graph, and function bodies as graphs.
 
 use crate::attr::{AttrList, AttrValue, Attrs, FuncRef};
 use crate::catalog::Catalog;
@@ -40,8 +40,8 @@ impl FunctionLibrary {
         &self.gradients
     }
 
-    /// Adds functions, none of which may have the name of an op in `catalog`. One that is there
-    /// already is kept: a client repeats its whole library with every extension of the graph.
+    /// Adds functions. None may have the name of an op in `catalog`. A function that exists already
+    /// is kept: a client repeats its whole library with every extension of the graph.
     pub fn add(
         &mut self,
         functions: impl IntoIterator<Item = Arc<FunctionDef>>,
@@ -96,7 +96,7 @@ impl FunctionLibrary {
         found
     }
 
-    /// The function as an op: a node may have a function's name for its op.
+    /// The function as an op: the op of a node can be the name of a function.
     pub fn op(&self, name: &str) -> Option<Arc<OpDef>> {
         let function = self.get(name)?;
         let mut def = function.signature.clone();
@@ -123,8 +123,8 @@ impl FunctionLibrary {
     }
 }
 
-/// The name under which the gradient of any function can be called: with the function's arguments
-/// and the gradients of its results it gives the gradients of the arguments.
+/// The op that calls the gradient of any function. It takes the function's arguments and the
+/// gradients of its results, and returns the gradients of the arguments.
 pub const SYMBOLIC_GRADIENT: &str = "SymbolicGradient";
 
 /// The body of a function as a graph of its own.
@@ -134,14 +134,14 @@ pub struct FunctionGraph {
     pub args: Vec<NodeId>,
     /// The `_Retval` nodes, in order.
     pub rets: Vec<NodeId>,
-    /// Nodes that must run although no result needs them: stateful ones and control outputs.
+    /// Nodes that run although no result needs them: stateful nodes and control outputs.
     pub targets: Vec<NodeId>,
     pub result_types: Vec<PortType>,
 }
 
 impl FunctionGraph {
-    /// Builds the body of `func` from the library; of [`SYMBOLIC_GRADIENT`], the gradient of the
-    /// function in its attribute `f`.
+    /// Builds the body of `func` from the library. For [`SYMBOLIC_GRADIENT`], builds the gradient of
+    /// the function in its attribute `f`.
     pub fn instantiate(
         func: &FuncRef,
         library: &FunctionLibrary,
@@ -157,8 +157,8 @@ impl FunctionGraph {
         let attrs = signature.complete_attrs(declared_only(signature, &func.attrs))?;
         let mut nodes = Vec::with_capacity(def.nodes.len() + signature.inputs.len() * 2);
 
-        // Arguments become `_Arg` nodes. An argument that stands for several tensors is spread
-        // over several of them, known as `name:0`, `name:1`, ….
+        // Arguments become `_Arg` nodes. An argument of several tensors becomes several nodes,
+        // called `name:0`, `name:1`, ….
         let mut spread = HashMap::new();
         let mut index = 0i64;
         for arg in &signature.inputs {
@@ -239,7 +239,7 @@ impl FunctionGraph {
     }
 }
 
-/// Names that may be those of functions: a node's op, and what its attributes say.
+/// Names that may be functions: a node's op, and the functions in its attributes.
 fn mentioned(op: &str, attrs: &Attrs, names: &mut Vec<String>) {
     fn of_func(f: &FuncRef, names: &mut Vec<String>) {
         mentioned(&f.name, &f.attrs, names);
@@ -254,7 +254,7 @@ fn mentioned(op: &str, attrs: &Attrs, names: &mut Vec<String>) {
     }
 }
 
-/// The attributes a signature declares, out of those given: a call passes annotations along too.
+/// Those of the given attributes that the signature declares. A call also passes annotations.
 fn declared_only(signature: &OpDef, given: &Attrs) -> Attrs {
     given
         .iter()
@@ -263,7 +263,7 @@ fn declared_only(signature: &OpDef, given: &Attrs) -> Attrs {
         .collect()
 }
 
-/// Replaces placeholders in a body's attributes by the values the function is instantiated with.
+/// Replaces the placeholders in a body's attributes by the values of this instantiation.
 fn substitute(attrs: &Attrs, with: &Attrs) -> Result<Attrs> {
     attrs
         .iter()

@@ -1,12 +1,12 @@
-//! Gradients: from a graph, the part that computes derivatives of some of its tensors by others.
+//! Gradients: adds nodes to a graph that compute derivatives of some of its tensors.
 //!
-//! [`gradients`] walks the graph backwards from the `ys` and asks each op between them and the `xs`
-//! for its gradient, which is declared beside the op: a function that adds nodes, written over
-//! [`Term`]s. What several paths bring to one tensor is added up. Loops of v1 control flow become
-//! loops that run backwards; calls of functions become calls of functions made here.
+//! [`gradients`] walks the graph backwards from the `ys` and calls the gradient function of each op
+//! between them and the `xs`. A gradient function is declared beside its op; it adds nodes and is
+//! written over [`Term`]s. Gradients that reach a tensor along several paths are summed. A v1 loop
+//! gets a loop that runs backwards. A call of a function gets a call of a gradient function that is
+//! made here.
 //!
-//! Where TensorFlow's `tf.gradients` and this differ, it is in the nodes that are made, not in their
-//! values.
+//! The nodes differ from those of TensorFlow's `tf.gradients`; their values do not.
 
 mod backprop;
 mod broadcast;
@@ -33,32 +33,32 @@ use crate::graph::{Endpoint, GraphIr};
 use ferroflow_core::{DType, Result, ensure};
 use std::sync::Arc;
 
-/// What the gradient of an op does: given what the gradient of each output is, makes those of the
-/// inputs, one [`Term`] each, [`GradientScope::none`] for inputs that have none.
+/// The gradient function of an op. It takes the gradient of each output and returns the gradient of
+/// each input, or [`GradientScope::none`] for an input without one.
 ///
-/// Outputs that nothing depends on have a gradient of zeros, made when it is used; outputs of types
-/// that have no gradients have none.
+/// An output that nothing depends on has a gradient of zeros, which are made when they are used. An
+/// output of a dtype without gradients has none.
 pub type GradientFn =
     Arc<dyn for<'g> Fn(&GradientScope<'g>, &[Term<'g>]) -> Result<Vec<Term<'g>>> + Send + Sync>;
 
-/// What is known of an op's gradient.
+/// The declared gradient of an op.
 #[derive(Clone)]
 pub enum OpGradient {
-    /// Declared to have none: what comes in stops here, silently.
+    /// None: gradients stop here without an error.
     Stops,
     Function(GradientFn),
 }
 
-/// How gradients are made; the default is what TensorFlow's is.
+/// How gradients are made; the defaults are TensorFlow's.
 #[derive(Clone, Debug, Default)]
 pub struct GradientOptions {
-    /// The gradient of each y; ones where there is none. Empty: ones for all.
+    /// The gradient of each y, ones where it is `None`. Empty means ones for all.
     pub grad_ys: Vec<Option<Endpoint>>,
-    /// Tensors that are taken for constants.
+    /// Tensors that count as constants.
     pub stop_gradients: Vec<Endpoint>,
-    /// Asks for the nodes that are made to be on the devices of those they are made for.
+    /// Places each new node on the device of the node whose gradient it computes.
     pub colocate: bool,
-    /// The name scope of the nodes that are made; `gradients` when empty.
+    /// The name scope of the new nodes; `gradients` when empty.
     pub name: String,
 }
 
@@ -66,12 +66,12 @@ pub struct GradientOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndpointGradient {
     Tensor(Endpoint),
-    /// Rows of a gradient that is zero elsewhere.
+    /// Some rows of a gradient; the other rows are zero.
     Slices(EndpointSlices),
 }
 
 impl EndpointGradient {
-    /// The tensor of a gradient that is not [`EndpointSlices`].
+    /// The tensor, unless the gradient is [`EndpointSlices`].
     pub fn tensor(self) -> Option<Endpoint> {
         match self {
             EndpointGradient::Tensor(e) => Some(e),
@@ -80,12 +80,12 @@ impl EndpointGradient {
     }
 }
 
-/// Adds to `graph` what computes the sum of the derivatives of `ys` by each of `xs`; none for those
-/// on which no y depends. On an error the graph is as it was.
+/// Adds nodes to `graph` that compute the sum of the derivatives of `ys` by each of `xs`. Returns
+/// `None` for an x on which no y depends. On an error the graph is unchanged.
 ///
-/// A resource handle among `xs` stands for the variable behind it.
+/// A resource handle among `xs` stands for its variable.
 ///
-/// Gradients through calls of functions replace such calls in the graph by others with more outputs.
+/// A call of a function on the way is replaced by a call of a function with more outputs.
 pub fn gradients(
     graph: &mut GraphIr,
     catalog: &Catalog,
@@ -123,7 +123,7 @@ pub fn gradients(
     }
 }
 
-/// Whether tensors of this type have gradients. A resource stands for the variable behind it.
+/// Whether tensors of this type have gradients. A resource stands for its variable.
 pub fn is_differentiable(dtype: DType) -> bool {
     use DType::*;
     matches!(dtype, Half | BFloat16 | Float | Double | Complex64 | Complex128 | Resource | Variant)

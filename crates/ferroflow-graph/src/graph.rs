@@ -46,25 +46,25 @@ pub struct Node {
     /// All attributes, defaults included.
     pub attrs: Arc<Attrs>,
     pub inputs: Vec<Endpoint>,
-    /// Nodes that must have run before this one.
+    /// Nodes that must run before this one.
     pub controls: Vec<NodeId>,
     pub input_types: Vec<PortType>,
     pub output_types: Vec<PortType>,
-    /// Where it was asked to run: a possibly partial device name.
+    /// The requested device: a possibly partial device name.
     pub device: String,
-    /// Names of the nodes it was made from, when it was made by a rewrite.
+    /// Names of the nodes that a rewrite made it from.
     pub original_names: Vec<String>,
 }
 
 impl Node {
-    /// The name of the node a user knows: its own, or that of the one it was made from.
+    /// The name of the node in the user's graph: its own, or that of the node it was made from.
     pub fn display_name(&self) -> &str {
         self.original_names.first().unwrap_or(&self.name)
     }
 }
 
-/// A graph. Node ids are dense and stay valid: nodes are added, never removed; passes that remove
-/// make a new graph.
+/// A graph. Node ids are dense and stay valid, because nodes are added and never removed. A pass that
+/// removes nodes makes a new graph.
 #[derive(Clone, Default)]
 pub struct GraphIr {
     pub(crate) nodes: Vec<Node>,
@@ -111,7 +111,7 @@ impl GraphIr {
         self.names.get(name).copied()
     }
 
-    /// The endpoint a tensor name means: `node` or `node:k`.
+    /// The endpoint of a tensor name: `node` or `node:k`.
     pub fn endpoint(&self, name: &str) -> Result<Endpoint> {
         let (node, slot) = split_tensor_name(name);
         let id =
@@ -166,7 +166,7 @@ impl GraphIr {
         self.push(node)
     }
 
-    /// Adds a node as it is.
+    /// Adds a node without checks.
     pub fn push(&mut self, node: Node) -> Result<NodeId> {
         let id = NodeId(self.nodes.len() as u32);
         if self.names.insert(node.name.clone(), id).is_some() {
@@ -176,7 +176,7 @@ impl GraphIr {
         Ok(id)
     }
 
-    /// Gives a node another name, unless that is taken.
+    /// Renames a node, unless the name is taken.
     pub(crate) fn rename(&mut self, id: NodeId, name: String) {
         if !self.names.contains_key(&name) {
             let old = std::mem::replace(&mut self.nodes[id.index()].name, name.clone());
@@ -185,7 +185,7 @@ impl GraphIr {
         }
     }
 
-    /// A name not taken yet, made from `base`.
+    /// A free name that starts with `base`.
     pub fn unique_name(&self, base: &str) -> String {
         if !self.names.contains_key(base) {
             return base.to_string();
@@ -196,7 +196,7 @@ impl GraphIr {
             .expect("some number is free")
     }
 
-    /// Checks that input `i` of `node` may come from `e`.
+    /// Checks that `e` can be input `i` of `node`.
     pub(crate) fn check_edge(&self, node: &Node, i: usize, e: Endpoint) -> Result<()> {
         let (want, from) = (node.input_types[i], self.node(e.node));
         let Some(have) = from.output_types.get(e.slot as usize) else {
@@ -238,7 +238,7 @@ impl GraphIr {
         all
     }
 
-    /// The graph written down again.
+    /// The graph as a GraphDef.
     pub fn to_def(&self) -> GraphDef {
         let nodes = self.nodes.iter().map(|n| self.node_def(n)).collect();
         GraphDef {
@@ -267,7 +267,7 @@ impl GraphIr {
     }
 }
 
-/// `node:k` in two; no `:k` means 0.
+/// Splits `node:k`; `k` is 0 if it is missing.
 pub fn split_tensor_name(name: &str) -> (&str, u32) {
     match name.rsplit_once(':') {
         Some((node, slot)) if !slot.is_empty() && slot.bytes().all(|b| b.is_ascii_digit()) => {

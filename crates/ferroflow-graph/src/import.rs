@@ -1,4 +1,4 @@
-//! From written-down graphs to [`GraphIr`]s: names resolved, ops looked up, types checked.
+//! Builds a [`GraphIr`] from a GraphDef: resolves names, looks up ops, checks types.
 
 use crate::catalog::Catalog;
 use crate::def::{GraphDef, NodeDef};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub(crate) enum Naming {
     /// `node:k`.
     GraphIr,
-    /// `node:output:k` and `argument`; the map says which `_Arg` nodes an argument became.
+    /// `node:output:k` and `argument`; the map holds the `_Arg` nodes of each argument.
     Function(HashMap<String, Vec<String>>),
 }
 
@@ -22,13 +22,13 @@ pub(crate) struct Importer<'a> {
     catalog: &'a Catalog,
     library: &'a FunctionLibrary,
     naming: Naming,
-    /// Ops already looked up: function ops are made anew by each look-up.
+    /// Ops looked up before. Each look-up of a function makes a new op.
     ops: HashMap<String, Arc<OpDef>>,
-    /// Inputs and outputs of all nodes added.
+    /// The number of inputs and outputs of all added nodes.
     ports: usize,
 }
 
-/// A number in a node's attributes can ask for a million outputs; all nodes together may not.
+/// One attribute can ask for a million outputs of a node; all nodes together may not.
 const MAX_PORTS: usize = 1 << 25;
 
 impl GraphIr {
@@ -39,8 +39,8 @@ impl GraphIr {
         Ok(graph)
     }
 
-    /// Adds the nodes and functions of `def`, whose inputs may name nodes that are here already.
-    /// On an error the graph is as it was.
+    /// Adds the nodes and functions of `def`. Their inputs may name existing nodes. On an error the
+    /// graph is unchanged.
     pub fn extend(&mut self, def: &GraphDef, catalog: &Catalog) -> Result<()> {
         let mut library = self.library.clone();
         library.add(def.functions.iter().cloned(), def.gradients.clone(), catalog)?;
@@ -54,12 +54,12 @@ impl GraphIr {
         Ok(())
     }
 
-    /// Fails if there is a cycle that is not a loop: for those who have moved edges.
+    /// Fails if there is a cycle that is not a loop. For callers that have moved edges.
     pub fn check_acyclic(&self) -> Result<()> {
         check_acyclic(self, 0)
     }
 
-    /// Forgets all but the first `len` nodes, which must not refer to the others.
+    /// Removes all but the first `len` nodes. Those must not refer to the others.
     pub fn truncate(&mut self, len: usize) {
         for node in self.nodes.drain(len..) {
             self.names.remove(&node.name);
@@ -72,8 +72,8 @@ impl<'a> Importer<'a> {
         Importer { catalog, library, naming, ops: HashMap::new(), ports: 0 }
     }
 
-    /// Adds `defs`, in two passes: names first, since a node may refer to a later one. May leave
-    /// some of them behind on an error.
+    /// Adds `defs` in two passes: names first, since a node may refer to a later one. On an error some
+    /// of them may stay in the graph.
     pub fn add_nodes(&mut self, graph: &mut GraphIr, defs: &[NodeDef]) -> Result<()> {
         let first = graph.nodes.len();
         ensure!(
@@ -83,7 +83,7 @@ impl<'a> Importer<'a> {
             u32::MAX
         );
         for def in defs {
-            // `push` takes the name for good, so a duplicate is caught before.
+            // Check for a duplicate first: `push` cannot give the name back.
             if graph.names.contains_key(&def.name) {
                 bail!(InvalidArgument, "Node name '{}' already exists in the Graph", def.name);
             }
@@ -148,7 +148,7 @@ impl<'a> Importer<'a> {
                 "Node '{}': data inputs must come before control inputs",
                 def.name
             );
-            // Within functions an argument of several tensors is one name for all of them.
+            // Inside functions one name can stand for all tensors of an argument.
             if let Naming::Function(args) = &self.naming
                 && let Some(names) = args.get(text)
                 && names.len() != 1
@@ -192,8 +192,8 @@ impl<'a> Importer<'a> {
         e.context(format!("Node '{}'", def.name))
     }
 
-    /// The endpoint that `text`, an input as written, means; `k` picks one of several tensors of a
-    /// function's output argument when the text itself does not.
+    /// The endpoint that an input's `text` names. `k` selects one of several tensors of a function's
+    /// output argument if the text does not.
     pub fn resolve(&self, graph: &GraphIr, text: &str, k: usize) -> Result<Endpoint> {
         let Naming::Function(args) = &self.naming else {
             let (name, slot) = split_tensor_name(text);
@@ -229,9 +229,9 @@ impl<'a> Importer<'a> {
     }
 }
 
-/// Only loops made of `NextIteration` may be cycles.
+/// Refuses cycles other than loops through `NextIteration`.
 fn check_acyclic(graph: &GraphIr, first: usize) -> Result<()> {
-    // Nodes that were there before cannot refer to new ones, so a cycle lies among the new.
+    // Old nodes cannot refer to new ones, so a cycle consists of new nodes.
     let new = graph.nodes.len() - first;
     let mut pending = vec![0u32; new];
     let mut consumers: Vec<Vec<u32>> = vec![Vec::new(); new];

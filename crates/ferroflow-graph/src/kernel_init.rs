@@ -1,4 +1,4 @@
-//! What a kernel is made from.
+//! The node for which a kernel is made.
 
 use crate::attr::{Attrs, FuncRef};
 use crate::op_def::PortType;
@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 pub trait FunctionInstantiator: Send + Sync {
     fn instantiate(&self, func: &FuncRef) -> Result<Arc<dyn Callable>>;
 
-    /// The function with state of its own (random streams, counters), which nobody shares.
+    /// Makes the function callable with its own state (random streams, counters).
     fn instantiate_apart(&self, func: &FuncRef) -> Result<Arc<dyn Callable>> {
         self.instantiate(func)
     }
@@ -65,9 +65,9 @@ impl KernelInit<'_> {
         FunctionHandle { func, functions: self.functions.clone(), ready: OnceLock::new() }
     }
 
-    /// Container and name of the resource this node makes or finds, from its attributes
-    /// `container` and `shared_name`. Without a shared name it is the node's name when `by_node`
-    /// (variables, tables), else private to this kernel.
+    /// The container and the name of the resource that this node makes or finds, from its attributes
+    /// `container` and `shared_name`. Without a shared name it has the node's name if `by_node`
+    /// (variables, tables); otherwise it is private to this kernel.
     pub fn resource_name(&self, by_node: bool) -> Result<ResourceName> {
         static COUNTER: AtomicU64 = AtomicU64::new(0);
         let text = |name: &str| if self.contains(name) { self.string(name) } else { Ok("".into()) };
@@ -94,11 +94,11 @@ impl KernelInit<'_> {
 pub struct ResourceName {
     pub container: String,
     pub name: String,
-    /// Nobody else can name it: it goes when the kernel goes.
+    /// No other kernel can name it, so it is dropped with its kernel.
     pub is_private: bool,
 }
 
-/// A function an op calls.
+/// A function that an op calls.
 pub struct FunctionHandle {
     func: FuncRef,
     functions: Arc<dyn FunctionInstantiator>,
@@ -119,13 +119,13 @@ impl FunctionHandle {
         Ok(self.ready.get_or_init(|| made).clone())
     }
 
-    /// The function with state of its own, made anew.
+    /// A new instance of the function, with its own state.
     pub fn apart(&self) -> Result<Arc<dyn Callable>> {
         self.functions.instantiate_apart(&self.func)
     }
 }
 
-/// No functions at all: for kernels made outside a graph.
+/// Knows no functions. For kernels made outside a graph.
 pub struct NoFunctions;
 
 impl FunctionInstantiator for NoFunctions {

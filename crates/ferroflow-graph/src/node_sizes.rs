@@ -1,12 +1,12 @@
-//! How large the tensors of a node are, as far as is known before it runs.
+//! Estimated sizes of the tensors of a node.
 
 use crate::attr::Attrs;
 use ferroflow_core::PartialShape;
 
-/// What an unknown dimension is taken for: it is nearly always that of a batch.
+/// The guess for an unknown dimension, which is nearly always the batch.
 const UNKNOWN_DIM: usize = 32;
 
-/// The dimensions of a node's inputs and outputs; what is not known of them is guessed.
+/// The dimensions of a node's inputs and outputs; unknown ones are guessed.
 pub struct NodeSizes<'a> {
     pub attrs: &'a Attrs,
     pub inputs: &'a [Vec<usize>],
@@ -24,20 +24,20 @@ impl NodeSizes<'_> {
         self.outputs.get(i).map_or(1.0, |dims| elements(dims))
     }
 
-    /// A dimension of input `i`, counted from the last, which is 0.
+    /// A dimension of input `i`, counted from the last one, which is 0.
     pub fn input_dim(&self, i: usize, from_last: usize) -> f64 {
         let dims = self.inputs.get(i).map_or(&[][..], Vec::as_slice);
         dims.len().checked_sub(from_last + 1).map_or(1.0, |at| dims[at] as f64)
     }
 }
 
-/// The dimensions of a shape; where it is unknown, a guess.
+/// The dimensions of a shape, guessed where they are unknown.
 pub(crate) fn guessed(shape: &PartialShape) -> Vec<usize> {
     let dims = shape.dims().unwrap_or_default();
     dims.iter().map(|d| d.unwrap_or(UNKNOWN_DIM)).collect()
 }
 
-/// Their product, as a number that does not overflow.
+/// The number of elements, as a float so that it does not overflow.
 pub(crate) fn elements(dims: &[usize]) -> f64 {
     dims.iter().map(|&d| d as f64).product()
 }

@@ -1,4 +1,4 @@
-//! What an op is: its signature, and what the catalog knows to do with it.
+//! An op: its signature, its properties, and how to compute it.
 
 use crate::attr::{AttrList, AttrValue, Attrs};
 use crate::{AnyBlockKernel, KernelInit, NodeSizes, OpGradient, ShapeCtx};
@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 pub type ShapeFn = Arc<dyn Fn(&ShapeCtx<'_>) -> Result<Vec<PartialShape>> + Send + Sync>;
 pub type KernelFn = Arc<dyn Fn(&KernelInit<'_>) -> Result<KernelBox> + Send + Sync>;
-/// From a node's attributes to how it is computed over slices; none for dtypes that are not fused.
+/// Makes the block kernel for a node's attributes; `None` for a dtype that is not fused.
 pub type MakeBlockKernel = fn(&Attrs) -> Option<AnyBlockKernel>;
 
-/// About how many floating-point operations a node takes.
+/// Estimates the floating-point operations of a node.
 pub type FlopsFn = fn(&NodeSizes<'_>) -> f64;
 
 /// An op: signature, properties, and how to compute it.
@@ -18,45 +18,43 @@ pub type FlopsFn = fn(&NodeSizes<'_>) -> f64;
 pub struct OpDef {
     pub name: String,
     pub doc: String,
-    /// The source file that declares it; empty for signatures that were only recorded.
+    /// The source file that declares it; empty for recorded signatures of TensorFlow.
     pub source: &'static str,
     pub inputs: Vec<ArgDef>,
     pub outputs: Vec<ArgDef>,
     pub attrs: Vec<AttrDef>,
-    /// Keeps state, or has an effect: never merged, folded or run twice.
+    /// Has state or an effect, so it is never merged, folded or run twice.
     pub is_stateful: bool,
     pub is_commutative: bool,
     pub is_aggregate: bool,
-    /// Takes references to variables that hold nothing yet.
+    /// Accepts references to uninitialized variables.
     pub allows_uninitialized_input: bool,
     pub control_flow: Option<ControlFlow>,
     pub cost: OpCost,
-    /// How much it computes, where that is not about one operation for each element.
+    /// Estimates its operations; `None` means about one for each output element.
     pub flops: Option<FlopsFn>,
-    /// What constant folding and fusion may take it for.
+    /// What it means to passes.
     pub role: OpRole,
-    /// Element-wise and pure: how it is computed over slices.
+    /// Makes its block kernel, if it is element-wise and pure.
     pub blocks: Option<MakeBlockKernel>,
-    /// Its one output is worth finishing, by a bias and an activation, by the node that made it.
+    /// A bias and an activation that follow its one output can run as a part of it.
     pub takes_epilogue: bool,
-    /// It passes resources on, or to functions that are placed on their own: it need not be where
-    /// they are.
+    /// It only passes resources on, so it can run on another device than they are on.
     pub takes_resources_from_anywhere: bool,
-    /// Looks at what is known of a tensor without its elements, so it is best where the tensor is.
+    /// It reads only metadata of a tensor, so it belongs on the device of the tensor.
     pub is_metadata: bool,
-    /// Its kernel is asynchronous: when it ends may depend on more than its inputs, such as another
-    /// task or another step.
+    /// Its kernel is asynchronous: it may wait for more than its inputs, such as another task or
+    /// another step.
     pub may_wait: bool,
-    /// Which of its attributes are functions that it calls, and how.
+    /// How it calls the functions in its attributes.
     pub calls: Option<CallKind>,
     pub shape: Option<ShapeFn>,
-    /// How its gradient is made; none: it cannot be differentiated.
+    /// Its gradient; `None` if it cannot be differentiated.
     pub gradient: Option<OpGradient>,
     pub cpu: Option<KernelFn>,
 }
 
-/// What an op means to passes and to the executor, beyond its kernel. Passes ask this, never the
-/// op's name.
+/// What an op means to passes and to the executor. They look at this, never at the op's name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OpRole {
     #[default]
@@ -67,22 +65,22 @@ pub enum OpRole {
     Placeholder,
     /// Passes its one input on unchanged.
     Identity,
-    /// Orders other nodes; computes nothing.
+    /// Computes nothing; only orders other nodes.
     NoOp,
     /// Publishes its input under a rendezvous key.
     Send,
-    /// Takes a value from under a rendezvous key.
+    /// Receives the value of a rendezvous key.
     Recv,
     /// Argument number `index` of a function.
     Argument,
     /// Result number `index` of a function.
     Return,
-    /// Reads or tells the world outside the graph, such as files, though it is not called stateful:
-    /// never merged or folded.
+    /// Reads or writes something outside the graph, such as a file, although TensorFlow does not call
+    /// it stateful. It is never merged or folded.
     Outside,
 }
 
-/// The primitives of v1 control flow; reference variants count as their plain ones.
+/// The primitives of v1 control flow. A reference variant counts as its plain op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ControlFlow {
     Switch,
@@ -97,28 +95,28 @@ pub enum ControlFlow {
     ControlTrigger,
 }
 
-/// How an op calls functions: what a pass must know that puts their bodies in its place.
+/// How an op calls functions. The pass that inlines function bodies needs this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallKind {
-    /// `f`, with all inputs.
+    /// Calls `f` with all inputs.
     Function,
-    /// The function it is named after, with all inputs.
+    /// Calls the function with the op's own name, with all inputs.
     Own,
-    /// `then_branch` or `else_branch`, by input 0, with the other inputs.
+    /// Calls `then_branch` or `else_branch`, as input 0 says, with the other inputs.
     If,
-    /// One of `branches`, by input 0, with the other inputs.
+    /// Calls one of `branches`, as input 0 says, with the other inputs.
     Case,
-    /// `body`, as long as `cond` says so, from inputs to outputs.
+    /// Calls `body` as long as `cond` is true, from inputs to outputs.
     While,
 }
 
-/// How much work a run of the op is.
+/// How much work the op is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OpCost {
     /// Runs on the thread that made it ready.
     #[default]
     Cheap,
-    /// Worth a thread of its own when others are ready too.
+    /// Gets a thread of its own if other nodes are ready too.
     Expensive,
 }
 
@@ -134,7 +132,7 @@ pub struct ArgDef {
 #[derive(Clone, Debug, PartialEq)]
 pub enum ArgTypes {
     One(TypeSource),
-    /// As many tensors of one type as the int attribute says.
+    /// Several tensors of one type; an int attribute holds their number.
     Repeated {
         count: String,
         of: TypeSource,
@@ -149,14 +147,14 @@ pub enum TypeSource {
     Attr(String),
 }
 
-/// An attribute an op takes.
+/// An attribute of an op.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AttrDef {
     pub name: String,
     pub kind: AttrKind,
     pub is_list: bool,
     pub default: Option<AttrValue>,
-    /// Least value of an int, least length of a list.
+    /// The least value of an int, or the least length of a list.
     pub minimum: Option<i64>,
     pub allowed: Option<AllowedValues>,
 }
@@ -220,14 +218,14 @@ impl OpDef {
         self.attrs.iter().find(|a| a.name == name)
     }
 
-    /// `attrs` checked against the signature, with defaults filled in. Attributes that start with
-    /// `_` are annotations and pass.
+    /// Checks `attrs` against the signature and fills in defaults. Attributes that start with `_` are
+    /// annotations and are not checked.
     pub fn complete_attrs(&self, mut attrs: Attrs) -> Result<Attrs> {
         for def in &self.attrs {
             match (attrs.get(&def.name), &def.default) {
                 (Some(value), _) => def.check(value)?,
                 (None, Some(default)) => attrs.set(def.name.clone(), default.clone()),
-                // The class is TensorFlow's, which looks for the types of a node first.
+                // TensorFlow's error code: it looks up the types of a node first.
                 (None, None) if self.sets_types(&def.name) => {
                     bail!(NotFound, "No attr named '{}' in NodeDef:", def.name)
                 }
@@ -250,8 +248,8 @@ impl OpDef {
         Ok(attrs)
     }
 
-    /// Sets the attributes that follow from the types of the inputs, where they are not set. Several
-    /// arguments of one count share the tensors that are left for them.
+    /// Sets the missing attributes that follow from the types of the inputs. Several arguments with
+    /// one count share the remaining tensors.
     pub fn attrs_from_inputs(&self, types: &[DType], attrs: &mut Attrs) {
         let mut at = 0;
         for (i, arg) in self.inputs.iter().enumerate() {
@@ -306,7 +304,7 @@ impl OpDef {
         port_types(&self.outputs, attrs)
     }
 
-    /// Where output argument `name` of a node begins, and how many tensors it stands for.
+    /// The first output of output argument `name` of a node, and its number of tensors.
     pub fn output_range(&self, attrs: &Attrs, name: &str) -> Result<std::ops::Range<usize>> {
         let mut start = 0;
         for arg in &self.outputs {
@@ -319,7 +317,7 @@ impl OpDef {
         bail!(InvalidArgument, "Op<name={}> has no output '{name}'", self.name)
     }
 
-    /// Where input argument `name` of a node begins, and how many tensors it stands for.
+    /// The first input of input argument `name` of a node, and its number of tensors.
     pub fn input_range(&self, attrs: &Attrs, name: &str) -> Result<std::ops::Range<usize>> {
         let mut start = 0;
         for arg in &self.inputs {
@@ -355,7 +353,7 @@ impl OpDef {
         }
     }
 
-    /// Whether two nodes of this op with equal inputs and attributes are the same value.
+    /// Whether two nodes of this op with equal inputs and attributes have the same value.
     pub fn is_pure(&self) -> bool {
         !self.is_stateful
             && self.control_flow.is_none()
@@ -371,7 +369,7 @@ impl ArgDef {
             ArgTypes::One(source) => vec![port(source.resolve(attrs)?)],
             ArgTypes::Repeated { count, of } => {
                 let n = attrs.int(count)?;
-                // A count beyond any real graph is refused before it is allocated for.
+                // Refuse an absurd count before memory is allocated for it.
                 ensure!(
                     (0..1 << 20).contains(&n),
                     InvalidArgument,

@@ -1,8 +1,7 @@
-//! Passes over the graph of one step. Each works on what [`prune`] leaves of the whole graph for
-//! one set of feeds, fetches and targets, in which every node is meant to run, and never changes a
-//! fetched value, a stateful op, or an error the user would have seen. ([`prune`] itself silences
-//! pure nodes whose values nobody takes, errors of theirs included, as TensorFlow does.) Nodes that
-//! stay keep their names, their devices and their order.
+//! Passes over the graph of one step. [`prune`] comes first: it removes the nodes that the feeds,
+//! fetches and targets do not need, and with them any errors of those nodes, as TensorFlow does.
+//! A later pass never changes a fetched value, a stateful op, or an error that the user would see.
+//! Nodes that stay keep their names, their devices and their order.
 
 mod cost;
 mod cse;
@@ -38,8 +37,8 @@ pub use simulate::{DeviceLoad, Prediction, Transfer};
 
 use crate::catalog::Catalog;
 
-/// All passes that make a step cheaper, in order. The last two make nodes that hold their op's
-/// definition themselves and that no GraphDef can carry: this runs where the step is compiled.
+/// Runs all passes that make a step cheaper, in order. The last two make nodes whose ops exist only in
+/// memory and not in a GraphDef, so this runs on the task that compiles the step.
 pub fn optimize(step: &mut Pruned, catalog: &Catalog, evaluate: EvaluateFn<'_>) {
     fold(step, catalog, evaluate);
     remove_identities(step);

@@ -1,10 +1,10 @@
-//! Shape inference: what a node's output shapes are, as far as its attributes and the shapes (and
-//! constant values) of its inputs tell.
+//! Shape inference: derives a node's output shapes from its attributes and from the shapes and
+//! constant values of its inputs.
 
 use crate::attr::Attrs;
 use ferroflow_core::{PartialShape, Result, Tensor, bail};
 
-/// What is known of a node when its output shapes are inferred.
+/// A node whose output shapes are inferred.
 pub struct ShapeCtx<'a> {
     pub attrs: &'a Attrs,
     pub inputs: &'a [PartialShape],
@@ -29,8 +29,8 @@ impl ShapeCtx<'_> {
         self.constant(i)?.to_indices().ok()
     }
 
-    /// The shape that input `i` holds: known when it is a constant, its rank when its length is.
-    /// -1 stands for an unknown dimension.
+    /// The shape that input `i` holds. It is known if the input is a constant; its rank is known if
+    /// the input's length is. -1 is an unknown dimension.
     pub fn shape_from(&self, i: usize) -> PartialShape {
         match self.constant_ints(i) {
             Some(dims) => PartialShape::from_i64s(&dims).unwrap_or_default(),
@@ -47,7 +47,7 @@ pub fn same_as_input(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     Ok(vec![c.input(0); c.outputs])
 }
 
-/// The output has what the shapes of all inputs say together.
+/// The output has the shape on which all inputs agree.
 pub fn merged_inputs(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     let mut shape = PartialShape::unknown();
     for s in c.inputs {
@@ -61,7 +61,7 @@ pub fn like_inputs(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     Ok((0..c.outputs).map(|i| c.input(i)).collect())
 }
 
-/// Nothing is known.
+/// All outputs have unknown shapes.
 pub fn unknown(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     Ok(vec![PartialShape::unknown(); c.outputs])
 }
@@ -108,7 +108,7 @@ pub fn broadcast_shapes(a: &PartialShape, b: &PartialShape) -> Result<PartialSha
             (Some(_), Some(_)) => {
                 bail!(InvalidArgument, "Incompatible shapes: {a} vs. {b}")
             }
-            // One is unknown: the result is the known one, or 1 and then an error at run time.
+            // One is unknown: the result is the known one; a mismatch is an error at run time.
             (p, q) => p.or(q),
         });
     }

@@ -1,6 +1,6 @@
 //! TensorFlow's notation for signatures: `features: T`, `values: N * T`, `ref: Ref(T)`,
-//! `T: {float, double} = DT_FLOAT`, `N: int >= 1`. Ops declare themselves in it, so that they read
-//! like, and are compared with, the original.
+//! `T: {float, double} = DT_FLOAT`, `N: int >= 1`. Our declarations use it, so that they can be
+//! compared with TensorFlow's.
 
 use crate::attr::{AttrList, AttrValue};
 use crate::op_def::{AllowedValues, ArgDef, ArgTypes, AttrDef, AttrKind, TypeSource};
@@ -27,8 +27,8 @@ pub const QUANTIZED_TYPES: [DType; 5] = {
     [QInt8, QUInt8, QInt32, QInt16, QUInt16]
 };
 
-/// Parses `name: type`. Whether a type name is a list attribute is known only when the op's attrs
-/// are: see [`resolve_lists`].
+/// Parses `name: type`. A type name can be a list attribute, which is only known once the op's
+/// attributes are: see [`resolve_lists`].
 pub fn parse_arg(text: &str) -> Result<ArgDef> {
     let (name, mut types) = split_name(text)?;
     let mut is_ref = false;

@@ -1,5 +1,5 @@
-//! What TensorFlow 2.15 declares of its ops: the signatures of all of them, for graphs that are
-//! passed on to TensorFlow workers, and for comparison with our own declarations.
+//! The signatures of all ops of TensorFlow 2.15. Graphs for TensorFlow workers are checked against
+//! them, and our own declarations are compared with them.
 
 use crate::attr::{AttrList, AttrValue};
 use crate::op_def::{AllowedValues, ArgDef, ArgTypes, AttrDef, OpDef, TypeSource};
@@ -39,9 +39,9 @@ pub fn tensorflow_signature(name: &str) -> Option<OpDef> {
     graph::op_from_proto(op).ok()
 }
 
-/// In what a declaration differs from TensorFlow's of the same name, a line each: arguments,
-/// attributes, defaults, allowed values, properties. Texts do not count, nor does the order of
-/// allowed values. An op that TensorFlow does not have is one difference.
+/// How a declaration differs from TensorFlow's of the same name, one line for each difference in
+/// arguments, attributes, defaults, allowed values or properties. Descriptions and the order of
+/// allowed values are not compared. An op that TensorFlow does not have is one difference.
 pub fn signature_differences(op: &OpDef) -> Vec<String> {
     let Some(theirs) = tensorflow_signature(&op.name) else {
         return vec![format!("{}: TensorFlow has no such op", op.name)];
@@ -117,7 +117,7 @@ fn allowed_set(a: &AttrDef) -> Option<BTreeSet<String>> {
     })
 }
 
-/// An argument in the notation it is declared in.
+/// An argument in TensorFlow's notation.
 fn arg_text(arg: &ArgDef) -> String {
     let source = |s: &TypeSource| match s {
         TypeSource::Fixed(dtype) => dtype.name().to_string(),
@@ -134,7 +134,7 @@ fn arg_text(arg: &ArgDef) -> String {
     }
 }
 
-/// An attribute in (nearly) the notation it is declared in.
+/// An attribute in nearly TensorFlow's notation.
 fn attr_text(a: &AttrDef) -> String {
     let mut text = match allowed_set(a) {
         Some(set) => format!("{{{}}}", set.into_iter().collect::<Vec<_>>().join(", ")),

@@ -1,13 +1,13 @@
-//! The wire: TensorFlow's messages from and to our own types. No protobuf type is used outside
-//! this module and the cluster's counterpart of it.
+//! Converts TensorFlow's messages from and to our own types. Protobuf types are used only in `wire`
+//! modules, of this crate and of others.
 //!
-//! [`tensor`] and [`graph`] convert whole messages. Calls that carry tensors go another way:
-//! [`step`] reads them from the [`chunks`] a connection delivers and writes them as [`segments`] a
-//! connection sends, so that a large tensor is copied at most once on its way in and never on its
-//! way out.
+//! [`tensor`] and [`graph`] convert whole messages. [`step`] handles the calls that carry tensors: it
+//! reads them from the [`chunks`] that a connection delivers and writes them as [`segments`], so that
+//! a large tensor is copied at most once when it is received and never when it is sent.
 //!
-//! Everything here takes bytes from strangers: a malformed message is `InvalidArgument`, a tensor
-//! beyond the memory limit `ResourceExhausted`; nothing is allocated on the word of a length alone.
+//! The bytes are not trusted. A malformed message is `InvalidArgument` and a tensor beyond the memory
+//! limit `ResourceExhausted`. A length is checked against the bytes that are there before memory is
+//! allocated for it.
 
 pub mod chunks;
 pub mod graph;
@@ -21,7 +21,7 @@ pub use tensor::OpaqueVariant;
 
 use ferroflow_core::{Error, err};
 
-/// A message that does not parse.
+/// The error for a message that does not parse.
 fn malformed(e: prost::DecodeError) -> Error {
     err!(InvalidArgument, "malformed message: {e}")
 }

@@ -196,7 +196,7 @@ impl Graph {
         let mut gradients = Vec::with_capacity(found.len());
         for (x, gradient) in xs.iter().zip(found) {
             gradients.push(gradient.map(|gradient| match gradient {
-                ferroflow_graph::Gradient::Tensor(e) => {
+                ferroflow_graph::EndpointGradient::Tensor(e) => {
                     let gradient = output(e);
                     if x.dtype() != DType::Resource
                         && let Ok(shape) = gradient.shape().merge(&x.shape())
@@ -205,7 +205,7 @@ impl Graph {
                     }
                     Gradient::Dense(gradient)
                 }
-                ferroflow_graph::Gradient::Slices(s) => Gradient::Sparse(IndexedSlices {
+                ferroflow_graph::EndpointGradient::Slices(s) => Gradient::Sparse(IndexedSlices {
                     values: output(s.values),
                     indices: output(s.indices),
                     shape: output(s.shape),

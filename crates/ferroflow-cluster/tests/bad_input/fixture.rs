@@ -41,7 +41,8 @@ impl Fixture {
         );
         let server = Server::bind(options, CATALOG.clone()).await.expect("a port");
         let address = server.target().strip_prefix("grpc://").expect("a target").to_string();
-        let channel = Channel::connect(&address, client::Options::default()).expect("an address");
+        let channel =
+            Channel::connect(&address, client::ChannelOptions::default()).expect("an address");
         let (stop, stopped) = oneshot::channel::<()>();
         tokio::spawn(server.serve(async {
             let _ = stopped.await;

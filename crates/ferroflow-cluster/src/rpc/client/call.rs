@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 pub(super) enum CallFailure {
     /// The call's outcome.
-    RpcStatus(RpcStatus),
+    Status(RpcStatus),
     /// The peer has certainly not begun the call.
     Unsent(RpcStatus),
 }
