@@ -191,7 +191,12 @@ impl FunctionGraph {
             let types =
                 OpDef { outputs: vec![out.clone()], ..signature.clone() }.output_types(&attrs)?;
             let source = def.ret.get(&out.name).ok_or_else(|| {
-                err!(InvalidArgument, "function {} does not say what '{}' is", func.name, out.name)
+                err!(
+                    InvalidArgument,
+                    "function {} does not define its result '{}'",
+                    func.name,
+                    out.name
+                )
             })?;
             rets.push((source.clone(), types));
         }

@@ -171,7 +171,7 @@ mod tests {
     use crate::Catalog;
 
     #[test]
-    fn all_ops_are_read() {
+    fn all_recorded_ops_can_be_read() {
         let ops = tensorflow_signatures();
         assert_eq!(ops.len(), 1862);
         assert_eq!(BY_NAME.len(), ops.len());
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn named_sets_of_types_are_tensorflows() {
+    fn named_type_sets_equal_tensorflows() {
         let mut c = Catalog::new();
         c.op("Sum").attr("T: numbertype");
         c.op("ReluGrad").attr("T: realnumbertype");
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_are_listed() {
+    fn signature_differences_are_listed() {
         let mut c = Catalog::new();
         c.op("MatMul")
             .input("a: T")

@@ -222,7 +222,7 @@ fn constants_are_folded_and_their_sources_dropped() {
 }
 
 #[test]
-fn failures_large_results_and_tied_constants_are_not_folded() {
+fn failures_large_results_and_constants_in_branches_are_not_folded() {
     let nodes = vec![
         constant("one", 1, &[]),
         node("odd", "Even", &["one"]),
@@ -247,7 +247,7 @@ fn failures_large_results_and_tied_constants_are_not_folded() {
 }
 
 #[test]
-fn identities_that_mean_more_stay() {
+fn identities_with_other_effects_stay() {
     let nodes = vec![
         node("x", "Placeholder", &[]),
         node("plain", "Identity", &["x"]),

@@ -68,7 +68,7 @@ fn a_recorded_graph_survives() {
 }
 
 #[test]
-fn a_recorded_graph_is_understood() {
+fn a_recorded_graph_can_be_imported() {
     let def = graph::graph_from_proto(recorded()).unwrap();
     let text = def.nodes.iter().find(|n| n.name == "s").unwrap();
     let Some(AttrValue::Tensor(t)) = text.attrs.get("value") else { panic!("{text:?}") };

@@ -277,7 +277,7 @@ proptest! {
 }
 
 #[test]
-fn lengths_are_not_believed() {
+fn lengths_beyond_the_message_are_refused() {
     let cases: &[&[u8]] = &[
         // A feed of 2^63 bytes; one that ends before its length; a tensor that leaves its feed.
         b"\x12\xff\xff\xff\xff\xff\xff\xff\xff\x7f",

@@ -1,4 +1,5 @@
-//! The walk backwards: each node between ys and xs, once the gradients of all its outputs are there.
+//! The backward walk: visits each node between ys and xs once the gradients of all its outputs are
+//! known.
 
 use super::context::{LoopContextId, LoopContextKind, ROOT};
 use super::scope::GradientScope;
@@ -11,7 +12,7 @@ use ferroflow_core::{DType, Result, bail, ensure};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-/// All that [`super::gradients`] does to the graph.
+/// Does the work of [`super::gradients`].
 pub(super) fn all(
     tape: &Tape,
     ys: &[Endpoint],
@@ -47,7 +48,7 @@ pub(super) fn all(
     Ok(out)
 }
 
-/// The gradient a y begins with.
+/// The initial gradient of a y.
 fn first_gradient(tape: &Tape, y: Endpoint, given: Option<Endpoint>) -> Result<Flow> {
     let (name, dtype) = {
         let graph = tape.graph();
@@ -101,15 +102,15 @@ impl Reached {
     }
 }
 
-/// What the walk visits: a node, or a whole loop.
+/// What the walk visits: a node or a whole loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Item {
     Node(NodeId),
     Loop(LoopContextId),
 }
 
-/// Goes back from the ys, whose gradients are given, to the xs within one context of the graph, and
-/// not beyond `stops`.
+/// Walks back from the ys, whose gradients are given, to the xs within one context of the graph. It
+/// does not go beyond `stops`.
 pub(super) fn sweep(
     tape: &Tape,
     context: LoopContextId,
@@ -170,9 +171,9 @@ pub(super) fn sweep(
     xs.iter().map(|x| tape.sum(flows.get(x).map_or(&[], |f| f.as_slice()))).collect()
 }
 
-/// What lies between the ys and the xs.
+/// The items between the ys and the xs.
 struct BackpropPlan {
-    /// How many inputs of others between come from an item.
+    /// How many inputs of the other items come from each item.
     uses: HashMap<Item, usize>,
     between: HashSet<Item>,
     /// The results of each loop.
@@ -232,7 +233,7 @@ impl BackpropPlan {
         plan
     }
 
-    /// The item that a node is or belongs to, when it lies between.
+    /// The item of a node, if it is between the ys and the xs.
     fn item(&self, tape: &Tape, id: NodeId) -> Option<Item> {
         item_of(tape, id).filter(|item| self.between.contains(item))
     }
@@ -241,7 +242,7 @@ impl BackpropPlan {
         self.item(tape, id).is_some()
     }
 
-    /// The tensors an item takes.
+    /// The inputs of an item.
     fn sources(&self, tape: &Tape, item: Item) -> Vec<Endpoint> {
         let state = tape.state.borrow();
         match item {
@@ -256,7 +257,7 @@ impl BackpropPlan {
     }
 }
 
-/// A node as the walk sees it: `Exit` stands for the whole loop.
+/// The item of a node: for `Exit` it is the whole loop.
 fn item_of(tape: &Tape, id: NodeId) -> Option<Item> {
     let state = tape.state.borrow();
     let node = state.graph.node(id);
@@ -266,7 +267,7 @@ fn item_of(tape: &Tape, id: NodeId) -> Option<Item> {
     })
 }
 
-/// The gradients of a node's inputs, from those of its outputs that have come so far.
+/// The gradients of a node's inputs, from the gradients of its outputs.
 fn node_gradient(
     tape: &Tape,
     id: NodeId,
@@ -282,7 +283,7 @@ fn node_gradient(
     let mut incoming = Vec::with_capacity(types.len());
     for slot in 0..types.len() {
         let e = Endpoint::new(id, slot);
-        // Kept as the sum, for those that ask for the gradient of this very tensor.
+        // Keep the sum: this tensor may be one of the xs.
         let sum = tape.sum(flows.get(&e).map_or(&[], |f| f.as_slice()))?;
         if sum != Flow::None {
             flows.insert(e, vec![sum]);
@@ -346,11 +347,11 @@ fn node_gradient(
     Ok(out)
 }
 
-/// How the gradient of a node is made.
+/// The gradient function of a node.
 fn gradient_of(tape: &Tape, id: NodeId, op: &Arc<OpDef>) -> Result<OpGradient> {
     let graph = tape.graph();
     let node = graph.node(id);
-    // A client may ask for the gradient of another op.
+    // A client can name another op whose gradient is to be used.
     if let Ok(other) = node.attrs.string("_gradient_op_type") {
         let state = tape.state.borrow();
         if let Some(found) = state.catalog.get(&other).and_then(|op| op.gradient.clone()) {
@@ -366,7 +367,7 @@ fn gradient_of(tape: &Tape, id: NodeId, op: &Arc<OpDef>) -> Result<OpGradient> {
     }
     match &op.gradient {
         Some(found) => Ok(found.clone()),
-        // A node may have a function's name for its op.
+        // The op of a node can be the name of a function.
         None if graph.library.get(&op.name).is_some() => {
             let name = op.name.clone();
             Ok(OpGradient::Function(Arc::new(move |g, dy| {

@@ -1,18 +1,18 @@
-//! Gradients of operands that were broadcast: summed over what was repeated.
+//! Gradients of operands that were broadcast: sums over the repeated axes.
 
 use super::scope::GradientScope;
 use super::term::Term;
 use ferroflow_core::PartialShape;
 
 impl<'g> GradientScope<'g> {
-    /// The gradients of inputs 0 and 1, which were broadcast against each other, from what they
-    /// would be had both had the shape of the result.
+    /// The gradients of inputs 0 and 1, which were broadcast against each other. `dx` and `dy` are
+    /// the gradients as if both had the shape of the result.
     pub fn unbroadcast(&self, dx: Term<'g>, dy: Term<'g>) -> Vec<Term<'g>> {
         let (x, y) = (self.input(0), self.input(1));
         self.unbroadcast_to(&[(dx, x), (dy, y)])
     }
 
-    /// Like [`GradientScope::unbroadcast`], for two operands that may be anything.
+    /// [`GradientScope::unbroadcast`] for any two operands.
     pub fn unbroadcast_to(&self, parts: &[(Term<'g>, Term<'g>); 2]) -> Vec<Term<'g>> {
         let [(_, x), (_, y)] = *parts;
         let (sx, sy) = (x.static_shape(), y.static_shape());
@@ -22,7 +22,7 @@ impl<'g> GradientScope<'g> {
             return parts.iter().map(|p| p.0).collect();
         }
         let axes = [repeated_axes(&sx, &sy), repeated_axes(&sy, &sx)];
-        // Computed once, when one of the two shapes is not known before the step.
+        // Computed once per step if one of the two shapes is unknown.
         let mut dynamic: Option<Vec<Term<'g>>> = None;
         let mut out = Vec::with_capacity(2);
         for (i, (d, operand)) in parts.iter().enumerate() {
@@ -42,14 +42,14 @@ impl<'g> GradientScope<'g> {
         out
     }
 
-    /// `d`, which has the shape of `whole`, summed to the shape of `part`, which was broadcast to it.
+    /// Sums `d`, which has the shape of `whole`, to the shape of `part`, which was broadcast to it.
     pub fn unbroadcast_one(&self, d: Term<'g>, part: Term<'g>, whole: Term<'g>) -> Term<'g> {
         self.unbroadcast_to(&[(d, part), (self.none(), whole)])[0]
     }
 }
 
-/// The axes of the result of broadcasting over which a tensor of shape `x` was repeated, when they
-/// are known: all its dimensions have to be, but of `y` only the rank.
+/// The axes of the broadcast result over which a tensor of shape `x` was repeated. They are known
+/// if all dimensions of `x` and the rank of `y` are.
 fn repeated_axes(x: &PartialShape, y: &PartialShape) -> Option<Vec<i64>> {
     let (x, y) = (x.known()?, y.dims()?);
     let rank = x.rank().max(y.len());
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn repeated_axes_are_found_where_shapes_tell() {
+    fn repeated_axes_follow_from_known_shapes() {
         let s = |dims: &[i64]| PartialShape::from_i64s(dims).unwrap();
         assert_eq!(repeated_axes(&s(&[3]), &s(&[-1, 3])), Some(vec![0]));
         assert_eq!(repeated_axes(&s(&[2, 1]), &s(&[-1, -1])), Some(vec![1]));

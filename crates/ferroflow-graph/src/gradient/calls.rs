@@ -30,9 +30,9 @@ impl<'g> GradientScope<'g> {
             .map_err(|e| e.context(format!("function {}", func.name)))
     }
 
-    /// The gradient of a node that calls `func` with all its inputs. The call is made one of a
-    /// function that returns more, or, where `attr` is none and the node's op is the function,
-    /// becomes that function. A gradient that the library has for the function is called instead.
+    /// The gradient of a node that calls `func` with all its inputs. The node is changed to call a
+    /// function that returns more; if `attr` is `None`, the node's op is that function. If the
+    /// library has a gradient for the function, that one is called instead.
     pub fn call_gradient(
         &self,
         func: FuncRef,
@@ -107,7 +107,7 @@ impl<'g> GradientScope<'g> {
     }
 
     /// The gradient of a node that calls one of `funcs`, as input 0 says, with its other inputs.
-    /// `set` puts other functions into attributes; `ops` are the stateful op and the stateless one.
+    /// `set` replaces the functions in the attributes; `ops` are the stateful and the stateless op.
     pub fn branch_gradient(
         &self,
         funcs: &[FuncRef],
@@ -121,7 +121,8 @@ impl<'g> GradientScope<'g> {
         let mut bodies = Vec::new();
         for func in funcs {
             let body = self.differentiated(func, &live, &shapes)?;
-            // Functions made for one branch are not to be made again for the next.
+            // Keep the functions made for one branch, so that the next branch does not make them
+            // again.
             self.tape.add_functions(&body.library(), vec![])?;
             bodies.push(body);
         }
@@ -155,7 +156,8 @@ impl<'g> GradientScope<'g> {
             }
             returned.push(of_body);
         }
-        // What each branch hands to its way back; the others return something in its place.
+        // The tensors that each branch passes to its backward function. The other branches return
+        // placeholders for them.
         let mut more: Vec<Vec<Endpoint>> = Vec::new();
         for (body, returned) in bodies.iter().zip(&returned) {
             let crossing = body.crossing(returned);
@@ -183,7 +185,7 @@ impl<'g> GradientScope<'g> {
             for (i, &(_, _, dtype)) in extra.iter().enumerate() {
                 back_args.push(match given.get(&i) {
                     Some(&e) => e,
-                    // An argument that this branch does not look at.
+                    // This branch does not use the argument.
                     None => bodies[b].tape.op(
                         "_Arg",
                         &[],

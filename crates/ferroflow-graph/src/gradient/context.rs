@@ -1,4 +1,4 @@
-//! Where a node is: outside all loops, in a loop, or in a loop that runs another one's way back.
+//! The context of a node: outside all loops, in a loop, or in the backward loop of another one.
 
 use crate::graph::{Endpoint, NodeId};
 use std::collections::HashMap;
@@ -25,7 +25,7 @@ pub(super) enum LoopContextKind {
 pub(super) struct ForwardLoop {
     pub frame: String,
     pub parallel_iterations: i64,
-    /// Everything that comes in.
+    /// All `Enter` nodes into it.
     pub enters: Vec<NodeId>,
     pub condition: Option<NodeId>,
     pub variables: Vec<LoopVariable>,
@@ -33,7 +33,7 @@ pub(super) struct ForwardLoop {
     pub counter: Option<LoopCounter>,
 }
 
-/// What a loop hands from one iteration to the next.
+/// A value that a loop passes from one iteration to the next.
 #[derive(Clone, Debug)]
 pub(super) struct LoopVariable {
     pub enter: NodeId,
@@ -43,33 +43,33 @@ pub(super) struct LoopVariable {
     pub exits: Vec<NodeId>,
 }
 
-/// Counts the iterations of a loop, and keeps in step what is remembered of them.
+/// Counts the iterations of a loop and orders the pushes of its iterations.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LoopCounter {
-    /// Outside the loop, alive when the loop is.
+    /// A node outside the loop that is alive if the loop runs.
     pub anchor: NodeId,
-    /// In the loop, alive in each iteration, after all that the one before remembers.
+    /// A node in the loop that is alive in each iteration, after all pushes of the one before.
     pub pivot: NodeId,
-    /// Waits for what an iteration remembers, dead or alive.
+    /// Waits for the pushes of an iteration, dead or alive.
     pub sync: NodeId,
-    /// How many iterations there were.
+    /// The number of iterations.
     pub total: Endpoint,
 }
 
-/// A loop that goes back through another.
+/// The backward loop of another loop.
 pub(super) struct BackwardLoop {
     pub of: LoopContextId,
     pub frame: String,
     pub parallel_iterations: i64,
     /// Alive in each iteration.
     pub pivot: NodeId,
-    /// Waits for what an iteration recalls, dead or alive.
+    /// Waits for the pops of an iteration, dead or alive.
     pub sync: NodeId,
-    /// Tensors of the context around this one, and what they are within.
+    /// Tensors of the enclosing context, and their tensors in this loop.
     pub entered: HashMap<Endpoint, Endpoint>,
-    /// Tensors of the loop that is gone through, and what recalls them.
+    /// Tensors of the forward loop, and the pops that return them.
     pub recalled: HashMap<Endpoint, Endpoint>,
-    /// Nodes that are alive when a branch is taken.
+    /// Nodes that are alive if a branch was taken.
     pub branches: HashMap<BranchGuard, NodeId>,
 }
 
@@ -85,7 +85,7 @@ impl LoopContext {
         LoopContext { parent: ROOT, kind: LoopContextKind::Root }
     }
 
-    /// What a node without inputs must wait for to be in this context.
+    /// The control input that puts a node without inputs into this context.
     pub fn pivot(&self) -> Option<NodeId> {
         match &self.kind {
             LoopContextKind::Backward(b) => Some(b.pivot),

@@ -1,5 +1,4 @@
-//! The loops of a graph, found from the nodes that make them, and under which predicates of
-//! conditionals nodes run.
+//! Finds the loops of a graph, and the predicates of conditionals under which nodes run.
 
 use super::context::{
     BranchGuard, ForwardLoop, LoopContext, LoopContextId, LoopContextKind, LoopVariable, ROOT,
@@ -9,8 +8,8 @@ use crate::op_def::ControlFlow;
 use crate::passes::{closes_loop, topological_order};
 use std::collections::HashMap;
 
-/// Which context each node is in, and the contexts: the root, then a loop each. `Enter` is in the
-/// loop it enters, `Exit` outside the loop it leaves.
+/// The context of each node, and the contexts: the root, then one for each loop. `Enter` is inside
+/// its loop, `Exit` outside.
 pub(super) fn contexts(graph: &GraphIr) -> (Vec<LoopContextId>, Vec<LoopContext>) {
     let mut places = vec![ROOT; graph.len()];
     let mut contexts = vec![LoopContext::root()];
@@ -139,7 +138,7 @@ pub(super) fn guards(
     all
 }
 
-/// The guards of a tensor: its node's, and the branch of a `Switch` that it is.
+/// The guards of a tensor: those of its node, and its branch if it is an output of `Switch`.
 pub(super) fn on_edge(
     graph: &GraphIr,
     of_nodes: &[Vec<BranchGuard>],

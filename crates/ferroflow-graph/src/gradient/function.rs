@@ -1,5 +1,6 @@
-//! Gradients of functions: a body with its gradient added, cut into a forward function that also
-//! returns what the way back needs, and a backward one.
+//! Gradients of functions. The gradient is added to the body, which is then cut in two: a forward
+//! function that also returns the tensors that the backward function needs, and a backward
+//! function.
 
 use super::backprop::{Reached, sweep};
 use super::context::{LoopContextKind, ROOT};
@@ -15,9 +16,9 @@ use ferroflow_core::{DType, PartialShape, Result, Tensor, ensure, err};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-/// Functions that call each other deeper than this are a recursion, of which there is no gradient.
+/// Deeper nested calls count as a recursion, which has no gradient.
 const MAX_DEPTH: usize = 32;
-/// Each call of a function gets functions of its own: calls that fan out could ask for any number.
+/// Limits the number of functions: each call gets its own, so nested calls could make any number.
 const MAX_FUNCTIONS: usize = 1 << 15;
 
 /// The body of a function and, in the same graph, its gradient.
@@ -26,19 +27,19 @@ pub(super) struct DifferentiatedBody {
     pub args: Vec<Endpoint>,
     /// The tensors that are its results.
     pub results: Vec<Endpoint>,
-    /// The gradients of some of the results, as arguments of the way back.
+    /// The gradients of some of the results: arguments of the backward function.
     pub dys: Vec<Endpoint>,
     /// The gradients of the arguments.
     pub dxs: Vec<Option<Endpoint>>,
-    /// Which nodes are of the way back.
+    /// The nodes of the backward function.
     backward: HashSet<NodeId>,
     control_ret: BTreeMap<String, String>,
     control_outputs: Vec<String>,
 }
 
 impl DifferentiatedBody {
-    /// Differentiates function `func`: `dys` says which results have gradients, and of what type.
-    /// `shapes` is what is known of the arguments.
+    /// Differentiates function `func`. `dys` are the results that have gradients, with their types;
+    /// `shapes` are the known shapes of the arguments.
     pub fn differentiate(
         func: &FuncRef,
         library: &FunctionLibrary,
@@ -50,7 +51,7 @@ impl DifferentiatedBody {
         ensure!(
             depth <= MAX_DEPTH,
             InvalidArgument,
-            "functions are nested deeper than the {MAX_DEPTH} calls through which gradients go"
+            "gradients go through at most {MAX_DEPTH} nested function calls"
         );
         ensure!(
             library.len() <= MAX_FUNCTIONS,
@@ -105,7 +106,7 @@ impl DifferentiatedBody {
         })
     }
 
-    /// Runs `make`; the nodes it adds are of the way back.
+    /// Runs `make`. The nodes that it adds belong to the backward function.
     pub fn on_the_way_back<R>(&mut self, make: impl FnOnce(&Tape) -> Result<R>) -> Result<R> {
         let before = self.tape.graph().len();
         let made = make(&self.tape)?;
@@ -114,8 +115,8 @@ impl DifferentiatedBody {
         Ok(made)
     }
 
-    /// Tensors of the forward part that the way back, or what it returns, uses: arguments and
-    /// others; constants do not count, being copied.
+    /// The forward tensors that the backward function uses or returns: arguments and others.
+    /// Constants are copied instead.
     pub fn crossing(&self, returned: &[Endpoint]) -> Vec<Endpoint> {
         let graph = self.tape.graph();
         let mut found = Vec::new();
@@ -132,13 +133,13 @@ impl DifferentiatedBody {
         found
     }
 
-    /// The forward function: what it was, with more results.
+    /// The forward function: the original with more results.
     pub fn forward(&self, name: String, more: &[Endpoint]) -> FunctionDef {
         let results: Vec<Endpoint> = self.results.iter().chain(more).copied().collect();
         self.forward_of(&name, &self.args, &results)
     }
 
-    /// The forward function of other arguments and results.
+    /// The forward function with these arguments and results.
     pub fn forward_of(&self, name: &str, args: &[Endpoint], results: &[Endpoint]) -> FunctionDef {
         let graph = self.tape.graph();
         let is_in = |id: NodeId| !self.backward.contains(&id);
@@ -148,7 +149,7 @@ impl DifferentiatedBody {
         def
     }
 
-    /// Nodes of the way back take other tensors in place of some.
+    /// Replaces tensors in the inputs of the backward nodes.
     pub fn rewire(&mut self, instead: &[(Endpoint, Endpoint)]) {
         let mut state = self.tape.state.borrow_mut();
         for &id in &self.backward {
@@ -161,7 +162,7 @@ impl DifferentiatedBody {
         }
     }
 
-    /// The backward function of these arguments and results.
+    /// The backward function with these arguments and results.
     pub fn backward(&self, name: String, args: &[Endpoint], results: &[Endpoint]) -> FunctionDef {
         let graph = self.tape.graph();
         let wanted: HashSet<NodeId> = self
@@ -177,7 +178,7 @@ impl DifferentiatedBody {
         function_def(name, &graph, is_in, args, results)
     }
 
-    /// Whether the way back has an effect, or reads state.
+    /// Whether the backward function has an effect or reads state.
     pub fn is_stateful(&self) -> bool {
         let graph = self.tape.graph();
         self.backward.iter().any(|&id| graph.node(id).op.is_stateful)
@@ -188,8 +189,9 @@ impl DifferentiatedBody {
     }
 }
 
-/// The gradient of a function as a function of its arguments and the gradients of its results: the
-/// one the library has for it, or its body once more with the way back.
+/// The gradient of a function, as a function of its arguments and the gradients of its results. It
+/// is the gradient in the library, if there is one. Otherwise it runs the body again, then the
+/// gradient.
 pub(crate) fn symbolic(
     func: &FuncRef,
     library: &FunctionLibrary,
@@ -208,7 +210,7 @@ pub(crate) fn symbolic(
     let mut live = body.dys.iter();
     for d in &dys {
         let given = if has(d) { live.next() } else { None };
-        // Results that have no gradients are given some all the same.
+        // The caller passes gradients for all results, also for those that have none.
         args.push(match given {
             Some(e) => e.node,
             None => {
@@ -238,7 +240,7 @@ pub(crate) fn symbolic(
 }
 
 impl TapeState {
-    /// States the shapes of some tensors, and what follows from them.
+    /// Sets the shapes of some tensors and infers the rest.
     fn learn(&mut self, args: &[Endpoint], shapes: &[PartialShape]) {
         for (&e, shape) in args.iter().zip(shapes) {
             self.refine(e, shape);
@@ -254,7 +256,7 @@ impl TapeState {
     }
 }
 
-/// The nodes that depend on the gradients that come in, and all of loops that go back.
+/// The nodes that depend on the incoming gradients, and all nodes of backward loops.
 fn backward_nodes(state: &TapeState, dys: &[Endpoint]) -> HashSet<NodeId> {
     let mut found: HashSet<NodeId> = HashSet::new();
     let dys: HashSet<NodeId> = dys.iter().map(|e| e.node).collect();
@@ -278,8 +280,8 @@ fn is_plain_constant(graph: &GraphIr, id: NodeId) -> bool {
     node.op.role == OpRole::Constant && node.controls.is_empty()
 }
 
-/// Writes a part of a graph down as a function. `args` are the tensors that it is given; inputs of
-/// its nodes from elsewhere must be among them.
+/// Makes a function of a part of a graph. `args` are its arguments; inputs of its nodes from
+/// outside must be among them.
 pub(super) fn function_def(
     name: String,
     graph: &GraphIr,
@@ -361,7 +363,7 @@ fn output_name(graph: &GraphIr, e: Endpoint) -> String {
 }
 
 impl Tape {
-    /// A name for a function that is not taken yet.
+    /// A free name for a function.
     pub(super) fn function_name(&self, base: &str) -> String {
         let state = self.state.borrow();
         let taken =
@@ -372,7 +374,7 @@ impl Tape {
             .expect("some number is free")
     }
 
-    /// Takes over the functions of `from`, and adds more.
+    /// Takes over the functions of `from` and adds more.
     pub(super) fn add_functions(
         &self,
         from: &FunctionLibrary,
@@ -385,7 +387,7 @@ impl Tape {
         state.graph.library.add(more.into_iter().map(Arc::new), BTreeMap::new(), &catalog)
     }
 
-    /// Gives a node other attributes and more inputs; its outputs may only become more.
+    /// Replaces the attributes of a node and adds inputs. It may gain outputs but not lose any.
     pub(super) fn replace(
         &self,
         id: NodeId,
@@ -409,7 +411,7 @@ impl Tape {
         Ok(())
     }
 
-    /// A value of this type that nobody looks at.
+    /// A placeholder value of this type.
     pub(super) fn dummy(&self, dtype: DType) -> Result<Endpoint> {
         if dtype == DType::Variant {
             return self.op("OptionalNone", &[], Attrs::new());

@@ -1,5 +1,5 @@
-//! The gradient of a loop made of functions: a loop that goes back through its iterations. What an
-//! iteration leaves behind for it is kept in lists that the forward loop is given.
+//! The gradient of a loop made of functions: a backward loop. The forward loop gets additional
+//! lists that keep the tensors of each iteration that the backward loop needs.
 
 use super::context::ROOT;
 use super::function::{DifferentiatedBody, function_def};
@@ -14,8 +14,8 @@ use crate::graph::{Endpoint, GraphIr, NodeId};
 use ferroflow_core::{DType, PartialShape, Result, Tensor, ensure};
 
 impl<'g> GradientScope<'g> {
-    /// The gradient of a node that applies function `body` to all its inputs as long as function
-    /// `cond` says; `ops` are the stateful op and the stateless one.
+    /// The gradient of a node that applies function `body` to all its inputs while function `cond`
+    /// is true. `ops` are the stateful and the stateless op.
     pub fn while_gradient(
         &self,
         cond: &str,
@@ -36,7 +36,7 @@ impl<'g> GradientScope<'g> {
         if active.is_empty() {
             return Ok(vec![self.none(); count]);
         }
-        // What the gradients begin with: they have the shapes of the results.
+        // The initial gradients, with the shapes of the results.
         let mut start = Vec::new();
         for &k in &active {
             start.push(match inputs[k].dtype() {
@@ -67,15 +67,15 @@ impl<'g> GradientScope<'g> {
         let kept: Vec<Endpoint> =
             crossing.iter().zip(&unchanged).filter(|(_, u)| u.is_none()).map(|(e, _)| *e).collect();
 
-        // Forward: the same with a counter, and a list for each tensor that is kept. Written down
-        // first: what is added later is of the way back.
+        // Forward: the same with a counter, and a list for each tensor that is kept. Made first,
+        // because nodes that are added later belong to the backward function.
         let name = |base: &str| self.tape.function_name(&format!("{base}_{}", body_func.name));
         let (forward_name, backward_name) = (name("forward"), name("backward"));
         let (test_name, back_test_name) = (name("test"), name("backward_test"));
         let forward = keep_in_lists(&body, forward_name.clone(), &kept)?;
         let test = self.wider_test(&cond_func, test_name.clone(), kept.len())?;
 
-        // Backward: takes the counter, the gradients, the lists and what does not change.
+        // Backward: takes the counter, the gradients, the lists and the values that do not change.
         let back =
             self.back_body(&mut body, backward_name.clone(), &crossing, &unchanged, &returned)?;
         let back_types: Vec<DType> = back.signature.inputs.iter().map(arg_type).collect();
@@ -125,8 +125,8 @@ impl<'g> GradientScope<'g> {
         Ok(all)
     }
 
-    /// The loop variables whose gradient may be other than zero: those that have one, and those
-    /// from which the body makes them.
+    /// The loop variables whose gradient may not be zero: those with a gradient, and those from
+    /// which the body computes them.
     fn active(&self, body: &FuncRef, dy: &[Term<'g>]) -> Result<Vec<usize>> {
         let (library, catalog) = {
             let state = self.tape.state.borrow();
@@ -157,7 +157,7 @@ impl<'g> GradientScope<'g> {
             .collect())
     }
 
-    /// The condition for a loop with a counter and `lists` lists more.
+    /// The condition for a loop with a counter and `lists` additional lists.
     fn wider_test(&self, cond: &FuncRef, name: String, lists: usize) -> Result<FunctionDef> {
         let (library, catalog) = {
             let state = self.tape.state.borrow();
@@ -186,7 +186,7 @@ impl<'g> GradientScope<'g> {
         let dys = body.dys.clone();
         let mut args = Vec::new();
         let mut results = Vec::new();
-        // The way back is written over what crosses; those tensors are now made by pops.
+        // The backward function reads forward tensors; now pops return them.
         let mut popped: Vec<(Endpoint, Endpoint)> = Vec::new();
         let (counter, next) = body.on_the_way_back(|tape| {
             let counter = argument(tape, DType::Int32, 1000)?;
@@ -220,7 +220,7 @@ impl<'g> GradientScope<'g> {
     }
 }
 
-/// The argument of the loop that a tensor of its body is, when the body returns it as it was.
+/// The argument that the body returns unchanged as this tensor, if it is one.
 fn unchanged(body: &DifferentiatedBody, e: Endpoint) -> Option<usize> {
     let k = body.args.iter().position(|&a| a == e)?;
     let graph = body.tape.graph();
@@ -237,7 +237,7 @@ fn unchanged(body: &DifferentiatedBody, e: Endpoint) -> Option<usize> {
     }
 }
 
-/// The body with a counter, and a push onto a list for each tensor to keep.
+/// The body with a counter and a push onto a list for each tensor to keep.
 fn keep_in_lists(
     body: &DifferentiatedBody,
     name: String,

@@ -1,5 +1,6 @@
-//! Tensors of a loop, seen from the loop that goes back through it. What does not change is brought
-//! in again; of the rest each iteration's value is put on a stack and taken off on the way back.
+//! Tensors of a loop, used in its backward loop. A tensor that does not change enters the backward
+//! loop. Of any other tensor each iteration pushes its value on a stack, and the backward loop pops
+//! it.
 
 use super::context::{BranchGuard, LoopContextId, LoopContextKind, LoopCounter};
 use super::frames;
@@ -10,7 +11,7 @@ use crate::op_def::ControlFlow;
 use ferroflow_core::{DType, Result, Tensor, bail, err};
 
 impl TapeState {
-    /// The tensor as it is seen from context `to`.
+    /// The tensor in context `to`.
     pub fn bring(&mut self, e: Endpoint, to: LoopContextId) -> Result<Endpoint> {
         let from = self.places[e.node.index()];
         if from == to {
@@ -53,10 +54,10 @@ impl TapeState {
         }
     }
 
-    /// An `Enter` into the loop that goes back.
+    /// Adds an `Enter` into the backward loop.
     pub fn enter(&mut self, e: Endpoint, to: LoopContextId, constant: bool) -> Result<Endpoint> {
         let LoopContextKind::Backward(b) = &self.contexts[to].kind else {
-            bail!(Internal, "only loops that go back are entered");
+            bail!(Internal, "only backward loops can be entered");
         };
         let attrs = frame_attrs(&b.frame, b.parallel_iterations, constant);
         let node = self.insert("Enter", vec![e], attrs, vec![], to)?;
@@ -68,7 +69,8 @@ impl TapeState {
         Ok(found)
     }
 
-    /// The value that `e`, of the loop gone through, had in the iteration that is gone back through.
+    /// The value that `e`, a tensor of the forward loop, had in the iteration that the backward
+    /// loop is in.
     fn recall(&mut self, e: Endpoint, to: LoopContextId) -> Result<Endpoint> {
         if let Some(value) = self.value(e) {
             let attrs = Attrs::new().with("dtype", value.dtype()).with("value", value);
@@ -83,7 +85,7 @@ impl TapeState {
             return self.enter(outside, to, true);
         }
         let LoopContextKind::Backward(b) = &self.contexts[to].kind else {
-            bail!(Internal, "only loops that go back recall");
+            bail!(Internal, "only backward loops pop values");
         };
         let (of, pivot, sync) = (b.of, b.pivot, b.sync);
         let stack = self.remember(e, of)?;
@@ -98,8 +100,8 @@ impl TapeState {
         Ok(Endpoint { node: pop, slot: 0 })
     }
 
-    /// Pushes the value of `e` on a stack in each iteration of its loop; returns the stack's handle,
-    /// which is outside the loop.
+    /// Pushes the value of `e` on a stack in each iteration of its loop. Returns the stack's
+    /// handle, which is outside the loop.
     fn remember(&mut self, e: Endpoint, of: LoopContextId) -> Result<Endpoint> {
         let counter = self.counter(of)?;
         let outside = self.contexts[of].parent;
@@ -118,7 +120,7 @@ impl TapeState {
         Ok(stack)
     }
 
-    /// A node that is alive when the way that was taken is `guard`'s.
+    /// A node that is alive if the branch of `guard` was taken.
     fn alive_on(&mut self, guard: BranchGuard, to: LoopContextId) -> Result<NodeId> {
         if let Some(&found) = self.backward(to).branches.get(&guard) {
             return Ok(found);
@@ -135,7 +137,7 @@ impl TapeState {
     pub fn counter(&mut self, of: LoopContextId) -> Result<LoopCounter> {
         let outside = self.contexts[of].parent;
         let LoopContextKind::Forward(forward) = &self.contexts[of].kind else {
-            bail!(Internal, "only loops of the graph are counted");
+            bail!(Internal, "only forward loops have a counter");
         };
         if let Some(counter) = forward.counter {
             return Ok(counter);
@@ -147,7 +149,8 @@ impl TapeState {
         let first = forward.enters.first().copied();
         let first = first.ok_or_else(|| err!(InvalidArgument, "while loop '{frame}' is empty"))?;
         let source = self.graph.node(first).inputs[0];
-        // A node and not the source itself: a control edge from a Switch does not say which way.
+        // Add a node instead of using the source: a control edge from a Switch does not name a
+        // branch.
         let anchor = self.insert("Identity", vec![source], Attrs::new(), vec![], outside)?;
         let number = |x: i32| {
             let value = Tensor::scalar(x);
@@ -186,7 +189,7 @@ impl TapeState {
     fn frame_of(&self, of: LoopContextId) -> Result<(String, i64)> {
         match &self.contexts[of].kind {
             LoopContextKind::Forward(f) => Ok((f.frame.clone(), f.parallel_iterations)),
-            _ => bail!(Internal, "only loops of the graph remember"),
+            _ => bail!(Internal, "only forward loops push values"),
         }
     }
 
@@ -203,7 +206,7 @@ impl TapeState {
         Ok(Endpoint { node, slot: 0 })
     }
 
-    /// The shape of a tensor; of one of the loop being gone back through, as it is in that loop.
+    /// The shape of a tensor. For a tensor of the forward loop it is taken there.
     pub fn shape_of(&mut self, e: Endpoint, dtype: DType) -> Result<Endpoint> {
         let attrs = Attrs::new().with("out_type", dtype);
         let place = self.places[e.node.index()];

@@ -1,4 +1,4 @@
-//! What a gradient function sees: the node it is the gradient of, and ways to add nodes.
+//! The interface of gradient functions: the node to differentiate, and ways to add nodes.
 
 use super::backprop::{Reached, sweep};
 use super::context::ROOT;
@@ -11,7 +11,7 @@ use crate::op_def::AttrKind;
 use ferroflow_core::{DType, PartialShape, Result, Tensor, ensure};
 use std::sync::Arc;
 
-/// A node whose gradient is being made.
+/// A node whose gradient is added.
 pub struct GradientScope<'g> {
     pub(super) tape: &'g Tape,
     pub(super) node: NodeId,
@@ -86,7 +86,8 @@ impl<'g> GradientScope<'g> {
         all
     }
 
-    /// The first output of a new node; attributes that follow from the inputs are filled in.
+    /// Adds a node and returns its first output. Attributes that follow from the inputs are filled
+    /// in.
     pub fn call(&self, op: &str, inputs: &[Term<'g>]) -> Term<'g> {
         self.call_with(op, inputs, Attrs::new())
     }
@@ -96,13 +97,13 @@ impl<'g> GradientScope<'g> {
         self.none().made(self.tape.op(op, inputs, attrs))
     }
 
-    /// All outputs of a new node.
+    /// Adds a node and returns all its outputs.
     pub fn calls(&self, op: &str, inputs: &[Term<'g>]) -> Vec<Term<'g>> {
         self.calls_with(op, inputs, Attrs::new())
     }
 
-    /// [`GradientScope::calls`] with attributes. Where it fails there are as many outputs, all of
-    /// them nothing.
+    /// [`GradientScope::calls`] with attributes. On an error it returns the same number of empty
+    /// terms.
     pub fn calls_with(&self, op: &str, inputs: &[Term<'g>], attrs: Attrs) -> Vec<Term<'g>> {
         match self.tape.ops(op, inputs, attrs) {
             Ok(node) => {
@@ -116,8 +117,9 @@ impl<'g> GradientScope<'g> {
         }
     }
 
-    /// The first output of a new node that has the attributes of this one, those that its op has
-    /// and that do not follow from the inputs: for backward ops configured as their forward ones.
+    /// Adds a node that copies the attributes of this one, and returns its first output. Only those
+    /// are copied that the new op has and that do not follow from its inputs. For backward ops that
+    /// are configured like their forward ops.
     pub fn call_like(&self, op: &str, inputs: &[Term<'g>]) -> Term<'g> {
         self.call_with(op, inputs, self.attrs_like(op))
     }
@@ -137,7 +139,7 @@ impl<'g> GradientScope<'g> {
         shared.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
-    /// The attributes of the node, without annotations: for the backward op that takes the same.
+    /// The attributes of the node without annotations, for a backward op with the same attributes.
     pub fn same_attrs(&self, names: &[&str]) -> Attrs {
         let kept = self.attrs.iter().filter(|(name, _)| names.contains(&name.as_str()));
         kept.map(|(name, value)| (name.clone(), value.clone())).collect()
@@ -166,7 +168,7 @@ impl<'g> GradientScope<'g> {
         self.none().made(self.tape.number(x, dtype))
     }
 
-    /// Zeros of a shape, which is a vector.
+    /// Zeros whose shape is the vector `shape`.
     pub fn zeros(&self, shape: Term<'g>, dtype: DType) -> Term<'g> {
         self.call("Fill", &[shape, self.number(0.0, dtype)])
     }
@@ -193,18 +195,18 @@ impl<'g> GradientScope<'g> {
         self.call_with("MatMul", &[a, b], attrs)
     }
 
-    /// Products of stacks of matrices, either of them conjugated and transposed where said.
+    /// A batched matrix product; each operand can be conjugated and transposed.
     pub fn batch_matmul(&self, a: Term<'g>, b: Term<'g>, adjoint: (bool, bool)) -> Term<'g> {
         let attrs = Attrs::new().with("adj_x", adjoint.0).with("adj_y", adjoint.1);
         self.call_with("BatchMatMulV2", &[a, b], attrs)
     }
 
-    /// The last two dimensions exchanged, and conjugated.
+    /// The conjugate transpose of the last two dimensions.
     pub fn adjoint(&self, x: Term<'g>) -> Term<'g> {
         self.matrix_transpose(x).conj()
     }
 
-    /// The last two dimensions exchanged.
+    /// The transpose of the last two dimensions.
     pub fn matrix_transpose(&self, x: Term<'g>) -> Term<'g> {
         let perm = match x.rank() {
             Some(rank) if rank >= 2 => {
@@ -222,7 +224,7 @@ impl<'g> GradientScope<'g> {
         self.call("Transpose", &[x, perm])
     }
 
-    /// Rows of a gradient that is zero elsewhere.
+    /// A sparse gradient: some rows, the others zero.
     pub fn slices(&self, values: Term<'g>, indices: Term<'g>, shape: Term<'g>) -> Term<'g> {
         let made = || -> Result<EndpointSlices> {
             Ok(EndpointSlices {
@@ -240,8 +242,9 @@ impl<'g> GradientScope<'g> {
         }
     }
 
-    /// The gradients of `ys`, made by this gradient from `xs` just now, by these: for backward ops
-    /// whose own gradient is best had from a formula of theirs. `xs` must be nodes made for this.
+    /// The gradients of `ys` by `xs`, where this gradient function has just computed `ys` from
+    /// `xs`. For backward ops whose own gradient is easiest to derive from a formula for them. `xs`
+    /// must be nodes made for this purpose.
     pub fn differentiate(
         &self,
         ys: &[Term<'g>],
@@ -265,17 +268,18 @@ impl<'g> GradientScope<'g> {
         Ok(found.into_iter().map(|flow| self.tape.flow(flow)).collect())
     }
 
-    /// A name that is this call of `gradients` own: what tells apart the accumulators of several.
+    /// A name that is unique to this call of `gradients`. It tells the accumulators of several
+    /// apart.
     pub fn source(&self) -> String {
         self.tape.state.borrow().prefix().to_string()
     }
 
-    /// Parts of slices, as terms.
+    /// The parts of slices, as terms.
     pub fn parts_of(&self, s: EndpointSlices) -> [Term<'g>; 3] {
         [s.values, s.indices, s.shape].map(|e| self.tape.term(e))
     }
 
-    /// States what is known of a term's shape.
+    /// Adds knowledge about a term's shape.
     pub fn with_shape(&self, x: Term<'g>, shape: &PartialShape) -> Term<'g> {
         if let Flow::Tensor(e) = x.flow {
             self.tape.state.borrow_mut().refine(e, shape);

@@ -1,4 +1,4 @@
-//! Gradients of tables of which only some rows were used, and sums of gradients.
+//! Sparse gradients, of tables of which only some rows were used, and sums of gradients.
 
 use super::tape::{Flow, Tape};
 use super::term::Term;
@@ -6,17 +6,18 @@ use crate::attr::Attrs;
 use crate::graph::Endpoint;
 use ferroflow_core::{DType, Result};
 
-/// Row `indices[i]` of a tensor is the sum of the `values[i]` that name it; others are zero.
+/// A sparse tensor: each row is the sum of the `values[i]` whose `indices[i]` is that row. Other
+/// rows are zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndpointSlices {
     pub values: Endpoint,
     pub indices: Endpoint,
-    /// The shape of the whole, as a vector.
+    /// The shape of the whole tensor, as a vector.
     pub shape: Endpoint,
 }
 
 impl Tape {
-    /// The whole tensor.
+    /// The dense tensor.
     pub(super) fn dense(&self, s: EndpointSlices) -> Result<Endpoint> {
         let [values, indices, shape] = [s.values, s.indices, s.shape].map(|e| self.term(e));
         let rows = shape.element(0);
@@ -42,7 +43,7 @@ impl Tape {
         Ok(Flow::Tensor(self.op("AddN", &terms, Attrs::new())?))
     }
 
-    /// The rows of all of them.
+    /// The rows of all slices together.
     fn joined(&self, all: &[EndpointSlices]) -> Result<EndpointSlices> {
         let wide = all.iter().any(|s| self.type_of(s.indices) == DType::Int64);
         let index_type = if wide { DType::Int64 } else { DType::Int32 };

@@ -1,4 +1,4 @@
-//! The graph while gradients are added to it: nodes by op name, shapes as far as they are known.
+//! The graph to which gradients are added, with the shapes that are known.
 
 use super::context::{BranchGuard, LoopContext, LoopContextId, ROOT};
 use super::slices::EndpointSlices;
@@ -13,13 +13,13 @@ use ferroflow_core::{DType, Error, PartialShape, Result, Tensor, err};
 use std::cell::{Ref, RefCell};
 use std::collections::HashMap;
 
-/// A graph to which gradients are being added. The first error is kept, and ends the work: so that
-/// formulas over [`Term`]s read as formulas.
+/// A graph to which gradients are added. It keeps the first error, so that gradient functions can
+/// combine [`Term`]s without checking each step.
 pub struct Tape {
     pub(super) state: RefCell<TapeState>,
 }
 
-/// What flows backwards along an edge.
+/// The gradient of one tensor while it is collected.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Flow {
     None,
@@ -34,22 +34,22 @@ pub(super) struct TapeState {
     pub catalog: Catalog,
     /// What is known of the shape of each output.
     pub shapes: Vec<Vec<PartialShape>>,
-    /// Which loop, or way back through a loop, each node is in.
+    /// The loop or backward loop that each node is in.
     pub places: Vec<LoopContextId>,
     pub contexts: Vec<LoopContext>,
-    /// What decides whether each node runs.
+    /// The predicates under which each node runs.
     pub guards: Vec<Vec<BranchGuard>>,
-    /// Whether each loop that goes back goes on.
+    /// The loop condition of each backward loop.
     pub conditions: HashMap<LoopContextId, Endpoint>,
-    /// Where nodes are being added.
+    /// The context to which nodes are added.
     pub current: LoopContextId,
-    /// The node whose gradient is being made.
+    /// The node whose gradient is added.
     pub around: Option<NodeId>,
-    /// How many calls of functions deep the graph lies.
+    /// How many function calls enclose the graph.
     pub depth: usize,
     colocate: bool,
     prefix: String,
-    /// How often a name was asked for.
+    /// How often each name was used.
     names: HashMap<String, u32>,
     error: Option<Error>,
 }
@@ -112,7 +112,7 @@ impl Tape {
         self.state.borrow_mut().error.get_or_insert(e);
     }
 
-    /// The error that was met, if one was.
+    /// Returns the first error, if there was one.
     pub(super) fn check(&self) -> Result<()> {
         match self.state.borrow_mut().error.take() {
             Some(e) => Err(e),
@@ -136,14 +136,14 @@ impl Tape {
         for (i, term) in inputs.iter().enumerate() {
             endpoints.push(term.endpoint().map_err(|e| e.context(format!("input {i} of {op}")))?);
         }
-        // An input that could not be made is the error to tell.
+        // If an input failed, that is the error to report.
         self.check()?;
         self.state.borrow_mut().add(op, endpoints, attrs)
     }
 }
 
 impl TapeState {
-    /// Adds a node where nodes are being added, its inputs brought there.
+    /// Adds a node to the current context and brings its inputs there.
     pub fn add(&mut self, op: &str, inputs: Vec<Endpoint>, attrs: Attrs) -> Result<NodeId> {
         let here = self.current;
         let mut brought = Vec::with_capacity(inputs.len());
@@ -153,8 +153,8 @@ impl TapeState {
         self.insert(op, brought, attrs, vec![], here)
     }
 
-    /// Adds a node at `place`, where its inputs must be too. Attributes that follow from the inputs
-    /// need not be given.
+    /// Adds a node to context `place`. Its inputs must be there too. Attributes that follow from
+    /// the inputs can be left out.
     pub fn insert(
         &mut self,
         op: &str,
@@ -169,7 +169,7 @@ impl TapeState {
         })?;
         let types: Vec<DType> = inputs.iter().map(|&e| self.graph.type_of(e).dtype).collect();
         def.attrs_from_inputs(&types, &mut attrs);
-        // A node without inputs belongs to a loop only by what it waits for.
+        // A node without inputs is in a loop only through its control inputs.
         if inputs.is_empty() && controls.is_empty() {
             controls.extend(self.contexts[place].pivot());
         }
@@ -220,7 +220,7 @@ impl TapeState {
     pub fn infer(&self, id: NodeId) -> Vec<PartialShape> {
         let node = self.graph.node(id);
         let inputs: Vec<PartialShape> = node.inputs.iter().map(|&e| self.shape(e)).collect();
-        // What a loop brings back may have another shape.
+        // The value of the next iteration may have another shape.
         let found = match node.op.control_flow {
             Some(ControlFlow::Merge) => None,
             _ => passes::node_shapes(node, &inputs, |i| self.value(node.inputs[i])),
@@ -234,7 +234,7 @@ impl TapeState {
         of_node.and_then(|s| s.get(e.slot as usize)).cloned().unwrap_or_default()
     }
 
-    /// Adds what is known otherwise of a tensor's shape.
+    /// Adds knowledge about a tensor's shape.
     pub fn refine(&mut self, e: Endpoint, shape: &PartialShape) {
         if let Some(known) = self.shapes.get_mut(e.node.index())
             && let Some(known) = known.get_mut(e.slot as usize)
@@ -244,7 +244,7 @@ impl TapeState {
         }
     }
 
-    /// The value of a tensor that is known before the step.
+    /// The value of a tensor if it is constant.
     pub fn value(&self, e: Endpoint) -> Option<Tensor> {
         passes::constant(self.graph.node(e.node)).filter(|_| e.slot == 0).cloned()
     }

@@ -1,4 +1,4 @@
-//! Tensors of the graph being built, with the operations that formulas of gradients are made of.
+//! Tensors of a gradient, with operators, so that gradient functions read like formulas.
 
 use super::slices::EndpointSlices;
 use super::tape::{Flow, Tape};
@@ -7,11 +7,11 @@ use crate::graph::Endpoint;
 use ferroflow_core::{Complex32, Complex64, DType, PartialShape, Result, Tensor, bail, bf16, f16};
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
-/// A tensor in the graph being built, [`EndpointSlices`] of one, or nothing.
+/// A tensor of the graph, [`EndpointSlices`] of one, or nothing.
 ///
-/// Operations add nodes. They broadcast, and want equal dtypes as TensorFlow's ops do; numbers take
-/// the dtype of the term beside them. An operation that fails gives nothing, and the first such
-/// error is the answer to the whole gradient.
+/// Operators add nodes. They broadcast and require equal dtypes, like TensorFlow's ops; a number
+/// takes the dtype of the other operand. A failed operation returns nothing, and the whole gradient
+/// fails with the first such error.
 #[derive(Clone, Copy)]
 pub struct Term<'g> {
     pub(super) tape: &'g Tape,
@@ -19,17 +19,17 @@ pub struct Term<'g> {
 }
 
 impl<'g> Term<'g> {
-    /// There is no gradient here.
+    /// Whether there is no gradient.
     pub fn is_none(self) -> bool {
         self.flow == Flow::None
     }
 
-    /// It is known to be zero, because nothing depends on that output.
+    /// Whether it is known to be zero, because nothing depends on the output.
     pub fn is_zero(self) -> bool {
         matches!(self.flow, Flow::None | Flow::Zeros(_))
     }
 
-    /// The slices, when it is not a tensor.
+    /// The slices, if it is not a tensor.
     pub fn slices(self) -> Option<EndpointSlices> {
         match self.flow {
             Flow::Slices(s) => Some(s),
@@ -37,7 +37,7 @@ impl<'g> Term<'g> {
         }
     }
 
-    /// The tensor; slices are made whole. An error when there is none.
+    /// The tensor. Slices are made dense. An error if there is none.
     pub fn endpoint(self) -> Result<Endpoint> {
         match self.flow {
             Flow::Tensor(e) => Ok(e),
@@ -50,7 +50,7 @@ impl<'g> Term<'g> {
         }
     }
 
-    /// As a tensor even if it is slices or zeros not made yet.
+    /// The tensor: makes slices dense, and zeros that do not exist yet.
     pub fn dense(self) -> Term<'g> {
         match self.flow {
             Flow::Tensor(_) | Flow::None => self,
@@ -66,7 +66,7 @@ impl<'g> Term<'g> {
         }
     }
 
-    /// What is known of the shape before the step.
+    /// The shape as far as it is known before the step.
     pub fn static_shape(self) -> PartialShape {
         match self.flow {
             Flow::Tensor(e) | Flow::Zeros(e) => self.tape.state.borrow().shape(e),
@@ -86,7 +86,7 @@ impl<'g> Term<'g> {
         }
     }
 
-    /// The result of an op of this one input.
+    /// The result of an op with this one input.
     pub fn apply(self, op: &str) -> Term<'g> {
         self.apply_with(op, Attrs::new())
     }
@@ -95,7 +95,7 @@ impl<'g> Term<'g> {
         self.made(self.tape.op(op, &[self], attrs))
     }
 
-    /// The result of an op of two inputs.
+    /// The result of an op with two inputs.
     pub fn with(self, op: &str, other: Term<'g>) -> Term<'g> {
         self.made(self.tape.op(op, &[self, other], Attrs::new()))
     }
@@ -149,7 +149,7 @@ impl<'g> Term<'g> {
 
     /// Its shape as a vector of int32 or int64.
     pub fn shape_as(self, dtype: DType) -> Term<'g> {
-        // Of a resource, that of the variable behind it.
+        // The shape of a resource is that of its variable.
         let is_handle = matches!(self.flow, Flow::Tensor(_)) && self.dtype() == DType::Resource;
         if !is_handle && let Some(shape) = self.static_shape().known() {
             return self.made(self.tape.integers(&shape.to_i64s(), dtype));
@@ -161,7 +161,7 @@ impl<'g> Term<'g> {
             _ if is_handle => {
                 self.apply_with("VariableShape", Attrs::new().with("out_type", dtype))
             }
-            // Of a tensor of a loop only the shape is remembered.
+            // Keep only the shape of a loop's tensor, not its value.
             Flow::Tensor(e) => self.made(self.tape.state.borrow_mut().shape_of(e, dtype)),
             Flow::None => self,
         }
@@ -228,7 +228,7 @@ impl<'g> Term<'g> {
         self.made(self.tape.op("StridedSlice", &inputs, attrs))
     }
 
-    /// A dimension of length 1 put in at `axis`.
+    /// Inserts a dimension of length 1 at `axis`.
     pub fn expand_dims(self, axis: i64) -> Term<'g> {
         let axis = self.made(self.tape.number(axis as f64, DType::Int32));
         self.with("ExpandDims", axis)
@@ -260,13 +260,13 @@ impl Tape {
         })
     }
 
-    /// Zeros like a tensor; for a resource, like the variable behind it.
+    /// Zeros like a tensor, or like the variable of a resource.
     pub(super) fn zeros_of(&self, e: Endpoint) -> Result<Endpoint> {
         let (dtype, shape) = (self.type_of(e), self.state.borrow().shape(e));
         if dtype == DType::Resource {
             return self.zeros_of_variable(e, self.variable_dtype(e));
         }
-        // Large ones are not worth carrying in the graph.
+        // Large ones would make the graph large.
         if dtype.is_plain()
             && let Some(known) = shape.known()
             && known.checked_elements().is_ok_and(|n| n <= 1024)
@@ -276,7 +276,7 @@ impl Tape {
         self.op("ZerosLike", &[self.term(e)], Attrs::new())
     }
 
-    /// The dtype of the variable behind a handle: what the node that made it says, or float.
+    /// The dtype of the variable of a handle, from the node that made the handle; float if unknown.
     fn variable_dtype(&self, handle: Endpoint) -> DType {
         let graph = self.graph();
         let mut node = graph.node(handle.node);
@@ -288,7 +288,7 @@ impl Tape {
             if let Some(dtype) = dtypes.first() {
                 return *dtype;
             }
-            // Through what passes handles on; a loop comes in by the first input.
+            // Follow nodes that pass handles on; a loop's first input comes from outside.
             match node.inputs.first() {
                 Some(e) if graph.type_of(*e).dtype == DType::Resource => node = graph.node(e.node),
                 _ => return DType::Float,
@@ -296,7 +296,7 @@ impl Tape {
         }
     }
 
-    /// Zeros like the variable behind a resource handle.
+    /// Zeros like the variable of a resource handle.
     pub(super) fn zeros_of_variable(&self, handle: Endpoint, dtype: DType) -> Result<Endpoint> {
         let shape = self.term(handle).apply("VariableShape");
         let zero = self.term(self.number(0.0, dtype)?);
@@ -322,7 +322,7 @@ fn scalar(x: f64, dtype: DType) -> Result<Tensor> {
         DType::UInt32 => Tensor::scalar(x as u32),
         DType::UInt64 => Tensor::scalar(x as u64),
         DType::Bool => Tensor::scalar(x != 0.0),
-        other => bail!(InvalidArgument, "no number is a {other}"),
+        other => bail!(InvalidArgument, "there are no numbers of dtype {other}"),
     })
 }
 

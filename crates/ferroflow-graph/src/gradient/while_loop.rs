@@ -1,8 +1,9 @@
-//! The gradient of a v1 while loop: a loop that goes back through its iterations.
+//! The gradient of a v1 while loop: a backward loop.
 //!
-//! Each loop variable has a gradient that is carried the other way: it starts with that of the
-//! loop's result, and an iteration turns the gradient of what the body made into that of what the
-//! body was given. What the loop only reads gathers its gradient over the iterations.
+//! The gradient of a loop variable is a variable of the backward loop. It starts with the gradient
+//! of the loop's result. Each iteration turns the gradient of the body's output into the gradient
+//! of the body's input. The gradient of a tensor that the loop only reads is summed over the
+//! iterations.
 
 use super::backprop::{Reached, sweep};
 use super::context::{BackwardLoop, LoopContext, LoopContextId, LoopContextKind, LoopVariable};
@@ -15,8 +16,8 @@ use crate::graph::{Endpoint, NodeId};
 use ferroflow_core::{DType, Result, Tensor, bail};
 use std::collections::{HashMap, HashSet};
 
-/// Adds the loop that goes back through loop `of`. `exits` holds the gradients of its results by
-/// `Exit` node; returned are those of what comes into it, by the tensors that do.
+/// Adds the backward loop of loop `of`. `exits` holds the gradients of its results by `Exit` node.
+/// Returns the gradients of the tensors that enter the loop.
 pub(super) fn gradient(
     tape: &Tape,
     of: LoopContextId,
@@ -26,7 +27,7 @@ pub(super) fn gradient(
     let (variables, invariants) = {
         let state = tape.state.borrow();
         let LoopContextKind::Forward(forward) = &state.contexts[of].kind else {
-            bail!(Internal, "only loops of the graph have gradients");
+            bail!(Internal, "only forward loops have gradients");
         };
         let variables: Vec<LoopVariable> = forward
             .variables
@@ -62,7 +63,7 @@ pub(super) fn gradient(
         }
         let flow = match (tape.sum(&flows)?, v.exits.first()) {
             (Flow::None, Some(&exit)) => Flow::Zeros(Endpoint { node: exit, slot: 0 }),
-            // No result of the loop: it has the shape it begins with, or nothing can be said.
+            // Not a result of the loop: it has its initial shape, or the shape is unknown.
             (Flow::None, None) => Flow::Zeros(tape.graph().node(v.enter).inputs[0]),
             (flow, _) => flow,
         };
@@ -117,8 +118,8 @@ pub(super) fn gradient(
     Ok(results)
 }
 
-/// The variables whose gradient can be anything but zero: those whose results have gradients, and
-/// those from which they are made.
+/// The variables whose gradient may not be zero: those whose results have gradients, and those from
+/// which they are computed.
 fn active(
     state: &TapeState,
     variables: Vec<LoopVariable>,
@@ -149,7 +150,7 @@ fn active(
     variables.into_iter().zip(is_active).filter(|(_, a)| *a).map(|(v, _)| v).collect()
 }
 
-/// A variable of a loop being made.
+/// A variable of the backward loop.
 struct Carried {
     merge: NodeId,
     /// Its value when the loop ends.
@@ -159,13 +160,13 @@ struct Carried {
 }
 
 impl TapeState {
-    /// The frame of a loop that goes back through `of`, with its counter.
+    /// The frame of the backward loop of `of`, with its counter.
     fn begin_backward(&mut self, of: LoopContextId) -> Result<LoopContextId> {
         let outside = self.current;
         let counter = self.counter(of)?;
         let total = self.bring(counter.total, outside)?;
         let LoopContextKind::Forward(forward) = &self.contexts[of].kind else {
-            bail!(Internal, "only loops of the graph have gradients");
+            bail!(Internal, "only forward loops have gradients");
         };
         let parallel_iterations = forward.parallel_iterations;
         let frame = format!("{}/{}_back_{}", self.prefix(), forward.frame, self.contexts.len());
@@ -207,7 +208,7 @@ impl TapeState {
         Ok(id)
     }
 
-    /// A variable of the loop `back` that begins as `start`, which is outside it.
+    /// Adds a variable to the loop `back`. Its initial value `start` is outside the loop.
     fn carry(&mut self, start: Endpoint, back: LoopContextId) -> Result<Carried> {
         let enter = self.enter(start, back, false)?;
         let merge = self.insert_first("Merge", vec![enter, enter], Attrs::new(), vec![], back)?;
@@ -218,7 +219,7 @@ impl TapeState {
         Ok(Carried { merge: merge.node, end: Endpoint { node: switch, slot: 0 }, within })
     }
 
-    /// The variable is `next` in the next iteration; returns what it is after the loop.
+    /// Sets the variable's value in the next iteration. Returns its value after the loop.
     fn close(&mut self, c: &Carried, next: Endpoint, back: LoopContextId) -> Result<Endpoint> {
         let outside = self.contexts[back].parent;
         let next = self.insert_first("NextIteration", vec![next], Attrs::new(), vec![], back)?;
@@ -227,7 +228,7 @@ impl TapeState {
     }
 }
 
-/// Runs `make` as if in another context.
+/// Runs `make` in another context.
 fn within<R>(tape: &Tape, context: LoopContextId, make: impl FnOnce() -> Result<R>) -> Result<R> {
     let before = std::mem::replace(&mut tape.state.borrow_mut().current, context);
     let result = make();
@@ -235,7 +236,7 @@ fn within<R>(tape: &Tape, context: LoopContextId, make: impl FnOnce() -> Result<
     result
 }
 
-/// The sum over all iterations of the gradient of something that the loop reads.
+/// The sum over all iterations of the gradient of a tensor that the loop reads.
 fn gather_sum(
     tape: &Tape,
     flow: Flow,
@@ -267,7 +268,7 @@ fn gather_slices(
 ) -> Result<EndpointSlices> {
     let index_type = tape.type_of(s.indices);
     let dtype = tape.type_of(s.values);
-    // No rows yet: of the shape of the whole but for the first dimension.
+    // No rows yet: the shape of the whole tensor with a first dimension of 0.
     let (values, indices, shape) = within(tape, outside, || {
         let whole = tape.term(source);
         let shape = whole.shape();

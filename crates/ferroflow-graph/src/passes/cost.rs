@@ -1,5 +1,5 @@
-//! What nodes and transfers cost: estimates from shapes, replaced by what was measured in earlier
-//! steps where that is known.
+//! Costs of nodes and transfers: estimates from shapes, replaced by measurements of earlier steps
+//! where there are any.
 
 use super::infer::infer_given;
 use crate::block_kernel::{AnyBlockKernel, BlockKernel};
@@ -9,18 +9,18 @@ use crate::op_def::{OpCost, OpRole};
 use ferroflow_core::{DType, PartialShape};
 use std::collections::HashMap;
 
-/// How fast devices and links are, and what is known of nodes by name.
+/// The speed of devices and links, and measured costs of nodes.
 #[derive(Clone, Debug)]
 pub struct CostModel {
-    /// Floating-point operations a second, of a whole device.
+    /// Floating-point operations per second of a whole device.
     pub flops: f64,
-    /// Bytes a second that a device reads and writes.
+    /// Bytes per second that a device reads and writes.
     pub memory: f64,
-    /// Seconds that any node takes.
+    /// Seconds of overhead per node.
     pub node: f64,
-    /// Between tasks.
+    /// The link between tasks.
     pub link: LinkCost,
-    /// Between devices of one task.
+    /// The link between devices of one task.
     pub within_task: LinkCost,
     pub measured: MeasuredCosts,
 }
@@ -40,7 +40,8 @@ impl Default for CostModel {
 }
 
 impl CostModel {
-    /// A fast machine on a slow network: what it says can wait, can wait nearly everywhere.
+    /// A fast machine on a slow network. A receive that can be delayed by this model can be delayed
+    /// nearly everywhere.
     pub fn cautious() -> CostModel {
         CostModel {
             flops: 5e12,
@@ -52,23 +53,23 @@ impl CostModel {
     }
 }
 
-/// A way between two devices.
+/// The cost of a link between two devices.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkCost {
-    /// Seconds until the first byte is there.
+    /// Seconds until the first byte arrives.
     pub latency: f64,
-    /// Bytes a second.
+    /// Bytes per second.
     pub bandwidth: f64,
 }
 
 impl LinkCost {
-    /// Seconds that the bytes themselves take.
+    /// Seconds that the link is busy with so many bytes.
     pub fn occupied(&self, bytes: f64) -> f64 {
         bytes / self.bandwidth
     }
 }
 
-/// What nodes took in earlier steps, by name.
+/// Measured costs of nodes in earlier steps, by name.
 #[derive(Clone, Debug, Default)]
 pub struct MeasuredCosts {
     nodes: HashMap<String, MeasuredNode>,
@@ -78,12 +79,12 @@ pub struct MeasuredCosts {
 struct MeasuredNode {
     runs: u32,
     seconds: f64,
-    /// Of each output, in the last run.
+    /// Bytes of each output in the last run.
     bytes: Vec<f64>,
 }
 
 impl MeasuredCosts {
-    /// Notes one run of a node: how long it took, and the bytes of its outputs by slot.
+    /// Records one run of a node: its time, and the bytes of its outputs by slot.
     pub fn add(&mut self, name: &str, seconds: f64, bytes: impl IntoIterator<Item = (usize, f64)>) {
         let node = match self.nodes.get_mut(name) {
             Some(node) => node,
@@ -92,7 +93,7 @@ impl MeasuredCosts {
         node.runs = node.runs.saturating_add(1);
         node.seconds += seconds;
         for (slot, bytes) in bytes {
-            // A slot beyond any real op's is not worth the memory.
+            // Ignore a slot that no real op has, to bound the memory.
             if slot < 1 << 16 {
                 node.bytes.resize(node.bytes.len().max(slot + 1), 0.0);
                 node.bytes[slot] = bytes;
@@ -100,7 +101,7 @@ impl MeasuredCosts {
         }
     }
 
-    /// Adds what was measured elsewhere.
+    /// Adds measurements of other tasks.
     pub fn merge(&mut self, other: MeasuredCosts) {
         for (name, node) in other.nodes {
             let own = self.nodes.entry(name).or_default();
@@ -124,16 +125,17 @@ impl MeasuredCosts {
     }
 }
 
-/// What the nodes of one graph cost.
+/// The costs of the nodes of one graph.
 pub struct NodeCosts {
-    /// Of each node.
+    /// Seconds of each node.
     pub seconds: Vec<f64>,
-    /// Of each output of each node.
+    /// Bytes of each output of each node.
     pub bytes: Vec<Vec<f64>>,
 }
 
 impl CostModel {
-    /// The costs of `graph`. `given` has shapes that are known otherwise, such as those of feeds.
+    /// The costs of `graph`. `given` holds shapes that are known from elsewhere, such as those of
+    /// feeds.
     pub fn costs(&self, graph: &GraphIr, given: &HashMap<NodeId, PartialShape>) -> NodeCosts {
         let shapes = infer_given(graph, given);
         let sizes: Vec<Vec<Vec<usize>>> =
@@ -166,7 +168,7 @@ impl CostModel {
         costs
     }
 
-    /// Seconds that a node may take which reads and writes so many bytes.
+    /// The estimated seconds of a node that reads and writes so many bytes.
     fn estimate(&self, node: &Node, sizes: &NodeSizes<'_>, bytes: f64) -> f64 {
         if is_free(node) {
             return self.node;
@@ -178,7 +180,7 @@ impl CostModel {
             AnyBlockKernel::F32(BlockKernel { cost, .. })
             | AnyBlockKernel::F64(BlockKernel { cost, .. }) => cost as f64 * 1e-9,
         });
-        // A few operations on each element that is read or written.
+        // Assume a few operations on each element that is read or written.
         let work = match (per_element, node.op.cost) {
             (Some(seconds), _) => sizes.output(0) * seconds,
             (None, OpCost::Cheap) => 0.0,
@@ -187,7 +189,7 @@ impl CostModel {
         self.node + work.max(bytes / self.memory)
     }
 
-    /// A node that was not seen in steps which its consumers were seen in has become a part of them.
+    /// A node without measurements whose consumers have some was fused into them and costs nothing.
     fn leave_out_fused(&self, graph: &GraphIr, costs: &mut NodeCosts) {
         if self.measured.is_empty() {
             return;
@@ -203,7 +205,7 @@ impl CostModel {
     }
 }
 
-/// Whether a node only hands values on, or none.
+/// Whether a node only passes values on, or has none.
 fn is_free(node: &Node) -> bool {
     let role = matches!(
         node.op.role,
@@ -222,7 +224,7 @@ fn is_free(node: &Node) -> bool {
         || (node.inputs.is_empty() && node.output_types.iter().all(is_bound))
 }
 
-/// Bytes of an element; a guess where they differ.
+/// Bytes of an element; a guess for dtypes of variable size.
 fn width(dtype: DType) -> f64 {
     dtype.size().unwrap_or(32) as f64
 }
@@ -269,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn time_follows_from_shapes_and_what_an_op_declares() {
+    fn time_follows_from_shapes_and_declared_flops() {
         let (graph, mut model) = (graph(), CostModel::default());
         let costs = model.costs(&graph, &HashMap::new());
         assert_eq!(costs.bytes[1], [8e6]);

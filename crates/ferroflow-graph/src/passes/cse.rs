@@ -1,4 +1,4 @@
-//! Common subexpressions: what is computed twice in the same way is computed once.
+//! Common subexpression elimination.
 
 use super::Pruned;
 use super::order::topological_order;
@@ -13,7 +13,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 /// commutative ops may come in any order.
 pub fn merge_common(step: &mut Pruned) {
     let graph = &mut step.graph;
-    // What each node is computed by; itself, unless it is merged into another.
+    // The node that computes each node: itself, unless it is merged into another.
     let mut by: Vec<NodeId> = graph.ids().collect();
     let mut seen: HashMap<u64, SmallVec<[NodeId; 1]>> = HashMap::new();
     for id in topological_order(graph) {
@@ -44,12 +44,12 @@ pub fn merge_common(step: &mut Pruned) {
     step.retain(&keep);
 }
 
-/// Reading a variable through a reference may give another value each time.
+/// A read of a variable through a reference may return another value each time.
 fn is_mergeable(graph: &GraphIr, node: &Node) -> bool {
     node.op.is_pure() && !node.inputs.iter().any(|e| graph.type_of(*e).is_ref)
 }
 
-/// The edges into a node, in an order that does not depend on how it was written.
+/// The edges into a node in a canonical order.
 #[derive(PartialEq)]
 struct CommonKey {
     inputs: SmallVec<[Endpoint; 4]>,
@@ -92,7 +92,7 @@ fn hash_attrs(attrs: &Attrs, h: &mut DefaultHasher) {
     }
 }
 
-/// Values that are the same hash alike; not every difference shows.
+/// Hashes a value. Equal values have equal hashes; different values may too.
 fn hash_value(value: &AttrValue, h: &mut DefaultHasher) {
     std::mem::discriminant(value).hash(h);
     match value {

@@ -1,5 +1,4 @@
-//! Feeds and fetches as transfers: they meet the step in its rendezvous instead of being its
-//! arguments and results.
+//! Turns feeds and fetches into transfers through the rendezvous of the step.
 
 use super::Pruned;
 use crate::attr::Attrs;
@@ -8,8 +7,8 @@ use crate::graph::{GraphIr, NodeId};
 use ferroflow_core::{DeviceInfo, Result, err};
 use std::sync::Arc;
 
-/// Turns the arguments of `step` into receives and its results into sends, under the names a client
-/// knows them by, on `device`, where feeds enter and fetches leave.
+/// Turns the arguments of `step` into receives and its results into sends, under the client's
+/// names. They are on `device`.
 pub fn transfer_ends(
     step: Pruned,
     feeds: &[String],

@@ -1,4 +1,4 @@
-//! Constant folding: what depends on constants alone is computed once, when the step is compiled.
+//! Constant folding: nodes that depend only on constants are computed when the step is compiled.
 
 use super::Pruned;
 use super::infer::{constant, node_shapes};
@@ -11,15 +11,15 @@ use ferroflow_core::{DType, PartialShape, Result, Tensor};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Computes a node's outputs from its inputs; the runtime supplies it.
+/// Computes a node's outputs from its inputs. The runtime supplies it.
 pub type EvaluateFn<'a> = &'a dyn Fn(&Node, &[Tensor]) -> Result<Vec<Tensor>>;
 
-/// Larger results are left to be computed: a graph that carries them costs more than they do.
+/// Larger results are not folded: a graph that holds them costs more than computing them.
 const MAX_BYTES: usize = 10 << 20;
 
-/// Replaces pure nodes whose inputs are all constants by constants. A node that fails to evaluate
-/// stays, and fails again when the step runs. Whatever waits for a node that is not a constant
-/// itself stays too: that is how constants are tied to branches and loops.
+/// Replaces pure nodes whose inputs are all constants by constants. A node whose evaluation fails
+/// stays, and fails again when the step runs. A node with a control input from a node that is not
+/// constant stays too, because that edge can tie it to a branch or a loop.
 pub fn fold(step: &mut Pruned, catalog: &Catalog, evaluate: EvaluateFn<'_>) {
     let Some(constant_op) = catalog.get("Const") else { return };
     let values = evaluate_constants(&step.graph, evaluate);
@@ -55,7 +55,7 @@ pub fn fold(step: &mut Pruned, catalog: &Catalog, evaluate: EvaluateFn<'_>) {
     step.retain(&keep);
 }
 
-/// What is known of a graph's nodes after evaluation.
+/// The constants of a graph.
 struct Values {
     /// Nodes that were constants before.
     given: Vec<bool>,
@@ -63,9 +63,9 @@ struct Values {
     folded: BTreeMap<NodeId, Vec<Tensor>>,
 }
 
-/// What the nodes that stay want of those that are constant.
+/// The constants that the remaining nodes need.
 struct Needs {
-    /// The outputs wanted of folded nodes besides the first: constants of their own.
+    /// Outputs of folded nodes other than the first that are needed; each becomes a constant.
     slots: BTreeMap<NodeId, BTreeSet<u32>>,
     /// Nodes to keep.
     keep: Vec<bool>,
@@ -75,7 +75,7 @@ fn evaluate_constants(graph: &GraphIr, evaluate: EvaluateFn<'_>) -> Values {
     let mut values = Values { given: vec![false; graph.len()], folded: BTreeMap::new() };
     for id in topological_order(graph) {
         let node = graph.node(id);
-        // A constant that waits for something else is there only when that has happened.
+        // A constant with a control input may not run at all.
         if !node.controls.iter().all(|c| values.is_constant(*c)) {
             continue;
         }
@@ -130,7 +130,7 @@ impl Values {
 
     fn needs(&self, graph: &GraphIr) -> Needs {
         let mut slots: BTreeMap<NodeId, BTreeSet<u32>> = BTreeMap::new();
-        // Constants stay if a node that stays wants them, or if nobody ever did: a target.
+        // A constant stays if a remaining node uses it, or if it had no consumer: it is a target.
         let mut keep: Vec<bool> = graph.ids().map(|id| !self.is_constant(id)).collect();
         let mut has_consumer = vec![false; graph.len()];
         for (id, node) in graph.iter() {
@@ -155,7 +155,7 @@ impl Values {
         Needs { slots, keep }
     }
 
-    /// A constant that was one before is left as it is, controls included.
+    /// A node that was a constant before stays as it is, with its control inputs.
     fn keep_what_constants_wait_for(&self, graph: &GraphIr, keep: &mut [bool]) {
         let kept = |id: &NodeId| keep[id.index()] && self.given[id.index()];
         let mut stack: Vec<NodeId> = graph.ids().filter(kept).collect();
@@ -169,7 +169,7 @@ impl Values {
     }
 }
 
-/// Whether it is known beforehand that the result is too large.
+/// Whether the inferred shape is too large.
 fn is_large(node: &Node, inputs: &[Tensor]) -> bool {
     let shapes: Vec<PartialShape> = inputs.iter().map(|t| t.shape().into()).collect();
     let outputs = node_shapes(node, &shapes, |i| inputs.get(i).cloned());

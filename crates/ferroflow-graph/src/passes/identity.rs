@@ -1,16 +1,19 @@
-//! Removal of nodes that pass their input on.
+//! Removes nodes that only pass their input on.
 
 use super::Pruned;
 use super::order::topological_order;
 use crate::graph::{Endpoint, GraphIr, NodeId};
 use crate::op_def::OpRole;
 
-/// Connects the consumers of identities with what the identities pass on.
+/// Connects the consumers of an identity with the identity's input.
 ///
-/// One stays if it does more than that: it takes part in control edges, nobody consumes it (so it
-/// was asked for by name), it reads a variable through a reference, it moves a value to another
-/// device, or it stands for the arrival of its input: behind `Switch` it says which branch was
-/// taken, and it keeps control flow and receives apart from what others look for next to them.
+/// An identity stays in these cases:
+/// - it has control edges;
+/// - it has no consumers, so it is a target;
+/// - it reads a variable through a reference;
+/// - it moves a value to another device;
+/// - its input comes from control flow or a receive. After `Switch` it stands for the branch, and
+///   other passes expect control flow and receives to be separate from other nodes.
 pub fn remove_identities(step: &mut Pruned) {
     let graph = &mut step.graph;
     let mut has_data_consumer = vec![false; graph.len()];
@@ -35,7 +38,7 @@ pub fn remove_identities(step: &mut Pruned) {
     step.retain(&keep);
 }
 
-/// What node `id` passes on, if that is all it does.
+/// The input of node `id`, if the node only passes it on.
 fn passed_on(graph: &GraphIr, id: NodeId, source: &[Option<Endpoint>]) -> Option<Endpoint> {
     let node = graph.node(id);
     let ([input], [output], []) = (&node.inputs[..], &node.output_types[..], &node.controls[..])

@@ -1,4 +1,4 @@
-//! Nodes whose values nobody takes: others wait for them, and no more.
+//! Nodes whose values are not used: other nodes only wait for them.
 
 use super::order::topological_order;
 use crate::attr::Attrs;
@@ -7,18 +7,17 @@ use crate::op_def::{OpDef, OpRole};
 use ferroflow_core::DType;
 use std::sync::Arc;
 
-/// Makes a `NoOp` of every pure node that only control edges leave, unless it is one of `targets`,
-/// which were asked for by name. The gradients of a layer are such nodes: they are made all
-/// together, and those of the network's own input are of no use. What waits for the node now waits
-/// for the node's inputs.
+/// Replaces a pure node by a `NoOp` if only control edges leave it and it is not one of `targets`.
+/// Nodes that waited for it then wait for its inputs. The gradient of a network's own input is such
+/// a node: it is made together with the gradients of the layer and never used.
 ///
-/// A node stays if its inputs say more than that they are there: an output of `Switch`, which may be
-/// dead, a reference, which may hold nothing yet, or what may be a handle, behind which anything may
-/// be changed.
+/// A node stays if one of its inputs carries more than the fact that it is ready: an output of
+/// `Switch` may be dead, a reference may be uninitialized, and a handle may stand for changing
+/// state.
 pub(super) fn silence(graph: &mut GraphIr, targets: &[NodeId], no_op: &Arc<OpDef>) {
     let mut is_taken = vec![false; graph.len()];
     targets.iter().for_each(|t| is_taken[t.index()] = true);
-    // Consumers first: a node may be idle because another is.
+    // Consumers first: a node may become idle because its consumer is.
     for id in topological_order(graph).into_iter().rev() {
         if !is_taken[id.index()] && is_idle(graph, id) {
             let node = &mut graph.nodes[id.index()];
@@ -38,7 +37,7 @@ pub(super) fn silence(graph: &mut GraphIr, targets: &[NodeId], no_op: &Arc<OpDef
     }
 }
 
-/// Whether it is nothing to anyone but its values.
+/// Whether only its values matter.
 fn is_idle(graph: &GraphIr, id: NodeId) -> bool {
     let node = graph.node(id);
     let op = &node.op;

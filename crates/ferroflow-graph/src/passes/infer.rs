@@ -7,13 +7,13 @@ use crate::shape::ShapeCtx;
 use ferroflow_core::{PartialShape, Tensor};
 use std::collections::HashMap;
 
-/// What is known of the shape of each output of each node. Where an op's shape function fails,
-/// nothing is known: whether that is an error shows when the node runs.
+/// The shape of each output of each node, as far as it is known. If an op's shape function fails,
+/// the shape is unknown; the node itself reports the error when it runs.
 pub fn infer(graph: &GraphIr) -> Vec<Vec<PartialShape>> {
     infer_given(graph, &HashMap::new())
 }
 
-/// The same, where the shapes of the only outputs of some nodes are known otherwise.
+/// The same, with known shapes of the only outputs of some nodes.
 pub(crate) fn infer_given(
     graph: &GraphIr,
     given: &HashMap<NodeId, PartialShape>,
@@ -47,8 +47,8 @@ pub(crate) fn infer_given(
     shapes
 }
 
-/// The shapes of a node's outputs, given the shapes of its inputs and the values of those that are
-/// constant; none if nothing is known.
+/// The shapes of a node's outputs, from the shapes of its inputs and the values of constant inputs.
+/// `None` if nothing is known.
 pub(crate) fn node_shapes(
     node: &Node,
     inputs: &[PartialShape],
@@ -74,8 +74,8 @@ pub(crate) fn constant(node: &Node) -> Option<&Tensor> {
     }
 }
 
-/// `Merge` passes on whichever input comes: only what all of them have in common is known, and the
-/// way back of a loop may bring anything. Its second output says which input it was.
+/// `Merge` passes on the input that arrives first. Its shape is what all inputs have in common, and
+/// unknown in a loop. Its second output is the index of the input.
 fn merge_shapes(graph: &GraphIr, node: &Node, inputs: &[PartialShape]) -> Vec<PartialShape> {
     let mut common = inputs.first().cloned().unwrap_or_default();
     for (i, shape) in inputs.iter().enumerate() {

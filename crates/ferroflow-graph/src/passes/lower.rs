@@ -1,5 +1,5 @@
-//! Lowering: calls of functions are replaced by the functions' bodies, conditionals and loops by
-//! the primitives of control flow. What is inside can then be placed on any device.
+//! Lowering: replaces calls of functions by the functions' bodies, and functional conditionals and
+//! loops by the primitives of control flow. The nodes inside can then be placed on any device.
 
 mod inline;
 
@@ -13,13 +13,14 @@ use inline::Inlined;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Calls nested deeper are left as they are, and so are all when this many nodes were added: it may
-/// be a recursion.
+/// Calls nested deeper are not lowered, and no more calls are lowered once this many nodes were
+/// added: it may be a recursion.
 const MAX_DEPTH: u32 = 32;
 const MAX_ADDED: usize = 1 << 16;
 
-/// Lowers the nodes of `graph` from `first` on, where TensorFlow would. A lowered node keeps its name
-/// and its outputs, so that it can still be fetched. On an error the graph is half lowered.
+/// Lowers the nodes of `graph` from `first` on that TensorFlow would lower. A lowered node keeps
+/// its name and its outputs, so that it can still be fetched. On an error the graph is half
+/// lowered.
 pub fn lower(graph: &mut GraphIr, first: usize, catalog: &Catalog) -> Result<()> {
     let calls = |graph: &GraphIr, id: NodeId| graph.node(id).op.calls.is_some();
     if !graph.ids().skip(first).any(|id| calls(graph, id)) {
@@ -33,7 +34,7 @@ pub fn lower(graph: &mut GraphIr, first: usize, catalog: &Catalog) -> Result<()>
         controls: HashMap::new(),
     };
     let (mut at, most) = (first, lowering.graph.len() + MAX_ADDED);
-    // Bodies are added at the end, and come to it in turn.
+    // Bodies are added at the end, so their nodes are visited too.
     while at < lowering.graph.len() {
         let id = NodeId(at as u32);
         let goes_on = lowering.depth[at] < MAX_DEPTH && lowering.graph.len() < most;
@@ -49,14 +50,14 @@ pub fn lower(graph: &mut GraphIr, first: usize, catalog: &Catalog) -> Result<()>
 struct Lowering<'a> {
     graph: &'a mut GraphIr,
     catalog: &'a Catalog,
-    /// How many calls deep a node was.
+    /// The nesting depth of each node.
     depth: Vec<u32>,
-    /// What stands for the outputs of lowered nodes, and for that they have run.
+    /// The replacements of the outputs of lowered nodes and of their control outputs.
     values: HashMap<Endpoint, Endpoint>,
     controls: HashMap<NodeId, NodeId>,
 }
 
-/// A call, taken out of the graph.
+/// A call that is being lowered.
 struct LoweredCall {
     id: NodeId,
     name: String,
@@ -105,7 +106,7 @@ impl Lowering<'_> {
             return Ok(());
         }
         let body = self.body(&func)?;
-        // What the call waits for, its body waits for.
+        // The body waits for the control inputs of the call.
         let (mut args, mut pivot) = (call.inputs.clone(), None);
         if !call.controls.is_empty() {
             let controls = call.controls.clone();
@@ -125,8 +126,8 @@ impl Lowering<'_> {
         self.replace(call, rets, done)
     }
 
-    /// `If`, or with `is_case` `Case`: the inputs go to the branch that is chosen, and the results of
-    /// all branches are merged.
+    /// Lowers `If`, or `Case` with `is_case`: switches the inputs to the chosen branch and merges
+    /// the results of all branches.
     fn branch(&mut self, call: LoweredCall, is_case: bool) -> Result<()> {
         let (Some(&chooser), inputs) = (call.inputs.first(), call.inputs.get(1..)) else {
             return Ok(());
@@ -192,12 +193,12 @@ impl Lowering<'_> {
         }
         let op = if is_case { "_SwitchN" } else { "Switch" };
         let id = self.add(call, "switch", op, attrs, vec![value, by], vec![])?;
-        // It only steers the value, so it is where that is.
+        // It only routes the value, so it belongs to the value's device.
         self.graph.node_mut(id).device = self.graph.node(value.node).device.clone();
         Ok(id)
     }
 
-    /// `While`: a loop of a variable for each input, but for resources, which do not change.
+    /// Lowers `While`: a loop with a variable for each input except resources, which do not change.
     fn repeat(&mut self, call: LoweredCall) -> Result<()> {
         let is_variable = |port: &PortType| port.dtype != DType::Resource;
         let Some(pivot_at) = call.outputs.iter().position(is_variable) else { return Ok(()) };
@@ -251,8 +252,8 @@ impl Lowering<'_> {
             switches.push(Some(switch));
         }
         let pivot = args[pivot_at].node;
-        // What does not change is still for each iteration to wait for: where it is may be a task
-        // that has nothing else of the loop.
+        // Each iteration still waits for a value that does not change: its task may have no other
+        // node of the loop.
         for (arg, merge) in args.iter_mut().zip(&merges) {
             if merge.is_none() {
                 *arg = self.identity(&call, "same", *arg, vec![pivot])?;
@@ -265,7 +266,7 @@ impl Lowering<'_> {
                 rets.push(call.inputs[i]);
                 continue;
             };
-            // The effects of an iteration come before the next.
+            // The effects of an iteration come before the next iteration.
             let controls = done.targets.clone();
             let inputs = vec![done.rets[i]];
             let next = self.add(&call, "next", "NextIteration", typed(port), inputs, controls)?;
@@ -278,7 +279,7 @@ impl Lowering<'_> {
         self.replace(call, rets, executed)
     }
 
-    /// A node that runs when all of a body has run.
+    /// Adds a node that runs after all nodes of a body.
     fn when_done(&mut self, call: &LoweredCall, what: &str, inlined: &Inlined) -> Result<NodeId> {
         let mut after = inlined.all();
         after.extend(&call.controls);
@@ -325,8 +326,8 @@ impl Lowering<'_> {
         Ok(id)
     }
 
-    /// Makes of the call a node that gathers `rets`, for whoever fetches it, and notes what its
-    /// consumers are to use instead.
+    /// Turns the call into a node that returns `rets`, so that it can be fetched. Records the
+    /// replacements for its consumers.
     fn replace(&mut self, call: LoweredCall, rets: Vec<Endpoint>, executed: NodeId) -> Result<()> {
         for (slot, ret) in rets.iter().enumerate() {
             self.values.insert(Endpoint::new(call.id, slot), *ret);
@@ -338,7 +339,7 @@ impl Lowering<'_> {
             false => ("IdentityN", Attrs::new().with("T", types)),
         };
         let op = self.catalog.get(op).cloned();
-        let op = op.ok_or_else(|| err!(Internal, "the catalog lacks what lowering needs"))?;
+        let op = op.ok_or_else(|| err!(Internal, "the catalog lacks ops that lowering needs"))?;
         let node = self.graph.node_mut(call.id);
         node.input_types = op.input_types(&attrs)?;
         node.output_types = op.output_types(&attrs)?;
@@ -349,7 +350,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Connects the consumers of lowered nodes with what stands for them.
+    /// Connects the consumers of lowered nodes with the replacements.
     fn rewire(&mut self, first: usize) {
         for id in self.graph.ids().skip(first) {
             let node = self.graph.node_mut(id);
@@ -450,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_takes_the_place_of_its_call() {
+    fn a_body_replaces_its_call() {
         let body = vec![node("n", "Neg", &["x"]), node("p", "Print", &["x"])];
         assert_eq!(
             lines(&lowered(body, "n:y:0")),
@@ -470,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recursion_is_left_in_the_end() {
+    fn lowering_of_a_recursion_stops() {
         let body = vec![node("a", "Call", &["x"]), node("b", "Call", &["a:output:0"])];
         let graph = lowered(body, "b:output:0");
         assert!(graph.iter().any(|(_, n)| n.op.calls.is_some()));

@@ -1,11 +1,11 @@
-//! The order in which nodes can be visited so that inputs come first.
+//! Topological order.
 
 use crate::graph::{GraphIr, Node, NodeId};
 use crate::op_def::ControlFlow;
 
-/// All nodes, each after its inputs and controls; the edge that closes a loop, from `NextIteration`
-/// to `Merge`, does not count. Nodes of other cycles, which no graph that was read has, are left
-/// out.
+/// All nodes, each after its inputs and control inputs. The edge that closes a loop, from
+/// `NextIteration` to `Merge`, is ignored. Nodes of other cycles are left out; an imported graph
+/// has none.
 pub fn topological_order(graph: &GraphIr) -> Vec<NodeId> {
     let mut pending = vec![0u32; graph.len()];
     let mut consumers: Vec<Vec<NodeId>> = vec![Vec::new(); graph.len()];
@@ -35,7 +35,7 @@ pub fn topological_order(graph: &GraphIr) -> Vec<NodeId> {
     order
 }
 
-/// Whether input `i` of `node` is the way back of a loop.
+/// Whether input `i` of `node` closes a loop.
 pub(crate) fn closes_loop(graph: &GraphIr, node: &Node, i: usize) -> bool {
     node.op.control_flow == Some(ControlFlow::Merge)
         && graph.node(node.inputs[i].node).op.control_flow == Some(ControlFlow::NextIteration)

@@ -1,5 +1,5 @@
-//! Partitioning: the graph of a step cut into one graph for each task, with a Send and a Recv where
-//! an edge was cut. What the pieces compute together is what the whole would have computed.
+//! Partitioning: cuts the graph of a step into one graph for each task, with a Send and a Recv for
+//! each edge between tasks. Together they compute what the whole graph computes.
 
 mod control_flow;
 mod late;
@@ -25,11 +25,11 @@ pub struct Partition {
 
 /// Cuts `graph`, whose nodes are all placed on one of `devices`.
 ///
-/// A tensor that several nodes of a task need is sent there once, but for references, whose value
-/// is read anew for each. A control edge is cut by sending an empty tensor. Where a loop spans
-/// tasks, those that do not decide whether it goes on get a loop of control edges that follows the
-/// decision, so that what they receive is received once in each iteration. What `model` says is
-/// received long before it is needed is received later.
+/// A tensor that several nodes of a task need is sent there once. The value of a reference is read
+/// and sent for each node. A control edge becomes the transfer of an empty tensor. If a loop spans
+/// tasks, each task without the loop condition gets a loop of control edges that follows the
+/// condition, so that it receives values once in each iteration. A value that arrives long before
+/// it is needed, by the estimate of `model`, is received later.
 pub fn partition(
     mut graph: GraphIr,
     devices: &[Arc<DeviceInfo>],
@@ -69,7 +69,7 @@ pub fn partition(
     Ok(parts.map(with_graph).collect())
 }
 
-/// The tasks that nodes are on, in order of appearance.
+/// The tasks of the nodes, in order of appearance.
 struct Tasks<'d> {
     names: Vec<String>,
     of_device: HashMap<&'d str, DeviceName>,
@@ -110,11 +110,11 @@ impl<'d> Tasks<'d> {
     }
 }
 
-/// What is sent over a cut edge.
+/// What an edge between tasks carries.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Sent {
     Value(Endpoint),
-    /// That a node has run.
+    /// The fact that a node has run.
     Control(NodeId),
 }
 
@@ -127,12 +127,12 @@ impl Sent {
     }
 }
 
-/// A value on the other side of a cut.
+/// A value that a task receives.
 #[derive(Clone)]
 struct Received {
-    /// What consumers refer to.
+    /// The endpoint for consumers.
     name: String,
-    /// Where the Recv is in its part.
+    /// The Recv node in its part.
     at: usize,
 }
 
@@ -142,12 +142,12 @@ struct Cutter<'a> {
     task_of: &'a [u32],
     loops: &'a Loops,
     waits: Waits,
-    /// What receives of some values wait for.
+    /// Nodes that the receives of some values wait for.
     late: HashMap<(Endpoint, u32), NodeId>,
     parts: Vec<Vec<NodeDef>>,
-    /// What was sent where already.
+    /// Transfers that exist already.
     received: HashMap<(Sent, u32), Received>,
-    /// Names of added nodes.
+    /// The names of added nodes.
     made: HashSet<String>,
     next_name: u32,
     next_edge: u32,
@@ -165,7 +165,7 @@ impl Cutter<'_> {
     fn node(&mut self, id: NodeId, node: &Node) -> Result<NodeDef> {
         let task = self.task_of[id.index()];
         let (mut inputs, mut controls) = (Vec::new(), Vec::new());
-        // References read from elsewhere, to be read late: after what else the node waits for.
+        // References from another task are read late: after the other inputs of the node.
         let (mut references, mut others) = (Vec::new(), Vec::new());
         for &e in &node.inputs {
             let is_ref = self.graph.type_of(e).is_ref;
@@ -224,8 +224,8 @@ impl Cutter<'_> {
         Ok(received)
     }
 
-    /// What the variable `source` must wait for before `reader`, on another task, may read it: a read
-    /// does not come before what the reader was told to wait for.
+    /// The nodes that must run before `reader`, on another task, can read the variable `source`: a
+    /// read must not happen before the control inputs of the reader.
     fn known_at(&mut self, source: NodeId, reader: &Node) -> Result<Vec<String>> {
         let here = self.task_of[source.index()];
         let is_here = |id: NodeId| self.task_of[id.index()] == here;
@@ -242,7 +242,7 @@ impl Cutter<'_> {
         Ok(names)
     }
 
-    /// Sends to the task of `by`, after nodes of the sending task.
+    /// Adds a transfer to the task of `by` that waits for nodes of the sending task.
     fn transfer(&mut self, sent: Sent, by: NodeId, after: Vec<String>) -> Result<Received> {
         let source = sent.source();
         let (from, to) = (self.graph.node(source), self.graph.node(by));
@@ -299,7 +299,7 @@ impl Cutter<'_> {
         if let Sent::Value(_) = sent {
             return Ok(Received { name: recv, at });
         }
-        // Only a node with an input that is gone can stand for the arrival.
+        // Only a node with a data input can stand for the arrival.
         let name = self.new_name(&from.name);
         let attrs = Attrs::new().with("T", DType::Float);
         let arrived = node_def(&name, "Identity", vec![recv], &to.device, attrs);
@@ -333,7 +333,7 @@ fn tensor_name(node: &str, slot: u32) -> String {
     if slot == 0 { node.to_string() } else { format!("{node}:{slot}") }
 }
 
-/// An empty tensor as a constant, for who only waits for it.
+/// A constant that is an empty tensor, for nodes that only wait for it.
 fn nothing() -> Result<Attrs> {
     Ok(Attrs::new().with("dtype", DType::Float).with("value", Tensor::zeros(DType::Float, [0])?))
 }

@@ -1,9 +1,9 @@
 //! Placement: every node gets the full name of a device.
 //!
-//! Nodes that must share a device form groups: the two ends of an edge that carries a reference or a
-//! resource, and the nodes that name each other in `_class`. A group goes to the first device that
-//! matches what its members ask for; those of the session's own task come first. Nodes placed
-//! before stay where they are.
+//! Nodes that must share a device form groups: both ends of an edge that carries a reference or a
+//! resource, and nodes that name each other in `_class`. A group goes to the first device that
+//! matches the requests of its members; devices of the session's own task come first. Nodes that
+//! were placed before stay where they are.
 
 mod by_cost;
 mod groups;
@@ -19,17 +19,17 @@ use specs::Specs;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The devices there are.
+/// The devices on which nodes can be placed.
 pub struct Devices {
-    /// In the order in which they are preferred.
+    /// In order of preference.
     preferred: Vec<Arc<DeviceInfo>>,
-    /// As error messages list them.
+    /// In the order in which error messages list them.
     names: String,
 }
 
 impl Devices {
-    /// The devices of the session's own task, and those of other tasks. A device that is no CPU is
-    /// only used by who asks for it.
+    /// The devices of the session's own task, and those of other tasks. A device that is not a CPU
+    /// is used only by nodes that request it.
     pub fn new(own: &[Arc<DeviceInfo>], others: &[Arc<DeviceInfo>]) -> Devices {
         let by_name = |devices: &[Arc<DeviceInfo>]| {
             let mut sorted = devices.to_vec();
@@ -49,16 +49,16 @@ impl Devices {
         self.preferred.iter().find(|d| d.name.is_compatible(wanted))
     }
 
-    /// Soft placement gives up the kind and number of the device, never the task.
+    /// Soft placement drops the kind and the number of the device, never the task.
     fn choose(&self, wanted: &DeviceName, soft: bool) -> Option<&Arc<DeviceInfo>> {
         let task = || DeviceName { kind: None, id: None, ..wanted.clone() };
         self.first_match(wanted).or_else(|| if soft { self.first_match(&task()) } else { None })
     }
 }
 
-/// Places the nodes of `graph` from `first` on; those before are placed. With `soft`, a device of a
-/// kind that does not exist is replaced by one that does, and who cannot be together is apart. On
-/// an error some nodes may have been placed.
+/// Places the nodes of `graph` from `first` on; the nodes before are placed already. With `soft`, a
+/// device that does not exist is replaced by one that does, and nodes that cannot share a device
+/// are separated. On an error some nodes may have been placed.
 pub fn place(graph: &mut GraphIr, first: usize, devices: &Devices, soft: bool) -> Result<()> {
     Placer::grouped(graph, first, devices, soft)?.assign(graph)
 }
@@ -72,7 +72,7 @@ struct Placer<'a> {
 }
 
 impl<'a> Placer<'a> {
-    /// With who must be together, and what they ask for; nobody is assigned yet.
+    /// Collects the groups and their requests. No node is placed yet.
     fn grouped(
         graph: &GraphIr,
         first: usize,
@@ -120,8 +120,8 @@ impl Placer<'_> {
         Ok(())
     }
 
-    /// A reference or a resource stays on its device, and with it whoever uses it. What it asks for
-    /// itself yields to where the resource is.
+    /// A reference or a resource stays on its device, and so do the nodes that use it. The device
+    /// of the resource has priority over the requests of those nodes.
     fn join_references(&mut self, graph: &GraphIr) -> Result<()> {
         for (id, node) in self.new_nodes(graph) {
             if node.op.takes_resources_from_anywhere {
@@ -170,8 +170,8 @@ impl Placer<'_> {
         })
     }
 
-    /// `_class` lists the groups a node wants to be in, `loc:@NAME`; a node is in the group of its
-    /// own name. The named node need not exist.
+    /// `_class` lists the groups of a node as `loc:@NAME`. A node is in the group of its own name.
+    /// The named node need not exist.
     fn join_classes(&mut self, graph: &GraphIr) -> Result<()> {
         let mut members: HashMap<String, NodeId> = HashMap::new();
         for (id, node) in graph.iter().filter(|(_, n)| n.attrs.contains("_class")) {
@@ -184,7 +184,7 @@ impl Placer<'_> {
                 };
                 let other = members.get(name).copied().or_else(|| graph.find(name));
                 let other = *members.entry(name.to_string()).or_insert(other.unwrap_or(id));
-                // Nodes placed before may be apart, if soft placement said so then.
+                // Soft placement may have separated nodes that were placed before.
                 if !is_new && other.index() < self.first {
                     continue;
                 }
@@ -213,8 +213,8 @@ impl Placer<'_> {
         Ok(())
     }
 
-    /// Nodes that follow others wait until those are placed: a constant goes where it is used, and
-    /// what only looks at a shape goes where the tensor is.
+    /// Some nodes are placed after others: a constant goes where it is used, and a node that reads
+    /// only metadata goes where the tensor is.
     fn assign(&mut self, graph: &mut GraphIr) -> Result<()> {
         let is_follower =
             |node: &Node| is_generator(node) || (node.op.is_metadata && !node.inputs.is_empty());
@@ -238,8 +238,8 @@ impl Placer<'_> {
         Ok(())
     }
 
-    /// Assigns a node to the device of its group, which is chosen now if it was not. `beside` is the
-    /// device where it would be best, if it may go there.
+    /// Assigns a node to the device of its group, and chooses that device if needed. `beside` is
+    /// the preferred device, if the node can run there.
     fn assign_one(&mut self, graph: &mut GraphIr, id: NodeId, beside: Option<&str>) -> Result<()> {
         let group = self.groups.of(id);
         let device = if group.assigned != specs::OPEN {
@@ -293,12 +293,12 @@ fn makes_a_resource(node: &Node) -> bool {
     node.inputs.is_empty() && matches!(node.output_types[..], [port] if is_bound(port))
 }
 
-/// No inputs, one output: a constant, or something as easily moved.
+/// Whether it has no inputs and one output, like a constant, so that it can run anywhere.
 fn is_generator(node: &Node) -> bool {
     node.inputs.is_empty() && matches!(node.output_types[..], [port] if !port.is_ref)
 }
 
-/// For each of `nodes`, the device of all its consumers, if they are on one.
+/// For each of `nodes`, the device of its consumers, if they share one.
 fn used_on(graph: &GraphIr, nodes: &[NodeId]) -> HashMap<NodeId, Option<String>> {
     let mut found: HashMap<NodeId, Option<Option<&str>>> =
         nodes.iter().map(|id| (*id, None)).collect();

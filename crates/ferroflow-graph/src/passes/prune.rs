@@ -1,4 +1,4 @@
-//! Pruning: the part of a graph that a step with given feeds, fetches and targets needs.
+//! Pruning: keeps the part of a graph that the feeds, fetches and targets of a step need.
 
 use super::idle::silence;
 use crate::attr::Attrs;
@@ -10,22 +10,22 @@ use ferroflow_core::{Result, bail, ensure, err};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// The graph of one step. All its nodes are meant to run.
+/// The graph of one step. All its nodes run.
 #[derive(Clone)]
 pub struct Pruned {
     pub graph: GraphIr,
-    /// Where the feeds enter: an `_Arg` node each, in order.
+    /// The `_Arg` node of each feed, in order.
     pub args: Vec<NodeId>,
-    /// Where the fetches leave: a `_Retval` node each, in order.
+    /// The `_Retval` node of each fetch, in order.
     pub rets: Vec<NodeId>,
 }
 
-/// Cuts `graph` down to the ancestors of fetches and targets, feeds being cut off in turn.
+/// Keeps the ancestors of fetches and targets, up to the feeds.
 ///
-/// Feed `i` becomes an `_Arg` node with `index` `i`, fetch `i` a `_Retval` node. A feed replaces the
-/// edges leaving that output; when it feeds a placeholder it takes over the placeholder's control
-/// edges too. Nodes keep their names and their order. A pure node that only control edges leave, and
-/// that is no target, becomes a `NoOp`.
+/// Feed `i` becomes an `_Arg` node with `index` `i`, fetch `i` a `_Retval` node. A feed replaces
+/// the data edges from its output. The feed of a placeholder also takes over the placeholder's
+/// control edges. Nodes keep their names and their order. A pure node that only control edges leave
+/// becomes a `NoOp`, unless it is a target.
 pub fn prune<S: AsRef<str>>(
     graph: &GraphIr,
     feeds: &[S],
@@ -57,7 +57,7 @@ pub fn prune<S: AsRef<str>>(
     pruned.graph.nodes.reserve(size);
     pruned.graph.names.reserve(size);
 
-    // Kept nodes come after the arguments; their ids are known before they are added.
+    // Kept nodes come after the arguments, so their ids are known before they are added.
     let mut ids = vec![None; graph.len()];
     for (new, id) in (feeds.len() as u32..).zip(graph.ids().filter(|id| keep[id.index()])) {
         ids[id.index()] = Some(NodeId(new));
@@ -90,7 +90,7 @@ pub fn prune<S: AsRef<str>>(
 }
 
 impl Pruned {
-    /// The body of a function, cut down to what its results and effects need.
+    /// The part of a function's body that its results and effects need.
     pub fn from_function(function: FunctionGraph) -> Pruned {
         let FunctionGraph { graph, args, rets, targets, .. } = function;
         let cut = Cut::new(&graph, &[]);
@@ -100,8 +100,8 @@ impl Pruned {
         pruned
     }
 
-    /// Drops the nodes that `keep` does not mark, which no node that stays may refer to. Arguments
-    /// and results stay.
+    /// Removes the nodes that `keep` does not mark. The remaining nodes must not refer to them.
+    /// Arguments and results stay.
     pub fn retain(&mut self, keep: &[bool]) {
         if keep.iter().all(|&k| k) {
             return;
@@ -139,7 +139,7 @@ struct Cut<'g> {
     fed: HashMap<Endpoint, usize>,
     /// Placeholder to the feed that takes over its control edges.
     controls: HashMap<NodeId, usize>,
-    /// Whether either map says anything of a node.
+    /// Whether one of the maps has a node.
     touched: Vec<bool>,
 }
 
@@ -149,7 +149,7 @@ impl<'g> Cut<'g> {
         let (mut fed, mut controls) = (HashMap::new(), HashMap::new());
         for (i, &e) in feeds.iter().enumerate() {
             touched[e.node.index()] = true;
-            // `x` and `x:0` are different feeds of one endpoint: the first cuts it off.
+            // `x` and `x:0` are two feeds of one endpoint: the first one counts.
             fed.entry(e).or_insert(i);
             if graph.node(e.node).op.role == OpRole::Placeholder {
                 controls.entry(e.node).or_insert(i);
@@ -180,7 +180,7 @@ impl<'g> Cut<'g> {
         keep
     }
 
-    /// A kept node in terms of the new ids.
+    /// A kept node with the new ids.
     fn rewired(&self, id: NodeId, node: &Node, ids: &[Option<NodeId>]) -> Result<Node> {
         let lost = || err!(Internal, "an input of node {id:?} was pruned");
         let mut node = node.clone();
@@ -200,7 +200,7 @@ impl<'g> Cut<'g> {
     }
 }
 
-/// Names are compared as they are written: `x` and `x:0` are different endpoints.
+/// Names are compared as text: `x` and `x:0` are different endpoints.
 fn check_endpoints<S: AsRef<str>>(feeds: &[S], fetches: &[S]) -> Result<()> {
     let mut seen = HashSet::with_capacity(feeds.len());
     for feed in feeds {
@@ -269,7 +269,7 @@ fn target_nodes<S: AsRef<str>>(graph: &GraphIr, targets: &[S]) -> Result<Vec<Nod
     Ok(found)
 }
 
-/// A fed value is no variable: a node that wants a reference cannot take it.
+/// A fed value is not a variable, so a node that takes a reference cannot take it.
 fn check_ref_edges(graph: &GraphIr, args: &[NodeId]) -> Result<()> {
     for (_, node) in graph.iter() {
         for (i, e) in node.inputs.iter().enumerate() {
@@ -290,7 +290,7 @@ fn port_attrs(graph: &GraphIr, e: Endpoint, index: usize) -> Attrs {
     Attrs::new().with("T", graph.type_of(e).dtype).with("index", index as i64)
 }
 
-/// A name that neither graph has: nodes of the old one keep theirs in the new.
+/// A name that is free in both graphs: nodes keep their names in the new graph.
 fn free_name(old: &GraphIr, new: &GraphIr, base: String) -> String {
     let mut name = base;
     while old.find(&name).is_some() || new.find(&name).is_some() {
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn only_ancestors_stay() {
+    fn only_ancestors_of_fetches_stay() {
         let p = run(&sample(), &[], &["n"], &[]).unwrap();
         assert_eq!(names(&p), ["x", "s", "n", "_retval_n_0_0"]);
         assert_eq!(inputs(&p, "_retval_n_0_0"), ["n"]);
@@ -389,7 +389,7 @@ mod tests {
 
     /// The gradient of a layer's input, say, which is made along with that of its weights.
     #[test]
-    fn what_is_only_waited_for_is_not_computed() {
+    fn nodes_that_are_only_waited_for_become_no_ops() {
         let g = graph(&[
             ("x", "Placeholder", &[]),
             ("s", "Source", &[]),
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn which_branch_was_taken_is_still_known() {
+    fn nodes_behind_a_switch_stay() {
         let mut c = catalog();
         c.op("Switch")
             .input("x: float")
@@ -436,7 +436,7 @@ mod tests {
 
     /// TensorFlow does not call the writes of TensorArrayV2, whose handles are strings, stateful.
     #[test]
-    fn what_may_change_something_behind_a_handle_is_done() {
+    fn nodes_with_a_handle_stay() {
         let mut c = catalog();
         c.op("Handle").output("handle: string");
         c.op("Write").input("handle: string").input("x: float").output("flow: float");
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fed_placeholder_gives_its_control_edges_away() {
+    fn the_feed_of_a_placeholder_takes_over_its_control_edges() {
         let p = run(&sample(), &["x:0"], &["a:0"], &["go"]).unwrap();
         assert_eq!(names(&p), ["_arg_x_0_0", "s", "n", "a", "go", "_retval_a_0_0"]);
         assert_eq!(inputs(&p, "s"), ["^_arg_x_0_0"]);

@@ -1,5 +1,5 @@
-//! A step, simulated: when each node runs and each value arrives, on devices that run one node at a
-//! time, in the order in which nodes become ready, and links that carry one tensor at a time.
+//! Simulates a step: when each node runs and when each value arrives. A device runs one node at a
+//! time, in the order in which nodes become ready. A link carries one tensor at a time.
 
 use super::cost::{CostModel, LinkCost, NodeCosts};
 use super::order::{closes_loop, topological_order};
@@ -9,17 +9,17 @@ use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
 
-/// What a step is expected to take, and why.
+/// The predicted duration of a step, with the load of devices and links.
 #[derive(Clone, Debug)]
 pub struct Prediction {
-    /// Of the whole step.
+    /// Seconds of the whole step.
     pub seconds: f64,
     pub devices: Vec<DeviceLoad>,
-    /// In the order in which they begin.
+    /// In the order in which they start.
     pub transfers: Vec<Transfer>,
 }
 
-/// What one device does in a step.
+/// The work of one device in a step.
 #[derive(Clone, Debug)]
 pub struct DeviceLoad {
     pub device: String,
@@ -28,30 +28,29 @@ pub struct DeviceLoad {
     pub busy: f64,
 }
 
-/// A value that goes from a device to another.
+/// The transfer of a value from one device to another.
 #[derive(Clone, Debug)]
 pub struct Transfer {
-    /// `node:slot`, or `^node` where only the order matters.
+    /// `node:slot`, or `^node` for a control edge.
     pub tensor: String,
     pub from: String,
     pub to: String,
     pub bytes: f64,
-    /// Seconds from the beginning of the step.
+    /// Seconds since the start of the step.
     pub begins: f64,
     pub arrives: f64,
 }
 
-/// Where nodes may run, and where they are put.
+/// Decides on which devices nodes can run, and learns where they are put.
 pub(super) trait DeviceChoice {
-    /// Numbers of the devices that a node may be on; none if it is wherever it is needed and costs
-    /// nothing.
+    /// The devices on which a node can run. Empty if it runs wherever it is needed, at no cost.
     fn candidates(&mut self, id: NodeId) -> Vec<usize>;
-    /// A node is on a device.
+    /// A node was put on a device.
     fn chosen(&mut self, id: NodeId, device: usize);
 }
 
-/// Simulates a step of `graph` and puts each node on the device, of those it may be on, where it
-/// ends first; of equally good ones on the first. The first device is where the step begins and ends.
+/// Simulates a step of `graph`. Puts each node on the candidate device where it finishes first;
+/// among equals on the first candidate. The step starts and ends on the first device.
 pub(super) fn simulate(
     graph: &GraphIr,
     costs: &NodeCosts,
@@ -129,16 +128,16 @@ struct SimulatedRun<'a> {
     model: &'a CostModel,
     /// The task of each device.
     tasks: &'a [String],
-    /// None: not yet, or everywhere.
+    /// `None` if it has not run yet, or runs everywhere.
     place: Vec<Option<usize>>,
     finish: Vec<f64>,
-    /// When each device has run what it was given.
+    /// When each device is idle again.
     free: Vec<f64>,
-    /// Nodes and seconds.
+    /// The number of nodes and their seconds.
     load: Vec<(usize, f64)>,
-    /// When the way between two devices is free, by sender and receiver.
+    /// When the link between two devices is idle again, by sender and receiver.
     links: HashMap<(usize, usize), f64>,
-    /// When a value is on another device.
+    /// When a value arrives on another device.
     arrived: HashMap<(NodeId, Option<u32>, usize), f64>,
     transfers: Vec<Moved>,
 }
@@ -154,7 +153,7 @@ struct Moved {
 }
 
 impl SimulatedRun<'_> {
-    /// Puts a node on a device; when it ends there.
+    /// Puts a node on a device and returns when it finishes.
     fn place(&mut self, id: NodeId, choice: &mut dyn DeviceChoice) -> f64 {
         let candidates = choice.candidates(id);
         let seconds = self.costs.seconds[id.index()];
@@ -177,7 +176,7 @@ impl SimulatedRun<'_> {
         end
     }
 
-    /// When all that a node needs would be on a device.
+    /// When all inputs of a node would be on a device.
     fn inputs_on(&self, id: NodeId, device: usize) -> f64 {
         let arrivals =
             self.needs(id).map(|(source, slot)| match self.transfer(source, slot, device) {
@@ -191,7 +190,7 @@ impl SimulatedRun<'_> {
         arrivals.fold(0.0, f64::max)
     }
 
-    /// Brings what a node needs to its device.
+    /// Transfers the inputs of a node to its device.
     fn receive(&mut self, id: NodeId, device: usize) {
         let needs: Vec<(NodeId, Option<u32>)> = self.needs(id).collect();
         for (source, slot) in needs {
@@ -204,7 +203,7 @@ impl SimulatedRun<'_> {
         }
     }
 
-    /// Values and, with no slot, nodes that a node comes after.
+    /// The inputs of a node, and its control inputs with no slot.
     fn needs(&self, id: NodeId) -> impl Iterator<Item = (NodeId, Option<u32>)> + use<'_> {
         let node = self.graph.node(id);
         let values = node
@@ -216,7 +215,7 @@ impl SimulatedRun<'_> {
         values.chain(node.controls.iter().map(|c| (*c, None)))
     }
 
-    /// How a value would get to a device that it is not on.
+    /// The transfer of a value to a device where it is not yet.
     fn transfer(&self, source: NodeId, slot: Option<u32>, to: usize) -> Option<Moved> {
         let from = self.place[source.index()]?;
         if from == to || self.arrived.contains_key(&(source, slot, to)) {
@@ -240,7 +239,7 @@ impl SimulatedRun<'_> {
     }
 }
 
-/// For each node what it waits for, counted, and who waits for it.
+/// For each node the number of nodes it waits for, and the nodes that wait for it.
 fn dependencies(graph: &GraphIr) -> (Vec<u32>, Vec<Vec<NodeId>>) {
     let mut pending = vec![0u32; graph.len()];
     let mut consumers = vec![Vec::new(); graph.len()];
@@ -259,7 +258,8 @@ fn dependencies(graph: &GraphIr) -> (Vec<u32>, Vec<Vec<NodeId>>) {
     (pending, consumers)
 }
 
-/// Seconds from the beginning of each node to the end of what hangs on it.
+/// The critical path of each node: seconds from its start to the end of the nodes that depend on
+/// it.
 fn urgency(graph: &GraphIr, costs: &NodeCosts) -> Vec<f64> {
     let mut after = vec![0.0f64; graph.len()];
     for id in topological_order(graph).into_iter().rev() {
@@ -277,7 +277,8 @@ fn urgency(graph: &GraphIr, costs: &NodeCosts) -> Vec<f64> {
     after.iter().zip(&costs.seconds).map(|(after, own)| after + own).collect()
 }
 
-/// A node that can run from some time on; the earliest is the greatest, then the most urgent.
+/// A node that is ready at some time. The earliest is the greatest, then the one with the longest
+/// critical path.
 struct ReadyNode {
     time: f64,
     urgency: f64,

@@ -1,27 +1,27 @@
-//! What each node of a step waits for: the nodes before it that may take as long as they like, since
+//! The unbounded waits of each node of a step: the earlier nodes that may take any time, because
 //! they depend on another task or another step.
 //!
-//! A node that could run must not be held up by one that may never come: its error might be what
-//! ends the step.
+//! A pass must not make a node wait for one that may never finish: the error of the node could be
+//! what ends the step.
 
 use super::order::topological_order;
 use crate::graph::{GraphIr, Node, NodeId};
 use std::collections::HashMap;
 
-/// An attribute of a Recv whose value comes without anyone having to wait: what is sent depends on
-/// nothing that may wait.
+/// An attribute of a Recv whose value always arrives: the sent value depends on no node that may
+/// wait.
 pub(super) const PROMPT: &str = "_prompt";
 
-/// For each node the set of nodes that may wait, among those it depends on and itself.
+/// For each node, the set of nodes that may wait among itself and the nodes it depends on.
 pub(crate) struct Waits {
     of: Vec<u32>,
 }
 
 /// The empty set.
 const NOTHING: u32 = 0;
-/// A set that was not worked out: it may be any.
+/// An unknown set.
 const UNKNOWN: u32 = u32::MAX;
-/// All sets together hold at most this many nodes; what would exceed it is unknown.
+/// The total size of all sets. A set that would exceed it becomes unknown.
 const MAX_ELEMENTS: usize = 1 << 22;
 
 impl Waits {
@@ -29,7 +29,7 @@ impl Waits {
         let mut of = vec![NOTHING; graph.len()];
         let mut sets = Sets::default();
         let order = topological_order(graph);
-        // Around a loop until nothing is new: what a value waits for that goes round.
+        // Repeat for loops until nothing changes.
         let mut is_new = graph.iter().any(|(_, n)| may_wait(n));
         while is_new {
             is_new = false;
@@ -49,12 +49,12 @@ impl Waits {
         Waits { of }
     }
 
-    /// Whether a node depends on nothing that may wait.
+    /// Whether a node depends on no node that may wait.
     pub fn is_prompt(&self, id: NodeId) -> bool {
         self.of[id.index()] == NOTHING
     }
 
-    /// Whether two nodes wait for the same.
+    /// Whether two nodes have the same set.
     pub fn are_alike(&self, a: NodeId, b: NodeId) -> bool {
         let (a, b) = (self.of[a.index()], self.of[b.index()]);
         a == b && a != UNKNOWN
@@ -65,7 +65,7 @@ fn may_wait(node: &Node) -> bool {
     node.op.may_wait && !node.attrs.bool(PROMPT).unwrap_or(false)
 }
 
-/// Sorted sets of node numbers, by number: equal sets have one.
+/// Sorted sets of node numbers. Equal sets are stored once and have one number.
 struct Sets {
     list: Vec<Vec<u32>>,
     numbers: HashMap<Vec<u32>, u32>,
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_handed_on_over_data_and_control_edges() {
+    fn waits_propagate_over_data_and_control_edges() {
         let g = graph(&[
             ("c", "Const", &[]),
             ("t", "Take", &[]),
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_round_a_loop_waits_for_what_the_loop_waits_for() {
+    fn loop_variables_have_the_waits_of_their_loop() {
         let g = graph(&[
             ("c", "Const", &[]),
             ("enter", "Enter", &["c"]),

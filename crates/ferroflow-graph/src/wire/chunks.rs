@@ -1,4 +1,4 @@
-//! Reading messages from the chunks a connection delivered, without joining them first.
+//! Reads messages from the chunks that a connection delivered, without joining them first.
 
 use super::malformed;
 use super::tensor::{self, ADOPT_FROM, TENSOR_CONTENT};
@@ -9,12 +9,12 @@ use prost::Message;
 use prost::encoding::{DecodeContext, WireType};
 use std::collections::VecDeque;
 
-/// A message being read. Nested messages are read in place, bounded by their lengths; every length
-/// is checked against what is there before anything is allocated for it.
+/// A message that is being read. Nested messages are read in place, bounded by their lengths. Each
+/// length is checked against the available bytes before memory is allocated for it.
 pub struct MessageReader {
     /// Never starts with an empty chunk.
     chunks: VecDeque<Bytes>,
-    /// Bytes left of the message being read; the chunks hold at least as many.
+    /// The unread bytes of the message. The chunks hold at least as many.
     left: usize,
 }
 
@@ -32,7 +32,7 @@ impl MessageReader {
         MessageReader { chunks, left }
     }
 
-    /// The key of the next field; none at the end of the message.
+    /// The key of the next field; `None` at the end of the message.
     pub fn key(&mut self) -> Result<Option<FieldKey>> {
         if self.left == 0 {
             return Ok(None);
@@ -59,14 +59,14 @@ impl MessageReader {
             .map_err(|_| err!(InvalidArgument, "malformed message: field {} not UTF-8", key.field))
     }
 
-    /// A byte string or a message left as it is; a copy only if it spans chunks.
+    /// A byte string or an unread message. It is copied only if it spans chunks.
     pub fn bytes(&mut self, key: FieldKey) -> Result<Bytes> {
         expect(key, WireType::LengthDelimited)?;
         let len = self.length()?;
         Ok(self.copy_to_bytes(len))
     }
 
-    /// A nested message, which `read` reads to its end.
+    /// A nested message, which `read` must read to its end.
     pub fn message<T>(
         &mut self,
         key: FieldKey,
@@ -82,13 +82,13 @@ impl MessageReader {
         Ok(value)
     }
 
-    /// A nested message of a type we do not read by hand, into what came of it before.
+    /// Merges a nested message that prost reads into `message`.
     pub fn merge<M: Message>(&mut self, key: FieldKey, into: &mut M) -> Result<()> {
         self.message(key, |r| into.merge(r).map_err(malformed))
     }
 
-    /// A `TensorProto`. A large `tensor_content` is copied once, into the tensor's own buffer, or
-    /// not at all when it lies aligned within a chunk.
+    /// A `TensorProto`. A large `tensor_content` is copied once, into the tensor's own buffer. It
+    /// is not copied at all if it is aligned within one chunk.
     pub fn tensor(&mut self, key: FieldKey) -> Result<Tensor> {
         self.message(key, MessageReader::tensor_fields)
     }
@@ -111,7 +111,7 @@ impl MessageReader {
         })
     }
 
-    /// Passes over a field nobody here knows.
+    /// Skips an unknown field.
     pub fn skip(&mut self, key: FieldKey) -> Result<()> {
         prost::encoding::skip_field(key.wire_type, key.field, self, DecodeContext::default())
             .map_err(malformed)
@@ -133,7 +133,7 @@ impl MessageReader {
                 }
                 continue;
             }
-            // Values listed beside a content do not count; a type or shape that comes after it does.
+            // Ignore value lists beside a content, but not a later type or shape.
             if key.field <= tensor::TENSOR_SHAPE
                 && let Some(tensor) = ready.take()
             {
@@ -149,11 +149,11 @@ impl MessageReader {
         }
     }
 
-    /// A content of `len` bytes as a tensor of the dtype and shape that came before it.
+    /// Reads a content of `len` bytes as a tensor of the dtype and shape that came before it.
     fn content(&mut self, dtype: DType, proto: &pb::TensorProto, len: usize) -> Result<Tensor> {
         let shape = tensor::full_shape(proto.tensor_shape.as_ref())?;
         tensor::check_content(dtype, &shape, len)?;
-        // Not everything that lies within one chunk is aligned; `from_bytes` copies then.
+        // Bytes within one chunk may be unaligned; then `from_bytes` copies them.
         if dtype == DType::Bool || self.chunk().len() >= len {
             return Tensor::from_bytes(dtype, shape, self.copy_to_bytes(len));
         }
@@ -168,14 +168,14 @@ impl MessageReader {
             Ok(len) if len <= self.left => Ok(len),
             _ => bail!(
                 InvalidArgument,
-                "malformed message: a field of {len} bytes where {} are left",
+                "malformed message: a field of {len} bytes, but only {} are left",
                 self.left
             ),
         }
     }
 }
 
-/// The dtype, if dtype and shape are known and a content of `len` bytes is all such a tensor needs.
+/// The dtype, if dtype and shape are known and `len` bytes are exactly the tensor's content.
 fn plain_target(proto: &pb::TensorProto, len: usize) -> Option<DType> {
     let dtype = DType::from_number(proto.dtype).ok()?;
     let n = tensor::full_shape(proto.tensor_shape.as_ref()).ok()?.elements();
@@ -211,7 +211,7 @@ impl From<VecDeque<Bytes>> for MessageReader {
     }
 }
 
-/// The bytes left of the message being read.
+/// The unread bytes of the message.
 impl Buf for MessageReader {
     fn remaining(&self) -> usize {
         self.left

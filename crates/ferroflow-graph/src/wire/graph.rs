@@ -1,7 +1,7 @@
 //! Graphs, functions and signatures from and to `GraphDef`.
 //!
-//! What we neither use nor pass on is dropped: debug info, deprecation notes, the full types and
-//! handle data of function arguments. Nesting is bounded by prost, which refuses deep messages.
+//! Fields that we neither use nor pass on are dropped: debug info, deprecation notes, the full
+//! types and handle data of function arguments. Prost limits the nesting of messages.
 
 use super::{malformed, tensor};
 use crate::attr::{AttrList, AttrValue, Attrs, FuncRef};
@@ -15,7 +15,7 @@ use prost::Message;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// How deep the function attributes of our own graphs may nest; beyond it no peer reads them.
+/// The nesting depth of function attributes. No peer reads deeper ones.
 const MAX_DEPTH: usize = 32;
 
 /// Parses a serialized `GraphDef`.
@@ -34,7 +34,7 @@ pub fn graph_from_proto(p: pb::GraphDef) -> Result<GraphDef> {
     let gradients = library.gradient.into_iter().map(|g| (g.function_name, g.gradient_func));
     let versions = match p.versions {
         Some(v) => Versions { producer: v.producer, min_consumer: v.min_consumer },
-        // Graphs from before there were two numbers.
+        // Graphs from before there were two version numbers.
         None if p.version != 0 => Versions { producer: p.version, min_consumer: 0 },
         None => Versions::default(),
     };
@@ -136,7 +136,7 @@ pub fn function_to_proto(f: &FunctionDef) -> Result<pb::FunctionDef> {
 pub fn attrs_from_proto(attrs: BTreeMap<String, pb::AttrValue>) -> Result<Attrs> {
     let mut all = Vec::with_capacity(attrs.len());
     for (name, value) in attrs {
-        // An attribute without a value is as good as none.
+        // An attribute without a value counts as missing.
         if let Some(value) = value.value {
             let value = value_from_proto(value).within(|| format!("attr '{name}'"))?;
             all.push((name, value));
@@ -168,7 +168,7 @@ fn value_from_proto(value: Value) -> Result<AttrValue> {
     })
 }
 
-/// The first kind of item that occurs is what the list is of.
+/// The first kind of item that occurs is the kind of the list.
 fn list_from_proto(p: ListValue) -> Result<AttrList> {
     Ok(if !p.s.is_empty() {
         AttrList::Strs(p.s.into_iter().map(detached).collect())
@@ -191,7 +191,7 @@ fn list_from_proto(p: ListValue) -> Result<AttrList> {
     })
 }
 
-/// A tensor within a graph. Whatever is wrong with it, its size included, is wrong with the graph.
+/// A tensor inside a graph. Any error in it, also its size, is an error of the graph.
 fn attr_tensor(p: pb::TensorProto) -> Result<Tensor> {
     tensor::from_proto(p)
         .map_err(|e| err!(InvalidArgument, "Cannot parse tensor from proto: {}", e.message()))
@@ -201,7 +201,7 @@ fn func_from_proto(p: pb::NameAttrList) -> Result<FuncRef> {
     Ok(FuncRef { name: p.name, attrs: attrs_from_proto(p.attr)? })
 }
 
-/// A copy of a short text, which would else keep the whole message in memory.
+/// Copies a short text, which would otherwise keep the whole message in memory.
 fn detached(s: Bytes) -> Bytes {
     if s.len() < tensor::ADOPT_FROM { Bytes::copy_from_slice(&s) } else { s }
 }
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_where() {
+    fn errors_name_the_node() {
         let attr = BTreeMap::from([("T".into(), value(Value::Type(99)))]);
         let node = pb::NodeDef { name: "n".into(), attr, ..Default::default() };
         let e = node_from_proto(node).unwrap_err();
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_nested_without_end_are_refused() {
+    fn deeply_nested_attributes_are_refused() {
         let mut func = pb::NameAttrList::default();
         for _ in 0..200 {
             let attr = BTreeMap::from([("f".to_string(), value(Value::Func(func)))]);

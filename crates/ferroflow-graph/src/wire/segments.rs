@@ -1,14 +1,14 @@
-//! Writing messages as a list of byte segments: small fields are gathered, large payloads go out
-//! as they are.
+//! Writes messages as lists of byte segments: small fields are joined, large payloads are not
+//! copied.
 
 use super::tensor::encode_segments;
 use bytes::{Bytes, BytesMut};
 use ferroflow_core::{Result, Tensor};
 
-/// Payloads from this size on become segments of their own; smaller ones are cheaper to copy.
+/// Payloads of at least this size become segments of their own. Smaller ones are cheaper to copy.
 const SEGMENT_FROM: usize = 4 << 10;
 
-/// A serialized message in pieces, to be sent one after the other.
+/// A serialized message as a list of pieces.
 #[derive(Clone, Debug, Default)]
 pub struct Segments {
     parts: Vec<Bytes>,
@@ -33,7 +33,7 @@ impl Segments {
         self.parts
     }
 
-    /// All parts in one piece: a copy, unless there is but one.
+    /// All parts as one piece. This copies unless there is only one part.
     pub fn to_bytes(&self) -> Bytes {
         match self.parts.as_slice() {
             [] => Bytes::new(),
@@ -49,7 +49,7 @@ impl From<Bytes> for Segments {
     }
 }
 
-/// Writes the fields of a message. As in proto3, scalars at their default are left out.
+/// Writes the fields of a message. As in proto3, scalars with default values are left out.
 #[derive(Default)]
 pub struct SegmentWriter {
     small: BytesMut,
@@ -114,13 +114,13 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// The beginning of a length-delimited field, of which `len` bytes are to follow.
+    /// Starts a length-delimited field of `len` bytes.
     pub fn open(&mut self, field: u32, len: usize) {
         put_key(&mut self.small, field, 2);
         put_varint(&mut self.small, len as u64);
     }
 
-    /// Bytes as they are.
+    /// Writes raw bytes.
     pub fn payload(&mut self, bytes: Bytes) {
         if bytes.len() < SEGMENT_FROM {
             self.small.extend_from_slice(&bytes);
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn varints_are_as_long_as_said() {
+    fn varint_len_is_the_encoded_length() {
         for value in [0, 1, 127, 128, 16383, 16384, u32::MAX.into(), u64::MAX >> 1, u64::MAX] {
             let mut out = Vec::new();
             put_varint(&mut out, value);

@@ -1,7 +1,7 @@
-//! The calls that carry tensors: RunStep, RunCallable, RunGraph and RecvTensor, read from chunks
-//! and written as segments. The others are small and left to prost.
+//! The calls that carry tensors: RunStep, RunCallable, RunGraph and RecvTensor. They are read from
+//! chunks and written as segments. Prost handles the other calls, which are small.
 //!
-//! A tensor given twice in one message is read from the later one; prost would merge the two. No
+//! If a message holds a tensor field twice, the later one counts; prost would merge the two. No
 //! peer writes such messages.
 
 use super::chunks::{FieldKey, MessageReader};
@@ -11,10 +11,10 @@ use ferroflow_core::{Code, Error, Result, Tensor};
 use ferroflow_proto::tensorflow as pb;
 use prost::Message;
 
-/// A tensor under a name: an endpoint or a rendezvous key.
+/// A tensor and its name, which is an endpoint or a rendezvous key.
 pub type NamedTensor = (String, Tensor);
 
-/// What a client asks of its master: run a step.
+/// Asks a master to run a step.
 #[derive(Clone, Debug, Default)]
 pub struct RunStepRequest {
     pub session_handle: String,
@@ -23,37 +23,37 @@ pub struct RunStepRequest {
     pub targets: Vec<String>,
     pub options: RunStepOptions,
     pub partial_run_handle: String,
-    /// Report a failure in the response instead of as the failure of the call.
+    /// Whether a failure is reported in the response instead of failing the call.
     pub store_errors_in_response_body: bool,
     pub request_id: i64,
 }
 
-/// How a step is to be run.
+/// How a step is run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunStepOptions {
-    /// 0 for none, up to 3 for everything.
+    /// From 0, nothing, to 3, everything.
     pub trace_level: i32,
-    /// In milliseconds; 0 for none.
+    /// The timeout in milliseconds; 0 means none.
     pub timeout_ms: i64,
     pub inter_op_thread_pool: i32,
     pub output_partition_graphs: bool,
     pub report_tensor_allocations_upon_oom: bool,
-    /// Not 0 if the graph runs collectives.
+    /// The key of a graph that runs collectives; otherwise 0.
     pub collective_graph_key: i64,
 }
 
-/// What came of a step.
+/// The result of a step.
 #[derive(Clone, Debug, Default)]
 pub struct RunStepResponse {
-    /// Each under the name it was fetched by.
+    /// The fetched tensors under the names of the request.
     pub tensors: Vec<NamedTensor>,
     /// A serialized `RunMetadata`.
     pub metadata: Option<Bytes>,
-    /// The failure, when it was asked to be reported here.
+    /// The failure, if the request asked for it to be reported here.
     pub status: Option<Error>,
 }
 
-/// Run a step that was described before.
+/// Asks a master to run a callable, a step that was described before.
 #[derive(Clone, Debug, Default)]
 pub struct RunCallableRequest {
     pub session_handle: String,
@@ -69,26 +69,26 @@ pub struct RunCallableResponse {
     pub metadata: Option<Bytes>,
 }
 
-/// What a master asks of a worker: run its part of a step.
+/// Asks a worker to run its part of a step.
 #[derive(Clone, Debug, Default)]
 pub struct RunGraphRequest {
     pub graph_handle: String,
     pub step_id: i64,
-    /// Feeds, by rendezvous key.
+    /// Feeds by rendezvous key.
     pub sends: Vec<NamedTensor>,
-    /// Fetches, by rendezvous key.
+    /// Fetches by rendezvous key.
     pub recv_keys: Vec<String>,
     pub exec: ExecOptions,
     pub is_partial: bool,
     pub is_last_partial_run: bool,
     pub session_handle: String,
-    /// Report a failure in the response instead of as the failure of the call.
+    /// Whether a failure is reported in the response instead of failing the call.
     pub store_errors_in_response_body: bool,
     pub create_worker_session_called: bool,
     pub request_id: i64,
 }
 
-/// What a worker is to record of a step.
+/// What a worker records of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExecOptions {
     pub costs: bool,
@@ -106,21 +106,21 @@ pub struct RunGraphResponse {
     pub cost_graph: Option<Bytes>,
     /// Serialized `GraphDef`s.
     pub partition_graphs: Vec<Bytes>,
-    /// The failure, when it was asked to be reported here.
+    /// The failure, if the request asked for it to be reported here.
     pub status: Option<Error>,
 }
 
-/// The value another task waited for.
+/// The value that another task asked for.
 #[derive(Clone, Debug, Default)]
 pub struct RecvTensorResponse {
-    /// Ignored, and may be absent, when dead.
+    /// Ignored if dead, and may be missing then.
     pub tensor: Option<Tensor>,
     pub is_dead: bool,
     /// Microseconds since 1970.
     pub send_start_micros: i64,
     /// A serialized `Any`.
     pub transport_options: Option<Bytes>,
-    /// Whether the sender waits to hear that the value has arrived.
+    /// Whether the sender wants an acknowledgement.
     pub require_ack: bool,
 }
 
@@ -416,7 +416,7 @@ impl Status {
     }
 }
 
-/// A code in field `field`, the message in the next.
+/// Writes an error: its code in field `field`, its message in the next one.
 fn write_status(w: &mut SegmentWriter, field: u32, status: &Option<Error>) {
     if let Some(e) = status {
         w.int(field, e.code() as i64);

@@ -12,19 +12,19 @@ use pb::resource_handle_proto::DtypeAndShape;
 use pb::tensor_shape_proto::Dim;
 use prost::Message;
 
-/// Smaller contents are copied out of their message: adopting them would keep all of it alive.
+/// Smaller contents are copied: adopting them would keep the whole message in memory.
 pub(super) const ADOPT_FROM: usize = 4 << 10;
-/// How many strings, handles or variants a message may ask for without spelling them out.
+/// The number of strings, handles or variants that a message can declare without listing them.
 const UNSPELLED_LIMIT: usize = 1 << 22;
-/// How deep variants may hold tensors of variants; what prost reads ends at about this depth too.
+/// The nesting depth of variants in tensors of variants. Prost has about the same limit.
 const MAX_DEPTH: usize = 32;
 
 pub(super) const DTYPE: u32 = 1;
 pub(super) const TENSOR_SHAPE: u32 = 2;
 pub(super) const TENSOR_CONTENT: u32 = 4;
 
-/// An element of a variant tensor whose type nobody here knows. It is passed on as it came; the op
-/// that does know the type name reads it from here.
+/// An element of a variant tensor of a type that this module does not know. It is passed on
+/// unchanged; an op that knows the type name can read it.
 #[derive(Clone, Debug)]
 pub struct OpaqueVariant {
     pub type_name: String,
@@ -42,12 +42,12 @@ impl VariantObject for OpaqueVariant {
     }
 }
 
-/// Reads a tensor. Its contents are adopted without a copy when large and aligned.
+/// Reads a tensor. A large, aligned content is not copied.
 pub fn from_proto(proto: pb::TensorProto) -> Result<Tensor> {
     decode(proto, 0)
 }
 
-/// Writes a tensor; fails for variants that cannot leave this process.
+/// Writes a tensor. Fails for variants that cannot leave this process.
 pub fn to_proto(tensor: &Tensor) -> Result<pb::TensorProto> {
     build(tensor, 0)
 }
@@ -66,7 +66,7 @@ fn decode(p: pb::TensorProto, depth: usize) -> Result<Tensor> {
             false => from_content(dtype, shape, p.tensor_content),
         };
     }
-    // Of these each element takes memory before its value is known.
+    // Each element of these takes memory before its value is known.
     let spelled = match dtype {
         _ if !p.tensor_content.is_empty() => n,
         DType::String => p.string_val.len(),
@@ -90,7 +90,7 @@ fn decode(p: pb::TensorProto, depth: usize) -> Result<Tensor> {
             values.resize(n, last);
             Tensor::from_strings(shape, values)
         }
-        // Unlike other types, the last of these does not repeat.
+        // For these types the last value is not repeated.
         DType::Resource => {
             let mut values = match listed {
                 Some(list) => list
@@ -124,7 +124,7 @@ fn decode(p: pb::TensorProto, depth: usize) -> Result<Tensor> {
     }
 }
 
-/// A tensor of plain bytes, which must be exactly as many as its shape needs.
+/// A tensor of plain bytes. Their number must match the shape.
 pub(super) fn from_content(dtype: DType, shape: Shape, content: Bytes) -> Result<Tensor> {
     check_content(dtype, &shape, content.len())?;
     if content.len() >= ADOPT_FROM || dtype == DType::Bool {
@@ -146,7 +146,7 @@ pub(super) fn check_content(dtype: DType, shape: &Shape, len: usize) -> Result<(
     Ok(())
 }
 
-/// A tensor from the values listed for its type: the last one repeats, and none means zeros.
+/// A tensor from a list of values. The last value is repeated; an empty list means zeros.
 fn from_values(dtype: DType, shape: Shape, p: &pb::TensorProto) -> Result<Tensor> {
     use DType::*;
     let (ints, halves) = (&p.int_val, &p.half_val);
@@ -201,7 +201,7 @@ fn filled<T: Element>(
 /// The items of a list in TensorFlow's encoding: `n` lengths as varints, then all bytes.
 fn split_list(n: usize, content: Bytes) -> Result<Vec<Bytes>> {
     let wrong = || err!(InvalidArgument, "tensor_content does not hold {n} elements");
-    // Each takes at least the byte of its length.
+    // Each item takes at least one byte for its length.
     ensure!(n <= content.len(), InvalidArgument, "{}", wrong().message());
     let mut content = content;
     if content.len() < ADOPT_FROM {
@@ -219,7 +219,7 @@ fn split_list(n: usize, content: Bytes) -> Result<Vec<Bytes>> {
     Ok(lengths.into_iter().map(|len| rest.split_to(len)).collect())
 }
 
-/// The opposite of [`split_list`].
+/// The inverse of [`split_list`].
 fn join_list(items: &[Bytes]) -> Bytes {
     let size = items.iter().map(|s| s.len() + varint_len(s.len() as u64)).sum();
     let mut out = Vec::with_capacity(size);
@@ -255,7 +255,7 @@ fn content_of(t: &Tensor) -> Result<Bytes> {
     }
 }
 
-/// A serialized `TensorProto` in two parts, the second being the tensor's own memory.
+/// A serialized `TensorProto` in two parts. The second is the tensor's own memory.
 pub struct EncodedTensor {
     pub header: Vec<u8>,
     pub payload: Bytes,
@@ -301,15 +301,19 @@ pub fn encode_segments(t: &Tensor) -> Result<EncodedTensor> {
     Ok(EncodedTensor { header, payload })
 }
 
-/// The shape of a tensor, all of it known; absent means a scalar.
+/// The fully known shape of a tensor; a missing shape means a scalar.
 pub(super) fn full_shape(p: Option<&pb::TensorShapeProto>) -> Result<Shape> {
     let Some(p) = p else { return Ok(Shape::scalar()) };
-    ensure!(!p.unknown_rank, InvalidArgument, "a tensor's shape must be known, its rank is not");
+    ensure!(
+        !p.unknown_rank,
+        InvalidArgument,
+        "the shape of a tensor must be known, but its rank is not"
+    );
     let dims: Vec<i64> = p.dim.iter().map(|d| d.size).collect();
     Shape::from_dims(&dims)
 }
 
-/// Reads a shape of which parts may be unknown.
+/// Reads a shape that may be partly unknown.
 pub fn shape_from_proto(p: &pb::TensorShapeProto) -> Result<PartialShape> {
     if p.unknown_rank {
         return Ok(PartialShape::unknown());
@@ -480,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_variants_survive() {
+    fn variants_of_unknown_types_survive() {
         let inner = Tensor::vector(&[1i64, 2]);
         let object = OpaqueVariant {
             type_name: "tensorflow::TensorList".into(),
@@ -497,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn variants_nested_without_end_are_refused() {
+    fn deeply_nested_variants_are_refused() {
         let mut t = Tensor::scalar(1.0f32);
         for _ in 0..MAX_DEPTH {
             let tensors = vec![t];

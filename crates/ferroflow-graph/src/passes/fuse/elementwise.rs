@@ -1,4 +1,4 @@
-//! Chains, trees and webs of element-wise nodes become one node each.
+//! Fuses connected element-wise nodes into one node.
 
 use super::kernel::elementwise_kernel;
 use super::timely::Timely;
@@ -9,13 +9,13 @@ use crate::passes::{Pruned, topological_order};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Larger groups gain nothing more, and keep more blocks in the cache.
+/// The largest group: larger ones gain nothing and need more cache.
 const MAX_MEMBERS: usize = 64;
 
-/// Fuses element-wise nodes of one dtype and device. A node joins those that consume it when nobody
-/// else does (a fetch is a consumer) and no control edge touches it, so of a group only the root is
-/// seen from outside, and only the root may have control edges. What can fail only joins a root that
-/// waits for no more than it does.
+/// Fuses element-wise nodes of one dtype and device. A node joins the group of its consumers if it
+/// has no other consumers (a fetch is one) and no control edges. So only the root of a group is
+/// visible outside and can have control edges. A node that can fail joins only if the root waits
+/// for no more than the node does.
 pub fn fuse_elementwise(step: &mut Pruned) {
     let graph = &step.graph;
     let blocks: Vec<Option<AnyBlockKernel>> =
@@ -48,7 +48,7 @@ fn groups(graph: &GraphIr, blocks: &[Option<AnyBlockKernel>]) -> BTreeMap<NodeId
     let timely = Timely::new(graph);
     let mut root_of: Vec<Option<NodeId>> = vec![None; graph.len()];
     let mut groups: BTreeMap<NodeId, Vec<NodeId>> = BTreeMap::new();
-    // Consumers come first, so that their groups are known.
+    // Consumers first, so that their groups are known.
     for id in topological_order(graph).into_iter().rev() {
         let Some(own) = &blocks[id.index()] else { continue };
         let node = graph.node(id);
@@ -70,7 +70,7 @@ fn groups(graph: &GraphIr, blocks: &[Option<AnyBlockKernel>]) -> BTreeMap<NodeId
     groups
 }
 
-/// The members such that each comes after its inputs, and soon after: few values are kept at a time.
+/// Orders the members so that each comes soon after its inputs and few values are live at a time.
 fn in_order(graph: &GraphIr, root: NodeId, members: &[NodeId]) -> Vec<NodeId> {
     fn visit(graph: &GraphIr, id: NodeId, members: &[NodeId], order: &mut Vec<NodeId>) {
         for e in &graph.node(id).inputs {

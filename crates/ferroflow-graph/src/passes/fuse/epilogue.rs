@@ -1,4 +1,4 @@
-//! A product, the bias added to it and the activation become one node.
+//! Fuses a product, its bias and its activation into one node.
 
 use super::finish::ByRows;
 use super::kernel;
@@ -13,11 +13,11 @@ use ferroflow_core::{Ctx, Kernel, KernelBox, Result, Value};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Fuses ops that take an epilogue with the bias that is added to their result and one function of
-/// one argument after it, each seen by the next alone and without control edges (but for the last).
-/// What is added counts as a bias when its op says so, or when it is known to be a vector: to wait
-/// for anything larger might hold the product up. In no case does the product wait for what may not
-/// come: its error might be what ends the step.
+/// Fuses an op that takes an epilogue with the bias that is added to its result and one unary
+/// function after that. Each value may have only the next node as a consumer, and only the last
+/// node may have control edges. An operand counts as a bias if its op says so, or if it is known to
+/// be a vector: waiting for a larger operand could delay the product. The product never waits for a
+/// node that may not finish, because its error could be what ends the step.
 pub fn fuse_epilogues(step: &mut Pruned) {
     let graph = &step.graph;
     if !graph.iter().any(|(_, n)| n.op.takes_epilogue) {
@@ -58,7 +58,7 @@ struct Search<'g> {
 }
 
 impl Search<'_> {
-    /// The node `product`, the bias and, where there is one, the activation.
+    /// The node `product`, the bias node and the activation, if there is one.
     fn epilogue(&self, product: NodeId) -> Option<SmallVec<[NodeId; 3]>> {
         let (bias, operand) = self.only_consumer(product)?;
         let operands = blocks_of(self.graph, self.graph.node(bias))?.operands()?;
@@ -79,8 +79,8 @@ impl Search<'_> {
         Some(ids)
     }
 
-    /// The node on the same device that alone takes the value of `id`, if no control edge stands
-    /// against fusing them; and as which input.
+    /// The only consumer of `id`, and the index of the input, if both are on one device and no
+    /// control edge prevents fusion.
     fn only_consumer(&self, id: NodeId) -> Option<(NodeId, usize)> {
         let node = self.graph.node(id);
         let [(consumer, Some(i))] = self.consumers[id.index()][..] else { return None };
@@ -93,7 +93,7 @@ impl Search<'_> {
     }
 }
 
-/// What the fused node takes, and how its kernel is made. `ids[0]` makes what the others finish.
+/// The inputs of the fused node and its kernel function. `ids[0]` is the product.
 fn fused_kernel(graph: &GraphIr, ids: &[NodeId]) -> Option<(Vec<Endpoint>, KernelFn)> {
     let product = FusionGroup::new(graph, &ids[..1]);
     let rest = FusionGroup::new(graph, &ids[1..]);
@@ -115,12 +115,12 @@ fn fused_kernel(graph: &GraphIr, ids: &[NodeId]) -> Option<(Vec<Endpoint>, Kerne
 /// A product, finished in place.
 struct Finished {
     product: Original,
-    /// How many of the node's inputs are the product's; the rest are those of what follows.
+    /// The number of inputs of the product. The remaining inputs belong to the epilogue.
     inputs: usize,
-    /// What follows, if it can be done row by row as part of the product.
+    /// The epilogue, if it can be applied row by row inside the product.
     by_rows: Option<ByRows>,
     rest: Arc<dyn Kernel>,
-    /// Which input of what follows is the product.
+    /// The input of the epilogue that is the product.
     made: usize,
 }
 

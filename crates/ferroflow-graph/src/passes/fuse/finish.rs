@@ -1,13 +1,13 @@
-//! A bias and an activation done to rows of a product as these are made.
+//! Applies a bias and an activation to the rows of a product as they are computed.
 
 use super::{FusionGroup, MemberInput};
 use crate::block_kernel::{AnyBlockKernel, BlockForm, BlockKernel, OperandShapes};
 use ferroflow_core::{DType, Element, Finish, Rows, Shape, Tensor};
 
-/// Elements worked on at a time: a copy of as many is made on the stack.
+/// Elements per call; a copy of them is on the stack.
 const BLOCK: usize = 512;
 
-/// The functions: first the one that adds the bias, then perhaps one of one argument.
+/// The functions to apply: one that adds the bias, then optionally a unary one.
 pub(super) enum ByRows {
     F32(FinishFns<f32>),
     F64(FinishFns<f64>),
@@ -21,7 +21,7 @@ pub(super) struct FinishFns<T> {
 }
 
 impl ByRows {
-    /// None when the steps, of which input `made` is the product, are not of this form.
+    /// `None` if the steps do not have this form. Input `made` is the product.
     pub(super) fn new(rest: &FusionGroup, steps: &[AnyBlockKernel], made: usize) -> Option<ByRows> {
         if rest.inputs.len() != 2 || !(1..=2).contains(&steps.len()) {
             return None;
@@ -83,7 +83,7 @@ impl<T: Element> FinishFns<T> {
     fn run(&self, bias: &[T], rows: &mut [T]) {
         let BlockForm::Binary(add, _) = &self.add.apply else { return };
         let (mut old, mut repeated) = ([T::default(); BLOCK], [T::default(); BLOCK]);
-        // Several short rows in one go, beside as many copies of the bias: calls count less.
+        // Several short rows in one call, with as many copies of the bias, to save calls.
         let n = bias.len().max(1);
         let together = &mut repeated[..BLOCK / n * bias.len()];
         together.chunks_exact_mut(n).for_each(|copy| copy.copy_from_slice(bias));

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// How the kernel of `group`, whose members are computed by `steps`, is made.
+/// The kernel function of `group`. `steps` compute its members.
 pub(super) fn elementwise_kernel(group: Arc<FusionGroup>, steps: Vec<AnyBlockKernel>) -> KernelFn {
     Arc::new(move |init| Ok(KernelBox::Sync(make(&group, &steps, init)?)))
 }
@@ -40,7 +40,7 @@ pub(super) fn make(
         Some(blocks) => {
             Ok(Arc::new(Elementwise { program: Program::new(group, blocks), originals }))
         }
-        None => Err(err!(Internal, "a fused node of several dtypes")),
+        None => Err(err!(Internal, "a fused node has several dtypes")),
     }
 }
 
@@ -95,7 +95,7 @@ impl<T: Element> Elementwise<T> {
         ctx.set(0, out)
     }
 
-    /// The values of members that are smaller than the result, such as functions of a scalar alone.
+    /// The values of members that are smaller than the result, such as a function of a scalar.
     fn small_members(
         &self,
         ctx: &Ctx<'_>,
@@ -116,7 +116,9 @@ impl<T: Element> Elementwise<T> {
                     MemberInput::Input(i) => ctx.input(i)?.clone(),
                     MemberInput::Member(j) => {
                         let value = made.get(j).cloned().flatten();
-                        value.ok_or_else(|| err!(Internal, "a small value is made from a large"))?
+                        value.ok_or_else(|| {
+                            err!(Internal, "a step has operands larger than its result")
+                        })?
                     }
                 }));
             }
@@ -126,8 +128,8 @@ impl<T: Element> Elementwise<T> {
     }
 }
 
-/// Runs `work(first, part)` over parts of `out`, on several threads when `out.len() * cost`
-/// nanoseconds are worth it. Parts hold whole blocks, the last one whatever remains.
+/// Runs `work(first, part)` over parts of `out`, on several threads if `out.len() * cost`
+/// nanoseconds justify it. Parts are whole blocks, but for the last one.
 fn split<T: Send>(out: &mut [T], block: usize, cost: usize, work: impl Fn(usize, &mut [T]) + Sync) {
     if out.len() <= block {
         return work(0, out);

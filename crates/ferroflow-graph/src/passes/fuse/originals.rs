@@ -1,4 +1,4 @@
-//! The nodes a group was made from, run one by one.
+//! Runs the original nodes of a group one by one.
 
 use super::{FusionGroup, FusionMember, MemberInput};
 use crate::kernel_init::KernelInit;
@@ -17,7 +17,7 @@ pub(super) struct Original {
 }
 
 impl Original {
-    /// Makes the kernel of `member`; `init` is that of the fused node.
+    /// Makes the kernel of `member`. `init` belongs to the fused node.
     pub(super) fn new(member: &FusionMember, init: &KernelInit<'_>) -> Result<Original> {
         let node = &member.node;
         let info = Arc::new(NodeInfo {
@@ -38,16 +38,18 @@ impl Original {
             KernelBox::Sync(kernel) => {
                 Ok(Original { info, kernel, sources: member.sources.clone() })
             }
-            KernelBox::Async(_) => bail!(Internal, "{} waits, and cannot be fused", node.op.name),
+            KernelBox::Async(_) => {
+                bail!(Internal, "{} is asynchronous and cannot be fused", node.op.name)
+            }
         }
     }
 
-    /// Runs the node within the fused one; an error names the node itself.
+    /// Runs the node inside the fused one. An error names the original node.
     pub(super) fn run(&self, ctx: &Ctx<'_>, inputs: &mut [Value]) -> Result<Tensor> {
         self.run_with(ctx, inputs, |kernel, own| kernel.compute(own)).map(|(value, ())| value)
     }
 
-    /// Runs the node, its output finished if its kernel can; whether it was.
+    /// Runs the node and lets its kernel finish the output if it can. Returns whether it did.
     pub(super) fn run_finished(
         &self,
         ctx: &Ctx<'_>,
@@ -65,8 +67,8 @@ impl Original {
     ) -> Result<(Tensor, R)> {
         let mut outputs = Outputs::new();
         let mut own = Ctx::new(inputs, &mut outputs, ctx.step(), &self.info, ctx.frame_iter());
-        // Caught here, so that the error names this node and not the fused one. What the kernel
-        // was about is dropped with the step.
+        // Catch panics here, so that the error names this node and not the fused one. The state of
+        // the kernel is dropped with the step.
         let done = catch_unwind(AssertUnwindSafe(|| compute(&*self.kernel, &mut own)));
         let done = done.unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<&str>().map(|s| s.to_string());
@@ -75,7 +77,7 @@ impl Original {
         });
         let value = done.and_then(|done| match outputs.into_iter().next() {
             Some(value) => Ok((value.into_tensor()?, done)),
-            None => Err(err!(Internal, "{} put out nothing", self.info.op)),
+            None => Err(err!(Internal, "{} has no output", self.info.op)),
         });
         value.map_err(|e| e.at_node(&self.info.name))
     }
@@ -96,7 +98,7 @@ impl Originals {
         Ok(Originals { nodes: nodes.collect::<Result<_>>()? })
     }
 
-    /// Runs all, each value given away at its last use so that its storage can be reused.
+    /// Runs all nodes. Each value is moved at its last use, so that its storage can be reused.
     pub(super) fn run(&self, ctx: &mut Ctx<'_>) -> Result<()> {
         let inputs = (0..ctx.num_inputs()).map(|i| ctx.take_value(i));
         let mut inputs: SmallVec<[Value; 8]> = inputs.collect::<Result<_>>()?;
@@ -117,7 +119,7 @@ impl Originals {
         }
         match made.pop() {
             Some(value) => ctx.set_value(0, value),
-            None => Err(err!(Internal, "a group of no nodes")),
+            None => Err(err!(Internal, "a fusion group has no nodes")),
         }
     }
 }

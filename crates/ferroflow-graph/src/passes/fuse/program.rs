@@ -1,5 +1,5 @@
-//! A group of element-wise nodes as a program over blocks: which function is applied to what, and
-//! which scratch registers hold what lies between.
+//! A group of element-wise nodes as a program over blocks: a list of steps with their operands and
+//! scratch registers for intermediate values.
 
 use super::repeat::Repeat;
 use super::{FusionGroup, MemberInput};
@@ -7,11 +7,11 @@ use crate::block_kernel::{BlockForm, BlockKernel, OperandShapes};
 use ferroflow_core::{Element, Shape};
 use smallvec::SmallVec;
 
-/// Bytes of a block of each operand: some fit in the nearest cache.
+/// The size of a block of one operand. Several blocks fit in the nearest cache.
 const BLOCK_BYTES: usize = 4096;
 
-/// Steps, one for each node. Those before `head` leave their results in registers. The head and
-/// what follows, a chain of functions of one argument, work on the block of the result itself.
+/// The steps of a program, one for each node. Steps before `head` write to registers. The head and
+/// the chain of unary steps after it work on the block of the result.
 pub(super) struct Program<T> {
     steps: Vec<ProgramStep<T>>,
     head: usize,
@@ -20,7 +20,7 @@ pub(super) struct Program<T> {
 
 struct ProgramStep<T> {
     block: BlockKernel<T>,
-    /// One or two operands; one is there twice.
+    /// The operands. A unary step has the same one twice.
     sources: [MemberInput; 2],
     register: usize,
 }
@@ -29,16 +29,16 @@ struct ProgramStep<T> {
 pub(super) struct ProgramLayout {
     /// The shape of the result.
     pub(super) shape: Shape,
-    /// Whether each step has it too. The others come first, and are computed beforehand.
+    /// Whether each step has this shape. The others are computed beforehand.
     pub(super) is_whole: SmallVec<[bool; 16]>,
     /// Operands that are repeated.
     pub(super) repeated: SmallVec<[(MemberInput, Repeat); 4]>,
 }
 
-/// Where the operands of one run are.
+/// An operand of one run.
 pub(super) struct BlockOperand<'a, T> {
     pub(super) elements: &'a [T],
-    /// It lies where the result goes: `elements` says nothing.
+    /// It is stored where the result goes, and `elements` is empty.
     pub(super) is_reused: bool,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct BlockOperand<'a, T> {
 enum OperandPlace<'a, T> {
     Given(&'a [T]),
     Register(usize),
-    /// What the block of the result holds before the head writes it.
+    /// The block of the result before the head writes to it.
     Old,
 }
 
@@ -64,7 +64,7 @@ impl<T: Element> Program<T> {
         program
     }
 
-    /// Registers are taken again when what they hold has been used for the last time.
+    /// A register is reused after the last use of its value.
     fn assign_registers(&mut self) {
         let mut free: Vec<usize> = Vec::new();
         for i in 0..self.head {
@@ -95,7 +95,7 @@ impl<T: Element> Program<T> {
         }
     }
 
-    /// About how many nanoseconds an element takes.
+    /// Estimated nanoseconds per element.
     pub(super) fn cost(&self) -> usize {
         self.steps.iter().map(|s| s.block.cost).sum()
     }
@@ -105,8 +105,8 @@ impl<T: Element> Program<T> {
         BLOCK_BYTES / size_of::<T>()
     }
 
-    /// How inputs of these shapes go through the program; none when they do not fit together, or in
-    /// a way it does not know.
+    /// The layout for inputs of these shapes. `None` if they do not fit together, or if the program
+    /// does not support the combination.
     pub(super) fn layout(&self, inputs: &[&Shape]) -> Option<ProgramLayout> {
         let mut shapes: SmallVec<[&Shape; 16]> = SmallVec::new();
         for step in &self.steps {
@@ -134,7 +134,7 @@ impl<T: Element> Program<T> {
                 };
                 match (is_whole[i], own == shape) {
                     (true, true) | (false, false) => continue,
-                    // No result is smaller than what it is made from.
+                    // A result is never smaller than its operands.
                     (false, true) => return None,
                     (true, false) => {}
                 }
@@ -154,8 +154,8 @@ impl<T: Element> Program<T> {
         Some(ProgramLayout { shape: shape.clone(), is_whole, repeated })
     }
 
-    /// Computes the elements of the result from `first` on into `out`. `operand` gives inputs, and
-    /// members that are not whole.
+    /// Computes the elements of the result from `first` on into `out`. `operand` returns the inputs
+    /// and the members that are smaller than the result.
     pub(super) fn run<'a>(
         &self,
         layout: &ProgramLayout,
@@ -164,7 +164,7 @@ impl<T: Element> Program<T> {
         out: &mut [T],
     ) {
         let len = Self::block_len().min(out.len());
-        // Registers, one for what the result's block holds before, and blocks of repeated operands.
+        // Registers, one more for the old block of the result, and blocks of repeated operands.
         let spare = self.registers;
         let fills = spare + 1;
         let mut scratch = vec![T::default(); (fills + layout.repeated.len()) * len];
@@ -209,7 +209,7 @@ impl<T: Element> Program<T> {
         }
     }
 
-    /// The head and what follows it, into `out`.
+    /// Runs the head and the steps after it into `out`.
     fn finish(
         &self,
         [a, b]: &[OperandPlace<'_, T>; 2],
@@ -245,7 +245,7 @@ impl<T: Element> Program<T> {
 }
 
 impl<T: Element> ProgramStep<T> {
-    /// One block, into the step's register.
+    /// Runs one step on one block, into the step's register.
     fn run(
         &self,
         [a, b]: &[OperandPlace<'_, T>; 2],
@@ -287,8 +287,7 @@ fn elements<'s, T>(
     }
 }
 
-/// Where the chain of functions of one argument at the end begins: with the step that makes what
-/// they work on.
+/// The step before the final chain of unary steps.
 fn head<T>(steps: &[ProgramStep<T>]) -> usize {
     let mut head = steps.len() - 1;
     while steps[head].block.is_unary()
@@ -301,7 +300,7 @@ fn head<T>(steps: &[ProgramStep<T>]) -> usize {
     head
 }
 
-/// The shape two shapes broadcast to, when it is one of them.
+/// The shape that two shapes broadcast to, if it is one of them.
 fn joint<'a>(a: &'a Shape, b: &'a Shape) -> Option<&'a Shape> {
     let fits = |small: &Shape, large: &Shape| {
         let skipped = large.rank().checked_sub(small.rank());

@@ -1,4 +1,4 @@
-//! Operands that are repeated to fill a larger shape.
+//! Operands that are repeated to fill a larger shape (broadcast).
 
 use ferroflow_core::Shape;
 
@@ -10,11 +10,11 @@ pub(super) struct Repeat {
 }
 
 impl Repeat {
-    /// How `shape` is broadcast to `whole`; none when it is not, or in a way that takes more than one
-    /// repetition inside and one outside.
+    /// How `shape` is broadcast to `whole`. `None` if it is not, or if that takes more than one
+    /// inner and one outer repetition.
     pub(super) fn new(shape: &Shape, whole: &Shape) -> Option<Repeat> {
         let skipped = whole.rank().checked_sub(shape.rank())?;
-        // Whether the operand has the dimension; dimensions of one element are as you like.
+        // Whether the operand has the dimension. For a dimension of 1 both answers are right.
         let has = |i: usize| i >= skipped && shape[i - skipped] != 1;
         let (mut inner, mut period, mut end) = (1usize, 1usize, whole.rank());
         while end > 0 && (!has(end - 1)) {
@@ -31,19 +31,19 @@ impl Repeat {
         (0..end).all(|i| !has(i)).then_some(Repeat { inner, period })
     }
 
-    /// How a vector with an element for each channel of `whole` is repeated over it.
+    /// How a vector of channels is repeated over `whole`.
     pub(super) fn channels(bias: &Shape, whole: &Shape, is_nchw: bool) -> Option<Repeat> {
         let axis = if is_nchw { 1 } else { whole.rank().checked_sub(1)? };
         let fits = whole.rank() >= 2 && bias.rank() == 1 && bias[0] == whole[axis];
         fits.then(|| Repeat { inner: whole[axis + 1..].iter().product(), period: bias[0] })
     }
 
-    /// Whether there is one element for all.
+    /// Whether the operand is a single element.
     pub(super) fn is_one(&self) -> bool {
         self.period == 1
     }
 
-    /// Writes the elements for the whole's from `first` on.
+    /// Writes the repeated elements from position `first` of the whole.
     pub(super) fn fill<T: Copy>(&self, operand: &[T], first: usize, to: &mut [T]) {
         if to.is_empty() {
             return;
@@ -74,7 +74,7 @@ impl Repeat {
         to[head..n].copy_from_slice(&operand[..n - head]);
         let mut done = n;
         while done < to.len() {
-            // A whole number of periods is there; so is what follows it.
+            // A whole number of periods is written; copy it forward.
             let more = done.min(to.len() - done);
             to.copy_within(..more, done);
             done += more;
@@ -92,7 +92,7 @@ mod tests {
         let operand: Vec<usize> = (0..shape.iter().product()).collect();
         let n = whole.elements();
         let mut all = vec![usize::MAX; n];
-        // In blocks of odd lengths.
+        // Blocks of odd lengths.
         for first in (0..n).step_by(5) {
             let end = (first + 5).min(n);
             repeat.fill(&operand, first, &mut all[first..end]);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_columns_and_what_lies_between_repeat() {
+    fn rows_columns_and_middle_dimensions_repeat() {
         assert_eq!(repeat(&[], &[2, 2]), Some(vec![0; 4]));
         assert_eq!(repeat(&[1, 1], &[2, 2]), Some(vec![0; 4]));
         assert_eq!(repeat(&[3], &[2, 3]), Some(vec![0, 1, 2, 0, 1, 2]));

@@ -1,5 +1,4 @@
-//! Errors come out when they would have: a node that can fail is not made to wait for what it did
-//! not wait for.
+//! Keeps errors on time: fusion must not make a node that can fail wait for more than before.
 
 use crate::block_kernel::{AnyBlockKernel, OperandShapes};
 use crate::graph::{GraphIr, NodeId};
@@ -8,11 +7,11 @@ use crate::passes::waits::Waits;
 use ferroflow_core::PartialShape;
 use std::cell::OnceCell;
 
-/// What fusion must know of a graph so as not to hide an error behind a wait.
+/// What fusion needs to know of a graph to keep errors on time.
 pub(super) struct Timely<'g> {
     graph: &'g GraphIr,
     waits: Waits,
-    /// Inferred when first asked for.
+    /// The inferred shapes; computed on first use.
     shapes: OnceCell<Vec<Vec<PartialShape>>>,
 }
 
@@ -21,7 +20,7 @@ impl<'g> Timely<'g> {
         Timely { graph, waits: Waits::of(graph), shapes: OnceCell::new() }
     }
 
-    /// What is known of the shape of input `i` of a node.
+    /// The inferred shape of input `i` of a node.
     pub fn input_shape(&self, id: NodeId, i: usize) -> PartialShape {
         let shapes = self.shapes.get_or_init(|| infer(self.graph));
         let e = self.graph.node(id).inputs.get(i);
@@ -29,13 +28,13 @@ impl<'g> Timely<'g> {
         shape.cloned().unwrap_or_default()
     }
 
-    /// Whether `id` waits for all that `root`, which comes after it, waits for.
+    /// Whether `id` waits for everything that its consumer `root` waits for.
     pub fn wait_alike(&self, id: NodeId, root: NodeId) -> bool {
         self.waits.are_alike(id, root)
     }
 
-    /// Whether the element-wise node `id` may run when `root` does: it waits for nothing less, or it
-    /// cannot fail, so that nobody sees when it runs.
+    /// Whether the element-wise node `id` can run together with `root`: either it waits for as
+    /// much, or it cannot fail, so that the delay has no visible effect.
     pub fn may_run_with(&self, id: NodeId, blocks: &AnyBlockKernel, root: NodeId) -> bool {
         self.wait_alike(id, root) || self.cannot_fail(id, blocks)
     }
@@ -57,7 +56,7 @@ impl<'g> Timely<'g> {
     }
 }
 
-/// Whether shapes of which this is known broadcast against each other, whatever the rest.
+/// Whether the known parts guarantee that two shapes broadcast against each other.
 fn surely_broadcast(a: &PartialShape, b: &PartialShape) -> bool {
     let (Some(a), Some(b)) = (a.dims(), b.dims()) else { return false };
     a.iter().rev().zip(b.iter().rev()).all(|pair| match pair {

@@ -1,4 +1,4 @@
-//! A function's body as a part of the graph that calls it.
+//! Inlines a function's body into the graph that calls it.
 
 use super::{LoweredCall, Lowering};
 use crate::function::FunctionGraph;
@@ -7,16 +7,16 @@ use ferroflow_core::{DeviceName, Result, ensure, err};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A body that was put into the graph.
+/// An inlined body.
 pub(super) struct Inlined {
     /// Its results.
     pub rets: Vec<Endpoint>,
-    /// Nodes with effects: they run whether or not a result needs them.
+    /// Nodes with effects, which run even if no result needs them.
     pub targets: Vec<NodeId>,
 }
 
 impl Inlined {
-    /// What must have run when the body has.
+    /// The nodes that have run when the body has.
     pub fn all(&self) -> Vec<NodeId> {
         let mut all: Vec<NodeId> = self.rets.iter().map(|e| e.node).collect();
         all.extend(&self.targets);
@@ -27,8 +27,8 @@ impl Inlined {
 }
 
 impl Lowering<'_> {
-    /// Adds the nodes of `body`, called with `args`. Those that wait for nothing wait for `pivot`.
-    /// A node that asks for no device, or for a part of one, gets the rest from the call.
+    /// Adds the nodes of `body`, called with `args`. Nodes without inputs wait for `pivot`. A node
+    /// with no device or a partial one gets the rest from the call.
     pub(super) fn inline(
         &mut self,
         call: &LoweredCall,
@@ -61,7 +61,7 @@ impl Lowering<'_> {
             node.name = self.graph.unique_name(&format!("{prefix}/{}", node.name));
             node.device = DeviceName::parse(&node.device)?.or(&call.device).to_string();
             if node.attrs.contains("_class") {
-                // Names there are names within the body.
+                // These are names inside the body.
                 Arc::make_mut(&mut node.attrs).remove("_class");
             }
             (node.inputs, node.controls) = (Vec::new(), Vec::new());
@@ -69,7 +69,8 @@ impl Lowering<'_> {
             self.depth.push(self.depth[call.id.index()] + 1);
             ids.insert(id, new);
         }
-        let lost = || err!(Internal, "an input within the function of {} is lost", call.name);
+        let lost =
+            || err!(Internal, "the function of {} lacks an input of one of its nodes", call.name);
         let endpoint = |e: &Endpoint| -> Result<Endpoint> {
             match arg_of.get(&e.node) {
                 Some(arg) => Ok(*arg),

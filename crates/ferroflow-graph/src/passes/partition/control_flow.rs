@@ -1,11 +1,10 @@
-//! Where the primitives of control flow run.
+//! Places the primitives of control flow.
 
 use crate::graph::{GraphIr, NodeId};
 use crate::op_def::ControlFlow;
 use crate::passes::topological_order;
 
-/// Moves the nodes that only steer values to where the values are, so that a loop's variable goes
-/// round on one task.
+/// Moves control-flow nodes to the task of their values, so that a loop variable stays on one task.
 pub(super) fn colocate(graph: &mut GraphIr) {
     if !graph.iter().any(|(_, n)| n.op.control_flow.is_some()) {
         return;
@@ -16,7 +15,7 @@ pub(super) fn colocate(graph: &mut GraphIr) {
             consumer[e.node.index()].get_or_insert(id);
         }
     }
-    // Against the edges first: what enters a loop, or its next iteration, goes where it is merged.
+    // Backward first: a node that enters a loop or its next iteration goes where it is merged.
     let order = topological_order(graph);
     for &id in order.iter().rev() {
         let node = graph.node(id);

@@ -1,28 +1,27 @@
-//! Receives that would begin long before their value is needed wait for a node that is nearer to
-//! that: until then the value stays where it was made, and the link is free for what is urgent.
+//! Delays receives that would start long before their value is needed. Until then the value stays
+//! on its task, and the link is free for urgent values.
 
 use crate::graph::{Endpoint, GraphIr, NodeId};
 use crate::passes::cost::CostModel;
 use crate::passes::topological_order;
 use std::collections::{HashMap, HashSet};
 
-/// Smaller values are not worth a control edge.
+/// Receives of smaller values are not delayed.
 const WORTH_BYTES: f64 = (1 << 20) as f64;
-/// How many times the transfer is begun before its value is needed, in its own duration: estimates
-/// are estimates.
+/// A transfer starts this many times its estimated duration before its value is needed.
 const MARGIN: f64 = 2.0;
-/// How many nodes are looked at to make sure that all consumers come after a node.
+/// How many nodes are searched to prove that all consumers come after a node.
 const MAX_STEPS: usize = 10_000;
 
-/// For values that a task receives early, the node of that task that their receives wait for. It is
-/// one that all consumers of the value wait for in any case, so nobody waits who did not before.
+/// For values that a task receives early, the node of that task for which the receive waits. All
+/// consumers of the value wait for that node anyway, so the delay adds no new dependency.
 pub(super) fn late_receives(
     graph: &GraphIr,
     task_of: &[u32],
     model: &CostModel,
 ) -> HashMap<(Endpoint, u32), NodeId> {
     let mut late = HashMap::new();
-    // What is dead, and what runs again and again, is left to itself.
+    // Do not delay values of conditionals and loops.
     if graph.iter().any(|(_, n)| n.op.control_flow.is_some()) {
         return late;
     }
@@ -44,7 +43,7 @@ pub(super) fn late_receives(
             continue;
         };
         let begin = needed(first) - MARGIN * transfer;
-        // A value that is not there before needs no delay.
+        // A value that is not ready earlier needs no delay.
         if begin <= times.end[e.node.index()] {
             continue;
         }
@@ -56,8 +55,8 @@ pub(super) fn late_receives(
     late
 }
 
-/// What each task receives, and who there takes it. References are not among it: they are read when
-/// their readers run.
+/// The values that each task receives, with their consumers. References are left out: they are read
+/// when their consumers run.
 fn received(graph: &GraphIr, task_of: &[u32]) -> HashMap<(Endpoint, u32), Vec<NodeId>> {
     let mut all: HashMap<(Endpoint, u32), Vec<NodeId>> = HashMap::new();
     for (id, node) in graph.iter() {
@@ -74,7 +73,7 @@ fn received(graph: &GraphIr, task_of: &[u32]) -> HashMap<(Endpoint, u32), Vec<No
     all
 }
 
-/// When nodes can be through, if nothing stands in their way.
+/// The earliest time at which each node can finish.
 struct Times<'a> {
     end: Vec<f64>,
     model: &'a CostModel,
@@ -97,7 +96,7 @@ impl<'a> Times<'a> {
         times
     }
 
-    /// When those of a node's inputs that `counts` are there.
+    /// When the inputs of a node for which `counts` is true are ready.
     fn start(
         &self,
         graph: &GraphIr,
@@ -120,13 +119,13 @@ impl<'a> Times<'a> {
         values.chain(controls).fold(0.0, f64::max)
     }
 
-    /// When all inputs of a node but `e` are there.
+    /// When all inputs of a node except `e` are ready.
     fn without(&self, graph: &GraphIr, task_of: &[u32], id: NodeId, e: Endpoint) -> f64 {
         self.start(graph, task_of, id, |other| other != e)
     }
 
-    /// The last node on the longest way to `id`, that of `e` excepted, which is on the same task and
-    /// through by `time`.
+    /// The last node on the longest path to `id` that is on the same task and finishes by `time`.
+    /// Paths through `e` do not count.
     fn last_before(
         &self,
         graph: &GraphIr,
@@ -152,7 +151,7 @@ impl<'a> Times<'a> {
     }
 }
 
-/// Whether `id` comes after `node`, as far as a short look tells.
+/// Whether `id` comes after `node`, as far as a short search can prove it.
 fn comes_after(graph: &GraphIr, id: NodeId, node: NodeId) -> bool {
     let (mut stack, mut seen) = (vec![id], HashSet::from([id]));
     while let Some(at) = stack.pop() {

@@ -18,7 +18,7 @@ pub(in crate::passes) struct Loops {
     frames: Vec<LoopFrame>,
     /// For each node, the loop that its outputs are in.
     leads_to: Vec<u32>,
-    /// By loop and task, what goes round with each iteration there.
+    /// By loop and task, a node that runs in each iteration there.
     pivots: HashMap<(u32, u32), NodeId>,
 }
 
@@ -26,12 +26,12 @@ struct LoopFrame {
     name: String,
     parent: u32,
     parallel_iterations: i64,
-    /// Decides whether there is another iteration.
+    /// The loop condition.
     condition: Option<NodeId>,
 }
 
 impl Loops {
-    /// Finds them. An Enter leads into a loop, an Exit back out of it.
+    /// Finds the loops of a graph. Enter leads into a loop, Exit out of it.
     pub fn find(graph: &GraphIr) -> Result<Loops> {
         let root = LoopFrame {
             name: String::new(),
@@ -84,8 +84,8 @@ impl Loops {
         self.leads_to.get(id.index()).copied().filter(|frame| *frame != ROOT)
     }
 
-    /// Adds what makes every task follow the loops that it receives values in, and the tasks of the
-    /// added nodes.
+    /// Adds the nodes that make each task follow the loops in which it receives values. Also adds
+    /// the tasks of those nodes.
     pub fn follow(
         &mut self,
         graph: &mut GraphIr,
@@ -112,8 +112,8 @@ impl Loops {
         Ok(())
     }
 
-    /// Adds a loop for `frame` on the task of `by`, and for the frames around it, unless they are
-    /// there: its variable is an empty tensor, and it goes on as long as the real one does.
+    /// Adds a loop for `frame` and the frames around it on the task of `by`, unless they exist. Its
+    /// variable is an empty tensor, and it has as many iterations as the real loop.
     fn follow_one(
         &mut self,
         graph: &mut GraphIr,
@@ -174,13 +174,13 @@ impl Loops {
         Ok(Some(merge))
     }
 
-    /// What a receive of `source`'s output on `task` must wait for, to happen once in an iteration.
+    /// The control input that makes a receive of `source` on `task` run once in each iteration.
     pub fn pivot(&self, source: NodeId, task: u32) -> Option<NodeId> {
         self.pivots.get(&(self.leads_to[source.index()], task)).copied()
     }
 }
 
-/// The ops that loops are made of.
+/// The ops of loops.
 struct Primitives {
     constant: Arc<OpDef>,
     enter: Arc<OpDef>,

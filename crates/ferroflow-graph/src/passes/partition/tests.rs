@@ -95,7 +95,7 @@ fn a_tensor_is_sent_once_to_a_task() {
 }
 
 #[test]
-fn both_halves_of_a_transfer_have_one_key() {
+fn send_and_recv_have_the_same_key() {
     let node = |name: &str, op: &str, input: &[&str], task: &str| NodeDef {
         name: name.into(),
         op: op.into(),
@@ -124,7 +124,7 @@ fn both_halves_of_a_transfer_have_one_key() {
 }
 
 #[test]
-fn control_edges_are_cut_too() {
+fn control_edges_between_tasks_become_transfers() {
     let (ps, worker) = cut(&[
         ("go", "NoOp", &[], true),
         ("a", "NoOp", &["^go"], false),
@@ -138,7 +138,7 @@ fn control_edges_are_cut_too() {
 }
 
 #[test]
-fn a_variable_is_read_after_what_its_reader_waits_for() {
+fn a_variable_is_read_after_the_control_inputs_of_its_reader() {
     let (ps, worker) = cut(&[
         ("v", "Variable", &[], true),
         ("go", "NoOp", &[], true),
@@ -187,7 +187,7 @@ fn a_task_follows_the_loops_of_others() {
             "switch_S1 = _Recv(^_cloopbody_S2)",
         ]
     );
-    // What only steers values is where they are, and the value goes round on one task.
+    // Control-flow nodes are on the task of their values, and the loop variable stays on one task.
     for name in ["enter", "merge", "switch", "next", "exit"] {
         assert!(worker.iter().any(|l| l.starts_with(&format!("{name} = "))), "{name}: {worker:?}");
     }
@@ -195,7 +195,7 @@ fn a_task_follows_the_loops_of_others() {
 }
 
 #[test]
-fn what_is_on_one_task_is_left_alone() {
+fn a_loop_on_one_task_is_unchanged() {
     let all: Vec<Line<'_>> = LOOP.iter().map(|l| (l.0, l.1, l.2, false)).collect();
     let (ps, worker) = cut(&all);
     assert!(ps.is_empty());
@@ -205,7 +205,7 @@ fn what_is_on_one_task_is_left_alone() {
 #[test]
 fn a_value_of_a_loop_is_sent_once_to_a_task() {
     let mut lines = LOOP.to_vec();
-    // Another consumer of the loop's variable on the ps, and one more of what leaves the loop.
+    // Another consumer of the loop variable on the ps, and one of the loop's result.
     lines.push(("more", "Neg", &["switch:1"], true));
     lines[7] = ("next", "NextIteration", &["sum"], true);
     lines.push(("sum", "Add", &["body", "more"], true));
@@ -240,8 +240,7 @@ fn a_value_that_may_be_dead_is_sent_once_to_a_task() {
     assert_eq!(ps.iter().filter(|l| l.contains("= _Recv(")).count(), 2);
 }
 
-/// A chain of products on the worker whose end takes a large value of the ps, and whose beginning
-/// takes another.
+/// A chain of products on the worker. Its end takes a large value of the ps, its start another one.
 fn chain_with_late_value(model: &CostModel) -> Vec<NodeDef> {
     let mut c = catalog();
     c.op("Large").output("y: float").shape(|_| Ok(vec![[1000, 1000].into()]));
@@ -283,11 +282,11 @@ fn a_value_that_is_needed_late_is_received_late() {
             |n: &&NodeDef| n.op == "_Recv" && n.attrs.string("_src").is_ok_and(|s| s == source);
         nodes.iter().find(is_its).unwrap().inputs.clone()
     };
-    // A product takes 0.1 s, a transfer 3.3 ms: any of the last will do.
+    // A product takes 0.1 s and a transfer 3.3 ms: any of the last nodes is right.
     let nodes = chain_with_late_value(&CostModel::default());
     assert_eq!(waits_for(&nodes, "late"), ["^n18"]);
     assert!(waits_for(&nodes, "early").is_empty());
-    // If it takes as long as the chain, it cannot begin too early.
+    // A transfer that takes as long as the chain must start at once.
     let slow = LinkCost { latency: 1.0, bandwidth: 1.25e9 };
     let nodes = chain_with_late_value(&CostModel { link: slow, ..CostModel::default() });
     assert!(waits_for(&nodes, "late").is_empty());

@@ -1,5 +1,5 @@
-//! Placement of what is left free: the step is simulated, and each node goes where it would end
-//! first, counting the time its inputs take to get there.
+//! Placement of nodes without a requested device: simulates the step and puts each node on the
+//! device where it would finish first, transfers of its inputs included.
 
 use super::groups::ColocationGroup;
 use super::{Devices, Placer, is_generator, place, specs, used_on};
@@ -13,9 +13,9 @@ use ferroflow_core::{DeviceInfo, DeviceName, PartialShape, Result, err};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Places the graph of a step, whose arguments and results are placed, by what `model` says of it.
-/// What asks for one device gets that, as with [`place`]; the rest of the graph goes where the step
-/// is predicted to end first. `given` has the shapes of arguments. Returns the prediction.
+/// Places the graph of a step by the costs in `model`. Arguments and results are placed already. A
+/// node that requests one device gets it, as with [`place`]; the others go where the step is
+/// predicted to finish first. `given` holds the shapes of arguments. Returns the prediction.
 pub fn place_by_cost(
     graph: &mut GraphIr,
     devices: &Devices,
@@ -23,7 +23,7 @@ pub fn place_by_cost(
     model: &CostModel,
     given: &HashMap<NodeId, PartialShape>,
 ) -> Result<Prediction> {
-    // What cannot be placed at all is found here, and said in the same words.
+    // A node that cannot be placed at all fails here, with the same message as in `place`.
     let mut plainly = graph.clone();
     place(&mut plainly, 0, devices, soft)?;
     let costs = model.costs(graph, given);
@@ -48,7 +48,7 @@ pub fn place_by_cost(
             graph.node_mut(id).device = devices.preferred[*device].text.clone();
         }
     }
-    // What floats goes to its consumers, if they are on one device.
+    // A floating node goes to the device of its consumers, if they share one.
     let floats: Vec<NodeId> = graph.ids().filter(|id| chosen[id.index()].is_none()).collect();
     let mut used_on = used_on(graph, &floats);
     for id in floats {
@@ -56,7 +56,7 @@ pub fn place_by_cost(
         let device = device.unwrap_or_else(|| plainly.node(id).device.clone());
         graph.node_mut(id).device = device;
     }
-    // Greedy choices may add up to something worse than none.
+    // Greedy choices can be worse than the default placement.
     let prediction = predict_costs(graph, devices, model, &costs)?;
     if prediction.seconds >= plain.seconds {
         *graph = plainly;
@@ -65,7 +65,7 @@ pub fn place_by_cost(
     Ok(prediction)
 }
 
-/// What a step takes whose nodes are all placed.
+/// Predicts a step whose nodes are all placed.
 pub fn predict(
     graph: &GraphIr,
     devices: &Devices,
@@ -102,16 +102,16 @@ impl DeviceChoice for Fixed {
     fn chosen(&mut self, _: NodeId, _: usize) {}
 }
 
-/// Nodes of which groups are placed one after the other.
+/// Places groups of nodes one after the other.
 struct FreeChoice<'a> {
     placer: Placer<'a>,
     graph: &'a GraphIr,
-    /// Where nodes are for which no device fits exactly.
+    /// The device of each node for which no device matches exactly.
     fallback: &'a GraphIr,
     costs: &'a NodeCosts,
-    /// Constants and the like, which are wherever they are used.
+    /// Nodes such as constants, which run wherever they are used.
     is_floating: Vec<bool>,
-    /// By what a group asks for.
+    /// The matching devices for each request.
     candidates: HashMap<(u32, u32), Vec<usize>>,
     /// Bytes of variables on each device.
     resident: Vec<f64>,
@@ -119,7 +119,7 @@ struct FreeChoice<'a> {
 }
 
 impl FreeChoice<'_> {
-    /// The devices that match what a group asks for. One that is no CPU must be asked for.
+    /// The devices that match a group's request. A device that is not a CPU must be requested.
     fn matching(&mut self, group: ColocationGroup) -> Vec<usize> {
         let key = (group.requested, group.resource);
         if let Some(known) = self.candidates.get(&key) {
@@ -159,7 +159,7 @@ impl DeviceChoice for FreeChoice<'_> {
             let device = &self.fallback.node(id).device;
             found.extend(self.devices().iter().position(|d| d.text == *device));
         }
-        // Of equally good ones the session's own task, then its job, then the one that holds least.
+        // Among equals prefer the session's own task, then its job, then the one with fewest bytes.
         let own = &self.devices()[0].name;
         let distance = |d: &usize| {
             let name = &self.devices()[*d].name;
@@ -187,7 +187,7 @@ impl DeviceChoice for FreeChoice<'_> {
     }
 }
 
-/// Which nodes are as easily here as there: values without inputs, without state, on their own.
+/// Nodes that can run anywhere at no cost: no inputs, no state, not colocated with others.
 fn floating(graph: &GraphIr, placer: &mut Placer<'_>) -> Vec<bool> {
     let floats = |(id, node): (NodeId, &Node)| {
         let group = placer.groups.of(id);
@@ -197,8 +197,8 @@ fn floating(graph: &GraphIr, placer: &mut Placer<'_>) -> Vec<bool> {
 }
 
 impl Placer<'_> {
-    /// The free nodes of a loop stay together: a value that leaves a device in each iteration costs
-    /// more than a simulation of one can show.
+    /// Keeps the free nodes of a loop together. A value that leaves a device in each iteration
+    /// costs more than the simulation of one iteration shows.
     fn join_loops(&mut self, graph: &GraphIr) -> Result<()> {
         let loops = Loops::find(graph)?;
         let mut first: HashMap<u32, NodeId> = HashMap::new();
@@ -261,7 +261,7 @@ mod tests {
     ];
 
     #[test]
-    fn branches_that_take_long_run_side_by_side() {
+    fn long_branches_run_in_parallel() {
         let (devices, prediction) = placed(TWO_BRANCHES, 1e-4);
         assert_eq!(devices[1..], [WORKER, OTHER, WORKER, WORKER]);
         assert!((prediction.seconds - 1.0).abs() < 0.01, "{prediction:?}");
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_slow_to_reach_is_left_alone() {
+    fn a_device_behind_a_slow_link_is_not_used() {
         let (devices, prediction) = placed(TWO_BRANCHES, 0.6);
         assert_eq!(devices, [WORKER; 5]);
         assert!((prediction.seconds - 2.0).abs() < 0.01, "{prediction:?}");
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_is_given() {
+    fn requested_devices_are_used() {
         let lines: [Line<'_>; 6] = [
             ("v", "Handle", &[], "/job:ps", ""),
             ("w", "Handle", &[], "/job:ps", ""),
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prediction_counts_what_each_device_does() {
+    fn a_prediction_counts_the_work_of_each_device() {
         let mut graph = GraphIr::from_def(
             &def(&[
                 ("a", "Const", &[], PS0, ""),

@@ -2,19 +2,19 @@
 
 use crate::graph::NodeId;
 
-/// What is known of where a group goes: numbers of device names.
+/// The devices of a group, as numbers of device names.
 #[derive(Clone, Copy, Default)]
 pub(super) struct ColocationGroup {
-    /// What its members ask for.
+    /// The device that its members request.
     pub requested: u32,
-    /// Where its resources are asked for; nobody overrides that.
+    /// The device that its resources request. It has priority.
     pub resource: u32,
-    /// Where it is, a full name, once it is decided.
+    /// The full name of its device, once it is placed.
     pub assigned: u32,
 }
 
 impl ColocationGroup {
-    /// Whether it may be anywhere.
+    /// Whether no device is requested.
     pub fn is_open(&self) -> bool {
         [self.requested, self.resource, self.assigned] == [super::specs::OPEN; 3]
     }
@@ -23,12 +23,12 @@ impl ColocationGroup {
 /// A disjoint-set forest over the nodes of a graph.
 pub(super) struct ColocationGroups {
     parent: Vec<u32>,
-    /// At the root of each set; a set's size is kept there too.
+    /// The group and the size of each set, at its root.
     groups: Vec<(ColocationGroup, u32)>,
 }
 
 impl ColocationGroups {
-    /// Every node on its own.
+    /// Each node in a set of its own.
     pub fn new(nodes: usize) -> ColocationGroups {
         ColocationGroups {
             parent: (0..nodes as u32).collect(),
@@ -46,7 +46,7 @@ impl ColocationGroups {
         at
     }
 
-    /// The roots of two nodes, unless it is one.
+    /// The roots of two nodes, if they are in different sets.
     pub fn roots(&mut self, a: NodeId, b: NodeId) -> Option<(u32, u32)> {
         let (x, y) = (self.root(a), self.root(b));
         (x != y).then_some((x, y))
@@ -66,13 +66,13 @@ impl ColocationGroups {
         &mut self.groups[root as usize].0
     }
 
-    /// Whether a node's set holds nothing else.
+    /// Whether a node is alone in its set.
     pub fn is_alone(&mut self, id: NodeId) -> bool {
         let root = self.root(id);
         self.groups[root as usize].1 == 1
     }
 
-    /// Makes one set of two, given by their roots.
+    /// Merges two sets, given by their roots.
     pub fn unite(&mut self, a: u32, b: u32, merged: ColocationGroup) {
         let (sa, sb) = (self.groups[a as usize].1, self.groups[b as usize].1);
         let (root, child) = if sa >= sb { (a, b) } else { (b, a) };

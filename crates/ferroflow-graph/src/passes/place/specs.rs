@@ -1,10 +1,10 @@
-//! Device names by number: a graph of a million nodes asks for a handful of them.
+//! Device names by number: a graph of a million nodes uses only a few different ones.
 
 use super::groups::ColocationGroup;
 use ferroflow_core::DeviceName;
 use std::collections::HashMap;
 
-/// The name that leaves everything open.
+/// The empty name, which matches every device.
 pub(super) const OPEN: u32 = 0;
 
 pub(super) struct Specs {
@@ -38,12 +38,12 @@ impl Specs {
         a == b || self.get(a).is_compatible(self.get(b))
     }
 
-    /// What a group wants, all taken together.
+    /// All requests of a group, merged.
     pub fn wanted(&self, group: ColocationGroup) -> DeviceName {
         self.get(group.requested).or(self.get(group.resource))
     }
 
-    /// Two groups in one; the error says in what they differ.
+    /// Merges two groups. The error says how they differ.
     pub fn merge_groups(
         &mut self,
         a: ColocationGroup,
@@ -60,7 +60,7 @@ impl Specs {
         Ok(merged)
     }
 
-    /// Both names in one. What kind of device it is may be given up, if `soft`.
+    /// Merges two names. If `soft`, the kind of device can be dropped.
     fn merge(&mut self, a: u32, b: u32, soft: bool) -> Result<u32, String> {
         if a == b || b == OPEN {
             return Ok(a);

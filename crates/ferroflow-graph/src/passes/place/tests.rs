@@ -65,7 +65,7 @@ fn error(lines: &[Line<'_>]) -> String {
 }
 
 #[test]
-fn what_asks_for_nothing_stays_with_the_master() {
+fn nodes_without_a_device_go_to_the_master() {
     let lines: [Line<'_>; 3] = [
         ("a", "Add", &["c", "c"], "", ""),
         ("c", "Const", &[], "", ""),
@@ -78,7 +78,7 @@ fn what_asks_for_nothing_stays_with_the_master() {
 }
 
 #[test]
-fn users_of_a_variable_go_to_it_whatever_they_ask_for() {
+fn users_of_a_variable_are_placed_on_its_device() {
     let lines: [Line<'_>; 5] = [
         ("v", "Variable", &[], "/job:ps/task:1", ""),
         ("c", "Const", &[], "", ""),
@@ -90,7 +90,7 @@ fn users_of_a_variable_go_to_it_whatever_they_ask_for() {
 }
 
 #[test]
-fn two_variables_that_must_be_together_cannot_be_apart() {
+fn colocated_variables_cannot_request_two_devices() {
     let lines: [Line<'_>; 3] = [
         ("a", "Variable", &[], "/job:ps/task:0", ""),
         ("b", "Variable", &[], "/job:ps/task:1", ""),
@@ -134,7 +134,7 @@ fn groups_share_a_device() {
 }
 
 #[test]
-fn a_device_that_is_not_there_is_named() {
+fn a_missing_device_is_named_in_the_error() {
     let lines: [Line<'_>; 1] = [("c", "Const", &[], "/job:ps/task:7", "")];
     let says = "Cannot assign a device for operation c: {{node c}} was explicitly assigned to \
                 /job:ps/task:7 but available devices are [ /job:ps/replica:0/task:0/device:CPU:0, \
@@ -148,7 +148,7 @@ fn a_device_that_is_not_there_is_named() {
 }
 
 #[test]
-fn what_was_placed_stays_and_draws_others() {
+fn placed_nodes_stay_and_attract_their_users() {
     let mut graph = GraphIr::from_def(
         &def(&[("v", "Variable", &[], "/job:ps/task:1", ""), ("c", "Const", &[], "", "")]),
         &catalog(),
