@@ -1,9 +1,9 @@
 //! `ferroflow train`: the main job, with nothing to set up.
 
 mod cluster;
-mod curve;
 mod data;
 mod images;
+mod loss_chart;
 mod measure;
 mod model;
 mod progress;

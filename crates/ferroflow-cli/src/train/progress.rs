@@ -1,12 +1,14 @@
-//! What a user sees of training: one live line on a terminal, plain lines elsewhere, or JSON.
+//! Shows the progress of training: a progress bar on a terminal, plain lines elsewhere, or JSON.
 
 use super::Args;
+use super::loss_chart::LossCurve;
 use super::run::Outcome;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How a worker stands.
+/// One report of a worker's training loop.
 #[derive(Clone, Debug, Default)]
 pub struct Point {
     pub local: i64,
@@ -46,36 +48,41 @@ impl Point {
     }
 }
 
-/// Shows progress, and remembers the curve of the loss.
+/// Shows progress and records the loss curve of each worker.
 pub struct Progress {
     is_json: bool,
-    is_terminal: bool,
     steps: i64,
     workers: Vec<Point>,
-    curve: Vec<(i64, f32)>,
+    curves: Vec<LossCurve>,
     printed: Option<Instant>,
-    /// Where the rate is measured from.
+    /// Step and time from which the rate is measured.
     first: Option<(i64, Instant)>,
+    /// Draws on a terminal only.
+    bar: Option<ProgressBar>,
 }
 
-/// How often a line is printed where neither a terminal nor a program looks on.
-const EVERY: Duration = Duration::from_secs(1);
+/// Time between two lines on an output that is neither a terminal nor JSON.
+const PLAIN_INTERVAL: Duration = Duration::from_secs(1);
+/// Time between two reports on a terminal or in JSON.
+const WATCHED_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Progress {
     pub fn new(is_json: bool, steps: i64, workers: usize) -> Progress {
+        let curve = |i| LossCurve { label: format!("worker {i}"), points: Vec::new() };
         Progress {
             is_json,
-            is_terminal: std::io::stdout().is_terminal(),
             steps,
             workers: vec![Point::default(); workers],
-            curve: Vec::new(),
+            curves: (0..workers).map(curve).collect(),
             printed: None,
             first: None,
+            bar: (!is_json && std::io::stdout().is_terminal()).then(|| progress_bar(steps)),
         }
     }
 
-    pub fn curve(&self) -> &[(i64, f32)] {
-        &self.curve
+    /// The loss curves of the workers that reported a loss.
+    pub fn curves(&self) -> Vec<LossCurve> {
+        self.curves.iter().filter(|c| !c.points.is_empty()).cloned().collect()
     }
 
     pub fn title(&self, text: &str) {
@@ -84,64 +91,71 @@ impl Progress {
         }
     }
 
-    /// A worker got on.
+    /// Records a report of a worker, and shows it unless one was shown a moment ago.
     pub fn show(&mut self, worker: usize, point: &Point) {
         let Some(slot) = self.workers.get_mut(worker) else { return };
         *slot = point.clone();
-        if self.curve.last().is_none_or(|(step, _)| *step < point.global) {
-            self.curve.push((point.global, point.loss));
+        let curve = &mut self.curves[worker].points;
+        if curve.last().is_none_or(|(step, _)| *step < point.global) {
+            curve.push((point.global, point.loss));
         }
         let first = *self.first.get_or_insert((point.global, Instant::now()));
         let is_last = point.global >= self.steps;
-        let is_watched = self.is_terminal || self.is_json;
-        let every = if is_watched { Duration::from_millis(100) } else { EVERY };
-        if self.printed.is_some_and(|at| at.elapsed() < every) && !is_last {
+        let is_watched = self.bar.is_some() || self.is_json;
+        let interval = if is_watched { WATCHED_INTERVAL } else { PLAIN_INTERVAL };
+        if self.printed.is_some_and(|at| at.elapsed() < interval) && !is_last {
             return;
         }
         self.printed = Some(Instant::now());
         let elapsed = first.1.elapsed().as_secs_f64();
         let rate = if elapsed > 0.0 { (point.global - first.0) as f64 / elapsed } else { 0.0 };
-        let mut out = std::io::stdout().lock();
-        let _ = if self.is_json {
-            writeln!(out, "{}", point.to_json(worker))
-        } else if self.is_terminal {
-            write!(out, "\r\x1b[K{}", self.line(point, rate)).and_then(|()| out.flush())
-        } else {
-            writeln!(out, "{}", self.line(point, rate))
-        };
+        let text = self.text(point, rate);
+        match &self.bar {
+            Some(bar) => {
+                bar.set_message(text);
+                bar.set_position(u64::try_from(point.global).unwrap_or(0));
+            }
+            None => {
+                let mut out = std::io::stdout().lock();
+                // Ignore the error: a closed output must not end training.
+                let _ = match self.is_json {
+                    true => writeln!(out, "{}", point.to_json(worker)),
+                    false => writeln!(out, "step {:>5}/{}{text}", point.global, self.steps),
+                };
+            }
+        }
     }
 
-    fn line(&self, point: &Point, rate: f64) -> String {
-        let mut line = format!("step {:>5}/{}", point.global, self.steps);
-        line += &format!("  {rate:>6.0} steps/s  loss {:<9.4}", point.loss);
+    fn text(&self, point: &Point, rate: f64) -> String {
+        let mut text = format!("  {rate:>6.0} steps/s  loss {:<9.4}", point.loss);
         for (name, value) in &point.shown {
-            line += &format!("  {name} {value:.3}");
+            text += &format!("  {name} {value:.3}");
         }
         if self.workers.len() > 1 {
             let each = self.workers.iter().enumerate();
             let each: Vec<String> =
                 each.map(|(i, p)| format!("{i}: {}/{}", p.local, p.global)).collect();
-            line += &format!("  workers (local/global) {}", each.join("  "));
+            text += &format!("  workers (local/global) {}", each.join("  "));
         }
-        line
+        text
     }
 
-    /// Something out of the ordinary.
+    /// Reports an unusual event, such as a restarted task.
     pub fn note(&self, text: &str) {
-        match (self.is_json, self.is_terminal) {
-            (true, _) => println!("{}", serde_json::json!({"note": text})),
-            (false, true) => println!("\r\x1b[K{text}"),
-            (false, false) => println!("{text}"),
+        match &self.bar {
+            Some(bar) => bar.suspend(|| println!("{text}")),
+            None if self.is_json => println!("{}", serde_json::json!({"note": text})),
+            None => println!("{text}"),
         }
     }
 
     pub fn finish(&self) {
-        if self.is_terminal && !self.is_json {
-            println!();
+        if let Some(bar) = &self.bar {
+            bar.abandon();
         }
     }
 
-    /// What came out, where it is, and how to look at it.
+    /// Prints the result, where the files are, and the commands that show them.
     pub fn summary(&self, args: &Args, o: &Outcome, out: &Path, interrupted: bool) {
         let trained = o.step - o.first_step;
         let rate = if o.seconds > 0.0 { trained as f64 / o.seconds } else { 0.0 };
@@ -188,6 +202,16 @@ impl Progress {
         println!("events: tensorboard --logdir {}", out.display());
         println!("loss curve: {}", out.join("loss.svg").display());
     }
+}
+
+fn progress_bar(steps: i64) -> ProgressBar {
+    let length = u64::try_from(steps).unwrap_or(0);
+    let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stdout());
+    // A template that does not parse leaves the default style, which shows the same numbers.
+    if let Ok(style) = ProgressStyle::with_template("step {pos:>5}/{len} {bar:20}{msg}") {
+        bar.set_style(style);
+    }
+    bar
 }
 
 #[cfg(test)]

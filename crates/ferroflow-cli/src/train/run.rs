@@ -1,8 +1,8 @@
 //! The training loop, the same in this process and in a worker of a cluster.
 
 use super::Args;
-use super::curve;
 use super::data::Draw;
+use super::loss_chart;
 use super::model::{Built, Source, Trainer, build, trainer};
 use super::progress::{Point, Progress};
 use ferroflow::BackgroundServer;
@@ -85,11 +85,11 @@ pub fn local(args: &Args) -> Result<()> {
 pub fn finish(args: &Args, o: &Outcome, progress: &Progress, interrupted: bool) -> Result<()> {
     let out = args.out();
     let picture = out.join("loss.svg");
-    if !progress.curve().is_empty() {
+    let curves = progress.curves();
+    if !curves.is_empty() {
+        let chart = loss_chart::svg(args.model.name(), &curves)?;
         std::fs::create_dir_all(&out)
-            .and_then(|()| {
-                std::fs::write(&picture, curve::svg(args.model.name(), progress.curve()))
-            })
+            .and_then(|()| std::fs::write(&picture, chart))
             .map_err(|e| Error::new(Code::Internal, format!("{}: {e}", picture.display())))?;
     }
     progress.summary(args, o, &out, interrupted);
