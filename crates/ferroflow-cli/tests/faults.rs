@@ -1,5 +1,5 @@
 //! What becomes of a client's work when a task of its cluster is killed, stopped or cut off: every
-//! role, at every phase, with real processes. `docs/faults.md` is the table of what is tested here.
+//! role, at every phase, with real processes. `docs/src/reference/faults.md` is the table of what is tested here.
 #![allow(clippy::unwrap_used)]
 
 mod common;

@@ -4,7 +4,7 @@
 //! to the socket as it is, and what arrives is handed over in the pieces it arrived in. Encoding and decoding messages,
 //! and what the methods mean, is left to the callers. The peers are our own tasks, TensorFlow's grpc-core, and grpcio.
 //!
-//! Why not tonic: `docs/decisions/0001-grpc-on-h2.md`.
+//! Why not tonic: `docs/src/decisions/0001-grpc-on-h2.md`.
 
 mod chunks;
 pub mod client;

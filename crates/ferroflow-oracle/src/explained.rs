@@ -1,4 +1,4 @@
-//! The differences that are meant to be: `oracle/explained.tsv`, which docs/ops.md shows.
+//! The differences that are meant to be: `oracle/explained.tsv`, which docs/src/reference/ops.md shows.
 
 use crate::compare::Kind;
 use ferroflow_core::{Result, bail, err};

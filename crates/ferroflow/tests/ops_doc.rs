@@ -1,4 +1,4 @@
-//! docs/ops.md is what the catalog says. Write it anew with
+//! docs/src/reference/ops.md is what the catalog says. Write it anew with
 //! `UPDATE_DOCS=1 cargo test -p ferroflow --test ops_doc`.
 
 use ferroflow::default_catalog;
@@ -14,7 +14,7 @@ const EXPLAINED: &str = include_str!("../../../oracle/explained.tsv");
 
 #[test]
 fn the_list_of_ops_is_fresh() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/ops.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src/reference/ops.md");
     let fresh = render();
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&path, &fresh).unwrap();
@@ -22,7 +22,7 @@ fn the_list_of_ops_is_fresh() {
     let written = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         written == fresh,
-        "docs/ops.md is stale; run: UPDATE_DOCS=1 cargo test -p ferroflow --test ops_doc"
+        "docs/src/reference/ops.md is stale; run: UPDATE_DOCS=1 cargo test -p ferroflow --test ops_doc"
     );
 }
 

@@ -1,30 +1,34 @@
-//! `docs/faults.md`, made from what is tested.
+//! `docs/src/reference/faults.md`, made from what is tested.
 
 use super::cell::{Cell, Fault, Phase, Role};
 use ferroflow::Code;
 use std::path::Path;
 
 const INTRODUCTION: &str = "\
-# When a task fails
+# What happens to a call when a task fails?
 
-What a client's call ends with when one of the tasks that it needs is killed (SIGKILL), stopped (SIGSTOP, or a
-process that hangs) or cut off (its host cannot be reached any more). Every cell is tried with real processes by
-`crates/ferroflow-cli/tests/faults.rs`, which also makes this table: `UPDATE_DOCS=1 cargo test -p ferroflow-cli --test
-faults the_table`. In every cell:
+The table says how a client's call ends when a task that it needs fails:
 
-- the call ends; a cell that does not is a failure of the test;
+- *killed*: SIGKILL;
+- *stopped*: SIGSTOP, or a process that hangs;
+- *cut off*: its host cannot be reached.
+
+`crates/ferroflow-cli/tests/faults.rs` tries every cell with real processes and writes this page:
+`UPDATE_DOCS=1 cargo test -p ferroflow-cli --test faults the_table`. In every cell:
+
+- the call ends; a call that does not end fails the test;
 - its error names the task, or its address;
-- a session that does not need the task goes on;
-- once the task is back (restarted, continued, reachable), a new session works.
+- a session that does not need the task continues;
+- a new session works once the task is back (restarted, continued, reachable).
 
-A task that is gone is noticed when its connections break; one that is silent while somebody waits for it is asked for
-a sign of life, and given up within three seconds. Opening a session waits for tasks that are not there, up to
-`--session-timeout` (and the client's own patience), since jobs start their tasks minutes apart.
+A task that is gone is noticed when its connections break. A silent task that others wait for is probed,
+and given up within three seconds. Opening a session waits for missing tasks, up to `--session-timeout` and the
+client's own timeout, since jobs start their tasks minutes apart.
 
 ";
 
 pub fn check() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/faults.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src/reference/faults.md");
     let text = text();
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&path, text).unwrap();
@@ -33,7 +37,7 @@ pub fn check() {
     let found = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         found == text,
-        "docs/faults.md is stale: UPDATE_DOCS=1 cargo test -p ferroflow-cli --test faults the_table"
+        "docs/src/reference/faults.md is stale: UPDATE_DOCS=1 cargo test -p ferroflow-cli --test faults the_table"
     );
 }
 
@@ -52,11 +56,11 @@ fn text() -> String {
         }
     }
     text += &format!(
-        "\nA parameter server and a worker that do not reach each other, while the master reaches both and {}: {}.\n",
+        "\nA parameter server and a worker that cannot reach each other, while the master reaches both and {}: {}.\n",
         phase_text(Cell::APART.phase),
         outcome(Cell::APART)
     );
-    text + "\nWhile a checkpoint is made, the one before it stays the latest, and whole.\n"
+    text + "\nWhile a checkpoint is being written, the one before it stays the latest and complete.\n"
 }
 
 fn outcome(cell: Cell) -> String {
@@ -66,7 +70,7 @@ fn outcome(cell: Cell) -> String {
         _ => "the task",
     };
     let code = match cell.expected() {
-        Code::DeadlineExceeded => "`DeadlineExceeded` after the patience asked for",
+        Code::DeadlineExceeded => "`DeadlineExceeded` after the timeout",
         Code::Unavailable if cell.fault == Fault::Killed => "`Unavailable` at once",
         Code::Unavailable => "`Unavailable` within 3 s",
         other => panic!("no words for {other:?}"),
