@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+#[cfg(test)]
+mod command_doc;
 mod inspect;
 mod launch;
 mod place;
