@@ -44,12 +44,8 @@ fn describe(parent: &Command, level: usize, out: &mut String) {
         let help = command.render_long_help().to_string();
         let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
         let text = lines.join("\n");
-        let _ = write!(
-            out,
-            "\n{} `{name}`\n\n```text\n{}\n```\n",
-            "#".repeat(level),
-            text.trim_end()
-        );
+        let _ =
+            write!(out, "\n{} `{name}`\n\n```text\n{}\n```\n", "#".repeat(level), text.trim_end());
         describe(&command, level + 1, out);
     }
 }
