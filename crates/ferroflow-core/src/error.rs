@@ -1,7 +1,7 @@
-//! The one error type, with TensorFlow's (and gRPC's) codes.
+//! The error type of the whole product, with TensorFlow's (and gRPC's) codes.
 
-use std::fmt;
 use std::sync::Arc;
+use std::{fmt, io};
 
 /// A result whose error is [`Error`].
 ///
@@ -18,11 +18,11 @@ use std::sync::Arc;
 /// ```
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What kind of failure an [`Error`] is; numbered as in TensorFlow and gRPC.
+/// The kind of failure of an [`Error`]. The numbers are TensorFlow's and gRPC's.
 ///
 /// ```
 /// use ferroflow_core::Code;
-/// // What a training program may try again.
+/// // Failures after which a training program may try again.
 /// let is_lost = |code: Code| matches!(code, Code::Unavailable | Code::Aborted);
 /// assert!(is_lost(Code::Unavailable) && !is_lost(Code::InvalidArgument));
 /// assert_eq!(Code::Unavailable as u8, 14);
@@ -30,22 +30,39 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Code {
+    /// No failure.
     Ok = 0,
+    /// The caller, or another part of the step, cancelled the operation.
     Cancelled = 1,
+    /// A failure that fits no other code.
     Unknown = 2,
+    /// The graph, a value or an argument of the caller is wrong.
     InvalidArgument = 3,
+    /// The operation did not finish in time.
     DeadlineExceeded = 4,
+    /// A file, node, variable or other named thing does not exist.
     NotFound = 5,
+    /// The thing to be created exists already.
     AlreadyExists = 6,
+    /// The caller may not do this.
     PermissionDenied = 7,
+    /// Memory, disk space or a quota is used up.
     ResourceExhausted = 8,
+    /// The state does not allow it, for example an uninitialized variable.
     FailedPrecondition = 9,
+    /// The operation was given up, often because another task restarted; a retry may help.
     Aborted = 10,
+    /// The input has ended, or an index lies outside of it.
     OutOfRange = 11,
+    /// The operation is known but not supported here.
     Unimplemented = 12,
+    /// A bug in Ferroflow.
     Internal = 13,
+    /// A peer cannot be reached; a retry may help.
     Unavailable = 14,
+    /// Data is damaged or missing.
     DataLoss = 15,
+    /// The caller did not prove who it is.
     Unauthenticated = 16,
 }
 
@@ -101,7 +118,8 @@ impl Code {
 
 /// A failure: a code, a message, and whether it is a consequence of another failure.
 ///
-/// One word wide and cheap to clone, since a failed step tells every waiter.
+/// It is one word wide and cheap to clone, because a failed step passes it to every waiter.
+/// The `?` operator turns an [`io::Error`] into one, with the code of its kind.
 ///
 /// ```
 /// use ferroflow_core::{Code, Error};
@@ -120,20 +138,22 @@ struct Inner {
 }
 
 impl Error {
+    /// An error with this code and message.
     pub fn new(code: Code, message: impl Into<String>) -> Error {
         Error(Arc::new(Inner { code, message: message.into(), derived: false }))
     }
 
+    /// The kind of failure.
     pub fn code(&self) -> Code {
         self.0.code
     }
 
-    /// The whole text, context included.
+    /// The message with all its context, without the code.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// Whether this error merely follows from another one of the same step.
+    /// Whether this error is only a consequence of another one in the same step.
     pub fn is_derived(&self) -> bool {
         self.0.derived
     }
@@ -148,8 +168,8 @@ impl Error {
         self.edit(|inner| inner.message = format!("{context}: {}", inner.message))
     }
 
-    /// The same error naming the node it arose in, in the form TensorFlow's client looks for.
-    /// An error that already names one is left alone.
+    /// The same error with the name of the failed node, in the form that TensorFlow's client parses.
+    /// Leaves an error unchanged that already names a node.
     pub fn at_node(self, name: &str) -> Error {
         if self.0.message.contains("[[{{node ") {
             return self;
@@ -178,6 +198,41 @@ impl fmt::Debug for Error {
 
 impl std::error::Error for Error {}
 
+/// The code that TensorFlow gives to an operating-system error of this kind. A connection that broke
+/// or cannot be made is `Unavailable`.
+impl From<io::ErrorKind> for Code {
+    fn from(kind: io::ErrorKind) -> Code {
+        use io::ErrorKind::*;
+        match kind {
+            NotFound => Code::NotFound,
+            PermissionDenied | ReadOnlyFilesystem => Code::PermissionDenied,
+            AlreadyExists => Code::AlreadyExists,
+            InvalidInput | InvalidFilename => Code::InvalidArgument,
+            InvalidData => Code::DataLoss,
+            IsADirectory | NotADirectory | DirectoryNotEmpty | AddrInUse | ResourceBusy
+            | ExecutableFileBusy => Code::FailedPrecondition,
+            StorageFull | QuotaExceeded | TooManyLinks | OutOfMemory => Code::ResourceExhausted,
+            FileTooLarge | UnexpectedEof => Code::OutOfRange,
+            Unsupported => Code::Unimplemented,
+            TimedOut => Code::DeadlineExceeded,
+            Deadlock | CrossesDevices => Code::Aborted,
+            ConnectionRefused | ConnectionReset | ConnectionAborted | NotConnected | BrokenPipe
+            | HostUnreachable | NetworkUnreachable | NetworkDown | AddrNotAvailable
+            | WouldBlock | Interrupted => Code::Unavailable,
+            _ => Code::Unknown,
+        }
+    }
+}
+
+/// Takes the code of the error's kind and its text, without the number of the operating system.
+impl From<io::Error> for Error {
+    fn from(e: io::Error) -> Error {
+        let text = e.to_string();
+        let text = text.split(" (os error ").next().unwrap_or_default();
+        Error::new(Code::from(e.kind()), text)
+    }
+}
+
 impl PartialEq for Error {
     fn eq(&self, other: &Error) -> bool {
         self.0.code == other.0.code && self.0.message == other.0.message
@@ -185,6 +240,18 @@ impl PartialEq for Error {
 }
 
 /// Adds context to the error of a `Result`.
+///
+/// ```
+/// use ferroflow_core::{Result, Within};
+/// fn load(path: &str) -> Result<Vec<u8>> {
+///     std::fs::read(path).within(|| format!("cannot read the labels {path}"))
+/// }
+/// let e = load("/nowhere/labels").unwrap_err();
+/// assert_eq!(
+///     e.to_string(),
+///     "NOT_FOUND: cannot read the labels /nowhere/labels: No such file or directory"
+/// );
+/// ```
 pub trait Within<T> {
     /// Prefixes the error's message with `context()`; the closure runs only on failure.
     fn within<C: fmt::Display>(self, context: impl FnOnce() -> C) -> Result<T>;
@@ -193,6 +260,12 @@ pub trait Within<T> {
 impl<T> Within<T> for Result<T> {
     fn within<C: fmt::Display>(self, context: impl FnOnce() -> C) -> Result<T> {
         self.map_err(|e| e.context(context()))
+    }
+}
+
+impl<T> Within<T> for io::Result<T> {
+    fn within<C: fmt::Display>(self, context: impl FnOnce() -> C) -> Result<T> {
+        self.map_err(|e| Error::from(e).context(context()))
     }
 }
 
@@ -227,22 +300,42 @@ mod tests {
     use super::*;
 
     #[test]
-    fn node_is_named_once() {
+    fn an_error_names_the_first_node_only() {
         let e = err!(InvalidArgument, "bad").at_node("a/b").at_node("c");
         assert_eq!(e.message(), "bad\n\t [[{{node a/b}}]]");
     }
 
     #[test]
-    fn context_goes_in_front() {
+    fn within_puts_the_context_before_the_message() {
         let r: Result<()> = Err(err!(NotFound, "no kernel"));
         let e = r.within(|| "node x").unwrap_err();
         assert_eq!(e.to_string(), "NOT_FOUND: node x: no kernel");
     }
 
     #[test]
-    fn unknown_numbers_are_unknown() {
+    fn numbers_outside_the_table_become_unknown() {
         assert_eq!(Code::from_number(10), Code::Aborted);
         assert_eq!(Code::from_number(-1), Code::Unknown);
         assert_eq!(Code::from_number(99), Code::Unknown);
+    }
+
+    #[test]
+    fn an_io_error_keeps_its_text_and_gets_the_code_of_its_kind() {
+        let missing = std::fs::read("/nowhere/at/all").unwrap_err();
+        let e = Error::from(missing);
+        assert_eq!(e.to_string(), "NOT_FOUND: No such file or directory");
+        let code = |kind: io::ErrorKind| Error::from(io::Error::from(kind)).code();
+        assert_eq!(code(io::ErrorKind::PermissionDenied), Code::PermissionDenied);
+        assert_eq!(code(io::ErrorKind::ConnectionReset), Code::Unavailable);
+        assert_eq!(code(io::ErrorKind::TimedOut), Code::DeadlineExceeded);
+        assert_eq!(code(io::ErrorKind::Other), Code::Unknown);
+    }
+
+    #[test]
+    fn the_question_mark_operator_converts_io_errors() {
+        fn read() -> Result<Vec<u8>> {
+            Ok(std::fs::read("/")?)
+        }
+        assert_eq!(read().unwrap_err().code(), Code::FailedPrecondition);
     }
 }

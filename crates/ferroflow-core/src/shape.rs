@@ -20,16 +20,18 @@ pub struct Shape(SmallVec<[usize; 4]>);
 const MAX_RANK: usize = 254;
 
 impl Shape {
+    /// The shape of a scalar, which has no dimensions.
     pub fn scalar() -> Shape {
         Shape::default()
     }
 
+    /// The shape of a vector of `len` elements.
     pub fn vector(len: usize) -> Shape {
         Shape::from([len])
     }
 
-    /// The shape with these dimensions, refused if one is negative or the number of elements does
-    /// not fit: the check for everything that comes from outside.
+    /// The shape with these dimensions. An error if one is negative or the number of elements does
+    /// not fit into an `i64`. Use it for all dimensions that come from a peer, a file or a user.
     pub fn from_dims(dims: &[i64]) -> Result<Shape> {
         ensure!(
             dims.len() <= MAX_RANK,
@@ -49,22 +51,23 @@ impl Shape {
         Ok(shape)
     }
 
+    /// The number of dimensions.
     pub fn rank(&self) -> usize {
         self.0.len()
     }
 
+    /// The dimensions, outermost first.
     pub fn dims(&self) -> &[usize] {
         &self.0
     }
 
-    /// Number of elements. Shapes made by [`Shape::from_dims`] never overflow; for others this
-    /// saturates.
+    /// Number of elements. Saturates on overflow, which [`Shape::from_dims`] rules out.
     pub fn elements(&self) -> usize {
         self.0.iter().fold(1usize, |n, &d| n.saturating_mul(d))
     }
 
-    /// Number of elements, or an error if it does not fit into an `i64`. A zero dimension makes
-    /// zero elements, but the others must still fit, as TensorFlow demands.
+    /// Number of elements, or an error if it does not fit into an `i64`. As in TensorFlow, the
+    /// product of the other dimensions must fit even if one dimension is zero.
     pub fn checked_elements(&self) -> Result<usize> {
         let mut product: i64 = 1;
         for &d in &self.0 {
@@ -91,6 +94,7 @@ impl Shape {
         strides
     }
 
+    /// Adds an innermost dimension.
     pub fn push(&mut self, dim: usize) {
         self.0.push(dim);
     }
@@ -100,7 +104,7 @@ impl Shape {
         self.0.iter().map(|&d| d as i64).collect()
     }
 
-    /// Resolves a possibly negative axis against this rank.
+    /// The index of a possibly negative axis: -1 is the innermost dimension.
     pub fn axis(&self, axis: i64) -> Result<usize> {
         let rank = self.rank() as i64;
         ensure!(
@@ -156,22 +160,24 @@ impl fmt::Debug for Shape {
     }
 }
 
-/// A shape of which the rank, or single dimensions, may be unknown.
+/// A shape whose rank, or single dimensions, may be unknown. An unknown dimension is `None`.
 ///
 /// ```
 /// use ferroflow_core::{PartialShape, Shape};
-/// let rows_of_three = PartialShape::from_i64s(&[-1, 3])?;
+/// let rows_of_three = PartialShape::from([None, Some(3)]);
 /// assert!(rows_of_three.admits(&Shape::from([7, 3])) && rows_of_three.known().is_none());
-/// # Ok::<(), ferroflow_core::Error>(())
+/// assert_eq!(rows_of_three.to_string(), "[?,3]");
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct PartialShape(Option<SmallVec<[Option<usize>; 4]>>);
 
 impl PartialShape {
+    /// A shape of unknown rank.
     pub fn unknown() -> PartialShape {
         PartialShape(None)
     }
 
+    /// The shape of a scalar.
     pub fn scalar() -> PartialShape {
         PartialShape(Some(SmallVec::new()))
     }
@@ -181,11 +187,12 @@ impl PartialShape {
         PartialShape(Some(SmallVec::from_elem(None, rank)))
     }
 
+    /// The shape with these dimensions.
     pub fn new(dims: impl IntoIterator<Item = Option<usize>>) -> PartialShape {
         PartialShape(Some(dims.into_iter().collect()))
     }
 
-    /// From TensorFlow's notation, where -1 is an unknown dimension.
+    /// The shape in TensorFlow's wire notation, where -1 is an unknown dimension.
     pub fn from_i64s(dims: &[i64]) -> Result<PartialShape> {
         ensure!(
             dims.len() <= MAX_RANK,
@@ -214,6 +221,7 @@ impl PartialShape {
         Ok(PartialShape(Some(out)))
     }
 
+    /// The number of dimensions, when it is known.
     pub fn rank(&self) -> Option<usize> {
         self.0.as_ref().map(|d| d.len())
     }
@@ -233,11 +241,12 @@ impl PartialShape {
         self.0.as_ref()?.iter().copied().collect::<Option<Shape>>()
     }
 
+    /// The number of elements, when all dimensions are known.
     pub fn elements(&self) -> Option<usize> {
         self.known().map(|s| s.elements())
     }
 
-    /// Whether a tensor of `shape` may appear where this was promised.
+    /// Whether `shape` agrees with all that is known.
     pub fn admits(&self, shape: &Shape) -> bool {
         match &self.0 {
             None => true,
@@ -248,7 +257,7 @@ impl PartialShape {
         }
     }
 
-    /// What both shapes say together; an error where they contradict.
+    /// Combines what both shapes know. An error if they contradict each other.
     pub fn merge(&self, other: &PartialShape) -> Result<PartialShape> {
         let (Some(a), Some(b)) = (&self.0, &other.0) else {
             return Ok(if self.0.is_some() { self.clone() } else { other.clone() });
@@ -292,6 +301,24 @@ impl<const N: usize> From<[usize; N]> for PartialShape {
     }
 }
 
+impl<const N: usize> From<[Option<usize>; N]> for PartialShape {
+    fn from(dims: [Option<usize>; N]) -> PartialShape {
+        PartialShape::new(dims)
+    }
+}
+
+impl From<&[Option<usize>]> for PartialShape {
+    fn from(dims: &[Option<usize>]) -> PartialShape {
+        PartialShape::new(dims.iter().copied())
+    }
+}
+
+impl FromIterator<Option<usize>> for PartialShape {
+    fn from_iter<I: IntoIterator<Item = Option<usize>>>(dims: I) -> PartialShape {
+        PartialShape::new(dims)
+    }
+}
+
 /// `[2,?]`, or `<unknown>`, as TensorFlow prints it.
 impl fmt::Display for PartialShape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -330,7 +357,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn absurd_dims_are_refused() {
+    fn from_dims_refuses_negative_dimensions_and_overflow() {
         assert!(Shape::from_dims(&[-1]).is_err());
         assert!(Shape::from_dims(&[1 << 40, 1 << 40]).is_err());
         assert!(Shape::from_dims(&[0, i64::MAX, 2]).is_err());
@@ -339,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn partial_shapes_merge() {
+    fn merge_keeps_the_known_dimensions_of_both_shapes() {
         let a = PartialShape::new([Some(2), None]);
         let b = PartialShape::new([None, Some(3)]);
         assert_eq!(a.merge(&b).unwrap().known(), Some(Shape::from([2, 3])));
@@ -347,6 +374,14 @@ mod tests {
         assert_eq!(a.to_string(), "[2,?]");
         assert!(a.admits(&Shape::from([2, 9])));
         assert!(!a.admits(&Shape::from([3, 9])));
+    }
+
+    #[test]
+    fn unknown_dimensions_are_written_as_none() {
+        let shape = PartialShape::from([None, Some(3)]);
+        assert_eq!(shape, PartialShape::from_i64s(&[-1, 3]).unwrap());
+        assert_eq!(shape, shape.dims().unwrap().into());
+        assert_eq!(shape, [None, Some(3)].into_iter().collect());
     }
 
     #[test]
