@@ -2,7 +2,7 @@
 //! which the coordinator talks. A process that dies closes its connection; rank 0 tells everyone. One that
 //! is stopped, or whose host is gone, closes nothing: who hears nothing asks, and counts the silence.
 
-use crate::fate::Fate;
+use crate::failure::GroupFailure;
 use crate::wire::{Reader, Writer, read_frame, write_frame};
 use ferroflow_core::{Code, Error, Result, err};
 use parking_lot::Mutex;
@@ -36,7 +36,7 @@ pub(crate) type Inbox = Box<dyn Fn(usize, Heard<'_>) + Send>;
 
 struct Shared {
     rank: usize,
-    fate: Arc<Fate>,
+    failure: Arc<GroupFailure>,
     /// Connections by rank: to all others on rank 0, to rank 0 elsewhere.
     links: Vec<Option<Mutex<TcpStream>>>,
     inbox: Mutex<Option<Inbox>>,
@@ -56,7 +56,7 @@ impl Control {
     pub(crate) fn start(
         rank: usize,
         links: Vec<Option<TcpStream>>,
-        fate: Arc<Fate>,
+        failure: Arc<GroupFailure>,
         silence: Duration,
     ) -> Result<Control> {
         // Counted in questions, not in time: whoever was stopped together goes on together.
@@ -75,7 +75,7 @@ impl Control {
         }
         let shared = Arc::new(Shared {
             rank,
-            fate,
+            failure,
             links: links.into_iter().map(|l| l.map(Mutex::new)).collect(),
             inbox: Mutex::new(None),
             early: Mutex::new(Vec::new()),
@@ -138,7 +138,7 @@ impl Drop for Control {
     fn drop(&mut self) {
         self.shared.closing.store(true, Ordering::SeqCst);
         // The thread that heard of a failure may not have come to pass it on yet.
-        if let Err(cause) = self.shared.fate.check() {
+        if let Err(cause) = self.shared.failure.check() {
             self.shared.tell(&cause, None);
         }
         for link in self.shared.links.iter().flatten() {
@@ -185,7 +185,7 @@ impl Shared {
     }
 
     fn fail(&self, cause: Error, heard_from: Option<usize>) {
-        if self.fate.fail(cause.clone()) {
+        if self.failure.fail(cause.clone()) {
             self.tell(&cause, heard_from);
         }
     }
@@ -222,7 +222,7 @@ impl Shared {
         let link = self.links.get(to).and_then(Option::as_ref);
         let link = link.ok_or_else(|| err!(Internal, "no control connection to rank {to}"))?;
         write_frame(&mut *link.lock(), frame)
-            .map_err(|e| self.fate.cause_or(err!(Unavailable, "rank {to} is gone: {e}")))
+            .map_err(|e| self.failure.cause_or(err!(Unavailable, "rank {to} is gone: {e}")))
     }
 }
 

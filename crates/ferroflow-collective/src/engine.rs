@@ -72,11 +72,11 @@ impl Engine {
         let state = Mutex::new(State { sets: known, ..State::default() });
         let desk = Arc::new(Desk { state, changed: Condvar::new() });
         let stats = Arc::new(Mutex::new(EngineStats::default()));
-        if let Some(fate) = group.fate() {
+        if let Some(failure) = group.failure() {
             let desk = Arc::downgrade(&desk);
-            fate.hang_bell(move || {
+            failure.add_listener(move || {
                 if let Some(desk) = desk.upgrade() {
-                    desk.state.lock().bell = true;
+                    desk.state.lock().failed = true;
                     desk.changed.notify_all();
                 }
             });

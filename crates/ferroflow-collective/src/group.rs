@@ -7,7 +7,7 @@ mod push_pull;
 
 use crate::control::Control;
 use crate::executor::{Job, Scratch, execute};
-use crate::fate::Fate;
+use crate::failure::GroupFailure;
 use crate::mesh::Mesh;
 use crate::model::{Algorithm, Model, tree_segment};
 use crate::number::{Number, bytes_of_mut};
@@ -72,7 +72,7 @@ pub struct Group {
     mesh: Box<dyn Mesh>,
     #[cfg(target_os = "linux")]
     shared: Option<Arc<crate::mesh::shared::Segment>>,
-    fate: Option<Arc<Fate>>,
+    failure: Option<Arc<GroupFailure>>,
     broken: Option<Error>,
     options: Options,
     model: Model,
@@ -118,7 +118,7 @@ impl Group {
         }
         group.servers_only = member.servers_only;
         group.control = Some(Arc::new(met.control));
-        group.fate = Some(met.fate);
+        group.failure = Some(met.failure);
         let is_free = group.options.model.is_none() && group.options.algorithm.is_none();
         if is_free && group.servers == 0 {
             group.model = group.probe()?;
@@ -154,7 +154,7 @@ impl Group {
             #[cfg(target_os = "linux")]
             shared: None,
             control: None,
-            fate: None,
+            failure: None,
             broken: None,
             model: options.model.unwrap_or_default(),
             options,
@@ -220,8 +220,8 @@ impl Group {
         self.choose(SetId::WORLD, bytes)
     }
 
-    pub(crate) fn fate(&self) -> Option<&Arc<Fate>> {
-        self.fate.as_ref()
+    pub(crate) fn failure(&self) -> Option<&Arc<GroupFailure>> {
+        self.failure.as_ref()
     }
 
     pub(crate) fn control(&self) -> Option<&Arc<Control>> {
@@ -230,8 +230,8 @@ impl Group {
 
     /// Fails the group on all ranks.
     pub(crate) fn fail(&mut self, cause: Error) -> Error {
-        let first = match &self.fate {
-            Some(fate) => fate.check().err().unwrap_or(cause),
+        let first = match &self.failure {
+            Some(failure) => failure.check().err().unwrap_or(cause),
             None => cause,
         };
         if let Some(control) = &self.control {
@@ -503,7 +503,7 @@ impl Group {
         if let Some(cause) = &self.broken {
             return Err(cause.clone());
         }
-        self.fate.as_ref().map_or(Ok(()), |fate| fate.check())
+        self.failure.as_ref().map_or(Ok(()), |failure| failure.check())
     }
 
     fn run(

@@ -19,7 +19,7 @@ pub mod elastic;
 mod engine;
 mod environment;
 mod executor;
-mod fate;
+mod failure;
 mod group;
 pub mod loopback;
 mod mesh;

@@ -9,7 +9,7 @@ mod pairs;
 pub(crate) use pairs::{MOST_STREAMS, check_streams};
 
 use crate::control::Control;
-use crate::fate::Fate;
+use crate::failure::GroupFailure;
 use crate::mesh::{Mesh, Tcp};
 use crate::processors;
 use crate::wire::{Reader, Writer, write_frame};
@@ -106,7 +106,7 @@ pub(crate) struct Meeting {
     #[cfg(target_os = "linux")]
     pub shared: Option<Arc<crate::mesh::shared::Segment>>,
     pub control: Control,
-    pub fate: Arc<Fate>,
+    pub failure: Arc<GroupFailure>,
     /// The host of each rank, numbered from 0.
     pub hosts: Vec<u32>,
 }
@@ -178,16 +178,19 @@ pub(crate) fn meet(member: &Membership, listener: Option<TcpListener>) -> Result
     );
     member.streams.map(check_streams).transpose()?;
     let until = Until { time: Instant::now() + member.timeout, abandon: member.abandon.clone() };
-    let fate = Arc::new(Fate::new()?);
-    let meeting =
-        if rank == 0 { host(member, listener, fate, &until) } else { attend(member, fate, &until) };
+    let failure = Arc::new(GroupFailure::new()?);
+    let meeting = if rank == 0 {
+        host(member, listener, failure, &until)
+    } else {
+        attend(member, failure, &until)
+    };
     meeting.map_err(|e| e.context(format!("rank {rank} of {size} meeting the others")))
 }
 
 fn host(
     member: &Membership,
     listener: Option<TcpListener>,
-    fate: Arc<Fate>,
+    failure: Arc<GroupFailure>,
     until: &Until,
 ) -> Result<Meeting> {
     let size = member.size;
@@ -238,7 +241,7 @@ fn host(
     let segment = match member.transport {
         Transport::Tcp => None,
         _ if size == 1 || !one_host => None,
-        _ => crate::mesh::shared::Segment::create(size, crowded, fate.clone()).ok(),
+        _ => crate::mesh::shared::Segment::create(size, crowded, failure.clone()).ok(),
     };
     #[cfg(target_os = "linux")]
     let path = segment.as_ref().map(|s| s.path()).unwrap_or_default();
@@ -268,28 +271,28 @@ fn host(
     let hosts = number_hosts(&table);
     #[cfg(target_os = "linux")]
     if let Some(segment) = segment.filter(|_| all_mapped) {
-        let control = Control::start(0, links, fate.clone(), member.silence)?;
+        let control = Control::start(0, links, failure.clone(), member.silence)?;
         let shared = Some(segment.clone());
         let mesh = Box::new(crate::mesh::shared::Rings::new(segment, 0));
-        return Ok(Meeting { mesh, shared, control, fate, hosts });
+        return Ok(Meeting { mesh, shared, control, failure, hosts });
     }
     let streams = match &listener {
         Some(listener) => connect_all(member, member.streams, listener, &table, until)?,
         None => vec![Vec::new()],
     };
-    let control = Control::start(0, links, fate.clone(), member.silence)?;
-    let mesh = Box::new(Tcp::new(streams, fate.clone(), crowded)?);
+    let control = Control::start(0, links, failure.clone(), member.silence)?;
+    let mesh = Box::new(Tcp::new(streams, failure.clone(), crowded)?);
     Ok(Meeting {
         mesh,
         #[cfg(target_os = "linux")]
         shared: None,
         control,
-        fate,
+        failure,
         hosts,
     })
 }
 
-fn attend(member: &Membership, fate: Arc<Fate>, until: &Until) -> Result<Meeting> {
+fn attend(member: &Membership, failure: Arc<GroupFailure>, until: &Until) -> Result<Meeting> {
     let Membership { rank, size, .. } = *member;
     let mut link = connect(&member.addresses[0], until)?;
     let own = link.local_addr().map_err(|e| crate::io_error("the connection to rank 0", &e))?;
@@ -332,7 +335,9 @@ fn attend(member: &Membership, fate: Arc<Fate>, until: &Until) -> Result<Meeting
     #[cfg(target_os = "linux")]
     let segment = match path.is_empty() || member.transport == Transport::Tcp {
         true => None,
-        false => crate::mesh::shared::Segment::open(&path, rank, size, crowded, fate.clone()).ok(),
+        false => {
+            crate::mesh::shared::Segment::open(&path, rank, size, crowded, failure.clone()).ok()
+        }
     };
     #[cfg(target_os = "linux")]
     let mapped = segment.is_some();
@@ -346,21 +351,21 @@ fn attend(member: &Membership, fate: Arc<Fate>, until: &Until) -> Result<Meeting
     #[cfg(target_os = "linux")]
     if let Some(segment) = segment.filter(|_| all_mapped) {
         links[0] = Some(link);
-        let control = Control::start(rank, links, fate.clone(), member.silence)?;
+        let control = Control::start(rank, links, failure.clone(), member.silence)?;
         let shared = Some(segment.clone());
         let mesh = Box::new(crate::mesh::shared::Rings::new(segment, rank));
-        return Ok(Meeting { mesh, shared, control, fate, hosts });
+        return Ok(Meeting { mesh, shared, control, failure, hosts });
     }
     let streams = connect_all(member, streams, &listener, &table, until)?;
     links[0] = Some(link);
-    let control = Control::start(rank, links, fate.clone(), member.silence)?;
-    let mesh = Box::new(Tcp::new(streams, fate.clone(), crowded)?);
+    let control = Control::start(rank, links, failure.clone(), member.silence)?;
+    let mesh = Box::new(Tcp::new(streams, failure.clone(), crowded)?);
     Ok(Meeting {
         mesh,
         #[cfg(target_os = "linux")]
         shared: None,
         control,
-        fate,
+        failure,
         hosts,
     })
 }

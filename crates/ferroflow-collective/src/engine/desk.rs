@@ -34,7 +34,7 @@ pub(super) struct State {
     pub leaving: bool,
     /// Why nothing is taken any more.
     pub ended: Option<Error>,
-    pub bell: bool,
+    pub failed: bool,
 }
 
 impl Desk {

@@ -105,7 +105,7 @@ impl Runner {
                 && state.verdicts.is_empty()
                 && state.joins.is_empty()
                 && state.timeline.is_none()
-                && !state.bell
+                && !state.failed
                 && !(state.leaving && farewell.is_none())
             {
                 match farewell {

@@ -6,7 +6,7 @@ pub(crate) mod region;
 
 use super::Mesh;
 use super::patience::Patience;
-use crate::fate::Fate;
+use crate::failure::GroupFailure;
 use ferroflow_core::{Result, ensure, err};
 use region::Region;
 use rustix::thread::{Timespec, futex};
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 /// Bytes of a rank's block of flags; each flag has a cache line (and its prefetched neighbour).
 const BLOCK: usize = 1024;
-const BELL: usize = 0;
+const WAKEUPS: usize = 0;
 const ASLEEP: usize = 128;
 const ENTERED: usize = 256;
 const REDUCED: usize = 384;
@@ -68,18 +68,22 @@ pub(crate) struct Segment {
     region: Region,
     layout: Layout,
     rank: usize,
-    fate: Arc<Fate>,
+    failure: Arc<GroupFailure>,
     patience: Patience,
     /// Collective steps done in shared memory; the same on all ranks.
     tick: AtomicU64,
 }
 
 impl Segment {
-    pub(crate) fn create(size: usize, crowded: bool, fate: Arc<Fate>) -> Result<Arc<Segment>> {
+    pub(crate) fn create(
+        size: usize,
+        crowded: bool,
+        failure: Arc<GroupFailure>,
+    ) -> Result<Arc<Segment>> {
         let layout = Layout::of(size);
         let region = Region::create(layout.len())?;
         region.u64(0).store(MAGIC, Ordering::SeqCst);
-        Ok(Segment::new(region, layout, 0, crowded, fate))
+        Ok(Segment::new(region, layout, 0, crowded, failure))
     }
 
     pub(crate) fn open(
@@ -87,13 +91,13 @@ impl Segment {
         rank: usize,
         size: usize,
         crowded: bool,
-        fate: Arc<Fate>,
+        failure: Arc<GroupFailure>,
     ) -> Result<Arc<Segment>> {
         let layout = Layout::of(size);
         let region = Region::open(path, layout.len())?;
         let magic = region.u64(0).load(Ordering::SeqCst);
         ensure!(magic == MAGIC, DataLoss, "{path} is not the shared memory of this group");
-        Ok(Segment::new(region, layout, rank, crowded, fate))
+        Ok(Segment::new(region, layout, rank, crowded, failure))
     }
 
     fn new(
@@ -101,7 +105,7 @@ impl Segment {
         layout: Layout,
         rank: usize,
         crowded: bool,
-        fate: Arc<Fate>,
+        failure: Arc<GroupFailure>,
     ) -> Arc<Segment> {
         // A look is a few loads, some ten microseconds of them when a processor is to spare; with giving
         // the processor away it is a system call.
@@ -111,11 +115,11 @@ impl Segment {
         };
         let tick = AtomicU64::new(0);
         let segment =
-            Arc::new(Segment { region, layout, rank, fate: fate.clone(), patience, tick });
+            Arc::new(Segment { region, layout, rank, failure: failure.clone(), patience, tick });
         let own = Arc::downgrade(&segment);
-        fate.hang_bell(move || {
+        failure.add_listener(move || {
             if let Some(segment) = own.upgrade() {
-                segment.ring_bell(segment.rank);
+                segment.wake_rank(segment.rank);
             }
         });
         segment
@@ -130,37 +134,37 @@ impl Segment {
     }
 
     /// Wakes `rank`, whether or not it sleeps.
-    fn ring_bell(&self, rank: usize) {
-        let bell = self.region.u32(self.layout.block(rank) + BELL);
-        bell.fetch_add(1, Ordering::SeqCst);
-        let _ = futex::wake(bell, futex::Flags::empty(), 1);
+    fn wake_rank(&self, rank: usize) {
+        let wakeups = self.region.u32(self.layout.block(rank) + WAKEUPS);
+        wakeups.fetch_add(1, Ordering::SeqCst);
+        let _ = futex::wake(wakeups, futex::Flags::empty(), 1);
     }
 
     /// Wakes `rank` if it sleeps; to be called after what it may wait for was stored.
     fn nudge(&self, rank: usize) {
         fence(Ordering::SeqCst);
         if self.region.u32(self.layout.block(rank) + ASLEEP).load(Ordering::Relaxed) != 0 {
-            self.ring_bell(rank);
+            self.wake_rank(rank);
         }
     }
 
-    /// Sleeps until the bell rings, the group fails or the time comes, unless `awake()` by now.
+    /// Sleeps until the wakeups rings, the group fails or the time comes, unless `awake()` by now.
     fn sleep(&self, until: Instant, awake: impl Fn() -> bool) -> Result<()> {
         let block = self.layout.block(self.rank);
-        let (bell, asleep) = (self.region.u32(block + BELL), self.region.u32(block + ASLEEP));
-        let heard = bell.load(Ordering::SeqCst);
+        let (wakeups, asleep) = (self.region.u32(block + WAKEUPS), self.region.u32(block + ASLEEP));
+        let heard = wakeups.load(Ordering::SeqCst);
         asleep.store(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
-        if !awake() && self.fate.check().is_ok() {
+        if !awake() && self.failure.check().is_ok() {
             let left = until.saturating_duration_since(Instant::now());
             let left = left.min(Duration::from_secs(3600));
             let timeout =
                 Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
-            // Woken, timed out, or the bell rang before: in any case it is time to look again.
-            let _ = futex::wait(bell, futex::Flags::empty(), heard, Some(&timeout));
+            // Woken, timed out, or the wakeups rang before: in any case it is time to look again.
+            let _ = futex::wait(wakeups, futex::Flags::empty(), heard, Some(&timeout));
         }
         asleep.store(0, Ordering::SeqCst);
-        self.fate.check()
+        self.failure.check()
     }
 }
 

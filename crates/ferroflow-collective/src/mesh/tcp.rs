@@ -4,7 +4,7 @@ mod striped;
 
 use super::Mesh;
 use super::patience::Patience;
-use crate::fate::Fate;
+use crate::failure::GroupFailure;
 use ferroflow_core::{Error, Result, err};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::net::TcpStream;
@@ -14,14 +14,18 @@ use striped::Striped;
 
 pub(crate) struct Tcp {
     peers: Vec<Option<Striped>>,
-    fate: Arc<Fate>,
+    failure: Arc<GroupFailure>,
     patience: Patience,
 }
 
 impl Tcp {
     /// A mesh of connected streams, by rank; there are none to oneself, and to another rank as many as it has
     /// to this one, in the same order. `crowded` says that the ranks on this host exceed its processors.
-    pub(crate) fn new(streams: Vec<Vec<TcpStream>>, fate: Arc<Fate>, crowded: bool) -> Result<Tcp> {
+    pub(crate) fn new(
+        streams: Vec<Vec<TcpStream>>,
+        failure: Arc<GroupFailure>,
+        crowded: bool,
+    ) -> Result<Tcp> {
         let peer = |streams: Vec<TcpStream>| match streams.is_empty() {
             true => Ok(None),
             false => Striped::new(streams).map(Some),
@@ -33,7 +37,7 @@ impl Tcp {
             true => Patience::new(100, 0),
             false => Patience::new(600, 20),
         };
-        Ok(Tcp { peers, fate, patience })
+        Ok(Tcp { peers, failure, patience })
     }
 
     fn peer(&mut self, rank: usize) -> Result<&mut Striped> {
@@ -44,7 +48,7 @@ impl Tcp {
     }
 
     fn broken(&self, rank: usize, why: &std::io::Error) -> Error {
-        self.fate.cause_or(err!(Unavailable, "rank {rank} is gone: {why}"))
+        self.failure.cause_or(err!(Unavailable, "rank {rank} is gone: {why}"))
     }
 }
 
@@ -62,15 +66,15 @@ impl Mesh for Tcp {
     }
 
     fn wait(&mut self, sending: &[usize], receiving: &[usize], until: Instant) -> Result<()> {
-        self.fate.check()?;
+        self.failure.check()?;
         let mut polled = Vec::with_capacity(2 * self.peers.len() + 1);
-        polled.push(PollFd::from_borrowed_fd(self.fate.descriptor(), PollFlags::IN));
+        polled.push(PollFd::from_borrowed_fd(self.failure.descriptor(), PollFlags::IN));
         for (rank, peer) in self.peers.iter().enumerate() {
             let Some(peer) = peer else { continue };
             peer.poll(sending.contains(&rank), receiving.contains(&rank), &mut polled);
         }
         poll_until(&mut polled, until)?;
-        self.fate.check()
+        self.failure.check()
     }
 
     fn pause(&self, looks: u32) -> bool {
@@ -99,8 +103,8 @@ mod tests {
     /// The mesh of rank 0 of two, and the other ends of its connections.
     fn beside_one(streams: usize) -> (Tcp, Vec<TcpStream>) {
         let (ours, theirs): (Vec<_>, Vec<_>) = (0..streams).map(|_| pair()).unzip();
-        let fate = Arc::new(Fate::new().unwrap());
-        (Tcp::new(vec![Vec::new(), ours], fate, true).unwrap(), theirs)
+        let failure = Arc::new(GroupFailure::new().unwrap());
+        (Tcp::new(vec![Vec::new(), ours], failure, true).unwrap(), theirs)
     }
 
     #[test]
@@ -123,7 +127,7 @@ mod tests {
     #[test]
     fn the_first_cause_is_told_when_a_stream_ends_because_of_it() {
         let (mut mesh, theirs) = beside_one(2);
-        mesh.fate.fail(err!(Aborted, "rank 5 gave up"));
+        mesh.failure.fail(err!(Aborted, "rank 5 gave up"));
         drop(theirs);
         let until = Instant::now() + Duration::from_secs(30);
         let e = loop {

@@ -9,22 +9,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// The life of a group as one rank knows it. The first failure is the one that counts; it wakes
-/// whoever waits, through a file descriptor to poll and through the bells that were hung up.
-pub(crate) struct Fate {
+/// whoever waits, through a file descriptor to poll and through the listeners that were hung up.
+pub(crate) struct GroupFailure {
     failed: AtomicBool,
     cause: Mutex<Option<Error>>,
-    bells: Mutex<Vec<Box<dyn Fn() + Send>>>,
+    listeners: Mutex<Vec<Box<dyn Fn() + Send>>>,
     wake: UnixStream,
     woken: UnixStream,
 }
 
-impl Fate {
-    pub(crate) fn new() -> Result<Fate> {
+impl GroupFailure {
+    pub(crate) fn new() -> Result<GroupFailure> {
         let (wake, woken) = UnixStream::pair().map_err(|e| crate::io_error("a socket pair", &e))?;
-        Ok(Fate {
+        Ok(GroupFailure {
             failed: AtomicBool::new(false),
             cause: Mutex::new(None),
-            bells: Mutex::new(Vec::new()),
+            listeners: Mutex::new(Vec::new()),
             wake,
             woken,
         })
@@ -41,7 +41,7 @@ impl Fate {
         self.failed.store(true, Ordering::SeqCst);
         // Never read: once written, every poll of the other end returns at once.
         let _ = (&self.wake).write(&[1]);
-        self.bells.lock().iter().for_each(|ring| ring());
+        self.listeners.lock().iter().for_each(|listener| listener());
         true
     }
 
@@ -56,14 +56,14 @@ impl Fate {
         }
     }
 
-    /// Calls `ring` when the group fails, or now if it has.
-    pub(crate) fn hang_bell(&self, ring: impl Fn() + Send + 'static) {
+    /// Calls `listener` when the group fails, or now if it has.
+    pub(crate) fn add_listener(&self, listener: impl Fn() + Send + 'static) {
         if self.failed.load(Ordering::SeqCst) {
-            ring();
+            listener();
         }
-        self.bells.lock().push(Box::new(ring));
+        self.listeners.lock().push(Box::new(listener));
         if self.failed.load(Ordering::SeqCst) {
-            self.bells.lock().iter().for_each(|ring| ring());
+            self.listeners.lock().iter().for_each(|listener| listener());
         }
     }
 
@@ -101,21 +101,21 @@ mod tests {
 
     #[test]
     fn the_first_cause_stays() {
-        let fate = Fate::new().unwrap();
-        assert!(fate.check().is_ok());
-        assert!(fate.fail(err!(Unavailable, "rank 3 died")));
-        assert!(!fate.fail(err!(Unavailable, "rank 2 left")));
-        assert_eq!(fate.check().unwrap_err().message(), "rank 3 died");
-        let late = fate.cause_or(err!(Unavailable, "a consequence"));
+        let failure = GroupFailure::new().unwrap();
+        assert!(failure.check().is_ok());
+        assert!(failure.fail(err!(Unavailable, "rank 3 died")));
+        assert!(!failure.fail(err!(Unavailable, "rank 2 left")));
+        assert_eq!(failure.check().unwrap_err().message(), "rank 3 died");
+        let late = failure.cause_or(err!(Unavailable, "a consequence"));
         assert_eq!(late.message(), "rank 3 died");
     }
 
     #[test]
-    fn a_bell_hung_after_the_failure_rings_too() {
-        let (sender, rung) = std::sync::mpsc::channel();
-        let fate = Fate::new().unwrap();
-        fate.fail(err!(Unavailable, "rank 1 died"));
-        fate.hang_bell(move || sender.send(()).unwrap());
-        rung.recv().unwrap();
+    fn a_listener_added_after_the_failure_is_called_too() {
+        let (sender, called) = std::sync::mpsc::channel();
+        let failure = GroupFailure::new().unwrap();
+        failure.fail(err!(Unavailable, "rank 1 died"));
+        failure.add_listener(move || sender.send(()).unwrap());
+        called.recv().unwrap();
     }
 }
