@@ -6,8 +6,8 @@
 mod collective;
 mod coordinator;
 mod coordinator_thread;
-mod desk;
 mod handle;
+mod mailbox;
 mod options;
 mod payload;
 mod request;
@@ -24,9 +24,9 @@ use crate::group::{Group, SetId};
 use crate::number::Number;
 use collective::MOST_DIMENSIONS;
 use coordinator_thread::{Event, coordinate};
-use desk::{Desk, Outcome, Pending, State};
 use ferroflow_core::{Code, DType, Error, Result, Tensor, ensure, err};
 use handle::unpacked;
+use mailbox::{Mailbox, MailboxState, Outcome, Pending};
 use parking_lot::{Condvar, Mutex};
 use request::{Request, Verdict};
 use run::Runner;
@@ -45,7 +45,7 @@ pub type Done = Box<dyn FnOnce(Result<(Tensor, Vec<usize>)>) + Send>;
 /// Runs a group's collectives for callers on many threads. Dropping it waits for the other ranks to
 /// drop theirs, for [`EngineOptions::farewell`]; whatever they still want of this rank then is an error on them.
 pub struct Engine {
-    desk: Arc<Desk>,
+    mailbox: Arc<Mailbox>,
     thread: Option<std::thread::JoinHandle<()>>,
     coordinator: Option<std::thread::JoinHandle<()>>,
     stats: Arc<Mutex<EngineStats>>,
@@ -69,20 +69,20 @@ impl Engine {
         let timeline = timeline.transpose().map_err(|e| group.fail(e))?;
         let sets = group.sets();
         let known = sets.iter().map(|ranks| ranks.as_slice().into()).collect();
-        let state = Mutex::new(State { sets: known, ..State::default() });
-        let desk = Arc::new(Desk { state, changed: Condvar::new() });
+        let state = Mutex::new(MailboxState { sets: known, ..MailboxState::default() });
+        let mailbox = Arc::new(Mailbox { state, changed: Condvar::new() });
         let stats = Arc::new(Mutex::new(EngineStats::default()));
         if let Some(failure) = group.failure() {
-            let desk = Arc::downgrade(&desk);
+            let mailbox = Arc::downgrade(&mailbox);
             failure.add_listener(move || {
-                if let Some(desk) = desk.upgrade() {
-                    desk.state.lock().failed = true;
-                    desk.changed.notify_all();
+                if let Some(mailbox) = mailbox.upgrade() {
+                    mailbox.state.lock().failed = true;
+                    mailbox.changed.notify_all();
                 }
             });
         }
         let (events, inbox) = channel();
-        let to_desk = desk.clone();
+        let to_mailbox = mailbox.clone();
         if rank == 0 {
             let events = events.clone();
             control.set_inbox(Box::new(move |from, heard| {
@@ -96,29 +96,29 @@ impl Engine {
             let failing = control_weak(&control);
             control.set_inbox(Box::new(move |_, heard| match heard {
                 Heard::Data(data) => match Verdict::decode_all(data) {
-                    Ok(verdicts) => to_desk.deliver(verdicts),
+                    Ok(verdicts) => to_mailbox.deliver(verdicts),
                     Err(e) => failing(e),
                 },
-                Heard::Bye => to_desk.deliver(vec![Verdict::Closed]),
+                Heard::Bye => to_mailbox.deliver(vec![Verdict::Closed]),
             }));
         }
         let coordinator = if rank == 0 {
-            let (control, desk, stats) = (control.clone(), desk.clone(), stats.clone());
+            let (control, mailbox, stats) = (control.clone(), mailbox.clone(), stats.clone());
             let options = options.clone();
             let work =
-                move || coordinate((size, servers), sets, options, control, desk, inbox, stats);
+                move || coordinate((size, servers), sets, options, control, mailbox, inbox, stats);
             Some(spawn("ff-coordinate", work)?)
         } else {
             None
         };
         let (farewell, failing, ended) = (options.farewell, control_weak(&control), events.clone());
         let runner = Runner::new(group, control, events, timeline, farewell);
-        let runs = desk.clone();
+        let runs = mailbox.clone();
         let thread = spawn("ff-collective", move || runner.work(&runs)).inspect_err(|e| {
             failing(e.clone());
             let _ = ended.send(Event::Ended);
         })?;
-        Ok(Engine { desk, thread: Some(thread), coordinator, stats, rank, size, servers })
+        Ok(Engine { mailbox, thread: Some(thread), coordinator, stats, rank, size, servers })
     }
 
     pub fn rank(&self) -> usize {
@@ -131,7 +131,7 @@ impl Engine {
 
     /// Why it takes nothing any more, if that is so.
     pub fn failure(&self) -> Option<Error> {
-        self.desk.state.lock().ended.clone()
+        self.mailbox.state.lock().ended.clone()
     }
 
     /// What the coordinator has seen, on rank 0.
@@ -141,7 +141,7 @@ impl Engine {
 
     /// The ranks of a process set, in its order.
     pub fn members(&self, set: SetId) -> Result<Arc<[u32]>> {
-        let found = self.desk.state.lock().sets.get(usize::from(set.0)).cloned();
+        let found = self.mailbox.state.lock().sets.get(usize::from(set.0)).cloned();
         found.ok_or_else(|| err!(InvalidArgument, "no process set {}", set.0))
     }
 
@@ -158,13 +158,13 @@ impl Engine {
     pub fn set_timeline(&self, path: Option<&Path>) -> Result<Receiver<()>> {
         let timeline = path.map(|path| Timeline::create(path, self.rank)).transpose()?;
         let (changed, done) = channel();
-        let mut state = self.desk.state.lock();
+        let mut state = self.mailbox.state.lock();
         if let Some(cause) = &state.ended {
             return Err(cause.clone());
         }
         state.timeline = Some((timeline, changed));
         drop(state);
-        self.desk.changed.notify_all();
+        self.mailbox.changed.notify_all();
         Ok(done)
     }
 
@@ -267,12 +267,12 @@ impl Engine {
 
     /// A server's whole life: sums for the ranks until all of them have left, or the group has failed.
     pub fn serve(&self) -> Result<()> {
-        let mut state = self.desk.state.lock();
+        let mut state = self.mailbox.state.lock();
         loop {
             match &state.ended {
                 Some(end) if end.code() == Code::Cancelled => return Ok(()),
                 Some(end) => return Err(end.clone()),
-                None => self.desk.changed.wait(&mut state),
+                None => self.mailbox.changed.wait(&mut state),
             }
         }
     }
@@ -281,13 +281,13 @@ impl Engine {
     /// bringing nothing. A mean is then that of the ranks with data.
     pub fn join(&self) -> Result<JoinHandle> {
         let (sender, receiver) = channel();
-        let mut state = self.desk.state.lock();
+        let mut state = self.mailbox.state.lock();
         if let Some(cause) = &state.ended {
             return Err(cause.clone());
         }
         state.joins.push(sender);
         drop(state);
-        self.desk.changed.notify_all();
+        self.mailbox.changed.notify_all();
         Ok(JoinHandle(receiver))
     }
 
@@ -391,7 +391,7 @@ impl Engine {
     /// Hands submissions to the engine's thread; all of them back to the caller if it does not take one.
     fn enter(&self, all: Vec<Pending>) -> Result<(), (Vec<Pending>, Error)> {
         let key = |p: &Pending| (p.request.set, p.request.name.clone());
-        let mut state = self.desk.state.lock();
+        let mut state = self.mailbox.state.lock();
         if let Some(cause) = &state.ended {
             let cause = cause.clone();
             return Err((all, cause));
@@ -410,15 +410,15 @@ impl Engine {
         }
         state.submitted.extend(all);
         drop(state);
-        self.desk.changed.notify_all();
+        self.mailbox.changed.notify_all();
         Ok(())
     }
 }
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        self.desk.state.lock().leaving = true;
-        self.desk.changed.notify_all();
+        self.mailbox.state.lock().leaving = true;
+        self.mailbox.changed.notify_all();
         // The runner ends when all ranks have left, or a little later; the coordinator with it.
         for thread in [self.thread.take(), self.coordinator.take()].into_iter().flatten() {
             let _ = thread.join();

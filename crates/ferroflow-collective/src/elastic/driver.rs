@@ -78,7 +78,7 @@ impl Driver {
         let report = Arc::<parking_lot::Mutex<DriverReport>>::default();
         let stopping = Arc::new(AtomicBool::new(false));
         let token = options.token.clone();
-        let desk = Desk {
+        let mailbox = Mailbox {
             options,
             workers: BTreeMap::new(),
             epoch: 0,
@@ -92,7 +92,7 @@ impl Driver {
         let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
             std::thread::Builder::new().name(name.into()).spawn(work).map_err(problem)
         };
-        let serve = spawn("ff-driver", Box::new(move || desk.work(&inbox)))?;
+        let serve = spawn("ff-driver", Box::new(move || mailbox.work(&inbox)))?;
         let (to, stop) = (events.clone(), stopping.clone());
         let accept =
             spawn("ff-driver-door", Box::new(move || door(&listener, &token, &to, &stop)))?;
@@ -231,7 +231,7 @@ impl Worker {
     }
 }
 
-struct Desk {
+struct Mailbox {
     options: DriverOptions,
     workers: BTreeMap<u64, Worker>,
     epoch: u64,
@@ -248,7 +248,7 @@ struct Desk {
     report: Arc<parking_lot::Mutex<DriverReport>>,
 }
 
-impl Desk {
+impl Mailbox {
     fn work(mut self, inbox: &Receiver<Event>) {
         loop {
             let event = inbox.recv_timeout(self.patience());

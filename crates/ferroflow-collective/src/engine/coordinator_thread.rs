@@ -1,7 +1,7 @@
 //! The coordinator's thread on rank 0: takes notes, tells verdicts, keeps the ranks supplied.
 
 use super::coordinator::{Coordinator, Packing};
-use super::desk::{Desk, panicked};
+use super::mailbox::{Mailbox, panicked};
 use super::options::{EngineOptions, EngineStats};
 use super::request::{IN_A_FRAME, Note, Verdict};
 use super::tuner::Tuner;
@@ -34,7 +34,7 @@ pub(super) fn coordinate(
     sets: Vec<Vec<u32>>,
     options: EngineOptions,
     control: Arc<Control>,
-    desk: Arc<Desk>,
+    mailbox: Arc<Mailbox>,
     inbox: Receiver<Event>,
     stats: Arc<Mutex<EngineStats>>,
 ) {
@@ -48,7 +48,7 @@ pub(super) fn coordinate(
         options,
         verbose: is_verbose(),
         control,
-        desk,
+        mailbox,
         stats,
     };
     // Whatever happens here, nobody is left waiting for verdicts.
@@ -70,7 +70,7 @@ struct Thread {
     options: EngineOptions,
     verbose: bool,
     control: Arc<Control>,
-    desk: Arc<Desk>,
+    mailbox: Arc<Mailbox>,
     stats: Arc<Mutex<EngineStats>>,
 }
 
@@ -188,7 +188,7 @@ impl Thread {
                 }
             }
         }
-        self.desk.deliver(verdicts);
+        self.mailbox.deliver(verdicts);
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! What callers wait with.
 
-use super::desk::Outcome;
+use super::mailbox::Outcome;
 use crate::group::SetId;
 use crate::number::Number;
 use ferroflow_core::{Result, err};

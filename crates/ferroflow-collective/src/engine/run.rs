@@ -3,7 +3,7 @@
 mod reduce;
 
 use super::coordinator_thread::Event;
-use super::desk::{Desk, Pending, panicked};
+use super::mailbox::{Mailbox, Pending, panicked};
 use super::request::{IN_A_FRAME, KEPT, Note, Piece, Request, Verdict};
 use super::timeline::Timeline;
 use crate::compress::{Compression, Residuals};
@@ -68,17 +68,18 @@ impl Runner {
         }
     }
 
-    pub(super) fn work(mut self, desk: &Desk) {
+    pub(super) fn work(mut self, mailbox: &Mailbox) {
         // Whatever happens here, nobody is left waiting: neither callers nor the other ranks.
-        let end = catch_unwind(AssertUnwindSafe(|| self.serve(desk))).unwrap_or_else(|payload| {
-            let who = format!("the engine of rank {}", self.group.rank());
-            Err(self.group.fail(panicked(&who, &*payload)))
-        });
+        let end =
+            catch_unwind(AssertUnwindSafe(|| self.serve(mailbox))).unwrap_or_else(|payload| {
+                let who = format!("the engine of rank {}", self.group.rank());
+                Err(self.group.fail(panicked(&who, &*payload)))
+            });
         let end = end.err();
         let cause = end.unwrap_or_else(|| err!(Cancelled, "the engine has ended"));
-        let mut state = desk.state.lock();
+        let mut state = mailbox.state.lock();
         state.ended = Some(cause.clone());
-        desk.changed.notify_all();
+        mailbox.changed.notify_all();
         let late = std::mem::take(&mut state.submitted);
         let joins = std::mem::take(&mut state.joins);
         let timeline = state.timeline.take();
@@ -93,14 +94,14 @@ impl Runner {
         let _ = self.events.send(Event::Ended);
     }
 
-    fn serve(&mut self, desk: &Desk) -> Result<()> {
+    fn serve(&mut self, mailbox: &Mailbox) -> Result<()> {
         let mut farewell: Option<Instant> = None;
         if self.group.rank() > 0 {
             let sets = self.group.sets().split_off(1);
             self.control.send(0, &Note::encode_all(&[Note::Sets(sets)]))?;
         }
         loop {
-            let mut state = desk.state.lock();
+            let mut state = mailbox.state.lock();
             while state.submitted.is_empty()
                 && state.verdicts.is_empty()
                 && state.joins.is_empty()
@@ -110,11 +111,11 @@ impl Runner {
             {
                 match farewell {
                     // The others' leave ends the wait, or their death; or the time comes.
-                    Some(until) if desk.changed.wait_until(&mut state, until).timed_out() => {
+                    Some(until) if mailbox.changed.wait_until(&mut state, until).timed_out() => {
                         return Ok(());
                     }
                     Some(_) => {}
-                    None => desk.changed.wait(&mut state),
+                    None => mailbox.changed.wait(&mut state),
                 }
             }
             let submitted = std::mem::take(&mut state.submitted);
@@ -153,7 +154,7 @@ impl Runner {
                     }
                     _ => {}
                 }
-                self.obey(verdict, arrived, desk)?;
+                self.obey(verdict, arrived, mailbox)?;
             }
         }
     }
@@ -170,7 +171,7 @@ impl Runner {
         note
     }
 
-    fn obey(&mut self, verdict: Verdict, arrived: Instant, desk: &Desk) -> Result<()> {
+    fn obey(&mut self, verdict: Verdict, arrived: Instant, mailbox: &Mailbox) -> Result<()> {
         match verdict {
             Verdict::Keep { id, request } => {
                 if id < KEPT {
@@ -182,7 +183,7 @@ impl Runner {
                 let later = self.set_aside(&pieces, &absent);
                 let marks = self.timeline.is_some().then(|| self.marks(&pieces, arrived));
                 let start = Instant::now();
-                let ran = self.run(&pieces, &absent, desk);
+                let ran = self.run(&pieces, &absent, mailbox);
                 self.pending.extend(later);
                 let bytes = ran.map_err(|e| self.group.fail(e))?;
                 if let (Some(timeline), Some(marks)) = (&mut self.timeline, marks) {
@@ -199,7 +200,9 @@ impl Runner {
                 }
             }
             Verdict::Fail { absent, .. } if absent.contains(&(self.group.rank() as u32)) => {}
-            Verdict::Fail { set, name, cause, .. } => self.finish(&(set, name), Err(cause), desk),
+            Verdict::Fail { set, name, cause, .. } => {
+                self.finish(&(set, name), Err(cause), mailbox)
+            }
             Verdict::AllJoined { last } => {
                 for join in self.joins.drain(..) {
                     let _ = join.send(Ok(last));
@@ -241,15 +244,15 @@ impl Runner {
     }
 
     /// Gives a tensor back to who submitted it.
-    fn finish(&mut self, key: &(u16, String), result: Result<Vec<usize>>, desk: &Desk) {
+    fn finish(&mut self, key: &(u16, String), result: Result<Vec<usize>>, mailbox: &Mailbox) {
         if let Some(pending) = self.pending.remove(key) {
-            desk.state.lock().names.remove(key);
+            mailbox.state.lock().names.remove(key);
             pending.end(result);
         }
     }
 
     /// Runs one collective; how many bytes it was.
-    fn run(&mut self, pieces: &[Piece], absent: &[u32], desk: &Desk) -> Result<u64> {
+    fn run(&mut self, pieces: &[Piece], absent: &[u32], mailbox: &Mailbox) -> Result<u64> {
         let joined = absent.len() as u32;
         let known = pieces.first().and_then(|p| self.kept.get(&p.id)).cloned();
         let first = known.ok_or_else(|| err!(DataLoss, "rank 0 wants something it never named"))?;
@@ -285,7 +288,7 @@ impl Runner {
                     let Some(pending) = self.pending.get_mut(&key) else { continue };
                     pending.left = pending.left.saturating_sub(piece.len);
                     if pending.left == 0 {
-                        self.finish(&key, Ok(Vec::new()), desk);
+                        self.finish(&key, Ok(Vec::new()), mailbox);
                     }
                 }
                 return Ok(bytes);
@@ -301,16 +304,16 @@ impl Runner {
                     }
                 };
                 self.group.adasum_in(set, first.dtype, bytes)?;
-                self.finish(&key, Ok(Vec::new()), desk);
+                self.finish(&key, Ok(Vec::new()), mailbox);
             }
             // What an all-reduce becomes, never what is asked for.
             Kind::PushPull => return Err(err!(DataLoss, "rank 0 wants what nobody can ask for")),
-            Kind::Barrier => self.finish(&key, Ok(Vec::new()), desk),
+            Kind::Barrier => self.finish(&key, Ok(Vec::new()), mailbox),
             Kind::ProcessSet => {
                 let ranks: Vec<usize> = first.shape.iter().map(|&r| r as usize).collect();
                 let set = self.group.add_set(&ranks)?;
-                desk.state.lock().sets.push(self.group.members(set)?.into());
-                self.finish(&key, Ok(vec![usize::from(set.0)]), desk);
+                mailbox.state.lock().sets.push(self.group.members(set)?.into());
+                self.finish(&key, Ok(vec![usize::from(set.0)]), mailbox);
             }
             Kind::Broadcast => {
                 let mut none;
@@ -322,7 +325,7 @@ impl Runner {
                     }
                 };
                 self.group.broadcast_in(set, first.dtype, bytes, first.root as usize)?;
-                self.finish(&key, Ok(Vec::new()), desk);
+                self.finish(&key, Ok(Vec::new()), mailbox);
             }
             Kind::AllGather => {
                 let mine = match self.pending.get_mut(&key) {
@@ -331,7 +334,7 @@ impl Runner {
                 };
                 let (all, counts) = self.group.all_gather_uneven_in(set, first.dtype, mine)?;
                 self.give(&key, &all)?;
-                self.finish(&key, Ok(counts), desk);
+                self.finish(&key, Ok(counts), mailbox);
             }
             Kind::AllToAll => {
                 let n = self.group.members(set)?.len();
@@ -346,7 +349,7 @@ impl Runner {
                 let (all, counts) =
                     self.group.all_to_all_uneven_in(set, first.dtype, mine, &splits)?;
                 self.give(&key, &all)?;
-                self.finish(&key, Ok(counts), desk);
+                self.finish(&key, Ok(counts), mailbox);
             }
             Kind::ReduceScatter => {
                 let width = first.dtype.size().unwrap_or(1);
@@ -375,7 +378,7 @@ impl Runner {
                 }
                 let part = part.to_vec();
                 self.give(&key, &part)?;
-                self.finish(&key, Ok(Vec::new()), desk);
+                self.finish(&key, Ok(Vec::new()), mailbox);
             }
         }
         Ok(first.count() * first.dtype.size().unwrap_or(1) as u64)

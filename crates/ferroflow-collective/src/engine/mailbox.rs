@@ -14,13 +14,13 @@ use std::sync::mpsc::Sender;
 use std::time::Instant;
 
 /// What callers, the control connection and the engine's thread share.
-pub(super) struct Desk {
-    pub state: Mutex<State>,
+pub(super) struct Mailbox {
+    pub state: Mutex<MailboxState>,
     pub changed: Condvar,
 }
 
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct MailboxState {
     pub submitted: Vec<Pending>,
     /// When each arrived, and what it is.
     pub verdicts: Vec<(Instant, Verdict)>,
@@ -37,7 +37,7 @@ pub(super) struct State {
     pub failed: bool,
 }
 
-impl Desk {
+impl Mailbox {
     pub fn deliver(&self, verdicts: Vec<Verdict>) {
         let now = Instant::now();
         self.state.lock().verdicts.extend(verdicts.into_iter().map(|v| (now, v)));
