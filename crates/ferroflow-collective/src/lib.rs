@@ -13,6 +13,8 @@
 pub mod bench;
 #[cfg(target_os = "linux")]
 pub mod blocks;
+#[cfg(test)]
+mod chaos;
 mod compress;
 mod control;
 pub mod elastic;
@@ -20,6 +22,8 @@ mod engine;
 mod environment;
 mod executor;
 mod failure;
+#[cfg(test)]
+mod fault_proxy;
 mod group;
 pub mod loopback;
 mod mesh;
@@ -27,14 +31,10 @@ mod model;
 mod number;
 mod processors;
 mod reduce;
-#[cfg(test)]
-mod relay;
 mod rendezvous;
 mod schedule;
 mod signature;
 pub mod simulate;
-#[cfg(test)]
-mod storms;
 mod wire;
 
 pub use compress::Compression;

@@ -75,7 +75,7 @@ pub struct Membership {
     pub abandon: Option<Arc<AtomicBool>>,
     /// What carries the connections of a test.
     #[cfg(test)]
-    pub(crate) network: Option<crate::relay::Network>,
+    pub(crate) proxy: Option<crate::fault_proxy::FaultProxy>,
 }
 
 impl Membership {
@@ -95,7 +95,7 @@ impl Membership {
             host: None,
             abandon: None,
             #[cfg(test)]
-            network: None,
+            proxy: None,
         }
     }
 }
@@ -302,7 +302,7 @@ fn attend(member: &Membership, failure: Arc<GroupFailure>, until: &Until) -> Res
     };
     let address = listener.local_addr().map_err(|e| crate::io_error("the listener", &e))?;
     #[cfg(test)]
-    let address = member.network.as_ref().map_or(address, |network| network.in_front_of(address));
+    let address = member.proxy.as_ref().map_or(address, |proxy| proxy.in_front_of(address));
     let address = match member.addresses.get(rank) {
         Some(listed) if !listed.ends_with(":0") => listed.clone(),
         _ => address.to_string(),

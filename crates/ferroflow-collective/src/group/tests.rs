@@ -386,15 +386,15 @@ fn several_connections_between_ranks_carry_every_collective() {
 
 #[test]
 fn one_connection_that_is_cut_ends_the_group_on_all_ranks() {
-    use crate::relay::{Blow, Network, Weather};
+    use crate::fault_proxy::{Fault, FaultProxy, ProxyFaults};
     // Later than the probe, which moves 14 MB. The relays are between ranks 1 and 2 only.
-    let blow = Some((20_000_000, Blow::Cut, false));
+    let fault = Some((20_000_000, Fault::Cut, false));
     let delay = Duration::ZERO;
-    let network = Network::new(Weather { seed: 1, most_bytes: 1 << 16, delay, blow });
+    let proxy = FaultProxy::new(ProxyFaults { seed: 1, most_bytes: 1 << 16, delay, fault });
     let links = |m: &mut Membership| {
         m.transport = Transport::Tcp;
         m.streams = Some(3);
-        m.network = Some(network.clone());
+        m.proxy = Some(proxy.clone());
     };
     let errors = on_links(3, links, |mut group| {
         group.force(Some(Algorithm::Ring));
@@ -406,7 +406,7 @@ fn one_connection_that_is_cut_ends_the_group_on_all_ranks() {
         let names = |rank| e.message().contains(&format!("rank {rank} is gone: "));
         assert!(names(1) || names(2), "{e}");
     }
-    network.close();
+    proxy.close();
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A network that misbehaves, for tests: connections go through relays that cut what they carry into odd
+//! A proxy that misbehaves, for tests: connections go through relays that cut what they carry into odd
 //! pieces, delay it, swallow it, or close.
 
 use parking_lot::Mutex;
@@ -10,46 +10,46 @@ use std::time::Duration;
 
 /// What becomes of a connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Blow {
+pub(crate) enum Fault {
     /// It is closed.
     Cut,
     /// It carries nothing any more, and nobody is told.
     Swallow,
 }
 
-/// How a network misbehaves, reproducibly but for the order in which its connections carry bytes.
+/// How a proxy misbehaves, reproducibly but for the order in which its connections carry bytes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Weather {
+pub(crate) struct ProxyFaults {
     pub seed: u64,
     /// Every transfer moves a random number of bytes, at most this many.
     pub most_bytes: usize,
     /// One transfer out of eight waits, up to this long.
     pub delay: Duration,
-    /// When so many bytes have gone through the network, this happens to the connection that carries the
+    /// When so many bytes have gone through the proxy, this happens to the connection that carries the
     /// next one, or to all.
-    pub blow: Option<(u64, Blow, bool)>,
+    pub fault: Option<(u64, Fault, bool)>,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Network(Arc<Shared>);
+pub(crate) struct FaultProxy(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    weather: Weather,
+    faults: ProxyFaults,
     moved: AtomicU64,
-    blown: AtomicBool,
+    triggered: AtomicBool,
     all: AtomicBool,
     connections: AtomicU64,
     listeners: Mutex<Vec<SocketAddr>>,
     over: AtomicBool,
 }
 
-impl Network {
-    pub fn new(weather: Weather) -> Network {
-        Network(Arc::new(Shared {
-            weather,
+impl FaultProxy {
+    pub fn new(faults: ProxyFaults) -> FaultProxy {
+        FaultProxy(Arc::new(Shared {
+            faults,
             moved: AtomicU64::new(0),
-            blown: AtomicBool::new(false),
+            triggered: AtomicBool::new(false),
             all: AtomicBool::new(false),
             connections: AtomicU64::new(0),
             listeners: Mutex::default(),
@@ -57,7 +57,7 @@ impl Network {
         }))
     }
 
-    /// Where those connect that are to reach `address` through this network.
+    /// Where those connect that are to reach `address` through this proxy.
     pub fn in_front_of(&self, address: SocketAddr) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let front = listener.local_addr().unwrap();
@@ -95,7 +95,7 @@ impl Shared {
         for (way, from, to) in [(0, &a, &b), (1, &b, &a)] {
             let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
             let (shared, swallowed) = (self.clone(), swallowed.clone());
-            let seed = self.weather.seed ^ (number * 2 + way) << 32;
+            let seed = self.faults.seed ^ (number * 2 + way) << 32;
             let work = move || shared.pump(from, to, fastrand::Rng::with_seed(seed), &swallowed);
             std::thread::spawn(work);
         }
@@ -109,26 +109,26 @@ impl Shared {
         mut random: fastrand::Rng,
         swallowed: &AtomicBool,
     ) {
-        let mut buffer = vec![0; self.weather.most_bytes];
+        let mut buffer = vec![0; self.faults.most_bytes];
         loop {
             let most = random.usize(1..=buffer.len());
             let Ok(count @ 1..) = from.read(&mut buffer[..most]) else { break };
-            if random.u8(..8) == 0 && !self.weather.delay.is_zero() {
-                let micros = random.u64(..=self.weather.delay.as_micros() as u64);
+            if random.u8(..8) == 0 && !self.faults.delay.is_zero() {
+                let micros = random.u64(..=self.faults.delay.as_micros() as u64);
                 std::thread::sleep(Duration::from_micros(micros));
             }
             let moved = self.moved.fetch_add(count as u64, Ordering::SeqCst) + count as u64;
-            if let Some((after, blow, all)) = self.weather.blow
+            if let Some((after, fault, all)) = self.faults.fault
                 && moved >= after
             {
-                let first = !self.blown.swap(true, Ordering::SeqCst);
+                let first = !self.triggered.swap(true, Ordering::SeqCst);
                 if first && all {
                     self.all.store(true, Ordering::SeqCst);
                 }
                 let hit = first || self.all.load(Ordering::SeqCst);
-                match blow {
-                    Blow::Cut if hit => break,
-                    Blow::Swallow if hit => swallowed.store(true, Ordering::SeqCst),
+                match fault {
+                    Fault::Cut if hit => break,
+                    Fault::Swallow if hit => swallowed.store(true, Ordering::SeqCst),
                     _ => {}
                 }
             }

@@ -1,14 +1,14 @@
-//! Ranks on a network that misbehaves: every rank gets right answers or an error, and nobody waits forever.
+//! Ranks on a proxy that misbehaves: every rank gets right answers or an error, and nobody waits forever.
 //!
-//!     FERROFLOW_STORMS=1000 cargo test --release -p ferroflow-collective storms
+//!     FERROFLOW_CHAOS_RUNS=1000 cargo test --release -p ferroflow-collective storms
 //!
-//! tries as many seeds; without it, a few. `FERROFLOW_STORM_FROM=39 FERROFLOW_STORMS=1` is the storm of one seed again.
+//! tries as many seeds; without it, a few. `FERROFLOW_CHAOS_FROM=39 FERROFLOW_CHAOS_RUNS=1` is the run of one seed again.
 
 use crate::engine::{Ask, Engine, EngineOptions};
+use crate::fault_proxy::{Fault, FaultProxy, ProxyFaults};
 use crate::group::{Group, Options};
 use crate::model::{Algorithm, Model};
 use crate::reduce::ReduceOp;
-use crate::relay::{Blow, Network, Weather};
 use crate::rendezvous::{Membership, Transport};
 use crate::schedule::even_bounds;
 use ferroflow_core::{Code, Error, Result};
@@ -18,9 +18,9 @@ use std::time::Duration;
 
 const STEPS: usize = 12;
 /// Nobody may take longer, whatever the machine has to do.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIME_LIMIT: Duration = Duration::from_secs(120);
 
-struct Storm {
+struct ChaosRun {
     seed: u64,
     n: usize,
     transport: Transport,
@@ -28,37 +28,37 @@ struct Storm {
     streams: usize,
     hosts: usize,
     algorithm: Option<Algorithm>,
-    weather: Weather,
+    faults: ProxyFaults,
     /// For whatever waits: long where nothing is lost, so that nobody gives up on a busy machine.
     limit: Duration,
 }
 
-impl Storm {
-    fn new(seed: u64) -> Storm {
+impl ChaosRun {
+    fn new(seed: u64) -> ChaosRun {
         let mut random = fastrand::Rng::with_seed(seed);
         let kind = random.u8(..8);
         let when = 10u64.pow(random.u32(1..7)) + random.u64(..10_000);
         let all = random.bool();
-        let blow = match kind {
+        let fault = match kind {
             0..3 => None,
-            3..6 => Some((when, Blow::Cut, all)),
-            _ => Some((when, Blow::Swallow, all)),
+            3..6 => Some((when, Fault::Cut, all)),
+            _ => Some((when, Fault::Swallow, all)),
         };
-        let seconds = match blow {
+        let seconds = match fault {
             None => 100,
             // Who meets the others waits for those that were cut off before they came.
-            Some((_, Blow::Cut, _)) => 8,
-            Some((_, Blow::Swallow, _)) => 2,
+            Some((_, Fault::Cut, _)) => 8,
+            Some((_, Fault::Swallow, _)) => 2,
         };
-        Storm {
+        ChaosRun {
             seed,
             n: random.usize(2..=5),
             transport: if random.bool() { Transport::Tcp } else { Transport::Auto },
-            weather: Weather {
+            faults: ProxyFaults {
                 seed,
                 most_bytes: 1 << random.u32(3..17),
                 delay: Duration::from_micros(random.u64(..300)),
-                blow,
+                fault,
             },
             limit: Duration::from_secs(seconds),
             streams: random.usize(1..=3),
@@ -130,53 +130,54 @@ impl Storm {
 
     /// What each rank ended with.
     fn run(self) -> Vec<Option<Error>> {
-        let network = Network::new(self.weather);
+        let proxy = FaultProxy::new(self.faults);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let front = network.in_front_of(listener.local_addr().unwrap());
+        let front = proxy.in_front_of(listener.local_addr().unwrap());
         let (tell, told) = channel();
-        let (n, storm) = (self.n, std::sync::Arc::new(self));
+        let (n, run) = (self.n, std::sync::Arc::new(self));
         let mut listener = Some(listener);
         for rank in 0..n {
             let mut member = Membership::new(rank, n, front.to_string());
-            member.transport = storm.transport;
-            member.streams = Some(storm.streams);
-            if storm.transport == Transport::Tcp {
-                member.host = Some(format!("host{}", rank % storm.hosts));
+            member.transport = run.transport;
+            member.streams = Some(run.streams);
+            if run.transport == Transport::Tcp {
+                member.host = Some(format!("host{}", rank % run.hosts));
             }
-            member.timeout = storm.limit;
-            member.silence = storm.limit;
-            member.network = Some(network.clone());
-            let (tell, storm, listener) = (tell.clone(), storm.clone(), listener.take());
+            member.timeout = run.limit;
+            member.silence = run.limit;
+            member.proxy = Some(proxy.clone());
+            let (tell, run, listener) = (tell.clone(), run.clone(), listener.take());
             std::thread::spawn(move || {
-                let rank_of = || storm.rank(&member, listener).err();
+                let rank_of = || run.rank(&member, listener).err();
                 let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(rank_of));
                 let _ = tell.send((member.rank, ended.ok()));
             });
         }
         let mut outcomes = vec![None; n];
         for _ in 0..n {
-            let Ok((rank, outcome)) = told.recv_timeout(PATIENCE) else {
-                panic!("seed {}: a rank hangs: {outcomes:?}", storm.seed);
+            let Ok((rank, outcome)) = told.recv_timeout(TIME_LIMIT) else {
+                panic!("seed {}: a rank hangs: {outcomes:?}", run.seed);
             };
-            let outcome = outcome.unwrap_or_else(|| panic!("seed {}: wrong values", storm.seed));
+            let outcome = outcome.unwrap_or_else(|| panic!("seed {}: wrong values", run.seed));
             outcomes[rank] = Some(outcome);
         }
-        network.close();
+        proxy.close();
         outcomes.into_iter().flatten().collect()
     }
 }
 
 #[test]
 fn every_rank_gets_right_answers_or_an_error() {
-    let count = std::env::var("FERROFLOW_STORMS").ok().and_then(|s| s.parse().ok()).unwrap_or(16);
+    let count =
+        std::env::var("FERROFLOW_CHAOS_RUNS").ok().and_then(|s| s.parse().ok()).unwrap_or(16);
     let (mut calm, mut survived, mut failed) = (0, 0, 0);
-    let from = std::env::var("FERROFLOW_STORM_FROM").ok().and_then(|s| s.parse().ok()).unwrap_or(0);
+    let from = std::env::var("FERROFLOW_CHAOS_FROM").ok().and_then(|s| s.parse().ok()).unwrap_or(0);
     for seed in from..from + count {
-        let storm = Storm::new(seed);
-        let (weather, n, algorithm) = (storm.weather, storm.n, storm.algorithm);
-        let outcomes = storm.run();
+        let run = ChaosRun::new(seed);
+        let (faults, n, algorithm) = (run.faults, run.n, run.algorithm);
+        let outcomes = run.run();
         let errors: Vec<&Error> = outcomes.iter().flatten().collect();
-        match weather.blow {
+        match faults.fault {
             None => {
                 assert!(errors.is_empty(), "seed {seed}: {errors:?}");
                 calm += 1;
@@ -197,15 +198,15 @@ fn every_rank_gets_right_answers_or_an_error() {
 #[test]
 fn silence_is_noticed_where_nothing_else_would_end_the_wait() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let blow = Some((200_000, Blow::Swallow, true));
+    let fault = Some((200_000, Fault::Swallow, true));
     let delay = Duration::ZERO;
-    let network = Network::new(Weather { seed: 1, most_bytes: 1 << 16, delay, blow });
-    let front = network.in_front_of(listener.local_addr().unwrap()).to_string();
+    let proxy = FaultProxy::new(ProxyFaults { seed: 1, most_bytes: 1 << 16, delay, fault });
+    let front = proxy.in_front_of(listener.local_addr().unwrap()).to_string();
     let ranks = [Some(listener), None].map(|listener| {
         let mut member = Membership::new(listener.is_none().into(), 2, front.clone());
         member.transport = Transport::Tcp;
         member.silence = Duration::from_millis(400);
-        member.network = Some(network.clone());
+        member.proxy = Some(proxy.clone());
         std::thread::spawn(move || {
             let options = Options { model: Some(Model::default()), ..Options::default() };
             let group = match listener {
@@ -226,5 +227,5 @@ fn silence_is_noticed_where_nothing_else_would_end_the_wait() {
         let other = format!("rank {} died: it has said nothing for 400ms", 1 - rank);
         assert!(e.message().contains(&other), "rank {rank}: {e}");
     }
-    network.close();
+    proxy.close();
 }
