@@ -28,7 +28,7 @@ use ferroflow_core::{Code, DType, Error, Result, Tensor, ensure, err};
 use handle::unpacked;
 use mailbox::{Mailbox, MailboxState, Outcome, Pending};
 use parking_lot::{Condvar, Mutex};
-use request::{Request, Verdict};
+use request::{Decision, Request};
 use run::Runner;
 use std::marker::PhantomData;
 use std::path::Path;
@@ -95,11 +95,11 @@ impl Engine {
         } else {
             let failing = control_weak(&control);
             control.set_inbox(Box::new(move |_, heard| match heard {
-                Heard::Data(data) => match Verdict::decode_all(data) {
-                    Ok(verdicts) => to_mailbox.deliver(verdicts),
+                Heard::Data(data) => match Decision::decode_all(data) {
+                    Ok(decisions) => to_mailbox.deliver(decisions),
                     Err(e) => failing(e),
                 },
-                Heard::Bye => to_mailbox.deliver(vec![Verdict::Closed]),
+                Heard::Bye => to_mailbox.deliver(vec![Decision::Closed]),
             }));
         }
         let coordinator = if rank == 0 {

@@ -1,7 +1,7 @@
 //! The coordinator's bookkeeping, on rank 0: who has asked for what, what is agreed, what runs next.
 //! It neither sends nor waits; time is handed to it.
 
-use super::request::{KEPT, Note, Piece, Request, Verdict};
+use super::request::{Decision, KEPT, Note, Piece, Request};
 use crate::compress::Compression;
 use crate::signature::Kind;
 use ferroflow_core::{Error, Result, bail, ensure, err};
@@ -63,7 +63,7 @@ pub(crate) struct Coordinator {
     groups: HashMap<GroupKey, Vec<Ready>>,
     /// Groups of which a tensor has failed: why, and how many of the others are still to come.
     failed_groups: HashMap<GroupKey, (Error, u32)>,
-    verdicts: Vec<Verdict>,
+    decisions: Vec<Decision>,
     pub hits: u64,
     pub misses: u64,
 }
@@ -84,7 +84,7 @@ impl Coordinator {
             gone: Vec::new(),
             groups: HashMap::new(),
             failed_groups: HashMap::new(),
-            verdicts: Vec::new(),
+            decisions: Vec::new(),
             hits: 0,
             misses: 0,
         }
@@ -126,7 +126,7 @@ impl Coordinator {
                 self.settle_all(now);
                 if self.joined.len() as u32 == self.size {
                     self.joined.clear();
-                    self.verdicts.push(Verdict::AllJoined { last: rank });
+                    self.decisions.push(Decision::AllJoined { last: rank });
                 }
                 self.give_up_joins();
             }
@@ -140,7 +140,7 @@ impl Coordinator {
                 self.settle_all(now);
                 self.give_up_joins();
                 if self.left.len() as u32 == self.size {
-                    self.verdicts.push(Verdict::AllLeft);
+                    self.decisions.push(Decision::AllLeft);
                 }
             }
         }
@@ -220,7 +220,7 @@ impl Coordinator {
                 Unavailable,
                 "ranks {joined:?} have joined, but ranks {gone:?} have left without joining"
             );
-            self.verdicts.push(Verdict::NotJoined { cause });
+            self.decisions.push(Decision::NotJoined { cause });
         }
     }
 
@@ -273,7 +273,7 @@ impl Coordinator {
     }
 
     fn fail(&mut self, (set, name): (u16, String), absent: Vec<u32>, cause: Error) {
-        self.verdicts.push(Verdict::Fail { set, name, absent, cause });
+        self.decisions.push(Decision::Fail { set, name, absent, cause });
     }
 
     /// Fails a tensor that not all have asked for: because of what those who have said, if they did.
@@ -320,7 +320,7 @@ impl Coordinator {
         if id < KEPT {
             self.numbers.insert(key.clone(), id);
         }
-        self.verdicts.push(Verdict::Keep { id, request: request.clone() });
+        self.decisions.push(Decision::Keep { id, request: request.clone() });
         id
     }
 
@@ -334,8 +334,8 @@ impl Coordinator {
     }
 
     /// What there is to tell all ranks besides work.
-    pub(crate) fn verdicts(&mut self) -> Vec<Verdict> {
-        std::mem::take(&mut self.verdicts)
+    pub(crate) fn decisions(&mut self) -> Vec<Decision> {
+        std::mem::take(&mut self.decisions)
     }
 
     /// When `next` will have something although nothing new arrives; none if it has nothing at all.
@@ -347,7 +347,7 @@ impl Coordinator {
     }
 
     /// The next collective: the most urgent piece, and as many that go with it as fit.
-    pub(crate) fn next(&mut self, packing: &Packing, now: Instant) -> Option<Verdict> {
+    pub(crate) fn next(&mut self, packing: &Packing, now: Instant) -> Option<Decision> {
         if self.due(packing, now)? > now {
             return None;
         }
@@ -394,7 +394,7 @@ impl Coordinator {
             }
             !done
         });
-        Some(Verdict::Run { pieces, absent })
+        Some(Decision::Run { pieces, absent })
     }
 
     /// Gives up on what has waited longer than `deadline`; names, once, what has waited longer than

@@ -1,9 +1,9 @@
-//! The coordinator's thread on rank 0: takes notes, tells verdicts, keeps the ranks supplied.
+//! The coordinator's thread on rank 0: takes notes, tells decisions, keeps the ranks supplied.
 
 use super::coordinator::{Coordinator, Packing};
 use super::mailbox::{Mailbox, panicked};
 use super::options::{EngineOptions, EngineStats};
-use super::request::{IN_A_FRAME, Note, Verdict};
+use super::request::{Decision, IN_A_FRAME, Note};
 use super::tuner::Tuner;
 use crate::control::Control;
 use crate::environment::{is_verbose, tell};
@@ -51,7 +51,7 @@ pub(super) fn coordinate(
         mailbox,
         stats,
     };
-    // Whatever happens here, nobody is left waiting for verdicts.
+    // Whatever happens here, nobody is left waiting for decisions.
     let work = AssertUnwindSafe(|| thread.work(&inbox));
     if let Err(e) = catch_unwind(work).unwrap_or_else(|p| Err(panicked("the coordinator", &*p))) {
         thread.control.fail(e);
@@ -94,11 +94,11 @@ impl Thread {
                 // Whoever waits for the job should know, whether or not it keeps a log.
                 tell(&text);
             }
-            let mut verdicts = self.book.verdicts();
+            let mut decisions = self.book.decisions();
             let packing = self.packing();
             while self.ahead < AHEAD {
                 let Some(run) = self.book.next(&packing, now) else { break };
-                if let Verdict::Run { pieces, .. } = &run {
+                if let Decision::Run { pieces, .. } = &run {
                     let mut stats = self.stats.lock();
                     stats.runs += 1;
                     stats.pieces += pieces.len() as u64;
@@ -108,10 +108,10 @@ impl Thread {
                 }
                 self.ahead += 1;
                 // New numbers are told before what they are used in.
-                verdicts.extend(self.book.verdicts());
-                verdicts.push(run);
+                decisions.extend(self.book.decisions());
+                decisions.push(run);
             }
-            self.tell(verdicts)?;
+            self.tell(decisions)?;
             let mut stats = self.stats.lock();
             (stats.cache_hits, stats.cache_misses) = (self.book.hits, self.book.misses);
             (stats.fusion, stats.cycle) = (packing.fusion, packing.cycle);
@@ -172,11 +172,11 @@ impl Thread {
         }
     }
 
-    fn tell(&mut self, verdicts: Vec<Verdict>) -> Result<()> {
-        if verdicts.is_empty() {
+    fn tell(&mut self, decisions: Vec<Decision>) -> Result<()> {
+        if decisions.is_empty() {
             return Ok(());
         }
-        for bytes in verdicts.chunks(IN_A_FRAME).map(Verdict::encode_all) {
+        for bytes in decisions.chunks(IN_A_FRAME).map(Decision::encode_all) {
             for rank in 1..self.processes {
                 if self.gone.contains(&(rank as u32)) {
                     continue;
@@ -188,7 +188,7 @@ impl Thread {
                 }
             }
         }
-        self.mailbox.deliver(verdicts);
+        self.mailbox.deliver(decisions);
         Ok(())
     }
 }

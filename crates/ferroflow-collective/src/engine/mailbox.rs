@@ -2,7 +2,7 @@
 
 use super::collective::Collective;
 use super::payload::Payload;
-use super::request::{Request, Verdict};
+use super::request::{Decision, Request};
 use super::timeline::Timeline;
 use ferroflow_core::{Error, Result, err};
 use parking_lot::{Condvar, Mutex};
@@ -23,7 +23,7 @@ pub(super) struct Mailbox {
 pub(super) struct MailboxState {
     pub submitted: Vec<Pending>,
     /// When each arrived, and what it is.
-    pub verdicts: Vec<(Instant, Verdict)>,
+    pub decisions: Vec<(Instant, Decision)>,
     pub joins: Vec<Sender<Result<u32>>>,
     /// The ranks of the process sets.
     pub sets: Vec<Arc<[u32]>>,
@@ -38,9 +38,9 @@ pub(super) struct MailboxState {
 }
 
 impl Mailbox {
-    pub fn deliver(&self, verdicts: Vec<Verdict>) {
+    pub fn deliver(&self, decisions: Vec<Decision>) {
         let now = Instant::now();
-        self.state.lock().verdicts.extend(verdicts.into_iter().map(|v| (now, v)));
+        self.state.lock().decisions.extend(decisions.into_iter().map(|v| (now, v)));
         self.changed.notify_all();
     }
 }

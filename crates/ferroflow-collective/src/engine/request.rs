@@ -12,7 +12,7 @@ use std::fmt;
 /// job with ever new names does not grow.
 pub(crate) const KEPT: u32 = 1 << 16;
 
-/// Notes or verdicts in one frame at most; with names and complaints of bounded length, so is the frame.
+/// Notes or decisions in one frame at most; with names and complaints of bounded length, so is the frame.
 pub(crate) const IN_A_FRAME: usize = 256;
 
 /// Bytes of a complaint that travel.
@@ -224,7 +224,7 @@ pub(crate) struct Piece {
 
 /// What the coordinator tells all ranks, in the same order.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Verdict {
+pub(crate) enum Decision {
     /// From now on `id` stands for the request.
     Keep {
         id: u32,
@@ -256,67 +256,67 @@ pub(crate) enum Verdict {
     Closed,
 }
 
-impl Verdict {
-    pub(crate) fn encode_all(verdicts: &[Verdict]) -> Vec<u8> {
+impl Decision {
+    pub(crate) fn encode_all(decisions: &[Decision]) -> Vec<u8> {
         let mut w = Writer::default();
-        for verdict in verdicts {
-            match verdict {
-                Verdict::Keep { id, request } => request.encode(w.u8(1).u32(*id)),
-                Verdict::Run { pieces, absent } => {
+        for decision in decisions {
+            match decision {
+                Decision::Keep { id, request } => request.encode(w.u8(1).u32(*id)),
+                Decision::Run { pieces, absent } => {
                     write_ranks(w.u8(2), absent);
                     w.u32(pieces.len() as u32);
                     pieces.iter().for_each(|p| {
                         w.u32(p.id).u64(p.start).u64(p.len);
                     });
                 }
-                Verdict::Fail { set, name, absent, cause } => {
+                Decision::Fail { set, name, absent, cause } => {
                     write_ranks(w.u8(3).u32(u32::from(*set)).text(name), absent);
                     w.u32(cause.code() as u32).text(cause.message());
                 }
-                Verdict::AllJoined { last } => {
+                Decision::AllJoined { last } => {
                     w.u8(4).u32(*last);
                 }
-                Verdict::NotJoined { cause } => {
+                Decision::NotJoined { cause } => {
                     w.u8(6).u32(cause.code() as u32).text(cause.message());
                 }
-                Verdict::AllLeft => {
+                Decision::AllLeft => {
                     w.u8(5);
                 }
-                Verdict::Closed => {}
+                Decision::Closed => {}
             }
         }
         w.0
     }
 
-    pub(crate) fn decode_all(bytes: &[u8]) -> Result<Vec<Verdict>> {
+    pub(crate) fn decode_all(bytes: &[u8]) -> Result<Vec<Decision>> {
         let mut r = Reader(bytes);
-        let mut verdicts = Vec::new();
+        let mut decisions = Vec::new();
         while !r.is_empty() {
-            verdicts.push(match r.u8()? {
-                1 => Verdict::Keep { id: r.u32()?, request: Request::decode(&mut r)? },
+            decisions.push(match r.u8()? {
+                1 => Decision::Keep { id: r.u32()?, request: Request::decode(&mut r)? },
                 2 => {
                     let (absent, count) = (read_ranks(&mut r)?, r.u32()?);
                     let mut pieces = Vec::new();
                     for _ in 0..count {
                         pieces.push(Piece { id: r.u32()?, start: r.u64()?, len: r.u64()? });
                     }
-                    Verdict::Run { pieces, absent }
+                    Decision::Run { pieces, absent }
                 }
                 3 => {
                     let (set, name) = (r.u32()? as u16, r.text()?);
                     let (absent, code) = (read_ranks(&mut r)?, Code::from_number(r.u32()? as i32));
-                    Verdict::Fail { set, name, absent, cause: Error::new(code, r.text()?) }
+                    Decision::Fail { set, name, absent, cause: Error::new(code, r.text()?) }
                 }
-                4 => Verdict::AllJoined { last: r.u32()? },
-                5 => Verdict::AllLeft,
+                4 => Decision::AllJoined { last: r.u32()? },
+                5 => Decision::AllLeft,
                 6 => {
                     let code = Code::from_number(r.u32()? as i32);
-                    Verdict::NotJoined { cause: Error::new(code, r.text()?) }
+                    Decision::NotJoined { cause: Error::new(code, r.text()?) }
                 }
-                other => return Err(err!(DataLoss, "verdict {other} of another version")),
+                other => return Err(err!(DataLoss, "decision {other} of another version")),
             });
         }
-        Ok(verdicts)
+        Ok(decisions)
     }
 }
 
@@ -366,24 +366,24 @@ pub(crate) mod tests {
         let sets = Note::Sets(vec![vec![2, 0], vec![], vec![1]]);
         let notes = [Note::Wants(request.clone()), Note::Again(7), Note::Joins, Note::Leaves, sets];
         assert_eq!(Note::decode_all(&Note::encode_all(&notes)).unwrap(), notes);
-        let verdicts = [
-            Verdict::Keep { id: 3, request },
-            Verdict::Run { pieces: vec![Piece { id: 3, start: 4, len: 5 }], absent: vec![1] },
-            Verdict::Fail {
+        let decisions = [
+            Decision::Keep { id: 3, request },
+            Decision::Run { pieces: vec![Piece { id: 3, start: 4, len: 5 }], absent: vec![1] },
+            Decision::Fail {
                 set: 1,
                 name: "w".into(),
                 absent: vec![7, 8],
                 cause: err!(Aborted, "why"),
             },
-            Verdict::AllJoined { last: 2 },
-            Verdict::NotJoined { cause: err!(Unavailable, "who") },
-            Verdict::AllLeft,
+            Decision::AllJoined { last: 2 },
+            Decision::NotJoined { cause: err!(Unavailable, "who") },
+            Decision::AllLeft,
         ];
-        assert_eq!(Verdict::decode_all(&Verdict::encode_all(&verdicts)).unwrap(), verdicts);
+        assert_eq!(Decision::decode_all(&Decision::encode_all(&decisions)).unwrap(), decisions);
         let long = "ä".repeat(LONGEST_FAULT);
         let request = Request { fault: Some(err!(Aborted, "{long}")), ..sum("w", 9) };
         let bytes = Note::encode_all(&[Note::Wants(request)]);
         assert!(bytes.len() < 2 * LONGEST_FAULT && Note::decode_all(&bytes).is_ok());
-        assert!(Note::decode_all(&[9]).is_err() && Verdict::decode_all(&[2, 1]).is_err());
+        assert!(Note::decode_all(&[9]).is_err() && Decision::decode_all(&[2, 1]).is_err());
     }
 }

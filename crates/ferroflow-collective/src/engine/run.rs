@@ -4,7 +4,7 @@ mod reduce;
 
 use super::coordinator_thread::Event;
 use super::mailbox::{Mailbox, Pending, panicked};
-use super::request::{IN_A_FRAME, KEPT, Note, Piece, Request, Verdict};
+use super::request::{Decision, IN_A_FRAME, KEPT, Note, Piece, Request};
 use super::timeline::Timeline;
 use crate::compress::{Compression, Residuals};
 use crate::control::Control;
@@ -103,7 +103,7 @@ impl Runner {
         loop {
             let mut state = mailbox.state.lock();
             while state.submitted.is_empty()
-                && state.verdicts.is_empty()
+                && state.decisions.is_empty()
                 && state.joins.is_empty()
                 && state.timeline.is_none()
                 && !state.failed
@@ -119,7 +119,7 @@ impl Runner {
                 }
             }
             let submitted = std::mem::take(&mut state.submitted);
-            let verdicts = std::mem::take(&mut state.verdicts);
+            let decisions = std::mem::take(&mut state.decisions);
             let joins = std::mem::take(&mut state.joins);
             let leaving = state.leaving;
             let timeline = state.timeline.take();
@@ -142,19 +142,19 @@ impl Runner {
             for notes in notes.chunks(IN_A_FRAME) {
                 self.control.send(0, &Note::encode_all(notes))?;
             }
-            for (arrived, verdict) in verdicts {
-                match verdict {
-                    Verdict::AllLeft => return Ok(()),
+            for (arrived, decision) in decisions {
+                match decision {
+                    Decision::AllLeft => return Ok(()),
                     // Who is leaving, or serves, needs nobody to decide any more.
-                    Verdict::Closed if farewell.is_some() || self.group.is_server() => {
+                    Decision::Closed if farewell.is_some() || self.group.is_server() => {
                         return Ok(());
                     }
-                    Verdict::Closed => {
+                    Decision::Closed => {
                         return Err(err!(Unavailable, "rank 0, which coordinates all, has left"));
                     }
                     _ => {}
                 }
-                self.obey(verdict, arrived, mailbox)?;
+                self.obey(decision, arrived, mailbox)?;
             }
         }
     }
@@ -171,15 +171,15 @@ impl Runner {
         note
     }
 
-    fn obey(&mut self, verdict: Verdict, arrived: Instant, mailbox: &Mailbox) -> Result<()> {
-        match verdict {
-            Verdict::Keep { id, request } => {
+    fn obey(&mut self, decision: Decision, arrived: Instant, mailbox: &Mailbox) -> Result<()> {
+        match decision {
+            Decision::Keep { id, request } => {
                 if id < KEPT {
                     self.numbers.insert((request.set, request.name.clone()), id);
                 }
                 self.kept.insert(id, request);
             }
-            Verdict::Run { pieces, absent } => {
+            Decision::Run { pieces, absent } => {
                 let later = self.set_aside(&pieces, &absent);
                 let marks = self.timeline.is_some().then(|| self.marks(&pieces, arrived));
                 let start = Instant::now();
@@ -199,21 +199,21 @@ impl Runner {
                     let _ = self.events.send(Event::Ran(bytes));
                 }
             }
-            Verdict::Fail { absent, .. } if absent.contains(&(self.group.rank() as u32)) => {}
-            Verdict::Fail { set, name, cause, .. } => {
+            Decision::Fail { absent, .. } if absent.contains(&(self.group.rank() as u32)) => {}
+            Decision::Fail { set, name, cause, .. } => {
                 self.finish(&(set, name), Err(cause), mailbox)
             }
-            Verdict::AllJoined { last } => {
+            Decision::AllJoined { last } => {
                 for join in self.joins.drain(..) {
                     let _ = join.send(Ok(last));
                 }
             }
-            Verdict::NotJoined { cause } => {
+            Decision::NotJoined { cause } => {
                 for join in self.joins.drain(..) {
                     let _ = join.send(Err(cause.clone()));
                 }
             }
-            Verdict::AllLeft | Verdict::Closed => {}
+            Decision::AllLeft | Decision::Closed => {}
         }
         Ok(())
     }

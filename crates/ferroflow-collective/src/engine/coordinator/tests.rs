@@ -11,7 +11,7 @@ fn coordinator(n: usize) -> (Coordinator, Instant) {
 
 fn runs(c: &mut Coordinator, packing: &Packing, now: Instant) -> Vec<Vec<(String, u64, u64)>> {
     let mut all = Vec::new();
-    while let Some(Verdict::Run { pieces, .. }) = c.next(packing, now) {
+    while let Some(Decision::Run { pieces, .. }) = c.next(packing, now) {
         let named = |p: Piece| (c.kept[&p.id].name.clone(), p.start, p.len);
         all.push(pieces.into_iter().map(named).collect());
     }
@@ -53,7 +53,7 @@ fn small_tensors_are_fused_and_large_ones_cut_by_priority() {
 fn what_was_agreed_once_is_asked_for_by_number() {
     let (mut c, now) = coordinator(1);
     c.note(0, Note::Wants(sum("a", 3)), now).unwrap();
-    let Some(Verdict::Keep { id, .. }) = c.verdicts().pop() else { panic!("kept") };
+    let Some(Decision::Keep { id, .. }) = c.decisions().pop() else { panic!("kept") };
     runs(&mut c, &PACKING, now);
     c.note(0, Note::Again(id), now).unwrap();
     assert_eq!(runs(&mut c, &PACKING, now).len(), 1);
@@ -68,7 +68,7 @@ fn the_rank_that_differs_is_named() {
         let count = if rank == 1 { 5 } else { 4 };
         c.note(rank, Note::Wants(sum("w", count)), now).unwrap();
     }
-    let Some(Verdict::Fail { cause, .. }) = c.verdicts().pop() else { panic!("failed") };
+    let Some(Decision::Fail { cause, .. }) = c.decisions().pop() else { panic!("failed") };
     assert_eq!(
         cause.message(),
         "ranks do not agree on tensor \"w\": ranks [1] want all-reduce (sum) of float[5], \
@@ -87,12 +87,12 @@ fn a_stall_is_told_once_and_then_fails_naming_the_missing() {
     assert!(warnings[0].contains("for ranks [0, 1]"), "{warnings:?}");
     assert!(c.stalled(now + 2 * second, second, 3 * second).is_empty());
     c.stalled(now + 3 * second, second, 3 * second);
-    let [Verdict::Fail { name, absent, .. }] = &c.verdicts()[..] else { panic!("failed") };
+    let [Decision::Fail { name, absent, .. }] = &c.decisions()[..] else { panic!("failed") };
     assert_eq!((name.as_str(), &absent[..]), ("w", &[0, 1][..]));
     assert!(!c.is_waiting());
     // What the missing submit on hearing of it late is not part of the failure.
     c.note(1, Note::Wants(sum("w", 5)), now + 3 * second).unwrap();
-    assert!(c.is_waiting() && c.verdicts().is_empty());
+    assert!(c.is_waiting() && c.decisions().is_empty());
 }
 
 #[test]
@@ -103,9 +103,9 @@ fn a_broadcast_needs_its_root_to_have_asked_whether_or_not_it_has_joined() {
     c.note(1, Note::Joins, now).unwrap();
     c.note(0, from_1(), now).unwrap();
     assert_eq!(runs(&mut c, &PACKING, now).len(), 1);
-    c.verdicts();
+    c.decisions();
     c.note(0, from_1(), now).unwrap();
-    let [Verdict::Fail { cause, .. }] = &c.verdicts()[..] else { panic!("failed") };
+    let [Decision::Fail { cause, .. }] = &c.decisions()[..] else { panic!("failed") };
     assert_eq!(cause.code(), ferroflow_core::Code::FailedPrecondition);
     assert!(cause.message().contains("from rank 1, which has joined"), "{cause}");
 }
@@ -115,10 +115,10 @@ fn a_joined_rank_is_not_waited_for() {
     let (mut c, now) = coordinator(2);
     c.note(0, Note::Wants(sum("w", 5)), now).unwrap();
     c.note(1, Note::Joins, now).unwrap();
-    let Some(Verdict::Run { absent, .. }) = c.next(&PACKING, now) else { panic!("runs") };
+    let Some(Decision::Run { absent, .. }) = c.next(&PACKING, now) else { panic!("runs") };
     assert_eq!(absent, [1]);
     c.note(0, Note::Joins, now).unwrap();
-    assert_eq!(c.verdicts().pop(), Some(Verdict::AllJoined { last: 0 }));
+    assert_eq!(c.decisions().pop(), Some(Decision::AllJoined { last: 0 }));
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn an_empty_tensor_that_others_ask_for_again_after_a_join_runs_again() {
     ask(&mut c, 0);
     ask(&mut c, 2);
     for expected in [&[0, 2][..], &[1][..]] {
-        let Some(Verdict::Run { pieces, absent }) = c.next(&PACKING, now) else { panic!("runs") };
+        let Some(Decision::Run { pieces, absent }) = c.next(&PACKING, now) else { panic!("runs") };
         assert_eq!((pieces.len(), &absent[..]), (1, expected));
     }
     assert_eq!(c.next(&PACKING, now), None);
@@ -169,8 +169,8 @@ fn groups_of_the_same_names_in_two_sets_are_two() {
         ask(&mut c, rank, 0, "b", 4 + u64::from(rank));
     }
     let mut failed = Vec::new();
-    for verdict in c.verdicts() {
-        if let Verdict::Fail { set, name, .. } = verdict {
+    for decision in c.decisions() {
+        if let Decision::Fail { set, name, .. } = decision {
             failed.push((set, name));
         }
     }
@@ -192,7 +192,7 @@ fn a_group_that_fails_twice_does_not_fail_the_next_one() {
     for rank in 0..2 {
         c.note(rank, member("c"), now + hour).unwrap();
     }
-    assert_eq!(c.verdicts().len(), 3);
+    assert_eq!(c.decisions().len(), 3);
     for name in ["a", "b", "c"] {
         for rank in 0..2 {
             c.note(rank, member(name), now + hour).unwrap();
@@ -220,11 +220,11 @@ fn a_group_fails_as_a_whole_and_never_waits_for_ever() {
         Note::Wants(request)
     };
     let failed = |c: &mut Coordinator| -> Vec<String> {
-        let name = |v: Verdict| match v {
-            Verdict::Fail { name, .. } => Some(name),
+        let name = |v: Decision| match v {
+            Decision::Fail { name, .. } => Some(name),
             _ => None,
         };
-        c.verdicts().into_iter().filter_map(name).collect()
+        c.decisions().into_iter().filter_map(name).collect()
     };
     let (mut c, now) = coordinator(2);
     for rank in 0..2 {
@@ -257,7 +257,7 @@ fn nobody_waits_for_a_rank_that_has_left_nor_for_it_to_join() {
     c.note(2, Note::Wants(sum("v", 5)), now).unwrap();
     c.note(1, Note::Joins, now).unwrap();
     c.note(2, Note::Leaves, now).unwrap();
-    let mut told: Vec<String> = c.verdicts().iter().map(|v| format!("{v:?}")).collect();
+    let mut told: Vec<String> = c.decisions().iter().map(|v| format!("{v:?}")).collect();
     told.sort();
     assert!(told[0].contains("asked for by ranks [0], but ranks [2] have left"), "{told:?}");
     assert!(told[1].contains("ranks [1] have joined, but ranks [2] have left"), "{told:?}");
@@ -266,11 +266,11 @@ fn nobody_waits_for_a_rank_that_has_left_nor_for_it_to_join() {
     // It says so, and then its connection ends.
     c.note(2, Note::Leaves, now).unwrap();
     c.note(0, Note::Wants(sum("u", 5)), now).unwrap();
-    assert!(matches!(&c.verdicts()[..], [Verdict::Fail { name, .. }] if name == "u"));
+    assert!(matches!(&c.decisions()[..], [Decision::Fail { name, .. }] if name == "u"));
     for rank in 0..2 {
         c.note(rank, Note::Leaves, now).unwrap();
     }
-    assert_eq!(c.verdicts().last(), Some(&Verdict::AllLeft));
+    assert_eq!(c.decisions().last(), Some(&Decision::AllLeft));
 }
 
 #[test]
@@ -279,8 +279,8 @@ fn nothing_runs_with_a_rank_that_is_gone_though_it_has_asked_or_joined() {
     let ask = |c: &mut Coordinator, rank, request| c.note(rank, Note::Wants(request), now).unwrap();
     let member = |name: &str| Request { group: 77, group_len: 2, ..sum(name, 4) };
     let told = |c: &mut Coordinator| -> Vec<String> {
-        let failed = c.verdicts().into_iter().filter_map(|v| match v {
-            Verdict::Fail { name, cause, .. } => Some((name, cause)),
+        let failed = c.decisions().into_iter().filter_map(|v| match v {
+            Decision::Fail { name, cause, .. } => Some((name, cause)),
             _ => None,
         });
         let named = failed.map(|(name, cause)| {
@@ -311,7 +311,7 @@ fn nothing_runs_with_a_rank_that_is_gone_though_it_has_asked_or_joined() {
     // It need not be there for the others to have joined.
     c.note(0, Note::Joins, now).unwrap();
     c.note(2, Note::Joins, now).unwrap();
-    assert_eq!(c.verdicts(), [Verdict::AllJoined { last: 2 }]);
+    assert_eq!(c.decisions(), [Decision::AllJoined { last: 2 }]);
 }
 
 #[test]

@@ -186,7 +186,7 @@ fn a_name_beyond_all_measure_is_the_callers_own_error() {
         let endless = "w".repeat(LONGEST_NAME + 1);
         let e = engine.all_reduce(&endless, vec![1f32], Ask::default()).err().unwrap();
         assert_eq!(e.code(), Code::InvalidArgument);
-        // More than one frame of notes and verdicts.
+        // More than one frame of notes and decisions.
         let long = |i: usize| format!("{i:0>width$}", width = LONGEST_NAME >> 4);
         let tensors = (0..600).map(|i| (long(i), vec![1u8])).collect();
         for handle in engine.grouped_all_reduce(tensors, &Ask::default()).unwrap() {
