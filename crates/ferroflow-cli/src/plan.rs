@@ -7,7 +7,7 @@ use crate::train::{Model as Trained, measured};
 use crate::units;
 use choice::{Choice, recommended};
 use ferroflow::collective::simulate::{all_reduce_seconds, push_pull_seconds};
-use ferroflow::collective::{Algorithm, Model};
+use ferroflow::collective::{Algorithm, LinkCostModel};
 use ferroflow::{Code, Error, Result};
 use serde_json::{Value, json};
 
@@ -276,7 +276,7 @@ type Simulated = (String, Option<f64>);
 /// Seconds of an all-reduce of the job's bytes among `n` ranks in every way, with as many servers to a rank as the job
 /// has for the one with servers; fastest first.
 fn simulate(job: &Job, n: usize, latency: f64) -> Result<Vec<Simulated>> {
-    let model = Model { alpha: latency, beta: 1.0 / job.link, ..Model::default() };
+    let model = LinkCostModel { alpha: latency, beta: 1.0 / job.link, ..LinkCostModel::default() };
     let algorithms =
         [Algorithm::Ring, Algorithm::HalvingDoubling, Algorithm::DoubleTree, Algorithm::Doubling];
     let feasible = |seconds: Result<f64>| match seconds {

@@ -2,7 +2,7 @@
 //!
 //!     allreduce_bench -n 4 --sizes 4,1048576 --seconds 2 [--transport tcp] [--algorithm ring]
 
-use ferroflow_collective::{Algorithm, Group, Membership, Options, Transport, bench};
+use ferroflow_collective::{Algorithm, Group, GroupOptions, Membership, TransportChoice, bench};
 use ferroflow_core::{Result, bail, err};
 use std::process::{Child, Command};
 
@@ -28,13 +28,13 @@ fn run() -> Result<()> {
         return launch(number("-n", 2.0)? as usize, &args);
     };
     member.transport = match value("--transport") {
-        None | Some("auto") => Transport::Auto,
-        Some("tcp") => Transport::Tcp,
-        Some("shared") => Transport::Shared,
+        None | Some("auto") => TransportChoice::Auto,
+        Some("tcp") => TransportChoice::Tcp,
+        Some("shared") => TransportChoice::Shared,
         Some(other) => bail!(InvalidArgument, "no transport {other:?}"),
     };
     let algorithm = value("--algorithm").map(Algorithm::from_name).transpose()?;
-    let mut group = Group::join(&member, Options { algorithm, ..Options::default() })?;
+    let mut group = Group::join(&member, GroupOptions { algorithm, ..GroupOptions::default() })?;
     if group.rank() == 0 && args.iter().any(|a| a == "--model") {
         eprint!("{}", group.model().describe(group.size(), 1));
     }

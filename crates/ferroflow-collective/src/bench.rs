@@ -4,7 +4,7 @@ pub mod floor;
 pub mod layers;
 
 use crate::group::Group;
-use crate::model::Algorithm;
+use crate::link_cost::Algorithm;
 use crate::reduce::ReduceOp;
 use ferroflow_core::{Result, ensure};
 use std::time::Instant;
@@ -105,8 +105,8 @@ mod tests {
 
     #[test]
     fn a_group_of_one_can_be_timed() {
-        let mesh = crate::in_process(1, crate::Faults::default()).remove(0);
-        let mut group = Group::over(0, 1, mesh, crate::Options::default());
+        let mesh = crate::in_process(1, crate::MeshFaults::default()).remove(0);
+        let mut group = Group::over(0, 1, mesh, crate::GroupOptions::default());
         let timing = all_reduce(&mut group, 4096, 0.01, 2).unwrap();
         assert_eq!(timing.bytes, 4096);
         assert!(timing.least <= timing.median && timing.median <= timing.p99);

@@ -25,14 +25,14 @@ const _: () = assert!(MARK + size_of::<u64>() <= DATA);
 
 /// Where a block is, for the reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct BlockPlace {
     pub offset: u64,
     pub block: u32,
 }
 
 /// Where a process of the same host and user finds the memory of a writer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Memory {
+pub struct BlockMemory {
     pub path: String,
     pub len: u64,
     /// What is in it: under the same path, a process in another namespace finds another's, or its own.
@@ -64,8 +64,8 @@ impl BlockWriter {
     }
 
     /// What the reader must know to open it.
-    pub fn memory(&self) -> Memory {
-        Memory {
+    pub fn memory(&self) -> BlockMemory {
+        BlockMemory {
             path: self.region.path(),
             len: self.region.len() as u64,
             mark: self.region.u64(MARK).load(Ordering::Acquire),
@@ -73,7 +73,7 @@ impl BlockWriter {
     }
 
     /// Copies `bytes` into a free block; none if there is no room now.
-    pub fn put(&self, bytes: &[u8]) -> Option<Place> {
+    pub fn put(&self, bytes: &[u8]) -> Option<BlockPlace> {
         let mut blocks = self.blocks.lock();
         let capacity = capacity_for(bytes.len())?;
         let is_free = |block: &usize| flag(&self.region, *block).load(Ordering::Acquire) == FREE;
@@ -109,11 +109,11 @@ impl BlockWriter {
         // lock. It is within the region by construction.
         let into = unsafe { self.region.bytes_mut(offset, bytes.len()) };
         into.copy_from_slice(bytes);
-        Some(Place { offset: offset as u64, block: block as u32 })
+        Some(BlockPlace { offset: offset as u64, block: block as u32 })
     }
 
     /// Takes back a block that the reader was not told of.
-    pub fn take_back(&self, place: Place) {
+    pub fn take_back(&self, place: BlockPlace) {
         flag(&self.region, place.block as usize).store(FREE, Ordering::Release);
     }
 }
@@ -125,8 +125,8 @@ pub struct BlockReader {
 
 impl BlockReader {
     /// Maps the memory of a writer, which said where it is.
-    pub fn open(memory: &Memory) -> Result<Arc<BlockReader>> {
-        let Memory { path, mark, .. } = memory;
+    pub fn open(memory: &BlockMemory) -> Result<Arc<BlockReader>> {
+        let BlockMemory { path, mark, .. } = memory;
         let len = usize::try_from(memory.len).unwrap_or(usize::MAX);
         ensure!(len >= DATA, InvalidArgument, "{len} bytes of shared memory hold no block");
         let region = Region::open(path, len)?;
@@ -136,7 +136,7 @@ impl BlockReader {
     }
 
     /// A block that the writer told of, with `len` bytes in it.
-    pub fn block(self: &Arc<Self>, place: Place, len: usize) -> Result<Block> {
+    pub fn block(self: &Arc<Self>, place: BlockPlace, len: usize) -> Result<SharedBlock> {
         let (offset, block) = (usize::try_from(place.offset).ok(), place.block as usize);
         let offset = offset.filter(|offset| {
             *offset >= DATA
@@ -148,19 +148,19 @@ impl BlockReader {
         };
         let is_filled = flag(&self.region, block).load(Ordering::Acquire) == IN_USE;
         ensure!(is_filled, InvalidArgument, "block {block} is not in use");
-        Ok(Block { reader: self.clone(), offset, len, block })
+        Ok(SharedBlock { reader: self.clone(), offset, len, block })
     }
 }
 
 /// A block being read; dropping it frees it for the writer.
-pub struct Block {
+pub struct SharedBlock {
     reader: Arc<BlockReader>,
     offset: usize,
     len: usize,
     block: usize,
 }
 
-impl AsRef<[u8]> for Block {
+impl AsRef<[u8]> for SharedBlock {
     fn as_ref(&self) -> &[u8] {
         // SAFETY: the writer filled the block before it told of it, and leaves it alone until the flag
         // says that it is free, which `drop` does.
@@ -168,7 +168,7 @@ impl AsRef<[u8]> for Block {
     }
 }
 
-impl Drop for Block {
+impl Drop for SharedBlock {
     fn drop(&mut self) {
         flag(&self.reader.region, self.block).store(FREE, Ordering::Release);
     }
@@ -233,18 +233,23 @@ mod tests {
             (place.offset, 0, usize::MAX),
             (place.offset, 0, 2 << 20),
         ] {
-            assert!(reader.block(Place { offset, block }, len).is_err(), "{offset} {block} {len}");
+            assert!(
+                reader.block(BlockPlace { offset, block }, len).is_err(),
+                "{offset} {block} {len}"
+            );
         }
         let memory = writer.memory();
-        assert!(BlockReader::open(&Memory { path: "/dev/null".into(), ..memory.clone() }).is_err());
-        assert!(BlockReader::open(&Memory { len: 5, ..memory }).is_err());
+        assert!(
+            BlockReader::open(&BlockMemory { path: "/dev/null".into(), ..memory.clone() }).is_err()
+        );
+        assert!(BlockReader::open(&BlockMemory { len: 5, ..memory }).is_err());
     }
 
     #[test]
     fn memory_of_another_is_told_apart() {
         let (writer, other) =
             (BlockWriter::create(1 << 20).unwrap(), BlockWriter::create(1 << 20).unwrap());
-        let mixed_up = Memory { path: other.memory().path, ..writer.memory() };
+        let mixed_up = BlockMemory { path: other.memory().path, ..writer.memory() };
         assert!(BlockReader::open(&mixed_up).is_err());
         assert!(BlockReader::open(&writer.memory()).is_ok());
     }

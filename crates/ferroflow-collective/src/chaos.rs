@@ -4,12 +4,12 @@
 //!
 //! tries as many seeds; without it, a few. `FERROFLOW_CHAOS_FROM=39 FERROFLOW_CHAOS_RUNS=1` is the run of one seed again.
 
-use crate::engine::{Ask, Engine, EngineOptions};
+use crate::engine::{Engine, EngineOptions, SubmitOptions};
 use crate::fault_proxy::{Fault, FaultProxy, ProxyFaults};
-use crate::group::{Group, Options};
-use crate::model::{Algorithm, Model};
+use crate::group::{Group, GroupOptions};
+use crate::link_cost::{Algorithm, LinkCostModel};
 use crate::reduce::ReduceOp;
-use crate::rendezvous::{Membership, Transport};
+use crate::rendezvous::{Membership, TransportChoice};
 use crate::schedule::even_bounds;
 use ferroflow_core::{Code, Error, Result};
 use std::net::TcpListener;
@@ -23,7 +23,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(120);
 struct ChaosRun {
     seed: u64,
     n: usize,
-    transport: Transport,
+    transport: TransportChoice,
     /// Connections of each pair, and hosts that the ranks count as being on; of no use in shared memory.
     streams: usize,
     hosts: usize,
@@ -53,7 +53,7 @@ impl ChaosRun {
         ChaosRun {
             seed,
             n: random.usize(2..=5),
-            transport: if random.bool() { Transport::Tcp } else { Transport::Auto },
+            transport: if random.bool() { TransportChoice::Tcp } else { TransportChoice::Auto },
             faults: ProxyFaults {
                 seed,
                 most_bytes: 1 << random.u32(3..17),
@@ -69,9 +69,9 @@ impl ChaosRun {
 
     fn rank(&self, member: &Membership, listener: Option<TcpListener>) -> Result<()> {
         // Without a probe: what is chosen is the same in every run.
-        let model = Some(Model::default());
+        let model = Some(LinkCostModel::default());
         let (timeout, algorithm) = (self.limit, self.algorithm);
-        let options = Options { model, timeout, algorithm };
+        let options = GroupOptions { model, timeout, algorithm };
         let group = match listener {
             Some(listener) => Group::host(member, options, listener)?,
             None => Group::join(member, options)?,
@@ -97,21 +97,21 @@ impl ChaosRun {
         for i in order {
             let count = (step * 977 + i * 331) % 4000;
             let values = vec![(rank * (i + 1) + step) as f32; count];
-            let ask = Ask { priority: i as i32, ..Ask::op(ReduceOp::Sum) };
+            let ask = SubmitOptions { priority: i as i32, ..SubmitOptions::op(ReduceOp::Sum) };
             let want = ((0..n).sum::<usize>() * (i + 1) + n * step) as f32;
             sums.push((want, count, engine.all_reduce(&format!("t{i}"), values, ask)?));
         }
         let root = step % n;
-        let sent = engine.broadcast("b", vec![rank as u16; 9], root, Ask::default())?;
-        let all = engine.all_gather("g", vec![rank as i64; rank + 1], Ask::default())?;
+        let sent = engine.broadcast("b", vec![rank as u16; 9], root, SubmitOptions::default())?;
+        let all = engine.all_gather("g", vec![rank as i64; rank + 1], SubmitOptions::default())?;
         let count = (step * 577) % 3000;
         let values: Vec<i32> = (0..count).map(|i| (i * (rank + 1) + step) as i32).collect();
-        let part = engine.reduce_scatter("s", values, Ask::op(ReduceOp::Sum))?;
+        let part = engine.reduce_scatter("s", values, SubmitOptions::op(ReduceOp::Sum))?;
         // From rank a to rank b as many times 100 a + b as the step and b say.
         let splits: Vec<usize> = (0..n).map(|to| (step + to) % 3 * 50).collect();
         let sends = splits.iter().enumerate().flat_map(|(to, &c)| vec![100 * rank + to; c]);
         let sends = sends.map(|x| x as u16).collect();
-        let mine = engine.all_to_all("a", sends, splits, Ask::default())?;
+        let mine = engine.all_to_all("a", sends, splits, SubmitOptions::default())?;
         for (want, count, sum) in sums {
             assert_eq!(sum.wait()?, vec![want; count], "seed {}: step {step}", self.seed);
         }
@@ -140,7 +140,7 @@ impl ChaosRun {
             let mut member = Membership::new(rank, n, front.to_string());
             member.transport = run.transport;
             member.streams = Some(run.streams);
-            if run.transport == Transport::Tcp {
+            if run.transport == TransportChoice::Tcp {
                 member.host = Some(format!("host{}", rank % run.hosts));
             }
             member.timeout = run.limit;
@@ -204,11 +204,12 @@ fn silence_is_noticed_where_nothing_else_would_end_the_wait() {
     let front = proxy.in_front_of(listener.local_addr().unwrap()).to_string();
     let ranks = [Some(listener), None].map(|listener| {
         let mut member = Membership::new(listener.is_none().into(), 2, front.clone());
-        member.transport = Transport::Tcp;
+        member.transport = TransportChoice::Tcp;
         member.silence = Duration::from_millis(400);
         member.proxy = Some(proxy.clone());
         std::thread::spawn(move || {
-            let options = Options { model: Some(Model::default()), ..Options::default() };
+            let options =
+                GroupOptions { model: Some(LinkCostModel::default()), ..GroupOptions::default() };
             let group = match listener {
                 Some(listener) => Group::host(&member, options, listener).unwrap(),
                 None => Group::join(&member, options).unwrap(),
@@ -216,7 +217,7 @@ fn silence_is_noticed_where_nothing_else_would_end_the_wait() {
             let engine = Engine::start(group, EngineOptions::default()).unwrap();
             (0..1_000_000).find_map(|_| {
                 let values = vec![1f32; 5000];
-                let sum = engine.all_reduce("t", values, Ask::default());
+                let sum = engine.all_reduce("t", values, SubmitOptions::default());
                 sum.and_then(|s| s.wait()).err()
             })
         })

@@ -8,7 +8,7 @@ use std::fmt;
 
 /// How the values of an all-reduce travel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Compression {
+pub enum WireCompression {
     #[default]
     None,
     /// As half floats, also while they are added.
@@ -20,37 +20,37 @@ pub enum Compression {
     OneBit,
 }
 
-impl Compression {
+impl WireCompression {
     pub(crate) fn encode(self) -> (u8, u64) {
         match self {
-            Compression::None => (0, 0),
-            Compression::Fp16 => (1, 0),
-            Compression::Bf16 => (2, 0),
-            Compression::TopK(k) => (3, k),
-            Compression::OneBit => (4, 0),
+            WireCompression::None => (0, 0),
+            WireCompression::Fp16 => (1, 0),
+            WireCompression::Bf16 => (2, 0),
+            WireCompression::TopK(k) => (3, k),
+            WireCompression::OneBit => (4, 0),
         }
     }
 
-    pub(crate) fn decode(kind: u8, k: u64) -> Option<Compression> {
+    pub(crate) fn decode(kind: u8, k: u64) -> Option<WireCompression> {
         Some(match kind {
-            0 => Compression::None,
-            1 => Compression::Fp16,
-            2 => Compression::Bf16,
-            3 => Compression::TopK(k),
-            4 => Compression::OneBit,
+            0 => WireCompression::None,
+            1 => WireCompression::Fp16,
+            2 => WireCompression::Bf16,
+            3 => WireCompression::TopK(k),
+            4 => WireCompression::OneBit,
             _ => return None,
         })
     }
 }
 
-impl fmt::Display for Compression {
+impl fmt::Display for WireCompression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Compression::None => f.write_str("nothing"),
-            Compression::Fp16 => f.write_str("fp16"),
-            Compression::Bf16 => f.write_str("bf16"),
-            Compression::TopK(k) => write!(f, "top-{k}"),
-            Compression::OneBit => f.write_str("one-bit"),
+            WireCompression::None => f.write_str("nothing"),
+            WireCompression::Fp16 => f.write_str("fp16"),
+            WireCompression::Bf16 => f.write_str("bf16"),
+            WireCompression::TopK(k) => write!(f, "top-{k}"),
+            WireCompression::OneBit => f.write_str("one-bit"),
         }
     }
 }
@@ -162,10 +162,10 @@ pub(crate) fn add_one_bit(bytes: &[u8], sum: &mut [f32]) -> Result<()> {
 }
 
 /// `values` as half floats, appended to `out`.
-pub(crate) fn narrow(compression: Compression, values: &[f32], out: &mut Vec<u8>) {
+pub(crate) fn narrow(compression: WireCompression, values: &[f32], out: &mut Vec<u8>) {
     for block in values.chunks(256) {
         match compression {
-            Compression::Bf16 => {
+            WireCompression::Bf16 => {
                 let mut narrow = [bf16::ZERO; 256];
                 narrow[..block.len()].convert_from_f32_slice(block);
                 narrow[..block.len()].iter().for_each(|x| out.extend_from_slice(&x.to_ne_bytes()));
@@ -180,10 +180,10 @@ pub(crate) fn narrow(compression: Compression, values: &[f32], out: &mut Vec<u8>
 }
 
 /// Half floats back to `values`.
-pub(crate) fn widen(compression: Compression, bytes: &[u8], values: &mut [f32]) {
+pub(crate) fn widen(compression: WireCompression, bytes: &[u8], values: &mut [f32]) {
     for (value, half) in values.iter_mut().zip(bytes.as_chunks::<2>().0) {
         *value = match compression {
-            Compression::Bf16 => bf16::from_ne_bytes(*half).to_f32(),
+            WireCompression::Bf16 => bf16::from_ne_bytes(*half).to_f32(),
             _ => f16::from_ne_bytes(*half).to_f32(),
         };
     }
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn half_floats_come_back() {
         let values: Vec<f32> = (0..300).map(|i| i as f32).collect();
-        for c in [Compression::Fp16, Compression::Bf16] {
+        for c in [WireCompression::Fp16, WireCompression::Bf16] {
             let mut bytes = Vec::new();
             narrow(c, &values, &mut bytes);
             let mut back = vec![0.0; 300];

@@ -11,7 +11,7 @@ mod driver;
 mod member;
 
 pub use driver::{Driver, DriverOptions, DriverReport};
-pub use member::Seat;
+pub use member::ElasticMember;
 
 use crate::wire::{Reader, Writer};
 use ferroflow_core::{Code, Error, Result, ensure, err};

@@ -16,8 +16,8 @@ mod timeline;
 mod tuner;
 
 pub use collective::Collective;
-pub use handle::{Handle, JoinHandle, SetHandle};
-pub use options::{Ask, EngineOptions, EngineStats};
+pub use handle::{CollectiveHandle, JoinHandle, SetHandle};
+pub use options::{EngineOptions, EngineStats, SubmitOptions};
 
 use crate::control::{Control, Heard};
 use crate::group::{Group, SetId};
@@ -40,7 +40,7 @@ use timeline::Timeline;
 const LONGEST_NAME: usize = 16 << 10;
 
 /// Takes what a tensor has become, as [`Engine::submit_tensor`] says.
-pub type Done = Box<dyn FnOnce(Result<(Tensor, Vec<usize>)>) + Send>;
+pub type TensorDone = Box<dyn FnOnce(Result<(Tensor, Vec<usize>)>) + Send>;
 
 /// Runs a group's collectives for callers on many threads. Dropping it waits for the other ranks to
 /// drop theirs, for [`EngineOptions::farewell`]; whatever they still want of this rank then is an error on them.
@@ -150,7 +150,7 @@ impl Engine {
     pub fn add_set(&self, ranks: &[usize]) -> Result<SetHandle> {
         ensure!(self.servers == 0, Unimplemented, "process sets in a job with servers");
         let what = Collective::ProcessSet { ranks: ranks.to_vec() };
-        Ok(SetHandle(self.submit("process set", Vec::new(), what, Ask::default())?))
+        Ok(SetHandle(self.submit("process set", Vec::new(), what, SubmitOptions::default())?))
     }
 
     /// Leaves a trace at `path` from now on, or none. What was traced before is complete when the receiver
@@ -169,12 +169,22 @@ impl Engine {
     }
 
     /// Reduces the tensor `name` over all ranks that submit it.
-    pub fn all_reduce<T: Number>(&self, name: &str, values: Vec<T>, ask: Ask) -> Result<Handle<T>> {
+    pub fn all_reduce<T: Number>(
+        &self,
+        name: &str,
+        values: Vec<T>,
+        ask: SubmitOptions,
+    ) -> Result<CollectiveHandle<T>> {
         self.submit(name, values, Collective::AllReduce, ask)
     }
 
     /// The [`crate::Group::adasum`] of the tensor `name` over all ranks that submit it.
-    pub fn adasum<T: Number>(&self, name: &str, values: Vec<T>, ask: Ask) -> Result<Handle<T>> {
+    pub fn adasum<T: Number>(
+        &self,
+        name: &str,
+        values: Vec<T>,
+        ask: SubmitOptions,
+    ) -> Result<CollectiveHandle<T>> {
         self.submit(name, values, Collective::Adasum, ask)
     }
 
@@ -183,13 +193,18 @@ impl Engine {
         &self,
         name: &str,
         values: Vec<T>,
-        ask: Ask,
-    ) -> Result<Handle<T>> {
+        ask: SubmitOptions,
+    ) -> Result<CollectiveHandle<T>> {
         self.submit(name, values, Collective::ReduceScatter, ask)
     }
 
     /// All ranks' values one after the other; each may have another number.
-    pub fn all_gather<T: Number>(&self, name: &str, values: Vec<T>, ask: Ask) -> Result<Handle<T>> {
+    pub fn all_gather<T: Number>(
+        &self,
+        name: &str,
+        values: Vec<T>,
+        ask: SubmitOptions,
+    ) -> Result<CollectiveHandle<T>> {
         self.submit(name, values, Collective::AllGather, ask)
     }
 
@@ -199,8 +214,8 @@ impl Engine {
         name: &str,
         values: Vec<T>,
         root: usize,
-        ask: Ask,
-    ) -> Result<Handle<T>> {
+        ask: SubmitOptions,
+    ) -> Result<CollectiveHandle<T>> {
         self.submit(name, values, Collective::Broadcast { root }, ask)
     }
 
@@ -210,14 +225,14 @@ impl Engine {
         name: &str,
         values: Vec<T>,
         splits: Vec<usize>,
-        ask: Ask,
-    ) -> Result<Handle<T>> {
+        ask: SubmitOptions,
+    ) -> Result<CollectiveHandle<T>> {
         self.submit(name, values, Collective::AllToAll { splits }, ask)
     }
 
     /// Returns when all ranks of the set have called it.
     pub fn barrier(&self, name: &str, set: SetId) -> Result<()> {
-        let ask = Ask { set, ..Ask::default() };
+        let ask = SubmitOptions { set, ..SubmitOptions::default() };
         self.submit(name, Vec::<u8>::new(), Collective::Barrier, ask)?.wait().map(|_| ())
     }
 
@@ -228,8 +243,8 @@ impl Engine {
         name: &str,
         values: Vec<T>,
         what: Collective,
-        ask: Ask,
-    ) -> Result<Handle<T>> {
+        ask: SubmitOptions,
+    ) -> Result<CollectiveHandle<T>> {
         let handles = self.grouped(vec![(name.into(), values, what)], &ask)?;
         handles.into_iter().next().ok_or_else(|| err!(Internal, "a tensor without a handle"))
     }
@@ -239,8 +254,8 @@ impl Engine {
     pub fn grouped<T: Number>(
         &self,
         tensors: Vec<(String, Vec<T>, Collective)>,
-        ask: &Ask,
-    ) -> Result<Vec<Handle<T>>> {
+        ask: &SubmitOptions,
+    ) -> Result<Vec<CollectiveHandle<T>>> {
         let group = group_of(tensors.iter().map(|(name, ..)| name.as_str()));
         let (mut all, mut handles) = (Vec::new(), Vec::new());
         for (name, values, what) in tensors {
@@ -249,7 +264,7 @@ impl Engine {
             // A handle that was dropped does not want to know.
             let done = Box::new(move |outcome| drop(sender.send(outcome)));
             all.push(Pending::new(request, Box::new(values), what, done));
-            handles.push(Handle { outcome, values: PhantomData });
+            handles.push(CollectiveHandle { outcome, values: PhantomData });
         }
         self.enter(all).map_err(|(_, cause)| cause)?;
         Ok(handles)
@@ -259,8 +274,8 @@ impl Engine {
     pub fn grouped_all_reduce<T: Number>(
         &self,
         tensors: Vec<(String, Vec<T>)>,
-        ask: &Ask,
-    ) -> Result<Vec<Handle<T>>> {
+        ask: &SubmitOptions,
+    ) -> Result<Vec<CollectiveHandle<T>>> {
         let with = |(name, values)| (name, values, Collective::AllReduce);
         self.grouped(tensors.into_iter().map(with).collect(), ask)
     }
@@ -300,18 +315,22 @@ impl Engine {
         name: &str,
         tensor: Tensor,
         what: Collective,
-        ask: Ask,
+        ask: SubmitOptions,
         done: impl FnOnce(Result<(Tensor, Vec<usize>)>) + Send + 'static,
     ) {
         self.submit_tensors(vec![(name.into(), tensor, what, Box::new(done))], &ask);
     }
 
     /// [`Engine::submit_tensor`] of tensors that are done together, as [`Engine::grouped`] says.
-    pub fn submit_tensors(&self, tensors: Vec<(String, Tensor, Collective, Done)>, ask: &Ask) {
+    pub fn submit_tensors(
+        &self,
+        tensors: Vec<(String, Tensor, Collective, TensorDone)>,
+        ask: &SubmitOptions,
+    ) {
         let group = group_of(tensors.iter().map(|(name, ..)| name.as_str()));
         let (mut all, mut refused) = (Vec::new(), None);
         for (name, tensor, what, done) in tensors {
-            let ask = Ask { shape: Some(tensor.shape().to_vec()), ..ask.clone() };
+            let ask = SubmitOptions { shape: Some(tensor.shape().to_vec()), ..ask.clone() };
             let (dtype, len) = (tensor.dtype(), tensor.elements());
             let request = self.request(name, &what, dtype, len, &ask, group);
             let finish = move |outcome: Outcome| {
@@ -349,7 +368,7 @@ impl Engine {
         what: &Collective,
         dtype: DType,
         len: usize,
-        ask: &Ask,
+        ask: &SubmitOptions,
         group: (u64, u32),
     ) -> Result<Request> {
         let (rank, set) = (self.rank, ask.set.0);

@@ -1,7 +1,7 @@
 //! Who this process is, by the environment that launchers give: our own, torchrun's, Open MPI's, PMI's
 //! and Slurm's.
 
-use crate::rendezvous::{MOST_STREAMS, Membership, Transport, check_streams};
+use crate::rendezvous::{MOST_STREAMS, Membership, TransportChoice, check_streams};
 use ferroflow_core::{Result, bail, err};
 use std::io::Write;
 
@@ -47,7 +47,7 @@ fn variable(name: &str) -> Option<String> {
 
 fn set_links(member: &mut Membership, env: &dyn Fn(&str) -> Option<String>) -> Result<()> {
     if let Some(links) = env("FERROFLOW_TRANSPORT") {
-        member.transport = Transport::from_name(&links)?;
+        member.transport = TransportChoice::from_name(&links)?;
     }
     member.streams = streams(env)?;
     Ok(())
@@ -89,7 +89,7 @@ fn membership(env: &dyn Fn(&str) -> Option<String>) -> Result<Option<Membership>
     if env("FERROFLOW_ELASTIC").is_some() {
         bail!(
             FailedPrecondition,
-            "this job is elastic, and its processes have no fixed ranks: meet by hvd::elastic (Seat::from_env), or start \
+            "this job is elastic, and its processes have no fixed ranks: meet by hvd::elastic (ElasticMember::from_env), or start \
              it with -np alone, without --min-np, --max-np and --host-discovery-script"
         );
     }

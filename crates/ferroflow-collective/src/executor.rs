@@ -6,7 +6,7 @@
 
 use crate::mesh::Mesh;
 use crate::reduce::{self, ReduceOp};
-use crate::schedule::{Action, Schedule, Step};
+use crate::schedule::{Schedule, ScheduleAction, ScheduleStep};
 use crate::signature::{HEADER, Header, Signature};
 use ferroflow_core::{DType, Error, Result, err};
 use std::time::Instant;
@@ -105,11 +105,11 @@ impl Run<'_, '_> {
         scratch.done.resize(steps.len(), false);
         for (i, step) in steps.iter().enumerate() {
             match step.action {
-                Action::Send { to } => scratch.lanes[to as usize].sends.push(i as u32),
-                Action::Reduce { from } | Action::Store { from } => {
+                ScheduleAction::Send { to } => scratch.lanes[to as usize].sends.push(i as u32),
+                ScheduleAction::Reduce { from } | ScheduleAction::Store { from } => {
                     scratch.lanes[from as usize].recvs.push(i as u32);
                 }
-                Action::Finish => self.finishes.push(i as u32),
+                ScheduleAction::Finish => self.finishes.push(i as u32),
             }
         }
         self.finishes.reverse();
@@ -198,7 +198,7 @@ impl Run<'_, '_> {
                 self.check_header(from, &lane.header, bytes.len())?;
             }
             let ready = self.ready(step, done);
-            let direct = matches!(step.action, Action::Store { .. }) && ready;
+            let direct = matches!(step.action, ScheduleAction::Store { .. }) && ready;
             if direct && lane.aside_len == 0 {
                 if lane.used < bytes.len() {
                     let into = &mut self.job.buffer[bytes.start + lane.used..bytes.end];
@@ -225,7 +225,7 @@ impl Run<'_, '_> {
         &mut self,
         from: usize,
         lane: &mut Lane,
-        step: &Step,
+        step: &ScheduleStep,
         ready: bool,
     ) -> Result<bool> {
         let bytes = self.bytes(step);
@@ -245,7 +245,7 @@ impl Run<'_, '_> {
             let at = bytes.start + lane.used;
             let into = &mut self.job.buffer[at..at + whole];
             match step.action {
-                Action::Reduce { .. } => {
+                ScheduleAction::Reduce { .. } => {
                     reduce::combine(self.job.op, self.job.dtype, into, &lane.aside[..whole]);
                 }
                 _ => into.copy_from_slice(&lane.aside[..whole]),
@@ -332,11 +332,11 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    fn ready(&self, step: &Step, done: &[bool]) -> bool {
+    fn ready(&self, step: &ScheduleStep, done: &[bool]) -> bool {
         self.job.schedule.after(step).iter().all(|&d| done[d as usize])
     }
 
-    fn bytes(&self, step: &Step) -> std::ops::Range<usize> {
+    fn bytes(&self, step: &ScheduleStep) -> std::ops::Range<usize> {
         step.range.start * self.width..step.range.end * self.width
     }
 

@@ -8,13 +8,13 @@ mod push_pull;
 use crate::control::Control;
 use crate::executor::{Job, Scratch, execute};
 use crate::failure::GroupFailure;
+use crate::link_cost::{Algorithm, LinkCostModel, tree_segment};
 use crate::mesh::Mesh;
-use crate::model::{Algorithm, Model, tree_segment};
 use crate::number::{Number, bytes_of_mut};
 use crate::reduce::{ReduceOp, check_dtype};
 use crate::rendezvous::{Meeting, Membership, meet};
 use crate::schedule::{self, Schedule, Windows, even_bounds};
-use crate::signature::{Kind, Signature};
+use crate::signature::{OperationKind, Signature};
 use ferroflow_core::{DType, Error, Result, ensure};
 use std::collections::{HashMap, HashSet};
 use std::net::TcpListener;
@@ -28,18 +28,18 @@ pub(crate) const SEGMENT: usize = 255 << 10;
 
 /// How a group behaves.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct GroupOptions {
     /// How long a collective may take before it fails.
     pub timeout: Duration,
     /// The all-reduce to use, instead of the model's choice.
     pub algorithm: Option<Algorithm>,
     /// The model to choose by; found by a probe if there is none.
-    pub model: Option<Model>,
+    pub model: Option<LinkCostModel>,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options { timeout: Duration::from_secs(120), algorithm: None, model: None }
+impl Default for GroupOptions {
+    fn default() -> GroupOptions {
+        GroupOptions { timeout: Duration::from_secs(120), algorithm: None, model: None }
     }
 }
 
@@ -74,8 +74,8 @@ pub struct Group {
     shared: Option<Arc<crate::mesh::shared::Segment>>,
     failure: Option<Arc<GroupFailure>>,
     broken: Option<Error>,
-    options: Options,
-    model: Model,
+    options: GroupOptions,
+    model: LinkCostModel,
     scratch: Scratch,
     schedules: HashMap<Plan, Arc<Schedule>>,
     /// Hosts of all processes, servers included.
@@ -91,7 +91,7 @@ pub struct Group {
 /// What a schedule depends on.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Plan {
-    kind: Kind,
+    kind: OperationKind,
     set: u16,
     variant: u16,
     segment: usize,
@@ -100,16 +100,24 @@ struct Plan {
 
 impl Group {
     /// Meets the other ranks and probes the links.
-    pub fn join(member: &Membership, options: Options) -> Result<Group> {
+    pub fn join(member: &Membership, options: GroupOptions) -> Result<Group> {
         Group::meet(member, options, None)
     }
 
     /// [`Group::join`] for rank 0 on a listener that is bound already.
-    pub fn host(member: &Membership, options: Options, listener: TcpListener) -> Result<Group> {
+    pub fn host(
+        member: &Membership,
+        options: GroupOptions,
+        listener: TcpListener,
+    ) -> Result<Group> {
         Group::meet(member, options, Some(listener))
     }
 
-    fn meet(member: &Membership, options: Options, listener: Option<TcpListener>) -> Result<Group> {
+    fn meet(
+        member: &Membership,
+        options: GroupOptions,
+        listener: Option<TcpListener>,
+    ) -> Result<Group> {
         let met: Meeting = meet(member, listener)?;
         let mut group = Group::new(member.rank, met.hosts, met.mesh, options, member.servers);
         #[cfg(target_os = "linux")]
@@ -135,7 +143,7 @@ impl Group {
     }
 
     /// A group over any mesh. All ranks count as being on one host.
-    pub fn over(rank: usize, size: usize, mesh: Box<dyn Mesh>, options: Options) -> Group {
+    pub fn over(rank: usize, size: usize, mesh: Box<dyn Mesh>, options: GroupOptions) -> Group {
         Group::new(rank, vec![0; size], mesh, options, 0)
     }
 
@@ -143,7 +151,7 @@ impl Group {
         rank: usize,
         hosts: Vec<u32>,
         mesh: Box<dyn Mesh>,
-        options: Options,
+        options: GroupOptions,
         servers: usize,
     ) -> Group {
         let workers = hosts.len() - servers;
@@ -206,7 +214,7 @@ impl Group {
     }
 
     /// What the probe found.
-    pub fn model(&self) -> &Model {
+    pub fn model(&self) -> &LinkCostModel {
         &self.model
     }
 
@@ -320,7 +328,7 @@ impl Group {
         );
         // Ranks with other numbers of windows would send each other other parts.
         let variant = algorithm as u16 | if in_windows { (ahead as u16) << 8 } else { 0 };
-        let signature = self.signature(Kind::AllReduce, op, dtype, variant, set, count);
+        let signature = self.signature(OperationKind::AllReduce, op, dtype, variant, set, count);
         #[cfg(target_os = "linux")]
         if algorithm == Algorithm::Shared
             && let Some(shared) = self.shared.clone()
@@ -340,7 +348,7 @@ impl Group {
         let windows = Windows { piece: segment, ahead };
         let hosts = &self.sets[usize::from(set.0)].hosts;
         let plan = Plan {
-            kind: Kind::AllReduce,
+            kind: OperationKind::AllReduce,
             set: set.0,
             variant: algorithm as u16,
             segment,
@@ -403,9 +411,9 @@ impl Group {
             return self.alive().map(|()| part);
         }
         let segment = SEGMENT / dtype.size().unwrap_or(1);
-        let signature = self.signature(Kind::ReduceScatter, op, dtype, 0, set, count);
+        let signature = self.signature(OperationKind::ReduceScatter, op, dtype, 0, set, count);
         let plan = Plan {
-            kind: Kind::ReduceScatter,
+            kind: OperationKind::ReduceScatter,
             set: set.0,
             variant: 0,
             segment,
@@ -448,11 +456,11 @@ impl Group {
         }
         let width = dtype.size().unwrap_or(1);
         let signature =
-            self.signature(Kind::Broadcast, ReduceOp::Sum, dtype, root as u16, set, count);
+            self.signature(OperationKind::Broadcast, ReduceOp::Sum, dtype, root as u16, set, count);
         let little = bytes.len() <= LITTLE || n == 2;
         let segment = if little { SEGMENT } else { tree_segment(bytes.len()) } / width;
         let plan = Plan {
-            kind: Kind::Broadcast,
+            kind: OperationKind::Broadcast,
             set: set.0,
             variant: root as u16,
             segment,
@@ -474,7 +482,8 @@ impl Group {
     pub fn barrier_in(&mut self, set: SetId) -> Result<()> {
         let (me, n) = self.place(set)?;
         self.alive()?;
-        let signature = self.signature(Kind::Barrier, ReduceOp::Sum, DType::UInt8, 0, set, 0);
+        let signature =
+            self.signature(OperationKind::Barrier, ReduceOp::Sum, DType::UInt8, 0, set, 0);
         for round in schedule::barrier(n, me) {
             self.run(set, signature, &round, None, &mut [])?;
         }
@@ -483,7 +492,7 @@ impl Group {
 
     fn signature(
         &self,
-        kind: Kind,
+        kind: OperationKind,
         op: ReduceOp,
         dtype: DType,
         variant: u16,

@@ -6,7 +6,7 @@ mod patience;
 pub(crate) mod shared;
 mod tcp;
 
-pub use in_process::{Faults, in_process};
+pub use in_process::{MeshFaults, in_process};
 pub(crate) use tcp::{Tcp, poll_until};
 
 use ferroflow_core::Result;

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 /// Which links ranks use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Transport {
+pub enum TransportChoice {
     /// Shared memory when all ranks are on one host and it can be had, TCP otherwise.
     #[default]
     Auto,
@@ -32,13 +32,13 @@ pub enum Transport {
     Shared,
 }
 
-impl Transport {
+impl TransportChoice {
     /// The links that are called `auto`, `tcp` or `shared`.
-    pub fn from_name(name: &str) -> Result<Transport> {
+    pub fn from_name(name: &str) -> Result<TransportChoice> {
         match name {
-            "auto" => Ok(Transport::Auto),
-            "tcp" => Ok(Transport::Tcp),
-            "shared" => Ok(Transport::Shared),
+            "auto" => Ok(TransportChoice::Auto),
+            "tcp" => Ok(TransportChoice::Tcp),
+            "shared" => Ok(TransportChoice::Shared),
             other => bail!(InvalidArgument, "no links {other:?}; there are auto, tcp and shared"),
         }
     }
@@ -60,7 +60,7 @@ pub struct Membership {
     pub addresses: Vec<String>,
     /// The same on all ranks of a job, and known to them only.
     pub token: String,
-    pub transport: Transport,
+    pub transport: TransportChoice,
     /// Connections between each two ranks over TCP, which long messages use all at a time; from 1 to 16. None
     /// leaves it to where they are: one within a host, two between hosts. Rank 0's is everybody's.
     pub streams: Option<usize>,
@@ -88,7 +88,7 @@ impl Membership {
             servers_only: false,
             addresses: vec![rank0.into()],
             token: String::new(),
-            transport: Transport::Auto,
+            transport: TransportChoice::Auto,
             streams: None,
             timeout: Duration::from_secs(60),
             silence: Duration::from_secs(20),
@@ -239,7 +239,7 @@ fn host(
         processors::crowded(table.iter().map(|h| (h.host.as_str(), h.processors.as_slice())));
     #[cfg(target_os = "linux")]
     let segment = match member.transport {
-        Transport::Tcp => None,
+        TransportChoice::Tcp => None,
         _ if size == 1 || !one_host => None,
         _ => crate::mesh::shared::Segment::create(size, crowded, failure.clone()).ok(),
     };
@@ -333,7 +333,7 @@ fn attend(member: &Membership, failure: Arc<GroupFailure>, until: &Until) -> Res
     // Rank 0 may be bound to all addresses; it is reached where it was reached before.
     table[0].address = link.peer_addr().map_err(|e| crate::io_error("rank 0", &e))?.to_string();
     #[cfg(target_os = "linux")]
-    let segment = match path.is_empty() || member.transport == Transport::Tcp {
+    let segment = match path.is_empty() || member.transport == TransportChoice::Tcp {
         true => None,
         false => {
             crate::mesh::shared::Segment::open(&path, rank, size, crowded, failure.clone()).ok()
@@ -372,7 +372,7 @@ fn attend(member: &Membership, failure: Arc<GroupFailure>, until: &Until) -> Res
 
 fn check_transport(member: &Membership, shared: bool) -> Result<()> {
     ensure!(
-        shared || member.transport != Transport::Shared,
+        shared || member.transport != TransportChoice::Shared,
         FailedPrecondition,
         "shared memory was asked for, but the ranks are not all on one host that allows it"
     );

@@ -28,7 +28,7 @@ use std::ops::Range;
 
 /// What a step does with its range of elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum ScheduleAction {
     Send {
         to: u32,
     },
@@ -46,8 +46,8 @@ pub enum Action {
 
 /// One step of a [`Schedule`].
 #[derive(Clone, Debug)]
-pub struct Step {
-    pub action: Action,
+pub struct ScheduleStep {
+    pub action: ScheduleAction,
     pub range: Range<usize>,
     after: Range<u32>,
 }
@@ -55,7 +55,7 @@ pub struct Step {
 /// The steps of one rank. The k-th send from `a` to `b` is what `b` takes by its k-th receive from `a`.
 #[derive(Default)]
 pub struct Schedule {
-    steps: Vec<Step>,
+    steps: Vec<ScheduleStep>,
     after: Vec<u32>,
     touched: BTreeMap<usize, Touched>,
     sends_only_read_the_source: bool,
@@ -75,30 +75,30 @@ impl Schedule {
         Schedule { sends_only_read_the_source: true, ..Schedule::default() }
     }
 
-    pub fn steps(&self) -> &[Step] {
+    pub fn steps(&self) -> &[ScheduleStep] {
         &self.steps
     }
 
     /// The earlier steps that `step` waits for.
-    pub fn after(&self, step: &Step) -> &[u32] {
+    pub fn after(&self, step: &ScheduleStep) -> &[u32] {
         &self.after[step.after.start as usize..step.after.end as usize]
     }
 
     pub(crate) fn send(&mut self, to: u32, range: Range<usize>) {
-        self.push(Action::Send { to }, range);
+        self.push(ScheduleAction::Send { to }, range);
     }
 
     pub(crate) fn reduce(&mut self, from: u32, range: Range<usize>) {
-        self.push(Action::Reduce { from }, range);
+        self.push(ScheduleAction::Reduce { from }, range);
     }
 
     pub(crate) fn store(&mut self, from: u32, range: Range<usize>) {
-        self.push(Action::Store { from }, range);
+        self.push(ScheduleAction::Store { from }, range);
     }
 
     pub(crate) fn finish(&mut self, range: Range<usize>) {
         if !range.is_empty() {
-            self.push(Action::Finish, range);
+            self.push(ScheduleAction::Finish, range);
         }
     }
 
@@ -108,10 +108,10 @@ impl Schedule {
         self
     }
 
-    fn push(&mut self, action: Action, range: Range<usize>) {
+    fn push(&mut self, action: ScheduleAction, range: Range<usize>) {
         let step = self.steps.len() as u32;
         let from = self.after.len() as u32;
-        let reads = matches!(action, Action::Send { .. });
+        let reads = matches!(action, ScheduleAction::Send { .. });
         let conflicts = !(reads && self.sends_only_read_the_source);
         if conflicts && !range.is_empty() {
             self.touch(step, reads, &range);
@@ -126,7 +126,7 @@ impl Schedule {
             }
             self.after.truncate(from as usize + kept);
         }
-        self.steps.push(Step { action, range, after: from..self.after.len() as u32 });
+        self.steps.push(ScheduleStep { action, range, after: from..self.after.len() as u32 });
     }
 
     /// Notes in `after` what `step` must wait for, and in `touched` that it uses the range.

@@ -1,6 +1,6 @@
 //! What a collective is, in the words that ranks compare: no two ranks may mean different things.
 
-use crate::model::Algorithm;
+use crate::link_cost::Algorithm;
 use crate::reduce::ReduceOp;
 use ferroflow_core::DType;
 use std::fmt;
@@ -8,7 +8,7 @@ use std::fmt;
 /// The kinds of collectives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum Kind {
+pub enum OperationKind {
     AllReduce = 1,
     ReduceScatter = 2,
     AllGather = 3,
@@ -22,42 +22,42 @@ pub enum Kind {
     ProcessSet = 9,
 }
 
-impl Kind {
-    pub(crate) const ALL: [Kind; 9] = [
-        Kind::AllReduce,
-        Kind::ReduceScatter,
-        Kind::AllGather,
-        Kind::Broadcast,
-        Kind::AllToAll,
-        Kind::Barrier,
-        Kind::Adasum,
-        Kind::PushPull,
-        Kind::ProcessSet,
+impl OperationKind {
+    pub(crate) const ALL: [OperationKind; 9] = [
+        OperationKind::AllReduce,
+        OperationKind::ReduceScatter,
+        OperationKind::AllGather,
+        OperationKind::Broadcast,
+        OperationKind::AllToAll,
+        OperationKind::Barrier,
+        OperationKind::Adasum,
+        OperationKind::PushPull,
+        OperationKind::ProcessSet,
     ];
 
     pub fn name(self) -> &'static str {
         match self {
-            Kind::AllReduce => "all-reduce",
-            Kind::ReduceScatter => "reduce-scatter",
-            Kind::AllGather => "all-gather",
-            Kind::Broadcast => "broadcast",
-            Kind::AllToAll => "all-to-all",
-            Kind::Barrier => "barrier",
-            Kind::Adasum => "adasum",
-            Kind::PushPull => "push-pull",
-            Kind::ProcessSet => "process set",
+            OperationKind::AllReduce => "all-reduce",
+            OperationKind::ReduceScatter => "reduce-scatter",
+            OperationKind::AllGather => "all-gather",
+            OperationKind::Broadcast => "broadcast",
+            OperationKind::AllToAll => "all-to-all",
+            OperationKind::Barrier => "barrier",
+            OperationKind::Adasum => "adasum",
+            OperationKind::PushPull => "push-pull",
+            OperationKind::ProcessSet => "process set",
         }
     }
 
-    pub(crate) fn from_number(number: u8) -> Option<Kind> {
-        Kind::ALL.into_iter().find(|&k| k as u8 == number)
+    pub(crate) fn from_number(number: u8) -> Option<OperationKind> {
+        OperationKind::ALL.into_iter().find(|&k| k as u8 == number)
     }
 }
 
 /// What all ranks must agree on before they exchange a byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Signature {
-    pub kind: Kind,
+    pub kind: OperationKind,
     pub op: ReduceOp,
     pub dtype: DType,
     /// Which schedule: the algorithm's number and, from bit 8 on, how many windows it has on their way; or
@@ -72,10 +72,12 @@ impl fmt::Display for Signature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.kind.name())?;
         match self.kind {
-            Kind::Barrier | Kind::ProcessSet => return Ok(()),
-            Kind::AllReduce | Kind::ReduceScatter | Kind::PushPull => write!(f, " ({})", self.op)?,
-            Kind::Broadcast => write!(f, " from rank {}", self.variant)?,
-            Kind::AllGather | Kind::AllToAll | Kind::Adasum => {}
+            OperationKind::Barrier | OperationKind::ProcessSet => return Ok(()),
+            OperationKind::AllReduce | OperationKind::ReduceScatter | OperationKind::PushPull => {
+                write!(f, " ({})", self.op)?
+            }
+            OperationKind::Broadcast => write!(f, " from rank {}", self.variant)?,
+            OperationKind::AllGather | OperationKind::AllToAll | OperationKind::Adasum => {}
         }
         write!(f, " of {} {} values", self.count, self.dtype)?;
         if self.set != 0 { write!(f, " in process set {}", self.set) } else { Ok(()) }
@@ -85,7 +87,7 @@ impl fmt::Display for Signature {
 impl Signature {
     /// In words, with the algorithm or its windows if that is what sets it apart.
     pub(crate) fn beside(self, other: Signature) -> String {
-        if self.kind != Kind::AllReduce || self.variant == other.variant {
+        if self.kind != OperationKind::AllReduce || self.variant == other.variant {
             return self.to_string();
         }
         let ([number, ahead], [theirs, _]) =
@@ -138,7 +140,7 @@ impl Header {
         Some(Header {
             sequence: u32::from_le_bytes(part(bytes, 4)),
             signature: Signature {
-                kind: Kind::from_number(bytes[1])?,
+                kind: OperationKind::from_number(bytes[1])?,
                 op: ReduceOp::from_number(bytes[2])?,
                 dtype: DType::from_number(i32::from(bytes[3])).ok()?,
                 variant: u16::from_le_bytes(part(bytes, 24)),
@@ -157,7 +159,7 @@ mod tests {
     #[test]
     fn a_header_survives_the_wire_and_noise_does_not() {
         let signature = Signature {
-            kind: Kind::AllReduce,
+            kind: OperationKind::AllReduce,
             op: ReduceOp::Max,
             dtype: DType::Half,
             variant: 3,

@@ -11,7 +11,7 @@
 mod network;
 
 use crate::group::SEGMENT;
-use crate::model::{Algorithm, Model, tree_segment};
+use crate::link_cost::{Algorithm, LinkCostModel, tree_segment};
 use crate::schedule::{self, Schedule, Windows};
 use ferroflow_core::{Result, bail, ensure};
 use network::Network;
@@ -32,7 +32,7 @@ pub fn all_reduce_seconds(
     n: usize,
     local: usize,
     bytes: usize,
-    model: &Model,
+    model: &LinkCostModel,
 ) -> Result<f64> {
     check_ranks(n)?;
     ensure!(local >= 1, InvalidArgument, "a host has ranks");
@@ -80,7 +80,12 @@ pub fn all_reduce_seconds(
 
 /// Seconds of an all-reduce of `bytes` among `n` ranks with the help of `servers`, with the split that loads all
 /// links alike. `ResourceExhausted` if that is too much to simulate.
-pub fn push_pull_seconds(n: usize, servers: usize, bytes: usize, model: &Model) -> Result<f64> {
+pub fn push_pull_seconds(
+    n: usize,
+    servers: usize,
+    bytes: usize,
+    model: &LinkCostModel,
+) -> Result<f64> {
     check_ranks(n.saturating_add(servers))?;
     ensure!(n >= 1, InvalidArgument, "a simulation needs ranks");
     let (count, all) = (bytes / WIDTH, n + servers);
@@ -110,7 +115,7 @@ fn check_steps(algorithm: Algorithm, n: usize, steps: usize) -> Result<()> {
 }
 
 /// Seconds of a schedule among `n` ranks, all of them simulated, if these are few enough.
-fn whole(n: usize, rank: impl Fn(usize) -> Schedule, model: &Model) -> Option<f64> {
+fn whole(n: usize, rank: impl Fn(usize) -> Schedule, model: &LinkCostModel) -> Option<f64> {
     // None has more to do than the second, which others fold into or leave to the first.
     let steps = rank(n.min(2) - 1).steps().len().max(rank(0).steps().len());
     if steps.saturating_mul(n) > WHOLE_STEPS {
@@ -125,7 +130,7 @@ fn mirrored(
     n: usize,
     few: usize,
     rank: impl Fn(usize) -> Schedule,
-    model: &Model,
+    model: &LinkCostModel,
 ) -> Result<f64> {
     let network = Network::new(&(0..few).collect::<Vec<_>>(), rank);
     check_steps(algorithm, n, network.steps())?;
@@ -133,7 +138,7 @@ fn mirrored(
 }
 
 /// All ranks, with all segments if that makes at most `whole` steps, or about so many.
-fn double_tree(n: usize, count: usize, whole: usize, model: &Model) -> Result<f64> {
+fn double_tree(n: usize, count: usize, whole: usize, model: &LinkCostModel) -> Result<f64> {
     let segment = tree_segment(count.saturating_mul(WIDTH)) / WIDTH;
     // In each tree all but the root send each segment up and receive it from above.
     let each = 8 * n;
@@ -161,7 +166,7 @@ mod tests {
     use super::*;
     use ferroflow_core::Code;
 
-    const MODEL: Model = Model { alpha: 10e-6, beta: 1e-9, gamma: 0.1e-9 };
+    const MODEL: LinkCostModel = LinkCostModel { alpha: 10e-6, beta: 1e-9, gamma: 0.1e-9 };
 
     fn run(algorithm: Algorithm, n: usize, bytes: usize) -> f64 {
         all_reduce_seconds(algorithm, n, 1, bytes, &MODEL).unwrap()

@@ -7,7 +7,8 @@
 #![allow(clippy::unwrap_used)]
 
 use ferroflow_collective::{
-    Ask, Engine, EngineOptions, Group, Membership, Model, Options, ReduceOp, Transport,
+    Engine, EngineOptions, Group, GroupOptions, LinkCostModel, Membership, ReduceOp, SubmitOptions,
+    TransportChoice,
 };
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
@@ -23,8 +24,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 fn a_rank_that_may_be_killed() {
     let Ok(transport) = std::env::var("KILLS_TRANSPORT") else { return };
     let mut member = Membership::from_env().unwrap().unwrap();
-    member.transport = if transport == "tcp" { Transport::Tcp } else { Transport::Auto };
-    let options = Options { model: Some(Model::default()), ..Options::default() };
+    member.transport =
+        if transport == "tcp" { TransportChoice::Tcp } else { TransportChoice::Auto };
+    let options = GroupOptions { model: Some(LinkCostModel::default()), ..GroupOptions::default() };
     let run = || {
         let group = Group::join(&member, options)?;
         let engine = Engine::start(group, EngineOptions { piece: 20_000, ..Default::default() })?;
@@ -32,7 +34,8 @@ fn a_rank_that_may_be_killed() {
         for step in 0.. {
             let submit = |i: usize| {
                 let values = vec![(rank * (i + 1) + step) as f32; 1000 * i * i + 1];
-                let sum = engine.all_reduce(&i.to_string(), values, Ask::op(ReduceOp::Sum));
+                let sum =
+                    engine.all_reduce(&i.to_string(), values, SubmitOptions::op(ReduceOp::Sum));
                 sum.map(|sum| (i, sum))
             };
             let sums = (0..6).map(submit).collect::<Result<Vec<_>, _>>()?;

@@ -65,11 +65,11 @@ pub trait Collectives: Send + Sync {
 }
 
 /// The collectives of a task without a cluster: only those of a single device.
-pub struct LoneCollectives;
+pub struct SingleDeviceCollectives;
 
-impl Collectives for LoneCollectives {
+impl Collectives for SingleDeviceCollectives {
     fn start(&self, _: &Arc<StepCtx>, call: CollectiveCall, done: CollectiveDone) {
-        done(alone(&call).unwrap_or_else(|| {
+        done(single_device_result(&call).unwrap_or_else(|| {
             let (name, n) = (&call.name, call.group_size);
             Err(crate::err!(
                 Unimplemented,
@@ -80,7 +80,7 @@ impl Collectives for LoneCollectives {
 }
 
 /// What a collective of one device gives; none if it has others.
-pub fn alone(call: &CollectiveCall) -> Option<Result<Tensor>> {
+pub fn single_device_result(call: &CollectiveCall) -> Option<Result<Tensor>> {
     if call.group_size != 1 {
         return None;
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 pub type CallDone = Box<dyn FnOnce(Result<Vec<Tensor>>) + Send>;
 
 /// An instantiated function.
-pub trait Callable: Send + Sync {
+pub trait InstantiatedFunction: Send + Sync {
     /// Starts a call and returns; `done` may run before this returns, or later on another thread.
     fn call(&self, args: Vec<Tensor>, step: &Arc<StepCtx>, done: CallDone);
 

@@ -28,19 +28,19 @@ pub trait Kernel: Send + Sync {
 
     /// Computes, and has `finish` work on all of output 0, part by part, while parts are in a cache.
     /// False when that was not done, and the output is as [`Kernel::compute`] leaves it.
-    fn compute_finished(&self, ctx: &mut Ctx<'_>, finish: &dyn Finish) -> Result<bool> {
-        let _ = finish;
+    fn compute_with_epilogue(&self, ctx: &mut Ctx<'_>, epilogue: &dyn Epilogue) -> Result<bool> {
+        let _ = epilogue;
         self.compute(ctx)?;
         Ok(false)
     }
 }
 
 /// What follows a kernel: a change of its output's elements in place.
-pub trait Finish: Sync {
+pub trait Epilogue: Sync {
     /// Whether it can be done to an output of this type and shape.
     fn fits(&self, dtype: DType, shape: &Shape) -> bool;
     /// Does it to whole rows, of the last dimension, of an output that fits.
-    fn finish(&self, rows: Rows<'_>);
+    fn apply(&self, rows: Rows<'_>);
 }
 
 /// Rows of an output.

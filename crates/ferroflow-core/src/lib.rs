@@ -1,6 +1,6 @@
 //! The vocabulary of Ferroflow: [`Error`], [`DType`], [`Shape`], [`Tensor`], and the traits through
 //! which graphs, kernels, devices and transports meet ([`Kernel`], [`AsyncKernel`], [`Rendezvous`],
-//! [`Callable`]). It knows nothing of graphs, protocols or particular ops.
+//! [`InstantiatedFunction`]). It knows nothing of graphs, protocols or particular ops.
 
 mod buffer;
 mod cancel;
@@ -27,18 +27,18 @@ mod variant;
 pub use buffer::{Buffer, set_memory_limit, trim_recycled};
 pub use cancel::{CancelToken, OnCancel};
 pub use collective::{
-    CollectiveCall, CollectiveDone, CollectiveKind, Collectives, LoneCollectives, Merge, alone,
-    divide, merge,
+    CollectiveCall, CollectiveDone, CollectiveKind, Collectives, Merge, SingleDeviceCollectives,
+    divide, merge, single_device_result,
 };
 pub use device::{DeviceInfo, DeviceName};
 pub use dtype::DType;
 pub use element::{Element, FloatElement, RealElement};
 pub use error::{Code, Error, Result, Within};
-pub use function::{CallDone, Callable};
+pub use function::{CallDone, InstantiatedFunction};
 pub use half::{bf16, f16};
 pub use hash::{HashMap, HashSet};
 pub use kernel::{
-    AsyncCtx, AsyncKernel, Completion, Ctx, Done, Finish, Kernel, KernelBox, NodeInfo, Outputs,
+    AsyncCtx, AsyncKernel, Completion, Ctx, Done, Epilogue, Kernel, KernelBox, NodeInfo, Outputs,
     Rows,
 };
 pub use list::List;

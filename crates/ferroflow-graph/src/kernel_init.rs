@@ -2,17 +2,17 @@
 
 use crate::attr::{Attrs, FuncRef};
 use crate::op_def::PortType;
-use ferroflow_core::{Callable, DType, NodeInfo, Result, ensure, err};
+use ferroflow_core::{DType, InstantiatedFunction, NodeInfo, Result, ensure, err};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Makes functions callable; the runtime implements it over a graph's function library.
 pub trait FunctionInstantiator: Send + Sync {
-    fn instantiate(&self, func: &FuncRef) -> Result<Arc<dyn Callable>>;
+    fn instantiate(&self, func: &FuncRef) -> Result<Arc<dyn InstantiatedFunction>>;
 
     /// Makes the function callable with its own state (random streams, counters).
-    fn instantiate_apart(&self, func: &FuncRef) -> Result<Arc<dyn Callable>> {
+    fn instantiate_apart(&self, func: &FuncRef) -> Result<Arc<dyn InstantiatedFunction>> {
         self.instantiate(func)
     }
 }
@@ -102,7 +102,7 @@ pub struct ResourceName {
 pub struct FunctionHandle {
     func: FuncRef,
     functions: Arc<dyn FunctionInstantiator>,
-    ready: OnceLock<Arc<dyn Callable>>,
+    ready: OnceLock<Arc<dyn InstantiatedFunction>>,
 }
 
 impl FunctionHandle {
@@ -111,7 +111,7 @@ impl FunctionHandle {
     }
 
     /// The function, instantiated on first use.
-    pub fn get(&self) -> Result<Arc<dyn Callable>> {
+    pub fn get(&self) -> Result<Arc<dyn InstantiatedFunction>> {
         if let Some(ready) = self.ready.get() {
             return Ok(ready.clone());
         }
@@ -120,7 +120,7 @@ impl FunctionHandle {
     }
 
     /// A new instance of the function, with its own state.
-    pub fn apart(&self) -> Result<Arc<dyn Callable>> {
+    pub fn apart(&self) -> Result<Arc<dyn InstantiatedFunction>> {
         self.functions.instantiate_apart(&self.func)
     }
 }
@@ -129,7 +129,7 @@ impl FunctionHandle {
 pub struct NoFunctions;
 
 impl FunctionInstantiator for NoFunctions {
-    fn instantiate(&self, func: &FuncRef) -> Result<Arc<dyn Callable>> {
+    fn instantiate(&self, func: &FuncRef) -> Result<Arc<dyn InstantiatedFunction>> {
         Err(err!(NotFound, "function '{}' is not defined", func.name))
     }
 }

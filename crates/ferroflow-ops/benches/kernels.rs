@@ -15,7 +15,7 @@ use ferroflow_core::{
 use ferroflow_graph::{
     AttrList, AttrValue, Attrs, Catalog, FunctionInstantiator, KernelInit, NoFunctions,
 };
-use ferroflow_testing::lone_step;
+use ferroflow_testing::standalone_step;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -261,7 +261,7 @@ impl Bench {
             functions: &functions,
         };
         let KernelBox::Sync(kernel) = op.kernel(&init).unwrap() else { panic!("waits") };
-        let step = lone_step(Arc::new(Resources::new()));
+        let step = standalone_step(Arc::new(Resources::new()));
         let mut given = inputs.clone();
         let mut made = Outputs::new();
         let mut call = || {

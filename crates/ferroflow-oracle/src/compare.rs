@@ -1,12 +1,12 @@
 //! Holds two answers against each other.
 
-use crate::record::{Case, Mode, Theirs};
+use crate::record::{Case, ComparisonMode, Theirs};
 use ferroflow_core::{Complex32, Complex64, DType, Element, Error, Tensor, bf16, f16};
 use std::fmt;
 
 /// How an answer differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
+pub enum DifferenceKind {
     /// Values differ.
     Value,
     /// Shapes differ.
@@ -21,15 +21,15 @@ pub enum Kind {
     Accepted,
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for DifferenceKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Kind::Value => "value",
-            Kind::Shape => "shape",
-            Kind::Dtype => "dtype",
-            Kind::Code => "code",
-            Kind::Refused => "refused",
-            Kind::Accepted => "accepted",
+            DifferenceKind::Value => "value",
+            DifferenceKind::Shape => "shape",
+            DifferenceKind::Dtype => "dtype",
+            DifferenceKind::Code => "code",
+            DifferenceKind::Refused => "refused",
+            DifferenceKind::Accepted => "accepted",
         })
     }
 }
@@ -37,7 +37,7 @@ impl fmt::Display for Kind {
 /// A difference, in words.
 #[derive(Debug)]
 pub struct Difference {
-    pub kind: Kind,
+    pub kind: DifferenceKind,
     pub text: String,
 }
 
@@ -47,18 +47,20 @@ pub fn differences(case: &Case, ours: &Result<Vec<Tensor>, Error>) -> Vec<Differ
     let differs = |kind, text| vec![Difference { kind, text }];
     match (&case.theirs, ours) {
         (Theirs::Crashed, _) => Vec::new(),
-        (Theirs::Error(code, text), Err(e)) if *code != e.code() => {
-            differs(Kind::Code, format!("{e}\n  TensorFlow: {}: {}", code.name(), line(text)))
-        }
+        (Theirs::Error(code, text), Err(e)) if *code != e.code() => differs(
+            DifferenceKind::Code,
+            format!("{e}\n  TensorFlow: {}: {}", code.name(), line(text)),
+        ),
         (Theirs::Error(..), Err(_)) => Vec::new(),
-        (Theirs::Error(code, text), Ok(_)) => {
-            differs(Kind::Accepted, format!("TensorFlow: {}: {}", code.name(), line(text)))
-        }
-        (Theirs::Values(_), Err(e)) => differs(Kind::Refused, e.to_string()),
+        (Theirs::Error(code, text), Ok(_)) => differs(
+            DifferenceKind::Accepted,
+            format!("TensorFlow: {}: {}", code.name(), line(text)),
+        ),
+        (Theirs::Values(_), Err(e)) => differs(DifferenceKind::Refused, e.to_string()),
         (Theirs::Values(theirs), Ok(ours)) => {
             if theirs.len() != ours.len() {
                 return differs(
-                    Kind::Dtype,
+                    DifferenceKind::Dtype,
                     format!("{} outputs, expected {}", ours.len(), theirs.len()),
                 );
             }
@@ -73,20 +75,32 @@ pub fn differences(case: &Case, ours: &Result<Vec<Tensor>, Error>) -> Vec<Differ
     }
 }
 
-fn tensors(ours: &Tensor, theirs: &Tensor, mode: Mode, tolerance: f64) -> Vec<(Kind, String)> {
+fn tensors(
+    ours: &Tensor,
+    theirs: &Tensor,
+    mode: ComparisonMode,
+    tolerance: f64,
+) -> Vec<(DifferenceKind, String)> {
     if ours.dtype() != theirs.dtype() {
-        return vec![(Kind::Dtype, format!("{}, expected {}", ours.dtype(), theirs.dtype()))];
+        return vec![(
+            DifferenceKind::Dtype,
+            format!("{}, expected {}", ours.dtype(), theirs.dtype()),
+        )];
     }
     if ours.shape() != theirs.shape() {
-        return vec![(Kind::Shape, format!("shape {}, expected {}", ours.shape(), theirs.shape()))];
+        return vec![(
+            DifferenceKind::Shape,
+            format!("shape {}, expected {}", ours.shape(), theirs.shape()),
+        )];
     }
-    if mode == Mode::Shape {
+    if mode == ComparisonMode::Shape {
         return Vec::new();
     }
     if let (Some(a), Some(b)) = (numbers(ours), numbers(theirs)) {
-        let tolerance = if mode == Mode::Exact { 0.0 } else { tolerance * precision(ours.dtype()) };
+        let tolerance =
+            if mode == ComparisonMode::Exact { 0.0 } else { tolerance * precision(ours.dtype()) };
         let texts = numbers_apart(&a, &b, mode, tolerance, smallest(ours.dtype()));
-        return texts.into_iter().map(|text| (Kind::Value, text)).collect();
+        return texts.into_iter().map(|text| (DifferenceKind::Value, text)).collect();
     }
     let text = if let (Ok(a), Ok(b)) = (ours.strings(), theirs.strings()) {
         (0..a.len())
@@ -106,14 +120,20 @@ fn tensors(ours: &Tensor, theirs: &Tensor, mode: Mode, tolerance: f64) -> Vec<(K
             _ => Some(format!("{ours:?}\n  expected {theirs:?}").chars().take(600).collect()),
         }
     };
-    text.into_iter().map(|text| (Kind::Value, text)).collect()
+    text.into_iter().map(|text| (DifferenceKind::Value, text)).collect()
 }
 
 /// The numbers that are not near each other, in a line for each way of it: NaN on one side, an infinity, or apart by some
 /// part of their size.
-fn numbers_apart(a: &[f64], b: &[f64], mode: Mode, tolerance: f64, tiny: f64) -> Vec<String> {
+fn numbers_apart(
+    a: &[f64],
+    b: &[f64],
+    mode: ComparisonMode,
+    tolerance: f64,
+    tiny: f64,
+) -> Vec<String> {
     let largest = b.iter().filter(|x| x.is_finite()).fold(0.0, |m: f64, x| m.max(x.abs()));
-    let floor = if mode == Mode::Norm { largest } else { largest.min(1.0) };
+    let floor = if mode == ComparisonMode::Norm { largest } else { largest.min(1.0) };
     let near = |x: f64, y: f64| {
         x == y
             || (x - y).abs() <= tiny
@@ -224,7 +244,7 @@ fn line(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn kind(ours: &Tensor, theirs: &Tensor, mode: Mode) -> Option<Kind> {
+    fn kind(ours: &Tensor, theirs: &Tensor, mode: ComparisonMode) -> Option<DifferenceKind> {
         tensors(ours, theirs, mode, 1.0).first().map(|(kind, _)| *kind)
     }
 
@@ -232,25 +252,25 @@ mod tests {
     fn a_rounding_is_no_difference_but_more_is() {
         let (a, near, far) = (1.0f32, 1.000_001, 1.001);
         let [a, near, far] = [a, near, far].map(Tensor::scalar);
-        assert_eq!(kind(&a, &near, Mode::Value), None);
-        assert_eq!(kind(&a, &far, Mode::Value), Some(Kind::Value));
-        assert_eq!(kind(&a, &near, Mode::Exact), Some(Kind::Value));
-        assert_eq!(kind(&a, &far, Mode::Shape), None);
+        assert_eq!(kind(&a, &near, ComparisonMode::Value), None);
+        assert_eq!(kind(&a, &far, ComparisonMode::Value), Some(DifferenceKind::Value));
+        assert_eq!(kind(&a, &near, ComparisonMode::Exact), Some(DifferenceKind::Value));
+        assert_eq!(kind(&a, &far, ComparisonMode::Shape), None);
     }
 
     #[test]
     fn nan_is_nan_and_infinity_is_not_a_large_number() {
         let [nan, inf, max] = [f64::NAN, f64::INFINITY, f64::MAX].map(Tensor::scalar);
-        assert_eq!(kind(&nan, &nan, Mode::Value), None);
-        assert_eq!(kind(&inf, &max, Mode::Value), Some(Kind::Value));
-        assert_eq!(kind(&nan, &inf, Mode::Value), Some(Kind::Value));
+        assert_eq!(kind(&nan, &nan, ComparisonMode::Value), None);
+        assert_eq!(kind(&inf, &max, ComparisonMode::Value), Some(DifferenceKind::Value));
+        assert_eq!(kind(&nan, &inf, ComparisonMode::Value), Some(DifferenceKind::Value));
     }
 
     #[test]
     fn numbers_that_differ_in_other_ways_are_told_apart() {
         let ours = Tensor::vector(&[f64::NAN, 1.0, 2.0, 3.0, f64::INFINITY]);
         let theirs = Tensor::vector(&[1.0, 1.0, f64::NAN, 3.3, 5.0]);
-        let found = tensors(&ours, &theirs, Mode::Value, 1.0);
+        let found = tensors(&ours, &theirs, ComparisonMode::Value, 1.0);
         let texts: Vec<&str> = found.iter().map(|(_, text)| text.as_str()).collect();
         assert_eq!(
             texts,
@@ -266,13 +286,14 @@ mod tests {
     #[test]
     fn small_results_are_compared_relative_to_each_other() {
         let (a, b) = (Tensor::vector(&[1e-9f64, 1e-9]), Tensor::vector(&[1e-9f64, 2e-9]));
-        assert_eq!(kind(&a, &b, Mode::Value), Some(Kind::Value));
+        assert_eq!(kind(&a, &b, ComparisonMode::Value), Some(DifferenceKind::Value));
     }
 
     #[test]
     fn integers_and_truths_say_which_differ() {
-        let text =
-            |ours: &Tensor, theirs: &Tensor| tensors(ours, theirs, Mode::Value, 1.0)[0].1.clone();
+        let text = |ours: &Tensor, theirs: &Tensor| {
+            tensors(ours, theirs, ComparisonMode::Value, 1.0)[0].1.clone()
+        };
         assert_eq!(
             text(&Tensor::vector(&[1i32, 5, 9]), &Tensor::vector(&[1i32, 7, -1])),
             "2 of 3 integers differ by up to 10, the first at 1: 5, expected 7"
@@ -281,14 +302,23 @@ mod tests {
             text(&Tensor::vector(&[true, true]), &Tensor::vector(&[true, false])),
             "1 of 2 truths differ, the first at 1: true, expected false"
         );
-        assert!(tensors(&Tensor::scalar(3u64), &Tensor::scalar(3u64), Mode::Value, 1.0).is_empty());
+        assert!(
+            tensors(&Tensor::scalar(3u64), &Tensor::scalar(3u64), ComparisonMode::Value, 1.0)
+                .is_empty()
+        );
     }
 
     #[test]
     fn shapes_and_dtypes_come_before_values() {
         let (scalar, vector) = (Tensor::scalar(1i32), Tensor::vector(&[1i32]));
-        assert_eq!(kind(&scalar, &vector, Mode::Value), Some(Kind::Shape));
-        assert_eq!(kind(&scalar, &Tensor::scalar(1i64), Mode::Shape), Some(Kind::Dtype));
-        assert_eq!(kind(&scalar, &Tensor::scalar(2i32), Mode::Value), Some(Kind::Value));
+        assert_eq!(kind(&scalar, &vector, ComparisonMode::Value), Some(DifferenceKind::Shape));
+        assert_eq!(
+            kind(&scalar, &Tensor::scalar(1i64), ComparisonMode::Shape),
+            Some(DifferenceKind::Dtype)
+        );
+        assert_eq!(
+            kind(&scalar, &Tensor::scalar(2i32), ComparisonMode::Value),
+            Some(DifferenceKind::Value)
+        );
     }
 }

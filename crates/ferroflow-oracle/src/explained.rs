@@ -1,6 +1,6 @@
 //! The differences that are meant to be: `oracle/explained.tsv`, which docs/src/reference/ops.md shows.
 
-use crate::compare::Kind;
+use crate::compare::DifferenceKind;
 use ferroflow_core::{Result, bail, err};
 use regex::Regex;
 use std::fmt;
@@ -21,7 +21,7 @@ pub struct Explanation {
 pub struct Seen<'a> {
     pub op: &'a str,
     pub dtype: &'a str,
-    pub kind: Kind,
+    pub kind: DifferenceKind,
     /// Whether the call was made to be wrong.
     pub spoiled: bool,
     /// How the answers differ, and the call.
@@ -111,21 +111,21 @@ mod tests {
         let text = "Fast* Slow\tfloat32 half\tvalue\texpected NaN\tbecause of this and that\n\
                     Odd\t*\tspoiled:refused\trank [0-9]\tthey do not look";
         let table = parse(text).unwrap();
-        let find = |op: &str, dtype: &str, kind: Kind, spoiled: bool| {
+        let find = |op: &str, dtype: &str, kind: DifferenceKind, spoiled: bool| {
             let text = "1 of 2 numbers differ: 0, expected NaN\nrank 2";
             table.find(&Seen { op, dtype, kind, spoiled, text })
         };
-        assert_eq!(find("Odd", "half", Kind::Refused, true), Some(1));
-        assert_eq!(find("Odd", "half", Kind::Refused, false), None);
-        assert_eq!(find("FastSum", "half", Kind::Value, false), Some(0));
-        assert_eq!(find("Slow", "float32", Kind::Value, false), Some(0));
-        assert_eq!(find("Slower", "float32", Kind::Value, false), None);
-        assert_eq!(find("Slow", "float64", Kind::Value, false), None);
-        assert_eq!(find("Slow", "half", Kind::Code, false), None);
+        assert_eq!(find("Odd", "half", DifferenceKind::Refused, true), Some(1));
+        assert_eq!(find("Odd", "half", DifferenceKind::Refused, false), None);
+        assert_eq!(find("FastSum", "half", DifferenceKind::Value, false), Some(0));
+        assert_eq!(find("Slow", "float32", DifferenceKind::Value, false), Some(0));
+        assert_eq!(find("Slower", "float32", DifferenceKind::Value, false), None);
+        assert_eq!(find("Slow", "float64", DifferenceKind::Value, false), None);
+        assert_eq!(find("Slow", "half", DifferenceKind::Code, false), None);
         let other = Seen {
             op: "Slow",
             dtype: "half",
-            kind: Kind::Value,
+            kind: DifferenceKind::Value,
             spoiled: false,
             text: "1 of 2 numbers differ: 0, expected 1",
         };

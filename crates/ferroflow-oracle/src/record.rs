@@ -16,7 +16,7 @@ const LONGEST: usize = 1 << 28;
 
 /// How results are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum ComparisonMode {
     /// Each element, within the tolerance of its dtype.
     Value,
     /// As `Value`, relative to the largest element: for sums in which terms cancel.
@@ -36,7 +36,7 @@ pub struct Case {
     pub index: u64,
     /// Whether the call was made to be wrong.
     pub spoiled: bool,
-    pub mode: Mode,
+    pub mode: ComparisonMode,
     pub tolerance: f64,
     pub graph: GraphDef,
     pub feeds: Vec<(String, Tensor)>,
@@ -138,10 +138,10 @@ fn case(meta: &Json, graph: Bytes, feeds: Bytes, answers: Bytes, raw: Bytes) -> 
         other => bail!(DataLoss, "a case in state {other:?}"),
     };
     let mode = match meta["mode"].as_str() {
-        Some("norm") => Mode::Norm,
-        Some("exact") => Mode::Exact,
-        Some("shape") => Mode::Shape,
-        _ => Mode::Value,
+        Some("norm") => ComparisonMode::Norm,
+        Some("exact") => ComparisonMode::Exact,
+        Some("shape") => ComparisonMode::Shape,
+        _ => ComparisonMode::Value,
     };
     Ok(Case {
         op: text("op"),

@@ -1,6 +1,6 @@
 //! Counts what was asked and how it went: coverage, and differences with examples.
 
-use crate::compare::{Difference, Kind, differences};
+use crate::compare::{Difference, DifferenceKind, differences};
 use crate::explained::{Explained, Seen};
 use crate::record::{Case, Theirs};
 use ferroflow_core::{Error, Tensor};
@@ -34,7 +34,7 @@ struct Found {
 pub struct Report {
     explained: Explained,
     pairs: BTreeMap<(String, String), Pair>,
-    unexplained: BTreeMap<(String, Kind), Found>,
+    unexplained: BTreeMap<(String, DifferenceKind), Found>,
     /// Lines of the table, and the cases that each explains.
     accepted: BTreeMap<usize, usize>,
     /// Cases that differ only in what is explained.

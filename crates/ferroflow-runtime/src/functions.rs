@@ -4,7 +4,8 @@ use crate::executor;
 use crate::optimize::Optimizer;
 use crate::plan::{KernelCache, Plan, PlanContext};
 use ferroflow_core::{
-    CallDone, Callable, DeviceInfo, Resources, Result, Spawn, StepCtx, Tensor, ensure, err,
+    CallDone, DeviceInfo, InstantiatedFunction, Resources, Result, Spawn, StepCtx, Tensor, ensure,
+    err,
 };
 use ferroflow_graph::passes::Pruned;
 use ferroflow_graph::{
@@ -35,7 +36,7 @@ pub struct FunctionRuntime {
     device: Arc<DeviceInfo>,
     threads: Arc<dyn Spawn>,
     /// By name, then attributes. An entry keeps the state of its body's kernels for the session.
-    instances: Mutex<HashMap<String, Vec<(Attrs, Arc<dyn Callable>)>>>,
+    instances: Mutex<HashMap<String, Vec<(Attrs, Arc<dyn InstantiatedFunction>)>>>,
     me: Weak<FunctionRuntime>,
 }
 
@@ -67,14 +68,14 @@ impl FunctionRuntime {
         drop(dropped);
     }
 
-    fn instance(&self, func: &FuncRef) -> Option<Arc<dyn Callable>> {
+    fn instance(&self, func: &FuncRef) -> Option<Arc<dyn InstantiatedFunction>> {
         let instances = self.instances.lock();
         let list = instances.get(&func.name)?;
         list.iter().find(|(attrs, _)| *attrs == func.attrs).map(|(_, found)| found.clone())
     }
 
     /// Compiles a function, maybe for one that is being compiled on this thread.
-    fn compile_nested(&self, func: &FuncRef) -> Result<Arc<dyn Callable>> {
+    fn compile_nested(&self, func: &FuncRef) -> Result<Arc<dyn InstantiatedFunction>> {
         let depth = COMPILING.get();
         ensure!(
             depth < MAX_COMPILING,
@@ -91,7 +92,7 @@ impl FunctionRuntime {
         })
     }
 
-    fn compile(&self, func: &FuncRef) -> Result<Arc<dyn Callable>> {
+    fn compile(&self, func: &FuncRef) -> Result<Arc<dyn InstantiatedFunction>> {
         let body = FunctionGraph::instantiate(func, &self.library.read(), &self.catalog)?;
         let mut step = Pruned::from_function(body);
         let me = self.me.upgrade().ok_or_else(|| err!(Cancelled, "the session has ended"))?;
@@ -115,7 +116,7 @@ impl FunctionRuntime {
 }
 
 impl FunctionInstantiator for FunctionRuntime {
-    fn instantiate(&self, func: &FuncRef) -> Result<Arc<dyn Callable>> {
+    fn instantiate(&self, func: &FuncRef) -> Result<Arc<dyn InstantiatedFunction>> {
         if let Some(found) = self.instance(func) {
             return Ok(found);
         }
@@ -129,7 +130,7 @@ impl FunctionInstantiator for FunctionRuntime {
         Ok(made)
     }
 
-    fn instantiate_apart(&self, func: &FuncRef) -> Result<Arc<dyn Callable>> {
+    fn instantiate_apart(&self, func: &FuncRef) -> Result<Arc<dyn InstantiatedFunction>> {
         self.compile_nested(func)
     }
 }
@@ -161,7 +162,7 @@ impl Compiled {
     }
 }
 
-impl Callable for Compiled {
+impl InstantiatedFunction for Compiled {
     fn call(&self, args: Vec<Tensor>, step: &Arc<StepCtx>, done: CallDone) {
         match self.nested(step) {
             Ok(step) if step.depth % CALLS_PER_STACK == 0 => {
@@ -187,7 +188,7 @@ pub(crate) fn detached_step(threads: Arc<dyn Spawn>) -> Arc<StepCtx> {
         step_resources: Arc::new(Resources::new()),
         cancel: ferroflow_core::CancelToken::new(),
         threads,
-        collectives: Arc::new(ferroflow_core::LoneCollectives),
+        collectives: Arc::new(ferroflow_core::SingleDeviceCollectives),
         stats: None,
         depth: 0,
     })

@@ -1,7 +1,7 @@
 //! `Check`: build one node of an op, run its kernel, look at what comes out; and see that the
 //! shape function promised nothing else.
 
-use crate::lone_step;
+use crate::standalone_step;
 use ferroflow_core::{
     AsyncCtx, Completion, Ctx, DType, DeviceInfo, Done, KernelBox, NodeInfo, Outputs, PartialShape,
     Resources, Result, StepCtx, Tensor, Value, Variable, err,
@@ -155,7 +155,7 @@ impl<'c> Check<'c> {
     }
 
     fn execute(self, kernel: KernelBox, node: &Arc<NodeInfo>) -> Result<Outputs> {
-        let mut step = lone_step(self.resources);
+        let mut step = standalone_step(self.resources);
         if let (Some(step), Some(resources)) = (Arc::get_mut(&mut step), self.step_resources) {
             step.step_resources = resources;
         }

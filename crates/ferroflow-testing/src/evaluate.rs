@@ -2,7 +2,7 @@
 //! make. Control flow and functions need the real one.
 
 use crate::check::execute;
-use crate::lone_step;
+use crate::standalone_step;
 use ferroflow_core::{DeviceInfo, NodeInfo, Resources, Result, Tensor, Value, err};
 use ferroflow_graph::passes::topological_order;
 use ferroflow_graph::{Endpoint, FunctionInstantiator, GraphIr, KernelInit, NoFunctions};
@@ -24,7 +24,7 @@ pub fn evaluate(
             queue.extend(&graph.node(e.node).inputs);
         }
     }
-    let step = lone_step(Arc::new(Resources::new()));
+    let step = standalone_step(Arc::new(Resources::new()));
     let functions: Arc<dyn FunctionInstantiator> = Arc::new(NoFunctions);
     for id in topological_order(graph).into_iter().filter(|id| needed.contains(id)) {
         let node = graph.node(id);

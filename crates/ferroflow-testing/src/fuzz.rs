@@ -40,7 +40,7 @@ pub struct Fuzz {
 
 /// What came of a case that did nothing wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct FuzzOutcome {
     /// The graph was accepted.
     pub has_session: bool,
     pub steps: u32,
@@ -62,7 +62,7 @@ impl Fuzz {
     ///
     /// # Panics
     /// If a kernel panicked or a step hung.
-    pub fn run(&self, data: &[u8]) -> Outcome {
+    pub fn run(&self, data: &[u8]) -> FuzzOutcome {
         // Bytes that run out while a case is chosen make no case.
         self.case(&mut Unstructured::new(data)).unwrap_or_default()
     }
@@ -77,7 +77,7 @@ impl Fuzz {
         grown.map_or_else(|e| e.to_string(), |grown| format!("{grown:#?}"))
     }
 
-    fn case(&self, u: &mut Unstructured<'_>) -> Result<Outcome> {
+    fn case(&self, u: &mut Unstructured<'_>) -> Result<FuzzOutcome> {
         match u.int_in_range(0..=7)? {
             0 => self.raw(u),
             1 => self.mutated(u),
@@ -89,7 +89,7 @@ impl Fuzz {
     }
 
     /// The bytes as messages: a GraphDef, and what is left a RunStepRequest.
-    fn raw(&self, u: &mut Unstructured<'_>) -> Result<Outcome> {
+    fn raw(&self, u: &mut Unstructured<'_>) -> Result<FuzzOutcome> {
         let len = u.int_in_range(0..=u.len())?;
         let graph = Bytes::copy_from_slice(u.bytes(len.min(u.len()))?);
         let step = Bytes::copy_from_slice(u.bytes(u.len())?);
@@ -97,7 +97,7 @@ impl Fuzz {
     }
 
     /// A sound graph and step, written as messages, with some bytes changed.
-    fn mutated(&self, u: &mut Unstructured<'_>) -> Result<Outcome> {
+    fn mutated(&self, u: &mut Unstructured<'_>) -> Result<FuzzOutcome> {
         let case = graphs::grow(u, &self.ops)?;
         let step = RunStepRequest {
             feeds: case.feeds.clone(),
@@ -106,7 +106,7 @@ impl Fuzz {
             ..RunStepRequest::default()
         };
         let (Ok(graph), Ok(step)) = (encode_graph(&case.graph), step.encode()) else {
-            return Ok(Outcome::default());
+            return Ok(FuzzOutcome::default());
         };
         let mut messages = [graph.to_vec(), step.into_parts().concat()];
         for _ in 0..u.int_in_range(1..=8)? {
@@ -120,13 +120,13 @@ impl Fuzz {
         Ok(self.messages(graph.into(), step.into()))
     }
 
-    fn messages(&self, graph: Bytes, step: Bytes) -> Outcome {
+    fn messages(&self, graph: Bytes, step: Bytes) -> FuzzOutcome {
         let (graph, step) = (decode_graph(graph), RunStepRequest::decode(step));
-        let Ok(graph) = graph else { return Outcome::default() };
+        let Ok(graph) = graph else { return FuzzOutcome::default() };
         let Some(session) = self.session(&graph, SessionOptions::default()) else {
-            return Outcome::default();
+            return FuzzOutcome::default();
         };
-        let mut outcome = Outcome { has_session: true, ..Outcome::default() };
+        let mut outcome = FuzzOutcome { has_session: true, ..FuzzOutcome::default() };
         if let Ok(step) = step {
             let request = RunRequest {
                 feeds: step.feeds,
@@ -141,7 +141,7 @@ impl Fuzz {
     }
 
     /// Opens a session on the graph, in one part or two, and runs steps in all ways there are.
-    fn play(&self, u: &mut Unstructured<'_>, case: &Grown) -> Result<Outcome> {
+    fn play(&self, u: &mut Unstructured<'_>, case: &Grown) -> Result<FuzzOutcome> {
         let options =
             SessionOptions { disable_optimizer: u.ratio(1, 4)?, ..SessionOptions::default() };
         let mut first = case.graph.clone();
@@ -149,8 +149,10 @@ impl Fuzz {
         if u.ratio(1, 8)? {
             rest.nodes = first.nodes.split_off(u.int_in_range(0..=first.nodes.len())?);
         }
-        let Some(session) = self.session(&first, options) else { return Ok(Outcome::default()) };
-        let mut outcome = Outcome { has_session: true, ..Outcome::default() };
+        let Some(session) = self.session(&first, options) else {
+            return Ok(FuzzOutcome::default());
+        };
+        let mut outcome = FuzzOutcome { has_session: true, ..FuzzOutcome::default() };
         let _ = session.extend(&rest, None);
         match u.int_in_range(0..=9)? {
             0 => self.partial_run(&session, case, &mut outcome),
@@ -182,7 +184,7 @@ impl Fuzz {
         Ok(outcome)
     }
 
-    fn partial_run(&self, session: &Session, case: &Grown, outcome: &mut Outcome) {
+    fn partial_run(&self, session: &Session, case: &Grown, outcome: &mut FuzzOutcome) {
         let names = case.feeds.iter().map(|(name, _)| name.clone()).collect();
         let made = session.partial_run_setup(names, case.fetches.clone(), case.targets.clone());
         let Ok(handle) = made else { return };
@@ -195,7 +197,7 @@ impl Fuzz {
         }
     }
 
-    fn callable(&self, session: &Session, case: &Grown, outcome: &mut Outcome) {
+    fn callable(&self, session: &Session, case: &Grown, outcome: &mut FuzzOutcome) {
         let (names, values): (Vec<String>, Vec<Tensor>) = case.feeds.iter().cloned().unzip();
         let spec = CallableSpec {
             feeds: names,
@@ -215,7 +217,11 @@ impl Fuzz {
     }
 
     /// Runs a step to its end, which comes in time or by cancellation. Whether it succeeded.
-    fn step(&self, outcome: &mut Outcome, start: impl FnOnce(CancelToken, SessionDone)) -> bool {
+    fn step(
+        &self,
+        outcome: &mut FuzzOutcome,
+        start: impl FnOnce(CancelToken, SessionDone),
+    ) -> bool {
         let cancel = CancelToken::new();
         let (tell, told) = channel();
         start(

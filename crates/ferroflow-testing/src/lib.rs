@@ -7,11 +7,11 @@ mod evaluate;
 mod finite_differences;
 pub mod fuzz;
 mod graph;
-mod lone_step;
+mod standalone_step;
 mod test_ops;
 
 pub use check::{Check, assert_close};
 pub use evaluate::evaluate;
 pub use graph::{GraphBuilder, Literal, func, function, graph};
-pub use lone_step::lone_step;
+pub use standalone_step::standalone_step;
 pub use test_ops::{mix, register_blocking_op, register_test_ops};

@@ -25,8 +25,8 @@ use crate::monitored::MonitoredTraining;
 use crate::output::{Operation, Output};
 use crate::variable::Variable;
 use ferroflow_collective::{
-    Ask, Collective, Done, Engine, EngineOptions, EngineStats, Group, Membership, Model, Options,
-    ReduceOp,
+    Collective, Engine, EngineOptions, EngineStats, Group, GroupOptions, LinkCostModel, Membership,
+    ReduceOp, SubmitOptions, TensorDone,
 };
 use ferroflow_core::{DType, Error, Result, Tensor, bail, err};
 use ferroflow_graph::Catalog;
@@ -91,7 +91,7 @@ pub struct Config {
     pub membership: Option<Membership>,
     /// Rank 0's listener, if it is bound already.
     pub listener: Option<TcpListener>,
-    pub group: Options,
+    pub group: GroupOptions,
     pub engine: EngineOptions,
     /// The same bits in every run.
     pub deterministic: bool,
@@ -157,14 +157,18 @@ impl Link {
         name: &str,
         tensor: Tensor,
         what: Collective,
-        ask: Ask,
+        ask: SubmitOptions,
         done: impl FnOnce(Result<(Tensor, Vec<usize>)>) + Send + 'static,
     ) {
         self.submit_all(vec![(name.into(), tensor, what, Box::new(done))], &ask);
     }
 
     /// [`Link::submit`] of tensors that are done together.
-    pub(crate) fn submit_all(&self, tensors: Vec<(String, Tensor, Collective, Done)>, ask: &Ask) {
+    pub(crate) fn submit_all(
+        &self,
+        tensors: Vec<(String, Tensor, Collective, TensorDone)>,
+        ask: &SubmitOptions,
+    ) {
         // A tensor that is refused ends right here, and whoever is told may submit the next.
         match &*self.engine.read_recursive() {
             Some(engine) => engine.submit_tensors(tensors, ask),
@@ -432,14 +436,14 @@ fn start(config: Config) -> Result<(Engine, Place, Vec<Members>)> {
 }
 
 fn prepared(
-    mut group: Options,
+    mut group: GroupOptions,
     mut engine: EngineOptions,
     deterministic: bool,
-) -> (Options, EngineOptions) {
+) -> (GroupOptions, EngineOptions) {
     if deterministic {
         engine.deterministic = true;
         // What a probe finds differs from run to run, and with it the order of sums.
-        group.model.get_or_insert_with(Model::default);
+        group.model.get_or_insert_with(LinkCostModel::default);
     }
     (group, engine)
 }

@@ -2,7 +2,7 @@
 //! the bit that of one process that computes the shards and adds them up in the same order.
 #![allow(clippy::unwrap_used)]
 
-use ferroflow::collective::{Algorithm, Membership, Options};
+use ferroflow::collective::{Algorithm, GroupOptions, Membership};
 use ferroflow::hvd::{self, World};
 use ferroflow::prelude::*;
 use ferroflow::train::GradAndVar;
@@ -135,7 +135,7 @@ fn ranks(name: &'static str, n: usize, deterministic: bool) -> Vec<Curve> {
                 let config = hvd::Config {
                     membership: Some(Membership::new(rank, n, address.clone())),
                     listener: if rank == 0 { listener.lock().unwrap().take() } else { None },
-                    group: Options { algorithm, ..Options::default() },
+                    group: GroupOptions { algorithm, ..GroupOptions::default() },
                     deterministic,
                     ..hvd::Config::default()
                 };

@@ -4,7 +4,7 @@ use super::{Ranks, among, start};
 use crate::say::say;
 use crate::units;
 use ferroflow::collective::bench::{SIZES, Timing, all_reduce, floor};
-use ferroflow::collective::{Algorithm, Group, Membership, Options, Transport};
+use ferroflow::collective::{Algorithm, Group, GroupOptions, Membership, TransportChoice};
 use ferroflow::{Code, Error, Result};
 use serde_json::json;
 
@@ -42,7 +42,7 @@ pub struct Allreduce {
 
 /// What names and sizes on the command line mean.
 struct Asked {
-    transport: Transport,
+    transport: TransportChoice,
     algorithm: Option<Algorithm>,
     sizes: Vec<usize>,
 }
@@ -53,7 +53,7 @@ pub fn run(args: &Allreduce) -> Result<()> {
         return Err(Error::new(Code::InvalidArgument, "--seconds must be a number above 0"));
     }
     let asked = Asked {
-        transport: Transport::from_name(&args.ranks.transport)?,
+        transport: TransportChoice::from_name(&args.ranks.transport)?,
         algorithm: args.algorithm.as_deref().map(Algorithm::from_name).transpose()?,
         sizes: match &args.sizes {
             None => SIZES.to_vec(),
@@ -87,7 +87,7 @@ fn rank(args: &Allreduce, asked: Asked, mut member: Membership) -> Result<()> {
         return Err(Error::new(Code::Unimplemented, text));
     }
     member.transport = transport;
-    let mut group = Group::join(&member, Options { algorithm, ..Options::default() })?;
+    let mut group = Group::join(&member, GroupOptions { algorithm, ..GroupOptions::default() })?;
     let (n, tcp) = (group.size(), group.transport() == "tcp");
     let first = group.rank() == 0;
     if first && args.model {

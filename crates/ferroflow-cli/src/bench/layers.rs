@@ -4,7 +4,9 @@ use super::{Ranks, among, start};
 use crate::say::say;
 use crate::units;
 use ferroflow::collective::bench::layers::{bytes_of, training_steps, vgg16};
-use ferroflow::collective::{Engine, EngineOptions, Group, Membership, Options, Transport};
+use ferroflow::collective::{
+    Engine, EngineOptions, Group, GroupOptions, Membership, TransportChoice,
+};
 use ferroflow::{Code, Error, Result};
 use serde_json::json;
 use std::time::Duration;
@@ -35,7 +37,7 @@ pub struct Layers {
 
 pub fn run(args: &Layers) -> Result<()> {
     // Before ranks are started, so that a mistake is told once.
-    let transport = Transport::from_name(&args.ranks.transport)?;
+    let transport = TransportChoice::from_name(&args.ranks.transport)?;
     let alone = units::seconds(&args.step_time)?;
     let too_long = || Error::new(Code::InvalidArgument, "a step takes at most an hour");
     let time = Some(alone).filter(|t| (0.0..=3600.0).contains(t)).ok_or_else(too_long)?;
@@ -46,7 +48,7 @@ pub fn run(args: &Layers) -> Result<()> {
 }
 
 fn rank(args: &Layers, alone: f64, member: Membership) -> Result<()> {
-    let group = Group::join(&member, Options::default())?;
+    let group = Group::join(&member, GroupOptions::default())?;
     let (n, links) = (group.size(), group.transport());
     let (servers, servers_only) = (group.servers(), group.servers_only());
     let options = match args.plain {

@@ -3,7 +3,7 @@
 use super::hosts::{Host, hosts, invalid};
 use crate::launch::Process;
 use ferroflow::Result;
-use ferroflow::collective::{Engine, EngineOptions, Group, Membership, Options};
+use ferroflow::collective::{Engine, EngineOptions, Group, GroupOptions, Membership};
 
 /// Sum for the ranks of the job that the environment describes
 #[derive(clap::Args)]
@@ -57,7 +57,7 @@ pub fn serve() -> Result<()> {
     let member = Membership::from_env()?;
     let member =
         member.ok_or_else(|| invalid("nothing in the environment says for whom".into()))?;
-    let group = Group::join(&member, Options::default())?;
+    let group = Group::join(&member, GroupOptions::default())?;
     if !group.is_server() {
         return Err(invalid(format!("rank {} of the job is no server", group.rank())));
     }

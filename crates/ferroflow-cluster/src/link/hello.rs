@@ -3,7 +3,7 @@
 use super::frame::cut;
 use crate::net::{BoxRead, BoxWrite};
 use bytes::{Buf, BufMut, BytesMut};
-use ferroflow_collective::blocks::Memory;
+use ferroflow_collective::blocks::BlockMemory;
 use ferroflow_core::{Error, Result, ensure, err};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -39,7 +39,7 @@ pub(super) struct LinkHello {
     /// Of its devices: values that come from elsewhere are not its own.
     pub incarnations: Vec<u64>,
     /// Shared memory that it would put values in.
-    pub blocks: Option<Memory>,
+    pub blocks: Option<BlockMemory>,
 }
 
 /// What the other side answers, if it agrees.
@@ -92,7 +92,7 @@ impl LinkHello {
         let len = body.try_get_u64_le().ok()?;
         let mark = body.try_get_u64_le().ok()?;
         let incarnations = numbers(body)?;
-        let blocks = (!path.is_empty()).then_some(Memory { path, len, mark });
+        let blocks = (!path.is_empty()).then_some(BlockMemory { path, len, mark });
         Some(LinkHello { purpose, token, task, incarnations, blocks })
     }
 }
@@ -194,7 +194,7 @@ mod tests {
 
     #[tokio::test]
     async fn greetings_are_read_as_they_were_written() {
-        let memory = Memory { path: "/proc/1/fd/2".into(), len: 77, mark: 78 };
+        let memory = BlockMemory { path: "/proc/1/fd/2".into(), len: 77, mark: 78 };
         for blocks in [None, Some(memory)] {
             let hello = LinkHello {
                 purpose: ConnectionPurpose::Bulk,

@@ -8,7 +8,7 @@ use super::{DataPath, Identity, Link, LinkSource, Receiver};
 use crate::key::incarnation_of;
 use crate::net::{Halves, NetStream};
 use bytes::Bytes;
-use ferroflow_collective::blocks::{BlockReader, Place};
+use ferroflow_collective::blocks::{BlockPlace, BlockReader};
 use ferroflow_core::{
     CancelToken, Error, HashMap, HashSet, Received, Result, Tensor, bail, ensure, err,
 };
@@ -185,7 +185,7 @@ impl IncomingLink {
                 let blocks =
                     blocks.ok_or_else(|| err!(InvalidArgument, "a block of memory not shared"))?;
                 let dtype = head.plain_dtype(&rest.shape)?;
-                let block = blocks.block(Place { offset, block }, head.payload as usize)?;
+                let block = blocks.block(BlockPlace { offset, block }, head.payload as usize)?;
                 Tensor::from_bytes(dtype, rest.shape, Bytes::from_owner(block)).map(Received::Live)
             }
             FrameKind::Proto => {
@@ -277,7 +277,7 @@ fn cancelled(step_id: i64) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ferroflow_collective::blocks::{BlockWriter, Memory};
+    use ferroflow_collective::blocks::{BlockMemory, BlockWriter};
 
     #[test]
     fn memory_is_taken_of_tasks_of_this_host_only_and_only_what_was_meant() {
@@ -297,7 +297,7 @@ mod tests {
             blocks: Some(blocks),
         };
         let memory = writer.memory();
-        let other = Memory { mark: !memory.mark, ..memory.clone() };
+        let other = BlockMemory { mark: !memory.mark, ..memory.clone() };
         assert!(admit(&hello(memory.clone()), &own, true).unwrap().is_some());
         assert!(admit(&hello(memory), &own, false).unwrap().is_none());
         assert!(admit(&hello(other), &own, true).unwrap().is_none());

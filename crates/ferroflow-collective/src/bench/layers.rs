@@ -1,7 +1,7 @@
 //! Training steps without the training: layers that take their time, and gradients of the size of theirs,
 //! reduced while the backward pass goes on.
 
-use crate::engine::{Ask, Engine, Handle};
+use crate::engine::{CollectiveHandle, Engine, SubmitOptions};
 use crate::reduce::ReduceOp;
 use ferroflow_core::{Result, ensure};
 use std::time::{Duration, Instant};
@@ -69,7 +69,7 @@ pub fn training_steps(
 ) -> Result<Vec<f64>> {
     let mut gradients: Vec<Vec<Vec<f32>>> =
         layers.iter().map(|l| l.values.iter().map(|&n| vec![1.0; n]).collect()).collect();
-    let mut reduced: Vec<Vec<Handle<f32>>> = layers.iter().map(|_| Vec::new()).collect();
+    let mut reduced: Vec<Vec<CollectiveHandle<f32>>> = layers.iter().map(|_| Vec::new()).collect();
     let mut seconds = Vec::with_capacity(steps);
     engine.barrier("start", crate::SetId::WORLD)?;
     // The first step warms up; the last one's gradients are waited for, in the step after it.
@@ -100,7 +100,7 @@ pub fn training_steps(
             device.work(alone.mul_f64(layer.share * 2.0 / 3.0));
             let priority = if by_need { -(i as i32) } else { 0 };
             for (v, values) in gradients[i].drain(..).enumerate() {
-                let ask = Ask { priority, ..Ask::op(ReduceOp::Mean) };
+                let ask = SubmitOptions { priority, ..SubmitOptions::op(ReduceOp::Mean) };
                 let name = format!("{}/{v}", layer.name);
                 reduced[i].push(engine.all_reduce(&name, values, ask)?);
             }
@@ -125,7 +125,7 @@ impl Device {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{EngineOptions, Group, Membership, Options};
+    use crate::{EngineOptions, Group, GroupOptions, Membership};
 
     #[test]
     fn vgg16_has_its_parameters_where_they_are() {
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_rank_alone_takes_the_time_of_its_layers() {
-        let group = Group::join(&Membership::new(0, 1, ""), Options::default()).unwrap();
+        let group = Group::join(&Membership::new(0, 1, ""), GroupOptions::default()).unwrap();
         let engine = Engine::start(group, EngineOptions::default()).unwrap();
         let layer = |share: f64| Layer { name: share.to_string(), values: vec![10, 2], share };
         let alone = Duration::from_millis(3);

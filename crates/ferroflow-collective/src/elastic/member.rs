@@ -1,7 +1,7 @@
 //! A process's side: it asks for places, and meets the others of each epoch.
 
 use super::{Answer, Word, watch};
-use crate::group::{Group, Options};
+use crate::group::{Group, GroupOptions};
 use crate::rendezvous::Membership;
 use crate::wire::{read_frame, write_frame};
 use ferroflow_core::{Code, Error, Result, err};
@@ -39,16 +39,16 @@ struct Shared {
 }
 
 /// This process's connection to the driver of an elastic job.
-pub struct Seat {
+pub struct ElasticMember {
     stream: TcpStream,
     token: String,
     shared: Arc<Shared>,
     reader: Option<JoinHandle<()>>,
 }
 
-impl Seat {
+impl ElasticMember {
     /// Introduces this process to the driver at `address`.
-    pub fn take(address: &str, token: &str, name: &str) -> Result<Seat> {
+    pub fn take(address: &str, token: &str, name: &str) -> Result<ElasticMember> {
         let problem =
             |e: std::io::Error| err!(Unavailable, "the driver of the job at {address}: {e}");
         let to = address.to_socket_addrs().map_err(problem)?.next();
@@ -71,23 +71,23 @@ impl Seat {
             .stack_size(256 << 10)
             .spawn(move || listen(from, &to))
             .map_err(problem)?;
-        Ok(Seat { stream, token: token.into(), shared, reader: Some(reader) })
+        Ok(ElasticMember { stream, token: token.into(), shared, reader: Some(reader) })
     }
 
     /// The seat that the environment of this process describes (`FERROFLOW_ELASTIC`, the driver's
     /// address); none if it describes none.
-    pub fn from_env() -> Result<Option<Seat>> {
+    pub fn from_env() -> Result<Option<ElasticMember>> {
         let var = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
         let Some(address) = var("FERROFLOW_ELASTIC") else { return Ok(None) };
         let token = var("FERROFLOW_TOKEN").unwrap_or_default();
         let name =
             var("FERROFLOW_NAME").unwrap_or_else(|| format!("process {}", std::process::id()));
-        Seat::take(&address, &token, &name).map(Some)
+        ElasticMember::take(&address, &token, &name).map(Some)
     }
 
     /// Waits for a place in the next epoch, and meets its other ranks. Tries again when one of them goes
     /// meanwhile. The driver ends the wait, if only by ending itself.
-    pub fn next_group(&mut self, options: &Options) -> Result<Group> {
+    pub fn next_group(&mut self, options: &GroupOptions) -> Result<Group> {
         loop {
             let own = self.stream.local_addr().map_err(|e| crate::io_error("the driver", &e))?;
             let listener = TcpListener::bind((own.ip(), 0))
@@ -151,7 +151,7 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for ElasticMember {
     fn drop(&mut self) {
         let _ = self.stream.shutdown(Shutdown::Write);
         let _ = self.stream.shutdown(Shutdown::Both);

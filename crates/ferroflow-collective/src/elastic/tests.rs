@@ -2,8 +2,8 @@
 
 use super::driver::{Line, hello};
 use super::*;
-use crate::group::Options;
-use crate::model::Model;
+use crate::group::GroupOptions;
+use crate::link_cost::LinkCostModel;
 use crate::reduce::ReduceOp;
 use crate::wire::{read_frame, write_frame};
 use std::io::{Read, Write};
@@ -15,12 +15,12 @@ fn driver(min: usize, max: usize, start: usize) -> Driver {
     Driver::start(listener, DriverOptions { min, max, start, patience, token: "t".into() }).unwrap()
 }
 
-fn options() -> Options {
-    Options { model: Some(Model::default()), ..Options::default() }
+fn options() -> GroupOptions {
+    GroupOptions { model: Some(LinkCostModel::default()), ..GroupOptions::default() }
 }
 
-fn seat(driver: &Driver, name: &str) -> Seat {
-    Seat::take(&driver.address().to_string(), "t", name).unwrap()
+fn seat(driver: &Driver, name: &str) -> ElasticMember {
+    ElasticMember::take(&driver.address().to_string(), "t", name).unwrap()
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn too_few_ranks_are_sent_away_with_a_reason() {
     let e = seat(&driver, "alone").next_group(&self::options()).err().unwrap();
     assert_eq!(e.code(), Code::DeadlineExceeded);
     assert!(e.message().contains("1 processes are ready, at least 2"), "{e}");
-    let stranger = Seat::take(&driver.address().to_string(), "wrong", "x").unwrap();
+    let stranger = ElasticMember::take(&driver.address().to_string(), "wrong", "x").unwrap();
     let e = { stranger }.next_group(&self::options()).err().unwrap();
     assert!(matches!(e.code(), Code::PermissionDenied | Code::Unavailable), "{e}");
 }

@@ -1,13 +1,13 @@
 //! What can be asked of an engine, and whether it can be done.
 
-use super::Ask;
-use crate::compress::Compression;
+use super::SubmitOptions;
+use crate::compress::WireCompression;
 use crate::group::{SetId, check_set};
 use crate::reduce::{ReduceOp, check_dtype};
-use crate::signature::Kind;
+use crate::signature::OperationKind;
 use ferroflow_core::{DType, Result, ensure};
 
-/// What is to be done with a tensor; [`Ask`] has the rest.
+/// What is to be done with a tensor; [`SubmitOptions`] has the rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Collective {
     AllReduce,
@@ -31,21 +31,27 @@ pub enum Collective {
 }
 
 impl Collective {
-    pub(super) fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> OperationKind {
         match self {
-            Collective::AllReduce => Kind::AllReduce,
-            Collective::Adasum => Kind::Adasum,
-            Collective::ReduceScatter => Kind::ReduceScatter,
-            Collective::AllGather => Kind::AllGather,
-            Collective::Broadcast { .. } => Kind::Broadcast,
-            Collective::AllToAll { .. } => Kind::AllToAll,
-            Collective::Barrier => Kind::Barrier,
-            Collective::ProcessSet { .. } => Kind::ProcessSet,
+            Collective::AllReduce => OperationKind::AllReduce,
+            Collective::Adasum => OperationKind::Adasum,
+            Collective::ReduceScatter => OperationKind::ReduceScatter,
+            Collective::AllGather => OperationKind::AllGather,
+            Collective::Broadcast { .. } => OperationKind::Broadcast,
+            Collective::AllToAll { .. } => OperationKind::AllToAll,
+            Collective::Barrier => OperationKind::Barrier,
+            Collective::ProcessSet { .. } => OperationKind::ProcessSet,
         }
     }
 
     /// Whether it can be done with `len` values, among the ranks `members`.
-    pub(super) fn check(&self, dtype: DType, len: usize, ask: &Ask, members: &[u32]) -> Result<()> {
+    pub(super) fn check(
+        &self,
+        dtype: DType,
+        len: usize,
+        ask: &SubmitOptions,
+        members: &[u32],
+    ) -> Result<()> {
         match self {
             Collective::AllReduce | Collective::ReduceScatter => check_dtype(dtype)?,
             Collective::Adasum => ensure!(
@@ -79,7 +85,7 @@ impl Collective {
             Unimplemented,
             "collectives do not move values of type {dtype}"
         );
-        let lossy = ask.compression != Compression::None;
+        let lossy = ask.compression != WireCompression::None;
         ensure!(
             !lossy || (dtype == DType::Float && *self == Collective::AllReduce),
             Unimplemented,
@@ -93,7 +99,7 @@ impl Collective {
             ask.op
         );
         ensure!(
-            !matches!(ask.compression, Compression::TopK(_)) || u32::try_from(len).is_ok(),
+            !matches!(ask.compression, WireCompression::TopK(_)) || u32::try_from(len).is_ok(),
             Unimplemented,
             "top-k counts values in 32 bits, which {len} do not fit"
         );
@@ -115,7 +121,8 @@ mod tests {
 
     #[test]
     fn more_values_than_top_k_can_count_are_refused() {
-        let ask = Ask { compression: Compression::TopK(1), ..Ask::default() };
+        let ask =
+            SubmitOptions { compression: WireCompression::TopK(1), ..SubmitOptions::default() };
         let check = |len| Collective::AllReduce.check(DType::Float, len, &ask, &[0]);
         check(u32::MAX as usize).unwrap();
         assert!(check(u32::MAX as usize + 1).unwrap_err().message().contains("32 bits"));

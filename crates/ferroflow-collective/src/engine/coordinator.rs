@@ -2,8 +2,8 @@
 //! It neither sends nor waits; time is handed to it.
 
 use super::request::{Decision, KEPT, Note, Piece, Request};
-use crate::compress::Compression;
-use crate::signature::Kind;
+use crate::compress::WireCompression;
+use crate::signature::OperationKind;
 use ferroflow_core::{Error, Result, bail, ensure, err};
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
@@ -363,7 +363,7 @@ impl Coordinator {
                 continue;
             }
             let width = ready.request.dtype.size().unwrap_or(1);
-            let cut = ready.request.kind == Kind::AllReduce && ready.fuses();
+            let cut = ready.request.kind == OperationKind::AllReduce && ready.fuses();
             let left = ready.request.count() - ready.done;
             let most = if cut { (packing.piece / width).max(1) as u64 } else { u64::MAX };
             let len = left.min(most);
@@ -380,7 +380,7 @@ impl Coordinator {
             }
         }
         if let Some(Ready { request, .. }) =
-            self.ready.first().filter(|r| r.request.kind == Kind::ProcessSet)
+            self.ready.first().filter(|r| r.request.kind == OperationKind::ProcessSet)
         {
             // All ranks hear of it before of anything that it is used in.
             self.sets.push(request.shape.iter().map(|&r| r as u32).collect());
@@ -482,9 +482,9 @@ impl Ready {
     fn fuses(&self) -> bool {
         let plain = matches!(
             self.request.compression,
-            Compression::None | Compression::Fp16 | Compression::Bf16
+            WireCompression::None | WireCompression::Fp16 | WireCompression::Bf16
         );
-        self.request.kind == Kind::AllReduce && plain
+        self.request.kind == OperationKind::AllReduce && plain
     }
 
     /// What tensors of one collective have in common.
@@ -528,7 +528,7 @@ fn agreed(name: &str, asked: &BTreeMap<u32, Request>) -> Result<()> {
     }
     if let [(request, _)] = camps.as_slice() {
         // Who asked and then joined has left its values here.
-        if request.kind == Kind::Broadcast && !asked.contains_key(&request.root) {
+        if request.kind == OperationKind::Broadcast && !asked.contains_key(&request.root) {
             bail!(
                 FailedPrecondition,
                 "tensor {name:?} is to be broadcast from rank {}, which has joined",

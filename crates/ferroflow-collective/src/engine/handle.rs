@@ -9,12 +9,12 @@ use std::marker::PhantomData;
 use std::sync::mpsc::Receiver;
 
 /// The result of a submission, once it is there.
-pub struct Handle<T> {
+pub struct CollectiveHandle<T> {
     pub(super) outcome: Receiver<Outcome>,
     pub(super) values: PhantomData<T>,
 }
 
-impl<T: Number> Handle<T> {
+impl<T: Number> CollectiveHandle<T> {
     /// Waits for the result. The engine ends the wait, with an error if need be.
     pub fn wait(self) -> Result<Vec<T>> {
         self.wait_with_counts().map(|(values, _)| values)
@@ -34,7 +34,7 @@ pub(super) fn unpacked<P: 'static>(values: Box<dyn Any + Send>) -> Result<P> {
 }
 
 /// A process set that is being made.
-pub struct SetHandle(pub(super) Handle<u8>);
+pub struct SetHandle(pub(super) CollectiveHandle<u8>);
 
 impl SetHandle {
     /// What it is called from now on.

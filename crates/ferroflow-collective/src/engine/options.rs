@@ -1,6 +1,6 @@
 //! What an engine can be told, and what it tells.
 
-use crate::compress::Compression;
+use crate::compress::WireCompression;
 use crate::group::SetId;
 use crate::reduce::ReduceOp;
 use ferroflow_core::Error;
@@ -59,33 +59,33 @@ pub struct EngineStats {
 
 /// Everything about a submission but its name and values.
 #[derive(Clone, Debug)]
-pub struct Ask {
+pub struct SubmitOptions {
     pub op: ReduceOp,
     pub set: SetId,
     /// More is sooner.
     pub priority: i32,
-    pub compression: Compression,
+    pub compression: WireCompression,
     /// The tensor's shape; flat if there is none.
     pub shape: Option<Vec<usize>>,
     /// Why this rank cannot do its part, if that is so: an error on all ranks, instead of a wait.
     pub fault: Option<Error>,
 }
 
-impl Default for Ask {
-    fn default() -> Ask {
-        Ask {
+impl Default for SubmitOptions {
+    fn default() -> SubmitOptions {
+        SubmitOptions {
             op: ReduceOp::Sum,
             set: SetId::WORLD,
             priority: 0,
-            compression: Compression::None,
+            compression: WireCompression::None,
             shape: None,
             fault: None,
         }
     }
 }
 
-impl Ask {
-    pub fn op(op: ReduceOp) -> Ask {
-        Ask { op, ..Ask::default() }
+impl SubmitOptions {
+    pub fn op(op: ReduceOp) -> SubmitOptions {
+        SubmitOptions { op, ..SubmitOptions::default() }
     }
 }

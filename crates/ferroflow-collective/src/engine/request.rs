@@ -1,9 +1,9 @@
 //! What ranks ask for and what the coordinator answers, and how both travel.
 
 use super::collective::MOST_DIMENSIONS;
-use crate::compress::Compression;
+use crate::compress::WireCompression;
 use crate::reduce::ReduceOp;
-use crate::signature::Kind;
+use crate::signature::OperationKind;
 use crate::wire::{Reader, Writer};
 use ferroflow_core::{Code, DType, Error, Result, ensure, err};
 use std::fmt;
@@ -23,14 +23,14 @@ const LONGEST_FAULT: usize = 4 << 10;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Request {
     pub name: String,
-    pub kind: Kind,
+    pub kind: OperationKind,
     pub op: ReduceOp,
     pub dtype: DType,
     /// Of a process set, its ranks.
     pub shape: Vec<u64>,
     pub set: u16,
     pub root: u32,
-    pub compression: Compression,
+    pub compression: WireCompression,
     /// Tensors of one group are reduced together: its key, and how many they are.
     pub group: u64,
     pub group_len: u32,
@@ -43,7 +43,7 @@ pub(crate) struct Request {
 impl Request {
     /// The part that ranks must agree on.
     pub(crate) fn agrees_with(&self, other: &Request) -> bool {
-        let uneven = matches!(self.kind, Kind::AllGather | Kind::AllToAll);
+        let uneven = matches!(self.kind, OperationKind::AllGather | OperationKind::AllToAll);
         let shape = |r: &Request| -> Vec<u64> {
             r.shape.iter().skip(usize::from(uneven)).copied().collect()
         };
@@ -61,12 +61,12 @@ impl Request {
 
     /// Whether its op says how.
     fn reduces(&self) -> bool {
-        matches!(self.kind, Kind::AllReduce | Kind::ReduceScatter)
+        matches!(self.kind, OperationKind::AllReduce | OperationKind::ReduceScatter)
     }
 
     pub(crate) fn count(&self) -> u64 {
         match self.kind {
-            Kind::ProcessSet => 0,
+            OperationKind::ProcessSet => 0,
             _ => self.shape.iter().fold(1u64, |n, &d| n.saturating_mul(d)),
         }
     }
@@ -101,15 +101,15 @@ impl Request {
     fn decode(r: &mut Reader<'_>) -> Result<Request> {
         let unknown = || err!(DataLoss, "a request of another version");
         let name = r.text()?;
-        let kind = Kind::from_number(r.u8()?).ok_or_else(unknown)?;
+        let kind = OperationKind::from_number(r.u8()?).ok_or_else(unknown)?;
         let op = ReduceOp::from_number(r.u8()?).ok_or_else(unknown)?;
         let dtype = DType::from_number(i32::from(r.u8()?))?;
         let rank = r.u32()?;
-        let most = if kind == Kind::ProcessSet { 1 << 16 } else { MOST_DIMENSIONS };
+        let most = if kind == OperationKind::ProcessSet { 1 << 16 } else { MOST_DIMENSIONS };
         ensure!(rank as usize <= most, DataLoss, "a tensor of {rank} dimensions");
         let shape = (0..rank).map(|_| r.u64()).collect::<Result<Vec<_>>>()?;
         let (set, root) = (r.u32()? as u16, r.u32()?);
-        let compression = Compression::decode(r.u8()?, r.u64()?).ok_or_else(unknown)?;
+        let compression = WireCompression::decode(r.u8()?, r.u64()?).ok_or_else(unknown)?;
         let (group, group_len, priority) = (r.u64()?, r.u32()?, r.u32()? as i32);
         let fault = match r.u8()? {
             0 => None,
@@ -137,12 +137,12 @@ impl fmt::Display for Request {
         write!(f, "{} ", self.kind.name())?;
         match self.kind {
             _ if self.reduces() => write!(f, "({}) ", self.op)?,
-            Kind::Broadcast => write!(f, "from rank {} ", self.root)?,
-            Kind::ProcessSet => return write!(f, "of ranks {:?}", self.shape),
+            OperationKind::Broadcast => write!(f, "from rank {} ", self.root)?,
+            OperationKind::ProcessSet => return write!(f, "of ranks {:?}", self.shape),
             _ => {}
         }
         write!(f, "of {}{:?}", self.dtype, self.shape)?;
-        if self.compression != Compression::None {
+        if self.compression != WireCompression::None {
             write!(f, " compressed by {}", self.compression)?;
         }
         if self.set != 0 {
@@ -343,13 +343,13 @@ pub(crate) mod tests {
     pub(crate) fn sum(name: &str, count: u64) -> Request {
         Request {
             name: name.into(),
-            kind: Kind::AllReduce,
+            kind: OperationKind::AllReduce,
             op: ReduceOp::Sum,
             dtype: DType::Float,
             shape: vec![count],
             set: 0,
             root: 0,
-            compression: Compression::None,
+            compression: WireCompression::None,
             group: 0,
             group_len: 0,
             priority: 0,
@@ -360,7 +360,7 @@ pub(crate) mod tests {
     #[test]
     fn notes_and_verdicts_survive_the_wire_and_noise_is_an_error() {
         let mut request = sum("w", 9);
-        request.compression = Compression::TopK(5);
+        request.compression = WireCompression::TopK(5);
         request.priority = -3;
         request.fault = Some(err!(OutOfRange, "no"));
         let sets = Note::Sets(vec![vec![2, 0], vec![], vec![1]]);

@@ -6,12 +6,12 @@ use super::coordinator_thread::Event;
 use super::mailbox::{Mailbox, Pending, panicked};
 use super::request::{Decision, IN_A_FRAME, KEPT, Note, Piece, Request};
 use super::timeline::Timeline;
-use crate::compress::{Compression, Residuals};
+use crate::compress::{Residuals, WireCompression};
 use crate::control::Control;
 use crate::group::{Group, SetId};
 use crate::reduce::{self as arithmetic, ReduceOp};
 use crate::schedule::even_bounds;
-use crate::signature::Kind;
+use crate::signature::OperationKind;
 use ferroflow_core::{Result, ensure, err};
 use reduce::travels;
 use std::collections::HashMap;
@@ -273,9 +273,9 @@ impl Runner {
         let active = members.len() as u32 - joined.min(members.len() as u32);
         let key = (first.set, first.name.clone());
         match first.kind {
-            Kind::AllReduce => {
+            OperationKind::AllReduce => {
                 match first.compression {
-                    Compression::TopK(_) | Compression::OneBit => {
+                    WireCompression::TopK(_) | WireCompression::OneBit => {
                         self.reduce_lossy(&first, active)?
                     }
                     _ => self.reduce(pieces, &first, joined, active)?,
@@ -293,7 +293,7 @@ impl Runner {
                 }
                 return Ok(bytes);
             }
-            Kind::Adasum => {
+            OperationKind::Adasum => {
                 let mut none;
                 let bytes = match self.pending.get_mut(&key) {
                     Some(pending) => pending.payload.bytes()?,
@@ -307,15 +307,17 @@ impl Runner {
                 self.finish(&key, Ok(Vec::new()), mailbox);
             }
             // What an all-reduce becomes, never what is asked for.
-            Kind::PushPull => return Err(err!(DataLoss, "rank 0 wants what nobody can ask for")),
-            Kind::Barrier => self.finish(&key, Ok(Vec::new()), mailbox),
-            Kind::ProcessSet => {
+            OperationKind::PushPull => {
+                return Err(err!(DataLoss, "rank 0 wants what nobody can ask for"));
+            }
+            OperationKind::Barrier => self.finish(&key, Ok(Vec::new()), mailbox),
+            OperationKind::ProcessSet => {
                 let ranks: Vec<usize> = first.shape.iter().map(|&r| r as usize).collect();
                 let set = self.group.add_set(&ranks)?;
                 mailbox.state.lock().sets.push(self.group.members(set)?.into());
                 self.finish(&key, Ok(vec![usize::from(set.0)]), mailbox);
             }
-            Kind::Broadcast => {
+            OperationKind::Broadcast => {
                 let mut none;
                 let bytes = match self.pending.get_mut(&key) {
                     Some(pending) => pending.payload.bytes()?,
@@ -327,7 +329,7 @@ impl Runner {
                 self.group.broadcast_in(set, first.dtype, bytes, first.root as usize)?;
                 self.finish(&key, Ok(Vec::new()), mailbox);
             }
-            Kind::AllGather => {
+            OperationKind::AllGather => {
                 let mine = match self.pending.get_mut(&key) {
                     Some(p) => p.payload.bytes()?,
                     None => &mut [],
@@ -336,7 +338,7 @@ impl Runner {
                 self.give(&key, &all)?;
                 self.finish(&key, Ok(counts), mailbox);
             }
-            Kind::AllToAll => {
+            OperationKind::AllToAll => {
                 let n = self.group.members(set)?.len();
                 let (mut nothing, mut splits) = (Vec::new(), vec![0; n]);
                 let mine = match self.pending.get_mut(&key) {
@@ -351,7 +353,7 @@ impl Runner {
                 self.give(&key, &all)?;
                 self.finish(&key, Ok(counts), mailbox);
             }
-            Kind::ReduceScatter => {
+            OperationKind::ReduceScatter => {
                 let width = first.dtype.size().unwrap_or(1);
                 let mut bytes = zeros(&first)?;
                 match self.pending.get_mut(&key) {
@@ -386,8 +388,8 @@ impl Runner {
 
     /// What a server does in a collective of the ranks.
     fn help(&mut self, pieces: &[Piece], first: &Request, joined: u32) -> Result<()> {
-        let sums = first.kind == Kind::AllReduce && SetId(first.set) == SetId::WORLD;
-        let lossy = matches!(first.compression, Compression::TopK(_) | Compression::OneBit);
+        let sums = first.kind == OperationKind::AllReduce && SetId(first.set) == SetId::WORLD;
+        let lossy = matches!(first.compression, WireCompression::TopK(_) | WireCompression::OneBit);
         // A group of one has nothing to sum.
         if !self.group.is_server() || !sums || lossy || self.group.size() == 1 {
             return Ok(());

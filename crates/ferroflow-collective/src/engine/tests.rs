@@ -8,10 +8,10 @@ mod mismatches;
 mod sets;
 
 use super::*;
-use crate::group::Options;
-use crate::model::Algorithm;
-use crate::rendezvous::{Membership, Transport};
-use crate::{Compression, ReduceOp};
+use crate::group::GroupOptions;
+use crate::link_cost::Algorithm;
+use crate::rendezvous::{Membership, TransportChoice};
+use crate::{ReduceOp, WireCompression};
 use ferroflow_core::Code;
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -24,11 +24,11 @@ fn on_engines<R: Send>(
     options: EngineOptions,
     each: impl Fn(&Engine) -> R + Sync,
 ) -> Vec<R> {
-    on_engines_over((Transport::Auto, None), n, options, each)
+    on_engines_over((TransportChoice::Auto, None), n, options, each)
 }
 
 fn on_engines_over<R: Send>(
-    (transport, algorithm): (Transport, Option<Algorithm>),
+    (transport, algorithm): (TransportChoice, Option<Algorithm>),
     n: usize,
     options: EngineOptions,
     each: impl Fn(&Engine) -> R + Sync,
@@ -43,8 +43,9 @@ fn on_engines_over<R: Send>(
                 scope.spawn(move || {
                     let mut member = Membership::new(rank, n, address.clone());
                     member.transport = transport;
-                    let model = Some(crate::Model::default());
-                    let group_options = Options { model, algorithm, ..Options::default() };
+                    let model = Some(crate::LinkCostModel::default());
+                    let group_options =
+                        GroupOptions { model, algorithm, ..GroupOptions::default() };
                     let mut group = match rank {
                         0 => {
                             let bound = listener.lock().take().unwrap();
@@ -93,7 +94,11 @@ fn people_are_told_of_a_stall_and_of_choices_if_they_ask() {
 /// The tensor is given up, and the error says who is missing; at first perhaps others, too, that are late.
 fn stalls(engine: &Engine, name: &str, missing: &str) {
     loop {
-        let e = engine.all_reduce(name, vec![1f32], Ask::default()).unwrap().wait().unwrap_err();
+        let e = engine
+            .all_reduce(name, vec![1f32], SubmitOptions::default())
+            .unwrap()
+            .wait()
+            .unwrap_err();
         assert_eq!(e.code(), Code::DeadlineExceeded);
         assert!(e.message().contains(&format!("tensor {name:?}")), "{e}");
         if e.message().contains(missing) {
@@ -112,7 +117,7 @@ fn tensors_submitted_in_any_order_are_reduced_by_name() {
                 .iter()
                 .map(|&i| {
                     let values = vec![(engine.rank() + i) as f32; i * 10];
-                    let ask = Ask { priority: i as i32, ..Ask::default() };
+                    let ask = SubmitOptions { priority: i as i32, ..SubmitOptions::default() };
                     (i, engine.all_reduce(&format!("grad{i}"), values, ask).unwrap())
                 })
                 .collect();
@@ -132,9 +137,11 @@ fn tensors_submitted_in_any_order_are_reduced_by_name() {
 fn large_tensors_go_in_pieces_and_groups_together() {
     let options = EngineOptions { piece: 1000, ..EngineOptions::default() };
     on_engines(2, options, |engine| {
-        let big = engine.all_reduce("big", vec![1.5f32; 10_001], Ask::op(ReduceOp::Mean)).unwrap();
+        let big = engine
+            .all_reduce("big", vec![1.5f32; 10_001], SubmitOptions::op(ReduceOp::Mean))
+            .unwrap();
         let tensors = (0..3).map(|i| (format!("g{i}"), vec![i; 5])).collect();
-        let group = engine.grouped_all_reduce(tensors, &Ask::default()).unwrap();
+        let group = engine.grouped_all_reduce(tensors, &SubmitOptions::default()).unwrap();
         assert_eq!(big.wait().unwrap(), vec![1.5; 10_001]);
         for (i, handle) in group.into_iter().enumerate() {
             assert_eq!(handle.wait().unwrap(), vec![2 * i as i32; 5]);
@@ -146,19 +153,21 @@ fn large_tensors_go_in_pieces_and_groups_together() {
 fn every_kind_of_collective_can_be_submitted() {
     on_engines(3, EngineOptions::default(), |engine| {
         let r = engine.rank();
-        let gathered = engine.all_gather("g", vec![r as u8; r], Ask::default()).unwrap();
+        let gathered = engine.all_gather("g", vec![r as u8; r], SubmitOptions::default()).unwrap();
         assert_eq!(gathered.wait_with_counts().unwrap(), (vec![1, 2, 2], vec![0, 1, 2]));
-        let sent = engine.broadcast("b", vec![r as f64; 4], 2, Ask::default()).unwrap();
+        let sent = engine.broadcast("b", vec![r as f64; 4], 2, SubmitOptions::default()).unwrap();
         assert_eq!(sent.wait().unwrap(), [2.0; 4]);
-        let part = engine.reduce_scatter("s", vec![1i64, 2, 3, 4], Ask::default()).unwrap();
+        let part =
+            engine.reduce_scatter("s", vec![1i64, 2, 3, 4], SubmitOptions::default()).unwrap();
         assert_eq!(part.wait().unwrap(), [vec![3, 6], vec![9], vec![12]][r]);
         let splits = vec![1, 0, 2];
-        let all = engine.all_to_all("a", vec![r as i32; 3], splits, Ask::default()).unwrap();
+        let all =
+            engine.all_to_all("a", vec![r as i32; 3], splits, SubmitOptions::default()).unwrap();
         let want = [vec![0, 1, 2], vec![], vec![0, 0, 1, 1, 2, 2]];
         assert_eq!(all.wait().unwrap(), want[r]);
         engine.barrier("end", SetId::WORLD).unwrap();
         if r != 1 {
-            let ask = Ask { set: SetId(1), ..Ask::default() };
+            let ask = SubmitOptions { set: SetId(1), ..SubmitOptions::default() };
             let some = engine.all_reduce("set", vec![r as f32], ask).unwrap();
             assert_eq!(some.wait().unwrap(), [2.0]);
         }
@@ -188,20 +197,20 @@ fn a_stall_names_the_missing_rank_on_all_that_wait() {
 #[test]
 fn compressed_sums_arrive_and_what_they_leave_out_follows() {
     on_engines(2, EngineOptions::default(), |engine| {
-        let ask = |compression| Ask { compression, ..Ask::default() };
-        for c in [Compression::Fp16, Compression::Bf16] {
+        let ask = |compression| SubmitOptions { compression, ..SubmitOptions::default() };
+        for c in [WireCompression::Fp16, WireCompression::Bf16] {
             let sum = engine.all_reduce("half", vec![0.5f32; 1000], ask(c)).unwrap();
             assert_eq!(sum.wait().unwrap(), vec![1.0; 1000]);
         }
         let mut total = [0.0; 3];
         for step in 0..3 {
             let values = if step == 0 { vec![3.0f32, 2.0, 1.0] } else { vec![0.0; 3] };
-            let sum = engine.all_reduce("top", values, ask(Compression::TopK(1))).unwrap();
+            let sum = engine.all_reduce("top", values, ask(WireCompression::TopK(1))).unwrap();
             sum.wait().unwrap().iter().zip(&mut total).for_each(|(s, t)| *t += s);
         }
         assert_eq!(total, [6.0, 4.0, 2.0]);
         let signs = vec![1.0f32, -1.0, 1.0];
-        let sum = engine.all_reduce("bit", signs, ask(Compression::OneBit)).unwrap();
+        let sum = engine.all_reduce("bit", signs, ask(WireCompression::OneBit)).unwrap();
         assert_eq!(sum.wait().unwrap(), [2.0, -2.0, 2.0]);
     });
 }
@@ -210,8 +219,8 @@ fn compressed_sums_arrive_and_what_they_leave_out_follows() {
 fn a_tensor_in_flight_cannot_be_submitted_again() {
     on_engines(1, EngineOptions::default(), |engine| {
         let big = vec![0f32; 1 << 20];
-        let first = engine.all_reduce("w", big.clone(), Ask::default()).unwrap();
-        if let Err(e) = engine.all_reduce("w", big, Ask::default()) {
+        let first = engine.all_reduce("w", big.clone(), SubmitOptions::default()).unwrap();
+        if let Err(e) = engine.all_reduce("w", big, SubmitOptions::default()) {
             assert_eq!(e.code(), Code::AlreadyExists);
         }
         first.wait().unwrap();
@@ -225,7 +234,7 @@ fn tensors_keep_their_shape_and_their_storage() {
         let submit = |name: &str, tensor: Tensor, what: Collective| {
             let sender = sender.clone();
             let done = move |r| drop(sender.send(r));
-            engine.submit_tensor(name, tensor, what, Ask::default(), done);
+            engine.submit_tensor(name, tensor, what, SubmitOptions::default(), done);
             results.recv().unwrap()
         };
         let r = engine.rank();
@@ -252,7 +261,11 @@ fn the_timeline_shows_the_phases_of_each_tensor() {
     let options =
         EngineOptions { timeline: Some(path.clone()), piece: 40, ..EngineOptions::default() };
     on_engines(1, options, |engine| {
-        engine.all_reduce("grad", vec![1f32; 25], Ask::default()).unwrap().wait().unwrap();
+        engine
+            .all_reduce("grad", vec![1f32; 25], SubmitOptions::default())
+            .unwrap()
+            .wait()
+            .unwrap();
     });
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
@@ -266,7 +279,7 @@ fn a_trace_begins_and_ends_when_it_is_told_to() {
     let path = std::env::temp_dir().join(format!("ferroflow-engine-{}", fastrand::u64(..)));
     on_engines(1, EngineOptions::default(), |engine| {
         let reduce = |name: &str| {
-            engine.all_reduce(name, vec![1f32], Ask::default()).unwrap().wait().unwrap();
+            engine.all_reduce(name, vec![1f32], SubmitOptions::default()).unwrap().wait().unwrap();
         };
         reduce("before");
         assert!(engine.set_timeline(Some(Path::new("/nowhere/at/all"))).is_err());
@@ -296,7 +309,7 @@ fn servers_sum_for_the_ranks_and_end_with_them() {
                 scope.spawn(move || {
                     let mut member = Membership::new(rank, n + k, address.clone());
                     (member.servers, member.servers_only) = (k, servers_only);
-                    let options = Options::default();
+                    let options = GroupOptions::default();
                     let group = match rank {
                         0 => Group::host(&member, options, listener.lock().take().unwrap()),
                         _ => Group::join(&member, options),
@@ -310,7 +323,7 @@ fn servers_sum_for_the_ranks_and_end_with_them() {
                     }
                     let values = |i: usize| vec![(rank + i) as f32; 700 * i + i];
                     let submit = |i: usize| {
-                        let ask = Ask::op(ReduceOp::Mean);
+                        let ask = SubmitOptions::op(ReduceOp::Mean);
                         engine.all_reduce(&i.to_string(), values(i), ask).unwrap()
                     };
                     let handles: Vec<_> = (0..6).map(submit).collect();
@@ -318,13 +331,18 @@ fn servers_sum_for_the_ranks_and_end_with_them() {
                         let mean = (n - 1) as f32 / 2.0 + i as f32;
                         assert_eq!(handle.wait().unwrap(), vec![mean; 700 * i + i]);
                     }
-                    let half = Ask { compression: Compression::Fp16, ..Ask::default() };
+                    let half = SubmitOptions {
+                        compression: WireCompression::Fp16,
+                        ..SubmitOptions::default()
+                    };
                     let half = engine.all_reduce("half", vec![1f32; 9], half).unwrap();
                     assert_eq!(half.wait().unwrap(), [n as f32; 9]);
-                    let from = engine.broadcast("b", vec![rank as i32], n - 1, Ask::default());
+                    let from =
+                        engine.broadcast("b", vec![rank as i32], n - 1, SubmitOptions::default());
                     assert_eq!(from.unwrap().wait().unwrap(), [n as i32 - 1]);
                     if rank > 0 {
-                        let late = engine.all_reduce("late", values(1), Ask::op(ReduceOp::Mean));
+                        let late =
+                            engine.all_reduce("late", values(1), SubmitOptions::op(ReduceOp::Mean));
                         let mean = n as f32 / 2.0 + 1.0;
                         assert_eq!(late.unwrap().wait().unwrap(), vec![mean; 701]);
                     }

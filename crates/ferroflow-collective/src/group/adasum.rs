@@ -7,7 +7,7 @@ use super::{Group, SEGMENT, SetId, count_of};
 use crate::number::{Number, bytes_of_mut};
 use crate::reduce::ReduceOp;
 use crate::schedule::{Schedule, segments};
-use crate::signature::Kind;
+use crate::signature::OperationKind;
 use ferroflow_core::{DType, Result, bail};
 
 impl Group {
@@ -28,7 +28,7 @@ impl Group {
         if n == 1 {
             return self.alive();
         }
-        let signature = self.signature(Kind::Adasum, ReduceOp::Sum, dtype, 0, set, count);
+        let signature = self.signature(OperationKind::Adasum, ReduceOp::Sum, dtype, 0, set, count);
         let segment = SEGMENT / dtype.size().unwrap_or(1);
         let trade = |group: &mut Group, to: Option<usize>, from: Option<usize>, own: &[u8]| {
             let mut s = Schedule::with_separate_source();

@@ -4,7 +4,7 @@ use super::{Group, Plan, SEGMENT, SetId, bounds_of, cached, count_of};
 use crate::number::{Number, bytes_of, bytes_of_mut};
 use crate::reduce::ReduceOp;
 use crate::schedule::{self, Schedule};
-use crate::signature::Kind;
+use crate::signature::OperationKind;
 use ferroflow_core::{DType, Result, ensure};
 
 impl Group {
@@ -34,10 +34,11 @@ impl Group {
             return self.alive();
         }
         let segment = SEGMENT / dtype.size().unwrap_or(1);
-        let signature = self.signature(Kind::AllGather, ReduceOp::Sum, dtype, 0, set, count);
+        let signature =
+            self.signature(OperationKind::AllGather, ReduceOp::Sum, dtype, 0, set, count);
         let direct = bytes.len() <= LITTLE;
         let plan = Plan {
-            kind: Kind::AllGather,
+            kind: OperationKind::AllGather,
             set: set.0,
             variant: u16::from(direct),
             segment,
@@ -124,7 +125,7 @@ impl Group {
             return self.alive();
         }
         // Every pair has its own number of values, so the header's count says nothing.
-        let signature = self.signature(Kind::AllToAll, ReduceOp::Sum, dtype, 0, set, 0);
+        let signature = self.signature(OperationKind::AllToAll, ReduceOp::Sum, dtype, 0, set, 0);
         let schedule = schedule::all_to_all(
             n,
             me,

@@ -1,7 +1,7 @@
 //! The probe at start-up: what a message, a byte moved and a byte combined cost on these links.
 
 use super::Group;
-use crate::model::{Algorithm, Model};
+use crate::link_cost::{Algorithm, LinkCostModel};
 use crate::reduce::{ReduceOp, combine};
 use ferroflow_core::{DType, Result};
 use std::time::Instant;
@@ -13,10 +13,10 @@ const BYTES: usize = 1 << 20;
 
 impl Group {
     /// Measures, on all ranks at once, and agrees on what rank 0 found.
-    pub(super) fn probe(&mut self) -> Result<Model> {
+    pub(super) fn probe(&mut self) -> Result<LinkCostModel> {
         let n = self.size();
         if n == 1 {
-            return Ok(Model::default());
+            return Ok(LinkCostModel::default());
         }
         let forced = self.options.algorithm;
         self.force(Some(Algorithm::Doubling));
@@ -42,7 +42,7 @@ impl Group {
         // A noisy machine can make the difference vanish; nothing is faster than memory.
         let mut found = [alpha, beta.max(0.02e-9), gamma];
         self.broadcast(&mut found, 0)?;
-        Ok(Model { alpha: found[0], beta: found[1], gamma: found[2] })
+        Ok(LinkCostModel { alpha: found[0], beta: found[1], gamma: found[2] })
     }
 
     /// Seconds of so many rounds, the least first.

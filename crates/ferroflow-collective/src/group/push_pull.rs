@@ -4,7 +4,7 @@ use super::{Group, Plan, SEGMENT, SetId, cached, count_of};
 use crate::executor::{Job, execute};
 use crate::reduce::{ReduceOp, check_dtype};
 use crate::schedule::{push_pull, push_pull_bounds};
-use crate::signature::{Kind, Signature};
+use crate::signature::{OperationKind, Signature};
 use ferroflow_core::{DType, Result, ensure};
 use std::time::Instant;
 
@@ -49,7 +49,7 @@ impl Group {
         let (n, k, me) = (self.size(), self.servers, self.rank);
         let segment = SEGMENT / dtype.size().unwrap_or(1);
         let signature = Signature {
-            kind: Kind::PushPull,
+            kind: OperationKind::PushPull,
             op,
             dtype,
             variant: u16::from(self.servers_only),
@@ -58,7 +58,7 @@ impl Group {
         };
         let bounds = push_pull_bounds(n, k, count, self.servers_only);
         let plan = Plan {
-            kind: Kind::PushPull,
+            kind: OperationKind::PushPull,
             set: 0,
             variant: signature.variant,
             segment,

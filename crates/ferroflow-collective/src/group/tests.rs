@@ -4,17 +4,17 @@
 mod drawn;
 
 use super::*;
-use crate::mesh::{Faults, in_process};
+use crate::mesh::{MeshFaults, in_process};
 use crate::number::NUMBERS;
-use crate::rendezvous::Transport;
+use crate::rendezvous::TransportChoice;
 use ferroflow_core::{Code, bf16, f16};
 use proptest::prelude::*;
 
 /// Runs `each` on every rank of an in-process group, one thread each.
 fn on_ranks<R: Send>(
     n: usize,
-    faults: Faults,
-    options: &Options,
+    faults: MeshFaults,
+    options: &GroupOptions,
     each: impl Fn(&mut Group) -> R + Sync,
 ) -> Vec<R> {
     on_hosts(&vec![0; n], faults, options, each)
@@ -23,8 +23,8 @@ fn on_ranks<R: Send>(
 /// The same, with ranks that count as being on these hosts.
 fn on_hosts<R: Send>(
     hosts: &[u32],
-    faults: Faults,
-    options: &Options,
+    faults: MeshFaults,
+    options: &GroupOptions,
     each: impl Fn(&mut Group) -> R + Sync,
 ) -> Vec<R> {
     let meshes = in_process(hosts.len(), faults);
@@ -61,7 +61,7 @@ fn on_links<R: Send>(
                 scope.spawn(move || {
                     let mut member = Membership::new(rank, n, address.clone());
                     change(&mut member);
-                    let options = Options::default();
+                    let options = GroupOptions::default();
                     let group = match rank {
                         0 => Group::host(&member, options, listener.lock().take().unwrap()),
                         _ => Group::join(&member, options),
@@ -75,8 +75,8 @@ fn on_links<R: Send>(
     })
 }
 
-fn forced(algorithm: Algorithm) -> Options {
-    Options { algorithm: Some(algorithm), ..Options::default() }
+fn forced(algorithm: Algorithm) -> GroupOptions {
+    GroupOptions { algorithm: Some(algorithm), ..GroupOptions::default() }
 }
 
 /// Small whole numbers, so that every order of summation gives the same bits in every type.
@@ -202,14 +202,14 @@ fn every_algorithm_reduces_every_type_by_every_op_among_one_to_nine() {
             let layouts: &[u32] = if algorithm == Algorithm::Hierarchical { &[9, 2] } else { &[9] };
             for per_host in layouts {
                 let hosts: Vec<u32> = (0..n).map(|rank| rank / per_host).collect();
-                on_hosts(&hosts, Faults::default(), &forced(algorithm), each);
+                on_hosts(&hosts, MeshFaults::default(), &forced(algorithm), each);
             }
         }
     }
     for n in (2..=9).filter(|n| all || [2, 3, 9].contains(n)) {
         on_links(
             n,
-            |m| m.transport = Transport::Shared,
+            |m| m.transport = TransportChoice::Shared,
             |mut group| {
                 assert_eq!(group.algorithm_for(1), Algorithm::Shared);
                 each(&mut group);
@@ -232,7 +232,7 @@ proptest! {
         hosts in proptest::collection::vec(0u32..4, 9),
         seed: u64,
     ) {
-        let faults = Faults { seed, most_bytes, delays: 60, kill: None };
+        let faults = MeshFaults { seed, most_bytes, delays: 60, kill: None };
         on_hosts(&hosts[..n], faults, &forced(Algorithm::ALL[algorithm]), |group| {
             for _ in 0..2 {
                 check_all_reduce(group, NUMBERS[dtype], ReduceOp::ALL[op], count).unwrap();
@@ -250,7 +250,7 @@ proptest! {
         seed: u64,
     ) {
         let victim = victim % n;
-        let faults = Faults { seed, most_bytes: 700, delays: 30, kill: Some((victim, after)) };
+        let faults = MeshFaults { seed, most_bytes: 700, delays: 30, kill: Some((victim, after)) };
         let results = on_hosts(&hosts[..n], faults, &forced(Algorithm::ALL[algorithm]), |group| {
             for _ in 0..4 {
                 check_all_reduce(group, DType::Float, ReduceOp::Sum, 900)?;
@@ -269,7 +269,7 @@ proptest! {
 #[test]
 fn the_other_collectives_do_as_they_say() {
     for n in 1..=9 {
-        on_ranks(n, Faults::default(), &Options::default(), check_family);
+        on_ranks(n, MeshFaults::default(), &GroupOptions::default(), check_family);
     }
 }
 
@@ -314,7 +314,7 @@ fn check_family(group: &mut Group) {
 
 #[test]
 fn sets_of_ranks_work_side_by_side() {
-    on_ranks(5, Faults::default(), &Options::default(), |group| {
+    on_ranks(5, MeshFaults::default(), &GroupOptions::default(), |group| {
         let odd = group.add_set(&[1, 3]).unwrap();
         let even = group.add_set(&[4, 0, 2]).unwrap();
         let mine = if group.rank() % 2 == 1 { odd } else { even };
@@ -332,9 +332,9 @@ fn sets_of_ranks_work_side_by_side() {
 
 #[test]
 fn links_of_every_kind_carry_every_collective() {
-    for transport in [Transport::Tcp, Transport::Shared] {
+    for transport in [TransportChoice::Tcp, TransportChoice::Shared] {
         for n in [1, 2, 3, 4] {
-            if n == 1 && transport == Transport::Shared {
+            if n == 1 && transport == TransportChoice::Shared {
                 continue;
             }
             on_links(
@@ -363,7 +363,7 @@ fn several_connections_between_ranks_carry_every_collective() {
     for streams in 1..=3 {
         for n in [2, 3] {
             let links = |m: &mut Membership| {
-                m.transport = Transport::Tcp;
+                m.transport = TransportChoice::Tcp;
                 // Rank 0's is everybody's.
                 m.streams = [Some(streams), None, Some(7)][m.rank];
             };
@@ -392,7 +392,7 @@ fn one_connection_that_is_cut_ends_the_group_on_all_ranks() {
     let delay = Duration::ZERO;
     let proxy = FaultProxy::new(ProxyFaults { seed: 1, most_bytes: 1 << 16, delay, fault });
     let links = |m: &mut Membership| {
-        m.transport = Transport::Tcp;
+        m.transport = TransportChoice::Tcp;
         m.streams = Some(3);
         m.proxy = Some(proxy.clone());
     };
@@ -413,7 +413,7 @@ fn one_connection_that_is_cut_ends_the_group_on_all_ranks() {
 fn a_number_of_connections_that_cannot_be_is_refused() {
     for streams in [0, 17] {
         let member = Membership { streams: Some(streams), ..Membership::new(0, 1, "") };
-        let e = Group::join(&member, Options::default()).err().unwrap();
+        let e = Group::join(&member, GroupOptions::default()).err().unwrap();
         assert_eq!(e.code(), Code::InvalidArgument);
         assert!(e.message().contains("1 to 16"), "{e}");
     }
@@ -437,7 +437,7 @@ fn ranks_with_other_host_labels_are_layered() {
 
 #[test]
 fn a_rank_that_leaves_is_named_on_all_others() {
-    for transport in [Transport::Tcp, Transport::Shared] {
+    for transport in [TransportChoice::Tcp, TransportChoice::Shared] {
         let errors = on_links(
             4,
             |m| m.transport = transport,
@@ -464,7 +464,7 @@ fn a_rank_that_leaves_is_named_on_all_others() {
 
 #[test]
 fn ranks_that_disagree_are_all_told() {
-    for transport in [Transport::Tcp, Transport::Shared] {
+    for transport in [TransportChoice::Tcp, TransportChoice::Shared] {
         let errors = on_links(
             3,
             |m| m.transport = transport,
@@ -487,14 +487,14 @@ fn a_rank_that_never_comes_is_named() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut member = Membership::new(0, 3, listener.local_addr().unwrap().to_string());
     member.timeout = Duration::from_millis(50);
-    let e = Group::host(&member, Options::default(), listener).err().unwrap();
+    let e = Group::host(&member, GroupOptions::default(), listener).err().unwrap();
     assert_eq!(e.code(), Code::DeadlineExceeded);
     assert!(e.message().contains("ranks [1, 2]"), "{e}");
 }
 
 #[test]
 fn a_rank_that_stays_away_from_a_collective_is_named() {
-    for transport in [Transport::Tcp, Transport::Shared] {
+    for transport in [TransportChoice::Tcp, TransportChoice::Shared] {
         let gate = std::sync::Barrier::new(2);
         on_links(
             2,
@@ -521,7 +521,7 @@ fn a_stranger_is_refused_and_the_others_still_meet() {
             if m.rank == 1 {
                 let mut wrong = m.clone();
                 wrong.token = "guess".into();
-                let e = Group::join(&wrong, Options::default()).err().unwrap();
+                let e = Group::join(&wrong, GroupOptions::default()).err().unwrap();
                 assert_eq!(e.code(), Code::PermissionDenied);
             }
         },
@@ -558,8 +558,8 @@ fn adasum_is_the_same_on_all_ranks_and_what_it_should_be() {
             (0..301).map(|i| ((rank * 31 + i * 17) % 23) as f64 / 7.0 - 1.0).collect()
         };
         let want = plain_adasum((0..n).map(values).collect());
-        let faults = Faults { seed: n as u64, most_bytes: 700, delays: 40, kill: None };
-        let all = on_ranks(n, faults, &Options::default(), |group| {
+        let faults = MeshFaults { seed: n as u64, most_bytes: 700, delays: 40, kill: None };
+        let all = on_ranks(n, faults, &GroupOptions::default(), |group| {
             let mut mine = values(group.rank());
             group.adasum(&mut mine).unwrap();
             mine
@@ -569,7 +569,7 @@ fn adasum_is_the_same_on_all_ranks_and_what_it_should_be() {
             assert!(got.iter().zip(&want).all(|(g, w)| (g - w).abs() < 1e-9), "{n} ranks");
         }
     }
-    let equal = on_ranks(4, Faults::default(), &Options::default(), |group| {
+    let equal = on_ranks(4, MeshFaults::default(), &GroupOptions::default(), |group| {
         let mut same = [3.0f32, -4.0];
         group.adasum(&mut same).unwrap();
         let mut apart = [0f32; 4];

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 /// What goes wrong on the links of [`in_process`] groups, reproducibly.
 #[derive(Clone, Copy, Debug)]
-pub struct Faults {
+pub struct MeshFaults {
     pub seed: u64,
     /// Every transfer moves a random number of bytes, at most this many.
     pub most_bytes: usize,
@@ -19,9 +19,9 @@ pub struct Faults {
     pub kill: Option<(usize, u64)>,
 }
 
-impl Default for Faults {
-    fn default() -> Faults {
-        Faults { seed: 0, most_bytes: usize::MAX, delays: 0, kill: None }
+impl Default for MeshFaults {
+    fn default() -> MeshFaults {
+        MeshFaults { seed: 0, most_bytes: usize::MAX, delays: 0, kill: None }
     }
 }
 
@@ -44,13 +44,13 @@ struct State {
 struct InProcess {
     rank: usize,
     shared: Arc<Shared>,
-    faults: Faults,
+    faults: MeshFaults,
     random: fastrand::Rng,
     moved: u64,
 }
 
 /// The meshes of `size` ranks in this process. A mesh that is dropped is a rank that died.
-pub fn in_process(size: usize, faults: Faults) -> Vec<Box<dyn Mesh>> {
+pub fn in_process(size: usize, faults: MeshFaults) -> Vec<Box<dyn Mesh>> {
     let streams = (0..size * size).map(|_| VecDeque::new()).collect();
     let state = Mutex::new(State { streams, gone: Vec::new() });
     let shared = Arc::new(Shared { size, state, changed: Condvar::new() });

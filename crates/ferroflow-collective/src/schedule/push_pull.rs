@@ -68,7 +68,7 @@ pub(crate) fn push_pull(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::Action;
+    use crate::schedule::ScheduleAction;
 
     #[test]
     fn links_are_equally_busy_and_less_so_with_servers() {
@@ -78,7 +78,9 @@ mod tests {
             let bounds = push_pull_bounds(4, k, count, false);
             let busiest: Vec<f64> = (0..4 + k)
                 .map(|me| {
-                    let sent = |s: &super::super::Step| matches!(s.action, Action::Send { .. });
+                    let sent = |s: &super::super::ScheduleStep| {
+                        matches!(s.action, ScheduleAction::Send { .. })
+                    };
                     let schedule = push_pull(4, k, me, &bounds, 10_000);
                     let steps = schedule.steps().iter().filter(|s| sent(s));
                     steps.map(|s| s.range.len()).sum::<usize>() as f64

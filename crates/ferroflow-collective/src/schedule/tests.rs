@@ -30,12 +30,12 @@ fn run_from(
                     continue;
                 }
                 let (queue, arrived) = match step.action {
-                    Action::Send { to } => ((0, to), true),
-                    Action::Reduce { from } | Action::Store { from } => {
+                    ScheduleAction::Send { to } => ((0, to), true),
+                    ScheduleAction::Reduce { from } | ScheduleAction::Store { from } => {
                         let wire = wires.get(&(from as usize, rank));
                         ((1, from), wire.is_some_and(|w| !w.is_empty()))
                     }
-                    Action::Finish => ((2, i as u32), true),
+                    ScheduleAction::Finish => ((2, i as u32), true),
                 };
                 let waits = schedules[rank].after(step).iter().any(|&d| !done[rank][d as usize]);
                 if heads.insert(queue) && arrived && !waits {
@@ -49,20 +49,20 @@ fn run_from(
         let (rank, i) = ready[random.usize(..ready.len())];
         let step = &schedules[rank].steps()[i];
         match step.action {
-            Action::Send { to } => {
+            ScheduleAction::Send { to } => {
                 let source = sources.map_or(&buffers[rank], |s| &s[rank]);
                 let message = source[step.range.clone()].to_vec();
                 wires.entry((rank, to as usize)).or_default().push_back(message);
             }
-            Action::Reduce { from } | Action::Store { from } => {
+            ScheduleAction::Reduce { from } | ScheduleAction::Store { from } => {
                 let message = wires.get_mut(&(from as usize, rank)).unwrap().pop_front().unwrap();
                 assert_eq!(message.len(), step.range.len(), "both sides agree on the length");
                 for (d, s) in buffers[rank][step.range.clone()].iter_mut().zip(message) {
-                    let sum = matches!(step.action, Action::Reduce { .. });
+                    let sum = matches!(step.action, ScheduleAction::Reduce { .. });
                     *d = if sum { d.wrapping_add(s) } else { s };
                 }
             }
-            Action::Finish => {
+            ScheduleAction::Finish => {
                 for d in &mut buffers[rank][step.range.clone()] {
                     *d = d.wrapping_add(1 << 60);
                 }

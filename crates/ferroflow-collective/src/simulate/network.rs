@@ -3,8 +3,8 @@
 //! Ranks that are not simulated are mirror images of the one that talks to them: what it sends to them it receives,
 //! at the same time, from those whose images in turn send to it.
 
-use crate::model::Model;
-use crate::schedule::{Action, Schedule};
+use crate::link_cost::LinkCostModel;
+use crate::schedule::{Schedule, ScheduleAction};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -109,7 +109,7 @@ impl Network {
     }
 
     /// Seconds until the last rank has done its last step, with values of `width` bytes.
-    pub(super) fn seconds(mut self, width: usize, model: &Model) -> f64 {
+    pub(super) fn seconds(mut self, width: usize, model: &LinkCostModel) -> f64 {
         let cost = Cost { width, model };
         let mut events = Events::new();
         let mut last = 0.0;
@@ -158,15 +158,17 @@ impl Network {
 /// What bytes cost.
 struct Cost<'a> {
     width: usize,
-    model: &'a Model,
+    model: &'a LinkCostModel,
 }
 
 /// Of a schedule whose ranks are all alike: whom it sends to, and from whom it receives what comes the same way.
 fn mirrors(schedule: &Schedule, is_image: impl Fn(u32) -> bool) -> Vec<(u32, u32)> {
     let peers = |sends: bool| {
         schedule.steps().iter().filter_map(move |step| match step.action {
-            Action::Send { to } if sends => Some(to),
-            Action::Reduce { from } | Action::Store { from } if !sends => Some(from),
+            ScheduleAction::Send { to } if sends => Some(to),
+            ScheduleAction::Reduce { from } | ScheduleAction::Store { from } if !sends => {
+                Some(from)
+            }
             _ => None,
         })
     };
@@ -187,9 +189,11 @@ impl Rank {
         let (mut to, mut from) = (Vec::new(), Vec::new());
         for step in steps {
             match step.action {
-                Action::Send { to: peer } => to.push(peer),
-                Action::Reduce { from: peer } | Action::Store { from: peer } => from.push(peer),
-                Action::Finish => {}
+                ScheduleAction::Send { to: peer } => to.push(peer),
+                ScheduleAction::Reduce { from: peer } | ScheduleAction::Store { from: peer } => {
+                    from.push(peer)
+                }
+                ScheduleAction::Finish => {}
             }
         }
         for peers in [&mut to, &mut from] {
@@ -204,9 +208,11 @@ impl Rank {
         let (mut lane, mut waits) = (Vec::new(), Vec::new());
         for (i, step) in steps.iter().enumerate() {
             let own = match step.action {
-                Action::Send { to: peer } => from.len() + place(&to, peer),
-                Action::Reduce { from: peer } | Action::Store { from: peer } => place(&from, peer),
-                Action::Finish => NONE as usize,
+                ScheduleAction::Send { to: peer } => from.len() + place(&to, peer),
+                ScheduleAction::Reduce { from: peer } | ScheduleAction::Store { from: peer } => {
+                    place(&from, peer)
+                }
+                ScheduleAction::Finish => NONE as usize,
             };
             if let Some(lane) = lanes.get_mut(own) {
                 lane.steps.push(i as u32);
@@ -274,7 +280,7 @@ impl Rank {
         }
         lane.arrived -= 1;
         let mut end = time;
-        if let Action::Reduce { .. } = self.schedule.steps()[step as usize].action {
+        if let ScheduleAction::Reduce { .. } = self.schedule.steps()[step as usize].action {
             end = end.max(self.busy_until) + self.bytes(step, cost) * cost.model.gamma;
             self.busy_until = end;
         }

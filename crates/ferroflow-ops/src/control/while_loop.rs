@@ -2,7 +2,7 @@
 
 use super::branch::is_true;
 use crate::prelude::*;
-use ferroflow_core::{Callable, StepCtx};
+use ferroflow_core::{InstantiatedFunction, StepCtx};
 use parking_lot::Mutex;
 
 /// Calls `body` on its own results as long as `cond` of them is true.
@@ -28,8 +28,8 @@ impl AsyncKernel for While {
 
 /// A loop under way.
 struct Looping {
-    cond: Arc<dyn Callable>,
-    body: Arc<dyn Callable>,
+    cond: Arc<dyn InstantiatedFunction>,
+    body: Arc<dyn InstantiatedFunction>,
     step: Arc<StepCtx>,
     done: Mutex<Option<Done>>,
 }
@@ -178,13 +178,13 @@ impl CountedLoop {
 /// A For is a While whose condition is arithmetic.
 fn count_loop(
     count: CountedLoop,
-    body: Arc<dyn Callable>,
+    body: Arc<dyn InstantiatedFunction>,
     step: Arc<StepCtx>,
     values: Vec<Tensor>,
     done: Done,
 ) {
     struct Test(CountedLoop);
-    impl Callable for Test {
+    impl InstantiatedFunction for Test {
         fn call(&self, args: Vec<Tensor>, _: &Arc<StepCtx>, done: ferroflow_core::CallDone) {
             let at = args.first().map(|t| t.scalar_value::<i32>());
             done(match at {
@@ -197,8 +197,8 @@ fn count_loop(
             bail!(Unimplemented, "the test of a counted loop is never waited for")
         }
     }
-    struct Body(CountedLoop, Arc<dyn Callable>);
-    impl Callable for Body {
+    struct Body(CountedLoop, Arc<dyn InstantiatedFunction>);
+    impl InstantiatedFunction for Body {
         fn call(&self, args: Vec<Tensor>, step: &Arc<StepCtx>, done: ferroflow_core::CallDone) {
             let at = match args.first().map(|t| t.scalar_value::<i32>()) {
                 Some(Ok(at)) => at,

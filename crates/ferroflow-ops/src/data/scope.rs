@@ -2,7 +2,7 @@
 
 use super::function::Nowhere;
 use crate::prelude::*;
-use ferroflow_core::{Callable, CancelToken, OnCancel, Spawn, StepCtx};
+use ferroflow_core::{CancelToken, InstantiatedFunction, OnCancel, Spawn, StepCtx};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Weak;
@@ -33,7 +33,7 @@ struct Shared {
 }
 
 struct Instance {
-    callable: Arc<dyn Callable>,
+    callable: Arc<dyn InstantiatedFunction>,
     /// Kept so that its place is not another's.
     _of: Arc<FunctionHandle>,
 }
@@ -94,7 +94,7 @@ impl Scope {
 
     /// The instance of a function that this iterator calls: the state in it begins with the
     /// iterator.
-    pub fn callable(&self, function: &Arc<FunctionHandle>) -> Result<Arc<dyn Callable>> {
+    pub fn callable(&self, function: &Arc<FunctionHandle>) -> Result<Arc<dyn InstantiatedFunction>> {
         let Some(instances) = &self.shared.instances else { return function.get() };
         let place = Arc::as_ptr(function) as usize;
         if let Some(found) = instances.lock().get(&place) {
@@ -118,7 +118,7 @@ impl Scope {
             step_resources: Arc::new(Resources::new()),
             cancel,
             threads: self.shared.threads.clone(),
-            collectives: Arc::new(ferroflow_core::LoneCollectives),
+            collectives: Arc::new(ferroflow_core::SingleDeviceCollectives),
             stats: None,
             depth: self.shared.depth,
         }))

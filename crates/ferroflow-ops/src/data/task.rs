@@ -206,7 +206,7 @@ impl Drop for KernelWork {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ferroflow_testing::lone_step;
+    use ferroflow_testing::standalone_step;
     use std::sync::mpsc::channel;
     use std::time::Duration;
 
@@ -218,7 +218,7 @@ mod tests {
                 self.0.send(()).unwrap();
             }
         }
-        let threads = lone_step(Arc::new(Resources::new())).threads.clone();
+        let threads = standalone_step(Arc::new(Resources::new())).threads.clone();
         let (tell, ended) = channel();
         let tell = Tell(tell);
         let work = Background::start(&threads, async move {

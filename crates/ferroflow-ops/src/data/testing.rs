@@ -4,7 +4,7 @@ use super::dataset::{DatasetRef, Tuple};
 use super::scope::Scope;
 use crate::prelude::*;
 use crate::testing::{Check, check};
-use ferroflow_testing::lone_step;
+use ferroflow_testing::standalone_step;
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Wake, Waker};
@@ -30,7 +30,7 @@ pub(super) fn wait_for<F: Future>(future: F) -> F::Output {
 
 /// All elements of a dataset, up to the end or the first error.
 pub(super) fn elements(dataset: &Tensor) -> Result<Vec<Tuple>> {
-    let step = lone_step(Arc::new(Resources::new()));
+    let step = standalone_step(Arc::new(Resources::new()));
     let mut elements = DatasetRef::of(dataset)?.iterate(&Scope::within(&step))?;
     let mut all = Vec::new();
     while let Some(element) = wait_for(elements.next())? {

@@ -5,7 +5,7 @@
 use super::tile::Tiled;
 use crate::parallel::for_rows;
 use crate::prelude::*;
-use ferroflow_core::{ComputePool, Finish, Rows};
+use ferroflow_core::{ComputePool, Epilogue, Rows};
 use gemm::Parallelism;
 
 /// A matrix in memory, with any strides.
@@ -97,20 +97,23 @@ pub(crate) fn product<T: Product>(a: Mat<'_, T>, b: Mat<'_, T>, out: &mut [T], t
 
 /// What is done to whole rows of a result when they are made; nothing, usually.
 #[derive(Clone, Copy)]
-pub(crate) struct Finisher<'a>(Option<&'a dyn Finish>);
+pub(crate) struct Finisher<'a>(Option<&'a dyn Epilogue>);
 
 impl<'a> Finisher<'a> {
     pub(crate) const NONE: Finisher<'static> = Finisher(None);
 
-    /// None when `finish` cannot be done to a result of this shape.
-    pub(crate) fn new<T: Product>(finish: &'a dyn Finish, shape: &Shape) -> Option<Finisher<'a>> {
-        let fits = T::rows(&mut []).is_some() && finish.fits(T::DTYPE, shape);
-        fits.then_some(Finisher(Some(finish)))
+    /// None when `epilogue` cannot be done to a result of this shape.
+    pub(crate) fn new<T: Product>(
+        epilogue: &'a dyn Epilogue,
+        shape: &Shape,
+    ) -> Option<Finisher<'a>> {
+        let fits = T::rows(&mut []).is_some() && epilogue.fits(T::DTYPE, shape);
+        fits.then_some(Finisher(Some(epilogue)))
     }
 
     pub(crate) fn run<T: Product>(&self, rows: &mut [T]) {
-        if let (Some(finish), Some(rows)) = (self.0, T::rows(rows)) {
-            finish.finish(rows);
+        if let (Some(epilogue), Some(rows)) = (self.0, T::rows(rows)) {
+            epilogue.apply(rows);
         }
     }
 

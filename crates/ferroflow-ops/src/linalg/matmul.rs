@@ -4,7 +4,7 @@ use super::gemm::{Finisher, Mat, Product, Threads, product, product_cost};
 use crate::math::cast::cast_to;
 use crate::parallel::for_rows;
 use crate::prelude::*;
-use ferroflow_core::Finish;
+use ferroflow_core::Epilogue;
 
 struct MatMul<T> {
     transpose_a: bool,
@@ -24,13 +24,13 @@ impl<T: Product> Kernel for MatMul<T> {
         self.multiply(ctx, None).map(drop)
     }
 
-    fn compute_finished(&self, ctx: &mut Ctx<'_>, finish: &dyn Finish) -> Result<bool> {
-        self.multiply(ctx, Some(finish))
+    fn compute_with_epilogue(&self, ctx: &mut Ctx<'_>, epilogue: &dyn Epilogue) -> Result<bool> {
+        self.multiply(ctx, Some(epilogue))
     }
 }
 
 impl<T: Product> MatMul<T> {
-    fn multiply(&self, ctx: &mut Ctx<'_>, finish: Option<&dyn Finish>) -> Result<bool> {
+    fn multiply(&self, ctx: &mut Ctx<'_>, epilogue: Option<&dyn Epilogue>) -> Result<bool> {
         let (a, b) = (ctx.input(0)?, ctx.input(1)?);
         ensure!(a.rank() == 2, InvalidArgument, "In[0] ndims must be >= 2");
         ensure!(b.rank() == 2, InvalidArgument, "In[1] ndims must be >= 2");
@@ -43,7 +43,7 @@ impl<T: Product> MatMul<T> {
             b.shape()
         );
         let mut out = ctx.alloc(T::DTYPE, [x.rows, y.cols])?;
-        let finisher = finish.and_then(|finish| Finisher::new::<T>(finish, out.shape()));
+        let finisher = epilogue.and_then(|epilogue| Finisher::new::<T>(epilogue, out.shape()));
         let n = y.cols;
         product(x, y, out.as_mut_slice()?, Threads::All);
         if let Some(finisher) = finisher {

@@ -4,7 +4,7 @@ use super::conv::Conv;
 use super::window::{Layout, Sliding, channels_last, from_channels_last, three};
 use crate::linalg::gemm::{Finisher, Product};
 use crate::prelude::*;
-use ferroflow_core::Finish;
+use ferroflow_core::Epilogue;
 
 /// What a convolution is computed in: halves in single precision.
 pub(super) trait ConvElement: Element {
@@ -203,7 +203,7 @@ impl<T: ConvElement> Convolution<T> {
     }
 
     /// The output, and whether it is finished.
-    fn forward(&self, ctx: &Ctx<'_>, finish: Option<&dyn Finish>) -> Result<(Tensor, bool)> {
+    fn forward(&self, ctx: &Ctx<'_>, epilogue: Option<&dyn Epilogue>) -> Result<(Tensor, bool)> {
         let (x, filter) = (ctx.input(0)?, ctx.input(1)?);
         self.check_rank("input", x.shape())?;
         self.check_rank("filter", filter.shape())?;
@@ -213,9 +213,9 @@ impl<T: ConvElement> Convolution<T> {
         let mut y = Tensor::alloc(<T::Wide as Element>::DTYPE, self.output_shape(&conv))?;
         let is_as_made =
             self.sliding.layout == Layout::ChannelsLast && T::DTYPE == <T::Wide as Element>::DTYPE;
-        let finisher = finish
+        let finisher = epilogue
             .filter(|_| is_as_made)
-            .and_then(|finish| Finisher::new::<T::Wide>(finish, y.shape()));
+            .and_then(|epilogue| Finisher::new::<T::Wide>(epilogue, y.shape()));
         let (filter, then) = (filter.as_slice()?, finisher.unwrap_or(Finisher::NONE));
         conv.forward::<T::Wide>(x.as_slice()?, filter, y.as_mut_slice()?, then);
         Ok((y, finisher.is_some()))
@@ -284,12 +284,12 @@ impl<T: ConvElement> Kernel for Convolution<T> {
         ctx.set(0, T::narrowed(out)?)
     }
 
-    fn compute_finished(&self, ctx: &mut Ctx<'_>, finish: &dyn Finish) -> Result<bool> {
+    fn compute_with_epilogue(&self, ctx: &mut Ctx<'_>, epilogue: &dyn Epilogue) -> Result<bool> {
         if self.part != Part::Output {
             self.compute(ctx)?;
             return Ok(false);
         }
-        let (out, is_finished) = self.forward(ctx, Some(finish))?;
+        let (out, is_finished) = self.forward(ctx, Some(epilogue))?;
         let out = reordered(&out, self.sliding.layout, false)?;
         ctx.set(0, T::narrowed(out)?)?;
         Ok(is_finished)

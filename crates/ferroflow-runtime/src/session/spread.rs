@@ -4,7 +4,7 @@ use super::{RunOptions, SessionDone};
 use crate::plan::KernelCache;
 use crate::task::Task;
 use ferroflow_core::{
-    CancelToken, Collectives, DeviceInfo, LoneCollectives, Resources, Result, Tensor,
+    CancelToken, Collectives, DeviceInfo, Resources, Result, SingleDeviceCollectives, Tensor,
 };
 use ferroflow_graph::passes::Pruned;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ impl Scope {
             spread: None,
             resources,
             kernels: Arc::default(),
-            collectives: Arc::new(LoneCollectives),
+            collectives: Arc::new(SingleDeviceCollectives),
         }
     }
 }

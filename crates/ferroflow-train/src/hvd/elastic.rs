@@ -9,8 +9,8 @@ use crate::graph::Graph;
 use crate::output::{Operation, Output};
 use crate::session::GraphSession;
 use crate::variable::Variable;
-use ferroflow_collective::elastic::Seat;
-use ferroflow_collective::{EngineOptions, Options};
+use ferroflow_collective::elastic::ElasticMember;
+use ferroflow_collective::{EngineOptions, GroupOptions};
 use ferroflow_core::{Code, Error, Result, Tensor, bail, ensure, err};
 use ferroflow_graph::Catalog;
 use parking_lot::{Mutex, RwLock};
@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 /// A process of an elastic job.
 pub struct Elastic {
     world: World,
-    seat: Arc<Mutex<Seat>>,
-    group: Options,
+    seat: Arc<Mutex<ElasticMember>>,
+    group: GroupOptions,
     engine: EngineOptions,
     /// How often ranks were lost, and how long it took to go on, from the failure to the next step.
     recoveries: Vec<Duration>,
@@ -30,7 +30,7 @@ pub struct Elastic {
 
 impl Elastic {
     /// Takes a seat at the driver and meets the others. The graphs of its world outlive the loss of ranks.
-    pub fn meet(mut seat: Seat, config: Config, base: &Catalog) -> Result<Elastic> {
+    pub fn meet(mut seat: ElasticMember, config: Config, base: &Catalog) -> Result<Elastic> {
         if !config.process_sets.is_empty() {
             bail!(Unimplemented, "process sets in an elastic job, in which ranks come and go");
         }
@@ -148,7 +148,7 @@ pub struct State {
     committed_step: i64,
     /// Counts whatever the trainer counts; goes back with the variables.
     pub step: i64,
-    seat: Option<Arc<Mutex<Seat>>>,
+    seat: Option<Arc<Mutex<ElasticMember>>>,
     is_changing: bool,
     recoveries: Vec<Duration>,
     on_reset: Vec<Reset>,
@@ -248,8 +248,8 @@ impl State {
 }
 
 /// The seat of this process in the elastic job that the environment describes.
-pub fn seat_from_env() -> Result<Seat> {
-    let seat = Seat::from_env()?;
+pub fn seat_from_env() -> Result<ElasticMember> {
+    let seat = ElasticMember::from_env()?;
     seat.ok_or_else(|| {
         err!(
             FailedPrecondition,
@@ -270,7 +270,7 @@ mod tests {
     /// Adds 1 to a variable in each of six steps, or gives up after three. What it ends with, and how many
     /// ranks there were each time they had changed.
     fn rank(driver: &Driver, name: &str, gives_up: bool) -> (Result<f32>, Vec<usize>) {
-        let seat = Seat::take(&driver.address().to_string(), "t", name).unwrap();
+        let seat = ElasticMember::take(&driver.address().to_string(), "t", name).unwrap();
         let config = Config { deterministic: true, ..Config::default() };
         let job = Elastic::meet(seat, config, &catalog()).unwrap();
         let g = job.world().graph();

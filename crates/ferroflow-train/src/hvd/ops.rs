@@ -3,7 +3,7 @@
 
 use super::gradients;
 use super::{Compression, Link, Place, Reduction};
-use ferroflow_collective::{Ask, Collective};
+use ferroflow_collective::{Collective, SubmitOptions};
 use ferroflow_core::{
     AsyncCtx, AsyncKernel, Ctx, DType, Done, KernelBox, PartialShape, Result, Shape, Tensor, bail,
     ensure, err,
@@ -233,13 +233,16 @@ impl AsyncKernel for Communicate {
 }
 
 impl Communicate {
-    fn request(&self, inputs: Vec<Tensor>) -> Result<(Tensor, Collective, Ask)> {
+    fn request(&self, inputs: Vec<Tensor>) -> Result<(Tensor, Collective, SubmitOptions)> {
         let mut inputs = inputs.into_iter();
         let (Some(tensor), splits) = (inputs.next(), inputs.next()) else {
             bail!(Internal, "a collective without a tensor");
         };
-        let mut ask =
-            Ask { priority: self.priority, set: self.link.set(self.set)?, ..Ask::default() };
+        let mut ask = SubmitOptions {
+            priority: self.priority,
+            set: self.link.set(self.set)?,
+            ..SubmitOptions::default()
+        };
         let what = match &self.kind {
             Kind::Reduce(by, compression) => {
                 let (what, op) = by.collective();
@@ -273,7 +276,7 @@ impl Communicate {
 }
 
 /// An all-to-all of so many rows for each rank; what is wrong with them, all ranks hear.
-pub(super) fn exchange(shape: &Shape, splits: &[i32], ask: &mut Ask) -> Collective {
+pub(super) fn exchange(shape: &Shape, splits: &[i32], ask: &mut SubmitOptions) -> Collective {
     let values = || {
         let each = row_size(shape)?;
         let rows = shape.dims().first().copied().unwrap_or(0);
@@ -290,8 +293,8 @@ pub(super) fn exchange(shape: &Shape, splits: &[i32], ask: &mut Ask) -> Collecti
     Collective::AllToAll { splits }
 }
 
-fn compress(compression: Compression, count: usize) -> ferroflow_collective::Compression {
-    use ferroflow_collective::Compression as Wire;
+fn compress(compression: Compression, count: usize) -> ferroflow_collective::WireCompression {
+    use ferroflow_collective::WireCompression as Wire;
     match compression {
         Compression::None => Wire::None,
         Compression::Fp16 => Wire::Fp16,

@@ -2,7 +2,7 @@
 
 use super::handle::Handle;
 use super::{Link, Reduction, ops};
-use ferroflow_collective::{Ask, Collective, Done, SetId};
+use ferroflow_collective::{Collective, SetId, SubmitOptions, TensorDone};
 use ferroflow_core::{Result, Tensor, err};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -76,7 +76,7 @@ impl ProcessSet {
     /// [`ProcessSet::all_reduce_value`] without waiting.
     pub fn all_reduce_async(&self, name: &str, value: Tensor, by: Reduction) -> Handle {
         let (what, op) = by.collective();
-        self.start(name, value, what, Ask::op(op), |sum, _| Ok(sum))
+        self.start(name, value, what, SubmitOptions::op(op), |sum, _| Ok(sum))
     }
 
     /// Reduces values, each under a name of its own, in one go; if one fails, all do.
@@ -86,11 +86,11 @@ impl ProcessSet {
         by: Reduction,
     ) -> Result<Vec<Tensor>> {
         let (what, op) = by.collective();
-        let ask = Ask { set: self.link.set(self.number)?, ..Ask::op(op) };
+        let ask = SubmitOptions { set: self.link.set(self.number)?, ..SubmitOptions::op(op) };
         let (mut all, mut handles) = (Vec::new(), Vec::new());
         for (name, value) in values {
             let (sender, result) = channel();
-            let done: Done = Box::new(move |r| drop(sender.send(r.map(|(sum, _)| sum))));
+            let done: TensorDone = Box::new(move |r| drop(sender.send(r.map(|(sum, _)| sum))));
             all.push((name, value, what.clone(), done));
             handles.push(Handle::new(result));
         }
@@ -106,7 +106,7 @@ impl ProcessSet {
     /// [`ProcessSet::all_gather_value`] without waiting.
     pub fn all_gather_async(&self, name: &str, value: Tensor) -> Handle {
         let shape = value.shape().clone();
-        let ask = Ask { fault: ops::row_size(&shape).err(), ..Ask::default() };
+        let ask = SubmitOptions { fault: ops::row_size(&shape).err(), ..SubmitOptions::default() };
         self.start(name, value, Collective::AllGather, ask, move |all, counts| {
             ops::rows(all, &shape, &counts).map(|(all, _)| all)
         })
@@ -120,7 +120,7 @@ impl ProcessSet {
     /// [`ProcessSet::broadcast_value`] without waiting.
     pub fn broadcast_async(&self, name: &str, value: Tensor, root: usize) -> Handle {
         let what = Collective::Broadcast { root };
-        self.start(name, value, what, Ask::default(), |value, _| Ok(value))
+        self.start(name, value, what, SubmitOptions::default(), |value, _| Ok(value))
     }
 
     /// Reduces a value and leaves each rank with its rows of it, nearly as many as the others'.
@@ -130,7 +130,7 @@ impl ProcessSet {
         let adasum = || err!(Unimplemented, "adasum of parts");
         let fault = ops::row_size(&shape).err();
         let fault = fault.or_else(|| (what == Collective::Adasum).then(adasum));
-        let ask = Ask { fault, ..Ask::op(op) };
+        let ask = SubmitOptions { fault, ..SubmitOptions::op(op) };
         let rows = move |part: Tensor, _| Ok(ops::rows(part, &shape, &[])?.0);
         self.start(name, value, Collective::ReduceScatter, ask, rows).wait()
     }
@@ -144,7 +144,7 @@ impl ProcessSet {
         splits: &[i32],
     ) -> Result<(Tensor, Vec<i32>)> {
         let shape = value.shape().clone();
-        let mut ask = Ask::default();
+        let mut ask = SubmitOptions::default();
         let what = ops::exchange(&shape, splits, &mut ask);
         let rows = move |all, counts: Vec<usize>| ops::rows(all, &shape, &counts);
         self.start(name, value, what, ask, rows).wait()
@@ -165,15 +165,21 @@ impl ProcessSet {
     /// The bytes of each rank, on all.
     pub fn all_gather_bytes(&self, name: &str, bytes: &[u8]) -> Result<Vec<Vec<u8>>> {
         let value = Tensor::vector(bytes);
-        let all = self.start(name, value, Collective::AllGather, Ask::default(), |all, counts| {
-            let mut rest = all.bytes()?;
-            let mut take = |count| {
-                let (part, more) = rest.split_at(count);
-                rest = more;
-                part.to_vec()
-            };
-            Ok(counts.into_iter().map(&mut take).collect())
-        });
+        let all = self.start(
+            name,
+            value,
+            Collective::AllGather,
+            SubmitOptions::default(),
+            |all, counts| {
+                let mut rest = all.bytes()?;
+                let mut take = |count| {
+                    let (part, more) = rest.split_at(count);
+                    rest = more;
+                    part.to_vec()
+                };
+                Ok(counts.into_iter().map(&mut take).collect())
+            },
+        );
         all.wait()
     }
 
@@ -188,7 +194,7 @@ impl ProcessSet {
         name: &str,
         value: Tensor,
         what: Collective,
-        ask: Ask,
+        ask: SubmitOptions,
         finish: impl FnOnce(Tensor, Vec<usize>) -> Result<T> + Send + 'static,
     ) -> Handle<T> {
         let (sender, result) = channel();
@@ -196,7 +202,7 @@ impl ProcessSet {
             drop(sender.send(r.and_then(|(value, counts)| finish(value, counts))));
         };
         match self.link.set(self.number) {
-            Ok(set) => self.link.submit(name, value, what, Ask { set, ..ask }, done),
+            Ok(set) => self.link.submit(name, value, what, SubmitOptions { set, ..ask }, done),
             Err(e) => done(Err(e)),
         }
         Handle::new(result)

@@ -97,7 +97,7 @@ fn a_stall_is_told_once_and_then_fails_naming_the_missing() {
 
 #[test]
 fn a_broadcast_needs_its_root_to_have_asked_whether_or_not_it_has_joined() {
-    let from_1 = || Note::Wants(Request { kind: Kind::Broadcast, root: 1, ..sum("w", 5) });
+    let from_1 = || Note::Wants(Request { kind: OperationKind::Broadcast, root: 1, ..sum("w", 5) });
     let (mut c, now) = coordinator(2);
     c.note(1, from_1(), now).unwrap();
     c.note(1, Note::Joins, now).unwrap();
@@ -318,7 +318,7 @@ fn nothing_runs_with_a_rank_that_is_gone_though_it_has_asked_or_joined() {
 fn counts_beyond_all_measure_are_not_a_panic() {
     let (mut c, now) = coordinator(1);
     for name in ["a", "b"] {
-        let request = Request { kind: Kind::AllGather, ..sum(name, u64::MAX) };
+        let request = Request { kind: OperationKind::AllGather, ..sum(name, u64::MAX) };
         c.note(0, Note::Wants(request), now).unwrap();
         c.note(0, Note::Wants(sum(&format!("{name}{name}"), u64::MAX)), now).unwrap();
     }

@@ -2,7 +2,7 @@
 
 use super::super::request::{Piece, Request};
 use super::Runner;
-use crate::compress::{self, Compression};
+use crate::compress::{self, WireCompression};
 use crate::group::SetId;
 use crate::number::bytes_of_mut;
 use crate::reduce::{self, ReduceOp};
@@ -22,7 +22,7 @@ impl Runner {
         let (dtype, op) = travels(first, joined);
         // A mean of the ranks with data only is divided here.
         let divide = op != first.op;
-        let narrow = matches!(first.compression, Compression::Fp16 | Compression::Bf16);
+        let narrow = matches!(first.compression, WireCompression::Fp16 | WireCompression::Bf16);
         let range = |p: &Piece| -> Range<usize> {
             let at = |elements: u64| (elements as usize).saturating_mul(width);
             at(p.start)..at(p.start.saturating_add(p.len))
@@ -85,7 +85,7 @@ impl Runner {
             Some(pending) => {
                 let mut values = floats(pending.payload.bytes()?);
                 match request.compression {
-                    Compression::TopK(k) => {
+                    WireCompression::TopK(k) => {
                         let k = usize::try_from(k).unwrap_or(usize::MAX);
                         compress::top_k(&mut self.residuals, &key, &mut values, k)
                     }
@@ -104,7 +104,7 @@ impl Runner {
             rest = more;
             match request.compression {
                 _ if bytes.is_empty() => {}
-                Compression::TopK(_) => compress::add_top_k(bytes, &mut sum)?,
+                WireCompression::TopK(_) => compress::add_top_k(bytes, &mut sum)?,
                 _ => compress::add_one_bit(bytes, &mut sum)?,
             }
         }
@@ -118,8 +118,8 @@ impl Runner {
 /// What an all-reduce moves and how it combines it: compressed values, and a sum where not all have data.
 pub(super) fn travels(first: &Request, joined: u32) -> (DType, ReduceOp) {
     let dtype = match first.compression {
-        Compression::Fp16 => DType::Half,
-        Compression::Bf16 => DType::BFloat16,
+        WireCompression::Fp16 => DType::Half,
+        WireCompression::Bf16 => DType::BFloat16,
         _ => first.dtype,
     };
     let partial = joined > 0 && first.op == ReduceOp::Mean;

@@ -4,7 +4,7 @@ use super::*;
 
 /// What each of three ranks gets for two dozen tensors, which it submits in an order of its own, giving
 /// the processor away in between.
-fn bits(over: (Transport, Option<Algorithm>), seed: u64) -> Vec<Vec<Vec<u32>>> {
+fn bits(over: (TransportChoice, Option<Algorithm>), seed: u64) -> Vec<Vec<Vec<u32>>> {
     // There would be company to fuse with.
     let fusion = Some((1 << 20, Duration::from_millis(5)));
     let options =
@@ -28,8 +28,9 @@ fn bits(over: (Transport, Option<Algorithm>), seed: u64) -> Vec<Vec<Vec<u32>>> {
                 (0..random.u32(0..20)).for_each(|_| std::thread::yield_now());
                 let name = i.to_string();
                 let priority = random.i32(0..3);
-                let ask = |op| Ask { op, priority, ..Ask::default() };
-                let lossy = Ask { compression: Compression::Bf16, ..ask(ReduceOp::Mean) };
+                let ask = |op| SubmitOptions { op, priority, ..SubmitOptions::default() };
+                let lossy =
+                    SubmitOptions { compression: WireCompression::Bf16, ..ask(ReduceOp::Mean) };
                 let handle = match i {
                     0..12 => engine.all_reduce(&name, values(i), ask(ReduceOp::Sum)),
                     12..16 => engine.all_reduce(&name, values(i), lossy),
@@ -49,7 +50,7 @@ fn bits(over: (Transport, Option<Algorithm>), seed: u64) -> Vec<Vec<Vec<u32>>> {
 #[test]
 fn the_same_bits_come_out_whoever_submits_what_when() {
     // In a ring it depends on a value's place which rank's is added first.
-    for over in [(Transport::Auto, None), (Transport::Tcp, Some(Algorithm::Ring))] {
+    for over in [(TransportChoice::Auto, None), (TransportChoice::Tcp, Some(Algorithm::Ring))] {
         let first = bits(over, 0);
         for i in (0..24).filter(|i| !(16..20).contains(i)) {
             assert!(first.iter().all(|r| r[i] == first[0][i]), "tensor {i} on all ranks");

@@ -28,7 +28,7 @@ fn tensors_of_any_collectives_are_done_together() {
             all.rotate_left(r + round);
             let named =
                 all.iter().map(|(name, v, what)| (name.to_string(), v.clone(), what.clone()));
-            let handles = engine.grouped(named.collect(), &Ask::default()).unwrap();
+            let handles = engine.grouped(named.collect(), &SubmitOptions::default()).unwrap();
             for ((name, ..), handle) in all.iter().zip(handles) {
                 let (_, want) = want.iter().find(|(n, _)| n == name).unwrap();
                 assert_eq!(&handle.wait().unwrap(), want, "{name}");
@@ -36,7 +36,7 @@ fn tensors_of_any_collectives_are_done_together() {
         }
         let upright = |i: usize| (0..3).map(|j| f32::from(u8::from(r == (i + j) % 3))).collect();
         let sums = (0..2).map(|i| (i.to_string(), upright(i), Collective::Adasum)).collect();
-        for handle in engine.grouped(sums, &Ask::default()).unwrap() {
+        for handle in engine.grouped(sums, &SubmitOptions::default()).unwrap() {
             assert_eq!(handle.wait().unwrap(), [1f32; 3]);
         }
     });
@@ -54,7 +54,7 @@ fn a_group_of_tensors_fails_as_one_on_all_ranks() {
             };
             let both =
                 vec![one("a", Collective::AllReduce), one("b", Collective::Broadcast { root })];
-            engine.submit_tensors(both, &Ask::default());
+            engine.submit_tensors(both, &SubmitOptions::default());
             [results.recv().unwrap(), results.recv().unwrap()]
         };
         for result in submit(5 * engine.rank()) {
@@ -70,11 +70,11 @@ fn a_group_of_tensors_fails_as_one_on_all_ranks() {
                 ("c".into(), vec![1u8], Collective::AllReduce),
                 ("c".into(), vec![1u8], Collective::AllReduce),
             ],
-            &Ask::default(),
+            &SubmitOptions::default(),
         );
         assert_eq!(refused.err().unwrap().code(), Code::AlreadyExists);
         // None of a refused group is left behind.
-        let c = engine.all_reduce("c", vec![1u8], Ask::default()).unwrap();
+        let c = engine.all_reduce("c", vec![1u8], SubmitOptions::default()).unwrap();
         assert_eq!(c.wait().unwrap(), [2]);
     });
 }
@@ -85,10 +85,10 @@ fn whether_a_tensor_is_in_a_group_is_agreed_on_too() {
         let named = |name: &str| (name.to_string(), vec![1f32]);
         let both = || vec![named("a"), named("b")];
         let handles = match engine.rank() {
-            0 => engine.grouped_all_reduce(both(), &Ask::default()).unwrap(),
+            0 => engine.grouped_all_reduce(both(), &SubmitOptions::default()).unwrap(),
             _ => both()
                 .into_iter()
-                .map(|(name, v)| engine.all_reduce(&name, v, Ask::default()).unwrap())
+                .map(|(name, v)| engine.all_reduce(&name, v, SubmitOptions::default()).unwrap())
                 .collect(),
         };
         for handle in handles {
@@ -96,7 +96,7 @@ fn whether_a_tensor_is_in_a_group_is_agreed_on_too() {
             assert_eq!(e.code(), Code::InvalidArgument);
             assert!(e.message().contains("in a group of 2"), "{e}");
         }
-        for handle in engine.grouped_all_reduce(both(), &Ask::default()).unwrap() {
+        for handle in engine.grouped_all_reduce(both(), &SubmitOptions::default()).unwrap() {
             assert_eq!(handle.wait().unwrap(), [2.0]);
         }
     });

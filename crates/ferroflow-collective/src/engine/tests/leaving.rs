@@ -14,7 +14,7 @@ fn what_waits_for_a_rank_that_has_left_fails_and_names_it() {
             if engine.rank() == gone {
                 return;
             }
-            let w = engine.all_reduce("w", vec![1f32], Ask::default()).unwrap();
+            let w = engine.all_reduce("w", vec![1f32], SubmitOptions::default()).unwrap();
             let e = w.wait().unwrap_err();
             assert_eq!(e.code(), Code::Unavailable, "{e}");
             assert!(e.message().contains(&format!("ranks [{gone}] have left")), "{e}");
@@ -25,7 +25,7 @@ fn what_waits_for_a_rank_that_has_left_fails_and_names_it() {
 #[test]
 fn what_a_rank_has_asked_for_before_it_leaves_is_done() {
     on_engines(3, EngineOptions::default(), |engine| {
-        let sum = engine.all_reduce("w", vec![1f32; 1000], Ask::default()).unwrap();
+        let sum = engine.all_reduce("w", vec![1f32; 1000], SubmitOptions::default()).unwrap();
         if engine.rank() > 0 {
             assert_eq!(sum.wait().unwrap(), [3.0; 1000]);
         }
@@ -39,8 +39,8 @@ fn whoever_still_works_when_rank_0_is_gone_is_told() {
             return;
         }
         let told = loop {
-            let sum = engine.all_reduce("w", vec![1f32], Ask::default());
-            let e = sum.and_then(Handle::wait).unwrap_err();
+            let sum = engine.all_reduce("w", vec![1f32], SubmitOptions::default());
+            let e = sum.and_then(CollectiveHandle::wait).unwrap_err();
             assert_eq!(e.code(), Code::Unavailable, "{e}");
             assert!(!e.message().contains("waited"), "{e}");
             // At first because it has left, then because it is gone, with all that it decides.
@@ -62,8 +62,8 @@ fn a_set_goes_on_when_a_rank_that_is_not_in_it_has_gone() {
         if engine.rank() == 1 {
             return;
         }
-        let ask = Ask { set: SetId(1), ..Ask::default() };
-        let lost = engine.all_reduce("w", vec![1f32], Ask::default()).unwrap();
+        let ask = SubmitOptions { set: SetId(1), ..SubmitOptions::default() };
+        let lost = engine.all_reduce("w", vec![1f32], SubmitOptions::default()).unwrap();
         assert!(lost.wait().unwrap_err().message().contains("ranks [1] have left"));
         for i in 0..200 {
             let sum = engine.all_reduce("w", vec![1f32; i], ask.clone()).unwrap();
@@ -91,10 +91,10 @@ fn a_join_ends_when_a_rank_leaves_that_never_joined() {
 fn a_caller_that_panics_over_its_tensor_does_so_for_itself() {
     on_engines(2, EngineOptions::default(), |engine| {
         let one = Tensor::vector(&[1f32]);
-        engine.submit_tensor("w", one, Collective::AllReduce, Ask::default(), |_| {
+        engine.submit_tensor("w", one, Collective::AllReduce, SubmitOptions::default(), |_| {
             panic!("a caller's own")
         });
-        let sum = engine.all_reduce("v", vec![1f32], Ask::default()).unwrap();
+        let sum = engine.all_reduce("v", vec![1f32], SubmitOptions::default()).unwrap();
         assert_eq!(sum.wait().unwrap(), [2.0]);
     });
 }
@@ -103,7 +103,8 @@ fn a_caller_that_panics_over_its_tensor_does_so_for_itself() {
 fn a_trace_that_cannot_be_written_is_an_error_on_all_ranks() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let options = || Options { model: Some(crate::Model::default()), ..Options::default() };
+    let options =
+        || GroupOptions { model: Some(crate::LinkCostModel::default()), ..GroupOptions::default() };
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let group = Group::join(&Membership::new(1, 2, address.as_str()), options()).unwrap();
@@ -114,8 +115,8 @@ fn a_trace_that_cannot_be_written_is_an_error_on_all_ranks() {
         let member = Membership::new(0, 2, address.as_str());
         let group = Group::host(&member, options(), listener).unwrap();
         let engine = Engine::start(group, EngineOptions::default()).unwrap();
-        let sum = engine.all_reduce("w", vec![1f32], Ask::default());
-        let e = sum.and_then(Handle::wait).unwrap_err();
+        let sum = engine.all_reduce("w", vec![1f32], SubmitOptions::default());
+        let e = sum.and_then(CollectiveHandle::wait).unwrap_err();
         assert!(e.message().contains("/nowhere/at/all"), "{e}");
     });
 }

@@ -7,14 +7,14 @@ fn ranks_that_were_given_other_models_are_told() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let member = |rank| Membership {
-        transport: Transport::Tcp,
+        transport: TransportChoice::Tcp,
         ..Membership::new(rank, 2, address.as_str())
     };
     // So many seconds a message: two windows are on their way, or many.
-    let options = |alpha| Options {
+    let options = |alpha| GroupOptions {
         algorithm: Some(Algorithm::Ring),
-        model: Some(crate::Model { alpha, ..crate::Model::default() }),
-        ..Options::default()
+        model: Some(crate::LinkCostModel { alpha, ..crate::LinkCostModel::default() }),
+        ..GroupOptions::default()
     };
     let fails = |group: Result<Group>| {
         let e = group.unwrap().all_reduce(&mut [1f32; 100], ReduceOp::Sum).unwrap_err();
@@ -27,7 +27,7 @@ fn ranks_that_were_given_other_models_are_told() {
     });
 }
 
-type Submission = (Tensor, Collective, Ask);
+type Submission = (Tensor, Collective, SubmitOptions);
 
 fn submit(engine: &Engine, name: &str, (tensor, what, ask): Submission) -> Result<Tensor> {
     let (sender, results) = channel();
@@ -42,7 +42,7 @@ fn refuses(engine: &Engine, plain: Submission, odd: Submission, code: Code, text
     let e = submit(engine, "w", mine).unwrap_err();
     assert_eq!(e.code(), code, "{e}");
     assert!(e.message().contains("tensor \"w\"") && e.message().contains(text), "{e}");
-    let fine = engine.all_reduce("v", vec![1f32], Ask::default()).unwrap();
+    let fine = engine.all_reduce("v", vec![1f32], SubmitOptions::default()).unwrap();
     assert_eq!(fine.wait().unwrap(), [3.0], "after {text}");
 }
 
@@ -52,22 +52,22 @@ fn whatever_one_rank_means_otherwise_is_an_error_on_all_that_names_it() {
         let four = || Tensor::from_slice([4], &[0f32; 4]).unwrap();
         let square = || Tensor::from_slice([2, 2], &[0f32; 4]).unwrap();
         let double = || Tensor::from_slice([4], &[0f64; 4]).unwrap();
-        let of = |what| (four(), what, Ask::default());
+        let of = |what| (four(), what, SubmitOptions::default());
         let sum = || of(Collective::AllReduce);
         let with = |ask| (four(), Collective::AllReduce, ask);
         let from = |root| of(Collective::Broadcast { root });
-        let fp16 = Ask { compression: Compression::Fp16, ..Ask::default() };
-        let max = || Ask::op(ReduceOp::Max);
+        let fp16 = SubmitOptions { compression: WireCompression::Fp16, ..SubmitOptions::default() };
+        let max = || SubmitOptions::op(ReduceOp::Max);
         let gather = Collective::AllGather;
         for (plain, odd, text) in [
             (
                 sum(),
-                (double(), Collective::AllReduce, Ask::default()),
+                (double(), Collective::AllReduce, SubmitOptions::default()),
                 "all-reduce (sum) of double[4]",
             ),
             (
                 sum(),
-                (square(), Collective::AllReduce, Ask::default()),
+                (square(), Collective::AllReduce, SubmitOptions::default()),
                 "all-reduce (sum) of float[2, 2]",
             ),
             (sum(), with(max()), "all-reduce (max) of float[4]"),
@@ -75,7 +75,11 @@ fn whatever_one_rank_means_otherwise_is_an_error_on_all_that_names_it() {
             (sum(), of(gather.clone()), "all-gather of float[4]"),
             (sum(), of(Collective::Adasum), "adasum of float[4]"),
             (from(0), from(2), "broadcast from rank 2 of float[4]"),
-            (of(gather.clone()), (square(), gather, Ask::default()), "all-gather of float[2, 2]"),
+            (
+                of(gather.clone()),
+                (square(), gather, SubmitOptions::default()),
+                "all-gather of float[2, 2]",
+            ),
             (
                 of(Collective::ReduceScatter),
                 (four(), Collective::ReduceScatter, max()),
@@ -86,7 +90,7 @@ fn whatever_one_rank_means_otherwise_is_an_error_on_all_that_names_it() {
             refuses(engine, plain, odd, Code::InvalidArgument, &text);
         }
         // Where the op says nothing, it need not be the same.
-        let ask = if engine.rank() == 1 { max() } else { Ask::default() };
+        let ask = if engine.rank() == 1 { max() } else { SubmitOptions::default() };
         submit(engine, "w", (four(), Collective::AllGather, ask)).unwrap();
     });
 }
@@ -95,13 +99,18 @@ fn whatever_one_rank_means_otherwise_is_an_error_on_all_that_names_it() {
 fn what_one_rank_cannot_do_is_an_error_on_all_that_names_it() {
     on_engines(3, EngineOptions::default(), |engine| {
         let four = || Tensor::from_slice([4], &[0f32; 4]).unwrap();
-        let of = |what| (four(), what, Ask::default());
+        let of = |what| (four(), what, SubmitOptions::default());
         let split = |splits: &[usize]| of(Collective::AllToAll { splits: splits.to_vec() });
         let from = |root| of(Collective::Broadcast { root });
         let sum = || of(Collective::AllReduce);
-        let bools = || (Tensor::vector(&[true; 4]), Collective::AllReduce, Ask::default());
-        let lossy = Ask { compression: Compression::OneBit, op: ReduceOp::Max, ..Ask::default() };
-        let ints = (Tensor::vector(&[1i32; 4]), Collective::Adasum, Ask::default());
+        let bools =
+            || (Tensor::vector(&[true; 4]), Collective::AllReduce, SubmitOptions::default());
+        let lossy = SubmitOptions {
+            compression: WireCompression::OneBit,
+            op: ReduceOp::Max,
+            ..SubmitOptions::default()
+        };
+        let ints = (Tensor::vector(&[1i32; 4]), Collective::Adasum, SubmitOptions::default());
         let (wrong, cannot) = (Code::InvalidArgument, Code::Unimplemented);
         for (plain, odd, code, text) in [
             (
@@ -136,7 +145,9 @@ fn what_one_rank_cannot_do_is_an_error_on_all_that_names_it() {
             refuses(engine, plain, odd, code, text);
         }
         let shape = Some(vec![3, usize::from(engine.rank() != 1)]);
-        let bad = engine.all_reduce("s", vec![0u8; 3], Ask { shape, ..Ask::default() }).unwrap();
+        let bad = engine
+            .all_reduce("s", vec![0u8; 3], SubmitOptions { shape, ..SubmitOptions::default() })
+            .unwrap();
         let e = bad.wait().unwrap_err();
         assert!(e.message().contains("3 values, of which its shape says 0 on ranks [1]"), "{e}");
     });
@@ -145,7 +156,7 @@ fn what_one_rank_cannot_do_is_an_error_on_all_that_names_it() {
 #[test]
 fn a_process_set_that_is_none_or_without_this_rank_is_the_callers_own_error() {
     on_engines(3, EngineOptions::default(), |engine| {
-        let in_set = |set| Ask { set: SetId(set), ..Ask::default() };
+        let in_set = |set| SubmitOptions { set: SetId(set), ..SubmitOptions::default() };
         let e = engine.all_reduce("w", vec![1f32], in_set(9)).err().unwrap();
         assert_eq!((e.code(), e.message()), (Code::InvalidArgument, "no process set 9"));
         if engine.rank() == 1 {
@@ -171,7 +182,7 @@ fn ranks_that_name_a_tensor_otherwise_are_told_and_can_go_on() {
         stalls(engine, name, missing);
         // Whoever is first may lose patience with the others, and only for itself.
         let sum = loop {
-            match engine.all_reduce("v", vec![1f32], Ask::default()).unwrap().wait() {
+            match engine.all_reduce("v", vec![1f32], SubmitOptions::default()).unwrap().wait() {
                 Err(e) if e.code() == Code::DeadlineExceeded => {}
                 other => break other,
             }
@@ -184,12 +195,12 @@ fn ranks_that_name_a_tensor_otherwise_are_told_and_can_go_on() {
 fn a_name_beyond_all_measure_is_the_callers_own_error() {
     on_engines(2, EngineOptions::default(), |engine| {
         let endless = "w".repeat(LONGEST_NAME + 1);
-        let e = engine.all_reduce(&endless, vec![1f32], Ask::default()).err().unwrap();
+        let e = engine.all_reduce(&endless, vec![1f32], SubmitOptions::default()).err().unwrap();
         assert_eq!(e.code(), Code::InvalidArgument);
         // More than one frame of notes and decisions.
         let long = |i: usize| format!("{i:0>width$}", width = LONGEST_NAME >> 4);
         let tensors = (0..600).map(|i| (long(i), vec![1u8])).collect();
-        for handle in engine.grouped_all_reduce(tensors, &Ask::default()).unwrap() {
+        for handle in engine.grouped_all_reduce(tensors, &SubmitOptions::default()).unwrap() {
             assert_eq!(handle.wait().unwrap(), [2]);
         }
     });
@@ -199,7 +210,9 @@ fn a_name_beyond_all_measure_is_the_callers_own_error() {
 fn what_a_caller_knows_to_be_wrong_is_an_error_on_all() {
     on_engines(3, EngineOptions::default(), |engine| {
         let four = || Tensor::from_slice([4], &[0f32; 4]).unwrap();
-        let of = |fault| (four(), Collective::AllReduce, Ask { fault, ..Ask::default() });
+        let of = |fault| {
+            (four(), Collective::AllReduce, SubmitOptions { fault, ..SubmitOptions::default() })
+        };
         let odd = of(Some(err!(OutOfRange, "no more rows")));
         refuses(engine, of(None), odd, Code::OutOfRange, "no more rows on ranks [1]");
     });

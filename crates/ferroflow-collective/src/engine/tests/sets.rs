@@ -4,14 +4,14 @@ use super::*;
 
 const ODD: [usize; 3] = [4, 0, 2];
 
-fn in_odd() -> Ask {
-    Ask { set: SetId(2), ..Ask::default() }
+fn in_odd() -> SubmitOptions {
+    SubmitOptions { set: SetId(2), ..SubmitOptions::default() }
 }
 
 /// Every kind of collective among [`ODD`], as its member at `place`.
 fn all_kinds(engine: &Engine, place: usize, len: usize) {
     let r = engine.rank();
-    let op = |op| Ask { op, ..in_odd() };
+    let op = |op| SubmitOptions { op, ..in_odd() };
     assert_eq!(*engine.members(SetId(2)).unwrap(), ODD.map(|m| m as u32));
     for (reduction, want) in ReduceOp::ALL.into_iter().zip([6f32, 2.0, 0.0, 4.0, 0.0]) {
         let all = engine.all_reduce("r", vec![r as f32; len], op(reduction)).unwrap();
@@ -47,10 +47,13 @@ fn all_kinds(engine: &Engine, place: usize, len: usize) {
     let sum = engine.adasum("a", upright, in_odd()).unwrap();
     let want = (0..3 * len).map(|i| ODD[i % 3] as f32);
     assert_eq!(sum.wait().unwrap(), want.collect::<Vec<_>>());
-    for compression in
-        [Compression::Fp16, Compression::Bf16, Compression::TopK(1 << 20), Compression::OneBit]
-    {
-        let ask = Ask { compression, ..op(ReduceOp::Mean) };
+    for compression in [
+        WireCompression::Fp16,
+        WireCompression::Bf16,
+        WireCompression::TopK(1 << 20),
+        WireCompression::OneBit,
+    ] {
+        let ask = SubmitOptions { compression, ..op(ReduceOp::Mean) };
         let mean = engine.all_reduce("c", vec![r as f32; len], ask).unwrap();
         assert_eq!(mean.wait().unwrap(), vec![2.0; len], "{compression}");
     }
@@ -59,7 +62,7 @@ fn all_kinds(engine: &Engine, place: usize, len: usize) {
 
 #[test]
 fn a_set_goes_by_its_own_order() {
-    for transport in [Transport::Auto, Transport::Tcp] {
+    for transport in [TransportChoice::Auto, TransportChoice::Tcp] {
         on_engines_over((transport, None), 5, EngineOptions::default(), |engine| {
             let place = ODD.iter().position(|&m| m == engine.rank());
             if let Some(place) = place {
@@ -72,7 +75,7 @@ fn a_set_goes_by_its_own_order() {
                     "root 1 of a broadcast is not among its ranks [4, 0, 2] on ranks [0, 2, 4]";
                 assert!(e.message().contains(text), "{e}");
             }
-            let all = engine.all_reduce("r", vec![1u8], Ask::default()).unwrap();
+            let all = engine.all_reduce("r", vec![1u8], SubmitOptions::default()).unwrap();
             assert_eq!(all.wait().unwrap(), [5]);
         });
     }
@@ -87,7 +90,9 @@ fn sets_that_share_ranks_and_names_do_not_mix() {
         sets.rotate_left(r % 2);
         let submit = |set| {
             let tensors = (0..3).map(|i| (i.to_string(), vec![r as f32; 3])).collect();
-            engine.grouped_all_reduce(tensors, &Ask { set, ..Ask::default() }).unwrap()
+            engine
+                .grouped_all_reduce(tensors, &SubmitOptions { set, ..SubmitOptions::default() })
+                .unwrap()
         };
         for _ in 0..3 {
             let handles: Vec<_> = sets.iter().map(|&(set, want)| (submit(set), want)).collect();
@@ -105,7 +110,7 @@ fn a_set_goes_on_without_its_member_that_has_joined() {
     on_engines(5, EngineOptions::default(), |engine| {
         let r = engine.rank();
         if r == 0 || r == 4 {
-            let ask = |op| Ask { op, ..in_odd() };
+            let ask = |op| SubmitOptions { op, ..in_odd() };
             let mean = engine.all_reduce("m", vec![r as f32; 2], ask(ReduceOp::Mean)).unwrap();
             assert_eq!(mean.wait().unwrap(), [2.0; 2]);
             let part = engine.reduce_scatter("s", vec![r as f32; 3], ask(ReduceOp::Mean)).unwrap();
@@ -127,8 +132,10 @@ fn ranks_that_made_other_sets_are_named_on_all() {
             let (listener, address) = (&listener, &address);
             scope.spawn(move || {
                 let member = Membership::new(rank, 3, address.as_str());
-                let options =
-                    Options { model: Some(crate::Model::default()), ..Options::default() };
+                let options = GroupOptions {
+                    model: Some(crate::LinkCostModel::default()),
+                    ..GroupOptions::default()
+                };
                 let mut group = match rank {
                     0 => Group::host(&member, options, listener.lock().take().unwrap()).unwrap(),
                     _ => Group::join(&member, options).unwrap(),
@@ -136,9 +143,10 @@ fn ranks_that_made_other_sets_are_named_on_all() {
                 let order = if rank == 2 { [2, 0] } else { [0, 2] };
                 group.add_set(&order).unwrap();
                 let engine = Engine::start(group, EngineOptions::default()).unwrap();
-                let sum = engine.all_reduce("w", vec![1f32], Ask::default());
-                let end =
-                    sum.and_then(Handle::wait).and_then(|_| engine.barrier("b", SetId::WORLD));
+                let sum = engine.all_reduce("w", vec![1f32], SubmitOptions::default());
+                let end = sum
+                    .and_then(CollectiveHandle::wait)
+                    .and_then(|_| engine.barrier("b", SetId::WORLD));
                 let e = end.unwrap_err();
                 assert_eq!(e.code(), Code::InvalidArgument, "{e}");
                 let text = "rank 2 has the process sets [[2, 0]], rank 0 has [[0, 2]]";
@@ -152,11 +160,11 @@ fn ranks_that_made_other_sets_are_named_on_all() {
 fn sets_are_made_while_ranks_work_and_all_must_mean_the_same() {
     on_engines(4, EngineOptions::default(), |engine| {
         let r = engine.rank();
-        let other = engine.all_reduce("w", vec![1f32; 9], Ask::default()).unwrap();
+        let other = engine.all_reduce("w", vec![1f32; 9], SubmitOptions::default()).unwrap();
         let set = engine.add_set(&[3, 1]).unwrap().wait().unwrap();
         assert_eq!(*engine.members(set).unwrap(), [3, 1]);
         if r % 2 == 1 {
-            let ask = Ask { set, ..Ask::default() };
+            let ask = SubmitOptions { set, ..SubmitOptions::default() };
             let all = engine.all_gather("g", vec![r as u8], ask.clone()).unwrap();
             assert_eq!(all.wait().unwrap(), [3, 1]);
             let sum = engine.all_reduce("s", vec![r as f32; 70_000], ask).unwrap();
@@ -184,7 +192,9 @@ fn a_rank_that_has_joined_knows_the_sets_that_others_make() {
         let set = made.unwrap_or(SetId(2));
         assert_eq!(*engine.members(set).unwrap(), [2, 0]);
         if engine.rank() != 1 {
-            let sum = engine.all_reduce("s", vec![1u8], Ask { set, ..Ask::default() }).unwrap();
+            let sum = engine
+                .all_reduce("s", vec![1u8], SubmitOptions { set, ..SubmitOptions::default() })
+                .unwrap();
             assert_eq!(sum.wait().unwrap(), [2]);
         }
     });

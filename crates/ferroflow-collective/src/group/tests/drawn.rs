@@ -147,7 +147,7 @@ fn every_collective_moves_every_type_in_one_message_and_in_several() {
                 }
             }
         }
-        on_ranks(n, Faults::default(), &Options::default(), |group| {
+        on_ranks(n, MeshFaults::default(), &GroupOptions::default(), |group| {
             calls.iter().for_each(|call| call.check(group).unwrap());
         });
     }
@@ -163,11 +163,11 @@ fn any_collective_of_any_size_is_right_over_any_links() {
     for seed in 0..cases {
         let mut random = fastrand::Rng::with_seed(seed);
         let n = random.usize(1..=9);
-        let links = [None, Some(Transport::Tcp), Some(Transport::Shared)];
+        let links = [None, Some(TransportChoice::Tcp), Some(TransportChoice::Shared)];
         let links = links[random.usize(..if n == 1 { 2 } else { 3 })];
         let most = random.u32(1..=n as u32);
         let hosts: Vec<u32> = match links {
-            Some(Transport::Shared) => vec![0; n],
+            Some(TransportChoice::Shared) => vec![0; n],
             _ => (0..n).map(|_| random.u32(..most)).collect(),
         };
         let streams = [None, Some(1), Some(2), Some(3)][random.usize(..4)];
@@ -192,7 +192,7 @@ fn any_collective_of_any_size_is_right_over_any_links() {
             m.host = Some(format!("host{}", hosts[m.rank]));
         };
         match links {
-            None => drop(on_hosts(&hosts, Faults::default(), &Options::default(), each)),
+            None => drop(on_hosts(&hosts, MeshFaults::default(), &GroupOptions::default(), each)),
             Some(_) => drop(on_links(n, change, |mut group| each(&mut group))),
         }
     }

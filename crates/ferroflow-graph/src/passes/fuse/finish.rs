@@ -2,7 +2,7 @@
 
 use super::{FusionGroup, MemberInput};
 use crate::block_kernel::{AnyBlockKernel, BlockForm, BlockKernel, OperandShapes};
-use ferroflow_core::{DType, Element, Finish, Rows, Shape, Tensor};
+use ferroflow_core::{DType, Element, Epilogue, Rows, Shape, Tensor};
 
 /// Elements per call; a copy of them is on the stack.
 const BLOCK: usize = 512;
@@ -110,7 +110,7 @@ pub(super) struct WithBias<'a> {
     bias: &'a Tensor,
 }
 
-impl Finish for WithBias<'_> {
+impl Epilogue for WithBias<'_> {
     fn fits(&self, dtype: DType, shape: &Shape) -> bool {
         let wanted = match self.by_rows {
             ByRows::F32(_) => DType::Float,
@@ -120,7 +120,7 @@ impl Finish for WithBias<'_> {
         dtype == wanted && self.bias.dtype() == wanted && of_row
     }
 
-    fn finish(&self, rows: Rows<'_>) {
+    fn apply(&self, rows: Rows<'_>) {
         match (self.by_rows, rows) {
             (ByRows::F32(f), Rows::F32(rows)) => {
                 f.run(self.bias.as_slice().expect("the dtype was looked at"), rows)

@@ -3,7 +3,7 @@
 use super::{FusionGroup, FusionMember, MemberInput};
 use crate::kernel_init::KernelInit;
 use ferroflow_core::{
-    Ctx, Finish, Kernel, KernelBox, NodeInfo, Outputs, Result, Tensor, Value, bail, err,
+    Ctx, Epilogue, Kernel, KernelBox, NodeInfo, Outputs, Result, Tensor, Value, bail, err,
 };
 use smallvec::SmallVec;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -54,9 +54,9 @@ impl Original {
         &self,
         ctx: &Ctx<'_>,
         inputs: &mut [Value],
-        finish: &dyn Finish,
+        epilogue: &dyn Epilogue,
     ) -> Result<(Tensor, bool)> {
-        self.run_with(ctx, inputs, |kernel, own| kernel.compute_finished(own, finish))
+        self.run_with(ctx, inputs, |kernel, own| kernel.compute_with_epilogue(own, epilogue))
     }
 
     fn run_with<R>(

@@ -53,7 +53,7 @@ const UNEVEN: f64 = 0.2;
 
 /// The cost of messages on a group's links.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Model {
+pub struct LinkCostModel {
     /// Seconds a message takes, however short.
     pub alpha: f64,
     /// Seconds for each byte sent.
@@ -62,21 +62,21 @@ pub struct Model {
     pub gamma: f64,
 }
 
-impl Default for Model {
+impl Default for LinkCostModel {
     /// About a local network of 10 Gb/s.
-    fn default() -> Model {
-        Model { alpha: 20e-6, beta: 0.8e-9, gamma: 0.1e-9 }
+    fn default() -> LinkCostModel {
+        LinkCostModel { alpha: 20e-6, beta: 0.8e-9, gamma: 0.1e-9 }
     }
 }
 
-impl Model {
+impl LinkCostModel {
     /// Predicted seconds of an all-reduce of `bytes` among `n` ranks; `hosts` of them for the
     /// hierarchical one. Nothing for the algorithms that do without messages.
     pub fn seconds(&self, algorithm: Algorithm, n: usize, hosts: usize, bytes: usize) -> f64 {
         if n < 2 {
             return 0.0;
         }
-        let Model { alpha, beta, gamma } = *self;
+        let LinkCostModel { alpha, beta, gamma } = *self;
         let (ranks, k) = (n as f64, bytes as f64);
         let share = (ranks - 1.0) / ranks;
         let rounds = f64::from(n.ilog2());
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn few_bytes_double_and_many_go_around_or_halve() {
-        let model = Model::default();
+        let model = LinkCostModel::default();
         assert_eq!(model.choose(8, 1, 4), Algorithm::Doubling);
         assert_eq!(model.choose(8, 1, 128 << 10), Algorithm::HalvingDoubling);
         assert_eq!(model.choose(8, 1, 64 << 20), Algorithm::Ring);
@@ -183,14 +183,14 @@ mod tests {
 
     #[test]
     fn the_ring_moves_what_the_formula_says() {
-        let model = Model { alpha: 0.0, beta: 1e-6, gamma: 0.0 };
+        let model = LinkCostModel { alpha: 0.0, beta: 1e-6, gamma: 0.0 };
         let seconds = model.seconds(Algorithm::Ring, 4, 1, 1_000_000);
         assert!((seconds - 1.5).abs() < 1e-9, "2 (n - 1) K / n = 1.5 K");
     }
 
     #[test]
     fn a_long_way_has_more_windows_on_it() {
-        let windows = |alpha, beta| Model { alpha, beta, gamma: 0.0 }.windows(250_000);
+        let windows = |alpha, beta| LinkCostModel { alpha, beta, gamma: 0.0 }.windows(250_000);
         assert_eq!(windows(20e-6, 0.8e-9), 2);
         assert_eq!(windows(0.0, 0.8e-9), 2);
         // 20 ms there at 10 Gb/s: 25 MB are on the way.

@@ -7,7 +7,7 @@ use ferroflow_core::{
 use std::sync::Arc;
 
 /// A step around `resources`, for kernels tested one at a time. Its rendezvous refuses everything.
-pub fn lone_step(resources: Arc<Resources>) -> Arc<StepCtx> {
+pub fn standalone_step(resources: Arc<Resources>) -> Arc<StepCtx> {
     Arc::new(StepCtx {
         step_id: 1,
         rendezvous: Arc::new(NoRendezvous),
@@ -15,7 +15,7 @@ pub fn lone_step(resources: Arc<Resources>) -> Arc<StepCtx> {
         step_resources: Arc::new(Resources::new()),
         cancel: CancelToken::new(),
         threads: Arc::new(PlainThreads),
-        collectives: Arc::new(ferroflow_core::LoneCollectives),
+        collectives: Arc::new(ferroflow_core::SingleDeviceCollectives),
         stats: None,
         depth: 0,
     })
