@@ -17,7 +17,7 @@ use buffers::Buffers;
 use bytes::Bytes;
 use ferroflow_core::{
     CollectiveCall, CollectiveDone, CollectiveKind, Collectives, DeviceInfo, Result, StepCtx,
-    Tensor, alone, bail, ensure, err,
+    Tensor, bail, ensure, err, single_device_result,
 };
 use ferroflow_proto::tensorflow as pb;
 use leader::Leader;
@@ -191,7 +191,7 @@ struct SessionCollectives {
 
 impl Collectives for SessionCollectives {
     fn start(&self, step: &Arc<StepCtx>, call: CollectiveCall, done: CollectiveDone) {
-        if let Some(result) = alone(&call) {
+        if let Some(result) = single_device_result(&call) {
             return done(result);
         }
         let part = CollectivePart {

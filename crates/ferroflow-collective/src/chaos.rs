@@ -144,7 +144,7 @@ impl ChaosRun {
                 member.host = Some(format!("host{}", rank % run.hosts));
             }
             member.timeout = run.limit;
-            member.silence = run.limit;
+            member.liveness_timeout = run.limit;
             member.proxy = Some(proxy.clone());
             let (tell, run, listener) = (tell.clone(), run.clone(), listener.take());
             std::thread::spawn(move || {
@@ -205,7 +205,7 @@ fn silence_is_noticed_where_nothing_else_would_end_the_wait() {
     let ranks = [Some(listener), None].map(|listener| {
         let mut member = Membership::new(listener.is_none().into(), 2, front.clone());
         member.transport = TransportChoice::Tcp;
-        member.silence = Duration::from_millis(400);
+        member.liveness_timeout = Duration::from_millis(400);
         member.proxy = Some(proxy.clone());
         std::thread::spawn(move || {
             let options =

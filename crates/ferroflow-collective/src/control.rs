@@ -1,9 +1,9 @@
 //! The control connections: a star around rank 0 on which ranks learn of each other's end, and over
 //! which the coordinator talks. A process that dies closes its connection; rank 0 tells everyone. One that
-//! is stopped, or whose host is gone, closes nothing: who hears nothing asks, and counts the silence.
+//! is stopped, or whose host is gone, closes nothing: who hears nothing asks, and counts the liveness_timeout.
 
 use crate::failure::GroupFailure;
-use crate::wire::{Reader, Writer, read_frame, write_frame};
+use crate::wire::{FieldReader, FieldWriter, read_frame, write_frame};
 use ferroflow_core::{Code, Error, Result, err};
 use parking_lot::Mutex;
 use std::io::{ErrorKind, Read};
@@ -15,24 +15,24 @@ use std::time::Duration;
 
 /// First byte of a frame.
 const FAILED: u8 = 1;
-const BYE: u8 = 2;
+const LEAVE: u8 = 2;
 const DATA: u8 = 3;
 /// Are you there? And the answer.
-const ASKS: u8 = 4;
-const HERE: u8 = 5;
+const PING: u8 = 4;
+const PONG: u8 = 5;
 
-/// How often a peer that says nothing is asked before it counts as dead.
-const ASKED: u32 = 4;
+/// How often a peer that says nothing is pings before it counts as dead.
+const MAX_PINGS: u32 = 4;
 
 /// What a rank that there is a connection to says.
-pub(crate) enum Heard<'a> {
+pub(crate) enum ControlMessage<'a> {
     Data(&'a [u8]),
     /// It has taken leave: its last word.
-    Bye,
+    Leave,
 }
 
-/// Takes what ranks say, by rank.
-pub(crate) type Inbox = Box<dyn Fn(usize, Heard<'_>) + Send>;
+/// Takes what ranks send_signal, by rank.
+pub(crate) type Inbox = Box<dyn Fn(usize, ControlMessage<'_>) + Send>;
 
 struct Shared {
     rank: usize,
@@ -43,7 +43,7 @@ struct Shared {
     /// What came before there was an inbox; without data, a leave.
     early: Mutex<Vec<(usize, Option<Vec<u8>>)>>,
     closing: AtomicBool,
-    silence: Duration,
+    liveness_timeout: Duration,
 }
 
 /// One rank's part in the star. Dropping it takes leave of the others.
@@ -57,18 +57,18 @@ impl Control {
         rank: usize,
         links: Vec<Option<TcpStream>>,
         failure: Arc<GroupFailure>,
-        silence: Duration,
+        liveness_timeout: Duration,
     ) -> Result<Control> {
         // Counted in questions, not in time: whoever was stopped together goes on together.
-        let silence = silence.max(Duration::from_millis(u64::from(ASKED)));
+        let liveness_timeout = liveness_timeout.max(Duration::from_millis(u64::from(MAX_PINGS)));
         let mut readers = Vec::new();
         for (peer, link) in links.iter().enumerate() {
             let Some(link) = link else { continue };
             let setup = || {
                 link.set_nodelay(true)?;
-                link.set_read_timeout(Some(silence / ASKED))?;
+                link.set_read_timeout(Some(liveness_timeout / MAX_PINGS))?;
                 // A peer that takes nothing for this long is as good as dead, too.
-                link.set_write_timeout(Some(silence))?;
+                link.set_write_timeout(Some(liveness_timeout))?;
                 link.try_clone()
             };
             readers.push((peer, setup().map_err(|e| crate::io_error("a control connection", &e))?));
@@ -80,7 +80,7 @@ impl Control {
             inbox: Mutex::new(None),
             early: Mutex::new(Vec::new()),
             closing: AtomicBool::new(false),
-            silence,
+            liveness_timeout,
         });
         let mut control = Control { shared: shared.clone(), threads: Vec::new() };
         for (peer, stream) in readers {
@@ -103,7 +103,7 @@ impl Control {
     /// Sends a data frame to a rank that this one has a connection to. One's own goes to the inbox.
     pub(crate) fn send(&self, to: usize, data: &[u8]) -> Result<()> {
         if to == self.shared.rank {
-            self.shared.deliver(to, Heard::Data(data));
+            self.shared.deliver(to, ControlMessage::Data(data));
             return Ok(());
         }
         let mut frame = Vec::with_capacity(1 + data.len());
@@ -112,12 +112,12 @@ impl Control {
         self.shared.write(to, &frame)
     }
 
-    /// From now on what ranks say goes to `inbox`, what they have said already first. It is called on
+    /// From now on what ranks send_signal goes to `inbox`, what they have said already first. It is called on
     /// the control threads and must not wait.
     pub(crate) fn set_inbox(&self, inbox: Inbox) {
         let mut slot = self.shared.inbox.lock();
         for (from, data) in self.shared.early.lock().drain(..) {
-            inbox(from, data.as_deref().map_or(Heard::Bye, Heard::Data));
+            inbox(from, data.as_deref().map_or(ControlMessage::Leave, ControlMessage::Data));
         }
         *slot = Some(inbox);
     }
@@ -139,11 +139,11 @@ impl Drop for Control {
         self.shared.closing.store(true, Ordering::SeqCst);
         // The thread that heard of a failure may not have come to pass it on yet.
         if let Err(cause) = self.shared.failure.check() {
-            self.shared.tell(&cause, None);
+            self.shared.announce(&cause, None);
         }
         for link in self.shared.links.iter().flatten() {
             let mut link = link.lock();
-            let _ = write_frame(&mut *link, &[BYE]);
+            let _ = write_frame(&mut *link, &[LEAVE]);
             let _ = link.shutdown(Shutdown::Both);
         }
         let me = std::thread::current().id();
@@ -159,9 +159,9 @@ impl Drop for Control {
 impl Shared {
     /// Reads what `peer` sends until it leaves, dies, or this rank does.
     fn listen(&self, peer: usize, stream: TcpStream) {
-        let mut patient = Patient { stream, peer, shared: self, asked: 0 };
+        let mut reader = LivenessReader { stream, peer, shared: self, pings: 0 };
         let lost = loop {
-            match read_frame(&mut patient) {
+            match read_frame(&mut reader) {
                 Ok(Some(frame)) => match frame.split_first() {
                     Some((&FAILED, rest)) => match read_cause(rest) {
                         Ok(cause) => {
@@ -169,10 +169,10 @@ impl Shared {
                         }
                         Err(e) => break e.context(format!("rank {peer}")),
                     },
-                    Some((&DATA, rest)) => self.deliver(peer, Heard::Data(rest)),
-                    Some((&ASKS, _)) => self.say(peer, HERE),
-                    Some((&HERE, _)) => {}
-                    Some((&BYE, _)) => return self.deliver(peer, Heard::Bye),
+                    Some((&DATA, rest)) => self.deliver(peer, ControlMessage::Data(rest)),
+                    Some((&PING, _)) => self.send_signal(peer, PONG),
+                    Some((&PONG, _)) => {}
+                    Some((&LEAVE, _)) => return self.deliver(peer, ControlMessage::Leave),
                     _ => break err!(DataLoss, "rank {peer} sent an unknown control message"),
                 },
                 Ok(None) => break err!(Unavailable, "rank {peer} died: its connection was closed"),
@@ -186,12 +186,12 @@ impl Shared {
 
     fn fail(&self, cause: Error, heard_from: Option<usize>) {
         if self.failure.fail(cause.clone()) {
-            self.tell(&cause, heard_from);
+            self.announce(&cause, heard_from);
         }
     }
 
-    fn tell(&self, cause: &Error, heard_from: Option<usize>) {
-        let mut frame = Writer::default();
+    fn announce(&self, cause: &Error, heard_from: Option<usize>) {
+        let mut frame = FieldWriter::default();
         frame.u8(FAILED).u32(cause.code() as u32).text(cause.message());
         for (peer, link) in self.links.iter().enumerate() {
             if let Some(link) = link
@@ -203,18 +203,20 @@ impl Shared {
     }
 
     /// A word without content. That it does not arrive shows when nothing is heard.
-    fn say(&self, to: usize, word: u8) {
+    fn send_signal(&self, to: usize, word: u8) {
         if let Some(Some(link)) = self.links.get(to) {
             let _ = write_frame(&mut *link.lock(), &[word]);
         }
     }
 
-    fn deliver(&self, from: usize, heard: Heard<'_>) {
+    fn deliver(&self, from: usize, heard: ControlMessage<'_>) {
         let inbox = self.inbox.lock();
         match (&*inbox, heard) {
             (Some(inbox), heard) => inbox(from, heard),
-            (None, Heard::Data(data)) => self.early.lock().push((from, Some(data.to_vec()))),
-            (None, Heard::Bye) => self.early.lock().push((from, None)),
+            (None, ControlMessage::Data(data)) => {
+                self.early.lock().push((from, Some(data.to_vec())))
+            }
+            (None, ControlMessage::Leave) => self.early.lock().push((from, None)),
         }
     }
 
@@ -227,27 +229,28 @@ impl Shared {
 }
 
 /// A connection that asks its peer whether it is there when nothing comes, and fails when it is not.
-struct Patient<'a> {
+struct LivenessReader<'a> {
     stream: TcpStream,
     peer: usize,
     shared: &'a Shared,
-    asked: u32,
+    pings: u32,
 }
 
-impl Read for Patient<'_> {
+impl Read for LivenessReader<'_> {
     fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
         loop {
             match self.stream.read(into) {
                 Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                    if self.asked == ASKED {
-                        let text = format!("it has said nothing for {:?}", self.shared.silence);
+                    if self.pings == MAX_PINGS {
+                        let text =
+                            format!("it has said nothing for {:?}", self.shared.liveness_timeout);
                         return Err(std::io::Error::new(ErrorKind::TimedOut, text));
                     }
-                    self.asked += 1;
-                    self.shared.say(self.peer, ASKS);
+                    self.pings += 1;
+                    self.shared.send_signal(self.peer, PING);
                 }
                 heard => {
-                    self.asked = 0;
+                    self.pings = 0;
                     return heard;
                 }
             }
@@ -256,7 +259,7 @@ impl Read for Patient<'_> {
 }
 
 fn read_cause(body: &[u8]) -> Result<Error> {
-    let mut r = Reader(body);
+    let mut r = FieldReader(body);
     let code = Code::from_number(r.u32()? as i32);
     Ok(Error::new(code, r.text()?))
 }

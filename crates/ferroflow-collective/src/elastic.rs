@@ -13,7 +13,7 @@ mod member;
 pub use driver::{Driver, DriverOptions, DriverReport};
 pub use member::ElasticMember;
 
-use crate::wire::{Reader, Writer};
+use crate::wire::{FieldReader, FieldWriter};
 use ferroflow_core::{Code, Error, Result, ensure, err};
 use rustix::net::sockopt;
 use std::net::TcpStream;
@@ -31,92 +31,92 @@ fn watch(stream: &TcpStream) -> std::io::Result<()> {
 
 /// What a process tells the driver.
 #[derive(Clone, Debug, PartialEq)]
-enum Word {
+enum WorkerMessage {
     /// Who it is; the first word.
     Hello { token: String, name: String },
     /// It has left its epoch, if it was in one, and would listen here as rank 0.
     Ready { address: String },
     /// It has met the other ranks of its epoch.
-    Met { epoch: u64 },
+    GroupFormed { epoch: u64 },
     /// It has not, and is about to be ready again.
-    Missed { epoch: u64, why: String },
+    GroupFailed { epoch: u64, why: String },
     /// It has done its work.
     Done,
 }
 
 /// What the driver tells a process.
 #[derive(Clone, Debug, PartialEq)]
-enum Answer {
-    Place {
+enum DriverMessage {
+    Assign {
         epoch: u64,
         rank: u32,
         size: u32,
         address: String,
     },
     /// Others want to come in: leave the epoch when it suits.
-    Wanted,
+    NewcomersWaiting,
     /// A rank of this epoch is gone: do not wait for it.
-    Lost {
+    RankLost {
         epoch: u64,
     },
     Refused(Error),
 }
 
-impl Word {
+impl WorkerMessage {
     fn encode(&self) -> Vec<u8> {
-        let mut w = Writer::default();
+        let mut w = FieldWriter::default();
         match self {
-            Word::Hello { token, name } => w.u8(1).u32(MAGIC).text(token).text(name),
-            Word::Ready { address } => w.u8(2).text(address),
-            Word::Done => w.u8(3),
-            Word::Met { epoch } => w.u8(4).u64(*epoch),
-            Word::Missed { epoch, why } => w.u8(5).u64(*epoch).text(why),
+            WorkerMessage::Hello { token, name } => w.u8(1).u32(MAGIC).text(token).text(name),
+            WorkerMessage::Ready { address } => w.u8(2).text(address),
+            WorkerMessage::Done => w.u8(3),
+            WorkerMessage::GroupFormed { epoch } => w.u8(4).u64(*epoch),
+            WorkerMessage::GroupFailed { epoch, why } => w.u8(5).u64(*epoch).text(why),
         };
         w.0
     }
 
-    fn decode(bytes: &[u8]) -> Result<Word> {
-        let mut r = Reader(bytes);
+    fn decode(bytes: &[u8]) -> Result<WorkerMessage> {
+        let mut r = FieldReader(bytes);
         Ok(match r.u8()? {
             1 => {
                 ensure!(r.u32()? == MAGIC, DataLoss, "not a process of this version of Ferroflow");
-                Word::Hello { token: r.text()?, name: r.text()? }
+                WorkerMessage::Hello { token: r.text()?, name: r.text()? }
             }
-            2 => Word::Ready { address: r.text()? },
-            3 => Word::Done,
-            4 => Word::Met { epoch: r.u64()? },
-            5 => Word::Missed { epoch: r.u64()?, why: r.text()? },
+            2 => WorkerMessage::Ready { address: r.text()? },
+            3 => WorkerMessage::Done,
+            4 => WorkerMessage::GroupFormed { epoch: r.u64()? },
+            5 => WorkerMessage::GroupFailed { epoch: r.u64()?, why: r.text()? },
             other => return Err(err!(DataLoss, "word {other} of another version")),
         })
     }
 }
 
-impl Answer {
+impl DriverMessage {
     fn encode(&self) -> Vec<u8> {
-        let mut w = Writer::default();
+        let mut w = FieldWriter::default();
         match self {
-            Answer::Place { epoch, rank, size, address } => {
+            DriverMessage::Assign { epoch, rank, size, address } => {
                 w.u8(1).u64(*epoch).u32(*rank).u32(*size).text(address)
             }
-            Answer::Wanted => w.u8(2),
-            Answer::Lost { epoch } => w.u8(3).u64(*epoch),
-            Answer::Refused(e) => w.u8(4).u32(e.code() as u32).text(e.message()),
+            DriverMessage::NewcomersWaiting => w.u8(2),
+            DriverMessage::RankLost { epoch } => w.u8(3).u64(*epoch),
+            DriverMessage::Refused(e) => w.u8(4).u32(e.code() as u32).text(e.message()),
         };
         w.0
     }
 
-    fn decode(bytes: &[u8]) -> Result<Answer> {
-        let mut r = Reader(bytes);
+    fn decode(bytes: &[u8]) -> Result<DriverMessage> {
+        let mut r = FieldReader(bytes);
         Ok(match r.u8()? {
-            1 => Answer::Place {
+            1 => DriverMessage::Assign {
                 epoch: r.u64()?,
                 rank: r.u32()?,
                 size: r.u32()?,
                 address: r.text()?,
             },
-            2 => Answer::Wanted,
-            3 => Answer::Lost { epoch: r.u64()? },
-            4 => Answer::Refused(Error::new(Code::from_number(r.u32()? as i32), r.text()?)),
+            2 => DriverMessage::NewcomersWaiting,
+            3 => DriverMessage::RankLost { epoch: r.u64()? },
+            4 => DriverMessage::Refused(Error::new(Code::from_number(r.u32()? as i32), r.text()?)),
             other => return Err(err!(DataLoss, "answer {other} of another version")),
         })
     }

@@ -19,16 +19,16 @@ pub use collective::Collective;
 pub use handle::{CollectiveHandle, JoinHandle, SetHandle};
 pub use options::{EngineOptions, EngineStats, SubmitOptions};
 
-use crate::control::{Control, Heard};
+use crate::control::{Control, ControlMessage};
 use crate::group::{Group, SetId};
 use crate::number::Number;
 use collective::MOST_DIMENSIONS;
-use coordinator_thread::{Event, coordinate};
+use coordinator_thread::{CoordinatorEvent, coordinate};
 use ferroflow_core::{Code, DType, Error, Result, Tensor, ensure, err};
 use handle::unpacked;
-use mailbox::{Mailbox, MailboxState, Outcome, Pending};
+use mailbox::{Mailbox, MailboxState, Pending, TensorOutcome};
 use parking_lot::{Condvar, Mutex};
-use request::{Decision, Request};
+use request::{Decision, TensorRequest};
 use run::Runner;
 use std::marker::PhantomData;
 use std::path::Path;
@@ -43,7 +43,7 @@ const LONGEST_NAME: usize = 16 << 10;
 pub type TensorDone = Box<dyn FnOnce(Result<(Tensor, Vec<usize>)>) + Send>;
 
 /// Runs a group's collectives for callers on many threads. Dropping it waits for the other ranks to
-/// drop theirs, for [`EngineOptions::farewell`]; whatever they still want of this rank then is an error on them.
+/// drop theirs, for [`EngineOptions::shutdown_timeout`]; whatever they still want of this rank then is an error on them.
 pub struct Engine {
     mailbox: Arc<Mailbox>,
     thread: Option<std::thread::JoinHandle<()>>,
@@ -87,19 +87,21 @@ impl Engine {
             let events = events.clone();
             control.set_inbox(Box::new(move |from, heard| {
                 let event = match heard {
-                    Heard::Data(data) => Event::Notes(from as u32, data.to_vec()),
-                    Heard::Bye => Event::Gone(from as u32),
+                    ControlMessage::Data(data) => {
+                        CoordinatorEvent::Messages(from as u32, data.to_vec())
+                    }
+                    ControlMessage::Leave => CoordinatorEvent::Gone(from as u32),
                 };
                 let _ = events.send(event);
             }));
         } else {
             let failing = control_weak(&control);
             control.set_inbox(Box::new(move |_, heard| match heard {
-                Heard::Data(data) => match Decision::decode_all(data) {
+                ControlMessage::Data(data) => match Decision::decode_all(data) {
                     Ok(decisions) => to_mailbox.deliver(decisions),
                     Err(e) => failing(e),
                 },
-                Heard::Bye => to_mailbox.deliver(vec![Decision::Closed]),
+                ControlMessage::Leave => to_mailbox.deliver(vec![Decision::Closed]),
             }));
         }
         let coordinator = if rank == 0 {
@@ -111,12 +113,13 @@ impl Engine {
         } else {
             None
         };
-        let (farewell, failing, ended) = (options.farewell, control_weak(&control), events.clone());
-        let runner = Runner::new(group, control, events, timeline, farewell);
+        let (shutdown_timeout, failing, ended) =
+            (options.shutdown_timeout, control_weak(&control), events.clone());
+        let runner = Runner::new(group, control, events, timeline, shutdown_timeout);
         let runs = mailbox.clone();
         let thread = spawn("ff-collective", move || runner.work(&runs)).inspect_err(|e| {
             failing(e.clone());
-            let _ = ended.send(Event::Ended);
+            let _ = ended.send(CoordinatorEvent::Ended);
         })?;
         Ok(Engine { mailbox, thread: Some(thread), coordinator, stats, rank, size, servers })
     }
@@ -333,7 +336,7 @@ impl Engine {
             let ask = SubmitOptions { shape: Some(tensor.shape().to_vec()), ..ask.clone() };
             let (dtype, len) = (tensor.dtype(), tensor.elements());
             let request = self.request(name, &what, dtype, len, &ask, group);
-            let finish = move |outcome: Outcome| {
+            let finish = move |outcome: TensorOutcome| {
                 done(outcome.and_then(|(values, counts)| {
                     let mut tensor: Tensor = unpacked(values)?;
                     if tensor.dtype() == DType::Bool {
@@ -370,7 +373,7 @@ impl Engine {
         len: usize,
         ask: &SubmitOptions,
         group: (u64, u32),
-    ) -> Result<Request> {
+    ) -> Result<TensorRequest> {
         let (rank, set) = (self.rank, ask.set.0);
         let members = self.members(ask.set)?;
         let is_member = members.contains(&(rank as u32));
@@ -391,7 +394,7 @@ impl Engine {
             Collective::Broadcast { root } => u32::try_from(*root).unwrap_or(u32::MAX),
             _ => 0,
         };
-        Ok(Request {
+        Ok(TensorRequest {
             name,
             kind: what.kind(),
             op: ask.op,

@@ -29,8 +29,8 @@ impl Membership {
     /// With `FERROFLOW_VERBOSE=1` rank 0 tells on its standard error what was chosen without asking: the
     /// algorithms, by what the links cost, and how much is fused. That a tensor waits for ranks it tells always.
     pub fn from_env() -> Result<Option<Membership>> {
-        if let Some(doubt) = doubt(&variable) {
-            tell(&doubt);
+        if let Some(conflict) = conflict(&variable) {
+            print_note(&conflict);
         }
         membership(&variable)
     }
@@ -59,12 +59,12 @@ pub(crate) fn is_verbose() -> bool {
 }
 
 /// Says something on standard error; to nobody if nobody reads it any more.
-pub(crate) fn tell(text: &str) {
+pub(crate) fn print_note(text: &str) {
     let _ = writeln!(std::io::stderr(), "ferroflow: {}", text.trim_end());
 }
 
 /// What another launcher says otherwise than `RANK` and `WORLD_SIZE`, which may be left over from elsewhere.
-fn doubt(env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+fn conflict(env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     let said = |(launcher, rank, size)| Some((launcher, env(rank)?, env(size)?));
     if env("FERROFLOW_RANK").is_some() || env("TORCHELASTIC_RUN_ID").is_some() {
         return None;
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn variables_that_are_left_over_are_told() {
         let told = |vars: &[(&str, &str)]| {
-            doubt(&|name| vars.iter().find(|(n, _)| *n == name).map(|(_, v)| v.to_string()))
+            conflict(&|name| vars.iter().find(|(n, _)| *n == name).map(|(_, v)| v.to_string()))
         };
         let mpi = [("OMPI_COMM_WORLD_RANK", "1"), ("OMPI_COMM_WORLD_SIZE", "2")];
         let with =

@@ -7,7 +7,7 @@
 use crate::mesh::Mesh;
 use crate::reduce::{self, ReduceOp};
 use crate::schedule::{Schedule, ScheduleAction, ScheduleStep};
-use crate::signature::{HEADER, Header, Signature};
+use crate::signature::{HEADER, MessageHeader, Signature};
 use ferroflow_core::{DType, Error, Result, err};
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ use std::time::Instant;
 const BLOCK: usize = 256 << 10;
 
 /// One collective on one rank.
-pub(crate) struct Job<'a> {
+pub(crate) struct ScheduleJob<'a> {
     pub signature: Signature,
     pub sequence: u32,
     pub schedule: &'a Schedule,
@@ -69,7 +69,11 @@ impl Lane {
     }
 }
 
-pub(crate) fn execute(mesh: &mut dyn Mesh, scratch: &mut Scratch, job: Job<'_>) -> Result<()> {
+pub(crate) fn execute(
+    mesh: &mut dyn Mesh,
+    scratch: &mut Scratch,
+    job: ScheduleJob<'_>,
+) -> Result<()> {
     let width = job.dtype.size().unwrap_or(1);
     let mut run = Run { mesh, width, finishes: Vec::new(), open: 0, passes: 0, job };
     run.prepare(scratch);
@@ -93,7 +97,7 @@ struct Run<'m, 'a> {
     finishes: Vec<u32>,
     open: usize,
     passes: u32,
-    job: Job<'a>,
+    job: ScheduleJob<'a>,
 }
 
 impl Run<'_, '_> {
@@ -133,7 +137,7 @@ impl Run<'_, '_> {
                 break;
             }
             let bytes = self.bytes(step);
-            let Job { op, dtype, ranks, .. } = self.job;
+            let ScheduleJob { op, dtype, ranks, .. } = self.job;
             reduce::finish(op, dtype, &mut self.job.buffer[bytes], ranks);
             self.finishes.pop();
             self.close(i, done);
@@ -160,7 +164,7 @@ impl Run<'_, '_> {
             return Ok(false);
         }
         let bytes = self.bytes(step);
-        let header = Header {
+        let header = MessageHeader {
             sequence: self.job.sequence,
             signature: self.job.signature,
             bytes: bytes.len() as u64,
@@ -306,7 +310,7 @@ impl Run<'_, '_> {
     }
 
     fn check_header(&self, from: usize, header: &[u8; HEADER], bytes: usize) -> Result<()> {
-        let theirs = Header::decode(header);
+        let theirs = MessageHeader::decode(header);
         let me = self.job.members[self.job.me];
         let Some(theirs) = theirs else {
             return Err(err!(DataLoss, "rank {from} sent rank {me} something that is no message"));

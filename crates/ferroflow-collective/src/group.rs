@@ -6,13 +6,13 @@ mod probe;
 mod push_pull;
 
 use crate::control::Control;
-use crate::executor::{Job, Scratch, execute};
+use crate::executor::{ScheduleJob, Scratch, execute};
 use crate::failure::GroupFailure;
 use crate::link_cost::{Algorithm, LinkCostModel, tree_segment};
 use crate::mesh::Mesh;
 use crate::number::{Number, bytes_of_mut};
 use crate::reduce::{ReduceOp, check_dtype};
-use crate::rendezvous::{Meeting, Membership, meet};
+use crate::rendezvous::{ConnectedRanks, Membership, meet};
 use crate::schedule::{self, Schedule, Windows, even_bounds};
 use crate::signature::{OperationKind, Signature};
 use ferroflow_core::{DType, Error, Result, ensure};
@@ -71,7 +71,7 @@ pub struct Group {
     control: Option<Arc<Control>>,
     mesh: Box<dyn Mesh>,
     #[cfg(target_os = "linux")]
-    shared: Option<Arc<crate::mesh::shared::Segment>>,
+    shared: Option<Arc<crate::mesh::shared::SharedSegment>>,
     failure: Option<Arc<GroupFailure>>,
     broken: Option<Error>,
     options: GroupOptions,
@@ -118,7 +118,7 @@ impl Group {
         options: GroupOptions,
         listener: Option<TcpListener>,
     ) -> Result<Group> {
-        let met: Meeting = meet(member, listener)?;
+        let met: ConnectedRanks = meet(member, listener)?;
         let mut group = Group::new(member.rank, met.hosts, met.mesh, options, member.servers);
         #[cfg(target_os = "linux")]
         {
@@ -135,7 +135,7 @@ impl Group {
             let (n, (_, hosts)) = (group.size(), group.cross());
             let links = group.transport();
             let model = group.model.describe(n, hosts);
-            crate::environment::tell(&format!(
+            crate::environment::print_note(&format!(
                 "{n} ranks, {hosts} host(s), {links}; messages: {model}"
             ));
         }
@@ -526,7 +526,7 @@ impl Group {
         self.alive()?;
         let sequence = self.next_sequence(set);
         let Set { members, me, .. } = &self.sets[usize::from(set.0)];
-        let job = Job {
+        let job = ScheduleJob {
             signature,
             sequence,
             schedule,

@@ -12,8 +12,8 @@ use crate::control::Control;
 use crate::failure::GroupFailure;
 use crate::mesh::{Mesh, Tcp};
 use crate::processors;
-use crate::wire::{Reader, Writer, write_frame};
-use connect::{Until, accept, answer, bind, connect, frame};
+use crate::wire::{FieldReader, FieldWriter, write_frame};
+use connect::{Deadline, accept, answer, bind, connect, frame};
 use ferroflow_core::{Error, Result, bail, ensure, err};
 use pairs::connect_all;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -68,7 +68,7 @@ pub struct Membership {
     pub timeout: Duration,
     /// How long rank 0 and another may hear nothing of each other before the one counts as dead for the other.
     /// They ask when there is nothing else to say.
-    pub silence: Duration,
+    pub liveness_timeout: Duration,
     /// What counts as this rank's host, if not the machine: ranks with other labels are far away.
     pub host: Option<String>,
     /// Set by another thread when there is no use in waiting for the others any more.
@@ -91,7 +91,7 @@ impl Membership {
             transport: TransportChoice::Auto,
             streams: None,
             timeout: Duration::from_secs(60),
-            silence: Duration::from_secs(20),
+            liveness_timeout: Duration::from_secs(20),
             host: None,
             abandon: None,
             #[cfg(test)]
@@ -101,10 +101,10 @@ impl Membership {
 }
 
 /// What a rendezvous gives each rank.
-pub(crate) struct Meeting {
+pub(crate) struct ConnectedRanks {
     pub mesh: Box<dyn Mesh>,
     #[cfg(target_os = "linux")]
-    pub shared: Option<Arc<crate::mesh::shared::Segment>>,
+    pub shared: Option<Arc<crate::mesh::shared::SharedSegment>>,
     pub control: Control,
     pub failure: Arc<GroupFailure>,
     /// The host of each rank, numbered from 0.
@@ -131,7 +131,7 @@ struct Hello {
 
 impl Hello {
     fn encode(&self) -> Vec<u8> {
-        let mut w = Writer::default();
+        let mut w = FieldWriter::default();
         w.u32(MAGIC).u32(self.rank as u32).u32(self.size as u32).u32(self.servers as u32);
         w.text(&self.token).text(&self.host).text(&self.address);
         for &processor in &self.processors {
@@ -141,7 +141,7 @@ impl Hello {
     }
 
     fn decode(bytes: &[u8]) -> Result<Hello> {
-        let mut r = Reader(bytes);
+        let mut r = FieldReader(bytes);
         ensure!(r.u32()? == MAGIC, DataLoss, "not a rank of this version of Ferroflow");
         let mut hello = Hello {
             rank: r.u32()? as usize,
@@ -160,7 +160,7 @@ impl Hello {
 }
 
 /// Meets the others. `listener` is rank 0's, if it is bound already.
-pub(crate) fn meet(member: &Membership, listener: Option<TcpListener>) -> Result<Meeting> {
+pub(crate) fn meet(member: &Membership, listener: Option<TcpListener>) -> Result<ConnectedRanks> {
     let Membership { rank, size, .. } = *member;
     ensure!((1..=65_536).contains(&size), InvalidArgument, "a group of {size} ranks");
     ensure!(rank < size, InvalidArgument, "rank {rank} of {size} ranks");
@@ -177,12 +177,12 @@ pub(crate) fn meet(member: &Membership, listener: Option<TcpListener>) -> Result
         "{listed} addresses for {size} ranks: give rank 0's or all"
     );
     member.streams.map(check_streams).transpose()?;
-    let until = Until { time: Instant::now() + member.timeout, abandon: member.abandon.clone() };
+    let until = Deadline { time: Instant::now() + member.timeout, abandon: member.abandon.clone() };
     let failure = Arc::new(GroupFailure::new()?);
     let meeting = if rank == 0 {
         host(member, listener, failure, &until)
     } else {
-        attend(member, failure, &until)
+        join(member, failure, &until)
     };
     meeting.map_err(|e| e.context(format!("rank {rank} of {size} meeting the others")))
 }
@@ -191,8 +191,8 @@ fn host(
     member: &Membership,
     listener: Option<TcpListener>,
     failure: Arc<GroupFailure>,
-    until: &Until,
-) -> Result<Meeting> {
+    until: &Deadline,
+) -> Result<ConnectedRanks> {
     let size = member.size;
     let mut links: Vec<Option<TcpStream>> = (0..size).map(|_| None).collect();
     let mut table: Vec<Hello> = Vec::new();
@@ -241,13 +241,13 @@ fn host(
     let segment = match member.transport {
         TransportChoice::Tcp => None,
         _ if size == 1 || !one_host => None,
-        _ => crate::mesh::shared::Segment::create(size, crowded, failure.clone()).ok(),
+        _ => crate::mesh::shared::SharedSegment::create(size, crowded, failure.clone()).ok(),
     };
     #[cfg(target_os = "linux")]
     let path = segment.as_ref().map(|s| s.path()).unwrap_or_default();
     #[cfg(not(target_os = "linux"))]
     let path = String::new();
-    let mut welcome = Writer::default();
+    let mut welcome = FieldWriter::default();
     // No connections at all stands for nobody having asked.
     let streams = member.streams.unwrap_or(0) as u8;
     welcome.u8(WELCOME).u8(u8::from(crowded)).u8(streams).text(&path);
@@ -271,18 +271,18 @@ fn host(
     let hosts = number_hosts(&table);
     #[cfg(target_os = "linux")]
     if let Some(segment) = segment.filter(|_| all_mapped) {
-        let control = Control::start(0, links, failure.clone(), member.silence)?;
+        let control = Control::start(0, links, failure.clone(), member.liveness_timeout)?;
         let shared = Some(segment.clone());
-        let mesh = Box::new(crate::mesh::shared::Rings::new(segment, 0));
-        return Ok(Meeting { mesh, shared, control, failure, hosts });
+        let mesh = Box::new(crate::mesh::shared::SharedRings::new(segment, 0));
+        return Ok(ConnectedRanks { mesh, shared, control, failure, hosts });
     }
     let streams = match &listener {
         Some(listener) => connect_all(member, member.streams, listener, &table, until)?,
         None => vec![Vec::new()],
     };
-    let control = Control::start(0, links, failure.clone(), member.silence)?;
+    let control = Control::start(0, links, failure.clone(), member.liveness_timeout)?;
     let mesh = Box::new(Tcp::new(streams, failure.clone(), crowded)?);
-    Ok(Meeting {
+    Ok(ConnectedRanks {
         mesh,
         #[cfg(target_os = "linux")]
         shared: None,
@@ -292,7 +292,11 @@ fn host(
     })
 }
 
-fn attend(member: &Membership, failure: Arc<GroupFailure>, until: &Until) -> Result<Meeting> {
+fn join(
+    member: &Membership,
+    failure: Arc<GroupFailure>,
+    until: &Deadline,
+) -> Result<ConnectedRanks> {
     let Membership { rank, size, .. } = *member;
     let mut link = connect(&member.addresses[0], until)?;
     let own = link.local_addr().map_err(|e| crate::io_error("the connection to rank 0", &e))?;
@@ -313,7 +317,7 @@ fn attend(member: &Membership, failure: Arc<GroupFailure>, until: &Until) -> Res
     write_frame(&mut link, &hello.encode()).map_err(|e| crate::io_error("rank 0", &e))?;
     let welcome = frame(&mut link, until)
         .map_err(|e| e.context(format!("rank 0 at {}", member.addresses[0])))?;
-    let mut r = Reader(&welcome);
+    let mut r = FieldReader(&welcome);
     if r.u8()? != WELCOME {
         let code = ferroflow_core::Code::from_number(r.u32()? as i32);
         return Err(Error::new(code, r.text()?));
@@ -336,7 +340,8 @@ fn attend(member: &Membership, failure: Arc<GroupFailure>, until: &Until) -> Res
     let segment = match path.is_empty() || member.transport == TransportChoice::Tcp {
         true => None,
         false => {
-            crate::mesh::shared::Segment::open(&path, rank, size, crowded, failure.clone()).ok()
+            crate::mesh::shared::SharedSegment::open(&path, rank, size, crowded, failure.clone())
+                .ok()
         }
     };
     #[cfg(target_os = "linux")]
@@ -351,16 +356,16 @@ fn attend(member: &Membership, failure: Arc<GroupFailure>, until: &Until) -> Res
     #[cfg(target_os = "linux")]
     if let Some(segment) = segment.filter(|_| all_mapped) {
         links[0] = Some(link);
-        let control = Control::start(rank, links, failure.clone(), member.silence)?;
+        let control = Control::start(rank, links, failure.clone(), member.liveness_timeout)?;
         let shared = Some(segment.clone());
-        let mesh = Box::new(crate::mesh::shared::Rings::new(segment, rank));
-        return Ok(Meeting { mesh, shared, control, failure, hosts });
+        let mesh = Box::new(crate::mesh::shared::SharedRings::new(segment, rank));
+        return Ok(ConnectedRanks { mesh, shared, control, failure, hosts });
     }
     let streams = connect_all(member, streams, &listener, &table, until)?;
     links[0] = Some(link);
-    let control = Control::start(rank, links, failure.clone(), member.silence)?;
+    let control = Control::start(rank, links, failure.clone(), member.liveness_timeout)?;
     let mesh = Box::new(Tcp::new(streams, failure.clone(), crowded)?);
-    Ok(Meeting {
+    Ok(ConnectedRanks {
         mesh,
         #[cfg(target_os = "linux")]
         shared: None,
@@ -382,7 +387,7 @@ fn check_transport(member: &Membership, shared: bool) -> Result<()> {
 /// Reads and checks the hello of a rank that connected to rank 0.
 fn greet(stream: &mut TcpStream, member: &Membership, table: &[Hello]) -> Result<Hello> {
     // Whoever connects says so at once; a silent one must not keep the others waiting.
-    let hello = Hello::decode(&frame(stream, &Until::after(Duration::from_secs(5)))?)?;
+    let hello = Hello::decode(&frame(stream, &Deadline::after(Duration::from_secs(5)))?)?;
     ensure!(
         hello.token == member.token,
         PermissionDenied,
@@ -414,7 +419,7 @@ fn greet(stream: &mut TcpStream, member: &Membership, table: &[Hello]) -> Result
 }
 
 fn refuse(stream: &mut TcpStream, why: &Error) {
-    let mut w = Writer::default();
+    let mut w = FieldWriter::default();
     w.u8(REFUSED).u32(why.code() as u32).text(why.message());
     let _ = write_frame(stream, &w.0);
 }

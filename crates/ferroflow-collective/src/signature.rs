@@ -99,11 +99,11 @@ impl Signature {
     }
 }
 
-/// Bytes of an encoded [`Header`].
+/// Bytes of an encoded [`MessageHeader`].
 pub(crate) const HEADER: usize = 28;
 
 /// What precedes every message.
-pub(crate) struct Header {
+pub(crate) struct MessageHeader {
     pub sequence: u32,
     pub signature: Signature,
     pub bytes: u64,
@@ -112,7 +112,7 @@ pub(crate) struct Header {
 /// Tells a header from anything else, and one version from the next.
 const MARK: u8 = 0xF1;
 
-impl Header {
+impl MessageHeader {
     pub(crate) fn encode(&self) -> [u8; HEADER] {
         let s = &self.signature;
         let mut out = [0; HEADER];
@@ -128,7 +128,7 @@ impl Header {
         out
     }
 
-    pub(crate) fn decode(bytes: &[u8; HEADER]) -> Option<Header> {
+    pub(crate) fn decode(bytes: &[u8; HEADER]) -> Option<MessageHeader> {
         fn part<const N: usize>(bytes: &[u8; HEADER], at: usize) -> [u8; N] {
             let mut out = [0; N];
             out.copy_from_slice(&bytes[at..at + N]);
@@ -137,7 +137,7 @@ impl Header {
         if bytes[0] != MARK {
             return None;
         }
-        Some(Header {
+        Some(MessageHeader {
             sequence: u32::from_le_bytes(part(bytes, 4)),
             signature: Signature {
                 kind: OperationKind::from_number(bytes[1])?,
@@ -166,10 +166,10 @@ mod tests {
             set: 0,
             count: 1 << 40,
         };
-        let bytes = Header { sequence: 7, signature, bytes: 99 }.encode();
-        let back = Header::decode(&bytes).unwrap();
+        let bytes = MessageHeader { sequence: 7, signature, bytes: 99 }.encode();
+        let back = MessageHeader::decode(&bytes).unwrap();
         assert_eq!((back.sequence, back.signature, back.bytes), (7, signature, 99));
-        assert!(Header::decode(&[0x55; HEADER]).is_none());
+        assert!(MessageHeader::decode(&[0x55; HEADER]).is_none());
         assert_eq!(signature.to_string(), "all-reduce (max) of 1099511627776 half values");
         let ring = Signature { variant: 0, ..signature };
         assert_eq!(ring.beside(signature), format!("{signature} by ring"));

@@ -14,7 +14,7 @@ use crate::group::SEGMENT;
 use crate::link_cost::{Algorithm, LinkCostModel, tree_segment};
 use crate::schedule::{self, Schedule, Windows};
 use ferroflow_core::{Result, bail, ensure};
-use network::Network;
+use network::SimulatedNetwork;
 
 /// Steps that are simulated at most, for their memory: about 80 bytes each.
 const MOST_STEPS: usize = 8_000_000;
@@ -97,7 +97,7 @@ pub fn push_pull_seconds(
     let bounds = schedule::push_pull_bounds(n, servers, count, false);
     let rank = |me| schedule::push_pull(n, servers, me, &bounds, piece);
     let ranks: Vec<usize> = (0..all).collect();
-    Ok(Network::new(&ranks, rank).seconds(WIDTH, model))
+    Ok(SimulatedNetwork::new(&ranks, rank).seconds(WIDTH, model))
 }
 
 fn check_ranks(n: usize) -> Result<()> {
@@ -121,7 +121,7 @@ fn whole(n: usize, rank: impl Fn(usize) -> Schedule, model: &LinkCostModel) -> O
     if steps.saturating_mul(n) > WHOLE_STEPS {
         return None;
     }
-    Some(Network::new(&(0..n).collect::<Vec<_>>(), rank).seconds(WIDTH, model))
+    Some(SimulatedNetwork::new(&(0..n).collect::<Vec<_>>(), rank).seconds(WIDTH, model))
 }
 
 /// Seconds of a schedule among `n` ranks that are all mirror images of the first `few`.
@@ -132,7 +132,7 @@ fn mirrored(
     rank: impl Fn(usize) -> Schedule,
     model: &LinkCostModel,
 ) -> Result<f64> {
-    let network = Network::new(&(0..few).collect::<Vec<_>>(), rank);
+    let network = SimulatedNetwork::new(&(0..few).collect::<Vec<_>>(), rank);
     check_steps(algorithm, n, network.steps())?;
     Ok(network.seconds(WIDTH, model))
 }
@@ -147,7 +147,7 @@ fn double_tree(n: usize, count: usize, whole: usize, model: &LinkCostModel) -> R
         let steps = count.div_ceil(2 * segment).saturating_mul(each);
         check_steps(Algorithm::DoubleTree, n, steps)?;
         let rank = |me| schedule::double_tree_all_reduce(n, me, count, segment);
-        Ok(Network::new(&ranks, rank).seconds(WIDTH, model))
+        Ok(SimulatedNetwork::new(&ranks, rank).seconds(WIDTH, model))
     };
     // Segments come down again so many after they went up; it takes a few times that until all links are as busy
     // as they will be.
@@ -195,7 +195,7 @@ mod tests {
         for (n, bytes) in [(2, 1_000_000), (5, 3_000_001), (8, 9_000_000), (12, 500_000), (13, 4)] {
             let rank = |me| schedule::ring_all_reduce(n, me, bytes / WIDTH, windows);
             let all: Vec<usize> = (0..n).collect();
-            let whole = Network::new(&all, rank).seconds(WIDTH, &MODEL);
+            let whole = SimulatedNetwork::new(&all, rank).seconds(WIDTH, &MODEL);
             let one = all_reduce_seconds(Algorithm::Ring, n, 1, bytes, &MODEL).unwrap();
             assert_near(one, whole, 0.01, &format!("{bytes} among {n}"));
         }
@@ -218,8 +218,8 @@ mod tests {
             for count in [1, 700_000] {
                 let rank = |me| schedule::doubling_all_reduce(n, me, count, SEGMENT / WIDTH);
                 let all: Vec<usize> = (0..n).collect();
-                let whole = Network::new(&all, rank).seconds(WIDTH, &MODEL);
-                let few = Network::new(&[0, 1], rank).seconds(WIDTH, &MODEL);
+                let whole = SimulatedNetwork::new(&all, rank).seconds(WIDTH, &MODEL);
+                let few = SimulatedNetwork::new(&[0, 1], rank).seconds(WIDTH, &MODEL);
                 assert!(few > 0.95 * whole, "{n}: {few} for {whole}");
                 assert_near(few, whole, off, &format!("{count} values among {n}"));
             }

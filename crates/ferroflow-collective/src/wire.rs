@@ -42,22 +42,22 @@ pub(crate) fn read_frame(from: &mut impl Read) -> std::io::Result<Option<Vec<u8>
 
 /// Writes the fields of a frame.
 #[derive(Default)]
-pub(crate) struct Writer(pub Vec<u8>);
+pub(crate) struct FieldWriter(pub Vec<u8>);
 
-impl Writer {
-    pub(crate) fn u8(&mut self, x: u8) -> &mut Writer {
+impl FieldWriter {
+    pub(crate) fn u8(&mut self, x: u8) -> &mut FieldWriter {
         self.0.push(x);
         self
     }
-    pub(crate) fn u32(&mut self, x: u32) -> &mut Writer {
+    pub(crate) fn u32(&mut self, x: u32) -> &mut FieldWriter {
         self.0.extend_from_slice(&x.to_le_bytes());
         self
     }
-    pub(crate) fn u64(&mut self, x: u64) -> &mut Writer {
+    pub(crate) fn u64(&mut self, x: u64) -> &mut FieldWriter {
         self.0.extend_from_slice(&x.to_le_bytes());
         self
     }
-    pub(crate) fn text(&mut self, x: &str) -> &mut Writer {
+    pub(crate) fn text(&mut self, x: &str) -> &mut FieldWriter {
         self.u32(x.len() as u32);
         self.0.extend_from_slice(x.as_bytes());
         self
@@ -65,9 +65,9 @@ impl Writer {
 }
 
 /// Reads the fields of a frame; what is missing or malformed is an error.
-pub(crate) struct Reader<'a>(pub &'a [u8]);
+pub(crate) struct FieldReader<'a>(pub &'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> FieldReader<'a> {
     fn take(&mut self, n: usize) -> Result<&'a [u8]> {
         let (taken, rest) = self
             .0
@@ -106,13 +106,13 @@ mod tests {
 
     #[test]
     fn fields_come_back_and_a_short_frame_is_an_error() {
-        let mut w = Writer::default();
+        let mut w = FieldWriter::default();
         w.u8(3).u32(70_000).u64(1 << 50).text("conv1/bias");
-        let mut r = Reader(&w.0);
+        let mut r = FieldReader(&w.0);
         assert_eq!((r.u8().unwrap(), r.u32().unwrap(), r.u64().unwrap()), (3, 70_000, 1 << 50));
         assert_eq!(r.text().unwrap(), "conv1/bias");
         assert!(r.is_empty() && r.u8().is_err());
-        assert!(Reader(&[255, 255, 255, 255, b'x']).text().is_err());
+        assert!(FieldReader(&[255, 255, 255, 255, b'x']).text().is_err());
     }
 
     #[test]

@@ -58,13 +58,13 @@ fn say(line: &str) {
     let _ = writeln!(std::io::stdout(), "\n{line}");
 }
 
-struct Job {
+struct ScheduleJob {
     ranks: Vec<Child>,
     lines: Receiver<(usize, String)>,
 }
 
-impl Job {
-    fn start(n: usize, transport: &str) -> Job {
+impl ScheduleJob {
+    fn start(n: usize, transport: &str) -> ScheduleJob {
         // Taken by rank 0 in a moment; nobody else asks for a free port of this kind meanwhile.
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let (tell, lines) = channel();
@@ -86,11 +86,11 @@ impl Job {
             });
             child
         };
-        Job { ranks: (0..n).map(start).collect(), lines }
+        ScheduleJob { ranks: (0..n).map(start).collect(), lines }
     }
 }
 
-impl Drop for Job {
+impl Drop for ScheduleJob {
     fn drop(&mut self) {
         for rank in &mut self.ranks {
             let _ = rank.kill();
@@ -106,7 +106,7 @@ fn who_survives_a_kill_is_told_who_was_killed() {
         let mut random = fastrand::Rng::with_seed(seed);
         let n = random.usize(2..=4);
         let transport = if random.bool() { "tcp" } else { "auto" };
-        let mut job = Job::start(n, transport);
+        let mut job = ScheduleJob::start(n, transport);
         let victim = random.usize(..n);
         // So many steps of all ranks together; in the middle of which the kill comes, chance decides.
         let mut steps = random.usize(1..40);

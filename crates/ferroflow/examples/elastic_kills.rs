@@ -72,13 +72,8 @@ pub struct Outcome {
 pub fn storm(kills: usize, seed: u64, start: impl Fn() -> Command) -> Result<Outcome> {
     let problem = |e: std::io::Error| Error::new(Code::Unavailable, e.to_string());
     let listener = TcpListener::bind("127.0.0.1:0").map_err(problem)?;
-    let options = DriverOptions {
-        min: 1,
-        max: RANKS,
-        start: RANKS,
-        patience: SILENCE,
-        token: "storm".into(),
-    };
+    let options =
+        DriverOptions { min: 1, max: RANKS, start: RANKS, timeout: SILENCE, token: "storm".into() };
     let driver = Driver::start(listener, options)?;
     let end = std::env::temp_dir().join(format!("ferroflow-storm-{}-{seed}", std::process::id()));
     let mut random = fastrand::Rng::with_seed(seed);

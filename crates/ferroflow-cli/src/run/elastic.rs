@@ -117,7 +117,7 @@ pub fn run(mut plan: Plan, shell: &RemoteShell) -> Result<u8> {
         min: plan.min,
         max: plan.max,
         start: first,
-        patience: plan.patience,
+        timeout: plan.patience,
         token: token.clone(),
     };
     let driver = Driver::start(listener, options)?;

@@ -1,6 +1,6 @@
 //! The driver's side: who is there, and who gets which place when.
 
-use super::{Answer, Word, watch};
+use super::{DriverMessage, WorkerMessage, watch};
 use crate::wire::{read_frame, write_frame};
 use ferroflow_core::{Error, Result, err};
 use std::collections::BTreeMap;
@@ -21,10 +21,10 @@ pub struct DriverOptions {
     pub min: usize,
     /// Processes beyond these wait until a place is free.
     pub max: usize,
-    /// How many the first epoch waits for, if they come within `patience`.
+    /// How many the first epoch waits for, if they come within `timeout`.
     pub start: usize,
     /// How long fewer than `min` processes wait for others before they are sent away.
-    pub patience: Duration,
+    pub timeout: Duration,
     pub token: String,
 }
 
@@ -34,7 +34,7 @@ pub struct DriverReport {
     pub epochs: u64,
     /// Processes that went without having done their work.
     pub lost: u64,
-    /// Processes that came.
+    /// Processes that connected.
     pub joined: u64,
     pub done: u64,
     /// Ranks of the present epoch.
@@ -45,25 +45,25 @@ pub struct DriverReport {
 
 /// A process's connection, which ends with whoever is to answer on it, however that ends: a process that
 /// waits is not to wait for nobody.
-pub(super) struct Line(pub(super) TcpStream);
+pub(super) struct ClosingStream(pub(super) TcpStream);
 
-impl Drop for Line {
+impl Drop for ClosingStream {
     fn drop(&mut self) {
         let _ = self.0.shutdown(Shutdown::Both);
     }
 }
 
-enum Event {
-    Came(u64, Line, String),
-    Said(u64, Word),
-    Gone(u64),
+enum DriverEvent {
+    Connected(u64, ClosingStream, String),
+    Message(u64, WorkerMessage),
+    Disconnected(u64),
     Stop,
 }
 
 /// Numbers the processes of an elastic job. Dropping it sends them away.
 pub struct Driver {
     address: SocketAddr,
-    events: Sender<Event>,
+    events: Sender<DriverEvent>,
     report: Arc<parking_lot::Mutex<DriverReport>>,
     stopping: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
@@ -78,7 +78,7 @@ impl Driver {
         let report = Arc::<parking_lot::Mutex<DriverReport>>::default();
         let stopping = Arc::new(AtomicBool::new(false));
         let token = options.token.clone();
-        let mailbox = Mailbox {
+        let state = EpochState {
             options,
             workers: BTreeMap::new(),
             epoch: 0,
@@ -92,10 +92,12 @@ impl Driver {
         let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
             std::thread::Builder::new().name(name.into()).spawn(work).map_err(problem)
         };
-        let serve = spawn("ff-driver", Box::new(move || mailbox.work(&inbox)))?;
+        let serve = spawn("ff-driver", Box::new(move || state.work(&inbox)))?;
         let (to, stop) = (events.clone(), stopping.clone());
-        let accept =
-            spawn("ff-driver-door", Box::new(move || door(&listener, &token, &to, &stop)))?;
+        let accept = spawn(
+            "ff-driver-accept",
+            Box::new(move || accept_workers(&listener, &token, &to, &stop)),
+        )?;
         Ok(Driver { address, events, report, stopping, threads: vec![serve, accept] })
     }
 
@@ -112,8 +114,8 @@ impl Driver {
 impl Drop for Driver {
     fn drop(&mut self) {
         self.stopping.store(true, Ordering::SeqCst);
-        let _ = self.events.send(Event::Stop);
-        // Wakes the door.
+        let _ = self.events.send(DriverEvent::Stop);
+        // Wakes the accept thread.
         let _ = TcpStream::connect_timeout(&self.address, Duration::from_secs(1));
         for thread in self.threads.drain(..) {
             let _ = thread.join();
@@ -122,7 +124,12 @@ impl Drop for Driver {
 }
 
 /// Takes connections until the driver stops. Each has a thread that reads what the process says.
-fn door(listener: &TcpListener, token: &str, events: &Sender<Event>, stopping: &AtomicBool) {
+fn accept_workers(
+    listener: &TcpListener,
+    token: &str,
+    events: &Sender<DriverEvent>,
+    stopping: &AtomicBool,
+) {
     let (mut next, mut is_shut) = (0, false);
     loop {
         let accepted = listener.accept();
@@ -154,21 +161,26 @@ fn door(listener: &TcpListener, token: &str, events: &Sender<Event>, stopping: &
     }
 }
 
-fn greet(stream: &TcpStream, id: u64, token: &str, events: &Sender<Event>) -> std::io::Result<()> {
+fn greet(
+    stream: &TcpStream,
+    id: u64,
+    token: &str,
+    events: &Sender<DriverEvent>,
+) -> std::io::Result<()> {
     let _ = stream.set_nodelay(true);
     watch(stream)?;
     // Whoever connects says so at once; one that takes nothing for long is as good as dead.
     stream.set_write_timeout(Some(Duration::from_secs(5)))?;
     let frame = hello(stream, Duration::from_secs(5))?;
     stream.set_read_timeout(None)?;
-    match Word::decode(&frame) {
-        Ok(Word::Hello { token: theirs, name }) if theirs == token => {
-            let came = Event::Came(id, Line(stream.try_clone()?), name);
-            events.send(came).map_err(|_| ErrorKind::BrokenPipe.into())
+    match WorkerMessage::decode(&frame) {
+        Ok(WorkerMessage::Hello { token: theirs, name }) if theirs == token => {
+            let connected = DriverEvent::Connected(id, ClosingStream(stream.try_clone()?), name);
+            events.send(connected).map_err(|_| ErrorKind::BrokenPipe.into())
         }
         _ => {
             let why = err!(PermissionDenied, "the job token is not the one of this job");
-            write_frame(&mut &*stream, &Answer::Refused(why).encode())?;
+            write_frame(&mut &*stream, &DriverMessage::Refused(why).encode())?;
             Err(ErrorKind::PermissionDenied.into())
         }
     }
@@ -198,19 +210,19 @@ impl Read for Prompt<'_> {
     }
 }
 
-fn listen(mut stream: TcpStream, id: u64, events: &Sender<Event>) {
+fn listen(mut stream: TcpStream, id: u64, events: &Sender<DriverEvent>) {
     while let Ok(Some(frame)) = read_frame(&mut stream) {
-        let Ok(word) = Word::decode(&frame) else { break };
-        if events.send(Event::Said(id, word)).is_err() {
+        let Ok(word) = WorkerMessage::decode(&frame) else { break };
+        if events.send(DriverEvent::Message(id, word)).is_err() {
             return;
         }
     }
     let _ = stream.shutdown(Shutdown::Both);
-    let _ = events.send(Event::Gone(id));
+    let _ = events.send(DriverEvent::Disconnected(id));
 }
 
 struct Worker {
-    line: Line,
+    stream: ClosingStream,
     name: String,
     /// The epoch it is in, and its rank there.
     place: Option<(u64, u32)>,
@@ -231,7 +243,7 @@ impl Worker {
     }
 }
 
-struct Mailbox {
+struct EpochState {
     options: DriverOptions,
     workers: BTreeMap<u64, Worker>,
     epoch: u64,
@@ -248,12 +260,12 @@ struct Mailbox {
     report: Arc<parking_lot::Mutex<DriverReport>>,
 }
 
-impl Mailbox {
-    fn work(mut self, inbox: &Receiver<Event>) {
+impl EpochState {
+    fn work(mut self, inbox: &Receiver<DriverEvent>) {
         loop {
-            let event = inbox.recv_timeout(self.patience());
+            let event = inbox.recv_timeout(self.idle_time());
             match event {
-                Ok(Event::Stop) | Err(RecvTimeoutError::Disconnected) => return self.close(),
+                Ok(DriverEvent::Stop) | Err(RecvTimeoutError::Disconnected) => return self.close(),
                 Ok(event) => self.take(event),
                 Err(RecvTimeoutError::Timeout) => {}
             }
@@ -261,59 +273,59 @@ impl Mailbox {
         }
     }
 
-    fn take(&mut self, event: Event) {
+    fn take(&mut self, event: DriverEvent) {
         match event {
-            Event::Came(id, line, name) => {
+            DriverEvent::Connected(id, stream, name) => {
                 self.report.lock().joined += 1;
                 let (place, ready, met) = (None, None, None);
-                let worker = Worker { line, name, place, ready, late: false, met, misses: 0 };
+                let worker = Worker { stream, name, place, ready, late: false, met, misses: 0 };
                 self.workers.insert(id, worker);
             }
-            Event::Said(id, Word::Ready { address }) => {
+            DriverEvent::Message(id, WorkerMessage::Ready { address }) => {
                 let Some(worker) = self.workers.get_mut(&id).filter(|w| !w.late) else { return };
                 worker.ready = Some(address);
                 // Whoever still waits for it in its old epoch need not.
                 if let Some((epoch, _)) = worker.place {
-                    self.tell_lost(epoch);
+                    self.announce_loss(epoch);
                 }
             }
-            Event::Said(id, Word::Met { epoch }) => {
+            DriverEvent::Message(id, WorkerMessage::GroupFormed { epoch }) => {
                 if let Some(worker) = self.workers.get_mut(&id) {
                     worker.met = Some(epoch);
                 }
             }
-            Event::Said(id, Word::Missed { epoch, why }) => {
+            DriverEvent::Message(id, WorkerMessage::GroupFailed { epoch, why }) => {
                 let Some(worker) = self.workers.get(&id) else { return };
                 // Once one has come back the others do not meet for that reason.
                 if epoch == self.epoch && self.lost_since.is_none() {
                     self.missed.get_or_insert_with(|| format!("{}: {why}", worker.name));
                 }
             }
-            Event::Said(id, Word::Done) => {
+            DriverEvent::Message(id, WorkerMessage::Done) => {
                 if self.workers.remove(&id).is_some() {
                     self.report.lock().done += 1;
                 }
             }
-            Event::Gone(id) => {
+            DriverEvent::Disconnected(id) => {
                 let Some(worker) = self.workers.remove(&id).filter(|w| !w.late) else { return };
                 self.report.lock().lost += 1;
                 tracing::info!("{} is gone", worker.name);
                 if let Some((epoch, _)) = worker.place {
                     self.has_lost |= epoch == self.epoch;
-                    self.tell_lost(epoch);
+                    self.announce_loss(epoch);
                 }
             }
-            Event::Said(_, Word::Hello { .. }) | Event::Stop => {}
+            DriverEvent::Message(_, WorkerMessage::Hello { .. }) | DriverEvent::Stop => {}
         }
     }
 
-    fn tell_lost(&mut self, epoch: u64) {
+    fn announce_loss(&mut self, epoch: u64) {
         if epoch == self.epoch {
             self.lost_since.get_or_insert_with(Instant::now);
         }
         let inside = |w: &Worker| w.ready.is_none() && w.place.is_some_and(|(e, _)| e == epoch);
         let told = self.workers.values_mut().filter(|w| inside(w));
-        told.for_each(|w| tell(w, &Answer::Lost { epoch }));
+        told.for_each(|w| send(w, &DriverMessage::RankLost { epoch }));
     }
 
     /// Sends away who would begin anew what others have done.
@@ -326,24 +338,24 @@ impl Mailbox {
             (worker.late, worker.ready) = (true, None);
             // The launcher is to know before the process can end.
             self.report.lock().late.push(worker.name.clone());
-            tell(worker, &Answer::Refused(err!(FailedPrecondition, "the job is done")));
+            send(worker, &DriverMessage::Refused(err!(FailedPrecondition, "the job is done")));
         }
     }
 
     /// Gives places if all that are to have one are ready.
     fn settle(&mut self) {
         self.refuse_late();
-        let (epoch, patience) = (self.epoch, self.options.patience);
+        let (epoch, timeout) = (self.epoch, self.options.timeout);
         let inside = |w: &Worker| w.place.is_some_and(|(e, _)| e == epoch);
-        let is_over = |since: Option<Instant>| since.is_some_and(|t| t.elapsed() >= patience);
+        let is_over = |since: Option<Instant>| since.is_some_and(|t| t.elapsed() >= timeout);
         if is_over(self.lost_since) {
             // Ranks that do not come back, though others of their epoch are gone, hold up the rest.
             let stuck = self.workers.values_mut().filter(|w| inside(w) && w.ready.is_none());
             stuck.for_each(|w| {
                 let why =
-                    err!(Aborted, "this process did not leave epoch {epoch} within {patience:?}");
-                tell(w, &Answer::Refused(why));
-                let _ = w.line.0.shutdown(Shutdown::Both);
+                    err!(Aborted, "this process did not leave epoch {epoch} within {timeout:?}");
+                send(w, &DriverMessage::Refused(why));
+                let _ = w.stream.0.shutdown(Shutdown::Both);
             });
             self.lost_since = None;
         }
@@ -354,11 +366,11 @@ impl Mailbox {
             let room = self.workers.values().filter(|w| inside(w)).count() < self.options.max;
             if newcomers && room {
                 let here = self.workers.values_mut().filter(|w| inside(w) && w.ready.is_none());
-                here.for_each(|w| tell(w, &Answer::Wanted));
+                here.for_each(|w| send(w, &DriverMessage::NewcomersWaiting));
             }
             return;
         }
-        if let Err(why) = self.judge() {
+        if let Err(why) = self.check_last_epoch() {
             return self.refuse(&why);
         }
         let mut ready: Vec<(u64, &Worker)> = self
@@ -378,7 +390,7 @@ impl Mailbox {
             // Those that are missing may come later.
             if ready.len() < least {
                 let there = ready.len();
-                return self.send_away(there, least);
+                return self.refuse_too_few(there, least);
             }
         }
         // Those that kept an epoch from meeting have another try only if there are too few without them.
@@ -407,13 +419,13 @@ impl Mailbox {
             let (epoch, rank) = (self.epoch, rank as u32);
             worker.place = Some((epoch, rank));
             worker.ready = None;
-            tell(worker, &Answer::Place { epoch, rank, size, address: address.clone() });
+            send(worker, &DriverMessage::Assign { epoch, rank, size, address: address.clone() });
         }
         tracing::info!("epoch {}: {size} ranks, {spare} waiting", self.epoch);
     }
 
     /// Looks back at an epoch of which all have come back or are gone. An error if it is time to give up.
-    fn judge(&mut self) -> Result<()> {
+    fn check_last_epoch(&mut self) -> Result<()> {
         let epoch = self.epoch;
         let inside = |w: &Worker| w.place.is_some_and(|(e, _)| e == epoch);
         let Some(why) = self.missed.take().filter(|_| !self.has_lost) else {
@@ -437,18 +449,18 @@ impl Mailbox {
         ))
     }
 
-    fn send_away(&mut self, there: usize, least: usize) {
+    fn refuse_too_few(&mut self, there: usize, least: usize) {
         let why = err!(
             DeadlineExceeded,
-            "{there} processes are ready, at least {least} are needed, and no more came within {:?}",
-            self.options.patience
+            "{there} processes are ready, at least {least} are needed, and no more connected within {:?}",
+            self.options.timeout
         );
         self.refuse(&why);
     }
 
     fn refuse(&mut self, why: &Error) {
         for worker in self.workers.values_mut() {
-            tell(worker, &Answer::Refused(why.clone()));
+            send(worker, &DriverMessage::Refused(why.clone()));
             worker.ready = None;
         }
         self.short_since = None;
@@ -457,21 +469,21 @@ impl Mailbox {
     fn close(mut self) {
         for worker in self.workers.values_mut() {
             let why = err!(Unavailable, "the driver of the job has ended");
-            tell(worker, &Answer::Refused(why));
+            send(worker, &DriverMessage::Refused(why));
         }
     }
 
-    fn patience(&self) -> Duration {
+    fn idle_time(&self) -> Duration {
         let since = [self.short_since, self.lost_since].into_iter().flatten().min();
-        // A patience beyond all clocks has no end.
-        let until = since.and_then(|since| since.checked_add(self.options.patience));
+        // A timeout beyond all clocks has no end.
+        let until = since.and_then(|since| since.checked_add(self.options.timeout));
         until.map_or(Duration::from_secs(60), |t| t.saturating_duration_since(Instant::now()))
     }
 }
 
 /// One that cannot be told is about to be noticed as gone.
-fn tell(worker: &mut Worker, answer: &Answer) {
-    if write_frame(&mut worker.line.0, &answer.encode()).is_err() {
-        let _ = worker.line.0.shutdown(Shutdown::Both);
+fn send(worker: &mut Worker, answer: &DriverMessage) {
+    if write_frame(&mut worker.stream.0, &answer.encode()).is_err() {
+        let _ = worker.stream.0.shutdown(Shutdown::Both);
     }
 }

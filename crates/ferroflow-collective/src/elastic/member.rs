@@ -1,6 +1,6 @@
 //! A process's side: it asks for places, and meets the others of each epoch.
 
-use super::{Answer, Word, watch};
+use super::{DriverMessage, WorkerMessage, watch};
 use crate::group::{Group, GroupOptions};
 use crate::rendezvous::Membership;
 use crate::wire::{read_frame, write_frame};
@@ -13,9 +13,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// How long the ranks of an epoch may take to meet, if the driver does not say that one is gone.
-const MEETING: Duration = Duration::from_secs(30);
+const GROUP_TIMEOUT: Duration = Duration::from_secs(30);
 
-struct Place {
+struct Assignment {
     epoch: u64,
     rank: usize,
     size: usize,
@@ -24,7 +24,7 @@ struct Place {
 
 #[derive(Default)]
 struct News {
-    place: Option<Place>,
+    place: Option<Assignment>,
     /// The epoch that this process is in or about to meet.
     epoch: u64,
     /// Says whoever waits for the ranks of that epoch that one is gone.
@@ -35,7 +35,7 @@ struct News {
 struct Shared {
     news: Mutex<News>,
     changed: Condvar,
-    wanted: AtomicBool,
+    newcomers: AtomicBool,
 }
 
 /// This process's connection to the driver of an elastic job.
@@ -48,7 +48,7 @@ pub struct ElasticMember {
 
 impl ElasticMember {
     /// Introduces this process to the driver at `address`.
-    pub fn take(address: &str, token: &str, name: &str) -> Result<ElasticMember> {
+    pub fn connect(address: &str, token: &str, name: &str) -> Result<ElasticMember> {
         let problem =
             |e: std::io::Error| err!(Unavailable, "the driver of the job at {address}: {e}");
         let to = address.to_socket_addrs().map_err(problem)?.next();
@@ -58,16 +58,16 @@ impl ElasticMember {
         let _ = stream.set_nodelay(true);
         // The wait for a place has no other end than the driver's.
         watch(&stream).map_err(problem)?;
-        let hello = Word::Hello { token: token.into(), name: name.into() };
+        let hello = WorkerMessage::Hello { token: token.into(), name: name.into() };
         write_frame(&mut stream, &hello.encode()).map_err(problem)?;
         let shared = Arc::new(Shared {
             news: Mutex::new(News::default()),
             changed: Condvar::new(),
-            wanted: AtomicBool::new(false),
+            newcomers: AtomicBool::new(false),
         });
         let (from, to) = (stream.try_clone().map_err(problem)?, shared.clone());
         let reader = std::thread::Builder::new()
-            .name("ff-seat".into())
+            .name("ff-elastic".into())
             .stack_size(256 << 10)
             .spawn(move || listen(from, &to))
             .map_err(problem)?;
@@ -82,7 +82,7 @@ impl ElasticMember {
         let token = var("FERROFLOW_TOKEN").unwrap_or_default();
         let name =
             var("FERROFLOW_NAME").unwrap_or_else(|| format!("process {}", std::process::id()));
-        ElasticMember::take(&address, &token, &name).map(Some)
+        ElasticMember::connect(&address, &token, &name).map(Some)
     }
 
     /// Waits for a place in the next epoch, and meets its other ranks. Tries again when one of them goes
@@ -94,13 +94,13 @@ impl ElasticMember {
                 .map_err(|e| crate::io_error("a listener for the other ranks", &e))?;
             let address = listener.local_addr().map_err(|e| crate::io_error("the listener", &e))?;
             // Newcomers are part of the next epoch.
-            self.shared.wanted.store(false, Ordering::SeqCst);
-            let ready = Word::Ready { address: address.to_string() };
+            self.shared.newcomers.store(false, Ordering::SeqCst);
+            let ready = WorkerMessage::Ready { address: address.to_string() };
             write_frame(&mut self.stream, &ready.encode()).map_err(|e| self.end_or(&e))?;
             let (place, lost) = self.wait()?;
             let mut member = Membership::new(place.rank, place.size, place.address);
             member.token = format!("{}/{}", self.token, place.epoch);
-            member.timeout = MEETING;
+            member.timeout = GROUP_TIMEOUT;
             member.set_links_from_env()?;
             member.abandon = Some(lost);
             let met = match place.rank {
@@ -109,8 +109,10 @@ impl ElasticMember {
             };
             let epoch = place.epoch;
             let word = match &met {
-                Ok(_) => Word::Met { epoch },
-                Err(e) if is_passing(e) => Word::Missed { epoch, why: e.message().into() },
+                Ok(_) => WorkerMessage::GroupFormed { epoch },
+                Err(e) if is_passing(e) => {
+                    WorkerMessage::GroupFailed { epoch, why: e.message().into() }
+                }
                 Err(_) => return met,
             };
             // Should the driver be gone, the group is as good without it, until the next epoch.
@@ -122,7 +124,7 @@ impl ElasticMember {
         }
     }
 
-    fn wait(&self) -> Result<(Place, Arc<AtomicBool>)> {
+    fn wait(&self) -> Result<(Assignment, Arc<AtomicBool>)> {
         let mut news = self.shared.news.lock();
         loop {
             if let Some(end) = &news.end {
@@ -141,13 +143,13 @@ impl ElasticMember {
     }
 
     /// Whether others wait to come in: this epoch is to end when it suits all its ranks.
-    pub fn is_wanted(&self) -> bool {
-        self.shared.wanted.load(Ordering::SeqCst)
+    pub fn has_newcomers(&self) -> bool {
+        self.shared.newcomers.load(Ordering::SeqCst)
     }
 
     /// Tells the driver that this process has done its work.
     pub fn done(mut self) {
-        let _ = write_frame(&mut self.stream, &Word::Done.encode());
+        let _ = write_frame(&mut self.stream, &WorkerMessage::Done.encode());
     }
 }
 
@@ -172,28 +174,28 @@ fn is_passing(e: &Error) -> bool {
 fn listen(mut stream: TcpStream, shared: &Shared) {
     let end = loop {
         let answer = match read_frame(&mut stream) {
-            Ok(Some(frame)) => Answer::decode(&frame),
+            Ok(Some(frame)) => DriverMessage::decode(&frame),
             Ok(None) => break err!(Unavailable, "the driver of the job is gone"),
             Err(e) => break err!(Unavailable, "the driver of the job is gone: {e}"),
         };
         match answer {
-            Ok(Answer::Place { epoch, rank, size, address }) => {
+            Ok(DriverMessage::Assign { epoch, rank, size, address }) => {
                 let (rank, size) = (rank as usize, size as usize);
                 let mut news = shared.news.lock();
                 news.epoch = epoch;
                 news.lost = Arc::new(AtomicBool::new(false));
-                news.place = Some(Place { epoch, rank, size, address });
+                news.place = Some(Assignment { epoch, rank, size, address });
                 drop(news);
                 shared.changed.notify_all();
             }
-            Ok(Answer::Wanted) => shared.wanted.store(true, Ordering::SeqCst),
-            Ok(Answer::Lost { epoch }) => {
+            Ok(DriverMessage::NewcomersWaiting) => shared.newcomers.store(true, Ordering::SeqCst),
+            Ok(DriverMessage::RankLost { epoch }) => {
                 let news = shared.news.lock();
                 if news.epoch == epoch {
                     news.lost.store(true, Ordering::SeqCst);
                 }
             }
-            Ok(Answer::Refused(why)) => break why,
+            Ok(DriverMessage::Refused(why)) => break why,
             Err(e) => break e.context("the driver of the job"),
         }
     };

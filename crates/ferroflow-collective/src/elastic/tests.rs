@@ -1,6 +1,6 @@
 //! Ranks as threads that come, go and meet again.
 
-use super::driver::{Line, hello};
+use super::driver::{ClosingStream, hello};
 use super::*;
 use crate::group::GroupOptions;
 use crate::link_cost::LinkCostModel;
@@ -11,8 +11,8 @@ use std::net::TcpListener;
 
 fn driver(min: usize, max: usize, start: usize) -> Driver {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let patience = Duration::from_secs(20);
-    Driver::start(listener, DriverOptions { min, max, start, patience, token: "t".into() }).unwrap()
+    let timeout = Duration::from_secs(20);
+    Driver::start(listener, DriverOptions { min, max, start, timeout, token: "t".into() }).unwrap()
 }
 
 fn options() -> GroupOptions {
@@ -20,31 +20,31 @@ fn options() -> GroupOptions {
 }
 
 fn seat(driver: &Driver, name: &str) -> ElasticMember {
-    ElasticMember::take(&driver.address().to_string(), "t", name).unwrap()
+    ElasticMember::connect(&driver.address().to_string(), "t", name).unwrap()
 }
 
 #[test]
 fn words_and_answers_survive_the_wire() {
     let words = [
-        Word::Hello { token: "t".into(), name: "n".into() },
-        Word::Ready { address: "a:1".into() },
-        Word::Done,
-        Word::Met { epoch: 1 << 40 },
-        Word::Missed { epoch: 3, why: "w".into() },
+        WorkerMessage::Hello { token: "t".into(), name: "n".into() },
+        WorkerMessage::Ready { address: "a:1".into() },
+        WorkerMessage::Done,
+        WorkerMessage::GroupFormed { epoch: 1 << 40 },
+        WorkerMessage::GroupFailed { epoch: 3, why: "w".into() },
     ];
     for word in words {
-        assert_eq!(Word::decode(&word.encode()).unwrap(), word);
+        assert_eq!(WorkerMessage::decode(&word.encode()).unwrap(), word);
     }
     let answers = [
-        Answer::Place { epoch: 1 << 40, rank: 2, size: 3, address: "a:1".into() },
-        Answer::Wanted,
-        Answer::Lost { epoch: 7 },
-        Answer::Refused(err!(Aborted, "why")),
+        DriverMessage::Assign { epoch: 1 << 40, rank: 2, size: 3, address: "a:1".into() },
+        DriverMessage::NewcomersWaiting,
+        DriverMessage::RankLost { epoch: 7 },
+        DriverMessage::Refused(err!(Aborted, "why")),
     ];
     for answer in answers {
-        assert_eq!(Answer::decode(&answer.encode()).unwrap(), answer);
+        assert_eq!(DriverMessage::decode(&answer.encode()).unwrap(), answer);
     }
-    assert!(Word::decode(&[1, 2, 3]).is_err() && Answer::decode(&[9]).is_err());
+    assert!(WorkerMessage::decode(&[1, 2, 3]).is_err() && DriverMessage::decode(&[9]).is_err());
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn survivors_of_a_lost_rank_meet_again_and_a_newcomer_joins_them() {
                 let mut sizes = vec![group.size()];
                 // Until a newcomer is there, which all ranks learn at the same step.
                 while sizes.last() != Some(&3) {
-                    let mut wanted = [u8::from(seat.is_wanted())];
+                    let mut wanted = [u8::from(seat.has_newcomers())];
                     group.all_reduce(&mut wanted, ReduceOp::Max).unwrap();
                     if wanted[0] == 1 {
                         drop(group);
@@ -108,7 +108,7 @@ fn survivors_of_a_lost_rank_meet_again_and_a_newcomer_joins_them() {
             let mut group = seat.next_group(&options).unwrap();
             assert!(group.rank() == group.size() - 1, "newcomers come last");
             while group.size() < 3 {
-                let mut wanted = [u8::from(seat.is_wanted())];
+                let mut wanted = [u8::from(seat.has_newcomers())];
                 group.all_reduce(&mut wanted, ReduceOp::Max).unwrap();
                 if wanted[0] == 1 {
                     drop(group);
@@ -134,13 +134,13 @@ fn survivors_of_a_lost_rank_meet_again_and_a_newcomer_joins_them() {
 #[test]
 fn too_few_ranks_are_sent_away_with_a_reason() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let patience = Duration::from_millis(30);
-    let options = DriverOptions { min: 2, max: 4, start: 2, patience, token: "t".into() };
+    let timeout = Duration::from_millis(30);
+    let options = DriverOptions { min: 2, max: 4, start: 2, timeout, token: "t".into() };
     let driver = Driver::start(listener, options).unwrap();
     let e = seat(&driver, "alone").next_group(&self::options()).err().unwrap();
     assert_eq!(e.code(), Code::DeadlineExceeded);
     assert!(e.message().contains("1 processes are ready, at least 2"), "{e}");
-    let stranger = ElasticMember::take(&driver.address().to_string(), "wrong", "x").unwrap();
+    let stranger = ElasticMember::connect(&driver.address().to_string(), "wrong", "x").unwrap();
     let e = { stranger }.next_group(&self::options()).err().unwrap();
     assert!(matches!(e.code(), Code::PermissionDenied | Code::Unavailable), "{e}");
 }
@@ -148,8 +148,8 @@ fn too_few_ranks_are_sent_away_with_a_reason() {
 #[test]
 fn the_first_epoch_goes_without_those_that_do_not_come_if_enough_have() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let patience = Duration::from_millis(30);
-    let options = DriverOptions { min: 1, max: 4, start: 3, patience, token: "t".into() };
+    let timeout = Duration::from_millis(30);
+    let options = DriverOptions { min: 1, max: 4, start: 3, timeout, token: "t".into() };
     let driver = Driver::start(listener, options).unwrap();
     let mut alone = seat(&driver, "alone");
     assert_eq!(alone.next_group(&self::options()).unwrap().size(), 1);
@@ -190,10 +190,10 @@ fn a_driver_that_ends_ends_the_wait_of_all() {
 }
 
 #[test]
-fn a_patience_beyond_all_clocks_is_one_without_end() {
+fn a_timeout_too_large_for_the_clock_never_expires() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let (patience, token) = (Duration::MAX, "t".to_string());
-    let options = DriverOptions { min: 2, max: 2, start: 2, patience, token };
+    let (timeout, token) = (Duration::MAX, "t".to_string());
+    let options = DriverOptions { min: 2, max: 2, start: 2, timeout, token };
     let driver = Driver::start(listener, options).unwrap();
     let mut seats = ["a", "b"].map(|name| seat(&driver, name));
     let [a, b] = &mut seats;
@@ -215,7 +215,7 @@ fn a_process_is_told_when_nobody_is_to_answer_it_any_more() {
     let (mut process, driver) = pair();
     // As the thread that listens to it has one.
     let _other = driver.try_clone().unwrap();
-    drop(Line(driver));
+    drop(ClosingStream(driver));
     assert_eq!(process.read(&mut [0]).unwrap(), 0);
 }
 
@@ -242,20 +242,20 @@ fn the_first_word_of_a_connection_is_neither_long_nor_slow() {
 /// had; none if the connection ended without a word.
 fn one_that_reaches_nobody(driver: &Driver, name: &str) -> Option<(Error, u32)> {
     let stream = TcpStream::connect(driver.address()).unwrap();
-    let say = |word: Word| write_frame(&mut &stream, &word.encode()).unwrap();
-    say(Word::Hello { token: "t".into(), name: name.into() });
-    let ready = || Word::Ready { address: "127.0.0.1:1".into() };
+    let say = |word: WorkerMessage| write_frame(&mut &stream, &word.encode()).unwrap();
+    say(WorkerMessage::Hello { token: "t".into(), name: name.into() });
+    let ready = || WorkerMessage::Ready { address: "127.0.0.1:1".into() };
     say(ready());
     let mut places = 0;
     while let Ok(Some(frame)) = read_frame(&mut &stream) {
-        match Answer::decode(&frame).unwrap() {
-            Answer::Place { epoch, .. } => {
+        match DriverMessage::decode(&frame).unwrap() {
+            DriverMessage::Assign { epoch, .. } => {
                 places += 1;
-                say(Word::Missed { epoch, why: "no route".into() });
+                say(WorkerMessage::GroupFailed { epoch, why: "no route".into() });
                 say(ready());
             }
-            Answer::Refused(why) => return Some((why, places)),
-            Answer::Wanted | Answer::Lost { .. } => {}
+            DriverMessage::Refused(why) => return Some((why, places)),
+            DriverMessage::NewcomersWaiting | DriverMessage::RankLost { .. } => {}
         }
     }
     None
@@ -287,13 +287,13 @@ fn a_newcomer_that_cannot_reach_the_ranks_is_left_out() {
         drop(first.next_group(&options()).unwrap());
         let driver = &driver;
         let newcomer = scope.spawn(move || one_that_reaches_nobody(driver, "newcomer").unwrap());
-        while !first.is_wanted() {
+        while !first.has_newcomers() {
             std::thread::yield_now();
         }
         // Meets the newcomer in vain first.
         assert_eq!(first.next_group(&options()).unwrap().size(), 1);
         assert_eq!(driver.report().epochs, 3);
-        assert!(!first.is_wanted());
+        assert!(!first.has_newcomers());
         first.done();
         let (why, places) = newcomer.join().unwrap();
         assert_eq!((why.message(), places), ("the job is done", 1));

@@ -1,7 +1,7 @@
 //! The coordinator's bookkeeping, on rank 0: who has asked for what, what is agreed, what runs next.
 //! It neither sends nor waits; time is handed to it.
 
-use super::request::{Decision, KEPT, Note, Piece, Request};
+use super::request::{Decision, KEPT, Piece, RankMessage, TensorRequest};
 use crate::compress::WireCompression;
 use crate::signature::OperationKind;
 use ferroflow_core::{Error, Result, bail, ensure, err};
@@ -23,7 +23,7 @@ pub(crate) struct Packing {
 
 struct Waiting {
     /// One request of each rank that has asked.
-    asked: BTreeMap<u32, Request>,
+    asked: BTreeMap<u32, TensorRequest>,
     since: Instant,
     warned: bool,
 }
@@ -31,7 +31,7 @@ struct Waiting {
 /// An agreed tensor, or what is left of it.
 struct Ready {
     id: u32,
-    request: Request,
+    request: TensorRequest,
     priority: i32,
     order: u64,
     /// Elements already handed out.
@@ -49,7 +49,7 @@ pub(crate) struct Coordinator {
     sets: Vec<Vec<u32>>,
     waiting: HashMap<(u16, String), Waiting>,
     /// Requests by number, and the numbers by set and name.
-    kept: HashMap<u32, Request>,
+    kept: HashMap<u32, TensorRequest>,
     next: u32,
     numbers: HashMap<(u16, String), u32>,
     ready: Vec<Ready>,
@@ -91,13 +91,13 @@ impl Coordinator {
     }
 
     /// Takes what `rank` said.
-    pub(crate) fn note(&mut self, rank: u32, note: Note, now: Instant) -> Result<()> {
-        match note {
-            Note::Wants(request) => {
+    pub(crate) fn message(&mut self, rank: u32, message: RankMessage, now: Instant) -> Result<()> {
+        match message {
+            RankMessage::Submit(request) => {
                 self.misses += 1;
                 self.ask(rank, request, now)?;
             }
-            Note::Again(id) => {
+            RankMessage::Resubmit(id) => {
                 let Some(request) = self.kept.get(&id) else {
                     bail!(
                         DataLoss,
@@ -107,7 +107,7 @@ impl Coordinator {
                 self.hits += 1;
                 self.ask(rank, request.clone(), now)?;
             }
-            Note::Sets(theirs) => {
+            RankMessage::Sets(theirs) => {
                 let ours = self.sets.get(1..).unwrap_or_default();
                 ensure!(
                     theirs == ours,
@@ -117,8 +117,8 @@ impl Coordinator {
                 );
             }
             // Servers have nothing to join with, and stay until the ranks have left.
-            Note::Joins | Note::Leaves if rank >= self.size => {}
-            Note::Joins => {
+            RankMessage::Join | RankMessage::Leave if rank >= self.size => {}
+            RankMessage::Join => {
                 if !self.joined.contains(&rank) {
                     self.joined.push(rank);
                 }
@@ -130,7 +130,7 @@ impl Coordinator {
                 }
                 self.give_up_joins();
             }
-            Note::Leaves => {
+            RankMessage::Leave => {
                 // Who says so and then closes its connection has left once.
                 if self.has_left(rank) {
                     return Ok(());
@@ -150,7 +150,7 @@ impl Coordinator {
     /// The connection of `rank` has ended in good order. Whatever it has asked for or joined, and has not been
     /// run, is not run with it any more.
     pub(crate) fn gone(&mut self, rank: u32, now: Instant) -> Result<()> {
-        self.note(rank, Note::Leaves, now)?;
+        self.message(rank, RankMessage::Leave, now)?;
         if rank >= self.size || self.gone.contains(&rank) {
             return Ok(());
         }
@@ -158,7 +158,7 @@ impl Coordinator {
         self.waiting.values_mut().for_each(|w| drop(w.asked.remove(&rank)));
         // Who asks for these later is told then.
         self.waiting.retain(|_, w| !w.asked.is_empty());
-        let cause = |request: &Request| {
+        let cause = |request: &TensorRequest| {
             let name = &request.name;
             err!(Unavailable, "tensor {name:?} was about to run, but ranks [{rank}] have left")
         };
@@ -180,14 +180,14 @@ impl Coordinator {
                     self.groups.get_mut(&group).and_then(Vec::pop)
             {
                 let key = (request.set, request.name.clone());
-                self.lose(key, &request, absent, cause(&request));
+                self.fail_group(key, &request, absent, cause(&request));
             }
         }
         self.settle_all(now);
         Ok(())
     }
 
-    fn ask(&mut self, rank: u32, request: Request, now: Instant) -> Result<()> {
+    fn ask(&mut self, rank: u32, request: TensorRequest, now: Instant) -> Result<()> {
         let Some(members) = self.sets.get(usize::from(request.set)) else {
             bail!(InvalidArgument, "rank {rank} names process set {}, which is none", request.set);
         };
@@ -251,7 +251,7 @@ impl Coordinator {
         let failed = request.group_key().is_some_and(|g| self.failed_groups.contains_key(&g));
         if failed || agreed.is_err() {
             let cause = agreed.err().unwrap_or_else(|| err!(Aborted, "its group has failed"));
-            return self.lose(key, &request, absent, cause);
+            return self.fail_group(key, &request, absent, cause);
         }
         let id = self.keep(&key, &request);
         self.order += 1;
@@ -282,13 +282,19 @@ impl Coordinator {
         let absent = waiting.absent(&self.sets[usize::from(key.0)]);
         if let Some(request) = waiting.request() {
             let cause = fault(&key.1, &waiting.asked).unwrap_or_else(cause);
-            self.lose(key, request, absent, cause);
+            self.fail_group(key, request, absent, cause);
         }
     }
 
     /// Fails a tensor, and with it its group: those that are ready now, the others when they come. The
     /// first cause is told to all.
-    fn lose(&mut self, key: (u16, String), request: &Request, absent: Vec<u32>, cause: Error) {
+    fn fail_group(
+        &mut self,
+        key: (u16, String),
+        request: &TensorRequest,
+        absent: Vec<u32>,
+        cause: Error,
+    ) {
         let Some(group) = request.group_key() else { return self.fail(key, absent, cause) };
         let ready = self.groups.remove(&group).unwrap_or_default();
         let gone = 1 + ready.len() as u32;
@@ -306,7 +312,7 @@ impl Coordinator {
     }
 
     /// The number of a request; a new one if it is new or has changed.
-    fn keep(&mut self, key: &(u16, String), request: &Request) -> u32 {
+    fn keep(&mut self, key: &(u16, String), request: &TensorRequest) -> u32 {
         let known = self.numbers.get(key).and_then(|id| Some((*id, self.kept.get(id)?)));
         if let Some((id, kept)) = known
             && kept.agrees_with(request)
@@ -314,7 +320,7 @@ impl Coordinator {
         {
             return id;
         }
-        let id = if self.next < KEPT { self.next } else { self.fleeting() };
+        let id = if self.next < KEPT { self.next } else { self.temporary_id() };
         self.next = id + 1;
         self.kept.insert(id, request.clone());
         if id < KEPT {
@@ -325,7 +331,7 @@ impl Coordinator {
     }
 
     /// A number for one run, that stands for nothing else now.
-    fn fleeting(&self) -> u32 {
+    fn temporary_id(&self) -> u32 {
         let mut id = self.next.max(KEPT);
         while id == u32::MAX || self.kept.contains_key(&id) {
             id = if id == u32::MAX { KEPT } else { id + 1 };
@@ -353,11 +359,11 @@ impl Coordinator {
         }
         self.ready.sort_by_key(|r| (std::cmp::Reverse(r.priority), r.order));
         let (mut pieces, mut chosen, mut bytes) = (Vec::new(), Vec::new(), 0);
-        let first = self.ready[0].fellowship();
+        let first = self.ready[0].fusion_key();
         let absent = self.ready[0].absent.clone();
         let fuses = self.ready[0].fuses() && !packing.alone;
         for ready in &mut self.ready {
-            let alike = ready.fellowship() == first && ready.absent == absent;
+            let alike = ready.fusion_key() == first && ready.absent == absent;
             let fits = pieces.is_empty() || (fuses && ready.fuses() && alike);
             if !fits {
                 continue;
@@ -467,7 +473,7 @@ impl Waiting {
 
     /// What is asked for, if all mean the same. Where they do not agree whether it is in a group, one
     /// that is, so that the group fails with it.
-    fn request(&self) -> Option<&Request> {
+    fn request(&self) -> Option<&TensorRequest> {
         let grouped = self.asked.values().find(|r| r.group_key().is_some());
         grouped.or(self.asked.values().next())
     }
@@ -488,7 +494,7 @@ impl Ready {
     }
 
     /// What tensors of one collective have in common.
-    fn fellowship(&self) -> (u8, u8, u16, (u8, u64)) {
+    fn fusion_key(&self) -> (u8, u8, u16, (u8, u64)) {
         let r = &self.request;
         (r.op as u8, r.dtype.number() as u8, r.set, r.compression.encode())
     }
@@ -500,7 +506,7 @@ fn bytes_of(count: u64, width: usize) -> usize {
 }
 
 /// What ranks that cannot do what they were asked for say, and which ranks they are.
-fn fault(name: &str, asked: &BTreeMap<u32, Request>) -> Option<Error> {
+fn fault(name: &str, asked: &BTreeMap<u32, TensorRequest>) -> Option<Error> {
     let mut faults: Vec<(&Error, Vec<u32>)> = Vec::new();
     for (&rank, fault) in asked.iter().filter_map(|(r, q)| Some((r, q.fault.as_ref()?))) {
         match faults.iter_mut().find(|(f, _)| *f == fault) {
@@ -515,18 +521,18 @@ fn fault(name: &str, asked: &BTreeMap<u32, Request>) -> Option<Error> {
 }
 
 /// Whether all ranks that have asked mean the same; if not, an error that names the fewest who do not.
-fn agreed(name: &str, asked: &BTreeMap<u32, Request>) -> Result<()> {
+fn agreed(name: &str, asked: &BTreeMap<u32, TensorRequest>) -> Result<()> {
     if let Some(fault) = fault(name, asked) {
         return Err(fault);
     }
-    let mut camps: Vec<(&Request, Vec<u32>)> = Vec::new();
+    let mut opinions: Vec<(&TensorRequest, Vec<u32>)> = Vec::new();
     for (&rank, request) in asked {
-        match camps.iter_mut().find(|(r, _)| r.agrees_with(request)) {
+        match opinions.iter_mut().find(|(r, _)| r.agrees_with(request)) {
             Some((_, ranks)) => ranks.push(rank),
-            None => camps.push((request, vec![rank])),
+            None => opinions.push((request, vec![rank])),
         }
     }
-    if let [(request, _)] = camps.as_slice() {
+    if let [(request, _)] = opinions.as_slice() {
         // Who asked and then joined has left its values here.
         if request.kind == OperationKind::Broadcast && !asked.contains_key(&request.root) {
             bail!(
@@ -537,9 +543,9 @@ fn agreed(name: &str, asked: &BTreeMap<u32, Request>) -> Result<()> {
         }
         return Ok(());
     }
-    camps.sort_by_key(|(_, ranks)| ranks.len());
+    opinions.sort_by_key(|(_, ranks)| ranks.len());
     let told: Vec<String> =
-        camps.iter().map(|(r, ranks)| format!("ranks {ranks:?} want {r}")).collect();
+        opinions.iter().map(|(r, ranks)| format!("ranks {ranks:?} want {r}")).collect();
     bail!(InvalidArgument, "ranks do not agree on tensor {name:?}: {}", told.join(", "))
 }
 

@@ -3,10 +3,10 @@
 use super::coordinator::{Coordinator, Packing};
 use super::mailbox::{Mailbox, panicked};
 use super::options::{EngineOptions, EngineStats};
-use super::request::{Decision, IN_A_FRAME, Note};
+use super::request::{Decision, IN_A_FRAME, RankMessage};
 use super::tuner::Tuner;
 use crate::control::Control;
-use crate::environment::{is_verbose, tell};
+use crate::environment::{is_verbose, print_note};
 use ferroflow_core::Result;
 use parking_lot::Mutex;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,9 +14,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-pub(super) enum Event {
+pub(super) enum CoordinatorEvent {
     /// What a rank said.
-    Notes(u32, Vec<u8>),
+    Messages(u32, Vec<u8>),
     /// A rank's connection was closed in good order.
     Gone(u32),
     /// Rank 0 has run a collective of so many bytes.
@@ -35,13 +35,13 @@ pub(super) fn coordinate(
     options: EngineOptions,
     control: Arc<Control>,
     mailbox: Arc<Mailbox>,
-    inbox: Receiver<Event>,
+    inbox: Receiver<CoordinatorEvent>,
     stats: Arc<Mutex<EngineStats>>,
 ) {
     let mut thread = Thread {
         processes: size + servers,
         gone: Vec::new(),
-        book: Coordinator::new(size, sets),
+        coordinator: Coordinator::new(size, sets),
         tuner: Tuner::new(),
         ahead: 0,
         busy_since: Instant::now(),
@@ -63,7 +63,7 @@ struct Thread {
     processes: usize,
     /// Those that hear nothing any more.
     gone: Vec<u32>,
-    book: Coordinator,
+    coordinator: Coordinator,
     tuner: Tuner,
     ahead: usize,
     busy_since: Instant,
@@ -75,29 +75,29 @@ struct Thread {
 }
 
 impl Thread {
-    fn work(&mut self, inbox: &Receiver<Event>) -> Result<()> {
+    fn work(&mut self, inbox: &Receiver<CoordinatorEvent>) -> Result<()> {
         loop {
-            let first = match inbox.recv_timeout(self.patience()) {
+            let first = match inbox.recv_timeout(self.idle_time()) {
                 Ok(event) => Some(event),
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
             };
             for event in first.into_iter().chain(inbox.try_iter()) {
-                if let Event::Ended = event {
+                if let CoordinatorEvent::Ended = event {
                     return Ok(());
                 }
                 self.take(event)?;
             }
             let now = Instant::now();
             let EngineOptions { stall_warning, stall_deadline, .. } = self.options;
-            for text in self.book.stalled(now, stall_warning, stall_deadline) {
+            for text in self.coordinator.stalled(now, stall_warning, stall_deadline) {
                 // Whoever waits for the job should know, whether or not it keeps a log.
-                tell(&text);
+                print_note(&text);
             }
-            let mut decisions = self.book.decisions();
+            let mut decisions = self.coordinator.decisions();
             let packing = self.packing();
             while self.ahead < AHEAD {
-                let Some(run) = self.book.next(&packing, now) else { break };
+                let Some(run) = self.coordinator.next(&packing, now) else { break };
                 if let Decision::Run { pieces, .. } = &run {
                     let mut stats = self.stats.lock();
                     stats.runs += 1;
@@ -108,28 +108,29 @@ impl Thread {
                 }
                 self.ahead += 1;
                 // New numbers are told before what they are used in.
-                decisions.extend(self.book.decisions());
+                decisions.extend(self.coordinator.decisions());
                 decisions.push(run);
             }
-            self.tell(decisions)?;
+            self.send(decisions)?;
             let mut stats = self.stats.lock();
-            (stats.cache_hits, stats.cache_misses) = (self.book.hits, self.book.misses);
+            (stats.cache_hits, stats.cache_misses) =
+                (self.coordinator.hits, self.coordinator.misses);
             (stats.fusion, stats.cycle) = (packing.fusion, packing.cycle);
         }
     }
 
-    fn take(&mut self, event: Event) -> Result<()> {
+    fn take(&mut self, event: CoordinatorEvent) -> Result<()> {
         match event {
-            Event::Notes(rank, bytes) => {
-                for note in Note::decode_all(&bytes)? {
-                    self.book.note(rank, note, Instant::now())?;
+            CoordinatorEvent::Messages(rank, bytes) => {
+                for message in RankMessage::decode_all(&bytes)? {
+                    self.coordinator.message(rank, message, Instant::now())?;
                 }
             }
-            Event::Gone(rank) => {
+            CoordinatorEvent::Gone(rank) => {
                 self.gone.push(rank);
-                self.book.gone(rank, Instant::now())?;
+                self.coordinator.gone(rank, Instant::now())?;
             }
-            Event::Ran(bytes) => {
+            CoordinatorEvent::Ran(bytes) => {
                 self.ahead = self.ahead.saturating_sub(1);
                 let now = Instant::now();
                 let seconds = now.saturating_duration_since(self.busy_since).as_secs_f64();
@@ -140,11 +141,13 @@ impl Thread {
                     if self.verbose {
                         let (fusion, cycle) = self.tuner.choice();
                         let how = if settled { "stays with" } else { "tries" };
-                        tell(&format!("{how} a fusion of {fusion} bytes, cycle of {cycle:?}"));
+                        print_note(&format!(
+                            "{how} a fusion of {fusion} bytes, cycle of {cycle:?}"
+                        ));
                     }
                 }
             }
-            Event::Ended => {}
+            CoordinatorEvent::Ended => {}
         }
         Ok(())
     }
@@ -159,20 +162,20 @@ impl Thread {
     }
 
     /// How long nothing needs to be done if nothing arrives.
-    fn patience(&self) -> Duration {
+    fn idle_time(&self) -> Duration {
         let now = Instant::now();
-        let idle = match self.book.is_waiting() {
+        let idle = match self.coordinator.is_waiting() {
             true => self.options.stall_warning.min(self.options.stall_deadline) / 4,
             false => Duration::from_secs(60),
         };
         let idle = idle.clamp(Duration::from_millis(1), Duration::from_secs(60));
-        match self.book.due(&self.packing(), now).filter(|_| self.ahead < AHEAD) {
+        match self.coordinator.due(&self.packing(), now).filter(|_| self.ahead < AHEAD) {
             Some(due) => due.saturating_duration_since(now).min(idle),
             None => idle,
         }
     }
 
-    fn tell(&mut self, decisions: Vec<Decision>) -> Result<()> {
+    fn send(&mut self, decisions: Vec<Decision>) -> Result<()> {
         if decisions.is_empty() {
             return Ok(());
         }
@@ -183,7 +186,7 @@ impl Thread {
                 }
                 match self.control.send(rank, &bytes) {
                     // It may close its connection any time.
-                    Err(_) if self.book.has_left(rank as u32) => {}
+                    Err(_) if self.coordinator.has_left(rank as u32) => {}
                     sent => sent?,
                 }
             }

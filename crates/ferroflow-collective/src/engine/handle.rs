@@ -1,6 +1,6 @@
 //! What callers wait with.
 
-use super::mailbox::Outcome;
+use super::mailbox::TensorOutcome;
 use crate::group::SetId;
 use crate::number::Number;
 use ferroflow_core::{Result, err};
@@ -10,7 +10,7 @@ use std::sync::mpsc::Receiver;
 
 /// The result of a submission, once it is there.
 pub struct CollectiveHandle<T> {
-    pub(super) outcome: Receiver<Outcome>,
+    pub(super) outcome: Receiver<TensorOutcome>,
     pub(super) values: PhantomData<T>,
 }
 

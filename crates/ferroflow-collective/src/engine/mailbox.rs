@@ -2,7 +2,7 @@
 
 use super::collective::Collective;
 use super::payload::Payload;
-use super::request::{Decision, Request};
+use super::request::{Decision, TensorRequest};
 use super::timeline::Timeline;
 use ferroflow_core::{Error, Result, err};
 use parking_lot::{Condvar, Mutex};
@@ -46,28 +46,28 @@ impl Mailbox {
 }
 
 /// What a tensor has become: its values, and for gathers how many came from each rank.
-pub(super) type Outcome = Result<(Box<dyn Any + Send>, Vec<usize>)>;
+pub(super) type TensorOutcome = Result<(Box<dyn Any + Send>, Vec<usize>)>;
 /// Takes the outcome, on the engine's thread; it must not wait.
-pub(super) type Finish = Box<dyn FnOnce(Outcome) + Send>;
+pub(super) type OnOutcome = Box<dyn FnOnce(TensorOutcome) + Send>;
 
 /// A submission under way.
 pub(super) struct Pending {
-    pub request: Request,
+    pub request: TensorRequest,
     pub payload: Box<dyn Payload>,
     /// For all-to-all: how many values go to each rank.
     pub splits: Vec<usize>,
     /// Elements still to be done.
     pub left: u64,
     pub since: Instant,
-    pub done: Finish,
+    pub done: OnOutcome,
 }
 
 impl Pending {
     pub fn new(
-        request: Request,
+        request: TensorRequest,
         payload: Box<dyn Payload>,
         what: Collective,
-        done: Finish,
+        done: OnOutcome,
     ) -> Pending {
         let splits = match what {
             Collective::AllToAll { splits } => splits,

@@ -20,7 +20,7 @@ pub struct EngineOptions {
     pub stall_deadline: Duration,
     /// How long an engine that is dropped waits for the others to be dropped, too: they may still want
     /// what this rank has submitted.
-    pub farewell: Duration,
+    pub shutdown_timeout: Duration,
     /// The same bits in every run: nothing is fused or tuned. The group must have a fixed model or
     /// algorithm, not a probed one.
     pub deterministic: bool,
@@ -35,7 +35,7 @@ impl Default for EngineOptions {
             piece: 4 << 20,
             stall_warning: Duration::from_secs(10),
             stall_deadline: Duration::from_secs(120),
-            farewell: Duration::from_secs(10),
+            shutdown_timeout: Duration::from_secs(10),
             deterministic: false,
             timeline: None,
         }

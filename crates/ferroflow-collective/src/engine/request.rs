@@ -4,7 +4,7 @@ use super::collective::MOST_DIMENSIONS;
 use crate::compress::WireCompression;
 use crate::reduce::ReduceOp;
 use crate::signature::OperationKind;
-use crate::wire::{Reader, Writer};
+use crate::wire::{FieldReader, FieldWriter};
 use ferroflow_core::{Code, DType, Error, Result, ensure, err};
 use std::fmt;
 
@@ -21,7 +21,7 @@ const LONGEST_FAULT: usize = 4 << 10;
 /// What one rank wants done with a named tensor. All but `priority` must be the same on all ranks
 /// (for gathers and all-to-all, all but the first dimension).
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Request {
+pub(crate) struct TensorRequest {
     pub name: String,
     pub kind: OperationKind,
     pub op: ReduceOp,
@@ -40,11 +40,11 @@ pub(crate) struct Request {
     pub fault: Option<Error>,
 }
 
-impl Request {
+impl TensorRequest {
     /// The part that ranks must agree on.
-    pub(crate) fn agrees_with(&self, other: &Request) -> bool {
+    pub(crate) fn agrees_with(&self, other: &TensorRequest) -> bool {
         let uneven = matches!(self.kind, OperationKind::AllGather | OperationKind::AllToAll);
-        let shape = |r: &Request| -> Vec<u64> {
+        let shape = |r: &TensorRequest| -> Vec<u64> {
             r.shape.iter().skip(usize::from(uneven)).copied().collect()
         };
         self.name == other.name
@@ -76,7 +76,7 @@ impl Request {
         (self.group_len > 1).then_some((self.set, self.group))
     }
 
-    fn encode(&self, w: &mut Writer) {
+    fn encode(&self, w: &mut FieldWriter) {
         w.text(&self.name).u8(self.kind as u8).u8(self.op as u8).u8(self.dtype.number() as u8);
         w.u32(self.shape.len() as u32);
         self.shape.iter().for_each(|&d| {
@@ -98,7 +98,7 @@ impl Request {
         };
     }
 
-    fn decode(r: &mut Reader<'_>) -> Result<Request> {
+    fn decode(r: &mut FieldReader<'_>) -> Result<TensorRequest> {
         let unknown = || err!(DataLoss, "a request of another version");
         let name = r.text()?;
         let kind = OperationKind::from_number(r.u8()?).ok_or_else(unknown)?;
@@ -115,7 +115,7 @@ impl Request {
             0 => None,
             _ => Some(Error::new(Code::from_number(r.u32()? as i32), r.text()?)),
         };
-        Ok(Request {
+        Ok(TensorRequest {
             name,
             kind,
             op,
@@ -132,7 +132,7 @@ impl Request {
     }
 }
 
-impl fmt::Display for Request {
+impl fmt::Display for TensorRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ", self.kind.name())?;
         match self.kind {
@@ -157,33 +157,33 @@ impl fmt::Display for Request {
 
 /// What a rank tells the coordinator.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Note {
-    Wants(Request),
+pub(crate) enum RankMessage {
+    Submit(TensorRequest),
     /// Wants again what the coordinator keeps under this number.
-    Again(u32),
+    Resubmit(u32),
     /// Has no more data; goes along with whatever the others want.
-    Joins,
-    Leaves,
+    Join,
+    Leave,
     /// The process sets it was started with, beyond that of all ranks.
     Sets(Vec<Vec<u32>>),
 }
 
-impl Note {
-    pub(crate) fn encode_all(notes: &[Note]) -> Vec<u8> {
-        let mut w = Writer::default();
-        for note in notes {
-            match note {
-                Note::Wants(request) => request.encode(w.u8(1)),
-                Note::Again(id) => {
+impl RankMessage {
+    pub(crate) fn encode_all(messages: &[RankMessage]) -> Vec<u8> {
+        let mut w = FieldWriter::default();
+        for message in messages {
+            match message {
+                RankMessage::Submit(request) => request.encode(w.u8(1)),
+                RankMessage::Resubmit(id) => {
                     w.u8(2).u32(*id);
                 }
-                Note::Joins => {
+                RankMessage::Join => {
                     w.u8(3);
                 }
-                Note::Leaves => {
+                RankMessage::Leave => {
                     w.u8(4);
                 }
-                Note::Sets(sets) => {
+                RankMessage::Sets(sets) => {
                     w.u8(5).u32(sets.len() as u32);
                     sets.iter().for_each(|set| write_ranks(&mut w, set));
                 }
@@ -192,24 +192,24 @@ impl Note {
         w.0
     }
 
-    pub(crate) fn decode_all(bytes: &[u8]) -> Result<Vec<Note>> {
-        let mut r = Reader(bytes);
-        let mut notes = Vec::new();
+    pub(crate) fn decode_all(bytes: &[u8]) -> Result<Vec<RankMessage>> {
+        let mut r = FieldReader(bytes);
+        let mut messages = Vec::new();
         while !r.is_empty() {
-            notes.push(match r.u8()? {
-                1 => Note::Wants(Request::decode(&mut r)?),
-                2 => Note::Again(r.u32()?),
-                3 => Note::Joins,
-                4 => Note::Leaves,
+            messages.push(match r.u8()? {
+                1 => RankMessage::Submit(TensorRequest::decode(&mut r)?),
+                2 => RankMessage::Resubmit(r.u32()?),
+                3 => RankMessage::Join,
+                4 => RankMessage::Leave,
                 5 => {
                     let count = r.u32()?;
                     let sets = (0..count).map(|_| read_ranks(&mut r)).collect::<Result<_>>()?;
-                    Note::Sets(sets)
+                    RankMessage::Sets(sets)
                 }
-                other => return Err(err!(DataLoss, "note {other} of another version")),
+                other => return Err(err!(DataLoss, "message {other} of another version")),
             });
         }
-        Ok(notes)
+        Ok(messages)
     }
 }
 
@@ -228,7 +228,7 @@ pub(crate) enum Decision {
     /// From now on `id` stands for the request.
     Keep {
         id: u32,
-        request: Request,
+        request: TensorRequest,
     },
     /// Do these pieces in one collective, to which the ranks `absent` of the set have joined without data:
     /// what they submit meanwhile is for a later one.
@@ -258,7 +258,7 @@ pub(crate) enum Decision {
 
 impl Decision {
     pub(crate) fn encode_all(decisions: &[Decision]) -> Vec<u8> {
-        let mut w = Writer::default();
+        let mut w = FieldWriter::default();
         for decision in decisions {
             match decision {
                 Decision::Keep { id, request } => request.encode(w.u8(1).u32(*id)),
@@ -289,11 +289,11 @@ impl Decision {
     }
 
     pub(crate) fn decode_all(bytes: &[u8]) -> Result<Vec<Decision>> {
-        let mut r = Reader(bytes);
+        let mut r = FieldReader(bytes);
         let mut decisions = Vec::new();
         while !r.is_empty() {
             decisions.push(match r.u8()? {
-                1 => Decision::Keep { id: r.u32()?, request: Request::decode(&mut r)? },
+                1 => Decision::Keep { id: r.u32()?, request: TensorRequest::decode(&mut r)? },
                 2 => {
                     let (absent, count) = (read_ranks(&mut r)?, r.u32()?);
                     let mut pieces = Vec::new();
@@ -320,14 +320,14 @@ impl Decision {
     }
 }
 
-fn write_ranks(w: &mut Writer, ranks: &[u32]) {
+fn write_ranks(w: &mut FieldWriter, ranks: &[u32]) {
     w.u32(ranks.len() as u32);
     ranks.iter().for_each(|&r| {
         w.u32(r);
     });
 }
 
-fn read_ranks(r: &mut Reader<'_>) -> Result<Vec<u32>> {
+fn read_ranks(r: &mut FieldReader<'_>) -> Result<Vec<u32>> {
     let count = r.u32()?;
     let mut ranks = Vec::new();
     for _ in 0..count {
@@ -340,8 +340,8 @@ fn read_ranks(r: &mut Reader<'_>) -> Result<Vec<u32>> {
 pub(crate) mod tests {
     use super::*;
 
-    pub(crate) fn sum(name: &str, count: u64) -> Request {
-        Request {
+    pub(crate) fn sum(name: &str, count: u64) -> TensorRequest {
+        TensorRequest {
             name: name.into(),
             kind: OperationKind::AllReduce,
             op: ReduceOp::Sum,
@@ -363,9 +363,15 @@ pub(crate) mod tests {
         request.compression = WireCompression::TopK(5);
         request.priority = -3;
         request.fault = Some(err!(OutOfRange, "no"));
-        let sets = Note::Sets(vec![vec![2, 0], vec![], vec![1]]);
-        let notes = [Note::Wants(request.clone()), Note::Again(7), Note::Joins, Note::Leaves, sets];
-        assert_eq!(Note::decode_all(&Note::encode_all(&notes)).unwrap(), notes);
+        let sets = RankMessage::Sets(vec![vec![2, 0], vec![], vec![1]]);
+        let messages = [
+            RankMessage::Submit(request.clone()),
+            RankMessage::Resubmit(7),
+            RankMessage::Join,
+            RankMessage::Leave,
+            sets,
+        ];
+        assert_eq!(RankMessage::decode_all(&RankMessage::encode_all(&messages)).unwrap(), messages);
         let decisions = [
             Decision::Keep { id: 3, request },
             Decision::Run { pieces: vec![Piece { id: 3, start: 4, len: 5 }], absent: vec![1] },
@@ -381,9 +387,9 @@ pub(crate) mod tests {
         ];
         assert_eq!(Decision::decode_all(&Decision::encode_all(&decisions)).unwrap(), decisions);
         let long = "ä".repeat(LONGEST_FAULT);
-        let request = Request { fault: Some(err!(Aborted, "{long}")), ..sum("w", 9) };
-        let bytes = Note::encode_all(&[Note::Wants(request)]);
-        assert!(bytes.len() < 2 * LONGEST_FAULT && Note::decode_all(&bytes).is_ok());
-        assert!(Note::decode_all(&[9]).is_err() && Decision::decode_all(&[2, 1]).is_err());
+        let request = TensorRequest { fault: Some(err!(Aborted, "{long}")), ..sum("w", 9) };
+        let bytes = RankMessage::encode_all(&[RankMessage::Submit(request)]);
+        assert!(bytes.len() < 2 * LONGEST_FAULT && RankMessage::decode_all(&bytes).is_ok());
+        assert!(RankMessage::decode_all(&[9]).is_err() && Decision::decode_all(&[2, 1]).is_err());
     }
 }

@@ -2,9 +2,9 @@
 
 mod reduce;
 
-use super::coordinator_thread::Event;
+use super::coordinator_thread::CoordinatorEvent;
 use super::mailbox::{Mailbox, Pending, panicked};
-use super::request::{Decision, IN_A_FRAME, KEPT, Note, Piece, Request};
+use super::request::{Decision, IN_A_FRAME, KEPT, Piece, RankMessage, TensorRequest};
 use super::timeline::Timeline;
 use crate::compress::{Residuals, WireCompression};
 use crate::control::Control;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-/// What a timeline notes of a piece.
+/// What a timeline messages of a piece.
 pub(super) struct Mark {
     pub tensor: String,
     pub what: &'static str,
@@ -31,9 +31,9 @@ pub(super) struct Mark {
 pub(super) struct Runner {
     group: Group,
     control: Arc<Control>,
-    events: Sender<Event>,
+    events: Sender<CoordinatorEvent>,
     /// Requests by the coordinator's numbers, and the numbers by set and name.
-    kept: HashMap<u32, Request>,
+    kept: HashMap<u32, TensorRequest>,
     numbers: HashMap<(u16, String), u32>,
     pending: HashMap<(u16, String), Pending>,
     joins: Vec<Sender<Result<u32>>>,
@@ -42,16 +42,16 @@ pub(super) struct Runner {
     fused: Vec<u8>,
     timeline: Option<Timeline>,
     /// How long a rank that is done waits for the others to be.
-    farewell: Duration,
+    shutdown_timeout: Duration,
 }
 
 impl Runner {
     pub(super) fn new(
         group: Group,
         control: Arc<Control>,
-        events: Sender<Event>,
+        events: Sender<CoordinatorEvent>,
         timeline: Option<Timeline>,
-        farewell: Duration,
+        shutdown_timeout: Duration,
     ) -> Runner {
         Runner {
             group,
@@ -64,7 +64,7 @@ impl Runner {
             residuals: Residuals::default(),
             fused: Vec::new(),
             timeline,
-            farewell,
+            shutdown_timeout,
         }
     }
 
@@ -91,14 +91,14 @@ impl Runner {
         for join in joins.into_iter().chain(self.joins.drain(..)) {
             let _ = join.send(Err(cause.clone()));
         }
-        let _ = self.events.send(Event::Ended);
+        let _ = self.events.send(CoordinatorEvent::Ended);
     }
 
     fn serve(&mut self, mailbox: &Mailbox) -> Result<()> {
-        let mut farewell: Option<Instant> = None;
+        let mut shutdown_timeout: Option<Instant> = None;
         if self.group.rank() > 0 {
             let sets = self.group.sets().split_off(1);
-            self.control.send(0, &Note::encode_all(&[Note::Sets(sets)]))?;
+            self.control.send(0, &RankMessage::encode_all(&[RankMessage::Sets(sets)]))?;
         }
         loop {
             let mut state = mailbox.state.lock();
@@ -107,9 +107,9 @@ impl Runner {
                 && state.joins.is_empty()
                 && state.timeline.is_none()
                 && !state.failed
-                && !(state.leaving && farewell.is_none())
+                && !(state.leaving && shutdown_timeout.is_none())
             {
-                match farewell {
+                match shutdown_timeout {
                     // The others' leave ends the wait, or their death; or the time comes.
                     Some(until) if mailbox.changed.wait_until(&mut state, until).timed_out() => {
                         return Ok(());
@@ -129,24 +129,25 @@ impl Runner {
                 drop(changed);
             }
             // Kept before anything may fail, so that whoever waits for them hears why.
-            let mut notes: Vec<Note> = submitted.into_iter().map(|p| self.note(p)).collect();
+            let mut messages: Vec<RankMessage> =
+                submitted.into_iter().map(|p| self.message(p)).collect();
             if !joins.is_empty() && self.joins.is_empty() {
-                notes.push(Note::Joins);
+                messages.push(RankMessage::Join);
             }
             self.joins.extend(joins);
             self.group.alive()?;
-            if leaving && farewell.is_none() {
-                farewell = Some(Instant::now() + self.farewell);
-                notes.push(Note::Leaves);
+            if leaving && shutdown_timeout.is_none() {
+                shutdown_timeout = Some(Instant::now() + self.shutdown_timeout);
+                messages.push(RankMessage::Leave);
             }
-            for notes in notes.chunks(IN_A_FRAME) {
-                self.control.send(0, &Note::encode_all(notes))?;
+            for messages in messages.chunks(IN_A_FRAME) {
+                self.control.send(0, &RankMessage::encode_all(messages))?;
             }
             for (arrived, decision) in decisions {
                 match decision {
                     Decision::AllLeft => return Ok(()),
                     // Who is leaving, or serves, needs nobody to decide any more.
-                    Decision::Closed if farewell.is_some() || self.group.is_server() => {
+                    Decision::Closed if shutdown_timeout.is_some() || self.group.is_server() => {
                         return Ok(());
                     }
                     Decision::Closed => {
@@ -154,24 +155,24 @@ impl Runner {
                     }
                     _ => {}
                 }
-                self.obey(decision, arrived, mailbox)?;
+                self.apply(decision, arrived, mailbox)?;
             }
         }
     }
 
     /// Keeps a submission; what the coordinator is told of it.
-    fn note(&mut self, pending: Pending) -> Note {
+    fn message(&mut self, pending: Pending) -> RankMessage {
         let key = (pending.request.set, pending.request.name.clone());
         let known = self.numbers.get(&key).filter(|id| self.kept.get(id) == Some(&pending.request));
-        let note = match known {
-            Some(&id) => Note::Again(id),
-            None => Note::Wants(pending.request.clone()),
+        let message = match known {
+            Some(&id) => RankMessage::Resubmit(id),
+            None => RankMessage::Submit(pending.request.clone()),
         };
         self.pending.insert(key, pending);
-        note
+        message
     }
 
-    fn obey(&mut self, decision: Decision, arrived: Instant, mailbox: &Mailbox) -> Result<()> {
+    fn apply(&mut self, decision: Decision, arrived: Instant, mailbox: &Mailbox) -> Result<()> {
         match decision {
             Decision::Keep { id, request } => {
                 if id < KEPT {
@@ -190,13 +191,14 @@ impl Runner {
                     timeline.ran(marks, arrived, start);
                 }
                 for piece in pieces.iter().filter(|p| p.id >= KEPT) {
-                    let last = |r: &Request| piece.start.saturating_add(piece.len) >= r.count();
+                    let last =
+                        |r: &TensorRequest| piece.start.saturating_add(piece.len) >= r.count();
                     if self.kept.get(&piece.id).is_some_and(last) {
                         self.kept.remove(&piece.id);
                     }
                 }
                 if self.group.rank() == 0 {
-                    let _ = self.events.send(Event::Ran(bytes));
+                    let _ = self.events.send(CoordinatorEvent::Ran(bytes));
                 }
             }
             Decision::Fail { absent, .. } if absent.contains(&(self.group.rank() as u32)) => {}
@@ -387,7 +389,7 @@ impl Runner {
     }
 
     /// What a server does in a collective of the ranks.
-    fn help(&mut self, pieces: &[Piece], first: &Request, joined: u32) -> Result<()> {
+    fn help(&mut self, pieces: &[Piece], first: &TensorRequest, joined: u32) -> Result<()> {
         let sums = first.kind == OperationKind::AllReduce && SetId(first.set) == SetId::WORLD;
         let lossy = matches!(first.compression, WireCompression::TopK(_) | WireCompression::OneBit);
         // A group of one has nothing to sum.
@@ -416,7 +418,7 @@ impl Runner {
 }
 
 /// As many bytes as the tensor has, if so many can exist at all.
-fn zeros(request: &Request) -> Result<Vec<u8>> {
+fn zeros(request: &TensorRequest) -> Result<Vec<u8>> {
     let width = request.dtype.size().unwrap_or(1) as u64;
     let bytes = request.count().checked_mul(width).filter(|&b| b < 1 << 46);
     let too_many = || err!(ResourceExhausted, "tensor {:?} is too long", request.name);

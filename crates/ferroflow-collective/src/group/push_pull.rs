@@ -1,7 +1,7 @@
 //! All-reduce among workers with the help of spare servers, as parameter servers give it.
 
 use super::{Group, Plan, SEGMENT, SetId, cached, count_of};
-use crate::executor::{Job, execute};
+use crate::executor::{ScheduleJob, execute};
 use crate::reduce::{ReduceOp, check_dtype};
 use crate::schedule::{push_pull, push_pull_bounds};
 use crate::signature::{OperationKind, Signature};
@@ -67,7 +67,7 @@ impl Group {
         let schedule = cached(&mut self.schedules, plan, || push_pull(n, k, me, &bounds, segment));
         self.alive()?;
         self.push_pulls = self.push_pulls.wrapping_add(1);
-        let job = Job {
+        let job = ScheduleJob {
             signature,
             sequence: self.push_pulls,
             schedule: &schedule,

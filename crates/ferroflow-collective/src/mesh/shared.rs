@@ -64,7 +64,7 @@ impl Layout {
 }
 
 /// The memory that the ranks of a host share, as one of them sees it.
-pub(crate) struct Segment {
+pub(crate) struct SharedSegment {
     region: Region,
     layout: Layout,
     rank: usize,
@@ -74,16 +74,16 @@ pub(crate) struct Segment {
     tick: AtomicU64,
 }
 
-impl Segment {
+impl SharedSegment {
     pub(crate) fn create(
         size: usize,
         crowded: bool,
         failure: Arc<GroupFailure>,
-    ) -> Result<Arc<Segment>> {
+    ) -> Result<Arc<SharedSegment>> {
         let layout = Layout::of(size);
         let region = Region::create(layout.len())?;
         region.u64(0).store(MAGIC, Ordering::SeqCst);
-        Ok(Segment::new(region, layout, 0, crowded, failure))
+        Ok(SharedSegment::new(region, layout, 0, crowded, failure))
     }
 
     pub(crate) fn open(
@@ -92,12 +92,12 @@ impl Segment {
         size: usize,
         crowded: bool,
         failure: Arc<GroupFailure>,
-    ) -> Result<Arc<Segment>> {
+    ) -> Result<Arc<SharedSegment>> {
         let layout = Layout::of(size);
         let region = Region::open(path, layout.len())?;
         let magic = region.u64(0).load(Ordering::SeqCst);
         ensure!(magic == MAGIC, DataLoss, "{path} is not the shared memory of this group");
-        Ok(Segment::new(region, layout, rank, crowded, failure))
+        Ok(SharedSegment::new(region, layout, rank, crowded, failure))
     }
 
     fn new(
@@ -106,7 +106,7 @@ impl Segment {
         rank: usize,
         crowded: bool,
         failure: Arc<GroupFailure>,
-    ) -> Arc<Segment> {
+    ) -> Arc<SharedSegment> {
         // A look is a few loads, some ten microseconds of them when a processor is to spare; with giving
         // the processor away it is a system call.
         let patience = match crowded {
@@ -114,8 +114,14 @@ impl Segment {
             false => Patience::new(1500, 400),
         };
         let tick = AtomicU64::new(0);
-        let segment =
-            Arc::new(Segment { region, layout, rank, failure: failure.clone(), patience, tick });
+        let segment = Arc::new(SharedSegment {
+            region,
+            layout,
+            rank,
+            failure: failure.clone(),
+            patience,
+            tick,
+        });
         let own = Arc::downgrade(&segment);
         failure.add_listener(move || {
             if let Some(segment) = own.upgrade() {
@@ -169,14 +175,14 @@ impl Segment {
 }
 
 /// The byte rings of one rank.
-pub(crate) struct Rings {
-    segment: Arc<Segment>,
+pub(crate) struct SharedRings {
+    segment: Arc<SharedSegment>,
     rank: usize,
 }
 
-impl Rings {
-    pub(crate) fn new(segment: Arc<Segment>, rank: usize) -> Rings {
-        Rings { segment, rank }
+impl SharedRings {
+    pub(crate) fn new(segment: Arc<SharedSegment>, rank: usize) -> SharedRings {
+        SharedRings { segment, rank }
     }
 
     /// Offset of a ring, and how far its sender and its receiver have come.
@@ -194,7 +200,7 @@ impl Rings {
     }
 }
 
-impl Mesh for Rings {
+impl Mesh for SharedRings {
     fn name(&self) -> &'static str {
         "shared memory"
     }

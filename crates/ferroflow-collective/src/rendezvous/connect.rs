@@ -12,17 +12,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long one waits for the others: until a time, or until there is no use in it.
-pub(super) struct Until {
+pub(super) struct Deadline {
     pub time: Instant,
     pub abandon: Option<Arc<AtomicBool>>,
 }
 
-impl Until {
+impl Deadline {
     /// How often one looks whether to go on waiting.
     const LOOK: Duration = Duration::from_millis(10);
 
-    pub fn after(time: Duration) -> Until {
-        Until { time: Instant::now() + time, abandon: None }
+    pub fn after(time: Duration) -> Deadline {
+        Deadline { time: Instant::now() + time, abandon: None }
     }
 
     fn check(&self) -> Result<()> {
@@ -45,7 +45,7 @@ impl Until {
         while !self.is_over() {
             self.check()?;
             let look = match self.abandon {
-                Some(_) => self.time.min(Instant::now() + Until::LOOK),
+                Some(_) => self.time.min(Instant::now() + Deadline::LOOK),
                 None => self.time,
             };
             crate::mesh::poll_until(&mut polled, look)?;
@@ -62,7 +62,7 @@ pub(super) fn bind(address: &str) -> Result<TcpListener> {
 }
 
 /// Connects, trying again until the other side listens.
-pub(super) fn connect(address: &str, until: &Until) -> Result<TcpStream> {
+pub(super) fn connect(address: &str, until: &Deadline) -> Result<TcpStream> {
     let mut pause = Duration::from_millis(1);
     let mut last = String::from("no time left");
     while !until.is_over() {
@@ -93,7 +93,7 @@ pub(super) fn connect(address: &str, until: &Until) -> Result<TcpStream> {
 }
 
 /// The next connection, if one comes in time.
-pub(super) fn accept(listener: &TcpListener, until: &Until) -> Result<Option<TcpStream>> {
+pub(super) fn accept(listener: &TcpListener, until: &Deadline) -> Result<Option<TcpStream>> {
     if !until.readable(listener)? {
         return Ok(None);
     }
@@ -102,7 +102,7 @@ pub(super) fn accept(listener: &TcpListener, until: &Until) -> Result<Option<Tcp
     Ok(Some(stream))
 }
 
-pub(super) fn frame(stream: &mut TcpStream, until: &Until) -> Result<Vec<u8>> {
+pub(super) fn frame(stream: &mut TcpStream, until: &Deadline) -> Result<Vec<u8>> {
     if !until.readable(stream)? {
         return Err(err!(Unavailable, "no answer in time"));
     }
@@ -116,7 +116,7 @@ pub(super) fn frame(stream: &mut TcpStream, until: &Until) -> Result<Vec<u8>> {
 /// A connection that is read from until a time, however many reads it takes.
 struct Timely<'a> {
     stream: &'a TcpStream,
-    until: &'a Until,
+    until: &'a Deadline,
 }
 
 impl Read for Timely<'_> {
@@ -130,7 +130,7 @@ impl Read for Timely<'_> {
     }
 }
 
-pub(super) fn answer(stream: &mut TcpStream, until: &Until) -> Result<u8> {
+pub(super) fn answer(stream: &mut TcpStream, until: &Deadline) -> Result<u8> {
     Ok(frame(stream, until)?.first().copied().unwrap_or(0))
 }
 
@@ -151,7 +151,7 @@ mod tests {
                 std::thread::yield_now();
             }
         });
-        let until = Until::after(Duration::from_millis(50));
+        let until = Deadline::after(Duration::from_millis(50));
         assert!(frame(&mut stream, &until).unwrap_err().message().contains("no answer"));
         drop(stream);
         dribble.join().unwrap();

@@ -1,8 +1,8 @@
 //! The connections between ranks that share no memory: one or several for each pair, the same number at both ends.
 
-use super::connect::{Until, accept, connect, frame};
+use super::connect::{Deadline, accept, connect, frame};
 use super::{Hello, MAGIC, Membership};
-use crate::wire::{Reader, Writer, write_frame};
+use crate::wire::{FieldReader, FieldWriter, write_frame};
 use ferroflow_core::{Result, bail, ensure};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
@@ -47,14 +47,14 @@ struct Call {
 
 impl Call {
     fn encode(&self) -> Vec<u8> {
-        let mut w = Writer::default();
+        let mut w = FieldWriter::default();
         w.u32(MAGIC).u32(self.from as u32).u32(self.to as u32).u32(self.stream as u32);
         w.text(&self.token);
         w.0
     }
 
     fn decode(bytes: &[u8]) -> Result<Call> {
-        let mut r = Reader(bytes);
+        let mut r = FieldReader(bytes);
         ensure!(r.u32()? == MAGIC, DataLoss, "not a rank of this version of Ferroflow");
         let (from, to, stream) = (r.u32()? as usize, r.u32()? as usize, r.u32()? as usize);
         Ok(Call { from, to, stream, token: r.text()? })
@@ -67,7 +67,7 @@ pub(super) fn connect_all(
     asked: Option<usize>,
     listener: &TcpListener,
     table: &[Hello],
-    until: &Until,
+    until: &Deadline,
 ) -> Result<Vec<Vec<TcpStream>>> {
     let Membership { rank, size, .. } = *member;
     let mut streams: Vec<Vec<Option<TcpStream>>> = table
@@ -91,7 +91,7 @@ pub(super) fn connect_all(
         let Some(mut stream) = accept(listener, until)? else {
             bail!(DeadlineExceeded, "rank {missing} did not connect to rank {rank}");
         };
-        let short = Until::after(Duration::from_secs(5));
+        let short = Deadline::after(Duration::from_secs(5));
         let Ok(call) = frame(&mut stream, &short).and_then(|f| Call::decode(&f)) else {
             continue;
         };

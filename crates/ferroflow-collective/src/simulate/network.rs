@@ -27,7 +27,7 @@ impl Ord for At {
 type Queue<T> = BinaryHeap<Reverse<T>>;
 
 /// Ranks and the lines between them.
-pub(super) struct Network {
+pub(super) struct SimulatedNetwork {
     ranks: Vec<Rank>,
 }
 
@@ -72,9 +72,9 @@ type Events = Queue<(At, Event, u32)>;
 /// The lane of a step that neither sends nor receives.
 const NONE: u32 = u32::MAX;
 
-impl Network {
+impl SimulatedNetwork {
     /// A network of `ranks`, in ascending order, and the mirror images of the only one that talks to others.
-    pub(super) fn new(ranks: &[usize], schedule: impl Fn(usize) -> Schedule) -> Network {
+    pub(super) fn new(ranks: &[usize], schedule: impl Fn(usize) -> Schedule) -> SimulatedNetwork {
         let mut built: Vec<(Rank, Vec<u32>, Vec<u32>)> =
             ranks.iter().map(|&me| Rank::new(schedule(me))).collect();
         let known = |peer: u32| ranks.binary_search(&(peer as usize)).ok();
@@ -100,7 +100,7 @@ impl Network {
             let first = rank.lanes.len() - lanes.len();
             rank.lanes[first..].iter_mut().zip(lanes).for_each(|(lane, to)| lane.to = to);
         }
-        Network { ranks: built.into_iter().map(|b| b.0).collect() }
+        SimulatedNetwork { ranks: built.into_iter().map(|b| b.0).collect() }
     }
 
     /// Steps of all ranks that are simulated.

@@ -211,7 +211,7 @@ impl State {
     /// steps. An error if others want to come in; [`Elastic::run`] sees to it.
     pub fn commit(&mut self, world: &World) -> Result<()> {
         self.keep()?;
-        let wanted = self.seat.as_ref().is_some_and(|s| s.lock().is_wanted());
+        let wanted = self.seat.as_ref().is_some_and(|s| s.lock().has_newcomers());
         let flag = Tensor::scalar(u8::from(wanted));
         let any = world.all_reduce_value("elastic/wanted", flag, Reduction::Max)?;
         self.is_changing = any.scalar_value::<u8>()? != 0;
@@ -270,7 +270,7 @@ mod tests {
     /// Adds 1 to a variable in each of six steps, or gives up after three. What it ends with, and how many
     /// ranks there were each time they had changed.
     fn rank(driver: &Driver, name: &str, gives_up: bool) -> (Result<f32>, Vec<usize>) {
-        let seat = ElasticMember::take(&driver.address().to_string(), "t", name).unwrap();
+        let seat = ElasticMember::connect(&driver.address().to_string(), "t", name).unwrap();
         let config = Config { deterministic: true, ..Config::default() };
         let job = Elastic::meet(seat, config, &catalog()).unwrap();
         let g = job.world().graph();
@@ -299,8 +299,8 @@ mod tests {
     #[test]
     fn who_is_left_goes_on_from_the_last_commit_when_another_gives_up() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let patience = Duration::from_secs(30);
-        let options = DriverOptions { min: 1, max: 2, start: 2, patience, token: "t".into() };
+        let timeout = Duration::from_secs(30);
+        let options = DriverOptions { min: 1, max: 2, start: 2, timeout, token: "t".into() };
         let driver = Driver::start(listener, options).unwrap();
         std::thread::scope(|scope| {
             let stays = scope.spawn(|| rank(&driver, "stays", false));

@@ -21,12 +21,12 @@ fn runs(c: &mut Coordinator, packing: &Packing, now: Instant) -> Vec<Vec<(String
 #[test]
 fn tensors_run_when_all_ranks_have_asked_whatever_their_order() {
     let (mut c, now) = coordinator(2);
-    c.note(0, Note::Wants(sum("a", 3)), now).unwrap();
-    c.note(1, Note::Wants(sum("b", 4)), now).unwrap();
+    c.message(0, RankMessage::Submit(sum("a", 3)), now).unwrap();
+    c.message(1, RankMessage::Submit(sum("b", 4)), now).unwrap();
     assert!(runs(&mut c, &PACKING, now).is_empty());
-    c.note(0, Note::Wants(sum("b", 4)), now).unwrap();
+    c.message(0, RankMessage::Submit(sum("b", 4)), now).unwrap();
     assert_eq!(runs(&mut c, &PACKING, now), [[("b".into(), 0, 4)]]);
-    c.note(1, Note::Wants(sum("a", 3)), now).unwrap();
+    c.message(1, RankMessage::Submit(sum("a", 3)), now).unwrap();
     assert_eq!(runs(&mut c, &PACKING, now), [[("a".into(), 0, 3)]]);
 }
 
@@ -36,7 +36,7 @@ fn small_tensors_are_fused_and_large_ones_cut_by_priority() {
     for (name, count, priority) in [("big", 250, 0), ("x", 10, 1), ("y", 10, 1)] {
         let mut request = sum(name, count);
         request.priority = priority;
-        c.note(0, Note::Wants(request), now).unwrap();
+        c.message(0, RankMessage::Submit(request), now).unwrap();
     }
     let all = runs(&mut c, &Packing { fusion: 500, ..PACKING }, now);
     assert_eq!(
@@ -52,13 +52,13 @@ fn small_tensors_are_fused_and_large_ones_cut_by_priority() {
 #[test]
 fn what_was_agreed_once_is_asked_for_by_number() {
     let (mut c, now) = coordinator(1);
-    c.note(0, Note::Wants(sum("a", 3)), now).unwrap();
+    c.message(0, RankMessage::Submit(sum("a", 3)), now).unwrap();
     let Some(Decision::Keep { id, .. }) = c.decisions().pop() else { panic!("kept") };
     runs(&mut c, &PACKING, now);
-    c.note(0, Note::Again(id), now).unwrap();
+    c.message(0, RankMessage::Resubmit(id), now).unwrap();
     assert_eq!(runs(&mut c, &PACKING, now).len(), 1);
     assert_eq!((c.hits, c.misses), (1, 1));
-    assert!(c.note(0, Note::Again(99), now).is_err());
+    assert!(c.message(0, RankMessage::Resubmit(99), now).is_err());
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn the_rank_that_differs_is_named() {
     let (mut c, now) = coordinator(3);
     for rank in 0..3 {
         let count = if rank == 1 { 5 } else { 4 };
-        c.note(rank, Note::Wants(sum("w", count)), now).unwrap();
+        c.message(rank, RankMessage::Submit(sum("w", count)), now).unwrap();
     }
     let Some(Decision::Fail { cause, .. }) = c.decisions().pop() else { panic!("failed") };
     assert_eq!(
@@ -80,7 +80,7 @@ fn the_rank_that_differs_is_named() {
 #[test]
 fn a_stall_is_told_once_and_then_fails_naming_the_missing() {
     let (mut c, now) = coordinator(3);
-    c.note(2, Note::Wants(sum("w", 5)), now).unwrap();
+    c.message(2, RankMessage::Submit(sum("w", 5)), now).unwrap();
     let second = Duration::from_secs(1);
     assert!(c.stalled(now, second, 3 * second).is_empty());
     let warnings = c.stalled(now + second, second, 3 * second);
@@ -91,20 +91,26 @@ fn a_stall_is_told_once_and_then_fails_naming_the_missing() {
     assert_eq!((name.as_str(), &absent[..]), ("w", &[0, 1][..]));
     assert!(!c.is_waiting());
     // What the missing submit on hearing of it late is not part of the failure.
-    c.note(1, Note::Wants(sum("w", 5)), now + 3 * second).unwrap();
+    c.message(1, RankMessage::Submit(sum("w", 5)), now + 3 * second).unwrap();
     assert!(c.is_waiting() && c.decisions().is_empty());
 }
 
 #[test]
 fn a_broadcast_needs_its_root_to_have_asked_whether_or_not_it_has_joined() {
-    let from_1 = || Note::Wants(Request { kind: OperationKind::Broadcast, root: 1, ..sum("w", 5) });
+    let from_1 = || {
+        RankMessage::Submit(TensorRequest {
+            kind: OperationKind::Broadcast,
+            root: 1,
+            ..sum("w", 5)
+        })
+    };
     let (mut c, now) = coordinator(2);
-    c.note(1, from_1(), now).unwrap();
-    c.note(1, Note::Joins, now).unwrap();
-    c.note(0, from_1(), now).unwrap();
+    c.message(1, from_1(), now).unwrap();
+    c.message(1, RankMessage::Join, now).unwrap();
+    c.message(0, from_1(), now).unwrap();
     assert_eq!(runs(&mut c, &PACKING, now).len(), 1);
     c.decisions();
-    c.note(0, from_1(), now).unwrap();
+    c.message(0, from_1(), now).unwrap();
     let [Decision::Fail { cause, .. }] = &c.decisions()[..] else { panic!("failed") };
     assert_eq!(cause.code(), ferroflow_core::Code::FailedPrecondition);
     assert!(cause.message().contains("from rank 1, which has joined"), "{cause}");
@@ -113,21 +119,22 @@ fn a_broadcast_needs_its_root_to_have_asked_whether_or_not_it_has_joined() {
 #[test]
 fn a_joined_rank_is_not_waited_for() {
     let (mut c, now) = coordinator(2);
-    c.note(0, Note::Wants(sum("w", 5)), now).unwrap();
-    c.note(1, Note::Joins, now).unwrap();
+    c.message(0, RankMessage::Submit(sum("w", 5)), now).unwrap();
+    c.message(1, RankMessage::Join, now).unwrap();
     let Some(Decision::Run { absent, .. }) = c.next(&PACKING, now) else { panic!("runs") };
     assert_eq!(absent, [1]);
-    c.note(0, Note::Joins, now).unwrap();
+    c.message(0, RankMessage::Join, now).unwrap();
     assert_eq!(c.decisions().pop(), Some(Decision::AllJoined { last: 0 }));
 }
 
 #[test]
 fn an_empty_tensor_that_others_ask_for_again_after_a_join_runs_again() {
     let (mut c, now) = coordinator(3);
-    let ask = |c: &mut Coordinator, rank| c.note(rank, Note::Wants(sum("w", 0)), now).unwrap();
+    let ask =
+        |c: &mut Coordinator, rank| c.message(rank, RankMessage::Submit(sum("w", 0)), now).unwrap();
     ask(&mut c, 1);
     for rank in [0, 2, 1, 1] {
-        c.note(rank, Note::Joins, now).unwrap();
+        c.message(rank, RankMessage::Join, now).unwrap();
     }
     ask(&mut c, 0);
     ask(&mut c, 2);
@@ -143,8 +150,8 @@ fn a_group_runs_when_it_is_complete() {
     let (mut c, now) = coordinator(1);
     for name in ["a", "b"] {
         assert!(runs(&mut c, &PACKING, now).is_empty());
-        let request = Request { group: 77, group_len: 2, ..sum(name, 4) };
-        c.note(0, Note::Wants(request), now).unwrap();
+        let request = TensorRequest { group: 77, group_len: 2, ..sum(name, 4) };
+        c.message(0, RankMessage::Submit(request), now).unwrap();
     }
     assert_eq!(runs(&mut c, &PACKING, now)[0].len(), 2);
 }
@@ -154,8 +161,8 @@ fn groups_of_the_same_names_in_two_sets_are_two() {
     let now = Instant::now();
     let mut c = Coordinator::new(2, vec![vec![0, 1], vec![0, 1]]);
     let ask = |c: &mut Coordinator, rank: u32, set: u16, name: &str, count: u64| {
-        let request = Request { set, group: 77, group_len: 2, ..sum(name, count) };
-        c.note(rank, Note::Wants(request), now).unwrap();
+        let request = TensorRequest { set, group: 77, group_len: 2, ..sum(name, count) };
+        c.message(rank, RankMessage::Submit(request), now).unwrap();
     };
     let all =
         |c: &mut Coordinator, set: u16, name: &str| (0..2).for_each(|r| ask(c, r, set, name, 4));
@@ -182,20 +189,21 @@ fn groups_of_the_same_names_in_two_sets_are_two() {
 #[test]
 fn a_group_that_fails_twice_does_not_fail_the_next_one() {
     let (mut c, now) = coordinator(2);
-    let member = |name: &str| Note::Wants(Request { group: 9, group_len: 3, ..sum(name, 4) });
+    let member =
+        |name: &str| RankMessage::Submit(TensorRequest { group: 9, group_len: 3, ..sum(name, 4) });
     for name in ["a", "b"] {
-        c.note(0, member(name), now).unwrap();
+        c.message(0, member(name), now).unwrap();
     }
     let hour = Duration::from_secs(3600);
     // Both have waited for rank 1 too long; the third comes at last.
     c.stalled(now + hour, hour, hour);
     for rank in 0..2 {
-        c.note(rank, member("c"), now + hour).unwrap();
+        c.message(rank, member("c"), now + hour).unwrap();
     }
     assert_eq!(c.decisions().len(), 3);
     for name in ["a", "b", "c"] {
         for rank in 0..2 {
-            c.note(rank, member(name), now + hour).unwrap();
+            c.message(rank, member(name), now + hour).unwrap();
         }
     }
     assert_eq!(runs(&mut c, &PACKING, now + hour).len(), 1);
@@ -205,10 +213,10 @@ fn a_group_that_fails_twice_does_not_fail_the_next_one() {
 fn a_tensor_waits_its_cycle_for_company_unless_the_buffer_is_full() {
     let (mut c, now) = coordinator(1);
     let packing = Packing { cycle: Duration::from_millis(5), ..PACKING };
-    c.note(0, Note::Wants(sum("a", 4)), now).unwrap();
+    c.message(0, RankMessage::Submit(sum("a", 4)), now).unwrap();
     assert!(runs(&mut c, &packing, now).is_empty());
     assert_eq!(c.due(&packing, now), Some(now + packing.cycle));
-    c.note(0, Note::Wants(sum("b", 400)), now).unwrap();
+    c.message(0, RankMessage::Submit(sum("b", 400)), now).unwrap();
     assert!(!runs(&mut c, &packing, now).is_empty());
 }
 
@@ -217,7 +225,7 @@ fn a_group_fails_as_a_whole_and_never_waits_for_ever() {
     let member = |name: &str, count: u64| {
         let mut request = sum(name, count);
         (request.group, request.group_len) = (9, 3);
-        Note::Wants(request)
+        RankMessage::Submit(request)
     };
     let failed = |c: &mut Coordinator| -> Vec<String> {
         let name = |v: Decision| match v {
@@ -228,19 +236,19 @@ fn a_group_fails_as_a_whole_and_never_waits_for_ever() {
     };
     let (mut c, now) = coordinator(2);
     for rank in 0..2 {
-        c.note(rank, member("a", 4), now).unwrap();
+        c.message(rank, member("a", 4), now).unwrap();
     }
     for rank in 0..2 {
-        c.note(rank, member("b", 4 + u64::from(rank)), now).unwrap();
+        c.message(rank, member("b", 4 + u64::from(rank)), now).unwrap();
     }
     assert_eq!(failed(&mut c), ["b", "a"]);
     for rank in 0..2 {
-        c.note(rank, member("c", 4), now).unwrap();
+        c.message(rank, member("c", 4), now).unwrap();
     }
     assert_eq!(failed(&mut c), ["c"]);
     for name in ["a", "b"] {
         for rank in 0..2 {
-            c.note(rank, member(name, 4), now).unwrap();
+            c.message(rank, member(name, 4), now).unwrap();
         }
     }
     assert!(runs(&mut c, &PACKING, now).is_empty() && c.is_waiting());
@@ -253,10 +261,10 @@ fn a_group_fails_as_a_whole_and_never_waits_for_ever() {
 #[test]
 fn nobody_waits_for_a_rank_that_has_left_nor_for_it_to_join() {
     let (mut c, now) = coordinator(3);
-    c.note(0, Note::Wants(sum("w", 5)), now).unwrap();
-    c.note(2, Note::Wants(sum("v", 5)), now).unwrap();
-    c.note(1, Note::Joins, now).unwrap();
-    c.note(2, Note::Leaves, now).unwrap();
+    c.message(0, RankMessage::Submit(sum("w", 5)), now).unwrap();
+    c.message(2, RankMessage::Submit(sum("v", 5)), now).unwrap();
+    c.message(1, RankMessage::Join, now).unwrap();
+    c.message(2, RankMessage::Leave, now).unwrap();
     let mut told: Vec<String> = c.decisions().iter().map(|v| format!("{v:?}")).collect();
     told.sort();
     assert!(told[0].contains("asked for by ranks [0], but ranks [2] have left"), "{told:?}");
@@ -264,11 +272,11 @@ fn nobody_waits_for_a_rank_that_has_left_nor_for_it_to_join() {
     assert_eq!(told.len(), 2, "v has all that its missing ranks may still bring: {told:?}");
     assert!(c.is_waiting());
     // It says so, and then its connection ends.
-    c.note(2, Note::Leaves, now).unwrap();
-    c.note(0, Note::Wants(sum("u", 5)), now).unwrap();
+    c.message(2, RankMessage::Leave, now).unwrap();
+    c.message(0, RankMessage::Submit(sum("u", 5)), now).unwrap();
     assert!(matches!(&c.decisions()[..], [Decision::Fail { name, .. }] if name == "u"));
     for rank in 0..2 {
-        c.note(rank, Note::Leaves, now).unwrap();
+        c.message(rank, RankMessage::Leave, now).unwrap();
     }
     assert_eq!(c.decisions().last(), Some(&Decision::AllLeft));
 }
@@ -276,8 +284,10 @@ fn nobody_waits_for_a_rank_that_has_left_nor_for_it_to_join() {
 #[test]
 fn nothing_runs_with_a_rank_that_is_gone_though_it_has_asked_or_joined() {
     let (mut c, now) = coordinator(3);
-    let ask = |c: &mut Coordinator, rank, request| c.note(rank, Note::Wants(request), now).unwrap();
-    let member = |name: &str| Request { group: 77, group_len: 2, ..sum(name, 4) };
+    let ask = |c: &mut Coordinator, rank, request| {
+        c.message(rank, RankMessage::Submit(request), now).unwrap()
+    };
+    let member = |name: &str| TensorRequest { group: 77, group_len: 2, ..sum(name, 4) };
     let told = |c: &mut Coordinator| -> Vec<String> {
         let failed = c.decisions().into_iter().filter_map(|v| match v {
             Decision::Fail { name, cause, .. } => Some((name, cause)),
@@ -291,8 +301,8 @@ fn nothing_runs_with_a_rank_that_is_gone_though_it_has_asked_or_joined() {
         named.collect()
     };
     ask(&mut c, 1, sum("asked", 5));
-    c.note(1, Note::Joins, now).unwrap();
-    c.note(1, Note::Leaves, now).unwrap();
+    c.message(1, RankMessage::Join, now).unwrap();
+    c.message(1, RankMessage::Leave, now).unwrap();
     for rank in [0, 2] {
         ask(&mut c, rank, sum("agreed", 5));
         ask(&mut c, rank, member("grouped"));
@@ -309,8 +319,8 @@ fn nothing_runs_with_a_rank_that_is_gone_though_it_has_asked_or_joined() {
     }
     assert!(c.failed_groups.is_empty());
     // It need not be there for the others to have joined.
-    c.note(0, Note::Joins, now).unwrap();
-    c.note(2, Note::Joins, now).unwrap();
+    c.message(0, RankMessage::Join, now).unwrap();
+    c.message(2, RankMessage::Join, now).unwrap();
     assert_eq!(c.decisions(), [Decision::AllJoined { last: 2 }]);
 }
 
@@ -318,9 +328,9 @@ fn nothing_runs_with_a_rank_that_is_gone_though_it_has_asked_or_joined() {
 fn counts_beyond_all_measure_are_not_a_panic() {
     let (mut c, now) = coordinator(1);
     for name in ["a", "b"] {
-        let request = Request { kind: OperationKind::AllGather, ..sum(name, u64::MAX) };
-        c.note(0, Note::Wants(request), now).unwrap();
-        c.note(0, Note::Wants(sum(&format!("{name}{name}"), u64::MAX)), now).unwrap();
+        let request = TensorRequest { kind: OperationKind::AllGather, ..sum(name, u64::MAX) };
+        c.message(0, RankMessage::Submit(request), now).unwrap();
+        c.message(0, RankMessage::Submit(sum(&format!("{name}{name}"), u64::MAX)), now).unwrap();
     }
     for _ in 0..4 {
         assert!(c.next(&PACKING, now).is_some());

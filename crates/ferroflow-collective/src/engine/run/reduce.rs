@@ -1,6 +1,6 @@
 //! All-reduce as it is run: in place, packed with others, or in fewer bytes.
 
-use super::super::request::{Piece, Request};
+use super::super::request::{Piece, TensorRequest};
 use super::Runner;
 use crate::compress::{self, WireCompression};
 use crate::group::SetId;
@@ -14,7 +14,7 @@ impl Runner {
     pub(super) fn reduce(
         &mut self,
         pieces: &[Piece],
-        first: &Request,
+        first: &TensorRequest,
         joined: u32,
         active: u32,
     ) -> Result<()> {
@@ -79,7 +79,7 @@ impl Runner {
     }
 
     /// Gathers what each rank has to say in few bytes, and adds it up here.
-    pub(super) fn reduce_lossy(&mut self, request: &Request, active: u32) -> Result<()> {
+    pub(super) fn reduce_lossy(&mut self, request: &TensorRequest, active: u32) -> Result<()> {
         let key = (request.set, request.name.clone());
         let mine = match self.pending.get_mut(&key) {
             Some(pending) => {
@@ -116,7 +116,7 @@ impl Runner {
 }
 
 /// What an all-reduce moves and how it combines it: compressed values, and a sum where not all have data.
-pub(super) fn travels(first: &Request, joined: u32) -> (DType, ReduceOp) {
+pub(super) fn travels(first: &TensorRequest, joined: u32) -> (DType, ReduceOp) {
     let dtype = match first.compression {
         WireCompression::Fp16 => DType::Half,
         WireCompression::Bf16 => DType::BFloat16,

@@ -4,7 +4,7 @@ use super::*;
 
 /// Ranks that leave are gone at once.
 fn in_a_hurry() -> EngineOptions {
-    EngineOptions { farewell: Duration::ZERO, ..EngineOptions::default() }
+    EngineOptions { shutdown_timeout: Duration::ZERO, ..EngineOptions::default() }
 }
 
 #[test]

@@ -13,10 +13,10 @@
 //! Few values take one step instead: all put in everything, and everyone reduces everything, in the
 //! order of ranks. In both ways the result has the same bits on all ranks and in every run.
 
-use super::{ENTERED, HEADERS, REDUCED, Segment};
+use super::{ENTERED, HEADERS, REDUCED, SharedSegment};
 use crate::reduce::{self, ReduceOp};
 use crate::schedule::even_bounds;
-use crate::signature::{HEADER, Header, Signature};
+use crate::signature::{HEADER, MessageHeader, Signature};
 use ferroflow_core::{DType, Result, err};
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -34,7 +34,7 @@ const NEAR: usize = 16 << 10;
 /// Up to this many bytes everyone reduces everything.
 const LITTLE: usize = 16 << 10;
 
-impl Segment {
+impl SharedSegment {
     /// Reduces `buffer` in place. `sequence` counts the group's collectives.
     pub(crate) fn all_reduce(
         &self,
@@ -47,7 +47,7 @@ impl Segment {
     ) -> Result<()> {
         let width = dtype.size().unwrap_or(1);
         let first = self.tick.load(Ordering::Relaxed);
-        let header = Header { sequence, signature, bytes: buffer.len() as u64 }.encode();
+        let header = MessageHeader { sequence, signature, bytes: buffer.len() as u64 }.encode();
         if buffer.len() <= LITTLE {
             self.enter(first, &header, buffer, std::iter::once(0..buffer.len()));
             self.all_entered(first, &header, deadline)?;
@@ -116,7 +116,7 @@ impl Segment {
 
     /// Waits until all ranks have entered `tick`, and checks that they are in the same collective.
     fn all_entered(&self, tick: u64, header: &[u8; HEADER], deadline: Instant) -> Result<()> {
-        let mine = Header::decode(header)
+        let mine = MessageHeader::decode(header)
             .ok_or_else(|| err!(Internal, "a rank cannot read its own header"))?;
         self.wait_all(ENTERED, tick + 1, mine.signature, deadline)?;
         for rank in (0..self.layout.size).filter(|&r| r != self.rank) {
@@ -129,7 +129,7 @@ impl Segment {
             }
             let mut copy = [0; HEADER];
             copy.copy_from_slice(theirs);
-            let what = match Header::decode(&copy) {
+            let what = match MessageHeader::decode(&copy) {
                 Some(h) => format!("{} (its collective {})", h.signature, h.sequence),
                 None => "something else".into(),
             };
