@@ -1,5 +1,5 @@
-//! Memory of tensors: 64-byte aligned, always initialised, counted against a limit, and recycled,
-//! so that a step in steady state does not page-fault.
+//! Memory of tensors. It is 64-byte aligned, always initialized, and counted against a limit. Freed
+//! buffers are recycled, so that a repeated step causes no page faults.
 
 mod small;
 
@@ -11,19 +11,20 @@ use std::ptr::NonNull;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Alignment of every buffer we allocate.
+/// Alignment of all buffers allocated here.
 const ALIGN: usize = 64;
-/// Foreign memory (a slice of a network buffer) is adopted when aligned to this, else copied.
+/// Least alignment of borrowed memory (a slice of a network buffer). Memory with less is copied.
 const FOREIGN_ALIGN: usize = 16;
-/// Smaller buffers are left to the allocator, which is fast at these sizes, and to [`small`].
+/// Least size for recycling. The allocator and [`small`] are fast enough for smaller buffers.
 const RECYCLE_FROM: usize = 4 << 10;
-/// Buffers from this size on ask for huge pages: first touch is four times faster.
+/// Least size for huge pages, with which the first touch is four times faster.
 const HUGE_FROM: usize = 4 << 20;
 const HUGE_PAGE: usize = 2 << 20;
-/// How many bytes of freed buffers are kept for the next step.
+/// Bytes of freed buffers that are kept for the next step.
 const KEEP_BYTES: usize = 1 << 30;
 
-/// A block of bytes: our own (aligned, writable when unshared) or adopted from the network.
+/// A block of bytes: allocated here (aligned, writable when it has one owner) or borrowed from a
+/// network buffer.
 pub struct Buffer {
     ptr: NonNull<u8>,
     len: usize,
@@ -33,18 +34,18 @@ pub struct Buffer {
 enum Owner {
     /// Allocated here with this capacity.
     Ours(usize),
-    /// Borrowed from reference-counted bytes, which must not be written to.
+    /// Borrowed from reference-counted bytes. Must not be written to.
     Foreign(#[allow(dead_code)] Bytes),
 }
 
-// SAFETY: a `Buffer` owns its memory (or a `Bytes` that does); it hands out `&[u8]` from `&self`
-// and `&mut [u8]` from `&mut self` only, so the usual borrow rules apply across threads.
+// SAFETY: a `Buffer` owns its memory, or a `Bytes` that does. It returns `&[u8]` from `&self` and
+// `&mut [u8]` from `&mut self` only, so the usual borrow rules apply across threads.
 unsafe impl Send for Buffer {}
-// SAFETY: see above; `&Buffer` allows reads only.
+// SAFETY: see above. `&Buffer` allows reads only.
 unsafe impl Sync for Buffer {}
 
 impl Buffer {
-    /// A buffer of `len` initialised but unspecified bytes.
+    /// A buffer of `len` initialized bytes with unspecified values.
     pub fn alloc(len: usize) -> Result<Buffer> {
         let capacity = capacity_for(len)?;
         let found = match capacity < RECYCLE_FROM {
@@ -61,8 +62,8 @@ impl Buffer {
     pub fn zeroed(len: usize) -> Result<Buffer> {
         let capacity = capacity_for(len)?;
         if capacity >= HUGE_FROM && !RECYCLED.has(capacity) {
-            // Fresh pages of the kernel are zero already. They are only for want of a free buffer:
-            // else every step would leave one more behind.
+            // The kernel's fresh pages are already zero. Use them only if no freed buffer fits, or
+            // every step would leave one more buffer behind.
             return Buffer::fresh(len, capacity);
         }
         let mut buffer = Buffer::alloc(len)?;
@@ -70,8 +71,7 @@ impl Buffer {
         Ok(buffer)
     }
 
-    /// Adopts `bytes` without copying when they are aligned well enough for any element type,
-    /// else copies them.
+    /// Shares the memory of `bytes` if it is aligned for all element types, else copies it.
     pub fn from_bytes(bytes: Bytes) -> Result<Buffer> {
         if bytes.as_ptr().align_offset(FOREIGN_ALIGN) == 0 && !bytes.is_empty() {
             let ptr = NonNull::new(bytes.as_ptr().cast_mut()).expect("slices are never null");
@@ -82,26 +82,29 @@ impl Buffer {
         Ok(buffer)
     }
 
+    /// The number of bytes.
     pub fn len(&self) -> usize {
         self.len
     }
 
+    /// Whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
+    /// The bytes.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: `ptr` is valid for `len` initialised bytes for the life of `self`: our own
-        // memory is zeroed when first allocated, foreign memory belongs to the held `Bytes`.
+        // SAFETY: `ptr` is valid for `len` initialized bytes while `self` exists. Own memory is
+        // zeroed when it is allocated. Borrowed memory belongs to the held `Bytes`.
         unsafe { std::slice::from_raw_parts(self.ptr.as_ptr(), self.len) }
     }
 
-    /// The bytes for writing; `None` when they belong to somebody else.
+    /// The bytes for writing. `None` if they are borrowed.
     pub fn bytes_mut(&mut self) -> Option<&mut [u8]> {
         if !matches!(self.owner, Owner::Ours(_)) {
             return None;
         }
-        // SAFETY: as in `bytes`; `&mut self` makes the access exclusive.
+        // SAFETY: as in `bytes`. `&mut self` makes the access exclusive.
         Some(unsafe { std::slice::from_raw_parts_mut(self.ptr.as_ptr(), self.len) })
     }
 
@@ -121,11 +124,14 @@ impl Buffer {
         let raw = unsafe { alloc_zeroed(layout(capacity)) };
         let Some(ptr) = NonNull::new(raw) else {
             unreserve(capacity);
-            bail!(ResourceExhausted, "OOM when allocating {len} bytes: the system has none left");
+            bail!(
+                ResourceExhausted,
+                "OOM when allocating {len} bytes: the system has no memory left"
+            );
         };
         if capacity >= HUGE_FROM {
-            // SAFETY: the range was allocated just above; the advice changes no contents. That it
-            // may be refused (no huge pages here) does not matter.
+            // SAFETY: the range was allocated just above, and the advice changes no contents. The
+            // kernel may refuse huge pages; that is harmless.
             let _ = unsafe {
                 rustix::mm::madvise(raw.cast(), capacity, rustix::mm::Advice::LinuxHugepage)
             };
@@ -146,13 +152,13 @@ impl Drop for Buffer {
     }
 }
 
-/// Gives the memory of freed buffers back to the system.
+/// Returns the memory of freed buffers to the system.
 pub fn trim_recycled() {
     RECYCLED.clear();
 }
 
-/// Sets how many bytes tensors may use: for tests, and for servers that share a machine. Without
-/// it they may use nine tenths of physical memory.
+/// Sets how many bytes tensors may use, for tests and for servers that share a machine. The default
+/// is nine tenths of physical memory.
 pub fn set_memory_limit(bytes: usize) {
     LIMIT_BYTES.store(bytes, Ordering::Relaxed);
 }
@@ -164,7 +170,8 @@ fn memory_limit() -> usize {
     }
 }
 
-/// Counts `capacity` bytes as in use, or says how many are when that would pass the limit.
+/// Counts `capacity` bytes as used. If that exceeds the limit, the error is the number of bytes in
+/// use.
 fn reserve(capacity: usize) -> std::result::Result<usize, usize> {
     let limit = memory_limit();
     LIVE_BYTES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |live| {
@@ -176,11 +183,11 @@ fn unreserve(capacity: usize) {
     LIVE_BYTES.fetch_sub(capacity, Ordering::Relaxed);
 }
 
-/// Memory allocated elsewhere that counts against the limit while this lives.
+/// Counts memory that is allocated elsewhere against the limit, until it is dropped.
 pub(crate) struct Reservation(usize);
 
 impl Reservation {
-    /// Counts `bytes`, if there is room for them.
+    /// Counts `bytes`. An error if the limit does not allow it.
     pub fn new(bytes: usize) -> Result<Reservation> {
         if reserve(bytes).is_err() {
             RECYCLED.clear();
@@ -196,7 +203,7 @@ impl Reservation {
         Ok(Reservation(bytes))
     }
 
-    /// Counts `bytes` that are allocated already.
+    /// Counts `bytes` that are already allocated.
     pub fn after_the_fact(bytes: usize) -> Reservation {
         LIVE_BYTES.fetch_add(bytes, Ordering::Relaxed);
         Reservation(bytes)
@@ -216,7 +223,8 @@ impl Drop for Reservation {
 }
 
 fn release(ptr: NonNull<u8>, capacity: usize) {
-    // SAFETY: `ptr` came from `alloc_zeroed` with the same layout and nobody refers to it any more.
+    // SAFETY: `ptr` came from `alloc_zeroed` with the same layout, and the caller gave up the last
+    // reference.
     unsafe { dealloc(ptr.as_ptr(), layout(capacity)) };
     unreserve(capacity);
 }
@@ -226,8 +234,8 @@ fn layout(capacity: usize) -> Layout {
     Layout::from_size_align(capacity, align).expect("capacity_for keeps sizes below isize::MAX")
 }
 
-/// Rounds up to a size class: multiples of the alignment when small, else four classes to a power
-/// of two, so that at most a fifth is wasted and classes stay few.
+/// Rounds up to a size class: multiples of the alignment for small sizes, else four classes per
+/// power of two. This wastes at most a fifth and keeps the number of classes small.
 fn capacity_for(len: usize) -> Result<usize> {
     const MAX: usize = 1 << 46;
     if len > MAX {
@@ -245,11 +253,11 @@ fn capacity_for(len: usize) -> Result<usize> {
 
 static LIVE_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// What was set with [`set_memory_limit`]; 0 before.
+/// The limit of [`set_memory_limit`], or 0 if it was not called.
 static LIMIT_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// Tensors may use nine tenths of physical memory; beyond that an allocation is refused, because
-/// the system would kill the process rather than refuse it.
+/// Nine tenths of physical memory. An allocation beyond this fails with an error, because the
+/// system would kill the process instead.
 static PHYSICAL_LIMIT: LazyLock<usize> = LazyLock::new(|| {
     let info = rustix::system::sysinfo();
     let total = (info.totalram as usize).saturating_mul(info.mem_unit as usize);
@@ -263,7 +271,7 @@ static PHYSICAL_LIMIT: LazyLock<usize> = LazyLock::new(|| {
 static RECYCLED: Recycled =
     Recycled { lists: Mutex::new(Lists { by_capacity: Vec::new(), bytes: 0 }) };
 
-/// Freed buffers by capacity. Capacities are few (size classes), so a sorted list is enough.
+/// Freed buffers by capacity. There are few capacities (size classes), so a sorted list is enough.
 struct Recycled {
     lists: Mutex<Lists>,
 }
@@ -274,7 +282,7 @@ struct Lists {
 }
 
 struct Free(NonNull<u8>);
-// SAFETY: a free block has no owner; moving the pointer between threads is moving the block.
+// SAFETY: a free block has no owner. Moving its pointer to another thread moves the block.
 unsafe impl Send for Free {}
 
 impl Recycled {
@@ -292,7 +300,7 @@ impl Recycled {
         at.is_ok_and(|at| !lists.by_capacity[at].1.is_empty())
     }
 
-    /// Keeps a block for later, unless enough is kept already.
+    /// Keeps a block for later, unless enough blocks are kept already.
     fn keep(&self, capacity: usize, ptr: NonNull<u8>) -> bool {
         let mut lists = self.lists.lock();
         if lists.bytes + capacity > KEEP_BYTES {
@@ -325,7 +333,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buffers_are_aligned_and_sized() {
+    fn buffers_are_aligned_and_have_the_requested_length() {
         for len in [0, 1, 63, 64, 65, 4096, 4097, 100_000, 5 << 20] {
             let mut b = Buffer::alloc(len).unwrap();
             assert_eq!(b.bytes().len(), len);
@@ -336,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_waste_little() {
+    fn size_classes_waste_at_most_a_fifth() {
         for len in (RECYCLE_FROM + 1..1 << 22).step_by(977) {
             let c = capacity_for(len).unwrap();
             assert!(c >= len && c <= len + len / 4 + ALIGN, "{len} -> {c}");
@@ -344,13 +352,13 @@ mod tests {
     }
 
     #[test]
-    fn absurd_sizes_are_refused() {
+    fn a_size_beyond_any_machine_is_out_of_memory() {
         assert!(Buffer::alloc(usize::MAX).is_err());
         assert!(Buffer::alloc(1 << 45).is_err());
     }
 
     #[test]
-    fn aligned_foreign_bytes_are_adopted_and_read_only() {
+    fn aligned_borrowed_bytes_are_not_copied_and_read_only() {
         let owner = Buffer::alloc(256).unwrap();
         struct Held(Buffer);
         impl AsRef<[u8]> for Held {

@@ -1,4 +1,4 @@
-//! Cancellation: one token per step, and callbacks that end what waits.
+//! Cancellation: one token per step, with callbacks that end blocked operations.
 
 use crate::{Error, HashMap, Result};
 use parking_lot::Mutex;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 type Callback = Box<dyn FnOnce(&Error) + Send>;
 
-/// Tells a step, and whatever waits for it, to end. Clones share one state.
+/// Cancels a step and the operations that wait for it. Clones share one state.
 #[derive(Clone, Default)]
 pub struct CancelToken(Arc<Shared>);
 
@@ -25,11 +25,12 @@ struct State {
 }
 
 impl CancelToken {
+    /// A token that is not cancelled.
     pub fn new() -> CancelToken {
         CancelToken::default()
     }
 
-    /// Cancels with `error`, which callbacks and [`CancelToken::check`] see. Later calls do
+    /// Cancels with `error`, which callbacks and [`CancelToken::check`] receive. Later calls do
     /// nothing.
     pub fn cancel(&self, error: Error) {
         let callbacks = {
@@ -46,22 +47,23 @@ impl CancelToken {
         }
     }
 
+    /// Whether it was cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.0.fired.load(Ordering::Acquire)
     }
 
-    /// The error it was cancelled with, if it was.
+    /// The error of the cancellation, if there was one.
     pub fn error(&self) -> Option<Error> {
         if self.is_cancelled() { self.0.state.lock().error.clone() } else { None }
     }
 
-    /// An error if cancelled: for long loops to ask now and then.
+    /// An error if cancelled. Long loops call this now and then.
     pub fn check(&self) -> Result<()> {
         self.error().map_or(Ok(()), Err)
     }
 
-    /// Runs `callback` on cancellation: at once if that already happened. Dropping what is returned
-    /// takes the callback back; it may still be running then.
+    /// Runs `callback` on cancellation, or immediately if that already happened. Dropping the
+    /// returned value removes the callback, which may still be running at that time.
     pub fn on_cancel(&self, callback: impl FnOnce(&Error) + Send + 'static) -> OnCancel {
         let mut state = self.0.state.lock();
         if let Some(error) = state.error.clone() {
@@ -75,7 +77,7 @@ impl CancelToken {
         OnCancel { token: self.clone(), id }
     }
 
-    /// A token cancelled with this one, or on its own.
+    /// A token that is cancelled together with this one, or on its own.
     pub fn child(&self) -> (CancelToken, OnCancel) {
         let child = CancelToken::new();
         let to = child.clone();
@@ -84,7 +86,7 @@ impl CancelToken {
     }
 }
 
-/// A registered callback; dropping it deregisters.
+/// A registered callback. Dropping it removes the registration.
 #[must_use = "dropping this takes the callback back"]
 pub struct OnCancel {
     token: CancelToken,
@@ -93,7 +95,7 @@ pub struct OnCancel {
 
 impl Drop for OnCancel {
     fn drop(&mut self) {
-        // The callback is dropped outside the lock: what it captured may itself hold a token.
+        // Drop the callback after the lock is released: its captured values may own a token.
         let callback = self.token.0.state.lock().callbacks.remove(&self.id);
         drop(callback);
     }

@@ -1,70 +1,85 @@
-//! What TensorFlow's collective ops ask of the task they run on: the same group of devices calls with the same
-//! keys, and each gets the values of all.
+//! The interface between TensorFlow's collective ops and the task that runs them. All devices of a
+//! group call with the same keys, and each receives its part of the result.
 
 use crate::{DType, DeviceInfo, Result, Shape, StepCtx, Tensor, bail, bf16, ensure, f16};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How two values become one.
+/// How two values are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Merge {
+    /// The smaller value.
     Min,
+    /// The larger value.
     Max,
+    /// The product.
     Mul,
+    /// The sum.
     Add,
 }
 
-/// What is done with the values of a group.
+/// The operation of a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CollectiveKind {
-    /// All are merged; the result may be divided by their number.
+    /// Combines the values of all devices.
     Reduce {
+        /// How two values are combined.
         merge: Merge,
+        /// Whether to divide the result by the number of devices.
         is_mean: bool,
     },
-    /// All below each other, in the order of the group.
+    /// Concatenates all values, in the order of the group.
     Gather,
+    /// Copies one device's value to all.
     Broadcast {
+        /// Whether this device provides the value.
         is_source: bool,
     },
-    /// The parts of each, one for each device, go to those devices.
+    /// Splits each value into one part per device and sends each part to its device.
     AllToAll,
-    /// All are there; each gets its own value back.
+    /// Waits until all devices have called. Each gets its own value back.
     Meet,
 }
 
-/// One device's part in a collective.
+/// One device's call of a collective.
 #[derive(Clone)]
 pub struct CollectiveCall {
+    /// The operation.
     pub kind: CollectiveKind,
-    /// The node's name, for errors and for those who negotiate by it.
+    /// The node's name, for errors and for negotiation by name.
     pub name: String,
+    /// The number of the group, the same on all its devices.
     pub group_key: i32,
+    /// The number of devices in the group.
     pub group_size: usize,
+    /// The number of this collective within the group.
     pub instance_key: i32,
-    /// The place in the group that a device asks for when it meets the others.
+    /// The rank that the device requests when the group forms.
     pub rank: Option<i32>,
-    /// Frame and iteration the node runs in.
+    /// The frame and iteration in which the node runs.
     pub frame_iter: (u64, u64),
+    /// The calling device.
     pub device: Arc<DeviceInfo>,
+    /// The type of the values.
     pub dtype: DType,
-    /// The shape of what comes out.
+    /// The shape of the result.
     pub shape: Shape,
-    /// What goes in; nothing for those that a broadcast reaches.
+    /// The input. `None` on devices that receive a broadcast.
     pub tensor: Option<Tensor>,
+    /// How long to wait for the other devices. `None` waits without limit.
     pub timeout: Option<Duration>,
 }
 
-/// Told what a collective gave, exactly once, by any thread.
+/// Receives the result of a collective, exactly once, on any thread.
 pub type CollectiveDone = Box<dyn FnOnce(Result<Tensor>) + Send>;
 
 /// Runs the collectives of a task's steps.
 pub trait Collectives: Send + Sync {
-    /// Starts one device's part. Ends with an error when the step is cancelled.
+    /// Starts one device's call. It fails if the step is cancelled.
     fn start(&self, step: &Arc<StepCtx>, call: CollectiveCall, done: CollectiveDone);
 }
 
-/// The collectives of a task without a cluster: only those of a single device.
+/// Collectives without a cluster: only groups of a single device work.
 pub struct SingleDeviceCollectives;
 
 impl Collectives for SingleDeviceCollectives {
@@ -79,7 +94,7 @@ impl Collectives for SingleDeviceCollectives {
     }
 }
 
-/// What a collective of one device gives; none if it has others.
+/// The result of a collective over one device. `None` if the group has more devices.
 pub fn single_device_result(call: &CollectiveCall) -> Option<Result<Tensor>> {
     if call.group_size != 1 {
         return None;
@@ -88,13 +103,14 @@ pub fn single_device_result(call: &CollectiveCall) -> Option<Result<Tensor>> {
         Some(tensor) => tensor.reshape(call.shape.clone()),
         None => Err(crate::err!(
             InvalidArgument,
-            "{}: nobody sends what is broadcast to a group of one",
+            "{}: no device provides the value that is broadcast to a group of one",
             call.name
         )),
     })
 }
 
-/// `into = into MERGE from`, element by element. Both are as long, and whole numbers of `dtype`.
+/// Computes `into = into MERGE from` for each element. Both have the same length, a multiple of the
+/// size of `dtype`.
 pub fn merge(by: Merge, dtype: DType, into: &mut [u8], from: &[u8]) -> Result<()> {
     macro_rules! each {
         ($t:ty, $size:literal, $add:expr, $mul:expr) => {{
@@ -165,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_merged_and_divided() {
+    fn merge_and_divide_work_element_by_element() {
         let mut x = Tensor::vector(&[1i32, -5, 7]);
         let y = Tensor::vector(&[3i32, 2, 7]);
         let by = |m: Merge| {

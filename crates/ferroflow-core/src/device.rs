@@ -1,21 +1,27 @@
-//! Device names, complete and partial, and what is known of a device.
+//! Device names, full and partial, and information about devices.
 
 use crate::{Result, bail};
 use std::fmt;
 
-/// A device name of which parts may be left open: `/job:ps/task:1`, `/cpu:0`, or a full
+/// A device name that may leave components open: `/job:ps/task:1`, `/cpu:0`, or the full name
 /// `/job:worker/replica:0/task:0/device:CPU:0`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DeviceName {
+    /// The job, such as `worker`.
     pub job: Option<String>,
+    /// The replica.
     pub replica: Option<u32>,
+    /// The task within the job.
     pub task: Option<u32>,
+    /// The device type in upper case, such as `CPU`.
     pub kind: Option<String>,
+    /// The device number.
     pub id: Option<u32>,
 }
 
 impl DeviceName {
-    /// Parses TensorFlow's grammar. `*` leaves a component open, `""` and `/` leave all of them.
+    /// Parses TensorFlow's grammar. `*` leaves a component open. `""` and `/` leave all components
+    /// open.
     pub fn parse(text: &str) -> Result<DeviceName> {
         let mut name = DeviceName::default();
         for part in text.split('/').filter(|p| !p.is_empty()) {
@@ -61,7 +67,7 @@ impl DeviceName {
         Some(())
     }
 
-    /// Whether no component that both name differs.
+    /// Whether the components that both names contain are equal.
     pub fn is_compatible(&self, other: &DeviceName) -> bool {
         fn agree<T: PartialEq>(a: &Option<T>, b: &Option<T>) -> bool {
             a.is_none() || b.is_none() || a == b
@@ -73,7 +79,7 @@ impl DeviceName {
             && agree(&self.id, &other.id)
     }
 
-    /// This name with what it leaves open taken from `other`.
+    /// This name, with open components taken from `other`.
     pub fn or(&self, other: &DeviceName) -> DeviceName {
         DeviceName {
             job: self.job.clone().or_else(|| other.job.clone()),
@@ -84,7 +90,7 @@ impl DeviceName {
         }
     }
 
-    /// Whether nothing is left open.
+    /// Whether no component is open.
     pub fn is_full(&self) -> bool {
         self.job.is_some()
             && self.replica.is_some()
@@ -93,7 +99,7 @@ impl DeviceName {
             && self.id.is_some()
     }
 
-    /// `/job:J/replica:R/task:T`, the part that names a process.
+    /// `/job:J/replica:R/task:T`, which names a process.
     pub fn task_name(&self) -> String {
         DeviceName { kind: None, id: None, ..self.clone() }.to_string()
     }
@@ -123,25 +129,27 @@ impl fmt::Display for DeviceName {
     }
 }
 
-/// A device of some task.
+/// A device of a task.
 #[derive(Clone, Debug)]
 pub struct DeviceInfo {
-    /// Full name.
+    /// The full name.
     pub name: DeviceName,
-    /// The full name as text, which keys and error messages need all the time.
+    /// The full name as text, for keys and error messages.
     pub text: String,
-    /// Random, never 0, new with every start of its process.
+    /// A random number, never 0, that changes when the process restarts.
     pub incarnation: u64,
+    /// Bytes of memory of the device.
     pub memory_limit: i64,
 }
 
 impl DeviceInfo {
+    /// A device with its full name and incarnation.
     pub fn new(name: DeviceName, incarnation: u64) -> DeviceInfo {
         let text = name.to_string();
         DeviceInfo { name, text, incarnation, memory_limit: 256 << 20 }
     }
 
-    /// CPU `id` of a task.
+    /// CPU number `id` of a task.
     pub fn cpu(job: &str, task: u32, id: u32, incarnation: u64) -> DeviceInfo {
         let name = DeviceName {
             job: Some(job.to_string()),
@@ -153,6 +161,7 @@ impl DeviceInfo {
         DeviceInfo::new(name, incarnation)
     }
 
+    /// The device type, such as `CPU`.
     pub fn kind(&self) -> &str {
         self.name.kind.as_deref().unwrap_or("CPU")
     }
@@ -163,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_round_trip() {
+    fn names_are_printed_as_they_were_parsed() {
         let full = "/job:worker/replica:0/task:3/device:CPU:1";
         assert_eq!(DeviceName::parse(full).unwrap().to_string(), full);
         assert_eq!(DeviceName::parse("/cpu:0").unwrap().to_string(), "/device:CPU:0");
@@ -175,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn open_parts_are_compatible() {
+    fn an_open_component_is_compatible_with_any_value() {
         let a = DeviceName::parse("/job:ps").unwrap();
         let b = DeviceName::parse("/job:ps/task:1/cpu:*").unwrap();
         assert!(a.is_compatible(&b));

@@ -1,4 +1,4 @@
-//! The Rust types that tensors of plain bytes hold.
+//! The Rust types of tensor elements that are plain bytes.
 
 use crate::DType;
 use half::{bf16, f16};
@@ -12,10 +12,11 @@ use num_complex::{Complex32, Complex64};
 pub unsafe trait Element:
     Copy + Default + Send + Sync + PartialEq + std::fmt::Debug + 'static
 {
+    /// The dtype that this type stands for.
     const DTYPE: DType;
 
-    /// Whether a tensor of `dtype` can be viewed as a slice of `Self`: its own dtype, or a
-    /// quantised or narrow type that is stored the same way.
+    /// Whether a tensor of `dtype` can be viewed as a slice of `Self`. That holds for its own dtype
+    /// and for quantized or narrow dtypes with the same storage.
     fn stores(dtype: DType) -> bool {
         dtype == Self::DTYPE
     }
@@ -23,8 +24,9 @@ pub unsafe trait Element:
 
 macro_rules! elements {
     ($($rust:ty => $dtype:ident $(| $also:ident)*;)*) => {$(
-        // SAFETY: primitive (or repr(C) pair / repr(transparent)) numeric types without padding,
-        // of the size the dtype table states. `bool` tensors are normalised to 0/1 on entry.
+        // SAFETY: these are primitive (or repr(C) pair / repr(transparent)) numeric types without
+        // padding, of the size that the dtype table states. Bytes for `bool` tensors are changed to
+        // 0 or 1 on entry.
         unsafe impl Element for $rust {
             const DTYPE: DType = DType::$dtype;
             fn stores(dtype: DType) -> bool {
@@ -52,15 +54,17 @@ elements! {
     Complex64 => Complex128;
 }
 
-/// Real numbers, half types included: what ops with `T: realnumbertype` compute on.
+/// Real numbers, including the half types. Ops with `T: realnumbertype` compute on them.
 pub trait RealElement: Element + PartialOrd {
-    /// Nearest value of this type; saturating for integers.
+    /// The nearest value of this type. Integers saturate.
     fn from_f64(x: f64) -> Self;
+    /// The value as `f64`.
     fn to_f64(self) -> f64;
 }
 
 /// Floating-point types, half types included.
 pub trait FloatElement: RealElement {
+    /// Whether the value is not a number.
     fn is_nan(self) -> bool;
 }
 

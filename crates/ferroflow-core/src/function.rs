@@ -1,16 +1,17 @@
-//! Functions as kernels see them: something to call within a step.
+//! Functions that a kernel can call within a step.
 
 use crate::{Result, StepCtx, Tensor};
 use std::sync::Arc;
 
-/// Told the results of a call, exactly once.
+/// Receives the results of a call, exactly once.
 pub type CallDone = Box<dyn FnOnce(Result<Vec<Tensor>>) + Send>;
 
-/// An instantiated function.
+/// A function with its graph compiled, ready to be called.
 pub trait InstantiatedFunction: Send + Sync {
-    /// Starts a call and returns; `done` may run before this returns, or later on another thread.
+    /// Starts a call and returns. `done` may run before this returns, or later on another thread.
     fn call(&self, args: Vec<Tensor>, step: &Arc<StepCtx>, done: CallDone);
 
-    /// Calls and waits. Only for threads that may block: never from a kernel's `compute`.
+    /// Calls and blocks until the result is there. A kernel's `compute` must not call it, because
+    /// it must not block.
     fn call_blocking(&self, args: Vec<Tensor>, step: &Arc<StepCtx>) -> Result<Vec<Tensor>>;
 }

@@ -1,5 +1,7 @@
-//! Tables that are looked into several times a step: std's, with a hasher that takes a tenth of the time. It has
-//! a seed of its own in every process, so that nobody outside knows which keys collide.
+//! Hash tables for look-ups in every step. The hasher takes a tenth of the time of std's. Each
+//! process has a random seed, so that outsiders cannot choose colliding keys.
 
+/// A hash map with the fast hasher.
 pub type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
+/// A hash set with the fast hasher.
 pub type HashSet<K> = std::collections::HashSet<K, foldhash::fast::RandomState>;

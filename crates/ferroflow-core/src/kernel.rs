@@ -1,4 +1,4 @@
-//! Kernels: what runs a node, and what it sees while it does.
+//! Kernels: the code that runs a node, and what it can see of the step.
 
 use crate::{
     ComputePool, DType, DeviceInfo, Error, Resource, ResourceHandle, Resources, Result, Shape,
@@ -8,26 +8,32 @@ use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The values a node puts out, by slot.
+/// The values of a node's outputs, by slot.
 pub type Outputs = SmallVec<[Value; 2]>;
 
-/// What a kernel may know of the node it was made for.
+/// What a kernel knows about its node.
 #[derive(Debug)]
 pub struct NodeInfo {
+    /// The name of the node.
     pub name: String,
+    /// The name of its op.
     pub op: String,
+    /// The device it is placed on.
     pub device: Arc<DeviceInfo>,
-    /// Container for resources whose node names none: the job of the device.
+    /// The container for resources whose node names none: the job of the device.
     pub default_container: String,
+    /// The number of outputs.
     pub outputs: usize,
 }
 
 /// A kernel that computes its outputs before it returns.
 pub trait Kernel: Send + Sync {
+    /// Computes all outputs, or fails. Must not block.
     fn compute(&self, ctx: &mut Ctx<'_>) -> Result<()>;
 
-    /// Computes, and has `finish` work on all of output 0, part by part, while parts are in a cache.
-    /// False when that was not done, and the output is as [`Kernel::compute`] leaves it.
+    /// Computes, and applies `epilogue` to output 0 part by part, while each part is in a cache.
+    /// Returns false if it did not apply `epilogue`. The output is then that of
+    /// [`Kernel::compute`].
     fn compute_with_epilogue(&self, ctx: &mut Ctx<'_>, epilogue: &dyn Epilogue) -> Result<bool> {
         let _ = epilogue;
         self.compute(ctx)?;
@@ -35,17 +41,19 @@ pub trait Kernel: Send + Sync {
     }
 }
 
-/// What follows a kernel: a change of its output's elements in place.
+/// A change in place of a kernel's output, fused into the kernel.
 pub trait Epilogue: Sync {
-    /// Whether it can be done to an output of this type and shape.
+    /// Whether it applies to an output of this type and shape.
     fn fits(&self, dtype: DType, shape: &Shape) -> bool;
-    /// Does it to whole rows, of the last dimension, of an output that fits.
+    /// Changes whole rows of the last dimension. The output must fit.
     fn apply(&self, rows: Rows<'_>);
 }
 
 /// Rows of an output.
 pub enum Rows<'a> {
+    /// Rows of `f32`.
     F32(&'a mut [f32]),
+    /// Rows of `f64`.
     F64(&'a mut [f64]),
 }
 
@@ -55,8 +63,9 @@ impl<F: Fn(&mut Ctx<'_>) -> Result<()> + Send + Sync> Kernel for F {
     }
 }
 
-/// A kernel that waits for something: it starts, gives `done` away and returns; no thread waits.
+/// A kernel that waits for an event. It starts, passes `done` on and returns; no thread blocks.
 pub trait AsyncKernel: Send + Sync {
+    /// Starts the work. Finish `done` when it is complete, on any thread.
     fn start(&self, ctx: AsyncCtx, done: Done);
 }
 
@@ -66,24 +75,28 @@ impl<F: Fn(AsyncCtx, Done) + Send + Sync> AsyncKernel for F {
     }
 }
 
-/// A kernel of either kind. Kernels of stateful nodes are shared by all graphs of a session.
+/// A kernel of either type. All graphs of a session share the kernels of stateful nodes.
 #[derive(Clone)]
 pub enum KernelBox {
+    /// Computes before it returns.
     Sync(Arc<dyn Kernel>),
+    /// Completes later.
     Async(Arc<dyn AsyncKernel>),
 }
 
 impl KernelBox {
+    /// A kernel that computes before it returns.
     pub fn new(kernel: impl Kernel + 'static) -> KernelBox {
         KernelBox::Sync(Arc::new(kernel))
     }
 
+    /// A kernel that completes later.
     pub fn new_async(kernel: impl AsyncKernel + 'static) -> KernelBox {
         KernelBox::Async(Arc::new(kernel))
     }
 }
 
-/// A node's view of the step while its kernel computes.
+/// What a kernel sees of the step while it computes.
 pub struct Ctx<'a> {
     inputs: &'a mut [Value],
     outputs: &'a mut Outputs,
@@ -93,8 +106,8 @@ pub struct Ctx<'a> {
 }
 
 impl<'a> Ctx<'a> {
-    /// For executors. `inputs` must hold no dead or empty value; `outputs` is filled with as many
-    /// values as the node has outputs.
+    /// For executors. `inputs` must hold no dead or empty value. Fills `outputs` with one empty
+    /// value per output of the node.
     pub fn new(
         inputs: &'a mut [Value],
         outputs: &'a mut Outputs,
@@ -103,13 +116,14 @@ impl<'a> Ctx<'a> {
         frame_iter: (u64, u64),
     ) -> Ctx<'a> {
         outputs.clear();
-        // Plain pushes: `resize` of what is nearly always one or two values costs more than those.
+        // Single pushes are faster than `resize` for the usual one or two outputs.
         for _ in 0..node.outputs {
             outputs.push(Value::Empty);
         }
         Ctx { inputs, outputs, step, node, frame_iter }
     }
 
+    /// The node.
     pub fn node(&self) -> &'a Arc<NodeInfo> {
         self.node
     }
@@ -119,24 +133,27 @@ impl<'a> Ctx<'a> {
         &self.node.name
     }
 
+    /// The step.
     pub fn step(&self) -> &'a Arc<StepCtx> {
         self.step
     }
 
-    /// Frame and iteration the node runs in; (0, 0) outside loops.
+    /// The frame and iteration in which the node runs. (0, 0) outside loops.
     pub fn frame_iter(&self) -> (u64, u64) {
         self.frame_iter
     }
 
+    /// The number of inputs.
     pub fn num_inputs(&self) -> usize {
         self.inputs.len()
     }
 
+    /// The number of outputs.
     pub fn num_outputs(&self) -> usize {
         self.node.outputs
     }
 
-    /// Input `i`, which is not a reference.
+    /// Input `i`. An error if it is a reference.
     pub fn input(&self, i: usize) -> Result<&Tensor> {
         match self.inputs.get(i) {
             Some(Value::Tensor(t)) => Ok(t),
@@ -144,17 +161,17 @@ impl<'a> Ctx<'a> {
         }
     }
 
-    /// Whether input `i` has a value: of the inputs of a Merge only one does.
+    /// Whether input `i` has a value. Only one input of a Merge has one.
     pub fn has_input(&self, i: usize) -> bool {
         self.inputs.get(i).is_some_and(|v| !v.is_empty())
     }
 
-    /// All inputs in `range`, none of which may be a reference.
+    /// All inputs in `range`. An error if one is a reference.
     pub fn inputs(&self, range: Range<usize>) -> Result<SmallVec<[&Tensor; 8]>> {
         range.map(|i| self.input(i)).collect()
     }
 
-    /// Takes input `i` out: its storage can then be reused when nobody else holds it.
+    /// Takes input `i` out. The kernel may then reuse its storage if it has no other owner.
     pub fn take(&mut self, i: usize) -> Result<Tensor> {
         match self.inputs.get_mut(i).map(std::mem::take) {
             Some(Value::Tensor(t)) => Ok(t),
@@ -162,7 +179,7 @@ impl<'a> Ctx<'a> {
         }
     }
 
-    /// Input `i` for writing: its own storage when nobody else holds it, else a copy.
+    /// Input `i` for writing. Copies its storage if it has other owners.
     pub fn take_or_copy(&mut self, i: usize) -> Result<Tensor> {
         let mut t = self.take(i)?;
         if !t.is_unique() {
@@ -171,9 +188,9 @@ impl<'a> Ctx<'a> {
         Ok(t)
     }
 
-    /// A tensor to write the result to: the storage of the first of `candidates` (inputs) that
-    /// nobody else holds and that has the same dtype and shape, else a new one. A candidate used
-    /// is gone from the inputs, and holds its old elements.
+    /// A tensor for the result. Takes the storage of the first input in `candidates` that has the
+    /// same dtype and shape and no other owner, with its old elements. Allocates a new tensor if
+    /// there is none. Returns the number of the input it took.
     pub fn reuse_or_alloc(
         &mut self,
         candidates: &[usize],
@@ -192,7 +209,7 @@ impl<'a> Ctx<'a> {
         Ok((self.alloc(dtype, shape.clone())?, None))
     }
 
-    /// The variable that reference input `i` refers to.
+    /// The variable behind reference input `i`.
     pub fn ref_input(&self, i: usize) -> Result<&Arc<Variable>> {
         match self.inputs.get(i) {
             Some(Value::Ref(v)) => Ok(v),
@@ -200,12 +217,12 @@ impl<'a> Ctx<'a> {
         }
     }
 
-    /// Input `i` as it is, a reference or a tensor.
+    /// Input `i`, either a reference or a tensor.
     pub fn take_value(&mut self, i: usize) -> Result<Value> {
         self.inputs.get_mut(i).map(std::mem::take).ok_or_else(|| no_tensor(i))
     }
 
-    /// A new tensor of unspecified elements on this node's device.
+    /// A new tensor with unspecified elements on this node's device.
     pub fn alloc(&self, dtype: DType, shape: impl Into<Shape>) -> Result<Tensor> {
         Tensor::alloc(dtype, shape)
     }
@@ -220,6 +237,7 @@ impl<'a> Ctx<'a> {
         self.set_value(i, Value::Ref(value))
     }
 
+    /// Sets output `i` to a tensor or a reference.
     pub fn set_value(&mut self, i: usize, value: Value) -> Result<()> {
         ensure!(
             i < self.outputs.len(),
@@ -231,37 +249,42 @@ impl<'a> Ctx<'a> {
         Ok(())
     }
 
-    /// Resources of the session.
+    /// The resources of the session.
     pub fn resources(&self) -> &'a Resources {
         &self.step.resources
     }
 
-    /// The handle that resource input `i` holds.
+    /// The handle in resource input `i`.
     pub fn handle(&self, i: usize) -> Result<&ResourceHandle> {
         scalar_handle(self.input(i)?)
     }
 
-    /// The resource that the handle in input `i` names.
+    /// The resource named by the handle in input `i`.
     pub fn resource<T: Resource>(&self, i: usize) -> Result<Arc<T>> {
         let handle = self.handle(i)?;
         self.step.resources.lookup(&handle.container, &handle.name)
     }
 
-    /// Runs `work` over `0..len`, on several threads when `len * cost` nanoseconds are worth it.
+    /// Runs `work` over `0..len`, on several threads if `len * cost` nanoseconds are worth it.
     pub fn parallel_for(&self, len: usize, cost: usize, work: impl Fn(Range<usize>) + Sync) {
         ComputePool::parallel_for(len, cost, work)
     }
 }
 
-/// What an [`AsyncKernel`] takes along: its inputs and the step.
+/// The inputs of an [`AsyncKernel`] and its step.
 pub struct AsyncCtx {
+    /// The input values.
     pub inputs: SmallVec<[Value; 4]>,
+    /// The step.
     pub step: Arc<StepCtx>,
+    /// The node.
     pub node: Arc<NodeInfo>,
+    /// The frame and iteration in which the node runs.
     pub frame_iter: (u64, u64),
 }
 
 impl AsyncCtx {
+    /// Input `i`. An error if it is a reference.
     pub fn input(&self, i: usize) -> Result<&Tensor> {
         match self.inputs.get(i) {
             Some(Value::Tensor(t)) => Ok(t),
@@ -269,7 +292,7 @@ impl AsyncCtx {
         }
     }
 
-    /// Takes the inputs in `range` out, as tensors.
+    /// Takes the inputs in `range` out as tensors.
     pub fn take_inputs(&mut self, range: Range<usize>) -> Result<Vec<Tensor>> {
         range
             .map(|i| match self.inputs.get_mut(i).map(std::mem::take) {
@@ -279,23 +302,26 @@ impl AsyncCtx {
             .collect()
     }
 
+    /// The handle in resource input `i`.
     pub fn handle(&self, i: usize) -> Result<&ResourceHandle> {
         scalar_handle(self.input(i)?)
     }
 
+    /// The resource named by the handle in input `i`.
     pub fn resource<T: Resource>(&self, i: usize) -> Result<Arc<T>> {
         let handle = self.handle(i)?;
         self.step.resources.lookup(&handle.container, &handle.name)
     }
 }
 
-/// Receives the outcome of an async node; an executor implements it.
+/// Receives the result of an async node. Executors implement it.
 pub trait Completion: Send + Sync {
+    /// Completes the node that `token` names.
     fn complete(self: Arc<Self>, token: u64, result: Result<Outputs>);
 }
 
-/// Ends an async node, exactly once. Dropping it unfinished fails the node, so that a forgotten
-/// completion is an error and never a hang.
+/// Completes an async node, exactly once. Dropping it unfinished fails the node, so that a
+/// forgotten completion is an error and not a hang.
 #[must_use = "an async kernel must finish its `Done`"]
 pub struct Done {
     to: Option<Arc<dyn Completion>>,
@@ -303,22 +329,24 @@ pub struct Done {
 }
 
 impl Done {
-    /// For executors: `token` names the node to `to`.
+    /// For executors. `to` identifies the node by `token`.
     pub fn new(to: Arc<dyn Completion>, token: u64) -> Done {
         Done { to: Some(to), token }
     }
 
+    /// Completes the node with its outputs, or with an error.
     pub fn finish(mut self, result: Result<Outputs>) {
         if let Some(to) = self.to.take() {
             to.complete(self.token, result);
         }
     }
 
-    /// Finishes with tensors as outputs, in order.
+    /// Completes the node with tensors as outputs, in order.
     pub fn finish_tensors(self, result: Result<Vec<Tensor>>) {
         self.finish(result.map(|tensors| tensors.into_iter().map(Value::Tensor).collect()));
     }
 
+    /// Completes the node with an error.
     pub fn fail(self, error: Error) {
         self.finish(Err(error));
     }
@@ -327,13 +355,16 @@ impl Done {
 impl Drop for Done {
     fn drop(&mut self) {
         if let Some(to) = self.to.take() {
-            to.complete(self.token, Err(err!(Internal, "an async kernel never finished")));
+            to.complete(
+                self.token,
+                Err(err!(Internal, "an async kernel was dropped before it finished")),
+            );
         }
     }
 }
 
 fn no_tensor(i: usize) -> Error {
-    err!(InvalidArgument, "input {i} is not there, or not a tensor")
+    err!(InvalidArgument, "input {i} is missing or not a tensor")
 }
 
 fn scalar_handle(t: &Tensor) -> Result<&ResourceHandle> {

@@ -1,6 +1,7 @@
-//! The vocabulary of Ferroflow: [`Error`], [`DType`], [`Shape`], [`Tensor`], and the traits through
-//! which graphs, kernels, devices and transports meet ([`Kernel`], [`AsyncKernel`], [`Rendezvous`],
-//! [`InstantiatedFunction`]). It knows nothing of graphs, protocols or particular ops.
+//! The shared types of Ferroflow: [`Error`], [`DType`], [`Shape`], [`Tensor`], and the traits
+//! between graphs, kernels, devices and transports ([`Kernel`], [`AsyncKernel`], [`Rendezvous`],
+//! [`InstantiatedFunction`]). This crate does not depend on graphs, protocols or particular ops.
+#![warn(missing_docs)]
 
 mod buffer;
 mod cancel;

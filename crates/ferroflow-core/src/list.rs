@@ -1,21 +1,21 @@
-//! Elements that are not plain bytes: strings, handles, variants.
+//! Storage for elements that are not plain bytes: strings, handles, variants.
 
 use crate::Result;
 use crate::buffer::Reservation;
 use std::ops::{Deref, DerefMut};
 
-/// A list of such elements, counted against the memory limit by what it takes without the texts
-/// and objects that the elements refer to. Dereferences to a slice.
+/// A list of elements. Its own memory counts against the memory limit. The texts and objects that
+/// the elements refer to do not count. Dereferences to a slice.
 pub struct List<T> {
     items: Vec<T>,
     counted: Reservation,
 }
 
-/// Shorter lists are not counted: they are too many, and do no harm.
+/// Shorter lists are not counted: there are many of them and they need little memory.
 const COUNT_FROM: usize = 4 << 10;
 
 impl<T> List<T> {
-    /// `n` elements, each made by `Default`; refused when there is no memory for them.
+    /// `n` default elements. An error if there is no memory for them.
     pub fn of_defaults(n: usize) -> Result<List<T>>
     where
         T: Clone + Default,
@@ -24,7 +24,7 @@ impl<T> List<T> {
         Ok(List { items: vec![T::default(); n], counted })
     }
 
-    /// A copy of `items`; refused when there is no memory for it.
+    /// A copy of `items`. An error if there is no memory for it.
     pub fn copy_of(items: &[T]) -> Result<List<T>>
     where
         T: Clone,

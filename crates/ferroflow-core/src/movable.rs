@@ -1,14 +1,15 @@
-//! Elements that are moved without being read: one instantiation per width serves every dtype.
+//! Elements that are moved without being read. The code is compiled once per element width and
+//! serves every dtype.
 
 use crate::{ResourceHandle, Result, Tensor, Variant, bail};
 use bytes::Bytes;
 
-/// A unit that ops like Concat, Gather and Transpose move. Plain dtypes are moved as integers of
-/// their width, others as themselves.
+/// A unit that ops like Concat, Gather and Transpose move. Plain dtypes move as integers of their
+/// width. Strings, handles and variants move as themselves.
 pub trait Movable: Clone + Default + PartialEq + Send + Sync + 'static {
-    /// The elements of `t`, which must be of this width.
+    /// The elements of `t`. An error if they have another width.
     fn of(t: &Tensor) -> Result<&[Self]>;
-    /// The elements of `t` for writing; shared storage is copied first.
+    /// The elements of `t` for writing. Copies shared storage first.
     fn of_mut(t: &mut Tensor) -> Result<&mut [Self]>;
 }
 
@@ -18,17 +19,17 @@ macro_rules! widths {
             fn of(t: &Tensor) -> Result<&[Self]> {
                 check_width(t, size_of::<$t>())?;
                 let bytes = t.bytes()?;
-                // SAFETY: integers accept any bits; the range holds `elements()` units of exactly
-                // this width, and buffers are aligned to 16 bytes with elements at multiples of
-                // their width, which is this type's alignment or more.
+                // SAFETY: integers accept any bits. The range holds `elements()` units of exactly
+                // this width. Buffers are aligned to 16 bytes and elements lie at multiples of
+                // their width, which is at least this type's alignment.
                 Ok(unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), t.elements()) })
             }
             fn of_mut(t: &mut Tensor) -> Result<&mut [Self]> {
                 check_width(t, size_of::<$t>())?;
                 let n = t.elements();
                 let bytes = t.bytes_mut()?;
-                // SAFETY: as above, and `bytes_mut` made the range exclusively ours. What is
-                // written are elements of tensors of the same dtype, so `bool`s stay valid.
+                // SAFETY: as above, and `bytes_mut` gave this tensor exclusive access. The caller
+                // writes elements of tensors of the same dtype, so `bool`s stay valid.
                 Ok(unsafe { std::slice::from_raw_parts_mut(bytes.as_mut_ptr().cast(), n) })
             }
         }

@@ -1,34 +1,36 @@
-//! Splitting one kernel's work over the compute threads.
+//! Splits the work of one kernel over the compute threads.
 
 use std::ops::Range;
 use std::sync::OnceLock;
 
-/// Work below this many cost units (about nanoseconds) is not worth a second thread: waking one
-/// costs some 40 µs.
+/// Least work, in cost units of about a nanosecond, that is worth a second thread. Waking a thread
+/// costs about 40 µs.
 const SPLIT_FROM: usize = 100_000;
 
 static THREADS: OnceLock<usize> = OnceLock::new();
 static POOL: OnceLock<Option<rayon::ThreadPool>> = OnceLock::new();
 
-/// Fixes the number of compute threads of this process; the first call, or the first use, wins.
+/// Sets the number of compute threads of this process. Only the first call before the first use has
+/// an effect.
 pub fn set_compute_threads(threads: usize) {
     let _ = THREADS.set(threads.max(1));
 }
 
-/// The threads kernels split their work over: apart from those that run nodes, because a thread
-/// that waits inside rayon steals other work and would nest nodes in nodes.
+/// The threads over which kernels split their work. Nodes run on other threads: a thread that waits
+/// inside rayon steals other work, and would then run one node inside another.
 pub struct ComputePool;
 
 impl ComputePool {
+    /// The number of compute threads.
     pub fn threads() -> usize {
         *THREADS.get_or_init(|| std::thread::available_parallelism().map_or(1, |n| n.get()))
     }
 
-    /// Runs `work` over `0..len`, split into contiguous ranges when `len * cost` (in about
-    /// nanoseconds) is worth it, else inline. The ranges depend only on `len` and the number of
-    /// threads, so results are the same from run to run.
+    /// Runs `work` over `0..len`. Splits it into contiguous ranges if `len * cost` (in about
+    /// nanoseconds) is large enough, else runs it inline. The ranges depend only on `len` and the
+    /// number of threads, so results are the same in every run.
     pub fn parallel_for(len: usize, cost: usize, work: impl Fn(Range<usize>) + Sync) {
-        // By reference: the body of each kernel is compiled once, the splitting once for all.
+        // Pass `work` by reference, so that the code for splitting is compiled only once.
         split(len, cost, &work);
     }
 }

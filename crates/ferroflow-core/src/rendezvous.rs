@@ -1,11 +1,11 @@
-//! The rendezvous: where the two halves of a Send/Recv pair meet.
+//! The rendezvous: passes values from Send to Recv nodes.
 
 use crate::{CancelToken, Error, Result, Tensor};
 use std::fmt;
 use std::sync::Arc;
 
-/// Names a transfer: source device and incarnation, destination, tensor name, frame and iteration,
-/// in TensorFlow's text form.
+/// The name of a transfer in TensorFlow's text form: source device and incarnation, destination,
+/// tensor name, frame and iteration.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct RendezvousKey(pub Arc<str>);
 
@@ -33,24 +33,28 @@ impl fmt::Debug for RendezvousKey {
     }
 }
 
-/// What a Recv gets: a tensor, or word that the value is dead.
+/// What a Recv gets.
 #[derive(Clone, Debug)]
 pub enum Received {
+    /// The tensor.
     Live(Tensor),
+    /// The value is dead: the sender was in a branch that was not taken.
     Dead,
 }
 
-/// Told the received value, exactly once.
+/// Receives the value, exactly once.
 pub type RecvDone = Box<dyn FnOnce(Result<Received>) + Send>;
 
-/// Where sent values wait for receivers and receivers for values, within one step.
+/// Holds sent values until they are received, and receivers until their value is sent, within one
+/// step.
 pub trait Rendezvous: Send + Sync {
-    /// Publishes a value. Each value is received once.
+    /// Publishes a value. Only one receiver gets it.
     fn send(&self, key: &RendezvousKey, value: Received) -> Result<()>;
 
-    /// Asks for a value; `done` runs when it is there, on cancellation, or when the step is aborted.
+    /// Asks for a value. `done` runs when the value arrives, when `cancel` fires, or when the step
+    /// is aborted.
     fn recv(&self, key: &RendezvousKey, cancel: &CancelToken, done: RecvDone);
 
-    /// Fails every present and future receiver with `error`.
+    /// Fails all present and future receivers with `error`.
     fn abort(&self, error: Error);
 }

@@ -1,4 +1,4 @@
-//! Resources: objects that outlive a step (variables, queues, tables), by container and name.
+//! Resources: objects that outlive a step (variables, queues, tables), found by container and name.
 
 use crate::{DType, HashMap, PartialShape, Result, err};
 use parking_lot::RwLock;
@@ -6,12 +6,13 @@ use std::any::{Any, TypeId, type_name};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// An object kept in [`Resources`].
+/// An object in [`Resources`].
 pub trait Resource: Any + Send + Sync {
-    /// What it is, for errors and listings.
+    /// A description for errors and listings.
     fn describe(&self) -> String;
 
-    /// Called when its container is cleared or it is deleted: ends what waits on it.
+    /// Called when the resource is deleted or its container is cleared. Ends the operations that
+    /// wait on it.
     fn close(&self) {}
 }
 
@@ -24,20 +25,24 @@ impl Resource for crate::Variable {
 /// The value of a resource tensor: the name of a resource on a device.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResourceHandle {
-    /// Full name of the device that hosts it.
+    /// The full name of the device that owns the resource.
     pub device: String,
+    /// The container of the resource.
     pub container: String,
+    /// The name of the resource.
     pub name: String,
-    /// TensorFlow's hash of the C++ type, carried for foreign handles.
+    /// TensorFlow's hash of the C++ type. Kept so that handles made by TensorFlow stay valid.
     pub hash_code: u64,
+    /// The name of the resource's type.
     pub type_name: String,
+    /// The dtypes and shapes of the values behind the handle.
     pub dtypes_and_shapes: Vec<(DType, PartialShape)>,
 }
 
 type Key = (TypeId, String);
 
-/// The resources of a device, or of one session that keeps its own. Keyed by container, type and
-/// name; shared by every session that names them alike.
+/// The resources of a device, or of a single isolated session, by container, type and name. All
+/// sessions that use the same names share them.
 #[derive(Default)]
 pub struct Resources {
     containers: RwLock<HashMap<String, HashMap<Key, Arc<dyn Resource>>>>,
@@ -45,28 +50,29 @@ pub struct Resources {
 }
 
 impl Resources {
+    /// No resources.
     pub fn new() -> Resources {
         Resources::default()
     }
 
-    /// Changes whenever something is removed. Who found a resource and remembers it may use it
-    /// without another look while this, read before the look-up, has not changed.
+    /// A counter that changes when a resource is removed. A caller may keep using a resource that
+    /// it found, as long as the counter, read before the look-up, stays the same.
     pub fn removals(&self) -> u64 {
         self.removals.load(Ordering::Acquire)
     }
 
-    /// The resource, if it is there.
+    /// The resource, or `None` if there is none with this type and name.
     pub fn find<T: Resource>(&self, container: &str, name: &str) -> Option<Arc<T>> {
         let containers = self.containers.read();
-        // The key owns its name; the copy is short and this is not the hot path of a step, where
-        // kernels keep the `Arc` they found.
+        // The key needs an owned name. The copy is short, and kernels keep the `Arc` they found
+        // instead of looking it up in every step.
         let key = (TypeId::of::<T>(), name.to_string());
         let found = containers.get(container)?.get(&key)?.clone();
         drop(containers);
         downcast(found)
     }
 
-    /// The resource; `NotFound` naming it otherwise.
+    /// The resource. `NotFound` if there is none.
     pub fn lookup<T: Resource>(&self, container: &str, name: &str) -> Result<Arc<T>> {
         self.find(container, name).ok_or_else(|| {
             err!(
@@ -77,7 +83,7 @@ impl Resources {
         })
     }
 
-    /// The resource, made by `make` if it is not there; `make` runs at most once per name.
+    /// The resource. Calls `make` if there is none yet, at most once per name.
     pub fn lookup_or_create<T: Resource>(
         &self,
         container: &str,
@@ -98,7 +104,7 @@ impl Resources {
         Ok(made)
     }
 
-    /// Adds a resource; `AlreadyExists` if the name is taken.
+    /// Adds a resource. `AlreadyExists` if the name is taken.
     pub fn create<T: Resource>(&self, container: &str, name: &str, resource: T) -> Result<Arc<T>> {
         let mut containers = self.containers.write();
         let slot = containers.entry(container.to_string()).or_default();
@@ -111,7 +117,7 @@ impl Resources {
         Ok(made)
     }
 
-    /// Removes a resource of any type with this name; `NotFound` if there is none.
+    /// Removes the resource with this name, of any type. `NotFound` if there is none.
     pub fn delete(&self, container: &str, name: &str) -> Result<()> {
         let removed: Vec<Arc<dyn Resource>> = {
             let mut containers = self.containers.write();
@@ -129,7 +135,7 @@ impl Resources {
         Ok(())
     }
 
-    /// Removes a resource of one type; `NotFound` if there is none.
+    /// Removes a resource of one type. `NotFound` if there is none.
     pub fn remove<T: Resource>(&self, container: &str, name: &str) -> Result<Arc<T>> {
         let key = (TypeId::of::<T>(), name.to_string());
         let removed = {
@@ -142,7 +148,7 @@ impl Resources {
             .ok_or_else(|| err!(NotFound, "Resource {container}/{name} does not exist."))
     }
 
-    /// Drops everything in a container.
+    /// Removes all resources of a container.
     pub fn clear_container(&self, container: &str) {
         let dropped = {
             let mut containers = self.containers.write();
@@ -154,7 +160,7 @@ impl Resources {
         }
     }
 
-    /// Drops everything.
+    /// Removes all resources.
     pub fn clear(&self) {
         let dropped = {
             let mut containers = self.containers.write();
@@ -178,7 +184,7 @@ mod tests {
     use crate::{Code, Tensor, Variable};
 
     #[test]
-    fn names_are_shared_within_a_container() {
+    fn a_second_creation_returns_the_resource_of_the_same_name() {
         let r = Resources::new();
         let make = || Ok(Variable::new("w", DType::Float, PartialShape::unknown()));
         let a = r.lookup_or_create("ps", "w", make).unwrap();

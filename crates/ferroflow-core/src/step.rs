@@ -1,59 +1,71 @@
-//! What every node of one run of a graph shares.
+//! The state that all nodes of one step share.
 
 use crate::{CancelToken, Collectives, DType, Rendezvous, Resources, Shape};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// Threads that run nodes.
+/// The threads that run nodes.
 pub trait Spawn: Send + Sync {
-    /// Runs `work` on a compute thread; it must not block.
+    /// Runs `work` on a compute thread. `work` must not block.
     fn spawn(&self, work: Box<dyn FnOnce() + Send>);
 
-    /// Runs `work` on a thread of its own that may block.
+    /// Runs `work` on its own thread, where it may block.
     fn spawn_blocking(&self, work: Box<dyn FnOnce() + Send>);
 
-    /// How many compute threads have nothing to do.
+    /// The number of idle compute threads.
     fn idle(&self) -> usize {
         0
     }
 }
 
-/// One step: what its nodes, and the functions they call, share.
+/// The state that the nodes of a step, and the functions they call, share.
 pub struct StepCtx {
+    /// The number of the step.
     pub step_id: i64,
+    /// Passes values between the parts of the step.
     pub rendezvous: Arc<dyn Rendezvous>,
-    /// Resources of the session: those of the task, or its own when it is isolated.
+    /// Resources of the session: those of the task, or the session's own if it is isolated.
     pub resources: Arc<Resources>,
-    /// Resources that end with the step: tensor arrays, stacks, temporary variables.
+    /// Resources that exist only during the step: tensor arrays, stacks, temporary variables.
     pub step_resources: Arc<Resources>,
+    /// Cancels the step.
     pub cancel: CancelToken,
+    /// The threads that run the step's nodes.
     pub threads: Arc<dyn Spawn>,
-    /// Runs what the step does together with other devices and tasks.
+    /// Runs the collectives with other devices and tasks.
     pub collectives: Arc<dyn Collectives>,
-    /// Present when the step is traced.
+    /// Collects times, if the step is traced.
     pub stats: Option<Arc<StepStats>>,
-    /// How many function calls this is nested in.
+    /// The depth of nested function calls.
     pub depth: u32,
 }
 
-/// The times and outputs of the nodes of a traced step.
+/// Times and outputs of the nodes of a traced step.
 #[derive(Default)]
 pub struct StepStats {
+    /// One entry for each execution of a node.
     pub nodes: Mutex<Vec<NodeStats>>,
 }
 
 /// One execution of one node.
 #[derive(Clone, Debug)]
 pub struct NodeStats {
+    /// The name of the node.
     pub node: String,
+    /// The name of its op.
     pub op: String,
+    /// The full name of its device.
     pub device: String,
-    /// The inputs' node names, for the label of the timeline.
+    /// The names of the input nodes, for the label in the timeline.
     pub inputs: Vec<String>,
+    /// When the node became ready.
     pub scheduled: SystemTime,
+    /// When its kernel started.
     pub start: SystemTime,
+    /// When its kernel ended.
     pub end: SystemTime,
+    /// The number of the thread that ran it.
     pub thread: u32,
     /// Slot, dtype, shape and bytes of each output tensor.
     pub outputs: Vec<(usize, DType, Shape, usize)>,

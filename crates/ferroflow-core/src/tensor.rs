@@ -7,8 +7,8 @@ use bytes::Bytes;
 use std::fmt;
 use std::sync::Arc;
 
-/// A tensor: cheap to clone, since storage is shared; writing copies the storage first unless
-/// nobody else holds it.
+/// A tensor. Clones are cheap, because they share storage. A write copies the storage first if it
+/// has other owners.
 ///
 /// ```
 /// use ferroflow_core::Tensor;
@@ -24,22 +24,26 @@ pub struct Tensor {
     dtype: DType,
     shape: Shape,
     storage: Storage,
-    /// First element within the storage: leading-dimension slices share their parent's.
+    /// The position of the first element in the storage. Slices of the leading dimension share the
+    /// storage of their parent.
     start: usize,
 }
 
-/// Where a tensor's elements are.
+/// The storage of a tensor's elements.
 #[derive(Clone)]
 pub enum Storage {
     /// Plain bytes in host memory.
     Plain(Arc<Buffer>),
+    /// Strings.
     Strings(Arc<List<Bytes>>),
+    /// Resource handles.
     Handles(Arc<List<ResourceHandle>>),
+    /// Variants.
     Variants(Arc<List<Variant>>),
 }
 
 impl Tensor {
-    /// A tensor whose elements are initialised but unspecified; strings are empty.
+    /// A tensor with unspecified elements. Strings are empty.
     pub fn alloc(dtype: DType, shape: impl Into<Shape>) -> Result<Tensor> {
         Tensor::make(dtype, shape.into(), Buffer::alloc)
     }
@@ -79,7 +83,7 @@ impl Tensor {
         Tensor::from_slice([values.len()], values).expect("a vector has as many elements")
     }
 
-    /// A tensor with a copy of `values`, which must be as many as the shape has elements.
+    /// A tensor with a copy of `values`. An error unless the shape has as many elements.
     pub fn from_slice<T: Element>(shape: impl Into<Shape>, values: &[T]) -> Result<Tensor> {
         let mut t = Tensor::alloc(T::DTYPE, shape)?;
         ensure!(
@@ -93,7 +97,8 @@ impl Tensor {
         Ok(t)
     }
 
-    /// A tensor of plain bytes (little-endian, row-major) that may be adopted without a copy.
+    /// A tensor of plain bytes (little-endian, row-major). Shares the memory of `bytes` if its
+    /// alignment allows.
     pub fn from_bytes(dtype: DType, shape: Shape, bytes: Bytes) -> Result<Tensor> {
         let n = shape.checked_elements()?;
         let want = dtype.size().and_then(|size| n.checked_mul(size));
@@ -115,6 +120,7 @@ impl Tensor {
         Ok(Tensor { dtype, shape, storage, start: 0 })
     }
 
+    /// A tensor of strings.
     pub fn from_strings(shape: impl Into<Shape>, values: Vec<Bytes>) -> Result<Tensor> {
         Tensor::from_storage(
             DType::String,
@@ -123,10 +129,12 @@ impl Tensor {
         )
     }
 
+    /// A string scalar.
     pub fn string(value: impl Into<Bytes>) -> Tensor {
         Tensor::from_strings(Shape::scalar(), vec![value.into()]).expect("a scalar has one element")
     }
 
+    /// A tensor of resource handles.
     pub fn from_handles(shape: impl Into<Shape>, values: Vec<ResourceHandle>) -> Result<Tensor> {
         Tensor::from_storage(
             DType::Resource,
@@ -135,10 +143,12 @@ impl Tensor {
         )
     }
 
+    /// A scalar resource handle.
     pub fn handle(value: ResourceHandle) -> Tensor {
         Tensor::from_handles(Shape::scalar(), vec![value]).expect("a scalar has one element")
     }
 
+    /// A tensor of variants.
     pub fn from_variants(shape: impl Into<Shape>, values: Vec<Variant>) -> Result<Tensor> {
         Tensor::from_storage(
             DType::Variant,
@@ -147,6 +157,7 @@ impl Tensor {
         )
     }
 
+    /// A scalar variant.
     pub fn variant(value: Variant) -> Tensor {
         Tensor::from_variants(Shape::scalar(), vec![value]).expect("a scalar has one element")
     }
@@ -166,27 +177,32 @@ impl Tensor {
         Ok(Tensor { dtype, shape, storage, start: 0 })
     }
 
+    /// The type of the elements.
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
+    /// The shape.
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
+    /// The number of dimensions.
     pub fn rank(&self) -> usize {
         self.shape.rank()
     }
 
+    /// The number of elements.
     pub fn elements(&self) -> usize {
         self.shape.elements()
     }
 
+    /// The storage, which other tensors may share.
     pub fn storage(&self) -> &Storage {
         &self.storage
     }
 
-    /// Bytes its elements take; for strings the bytes of their texts.
+    /// Bytes of all elements. For strings, the bytes of their texts.
     pub fn byte_len(&self) -> usize {
         match self.dtype.size() {
             Some(size) => self.elements() * size,
@@ -194,7 +210,7 @@ impl Tensor {
         }
     }
 
-    /// Whether nobody else holds this storage, so that writing needs no copy.
+    /// Whether the storage has no other owner, so that a write needs no copy.
     pub fn is_unique(&mut self) -> bool {
         match &mut self.storage {
             Storage::Plain(b) => Arc::get_mut(b).is_some_and(|b| b.bytes_mut().is_some()),
@@ -215,7 +231,7 @@ impl Tensor {
         }
     }
 
-    /// The elements' bytes; an error for strings, resources and variants.
+    /// The bytes of the elements. An error for strings, resources and variants.
     pub fn bytes(&self) -> Result<&[u8]> {
         let (Storage::Plain(buffer), Some(size)) = (&self.storage, self.dtype.size()) else {
             bail!(InvalidArgument, "a {} tensor has no plain bytes", self.dtype);
@@ -224,8 +240,8 @@ impl Tensor {
         Ok(&buffer.bytes()[from..from + len])
     }
 
-    /// The elements' bytes for writing; storage that is shared is copied first. The caller keeps
-    /// `bool` elements 0 or 1.
+    /// The bytes of the elements for writing. Copies shared storage first. The caller must write
+    /// only 0 or 1 to `bool` elements.
     pub fn bytes_mut(&mut self) -> Result<&mut [u8]> {
         self.make_unique()?;
         let (Storage::Plain(buffer), Some(size)) = (&mut self.storage, self.dtype.size()) else {
@@ -236,25 +252,26 @@ impl Tensor {
         Ok(&mut bytes.expect("make_unique left us the only owner")[from..from + len])
     }
 
-    /// The elements, when they are stored as `T`.
+    /// The elements. An error if they are not stored as `T`.
     pub fn as_slice<T: Element>(&self) -> Result<&[T]> {
         self.expect_stores::<T>()?;
         let bytes = self.bytes()?;
-        // SAFETY: `T: Element` has no padding, is valid for what tensors of this dtype hold, and is
-        // as large as the dtype's size, so the range holds `elements()` of them. Buffers start at
-        // 16-byte alignment or more and `start` is a multiple of the element's size.
+        // SAFETY: `T: Element` has no padding, is valid for the contents of tensors of this dtype,
+        // and is as large as the dtype's size, so the range holds `elements()` of them. Buffers are
+        // aligned to at least 16 bytes and `start` is a multiple of the element's size.
         Ok(unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), self.elements()) })
     }
 
-    /// The elements for writing; storage that is shared is copied first.
+    /// The elements for writing. Copies shared storage first.
     pub fn as_mut_slice<T: Element>(&mut self) -> Result<&mut [T]> {
         self.expect_stores::<T>()?;
         let n = self.elements();
         let bytes = self.bytes_mut()?;
-        // SAFETY: as in `as_slice`; `bytes_mut` made the range exclusively ours.
+        // SAFETY: as in `as_slice`. `bytes_mut` made this tensor the only owner.
         Ok(unsafe { std::slice::from_raw_parts_mut(bytes.as_mut_ptr().cast(), n) })
     }
 
+    /// The elements of a string tensor.
     pub fn strings(&self) -> Result<&[Bytes]> {
         match &self.storage {
             Storage::Strings(v) => Ok(&v[self.start..self.start + self.elements()]),
@@ -262,6 +279,7 @@ impl Tensor {
         }
     }
 
+    /// The elements of a string tensor for writing. Copies shared storage first.
     pub fn strings_mut(&mut self) -> Result<&mut [Bytes]> {
         let (from, n) = (self.start, self.elements());
         match &mut self.storage {
@@ -270,6 +288,7 @@ impl Tensor {
         }
     }
 
+    /// The elements of a resource tensor.
     pub fn handles(&self) -> Result<&[ResourceHandle]> {
         match &self.storage {
             Storage::Handles(v) => Ok(&v[self.start..self.start + self.elements()]),
@@ -277,6 +296,7 @@ impl Tensor {
         }
     }
 
+    /// The elements of a resource tensor for writing. Copies shared storage first.
     pub fn handles_mut(&mut self) -> Result<&mut [ResourceHandle]> {
         let (from, n) = (self.start, self.elements());
         match &mut self.storage {
@@ -285,6 +305,7 @@ impl Tensor {
         }
     }
 
+    /// The elements of a variant tensor.
     pub fn variants(&self) -> Result<&[Variant]> {
         match &self.storage {
             Storage::Variants(v) => Ok(&v[self.start..self.start + self.elements()]),
@@ -292,6 +313,7 @@ impl Tensor {
         }
     }
 
+    /// The elements of a variant tensor for writing. Copies shared storage first.
     pub fn variants_mut(&mut self) -> Result<&mut [Variant]> {
         let (from, n) = (self.start, self.elements());
         match &mut self.storage {
@@ -316,7 +338,7 @@ impl Tensor {
         }
     }
 
-    /// The one element of an int32 or int64 tensor.
+    /// The only element of an int32 or int64 tensor.
     pub fn scalar_index(&self) -> Result<i64> {
         match self.to_indices()?.as_slice() {
             [value] => Ok(*value),
@@ -324,7 +346,7 @@ impl Tensor {
         }
     }
 
-    /// The elements of an integer tensor as `i64`s: shapes, axes, permutations and the like.
+    /// The elements of an integer tensor as `i64`: shapes, axes, permutations and so on.
     pub fn to_indices(&self) -> Result<Vec<i64>> {
         fn widen<T: Element + Into<i64>>(t: &Tensor) -> Result<Vec<i64>> {
             Ok(t.as_slice::<T>()?.iter().map(|&x| x.into()).collect())
@@ -341,7 +363,7 @@ impl Tensor {
         }
     }
 
-    /// The shape that an integer vector holds.
+    /// The shape that an integer vector describes.
     pub fn to_shape(&self) -> Result<Shape> {
         ensure!(
             self.rank() <= 1,
@@ -357,7 +379,7 @@ impl Tensor {
         self.clone().into_shape(shape)
     }
 
-    /// [`Tensor::reshape`] of an owned tensor, which stays the only owner if it was.
+    /// [`Tensor::reshape`] of an owned tensor. It stays the only owner if it was.
     pub fn into_shape(mut self, shape: impl Into<Shape>) -> Result<Tensor> {
         let shape = shape.into();
         ensure!(
@@ -371,7 +393,7 @@ impl Tensor {
         Ok(self)
     }
 
-    /// The same bytes as another dtype of the same size per element, without a copy.
+    /// The same bytes as another dtype with the same element size, without a copy.
     pub fn with_dtype(mut self, dtype: DType) -> Result<Tensor> {
         ensure!(
             dtype.is_plain() && dtype.size() == self.dtype.size() && dtype != DType::Bool,
@@ -403,21 +425,22 @@ impl Tensor {
         Ok(part)
     }
 
-    /// Row `i` of the leading dimension, which is dropped; without a copy.
+    /// Row `i` of the leading dimension, without that dimension and without a copy.
     pub fn row(&self, i: usize) -> Result<Tensor> {
         let part = self.rows(i, 1)?;
         let shape = Shape::from(&self.shape[1..]);
         part.into_shape(shape)
     }
 
-    /// A copy that shares storage with nobody.
+    /// A copy with its own storage.
     pub fn deep_copy(&self) -> Result<Tensor> {
         let mut copy = self.clone();
         copy.make_unique()?;
         Ok(copy)
     }
 
-    /// The elements' bytes as reference-counted `Bytes`, without a copy: what a transport sends.
+    /// The bytes of the elements as reference-counted `Bytes`, without a copy. Transports send
+    /// these.
     pub fn to_wire_bytes(&self) -> Result<Bytes> {
         let whole = match &self.storage {
             Storage::Plain(buffer) => Bytes::from_owner(SharedBuffer(buffer.clone())),
@@ -468,7 +491,7 @@ impl AsRef<[u8]> for SharedBuffer {
     }
 }
 
-/// Same dtype, shape and elements; floats compare by their bits.
+/// Equal if dtype, shape and elements are equal. Floats compare by their bits.
 impl PartialEq for Tensor {
     fn eq(&self, other: &Tensor) -> bool {
         self.dtype == other.dtype
@@ -483,7 +506,7 @@ impl PartialEq for Tensor {
     }
 }
 
-/// Dtype, shape and the first few elements.
+/// Prints dtype, shape and the first few elements.
 impl fmt::Debug for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{} ", self.dtype, self.shape)?;
@@ -514,7 +537,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn writing_to_a_shared_tensor_leaves_the_other_alone() {
+    fn writing_to_a_shared_tensor_does_not_change_its_clone() {
         let a = Tensor::vector(&[1.0f32, 2.0]);
         let mut b = a.clone();
         b.as_mut_slice::<f32>().unwrap()[0] = 9.0;
@@ -531,7 +554,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_share_storage() {
+    fn rows_share_the_storage_of_their_tensor() {
         let a = Tensor::from_slice([3, 2], &[1i32, 2, 3, 4, 5, 6]).unwrap();
         let r = a.row(1).unwrap();
         assert_eq!(r.as_slice::<i32>().unwrap(), [3, 4]);
@@ -544,7 +567,7 @@ mod tests {
     }
 
     #[test]
-    fn absurd_tensors_are_refused() {
+    fn allocating_more_than_the_memory_of_any_machine_fails() {
         let e = Tensor::zeros(DType::Float, Shape::from([1 << 40, 1 << 20])).unwrap_err();
         assert_eq!(e.code(), crate::Code::ResourceExhausted);
         let e = Tensor::zeros(DType::Double, Shape::from([1 << 62])).unwrap_err();
@@ -553,7 +576,7 @@ mod tests {
     }
 
     #[test]
-    fn wire_bytes_are_a_view() {
+    fn wire_bytes_share_the_memory_of_the_tensor() {
         let a = Tensor::vector(&[1u8, 2, 3, 4]);
         let b = a.rows(1, 2).unwrap().to_wire_bytes().unwrap();
         assert_eq!(&b[..], [2, 3]);
@@ -561,7 +584,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_bools_become_valid() {
+    fn bool_bytes_other_than_0_and_1_become_1() {
         let t = Tensor::from_bytes(DType::Bool, Shape::from([3]), Bytes::from_static(&[0, 7, 1]));
         assert_eq!(t.unwrap().as_slice::<bool>().unwrap(), [false, true, true]);
     }

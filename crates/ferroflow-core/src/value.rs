@@ -1,4 +1,4 @@
-//! What travels along the edges of a running graph.
+//! The values on the edges of a running graph.
 
 use crate::{Result, Tensor, Variable, bail};
 use std::sync::Arc;
@@ -6,27 +6,30 @@ use std::sync::Arc;
 /// A value on an edge.
 #[derive(Clone, Default)]
 pub enum Value {
-    /// Nothing there (yet, or any more).
+    /// No value yet, or the consumer has taken it.
     #[default]
     Empty,
+    /// A tensor.
     Tensor(Tensor),
     /// A reference to a variable, as `VariableV2` outputs. A consumer whose argument is not a
-    /// reference is handed a snapshot instead.
+    /// reference gets a snapshot instead.
     Ref(Arc<Variable>),
-    /// The output of the branch not taken.
+    /// The output of a branch that was not taken.
     Dead,
 }
 
 impl Value {
+    /// Whether it comes from a branch that was not taken.
     pub fn is_dead(&self) -> bool {
         matches!(self, Value::Dead)
     }
 
+    /// Whether there is no value.
     pub fn is_empty(&self) -> bool {
         matches!(self, Value::Empty)
     }
 
-    /// The tensor, or a snapshot of the variable referred to.
+    /// The tensor, or a snapshot of the referenced variable.
     pub fn into_tensor(self) -> Result<Tensor> {
         match self {
             Value::Tensor(t) => Ok(t),

@@ -1,46 +1,52 @@
-//! Variables: named, shared, mutable tensors. Reference edges and resource handles both lead here.
+//! Variables: named tensors that steps share and change. Reference edges and resource handles both
+//! refer to one.
 
 use crate::{DType, PartialShape, Result, Tensor, err};
 use parking_lot::RwLock;
 
-/// A variable. Reads are snapshots: they share the storage until the next update, which copies it
-/// only if a snapshot is still held.
+/// A variable. A read is a snapshot that shares the storage. The next update copies the storage
+/// only if a snapshot still exists.
 pub struct Variable {
     name: String,
     dtype: DType,
-    /// The shape declared in the graph, which an unvalidated assignment may leave.
+    /// The shape declared in the graph. An assignment without shape validation may give the value
+    /// another one.
     declared: PartialShape,
     value: RwLock<Option<Tensor>>,
 }
 
 impl Variable {
-    /// An uninitialised variable; `name` appears in errors.
+    /// An uninitialized variable. Errors contain `name`.
     pub fn new(name: impl Into<String>, dtype: DType, declared: PartialShape) -> Variable {
         Variable { name: name.into(), dtype, declared, value: RwLock::new(None) }
     }
 
+    /// The name that errors contain.
     pub fn name(&self) -> &str {
         &self.name
     }
 
+    /// The type of the elements.
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
+    /// The shape declared in the graph.
     pub fn declared_shape(&self) -> &PartialShape {
         &self.declared
     }
 
+    /// Whether it has a value.
     pub fn is_initialized(&self) -> bool {
         self.value.read().is_some()
     }
 
-    /// The current value, if it has one.
+    /// The current value, or `None` if the variable is uninitialized.
     pub fn snapshot(&self) -> Option<Tensor> {
         self.value.read().clone()
     }
 
-    /// The current value; `FailedPrecondition` if it has none.
+    /// The current value. `FailedPrecondition` if the variable is uninitialized.
     pub fn read(&self) -> Result<Tensor> {
         self.snapshot().ok_or_else(|| {
             err!(FailedPrecondition, "Attempting to use uninitialized value {}", self.name)
@@ -50,23 +56,23 @@ impl Variable {
     /// Replaces the value.
     pub fn assign(&self, value: Tensor) {
         let old = self.value.write().replace(value);
-        // Freeing a large tensor takes time that the lock need not be held for.
+        // Drop the old value after the lock is released: freeing a large tensor takes time.
         drop(old);
     }
 
-    /// Makes it uninitialised again.
+    /// Makes the variable uninitialized again.
     pub fn clear(&self) {
         let old = self.value.write().take();
         drop(old);
     }
 
-    /// Runs `change` on the value slot with everybody else kept out: for read-modify-write.
-    /// An error leaves whatever `change` left.
+    /// Runs `change` on the value with the lock held, for read-modify-write. An error does not undo
+    /// what `change` did.
     pub fn update<R>(&self, change: impl FnOnce(&mut Option<Tensor>) -> Result<R>) -> Result<R> {
         change(&mut self.value.write())
     }
 
-    /// [`Variable::update`] of an initialised variable.
+    /// [`Variable::update`] of an initialized variable.
     pub fn modify<R>(&self, change: impl FnOnce(&mut Tensor) -> Result<R>) -> Result<R> {
         self.update(|slot| match slot {
             Some(value) => change(value),

@@ -6,42 +6,44 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-/// What a variant may hold. Objects are immutable once shared: an op that changes one makes
-/// another.
+/// The content of a variant. Shared objects are immutable: an op that changes one makes a new one.
 pub trait VariantObject: Any + Send + Sync {
     /// TensorFlow's name for the type, such as `tensorflow::TensorList`.
     fn type_name(&self) -> &str;
 
-    /// The object as metadata and tensors, for files and other tasks; `None` if it cannot leave
+    /// The object as metadata and tensors, for files and other tasks. `None` if it cannot leave
     /// this process.
     fn encode(&self) -> Option<(Bytes, Vec<Tensor>)> {
         None
     }
 
-    /// An object like this one with zeros in place of its values, for gradients.
+    /// An object of this type with zeros as values, for gradients.
     fn zeros_like(&self) -> Result<Variant> {
-        Err(err!(Unimplemented, "no zeros like a {}", self.type_name()))
+        Err(err!(Unimplemented, "cannot make zeros of type {}", self.type_name()))
     }
 
-    /// The sum of this and another object of its type, for gradients.
+    /// The sum of this object and another one of its type, for gradients.
     fn plus(&self, _other: &Variant) -> Result<Variant> {
-        Err(err!(Unimplemented, "no sum of {}s", self.type_name()))
+        Err(err!(Unimplemented, "cannot add values of type {}", self.type_name()))
     }
 }
 
-/// One element of a variant tensor; empty until set.
+/// One element of a variant tensor. It is empty until it is set.
 #[derive(Clone, Default)]
 pub struct Variant(Option<Arc<dyn VariantObject>>);
 
 impl Variant {
+    /// A variant that holds `object`.
     pub fn new(object: impl VariantObject) -> Variant {
         Variant(Some(Arc::new(object)))
     }
 
+    /// Whether it holds no object.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
+    /// The object, if there is one.
     pub fn object(&self) -> Option<&Arc<dyn VariantObject>> {
         self.0.as_ref()
     }
@@ -52,14 +54,14 @@ impl Variant {
         object.downcast_ref()
     }
 
-    /// The object for changing in place, if it is a `T` that nobody else holds.
+    /// The object for changing in place, if it is a `T` without other owners.
     pub fn get_mut<T: VariantObject>(&mut self) -> Option<&mut T> {
         let object: &mut dyn Any = Arc::get_mut(self.0.as_mut()?)?;
         object.downcast_mut()
     }
 }
 
-/// The same object, not an equal one.
+/// Equal if both hold the same object in memory.
 impl PartialEq for Variant {
     fn eq(&self, other: &Variant) -> bool {
         match (&self.0, &other.0) {

@@ -1,14 +1,14 @@
-//! Small buffers, of which a step makes one for nearly every node: each thread keeps a few freed ones
-//! of the smallest size, and counts small bytes on its own, so that threads do not meet over them.
+//! Small buffers. A step allocates one for nearly every node. Each thread keeps a few freed buffers
+//! of the smallest size and counts small sizes itself, so that threads do not contend.
 
 use super::{ALIGN, layout, reserve, unreserve};
 use std::alloc::{alloc_zeroed, dealloc};
 use std::cell::RefCell;
 use std::ptr::NonNull;
 
-/// Buffers of the smallest size that a thread keeps.
+/// Freed buffers of the smallest size that a thread keeps.
 const KEPT: usize = 256;
-/// Bytes that a thread counts at a time.
+/// Bytes that a thread reserves at a time from the global limit.
 const CHUNK: usize = 64 << 10;
 
 thread_local! {
@@ -16,14 +16,14 @@ thread_local! {
 }
 
 struct Local {
-    /// Of `ALIGN` bytes each, which stay counted.
+    /// Free blocks of `ALIGN` bytes. They stay counted.
     free: Vec<NonNull<u8>>,
-    /// Bytes that are counted but not in use.
+    /// Bytes that are reserved but not in use.
     credit: usize,
 }
 
-/// Memory of `capacity` initialised but unspecified bytes; none if there is none left, or none that
-/// may be counted.
+/// Memory of `capacity` initialized bytes with unspecified values. `None` if the system or the
+/// limit has no more.
 pub(super) fn take(capacity: usize) -> Option<NonNull<u8>> {
     let local = LOCAL.try_with(|local| {
         let mut local = local.borrow_mut();
@@ -46,7 +46,7 @@ pub(super) fn take(capacity: usize) -> Option<NonNull<u8>> {
         }
         ptr
     });
-    // The thread is ending: its own count is gone.
+    // The thread is ending, so its thread-local state is gone.
     local.unwrap_or_else(|_| {
         reserve(capacity).ok()?;
         let ptr = allocate(capacity);
@@ -57,7 +57,7 @@ pub(super) fn take(capacity: usize) -> Option<NonNull<u8>> {
     })
 }
 
-/// Takes memory back that was allocated with `layout(capacity)` and counted, here or elsewhere.
+/// Takes back memory that was allocated with `layout(capacity)` and counted, on any thread.
 pub(super) fn put_back(ptr: NonNull<u8>, capacity: usize) {
     let is_kept = capacity == ALIGN
         && LOCAL.try_with(|local| {
@@ -69,8 +69,8 @@ pub(super) fn put_back(ptr: NonNull<u8>, capacity: usize) {
             has_room
         }) == Ok(true);
     if !is_kept {
-        // SAFETY: by this function's contract the memory is of this layout; the caller, who owned it,
-        // has given it up.
+        // SAFETY: by this function's contract the memory has this layout, and the caller gave up
+        // the last reference.
         unsafe { dealloc(ptr.as_ptr(), layout(capacity)) };
         give(capacity);
     }
@@ -81,7 +81,7 @@ fn allocate(capacity: usize) -> Option<NonNull<u8>> {
     NonNull::new(unsafe { alloc_zeroed(layout(capacity)) })
 }
 
-/// Counts bytes as no longer in use.
+/// Counts bytes as unused.
 fn give(capacity: usize) {
     let kept = LOCAL.try_with(|local| {
         let mut local = local.borrow_mut();
@@ -99,8 +99,7 @@ fn give(capacity: usize) {
 impl Drop for Local {
     fn drop(&mut self) {
         for ptr in &self.free {
-            // SAFETY: each came here through `put_back`, as a block of `ALIGN` bytes that nobody
-            // refers to any more.
+            // SAFETY: `put_back` added each as a block of `ALIGN` bytes without other references.
             unsafe { dealloc(ptr.as_ptr(), layout(ALIGN)) };
         }
         unreserve(self.credit + self.free.len() * ALIGN);
@@ -112,7 +111,7 @@ mod tests {
     use crate::{Buffer, Tensor};
 
     #[test]
-    fn small_buffers_cross_threads_and_come_back() {
+    fn small_buffers_can_be_freed_on_another_thread_and_reused() {
         let (tell, told) = std::sync::mpsc::channel::<Tensor>();
         std::thread::scope(|scope| {
             scope.spawn(move || {
@@ -122,7 +121,7 @@ mod tests {
             });
             for (i, t) in told.iter().enumerate() {
                 assert_eq!(t.scalar_value::<i32>().unwrap(), i as i32);
-                // What was freed is used again, and does not show.
+                // A freed block is used again, and its old bytes are not visible.
                 let zero = Buffer::zeroed(8).unwrap();
                 assert_eq!(zero.bytes(), [0; 8]);
             }
