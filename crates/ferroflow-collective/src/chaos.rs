@@ -97,9 +97,9 @@ impl ChaosRun {
         for i in order {
             let count = (step * 977 + i * 331) % 4000;
             let values = vec![(rank * (i + 1) + step) as f32; count];
-            let ask = SubmitOptions { priority: i as i32, ..SubmitOptions::op(ReduceOp::Sum) };
+            let options = SubmitOptions { priority: i as i32, ..SubmitOptions::op(ReduceOp::Sum) };
             let want = ((0..n).sum::<usize>() * (i + 1) + n * step) as f32;
-            sums.push((want, count, engine.all_reduce(&format!("t{i}"), values, ask)?));
+            sums.push((want, count, engine.all_reduce(&format!("t{i}"), values, options)?));
         }
         let root = step % n;
         let sent = engine.broadcast("b", vec![rank as u16; 9], root, SubmitOptions::default())?;

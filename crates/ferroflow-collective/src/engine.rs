@@ -1,7 +1,7 @@
-//! Named tensors, submitted in any order on any rank, reduced in one order on all.
+//! The engine: callers submit named tensors in any order, and all ranks process them in one order.
 //!
-//! Each rank has a thread that owns the group. It tells rank 0's coordinator what its callers
-//! submitted, and runs what the coordinator decides. Handles give the buffers back.
+//! A thread on each rank owns the group. It sends the callers' submissions to the coordinator on
+//! rank 0 and runs what the coordinator decides. Handles return the buffers to the callers.
 
 mod collective;
 mod coordinator;
@@ -36,14 +36,15 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use timeline::Timeline;
 
-/// Bytes of a name at most.
+/// Most bytes of a tensor's name.
 const LONGEST_NAME: usize = 16 << 10;
 
-/// Takes what a tensor has become, as [`Engine::submit_tensor`] says.
+/// Receives the result of [`Engine::submit_tensor`].
 pub type TensorDone = Box<dyn FnOnce(Result<(Tensor, Vec<usize>)>) + Send>;
 
-/// Runs a group's collectives for callers on many threads. Dropping it waits for the other ranks to
-/// drop theirs, for [`EngineOptions::shutdown_timeout`]; whatever they still want of this rank then is an error on them.
+/// Runs a group's collectives for callers on many threads. Dropping an engine waits up to
+/// [`EngineOptions::shutdown_timeout`] for the other ranks to drop theirs. Collectives that the
+/// other ranks still need from this rank then fail on them.
 pub struct Engine {
     mailbox: Arc<Mailbox>,
     thread: Option<std::thread::JoinHandle<()>>,
@@ -55,17 +56,17 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Takes over a group, whose process sets have been made ([`Group::add_set`]).
+    /// Takes over a group. Make its process sets first ([`Group::add_set`]).
     pub fn start(mut group: Group, options: EngineOptions) -> Result<Engine> {
         let Some(control) = group.control().cloned() else {
             ferroflow_core::bail!(
                 FailedPrecondition,
-                "an engine needs a group that has met by rendezvous"
+                "an engine needs a group that was connected by rendezvous"
             );
         };
         let (rank, size, servers) = (group.rank(), group.size(), group.servers());
         let timeline = options.timeline.as_deref().map(|path| Timeline::create(path, rank));
-        // The others are told, instead of left to wait for this rank.
+        // Fail the group, so that the other ranks do not wait for this one.
         let timeline = timeline.transpose().map_err(|e| group.fail(e))?;
         let sets = group.sets();
         let known = sets.iter().map(|ranks| ranks.as_slice().into()).collect();
@@ -124,40 +125,46 @@ impl Engine {
         Ok(Engine { mailbox, thread: Some(thread), coordinator, stats, rank, size, servers })
     }
 
+    /// The rank of this process.
     pub fn rank(&self) -> usize {
         self.rank
     }
 
+    /// The number of ranks, without servers.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// Why it takes nothing any more, if that is so.
+    /// The error that ended the engine, if it has ended.
     pub fn failure(&self) -> Option<Error> {
         self.mailbox.state.lock().ended.clone()
     }
 
-    /// What the coordinator has seen, on rank 0.
+    /// Counters of the coordinator. They are zero on all ranks but rank 0.
     pub fn stats(&self) -> EngineStats {
         *self.stats.lock()
     }
 
-    /// The ranks of a process set, in its order.
+    /// The ranks of a process set, in order.
     pub fn members(&self, set: SetId) -> Result<Arc<[u32]>> {
         let found = self.mailbox.state.lock().sets.get(usize::from(set.0)).cloned();
-        found.ok_or_else(|| err!(InvalidArgument, "no process set {}", set.0))
+        found.ok_or_else(|| err!(InvalidArgument, "there is no process set {}", set.0))
     }
 
-    /// Makes a process set of `ranks`, in that order, when all ranks, members or not, have asked for the
-    /// same.
+    /// Makes a process set of `ranks`, in that order. All ranks of the group must call this with
+    /// the same ranks, whether or not they are members.
     pub fn add_set(&self, ranks: &[usize]) -> Result<SetHandle> {
-        ensure!(self.servers == 0, Unimplemented, "process sets in a job with servers");
+        ensure!(
+            self.servers == 0,
+            Unimplemented,
+            "process sets are not supported in a job with servers"
+        );
         let what = Collective::ProcessSet { ranks: ranks.to_vec() };
         Ok(SetHandle(self.submit("process set", Vec::new(), what, SubmitOptions::default())?))
     }
 
-    /// Leaves a trace at `path` from now on, or none. What was traced before is complete when the receiver
-    /// hears that the sender is gone.
+    /// Writes a trace to `path` from now on, or stops tracing. When the returned receiver
+    /// disconnects, the trace so far is complete.
     pub fn set_timeline(&self, path: Option<&Path>) -> Result<Receiver<()>> {
         let timeline = path.map(|path| Timeline::create(path, self.rank)).transpose()?;
         let (changed, done) = channel();
@@ -176,95 +183,99 @@ impl Engine {
         &self,
         name: &str,
         values: Vec<T>,
-        ask: SubmitOptions,
+        options: SubmitOptions,
     ) -> Result<CollectiveHandle<T>> {
-        self.submit(name, values, Collective::AllReduce, ask)
+        self.submit(name, values, Collective::AllReduce, options)
     }
 
-    /// The [`crate::Group::adasum`] of the tensor `name` over all ranks that submit it.
+    /// Combines the tensor `name` of all ranks as [`crate::Group::adasum`] does.
     pub fn adasum<T: Number>(
         &self,
         name: &str,
         values: Vec<T>,
-        ask: SubmitOptions,
+        options: SubmitOptions,
     ) -> Result<CollectiveHandle<T>> {
-        self.submit(name, values, Collective::Adasum, ask)
+        self.submit(name, values, Collective::Adasum, options)
     }
 
-    /// Reduces, and leaves each rank of the set with its nearly equal part.
+    /// Reduces, and returns to each rank of the set its part. The parts are nearly equal.
     pub fn reduce_scatter<T: Number>(
         &self,
         name: &str,
         values: Vec<T>,
-        ask: SubmitOptions,
+        options: SubmitOptions,
     ) -> Result<CollectiveHandle<T>> {
-        self.submit(name, values, Collective::ReduceScatter, ask)
+        self.submit(name, values, Collective::ReduceScatter, options)
     }
 
-    /// All ranks' values one after the other; each may have another number.
+    /// Concatenates the values of all ranks. Ranks may submit different numbers of values.
     pub fn all_gather<T: Number>(
         &self,
         name: &str,
         values: Vec<T>,
-        ask: SubmitOptions,
+        options: SubmitOptions,
     ) -> Result<CollectiveHandle<T>> {
-        self.submit(name, values, Collective::AllGather, ask)
+        self.submit(name, values, Collective::AllGather, options)
     }
 
-    /// The values of rank `root` on all.
+    /// Copies the values of rank `root` to all ranks.
     pub fn broadcast<T: Number>(
         &self,
         name: &str,
         values: Vec<T>,
         root: usize,
-        ask: SubmitOptions,
+        options: SubmitOptions,
     ) -> Result<CollectiveHandle<T>> {
-        self.submit(name, values, Collective::Broadcast { root }, ask)
+        self.submit(name, values, Collective::Broadcast { root }, options)
     }
 
-    /// Sends `splits[r]` of the values, in order, to each rank `r`; gives what the others sent.
+    /// Sends `splits[r]` of the values, in order, to each rank `r`. Returns the values that the
+    /// other ranks sent to this one.
     pub fn all_to_all<T: Number>(
         &self,
         name: &str,
         values: Vec<T>,
         splits: Vec<usize>,
-        ask: SubmitOptions,
+        options: SubmitOptions,
     ) -> Result<CollectiveHandle<T>> {
-        self.submit(name, values, Collective::AllToAll { splits }, ask)
+        self.submit(name, values, Collective::AllToAll { splits }, options)
     }
 
-    /// Returns when all ranks of the set have called it.
+    /// Blocks until all ranks of the set have called it.
     pub fn barrier(&self, name: &str, set: SetId) -> Result<()> {
-        let ask = SubmitOptions { set, ..SubmitOptions::default() };
-        self.submit(name, Vec::<u8>::new(), Collective::Barrier, ask)?.wait().map(|_| ())
+        let options = SubmitOptions { set, ..SubmitOptions::default() };
+        self.submit(name, Vec::<u8>::new(), Collective::Barrier, options)?.wait().map(|_| ())
     }
 
-    /// Submits a tensor of this rank. An error here concerns this rank alone; what cannot be done, or not
-    /// by all ranks alike, is an error of the handles of all of them.
+    /// Submits a tensor of this rank. An error here concerns only this rank. A collective that is
+    /// impossible, or on which the ranks disagree, fails the handles of all ranks.
     pub fn submit<T: Number>(
         &self,
         name: &str,
         values: Vec<T>,
         what: Collective,
-        ask: SubmitOptions,
+        options: SubmitOptions,
     ) -> Result<CollectiveHandle<T>> {
-        let handles = self.grouped(vec![(name.into(), values, what)], &ask)?;
-        handles.into_iter().next().ok_or_else(|| err!(Internal, "a tensor without a handle"))
+        let handles = self.grouped(vec![(name.into(), values, what)], &options)?;
+        handles
+            .into_iter()
+            .next()
+            .ok_or_else(|| err!(Internal, "the engine returned no handle for a tensor"))
     }
 
-    /// [`Engine::submit`] of tensors that are done together, when all of them are ready everywhere. If one
-    /// fails, all do.
+    /// [`Engine::submit`] of several tensors that run together, once all of them are ready on all
+    /// ranks. If one fails, all fail.
     pub fn grouped<T: Number>(
         &self,
         tensors: Vec<(String, Vec<T>, Collective)>,
-        ask: &SubmitOptions,
+        options: &SubmitOptions,
     ) -> Result<Vec<CollectiveHandle<T>>> {
         let group = group_of(tensors.iter().map(|(name, ..)| name.as_str()));
         let (mut all, mut handles) = (Vec::new(), Vec::new());
         for (name, values, what) in tensors {
-            let request = self.request(name, &what, T::DTYPE, values.len(), ask, group)?;
+            let request = self.request(name, &what, T::DTYPE, values.len(), options, group)?;
             let (sender, outcome) = channel();
-            // A handle that was dropped does not want to know.
+            // Ignore the error: the caller has dropped the handle.
             let done = Box::new(move |outcome| drop(sender.send(outcome)));
             all.push(Pending::new(request, Box::new(values), what, done));
             handles.push(CollectiveHandle { outcome, values: PhantomData });
@@ -277,13 +288,13 @@ impl Engine {
     pub fn grouped_all_reduce<T: Number>(
         &self,
         tensors: Vec<(String, Vec<T>)>,
-        ask: &SubmitOptions,
+        options: &SubmitOptions,
     ) -> Result<Vec<CollectiveHandle<T>>> {
         let with = |(name, values)| (name, values, Collective::AllReduce);
-        self.grouped(tensors.into_iter().map(with).collect(), ask)
+        self.grouped(tensors.into_iter().map(with).collect(), options)
     }
 
-    /// A server's whole life: sums for the ranks until all of them have left, or the group has failed.
+    /// Runs a server: sums for the ranks until all ranks have left or the group has failed.
     pub fn serve(&self) -> Result<()> {
         let mut state = self.mailbox.state.lock();
         loop {
@@ -295,8 +306,9 @@ impl Engine {
         }
     }
 
-    /// This rank has no more data: until all have joined, it goes along with the others' tensors,
-    /// bringing nothing. A mean is then that of the ranks with data.
+    /// Declares that this rank has no more data. Until all ranks have joined, it takes part in the
+    /// collectives of the other ranks without contributing values. A mean is then the mean over the
+    /// ranks that have data.
     pub fn join(&self) -> Result<JoinHandle> {
         let (sender, receiver) = channel();
         let mut state = self.mailbox.state.lock();
@@ -309,38 +321,38 @@ impl Engine {
         Ok(JoinHandle(receiver))
     }
 
-    /// Submits a tensor, which is worked on in place if nobody else holds it. `done` is called once, by
-    /// the engine's thread or before this returns, and must not wait. It is told what the tensor has
-    /// become, flat if it has another number of values, and how many came from each rank (of gathers
-    /// and all-to-all).
+    /// Submits a tensor. The engine works in place if the tensor is the only owner of its storage.
+    /// The engine calls `done` exactly once, either on its own thread or before this returns.
+    /// `done` must not block. It receives the resulting tensor and, for gathers and all-to-all, how
+    /// many values came from each rank. The tensor is flat if its number of values changed.
     pub fn submit_tensor(
         &self,
         name: &str,
         tensor: Tensor,
         what: Collective,
-        ask: SubmitOptions,
+        options: SubmitOptions,
         done: impl FnOnce(Result<(Tensor, Vec<usize>)>) + Send + 'static,
     ) {
-        self.submit_tensors(vec![(name.into(), tensor, what, Box::new(done))], &ask);
+        self.submit_tensors(vec![(name.into(), tensor, what, Box::new(done))], &options);
     }
 
-    /// [`Engine::submit_tensor`] of tensors that are done together, as [`Engine::grouped`] says.
+    /// [`Engine::submit_tensor`] of several tensors that run together, as in [`Engine::grouped`].
     pub fn submit_tensors(
         &self,
         tensors: Vec<(String, Tensor, Collective, TensorDone)>,
-        ask: &SubmitOptions,
+        options: &SubmitOptions,
     ) {
         let group = group_of(tensors.iter().map(|(name, ..)| name.as_str()));
         let (mut all, mut refused) = (Vec::new(), None);
         for (name, tensor, what, done) in tensors {
-            let ask = SubmitOptions { shape: Some(tensor.shape().to_vec()), ..ask.clone() };
+            let options = SubmitOptions { shape: Some(tensor.shape().to_vec()), ..options.clone() };
             let (dtype, len) = (tensor.dtype(), tensor.elements());
-            let request = self.request(name, &what, dtype, len, &ask, group);
+            let request = self.request(name, &what, dtype, len, &options, group);
             let finish = move |outcome: TensorOutcome| {
                 done(outcome.and_then(|(values, counts)| {
                     let mut tensor: Tensor = unpacked(values)?;
                     if tensor.dtype() == DType::Bool {
-                        // Other ranks' bytes: only 0 and 1 are booleans.
+                        // The bytes come from other ranks, and only 0 and 1 are valid booleans.
                         tensor.bytes_mut()?.iter_mut().for_each(|b| *b = u8::from(*b != 0));
                     }
                     Ok((tensor, counts))
@@ -363,29 +375,31 @@ impl Engine {
         }
     }
 
-    /// What the coordinator is asked. What cannot be done is asked for all the same, with the reason, so
-    /// that the other ranks hear of it; but not on behalf of ranks that are not in the set.
+    /// The request for the coordinator. An impossible collective is still requested, together with
+    /// the reason, so that the other ranks receive the error. A rank that is not in the set gets
+    /// the error directly.
     fn request(
         &self,
         name: String,
         what: &Collective,
         dtype: DType,
         len: usize,
-        ask: &SubmitOptions,
+        options: &SubmitOptions,
         group: (u64, u32),
     ) -> Result<TensorRequest> {
-        let (rank, set) = (self.rank, ask.set.0);
-        let members = self.members(ask.set)?;
+        let (rank, set) = (self.rank, options.set.0);
+        let members = self.members(options.set)?;
         let is_member = members.contains(&(rank as u32));
         ensure!(is_member, FailedPrecondition, "rank {rank} is not in process set {set}");
         let bytes = name.len();
         ensure!(
             bytes <= LONGEST_NAME,
             InvalidArgument,
-            "a tensor's name of {bytes} bytes; it may have {LONGEST_NAME}"
+            "a tensor's name has {bytes} bytes, at most {LONGEST_NAME} are allowed"
         );
-        let fault = ask.fault.clone().or_else(|| what.check(dtype, len, ask, &members).err());
-        let shape: Vec<u64> = match (what, &ask.shape) {
+        let fault =
+            options.fault.clone().or_else(|| what.check(dtype, len, options, &members).err());
+        let shape: Vec<u64> = match (what, &options.shape) {
             (Collective::ProcessSet { ranks }, _) => ranks.iter().map(|&r| r as u64).collect(),
             (_, Some(shape)) => shape.iter().take(MOST_DIMENSIONS).map(|&d| d as u64).collect(),
             (_, None) => vec![len as u64],
@@ -397,20 +411,20 @@ impl Engine {
         Ok(TensorRequest {
             name,
             kind: what.kind(),
-            op: ask.op,
+            op: options.op,
             dtype,
             shape,
             set,
             root,
-            compression: ask.compression,
+            compression: options.compression,
             group: group.0,
             group_len: group.1,
-            priority: ask.priority,
+            priority: options.priority,
             fault,
         })
     }
 
-    /// Hands submissions to the engine's thread; all of them back to the caller if it does not take one.
+    /// Passes submissions to the engine's thread. Returns all of them if one is refused.
     fn enter(&self, all: Vec<Pending>) -> Result<(), (Vec<Pending>, Error)> {
         let key = |p: &Pending| (p.request.set, p.request.name.clone());
         let mut state = self.mailbox.state.lock();
@@ -424,8 +438,10 @@ impl Engine {
                     state.names.remove(&key(earlier));
                 }
                 let name = &pending.request.name;
-                let cause =
-                    err!(AlreadyExists, "tensor {name:?} was submitted again before it was done");
+                let cause = err!(
+                    AlreadyExists,
+                    "tensor {name:?} was submitted again before it was complete"
+                );
                 drop(state);
                 return Err((all, cause));
             }
@@ -441,14 +457,15 @@ impl Drop for Engine {
     fn drop(&mut self) {
         self.mailbox.state.lock().leaving = true;
         self.mailbox.changed.notify_all();
-        // The runner ends when all ranks have left, or a little later; the coordinator with it.
+        // The runner ends when all ranks have left or the timeout expires. The coordinator ends
+        // with it.
         for thread in [self.thread.take(), self.coordinator.take()].into_iter().flatten() {
             let _ = thread.join();
         }
     }
 }
 
-/// Fails the group of a control connection, without keeping it alive.
+/// Fails the group of a control connection, without keeping the connection open.
 fn control_weak(control: &Arc<Control>) -> impl Fn(Error) + Send + 'static {
     let weak = Arc::downgrade(control);
     move |cause| {
@@ -462,10 +479,10 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<std::thread
     std::thread::Builder::new()
         .name(name.into())
         .spawn(work)
-        .map_err(|e| crate::io_error("an engine thread", &e))
+        .map_err(|e| crate::io_error("cannot start an engine thread", &e))
 }
 
-/// A number that stands for these names in any order, the same on all ranks, and how many they are.
+/// A hash of these names that does not depend on their order, and their number. Equal on all ranks.
 fn group_of<'a>(names: impl Iterator<Item = &'a str>) -> (u64, u32) {
     let mut names: Vec<&str> = names.collect();
     if names.len() < 2 {

@@ -1,14 +1,17 @@
-//! All-reduce and its family on plain buffers, for training with many processes.
+//! Collectives on plain buffers (all-reduce, all-gather, broadcast and so on) for training with
+//! many processes.
 //!
-//! A [`Group`] is a set of ranks that can reach each other, over shared memory on one host and over
-//! TCP between hosts. Its methods are collectives: every rank calls the same ones in the same order,
-//! and they work in place on the caller's buffers. What a collective does is a schedule, chosen by a
-//! [`LinkCostModel`] of the links; whatever goes wrong on one rank is an error on all, naming the culprit.
+//! A [`Group`] is a set of connected ranks. Ranks on one host use shared memory, ranks on different
+//! hosts use TCP. The methods of a group are collectives: every rank calls the same methods in the
+//! same order, and they work in place on the caller's buffers. A [`LinkCostModel`] of the links
+//! selects the schedule of each collective. A failure on one rank is an error on all ranks, and the
+//! error names the rank that failed.
 //!
-//! An [`Engine`] runs a group's collectives for callers that submit named tensors in whatever order
-//! they become ready: a coordinator on rank 0 agrees on what to do, fuses, cuts and orders it.
+//! An [`Engine`] runs a group's collectives for callers that submit named tensors in any order. A
+//! coordinator on rank 0 decides what runs next. It fuses small tensors, cuts large ones, and
+//! orders them.
 //!
-//! This crate knows nothing of graphs and tensors of graphs.
+//! This crate does not know about graphs.
 
 pub mod bench;
 #[cfg(target_os = "linux")]
@@ -51,7 +54,7 @@ pub use rendezvous::{Membership, TransportChoice};
 pub use schedule::{Schedule, ScheduleAction, ScheduleStep};
 pub use signature::OperationKind;
 
-/// An operating-system error, with what it was about.
+/// An `Unavailable` error from an operating-system error. `what` is the operation that failed.
 pub(crate) fn io_error(what: &str, e: &std::io::Error) -> ferroflow_core::Error {
     ferroflow_core::err!(Unavailable, "{what}: {e}")
 }

@@ -1,4 +1,4 @@
-//! What can be asked of an engine, and whether it can be done.
+//! The collectives that an engine can run, and their checks.
 
 use super::SubmitOptions;
 use crate::compress::WireCompression;
@@ -7,25 +7,32 @@ use crate::reduce::{ReduceOp, check_dtype};
 use crate::signature::OperationKind;
 use ferroflow_core::{DType, Result, ensure};
 
-/// What is to be done with a tensor; [`SubmitOptions`] has the rest.
+/// The operation on a tensor. [`SubmitOptions`] has its options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Collective {
+    /// Reduces over all ranks.
     AllReduce,
-    /// [`crate::Group::adasum`] instead of the op.
+    /// Combines as [`crate::Group::adasum`] does.
     Adasum,
+    /// Reduces, and leaves one part on each rank.
     ReduceScatter,
+    /// Concatenates the values of all ranks.
     AllGather,
-    /// From this rank of the group, which is in the set.
+    /// Copies the values of one rank to all.
     Broadcast {
+        /// The rank in the group that has the values. It must be in the set.
         root: usize,
     },
-    /// How many values go to each rank of the set.
+    /// Sends different values to each rank.
     AllToAll {
+        /// How many values go to each rank of the set.
         splits: Vec<usize>,
     },
+    /// Waits for all ranks.
     Barrier,
-    /// As [`super::Engine::add_set`] asks for.
+    /// Makes a process set, as [`super::Engine::add_set`] does.
     ProcessSet {
+        /// The ranks of the set, in order.
         ranks: Vec<usize>,
     },
 }
@@ -44,12 +51,12 @@ impl Collective {
         }
     }
 
-    /// Whether it can be done with `len` values, among the ranks `members`.
+    /// Whether the operation is possible with `len` values among the ranks `members`.
     pub(super) fn check(
         &self,
         dtype: DType,
         len: usize,
-        ask: &SubmitOptions,
+        options: &SubmitOptions,
         members: &[u32],
     ) -> Result<()> {
         match self {
@@ -57,7 +64,7 @@ impl Collective {
             Collective::Adasum => ensure!(
                 matches!(dtype, DType::Float | DType::Double),
                 Unimplemented,
-                "adasum is for float and double, not {dtype}"
+                "adasum supports float and double, not {dtype}"
             ),
             Collective::Broadcast { root } => ensure!(
                 members.iter().any(|&m| m as usize == *root),
@@ -66,7 +73,11 @@ impl Collective {
             ),
             Collective::AllToAll { splits } => {
                 let (given, n) = (splits.len(), members.len());
-                ensure!(given == n, InvalidArgument, "{given} splits {splits:?} for {n} ranks");
+                ensure!(
+                    given == n,
+                    InvalidArgument,
+                    "{given} splits {splits:?} were given for {n} ranks"
+                );
                 let sum = splits.iter().fold(0usize, |sum, &s| sum.saturating_add(s));
                 ensure!(
                     sum == len,
@@ -75,7 +86,11 @@ impl Collective {
                 );
             }
             Collective::ProcessSet { ranks } => {
-                ensure!(ask.set == SetId::WORLD, InvalidArgument, "a process set within another");
+                ensure!(
+                    options.set == SetId::WORLD,
+                    InvalidArgument,
+                    "a process set cannot be made within another one"
+                );
                 check_set(ranks, members.len())?;
             }
             Collective::AllGather | Collective::Barrier => {}
@@ -85,34 +100,42 @@ impl Collective {
             Unimplemented,
             "collectives do not move values of type {dtype}"
         );
-        let lossy = ask.compression != WireCompression::None;
+        let lossy = options.compression != WireCompression::None;
         ensure!(
             !lossy || (dtype == DType::Float && *self == Collective::AllReduce),
             Unimplemented,
-            "compression is for all-reduce of float, not {} of {dtype}",
+            "compression supports all-reduce of float, not {} of {dtype}",
             self.kind().name(),
         );
         ensure!(
-            !lossy || matches!(ask.op, ReduceOp::Sum | ReduceOp::Mean),
+            !lossy || matches!(options.op, ReduceOp::Sum | ReduceOp::Mean),
             Unimplemented,
-            "compression is for sum and mean, not {}",
-            ask.op
+            "compression supports sum and mean, not {}",
+            options.op
         );
         ensure!(
-            !matches!(ask.compression, WireCompression::TopK(_)) || u32::try_from(len).is_ok(),
+            !matches!(options.compression, WireCompression::TopK(_)) || u32::try_from(len).is_ok(),
             Unimplemented,
-            "top-k counts values in 32 bits, which {len} do not fit"
+            "top-k counts values in 32 bits, too few for {len} values"
         );
-        let Some(shape) = &ask.shape else { return Ok(()) };
+        let Some(shape) = &options.shape else { return Ok(()) };
         let rank = shape.len();
-        ensure!(rank <= MOST_DIMENSIONS, InvalidArgument, "a tensor of {rank} dimensions");
+        ensure!(
+            rank <= MOST_DIMENSIONS,
+            InvalidArgument,
+            "the tensor has {rank} dimensions, at most {MOST_DIMENSIONS} are allowed"
+        );
         let count = shape.iter().fold(1usize, |n, &d| n.saturating_mul(d));
-        ensure!(count == len, InvalidArgument, "{len} values, of which its shape says {count}");
+        ensure!(
+            count == len,
+            InvalidArgument,
+            "the tensor has {len} values, but its shape has {count}"
+        );
         Ok(())
     }
 }
 
-/// As many as TensorFlow allows.
+/// TensorFlow's limit on the rank of a tensor.
 pub(super) const MOST_DIMENSIONS: usize = 254;
 
 #[cfg(test)]
@@ -120,10 +143,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn more_values_than_top_k_can_count_are_refused() {
-        let ask =
+    fn top_k_refuses_more_values_than_32_bits_can_count() {
+        let options =
             SubmitOptions { compression: WireCompression::TopK(1), ..SubmitOptions::default() };
-        let check = |len| Collective::AllReduce.check(DType::Float, len, &ask, &[0]);
+        let check = |len| Collective::AllReduce.check(DType::Float, len, &options, &[0]);
         check(u32::MAX as usize).unwrap();
         assert!(check(u32::MAX as usize + 1).unwrap_err().message().contains("32 bits"));
     }

@@ -1,5 +1,5 @@
-//! The coordinator's bookkeeping, on rank 0: who has asked for what, what is agreed, what runs next.
-//! It neither sends nor waits; time is handed to it.
+//! The state of the coordinator on rank 0: what each rank has requested, what all agree on, and
+//! what runs next. It does no I/O and never blocks. Callers pass in the time.
 
 use super::request::{Decision, KEPT, Piece, RankMessage, TensorRequest};
 use crate::compress::WireCompression;
@@ -8,60 +8,61 @@ use ferroflow_core::{Error, Result, bail, ensure, err};
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
-/// What decides how work is cut and packed.
+/// How work is fused and cut.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Packing {
-    /// Bytes of small tensors that go in one collective.
+    /// Most bytes of a fused collective.
     pub fusion: usize,
-    /// How long a ready tensor waits for company.
+    /// How long a ready tensor waits for others to fuse with.
     pub cycle: Duration,
     /// Bytes of the pieces that large tensors are cut into.
     pub piece: usize,
-    /// Never fuse, so that what is added to what depends on nothing but the tensor.
+    /// Never fuse, so that the order of additions depends only on the tensor.
     pub alone: bool,
 }
 
 struct Waiting {
-    /// One request of each rank that has asked.
-    asked: BTreeMap<u32, TensorRequest>,
+    /// The request of each rank that has made one.
+    requests: BTreeMap<u32, TensorRequest>,
     since: Instant,
     warned: bool,
 }
 
-/// An agreed tensor, or what is left of it.
+/// A tensor on which all ranks agree, or the rest of it.
 struct Ready {
     id: u32,
     request: TensorRequest,
     priority: i32,
     order: u64,
-    /// Elements already handed out.
+    /// Elements that earlier decisions have covered.
     done: u64,
     since: Instant,
-    /// Ranks of the set that had joined and not asked.
+    /// Ranks of the set that had joined and not submitted the tensor.
     absent: Vec<u32>,
 }
 
-/// A process set, and what its tensors of one group have in common: sets may use the same names.
+/// A process set and the key of a group in it. Different sets may use the same names.
 type GroupKey = (u16, u64);
 
 pub(crate) struct Coordinator {
     size: u32,
     sets: Vec<Vec<u32>>,
     waiting: HashMap<(u16, String), Waiting>,
-    /// Requests by number, and the numbers by set and name.
+    /// Requests by number.
     kept: HashMap<u32, TensorRequest>,
     next: u32,
+    /// Numbers by set and name.
     numbers: HashMap<(u16, String), u32>,
     ready: Vec<Ready>,
     order: u64,
-    /// Ranks without data, in the order they joined.
+    /// Ranks without data, in the order in which they joined.
     joined: Vec<u32>,
     left: Vec<u32>,
-    /// Those of them with which nothing can run any more.
+    /// Ranks that have left and closed their connection. No collective can include them.
     gone: Vec<u32>,
     /// Agreed tensors of groups that are not complete yet.
     groups: HashMap<GroupKey, Vec<Ready>>,
-    /// Groups of which a tensor has failed: why, and how many of the others are still to come.
+    /// Groups with a failed tensor: the error, and how many of its tensors are still missing.
     failed_groups: HashMap<GroupKey, (Error, u32)>,
     decisions: Vec<Decision>,
     pub hits: u64,
@@ -90,39 +91,36 @@ impl Coordinator {
         }
     }
 
-    /// Takes what `rank` said.
+    /// Processes a message of `rank`.
     pub(crate) fn message(&mut self, rank: u32, message: RankMessage, now: Instant) -> Result<()> {
         match message {
             RankMessage::Submit(request) => {
                 self.misses += 1;
-                self.ask(rank, request, now)?;
+                self.submit(rank, request, now)?;
             }
             RankMessage::Resubmit(id) => {
                 let Some(request) = self.kept.get(&id) else {
-                    bail!(
-                        DataLoss,
-                        "rank {rank} asked again for number {id}, which stands for nothing"
-                    );
+                    bail!(DataLoss, "rank {rank} requested number {id}, which is unknown");
                 };
                 self.hits += 1;
-                self.ask(rank, request.clone(), now)?;
+                self.submit(rank, request.clone(), now)?;
             }
             RankMessage::Sets(theirs) => {
                 let ours = self.sets.get(1..).unwrap_or_default();
                 ensure!(
                     theirs == ours,
                     InvalidArgument,
-                    "rank {rank} has the process sets {theirs:?}, rank 0 has {ours:?}: all ranks make \
-                     the same ones, in the same order"
+                    "rank {rank} has the process sets {theirs:?}, rank 0 has {ours:?}: all ranks must make \
+                     the same sets in the same order"
                 );
             }
-            // Servers have nothing to join with, and stay until the ranks have left.
+            // Servers cannot join, and stay until the ranks have left.
             RankMessage::Join | RankMessage::Leave if rank >= self.size => {}
             RankMessage::Join => {
                 if !self.joined.contains(&rank) {
                     self.joined.push(rank);
                 }
-                // What waited for this rank only is complete now.
+                // Tensors that waited only for this rank are complete now.
                 self.settle_all(now);
                 if self.joined.len() as u32 == self.size {
                     self.joined.clear();
@@ -131,12 +129,12 @@ impl Coordinator {
                 self.give_up_joins();
             }
             RankMessage::Leave => {
-                // Who says so and then closes its connection has left once.
+                // Leaving and then closing the connection counts once.
                 if self.has_left(rank) {
                     return Ok(());
                 }
                 self.left.push(rank);
-                // Nobody need wait for what this rank has not asked for.
+                // Tensors that this rank has not submitted will never be complete.
                 self.settle_all(now);
                 self.give_up_joins();
                 if self.left.len() as u32 == self.size {
@@ -147,17 +145,17 @@ impl Coordinator {
         Ok(())
     }
 
-    /// The connection of `rank` has ended in good order. Whatever it has asked for or joined, and has not been
-    /// run, is not run with it any more.
+    /// The connection of `rank` was closed properly. Its submissions that have not run will not run
+    /// with it, and neither will collectives that it has joined.
     pub(crate) fn gone(&mut self, rank: u32, now: Instant) -> Result<()> {
         self.message(rank, RankMessage::Leave, now)?;
         if rank >= self.size || self.gone.contains(&rank) {
             return Ok(());
         }
         self.gone.push(rank);
-        self.waiting.values_mut().for_each(|w| drop(w.asked.remove(&rank)));
-        // Who asks for these later is told then.
-        self.waiting.retain(|_, w| !w.asked.is_empty());
+        self.waiting.values_mut().for_each(|w| drop(w.requests.remove(&rank)));
+        // Other ranks that submit these tensors later get the error then.
+        self.waiting.retain(|_, w| !w.requests.is_empty());
         let cause = |request: &TensorRequest| {
             let name = &request.name;
             err!(Unavailable, "tensor {name:?} was about to run, but ranks [{rank}] have left")
@@ -187,20 +185,24 @@ impl Coordinator {
         Ok(())
     }
 
-    fn ask(&mut self, rank: u32, request: TensorRequest, now: Instant) -> Result<()> {
+    fn submit(&mut self, rank: u32, request: TensorRequest, now: Instant) -> Result<()> {
         let Some(members) = self.sets.get(usize::from(request.set)) else {
-            bail!(InvalidArgument, "rank {rank} names process set {}, which is none", request.set);
+            bail!(
+                InvalidArgument,
+                "rank {rank} names process set {}, which does not exist",
+                request.set
+            );
         };
         if !members.contains(&rank) {
             bail!(InvalidArgument, "rank {rank} is not in process set {}", request.set);
         }
         let key = (request.set, request.name.clone());
         let waiting = self.waiting.entry(key.clone()).or_insert_with(|| Waiting {
-            asked: BTreeMap::new(),
+            requests: BTreeMap::new(),
             since: now,
             warned: false,
         });
-        waiting.asked.insert(rank, request);
+        waiting.requests.insert(rank, request);
         self.settle(key, now);
         Ok(())
     }
@@ -210,7 +212,7 @@ impl Coordinator {
         names.into_iter().for_each(|key| self.settle(key, now));
     }
 
-    /// Tells ranks that have joined, if one has left that has not: it never will.
+    /// Fails the joins if a rank has left without joining: it will never join.
     fn give_up_joins(&mut self) {
         let gone: Vec<u32> =
             self.left.iter().filter(|r| !self.joined.contains(r)).copied().collect();
@@ -224,21 +226,21 @@ impl Coordinator {
         }
     }
 
-    /// Agrees on the tensor if all ranks of its set have asked for it or joined. Gives it up if one has left
-    /// instead.
+    /// Decides the tensor if all ranks of its set have submitted it or joined. Fails it if a rank
+    /// has left instead.
     fn settle(&mut self, key: (u16, String), now: Instant) {
         let Some(waiting) = self.waiting.get(&key) else { return };
         let members = &self.sets[usize::from(key.0)];
         let absent = waiting.absent(members);
-        // Who has joined takes part, with nothing, as long as it is there.
+        // A rank that has joined takes part, without values, until it leaves.
         let takes_part = |m: &u32| self.joined.contains(m) && !self.gone.contains(m);
         let missing: Vec<u32> = absent.iter().filter(|m| !takes_part(m)).copied().collect();
         if !missing.is_empty() {
             let gone: Vec<u32> = missing.into_iter().filter(|m| self.left.contains(m)).collect();
             if !gone.is_empty() {
-                let present: Vec<u32> = waiting.asked.keys().copied().collect();
+                let present: Vec<u32> = waiting.requests.keys().copied().collect();
                 let text = format!(
-                    "tensor {:?} is asked for by ranks {present:?}, but ranks {gone:?} have left",
+                    "tensor {:?} was submitted by ranks {present:?}, but ranks {gone:?} have left",
                     key.1
                 );
                 self.give_up(key, || err!(Unavailable, "{text}"));
@@ -246,16 +248,17 @@ impl Coordinator {
             return;
         }
         let Some(waiting) = self.waiting.remove(&key) else { return };
-        let agreed = agreed(&key.1, &waiting.asked);
+        let agreed = agreed(&key.1, &waiting.requests);
         let Some(request) = waiting.request().cloned() else { return };
         let failed = request.group_key().is_some_and(|g| self.failed_groups.contains_key(&g));
         if failed || agreed.is_err() {
-            let cause = agreed.err().unwrap_or_else(|| err!(Aborted, "its group has failed"));
+            let cause =
+                agreed.err().unwrap_or_else(|| err!(Aborted, "the group of the tensor has failed"));
             return self.fail_group(key, &request, absent, cause);
         }
         let id = self.keep(&key, &request);
         self.order += 1;
-        let priority = waiting.asked.values().map(|r| r.priority).max().unwrap_or(0);
+        let priority = waiting.requests.values().map(|r| r.priority).max().unwrap_or(0);
         let order = self.order;
         let ready = Ready { id, request, priority, order, done: 0, since: now, absent };
         let Some(group) = ready.request.group_key() else {
@@ -276,18 +279,19 @@ impl Coordinator {
         self.decisions.push(Decision::Fail { set, name, absent, cause });
     }
 
-    /// Fails a tensor that not all have asked for: because of what those who have said, if they did.
+    /// Fails a tensor that not all ranks have submitted. A fault that a rank has reported goes
+    /// before `cause`.
     fn give_up(&mut self, key: (u16, String), cause: impl FnOnce() -> Error) {
         let Some(waiting) = self.waiting.remove(&key) else { return };
         let absent = waiting.absent(&self.sets[usize::from(key.0)]);
         if let Some(request) = waiting.request() {
-            let cause = fault(&key.1, &waiting.asked).unwrap_or_else(cause);
+            let cause = fault(&key.1, &waiting.requests).unwrap_or_else(cause);
             self.fail_group(key, request, absent, cause);
         }
     }
 
-    /// Fails a tensor, and with it its group: those that are ready now, the others when they come. The
-    /// first cause is told to all.
+    /// Fails a tensor and its group: the tensors that are ready now, and the missing ones when they
+    /// are submitted. All get the first cause.
     fn fail_group(
         &mut self,
         key: (u16, String),
@@ -311,7 +315,7 @@ impl Coordinator {
         }
     }
 
-    /// The number of a request; a new one if it is new or has changed.
+    /// The number of a request. Assigns a new one if the request is new or has changed.
     fn keep(&mut self, key: &(u16, String), request: &TensorRequest) -> u32 {
         let known = self.numbers.get(key).and_then(|id| Some((*id, self.kept.get(id)?)));
         if let Some((id, kept)) = known
@@ -330,7 +334,7 @@ impl Coordinator {
         id
     }
 
-    /// A number for one run, that stands for nothing else now.
+    /// An unused number for a single run.
     fn temporary_id(&self) -> u32 {
         let mut id = self.next.max(KEPT);
         while id == u32::MAX || self.kept.contains_key(&id) {
@@ -339,12 +343,12 @@ impl Coordinator {
         id
     }
 
-    /// What there is to tell all ranks besides work.
+    /// Takes the decisions that start no collective.
     pub(crate) fn decisions(&mut self) -> Vec<Decision> {
         std::mem::take(&mut self.decisions)
     }
 
-    /// When `next` will have something although nothing new arrives; none if it has nothing at all.
+    /// When `next` will return a decision even if no message arrives. `None` if nothing is ready.
     pub(crate) fn due(&self, packing: &Packing, now: Instant) -> Option<Instant> {
         let oldest = self.ready.iter().map(|r| r.since).min()?;
         let bytes = self.ready.iter().fold(0usize, |sum, r| sum.saturating_add(r.bytes_left()));
@@ -352,7 +356,7 @@ impl Coordinator {
         Some(if alone { now } else { oldest + packing.cycle })
     }
 
-    /// The next collective: the most urgent piece, and as many that go with it as fit.
+    /// The next collective: the most urgent piece, and all pieces that can be fused with it.
     pub(crate) fn next(&mut self, packing: &Packing, now: Instant) -> Option<Decision> {
         if self.due(packing, now)? > now {
             return None;
@@ -388,10 +392,11 @@ impl Coordinator {
         if let Some(Ready { request, .. }) =
             self.ready.first().filter(|r| r.request.kind == OperationKind::ProcessSet)
         {
-            // All ranks hear of it before of anything that it is used in.
+            // All ranks receive the new set before any decision that uses it.
             self.sets.push(request.shape.iter().map(|&r| r as u32).collect());
         }
-        // Not by their numbers: ranks that had joined may have asked for the same tensor again by now.
+        // Compare the order, not the number: ranks that had joined may have submitted the same
+        // tensor again.
         let kept = &mut self.kept;
         self.ready.retain(|r| {
             let done = chosen.contains(&r.order) && r.done >= r.request.count();
@@ -403,8 +408,8 @@ impl Coordinator {
         Some(Decision::Run { pieces, absent })
     }
 
-    /// Gives up on what has waited longer than `deadline`; names, once, what has waited longer than
-    /// `warning`. Returns the warnings.
+    /// Fails tensors that have waited longer than `deadline`. Returns one warning for each tensor
+    /// that has waited longer than `warning`.
     pub(crate) fn stalled(
         &mut self,
         now: Instant,
@@ -419,7 +424,7 @@ impl Coordinator {
             }
             let mut absent = waiting.absent(&self.sets[usize::from(key.0)]);
             absent.retain(|m| !self.joined.contains(m));
-            let present: Vec<u32> = waiting.asked.keys().copied().collect();
+            let present: Vec<u32> = waiting.requests.keys().copied().collect();
             let text = format!(
                 "tensor {:?} has waited {:.1} s for ranks {absent:?}; ranks {present:?} are ready",
                 key.1,
@@ -436,7 +441,7 @@ impl Coordinator {
         for (key, text) in lost {
             self.give_up(key, || err!(DeadlineExceeded, "{text}"));
         }
-        // A group of which some tensor is submitted by nobody.
+        // Groups with a tensor that no rank has submitted.
         let is_late = |members: &Vec<Ready>| {
             members.iter().any(|r| now.saturating_duration_since(r.since) >= deadline)
         };
@@ -446,7 +451,7 @@ impl Coordinator {
         for Ready { request, absent, .. } in late.collect::<Vec<_>>() {
             let cause = err!(
                 DeadlineExceeded,
-                "tensor {:?} is one of a group of {}, of which no rank has submitted the rest",
+                "tensor {:?} is in a group of {} tensors, of which no rank has submitted the rest",
                 request.name,
                 request.group_len
             );
@@ -459,23 +464,23 @@ impl Coordinator {
         self.left.contains(&rank)
     }
 
-    /// Whether something waits for ranks.
+    /// Whether a tensor waits for ranks.
     pub(crate) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty() || !self.groups.is_empty()
     }
 }
 
 impl Waiting {
-    /// Who of the set has not asked.
+    /// The members that have not submitted the tensor.
     fn absent(&self, members: &[u32]) -> Vec<u32> {
-        members.iter().filter(|m| !self.asked.contains_key(m)).copied().collect()
+        members.iter().filter(|m| !self.requests.contains_key(m)).copied().collect()
     }
 
-    /// What is asked for, if all mean the same. Where they do not agree whether it is in a group, one
-    /// that is, so that the group fails with it.
+    /// The request, if all ranks agree. If they disagree on the group, a request with a group, so
+    /// that the group fails too.
     fn request(&self) -> Option<&TensorRequest> {
-        let grouped = self.asked.values().find(|r| r.group_key().is_some());
-        grouped.or(self.asked.values().next())
+        let grouped = self.requests.values().find(|r| r.group_key().is_some());
+        grouped.or(self.requests.values().next())
     }
 }
 
@@ -484,7 +489,7 @@ impl Ready {
         bytes_of(self.request.count() - self.done, self.request.dtype.size().unwrap_or(1))
     }
 
-    /// Whether it may share a collective with others.
+    /// Whether it can be fused with other tensors.
     fn fuses(&self) -> bool {
         let plain = matches!(
             self.request.compression,
@@ -493,22 +498,22 @@ impl Ready {
         self.request.kind == OperationKind::AllReduce && plain
     }
 
-    /// What tensors of one collective have in common.
+    /// Tensors can be fused if this is equal.
     fn fusion_key(&self) -> (u8, u8, u16, (u8, u64)) {
         let r = &self.request;
         (r.op as u8, r.dtype.number() as u8, r.set, r.compression.encode())
     }
 }
 
-/// Counts come from ranks that may be wrong about them.
+/// Saturates, because a faulty rank may send any count.
 fn bytes_of(count: u64, width: usize) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX).saturating_mul(width)
 }
 
-/// What ranks that cannot do what they were asked for say, and which ranks they are.
-fn fault(name: &str, asked: &BTreeMap<u32, TensorRequest>) -> Option<Error> {
+/// The faults that ranks have reported, as one error that names the ranks.
+fn fault(name: &str, requests: &BTreeMap<u32, TensorRequest>) -> Option<Error> {
     let mut faults: Vec<(&Error, Vec<u32>)> = Vec::new();
-    for (&rank, fault) in asked.iter().filter_map(|(r, q)| Some((r, q.fault.as_ref()?))) {
+    for (&rank, fault) in requests.iter().filter_map(|(r, q)| Some((r, q.fault.as_ref()?))) {
         match faults.iter_mut().find(|(f, _)| *f == fault) {
             Some((_, ranks)) => ranks.push(rank),
             None => faults.push((fault, vec![rank])),
@@ -520,21 +525,21 @@ fn fault(name: &str, asked: &BTreeMap<u32, TensorRequest>) -> Option<Error> {
     Some(Error::new(code, format!("tensor {name:?}: {}", told.join(", "))))
 }
 
-/// Whether all ranks that have asked mean the same; if not, an error that names the fewest who do not.
-fn agreed(name: &str, asked: &BTreeMap<u32, TensorRequest>) -> Result<()> {
-    if let Some(fault) = fault(name, asked) {
+/// Whether all requests are equal. If not, the error lists the smallest faction first.
+fn agreed(name: &str, requests: &BTreeMap<u32, TensorRequest>) -> Result<()> {
+    if let Some(fault) = fault(name, requests) {
         return Err(fault);
     }
     let mut opinions: Vec<(&TensorRequest, Vec<u32>)> = Vec::new();
-    for (&rank, request) in asked {
+    for (&rank, request) in requests {
         match opinions.iter_mut().find(|(r, _)| r.agrees_with(request)) {
             Some((_, ranks)) => ranks.push(rank),
             None => opinions.push((request, vec![rank])),
         }
     }
     if let [(request, _)] = opinions.as_slice() {
-        // Who asked and then joined has left its values here.
-        if request.kind == OperationKind::Broadcast && !asked.contains_key(&request.root) {
+        // A root that submitted and then joined has its values here.
+        if request.kind == OperationKind::Broadcast && !requests.contains_key(&request.root) {
             bail!(
                 FailedPrecondition,
                 "tensor {name:?} is to be broadcast from rank {}, which has joined",

@@ -1,4 +1,5 @@
-//! The coordinator's thread on rank 0: takes notes, tells decisions, keeps the ranks supplied.
+//! The coordinator's thread on rank 0. It receives the messages of all ranks, sends decisions, and
+//! keeps the ranks busy.
 
 use super::coordinator::{Coordinator, Packing};
 use super::mailbox::{Mailbox, panicked};
@@ -15,18 +16,18 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 pub(super) enum CoordinatorEvent {
-    /// What a rank said.
+    /// Messages of a rank, encoded.
     Messages(u32, Vec<u8>),
-    /// A rank's connection was closed in good order.
+    /// A rank closed its connection properly.
     Gone(u32),
-    /// Rank 0 has run a collective of so many bytes.
+    /// Rank 0 has run a collective of this many bytes.
     Ran(u64),
-    /// Rank 0's runner has ended.
+    /// The runner of rank 0 has ended.
     Ended,
 }
 
-/// Collectives that ranks have been told of and rank 0 has not finished: enough to keep them busy,
-/// few enough that an urgent tensor soon gets its turn and small ones gather meanwhile.
+/// Most collectives that are decided but not yet run by rank 0. Two keep the ranks busy. With few,
+/// an urgent tensor runs soon, and small tensors have time to be fused.
 const AHEAD: usize = 2;
 
 pub(super) fn coordinate(
@@ -51,7 +52,7 @@ pub(super) fn coordinate(
         mailbox,
         stats,
     };
-    // Whatever happens here, nobody is left waiting for decisions.
+    // Fail the group even after a panic, so that no rank waits for decisions.
     let work = AssertUnwindSafe(|| thread.work(&inbox));
     if let Err(e) = catch_unwind(work).unwrap_or_else(|p| Err(panicked("the coordinator", &*p))) {
         thread.control.fail(e);
@@ -59,9 +60,9 @@ pub(super) fn coordinate(
 }
 
 struct Thread {
-    /// Ranks and servers.
+    /// The number of ranks and servers.
     processes: usize,
-    /// Those that hear nothing any more.
+    /// Ranks that closed their connection and receive nothing more.
     gone: Vec<u32>,
     coordinator: Coordinator,
     tuner: Tuner,
@@ -91,7 +92,7 @@ impl Thread {
             let now = Instant::now();
             let EngineOptions { stall_warning, stall_deadline, .. } = self.options;
             for text in self.coordinator.stalled(now, stall_warning, stall_deadline) {
-                // Whoever waits for the job should know, whether or not it keeps a log.
+                // Print it, because not every job has a log.
                 print_note(&text);
             }
             let mut decisions = self.coordinator.decisions();
@@ -107,7 +108,7 @@ impl Thread {
                     self.busy_since = now;
                 }
                 self.ahead += 1;
-                // New numbers are told before what they are used in.
+                // Send new numbers before the decision that uses them.
                 decisions.extend(self.coordinator.decisions());
                 decisions.push(run);
             }
@@ -140,7 +141,7 @@ impl Thread {
                     self.stats.lock().tuned = settled;
                     if self.verbose {
                         let (fusion, cycle) = self.tuner.choice();
-                        let how = if settled { "stays with" } else { "tries" };
+                        let how = if settled { "keeps" } else { "tries" };
                         print_note(&format!(
                             "{how} a fusion of {fusion} bytes, cycle of {cycle:?}"
                         ));
@@ -161,7 +162,7 @@ impl Thread {
         Packing { fusion, cycle, piece: self.options.piece, alone: self.options.deterministic }
     }
 
-    /// How long nothing needs to be done if nothing arrives.
+    /// How long the thread may sleep if no event arrives.
     fn idle_time(&self) -> Duration {
         let now = Instant::now();
         let idle = match self.coordinator.is_waiting() {
@@ -185,7 +186,7 @@ impl Thread {
                     continue;
                 }
                 match self.control.send(rank, &bytes) {
-                    // It may close its connection any time.
+                    // A rank that has left may close its connection at any time.
                     Err(_) if self.coordinator.has_left(rank as u32) => {}
                     sent => sent?,
                 }

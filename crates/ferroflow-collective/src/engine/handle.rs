@@ -1,4 +1,4 @@
-//! What callers wait with.
+//! Handles with which callers wait for results.
 
 use super::mailbox::TensorOutcome;
 use crate::group::SetId;
@@ -8,19 +8,20 @@ use std::any::Any;
 use std::marker::PhantomData;
 use std::sync::mpsc::Receiver;
 
-/// The result of a submission, once it is there.
+/// The future result of a submission.
 pub struct CollectiveHandle<T> {
     pub(super) outcome: Receiver<TensorOutcome>,
     pub(super) values: PhantomData<T>,
 }
 
 impl<T: Number> CollectiveHandle<T> {
-    /// Waits for the result. The engine ends the wait, with an error if need be.
+    /// Blocks until the result is there. The engine always completes it, with an error if
+    /// necessary.
     pub fn wait(self) -> Result<Vec<T>> {
         self.wait_with_counts().map(|(values, _)| values)
     }
 
-    /// The result, and how many of its values came from each rank (of gathers and all-to-all).
+    /// The result and, for gathers and all-to-all, how many of its values came from each rank.
     pub fn wait_with_counts(self) -> Result<(Vec<T>, Vec<usize>)> {
         let (values, counts) =
             self.outcome.recv().unwrap_or_else(|_| Err(err!(Cancelled, "the engine has ended")))?;
@@ -30,26 +31,28 @@ impl<T: Number> CollectiveHandle<T> {
 
 pub(super) fn unpacked<P: 'static>(values: Box<dyn Any + Send>) -> Result<P> {
     let unpacked = values.downcast::<P>().map(|v| *v);
-    unpacked.map_err(|_| err!(Internal, "a result of another type"))
+    unpacked.map_err(|_| err!(Internal, "the result has another type than the submission"))
 }
 
-/// A process set that is being made.
+/// A process set that the ranks are still agreeing on.
 pub struct SetHandle(pub(super) CollectiveHandle<u8>);
 
 impl SetHandle {
-    /// What it is called from now on.
+    /// Blocks until all ranks have agreed, and returns the id of the set.
     pub fn wait(self) -> Result<SetId> {
         let (_, number) = self.0.wait_with_counts()?;
         let number = number.first().and_then(|&n| u16::try_from(n).ok());
-        number.map(SetId).ok_or_else(|| err!(Internal, "a process set without a number"))
+        number
+            .map(SetId)
+            .ok_or_else(|| err!(Internal, "the engine returned no number for a process set"))
     }
 }
 
-/// Waits for all ranks to have joined.
+/// Waits for all ranks to join.
 pub struct JoinHandle(pub(super) Receiver<Result<u32>>);
 
 impl JoinHandle {
-    /// The rank that joined last.
+    /// Blocks until all ranks have joined, and returns the rank that joined last.
     pub fn wait(self) -> Result<usize> {
         let last = self.0.recv().unwrap_or_else(|_| Err(err!(Cancelled, "the engine has ended")));
         last.map(|rank| rank as usize)

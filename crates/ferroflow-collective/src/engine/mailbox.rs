@@ -1,4 +1,4 @@
-//! Where callers, the control connection and the engine's thread meet.
+//! The mailbox of the engine's thread.
 
 use super::collective::Collective;
 use super::payload::Payload;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Instant;
 
-/// What callers, the control connection and the engine's thread share.
+/// Submissions and decisions for the engine's thread. Callers and the control connection fill it.
 pub(super) struct Mailbox {
     pub state: Mutex<MailboxState>,
     pub changed: Condvar,
@@ -22,17 +22,17 @@ pub(super) struct Mailbox {
 #[derive(Default)]
 pub(super) struct MailboxState {
     pub submitted: Vec<Pending>,
-    /// When each arrived, and what it is.
+    /// Decisions of the coordinator, with the time of arrival.
     pub decisions: Vec<(Instant, Decision)>,
     pub joins: Vec<Sender<Result<u32>>>,
     /// The ranks of the process sets.
     pub sets: Vec<Arc<[u32]>>,
-    /// What is to be written to from now on, and who waits for that.
+    /// The new timeline, and a sender that is dropped once the timeline is in use.
     pub timeline: Option<(Option<Timeline>, Sender<()>)>,
-    /// Names in flight, so that one is not submitted twice.
+    /// Names in flight. Submitting one of them again is an error.
     pub names: HashSet<(u16, String)>,
     pub leaving: bool,
-    /// Why nothing is taken any more.
+    /// Why the engine takes no more submissions.
     pub ended: Option<Error>,
     pub failed: bool,
 }
@@ -45,18 +45,18 @@ impl Mailbox {
     }
 }
 
-/// What a tensor has become: its values, and for gathers how many came from each rank.
+/// The values of a completed tensor and, for gathers, how many came from each rank.
 pub(super) type TensorOutcome = Result<(Box<dyn Any + Send>, Vec<usize>)>;
-/// Takes the outcome, on the engine's thread; it must not wait.
+/// Receives the outcome on the engine's thread. It must not block.
 pub(super) type OnOutcome = Box<dyn FnOnce(TensorOutcome) + Send>;
 
-/// A submission under way.
+/// A submission that is not complete yet.
 pub(super) struct Pending {
     pub request: TensorRequest,
     pub payload: Box<dyn Payload>,
     /// For all-to-all: how many values go to each rank.
     pub splits: Vec<usize>,
-    /// Elements still to be done.
+    /// Elements that are not processed yet.
     pub left: u64,
     pub since: Instant,
     pub done: OnOutcome,
@@ -77,20 +77,21 @@ impl Pending {
         Pending { request, payload, splits, left, since: Instant::now(), done }
     }
 
-    /// Gives the tensor back. A caller that panics over it does so for itself.
+    /// Returns the tensor to the caller. A panic of the caller's callback is logged and does not
+    /// end the engine.
     pub fn end(self, result: Result<Vec<usize>>) {
         let Pending { request, payload, done, .. } = self;
         let outcome = result.map(|counts| (payload.into_any(), counts));
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| done(outcome))) {
-            let who = format!("whoever took tensor {:?}", request.name);
+            let who = format!("the callback of tensor {:?}", request.name);
             tracing::error!("{}", panicked(&who, &*payload));
         }
     }
 }
 
-/// What a panic of ours is to everybody who waits: an error.
+/// The error for all waiters after a panic of the engine.
 pub(super) fn panicked(who: &str, payload: &(dyn Any + Send)) -> Error {
     let text = payload.downcast_ref::<&str>().copied();
     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-    err!(Internal, "{who} panicked: {}", text.unwrap_or("without a word"))
+    err!(Internal, "{who} panicked: {}", text.unwrap_or("without a message"))
 }

@@ -1,4 +1,4 @@
-//! What an engine can be told, and what it tells.
+//! Options and counters of an engine.
 
 use crate::compress::WireCompression;
 use crate::group::SetId;
@@ -7,24 +7,25 @@ use ferroflow_core::Error;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How an engine behaves.
+/// Options of an [`crate::Engine`].
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
-    /// Bytes of small tensors in one collective, and how long one waits for company; found by trying
-    /// if there are none.
+    /// Most bytes of small tensors in one fused collective, and how long a tensor waits for others
+    /// to fuse with. If `None`, the engine tries several values and keeps the fastest.
     pub fusion: Option<(usize, Duration)>,
-    /// Bytes of the pieces that large tensors are cut into, between which urgent ones pass.
+    /// Bytes of the pieces into which large tensors are cut. Urgent tensors run between two pieces.
     pub piece: usize,
-    /// When to warn that a tensor waits for ranks, and when to give it up.
+    /// When to warn that a tensor waits for other ranks.
     pub stall_warning: Duration,
+    /// When to fail a tensor that waits for other ranks.
     pub stall_deadline: Duration,
-    /// How long an engine that is dropped waits for the others to be dropped, too: they may still want
-    /// what this rank has submitted.
+    /// How long a dropped engine waits for the other ranks to drop theirs. They may still need what
+    /// this rank has submitted.
     pub shutdown_timeout: Duration,
-    /// The same bits in every run: nothing is fused or tuned. The group must have a fixed model or
-    /// algorithm, not a probed one.
+    /// Give the same bits in every run: nothing is fused or tuned. The group must have a fixed cost
+    /// model or algorithm instead of a probed one.
     pub deterministic: bool,
-    /// Where to leave a trace of what happens to each tensor on this rank.
+    /// The file for a trace of all tensors on this rank.
     pub timeline: Option<PathBuf>,
 }
 
@@ -42,32 +43,40 @@ impl Default for EngineOptions {
     }
 }
 
-/// What the coordinator has seen; on rank 0 only.
+/// Counters of the coordinator, on rank 0 only.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EngineStats {
-    /// Requests that came as numbers, and those that came in full.
+    /// Requests that came as a number, because the coordinator knew them.
     pub cache_hits: u64,
+    /// Requests that came in full.
     pub cache_misses: u64,
-    /// Collectives run, and tensors or pieces in them.
+    /// Collectives that ran.
     pub runs: u64,
+    /// Tensors or pieces of tensors in those collectives.
     pub pieces: u64,
-    /// Fusion bytes and cycle time in use.
+    /// Most bytes of a fused collective at present.
     pub fusion: usize,
+    /// How long a tensor waits for others to fuse with at present.
     pub cycle: Duration,
+    /// Whether the tuner has chosen both values for good.
     pub tuned: bool,
 }
 
-/// Everything about a submission but its name and values.
+/// The options of a submission.
 #[derive(Clone, Debug)]
 pub struct SubmitOptions {
+    /// How values are combined.
     pub op: ReduceOp,
+    /// The process set.
     pub set: SetId,
-    /// More is sooner.
+    /// Tensors with a higher priority run first.
     pub priority: i32,
+    /// How values are compressed on the wire.
     pub compression: WireCompression,
-    /// The tensor's shape; flat if there is none.
+    /// The tensor's shape. A vector if `None`.
     pub shape: Option<Vec<usize>>,
-    /// Why this rank cannot do its part, if that is so: an error on all ranks, instead of a wait.
+    /// Why this rank cannot take part, if it cannot. All ranks then get this error instead of
+    /// waiting.
     pub fault: Option<Error>,
 }
 
@@ -85,6 +94,7 @@ impl Default for SubmitOptions {
 }
 
 impl SubmitOptions {
+    /// The default options with this reduction.
     pub fn op(op: ReduceOp) -> SubmitOptions {
         SubmitOptions { op, ..SubmitOptions::default() }
     }

@@ -1,4 +1,4 @@
-//! The buffers that submissions bring.
+//! The buffers of submissions.
 
 use crate::number::{Number, bytes_of_mut};
 use ferroflow_core::{Result, Tensor};
@@ -7,7 +7,7 @@ use std::any::Any;
 /// A buffer that the engine works on without knowing its type.
 pub(super) trait Payload: Send {
     fn bytes(&mut self) -> Result<&mut [u8]>;
-    /// Other values instead, of whatever number.
+    /// Replaces the values by others, of which there may be more or fewer.
     fn replace(&mut self, bytes: &[u8]) -> Result<()>;
     fn into_any(self: Box<Self>) -> Box<dyn Any + Send>;
 }
@@ -26,8 +26,8 @@ impl<T: Number> Payload for Vec<T> {
     }
 }
 
-/// A tensor whose storage nobody else holds is worked on in place. Other values make it flat, unless
-/// their number is the same.
+/// A tensor that is the only owner of its storage is changed in place. Replacing its values by
+/// another number of values makes it flat.
 impl Payload for Tensor {
     fn bytes(&mut self) -> Result<&mut [u8]> {
         self.bytes_mut()

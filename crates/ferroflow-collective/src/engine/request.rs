@@ -1,4 +1,4 @@
-//! What ranks ask for and what the coordinator answers, and how both travel.
+//! The messages between ranks and the coordinator, and their encoding.
 
 use super::collective::MOST_DIMENSIONS;
 use crate::compress::WireCompression;
@@ -8,40 +8,43 @@ use crate::wire::{FieldReader, FieldWriter};
 use ferroflow_core::{Code, DType, Error, Result, ensure, err};
 use std::fmt;
 
-/// Requests that are kept for good; numbers from here on stand for theirs until it has run, so that a
-/// job with ever new names does not grow.
+/// Numbers below this stand for a request until the job ends. Numbers from here on stand for a
+/// request until it has run. This bounds the memory of a job that keeps using new names.
 pub(crate) const KEPT: u32 = 1 << 16;
 
-/// Notes or decisions in one frame at most; with names and complaints of bounded length, so is the frame.
+/// Most messages or decisions in one frame. Names and error texts have limits, so frames have one
+/// too.
 pub(crate) const IN_A_FRAME: usize = 256;
 
-/// Bytes of a complaint that travel.
+/// Bytes of an error text that are sent.
 const LONGEST_FAULT: usize = 4 << 10;
 
-/// What one rank wants done with a named tensor. All but `priority` must be the same on all ranks
-/// (for gathers and all-to-all, all but the first dimension).
+/// The operation that one rank requests for a named tensor. All fields but `priority` must be equal
+/// on all ranks. For gathers and all-to-all, the first dimension may differ too.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TensorRequest {
     pub name: String,
     pub kind: OperationKind,
     pub op: ReduceOp,
     pub dtype: DType,
-    /// Of a process set, its ranks.
+    /// The shape. For a process set, its ranks.
     pub shape: Vec<u64>,
     pub set: u16,
     pub root: u32,
     pub compression: WireCompression,
-    /// Tensors of one group are reduced together: its key, and how many they are.
+    /// The key of the tensor's group. Tensors of a group run together.
     pub group: u64,
+    /// The number of tensors in the group.
     pub group_len: u32,
-    /// More is sooner.
+    /// Tensors with a higher priority run first.
     pub priority: i32,
-    /// Why this rank cannot do what it was asked for. The others are told instead of left waiting.
+    /// Why this rank cannot take part, if it cannot. The other ranks get this error instead of
+    /// waiting.
     pub fault: Option<Error>,
 }
 
 impl TensorRequest {
-    /// The part that ranks must agree on.
+    /// Whether both requests are the same operation.
     pub(crate) fn agrees_with(&self, other: &TensorRequest) -> bool {
         let uneven = matches!(self.kind, OperationKind::AllGather | OperationKind::AllToAll);
         let shape = |r: &TensorRequest| -> Vec<u64> {
@@ -59,7 +62,7 @@ impl TensorRequest {
             && (self.group, self.group_len) == (other.group, other.group_len)
     }
 
-    /// Whether its op says how.
+    /// Whether `op` matters.
     fn reduces(&self) -> bool {
         matches!(self.kind, OperationKind::AllReduce | OperationKind::ReduceScatter)
     }
@@ -71,7 +74,7 @@ impl TensorRequest {
         }
     }
 
-    /// What tensors that are done together have in common; none for one that stands alone.
+    /// The key of the tensor's group, or `None` if it is not in a group.
     pub(crate) fn group_key(&self) -> Option<(u16, u64)> {
         (self.group_len > 1).then_some((self.set, self.group))
     }
@@ -99,14 +102,18 @@ impl TensorRequest {
     }
 
     fn decode(r: &mut FieldReader<'_>) -> Result<TensorRequest> {
-        let unknown = || err!(DataLoss, "a request of another version");
+        let unknown = || err!(DataLoss, "the request comes from another version of Ferroflow");
         let name = r.text()?;
         let kind = OperationKind::from_number(r.u8()?).ok_or_else(unknown)?;
         let op = ReduceOp::from_number(r.u8()?).ok_or_else(unknown)?;
         let dtype = DType::from_number(i32::from(r.u8()?))?;
         let rank = r.u32()?;
         let most = if kind == OperationKind::ProcessSet { 1 << 16 } else { MOST_DIMENSIONS };
-        ensure!(rank as usize <= most, DataLoss, "a tensor of {rank} dimensions");
+        ensure!(
+            rank as usize <= most,
+            DataLoss,
+            "the tensor has {rank} dimensions, at most {most} are allowed"
+        );
         let shape = (0..rank).map(|_| r.u64()).collect::<Result<Vec<_>>>()?;
         let (set, root) = (r.u32()? as u16, r.u32()?);
         let compression = WireCompression::decode(r.u8()?, r.u64()?).ok_or_else(unknown)?;
@@ -155,16 +162,18 @@ impl fmt::Display for TensorRequest {
     }
 }
 
-/// What a rank tells the coordinator.
+/// A message from a rank to the coordinator.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum RankMessage {
+    /// Requests an operation on a tensor.
     Submit(TensorRequest),
-    /// Wants again what the coordinator keeps under this number.
+    /// Requests again the operation that the coordinator knows by this number.
     Resubmit(u32),
-    /// Has no more data; goes along with whatever the others want.
+    /// The rank has no more data, and takes part in all collectives without values.
     Join,
+    /// The rank leaves the group.
     Leave,
-    /// The process sets it was started with, beyond that of all ranks.
+    /// The process sets that the rank has, without the set of all ranks.
     Sets(Vec<Vec<u32>>),
 }
 
@@ -206,53 +215,45 @@ impl RankMessage {
                     let sets = (0..count).map(|_| read_ranks(&mut r)).collect::<Result<_>>()?;
                     RankMessage::Sets(sets)
                 }
-                other => return Err(err!(DataLoss, "message {other} of another version")),
+                other => {
+                    return Err(err!(
+                        DataLoss,
+                        "rank message {other} comes from another version of Ferroflow"
+                    ));
+                }
             });
         }
         Ok(messages)
     }
 }
 
-/// A stretch of a tensor, in elements.
+/// A range of a tensor's elements.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Piece {
-    /// What the coordinator keeps the request under.
+    /// The number of the request.
     pub id: u32,
     pub start: u64,
     pub len: u64,
 }
 
-/// What the coordinator tells all ranks, in the same order.
+/// A decision of the coordinator. All ranks receive all decisions in the same order.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Decision {
-    /// From now on `id` stands for the request.
-    Keep {
-        id: u32,
-        request: TensorRequest,
-    },
-    /// Do these pieces in one collective, to which the ranks `absent` of the set have joined without data:
-    /// what they submit meanwhile is for a later one.
-    Run {
-        pieces: Vec<Piece>,
-        absent: Vec<u32>,
-    },
-    /// The tensor of this name has failed, but not what the ranks `absent` may have submitted meanwhile.
-    Fail {
-        set: u16,
-        name: String,
-        absent: Vec<u32>,
-        cause: Error,
-    },
-    /// All ranks have joined, this one last.
-    AllJoined {
-        last: u32,
-    },
-    /// Those that have joined are not joined by all.
-    NotJoined {
-        cause: Error,
-    },
+    /// From now on, `id` is the number of the request.
+    Keep { id: u32, request: TensorRequest },
+    /// Run these pieces in one collective. The ranks `absent` have joined and contribute no data.
+    /// Anything they have submitted since then belongs to a later collective.
+    Run { pieces: Vec<Piece>, absent: Vec<u32> },
+    /// The tensor of this name has failed. Submissions that the ranks `absent` have made since then
+    /// are not affected.
+    Fail { set: u16, name: String, absent: Vec<u32>, cause: Error },
+    /// All ranks have joined, `last` as the last one.
+    AllJoined { last: u32 },
+    /// Some ranks have joined, but not all ranks will.
+    NotJoined { cause: Error },
+    /// All ranks have left.
     AllLeft,
-    /// Rank 0 has left, and nobody decides anything any more; never on the wire.
+    /// Rank 0 has left, so there are no more decisions. Never sent over the wire.
     Closed,
 }
 
@@ -313,7 +314,12 @@ impl Decision {
                     let code = Code::from_number(r.u32()? as i32);
                     Decision::NotJoined { cause: Error::new(code, r.text()?) }
                 }
-                other => return Err(err!(DataLoss, "decision {other} of another version")),
+                other => {
+                    return Err(err!(
+                        DataLoss,
+                        "decision {other} comes from another version of Ferroflow"
+                    ));
+                }
             });
         }
         Ok(decisions)
@@ -358,7 +364,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn notes_and_verdicts_survive_the_wire_and_noise_is_an_error() {
+    fn messages_and_decisions_are_decoded_as_encoded_and_noise_is_an_error() {
         let mut request = sum("w", 9);
         request.compression = WireCompression::TopK(5);
         request.priority = -3;

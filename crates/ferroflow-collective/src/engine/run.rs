@@ -1,4 +1,5 @@
-//! The thread of each rank that owns the group: passes on what was submitted, runs what was decided.
+//! The thread of each rank that owns the group. It sends submissions to the coordinator and runs
+//! its decisions.
 
 mod reduce;
 
@@ -20,7 +21,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-/// What a timeline messages of a piece.
+/// What the timeline records of a piece.
 pub(super) struct Mark {
     pub tensor: String,
     pub what: &'static str,
@@ -32,16 +33,16 @@ pub(super) struct Runner {
     group: Group,
     control: Arc<Control>,
     events: Sender<CoordinatorEvent>,
-    /// Requests by the coordinator's numbers, and the numbers by set and name.
+    /// Requests by their numbers, and the numbers by set and name.
     kept: HashMap<u32, TensorRequest>,
     numbers: HashMap<(u16, String), u32>,
     pending: HashMap<(u16, String), Pending>,
     joins: Vec<Sender<Result<u32>>>,
     residuals: Residuals,
-    /// Where small tensors go together.
+    /// The buffer into which small tensors are fused.
     fused: Vec<u8>,
     timeline: Option<Timeline>,
-    /// How long a rank that is done waits for the others to be.
+    /// How long a rank that leaves waits for the others to leave.
     shutdown_timeout: Duration,
 }
 
@@ -69,7 +70,7 @@ impl Runner {
     }
 
     pub(super) fn work(mut self, mailbox: &Mailbox) {
-        // Whatever happens here, nobody is left waiting: neither callers nor the other ranks.
+        // Complete all callers and the other ranks with an error, even after a panic.
         let end =
             catch_unwind(AssertUnwindSafe(|| self.serve(mailbox))).unwrap_or_else(|payload| {
                 let who = format!("the engine of rank {}", self.group.rank());
@@ -110,7 +111,7 @@ impl Runner {
                 && !(state.leaving && shutdown_timeout.is_none())
             {
                 match shutdown_timeout {
-                    // The others' leave ends the wait, or their death; or the time comes.
+                    // The wait ends when the others leave, when one dies, or after the timeout.
                     Some(until) if mailbox.changed.wait_until(&mut state, until).timed_out() => {
                         return Ok(());
                     }
@@ -128,7 +129,7 @@ impl Runner {
                 self.timeline = timeline;
                 drop(changed);
             }
-            // Kept before anything may fail, so that whoever waits for them hears why.
+            // Store submissions before anything can fail, so that their callers get the error.
             let mut messages: Vec<RankMessage> =
                 submitted.into_iter().map(|p| self.message(p)).collect();
             if !joins.is_empty() && self.joins.is_empty() {
@@ -146,12 +147,12 @@ impl Runner {
             for (arrived, decision) in decisions {
                 match decision {
                     Decision::AllLeft => return Ok(()),
-                    // Who is leaving, or serves, needs nobody to decide any more.
+                    // A rank that is leaving, or a server, needs no more decisions.
                     Decision::Closed if shutdown_timeout.is_some() || self.group.is_server() => {
                         return Ok(());
                     }
                     Decision::Closed => {
-                        return Err(err!(Unavailable, "rank 0, which coordinates all, has left"));
+                        return Err(err!(Unavailable, "rank 0, the coordinator, has left"));
                     }
                     _ => {}
                 }
@@ -160,7 +161,7 @@ impl Runner {
         }
     }
 
-    /// Keeps a submission; what the coordinator is told of it.
+    /// Stores a submission, and returns the message for the coordinator.
     fn message(&mut self, pending: Pending) -> RankMessage {
         let key = (pending.request.set, pending.request.name.clone());
         let known = self.numbers.get(&key).filter(|id| self.kept.get(id) == Some(&pending.request));
@@ -220,7 +221,8 @@ impl Runner {
         Ok(())
     }
 
-    /// Takes out what this rank, if it is `absent`, has submitted since these pieces were decided on.
+    /// If this rank is `absent`, takes out its submissions that are newer than the decision to run
+    /// these pieces.
     fn set_aside(&mut self, pieces: &[Piece], absent: &[u32]) -> Vec<((u16, String), Pending)> {
         if !absent.contains(&(self.group.rank() as u32)) {
             return Vec::new();
@@ -229,7 +231,7 @@ impl Runner {
         keys.iter().filter_map(|key| self.pending.remove_entry(key)).collect()
     }
 
-    /// What the timeline says of pieces that are about to run.
+    /// What the timeline records of pieces that are about to run.
     fn marks(&self, pieces: &[Piece], arrived: Instant) -> Vec<Mark> {
         let mark = |p: &Piece| {
             let request = self.kept.get(&p.id)?;
@@ -237,7 +239,7 @@ impl Runner {
             Some(Mark {
                 tensor: request.name.clone(),
                 what: request.kind.name(),
-                // A tensor is negotiated once, however many pieces it goes in.
+                // Record the negotiation once per tensor, with its first piece.
                 submitted: pending.filter(|_| p.start == 0).map(|p| p.since.min(arrived)),
                 detail: format!("{} of {}, {} together", p.len, request.count(), pieces.len()),
             })
@@ -245,7 +247,7 @@ impl Runner {
         pieces.iter().filter_map(mark).collect()
     }
 
-    /// Gives a tensor back to who submitted it.
+    /// Returns a tensor to its caller.
     fn finish(&mut self, key: &(u16, String), result: Result<Vec<usize>>, mailbox: &Mailbox) {
         if let Some(pending) = self.pending.remove(key) {
             mailbox.state.lock().names.remove(key);
@@ -253,11 +255,12 @@ impl Runner {
         }
     }
 
-    /// Runs one collective; how many bytes it was.
+    /// Runs one collective. Returns its number of bytes.
     fn run(&mut self, pieces: &[Piece], absent: &[u32], mailbox: &Mailbox) -> Result<u64> {
         let joined = absent.len() as u32;
         let known = pieces.first().and_then(|p| self.kept.get(&p.id)).cloned();
-        let first = known.ok_or_else(|| err!(DataLoss, "rank 0 wants something it never named"))?;
+        let first = known
+            .ok_or_else(|| err!(DataLoss, "rank 0 runs a request that it did not announce"))?;
         let set = SetId(first.set);
         let members = self.group.members(set)?;
         let me = self.group.rank() as u32;
@@ -269,7 +272,11 @@ impl Runner {
                 let key = self.key(piece)?;
                 let name = &key.1;
                 let is_there = self.pending.contains_key(&key);
-                ensure!(is_there, DataLoss, "rank 0 runs tensor {name:?}, not submitted here");
+                ensure!(
+                    is_there,
+                    DataLoss,
+                    "rank 0 runs tensor {name:?}, which was not submitted here"
+                );
             }
         }
         let active = members.len() as u32 - joined.min(members.len() as u32);
@@ -299,7 +306,7 @@ impl Runner {
                 let mut none;
                 let bytes = match self.pending.get_mut(&key) {
                     Some(pending) => pending.payload.bytes()?,
-                    // Zeros change nothing in the others' result.
+                    // Zeros do not change the result of the other ranks.
                     None => {
                         none = zeros(&first)?;
                         &mut none[..]
@@ -308,9 +315,9 @@ impl Runner {
                 self.group.adasum_in(set, first.dtype, bytes)?;
                 self.finish(&key, Ok(Vec::new()), mailbox);
             }
-            // What an all-reduce becomes, never what is asked for.
+            // These never appear in a request: an all-reduce becomes one internally.
             OperationKind::PushPull => {
-                return Err(err!(DataLoss, "rank 0 wants what nobody can ask for"));
+                return Err(err!(DataLoss, "rank 0 runs an operation that no rank can request"));
             }
             OperationKind::Barrier => self.finish(&key, Ok(Vec::new()), mailbox),
             OperationKind::ProcessSet => {
@@ -364,7 +371,7 @@ impl Runner {
                 }
                 let op =
                     if joined > 0 && first.op == ReduceOp::Mean { ReduceOp::Sum } else { first.op };
-                // Whole rows: those of a flat tensor are its values.
+                // Split between whole rows. In a flat tensor, a row is one value.
                 let rows = first.shape.first().copied().unwrap_or(1) as usize;
                 let each = first.count() as usize / rows.max(1);
                 let bounds = even_bounds(rows, self.group.members(set)?.len());
@@ -388,7 +395,7 @@ impl Runner {
         Ok(first.count() * first.dtype.size().unwrap_or(1) as u64)
     }
 
-    /// What a server does in a collective of the ranks.
+    /// A server's part in a collective of the ranks.
     fn help(&mut self, pieces: &[Piece], first: &TensorRequest, joined: u32) -> Result<()> {
         let sums = first.kind == OperationKind::AllReduce && SetId(first.set) == SetId::WORLD;
         let lossy = matches!(first.compression, WireCompression::TopK(_) | WireCompression::OneBit);
@@ -411,16 +418,16 @@ impl Runner {
 
     fn key(&self, piece: &Piece) -> Result<(u16, String)> {
         let request = self.kept.get(&piece.id);
-        let request =
-            request.ok_or_else(|| err!(DataLoss, "rank 0 wants something it never named"))?;
+        let request = request
+            .ok_or_else(|| err!(DataLoss, "rank 0 runs a request that it did not announce"))?;
         Ok((request.set, request.name.clone()))
     }
 }
 
-/// As many bytes as the tensor has, if so many can exist at all.
+/// A zeroed buffer for the whole tensor. An error if no machine has that much memory.
 fn zeros(request: &TensorRequest) -> Result<Vec<u8>> {
     let width = request.dtype.size().unwrap_or(1) as u64;
     let bytes = request.count().checked_mul(width).filter(|&b| b < 1 << 46);
-    let too_many = || err!(ResourceExhausted, "tensor {:?} is too long", request.name);
+    let too_many = || err!(ResourceExhausted, "tensor {:?} is too large", request.name);
     Ok(vec![0; bytes.ok_or_else(too_many)? as usize])
 }

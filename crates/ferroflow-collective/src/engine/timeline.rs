@@ -1,5 +1,5 @@
-//! What happens to each tensor and when, as a trace that chrome://tracing and Perfetto show: a row a
-//! tensor, with how long it was negotiated, queued and worked on.
+//! A trace of all tensors for chrome://tracing and Perfetto. Each tensor has a row that shows how
+//! long it was negotiated, queued and processed.
 
 use super::run::Mark;
 use ferroflow_core::Result;
@@ -9,11 +9,11 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::Instant;
 
-/// Rows a trace may have: a job with ever new names does not grow for ever.
+/// Most rows of a trace. It bounds the memory of a job that keeps using new names.
 const ROWS: usize = 10_000;
 
 pub(crate) struct Timeline {
-    /// None once the file could not be written: a trace is no reason to end a job.
+    /// `None` after a failed write: a missing trace must not end the job.
     out: Option<BufWriter<File>>,
     start: Instant,
     rank: usize,
@@ -22,8 +22,9 @@ pub(crate) struct Timeline {
 
 impl Timeline {
     pub(crate) fn create(path: &Path, rank: usize) -> Result<Timeline> {
-        let file = File::create(path)
-            .map_err(|e| crate::io_error(&format!("the timeline {}", path.display()), &e))?;
+        let file = File::create(path).map_err(|e| {
+            crate::io_error(&format!("cannot write the timeline {}", path.display()), &e)
+        })?;
         let mut timeline = Timeline {
             out: Some(BufWriter::new(file)),
             start: Instant::now(),
@@ -35,7 +36,7 @@ impl Timeline {
         Ok(timeline)
     }
 
-    /// `tensor` was in `phase` for that long.
+    /// Records that `tensor` was in `phase` between two times.
     pub(crate) fn span(
         &mut self,
         tensor: &str,
@@ -65,7 +66,8 @@ impl Timeline {
         ));
     }
 
-    /// A collective that was told of at `arrived` and began at `start` has just ended.
+    /// Records a collective that has just ended. Its decision arrived at `arrived` and it started
+    /// at `start`.
     pub(super) fn ran(&mut self, marks: Vec<Mark>, arrived: Instant, start: Instant) {
         let end = Instant::now();
         for mark in marks {
@@ -75,11 +77,12 @@ impl Timeline {
             self.span(&mark.tensor, "queue", arrived, start, "");
             self.span(&mark.tensor, mark.what, start, end, &mark.detail);
         }
-        // A process that is killed leaves whole records; that the list has no end bothers no reader.
+        // Flush whole records, so that a killed process leaves a readable file. Readers accept a
+        // list without its end.
         self.flush();
     }
 
-    /// Puts what was noted into the file.
+    /// Writes the buffered records to the file.
     fn flush(&mut self) {
         let flushed = self.out.as_mut().map_or(Ok(()), Write::flush);
         self.give_up_on(flushed);
@@ -92,7 +95,7 @@ impl Timeline {
 
     fn give_up_on(&mut self, result: std::io::Result<()>) {
         if let Err(e) = result {
-            tracing::warn!("no timeline any more: {e}");
+            tracing::warn!("cannot write the timeline any more: {e}");
             self.out = None;
         }
     }
@@ -112,7 +115,7 @@ fn metadata(what: &str, rank: usize, row: usize, name: &str) -> String {
     )
 }
 
-/// A JSON string.
+/// The text as a JSON string.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
@@ -123,7 +126,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_trace_has_a_row_for_each_tensor_and_its_names_are_quoted() {
+    fn a_trace_has_a_row_for_each_tensor_and_quotes_its_name() {
         let path = std::env::temp_dir().join(format!("ferroflow-timeline-{}", fastrand::u64(..)));
         let mut timeline = Timeline::create(&path, 3).unwrap();
         let start = timeline.start;
@@ -142,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_is_killed_leaves_whole_records() {
+    fn a_killed_process_leaves_whole_records() {
         let path = std::env::temp_dir().join(format!("ferroflow-timeline-{}", fastrand::u64(..)));
         let mut timeline = Timeline::create(&path, 0).unwrap();
         let now = Instant::now();

@@ -1,8 +1,8 @@
-//! Finds how much to fuse and how long to wait for it, by trying while the job runs.
+//! Tunes how much to fuse and how long to wait for it, by trying values while the job runs.
 
 use std::time::Duration;
 
-/// Fusion bytes and cycle times to try, in order.
+/// Fusion bytes and cycle times (in microseconds) to try, in order.
 const CHOICES: [(usize, u64); 9] = [
     (16 << 20, 0),
     (16 << 20, 200),
@@ -15,17 +15,17 @@ const CHOICES: [(usize, u64); 9] = [
     (64 << 20, 5000),
 ];
 
-/// Bytes and collectives a choice is judged by.
+/// Least bytes and collectives for measuring a choice.
 const BYTES: u64 = 64 << 20;
 const RUNS: u32 = 20;
 
-/// Tries each choice on a stretch of work, then stays with the one that moved bytes fastest.
+/// Measures each choice on part of the work, then keeps the one that moved bytes fastest.
 pub(crate) struct Tuner {
     at: usize,
     bytes: u64,
     runs: u32,
     seconds: f64,
-    /// Bytes a second of the choices tried so far.
+    /// Bytes per second of the choices measured so far.
     rates: Vec<f64>,
     settled: bool,
 }
@@ -35,19 +35,19 @@ impl Tuner {
         Tuner { at: 0, bytes: 0, runs: 0, seconds: 0.0, rates: Vec::new(), settled: false }
     }
 
-    /// Fusion bytes and cycle time to use now.
+    /// Fusion bytes and cycle time to use at present.
     pub(crate) fn choice(&self) -> (usize, Duration) {
         let (fusion, micros) = CHOICES[self.at];
         (fusion, Duration::from_micros(micros))
     }
 
-    /// Whether the choice stays.
+    /// Whether the tuner has finished.
     pub(crate) fn is_settled(&self) -> bool {
         self.settled
     }
 
-    /// Notes a collective of `bytes` that ended `seconds` after the one before it, or after the work
-    /// for it was there. True when there is another choice from now on, or none any more.
+    /// Records a collective of `bytes` that ended `seconds` after the previous one ended, or after
+    /// it could start. Returns true if the choice changed or became final.
     pub(crate) fn ran(&mut self, bytes: u64, seconds: f64) -> bool {
         if self.settled {
             return false;
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_fastest_choice_stays() {
+    fn the_tuner_keeps_the_fastest_choice() {
         let mut tuner = Tuner::new();
         let mut changes = 0;
         for _ in 0..CHOICES.len() * RUNS as usize {
@@ -84,7 +84,11 @@ mod tests {
             changes += usize::from(tuner.ran(BYTES, seconds));
         }
         assert!(tuner.is_settled());
-        assert_eq!(changes, CHOICES.len(), "each but the first is tried, and one stays");
+        assert_eq!(
+            changes,
+            CHOICES.len(),
+            "each choice but the first is a change, and so is the final one"
+        );
         assert_eq!(tuner.choice(), (4 << 20, Duration::from_micros(200)));
         assert!(!tuner.ran(BYTES, 9.0));
     }

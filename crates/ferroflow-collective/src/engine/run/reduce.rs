@@ -1,4 +1,4 @@
-//! All-reduce as it is run: in place, packed with others, or in fewer bytes.
+//! All-reduce as the engine runs it: in place, fused with other tensors, or compressed.
 
 use super::super::request::{Piece, TensorRequest};
 use super::Runner;
@@ -10,7 +10,7 @@ use ferroflow_core::{DType, Error, Result, err};
 use std::ops::Range;
 
 impl Runner {
-    /// All-reduces pieces of one kind, in place if it is one, packed if they are several.
+    /// All-reduces pieces that can be fused: a single piece in place, several in one buffer.
     pub(super) fn reduce(
         &mut self,
         pieces: &[Piece],
@@ -20,7 +20,7 @@ impl Runner {
     ) -> Result<()> {
         let (set, width) = (SetId(first.set), first.dtype.size().unwrap_or(1));
         let (dtype, op) = travels(first, joined);
-        // A mean of the ranks with data only is divided here.
+        // If some ranks have no data, the division of a mean is by the ranks that have.
         let divide = op != first.op;
         let narrow = matches!(first.compression, WireCompression::Fp16 | WireCompression::Bf16);
         let range = |p: &Piece| -> Range<usize> {
@@ -78,7 +78,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Gathers what each rank has to say in few bytes, and adds it up here.
+    /// Gathers the compressed values of all ranks and adds them up here.
     pub(super) fn reduce_lossy(&mut self, request: &TensorRequest, active: u32) -> Result<()> {
         let key = (request.set, request.name.clone());
         let mine = match self.pending.get_mut(&key) {
@@ -115,7 +115,8 @@ impl Runner {
     }
 }
 
-/// What an all-reduce moves and how it combines it: compressed values, and a sum where not all have data.
+/// The dtype and the operation of an all-reduce on the wire. Compression changes the dtype. A mean
+/// becomes a sum if some ranks have no data.
 pub(super) fn travels(first: &TensorRequest, joined: u32) -> (DType, ReduceOp) {
     let dtype = match first.compression {
         WireCompression::Fp16 => DType::Half,
@@ -126,9 +127,10 @@ pub(super) fn travels(first: &TensorRequest, joined: u32) -> (DType, ReduceOp) {
     (dtype, if partial { ReduceOp::Sum } else { first.op })
 }
 
-/// A piece of a tensor, if rank 0 named one that there is.
+/// The bytes of a piece. An error if rank 0 named a piece outside of the tensor.
 fn slice(bytes: &mut [u8], range: Range<usize>) -> Result<&mut [u8]> {
-    let missing = || -> Error { err!(DataLoss, "rank 0 wants a piece that is not there") };
+    let missing =
+        || -> Error { err!(DataLoss, "rank 0 runs a piece that lies outside of its tensor") };
     bytes.get_mut(range).ok_or_else(missing)
 }
 
