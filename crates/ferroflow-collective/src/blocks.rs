@@ -1,8 +1,8 @@
-//! Blocks of shared memory that one process fills and another reads in place: a large value crosses
-//! with a single copy. Who sends word of a block, and how, is left to the users.
+//! Blocks of shared memory that one process fills and another reads in place. A large value needs a
+//! single copy. The caller sends the place of a block to the reader.
 //!
-//! A block is free or in use, which a flag in the shared memory says. Its writer takes it when free,
-//! fills it, marks it, and tells the reader; the reader marks it free when it has done with it.
+//! A flag in the shared memory says whether a block is free. The writer takes a free block, fills
+//! it, sets the flag, and sends its place. The reader clears the flag when it has finished.
 
 use crate::mesh::shared::region::Region;
 use ferroflow_core::{Result, ensure};
@@ -12,30 +12,35 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 const FREE: u32 = 0;
 const IN_USE: u32 = 1;
-/// Blocks there can be; a flag for each comes first.
+/// Most blocks. Their flags are at the start of the memory.
 const MAX_BLOCKS: usize = 1024;
 const FLAGS: usize = MAX_BLOCKS * size_of::<u32>();
-/// Where the mark is that tells this memory from any other.
+/// The offset of the random mark that identifies this memory.
 const MARK: usize = FLAGS.next_multiple_of(size_of::<u64>());
-/// Where blocks begin: huge pages, where there are any, are not shared with the flags.
+/// The offset of the first block. Flags and blocks do not share a huge page.
 const DATA: usize = 2 << 20;
-/// Blocks are whole pages, so that any element type is aligned and few sizes occur.
+/// Block sizes are multiples of this, so that all element types are aligned and there are few
+/// sizes.
 const PAGE: usize = 4096;
 const _: () = assert!(MARK + size_of::<u64>() <= DATA);
 
-/// Where a block is, for the reader.
+/// The place of a block, for the reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockPlace {
+    /// The offset of its bytes in the memory.
     pub offset: u64,
+    /// The number of the block.
     pub block: u32,
 }
 
-/// Where a process of the same host and user finds the memory of a writer.
+/// How a process of the same host and user can open the memory of a writer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockMemory {
+    /// The path of the memory.
     pub path: String,
+    /// The bytes of the memory.
     pub len: u64,
-    /// What is in it: under the same path, a process in another namespace finds another's, or its own.
+    /// The random mark in the memory. In another namespace, the same path may lead to other memory.
     pub mark: u64,
 }
 
@@ -47,23 +52,24 @@ pub struct BlockWriter {
 
 #[derive(Default)]
 struct Blocks {
-    /// Offset and capacity of each.
+    /// The offset and capacity of each block.
     known: Vec<(usize, usize)>,
-    /// How much of the memory they take.
+    /// The bytes of all blocks.
     used: usize,
 }
 
 impl BlockWriter {
-    /// Shared memory for `len` bytes of blocks. Pages are only taken when they are first written to.
+    /// Makes shared memory for `len` bytes of blocks. Pages are allocated when they are first
+    /// written to.
     pub fn create(len: usize) -> Result<BlockWriter> {
         let len = len.next_multiple_of(PAGE);
         let region = Region::create(DATA + len)?;
-        // Never zero, which fresh memory is full of.
+        // Not zero, which is the content of fresh memory.
         region.u64(MARK).store(fastrand::u64(1..), Ordering::Release);
         Ok(BlockWriter { region, blocks: Mutex::default() })
     }
 
-    /// What the reader must know to open it.
+    /// What the reader needs to open the memory.
     pub fn memory(&self) -> BlockMemory {
         BlockMemory {
             path: self.region.path(),
@@ -72,13 +78,14 @@ impl BlockWriter {
         }
     }
 
-    /// Copies `bytes` into a free block; none if there is no room now.
+    /// Copies `bytes` into a free block. `None` if there is no room at present.
     pub fn put(&self, bytes: &[u8]) -> Option<BlockPlace> {
         let mut blocks = self.blocks.lock();
         let capacity = capacity_for(bytes.len())?;
         let is_free = |block: &usize| flag(&self.region, *block).load(Ordering::Acquire) == FREE;
         let room = self.region.len() - DATA;
-        // The last one freed is most likely still in the cache; the first fit is near enough to it.
+        // The block that was freed last is most likely in the cache. The first fit is close enough
+        // to that.
         let fitting = |blocks: &Blocks| {
             (0..blocks.known.len()).find(|b| blocks.known[*b].1 == capacity && is_free(b))
         };
@@ -86,7 +93,7 @@ impl BlockWriter {
             Some(block) => block,
             None => {
                 if blocks.used.checked_add(capacity)? > room || blocks.known.len() == MAX_BLOCKS {
-                    // Sizes have changed: begin anew, unless something is still in use.
+                    // The sizes have changed: start over, unless a block is in use.
                     if !(0..blocks.known.len()).all(|b| is_free(&b)) {
                         return None;
                     }
@@ -103,16 +110,16 @@ impl BlockWriter {
         };
         flag(&self.region, block).store(IN_USE, Ordering::Relaxed);
         let offset = blocks.known[block].0;
-        // Ours from here on, so others may look for theirs while this one is filled.
+        // The flag is set, so the lock is not needed while the block is filled.
         drop(blocks);
-        // SAFETY: the block was free: the reader is done with it, and this writer took it under the
-        // lock. It is within the region by construction.
+        // SAFETY: the block was free, so the reader has finished, and this writer took it under the
+        // lock. It lies within the region by construction.
         let into = unsafe { self.region.bytes_mut(offset, bytes.len()) };
         into.copy_from_slice(bytes);
         Some(BlockPlace { offset: offset as u64, block: block as u32 })
     }
 
-    /// Takes back a block that the reader was not told of.
+    /// Frees a block whose place was not sent to the reader.
     pub fn take_back(&self, place: BlockPlace) {
         flag(&self.region, place.block as usize).store(FREE, Ordering::Release);
     }
@@ -124,18 +131,26 @@ pub struct BlockReader {
 }
 
 impl BlockReader {
-    /// Maps the memory of a writer, which said where it is.
+    /// Maps the memory of a writer.
     pub fn open(memory: &BlockMemory) -> Result<Arc<BlockReader>> {
         let BlockMemory { path, mark, .. } = memory;
         let len = usize::try_from(memory.len).unwrap_or(usize::MAX);
-        ensure!(len >= DATA, InvalidArgument, "{len} bytes of shared memory hold no block");
+        ensure!(
+            len >= DATA,
+            InvalidArgument,
+            "{len} bytes of shared memory are too few for a block"
+        );
         let region = Region::open(path, len)?;
         let found = region.u64(MARK).load(Ordering::Acquire);
-        ensure!(found == *mark, DataLoss, "{path} is other shared memory than was meant");
+        ensure!(
+            found == *mark,
+            DataLoss,
+            "{path} is not the shared memory that the writer announced"
+        );
         Ok(Arc::new(BlockReader { region }))
     }
 
-    /// A block that the writer told of, with `len` bytes in it.
+    /// A block with `len` bytes, at the place that the writer sent.
     pub fn block(self: &Arc<Self>, place: BlockPlace, len: usize) -> Result<SharedBlock> {
         let (offset, block) = (usize::try_from(place.offset).ok(), place.block as usize);
         let offset = offset.filter(|offset| {
@@ -144,7 +159,7 @@ impl BlockReader {
                 && offset.checked_add(len).is_some_and(|end| end <= self.region.len())
         });
         let Some(offset) = offset.filter(|_| block < MAX_BLOCKS) else {
-            ferroflow_core::bail!(InvalidArgument, "{place:?} with {len} bytes is no block");
+            ferroflow_core::bail!(InvalidArgument, "{place:?} with {len} bytes is not a block");
         };
         let is_filled = flag(&self.region, block).load(Ordering::Acquire) == IN_USE;
         ensure!(is_filled, InvalidArgument, "block {block} is not in use");
@@ -152,7 +167,7 @@ impl BlockReader {
     }
 }
 
-/// A block being read; dropping it frees it for the writer.
+/// A block that is being read. Dropping it frees the block.
 pub struct SharedBlock {
     reader: Arc<BlockReader>,
     offset: usize,
@@ -162,8 +177,8 @@ pub struct SharedBlock {
 
 impl AsRef<[u8]> for SharedBlock {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: the writer filled the block before it told of it, and leaves it alone until the flag
-        // says that it is free, which `drop` does.
+        // SAFETY: the writer filled the block before it sent the place, and does not touch it until
+        // `drop` clears the flag.
         unsafe { self.reader.region.bytes(self.offset, self.len) }
     }
 }
@@ -178,7 +193,8 @@ fn flag(region: &Region, block: usize) -> &AtomicU32 {
     region.u32(block * size_of::<u32>())
 }
 
-/// Whole pages, four sizes to a power of two: a block serves tensors of about its size.
+/// Rounds up to whole pages, with four sizes per power of two, so that tensors of similar size can
+/// reuse a block.
 fn capacity_for(len: usize) -> Option<usize> {
     let step = (len.max(1).checked_next_power_of_two()? / 8).max(PAGE);
     len.max(1).checked_next_multiple_of(step)
@@ -195,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_is_reused_once_its_reader_is_done() {
+    fn a_block_is_reused_after_its_reader_dropped_it() {
         let (writer, reader) = pair(1 << 20);
         let place = writer.put(&[7; 5000]).unwrap();
         let block = reader.block(place, 5000).unwrap();
@@ -209,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_room_again_when_all_is_read() {
+    fn blocks_of_another_size_fit_after_all_blocks_are_free() {
         let (writer, reader) = pair(1 << 20);
         let first = writer.put(&vec![1; 600_000]).unwrap();
         assert_eq!(writer.put(&vec![2; 600_000]), None);
@@ -221,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn places_that_are_none_are_refused() {
+    fn a_place_outside_of_the_blocks_is_refused() {
         let (writer, reader) = pair(1 << 20);
         let place = writer.put(&[7; 5000]).unwrap();
         for (offset, block, len) in [
@@ -246,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_of_another_is_told_apart() {
+    fn memory_with_another_mark_is_refused() {
         let (writer, other) =
             (BlockWriter::create(1 << 20).unwrap(), BlockWriter::create(1 << 20).unwrap());
         let mixed_up = BlockMemory { path: other.memory().path, ..writer.memory() };

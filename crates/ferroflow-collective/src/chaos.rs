@@ -1,8 +1,10 @@
-//! Ranks on a proxy that misbehaves: every rank gets right answers or an error, and nobody waits forever.
+//! Chaos tests: ranks behind a proxy that injects faults. Every rank gets right values or an error,
+//! and none hangs.
 //!
-//!     FERROFLOW_CHAOS_RUNS=1000 cargo test --release -p ferroflow-collective storms
+//!     FERROFLOW_CHAOS_RUNS=1000 cargo test --release -p ferroflow-collective chaos
 //!
-//! tries as many seeds; without it, a few. `FERROFLOW_CHAOS_FROM=39 FERROFLOW_CHAOS_RUNS=1` is the run of one seed again.
+//! runs so many seeds instead of a few. `FERROFLOW_CHAOS_FROM=39 FERROFLOW_CHAOS_RUNS=1` repeats
+//! the run of one seed.
 
 use crate::engine::{Engine, EngineOptions, SubmitOptions};
 use crate::fault_proxy::{Fault, FaultProxy, ProxyFaults};
@@ -17,19 +19,21 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 const STEPS: usize = 12;
-/// Nobody may take longer, whatever the machine has to do.
+/// A rank that takes longer hangs. Long enough for a busy machine.
 const TIME_LIMIT: Duration = Duration::from_secs(120);
 
 struct ChaosRun {
     seed: u64,
     n: usize,
     transport: TransportChoice,
-    /// Connections of each pair, and hosts that the ranks count as being on; of no use in shared memory.
+    /// Connections of each pair of ranks, and the number of simulated hosts. Not used in shared
+    /// memory.
     streams: usize,
     hosts: usize,
     algorithm: Option<Algorithm>,
     faults: ProxyFaults,
-    /// For whatever waits: long where nothing is lost, so that nobody gives up on a busy machine.
+    /// The timeout of all waits. It is long in runs without faults, so that a busy machine causes
+    /// no errors.
     limit: Duration,
 }
 
@@ -46,7 +50,7 @@ impl ChaosRun {
         };
         let seconds = match fault {
             None => 100,
-            // Who meets the others waits for those that were cut off before they came.
+            // Rank 0 waits for ranks whose connection was cut before they arrived.
             Some((_, Fault::Cut, _)) => 8,
             Some((_, Fault::Swallow, _)) => 2,
         };
@@ -68,7 +72,7 @@ impl ChaosRun {
     }
 
     fn rank(&self, member: &Membership, listener: Option<TcpListener>) -> Result<()> {
-        // Without a probe: what is chosen is the same in every run.
+        // No probe, so that all runs choose the same algorithms.
         let model = Some(LinkCostModel::default());
         let (timeout, algorithm) = (self.limit, self.algorithm);
         let options = GroupOptions { model, timeout, algorithm };
@@ -88,7 +92,7 @@ impl ChaosRun {
         (0..STEPS).try_for_each(|step| self.step(&engine, step, &mut random))
     }
 
-    /// Tensors in an order of this rank's own. What comes back is right, or does not come back.
+    /// Submits tensors in a random order. Results must be right if they arrive.
     fn step(&self, engine: &Engine, step: usize, random: &mut fastrand::Rng) -> Result<()> {
         let (rank, n) = (engine.rank(), engine.size());
         let mut order: Vec<usize> = (0..4).collect();
@@ -107,7 +111,7 @@ impl ChaosRun {
         let count = (step * 577) % 3000;
         let values: Vec<i32> = (0..count).map(|i| (i * (rank + 1) + step) as i32).collect();
         let part = engine.reduce_scatter("s", values, SubmitOptions::op(ReduceOp::Sum))?;
-        // From rank a to rank b as many times 100 a + b as the step and b say.
+        // Rank a sends to rank b the value 100 a + b, as often as the step and b determine.
         let splits: Vec<usize> = (0..n).map(|to| (step + to) % 3 * 50).collect();
         let sends = splits.iter().enumerate().flat_map(|(to, &c)| vec![100 * rank + to; c]);
         let sends = sends.map(|x| x as u16).collect();
@@ -128,7 +132,7 @@ impl ChaosRun {
         engine.barrier("e", crate::group::SetId::WORLD)
     }
 
-    /// What each rank ended with.
+    /// Runs all ranks. Returns the error of each rank.
     fn run(self) -> Vec<Option<Error>> {
         let proxy = FaultProxy::new(self.faults);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -191,12 +195,12 @@ fn every_rank_gets_right_answers_or_an_error() {
         }
     }
     println!(
-        "{count} storms: {calm} of delays only, {survived} survived, {failed} ended in errors"
+        "{count} runs: {calm} with delays only, {survived} survived a fault, {failed} ended in errors"
     );
 }
 
 #[test]
-fn silence_is_noticed_where_nothing_else_would_end_the_wait() {
+fn a_silent_peer_is_detected_by_pings() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let fault = Some((200_000, Fault::Swallow, true));
     let delay = Duration::ZERO;

@@ -1,22 +1,24 @@
-//! Fewer bytes for an all-reduce of `f32`: narrower floats, the largest values only, or signs only. What
-//! the lossy ones leave out is kept, and added the next time (error feedback).
+//! Compression for an all-reduce of `f32`: half floats, only the largest values, or only signs. The
+//! lossy methods keep what they leave out and add it to the next values (error feedback).
 
 use ferroflow_core::{Result, bf16, ensure, f16};
 use half::slice::HalfFloatSliceExt;
 use std::collections::HashMap;
 use std::fmt;
 
-/// How the values of an all-reduce travel.
+/// How the values of an all-reduce are compressed on the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WireCompression {
+    /// Not compressed.
     #[default]
     None,
-    /// As half floats, also while they are added.
+    /// As IEEE half floats, also in the additions.
     Fp16,
+    /// As bfloat16, also in the additions.
     Bf16,
-    /// The `k` largest values of each rank.
+    /// Only the `k` largest values of each rank.
     TopK(u64),
-    /// One bit a value and two means for each rank.
+    /// One bit per value and two means per rank.
     OneBit,
 }
 
@@ -55,25 +57,26 @@ impl fmt::Display for WireCompression {
     }
 }
 
-/// Of as many what they leave out is kept.
+/// Most tensors whose residuals are kept.
 const MOST_TENSORS: usize = 1 << 16;
 
-/// What has been left out so far, by process set and tensor.
+/// The values left out so far, by process set and tensor.
 #[derive(Default)]
 pub(crate) struct Residuals(HashMap<(u16, String), Vec<f32>>);
 
 impl Residuals {
-    /// Keeps what was left out of the tensor now. What is no number has gone to everybody, and would spoil
-    /// every step from now on if it were added again.
+    /// Keeps the values that were left out of the tensor. NaN and infinity are not kept: they have
+    /// already been sent, and would spoil every later step.
     fn keep(&mut self, key: &(u16, String), rest: impl Iterator<Item = f32>) {
-        // Tensors with ever new names have no next time.
+        // Skip tensors beyond the limit: a job that keeps using new names never reads its residuals
+        // again.
         if self.0.len() < MOST_TENSORS || self.0.contains_key(key) {
             let rest = rest.map(|x| if x.is_finite() { x } else { 0.0 }).collect();
             self.0.insert(key.clone(), rest);
         }
     }
 
-    /// Adds to `values` what was left out of the tensor before.
+    /// Adds the residuals of the tensor to `values`.
     fn add(&self, key: &(u16, String), values: &mut [f32]) {
         if let Some(left) = self.0.get(key).filter(|l| l.len() == values.len()) {
             values.iter_mut().zip(left).for_each(|(v, l)| *v += l);
@@ -81,7 +84,7 @@ impl Residuals {
     }
 }
 
-/// `values`, and what was left out before, as the `k` largest; the rest is left out.
+/// Encodes the `k` largest of `values` plus residuals. The rest becomes the new residual.
 pub(crate) fn top_k(
     residuals: &mut Residuals,
     key: &(u16, String),
@@ -110,19 +113,24 @@ pub(crate) fn top_k(
     bytes
 }
 
-/// Adds to `sum` what a rank sent as [`top_k`].
+/// Adds the values that a rank encoded with [`top_k`] to `sum`.
 pub(crate) fn add_top_k(bytes: &[u8], sum: &mut [f32]) -> Result<()> {
-    ensure!(bytes.len().is_multiple_of(8), DataLoss, "{} bytes of largest values", bytes.len());
+    ensure!(
+        bytes.len().is_multiple_of(8),
+        DataLoss,
+        "{} bytes are not a list of top-k values",
+        bytes.len()
+    );
     for [a, b, c, d, e, f, g, h] in bytes.as_chunks::<8>().0 {
         let i = u32::from_le_bytes([*a, *b, *c, *d]) as usize;
         let len = sum.len();
-        ensure!(i < len, DataLoss, "largest value at {i} of {len}");
+        ensure!(i < len, DataLoss, "top-k value at index {i} of a tensor with {len} values");
         sum[i] += f32::from_le_bytes([*e, *f, *g, *h]);
     }
     Ok(())
 }
 
-/// `values`, and what was left out before, as signs and the means of either sign.
+/// Encodes `values` plus residuals as signs and the mean of either sign.
 pub(crate) fn one_bit(
     residuals: &mut Residuals,
     key: &(u16, String),
@@ -147,10 +155,15 @@ pub(crate) fn one_bit(
     bytes
 }
 
-/// Adds to `sum` what a rank sent as [`one_bit`].
+/// Adds the values that a rank encoded with [`one_bit`] to `sum`.
 pub(crate) fn add_one_bit(bytes: &[u8], sum: &mut [f32]) -> Result<()> {
     let expected = 8 + sum.len().div_ceil(8);
-    ensure!(bytes.len() == expected, DataLoss, "{} bytes of signs, not {expected}", bytes.len());
+    ensure!(
+        bytes.len() == expected,
+        DataLoss,
+        "{} bytes of one-bit values, expected {expected}",
+        bytes.len()
+    );
     let means = bytes.as_chunks::<4>().0;
     let (up, down) = (f32::from_le_bytes(means[0]), f32::from_le_bytes(means[1]));
     for (eight, bits) in sum.chunks_mut(8).zip(&bytes[8..]) {
@@ -161,7 +174,7 @@ pub(crate) fn add_one_bit(bytes: &[u8], sum: &mut [f32]) -> Result<()> {
     Ok(())
 }
 
-/// `values` as half floats, appended to `out`.
+/// Appends `values` as half floats to `out`.
 pub(crate) fn narrow(compression: WireCompression, values: &[f32], out: &mut Vec<u8>) {
     for block in values.chunks(256) {
         match compression {
@@ -179,7 +192,7 @@ pub(crate) fn narrow(compression: WireCompression, values: &[f32], out: &mut Vec
     }
 }
 
-/// Half floats back to `values`.
+/// Converts half floats back to `values`.
 pub(crate) fn widen(compression: WireCompression, bytes: &[u8], values: &mut [f32]) {
     for (value, half) in values.iter_mut().zip(bytes.as_chunks::<2>().0) {
         *value = match compression {
@@ -198,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_values_go_first_and_the_rest_later() {
+    fn top_k_sends_the_largest_values_first_and_the_rest_later() {
         let mut residuals = Residuals::default();
         let mut sum = vec![0.0; 4];
         let mut values = vec![1.0, -5.0, 2.0, 0.5];
@@ -213,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_signs_leave_out_is_made_up_for() {
+    fn one_bit_compression_makes_up_for_its_errors_in_later_steps() {
         let mut residuals = Residuals::default();
         let values: Vec<f32> = (0..19).map(|i| (i as f32 - 9.0) / 7.0).collect();
         let mut sum = vec![0.0; 19];
@@ -229,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_spoils_the_step_it_is_in_and_no_other() {
+    fn nan_and_infinity_do_not_enter_the_residuals() {
         for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
             let mut residuals = Residuals::default();
             let mut values = [1.0, bad, bad, -2.0, bad];
@@ -254,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn half_floats_come_back() {
+    fn half_floats_are_widened_to_the_same_values() {
         let values: Vec<f32> = (0..300).map(|i| i as f32).collect();
         for c in [WireCompression::Fp16, WireCompression::Bf16] {
             let mut bytes = Vec::new();

@@ -1,6 +1,7 @@
-//! The control connections: a star around rank 0 on which ranks learn of each other's end, and over
-//! which the coordinator talks. A process that dies closes its connection; rank 0 tells everyone. One that
-//! is stopped, or whose host is gone, closes nothing: who hears nothing asks, and counts the liveness_timeout.
+//! The control connections, a star around rank 0. They carry failures and the messages of the
+//! coordinator. A process that dies closes its connection, and rank 0 announces that to all others.
+//! A process that is stopped, or whose host is down, closes nothing: a peer that receives nothing
+//! sends pings, and counts the unanswered ones.
 
 use crate::failure::GroupFailure;
 use crate::wire::{FieldReader, FieldWriter, read_frame, write_frame};
@@ -13,40 +14,43 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// First byte of a frame.
+/// First byte of a frame: the group has failed.
 const FAILED: u8 = 1;
+/// First byte of a frame: the sender leaves properly.
 const LEAVE: u8 = 2;
+/// First byte of a frame: data for the inbox.
 const DATA: u8 = 3;
-/// Are you there? And the answer.
+/// First byte of a frame: a liveness probe.
 const PING: u8 = 4;
+/// First byte of a frame: the answer to a probe.
 const PONG: u8 = 5;
 
-/// How often a peer that says nothing is pings before it counts as dead.
+/// Unanswered pings after which a peer counts as dead.
 const MAX_PINGS: u32 = 4;
 
-/// What a rank that there is a connection to says.
+/// A message of a connected rank.
 pub(crate) enum ControlMessage<'a> {
     Data(&'a [u8]),
-    /// It has taken leave: its last word.
+    /// The rank leaves. This is its last message.
     Leave,
 }
 
-/// Takes what ranks send_signal, by rank.
+/// Receives the messages of ranks, with the rank of the sender.
 pub(crate) type Inbox = Box<dyn Fn(usize, ControlMessage<'_>) + Send>;
 
 struct Shared {
     rank: usize,
     failure: Arc<GroupFailure>,
-    /// Connections by rank: to all others on rank 0, to rank 0 elsewhere.
+    /// Connections by rank. Rank 0 has one to each other rank, the others have one to rank 0.
     links: Vec<Option<Mutex<TcpStream>>>,
     inbox: Mutex<Option<Inbox>>,
-    /// What came before there was an inbox; without data, a leave.
+    /// Messages that came before the inbox was set. `None` means that the rank has left.
     early: Mutex<Vec<(usize, Option<Vec<u8>>)>>,
     closing: AtomicBool,
     liveness_timeout: Duration,
 }
 
-/// One rank's part in the star. Dropping it takes leave of the others.
+/// One rank's end of the star. Dropping it leaves properly.
 pub(crate) struct Control {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
@@ -59,7 +63,8 @@ impl Control {
         failure: Arc<GroupFailure>,
         liveness_timeout: Duration,
     ) -> Result<Control> {
-        // Counted in questions, not in time: whoever was stopped together goes on together.
+        // Count pings instead of time, so that processes that were stopped together can continue
+        // together.
         let liveness_timeout = liveness_timeout.max(Duration::from_millis(u64::from(MAX_PINGS)));
         let mut readers = Vec::new();
         for (peer, link) in links.iter().enumerate() {
@@ -67,11 +72,14 @@ impl Control {
             let setup = || {
                 link.set_nodelay(true)?;
                 link.set_read_timeout(Some(liveness_timeout / MAX_PINGS))?;
-                // A peer that takes nothing for this long is as good as dead, too.
+                // A peer that accepts nothing for this long counts as dead too.
                 link.set_write_timeout(Some(liveness_timeout))?;
                 link.try_clone()
             };
-            readers.push((peer, setup().map_err(|e| crate::io_error("a control connection", &e))?));
+            readers.push((
+                peer,
+                setup().map_err(|e| crate::io_error("cannot set up a control connection", &e))?,
+            ));
         }
         let shared = Arc::new(Shared {
             rank,
@@ -89,18 +97,19 @@ impl Control {
                 .name(format!("ff-control-{peer}"))
                 .stack_size(256 << 10)
                 .spawn(move || shared.listen(peer, stream))
-                .map_err(|e| crate::io_error("a control thread", &e))?;
+                .map_err(|e| crate::io_error("cannot start a control thread", &e))?;
             control.threads.push(thread);
         }
         Ok(control)
     }
 
-    /// Fails the group on all ranks, unless it has failed already. The cause names who is to blame.
+    /// Fails the group on all ranks, unless it has already failed. `cause` names the rank that
+    /// failed.
     pub(crate) fn fail(&self, cause: Error) {
         self.shared.fail(cause, None);
     }
 
-    /// Sends a data frame to a rank that this one has a connection to. One's own goes to the inbox.
+    /// Sends data to a connected rank. Data for this rank itself goes to the inbox.
     pub(crate) fn send(&self, to: usize, data: &[u8]) -> Result<()> {
         if to == self.shared.rank {
             self.shared.deliver(to, ControlMessage::Data(data));
@@ -112,8 +121,8 @@ impl Control {
         self.shared.write(to, &frame)
     }
 
-    /// From now on what ranks send_signal goes to `inbox`, what they have said already first. It is called on
-    /// the control threads and must not wait.
+    /// Passes all messages to `inbox`, beginning with those that have already arrived. The control
+    /// threads call it, so it must not block.
     pub(crate) fn set_inbox(&self, inbox: Inbox) {
         let mut slot = self.shared.inbox.lock();
         for (from, data) in self.shared.early.lock().drain(..) {
@@ -125,7 +134,7 @@ impl Control {
 
 #[cfg(test)]
 impl Control {
-    /// Closes the connections without taking leave, as the end of the process would.
+    /// Closes the connections without leaving, as a dying process does.
     pub(crate) fn cut(&self) {
         self.shared.closing.store(true, Ordering::SeqCst);
         for link in self.shared.links.iter().flatten() {
@@ -137,7 +146,7 @@ impl Control {
 impl Drop for Control {
     fn drop(&mut self) {
         self.shared.closing.store(true, Ordering::SeqCst);
-        // The thread that heard of a failure may not have come to pass it on yet.
+        // The thread that received a failure may not have passed it on yet.
         if let Err(cause) = self.shared.failure.check() {
             self.shared.announce(&cause, None);
         }
@@ -148,7 +157,7 @@ impl Drop for Control {
         }
         let me = std::thread::current().id();
         for thread in self.threads.drain(..) {
-            // A control thread that held the last reference ends by itself.
+            // A control thread that dropped the last reference cannot join itself.
             if thread.thread().id() != me {
                 let _ = thread.join();
             }
@@ -157,7 +166,7 @@ impl Drop for Control {
 }
 
 impl Shared {
-    /// Reads what `peer` sends until it leaves, dies, or this rank does.
+    /// Reads messages of `peer` until it leaves or dies, or until this rank leaves.
     fn listen(&self, peer: usize, stream: TcpStream) {
         let mut reader = LivenessReader { stream, peer, shared: self, pings: 0 };
         let lost = loop {
@@ -202,7 +211,7 @@ impl Shared {
         }
     }
 
-    /// A word without content. That it does not arrive shows when nothing is heard.
+    /// Sends a frame without content. Ignores errors: a lost frame shows up as a missing answer.
     fn send_signal(&self, to: usize, word: u8) {
         if let Some(Some(link)) = self.links.get(to) {
             let _ = write_frame(&mut *link.lock(), &[word]);
@@ -228,7 +237,7 @@ impl Shared {
     }
 }
 
-/// A connection that asks its peer whether it is there when nothing comes, and fails when it is not.
+/// A connection that pings its peer when nothing arrives, and fails if the peer does not answer.
 struct LivenessReader<'a> {
     stream: TcpStream,
     peer: usize,

@@ -1,11 +1,11 @@
-//! Who this process is, by the environment that launchers give: our own, torchrun's, Open MPI's, PMI's
-//! and Slurm's.
+//! Reads the rank of this process from the environment variables of launchers: `ferroflow run`,
+//! torchrun, Open MPI, PMI and Slurm.
 
 use crate::rendezvous::{MOST_STREAMS, Membership, TransportChoice, check_streams};
 use ferroflow_core::{Result, bail, err};
 use std::io::Write;
 
-/// Variables of a process's rank and of their number, by launcher.
+/// The launchers, with their variables for the rank and for the number of processes.
 const LAUNCHERS: [(&str, &str, &str); 5] = [
     ("ferroflow run", "FERROFLOW_RANK", "FERROFLOW_SIZE"),
     ("torchrun", "RANK", "WORLD_SIZE"),
@@ -15,19 +15,22 @@ const LAUNCHERS: [(&str, &str, &str); 5] = [
 ];
 
 impl Membership {
-    /// The membership that the environment of this process describes; none if it describes none.
+    /// The membership that the environment of this process describes. `None` if it describes none.
     ///
-    /// `FERROFLOW_SERVERS` is how many of the processes, the last ones, sum for the others, and
-    /// `FERROFLOW_SERVERS_ONLY=1` that nobody else does.
+    /// `FERROFLOW_SERVERS` is the number of servers. The last processes are servers and sum for the
+    /// others. With `FERROFLOW_SERVERS_ONLY=1` the other processes sum nothing.
     ///
-    /// `FERROFLOW_ADDRESS` (rank 0's, or all with commas between) or `MASTER_ADDR` and `MASTER_PORT`
-    /// say where to meet. Without them a job on one host meets on loopback, and one under Slurm on
-    /// its first node, at a port that follows from the job's number. `FERROFLOW_TRANSPORT` says which
-    /// links: `auto`, `tcp` or `shared`. `FERROFLOW_STREAMS` says how many TCP connections each two ranks have,
-    /// 1 to 16, for networks that limit each of them; rank 0's is everybody's.
+    /// `FERROFLOW_ADDRESS` is the address of rank 0, or a comma-separated list with the addresses
+    /// of all ranks. `MASTER_ADDR` and `MASTER_PORT` are an alternative. Without any of them, a job
+    /// on one host uses loopback, and a Slurm job uses its first node with a port that follows from
+    /// the job's number.
     ///
-    /// With `FERROFLOW_VERBOSE=1` rank 0 tells on its standard error what was chosen without asking: the
-    /// algorithms, by what the links cost, and how much is fused. That a tensor waits for ranks it tells always.
+    /// `FERROFLOW_TRANSPORT` selects the links: `auto`, `tcp` or `shared`. `FERROFLOW_STREAMS` is
+    /// the number of TCP connections between two ranks, from 1 to 16, for networks that limit the
+    /// speed of each connection. The value of rank 0 applies to all ranks.
+    ///
+    /// With `FERROFLOW_VERBOSE=1`, rank 0 prints its automatic choices to standard error: the
+    /// algorithms and how much is fused. It always prints a warning when a tensor waits for ranks.
     pub fn from_env() -> Result<Option<Membership>> {
         if let Some(conflict) = conflict(&variable) {
             print_note(&conflict);
@@ -35,7 +38,7 @@ impl Membership {
         membership(&variable)
     }
 
-    /// The same, for a member whose place the environment does not say: takes what it says of the links.
+    /// Sets only the links from the environment, for a member that gets its rank elsewhere.
     pub(crate) fn set_links_from_env(&mut self) -> Result<()> {
         set_links(self, &variable)
     }
@@ -53,17 +56,18 @@ fn set_links(member: &mut Membership, env: &dyn Fn(&str) -> Option<String>) -> R
     Ok(())
 }
 
-/// Whether people want to be told what is chosen for them.
+/// Whether to print automatic choices.
 pub(crate) fn is_verbose() -> bool {
     variable("FERROFLOW_VERBOSE").is_some_and(|v| v != "0")
 }
 
-/// Says something on standard error; to nobody if nobody reads it any more.
+/// Prints to standard error. Ignores errors: the reader may have closed it.
 pub(crate) fn print_note(text: &str) {
     let _ = writeln!(std::io::stderr(), "ferroflow: {}", text.trim_end());
 }
 
-/// What another launcher says otherwise than `RANK` and `WORLD_SIZE`, which may be left over from elsewhere.
+/// A warning if another launcher contradicts `RANK` and `WORLD_SIZE`, which may be left over from
+/// elsewhere.
 fn conflict(env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     let said = |(launcher, rank, size)| Some((launcher, env(rank)?, env(size)?));
     if env("FERROFLOW_RANK").is_some() || env("TORCHELASTIC_RUN_ID").is_some() {
@@ -74,7 +78,7 @@ fn conflict(env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     let agrees = (&rank, &size) == (&others_rank, &others_size);
     (!agrees).then(|| {
         format!(
-            "this is rank {rank} of {size} by RANK and WORLD_SIZE, though {launcher} says {others_rank} of {others_size}; \
+            "RANK and WORLD_SIZE say rank {rank} of {size}, but {launcher} says {others_rank} of {others_size}; \
              unset them if they are left over"
         )
     })
@@ -84,18 +88,18 @@ fn membership(env: &dyn Fn(&str) -> Option<String>) -> Result<Option<Membership>
     let number = |name: &str| -> Result<Option<usize>> {
         let Some(text) = env(name) else { return Ok(None) };
         let parsed = text.parse().map(Some);
-        parsed.map_err(|_| err!(InvalidArgument, "{name}={text:?} is no number"))
+        parsed.map_err(|_| err!(InvalidArgument, "{name}={text:?} is not a number"))
     };
     if env("FERROFLOW_ELASTIC").is_some() {
         bail!(
             FailedPrecondition,
-            "this job is elastic, and its processes have no fixed ranks: meet by hvd::elastic (ElasticMember::from_env), or start \
+            "this job is elastic, so its processes have no fixed ranks: use hvd::elastic (ElasticMember::from_env), or start \
              it with -np alone, without --min-np, --max-np and --host-discovery-script"
         );
     }
     for (launcher, rank, size) in LAUNCHERS {
         let (Some(rank), Some(size)) = (number(rank)?, number(size)?) else { continue };
-        // A batch job's script itself runs with Slurm's variables and one task.
+        // The script of a batch job has Slurm's variables too, with one task.
         if launcher == "srun" && env("SLURM_STEP_ID").is_none() {
             continue;
         }
@@ -110,7 +114,7 @@ fn membership(env: &dyn Fn(&str) -> Option<String>) -> Result<Option<Membership>
     Ok(None)
 }
 
-/// What `FERROFLOW_STREAMS` asks for.
+/// The value of `FERROFLOW_STREAMS`.
 fn streams(env: &dyn Fn(&str) -> Option<String>) -> Result<Option<usize>> {
     const NAME: &str = "FERROFLOW_STREAMS";
     let Some(text) = env(NAME) else { return Ok(None) };
@@ -119,7 +123,7 @@ fn streams(env: &dyn Fn(&str) -> Option<String>) -> Result<Option<usize>> {
         Some(Ok(streams)) => Ok(Some(streams)),
         _ => bail!(
             InvalidArgument,
-            "{NAME}={text:?} is no number of connections between two ranks: give 1 to \
+            "{NAME}={text:?} is not a number of connections between two ranks: give 1 to \
              {MOST_STREAMS}, or unset it for one within a host and two between hosts"
         ),
     }
@@ -144,7 +148,7 @@ fn addresses(
     if let Some(host) = env("MASTER_ADDR") {
         return Ok(vec![format!("{host}:{port}")]);
     }
-    // Those of Open MPI, MPICH and its descendants, and torchrun.
+    // The variables of Open MPI, of MPICH and its descendants, and of torchrun.
     let local = ["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "LOCAL_WORLD_SIZE"];
     let local = local.into_iter().find_map(env);
     if size == 1 || local.is_some_and(|l| l.parse() == Ok(size)) {
@@ -156,7 +160,7 @@ fn addresses(
     }
     bail!(
         FailedPrecondition,
-        "{size} ranks were started by {launcher}, but nothing says where rank 0 is: set \
+        "{launcher} started {size} ranks, but the address of rank 0 is unknown: set \
          FERROFLOW_ADDRESS=HOST:PORT or MASTER_ADDR"
     )
 }
@@ -166,18 +170,18 @@ fn servers_only(env: &dyn Fn(&str) -> Option<String>) -> Result<bool> {
         None | Some("0") => Ok(false),
         Some("1") => Ok(true),
         Some(other) => {
-            bail!(InvalidArgument, "FERROFLOW_SERVERS_ONLY={other:?} is neither 0 nor 1")
+            bail!(InvalidArgument, "FERROFLOW_SERVERS_ONLY={other:?} must be 0 or 1")
         }
     }
 }
 
-/// A port that all ranks of a job arrive at, outside the range of ephemeral ones.
+/// A port that all ranks of a job compute alike, outside the range of ephemeral ports.
 fn port_of(job: &str) -> u16 {
     let hash = job.bytes().fold(5381u32, |h, b| h.wrapping_mul(33) ^ u32::from(b));
     20_000 + (hash % 10_000) as u16
 }
 
-/// The first of a Slurm node list such as `gpu[03-05,9],login1`.
+/// The first node of a Slurm node list such as `gpu[03-05,9],login1`.
 fn first_node(list: &str) -> Option<String> {
     let end = list.find([',', '[']).unwrap_or(list.len());
     let name = &list[..end];
@@ -202,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn launchers_are_understood() {
+    fn the_rank_is_read_from_the_variables_of_each_launcher() {
         assert_eq!(found(&[]).unwrap(), None);
         let ours =
             [("FERROFLOW_RANK", "1"), ("FERROFLOW_SIZE", "2"), ("FERROFLOW_ADDRESS", "a:1, b:2")];
@@ -227,7 +231,7 @@ mod tests {
             ]
         };
         assert_eq!(found(&mpich("2")).unwrap(), Some((0, 2, vec!["127.0.0.1:29400".into()])));
-        assert!(found(&mpich("1")).is_err(), "rank 1 is elsewhere");
+        assert!(found(&mpich("1")).is_err(), "rank 1 is on another host");
         let slurm = [
             ("SLURM_PROCID", "5"),
             ("SLURM_NTASKS", "8"),
@@ -240,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_share_the_sums_or_have_them_all() {
+    fn servers_only_is_read_from_the_environment() {
         let with = |only: &[(&str, &str)]| {
             let job = [("FERROFLOW_RANK", "2"), ("FERROFLOW_SIZE", "3"), ("MASTER_ADDR", "h")];
             member(&[&job[..], &[("FERROFLOW_SERVERS", "1")], only].concat())
@@ -254,13 +258,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_wrong_is_named() {
+    fn errors_name_the_variable_that_is_missing_or_wrong() {
         let e = found(&[("PMI_RANK", "0"), ("PMI_SIZE", "2")]).unwrap_err();
         assert!(e.message().contains("FERROFLOW_ADDRESS"));
         assert!(
             found(&[("RANK", "x"), ("WORLD_SIZE", "2")]).unwrap_err().message().contains("RANK")
         );
-        // Not alone, and not by what an outer launcher says.
+        // An elastic process has no rank, even if an outer launcher sets one.
         let outer = [("SLURM_PROCID", "0"), ("SLURM_NTASKS", "1"), ("SLURM_STEP_ID", "0")];
         for others in [&[][..], &outer] {
             let e = found(&[&[("FERROFLOW_ELASTIC", "h:1")], others].concat()).unwrap_err();
@@ -269,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_that_are_left_over_are_told() {
+    fn leftover_torchrun_variables_cause_a_warning() {
         let told = |vars: &[(&str, &str)]| {
             conflict(&|name| vars.iter().find(|(n, _)| *n == name).map(|(_, v)| v.to_string()))
         };
@@ -284,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_are_asked_for_by_number() {
+    fn the_number_of_connections_must_be_1_to_16() {
         let asked = |text: &str| {
             let vars = [("RANK", "0"), ("WORLD_SIZE", "1"), ("FERROFLOW_STREAMS", text)];
             let env =
@@ -301,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn node_lists_start_with_their_first_node() {
+    fn the_first_node_of_a_slurm_list_is_found() {
         for (list, first) in [("n1,n2", "n1"), ("n[1-3]", "n1"), ("c[07,9]", "c07"), ("x", "x")] {
             assert_eq!(first_node(list).as_deref(), Some(first));
         }

@@ -1,4 +1,4 @@
-//! Whether a group still lives: the first cause of its failure, known to everyone who waits.
+//! The failure of a group: its first cause, which all waiters receive.
 
 use ferroflow_core::{Error, Result};
 use parking_lot::Mutex;
@@ -8,8 +8,8 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// The life of a group as one rank knows it. The first failure is the one that counts; it wakes
-/// whoever waits, through a file descriptor to poll and through the listeners that were hung up.
+/// Whether a group has failed, as far as this rank knows. The first failure counts. It makes a file
+/// descriptor readable for pollers and calls all registered listeners.
 pub(crate) struct GroupFailure {
     failed: AtomicBool,
     cause: Mutex<Option<Error>>,
@@ -20,7 +20,8 @@ pub(crate) struct GroupFailure {
 
 impl GroupFailure {
     pub(crate) fn new() -> Result<GroupFailure> {
-        let (wake, woken) = UnixStream::pair().map_err(|e| crate::io_error("a socket pair", &e))?;
+        let (wake, woken) =
+            UnixStream::pair().map_err(|e| crate::io_error("cannot make a socket pair", &e))?;
         Ok(GroupFailure {
             failed: AtomicBool::new(false),
             cause: Mutex::new(None),
@@ -30,7 +31,7 @@ impl GroupFailure {
         })
     }
 
-    /// Fails the group, unless it has failed already; returns whether this was the first cause.
+    /// Fails the group, unless it has already failed. Returns whether this was the first cause.
     pub(crate) fn fail(&self, cause: Error) -> bool {
         let mut slot = self.cause.lock();
         if slot.is_some() {
@@ -39,13 +40,13 @@ impl GroupFailure {
         *slot = Some(cause);
         drop(slot);
         self.failed.store(true, Ordering::SeqCst);
-        // Never read: once written, every poll of the other end returns at once.
+        // This byte is not consumed, so every later poll of the other end returns immediately.
         let _ = (&self.wake).write(&[1]);
         self.listeners.lock().iter().for_each(|listener| listener());
         true
     }
 
-    /// The first cause, once there is one.
+    /// An error with the first cause if the group has failed.
     pub(crate) fn check(&self) -> Result<()> {
         if !self.failed.load(Ordering::SeqCst) {
             return Ok(());
@@ -56,7 +57,7 @@ impl GroupFailure {
         }
     }
 
-    /// Calls `listener` when the group fails, or now if it has.
+    /// Calls `listener` when the group fails, or now if it has failed.
     pub(crate) fn add_listener(&self, listener: impl Fn() + Send + 'static) {
         if self.failed.load(Ordering::SeqCst) {
             listener();
@@ -67,13 +68,13 @@ impl GroupFailure {
         }
     }
 
-    /// Readable once the group has failed.
+    /// A descriptor that becomes readable when the group fails.
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         self.woken.as_fd()
     }
 
-    /// The cause of the group's failure, for which it waits a moment: a link that breaks is mostly a
-    /// consequence, and who died first is about to be told. `otherwise` if nothing is.
+    /// The cause of the group's failure. A broken link is usually only a consequence, so this waits
+    /// up to two seconds for the first cause to arrive. Returns `otherwise` if none arrives.
     pub(crate) fn cause_or(&self, otherwise: Error) -> Error {
         const MOMENT: Duration = Duration::from_secs(2);
         let until = Instant::now() + MOMENT;
@@ -85,7 +86,7 @@ impl GroupFailure {
             if left.is_zero() || self.woken.set_read_timeout(Some(left)).is_err() {
                 return otherwise;
             }
-            // Peeking is not stable, so the byte is put back for the next who polls.
+            // Peeking is not stable in std, so write the byte back for the next poll.
             let mut byte = [0];
             if matches!((&self.woken).read(&mut byte), Ok(1)) {
                 let _ = (&self.wake).write(&byte);
@@ -100,7 +101,7 @@ mod tests {
     use ferroflow_core::err;
 
     #[test]
-    fn the_first_cause_stays() {
+    fn the_group_keeps_the_first_cause_of_its_failure() {
         let failure = GroupFailure::new().unwrap();
         assert!(failure.check().is_ok());
         assert!(failure.fail(err!(Unavailable, "rank 3 died")));

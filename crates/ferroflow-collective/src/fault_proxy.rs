@@ -1,5 +1,5 @@
-//! A proxy that misbehaves, for tests: connections go through relays that cut what they carry into odd
-//! pieces, delay it, swallow it, or close.
+//! A TCP proxy for tests that injects faults. It splits data into odd pieces, delays it, drops it,
+//! or closes the connection.
 
 use parking_lot::Mutex;
 use std::io::{Read, Write};
@@ -8,25 +8,26 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What becomes of a connection.
+/// What happens to a connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Fault {
-    /// It is closed.
+    /// The proxy closes it.
     Cut,
-    /// It carries nothing any more, and nobody is told.
+    /// The proxy drops all data and reports nothing.
     Swallow,
 }
 
-/// How a proxy misbehaves, reproducibly but for the order in which its connections carry bytes.
+/// The faults of a proxy. They are reproducible except for the order in which its connections carry
+/// bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ProxyFaults {
     pub seed: u64,
-    /// Every transfer moves a random number of bytes, at most this many.
+    /// Each transfer moves a random number of bytes, at most this many.
     pub most_bytes: usize,
-    /// One transfer out of eight waits, up to this long.
+    /// One transfer in eight is delayed, up to this long.
     pub delay: Duration,
-    /// When so many bytes have gone through the proxy, this happens to the connection that carries the
-    /// next one, or to all.
+    /// After this many bytes, the fault hits the connection that carries the next byte, or all
+    /// connections if the flag is set.
     pub fault: Option<(u64, Fault, bool)>,
 }
 
@@ -57,7 +58,7 @@ impl FaultProxy {
         }))
     }
 
-    /// Where those connect that are to reach `address` through this proxy.
+    /// The address that leads to `address` through this proxy.
     pub fn in_front_of(&self, address: SocketAddr) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let front = listener.local_addr().unwrap();
@@ -68,7 +69,7 @@ impl FaultProxy {
                 if shared.over.load(Ordering::SeqCst) {
                     return;
                 }
-                // Who is not there any more refuses, as it would without the relay.
+                // If the target is gone, close the connection, as the target would.
                 if let Ok(to) = TcpStream::connect(address) {
                     shared.carry(stream, to);
                 }
@@ -77,7 +78,7 @@ impl FaultProxy {
         front
     }
 
-    /// Takes no more connections. Those there are end with their ends.
+    /// Accepts no more connections. Existing ones end when their peers close them.
     pub fn close(&self) {
         self.0.over.store(true, Ordering::SeqCst);
         for address in self.0.listeners.lock().drain(..) {
@@ -90,7 +91,7 @@ impl Shared {
     fn carry(self: &Arc<Self>, a: TcpStream, b: TcpStream) {
         let _ = (a.set_nodelay(true), b.set_nodelay(true));
         let number = self.connections.fetch_add(1, Ordering::SeqCst);
-        // What is swallowed is swallowed both ways.
+        // A dropped connection drops data in both directions.
         let swallowed = Arc::new(AtomicBool::new(false));
         for (way, from, to) in [(0, &a, &b), (1, &b, &a)] {
             let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
@@ -101,7 +102,7 @@ impl Shared {
         }
     }
 
-    /// Moves bytes from one end to the other until one of them closes.
+    /// Copies bytes from one end to the other until one of them closes.
     fn pump(
         &self,
         mut from: TcpStream,
@@ -140,7 +141,7 @@ impl Shared {
             }
         }
         let _ = from.shutdown(Shutdown::Both);
-        // Who has said nothing that was lost hears the end; the others wait in vain.
+        // A peer learns of the end only if no data to it was dropped.
         if !swallowed.load(Ordering::SeqCst) {
             let _ = to.shutdown(Shutdown::Both);
         }

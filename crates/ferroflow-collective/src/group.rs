@@ -21,19 +21,19 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Bytes of the segments that long messages are cut into: they stay in a cache between being
-/// combined and being sent on. With its header one fills four packets of the loopback device, whose
-/// 64 KB are not quite that; a little more would be a fifth packet, which costs as much as the others.
+/// Bytes of the segments into which long messages are cut. A segment stays in a cache between being
+/// combined and being sent on. A segment and its header fill four packets of the loopback device,
+/// which hold slightly less than 64 KB each. A slightly larger segment would need a fifth packet.
 pub(crate) const SEGMENT: usize = 255 << 10;
 
-/// How a group behaves.
+/// Options of a [`Group`].
 #[derive(Clone, Debug)]
 pub struct GroupOptions {
     /// How long a collective may take before it fails.
     pub timeout: Duration,
-    /// The all-reduce to use, instead of the model's choice.
+    /// The all-reduce algorithm. If `None`, the cost model selects it.
     pub algorithm: Option<Algorithm>,
-    /// The model to choose by; found by a probe if there is none.
+    /// The cost model. If `None`, a probe at start-up measures it.
     pub model: Option<LinkCostModel>,
 }
 
@@ -43,7 +43,7 @@ impl Default for GroupOptions {
     }
 }
 
-/// Some of a group's ranks, by number: [`SetId::WORLD`] or what [`Group::add_set`] gave.
+/// The number of a process set: [`SetId::WORLD`] or the result of [`Group::add_set`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SetId(pub(crate) u16);
 
@@ -54,20 +54,22 @@ impl SetId {
 
 struct Set {
     members: Vec<u32>,
-    /// The place of this rank, if it is one of them.
+    /// The index of this rank in the set, if it is a member.
     me: Option<usize>,
-    /// Hosts of the members, and how many there are.
+    /// The hosts of the members.
     hosts: Vec<u32>,
+    /// The number of different hosts.
     host_count: usize,
     sequence: u32,
 }
 
-/// Ranks that can reach each other, as one of them sees it. Every rank calls the same collectives in
-/// the same order. After an error the group is of no use: every call returns its first cause.
+/// A set of connected ranks, as seen by one of them. Every rank calls the same collectives in the
+/// same order. After an error, all further calls return the first cause of the failure.
 pub struct Group {
     rank: usize,
     sets: Vec<Set>,
-    /// Before the mesh, so that who leaves because of a failure says so before its links close.
+    /// Declared before the mesh, so that it is dropped first: a rank that leaves after a failure
+    /// announces the failure before its links close.
     control: Option<Arc<Control>>,
     mesh: Box<dyn Mesh>,
     #[cfg(target_os = "linux")]
@@ -78,17 +80,17 @@ pub struct Group {
     model: LinkCostModel,
     scratch: Scratch,
     schedules: HashMap<Plan, Arc<Schedule>>,
-    /// Hosts of all processes, servers included.
+    /// The hosts of all processes, including servers.
     hosts: Vec<u32>,
     servers: usize,
     servers_only: bool,
     everyone: Vec<u32>,
     push_pulls: u32,
-    /// What a server sums in.
+    /// The buffer in which a server sums.
     served: Vec<u8>,
 }
 
-/// What a schedule depends on.
+/// All that a schedule depends on.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Plan {
     kind: OperationKind,
@@ -99,12 +101,12 @@ struct Plan {
 }
 
 impl Group {
-    /// Meets the other ranks and probes the links.
+    /// Connects to the other ranks and probes the links.
     pub fn join(member: &Membership, options: GroupOptions) -> Result<Group> {
         Group::meet(member, options, None)
     }
 
-    /// [`Group::join`] for rank 0 on a listener that is bound already.
+    /// [`Group::join`] for rank 0 with a listener that is already bound.
     pub fn host(
         member: &Membership,
         options: GroupOptions,
@@ -181,49 +183,52 @@ impl Group {
         group
     }
 
+    /// The rank of this process.
     pub fn rank(&self) -> usize {
         self.rank
     }
 
+    /// The number of ranks, without servers.
     pub fn size(&self) -> usize {
         self.sets[0].members.len()
     }
 
-    /// The number of this rank's host, and of all hosts.
+    /// The number of this rank's host, and the number of hosts.
     pub fn cross(&self) -> (usize, usize) {
         (self.hosts[self.rank] as usize, self.sets[0].host_count)
     }
 
-    /// This rank's place among those of its host, and how many these are.
+    /// The index of this rank among the ranks of its host, and their number.
     pub fn local(&self) -> (usize, usize) {
         let same = |r: &usize| self.hosts[*r] == self.hosts[self.rank];
         let ranks = self.size();
         ((0..self.rank.min(ranks)).filter(same).count(), (0..ranks).filter(same).count())
     }
 
-    /// Whether all hosts have as many ranks.
+    /// Whether all hosts have the same number of ranks.
     pub fn is_homogeneous(&self) -> bool {
         let hosts = &self.sets[0].hosts;
         let on = |host: u32| hosts.iter().filter(|&&h| h == host).count();
         hosts.iter().all(|&h| on(h) == on(hosts[0]))
     }
 
-    /// What the links are: `tcp`, `shared memory`.
+    /// The name of the links: `tcp` or `shared memory`.
     pub fn transport(&self) -> &'static str {
         self.mesh.name()
     }
 
-    /// What the probe found.
+    /// The cost model in use.
     pub fn model(&self) -> &LinkCostModel {
         &self.model
     }
 
-    /// Uses another all-reduce from now on, or the model's choice again. The same on all ranks.
+    /// Sets the all-reduce algorithm, or lets the cost model select it again. All ranks must do the
+    /// same.
     pub fn force(&mut self, algorithm: Option<Algorithm>) {
         self.options.algorithm = algorithm;
     }
 
-    /// How an all-reduce of `bytes` among all ranks would be done.
+    /// The algorithm for an all-reduce of `bytes` among all ranks.
     pub fn algorithm_for(&self, bytes: usize) -> Algorithm {
         self.choose(SetId::WORLD, bytes)
     }
@@ -248,8 +253,8 @@ impl Group {
         self.broken.get_or_insert(first).clone()
     }
 
-    /// Makes a process set of `ranks`, in that order. All ranks of the group, members or not, make
-    /// the same sets in the same order.
+    /// Makes a process set of `ranks`, in that order. All ranks of the group must make the same
+    /// sets in the same order, whether or not they are members.
     pub fn add_set(&mut self, ranks: &[usize]) -> Result<SetId> {
         check_set(ranks, self.size())?;
         ensure!(self.sets.len() < 65_535, ResourceExhausted, "too many process sets");
@@ -280,11 +285,16 @@ impl Group {
     fn set(&self, set: SetId) -> Result<&Set> {
         let found = self.sets.get(usize::from(set.0));
         found.ok_or_else(|| {
-            ferroflow_core::err!(InvalidArgument, "no process set {} on rank {}", set.0, self.rank)
+            ferroflow_core::err!(
+                InvalidArgument,
+                "there is no process set {} on rank {}",
+                set.0,
+                self.rank
+            )
         })
     }
 
-    /// This rank's place in a set that it must be a member of.
+    /// The index of this rank in a set, and the size of the set. An error if it is not a member.
     fn place(&self, set: SetId) -> Result<(usize, usize)> {
         let found = self.set(set)?;
         match found.me {
@@ -303,7 +313,7 @@ impl Group {
         self.all_reduce_in(SetId::WORLD, T::DTYPE, bytes_of_mut(values), op)
     }
 
-    /// [`Group::all_reduce`] among the ranks of a set, on bytes of any number type.
+    /// [`Group::all_reduce`] among the ranks of a set, on the bytes of any number type.
     pub fn all_reduce_in(
         &mut self,
         set: SetId,
@@ -326,7 +336,8 @@ impl Group {
             algorithm,
             Algorithm::Ring | Algorithm::HalvingDoubling | Algorithm::Hierarchical
         );
-        // Ranks with other numbers of windows would send each other other parts.
+        // The number of windows is part of the signature: ranks with different numbers would
+        // exchange different parts.
         let variant = algorithm as u16 | if in_windows { (ahead as u16) << 8 } else { 0 };
         let signature = self.signature(OperationKind::AllReduce, op, dtype, variant, set, count);
         #[cfg(target_os = "linux")]
@@ -368,7 +379,8 @@ impl Group {
 
     fn choose(&self, set: SetId, bytes: usize) -> Algorithm {
         let Some(found) = self.sets.get(usize::from(set.0)) else { return Algorithm::Ring };
-        // Shared memory has flags for all ranks; a part of them exchanges messages in it.
+        // The shared-memory algorithm needs all ranks. A smaller set exchanges messages through
+        // shared memory.
         #[cfg(target_os = "linux")]
         let shared = self.shared.is_some() && set == SetId::WORLD && self.servers == 0;
         #[cfg(not(target_os = "linux"))]
@@ -382,8 +394,9 @@ impl Group {
         self.model.choose(found.members.len(), found.host_count, bytes)
     }
 
-    /// Reduces `values` so that this rank's part of them is complete; the rest is left undefined. The
-    /// parts are the `counts`, in order of ranks, or nearly equal ones. Returns where the part is.
+    /// Reduces `values` so that this rank's part is complete. The rest is undefined. The parts have
+    /// `counts` values, in order of ranks, or are nearly equal. Returns the range of this rank's
+    /// part.
     pub fn reduce_scatter<T: Number>(
         &mut self,
         values: &mut [T],
@@ -393,7 +406,7 @@ impl Group {
         self.reduce_scatter_in(SetId::WORLD, T::DTYPE, bytes_of_mut(values), counts, op)
     }
 
-    /// [`Group::reduce_scatter`] among the ranks of a set, on bytes of any number type.
+    /// [`Group::reduce_scatter`] among the ranks of a set, on the bytes of any number type.
     pub fn reduce_scatter_in(
         &mut self,
         set: SetId,
@@ -430,13 +443,13 @@ impl Group {
         Ok(part)
     }
 
-    /// Replaces `values` by those of rank `root`.
+    /// Replaces `values` by the values of rank `root`.
     pub fn broadcast<T: Number>(&mut self, values: &mut [T], root: usize) -> Result<()> {
         self.broadcast_in(SetId::WORLD, T::DTYPE, bytes_of_mut(values), root)
     }
 
-    /// [`Group::broadcast`] among the ranks of a set, on bytes of any plain type. `root` is a rank of
-    /// the group, and in the set.
+    /// [`Group::broadcast`] among the ranks of a set, on the bytes of any plain type. `root` is a
+    /// rank of the group and a member of the set.
     pub fn broadcast_in(
         &mut self,
         set: SetId,
@@ -473,7 +486,7 @@ impl Group {
         self.run(set, signature, &schedule, None, bytes)
     }
 
-    /// Returns when all ranks have called it.
+    /// Blocks until all ranks have called it.
     pub fn barrier(&mut self) -> Result<()> {
         self.barrier_in(SetId::WORLD)
     }
@@ -543,13 +556,13 @@ impl Group {
     }
 }
 
-/// Whether ranks out of `size` can be a process set.
+/// Whether `ranks`, out of `size`, can be a process set.
 pub(crate) fn check_set(ranks: &[usize], size: usize) -> Result<()> {
-    ensure!(!ranks.is_empty(), InvalidArgument, "a process set without ranks");
+    ensure!(!ranks.is_empty(), InvalidArgument, "a process set needs at least one rank");
     let mut seen = HashSet::new();
     for &r in ranks {
-        ensure!(r < size, InvalidArgument, "no rank {r} among {size}");
-        ensure!(seen.insert(r), InvalidArgument, "rank {r} is twice in a set");
+        ensure!(r < size, InvalidArgument, "there is no rank {r} among {size} ranks");
+        ensure!(seen.insert(r), InvalidArgument, "rank {r} appears twice in a process set");
     }
     Ok(())
 }
@@ -578,7 +591,7 @@ fn count_of(dtype: DType, bytes: &[u8]) -> Result<usize> {
     ensure!(
         bytes.len().is_multiple_of(width),
         InvalidArgument,
-        "{} bytes are no whole number of {dtype} values",
+        "{} bytes are not a whole number of {dtype} values",
         bytes.len()
     );
     Ok(bytes.len() / width)
@@ -586,7 +599,7 @@ fn count_of(dtype: DType, bytes: &[u8]) -> Result<usize> {
 
 fn bounds_of(counts: Option<&[usize]>, n: usize, count: usize) -> Result<Vec<usize>> {
     let Some(counts) = counts else { return Ok(even_bounds(count, n)) };
-    ensure!(counts.len() == n, InvalidArgument, "{} counts for {n} ranks", counts.len());
+    ensure!(counts.len() == n, InvalidArgument, "{} counts were given for {n} ranks", counts.len());
     let mut bounds = vec![0usize];
     for &c in counts {
         let last = bounds[bounds.len() - 1];

@@ -1,23 +1,29 @@
-//! What a collective costs, by algorithm: alpha (seconds a message), beta (seconds a byte moved) and
-//! gamma (seconds a byte combined), as a probe at start-up found them.
+//! The cost of collectives by algorithm. It depends on alpha (seconds per message), beta (seconds
+//! per byte sent) and gamma (seconds per byte combined), which a probe measures at start-up.
 
 use ferroflow_core::{Result, err};
 use std::fmt;
 
-/// How an all-reduce is done.
+/// An all-reduce algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Algorithm {
+    /// Each rank exchanges with its two neighbours only.
     Ring = 0,
+    /// Exchanges all values at doubling distances.
     Doubling = 1,
+    /// Reduces by halving distances, then gathers by doubling distances.
     HalvingDoubling = 2,
+    /// Reduces and broadcasts through two trees at the same time.
     DoubleTree = 3,
+    /// Rings within hosts and between hosts.
     Hierarchical = 4,
     /// Without messages, in memory that all ranks share.
     Shared = 5,
 }
 
 impl Algorithm {
+    /// All algorithms.
     pub const ALL: [Algorithm; 6] = [
         Algorithm::Ring,
         Algorithm::Doubling,
@@ -27,15 +33,17 @@ impl Algorithm {
         Algorithm::Shared,
     ];
 
+    /// The name in options and messages.
     pub fn name(self) -> &'static str {
         ["ring", "doubling", "halving-doubling", "double-tree", "hierarchical", "shared"]
             [self as usize]
     }
 
+    /// The algorithm with this name.
     pub fn from_name(name: &str) -> Result<Algorithm> {
         Algorithm::ALL.into_iter().find(|a| a.name() == name).ok_or_else(|| {
             let known = Algorithm::ALL.map(Algorithm::name).join(", ");
-            err!(InvalidArgument, "no all-reduce algorithm {name:?}; there are {known}")
+            err!(InvalidArgument, "unknown all-reduce algorithm {name:?}: use one of {known}")
         })
     }
 }
@@ -46,32 +54,32 @@ impl fmt::Display for Algorithm {
     }
 }
 
-/// What halving and doubling takes beyond its formula, of the time for its bytes, as measured with four ranks: of
-/// 32 MB on links of 1 Gb/s (1.28 for the ring's 1.05), and of 64 MB on one host (81 ms of processors for 65).
-/// Why is not known.
+/// Extra time of halving-doubling beyond its formula, relative to the time for its bytes. Measured
+/// with four ranks: 32 MB on links of 1 Gb/s took 1.28 s (ring: 1.05 s), and 64 MB on one host took
+/// 81 ms of processor time (ring: 65 ms). The cause is unknown.
 const UNEVEN: f64 = 0.2;
 
-/// The cost of messages on a group's links.
+/// The cost of messages on the links of a group.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkCostModel {
-    /// Seconds a message takes, however short.
+    /// Seconds per message of any length.
     pub alpha: f64,
-    /// Seconds for each byte sent.
+    /// Seconds per byte sent.
     pub beta: f64,
-    /// Seconds for each byte combined.
+    /// Seconds per byte combined.
     pub gamma: f64,
 }
 
 impl Default for LinkCostModel {
-    /// About a local network of 10 Gb/s.
+    /// Roughly a local network of 10 Gb/s.
     fn default() -> LinkCostModel {
         LinkCostModel { alpha: 20e-6, beta: 0.8e-9, gamma: 0.1e-9 }
     }
 }
 
 impl LinkCostModel {
-    /// Predicted seconds of an all-reduce of `bytes` among `n` ranks; `hosts` of them for the
-    /// hierarchical one. Nothing for the algorithms that do without messages.
+    /// Predicted seconds of an all-reduce of `bytes` among `n` ranks on `hosts` hosts. Only the
+    /// hierarchical algorithm depends on `hosts`. 0 for the algorithm without messages.
     pub fn seconds(&self, algorithm: Algorithm, n: usize, hosts: usize, bytes: usize) -> f64 {
         if n < 2 {
             return 0.0;
@@ -80,7 +88,7 @@ impl LinkCostModel {
         let (ranks, k) = (n as f64, bytes as f64);
         let share = (ranks - 1.0) / ranks;
         let rounds = f64::from(n.ilog2());
-        // Ranks beyond a power of two give their values away first and get the result last.
+        // Ranks beyond a power of two send their values first and receive the result last.
         let fold = if n.is_power_of_two() { 0.0 } else { 2.0 * alpha + k * (2.0 * beta + gamma) };
         let ring =
             |n: f64, k: f64| 2.0 * (n - 1.0) * alpha + (n - 1.0) / n * k * (2.0 * beta + gamma);
@@ -105,8 +113,8 @@ impl LinkCostModel {
         }
     }
 
-    /// The cheapest of the algorithms that exchange messages. The hierarchical one is considered
-    /// when ranks are on several hosts, several on some.
+    /// The cheapest algorithm that exchanges messages. The hierarchical one is a candidate if there
+    /// are several hosts and fewer hosts than ranks.
     pub fn choose(&self, n: usize, hosts: usize, bytes: usize) -> Algorithm {
         let layered = hosts > 1 && hosts < n;
         let candidates = [
@@ -127,18 +135,19 @@ impl LinkCostModel {
             .unwrap_or(Algorithm::Ring)
     }
 
-    /// How many windows of an all-reduce to have on their way, with messages of `bytes`: while those
-    /// of the others are sent, the one that the next round of the first waits for arrives.
+    /// How many windows of an all-reduce to have in flight, with messages of `bytes`. While the
+    /// messages of the other windows are sent, the message arrives that the next round of the first
+    /// window needs.
     pub(crate) fn windows(&self, bytes: usize) -> usize {
         const MOST: f64 = 64.0;
         let others = self.alpha / (bytes as f64 * self.beta);
         1 + others.ceil().clamp(1.0, MOST) as usize
     }
 
-    /// The model and its choices for `n` ranks, for people.
+    /// The model and its choices for `n` ranks, as text for users.
     pub fn describe(&self, n: usize, hosts: usize) -> String {
         let mut out = format!(
-            "alpha {:.1} us a message, beta {:.3} ns a byte ({:.2} GB/s), gamma {:.3} ns a byte\n",
+            "alpha {:.1} us per message, beta {:.3} ns per byte ({:.2} GB/s), gamma {:.3} ns per byte\n",
             self.alpha * 1e6,
             self.beta * 1e9,
             1e-9 / self.beta,
@@ -163,7 +172,7 @@ impl LinkCostModel {
     }
 }
 
-/// Bytes of the segments that follow one another through a tree.
+/// Bytes of the segments that are pipelined through a tree.
 pub(crate) fn tree_segment(bytes: usize) -> usize {
     (bytes / 16).clamp(4 << 10, 128 << 10)
 }
@@ -173,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_bytes_double_and_many_go_around_or_halve() {
+    fn short_messages_use_doubling_and_long_ones_ring_or_halving() {
         let model = LinkCostModel::default();
         assert_eq!(model.choose(8, 1, 4), Algorithm::Doubling);
         assert_eq!(model.choose(8, 1, 128 << 10), Algorithm::HalvingDoubling);
@@ -182,25 +191,25 @@ mod tests {
     }
 
     #[test]
-    fn the_ring_moves_what_the_formula_says() {
+    fn the_ring_sends_2_n_minus_1_over_n_of_the_bytes() {
         let model = LinkCostModel { alpha: 0.0, beta: 1e-6, gamma: 0.0 };
         let seconds = model.seconds(Algorithm::Ring, 4, 1, 1_000_000);
         assert!((seconds - 1.5).abs() < 1e-9, "2 (n - 1) K / n = 1.5 K");
     }
 
     #[test]
-    fn a_long_way_has_more_windows_on_it() {
+    fn a_link_with_higher_latency_has_more_windows_in_flight() {
         let windows = |alpha, beta| LinkCostModel { alpha, beta, gamma: 0.0 }.windows(250_000);
         assert_eq!(windows(20e-6, 0.8e-9), 2);
         assert_eq!(windows(0.0, 0.8e-9), 2);
-        // 20 ms there at 10 Gb/s: 25 MB are on the way.
+        // 20 ms one way at 10 Gb/s: 25 MB are in flight.
         assert_eq!(windows(20e-3, 0.8e-9), 65);
         assert_eq!(windows(1e-3, 0.8e-9), 6);
         assert_eq!(windows(1.0, 0.0), 65);
     }
 
     #[test]
-    fn unknown_names_list_the_known_ones() {
+    fn the_error_for_an_unknown_name_lists_the_known_names() {
         assert_eq!(Algorithm::from_name("double-tree").unwrap(), Algorithm::DoubleTree);
         assert!(Algorithm::from_name("star").unwrap_err().message().contains("halving-doubling"));
     }

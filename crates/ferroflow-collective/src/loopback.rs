@@ -1,17 +1,17 @@
-//! Connections that never leave this host.
+//! Tuning of TCP connections within a host.
 
 #[cfg(target_os = "linux")]
 use rustix::net::sockopt;
 use std::net::SocketAddr;
 
-/// Bytes that wait in a connection at most, on either end. A system that sees them taken slowly lets them become many
-/// megabytes, as a network far away would need; here they only leave the caches before they are read, and the memory
-/// that the next ones are copied to has left them too.
+/// Most bytes in the buffers of a connection, at either end. With a slow reader, the kernel grows
+/// the buffers to many megabytes, as a distant network needs. Within a host this only moves the
+/// bytes out of the caches before they are read.
 const WAITING: usize = 512 << 10;
 
-/// Turns off what the kernel does for a network, between two ends on one host. A system whose connections pace what
-/// they send (BBR does, by a timer for each packet) moves a fifth less here for it, and one whose connections hold much
-/// up to half less. Where the kernel does not let us, it stays as it is.
+/// Turns off network features of the kernel for a connection within one host. Paced connections (as
+/// with BBR, which uses a timer for each packet) are a fifth slower here, and large buffers are up
+/// to half slower. Does nothing if the kernel refuses.
 #[cfg(target_os = "linux")]
 pub fn tune<S: std::os::fd::AsFd>(
     stream: &S,
@@ -27,6 +27,7 @@ pub fn tune<S: std::os::fd::AsFd>(
     }
 }
 
+/// Does nothing on this platform.
 #[cfg(not(target_os = "linux"))]
 pub fn tune<S>(
     _stream: &S,
@@ -46,7 +47,7 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
 
     #[test]
-    fn bytes_within_a_host_are_not_paced() {
+    fn tuned_connections_use_cubic_and_small_buffers() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let control = || rustix::net::sockopt::tcp_congestion(&stream).unwrap();
@@ -55,12 +56,12 @@ mod tests {
         tune(&stream, stream.local_addr(), elsewhere);
         assert_eq!(control(), before, "the network may need it");
         tune(&stream, stream.local_addr(), stream.peer_addr());
-        // A kernel without cubic keeps what it has.
+        // A kernel without cubic keeps its default.
         assert!(control() == "cubic" || control() == before);
     }
 
     #[test]
-    fn a_host_may_be_known_by_another_of_its_addresses() {
+    fn two_ends_with_the_same_address_are_on_one_host() {
         let is_one = |a: &str, b: &str| is_one_host(a.parse().unwrap(), b.parse().unwrap());
         assert!(is_one("127.0.0.1:1", "127.0.0.1:2"));
         assert!(is_one("192.0.2.1:1", "192.0.2.1:2"));

@@ -1,9 +1,9 @@
-//! Which processors ranks may use, and whether there are enough: who waits spins a little where each rank has
-//! one to itself, and must not where another rank needs it.
+//! Which processors ranks may use, and whether there are enough of them. A waiting rank may spin if
+//! each rank has its own processor, and must not spin otherwise.
 
 use std::collections::{BTreeSet, HashMap};
 
-/// The processors that this process may use. Under a quota, as many as it amounts to.
+/// The processors that this process may use. If a quota allows fewer, only as many as the quota.
 pub(crate) fn usable() -> Vec<u32> {
     let most = std::thread::available_parallelism().map_or(1, usize::from);
     allowed().unwrap_or_else(|| (0..most as u32).collect()).into_iter().take(most).collect()
@@ -21,8 +21,9 @@ fn allowed() -> Option<Vec<u32>> {
     None
 }
 
-/// Whether some host has more ranks than processors that any of them may use; of each rank, its host and its
-/// processors. Launchers pin ranks to processors of their own, so that no rank sees them all.
+/// Whether a host has more ranks than processors. `ranks` has the host and the usable processors of
+/// each rank. Launchers may pin each rank to its own processors, so the processors of all ranks of
+/// a host are counted together.
 pub(crate) fn crowded<'a>(ranks: impl Iterator<Item = (&'a str, &'a [u32])>) -> bool {
     let mut hosts: HashMap<&str, (usize, BTreeSet<u32>)> = HashMap::new();
     for (host, processors) in ranks {
@@ -38,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranks_with_a_processor_each_are_not_crowded() {
+    fn a_host_is_crowded_if_it_has_more_ranks_than_processors() {
         let crowded = |ranks: &[(&str, &[u32])]| crowded(ranks.iter().map(|&(h, p)| (h, p)));
         assert!(!crowded(&[("a", &[0]), ("a", &[1])]), "pinned to one each");
         assert!(crowded(&[("a", &[0]), ("a", &[0])]), "pinned to the same one");
@@ -49,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_may_use_some_processor() {
+    fn a_process_may_use_at_least_one_processor() {
         let usable = usable();
         assert!(!usable.is_empty() && usable.is_sorted());
     }

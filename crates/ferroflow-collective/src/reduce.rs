@@ -1,28 +1,34 @@
-//! The arithmetic of reductions, on bytes: `dst = dst OP src`, element by element, vectorised.
+//! The arithmetic of reductions on bytes: `dst = dst OP src` for each element, vectorized.
 //!
-//! Half types are widened to `f32`, combined, and rounded back, one step at a time. Integers wrap.
-//! Minimum and maximum of floats are NaN where either side is.
+//! Half types are widened to `f32`, combined, and rounded back at each step. Integers wrap. Minimum
+//! and maximum of floats are NaN if either side is NaN.
 
 use ferroflow_core::{DType, Result, bail, bf16, f16};
 use half::slice::HalfFloatSliceExt;
 use std::fmt;
 
-/// How the values of the ranks become one.
+/// How the values of the ranks are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum ReduceOp {
+    /// The sum.
     Sum = 0,
-    /// The sum, divided by the number of ranks once at the end; integers are truncated.
+    /// The sum, divided once at the end by the number of ranks. Integers are truncated.
     Mean = 1,
+    /// The smallest value.
     Min = 2,
+    /// The largest value.
     Max = 3,
+    /// The product.
     Product = 4,
 }
 
 impl ReduceOp {
+    /// All operations.
     pub const ALL: [ReduceOp; 5] =
         [ReduceOp::Sum, ReduceOp::Mean, ReduceOp::Min, ReduceOp::Max, ReduceOp::Product];
 
+    /// The name in messages.
     pub fn name(self) -> &'static str {
         ["sum", "mean", "min", "max", "product"][self as usize]
     }
@@ -38,8 +44,8 @@ impl fmt::Display for ReduceOp {
     }
 }
 
-/// Compiles `body` a second time for AVX2 and picks by what the processor has. The arithmetic is the
-/// same, so are the results.
+/// Compiles `body` a second time for AVX2 and selects by the processor's features. Both give the
+/// same results.
 macro_rules! vectorised {
     (fn $name:ident($dst:ident: &mut [u8], $src:ident: &[u8]) $body:block) => {
         fn $name($dst: &mut [u8], $src: &[u8]) {
@@ -52,7 +58,7 @@ macro_rules! vectorised {
                     body(dst, src)
                 }
                 if std::arch::is_x86_feature_detected!("avx2") {
-                    // SAFETY: the processor has AVX2, which is all that `wide` asks for.
+                    // SAFETY: the processor has AVX2, the only feature that `wide` needs.
                     return unsafe { wide($dst, $src) };
                 }
             }
@@ -93,7 +99,8 @@ macro_rules! plain {
             }
             pub(super) fn divide(dst: &mut [u8], by: u32) {
                 for d in dst.as_chunks_mut::<$size>().0 {
-                    // Wide enough for the number of ranks, which the type itself may not be.
+                    // The wide type can hold the number of ranks. The element type may be too
+                    // small.
                     *d = ((<$t>::from_ne_bytes(*d) as $wide / by as $wide) as $t).to_ne_bytes();
                 }
             }
@@ -102,7 +109,8 @@ macro_rules! plain {
 }
 
 fn fmin<T: PartialOrd + Copy>(a: T, b: T) -> T {
-    // A NaN on the left is unequal to itself and stays; one on the right fails the comparison.
+    // A NaN on the left is unequal to itself and is kept. A NaN on the right makes the comparison
+    // false.
     #[allow(clippy::eq_op)]
     if a < b || a != a { a } else { b }
 }
@@ -174,7 +182,7 @@ macro_rules! halves {
 }
 halves! { half16: f16; brain16: bf16; }
 
-/// Fails unless values of `dtype` can be reduced.
+/// Fails unless `dtype` can be reduced.
 pub(crate) fn check_dtype(dtype: DType) -> Result<()> {
     if !crate::number::NUMBERS.contains(&dtype) {
         bail!(Unimplemented, "collectives do not reduce values of type {dtype}");
@@ -182,8 +190,8 @@ pub(crate) fn check_dtype(dtype: DType) -> Result<()> {
     Ok(())
 }
 
-/// `dst = dst OP src` for all whole elements of the shorter of the two. The dtype has been checked
-/// with [`check_dtype`]; another one leaves `dst` alone.
+/// Computes `dst = dst OP src` for all whole elements of the shorter slice. Does nothing for a
+/// dtype that [`check_dtype`] refuses.
 pub(crate) fn combine(op: ReduceOp, dtype: DType, dst: &mut [u8], src: &[u8]) {
     match dtype {
         DType::Float => float::combine(op, dst, src),
@@ -202,7 +210,7 @@ pub(crate) fn combine(op: ReduceOp, dtype: DType, dst: &mut [u8], src: &[u8]) {
     }
 }
 
-/// What is left to do when all ranks' values have been combined: the division of a mean.
+/// Completes the reduction after all values are combined: divides a mean.
 pub(crate) fn finish(op: ReduceOp, dtype: DType, dst: &mut [u8], ranks: u32) {
     if op != ReduceOp::Mean || ranks < 2 {
         return;
@@ -224,7 +232,7 @@ pub(crate) fn finish(op: ReduceOp, dtype: DType, dst: &mut [u8], ranks: u32) {
     }
 }
 
-/// Fills `dst` with the value that changes nothing when combined: what a rank without data brings.
+/// Fills `dst` with the identity of `op`. A rank without data contributes these values.
 pub(crate) fn fill_identity(op: ReduceOp, dtype: DType, dst: &mut [u8]) {
     fn fill<const N: usize>(dst: &mut [u8], value: [u8; N]) {
         dst.as_chunks_mut::<N>().0.fill(value);
@@ -267,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn combines_element_by_element() {
+    fn combine_works_element_by_element() {
         assert_eq!(reduced(ReduceOp::Sum, vec![1.0f32, 2.0], vec![3.0, 4.0]), [4.0, 6.0]);
         assert_eq!(reduced(ReduceOp::Product, vec![3i32, -2], vec![5, 7]), [15, -14]);
         assert_eq!(reduced(ReduceOp::Min, vec![3u8, 200], vec![5, 7]), [3, 7]);
@@ -284,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn halves_of_odd_lengths_are_rounded_once() {
+    fn half_types_of_odd_lengths_are_widened_in_blocks() {
         let a: Vec<f16> = (0..601).map(|i| f16::from_f32(i as f32)).collect();
         let sum = reduced(ReduceOp::Sum, a.clone(), a);
         assert!(sum.iter().enumerate().all(|(i, x)| x.to_f32() == 2.0 * i as f32));
@@ -293,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mean_of_more_ranks_than_the_type_can_count_is_still_one() {
+    fn a_mean_over_more_ranks_than_the_type_can_count_is_correct() {
         let mut x = vec![-100i8, 99];
         finish(ReduceOp::Mean, DType::Int8, bytes_of_mut(&mut x), 300);
         assert_eq!(x, [0, 0]);

@@ -1,24 +1,31 @@
-//! What a collective is, in the words that ranks compare: no two ranks may mean different things.
+//! The signature of a collective, which ranks compare before they exchange values.
 
 use crate::link_cost::Algorithm;
 use crate::reduce::ReduceOp;
 use ferroflow_core::DType;
 use std::fmt;
 
-/// The kinds of collectives.
+/// The operations of collectives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum OperationKind {
+    /// Reduces over all ranks.
     AllReduce = 1,
+    /// Reduces, and leaves one part on each rank.
     ReduceScatter = 2,
+    /// Copies the parts of all ranks to all.
     AllGather = 3,
+    /// Copies the values of one rank to all.
     Broadcast = 4,
+    /// Sends different values to each rank.
     AllToAll = 5,
+    /// Waits for all ranks.
     Barrier = 6,
+    /// Combines as [`crate::Group::adasum`] does.
     Adasum = 7,
     /// All-reduce with servers.
     PushPull = 8,
-    /// The making of a process set, which moves nothing.
+    /// Makes a process set. Moves no values.
     ProcessSet = 9,
 }
 
@@ -35,6 +42,7 @@ impl OperationKind {
         OperationKind::ProcessSet,
     ];
 
+    /// The name in messages.
     pub fn name(self) -> &'static str {
         match self {
             OperationKind::AllReduce => "all-reduce",
@@ -54,16 +62,16 @@ impl OperationKind {
     }
 }
 
-/// What all ranks must agree on before they exchange a byte.
+/// All that must be equal on all ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Signature {
     pub kind: OperationKind,
     pub op: ReduceOp,
     pub dtype: DType,
-    /// Which schedule: the algorithm's number and, from bit 8 on, how many windows it has on their way; or
-    /// the root of a broadcast.
+    /// The schedule. For an all-reduce, the number of the algorithm and, from bit 8 on, the number
+    /// of windows in flight. For a broadcast, the root.
     pub variant: u16,
-    /// The process set, 0 for all ranks.
+    /// The process set. 0 for all ranks.
     pub set: u16,
     pub count: u64,
 }
@@ -85,7 +93,8 @@ impl fmt::Display for Signature {
 }
 
 impl Signature {
-    /// In words, with the algorithm or its windows if that is what sets it apart.
+    /// The text for an error about two signatures that differ. Contains the algorithm or the
+    /// windows if these differ.
     pub(crate) fn beside(self, other: Signature) -> String {
         if self.kind != OperationKind::AllReduce || self.variant == other.variant {
             return self.to_string();
@@ -102,14 +111,14 @@ impl Signature {
 /// Bytes of an encoded [`MessageHeader`].
 pub(crate) const HEADER: usize = 28;
 
-/// What precedes every message.
+/// The header of every message.
 pub(crate) struct MessageHeader {
     pub sequence: u32,
     pub signature: Signature,
     pub bytes: u64,
 }
 
-/// Tells a header from anything else, and one version from the next.
+/// The first byte of a header. Identifies headers and their version.
 const MARK: u8 = 0xF1;
 
 impl MessageHeader {
@@ -157,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_survives_the_wire_and_noise_does_not() {
+    fn a_header_is_decoded_as_encoded_and_noise_is_refused() {
         let signature = Signature {
             kind: OperationKind::AllReduce,
             op: ReduceOp::Max,

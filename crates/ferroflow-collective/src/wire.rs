@@ -1,9 +1,9 @@
-//! Frames on the connections that ranks coordinate over, and the fields within them.
+//! Frames on the control connections, and the fields in them.
 
 use ferroflow_core::{Result, err};
 use std::io::{ErrorKind, Read, Write};
 
-/// No frame is longer; a peer that announces more is not one of ours.
+/// Most bytes of a frame. A peer that announces more is not a Ferroflow rank.
 const LONGEST: u32 = 64 << 20;
 
 /// Sends one frame.
@@ -14,14 +14,14 @@ pub(crate) fn write_frame(to: &mut impl Write, body: &[u8]) -> std::io::Result<(
     to.write_all(&frame)
 }
 
-/// The next frame; none when the connection was closed between frames.
+/// Reads the next frame. `None` if the connection was closed between frames.
 pub(crate) fn read_frame(from: &mut impl Read) -> std::io::Result<Option<Vec<u8>>> {
     let mut len = [0; 4];
     loop {
         match from.read(&mut len[..1]) {
             Ok(0) => return Ok(None),
             Ok(_) => break,
-            // A process that was stopped and goes on finds its reads with a deadline cut short.
+            // Retry: a read with a timeout is interrupted when a stopped process continues.
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
             Err(e) => return Err(e),
         }
@@ -31,7 +31,7 @@ pub(crate) fn read_frame(from: &mut impl Read) -> std::io::Result<Option<Vec<u8>
     if len > LONGEST {
         return Err(std::io::Error::new(ErrorKind::InvalidData, "a frame of absurd length"));
     }
-    // Grown as bytes arrive, so that a length alone costs no memory.
+    // Grow the buffer as bytes arrive, so that a false length costs no memory.
     let mut body = Vec::new();
     from.take(u64::from(len)).read_to_end(&mut body)?;
     if body.len() < len as usize {
@@ -64,7 +64,7 @@ impl FieldWriter {
     }
 }
 
-/// Reads the fields of a frame; what is missing or malformed is an error.
+/// Reads the fields of a frame. A missing or malformed field is an error.
 pub(crate) struct FieldReader<'a>(pub &'a [u8]);
 
 impl<'a> FieldReader<'a> {
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_come_back_and_a_short_frame_is_an_error() {
+    fn fields_are_read_as_written_and_a_short_frame_is_an_error() {
         let mut w = FieldWriter::default();
         w.u8(3).u32(70_000).u64(1 << 50).text("conv1/bias");
         let mut r = FieldReader(&w.0);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_of_absurd_length_is_refused_and_a_cut_one_noticed() {
+    fn frames_that_are_too_long_or_cut_off_are_errors() {
         assert!(read_frame(&mut &[0xFF; 4][..]).is_err());
         assert!(read_frame(&mut &[9, 0, 0, 0, 1, 2][..]).is_err());
         assert!(read_frame(&mut &[][..]).unwrap().is_none());
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interruption_is_no_end() {
+    fn an_interrupted_read_is_retried() {
         /// A connection on which every other read is interrupted.
         struct Interrupted<'a>(&'a [u8], bool);
         impl Read for Interrupted<'_> {

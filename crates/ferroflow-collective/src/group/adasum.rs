@@ -1,7 +1,8 @@
-//! Adasum: a sum that keeps what ranks agree on only once.
+//! Adasum: a sum that counts the common part of two gradients only once.
 //!
-//! Two gradients `a` and `b` become `(1 - a·b / 2|a|²) a + (1 - a·b / 2|b|²) b`: their sum where they are at
-//! right angles, their mean where they are the same. Many ranks combine pair by pair, at doubling distances.
+//! Two gradients `a` and `b` become `(1 - a·b / 2|a|²) a + (1 - a·b / 2|b|²) b`. That is their sum
+//! if they are orthogonal, and their mean if they are equal. Many ranks combine in pairs, at
+//! doubling distances.
 
 use super::{Group, SEGMENT, SetId, count_of};
 use crate::number::{Number, bytes_of_mut};
@@ -11,7 +12,7 @@ use crate::signature::OperationKind;
 use ferroflow_core::{DType, Result, bail};
 
 impl Group {
-    /// Replaces `values`, of `f32` or `f64`, by the Adasum of all ranks' values.
+    /// Replaces `values`, which are `f32` or `f64`, by the Adasum of all ranks' values.
     pub fn adasum<T: Number>(&mut self, values: &mut [T]) -> Result<()> {
         self.adasum_in(SetId::WORLD, T::DTYPE, bytes_of_mut(values))
     }
@@ -21,7 +22,7 @@ impl Group {
         let combine = match dtype {
             DType::Float => float::combine,
             DType::Double => double::combine,
-            other => bail!(Unimplemented, "adasum is for float and double, not {other}"),
+            other => bail!(Unimplemented, "adasum supports float and double, not {other}"),
         };
         let count = count_of(dtype, bytes)?;
         let (me, n) = self.place(set)?;
@@ -42,7 +43,7 @@ impl Group {
             }
             group.run(set, signature, &s.built(), Some(own), &mut theirs).map(|()| theirs)
         };
-        // Ranks beyond a power of two give their values away first and get the result last.
+        // Ranks beyond a power of two send their values first and receive the result last.
         let power = 1usize << n.ilog2();
         let extra = (me < n - power).then_some(me + power);
         let keeper = me.checked_sub(power);
@@ -66,8 +67,9 @@ impl Group {
 macro_rules! adasum {
     ($module:ident: $t:ty, $size:literal) => {
         mod $module {
-            /// Nothing to do without `theirs`. Both sides of a pair get the same bits: every sum is in the order of elements, and
-            /// swapping `mine` and `theirs` swaps the terms of a product or a sum only.
+            /// Combines both gradients. Both ranks of a pair compute the same bits: every sum is in
+            /// the order of elements, and swapping `mine` and `theirs` only swaps the operands of a
+            /// product or a sum.
             pub(super) fn combine(mine: &mut [u8], theirs: &[u8]) {
                 if theirs.is_empty() {
                     return;
@@ -81,7 +83,7 @@ macro_rules! adasum {
                     a2 += a * a;
                     b2 += b * b;
                 }
-                // A side of zeros adds nothing, whatever its factor.
+                // A gradient of zeros adds nothing, whatever its factor.
                 let factor =
                     |square: f64| if square > 0.0 { 1.0 - dot / (2.0 * square) } else { 1.0 };
                 let (fa, fb) = (factor(a2) as $t, factor(b2) as $t);

@@ -1,4 +1,4 @@
-//! Collectives after which ranks have each other's values: all-gather and all-to-all.
+//! Collectives that give ranks the values of other ranks: all-gather and all-to-all.
 
 use super::{Group, Plan, SEGMENT, SetId, bounds_of, cached, count_of};
 use crate::number::{Number, bytes_of, bytes_of_mut};
@@ -8,8 +8,8 @@ use crate::signature::OperationKind;
 use ferroflow_core::{DType, Result, ensure};
 
 impl Group {
-    /// Every rank has its part of `values` in place; afterwards all have all. The parts are the
-    /// `counts`, in order of ranks, or nearly equal ones.
+    /// Copies the part of each rank to all ranks. Each rank has its own part of `values` in place.
+    /// The parts have `counts` values, in order of ranks, or are nearly equal.
     pub fn all_gather<T: Number>(
         &mut self,
         values: &mut [T],
@@ -18,7 +18,7 @@ impl Group {
         self.all_gather_in(SetId::WORLD, T::DTYPE, bytes_of_mut(values), counts)
     }
 
-    /// [`Group::all_gather`] among the ranks of a set, on bytes of any plain type.
+    /// [`Group::all_gather`] among the ranks of a set, on the bytes of any plain type.
     pub fn all_gather_in(
         &mut self,
         set: SetId,
@@ -56,13 +56,14 @@ impl Group {
         self.run(set, signature, &schedule, None, bytes)
     }
 
-    /// All ranks' values, one after the other, and how many each had; none need know beforehand.
+    /// The values of all ranks, one after the other, and how many each rank had. Ranks need not
+    /// know the numbers before.
     pub fn all_gather_uneven<T: Number>(&mut self, mine: &[T]) -> Result<(Vec<T>, Vec<usize>)> {
         let (bytes, counts) = self.all_gather_uneven_in(SetId::WORLD, T::DTYPE, bytes_of(mine))?;
         Ok((values_of(&bytes), counts))
     }
 
-    /// [`Group::all_gather_uneven`] among the ranks of a set, on bytes of any plain type.
+    /// [`Group::all_gather_uneven`] among the ranks of a set, on the bytes of any plain type.
     pub fn all_gather_uneven_in(
         &mut self,
         set: SetId,
@@ -83,8 +84,8 @@ impl Group {
         Ok((all, counts))
     }
 
-    /// Sends `send_counts[r]` values to each rank `r`, taken from `send` in order, and receives into
-    /// `recv` what each rank has for this one, `recv_counts[r]` from rank `r`, in order.
+    /// Sends `send_counts[r]` values to each rank `r`, taken from `send` in order. Receives
+    /// `recv_counts[r]` values from each rank `r` into `recv`, in order.
     pub fn all_to_all<T: Number>(
         &mut self,
         send: &[T],
@@ -96,7 +97,7 @@ impl Group {
         self.all_to_all_in(SetId::WORLD, T::DTYPE, send, send_counts, recv, recv_counts)
     }
 
-    /// [`Group::all_to_all`] among the ranks of a set, on bytes of any plain type.
+    /// [`Group::all_to_all`] among the ranks of a set, on the bytes of any plain type.
     pub fn all_to_all_in(
         &mut self,
         set: SetId,
@@ -124,7 +125,8 @@ impl Group {
         if n == 1 {
             return self.alive();
         }
-        // Every pair has its own number of values, so the header's count says nothing.
+        // The count in the header is 0, because each pair of ranks has a different number of
+        // values.
         let signature = self.signature(OperationKind::AllToAll, ReduceOp::Sum, dtype, 0, set, 0);
         let schedule = schedule::all_to_all(
             n,
@@ -136,7 +138,7 @@ impl Group {
         self.run(set, signature, &schedule, Some(send), recv)
     }
 
-    /// [`Group::all_to_all`] in which only the senders know how many values there are.
+    /// [`Group::all_to_all`] without `recv_counts`: the senders announce how many values they send.
     pub fn all_to_all_uneven<T: Number>(
         &mut self,
         send: &[T],
@@ -147,7 +149,7 @@ impl Group {
         Ok((values_of(&bytes), counts))
     }
 
-    /// [`Group::all_to_all_uneven`] among the ranks of a set, on bytes of any plain type.
+    /// [`Group::all_to_all_uneven`] among the ranks of a set, on the bytes of any plain type.
     pub fn all_to_all_uneven_in(
         &mut self,
         set: SetId,
@@ -157,7 +159,7 @@ impl Group {
     ) -> Result<(Vec<u8>, Vec<usize>)> {
         let (_, n) = self.place(set)?;
         let given = send_counts.len();
-        ensure!(given == n, InvalidArgument, "{given} counts for {n} ranks");
+        ensure!(given == n, InvalidArgument, "{given} counts were given for {n} ranks");
         let ones = vec![1; n];
         let counts: Vec<u64> = send_counts.iter().map(|&c| c as u64).collect();
         let mut theirs = vec![0u64; n];
@@ -171,11 +173,15 @@ impl Group {
     }
 }
 
-/// Counts that other ranks sent, if so many values can exist at all.
+/// Counts that other ranks sent. An error if no machine has memory for so many values.
 fn sizes_of(counts: &[u64], width: usize) -> Result<Vec<usize>> {
     let total = counts.iter().try_fold(0u64, |sum, &c| sum.checked_add(c));
     let fits = total.and_then(|t| t.checked_mul(width as u64)).is_some_and(|b| b < 1 << 46);
-    ensure!(fits, ResourceExhausted, "the ranks have {counts:?} values, too many to gather");
+    ensure!(
+        fits,
+        ResourceExhausted,
+        "cannot gather {counts:?} values: no machine has that much memory"
+    );
     Ok(counts.iter().map(|&c| c as usize).collect())
 }
 

@@ -1,4 +1,4 @@
-//! The probe at start-up: what a message, a byte moved and a byte combined cost on these links.
+//! The probe at start-up. It measures the cost of a message, of a byte sent and of a byte combined.
 
 use super::Group;
 use crate::link_cost::{Algorithm, LinkCostModel};
@@ -6,13 +6,13 @@ use crate::reduce::{ReduceOp, combine};
 use ferroflow_core::{DType, Result};
 use std::time::Instant;
 
-/// Of long messages, and of short ones.
+/// Rounds with long messages, and with short ones.
 const ROUNDS: usize = 9;
 const SHORT_ROUNDS: usize = 40;
 const BYTES: usize = 1 << 20;
 
 impl Group {
-    /// Measures, on all ranks at once, and agrees on what rank 0 found.
+    /// Measures on all ranks at the same time. All ranks use what rank 0 measured.
     pub(super) fn probe(&mut self) -> Result<LinkCostModel> {
         let n = self.size();
         if n == 1 {
@@ -21,13 +21,14 @@ impl Group {
         let forced = self.options.algorithm;
         self.force(Some(Algorithm::Doubling));
         let mut one = [0f32; 1];
-        // Not the least: ranks that share processors are sometimes lucky in the order they run in.
+        // Take the quartile instead of the minimum: ranks that share processors are sometimes
+        // scheduled in a lucky order.
         let short = self.sorted(SHORT_ROUNDS, |g| g.all_reduce(&mut one, ReduceOp::Max))?;
         let short = short[SHORT_ROUNDS / 4];
         let rounds = f64::from(n.ilog2()) + if n.is_power_of_two() { 0.0 } else { 2.0 };
         self.force(Some(Algorithm::Ring));
         let mut many = vec![0f32; BYTES / 4];
-        // What the links can do, whatever else the machine does meanwhile.
+        // The minimum is the speed of the links without other load on the machine.
         let long = self.sorted(ROUNDS, |g| g.all_reduce(&mut many, ReduceOp::Max))?[0];
         self.force(forced);
 
@@ -39,13 +40,13 @@ impl Group {
         let ranks = n as f64;
         let moved = (ranks - 1.0) / ranks * BYTES as f64;
         let beta = ((long - 2.0 * (ranks - 1.0) * alpha) / moved - gamma) / 2.0;
-        // A noisy machine can make the difference vanish; nothing is faster than memory.
+        // On a noisy machine the difference may be zero or negative. No link is faster than memory.
         let mut found = [alpha, beta.max(0.02e-9), gamma];
         self.broadcast(&mut found, 0)?;
         Ok(LinkCostModel { alpha: found[0], beta: found[1], gamma: found[2] })
     }
 
-    /// Seconds of so many rounds, the least first.
+    /// Runs `each` in so many rounds. Returns their seconds in ascending order.
     fn sorted(
         &mut self,
         rounds: usize,

@@ -1,4 +1,4 @@
-//! All-reduce among workers with the help of spare servers, as parameter servers give it.
+//! All-reduce among ranks with the help of servers, as with parameter servers.
 
 use super::{Group, Plan, SEGMENT, SetId, cached, count_of};
 use crate::executor::{ScheduleJob, execute};
@@ -9,33 +9,36 @@ use ferroflow_core::{DType, Result, ensure};
 use std::time::Instant;
 
 impl Group {
-    /// How many processes of this group sum for the others and have no values of their own. They are not
-    /// among its ranks, and numbered after them.
+    /// The number of servers: processes that sum for the ranks and have no values. They are not
+    /// ranks, and their numbers follow those of the ranks.
     pub fn servers(&self) -> usize {
         self.servers
     }
 
-    /// Whether they sum everything, as parameter servers do, and ranks nothing.
+    /// Whether the servers sum everything, as parameter servers do. Otherwise the ranks sum a part.
     pub fn servers_only(&self) -> bool {
         self.servers_only
     }
 
-    /// Whether this process is one of them.
+    /// Whether this process is a server.
     pub fn is_server(&self) -> bool {
         self.rank >= self.size()
     }
 
-    /// A server's part in an all-reduce among the ranks, which all call with as many values.
+    /// A server's part in an all-reduce among the ranks. All ranks call with this number of values.
     pub fn serve_all_reduce(&mut self, dtype: DType, count: usize, op: ReduceOp) -> Result<()> {
-        ensure!(self.is_server(), FailedPrecondition, "rank {} is no server", self.rank);
+        ensure!(self.is_server(), FailedPrecondition, "process {} is not a server", self.rank);
         check_dtype(dtype)?;
         let width = dtype.size().unwrap_or(1);
         let bytes = count.checked_mul(width).filter(|&b| b < 1 << 46);
         let bytes = bytes.ok_or_else(|| {
-            ferroflow_core::err!(ResourceExhausted, "{count} {dtype} values are too many to sum")
+            ferroflow_core::err!(
+                ResourceExhausted,
+                "cannot sum {count} {dtype} values: no machine has that much memory"
+            )
         })?;
         let mut values = std::mem::take(&mut self.served);
-        // Only this server's part is ever touched.
+        // The server touches only its own part of the buffer.
         if values.len() < bytes {
             values.resize(bytes, 0);
         }
