@@ -1,4 +1,4 @@
-//! Times all-reduce between processes of this host, one JSON line a size:
+//! Measures all-reduce between processes of this host, and prints one JSON line per size:
 //!
 //!     allreduce_bench -n 4 --sizes 4,1048576 --seconds 2 [--transport tcp] [--algorithm ring]
 
@@ -21,7 +21,7 @@ fn run() -> Result<()> {
     };
     let number = |flag: &str, default: f64| {
         value(flag).map_or(Ok(default), |v| {
-            v.parse::<f64>().map_err(|_| err!(InvalidArgument, "{flag} {v:?}"))
+            v.parse::<f64>().map_err(|_| err!(InvalidArgument, "{flag} {v:?} is not a number"))
         })
     };
     let Some(mut member) = Membership::from_env()? else {
@@ -31,7 +31,7 @@ fn run() -> Result<()> {
         None | Some("auto") => TransportChoice::Auto,
         Some("tcp") => TransportChoice::Tcp,
         Some("shared") => TransportChoice::Shared,
-        Some(other) => bail!(InvalidArgument, "no transport {other:?}"),
+        Some(other) => bail!(InvalidArgument, "unknown transport {other:?}"),
     };
     let algorithm = value("--algorithm").map(Algorithm::from_name).transpose()?;
     let mut group = Group::join(&member, GroupOptions { algorithm, ..GroupOptions::default() })?;
@@ -62,10 +62,10 @@ fn run() -> Result<()> {
     Ok(())
 }
 
-/// Starts this program once for each rank, and waits for all.
+/// Starts this program once for each rank, and waits for all of them.
 fn launch(n: usize, args: &[String]) -> Result<()> {
     let problem = |e: std::io::Error| err!(Internal, "cannot start ranks: {e}");
-    // Free now; rank 0 takes it at once.
+    // The port is free now, and rank 0 binds it immediately.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").map_err(problem)?;
     let address = listener.local_addr().map_err(problem)?.to_string();
     drop(listener);

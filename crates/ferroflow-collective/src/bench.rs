@@ -1,4 +1,4 @@
-//! Times the all-reduce of a group, and the floor that its links and memory set.
+//! Measures the all-reduce of a group, and the lower bound that links and memory set.
 
 pub mod floor;
 pub mod layers;
@@ -9,52 +9,64 @@ use crate::reduce::ReduceOp;
 use ferroflow_core::{Result, ensure};
 use std::time::Instant;
 
-/// Bytes from 4 B to 256 MB, as all-reduce benchmarks have them.
+/// Bytes from 4 B to 256 MB, as in other all-reduce benchmarks.
 pub const SIZES: [usize; 9] =
     [4, 1 << 10, 4 << 10, 64 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20, 256 << 20];
 
-/// Repeats in a round: enough for a median, and no more than tell something new.
+/// Least and most repeats per round: enough for a median, and no more than useful.
 const LEAST: usize = 3;
 const MOST: usize = 10_000;
 
-/// The all-reduce of one size.
+/// The measurement of one size.
 #[derive(Clone, Debug)]
 pub struct Timing {
+    /// Bytes of the buffer.
     pub bytes: usize,
+    /// The algorithm that ran.
     pub algorithm: Algorithm,
+    /// The number of repeats in all rounds.
     pub repeats: usize,
-    /// Microseconds: the median of the rounds' medians, and percentiles of all.
+    /// The median of the medians of all rounds, in microseconds.
     pub median: f64,
+    /// The shortest time, in microseconds.
     pub least: f64,
+    /// The 90th percentile, in microseconds.
     pub p90: f64,
+    /// The 99th percentile, in microseconds.
     pub p99: f64,
 }
 
 impl Timing {
-    /// Bytes a second of the caller's buffer, in GB/s.
+    /// The speed of the caller's buffer in GB/s.
     pub fn algbw(&self) -> f64 {
         self.bytes as f64 / self.median / 1e3
     }
 
-    /// What the busiest link carried, in GB/s: 2(n-1)/n of the bytes.
+    /// The traffic of the busiest link in GB/s: 2(n-1)/n of the bytes.
     pub fn busbw(&self, n: usize) -> f64 {
         self.algbw() * 2.0 * (n as f64 - 1.0) / n as f64
     }
 }
 
-/// Times all-reduce (sum of `f32`) of `bytes`, for about `seconds` in `rounds`. Every rank calls it.
+/// Measures all-reduce (sum of `f32`) of `bytes` for about `seconds`, in `rounds`. Every rank calls
+/// it.
 pub fn all_reduce(group: &mut Group, bytes: usize, seconds: f64, rounds: usize) -> Result<Timing> {
     let n = group.size();
     let rounds = rounds.max(1);
     let mut values = Vec::new();
     let room = values.try_reserve_exact(bytes / 4);
-    ensure!(room.is_ok(), ResourceExhausted, "no memory for {bytes} bytes");
+    ensure!(room.is_ok(), ResourceExhausted, "there is no memory for {bytes} bytes");
     values.resize(bytes / 4, 0f32);
     let repeats = repeats(group, &mut values, seconds / rounds as f64)?;
     let mut check = vec![group.rank() as f32 + 1.0; 1000];
     group.all_reduce(&mut check, ReduceOp::Sum)?;
     let want = (n * (n + 1) / 2) as f32;
-    ensure!(check.iter().all(|&x| x == want), Internal, "a wrong sum: {} for {want}", check[0]);
+    ensure!(
+        check.iter().all(|&x| x == want),
+        Internal,
+        "the sum is wrong: {}, expected {want}",
+        check[0]
+    );
     let (mut medians, mut all) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
         group.barrier()?;
@@ -78,10 +90,10 @@ pub fn all_reduce(group: &mut Group, bytes: usize, seconds: f64, rounds: usize) 
     })
 }
 
-/// How often all-reduce of `values` fits into `seconds`, by a few calls that also warm it up; the same on all
-/// ranks, as none may leave its loop early.
+/// How many calls of all-reduce of `values` fit into `seconds`, estimated from a few calls that
+/// also warm it up. Equal on all ranks, so that none leaves its loop early.
 fn repeats(group: &mut Group, values: &mut [f32], seconds: f64) -> Result<usize> {
-    // The first call finds memory that was never touched.
+    // The first call uses memory that was never touched.
     group.all_reduce(values, ReduceOp::Sum)?;
     let mut once = [f64::INFINITY];
     for _ in 0..2 {

@@ -1,11 +1,12 @@
-//! Groups whose ranks come and go.
+//! Elastic groups: ranks may join and leave while the job runs.
 //!
-//! A [`Driver`], which outlives all ranks, holds a connection to every process of the job. A process that
-//! is ready for a place says so; when all that live are ready, the driver numbers them, survivors before
-//! newcomers, and they meet as a group of a new *epoch*. A process that dies closes its connection: those
-//! that are about to meet it are told, those that have met it notice by themselves, and all come back for
-//! their next place. Newcomers that can reach the driver but not the ranks, so that an epoch does not meet,
-//! are left out of the next. Epochs are fenced: who belongs to an old one cannot meet the new.
+//! A [`Driver`] outlives all ranks and has a connection to every process of the job. A process that
+//! is ready for a rank says so. When all live processes are ready, the driver assigns ranks, to
+//! survivors before newcomers, and the processes form the group of a new *epoch*. A process that
+//! dies closes its connection. The driver informs processes that are about to connect to it, and
+//! processes in its group detect the loss themselves. All of them then ask for their next rank.
+//! Newcomers that can reach the driver but not the other ranks are left out of the next epoch.
+//! Epochs are fenced: a process of an old epoch cannot connect to a new one.
 
 mod driver;
 mod member;
@@ -21,7 +22,7 @@ use std::time::Duration;
 
 const MAGIC: u32 = 0xFE44_E1A6;
 
-/// Makes a connection end when the other's host is gone without a word, though nothing is to be said for long.
+/// Enables TCP keepalive, so that an idle connection ends when the other host goes down.
 fn watch(stream: &TcpStream) -> std::io::Result<()> {
     sockopt::set_tcp_keepidle(stream, Duration::from_secs(10))?;
     sockopt::set_tcp_keepintvl(stream, Duration::from_secs(5))?;
@@ -29,22 +30,23 @@ fn watch(stream: &TcpStream) -> std::io::Result<()> {
     Ok(sockopt::set_socket_keepalive(stream, true)?)
 }
 
-/// What a process tells the driver.
+/// A message from a process to the driver.
 #[derive(Clone, Debug, PartialEq)]
 enum WorkerMessage {
-    /// Who it is; the first word.
+    /// The first message: token and name of the process.
     Hello { token: String, name: String },
-    /// It has left its epoch, if it was in one, and would listen here as rank 0.
+    /// The process has left its epoch, if it was in one. It would listen at this address as rank 0.
     Ready { address: String },
-    /// It has met the other ranks of its epoch.
+    /// The process has connected to the other ranks of its epoch.
     GroupFormed { epoch: u64 },
-    /// It has not, and is about to be ready again.
+    /// The process could not connect to the other ranks, and will be ready again.
     GroupFailed { epoch: u64, why: String },
-    /// It has done its work.
+    /// The process has finished its work.
     Done,
 }
 
-/// What the driver tells a process.
+/// A message from the driver to a process.
+/// The process gets this rank in a new epoch.
 #[derive(Clone, Debug, PartialEq)]
 enum DriverMessage {
     Assign {
@@ -53,12 +55,13 @@ enum DriverMessage {
         size: u32,
         address: String,
     },
-    /// Others want to come in: leave the epoch when it suits.
+    /// Newcomers wait for ranks: leave the epoch at the next opportunity.
     NewcomersWaiting,
     /// A rank of this epoch is gone: do not wait for it.
     RankLost {
         epoch: u64,
     },
+    /// The driver refuses the process, for this reason.
     Refused(Error),
 }
 
@@ -79,14 +82,23 @@ impl WorkerMessage {
         let mut r = FieldReader(bytes);
         Ok(match r.u8()? {
             1 => {
-                ensure!(r.u32()? == MAGIC, DataLoss, "not a process of this version of Ferroflow");
+                ensure!(
+                    r.u32()? == MAGIC,
+                    DataLoss,
+                    "the peer is not a process of this version of Ferroflow"
+                );
                 WorkerMessage::Hello { token: r.text()?, name: r.text()? }
             }
             2 => WorkerMessage::Ready { address: r.text()? },
             3 => WorkerMessage::Done,
             4 => WorkerMessage::GroupFormed { epoch: r.u64()? },
             5 => WorkerMessage::GroupFailed { epoch: r.u64()?, why: r.text()? },
-            other => return Err(err!(DataLoss, "word {other} of another version")),
+            other => {
+                return Err(err!(
+                    DataLoss,
+                    "worker message {other} comes from another version of Ferroflow"
+                ));
+            }
         })
     }
 }
@@ -117,7 +129,12 @@ impl DriverMessage {
             2 => DriverMessage::NewcomersWaiting,
             3 => DriverMessage::RankLost { epoch: r.u64()? },
             4 => DriverMessage::Refused(Error::new(Code::from_number(r.u32()? as i32), r.text()?)),
-            other => return Err(err!(DataLoss, "answer {other} of another version")),
+            other => {
+                return Err(err!(
+                    DataLoss,
+                    "driver message {other} comes from another version of Ferroflow"
+                ));
+            }
         })
     }
 }

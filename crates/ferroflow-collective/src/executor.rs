@@ -1,8 +1,9 @@
 //! Runs a [`Schedule`] over a [`Mesh`], in place on the caller's buffer.
 //!
-//! One thread, no step waited for in particular: whatever stream can move bytes does. What arrives
-//! for a reduction is combined block by block while it is in the cache; what arrives before its
-//! range is free is kept aside, so that two ranks that send to each other never wait for each other.
+//! One thread serves all streams and never blocks on a single step: it moves bytes on every stream
+//! that is ready. Data for a reduction is combined block by block while it is in the cache. Data
+//! that arrives before its range is free is kept aside, so that two ranks that send to each other
+//! do not deadlock.
 
 use crate::mesh::Mesh;
 use crate::reduce::{self, ReduceOp};
@@ -24,15 +25,16 @@ pub(crate) struct ScheduleJob<'a> {
     pub me: usize,
     pub dtype: DType,
     pub op: ReduceOp,
-    /// How many have values: what a mean is divided by.
+    /// The number of ranks with values. A mean is divided by it.
     pub ranks: u32,
-    /// What is sent, if that is not what is received into.
+    /// The bytes to send. If `None`, they come from `buffer`.
     pub source: Option<&'a [u8]>,
     pub buffer: &'a mut [u8],
     pub deadline: Instant,
 }
 
-/// Memory that outlives a job: what arrived from each member and could not be used yet.
+/// Memory that is reused by later jobs: data that has arrived from each member but cannot be used
+/// yet.
 #[derive(Default)]
 pub(crate) struct Scratch {
     lanes: Vec<Lane>,
@@ -55,7 +57,7 @@ struct Lane {
     used: usize,
     aside: Vec<u8>,
     aside_len: usize,
-    /// The stream took less than it was offered: not offered more while anything else can be done.
+    /// The stream accepted only a part. It is not offered more while other work can proceed.
     full: bool,
 }
 
@@ -143,7 +145,7 @@ impl Run<'_, '_> {
             self.close(i, done);
             moved = true;
         }
-        // Now and then all the same: others may keep this rank busy for long.
+        // Retry full streams now and then, even if the other streams keep this rank busy.
         self.passes = self.passes.wrapping_add(1);
         if !moved || self.passes.is_multiple_of(8) {
             for (member, lane) in lanes.iter_mut().enumerate().filter(|(_, lane)| lane.full) {
@@ -154,9 +156,9 @@ impl Run<'_, '_> {
         Ok(moved)
     }
 
-    /// Sends the next message to `member`, or what there is room for; whether anything was sent. One
-    /// message at a time: with a turn of receiving after each, little is on its way at any time, and
-    /// what is on its way is still in a cache when it arrives.
+    /// Sends the next message to `member`, or as much as the stream accepts. Returns whether it
+    /// sent anything. One message at a time: with a receive after each send, little data is in
+    /// flight, and it is still in a cache when it arrives.
     fn send(&mut self, member: usize, lane: &mut Lane, done: &mut [bool]) -> Result<bool> {
         let Some(&i) = lane.sends.get(lane.next_send) else { return Ok(false) };
         let step = &self.job.schedule.steps()[i as usize];
@@ -185,7 +187,7 @@ impl Run<'_, '_> {
         Ok(taken > 0)
     }
 
-    /// Receives what has arrived from `member`; whether anything had.
+    /// Receives what has arrived from `member`. Returns whether anything has.
     fn receive(&mut self, member: usize, lane: &mut Lane, done: &mut [bool]) -> Result<bool> {
         let from = self.job.members[member] as usize;
         let mut moved = false;
@@ -224,7 +226,7 @@ impl Run<'_, '_> {
         Ok(moved)
     }
 
-    /// Receives to `lane.aside`, and uses it if the step is ready.
+    /// Receives into `lane.aside`, and uses the data if the step is ready.
     fn receive_aside(
         &mut self,
         from: usize,
@@ -296,13 +298,13 @@ impl Run<'_, '_> {
         match (receiving, sending) {
             ([], to) => err!(
                 DeadlineExceeded,
-                "{what}: rank {} waited too long for rank {} to take data",
+                "{what}: rank {} waited too long for rank {} to accept data",
                 self.job.members[self.job.me],
                 all(to)
             ),
             (from, _) => err!(
                 DeadlineExceeded,
-                "{what}: rank {} waited too long for data of rank {}",
+                "{what}: rank {} waited too long for data from rank {}",
                 self.job.members[self.job.me],
                 all(from)
             ),
@@ -313,7 +315,7 @@ impl Run<'_, '_> {
         let theirs = MessageHeader::decode(header);
         let me = self.job.members[self.job.me];
         let Some(theirs) = theirs else {
-            return Err(err!(DataLoss, "rank {from} sent rank {me} something that is no message"));
+            return Err(err!(DataLoss, "rank {from} sent rank {me} data that is not a message"));
         };
         if theirs.sequence != self.job.sequence || theirs.signature != self.job.signature {
             return Err(err!(

@@ -1,4 +1,4 @@
-//! Links between ranks: byte streams from every rank to every other, and waiting for them.
+//! Links between ranks: byte streams between all pairs, and waiting for them.
 
 mod in_process;
 mod patience;
@@ -13,23 +13,23 @@ use ferroflow_core::Result;
 use std::time::Instant;
 
 /// One rank's ends of the byte streams between all ranks of a group. A stream keeps order and loses
-/// nothing; a peer that is gone is an error that names it.
+/// nothing. If a peer is gone, calls fail with an error that names it.
 pub trait Mesh: Send {
-    /// What kind of link it is, for people.
+    /// The name of the links, for users.
     fn name(&self) -> &'static str;
 
-    /// Gives bytes of `head` and then of `body` to the stream to rank `to`; how many were taken,
-    /// which is 0 when there is no room now.
+    /// Sends bytes of `head` and then of `body` to rank `to`. Returns how many bytes the stream
+    /// accepted, 0 if it is full.
     fn send(&mut self, to: usize, head: &[u8], body: &[u8]) -> Result<usize>;
 
-    /// Takes bytes from the stream of rank `from`; how many, which is 0 when none are there now.
+    /// Receives bytes from rank `from`. Returns how many, 0 if none have arrived.
     fn recv(&mut self, from: usize, into: &mut [u8]) -> Result<usize>;
 
-    /// Returns when one of the streams might make progress, or at `until`; it may return early.
-    /// Fails when the group has failed.
+    /// Blocks until a stream may make progress, or until `until`. May return early. Fails if the
+    /// group has failed.
     fn wait(&mut self, sending: &[usize], receiving: &[usize], until: Instant) -> Result<()>;
 
-    /// Passes a short time after so many looks in vain, without sleeping; false if that does not pay any
-    /// more, and [`Mesh::wait`] is due.
+    /// Spins or yields for a short time after `looks` polls without progress. Returns false if the
+    /// caller should block with [`Mesh::wait`] instead.
     fn pause(&self, looks: u32) -> bool;
 }

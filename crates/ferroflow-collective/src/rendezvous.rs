@@ -1,7 +1,9 @@
-//! How N processes become a group: each knows its rank, how many there are, and where rank 0 listens.
+//! How processes form a group. Each process knows its rank, the number of processes, and the
+//! address of rank 0.
 //!
-//! All connect to rank 0 and say who they are; rank 0 answers with a table of all. Ranks of one host
-//! then share memory, others connect to each other. The connections to rank 0 stay, for control.
+//! All ranks connect to rank 0 and introduce themselves. Rank 0 answers with a table of all ranks.
+//! Ranks of one host then share memory, others connect to each other. The connections to rank 0
+//! stay open for control messages.
 
 mod connect;
 mod pairs;
@@ -21,65 +23,70 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// Which links ranks use.
+/// The links between ranks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TransportChoice {
-    /// Shared memory when all ranks are on one host and it can be had, TCP otherwise.
+    /// Shared memory if all ranks are on one host that allows it, TCP otherwise.
     #[default]
     Auto,
+    /// TCP.
     Tcp,
-    /// Shared memory or nothing.
+    /// Shared memory. An error if it is not possible.
     Shared,
 }
 
 impl TransportChoice {
-    /// The links that are called `auto`, `tcp` or `shared`.
+    /// The choice called `auto`, `tcp` or `shared`.
     pub fn from_name(name: &str) -> Result<TransportChoice> {
         match name {
             "auto" => Ok(TransportChoice::Auto),
             "tcp" => Ok(TransportChoice::Tcp),
             "shared" => Ok(TransportChoice::Shared),
-            other => bail!(InvalidArgument, "no links {other:?}; there are auto, tcp and shared"),
+            other => bail!(InvalidArgument, "unknown transport {other:?}: use auto, tcp or shared"),
         }
     }
 }
 
-/// Who this process is in a group to be formed.
+/// The role of this process in a group that is about to form.
 #[derive(Clone, Debug)]
 pub struct Membership {
+    /// The rank of this process.
     pub rank: usize,
-    /// How many processes there are, servers included.
+    /// The number of processes, including servers.
     pub size: usize,
-    /// How many of them, the last ones, only sum for the others.
+    /// The number of servers. The last processes are servers and only sum for the others.
     pub servers: usize,
-    /// They sum everything, as parameter servers do, instead of the part that loads all links alike. The
-    /// same on all.
+    /// Whether servers sum everything, as parameter servers do. Otherwise the split loads all links
+    /// equally. Must be equal on all ranks.
     pub servers_only: bool,
-    /// `HOST:PORT` of rank 0, or of every rank in order. With rank 0's only, the others listen on a
-    /// free port of the address from which they reach rank 0.
+    /// `HOST:PORT` of rank 0, or of every rank in order. If only that of rank 0 is given, the
+    /// others listen on a free port of the address from which they reach rank 0.
     pub addresses: Vec<String>,
-    /// The same on all ranks of a job, and known to them only.
+    /// The secret of the job, equal on all its ranks.
     pub token: String,
+    /// The links between ranks.
     pub transport: TransportChoice,
-    /// Connections between each two ranks over TCP, which long messages use all at a time; from 1 to 16. None
-    /// leaves it to where they are: one within a host, two between hosts. Rank 0's is everybody's.
+    /// TCP connections between two ranks, from 1 to 16. Long messages use all of them at a time. By
+    /// default there is one within a host and there are two between hosts. The value of rank 0
+    /// applies to all ranks.
     pub streams: Option<usize>,
-    /// How long to wait for the others to come.
+    /// How long to wait for the other ranks.
     pub timeout: Duration,
-    /// How long rank 0 and another may hear nothing of each other before the one counts as dead for the other.
-    /// They ask when there is nothing else to say.
+    /// How long rank 0 and another rank may receive nothing from each other before they consider
+    /// each other dead. Idle ranks send pings.
     pub liveness_timeout: Duration,
-    /// What counts as this rank's host, if not the machine: ranks with other labels are far away.
+    /// The name of this rank's host, instead of that of the machine. Ranks with different names are
+    /// on different hosts.
     pub host: Option<String>,
-    /// Set by another thread when there is no use in waiting for the others any more.
+    /// Another thread sets this to end the wait for the other ranks.
     pub abandon: Option<Arc<AtomicBool>>,
-    /// What carries the connections of a test.
+    /// The proxy for the connections of a test.
     #[cfg(test)]
     pub(crate) proxy: Option<crate::fault_proxy::FaultProxy>,
 }
 
 impl Membership {
-    /// A member that finds the others through rank 0's address.
+    /// A member that finds the others through the address of rank 0.
     pub fn new(rank: usize, size: usize, rank0: impl Into<String>) -> Membership {
         Membership {
             rank,
@@ -100,7 +107,7 @@ impl Membership {
     }
 }
 
-/// What a rendezvous gives each rank.
+/// The result of a rendezvous on each rank.
 pub(crate) struct ConnectedRanks {
     pub mesh: Box<dyn Mesh>,
     #[cfg(target_os = "linux")]
@@ -115,7 +122,7 @@ const MAGIC: u32 = 0xFE44_0C04;
 const WELCOME: u8 = 1;
 const REFUSED: u8 = 2;
 
-/// What a rank says of itself.
+/// The introduction of a rank.
 #[derive(Default)]
 struct Hello {
     rank: usize,
@@ -123,9 +130,9 @@ struct Hello {
     servers: usize,
     token: String,
     host: String,
-    /// Where it takes connections of other ranks.
+    /// Where it accepts connections of other ranks.
     address: String,
-    /// Those it may use.
+    /// The processors that it may use.
     processors: Vec<u32>,
 }
 
@@ -142,7 +149,7 @@ impl Hello {
 
     fn decode(bytes: &[u8]) -> Result<Hello> {
         let mut r = FieldReader(bytes);
-        ensure!(r.u32()? == MAGIC, DataLoss, "not a rank of this version of Ferroflow");
+        ensure!(r.u32()? == MAGIC, DataLoss, "the peer is not a rank of this version of Ferroflow");
         let mut hello = Hello {
             rank: r.u32()? as usize,
             size: r.u32()? as usize,
@@ -159,11 +166,15 @@ impl Hello {
     }
 }
 
-/// Meets the others. `listener` is rank 0's, if it is bound already.
+/// Connects to the other ranks. `listener` is that of rank 0, if it is already bound.
 pub(crate) fn meet(member: &Membership, listener: Option<TcpListener>) -> Result<ConnectedRanks> {
     let Membership { rank, size, .. } = *member;
-    ensure!((1..=65_536).contains(&size), InvalidArgument, "a group of {size} ranks");
-    ensure!(rank < size, InvalidArgument, "rank {rank} of {size} ranks");
+    ensure!(
+        (1..=65_536).contains(&size),
+        InvalidArgument,
+        "a group of {size} ranks is not possible: use 1 to 65536"
+    );
+    ensure!(rank < size, InvalidArgument, "rank {rank} is not below the number of ranks, {size}");
     ensure!(
         member.servers < size,
         InvalidArgument,
@@ -174,7 +185,7 @@ pub(crate) fn meet(member: &Membership, listener: Option<TcpListener>) -> Result
     ensure!(
         size == 1 || listed == 1 || listed == size,
         InvalidArgument,
-        "{listed} addresses for {size} ranks: give rank 0's or all"
+        "{listed} addresses were given for {size} ranks: give that of rank 0 or all"
     );
     member.streams.map(check_streams).transpose()?;
     let until = Deadline { time: Instant::now() + member.timeout, abandon: member.abandon.clone() };
@@ -184,7 +195,9 @@ pub(crate) fn meet(member: &Membership, listener: Option<TcpListener>) -> Result
     } else {
         join(member, failure, &until)
     };
-    meeting.map_err(|e| e.context(format!("rank {rank} of {size} meeting the others")))
+    meeting.map_err(|e| {
+        e.context(format!("rank {rank} of {size} could not connect to the other ranks"))
+    })
 }
 
 fn host(
@@ -202,7 +215,10 @@ fn host(
         None => Some(bind(&member.addresses[0])?),
     };
     let address = match &listener {
-        Some(l) => l.local_addr().map_err(|e| crate::io_error("the listener", &e))?.to_string(),
+        Some(l) => l
+            .local_addr()
+            .map_err(|e| crate::io_error("cannot get the address of the listener", &e))?
+            .to_string(),
         None => String::new(),
     };
     let host = host_name(member);
@@ -213,8 +229,9 @@ fn host(
         while table.len() < size {
             let missing: Vec<usize> =
                 (1..size).filter(|&r| table.iter().all(|h| h.rank != r)).collect();
-            let late =
-                || err!(DeadlineExceeded, "ranks {missing:?} did not come to {}", table[0].address);
+            let late = || {
+                err!(DeadlineExceeded, "ranks {missing:?} did not connect to {}", table[0].address)
+            };
             let accepted = accept(listener, until).and_then(|a| a.ok_or_else(late));
             let mut stream = match accepted {
                 Ok(stream) => stream,
@@ -228,7 +245,7 @@ fn host(
                     links[hello.rank] = Some(stream);
                     table.push(hello);
                 }
-                // A stranger or a mistake of one process is told to it; the others may yet come.
+                // Only this process gets the error, because the right ranks may still connect.
                 Err(e) => refuse(&mut stream, &e),
             }
         }
@@ -248,16 +265,17 @@ fn host(
     #[cfg(not(target_os = "linux"))]
     let path = String::new();
     let mut welcome = FieldWriter::default();
-    // No connections at all stands for nobody having asked.
+    // 0 means that the number was not given.
     let streams = member.streams.unwrap_or(0) as u8;
     welcome.u8(WELCOME).u8(u8::from(crowded)).u8(streams).text(&path);
     table.iter().for_each(|h| {
         welcome.text(&h.host).text(&h.address);
     });
     for link in links.iter_mut().flatten() {
-        write_frame(link, &welcome.0).map_err(|e| crate::io_error("the table of ranks", &e))?;
+        write_frame(link, &welcome.0)
+            .map_err(|e| crate::io_error("cannot send the table of ranks", &e))?;
     }
-    // Shared memory is used if every rank could map it.
+    // Shared memory is used only if every rank could map it.
     let mut all_mapped = !path.is_empty();
     for (rank, link) in links.iter_mut().enumerate() {
         let Some(link) = link else { continue };
@@ -265,7 +283,7 @@ fn host(
     }
     for link in links.iter_mut().flatten() {
         write_frame(link, &[u8::from(all_mapped)])
-            .map_err(|e| crate::io_error("the choice of links", &e))?;
+            .map_err(|e| crate::io_error("cannot send the choice of links", &e))?;
     }
     check_transport(member, all_mapped || size == 1)?;
     let hosts = number_hosts(&table);
@@ -299,12 +317,16 @@ fn join(
 ) -> Result<ConnectedRanks> {
     let Membership { rank, size, .. } = *member;
     let mut link = connect(&member.addresses[0], until)?;
-    let own = link.local_addr().map_err(|e| crate::io_error("the connection to rank 0", &e))?;
+    let own = link
+        .local_addr()
+        .map_err(|e| crate::io_error("cannot get the address of this rank", &e))?;
     let listener = match member.addresses.get(rank) {
         Some(listed) => bind(listed)?,
         None => bind(&SocketAddr::new(own.ip(), 0).to_string())?,
     };
-    let address = listener.local_addr().map_err(|e| crate::io_error("the listener", &e))?;
+    let address = listener
+        .local_addr()
+        .map_err(|e| crate::io_error("cannot get the address of the listener", &e))?;
     #[cfg(test)]
     let address = member.proxy.as_ref().map_or(address, |proxy| proxy.in_front_of(address));
     let address = match member.addresses.get(rank) {
@@ -314,7 +336,8 @@ fn join(
     let (servers, token) = (member.servers, member.token.clone());
     let (host, processors) = (host_name(member), processors::usable());
     let hello = Hello { rank, size, servers, token, host, address, processors };
-    write_frame(&mut link, &hello.encode()).map_err(|e| crate::io_error("rank 0", &e))?;
+    write_frame(&mut link, &hello.encode())
+        .map_err(|e| crate::io_error("cannot send to rank 0", &e))?;
     let welcome = frame(&mut link, until)
         .map_err(|e| e.context(format!("rank 0 at {}", member.addresses[0])))?;
     let mut r = FieldReader(&welcome);
@@ -334,8 +357,11 @@ fn join(
         let (token, processors) = (String::new(), Vec::new());
         table.push(Hello { rank, size, servers, token, host, address, processors });
     }
-    // Rank 0 may be bound to all addresses; it is reached where it was reached before.
-    table[0].address = link.peer_addr().map_err(|e| crate::io_error("rank 0", &e))?.to_string();
+    // Rank 0 may listen on all addresses. Use the one through which it was reached.
+    table[0].address = link
+        .peer_addr()
+        .map_err(|e| crate::io_error("cannot get the address of rank 0", &e))?
+        .to_string();
     #[cfg(target_os = "linux")]
     let segment = match path.is_empty() || member.transport == TransportChoice::Tcp {
         true => None,
@@ -348,7 +374,8 @@ fn join(
     let mapped = segment.is_some();
     #[cfg(not(target_os = "linux"))]
     let mapped = false && path.is_empty();
-    write_frame(&mut link, &[u8::from(mapped)]).map_err(|e| crate::io_error("rank 0", &e))?;
+    write_frame(&mut link, &[u8::from(mapped)])
+        .map_err(|e| crate::io_error("cannot send to rank 0", &e))?;
     let all_mapped = answer(&mut link, until)? == 1;
     check_transport(member, all_mapped)?;
     let hosts = number_hosts(&table);
@@ -379,20 +406,16 @@ fn check_transport(member: &Membership, shared: bool) -> Result<()> {
     ensure!(
         shared || member.transport != TransportChoice::Shared,
         FailedPrecondition,
-        "shared memory was asked for, but the ranks are not all on one host that allows it"
+        "shared memory was requested, but the ranks are not all on one host that allows it"
     );
     Ok(())
 }
 
-/// Reads and checks the hello of a rank that connected to rank 0.
+/// Reads and checks the introduction of a rank that connected to rank 0.
 fn greet(stream: &mut TcpStream, member: &Membership, table: &[Hello]) -> Result<Hello> {
-    // Whoever connects says so at once; a silent one must not keep the others waiting.
+    // A process introduces itself immediately. A silent one must not delay the others.
     let hello = Hello::decode(&frame(stream, &Deadline::after(Duration::from_secs(5)))?)?;
-    ensure!(
-        hello.token == member.token,
-        PermissionDenied,
-        "the job token is not the one of this job"
-    );
+    ensure!(hello.token == member.token, PermissionDenied, "the token is not that of this job");
     ensure!(
         hello.size == member.size,
         InvalidArgument,
@@ -412,7 +435,7 @@ fn greet(stream: &mut TcpStream, member: &Membership, table: &[Hello]) -> Result
     ensure!(
         hello.rank < member.size && table.iter().all(|h| h.rank != hello.rank),
         AlreadyExists,
-        "there is a rank {} already, or should be none",
+        "rank {} is already connected or outside of the group",
         hello.rank
     );
     Ok(hello)
@@ -424,7 +447,8 @@ fn refuse(stream: &mut TcpStream, why: &Error) {
     let _ = write_frame(stream, &w.0);
 }
 
-/// What tells hosts apart: the boot of the machine and the process namespace, unless given.
+/// The identity of the host: the boot of the machine and the process namespace, unless a name is
+/// given.
 fn host_name(member: &Membership) -> String {
     if let Some(host) = &member.host {
         return host.clone();

@@ -1,10 +1,9 @@
-//! What one rank does in a collective, as data: a program of sends, receives and reductions.
+//! The schedule of a collective: what one rank sends, receives and reduces.
 //!
-//! A schedule reads as a sequential program. What may overlap follows from the ranges that its steps
-//! touch: a send waits for what was last written to its range, a write for what was last read from
-//! or written to it. The order of reductions into one range is the program's order, so a schedule
-//! gives the same bits every time. The executor runs schedules over links, `simulate` over a model
-//! of a network.
+//! A schedule is written as a sequential program. The ranges of its steps determine what may
+//! overlap: a send waits for the last write to its range, and a write waits for the last reads and
+//! writes. Reductions into one range keep their order, so a schedule gives the same bits every
+//! time. The executor runs schedules over links, and `simulate` over a model of a network.
 
 mod allreduce;
 mod exchange;
@@ -29,30 +28,36 @@ use std::ops::Range;
 /// What a step does with its range of elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScheduleAction {
+    /// Sends the range.
     Send {
+        /// The receiving rank.
         to: u32,
     },
-    /// Receive and combine with what is there.
+    /// Receives and combines with the values in the range.
     Reduce {
+        /// The sending rank.
         from: u32,
     },
-    /// Receive and overwrite.
+    /// Receives and overwrites the range.
     Store {
+        /// The sending rank.
         from: u32,
     },
-    /// All ranks' values are in: finish the reduction (the division of a mean).
+    /// Completes the reduction after all values are combined: divides a mean.
     Finish,
 }
 
 /// One step of a [`Schedule`].
 #[derive(Clone, Debug)]
 pub struct ScheduleStep {
+    /// What it does.
     pub action: ScheduleAction,
+    /// The elements it reads or writes.
     pub range: Range<usize>,
     after: Range<u32>,
 }
 
-/// The steps of one rank. The k-th send from `a` to `b` is what `b` takes by its k-th receive from `a`.
+/// The steps of one rank. The k-th receive of `b` from `a` takes the k-th send of `a` to `b`.
 #[derive(Default)]
 pub struct Schedule {
     steps: Vec<ScheduleStep>,
@@ -61,7 +66,7 @@ pub struct Schedule {
     sends_only_read_the_source: bool,
 }
 
-/// Who last used a range that starts at the map's key.
+/// The steps that last used a range. The key of the map is the start of the range.
 #[derive(Clone)]
 struct Touched {
     end: usize,
@@ -70,11 +75,12 @@ struct Touched {
 }
 
 impl Schedule {
-    /// A schedule whose sends read a buffer of its own, that no step writes to.
+    /// A schedule whose sends read from another buffer, to which no step writes.
     pub(crate) fn with_separate_source() -> Schedule {
         Schedule { sends_only_read_the_source: true, ..Schedule::default() }
     }
 
+    /// All steps, in the order of the program.
     pub fn steps(&self) -> &[ScheduleStep] {
         &self.steps
     }
@@ -102,7 +108,7 @@ impl Schedule {
         }
     }
 
-    /// Forgets what only the building of a schedule needs.
+    /// Drops the data that is needed only while the schedule is built.
     pub(crate) fn built(mut self) -> Schedule {
         self.touched = BTreeMap::new();
         self
@@ -129,7 +135,8 @@ impl Schedule {
         self.steps.push(ScheduleStep { action, range, after: from..self.after.len() as u32 });
     }
 
-    /// Notes in `after` what `step` must wait for, and in `touched` that it uses the range.
+    /// Records in `after` the steps that `step` must wait for, and in `touched` that `step` uses
+    /// the range.
     fn touch(&mut self, step: u32, reads: bool, range: &Range<usize>) {
         self.split(range.start);
         self.split(range.end);
@@ -159,7 +166,7 @@ impl Schedule {
         }
     }
 
-    /// Makes `at` a boundary of what is known about ranges.
+    /// Splits the entry of `touched` that contains `at`.
     fn split(&mut self, at: usize) {
         let Some((_, t)) = self.touched.range_mut(..at).next_back() else { return };
         if t.end > at {
@@ -170,14 +177,14 @@ impl Schedule {
     }
 }
 
-/// `0..count` in `parts` nearly equal pieces: the boundaries, `parts + 1` of them.
+/// The boundaries of `parts` nearly equal pieces of `0..count`, `parts + 1` of them.
 pub(crate) fn even_bounds(count: usize, parts: usize) -> Vec<usize> {
     let (each, rest) = (count / parts.max(1), count % parts.max(1));
     (0..=parts).map(|i| i * each + i.min(rest)).collect()
 }
 
-/// `range` in pieces of `segment` elements; none if it is empty. What is left over is a part of the last one if it is
-/// short: a message of little costs as much as others.
+/// Splits `range` into pieces of `segment` elements. A short rest is added to the last piece,
+/// because a short message costs as much as a long one.
 pub(crate) fn segments(range: Range<usize>, segment: usize) -> impl Iterator<Item = Range<usize>> {
     let segment = segment.max(1);
     let (start, end) = (range.start, range.end);

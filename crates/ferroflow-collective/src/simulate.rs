@@ -1,12 +1,15 @@
-//! The real schedules on a network that is only calculated: thousands of ranks on one processor.
+//! Simulates the real schedules on a model of a network: thousands of ranks on one processor.
 //!
-//! Every rank has a link out and a link in, each of which carries one message at a time. A message
-//! arrives `alpha` after it starts, takes `beta` a byte on both links, and `gamma` a byte to combine.
+//! Every rank has an outgoing and an incoming link. Each link carries one message at a time. A
+//! message arrives `alpha` after it starts. It takes `beta` per byte on both links and `gamma` per
+//! byte to combine.
 //!
-//! On such a network the ranks of a ring all do the same at the same time, so one of them is simulated and hears
-//! itself (`network.rs`). Where ranks are not quite alike (numbers that are no power of two, hosts with fewer
-//! ranks, halves that segments do not divide alike) all of them are simulated up to a size, and beyond it they count
-//! as alike. A tree does the same with one segment after the other, so some of them show how long many take.
+//! On this network all ranks of a ring do the same at the same time, so only one of them is
+//! simulated, and it receives its own messages (`network.rs`). Ranks may also differ slightly: if
+//! their number is not a power of two, if hosts have fewer ranks, or if segments do not divide the
+//! halves equally. Then all ranks are simulated up to a size, and beyond it they are treated as
+//! equal. A tree repeats the same pattern for each segment, so some segments are enough to predict
+//! the time of many.
 
 mod network;
 
@@ -16,16 +19,17 @@ use crate::schedule::{self, Schedule, Windows};
 use ferroflow_core::{Result, bail, ensure};
 use network::SimulatedNetwork;
 
-/// Steps that are simulated at most, for their memory: about 80 bytes each.
+/// Most simulated steps, which need about 80 bytes each.
 const MOST_STEPS: usize = 8_000_000;
-/// Steps of all ranks that are simulated where some of them would do nearly as well: a second or two.
+/// Most steps for simulating all ranks where some would be nearly enough. They take one or two
+/// seconds.
 const WHOLE_STEPS: usize = 2_000_000;
-/// As many as a group can have.
+/// The most ranks of a group.
 const MOST_RANKS: usize = 65_536;
-/// Bytes of a value: those of `f32`.
+/// Bytes of a value (`f32`).
 const WIDTH: usize = 4;
 
-/// Seconds of an all-reduce of `bytes` (of `f32`) among `n` ranks, `local` of them on each host.
+/// Seconds of an all-reduce of `bytes` of `f32` among `n` ranks, with `local` ranks per host.
 /// `ResourceExhausted` if that is too much to simulate.
 pub fn all_reduce_seconds(
     algorithm: Algorithm,
@@ -35,7 +39,7 @@ pub fn all_reduce_seconds(
     model: &LinkCostModel,
 ) -> Result<f64> {
     check_ranks(n)?;
-    ensure!(local >= 1, InvalidArgument, "a host has ranks");
+    ensure!(local >= 1, InvalidArgument, "a host must have at least one rank");
     let count = bytes / WIDTH;
     let piece = SEGMENT / WIDTH;
     let windows = Windows { piece, ahead: model.windows(SEGMENT) };
@@ -44,7 +48,9 @@ pub fn all_reduce_seconds(
     let messages = count / piece + 1;
     let rounds = n.ilog2() as usize + 2;
     match algorithm {
-        Algorithm::Shared => bail!(InvalidArgument, "shared memory is no network"),
+        Algorithm::Shared => {
+            bail!(InvalidArgument, "the shared-memory algorithm does not use a network")
+        }
         Algorithm::DoubleTree => double_tree(n, count, WHOLE_STEPS, model),
         Algorithm::Doubling => {
             check_steps(algorithm, n, messages.saturating_mul(4 * rounds))?;
@@ -67,7 +73,7 @@ pub fn all_reduce_seconds(
         Algorithm::Hierarchical => {
             let hosts: Vec<u32> = (0..n).map(|r| (r / local) as u32).collect();
             let equal = n.is_multiple_of(local);
-            // With unequal hosts the first of each does what the others leave to it.
+            // On unequal hosts, the first rank of each host does the work of the others too.
             let few = if equal { 1 } else { local.min(n) };
             check_steps(algorithm, n, messages.saturating_mul(4 * few + 4) + 4 * n)?;
             let even = count.next_multiple_of(if equal { n } else { n.div_ceil(local) });
@@ -78,8 +84,8 @@ pub fn all_reduce_seconds(
     }
 }
 
-/// Seconds of an all-reduce of `bytes` among `n` ranks with the help of `servers`, with the split that loads all
-/// links alike. `ResourceExhausted` if that is too much to simulate.
+/// Seconds of an all-reduce of `bytes` among `n` ranks with `servers` servers, with the split that
+/// loads all links equally. `ResourceExhausted` if that is too much to simulate.
 pub fn push_pull_seconds(
     n: usize,
     servers: usize,
@@ -87,10 +93,10 @@ pub fn push_pull_seconds(
     model: &LinkCostModel,
 ) -> Result<f64> {
     check_ranks(n.saturating_add(servers))?;
-    ensure!(n >= 1, InvalidArgument, "a simulation needs ranks");
+    ensure!(n >= 1, InvalidArgument, "a simulation needs at least one rank");
     let (count, all) = (bytes / WIDTH, n + servers);
     let piece = SEGMENT / WIDTH;
-    // Everyone that sums has a message from each rank and one for it, or several.
+    // Every process that sums receives at least one message from each rank and sends one to it.
     let summing = if servers >= n { servers } else { all };
     let steps = n.saturating_mul(4).saturating_mul(count / piece + summing);
     ensure!(steps <= MOST_STEPS, ResourceExhausted, "{n} ranks are too many for push-pull");
@@ -104,7 +110,7 @@ fn check_ranks(n: usize) -> Result<()> {
     ensure!(
         (1..=MOST_RANKS).contains(&n),
         InvalidArgument,
-        "a simulation of {n} ranks: there can be 1 to {MOST_RANKS}"
+        "cannot simulate {n} ranks: use 1 to {MOST_RANKS}"
     );
     Ok(())
 }
@@ -114,9 +120,9 @@ fn check_steps(algorithm: Algorithm, n: usize, steps: usize) -> Result<()> {
     Ok(())
 }
 
-/// Seconds of a schedule among `n` ranks, all of them simulated, if these are few enough.
+/// Seconds of a schedule with all `n` ranks simulated. `None` if that takes too many steps.
 fn whole(n: usize, rank: impl Fn(usize) -> Schedule, model: &LinkCostModel) -> Option<f64> {
-    // None has more to do than the second, which others fold into or leave to the first.
+    // No rank has more steps than ranks 0 and 1, into which others fold.
     let steps = rank(n.min(2) - 1).steps().len().max(rank(0).steps().len());
     if steps.saturating_mul(n) > WHOLE_STEPS {
         return None;
@@ -124,7 +130,7 @@ fn whole(n: usize, rank: impl Fn(usize) -> Schedule, model: &LinkCostModel) -> O
     Some(SimulatedNetwork::new(&(0..n).collect::<Vec<_>>(), rank).seconds(WIDTH, model))
 }
 
-/// Seconds of a schedule among `n` ranks that are all mirror images of the first `few`.
+/// Seconds of a schedule whose ranks all behave like the first `few`.
 fn mirrored(
     algorithm: Algorithm,
     n: usize,
@@ -137,10 +143,11 @@ fn mirrored(
     Ok(network.seconds(WIDTH, model))
 }
 
-/// All ranks, with all segments if that makes at most `whole` steps, or about so many.
+/// Simulates all ranks of a double tree. Simulates all segments if that takes at most `whole`
+/// steps, else extrapolates.
 fn double_tree(n: usize, count: usize, whole: usize, model: &LinkCostModel) -> Result<f64> {
     let segment = tree_segment(count.saturating_mul(WIDTH)) / WIDTH;
-    // In each tree all but the root send each segment up and receive it from above.
+    // In each tree, all ranks but the root send each segment up and receive it from above.
     let each = 8 * n;
     let ranks: Vec<usize> = (0..n).collect();
     let run = |count: usize| -> Result<f64> {
@@ -149,8 +156,8 @@ fn double_tree(n: usize, count: usize, whole: usize, model: &LinkCostModel) -> R
         let rank = |me| schedule::double_tree_all_reduce(n, me, count, segment);
         Ok(SimulatedNetwork::new(&ranks, rank).seconds(WIDTH, model))
     };
-    // Segments come down again so many after they went up; it takes a few times that until all links are as busy
-    // as they will be.
+    // A segment comes down this many segments after it went up. All links are fully busy after a
+    // few times that number.
     let lag = 2 * (n.ilog2() as usize + 1);
     let most = (whole / each).max(4 * lag);
     if count.div_ceil(2 * segment) <= most {
@@ -177,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schedules_take_what_the_formulas_say() {
+    fn simulated_schedules_take_the_time_of_the_formulas() {
         for (algorithm, n, bytes) in [
             (Algorithm::Ring, 8, 8 << 20),
             (Algorithm::Ring, 2, 4),
@@ -190,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn one_rank_of_a_ring_shows_what_all_of_them_do() {
+    fn simulating_one_rank_of_a_ring_equals_simulating_all() {
         let windows = Windows { piece: SEGMENT / WIDTH, ahead: MODEL.windows(SEGMENT) };
         for (n, bytes) in [(2, 1_000_000), (5, 3_000_001), (8, 9_000_000), (12, 500_000), (13, 4)] {
             let rank = |me| schedule::ring_all_reduce(n, me, bytes / WIDTH, windows);
@@ -202,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn some_segments_of_a_tree_show_how_long_many_take() {
+    fn extrapolating_a_tree_from_some_segments_is_close_to_all() {
         for n in [2, 5, 12] {
             let count = 10_000_000;
             let all = double_tree(n, count, usize::MAX, &MODEL).unwrap();
@@ -213,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_that_fold_count_as_all_folding_when_they_are_many() {
+    fn simulating_only_folding_ranks_is_close_to_simulating_all() {
         for (n, off) in [(5, 0.4), (12, 0.3), (15, 0.05), (31, 0.05)] {
             for count in [1, 700_000] {
                 let rank = |me| schedule::doubling_all_reduce(n, me, count, SEGMENT / WIDTH);
@@ -227,18 +234,18 @@ mod tests {
     }
 
     #[test]
-    fn servers_take_load_off_the_links() {
+    fn servers_reduce_the_time_of_push_pull() {
         let bytes = 8 << 20;
         let without = push_pull_seconds(4, 0, bytes, &MODEL).unwrap();
         let with = push_pull_seconds(4, 4, bytes, &MODEL).unwrap();
-        // 1.5 of the bytes on each link, and 1.
+        // Each link carries 1.5 times the bytes without servers, and the bytes once with them.
         assert!(without > 1.5 * bytes as f64 * MODEL.beta, "{without}");
         assert!(with < without, "{with} for {without}");
         assert_eq!(push_pull_seconds(1, 3, bytes, &MODEL).unwrap(), 0.0);
     }
 
     #[test]
-    fn thousands_of_ranks_are_no_trouble() {
+    fn thousands_of_ranks_can_be_simulated() {
         for n in [2000, 4000] {
             let bytes = 553_360_000;
             let ring = run(Algorithm::Ring, n, bytes);
@@ -254,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_simulated_says_so() {
+    fn impossible_simulations_are_errors() {
         assert_eq!(run(Algorithm::Ring, 1, 1 << 20), 0.0);
         let code = |algorithm, n, local, bytes| {
             all_reduce_seconds(algorithm, n, local, bytes, &MODEL).unwrap_err().code()

@@ -2,7 +2,7 @@
 //! ones each time. `FERROFLOW_FUZZ_CASES=first..last` runs others, or one that failed again.
 
 use ferroflow::default_catalog;
-use ferroflow_testing::fuzz::{Fuzz, Outcome};
+use ferroflow_testing::fuzz::{Fuzz, FuzzOutcome};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -23,7 +23,7 @@ fn random_graphs_neither_panic_nor_hang() {
         PANICS.lock().expect("nobody panics here").push(info.to_string());
     }));
     let fuzz = Fuzz::new(&default_catalog(), Duration::from_millis(10));
-    let mut total = Outcome::default();
+    let mut total = FuzzOutcome::default();
     let (mut sessions, mut failures) = (0, Vec::new());
     for seed in cases.clone() {
         let mut random = fastrand::Rng::with_seed(seed);

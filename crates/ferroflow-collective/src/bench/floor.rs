@@ -1,5 +1,5 @@
-//! Floors of an all-reduce among ranks of this host: the plain stream of as many bytes, and, lower, the work that is
-//! left when no one waits for anyone.
+//! Lower bounds for an all-reduce among ranks of this host: a plain stream of the same bytes, and,
+//! lower still, the work without any waiting.
 
 use crate::group::SEGMENT;
 use crate::loopback;
@@ -10,15 +10,18 @@ use std::net::{TcpListener, TcpStream};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// Below this, the time of an all-reduce is that of its messages, of which algorithms need more or fewer.
+/// Below this size, the number of messages dominates, and it depends on the algorithm.
 pub const SHORT: usize = 64_000;
 
-/// Microseconds that `n` ranks on this host need at least for an all-reduce of `bytes` (of `f32`) over TCP.
-/// Measured, for about `seconds`: as many threads on the same processors send, each to itself over a connection of
-/// its own, the bytes that a rank sends and receives, combine what a rank combines, and read and
-/// write buffers as large in the same order; the best of three rounds. None for buffers shorter than [`SHORT`].
+/// The least microseconds that `n` ranks on this host need for an all-reduce of `bytes` of `f32`
+/// over TCP. `None` for buffers shorter than [`SHORT`].
+///
+/// It is measured for about `seconds`: `n` threads on the same processors do the work of a rank
+/// without the others. Each sends to itself, over its own connection, the bytes that a rank sends
+/// and receives. It combines as many bytes, and uses buffers of the same size in the same order.
+/// The result is the best of three rounds.
 pub fn over_tcp(n: usize, bytes: usize, seconds: f64) -> Result<Option<f64>> {
-    let problem = |e: std::io::Error| crate::io_error("loopback", &e);
+    let problem = |e: std::io::Error| crate::io_error("cannot measure loopback", &e);
     if bytes < SHORT {
         return Ok(None);
     }
@@ -43,8 +46,8 @@ pub fn over_tcp(n: usize, bytes: usize, seconds: f64) -> Result<Option<f64>> {
     Ok(Some(least * 1e6))
 }
 
-/// Bytes a second of a plain stream over loopback TCP, one thread writing and one reading, for about `seconds`;
-/// the best of three rounds.
+/// Bytes per second of a plain stream over loopback TCP, with one writing and one reading thread,
+/// for about `seconds`. The best of three rounds.
 pub fn stream(seconds: f64) -> Result<f64> {
     const PIECE: usize = 256 << 10;
     let once = || -> std::io::Result<f64> {
@@ -67,26 +70,26 @@ pub fn stream(seconds: f64) -> Result<f64> {
     };
     let mut best = 0f64;
     for _ in 0..3 {
-        best = best.max(once().map_err(|e| crate::io_error("loopback", &e))?);
+        best = best.max(once().map_err(|e| crate::io_error("cannot measure loopback", &e))?);
     }
     Ok(best)
 }
 
-/// Microseconds that `n` ranks on this host need to send each other the bytes of an all-reduce of `bytes`, at
-/// the speed of a stream of `rate` bytes a second that keeps two processors busy.
+/// Microseconds that `n` ranks on this host need to send the bytes of an all-reduce of `bytes`, at
+/// the speed of a stream of `rate` bytes per second that keeps two processors busy.
 pub fn at_stream(n: usize, bytes: usize, rate: f64) -> f64 {
     let sent = 2.0 * (n as f64 - 1.0) / n as f64 * bytes as f64;
     turns(n) * 2.0 * sent / rate * 1e6
 }
 
-/// How often a processor is shared by `n` ranks.
+/// How many of `n` ranks share a processor.
 fn turns(n: usize) -> f64 {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     (n as f64 / processors as f64).max(1.0)
 }
 
-/// Microseconds for the same in shared memory: what `n` ranks copy in, combine and copy out, at the speed
-/// that buffers as large have, spread over the processors there are. None for buffers shorter than [`SHORT`].
+/// The least microseconds in shared memory: `n` ranks copy in, combine and copy out at the speed of
+/// buffers of this size, spread over the processors. `None` for buffers shorter than [`SHORT`].
 pub fn in_memory(n: usize, bytes: usize) -> Option<f64> {
     if bytes < SHORT {
         return None;
@@ -112,7 +115,7 @@ fn best(mut work: impl FnMut()) -> f64 {
     (0..5).map(once).fold(f64::INFINITY, f64::min)
 }
 
-/// Both ends of a connection over loopback.
+/// Both ends of a loopback connection.
 fn connection() -> std::io::Result<(TcpStream, TcpStream)> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let out = TcpStream::connect(listener.local_addr()?)?;
@@ -122,7 +125,7 @@ fn connection() -> std::io::Result<(TcpStream, TcpStream)> {
     Ok((out, into))
 }
 
-/// The work of one rank, without the others.
+/// The work of one rank, without the other ranks.
 struct Alone {
     n: usize,
     values: Vec<u8>,
@@ -139,7 +142,7 @@ impl Alone {
         Ok(Alone { n, values: vec![0; bytes], arrived: vec![0; SEGMENT], out, into })
     }
 
-    /// In windows, as a ring goes through them: every part is sent but one, and one after it received.
+    /// Processes the buffer in windows, like a ring.
     fn all_reduce(&mut self) -> std::io::Result<()> {
         let n = self.n;
         let window = n * SEGMENT;
@@ -157,7 +160,8 @@ impl Alone {
         Ok(())
     }
 
-    /// Sends a part, and receives as much to another place, to be combined with what is there or instead of it.
+    /// Sends a part, and receives as many bytes into another place. They are combined with the
+    /// values there, or overwrite them.
     fn pass(&mut self, out: Range<usize>, into: usize, sums: bool) -> std::io::Result<()> {
         let mut at = out.start;
         while at < out.end {
@@ -186,27 +190,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rank_alone_moves_and_combines_what_one_of_many_does() {
+    fn a_single_rank_moves_and_combines_as_much_as_one_of_many() {
         let count = 3 * SEGMENT / 4 + 5;
         let mut rank = Alone::new(3, count * 4).unwrap();
         let ones: Vec<u8> = std::iter::repeat_n(1f32.to_ne_bytes(), count).flatten().collect();
         rank.values.copy_from_slice(&ones);
         rank.all_reduce().unwrap();
         let sums = rank.values.chunks_exact(4).filter(|x| **x == 3f32.to_ne_bytes()).count();
-        // All of the window, and of the five elements after it one for each of three.
+        // All of the window, and one for each of three ranks of the five elements after it.
         assert_eq!(sums, 3 * (SEGMENT / 4) + 3);
     }
 
     #[test]
-    fn a_stream_carries_what_all_ranks_send() {
+    fn at_stream_adds_up_what_all_ranks_send() {
         let rate = stream(0.0).unwrap();
         assert!(rate > 1e6, "{rate}");
-        // Two ranks on processors of their own send each other all bytes, one after the other.
+        // Two ranks on their own processors send each other all bytes, one after the other.
         assert_eq!(at_stream(2, 1 << 20, 1e9) / turns(2), 2.0 * (1 << 20) as f64 / 1e3);
     }
 
     #[test]
-    fn the_floor_is_found_for_long_buffers() {
+    fn the_lower_bound_exists_for_long_buffers_only() {
         assert_eq!(over_tcp(4, 1000, 0.0).unwrap(), None);
         assert!(over_tcp(2, 1 << 17, 0.0).unwrap().unwrap() > 0.0);
         assert_eq!(over_tcp(1, 1 << 20, 0.0).unwrap(), Some(0.0));

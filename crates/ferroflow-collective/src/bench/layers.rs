@@ -1,24 +1,25 @@
-//! Training steps without the training: layers that take their time, and gradients of the size of theirs,
-//! reduced while the backward pass goes on.
+//! Simulated training steps: layers take time, and gradients of realistic sizes are reduced during
+//! the backward pass.
 
 use crate::engine::{CollectiveHandle, Engine, SubmitOptions};
 use crate::reduce::ReduceOp;
 use ferroflow_core::{Result, ensure};
 use std::time::{Duration, Instant};
 
-/// A layer: the values of its gradients, and its part of the time of a step.
+/// A layer of a network.
 #[derive(Clone, Debug)]
 pub struct Layer {
+    /// The name of the layer.
     pub name: String,
-    /// Of each of its variables.
+    /// The number of values of each of its variables.
     pub values: Vec<usize>,
-    /// Of all layers', which add up to 1.
+    /// Its part of the time of a step. All layers add up to 1.
     pub share: f64,
 }
 
-/// VGG-16: most of the work in the first layers, most of the bytes in the last.
+/// VGG-16: most work is in the first layers, most bytes are in the last ones.
 pub fn vgg16() -> Vec<Layer> {
-    // Layer, channels in and out, and millions of multiplications for a picture of 224 by 224.
+    // Layer, channels in and out, and millions of multiplications for an image of 224 by 224.
     const CONVOLUTIONS: [(&str, usize, usize, f64); 13] = [
         ("conv1_1", 3, 64, 86.7),
         ("conv1_2", 64, 64, 1849.7),
@@ -57,9 +58,10 @@ pub fn bytes_of(layers: &[Layer]) -> usize {
     layers.iter().flat_map(|l| &l.values).sum::<usize>() * 4
 }
 
-/// Seconds of each of `steps` steps, of which a rank alone would need `alone`: a third of it forwards, two
-/// thirds backwards. A layer's gradients are submitted when its backward pass is over; its next forward pass
-/// waits for them. `by_need` gives those precedence that are needed first. Every rank calls it.
+/// Seconds of each of `steps` steps. Without other ranks a step takes `alone`, a third of it for
+/// the forward pass and two thirds for the backward pass. A layer's gradients are submitted after
+/// its backward pass, and its next forward pass waits for them. With `by_need`, gradients that are
+/// needed first have priority. Every rank calls it.
 pub fn training_steps(
     engine: &Engine,
     layers: &[Layer],
@@ -72,7 +74,7 @@ pub fn training_steps(
     let mut reduced: Vec<Vec<CollectiveHandle<f32>>> = layers.iter().map(|_| Vec::new()).collect();
     let mut seconds = Vec::with_capacity(steps);
     engine.barrier("start", crate::SetId::WORLD)?;
-    // The first step warms up; the last one's gradients are waited for, in the step after it.
+    // The first step warms up. The step after the last one waits for the last gradients.
     let mut start = Instant::now();
     let mut device = Device { busy_until: start };
     for step in 0..steps + 2 {
@@ -83,7 +85,7 @@ pub fn training_steps(
             }
             device.busy_until += waits_from.elapsed();
             let right = step == 0 || kept.iter().all(|g| g.first() == Some(&1.0));
-            ensure!(right, Internal, "a wrong mean of the gradients of {}", layer.name);
+            ensure!(right, Internal, "the mean of the gradients of {} is wrong", layer.name);
             device.work(alone.mul_f64(layer.share / 3.0));
         }
         if step > 1 {
@@ -109,8 +111,8 @@ pub fn training_steps(
     Ok(seconds)
 }
 
-/// What computes, and is not this processor. Layers follow one another without a gap, though who sleeps for one
-/// sleeps a little longer.
+/// A simulated processor. Layers follow each other without a gap, even if a sleep takes longer than
+/// requested.
 struct Device {
     busy_until: Instant,
 }
@@ -128,7 +130,7 @@ mod tests {
     use crate::{EngineOptions, Group, GroupOptions, Membership};
 
     #[test]
-    fn vgg16_has_its_parameters_where_they_are() {
+    fn vgg16_has_most_parameters_in_its_dense_layers() {
         let layers = vgg16();
         assert_eq!(bytes_of(&layers), 138_357_544 * 4);
         assert!((layers.iter().map(|l| l.share).sum::<f64>() - 1.0).abs() < 1e-12);
@@ -137,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_alone_takes_the_time_of_its_layers() {
+    fn a_single_rank_takes_the_time_of_its_layers() {
         let group = Group::join(&Membership::new(0, 1, ""), GroupOptions::default()).unwrap();
         let engine = Engine::start(group, EngineOptions::default()).unwrap();
         let layer = |share: f64| Layer { name: share.to_string(), values: vec![10, 2], share };

@@ -1,4 +1,4 @@
-//! The driver's side: who is there, and who gets which place when.
+//! The driver of an elastic job: tracks its processes and assigns ranks.
 
 use super::{DriverMessage, WorkerMessage, watch};
 use crate::wire::{read_frame, write_frame};
@@ -12,39 +12,43 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// After so many epochs in a row whose ranks could not meet, though none was lost, all are sent away.
+/// The driver refuses all processes after this many failed epochs in a row without a lost rank.
 const TRIES: u32 = 3;
 
-/// How many ranks a job may have.
+/// Options of a [`Driver`].
 #[derive(Clone, Debug)]
 pub struct DriverOptions {
+    /// The least number of ranks.
     pub min: usize,
-    /// Processes beyond these wait until a place is free.
+    /// The greatest number of ranks. More processes wait until a rank is free.
     pub max: usize,
-    /// How many the first epoch waits for, if they come within `timeout`.
+    /// The number of ranks that the first epoch waits for, up to `timeout`.
     pub start: usize,
-    /// How long fewer than `min` processes wait for others before they are sent away.
+    /// How long fewer than `min` processes wait for others before the driver refuses them.
     pub timeout: Duration,
+    /// The secret of the job.
     pub token: String,
 }
 
-/// What a driver has seen.
+/// Counters of a driver.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DriverReport {
+    /// Epochs so far.
     pub epochs: u64,
-    /// Processes that went without having done their work.
+    /// Processes that ended without finishing their work.
     pub lost: u64,
-    /// Processes that connected.
+    /// Processes that have connected.
     pub joined: u64,
+    /// Processes that have finished their work.
     pub done: u64,
     /// Ranks of the present epoch.
     pub size: usize,
-    /// Names of those that were sent away because the work was done before they had a place.
+    /// Names of processes that were refused because the job was done before they had a rank.
     pub late: Vec<String>,
 }
 
-/// A process's connection, which ends with whoever is to answer on it, however that ends: a process that
-/// waits is not to wait for nobody.
+/// A process's connection, closed when dropped, so that a process never waits for a driver that is
+/// gone.
 pub(super) struct ClosingStream(pub(super) TcpStream);
 
 impl Drop for ClosingStream {
@@ -60,7 +64,7 @@ enum DriverEvent {
     Stop,
 }
 
-/// Numbers the processes of an elastic job. Dropping it sends them away.
+/// Assigns ranks to the processes of an elastic job. Dropping it refuses them.
 pub struct Driver {
     address: SocketAddr,
     events: Sender<DriverEvent>,
@@ -70,9 +74,9 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// Takes processes on `listener`.
+    /// Starts a driver that accepts processes on `listener`.
     pub fn start(listener: TcpListener, options: DriverOptions) -> Result<Driver> {
-        let problem = |e: std::io::Error| crate::io_error("the driver", &e);
+        let problem = |e: std::io::Error| crate::io_error("cannot start the driver", &e);
         let address = listener.local_addr().map_err(problem)?;
         let (events, inbox) = channel();
         let report = Arc::<parking_lot::Mutex<DriverReport>>::default();
@@ -101,11 +105,12 @@ impl Driver {
         Ok(Driver { address, events, report, stopping, threads: vec![serve, accept] })
     }
 
-    /// Where processes find it.
+    /// The address for processes.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
+    /// The counters so far.
     pub fn report(&self) -> DriverReport {
         self.report.lock().clone()
     }
@@ -123,7 +128,7 @@ impl Drop for Driver {
     }
 }
 
-/// Takes connections until the driver stops. Each has a thread that reads what the process says.
+/// Accepts connections until the driver stops. A thread for each connection reads its messages.
 fn accept_workers(
     listener: &TcpListener,
     token: &str,
@@ -138,10 +143,10 @@ fn accept_workers(
         }
         let stream = match accepted {
             Ok((stream, _)) => stream,
-            // There may be files again soon; told once until then.
+            // The process may be out of file descriptors for a while. Warn once.
             Err(e) => {
                 if !std::mem::replace(&mut is_shut, true) {
-                    tracing::warn!("the driver cannot take connections: {e}");
+                    tracing::warn!("the driver cannot accept connections: {e}");
                 }
                 std::thread::sleep(Duration::from_millis(100));
                 continue;
@@ -156,7 +161,7 @@ fn accept_workers(
             }
         };
         let thread = std::thread::Builder::new().name(format!("ff-driver-{id}"));
-        // Without a thread the connection is dropped, and the process told so by that.
+        // Without a thread, the connection is closed, so the process gets an error.
         let _ = thread.stack_size(256 << 10).spawn(work);
     }
 }
@@ -169,7 +174,8 @@ fn greet(
 ) -> std::io::Result<()> {
     let _ = stream.set_nodelay(true);
     watch(stream)?;
-    // Whoever connects says so at once; one that takes nothing for long is as good as dead.
+    // A process must send its first message soon. A process that accepts nothing for this long
+    // counts as dead.
     stream.set_write_timeout(Some(Duration::from_secs(5)))?;
     let frame = hello(stream, Duration::from_secs(5))?;
     stream.set_read_timeout(None)?;
@@ -186,14 +192,15 @@ fn greet(
     }
 }
 
-/// The first frame of a connection, of which nothing is known yet: neither long nor slow.
+/// Reads the first frame of a connection, with limits on length and time, because the peer is
+/// unknown.
 pub(super) fn hello(stream: &TcpStream, within: Duration) -> std::io::Result<Vec<u8>> {
     const LONGEST: u64 = 4096;
     let prompt = Prompt { stream, until: Instant::now() + within };
     Ok(read_frame(&mut prompt.take(LONGEST))?.unwrap_or_default())
 }
 
-/// A connection that is read from until a time, however many reads it takes.
+/// A connection that is read until a deadline, over any number of reads.
 struct Prompt<'a> {
     stream: &'a TcpStream,
     until: Instant,
@@ -226,18 +233,19 @@ struct Worker {
     name: String,
     /// The epoch it is in, and its rank there.
     place: Option<(u64, u32)>,
-    /// Where it would listen, once it wants a place.
+    /// Where it would listen as rank 0, if it is ready for a rank.
     ready: Option<String>,
-    /// It was told that the job is done.
+    /// It was refused because the job is done.
     late: bool,
-    /// The last epoch whose other ranks it has met.
+    /// The last epoch in which it connected to the other ranks.
     met: Option<u64>,
-    /// Epochs that did not meet with it.
+    /// Epochs with it that failed to connect.
     misses: u32,
 }
 
 impl Worker {
-    /// Whether an epoch with it is likely not to meet: it can reach the driver, perhaps not the ranks.
+    /// Whether an epoch with it would probably fail: it can reach the driver, but perhaps not the
+    /// ranks.
     fn is_held(&self) -> bool {
         self.met.is_none() && self.misses > 0
     }
@@ -247,15 +255,15 @@ struct EpochState {
     options: DriverOptions,
     workers: BTreeMap<u64, Worker>,
     epoch: u64,
-    /// Since when there are fewer than are waited for.
+    /// Since when there are too few processes.
     short_since: Option<Instant>,
-    /// Since when the present epoch has lost a rank.
+    /// Since when the present epoch misses a rank.
     lost_since: Option<Instant>,
-    /// A process of the present epoch is gone.
+    /// Whether a process of the present epoch is gone.
     has_lost: bool,
-    /// Who of the present epoch was the first not to meet the others, and why.
+    /// The first process of the present epoch that could not connect to the others, and why.
     missed: Option<String>,
-    /// Epochs in a row that did not meet.
+    /// Failed epochs in a row.
     failures: u32,
     report: Arc<parking_lot::Mutex<DriverReport>>,
 }
@@ -284,7 +292,7 @@ impl EpochState {
             DriverEvent::Message(id, WorkerMessage::Ready { address }) => {
                 let Some(worker) = self.workers.get_mut(&id).filter(|w| !w.late) else { return };
                 worker.ready = Some(address);
-                // Whoever still waits for it in its old epoch need not.
+                // Ranks of its old epoch need not wait for it any more.
                 if let Some((epoch, _)) = worker.place {
                     self.announce_loss(epoch);
                 }
@@ -296,7 +304,8 @@ impl EpochState {
             }
             DriverEvent::Message(id, WorkerMessage::GroupFailed { epoch, why }) => {
                 let Some(worker) = self.workers.get(&id) else { return };
-                // Once one has come back the others do not meet for that reason.
+                // After one process has come back, the others fail for that reason. It is not a new
+                // one.
                 if epoch == self.epoch && self.lost_since.is_none() {
                     self.missed.get_or_insert_with(|| format!("{}: {why}", worker.name));
                 }
@@ -309,7 +318,7 @@ impl EpochState {
             DriverEvent::Disconnected(id) => {
                 let Some(worker) = self.workers.remove(&id).filter(|w| !w.late) else { return };
                 self.report.lock().lost += 1;
-                tracing::info!("{} is gone", worker.name);
+                tracing::info!("{} has disconnected", worker.name);
                 if let Some((epoch, _)) = worker.place {
                     self.has_lost |= epoch == self.epoch;
                     self.announce_loss(epoch);
@@ -328,7 +337,7 @@ impl EpochState {
         told.for_each(|w| send(w, &DriverMessage::RankLost { epoch }));
     }
 
-    /// Sends away who would begin anew what others have done.
+    /// Refuses newcomers after a process has finished: they would start over.
     fn refuse_late(&mut self) {
         if self.report.lock().done == 0 {
             return;
@@ -336,20 +345,21 @@ impl EpochState {
         let began = |w: &Worker| w.met.is_some() || (w.place.is_some() && w.ready.is_none());
         for worker in self.workers.values_mut().filter(|w| !began(w) && !w.late) {
             (worker.late, worker.ready) = (true, None);
-            // The launcher is to know before the process can end.
+            // Record it first, so that the launcher knows before the process can end.
             self.report.lock().late.push(worker.name.clone());
             send(worker, &DriverMessage::Refused(err!(FailedPrecondition, "the job is done")));
         }
     }
 
-    /// Gives places if all that are to have one are ready.
+    /// Assigns ranks if all processes that should get one are ready.
     fn settle(&mut self) {
         self.refuse_late();
         let (epoch, timeout) = (self.epoch, self.options.timeout);
         let inside = |w: &Worker| w.place.is_some_and(|(e, _)| e == epoch);
         let is_over = |since: Option<Instant>| since.is_some_and(|t| t.elapsed() >= timeout);
         if is_over(self.lost_since) {
-            // Ranks that do not come back, though others of their epoch are gone, hold up the rest.
+            // Disconnect ranks that do not come back although their epoch has lost a rank: they
+            // hold up the rest.
             let stuck = self.workers.values_mut().filter(|w| inside(w) && w.ready.is_none());
             stuck.for_each(|w| {
                 let why =
@@ -387,18 +397,18 @@ impl EpochState {
             if !is_over(self.short_since) {
                 return;
             }
-            // Those that are missing may come later.
+            // The first epoch starts without the missing processes. They may join later.
             if ready.len() < least {
                 let there = ready.len();
                 return self.refuse_too_few(there, least);
             }
         }
-        // Those that kept an epoch from meeting have another try only if there are too few without them.
+        // Processes with failed epochs get another try only if there are too few others.
         ready.sort_by_key(|&(id, w)| (if w.is_held() { w.misses } else { 0 }, id));
         let free = ready.iter().filter(|(_, w)| !w.is_held()).count();
         let held = ready.split_off(free.max(least)).len();
-        // Survivors first, those of the latest epoch in the order of their ranks: rank 0 has what the
-        // others have committed.
+        // Survivors first, those of the latest epoch in the order of their ranks, so that rank 0
+        // has the state that the others have committed.
         ready.sort_by_key(|&(id, w)| match w.place.filter(|_| w.met.is_some()) {
             Some((epoch, rank)) => (u64::MAX - epoch, u64::from(rank)),
             None => (u64::MAX, id),
@@ -410,7 +420,7 @@ impl EpochState {
         self.epoch += 1;
         let size = ready.len() as u32;
         {
-            // Known before a rank can act on its place.
+            // Update the report before a rank can act on its assignment.
             let mut report = self.report.lock();
             (report.epochs, report.size) = (self.epoch, size as usize);
         }
@@ -424,7 +434,8 @@ impl EpochState {
         tracing::info!("epoch {}: {size} ranks, {spare} waiting", self.epoch);
     }
 
-    /// Looks back at an epoch of which all have come back or are gone. An error if it is time to give up.
+    /// Evaluates an epoch whose processes have all come back or gone. An error if the driver should
+    /// give up.
     fn check_last_epoch(&mut self) -> Result<()> {
         let epoch = self.epoch;
         let inside = |w: &Worker| w.place.is_some_and(|(e, _)| e == epoch);
@@ -435,7 +446,7 @@ impl EpochState {
             return Ok(());
         };
         self.failures += 1;
-        tracing::warn!("the ranks of epoch {epoch} did not meet: {why}");
+        tracing::warn!("the ranks of epoch {epoch} could not connect: {why}");
         for worker in self.workers.values_mut().filter(|w| inside(w) && w.met.is_none()) {
             worker.misses += 1;
         }
@@ -445,7 +456,7 @@ impl EpochState {
         self.failures = 0;
         Err(err!(
             Unavailable,
-            "the ranks could not meet {TRIES} times in a row, the last time {why}"
+            "the ranks could not connect {TRIES} times in a row, the last time {why}"
         ))
     }
 
@@ -475,13 +486,13 @@ impl EpochState {
 
     fn idle_time(&self) -> Duration {
         let since = [self.short_since, self.lost_since].into_iter().flatten().min();
-        // A timeout beyond all clocks has no end.
+        // A timeout that is too large for the clock never expires.
         let until = since.and_then(|since| since.checked_add(self.options.timeout));
         until.map_or(Duration::from_secs(60), |t| t.saturating_duration_since(Instant::now()))
     }
 }
 
-/// One that cannot be told is about to be noticed as gone.
+/// Sends a message. If that fails, the connection is closed and its reader reports the loss.
 fn send(worker: &mut Worker, answer: &DriverMessage) {
     if write_frame(&mut worker.stream.0, &answer.encode()).is_err() {
         let _ = worker.stream.0.shutdown(Shutdown::Both);

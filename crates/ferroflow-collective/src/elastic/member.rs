@@ -1,4 +1,5 @@
-//! A process's side: it asks for places, and meets the others of each epoch.
+//! The process's side of an elastic job: it asks for ranks and connects to the other ranks of each
+//! epoch.
 
 use super::{DriverMessage, WorkerMessage, watch};
 use crate::group::{Group, GroupOptions};
@@ -12,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How long the ranks of an epoch may take to meet, if the driver does not say that one is gone.
+/// How long the ranks of an epoch may take to connect, unless the driver reports a lost rank.
 const GROUP_TIMEOUT: Duration = Duration::from_secs(30);
 
 struct Assignment {
@@ -25,9 +26,9 @@ struct Assignment {
 #[derive(Default)]
 struct News {
     place: Option<Assignment>,
-    /// The epoch that this process is in or about to meet.
+    /// The epoch that this process is in or about to join.
     epoch: u64,
-    /// Says whoever waits for the ranks of that epoch that one is gone.
+    /// Set when a rank of that epoch is lost, to end the wait for it.
     lost: Arc<AtomicBool>,
     end: Option<Error>,
 }
@@ -38,7 +39,7 @@ struct Shared {
     newcomers: AtomicBool,
 }
 
-/// This process's connection to the driver of an elastic job.
+/// The connection of this process to the driver of an elastic job.
 pub struct ElasticMember {
     stream: TcpStream,
     token: String,
@@ -47,16 +48,18 @@ pub struct ElasticMember {
 }
 
 impl ElasticMember {
-    /// Introduces this process to the driver at `address`.
+    /// Connects to the driver at `address` and introduces this process.
     pub fn connect(address: &str, token: &str, name: &str) -> Result<ElasticMember> {
-        let problem =
-            |e: std::io::Error| err!(Unavailable, "the driver of the job at {address}: {e}");
+        let problem = |e: std::io::Error| {
+            err!(Unavailable, "cannot reach the elastic driver at {address}: {e}")
+        };
         let to = address.to_socket_addrs().map_err(problem)?.next();
-        let to = to.ok_or_else(|| err!(Unavailable, "the driver's address {address} is none"))?;
+        let to = to.ok_or_else(|| invalid_address(address))?;
         let mut stream =
             TcpStream::connect_timeout(&to, Duration::from_secs(30)).map_err(problem)?;
         let _ = stream.set_nodelay(true);
-        // The wait for a place has no other end than the driver's.
+        // Only the driver ends the wait for a rank, so the connection must detect that its host is
+        // down.
         watch(&stream).map_err(problem)?;
         let hello = WorkerMessage::Hello { token: token.into(), name: name.into() };
         write_frame(&mut stream, &hello.encode()).map_err(problem)?;
@@ -74,8 +77,8 @@ impl ElasticMember {
         Ok(ElasticMember { stream, token: token.into(), shared, reader: Some(reader) })
     }
 
-    /// The seat that the environment of this process describes (`FERROFLOW_ELASTIC`, the driver's
-    /// address); none if it describes none.
+    /// Connects as the environment describes (`FERROFLOW_ELASTIC` is the driver's address). `None`
+    /// if it describes no elastic job.
     pub fn from_env() -> Result<Option<ElasticMember>> {
         let var = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
         let Some(address) = var("FERROFLOW_ELASTIC") else { return Ok(None) };
@@ -85,15 +88,20 @@ impl ElasticMember {
         ElasticMember::connect(&address, &token, &name).map(Some)
     }
 
-    /// Waits for a place in the next epoch, and meets its other ranks. Tries again when one of them goes
-    /// meanwhile. The driver ends the wait, if only by ending itself.
+    /// Waits for a rank in the next epoch and connects to its other ranks. Tries again if one of
+    /// them is lost meanwhile. The wait ends when the driver assigns a rank, refuses, or is gone.
     pub fn next_group(&mut self, options: &GroupOptions) -> Result<Group> {
         loop {
-            let own = self.stream.local_addr().map_err(|e| crate::io_error("the driver", &e))?;
+            let own = self
+                .stream
+                .local_addr()
+                .map_err(|e| crate::io_error("cannot get the address of this process", &e))?;
             let listener = TcpListener::bind((own.ip(), 0))
-                .map_err(|e| crate::io_error("a listener for the other ranks", &e))?;
-            let address = listener.local_addr().map_err(|e| crate::io_error("the listener", &e))?;
-            // Newcomers are part of the next epoch.
+                .map_err(|e| crate::io_error("cannot listen for the other ranks", &e))?;
+            let address = listener
+                .local_addr()
+                .map_err(|e| crate::io_error("cannot get the address of the listener", &e))?;
+            // Newcomers until now will be part of the next epoch.
             self.shared.newcomers.store(false, Ordering::SeqCst);
             let ready = WorkerMessage::Ready { address: address.to_string() };
             write_frame(&mut self.stream, &ready.encode()).map_err(|e| self.end_or(&e))?;
@@ -115,7 +123,7 @@ impl ElasticMember {
                 }
                 Err(_) => return met,
             };
-            // Should the driver be gone, the group is as good without it, until the next epoch.
+            // Ignore the error: if the driver is gone, the group still works until the next epoch.
             let _ = write_frame(&mut self.stream, &word.encode());
             match met {
                 Err(e) => tracing::info!("epoch {epoch}: {e}"),
@@ -139,15 +147,15 @@ impl ElasticMember {
 
     fn end_or(&self, e: &std::io::Error) -> Error {
         let end = self.shared.news.lock().end.clone();
-        end.unwrap_or_else(|| err!(Unavailable, "the driver of the job: {e}"))
+        end.unwrap_or_else(|| err!(Unavailable, "lost the connection to the elastic driver: {e}"))
     }
 
-    /// Whether others wait to come in: this epoch is to end when it suits all its ranks.
+    /// Whether newcomers wait: the ranks should end this epoch at the next opportunity.
     pub fn has_newcomers(&self) -> bool {
         self.shared.newcomers.load(Ordering::SeqCst)
     }
 
-    /// Tells the driver that this process has done its work.
+    /// Tells the driver that this process has finished its work.
     pub fn done(mut self) {
         let _ = write_frame(&mut self.stream, &WorkerMessage::Done.encode());
     }
@@ -163,7 +171,7 @@ impl Drop for ElasticMember {
     }
 }
 
-/// Whether another epoch may do better.
+/// Whether the next epoch may succeed.
 fn is_passing(e: &Error) -> bool {
     matches!(
         e.code(),
@@ -175,8 +183,8 @@ fn listen(mut stream: TcpStream, shared: &Shared) {
     let end = loop {
         let answer = match read_frame(&mut stream) {
             Ok(Some(frame)) => DriverMessage::decode(&frame),
-            Ok(None) => break err!(Unavailable, "the driver of the job is gone"),
-            Err(e) => break err!(Unavailable, "the driver of the job is gone: {e}"),
+            Ok(None) => break err!(Unavailable, "the elastic driver is gone"),
+            Err(e) => break err!(Unavailable, "the elastic driver is gone: {e}"),
         };
         match answer {
             Ok(DriverMessage::Assign { epoch, rank, size, address }) => {
@@ -201,4 +209,8 @@ fn listen(mut stream: TcpStream, shared: &Shared) {
     };
     shared.news.lock().end.get_or_insert(end);
     shared.changed.notify_all();
+}
+
+fn invalid_address(address: &str) -> Error {
+    err!(InvalidArgument, "invalid elastic driver address '{address}': expected HOST:PORT")
 }

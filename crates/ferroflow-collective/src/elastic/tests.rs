@@ -1,4 +1,4 @@
-//! Ranks as threads that come, go and meet again.
+//! Tests of elastic jobs with threads as processes.
 
 use super::driver::{ClosingStream, hello};
 use super::*;
@@ -19,12 +19,12 @@ fn options() -> GroupOptions {
     GroupOptions { model: Some(LinkCostModel::default()), ..GroupOptions::default() }
 }
 
-fn seat(driver: &Driver, name: &str) -> ElasticMember {
+fn member(driver: &Driver, name: &str) -> ElasticMember {
     ElasticMember::connect(&driver.address().to_string(), "t", name).unwrap()
 }
 
 #[test]
-fn words_and_answers_survive_the_wire() {
+fn messages_are_decoded_as_encoded() {
     let words = [
         WorkerMessage::Hello { token: "t".into(), name: "n".into() },
         WorkerMessage::Ready { address: "a:1".into() },
@@ -48,7 +48,7 @@ fn words_and_answers_survive_the_wire() {
 }
 
 #[test]
-fn survivors_of_a_lost_rank_meet_again_and_a_newcomer_joins_them() {
+fn survivors_of_a_lost_rank_form_a_new_group_and_a_newcomer_joins() {
     let driver = driver(1, 3, 3);
     let (go, leave) = std::sync::mpsc::channel::<()>();
     std::thread::scope(|scope| {
@@ -57,10 +57,10 @@ fn survivors_of_a_lost_rank_meet_again_and_a_newcomer_joins_them() {
         let survivor = |name: &'static str| {
             let options = options.clone();
             move || {
-                let mut seat = seat(driver, name);
-                let mut group = seat.next_group(&options).unwrap();
+                let mut member = member(driver, name);
+                let mut group = member.next_group(&options).unwrap();
                 assert_eq!(group.size(), 3);
-                // Goes on until a rank dies, which is an error here and now.
+                // Runs until a rank dies, which is an error of this group.
                 let e = loop {
                     let mut x = [1f32];
                     if let Err(e) = group.all_reduce(&mut x, ReduceOp::Sum) {
@@ -70,54 +70,54 @@ fn survivors_of_a_lost_rank_meet_again_and_a_newcomer_joins_them() {
                 };
                 assert_eq!(e.code(), Code::Unavailable);
                 drop(group);
-                let mut group = seat.next_group(&options).unwrap();
+                let mut group = member.next_group(&options).unwrap();
                 let mut sizes = vec![group.size()];
-                // Until a newcomer is there, which all ranks learn at the same step.
+                // Runs until there is a newcomer. All ranks learn that in the same step.
                 while sizes.last() != Some(&3) {
-                    let mut wanted = [u8::from(seat.has_newcomers())];
+                    let mut wanted = [u8::from(member.has_newcomers())];
                     group.all_reduce(&mut wanted, ReduceOp::Max).unwrap();
                     if wanted[0] == 1 {
                         drop(group);
-                        group = seat.next_group(&options).unwrap();
+                        group = member.next_group(&options).unwrap();
                         sizes.push(group.size());
                     }
                 }
                 let mut x = [1f32];
                 group.all_reduce(&mut x, ReduceOp::Sum).unwrap();
-                seat.done();
+                member.done();
                 (sizes, x)
             }
         };
         let (a, b) = (scope.spawn(survivor("a")), scope.spawn(survivor("b")));
         let one = options.clone();
         scope.spawn(move || {
-            let mut seat = seat(driver, "victim");
-            let mut group = seat.next_group(&one).unwrap();
+            let mut member = member(driver, "victim");
+            let mut group = member.next_group(&one).unwrap();
             for _ in 0..5 {
                 group.all_reduce(&mut [1f32], ReduceOp::Sum).unwrap();
             }
-            // As if the process had been killed: connections close without a word.
+            // Closes all connections without leaving, like a killed process.
             group.control().unwrap().cut();
-            drop(seat);
+            drop(member);
             drop(group);
             go.send(()).unwrap();
         });
         leave.recv().unwrap();
         let late = scope.spawn(move || {
-            let mut seat = seat(driver, "late");
-            let mut group = seat.next_group(&options).unwrap();
+            let mut member = member(driver, "late");
+            let mut group = member.next_group(&options).unwrap();
             assert!(group.rank() == group.size() - 1, "newcomers come last");
             while group.size() < 3 {
-                let mut wanted = [u8::from(seat.has_newcomers())];
+                let mut wanted = [u8::from(member.has_newcomers())];
                 group.all_reduce(&mut wanted, ReduceOp::Max).unwrap();
                 if wanted[0] == 1 {
                     drop(group);
-                    group = seat.next_group(&options).unwrap();
+                    group = member.next_group(&options).unwrap();
                 }
             }
             let mut x = [1f32];
             group.all_reduce(&mut x, ReduceOp::Sum).unwrap();
-            seat.done();
+            member.done();
             x
         });
         for survivor in [a, b] {
@@ -132,12 +132,12 @@ fn survivors_of_a_lost_rank_meet_again_and_a_newcomer_joins_them() {
 }
 
 #[test]
-fn too_few_ranks_are_sent_away_with_a_reason() {
+fn too_few_processes_are_refused_with_a_reason() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let timeout = Duration::from_millis(30);
     let options = DriverOptions { min: 2, max: 4, start: 2, timeout, token: "t".into() };
     let driver = Driver::start(listener, options).unwrap();
-    let e = seat(&driver, "alone").next_group(&self::options()).err().unwrap();
+    let e = member(&driver, "alone").next_group(&self::options()).err().unwrap();
     assert_eq!(e.code(), Code::DeadlineExceeded);
     assert!(e.message().contains("1 processes are ready, at least 2"), "{e}");
     let stranger = ElasticMember::connect(&driver.address().to_string(), "wrong", "x").unwrap();
@@ -146,22 +146,22 @@ fn too_few_ranks_are_sent_away_with_a_reason() {
 }
 
 #[test]
-fn the_first_epoch_goes_without_those_that_do_not_come_if_enough_have() {
+fn the_first_epoch_starts_with_at_least_the_minimum_after_the_timeout() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let timeout = Duration::from_millis(30);
     let options = DriverOptions { min: 1, max: 4, start: 3, timeout, token: "t".into() };
     let driver = Driver::start(listener, options).unwrap();
-    let mut alone = seat(&driver, "alone");
+    let mut alone = member(&driver, "alone");
     assert_eq!(alone.next_group(&self::options()).unwrap().size(), 1);
 }
 
 #[test]
-fn who_comes_when_the_job_is_done_does_not_begin_anew() {
+fn a_process_that_joins_after_the_job_is_done_is_refused() {
     let driver = driver(1, 1, 1);
-    let mut first = seat(&driver, "first");
+    let mut first = member(&driver, "first");
     let group = first.next_group(&options()).unwrap();
-    // There is no place for it while the first works.
-    let mut waiting = seat(&driver, "waiting");
+    // There is no rank for it while the first process works.
+    let mut waiting = member(&driver, "waiting");
     let waits = std::thread::spawn(move || waiting.next_group(&options()).err().unwrap());
     while driver.report().joined < 2 {
         std::thread::yield_now();
@@ -170,7 +170,7 @@ fn who_comes_when_the_job_is_done_does_not_begin_anew() {
     first.done();
     let e = waits.join().unwrap();
     assert_eq!((e.code(), e.message()), (Code::FailedPrecondition, "the job is done"));
-    let e = seat(&driver, "late").next_group(&options()).err().unwrap();
+    let e = member(&driver, "late").next_group(&options()).err().unwrap();
     assert_eq!(e.message(), "the job is done");
     let report = driver.report();
     assert_eq!((report.epochs, report.done, report.lost), (1, 1, 0));
@@ -178,9 +178,9 @@ fn who_comes_when_the_job_is_done_does_not_begin_anew() {
 }
 
 #[test]
-fn a_driver_that_ends_ends_the_wait_of_all() {
+fn dropping_the_driver_ends_the_wait_of_all_processes() {
     let driver = driver(2, 2, 2);
-    let mut waiting = seat(&driver, "one");
+    let mut waiting = member(&driver, "one");
     let thread = std::thread::spawn(move || waiting.next_group(&options()).err().unwrap());
     while driver.report().joined == 0 {
         std::thread::yield_now();
@@ -195,7 +195,7 @@ fn a_timeout_too_large_for_the_clock_never_expires() {
     let (timeout, token) = (Duration::MAX, "t".to_string());
     let options = DriverOptions { min: 2, max: 2, start: 2, timeout, token };
     let driver = Driver::start(listener, options).unwrap();
-    let mut seats = ["a", "b"].map(|name| seat(&driver, name));
+    let mut seats = ["a", "b"].map(|name| member(&driver, name));
     let [a, b] = &mut seats;
     std::thread::scope(|scope| {
         scope.spawn(|| assert_eq!(a.next_group(&self::options()).unwrap().size(), 2));
@@ -211,16 +211,16 @@ fn pair() -> (TcpStream, TcpStream) {
 }
 
 #[test]
-fn a_process_is_told_when_nobody_is_to_answer_it_any_more() {
+fn dropping_the_driver_side_closes_the_connection_of_a_process() {
     let (mut process, driver) = pair();
-    // As the thread that listens to it has one.
+    // Another handle to the connection, as the reader thread has one.
     let _other = driver.try_clone().unwrap();
     drop(ClosingStream(driver));
     assert_eq!(process.read(&mut [0]).unwrap(), 0);
 }
 
 #[test]
-fn the_first_word_of_a_connection_is_neither_long_nor_slow() {
+fn the_first_message_of_a_connection_is_limited_in_length_and_time() {
     let (mut long, taken) = pair();
     long.write_all(&(1u32 << 20).to_le_bytes()).unwrap();
     long.write_all(&[0; 5000]).unwrap();
@@ -238,8 +238,8 @@ fn the_first_word_of_a_connection_is_neither_long_nor_slow() {
     dribble.join().unwrap();
 }
 
-/// A process that is given places and never meets anybody. Why it was sent away, and how many places it
-/// had; none if the connection ended without a word.
+/// A process that gets ranks and never connects to others. Returns why it was refused and how many
+/// ranks it had. `None` if the connection ended without a reason.
 fn one_that_reaches_nobody(driver: &Driver, name: &str) -> Option<(Error, u32)> {
     let stream = TcpStream::connect(driver.address()).unwrap();
     let say = |word: WorkerMessage| write_frame(&mut &stream, &word.encode()).unwrap();
@@ -262,7 +262,7 @@ fn one_that_reaches_nobody(driver: &Driver, name: &str) -> Option<(Error, u32)> 
 }
 
 #[test]
-fn ranks_that_can_never_meet_are_sent_away_with_the_reason() {
+fn ranks_that_can_never_connect_are_refused_with_the_reason() {
     let driver = driver(2, 2, 2);
     std::thread::scope(|scope| {
         let both = ["a", "b"].map(|name| {
@@ -280,17 +280,17 @@ fn ranks_that_can_never_meet_are_sent_away_with_the_reason() {
 }
 
 #[test]
-fn a_newcomer_that_cannot_reach_the_ranks_is_left_out() {
+fn a_newcomer_that_cannot_reach_the_ranks_is_left_out_of_later_epochs() {
     let driver = driver(1, 2, 1);
     std::thread::scope(|scope| {
-        let mut first = seat(&driver, "first");
+        let mut first = member(&driver, "first");
         drop(first.next_group(&options()).unwrap());
         let driver = &driver;
         let newcomer = scope.spawn(move || one_that_reaches_nobody(driver, "newcomer").unwrap());
         while !first.has_newcomers() {
             std::thread::yield_now();
         }
-        // Meets the newcomer in vain first.
+        // The first epoch with the newcomer fails.
         assert_eq!(first.next_group(&options()).unwrap().size(), 1);
         assert_eq!(driver.report().epochs, 3);
         assert!(!first.has_newcomers());
@@ -301,7 +301,7 @@ fn a_newcomer_that_cannot_reach_the_ranks_is_left_out() {
 }
 
 #[test]
-fn a_connection_that_is_watched_asks_whether_the_other_is_there() {
+fn connections_to_the_driver_use_keepalive() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     watch(&stream).unwrap();

@@ -87,7 +87,7 @@ fn people_are_told_of_a_stall_and_of_choices_if_they_ask() {
         // Rank 0 or 1 may be late, too.
         assert!(told.contains("2]; ranks ["), "{told}");
         assert_eq!(told.contains("ferroflow: 3 ranks, 1 host(s), "), chosen, "{told}");
-        assert_eq!(told.contains("us a message"), chosen, "{told}");
+        assert_eq!(told.contains("us per message"), chosen, "{told}");
     }
 }
 

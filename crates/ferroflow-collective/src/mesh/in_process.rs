@@ -1,4 +1,4 @@
-//! Ranks that are threads of one process: the links of tests, with faults on request.
+//! Links between threads of one process, for tests, with faults on request.
 
 use super::Mesh;
 use ferroflow_core::{Result, err};
@@ -7,15 +7,16 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What goes wrong on the links of [`in_process`] groups, reproducibly.
+/// The faults on the links of [`in_process`] groups. They are reproducible.
 #[derive(Clone, Copy, Debug)]
 pub struct MeshFaults {
+    /// The seed of the random numbers.
     pub seed: u64,
-    /// Every transfer moves a random number of bytes, at most this many.
+    /// Each transfer moves a random number of bytes, at most this many.
     pub most_bytes: usize,
-    /// Transfers out of 256 that find no room or no bytes although there are some.
+    /// How many of 256 transfers find the stream full or empty although it is not.
     pub delays: u8,
-    /// This rank dies when it has moved this many bytes.
+    /// This rank dies after it has moved this many bytes.
     pub kill: Option<(usize, u64)>,
 }
 
@@ -25,7 +26,7 @@ impl Default for MeshFaults {
     }
 }
 
-/// Bytes a stream holds before the sender has to wait.
+/// Bytes that a stream holds before it is full.
 const ROOM: usize = 256 << 10;
 
 struct Shared {
@@ -37,7 +38,7 @@ struct Shared {
 struct State {
     /// `streams[from * size + to]`
     streams: Vec<VecDeque<u8>>,
-    /// Ranks that are gone, in that order.
+    /// Ranks that are gone, in the order in which they left.
     gone: Vec<usize>,
 }
 
@@ -49,7 +50,7 @@ struct InProcess {
     moved: u64,
 }
 
-/// The meshes of `size` ranks in this process. A mesh that is dropped is a rank that died.
+/// The meshes of `size` ranks in this process. Dropping a mesh means that its rank has died.
 pub fn in_process(size: usize, faults: MeshFaults) -> Vec<Box<dyn Mesh>> {
     let streams = (0..size * size).map(|_| VecDeque::new()).collect();
     let state = Mutex::new(State { streams, gone: Vec::new() });
@@ -64,7 +65,7 @@ pub fn in_process(size: usize, faults: MeshFaults) -> Vec<Box<dyn Mesh>> {
 }
 
 impl InProcess {
-    /// How many of `wanted` bytes this transfer may move; an error if that kills this rank.
+    /// How many of `wanted` bytes this transfer may move. An error if this rank dies now.
     fn allowed(&mut self, wanted: usize) -> Result<usize> {
         if let Some((rank, after)) = self.faults.kill
             && rank == self.rank
@@ -92,7 +93,7 @@ impl InProcess {
 }
 
 impl State {
-    /// Fails once a rank is gone, naming the first.
+    /// Fails if a rank is gone, and names the first one.
     fn check(&self, me: usize) -> Result<()> {
         match self.gone.first() {
             Some(&rank) if rank != me => Err(err!(Unavailable, "rank {rank} died")),
@@ -115,7 +116,7 @@ impl Mesh for InProcess {
     fn send(&mut self, to: usize, head: &[u8], body: &[u8]) -> Result<usize> {
         let allowed = self.allowed(head.len() + body.len())?;
         let mut state = self.shared.state.lock();
-        // Who has left properly is missed only by those who still have something for it.
+        // A rank that has left is an error only for ranks that still send to it.
         if state.gone.contains(&to) {
             state.check(self.rank)?;
         }

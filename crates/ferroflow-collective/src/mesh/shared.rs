@@ -1,5 +1,5 @@
-//! Ranks of one host in shared memory: flags and bells, byte rings between all pairs, and the
-//! all-reduce in which every rank reduces its share for all, into one result that all read.
+//! Shared-memory links between ranks of one host: flags and wake-ups, byte rings between all pairs,
+//! and an all-reduce without messages.
 
 mod direct;
 pub(crate) mod region;
@@ -14,21 +14,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::{Duration, Instant};
 
-/// Bytes of a rank's block of flags; each flag has a cache line (and its prefetched neighbour).
+/// Bytes of a rank's block of flags. Each flag has its own cache line and the next one, which is
+/// prefetched with it.
 const BLOCK: usize = 1024;
 const WAKEUPS: usize = 0;
 const ASLEEP: usize = 128;
 const ENTERED: usize = 256;
 const REDUCED: usize = 384;
-/// The header of what the rank is doing, for even and odd ticks.
+/// The header of the rank's current collective, for even and odd ticks.
 const HEADERS: usize = 512;
-/// Bytes of a ring's head (written by the sender) and tail (by the receiver).
+/// Bytes of the head (written by the sender) and the tail (written by the receiver) of a ring.
 const RING: usize = 256;
 const TAIL: usize = 128;
 const PAGE: usize = 4096;
 const MAGIC: u64 = 0xFE44_F10E_5EA6_0002;
 
-/// Where everything is, a function of the number of ranks.
+/// The layout of the memory, which depends only on the number of ranks.
 #[derive(Clone, Copy)]
 struct Layout {
     size: usize,
@@ -47,11 +48,11 @@ impl Layout {
     fn slots(&self) -> usize {
         (PAGE + self.size * BLOCK).next_multiple_of(PAGE)
     }
-    /// A rank's values at even or odd ticks.
+    /// The values of a rank at even or odd ticks.
     fn slot(&self, rank: usize, odd: usize) -> usize {
         self.slots() + (2 * rank + odd) * self.slot
     }
-    /// The one result of all, at even or odd ticks.
+    /// The common result at even or odd ticks.
     fn result(&self, odd: usize) -> usize {
         self.slot(self.size, odd)
     }
@@ -63,14 +64,14 @@ impl Layout {
     }
 }
 
-/// The memory that the ranks of a host share, as one of them sees it.
+/// The memory that the ranks of a host share, as seen by one of them.
 pub(crate) struct SharedSegment {
     region: Region,
     layout: Layout,
     rank: usize,
     failure: Arc<GroupFailure>,
     patience: Patience,
-    /// Collective steps done in shared memory; the same on all ranks.
+    /// The number of ticks so far. Equal on all ranks.
     tick: AtomicU64,
 }
 
@@ -146,7 +147,7 @@ impl SharedSegment {
         let _ = futex::wake(wakeups, futex::Flags::empty(), 1);
     }
 
-    /// Wakes `rank` if it sleeps; to be called after what it may wait for was stored.
+    /// Wakes `rank` if it sleeps. Call it after storing the data that the rank may wait for.
     fn nudge(&self, rank: usize) {
         fence(Ordering::SeqCst);
         if self.region.u32(self.layout.block(rank) + ASLEEP).load(Ordering::Relaxed) != 0 {
@@ -154,7 +155,8 @@ impl SharedSegment {
         }
     }
 
-    /// Sleeps until the wakeups rings, the group fails or the time comes, unless `awake()` by now.
+    /// Sleeps until another rank wakes this one, the group fails, or `until`. Does not sleep if
+    /// `awake()` is true.
     fn sleep(&self, until: Instant, awake: impl Fn() -> bool) -> Result<()> {
         let block = self.layout.block(self.rank);
         let (wakeups, asleep) = (self.region.u32(block + WAKEUPS), self.region.u32(block + ASLEEP));
@@ -166,7 +168,8 @@ impl SharedSegment {
             let left = left.min(Duration::from_secs(3600));
             let timeout =
                 Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
-            // Woken, timed out, or the wakeups rang before: in any case it is time to look again.
+            // It was woken, the wait timed out, or the count changed before: check again in each
+            // case.
             let _ = futex::wait(wakeups, futex::Flags::empty(), heard, Some(&timeout));
         }
         asleep.store(0, Ordering::SeqCst);
@@ -185,14 +188,18 @@ impl SharedRings {
         SharedRings { segment, rank }
     }
 
-    /// Offset of a ring, and how far its sender and its receiver have come.
+    /// The offset of a ring, and the positions of its sender and receiver.
     fn state(&self, from: usize, to: usize) -> Result<(usize, u64, u64)> {
         let s = &self.segment;
-        ensure!(from < s.layout.size && to < s.layout.size, Internal, "no rank {from} or {to}");
+        ensure!(
+            from < s.layout.size && to < s.layout.size,
+            Internal,
+            "there is no rank {from} or {to}"
+        );
         let at = s.layout.ring(from, to);
         let head = s.region.u64(at).load(Ordering::Acquire);
         let tail = s.region.u64(at + TAIL).load(Ordering::Acquire);
-        // Another process wrote one of these: believed only if it makes sense.
+        // Another process wrote one of these positions, so check them.
         if head.wrapping_sub(tail) > s.layout.ring as u64 {
             return Err(err!(DataLoss, "the ring from rank {from} to rank {to} is damaged"));
         }
@@ -213,8 +220,8 @@ impl Mesh for SharedRings {
             while !part.is_empty() {
                 let place = (sent % capacity) as usize;
                 let n = part.len().min(capacity as usize - place);
-                // SAFETY: between head and tail + capacity a ring is its sender's alone; this rank
-                // is the sender, and it publishes these bytes only below.
+                // SAFETY: between head and tail + capacity, only the sender uses a ring. This rank
+                // is the sender, and publishes these bytes only below.
                 let into = unsafe { self.segment.region.bytes_mut(at + RING + place, n) };
                 into.copy_from_slice(&part[..n]);
                 sent += n as u64;
@@ -236,8 +243,8 @@ impl Mesh for SharedRings {
         while left > 0 {
             let place = (tail % capacity) as usize;
             let n = left.min(capacity as usize - place);
-            // SAFETY: between tail and head a ring is its receiver's; this rank is the receiver,
-            // and it gives these bytes back only below.
+            // SAFETY: between tail and head, only the receiver uses a ring. This rank is the
+            // receiver, and frees these bytes only below.
             let bytes = unsafe { self.segment.region.bytes(at + RING + place, n) };
             into[done..done + n].copy_from_slice(bytes);
             done += n;

@@ -1,4 +1,4 @@
-//! TCP between ranks: one connection or several for each pair, never blocking.
+//! TCP links between ranks: one or several non-blocking connections for each pair.
 
 mod striped;
 
@@ -19,8 +19,9 @@ pub(crate) struct Tcp {
 }
 
 impl Tcp {
-    /// A mesh of connected streams, by rank; there are none to oneself, and to another rank as many as it has
-    /// to this one, in the same order. `crowded` says that the ranks on this host exceed its processors.
+    /// A mesh of connected streams, by rank. The entry of this rank is empty. Both ranks of a pair
+    /// list their connections in the same order. `crowded` means that this host has more ranks than
+    /// processors.
     pub(crate) fn new(
         streams: Vec<Vec<TcpStream>>,
         failure: Arc<GroupFailure>,
@@ -31,7 +32,8 @@ impl Tcp {
             false => Striped::new(streams).map(Some),
         };
         let peers = streams.into_iter().map(peer).collect::<std::io::Result<Vec<_>>>();
-        let peers = peers.map_err(|e| crate::io_error("a connection between ranks", &e))?;
+        let peers =
+            peers.map_err(|e| crate::io_error("cannot set up a connection between ranks", &e))?;
         // A look is a system call of about half a microsecond.
         let patience = match crowded {
             true => Patience::new(100, 0),
@@ -44,7 +46,7 @@ impl Tcp {
         self.peers
             .get_mut(rank)
             .and_then(Option::as_mut)
-            .ok_or_else(|| err!(Internal, "no connection to rank {rank}"))
+            .ok_or_else(|| err!(Internal, "there is no connection to rank {rank}"))
     }
 
     fn broken(&self, rank: usize, why: &std::io::Error) -> Error {
@@ -82,7 +84,7 @@ impl Mesh for Tcp {
     }
 }
 
-/// Polls until something happens or the time comes; an interruption counts as something.
+/// Polls until a descriptor is ready, the deadline passes, or a signal interrupts.
 pub(crate) fn poll_until(polled: &mut [PollFd<'_>], until: Instant) -> Result<()> {
     let left = until.saturating_duration_since(Instant::now()).min(Duration::from_secs(86_400));
     let timeout =
@@ -100,7 +102,7 @@ mod tests {
     use std::io::Write;
     use std::net::Shutdown;
 
-    /// The mesh of rank 0 of two, and the other ends of its connections.
+    /// The mesh of rank 0 of two ranks, and the other ends of its connections.
     fn beside_one(streams: usize) -> (Tcp, Vec<TcpStream>) {
         let (ours, theirs): (Vec<_>, Vec<_>) = (0..streams).map(|_| pair()).unzip();
         let failure = Arc::new(GroupFailure::new().unwrap());
@@ -108,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_any_stream_is_the_end_of_its_rank() {
+    fn a_rank_is_gone_when_any_of_its_streams_is_closed() {
         let (mut mesh, theirs) = beside_one(3);
         theirs[1].shutdown(Shutdown::Both).unwrap();
         (&theirs[0]).write_all(&[7; striped::CHUNK]).unwrap();
@@ -125,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_cause_is_told_when_a_stream_ends_because_of_it() {
+    fn a_closed_stream_reports_the_first_cause_of_the_failure() {
         let (mut mesh, theirs) = beside_one(2);
         mesh.failure.fail(err!(Aborted, "rank 5 gave up"));
         drop(theirs);

@@ -1,5 +1,5 @@
-//! Connections between processes that come up in any order: patience with those that do not listen yet, none
-//! with those that say nothing.
+//! Connections between processes that start in any order. Connecting is retried until the peer
+//! listens. A connected peer that sends nothing times out.
 
 use crate::wire::read_frame;
 use ferroflow_core::{Result, ensure, err};
@@ -11,14 +11,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long one waits for the others: until a time, or until there is no use in it.
+/// The end of a wait: a time, or earlier if another thread sets `abandon`.
 pub(super) struct Deadline {
     pub time: Instant,
     pub abandon: Option<Arc<AtomicBool>>,
 }
 
 impl Deadline {
-    /// How often one looks whether to go on waiting.
+    /// How often `abandon` is checked.
     const LOOK: Duration = Duration::from_millis(10);
 
     pub fn after(time: Duration) -> Deadline {
@@ -27,7 +27,7 @@ impl Deadline {
 
     fn check(&self) -> Result<()> {
         let abandoned = self.abandon.as_ref().is_some_and(|a| a.load(Ordering::SeqCst));
-        ensure!(!abandoned, Aborted, "one of the ranks went before all had met");
+        ensure!(!abandoned, Aborted, "a rank was lost before all ranks had connected");
         Ok(())
     }
 
@@ -39,7 +39,7 @@ impl Deadline {
         self.time.saturating_duration_since(Instant::now())
     }
 
-    /// Waits until there is something to read; whether there is before time is up.
+    /// Waits until there is something to read. False if the deadline passes first.
     fn readable(&self, from: &impl AsFd) -> Result<bool> {
         let mut polled = [PollFd::from_borrowed_fd(from.as_fd(), PollFlags::IN)];
         while !self.is_over() {
@@ -61,13 +61,13 @@ pub(super) fn bind(address: &str) -> Result<TcpListener> {
     TcpListener::bind(address).map_err(|e| err!(Unavailable, "cannot listen on {address}: {e}"))
 }
 
-/// Connects, trying again until the other side listens.
+/// Connects, and retries until the other side listens.
 pub(super) fn connect(address: &str, until: &Deadline) -> Result<TcpStream> {
     let mut pause = Duration::from_millis(1);
     let mut last = String::from("no time left");
     while !until.is_over() {
         until.check()?;
-        // A name may stand for several addresses, not all of which are listened on.
+        // A name may have several addresses, not all with a listener.
         let tried = address.to_socket_addrs().and_then(|found| {
             let mut last = Err(ErrorKind::NotFound.into());
             for to in found {
@@ -92,12 +92,13 @@ pub(super) fn connect(address: &str, until: &Deadline) -> Result<TcpStream> {
     Err(err!(DeadlineExceeded, "cannot connect to {address}: {last}"))
 }
 
-/// The next connection, if one comes in time.
+/// The next connection. `None` if the deadline passes first.
 pub(super) fn accept(listener: &TcpListener, until: &Deadline) -> Result<Option<TcpStream>> {
     if !until.readable(listener)? {
         return Ok(None);
     }
-    let (stream, _) = listener.accept().map_err(|e| crate::io_error("accepting", &e))?;
+    let (stream, _) =
+        listener.accept().map_err(|e| crate::io_error("cannot accept a connection", &e))?;
     let _ = stream.set_nodelay(true);
     Ok(Some(stream))
 }
@@ -113,7 +114,7 @@ pub(super) fn frame(stream: &mut TcpStream, until: &Deadline) -> Result<Vec<u8>>
     }
 }
 
-/// A connection that is read from until a time, however many reads it takes.
+/// A connection that is read until a deadline, over any number of reads.
 struct Timely<'a> {
     stream: &'a TcpStream,
     until: &'a Deadline,
@@ -140,7 +141,7 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn a_frame_that_comes_byte_by_byte_is_waited_for_no_longer_than_any_other() {
+    fn the_deadline_holds_for_a_frame_that_arrives_byte_by_byte() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut slow = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut stream, _) = listener.accept().unwrap();

@@ -1,4 +1,4 @@
-//! The connections between ranks that share no memory: one or several for each pair, the same number at both ends.
+//! The TCP connections between ranks: one or several for each pair.
 
 use super::connect::{Deadline, accept, connect, frame};
 use super::{Hello, MAGIC, Membership};
@@ -7,40 +7,40 @@ use ferroflow_core::{Result, bail, ensure};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-/// Connections of a pair at most; a network that needs more to be full is not known.
+/// Most connections of a pair. No known network needs more.
 pub(crate) const MOST_STREAMS: usize = 16;
 
-/// Connections between ranks on different hosts, where nobody asks for another number. A connection has one
-/// queue of a network card and one processor that receives for it, and a lost packet halves what it sends; with
-/// two, the other goes on. More pay where a network limits each connection, as clouds do, and cost a system call
-/// for each chunk everywhere else: that is for those to say who know the network.
+/// Connections between ranks on different hosts, by default. A connection uses one queue of a
+/// network card and one processor for receiving, and a lost packet halves its speed. With two, the
+/// other connection continues. More pay off only on networks that limit each connection, as clouds
+/// do. Elsewhere they cost an additional system call per chunk.
 const BETWEEN_HOSTS: usize = 2;
 
-/// How many connections two ranks have: what rank 0 was `asked` for, or what suits where they are.
+/// The number of connections between two ranks: `asked` on rank 0, or the default for their hosts.
 fn streams_between(asked: Option<usize>, one: &Hello, other: &Hello) -> usize {
     match asked {
         Some(streams) => streams,
-        // Within a host a connection is as fast as the processor that copies.
+        // Within a host, one connection is as fast as the processor can copy.
         None if one.host == other.host => 1,
         None => BETWEEN_HOSTS,
     }
 }
 
-/// A number of connections that can be asked for.
+/// An error unless this number of connections is allowed.
 pub(crate) fn check_streams(streams: usize) -> Result<usize> {
     ensure!(
         (1..=MOST_STREAMS).contains(&streams),
         InvalidArgument,
-        "{streams} connections between two ranks: there can be 1 to {MOST_STREAMS}"
+        "{streams} connections between two ranks are not possible: use 1 to {MOST_STREAMS}"
     );
     Ok(streams)
 }
 
-/// What a rank says on a connection to a lower one.
+/// The first message on a connection to a lower rank.
 struct Call {
     from: usize,
     to: usize,
-    /// Which of their connections it is.
+    /// The number of the connection.
     stream: usize,
     token: String,
 }
@@ -55,13 +55,14 @@ impl Call {
 
     fn decode(bytes: &[u8]) -> Result<Call> {
         let mut r = FieldReader(bytes);
-        ensure!(r.u32()? == MAGIC, DataLoss, "not a rank of this version of Ferroflow");
+        ensure!(r.u32()? == MAGIC, DataLoss, "the peer is not a rank of this version of Ferroflow");
         let (from, to, stream) = (r.u32()? as usize, r.u32()? as usize, r.u32()? as usize);
         Ok(Call { from, to, stream, token: r.text()? })
     }
 }
 
-/// Connects to all lower ranks and takes the connections of all higher ones: those of each, in order.
+/// Connects to all lower ranks and accepts the connections of all higher ones. Returns the
+/// connections by rank.
 pub(super) fn connect_all(
     member: &Membership,
     asked: Option<usize>,
@@ -83,7 +84,7 @@ pub(super) fn connect_all(
                 .map_err(|e| e.context(format!("rank {lower}")))?;
             let call = Call { from: rank, to: lower, stream: number, token: member.token.clone() };
             write_frame(&mut connected, &call.encode())
-                .map_err(|e| crate::io_error(&format!("rank {lower}"), &e))?;
+                .map_err(|e| crate::io_error(&format!("cannot send to rank {lower}"), &e))?;
             *stream = Some(connected);
         }
     }
@@ -111,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranks_far_apart_have_two_connections_unless_rank_0_is_asked_for_others() {
+    fn ranks_on_different_hosts_have_two_connections_by_default() {
         let hello = |host: &str| Hello { host: host.into(), ..Hello::default() };
         let (a, b) = (hello("a"), hello("b"));
         assert_eq!(streams_between(None, &a, &a), 1);
@@ -123,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_asked_for_is_refused_with_what_can() {
+    fn an_invalid_number_of_connections_is_refused_with_the_valid_range() {
         for streams in [0, 17, usize::MAX] {
             let e = check_streams(streams).unwrap_err();
             assert!(e.message().contains("1 to 16"), "{e}");

@@ -1,4 +1,4 @@
-//! All-reduce: every rank starts with its own values and ends with the reduction of all.
+//! All-reduce: every rank starts with its own values and ends with the reduction of all values.
 
 use super::ring::{all_gather_rounds, reduce_scatter_rounds};
 use super::tree::Tree;
@@ -6,7 +6,7 @@ use super::windows::{Round, Windows, in_windows};
 use super::{Schedule, even_bounds, segments};
 use std::ops::Range;
 
-/// Scatter-reduce and all-gather around a ring: 2(n-1) steps, 2(n-1)/n of the bytes.
+/// Reduce-scatter and all-gather around a ring: 2(n-1) steps with 2(n-1)/n of the bytes.
 pub(crate) fn ring_all_reduce(n: usize, me: usize, count: usize, windows: Windows) -> Schedule {
     let mut s = Schedule::default();
     let members: Vec<u32> = (0..n as u32).collect();
@@ -22,13 +22,13 @@ fn ring_rounds(members: &[u32], me: usize, range: Range<usize>) -> Vec<Round> {
     rounds
 }
 
-/// `range` in nearly equal parts: the boundaries.
+/// The boundaries of nearly equal parts of `range`.
 fn parts_of(range: Range<usize>, parts: usize) -> Vec<usize> {
     even_bounds(range.len(), parts).into_iter().map(|b| b + range.start).collect()
 }
 
-/// The part of the ranks, a power of two, that the doubling algorithms run on. Each rank beyond it
-/// gives its values to one within before, and gets the result after.
+/// The largest power of two of ranks, on which the doubling algorithms run. Each rank beyond it
+/// first sends its values to a rank within, and receives the result at the end.
 struct Fold {
     power: usize,
     rest: usize,
@@ -40,7 +40,8 @@ impl Fold {
         Fold { power, rest: n - power }
     }
 
-    /// Place among the `power` ranks that stay; the first `rest` pairs of ranks fold into their odd ones.
+    /// The index among the `power` ranks that remain. In the first `rest` pairs of ranks, the even
+    /// rank folds into the odd one.
     fn place(&self, rank: usize) -> Option<usize> {
         match rank {
             r if r >= 2 * self.rest => Some(r - self.rest),
@@ -80,7 +81,7 @@ impl Fold {
     }
 }
 
-/// All values exchanged with a partner at distance 1, 2, 4, …: log2(n) steps of all the bytes.
+/// Exchanges all values with a partner at distance 1, 2, 4, …: log2(n) steps with all bytes.
 pub(crate) fn doubling_all_reduce(n: usize, me: usize, count: usize, segment: usize) -> Schedule {
     let mut s = Schedule::default();
     let fold = Fold::of(n);
@@ -99,8 +100,8 @@ pub(crate) fn doubling_all_reduce(n: usize, me: usize, count: usize, segment: us
     s.built()
 }
 
-/// Halves exchanged with ever nearer partners, then gathered the same way back: 2 log2(n) steps, and
-/// as few bytes as the ring when n is a power of two.
+/// Exchanges halves with ever nearer partners, then gathers on the same way back: 2 log2(n) steps.
+/// Sends as few bytes as the ring if n is a power of two.
 pub(crate) fn halving_doubling_all_reduce(
     n: usize,
     me: usize,
@@ -142,8 +143,9 @@ fn halving_rounds(fold: &Fold, place: usize, range: Range<usize>) -> Vec<Round> 
     rounds
 }
 
-/// Two binary trees with half of the values each, reduced to the roots and sent down again in
-/// segments that follow one another; a rank that works in one tree is a leaf of the other.
+/// Two binary trees with half of the values each. The values are reduced to the roots and broadcast
+/// down again, in pipelined segments. A rank that is an inner node in one tree is a leaf in the
+/// other.
 pub(crate) fn double_tree_all_reduce(
     n: usize,
     me: usize,
@@ -156,8 +158,9 @@ pub(crate) fn double_tree_all_reduce(
     let parts: Vec<Vec<Range<usize>>> =
         (0..2).map(|t| segments(halves[t]..halves[t + 1], segment).collect()).collect();
     let most = parts.iter().map(Vec::len).max().unwrap_or(0);
-    // A segment comes down this many segments after it went up, so that both ways are busy. Ranks
-    // that meet in both trees see their messages in the same order, because all count alike.
+    // A segment comes down this many segments after it went up, so that both directions are busy.
+    // Two ranks that are neighbours in both trees see their messages in the same order, because all
+    // ranks count alike.
     let lag = if n < 2 { 0 } else { 2 * (n.ilog2() as usize + 1) };
     for turn in 0..most + lag {
         for (tree, parts) in trees.iter().zip(&parts) {
@@ -179,9 +182,9 @@ pub(crate) fn double_tree_all_reduce(
     s.built()
 }
 
-/// Within each host first, then between hosts, then within again. `hosts[r]` numbers the host of
-/// rank `r`. With equally many ranks on each host, every rank takes part between hosts, with its
-/// share of the values; otherwise the first rank of each host does for all.
+/// Reduces within each host, then between hosts, then gathers within each host. `hosts[r]` is the
+/// host of rank `r`. If all hosts have the same number of ranks, every rank exchanges its share
+/// between hosts. Otherwise the first rank of each host does that for all values.
 pub(crate) fn hierarchical_all_reduce(
     hosts: &[u32],
     me: usize,
@@ -189,7 +192,7 @@ pub(crate) fn hierarchical_all_reduce(
     windows: Windows,
 ) -> Schedule {
     let mut s = Schedule::default();
-    // By host, and in order on each.
+    // The ranks of each host, in order.
     let mut ranks: Vec<u32> = (0..hosts.len() as u32).collect();
     ranks.sort_by_key(|&r| hosts[r as usize]);
     let groups: Vec<&[u32]> =

@@ -1,9 +1,10 @@
-//! Collectives in which every rank talks to every other: all-gather of little, all-to-all, barrier.
+//! Collectives in which all ranks exchange directly: all-gather of short buffers, all-to-all,
+//! barrier.
 
 use super::{Schedule, segments};
 use std::ops::Range;
 
-/// Every rank sends its range to all others at once: one step of latency.
+/// Every rank sends its range to all others at once, so the latency is that of one message.
 pub(crate) fn all_gather_direct(n: usize, me: usize, bounds: &[usize], segment: usize) -> Schedule {
     let mut s = Schedule::default();
     for other in 1..n {
@@ -17,8 +18,9 @@ pub(crate) fn all_gather_direct(n: usize, me: usize, bounds: &[usize], segment: 
     s.built()
 }
 
-/// Every rank sends to each other what it has for it. `send(r)` is the range of the source for rank
-/// `r`, `recv(r)` the range of the destination for what `r` sends; one's own is copied by the caller.
+/// Every rank sends different values to each other rank. `send(r)` is the range of the source for
+/// rank `r`, and `recv(r)` is the range of the destination for the values from `r`. The caller
+/// copies its own values.
 pub(crate) fn all_to_all(
     n: usize,
     me: usize,
@@ -35,7 +37,8 @@ pub(crate) fn all_to_all(
     s.built()
 }
 
-/// Empty messages at distances 1, 2, 4, …: no rank leaves before all have entered.
+/// Exchanges empty messages at distances 1, 2, 4, …, so that no rank leaves before all have
+/// entered.
 pub(crate) fn barrier(n: usize, me: usize) -> Vec<Schedule> {
     let mut rounds = Vec::new();
     let mut distance = 1;

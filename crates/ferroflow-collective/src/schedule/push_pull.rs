@@ -1,14 +1,16 @@
-//! All-reduce by summing services: every worker pushes each part of its values to the process that sums that
-//! part, and pulls the sums. Workers sum parts, and so do spare servers that have no values of their own.
+//! All-reduce with servers. Every worker pushes each part of its values to the process that sums
+//! that part, and pulls the sums. Both workers and servers sum parts. Servers have no values.
 
 use super::{Schedule, segments};
 
-/// Where the parts of `count` values begin: those of `n` workers, then those of `k` servers, and the end.
+/// The boundaries of the parts of `count` values: the parts of `n` workers, then the parts of `k`
+/// servers.
 ///
-/// The split makes all links equally busy. With values of `D` bytes, a worker that sums `a D` of them sends
-/// and receives `2 (n - 1) a D` for that and `2 (1 - a) D` for the rest, halved by direction; a server that sums
-/// `b D` sends and receives `n b D`. All are equal for `a = (n - k) / (n² + kn - 2k)` and
-/// `b = 2 (n - 1) / (n² + kn - 2k)`. More servers than workers leave the workers nothing to sum.
+/// The split makes all links equally busy. With values of `D` bytes, a worker that sums `a D` of
+/// them sends and receives `2 (n - 1) a D` for that and `2 (1 - a) D` for the rest, half in each
+/// direction. A server that sums `b D` sends and receives `n b D`. All are equal for `a = (n - k) /
+/// (n² + kn - 2k)` and `b = 2 (n - 1) / (n² + kn - 2k)`. With more servers than workers, the
+/// workers sum nothing.
 pub(crate) fn push_pull_bounds(n: usize, k: usize, count: usize, servers_only: bool) -> Vec<usize> {
     let (workers, servers) = match (n, k) {
         (1, _) => (1, 0),
@@ -26,7 +28,7 @@ pub(crate) fn push_pull_bounds(n: usize, k: usize, count: usize, servers_only: b
     bounds
 }
 
-/// Of `n` workers and `k` servers, in this order, what number `me` does.
+/// The schedule of process `me` among `n` workers and `k` servers, in this order.
 pub(crate) fn push_pull(
     n: usize,
     k: usize,
@@ -38,14 +40,14 @@ pub(crate) fn push_pull(
     let part = |i: usize| segments(bounds[i]..bounds[i + 1], segment);
     let all = n + k;
     if me < n {
-        // Each begins with the one after it, so that not all push to the same one first.
+        // Each worker starts with the next process, so that not all push to the same process first.
         for owner in (1..all).map(|d| (me + d) % all) {
             part(owner).for_each(|r| s.send(owner as u32, r));
         }
     }
     for range in part(me) {
         for worker in (0..n).filter(|&w| w != me) {
-            // A server's buffer holds nothing before the first worker's values are in it.
+            // A server's buffer is undefined until the first worker's values are in it.
             if me >= n && worker == 0 {
                 s.store(0, range.clone());
             } else {
@@ -71,7 +73,7 @@ mod tests {
     use crate::schedule::ScheduleAction;
 
     #[test]
-    fn links_are_equally_busy_and_less_so_with_servers() {
+    fn all_links_are_equally_busy_and_servers_reduce_the_load() {
         let count = 1_000_000;
         let mut before = f64::INFINITY;
         for k in 0..=4 {
@@ -96,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn the_parts_cover_everything_whatever_the_numbers() {
+    fn the_parts_cover_all_values_for_any_number_of_servers() {
         for (n, k, count) in [(1, 3, 7), (2, 5, 9), (3, 1, 0), (5, 2, 3), (4, 0, 10)] {
             for servers_only in [false, true] {
                 let bounds = push_pull_bounds(n, k, count, servers_only);

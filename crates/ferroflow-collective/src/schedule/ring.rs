@@ -1,25 +1,27 @@
-//! The ring: every rank talks to its two neighbours only, and each moves the least bytes possible.
+//! The ring: every rank exchanges only with its two neighbours, and sends the least possible number
+//! of bytes.
 
 use super::Schedule;
 use super::windows::Round;
 
-/// The ranks of `members`, a ring in that order, reduce; rank `members[i]` ends with the range
-/// `bounds[i]..bounds[i + 1]` complete. `me` is an index into `members`.
+/// The rounds in which the ranks of `members`, a ring in that order, reduce. Rank `members[i]` ends
+/// with the range `bounds[i]..bounds[i + 1]` complete. `me` is an index into `members`.
 pub(super) fn reduce_scatter_rounds(members: &[u32], me: usize, bounds: &[usize]) -> Vec<Round> {
     let n = members.len();
-    // The chunk of rank i starts its way at rank i + 1 and arrives, complete, at rank i.
+    // The chunk of rank i starts at rank i + 1 and arrives, complete, at rank i.
     around(members, me, bounds, true, |step| {
         ((me + 2 * n - 1 - step) % n, (me + 2 * n - 2 - step) % n)
     })
 }
 
-/// Rank `members[i]` starts with the range `bounds[i]..bounds[i + 1]`; all end with all of it.
+/// The rounds in which all ranks gather. Rank `members[i]` starts with the range
+/// `bounds[i]..bounds[i + 1]`, and all end with all ranges.
 pub(super) fn all_gather_rounds(members: &[u32], me: usize, bounds: &[usize]) -> Vec<Round> {
     let n = members.len();
     around(members, me, bounds, false, |step| ((me + n - step) % n, (me + 2 * n - 1 - step) % n))
 }
 
-/// The rounds of a ring, in each of which the parts that `parts` names are sent and received.
+/// The rounds of a ring. `parts` gives the parts that are sent and received in each round.
 fn around(
     members: &[u32],
     me: usize,
@@ -41,7 +43,7 @@ fn around(
     (0..n - 1).map(round).collect()
 }
 
-/// Reduces as [`reduce_scatter_rounds`] say, in messages of at most `segment` elements.
+/// Reduces by [`reduce_scatter_rounds`], in messages of at most `segment` elements.
 pub(crate) fn reduce_scatter_ring(
     s: &mut Schedule,
     members: &[u32],
@@ -52,7 +54,7 @@ pub(crate) fn reduce_scatter_ring(
     reduce_scatter_rounds(members, me, bounds).iter().for_each(|r| r.push(s, segment));
 }
 
-/// Gathers as [`all_gather_rounds`] say, in messages of at most `segment` elements.
+/// Gathers by [`all_gather_rounds`], in messages of at most `segment` elements.
 pub(crate) fn all_gather_ring(
     s: &mut Schedule,
     members: &[u32],

@@ -2,16 +2,16 @@
 
 use super::{Schedule, segments};
 
-/// One rank's neighbours in a binary tree over all ranks.
+/// The neighbours of one rank in a binary tree over all ranks.
 pub(crate) struct Tree {
     pub parent: Option<u32>,
     pub children: Vec<u32>,
 }
 
 impl Tree {
-    /// The tree in which ranks, shifted by `shift` around the circle, stand in order. Every second
-    /// rank is a leaf, so that with shifts 0 and 1 no rank works in both trees (but for one, when n
-    /// is odd, that is a leaf in both).
+    /// The tree in which the ranks, shifted by `shift` around the circle, are in order. Every
+    /// second rank is a leaf, so with shifts 0 and 1 no rank is an inner node in both trees. If n
+    /// is odd, one rank is a leaf in both.
     pub(crate) fn of(n: usize, me: usize, shift: usize) -> Tree {
         let label = |rank: usize| (rank + shift) % n + 1;
         let rank = |label: usize| ((label - 1 + n - shift % n) % n) as u32;
@@ -35,7 +35,7 @@ impl Tree {
     }
 }
 
-/// The number in `low..=high` with the most trailing zeros: the root of that stretch.
+/// The number in `low..=high` with the most trailing zeros, which is the root of that range.
 fn middle(low: usize, high: usize) -> usize {
     let mut step = 1;
     while (high / (2 * step)) * 2 * step >= low.max(1) {
@@ -44,7 +44,7 @@ fn middle(low: usize, high: usize) -> usize {
     (high / step) * step
 }
 
-/// From `root` along a binomial tree: log2(n) steps; for what fits in a message or two.
+/// Broadcasts from `root` along a binomial tree in log2(n) steps, for one or two messages.
 pub(crate) fn broadcast_tree(
     n: usize,
     me: usize,
@@ -72,7 +72,7 @@ pub(crate) fn broadcast_tree(
     s.built()
 }
 
-/// From `root` from rank to rank, in segments that follow one another: for many bytes.
+/// Broadcasts from `root` from rank to rank, in pipelined segments, for many bytes.
 pub(crate) fn broadcast_chain(
     n: usize,
     me: usize,
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_rank_but_one_has_a_parent_that_knows_it() {
+    fn every_rank_but_the_root_is_a_child_of_its_parent() {
         for n in 1..40usize {
             for shift in 0..2 {
                 let trees: Vec<Tree> = (0..n).map(|r| Tree::of(n, r, shift)).collect();
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn no_rank_works_in_both_trees() {
+    fn no_rank_is_an_inner_node_in_both_trees() {
         for n in 2..40 {
             for rank in 0..n {
                 let works = |shift| !Tree::of(n, rank, shift).children.is_empty();

@@ -1,8 +1,8 @@
-//! Long buffers go through an all-reduce in windows, one after another.
+//! Windows: an all-reduce of a long buffer processes one window after another.
 //!
-//! All ranks reduce and gather a window before they turn to the one after next, so its values are read
-//! from memory once and written once, and are in a cache for all else that happens to them. A whole
-//! buffer at a time would have left the caches between being reduced and being gathered.
+//! All ranks reduce and gather a window before they start the window after the next one. The values
+//! of a window are read from memory once and written once, and stay in a cache in between. Without
+//! windows, the values would leave the caches between the reduction and the gathering.
 
 use super::{Schedule, segments};
 use std::ops::Range;
@@ -10,34 +10,37 @@ use std::ops::Range;
 /// How a long buffer is cut.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Windows {
-    /// Elements of a window for each rank, and of a message at most.
+    /// Elements of a window per rank, and most elements of a message.
     pub piece: usize,
-    /// Windows on their way at a time. Two suffice where a message takes longer to send than to arrive.
+    /// Windows in flight at a time. Two are enough if sending a message takes longer than its
+    /// latency.
     pub ahead: usize,
 }
 
 impl Windows {
-    /// Windows of `range` among `n` ranks.
+    /// The windows of `range` among `n` ranks.
     fn of(self, range: Range<usize>, n: usize) -> Vec<Range<usize>> {
         segments(range, self.piece.saturating_mul(n.max(1))).collect()
     }
 }
 
-/// What one rank does in a round of a collective, in which every rank sends and receives once.
+/// What one rank does in a round. In a round every rank sends and receives once.
 pub(super) enum Round {
     Exchange {
         to: u32,
         out: Range<usize>,
         from: u32,
         into: Range<usize>,
-        /// What arrives is combined with what is there.
+        /// Whether received values are combined with those in the range. Otherwise they overwrite
+        /// them.
         combines: bool,
     },
     Finish(Range<usize>),
 }
 
 impl Round {
-    /// Sending and receiving take turns, so that neither way of a link runs far ahead of the other.
+    /// Alternates sends and receives, so that neither direction of a link runs far ahead of the
+    /// other.
     pub(super) fn push(&self, s: &mut Schedule, segment: usize) {
         let (to, out, from, into, combines) = match self {
             Round::Finish(range) => return s.finish(range.clone()),
@@ -58,8 +61,8 @@ impl Round {
     }
 }
 
-/// The rounds of every window of `range` among `n` ranks; those of windows that are on their way at the
-/// same time take turns.
+/// The rounds of all windows of `range` among `n` ranks. Rounds of windows that are in flight
+/// together alternate.
 pub(super) fn in_windows(
     s: &mut Schedule,
     windows: Windows,
@@ -82,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_short_rest_joins_the_last_window() {
+    fn a_short_rest_is_part_of_the_last_window() {
         let ends = |windows: Vec<Range<usize>>| windows.iter().map(|w| w.end).collect::<Vec<_>>();
         let cut = |count, n| ends(Windows { piece: 10, ahead: 2 }.of(0..count, n));
         assert!(cut(0, 4).is_empty());

@@ -1,14 +1,14 @@
-//! A discrete-event network: schedules run by the time at which messages would start and arrive.
+//! A discrete-event simulation of schedules: it computes when messages start and arrive.
 //!
-//! Ranks that are not simulated are mirror images of the one that talks to them: what it sends to them it receives,
-//! at the same time, from those whose images in turn send to it.
+//! Ranks that are not simulated are mirror images of the rank that talks to them. A message to an
+//! image arrives, at the same time, as a message from the corresponding image.
 
 use crate::link_cost::LinkCostModel;
 use crate::schedule::{Schedule, ScheduleAction};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Time, made comparable.
+/// A comparable time.
 #[derive(Clone, Copy, PartialEq)]
 struct At(f64);
 impl Eq for At {}
@@ -23,57 +23,59 @@ impl Ord for At {
     }
 }
 
-/// The earliest first.
+/// A queue with the earliest entry first.
 type Queue<T> = BinaryHeap<Reverse<T>>;
 
-/// Ranks and the lines between them.
+/// Ranks and the links between them.
 pub(super) struct SimulatedNetwork {
     ranks: Vec<Rank>,
 }
 
-/// What one rank sends to another, or receives from it, in order.
+/// The steps in which one rank sends to another, or receives from it, in order.
 struct Lane {
     steps: Vec<u32>,
     next: usize,
-    /// Sends: the rank and its lane at which they arrive.
+    /// For sends: the receiving rank, and its lane.
     to: (u32, u32),
-    /// Receives: how many messages are there that none has taken.
+    /// For receives: messages that have arrived and are not consumed.
     arrived: u32,
 }
 
 struct Rank {
     schedule: Schedule,
-    /// Of each step: its lane, how many steps it waits for, and which wait for it.
+    /// For each step: its lane, how many steps it waits for, and which steps wait for it.
     lane: Vec<u32>,
     waits: Vec<u32>,
     waiting: Vec<Vec<u32>>,
     lanes: Vec<Lane>,
-    /// Sends that may start, by the time since when: lanes take turns, as in the executor.
+    /// Sends that may start, by the time at which they became ready. Lanes alternate, as in the
+    /// executor.
     sends: Queue<(At, u32)>,
     out_free: f64,
     in_free: f64,
     busy_until: f64,
 }
 
-/// What happens at a time, to a rank. All that ends or arrives then is known before a link chooses what to send.
+/// An event of a rank. At equal times, steps end and messages arrive before a link chooses what to
+/// send.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     /// A step ends.
     Done(u32),
-    /// A message arrives, on a lane.
+    /// A message arrives on a lane.
     Arrives(u32),
-    /// The link out may be free, and something to send.
+    /// The outgoing link may be free and have something to send.
     Look,
 }
 
-/// What will happen, in that order: when, what, and to whom.
+/// Future events in order: time, event, rank.
 type Events = Queue<(At, Event, u32)>;
 
 /// The lane of a step that neither sends nor receives.
 const NONE: u32 = u32::MAX;
 
 impl SimulatedNetwork {
-    /// A network of `ranks`, in ascending order, and the mirror images of the only one that talks to others.
+    /// A network of `ranks`, in ascending order, and of the mirror images with which they exchange.
     pub(super) fn new(ranks: &[usize], schedule: impl Fn(usize) -> Schedule) -> SimulatedNetwork {
         let mut built: Vec<(Rank, Vec<u32>, Vec<u32>)> =
             ranks.iter().map(|&me| Rank::new(schedule(me))).collect();
@@ -103,12 +105,12 @@ impl SimulatedNetwork {
         SimulatedNetwork { ranks: built.into_iter().map(|b| b.0).collect() }
     }
 
-    /// Steps of all ranks that are simulated.
+    /// The number of steps of all simulated ranks.
     pub(super) fn steps(&self) -> usize {
         self.ranks.iter().map(|r| r.waits.len()).sum()
     }
 
-    /// Seconds until the last rank has done its last step, with values of `width` bytes.
+    /// Seconds until the last step of the last rank, with values of `width` bytes.
     pub(super) fn seconds(mut self, width: usize, model: &LinkCostModel) -> f64 {
         let cost = Cost { width, model };
         let mut events = Events::new();
@@ -149,19 +151,20 @@ impl SimulatedNetwork {
         }
         debug_assert!(
             self.ranks.iter().all(|r| r.lanes.iter().all(|l| l.next == l.steps.len())),
-            "a schedule is stuck"
+            "a schedule cannot proceed"
         );
         last
     }
 }
 
-/// What bytes cost.
+/// The costs of bytes.
 struct Cost<'a> {
     width: usize,
     model: &'a LinkCostModel,
 }
 
-/// Of a schedule whose ranks are all alike: whom it sends to, and from whom it receives what comes the same way.
+/// For a schedule of equal ranks: pairs of the rank it sends to and the rank from which the
+/// corresponding message arrives.
 fn mirrors(schedule: &Schedule, is_image: impl Fn(u32) -> bool) -> Vec<(u32, u32)> {
     let peers = |sends: bool| {
         schedule.steps().iter().filter_map(move |step| match step.action {
@@ -183,7 +186,8 @@ fn mirrors(schedule: &Schedule, is_image: impl Fn(u32) -> bool) -> Vec<(u32, u32
 }
 
 impl Rank {
-    /// A rank, and the peers of its lanes: first those it receives from, then those it sends to, by number.
+    /// A rank and the peers of its lanes: first those it receives from, then those it sends to, by
+    /// number.
     fn new(schedule: Schedule) -> (Rank, Vec<u32>, Vec<u32>) {
         let steps = schedule.steps();
         let (mut to, mut from) = (Vec::new(), Vec::new());
@@ -240,7 +244,7 @@ impl Rank {
         (self.schedule.steps()[step as usize].range.len() * cost.width) as f64
     }
 
-    /// A step has ended: those that waited for it may be free, and its lane goes on.
+    /// Completes a step. Steps that waited for it may start, and its lane continues.
     fn done(&mut self, step: u32, me: u32, time: f64, cost: &Cost<'_>, events: &mut Events) {
         for next in std::mem::take(&mut self.waiting[step as usize]) {
             self.waits[next as usize] -= 1;
@@ -255,7 +259,7 @@ impl Rank {
         }
     }
 
-    /// A step waits for no other: it may be the next of its lane, or it is done at once.
+    /// A step waits for no other step: it may be the next of its lane, or it completes immediately.
     fn is_free(&mut self, step: u32, me: u32, time: f64, cost: &Cost<'_>, events: &mut Events) {
         match self.lane[step as usize] {
             NONE => events.push(Reverse((At(time), Event::Done(step), me))),
@@ -263,7 +267,7 @@ impl Rank {
         }
     }
 
-    /// Begins the next step of a lane, if nothing is in its way.
+    /// Starts the next step of a lane, if it is ready.
     fn advance(&mut self, index: u32, me: u32, time: f64, cost: &Cost<'_>, events: &mut Events) {
         let lane = &mut self.lanes[index as usize];
         let Some(&step) = lane.steps.get(lane.next) else { return };
@@ -271,7 +275,7 @@ impl Rank {
         if self.waits[step as usize] > 0 || !sends && lane.arrived == 0 {
             return;
         }
-        // Once for each: a step that has begun waits for its own end.
+        // Start a step only once: mark it as waiting for its own end.
         self.waits[step as usize] = 1;
         if sends {
             self.sends.push(Reverse((At(time), step)));

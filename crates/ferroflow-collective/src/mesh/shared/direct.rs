@@ -1,17 +1,18 @@
 //! All-reduce in shared memory, without messages.
 //!
-//! Work goes in ticks, one for each segment of the values. In a tick every rank puts into its slot
-//! what others reduce, raises ENTERED, reduces its own share out of all slots into the one result,
-//! raises REDUCED, and takes the others' shares from the result. Slots and result exist twice, for
-//! even and odd ticks, and the next segment is put in before the present one is reduced:
+//! The work is divided into ticks, one for each segment of the values. In a tick every rank copies
+//! the values that others reduce into its slot and raises ENTERED. It then reduces its own share
+//! from all slots into the common result, raises REDUCED, and copies the shares of the others from
+//! the result. There are two sets of slots and results, for even and odd ticks, and the next
+//! segment is copied in before the present one is reduced:
 //!
-//! - A slot of tick k is refilled for tick k + 2 after all were seen to be done with tick k: by their
-//!   REDUCED, or, when k took one step only, by their having entered k + 1.
-//! - The result of tick k is written again in tick k + 2 by a rank that has seen all enter k + 2, which
-//!   they do after they have taken the result of k.
+//! - A slot of tick k is refilled for tick k + 2 after all ranks have finished tick k. Their
+//!   REDUCED shows that. If k took only one step, their ENTERED of k + 1 shows it.
+//! - The result of tick k is written again in tick k + 2, by a rank that has seen all ranks enter k
+//!   + 2. They enter k + 2 after they have copied the result of k.
 //!
-//! Few values take one step instead: all put in everything, and everyone reduces everything, in the
-//! order of ranks. In both ways the result has the same bits on all ranks and in every run.
+//! Few values take one step instead: all ranks copy in all values, and every rank reduces all
+//! values in the order of ranks. Both ways give the same bits on all ranks and in every run.
 
 use super::{ENTERED, HEADERS, REDUCED, SharedSegment};
 use crate::reduce::{self, ReduceOp};
@@ -22,16 +23,17 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// Bytes of a segment. Long ones, since a tick costs two meetings of all ranks, and ranks that share
-/// processors meet by switching; short enough that all slots together stay moderate.
+/// Bytes of a segment. They are large, because each tick needs two synchronizations of all ranks,
+/// and ranks that share processors synchronize by context switches. They are small enough to keep
+/// the total size of all slots moderate.
 pub(super) fn segment(ranks: usize) -> usize {
     ((64 << 20) / ranks.max(1)).clamp(256 << 10, 4 << 20)
 }
 
-/// Bytes that are combined from all ranks, and passed on, while they are in the nearest cache.
+/// Bytes that are combined from all ranks and passed on while they are in the nearest cache.
 const NEAR: usize = 16 << 10;
 
-/// Up to this many bytes everyone reduces everything.
+/// Up to this many bytes, every rank reduces all values.
 const LITTLE: usize = 16 << 10;
 
 impl SharedSegment {
@@ -78,7 +80,7 @@ impl SharedSegment {
         Ok(())
     }
 
-    /// Bounds in bytes of the ranks' shares of a segment.
+    /// The boundaries, in bytes, of the ranks' shares of a segment.
     fn shares(&self, bytes: usize, width: usize) -> Vec<usize> {
         let mut bounds = even_bounds(bytes / width, self.layout.size);
         bounds.iter_mut().for_each(|b| *b *= width);
@@ -91,7 +93,7 @@ impl SharedSegment {
         self.enter(tick, header, here, [0..low, high..here.len()].into_iter());
     }
 
-    /// Puts the ranges of `here` into this rank's slot and says so.
+    /// Copies the ranges of `here` into this rank's slot and raises ENTERED.
     fn enter(
         &self,
         tick: u64,
@@ -102,9 +104,9 @@ impl SharedSegment {
         let odd = (tick % 2) as usize;
         let slot = self.layout.slot(self.rank, odd);
         for range in ranges {
-            // SAFETY: nobody reads this rank's slot of this parity any more: all were seen to enter
-            // the tick before this one, hence to be done with the one before that; and nobody reads
-            // it yet, since ENTERED is raised only below.
+            // SAFETY: no rank reads this slot of this parity any more. All ranks have entered the
+            // previous tick, so they have finished the tick before that. No rank reads it yet,
+            // because ENTERED is raised only below.
             let into = unsafe { self.region.bytes_mut(slot + range.start, range.len()) };
             into.copy_from_slice(&here[range]);
         }
@@ -117,12 +119,12 @@ impl SharedSegment {
     /// Waits until all ranks have entered `tick`, and checks that they are in the same collective.
     fn all_entered(&self, tick: u64, header: &[u8; HEADER], deadline: Instant) -> Result<()> {
         let mine = MessageHeader::decode(header)
-            .ok_or_else(|| err!(Internal, "a rank cannot read its own header"))?;
+            .ok_or_else(|| err!(Internal, "this rank cannot decode its own header"))?;
         self.wait_all(ENTERED, tick + 1, mine.signature, deadline)?;
         for rank in (0..self.layout.size).filter(|&r| r != self.rank) {
             let at = self.layout.block(rank) + HEADERS + (tick % 2) as usize * 64;
-            // SAFETY: the rank has entered `tick`, and writes its header of this parity again only
-            // after this rank has entered the next one.
+            // SAFETY: the rank has entered `tick`. It writes its header of this parity again only
+            // after this rank has entered the next tick.
             let theirs = unsafe { self.region.bytes(at, HEADER) };
             if theirs == header {
                 continue;
@@ -144,12 +146,12 @@ impl SharedSegment {
         Ok(())
     }
 
-    /// Everything out of all slots, in the order of ranks.
+    /// Reduces all values from all slots, in the order of ranks.
     fn reduce_all(&self, tick: u64, op: ReduceOp, dtype: DType, buffer: &mut [u8]) {
         for rank in 0..self.layout.size {
             let slot = self.layout.slot(rank, (tick % 2) as usize);
-            // SAFETY: all have entered `tick`; a slot of this parity is written again only after
-            // this rank has entered the next tick.
+            // SAFETY: all ranks have entered `tick`. They write a slot of this parity again only
+            // after this rank has entered the next tick.
             let values = unsafe { self.region.bytes(slot, buffer.len()) };
             if rank == 0 {
                 buffer.copy_from_slice(values);
@@ -158,11 +160,11 @@ impl SharedSegment {
             }
         }
         reduce::finish(op, dtype, buffer, self.layout.size as u32);
-        // Nobody waits for this now; a later tick in segments may.
+        // No rank waits for this flag now. A later tick with segments may.
         self.flag(self.rank, REDUCED).store(tick + 1, Ordering::Release);
     }
 
-    /// This rank's share out of all slots, to its place and to the result.
+    /// Reduces this rank's share from all slots, into the buffer and into the common result.
     fn reduce_own(&self, tick: u64, op: ReduceOp, dtype: DType, here: &mut [u8]) {
         let odd = (tick % 2) as usize;
         let bounds = self.shares(here.len(), dtype.size().unwrap_or(1));
@@ -171,13 +173,14 @@ impl SharedSegment {
         for own in here[share].chunks_mut(NEAR) {
             for rank in (0..self.layout.size).filter(|&r| r != self.rank) {
                 let slot = self.layout.slot(rank, odd) + at;
-                // SAFETY: as in `reduce_all`; and this rank raises REDUCED only below.
+                // SAFETY: as in `reduce_all`. This rank raises REDUCED only below.
                 let values = unsafe { self.region.bytes(slot, own.len()) };
                 reduce::combine(op, dtype, own, values);
             }
             reduce::finish(op, dtype, own, self.layout.size as u32);
-            // SAFETY: a share of the result is its rank's alone until it raises REDUCED; all have
-            // entered this tick, so they have taken the result of the one before the last.
+            // SAFETY: only its rank uses a share of the result until that rank raises REDUCED. All
+            // ranks have entered this tick, so they have copied the result of the tick before the
+            // last.
             let result = unsafe { self.region.bytes_mut(self.layout.result(odd) + at, own.len()) };
             result.copy_from_slice(own);
             at += own.len();
@@ -189,8 +192,8 @@ impl SharedSegment {
         let bounds = self.shares(here.len(), width);
         let result = self.layout.result((tick % 2) as usize);
         for range in [0..bounds[self.rank], bounds[self.rank + 1]..here.len()] {
-            // SAFETY: all have raised REDUCED for this tick, and write to the result of this parity
-            // only after this rank has entered the tick after the next.
+            // SAFETY: all ranks have raised REDUCED for this tick. They write to the result of this
+            // parity only after this rank has entered the tick after the next.
             let values = unsafe { self.region.bytes(result + range.start, range.len()) };
             here[range].copy_from_slice(values);
         }

@@ -1,4 +1,4 @@
-//! A piece of memory that processes share: mapping it, and reading and writing it by offset.
+//! Memory that processes share: mapping it, and access by offset.
 
 use ferroflow_core::{Result, ensure, err};
 use rustix::fd::{AsRawFd, OwnedFd};
@@ -7,30 +7,31 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-/// Shared memory, mapped. Every access is checked against its length; who may touch which part when
-/// is the business of the flags that users keep in it.
+/// Mapped shared memory. Every access is checked against its length. The users' flags in the memory
+/// determine which process may access which part.
 pub(crate) struct Region {
     at: NonNull<u8>,
     len: usize,
     file: OwnedFd,
 }
 
-// SAFETY: the mapping belongs to no thread, and `Region` gives out atomics and copies only; the
-// `unsafe` accessors leave exclusion to their callers.
+// SAFETY: the mapping belongs to no thread. The safe methods return only atomics, and the `unsafe`
+// ones leave exclusion to their callers.
 unsafe impl Send for Region {}
 // SAFETY: as above.
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// New memory, all zero, that ends with the last process that maps it.
+    /// Creates zeroed memory that exists until the last process unmaps it.
     pub(crate) fn create(len: usize) -> Result<Region> {
         let file = memfd_create("ferroflow-ranks", MemfdFlags::CLOEXEC)
-            .map_err(|e| err!(Unavailable, "no shared memory: {e}"))?;
-        ftruncate(&file, len as u64).map_err(|e| err!(Unavailable, "no shared memory: {e}"))?;
+            .map_err(|e| err!(Unavailable, "cannot create shared memory: {e}"))?;
+        ftruncate(&file, len as u64)
+            .map_err(|e| err!(Unavailable, "cannot create shared memory: {e}"))?;
         Region::map(file, len)
     }
 
-    /// Maps what another process created and told the [`Region::path`] of.
+    /// Maps the memory of another process, which has sent its [`Region::path`].
     pub(crate) fn open(path: &str, len: usize) -> Result<Region> {
         let file = open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
             .map_err(|e| err!(Unavailable, "cannot open shared memory {path}: {e}"))?;
@@ -38,21 +39,23 @@ impl Region {
         ensure!(
             size as u64 == len as u64,
             DataLoss,
-            "shared memory {path} has {size} bytes, not {len}"
+            "shared memory {path} has {size} bytes, expected {len}"
         );
         Region::map(file, len)
     }
 
     fn map(file: OwnedFd, len: usize) -> Result<Region> {
         let prot = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a fresh mapping at an address of the kernel's choice aliases nothing of ours.
+        // SAFETY: a fresh mapping at an address that the kernel chooses aliases no other memory.
         let at = unsafe { mmap(std::ptr::null_mut(), len, prot, MapFlags::SHARED, &file, 0) }
             .map_err(|e| err!(Unavailable, "cannot map shared memory: {e}"))?;
-        let at = NonNull::new(at.cast()).ok_or_else(|| err!(Internal, "memory mapped at null"))?;
+        let at = NonNull::new(at.cast())
+            .ok_or_else(|| err!(Internal, "the kernel mapped memory at address 0"))?;
         Ok(Region { at, len, file })
     }
 
-    /// Where another process of this host and user opens it, as long as this one lives.
+    /// The path at which another process of this host and user can open it, while this process
+    /// runs.
     pub(crate) fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd())
     }
@@ -69,8 +72,8 @@ impl Region {
     pub(crate) fn u32(&self, at: usize) -> &AtomicU32 {
         self.check(at, 4);
         assert!(at.is_multiple_of(4), "atomics are aligned by layout");
-        // SAFETY: in bounds and aligned (both just checked), mapped as long as `self`, and only
-        // ever used as an atomic, by all processes.
+        // SAFETY: in bounds and aligned (both just checked), mapped as long as `self` exists, and
+        // used only as an atomic by all processes.
         unsafe { AtomicU32::from_ptr(self.at.as_ptr().add(at).cast()) }
     }
 
@@ -81,31 +84,32 @@ impl Region {
         unsafe { AtomicU64::from_ptr(self.at.as_ptr().add(at).cast()) }
     }
 
-    /// Bytes that nobody writes to while the result lives.
+    /// Bytes that no process writes to while the result exists.
     ///
     /// # Safety
-    /// The caller's flags must have shown that the writer is done, and keep it from starting again.
+    /// The caller's flags must have shown that the writer has finished, and must keep it from
+    /// starting again.
     pub(crate) unsafe fn bytes(&self, at: usize, len: usize) -> &[u8] {
         self.check(at, len);
-        // SAFETY: in bounds, initialised (zeroed by the kernel), and not written to by contract.
+        // SAFETY: in bounds, initialized (the kernel zeroes it), and not written to by contract.
         unsafe { std::slice::from_raw_parts(self.at.as_ptr().add(at), len) }
     }
 
-    /// Bytes that nobody else touches while the result lives.
+    /// Bytes that only the caller uses while the result exists.
     ///
     /// # Safety
-    /// The caller's flags must give it alone this range, in all processes.
+    /// The caller's flags must give the caller exclusive access to this range, in all processes.
     #[allow(clippy::mut_from_ref)]
     pub(crate) unsafe fn bytes_mut(&self, at: usize, len: usize) -> &mut [u8] {
         self.check(at, len);
-        // SAFETY: in bounds, initialised, and exclusive by contract.
+        // SAFETY: in bounds, initialized, and exclusive by contract.
         unsafe { std::slice::from_raw_parts_mut(self.at.as_ptr().add(at), len) }
     }
 }
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: mapped by `map` with this length, and nothing borrowed from `self` outlives it.
+        // SAFETY: mapped by `map` with this length, and no borrow of `self` exists any more.
         let _ = unsafe { munmap(self.at.as_ptr().cast(), self.len) };
     }
 }

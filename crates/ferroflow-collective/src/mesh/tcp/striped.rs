@@ -1,8 +1,9 @@
-//! The connections of one pair of ranks as one stream of bytes each way.
+//! The connections of one pair of ranks, as one byte stream in each direction.
 //!
-//! With several, bytes go in chunks over one after the other, in an order that both ends know from where in the
-//! stream they are. A long message is so on all of them at a time, each with a window of its own; a short one is
-//! on one of them, or on two where a chunk ends.
+//! With several connections, consecutive chunks use consecutive connections. Both ends derive the
+//! connection from the position in the stream. A long message uses all connections at the same
+//! time, each with its own TCP window. A short message uses one of them, or two at a chunk
+//! boundary.
 
 use crate::loopback;
 use rustix::event::{PollFd, PollFlags};
@@ -10,30 +11,30 @@ use std::io::{Error, ErrorKind, IoSlice, Read, Result, Write};
 use std::net::TcpStream;
 use std::os::fd::AsFd;
 
-/// Bytes that go over one of several connections before it is the next one's turn: as much as a network card
-/// takes at once, and a quarter of a segment, so that a segment is on up to four of them.
+/// Bytes on one connection before the next one follows. As much as a network card takes at once,
+/// and a quarter of a segment, so that a segment uses up to four connections.
 pub(super) const CHUNK: usize = 64 << 10;
 
-/// Reads shorter than this go through `Stream::ahead`, so that a header and a short message cost one
-/// system call.
+/// Shorter reads go through the buffer `Stream::ahead`, so that a header and a short message need
+/// one system call.
 const SHORT: usize = 8 << 10;
 
 pub(super) struct Striped {
     streams: Vec<Stream>,
-    out: Turn,
-    into: Turn,
+    out: ChunkPosition,
+    into: ChunkPosition,
 }
 
-/// Whose turn it is, and for how many more bytes.
-struct Turn {
+/// The current connection, and how many more bytes it carries.
+struct ChunkPosition {
     stream: usize,
     left: usize,
 }
 
-impl Turn {
-    fn first(of: usize) -> Turn {
-        // A single connection never gives its turn away.
-        Turn { stream: 0, left: if of == 1 { usize::MAX } else { CHUNK } }
+impl ChunkPosition {
+    fn first(of: usize) -> ChunkPosition {
+        // With a single connection, the chunk has no end.
+        ChunkPosition { stream: 0, left: if of == 1 { usize::MAX } else { CHUNK } }
     }
 
     fn took(&mut self, bytes: usize, of: usize) {
@@ -42,20 +43,20 @@ impl Turn {
         }
         self.left -= bytes;
         if self.left == 0 {
-            *self = Turn { stream: (self.stream + 1) % of, left: CHUNK };
+            *self = ChunkPosition { stream: (self.stream + 1) % of, left: CHUNK };
         }
     }
 }
 
 impl Striped {
-    /// At least one connection.
+    /// Takes at least one connection.
     pub(super) fn new(streams: Vec<TcpStream>) -> Result<Striped> {
         let of = streams.len();
         let streams = streams.into_iter().map(Stream::new).collect::<Result<_>>()?;
-        Ok(Striped { streams, out: Turn::first(of), into: Turn::first(of) })
+        Ok(Striped { streams, out: ChunkPosition::first(of), into: ChunkPosition::first(of) })
     }
 
-    /// Sends what there is room for; how many bytes.
+    /// Sends as many bytes as fit. Returns how many.
     pub(super) fn send(&mut self, mut head: &[u8], mut body: &[u8]) -> Result<usize> {
         let of = self.streams.len();
         let mut total = 0;
@@ -72,7 +73,7 @@ impl Striped {
         }
     }
 
-    /// Receives what is there; how many bytes.
+    /// Receives the bytes that have arrived. Returns how many.
     pub(super) fn recv(&mut self, into: &mut [u8]) -> Result<usize> {
         let of = self.streams.len();
         let mut total = 0usize;
@@ -87,9 +88,9 @@ impl Striped {
         }
     }
 
-    /// What to poll for the next byte out, the next one in, or both.
+    /// Adds the descriptors to poll for the next byte out, the next byte in, or both.
     pub(super) fn poll<'a>(&'a self, out: bool, into: bool, polled: &mut Vec<PollFd<'a>>) {
-        let mut add = |turn: &Turn, flags| {
+        let mut add = |turn: &ChunkPosition, flags| {
             let stream = self.streams[turn.stream].stream.as_fd();
             polled.push(PollFd::from_borrowed_fd(stream, flags));
         };
@@ -156,7 +157,7 @@ impl Stream {
     }
 }
 
-/// A connection that would have to be waited for moved nothing.
+/// A connection that would block has moved nothing.
 fn nothing_yet(moved: Result<usize>) -> Result<usize> {
     match moved {
         Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(0),
@@ -185,7 +186,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_long_message_is_on_all_streams_and_a_short_one_on_one() {
+    fn a_long_message_uses_all_streams_and_a_short_one_uses_one() {
         for k in 1..=3 {
             let (ours, theirs) = pairs(k);
             let mut striped = Striped::new(ours).unwrap();
@@ -198,7 +199,8 @@ pub(super) mod tests {
                     stream.read_exact(&mut got).map(|()| got)
                 })
             };
-            // The first has the short message before its chunk's rest, and the end of the long one.
+            // The first stream has the short message, the rest of its chunk, and the end of the
+            // long message.
             let readers: Vec<_> = theirs
                 .iter()
                 .enumerate()
@@ -223,7 +225,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn bytes_arrive_in_order_however_they_are_cut() {
+    fn bytes_arrive_in_order_for_all_message_lengths() {
         for k in 1..=4 {
             let (ours, theirs) = pairs(k);
             let (mut here, mut there) =
@@ -233,7 +235,7 @@ pub(super) mod tests {
             let (mut out, mut into) = (0, 0);
             let mut random = fastrand::Rng::with_seed(k as u64);
             while into < got.len() {
-                // Some of it as a head, some as a body; short ones, long ones and none.
+                // Splits the data into heads and bodies of short, long and zero length.
                 let most = [1, 40, SHORT, 3 * CHUNK][random.usize(..4)];
                 let end = (out + random.usize(..=most)).min(sent.len());
                 let middle = random.usize(out..=end);
@@ -246,7 +248,7 @@ pub(super) mod tests {
         }
     }
 
-    /// Sends or receives many chunks until that fails.
+    /// Sends or receives chunks until that fails.
     fn until_broken(mut step: impl FnMut(&mut [u8]) -> Result<usize>) -> Error {
         let mut bytes = vec![0; 32 * CHUNK];
         let until = std::time::Instant::now() + std::time::Duration::from_secs(30);
@@ -260,7 +262,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_stream_that_ends_is_noticed_when_its_turn_comes() {
+    fn a_closed_stream_is_an_error_when_its_chunk_is_next() {
         for broken in 0..3 {
             let (ours, theirs) = pairs(3);
             let mut striped = Striped::new(ours).unwrap();
