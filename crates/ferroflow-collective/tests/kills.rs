@@ -1,9 +1,9 @@
-//! Ranks that are killed, with real processes: the others get right answers until then and an error after it,
+//! Kills real processes: the other ranks get right values before the kill and an error after it,
 //! and end.
 //!
 //!     FERROFLOW_KILLS=200 cargo test --release -p ferroflow-collective --test kills
 //!
-//! tries as many; without it, a few.
+//! kills that many ranks instead of a few.
 #![allow(clippy::unwrap_used)]
 
 use ferroflow_collective::{
@@ -16,13 +16,14 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// Nobody may be silent for longer, whatever the machine has to do.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// A rank that prints nothing for longer hangs. Long enough for a busy machine.
+const TIME_LIMIT: Duration = Duration::from_secs(60);
 
-/// What the test below starts as its ranks: this program, told to run this test only.
-#[test]
-fn a_rank_that_may_be_killed() {
-    let Ok(transport) = std::env::var("KILLS_TRANSPORT") else { return };
+/// The variable that makes this program a rank. Its value is the transport.
+const RANK_TRANSPORT: &str = "KILLS_TRANSPORT";
+
+/// The body of a rank: runs steps until a peer dies.
+fn rank(transport: &str) {
     let mut member = Membership::from_env().unwrap().unwrap();
     member.transport =
         if transport == "tcp" { TransportChoice::Tcp } else { TransportChoice::Auto };
@@ -58,23 +59,23 @@ fn say(line: &str) {
     let _ = writeln!(std::io::stdout(), "\n{line}");
 }
 
-struct ScheduleJob {
+struct RankProcesses {
     ranks: Vec<Child>,
     lines: Receiver<(usize, String)>,
 }
 
-impl ScheduleJob {
-    fn start(n: usize, transport: &str) -> ScheduleJob {
-        // Taken by rank 0 in a moment; nobody else asks for a free port of this kind meanwhile.
+impl RankProcesses {
+    fn start(n: usize, transport: &str) -> RankProcesses {
+        // The port is free now, and rank 0 binds it soon.
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let (tell, lines) = channel();
         let start = |rank: usize| {
             let mut child = Command::new(std::env::current_exe().unwrap())
-                .args(["--exact", "a_rank_that_may_be_killed", "--nocapture"])
+                .args(["--exact", "survivors_of_a_kill_name_the_killed_rank", "--nocapture"])
                 .env("FERROFLOW_RANK", rank.to_string())
                 .env("FERROFLOW_SIZE", n.to_string())
                 .env("FERROFLOW_ADDRESS", format!("127.0.0.1:{port}"))
-                .env("KILLS_TRANSPORT", transport)
+                .env(RANK_TRANSPORT, transport)
                 .stdout(Stdio::piped())
                 .spawn()
                 .unwrap();
@@ -86,11 +87,11 @@ impl ScheduleJob {
             });
             child
         };
-        ScheduleJob { ranks: (0..n).map(start).collect(), lines }
+        RankProcesses { ranks: (0..n).map(start).collect(), lines }
     }
 }
 
-impl Drop for ScheduleJob {
+impl Drop for RankProcesses {
     fn drop(&mut self) {
         for rank in &mut self.ranks {
             let _ = rank.kill();
@@ -100,18 +101,22 @@ impl Drop for ScheduleJob {
 }
 
 #[test]
-fn who_survives_a_kill_is_told_who_was_killed() {
+fn survivors_of_a_kill_name_the_killed_rank() {
+    // This test starts its own program again for each rank.
+    if let Ok(transport) = std::env::var(RANK_TRANSPORT) {
+        return rank(&transport);
+    }
     let kills = std::env::var("FERROFLOW_KILLS").ok().and_then(|s| s.parse().ok()).unwrap_or(4);
     for seed in 0..kills {
         let mut random = fastrand::Rng::with_seed(seed);
         let n = random.usize(2..=4);
         let transport = if random.bool() { "tcp" } else { "auto" };
-        let mut job = ScheduleJob::start(n, transport);
+        let mut job = RankProcesses::start(n, transport);
         let victim = random.usize(..n);
-        // So many steps of all ranks together; in the middle of which the kill comes, chance decides.
+        // Kill after this many steps of all ranks together, at a random point of a step.
         let mut steps = random.usize(1..40);
         while steps > 0 {
-            let line = job.lines.recv_timeout(PATIENCE);
+            let line = job.lines.recv_timeout(TIME_LIMIT);
             let (rank, line) = line.unwrap_or_else(|_| panic!("seed {seed}: the job hangs"));
             assert!(!line.starts_with("wrong") && !line.starts_with("end"), "rank {rank}: {line}");
             steps -= usize::from(line == "step");
@@ -119,7 +124,7 @@ fn who_survives_a_kill_is_told_who_was_killed() {
         job.ranks[victim].kill().unwrap();
         let mut ended = vec![None; n];
         loop {
-            match job.lines.recv_timeout(PATIENCE) {
+            match job.lines.recv_timeout(TIME_LIMIT) {
                 Ok((rank, line)) if line.starts_with("end") => ended[rank] = Some(line),
                 Ok((rank, line)) => assert!(!line.starts_with("wrong"), "rank {rank}: {line}"),
                 Err(RecvTimeoutError::Disconnected) => break,

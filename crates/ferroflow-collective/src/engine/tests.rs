@@ -1,4 +1,4 @@
-//! Engines of several ranks over real links.
+//! Tests of engines with several ranks over real links.
 
 mod determinism;
 mod groups;
@@ -17,8 +17,8 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What each of `n` ranks gets of its engine. Three ranks and more have a set 1, of ranks 0 and 2; five
-/// have a set 2, of ranks 4, 0 and 2 in this order.
+/// Runs `each` on the engines of `n` ranks. Three and more ranks have set 1 with ranks 0 and 2.
+/// Five ranks have set 2 with ranks 4, 0 and 2 in this order.
 fn on_engines<R: Send>(
     n: usize,
     options: EngineOptions,
@@ -67,7 +67,7 @@ fn on_engines_over<R: Send>(
     })
 }
 
-/// What this program says on its standard error when it runs the test `name` only.
+/// The standard error of this program when it runs only the test `name`.
 fn heard_from(name: &str, verbose: &str) -> String {
     let ran = std::process::Command::new(std::env::current_exe().unwrap())
         .args([name, "--exact", "--nocapture"])
@@ -79,8 +79,8 @@ fn heard_from(name: &str, verbose: &str) -> String {
 }
 
 #[test]
-fn people_are_told_of_a_stall_and_of_choices_if_they_ask() {
-    let name = "engine::tests::a_stall_names_the_missing_rank_on_all_that_wait";
+fn stalls_are_always_printed_and_choices_only_if_verbose() {
+    let name = "engine::tests::the_error_of_a_stall_names_the_missing_rank";
     for (verbose, chosen) in [("", false), ("0", false), ("1", true)] {
         let told = heard_from(name, verbose);
         assert!(told.contains("ferroflow: tensor \"w\" has waited"), "{told}");
@@ -91,7 +91,8 @@ fn people_are_told_of_a_stall_and_of_choices_if_they_ask() {
     }
 }
 
-/// The tensor is given up, and the error says who is missing; at first perhaps others, too, that are late.
+/// Submits a tensor until the error of its stall names only the missing ranks. Earlier errors may
+/// also name late ranks.
 fn stalls(engine: &Engine, name: &str, missing: &str) {
     loop {
         let e = engine
@@ -134,7 +135,7 @@ fn tensors_submitted_in_any_order_are_reduced_by_name() {
 }
 
 #[test]
-fn large_tensors_go_in_pieces_and_groups_together() {
+fn large_tensors_are_cut_into_pieces_and_groups_run_together() {
     let options = EngineOptions { piece: 1000, ..EngineOptions::default() };
     on_engines(2, options, |engine| {
         let big = engine
@@ -175,13 +176,13 @@ fn every_kind_of_collective_can_be_submitted() {
 }
 
 #[test]
-fn a_stall_names_the_missing_rank_on_all_that_wait() {
+fn the_error_of_a_stall_names_the_missing_rank() {
     let options = EngineOptions {
         stall_warning: Duration::from_millis(10),
         stall_deadline: Duration::from_millis(40),
         ..EngineOptions::default()
     };
-    // Rank 2 is there, and wants nothing, until the others have what they want.
+    // Rank 2 submits nothing until the others have their error.
     let (here, gone) = channel::<()>();
     let (here, gone) = (Mutex::new(vec![here.clone(), here]), Mutex::new(gone));
     on_engines(3, options, |engine| {
@@ -195,7 +196,7 @@ fn a_stall_names_the_missing_rank_on_all_that_wait() {
 }
 
 #[test]
-fn compressed_sums_arrive_and_what_they_leave_out_follows() {
+fn compressed_sums_are_right_and_residuals_follow() {
     on_engines(2, EngineOptions::default(), |engine| {
         let ask = |compression| SubmitOptions { compression, ..SubmitOptions::default() };
         for c in [WireCompression::Fp16, WireCompression::Bf16] {
@@ -275,7 +276,7 @@ fn the_timeline_shows_the_phases_of_each_tensor() {
 }
 
 #[test]
-fn a_trace_begins_and_ends_when_it_is_told_to() {
+fn set_timeline_starts_and_ends_a_trace() {
     let path = std::env::temp_dir().join(format!("ferroflow-engine-{}", fastrand::u64(..)));
     on_engines(1, EngineOptions::default(), |engine| {
         let reduce = |name: &str| {

@@ -1,4 +1,4 @@
-//! Every collective against a naive reference, on every kind of link; and what happens when ranks
+//! Tests of every collective against a naive reference, on all kinds of links, and of ranks that
 //! disagree, die or stay away.
 
 mod drawn;
@@ -10,7 +10,7 @@ use crate::rendezvous::TransportChoice;
 use ferroflow_core::{Code, bf16, f16};
 use proptest::prelude::*;
 
-/// Runs `each` on every rank of an in-process group, one thread each.
+/// Runs `each` on every rank of an in-process group, with one thread per rank.
 fn on_ranks<R: Send>(
     n: usize,
     faults: MeshFaults,
@@ -20,7 +20,7 @@ fn on_ranks<R: Send>(
     on_hosts(&vec![0; n], faults, options, each)
 }
 
-/// The same, with ranks that count as being on these hosts.
+/// The same, with the ranks on these hosts.
 fn on_hosts<R: Send>(
     hosts: &[u32],
     faults: MeshFaults,
@@ -42,7 +42,7 @@ fn on_hosts<R: Send>(
     })
 }
 
-/// The same over real links between threads that meet as processes would.
+/// The same over real links, between threads that connect as processes do.
 fn on_links<R: Send>(
     n: usize,
     change: impl Fn(&mut Membership) + Sync,
@@ -51,7 +51,7 @@ fn on_links<R: Send>(
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let listener = parking_lot::Mutex::new(Some(listener));
-    // None is still joining when another fails the group on purpose.
+    // No rank is still joining when another fails the group on purpose.
     let joined = std::sync::Barrier::new(n);
     std::thread::scope(|scope| {
         let (each, change, address, listener) = (&each, &change, &address, &listener);
@@ -106,7 +106,7 @@ fn input(dtype: DType, rank: usize, i: usize) -> i64 {
     if unsigned(dtype) { x.abs() } else { x }
 }
 
-/// What the reduction of all ranks' `i`-th values is, the plain way.
+/// The reduction of all ranks' `i`-th values, computed directly.
 fn expected(dtype: DType, op: ReduceOp, n: usize, i: usize) -> Vec<u8> {
     let values = (0..n).map(|r| input(dtype, r, i));
     let x = match op {
@@ -123,16 +123,16 @@ fn expected(dtype: DType, op: ReduceOp, n: usize, i: usize) -> Vec<u8> {
         }
         ReduceOp::Min => values.min().unwrap(),
         ReduceOp::Max => values.max().unwrap(),
-        // Products of up to nine such values fit f16 and bf16 exactly or overflow alike.
+        // Products of up to nine such values fit f16 and bf16 exactly, or overflow in the same way.
         ReduceOp::Product => values.map(|v| v.signum()).product(),
     };
     encode(dtype, x)
 }
 
-/// Inputs repeat after so many values.
+/// Inputs repeat after this many values.
 const PERIOD: usize = 5;
 
-/// So many values, of which the `i`-th is `value(i)`; they repeat.
+/// This many values. The `i`-th is `value(i)`, and they repeat.
 fn filled(dtype: DType, count: usize, value: impl Fn(usize) -> i64) -> Vec<u8> {
     let period: Vec<u8> = (0..PERIOD).flat_map(|i| encode(dtype, value(i))).collect();
     let mut bytes = period.repeat(count.div_ceil(PERIOD));
@@ -140,7 +140,7 @@ fn filled(dtype: DType, count: usize, value: impl Fn(usize) -> i64) -> Vec<u8> {
     bytes
 }
 
-/// What rank `rank` brings to a reduction.
+/// The input of rank `rank` to a reduction.
 fn operand(dtype: DType, op: ReduceOp, rank: usize, count: usize) -> Vec<u8> {
     filled(dtype, count, |i| match op {
         ReduceOp::Product => input(dtype, rank, i).signum(),
@@ -148,7 +148,7 @@ fn operand(dtype: DType, op: ReduceOp, rank: usize, count: usize) -> Vec<u8> {
     })
 }
 
-/// `bytes` are the reduced values of `n` ranks from the `first` one on.
+/// Asserts that `bytes` are the reduced values of `n` ranks, starting with the `first` one.
 fn assert_reduced(dtype: DType, op: ReduceOp, n: usize, first: usize, bytes: &[u8]) {
     let width = dtype.size().unwrap();
     let want: Vec<u8> = (first..first + PERIOD).flat_map(|i| expected(dtype, op, n, i)).collect();
@@ -157,7 +157,8 @@ fn assert_reduced(dtype: DType, op: ReduceOp, n: usize, first: usize, bytes: &[u
             continue;
         }
         for (i, (got, want)) in got.chunks(width).zip(want.chunks(width)).enumerate() {
-            // A product of zero and a negative number is a negative zero; signs of zeros may differ.
+            // The product of zero and a negative number is negative zero, so ignore the signs of
+            // zeros.
             let zero =
                 |b: &[u8]| b[..width - 1].iter().all(|&x| x == 0) && b[width - 1] & 0x7F == 0;
             let fits = got == want || (dtype.is_floating() && zero(got) && zero(want));
@@ -175,7 +176,7 @@ fn check_all_reduce(group: &mut Group, dtype: DType, op: ReduceOp, count: usize)
 }
 
 #[test]
-fn every_algorithm_reduces_every_type_by_every_op_among_one_to_nine() {
+fn every_algorithm_reduces_every_type_and_op_among_one_to_nine_ranks() {
     const MESSAGES: [Algorithm; 5] = [
         Algorithm::Ring,
         Algorithm::Doubling,
@@ -183,8 +184,8 @@ fn every_algorithm_reduces_every_type_by_every_op_among_one_to_nine() {
         Algorithm::DoubleTree,
         Algorithm::Hierarchical,
     ];
-    // Two counts of each op and type, not the same ones for all, and few numbers of ranks in shared memory; all
-    // of them with `FERROFLOW_CASES`.
+    // Test two counts of each op and type, and few numbers of ranks in shared memory.
+    // `FERROFLOW_CASES` tests all of them.
     const COUNTS: [usize; 5] = [0, 1, 5, 64, 131];
     let all = std::env::var_os("FERROFLOW_CASES").is_some();
     let each = |group: &mut Group| {
@@ -198,7 +199,8 @@ fn every_algorithm_reduces_every_type_by_every_op_among_one_to_nine() {
     };
     for n in 1..=9 {
         for algorithm in MESSAGES {
-            // On one host, and on several of two ranks, the last of which has one for odd n.
+            // On one host, and on hosts with two ranks each. With odd n, the last host has one
+            // rank.
             let layouts: &[u32] = if algorithm == Algorithm::Hierarchical { &[9, 2] } else { &[9] };
             for per_host in layouts {
                 let hosts: Vec<u32> = (0..n).map(|rank| rank / per_host).collect();
@@ -267,7 +269,7 @@ proptest! {
 }
 
 #[test]
-fn the_other_collectives_do_as_they_say() {
+fn the_other_collectives_give_the_expected_values() {
     for n in 1..=9 {
         on_ranks(n, MeshFaults::default(), &GroupOptions::default(), check_family);
     }
@@ -275,7 +277,7 @@ fn the_other_collectives_do_as_they_say() {
 
 fn check_family(group: &mut Group) {
     let (rank, n) = (group.rank(), group.size());
-    // Reduce-scatter of uneven parts.
+    // Reduce-scatter with uneven parts.
     let counts: Vec<usize> = (0..n).map(|r| (r * 3) % 5).collect();
     let total: usize = counts.iter().sum();
     let mut values: Vec<i32> = (0..total).map(|i| (rank * 100 + i) as i32).collect();
@@ -284,13 +286,13 @@ fn check_family(group: &mut Group) {
     for i in part {
         assert_eq!(values[i], (0..n).map(|r| (r * 100 + i) as i32).sum::<i32>());
     }
-    // All-gather, with counts that only their owners know.
+    // All-gather with counts that only their owners know.
     let mine: Vec<u16> = (0..rank * 2).map(|i| (rank * 10 + i) as u16).collect();
     let (all, counts) = group.all_gather_uneven(&mine).unwrap();
     let want: Vec<u16> =
         (0..n).flat_map(|r| (0..r * 2).map(move |i| (r * 10 + i) as u16)).collect();
     assert_eq!((all, counts), (want, (0..n).map(|r| r * 2).collect()));
-    // A long one goes around.
+    // A long all-gather uses the ring.
     let mut long = vec![rank as f32; n * 5000];
     group.all_gather(&mut long, None).unwrap();
     assert!(long.chunks(5000).enumerate().all(|(r, part)| part.iter().all(|&x| x == r as f32)));
@@ -301,7 +303,7 @@ fn check_family(group: &mut Group) {
         group.broadcast(&mut values, root).unwrap();
         assert!(values.iter().all(|&x| x == root as f64));
     }
-    // All-to-all: rank a sends b + 1 times the value 100 a + b to b.
+    // All-to-all: rank a sends the value 100 a + b to rank b, b + 1 times.
     let send: Vec<i64> = (0..n).flat_map(|to| vec![(100 * rank + to) as i64; to + 1]).collect();
     let send_counts: Vec<usize> = (1..=n).collect();
     let (received, counts) = group.all_to_all_uneven(&send, &send_counts).unwrap();
@@ -313,7 +315,7 @@ fn check_family(group: &mut Group) {
 }
 
 #[test]
-fn sets_of_ranks_work_side_by_side() {
+fn process_sets_work_at_the_same_time() {
     on_ranks(5, MeshFaults::default(), &GroupOptions::default(), |group| {
         let odd = group.add_set(&[1, 3]).unwrap();
         let even = group.add_set(&[4, 0, 2]).unwrap();
@@ -331,7 +333,7 @@ fn sets_of_ranks_work_side_by_side() {
 }
 
 #[test]
-fn links_of_every_kind_carry_every_collective() {
+fn every_collective_works_on_every_kind_of_link() {
     for transport in [TransportChoice::Tcp, TransportChoice::Shared] {
         for n in [1, 2, 3, 4] {
             if n == 1 && transport == TransportChoice::Shared {
@@ -357,14 +359,14 @@ fn links_of_every_kind_carry_every_collective() {
     }
 }
 
-/// Odd numbers of bytes, so that chunks of the connections and values never end at the same place.
+/// Uses odd numbers of bytes, so that chunks of connections and values never end at the same place.
 #[test]
-fn several_connections_between_ranks_carry_every_collective() {
+fn every_collective_works_over_several_connections() {
     for streams in 1..=3 {
         for n in [2, 3] {
             let links = |m: &mut Membership| {
                 m.transport = TransportChoice::Tcp;
-                // Rank 0's is everybody's.
+                // The value of rank 0 applies to all ranks.
                 m.streams = [Some(streams), None, Some(7)][m.rank];
             };
             on_links(n, links, |mut group| {
@@ -385,9 +387,9 @@ fn several_connections_between_ranks_carry_every_collective() {
 }
 
 #[test]
-fn one_connection_that_is_cut_ends_the_group_on_all_ranks() {
+fn a_single_cut_connection_fails_the_group_on_all_ranks() {
     use crate::fault_proxy::{Fault, FaultProxy, ProxyFaults};
-    // Later than the probe, which moves 14 MB. The relays are between ranks 1 and 2 only.
+    // Cut after the probe, which moves 14 MB. The proxies are between ranks 1 and 2 only.
     let fault = Some((20_000_000, Fault::Cut, false));
     let delay = Duration::ZERO;
     let proxy = FaultProxy::new(ProxyFaults { seed: 1, most_bytes: 1 << 16, delay, fault });
@@ -410,7 +412,7 @@ fn one_connection_that_is_cut_ends_the_group_on_all_ranks() {
 }
 
 #[test]
-fn a_number_of_connections_that_cannot_be_is_refused() {
+fn an_invalid_number_of_connections_is_refused() {
     for streams in [0, 17] {
         let member = Membership { streams: Some(streams), ..Membership::new(0, 1, "") };
         let e = Group::join(&member, GroupOptions::default()).err().unwrap();
@@ -420,7 +422,7 @@ fn a_number_of_connections_that_cannot_be_is_refused() {
 }
 
 #[test]
-fn ranks_with_other_host_labels_are_layered() {
+fn ranks_with_different_host_names_use_the_hierarchy() {
     on_links(
         4,
         |m| m.host = Some(format!("host{}", m.rank / 2)),
@@ -436,7 +438,7 @@ fn ranks_with_other_host_labels_are_layered() {
 }
 
 #[test]
-fn a_rank_that_leaves_is_named_on_all_others() {
+fn a_rank_that_dies_is_named_on_all_others() {
     for transport in [TransportChoice::Tcp, TransportChoice::Shared] {
         let errors = on_links(
             4,
@@ -445,11 +447,11 @@ fn a_rank_that_leaves_is_named_on_all_others() {
                 let met = group.barrier();
                 if group.rank() == 2 {
                     met.unwrap();
-                    // As a process that is killed: connections close without a word.
+                    // Closes the connections without leaving, like a killed process.
                     group.control().unwrap().cut();
                     return None;
                 }
-                // Rank 2 may be gone before this one has left the barrier.
+                // Rank 2 may be gone before this rank has left the barrier.
                 let mut x = vec![1.0f32; 100_000];
                 let mut reduce = || group.all_reduce(&mut x, ReduceOp::Sum).err();
                 Some(met.err().or_else(|| (0..10).find_map(|_| reduce())).unwrap())
@@ -463,7 +465,7 @@ fn a_rank_that_leaves_is_named_on_all_others() {
 }
 
 #[test]
-fn ranks_that_disagree_are_all_told() {
+fn ranks_that_disagree_all_get_an_error() {
     for transport in [TransportChoice::Tcp, TransportChoice::Shared] {
         let errors = on_links(
             3,
@@ -483,7 +485,7 @@ fn ranks_that_disagree_are_all_told() {
 }
 
 #[test]
-fn a_rank_that_never_comes_is_named() {
+fn a_rank_that_never_connects_is_named() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut member = Membership::new(0, 3, listener.local_addr().unwrap().to_string());
     member.timeout = Duration::from_millis(50);
@@ -493,7 +495,7 @@ fn a_rank_that_never_comes_is_named() {
 }
 
 #[test]
-fn a_rank_that_stays_away_from_a_collective_is_named() {
+fn a_rank_that_does_not_call_a_collective_is_named() {
     for transport in [TransportChoice::Tcp, TransportChoice::Shared] {
         let gate = std::sync::Barrier::new(2);
         on_links(
@@ -513,7 +515,7 @@ fn a_rank_that_stays_away_from_a_collective_is_named() {
 }
 
 #[test]
-fn a_stranger_is_refused_and_the_others_still_meet() {
+fn a_connection_with_a_wrong_token_is_refused_and_the_group_still_forms() {
     let groups = on_links(
         2,
         |m| {
@@ -530,7 +532,7 @@ fn a_stranger_is_refused_and_the_others_still_meet() {
     assert!(groups.iter().all(Result::is_ok));
 }
 
-/// The same, the plain way: pairs at doubling distances, those beyond a power of two first.
+/// The same computed directly: pairs at doubling distances, ranks beyond a power of two first.
 fn plain_adasum(mut all: Vec<Vec<f64>>) -> Vec<f64> {
     let pair = |a: &[f64], b: &[f64]| -> Vec<f64> {
         let dot = |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(x, y)| x * y).sum::<f64>();
@@ -552,7 +554,7 @@ fn plain_adasum(mut all: Vec<Vec<f64>>) -> Vec<f64> {
 }
 
 #[test]
-fn adasum_is_the_same_on_all_ranks_and_what_it_should_be() {
+fn adasum_equals_the_reference_and_is_the_same_on_all_ranks() {
     for n in 1..=9 {
         let values = |rank: usize| -> Vec<f64> {
             (0..301).map(|i| ((rank * 31 + i * 17) % 23) as f64 / 7.0 - 1.0).collect()

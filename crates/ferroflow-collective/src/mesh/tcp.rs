@@ -118,7 +118,7 @@ mod tests {
         let mut bytes = vec![0; 1 << 20];
         let e = loop {
             match mesh.recv(1, &mut bytes).and_then(|_| mesh.wait(&[], &[1], until)) {
-                Ok(()) => assert!(Instant::now() < until, "nobody noticed"),
+                Ok(()) => assert!(Instant::now() < until, "the closed stream was not detected"),
                 Err(e) => break e,
             }
         };
@@ -134,7 +134,7 @@ mod tests {
         let until = Instant::now() + Duration::from_secs(30);
         let e = loop {
             match mesh.recv(1, &mut [0; 9]) {
-                Ok(_) => assert!(Instant::now() < until, "nobody noticed"),
+                Ok(_) => assert!(Instant::now() < until, "the failure was not detected"),
                 Err(e) => break e,
             }
         };

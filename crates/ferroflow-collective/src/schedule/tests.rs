@@ -1,15 +1,16 @@
-//! Every schedule, for every number of ranks, in any order that its dependencies allow.
+//! Tests of every schedule, for every number of ranks, in random orders that its dependencies
+//! allow.
 
 use super::*;
 use std::collections::{HashMap, VecDeque};
 
-/// Runs the schedules of all ranks on `buffers`, picking among the steps that may run at random.
-/// Wrapping sums of distinct values tell which contributions arrived, and how often.
+/// Runs the schedules of all ranks on `buffers`, with random choices among the steps that may run.
+/// Wrapping sums of distinct values show which contributions arrived, and how often.
 fn run(schedules: &[Schedule], buffers: &mut [Vec<u64>], seed: u64) {
     run_from(None, schedules, buffers, seed);
 }
 
-/// The same, with sends that read buffers of their own.
+/// The same, with sends that read from separate buffers.
 fn run_from(
     sources: Option<&[Vec<u64>]>,
     schedules: &[Schedule],
@@ -23,7 +24,7 @@ fn run_from(
     loop {
         let mut ready = Vec::new();
         for rank in 0..n {
-            // One send and one receive queue for each peer, first in first out.
+            // One send queue and one receive queue per peer, first in first out.
             let mut heads = std::collections::HashSet::new();
             for (i, step) in schedules[rank].steps().iter().enumerate() {
                 if done[rank][i] {
@@ -88,7 +89,7 @@ fn total(n: usize, i: usize) -> u64 {
 
 const COUNTS: [usize; 6] = [0, 1, 7, 16, 33, 64];
 
-/// Several windows, of which one, two or three are on their way at a time.
+/// Several windows, with one, two or three in flight at a time.
 fn check_windows(make: impl Fn(usize, usize, usize, Windows) -> Schedule) {
     for ahead in 1..=3 {
         check_all_reduce(|n, me, count, piece| make(n, me, count, Windows { piece, ahead }));
@@ -135,7 +136,7 @@ fn a_double_tree_sums_and_finishes_every_element_once() {
 
 #[test]
 fn a_hierarchy_sums_and_finishes_every_element_once() {
-    // Ranks of a host need not follow one another.
+    // The ranks of a host need not be consecutive.
     check_windows(|n, me, count, windows| {
         let hosts: Vec<u32> = (0..n as u32).map(|r| r * r % 3).collect();
         hierarchical_all_reduce(&hosts, me, count, windows)
@@ -150,7 +151,7 @@ fn a_hierarchy_sums_and_finishes_every_element_once() {
 }
 
 #[test]
-fn gathers_bring_uneven_ranges_to_everyone() {
+fn gathers_copy_uneven_ranges_to_all_ranks() {
     for n in 1..=9usize {
         for segment in [2, 100] {
             let mut bounds = vec![0];
@@ -182,10 +183,10 @@ fn gathers_bring_uneven_ranges_to_everyone() {
 }
 
 #[test]
-fn all_to_all_brings_everyone_what_each_has_for_it() {
+fn all_to_all_delivers_the_values_for_each_rank() {
     for n in 1..=9usize {
         for segment in [2, 100] {
-            // Some pairs have nothing for each other, and few have as much as they get.
+            // Some pairs exchange nothing, and few send as much as they receive.
             let count = |from: usize, to: usize| (from * 3 + to * 5) % 7;
             let starts = |counts: &mut dyn Iterator<Item = usize>| {
                 counts.fold(vec![0], |mut all, c| {
@@ -213,7 +214,7 @@ fn all_to_all_brings_everyone_what_each_has_for_it() {
                     let theirs = &sources[from][sent[from][me]..sent[from][me + 1]];
                     assert_eq!(&buffer[got[me][from]..got[me][from + 1]], theirs);
                 }
-                // One's own is the caller's to copy.
+                // The caller copies its own values.
                 assert!(buffer[got[me][me]..got[me][me + 1]].iter().all(|&x| x == u64::MAX));
             }
         }
@@ -229,7 +230,7 @@ fn workers_with_servers_sum_and_finish_every_element_once() {
                 let schedules: Vec<_> =
                     (0..n + k).map(|me| push_pull(n, k, me, &bounds, segment)).collect();
                 let mut buffers = inputs(n, count);
-                // Whatever a server's buffer holds is nobody's value.
+                // The initial content of a server's buffer must not matter.
                 buffers.resize(n + k, vec![u64::MAX / 3; count]);
                 run(&schedules, &mut buffers, (n * count + segment) as u64);
                 for buffer in &buffers[..n] {
@@ -243,7 +244,7 @@ fn workers_with_servers_sum_and_finish_every_element_once() {
 }
 
 #[test]
-fn a_broadcast_brings_the_roots_values_from_any_root() {
+fn a_broadcast_copies_the_values_of_any_root() {
     for n in 1..=9 {
         for root in 0..n {
             for make in [broadcast_tree, broadcast_chain] {
@@ -257,7 +258,7 @@ fn a_broadcast_brings_the_roots_values_from_any_root() {
 }
 
 #[test]
-fn a_send_waits_for_what_was_written_and_a_write_for_what_is_still_sent() {
+fn a_send_waits_for_writes_and_a_write_waits_for_sends() {
     let mut s = Schedule::default();
     s.send(1, 0..4);
     s.reduce(1, 2..6);

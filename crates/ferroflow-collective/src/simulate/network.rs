@@ -90,7 +90,7 @@ impl SimulatedNetwork {
                         Some(other) => (other, ranks[i] as u32),
                         None => {
                             let mirror = mirrors.iter().find(|m| m.0 == peer);
-                            (i, mirror.expect("whoever sends to an image hears from one").1)
+                            (i, mirror.expect("a rank that sends to an image receives from one").1)
                         }
                     };
                     let theirs = if other == i { from } else { &built[other].2 };

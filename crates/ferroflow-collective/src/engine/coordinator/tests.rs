@@ -1,4 +1,4 @@
-//! The coordinator's decisions, without any link.
+//! Tests of the coordinator's decisions, without links.
 
 use super::*;
 use crate::engine::request::tests::sum;
@@ -19,7 +19,7 @@ fn runs(c: &mut Coordinator, packing: &Packing, now: Instant) -> Vec<Vec<(String
 }
 
 #[test]
-fn tensors_run_when_all_ranks_have_asked_whatever_their_order() {
+fn tensors_run_when_all_ranks_have_submitted_them_in_any_order() {
     let (mut c, now) = coordinator(2);
     c.message(0, RankMessage::Submit(sum("a", 3)), now).unwrap();
     c.message(1, RankMessage::Submit(sum("b", 4)), now).unwrap();
@@ -50,7 +50,7 @@ fn small_tensors_are_fused_and_large_ones_cut_by_priority() {
 }
 
 #[test]
-fn what_was_agreed_once_is_asked_for_by_number() {
+fn a_known_request_is_repeated_by_its_number() {
     let (mut c, now) = coordinator(1);
     c.message(0, RankMessage::Submit(sum("a", 3)), now).unwrap();
     let Some(Decision::Keep { id, .. }) = c.decisions().pop() else { panic!("kept") };
@@ -62,7 +62,7 @@ fn what_was_agreed_once_is_asked_for_by_number() {
 }
 
 #[test]
-fn the_rank_that_differs_is_named() {
+fn the_error_names_the_rank_that_differs() {
     let (mut c, now) = coordinator(3);
     for rank in 0..3 {
         let count = if rank == 1 { 5 } else { 4 };
@@ -78,7 +78,7 @@ fn the_rank_that_differs_is_named() {
 }
 
 #[test]
-fn a_stall_is_told_once_and_then_fails_naming_the_missing() {
+fn a_stall_is_reported_once_and_then_fails_with_the_missing_ranks() {
     let (mut c, now) = coordinator(3);
     c.message(2, RankMessage::Submit(sum("w", 5)), now).unwrap();
     let second = Duration::from_secs(1);
@@ -90,13 +90,13 @@ fn a_stall_is_told_once_and_then_fails_naming_the_missing() {
     let [Decision::Fail { name, absent, .. }] = &c.decisions()[..] else { panic!("failed") };
     assert_eq!((name.as_str(), &absent[..]), ("w", &[0, 1][..]));
     assert!(!c.is_waiting());
-    // What the missing submit on hearing of it late is not part of the failure.
+    // Tensors that the missing ranks submit later do not belong to the failed collective.
     c.message(1, RankMessage::Submit(sum("w", 5)), now + 3 * second).unwrap();
     assert!(c.is_waiting() && c.decisions().is_empty());
 }
 
 #[test]
-fn a_broadcast_needs_its_root_to_have_asked_whether_or_not_it_has_joined() {
+fn a_broadcast_needs_a_submission_of_its_root() {
     let from_1 = || {
         RankMessage::Submit(TensorRequest {
             kind: OperationKind::Broadcast,
@@ -128,7 +128,7 @@ fn a_joined_rank_is_not_waited_for() {
 }
 
 #[test]
-fn an_empty_tensor_that_others_ask_for_again_after_a_join_runs_again() {
+fn an_empty_tensor_submitted_again_after_a_join_runs_again() {
     let (mut c, now) = coordinator(3);
     let ask =
         |c: &mut Coordinator, rank| c.message(rank, RankMessage::Submit(sum("w", 0)), now).unwrap();
@@ -146,7 +146,7 @@ fn an_empty_tensor_that_others_ask_for_again_after_a_join_runs_again() {
 }
 
 #[test]
-fn a_group_runs_when_it_is_complete() {
+fn a_group_runs_when_all_its_tensors_are_ready() {
     let (mut c, now) = coordinator(1);
     for name in ["a", "b"] {
         assert!(runs(&mut c, &PACKING, now).is_empty());
@@ -157,7 +157,7 @@ fn a_group_runs_when_it_is_complete() {
 }
 
 #[test]
-fn groups_of_the_same_names_in_two_sets_are_two() {
+fn groups_with_the_same_names_in_two_sets_are_independent() {
     let now = Instant::now();
     let mut c = Coordinator::new(2, vec![vec![0, 1], vec![0, 1]]);
     let ask = |c: &mut Coordinator, rank: u32, set: u16, name: &str, count: u64| {
@@ -195,7 +195,7 @@ fn a_group_that_fails_twice_does_not_fail_the_next_one() {
         c.message(0, member(name), now).unwrap();
     }
     let hour = Duration::from_secs(3600);
-    // Both have waited for rank 1 too long; the third comes at last.
+    // Both tensors have waited for rank 1 too long. The third one arrives at last.
     c.stalled(now + hour, hour, hour);
     for rank in 0..2 {
         c.message(rank, member("c"), now + hour).unwrap();
@@ -210,7 +210,7 @@ fn a_group_that_fails_twice_does_not_fail_the_next_one() {
 }
 
 #[test]
-fn a_tensor_waits_its_cycle_for_company_unless_the_buffer_is_full() {
+fn a_tensor_waits_one_cycle_unless_the_fusion_buffer_is_full() {
     let (mut c, now) = coordinator(1);
     let packing = Packing { cycle: Duration::from_millis(5), ..PACKING };
     c.message(0, RankMessage::Submit(sum("a", 4)), now).unwrap();
@@ -221,7 +221,7 @@ fn a_tensor_waits_its_cycle_for_company_unless_the_buffer_is_full() {
 }
 
 #[test]
-fn a_group_fails_as_a_whole_and_never_waits_for_ever() {
+fn a_group_fails_as_a_whole_and_never_hangs() {
     let member = |name: &str, count: u64| {
         let mut request = sum(name, count);
         (request.group, request.group_len) = (9, 3);
@@ -259,7 +259,7 @@ fn a_group_fails_as_a_whole_and_never_waits_for_ever() {
 }
 
 #[test]
-fn nobody_waits_for_a_rank_that_has_left_nor_for_it_to_join() {
+fn tensors_and_joins_do_not_wait_for_a_rank_that_has_left() {
     let (mut c, now) = coordinator(3);
     c.message(0, RankMessage::Submit(sum("w", 5)), now).unwrap();
     c.message(2, RankMessage::Submit(sum("v", 5)), now).unwrap();
@@ -271,7 +271,7 @@ fn nobody_waits_for_a_rank_that_has_left_nor_for_it_to_join() {
     assert!(told[1].contains("ranks [1] have joined, but ranks [2] have left"), "{told:?}");
     assert_eq!(told.len(), 2, "v has all that its missing ranks may still bring: {told:?}");
     assert!(c.is_waiting());
-    // It says so, and then its connection ends.
+    // The rank leaves, and then its connection is closed.
     c.message(2, RankMessage::Leave, now).unwrap();
     c.message(0, RankMessage::Submit(sum("u", 5)), now).unwrap();
     assert!(matches!(&c.decisions()[..], [Decision::Fail { name, .. }] if name == "u"));
@@ -282,7 +282,7 @@ fn nobody_waits_for_a_rank_that_has_left_nor_for_it_to_join() {
 }
 
 #[test]
-fn nothing_runs_with_a_rank_that_is_gone_though_it_has_asked_or_joined() {
+fn nothing_runs_with_a_rank_that_has_disconnected() {
     let (mut c, now) = coordinator(3);
     let ask = |c: &mut Coordinator, rank, request| {
         c.message(rank, RankMessage::Submit(request), now).unwrap()
@@ -318,14 +318,14 @@ fn nothing_runs_with_a_rank_that_is_gone_though_it_has_asked_or_joined() {
         assert_eq!(told(&mut c), [name]);
     }
     assert!(c.failed_groups.is_empty());
-    // It need not be there for the others to have joined.
+    // The other ranks can complete their join without it.
     c.message(0, RankMessage::Join, now).unwrap();
     c.message(2, RankMessage::Join, now).unwrap();
     assert_eq!(c.decisions(), [Decision::AllJoined { last: 2 }]);
 }
 
 #[test]
-fn counts_beyond_all_measure_are_not_a_panic() {
+fn counts_that_overflow_do_not_panic() {
     let (mut c, now) = coordinator(1);
     for name in ["a", "b"] {
         let request = TensorRequest { kind: OperationKind::AllGather, ..sum(name, u64::MAX) };

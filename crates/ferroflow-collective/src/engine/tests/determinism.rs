@@ -1,11 +1,11 @@
-//! Bits that depend on nothing but what was submitted.
+//! Tests that the resulting bits depend only on the submitted values.
 
 use super::*;
 
-/// What each of three ranks gets for two dozen tensors, which it submits in an order of its own, giving
-/// the processor away in between.
+/// The results of each of three ranks for two dozen tensors. Each rank submits them in its own
+/// order and yields in between.
 fn bits(over: (TransportChoice, Option<Algorithm>), seed: u64) -> Vec<Vec<Vec<u32>>> {
-    // There would be company to fuse with.
+    // Long enough for tensors to be fused, if that were allowed.
     let fusion = Some((1 << 20, Duration::from_millis(5)));
     let options =
         EngineOptions { deterministic: true, fusion, piece: 4000, ..EngineOptions::default() };
@@ -16,7 +16,7 @@ fn bits(over: (TransportChoice, Option<Algorithm>), seed: u64) -> Vec<Vec<Vec<u3
             (0..[1, 700, 3001][i % 3]).map(|_| random.f32() - 0.5).collect()
         };
         let mut order: Vec<usize> = (0..24).collect();
-        // Ranks wait between batches, so these are of the same tensors everywhere.
+        // Ranks synchronize between batches, so that all ranks submit the same tensors.
         let mut shared = fastrand::Rng::with_seed(seed);
         shared.shuffle(&mut order);
         let mut random = fastrand::Rng::with_seed(seed * 10 + rank);
@@ -48,8 +48,8 @@ fn bits(over: (TransportChoice, Option<Algorithm>), seed: u64) -> Vec<Vec<Vec<u3
 }
 
 #[test]
-fn the_same_bits_come_out_whoever_submits_what_when() {
-    // In a ring it depends on a value's place which rank's is added first.
+fn results_have_the_same_bits_for_any_order_of_submissions() {
+    // In a ring, the position of a value determines which rank's value is added first.
     for over in [(TransportChoice::Auto, None), (TransportChoice::Tcp, Some(Algorithm::Ring))] {
         let first = bits(over, 0);
         for i in (0..24).filter(|i| !(16..20).contains(i)) {

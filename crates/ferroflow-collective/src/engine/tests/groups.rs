@@ -1,9 +1,9 @@
-//! Tensors that are done together.
+//! Tests of grouped tensors.
 
 use super::*;
 
 #[test]
-fn tensors_of_any_collectives_are_done_together() {
+fn a_group_may_contain_any_collectives() {
     on_engines(3, EngineOptions::default(), |engine| {
         let r = engine.rank();
         let three = || vec![r as i32; 3];
@@ -24,7 +24,7 @@ fn tensors_of_any_collectives_are_done_together() {
             ("none", vec![]),
         ];
         for round in 0..3 {
-            // Ranks need not name them in the same order.
+            // Ranks may list the tensors in different orders.
             all.rotate_left(r + round);
             let named =
                 all.iter().map(|(name, v, what)| (name.to_string(), v.clone(), what.clone()));
@@ -73,14 +73,14 @@ fn a_group_of_tensors_fails_as_one_on_all_ranks() {
             &SubmitOptions::default(),
         );
         assert_eq!(refused.err().unwrap().code(), Code::AlreadyExists);
-        // None of a refused group is left behind.
+        // No tensor of a refused group is left in flight.
         let c = engine.all_reduce("c", vec![1u8], SubmitOptions::default()).unwrap();
         assert_eq!(c.wait().unwrap(), [2]);
     });
 }
 
 #[test]
-fn whether_a_tensor_is_in_a_group_is_agreed_on_too() {
+fn ranks_must_agree_whether_a_tensor_is_in_a_group() {
     on_engines(2, EngineOptions::default(), |engine| {
         let named = |name: &str| (name.to_string(), vec![1f32]);
         let both = || vec![named("a"), named("b")];

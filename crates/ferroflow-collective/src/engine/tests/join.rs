@@ -1,9 +1,9 @@
-//! Ranks without data go along with the others.
+//! Tests of ranks that have joined, and take part without data.
 
 use super::*;
 
 #[test]
-fn ranks_that_have_joined_bring_nothing() {
+fn joined_ranks_contribute_no_values() {
     on_engines(3, EngineOptions::default(), |engine| {
         let r = engine.rank();
         for step in 0..=r {
@@ -46,7 +46,7 @@ fn reductions_without_rank_2<T: Number + From<u8> + PartialEq + std::fmt::Debug>
 }
 
 #[test]
-fn every_collective_goes_on_with_the_ranks_that_have_not_joined() {
+fn every_collective_works_with_a_joined_rank() {
     on_engines(3, EngineOptions::default(), |engine| {
         let r = engine.rank();
         if r == 2 {
@@ -88,7 +88,7 @@ fn every_collective_goes_on_with_the_ranks_that_have_not_joined() {
                 let values = vec![0.0, 2.0 * (r as f32 + 1.0)];
                 let less = engine.all_reduce(&format!("{i} {op}"), values, ask).unwrap();
                 let less = less.wait().unwrap();
-                // Signs have one mean for both values here.
+                // Both values have the same sign, so one-bit compression has one mean for them.
                 let one_bit = compression == WireCompression::OneBit;
                 let want = if one_bit { [want / 2.0; 2] } else { [0.0, want] };
                 assert_eq!(less, want, "{compression} {op}");
@@ -99,7 +99,7 @@ fn every_collective_goes_on_with_the_ranks_that_have_not_joined() {
 }
 
 #[test]
-fn values_of_a_rank_that_joins_after_asking_are_there() {
+fn a_tensor_submitted_before_a_join_has_its_values() {
     on_engines(3, EngineOptions::default(), |engine| {
         let r = engine.rank();
         let from = engine.broadcast("b", vec![r as i32; 3], 1, SubmitOptions::default()).unwrap();
@@ -113,8 +113,8 @@ fn values_of_a_rank_that_joins_after_asking_are_there() {
 }
 
 #[test]
-fn what_is_submitted_after_a_join_is_not_taken_for_what_came_before() {
-    // What rank 0 submits before it joins waits long enough for rank 1 to be on.
+fn a_tensor_submitted_after_a_join_belongs_to_a_later_collective() {
+    // The tensor that rank 0 submits before it joins waits long enough for rank 1 to continue.
     let fusion = Some((1 << 20, Duration::from_millis(20)));
     on_engines(2, EngineOptions { fusion, ..EngineOptions::default() }, |engine| {
         for _ in 0..5 {

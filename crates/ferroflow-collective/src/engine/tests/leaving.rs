@@ -1,14 +1,14 @@
-//! Ranks that leave while others still work: nobody waits for them.
+//! Tests of ranks that leave while others still work. No rank waits for them.
 
 use super::*;
 
-/// Ranks that leave are gone at once.
+/// Options with which leaving ranks do not wait for the others.
 fn in_a_hurry() -> EngineOptions {
     EngineOptions { shutdown_timeout: Duration::ZERO, ..EngineOptions::default() }
 }
 
 #[test]
-fn what_waits_for_a_rank_that_has_left_fails_and_names_it() {
+fn a_tensor_that_needs_a_rank_that_has_left_fails_and_names_it() {
     for gone in 0..2 {
         on_engines(2, EngineOptions::default(), |engine| {
             if engine.rank() == gone {
@@ -23,7 +23,7 @@ fn what_waits_for_a_rank_that_has_left_fails_and_names_it() {
 }
 
 #[test]
-fn what_a_rank_has_asked_for_before_it_leaves_is_done() {
+fn a_tensor_submitted_before_leaving_is_completed() {
     on_engines(3, EngineOptions::default(), |engine| {
         let sum = engine.all_reduce("w", vec![1f32; 1000], SubmitOptions::default()).unwrap();
         if engine.rank() > 0 {
@@ -33,7 +33,7 @@ fn what_a_rank_has_asked_for_before_it_leaves_is_done() {
 }
 
 #[test]
-fn whoever_still_works_when_rank_0_is_gone_is_told() {
+fn submissions_fail_after_rank_0_has_left() {
     on_engines(2, in_a_hurry(), |engine| {
         if engine.rank() == 0 {
             return;
@@ -43,7 +43,7 @@ fn whoever_still_works_when_rank_0_is_gone_is_told() {
             let e = sum.and_then(CollectiveHandle::wait).unwrap_err();
             assert_eq!(e.code(), Code::Unavailable, "{e}");
             assert!(!e.message().contains("waited"), "{e}");
-            // At first because it has left, then because it is gone, with all that it decides.
+            // At first because rank 0 has left, later because the coordinator is gone.
             if engine.failure().is_some() {
                 break e;
             }
@@ -57,7 +57,7 @@ fn whoever_still_works_when_rank_0_is_gone_is_told() {
 }
 
 #[test]
-fn a_set_goes_on_when_a_rank_that_is_not_in_it_has_gone() {
+fn a_set_works_after_a_rank_outside_of_it_has_gone() {
     on_engines(3, in_a_hurry(), |engine| {
         if engine.rank() == 1 {
             return;
@@ -69,7 +69,7 @@ fn a_set_goes_on_when_a_rank_that_is_not_in_it_has_gone() {
             let sum = engine.all_reduce("w", vec![1f32; i], ask.clone()).unwrap();
             assert_eq!(sum.wait().unwrap(), vec![2.0; i]);
         }
-        // Who is first may leave first.
+        // The rank that finishes first may leave first.
         let both = engine.all_reduce("end", vec![0u8], ask).unwrap();
         both.wait().unwrap();
     });
@@ -88,7 +88,7 @@ fn a_join_ends_when_a_rank_leaves_that_never_joined() {
 }
 
 #[test]
-fn a_caller_that_panics_over_its_tensor_does_so_for_itself() {
+fn a_panic_in_a_callback_does_not_end_the_engine() {
     on_engines(2, EngineOptions::default(), |engine| {
         let one = Tensor::vector(&[1f32]);
         engine.submit_tensor("w", one, Collective::AllReduce, SubmitOptions::default(), |_| {
@@ -100,7 +100,7 @@ fn a_caller_that_panics_over_its_tensor_does_so_for_itself() {
 }
 
 #[test]
-fn a_trace_that_cannot_be_written_is_an_error_on_all_ranks() {
+fn a_timeline_that_cannot_be_created_fails_all_ranks() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let options =

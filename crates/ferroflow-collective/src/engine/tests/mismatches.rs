@@ -1,16 +1,17 @@
-//! Ranks that do not mean the same, or mean what cannot be done: all are told who.
+//! Tests of ranks that disagree, or that request something impossible. All ranks get an error that
+//! names the rank.
 
 use super::*;
 
 #[test]
-fn ranks_that_were_given_other_models_are_told() {
+fn ranks_with_different_cost_models_get_an_error() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let member = |rank| Membership {
         transport: TransportChoice::Tcp,
         ..Membership::new(rank, 2, address.as_str())
     };
-    // So many seconds a message: two windows are on their way, or many.
+    // The seconds per message: two windows are in flight, or many.
     let options = |alpha| GroupOptions {
         algorithm: Some(Algorithm::Ring),
         model: Some(crate::LinkCostModel { alpha, ..crate::LinkCostModel::default() }),
@@ -35,8 +36,8 @@ fn submit(engine: &Engine, name: &str, (tensor, what, ask): Submission) -> Resul
     results.recv().unwrap().map(|(tensor, _)| tensor)
 }
 
-/// All of three ranks hear `code` and `text`, when rank 1 submits the odd one and the others the plain
-/// one; and go on.
+/// Rank 1 of three submits `odd` and the others submit `plain`. All ranks get an error with `code`
+/// and `text`, and can continue.
 fn refuses(engine: &Engine, plain: Submission, odd: Submission, code: Code, text: &str) {
     let mine = if engine.rank() == 1 { odd } else { plain };
     let e = submit(engine, "w", mine).unwrap_err();
@@ -47,7 +48,7 @@ fn refuses(engine: &Engine, plain: Submission, odd: Submission, code: Code, text
 }
 
 #[test]
-fn whatever_one_rank_means_otherwise_is_an_error_on_all_that_names_it() {
+fn a_rank_with_a_different_request_is_named_in_the_error_of_all() {
     on_engines(3, EngineOptions::default(), |engine| {
         let four = || Tensor::from_slice([4], &[0f32; 4]).unwrap();
         let square = || Tensor::from_slice([2, 2], &[0f32; 4]).unwrap();
@@ -89,14 +90,14 @@ fn whatever_one_rank_means_otherwise_is_an_error_on_all_that_names_it() {
             let text = format!("ranks [1] want {text}, ranks [0, 2] want");
             refuses(engine, plain, odd, Code::InvalidArgument, &text);
         }
-        // Where the op says nothing, it need not be the same.
+        // The reduction need not be equal where it has no effect.
         let ask = if engine.rank() == 1 { max() } else { SubmitOptions::default() };
         submit(engine, "w", (four(), Collective::AllGather, ask)).unwrap();
     });
 }
 
 #[test]
-fn what_one_rank_cannot_do_is_an_error_on_all_that_names_it() {
+fn a_rank_with_an_impossible_request_is_named_in_the_error_of_all() {
     on_engines(3, EngineOptions::default(), |engine| {
         let four = || Tensor::from_slice([4], &[0f32; 4]).unwrap();
         let of = |what| (four(), what, SubmitOptions::default());
@@ -154,7 +155,7 @@ fn what_one_rank_cannot_do_is_an_error_on_all_that_names_it() {
 }
 
 #[test]
-fn a_process_set_that_is_none_or_without_this_rank_is_the_callers_own_error() {
+fn an_unknown_process_set_is_an_error_of_the_caller_only() {
     on_engines(3, EngineOptions::default(), |engine| {
         let in_set = |set| SubmitOptions { set: SetId(set), ..SubmitOptions::default() };
         let e = engine.all_reduce("w", vec![1f32], in_set(9)).err().unwrap();
@@ -168,7 +169,7 @@ fn a_process_set_that_is_none_or_without_this_rank_is_the_callers_own_error() {
 }
 
 #[test]
-fn ranks_that_name_a_tensor_otherwise_are_told_and_can_go_on() {
+fn ranks_with_different_tensor_names_get_an_error_and_can_continue() {
     let options = EngineOptions {
         stall_warning: Duration::from_millis(50),
         stall_deadline: Duration::from_millis(200),
@@ -180,7 +181,7 @@ fn ranks_that_name_a_tensor_otherwise_are_told_and_can_go_on() {
             _ => ("even", "for ranks [1]"),
         };
         stalls(engine, name, missing);
-        // Whoever is first may lose patience with the others, and only for itself.
+        // The first rank may run into the timeout, which fails only its own tensor.
         let sum = loop {
             match engine.all_reduce("v", vec![1f32], SubmitOptions::default()).unwrap().wait() {
                 Err(e) if e.code() == Code::DeadlineExceeded => {}
@@ -192,12 +193,12 @@ fn ranks_that_name_a_tensor_otherwise_are_told_and_can_go_on() {
 }
 
 #[test]
-fn a_name_beyond_all_measure_is_the_callers_own_error() {
+fn a_name_that_is_too_long_is_an_error_of_the_caller_only() {
     on_engines(2, EngineOptions::default(), |engine| {
         let endless = "w".repeat(LONGEST_NAME + 1);
         let e = engine.all_reduce(&endless, vec![1f32], SubmitOptions::default()).err().unwrap();
         assert_eq!(e.code(), Code::InvalidArgument);
-        // More than one frame of notes and decisions.
+        // More messages and decisions than fit into one frame.
         let long = |i: usize| format!("{i:0>width$}", width = LONGEST_NAME >> 4);
         let tensors = (0..600).map(|i| (long(i), vec![1u8])).collect();
         for handle in engine.grouped_all_reduce(tensors, &SubmitOptions::default()).unwrap() {
@@ -207,7 +208,7 @@ fn a_name_beyond_all_measure_is_the_callers_own_error() {
 }
 
 #[test]
-fn what_a_caller_knows_to_be_wrong_is_an_error_on_all() {
+fn a_fault_reported_by_one_caller_is_an_error_on_all_ranks() {
     on_engines(3, EngineOptions::default(), |engine| {
         let four = || Tensor::from_slice([4], &[0f32; 4]).unwrap();
         let of = |fault| {

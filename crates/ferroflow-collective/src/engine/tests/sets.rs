@@ -1,4 +1,4 @@
-//! Collectives of some ranks, in another order than that of their numbers.
+//! Tests of collectives of process sets, whose order differs from that of the ranks.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn in_odd() -> SubmitOptions {
     SubmitOptions { set: SetId(2), ..SubmitOptions::default() }
 }
 
-/// Every kind of collective among [`ODD`], as its member at `place`.
+/// Runs every collective in the set [`ODD`], as the member at index `place`.
 fn all_kinds(engine: &Engine, place: usize, len: usize) {
     let r = engine.rank();
     let op = |op| SubmitOptions { op, ..in_odd() };
@@ -36,7 +36,8 @@ fn all_kinds(engine: &Engine, place: usize, len: usize) {
         let want = (ends[place]..ends[place + 1]).map(|i| i as f64 * times);
         assert_eq!(part.wait().unwrap(), want.collect::<Vec<_>>());
     }
-    // The member at place p sends 10 p + q to the one at q, q + 1 times as often as `len`.
+    // The member at index p sends the value 10 p + q to the member at index q, (q + 1) * `len`
+    // times.
     let values = (0..3).flat_map(|q| vec![(10 * place + q) as i32; (q + 1) * len]).collect();
     let splits = (1..4).map(|n| n * len).collect();
     let swapped = engine.all_to_all("t", values, splits, in_odd()).unwrap();
@@ -61,12 +62,12 @@ fn all_kinds(engine: &Engine, place: usize, len: usize) {
 }
 
 #[test]
-fn a_set_goes_by_its_own_order() {
+fn collectives_of_a_set_use_the_order_of_the_set() {
     for transport in [TransportChoice::Auto, TransportChoice::Tcp] {
         on_engines_over((transport, None), 5, EngineOptions::default(), |engine| {
             let place = ODD.iter().position(|&m| m == engine.rank());
             if let Some(place) = place {
-                // The second is too long for one message.
+                // The second one is too long for one message.
                 all_kinds(engine, place, 2);
                 all_kinds(engine, place, 40_000);
                 let lost = engine.broadcast("b", vec![0u8], 1, in_odd()).unwrap();
@@ -82,7 +83,7 @@ fn a_set_goes_by_its_own_order() {
 }
 
 #[test]
-fn sets_that_share_ranks_and_names_do_not_mix() {
+fn sets_that_share_ranks_and_names_are_independent() {
     on_engines(5, EngineOptions::default(), |engine| {
         let r = engine.rank();
         let mut sets = vec![(SetId::WORLD, 10.0), (SetId(1), 2.0), (SetId(2), 6.0)];
@@ -106,7 +107,7 @@ fn sets_that_share_ranks_and_names_do_not_mix() {
 }
 
 #[test]
-fn a_set_goes_on_without_its_member_that_has_joined() {
+fn a_set_works_with_a_member_that_has_joined() {
     on_engines(5, EngineOptions::default(), |engine| {
         let r = engine.rank();
         if r == 0 || r == 4 {
@@ -123,7 +124,7 @@ fn a_set_goes_on_without_its_member_that_has_joined() {
 }
 
 #[test]
-fn ranks_that_made_other_sets_are_named_on_all() {
+fn ranks_with_different_sets_are_named_in_the_error_of_all() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let listener = Mutex::new(Some(listener));
@@ -157,7 +158,7 @@ fn ranks_that_made_other_sets_are_named_on_all() {
 }
 
 #[test]
-fn sets_are_made_while_ranks_work_and_all_must_mean_the_same() {
+fn sets_can_be_added_while_ranks_work_if_all_agree() {
     on_engines(4, EngineOptions::default(), |engine| {
         let r = engine.rank();
         let other = engine.all_reduce("w", vec![1f32; 9], SubmitOptions::default()).unwrap();
@@ -182,7 +183,7 @@ fn sets_are_made_while_ranks_work_and_all_must_mean_the_same() {
 }
 
 #[test]
-fn a_rank_that_has_joined_knows_the_sets_that_others_make() {
+fn a_joined_rank_learns_of_new_sets() {
     on_engines(3, EngineOptions::default(), |engine| {
         let made = match engine.rank() {
             2 => None,

@@ -1,9 +1,9 @@
-//! Collectives drawn at random, each against what it should give: of any kind, type, op, algorithm and size, among any
-//! number of ranks on any hosts, over any links.
+//! Tests of random collectives against a reference: any kind, type, op, algorithm and size, any
+//! number of ranks and hosts, and any links.
 
 use super::*;
 
-/// One collective of all ranks, as all of them know it.
+/// One collective, as all ranks know it.
 #[derive(Clone, Debug)]
 enum Call {
     AllReduce {
@@ -35,7 +35,7 @@ enum Call {
     },
 }
 
-/// `count` values in `n` parts, some of which may be empty.
+/// Splits `count` values into `n` parts, some of which may be empty.
 fn cut(random: &mut fastrand::Rng, count: usize, n: usize) -> Vec<usize> {
     let mut bounds: Vec<usize> = (1..n).map(|_| random.usize(..=count)).collect();
     bounds.extend([0, count]);
@@ -55,7 +55,7 @@ impl Call {
             1 => Call::ReduceScatter { dtype, op, parts: cut(random, count, n) },
             2 => Call::AllGather { dtype, parts: cut(random, count, n), known },
             3 => {
-                // As many values as the others have in all.
+                // As many values as the other collectives have in total.
                 let each = cut(random, count, n);
                 let parts = each.iter().map(|&count| cut(random, count, n)).collect();
                 Call::AllToAll { dtype, parts, known }
@@ -127,11 +127,11 @@ impl Call {
     }
 }
 
-/// How many kinds of collectives [`Call::draw`] knows.
+/// The number of kinds that [`Call::draw`] knows.
 const KINDS: usize = 5;
 
 #[test]
-fn every_collective_moves_every_type_in_one_message_and_in_several() {
+fn every_collective_moves_every_type_in_one_or_several_messages() {
     for n in [1, 2, 3, 7] {
         let mut random = fastrand::Rng::with_seed(n as u64);
         let mut calls = Vec::new();
@@ -153,8 +153,9 @@ fn every_collective_moves_every_type_in_one_message_and_in_several() {
     }
 }
 
-/// As the seed says: up to 10 MB, odd sizes and none at all, in place and several times in the same group; ranks are
-/// on one host or on several, with any number of them on each, and have one connection or several.
+/// Draws the collectives of each seed: up to 10 MB, odd sizes and none at all, in place and several
+/// times in the same group. Ranks are on one host or on several, with any number of ranks each, and
+/// have one connection or several.
 ///
 ///     FERROFLOW_CASES=5000 cargo test --release -p ferroflow-collective any_collective
 #[test]
@@ -173,7 +174,7 @@ fn any_collective_of_any_size_is_right_over_any_links() {
         let streams = [None, Some(1), Some(2), Some(3)][random.usize(..4)];
         let draw = |_| {
             let dtype = NUMBERS[random.usize(..NUMBERS.len())];
-            // As many short ones as long ones, of whatever width. Half of the calls are all-reduce.
+            // As many short ones as long ones, of any width. Half of the calls are all-reduce.
             let bytes = 10u64.pow(random.u32(0..=6)) * random.u64(0..=10);
             let count = bytes as usize / dtype.size().unwrap() + random.usize(..3);
             let kind = random.usize(..2 * KINDS).saturating_sub(KINDS);
