@@ -1,4 +1,4 @@
-//! Compiles `proto/*.proto` to Rust, without the help of an installed `protoc`.
+//! Compiles `proto/*.proto` to Rust. Does not need an installed `protoc`.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -15,8 +15,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         .bytes(["."])
         // Sorted maps make equal messages equal bytes.
         .btree_map(["."])
-        // A graph holds an attribute value in every slot of every node's map, nearly all of them
-        // small; the two big kinds would make each of them half a kilobyte.
+        // A graph has an attribute value in every slot of every node's map, and nearly all are
+        // small. The two large variants would make each of them half a kilobyte.
         .boxed(".tensorflow.AttrValue.value.tensor")
         .boxed(".tensorflow.AttrValue.value.list")
         .boxed(".tensorflow.Summary.Value.value.tensor")

@@ -12,6 +12,7 @@
 //! orders them.
 //!
 //! This crate does not know about graphs.
+#![warn(missing_docs)]
 
 pub mod bench;
 #[cfg(target_os = "linux")]

@@ -1,7 +1,7 @@
-//! Dense matrix factorisations on plain row-major slices, over `f64` and complex `f64`.
+//! Dense matrix factorizations on plain row-major slices of `f64` and complex `f64`.
 //!
-//! A wall around `faer`: its generic code takes long to compile, so it is instantiated here, once,
-//! and not in the crate of the ops, which changes often. Nothing here starts a thread.
+//! This crate wraps `faer`, whose generic code takes long to compile. It is instantiated only here,
+//! because the crates of the ops change often. Nothing here starts a thread.
 #![forbid(unsafe_code)]
 
 mod pivot;
@@ -15,8 +15,8 @@ use faer::linalg::solvers::{Eigen, Llt, PartialPivLu, Qr, SelfAdjointEigen, Svd 
 use faer::traits::ComplexField;
 use faer::{Mat, MatMut, MatRef, Side};
 
-/// `f64` or [`Complex64`], with the factorisations of matrices of them. A matrix is a row-major
-/// slice, and panics if its length does not fit its sizes.
+/// `f64` or [`Complex64`], with matrix factorizations. A matrix is a row-major slice. Functions
+/// panic if its length does not match its dimensions.
 pub trait Field: Copy + Send + Sync + PartialEq + std::fmt::Debug + 'static {
     const ZERO: Self;
     const ONE: Self;
@@ -29,26 +29,27 @@ pub trait Field: Copy + Send + Sync + PartialEq + std::fmt::Debug + 'static {
     fn times(self, other: Self) -> Self;
     fn over(self, other: Self) -> Self;
 
-    /// Replaces an `n` by `n` matrix by its factors L (below the diagonal, which is one) and U;
-    /// returns which row of the matrix each row of L U is.
+    /// Replaces an `n` by `n` matrix by its factors L (below the diagonal, which is one) and U.
+    /// Returns the row of the matrix for each row of L U.
     fn lu(a: &mut [Self], n: usize) -> Vec<usize>;
-    /// Solves `a x = b` in place for a triangular `a`, of which the other half is not read; `b` has
+    /// Solves `a x = b` in place for a triangular `a`. Does not read the other half of `a`. `b` has
     /// `cols` columns.
     fn solve_triangular(a: &[Self], n: usize, half: Half, b: &mut [Self], cols: usize);
-    /// The factor L of `a = L L*`, of which only the lower half is read; `None` if `a` is not
-    /// positive definite.
+    /// The factor L of `a = L L*`. Reads only the lower half of `a`. `None` if `a` is not positive
+    /// definite.
     fn cholesky(a: &[Self], n: usize) -> Option<Vec<Self>>;
-    /// The factors Q and R of an `m` by `n` matrix: whole (`m` by `m` and `m` by `n`) or thin.
+    /// The factors Q and R of an `m` by `n` matrix, either full (`m` by `m` and `m` by `n`) or
+    /// thin.
     fn qr(a: &[Self], m: usize, n: usize, whole: bool) -> (Vec<Self>, Vec<Self>);
-    /// Singular values, largest first, and vectors; `None` if they were not found.
+    /// Singular values, largest first, and vectors. `None` if the iteration does not converge.
     fn svd(a: &[Self], m: usize, n: usize, whole: bool) -> Option<Svd<Self>>;
     fn singular_values(a: &[Self], m: usize, n: usize) -> Option<Vec<f64>>;
-    /// Eigenvalues in rising order and vectors (in columns) of a self-adjoint matrix, of which only
-    /// the lower half is read; `None` if they were not found.
+    /// Eigenvalues in ascending order and eigenvectors (in columns) of a self-adjoint matrix. Reads
+    /// only its lower half. `None` if the iteration does not converge.
     fn eigh(a: &[Self], n: usize) -> Option<(Vec<f64>, Vec<Self>)>;
     fn eigvalsh(a: &[Self], n: usize) -> Option<Vec<f64>>;
-    /// Eigenvalues and vectors (in columns, of length 1) of any square matrix; `None` if they were
-    /// not found.
+    /// Eigenvalues and eigenvectors (in columns, of length 1) of any square matrix. `None` if the
+    /// iteration does not converge.
     fn eig(a: &[Self], n: usize) -> Option<(Vec<Complex64>, Vec<Complex64>)>;
 }
 
@@ -56,12 +57,12 @@ pub trait Field: Copy + Send + Sync + PartialEq + std::fmt::Debug + 'static {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Half {
     Lower,
-    /// Lower, with ones on the diagonal whatever is stored there.
+    /// Lower, with ones on the diagonal. The stored diagonal is ignored.
     UnitLower,
     Upper,
 }
 
-/// Singular values, and the left and right vectors in columns: `a = u s v*`.
+/// Singular values, and left and right singular vectors in columns: `a = u s v*`.
 pub struct Svd<T> {
     pub s: Vec<f64>,
     pub u: Vec<T>,
@@ -120,7 +121,7 @@ fn solve_triangular<T: Field + ComplexField>(
 /// Matrices up to this size are solved by plain substitution.
 const SMALL: usize = 16;
 
-/// Solves row by row; a zero on the diagonal gives infinities, as a division does.
+/// Solves row by row. A zero on the diagonal gives infinities, as a division does.
 fn substitute<T: Field>(a: &[T], n: usize, half: Half, b: &mut [T], cols: usize) {
     for step in 0..n {
         let i = if half == Half::Upper { n - 1 - step } else { step };
@@ -150,7 +151,7 @@ fn qr<T: Field + ComplexField>(a: &[T], m: usize, n: usize, whole: bool) -> (Vec
     let qr = Qr::new(MatRef::from_row_major_slice(a, m, n));
     let mut q = if whole { qr.compute_Q() } else { qr.compute_thin_Q() };
     let mut r = qr.thin_R().to_owned();
-    // The convention of others: the diagonal of R is real.
+    // The usual convention: the diagonal of R is real.
     for i in 0..m.min(n) {
         let d = r[(i, i)];
         let size = d.modulus();
@@ -192,7 +193,7 @@ fn eigh<T: Field + ComplexField>(a: &[T], n: usize) -> Option<(Vec<f64>, Vec<T>)
     Some((values, row_major(eigen.U())))
 }
 
-/// A copy of which the upper half is zero.
+/// A copy with zeros in the upper half.
 fn lower<T: Field>(a: &[T], n: usize) -> Vec<T> {
     let mut a = a.to_vec();
     for i in 0..n {
@@ -393,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn triangles_of_any_size_are_solved() {
+    fn triangular_matrices_of_any_size_are_solved() {
         for n in [3, 40] {
             for half in [Half::Lower, Half::UnitLower, Half::Upper] {
                 let mut a = sample(n, n, |re, _| re / 20.0);
@@ -417,17 +418,17 @@ mod tests {
     }
 
     #[test]
-    fn real_matrices_factor() {
+    fn factors_of_real_matrices_multiply_to_the_matrix() {
         factors(|re, _| re, Complex64::from);
     }
 
     #[test]
-    fn complex_matrices_factor() {
+    fn factors_of_complex_matrices_multiply_to_the_matrix() {
         factors(Complex64::new, |z| z);
     }
 
     #[test]
-    fn what_is_not_finite_is_refused() {
+    fn matrices_with_nan_or_infinity_have_no_factors() {
         let a = [f64::NAN, 1.0, 1.0, 3.0];
         assert!(f64::cholesky(&a, 2).is_none());
         assert!(f64::svd(&a, 2, 2, false).is_none());

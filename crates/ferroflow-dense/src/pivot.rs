@@ -1,9 +1,9 @@
-//! An LU factorisation whose pivots are the entries of largest modulus.
+//! An LU factorization that selects pivots by modulus.
 
 use crate::Field;
 
-/// As [`Field::lu`], which compares complex entries by the sum of their parts' sizes: the product is the same, but the
-/// rows and with them the factors may be others.
+/// Like [`Field::lu`], which compares complex entries by the sum of the sizes of their parts. The
+/// product is the same, but the rows and factors may differ.
 pub fn lu_by_modulus<T: Field>(a: &mut [T], n: usize) -> Vec<usize> {
     let mut rows: Vec<usize> = (0..n).collect();
     for k in 0..n {
@@ -36,7 +36,7 @@ mod tests {
     use crate::Complex64;
 
     #[test]
-    fn the_largest_modulus_goes_first_though_its_parts_sum_to_less() {
+    fn the_pivot_is_the_entry_of_largest_modulus() {
         let z = |re: f64, im: f64| Complex64::new(re, im);
         let whole = [z(3.0, 3.0), z(1.0, 0.0), z(4.5, 0.0), z(2.0, -1.0)];
         let mut lu = whole;

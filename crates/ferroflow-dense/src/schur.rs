@@ -1,4 +1,4 @@
-//! The complex Schur form: what square roots and logarithms of matrices are made from.
+//! The complex Schur form, for square roots and logarithms of matrices.
 
 use crate::Complex64;
 
@@ -9,10 +9,10 @@ pub struct Schur {
 }
 
 const ZERO: Complex64 = Complex64::new(0.0, 0.0);
-/// QR steps allowed per eigenvalue.
+/// Most QR steps per eigenvalue.
 const STEPS: usize = 40;
 
-/// The Schur form of an `n` by `n` matrix, by shifted QR steps on its Hessenberg form; `None` if
+/// The Schur form of an `n` by `n` matrix, by shifted QR steps on its Hessenberg form. `None` if
 /// they do not converge or the matrix is not finite.
 pub fn schur(a: &[Complex64], n: usize) -> Option<Schur> {
     if !a.iter().all(|z| z.is_finite()) {
@@ -43,7 +43,7 @@ pub fn schur(a: &[Complex64], n: usize) -> Option<Schur> {
     Some(Schur { t, q })
 }
 
-/// Zeroes what is below the first subdiagonal, by reflections.
+/// Zeroes the entries below the first subdiagonal by reflections.
 fn to_hessenberg(t: &mut [Complex64], q: &mut [Complex64], n: usize) {
     for k in 0..n.saturating_sub(2) {
         let mut v: Vec<Complex64> = (k + 1..n).map(|i| t[i * n + k]).collect();
@@ -77,7 +77,7 @@ fn to_hessenberg(t: &mut [Complex64], q: &mut [Complex64], n: usize) {
     }
 }
 
-/// The start of the block that ends at `hi` and has no negligible subdiagonal.
+/// The start of the block that ends at `hi` and has no negligible subdiagonal entry.
 fn split(t: &mut [Complex64], n: usize, hi: usize) -> usize {
     let mut lo = hi;
     while lo > 0 {
@@ -92,7 +92,7 @@ fn split(t: &mut [Complex64], n: usize, hi: usize) -> usize {
     lo
 }
 
-/// The eigenvalue of the last two rows that is nearer to the last diagonal element.
+/// The eigenvalue of the last two rows that is closer to the last diagonal element.
 fn wilkinson_shift(t: &[Complex64], n: usize, hi: usize) -> Complex64 {
     let (a, b) = (t[(hi - 1) * n + hi - 1], t[(hi - 1) * n + hi]);
     let (c, d) = (t[hi * n + hi - 1], t[hi * n + hi]);
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_form_is_triangular_and_similar() {
+    fn the_schur_form_is_triangular_and_similar_to_the_matrix() {
         for n in [0, 1, 2, 5, 12] {
             let a: Vec<Complex64> = (0..n * n)
                 .map(|i| Complex64::new((i * 7 % 13) as f64 - 5.0, (i * 5 % 11) as f64 - 4.0))

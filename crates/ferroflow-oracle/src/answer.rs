@@ -1,6 +1,6 @@
 //! Runs cases in Ferroflow.
 
-use crate::record::Case;
+use crate::record::RecordedCase;
 use bytes::Bytes;
 use ferroflow::{SessionOptions, default_catalog};
 use ferroflow_core::{Result, Tensor, err};
@@ -10,31 +10,31 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// TensorFlow had the same time.
+/// The time limit of a case, the same as for TensorFlow.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Stands for a folder in the names of files that cases write and read.
+/// Stands for a folder in the file names of cases.
 const FOLDER: &[u8] = b"$ORACLE";
 
-/// One task whose sessions share no state: each case finds it new.
-pub struct Ours {
+/// A task whose sessions share no state, so that each case starts fresh.
+pub struct FerroflowTask {
     task: Arc<Task>,
     folder: PathBuf,
 }
 
-impl Default for Ours {
-    fn default() -> Ours {
+impl Default for FerroflowTask {
+    fn default() -> FerroflowTask {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let unique = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let folder =
             std::env::temp_dir().join(format!("ferroflow-oracle-{}-{}", unique.0, unique.1));
-        Ours { task: Task::local(default_catalog()), folder }
+        FerroflowTask { task: Task::local(default_catalog()), folder }
     }
 }
 
-impl Ours {
-    /// The values fetched, in order.
-    pub fn answer(&self, case: &Case) -> Result<Vec<Tensor>> {
+impl FerroflowTask {
+    /// Runs a case and returns the fetched values in order.
+    pub fn answer(&self, case: &RecordedCase) -> Result<Vec<Tensor>> {
         let options = SessionOptions {
             isolate_state: true,
             allow_soft_placement: true,
@@ -74,18 +74,18 @@ impl Ours {
     }
 
     fn clear(&self) {
-        // It may not be there.
+        // The folder may not exist.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
-impl Drop for Ours {
+impl Drop for FerroflowTask {
     fn drop(&mut self) {
         self.clear();
     }
 }
 
-/// `tensor` with `new` for `old` in its strings, if any has `old`.
+/// Replaces `old` by `new` in the strings of `tensor`. `None` if no string contains `old`.
 fn replaced(tensor: &Tensor, old: &[u8], new: &[u8]) -> Result<Option<Tensor>> {
     let Ok(strings) = tensor.strings() else { return Ok(None) };
     let at = |s: &[u8]| s.windows(old.len()).position(|w| w == old);

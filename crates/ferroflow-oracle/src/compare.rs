@@ -1,10 +1,10 @@
-//! Holds two answers against each other.
+//! Compares Ferroflow's answer with TensorFlow's.
 
-use crate::record::{Case, ComparisonMode, Theirs};
+use crate::record::{ComparisonMode, RecordedAnswer, RecordedCase};
 use ferroflow_core::{Complex32, Complex64, DType, Element, Error, Tensor, bf16, f16};
 use std::fmt;
 
-/// How an answer differs.
+/// How two answers differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DifferenceKind {
     /// Values differ.
@@ -15,9 +15,9 @@ pub enum DifferenceKind {
     Dtype,
     /// Both fail, with different codes.
     Code,
-    /// TensorFlow computes what we refuse.
+    /// TensorFlow computes a result where Ferroflow fails.
     Refused,
-    /// We compute what TensorFlow refuses.
+    /// Ferroflow computes a result where TensorFlow fails.
     Accepted,
 }
 
@@ -34,30 +34,30 @@ impl fmt::Display for DifferenceKind {
     }
 }
 
-/// A difference, in words.
+/// A difference with a description.
 #[derive(Debug)]
 pub struct Difference {
     pub kind: DifferenceKind,
     pub text: String,
 }
 
-/// How our answer to `case` differs from TensorFlow's: each output and each kind of number that does, apart, so that what
-/// explains one of them says nothing of the others.
-pub fn differences(case: &Case, ours: &Result<Vec<Tensor>, Error>) -> Vec<Difference> {
+/// The differences of our answer to `case` from TensorFlow's. Each output and each kind of
+/// difference is separate, so that an explanation of one does not hide another.
+pub fn differences(case: &RecordedCase, ours: &Result<Vec<Tensor>, Error>) -> Vec<Difference> {
     let differs = |kind, text| vec![Difference { kind, text }];
     match (&case.theirs, ours) {
-        (Theirs::Crashed, _) => Vec::new(),
-        (Theirs::Error(code, text), Err(e)) if *code != e.code() => differs(
+        (RecordedAnswer::Crashed, _) => Vec::new(),
+        (RecordedAnswer::Error(code, text), Err(e)) if *code != e.code() => differs(
             DifferenceKind::Code,
             format!("{e}\n  TensorFlow: {}: {}", code.name(), line(text)),
         ),
-        (Theirs::Error(..), Err(_)) => Vec::new(),
-        (Theirs::Error(code, text), Ok(_)) => differs(
+        (RecordedAnswer::Error(..), Err(_)) => Vec::new(),
+        (RecordedAnswer::Error(code, text), Ok(_)) => differs(
             DifferenceKind::Accepted,
             format!("TensorFlow: {}: {}", code.name(), line(text)),
         ),
-        (Theirs::Values(_), Err(e)) => differs(DifferenceKind::Refused, e.to_string()),
-        (Theirs::Values(theirs), Ok(ours)) => {
+        (RecordedAnswer::Values(_), Err(e)) => differs(DifferenceKind::Refused, e.to_string()),
+        (RecordedAnswer::Values(theirs), Ok(ours)) => {
             if theirs.len() != ours.len() {
                 return differs(
                     DifferenceKind::Dtype,
@@ -123,8 +123,8 @@ fn tensors(
     text.into_iter().map(|text| (DifferenceKind::Value, text)).collect()
 }
 
-/// The numbers that are not near each other, in a line for each way of it: NaN on one side, an infinity, or apart by some
-/// part of their size.
+/// Describes the numbers that are not close, with one line for each kind of difference: NaN on one
+/// side, an infinity, or apart by a part of their size.
 fn numbers_apart(
     a: &[f64],
     b: &[f64],
@@ -178,7 +178,8 @@ fn integers_apart(a: &[i128], b: &[i128]) -> Option<String> {
     ))
 }
 
-/// What one rounding may cost, times a few: TensorFlow's own results change that much with the instruction set.
+/// A few times the error of one rounding: TensorFlow's own results vary that much with the
+/// instruction set.
 fn precision(dtype: DType) -> f64 {
     match dtype {
         DType::Half => 2e-3,
@@ -188,7 +189,7 @@ fn precision(dtype: DType) -> f64 {
     }
 }
 
-/// The smallest normal number: TensorFlow's threads take smaller ones for zero, ours do not.
+/// The smallest normal number. TensorFlow's threads flush smaller ones to zero, ours do not.
 fn smallest(dtype: DType) -> f64 {
     match dtype {
         DType::Half => f16::MIN_POSITIVE.to_f64(),
@@ -214,7 +215,7 @@ fn numbers(t: &Tensor) -> Option<Vec<f64>> {
     })
 }
 
-/// The integers of a tensor, those of quantised ones too.
+/// The integers of a tensor, including quantized ones.
 fn integers(t: &Tensor) -> Option<Vec<i128>> {
     fn of<T: Element + Into<i128>>(t: &Tensor) -> Option<Vec<i128>> {
         Some(t.as_slice::<T>().ok()?.iter().map(|&x| x.into()).collect())
@@ -249,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rounding_is_no_difference_but_more_is() {
+    fn only_more_than_a_rounding_error_is_a_difference() {
         let (a, near, far) = (1.0f32, 1.000_001, 1.001);
         let [a, near, far] = [a, near, far].map(Tensor::scalar);
         assert_eq!(kind(&a, &near, ComparisonMode::Value), None);
@@ -259,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn nan_is_nan_and_infinity_is_not_a_large_number() {
+    fn nan_equals_nan_and_infinity_differs_from_large_numbers() {
         let [nan, inf, max] = [f64::NAN, f64::INFINITY, f64::MAX].map(Tensor::scalar);
         assert_eq!(kind(&nan, &nan, ComparisonMode::Value), None);
         assert_eq!(kind(&inf, &max, ComparisonMode::Value), Some(DifferenceKind::Value));
@@ -267,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_differ_in_other_ways_are_told_apart() {
+    fn each_kind_of_difference_has_its_own_line() {
         let ours = Tensor::vector(&[f64::NAN, 1.0, 2.0, 3.0, f64::INFINITY]);
         let theirs = Tensor::vector(&[1.0, 1.0, f64::NAN, 3.3, 5.0]);
         let found = tensors(&ours, &theirs, ComparisonMode::Value, 1.0);
@@ -290,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_and_truths_say_which_differ() {
+    fn differing_integers_and_booleans_are_listed() {
         let text = |ours: &Tensor, theirs: &Tensor| {
             tensors(ours, theirs, ComparisonMode::Value, 1.0)[0].1.clone()
         };
@@ -309,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_and_dtypes_come_before_values() {
+    fn differing_shapes_and_dtypes_are_reported_instead_of_values() {
         let (scalar, vector) = (Tensor::scalar(1i32), Tensor::vector(&[1i32]));
         assert_eq!(kind(&scalar, &vector, ComparisonMode::Value), Some(DifferenceKind::Shape));
         assert_eq!(

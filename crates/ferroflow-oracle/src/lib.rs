@@ -1,8 +1,8 @@
-//! Ferroflow beside TensorFlow, op by op: runs the cases that `oracle/ask.py` made and TensorFlow answered, and says
-//! where the answers differ.
+//! Compares Ferroflow with TensorFlow op by op. It runs the cases that `oracle/ask.py` made and
+//! TensorFlow answered, and reports where the answers differ.
 //!
-//! `record` reads cases, `answer` runs one here, `compare` holds two answers against each other, `explained` knows the
-//! differences that are meant to be, `report` counts.
+//! `record` reads cases, `answer` runs one in Ferroflow, `compare` compares two answers,
+//! `explained` knows the intended differences, and `report` counts.
 #![forbid(unsafe_code)]
 
 pub mod answer;

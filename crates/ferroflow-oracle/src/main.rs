@@ -4,7 +4,7 @@
 use clap::{Parser, Subcommand};
 use ferroflow::default_catalog;
 use ferroflow_core::{Result, err};
-use ferroflow_oracle::answer::Ours;
+use ferroflow_oracle::answer::FerroflowTask;
 use ferroflow_oracle::explained::Explained;
 use ferroflow_oracle::record::Records;
 use ferroflow_oracle::report::{Report, describe};
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// Runs cases that TensorFlow answered, and says where Ferroflow differs.
+/// Runs cases that TensorFlow answered, and reports where Ferroflow differs.
 #[derive(Parser)]
 struct Cli {
     #[command(subcommand)]
@@ -27,20 +27,20 @@ struct Cli {
 enum Command {
     /// Prints the ops that have CPU kernels
     Ops,
-    /// Runs the cases of a file; leaves report.txt and report.json beside it
+    /// Runs the cases of a file; writes report.txt and report.json beside it
     Check {
         cases: PathBuf,
         /// Prints every difference, not only counts
         #[arg(long)]
         verbose: bool,
     },
-    /// Keeps some cases of each (op, dtype) in a gzipped file
+    /// Writes some cases of each (op, dtype) to a gzipped file
     Sample {
         cases: PathBuf,
         out: PathBuf,
         #[arg(long, default_value_t = 1)]
         per_pair: usize,
-        /// Longest record taken, in bytes
+        /// Longest record to keep, in bytes
         #[arg(long, default_value_t = 4096)]
         longest: usize,
     },
@@ -75,7 +75,7 @@ fn ops() -> BTreeSet<String> {
 }
 
 fn check(cases: &Path, verbose: bool) -> Result<bool> {
-    let ours = Ours::default();
+    let ours = FerroflowTask::default();
     let mut report = Report::new(Explained::load()?);
     let (mut done, began, mut shown) = (0, Instant::now(), Instant::now());
     for case in Records::open(cases)? {

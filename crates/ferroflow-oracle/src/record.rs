@@ -1,7 +1,8 @@
 //! Record files: cases with TensorFlow's answers.
 //!
-//! A record has four parts, each behind its length (four bytes, little-endian): what the case is (JSON), the graph, the
-//! values fed, and the values TensorFlow gave, the latter three as GraphDefs, values being Const nodes. A file may be gzipped.
+//! A record has four parts. Each follows its length (four bytes, little-endian): the description of
+//! the case (JSON), the graph, the values fed, and TensorFlow's values. The last three are
+//! GraphDefs, in which values are Const nodes. A file may be gzipped.
 
 use bytes::Bytes;
 use ferroflow::{AttrValue, GraphDef, Tensor, decode_graph};
@@ -11,7 +12,7 @@ use serde_json::Value as Json;
 use std::io::{BufReader, Read};
 use std::path::Path;
 
-/// Lengths beyond this are taken for a damaged file.
+/// A longer part means that the file is damaged.
 const LONGEST: usize = 1 << 28;
 
 /// How results are compared.
@@ -19,22 +20,22 @@ const LONGEST: usize = 1 << 28;
 pub enum ComparisonMode {
     /// Each element, within the tolerance of its dtype.
     Value,
-    /// As `Value`, relative to the largest element: for sums in which terms cancel.
+    /// Like `Value`, relative to the largest element, for sums in which terms cancel.
     Norm,
-    /// Each bit.
+    /// All bits.
     Exact,
-    /// Dtype and shape only: the values are random or left open.
+    /// Only dtype and shape, because the values are random or unspecified.
     Shape,
 }
 
-/// One call of one op, and what TensorFlow says.
-pub struct Case {
+/// One call of one op, with TensorFlow's answer.
+pub struct RecordedCase {
     pub op: String,
     pub dtype: String,
     /// The values of all type attributes, for messages.
     pub types: String,
     pub index: u64,
-    /// Whether the call was made to be wrong.
+    /// Whether the call is invalid on purpose.
     pub spoiled: bool,
     pub mode: ComparisonMode,
     pub tolerance: f64,
@@ -42,16 +43,16 @@ pub struct Case {
     pub feeds: Vec<(String, Tensor)>,
     pub fetches: Vec<String>,
     pub targets: Vec<String>,
-    pub theirs: Theirs,
-    /// The record as it was read, to be written again.
+    pub theirs: RecordedAnswer,
+    /// The bytes of the record, for writing it again.
     pub raw: Bytes,
 }
 
-/// What TensorFlow answered.
-pub enum Theirs {
+/// TensorFlow's answer.
+pub enum RecordedAnswer {
     Values(Vec<Tensor>),
     Error(Code, String),
-    /// It ended the process.
+    /// The process crashed.
     Crashed,
 }
 
@@ -61,6 +62,7 @@ pub struct Records {
 }
 
 impl Records {
+    /// Opens a record file, gzipped if its name ends in `.gz`.
     pub fn open(path: &Path) -> Result<Records> {
         let file = std::fs::File::open(path)
             .map_err(|e| err!(NotFound, "cannot open {}: {e}", path.display()))?;
@@ -84,7 +86,7 @@ impl Records {
         }
         let len = u32::from_le_bytes(head) as usize;
         if len > LONGEST {
-            bail!(DataLoss, "a part of {len} bytes");
+            bail!(DataLoss, "a part has {len} bytes, the file is damaged");
         }
         let mut part = vec![0; len];
         self.input.read_exact(&mut part).map_err(|e| err!(DataLoss, "{e}"))?;
@@ -93,7 +95,7 @@ impl Records {
         Ok(Some(part.into()))
     }
 
-    fn read(&mut self) -> Result<Option<Case>> {
+    fn read(&mut self) -> Result<Option<RecordedCase>> {
         loop {
             let mut raw = Vec::new();
             let Some(meta) = self.part(&mut raw)? else { return Ok(None) };
@@ -104,8 +106,8 @@ impl Records {
                     .ok_or_else(|| err!(DataLoss, "the file ends within a record"))?;
             }
             let meta: Json = serde_json::from_slice(&meta)
-                .map_err(|e| err!(DataLoss, "a case's description: {e}"))?;
-            // What was asked comes before the answer, so that an answer that never came is seen.
+                .map_err(|e| err!(DataLoss, "invalid description of a case: {e}"))?;
+            // The question is written before the answer, so that a missing answer is detected.
             if meta["state"] != "asked" {
                 let [graph, feeds, answers] = parts;
                 return case(&meta, graph, feeds, answers, raw.into()).map(Some);
@@ -115,27 +117,35 @@ impl Records {
 }
 
 impl Iterator for Records {
-    type Item = Result<Case>;
+    type Item = Result<RecordedCase>;
 
-    fn next(&mut self) -> Option<Result<Case>> {
+    fn next(&mut self) -> Option<Result<RecordedCase>> {
         self.read().transpose()
     }
 }
 
-fn case(meta: &Json, graph: Bytes, feeds: Bytes, answers: Bytes, raw: Bytes) -> Result<Case> {
+fn case(
+    meta: &Json,
+    graph: Bytes,
+    feeds: Bytes,
+    answers: Bytes,
+    raw: Bytes,
+) -> Result<RecordedCase> {
     let text = |key: &str| meta[key].as_str().unwrap_or_default().to_string();
     let texts = |key: &str| -> Vec<String> {
         let list = meta[key].as_array().into_iter().flatten();
         list.filter_map(|v| v.as_str().map(str::to_string)).collect()
     };
     let theirs = match meta["state"].as_str() {
-        Some("ok") => Theirs::Values(constants(answers)?.into_iter().map(|(_, t)| t).collect()),
+        Some("ok") => {
+            RecordedAnswer::Values(constants(answers)?.into_iter().map(|(_, t)| t).collect())
+        }
         Some("error") => {
             let code = meta["code"].as_i64().and_then(|c| i32::try_from(c).ok()).unwrap_or(2);
-            Theirs::Error(Code::from_number(code), text("message"))
+            RecordedAnswer::Error(Code::from_number(code), text("message"))
         }
-        Some("crashed") => Theirs::Crashed,
-        other => bail!(DataLoss, "a case in state {other:?}"),
+        Some("crashed") => RecordedAnswer::Crashed,
+        other => bail!(DataLoss, "a case has the unknown state {other:?}"),
     };
     let mode = match meta["mode"].as_str() {
         Some("norm") => ComparisonMode::Norm,
@@ -143,7 +153,7 @@ fn case(meta: &Json, graph: Bytes, feeds: Bytes, answers: Bytes, raw: Bytes) -> 
         Some("shape") => ComparisonMode::Shape,
         _ => ComparisonMode::Value,
     };
-    Ok(Case {
+    Ok(RecordedCase {
         op: text("op"),
         dtype: text("dtype"),
         types: meta["types"].to_string(),

@@ -1,23 +1,23 @@
-//! Counts what was asked and how it went: coverage, and differences with examples.
+//! Counts cases and results: coverage, and differences with examples.
 
 use crate::compare::{Difference, DifferenceKind, differences};
-use crate::explained::{Explained, Seen};
-use crate::record::{Case, Theirs};
+use crate::explained::{Explained, SeenDifference};
+use crate::record::{RecordedAnswer, RecordedCase};
 use ferroflow_core::{Error, Tensor};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// Examples kept of each (op, kind) of difference.
+/// Examples to keep for each (op, kind) of difference.
 const EXAMPLES: usize = 6;
 
-/// Invocations wanted of each (op, dtype).
+/// Invocations that each (op, dtype) should have.
 pub const WANTED: usize = 20;
 
 #[derive(Default)]
 struct Pair {
     cases: usize,
-    /// Cases that TensorFlow computes.
+    /// Cases for which TensorFlow computes a result.
     computed: usize,
     refused: usize,
     crashed: usize,
@@ -30,20 +30,21 @@ struct Found {
     dtypes: BTreeSet<String>,
 }
 
-/// What a run found.
+/// The results of a run.
 pub struct Report {
     explained: Explained,
     pairs: BTreeMap<(String, String), Pair>,
     unexplained: BTreeMap<(String, DifferenceKind), Found>,
-    /// Lines of the table, and the cases that each explains.
+    /// Lines of the table, with the cases that each explains.
     accepted: BTreeMap<usize, usize>,
-    /// Cases that differ only in what is explained.
+    /// Cases with only explained differences.
     explained_cases: usize,
-    /// Every difference, for programs.
+    /// All differences, for programs.
     all: Vec<serde_json::Value>,
 }
 
 impl Report {
+    /// An empty report.
     pub fn new(explained: Explained) -> Report {
         Report {
             explained,
@@ -55,14 +56,18 @@ impl Report {
         }
     }
 
-    /// Counts one case; returns a difference that nothing explains.
-    pub fn add(&mut self, case: &Case, ours: &Result<Vec<Tensor>, Error>) -> Option<Difference> {
+    /// Counts one case. Returns a difference without an explanation.
+    pub fn add(
+        &mut self,
+        case: &RecordedCase,
+        ours: &Result<Vec<Tensor>, Error>,
+    ) -> Option<Difference> {
         let pair = self.pairs.entry((case.op.clone(), case.dtype.clone())).or_default();
         pair.cases += 1;
         match case.theirs {
-            Theirs::Values(_) => pair.computed += 1,
-            Theirs::Error(..) => pair.refused += 1,
-            Theirs::Crashed => pair.crashed += 1,
+            RecordedAnswer::Values(_) => pair.computed += 1,
+            RecordedAnswer::Error(..) => pair.refused += 1,
+            RecordedAnswer::Crashed => pair.crashed += 1,
         }
         let differences = differences(case, ours);
         if differences.is_empty() {
@@ -72,7 +77,7 @@ impl Report {
         let mut lines = BTreeSet::new();
         let mut found = None;
         for difference in differences {
-            let seen = Seen {
+            let seen = SeenDifference {
                 op: &case.op,
                 dtype: &case.dtype,
                 kind: difference.kind,
@@ -104,11 +109,12 @@ impl Report {
         Some(found)
     }
 
+    /// Whether all differences are explained.
     pub fn is_clean(&self) -> bool {
         self.unexplained.is_empty()
     }
 
-    /// The report as text; `registered` are the ops that have kernels.
+    /// The report as text. `registered` are the ops that have kernels.
     pub fn text(&self, registered: &BTreeSet<String>) -> String {
         let mut out = String::new();
         let ops = self.ops();
@@ -166,7 +172,7 @@ impl Report {
         out
     }
 
-    /// The same for programs.
+    /// The report for programs.
     pub fn json(&self) -> serde_json::Value {
         let pairs: Vec<_> = (self.pairs.iter())
             .map(|((op, dtype), p)| {
@@ -197,8 +203,8 @@ impl Report {
     }
 }
 
-/// The call in a line: dtypes, attributes, and the values fed.
-pub fn describe(case: &Case) -> String {
+/// The call in one line: dtypes, attributes, and the values fed.
+pub fn describe(case: &RecordedCase) -> String {
     let mut text = if case.spoiled { "(spoiled) ".to_string() } else { String::new() };
     if let Some(node) = case.graph.nodes.iter().find(|n| n.op == case.op) {
         let attrs = node.attrs.iter().map(|(name, value)| format!("{name}={value:?}"));

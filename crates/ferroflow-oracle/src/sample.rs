@@ -1,13 +1,13 @@
-//! Picks a smaller set of cases out of a large one, for the tests to keep.
+//! Selects a small set of cases from a large one, for the tests.
 
-use crate::record::{Case, Theirs};
+use crate::record::{RecordedAnswer, RecordedCase};
 use ferroflow_core::Code;
 use std::collections::BTreeMap;
 
-/// Of this many calls in a row, one is spoiled; see `oracle/ask.py`.
+/// One call out of this many is invalid on purpose; see `oracle/ask.py`.
 const KINDS: u64 = 6;
 
-/// Keeps a few short cases of each (op, dtype): of each pair another kind of call.
+/// Keeps a few short cases of each (op, dtype), with different kinds of calls.
 pub struct Sample {
     per_pair: usize,
     longest: usize,
@@ -17,15 +17,17 @@ pub struct Sample {
 }
 
 impl Sample {
+    /// Keeps `per_pair` cases of each pair, with records of at most `longest` bytes.
     pub fn new(per_pair: usize, longest: usize) -> Sample {
         Sample { per_pair, longest, taken: BTreeMap::new(), bytes: Vec::new(), cases: 0 }
     }
 
-    pub fn offer(&mut self, case: &Case) {
+    /// Keeps the case, if it is needed.
+    pub fn offer(&mut self, case: &RecordedCase) {
         let is_quick = match case.theirs {
-            Theirs::Values(_) => true,
-            Theirs::Error(code, _) => code != Code::DeadlineExceeded,
-            Theirs::Crashed => false,
+            RecordedAnswer::Values(_) => true,
+            RecordedAnswer::Error(code, _) => code != Code::DeadlineExceeded,
+            RecordedAnswer::Crashed => false,
         };
         if !is_quick || case.raw.len() > self.longest {
             return;

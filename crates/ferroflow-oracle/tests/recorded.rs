@@ -2,7 +2,7 @@
 //! `cargo xtask oracle --record` with TensorFlow 2.15.1.
 
 use ferroflow::default_catalog;
-use ferroflow_oracle::answer::Ours;
+use ferroflow_oracle::answer::FerroflowTask;
 use ferroflow_oracle::explained::Explained;
 use ferroflow_oracle::record::Records;
 use ferroflow_oracle::report::Report;
@@ -10,9 +10,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 #[test]
-fn recorded_calls_give_what_tensorflow_gave() {
+fn recorded_calls_give_the_answers_of_tensorflow() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/recorded.bin.gz");
-    let ours = Ours::default();
+    let ours = FerroflowTask::default();
     let mut report = Report::new(Explained::load().unwrap());
     let mut ops = BTreeSet::new();
     for case in Records::open(&path).unwrap() {

@@ -1,20 +1,21 @@
-//! The messages TensorFlow 2.15 exchanges over the wire and keeps in files.
+//! The messages that TensorFlow 2.15 sends over the wire and stores in files.
 //!
-//! `proto/` holds our own definitions of them, with TensorFlow's names and field numbers; the
-//! modules here are generated from those and nested as the packages are. What a message means, and
-//! whether it makes sense, is left to the crates that convert it.
+//! `proto/` contains our own definitions, with TensorFlow's names and field numbers. The modules
+//! here are generated from them and nested like the packages. The crates that convert a message
+//! check its meaning.
 //!
-//! - Enums are open: a field holds the plain `i32`, so that a value we have no name for survives;
-//!   the getter of the same name answers with the enum's default for such a value.
-//! - `bytes` fields are [`prost::bytes::Bytes`]; decoded from a `Bytes`, they share its buffer.
+//! - Enums are open: a field holds the plain `i32`, so that unknown values are kept. The getter of
+//!   the same name returns the enum's default for an unknown value.
+//! - `bytes` fields are [`prost::bytes::Bytes`]. When decoded from a `Bytes`, they share its
+//!   buffer.
 //! - Maps are sorted, so that equal messages encode to equal bytes.
 //! - Tensors and lists in an `AttrValue`, and tensors in a summary, are boxed.
-//! - A field without a definition here is dropped in decoding. Those we only hand on (full types,
-//!   debug info, the object graph of a SavedModel) are declared as bytes: a submessage and a byte
-//!   string look the same on the wire.
-//! - Messages nested more than a hundred deep are an error to decode.
-//! - Every message knows its type URL, by [`prost::Name`].
-//! - Of the services there is only the text in `proto/`; no code is generated for them.
+//! - Fields without a definition here are dropped in decoding. Fields that are only passed on (full
+//!   types, debug info, the object graph of a SavedModel) are declared as bytes. A submessage and a
+//!   byte string look the same on the wire.
+//! - Messages nested more than a hundred levels deep cannot be decoded.
+//! - Every message knows its type URL through [`prost::Name`].
+//! - `proto/` also contains the services. No code is generated for them.
 
 #![forbid(unsafe_code)]
 
@@ -28,7 +29,7 @@ pub mod tensorflow {
         include!(concat!(env!("OUT_DIR"), "/tensorflow.error.rs"));
     }
 
-    /// Package `tensorflow.distributed_runtime`: what a failed call tells besides code and message.
+    /// Package `tensorflow.distributed_runtime`: details of a failed call besides code and message.
     pub mod distributed_runtime {
         include!(concat!(env!("OUT_DIR"), "/tensorflow.distributed_runtime.rs"));
     }

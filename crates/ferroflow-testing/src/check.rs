@@ -1,5 +1,5 @@
-//! `Check`: build one node of an op, run its kernel, look at what comes out; and see that the
-//! shape function promised nothing else.
+//! `Check` builds one node of an op, runs its kernel and checks the outputs, also against the shape
+//! function.
 
 use crate::standalone_step;
 use ferroflow_core::{
@@ -22,6 +22,7 @@ pub struct Check<'c> {
 }
 
 impl<'c> Check<'c> {
+    /// A check of `op` in `catalog`.
     pub fn new(catalog: &'c Catalog, op: &str) -> Check<'c> {
         let op = catalog.get(op).unwrap_or_else(|| panic!("op {op} is not in the catalog"));
         let resources = Arc::new(Resources::new());
@@ -35,19 +36,20 @@ impl<'c> Check<'c> {
         }
     }
 
+    /// Sets an attribute.
     pub fn attr(mut self, name: &str, value: impl Into<AttrValue>) -> Self {
         self.attrs.set(name, value);
         self
     }
 
-    /// The next input. Type attributes, list lengths and the like follow from the inputs unless
-    /// they are set.
+    /// Adds the next input. Inputs determine type attributes and list lengths, unless these are
+    /// set.
     pub fn input(mut self, value: Tensor) -> Self {
         self.inputs.push(value.into());
         self
     }
 
-    /// The next input, a reference to a variable.
+    /// Adds the next input, a reference to a variable.
     pub fn ref_input(mut self, variable: Arc<Variable>) -> Self {
         self.inputs.push(Value::Ref(variable));
         self
@@ -59,19 +61,19 @@ impl<'c> Check<'c> {
         self
     }
 
-    /// Runs in the same step as other checks, as far as the step's resources go.
+    /// Shares the step's resources with other checks.
     pub fn step_resources(mut self, resources: &Arc<Resources>) -> Self {
         self.step_resources = Some(resources.clone());
         self
     }
 
-    /// Runs the kernel; outputs in order. Also fails the test if an output contradicts the shape
-    /// function or has another dtype than the signature says.
+    /// Runs the kernel and returns its outputs in order. Panics if an output contradicts the shape
+    /// function or has another dtype than the signature.
     pub fn run(self) -> Result<Vec<Tensor>> {
         self.run_values()?.into_iter().map(Value::into_tensor).collect()
     }
 
-    /// Like [`Check::run`], references left as they are.
+    /// Like [`Check::run`], but does not read references.
     pub fn run_values(mut self) -> Result<Vec<Value>> {
         self.infer_attrs();
         let op = self.op.clone();
@@ -102,13 +104,17 @@ impl<'c> Check<'c> {
             if let Some(shapes) = &promised {
                 let shape = &shapes[i];
                 let is = t.shape();
-                assert!(shape.admits(is), "{} output {i}: promised {shape}, is {is}", op.name);
+                assert!(
+                    shape.admits(is),
+                    "{} output {i}: the shape function gives {shape}, the output has {is}",
+                    op.name
+                );
             }
         }
         Ok(values.into_vec())
     }
 
-    /// Runs and expects one output with exactly these elements and shape.
+    /// Runs and expects one output with exactly these elements and this shape.
     #[track_caller]
     pub fn gives(self, want: Tensor) {
         let name = self.op.name.clone();
@@ -129,7 +135,7 @@ impl<'c> Check<'c> {
         }
     }
 
-    /// One vector in, one vector out.
+    /// Expects that one vector maps to another.
     #[track_caller]
     pub fn maps<T: ferroflow_core::Element, const N: usize, const M: usize>(
         self,
@@ -148,7 +154,8 @@ impl<'c> Check<'c> {
             .map(|t| t.as_ref().map_or(PartialShape::unknown(), |t| t.shape().into()))
             .collect();
         let ctx = ShapeCtx { attrs, inputs: &shapes, constants: &tensors, outputs };
-        // A shape function may refuse what the kernel refuses too; that is judged by the kernel.
+        // The shape function may refuse inputs that the kernel refuses. The kernel's result
+        // decides.
         let shapes = infer(&ctx).ok()?;
         assert_eq!(shapes.len(), outputs, "shape function of {}", self.op.name);
         Some(shapes)
@@ -166,7 +173,7 @@ impl<'c> Check<'c> {
         let dtype = |v: &Value| match v {
             Value::Ref(v) => v.dtype(),
             Value::Tensor(t) => t.dtype(),
-            _ => panic!("an input without a value"),
+            _ => panic!("an input has no value"),
         };
         let types: Vec<DType> = self.inputs.iter().map(dtype).collect();
         self.op.attrs_from_inputs(&types, &mut self.attrs);
@@ -217,7 +224,8 @@ impl Completion for Waiter {
     }
 }
 
-/// Same dtype, shape and elements; floats within tolerance, NaN equal to NaN.
+/// Asserts that dtype, shape and elements are equal. Floats are compared with a tolerance, and NaN
+/// equals NaN.
 #[track_caller]
 pub fn assert_close(got: &Tensor, want: &Tensor, rtol: f64, atol: f64) {
     assert_eq!(got.dtype(), want.dtype(), "dtype: {got:?} vs {want:?}");
@@ -228,7 +236,7 @@ pub fn assert_close(got: &Tensor, want: &Tensor, rtol: f64, atol: f64) {
     };
     for (i, (x, y)) in a.iter().zip(&b).enumerate() {
         let same = x == y || (x.is_nan() && y.is_nan()) || (x - y).abs() <= atol + rtol * y.abs();
-        assert!(same, "element {i}: {x} is not {y}\n got {got:?}\nwant {want:?}");
+        assert!(same, "element {i} is {x}, expected {y}\n got {got:?}\nwant {want:?}");
     }
 }
 

@@ -1,5 +1,5 @@
-//! Runs small graphs node by node, without an executor: for tests of what passes and gradients
-//! make. Control flow and functions need the real one.
+//! Runs small graphs node by node, without an executor, to test the results of passes and
+//! gradients. Control flow and functions need the real executor.
 
 use crate::check::execute;
 use crate::standalone_step;
@@ -9,7 +9,7 @@ use ferroflow_graph::{Endpoint, FunctionInstantiator, GraphIr, KernelInit, NoFun
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// The values of `fetches`, given those of `feeds`.
+/// The values of `fetches`, for these values of `feeds`.
 pub fn evaluate(
     graph: &GraphIr,
     feeds: &[(Endpoint, Tensor)],

@@ -1,4 +1,4 @@
-//! Gradients against finite differences.
+//! Compares gradients with finite differences.
 
 use crate::check::{Check, floats};
 use crate::evaluate;
@@ -8,7 +8,7 @@ use ferroflow_graph::{
     is_differentiable,
 };
 
-/// How far an input is moved, and how much of the truth may be missed: by dtype.
+/// The step of an input and the tolerance, by dtype.
 fn precision(dtype: DType) -> (f64, f64) {
     match dtype {
         DType::Double | DType::Complex128 => (1e-5, 1e-5),
@@ -18,9 +18,8 @@ fn precision(dtype: DType) -> (f64, f64) {
 }
 
 impl Check<'_> {
-    /// Compares the op's gradient, by each of its inputs that has one, with finite differences of
-    /// the op itself at the given inputs, which had better not be where it jumps. Inputs of float
-    /// are taken for double where the op knows that.
+    /// Compares the op's gradients with finite differences of the op at the given inputs. The op
+    /// must not be discontinuous there. Inputs of float become double if the op supports double.
     #[track_caller]
     pub fn gradient(self) {
         let name = self.op.name.clone();
@@ -48,7 +47,7 @@ impl Check<'_> {
         copy
     }
 
-    /// What differs; an error when the op does not run on these inputs at all.
+    /// The differences. An error if the op does not run on these inputs.
     fn gradient_errors(&self) -> Result<Vec<String>> {
         let inputs: Vec<Tensor> =
             self.inputs.iter().map(|v| v.clone().into_tensor()).collect::<Result<_>>()?;
@@ -127,7 +126,7 @@ impl Check<'_> {
         let mut graph = GraphIr::default();
         let mut args = Vec::new();
         for (i, x) in inputs.iter().enumerate() {
-            // What is not differentiated is a constant, as it mostly is in graphs.
+            // Inputs that are not differentiated are constants, as in most graphs.
             args.push(match is_differentiable(x.dtype()) {
                 true => self.placeholder(&mut graph, &format!("x{i}"), x)?,
                 false => {
@@ -172,7 +171,7 @@ fn moved_at(t: &Tensor, k: usize, delta: f64) -> Result<Tensor> {
     from_floats(t, &values)
 }
 
-/// A tensor like `t` with these elements, complex numbers as pairs.
+/// A tensor like `t` with these elements. Complex numbers are pairs.
 fn from_floats(t: &Tensor, x: &[f64]) -> Result<Tensor> {
     let shape = t.shape().clone();
     let pairs = || x.chunks(2).map(|p| (p[0], p[1]));

@@ -1,10 +1,9 @@
-//! Random graphs and steps, sound and unsound: what a stranger might send. The fuzz target and a
-//! seeded test run the same cases through here.
+//! Random graphs and steps, valid and invalid, as an untrusted client might send them. The fuzz
+//! target and a seeded test both run their cases here.
 //!
-//! A case is some bytes. They are read as messages off the wire, or they choose a graph over the
-//! ops of a catalog and steps over that graph, or both: a chosen graph, written as a message with
-//! some bytes of it changed. Whatever they are, nothing may panic, hang or take memory without
-//! bound; errors are fine.
+//! A case is a byte string. It is read as messages off the wire, or it selects a graph over the ops
+//! of a catalog and steps over that graph, or both: a selected graph is encoded as a message and
+//! some bytes are changed. No case may panic, hang or use memory without bound. Errors are fine.
 
 mod graphs;
 mod values;
@@ -23,12 +22,12 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// All tensors of a case together may take this much.
+/// Most bytes of all tensors of a case.
 const MEMORY: usize = 128 << 20;
-/// A step that does not end this long after it was cancelled hangs.
+/// A step hangs if it does not end within this time after it was cancelled.
 const HANG: Duration = Duration::from_secs(20);
 
-/// So many nodes of a graph whose step failed are run by themselves.
+/// How many nodes are run by themselves after a step of their graph failed.
 const MAX_SINGLE: usize = 12;
 
 /// Runs cases over the ops of one catalog.
@@ -38,10 +37,10 @@ pub struct Fuzz {
     deadline: Duration,
 }
 
-/// What came of a case that did nothing wrong.
+/// The result of a case without a bug.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FuzzOutcome {
-    /// The graph was accepted.
+    /// Whether the graph was accepted.
     pub has_session: bool,
     pub steps: u32,
     /// Steps that ended without an error.
@@ -49,7 +48,7 @@ pub struct FuzzOutcome {
 }
 
 impl Fuzz {
-    /// Cases over `catalog`, less the ops that reach outside the process. A step is cancelled after
+    /// Cases over `catalog`, without ops that reach outside the process. A step is cancelled after
     /// `deadline`. Limits the memory of all tensors in this process.
     pub fn new(catalog: &Catalog, deadline: Duration) -> Fuzz {
         set_memory_limit(MEMORY);
@@ -63,11 +62,11 @@ impl Fuzz {
     /// # Panics
     /// If a kernel panicked or a step hung.
     pub fn run(&self, data: &[u8]) -> FuzzOutcome {
-        // Bytes that run out while a case is chosen make no case.
+        // Too few bytes for a case are no case.
         self.case(&mut Unstructured::new(data)).unwrap_or_default()
     }
 
-    /// What the bytes mean, for whoever looks into a case: its graph, feeds and fetches.
+    /// The meaning of the bytes, for debugging: graph, feeds and fetches.
     pub fn show(&self, data: &[u8]) -> String {
         let mut u = Unstructured::new(data);
         let grown = match u.int_in_range(0..=7) {
@@ -88,7 +87,7 @@ impl Fuzz {
         }
     }
 
-    /// The bytes as messages: a GraphDef, and what is left a RunStepRequest.
+    /// Reads the bytes as messages: a GraphDef, and a RunStepRequest from the rest.
     fn raw(&self, u: &mut Unstructured<'_>) -> Result<FuzzOutcome> {
         let len = u.int_in_range(0..=u.len())?;
         let graph = Bytes::copy_from_slice(u.bytes(len.min(u.len()))?);
@@ -96,7 +95,7 @@ impl Fuzz {
         Ok(self.messages(graph, step))
     }
 
-    /// A sound graph and step, written as messages, with some bytes changed.
+    /// A valid graph and step, encoded as messages, with some bytes changed.
     fn mutated(&self, u: &mut Unstructured<'_>) -> Result<FuzzOutcome> {
         let case = graphs::grow(u, &self.ops)?;
         let step = RunStepRequest {
@@ -140,7 +139,7 @@ impl Fuzz {
         outcome
     }
 
-    /// Opens a session on the graph, in one part or two, and runs steps in all ways there are.
+    /// Opens a session on the graph, in one part or two, and runs steps in all possible ways.
     fn play(&self, u: &mut Unstructured<'_>, case: &Grown) -> Result<FuzzOutcome> {
         let options =
             SessionOptions { disable_optimizer: u.ratio(1, 4)?, ..SessionOptions::default() };
@@ -171,7 +170,7 @@ impl Fuzz {
                 };
                 let ended =
                     self.step(&mut outcome, |cancel, done| session.run(request, cancel, done));
-                // A node that fails keeps the others from running; on their own they may.
+                // A node that fails keeps the others from running. Run them by themselves.
                 for node in case.graph.nodes.iter().filter(|_| !ended).take(MAX_SINGLE) {
                     let targets = vec![node.name.clone()];
                     let request =
@@ -216,7 +215,7 @@ impl Fuzz {
         Session::new(self.task.clone(), graph, options).ok()
     }
 
-    /// Runs a step to its end, which comes in time or by cancellation. Whether it succeeded.
+    /// Runs a step until it completes or is cancelled. Returns whether it succeeded.
     fn step(
         &self,
         outcome: &mut FuzzOutcome,
@@ -256,7 +255,7 @@ fn ended(told: &Receiver<ferroflow_core::Result<RunOutput>>) -> ferroflow_core::
     told.recv_timeout(HANG).expect("a cancelled step ends")
 }
 
-/// Ops that read or write files, print, or talk to others: not for random arguments.
+/// Ops that read or write files, print, or use the network. They are excluded.
 fn reaches_outside(op: &str) -> bool {
     const PARTS: [&str; 15] = [
         "File",

@@ -1,4 +1,4 @@
-//! Graphs for tests, written down node by node.
+//! Builds graphs for tests, node by node.
 
 use ferroflow_core::{DType, Tensor};
 use ferroflow_graph::{
@@ -7,7 +7,7 @@ use ferroflow_graph::{
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// An empty graph to add to:
+/// An empty graph:
 ///
 /// ```
 /// use ferroflow_testing::graph;
@@ -18,13 +18,13 @@ pub fn graph() -> GraphBuilder {
     GraphBuilder { def: GraphDef::default(), dtype: DType::Int32 }
 }
 
-/// A graph in the making. Methods that set something of a node mean the one added last.
+/// A graph under construction. Methods that set a property apply to the last node.
 pub struct GraphBuilder {
     def: GraphDef,
     dtype: DType,
 }
 
-/// A scalar or a tensor: what a constant can be made of.
+/// A scalar or a tensor, from which a constant can be made.
 pub struct Literal(pub Tensor);
 
 impl From<Tensor> for Literal {
@@ -62,61 +62,65 @@ impl GraphBuilder {
         self
     }
 
-    /// Sets the last node's attribute `T` to the dtype in force: int32 unless [`Self::dtype`] says
-    /// otherwise.
+    /// Sets the attribute `T` of the last node to the current dtype: int32, unless [`Self::dtype`]
+    /// was called.
     pub fn t(self) -> Self {
         let dtype = self.dtype;
         self.attr("T", dtype)
     }
 
-    /// The dtype that nodes get from here on where they need one.
+    /// Sets the dtype for the following nodes.
     pub fn dtype(mut self, dtype: DType) -> Self {
         self.dtype = dtype;
         self
     }
 
-    /// Asks for a device for the last node.
+    /// Requests a device for the last node.
     pub fn device(mut self, device: &str) -> Self {
         self.last().device = device.to_string();
         self
     }
 
-    /// Adds inputs to a node that is there already.
+    /// Adds inputs to an existing node.
     pub fn more_inputs(mut self, node: &str, inputs: &[&str]) -> Self {
         let found = self.def.nodes.iter_mut().find(|n| n.name == node);
-        let found = found.unwrap_or_else(|| panic!("no node {node:?} in this graph"));
+        let found = found.unwrap_or_else(|| panic!("there is no node {node:?} in this graph"));
         found.inputs.extend(inputs.iter().map(|s| s.to_string()));
         self
     }
 
+    /// Adds a constant.
     pub fn constant(self, name: impl Into<String>, value: impl Into<Literal>) -> Self {
         let value = value.into().0;
         let dtype = value.dtype();
         self.op(name, "Const", &[]).attr("dtype", dtype).attr("value", value)
     }
 
-    /// A constant that runs after `control`.
+    /// Adds a constant that runs after `control`.
     pub fn constant_after(self, name: &str, control: &str, value: impl Into<Literal>) -> Self {
         let value = value.into().0;
         let dtype = value.dtype();
         self.op(name, "Const", &[control]).attr("dtype", dtype).attr("value", value)
     }
 
-    /// A placeholder of the dtype in force.
+    /// Adds a placeholder of the current dtype.
     pub fn placeholder(self, name: &str) -> Self {
         let dtype = self.dtype;
         self.op(name, "Placeholder", &[]).attr("dtype", dtype)
     }
 
+    /// Adds a Switch.
     pub fn switch(self, name: &str, data: &str, pred: &str) -> Self {
         self.op(name, "Switch", &[data, pred]).t()
     }
 
+    /// Adds a Merge.
     pub fn merge(self, name: &str, inputs: &[&str]) -> Self {
         let data = inputs.iter().filter(|i| !i.starts_with('^')).count() as i64;
         self.op(name, "Merge", inputs).t().attr("N", data)
     }
 
+    /// Adds an Enter into `frame`.
     pub fn enter(self, name: &str, data: &str, frame: &str, parallel: i64) -> Self {
         self.op(name, "Enter", &[data])
             .t()
@@ -124,41 +128,45 @@ impl GraphBuilder {
             .attr("parallel_iterations", parallel)
     }
 
-    /// A loop invariant.
+    /// Adds an Enter for a loop invariant.
     pub fn enter_constant(self, name: &str, data: &str, frame: &str, parallel: i64) -> Self {
         self.enter(name, data, frame, parallel).attr("is_constant", true)
     }
 
+    /// Adds an Exit.
     pub fn exit(self, name: &str, data: &str) -> Self {
         self.op(name, "Exit", &[data]).t()
     }
 
+    /// Adds a NextIteration.
     pub fn next_iteration(self, name: &str, data: &str) -> Self {
         self.op(name, "NextIteration", &[data]).t()
     }
 
-    /// Adds what `more` adds: for pieces of a graph that repeat.
+    /// Applies `more`, for parts of a graph that repeat.
     pub fn with(self, more: impl FnOnce(Self) -> Self) -> Self {
         more(self)
     }
 
+    /// Adds a function to the library.
     pub fn function(mut self, function: FunctionDef) -> Self {
         self.def.functions.push(Arc::new(function));
         self
     }
 
+    /// The finished graph.
     pub fn build(self) -> GraphDef {
         self.def
     }
 
     fn last(&mut self) -> &mut NodeDef {
-        self.def.nodes.last_mut().expect("a node was added before something of it is set")
+        self.def.nodes.last_mut().expect("a node is added before its properties are set")
     }
 }
 
-/// A function whose body is `body`; there inputs are written `argument` or `node:output:k`.
-/// Arguments and results are in TensorFlow's notation, such as `x: int32`; `ret` says which tensor
-/// of the body each result is.
+/// A function with the body `body`, in which inputs are written as `argument` or `node:output:k`.
+/// Arguments and results use TensorFlow's notation, such as `x: int32`. `ret` maps each result to a
+/// tensor of the body.
 pub fn function(
     name: &str,
     args: &[&str],
@@ -182,7 +190,7 @@ pub fn function(
     }
 }
 
-/// An attribute that names a function.
+/// An attribute that refers to a function.
 pub fn func(name: &str) -> AttrValue {
     AttrValue::Func(FuncRef { name: name.to_string(), attrs: Attrs::new() })
 }

@@ -1,4 +1,4 @@
-//! A step for a single kernel: no executor, no other nodes.
+//! A step for a single kernel, without an executor and other nodes.
 
 use ferroflow_core::{
     CancelToken, Error, Received, RecvDone, Rendezvous, RendezvousKey, Resources, Result, Spawn,
@@ -6,7 +6,8 @@ use ferroflow_core::{
 };
 use std::sync::Arc;
 
-/// A step around `resources`, for kernels tested one at a time. Its rendezvous refuses everything.
+/// A step with `resources`, for kernels that are tested one at a time. Its rendezvous refuses all
+/// calls.
 pub fn standalone_step(resources: Arc<Resources>) -> Arc<StepCtx> {
     Arc::new(StepCtx {
         step_id: 1,
@@ -25,10 +26,10 @@ struct NoRendezvous;
 
 impl Rendezvous for NoRendezvous {
     fn send(&self, key: &RendezvousKey, _: Received) -> Result<()> {
-        Err(err!(Internal, "no rendezvous in this test for {key:?}"))
+        Err(err!(Internal, "this test has no rendezvous for {key:?}"))
     }
     fn recv(&self, key: &RendezvousKey, _: &CancelToken, done: RecvDone) {
-        done(Err(err!(Internal, "no rendezvous in this test for {key:?}")))
+        done(Err(err!(Internal, "this test has no rendezvous for {key:?}")))
     }
     fn abort(&self, _: Error) {}
 }

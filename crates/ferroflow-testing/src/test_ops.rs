@@ -1,4 +1,4 @@
-//! Small ops for tests of whatever runs graphs: arithmetic on scalars, and kernels that misbehave.
+//! Small ops for tests of executors: arithmetic on scalars, and kernels that misbehave.
 
 use ferroflow_core::{AsyncCtx, Ctx, DType, Done, KernelBox, Tensor, Value, err};
 use ferroflow_graph::{Catalog, KernelInit};
@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// Adds the test ops to a catalog; their names begin with `Test`.
+/// Adds the test ops to a catalog. Their names begin with `Test`.
 pub fn register_test_ops(c: &mut Catalog) {
     for op in ["TestAdd", "TestSub"] {
         c.op(op)
@@ -19,7 +19,7 @@ pub fn register_test_ops(c: &mut Catalog) {
         let (x, y) = (scalar(ctx, 0)?, scalar(ctx, 1)?);
         ctx.set(0, Tensor::scalar(x < y))
     });
-    // Depends on every input and its place, so that no wrong edge goes unnoticed.
+    // Depends on every input and its position, so that a wrong edge changes the result.
     for op in ["TestMix", "TestDearMix"] {
         let b = c
             .op(op)
@@ -47,8 +47,8 @@ pub fn register_test_ops(c: &mut Catalog) {
     misbehaving_async(c);
 }
 
-/// Adds `TestBlock`, an async op without an end of its own: it waits until its step is cancelled.
-/// `started` hears of each that begins to wait.
+/// Adds `TestBlock`, an async op that waits until its step is cancelled. It sends to `started` when
+/// it begins to wait.
 pub fn register_blocking_op(c: &mut Catalog, started: std::sync::mpsc::Sender<()>) {
     let started = Mutex::new(started);
     c.op("TestBlock").input("x: N * int32").attr("N: int = 0").output("y: int32").waits().cpu(
@@ -68,7 +68,7 @@ pub fn register_blocking_op(c: &mut Catalog, started: std::sync::mpsc::Sender<()
                 if !ctx.step.cancel.is_cancelled() {
                     *kept.lock() = Some(registered);
                 }
-                // A test that has ended no longer listens.
+                // Ignore the error: the test has ended.
                 let _ = started.lock().send(());
             }))
         },
@@ -117,7 +117,7 @@ fn misbehaving_async(c: &mut Catalog) {
     );
 }
 
-/// What `TestMix` computes of its inputs: outputs `a` and `b`.
+/// The outputs `a` and `b` of `TestMix` for these inputs.
 pub fn mix(salt: i64, inputs: &[i32]) -> (i32, i32) {
     let mut h = salt as i32 ^ 0x5bd1_e995;
     for x in inputs {

@@ -1,5 +1,5 @@
-//! Random graphs over real ops. Most are sound, so that steps get to run kernels; some are hostile:
-//! any name, type, number or edge in them may be wrong.
+//! Random graphs over real ops. Most are valid, so that steps reach the kernels. Some are hostile:
+//! any name, type, number or edge may be wrong.
 
 use super::values;
 use arbitrary::{Arbitrary, Result, Unstructured};
@@ -11,7 +11,7 @@ use ferroflow_graph::{
 };
 use std::sync::Arc;
 
-/// A graph, and what to do with it.
+/// A graph and the steps to run.
 #[derive(Debug)]
 pub struct Grown {
     pub graph: GraphDef,
@@ -21,7 +21,7 @@ pub struct Grown {
     pub connections: Vec<(String, String)>,
 }
 
-/// Types for attributes that allow any.
+/// Types for attributes that allow any type.
 const TYPES: [DType; 12] = [
     DType::Float,
     DType::Float,
@@ -37,10 +37,10 @@ const TYPES: [DType; 12] = [
     DType::Resource,
 ];
 
-/// No node gets more inputs than this.
+/// Most inputs of a node.
 const MAX_INPUTS: usize = 12;
 
-/// Chooses a graph and a step.
+/// Selects a graph and a step.
 pub fn grow(u: &mut Unstructured<'_>, ops: &[Arc<OpDef>]) -> Result<Grown> {
     let is_hostile = u.ratio(1, 8)?;
     let mut functions: Vec<Arc<FunctionDef>> = Vec::new();
@@ -66,7 +66,7 @@ pub fn grow(u: &mut Unstructured<'_>, ops: &[Arc<OpDef>]) -> Result<Grown> {
 
     let mut fetches = Vec::new();
     let mut targets = Vec::new();
-    // What came last uses most of the rest.
+    // The last tensors depend on most of the others.
     if let Some(last) = graph.nodes.last() {
         targets.push(last.name.clone());
     }
@@ -105,7 +105,7 @@ pub fn grow(u: &mut Unstructured<'_>, ops: &[Arc<OpDef>]) -> Result<Grown> {
     Ok(Grown { graph, feeds, fetches, targets, connections })
 }
 
-/// A function with some arguments, a body, and results from it.
+/// Makes a function with arguments, a body, and results from it.
 fn function(
     u: &mut Unstructured<'_>,
     ops: &[Arc<OpDef>],
@@ -163,14 +163,14 @@ fn function(
     })
 }
 
-/// A tensor that nodes can use, as it is written in their inputs.
+/// A tensor that nodes can use, in the notation of their inputs.
 #[derive(Clone, Debug)]
 struct Output {
     text: String,
     port: PortType,
 }
 
-/// A graph, or the body of a function, while it grows.
+/// A graph, or the body of a function, under construction.
 struct Body<'u, 'd, 'o> {
     u: &'u mut Unstructured<'d>,
     ops: &'o [Arc<OpDef>],
@@ -179,7 +179,7 @@ struct Body<'u, 'd, 'o> {
     is_function: bool,
     nodes: Vec<NodeDef>,
     outputs: Vec<Output>,
-    /// The shape most tensors have, so that they go together.
+    /// The shape of most tensors, so that they fit together.
     house: Shape,
 }
 
@@ -204,7 +204,7 @@ impl<'u, 'd, 'o> Body<'u, 'd, 'o> {
         })
     }
 
-    /// Whether to do something wrong here.
+    /// Whether to do something invalid here.
     fn errs(&mut self) -> Result<bool> {
         Ok(self.is_hostile && self.u.ratio(1, 16)?)
     }
@@ -215,7 +215,7 @@ impl<'u, 'd, 'o> Body<'u, 'd, 'o> {
         self.node(&op, attrs)
     }
 
-    /// A node of `op`, inputs chosen or made.
+    /// Adds a node of `op`, with selected or new inputs.
     fn node(&mut self, op: &Arc<OpDef>, attrs: Attrs) -> Result<()> {
         let mut inputs = Vec::new();
         let complete = op.complete_attrs(attrs.clone());
@@ -271,12 +271,12 @@ impl<'u, 'd, 'o> Body<'u, 'd, 'o> {
         Ok(())
     }
 
-    /// A tensor of this type: one that is there, or a new one.
+    /// A tensor of this type, an existing or a new one.
     fn input(&mut self, port: PortType) -> Result<String> {
         let fits = |o: &&Output| o.port.dtype == port.dtype && (o.port.is_ref || !port.is_ref);
         let there: Vec<String> = self.outputs.iter().filter(fits).map(|o| o.text.clone()).collect();
         if !there.is_empty() && self.u.ratio(2, 3)? {
-            // Rather what came last: chains reach further than fans.
+            // Prefer the latest tensors: long chains reach more states.
             let last = there.len() - 1;
             let at = if self.u.ratio(1, 2)? { last } else { self.u.choose_index(there.len())? };
             return Ok(there[at].clone());
@@ -297,7 +297,7 @@ impl<'u, 'd, 'o> Body<'u, 'd, 'o> {
         Ok(true)
     }
 
-    /// A node without inputs that puts out this type: a variable, a queue, a table.
+    /// Adds a node without inputs with an output of this type: a variable, a queue, a table.
     fn source(&mut self, port: PortType) -> Result<()> {
         let makes = |op: &&Arc<OpDef>| {
             op.inputs.is_empty()
@@ -328,8 +328,8 @@ impl<'u, 'd, 'o> Body<'u, 'd, 'o> {
         self.ops.iter().find(|op| op.name == name).cloned()
     }
 
-    /// `while i < limit { i += step }` in the primitives of control flow; in a hostile graph one of
-    /// its edges leads elsewhere. What comes later may use tensors from within.
+    /// Adds `while i < limit { i += step }` in the primitives of control flow. In a hostile graph,
+    /// one of its edges is wrong. Later nodes may use tensors inside the loop.
     fn counting_loop(&mut self) -> Result<()> {
         if self.is_function {
             return Ok(());
@@ -380,7 +380,7 @@ impl<'u, 'd, 'o> Body<'u, 'd, 'o> {
         Ok(())
     }
 
-    /// A node that calls a function.
+    /// Adds a node that calls a function.
     fn call(&mut self) -> Result<()> {
         let f = self.u.choose(self.functions)?.clone();
         self.call_named(f.name(), &f.signature)
@@ -419,7 +419,7 @@ impl<'u, 'd, 'o> Body<'u, 'd, 'o> {
                 continue;
             }
             if def.kind == AttrKind::Tensor {
-                continue; // of a type that another attribute may name
+                continue; // The type may come from another attribute.
             }
             let is_count = op.inputs.iter().chain(&op.outputs).any(
                 |a| matches!(&a.types, ArgTypes::Repeated { count, .. } if *count == def.name),
@@ -477,7 +477,7 @@ impl<'u, 'd, 'o> Body<'u, 'd, 'o> {
         })
     }
 
-    /// Rather a type that some tensor has, so that it gets used.
+    /// Prefer a type that an existing tensor has, so that the node is used.
     fn dtype(&mut self, def: &AttrDef) -> Result<DType> {
         let allowed: Vec<DType> = match &def.allowed {
             Some(AllowedValues::Types(types)) => types.clone(),
@@ -493,7 +493,7 @@ impl<'u, 'd, 'o> Body<'u, 'd, 'o> {
         if allowed.is_empty() {
             return Ok(DType::Float);
         }
-        // The first few are the usual ones.
+        // The first few are the common ones.
         let few = if self.u.ratio(1, 2)? { allowed.len().min(3) } else { allowed.len() };
         Ok(*self.u.choose(&allowed[..few])?)
     }

@@ -34,7 +34,7 @@ const TEXTS: [&str; 26] = [
     "min_max",
 ];
 
-/// Numbers where things go wrong.
+/// Numbers at the edges of types and ranges.
 const EDGES: [i64; 16] = [
     -1,
     0,
@@ -54,7 +54,7 @@ const EDGES: [i64; 16] = [
     i64::MIN + 1,
 ];
 
-/// Mostly small, now and then at an edge.
+/// A number that is usually small, and sometimes at an edge.
 pub fn int(u: &mut Unstructured<'_>) -> Result<i64> {
     match u.int_in_range(0..=15)? {
         0 => Ok(*u.choose(&EDGES)?),
@@ -87,7 +87,7 @@ pub fn shape(u: &mut Unstructured<'_>) -> Result<Shape> {
     (0..rank).map(|_| Ok(*u.choose(&[1, 2, 3, 2, 3, 4, 0, 1, 7])?)).collect()
 }
 
-/// A shape for an attribute: parts may be unknown, or absurd.
+/// A shape for an attribute. Dimensions may be unknown or huge.
 pub fn partial_shape(u: &mut Unstructured<'_>) -> Result<PartialShape> {
     if u.ratio(1, 8)? {
         return Ok(PartialShape::unknown());
@@ -103,20 +103,20 @@ pub fn partial_shape(u: &mut Unstructured<'_>) -> Result<PartialShape> {
     Ok(PartialShape::new(dims.collect::<Result<Vec<_>>>()?))
 }
 
-/// A shape that goes with `house`: the same, a scalar, a vector with a number for each dimension or
-/// a matrix with two; or any other.
-pub fn shape_beside(u: &mut Unstructured<'_>, house: &Shape) -> Result<Shape> {
+/// A shape that fits `house`: the same, a scalar, a vector with one element per dimension, or a
+/// matrix with two per dimension. Sometimes any other shape.
+pub fn shape_beside(u: &mut Unstructured<'_>, usual: &Shape) -> Result<Shape> {
     Ok(match u.int_in_range(0..=9)? {
-        0..=4 => house.clone(),
+        0..=4 => usual.clone(),
         5 => Shape::scalar(),
-        6 => Shape::vector(house.rank()),
-        7 => Shape::from([house.rank(), 2]),
+        6 => Shape::vector(usual.rank()),
+        7 => Shape::from([usual.rank(), 2]),
         8 => Shape::vector(*u.choose(&[1, 2, 3])?),
         _ => shape(u)?,
     })
 }
 
-/// A small tensor; none for types whose values only ops can make.
+/// A small tensor. `None` for types whose values only ops can make.
 pub fn tensor(u: &mut Unstructured<'_>, dtype: DType, shape: Shape) -> Result<Option<Tensor>> {
     let n = shape.elements();
     if dtype == DType::String {

@@ -1,4 +1,4 @@
-//! Messages recorded from TensorFlow; `data/README.md` says how they were made.
+//! Tests with messages recorded from TensorFlow. `data/README.md` says how they were made.
 
 use ferroflow_proto::tensorflow::attr_value::Value;
 use ferroflow_proto::tensorflow::{
@@ -6,15 +6,15 @@ use ferroflow_proto::tensorflow::{
 };
 use prost::Message;
 
-const OP_DEFS: &[u8] = include_bytes!("data/tf-2.15.1-opdefs.pb");
-const META_GRAPH: &[u8] = include_bytes!("data/tf-2.15.1-meta-graph.pb");
+const OP_DEFS: &[u8] = include_bytes!("../data/tf-2.15.1-opdefs.pb");
+const META_GRAPH: &[u8] = include_bytes!("../data/tf-2.15.1-meta-graph.pb");
 
 fn op<'a>(list: &'a OpList, name: &str) -> &'a OpDef {
     list.op.iter().find(|op| op.name == name).expect("a registered op")
 }
 
 #[test]
-fn op_list_comes_back_as_it_was() {
+fn an_op_list_is_encoded_to_the_recorded_bytes() {
     let list = OpList::decode(OP_DEFS).unwrap();
     assert_eq!(list.op.len(), 1862);
     let bytes = list.encode_to_vec();
@@ -23,7 +23,7 @@ fn op_list_comes_back_as_it_was() {
 }
 
 #[test]
-fn op_signatures_read_as_registered() {
+fn op_signatures_are_decoded_as_registered() {
     let list = OpList::decode(OP_DEFS).unwrap();
 
     let matmul = op(&list, "MatMul");
@@ -47,7 +47,7 @@ fn full_types_of_op_arguments_are_kept() {
 }
 
 #[test]
-fn meta_graph_reads_and_survives() {
+fn a_meta_graph_is_decoded_and_encoded_again() {
     let meta = MetaGraphDef::decode(META_GRAPH).unwrap();
     assert_eq!(MetaGraphDef::decode(&meta.encode_to_vec()[..]).unwrap(), meta);
 

@@ -1,4 +1,4 @@
-//! What messages look like as bytes.
+//! Tests of the encoding of messages.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -20,7 +20,7 @@ use ferroflow_proto::tensorflow::{
 };
 use prost::{Message, Name};
 
-/// Bytes written in hexadecimal, spaces ignored.
+/// Bytes written in hexadecimal. Spaces are ignored.
 fn hex(text: &str) -> Vec<u8> {
     let digits: String = text.split_whitespace().collect();
     (0..digits.len())
@@ -29,7 +29,7 @@ fn hex(text: &str) -> Vec<u8> {
         .collect()
 }
 
-/// The message has these bytes and these bytes are the message.
+/// Asserts that the message encodes to these bytes, and that they decode to the message.
 fn check<M: Message + Default + PartialEq + Debug>(message: M, bytes: &str) {
     let bytes = hex(bytes);
     assert_eq!(message.encode_to_vec(), bytes, "encoding {message:?}");
@@ -74,9 +74,9 @@ fn checkpoint_index_entries_match_those_of_tensorflow() {
     );
 }
 
-/// A dimension of size 0 is there, only empty.
+/// A dimension of size 0 is encoded as an empty message.
 #[test]
-fn empty_tensor_keeps_its_rank() {
+fn an_empty_tensor_keeps_its_rank() {
     check(
         BundleEntryProto {
             dtype: DataType::DtFloat.into(),
@@ -89,9 +89,9 @@ fn empty_tensor_keeps_its_rank() {
     );
 }
 
-/// Receivers of TensorFlow want type and shape before the content.
+/// TensorFlow's receivers need type and shape before the content.
 #[test]
-fn tensor_has_type_and_shape_before_content() {
+fn a_tensor_encodes_type_and_shape_before_its_content() {
     check(
         TensorProto {
             dtype: DataType::DtString.into(),
@@ -104,7 +104,7 @@ fn tensor_has_type_and_shape_before_content() {
 }
 
 #[test]
-fn packed_fields_parse_unpacked_and_mixed() {
+fn packed_fields_are_decoded_if_unpacked_or_mixed() {
     let floats = TensorProto { float_val: vec![1.0, 2.0], ..TensorProto::default() };
     check(floats.clone(), "2a08 0000803f 00000040");
     for bytes in ["2d0000803f 2d00000040", "2d0000803f 2a0400000040"] {
@@ -131,24 +131,24 @@ fn negative_numbers_take_ten_bytes() {
 }
 
 #[test]
-fn incarnation_is_fixed_width() {
+fn the_incarnation_has_a_fixed_width() {
     let device = DeviceAttributes { incarnation: 12345, ..DeviceAttributes::default() };
     check(device, "31 3930000000000000");
 }
 
 #[test]
-fn new_graph_version_is_field_four() {
+fn the_new_graph_version_is_field_four() {
     check(ExtendSessionResponse { new_graph_version: 1 }, "2001");
 }
 
 #[test]
-fn empty_message_is_a_successful_run() {
+fn an_empty_message_is_a_successful_run() {
     let response = RunGraphResponse::decode(&[][..]).unwrap();
     assert_eq!(response.status_code(), Code::Ok);
 }
 
 #[test]
-fn errors_travel_in_the_body() {
+fn errors_are_sent_in_the_body() {
     let response = RunStepResponse {
         status_code: Code::OutOfRange.into(),
         status_error_message: "end".into(),
@@ -158,15 +158,15 @@ fn errors_travel_in_the_body() {
 }
 
 #[test]
-fn unknown_enum_value_survives() {
+fn an_unknown_enum_value_is_kept() {
     let tensor = TensorProto::decode(&hex("08e707")[..]).unwrap();
     assert_eq!((tensor.dtype, tensor.dtype()), (999, DataType::DtInvalid));
     assert_eq!(tensor.encode_to_vec(), hex("08e707"));
 }
 
-/// An empty list is a value, unlike no value at all.
+/// An empty list is a value, in contrast to a missing one.
 #[test]
-fn empty_list_is_present() {
+fn an_empty_list_is_encoded() {
     check(AttrValue { value: Some(Value::List(Box::default())) }, "0a00");
     check(AttrValue { value: None }, "");
 }
@@ -187,7 +187,7 @@ fn attributes_are_sorted_by_name() {
 
 /// `FullTypeDef { type_id: TFT_TENSOR }` and an empty one.
 #[test]
-fn full_type_of_a_node_is_handed_on() {
+fn the_full_type_of_a_node_is_kept() {
     for bytes in ["0a016e 3a03 08e807", "0a016e 3a00"] {
         let node = NodeDef::decode(&hex(bytes)[..]).unwrap();
         assert_eq!(node.encode_to_vec(), hex(bytes));
@@ -195,7 +195,7 @@ fn full_type_of_a_node_is_handed_on() {
 }
 
 #[test]
-fn content_shares_the_buffer_it_came_in() {
+fn decoded_content_shares_the_input_buffer() {
     let content = Bytes::from(vec![7; 64]);
     let tensor = TensorProto { tensor_content: content.clone(), ..TensorProto::default() };
     let named = NamedTensorProto { name: "x:0".into(), tensor: Some(tensor) };
@@ -207,7 +207,7 @@ fn content_shares_the_buffer_it_came_in() {
 }
 
 #[test]
-fn events_hold_a_version_or_a_summary() {
+fn an_event_contains_a_version_or_a_summary() {
     let what = event::What::FileVersion("brain.Event:2".into());
     let first = Event { wall_time: 1.0, what: Some(what), ..Event::default() };
     check(first, "09 000000000000f03f 1a0d 627261696e2e4576656e743a32");
@@ -223,7 +223,7 @@ fn events_hold_a_version_or_a_summary() {
 }
 
 #[test]
-fn type_urls_name_payloads() {
+fn type_urls_identify_payloads() {
     let url = WorkerPossiblyRestarted::type_url();
     assert_eq!(url, "type.googleapis.com/tensorflow.distributed_runtime.WorkerPossiblyRestarted");
     let container = GrpcPayloadContainer { payloads: BTreeMap::from([(url, Bytes::new())]) };
@@ -236,7 +236,7 @@ fn type_urls_name_payloads() {
     check(extra, "0a026162");
 }
 
-/// Graphs hold very many of these.
+/// Graphs contain very many of these.
 #[test]
 fn attribute_values_are_small() {
     assert!(size_of::<AttrValue>() <= 64, "{} bytes", size_of::<AttrValue>());
