@@ -1,9 +1,9 @@
-"""Asks TensorFlow: makes the cases, runs each, and writes them with its answers to record files.
+"""Makes the cases, runs each in TensorFlow, and writes them with its answers to record files.
 
     python oracle/ask.py --ops OPS.txt --out FOLDER [--seed N] [--count N] [--only REGEX]
 
-OPS.txt lists the ops to ask about, one a line. A worker process does the asking; where TensorFlow ends the process (a
-failed check, a division by zero), that is recorded as its answer, and a new worker goes on behind it.
+OPS.txt lists the ops, one per line. A worker process runs TensorFlow. If TensorFlow crashes the process (a failed check, a
+division by zero), the crash is recorded as its answer, and a new worker continues with the next case.
 """
 
 import argparse
@@ -16,7 +16,7 @@ import sys
 import time
 
 FAILED = set()
-# How long a case may take, and the start, which loads TensorFlow, in seconds.
+# Time limits in seconds: of a case, and of the start, which loads TensorFlow.
 PATIENCE, START = 30.0, 600.0
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -56,16 +56,16 @@ def main():
         if last["serial"] < skip:
             continue
         crashes += 1
-        print(f"  TensorFlow ended the process ({worker.returncode}) at {last['op']} {last['dtype']} {last['index']}", flush=True)
+        print(f"  TensorFlow crashed the process ({worker.returncode}) at {last['op']} {last['dtype']} {last['index']}", flush=True)
         if last["state"] == "asked":
             write(path, {**last, "state": "crashed"}, b"", b"", b"")
         skip = last["serial"] + 1
         fragile[last["op"]] = fragile.get(last["op"], 0) + 1
-    print(f"asked in {time.time() - began:.0f} s; TensorFlow ended the process {crashes} times")
+    print(f"asked in {time.time() - began:.0f} s; TensorFlow crashed the process {crashes} times")
 
 
 def watch(worker, path):
-    """Waits for the worker; ends it when it has written nothing for long: TensorFlow hangs."""
+    """Waits for the worker. Kills it if it has written nothing for long, because TensorFlow hangs then."""
     start = size = os.path.getsize(path)
     since = time.time()
     while worker.poll() is None:
@@ -86,7 +86,7 @@ def write(path, meta, *parts):
 
 
 def scan(path):
-    """What the last record says."""
+    """The description in the last record."""
     last = None
     with open(path, "rb") as f:
         while True:
@@ -113,7 +113,7 @@ def work(args):
     ops = [line.strip() for line in open(args.ops) if line.strip()]
     if args.only:
         ops = [op for op in ops if re.fullmatch(args.only, op)]
-    # Ops that ended the process again and again get valid calls only, and in the end none.
+    # Ops that crash the process repeatedly get only valid calls, and finally none.
     gently, without = args.gently.split(","), args.without.split(",")
     runner = Runner()
     serial, began, shown = 0, time.time(), 0.0

@@ -1,7 +1,7 @@
-"""A case: a small graph around one op, the values fed to it, and what is fetched from it.
+"""A case: a small graph around one op, the values fed to it, and the outputs to fetch.
 
-A recipe (see recipes/) gets a `Case`, asks it for random values of the dtypes chosen for this case, and calls the op.
-Everything random comes from one seed, so that a case can be made again from its name alone.
+A recipe (see recipes/) gets a `Case`, takes random values of the selected dtypes from it, and calls the op. All random
+choices follow from one seed, so that a case can be made again from its name.
 """
 
 import zlib
@@ -18,7 +18,7 @@ REAL = FLOATS + INTS
 NUMBERS = REAL + COMPLEX
 EVERY = NUMBERS + ["bool", STRING]
 
-# How a dtype is called here, and its number in the protocol.
+# The name of each dtype, and its number in the protocol.
 NUMBER_OF = {
     "float32": 1, "float64": 2, "int32": 3, "uint8": 4, "int16": 5, "int8": 6, "string": 7, "complex64": 8,
     "int64": 9, "bool": 10, "qint8": 11, "quint8": 12, "qint32": 13, "bfloat16": 14, "qint16": 15, "quint16": 16,
@@ -31,7 +31,7 @@ QUANTIZED = ("qint8", "quint8", "qint32", "qint16", "quint16")
 RAW = {"qint8": np.int8, "quint8": np.uint8, "qint32": np.int32, "qint16": np.int16, "quint16": np.uint16}
 OF_NUMPY = {np.dtype(t): name for name, t in NUMPY.items() if name not in QUANTIZED and name != STRING}
 
-# Stands for the folder in which a case puts files: whoever runs it fills in one that is empty.
+# Stands for the folder of a case's files. The runner replaces it by an empty folder.
 FOLDER = "$ORACLE"
 WORDS = ["", "a", "b", "ab", "abc", "Hello", "hello world", "  padded ", "1", "-2.5", "x,y;z", "naïve", "日本語", "Ünï", "😀 ok",
          "tab\tnew\nline", "a.b.c", "AAA", "zz" * 20, "ß", "0x1F", "nan", "1e5", " 7"]
@@ -100,7 +100,7 @@ class Func:
 
 
 class NotApplicable(Exception):
-    """The recipe has nothing to ask for this choice of dtypes."""
+    """The recipe has no call for this choice of dtypes."""
 
 
 class Case:
@@ -128,7 +128,7 @@ class Case:
         return options[self.rng.randint(len(options))]
 
     def int(self, low, high):
-        """A whole number from low to high, both included."""
+        """An integer from low to high, both included."""
         return int(self.rng.randint(low, high + 1))
 
     def ints(self, low, high, n):
@@ -177,7 +177,7 @@ class Case:
         if dtype == "bool":
             return (rng.rand(n) < 0.5).reshape(shape)
         if dtype in COMPLEX:
-            # What becomes of infinite parts is the C library's business: complex values are finite.
+            # Complex values are finite: the result for infinite parts depends on the C library.
             style = {"special": "whole", "wide": "small"}.get(style, style)
             part = "float64" if dtype == "complex128" else "float32"
             a = self.values(part, [n], style).astype(np.complex128)
@@ -186,7 +186,7 @@ class Case:
         if dtype in FLOATS:
             a = self._floats(n, style)
             if style == "special" and n:
-                # Not the largest: what is beside them is subnormal, and TensorFlow computes without such numbers.
+                # Not the largest numbers: results near them are subnormal, and TensorFlow flushes those to zero.
                 limit = {"half": 6e4, "bfloat16": 1e30, "float32": 1e30, "float64": 1e200}[dtype]
                 odd = [np.nan, np.inf, -np.inf, -0.0, 0.0, limit, -limit, 1e-6, 1.0, -1.0]
                 for i in rng.randint(0, n, size=max(1, n // 3)):
@@ -263,13 +263,13 @@ class Case:
         return name
 
     def node(self, op, _after=(), _name=None, **given):
-        """Adds a node; returns the list of its outputs. Arrays become placeholders."""
+        """Adds a node and returns the list of its outputs. Arrays become placeholders."""
         sig = signature(op)
         if sig is None:
             raise NotApplicable(f"TensorFlow has no {op}")
         self.stateful |= sig.is_stateful
         if sig.HasField("deprecation"):
-            # An op that TensorFlow took back is there for graphs older than that.
+            # A removed op still works in graphs of older versions.
             self.graph.versions.producer = min(self.graph.versions.producer, sig.deprecation.version - 1)
         types, attrs, inputs = {}, {}, []
         for arg in sig.input_arg:
@@ -353,7 +353,7 @@ class Case:
         return out
 
     def call(self, **given):
-        """The op under test, after everything in `self.after`; fetches what can be fetched."""
+        """Calls the op under test after everything in `self.after`, and fetches all outputs that can be fetched."""
         out = self.node(self.op, _after=self.after, **given)
         if not signature(self.op).output_arg:
             self.targets.append(out[0].node)
@@ -367,7 +367,7 @@ class Case:
         self.fetches += [f"{r.node}:{r.index}" for r in refs]
 
     def then(self, ref, op="Identity", **given):
-        """A node that runs after `ref`; fetched."""
+        """Adds a node that runs after `ref`, and fetches it."""
         out = self.node(op, _after=[ref], **given)
         self.fetch(*out)
         return out
@@ -382,10 +382,10 @@ class Case:
     def path(self, name, after):
         return self.node("Identity", _after=[after], input=self.path_const(name))[0]
 
-    # Values that are not quite what the op wants.
+    # Invalid values.
 
     def mutate(self):
-        """Spoils one fed value: another rank, another size, or indices a bit outside."""
+        """Makes one fed value invalid: another rank, another size, or indices slightly out of range."""
         if not self.feeds:
             return False
         name = self.pick(sorted(self.feeds))

@@ -1,10 +1,10 @@
-"""Which dtypes TensorFlow's CPU kernels of an op take, by attribute."""
+"""The dtypes that TensorFlow's CPU kernels of an op support, by attribute."""
 
 from tensorflow.python.framework import kernels
 
 from case import EVERY, NAME_OF, QUANTIZED, signature
 
-# The attribute that a count of (op, dtype) pairs goes by.
+# The attribute that determines the dtype in counts of (op, dtype) pairs.
 PRIMARY = ["T", "dtype", "Tparams", "Tvalues", "SrcT", "Tidx", "element_dtype", "elem_type", "key_dtype", "Tin", "Tkey", "Tkeys",
            "dt", "out_type", "Tcomplex", "Treal", "Tsplits", "Ta", "Tinput", "Tout", "tensor_type", "output_type"]
 
@@ -20,7 +20,7 @@ def cpu_kernels(op):
 
 
 def choices(op):
-    """Attribute -> dtypes it may have, in the order of the signature, for each kernel of the op."""
+    """For each kernel of the op: attribute -> supported dtypes, in the order of the signature."""
     out = []
     for kernel in cpu_kernels(op) or [{}]:
         attrs = {}
@@ -29,7 +29,7 @@ def choices(op):
                 continue
             declared = [NAME_OF.get(t) for t in attr.allowed_values.list.type]
             here = kernel.get(attr.name, declared or EVERY)
-            # Quantised numbers are asked about where a kernel or a signature names them.
+            # Quantized dtypes are called only where a kernel or a signature names them.
             attrs[attr.name] = [t for t in [*EVERY, *QUANTIZED] if t in here and t in (declared or here)]
         if all(attrs.values()):
             out.append(attrs)
@@ -45,7 +45,7 @@ def primary(op):
 
 
 def pairs(op, hold=None):
-    """The (op, dtype) pairs: primary dtype -> the kernels' choices that have it. `hold` restricts attributes."""
+    """The (op, dtype) pairs: primary dtype -> the choices of kernels that support it. `hold` restricts attributes."""
     options = choices(op)
     if hold:
         options = [{a: [t for t in ts if t in hold.get(a, ts)] for a, ts in o.items()} for o in options]

@@ -22,13 +22,13 @@ class Runner:
         self.config.graph_options.rewrite_options.disable_meta_optimizer = True
         self.config.experimental.disable_output_partition_graphs = True
         self.options = tf1.RunOptions(timeout_in_ms=5000)
-        # Without a key a session gives collectives of the second version nothing to run with.
+        # Collectives of version 2 need a session with a group key.
         self.collective = tf1.RunOptions(timeout_in_ms=5000, experimental={"collective_graph_key": 1})
         self.key, self.session = None, None
         self.folder = os.path.join(tempfile.mkdtemp(), "oracle")
 
     def run(self, case):
-        """The answers as a serialized GraphDef of constants, and the error, one of which is empty."""
+        """Returns the answers as a serialized GraphDef of constants, and the error. One of them is empty."""
         try:
             session = self.session_of(case)
         except ValueError as e:
@@ -46,7 +46,7 @@ class Runner:
             return b"", (INVALID_ARGUMENT, f"client: {e}")
         answers = graph_pb2.GraphDef()
         for name, value in zip(case.fetches, found):
-            # NumPy's own strings end before trailing zeros.
+            # NumPy's string type drops trailing zeros.
             value = np.asarray(value, dtype=object if isinstance(value, bytes) else None)
             dtype = session.graph.get_tensor_by_name(name).dtype.base_dtype
             if dtype == tf.string:
@@ -60,7 +60,7 @@ class Runner:
         return answers.SerializeToString(deterministic=True), None
 
     def placed(self, value):
-        """Names of files, in a folder that is made empty."""
+        """The names of files in an empty folder."""
         if not any(v.startswith(FOLDER.encode()) for v in value.reshape(-1)):
             return value
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -89,11 +89,11 @@ def replaced(value, old, new):
 
 
 def core_of(message):
-    """The kernel's own words out of what the client makes of them."""
+    """The kernel's message, without what the client adds to it."""
     lines = message.split("\n")
     for i, line in enumerate(lines):
         if line.startswith("No OpKernel was registered"):
-            # Its attributes follow in any order.
+            # Attributes follow in any order.
             return line.split(" used by ")[0]
         if line.startswith("\t [[{{node"):
             return lines[i - 1]

@@ -1,5 +1,5 @@
-//! GraphDefs and steps from arbitrary bytes; see `ferroflow_testing::fuzz`. A panic anywhere, even
-//! one that a server would survive, is a finding.
+//! Runs GraphDefs and steps from arbitrary bytes; see `ferroflow_testing::fuzz`. Every panic is a
+//! finding, even one that a server would survive.
 #![no_main]
 
 use ferroflow::default_catalog;

@@ -1,7 +1,7 @@
 """How to call each op: a recipe makes one random call of it.
 
-`RECIPES` maps an op to its recipe. `HOLD` keeps type attributes of an op to some dtypes where TensorFlow's kernels are more
-lenient than what they can do.
+`RECIPES` maps an op to its recipe. `HOLD` restricts the type attributes of ops whose kernels are registered for more dtypes
+than they support.
 """
 
 RECIPES, HOLD = {}, {}

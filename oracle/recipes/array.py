@@ -97,7 +97,7 @@ def matrix_set_diag(c):
 
 
 def diagonals(c, rows, cols):
-    """A band: its k, and how many and how long its diagonals are."""
+    """A band: its k, the number of its diagonals, and their length."""
     low = c.int(-(rows - 1), cols - 1)
     high = c.int(low, cols - 1)
     if c.chance(0.4):
@@ -343,7 +343,7 @@ def dynamic_stitch(c):
         if len(order):
             order[-1] = order.max()
     if len(set(order.tolist())) != (max(order) + 1 if len(order) else 0):
-        # Rows that no index names hold whatever was in memory.
+        # Rows without an index contain uninitialized memory.
         order = c.rng.permutation(sum(sizes))
     cuts = np.split(order, np.cumsum(sizes)[:-1])
     c.call(indices=[p.reshape(s) for p, s in zip(cuts, shapes)], data=[c.of("T", s + extra) for s in shapes])
@@ -738,7 +738,7 @@ def tile_grad(c):
 def transpose(c):
     s = c.shape(0, 5)
     perm = c.rng.permutation(len(s))
-    # TensorFlow takes negative entries for addresses.
+    # TensorFlow uses negative entries as addresses.
     c.may_mutate = False
     c.call(x=c.of("T", s), perm=perm)
 

@@ -1,6 +1,6 @@
-"""Collectives, of a group of one: what the op does to its own value, and what it refuses.
+"""Collectives in a group of one: results, and invalid calls.
 
-Not of tensors without elements, of which TensorFlow's collectives end the process.
+Tensors without elements are left out, because TensorFlow's collectives crash the process on them.
 """
 
 from case import Shape
@@ -9,7 +9,7 @@ from . import recipe
 
 
 def keys(c):
-    """Those of the op's second version are inputs."""
+    """The keys, which are inputs in version 2 of the op."""
     values = {"group_size": 1, "group_key": c.int(1, 99), "instance_key": c.int(1, 99)}
     return {name: c.feed(v, "int32") for name, v in values.items()} if c.op.endswith("V2") else values
 
@@ -39,12 +39,12 @@ def all_to_all(c):
 
 @recipe("CollectiveReduceScatterV2")
 def reduce_scatter(c):
-    # TensorFlow has none for CPUs, and says so.
+    # TensorFlow has no CPU kernel, and fails with an error.
     c.call(input=c.of("T", c.shape(1, 3, empty=False)), merge_op=c.pick(["Min", "Max", "Mul", "Add"]), final_op=c.pick(["Id", "Div"]), **keys(c), **options(c))
 
 
 def membership(c):
-    """Of a group that no other case has: it is made once, and a session may run several cases."""
+    """The key of a group that no other case uses: a session may run several cases, and a group is made once."""
     hint = {"communication_hint": c.pick(["auto", "ring"]), "timeout_seconds": c.pick([0.0, 4.0])}
     return {"group_key": c.const(1000 + c.index, "int32"), "rank": c.const(0, "int32"), "group_size": c.feed(1, "int32"), **hint}
 
@@ -78,6 +78,6 @@ def broadcast_send(c):
 
 @recipe("CollectiveBcastRecv", "CollectiveBcastRecvV2")
 def broadcast_receive(c):
-    # Nobody sends in a group of one.
+    # There is no sender in a group of one.
     s = c.shape(0, 2)
     c.call(shape=c.feed(s, c.types["Tshape"]) if c.op.endswith("V2") else Shape(s), **keys(c), **options(c))

@@ -10,7 +10,7 @@ from . import recipe
 # Tensor lists.
 
 def from_tensor(c, n=None, s=None, dtype=None):
-    """A list with the rows of a random tensor; its element shape."""
+    """A list with the rows of a random tensor, and its element shape."""
     dtype = dtype or c.types["element_dtype"]
     n = c.int(1, 4) if n is None else n
     s = c.shape(0, 2, empty=False) if s is None else s
@@ -204,7 +204,7 @@ def map_key(c):
 
 @recipe("TensorMapStackKeys", hold={"key_dtype": ["int32", "int64", "float32"]})
 def map_keys(c):
-    # In the order of the table: one key is in order.
+    # The order is that of a hash table, so use one key.
     kt = c.types["key_dtype"]
     m = c.node("EmptyTensorMap")[0]
     m = c.node("TensorMapInsert", input_handle=m, key=c.feed(c.values(kt, [], "whole"), kt), value=c.feed(c.values("float32", []), "float32"))[0]
@@ -362,7 +362,7 @@ def is_old(op):
 
 
 def fill(c, op, handle, kt, vt, shape=(), n=None):
-    """Puts keys and values in; returns them and the node that did."""
+    """Inserts keys and values. Returns them and the inserting node."""
     n = c.int(1, 4) if n is None else n
     keys, values = keys_of(c, kt, n), c.values(vt, [n, *shape], "whole")
     v2 = "" if is_old(op) else "V2"

@@ -99,7 +99,7 @@ def ref_select(c):
 
 @recipe("Enter", "Exit", "NextIteration", "LoopCond")
 def loop(c):
-    """A counter to a limit beside a value of the op's dtype that goes round unchanged."""
+    """A counter up to a limit, and a loop variable of the op's dtype that does not change."""
     t = c.types.get("T", "float32")
     enter = lambda x, constant=False: c.node("Enter", data=x, frame_name="f", is_constant=constant, parallel_iterations=c.pick([1, 10]))[0]
     i, x = enter(c.const(0, "int32")), enter(c.feed(c.values(t, c.shape(0, 2)), t))
@@ -205,14 +205,14 @@ def host_const(c):
 
 @recipe("IsTensorFloat32Enabled")
 def tensor_float(c):
-    # On a CPU it says nothing.
+    # It does nothing on a CPU.
     c.mode = "shape"
     c.call()
 
 
 @recipe("Abort")
 def abort(c):
-    # On the branch that is not taken: the other one ends TensorFlow's process.
+    # In the branch that is not taken: in the other one, TensorFlow crashes.
     data = c.feed(c.values("float32", c.shape(0, 2)), "float32")
     taken, dead = c.node("Switch", data=data, pred=c.feed(False, "bool"))
     c.targets.append(c.node("Abort", _after=c.node("Identity", input=dead))[0].node)

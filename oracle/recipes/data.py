@@ -1,7 +1,7 @@
 """Datasets and iterators.
 
-A recipe puts its dataset op behind a small source, and sees what an iterator gets of it. Sources are constants, so that spoiled calls
-spoil the op's own arguments.
+A recipe puts its dataset op behind a small source and reads elements with an iterator. Sources are constants, so that
+invalid calls affect the op's own arguments.
 """
 
 import gzip
@@ -74,7 +74,7 @@ def whole(c, flow):
 
 
 def watch(c, flow, most=4, even=True, counted=True):
-    """What comes out of a dataset; `even` if all elements have one shape."""
+    """The elements of a dataset. `even` means that all elements have the same shape."""
     if even and c.chance(0.6):
         whole(c, flow)
     else:
@@ -139,7 +139,7 @@ def random(c):
 
 
 def files(c, make):
-    """One or two files, and how they are compressed."""
+    """One or two files and their compression."""
     bodies = [make() for _ in range(c.int(1, 2))]
     kind = c.pick(["", "", "GZIP", "ZLIB"])
     pack = {"": lambda b: b, "GZIP": lambda b: gzip.compress(b, mtime=0), "ZLIB": zlib.compress}[kind]
@@ -212,7 +212,7 @@ def matching_files(c):
     watch(c, Flow(c.node(c.op, patterns=given)[0], *map(list, TEXT)), counted=False)
 
 
-# One dataset through another, element by element.
+# Transformations of single elements.
 
 @recipe("TakeDataset", "SkipDataset")
 def take(c):
@@ -329,7 +329,7 @@ def shuffle_and_repeat(c):
     watch(c, through(c, source(c), buffer_size=fed(c, c.int(1, 10)), count=fed(c, c.pick([1, 2, -1])), **seeds(c), **given))
 
 
-# Several elements as one, and one as several.
+# Batches and their reverse.
 
 def rows(flow, first=None):
     return [None if s is None else [first, *s] for s in flow.shapes]
@@ -345,7 +345,7 @@ def batch(c):
 
 
 def ragged_rows(c, t="int64"):
-    """Vectors of different lengths: each number's dense row, cut by a mapped slice."""
+    """Vectors of different lengths: dense rows, cut by a mapped slice."""
     flow = numbers(c)
     body = [("zero", "Const", [], {"value": tensor_proto(np.array(0, np.int64)), "dtype": "int64"}), ("one", "Const", [], {"value": tensor_proto(np.array(1, np.int64)), "dtype": "int64"}),
             ("size", "Abs", ["x"], {"T": "int64"}), ("r", "Range", ["zero:output:0", "size:y:0", "one:output:0"], {"Tidx": "int64"}),
@@ -367,7 +367,7 @@ def padded_batch(c):
 @recipe("DenseToSparseBatchDataset", "ExperimentalDenseToSparseBatchDataset")
 def dense_to_sparse(c):
     flow = ragged_rows(c)
-    # One component here is three in the element: the tuple is taken apart when it is read.
+    # One component becomes three in the element, because the tuple is split when it is read.
     ref = c.node(c.op, input_dataset=flow.ref, batch_size=fed(c, c.int(1, 4)), row_shape=fed(c, [c.pick([-1, 12, 2])]), output_types=["variant"], output_shapes=[None])[0]
     it = c.node("IteratorV2", shared_name="it", container="", output_types=["variant"], output_shapes=[None])[0]
     made = c.node("MakeIterator", dataset=ref, iterator=it)[0]
@@ -397,13 +397,13 @@ def rebatch_v2(c):
 
 
 def gathered(types, shapes):
-    """Nodes of a function that batch dataset `w` by `n`."""
+    """The nodes of a function that batches dataset `w` by `n`."""
     return [("all", "Const", [], {"value": tensor_proto(np.array(False)), "dtype": "bool"}),
             ("b", "BatchDatasetV2", ["w", "n:output:0", "all:output:0"], {"output_types": types, "output_shapes": shapes})]
 
 
 def windows_apart(c, flow, windows):
-    """Windows are datasets; each becomes its first row of a batch."""
+    """Windows are datasets. Each becomes the first batch of its elements."""
     body = [int64("n", 8), *gathered(flow.types, [[None, *s] for s in flow.shapes])]
     f = function(c, "gather", [("w", "variant")], [("out", "variant")], body, {"out": "b:handle:0"})
     return through(c, windows, "FlatMapDataset", types=flow.types, shapes=rows(flow), other_arguments=[], f=f)
@@ -473,7 +473,7 @@ def take_while(c):
 
 
 def spread(c):
-    """x -> the numbers from x to x and some."""
+    """x -> some numbers starting at x."""
     body = [int64("three", 3), int64("one", 1), ("m", "FloorMod", ["x", "three:output:0"], {"T": "int64"}), ("e", "AddV2", ["x", "m:z:0"], {"T": "int64"}),
             ("r", "RangeDataset", ["x", "e:z:0", "one:output:0"], {"output_types": ["int64"], "output_shapes": [[]]})]
     return function(c, "f", [("x", "int64")], [("out", "variant")], body, {"out": "r:handle:0"})
@@ -601,7 +601,7 @@ def choose_fastest(c):
     watch(c, out, counted=False)
 
 
-# What a dataset becomes.
+# Conversions of datasets.
 
 @recipe("DatasetCardinality", "ExperimentalDatasetCardinality")
 def cardinality(c):
@@ -637,7 +637,7 @@ def wrap(c):
     watch(c, Flow(c.node("UnwrapDatasetVariant", input_handle=wrapped)[0], flow.types, flow.shapes))
 
 
-# Iterators, and what datasets share.
+# Iterators, and state that datasets share.
 
 ITERATORS = ["Iterator", "IteratorV2", "AnonymousIterator", "AnonymousIteratorV2", "AnonymousIteratorV3"]
 

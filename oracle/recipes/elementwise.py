@@ -39,7 +39,7 @@ def special(c):
     style = c.pick(["small", "small", "unit", "positive", "special"])
     x = c.of("T", c.shape(), style)
     if c.op.startswith(("BesselJ", "BesselY")):
-        # The phase of a huge number is anyone's guess.
+        # The phase of a huge number is undefined.
         x = np.where(np.abs(x) > 1e4, np.array(50, x.dtype), x)
     if c.op in ("Erfinv", "Ndtri") and style != "special":
         x = c.of("T", c.shape(), "unit")
@@ -120,7 +120,7 @@ def same_shape(c):
 def add_n(c):
     shape = c.shape()
     if c.op == "AccumulateNV2":
-        # TensorFlow adds in whatever order its inputs come.
+        # TensorFlow adds its inputs in any order.
         c.mode, c.style, c.tolerance = "norm", "small", 8.0
     given = {"shape": shape} if c.op == "AccumulateNV2" else {}
     c.call(inputs=[c.of("T", shape) for _ in range(c.int(1, 9))], **given)
@@ -131,7 +131,7 @@ def cast(c):
     x = c.of("SrcT", c.shape(), c.pick(["small", "whole", "wide"]))
     to = c.types["DstT"]
     if x.dtype.kind not in "iubO" and to.startswith(("int", "uint")):
-        # What a float outside the integer's range becomes is left open by TensorFlow.
+        # TensorFlow does not define the result for floats outside the integer's range.
         x = np.abs(c.of("SrcT", c.shape(), "small").real.astype(np.float64)) * c.pick([1, 10])
     c.call(x=x)
 

@@ -11,12 +11,12 @@ from . import recipe
 
 
 def images(c, channels=None, low=1, high=6):
-    """A batch's shape."""
+    """The shape of a batch."""
     return [c.int(1, 2), c.int(low, high), c.int(low, high), channels or c.int(1, 3)]
 
 
 def near(c, times=4.0, singles=False):
-    """`singles`: TensorFlow computes in single precision, also for float64."""
+    """`singles` are ops that TensorFlow computes in single precision even for float64."""
     if singles and c.types.get("T") == "float64":
         times *= 1e6
     c.mode, c.tolerance, c.style = "norm", times, c.pick(["small", "whole", "unit"])
@@ -25,7 +25,7 @@ def near(c, times=4.0, singles=False):
 # Files.
 
 def picture(c, channels, dtype="uint8", least=1, most=20):
-    """Smooth with some noise, as photographs are."""
+    """A smooth image with some noise, like a photograph."""
     h, w = c.int(least, most), c.int(least, most)
     y, x = np.mgrid[:h, :w]
     top = np.iinfo(dtype).max
@@ -47,7 +47,7 @@ def jpeg(c):
 
 
 def png(c):
-    """All kinds of pixels, also those that TensorFlow does not write: few bits, palettes, transparent colours, interlacing."""
+    """All kinds of pixels, including those that TensorFlow does not write: few bits, palettes, transparent colours, interlacing."""
     kind, depth = c.pick([(0, 1), (0, 2), (0, 4), (0, 8), (0, 16), (2, 8), (2, 16), (3, 1), (3, 2), (3, 4), (3, 8), (4, 8), (4, 16), (6, 8), (6, 16)])
     h, w = c.int(1, 9), c.int(1, 9)
     per = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[kind]
@@ -106,7 +106,7 @@ def gif(c):
 
 
 def lzw(size, pixels):
-    """Codes that say each pixel by itself, with a clear code before the width would grow."""
+    """LZW codes with one pixel each, and a clear code before the code width would grow."""
     clear, width = 1 << size, size + 1
     codes, since = [clear], 0
     for p in pixels:
@@ -185,7 +185,7 @@ def encode_jpeg_quality(c):
 
 @recipe("EncodePng")
 def encode_png(c):
-    # Two encoders need not write the same bytes: what they mean counts.
+    # Two encoders may write different bytes, so compare the decoded images.
     t = c.types["T"]
     image = picture(c, c.int(1, 4), t)
     if c.chance(0.3):

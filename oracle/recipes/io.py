@@ -90,7 +90,7 @@ def reader(c):
     if name in ("ReaderSerializeState", "ReaderRestoreState"):
         kind = "IdentityReader"
     elif name in READ and not v2 and kind.startswith("Fixed"):
-        # TensorFlow cannot make the old one.
+        # TensorFlow cannot create the old version.
         kind = "TextLineReader"
     contents = {"TextLineReader": b"one\ntwo\n\nlast", "TFRecordReader": tf_record(b"first", b"", b"third"), "FixedLengthRecordReader": b"hhaabbccff"}.get(kind, b"whole")
     given = {"FixedLengthRecordReader": dict(record_bytes=2, header_bytes=2, footer_bytes=2, hop_bytes=c.pick([0, 1])), "TextLineReader": dict(skip_header_lines=c.int(0, 1))}.get(kind, {})
@@ -115,7 +115,7 @@ def reader(c):
     if name == "ReaderReset":
         last = [c.node(c.op, _after=last, **h)[0]]
     if name == "ReaderSerializeState":
-        # Twice the bytes of a message whose fields may be in any order: the length will do.
+        # The fields of the message may be in any order, so compare the length only.
         state = c.node(c.op, _after=last, **h)[0]
         c.fetch(*c.node("StringLength", input=state))
     if name == "ReaderRestoreState":
@@ -184,7 +184,7 @@ def histogram_summary(c):
 
 @recipe("ImageSummary")
 def image_summary(c):
-    # The images themselves are compressed in their own way.
+    # The images are compressed differently.
     c.mode = "shape"
     c.style = "unit"
     c.call(tag=array("i", STRING), tensor=c.of("T", [c.int(1, 2), c.int(1, 4), c.int(1, 4), c.pick([1, 3, 4])]), max_images=2)

@@ -1,6 +1,6 @@
 """Linear algebra and Fourier transforms.
 
-Factors that are not unique are not compared themselves: what they must multiply to is computed in the graph.
+Factors that are not unique are not compared. The graph computes their product, which is compared.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ def matrix(c, attr, b, m, n):
 
 
 def well(c, b, n):
-    """Matrices far from singular."""
+    """Well-conditioned matrices."""
     a = c.of("T", b + [n, n], "small")
     return (a + 6 * np.eye(n)).astype(a.dtype)
 
@@ -138,7 +138,7 @@ def banded(c):
     bands = c.int(1, n)
     a = c.of("T", b + [bands, n], "small")
     lower = c.chance(0.5)
-    # The main diagonal, which comes first below it and last above it.
+    # The main diagonal, which is first in a lower band and last in an upper band.
     a[..., 0 if lower else bands - 1, :] = 7
     norm(c)
     c.call(matrix=a, rhs=c.of("T", b + [n, k], "small"), lower=lower)

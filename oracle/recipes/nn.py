@@ -1,4 +1,4 @@
-"""Neural networks: convolutions, pooling, normalisation, losses."""
+"""Neural networks: convolutions, pooling, normalization, losses."""
 
 import numpy as np
 
@@ -177,7 +177,7 @@ def max_pool_argmax(c):
 
 
 def max_values(x, w, n):
-    """Max pooling in NumPy, for dtypes for which TensorFlow has no kernel."""
+    """Max pooling in NumPy, for dtypes without a TensorFlow kernel."""
     out = np.empty([w.batch, *w.out, w.depth], dtype=x.dtype)
     for at in np.ndindex(*w.out):
         window = []

@@ -1,4 +1,4 @@
-"""Quantised numbers: to and from floats, arithmetic, simulated quantisation."""
+"""Quantized numbers: to and from floats, arithmetic, simulated quantization."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from . import recipe
 
 
 def span(c, low=-4.0, high=4.0):
-    """A range with zero in it, or beside it."""
+    """A range that contains zero or not."""
     a, b = sorted(c.rng.uniform(low, high, size=2).tolist())
     if c.chance(0.6):
         a = min(a, 0.0)
@@ -160,7 +160,7 @@ def requantize(c):
     c.call(input=q(c, "Tinput", c.shape(), c.pick(["wide", "small"])), **ranged(c, ("input_min", "input_max"), ("requested_output_min", "requested_output_max")))
 
 
-# Simulated quantisation.
+# Simulated quantization.
 
 def bits(c):
     return {"num_bits": c.int(2, 16), "narrow_range": c.chance(0.4)}

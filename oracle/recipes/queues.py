@@ -43,7 +43,7 @@ def queue(c):
     v2 = c.op.endswith("V2")
     name = c.op.removesuffix("V2")
     q = Queue(c, name if name in QUEUES else c.pick(QUEUES), v2)
-    # What was enqueued at once has a fixed order: a step may run enqueues in any.
+    # Enqueue all elements at once: a step may run several enqueues in any order.
     q.enqueue(c.int(2, 4))
     if c.chance(0.5) or name == "QueueEnqueue":
         q.enqueue()
@@ -94,7 +94,7 @@ ACC = ["AccumulatorApplyGradient", "AccumulatorNumAccumulated", "AccumulatorSetG
 
 @recipe(*ACC, *["Resource" + a for a in ACC], "ConditionalAccumulator", "ResourceConditionalAccumulator", hold={"dtype": ["half", "float32", "float64"]})
 def accumulator(c):
-    # A spoiled step may wait for gradients that never come.
+    # An invalid step could wait forever for gradients.
     c.may_mutate = False
     r = "Resource" if c.op.startswith("Resource") else ""
     t = c.types.get("dtype", "float32")

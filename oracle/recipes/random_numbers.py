@@ -1,4 +1,4 @@
-"""Random numbers: with fixed seeds, TensorFlow's streams are expected bit for bit, but for the last digit of logarithms."""
+"""Random numbers: with fixed seeds, Ferroflow gives TensorFlow's numbers bit for bit, except for the last digit of logarithms."""
 
 import numpy as np
 
@@ -86,7 +86,7 @@ def stateless_parameterized(c):
 
 @recipe("RandomIndexShuffle")
 def index_shuffle(c):
-    # TensorFlow does not end where an index is above the largest.
+    # TensorFlow hangs if an index is above the maximum.
     c.may_mutate = False
     n = c.int(1, 20)
     c.call(index=c.rng.randint(0, n + 1, size=c.shape(0, 1)), seed=np.array(c.ints(0, 1000, 3)), max_index=n, rounds=c.pick([4, 4, 8]))
@@ -174,7 +174,7 @@ def generator(c, alg):
 @recipe(*"StatefulStandardNormalV2 StatefulTruncatedNormal StatefulUniform StatefulUniformFullInt StatefulStandardNormal".split(), hold=SHAPES)
 def stateful(c):
     old = c.op == "StatefulStandardNormal"
-    # The old op finds the algorithm in the state.
+    # The old op reads the algorithm from the state.
     handle = variable(c, np.array([1, *c.ints(0, 1 << 30, 3)], dtype=np.int64), "int64") if old else generator(c, 1)
     given = {} if old else {"algorithm": 1}
     op = c.call(resource=handle, shape=shape_value(c), dtype=c.types["dtype"], **given)[0]
@@ -189,7 +189,7 @@ def stateful_int(c):
     read(c, handle, "int64", op)
 
 
-# TensorFlow's kernel takes every shape for one of 32 bits.
+# TensorFlow's kernel reads every shape as 32-bit integers.
 @recipe("StatefulRandomBinomial", hold={"S": ["int32"]})
 def stateful_binomial(c):
     # Scalar counts fail a check in TensorFlow.

@@ -10,7 +10,7 @@ def reduction(c):
     s = c.shape()
     x = c.values("bool", s) if c.op in ("All", "Any") else c.of("T", s, c.pick(["small", "whole", "special" if c.op in ("Max", "Min", "Sum") else "small"]))
     if c.op == "Prod" and x.dtype.kind == "c":
-        # Products that overflow are the C library's business.
+        # The result of products that overflow depends on the C library.
         x = x / np.array(4, x.dtype)
     axes = c.rng.permutation(len(s))[:c.int(0, len(s))]
     axes = np.array([int(a) - (len(s) if c.chance(0.3) else 0) for a in axes])

@@ -14,7 +14,7 @@ LSTM = ["i", "cs", "f", "o", "ci", "co", "h"]
 
 
 def lstm(c, lead):
-    """What all LSTM ops take; `lead` comes before the batch in the shape of x."""
+    """The inputs of all LSTM ops. `lead` precedes the batch in the shape of x."""
     norm(c, 40)
     c.style = "small"
     batch, width, cell = c.ints(1, 3, 3)
@@ -37,7 +37,7 @@ def block_lstm(c):
         given["forget_bias"] = c.pick([0.0, 1.0])
     n = c.int(0, time)
     out = c.node(c.op, seq_len_max=c.feed(n, "int64"), cell_clip=c.pick([-1.0, 0.5, 3.0]), **given)
-    # Behind the longest sequence, only states and outputs are zero; the rest is whatever was in memory.
+    # After the longest sequence, only states and outputs are zero. The rest is uninitialized memory.
     c.fetch(*(out if n == time else [out[1], out[6]]))
 
 
@@ -71,7 +71,7 @@ def gru(c):
 # Connectionist temporal classification.
 
 def in_singles(c, times):
-    """A tolerance for what TensorFlow computes in single precision, also for float64."""
+    """A tolerance for ops that TensorFlow computes in single precision even for float64."""
     return times * (1e6 if c.types["T"] == "float64" else 1)
 
 
@@ -104,7 +104,7 @@ def ctc_beam(c):
 # Pooling over parts of random size.
 
 def parts(c, size):
-    """Where each of a random number of parts begins, and the end."""
+    """The boundaries of a random number of parts."""
     inner = sorted(c.rng.permutation(np.arange(1, size))[:c.int(0, min(2, size - 1))].tolist())
     return [0, *inner, size]
 
@@ -178,7 +178,7 @@ def vec_permute(c):
 
 
 def mirrored(c, s):
-    """Paddings that a mirror allows."""
+    """Paddings that mirroring allows."""
     mode = c.pick(["REFLECT", "SYMMETRIC"])
     most = [d - (1 if mode == "REFLECT" else 0) for d in s]
     pads = [[c.int(0, min(m, 2)), c.int(0, min(m, 2))] for m in most]
@@ -189,7 +189,7 @@ def mirrored(c, s):
 def fused_conv(c):
     norm(c, in_singles(c, 10) if "Resize" in c.op else 10)
     w = Window(c, 2, dilated=False)
-    # Of all images but the first, TensorFlow's kernel reads pixels of others.
+    # For all images but the first, TensorFlow's kernel reads pixels of other images.
     w.batch, w.stride = 1, [w.stride[0]] * 2
     given = {}
     size = w.size
@@ -199,7 +199,7 @@ def fused_conv(c):
     mode, pads = mirrored(c, size)
     size = [s + sum(p) for s, p in zip(size, pads[1:3])]
     k = [min(k, s) for k, s in zip(w.k, size)]
-    # Its shape function wants ranks that are known.
+    # The shape function needs known ranks.
     t = c.types["T"]
     c.call(input=c.const(c.of("T", w.input()), t), paddings=c.const(pads, "int32"), filter=c.const(c.of("T", [*k, w.depth, w.filters]), t), mode=mode, strides=[1, *w.stride, 1], padding=w.padding, **given)
 

@@ -8,7 +8,7 @@ from . import recipe
 
 
 def coo(c, rank=None, shape=None, most=6, row_full=False):
-    """Sorted distinct indices, how many, and the dense shape."""
+    """Sorted distinct indices, their number, and the dense shape."""
     shape = shape or c.ints(1, 4, rank if rank is not None else c.int(1, 3))
     total = int(np.prod(shape))
     n = min(c.int(0, most), total)
@@ -162,7 +162,7 @@ def dense_matmul(c):
 
 @recipe("SerializeSparse", "SerializeManySparse")
 def serialize(c):
-    # As strings: variants cannot be fetched.
+    # Serialized as strings, because variants cannot be fetched.
     c.types["out_type"] = "string"
     i, n, s = coo(c, rank=c.int(2, 3))
     if c.types["T"] == "complex64" or c.types["T"] == "complex128":
@@ -180,7 +180,7 @@ def deserialize(c):
 
 @recipe("AddSparseToTensorsMap", "AddManySparseToTensorsMap")
 def to_map(c):
-    # Handles are given out in the order of a hash table.
+    # The order of handles is that of a hash table.
     c.mode = "shape"
     i, n, s = coo(c, rank=c.int(2, 3))
     handles = c.node(c.op, sparse_indices=i, sparse_values=c.of("T", [n]), sparse_shape=s, shared_name="m")[0]

@@ -9,7 +9,7 @@ from .array import nd_updates, sliced_shape, strided
 
 
 def ref_variable(c, value, dtype, initialised=True):
-    """An initialised variable of the old kind; its reference."""
+    """The reference of an initialized ref variable."""
     var = c.node("VariableV2", shape=list(value.shape), dtype=dtype)[0]
     if not initialised:
         return var
@@ -17,7 +17,7 @@ def ref_variable(c, value, dtype, initialised=True):
 
 
 def variable(c, value, dtype, initialised=True):
-    """An initialised resource variable; `c.after` makes what follows wait for it."""
+    """An initialized resource variable. `c.after` makes later nodes wait for it."""
     shape = list(value.shape)
     handle = c.node("VarHandleOp", dtype=dtype, shape=shape, shared_name=f"v{len(c.after)}_{len(c.names)}")[0]
     if initialised:

@@ -197,7 +197,7 @@ def encoded(c, shape):
     return lambda name: array([(c.pick(raw).encode(name.lower().replace("us-", ""), errors="ignore") if c.chance(0.85) else bytes(c.ints(0, 255, 3))) for _ in range(int(np.prod(shape)))], STRING).reshape(shape)
 
 
-# With int32 splits, TensorFlow's WithOffsets fails a check of its own.
+# With int32 splits, an internal check of TensorFlow's WithOffsets fails.
 HOLD["UnicodeDecodeWithOffsets"] = {"Tsplits": ["int64"]}
 
 
