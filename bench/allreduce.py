@@ -3,12 +3,15 @@
   bench/peers.sh DIR                     # once: installs the peers
   python bench/allreduce.py --peers DIR --ours 'ferroflow bench allreduce --json'
 
-Peers: gloo (PyTorch), Open MPI over shared memory and over TCP, Horovod on gloo as it comes and with its cycle
-time at 0.1 ms; one that is not installed is left out.  Every implementation gets the same
-seconds; lines are printed as common.py says, then a table with the medians, and
-Ferroflow's speed as a multiple of each peer's and of the best of them over the same kind of link, and the share it
-reaches of what it measured beside it: a plain stream of as many bytes over loopback TCP, and the floor, which is the
-same work by as many threads that never wait for each other.  Last, which goals are met, and where not.
+Peers: gloo (PyTorch), Open MPI over shared memory and over TCP, Horovod on gloo with its default settings and with a
+cycle time of 0.1 ms.  A peer that is not installed is left out.  Every implementation runs for the same number of
+seconds.  The output has lines as in common.py, then a table with the medians and two kinds of ratios:
+
+- Ferroflow's speed as a multiple of each peer's, and of the best peer over the same kind of link;
+- its share of two measured bounds: a plain stream of the same bytes over loopback TCP, and the floor, which is the same
+  work by as many threads that never wait for each other.
+
+The last lines say which goals are met, and at which sizes not.
 """
 
 import argparse
@@ -24,12 +27,12 @@ import time
 
 import common
 
-# Who is compared with whom: over the same kind of link.  gloo and Horovod have TCP only.
+# Which implementations are compared: those over the same kind of link.  gloo and Horovod have TCP only.
 PEERS = {"ferroflow-shared": ["openmpi-shared"],
          "ferroflow-tcp": ["gloo", "openmpi-tcp", "horovod", "horovod-fast"]}
 
 MB = 1 << 20
-# What is held against what, at which sizes, and the least that is wanted.
+# The goals: what is compared, at which sizes, and the least ratio.
 GOALS = [
     ("ferroflow-shared, of the fastest peer", "ferroflow-shared", PEERS["ferroflow-shared"], 0, None, 1.0),
     ("ferroflow-tcp, of the fastest peer", "ferroflow-tcp", PEERS["ferroflow-tcp"], 0, None, 1.0),
@@ -51,7 +54,7 @@ def rank_loop(rank, make, allreduce, barrier, mean, args):
             start = time.perf_counter()
             allreduce(buffer)
             once.append(time.perf_counter() - start)
-        # A count that is equal on all ranks: none may leave the loop early.
+        # Equal on all ranks, so that none leaves the loop early.
         repeats = max(3, min(10_000, int(args.seconds / args.rounds / mean(min(once)))))
         medians, every = [], []
         for _ in range(args.rounds):
@@ -91,7 +94,7 @@ def mpi_rank(args):
 
 
 def horovod_rank(args):
-    """Horovod as its users have it: an op in TensorFlow's graph."""
+    """Horovod as its users call it: an op in TensorFlow's graph."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     import tensorflow.compat.v1 as tf
     import horovod.tensorflow as hvd
@@ -115,7 +118,7 @@ def horovod_rank(args):
 
 
 def run(argvs, env, timeout=900):
-    """Runs one process for each argv; what they print, as JSON lines."""
+    """Runs one process for each argv, and returns the JSON lines they print."""
     errors = tempfile.TemporaryFile("w+")
     procs = [subprocess.Popen(argv, env=e, stdout=subprocess.PIPE, stderr=errors, text=True)
              for argv, e in zip(argvs, env)]
@@ -161,7 +164,7 @@ def measure(impl, n, args):
 
 
 def python(args, peer):
-    """The Python of a peer; none if it is not installed."""
+    """The Python of a peer, or None if it is not installed."""
     path = os.path.join(args.peers or "", peer, "bin", "python")
     return path if args.peers and os.path.exists(path) else None
 
@@ -199,11 +202,11 @@ def report(n, found, floors, impls, sizes):
         found = {**found, ("stream", size): stream, ("floor", size): floor}
     for text, ours, peers, least, most, limit in GOALS:
         sizes_of_goal = [s for s in sizes if s >= least and (most is None or s <= most)]
-        print(f"  {text}: >= {limit:g}x: {verdict(found, ours, peers, sizes_of_goal, limit)}", file=sys.stderr)
+        print(f"  {text}: >= {limit:g}x: {outcome(found, ours, peers, sizes_of_goal, limit)}", file=sys.stderr)
 
 
-def verdict(found, ours, peers, sizes, limit):
-    """Whether a goal is met, and where not."""
+def outcome(found, ours, peers, sizes, limit):
+    """Whether a goal is met, and at which sizes not."""
     reached = {}
     for size in sizes:
         times = [found[p, size] for p in peers if (p, size) in found]
@@ -235,7 +238,7 @@ def main():
     impls += ["horovod", "horovod-fast"] if python(args, "horovod") else []
     for n in map(int, args.n.split(",")):
         lines = {}
-        # By turns: the machine may be another one a minute later.
+        # Alternate between implementations, because the load of the machine changes over time.
         for impl in impls * args.rounds:
             for line in measure(impl, n, args):
                 lines.setdefault((impl, line["bytes"]), []).append(line)

@@ -1,10 +1,10 @@
 """Checkpoints of 1 GB: throughput of SaveV2 and RestoreV2, and time of MergeV2Checkpoints.
 
-write  SaveV2 of variables that the server holds, under a new name each time
-read   RestoreV2 of them, all tensors of it made, none sent to the client
-merge  two halves into one checkpoint: files renamed, an index written
+write  SaveV2 of variables on the server, under a new name each time
+read   RestoreV2 of them; all tensors are made, none is sent to the client
+merge  two halves into one checkpoint: files are renamed and an index is written
 
-The files are in --dir, and so in the page cache while there is room for them; what the disk itself does is not measured.
+The files are in --dir.  They stay in the page cache while there is room, so the disk itself is not measured.
 """
 
 import os
@@ -52,7 +52,7 @@ def measure(server, folder):
             return raw.SaveV2(prefix=prefix, tensor_names=names[part], shape_and_slices=[""] * len(names[part]), tensors=kept[part])
         whole, halves = saved(slice(None)), [saved(slice(0, TENSORS // 2)), saved(slice(TENSORS // 2, None))]
         restored = raw.RestoreV2(prefix=prefix, tensor_names=names, shape_and_slices=[""] * TENSORS, dtypes=[tf.float32] * TENSORS)
-        # Every tensor is made and looked at, in one element.
+        # Makes every tensor and reads one element of it.
         check = v1.add_n([x[-1] for x in restored])
         merge = raw.MergeV2Checkpoints(checkpoint_prefixes=prefixes, destination_prefix=target, delete_old_dirs=False)
         with v1.Session(server.target) as sess:

@@ -1,6 +1,6 @@
-"""Many clients at once over a cluster of one ps and two workers.
+"""Many clients at the same time over a cluster of one ps and two workers.
 
-Each client has a session of its own on one of the workers, whose steps read a variable on the ps.
+Each client has its own session on one of the workers.  Its steps read a variable on the ps.
 """
 
 import os

@@ -1,10 +1,10 @@
-"""Null steps over several tasks: the time of `sess.run`, and of a callable made once.
+"""Null steps over several tasks: the time of `sess.run`, and of a callable that is made once.
 
   data    a scalar goes from the ps to two workers and comes back from both (ps + 2 workers)
-  group   a scalar is added to on each of ps and two workers; only control edges cross tasks
-  fan_in  a worker adds up one scalar of each of 16 ps
+  group   a scalar is added to on the ps and on two workers; only control edges cross tasks
+  fan_in  a worker adds up one scalar from each of 16 ps
 
-Variables are reference variables, so that no optimiser can empty the step.
+Variables are reference variables, so that no optimizer can empty the step.
 """
 
 import time

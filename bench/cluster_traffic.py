@@ -1,10 +1,10 @@
 """Parameter traffic: one variable of N bytes between ps and worker in each step.
 
-  read   a variable on the ps, of which the worker takes the last element
+  read   a variable on the ps, of which the worker uses the last element
   add    a variable on the worker, added to one on the ps (assign_add)
 
-Small ones are given as the time of a step, large ones as MB/s (1 MB = 2^20 bytes).  In the same run a
-plain TCP stream over loopback shows what the system itself moves: `stream`.
+Small sizes are shown as the time of a step, large ones as MB/s (1 MB = 2^20 bytes).  The same run measures a plain TCP
+stream over loopback, `stream`, as the limit of the system.
 """
 
 import multiprocessing
@@ -26,7 +26,7 @@ if args.quick:
 
 
 def drain(listener, size):
-    """Takes `size` bytes again and again, and acknowledges each time."""
+    """Receives `size` bytes repeatedly, and acknowledges each time."""
     conn, _ = listener.accept()
     buffer = memoryview(bytearray(size))
     while True:

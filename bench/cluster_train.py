@@ -1,11 +1,11 @@
-"""Training with one ps and two workers, in global steps/s: between-graph replicas, one client process
-for each worker, asynchronous or in step (SyncReplicasOptimizer, 2 of 2).
+"""Training with one ps and two workers, in global steps/s: between-graph replicas, one client process per worker,
+asynchronous or synchronous (SyncReplicasOptimizer, 2 of 2).
 
   linear  a linear regression on one number, batch 100
   mlp     784-512-512-10, batch 128
 
-All clients step until all are warm, then measure together: with SyncReplicasOptimizer an idle replica
-would strand the others.
+All clients step until all are warm, then measure together.  With SyncReplicasOptimizer an idle replica would block the
+others.
 """
 
 from common import emit, parse, parser, train_together

@@ -1,13 +1,13 @@
-"""What the benchmarks share: their lines of output, servers, and CPU time.
+"""Shared code of the benchmarks: lines of output, servers, and CPU time.
 
 A benchmark measures one implementation once and prints JSON lines,
 
   {"name", "metric", "value", "unit", "better", "impl", "params", "extra", "ts", "load1"}
 
-`params` say which point was measured, `extra` is there to be looked at.  compare.py runs the
-benchmarks in turn for each implementation, report.py makes tables of the lines.
+`params` identify the measured point, `extra` is additional information.  compare.py runs the benchmarks in turn for
+each implementation, and report.py makes tables from the lines.
 
-TensorFlow is imported by `import_tf` only, so that parents of client processes stay small.
+Only `import_tf` imports TensorFlow, so that parents of client processes stay small.
 """
 
 import argparse
@@ -106,7 +106,7 @@ def rss_mb(pid):
 
 
 def peak_mb(pid):
-    """The most memory a process has held so far; None without one."""
+    """The peak memory of a process, or None if there is no process."""
     if not pid:
         return None
     with open("/proc/%d/status" % pid) as f:
@@ -138,8 +138,7 @@ def stop(proc):
 
 
 class Started:
-    """What is ready when a `with` begins and closed when it ends, however that is: `begin` and `close` say
-    how."""
+    """A context manager: `begin` runs when a `with` block begins, and `close` when it ends for any reason."""
 
     def __enter__(self):
         try:
@@ -154,7 +153,7 @@ class Started:
 
 
 class Server(Started):
-    """One server, task 0 of the job "worker": started here, or one that runs already."""
+    """One server, task 0 of the job "worker": started here, or already running."""
 
     device = "/job:worker/task:0"
 
@@ -176,8 +175,7 @@ class Server(Started):
         return "grpc://" + self.addr
 
     def wait_ready(self, timeout=60):
-        """Waits until the server answers a client's first bytes; returns the seconds since its
-        process was started."""
+        """Waits until the server answers a client's first bytes. Returns the seconds since its process started."""
         if not self.proc:
             return None
         while not http2_answers(self.addr):
@@ -205,7 +203,7 @@ class Server(Started):
 
 
 class Cluster(Started):
-    """Tasks of several jobs, started here: `jobs` are the number of tasks of each."""
+    """Tasks of several jobs, started here. `jobs` has the number of tasks of each job."""
 
     def __init__(self, args, jobs):
         self.servers = []
@@ -257,7 +255,7 @@ def server_argv(template, addr, cluster=None, job="worker", task=0):
 
 
 def http2_answers(addr):
-    """Whether a server there answers the preface of HTTP/2 with its SETTINGS frame."""
+    """Whether a server answers the HTTP/2 preface with its SETTINGS frame."""
     host, port = addr.rsplit(":", 1)
     preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\x04\0\0\0\0\0"
     try:
@@ -284,7 +282,7 @@ def answer(client):
 
 
 def run_together(clients, servers):
-    """Lets all clients go once all are ready; what each reports, and the servers' CPU time meanwhile."""
+    """Starts all clients when all are ready. Returns their reports, and the servers' CPU time meanwhile."""
     try:
         for client in clients:
             assert answer(client).strip() == "ready"
@@ -301,8 +299,8 @@ def run_together(clients, servers):
 
 
 def train_together(args, model, mode, batch, seconds):
-    """Two replicas of train_client.py, one for each worker of a cluster of --server-cmd: what the first to
-    end says, with the global steps/s of both together and what a step takes of servers and clients."""
+    """Runs two replicas of train_client.py, one for each worker of a cluster of --server-cmd. Returns the report of the
+    first to end, with the global steps/s of both and the CPU time of servers and clients per step."""
     with Cluster(args, {"ps": 1, "worker": 2}) as cluster:
         clients = [subprocess.Popen(
             [sys.executable, os.path.join(HERE, "train_client.py"),
@@ -311,7 +309,7 @@ def train_together(args, model, mode, batch, seconds):
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             for task in range(2)]
         results, cpu = run_together(clients, cluster)
-    # All of them step from the first go to the first end.
+    # All of them step from the first start to the first end.
     first = min(results, key=lambda r: r["end"])
     begin = min(results, key=lambda r: r["begin"])
     steps = max(first["step_end"] - begin["step_begin"], 1)

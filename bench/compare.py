@@ -1,8 +1,8 @@
-"""Ferroflow beside TensorFlow in one run, with the same client.
+"""Compares Ferroflow with TensorFlow in one run, with the same client.
 
-In every round each benchmark is run for TensorFlow without oneDNN, for TensorFlow with it, and for
-the server of --server-cmd, the order changing from round to round.  Without --server-cmd TensorFlow
-is measured beside itself, which shows the noise.  Leaves DIR/lines.jsonl and DIR/report.md.
+Every round runs each benchmark for TensorFlow without oneDNN, for TensorFlow with oneDNN, and for the server of
+--server-cmd.  The order changes from round to round.  Without --server-cmd, TensorFlow is compared with itself, which
+shows the noise.  Writes DIR/lines.jsonl and DIR/report.md.
 """
 
 import argparse
@@ -57,11 +57,11 @@ def parse_options():
     return options
 
 
-# ----------------------------------------------------------------- what is run, and for whom
+# ----------------------------------------------------------------- what is run, and for which implementation
 
 
 def implementations(options):
-    """[(label, options of the scripts, path of what is shipped)]"""
+    """[(label, options of the scripts, path of the shipped files)]"""
     tensorflow = os.path.dirname(importlib.util.find_spec("tensorflow").origin)
     both = [("tensorflow", ["--server-cmd", tf_server_cmd(0)], tensorflow),
             ("tensorflow+onednn", ["--server-cmd", tf_server_cmd(1)], tensorflow)]
@@ -135,7 +135,7 @@ def run(command):
 
 
 def cpu_used():
-    """CPU seconds used since boot by everyone, and by the processes we started and waited for."""
+    """CPU seconds since boot of all processes, and of the processes that we started and waited for."""
     with open("/proc/stat") as f:
         v = [int(x) for x in f.readline().split()[1:9]]
     everyone = (sum(v) - v[3] - v[4]) / os.sysconf("SC_CLK_TCK")
@@ -144,11 +144,11 @@ def cpu_used():
 
 
 def measured(command):
-    """The lines of a benchmark, with how many cores were used by others meanwhile; the seconds."""
+    """The lines of a benchmark, with the number of cores that other processes used, and its seconds."""
     began, (all0, own0) = time.time(), cpu_used()
     lines = run(command)
     seconds, (all1, own1) = time.time() - began, cpu_used()
-    if seconds < 1:  # the clocks are too coarse to tell
+    if seconds < 1:  # too short for the resolution of the clocks
         return lines, seconds
     others = max(0.0, (all1 - all0) - (own1 - own0)) / seconds
     return [dict(line, other_cores=round(others, 2)) for line in lines], seconds

@@ -1,4 +1,4 @@
-"""Many clients at once on one server: each has a session of its own and runs null steps."""
+"""Many clients at the same time on one server: each has its own session and runs null steps."""
 
 import os
 import subprocess

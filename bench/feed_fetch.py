@@ -1,10 +1,10 @@
-"""Tensors between client and server, 1 KB to 100 MB: throughput of one fed, one fetched, and both.
+"""Tensors between client and server, 1 KB to 100 MB: throughput of feeding, of fetching, and of both.
 
 feed   a placeholder, of which the step returns one element
 fetch  a variable, returned whole (through an identity)
 both   a placeholder returned whole; throughput counts the tensor once
 
-With --floor the server is an echo (README.md has its contract).
+With --floor the server is an echo (README.md describes it).
 """
 
 import time
@@ -30,7 +30,7 @@ v1 = tf.compat.v1
 
 
 def build(op, n, device):
-    """The fetch, the placeholders fed, and what must run first."""
+    """The fetch, the fed placeholders, and the op that must run first."""
     with tf.device(device):
         if op == "fetch":
             v = v1.get_variable("v%d" % n, [n], tf.float32, v1.ones_initializer(),

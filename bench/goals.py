@@ -1,6 +1,6 @@
-"""The goals that compare.py holds the figures against, one row each.
+"""The goals against which compare.py checks the figures, one row each.
 
-A goal names a point that a benchmark measures and what must hold of it:
+A goal names a measured point and a rule for it:
 
   Ratio(op, limit)      ours / TensorFlow, TensorFlow in the better of its two CPU modes
   Value(op, limit)      ours alone

@@ -1,12 +1,11 @@
-"""Kernels through a session: products, convolutions, element-wise functions, reductions, losses,
-optimizer steps; and training steps of a multi-layer perceptron and a small convolutional network.
+"""Kernels through a session: products, convolutions, element-wise functions, reductions, losses, optimizer steps; and
+training steps of a multi-layer perceptron and a small convolutional network.
 
-An op is repeated within one step, the copies ordered by control edges, all of them targets, so that
-the step's own cost hardly counts and no optimizer can merge or drop them.  `--threads` is how many
-the server computes with: it and its threads are bound to as many cores.  Figures are rates of the
-best round; `extra` has the median, and the rate by the server's CPU time, which counts when the
-machine has other work.  Training has a server of its own for each model, so that the most memory it
-has held is that of its steps.
+An op is repeated within one step.  The copies are ordered by control edges and all are targets, so that the cost of the
+step is negligible and no optimizer can merge or drop copies.  `--threads` is the number of compute threads of the
+server, which is bound to as many cores.  Figures are rates of the best round.  `extra` has the median, and the rate by
+the server's CPU time, for machines with other load.  Each model has its own training server, so that its peak memory
+is that of its steps.
 """
 
 import os
@@ -74,7 +73,7 @@ class Bench:
         return self.v1.Session(self.server.target, config=config)
 
     def op(self, metric, case, make, repeat, work, unit):
-        """Measures one op.  `make` creates what it works on and returns what adds one copy."""
+        """Measures one op.  `make` creates its inputs and returns a function that adds one copy."""
         tf, v1 = self.tf, self.v1
         with tf.Graph().as_default(), tf.device(self.server.device):
             add, copies = make(), []
@@ -174,7 +173,7 @@ def elementwise(b):
                 var=x._ref(), m=m._ref(), v=v._ref(), beta1_power=rest[0], beta2_power=rest[1],
                 lr=rest[2], beta1=rest[3], beta2=rest[4], epsilon=rest[5], grad=g)
 
-        # What must at least be read and written, in elements.
+        # The least number of elements that must be read and written.
         for metric, make, moved in (
                 ("add", two(tf.add), 3), ("mul", two(tf.multiply), 3),
                 ("relu", one(tf.nn.relu), 2), ("exp", one(tf.exp), 2),
@@ -243,7 +242,7 @@ def cnn(b, x):
 
 
 def served(args):
-    """Servers, each ended before the next: one for the kernels, one for each model."""
+    """Starts servers, one at a time: one for the kernels, one for each model."""
     groups = args.groups.split(",")
     kernels = {"gemm": gemm, "conv": conv, "elementwise": elementwise, "loss": loss}
     alone = [kernels[group] for group in groups if group != "train"]
@@ -259,7 +258,7 @@ def main():
     tf = import_tf()
     cores = sorted(os.sched_getaffinity(0))
     for measure in served(args):
-        # Inherited by the server: how it is told, whatever it is, with how many threads to compute.
+        # The server inherits the cores, which limits its compute threads whatever server it is.
         os.sched_setaffinity(0, cores[:args.threads])
         with Server(args) as server:
             os.sched_setaffinity(0, cores)

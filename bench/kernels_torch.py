@@ -1,8 +1,7 @@
-"""The points of kernels.py in PyTorch, in process: what a library without a session can do here.
+"""The points of kernels.py in PyTorch, in process: the speed of a library without a session.
 
-Run with a Python that has torch (the CPU build is enough).  Only the layouts that the others use
-too, or that are better for it: convolutions are measured with channels last and first, and the
-better counts.
+Run it with a Python that has torch (the CPU build is enough).  Convolutions are measured with channels last and first,
+and the better one counts.
 """
 
 import argparse

@@ -1,10 +1,10 @@
-"""Large graphs: the first run (the session made, the graph sent, prepared and run once), the first
-run of a second signature in the same session, and the steady state.
+"""Large graphs: the first run (create the session, send the graph, prepare it and run it once), the first run of a second
+signature in the same session, and the steady state.
 
-chain  n scalar ops, each needing the one before
-wide   layers of 100 ops, each reading two of the layer before
+chain  n scalar ops, each depending on the previous one
+wide   layers of 100 ops, each reading two ops of the previous layer
 
-The op is SquaredDifference, which TensorFlow's graph optimiser leaves alone.
+The op is SquaredDifference, which TensorFlow's graph optimizer does not change.
 """
 
 import time

@@ -1,6 +1,6 @@
-"""A client process of concurrency.py and cluster_clients.py: threads that run null steps, each in a session of its own.
+"""A client process of concurrency.py and cluster_clients.py: threads that run null steps, each in its own session.
 
-Says `ready`, waits for a line, steps for the given time, and prints what happened as JSON.
+It prints `ready`, waits for a line, steps for the given time, and prints the results as JSON.
 """
 
 import argparse

@@ -1,7 +1,7 @@
-"""Null step: the time of `sess.run`, and of a callable made once, on a graph of one addition.
+"""Null step: the time of `sess.run`, and of a callable that is made once, on a graph of one addition.
 
-The added variable is a reference variable, so that no optimiser can empty the step.  With --floor
-the server is an echo (README.md has its contract): what remains is the client and the transport.
+The added variable is a reference variable, so that no optimizer can empty the step.  With --floor the server is an echo
+(README.md describes it), and the time is that of the client and the transport.
 """
 
 import time

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Installs what allreduce.py compares with, each in a virtual environment of its own under DIR:
+# Installs the peers of allreduce.py, each in its own virtual environment under DIR:
 #
 #   bench/peers.sh DIR [torch] [mpi] [horovod]      # all three, if none is named
 #

@@ -1,10 +1,10 @@
-"""What `ferroflow plan` predicts of this machine, beside what `ferroflow bench allreduce` then measures.
+"""Compares the predictions of `ferroflow plan` for this machine with measurements of `ferroflow bench allreduce`.
 
   python bench/plan.py --ferroflow target/release/ferroflow [-n 2,4] [--sizes 1MB,...]
 
-The plan measures the all-reduce of a model's gradients among as many ranks, takes the link that explains it, and predicts with
-it; the prediction of one size is held against a later run of the same size, and against runs of half and
-of double that size, to which only the plan's arithmetic leads.  The goal is to be within 20 %.
+The plan measures the all-reduce of a model's gradients, derives the speed of the link, and predicts with it.  The
+prediction is compared with a later run of the same size, and with runs of half and double the size, for which the plan
+has only its arithmetic.  The goal is an error of at most 20 %.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Tables in Markdown from the lines of a run: the goals, then every point.
+"""Makes Markdown tables from the lines of a run: the goals, then every point.
 
     python report.py lines.jsonl
 """
@@ -32,7 +32,7 @@ class Figures:
         return self.points[key].get(impl) if key in self.points else None
 
     def tensorflow(self, key):
-        """The values of the mode that is better here, and which it is; PyTorch counts as one."""
+        """The values of the better mode, and its name.  PyTorch counts as a mode."""
         found = [(statistics.median(xs), mode) for mode in TF_MODES
                  for xs in [self.of(key, mode)] if xs]
         if not found:
@@ -69,8 +69,8 @@ def table(head, rows):
 # ------------------------------------------------------------------------------- goals
 
 
-def judge(goal, figures):
-    """The row of a goal: its text, both sides, how they compare, and the verdict."""
+def goal_row(goal, figures):
+    """The row of a goal: its text, both sides, how they compare, and the outcome."""
     key = point(goal.name, goal.metric, goal.params)
     ours, (tf, _) = figures.of(key, figures.ours), figures.tensorflow(key)
     floor = figures.of(key, FLOOR)
@@ -93,10 +93,10 @@ def judge(goal, figures):
         # An error in any round is an error.
         value = max(ours) if goal.metric == "errors" else statistics.median(ours)
     if value is None:
-        verdict = "not measured"
+        outcome = "not measured"
     else:
-        verdict = "met" if holds(value, goal.rule) else "**not met**"
-    return [goal.text, spread(tf, unit), spread(ours, unit), compared, verdict]
+        outcome = "met" if holds(value, goal.rule) else "**not met**"
+    return [goal.text, spread(tf, unit), spread(ours, unit), compared, outcome]
 
 
 def ratio(ours, tf):
@@ -143,7 +143,7 @@ def render(lines):
         out += ["A quick run: short, rough."]
     for what in (d["failed"] for d in lines if "failed" in d):
         out += ["", "**Failed: %s**" % what]
-    rows = [judge(g, f) for g in GOALS]
+    rows = [goal_row(g, f) for g in GOALS]
     out += ["", "## Goals", ""]
     out += table(["goal", "TensorFlow", ours, "ratio", ""], rows)
     met = sum(r[-1] == "met" for r in rows)

@@ -2,14 +2,16 @@
 
   sudo python bench/slow_link.py --ferroflow target/release/ferroflow [-n 4] [--rate 1gbit] [--step-times 0.55,4.4,6.6]
 
-Each rank has a network namespace of its own, all are joined by a bridge, and both directions of every rank's
-link are shaped by tc.  Ranks are started by `ferroflow run`, with `ip netns exec` in ssh's place.  Beside what
-is measured stands what `ferroflow plan` says of the same bytes, link and step: without overlap, and
-with all of the transfer behind the step; and the gain that order alone can bring.  Without priorities the first
-layers' gradients come last and all of the next forward pass, a third of the step, waits for all of the transfer
-C: C + Ts/3.  With them the later layers' transfer hides behind it: max(C, Ts).  So the gain is greatest, 4/3,
-where both take as long, and next to nothing where the transfer takes ten times the step.  Needs root and
-iproute2; what it sets up it takes down again.
+Each rank has its own network namespace, a bridge joins all of them, and tc shapes both directions of every rank's link.
+`ferroflow run` starts the ranks, with `ip netns exec` instead of ssh.  The table shows the measurement beside the
+prediction of `ferroflow plan` for the same bytes, link and step: without overlap, and with the whole transfer hidden
+behind the step.  It also shows the gain that ordering alone can bring.
+
+Without priorities the gradients of the first layers arrive last, and the next forward pass, a third of the step, waits
+for the whole transfer C: C + Ts/3.  With priorities the transfer of later layers overlaps with it: max(C, Ts).  So the
+gain is greatest, 4/3, if both take equally long, and almost nothing if the transfer takes ten times the step.
+
+Needs root and iproute2.  It removes the namespaces at the end.
 """
 
 import argparse

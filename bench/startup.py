@@ -1,7 +1,6 @@
-"""Startup: from the start of the process until it answers, and what a server takes when idle.
+"""Startup: the time from the start of the process until it answers, and the memory of an idle server.
 
-Ready is when the server answers a connection with its HTTP/2 settings: the earliest moment at which
-a gRPC client gets anything from it.
+The server is ready when it answers a connection with its HTTP/2 settings, the first bytes that a gRPC client receives.
 """
 
 import os

@@ -1,8 +1,8 @@
 """A client process of cluster_train.py: the replica of one worker.
 
-Says `ready` when it is warm, goes on stepping until there is a line on its standard input, measures
-for the given time, prints what happened as JSON, and goes on until it is stopped, so that nobody in
-step with it is left alone.
+It prints `ready` when it is warm and keeps stepping until a line arrives on standard input.  It then measures for the
+given time, prints the results as JSON, and keeps stepping until it is stopped, so that synchronous replicas do not
+block.
 """
 
 import argparse

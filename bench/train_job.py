@@ -1,10 +1,10 @@
-"""The jobs of `ferroflow train`, in Rust from end to end, beside the same models of a TensorFlow script.
+"""The jobs of `ferroflow train`, in Rust from end to end, beside the same models in a TensorFlow script.
 
-  linear  1 ps + 2 workers, between-graph, in step or asynchronous, SGD, batch 10: global steps/s.
+  linear  1 ps + 2 workers, between-graph, synchronous or asynchronous, SGD, batch 10: global steps/s.
           TensorFlow: TensorFlow servers, and a Python client for each worker.
   mlp     in one process, 64-64-10, Adam, batch 64: steps/s. TensorFlow: a session in process.
 
-With --binary FILE, our command; without, TensorFlow.
+With --binary FILE it measures our command, otherwise TensorFlow.
 """
 
 import json
@@ -17,9 +17,9 @@ import time
 from common import emit, import_tf, parse, parser, stop, train_together
 
 LINEAR_BATCH = 10
-# As `ferroflow train mlp` has them.
+# The same as in `ferroflow train mlp`.
 MLP_BATCH, PIXELS, HIDDEN, CLASSES, RATE = 64, 64, 64, 10, .002
-# Not counted: connections are made and graphs compiled.
+# Warm-up steps, in which connections are made and graphs compiled.
 WARM_UP = 1.0
 
 p = parser(__doc__)
@@ -28,7 +28,7 @@ p.add_argument("--seconds", type=float, default=6.0, help="for each point")
 args = parse(p)
 if args.quick:
     args.seconds = 2.0
-# compare.py says what is shipped: for TensorFlow that is a folder.
+# compare.py passes the shipped files, which are a folder for TensorFlow.
 ours = args.binary if args.binary and os.path.isfile(args.binary) else None
 
 
@@ -47,7 +47,7 @@ def tree_cpu(root):
 
 
 def run_ours(words):
-    """A job of our command from when it is warm: steps/s, CPU seconds a step, the last loss."""
+    """Runs a job of our command. Returns steps/s after the warm-up, CPU seconds per step, and the last loss."""
     out = tempfile.mkdtemp()
     argv = [ours, "train", *words, "--steps", str(10 ** 9), "--save-steps", str(10 ** 9), "--json",
             "--out", out]
@@ -75,7 +75,7 @@ def run_ours(words):
 
 
 def mlp_in_tensorflow():
-    """The same as run_ours, of a session in this process."""
+    """The same as run_ours, for a session in this process."""
     tf = import_tf()
     import numpy as np
     v1 = tf.compat.v1

@@ -1,12 +1,11 @@
-"""Weak scaling of data-parallel training: as many examples for every rank, however many there are.
+"""Weak scaling of data-parallel training: every rank has the same number of examples, for any number of ranks.
 
   python bench/weak_scaling.py --program target/release/examples/weak_scaling [--ferroflow PATH] [-n 2,4]
 
-One rank pinned to one core is what the others are held against: ranks are pinned to a core each, the next
-ones to the first again where there are more ranks than cores.  `ideal` is the step if nothing had to be exchanged:
-that of one rank, times the ranks that share a core; efficiency is `ideal` of the step.  Ranks beyond the cores
-add no speed, and none is claimed: `speed` is what all train in a second, of what the one rank does, at most
-the number of cores.
+The baseline is one rank pinned to one core.  Each rank is pinned to a core; with more ranks than cores, ranks share
+cores.  `ideal` is the step time without any exchange: that of one rank times the number of ranks per core.  Efficiency
+is `ideal` divided by the step time.  `speed` is the number of examples per second of all ranks relative to one rank, at
+most the number of cores.
 """
 
 import argparse
@@ -23,7 +22,7 @@ import common
 def step_ms(args, model, n):
     cores = sorted(os.sched_getaffinity(0))
     cores = " ".join(map(str, cores))
-    # The rank's core: the one of its number, counted around.
+    # The core with the number of the rank, modulo the number of cores.
     pin = (f"set -- {cores}; shift $((FERROFLOW_LOCAL_RANK % $#)); "
            f"exec taskset -c $1 {shlex.quote(args.program)} {model} {args.seconds}")
     words = [args.ferroflow, "run", "-np", str(n), "--", "sh", "-c", pin]
@@ -53,7 +52,7 @@ def main():
         alone = statistics.median(found[1])
         for n in counts:
             ms = statistics.median(found[n])
-            # The busiest core sets the pace: with three ranks on two cores it has two.
+            # The busiest core limits the speed: with three ranks on two cores it has two ranks.
             ideal = alone * -(-n // cores)
             efficiency, speed = ideal / ms, n * alone / ms
             common.emit("weak_scaling", "step", ms, "ms", "lower", {"model": model, "n": n, "cores": cores},

@@ -303,7 +303,7 @@ def hang_place(output, program):
 
 def run_client(program, cluster, options, log_dir, started):
     """Runs the program's client process; raises Failure when it fails.
-    `started` is told the process."""
+    `started` is called with the process."""
     control = Control(cluster)
     timeout = program.timeout or options.timeout
     main_job = "worker" if "worker" in cluster.spec else sorted(cluster.spec)[0]

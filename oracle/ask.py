@@ -17,7 +17,7 @@ import time
 
 FAILED = set()
 # Time limits in seconds: of a case, and of the start, which loads TensorFlow.
-PATIENCE, START = 30.0, 600.0
+CASE_LIMIT, START_LIMIT = 30.0, 600.0
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -73,7 +73,7 @@ def watch(worker, path):
         now = os.path.getsize(path)
         if now != size:
             size, since = now, time.time()
-        elif time.time() - since > (PATIENCE if size != start else START):
+        elif time.time() - since > (CASE_LIMIT if size != start else START_LIMIT):
             worker.kill()
             worker.wait()
 

@@ -225,7 +225,7 @@ def trains():
 
 
 def mistakes():
-    """Nobody hangs: a member that stays away, a size that the others do not agree with."""
+    """No member hangs if another one stays away or disagrees on the size."""
     with tf.Graph().as_default(), session() as sess:
         with on(0):
             alone = raw.CollectiveReduce(
