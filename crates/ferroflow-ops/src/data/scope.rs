@@ -94,7 +94,10 @@ impl Scope {
 
     /// The instance of a function that this iterator calls: the state in it begins with the
     /// iterator.
-    pub fn callable(&self, function: &Arc<FunctionHandle>) -> Result<Arc<dyn InstantiatedFunction>> {
+    pub fn callable(
+        &self,
+        function: &Arc<FunctionHandle>,
+    ) -> Result<Arc<dyn InstantiatedFunction>> {
         let Some(instances) = &self.shared.instances else { return function.get() };
         let place = Arc::as_ptr(function) as usize;
         if let Some(found) = instances.lock().get(&place) {

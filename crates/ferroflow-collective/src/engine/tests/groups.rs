@@ -49,7 +49,7 @@ fn a_group_of_tensors_fails_as_one_on_all_ranks() {
         let submit = |root: usize| {
             let one = |name: &str, what| {
                 let sender = sender.clone();
-                let done: Done = Box::new(move |r| drop(sender.send(r)));
+                let done: TensorDone = Box::new(move |r| drop(sender.send(r)));
                 (name.to_string(), Tensor::vector(&[1f32; 2]), what, done)
             };
             let both =
