@@ -26,6 +26,8 @@ import threading
 import time
 import traceback
 
+import zygote
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 HOST = "127.0.0.1"
 HEADER = ("TIER", "CLUSTER", "HOSTED", "TIMEOUT", "FRESH")
@@ -313,6 +315,7 @@ def run_client(program, cluster, options, log_dir, started):
         FF_CONTROL=control.address,
         FF_TIMEOUT=str(timeout),
         FF_HOSTED=json.dumps(program.hosted),
+        FF_ZYGOTE=options.zygote,
         FF_RESET="1" if options.reuse and not program.fresh else "",
         PYTHONPATH=HERE + os.pathsep + os.environ.get("PYTHONPATH", ""))
     if options.census:
@@ -322,10 +325,7 @@ def run_client(program, cluster, options, log_dir, started):
     log_path = os.path.join(log_dir, "client.log")
     try:
         with open(log_path, "wb") as log:
-            proc = subprocess.Popen(
-                [sys.executable, program.path], stdin=subprocess.DEVNULL,
-                stdout=log, stderr=log, env=env, cwd=work_dir,
-                start_new_session=True)
+            proc = zygote.start(options.zygote, [program.path], env, work_dir, log)
             started(proc)
             try:
                 code = proc.wait(timeout)
@@ -556,10 +556,15 @@ def main():
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     report = Report(programs, options)
+    folder = tempfile.mkdtemp(prefix="ff-zygote-")
+    forks = zygote.Zygote(folder, child_env())
+    options.zygote = forks.path
     try:
         run_all(programs, options, report)
     finally:
         report.save()
+        forks.close()
+        shutil.rmtree(folder, ignore_errors=True)
     print("%d passed, %d failed"
           % (len(report.results) - report.failed(), report.failed()))
     return 1 if report.failed() else 0
