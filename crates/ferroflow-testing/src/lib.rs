@@ -1,14 +1,18 @@
-//! For everyone's tests: an op checker that runs one kernel, handed the catalog it checks; random
-//! graphs with steps over them; graphs and functions written down node by node; and small ops to
-//! fill them with.
+//! For the tests of all crates: an op checker that runs one kernel of a catalog; random graphs with
+//! steps over them; graphs and functions written down node by node; small ops for such graphs; tests
+//! with child processes ([`child`]); and tests that say why they were skipped ([`trials`]).
+#![forbid(unsafe_code)]
 
 mod check;
+pub mod child;
 mod evaluate;
 mod finite_differences;
 pub mod fuzz;
 mod graph;
+pub mod needs;
 mod standalone_step;
 mod test_ops;
+pub mod trials;
 
 pub use check::{Check, assert_close};
 pub use evaluate::evaluate;

@@ -4,11 +4,16 @@ use std::process::{Command, Stdio};
 
 use clap::ValueEnum;
 
+use crate::background::Background;
 use crate::conformance;
+use crate::programs;
 use crate::release;
-use crate::steps::{self, Result, Steps};
+use crate::skipped;
+use crate::steps::{self, Failure, Result, Steps};
+use crate::tidy;
+use crate::venv;
 
-/// Everything CI checks: format, lints, tests, documentation, the release build, and programs of a TensorFlow client against it.
+/// Everything CI checks: format, rules, lints, tests, documentation, the release build, and programs of a TensorFlow client against it.
 ///
 /// Stops at the first step that fails and says how to run that one again.
 #[derive(clap::Args)]
@@ -16,6 +21,10 @@ pub struct Args {
     /// Do this step only; may be repeated
     #[arg(long, value_name = "STEP")]
     only: Vec<Step>,
+
+    /// As root on Debian: first install programs that some tests need (ip, mpirun, sshd)
+    #[arg(long)]
+    install: bool,
 }
 
 /// In the order in which they are done: the cheap ones first.
@@ -23,6 +32,8 @@ pub struct Args {
 enum Step {
     /// cargo fmt --check
     Fmt,
+    /// The rules that no compiler checks
+    Tidy,
     /// cargo clippy on all targets, warnings are errors
     Clippy,
     /// All Rust tests but doc tests, by cargo-nextest where it is installed
@@ -41,6 +52,7 @@ impl Step {
     fn name(self) -> &'static str {
         match self {
             Step::Fmt => "fmt",
+            Step::Tidy => "tidy",
             Step::Clippy => "clippy",
             Step::Test => "test",
             Step::Doctest => "doctest",
@@ -54,6 +66,7 @@ impl Step {
     fn again(self) -> String {
         match self {
             Step::Fmt => "cargo xtask check --only fmt (`cargo fmt` repairs)".into(),
+            Step::Tidy => "cargo xtask tidy".into(),
             Step::Conformance => "cargo xtask conformance [--only PROGRAM]".into(),
             _ => format!("cargo xtask check --only {}", self.name()),
         }
@@ -62,6 +75,7 @@ impl Step {
     fn run(self) -> Result {
         match self {
             Step::Fmt => steps::run(&mut steps::cargo(&["fmt", "--all", "--check"])),
+            Step::Tidy => tidy::checked(),
             Step::Clippy => steps::run(&mut steps::cargo(&[
                 "clippy",
                 "--workspace",
@@ -85,17 +99,43 @@ impl Step {
 }
 
 pub fn run(args: &Args) -> Result {
+    let is_asked = |step: Step| args.only.is_empty() || args.only.contains(&step);
+    let mut install = if args.install { programs::install()? } else { None };
+    let mut venv = None;
+    if is_asked(Step::Conformance) {
+        venv = venv::in_background()?;
+    }
     let mut steps = Steps::default();
     for &step in Step::value_variants() {
-        if args.only.is_empty() || args.only.contains(&step) {
-            steps.step(step.name(), &step.again(), || step.run())?;
+        if !is_asked(step) {
+            continue;
         }
+        steps.step(step.name(), &step.again(), || {
+            if step == Step::Test
+                && let Some(Err(Failure(why))) = install.as_mut().map(Background::wait)
+            {
+                println!("{why}\nSome programs could not be installed; their tests are skipped.");
+            }
+            if step == Step::Conformance {
+                venv.as_mut().map_or(Ok(()), Background::wait)?;
+            }
+            step.run()
+        })?;
+    }
+    if is_asked(Step::Test) {
+        println!("\n{}", skipped::report());
     }
     println!("\n{}", steps.summary());
     Ok(())
 }
 
 fn tests() -> Command {
+    let mut command = runner();
+    skipped::record(&mut command);
+    command
+}
+
+fn runner() -> Command {
     if has_nextest() {
         return steps::cargo(&[
             "nextest",

@@ -3,15 +3,19 @@
 //! Each sub-command is a module; `steps` runs commands with headings and times, `paths` knows where things are.
 #![forbid(unsafe_code)]
 
+mod background;
 mod bench;
 mod check;
 mod conformance;
 mod digits;
 mod oracle;
 mod paths;
+mod programs;
 mod release;
+mod skipped;
 mod soak;
 mod steps;
+mod tidy;
 mod venv;
 
 use std::process::ExitCode;
@@ -27,6 +31,7 @@ use clap::{Parser, Subcommand};
 Most used:
   cargo xtask check                            everything CI checks, in its order
   cargo xtask check --only clippy              one of its steps
+  cargo xtask tidy                             the rules that no compiler checks
   cargo xtask conformance --only t1_queues     one program of a TensorFlow client against our server
   cargo xtask bench --quick                    Ferroflow beside TensorFlow, a few minutes
   cargo xtask oracle --only 'Conv.*'           ops beside TensorFlow's, on random calls
@@ -49,6 +54,7 @@ enum Chore {
     Digits(digits::Args),
     Oracle(oracle::Args),
     Soak(soak::Args),
+    Tidy(tidy::Args),
     Venv(venv::Args),
 }
 
@@ -61,6 +67,7 @@ fn main() -> ExitCode {
         Chore::Digits(args) => digits::run(&args),
         Chore::Oracle(args) => oracle::run(&args),
         Chore::Soak(args) => soak::run(&args),
+        Chore::Tidy(args) => tidy::run(&args),
         Chore::Venv(args) => venv::run(&args),
     };
     match done {

@@ -92,7 +92,7 @@ pub fn time_text(time: Duration) -> String {
 }
 
 /// The command as one could type it, without the folders of the program.
-fn text_of(command: &Command) -> String {
+pub fn text_of(command: &Command) -> String {
     let program = command.get_program().to_string_lossy();
     let mut words = vec![program.rsplit('/').next().unwrap_or_default().to_owned()];
     words.extend(command.get_args().map(|arg| {

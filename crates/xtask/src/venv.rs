@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
+use crate::background::Background;
 use crate::paths;
 use crate::steps::{self, Failure, Result};
 
@@ -34,17 +35,39 @@ pub fn run(args: &Args) -> Result {
     Ok(())
 }
 
-/// The interpreter of the environment, which is made first where it is missing or stale.
-pub fn python() -> Result<PathBuf> {
+/// Starts to make the environment where it is missing or stale.
+pub fn in_background() -> Result<Option<Background>> {
+    if ready()?.is_some() {
+        return Ok(None);
+    }
+    let own = std::env::current_exe().map_err(|e| Failure(format!("cannot find xtask: {e}")))?;
+    let mut command = Command::new(own);
+    command.arg("venv");
+    Background::start("venv", command).map(Some)
+}
+
+/// The interpreter of the environment, if that has the packages of the requirements.
+fn ready() -> Result<Option<PathBuf>> {
     let folder = paths::root().join(FOLDER);
     let python = folder.join("bin/python");
-    let requirements = paths::root().join(REQUIREMENTS);
-    let wanted = fs::read_to_string(&requirements)
-        .map_err(|e| Failure(format!("cannot read {REQUIREMENTS}: {e}")))?;
-    if fs::read_to_string(folder.join(STAMP)).is_ok_and(|found| found == wanted) && python.is_file()
-    {
+    let wanted = requirements()?;
+    let is_ready = fs::read_to_string(folder.join(STAMP)).is_ok_and(|found| found == wanted);
+    Ok((is_ready && python.is_file()).then_some(python))
+}
+
+fn requirements() -> Result<String> {
+    let path = paths::root().join(REQUIREMENTS);
+    fs::read_to_string(path).map_err(|e| Failure(format!("cannot read {REQUIREMENTS}: {e}")))
+}
+
+/// The interpreter of the environment, which is made first where it is missing or stale.
+pub fn python() -> Result<PathBuf> {
+    if let Some(python) = ready()? {
         return Ok(python);
     }
+    let folder = paths::root().join(FOLDER);
+    let python = folder.join("bin/python");
+    let wanted = requirements()?;
     let began = Instant::now();
     let base = python_3_11()?;
     println!(

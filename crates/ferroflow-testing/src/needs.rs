@@ -1,0 +1,110 @@
+//! What a test may need and a machine may lack.
+
+use std::fs;
+use std::net::ToSocketAddrs;
+use std::process::{Command, Output, Stdio};
+
+/// A program or a permission that a test needs.
+#[derive(Clone, Copy, Debug)]
+pub struct Need {
+    /// Why this machine lacks it; `None` when it is there.
+    pub missing: fn() -> Option<String>,
+}
+
+/// Network namespaces, which are hosts of a test: `ip netns add` takes root.
+pub const NETWORK_NAMESPACES: Need = Need { missing: no_namespaces };
+
+/// A working `mpirun`.
+pub const MPIRUN: Need = Need { missing: no_mpirun };
+
+/// The programs `ssh`, `ssh-keygen` and `sshd`, and the folder that sshd wants.
+pub const SSHD: Need = Need { missing: no_sshd };
+
+/// A name of this host that leads to an address.
+pub const HOST_NAME: Need = Need { missing: no_host_name };
+
+/// The program `script`, which runs a command in a terminal.
+pub const TERMINAL: Need = Need { missing: no_terminal };
+
+/// Where Debian and others keep the ssh server, which must be started by its full path.
+pub const SSHD_PATH: &str = "/usr/sbin/sshd";
+
+/// `mpirun -n 2`, allowed to run as root and with more ranks than cores.
+pub fn mpirun() -> Command {
+    let mut command = Command::new("mpirun");
+    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    command.env("OMPI_MCA_rmaps_base_oversubscribe", "1");
+    command.env("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe");
+    command.args(["-n", "2"]).stdin(Stdio::null());
+    command
+}
+
+fn no_namespaces() -> Option<String> {
+    let name = format!("ferroflow-probe-{}", std::process::id());
+    let missing = failure("ip netns add", Command::new("ip").args(["netns", "add", &name]));
+    if missing.is_none() {
+        let _ = Command::new("ip").args(["netns", "del", &name]).output();
+    }
+    missing
+}
+
+fn no_mpirun() -> Option<String> {
+    failure("mpirun", mpirun().arg("true"))
+}
+
+fn no_sshd() -> Option<String> {
+    if !fs::exists(SSHD_PATH).unwrap_or_default() {
+        return Some(format!("there is no {SSHD_PATH}"));
+    }
+    // Neither knows a flag that does nothing, but both say who they are.
+    let starts = |program: &str, flag: &str| {
+        let done = Command::new(program).arg(flag).stdin(Stdio::null()).output();
+        done.err().map(|e| format!("{program}: {e}"))
+    };
+    starts("ssh", "-V").or_else(|| starts("ssh-keygen", "-?")).or_else(|| {
+        // The folder of privilege separation, which a service manager makes.
+        let _ = fs::create_dir_all("/run/sshd");
+        let is_root = Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout == b"0\n");
+        let has_folder = fs::exists("/run/sshd").unwrap_or_default();
+        (is_root && !has_folder).then(|| "there is no /run/sshd".into())
+    })
+}
+
+fn no_host_name() -> Option<String> {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = name.trim();
+    let found = (name, 0).to_socket_addrs();
+    found.err().map(|e| format!("this host's name {name:?} has no address: {e}"))
+}
+
+fn no_terminal() -> Option<String> {
+    let mut script = Command::new("script");
+    failure("script", script.args(["-qe", "-O", "/dev/null", "-c", "true"]).stdin(Stdio::null()))
+}
+
+/// Why a command does not work.
+fn failure(name: &str, command: &mut Command) -> Option<String> {
+    match command.output() {
+        Err(e) => Some(format!("{name}: {e}")),
+        Ok(Output { status, .. }) if status.success() => None,
+        Ok(Output { status, stderr, .. }) => {
+            let why = String::from_utf8_lossy(&stderr);
+            let why = why.trim().lines().next().unwrap_or_default();
+            Some(format!("{name}: {status} {why}").trim_end().into())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_does_not_work_has_a_reason() {
+        assert_eq!(failure("true", &mut Command::new("true")), None);
+        let why = failure("sh", Command::new("sh").args(["-c", "echo no right >&2; exit 3"]));
+        assert_eq!(why.as_deref(), Some("sh: exit status: 3 no right"));
+        let why = failure("nothing", &mut Command::new("no-such-program")).unwrap();
+        assert!(why.starts_with("nothing: No such file"), "{why}");
+    }
+}

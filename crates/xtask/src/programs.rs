@@ -1,0 +1,43 @@
+//! Programs that some tests need, for `cargo xtask check --install`.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::background::Background;
+use crate::steps::Result;
+
+/// A file of each, and the Debian package that has it.
+const PROGRAMS: [(&str, &str); 3] = [
+    ("/usr/sbin/ip", "iproute2"),
+    ("/usr/bin/mpirun", "openmpi-bin"),
+    ("/usr/sbin/sshd", "openssh-server"),
+];
+
+/// Starts to install what is missing; `None` when nothing is, or when this is not possible here.
+pub fn install() -> Result<Option<Background>> {
+    let missing: Vec<&str> = PROGRAMS
+        .iter()
+        .filter(|(file, _)| !Path::new(file).exists())
+        .map(|(_, package)| *package)
+        .collect();
+    if missing.is_empty() {
+        println!("ip, mpirun and sshd are installed");
+        return Ok(None);
+    }
+    if !is_root_on_debian() {
+        let missing = missing.join(", ");
+        println!("cannot install {missing} without root and apt-get; some tests will be skipped");
+        return Ok(None);
+    }
+    let mut command = Command::new("sh");
+    let script = "apt-get update -q && apt-get install -q -y --no-install-recommends \"$@\"";
+    command.args(["-c", script, "sh"]).args(&missing).env("DEBIAN_FRONTEND", "noninteractive");
+    Background::start("install", command).map(Some)
+}
+
+fn is_root_on_debian() -> bool {
+    let is_root = Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout == b"0\n");
+    let mut apt = Command::new("apt-get");
+    apt.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+    is_root && apt.status().is_ok_and(|status| status.success())
+}

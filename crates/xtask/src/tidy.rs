@@ -1,0 +1,238 @@
+//! `cargo xtask tidy`: rules about the source that no compiler checks.
+//!
+//! A rule is a file in `tidy/` with a function from a [`Tree`] to [`Finding`]s, and a row of [`RULES`].
+//! Its tests show a small tree that breaks the rule and one that keeps it.
+
+mod allow;
+mod comment_width;
+mod dependencies;
+mod doc_links;
+mod doc_paths;
+mod environment;
+mod forbid_unsafe;
+mod lock_guards;
+mod markdown;
+mod missing_docs;
+mod op_names;
+mod phrases;
+mod test_functions;
+mod tree;
+mod type_names;
+mod unsafe_files;
+mod wire_types;
+
+use std::fmt;
+use std::time::Instant;
+
+use crate::paths;
+use crate::steps::{self, Failure, Result};
+use tree::Tree;
+
+/// Check the rules about the source that no compiler checks.
+///
+/// Each rule is a file in crates/xtask/src/tidy/. Exceptions are listed with their reasons in
+/// crates/xtask/tidy/*.allow.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Check this rule only; may be repeated
+    #[arg(long, value_name = "RULE")]
+    only: Vec<String>,
+
+    /// Also print what breaks the rules that are only warnings so far
+    #[arg(long)]
+    all: bool,
+
+    /// Show the rules instead of checking them
+    #[arg(long)]
+    list: bool,
+}
+
+/// A place that breaks a rule.
+#[derive(Debug, PartialEq)]
+struct Finding {
+    path: String,
+    /// From 1; 0 for the file as a whole.
+    line: usize,
+    text: String,
+}
+
+impl Finding {
+    fn new(path: &str, line: usize, text: impl Into<String>) -> Finding {
+        Finding { path: path.into(), line, text: text.into() }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => write!(f, "{}: {}", self.path, self.text),
+            line => write!(f, "{}:{line}: {}", self.path, self.text),
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Level {
+    Error,
+    /// Printed with `--all`; the check does not fail.
+    Warning,
+}
+
+struct Rule {
+    name: &'static str,
+    about: &'static str,
+    level: Level,
+    check: fn(&Tree) -> Vec<Finding>,
+}
+
+const RULES: &[Rule] = &[
+    Rule {
+        name: "wire-types",
+        about: "protobuf types appear only in wire modules and services",
+        level: Level::Warning,
+        check: wire_types::check,
+    },
+    Rule {
+        name: "unsafe-files",
+        about: "files with unsafe code are those in unsafe.allow",
+        level: Level::Warning,
+        check: unsafe_files::check,
+    },
+    Rule {
+        name: "forbid-unsafe",
+        about: "a crate without unsafe code forbids it",
+        level: Level::Warning,
+        check: forbid_unsafe::check,
+    },
+    Rule {
+        name: "op-names",
+        about: "no code compares an op's name outside the op's own file",
+        level: Level::Warning,
+        check: op_names::check,
+    },
+    Rule {
+        name: "lock-guards",
+        about: "no lock is held over an await, a callback or a kernel",
+        level: Level::Warning,
+        check: lock_guards::check,
+    },
+    Rule {
+        name: "doc-paths",
+        about: "files and modules that a document names exist",
+        level: Level::Warning,
+        check: doc_paths::check,
+    },
+    Rule {
+        name: "doc-links",
+        about: "links in documents lead to files and headings that exist",
+        level: Level::Warning,
+        check: doc_links::check,
+    },
+    Rule {
+        name: "environment",
+        about: "FERROFLOW_* variables are those on the reference page",
+        level: Level::Warning,
+        check: environment::check,
+    },
+    Rule {
+        name: "missing-docs",
+        about: "public crates have the missing_docs lint",
+        level: Level::Warning,
+        check: missing_docs::check,
+    },
+    Rule {
+        name: "comment-width",
+        about: "comments have at most 100 columns",
+        level: Level::Warning,
+        check: comment_width::check,
+    },
+    Rule {
+        name: "phrases",
+        about: "text does without the phrases of phrases.txt",
+        level: Level::Warning,
+        check: phrases::check,
+    },
+    Rule {
+        name: "type-names",
+        about: "a public type name has one meaning in the workspace",
+        level: Level::Warning,
+        check: type_names::check,
+    },
+    Rule {
+        name: "test-functions",
+        about: "tests are not child processes, and ignored ones say why",
+        level: Level::Warning,
+        check: test_functions::check,
+    },
+    Rule {
+        name: "dependencies",
+        about: "tokio and threads stay where ARCHITECTURE puts them",
+        level: Level::Warning,
+        check: dependencies::check,
+    },
+];
+
+pub fn run(args: &Args) -> Result {
+    if args.list {
+        for rule in RULES {
+            let note = if rule.level == Level::Warning { " (warning)" } else { "" };
+            println!("{:<15} {}{note}", rule.name, rule.about);
+        }
+        return Ok(());
+    }
+    if let Some(unknown) = args.only.iter().find(|name| RULES.iter().all(|r| r.name != **name)) {
+        return Err(Failure(format!("no rule '{unknown}'; `cargo xtask tidy --list` shows them")));
+    }
+    let began = Instant::now();
+    let tree = Tree::load(&paths::root())?;
+    let (mut errors, mut warnings) = (0, 0);
+    for rule in RULES {
+        let is_named = args.only.iter().any(|name| name == rule.name);
+        if !args.only.is_empty() && !is_named {
+            continue;
+        }
+        let findings = (rule.check)(&tree);
+        let is_error = rule.level == Level::Error;
+        *(if is_error { &mut errors } else { &mut warnings }) += findings.len();
+        if is_error || is_named || args.all {
+            print(rule, &findings);
+        }
+    }
+    let took = steps::time_text(began.elapsed());
+    println!("tidy: {errors} errors, {warnings} warnings, {took}");
+    if errors == 0 { Ok(()) } else { Err(Failure(format!("{errors} places break a rule"))) }
+}
+
+/// What `cargo xtask check` runs.
+pub fn checked() -> Result {
+    run(&Args { only: Vec::new(), all: false, list: false })
+}
+
+fn print(rule: &Rule, findings: &[Finding]) {
+    if findings.is_empty() {
+        return;
+    }
+    let level = if rule.level == Level::Error { "error" } else { "warning" };
+    println!("{level}: {}: {} ({} places)", rule.name, rule.about, findings.len());
+    for finding in findings {
+        println!("  {finding}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rule_names_are_unique() {
+        for (i, rule) in RULES.iter().enumerate() {
+            assert!(RULES[..i].iter().all(|other| other.name != rule.name), "{}", rule.name);
+        }
+    }
+
+    #[test]
+    fn a_finding_names_its_place() {
+        assert_eq!(Finding::new("a.rs", 3, "bad").to_string(), "a.rs:3: bad");
+        assert_eq!(Finding::new("a.rs", 0, "bad").to_string(), "a.rs: bad");
+    }
+}
