@@ -1,5 +1,4 @@
 //! `ferroflow inspect` on files of each kind.
-#![allow(clippy::unwrap_used)]
 
 use ferroflow::prelude::*;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,4 @@
 //! `ferroflow plan` and `ferroflow bench` as people use and misuse them.
-#![allow(clippy::unwrap_used)]
 
 use serde_json::Value;
 use std::process::{Command, Output, Stdio};

@@ -1,17 +1,9 @@
 //! `ferroflow run`: whole jobs, started and ended.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::netns::{self, Cable};
-use common::{Lines, PROGRAM, Running, ferroflow, folder};
-use ferroflow::hvd;
-use ferroflow::prelude::{GraphSession, graph};
-use ferroflow::{
-    ConnectOptions, GraphDef, Server, ServerOptions, Session, TfConfig, default_catalog,
-};
+use crate::common::discovery::Discovery;
+use crate::common::{Lines, PROGRAM, Running, ferroflow, task};
+use ferroflow_testing::this_test;
 use std::process::{Output, Stdio};
-use std::sync::Arc;
 
 fn run(words: &[&str]) -> Output {
     ferroflow(&[&["run"], words].concat()).stdin(Stdio::null()).output().unwrap()
@@ -75,85 +67,17 @@ fn a_signal_ends_the_whole_job() {
     assert_eq!(job.end().code(), Some(143));
 }
 
-/// What the jobs below run: this file's own program, as a task of a cluster.
-const TASK: &str = "a_task_of_a_job";
-
-/// Adds to a counter on the parameter server, on a server of its own, and says what it came to.
-#[test]
-fn a_task_of_a_job() {
-    let Some(config) = TfConfig::from_env().unwrap() else { return };
-    let options = ServerOptions::of(&config);
-    let task = format!("/job:{}/task:{}", config.job, config.task);
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    let server = runtime.block_on(Server::bind(options, default_catalog())).unwrap();
-    let target = server.target().to_string();
-    runtime.spawn(server.serve(std::future::pending()));
-    let g = graph();
-    let (counter, one) = g.device("/job:ps/task:0", || {
-        let one = g.device(task.as_str(), || g.constant(1.0));
-        let counter = g.variable("counter", 0.0);
-        (counter.clone(), counter.assign_add(&one))
-    });
-    let init = g.global_initializer();
-    let ready = counter.is_initialized();
-    // Others may be done already.
-    let device_filters = vec!["/job:ps".into(), task];
-    let options = ConnectOptions { device_filters, ..ConnectOptions::default() };
-    let steps = Session::connect_with(&target, &GraphDef::default(), &options).unwrap();
-    let session = GraphSession::new(&g, Arc::new(steps)).unwrap();
-    if config.is_chief() {
-        session.run(&init).unwrap();
-    }
-    while !session.run(ready.scalar::<bool>()).unwrap() {
-        std::thread::yield_now();
-    }
-    for _ in 0..10 {
-        session.run(&one).unwrap();
-    }
-    while session.run(counter.scalar::<f32>()).unwrap() < 20.0 {
-        std::thread::yield_now();
-    }
-    println!("\nall have added");
-}
-
-/// A job of one ps and two workers that run [`TASK`].
-fn adding(words: &[&str]) -> Output {
-    let program = std::env::current_exe().unwrap().display().to_string();
-    let job = ["--ps", "1", "--workers", "2"];
-    let task = ["--", &program, "--exact", TASK, "--nocapture"];
-    run(&[&job, words, &task].concat())
-}
-
 #[test]
 fn a_cluster_works_together() {
-    let out = adding(&["--chief"]);
+    if task::is_done() {
+        return;
+    }
+    let out = task::job(this_test!(), &["--chief"]);
     let said = text(&out.stdout);
     assert!(out.status.success(), "{said}{}", text(&out.stderr));
     for task in ["chief", "worker 0"] {
         assert!(said.contains(&format!("[{task}] all have added\n")), "{said}");
     }
-}
-
-#[test]
-fn a_cluster_works_together_on_several_hosts() {
-    if let Some(why) = netns::missing() {
-        eprintln!("skipped, since hosts are network namespaces here: {why}");
-        return;
-    }
-    let cable = Cable::between_two();
-    let hosts = format!("{}:1,{}:2", cable.near(), cable.far());
-    let shell = ["-H", hosts.as_str(), "--rsh", "ip netns exec {host} sh -c"];
-    let out = adding(&shell);
-    let said = text(&out.stdout);
-    assert!(out.status.success(), "{said}{}", text(&out.stderr));
-    assert!(said.contains(&format!("[ps 0] ready grpc://{}:", cable.near())), "{said}");
-    assert!(said.contains("[worker 1] all have added\n"), "{said}");
-    // A host whose process fails is named.
-    let job = [&["--ps", "1", "--workers", "1"][..], &shell, &["--", "sh", "-c", "exit 3"]];
-    let out = run(&job.concat());
-    let errors = text(&out.stderr);
-    assert_eq!(out.status.code(), Some(3), "{errors}");
-    assert!(errors.contains(&format!(" on {}) was the first to fail", cable.far())), "{errors}");
 }
 
 #[test]
@@ -223,31 +147,6 @@ fn one_rank_is_alone() {
 }
 
 #[test]
-fn ranks_that_mpirun_starts_find_each_other() {
-    let mpirun = |words: &[&str]| {
-        let mut command = std::process::Command::new("mpirun");
-        // Open MPI's own hesitations; others do not know these.
-        command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-        command.env("OMPI_MCA_rmaps_base_oversubscribe", "1");
-        command.env("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe");
-        command.args(["-n", "2"]).args(words).stdin(Stdio::null()).output()
-    };
-    match mpirun(&["true"]) {
-        Ok(out) if out.status.success() => {}
-        Ok(out) => return eprintln!("skipped, mpirun does not work here: {}", text(&out.stderr)),
-        Err(e) => return eprintln!("skipped, there is no mpirun: {e}"),
-    }
-    let bench = ["bench", "allreduce", "--sizes", "4,4KiB", "--seconds", "0.01", "--json"];
-    let out = mpirun(&[&[PROGRAM], &bench[..]].concat()).unwrap();
-    let said = text(&out.stdout);
-    assert!(out.status.success(), "{said}{}", text(&out.stderr));
-    let lines: Vec<serde_json::Value> =
-        said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(lines.len(), 2, "{said}");
-    assert!(lines.iter().all(|figures| figures["n"] == 2), "{said}");
-}
-
-#[test]
 fn ranks_are_told_who_they_are_and_named_in_what_they_print() {
     let script = "echo rank $FERROFLOW_RANK of $WORLD_SIZE; echo oh dear >&2";
     let out = run(&["-np", "2", "--", "sh", "-c", script]);
@@ -271,63 +170,13 @@ fn the_rank_that_fails_first_ends_the_others_and_gives_the_exit_code() {
     assert!(errors.contains("\n    it went wrong\n"), "{errors}");
 }
 
-/// A script that says how many slots this host has, and changes its mind.
-struct Discovery(std::path::PathBuf);
-
-impl Discovery {
-    fn new() -> Discovery {
-        let found = Discovery(folder("discovery"));
-        // Written by another process: what this one holds open for a moment, a child of another test may hold,
-        // too, and nobody can run it.
-        let write = r#"printf '#!/bin/sh\ncat "%s"\n' "$1" > "$2" && chmod +x "$2""#;
-        let written = ["-c", write, "sh", &found.path("hosts"), &found.path("discover.sh")];
-        assert!(std::process::Command::new("sh").args(written).status().unwrap().success());
-        found
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.join(name).display().to_string()
-    }
-
-    fn find(&self, slots: usize) {
-        // Written aside and moved, so that nobody reads half of it.
-        std::fs::write(self.path("new"), format!("localhost:{slots}\n")).unwrap();
-        std::fs::rename(self.path("new"), self.path("hosts")).unwrap();
-    }
-
-    /// An elastic job of 1 to 3 processes that follows it, and the lines of its output and errors.
-    fn job(&self, program: &[&str]) -> (Running, Lines, Lines) {
-        let job = ["run", "-np", "2", "--min-np", "1", "--max-np", "3", "--host-discovery-script"];
-        let script = self.path("discover.sh");
-        let job = [&job[..], &[&script, "--"], program].concat();
-        let mut command = ferroflow(&job);
-        command.env("STOP_FILE", self.path("stop"));
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut job = Running(child);
-        let lines = Lines::of(job.0.stdout.take().unwrap());
-        let errors = Lines::of(job.0.stderr.take().unwrap());
-        (job, lines, errors)
-    }
-
-    /// Tells the job that it is done.
-    fn stop(&self) {
-        std::fs::write(self.path("stop"), "").unwrap();
-    }
-}
-
-impl Drop for Discovery {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 #[test]
 fn an_elastic_job_follows_the_slots_that_a_script_finds() {
     let script = Discovery::new();
     script.find(1);
     let program = "trap 'echo leaves; exit 0' TERM; echo is up
         until [ -e \"$STOP_FILE\" ]; do sleep 0.1; done";
-    let (mut job, lines, errors) = script.job(&["sh", "-c", program]);
+    let (mut job, lines, errors) = script.job(&["sh", "-c", program], &[]);
     errors.wait_for("starting 1 of 2 processes");
     lines.wait_for("[0] is up");
     // Two come at once, in whatever order.
@@ -343,62 +192,5 @@ fn an_elastic_job_follows_the_slots_that_a_script_finds() {
     script.find(2);
     lines.wait_for("[3] is up");
     script.stop();
-    assert_eq!(job.end().code(), Some(0));
-}
-
-/// What the job below runs: this file's own program, as a rank of an elastic job.
-const RANK: &str = "a_rank_of_an_elastic_job";
-
-/// Adds 1 to a variable in each step, until it is told that this is enough.
-#[test]
-fn a_rank_of_an_elastic_job() {
-    use ferroflow::prelude::{Optimizer, Sgd, Tensor, local_session};
-    if std::env::var_os("FERROFLOW_ELASTIC").is_none() {
-        return;
-    }
-    let stop = std::env::var("STOP_FILE").unwrap();
-    let job = hvd::elastic_init().unwrap();
-    let g = job.world().graph();
-    let x = g.variable("x", 0.0);
-    let train = job.world().optimizer(Sgd::new(1.0)).minimize(&(&*x * -1.0));
-    let init = g.global_initializer();
-    let session = local_session(&g).unwrap();
-    session.run(&init).unwrap();
-    let mut state = hvd::elastic::State::new(&g, &session).unwrap();
-    let sum = job.run(&mut state, |world, state| {
-        println!("\na rank among {}", world.size());
-        loop {
-            session.run(&train)?;
-            state.step += 1;
-            state.commit(world)?;
-            let over = Tensor::scalar(u8::from(std::path::Path::new(&stop).exists()));
-            let over = world.all_reduce_value("over", over, hvd::Reduction::Max)?;
-            if over.scalar_value::<u8>()? == 1 {
-                return session.run(x.scalar::<f32>());
-            }
-        }
-    });
-    // Whatever came and went, every step was made once.
-    assert_eq!(sum.unwrap(), state.step as f32);
-    println!("\nall steps were made");
-}
-
-#[test]
-fn ranks_go_on_as_slots_come_and_go() {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
-    if std::net::ToSocketAddrs::to_socket_addrs(&(host.trim(), 0)).is_err() {
-        return eprintln!("skipped, this host's name is no address: {host}");
-    }
-    let script = Discovery::new();
-    script.find(2);
-    let program = std::env::current_exe().unwrap().display().to_string();
-    let (mut job, lines, _errors) = script.job(&[&program, "--exact", RANK, "--nocapture"]);
-    lines.wait_for("[0] a rank among 2");
-    script.find(3);
-    lines.wait_for("[0] a rank among 3");
-    script.find(1);
-    lines.wait_for("[0] a rank among 1");
-    script.stop();
-    lines.wait_for("[0] all steps were made");
     assert_eq!(job.end().code(), Some(0));
 }

@@ -1,9 +1,6 @@
 //! `ferroflow server`: started, stopped, and ended by itself.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::{FOREVER, Lines, Running, ferroflow, free_addresses, own_loopback};
+use crate::common::{FOREVER, Lines, Running, ferroflow, free_addresses, own_loopback};
 use ferroflow::{Attrs, Code, ConnectOptions, DType, GraphDef, NodeDef, Session};
 use std::process::{Command, Stdio};
 

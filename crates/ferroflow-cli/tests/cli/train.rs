@@ -1,5 +1,4 @@
 //! `ferroflow train` as a user runs it: real processes, stopped, killed and started again.
-#![allow(clippy::unwrap_used)]
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};

@@ -1,7 +1,10 @@
 //! The command as a process, and what tests of it share.
-#![allow(dead_code)] // each test file uses some of it
+#![allow(dead_code)] // each test program uses some of it
 
+pub mod discovery;
+pub mod faults;
 pub mod netns;
+pub mod task;
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
@@ -12,6 +15,7 @@ use std::time::{Duration, Instant};
 /// Far more than anything here takes: what is still not there after this never comes.
 pub const FOREVER: Duration = Duration::from_secs(60);
 
+/// The command under test.
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_ferroflow");
 
 pub fn ferroflow(words: &[&str]) -> Command {

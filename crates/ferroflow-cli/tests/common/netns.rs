@@ -1,22 +1,7 @@
 //! Network namespaces as hosts, joined by a cable that can be pulled.
 
 use std::process::Command;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
-
-/// Why there can be no namespaces here, if so: they take root and the `ip` command.
-pub fn missing() -> Option<&'static str> {
-    static MISSING: OnceLock<Option<String>> = OnceLock::new();
-    let found = MISSING.get_or_init(|| {
-        let probe = format!("ferroflow-probe-{}", std::process::id());
-        let made = try_ip(&["netns", "add", &probe]);
-        if made.is_ok() {
-            let _ = try_ip(&["netns", "del", &probe]);
-        }
-        made.err()
-    });
-    found.as_deref()
-}
 
 fn try_ip(words: &[&str]) -> Result<(), String> {
     let out = Command::new("ip").args(words).output();

@@ -13,8 +13,8 @@ The table says how a client's call ends when a task that it needs fails:
 - *stopped*: SIGSTOP, or a process that hangs;
 - *cut off*: its host cannot be reached.
 
-`crates/ferroflow-cli/tests/faults.rs` tries every cell with real processes and writes this page:
-`UPDATE_DOCS=1 cargo test -p ferroflow-cli --test faults the_table`. In every cell:
+`crates/ferroflow-cli/tests/common/faults/` tries every cell with real processes and writes this page:
+`UPDATE_DOCS=1 cargo test -p ferroflow-cli --test cli the_table`. In every cell:
 
 - the call ends; a call that does not end fails the test;
 - its error names the task, or its address;
@@ -37,7 +37,7 @@ pub fn check() {
     let found = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         found == text,
-        "docs/src/reference/faults.md is stale: UPDATE_DOCS=1 cargo test -p ferroflow-cli --test faults the_table"
+        "docs/src/reference/faults.md is stale: UPDATE_DOCS=1 cargo test -p ferroflow-cli --test cli the_table"
     );
 }
 

@@ -1,0 +1,12 @@
+//! The command as a user runs it: real processes, their output, their files and their ends.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod faults;
+mod inspect;
+mod launch;
+mod plan;
+mod run;
+mod server;
+mod train;

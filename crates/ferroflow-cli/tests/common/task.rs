@@ -1,0 +1,65 @@
+//! A job of one parameter server and two workers, which this test program is itself.
+
+use super::ferroflow;
+use ferroflow::prelude::{GraphSession, graph};
+use ferroflow::{
+    ConnectOptions, GraphDef, Server, ServerOptions, Session, TfConfig, default_catalog,
+};
+use ferroflow_testing::child;
+use std::process::{Output, Stdio};
+use std::sync::Arc;
+
+/// Whether this process is a task of such a job; it has done its work then.
+pub fn is_done() -> bool {
+    let is_task = child::role().as_deref() == Some("task");
+    if is_task {
+        add_to_counter();
+    }
+    is_task
+}
+
+/// The job, with more words for `ferroflow run`. Its workers run `test`, which begins with
+/// [`is_done`].
+pub fn job(test: &str, words: &[&str]) -> Output {
+    let task = child::words(test);
+    let task: Vec<&str> = task.iter().map(String::as_str).collect();
+    let job = [&["run", "--ps", "1", "--workers", "2"], words, &["--"], &task].concat();
+    ferroflow(&job).env(child::ROLE, "task").stdin(Stdio::null()).output().unwrap()
+}
+
+/// Adds to a counter on the parameter server, from a server of its own, until both workers have.
+fn add_to_counter() {
+    let config = TfConfig::from_env().unwrap().unwrap();
+    let options = ServerOptions::of(&config);
+    let task = format!("/job:{}/task:{}", config.job, config.task);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let server = runtime.block_on(Server::bind(options, default_catalog())).unwrap();
+    let target = server.target().to_string();
+    runtime.spawn(server.serve(std::future::pending()));
+    let g = graph();
+    let (counter, one) = g.device("/job:ps/task:0", || {
+        let one = g.device(task.as_str(), || g.constant(1.0));
+        let counter = g.variable("counter", 0.0);
+        (counter.clone(), counter.assign_add(&one))
+    });
+    let init = g.global_initializer();
+    let ready = counter.is_initialized();
+    // Others may be done already.
+    let device_filters = vec!["/job:ps".into(), task];
+    let options = ConnectOptions { device_filters, ..ConnectOptions::default() };
+    let steps = Session::connect_with(&target, &GraphDef::default(), &options).unwrap();
+    let session = GraphSession::new(&g, Arc::new(steps)).unwrap();
+    if config.is_chief() {
+        session.run(&init).unwrap();
+    }
+    while !session.run(ready.scalar::<bool>()).unwrap() {
+        std::thread::yield_now();
+    }
+    for _ in 0..10 {
+        session.run(&one).unwrap();
+    }
+    while session.run(counter.scalar::<f32>()).unwrap() < 20.0 {
+        std::thread::yield_now();
+    }
+    println!("\nall have added");
+}

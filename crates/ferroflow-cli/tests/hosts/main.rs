@@ -1,0 +1,28 @@
+//! Jobs over several hosts, which need programs and rights that a machine may lack: hosts are network
+//! namespaces, or this host by ssh or mpirun. A machine that lacks them skips the tests and says why.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod elastic;
+mod faults;
+mod launchers;
+mod namespaces;
+mod sshd;
+
+use ferroflow_testing::needs::{HOST_NAME, MPIRUN, NETWORK_NAMESPACES, SSHD, TERMINAL};
+use ferroflow_testing::{trial, trials};
+
+fn main() {
+    trials::run(&[
+        trial!(faults::every_call_ends_after_a_task_is_cut_off, NETWORK_NAMESPACES),
+        trial!(faults::every_call_ends_when_only_the_master_reaches_both, NETWORK_NAMESPACES),
+        trial!(namespaces::a_cluster_works_together_on_several_hosts, NETWORK_NAMESPACES),
+        trial!(namespaces::ranks_get_an_address_that_other_hosts_reach, NETWORK_NAMESPACES),
+        trial!(launchers::ranks_that_mpirun_starts_find_each_other, MPIRUN),
+        trial!(launchers::a_job_token_passes_through_a_terminal_unseen, TERMINAL),
+        trial!(launchers::ssh_starts_ranks_and_returns_their_exit_code, SSHD),
+        trial!(launchers::ranks_that_ssh_started_end_with_the_launcher, SSHD),
+        trial!(elastic::ranks_go_on_as_slots_come_and_go, HOST_NAME),
+    ]);
+}

@@ -1,0 +1,38 @@
+//! `ferroflow run` over network namespaces.
+
+use crate::common::netns::Cable;
+use crate::common::{ferroflow, task};
+use ferroflow_testing::this_test;
+
+pub fn a_cluster_works_together_on_several_hosts() {
+    if task::is_done() {
+        return;
+    }
+    let cable = Cable::between_two();
+    let hosts = format!("{}:1,{}:2", cable.near(), cable.far());
+    let shell = ["-H", hosts.as_str(), "--rsh", "ip netns exec {host} sh -c"];
+    let out = task::job(this_test!(), &shell);
+    let said = String::from_utf8_lossy(&out.stdout);
+    assert!(out.status.success(), "{said}{}", String::from_utf8_lossy(&out.stderr));
+    assert!(said.contains(&format!("[ps 0] ready grpc://{}:", cable.near())), "{said}");
+    assert!(said.contains("[worker 1] all have added\n"), "{said}");
+    // A host whose process fails is named.
+    let job = [&["--ps", "1", "--workers", "1"][..], &shell, &["--", "sh", "-c", "exit 3"]];
+    let out = ferroflow(&[&["run"], &job.concat()[..]].concat()).output().unwrap();
+    let errors = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(3), "{errors}");
+    assert!(errors.contains(&format!(" on {}) was the first to fail", cable.far())), "{errors}");
+}
+
+pub fn ranks_get_an_address_that_other_hosts_reach() {
+    let cable = Cable::from_here();
+    let hosts = format!("localhost:1,{}:1", cable.far());
+    let shell = ["--rsh", "ip netns exec {host} sh -c"];
+    let job = [&["run", "-H", &hosts][..], &shell, &["--", "sh", "-c", "echo $MASTER_ADDR"]];
+    let out = ferroflow(&job.concat()).output().unwrap();
+    let said = String::from_utf8(out.stdout).unwrap();
+    let mut lines: Vec<&str> = said.lines().collect();
+    lines.sort_unstable();
+    let near = cable.near();
+    assert_eq!(lines, [format!("[0] {near}"), format!("[1] {near}")]);
+}
