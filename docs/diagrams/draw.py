@@ -201,7 +201,7 @@ def ring():
            anchor="start")
     for i, (phase, state, got) in enumerate(panels):
         row, column = (0, i) if i < 4 else (1, i - 4)
-        x, y = 66 + column * 180, top + row * 212
+        x, y = 66 + column * 174, top + row * 212
         if i == 0:
             label = "start"
         elif i < n:
@@ -216,11 +216,11 @@ def ring():
                 count = len(state[rank][part])
                 p.cell(x + part * (cell + gap), y + rank * (cell + gap), cell, cell, "s%d" % count, str(count),
                        marked=got[rank] == part)
-    p.text(586, 310, "Orange: the part that a", 12, anchor="start", ink="soft")
-    p.text(586, 327, "rank has just received", 12, anchor="start", ink="soft")
-    p.text(586, 344, "from the rank above it.", 12, anchor="start", ink="soft")
-    p.text(586, 376, "After 2(N-1) = 6 moves", 12, anchor="start", ink="soft")
-    p.text(586, 393, "every rank has all sums.", 12, anchor="start", ink="soft")
+    p.text(570, 310, "Orange: the part that a", 12, anchor="start", ink="soft")
+    p.text(570, 327, "rank has just received", 12, anchor="start", ink="soft")
+    p.text(570, 344, "from the rank above it.", 12, anchor="start", ink="soft")
+    p.text(570, 376, "After 2(N-1) = 6 moves", 12, anchor="start", ink="soft")
+    p.text(570, 393, "every rank has all sums.", 12, anchor="start", ink="soft")
     p.text(18, 460, "Moves 1 to 3 are the reduce-scatter, moves 4 to 6 the all-gather. Rank 0 receives from rank 3.", 12,
            anchor="start", ink="soft")
     return p
