@@ -1,4 +1,4 @@
-//! `ferroflow bench`: what this cluster can do.
+//! `ferroflow bench`: measures this cluster.
 
 mod allreduce;
 mod layers;
@@ -20,7 +20,7 @@ enum What {
     Layers(layers::Layers),
 }
 
-/// The ranks that are measured, and how what was measured is printed.
+/// Options of all benchmarks.
 #[derive(clap::Args)]
 struct Ranks {
     /// Ranks to start
@@ -41,7 +41,7 @@ pub fn run(args: Args) -> Result<()> {
     }
 }
 
-/// Those who take part, for people.
+/// The participants, for the headline.
 fn among(n: usize, links: &str) -> String {
     match n {
         1 => "of one rank alone".into(),
@@ -54,11 +54,11 @@ fn start(n: usize) -> Result<()> {
     if n == 0 {
         return Err(Error::new(Code::InvalidArgument, "-n must be at least 1"));
     }
-    let problem = |e: std::io::Error| Error::new(Code::Internal, format!("who am I: {e}"));
+    let problem = |e: std::io::Error| Error::new(Code::Internal, format!("cannot find the path of this program: {e}"));
     let program = std::env::current_exe().map_err(problem)?.display().to_string();
     let (address, token) = (format!("127.0.0.1:{}", free_ports(1)?[0]), token()?);
     let process = |rank: usize| Process {
-        // Only rank 0 prints what was measured.
+        // Only rank 0 prints results.
         name: format!("rank {rank}"),
         label: if rank == 0 { String::new() } else { rank.to_string() },
         program: program.clone(),

@@ -1,5 +1,5 @@
-//! `ferroflow inspect`: what is in a checkpoint, an event file, a graph or a SavedModel, and how two
-//! checkpoints differ.
+//! `ferroflow inspect`: shows the contents of a checkpoint, event file, graph or SavedModel, and
+//! compares two checkpoints.
 
 use crate::say::say;
 use ferroflow::train::{
@@ -10,14 +10,14 @@ use ferroflow::{CheckpointFile, Code, DType, Error, GraphDef, Result, Tensor, de
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Show what is in a checkpoint, an event file, a graph or a SavedModel; or how two checkpoints differ
+/// Show the contents of a checkpoint, event file, graph or SavedModel, or compare two checkpoints
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  ferroflow inspect ferroflow-out/linear\n  ferroflow inspect model.ckpt-100 model.ckpt-200"
 )]
 pub struct Args {
-    /// A checkpoint (its prefix, one of its files, or a directory of them), an event file, a .meta or
-    /// .pb file, or the directory of a SavedModel
+    /// A checkpoint (its prefix, one of its files, or a directory of them), an event file, a .meta
+    /// or .pb file, or the directory of a SavedModel
     file: String,
     /// A second checkpoint, to compare with
     other: Option<String>,
@@ -53,7 +53,7 @@ pub fn run(args: Args) -> Result<()> {
     contents(&checkpoint(&args.file)?, args.json)
 }
 
-/// A checkpoint, however it is named.
+/// Finds a checkpoint by its prefix, one of its files, or its directory.
 fn checkpoint(name: &str) -> Result<CheckpointFile> {
     let mut prefix = name.to_string();
     if let Some(at) = name.find(".index").or_else(|| name.find(".data-")) {
@@ -136,7 +136,7 @@ fn diff(a: &CheckpointFile, b: &CheckpointFile, json: bool) -> Result<()> {
     Ok(())
 }
 
-/// How two tensors differ; not at all, if each element is the same or in both no number.
+/// Describes how two tensors differ; `None` if all elements are equal or NaN in both.
 fn difference(x: &Tensor, y: &Tensor) -> Option<String> {
     if x == y {
         return None;
@@ -218,7 +218,7 @@ pub fn read_graph(path: &Path) -> Result<GraphDef> {
     }
 }
 
-/// The graphs of a SavedModel: how each can be called, and what it is made of.
+/// The graphs of a SavedModel with their signatures and ops.
 fn saved_model(dir: &Path, json: bool) -> Result<()> {
     for of in &saved_graphs(dir)? {
         match json {
@@ -314,7 +314,7 @@ struct Stats {
 }
 
 impl Stats {
-    /// Of no elements there is nothing to tell.
+    /// `None` for a tensor without elements.
     fn of(values: &[f64]) -> Option<Stats> {
         if values.is_empty() {
             return None;
@@ -340,7 +340,8 @@ impl std::fmt::Display for Stats {
     }
 }
 
-/// A number as a reader wants it: whole ones whole, very small and very large ones with their power of ten.
+/// Formats a number: integers without fraction, very small and very large ones in scientific
+/// notation.
 struct Number(f64);
 
 impl std::fmt::Display for Number {
@@ -372,13 +373,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_number_in_both_is_the_same() {
+    fn nan_in_both_tensors_is_no_difference() {
         let t = |xs: &[f32]| Tensor::vector(xs);
         assert_eq!(difference(&t(&[1.0, f32::NAN]), &t(&[1.0, f32::NAN])), None);
-        let told = difference(&t(&[1.0, f32::NAN]), &t(&[1.5, 2.0])).unwrap();
-        assert_eq!(told, "2 of 2 elements differ, by up to 0.500000");
-        let told = difference(&t(&[f32::INFINITY]), &t(&[2.0])).unwrap();
-        assert!(told.contains("not a finite number"), "{told}");
+        let text = difference(&t(&[1.0, f32::NAN]), &t(&[1.5, 2.0])).unwrap();
+        assert_eq!(text, "2 of 2 elements differ, by up to 0.500000");
+        let text = difference(&t(&[f32::INFINITY]), &t(&[2.0])).unwrap();
+        assert!(text.contains("not a finite number"), "{text}");
         assert!(Stats::of(&[]).is_none());
     }
 }

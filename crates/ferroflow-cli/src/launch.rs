@@ -23,49 +23,50 @@ use std::time::{Duration, Instant};
 /// One process of a job.
 #[derive(Clone, Debug, Default)]
 pub struct Process {
-    /// What precedes each line it prints; nothing does if it is empty.
+    /// Prefix of each output line; no prefix if empty.
     pub label: String,
-    /// What reports call it.
+    /// Its name in reports.
     pub name: String,
     pub program: String,
     pub args: Vec<String>,
     pub env: Vec<(String, String)>,
-    /// Where it runs, through a [`RemoteShell`]; here if there is none.
+    /// The host it runs on, through a [`RemoteShell`]; this host if `None`.
     pub host: Option<String>,
-    /// It serves the others: when they are done, it is ended, and that is no failure.
+    /// A server: the launcher stops it when the other processes are done, without counting a
+    /// failure.
     pub serves: bool,
 }
 
-/// How long processes have to end when they are asked to.
+/// Time between SIGTERM and SIGKILL.
 pub const GRACE: Duration = Duration::from_secs(5);
-/// How long what a process printed may take to arrive once it has ended. Somebody who outlives it may
-/// hold its output open.
+/// Time to wait for the output of a process after its exit. A child that outlives it may hold the
+/// pipe open.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// What a pipe holds at most, as Linux is set up.
+/// Default capacity of a pipe on Linux.
 const LARGEST_PIPE: usize = 1 << 20;
 
 pub enum Event {
     /// A process closed its output.
     Closed,
-    /// The job is to be ended.
+    /// The job must end.
     Stop(Stop),
-    /// These hosts have changed, of a job that follows them, or it cannot be known.
+    /// New host list of an elastic job, or why it could not be read.
     Hosts(Result<Vec<crate::run::Host>>),
 }
 
-/// A process that was started.
+/// A started process.
 pub struct Running {
     process: Process,
     child: Child,
-    /// How it ended, once it has.
+    /// Its exit status, once it has exited.
     pub status: Option<ExitStatus>,
     printed: Arc<Printed>,
     guard: Arc<Guard>,
 }
 
-/// Runs all processes until those that do not serve are done. The exit code of the job: 0, or that
-/// of the process that failed first, which has been reported on standard error.
+/// Runs all processes until those that are not servers have exited. Returns the exit code of the
+/// job: 0, or that of the first process that failed, which is also reported on standard error.
 pub fn launch(processes: Vec<Process>, shell: &RemoteShell, guard: Guard) -> Result<u8> {
     let guard = Arc::new(guard);
     let (events, inbox) = channel();
@@ -91,7 +92,7 @@ pub fn launch(processes: Vec<Process>, shell: &RemoteShell, guard: Guard) -> Res
             break failed;
         }
     };
-    // The report comes before others fail because of it, and before they are ended.
+    // Report the first failure before other processes fail because of it.
     if let Some(first) = failed {
         hear_out(&running[first..=first]);
         report(&running[first]);
@@ -106,13 +107,13 @@ pub fn launch(processes: Vec<Process>, shell: &RemoteShell, guard: Guard) -> Res
 }
 
 impl Running {
-    /// Whether it may still bring something that it printed.
+    /// Whether more of its output may arrive.
     pub fn is_open(&self) -> bool {
         self.printed.is_open()
     }
 }
 
-/// Starts a process and passes on what it prints.
+/// Starts a process and forwards its output.
 pub fn start(
     process: Process,
     index: usize,
@@ -131,7 +132,7 @@ pub fn start(
     let secret = process.host.as_ref().and(remote::secret_of(&process)).map(str::to_string);
     command.stdin(if secret.is_some() { Stdio::piped() } else { Stdio::null() });
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    // A group of its own: Ctrl-C reaches the launcher alone, which then ends whole groups.
+    // Its own process group: Ctrl-C reaches the launcher alone, which then ends whole groups.
     command.process_group(0);
     let mut child = command.spawn().map_err(|e| {
         let program = command.get_program();
@@ -147,11 +148,11 @@ pub fn start(
     })?;
     guard.watch(child.id());
     if let (Some(secret), Some(mut input)) = (&secret, child.stdin.take()) {
-        // A remote shell that takes no input is about to fail, and say why.
+        // Ignore the error: a remote shell that takes no input fails soon and says why.
         let _ = input.write_all(format!("{secret}\n").as_bytes());
     }
     let printed = Arc::new(Printed::new(2));
-    // The launcher no longer listens when it is done.
+    // Ignore the error: the launcher has stopped listening.
     let passed_on = || {
         let events = events.clone();
         move |result: std::io::Result<()>| {
@@ -170,13 +171,13 @@ pub fn start(
     Ok(Running { process, child, status: None, printed, guard: guard.clone() })
 }
 
-/// Notes which processes have ended; the first that failed, if one has. What one that failed had started ends with it.
+/// Collects processes that have exited and returns the first failed one. Kills its process group.
 pub fn reap(running: &mut [Running]) -> Option<usize> {
     running.iter().filter(|r| has_failed(r)).for_each(make_end);
     note_ended(running)
 }
 
-/// Whether a process has failed and is not collected yet: until then its number is no other's.
+/// Whether a process has failed and is not reaped yet, so that its process id is still valid.
 fn has_failed(running: &Running) -> bool {
     let pid = Pid::from_raw(running.child.id() as i32).filter(|_| running.status.is_none());
     let how = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
@@ -184,7 +185,8 @@ fn has_failed(running: &Running) -> bool {
     ended.is_some_and(|ended| ended.exit_status() != Some(0))
 }
 
-/// [`reap`], of processes that were asked to end: what they had started was asked, too, and may take its time.
+/// Like [`reap`], for processes that got SIGTERM: their children got it too and may still be
+/// exiting.
 pub fn note_ended(running: &mut [Running]) -> Option<usize> {
     let mut failed: Option<usize> = None;
     for (i, r) in running.iter_mut().enumerate().filter(|(_, r)| r.status.is_none()) {
@@ -192,7 +194,7 @@ pub fn note_ended(running: &mut [Running]) -> Option<usize> {
         r.status = Some(status);
         r.guard.forget(r.child.id());
         let bad = !status.success();
-        // Of several at once, one that was killed is the likelier cause: the others complained.
+        // Among several failures, a killed process is the likelier cause of the others.
         if bad && (failed.is_none() || status.signal().is_some()) {
             failed = Some(i);
         }
@@ -200,7 +202,7 @@ pub fn note_ended(running: &mut [Running]) -> Option<usize> {
     failed
 }
 
-/// Waits until all that processes printed has been passed on, but not long.
+/// Waits a short time until all output has been forwarded.
 pub fn hear_out(ended: &[Running]) {
     let until = Instant::now() + LAST_WORDS;
     while ended.iter().any(Running::is_open) && Instant::now() < until {
@@ -208,7 +210,7 @@ pub fn hear_out(ended: &[Running]) {
     }
 }
 
-/// Says on standard error how a process failed.
+/// Reports on standard error how a process failed.
 pub fn report(first: &Running) {
     let Running { process, child, status, printed, .. } = first;
     let how = match status.map(|s| (s.code(), s.signal())) {
@@ -223,26 +225,26 @@ pub fn report(first: &Running) {
     tell(text);
 }
 
-/// Asks a process, and what it started, to end.
+/// Sends SIGTERM to the group of a process.
 pub fn ask_to_end(running: &Running) {
     signal(running, Signal::TERM);
 }
 
-/// Ends a process that was asked to in vain, and what it started.
+/// Sends SIGKILL to the group of a process that ignored SIGTERM.
 pub fn make_end(running: &Running) {
     signal(running, Signal::KILL);
 }
 
 fn signal(running: &Running, signal: Signal) {
-    // Not reaped yet, so the number is still this process's.
+    // Not reaped yet, so the process id is still valid.
     let pid = Pid::from_raw(running.child.id() as i32).filter(|_| running.status.is_none());
     if let Some(pid) = pid {
         let _ = kill_process_group(pid, signal);
     }
 }
 
-/// Ends what still runs and waits until all that was printed has been passed on. The exit code of the job: `code`, but
-/// no success if that could not be done.
+/// Ends the running processes and waits until all output is forwarded. Returns `code`, or a failure
+/// if output was lost.
 pub fn finish(running: &mut [Running], inbox: &Receiver<Event>, code: u8) -> u8 {
     let lost = end(running, inbox);
     if code != 0 {
@@ -258,8 +260,9 @@ pub fn finish(running: &mut [Running], inbox: &Receiver<Event>, code: u8) -> u8 
     }
 }
 
-/// Waits until all that processes printed has been passed on, however long the reader takes, unless something stops
-/// that. Those who outlive the processes may print forever: no more is waited for than pipes can hold.
+/// Waits until all output has been forwarded, however slow the reader is, unless the job is
+/// stopped. Children that outlive a process may print forever, so it reads at most one pipe's
+/// capacity.
 fn hear_all(ended: &[Running], inbox: &Receiver<Event>) -> Option<Stop> {
     let bytes = || ended.iter().map(|r| r.printed.bytes()).sum::<usize>();
     let first = bytes();
@@ -286,8 +289,8 @@ fn lost_output(event: Event) -> Option<Stop> {
     }
 }
 
-/// Asks what still runs to end, and after a while, or when it is asked again, makes it. Says whether output was lost
-/// meanwhile.
+/// Sends SIGTERM to the running processes, and SIGKILL after a while or at a second stop request.
+/// Returns whether output was lost.
 fn end(running: &mut [Running], inbox: &Receiver<Event>) -> Option<Stop> {
     let mut lost = None;
     let mut until = Instant::now() + GRACE;
@@ -381,7 +384,7 @@ mod tests {
         assert_gone(&pid);
     }
 
-    /// A process is gone, or dead and not yet collected by whoever inherited it; soon, at any rate.
+    /// Waits until a process is gone, or is a zombie that its new parent has not reaped yet.
     fn assert_gone(pid: &str) {
         let until = Instant::now() + Duration::from_secs(60);
         let is_there = || {

@@ -38,21 +38,21 @@ enum Verb {
     Place(place::Args),
     Bench(bench::Args),
     Train(train::Args),
-    /// What ends a job whose launcher was killed
+    /// End the processes of a job whose launcher was killed
     #[command(hide = true)]
     Guard(launch::guard::Args),
-    /// What `run -H` asks other hosts
+    /// Print free ports; `run -H` calls this on other hosts
     #[command(hide = true)]
     Ports(run::ports::Args),
     #[command(hide = true)]
     ReduceServer(run::summing::Args),
 }
 
-/// The command line, in which `-np`, as other launchers spell it, means `--np`.
+/// The command line, with `-np` (the spelling of other launchers) replaced by `--np`.
 fn arguments() -> impl Iterator<Item = OsString> {
     let mut ours = true;
     std::env::args_os().map(move |word| {
-        // What follows `--` belongs to the program that is run.
+        // Words after `--` belong to the user's program.
         ours &= word != "--";
         if ours && word == "-np" { "--np".into() } else { word }
     })

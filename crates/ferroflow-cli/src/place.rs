@@ -1,4 +1,4 @@
-//! `ferroflow place`: where the nodes of a step go, and what it is predicted to take.
+//! `ferroflow place`: shows the placement of a step's nodes and predicts its time.
 
 use crate::inspect::read_graph;
 use crate::say::say;
@@ -8,11 +8,11 @@ use ferroflow::{ClusterSpec, Code, Error, PartialShape, Result};
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// Show where the nodes of a graph would go in a cluster, and predict the time of a step
+/// Show how a graph would be placed on a cluster, and predict the time of a step
 ///
-/// Nodes that ask for a device get it. With --policy cost the others go where a simulated step ends
-/// first, from estimates of what nodes compute and of the bytes they put out, or from what was
-/// measured in a traced step; with --policy first, TensorFlow's, to the first device that fits.
+/// Nodes with a device keep it. With --policy cost, the other nodes go where a simulated step ends
+/// first. The simulation uses estimated costs, or the measured costs of a traced step. With
+/// --policy first, as in TensorFlow, they go to the first device that fits.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  \
     ferroflow place graph.pb --cluster 'worker=a:2222,b:2222' --feed x=128x784 --fetch loss --link 10Gb/s")]
@@ -22,8 +22,8 @@ pub struct Args {
     /// All tasks: JSON {"ps":["h:p"],"worker":["h:p"]}, or ps=h:p;worker=h:p,h:p, or @FILE
     #[arg(long, value_name = "SPEC")]
     cluster: String,
-    /// The task whose master runs the step, such as worker:0; the first worker, chief or task if not
-    /// given
+    /// The task whose master runs the step, such as worker:0 [default: the first worker, chief or
+    /// task]
     #[arg(long, value_name = "JOB:TASK")]
     master: Option<String>,
     /// CPU devices of each task
@@ -35,16 +35,16 @@ pub struct Args {
     /// A tensor that is fetched
     #[arg(long, value_name = "TENSOR")]
     fetch: Vec<String>,
-    /// A node that is run; without fetches and targets all that no other node uses
+    /// A node to run [default without fetches and targets: all nodes without consumers]
     #[arg(long, value_name = "NODE")]
     target: Vec<String>,
-    /// How nodes that leave it open get a device
+    /// How nodes without a device get one
     #[arg(long, value_enum, default_value_t = Policy::Cost)]
     policy: Policy,
     /// Replace devices that do not exist by ones that do
     #[arg(long)]
     soft: bool,
-    /// A RunMetadata file of a traced step: what its nodes took
+    /// RunMetadata file of a traced step, with the measured cost of its nodes
     #[arg(long, value_name = "FILE")]
     measured: Option<String>,
     /// Speed of a device in operations a second, such as 100G
@@ -56,7 +56,7 @@ pub struct Args {
     /// Speed of the link between tasks
     #[arg(long, value_name = "SPEED", default_value = "10Gb/s")]
     link: String,
-    /// Time that a message between tasks takes, however short
+    /// Latency of a message between tasks
     #[arg(long, value_name = "TIME", default_value = "50us")]
     latency: String,
     /// List every node
@@ -133,12 +133,12 @@ fn master(cluster: &ClusterSpec, asked: Option<&str>) -> Result<(String, u32)> {
     first.ok_or_else(|| wrong("the cluster has no task"))
 }
 
-/// `x`, or `x=128x784`, where `?` stands for what is not known.
+/// Parses `x` or `x=128x784`; `?` stands for an unknown dimension.
 fn feed(text: &str) -> Result<(String, Option<PartialShape>)> {
     let Some((name, shape)) = text.split_once('=') else { return Ok((text.to_string(), None)) };
     let dim = |d: &str| match d {
         "?" => Ok(-1),
-        d => d.parse::<i64>().map_err(|_| wrong(format!("--feed {text:?}: {d:?} is no dimension"))),
+        d => d.parse::<i64>().map_err(|_| wrong(format!("--feed {text:?}: {d:?} is not a dimension"))),
     };
     let dims = shape.split('x').filter(|d| !d.is_empty()).map(dim).collect::<Result<Vec<i64>>>()?;
     Ok((name.to_string(), Some(PartialShape::from_i64s(&dims)?)))
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_names_devices_and_what_crosses() {
+    fn the_table_names_devices_and_transferred_tensors() {
         let (by_cost, first) = placed();
         let text = table(&by_cost, &first, true);
         assert!(text.contains("with every node on the first device that fits"), "{text}");
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn feeds_have_shapes_of_which_parts_are_open() {
+    fn feed_shapes_may_have_unknown_dimensions() {
         assert_eq!(feed("x").unwrap(), ("x".into(), None));
         let shape = PartialShape::from_i64s(&[-1, 784]).unwrap();
         assert_eq!(feed("x:0=?x784").unwrap(), ("x:0".into(), Some(shape)));

@@ -1,4 +1,4 @@
-//! `ferroflow plan`: the arithmetic of distributed training.
+//! `ferroflow plan`: predicts step time and efficiency of distributed training.
 
 mod choice;
 
@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 
 /// Predict step time and efficiency of training on many workers
 ///
-/// From the bytes of a model's gradients, the time of a step on one worker and the speed of each
-/// worker's link, for all-reduce, for parameter servers, and for all-reduce that borrows spare CPU
-/// servers; with the link speed that a wanted efficiency needs, and a recommendation: which of them, with how
-/// many of the workers and servers.
+/// Takes the bytes of a model's gradients, the time of a step on one worker and the speed of each
+/// worker's link. Compares all-reduce, parameter servers, and all-reduce with extra reduce servers.
+/// Prints the link speed that a target efficiency needs, and recommends a strategy with its number
+/// of workers and servers.
 #[derive(clap::Args)]
 #[command(after_help = "Example (VGG-16 on 1 Gb/s):\n  \
     ferroflow plan --model-bytes 553.36MB --link 125MB/s -n 4 --step-time 0.55s --target-efficiency 0.9\n\n\
@@ -28,30 +28,30 @@ pub struct Args {
     /// Speed of each worker's link, one way, such as 125MB/s or 1Gb/s
     #[arg(long, value_name = "SPEED", required_unless_present = "measure")]
     link: Option<String>,
-    /// Workers there are; the recommendation may be to use fewer
+    /// Available workers; the recommendation may use fewer
     #[arg(short = 'n', long = "workers", value_name = "N")]
     n: u32,
     /// Time of a step on one worker, such as 0.55s
     #[arg(long, value_name = "TIME", required_unless_present = "measure")]
     step_time: Option<String>,
-    /// Find what is not given by running: a model's gradients and step, and all-reduce between as many
-    /// ranks on this host
+    /// Measure the values that are not given: this model's gradients and step time, and all-reduce
+    /// between N ranks on this host
     #[arg(long, value_enum, value_name = "MODEL")]
     measure: Option<Trained>,
-    /// Parameter servers, or spare CPU servers, there are. If not given, as many as workers; none with a measured
-    /// link, as they would share this host's processors
+    /// Available parameter servers or reduce servers [default: as many as workers; none with
+    /// --measure, because they would share this host's cores]
     #[arg(long, value_name = "P")]
     servers: Option<u32>,
-    /// Part of the step behind which communication can hide, 0 to 1
+    /// Fraction of the step that communication can overlap with, 0 to 1
     #[arg(long, value_name = "PART", default_value_t = 0.0, allow_negative_numbers = true)]
     overlap: f64,
-    /// Efficiency to find the link speed for, 0 to 1
+    /// Efficiency for which to find the link speed, 0 to 1
     #[arg(long, value_name = "P", allow_negative_numbers = true)]
     target_efficiency: Option<f64>,
     /// Also run the real all-reduce schedules for this many ranks on a simulated network
     #[arg(long, value_name = "N")]
     simulate: Option<usize>,
-    /// Time of a message, however short, on the simulated network
+    /// Latency of a message on the simulated network
     #[arg(long, value_name = "TIME", default_value = "50us")]
     latency: String,
     /// Print JSON
@@ -59,7 +59,7 @@ pub struct Args {
     json: bool,
 }
 
-/// What is to be trained, and on what.
+/// The job to predict: model, link, workers and servers.
 #[derive(Clone, Copy)]
 struct Job {
     bytes: f64,
@@ -90,7 +90,7 @@ impl Strategy {
 }
 
 impl Job {
-    /// What can be done with the servers there are.
+    /// The strategies that are possible with the available servers.
     fn strategies(&self) -> &'static [Strategy] {
         if self.servers > 0.0 { &Strategy::ALL } else { &[Strategy::Ring] }
     }
@@ -101,11 +101,11 @@ impl Job {
         match strategy {
             // Scatter-reduce and all-gather, (n - 1)/n of the bytes each.
             Strategy::Ring => 2.0 * d * (n - 1.0) / n,
-            // Each worker pushes and pulls everything, once each way; a server does so for all
-            // workers with its part.
+            // Each worker pushes and pulls all bytes, once each way. A server does the same for
+            // its shard with all workers.
             Strategy::Servers => d * (n / k).max(1.0),
-            // The split between workers and k spare servers that loads all links alike; servers
-            // beyond the number of workers find nothing to do.
+            // The split between workers and k reduce servers that loads all links equally.
+            // Servers beyond the number of workers get no work.
             Strategy::Split => {
                 let k = k.min(n);
                 if n < 2.0 { 0.0 } else { 2.0 * d * n * (n - 1.0) / (n * n + k * n - 2.0 * k) }
@@ -118,12 +118,12 @@ impl Job {
         self.volume(strategy) / self.link
     }
 
-    /// Seconds of a step, of which communication may hide behind a part.
+    /// Seconds of a step, with the given overlap of compute and communication.
     fn step_time(&self, strategy: Strategy) -> f64 {
         self.step + (self.transfer(strategy) - self.overlap * self.step).max(0.0)
     }
 
-    /// How much of the workers' time goes into steps.
+    /// Fraction of the workers' time that is compute.
     fn efficiency(&self, strategy: Strategy) -> f64 {
         self.step / self.step_time(strategy)
     }
@@ -135,7 +135,7 @@ impl Job {
         self.volume(strategy) / (visible + hidden)
     }
 
-    /// The fewest parameter servers that slow no worker down.
+    /// The smallest number of parameter servers that are not the bottleneck.
     fn servers_needed(&self) -> u32 {
         self.n.ceil() as u32
     }
@@ -205,12 +205,12 @@ fn known(args: &Args) -> Result<(f64, f64, f64)> {
     if let (Some(bytes), Some(step), Some(link)) = (bytes, step, link) {
         return Ok((bytes, step, link));
     }
-    let missing = || Error::new(Code::InvalidArgument, "give --measure, or all that it would find");
+    let missing = || Error::new(Code::InvalidArgument, "give --measure, or --model-bytes, --step-time and --link");
     let model = args.measure.ok_or_else(missing)?;
     let found = match (bytes, step) {
         (Some(bytes), Some(step)) => (bytes, step),
         _ => {
-            eprintln!("measuring steps of {} with this host to itself …", model.name());
+            eprintln!("measuring steps of {} on this host …", model.name());
             measured(model, model.batch())?
         }
     };
@@ -229,12 +229,13 @@ fn known(args: &Args) -> Result<(f64, f64, f64)> {
     Ok((bytes, step, link))
 }
 
-/// Times that all-reduce is measured, each by ranks of their own: a machine with other work does not stay the same.
+/// Repetitions of the all-reduce measurement, each with new ranks, because shared machines vary.
 const RUNS: usize = 5;
 
-/// The link that all-reduce of `bytes` between `n` ranks on this host is as fast as, and in words how far the runs differ.
+/// The link speed equivalent to the measured all-reduce of `bytes` between `n` ranks, and its
+/// spread as text.
 fn measured_link(n: u32, bytes: f64) -> Result<(f64, String)> {
-    // One rank has nobody to send to; two show what the machine does.
+    // One rank sends nothing, so measure at least two.
     let (ranks, bytes) = (n.max(2), (bytes.ceil() as usize).next_multiple_of(4).max(4));
     let mut links = Vec::new();
     for run in 1..=RUNS {
@@ -246,7 +247,7 @@ fn measured_link(n: u32, bytes: f64) -> Result<(f64, String)> {
     Ok((links[RUNS / 2], format!(" (measured: {least}/s to {most}/s)")))
 }
 
-/// Seconds of an all-reduce of `bytes` between so many ranks on this host, as `ferroflow bench` finds them.
+/// Seconds of an all-reduce of `bytes` between ranks on this host, measured by `ferroflow bench`.
 fn measured_all_reduce(ranks: u32, bytes: usize) -> Result<f64> {
     let problem = |text: String| Error::new(Code::Unavailable, format!("measuring: {text}"));
     let own = std::env::current_exe().map_err(|e| problem(e.to_string()))?;
@@ -265,16 +266,16 @@ fn measured_all_reduce(ranks: u32, bytes: usize) -> Result<f64> {
     Ok(micros * 1e-6)
 }
 
-/// The link over which a ring of `n` takes so many seconds.
+/// The link speed over which a ring of `n` ranks takes `seconds`.
 fn link_of(bytes: f64, n: u32, seconds: f64) -> f64 {
     2.0 * bytes * f64::from(n - 1) / f64::from(n) / seconds
 }
 
-/// How an all-reduce is done, and its seconds; none if they are too dear to find.
+/// An algorithm and its seconds; `None` if the simulation is too large.
 type Simulated = (String, Option<f64>);
 
-/// Seconds of an all-reduce of the job's bytes among `n` ranks in every way, with as many servers to a rank as the job
-/// has for the one with servers; fastest first.
+/// Simulates an all-reduce of the job's bytes among `n` ranks with every algorithm, fastest first.
+/// The one with servers has as many servers per rank as the job.
 fn simulate(job: &Job, n: usize, latency: f64) -> Result<Vec<Simulated>> {
     let model = LinkCostModel { alpha: latency, beta: 1.0 / job.link, ..LinkCostModel::default() };
     let algorithms =
@@ -329,7 +330,7 @@ fn report(job: &Job, target: Option<f64>) -> Value {
 }
 
 fn table(job: &Job, target: Option<f64>) -> String {
-    /// Takes the longest name, with thousands of servers.
+    /// Width of the longest name, with thousands of servers.
     const NAME: usize = 31;
     let mut out = format!(
         "{} of gradients, {} worker{}, {}/s each way, {} a step alone\n\n",
@@ -362,8 +363,8 @@ fn table(job: &Job, target: Option<f64>) -> String {
     out + "\nrecommended: " + &recommended(job).explained(job) + "\n"
 }
 
-/// Efficiency against the number of workers, for several links: of all-reduce, and of what suits these workers
-/// best, if that is something else.
+/// Efficiency by number of workers for several links: of all-reduce, and of the recommended
+/// strategy if it is another.
 fn chart(job: &Job) -> String {
     let plain = Choice { strategy: Strategy::Ring, job: *job };
     let best = choice::with_all_workers(job);

@@ -1,4 +1,4 @@
-//! `ferroflow run`: the processes of a job on this host or several.
+//! `ferroflow run`: starts the processes of a job on one or several hosts.
 
 mod address;
 mod cluster;
@@ -16,25 +16,30 @@ use crate::launch::{Guard, Process, RemoteShell, launch};
 use ferroflow::{Code, Error, Result};
 use hosts::{hosts, in_address, invalid, places, slots};
 
-/// Start all processes of a job: parameter servers and workers, or ranks as mpirun and horovodrun do
+/// Start all processes of a job: parameter servers and workers, or ranks as mpirun and horovodrun
+/// do
 ///
-/// With --workers: a cluster of parameter servers, which this command serves by itself, and workers, which
-/// run the program. Each finds the cluster and its place in it in TF_CONFIG, as TensorFlow's programs
-/// expect. When the workers are done, the parameter servers are ended.
+/// With --workers: a cluster of parameter servers and workers. This command runs the parameter
+/// servers, and the workers run the program. Each process gets its place in the cluster in
+/// TF_CONFIG, as TensorFlow programs expect. When the workers have exited, the launcher stops the
+/// parameter servers.
 ///
-/// With -np, or -H alone: ranks. Every process gets its place in the job in its environment: FERROFLOW_RANK,
-/// FERROFLOW_SIZE, FERROFLOW_LOCAL_RANK, FERROFLOW_LOCAL_SIZE, FERROFLOW_ADDRESS and FERROFLOW_TOKEN, and
-/// RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT for programs that know those.
+/// With -np, or -H alone: ranks of an all-reduce job. Each process gets its place in
+/// FERROFLOW_RANK, FERROFLOW_SIZE, FERROFLOW_LOCAL_RANK, FERROFLOW_LOCAL_SIZE, FERROFLOW_ADDRESS
+/// and FERROFLOW_TOKEN. RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT are set too, for
+/// programs that read those.
 ///
-/// With -np and --min-np, --max-np or --host-discovery-script: an elastic job, which goes on without the
-/// processes that are lost and takes in others.
+/// With -np and --min-np, --max-np or --host-discovery-script: an elastic job. It continues when
+/// processes are lost and admits new ones.
 ///
-/// What a process prints is passed on with its name in front; it gets no standard input. The first process that
-/// fails is reported, ends the job and gives the exit code.
+/// The launcher forwards each output line with the name of its process in front. Processes get no
+/// standard input. The first process that fails ends the job; the launcher reports it and exits
+/// with its code.
 ///
-/// Processes on this host get all of this command's environment. Those on other hosts run in a directory of the same
-/// name, with the environment that the remote shell gives them, the variables named above, and those of -x. The
-/// values of -x can be seen in the lists of processes of both hosts, FERROFLOW_TOKEN cannot.
+/// Processes on this host inherit the environment of this command. Processes on other hosts run in
+/// a directory of the same name, with the remote shell's environment, the variables named above,
+/// and those of -x. Other users can see -x values in the process list of both hosts; they cannot
+/// see FERROFLOW_TOKEN.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  ferroflow run --ps 1 --workers 2 -- python train.py\n  \
     ferroflow run --ps 1 --workers 3 -H hosta:2,hostb:2 -- python train.py\n  \
@@ -43,7 +48,7 @@ use hosts::{hosts, in_address, invalid, places, slots};
     ferroflow run -np 4 --servers 4 --servers-only -- ./train\n  \
     ferroflow run -np 4 --min-np 2 --max-np 8 --host-discovery-script ./hosts.sh -- ./train")]
 pub struct Args {
-    /// Ranks to start; -np N means the same [default: one for each slot of -H]
+    /// Ranks to start; -np N is accepted too [default: one per slot of -H]
     #[arg(short = 'n', long = "np", value_name = "N", required_unless_present_any = ["workers", "hosts"])]
     np: Option<usize>,
     /// Parameter servers of a cluster [default: 1]
@@ -52,51 +57,53 @@ pub struct Args {
     /// Workers of a cluster, which run the program
     #[arg(long, value_name = "W", conflicts_with = "np")]
     workers: Option<usize>,
-    /// Call the first worker the chief, as TensorFlow's Estimator wants it
+    /// Name the first worker `chief`, as TensorFlow's Estimator expects
     #[arg(long, requires = "workers")]
     chief: bool,
-    /// Run the program once more, as the evaluator, which is no part of the cluster
+    /// Also run the program as an evaluator, outside the cluster
     #[arg(long, requires = "workers")]
     evaluator: bool,
-    /// Which tasks this command serves
+    /// Which tasks this command runs servers for
     #[arg(long, value_enum, default_value_t = Serve::Ps, requires = "workers")]
     serve: Serve,
-    /// Hosts and how many processes each takes, such as hosta:2,user@hostb:2,[fd00::7]:2; reached with --rsh
+    /// Hosts with their slots, for example hosta:2,user@hostb:2,[fd00::7]:2; reached with --rsh
     #[arg(short = 'H', long, value_name = "HOST:SLOTS,…")]
     hosts: Option<String>,
-    /// What has another host's shell run a line: {host} is the host, or else it follows, then the line. Its
-    /// standard input must reach the line
-    /// [default: $FERROFLOW_RSH, or ssh -tt -o BatchMode=yes]
+    /// Command that runs a line on another host, for example `ssh -p 2222 {host}`; it must forward
+    /// standard input. Without {host}, the host name is appended [default: $FERROFLOW_RSH, or ssh
+    /// -tt -o BatchMode=yes]
     #[arg(long, value_name = "COMMAND")]
     rsh: Option<String>,
-    /// Variable for all processes, on other hosts, too; without a value, as it is here. May be given again
+    /// Environment variable for all processes on all hosts; without VALUE, this shell's value.
+    /// Repeatable
     #[arg(short = 'x', value_name = "NAME[=VALUE]")]
     pass_on: Vec<String>,
-    /// Port of rank 0, or the first port of a cluster's tasks on each host; free ones if not given
+    /// Port of rank 0, or the first port of the tasks on each host [default: any free ports]
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
-    /// Spare processes on this host that sum for the others, so that each link carries less
+    /// Extra reduce servers on this host that share the summing, so that each link carries less
     #[arg(long, value_name = "K", conflicts_with = "workers")]
     servers: Option<usize>,
-    /// Those sum everything, as parameter servers do, instead of the part that loads all links alike
+    /// Reduce servers sum everything, as parameter servers do, instead of an equal share per link
     #[arg(long, requires = "servers")]
     servers_only: bool,
-    /// Hosts of the servers, instead of this one, such as hostc:1,hostd:1
+    /// Hosts of the reduce servers, for example hostc:1,hostd:1 [default: this host]
     #[arg(long, value_name = "HOST:SLOTS,…", requires = "servers")]
     server_hosts: Option<String>,
-    /// Begin with as few processes as this, and go on with them when others are lost; makes the job elastic
+    /// Smallest number of processes to start or continue with; makes the job elastic
     #[arg(long, value_name = "N", conflicts_with_all = ["workers", "servers"])]
     min_np: Option<usize>,
-    /// Take in as many processes as this when there are slots; makes the job elastic
+    /// Largest number of processes to admit when slots are free; makes the job elastic
     #[arg(long, value_name = "N", conflicts_with_all = ["workers", "servers"])]
     max_np: Option<usize>,
-    /// Program that prints the hosts of now, HOST:SLOTS a line, asked every second; makes the job elastic
+    /// Program that prints the current hosts, one HOST:SLOTS per line; run every second; makes the
+    /// job elastic
     #[arg(long, value_name = "PROG", requires = "np", conflicts_with_all = ["hosts", "servers"])]
     host_discovery_script: Option<String>,
-    /// How often processes of a host may fail before an elastic job starts no more there
+    /// Failures of processes on one host after which an elastic job stops using that host
     #[arg(long, value_name = "N", default_value_t = 3)]
     max_failures: usize,
-    /// Seconds that too few processes of an elastic job wait for others
+    /// Seconds that an elastic job waits for more processes when it has fewer than --min-np
     #[arg(long, value_name = "S", default_value_t = 60)]
     elastic_timeout: u64,
     /// The program and its arguments
@@ -104,14 +111,14 @@ pub struct Args {
     program: Vec<String>,
 }
 
-/// Which tasks of a cluster are `ferroflow server`s that the launcher starts.
+/// The tasks for which the launcher starts a `ferroflow server`.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq)]
 enum Serve {
-    /// Parameter servers; the program serves its own task, as tf.train.Server does
+    /// Parameter servers; each worker's program runs its own server, as tf.train.Server does
     Ps,
     /// All: the program is a client of the server at FERROFLOW_TARGET
     All,
-    /// None: the program runs as parameter server, too
+    /// None: the program also runs as parameter server
     None,
 }
 
@@ -121,7 +128,7 @@ impl Args {
     }
 }
 
-/// What clap has against a command line, with a word about `--` if it took the program for something else.
+/// Adds a hint about `--` to clap's error if clap took the program for an argument.
 pub fn explained(mut e: clap::Error) -> clap::Error {
     use clap::error::{ContextKind, ContextValue, ErrorKind};
     let word = match e.get(ContextKind::InvalidArg) {
@@ -147,7 +154,7 @@ pub fn run(args: Args) -> Result<()> {
     };
     let passed_on = environment::passed_on(&args.pass_on)?;
     let with_passed_on = |mut job: Vec<Process>| {
-        // In front of what the launcher itself sets, which counts.
+        // First, so that the launcher's own variables override these.
         job.iter_mut().for_each(|p| drop(p.env.splice(0..0, passed_on.iter().cloned())));
         job
     };
@@ -165,7 +172,7 @@ pub fn run(args: Args) -> Result<()> {
     }
 }
 
-/// The processes of an all-reduce job, in order of ranks, host by host; then those that sum for them.
+/// The processes of an all-reduce job in rank order, host by host; then the reduce servers.
 fn ranks(args: &Args, n: usize) -> Result<Vec<Process>> {
     let hosts = hosts("-H", args.hosts.as_deref(), n)?;
     let places = places(&hosts, n);
@@ -176,7 +183,7 @@ fn ranks(args: &Args, n: usize) -> Result<Vec<Process>> {
     let port = match args.port {
         Some(port) => port,
         None if hosts[0].is_here() => ports::free_ports(1)?[0],
-        // What is free on another host is not known here.
+        // This host cannot know which ports are free on another one.
         None => 20_000 + (std::process::id() % 10_000) as u16,
     };
     let address = format!("{}:{port}", in_address(&rank0));
@@ -217,7 +224,7 @@ fn ranks(args: &Args, n: usize) -> Result<Vec<Process>> {
     Ok(all)
 }
 
-/// What only the processes of this job know.
+/// The secret that only the processes of this job know.
 pub fn token() -> Result<String> {
     let mut bytes = [0u8; 16];
     let read = std::fs::File::open("/dev/urandom")

@@ -24,23 +24,25 @@ pub struct Args {
     /// Index of this task within its job
     #[arg(long, value_name = "N")]
     task: Option<u32>,
-    /// Address to listen on, if not the task's own; needed for anything but loopback [default: $FERROFLOW_BIND]
+    /// Address to listen on; required for anything but loopback [default: $FERROFLOW_BIND, else
+    /// loopback]
     #[arg(long, value_name = "ADDR")]
     bind: Option<String>,
     /// CPU devices to offer
     #[arg(long, value_name = "N", default_value_t = 1)]
     cpus: u32,
-    /// Seconds that opening a session waits for the other tasks of the cluster, then fails
+    /// Seconds that opening a session waits for the other tasks before it fails
     #[arg(long, value_name = "S", default_value_t = ServerOptions::SESSION_TIMEOUT.as_secs())]
     session_timeout: u64,
-    /// End when the tasks of the jobs worker and chief have been there and are gone: for parameter servers
+    /// Exit when all tasks of the jobs worker and chief have connected and left (for parameter
+    /// servers)
     #[arg(long)]
     exit_with_workers: bool,
-    /// How values travel to and from other Ferroflow tasks: auto (shared memory on one host, else
-    /// TCP), tcp, or grpc (as with TensorFlow's tasks)
+    /// Transport between Ferroflow tasks: auto (shared memory on one host, else TCP), tcp, or grpc
+    /// (as between TensorFlow tasks)
     #[arg(long, value_name = "PATH", default_value = "auto")]
     data_path: DataPath,
-    /// Compute threads; all cores if not given
+    /// Compute threads [default: one per core]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
 }
@@ -59,44 +61,44 @@ pub fn run(args: Args) -> Result<()> {
     let exit_with_workers = args.exit_with_workers;
     let options = options(args)?;
     network_threads()?.block_on(async {
-        let (cluster, patience) = (options.cluster.clone(), options.session_timeout);
+        let (cluster, timeout) = (options.cluster.clone(), options.session_timeout);
         if exit_with_workers {
             ensure_no_worker(&options.job)?;
         }
         let server = Server::bind(options, default_catalog()).await?;
         println!("ready {}", server.target());
-        let (tell, told) = tokio::sync::oneshot::channel();
+        let (left_sender, left_receiver) = tokio::sync::oneshot::channel();
         let shutdown = async move {
             let left = async {
                 match exit_with_workers {
-                    true => workers_done(&cluster, patience).await,
+                    true => workers_done(&cluster, timeout).await,
                     false => std::future::pending().await,
                 }
             };
             tokio::select! {
                 () = stop_signal() => {}
-                left = left => drop(tell.send(left)),
+                left = left => drop(left_sender.send(left)),
             }
         };
         server.serve(shutdown).await;
-        match told.await {
+        match left_receiver.await {
             Ok(Ok(())) => {
-                eprintln!("the workers are done: this server ends");
+                eprintln!("all workers have left: this server exits");
                 Ok(())
             }
             Ok(failed) => failed,
-            // It was a signal.
+            // A signal ended the server.
             Err(_) => Ok(()),
         }
     })
 }
 
-/// A worker that waits for the end of the workers waits for itself.
+/// Refuses --exit-with-workers on a worker, which would wait for itself.
 fn ensure_no_worker(job: &str) -> Result<()> {
     match job {
         "worker" | "chief" | "master" => Err(Error::new(
             Code::InvalidArgument,
-            format!("--exit-with-workers is for other tasks than those of the job {job:?}"),
+            format!("--exit-with-workers cannot be used by a task of job {job:?}: it would wait for itself"),
         )),
         _ => Ok(()),
     }

@@ -1,4 +1,4 @@
-//! `ferroflow train`: the main job, with nothing to set up.
+//! `ferroflow train`: trains a model without any set-up.
 
 mod cluster;
 mod data;
@@ -15,11 +15,12 @@ use clap::ValueEnum;
 use ferroflow::{Code, Error, Result};
 use std::path::PathBuf;
 
-/// Train a model, with nothing to set up
+/// Train a model, without any set-up
 ///
-/// Without flags: linear regression of y = 2x + 10 by one parameter server and two workers, real processes
-/// on this machine, in step. Leaves a checkpoint, TensorBoard events and a picture of the loss in --out;
-/// run again, it goes on from there. Ctrl-C leaves a checkpoint, too.
+/// Without flags: linear regression of y = 2x + 10 by one parameter server and two workers, which
+/// are processes on this machine and train synchronously. Writes a checkpoint, TensorBoard events
+/// and a loss chart to --out. The same command resumes from the checkpoint. Ctrl-C writes a
+/// checkpoint first.
 #[derive(clap::Args, Clone, Debug)]
 #[command(
     after_help = "Examples:\n  ferroflow train\n  ferroflow train mlp --local\n  ferroflow train cnn --workers 2 --async"
@@ -28,7 +29,7 @@ pub struct Args {
     /// What to train
     #[arg(value_enum, default_value_t = Model::Linear)]
     model: Model,
-    /// In this process alone
+    /// Train in this process alone
     #[arg(long, conflicts_with_all = ["ps", "workers", "sync", "asynchronous"])]
     local: bool,
     /// Parameter servers
@@ -37,26 +38,26 @@ pub struct Args {
     /// Workers
     #[arg(long, value_name = "W", default_value_t = 2)]
     workers: usize,
-    /// Workers train in step: each global step is the mean of all their gradients (the default)
+    /// Synchronous: each global step applies the mean of all workers' gradients (the default)
     #[arg(long, conflicts_with = "asynchronous")]
     sync: bool,
-    /// Every worker applies its own gradients at once
+    /// Asynchronous: each worker applies its own gradients at once
     #[arg(long = "async")]
     asynchronous: bool,
     /// Global steps to train
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     steps: Option<i64>,
-    /// Examples of a worker's step
+    /// Examples per worker and step
     #[arg(long, value_name = "B")]
     batch: Option<usize>,
-    /// How far a step goes; what suits the model, if not given
+    /// Learning rate [default: depends on the model]
     #[arg(long, value_name = "RATE", visible_alias = "lr", allow_negative_numbers = true)]
     learning_rate: Option<f32>,
-    /// Images for mlp and cnn: a directory with the files of MNIST (idx), CIFAR-10 (binary) or SVHN (32x32
-    /// .mat); without it, the handwritten digits that come with this command
+    /// Directory with MNIST (idx), CIFAR-10 (binary) or SVHN (32x32 .mat) files for mlp and cnn
+    /// [default: the handwritten digits inside this command]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Where checkpoint, events and picture go; ferroflow-out/MODEL if not given
+    /// Directory for checkpoint, events and loss chart [default: ferroflow-out/MODEL]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Report in JSON, one object per line
@@ -65,7 +66,7 @@ pub struct Args {
     /// Seed of data and initial values
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: i64,
-    /// Global steps between checkpoints; a tenth of all, if not given
+    /// Global steps between checkpoints [default: a tenth of --steps]
     #[arg(long, value_name = "N")]
     save_steps: Option<i64>,
     /// The cluster this process is a worker of
@@ -98,7 +99,7 @@ impl Model {
         }
     }
 
-    /// Examples of a step, unless told otherwise.
+    /// Default number of examples per step.
     pub fn batch(self) -> usize {
         match self {
             Model::Linear => 10,
@@ -107,7 +108,7 @@ impl Model {
         }
     }
 
-    /// How far a step goes, unless told otherwise.
+    /// Default learning rate.
     pub fn learning_rate(self) -> f32 {
         match self {
             Model::Linear => 0.01,
@@ -135,21 +136,21 @@ impl Args {
         self.learning_rate.unwrap_or(self.model.learning_rate())
     }
 
-    /// Often enough that losing a server costs little.
+    /// Frequent enough that a lost server costs little work.
     fn save_steps(&self) -> i64 {
         self.save_steps.unwrap_or((self.steps() / 10).max(50)).max(1)
     }
 
     fn out(&self) -> PathBuf {
         self.out.clone().unwrap_or_else(|| {
-            // Models of other data are other models.
+            // Another data set means another model.
             let data = self.data.as_ref().and_then(|d| d.file_name());
             let data = data.map(|d| format!("-{}", d.to_string_lossy())).unwrap_or_default();
             PathBuf::from("ferroflow-out").join(format!("{}{data}", self.model.name()))
         })
     }
 
-    /// The model and its data, for people.
+    /// The model and its data, for messages.
     fn what(&self) -> String {
         match &self.data {
             Some(data) => format!("{} on the images in {}", self.model.name(), data.display()),
@@ -157,7 +158,7 @@ impl Args {
         }
     }
 
-    /// What the model reaches on data it was not trained on, with nothing but defaults.
+    /// The score that default settings reach on test data.
     fn goal(&self) -> Option<(&'static str, &'static str)> {
         let is_default = self.steps.is_none()
             && self.batch.is_none()
@@ -193,7 +194,7 @@ pub fn run(args: Args) -> Result<()> {
         return wrong(&format!("--out {}: not a directory", args.out().display()));
     }
     if args.data.is_some() && args.cluster.is_none() {
-        // Here rather than in every worker.
+        // Fail once here instead of in every worker.
         images::ImageSet::load(args.data.as_deref())?;
     }
     match (&args.cluster, args.local) {

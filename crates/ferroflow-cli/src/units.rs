@@ -1,4 +1,4 @@
-//! Quantities as people write them: `553.36MB`, `10Gb/s`, `0.55s`.
+//! Parses and formats quantities with units: `553.36MB`, `10Gb/s`, `0.55s`.
 
 use ferroflow::{Code, Error, Result};
 
@@ -7,7 +7,7 @@ fn split(text: &str) -> Option<(f64, &str)> {
     let text = text.trim();
     let is_number = |c: char| c.is_ascii_digit() || matches!(c, '.' | 'e' | 'E' | '+' | '-');
     let longest = text.find(|c| !is_number(c)).unwrap_or(text.len());
-    // The `E` of `5EB` is none of the number.
+    // The `E` of `5EB` belongs to the unit, not to the number.
     let ends = (1..=longest).rev();
     let (end, number) = ends.into_iter().find_map(|end| Some((end, text[..end].parse().ok()?)))?;
     Some((number, text[end..].trim())).filter(|(n, _): &(f64, _)| *n >= 0.0)
@@ -28,7 +28,7 @@ fn scale(prefix: &str) -> Option<f64> {
     })
 }
 
-/// More than none, and an amount at all.
+/// Positive and finite.
 fn is_amount(x: &f64) -> bool {
     *x > 0.0 && x.is_finite()
 }

@@ -1,4 +1,4 @@
-//! `ferroflow bench allreduce`.
+//! `ferroflow bench allreduce`: times all-reduce by buffer size.
 
 use super::{Ranks, among, start};
 use crate::say::say;
@@ -8,39 +8,40 @@ use ferroflow::collective::{Algorithm, Group, GroupOptions, Membership, Transpor
 use ferroflow::{Code, Error, Result};
 use serde_json::json;
 
-/// Time all-reduce between ranks, against the floor that this machine sets
+/// Time all-reduce between ranks, and compare with the limits of this machine
 ///
-/// Starts its ranks on this host; under `ferroflow run`, mpirun, srun or torchrun it is one of theirs.
+/// Starts its ranks on this host. Under `ferroflow run`, mpirun, srun or torchrun it joins their
+/// job.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Columns:
   algbw, busbw  GB/s of the buffer, and of what each rank sends: 2(n-1)/n of it
   of stream     share of a plain TCP stream of as many bytes over loopback, measured beside it
-  of floor      share of the same work done by as many threads that never wait for each other
+  of floor      share of the speed of the same work by as many threads that never wait for each other
 
 Example:
   ferroflow bench allreduce -n 4 --sizes 4,1MB,16MB")]
 pub struct Allreduce {
     #[command(flatten)]
     ranks: Ranks,
-    /// Sizes to time, with commas between
+    /// Buffer sizes to time, separated by commas
     #[arg(long, value_name = "BYTES,…")]
     sizes: Option<String>,
     /// Seconds to spend on each size
     #[arg(long, value_name = "S", default_value_t = 2.0, allow_negative_numbers = true)]
     seconds: f64,
-    /// Rounds to spread them over
+    /// Rounds that the time of a size is split into
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
     rounds: u16,
-    /// Algorithm, instead of the model's choice
+    /// Algorithm to use [default: the cost model's choice]
     #[arg(long, value_name = "NAME")]
     algorithm: Option<String>,
-    /// Print the model that algorithms are chosen by
+    /// Print the cost model that chooses the algorithm
     #[arg(long)]
     model: bool,
 }
 
-/// What names and sizes on the command line mean.
+/// The parsed command line.
 struct Asked {
     transport: TransportChoice,
     algorithm: Option<Algorithm>,
@@ -48,7 +49,7 @@ struct Asked {
 }
 
 pub fn run(args: &Allreduce) -> Result<()> {
-    // Before ranks are started, so that a mistake is told once.
+    // Before ranks start, so that an error is printed once.
     if !(args.seconds > 0.0 && args.seconds.is_finite()) {
         return Err(Error::new(Code::InvalidArgument, "--seconds must be a number above 0"));
     }
@@ -66,14 +67,14 @@ pub fn run(args: &Allreduce) -> Result<()> {
     }
 }
 
-/// Bytes that are floats.
+/// Parses a size in bytes that is a multiple of 4.
 fn size(text: &str) -> Result<usize> {
     let bytes = units::bytes(text)?;
-    // A decimal fraction of a megabyte is whole but for rounding.
+    // A decimal fraction of a megabyte is a whole number up to rounding.
     let whole = bytes.round();
     if (bytes - whole).abs() > 1e-3 || whole % 4.0 != 0.0 || whole > 1e12 {
         let text =
-            format!("--sizes: {text} is no whole number of floats, of 4 bytes each, up to 1 TB");
+            format!("--sizes: {text} is not a multiple of 4 bytes up to 1 TB");
         return Err(Error::new(Code::InvalidArgument, text));
     }
     Ok(whole as usize)
@@ -93,7 +94,7 @@ fn rank(args: &Allreduce, asked: Asked, mut member: Membership) -> Result<()> {
     if first && args.model {
         if !tcp {
             eprintln!(
-                "all ranks share memory: no messages, whatever the size; among some of them, or elsewhere:"
+                "all ranks share memory and send no messages; the model below is for subsets and other hosts:"
             );
         }
         eprint!("{}", group.model().describe(n, group.cross().1));
@@ -116,7 +117,8 @@ fn rank(args: &Allreduce, asked: Asked, mut member: Membership) -> Result<()> {
     for bytes in sizes {
         let timing = all_reduce(&mut group, bytes, args.seconds, args.rounds.into())?;
         if first {
-            // The others wait for the next size meanwhile, so that floors are measured in quiet.
+            // The other ranks are idle meanwhile, so that they do not disturb the floor
+            // measurement.
             let seconds = args.seconds.min(1.0);
             let long = tcp && bytes >= floor::SHORT;
             let floors = Floors {
@@ -133,11 +135,11 @@ fn rank(args: &Allreduce, asked: Asked, mut member: Membership) -> Result<()> {
     Ok(())
 }
 
-/// What a time is held against.
+/// The limits that a time is compared with.
 struct Floors {
     /// Bytes a second of a plain stream over TCP.
     stream: Option<f64>,
-    /// Microseconds of work without any waiting.
+    /// Microseconds of the work without any waiting.
     work: Option<f64>,
 }
 

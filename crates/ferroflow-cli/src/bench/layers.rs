@@ -1,4 +1,4 @@
-//! `ferroflow bench layers`: training steps of a model's shape.
+//! `ferroflow bench layers`: times training steps with VGG-16's gradient sizes.
 
 use super::{Ranks, among, start};
 use crate::say::say;
@@ -11,10 +11,11 @@ use ferroflow::{Code, Error, Result};
 use serde_json::json;
 use std::time::Duration;
 
-/// Time training steps of VGG-16's shape: gradients of its sizes, reduced while layers take their time
+/// Time training steps with VGG-16's gradient sizes and simulated layers
 ///
-/// No device computes: layers sleep. What is seen is how much of the transfer hides behind them. Starts its
-/// ranks on this host; under `ferroflow run`, mpirun, srun or torchrun it is one of theirs.
+/// Layers sleep instead of computing, so the result shows how much of the transfer overlaps with
+/// them. Starts its ranks on this host. Under `ferroflow run`, mpirun, srun or torchrun it joins
+/// their job.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  ferroflow bench layers -n 2 --step-time 0.55s")]
 pub struct Layers {
@@ -26,17 +27,17 @@ pub struct Layers {
     /// Steps to time
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     steps: u32,
-    /// One tensor after the other, whole and alone, in the order in which they become ready: neither
-    /// priorities nor pieces nor fusion
+    /// Reduce whole tensors one after another in the order in which they become ready, without
+    /// priorities, pieces or fusion
     #[arg(long)]
     plain: bool,
-    /// A part of the model: gradients of one in so many values
+    /// Divide the size of all gradients by N
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     shrink: u32,
 }
 
 pub fn run(args: &Layers) -> Result<()> {
-    // Before ranks are started, so that a mistake is told once.
+    // Before ranks start, so that an error is printed once.
     let transport = TransportChoice::from_name(&args.ranks.transport)?;
     let alone = units::seconds(&args.step_time)?;
     let too_long = || Error::new(Code::InvalidArgument, "a step takes at most an hour");
@@ -93,7 +94,7 @@ fn rank(args: &Layers, alone: f64, member: Membership) -> Result<()> {
          median {median:.3} s, {:.3} to {:.3}; {alone:.3} s alone, an efficiency of {:.1}%",
         units::show_bytes(bytes as f64),
         among(n, links),
-        if args.plain { "one tensor after the other" } else { "by need, in pieces, fused" },
+        if args.plain { "one tensor after the other" } else { "by priority, in pieces, fused" },
         seconds[0],
         seconds[seconds.len() - 1],
         alone / median * 100.0

@@ -1,4 +1,4 @@
-//! What ends the processes of a job whose launcher is killed, and cannot do so itself.
+//! Ends the processes of a job when its launcher is killed and cannot do so itself.
 
 use super::GRACE;
 use ferroflow::Result;
@@ -9,35 +9,35 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A process beside the launcher that is told of all others. When the launcher is no more, it ends them.
+/// A watchdog process that knows all processes of the job and ends them when the launcher dies.
 #[derive(Default)]
 pub struct Guard(Option<Child>);
 
 impl Guard {
-    /// Starts it. Without it, a job is none the worse while its launcher lives.
+    /// Starts the watchdog. If that fails, the job runs without it.
     pub fn start() -> Guard {
         let started = std::env::current_exe().and_then(|program| {
             let mut command = Command::new(program);
             command.arg("guard").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-            // Ctrl-C is not for it.
+            // Its own group, so that Ctrl-C does not reach it.
             command.process_group(0).spawn()
         });
         Guard(started.ok())
     }
 
-    /// Tells it of a process that leads a group.
+    /// Registers a process group leader.
     pub fn watch(&self, leader: u32) {
         self.tell(format_args!("+{leader}\n"));
     }
 
-    /// Tells it that the process has ended, and its number may be another's soon.
+    /// Unregisters a process that has exited, before its id is reused.
     pub fn forget(&self, leader: u32) {
         self.tell(format_args!("-{leader}\n"));
     }
 
     fn tell(&self, line: std::fmt::Arguments<'_>) {
         if let Some(mut input) = self.0.as_ref().and_then(|child| child.stdin.as_ref()) {
-            // Somebody may have killed it.
+            // Ignore the error: the watchdog may have been killed.
             let _ = input.write_all(line.to_string().as_bytes());
         }
     }
@@ -52,7 +52,7 @@ impl Drop for Guard {
     }
 }
 
-/// `ferroflow guard`: listens until whoever started it is gone, then ends the groups it was told of.
+/// `ferroflow guard`: waits until its parent is gone, then ends the registered process groups.
 #[derive(clap::Args)]
 pub struct Args {}
 

@@ -1,4 +1,5 @@
-//! What the processes of a job print: passed on line by line, each with its process in front.
+//! Forwards the output of a job's processes line by line, each with the name of its process in
+//! front.
 
 use ferroflow::{Code, Error, Result};
 use std::collections::VecDeque;
@@ -6,28 +7,28 @@ use std::io::{BufRead, BufReader, IsTerminal, Read, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Lines of a process's errors that a report shows.
+/// Last lines of standard error that a report shows.
 const LAST_LINES: usize = 5;
 
-/// Bytes of a line that are passed on at once; what follows comes as a line of its own.
+/// Longest line that is forwarded whole; longer ones are split.
 const LONGEST_LINE: usize = 64 << 10;
 
 /// Colours that read well on dark and on light terminals.
 const COLOURS: [u8; 6] = [36, 33, 32, 35, 34, 31];
 
-/// What a process printed, as far as it was passed on.
+/// The state of a process's forwarded output.
 pub struct Printed {
     /// The last lines on standard error.
     last: Mutex<VecDeque<String>>,
-    /// How many of its outputs may still bring something.
+    /// Number of its streams that are still open.
     open: AtomicUsize,
-    /// How many of them are just being written.
+    /// Number of streams with a write in progress.
     busy: AtomicUsize,
     bytes: AtomicUsize,
 }
 
 impl Printed {
-    /// Of as many outputs.
+    /// For a process with this many streams.
     pub fn new(outputs: usize) -> Printed {
         let (last, open) = (Mutex::default(), AtomicUsize::new(outputs));
         Printed { last, open, busy: AtomicUsize::new(0), bytes: AtomicUsize::new(0) }
@@ -49,12 +50,12 @@ impl Printed {
         self.open.load(Ordering::Acquire) > 0
     }
 
-    /// Whether something is being written: as long as that takes, it is the reader's time.
+    /// Whether a write is in progress, which waits for the reader of our output.
     pub fn is_busy(&self) -> bool {
         self.busy.load(Ordering::Acquire) > 0
     }
 
-    /// How much has been passed on.
+    /// Number of bytes forwarded.
     pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Acquire)
     }
@@ -67,7 +68,7 @@ pub enum Stream {
 }
 
 impl Stream {
-    /// Colours are for people: not for files and pipes, nor for those who said so.
+    /// Colours are used on terminals only, and never with NO_COLOR.
     fn is_coloured(self) -> bool {
         let is_terminal = match self {
             Stream::Output => std::io::stdout().is_terminal(),
@@ -87,12 +88,12 @@ impl Stream {
     }
 }
 
-/// Tells whoever started the job, if there is still somebody.
+/// Prints a message of the launcher; ignores a closed standard error.
 pub fn tell(text: impl std::fmt::Display) {
     let _ = Stream::Errors.write(format!("ferroflow run: {text}\n").as_bytes());
 }
 
-/// What precedes the lines of process `index` of a job; nothing does if its label is empty.
+/// The prefix of the lines of process `index`; empty if its label is.
 fn prefix(label: &str, index: usize, coloured: bool) -> String {
     match (label.is_empty(), coloured) {
         (true, _) => String::new(),
@@ -101,7 +102,7 @@ fn prefix(label: &str, index: usize, coloured: bool) -> String {
     }
 }
 
-/// What a terminal on another host repeats, since it was sent there; it is not for people's eyes.
+/// The secret line, which a remote terminal echoes and which must not be shown.
 pub struct Echo(pub Option<String>);
 
 impl Echo {
@@ -110,8 +111,7 @@ impl Echo {
     }
 }
 
-/// Passes lines on from a thread of its own. `passed_on` is called when they cannot be written for the first time, and
-/// when there are no more.
+/// Forwards lines from its own thread. Calls `passed_on` at the first write error and at the end.
 pub fn forward(
     from: impl Read + Send + 'static,
     to: Stream,
@@ -131,7 +131,8 @@ pub fn forward(
             if to == Stream::Errors {
                 printed.push(line);
             }
-            // What nobody takes is still read: a process that could not print would fail, which is not the cause.
+            // Keep reading after a write error: a process that cannot print would fail for the
+            // wrong reason.
             if !lost {
                 printed.busy.fetch_add(1, Ordering::AcqRel);
                 let written = to.write(&[prefix.as_bytes(), line, b"\n"].concat());
@@ -150,14 +151,14 @@ pub fn forward(
         .map_err(|e| Error::new(Code::Internal, format!("cannot start a thread: {e}")))
 }
 
-/// Hands out lines, without what ends them. A long one comes in pieces, so that it need not be kept whole.
+/// Yields lines without their terminators. Splits long ones to bound memory.
 fn each_line(mut from: impl BufRead, mut take: impl FnMut(&[u8])) {
     let mut line = Vec::new();
     loop {
         let room = (LONGEST_LINE - line.len()) as u64;
         let read = from.by_ref().take(room).read_until(b'\n', &mut line);
         if !matches!(read, Ok(n) if n > 0) {
-            // Nothing but the beginning of a character can be left.
+            // Only an incomplete UTF-8 character can be left.
             if !line.is_empty() {
                 take(&line);
             }
@@ -173,7 +174,7 @@ fn each_line(mut from: impl BufRead, mut take: impl FnMut(&[u8])) {
     }
 }
 
-/// Takes away the beginning of a character whose end is not there yet.
+/// Removes an incomplete UTF-8 character from the end.
 fn begun_character(line: &mut Vec<u8>) -> Vec<u8> {
     match std::str::from_utf8(line) {
         Err(e) if e.error_len().is_none() => line.split_off(e.valid_up_to()),

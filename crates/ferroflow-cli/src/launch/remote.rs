@@ -1,4 +1,4 @@
-//! Running things on other hosts: ssh, or whatever stands in for it.
+//! Runs commands on other hosts through ssh or a replacement for it.
 
 use super::Process;
 use ferroflow::{Code, Error, Result};
@@ -6,10 +6,10 @@ use std::io::Read;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long another host may take to answer a question.
+/// Time that another host may take to answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 
-/// The command that has a shell on another host run a line.
+/// The command that runs a line in a shell on another host.
 #[derive(Clone, Debug)]
 pub struct RemoteShell {
     words: Vec<String>,
@@ -17,24 +17,24 @@ pub struct RemoteShell {
 
 impl Default for RemoteShell {
     fn default() -> RemoteShell {
-        // A terminal makes the far process end with the connection.
+        // With a terminal, the remote process ends with the connection.
         RemoteShell::new("ssh -tt -o BatchMode=yes")
     }
 }
 
 impl RemoteShell {
-    /// Words separated by spaces. `{host}` stands for the host, which follows them if they do not
-    /// have it; the line comes last.
+    /// Parses words separated by spaces. `{host}` stands for the host name, which is appended if
+    /// missing; the line comes last.
     pub fn new(words: &str) -> RemoteShell {
         RemoteShell { words: words.split_whitespace().map(str::to_string).collect() }
     }
 
-    /// The program that does it, for messages.
+    /// The program's name, for messages.
     pub fn program(&self) -> &str {
         self.words.first().map_or("", String::as_str)
     }
 
-    /// What runs `line` on `host`.
+    /// The command that runs `line` on `host`.
     pub fn command(&self, host: &str, line: &str) -> Command {
         let mut command = Command::new(self.program());
         let has_place = self.words.iter().any(|w| w.contains("{host}"));
@@ -46,7 +46,7 @@ impl RemoteShell {
         command
     }
 
-    /// What `words` print on `host`.
+    /// Runs `words` on `host` and returns their output.
     pub fn ask(&self, host: &str, words: &[&str]) -> Result<String> {
         let failed = |why: String| {
             let (program, asked) = (self.program(), words.join(" "));
@@ -70,7 +70,7 @@ impl RemoteShell {
                 None => std::thread::sleep(Duration::from_millis(5)),
             }
         };
-        // What is printed here is a line or two, so that the pipe never fills up.
+        // The output is a line or two, so that the pipe never fills up.
         let mut said = String::new();
         if let Some(mut out) = child.stdout.take() {
             let _ = out.read_to_string(&mut said);
@@ -86,16 +86,16 @@ impl RemoteShell {
     }
 }
 
-/// The variable that no command line may have in it, which everybody on a host can read.
+/// The variable that must not appear on a command line, which every user of a host can read.
 const SECRET: &str = "FERROFLOW_TOKEN";
 
-/// What the process must know and nobody else: the first line of its standard input.
+/// The secret of the process, sent as the first line of its standard input.
 pub fn secret_of(process: &Process) -> Option<&str> {
     process.env.iter().rfind(|(name, _)| name == SECRET).map(|(_, value)| value.as_str())
 }
 
-/// What a shell on another host runs: the same directory, environment and program. It may be any shell, so that one
-/// that is known does the rest.
+/// The line that a remote shell runs: the same directory, environment and program. The login shell
+/// may be any shell, so it only starts `sh`.
 pub fn line_of(process: &Process) -> String {
     let here = std::env::current_dir().map(|d| d.display().to_string()).unwrap_or_default();
     let mut script = String::new();

@@ -1,4 +1,4 @@
-//! Why a job is ended before it is done: a signal, or output that nobody takes.
+//! Reasons to end a job early: a signal, or output that cannot be written.
 
 use super::Event;
 use ferroflow::{Code, Error, Result};
@@ -7,20 +7,20 @@ use std::fmt;
 use std::io::ErrorKind;
 use std::sync::mpsc::Sender;
 
-/// What ends a job from outside.
+/// A reason from outside to end a job.
 #[derive(Debug)]
 pub enum Stop {
     Signal(Signal),
-    /// What the processes print cannot be passed on.
+    /// The output of the processes cannot be written.
     Output(std::io::Error),
 }
 
 impl Stop {
-    /// What the launcher's exit code is, as a shell would have it.
+    /// The launcher's exit code, as a shell would report it.
     pub fn code(&self) -> u8 {
         match self {
             Stop::Signal(signal) => 128 + signal.as_raw() as u8,
-            // As of a program that does not expect it.
+            // The code of a program that SIGPIPE kills.
             Stop::Output(e) if e.kind() == ErrorKind::BrokenPipe => {
                 128 + Signal::PIPE.as_raw() as u8
             }
@@ -28,8 +28,8 @@ impl Stop {
         }
     }
 
-    /// Whether somebody insists, if it comes when the job is being ended. A terminal that is closed says so more
-    /// than once, and takes the output with it.
+    /// Whether this counts as a second request to stop at once. A closing terminal sends several
+    /// signals and breaks the output, so those do not count.
     pub fn is_urgent(&self) -> bool {
         matches!(self, Stop::Signal(Signal::INT | Signal::TERM))
     }
@@ -87,7 +87,7 @@ pub fn watch_signals(events: Sender<Event>) -> Result<()> {
     std::thread::Builder::new().name("ff-signals".into()).spawn(work).map(|_| ()).map_err(problem)
 }
 
-/// Whether whoever started this process, such as nohup, wants the signal to be ignored.
+/// Whether the parent process, such as nohup, set the signal to be ignored.
 fn ignores(signal: Signal) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn a_signal_that_is_ignored_is_known() {
-        // Rust's own runtime ignores this one, and nobody can ignore that one.
+        // Rust's runtime ignores SIGPIPE; SIGKILL cannot be ignored.
         assert!(ignores(Signal::PIPE));
         assert!(!ignores(Signal::KILL));
     }

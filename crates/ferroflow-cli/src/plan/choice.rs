@@ -1,21 +1,21 @@
-//! Which strategy, with how many of the workers and servers there are.
+//! Recommends a strategy and its number of workers and servers.
 
 use super::{Job, Strategy};
 use serde_json::{Value, json};
 
-/// A strategy, and the job done so.
+/// A strategy and the job that uses it.
 #[derive(Clone, Copy)]
 pub struct Choice {
     pub strategy: Strategy,
-    /// With as many workers and servers as it takes.
+    /// With the number of workers and servers that the strategy uses.
     pub job: Job,
 }
 
-/// What is hardly slower than the fastest, and takes fewer machines, is better.
+/// A choice this close to the fastest wins if it needs fewer machines.
 const NEAR: f64 = 0.99;
 
 impl Choice {
-    /// How many times as fast as one worker alone.
+    /// Speed-up over one worker.
     fn speedup(&self) -> f64 {
         self.job.n * self.job.efficiency(self.strategy)
     }
@@ -36,7 +36,7 @@ impl Choice {
         })
     }
 
-    /// For people, of the workers that `of` has.
+    /// The recommendation as text; `of` is the whole job.
     pub fn explained(&self, of: &Job) -> String {
         if self.job.n == 1.0 {
             if of.n == 1.0 {
@@ -58,7 +58,7 @@ impl Choice {
         )
     }
 
-    /// What starts it.
+    /// The command that starts it.
     fn command(&self) -> String {
         let Job { n, servers: k, .. } = self.job;
         match self.strategy {
@@ -79,12 +79,12 @@ impl Choice {
     }
 }
 
-/// The best use of the job's workers and servers: the fewest that train, but for 1 %, as fast as can be.
+/// The fewest workers and servers whose speed is within 1 % of the best.
 pub fn recommended(job: &Job) -> Choice {
     best(job, &counts(job.n))
 }
 
-/// The best that uses all workers.
+/// The best choice that uses all workers.
 pub fn with_all_workers(job: &Job) -> Choice {
     best(job, &[job.n])
 }
@@ -93,7 +93,8 @@ fn best(job: &Job, workers: &[f64]) -> Choice {
     let all = || workers.iter().flat_map(|&n| with_workers(job, n));
     let fastest = all().map(|c| c.speedup()).fold(0.0, f64::max);
     let near = all().filter(|c| c.speedup() >= NEAR * fastest);
-    // Of as many machines the faster, and of as fast ones the simpler, which comes first.
+    // With equal machines take the faster choice; with equal speed the simpler one, which comes
+    // first.
     let order = |a: &Choice, b: &Choice| {
         let machines = a.machines().total_cmp(&b.machines());
         machines.then(b.speedup().total_cmp(&a.speedup()))
@@ -111,7 +112,7 @@ fn with_workers(job: &Job, n: f64) -> Vec<Choice> {
     all
 }
 
-/// Numbers from 1 to `most`: all small ones, and of the large ones as many as make a difference.
+/// Candidate numbers from 1 to `most`: all small ones, and larger ones at growing distances.
 fn counts(most: f64) -> Vec<f64> {
     let mut all = vec![1.0];
     let mut last = 1.0f64;

@@ -1,10 +1,11 @@
-//! By which address the processes of a job find a host, wherever they are.
+//! Finds the address by which all processes of a job reach a host.
 
 use super::hosts::{Host, invalid};
 use ferroflow::Result;
 use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
 
-/// What all hosts of a job can call one of them: its name, but not one that means another host elsewhere.
+/// An address of `host` that is valid on all hosts of the job, so never a loopback name in a job of
+/// several hosts.
 pub fn address_of(host: &Host, job: &[&Host]) -> Result<String> {
     if job.iter().all(|h| h.is_here()) {
         return Ok("127.0.0.1".into());
@@ -17,7 +18,7 @@ pub fn address_of(host: &Host, job: &[&Host]) -> Result<String> {
     }
     match own_address(job.iter().copied()) {
         Some(address) => Ok(address.to_string()),
-        // Others may know a better address by this name.
+        // Other hosts may resolve this name to a reachable address.
         None if !host.is_loopback() && host.is_here() => Ok(host.name.clone()),
         None => Err(invalid(format!(
             "{:?} means another host on each of them; name this host by an address that the others can reach",
@@ -26,7 +27,7 @@ pub fn address_of(host: &Host, job: &[&Host]) -> Result<String> {
     }
 }
 
-/// This host's own address, as the first of `hosts` that is another one sees it.
+/// This host's address on the route to the first remote host of `hosts`.
 pub fn own_address<'a>(hosts: impl IntoIterator<Item = &'a Host>) -> Option<IpAddr> {
     hosts.into_iter().filter(|h| is_elsewhere(h)).find_map(seen_from)
 }
@@ -35,13 +36,13 @@ fn is_elsewhere(host: &Host) -> bool {
     !host.is_here() && !is_found_here(host)
 }
 
-/// Whether its name leads back to this host.
+/// Whether its name resolves to loopback here.
 fn is_found_here(host: &Host) -> bool {
     let found = (host.name.as_str(), 0).to_socket_addrs();
     found.is_ok_and(|mut all| all.next().is_some_and(|first| first.ip().is_loopback()))
 }
 
-/// The address that this host has on its way to another. Nothing is sent.
+/// This host's source address on the route to another host. Sends nothing.
 fn seen_from(host: &Host) -> Option<IpAddr> {
     let to = (host.name.as_str(), 9).to_socket_addrs().ok()?;
     let own = |to: std::net::SocketAddr| {
@@ -66,7 +67,7 @@ mod tests {
         let (here, other) = (Host::new("localhost", 1), Host::new("192.0.2.7", 1));
         assert_eq!(address(&here, &[&Host::new("127.0.0.2", 1)]).unwrap(), "127.0.0.1");
         assert_eq!(address(&other, &[&here]).unwrap(), "192.0.2.7");
-        // Whether there is a way to that network depends on where this test runs.
+        // A route to that network exists on some machines only.
         match address(&here, &[&other]) {
             Ok(own) => assert!(!own.parse::<IpAddr>().unwrap().is_loopback(), "{own}"),
             Err(e) => assert!(e.message().contains("name this host by an address"), "{e}"),

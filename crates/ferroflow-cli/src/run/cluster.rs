@@ -1,4 +1,4 @@
-//! A job of parameter servers and workers: which task is where, and what each process is told.
+//! Places the tasks of a parameter-server job on hosts and builds the environment of each process.
 
 use super::address::address_of;
 use super::hosts::{Host, hosts, in_address, invalid, places};
@@ -13,14 +13,14 @@ use serde_json::{Value, json};
 struct Task {
     job: &'static str,
     index: usize,
-    /// Which of the hosts it is on.
+    /// Index of its host.
     host: usize,
-    /// `host:port`; an evaluator, which belongs to no cluster, has none.
+    /// `host:port`; `None` for an evaluator, which is outside the cluster.
     address: Option<String>,
 }
 
 impl Task {
-    /// What people call it.
+    /// Its name in messages.
     fn name(&self) -> String {
         match self.job {
             "chief" | "evaluator" => self.job.to_string(),
@@ -29,7 +29,7 @@ impl Task {
     }
 }
 
-/// The processes of a job: those that serve first.
+/// The processes of a job, servers first.
 pub fn processes(args: &Args, shell: &RemoteShell) -> Result<Vec<Process>> {
     let mut tasks = tasks_of(args)?;
     let mut hosts = hosts("-H", args.hosts.as_deref(), tasks.len())?;
@@ -67,7 +67,7 @@ fn tasks_of(args: &Args) -> Result<Vec<Task>> {
     Ok(tasks)
 }
 
-/// Ports of a host: counted up from `first`, or whichever are free.
+/// Ports of a host: counted up from `first`, or any free ones.
 fn free_ports(
     first: Option<u16>,
     host: &Host,
@@ -87,7 +87,7 @@ fn free_ports(
     let login = host.login().unwrap_or_else(|| host.name.clone());
     let said = shell.ask(&login, &[&own_program()?, "ports", &count.to_string()]);
     let said = said.map_err(|e| {
-        e.context("which ports are free there? (--port P takes P, P + 1, … without asking)")
+        e.context("cannot ask for free ports there (--port P uses P, P + 1, … without asking)")
     })?;
     ports::parse(&said, count).ok_or_else(|| {
         let text = format!("{}: expected {count} ports, got {said:?}", host.name);
@@ -101,7 +101,7 @@ fn own_program() -> Result<String> {
     Ok(path.display().to_string())
 }
 
-/// What runs for each task. `addresses` are those of the hosts, if not all tasks are on this one.
+/// The process of each task. `addresses` are those of the hosts, if the job spans several.
 fn describe(
     args: &Args,
     tasks: &[Task],
@@ -114,7 +114,7 @@ fn describe(
     let spec = cluster_json(tasks);
     let own = own_program()?;
     let host_of = |t: &Task| hosts[t.host].login();
-    // Who names hosts wants their tasks to talk to each other.
+    // A job with named hosts needs its tasks to reach each other.
     let bind = |t: &Task| {
         let address = &addresses?[t.host];
         let is_number = address.parse::<std::net::IpAddr>().is_ok();

@@ -1,4 +1,4 @@
-//! The script that says which hosts an elastic job has now.
+//! Polls the script that prints the current hosts of an elastic job.
 
 use super::hosts::{Host, parse};
 use crate::launch::Event;
@@ -12,22 +12,22 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How often the script is asked.
+/// Interval between two runs of the script.
 pub const INTERVAL: Duration = Duration::from_secs(1);
-/// How long it may take.
+/// Time limit of one run.
 const LIMIT: Duration = Duration::from_secs(10);
-/// Bytes that it may print.
+/// Limit on its output in bytes.
 const LONGEST_ANSWER: u64 = 1 << 20;
 
-/// Asks the script again and again, until it is dropped.
+/// Runs the script periodically until dropped.
 pub struct Discovery {
     over: Option<Sender<Infallible>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Discovery {
-    /// The first answer is an event, and each that differs from the one before: hosts, of which those that are no
-    /// longer named have no slots, or what went wrong.
+    /// Sends an event for the first answer and for each that differs from the one before: the hosts
+    /// (those no longer named have no slots), or the error.
     pub fn start(script: String, events: Sender<Event>, every: Duration) -> Result<Discovery> {
         let (over, is_over) = channel();
         let work = move || follow(&script, &events, every, &is_over);
@@ -76,8 +76,8 @@ fn follow(script: &str, events: &Sender<Event>, every: Duration, over: &Receiver
     }
 }
 
-/// The hosts that the script prints: `HOST` or `HOST:SLOTS`, a line each. It is killed, with what it started, if it
-/// takes too long, or when this is over.
+/// Runs the script and parses its hosts, one `HOST` or `HOST:SLOTS` per line. Kills the script's
+/// process group if it exceeds its time limit, and at the end.
 fn ask(script: &str, over: &Receiver<Infallible>) -> Result<Vec<Host>> {
     let problem = |text: String| Error::new(Code::Unavailable, format!("{script}: {text}"));
     let mut command = Command::new(script);
@@ -90,7 +90,7 @@ fn ask(script: &str, over: &Receiver<Infallible>) -> Result<Vec<Host>> {
         if status.is_none() {
             status = child.try_wait().map_err(|e| problem(e.to_string()))?;
         }
-        // Somebody whom the script leaves behind may hold its output open.
+        // A child that the script leaves behind may hold its output open.
         let text = status.and_then(|_| said.try_recv().ok());
         if let Some(text) = text {
             break text;
@@ -110,7 +110,7 @@ fn ask(script: &str, over: &Receiver<Infallible>) -> Result<Vec<Host>> {
     if lines.is_empty() { Ok(Vec::new()) } else { parse(&lines.join(",")) }
 }
 
-/// Reads what it prints while it runs, so that it never waits for a reader.
+/// Reads the output while the script runs, so that it never blocks on a full pipe.
 fn answer_of(child: &mut Child) -> Receiver<std::io::Result<String>> {
     let (tell, said) = channel();
     if let Some(out) = child.stdout.take() {
@@ -124,7 +124,7 @@ fn answer_of(child: &mut Child) -> Receiver<std::io::Result<String>> {
 }
 
 fn kill(child: &mut Child, is_reaped: bool) {
-    // Once it is reaped, its number may be somebody else's.
+    // After it is reaped, its process id may be reused.
     if let Some(group) = Pid::from_raw(child.id() as i32).filter(|_| !is_reaped) {
         let _ = kill_process_group(group, Signal::KILL);
         let _ = child.wait();
@@ -144,8 +144,8 @@ mod tests {
             let dir = format!("ferroflow-discovery-{name}-{}", std::process::id());
             let dir = std::env::temp_dir().join(dir);
             std::fs::create_dir_all(&dir).unwrap();
-            // Written by another process: what this one holds open for a moment, a child of another test may hold,
-            // too, and nobody can run it.
+            // Written by another process: a descriptor open here may leak into a child of another
+            // test, and a file open for writing cannot be executed.
             let write =
                 r#"printf '#!/bin/sh\ncd "%s"\n%s\n' "$1" "$2" > "$1/s" && chmod +x "$1/s""#;
             let written = Command::new("sh").args(["-c", write, "sh"]).arg(&dir).arg(text).status();
@@ -203,7 +203,7 @@ mod tests {
             std::thread::sleep(Duration::from_millis(5));
         };
         drop(asking);
-        // It was sent its end, and may take a moment over it.
+        // It got SIGKILL and may need a moment to exit.
         let stat = || std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
         while stat().is_ok_and(|s| !s.contains(") Z ")) {
             assert!(Instant::now() < until, "process {pid} is still there");

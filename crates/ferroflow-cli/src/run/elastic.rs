@@ -1,5 +1,5 @@
-//! `ferroflow run` for jobs whose processes come and go: keeps as many running as there are slots, starts
-//! others for those that are lost, follows a script that says which hosts there are.
+//! `ferroflow run` for elastic jobs: keeps as many processes running as there are slots, replaces
+//! lost ones, and follows the host discovery script.
 
 use super::address::own_address;
 use super::discovery::{Discovery, INTERVAL};
@@ -17,25 +17,25 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// What an elastic job needs to know.
+/// The settings of an elastic job.
 pub struct Plan {
     pub np: usize,
     pub min: usize,
     pub max: usize,
     pub hosts: Vec<Host>,
-    /// Prints the hosts of now, a line each.
+    /// Script that prints the current hosts, one per line.
     pub script: Option<String>,
-    /// How often processes of a host may fail before it gets no more.
+    /// Failures after which a host gets no more processes.
     pub failures: usize,
-    pub patience: Duration,
+    pub timeout: Duration,
     pub program: String,
     pub args: Vec<String>,
-    /// What all processes get besides.
+    /// Additional environment of all processes.
     pub env: Vec<(String, String)>,
 }
 
 impl Plan {
-    /// What the command line asks for, with `np` processes to start with.
+    /// The settings from the command line, with `np` initial processes.
     pub fn new(args: &Args, np: usize) -> Result<Plan> {
         let min = args.min_np.unwrap_or(np);
         let max = args.max_np.unwrap_or(np.max(min));
@@ -45,7 +45,7 @@ impl Plan {
         }
         let hosts = match (&args.hosts, &args.host_discovery_script) {
             (Some(list), _) => hosts("-H", Some(list), np)?,
-            // The script is asked when the job begins.
+            // The script runs for the first time when the job starts.
             (None, Some(_)) => Vec::new(),
             (None, None) => hosts("-H", None, max)?,
         };
@@ -59,7 +59,7 @@ impl Plan {
             hosts,
             script: args.host_discovery_script.clone(),
             failures: args.max_failures.max(1),
-            patience: Duration::from_secs(args.elastic_timeout),
+            timeout: Duration::from_secs(args.elastic_timeout),
             program: program.clone(),
             args: rest.to_vec(),
             env: Vec::new(),
@@ -69,10 +69,11 @@ impl Plan {
 
 struct Slot {
     host: usize,
-    /// What the driver knows it by.
+    /// Its identifier at the elastic driver.
     name: String,
     running: Running,
-    /// Since when it is to go, its host having fewer slots now. How it ends is no failure, and no success.
+    /// When it was asked to exit because its host lost slots. Its exit counts neither as failure
+    /// nor success.
     leaving: Option<Instant>,
 }
 
@@ -81,10 +82,10 @@ struct Job<'a> {
     shell: &'a RemoteShell,
     address: String,
     token: String,
-    /// How often processes of each host of the plan have failed.
+    /// Failures by host.
     failed: Vec<usize>,
     slots: Vec<Slot>,
-    /// Processes that have ended, and not all that they printed has come yet.
+    /// Processes that have exited but whose output is still arriving.
     ended: Vec<Running>,
     started: usize,
     done: usize,
@@ -94,8 +95,8 @@ struct Job<'a> {
     guard: Arc<Guard>,
 }
 
-/// Runs the job until its processes are done. The exit code: 0, or that of the process that failed first
-/// when too few are left.
+/// Runs the job until its processes are done. Returns 0, or the exit code of the first failed
+/// process when too few are left.
 pub fn run(mut plan: Plan, shell: &RemoteShell) -> Result<u8> {
     let (events, inbox) = channel();
     watch_signals(events.clone())?;
@@ -117,7 +118,7 @@ pub fn run(mut plan: Plan, shell: &RemoteShell) -> Result<u8> {
         min: plan.min,
         max: plan.max,
         start: first,
-        timeout: plan.patience,
+        timeout: plan.timeout,
         token: token.clone(),
     };
     let driver = Driver::start(listener, options)?;
@@ -150,14 +151,14 @@ pub fn run(mut plan: Plan, shell: &RemoteShell) -> Result<u8> {
     result.map(|_| code)
 }
 
-/// Waits until there are the slots that the job needs at least, or something stops it. A script that fails when it is
-/// asked first is an error.
+/// Waits until the minimum number of slots is available or the job is stopped. Fails if the script
+/// fails on its first run.
 fn await_slots(plan: &mut Plan, inbox: &Receiver<Event>) -> Result<Option<Stop>> {
     let mut is_known = plan.script.is_none();
     let mut short = Shortage::default();
     while !is_known || slots(&plan.hosts) < plan.min {
         if is_known {
-            short.mind(slots(&plan.hosts), plan.min, plan.patience, true)?;
+            short.check(slots(&plan.hosts), plan.min, plan.timeout, true)?;
         }
         match inbox.recv_timeout(Duration::from_millis(50)) {
             Ok(Event::Stop(stop)) => return Ok(Some(stop)),
@@ -170,7 +171,7 @@ fn await_slots(plan: &mut Plan, inbox: &Receiver<Event>) -> Result<Option<Stop>>
     Ok(None)
 }
 
-/// Where the processes find the driver.
+/// The address at which the processes reach the driver.
 fn meeting_place(plan: &Plan) -> Result<(TcpListener, String)> {
     let all_here = plan.script.is_none() && plan.hosts.iter().all(Host::is_here);
     let own = own_address(&plan.hosts).filter(|_| !all_here);
@@ -185,7 +186,7 @@ fn meeting_place(plan: &Plan) -> Result<(TcpListener, String)> {
     let name = match own {
         _ if all_here => "127.0.0.1".into(),
         Some(address) => in_address(&address.to_string()),
-        // Hosts that are not known yet may come, and know this one's name.
+        // Hosts that join later may resolve this host's name.
         None => own_name(),
     };
     Ok((listener, format!("{name}:{port}")))
@@ -221,7 +222,7 @@ impl Job<'_> {
                     self.done += 1;
                     continue;
                 }
-                // One that came too late to have a part in the work has not failed.
+                // A process that joined after the work was done has not failed.
                 if self.driver.report().late.contains(&name) {
                     continue;
                 }
@@ -239,12 +240,12 @@ impl Job<'_> {
         }
     }
 
-    /// Whether a process has done its work, though it may not have ended yet.
+    /// Whether a process has finished its work, even if it has not exited yet.
     fn is_done(&self) -> bool {
         self.done > 0 || self.driver.report().done > 0
     }
 
-    /// Starts processes while there are slots, and nobody has finished.
+    /// Starts processes while slots are free and no process has finished.
     fn fill(&mut self) -> Result<()> {
         if self.is_done() {
             return Ok(());
@@ -288,21 +289,21 @@ impl Job<'_> {
         }
     }
 
-    /// Says so when there are too few slots for the job to go on; an error when nothing runs that would, by
-    /// its own patience, end.
+    /// Reports that the slots are too few to continue. Fails when no process is left whose own
+    /// timeout would end the job.
     fn mind_shortage(&mut self) -> Result<()> {
         let of_host = |(h, host): (usize, &Host)| match self.failed[h] < self.plan.failures {
             true => host.slots,
-            // What runs there goes on.
+            // Processes that run there continue.
             false => self.slots.iter().filter(|s| s.host == h).count(),
         };
         let slots = self.plan.hosts.iter().enumerate().map(of_host).fold(0, usize::saturating_add);
-        // Those that are done need no more.
+        // Finished processes need no slots.
         let needed = if self.is_done() { 0 } else { self.plan.min };
-        self.short.mind(slots, needed, self.plan.patience, self.slots.is_empty())
+        self.short.check(slots, needed, self.plan.timeout, self.slots.is_empty())
     }
 
-    /// Takes out the processes that have ended, and ends those that should have.
+    /// Removes processes that have exited, and kills those that exceeded their grace period.
     fn take_ended(&mut self) -> Vec<Slot> {
         for slot in &mut self.slots {
             let running = std::slice::from_mut(&mut slot.running);
@@ -317,7 +318,7 @@ impl Job<'_> {
         ended
     }
 
-    /// Other slots from now on: what runs beyond them is ended, what was started last first.
+    /// Applies a new number of slots: ends processes beyond it, newest first.
     fn change(&mut self, hosts: Vec<Host>) {
         for host in hosts {
             match self.plan.hosts.iter().position(|h| h.login() == host.login()) {
@@ -350,7 +351,7 @@ mod tests {
             hosts: vec![Host::new("localhost", slots)],
             script: None,
             failures: 2,
-            patience: Duration::from_secs(20),
+            timeout: Duration::from_secs(20),
             program: "sh".into(),
             args: vec!["-c".into(), script.into()],
             env: Vec::new(),
@@ -387,7 +388,7 @@ mod tests {
 
     #[test]
     fn a_job_without_slots_ends_after_a_while() {
-        let plan = Plan { hosts: Vec::new(), patience: Duration::ZERO, ..plan("exit 0", 1) };
+        let plan = Plan { hosts: Vec::new(), timeout: Duration::ZERO, ..plan("exit 0", 1) };
         let e = run(plan, &RemoteShell::default()).unwrap_err();
         assert!(e.message().starts_with("0 of 1 slots"), "{e}");
     }

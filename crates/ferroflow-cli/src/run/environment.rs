@@ -1,9 +1,9 @@
-//! Variables that are passed on to every process of a job, on other hosts, too.
+//! Environment variables that `-x` exports to every process of a job, on all hosts.
 
 use super::hosts::invalid;
 use ferroflow::Result;
 
-/// What `-x NAME` and `-x NAME=VALUE` mean.
+/// Parses `-x NAME` and `-x NAME=VALUE`.
 pub fn passed_on(words: &[String]) -> Result<Vec<(String, String)>> {
     words.iter().map(|word| variable(word)).collect()
 }

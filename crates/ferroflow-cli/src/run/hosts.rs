@@ -1,14 +1,14 @@
-//! Hosts and what each takes.
+//! Hosts and their slots.
 
 use ferroflow::{Code, Error, Result};
 use std::net::{IpAddr, Ipv6Addr};
 
-/// A host and the processes that it takes.
+/// A host and its number of process slots.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Host {
-    /// As others call it: a name, or an address without brackets.
+    /// A name, or an address without brackets.
     pub name: String,
-    /// Who is to run the processes there, if somebody else.
+    /// The remote user, if it differs from the local one.
     pub user: Option<String>,
     pub slots: usize,
 }
@@ -22,13 +22,13 @@ impl Host {
         self.is_loopback() || self.name == own_name()
     }
 
-    /// Whether its name means another host wherever it is said.
+    /// Whether its name is a loopback name, which means another host on each host.
     pub fn is_loopback(&self) -> bool {
         let address = self.name.parse::<IpAddr>();
         self.name == "localhost" || address.is_ok_and(|address| address.is_loopback())
     }
 
-    /// What the remote shell is told to reach it; nothing if its processes are started from here.
+    /// The login for the remote shell; `None` if its processes start locally.
     pub fn login(&self) -> Option<String> {
         match &self.user {
             Some(user) => Some(format!("{user}@{}", self.name)),
@@ -46,13 +46,13 @@ impl std::fmt::Display for Host {
     }
 }
 
-/// What this host calls itself.
+/// The name of this host.
 pub fn own_name() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     name.trim().to_string()
 }
 
-/// A host as it stands before a port.
+/// A host formatted for use before a port.
 pub fn in_address(host: &str) -> String {
     if host.contains(':') { format!("[{host}]") } else { host.to_string() }
 }
@@ -61,8 +61,8 @@ pub fn invalid(text: String) -> Error {
     Error::new(Code::InvalidArgument, text)
 }
 
-/// The hosts of the list that was given with `flag`, or this one with as many slots as are needed. An error
-/// if they are too few.
+/// The hosts of the list given with `flag`, or this host with as many slots as needed. Fails if
+/// there are too few slots.
 pub fn hosts(flag: &str, list: Option<&str>, needed: usize) -> Result<Vec<Host>> {
     let mut hosts = match list {
         Some(list) => parse(list)?,
@@ -87,14 +87,14 @@ pub fn slots(hosts: &[Host]) -> usize {
     hosts.iter().map(|h| h.slots).fold(0, usize::saturating_add)
 }
 
-/// Which host each of `count` processes is on, and which of its slots it has: host by host.
+/// Host index and slot of each of `count` processes, filled host by host.
 pub fn places(hosts: &[Host], count: usize) -> Vec<(usize, usize)> {
     let slots = hosts.iter().enumerate();
     let all = slots.flat_map(|(h, host)| (0..host.slots).map(move |local| (h, local)));
     all.take(count).collect()
 }
 
-/// Hosts and their slots, as `hosta:2,user@hostb,[::1]:2`. One that comes again has more slots.
+/// Parses `hosta:2,user@hostb,[::1]:2`. Repeated hosts add up their slots.
 pub fn parse(list: &str) -> Result<Vec<Host>> {
     let mut hosts: Vec<Host> = Vec::new();
     for part in list.split(',') {
@@ -108,7 +108,7 @@ pub fn parse(list: &str) -> Result<Vec<Host>> {
 }
 
 fn parse_one(part: &str) -> Result<Host> {
-    let odd = || invalid(format!("{part:?} is no host; write hosts as hosta:2,hostb:2"));
+    let odd = || invalid(format!("{part:?} is not a host: write hosts as hosta:2,hostb:2"));
     let (user, place) = match part.rsplit_once('@') {
         Some((user, place)) => (Some(user), place),
         None => (None, part),
@@ -127,7 +127,7 @@ fn parse_one(part: &str) -> Result<Host> {
         }
     };
     let slots = slots.and_then(|s| s.parse().ok()).filter(|&s| s > 0).ok_or_else(odd)?;
-    // What begins so is an option to the remote shell.
+    // The remote shell would take such a name for an option.
     let is_word = |word: &str| !word.is_empty() && !word.starts_with('-');
     if !is_word(name) || !user.is_none_or(is_word) {
         return Err(odd());
@@ -158,7 +158,7 @@ mod tests {
         let all = parse("me@a:2,me@localhost").unwrap();
         assert_eq!((all[0].name.as_str(), all[0].slots), ("a", 2));
         assert_eq!(all[0].login().as_deref(), Some("me@a"));
-        // Somebody else on this host, too, needs the remote shell.
+        // Another user on this host also needs the remote shell.
         assert!(all[1].is_here());
         assert_eq!(all[1].login().as_deref(), Some("me@localhost"));
         assert_eq!(parse("localhost").unwrap()[0].login(), None);

@@ -3,9 +3,9 @@
 use ferroflow::{Code, Error, Result};
 use std::net::TcpListener;
 
-/// Ports of this host that nobody listens on now; whoever is told of them is about to.
+/// Ports of this host that are free now. The caller binds them soon after.
 pub fn free_ports(count: usize) -> Result<Vec<u16>> {
-    // All are held until all are found, so that none comes twice.
+    // Hold each port until all are found, so that none is returned twice.
     let mut held = Vec::with_capacity(count);
     let bound = (0..count).map(|_| {
         let listener = TcpListener::bind("0.0.0.0:0")?;
@@ -17,7 +17,7 @@ pub fn free_ports(count: usize) -> Result<Vec<u16>> {
     ports.map_err(|e| Error::new(Code::Unavailable, format!("no free port: {e}")))
 }
 
-/// Print ports of this host that nobody uses
+/// Print free ports of this host
 #[derive(clap::Args)]
 pub struct Args {
     /// How many
@@ -30,7 +30,7 @@ pub fn run(args: Args) -> Result<()> {
     Ok(())
 }
 
-/// Reads what [`run`] printed.
+/// Parses the output of [`run`].
 pub fn parse(said: &str, count: usize) -> Option<Vec<u16>> {
     let ports: Option<Vec<u16>> = said.split_whitespace().map(|word| word.parse().ok()).collect();
     ports.filter(|ports| ports.len() == count)

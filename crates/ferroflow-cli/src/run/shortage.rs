@@ -1,21 +1,21 @@
-//! Fewer slots than an elastic job needs.
+//! Reports when an elastic job has fewer slots than it needs.
 
 use crate::launch::tell;
 use ferroflow::{Code, Error, Result};
 use std::time::{Duration, Instant};
 
-/// What has been said about it, and since when it lasts.
+/// When the shortage began, and the number of slots last reported.
 #[derive(Default)]
 pub struct Shortage(Option<(Instant, usize)>);
 
 impl Shortage {
-    /// Says so if `slots` are too few and it has not been said. An error if that has lasted for longer than `patience`
-    /// and nothing runs any more.
-    pub fn mind(
+    /// Reports a shortage once per number of slots. Fails if it lasts longer than `timeout` while
+    /// no process is running.
+    pub fn check(
         &mut self,
         slots: usize,
         needed: usize,
-        patience: Duration,
+        timeout: Duration,
         is_idle: bool,
     ) -> Result<()> {
         if slots >= needed {
@@ -24,12 +24,12 @@ impl Shortage {
         }
         let since = self.0.map_or_else(Instant::now, |(since, _)| since);
         if self.0.is_none_or(|(_, said)| said != slots) {
-            let wait = patience.as_secs();
+            let wait = timeout.as_secs();
             tell(format!("{slots} of {needed} slots; waiting up to {wait} s (--elastic-timeout)"));
         }
         self.0 = Some((since, slots));
-        if is_idle && since.elapsed() >= patience {
-            let text = format!("{slots} of {needed} slots, and no more within {patience:?}");
+        if is_idle && since.elapsed() >= timeout {
+            let text = format!("{slots} of {needed} slots, and no more within {timeout:?}");
             return Err(Error::new(Code::DeadlineExceeded, text));
         }
         Ok(())

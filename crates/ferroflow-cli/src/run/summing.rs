@@ -1,11 +1,11 @@
-//! Spare processes of a job that sum for its ranks, so that each link carries less.
+//! Reduce servers: extra processes that share the summing, so that each link carries less.
 
 use super::hosts::{Host, hosts, invalid};
 use crate::launch::Process;
 use ferroflow::Result;
 use ferroflow::collective::{Engine, EngineOptions, Group, GroupOptions, Membership};
 
-/// Sum for the ranks of the job that the environment describes
+/// Run a reduce server of the job that the environment describes
 #[derive(clap::Args)]
 pub struct Args {}
 
@@ -20,7 +20,7 @@ pub fn hosts_of(args: &super::Args) -> Result<Vec<Host>> {
     Ok(hosts.iter().flat_map(each).take(count).collect())
 }
 
-/// The servers of `n` ranks, which come after them and meet them at `address`.
+/// The reduce servers of `n` ranks. They take the rank numbers from `n` on and join at `address`.
 pub fn processes(
     hosts: &[Host],
     args: &super::Args,
@@ -28,7 +28,7 @@ pub fn processes(
     address: &str,
     token: &str,
 ) -> Result<Vec<Process>> {
-    let own = std::env::current_exe().map_err(|e| invalid(format!("who am I: {e}")))?;
+    let own = std::env::current_exe().map_err(|e| invalid(format!("cannot find the path of this program: {e}")))?;
     let process = |(i, host): (usize, &Host)| {
         let env = [
             ("FERROFLOW_RANK", (n + i).to_string()),
@@ -52,14 +52,16 @@ pub fn processes(
     Ok(hosts.iter().enumerate().map(process).collect())
 }
 
-/// Sums until the ranks are done.
+/// Serves until the ranks are done.
 pub fn serve() -> Result<()> {
     let member = Membership::from_env()?;
     let member =
-        member.ok_or_else(|| invalid("nothing in the environment says for whom".into()))?;
+        member.ok_or_else(|| {
+            invalid("FERROFLOW_RANK and FERROFLOW_ADDRESS are not set: `ferroflow run --servers K` starts this command".into())
+        })?;
     let group = Group::join(&member, GroupOptions::default())?;
     if !group.is_server() {
-        return Err(invalid(format!("rank {} of the job is no server", group.rank())));
+        return Err(invalid(format!("rank {} of the job is not a reduce server", group.rank())));
     }
     Engine::start(group, EngineOptions::default())?.serve()
 }

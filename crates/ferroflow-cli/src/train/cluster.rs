@@ -1,4 +1,4 @@
-//! Training by a cluster on this machine: parameter servers and workers, real processes.
+//! Trains with a cluster of processes on this machine: parameter servers and workers.
 
 use super::Args;
 use super::progress::{Point, Progress};
@@ -20,13 +20,13 @@ fn failed(what: &str, e: impl std::fmt::Display) -> Error {
 /// Processes with their names, by task.
 type Children = Vec<(String, Child)>;
 
-/// How often a task that was killed is started again.
+/// Restarts of killed tasks before the job fails.
 const RESTARTS: usize = 5;
 
-/// How often one looks whether all parameter servers are there.
-const LOOK: Duration = Duration::from_millis(200);
+/// Interval at which the leader checks that all parameter servers are alive.
+const LIVENESS_INTERVAL: Duration = Duration::from_millis(200);
 
-/// How long workers have to end when they are asked to. The first leaves a checkpoint.
+/// Time for worker 0 to write its last checkpoint, and for the other workers to exit.
 const LAST_CHECKPOINT: Duration = Duration::from_secs(60);
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -39,8 +39,8 @@ struct Cluster<'a> {
     workers: Children,
     guard: Guard,
     restarts: usize,
-    /// Lines of the workers, by number; none when one has closed its output.
-    tell: mpsc::Sender<(usize, Option<String>)>,
+    /// Output lines with the number of their worker; `None` when a worker has closed its output.
+    lines: mpsc::Sender<(usize, Option<String>)>,
 }
 
 impl Cluster<'_> {
@@ -49,7 +49,7 @@ impl Cluster<'_> {
         command.args(["server", "--cluster", &self.spec, "--job", "ps"]);
         command.args(["--task", &task.to_string()]);
         command.env("FERROFLOW_LOG", "warn").stdin(Stdio::null()).stdout(Stdio::null());
-        // Ctrl-C is for this process, which asks the others to end in their turn.
+        // Ctrl-C must reach this process alone, which then stops the others.
         command.process_group(0);
         let child = command.spawn().map_err(|e| failed("cannot start a parameter server", e))?;
         self.guard.watch(child.id());
@@ -62,21 +62,21 @@ impl Cluster<'_> {
         let mut child = command.spawn().map_err(|e| failed("cannot start a worker", e))?;
         self.guard.watch(child.id());
         let lines = child.stdout.take().ok_or_else(|| failed("a worker", "has no output"))?;
-        let tell = self.tell.clone();
+        let sender = self.lines.clone();
         let read = move || {
             for line in BufReader::new(lines).lines().map_while(std::result::Result::ok) {
-                if tell.send((task, Some(line))).is_err() {
+                if sender.send((task, Some(line))).is_err() {
                     return;
                 }
             }
-            let _ = tell.send((task, None));
+            let _ = sender.send((task, None));
         };
         let thread = std::thread::Builder::new().name(format!("worker-{task}"));
         thread.spawn(read).map_err(|e| failed("cannot start a thread", e))?;
         Ok(child)
     }
 
-    /// Notes that a task was killed, and whether it may be started again.
+    /// Reports a killed task; fails if it must not be restarted.
     fn may_restart(&mut self, name: &str, status: ExitStatus, progress: &Progress) -> Result<()> {
         use std::os::unix::process::ExitStatusExt;
         let Some(signal) = status.signal() else {
@@ -84,14 +84,14 @@ impl Cluster<'_> {
         };
         self.restarts += 1;
         if self.restarts > RESTARTS {
-            return Err(failed(name, format!("was killed by signal {signal}, once too often")));
+            return Err(failed(name, format!("was killed by signal {signal}; giving up after {RESTARTS} restarts")));
         }
-        progress.note(&format!("{name} was killed by signal {signal}; it is started again"));
+        progress.note(&format!("{name} was killed by signal {signal}; restarting it"));
         Ok(())
     }
 
-    /// Starts parameter servers again that were killed.
-    fn look_after_servers(&mut self, progress: &Progress) -> Result<()> {
+    /// Restarts parameter servers that were killed.
+    fn restart_killed_servers(&mut self, progress: &Progress) -> Result<()> {
         for task in 0..self.servers.len() {
             let (name, child) = &mut self.servers[task];
             if let Some(status) = child.try_wait().map_err(|e| failed(name, e))? {
@@ -104,8 +104,8 @@ impl Cluster<'_> {
         Ok(())
     }
 
-    /// Starts a worker again that was killed.
-    fn look_after_worker(&mut self, task: usize, progress: &Progress) -> Result<()> {
+    /// Restarts a worker that was killed.
+    fn restart_killed_worker(&mut self, task: usize, progress: &Progress) -> Result<()> {
         let (name, child) = &mut self.workers[task];
         let status = child.wait().map_err(|e| failed(name, e))?;
         let (name, old) = (name.clone(), child.id());
@@ -115,8 +115,9 @@ impl Cluster<'_> {
         Ok(())
     }
 
-    /// Waits for the workers, but not long: each has said that it is done, so how it ends is no matter.
-    fn hear_out(&mut self) {
+    /// Waits a short time for the workers to exit. All have reported success, so exit codes are
+    /// ignored.
+    fn wait_for_exit(&mut self) {
         let until = Instant::now() + GRACE;
         let is_there = |(_, child): &mut (String, Child)| matches!(child.try_wait(), Ok(None));
         while self.workers.iter_mut().any(is_there) && Instant::now() < until {
@@ -124,9 +125,9 @@ impl Cluster<'_> {
         }
     }
 
-    /// Asks a worker to end: the first leaves a checkpoint.
+    /// Sends SIGTERM to a worker. Worker 0 then writes a checkpoint.
     fn stop_worker(&self, task: usize) {
-        ask_to_end(self.workers[task].1.id());
+        send_sigterm(self.workers[task].1.id());
     }
 }
 
@@ -140,18 +141,18 @@ impl Drop for Cluster<'_> {
     }
 }
 
-fn ask_to_end(process: u32) {
+fn send_sigterm(process: u32) {
     let pid = i32::try_from(process).ok().and_then(rustix::process::Pid::from_raw);
     if let Some(pid) = pid {
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
     }
 }
 
-/// Starts the cluster, shows how it gets on, and sums up.
+/// Starts the cluster, shows its progress and prints the summary.
 pub fn lead(args: &Args) -> Result<()> {
     let in_step = !args.asynchronous;
     let stop = Stop::on_signal()?;
-    let (tell, told) = mpsc::channel::<(usize, Option<String>)>();
+    let (lines, received) = mpsc::channel::<(usize, Option<String>)>();
     let mut cluster = Cluster {
         program: std::env::current_exe().map_err(|e| failed("cannot find this program", e))?,
         args,
@@ -160,7 +161,7 @@ pub fn lead(args: &Args) -> Result<()> {
         workers: Children::new(),
         guard: Guard::start(),
         restarts: 0,
-        tell,
+        lines,
     };
     let mut progress = Progress::new(args.json, args.steps(), args.workers);
     progress.title(&format!(
@@ -168,7 +169,7 @@ pub fn lead(args: &Args) -> Result<()> {
         args.what(),
         args.ps,
         args.workers,
-        if in_step { "in step" } else { "asynchronously" }
+        if in_step { "synchronously" } else { "asynchronously" }
     ));
     for task in 0..args.ps {
         let child = cluster.start_server(task)?;
@@ -180,7 +181,7 @@ pub fn lead(args: &Args) -> Result<()> {
     }
     let mut chief = None;
     let mut done = vec![false; args.workers];
-    // Once workers are asked to end: by when they must have.
+    // Deadline for the workers to exit, once they were asked to.
     let mut until: Option<Instant> = None;
     while !done.iter().all(|d| *d) {
         if stop.is_set() && until.is_none() {
@@ -190,17 +191,17 @@ pub fn lead(args: &Args) -> Result<()> {
         if until.is_some_and(|until| Instant::now() > until) {
             break;
         }
-        let (task, line) = match told.recv_timeout(LOOK) {
-            Ok(told) => told,
+        let (task, line) = match received.recv_timeout(LIVENESS_INTERVAL) {
+            Ok(line) => line,
             Err(_) => {
-                cluster.look_after_servers(&progress)?;
+                cluster.restart_killed_servers(&progress)?;
                 continue;
             }
         };
         let Some(line) = line else {
-            // One that is asked to end before it listens for that is ended by it.
+            // SIGTERM kills a worker that has not yet installed its signal handler.
             if until.is_none() && !done[task] {
-                cluster.look_after_worker(task, &progress)?;
+                cluster.restart_killed_worker(task, &progress)?;
             } else if !done[task] {
                 done[task] = true;
                 let is_chief = task == 0;
@@ -213,7 +214,7 @@ pub fn lead(args: &Args) -> Result<()> {
             done[task] = true;
             if task == 0 {
                 chief = Some(outcome(&json));
-                // Nobody goes on without the chief.
+                // The job ends with its chief.
                 until = Some(Instant::now() + GRACE);
                 (1..args.workers).filter(|&w| !done[w]).for_each(|w| cluster.stop_worker(w));
             }
@@ -222,9 +223,9 @@ pub fn lead(args: &Args) -> Result<()> {
         }
     }
     progress.finish();
-    // Workers serve until their input ends: one that was slow still needed the others.
+    // Workers serve until their input closes, because a slow worker still needs the others.
     cluster.workers.iter_mut().for_each(|(_, child)| drop(child.stdin.take()));
-    cluster.hear_out();
+    cluster.wait_for_exit();
     drop(cluster);
     let chief = chief.ok_or_else(|| match stop.is_set() {
         true => failed("interrupted", "worker 0 had no time to leave a checkpoint"),
@@ -237,7 +238,7 @@ pub fn lead(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// The same number of examples, in this process alone.
+/// Trains on the same number of examples in this process alone, for comparison.
 fn compare(args: &Args, cluster: &Outcome, stop: &Stop) -> Result<()> {
     let replicas = if args.asynchronous { 1 } else { args.workers as i64 };
     let steps = (cluster.step - cluster.first_step) * replicas;
@@ -281,9 +282,9 @@ fn worker(program: &Path, args: &Args, spec: &str, task: usize) -> Command {
     command
 }
 
-/// A cluster on ports of this machine that nobody uses.
+/// A cluster specification with free ports of this machine.
 fn free_cluster(ps: usize, workers: usize) -> Result<String> {
-    // All are held until all are found, so that none comes twice.
+    // Hold each port until all are found, so that none is returned twice.
     let mut held = Vec::with_capacity(ps + workers);
     let mut addresses = Vec::with_capacity(ps + workers);
     for _ in 0..ps + workers {
@@ -296,10 +297,10 @@ fn free_cluster(ps: usize, workers: usize) -> Result<String> {
     Ok(format!("ps={};worker={}", ps.join(","), workers.join(",")))
 }
 
-/// One worker: a server of its own, and training on it.
+/// Runs one worker: starts its server and trains on it.
 pub fn work(args: &Args) -> Result<()> {
     let (Some(spec), Some(task)) = (&args.cluster, args.task) else {
-        return Err(failed("worker", "which one?"));
+        return Err(failed("worker", "missing --cluster or --task"));
     };
     let options = ServerOptions::new(ClusterSpec::parse(spec)?, "worker", task);
     let server = BackgroundServer::start(options)?;
@@ -311,8 +312,8 @@ pub fn work(args: &Args) -> Result<()> {
         in_step: !args.asynchronous,
     };
     let stop = Stop::on_signal()?;
-    let tell = |point: &Point| println!("{}", point.to_json(task as usize));
-    let o = train(args, &place, args.steps(), Some(&args.out()), &stop, tell)?;
+    let report = |point: &Point| println!("{}", point.to_json(task as usize));
+    let o = train(args, &place, args.steps(), Some(&args.out()), &stop, report)?;
     let pairs = |list: &[(&'static str, f32)]| -> Vec<serde_json::Value> {
         list.iter().map(|(name, v)| serde_json::json!([name, v])).collect()
     };
@@ -329,15 +330,15 @@ pub fn work(args: &Args) -> Result<()> {
             "score": pairs(&score),
         })
     );
-    // Others may still need this server; the leader closes our input when all are done.
+    // Other workers may still need this server. The leader closes our input when all are done.
     let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
     Ok(())
 }
 
-/// The names a worker's numbers may have.
+/// Names of the values that workers report.
 const NAMES: [&str; 6] = ["W", "b", "accuracy", "mean", "test loss", "test accuracy"];
 
-/// What a worker's last line says.
+/// Parses the last line of a worker.
 fn outcome(json: &serde_json::Value) -> Outcome {
     let pairs = |key: &str| -> Vec<(&'static str, f32)> {
         let list = json[key].as_array().cloned().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The data that is made up: a line with noise, and ratings.
+//! Generates synthetic data: a line with noise, and ratings.
 
 use ferroflow::{Result, Tensor};
 
@@ -42,7 +42,7 @@ pub fn line(draw: &mut Draw, n: usize) -> (Tensor, Tensor) {
     (Tensor::vector(&xs), Tensor::vector(&ys))
 }
 
-/// Ratings of items by users: hidden tastes of four numbers each, and a little noise.
+/// Synthetic ratings of items by users, from hidden vectors of four numbers each, with noise.
 pub struct Ratings {
     users: Vec<[f32; 4]>,
     items: Vec<[f32; 4]>,

@@ -1,4 +1,4 @@
-//! Images and what they show: the digits that come with the command, or files in a directory.
+//! Labelled images: the digits inside the command, or the files of a directory.
 
 mod cifar;
 mod idx;
@@ -9,13 +9,13 @@ use ferroflow::{Code, Error, Result, Tensor};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// 1797 images of 8 by 8 pixels, 0 to 16, and what digit each shows; see the README beside it.
+/// 1797 images of 8 by 8 pixels with values 0 to 16, and their labels; see the README beside it.
 static DIGITS: &[u8] = include_bytes!("../../data/digits/digits.csv.gz");
 
-/// How many of them are kept from training.
+/// Number of images that are kept for testing.
 const TEST_DIGITS: usize = 297;
 
-/// Nothing that is read may be larger.
+/// Limit on the size of a file, uncompressed.
 const MAX_BYTES: u64 = 4 << 30;
 
 /// Images of one size, and the class of each.
@@ -27,7 +27,7 @@ pub struct Images {
     pub size: Size,
 }
 
-/// What all images of a set have in common.
+/// Properties shared by all images of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
     pub height: usize,
@@ -56,8 +56,8 @@ pub(super) fn wrong(path: &Path, what: impl std::fmt::Display) -> Error {
 }
 
 impl ImageSet {
-    /// The images in a directory, whatever of the known kinds they are; the digits that come with the
-    /// command without one.
+    /// The images of a directory, in any of the known formats; the digits inside the command if
+    /// `None`.
     pub fn load(dir: Option<&Path>) -> Result<ImageSet> {
         let Some(dir) = dir else { return digits() };
         if !dir.is_dir() {
@@ -131,7 +131,7 @@ impl Images {
         self.chosen(&chosen)
     }
 
-    /// All of them, so many at a time.
+    /// All images in batches of a fixed size.
     pub fn in_turn(&self, n: usize) -> impl Iterator<Item = Result<(Tensor, Tensor)>> + '_ {
         let all: Vec<usize> = (0..self.labels.len()).collect();
         let starts = (0..all.len()).step_by(n.max(1));
@@ -155,7 +155,7 @@ fn file(dir: &Path, name: &str) -> Option<PathBuf> {
     [dir.join(name), dir.join(format!("{name}.gz"))].into_iter().find(|path| path.is_file())
 }
 
-/// What is in a file, uncompressed if its name ends in `.gz`.
+/// The contents of a file, decompressed if its name ends in `.gz`.
 fn read(path: &Path) -> Result<Vec<u8>> {
     let opened = std::fs::File::open(path).map_err(|e| wrong(path, e))?;
     let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! What a model's step takes on this machine, for `ferroflow plan --measure`.
+//! Measures a model's step on this machine, for `ferroflow plan --measure`.
 
 use super::Model;
 use super::data::Draw;
@@ -6,7 +6,7 @@ use super::model::{Source, Trainer, build, trainer};
 use ferroflow::prelude::*;
 use std::time::{Duration, Instant};
 
-/// Steps before the clock runs, and how long it runs.
+/// Warm-up steps, and the time to measure for.
 const WARM_UP: usize = 5;
 const TIME: Duration = Duration::from_secs(2);
 

@@ -1,4 +1,4 @@
-//! The models: their graphs, and where their batches come from.
+//! Builds the models' graphs and provides their batches.
 
 use super::Model;
 use super::data::{Draw, Ratings, line};
@@ -8,7 +8,7 @@ use ferroflow::train::{GradAndVar, SyncTraining};
 use std::path::Path;
 use std::time::Duration;
 
-/// How long a step waits for a worker before the others go on without it.
+/// Time that a synchronous step waits for a worker before the others continue without it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A model in a graph.
@@ -18,18 +18,18 @@ pub struct Built {
     pub loss: Output,
     /// Numbers to show beside the loss.
     pub shown: Vec<(&'static str, Output)>,
-    /// How well it does on data it was not trained on, if there is such data.
+    /// The score on test data, if there is any.
     pub score: Option<(&'static str, Output)>,
 }
 
-/// Where batches come from.
+/// The source of batches.
 pub enum Source {
     Line,
     Images(Box<ImageSet>),
     Ratings(Ratings),
 }
 
-/// How many examples are tested at a time: activations of more would take much memory.
+/// Examples per evaluation batch, which bounds the memory of activations.
 const TEST_BATCH: usize = 500;
 
 impl Source {
@@ -49,7 +49,7 @@ impl Source {
         }
     }
 
-    /// Data the model was not trained on.
+    /// Batches of test data.
     pub fn test(&self) -> Box<dyn Iterator<Item = Result<(Tensor, Tensor)>> + '_> {
         let made_up = &mut Draw::new(u64::MAX);
         match self {
@@ -135,13 +135,13 @@ fn embedding(g: &Graph) -> Built {
     }
 }
 
-/// How a model is trained: alone or asynchronously, or in step with others.
+/// The training op: alone or asynchronous, or synchronous with other workers.
 pub enum Trainer {
     Alone(Operation),
     InStep(Box<SyncTraining>),
 }
 
-/// Adds training to a graph; `replicas` is how many train in step, if more than one shall.
+/// Adds training to a graph; `replicas` is the number of synchronous workers, if more than one.
 pub fn trainer(model: Model, rate: f32, loss: &Output, replicas: Option<usize>) -> Trainer {
     match model {
         Model::Linear => with(Sgd::new(rate), loss, replicas),

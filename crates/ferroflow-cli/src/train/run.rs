@@ -13,13 +13,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// No step of these models takes as long; one that waits for others may.
+/// Longer than any step of these models takes. A step that waits for another worker can exceed it.
 const STEP_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Where and as what a process trains.
+/// The role of this process in the job.
 #[derive(Clone)]
 pub struct Place {
-    /// The server to open a session on, of this process; none: no server at all.
+    /// The server of this process to open a session on; `None` trains without a server.
     pub server: Option<BackgroundServer>,
     pub worker: usize,
     pub workers: usize,
@@ -28,7 +28,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// This process, and no other.
+    /// One process without a cluster.
     pub fn alone() -> Place {
         Place { server: None, worker: 0, workers: 1, ps: 0, in_step: false }
     }
@@ -50,7 +50,7 @@ impl Place {
         match &self.server {
             None => local_session(g),
             Some(server) => {
-                // The other workers are none of its business.
+                // This session must not wait for the other workers.
                 let session = server.session(g, &["/job:ps", &self.device()])?;
                 Ok(session.with_timeout(STEP_TIMEOUT))
             }
@@ -58,7 +58,7 @@ impl Place {
     }
 }
 
-/// What training came to.
+/// The result of training.
 pub struct Outcome {
     pub step: i64,
     pub first_step: i64,
@@ -81,7 +81,7 @@ pub fn local(args: &Args) -> Result<()> {
     finish(args, &outcome, &progress, stop.is_set())
 }
 
-/// The last lines of a job: what came out and where it is.
+/// Writes the loss chart and prints the summary of a job.
 pub fn finish(args: &Args, o: &Outcome, progress: &Progress, interrupted: bool) -> Result<()> {
     let out = args.out();
     let picture = out.join("loss.svg");
@@ -96,7 +96,7 @@ pub fn finish(args: &Args, o: &Outcome, progress: &Progress, interrupted: bool) 
     Ok(())
 }
 
-/// What is trained: the graph, and the nodes of it that matter here.
+/// The graph of a job and the nodes that the training loop uses.
 struct Job {
     graph: Graph,
     source: Source,
@@ -148,20 +148,21 @@ impl Job {
     }
 }
 
-/// Trains until the global step reaches `last`, or it is told to stop.
+/// Trains until the global step reaches `last` or `stop` is set.
 pub fn train(
     args: &Args,
     place: &Place,
     last: i64,
     out: Option<&Path>,
     stop: &Stop,
-    mut tell: impl FnMut(&Point),
+    mut report: impl FnMut(&Point),
 ) -> Result<Outcome> {
     let job = Job::new(args, place)?;
     let built = &job.built;
     let mut session = job.open(args, place, last, out).map_err(|e| explain(e, out))?;
     if place.worker != 0 {
-        // It has nothing to save, and may wait for others that have stopped: its step is ended.
+        // This worker saves nothing, and its step may block on workers that have stopped: cancel
+        // it.
         let session = session.session()?.clone();
         stop.then(move || drop(session.close()));
     }
@@ -169,24 +170,24 @@ pub fn train(
     let first_step = session.global_step();
     let started = Instant::now();
     let shown: Vec<Scalar<f32>> = built.shown.iter().map(|(_, o)| o.scalar()).collect();
-    let mut told = Instant::now() - Duration::from_secs(1);
+    let mut reported = Instant::now() - Duration::from_secs(1);
     let mut local_step = 0;
     while session.global_step() < last && !session.should_stop() && !stop.is_set() {
         let (x, y) = job.source.batch(&mut draw, args.batch())?;
         let feeds = [(&built.input, x), (&built.target, y)];
         let wanted = (built.loss.scalar::<f32>(), &shown);
         let (loss, values) = match session.train_fed(feeds, wanted) {
-            // In step with others one may wait for one that has stopped: look whether to stop, too.
+            // A synchronous step may block on a worker that has stopped: check `stop` again.
             Err(e) if e.code() == Code::DeadlineExceeded && place.in_step => continue,
             Err(_) if stop.is_set() && place.worker != 0 => break,
             result => result?,
         };
         local_step += 1;
         let is_last = session.global_step() >= last;
-        if told.elapsed() > Duration::from_millis(50) || is_last {
-            told = Instant::now();
+        if reported.elapsed() > Duration::from_millis(50) || is_last {
+            reported = Instant::now();
             let shown = built.shown.iter().map(|(name, _)| *name).zip(values);
-            tell(&Point {
+            report(&Point {
                 local: local_step,
                 global: session.global_step(),
                 loss,
@@ -200,32 +201,32 @@ pub fn train(
     let mut outcome =
         Outcome { step, first_step, seconds, shown: Vec::new(), score: None, checkpoint: None };
     if place.worker != 0 {
-        // It may have been ended already, by the signal.
+        // Ignore the error: the signal may already have closed the session.
         let _ = session.close();
         return Ok(outcome);
     }
     (outcome.shown, outcome.score) = evaluate(&session, built, &job.source)?;
     outcome.checkpoint = session.close()?;
-    // Other workers may have trained on in the meantime.
+    // Other workers may have advanced the global step meanwhile.
     let saved = outcome.checkpoint.as_ref().and_then(|path| path.rsplit('-').next()?.parse().ok());
     outcome.step = saved.unwrap_or(step);
     Ok(outcome)
 }
 
-/// An error of opening, with what may help.
+/// Adds a hint to an error of opening the session.
 fn explain(error: Error, out: Option<&Path>) -> Error {
     let is_checkpoint = matches!(error.code(), Code::InvalidArgument | Code::NotFound)
         && out.is_some_and(|out| ferroflow::train::latest_checkpoint(out).is_some());
     match (is_checkpoint, out) {
         (true, Some(out)) => error.context(format!(
-            "going on from the checkpoint in {} (of another model? --out says where to train, or remove it)",
+            "resuming from the checkpoint in {} (is it of another model? choose another --out or remove it)",
             out.display()
         )),
         _ => error,
     }
 }
 
-/// The model's numbers, and how it does on data it was not trained on.
+/// Evaluates the model on test data.
 fn evaluate(
     session: &MonitoredSession,
     built: &Built,
@@ -250,7 +251,7 @@ fn evaluate(
     Ok((names.zip(sums.into_iter().map(mean)).collect(), score))
 }
 
-/// Set by Ctrl-C and SIGTERM: training leaves a checkpoint and ends. The second time it ends as it is.
+/// Set by Ctrl-C and SIGTERM: training writes a checkpoint and ends. A second signal exits at once.
 #[derive(Clone, Default)]
 pub struct Stop(Arc<StopState>);
 
@@ -265,7 +266,7 @@ impl Stop {
         self.0.is_set.load(Ordering::Acquire)
     }
 
-    /// What is done when it is set.
+    /// Runs `action` when the stop is requested.
     pub fn then(&self, action: impl FnOnce() + Send + 'static) {
         self.0.then.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(action));
     }

@@ -62,7 +62,7 @@ fn mistakes_are_told_before_anything_is_measured() {
         (&["bench", "allreduce", "--seconds", "nan"], "--seconds must be a number above 0"),
         (&["bench", "allreduce", "--rounds", "0"], "1..=1000"),
         (&["bench", "layers", "--steps", "0"], "1.."),
-        (&["bench", "allreduce", "--sizes", "3"], "no whole number of floats"),
+        (&["bench", "allreduce", "--sizes", "3"], "not a multiple of 4 bytes"),
     ];
     for (words, expected) in cases {
         let output = ferroflow(words).output().unwrap();

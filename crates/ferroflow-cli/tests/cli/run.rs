@@ -123,7 +123,7 @@ fn a_mistaken_command_line_is_told_what_to_write() {
         ),
         ("bench allreduce -n 0", "-n must be at least 1"),
         ("bench allreduce --algorithm star", "no all-reduce algorithm \"star\"; there are ring"),
-        ("bench allreduce --sizes 4,3", "--sizes: 3 is no whole number of floats"),
+        ("bench allreduce --sizes 4,3", "--sizes: 3 is not a multiple of 4 bytes"),
         ("bench allreduce --transport pigeon", "no links \"pigeon\""),
         ("bench layers --step-time never", "\"never\" is no duration"),
     ] {

@@ -177,7 +177,7 @@ fn survives(name: &str, how: &str, victim: &[&str]) {
     let (lines, status, errors) = job.end();
     assert!(status.success(), "{errors}");
     let note = lines.iter().find_map(|l| l["note"].as_str()).unwrap_or_default();
-    assert!(note.contains("started again"), "{lines:?}");
+    assert!(note.contains("restarting it"), "{lines:?}");
     let done = lines.iter().find(|l| l["done"].as_bool() == Some(true)).unwrap();
     assert!(done["global_step"].as_i64().unwrap() >= 300, "{done}");
     assert!(done["test_accuracy"].as_f64().unwrap() > 0.6, "{done}");

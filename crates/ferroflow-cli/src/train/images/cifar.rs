@@ -1,4 +1,4 @@
-//! The binary files of CIFAR-10: a byte for the class, then 32 by 32 pixels, channel after channel.
+//! Reads CIFAR-10's binary files: a class byte, then 32 by 32 pixels, channel by channel.
 
 use super::{ImageSet, Images, Size, file, read, wrong};
 use ferroflow::Result;

@@ -1,4 +1,4 @@
-//! The files of MNIST: a number that says what they are, dimensions, bytes.
+//! Reads MNIST's idx files: a magic number, dimensions, bytes.
 
 use super::{ImageSet, Images, Size, file, read, wrong};
 use ferroflow::Result;
@@ -44,7 +44,7 @@ fn parse(path: &Path, mut bytes: Vec<u8>) -> Result<(Vec<usize>, Vec<u8>)> {
     let &[0, 0, kind, rank, ..] = bytes.as_slice() else {
         return Err(wrong(path, "not an idx file"));
     };
-    /// The only kind MNIST has: bytes.
+    /// The element type of MNIST: unsigned bytes.
     const BYTES: u8 = 8;
     if kind != BYTES {
         return Err(wrong(path, format!("elements of kind {kind}, not bytes")));

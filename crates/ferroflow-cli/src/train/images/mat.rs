@@ -1,4 +1,4 @@
-//! The files of SVHN: MATLAB's, version 5, of which only arrays of bytes and numbers are read.
+//! Reads SVHN's MATLAB 5 files; supports arrays of bytes and numbers only.
 
 use super::{ImageSet, Images, MAX_BYTES, Size, read, wrong};
 use ferroflow::Result;
@@ -53,7 +53,7 @@ fn images(path: &Path) -> Result<Images> {
 
 type Parsed<T> = std::result::Result<T, String>;
 
-/// The kinds of elements that matter here.
+/// Element types of the MATLAB 5 format.
 const INT8: u32 = 1;
 const UINT8: u32 = 2;
 const INT32: u32 = 5;
@@ -91,7 +91,7 @@ fn arrays(bytes: &[u8]) -> Parsed<Vec<Array>> {
     Ok(found)
 }
 
-/// The first element: its kind, its data, and what comes after.
+/// Splits off the first element: type, data, and the remaining bytes.
 fn element(bytes: &[u8]) -> Parsed<(u32, &[u8], &[u8])> {
     let number = |at: usize| {
         let four: [u8; 4] = bytes.get(at..at + 4)?.try_into().ok()?;
@@ -99,7 +99,7 @@ fn element(bytes: &[u8]) -> Parsed<(u32, &[u8], &[u8])> {
     };
     let short = "the file is cut short";
     let first = number(0).ok_or(short)?;
-    // A short one has its length beside its kind, and its data in the next four bytes.
+    // A small element stores its length beside its type and its data in the next four bytes.
     if first >> 16 != 0 {
         let length = (first >> 16) as usize;
         let data = bytes.get(4..4 + length).filter(|_| length <= 4).ok_or(short)?;
@@ -107,7 +107,7 @@ fn element(bytes: &[u8]) -> Parsed<(u32, &[u8], &[u8])> {
     }
     let length = number(4).ok_or(short)? as usize;
     let data = bytes.get(8..).and_then(|b| b.get(..length)).ok_or(short)?;
-    // All but compressed ones fill up eight bytes; the last may not.
+    // All but compressed elements are padded to eight bytes. The last one may lack the padding.
     let end = 8 + if first == COMPRESSED { length } else { length.next_multiple_of(8) };
     Ok((first, data, bytes.get(end..).unwrap_or_default()))
 }
