@@ -54,7 +54,9 @@ fn start(n: usize) -> Result<()> {
     if n == 0 {
         return Err(Error::new(Code::InvalidArgument, "-n must be at least 1"));
     }
-    let problem = |e: std::io::Error| Error::new(Code::Internal, format!("cannot find the path of this program: {e}"));
+    let problem = |e: std::io::Error| {
+        Error::new(Code::Internal, format!("cannot find the path of this program: {e}"))
+    };
     let program = std::env::current_exe().map_err(problem)?.display().to_string();
     let (address, token) = (format!("127.0.0.1:{}", free_ports(1)?[0]), token()?);
     let process = |rank: usize| Process {

@@ -138,7 +138,9 @@ fn feed(text: &str) -> Result<(String, Option<PartialShape>)> {
     let Some((name, shape)) = text.split_once('=') else { return Ok((text.to_string(), None)) };
     let dim = |d: &str| match d {
         "?" => Ok(-1),
-        d => d.parse::<i64>().map_err(|_| wrong(format!("--feed {text:?}: {d:?} is not a dimension"))),
+        d => d
+            .parse::<i64>()
+            .map_err(|_| wrong(format!("--feed {text:?}: {d:?} is not a dimension"))),
     };
     let dims = shape.split('x').filter(|d| !d.is_empty()).map(dim).collect::<Result<Vec<i64>>>()?;
     Ok((name.to_string(), Some(PartialShape::from_i64s(&dims)?)))

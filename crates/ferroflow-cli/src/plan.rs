@@ -205,7 +205,12 @@ fn known(args: &Args) -> Result<(f64, f64, f64)> {
     if let (Some(bytes), Some(step), Some(link)) = (bytes, step, link) {
         return Ok((bytes, step, link));
     }
-    let missing = || Error::new(Code::InvalidArgument, "give --measure, or --model-bytes, --step-time and --link");
+    let missing = || {
+        Error::new(
+            Code::InvalidArgument,
+            "give --measure, or --model-bytes, --step-time and --link",
+        )
+    };
     let model = args.measure.ok_or_else(missing)?;
     let found = match (bytes, step) {
         (Some(bytes), Some(step)) => (bytes, step),

@@ -98,7 +98,9 @@ fn ensure_no_worker(job: &str) -> Result<()> {
     match job {
         "worker" | "chief" | "master" => Err(Error::new(
             Code::InvalidArgument,
-            format!("--exit-with-workers cannot be used by a task of job {job:?}: it would wait for itself"),
+            format!(
+                "--exit-with-workers cannot be used by a task of job {job:?}: it would wait for itself"
+            ),
         )),
         _ => Ok(()),
     }

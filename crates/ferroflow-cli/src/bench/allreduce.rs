@@ -73,8 +73,7 @@ fn size(text: &str) -> Result<usize> {
     // A decimal fraction of a megabyte is a whole number up to rounding.
     let whole = bytes.round();
     if (bytes - whole).abs() > 1e-3 || whole % 4.0 != 0.0 || whole > 1e12 {
-        let text =
-            format!("--sizes: {text} is not a multiple of 4 bytes up to 1 TB");
+        let text = format!("--sizes: {text} is not a multiple of 4 bytes up to 1 TB");
         return Err(Error::new(Code::InvalidArgument, text));
     }
     Ok(whole as usize)

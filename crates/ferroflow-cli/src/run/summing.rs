@@ -28,7 +28,8 @@ pub fn processes(
     address: &str,
     token: &str,
 ) -> Result<Vec<Process>> {
-    let own = std::env::current_exe().map_err(|e| invalid(format!("cannot find the path of this program: {e}")))?;
+    let own = std::env::current_exe()
+        .map_err(|e| invalid(format!("cannot find the path of this program: {e}")))?;
     let process = |(i, host): (usize, &Host)| {
         let env = [
             ("FERROFLOW_RANK", (n + i).to_string()),

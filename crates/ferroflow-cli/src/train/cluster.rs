@@ -84,7 +84,10 @@ impl Cluster<'_> {
         };
         self.restarts += 1;
         if self.restarts > RESTARTS {
-            return Err(failed(name, format!("was killed by signal {signal}; giving up after {RESTARTS} restarts")));
+            return Err(failed(
+                name,
+                format!("was killed by signal {signal}; giving up after {RESTARTS} restarts"),
+            ));
         }
         progress.note(&format!("{name} was killed by signal {signal}; restarting it"));
         Ok(())
