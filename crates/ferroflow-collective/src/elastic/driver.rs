@@ -185,7 +185,7 @@ fn greet(
             events.send(connected).map_err(|_| ErrorKind::BrokenPipe.into())
         }
         _ => {
-            let why = err!(PermissionDenied, "the job token is not the one of this job");
+            let why = err!(PermissionDenied, "the token is not that of this job");
             write_frame(&mut &*stream, &DriverMessage::Refused(why).encode())?;
             Err(ErrorKind::PermissionDenied.into())
         }
@@ -479,7 +479,7 @@ impl EpochState {
 
     fn close(mut self) {
         for worker in self.workers.values_mut() {
-            let why = err!(Unavailable, "the driver of the job has ended");
+            let why = err!(Unavailable, "the elastic driver has ended");
             send(worker, &DriverMessage::Refused(why));
         }
     }

@@ -204,7 +204,7 @@ fn listen(mut stream: TcpStream, shared: &Shared) {
                 }
             }
             Ok(DriverMessage::Refused(why)) => break why,
-            Err(e) => break e.context("the driver of the job"),
+            Err(e) => break e.context("the elastic driver"),
         }
     };
     shared.news.lock().end.get_or_insert(end);

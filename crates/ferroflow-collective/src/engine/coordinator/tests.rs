@@ -267,9 +267,9 @@ fn tensors_and_joins_do_not_wait_for_a_rank_that_has_left() {
     c.message(2, RankMessage::Leave, now).unwrap();
     let mut told: Vec<String> = c.decisions().iter().map(|v| format!("{v:?}")).collect();
     told.sort();
-    assert!(told[0].contains("asked for by ranks [0], but ranks [2] have left"), "{told:?}");
+    assert!(told[0].contains("submitted by ranks [0], but ranks [2] have left"), "{told:?}");
     assert!(told[1].contains("ranks [1] have joined, but ranks [2] have left"), "{told:?}");
-    assert_eq!(told.len(), 2, "v has all that its missing ranks may still bring: {told:?}");
+    assert_eq!(told.len(), 2, "the missing ranks of v may still submit it: {told:?}");
     assert!(c.is_waiting());
     // The rank leaves, and then its connection is closed.
     c.message(2, RankMessage::Leave, now).unwrap();

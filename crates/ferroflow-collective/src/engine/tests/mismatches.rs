@@ -120,7 +120,12 @@ fn a_rank_with_an_impossible_request_is_named_in_the_error_of_all() {
                 wrong,
                 "the splits [1, 1, 1] do not add up to 4 values on ranks [1]",
             ),
-            (split(&[4, 0, 0]), split(&[2, 2]), wrong, "2 splits [2, 2] for 3 ranks on ranks [1]"),
+            (
+                split(&[4, 0, 0]),
+                split(&[2, 2]),
+                wrong,
+                "2 splits [2, 2] were given for 3 ranks on ranks [1]",
+            ),
             (
                 split(&[4, 0, 0]),
                 split(&[usize::MAX, 5, 0]),
@@ -150,7 +155,10 @@ fn a_rank_with_an_impossible_request_is_named_in_the_error_of_all() {
             .all_reduce("s", vec![0u8; 3], SubmitOptions { shape, ..SubmitOptions::default() })
             .unwrap();
         let e = bad.wait().unwrap_err();
-        assert!(e.message().contains("3 values, of which its shape says 0 on ranks [1]"), "{e}");
+        assert!(
+            e.message().contains("the tensor has 3 values, but its shape has 0 on ranks [1]"),
+            "{e}"
+        );
     });
 }
 
@@ -159,7 +167,7 @@ fn an_unknown_process_set_is_an_error_of_the_caller_only() {
     on_engines(3, EngineOptions::default(), |engine| {
         let in_set = |set| SubmitOptions { set: SetId(set), ..SubmitOptions::default() };
         let e = engine.all_reduce("w", vec![1f32], in_set(9)).err().unwrap();
-        assert_eq!((e.code(), e.message()), (Code::InvalidArgument, "no process set 9"));
+        assert_eq!((e.code(), e.message()), (Code::InvalidArgument, "there is no process set 9"));
         if engine.rank() == 1 {
             let e = engine.barrier("w", SetId(1)).unwrap_err();
             assert_eq!(e.code(), Code::FailedPrecondition, "{e}");
