@@ -123,7 +123,8 @@ impl Code {
 ///
 /// ```
 /// use ferroflow_core::{Code, Error};
-/// let error = Error::new(Code::NotFound, "there is no variable 'w'").context("restoring out/model");
+/// let error = Error::new(Code::NotFound, "there is no variable 'w'");
+/// let error = error.context("restoring out/model");
 /// assert_eq!(error.code(), Code::NotFound);
 /// assert_eq!(error.message(), "restoring out/model: there is no variable 'w'");
 /// ```
@@ -168,7 +169,7 @@ impl Error {
         self.edit(|inner| inner.message = format!("{context}: {}", inner.message))
     }
 
-    /// The same error with the name of the failed node, in the form that TensorFlow's client parses.
+    /// The same error with the name of the failed node, in the form that TensorFlow's client reads.
     /// Leaves an error unchanged that already names a node.
     pub fn at_node(self, name: &str) -> Error {
         if self.0.message.contains("[[{{node ") {
@@ -198,8 +199,8 @@ impl fmt::Debug for Error {
 
 impl std::error::Error for Error {}
 
-/// The code that TensorFlow gives to an operating-system error of this kind. A connection that broke
-/// or cannot be made is `Unavailable`.
+/// The code that TensorFlow gives to an operating-system error of this kind. A broken connection,
+/// or one that cannot be made, is `Unavailable`.
 impl From<io::ErrorKind> for Code {
     fn from(kind: io::ErrorKind) -> Code {
         use io::ErrorKind::*;
