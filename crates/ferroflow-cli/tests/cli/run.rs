@@ -122,7 +122,10 @@ fn a_mistaken_command_line_is_told_what_to_write() {
             "\"no-such-shell\", the remote shell (--rsh)",
         ),
         ("bench allreduce -n 0", "-n must be at least 1"),
-        ("bench allreduce --algorithm star", "unknown all-reduce algorithm \"star\": use one of ring"),
+        (
+            "bench allreduce --algorithm star",
+            "unknown all-reduce algorithm \"star\": use one of ring",
+        ),
         ("bench allreduce --sizes 4,3", "--sizes: 3 is not a multiple of 4 bytes"),
         ("bench allreduce --transport pigeon", "unknown transport \"pigeon\""),
         ("bench layers --step-time never", "\"never\" is no duration"),
