@@ -5,7 +5,7 @@ Fails when two texts overlap or a text leaves the picture, so that a diagram sta
 
 from html import escape
 
-# Name of a colour: (light, dark). A picture has a background of its own, so it is readable on any page.
+# Name of a colour: (light, dark). A picture has its own background, so that any page can show it.
 COLOURS = {
     "page": ("#ffffff", "#1b1f27"),
     "edge": ("#d4d9e1", "#3a414e"),
