@@ -137,7 +137,7 @@ impl ChaosRun {
         let proxy = FaultProxy::new(self.faults);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let front = proxy.in_front_of(listener.local_addr().unwrap());
-        let (tell, told) = channel();
+        let (sender, receiver) = channel();
         let (n, run) = (self.n, std::sync::Arc::new(self));
         let mut listener = Some(listener);
         for rank in 0..n {
@@ -150,16 +150,16 @@ impl ChaosRun {
             member.timeout = run.limit;
             member.liveness_timeout = run.limit;
             member.proxy = Some(proxy.clone());
-            let (tell, run, listener) = (tell.clone(), run.clone(), listener.take());
+            let (sender, run, listener) = (sender.clone(), run.clone(), listener.take());
             std::thread::spawn(move || {
                 let rank_of = || run.rank(&member, listener).err();
                 let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(rank_of));
-                let _ = tell.send((member.rank, ended.ok()));
+                let _ = sender.send((member.rank, ended.ok()));
             });
         }
         let mut outcomes = vec![None; n];
         for _ in 0..n {
-            let Ok((rank, outcome)) = told.recv_timeout(TIME_LIMIT) else {
+            let Ok((rank, outcome)) = receiver.recv_timeout(TIME_LIMIT) else {
                 panic!("seed {}: a rank hangs: {outcomes:?}", run.seed);
             };
             let outcome = outcome.unwrap_or_else(|| panic!("seed {}: wrong values", run.seed));

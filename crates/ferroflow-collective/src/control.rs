@@ -218,10 +218,10 @@ impl Shared {
         }
     }
 
-    fn deliver(&self, from: usize, heard: ControlMessage<'_>) {
+    fn deliver(&self, from: usize, message: ControlMessage<'_>) {
         let inbox = self.inbox.lock();
-        match (&*inbox, heard) {
-            (Some(inbox), heard) => inbox(from, heard),
+        match (&*inbox, message) {
+            (Some(inbox), message) => inbox(from, message),
             (None, ControlMessage::Data(data)) => {
                 self.early.lock().push((from, Some(data.to_vec())))
             }
@@ -258,9 +258,9 @@ impl Read for LivenessReader<'_> {
                     self.pings += 1;
                     self.shared.send_signal(self.peer, PING);
                 }
-                heard => {
+                read => {
                     self.pings = 0;
-                    return heard;
+                    return read;
                 }
             }
         }

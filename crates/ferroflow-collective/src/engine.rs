@@ -86,8 +86,8 @@ impl Engine {
         let to_mailbox = mailbox.clone();
         if rank == 0 {
             let events = events.clone();
-            control.set_inbox(Box::new(move |from, heard| {
-                let event = match heard {
+            control.set_inbox(Box::new(move |from, message| {
+                let event = match message {
                     ControlMessage::Data(data) => {
                         CoordinatorEvent::Messages(from as u32, data.to_vec())
                     }
@@ -97,7 +97,7 @@ impl Engine {
             }));
         } else {
             let failing = control_weak(&control);
-            control.set_inbox(Box::new(move |_, heard| match heard {
+            control.set_inbox(Box::new(move |_, message| match message {
                 ControlMessage::Data(data) => match Decision::decode_all(data) {
                     Ok(decisions) => to_mailbox.deliver(decisions),
                     Err(e) => failing(e),

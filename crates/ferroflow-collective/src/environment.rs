@@ -274,15 +274,15 @@ mod tests {
 
     #[test]
     fn leftover_torchrun_variables_cause_a_warning() {
-        let told = |vars: &[(&str, &str)]| {
+        let warning = |vars: &[(&str, &str)]| {
             conflict(&|name| vars.iter().find(|(n, _)| *n == name).map(|(_, v)| v.to_string()))
         };
         let mpi = [("OMPI_COMM_WORLD_RANK", "1"), ("OMPI_COMM_WORLD_SIZE", "2")];
         let with =
-            |rank, more: &[_]| told(&[&[("RANK", rank), ("WORLD_SIZE", "2")], more].concat());
+            |rank, more: &[_]| warning(&[&[("RANK", rank), ("WORLD_SIZE", "2")], more].concat());
         let text = with("0", &mpi).unwrap();
         assert!(text.contains("rank 0 of 2") && text.contains("mpirun says 1 of 2"), "{text}");
-        assert_eq!((with("1", &mpi), with("0", &[]), told(&mpi)), (None, None, None));
+        assert_eq!((with("1", &mpi), with("0", &[]), warning(&mpi)), (None, None, None));
         let inner = [mpi[0], mpi[1], ("TORCHELASTIC_RUN_ID", "x")];
         assert_eq!(with("0", &inner), None, "torchrun within mpirun");
     }

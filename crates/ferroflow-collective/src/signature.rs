@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(ring.beside(ring), ring.to_string());
         let in_windows = |ahead: u16| Signature { variant: 2 | ahead << 8, ..signature };
         assert_eq!(in_windows(7).beside(ring), format!("{signature} by halving-doubling"));
-        let told = in_windows(7).beside(in_windows(2));
-        assert!(told.starts_with(&format!("{signature} with 7 windows")), "{told}");
+        let text = in_windows(7).beside(in_windows(2));
+        assert!(text.starts_with(&format!("{signature} with 7 windows")), "{text}");
     }
 }

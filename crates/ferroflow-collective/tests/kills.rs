@@ -68,7 +68,7 @@ impl RankProcesses {
     fn start(n: usize, transport: &str) -> RankProcesses {
         // The port is free now, and rank 0 binds it soon.
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let (tell, lines) = channel();
+        let (sender, lines) = channel();
         let start = |rank: usize| {
             let mut child = Command::new(std::env::current_exe().unwrap())
                 .args(["--exact", "survivors_of_a_kill_name_the_killed_rank", "--nocapture"])
@@ -79,10 +79,10 @@ impl RankProcesses {
                 .stdout(Stdio::piped())
                 .spawn()
                 .unwrap();
-            let (out, tell) = (child.stdout.take().unwrap(), tell.clone());
+            let (out, sender) = (child.stdout.take().unwrap(), sender.clone());
             std::thread::spawn(move || {
                 for line in BufReader::new(out).lines().map_while(Result::ok) {
-                    let _ = tell.send((rank, line));
+                    let _ = sender.send((rank, line));
                 }
             });
             child

@@ -35,7 +35,7 @@ enum Owner {
     /// Allocated here with this capacity.
     Ours(usize),
     /// Borrowed from reference-counted bytes. Must not be written to.
-    Foreign(#[allow(dead_code)] Bytes),
+    Borrowed(#[allow(dead_code)] Bytes),
 }
 
 // SAFETY: a `Buffer` owns its memory, or a `Bytes` that does. It returns `&[u8]` from `&self` and
@@ -75,7 +75,7 @@ impl Buffer {
     pub fn from_bytes(bytes: Bytes) -> Result<Buffer> {
         if bytes.as_ptr().align_offset(FOREIGN_ALIGN) == 0 && !bytes.is_empty() {
             let ptr = NonNull::new(bytes.as_ptr().cast_mut()).expect("slices are never null");
-            return Ok(Buffer { ptr, len: bytes.len(), owner: Owner::Foreign(bytes) });
+            return Ok(Buffer { ptr, len: bytes.len(), owner: Owner::Borrowed(bytes) });
         }
         let mut buffer = Buffer::alloc(bytes.len())?;
         buffer.bytes_mut().expect("a new buffer is ours").copy_from_slice(&bytes);

@@ -222,16 +222,16 @@ impl Fuzz {
         start: impl FnOnce(CancelToken, SessionDone),
     ) -> bool {
         let cancel = CancelToken::new();
-        let (tell, told) = channel();
+        let (sender, receiver) = channel();
         start(
             cancel.clone(),
             Box::new(move |result| {
-                let _ = tell.send(result);
+                let _ = sender.send(result);
             }),
         );
-        let result = told.recv_timeout(self.deadline).unwrap_or_else(|_| {
+        let result = receiver.recv_timeout(self.deadline).unwrap_or_else(|_| {
             cancel.cancel(err!(DeadlineExceeded, "the step took too long"));
-            ended(&told)
+            ended(&receiver)
         });
         outcome.steps += 1;
         let succeeded = result.is_ok();
@@ -243,16 +243,18 @@ impl Fuzz {
     }
 
     fn close(&self, session: &Session) {
-        let (tell, told) = channel();
+        let (sender, receiver) = channel();
         session.close(Box::new(move || {
-            let _ = tell.send(());
+            let _ = sender.send(());
         }));
-        assert!(told.recv_timeout(HANG).is_ok(), "the session does not close");
+        assert!(receiver.recv_timeout(HANG).is_ok(), "the session does not close");
     }
 }
 
-fn ended(told: &Receiver<ferroflow_core::Result<RunOutput>>) -> ferroflow_core::Result<RunOutput> {
-    told.recv_timeout(HANG).expect("a cancelled step ends")
+fn ended(
+    receiver: &Receiver<ferroflow_core::Result<RunOutput>>,
+) -> ferroflow_core::Result<RunOutput> {
+    receiver.recv_timeout(HANG).expect("a cancelled step ends")
 }
 
 /// Ops that read or write files, print, or use the network. They are excluded.

@@ -79,11 +79,11 @@ pub fn stream(seconds: f64) -> Result<f64> {
 /// the speed of a stream of `rate` bytes per second that keeps two processors busy.
 pub fn at_stream(n: usize, bytes: usize, rate: f64) -> f64 {
     let sent = 2.0 * (n as f64 - 1.0) / n as f64 * bytes as f64;
-    turns(n) * 2.0 * sent / rate * 1e6
+    ranks_per_processor(n) * 2.0 * sent / rate * 1e6
 }
 
 /// How many of `n` ranks share a processor.
-fn turns(n: usize) -> f64 {
+fn ranks_per_processor(n: usize) -> f64 {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     (n as f64 / processors as f64).max(1.0)
 }
@@ -103,7 +103,9 @@ pub fn in_memory(n: usize, bytes: usize) -> Option<f64> {
         }
     }) / long as f64;
     let ranks = n as f64;
-    Some(turns(n) * (ranks - 1.0) / ranks * bytes as f64 * (2.0 * copy + reduce) * 1e6)
+    Some(
+        ranks_per_processor(n) * (ranks - 1.0) / ranks * bytes as f64 * (2.0 * copy + reduce) * 1e6,
+    )
 }
 
 fn best(mut work: impl FnMut()) -> f64 {
@@ -206,7 +208,10 @@ mod tests {
         let rate = stream(0.0).unwrap();
         assert!(rate > 1e6, "{rate}");
         // Two ranks on their own processors send each other all bytes, one after the other.
-        assert_eq!(at_stream(2, 1 << 20, 1e9) / turns(2), 2.0 * (1 << 20) as f64 / 1e3);
+        assert_eq!(
+            at_stream(2, 1 << 20, 1e9) / ranks_per_processor(2),
+            2.0 * (1 << 20) as f64 / 1e3
+        );
     }
 
     #[test]

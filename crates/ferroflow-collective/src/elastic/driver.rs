@@ -333,8 +333,8 @@ impl EpochState {
             self.lost_since.get_or_insert_with(Instant::now);
         }
         let inside = |w: &Worker| w.ready.is_none() && w.place.is_some_and(|(e, _)| e == epoch);
-        let told = self.workers.values_mut().filter(|w| inside(w));
-        told.for_each(|w| send(w, &DriverMessage::RankLost { epoch }));
+        let survivors = self.workers.values_mut().filter(|w| inside(w));
+        survivors.for_each(|w| send(w, &DriverMessage::RankLost { epoch }));
     }
 
     /// Refuses newcomers after a process has finished: they would start over.

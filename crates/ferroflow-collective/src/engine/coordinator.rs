@@ -520,9 +520,9 @@ fn fault(name: &str, requests: &BTreeMap<u32, TensorRequest>) -> Option<Error> {
         }
     }
     let code = faults.first()?.0.code();
-    let told: Vec<String> =
+    let texts: Vec<String> =
         faults.iter().map(|(f, ranks)| format!("{} on ranks {ranks:?}", f.message())).collect();
-    Some(Error::new(code, format!("tensor {name:?}: {}", told.join(", "))))
+    Some(Error::new(code, format!("tensor {name:?}: {}", texts.join(", "))))
 }
 
 /// Whether all requests are equal. If not, the error lists the smallest faction first.
@@ -549,9 +549,9 @@ fn agreed(name: &str, requests: &BTreeMap<u32, TensorRequest>) -> Result<()> {
         return Ok(());
     }
     opinions.sort_by_key(|(_, ranks)| ranks.len());
-    let told: Vec<String> =
+    let texts: Vec<String> =
         opinions.iter().map(|(r, ranks)| format!("ranks {ranks:?} want {r}")).collect();
-    bail!(InvalidArgument, "ranks do not agree on tensor {name:?}: {}", told.join(", "))
+    bail!(InvalidArgument, "ranks do not agree on tensor {name:?}: {}", texts.join(", "))
 }
 
 #[cfg(test)]

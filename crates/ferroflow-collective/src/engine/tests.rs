@@ -68,7 +68,7 @@ fn on_engines_over<R: Send>(
 }
 
 /// The standard error of this program when it runs only the test `name`.
-fn heard_from(name: &str, verbose: &str) -> String {
+fn stderr_of(name: &str, verbose: &str) -> String {
     let ran = std::process::Command::new(std::env::current_exe().unwrap())
         .args([name, "--exact", "--nocapture"])
         .env("FERROFLOW_VERBOSE", verbose)
@@ -82,12 +82,12 @@ fn heard_from(name: &str, verbose: &str) -> String {
 fn stalls_are_always_printed_and_choices_only_if_verbose() {
     let name = "engine::tests::the_error_of_a_stall_names_the_missing_rank";
     for (verbose, chosen) in [("", false), ("0", false), ("1", true)] {
-        let told = heard_from(name, verbose);
-        assert!(told.contains("ferroflow: tensor \"w\" has waited"), "{told}");
+        let printed = stderr_of(name, verbose);
+        assert!(printed.contains("ferroflow: tensor \"w\" has waited"), "{printed}");
         // Rank 0 or 1 may be late, too.
-        assert!(told.contains("2]; ranks ["), "{told}");
-        assert_eq!(told.contains("ferroflow: 3 ranks, 1 host(s), "), chosen, "{told}");
-        assert_eq!(told.contains("us per message"), chosen, "{told}");
+        assert!(printed.contains("2]; ranks ["), "{printed}");
+        assert_eq!(printed.contains("ferroflow: 3 ranks, 1 host(s), "), chosen, "{printed}");
+        assert_eq!(printed.contains("us per message"), chosen, "{printed}");
     }
 }
 

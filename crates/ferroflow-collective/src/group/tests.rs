@@ -497,7 +497,7 @@ fn a_rank_that_never_connects_is_named() {
 #[test]
 fn a_rank_that_does_not_call_a_collective_is_named() {
     for transport in [TransportChoice::Tcp, TransportChoice::Shared] {
-        let gate = std::sync::Barrier::new(2);
+        let barrier = std::sync::Barrier::new(2);
         on_links(
             2,
             |m| m.transport = transport,
@@ -508,7 +508,7 @@ fn a_rank_that_does_not_call_a_collective_is_named() {
                     assert_eq!(e.code(), Code::DeadlineExceeded);
                     assert!(e.message().contains("rank 1"), "{e}");
                 }
-                gate.wait();
+                barrier.wait();
             },
         );
     }

@@ -160,7 +160,7 @@ impl SharedSegment {
     fn sleep(&self, until: Instant, awake: impl Fn() -> bool) -> Result<()> {
         let block = self.layout.block(self.rank);
         let (wakeups, asleep) = (self.region.u32(block + WAKEUPS), self.region.u32(block + ASLEEP));
-        let heard = wakeups.load(Ordering::SeqCst);
+        let seen = wakeups.load(Ordering::SeqCst);
         asleep.store(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         if !awake() && self.failure.check().is_ok() {
@@ -170,7 +170,7 @@ impl SharedSegment {
                 Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
             // It was woken, the wait timed out, or the count changed before: check again in each
             // case.
-            let _ = futex::wait(wakeups, futex::Flags::empty(), heard, Some(&timeout));
+            let _ = futex::wait(wakeups, futex::Flags::empty(), seen, Some(&timeout));
         }
         asleep.store(0, Ordering::SeqCst);
         self.failure.check()

@@ -112,14 +112,14 @@ mod tests {
 
     #[test]
     fn small_buffers_can_be_freed_on_another_thread_and_reused() {
-        let (tell, told) = std::sync::mpsc::channel::<Tensor>();
+        let (sender, receiver) = std::sync::mpsc::channel::<Tensor>();
         std::thread::scope(|scope| {
             scope.spawn(move || {
                 for i in 0..if cfg!(miri) { 40 } else { 2000 } {
-                    tell.send(Tensor::scalar(i)).unwrap();
+                    sender.send(Tensor::scalar(i)).unwrap();
                 }
             });
-            for (i, t) in told.iter().enumerate() {
+            for (i, t) in receiver.iter().enumerate() {
                 assert_eq!(t.scalar_value::<i32>().unwrap(), i as i32);
                 // A freed block is used again, and its old bytes are not visible.
                 let zero = Buffer::zeroed(8).unwrap();

@@ -265,11 +265,11 @@ fn tensors_and_joins_do_not_wait_for_a_rank_that_has_left() {
     c.message(2, RankMessage::Submit(sum("v", 5)), now).unwrap();
     c.message(1, RankMessage::Join, now).unwrap();
     c.message(2, RankMessage::Leave, now).unwrap();
-    let mut told: Vec<String> = c.decisions().iter().map(|v| format!("{v:?}")).collect();
-    told.sort();
-    assert!(told[0].contains("submitted by ranks [0], but ranks [2] have left"), "{told:?}");
-    assert!(told[1].contains("ranks [1] have joined, but ranks [2] have left"), "{told:?}");
-    assert_eq!(told.len(), 2, "the missing ranks of v may still submit it: {told:?}");
+    let mut texts: Vec<String> = c.decisions().iter().map(|v| format!("{v:?}")).collect();
+    texts.sort();
+    assert!(texts[0].contains("submitted by ranks [0], but ranks [2] have left"), "{texts:?}");
+    assert!(texts[1].contains("ranks [1] have joined, but ranks [2] have left"), "{texts:?}");
+    assert_eq!(texts.len(), 2, "the missing ranks of v may still submit it: {texts:?}");
     assert!(c.is_waiting());
     // The rank leaves, and then its connection is closed.
     c.message(2, RankMessage::Leave, now).unwrap();
@@ -288,7 +288,7 @@ fn nothing_runs_with_a_rank_that_has_disconnected() {
         c.message(rank, RankMessage::Submit(request), now).unwrap()
     };
     let member = |name: &str| TensorRequest { group: 77, group_len: 2, ..sum(name, 4) };
-    let told = |c: &mut Coordinator| -> Vec<String> {
+    let failed = |c: &mut Coordinator| -> Vec<String> {
         let failed = c.decisions().into_iter().filter_map(|v| match v {
             Decision::Fail { name, cause, .. } => Some((name, cause)),
             _ => None,
@@ -308,14 +308,14 @@ fn nothing_runs_with_a_rank_that_has_disconnected() {
         ask(&mut c, rank, member("grouped"));
     }
     ask(&mut c, 0, sum("waits", 5));
-    assert!(told(&mut c).is_empty());
+    assert!(failed(&mut c).is_empty());
     c.gone(1, now).unwrap();
-    assert_eq!(told(&mut c), ["agreed", "grouped", "waits"]);
+    assert_eq!(failed(&mut c), ["agreed", "grouped", "waits"]);
     assert!(runs(&mut c, &PACKING, now).is_empty() && !c.is_waiting());
     for request in [sum("asked", 5), sum("later", 5), member("the other")] {
         let name = request.name.clone();
         ask(&mut c, 2, request);
-        assert_eq!(told(&mut c), [name]);
+        assert_eq!(failed(&mut c), [name]);
     }
     assert!(c.failed_groups.is_empty());
     // The other ranks can complete their join without it.

@@ -66,8 +66,8 @@ fn every_collective_works_with_a_joined_rank() {
             engine.all_to_all("a", vec![r as i32; 3], vec![1, 0, 2], SubmitOptions::default());
         let want = [(vec![0, 1], vec![1, 1, 0]), (vec![], vec![0, 0, 0])];
         assert_eq!(sent.unwrap().wait_with_counts().unwrap(), want[r]);
-        let told = engine.broadcast("b", vec![r as f64; 4], 1, SubmitOptions::default()).unwrap();
-        assert_eq!(told.wait().unwrap(), [1.0; 4]);
+        let sent = engine.broadcast("b", vec![r as f64; 4], 1, SubmitOptions::default()).unwrap();
+        assert_eq!(sent.wait().unwrap(), [1.0; 4]);
         let lost = engine.broadcast("c", vec![r as f64; 4], 2, SubmitOptions::default()).unwrap();
         assert_eq!(lost.wait().unwrap_err().code(), Code::FailedPrecondition);
         let upright = if r == 0 { vec![3f32, 0.0] } else { vec![0.0, 4.0] };

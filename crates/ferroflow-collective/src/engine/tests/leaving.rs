@@ -38,7 +38,7 @@ fn submissions_fail_after_rank_0_has_left() {
         if engine.rank() == 0 {
             return;
         }
-        let told = loop {
+        let e = loop {
             let sum = engine.all_reduce("w", vec![1f32], SubmitOptions::default());
             let e = sum.and_then(CollectiveHandle::wait).unwrap_err();
             assert_eq!(e.code(), Code::Unavailable, "{e}");
@@ -48,10 +48,7 @@ fn submissions_fail_after_rank_0_has_left() {
                 break e;
             }
         };
-        assert!(
-            told.message().contains("rank 0") || told.message().contains("ranks [0]"),
-            "{told}"
-        );
+        assert!(e.message().contains("rank 0") || e.message().contains("ranks [0]"), "{e}");
         assert!(engine.join().is_err());
     });
 }

@@ -135,12 +135,12 @@ fn every_collective_moves_every_type_in_one_or_several_messages() {
     for n in [1, 2, 3, 7] {
         let mut random = fastrand::Rng::with_seed(n as u64);
         let mut calls = Vec::new();
-        for (turn, dtype) in NUMBERS.into_iter().enumerate() {
+        for (i, dtype) in NUMBERS.into_iter().enumerate() {
             for kind in 0..KINDS {
                 for count in [0, 1, 5, 131] {
                     calls.push(Call::draw(&mut random, kind, dtype, n, count));
                 }
-                if n == 3 && (turn % KINDS == kind || dtype == DType::Float) {
+                if n == 3 && (i % KINDS == kind || dtype == DType::Float) {
                     // Parts of about two segments each.
                     let count = 2 * n * SEGMENT / dtype.size().unwrap() + 13;
                     calls.push(Call::draw(&mut random, kind, dtype, n, count));
