@@ -88,7 +88,7 @@ pub fn run(args: Args) -> Result<()> {
     model.link.latency = units::seconds(&args.latency)?;
     if let Some(path) = &args.measured {
         let bytes = std::fs::read(path).map_err(|e| wrong(format!("{path}: {e}")))?;
-        model.measured = ferroflow::placement::measured(&bytes)?;
+        model.measured = ferroflow::train::RunMetadata::from_bytes(bytes).measured()?;
     }
     let graph = read_graph(Path::new(&args.graph))?;
     let request = PlacementRequest {

@@ -1,20 +1,21 @@
 //! The client side of a session: a graph on somebody else's master.
 
 use crate::error::from_status;
+use crate::messages::{
+    CloseSessionRequest, CreateSessionResponse, ExtendSessionRequest, ExtendSessionResponse,
+    PartialRunSetupRequest, PartialRunSetupResponse,
+};
 use crate::pulse::Pulse;
 use crate::rpc::client::ChannelOptions;
 use crate::rpc::{CallOptions, Channel, Chunks};
 use crate::service::TaskService;
-use crate::wire::placement_options;
+use crate::wire::{Decode, Encode, GraphMessage, create_session};
 use bytes::Bytes;
 use ferroflow_core::{Code, Result, Tensor, bail, err};
-use ferroflow_graph::GraphDef;
 use ferroflow_graph::wire::MessageReader;
-use ferroflow_graph::wire::graph::graph_to_proto;
-use ferroflow_graph::wire::step::{RunStepOptions, RunStepRequest, RunStepResponse};
-use ferroflow_proto::tensorflow as pb;
+use ferroflow_graph::wire::step::{FULL_TRACE, RunStepOptions, RunStepRequest, RunStepResponse};
+use ferroflow_graph::{GraphDef, RunMetadata};
 use ferroflow_runtime::Placement;
-use prost::Message;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -52,8 +53,8 @@ impl Default for ConnectOptions {
 pub struct StepAnswer {
     /// In the order asked for.
     pub tensors: Vec<Tensor>,
-    /// A serialized `RunMetadata`, with what was asked to be recorded.
-    pub metadata: Bytes,
+    /// What was asked to be recorded of it.
+    pub metadata: RunMetadata,
 }
 
 /// A session on a server, Ferroflow's or TensorFlow's.
@@ -73,14 +74,13 @@ enum MasterOf {
 
 impl MasterOf {
     /// Makes a call whose answer is small.
-    async fn unary<A: Message + Default>(
+    async fn unary<A: Decode>(
         &self,
         method: &str,
-        request: &impl Message,
+        message: Bytes,
         options: CallOptions,
     ) -> Result<A> {
         let path = format!("/tensorflow.MasterService/{method}");
-        let message = Bytes::from(request.encode_to_vec());
         let answer = match self {
             MasterOf::Peer(channel, _) if options.wait_ready => {
                 channel.call(&path, message, options).await
@@ -100,7 +100,9 @@ impl MasterOf {
             }
         };
         let answer = answer.map_err(|s| from_status(&s))?;
-        A::decode(answer).map_err(|e| err!(Internal, "{method}: malformed answer: {e}"))
+        A::decode(answer).map_err(|e| {
+            err!(Internal, "the server gave a malformed answer to {method}: {}", e.message())
+        })
     }
 
     async fn run_step(
@@ -191,37 +193,28 @@ impl RemoteSession {
         graph: &GraphDef,
         options: &ConnectOptions,
     ) -> Result<Self> {
-        let request = pb::CreateSessionRequest {
-            graph_def: Some(graph_to_proto(graph)?),
-            config: Some(pb::ConfigProto {
-                allow_soft_placement: true,
-                device_filters: options.device_filters.clone(),
-                isolate_session_state: options.isolate_state,
-                graph_options: placement_options(&options.placement),
-                ..Default::default()
-            }),
-            target,
-        };
+        let request = create_session(graph, options, target)?;
         let options = CallOptions {
             timeout: Some(options.timeout),
             wait_ready: true,
             ..CallOptions::default()
         };
-        let response: pb::CreateSessionResponse =
-            master.unary("CreateSession", &request, options).await?;
+        let response: CreateSessionResponse =
+            master.unary("CreateSession", request, options).await?;
         let version = AtomicI64::new(response.graph_version);
         Ok(RemoteSession { master, handle: response.session_handle, version })
     }
 
     /// Adds nodes and functions to the graph. Of two extensions at a time the master refuses one.
     pub async fn extend(&self, graph: &GraphDef) -> Result<()> {
-        let request = pb::ExtendSessionRequest {
+        let request = ExtendSessionRequest {
             session_handle: self.handle.clone(),
-            graph_def: Some(graph_to_proto(graph)?),
+            graph: GraphMessage::of(graph)?,
             current_graph_version: self.version.load(Ordering::Acquire),
         };
-        let response: pb::ExtendSessionResponse =
-            self.master.unary("ExtendSession", &request, CallOptions::default()).await?;
+        let options = CallOptions::default();
+        let response: ExtendSessionResponse =
+            self.master.unary("ExtendSession", request.encode(), options).await?;
         self.version.store(response.new_graph_version, Ordering::Release);
         Ok(())
     }
@@ -254,15 +247,16 @@ impl RemoteSession {
         fetches: Vec<String>,
         targets: Vec<String>,
     ) -> Result<String> {
-        let request = pb::PartialRunSetupRequest {
+        let request = PartialRunSetupRequest {
             session_handle: self.handle.clone(),
-            feed: feeds,
-            fetch: fetches,
-            target: targets,
+            feeds,
+            fetches,
+            targets,
             request_id: fastrand::i64(1..),
         };
-        let response: pb::PartialRunSetupResponse =
-            self.master.unary("PartialRunSetup", &request, CallOptions::default()).await?;
+        let options = CallOptions::default();
+        let response: PartialRunSetupResponse =
+            self.master.unary("PartialRunSetup", request.encode(), options).await?;
         Ok(response.partial_run_handle)
     }
 
@@ -286,8 +280,6 @@ impl RemoteSession {
         partial_run_handle: String,
     ) -> Result<StepAnswer> {
         let ferroflow_runtime::RunRequest { feeds, fetches, targets, options } = request;
-        /// Everything, as far as software can tell: what `RunOptions.FULL_TRACE` says.
-        const FULL_TRACE: i32 = 3;
         let request = RunStepRequest {
             session_handle: self.handle.clone(),
             feeds,
@@ -319,14 +311,13 @@ impl RemoteSession {
 
     /// Ends the session; running steps are cancelled.
     pub async fn close(&self) -> Result<()> {
-        let request = pb::CloseSessionRequest { session_handle: self.handle.clone() };
+        let request = CloseSessionRequest { session_handle: self.handle.clone() };
         let options = CallOptions::timeout(CLOSE_TIMEOUT);
-        let closed: Result<pb::CloseSessionResponse> =
-            self.master.unary("CloseSession", &request, options).await;
+        let closed = self.master.unary("CloseSession", request.encode(), options).await;
         match closed {
             // A master that restarted has forgotten the session: it is closed all the same.
             Err(e) if e.code() == Code::Aborted => Ok(()),
-            other => other.map(|_| ()),
+            other => other,
         }
     }
 }

@@ -10,8 +10,12 @@ mod ring;
 
 use crate::channels::Channels;
 use crate::error::said_by;
-use crate::rpc::{CallOptions, Chunks};
-use crate::wire::{device_from_proto, device_to_proto};
+use crate::messages::{
+    CompleteGroupRequest, CompleteInstanceRequest, GetStepSequenceRequest, GetStepSequenceResponse,
+    RecvBufRequest, RecvBufResponse,
+};
+use crate::rpc::CallOptions;
+use crate::wire::{Decode, DeviceMessage, Encode, SessionConfig};
 use crate::worker::View;
 use buffers::Buffers;
 use bytes::Bytes;
@@ -19,10 +23,8 @@ use ferroflow_core::{
     CollectiveCall, CollectiveDone, CollectiveKind, Collectives, DeviceInfo, Result, StepCtx,
     Tensor, bail, ensure, err, single_device_result,
 };
-use ferroflow_proto::tensorflow as pb;
 use leader::Leader;
 use parking_lot::Mutex;
-use prost::Message;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,8 +39,6 @@ const REDUCTION: i32 = 0;
 const BROADCAST: i32 = 1;
 const GATHER: i32 = 2;
 const ALL_TO_ALL: i32 = 4;
-
-const RESPONSE_EXTRA: &str = "type.googleapis.com/tensorflow.RecvBufRespExtra";
 
 /// What a task does for collectives, whatever session they belong to.
 pub(crate) struct TaskCollectives {
@@ -64,7 +64,7 @@ impl TaskCollectives {
     pub fn of_session(
         self: &Arc<Self>,
         view: &Arc<View>,
-        config: Option<&pb::ConfigProto>,
+        config: Option<&SessionConfig>,
     ) -> Arc<dyn Collectives> {
         Arc::new(SessionCollectives {
             task: self.clone(),
@@ -94,14 +94,16 @@ impl TaskCollectives {
         let sequences = match own {
             true => self.leader.step_sequences(&[graph_key])?,
             false => {
-                let request = pb::GetStepSequenceRequest { graph_key: vec![graph_key] };
-                let answer: pb::GetStepSequenceResponse =
-                    ask(&self.channels, view, leader, "GetStepSequence", &request).await?;
-                answer.step_sequence
+                let request = GetStepSequenceRequest { graph_keys: vec![graph_key] };
+                let answer: GetStepSequenceResponse =
+                    ask(&self.channels, view, leader, "GetStepSequence", request).await?;
+                answer.next_steps
             }
         };
-        let found = sequences.into_iter().find(|s| s.graph_key == graph_key);
-        let next = found.ok_or_else(|| err!(Internal, "{leader} knows no next step"))?.next_step_id;
+        let found = sequences.into_iter().find(|(key, _)| *key == graph_key);
+        let (_, next) = found.ok_or_else(|| {
+            err!(Internal, "{leader} did not return the next step of graph {graph_key}")
+        })?;
         self.leader.set_step(graph_key, next)?;
         Ok(next)
     }
@@ -120,18 +122,18 @@ impl TaskCollectives {
     /// Answers a task that asks for values of this one.
     pub async fn recv_buf(
         &self,
-        request: pb::RecvBufRequest,
+        request: RecvBufRequest,
         devices: &[Arc<DeviceInfo>],
-    ) -> Result<pb::RecvBufResponse> {
-        let key = request.buf_rendezvous_key;
-        let name = ferroflow_core::DeviceName::parse(&request.src_device)?;
+    ) -> Result<RecvBufResponse> {
+        let key = request.key;
+        let name = ferroflow_core::DeviceName::parse(&request.source_device)?;
         let device = devices.iter().find(|d| d.name.kind == name.kind && d.name.id == name.id);
-        if let Some(device) = device.filter(|_| request.src_incarnation != 0) {
+        if let Some(device) = device.filter(|_| request.source_incarnation != 0) {
             ensure!(
-                device.incarnation == request.src_incarnation,
+                device.incarnation == request.source_incarnation,
                 FailedPrecondition,
                 "RecvBuf of {key}: {} was restarted",
-                request.src_device
+                request.source_device
             );
         }
         let taken = self.buffers.take(request.step_id, &key);
@@ -147,22 +149,13 @@ impl TaskCollectives {
             bytes.len(),
             request.num_bytes
         );
-        let extra = pb::RecvBufRespExtra { tensor_content: vec![bytes.clone()] };
-        Ok(pb::RecvBufResponse {
-            num_bytes: bytes.len() as i64,
-            transport_options: Some(ferroflow_proto::google::protobuf::Any {
-                type_url: RESPONSE_EXTRA.into(),
-                value: extra.encode_to_vec().into(),
-            }),
-            ..Default::default()
-        })
+        Ok(RecvBufResponse { chunks: vec![bytes] })
     }
 }
 
 /// The task that orders the collectives of a session.
-pub(crate) fn leader_of(view: &View, config: Option<&pb::ConfigProto>) -> String {
-    let named = config.and_then(|c| c.experimental.as_ref());
-    let named = named.map(|e| e.collective_group_leader.clone()).filter(|l| !l.is_empty());
+pub(crate) fn leader_of(view: &View, config: Option<&SessionConfig>) -> String {
+    let named = config.and_then(|c| c.collective_leader.clone());
     named.unwrap_or_else(|| view.first_task())
 }
 
@@ -301,7 +294,7 @@ impl CollectivePart {
         if let Some(known) = known.filter(|g| g.0.len() == call.group_size) {
             return Ok(known);
         }
-        let request = pb::CompleteGroupRequest {
+        let request = CompleteGroupRequest {
             group_key: call.group_key,
             group_size: call.group_size as i32,
             device_type: call.device.kind().to_string(),
@@ -313,24 +306,24 @@ impl CollectivePart {
                 // What it is for will be seen; nobody asks.
                 CollectiveKind::Meet => REDUCTION,
             },
-            device_attributes: Some(device_to_proto(&call.device)),
-            ferroflow_rank: call.rank.map_or(0, |rank| rank.saturating_add(1)),
+            device: Some(DeviceMessage::of(&call.device)),
+            rank: call.rank,
         };
         let response = match self.is_leader() {
             true => self.task.leader.complete_group(request).await?,
-            false => self.ask_leader("CompleteGroup", &request).await?,
+            false => self.ask_leader("CompleteGroup", request).await?,
         };
         ensure!(
-            response.device_attributes.len() == call.group_size,
+            response.devices.len() == call.group_size,
             Internal,
             "group {} has {} members, not {}",
             call.group_key,
-            response.device_attributes.len(),
+            response.devices.len(),
             call.group_size
         );
-        let places = leader::places(&response.ferroflow_ranks, call.group_size)?;
-        let members = response.device_attributes.iter().zip(places).map(|(attributes, place)| {
-            let device = device_from_proto(attributes)?;
+        let places = leader::places(&response.ranks, call.group_size)?;
+        let members = response.devices.iter().zip(places).map(|(device, place)| {
+            let device = device.info()?;
             Ok(GroupMember { task: device.name.task_name(), device, place })
         });
         let group = Arc::new(ResolvedGroup(members.collect::<Result<Vec<_>>>()?));
@@ -341,9 +334,9 @@ impl CollectivePart {
     /// The rank that has what is broadcast.
     async fn source(&self, is_source: bool) -> Result<usize> {
         let call = &self.call;
-        let request = pb::CompleteInstanceRequest {
+        let request = CompleteInstanceRequest {
             name: call.name.clone(),
-            r#type: BROADCAST,
+            collective_type: BROADCAST,
             data_type: call.dtype.number(),
             group_key: call.group_key,
             group_size: call.group_size as i32,
@@ -352,21 +345,16 @@ impl CollectivePart {
             device: call.device.text.clone(),
             is_source,
             step_id: self.step_id,
-            ..Default::default()
         };
         let response = match self.is_leader() {
             true => self.task.leader.complete_instance(request).await?,
-            false => self.ask_leader("CompleteInstance", &request).await?,
+            false => self.ask_leader("CompleteInstance", request).await?,
         };
         let rank = usize::try_from(response.source_rank).ok().filter(|&r| r < call.group_size);
         rank.ok_or_else(|| err!(Internal, "rank {} sends a broadcast", response.source_rank))
     }
 
-    async fn ask_leader<R: Message + Default>(
-        &self,
-        method: &str,
-        request: &impl Message,
-    ) -> Result<R> {
+    async fn ask_leader<R: Decode>(&self, method: &str, request: impl Encode) -> Result<R> {
         ask(&self.task.channels, &self.view, &self.leader, method, request).await
     }
 
@@ -395,23 +383,19 @@ impl CollectivePart {
             ensure!(got.len() == bytes, Internal, "{key}: {} bytes for {bytes}", got.len());
             return Ok(got);
         }
-        let request = pb::RecvBufRequest {
+        let request = RecvBufRequest {
             step_id: self.step_id,
-            buf_rendezvous_key: key.clone(),
+            key: key.clone(),
             num_bytes: bytes as i64,
-            src_device: from.device.text.clone(),
-            dst_device: self.call.device.text.clone(),
+            source_device: from.device.text.clone(),
+            source_incarnation: from.device.incarnation,
+            destination_device: self.call.device.text.clone(),
             request_id: fastrand::u64(1..) as i64,
-            src_incarnation: from.device.incarnation,
-            ..Default::default()
         };
-        let response: pb::RecvBufResponse =
-            ask(&self.task.channels, &self.view, &from.task, "RecvBuf", &request).await?;
-        let extra = response.transport_options.unwrap_or_default();
-        let extra = pb::RecvBufRespExtra::decode(extra.value)
-            .map_err(|e| err!(Internal, "the answer of {} to RecvBuf of {key}: {e}", from.task))?;
+        let response: RecvBufResponse =
+            ask(&self.task.channels, &self.view, &from.task, "RecvBuf", request).await?;
         let mut got = Vec::with_capacity(bytes.min(1 << 30));
-        for chunk in &extra.tensor_content {
+        for chunk in &response.chunks {
             ensure!(got.len() + chunk.len() <= bytes, Internal, "{key}: more than {bytes} bytes");
             got.extend_from_slice(chunk);
         }
@@ -421,21 +405,21 @@ impl CollectivePart {
 }
 
 /// Calls another task.
-async fn ask<R: Message + Default>(
+async fn ask<R: Decode>(
     channels: &Channels,
     view: &View,
     task: &str,
     method: &str,
-    request: &impl Message,
+    request: impl Encode,
 ) -> Result<R> {
     let address = view.remote(task)?.address;
     let channel = channels.get(address)?;
     let path = format!("/tensorflow.WorkerService/{method}");
-    let message = Chunks::from(Bytes::from(request.encode_to_vec()));
-    let call = channel.call(&path, message, CallOptions::default());
+    let call = channel.call(&path, request.encode(), CallOptions::default());
     let answer = watched(channels, task, address, call).await?;
     let answer = answer.map_err(|status| said_by(task, channel.address(), &path, &status))?;
-    R::decode(answer).map_err(|e| err!(Internal, "the answer of {task} to {method}: {e}"))
+    R::decode(answer)
+        .map_err(|e| err!(Internal, "{task} gave a malformed answer to {method}: {}", e.message()))
 }
 
 /// Waits for something that another task has to do, which may take any time as long as the task lives.

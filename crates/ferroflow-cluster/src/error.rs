@@ -1,13 +1,8 @@
 //! Errors on the wire: gRPC statuses from and to [`Error`].
 
 use crate::rpc::RpcStatus;
-use bytes::Bytes;
+use crate::wire::{derived_details, is_derived};
 use ferroflow_core::{Code, Error};
-use ferroflow_proto::tensorflow::distributed_runtime::GrpcPayloadContainer;
-use prost::Message;
-
-/// Says that an error is a consequence of another one; TensorFlow's peers rank it so.
-const DERIVED: &str = "type.googleapis.com/tensorflow.DerivedStatus";
 
 /// The status that tells a peer about `error`.
 pub(crate) fn to_status(error: &Error) -> RpcStatus {
@@ -15,18 +10,13 @@ pub(crate) fn to_status(error: &Error) -> RpcStatus {
     if !error.is_derived() {
         return status;
     }
-    let payloads = [(DERIVED.to_string(), Bytes::new())].into_iter().collect();
-    status.with_details(Bytes::from(GrpcPayloadContainer { payloads }.encode_to_vec()))
+    status.with_details(derived_details())
 }
 
 /// The error a peer's status tells about.
 pub(crate) fn from_status(status: &RpcStatus) -> Error {
     let error = Error::new(Code::from_number(status.code), status.message.clone());
-    let is_derived = status.details.as_ref().is_some_and(|details| {
-        GrpcPayloadContainer::decode(details.clone())
-            .is_ok_and(|container| container.payloads.contains_key(DERIVED))
-    });
-    if is_derived { error.derived() } else { error }
+    if status.details.as_ref().is_some_and(is_derived) { error.derived() } else { error }
 }
 
 /// An error that arrived as the status of a call, with where it came from, in the words

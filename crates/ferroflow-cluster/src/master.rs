@@ -17,18 +17,20 @@ mod tests;
 use crate::channels::Channels;
 use crate::gate::leaving;
 use crate::link::Links;
+use crate::messages::{
+    CreateSessionRequest, ExtendSessionRequest, MakeCallableRequest, PartialRunSetupRequest,
+    ReleaseCallableRequest,
+};
 use crate::recent::RecentIds;
 use crate::spec::ClusterSpec;
 use crate::wire;
 use crate::worker::Worker;
-use bytes::Bytes;
 use ferroflow_core::{CancelToken, DeviceInfo, Error, HashMap, Result, ensure, err};
-use ferroflow_graph::wire::graph::graph_from_proto;
+use ferroflow_graph::RunMetadata;
 use ferroflow_graph::wire::step::{
-    RunCallableRequest, RunCallableResponse, RunStepRequest, RunStepResponse,
+    FULL_TRACE, RunCallableRequest, RunCallableResponse, RunStepRequest, RunStepResponse,
 };
-use ferroflow_proto::tensorflow as pb;
-use ferroflow_runtime::{CallableSpec, RunOptions, RunOutput, RunRequest, Session, Task};
+use ferroflow_runtime::{RunOptions, RunOutput, RunRequest, Session, Task};
 use futures_util::future::join_all;
 use members::Members;
 use parking_lot::{Mutex, RwLock};
@@ -40,9 +42,6 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 type Devices = Vec<Arc<DeviceInfo>>;
-
-/// Trace level from which on steps are traced.
-const FULL_TRACE: i32 = 3;
 
 /// How long listing the devices of a cluster waits for tasks that do not answer.
 const LIST_LIMIT: Duration = Duration::from_secs(10);
@@ -91,7 +90,7 @@ impl Master {
         }
     }
 
-    pub async fn create_session(&self, request: pb::CreateSessionRequest) -> Result<String> {
+    pub async fn create_session(&self, request: CreateSessionRequest) -> Result<String> {
         let (handle, session) = MasterSession::open(self, request).await?;
         self.sessions.write().insert(handle.clone(), session);
         Ok(handle)
@@ -110,16 +109,15 @@ impl Master {
         Ok(peers)
     }
 
-    pub fn extend_session(&self, request: pb::ExtendSessionRequest) -> Result<i64> {
+    pub fn extend_session(&self, request: ExtendSessionRequest) -> Result<i64> {
         let session = self.session(&request.session_handle)?;
-        let graph = graph_from_proto(request.graph_def.unwrap_or_default())?;
-        session.extend(&graph, Some(request.current_graph_version))
+        session.extend(&request.graph.read()?, Some(request.current_graph_version))
     }
 
-    pub fn partial_run_setup(&self, request: pb::PartialRunSetupRequest) -> Result<String> {
+    pub fn partial_run_setup(&self, request: PartialRunSetupRequest) -> Result<String> {
         self.ensure_new(request.request_id, "PartialRunSetup (Master)")?;
         let session = self.session(&request.session_handle)?;
-        session.partial_run_setup(request.feed, request.fetch, request.target)
+        session.partial_run_setup(request.feeds, request.fetches, request.targets)
     }
 
     /// Runs a step. A failure goes into the response when the client asked for that.
@@ -127,7 +125,7 @@ impl Master {
         let in_body = request.store_errors_in_response_body;
         match self.step(request).await {
             Err(e) if in_body => Ok(RunStepResponse {
-                metadata: Some(Bytes::new()),
+                metadata: Some(RunMetadata::default()),
                 status: Some(e),
                 tensors: vec![],
             }),
@@ -178,31 +176,15 @@ impl Master {
         Ok(RunStepResponse { tensors, metadata: Some(metadata), status: None })
     }
 
-    pub fn make_callable(&self, request: pb::MakeCallableRequest) -> Result<i64> {
+    pub fn make_callable(&self, request: MakeCallableRequest) -> Result<i64> {
         self.ensure_new(request.request_id, "MakeCallable (Master)")?;
         let session = self.session(&request.session_handle)?;
-        let options = request.options.unwrap_or_default();
         ensure!(
-            options.feed_devices.is_empty() && options.fetch_devices.is_empty(),
+            !request.names_devices,
             Unimplemented,
             "CallableOptions.feed_devices and fetch_devices are not supported on a remote session"
         );
-        let run_options = options.run_options.unwrap_or_default();
-        session.make_callable(&CallableSpec {
-            feeds: options.feed,
-            fetches: options.fetch,
-            targets: options.target,
-            connections: options
-                .tensor_connection
-                .into_iter()
-                .map(|c| (c.from_tensor, c.to_tensor))
-                .collect(),
-            options: RunOptions {
-                trace: run_options.trace_level >= FULL_TRACE,
-                output_partition_graphs: run_options.output_partition_graphs,
-                ..RunOptions::default()
-            },
-        })
+        session.make_callable(&request.spec)
     }
 
     pub async fn run_callable(&self, request: RunCallableRequest) -> Result<RunCallableResponse> {
@@ -215,7 +197,7 @@ impl Master {
         Ok(RunCallableResponse { fetches: output.tensors, metadata: Some(metadata) })
     }
 
-    pub fn release_callable(&self, request: &pb::ReleaseCallableRequest) -> Result<()> {
+    pub fn release_callable(&self, request: &ReleaseCallableRequest) -> Result<()> {
         self.session(&request.session_handle)?.release_callable(request.handle)
     }
 

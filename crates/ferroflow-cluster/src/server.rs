@@ -6,6 +6,7 @@ use crate::gate::Gate;
 use crate::link::{DataPath, Identity, Links, Token, VERSION};
 use crate::listen::{Handed, listen};
 use crate::master::{Master, MasterOptions};
+use crate::messages::LinkOffer;
 use crate::net::{NetListener, SystemNetwork, TaskNetwork};
 use crate::rpc;
 use crate::service::TaskService;
@@ -14,7 +15,6 @@ use crate::tf_config::TfConfig;
 use crate::worker::Worker;
 use ferroflow_core::{Result, bail, err};
 use ferroflow_graph::Catalog;
-use ferroflow_proto::tensorflow as pb;
 use ferroflow_runtime::Task;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -135,9 +135,9 @@ impl Server {
             links,
             MasterOptions { session_timeout },
         );
-        let link = (data_path != DataPath::Grpc).then(|| pb::FerroflowLink {
+        let link = (data_path != DataPath::Grpc).then(|| LinkOffer {
             version: VERSION,
-            token: identity.token.to_vec().into(),
+            token: identity.token,
             local_name: identity.local_name.clone(),
         });
         let service = Arc::new(TaskService { master, worker, task, gate: Gate::default(), link });

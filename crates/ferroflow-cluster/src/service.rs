@@ -3,16 +3,20 @@
 use crate::error::to_status;
 use crate::gate::{Gate, leaving};
 use crate::master::Master;
+use crate::messages::{
+    CleanupAllRequest, CleanupGraphRequest, CloseSessionRequest, CreateSessionRequest,
+    CreateSessionResponse, DeleteWorkerSessionRequest, ExtendSessionResponse, GetStatusResponse,
+    GetStepSequenceRequest, GetStepSequenceResponse, LinkOffer, ListDevicesRequest,
+    ListDevicesResponse, MakeCallableResponse, PartialRunSetupResponse, RegisterGraphResponse,
+    ResetRequest,
+};
 use crate::rpc::{BoxFuture, Chunks, RpcRequest, RpcService, RpcStatus, code};
-use crate::wire::device_to_proto;
+use crate::wire::{Decode, DeviceMessage, Encode};
 use crate::worker::Worker;
-use bytes::Bytes;
-use ferroflow_core::{DeviceInfo, Error};
+use ferroflow_core::Error;
 use ferroflow_graph::wire::step::{RunCallableRequest, RunGraphRequest, RunStepRequest};
 use ferroflow_graph::wire::{MessageReader, Segments};
-use ferroflow_proto::tensorflow as pb;
 use ferroflow_runtime::Task;
-use prost::Message;
 use std::sync::Arc;
 
 /// MasterService and WorkerService of one task.
@@ -23,7 +27,7 @@ pub(crate) struct TaskService {
     /// Steps go through it.
     pub gate: Gate,
     /// How tasks like this one reach it without gRPC, if they may.
-    pub link: Option<pb::FerroflowLink>,
+    pub link: Option<LinkOffer>,
 }
 
 impl RpcService for Arc<TaskService> {
@@ -69,14 +73,15 @@ impl TaskService {
                 segments(response.encode())
             }
             "CreateSession" => {
-                let request = self.graph_work(body, |_, body| decode(body)).await?;
+                let request: CreateSessionRequest =
+                    self.graph_work(body, |_, body| decode(body)).await?;
                 let created = tokio::select! {
                     biased;
                     () = self.gate.closed() => Err(leaving()),
                     created = master.create_session(request) => created,
                 };
                 let session_handle = created.map_err(status)?;
-                encode(pb::CreateSessionResponse { session_handle, graph_version: 0 })
+                encode(CreateSessionResponse { session_handle, graph_version: 0 })
             }
             "ExtendSession" => {
                 let new_graph_version = self
@@ -84,39 +89,36 @@ impl TaskService {
                         master.extend_session(decode(body)?).map_err(status)
                     })
                     .await?;
-                encode(pb::ExtendSessionResponse { new_graph_version })
+                encode(ExtendSessionResponse { new_graph_version })
             }
             "PartialRunSetup" => {
                 let partial_run_handle = master.partial_run_setup(decode(body)?).map_err(status)?;
-                encode(pb::PartialRunSetupResponse { partial_run_handle })
+                encode(PartialRunSetupResponse { partial_run_handle })
             }
             "MakeCallable" => {
                 let handle = master.make_callable(decode(body)?).map_err(status)?;
-                encode(pb::MakeCallableResponse { handle })
+                encode(MakeCallableResponse { handle })
             }
             "ReleaseCallable" => {
                 master.release_callable(&decode(body)?).map_err(status)?;
-                encode(pb::ReleaseCallableResponse {})
+                encode(())
             }
             "CloseSession" => {
-                let request: pb::CloseSessionRequest = decode(body)?;
+                let request: CloseSessionRequest = decode(body)?;
                 master.close_session(&request.session_handle).await.map_err(status)?;
-                encode(pb::CloseSessionResponse {})
+                encode(())
             }
             "Reset" => {
-                let request: pb::ResetRequest = decode(body)?;
-                let (containers, filters) = (&request.container, &request.device_filters);
+                let request: ResetRequest = decode(body)?;
+                let (containers, filters) = (&request.containers, &request.device_filters);
                 master.reset(containers, filters).await.map_err(status)?;
-                encode(pb::ResetResponse {})
+                encode(())
             }
             "ListDevices" => {
-                let request: pb::ListDevicesRequest = decode(body)?;
+                let request: ListDevicesRequest = decode(body)?;
                 let found = master.devices(&request.session_handle).await.map_err(status)?;
-                let proto = |devices: Vec<Arc<DeviceInfo>>| {
-                    devices.iter().map(|d| device_to_proto(d)).collect()
-                };
-                let (local_device, remote_device) = (proto(found.0), proto(found.1));
-                encode(pb::ListDevicesResponse { local_device, remote_device })
+                let (local, remote) = found;
+                encode(ListDevicesResponse { local, remote })
             }
             _ => Err(RpcStatus::unknown_method(path)),
         }
@@ -141,44 +143,41 @@ impl TaskService {
                 segments(response.encode())
             }
             "CleanupGraph" => {
-                let request: pb::CleanupGraphRequest = decode(body)?;
+                let request: CleanupGraphRequest = decode(body)?;
                 worker.cleanup_graph(request.step_id);
-                encode(pb::CleanupGraphResponse {})
+                encode(())
             }
             "GetStatus" => {
                 let devices = &self.task.devices;
-                let device_attributes = devices.iter().map(|d| device_to_proto(d)).collect();
-                encode(pb::GetStatusResponse {
-                    device_attributes,
-                    ferroflow_link: self.link.clone(),
-                })
+                let devices = devices.iter().map(|d| DeviceMessage::of(d)).collect();
+                encode(GetStatusResponse { devices, link: self.link.clone() })
             }
             "CreateWorkerSession" => {
                 worker.create_session(decode(body)?, None).map_err(status)?;
-                encode(pb::CreateWorkerSessionResponse {})
+                encode(())
             }
             "DeleteWorkerSession" => {
-                let request: pb::DeleteWorkerSessionRequest = decode(body)?;
+                let request: DeleteWorkerSessionRequest = decode(body)?;
                 worker.delete_session(&request.session_handle);
-                encode(pb::DeleteWorkerSessionResponse {})
+                encode(())
             }
             "RegisterGraph" => {
                 let graph_handle = worker.register_graph(decode(body)?).await.map_err(status)?;
-                encode(pb::RegisterGraphResponse { graph_handle })
+                encode(RegisterGraphResponse { graph_handle })
             }
             "DeregisterGraph" => {
                 worker.deregister_graph(&decode(body)?).map_err(status)?;
-                encode(pb::DeregisterGraphResponse {})
+                encode(())
             }
             "CleanupAll" => {
-                let request: pb::CleanupAllRequest = decode(body)?;
-                worker.cleanup_all(&request.container);
-                encode(pb::CleanupAllResponse {})
+                let request: CleanupAllRequest = decode(body)?;
+                worker.cleanup_all(&request.containers);
+                encode(())
             }
             // Transfers are not recorded; a timeline without them is complete otherwise.
-            "Logging" => encode(pb::LoggingResponse::default()),
+            "Logging" => encode(()),
             // Only values that asked for an acknowledgement are acknowledged, and ours never do.
-            "MarkRecvFinished" => encode(pb::MarkRecvFinishedResponse {}),
+            "MarkRecvFinished" => encode(()),
             "Tracing" => Err(RpcStatus::new(code::UNIMPLEMENTED, "Tracing")),
             "RecvBuf" => encode(worker.recv_buf(decode(body)?).await.map_err(status)?),
             "CompleteGroup" => {
@@ -190,10 +189,10 @@ impl TaskService {
                 encode(leader.complete_instance(decode(body)?).await.map_err(status)?)
             }
             "GetStepSequence" => {
-                let request: pb::GetStepSequenceRequest = decode(body)?;
+                let request: GetStepSequenceRequest = decode(body)?;
                 let leader = &worker.collectives.leader;
-                let step_sequence = leader.step_sequences(&request.graph_key).map_err(status)?;
-                encode(pb::GetStepSequenceResponse { step_sequence })
+                let next_steps = leader.step_sequences(&request.graph_keys).map_err(status)?;
+                encode(GetStepSequenceResponse { next_steps })
             }
             _ => Err(RpcStatus::unknown_method(path)),
         }
@@ -223,13 +222,12 @@ fn reader(body: Chunks) -> MessageReader {
     MessageReader::new(body.segments().cloned().collect::<Vec<_>>())
 }
 
-fn decode<M: Message + Default>(body: Chunks) -> Result<M, RpcStatus> {
-    M::decode(body)
-        .map_err(|e| RpcStatus::new(code::INVALID_ARGUMENT, format!("malformed message: {e}")))
+fn decode<M: Decode>(body: Chunks) -> Result<M, RpcStatus> {
+    M::decode(body).map_err(status)
 }
 
-fn encode(message: impl Message) -> Result<Chunks, RpcStatus> {
-    Ok(Bytes::from(message.encode_to_vec()).into())
+fn encode(message: impl Encode) -> Result<Chunks, RpcStatus> {
+    Ok(message.encode().into())
 }
 
 fn segments(encoded: Result<Segments, Error>) -> Result<Chunks, RpcStatus> {

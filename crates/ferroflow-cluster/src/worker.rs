@@ -23,13 +23,16 @@ use crate::channels::Channels;
 use crate::collective::{TaskCollectives, leader_of};
 use crate::gate::leaving;
 use crate::link::{Links, Receiver};
+use crate::messages::{
+    CreateWorkerSessionRequest, DeregisterGraphRequest, RecvBufRequest, RecvBufResponse,
+    RegisterGraphRequest,
+};
 use crate::recent::RecentIds;
 use crate::spec::ClusterSpec;
+use crate::wire::SessionConfig;
 use ferroflow_core::{Collectives, DeviceInfo, Result, bail, err};
 use ferroflow_graph::GraphDef;
-use ferroflow_graph::wire::graph::graph_from_proto;
 use ferroflow_graph::wire::step::{RunGraphRequest, RunGraphResponse};
-use ferroflow_proto::tensorflow as pb;
 use ferroflow_runtime::Task;
 use graph::RegisteredGraph;
 use run::Run;
@@ -89,7 +92,7 @@ impl Worker {
     /// Opens a session; `state` is where this task's own master keeps it.
     pub fn create_session(
         &self,
-        request: pb::CreateWorkerSessionRequest,
+        request: CreateWorkerSessionRequest,
         state: Option<State>,
     ) -> Result<()> {
         for session in self.sessions.create(request, state)? {
@@ -106,16 +109,12 @@ impl Worker {
     }
 
     /// Compiles a partition and returns its handle.
-    pub async fn register_graph(&self, request: pb::RegisterGraphRequest) -> Result<String> {
+    pub async fn register_graph(&self, request: RegisterGraphRequest) -> Result<String> {
         let called = request.create_worker_session_called;
         let session = self.sessions.get(&request.session_handle, called)?;
-        let collectives = self.collectives.of_session(&session.view, request.config_proto.as_ref());
-        let options = request.config_proto.and_then(|c| c.graph_options).or(request.graph_options);
-        let optimize = !options
-            .and_then(|o| o.rewrite_options)
-            .is_some_and(|rewrite| rewrite.disable_meta_optimizer);
-        let def = request.graph_def.unwrap_or_default();
-        self.compile(session, move || graph_from_proto(def), optimize, collectives).await
+        let collectives = self.collectives.of_session(&session.view, request.config.as_ref());
+        let graph = request.graph;
+        self.compile(session, move || graph.read(), request.optimize, collectives).await
     }
 
     /// The same for this task's own master, in its session `handle`.
@@ -124,7 +123,7 @@ impl Worker {
         handle: &str,
         graph: Arc<GraphDef>,
         optimize: bool,
-        config: &pb::ConfigProto,
+        config: &SessionConfig,
     ) -> Result<String> {
         let session = self.sessions.get(handle, true)?;
         let collectives = self.collectives.of_session(&session.view, Some(config));
@@ -158,7 +157,7 @@ impl Worker {
         Ok(handle)
     }
 
-    pub fn deregister_graph(&self, request: &pb::DeregisterGraphRequest) -> Result<()> {
+    pub fn deregister_graph(&self, request: &DeregisterGraphRequest) -> Result<()> {
         let called = request.create_worker_session_called;
         self.sessions.get(&request.session_handle, called)?.remove_graph(&request.graph_handle)
     }
@@ -207,7 +206,7 @@ impl Worker {
     }
 
     /// Another task asks for values of a collective.
-    pub async fn recv_buf(&self, request: pb::RecvBufRequest) -> Result<pb::RecvBufResponse> {
+    pub async fn recv_buf(&self, request: RecvBufRequest) -> Result<RecvBufResponse> {
         self.collectives.recv_buf(request, &self.task.devices).await
     }
 
@@ -223,12 +222,12 @@ impl Worker {
     }
 
     /// The task that orders the collectives of a session.
-    pub fn leader_of(&self, config: &pb::ConfigProto) -> String {
+    pub fn leader_of(&self, config: &SessionConfig) -> String {
         leader_of(self.sessions.own_view(), Some(config))
     }
 
     /// The collectives of a session of this task's own master, for steps that it runs by itself.
-    pub fn own_collectives(&self, config: &pb::ConfigProto) -> Arc<dyn Collectives> {
+    pub fn own_collectives(&self, config: &SessionConfig) -> Arc<dyn Collectives> {
         self.collectives.of_session(self.sessions.own_view(), Some(config))
     }
 

@@ -13,6 +13,7 @@ mod kernel_init;
 mod node_sizes;
 mod op_def;
 pub mod passes;
+mod run_metadata;
 pub mod shape;
 pub mod signature;
 pub mod tensorflow_ops;
@@ -36,4 +37,5 @@ pub use op_def::{
     AllowedValues, ArgDef, ArgTypes, AttrDef, AttrKind, CallKind, ControlFlow, FlopsFn, KernelFn,
     MakeBlockKernel, OpCost, OpDef, OpRole, PortType, ShapeFn, TypeSource,
 };
+pub use run_metadata::{NodeTiming, RunMetadata};
 pub use shape::ShapeCtx;

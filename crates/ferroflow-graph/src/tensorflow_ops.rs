@@ -6,9 +6,7 @@ use crate::op_def::{AllowedValues, ArgDef, ArgTypes, AttrDef, OpDef, TypeSource}
 use crate::wire::{MessageReader, graph};
 use bytes::Bytes;
 use ferroflow_core::Result;
-use ferroflow_proto::tensorflow as pb;
 use flate2::read::GzDecoder;
-use prost::Message;
 use std::collections::{BTreeSet, HashMap};
 use std::io::Read;
 use std::sync::LazyLock;
@@ -28,15 +26,13 @@ static BY_NAME: LazyLock<HashMap<String, Bytes>> =
 
 /// The signatures of all of TensorFlow's ops, without shape functions and kernels.
 pub fn tensorflow_signatures() -> Vec<OpDef> {
-    let list = pb::OpList::decode(RECORDED.clone());
-    let ops = list.expect("the recorded ops are part of this program and parse").op;
-    ops.into_iter().filter_map(|op| graph::op_from_proto(op).ok()).collect()
+    graph::decode_ops(RECORDED.clone())
+        .expect("the recorded ops are part of this program and parse")
 }
 
 /// The signature of one of TensorFlow's ops.
 pub fn tensorflow_signature(name: &str) -> Option<OpDef> {
-    let op = pb::OpDef::decode(BY_NAME.get(name)?.clone()).ok()?;
-    graph::op_from_proto(op).ok()
+    graph::decode_op(BY_NAME.get(name)?.clone()).ok()
 }
 
 /// How a declaration differs from TensorFlow's of the same name, one line for each difference in

@@ -11,6 +11,7 @@
 
 pub mod chunks;
 pub mod graph;
+pub mod metadata;
 pub mod segments;
 pub mod step;
 pub mod tensor;

@@ -5,6 +5,8 @@
 
 use bytes::Bytes;
 use ferroflow_core::{Code, DType, Error, Shape, Tensor};
+use ferroflow_graph::RunMetadata;
+use ferroflow_graph::wire::metadata::TaskRecord;
 use ferroflow_graph::wire::step::*;
 use ferroflow_graph::wire::{MessageReader, tensor};
 use ferroflow_proto::tensorflow as pb;
@@ -144,7 +146,7 @@ proptest! {
     #[test]
     fn responses_agree(
         tensors in named(),
-        metadata in proptest::option::of(Just(Bytes::from_static(b"\x0a\x00"))),
+        metadata in proptest::option::of(Just(RunMetadata::from_bytes(&b"\x0a\x00"[..]))),
         failed in any::<bool>(),
         cuts in cuts(),
     ) {
@@ -161,7 +163,7 @@ proptest! {
 
         let m = RunGraphResponse {
             recvs: tensors.clone(),
-            partition_graphs: vec![Bytes::new()],
+            record: TaskRecord { partition_graphs: vec![Bytes::new()], ..Default::default() },
             status,
             ..Default::default()
         };
@@ -223,7 +225,7 @@ proptest! {
         let back = RunCallableRequest::decode(chunks(&p.encode_to_vec(), &cuts)).unwrap();
         prop_assert_eq!((back.feeds, back.handle), (m.feeds, handle));
 
-        let m = RunCallableResponse { fetches: feeds.clone(), metadata: Some(Bytes::new()) };
+        let m = RunCallableResponse { fetches: feeds.clone(), metadata: Some(RunMetadata::default()) };
         let p = pb::RunCallableResponse {
             fetch: protos(&feeds), metadata: Some(Default::default()),
         };

@@ -20,7 +20,7 @@ use ferroflow_core::{
     Tensor, bail, ensure, err,
 };
 use ferroflow_graph::passes::{self, Devices, MeasuredCosts, Pruned};
-use ferroflow_graph::{FunctionInstantiator, GraphDef, GraphIr, Node, Versions};
+use ferroflow_graph::{FunctionInstantiator, GraphDef, GraphIr, Node, RunMetadata, Versions};
 use parking_lot::{Condvar, Mutex, RwLock};
 pub use placement::Placement;
 use running::Running;
@@ -97,8 +97,8 @@ pub struct RunOutput {
     pub tensors: Vec<Tensor>,
     pub stats: Option<Arc<StepStats>>,
     pub partition_graphs: Vec<GraphDef>,
-    /// What other tasks recorded: a serialized `RunMetadata`.
-    pub metadata: Vec<u8>,
+    /// What other tasks recorded.
+    pub metadata: RunMetadata,
     /// What nodes of other tasks took, if that was recorded.
     pub measured: MeasuredCosts,
     /// The graph as it was run and when its nodes ran, if costs were asked for.

@@ -4,7 +4,7 @@ use crate::graph::State;
 use crate::names::join;
 use crate::node::Spec;
 use ferroflow_core::{Result, bail, err};
-use ferroflow_graph::{Attrs, Endpoint, NodeId};
+use ferroflow_graph::{Attrs, ControlFlow, Endpoint, NodeId};
 use std::collections::HashMap;
 use std::panic::Location;
 
@@ -137,7 +137,8 @@ impl State {
         if let Some(first) = first {
             // Of `Merge` the caller knows what its inputs have in common.
             let shape = self.shape(first);
-            let passed = if op == "Merge" { 0 } else { self.shapes[id.index()].len() };
+            let is_merge = self.ir.node(id).op.control_flow == Some(ControlFlow::Merge);
+            let passed = if is_merge { 0 } else { self.shapes[id.index()].len() };
             self.shapes[id.index()][..passed].fill(shape);
         }
         Ok(id)

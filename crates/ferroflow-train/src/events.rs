@@ -1,9 +1,9 @@
 //! Event files, which TensorBoard shows.
 
 use crate::graph::Graph;
-use crate::metadata::RunMetadata;
 use crate::wire::{self, Event, EventBody};
 use ferroflow_core::{Error, Result, Tensor, ensure, err};
+use ferroflow_graph::RunMetadata;
 use std::fs::File;
 use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};

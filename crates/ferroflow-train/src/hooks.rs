@@ -14,10 +14,10 @@
 
 use crate::checkpoint_state::write_whole;
 use crate::events::{EventWriter, file_error};
-use crate::metadata::RunMetadata;
 use crate::output::Output;
 use crate::session::GraphSession;
 use ferroflow_core::{DType, Result, Tensor, bail, bf16, f16};
+use ferroflow_graph::RunMetadata;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 

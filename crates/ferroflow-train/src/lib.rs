@@ -23,7 +23,6 @@ pub mod hvd;
 pub mod init;
 pub mod layers;
 pub mod losses;
-mod metadata;
 pub mod metrics;
 mod monitored;
 mod moving_average;
@@ -61,11 +60,11 @@ pub use fetch::{Feeds, Fetch, Scalar, Wanted};
 // What `fetch_struct!` needs of other crates.
 #[doc(hidden)]
 pub use ferroflow_core::{Result, Tensor};
+pub use ferroflow_graph::{NodeTiming, RunMetadata};
 pub use function::Function;
 pub use gradient::{Differentiate, Gradient, IndexedSlices};
 pub use graph::{Graph, keys};
 pub use init::{Initializer, IntoInitializer};
-pub use metadata::{NodeTiming, RunMetadata};
 pub use monitored::{MonitoredSession, MonitoredTraining, OpenSession};
 pub use moving_average::ExponentialMovingAverage;
 pub use node::NodeBuilder;

@@ -2,12 +2,11 @@
 
 use crate::fetch::{Feeds, Fetch};
 use crate::graph::Graph;
-use crate::metadata::RunMetadata;
 use crate::output::Output;
 use crate::step::{Prepared, Sent, Settled, StepOptions, StepOutput, StepRequest};
 use bytes::Bytes;
 use ferroflow_core::{Result, Tensor};
-use ferroflow_graph::GraphDef;
+use ferroflow_graph::{GraphDef, RunMetadata};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;

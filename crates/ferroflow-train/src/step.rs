@@ -3,11 +3,10 @@
 
 use crate::fetch::{Feeds, Fetch, Wanted};
 use crate::graph::Graph;
-use crate::metadata::RunMetadata;
 use crate::output::Output;
 use bytes::Bytes;
 use ferroflow_core::{Error, Result, Tensor, ensure, err};
-use ferroflow_graph::GraphDef;
+use ferroflow_graph::{GraphDef, RunMetadata};
 use std::time::Duration;
 
 /// A step, by names.
@@ -46,8 +45,8 @@ pub struct StepOptions {
 #[derive(Clone, Debug, Default)]
 pub struct StepOutput {
     pub tensors: Vec<Tensor>,
-    /// A serialized `RunMetadata`, if something was recorded.
-    pub metadata: Bytes,
+    /// What was recorded of it; empty if nothing was asked for.
+    pub metadata: RunMetadata,
 }
 
 /// How much of a graph a session has.
@@ -153,7 +152,7 @@ impl<F: Fetch> Prepared<F> {
             self.order.iter().map(|&i| tensors.get(i).cloned()).collect();
         let asked = asked.ok_or_else(|| err!(Internal, "a step returned too few tensors"))?;
         let value = self.fetches.answer(&mut asked.into_iter())?;
-        Ok((value, RunMetadata::new(metadata)))
+        Ok((value, metadata))
     }
 }
 

@@ -6,7 +6,6 @@ mod saved_model;
 pub(crate) use saved_model::{ModelParts, encode_saved_model};
 
 use crate::graph::{Graph, Item};
-use crate::metadata::NodeTiming;
 use crate::saved_model::{Signature, TensorInfo};
 use ferroflow_core::{DType, PartialShape, Result, err};
 use ferroflow_graph::GraphDef;
@@ -153,26 +152,6 @@ pub(crate) fn decode_event(bytes: &[u8]) -> Result<Event> {
         _ => EventKind::Other,
     };
     Ok(Event { wall_time: event.wall_time, step: event.step, what })
-}
-
-/// When the nodes of a step ran, out of a serialized `RunMetadata`.
-pub(crate) fn node_timings(bytes: bytes::Bytes) -> Result<Vec<NodeTiming>> {
-    let metadata =
-        pb::RunMetadata::decode(bytes).map_err(|e| err!(DataLoss, "not a RunMetadata: {e}"))?;
-    let mut nodes = Vec::new();
-    for device in metadata.step_stats.unwrap_or_default().dev_stats {
-        for n in device.node_stats {
-            nodes.push(NodeTiming {
-                name: n.node_name,
-                label: n.timeline_label,
-                device: device.device.clone(),
-                thread: n.thread_id,
-                start_micros: n.all_start_micros,
-                micros: n.all_end_rel_micros,
-            });
-        }
-    }
-    Ok(nodes)
 }
 
 /// The values of a feature of an `Example`.

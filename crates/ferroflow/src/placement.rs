@@ -2,8 +2,6 @@
 
 use crate::default_catalog;
 use ferroflow_cluster::ClusterSpec;
-/// What nodes took in a step that was traced, from its serialized RunMetadata.
-pub use ferroflow_cluster::measured;
 use ferroflow_core::{DeviceInfo, PartialShape, Result, ensure};
 use ferroflow_graph::passes::{self, Devices};
 pub use ferroflow_graph::passes::{

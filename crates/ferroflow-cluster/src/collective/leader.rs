@@ -1,8 +1,10 @@
 //! The leader's part: it knows who is in which group, who sends in a broadcast, and which step comes next.
 
-use crate::wire::device_from_proto;
+use crate::messages::{
+    CompleteGroupRequest, CompleteGroupResponse, CompleteInstanceRequest, CompleteInstanceResponse,
+};
+use crate::wire::DeviceMessage;
 use ferroflow_core::{DeviceName, Error, Result, ensure, err};
-use ferroflow_proto::tensorflow as pb;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use tokio::sync::watch;
@@ -11,12 +13,12 @@ use tokio::sync::watch;
 const MOST: usize = 1 << 16;
 
 /// The members of a group once all are there, and their ranks if they came with some; or why they never will be.
-type Members = Option<Result<(Vec<pb::DeviceAttributes>, Vec<i32>), Error>>;
+type Members = Option<Result<(Vec<DeviceMessage>, Vec<i32>), Error>>;
 
 struct Joined {
     name: DeviceName,
-    attributes: pb::DeviceAttributes,
-    /// What its client calls it, or -1.
+    device: DeviceMessage,
+    /// The rank that its client chose, or -1.
     rank: i32,
 }
 
@@ -46,40 +48,39 @@ impl Leader {
     /// Notes a member of a group; answers when all are there.
     pub async fn complete_group(
         &self,
-        request: pb::CompleteGroupRequest,
-    ) -> Result<pb::CompleteGroupResponse> {
-        let Some(attributes) = request.device_attributes.clone() else {
+        request: CompleteGroupRequest,
+    ) -> Result<CompleteGroupResponse> {
+        let Some(device) = request.device.clone() else {
             return Err(err!(InvalidArgument, "device_attributes must be set"));
         };
-        let mut told = self.join(&request, attributes)?;
+        let mut told = self.join(&request, device)?;
         let members = told.wait_for(Option::is_some).await;
         let members = members.ok().and_then(|m| m.clone());
         let (members, ranks) =
             members.unwrap_or_else(|| Err(err!(Internal, "a group got lost")))?;
         let mut tasks: Vec<String> = members
             .iter()
-            .filter_map(|m| Some(DeviceName::parse(&m.name).ok()?.task_name()))
+            .filter_map(|m| Some(DeviceName::parse(m.name()).ok()?.task_name()))
             .collect();
         tasks.sort_unstable();
         tasks.dedup();
-        Ok(pb::CompleteGroupResponse {
+        Ok(CompleteGroupResponse {
             group_key: request.group_key,
             group_size: request.group_size,
             device_type: request.device_type,
             num_tasks: tasks.len() as i32,
-            device_attributes: members,
-            ferroflow_ranks: ranks,
-            ..Default::default()
+            devices: members,
+            ranks,
         })
     }
 
     fn join(
         &self,
-        request: &pb::CompleteGroupRequest,
-        attributes: pb::DeviceAttributes,
+        request: &CompleteGroupRequest,
+        joining: DeviceMessage,
     ) -> Result<watch::Receiver<Members>> {
         let (key, size) = (request.group_key, request.group_size);
-        let name = device_from_proto(&attributes)?.name;
+        let name = joining.info()?.name;
         let mut groups = self.groups.lock();
         ensure!(
             groups.len() < MOST || groups.contains_key(&key),
@@ -88,7 +89,7 @@ impl Leader {
         );
         let group =
             groups.entry(key).or_insert_with(|| FormingGroup::new(size, &request.device_type));
-        let device = &attributes.name;
+        let device = joining.name();
         ensure!(
             group.device_type == request.device_type,
             Internal,
@@ -104,10 +105,10 @@ impl Leader {
              (group_key={key})",
             group.size
         );
-        let rank = request.ferroflow_rank.max(0) - 1;
+        let rank = request.rank.unwrap_or(-1);
         let known = group.members.iter_mut().find(|m| m.name == name);
         if let Some(known) = known {
-            if known.attributes.incarnation == attributes.incarnation {
+            if known.device.incarnation() == joining.incarnation() {
                 // Who had given up may want another rank; once all are there it is what it is.
                 if group.complete.borrow().is_none() {
                     known.rank = rank;
@@ -130,7 +131,7 @@ impl Leader {
             Internal,
             "Device {device} is joining collective group {key}, which has its {size} members"
         );
-        group.members.push(Joined { name, attributes, rank });
+        group.members.push(Joined { name, device: joining, rank });
         let told = group.complete.subscribe();
         if group.members.len() as i32 == group.size {
             let all = group.all();
@@ -147,11 +148,11 @@ impl Leader {
     /// Who sends in a broadcast, once that is known; for other collectives there is nothing to say.
     pub async fn complete_instance(
         &self,
-        request: pb::CompleteInstanceRequest,
-    ) -> Result<pb::CompleteInstanceResponse> {
+        request: CompleteInstanceRequest,
+    ) -> Result<CompleteInstanceResponse> {
         let instance_key = request.instance_key;
-        if request.r#type != super::BROADCAST {
-            return Ok(pb::CompleteInstanceResponse { instance_key, source_rank: -1 });
+        if request.collective_type != super::BROADCAST {
+            return Ok(CompleteInstanceResponse { instance_key, source_rank: -1 });
         }
         let key = (request.step_id, request.group_key, instance_key);
         let source = match request.is_source {
@@ -192,13 +193,13 @@ impl Leader {
                 request.group_size
             )
         })?;
-        Ok(pb::CompleteInstanceResponse { instance_key, source_rank })
+        Ok(CompleteInstanceResponse { instance_key, source_rank })
     }
 
     fn rank(&self, group_key: i32, device: &str) -> Result<i32> {
         let groups = self.groups.lock();
         let members = groups.get(&group_key).map(|g| g.members.as_slice()).unwrap_or_default();
-        let rank = members.iter().position(|m| m.attributes.name == device);
+        let rank = members.iter().position(|m| m.device.name() == device);
         let rank = rank.ok_or_else(|| err!(Internal, "{device} is not in group {group_key}"))?;
         Ok(rank as i32)
     }
@@ -230,8 +231,8 @@ impl Leader {
         }
     }
 
-    /// The next step of graphs that several masters run together.
-    pub fn step_sequences(&self, graph_keys: &[i64]) -> Result<Vec<pb::StepSequence>> {
+    /// Graphs that several masters run together, and the next step of each.
+    pub fn step_sequences(&self, graph_keys: &[i64]) -> Result<Vec<(i64, i64)>> {
         let mut sequences = self.sequences.lock();
         let next = |&graph_key: &i64| {
             ensure!(
@@ -240,7 +241,7 @@ impl Leader {
                 "too many graphs with collectives"
             );
             let next = sequences.entry(graph_key).or_insert_with(|| fastrand::i64(0..1 << 56));
-            Ok(pb::StepSequence { graph_key, next_step_id: *next })
+            Ok((graph_key, *next))
         };
         graph_keys.iter().map(next).collect()
     }
@@ -257,14 +258,14 @@ impl FormingGroup {
     }
 
     /// Everybody, in the order of devices, and the ranks that their clients gave them, if they did.
-    fn all(&mut self) -> Result<(Vec<pb::DeviceAttributes>, Vec<i32>)> {
+    fn all(&mut self) -> Result<(Vec<DeviceMessage>, Vec<i32>)> {
         self.members.sort_by(|a, b| a.name.cmp(&b.name));
         let mut ranks: Vec<i32> = self.members.iter().map(|m| m.rank).collect();
         if ranks.iter().all(|&rank| rank < 0) {
             ranks.clear();
         }
         places(&ranks, self.members.len())?;
-        Ok((self.members.iter().map(|m| m.attributes.clone()).collect(), ranks))
+        Ok((self.members.iter().map(|m| m.device.clone()).collect(), ranks))
     }
 }
 
@@ -297,26 +298,24 @@ pub(super) fn places(ranks: &[i32], size: usize) -> Result<Vec<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ferroflow_core::Code;
+    use ferroflow_core::{Code, DeviceInfo};
 
-    fn member(task: u32, incarnation: u64, size: i32) -> pb::CompleteGroupRequest {
-        pb::CompleteGroupRequest {
+    fn member(task: u32, incarnation: u64, size: i32) -> CompleteGroupRequest {
+        let name = format!("/job:worker/replica:0/task:{task}/device:CPU:0");
+        let name = DeviceName::parse(&name).unwrap();
+        CompleteGroupRequest {
             group_key: 7,
             group_size: size,
             device_type: "CPU".into(),
             collective_type: 0,
-            ferroflow_rank: 0,
-            device_attributes: Some(pb::DeviceAttributes {
-                name: format!("/job:worker/replica:0/task:{task}/device:CPU:0"),
-                incarnation,
-                ..Default::default()
-            }),
+            rank: None,
+            device: Some(DeviceMessage::of(&DeviceInfo::new(name, incarnation))),
         }
     }
 
-    fn names(response: &pb::CompleteGroupResponse) -> Vec<&str> {
+    fn names(response: &CompleteGroupResponse) -> Vec<&str> {
         let task = |name: &'_ str| name.find("task:").map_or(0, |at| at + 5);
-        let names = response.device_attributes.iter().map(|d| d.name.as_str());
+        let names = response.devices.iter().map(|d| d.name());
         names.map(|name| &name[task(name)..=task(name)]).collect()
     }
 
@@ -337,7 +336,7 @@ mod tests {
             leader.complete_group(member(1, 8, 2)),
             leader.complete_group(member(2, 5, 2))
         );
-        assert_eq!(a.unwrap().device_attributes[0].incarnation, 8);
+        assert_eq!(a.unwrap().devices[0].incarnation(), 8);
         assert_eq!(b.unwrap().num_tasks, 2);
     }
 
@@ -345,8 +344,8 @@ mod tests {
     async fn ranks_that_clients_give_are_all_there_and_all_different() {
         let leader = Leader::default();
         let ask = |task: u32, rank: i32| {
-            let request =
-                pb::CompleteGroupRequest { ferroflow_rank: rank + 1, ..member(task, 5, 2) };
+            let rank = (rank >= 0).then_some(rank);
+            let request = CompleteGroupRequest { rank, ..member(task, 5, 2) };
             leader.complete_group(request)
         };
         for (ranks, why) in [
@@ -366,11 +365,8 @@ mod tests {
             () = std::future::ready(()) => {}
         }
         let (a, b) = tokio::join!(ask(0, 1), ask(1, 0));
-        assert_eq!(
-            (a.unwrap().ferroflow_ranks, b.unwrap().ferroflow_ranks),
-            (vec![1, 0], vec![1, 0])
-        );
-        assert_eq!(ask(0, 0).await.unwrap().ferroflow_ranks, [1, 0]);
+        assert_eq!((a.unwrap().ranks, b.unwrap().ranks), (vec![1, 0], vec![1, 0]));
+        assert_eq!(ask(0, 0).await.unwrap().ranks, [1, 0]);
     }
 
     #[tokio::test]
@@ -381,8 +377,8 @@ mod tests {
             leader.complete_group(member(1, 6, 2))
         );
         let ask = |task: u32, is_source| {
-            leader.complete_instance(pb::CompleteInstanceRequest {
-                r#type: 1,
+            leader.complete_instance(CompleteInstanceRequest {
+                collective_type: 1,
                 group_key: 7,
                 group_size: 2,
                 instance_key: 3,

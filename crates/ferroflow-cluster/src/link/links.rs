@@ -1,19 +1,18 @@
 //! The links of a task to others, by address: made when they are first wanted, and again, at most
 //! now and then, after they could not be made or were lost.
 
-use super::hello::{ConnectionPurpose, LinkHello, Token, VERSION};
+use super::hello::{ConnectionPurpose, LinkHello, VERSION};
 use super::outgoing::{Greeted, Link};
 use super::{DataPath, Identity, Receiver};
 use crate::channels::Channels;
 use crate::error::from_status;
+use crate::messages::{GetStatusRequest, GetStatusResponse, LinkOffer};
 use crate::net::{NetStream, TaskNetwork};
 use crate::rpc::CallOptions;
-use bytes::Bytes;
+use crate::wire::{Decode, Encode};
 use ferroflow_collective::blocks::BlockWriter;
 use ferroflow_core::{HashMap, Result, err};
-use ferroflow_proto::tensorflow as pb;
 use parking_lot::Mutex;
-use prost::Message;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
@@ -169,21 +168,17 @@ impl Links {
     }
 
     /// What the task at `address` says of links.
-    async fn offer(&self, address: &str) -> Result<Option<Offer>> {
-        let message = Bytes::from(pb::GetStatusRequest {}.encode_to_vec());
+    async fn offer(&self, address: &str) -> Result<Option<LinkOffer>> {
+        let message = GetStatusRequest.encode();
         let options = CallOptions::timeout(ATTEMPT);
         let answer = self.channels.get(address)?.call(GET_STATUS, message, options).await;
-        let status = pb::GetStatusResponse::decode(answer.map_err(|s| from_status(&s))?)
-            .map_err(|e| err!(Internal, "malformed answer to GetStatus: {e}"))?;
-        let link = status.ferroflow_link.filter(|link| link.version == VERSION);
-        Ok(link.and_then(|link| {
-            let token = Token::try_from(&link.token[..]).ok()?;
-            Some(Offer { token, local_name: link.local_name })
-        }))
+        let status = GetStatusResponse::decode(answer.map_err(|s| from_status(&s))?)
+            .map_err(|e| err!(Internal, "malformed answer to GetStatus: {}", e.message()))?;
+        Ok(status.link.filter(|link| link.version == VERSION))
     }
 
     /// A stream to a task, and whether both are on one host.
-    async fn stream(&self, address: &str, offer: &Offer) -> Result<(NetStream, bool)> {
+    async fn stream(&self, address: &str, offer: &LinkOffer) -> Result<(NetStream, bool)> {
         if self.own.path == DataPath::Auto
             && !offer.local_name.is_empty()
             && let Ok(stream) = self.network.connect_local(&offer.local_name).await
@@ -226,10 +221,4 @@ impl Links {
         let links = slots.iter().filter_map(|slot| slot.link());
         links.filter(|link| link.flush()).count() > 0
     }
-}
-
-/// What a task says of links.
-struct Offer {
-    token: Token,
-    local_name: String,
 }

@@ -3,13 +3,12 @@
 use super::*;
 use crate::channels::Channels;
 use crate::listen::{Handed, listen};
+use crate::messages::{GetStatusResponse, LinkOffer};
 use crate::net::{SystemNetwork, TaskNetwork};
 use crate::rpc;
-use bytes::Bytes;
+use crate::wire::Encode;
 use ferroflow_core::{Code, Tensor, err};
-use ferroflow_proto::tensorflow as pb;
 use parking_lot::Mutex;
-use prost::Message;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -111,15 +110,8 @@ async fn task(path: DataPath, announced: Option<Token>) -> Task {
     let (to, from) = Handed::channel();
     serving.spawn(listen(Box::new(listener), to.clone(), own.clone(), receiver.clone()));
     serving.spawn(listen(local, to, own, receiver.clone()));
-    let status = pb::GetStatusResponse {
-        ferroflow_link: announced.map(|token| pb::FerroflowLink {
-            version: VERSION,
-            token: token.to_vec().into(),
-            local_name,
-        }),
-        ..Default::default()
-    };
-    let status = Bytes::from(status.encode_to_vec());
+    let link = announced.map(|token| LinkOffer { version: VERSION, token, local_name });
+    let status = GetStatusResponse { devices: Vec::new(), link }.encode();
     let service = move |_: rpc::RpcRequest| std::future::ready(Ok(status.clone().into()));
     serving.spawn(rpc::RpcServer::default().serve(from, Arc::new(service), std::future::pending()));
     Task { address, told: receiver, events, serving }

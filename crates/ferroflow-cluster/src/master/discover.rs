@@ -95,7 +95,7 @@ impl Wait {
             let why = match peer.status(CallOptions::timeout(ATTEMPT)).await {
                 Ok(said) => {
                     let stranger = said.iter().find(|d| {
-                        let name = DeviceName::parse(&d.name);
+                        let name = DeviceName::parse(d.name());
                         !by_any_name && !name.is_ok_and(|n| n.is_compatible(&peer.name))
                     });
                     match stranger {
@@ -103,7 +103,7 @@ impl Wait {
                             *self.state.lock() = State::Answered;
                             return peer.devices(&said);
                         }
-                        Some(device) => format!("that is another task, with {}", device.name),
+                        Some(device) => format!("that is another task, with {}", device.name()),
                     }
                 }
                 Err(e) if !is_absence(&e) => return Err(e),

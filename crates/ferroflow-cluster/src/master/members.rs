@@ -1,8 +1,9 @@
 //! Which tasks a session has, and what they are called in it.
 
+use crate::messages::{ClusterDescription, JobDescription};
 use crate::spec::{ClusterSpec, task_name};
+use crate::wire::SessionConfig;
 use ferroflow_core::{DeviceName, Result, bail, ensure};
-use ferroflow_proto::tensorflow as pb;
 
 /// The cluster of a session: the server's own, or one that the client describes.
 pub(super) struct Members {
@@ -11,13 +12,13 @@ pub(super) struct Members {
     pub job: String,
     pub index: u32,
     /// The client's description, if there is one: other tasks are told.
-    pub described: Option<pb::ClusterDef>,
+    pub described: Option<ClusterDescription>,
 }
 
 impl Members {
     /// The members of a session that a client opens on `own`, at `target`.
-    pub fn of(own: &Members, config: &pb::ConfigProto, target: &str) -> Result<Members> {
-        let Some(described) = config.cluster_def.clone().filter(|c| !c.job.is_empty()) else {
+    pub fn of(own: &Members, config: &SessionConfig, target: &str) -> Result<Members> {
+        let Some(described) = config.cluster.clone() else {
             return Ok(Members {
                 cluster: own.cluster.clone(),
                 job: own.job.clone(),
@@ -26,14 +27,7 @@ impl Members {
             });
         };
         let address = target.strip_prefix("grpc://").unwrap_or(target);
-        let tasks = || {
-            described.job.iter().flat_map(|job| {
-                job.tasks
-                    .iter()
-                    .map(|(index, address)| (job.name.as_str(), *index, address.as_str()))
-            })
-        };
-        let cluster = ClusterSpec::from_tasks(tasks())?;
+        let cluster = ClusterSpec::from_tasks(described.tasks())?;
         let here: Vec<_> = cluster.tasks().filter(|(_, _, at)| *at == address).collect();
         let Some(&(job, index, _)) = here.first() else {
             bail!(
@@ -77,15 +71,15 @@ impl Members {
     }
 }
 
-fn text(cluster: &pb::ClusterDef) -> String {
+fn text(cluster: &ClusterDescription) -> String {
     let task = |(index, address): (&i32, &String)| {
         format!("tasks {{ key: {index} value: \"{address}\" }} ")
     };
-    let job = |job: &pb::JobDef| {
+    let job = |job: &JobDescription| {
         let tasks: String = job.tasks.iter().map(task).collect();
         format!("job {{ name: \"{}\" {tasks}}}", job.name)
     };
-    cluster.job.iter().map(job).collect::<Vec<_>>().join(" ")
+    cluster.jobs.iter().map(job).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -117,17 +111,17 @@ mod tests {
 
     #[test]
     fn a_client_may_describe_another_cluster() {
-        let cluster = |tasks: &[(&str, &str)]| pb::ConfigProto {
-            cluster_def: Some(pb::ClusterDef {
-                job: tasks
+        let cluster = |tasks: &[(&str, &str)]| SessionConfig {
+            cluster: Some(ClusterDescription {
+                jobs: tasks
                     .iter()
-                    .map(|(job, address)| pb::JobDef {
+                    .map(|(job, address)| JobDescription {
                         name: job.to_string(),
                         tasks: [(0, address.to_string())].into(),
                     })
                     .collect(),
             }),
-            ..Default::default()
+            ..SessionConfig::default()
         };
         let of = |tasks: &[(&str, &str)]| Members::of(&own(), &cluster(tasks), "grpc://c:3");
         let members = of(&[("x", "c:3"), ("y", "a:1")]).unwrap();

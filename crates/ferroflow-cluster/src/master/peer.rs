@@ -3,18 +3,20 @@
 
 use crate::error::said_by;
 use crate::link::{Link, LinkPart, LinkSlot, Links};
+use crate::messages::{
+    CleanupAllRequest, CleanupGraphRequest, CreateWorkerSessionRequest, DeleteWorkerSessionRequest,
+    DeregisterGraphRequest, GetStatusRequest, GetStatusResponse, RegisterGraphRequest,
+    RegisterGraphResponse,
+};
 use crate::pulse::Pulse;
 use crate::rpc::{CallOptions, Channel, Chunks, RpcStatus, code};
-use crate::wire::{device_from_proto, device_to_proto};
+use crate::wire::{Decode, DeviceMessage, Encode, GraphMessage, SessionConfig};
 use crate::worker::{State, Worker, renamed};
 use bytes::Bytes;
 use ferroflow_core::{DeviceInfo, DeviceName, Error, Result, err};
 use ferroflow_graph::GraphDef;
 use ferroflow_graph::wire::MessageReader;
-use ferroflow_graph::wire::graph::graph_to_proto;
 use ferroflow_graph::wire::step::{ExecOptions, RunGraphRequest, RunGraphResponse};
-use ferroflow_proto::tensorflow as pb;
-use prost::Message;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -78,35 +80,36 @@ impl Peer {
     }
 
     /// What the task says of its devices; names as it knows them.
-    pub async fn status(&self, options: CallOptions) -> Result<Vec<pb::DeviceAttributes>> {
+    pub async fn status(&self, options: CallOptions) -> Result<Vec<DeviceMessage>> {
         match &self.way {
-            Way::Here(worker) => Ok(worker.devices().iter().map(|d| device_to_proto(d)).collect()),
+            Way::Here(worker) => {
+                Ok(worker.devices().iter().map(|d| DeviceMessage::of(d)).collect())
+            }
             Way::There(channel, _) => {
-                let answer: pb::GetStatusResponse =
-                    self.call(channel, "GetStatus", &pb::GetStatusRequest {}, options).await?;
-                Ok(answer.device_attributes)
+                let answer: GetStatusResponse =
+                    self.call(channel, "GetStatus", GetStatusRequest, options).await?;
+                Ok(answer.devices)
             }
         }
     }
 
     /// The devices in an answer to [`Peer::status`], as this task's.
-    pub fn devices(&self, said: &[pb::DeviceAttributes]) -> Result<Vec<Arc<DeviceInfo>>> {
-        said.iter().map(|d| Ok(renamed(&Arc::new(device_from_proto(d)?), &self.name))).collect()
+    pub fn devices(&self, said: &[DeviceMessage]) -> Result<Vec<Arc<DeviceInfo>>> {
+        said.iter().map(|d| Ok(renamed(&Arc::new(d.info()?), &self.name))).collect()
     }
 
     /// Opens the worker's half of a session. `state` is for the master's own task.
     pub async fn create_session(
         &self,
-        request: pb::CreateWorkerSessionRequest,
+        request: CreateWorkerSessionRequest,
         state: &State,
     ) -> Result<()> {
         match &self.way {
             Way::Here(worker) => worker.create_session(request, Some(state.clone())),
             Way::There(channel, _) => {
                 let options = CallOptions::default();
-                let create = self.call(channel, "CreateWorkerSession", &request, options);
-                let _: pb::CreateWorkerSessionResponse = self.watched(channel, create).await?;
-                Ok(())
+                let create = self.call(channel, "CreateWorkerSession", request, options);
+                self.watched(channel, create).await
             }
         }
     }
@@ -115,11 +118,9 @@ impl Peer {
         match &self.way {
             Way::Here(worker) => worker.delete_session(handle),
             Way::There(channel, _) => {
-                let request = pb::DeleteWorkerSessionRequest { session_handle: handle.into() };
+                let request = DeleteWorkerSessionRequest { session_handle: handle.into() };
                 let options = CallOptions::timeout(FAREWELL_TIMEOUT);
-                let done: Result<pb::DeleteWorkerSessionResponse> =
-                    self.call(channel, "DeleteWorkerSession", &request, options).await;
-                self.note(done.map(|_| ()));
+                self.note(self.call(channel, "DeleteWorkerSession", request, options).await);
             }
         }
     }
@@ -129,30 +130,27 @@ impl Peer {
         &self,
         session: &str,
         graph: &Arc<GraphDef>,
-        config: &pb::ConfigProto,
+        config: &SessionConfig,
     ) -> Result<String> {
-        let graph_options = config.graph_options.clone();
         match &self.way {
             Way::Here(worker) => {
-                let rewrite = graph_options.and_then(|o| o.rewrite_options);
-                let optimize = !rewrite.is_some_and(|r| r.disable_meta_optimizer);
+                let optimize = !config.disable_optimizer;
                 worker.register_own(session, graph.clone(), optimize, config).await
             }
             Way::There(channel, shortcut) => {
-                let request = pb::RegisterGraphRequest {
+                let request = RegisterGraphRequest {
                     session_handle: session.into(),
-                    graph_def: Some(graph_to_proto(graph)?),
-                    graph_options,
                     create_worker_session_called: true,
-                    config_proto: Some(config.clone()),
-                    ..Default::default()
+                    graph: GraphMessage::of(graph)?,
+                    optimize: !config.disable_optimizer,
+                    config: Some(config.clone()),
                 };
                 let options = CallOptions::default();
-                let register = self.call(channel, "RegisterGraph", &request, options);
+                let register = self.call(channel, "RegisterGraph", request, options);
                 let call = self.watched(channel, register);
                 // Its runs are to go over a link.
                 let (response, ()) = tokio::join!(call, shortcut.links.want(&shortcut.slot));
-                let response: pb::RegisterGraphResponse = response?;
+                let response: RegisterGraphResponse = response?;
                 Ok(response.graph_handle)
             }
         }
@@ -160,7 +158,7 @@ impl Peer {
 
     /// Forgets a part that will not be run.
     pub async fn deregister(&self, session: &str, graph: &str) {
-        let request = pb::DeregisterGraphRequest {
+        let request = DeregisterGraphRequest {
             session_handle: session.into(),
             graph_handle: graph.into(),
             create_worker_session_called: true,
@@ -169,9 +167,7 @@ impl Peer {
             Way::Here(worker) => worker.deregister_graph(&request),
             Way::There(channel, _) => {
                 let options = CallOptions::timeout(FAREWELL_TIMEOUT);
-                let done: Result<pb::DeregisterGraphResponse> =
-                    self.call(channel, "DeregisterGraph", &request, options).await;
-                done.map(|_| ())
+                self.call(channel, "DeregisterGraph", request, options).await
             }
         };
         self.note(done);
@@ -264,11 +260,9 @@ impl Peer {
         match &self.way {
             Way::Here(worker) => worker.cleanup_graph(step_id),
             Way::There(channel, _) => {
-                let request = pb::CleanupGraphRequest { step_id };
+                let request = CleanupGraphRequest { step_id };
                 let options = CallOptions::timeout(FAREWELL_TIMEOUT);
-                let done: Result<pb::CleanupGraphResponse> =
-                    self.call(channel, "CleanupGraph", &request, options).await;
-                self.note(done.map(|_| ()));
+                self.note(self.call(channel, "CleanupGraph", request, options).await);
             }
         }
     }
@@ -278,11 +272,9 @@ impl Peer {
         match &self.way {
             Way::Here(worker) => worker.cleanup_all(containers),
             Way::There(channel, _) => {
-                let request = pb::CleanupAllRequest { container: containers.to_vec() };
+                let request = CleanupAllRequest { containers: containers.to_vec() };
                 let options = CallOptions::timeout(FAREWELL_TIMEOUT);
-                let done: Result<pb::CleanupAllResponse> =
-                    self.call(channel, "CleanupAll", &request, options).await;
-                self.note(done.map(|_| ()));
+                self.note(self.call(channel, "CleanupAll", request, options).await);
             }
         }
     }
@@ -302,21 +294,21 @@ impl Peer {
         err!(Unavailable, "{task} at {address} does not answer: {}", silence.message)
     }
 
-    async fn call<A: Message + Default>(
+    async fn call<A: Decode>(
         &self,
         channel: &Channel,
         method: &str,
-        request: &impl Message,
+        request: impl Encode,
         options: CallOptions,
     ) -> Result<A> {
         let path = format!("/tensorflow.WorkerService/{method}");
-        let message = Bytes::from(request.encode_to_vec());
         let answer = channel
-            .call(&path, message, options)
+            .call(&path, request.encode(), options)
             .await
             .map_err(|status| said_by(&self.task, channel.address(), &path, &status))?;
-        A::decode(answer)
-            .map_err(|e| err!(Internal, "{}: malformed answer to {method}: {e}", self.task))
+        A::decode(answer).map_err(|e| {
+            err!(Internal, "{} gave a malformed answer to {method}: {}", self.task, e.message())
+        })
     }
 
     /// A farewell that did not arrive: the task is gone, and what it kept with it.

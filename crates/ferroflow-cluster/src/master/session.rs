@@ -5,11 +5,10 @@ use super::discover::discover;
 use super::members::Members;
 use super::slow::SlowSteps;
 use super::step::{Spreader, Tasks};
-use crate::wire;
+use crate::messages::{CreateSessionRequest, CreateWorkerSessionRequest, DescribedCluster};
+use crate::wire::SessionConfig;
 use crate::worker::State;
 use ferroflow_core::{DeviceInfo, Error, Result, err};
-use ferroflow_graph::wire::graph::graph_from_proto;
-use ferroflow_proto::tensorflow as pb;
 use ferroflow_runtime::{Scope, Session};
 use futures_util::future::{join_all, try_join_all};
 use std::sync::Arc;
@@ -44,11 +43,10 @@ impl MasterSession {
     /// Finds the tasks, places the graph, then opens the session on each task.
     pub async fn open(
         master: &Master,
-        request: pb::CreateSessionRequest,
+        request: CreateSessionRequest,
     ) -> Result<(String, Arc<MasterSession>)> {
-        let config = request.config.unwrap_or_default();
-        let options = wire::session_options(&config)?;
-        let members = Members::of(&master.own, &config, &request.target)?;
+        let CreateSessionRequest { graph, config, options, target } = request;
+        let members = Members::of(&master.own, &config, &target)?;
         let peers = master.peers(&members, &config.device_filters)?;
         let is_described = members.described.is_some();
         let mut found = discover(&peers, master.options.session_timeout, is_described).await?;
@@ -56,11 +54,7 @@ impl MasterSession {
         let own: Vec<Arc<DeviceInfo>> = found.into_iter().flatten().collect();
         let devices: Vec<Arc<DeviceInfo>> = own.iter().chain(&others).cloned().collect();
 
-        let shares = config
-            .experimental
-            .as_ref()
-            .is_some_and(|e| e.share_session_state_in_clusterspec_propagation);
-        let is_isolated = options.isolate_state || (is_described && !shares);
+        let is_isolated = options.isolate_state || (is_described && !config.shares_described_state);
         let state = State::new(&master.task, is_isolated);
         let handle = format!("{:016x}", fastrand::u64(..));
         let tasks = (peers.len() > 1).then(|| {
@@ -87,9 +81,8 @@ impl MasterSession {
             collectives: master.worker.own_collectives(&config),
         };
         let task = master.task.clone();
-        let graph = request.graph_def.unwrap_or_default();
-        let is_small = graph.node.len() <= SMALL_GRAPH;
-        let make = move || Session::within(task, scope, &graph_from_proto(graph)?, options);
+        let is_small = graph.nodes() <= SMALL_GRAPH;
+        let make = move || Session::within(task, scope, &graph.read()?, options);
         let session = if is_small {
             make()?
         } else {
@@ -112,26 +105,22 @@ impl MasterSession {
     async fn create_on_tasks(
         &self,
         members: &Members,
-        config: &pb::ConfigProto,
+        config: &SessionConfig,
         state: &State,
     ) -> Result<()> {
         let own = self.devices.first().map_or(0, |d| d.incarnation);
         let Some(tasks) = &self.tasks else { return Ok(()) };
         try_join_all(tasks.peers.iter().map(|peer| {
-            let request = pb::CreateWorkerSessionRequest {
+            let described = members.described.clone();
+            let request = CreateWorkerSessionRequest {
                 session_handle: tasks.handle.clone(),
-                server_def: Some(pb::ServerDef {
-                    cluster: members.described.clone(),
-                    job_name: peer.name.job.clone().unwrap_or_default(),
-                    task_index: peer.name.task.unwrap_or(0) as i32,
-                    default_session_config: members.described.as_ref().map(|_| config.clone()),
-                    protocol: "grpc".into(),
-                    ..Default::default()
-                }),
-                isolate_session_state: config.isolate_session_state,
+                described: described
+                    .map(|cluster| DescribedCluster { cluster, config: config.clone() }),
+                job: peer.name.job.clone().unwrap_or_default(),
+                task_index: peer.name.task.unwrap_or(0) as i32,
+                isolate_state: config.isolate_state,
                 master_task: members.own().to_string(),
                 master_incarnation: own as i64,
-                ..Default::default()
             };
             peer.create_session(request, state)
         }))

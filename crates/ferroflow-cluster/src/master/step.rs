@@ -7,19 +7,18 @@ use super::peer::Peer;
 use super::slow::SlowSteps;
 use crate::begun::begin;
 use crate::link::gathering;
-use crate::wire;
+use crate::wire::SessionConfig;
 use ferroflow_core::{CancelToken, DeviceInfo, RendezvousKey, Result, Tensor, err};
 use ferroflow_graph::passes::{self, CostModel, Pruned};
+use ferroflow_graph::wire::metadata::measure;
 use ferroflow_graph::wire::step::{ExecOptions, RunGraphRequest, RunGraphResponse};
-use ferroflow_graph::{Catalog, GraphDef};
-use ferroflow_proto::tensorflow as pb;
+use ferroflow_graph::{Catalog, GraphDef, RunMetadata};
 use ferroflow_runtime::{
     RunOptions, RunOutput, SessionDone, Spread, SpreadParts, SpreadStep as RunsSpread,
 };
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
-use prost::encoding;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -29,7 +28,7 @@ use tokio::sync::{OnceCell, oneshot};
 /// The tasks of a session, and what its steps need to know of it.
 pub(super) struct Tasks {
     pub handle: String,
-    pub config: pb::ConfigProto,
+    pub config: SessionConfig,
     pub catalog: Arc<Catalog>,
     /// The master's own first.
     pub peers: Vec<Arc<Peer>>,
@@ -45,8 +44,7 @@ impl Tasks {
     /// What decides which receives can wait: an estimate where the client asks for that, else only
     /// what is beyond doubt.
     fn recv_model(&self) -> CostModel {
-        let options = self.config.graph_options.as_ref();
-        match options.is_some_and(|o| o.enable_recv_scheduling) {
+        match self.config.enable_recv_scheduling {
             true => CostModel::default(),
             false => CostModel::cautious(),
         }
@@ -226,19 +224,15 @@ impl SpreadStep {
     /// What the client gets, out of the answers of all parts.
     pub fn output(&self, answers: Vec<RunGraphResponse>) -> Result<RunOutput> {
         let mut output = RunOutput::default();
+        let mut records = Vec::with_capacity(answers.len());
         for answer in answers {
             output.tensors.extend(answer.recvs.into_iter().map(|(_, tensor)| tensor));
-            if let Some(stats) = answer.step_stats {
-                wire::measure(&stats, &mut output.measured)?;
-                encoding::bytes::encode(1, &stats, &mut output.metadata);
+            if let Some(stats) = &answer.record.step_stats {
+                measure(stats, &mut output.measured)?;
             }
-            if let Some(costs) = answer.cost_graph {
-                encoding::bytes::encode(2, &costs, &mut output.metadata);
-            }
-            for graph in answer.partition_graphs {
-                encoding::bytes::encode(3, &graph, &mut output.metadata);
-            }
+            records.push(answer.record);
         }
+        output.metadata = RunMetadata::of_tasks(&records);
         Ok(output)
     }
 }

@@ -1,5 +1,7 @@
-//! What a client's ConfigProto means to us.
+//! The session configuration: what a client's `ConfigProto` means to us.
 
+use crate::client::ConnectOptions;
+use crate::messages::{ClusterDescription, JobDescription};
 use ferroflow_core::{Result, bail, ensure};
 use ferroflow_graph::passes::CostModel;
 use ferroflow_proto::tensorflow as pb;
@@ -11,8 +13,80 @@ use pb::rewriter_config::CustomGraphOptimizer;
 /// optimizers that they do not know.
 const COST_PLACEMENT: &str = "cost_placement";
 
-/// Session options out of a ConfigProto; refuses what a distributed session cannot do.
-pub(crate) fn session_options(config: &pb::ConfigProto) -> Result<SessionOptions> {
+/// A client's session configuration.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SessionConfig {
+    /// Only tasks that one of these matches belong to the session; all if there is none.
+    pub device_filters: Vec<String>,
+    /// Variables and queues belong to the session alone.
+    pub isolate_state: bool,
+    /// Graphs run as they were built.
+    pub disable_optimizer: bool,
+    /// Receives are scheduled by estimated costs.
+    pub enable_recv_scheduling: bool,
+    /// The cluster that the client describes in place of the server's own.
+    pub cluster: Option<ClusterDescription>,
+    /// Sessions of a cluster that a client describes share variables all the same.
+    pub shares_described_state: bool,
+    /// The task that orders the session's collectives, if the client names one.
+    pub collective_leader: Option<String>,
+    /// The whole message, for the workers that it is passed on to.
+    message: pb::ConfigProto,
+}
+
+impl SessionConfig {
+    pub(super) fn new(message: pb::ConfigProto) -> SessionConfig {
+        let graph = message.graph_options.as_ref();
+        let experimental = message.experimental.as_ref();
+        let leader = experimental.map(|e| e.collective_group_leader.clone());
+        SessionConfig {
+            device_filters: message.device_filters.clone(),
+            isolate_state: message.isolate_session_state,
+            disable_optimizer: disables_optimizer(graph),
+            enable_recv_scheduling: graph.is_some_and(|o| o.enable_recv_scheduling),
+            cluster: message.cluster_def.as_ref().and_then(described),
+            shares_described_state: experimental
+                .is_some_and(|e| e.share_session_state_in_clusterspec_propagation),
+            collective_leader: leader.filter(|l| !l.is_empty()),
+            message,
+        }
+    }
+
+    pub(super) fn into_proto(self) -> pb::ConfigProto {
+        self.message
+    }
+
+    /// The configuration that a client of ours sends.
+    pub(super) fn of_client(options: &ConnectOptions) -> pb::ConfigProto {
+        pb::ConfigProto {
+            allow_soft_placement: true,
+            device_filters: options.device_filters.clone(),
+            isolate_session_state: options.isolate_state,
+            graph_options: placement_options(&options.placement),
+            ..Default::default()
+        }
+    }
+}
+
+pub(super) fn disables_optimizer(graph: Option<&pb::GraphOptions>) -> bool {
+    graph.and_then(|o| o.rewrite_options.as_ref()).is_some_and(|r| r.disable_meta_optimizer)
+}
+
+/// A cluster with at least one job.
+pub(super) fn described(cluster: &pb::ClusterDef) -> Option<ClusterDescription> {
+    let job =
+        |job: &pb::JobDef| JobDescription { name: job.name.clone(), tasks: job.tasks.clone() };
+    let jobs: Vec<JobDescription> = cluster.job.iter().map(job).collect();
+    (!jobs.is_empty()).then_some(ClusterDescription { jobs })
+}
+
+pub(super) fn cluster_to_proto(cluster: ClusterDescription) -> pb::ClusterDef {
+    let job = |job: JobDescription| pb::JobDef { name: job.name, tasks: job.tasks };
+    pb::ClusterDef { job: cluster.jobs.into_iter().map(job).collect() }
+}
+
+/// What a configuration says about steps. Refuses what a distributed session cannot do.
+pub(super) fn session_options(config: &pb::ConfigProto) -> Result<SessionOptions> {
     ensure!(
         !config.use_per_session_threads && config.session_inter_op_thread_pool.is_empty(),
         InvalidArgument,
@@ -36,8 +110,8 @@ pub(crate) fn session_options(config: &pb::ConfigProto) -> Result<SessionOptions
     })
 }
 
-/// How a client asks for a placement; none for the usual one.
-pub(crate) fn placement_options(placement: &Placement) -> Option<pb::GraphOptions> {
+/// How a client asks for a placement; none for the default one.
+fn placement_options(placement: &Placement) -> Option<pb::GraphOptions> {
     let mut options = pb::GraphOptions::default();
     match placement {
         Placement::First => return None,

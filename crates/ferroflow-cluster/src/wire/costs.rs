@@ -1,16 +1,23 @@
 //! What nodes cost in a step, as a CostGraphDef.
 
+use bytes::Bytes;
 use ferroflow_core::{NodeStats, StepStats};
 use ferroflow_graph::GraphDef;
 use ferroflow_graph::wire::tensor::shape_to_proto;
 use ferroflow_proto::tensorflow as pb;
 use pb::cost_graph_def::Node;
 use pb::cost_graph_def::node::{InputInfo, OutputInfo};
+use prost::Message;
 use std::collections::HashMap;
+
+/// What the nodes of `graph` cost in a step, as a serialized CostGraphDef.
+pub(crate) fn cost_graph(graph: &GraphDef, stats: &StepStats) -> Bytes {
+    cost_graph_def(graph, stats).encode_to_vec().into()
+}
 
 /// The nodes of `graph`, by number, with the time and the bytes that `stats` has of them. A node that
 /// did not run, or of which nothing is recorded, costs nothing.
-pub(crate) fn cost_graph(graph: &GraphDef, stats: &StepStats) -> pb::CostGraphDef {
+pub(super) fn cost_graph_def(graph: &GraphDef, stats: &StepStats) -> pb::CostGraphDef {
     let recorded = stats.nodes.lock();
     // In a loop a node runs more than once; its costs are those of all runs.
     let mut by_name: HashMap<&str, (i64, &NodeStats)> = HashMap::new();
@@ -101,7 +108,7 @@ mod tests {
                 outputs: vec![(1, DType::Float, Shape::from([2, 3]), 24)],
             });
         }
-        let costs = cost_graph(&GraphDef { nodes, ..GraphDef::default() }, &stats);
+        let costs = cost_graph_def(&GraphDef { nodes, ..GraphDef::default() }, &stats);
         let [a, b, c] = &costs.node[..] else { panic!("{costs:?}") };
         assert_eq!((a.compute_cost, a.output_info[1].size, a.is_final), (60, 24, false));
         assert_eq!(a.output_info[0].alias_input_port, -1);

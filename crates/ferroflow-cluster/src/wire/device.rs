@@ -3,7 +3,7 @@
 use ferroflow_core::{DeviceInfo, DeviceName, Result, ensure};
 use ferroflow_proto::tensorflow as pb;
 
-pub(crate) fn device_to_proto(device: &DeviceInfo) -> pb::DeviceAttributes {
+pub(super) fn device_to_proto(device: &DeviceInfo) -> pb::DeviceAttributes {
     pb::DeviceAttributes {
         name: device.text.clone(),
         device_type: device.kind().to_string(),
@@ -15,8 +15,30 @@ pub(crate) fn device_to_proto(device: &DeviceInfo) -> pb::DeviceAttributes {
     }
 }
 
-/// A device as another task describes it.
-pub(crate) fn device_from_proto(p: &pb::DeviceAttributes) -> Result<DeviceInfo> {
+/// A device as its task describes it. A task that passes it on passes on all of it, what it does
+/// not know included.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct DeviceMessage(pub(super) pb::DeviceAttributes);
+
+impl DeviceMessage {
+    pub fn of(device: &DeviceInfo) -> DeviceMessage {
+        DeviceMessage(device_to_proto(device))
+    }
+
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    pub fn incarnation(&self) -> u64 {
+        self.0.incarnation
+    }
+
+    pub fn info(&self) -> Result<DeviceInfo> {
+        device_from_proto(&self.0)
+    }
+}
+
+fn device_from_proto(p: &pb::DeviceAttributes) -> Result<DeviceInfo> {
     let name = DeviceName::parse(&p.name)?;
     ensure!(name.is_full(), InvalidArgument, "{:?} is not the full name of a device", p.name);
     let mut device = DeviceInfo::new(name, p.incarnation);

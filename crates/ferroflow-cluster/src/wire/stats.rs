@@ -1,9 +1,9 @@
 //! Traces as RunMetadata, which TensorFlow's timeline opens.
 
-use super::costs::cost_graph;
+use super::costs::cost_graph_def;
 use bytes::Bytes;
-use ferroflow_core::{NodeStats, Result, StepStats, err};
-use ferroflow_graph::passes::MeasuredCosts;
+use ferroflow_core::{NodeStats, Result, StepStats};
+use ferroflow_graph::RunMetadata;
 use ferroflow_graph::wire::graph::graph_to_proto;
 use ferroflow_graph::wire::tensor::shape_to_proto;
 use ferroflow_proto::tensorflow as pb;
@@ -12,57 +12,25 @@ use prost::Message;
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A serialized RunMetadata with whatever was recorded of a step.
-pub fn run_metadata(output: &RunOutput) -> Result<Bytes> {
+/// Everything that was recorded of a step, on this task and on others.
+pub fn run_metadata(output: &RunOutput) -> Result<RunMetadata> {
     let RunOutput { stats, partition_graphs, metadata, costs, .. } = output;
     if stats.is_none() && partition_graphs.is_empty() && costs.is_none() {
-        return Ok(Bytes::copy_from_slice(metadata));
+        return Ok(metadata.clone());
     }
     let partition_graphs = partition_graphs.iter().map(graph_to_proto).collect::<Result<_>>()?;
-    let step_stats = stats.as_deref().map(step_stats);
-    let cost_graph = costs.as_ref().map(|(graph, stats)| cost_graph(graph, stats));
+    let step_stats = stats.as_deref().map(step_stats_proto);
+    let cost_graph = costs.as_ref().map(|(graph, stats)| cost_graph_def(graph, stats));
     let own = pb::RunMetadata { step_stats, cost_graph, partition_graphs, ..Default::default() };
-    let mut all = own.encode_to_vec();
-    // Messages one after the other are read as one.
-    all.extend_from_slice(metadata);
-    Ok(all.into())
+    Ok(RunMetadata::from_bytes(own.encode_to_vec()).joined(metadata))
 }
 
-/// Adds what a task recorded of a step, serialized StepStats, to what is known of nodes.
-pub(crate) fn measure(stats: &[u8], measured: &mut MeasuredCosts) -> Result<()> {
-    let stats = pb::StepStats::decode(stats)
-        .map_err(|e| err!(InvalidArgument, "StepStats that cannot be read: {e}"))?;
-    add(stats, measured);
-    Ok(())
+/// What this task recorded of a step, as serialized StepStats.
+pub(crate) fn step_stats(stats: &StepStats) -> Bytes {
+    step_stats_proto(stats).encode_to_vec().into()
 }
 
-fn add(stats: pb::StepStats, measured: &mut MeasuredCosts) {
-    for node in stats.dev_stats.into_iter().flat_map(|d| d.node_stats) {
-        let nanos = match node.op_end_rel_nanos {
-            // Older tasks only tell microseconds.
-            0 => node.op_end_rel_micros.saturating_mul(1000),
-            nanos => nanos,
-        };
-        let bytes = node.output.iter().filter_map(|o| {
-            let tensor = o.tensor_description.as_ref()?;
-            let bytes = tensor.allocation_description.as_ref()?.requested_bytes;
-            Some((usize::try_from(o.slot).ok()?, bytes.max(0) as f64))
-        });
-        measured.add(&node.node_name, nanos.max(0) as f64 * 1e-9, bytes);
-    }
-}
-
-/// What nodes took in a step that was traced, from its serialized RunMetadata.
-pub fn measured(metadata: &[u8]) -> Result<MeasuredCosts> {
-    let metadata = pb::RunMetadata::decode(metadata)
-        .map_err(|e| err!(InvalidArgument, "RunMetadata that cannot be read: {e}"))?;
-    let mut measured = MeasuredCosts::default();
-    add(metadata.step_stats.unwrap_or_default(), &mut measured);
-    Ok(measured)
-}
-
-/// What was recorded of a step.
-pub(crate) fn step_stats(stats: &StepStats) -> pb::StepStats {
+fn step_stats_proto(stats: &StepStats) -> pb::StepStats {
     let mut by_device: BTreeMap<String, Vec<pb::NodeExecStats>> = BTreeMap::new();
     for node in stats.nodes.lock().iter() {
         by_device.entry(node.device.clone()).or_default().push(node_stats(node));

@@ -8,7 +8,6 @@ use ferroflow_graph::passes::Pruned;
 use ferroflow_graph::wire::graph::encode_graph;
 use ferroflow_graph::{FunctionInstantiator, GraphDef, GraphIr, Node, OpRole};
 use ferroflow_runtime::{FunctionRuntime, Optimizer, Plan, PlanContext, Task};
-use prost::Message;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -80,7 +79,7 @@ impl RegisteredGraph {
 
     /// What the nodes of the graph cost in a step, a serialized CostGraphDef.
     pub fn cost_graph(&self, stats: &StepStats) -> Bytes {
-        cost_graph(&self.graph.to_def(), stats).encode_to_vec().into()
+        cost_graph(&self.graph.to_def(), stats)
     }
 
     /// The graph as it runs, serialized, one for each device.

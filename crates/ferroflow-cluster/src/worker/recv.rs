@@ -4,11 +4,11 @@ use super::step::Step;
 use super::view::View;
 use super::{Worker, ensure_new};
 use crate::key::ParsedKey;
+use crate::messages::RecvTensorRequest;
 use ferroflow_core::{
     CancelToken, DType, Received, RendezvousKey, Result, Tensor, bail, ensure, err,
 };
 use ferroflow_graph::wire::step::RecvTensorResponse;
-use ferroflow_proto::tensorflow as pb;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::oneshot;
@@ -18,7 +18,7 @@ const START_LIMIT: Duration = Duration::from_secs(600);
 
 impl Worker {
     /// Waits for a value and hands it over.
-    pub async fn recv_tensor(&self, request: pb::RecvTensorRequest) -> Result<RecvTensorResponse> {
+    pub async fn recv_tensor(&self, request: RecvTensorRequest) -> Result<RecvTensorResponse> {
         let (step_id, key) = (request.step_id, request.rendezvous_key);
         ensure_new(&self.recent_recvs, request.request_id, || {
             let id = request.request_id;

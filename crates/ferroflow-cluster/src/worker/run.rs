@@ -8,10 +8,10 @@ use ferroflow_core::{
     CancelToken, Code, Error, Received, Rendezvous, RendezvousKey, Result, StepCtx, StepStats,
     Tensor, err,
 };
+use ferroflow_graph::wire::metadata::TaskRecord;
 use ferroflow_graph::wire::step::{NamedTensor, RunGraphRequest, RunGraphResponse};
 use ferroflow_runtime::Task;
 use futures_util::future::join_all;
-use prost::Message;
 use std::sync::Arc;
 use tokio::sync::{oneshot, watch};
 
@@ -75,9 +75,10 @@ impl Run {
         let cost_graph = stats.as_deref().filter(|_| exec.costs);
         let cost_graph = cost_graph.map(|stats| self.graph.cost_graph(stats));
         let timeline = stats.filter(|_| exec.timeline);
-        let step_stats = timeline.map(|stats| step_stats(&stats).encode_to_vec().into());
+        let step_stats = timeline.map(|stats| step_stats(&stats));
         let status = None;
-        Ok(RunGraphResponse { recvs, step_stats, cost_graph, partition_graphs, status })
+        let record = TaskRecord { step_stats, cost_graph, partition_graphs };
+        Ok(RunGraphResponse { recvs, record, status })
     }
 
     /// Runs without feeds and fetches, until `cancel`. `done` hears the end on whichever thread that

@@ -3,9 +3,9 @@
 use super::graph::RegisteredGraph;
 use super::transport::Transport;
 use super::view::View;
+use crate::messages::{ClusterDescription, CreateWorkerSessionRequest};
 use crate::spec::ClusterSpec;
 use ferroflow_core::{HashMap, Resources, Result, bail, ensure, err};
-use ferroflow_proto::tensorflow as pb;
 use ferroflow_runtime::{KernelCache, Task};
 use parking_lot::RwLock;
 use std::sync::Arc;
@@ -119,21 +119,17 @@ impl Sessions {
     #[must_use = "the steps of sessions left behind must end"]
     pub fn create(
         &self,
-        request: pb::CreateWorkerSessionRequest,
+        request: CreateWorkerSessionRequest,
         state: Option<State>,
     ) -> Result<Vec<Arc<WorkerSession>>> {
         ensure!(!request.session_handle.is_empty(), InvalidArgument, "Session must be non-empty.");
-        let server = request.server_def.unwrap_or_default();
-        let cluster = server.cluster.clone().unwrap_or_default();
-        let (view, is_isolated) = if cluster.job.is_empty() {
-            (self.legacy.view.clone(), request.isolate_session_state)
-        } else {
-            let config = server.default_session_config.unwrap_or_default();
-            let shares = config
-                .experimental
-                .is_some_and(|e| e.share_session_state_in_clusterspec_propagation);
-            let view = self.view_in(&cluster, &server.job_name, server.task_index)?;
-            (Arc::new(view), request.isolate_session_state || !shares)
+        let (view, is_isolated) = match &request.described {
+            None => (self.legacy.view.clone(), request.isolate_state),
+            Some(described) => {
+                let view = self.view_in(&described.cluster, &request.job, request.task_index)?;
+                let shares = described.config.shares_described_state;
+                (Arc::new(view), request.isolate_state || !shares)
+            }
         };
         let master = Master { task: request.master_task, incarnation: request.master_incarnation };
         let state = state.unwrap_or_else(|| State::new(&self.task, is_isolated));
@@ -148,11 +144,8 @@ impl Sessions {
     }
 
     /// The cluster as a client describes it, in which this task may have another name.
-    fn view_in(&self, cluster: &pb::ClusterDef, job: &str, index: i32) -> Result<View> {
-        let tasks = cluster.job.iter().flat_map(|job| {
-            job.tasks.iter().map(|(index, address)| (job.name.as_str(), *index, address.as_str()))
-        });
-        let spec = ClusterSpec::from_tasks(tasks)?;
+    fn view_in(&self, cluster: &ClusterDescription, job: &str, index: i32) -> Result<View> {
+        let spec = ClusterSpec::from_tasks(cluster.tasks())?;
         let Ok(index) = u32::try_from(index) else {
             bail!(InvalidArgument, "{index} is not the index of a task");
         };

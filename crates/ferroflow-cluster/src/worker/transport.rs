@@ -4,15 +4,15 @@
 use crate::channels::Channels;
 use crate::error::said_by;
 use crate::link::{LinkSource, Links};
-use crate::rpc::{BoxFuture, CallOptions, Chunks};
+use crate::messages::RecvTensorRequest;
+use crate::rpc::{BoxFuture, CallOptions};
+use crate::wire::Encode;
 use bytes::Bytes;
 use ferroflow_core::{HashMap, Received, Result, err};
 use ferroflow_graph::wire::MessageReader;
 use ferroflow_graph::wire::step::RecvTensorResponse;
-use ferroflow_proto::tensorflow as pb;
 use futures_util::future::join_all;
 use parking_lot::RwLock;
-use prost::Message;
 use std::sync::Arc;
 
 const RECV_TENSOR: &str = "/tensorflow.WorkerService/RecvTensor";
@@ -124,16 +124,14 @@ impl Transport for Native {
         let (task, key) = (from.task.to_string(), key.to_string());
         Box::pin(async move {
             let channel = channel?;
-            let request = pb::RecvTensorRequest {
+            let request = RecvTensorRequest {
                 step_id,
                 rendezvous_key: key.clone(),
                 // Never zero, which would mean "no id".
                 request_id: fastrand::u64(1..) as i64,
-                ..Default::default()
             };
-            let message = Chunks::from(Bytes::from(request.encode_to_vec()));
             // The master may well hear of both tasks while they do not hear of each other.
-            let call = channel.call(RECV_TENSOR, message, CallOptions::default());
+            let call = channel.call(RECV_TENSOR, request.encode(), CallOptions::default());
             let answer = pulse.watch(&channel, call).await.map_err(|silence| {
                 let (address, silence) = (channel.address(), silence.message);
                 err!(Unavailable, "{task} at {address} does not answer: {silence}")

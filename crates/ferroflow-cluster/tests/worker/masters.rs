@@ -31,9 +31,9 @@ async fn a_master_feeds_runs_fetches_and_leaves() {
         assert_eq!(response.status, None);
         assert_eq!(response.recvs[0].0, ps.client_key("y"));
         assert_eq!(response.recvs[0].1.scalar_value::<f32>().unwrap(), step as f32);
-        let stats = pb::StepStats::decode(response.step_stats.unwrap()).unwrap();
+        let stats = pb::StepStats::decode(response.record.step_stats.unwrap()).unwrap();
         assert!(stats.dev_stats[0].node_stats.iter().any(|n| n.node_name == "y"));
-        let partition = pb::GraphDef::decode(response.partition_graphs[0].clone()).unwrap();
+        let partition = pb::GraphDef::decode(response.record.partition_graphs[0].clone()).unwrap();
         assert_eq!(partition.node.len(), 3);
         ps.cleanup(step).await;
     }

@@ -246,6 +246,17 @@ fn func_to_proto(f: &FuncRef, depth: usize) -> Result<pb::NameAttrList> {
     Ok(pb::NameAttrList { name: f.name.clone(), attr: attrs_to_proto(&f.attrs, depth + 1)? })
 }
 
+/// Parses the signatures in a serialized `OpList`. Ops that cannot be read are left out.
+pub(crate) fn decode_ops(list: Bytes) -> Result<Vec<OpDef>> {
+    let ops = pb::OpList::decode(list).map_err(malformed)?.op;
+    Ok(ops.into_iter().filter_map(|op| op_from_proto(op).ok()).collect())
+}
+
+/// Parses the signature in a serialized `OpDef`.
+pub(crate) fn decode_op(op: Bytes) -> Result<OpDef> {
+    op_from_proto(pb::OpDef::decode(op).map_err(malformed)?)
+}
+
 /// Reads a signature: an op without shape function and kernel.
 pub fn op_from_proto(p: pb::OpDef) -> Result<OpDef> {
     let args = |args: Vec<pb::op_def::ArgDef>| -> Result<Vec<ArgDef>> {

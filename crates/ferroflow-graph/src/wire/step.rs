@@ -5,7 +5,9 @@
 //! peer writes such messages.
 
 use super::chunks::{FieldKey, MessageReader};
+use super::metadata::TaskRecord;
 use super::segments::{SegmentWriter, Segments};
+use crate::run_metadata::RunMetadata;
 use bytes::Bytes;
 use ferroflow_core::{Code, Error, Result, Tensor};
 use ferroflow_proto::tensorflow as pb;
@@ -28,6 +30,9 @@ pub struct RunStepRequest {
     pub request_id: i64,
 }
 
+/// The trace level at which a client asks for everything that software can record.
+pub const FULL_TRACE: i32 = 3;
+
 /// How a step is run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunStepOptions {
@@ -47,8 +52,8 @@ pub struct RunStepOptions {
 pub struct RunStepResponse {
     /// The fetched tensors under the names of the request.
     pub tensors: Vec<NamedTensor>,
-    /// A serialized `RunMetadata`.
-    pub metadata: Option<Bytes>,
+    /// What was recorded of the step.
+    pub metadata: Option<RunMetadata>,
     /// The failure, if the request asked for it to be reported here.
     pub status: Option<Error>,
 }
@@ -65,8 +70,8 @@ pub struct RunCallableRequest {
 #[derive(Clone, Debug, Default)]
 pub struct RunCallableResponse {
     pub fetches: Vec<Tensor>,
-    /// A serialized `RunMetadata`.
-    pub metadata: Option<Bytes>,
+    /// What was recorded of the step.
+    pub metadata: Option<RunMetadata>,
 }
 
 /// Asks a worker to run its part of a step.
@@ -100,12 +105,8 @@ pub struct ExecOptions {
 #[derive(Clone, Debug, Default)]
 pub struct RunGraphResponse {
     pub recvs: Vec<NamedTensor>,
-    /// A serialized `StepStats`.
-    pub step_stats: Option<Bytes>,
-    /// A serialized `CostGraphDef`.
-    pub cost_graph: Option<Bytes>,
-    /// Serialized `GraphDef`s.
-    pub partition_graphs: Vec<Bytes>,
+    /// What the task recorded of its part.
+    pub record: TaskRecord,
     /// The failure, if the request asked for it to be reported here.
     pub status: Option<Error>,
 }
@@ -200,7 +201,7 @@ impl RunStepResponse {
         fields(message.into(), |r, key| {
             match key.field {
                 1 => m.tensors.push(r.named_tensor(key)?),
-                2 => m.metadata = Some(r.bytes(key)?),
+                2 => m.metadata = Some(RunMetadata::from_bytes(r.bytes(key)?)),
                 3 => status.code = r.int(key)?,
                 4 => status.message = r.string(key)?,
                 _ => r.skip(key)?,
@@ -214,7 +215,7 @@ impl RunStepResponse {
     pub fn encode(&self) -> Result<Segments> {
         let mut w = SegmentWriter::new();
         named_tensors(&mut w, 1, &self.tensors)?;
-        self.metadata.iter().for_each(|m| w.bytes(2, m.clone()));
+        self.metadata.iter().for_each(|m| w.bytes(2, m.bytes().clone()));
         write_status(&mut w, 3, &self.status);
         Ok(w.finish())
     }
@@ -252,7 +253,7 @@ impl RunCallableResponse {
         fields(message.into(), |r, key| {
             match key.field {
                 1 => m.fetches.push(r.tensor(key)?),
-                2 => m.metadata = Some(r.bytes(key)?),
+                2 => m.metadata = Some(RunMetadata::from_bytes(r.bytes(key)?)),
                 _ => r.skip(key)?,
             }
             Ok(())
@@ -263,7 +264,7 @@ impl RunCallableResponse {
     pub fn encode(&self) -> Result<Segments> {
         let mut w = SegmentWriter::new();
         self.fetches.iter().try_for_each(|t| w.tensor(1, t))?;
-        self.metadata.iter().for_each(|m| w.bytes(2, m.clone()));
+        self.metadata.iter().for_each(|m| w.bytes(2, m.bytes().clone()));
         Ok(w.finish())
     }
 }
@@ -337,9 +338,9 @@ impl RunGraphResponse {
         fields(message.into(), |r, key| {
             match key.field {
                 1 => m.recvs.push(r.named_tensor(key)?),
-                2 => m.step_stats = Some(r.bytes(key)?),
-                3 => m.cost_graph = Some(r.bytes(key)?),
-                4 => m.partition_graphs.push(r.bytes(key)?),
+                2 => m.record.step_stats = Some(r.bytes(key)?),
+                3 => m.record.cost_graph = Some(r.bytes(key)?),
+                4 => m.record.partition_graphs.push(r.bytes(key)?),
                 5 => status.code = r.int(key)?,
                 6 => status.message = r.string(key)?,
                 _ => r.skip(key)?,
@@ -353,9 +354,9 @@ impl RunGraphResponse {
     pub fn encode(&self) -> Result<Segments> {
         let mut w = SegmentWriter::new();
         named_tensors(&mut w, 1, &self.recvs)?;
-        self.step_stats.iter().for_each(|s| w.bytes(2, s.clone()));
-        self.cost_graph.iter().for_each(|g| w.bytes(3, g.clone()));
-        self.partition_graphs.iter().for_each(|g| w.bytes(4, g.clone()));
+        self.record.step_stats.iter().for_each(|s| w.bytes(2, s.clone()));
+        self.record.cost_graph.iter().for_each(|g| w.bytes(3, g.clone()));
+        self.record.partition_graphs.iter().for_each(|g| w.bytes(4, g.clone()));
         write_status(&mut w, 5, &self.status);
         Ok(w.finish())
     }

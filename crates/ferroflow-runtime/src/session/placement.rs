@@ -4,7 +4,7 @@ use super::compiled::Signature;
 use super::{RunOptions, RunOutput, Session};
 use ferroflow_core::{Result, StepStats};
 use ferroflow_graph::passes::{self, CostModel, MeasuredCosts, Prediction, Pruned};
-use ferroflow_graph::{GraphIr, Node, NodeId};
+use ferroflow_graph::{GraphIr, Node, NodeId, RunMetadata};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
@@ -80,7 +80,7 @@ impl Placed {
         trials.is_outdated.store(true, Ordering::Release);
         if !options.trace {
             output.stats = None;
-            output.metadata.clear();
+            output.metadata = RunMetadata::default();
         }
     }
 }

@@ -1,50 +1,63 @@
-//! What was recorded of a step.
+//! What the tasks of a step recorded of it.
 
-use crate::wire;
+use crate::passes::MeasuredCosts;
+use crate::wire::metadata;
 use bytes::Bytes;
 use ferroflow_core::Result;
 
-/// What was recorded of a step that was asked to be traced; empty otherwise.
-#[derive(Clone, Debug, Default)]
+/// What the tasks recorded of a step; empty unless the client asked for a trace, costs or graphs.
+///
+/// It is kept in the form in which it travels and is read when somebody looks at it, because most
+/// traces are only passed on or written to a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunMetadata {
-    bytes: Bytes,
+    encoded: Bytes,
 }
 
 /// When a node ran.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeTiming {
+    /// The node's name.
     pub name: String,
     /// `name = Op(input, input)`.
     pub label: String,
+    /// The full name of the device it ran on.
     pub device: String,
+    /// The number of the thread it ran on.
     pub thread: u32,
-    /// Microseconds since 1970.
+    /// When it started, in microseconds since 1970.
     pub start_micros: i64,
+    /// How long it ran.
     pub micros: i64,
 }
 
 impl RunMetadata {
-    pub(crate) fn new(bytes: Bytes) -> RunMetadata {
-        RunMetadata { bytes }
+    /// Takes a serialized `RunMetadata`. It is checked when it is read.
+    pub fn from_bytes(encoded: impl Into<Bytes>) -> RunMetadata {
+        RunMetadata { encoded: encoded.into() }
     }
 
-    /// The serialized `RunMetadata`.
+    /// The serialized `RunMetadata`, which TensorFlow's tools open.
     pub fn bytes(&self) -> &Bytes {
-        &self.bytes
+        &self.encoded
     }
 
     /// Whether nothing was recorded.
     pub fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
+        self.encoded.is_empty()
     }
 
-    /// What ran where, and for how long.
+    /// Which nodes ran where, when, and for how long.
     pub fn nodes(&self) -> Result<Vec<NodeTiming>> {
-        wire::node_timings(self.bytes.clone())
+        metadata::node_timings(self.encoded.clone())
     }
 
-    /// The step as a picture: JSON that `chrome://tracing` and Perfetto open, a row for each device
-    /// and thread.
+    /// The mean time and the output bytes of each node.
+    pub fn measured(&self) -> Result<MeasuredCosts> {
+        metadata::measured(self.encoded.clone())
+    }
+
+    /// The step as JSON that `chrome://tracing` and Perfetto open: a row for each device and thread.
     pub fn timeline(&self) -> Result<String> {
         let nodes = self.nodes()?;
         let mut devices: Vec<&str> = nodes.iter().map(|n| n.device.as_str()).collect();
