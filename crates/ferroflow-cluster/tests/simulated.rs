@@ -1,5 +1,6 @@
-//! A whole cluster on a simulated network, in simulated time: hosts crash and come back, links are slow, cut and
-//! healed, as a seed has it. Whatever happens, a call ends with the right answer or an error that says what is wrong.
+//! A whole cluster on a simulated network, in simulated time. A seed decides when hosts crash and
+//! restart, and when links are slow, cut and repaired. Every call must end with the right answer or
+//! with an error that names the problem.
 #![allow(clippy::unwrap_used)]
 
 mod simulated {
@@ -13,7 +14,7 @@ use simulated::client::{self, Seen};
 use simulated::network::{CHIEF, PS0, PS1, WORKER1, simulation};
 use std::time::Duration;
 
-/// Runs a cluster through what `seed` has in store.
+/// Runs a cluster with the failures of `seed`.
 fn survive(seed: u64) -> Seen {
     let mut sim = simulation(seed);
     let seen = client::start(&mut sim);
@@ -33,16 +34,16 @@ fn seeds() -> u64 {
 }
 
 #[test]
-fn every_step_ends_whatever_the_network_and_the_hosts_do() {
+fn every_step_ends_despite_network_and_host_failures() {
     let all: Vec<Seen> = (1..=seeds()).map(survive).collect();
     let total = |of: fn(&Seen) -> usize| all.iter().map(of).sum::<usize>();
-    // Nothing is shown by a network that is never in the way, or always.
+    // Some calls must fail and some must succeed, or the test shows nothing.
     assert!(total(Seen::answers) > 100, "{} steps were answered", total(Seen::answers));
     assert!(total(Seen::errors) > 10, "{} calls failed", total(Seen::errors));
 }
 
 #[test]
-fn two_tasks_that_only_the_master_reaches_are_both_named() {
+fn two_tasks_without_a_connection_are_both_named() {
     let mut sim = simulation(1);
     let seen = client::start(&mut sim);
     let mut is_cut = false;
@@ -61,12 +62,12 @@ fn two_tasks_that_only_the_master_reaches_are_both_named() {
         assert!(error.message().contains(task), "{error}");
     }
     assert_eq!(error.code(), ferroflow_core::Code::Unavailable);
-    // In simulated time, which no load of the machine stretches.
+    // Simulated time does not depend on the load of the machine.
     assert!(took < Duration::from_millis(3500), "after {took:?}: {error}");
 }
 
 #[test]
-fn the_simulated_cluster_is_of_four_hosts() {
+fn the_simulated_cluster_has_four_hosts() {
     let mut sim = simulation(1);
     let seen = client::start(&mut sim);
     seen.all_is_well();

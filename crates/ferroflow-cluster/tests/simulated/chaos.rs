@@ -1,24 +1,24 @@
-//! What befalls hosts and links, drawn from a seed.
+//! Failures of hosts and links, drawn from a seed.
 
 use super::network::{CHIEF, PS0, PS1, WORKER1};
 use std::time::Duration;
 use turmoil::Sim;
 
-/// How long things happen.
+/// How long failures are injected.
 const STORM: Duration = Duration::from_secs(25);
 const CALM_LATENCY: Duration = Duration::from_millis(10);
 
 pub struct Chaos {
     random: fastrand::Rng,
     next: Duration,
-    /// What is to be undone, and when.
+    /// Failures to end, and when.
     undo: Vec<(Duration, Trouble)>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
 enum Trouble {
     Crashed(&'static str),
-    /// Nothing gets through; as with TCP, what was sent arrives once the link is healed.
+    /// The link is cut. As with TCP, sent data arrives once it is repaired.
     Cut(&'static str, &'static str),
     Slow(&'static str, &'static str),
 }
@@ -33,7 +33,7 @@ impl Chaos {
         self.next > STORM && self.undo.is_empty()
     }
 
-    /// Does what is due.
+    /// Starts and ends the failures that are due.
     pub fn go_on(&mut self, sim: &mut Sim<'_>) {
         let now = sim.elapsed();
         self.undo.retain(|(at, trouble)| {
@@ -47,7 +47,7 @@ impl Chaos {
         }
         self.next = now + Duration::from_millis(self.random.u64(100..1500));
         let trouble = self.draw();
-        // One trouble at a place at a time: two would be undone by the end of the first.
+        // One failure at a place at a time: the end of one would end the other too.
         if self.undo.iter().all(|(_, other)| *other != trouble) {
             trouble.begin(sim, &mut self.random);
             let lasts = Duration::from_millis(self.random.u64(20..6000));
@@ -61,7 +61,7 @@ impl Chaos {
         let other = (one + self.random.usize(1..4)) % 4;
         let (a, b) = (hosts[one.min(other)], hosts[one.max(other)]);
         match self.random.u8(0..4) {
-            // The client's own host stays up.
+            // The client's host does not crash.
             0 => Trouble::Crashed(hosts[self.random.usize(1..4)]),
             1 | 2 => Trouble::Cut(a, b),
             _ => Trouble::Slow(a, b),

@@ -1,4 +1,4 @@
-//! A client that runs steps over all tasks, again and again, and looks at how each call ends.
+//! A client that runs steps over all tasks repeatedly and checks how each call ends.
 
 use super::network::{self, CHIEF};
 use ferroflow_cluster::{ConnectOptions, InProcessMaster, RemoteSession};
@@ -10,15 +10,15 @@ use std::rc::Rc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
-/// A call that takes longer hangs. Opening takes longest: two seconds for tasks that are not there, three for one that
-/// falls silent then, two to close what was opened.
+/// A longer call counts as a hang. Opening takes longest: two seconds for missing tasks, three for
+/// one that stops answering then, and two to close the session.
 const LIMIT: Duration = Duration::from_secs(10);
-/// Elements of a tensor that goes over the connection for large values.
+/// Elements of a tensor large enough for the connection for large values.
 const LARGE: usize = 80_000;
-/// Steps in a row that show that all is well again.
+/// This many successful steps in a row show that the cluster has recovered.
 const ENOUGH: usize = 20;
 
-/// What the client saw so far.
+/// What the client has seen so far.
 #[derive(Clone, Default)]
 pub struct Seen(Rc<RefCell<State>>);
 
@@ -27,7 +27,7 @@ struct State {
     answers: usize,
     errors: usize,
     first_error: Option<(Error, Duration)>,
-    /// Nothing will happen any more.
+    /// No more failures will be injected.
     is_well: bool,
 }
 
@@ -44,7 +44,7 @@ impl Seen {
         self.0.borrow().errors
     }
 
-    /// With the time that the call took.
+    /// The result, and how long the call took.
     pub fn first_error(&self) -> (Error, Duration) {
         self.0.borrow().first_error.clone().expect("an error")
     }
@@ -54,7 +54,7 @@ impl Seen {
         self
     }
 
-    /// A call, which ends, and if with an error, then with one that says what is wrong.
+    /// Makes a call and checks that it ends. An error must name the problem.
     async fn call<T>(&self, what: &str, call: impl Future<Output = Result<T>>) -> Option<T> {
         let began = Instant::now();
         let ended = timeout(LIMIT, call).await;
@@ -66,7 +66,7 @@ impl Seen {
         let expected = match e.code() {
             Code::Unavailable | Code::Aborted => true,
             Code::DeadlineExceeded => what == "opening",
-            // A ps that came back has lost its variables.
+            // A restarted ps has lost its variables.
             Code::FailedPrecondition => e.message().contains("uninitialized"),
             _ => false,
         };
@@ -79,7 +79,7 @@ impl Seen {
     }
 }
 
-/// Has a client work on the chief until all has been well for a while.
+/// Runs a client on the chief until the cluster has recovered.
 pub fn start(sim: &mut turmoil::Sim<'_>) -> Seen {
     let seen = Seen::default();
     let client = seen.clone();
@@ -93,7 +93,7 @@ pub fn start(sim: &mut turmoil::Sim<'_>) -> Seen {
     seen
 }
 
-/// One session, up to its first error; whether it ended well.
+/// Runs one session up to its first error. Returns whether there was none.
 async fn work(master: &InProcessMaster, seen: &Seen) -> bool {
     let def = sum();
     let options = ConnectOptions { timeout: 2 * LIMIT, ..ConnectOptions::default() };
@@ -123,7 +123,8 @@ async fn steps(session: &RemoteSession, seen: &Seen) -> bool {
     true
 }
 
-/// A number of each ps and one out of a large tensor, added up on the worker, come back over the chief.
+/// Adds a number of each ps and an element of a large tensor on the worker; the chief fetches the
+/// sum.
 fn sum() -> GraphDef {
     let (ps0, ps1, worker) = ("/job:ps/task:0", "/job:ps/task:1", "/job:worker/task:1");
     let large = Tensor::vector(&vec![4f32; LARGE]);

@@ -1,4 +1,4 @@
-//! Hosts with a task each, on a network that turmoil simulates.
+//! Hosts with one task each, on a network that turmoil simulates.
 
 use ferroflow_cluster::{ClusterSpec, NetListener, NetStream, Server, ServerOptions, TaskNetwork};
 use ferroflow_graph::Catalog;
@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use turmoil::net::{TcpListener, TcpStream};
 
-/// The host of `/job:worker/task:0`, on which the client is too.
+/// The host of `/job:worker/task:0`. The client is on it too.
 pub const CHIEF: &str = "chief";
 pub const PS0: &str = "ps0";
 pub const PS1: &str = "ps1";
@@ -24,7 +24,7 @@ static CATALOG: LazyLock<Arc<Catalog>> = LazyLock::new(|| {
     Arc::new(catalog)
 });
 
-/// The hosts but the chief, whose software is the client's.
+/// The hosts except the chief, which the client starts.
 pub fn simulation(seed: u64) -> turmoil::Sim<'static> {
     let mut sim = turmoil::Builder::new()
         .rng_seed(seed)
@@ -43,7 +43,7 @@ pub fn simulation(seed: u64) -> turmoil::Sim<'static> {
     sim
 }
 
-/// The server of a task, on the host that this runs on.
+/// Runs the server of a task on the current host.
 pub async fn task(job: &str, index: u32) -> Result<Server, Box<dyn std::error::Error>> {
     let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, PORT)).await?;
     let options = ServerOptions {

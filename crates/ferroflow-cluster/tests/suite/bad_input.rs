@@ -1,0 +1,10 @@
+//! A server that gets malformed, hostile and absurd graphs, tensors and calls. It answers with
+//! TensorFlow's error code, names the node, and goes on.
+
+mod fixture;
+mod functions;
+mod graphs;
+mod messages;
+mod sessions;
+mod sizes;
+mod steps;
