@@ -1,5 +1,5 @@
-//! An echo that answers TensorFlow's client with ready-made bytes: what a null step costs when the
-//! server does nothing. `bench/README.md` has the contract.
+//! A server that answers TensorFlow's client with prepared bytes. It measures the cost of a null
+//! step without any server work. `bench/README.md` has the contract.
 //!
 //!     bench_floor PORT
 
@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 type Reply = std::future::Ready<Result<Chunks, RpcStatus>>;
 
-/// The service: ready-made bytes for each method, and for a step those of what it fetches.
+/// The service: prepared bytes for each method, and for a step by its fetches.
 fn replies() -> Result<impl Fn(RpcRequest) -> Reply + Send + Sync, ferroflow_core::Error> {
     let session_handle = "0000000000000001".to_string();
     let created = pb::CreateSessionResponse { session_handle, graph_version: 0 };
@@ -53,7 +53,7 @@ fn replies() -> Result<impl Fn(RpcRequest) -> Reply + Send + Sync, ferroflow_cor
     })
 }
 
-/// Replies to steps, by what they fetch, each made once.
+/// Answers to steps by their fetches, each made once.
 #[derive(Default)]
 struct Steps(Mutex<HashMap<Vec<String>, Chunks>>);
 

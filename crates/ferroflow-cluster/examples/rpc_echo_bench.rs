@@ -1,9 +1,10 @@
 //! Latency, CPU and throughput of an echo call over loopback, server and client in two processes.
 //!
-//!     rpc_echo_bench [--bytes N] [--calls N] [--inflight N] [--server-threads N] [--client-threads N]
+//!     rpc_echo_bench [--bytes N] [--calls N] [--inflight N]
+//!                    [--server-threads N] [--client-threads N]
 //!     rpc_echo_bench serve [PORT] [--server-threads N]    only the server, for other clients
 //!
-//! CPU times are what the kernel accounts to all threads of a process, from /proc.
+//! CPU times are those of all threads of a process, from /proc.
 
 use bytes::Bytes;
 use ferroflow_cluster::rpc::{
@@ -14,7 +15,8 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// As in the command: large messages are mostly page faults without an allocator that keeps its pages.
+/// As in the command: with an allocator that returns its pages, large messages are mostly page
+/// faults.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -56,7 +58,7 @@ fn main() -> Result<(), Failure> {
     outcome
 }
 
-/// With one thread, tokio's own single-threaded scheduler.
+/// One thread means tokio's single-threaded scheduler.
 fn runtime(threads: usize) -> Result<tokio::runtime::Runtime, Failure> {
     let mut builder = match threads {
         1 => tokio::runtime::Builder::new_current_thread(),
@@ -71,13 +73,13 @@ async fn serve(port: u16) -> Result<(), Failure> {
     let echo = |request: RpcRequest| async move {
         match request.path() {
             "/bench.Echo/Echo" => Ok(request.body),
-            // Answers from another thread, as a step does.
+            // Answers from another thread, like a step.
             "/bench.Echo/Elsewhere" => {
                 let (done, answer) = tokio::sync::oneshot::channel();
                 std::thread::spawn(move || done.send(request.body));
                 answer.await.map_err(|e| RpcStatus::new(13, e.to_string()))
             }
-            // Everything the peer may send, small back.
+            // Takes any message and answers with an empty one.
             "/bench.Echo/Take" => Ok(Chunks::new()),
             path => Err(RpcStatus::unknown_method(path)),
         }

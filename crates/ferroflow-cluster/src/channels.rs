@@ -1,4 +1,4 @@
-//! Connections to other tasks, shared by all who call them.
+//! Connections to other tasks, shared by all callers.
 
 use crate::error::from_status;
 use crate::net::{NetworkConnector, SystemNetwork, TaskNetwork};
@@ -9,7 +9,7 @@ use ferroflow_core::{HashMap, Result};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// One connection for each address, made when first needed.
+/// One connection for each address, opened on first use.
 pub(crate) struct Channels {
     network: Arc<dyn TaskNetwork>,
     by_address: Mutex<HashMap<String, Channel>>,
@@ -42,7 +42,7 @@ impl Channels {
         Ok(channel)
     }
 
-    /// What is known of the life of the task there, shared by all who wait for it.
+    /// The liveness of the task at an address, shared by all waiters.
     pub fn pulse(&self, address: &str) -> Arc<Pulse> {
         let mut known = self.pulses.lock();
         match known.get(address) {

@@ -1,4 +1,4 @@
-//! The client side of a session: a graph on somebody else's master.
+//! The client side of a session on another task's master.
 
 use crate::error::from_status;
 use crate::messages::{
@@ -20,20 +20,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-/// How long closing may take before it is given up.
+/// The timeout for closing a session.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How a session is opened on a server.
 #[derive(Clone, Debug)]
 pub struct ConnectOptions {
-    /// How long to wait for the server, and for it to have found the other tasks.
+    /// How long to wait for the server and for the other tasks of the session.
     pub timeout: Duration,
-    /// Only devices that one of these matches belong to the session, such as `/job:ps`: other tasks
-    /// need not be there. None lets all in. The server's own task is always in.
+    /// Only devices that match one of these filters, such as `/job:ps`, belong to the session.
+    /// Tasks without such devices need not be running. An empty list matches all. The server's own
+    /// task always belongs to the session.
     pub device_filters: Vec<String>,
-    /// Variables and queues are the session's own, on all tasks, and end with it.
+    /// Variables and queues belong to this session alone, on all tasks, and end with it.
     pub isolate_state: bool,
-    /// How nodes get a device that leave it open; a TensorFlow server does it its own way.
+    /// How nodes without a device are placed. A TensorFlow server ignores this.
     pub placement: Placement,
 }
 
@@ -48,32 +49,32 @@ impl Default for ConnectOptions {
     }
 }
 
-/// What came of a step.
+/// The result of a step.
 #[derive(Clone, Debug, Default)]
 pub struct StepAnswer {
-    /// In the order asked for.
+    /// The fetched tensors in the order of the request.
     pub tensors: Vec<Tensor>,
     /// What was asked to be recorded of it.
     pub metadata: RunMetadata,
 }
 
-/// A session on a server, Ferroflow's or TensorFlow's.
+/// A session on a Ferroflow or TensorFlow server.
 pub struct RemoteSession {
     master: MasterOf,
     handle: String,
-    /// The graph's version, as the master counts.
+    /// The graph's version on the master.
     version: AtomicI64,
 }
 
 /// Where a session's master is.
 enum MasterOf {
     Peer(Channel, Pulse),
-    /// In this process: nothing is written down on the way.
+    /// In this process: tensors are not serialized.
     Here(Arc<TaskService>),
 }
 
 impl MasterOf {
-    /// Makes a call whose answer is small.
+    /// Makes a call with a small answer.
     async fn unary<A: Decode>(
         &self,
         method: &str,
@@ -124,7 +125,7 @@ impl MasterOf {
                 let call = service.master.run_step(request);
                 match timeout {
                     None => call.await,
-                    // Whoever drops a call cancels its step.
+                    // Dropping the call cancels its step.
                     Some(timeout) => match tokio::time::timeout(timeout, call).await {
                         Ok(answer) => answer,
                         Err(_) => {
@@ -137,7 +138,8 @@ impl MasterOf {
     }
 }
 
-/// A call, given up with `Unavailable` when the server goes silent: it may have hung, or be cut off.
+/// Waits for a call. Fails with `Unavailable` if the server does not answer probes: it may hang, or
+/// the network may be down.
 async fn watched<T>(channel: &Channel, pulse: &Pulse, call: impl Future<Output = T>) -> Result<T> {
     pulse.watch(channel, async { Ok(call.await) }).await.unwrap_or_else(|silence| {
         let address = channel.address();
@@ -145,13 +147,13 @@ async fn watched<T>(channel: &Channel, pulse: &Pulse, call: impl Future<Output =
     })
 }
 
-/// The master of a server of this process.
+/// The master of a server in this process.
 #[derive(Clone)]
 pub struct InProcessMaster(pub(crate) Arc<TaskService>);
 
 impl RemoteSession {
-    /// Opens a session on a server of this process: as with its target, but without the network in
-    /// between. Its futures are for the runtime that serves.
+    /// Opens a session on a server in this process, without the network in between. Its futures
+    /// must run on the tokio runtime of the server.
     pub async fn within(
         master: &InProcessMaster,
         graph: &GraphDef,
@@ -160,14 +162,14 @@ impl RemoteSession {
         RemoteSession::open(MasterOf::Here(master.0.clone()), String::new(), graph, options).await
     }
 
-    /// Opens a session on `target` (`grpc://host:port`) with an initial graph. Waits for the server
-    /// to be there, up to `timeout`.
+    /// Opens a session on `target` (`grpc://host:port`) with an initial graph. Waits up to
+    /// `timeout` for the server.
     pub async fn connect(target: &str, graph: &GraphDef, timeout: Duration) -> Result<Self> {
         let options = ConnectOptions { timeout, ..ConnectOptions::default() };
         RemoteSession::connect_with(target, graph, &options).await
     }
 
-    /// [`RemoteSession::connect`] with more to say.
+    /// [`RemoteSession::connect`] with all options.
     pub async fn connect_with(
         target: &str,
         graph: &GraphDef,
@@ -205,7 +207,7 @@ impl RemoteSession {
         Ok(RemoteSession { master, handle: response.session_handle, version })
     }
 
-    /// Adds nodes and functions to the graph. Of two extensions at a time the master refuses one.
+    /// Adds nodes and functions to the graph. The master refuses one of two concurrent extensions.
     pub async fn extend(&self, graph: &GraphDef) -> Result<()> {
         let request = ExtendSessionRequest {
             session_handle: self.handle.clone(),
@@ -219,7 +221,8 @@ impl RemoteSession {
         Ok(())
     }
 
-    /// Runs a step: feeds by tensor name, fetches in the order asked for.
+    /// Runs a step. Feeds are given by tensor name; fetches are returned in the order of the
+    /// request.
     pub async fn run(
         &self,
         feeds: Vec<(String, Tensor)>,
@@ -234,13 +237,13 @@ impl RemoteSession {
         Ok(self.run_step(request).await?.tensors)
     }
 
-    /// Runs a step, and records of it what its options ask for.
+    /// Runs a step and records what its options ask for.
     pub async fn run_step(&self, request: ferroflow_runtime::RunRequest) -> Result<StepAnswer> {
         self.call_step(request, String::new()).await
     }
 
-    /// Announces a step that is fed and fetched in parts; returns the handle that
-    /// [`RemoteSession::partial_run`] wants.
+    /// Announces a step that is fed and fetched in parts. Returns the handle for
+    /// [`RemoteSession::partial_run`].
     pub async fn partial_run_setup(
         &self,
         feeds: Vec<String>,
@@ -260,7 +263,7 @@ impl RemoteSession {
         Ok(response.partial_run_handle)
     }
 
-    /// Feeds and fetches a part of a step that was announced.
+    /// Feeds and fetches a part of an announced step.
     pub async fn partial_run(
         &self,
         handle: &str,
@@ -309,13 +312,13 @@ impl RemoteSession {
         Ok(StepAnswer { tensors, metadata: response.metadata.unwrap_or_default() })
     }
 
-    /// Ends the session; running steps are cancelled.
+    /// Closes the session and cancels running steps.
     pub async fn close(&self) -> Result<()> {
         let request = CloseSessionRequest { session_handle: self.handle.clone() };
         let options = CallOptions::timeout(CLOSE_TIMEOUT);
         let closed = self.master.unary("CloseSession", request.encode(), options).await;
         match closed {
-            // A master that restarted has forgotten the session: it is closed all the same.
+            // A restarted master no longer knows the session, so it counts as closed.
             Err(e) if e.code() == Code::Aborted => Ok(()),
             other => other,
         }

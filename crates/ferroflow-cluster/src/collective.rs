@@ -1,8 +1,9 @@
 //! TensorFlow's collectives between tasks.
 //!
-//! The devices of a group find each other through its leader, a task that all know: each tells it that it is
-//! there (CompleteGroup), and is answered when all are. Values then go from task to task: who has some keeps
-//! them, who needs them asks (RecvBuf). Keys and order are TensorFlow's, so that its tasks can be members too.
+//! The devices of a group find each other through its leader, a task that all members know. Each
+//! device joins the group with CompleteGroup, which is answered when all have joined. Values then
+//! go from task to task: the sender keeps a value until the receiver asks for it with RecvBuf. Keys
+//! and order are TensorFlow's, so that TensorFlow tasks can be members too.
 
 mod buffers;
 mod leader;
@@ -31,7 +32,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-/// How long a RecvBuf waits for values that do not come.
+/// The timeout of a RecvBuf.
 const RECV_LIMIT: Duration = Duration::from_secs(600);
 
 /// TensorFlow's numbers of the kinds of collectives.
@@ -40,7 +41,7 @@ const BROADCAST: i32 = 1;
 const GATHER: i32 = 2;
 const ALL_TO_ALL: i32 = 4;
 
-/// What a task does for collectives, whatever session they belong to.
+/// The collectives of a task, for all sessions.
 pub(crate) struct TaskCollectives {
     channels: Arc<Channels>,
     pub leader: Leader,
@@ -59,8 +60,8 @@ impl TaskCollectives {
         })
     }
 
-    /// The collectives of a session that sees the cluster as `view` has it. `leader` is the task it names,
-    /// if it names one.
+    /// The collectives of a session whose view of the cluster is `view`. `config` may name the
+    /// leader.
     pub fn of_session(
         self: &Arc<Self>,
         view: &Arc<View>,
@@ -74,14 +75,15 @@ impl TaskCollectives {
         })
     }
 
-    /// The number of the next step of a graph that several masters run together: the leader's.
+    /// The number of the next step of a graph that several masters run together. The leader assigns
+    /// it.
     pub async fn next_step(&self, view: &View, leader: &str, graph_key: i64) -> Result<i64> {
         let next = self.find_next_step(view, leader, graph_key).await?;
         self.begin(next);
         Ok(next)
     }
 
-    /// A step begins here.
+    /// A step starts on this task.
     pub fn begin(&self, step_id: i64) {
         self.buffers.begin(step_id);
     }
@@ -108,18 +110,18 @@ impl TaskCollectives {
         Ok(next)
     }
 
-    /// A step with a number of [`TaskCollectives::next_step`] is over. After a failure the leader is asked
-    /// again.
+    /// Ends a step whose number came from [`TaskCollectives::next_step`]. After a failure the next
+    /// number comes from the leader again.
     pub fn end_step(&self, graph_key: i64, step_id: i64, is_leader: bool, failed: bool) {
         self.leader.end_step(graph_key, step_id, failed && !is_leader);
     }
 
-    /// Forgets what a step has left.
+    /// Drops the values of a step.
     pub fn clean_up(&self, step_id: i64) {
         self.buffers.forget(step_id);
     }
 
-    /// Answers a task that asks for values of this one.
+    /// Answers a task that asks for a value of this task.
     pub async fn recv_buf(
         &self,
         request: RecvBufRequest,
@@ -138,13 +140,17 @@ impl TaskCollectives {
         }
         let taken = self.buffers.take(request.step_id, &key);
         let Ok(bytes) = tokio::time::timeout(RECV_LIMIT, taken).await else {
-            bail!(Aborted, "{key} of step {} did not come within {RECV_LIMIT:?}", request.step_id);
+            bail!(
+                Aborted,
+                "{key} of step {} did not arrive within {RECV_LIMIT:?}",
+                request.step_id
+            );
         };
         let bytes = bytes?;
         ensure!(
             bytes.len() as i64 == request.num_bytes,
             Internal,
-            "{key} of step {} has {} bytes, {} are wanted",
+            "{key} of step {} has {} bytes, but {} were requested",
             request.step_id,
             bytes.len(),
             request.num_bytes
@@ -153,7 +159,7 @@ impl TaskCollectives {
     }
 }
 
-/// The task that orders the collectives of a session.
+/// The leader of a session's collectives.
 pub(crate) fn leader_of(view: &View, config: Option<&SessionConfig>) -> String {
     let named = config.and_then(|c| c.collective_leader.clone());
     named.unwrap_or_else(|| view.first_task())
@@ -163,14 +169,14 @@ pub(crate) fn leader_of(view: &View, config: Option<&SessionConfig>) -> String {
 struct GroupMember {
     device: DeviceInfo,
     task: String,
-    /// Where an all-to-all puts what it sends: the place it asked for, or the one it has.
+    /// Where an all-to-all stores the values of this member: the requested place, or its index.
     place: usize,
 }
 
-/// The devices of a group, by rank.
+/// The devices of a group in rank order.
 struct ResolvedGroup(Vec<GroupMember>);
 
-/// Groups that a session has met, by key.
+/// Known groups by key.
 type Groups = Arc<Mutex<HashMap<i32, Arc<ResolvedGroup>>>>;
 
 /// The collectives of one session on this task.
@@ -222,7 +228,7 @@ impl Collectives for SessionCollectives {
             };
             drop(listening);
             if result.is_err() {
-                // The step has failed; nobody needs its values any more.
+                // The step has failed, so its values are no longer needed.
                 task.clean_up(step_id);
             }
             done(result);
@@ -249,7 +255,8 @@ impl CollectivePart {
         };
         let tensor = self.call.tensor.take();
         if self.call.kind == CollectiveKind::Meet {
-            return tensor.ok_or_else(|| err!(Internal, "a member met the others with nothing"));
+            return tensor
+                .ok_or_else(|| err!(Internal, "a member joined a collective without a tensor"));
         }
         let bytes = tensor.as_ref().map(|t| t.bytes().map(<[u8]>::to_vec)).transpose()?;
         let source = match self.call.kind {
@@ -264,7 +271,7 @@ impl CollectivePart {
             (CollectiveKind::Gather, Some(bytes)) => ring.gather(bytes).await?,
             (CollectiveKind::AllToAll, Some(bytes)) => ring.all_to_all(bytes).await?,
             (CollectiveKind::Broadcast { .. }, bytes) => ring.broadcast(bytes, source).await?,
-            (kind, _) => bail!(Internal, "{kind:?} without a value to exchange"),
+            (kind, _) => bail!(Internal, "{kind:?} has no value to exchange"),
         };
         ring.all_taken().await?;
         let mut result = Tensor::alloc(self.call.dtype, self.call.shape.clone())?;
@@ -272,7 +279,7 @@ impl CollectivePart {
         ensure!(
             into.len() == out.len(),
             Internal,
-            "{}: {} bytes came for a tensor of {}",
+            "{}: received {} bytes for a tensor of {}",
             self.call.name,
             out.len(),
             into.len()
@@ -303,7 +310,7 @@ impl CollectivePart {
                 CollectiveKind::Broadcast { .. } => BROADCAST,
                 CollectiveKind::Gather => GATHER,
                 CollectiveKind::AllToAll => ALL_TO_ALL,
-                // What it is for will be seen; nobody asks.
+                // The leader ignores the type.
                 CollectiveKind::Meet => REDUCTION,
             },
             device: Some(DeviceMessage::of(&call.device)),
@@ -331,7 +338,7 @@ impl CollectivePart {
         Ok(group)
     }
 
-    /// The rank that has what is broadcast.
+    /// The rank that sends the broadcast.
     async fn source(&self, is_source: bool) -> Result<usize> {
         let call = &self.call;
         let request = CompleteInstanceRequest {
@@ -351,20 +358,26 @@ impl CollectivePart {
             false => self.ask_leader("CompleteInstance", request).await?,
         };
         let rank = usize::try_from(response.source_rank).ok().filter(|&r| r < call.group_size);
-        rank.ok_or_else(|| err!(Internal, "rank {} sends a broadcast", response.source_rank))
+        rank.ok_or_else(|| {
+            err!(
+                Internal,
+                "the leader named rank {} as the source of a broadcast",
+                response.source_rank
+            )
+        })
     }
 
     async fn ask_leader<R: Decode>(&self, method: &str, request: impl Encode) -> Result<R> {
         ask(&self.task.channels, &self.view, &self.leader, method, request).await
     }
 
-    /// Keeps values for a member that asks for them.
+    /// Keeps a value until a member asks for it.
     fn provide(&self, key: String, bytes: Bytes) -> Result<oneshot::Receiver<()>> {
         self.task.buffers.provide(self.step_id, key, bytes)
     }
 
-    /// Waits until `by` has taken what was provided for it, or is silent: where each task has a master of
-    /// its own, no other watches it.
+    /// Waits until `by` has taken the value that was provided for it. Fails if the task stops
+    /// answering probes: if each task has its own master, no other task probes it.
     async fn taken(&self, by: &GroupMember, taken: oneshot::Receiver<()>) -> Result<()> {
         let taken = if by.task == self.view.name {
             taken.await
@@ -372,15 +385,21 @@ impl CollectivePart {
             let address = self.view.remote(&by.task)?.address;
             watched(&self.task.channels, &by.task, address, taken).await?
         };
-        let over = |_| err!(Aborted, "the step was over before all had their values").derived();
+        let over =
+            |_| err!(Aborted, "the step ended before all members had their values").derived();
         taken.map_err(over)
     }
 
-    /// The values that a member has, or will have, under a key.
+    /// Fetches the value that a member provides under a key, now or later.
     async fn fetch(&self, from: &GroupMember, key: String, bytes: usize) -> Result<Bytes> {
         if from.task == self.view.name {
             let got = self.task.buffers.take(self.step_id, &key).await?;
-            ensure!(got.len() == bytes, Internal, "{key}: {} bytes for {bytes}", got.len());
+            ensure!(
+                got.len() == bytes,
+                Internal,
+                "{key}: received {} bytes instead of {bytes}",
+                got.len()
+            );
             return Ok(got);
         }
         let request = RecvBufRequest {
@@ -399,7 +418,12 @@ impl CollectivePart {
             ensure!(got.len() + chunk.len() <= bytes, Internal, "{key}: more than {bytes} bytes");
             got.extend_from_slice(chunk);
         }
-        ensure!(got.len() == bytes, Internal, "{key}: {} bytes for {bytes}", got.len());
+        ensure!(
+            got.len() == bytes,
+            Internal,
+            "{key}: received {} bytes instead of {bytes}",
+            got.len()
+        );
         Ok(got.into())
     }
 }
@@ -422,7 +446,7 @@ async fn ask<R: Decode>(
         .map_err(|e| err!(Internal, "{task} gave a malformed answer to {method}: {}", e.message()))
 }
 
-/// Waits for something that another task has to do, which may take any time as long as the task lives.
+/// Waits for another task. The wait has no limit as long as the task answers probes.
 async fn watched<T>(
     channels: &Channels,
     task: &str,

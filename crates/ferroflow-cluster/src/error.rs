@@ -1,10 +1,10 @@
-//! Errors on the wire: gRPC statuses from and to [`Error`].
+//! Converts gRPC statuses from and to [`Error`].
 
 use crate::rpc::RpcStatus;
 use crate::wire::{derived_details, is_derived};
 use ferroflow_core::{Code, Error};
 
-/// The status that tells a peer about `error`.
+/// The status for `error`.
 pub(crate) fn to_status(error: &Error) -> RpcStatus {
     let status = RpcStatus::new(error.code() as i32, error.message());
     if !error.is_derived() {
@@ -13,14 +13,13 @@ pub(crate) fn to_status(error: &Error) -> RpcStatus {
     status.with_details(derived_details())
 }
 
-/// The error a peer's status tells about.
+/// The error of a peer's status.
 pub(crate) fn from_status(status: &RpcStatus) -> Error {
     let error = Error::new(Code::from_number(status.code), status.message.clone());
     if status.details.as_ref().is_some_and(is_derived) { error.derived() } else { error }
 }
 
-/// An error that arrived as the status of a call, with where it came from, in the words
-/// TensorFlow's users know.
+/// The error of a failed call, with its origin in TensorFlow's words.
 pub(crate) fn said_by(task: &str, address: &str, method: &str, status: &RpcStatus) -> Error {
     let error = from_status(status);
     let said = Error::new(
@@ -32,13 +31,13 @@ pub(crate) fn said_by(task: &str, address: &str, method: &str, status: &RpcStatu
             error.code() as i32
         ),
     );
-    // A call that was merely cancelled is never the cause of anything.
+    // A cancelled call is never the root cause.
     if error.is_derived() || error.code() == Code::Cancelled { said.derived() } else { said }
 }
 
 const RELAYED: &str = "\nAdditional GRPC error information from remote target ";
 
-/// The task that an error came from which another task passes on, if it says so.
+/// The task where an error happened that another task relayed, if the message names it.
 pub(crate) fn relayed_from(message: &str) -> Option<&str> {
     let (_, rest) = message.split_once(RELAYED)?;
     rest.split_whitespace().next()

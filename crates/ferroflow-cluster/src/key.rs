@@ -1,10 +1,10 @@
-//! Rendezvous keys as peers send them.
+//! Parses the rendezvous keys of peers.
 
 use ferroflow_core::{DeviceName, Result, bail};
 
-/// A key taken apart; only the sending half is looked at.
+/// A parsed key. Only the sender's half is used.
 pub(crate) struct ParsedKey<'a> {
-    /// The sending device, as written.
+    /// The sending device, as text.
     pub source: &'a str,
     pub source_name: DeviceName,
     pub source_incarnation: u64,
@@ -19,22 +19,22 @@ impl ParsedKey<'_> {
     }
 }
 
-/// The sending device of a key, as written.
+/// The sending device of a key, as text.
 pub(crate) fn source_of(key: &str) -> &str {
     parts(key).next().unwrap_or_default()
 }
 
-/// The receiving device of a key, as written.
+/// The receiving device of a key, as text.
 pub(crate) fn destination_of(key: &str) -> &str {
     parts(key).nth(2).unwrap_or_default()
 }
 
-/// The life of the sending device that a key names.
+/// The incarnation of the sending device of a key.
 pub(crate) fn incarnation_of(key: &str) -> Option<u64> {
     u64::from_str_radix(parts(key).nth(1)?, 16).ok()
 }
 
-/// What `str::split` gives, at a fraction of its cost: several keys are taken apart in every step.
+/// The same as `str::split`, but faster: each step parses several keys.
 fn parts(key: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(key);
     std::iter::from_fn(move || {
@@ -52,7 +52,7 @@ fn try_parse(key: &str) -> Option<ParsedKey<'_>> {
     if parts.next().is_some() || frame_iter.is_empty() {
         return None;
     }
-    // `from_str_radix` would also take a sign.
+    // `from_str_radix` would also accept a sign.
     if incarnation.is_empty() || !incarnation.bytes().all(|b| b.is_ascii_hexdigit()) {
         return None;
     }

@@ -1,13 +1,13 @@
-//! Links: how Ferroflow tasks talk to each other without gRPC. A task that makes a value for another
-//! one pushes it the moment it exists; masters have parts of steps run, and cleaned up, the same way.
+//! Links: the protocol between Ferroflow tasks without gRPC. A task pushes a value to the task that
+//! needs it as soon as the value exists. Masters run and clean up parts of steps over links too.
 //!
-//! A task opens a link to each task that it sends to, once it has learnt from that task's GetStatus
-//! that it takes links, and with which token. Tasks that do not, TensorFlow's among them, are called
-//! with RunGraph and RecvTensor as ever, and so is everybody when a link cannot be made.
+//! A task opens a link to each task that it sends to. The answer to GetStatus says whether the
+//! other task accepts links, and holds a token. Tasks that do not, such as TensorFlow's, are called
+//! with RunGraph and RecvTensor. The same happens if a link cannot be opened.
 //!
-//! A link is a connection for calls and small values and one for large values; tasks of one host use
-//! sockets that no other host reaches, and hand large values over in shared memory. What a value is,
-//! and what becomes of it, is left to the [`Receiver`].
+//! A link consists of two connections: one for calls and small values, one for large values. Tasks
+//! on one host use Unix sockets, and shared memory for large values. The [`Receiver`] handles the
+//! values and calls that arrive.
 
 mod frame;
 mod hello;
@@ -33,12 +33,12 @@ use std::sync::Arc;
 /// How values travel between Ferroflow tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DataPath {
-    /// The best there is: shared memory on one host, links over TCP between hosts.
+    /// Shared memory on one host, links over TCP between hosts.
     #[default]
     Auto,
-    /// Links over TCP, on one host too.
+    /// Links over TCP, also on one host.
     Tcp,
-    /// No links: gRPC, as with TensorFlow's tasks.
+    /// No links: gRPC, as with TensorFlow tasks.
     Grpc,
 }
 
@@ -50,20 +50,20 @@ impl std::str::FromStr for DataPath {
             "auto" => Ok(DataPath::Auto),
             "tcp" => Ok(DataPath::Tcp),
             "grpc" => Ok(DataPath::Grpc),
-            _ => bail!(InvalidArgument, "{text:?} is no data path: auto, tcp or grpc"),
+            _ => bail!(InvalidArgument, "invalid data path {text:?}: expected auto, tcp or grpc"),
         }
     }
 }
 
-/// Who a task is to the others.
+/// How a task presents itself to others.
 pub(crate) struct Identity {
     /// `/job:ps/replica:0/task:0`.
     pub task: String,
-    /// Of its devices.
+    /// The incarnations of its devices.
     pub incarnations: Vec<u64>,
     pub token: Token,
     pub path: DataPath,
-    /// Where tasks of this host find it, if they can.
+    /// The name under which tasks on the same host find it; empty if they cannot.
     pub local_name: String,
 }
 
@@ -74,36 +74,37 @@ pub(crate) struct LinkSource {
     pub incarnations: Vec<u64>,
 }
 
-/// Told how a call ended, exactly once.
+/// Called exactly once with the result of a call.
 pub(crate) type RunDone = Box<dyn FnOnce(Result<()>) + Send>;
 
-/// What becomes of what comes over links. Called on the tasks that read them, so nothing here blocks.
+/// Handles values and calls that arrive over links. It is called on the tokio tasks that read the
+/// connections, so it must not block.
 pub(crate) trait Receiver: Send + Sync + 'static {
-    /// From now on `from` pushes what it makes for this task.
+    /// From now on `from` pushes values to this task.
     fn connected(&self, from: &Arc<LinkSource>);
 
-    /// The link from there is gone, and what was on its way with it.
+    /// The link from `from` was lost, with the values that were in flight.
     fn lost(&self, from: &Arc<LinkSource>, why: &Error);
 
-    /// A value, or why it could not be taken.
+    /// A value arrived, or an error if it could not be read.
     fn arrived(&self, step_id: i64, key: &str, value: Result<Received>);
 
-    /// Ready when a large value of a step may be taken in; none if that is now.
+    /// Backpressure: ready when a large value of a step can be read; `None` if it can be read now.
     fn room(&self, step_id: i64) -> Option<BoxFuture<()>>;
 
-    /// The link to the task that `from` is: what answers its calls need not wake it a second time beside
-    /// the values that they made.
+    /// The link back to the task `from`. Answers to its calls go over that link, together with
+    /// values, so that they do not wake the task a second time.
     fn way_back(&self, from: &LinkSource) -> Option<Arc<Link>>;
 
     /// Runs a part of a step until `cancel`.
     fn run(&self, part: LinkPart<'_>, cancel: CancelToken, done: RunDone);
 
-    /// The master of a step will not hear of it any more.
+    /// The connection to the master of a step was lost.
     fn abandon(&self, step_id: i64);
 
     /// A step is over.
     fn clean_up(&self, step_id: i64);
 
-    /// A link of this task to the task `to` is gone, with what was on its way.
+    /// The link from this task to the task `to` was lost, with the values that were in flight.
     fn link_lost(&self, link: u64, to: &str, why: &Error);
 }

@@ -1,4 +1,4 @@
-//! One listener, two kinds of callers: what each connection begins with tells gRPC from links.
+//! One listener for gRPC and links: the first byte of a connection tells them apart.
 
 use crate::link::{self, Identity, MAGIC, Receiver};
 use crate::net::{NetListener, NetStream, Rewound};
@@ -10,12 +10,12 @@ use tokio::io::AsyncReadExt;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-/// A caller that connects and says nothing is dropped after this.
+/// A connection that sends nothing is closed after this.
 const FIRST_WORD: Duration = Duration::from_secs(20);
-/// Connections that wait to be served.
+/// The number of connections in the queue.
 const BACKLOG: usize = 128;
 
-/// Connections of gRPC clients, from whoever tells them apart.
+/// The gRPC connections among the accepted ones.
 pub(crate) struct Handed(mpsc::Receiver<(BoxIo, String)>);
 
 impl Handed {
@@ -29,13 +29,14 @@ impl IncomingConnections for Handed {
     async fn accept(&mut self) -> io::Result<(BoxIo, String)> {
         match self.0.recv().await {
             Some(accepted) => Ok(accepted),
-            // Nobody listens any more.
+            // All listeners have ended.
             None => std::future::pending().await,
         }
     }
 }
 
-/// Accepts until dropped: serves links, and hands the others over. Ends what it serves when dropped.
+/// Accepts connections until it is dropped. Serves links and passes gRPC connections on. Dropping
+/// it closes the links.
 pub(crate) async fn listen(
     mut listener: Box<dyn NetListener>,
     grpc: mpsc::Sender<(BoxIo, String)>,
@@ -53,7 +54,7 @@ pub(crate) async fn listen(
                     connections.spawn(sort(stream, peer, grpc, own, receiver));
                 }
                 Err(error) => {
-                    // Out of descriptors, most likely: asking again at once would spin.
+                    // Probably out of file descriptors: an immediate retry would spin.
                     tracing::warn!(%error, "cannot accept a connection");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
@@ -82,7 +83,7 @@ async fn sort(
     let _ = grpc.send((stream.boxed(), peer)).await;
 }
 
-/// The first byte of a stream, which is still in it afterwards.
+/// Reads the first byte of a stream without consuming it.
 async fn first_byte(stream: NetStream) -> io::Result<(u8, NetStream)> {
     let mut first = [0];
     match stream {
@@ -92,7 +93,7 @@ async fn first_byte(stream: NetStream) -> io::Result<(u8, NetStream)> {
             }
             Ok((first[0], NetStream::Tcp(tcp)))
         }
-        // Its name is told to tasks that speak of links only.
+        // Only tasks that use links know the name of the socket.
         NetStream::Unix(unix) => Ok((MAGIC[0], NetStream::Unix(unix))),
         NetStream::Other(mut io) => {
             io.read_exact(&mut first).await?;

@@ -1,5 +1,5 @@
-//! Where byte streams between tasks come from: the system's sockets, or whatever a simulation puts in
-//! their place. Time is tokio's, which a simulation drives too.
+//! Byte streams between tasks: sockets of the system, or the streams of a simulation. Time comes
+//! from tokio, so that a simulation controls it too.
 
 mod local;
 
@@ -16,7 +16,7 @@ pub type BoxRead = Box<dyn AsyncRead + Send + Unpin>;
 /// The writing half of a stream.
 pub type BoxWrite = Box<dyn AsyncWrite + Send + Unpin>;
 
-/// A connected byte stream. The usual ones are named so that they split without a lock.
+/// A connected byte stream. TCP and Unix streams have variants because they split without a lock.
 pub enum NetStream {
     Tcp(TcpStream),
     Unix(UnixStream),
@@ -24,7 +24,7 @@ pub enum NetStream {
 }
 
 impl NetStream {
-    /// Takes it apart.
+    /// Splits it into its halves.
     pub(crate) fn split(self) -> io::Result<Halves> {
         Ok(match self {
             NetStream::Tcp(stream) => {
@@ -46,7 +46,7 @@ impl NetStream {
         })
     }
 
-    /// The same as one object.
+    /// The stream as a trait object.
     pub(crate) fn boxed(self) -> BoxIo {
         match self {
             NetStream::Tcp(stream) => Box::new(stream),
@@ -56,35 +56,35 @@ impl NetStream {
     }
 }
 
-/// A stream, taken apart.
+/// The halves of a stream.
 pub(crate) struct Halves {
     pub read: BoxRead,
     pub write: BoxWrite,
-    /// Whether any thread may write: a simulated network knows its own thread only.
+    /// Whether any thread can write. In a simulation only its own thread can.
     pub is_direct: bool,
-    /// What is read from, if that is a socket of this host.
+    /// The socket of the reading half, if it is a Unix socket.
     pub local: Option<Weak<std::os::unix::net::UnixStream>>,
 }
 
 /// Opens streams to other tasks.
 pub trait TaskNetwork: Send + Sync + 'static {
-    /// Connects to `host:port`. The caller bounds the time.
+    /// Connects to `host:port`. The caller sets the timeout.
     fn connect(&self, address: &str) -> BoxFuture<io::Result<NetStream>>;
 
-    /// Connects to a task of this host by the name it listens under; an error if there is none here.
+    /// Connects to a task on this host by the name of its socket. An error if there is none.
     fn connect_local(&self, name: &str) -> BoxFuture<io::Result<NetStream>>;
 
-    /// Listens for tasks of this host under a new name; none if the network has no such thing.
+    /// Listens for tasks on this host under a new name. `None` if the network does not support it.
     fn listen_local(&self) -> Option<(Box<dyn NetListener>, String)>;
 }
 
-/// Takes streams from other tasks.
+/// Accepts streams from other tasks.
 pub trait NetListener: Send + 'static {
-    /// The next stream and a name for its peer. Dropping the future loses no stream.
+    /// The next stream and the name of its peer. Dropping the future loses no stream.
     fn accept(&mut self) -> BoxFutureOf<'_, io::Result<(NetStream, String)>>;
 }
 
-/// A future on the heap that borrows.
+/// A boxed future that borrows.
 pub type BoxFutureOf<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The system's own network.
@@ -103,7 +103,7 @@ impl TaskNetwork for SystemNetwork {
     }
 
     fn listen_local(&self) -> Option<(Box<dyn NetListener>, String)> {
-        // The abstract namespace: no file to clean up, and none outside this network namespace sees it.
+        // The abstract namespace: no file to remove, and invisible outside this network namespace.
         let name = format!("ferroflow-{:032x}", fastrand::u128(..));
         let listener = UnixListener::bind(abstract_name(&name)).ok()?;
         Some((Box::new(listener), name))
@@ -133,7 +133,7 @@ impl NetListener for UnixListener {
     }
 }
 
-/// Connections of channels over a network.
+/// Opens connections for gRPC channels over a network.
 pub(crate) struct NetworkConnector(pub std::sync::Arc<dyn TaskNetwork>);
 
 impl Connector for NetworkConnector {
@@ -143,7 +143,7 @@ impl Connector for NetworkConnector {
     }
 }
 
-/// A stream of which some bytes were read already.
+/// A stream with some bytes that were read before and are returned again.
 pub(crate) struct Rewound {
     pub read: Vec<u8>,
     pub io: BoxIo,

@@ -1,8 +1,9 @@
-//! Unary gRPC straight on HTTP/2, without copying messages.
+//! Unary gRPC on HTTP/2 without copies of messages.
 //!
-//! A message is a list of [`Bytes`](bytes::Bytes) segments ([`Chunks`]) in both directions: a tensor's own buffer goes
-//! to the socket as it is, and what arrives is handed over in the pieces it arrived in. Encoding and decoding messages,
-//! and what the methods mean, is left to the callers. The peers are our own tasks, TensorFlow's grpc-core, and grpcio.
+//! A message is a list of [`Bytes`](bytes::Bytes) segments ([`Chunks`]) in both directions. The
+//! buffer of a tensor goes to the socket without a copy, and a received message is delivered in the
+//! pieces in which it arrived. Callers encode and decode messages. The peers are our own tasks,
+//! TensorFlow's grpc-core, and grpcio.
 //!
 //! Why not tonic: `docs/src/decisions/0001-grpc-on-h2.md`.
 
@@ -24,19 +25,20 @@ pub use keepalive::Keepalive;
 pub use server::{RpcRequest, RpcServer, RpcService};
 pub use status::{RpcStatus, code};
 
-/// A future on the heap, as trait objects return it.
+/// A boxed future.
 pub type BoxFuture<T> = std::pin::Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// TensorFlow lifts gRPC's own 4 MiB limit to what an `i32` holds, on both sides; so do we.
+/// The default limit of a message. TensorFlow raises gRPC's limit of 4 MiB to the same value.
 pub const DEFAULT_MAX_MESSAGE: usize = i32::MAX as usize;
 
-/// What either end may send before it hears back, for one stream and for all streams of a connection. The second is
-/// larger so that one long message leaves room for the short ones beside it.
+/// Flow-control windows of one stream and of a whole connection. The second is larger, so that one
+/// long message leaves room for short ones.
 const STREAM_WINDOW: u32 = 64 << 20;
 const CONNECTION_WINDOW: u32 = 256 << 20;
 
 /// The largest frame we accept.
 const MAX_FRAME: u32 = (16 << 20) - 1;
 
-/// Metadata we accept in one call. grpc-core's own limit is 8 to 16 KiB; `authorization` may hold a long token.
+/// The limit of the metadata of one call. grpc-core's limit is 8 to 16 KiB; `authorization` may
+/// hold a long token.
 const MAX_HEADER_LIST: u32 = 64 << 10;

@@ -1,4 +1,4 @@
-//! The server of a task: binds, serves both services, drains when told to stop.
+//! The server of a task: binds its address, serves both services, and drains on shutdown.
 
 use crate::channels::Channels;
 use crate::client::InProcessMaster;
@@ -22,24 +22,25 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-/// Which task a server is, and where it listens.
+/// The task of a server and the address where it listens.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
     pub cluster: ClusterSpec,
     pub job: String,
     pub task: u32,
-    /// Address to listen on instead of the one in the cluster spec; without a port, that one's.
+    /// The address to listen on instead of the one in the cluster spec. Without a port, the port of
+    /// the cluster spec is used.
     pub bind: Option<String>,
-    /// How many CPU devices the task offers.
+    /// The number of CPU devices of the task.
     pub cpus: u32,
     /// How long opening a session waits for the other tasks of the cluster.
     pub session_timeout: Duration,
-    /// How values travel to and from other Ferroflow tasks.
+    /// The transport of values between Ferroflow tasks.
     pub data_path: DataPath,
 }
 
 impl ServerOptions {
-    /// What is waited when nothing else is said: jobs start their tasks minutes apart.
+    /// The default of `session_timeout`. Tasks of a job may start minutes apart.
     pub const SESSION_TIMEOUT: Duration = Duration::from_secs(600);
 
     /// Task `task` of `job` in `cluster`, with one CPU.
@@ -55,7 +56,7 @@ impl ServerOptions {
         }
     }
 
-    /// The task that `TF_CONFIG` names, listening where `FERROFLOW_BIND` says, if it does.
+    /// The task that `TF_CONFIG` names. It listens on `FERROFLOW_BIND`, if that is set.
     pub fn of(config: &TfConfig) -> ServerOptions {
         let TfConfig { cluster, job, task } = config.clone();
         let bind = std::env::var("FERROFLOW_BIND").ok().filter(|bind| !bind.is_empty());
@@ -63,7 +64,7 @@ impl ServerOptions {
     }
 }
 
-/// How long steps may go on after a server was told to stop.
+/// How long steps can go on after shutdown starts.
 const DRAIN_LIMIT: Duration = Duration::from_secs(1);
 
 /// A server that is bound and ready to serve.
@@ -75,7 +76,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Binds the task's address. Connections wait from here on; [`Server::serve`] answers them.
+    /// Binds the task's address. From then on connections queue until [`Server::serve`] accepts
+    /// them.
     pub async fn bind(options: ServerOptions, catalog: Arc<Catalog>) -> Result<Server> {
         let address = options.cluster.address(&options.job, options.task)?;
         let bind = bind_address(address, options.bind.as_deref())?;
@@ -85,7 +87,7 @@ impl Server {
         Server::listening(listener, options, catalog)
     }
 
-    /// The same with a listener that is bound already. Must be called inside a tokio runtime.
+    /// The same with a bound listener. Must be called inside a tokio runtime.
     pub fn listening(
         listener: TcpListener,
         options: ServerOptions,
@@ -95,7 +97,7 @@ impl Server {
         Server::on_network(Arc::new(SystemNetwork), Box::new(listener), port, options, catalog)
     }
 
-    /// The same on another network than the system's, with a listener at `port` of it.
+    /// The same on another network, with a listener at `port` of it.
     pub fn on_network(
         network: Arc<dyn TaskNetwork>,
         listener: Box<dyn NetListener>,
@@ -144,12 +146,12 @@ impl Server {
         Ok(Server { listeners, service, identity, target })
     }
 
-    /// What a client passes to its session: `grpc://host:port`.
+    /// The target for sessions of clients: `grpc://host:port`.
     pub fn target(&self) -> &str {
         &self.target
     }
 
-    /// Its master, for sessions of the process that serves.
+    /// Its master, for sessions in the same process.
     pub fn master(&self) -> InProcessMaster {
         InProcessMaster(self.service.clone())
     }
@@ -159,8 +161,8 @@ impl Server {
         self.service.worker.clone()
     }
 
-    /// Serves until `shutdown` completes. Then no step begins any more; those under way have a second
-    /// to finish, and fail with `Unavailable` if they do not.
+    /// Serves until `shutdown` completes. Then no new step starts. Running steps have one second to
+    /// finish, then they fail with `Unavailable`.
     pub async fn serve(self, shutdown: impl Future<Output = ()> + Send) {
         let Server { listeners, service, identity, .. } = self;
         let (handed, incoming) = Handed::channel();
@@ -176,7 +178,7 @@ impl Server {
             stopping.gate.close(DRAIN_LIMIT).await;
             stopping.worker.drain();
             stopping.master.drain().await;
-            // Nobody is let in any more, and links end.
+            // Stop accepting connections and close links.
             accepting.shutdown().await;
         };
         let service: Arc<dyn rpc::RpcService> = Arc::new(service);
@@ -184,8 +186,8 @@ impl Server {
     }
 }
 
-/// Where to listen: `bind` if given, else the task's own address if that is loopback. Anything wider
-/// must be asked for, since a server runs whatever graph it is sent.
+/// The address to listen on: `bind` if given, otherwise the task's own address if it is a loopback
+/// address. Any other address needs `bind`, because a server runs any graph that it receives.
 fn bind_address(address: &str, bind: Option<&str>) -> Result<SocketAddr> {
     let (host, port) = address
         .rsplit_once(':')
@@ -223,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_loopback_is_bound_unasked() {
+    fn only_loopback_is_bound_by_default() {
         assert_eq!(bind_address("127.0.0.1:7", None).unwrap().to_string(), "127.0.0.1:7");
         let e = bind_address("10.1.2.3:7", None).unwrap_err();
         assert!(e.message().contains("--bind"), "{e}");

@@ -1,4 +1,4 @@
-//! The services of a task by path: decoding, dispatch, encoding.
+//! The gRPC services of a task: decodes requests, calls the master or the worker, encodes answers.
 
 use crate::error::to_status;
 use crate::gate::{Gate, leaving};
@@ -24,9 +24,9 @@ pub(crate) struct TaskService {
     pub task: Arc<Task>,
     pub master: Master,
     pub worker: Arc<Worker>,
-    /// Steps go through it.
+    /// Counts running steps, so that the server can drain them.
     pub gate: Gate,
-    /// How tasks like this one reach it without gRPC, if they may.
+    /// How other Ferroflow tasks open links to this one, if they can.
     pub link: Option<LinkOffer>,
 }
 
@@ -174,9 +174,9 @@ impl TaskService {
                 worker.cleanup_all(&request.containers);
                 encode(())
             }
-            // Transfers are not recorded; a timeline without them is complete otherwise.
+            // Transfers are not recorded. A timeline shows everything else.
             "Logging" => encode(()),
-            // Only values that asked for an acknowledgement are acknowledged, and ours never do.
+            // Our values never ask for an acknowledgement.
             "MarkRecvFinished" => encode(()),
             "Tracing" => Err(RpcStatus::new(code::UNIMPLEMENTED, "Tracing")),
             "RecvBuf" => encode(worker.recv_buf(decode(body)?).await.map_err(status)?),
@@ -199,11 +199,11 @@ impl TaskService {
     }
 }
 
-/// Graphs of more bytes than this are read on a thread that may take its time.
+/// Larger graphs are read on a blocking thread.
 const LARGE_GRAPH: usize = 64 << 10;
 
 impl TaskService {
-    /// Does work on the graph in `body`: here if it is small, else where nobody else waits for it.
+    /// Works on the graph in `body`: inline if it is small, otherwise on a blocking thread.
     async fn graph_work<T: Send + 'static>(
         self: &Arc<Self>,
         body: Chunks,

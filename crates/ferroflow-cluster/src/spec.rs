@@ -1,4 +1,4 @@
-//! Cluster specs: which jobs and tasks there are, and where.
+//! Cluster specs: jobs, tasks and their addresses.
 
 use ferroflow_core::{DeviceName, Result, bail, ensure, err};
 use std::collections::BTreeMap;
@@ -10,8 +10,8 @@ pub struct ClusterSpec {
 }
 
 impl ClusterSpec {
-    /// Parses `{"ps": ["h:p"], "worker": {"3": "h:p"}}`, `ps=h:p;worker=h:p,h:p`, or `@file` with
-    /// either in it.
+    /// Parses `{"ps": ["h:p"], "worker": {"3": "h:p"}}`, `ps=h:p;worker=h:p,h:p`, or `@file` where
+    /// the file holds one of these.
     pub fn parse(text: &str) -> Result<ClusterSpec> {
         let text = text.trim();
         if let Some(path) = text.strip_prefix('@') {
@@ -44,7 +44,7 @@ impl ClusterSpec {
         spec.ensure_some()
     }
 
-    /// From the `cluster` object of a JSON spec or of `TF_CONFIG`.
+    /// Reads the `cluster` object of a JSON spec or of `TF_CONFIG`.
     pub fn from_json(json: &serde_json::Value) -> Result<ClusterSpec> {
         let Some(jobs) = json.as_object() else {
             bail!(InvalidArgument, "a cluster spec is an object from jobs to tasks, got {json}");
@@ -70,7 +70,7 @@ impl ClusterSpec {
         spec.ensure_some()
     }
 
-    /// From tasks: job, index, address.
+    /// Makes a spec of tasks: job, index, address.
     pub fn from_tasks<'a>(
         tasks: impl IntoIterator<Item = (&'a str, i32, &'a str)>,
     ) -> Result<ClusterSpec> {
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_notations_mean_the_same() {
+    fn both_notations_are_equivalent() {
         let json = ClusterSpec::parse(r#"{"ps":["a:1"],"worker":["b:2","c:3"]}"#).unwrap();
         assert_eq!(ClusterSpec::parse("ps=a:1;worker=b:2,c:3").unwrap(), json);
         assert_eq!(json.address("worker", 1).unwrap(), "c:3");
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn errors_name_the_mistake() {
         for (text, says) in [
             ("", "lists no task"),
             ("worker", "expected JOB="),

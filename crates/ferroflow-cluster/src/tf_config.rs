@@ -1,21 +1,23 @@
-//! `TF_CONFIG`: how launchers tell a process which task of which cluster it is.
+//! `TF_CONFIG`: the environment variable in which launchers describe the cluster and the task of a
+//! process.
 
 use crate::spec::ClusterSpec;
 use ferroflow_core::{Result, bail, err};
 use serde_json::Value;
 
-/// What `TF_CONFIG` says.
+/// The content of `TF_CONFIG`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TfConfig {
-    /// All tasks; none if there is no cluster.
+    /// All tasks; empty if there is no cluster.
     pub cluster: ClusterSpec,
-    /// `ps`, `worker`, `chief`, or another of the cluster's jobs; or `evaluator`, which is in none.
+    /// `ps`, `worker`, `chief` or another job of the cluster; or `evaluator`, which is not in the
+    /// cluster.
     pub job: String,
     pub task: u32,
 }
 
 impl TfConfig {
-    /// What the environment says, if it says something.
+    /// Reads the environment; `None` if the variable is not set.
     pub fn from_env() -> Result<Option<TfConfig>> {
         match std::env::var("TF_CONFIG") {
             Ok(text) => TfConfig::parse(&text).map(Some).map_err(|e| e.context("TF_CONFIG")),
@@ -47,8 +49,8 @@ impl TfConfig {
         Ok(TfConfig { cluster, job: job.to_string(), task })
     }
 
-    /// Whether this process initializes variables and saves them: the task of the job `chief` (or
-    /// `master`, as it was once called), or the first worker if there is no such job.
+    /// Whether this process initializes and saves variables. It is the task of the job `chief` (or
+    /// `master`, the old name), or the first worker if there is no such job.
     pub fn is_chief(&self) -> bool {
         let is_named = |job: &str| matches!(job, "chief" | "master");
         match self.cluster.tasks().any(|(job, _, _)| is_named(job)) {
@@ -60,18 +62,18 @@ impl TfConfig {
         }
     }
 
-    /// Whether this process looks at checkpoints that others make, and talks to nobody.
+    /// Whether this process only evaluates the checkpoints of others.
     pub fn is_evaluator(&self) -> bool {
         self.job == "evaluator"
     }
 
-    /// An error if this process is no task of its cluster, and so has nothing to serve.
+    /// An error if this process is not a task of its cluster and so cannot serve.
     pub fn ensure_serves(&self) -> Result<()> {
         let is_there = self.cluster.address(&self.job, self.task);
         match is_there {
             Err(_) if self.is_evaluator() => bail!(
                 InvalidArgument,
-                "TF_CONFIG: an evaluator is no task of the cluster; it needs no server"
+                "TF_CONFIG: an evaluator is not a task of the cluster and needs no server"
             ),
             other => other.map(|_| ()).map_err(|e| e.context("TF_CONFIG")),
         }
@@ -90,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn every_role_is_understood() {
+    fn every_task_type_is_parsed() {
         for (job, index, is_chief) in [("chief", "0", true), ("worker", "\"3\"", false)] {
             let config = config(job, index);
             assert_eq!((config.job.as_str(), config.is_chief()), (job, is_chief));
@@ -110,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_chief_it_is_the_first_worker() {
+    fn the_first_worker_is_chief_without_a_chief_job() {
         let of = |job: &str, index: u32| {
             let text = r#"{"cluster":{"worker":{"2":"a:1","5":"b:1"},"ps":["c:1"]},"task":"#;
             let text = format!(r#"{text}{{"type":"{job}","index":{index}}}}}"#);
@@ -128,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn errors_name_the_mistake() {
         for (text, says) in [
             ("nonsense", "not valid JSON"),
             (r#"{"cluster":{"ps":["a:1"]}}"#, "task.type"),

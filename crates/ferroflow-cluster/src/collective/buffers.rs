@@ -1,4 +1,4 @@
-//! Values that members of collectives keep for each other, by step and key.
+//! Values that members of a collective provide for each other, by step and key.
 
 use crate::recent::RecentIds;
 use bytes::Bytes;
@@ -6,14 +6,14 @@ use ferroflow_core::{Error, HashMap, Result, ensure, err};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-/// How many values may wait, and how many who wait for them.
+/// The limit for provided values and for waiting receivers.
 const MOST: usize = 1 << 16;
 
-/// Steps that are remembered to be over, so that nobody waits for their values.
+/// How many ended steps are remembered, so that receivers of their values fail at once.
 const REMEMBERED: usize = 10_000;
 
 enum Slot {
-    /// And whom to tell when it is taken.
+    /// A value, and the sender of the notice that it was taken.
     Value(Bytes, oneshot::Sender<()>),
     Waiter(oneshot::Sender<Bytes>),
 }
@@ -30,13 +30,14 @@ impl Default for Buffers {
 }
 
 impl Buffers {
-    /// A step begins under a number that may have had a try before: one that failed here, and not at the
-    /// leader, which counts them.
+    /// A step starts. Its number may have been used before: by an attempt that failed on this task
+    /// but not at the leader, which assigns the numbers.
     pub fn begin(&self, step_id: i64) {
         self.over.remove(step_id);
     }
 
-    /// Keeps a value until it is taken, once, which is told; if it never will be, that is.
+    /// Keeps a value until it is taken once. The returned receiver reports that it was taken, or
+    /// that it was dropped.
     pub fn provide(
         &self,
         step_id: i64,
@@ -49,7 +50,7 @@ impl Buffers {
         match slots.remove(&full) {
             Some(Slot::Waiter(waiter)) => {
                 match waiter.send(value) {
-                    // Who has gone meanwhile may ask again.
+                    // The receiver has gone; it may ask again.
                     Err(value) => drop(slots.insert(full, Slot::Value(value, tell))),
                     Ok(()) => drop(tell.send(())),
                 }
@@ -66,7 +67,7 @@ impl Buffers {
                 ensure!(
                     slots.len() < MOST,
                     ResourceExhausted,
-                    "too many values of collectives wait"
+                    "too many values of collectives are waiting"
                 );
                 slots.insert(full, Slot::Value(value, tell));
             }
@@ -74,7 +75,7 @@ impl Buffers {
         Ok(taken)
     }
 
-    /// Takes a value, when it is there.
+    /// Takes a value, or waits for it.
     pub async fn take(&self, step_id: i64, key: &str) -> Result<Bytes> {
         let mut waiting = {
             let mut slots = self.slots.lock();
@@ -86,14 +87,18 @@ impl Buffers {
                 }
                 Some(Slot::Waiter(waiter)) if !waiter.is_closed() => {
                     slots.insert(full, Slot::Waiter(waiter));
-                    return Err(err!(Internal, "{key} of step {step_id} is asked for twice"));
+                    return Err(err!(Internal, "{key} of step {step_id} was requested twice"));
                 }
                 _ => {}
             }
             if self.over.contains(step_id) {
                 return Err(over(step_id));
             }
-            ensure!(slots.len() < MOST, ResourceExhausted, "too many wait for collectives");
+            ensure!(
+                slots.len() < MOST,
+                ResourceExhausted,
+                "too many receivers of collectives are waiting"
+            );
             let (tell, told) = oneshot::channel();
             slots.insert(full.clone(), Slot::Waiter(tell));
             Waiting { buffers: self, full, told }
@@ -101,7 +106,7 @@ impl Buffers {
         (&mut waiting.told).await.map_err(|_| over(step_id))
     }
 
-    /// Drops the values of a step, and tells those who wait for some, now or later.
+    /// Drops the values of a step. Current and later receivers of them fail.
     pub fn forget(&self, step_id: i64) {
         let mut slots = self.slots.lock();
         self.over.is_new(step_id);
@@ -109,7 +114,7 @@ impl Buffers {
     }
 }
 
-/// Somebody who waits for a value; leaves nothing behind on leaving.
+/// A waiting receiver. It removes its entry when it is dropped.
 struct Waiting<'a> {
     buffers: &'a Buffers,
     full: (i64, String),
@@ -120,7 +125,7 @@ impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         self.told.close();
         let mut slots = self.buffers.slots.lock();
-        // Another may wait by now, who is still there.
+        // The entry may belong to another receiver by now.
         if matches!(slots.get(&self.full), Some(Slot::Waiter(waiter)) if waiter.is_closed()) {
             slots.remove(&self.full);
         }
@@ -137,7 +142,7 @@ mod tests {
     use futures_util::FutureExt;
 
     #[tokio::test]
-    async fn values_are_taken_once_in_whatever_order() {
+    async fn values_are_taken_once_in_any_order() {
         let buffers = Buffers::default();
         let taken = buffers.provide(1, "a".into(), Bytes::from_static(b"x")).unwrap();
         assert!(buffers.provide(1, "a".into(), Bytes::new()).is_err());
@@ -160,19 +165,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_waits_for_a_step_that_is_over() {
+    async fn receivers_of_an_ended_step_fail() {
         let buffers = Buffers::default();
         buffers.forget(1);
         assert!(buffers.take(1, "a").await.unwrap_err().is_derived());
         assert!(buffers.provide(1, "a".into(), Bytes::new()).unwrap_err().is_derived());
-        // It is tried once more, as far as the leader knows.
+        // The leader assigns the same number to the retry.
         buffers.begin(1);
         drop(buffers.provide(1, "a".into(), Bytes::from_static(b"x")).unwrap());
         assert_eq!(buffers.take(1, "a").await.unwrap(), "x");
     }
 
     #[tokio::test]
-    async fn who_leaves_is_waited_for_no_more() {
+    async fn a_dropped_receiver_removes_its_entry() {
         let buffers = Buffers::default();
         assert!(buffers.take(1, "a").now_or_never().is_none());
         assert!(buffers.slots.lock().is_empty());

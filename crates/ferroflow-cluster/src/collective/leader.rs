@@ -1,4 +1,5 @@
-//! The leader's part: it knows who is in which group, who sends in a broadcast, and which step comes next.
+//! The leader of collectives: resolves the members of groups, the senders of broadcasts, and the
+//! numbers of steps.
 
 use crate::messages::{
     CompleteGroupRequest, CompleteGroupResponse, CompleteInstanceRequest, CompleteInstanceResponse,
@@ -9,10 +10,11 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use tokio::sync::watch;
 
-/// How many groups, broadcasts and graphs are remembered.
+/// The limit for groups, broadcasts and graphs.
 const MOST: usize = 1 << 16;
 
-/// The members of a group once all are there, and their ranks if they came with some; or why they never will be.
+/// The members of a complete group and their ranks, if clients chose any; or why it cannot be
+/// completed.
 type Members = Option<Result<(Vec<DeviceMessage>, Vec<i32>), Error>>;
 
 struct Joined {
@@ -25,14 +27,14 @@ struct Joined {
 struct FormingGroup {
     size: i32,
     device_type: String,
-    /// In the order of ranks.
+    /// In rank order.
     members: Vec<Joined>,
     complete: watch::Sender<Members>,
 }
 
 struct Broadcast {
     source: watch::Sender<Option<i32>>,
-    /// Members that have been here.
+    /// How many members have asked.
     asked: i32,
 }
 
@@ -45,7 +47,7 @@ pub(crate) struct Leader {
 }
 
 impl Leader {
-    /// Notes a member of a group; answers when all are there.
+    /// Adds a member to a group. Answers when all members have joined.
     pub async fn complete_group(
         &self,
         request: CompleteGroupRequest,
@@ -57,7 +59,7 @@ impl Leader {
         let members = told.wait_for(Option::is_some).await;
         let members = members.ok().and_then(|m| m.clone());
         let (members, ranks) =
-            members.unwrap_or_else(|| Err(err!(Internal, "a group got lost")))?;
+            members.unwrap_or_else(|| Err(err!(Internal, "a collective group was dropped")))?;
         let mut tasks: Vec<String> = members
             .iter()
             .filter_map(|m| Some(DeviceName::parse(m.name()).ok()?.task_name()))
@@ -109,13 +111,13 @@ impl Leader {
         let known = group.members.iter_mut().find(|m| m.name == name);
         if let Some(known) = known {
             if known.device.incarnation() == joining.incarnation() {
-                // Who had given up may want another rank; once all are there it is what it is.
+                // A member that joins again can change its rank until the group is complete.
                 if group.complete.borrow().is_none() {
                     known.rank = rank;
                 }
                 return Ok(group.complete.subscribe());
             }
-            // It was restarted: the group has to come together again.
+            // The task was restarted: all members must join again.
             let why = err!(Aborted, "{device} of collective group {key} was restarted").derived();
             group.complete.send_if_modified(|m| {
                 let waits = m.is_none();
@@ -138,14 +140,14 @@ impl Leader {
             let agree = all.is_ok();
             group.complete.send_replace(Some(all));
             if !agree {
-                // They may come again with other ranks.
+                // The members can join again with other ranks.
                 groups.remove(&key);
             }
         }
         Ok(told)
     }
 
-    /// Who sends in a broadcast, once that is known; for other collectives there is nothing to say.
+    /// The sender of a broadcast, once it is known. Other collectives have none.
     pub async fn complete_instance(
         &self,
         request: CompleteInstanceRequest,
@@ -183,7 +185,7 @@ impl Leader {
             }
             told
         };
-        // The last to come takes the entry away; what it says has been said by then.
+        // The last member has removed the entry, but the source is known by then.
         let source = told.wait_for(Option::is_some).await.ok().and_then(|s| *s);
         let source_rank = source.ok_or_else(|| {
             err!(
@@ -204,12 +206,12 @@ impl Leader {
         Ok(rank as i32)
     }
 
-    /// The next step of a graph, if it is known here.
+    /// The next step of a graph, if it is known on this task.
     pub fn known_step(&self, graph_key: i64) -> Option<i64> {
         self.sequences.lock().get(&graph_key).copied()
     }
 
-    /// Takes over the next step of a graph.
+    /// Sets the next step of a graph.
     pub fn set_step(&self, graph_key: i64, next: i64) -> Result<()> {
         let mut sequences = self.sequences.lock();
         ensure!(
@@ -221,7 +223,7 @@ impl Leader {
         Ok(())
     }
 
-    /// A step is over: the next one comes, or has to be asked for again.
+    /// Ends a step: advances to the next one, or forgets it so that the leader is asked again.
     pub fn end_step(&self, graph_key: i64, step_id: i64, forget: bool) {
         let mut sequences = self.sequences.lock();
         if forget {
@@ -257,7 +259,7 @@ impl FormingGroup {
         }
     }
 
-    /// Everybody, in the order of devices, and the ranks that their clients gave them, if they did.
+    /// All members sorted by device, and the ranks that their clients chose, if any.
     fn all(&mut self) -> Result<(Vec<DeviceMessage>, Vec<i32>)> {
         self.members.sort_by(|a, b| a.name.cmp(&b.name));
         let mut ranks: Vec<i32> = self.members.iter().map(|m| m.rank).collect();
@@ -269,7 +271,7 @@ impl FormingGroup {
     }
 }
 
-/// The places that members have by their ranks: each its own, or all in order where nobody has a rank.
+/// The places of members by their ranks, or in order if no member has a rank.
 pub(super) fn places(ranks: &[i32], size: usize) -> Result<Vec<usize>> {
     if ranks.is_empty() {
         return Ok((0..size).collect());
@@ -320,7 +322,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn members_are_told_when_all_are_there_by_rank() {
+    async fn a_group_completes_when_all_members_have_joined() {
         let leader = Leader::default();
         let (a, b) = tokio::join!(
             leader.complete_group(member(2, 5, 2)),
@@ -331,7 +333,7 @@ mod tests {
         assert_eq!(e.code(), Code::Internal);
         let e = leader.complete_group(member(1, 6, 3)).await.unwrap_err();
         assert!(e.message().contains("that group has size 2"), "{e}");
-        // One that was restarted waits for the others to come again.
+        // A restarted member waits until the others join again.
         let (a, b) = tokio::join!(
             leader.complete_group(member(1, 8, 2)),
             leader.complete_group(member(2, 5, 2))
@@ -341,7 +343,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn ranks_that_clients_give_are_all_there_and_all_different() {
+    async fn ranks_of_clients_must_be_complete_and_distinct() {
         let leader = Leader::default();
         let ask = |task: u32, rank: i32| {
             let rank = (rank >= 0).then_some(rank);
@@ -358,7 +360,7 @@ mod tests {
             assert_eq!((a.code(), b.code()), (Code::InvalidArgument, Code::InvalidArgument));
             assert!(a.message().contains(why), "{a}");
         }
-        // Who gives up may come again with another rank.
+        // A member that gave up can join again with another rank.
         tokio::select! {
             biased;
             _ = ask(0, 0) => panic!("a group of two has one member"),

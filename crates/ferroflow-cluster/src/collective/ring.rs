@@ -1,4 +1,4 @@
-//! The exchanges of a group: rings whose chunks and keys are TensorFlow's, and direct ones.
+//! The exchanges of a group: rings with TensorFlow's chunks and keys, and direct exchanges.
 
 use super::{CollectivePart, ResolvedGroup};
 use bytes::Bytes;
@@ -8,18 +8,18 @@ use parking_lot::Mutex;
 use std::ops::Range;
 use tokio::sync::oneshot;
 
-/// A chunk of a reduction begins at a multiple of this, in TensorFlow.
+/// TensorFlow's alignment of the chunks of a reduction.
 const ALIGNMENT: usize = 64;
-/// Chunks are made smaller than this where that is allowed.
+/// The preferred limit of a chunk.
 const LARGEST_CHUNK: usize = 4 << 20;
-/// Reductions of more bytes than this are done where nobody else waits for it.
+/// Larger reductions run on a blocking thread.
 const LITTLE: usize = 64 << 10;
 
 pub(super) struct Ring<'a> {
     pub part: &'a CollectivePart,
     pub group: &'a ResolvedGroup,
     pub rank: usize,
-    /// What others have still to take, with their ranks.
+    /// Provided values that other ranks have not taken yet.
     pub provided: Mutex<Vec<(usize, oneshot::Receiver<()>)>>,
 }
 
@@ -32,7 +32,7 @@ impl Ring<'_> {
         (self.rank + self.size() - 1) % self.size()
     }
 
-    /// `group:instance:frame:iteration`, which tells collectives of a step apart.
+    /// `group:instance:frame:iteration`, which identifies a collective within a step.
     fn instance(&self) -> String {
         let call = &self.part.call;
         let (frame, iter) = call.frame_iter;
@@ -50,7 +50,7 @@ impl Ring<'_> {
         Ok(())
     }
 
-    /// Waits until the others have what they are to have of this member.
+    /// Waits until the others have taken all values of this member.
     pub async fn all_taken(self) -> Result<()> {
         let Ring { part, group, provided, .. } = self;
         let taken = provided.into_inner().into_iter();
@@ -58,14 +58,14 @@ impl Ring<'_> {
         try_join_all(all).await.map(|_| ())
     }
 
-    /// What the one before has.
+    /// Fetches a value from the previous rank.
     async fn fetch(&self, pass: u32, section: usize, bytes: usize) -> Result<Bytes> {
         let before = self.before();
         let key = format!("{}:{pass}:{section}:{before}", self.instance());
         self.part.fetch(&self.group.0[before], key, bytes).await
     }
 
-    /// Every chunk goes round twice: merged on the way, then as it has become.
+    /// Ring all-reduce: each chunk goes round twice, first merged at each rank, then as the result.
     pub async fn reduce(&self, values: Vec<u8>, by: Merge, is_mean: bool) -> Result<Vec<u8>> {
         let width = self.part.call.dtype.size().unwrap_or(1);
         let subdivisions = subdivisions(values.len(), self.size());
@@ -104,7 +104,7 @@ impl Ring<'_> {
         Ok(chunk)
     }
 
-    /// Every member's values go round once.
+    /// Ring all-gather: the values of each member go round once.
     pub async fn gather(&self, own: Vec<u8>) -> Result<Vec<u8>> {
         let n = self.size();
         if own.is_empty() {
@@ -144,8 +144,8 @@ impl Ring<'_> {
         Ok(own.into())
     }
 
-    /// Rows go to devices by their order in the group, and come to lie by the places that these asked for:
-    /// TensorFlow's rule, too.
+    /// All-to-all: rows go to devices in group order, and are stored at the places that the devices
+    /// requested. TensorFlow has the same rule.
     pub async fn all_to_all(&self, own: Vec<u8>) -> Result<Vec<u8>> {
         let n = self.size();
         let each = own.len() / n;
@@ -171,7 +171,7 @@ impl Ring<'_> {
     }
 }
 
-/// Changes bytes; where nobody else waits for it if they are many.
+/// Changes bytes, on a blocking thread if there are many.
 async fn computed(
     mut bytes: Vec<u8>,
     change: impl FnOnce(&mut [u8]) -> Result<()> + Send + 'static,
@@ -185,12 +185,12 @@ async fn computed(
     done.unwrap_or_else(|e| Err(err!(Internal, "a reduction panicked: {e}")))
 }
 
-/// How many rings a reduction of `bytes` goes in: two when chunks of one would be large.
+/// The number of rings of a reduction of `bytes`: two if the chunks of one ring would be large.
 fn subdivisions(bytes: usize, size: usize) -> usize {
     if bytes / size > LARGEST_CHUNK { 2 } else { 1 }
 }
 
-/// `count` values in `parts` chunks, all but the last ones as long as each other.
+/// Splits `count` values into `parts` chunks. All but the last ones have the same length.
 fn chunks(count: usize, width: usize, parts: usize) -> Vec<Range<usize>> {
     let mut each = count.div_ceil(parts);
     let beyond = each * width % ALIGNMENT;

@@ -1,4 +1,4 @@
-//! What becomes of a member when another one falls silent, and no master notices.
+//! A member fails when another one stops answering and no master notices.
 
 use super::*;
 use crate::spec::ClusterSpec;
@@ -6,7 +6,7 @@ use crate::worker::unlinked;
 use ferroflow_core::{Code, DType, Shape};
 use tokio::net::TcpListener;
 
-/// Task 0 of two, the other of which takes connections and never says a word.
+/// Task 0 of two. The other one accepts connections and never answers.
 async fn beside_a_silent_task() -> (TcpListener, Arc<TaskCollectives>, Arc<View>) {
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = silent.local_addr().unwrap();
@@ -23,7 +23,7 @@ fn member(task: u32) -> GroupMember {
 }
 
 #[tokio::test]
-async fn a_silent_task_is_not_asked_for_ever() {
+async fn a_call_to_a_silent_task_fails() {
     let (_silent, task, view) = beside_a_silent_task().await;
     let e = task.next_step(&view, SILENT, 1).await.unwrap_err();
     assert_eq!(e.code(), Code::Unavailable, "{e}");
@@ -31,7 +31,7 @@ async fn a_silent_task_is_not_asked_for_ever() {
 }
 
 #[tokio::test]
-async fn values_are_not_kept_for_a_silent_task_for_ever() {
+async fn providing_to_a_silent_task_fails() {
     let (_silent, task, view) = beside_a_silent_task().await;
     let group = ResolvedGroup(vec![member(0), member(1)]);
     let call = CollectiveCall {

@@ -1,5 +1,5 @@
-//! What goes over a link: frames of a fixed head, the dimensions and the name it announces, and a
-//! payload. A tensor's payload is its own memory on both ends.
+//! The frames of a link: a head of fixed size, then dimensions and name, then a payload. The
+//! payload of a tensor is sent from and read into the tensor's own memory.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use ferroflow_core::{Code, DType, Error, Received, Result, Shape, Tensor, bail, ensure, err};
@@ -10,13 +10,13 @@ use ferroflow_graph::wire::step::RecvTensorResponse;
 pub(super) const HEAD: usize = 24;
 /// Names are rendezvous keys, handles and error texts.
 const MAX_NAME: usize = 1 << 20;
-/// TensorFlow's own limit.
+/// TensorFlow's limit.
 const MAX_RANK: usize = 254;
-/// Payloads up to this size travel with the head.
+/// Payloads up to this size are copied behind the head.
 const SMALL: usize = 2 << 10;
-/// Payloads that are no tensors are short.
+/// The limit of payloads that are not tensors.
 const MAX_PAYLOAD: u64 = 1 << 16;
-/// Serialized tensors are as long as their peers would take by gRPC.
+/// The limit of a serialized tensor, as with gRPC.
 const MAX_PROTO: u64 = i32::MAX as u64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,15 +25,15 @@ pub(super) enum FrameKind {
     Plain = 1,
     /// A tensor of strings, handles or variants, serialized.
     Proto = 2,
-    /// Word that a value is dead.
+    /// A dead value.
     Dead = 3,
     /// A tensor whose bytes are in a block of shared memory.
     Block = 4,
     /// Run a registered graph.
     Run = 5,
-    /// How that ended.
+    /// The result of the run.
     Ran = 6,
-    /// Stop running it.
+    /// Cancels the run.
     Cancel = 7,
     /// A step is over.
     CleanUp = 8,
@@ -48,7 +48,7 @@ pub(super) struct FrameHead {
     /// Bytes of the name.
     pub name: u32,
     pub payload: u64,
-    /// The step, or the call.
+    /// The number of the step or of the call.
     pub id: i64,
 }
 
@@ -75,7 +75,7 @@ impl FrameHead {
             6 => FrameKind::Ran,
             7 => FrameKind::Cancel,
             8 => FrameKind::CleanUp,
-            other => bail!(InvalidArgument, "a frame of unknown kind {other}"),
+            other => bail!(InvalidArgument, "unknown frame kind {other}"),
         };
         let (dtype, rank, _) = (bytes.get_u8(), bytes.get_u8(), bytes.get_u8());
         let (name, payload, id) = (bytes.get_u32_le(), bytes.get_u64_le(), bytes.get_i64_le());
@@ -87,40 +87,40 @@ impl FrameHead {
         ensure!(
             name as usize <= MAX_NAME && usize::from(rank) <= MAX_RANK && payload <= most,
             InvalidArgument,
-            "a frame of {kind:?} with a name of {name} bytes, rank {rank} and {payload} bytes"
+            "frame {kind:?} exceeds a limit: name of {name} bytes, rank {rank}, payload of {payload} bytes"
         );
         Ok(FrameHead { kind, dtype, rank, name, payload, id })
     }
 
-    /// Bytes of dimensions and name.
+    /// The length of dimensions and name.
     pub fn rest(&self) -> usize {
         8 * usize::from(self.rank) + self.name as usize
     }
 
-    /// Takes dimensions and name apart.
+    /// Parses dimensions and name.
     pub fn parse_rest(&self, rest: &[u8]) -> Result<FrameRest> {
         let (mut dims, name) = rest
             .split_at_checked(8 * usize::from(self.rank))
-            .ok_or_else(|| err!(InvalidArgument, "a frame that is too short"))?;
+            .ok_or_else(|| err!(InvalidArgument, "a frame is too short"))?;
         let mut shape = Vec::with_capacity(usize::from(self.rank));
         for _ in 0..self.rank {
             let dim = dims.get_u64_le();
             let dim = i64::try_from(dim)
-                .map_err(|_| err!(InvalidArgument, "a dimension of {dim} elements"))?;
+                .map_err(|_| err!(InvalidArgument, "a frame has a dimension of {dim} elements"))?;
             shape.push(dim);
         }
         let name = std::str::from_utf8(name)
-            .map_err(|_| err!(InvalidArgument, "a name that is not text"))?;
+            .map_err(|_| err!(InvalidArgument, "the name of a frame is not UTF-8"))?;
         Ok(FrameRest { shape: Shape::from_dims(&shape)?, name: name.to_string() })
     }
 
-    /// The tensor that a frame announces, its elements still to come. What is announced must be as
-    /// long as the payload.
+    /// Allocates the tensor of a frame, whose elements follow. Its size must be that of the
+    /// payload.
     pub fn tensor(&self, shape: Shape) -> Result<Tensor> {
         Tensor::alloc(self.plain_dtype(&shape)?, shape)
     }
 
-    /// The dtype of a plain tensor, once the payload is known to fill `shape`.
+    /// The dtype of a plain tensor. An error unless the payload fills `shape`.
     pub fn plain_dtype(&self, shape: &Shape) -> Result<DType> {
         let dtype = DType::from_number(self.dtype.into())?;
         let bytes = dtype.size().and_then(|size| {
@@ -142,7 +142,7 @@ pub(super) struct FrameRest {
     pub name: String,
 }
 
-/// A frame to be sent, in one or two pieces.
+/// An outgoing frame in one or two pieces.
 #[derive(Debug)]
 pub(super) struct LinkFrame {
     pub head: Bytes,
@@ -170,7 +170,7 @@ impl LinkFrame {
                 if tensor.byte_len() == 0 { Bytes::new() } else { tensor.to_wire_bytes()? };
             return Ok(LinkFrame::new(head, tensor.shape().dims(), key, payload));
         }
-        // In the form of an answer to RecvTensor, which has a reader already.
+        // Encoded like an answer to RecvTensor.
         let answer =
             RecvTensorResponse { tensor: Some(tensor.clone()), ..RecvTensorResponse::default() };
         let payload = answer.encode()?.to_bytes();
@@ -206,7 +206,7 @@ impl LinkFrame {
         LinkFrame { head: bytes.freeze(), payload: Bytes::new() }
     }
 
-    /// How a call ended.
+    /// The result of a call.
     pub fn ran(call: i64, result: &Result<()>) -> LinkFrame {
         let (code, is_derived, message) = match result {
             Ok(()) => (0, false, ""),
@@ -243,7 +243,7 @@ impl LinkFrame {
     }
 }
 
-/// The beginning of a text, of at most so many bytes.
+/// The start of a text, of at most `most` bytes.
 pub(super) fn cut(text: &str, most: usize) -> &str {
     let mut end = text.len().min(most);
     while !text.is_char_boundary(end) {
@@ -252,16 +252,16 @@ pub(super) fn cut(text: &str, most: usize) -> &str {
     &text[..end]
 }
 
-/// Bytes that say where in shared memory a tensor is.
+/// The length of a place in shared memory.
 pub(super) const BLOCK_PLACE: usize = 12;
 
-/// Offset and block out of such bytes.
+/// Parses the offset and the block of a place.
 pub(super) fn block_place(mut bytes: &[u8]) -> Result<(u64, u32)> {
-    ensure!(bytes.len() == BLOCK_PLACE, InvalidArgument, "a block without its place");
+    ensure!(bytes.len() == BLOCK_PLACE, InvalidArgument, "a shared-memory frame lacks its place");
     Ok((bytes.get_u64_le(), bytes.get_u32_le()))
 }
 
-/// A part of a step, to be run without feeds and fetches.
+/// A part of a step that runs without feeds and fetches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LinkPart<'h> {
     pub step_id: i64,
@@ -269,23 +269,33 @@ pub(crate) struct LinkPart<'h> {
     pub graph: &'h str,
 }
 
-/// Bytes of a part besides its handles.
+/// The length of a part without its handles.
 const PART: u64 = 12;
 
 impl LinkPart<'_> {
     pub(super) fn parse<'h>(name: &'h str, mut payload: &[u8]) -> Result<LinkPart<'h>> {
-        ensure!(payload.len() as u64 == PART, InvalidArgument, "a call of {} bytes", payload.len());
+        ensure!(
+            payload.len() as u64 == PART,
+            InvalidArgument,
+            "a run frame has a payload of {} bytes",
+            payload.len()
+        );
         let (step_id, at) = (payload.get_i64_le(), payload.get_u32_le() as usize);
         let (session, graph) = name
             .split_at_checked(at)
-            .ok_or_else(|| err!(InvalidArgument, "a call without its handles"))?;
+            .ok_or_else(|| err!(InvalidArgument, "a run frame lacks its handles"))?;
         Ok(LinkPart { step_id, session, graph })
     }
 }
 
-/// How a call ended, out of its frame.
+/// Parses the result of a call.
 pub(super) fn parse_ran(name: &str, mut payload: &[u8]) -> Result<Result<()>> {
-    ensure!(payload.len() == 8, InvalidArgument, "an end of {} bytes", payload.len());
+    ensure!(
+        payload.len() == 8,
+        InvalidArgument,
+        "a result frame has a payload of {} bytes",
+        payload.len()
+    );
     let (code, is_derived) = (payload.get_i32_le(), payload.get_i32_le() != 0);
     if code == 0 {
         return Ok(Ok(()));
@@ -294,15 +304,15 @@ pub(super) fn parse_ran(name: &str, mut payload: &[u8]) -> Result<Result<()>> {
     Ok(Err(if is_derived { error.derived() } else { error }))
 }
 
-/// A value that was serialized.
+/// Parses a serialized value.
 pub(super) fn parse_proto(payload: Bytes) -> Result<Received> {
     let response = RecvTensorResponse::decode(MessageReader::new(vec![payload]))?;
     let tensor =
-        response.tensor.ok_or_else(|| err!(InvalidArgument, "a value without a tensor"))?;
+        response.tensor.ok_or_else(|| err!(InvalidArgument, "a value frame lacks its tensor"))?;
     Ok(Received::Live(tensor))
 }
 
-/// Makes every byte of a tensor that came over the wire one that its dtype allows.
+/// Replaces received bytes that are invalid for the dtype.
 pub(super) fn sanitize(tensor: &mut Tensor) -> Result<()> {
     if tensor.dtype() == DType::Bool {
         tensor.bytes_mut()?.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
@@ -322,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_read_as_it_was_written() {
+    fn values_round_trip() {
         for len in [0usize, 3, 5000] {
             let tensor = Tensor::from_slice([len, 1], &vec![7i32; len]).unwrap();
             let frame = LinkFrame::value(9, "key", &Received::Live(tensor.clone())).unwrap();
@@ -345,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_and_their_ends_are_read_as_they_were_written() {
+    fn calls_and_results_round_trip() {
         let part = LinkPart { step_id: -4, session: "s1", graph: "graph" };
         let (head, rest, payload) = read(&LinkFrame::run(3, &part));
         assert_eq!((head.kind, head.id), (FrameKind::Run, 3));
@@ -365,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_frames_are_refused() {
         let good =
             FrameHead { kind: FrameKind::Plain, dtype: 1, rank: 1, name: 1, payload: 4, id: 0 };
         let bytes = |head: FrameHead| {
@@ -384,7 +394,7 @@ mod tests {
             FrameHead::read(&bytes(FrameHead { kind: FrameKind::Run, payload: u64::MAX, ..good }))
                 .is_err()
         );
-        // A payload that is not what the shape takes, shapes that no machine holds.
+        // Payloads that do not fit the shape, and shapes beyond any memory.
         assert!(good.tensor(Shape::from([2])).is_err());
         assert!(FrameHead { payload: u64::MAX, ..good }.tensor(Shape::from([1 << 62])).is_err());
         assert!(FrameHead { dtype: 7, ..good }.tensor(Shape::from([1])).is_err());

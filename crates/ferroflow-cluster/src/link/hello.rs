@@ -1,4 +1,4 @@
-//! How two tasks begin a connection of a link: who calls, that it may, and what both can do.
+//! The handshake of a link's connection: identity, authorization and capabilities.
 
 use super::frame::cut;
 use crate::net::{BoxRead, BoxWrite};
@@ -7,20 +7,21 @@ use ferroflow_collective::blocks::BlockMemory;
 use ferroflow_core::{Error, Result, ensure, err};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// What a connection begins with. HTTP/2 begins with another letter.
+/// The first bytes of a connection. HTTP/2 starts with another byte.
 pub(crate) const MAGIC: [u8; 8] = *b"FERROFLW";
-/// Raised when greetings or frames change; both sides must speak the same.
+/// The protocol version. It changes with the handshake or the frames; both sides must have the
+/// same.
 pub(crate) const VERSION: u32 = 3;
-/// Longer greetings are no greetings.
+/// The limit of a greeting.
 const MAX_HELLO: usize = 64 << 10;
 
-/// Longer texts are cut.
+/// Longer texts are truncated.
 const MAX_TEXT: usize = 4096;
 
-/// What a caller must know to be let in: told to whoever can call the task's services.
+/// The secret that authorizes a link. Every client that can call the task's services can read it.
 pub(crate) type Token = [u8; 16];
 
-/// What a connection is for.
+/// The purpose of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConnectionPurpose {
     /// Calls, their answers, and values.
@@ -29,27 +30,27 @@ pub(super) enum ConnectionPurpose {
     Bulk = 1,
 }
 
-/// What the caller says.
+/// The greeting of the connecting task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LinkHello {
     pub purpose: ConnectionPurpose,
     pub token: Token,
     /// Its name, for messages.
     pub task: String,
-    /// Of its devices: values that come from elsewhere are not its own.
+    /// The incarnations of its devices. It may only send values of these.
     pub incarnations: Vec<u64>,
-    /// Shared memory that it would put values in.
+    /// Shared memory that it offers for large values.
     pub blocks: Option<BlockMemory>,
 }
 
-/// What the other side answers, if it agrees.
+/// The answer of the accepting task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Welcome {
-    /// Whether it has mapped the caller's shared memory.
+    /// Whether it has mapped the offered shared memory.
     pub takes_blocks: bool,
     /// Its name, for messages.
     pub task: String,
-    /// Of its devices.
+    /// The incarnations of its devices.
     pub incarnations: Vec<u64>,
 }
 
@@ -71,8 +72,7 @@ impl LinkHello {
 
     pub async fn receive(from: &mut BoxRead) -> Result<LinkHello> {
         let body = receive(from).await?;
-        LinkHello::parse(&body)
-            .ok_or_else(|| err!(InvalidArgument, "a greeting that makes no sense"))
+        LinkHello::parse(&body).ok_or_else(|| err!(InvalidArgument, "malformed link greeting"))
     }
 
     fn parse(mut body: &[u8]) -> Option<LinkHello> {
@@ -97,7 +97,7 @@ impl LinkHello {
     }
 }
 
-/// Agrees, or says why not.
+/// Accepts the connection, or says why not.
 pub(super) async fn answer(to: &mut BoxWrite, answer: &Result<Welcome>) -> Result<()> {
     let mut body = BytesMut::new();
     match answer {
@@ -121,7 +121,7 @@ pub(super) async fn receive_answer(from: &mut BoxRead) -> Result<Welcome> {
             let rest = &mut &*rest;
             let (task, incarnations) = (text(rest), numbers(rest));
             let (Some(task), Some(incarnations)) = (task, incarnations) else {
-                return Err(err!(InvalidArgument, "a welcome that makes no sense"));
+                return Err(err!(InvalidArgument, "malformed answer to a link greeting"));
             };
             Ok(Welcome { takes_blocks: *takes_blocks != 0, task, incarnations })
         }
@@ -129,7 +129,7 @@ pub(super) async fn receive_answer(from: &mut BoxRead) -> Result<Welcome> {
             let why = text(&mut &*why).unwrap_or_default();
             Err(err!(FailedPrecondition, "the task refused a connection: {why}"))
         }
-        _ => Err(err!(InvalidArgument, "an answer to a greeting that makes no sense")),
+        _ => Err(err!(InvalidArgument, "malformed answer to a link greeting")),
     }
 }
 
@@ -150,14 +150,14 @@ async fn receive(from: &mut BoxRead) -> Result<Vec<u8>> {
     ensure!(
         magic == MAGIC && len <= MAX_HELLO,
         InvalidArgument,
-        "this is no task that speaks of links"
+        "the peer does not speak the link protocol"
     );
     let mut body = vec![0; len];
     from.read_exact(&mut body).await.map_err(lost)?;
     Ok(body)
 }
 
-/// Numbers, which are the last of a greeting.
+/// Numbers at the end of a greeting.
 fn put_numbers(to: &mut BytesMut, numbers: &[u64]) {
     to.put_u32_le(numbers.len() as u32);
     numbers.iter().for_each(|n| to.put_u64_le(*n));
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn greetings_are_read_as_they_were_written() {
+    async fn greetings_round_trip() {
         let memory = BlockMemory { path: "/proc/1/fd/2".into(), len: 77, mark: 78 };
         for blocks in [None, Some(memory)] {
             let hello = LinkHello {
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn others_are_told_apart() {
+    async fn other_protocols_are_refused() {
         for bytes in [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], b"FERROFLW\xff\xff\xff\xff", b"FE"]
         {
             let mut from: BoxRead = Box::new(bytes);

@@ -17,10 +17,10 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// A peer that connects and says nothing is dropped after this.
+/// A connection without a greeting is closed after this.
 const GREETING: Duration = Duration::from_secs(20);
 
-/// Serves one connection of a link to its end.
+/// Serves one connection of a link until it ends.
 pub(crate) async fn serve(
     stream: NetStream,
     peer: &str,
@@ -30,7 +30,7 @@ pub(crate) async fn serve(
     let Halves { mut read, mut write, is_direct, local } = stream.split().map_err(hello::lost)?;
     let greeted = tokio::time::timeout(GREETING, LinkHello::receive(&mut read)).await;
     let hello =
-        greeted.map_err(|_| err!(DeadlineExceeded, "{peer} connected and stayed silent"))??;
+        greeted.map_err(|_| err!(DeadlineExceeded, "{peer} connected and sent nothing"))??;
     let admitted = admit(&hello, own, local.is_some());
     let answer = match &admitted {
         Ok(blocks) => Ok(Welcome {
@@ -66,7 +66,7 @@ pub(crate) async fn serve(
     let ended = incoming.take_all(&calls, &mut uncleaned).await;
     outbox.close();
     writing.abort();
-    // Whoever called waits no more, and whoever cleans up is gone.
+    // The caller is gone: no call needs an answer, and no cleanup will come.
     calls.cancel_all();
     uncleaned.into_iter().for_each(|step_id| incoming.receiver.abandon(step_id));
     let why = match &ended {
@@ -77,16 +77,17 @@ pub(crate) async fn serve(
     ended
 }
 
-/// Lets a caller in that knows the token, and maps the memory it offers if it can be and the caller is
-/// of this host.
+/// Checks the token of a caller. Maps its shared memory if the caller is on this host and the
+/// memory can be mapped.
 fn admit(hello: &LinkHello, own: &Identity, is_local: bool) -> Result<Option<Arc<BlockReader>>> {
     ensure!(
         hello.token == own.token && own.path != DataPath::Grpc,
         PermissionDenied,
-        "this is not the task that was meant; it may have restarted"
+        "another task answered; the intended one may have restarted"
     );
     let blocks = hello.blocks.as_ref().filter(|_| is_local && own.path == DataPath::Auto);
-    // Without it values come over the connection: another user's memory, for one, cannot be mapped.
+    // Without shared memory values come over the connection. Another user's memory, for example,
+    // cannot be mapped.
     Ok(blocks.and_then(|memory| {
         let opened = BlockReader::open(memory);
         opened.inspect_err(|e| tracing::debug!(task = hello.task, "{e}")).ok()
@@ -101,7 +102,7 @@ struct IncomingLink {
 }
 
 impl IncomingLink {
-    /// Large values, each when there is room for it.
+    /// Reads large values, each when there is room for it.
     async fn take_values(&mut self) -> Result<()> {
         while let Some(head) = self.reader.head().await? {
             if let Some(room) = self.receiver.room(head.id) {
@@ -111,13 +112,15 @@ impl IncomingLink {
                 FrameKind::Plain | FrameKind::Proto | FrameKind::Dead | FrameKind::Block => {
                     self.value(&head).await?
                 }
-                other => bail!(InvalidArgument, "a frame of {other:?} among values"),
+                other => {
+                    bail!(InvalidArgument, "unexpected frame {other:?} on the value connection")
+                }
             }
         }
         Ok(())
     }
 
-    /// Calls and values. Steps that were run and not cleaned up are left in `uncleaned`.
+    /// Reads calls and values. Adds steps that were run and not cleaned up to `uncleaned`.
     async fn take_all(
         &mut self,
         calls: &Arc<IncomingCalls>,
@@ -150,7 +153,7 @@ impl IncomingLink {
                     let message = self.reader.rest(&head).await?.name;
                     let payload = self.reader.bytes(head.payload as usize).await?;
                     let result = frame::parse_ran(&message, &payload)?;
-                    // Without a link to there, whoever called has heard that already.
+                    // Without a link back, the caller already has the answer.
                     if let Some(link) = calls.way_back() {
                         link.answered(head.id, result);
                     }
@@ -172,7 +175,7 @@ impl IncomingLink {
         self.reader.skip(head.rest() as u64 + head.payload).await
     }
 
-    /// Reads a value and hands it over. A value that cannot be taken is still read past.
+    /// Reads a value and passes it to the receiver. A value that cannot be stored is skipped.
     async fn value(&mut self, head: &FrameHead) -> Result<()> {
         let rest = self.reader.rest(head).await?;
         self.check_source(&rest.name)?;
@@ -182,8 +185,9 @@ impl IncomingLink {
                 let place = self.reader.bytes(frame::BLOCK_PLACE).await?;
                 let (offset, block) = frame::block_place(&place)?;
                 let blocks = self.blocks.as_ref();
-                let blocks =
-                    blocks.ok_or_else(|| err!(InvalidArgument, "a block of memory not shared"))?;
+                let blocks = blocks.ok_or_else(|| {
+                    err!(InvalidArgument, "a frame refers to shared memory that was not mapped")
+                })?;
                 let dtype = head.plain_dtype(&rest.shape)?;
                 let block = blocks.block(BlockPlace { offset, block }, head.payload as usize)?;
                 Tensor::from_bytes(dtype, rest.shape, Bytes::from_owner(block)).map(Received::Live)
@@ -197,7 +201,7 @@ impl IncomingLink {
                     self.reader.read_into(tensor.bytes_mut()?).await?;
                     frame::sanitize(&mut tensor).map(|()| Received::Live(tensor))
                 }
-                // There is no memory for it, which is the step's misfortune only.
+                // Out of memory: fail this step, keep the connection.
                 Err(e) => {
                     self.reader.skip(head.payload).await?;
                     Err(e)
@@ -210,33 +214,33 @@ impl IncomingLink {
         Ok(())
     }
 
-    /// A task speaks for its own devices only, in its present life.
+    /// Checks that the key belongs to one of the sender's own devices, by incarnation.
     fn check_source(&self, key: &str) -> Result<()> {
         ensure!(
             incarnation_of(key).is_some_and(|i| self.source.incarnations.contains(&i)),
             InvalidArgument,
-            "{} sent {key}, which is not its own",
+            "{} sent {key}, which belongs to another task",
             self.source.task
         );
         Ok(())
     }
 }
 
-/// Calls under way, by number.
+/// Running calls by number.
 struct IncomingCalls {
     outbox: Outbox,
     source: Arc<LinkSource>,
     receiver: Arc<dyn Receiver>,
-    /// The link to whoever calls, once there was one.
+    /// The link back to the caller, once there is one.
     way_back: Mutex<Option<Arc<Link>>>,
-    /// What whoever calls is heard over, if that is a socket of this host.
+    /// The socket of the connection, if it is a Unix socket.
     local: Option<Weak<UnixStream>>,
     running: Mutex<HashMap<i64, (i64, CancelToken)>>,
 }
 
 impl IncomingCalls {
     fn answer(&self, call: i64, result: &Result<()>) {
-        // Nobody waits for the answer of a call that was cancelled.
+        // A cancelled call needs no answer.
         if self.running.lock().remove(&call).is_none() {
             return;
         }
@@ -257,7 +261,7 @@ impl IncomingCalls {
         known.clone()
     }
 
-    /// Ends a call; its step, if it was still under way.
+    /// Removes a call. Returns its step if it was still running.
     fn cancel(&self, call: i64) -> Option<i64> {
         let (step_id, cancel) = self.running.lock().remove(&call)?;
         cancel.cancel(cancelled(step_id));
@@ -280,7 +284,7 @@ mod tests {
     use ferroflow_collective::blocks::{BlockMemory, BlockWriter};
 
     #[test]
-    fn memory_is_taken_of_tasks_of_this_host_only_and_only_what_was_meant() {
+    fn shared_memory_is_accepted_only_from_this_host() {
         let own = Identity {
             task: "/job:ps/replica:0/task:0".into(),
             incarnations: vec![1],

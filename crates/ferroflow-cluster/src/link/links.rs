@@ -1,5 +1,5 @@
-//! The links of a task to others, by address: made when they are first wanted, and again, at most
-//! now and then, after they could not be made or were lost.
+//! The links of a task by address. A link is opened on first use. A failed or lost link is opened
+//! again after a pause.
 
 use super::hello::{ConnectionPurpose, LinkHello, VERSION};
 use super::outgoing::{Greeted, Link};
@@ -20,19 +20,19 @@ use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep, timeout};
 
 const GET_STATUS: &str = "/tensorflow.WorkerService/GetStatus";
-/// One attempt, all of it.
+/// The timeout of one attempt.
 const ATTEMPT: Duration = Duration::from_secs(2);
-/// How long a caller waits for a link before it does without.
+/// How long a caller waits for a link before it uses gRPC.
 const PATIENCE: Duration = Duration::from_millis(1000);
-/// After a failed attempt there is none for this long.
+/// The pause after a failed attempt.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The same after a task said that it takes no links: it would have to be replaced first.
+/// The pause after a task refused links: only another process there would accept them.
 const FOREIGN_PAUSE: Duration = Duration::from_secs(10);
-/// Shared memory of one link, at most; pages are only taken when they are used.
+/// The limit of shared memory of one link. Unused pages take no memory.
 const BLOCKS: usize = 1 << 30;
-/// How long what is in no hurry waits for company.
+/// How long frames that are not urgent wait to be batched with others.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(10);
-/// Rounds without anything to flush, after which nobody looks any more.
+/// After this many rounds with nothing to flush the flusher ends.
 const IDLE_ROUNDS: u32 = 100;
 
 /// Links to other tasks.
@@ -46,11 +46,11 @@ pub(crate) struct Links {
     io: Handle,
 }
 
-/// The place of the link to one address, filled or not.
+/// The slot for the link to one address.
 pub(crate) struct LinkSlot {
     address: String,
     link: Mutex<Option<Arc<Link>>>,
-    /// Held by whoever makes the link; no attempt before this.
+    /// Locked while the link is opened. Holds the time of the next attempt.
     not_before: tokio::sync::Mutex<Option<Instant>>,
 }
 
@@ -62,7 +62,7 @@ impl LinkSlot {
 }
 
 impl Links {
-    /// Must be made inside a tokio runtime, which does its I/O.
+    /// Must be called inside a tokio runtime, which does its I/O.
     pub fn new(
         own: Arc<Identity>,
         channels: Arc<Channels>,
@@ -79,12 +79,12 @@ impl Links {
         })
     }
 
-    /// Who hears of links that are lost. The first one stays.
+    /// Sets the receiver that is notified of lost links. Only the first call counts.
     pub fn report_to(&self, receiver: Weak<dyn Receiver>) {
         let _ = self.receiver.set(receiver);
     }
 
-    /// The place of the link to `address`.
+    /// The slot for the link to `address`.
     pub fn slot(&self, address: &str) -> Arc<LinkSlot> {
         let mut slots = self.by_address.lock();
         if let Some(slot) = slots.get(address) {
@@ -99,21 +99,21 @@ impl Links {
         slot
     }
 
-    /// The link to the task that has devices of these incarnations, if there is one.
+    /// The link to the task with devices of these incarnations, if there is one.
     pub fn to(&self, incarnations: &[u64]) -> Option<Arc<Link>> {
         let slots = self.by_address.lock();
         let mut links = slots.values().filter_map(|slot| slot.link());
         links.find(|link| link.incarnations == incarnations)
     }
 
-    /// Has a link made if there is none, and waits a little for it. Whether there is one then shows
-    /// in its slot; without it things go on by gRPC.
+    /// Opens a link if there is none, and waits briefly for it. Without a link in the slot
+    /// afterwards, the caller uses gRPC.
     pub async fn want(self: &Arc<Self>, slot: &Arc<LinkSlot>) {
         if self.own.path == DataPath::Grpc || slot.link().is_some() {
             return;
         }
         let (me, slot) = (self.clone(), slot.clone());
-        // On a task of its own: whoever asked may leave, and the next one profits.
+        // On its own tokio task: the attempt goes on if the caller is dropped, for the next caller.
         let making = self.io.spawn(async move { me.make(&slot).await });
         let _ = timeout(PATIENCE, making).await;
     }
@@ -136,7 +136,7 @@ impl Links {
         *not_before = pause.map(|pause| Instant::now() + pause);
     }
 
-    /// Makes a link; false if the task takes none.
+    /// Opens a link. Returns false if the task does not accept links.
     async fn connect(self: &Arc<Self>, slot: &Arc<LinkSlot>) -> Result<bool> {
         let Some(offer) = self.offer(&slot.address).await? else { return Ok(false) };
         let (main, is_local) = self.stream(&slot.address, &offer).await?;
@@ -167,7 +167,7 @@ impl Links {
         Ok(true)
     }
 
-    /// What the task at `address` says of links.
+    /// Asks the task at `address` whether it accepts links.
     async fn offer(&self, address: &str) -> Result<Option<LinkOffer>> {
         let message = GetStatusRequest.encode();
         let options = CallOptions::timeout(ATTEMPT);
@@ -177,7 +177,7 @@ impl Links {
         Ok(status.link.filter(|link| link.version == VERSION))
     }
 
-    /// A stream to a task, and whether both are on one host.
+    /// Opens a stream to a task. Returns also whether both are on one host.
     async fn stream(&self, address: &str, offer: &LinkOffer) -> Result<(NetStream, bool)> {
         if self.own.path == DataPath::Auto
             && !offer.local_name.is_empty()
@@ -189,7 +189,8 @@ impl Links {
         Ok((stream.map_err(|e| err!(Unavailable, "{address}: {e}"))?, false))
     }
 
-    /// Tells the task of `slot` that a step is over, sometime soon; false if there is no link.
+    /// Queues the notice that a step is over for the task of `slot`. Returns false if there is no
+    /// link.
     pub fn clean_up_later(self: &Arc<Self>, slot: &LinkSlot, step_id: i64) -> bool {
         let Some(link) = slot.link() else { return false };
         if !link.clean_up_later(step_id) {
@@ -202,7 +203,7 @@ impl Links {
         true
     }
 
-    /// Looks after what waits for company, as long as there is some every now and then.
+    /// Flushes batched frames regularly. Ends when there are none for a while.
     async fn keep_flushing(me: Weak<Links>) {
         let mut idle = 0;
         while idle < IDLE_ROUNDS {
@@ -212,7 +213,7 @@ impl Links {
         }
         let Some(me) = me.upgrade() else { return };
         me.is_flushing.store(false, Ordering::Release);
-        // Whoever came between the last look and this has found somebody at it.
+        // A frame that was queued since the last round has found the flag set, so look once more.
         me.flush();
     }
 

@@ -14,43 +14,43 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Weak};
 use tokio::sync::oneshot;
 
-/// Values from this size on go through shared memory, where there is any.
+/// Values of at least this size go through shared memory, if there is any.
 const BLOCK_FROM: usize = 16 << 10;
-/// Values from this size on go over the connection for large values.
+/// Values of at least this size go over the connection for large values.
 const BULK_FROM: usize = 256 << 10;
-/// With more than this waiting to be sent, values stay where they were made until they are asked for.
+/// If more bytes than this are queued, values are not pushed; the receiver must ask for them.
 const MOST_WAITING: usize = 256 << 20;
 
 /// An open link to another task.
 pub(crate) struct Link {
-    /// A number of its own.
+    /// A unique number.
     pub id: u64,
     /// The other task.
     pub task: String,
-    /// Of its devices: this is its present life.
+    /// The incarnations of its devices.
     pub incarnations: Vec<u64>,
-    /// Where it is, for messages.
+    /// Its address, for messages.
     address: String,
     main: Outbox,
     bulk: Outbox,
     blocks: Option<BlockWriter>,
     calls: Mutex<PendingCalls>,
-    /// To them, from a task of this host.
+    /// Answers from a task on this host.
     answers: Arc<Answers>,
     next_call: AtomicI64,
 }
 
-/// Told how a call ended, or why that is not known.
+/// Called with the result of a call, or with the error if the result is unknown.
 pub(crate) type Answered = Box<dyn FnOnce(Result<Result<()>>) + Send>;
 
 #[derive(Default)]
 struct PendingCalls {
     waiting: HashMap<i64, Answered>,
-    /// Why there are no more, once there are not.
+    /// The error of the link, once it is lost.
     ended: Option<Error>,
 }
 
-/// Streams of a new link, after their greetings.
+/// The streams of a new link after the handshake.
 pub(super) struct Greeted {
     pub main: NetStream,
     pub bulk: NetStream,
@@ -58,8 +58,8 @@ pub(super) struct Greeted {
 }
 
 impl Link {
-    /// Greets over both streams, and makes a link of them. What is returned besides must be driven:
-    /// it ends with the link, and says why.
+    /// Makes a link of two streams. The returned future must be polled. It completes when the link
+    /// is lost, with the error.
     pub(super) async fn open(
         greeted: Greeted,
         hello: LinkHello,
@@ -79,12 +79,12 @@ impl Link {
             incarnations: welcome.incarnations,
             address: address.to_string(),
             main: Outbox::new(main.write, main.is_direct),
-            // A long write is not for the thread that made the value.
+            // Long writes do not run on the thread that made the value.
             bulk: Outbox::new(bulk.write, false),
             blocks: greeted.blocks.filter(|_| welcome.takes_blocks),
             calls: Mutex::default(),
             answers: Arc::default(),
-            // An answer may come over another connection than the one of its call.
+            // An answer can arrive on another connection than its call was sent on.
             next_call: AtomicI64::new(fastrand::i64(..1 << 62)),
         });
         let driven = link.clone();
@@ -94,7 +94,7 @@ impl Link {
         let main_writing = tokio::spawn(async move { writer.main.write_out().await });
         let driving = async move {
             let mut answers = FrameReader::new(main.read);
-            // Nothing is ever said there: its end is all there is to hear.
+            // The peer sends nothing here: only the end of the stream matters.
             let mut silent = FrameReader::new(bulk.read);
             let why = tokio::select! {
                 ended = driven.hear_answers(&mut answers) => ended.err(),
@@ -110,7 +110,7 @@ impl Link {
         Ok((link, driving))
     }
 
-    /// Pushes a value of a step; false if it has to be asked for instead.
+    /// Pushes a value of a step. Returns false if the receiver must ask for it instead.
     pub fn push(&self, step_id: i64, key: &str, value: &Received) -> bool {
         let bytes = match value {
             Received::Live(tensor) => tensor.byte_len(),
@@ -132,12 +132,12 @@ impl Link {
         if outbox.waiting_bytes() > MOST_WAITING {
             return false;
         }
-        // What cannot be put into a frame says so when it is asked for.
+        // A value that cannot be encoded fails when the receiver asks for it.
         LinkFrame::value(step_id, key, value).is_ok_and(|frame| outbox.send(frame))
     }
 
-    /// Has the other task run a part of a step. `done` hears of its end on whichever thread that comes
-    /// about, unless what is returned was dropped, which stops it.
+    /// Runs a part of a step on the other task. `done` is called with the result, on any thread.
+    /// Dropping the returned call cancels the run, and then `done` is not called.
     pub fn call(self: &Arc<Self>, part: &LinkPart<'_>, done: Answered) -> LinkCall {
         let id = self.next_call.fetch_add(1, Ordering::Relaxed);
         self.answers.called();
@@ -154,19 +154,19 @@ impl Link {
         call
     }
 
-    /// The same for whoever can wait. Dropping the future stops it.
+    /// The same as a future. Dropping the future cancels the run.
     pub async fn run(self: &Arc<Self>, part: &LinkPart<'_>) -> Result<Result<()>> {
         let (tell, told) = oneshot::channel();
         let _call = self.call(part, Box::new(move |answer| drop(tell.send(answer))));
         told.await.unwrap_or_else(|_| Err(err!(Unavailable, "Socket closed ({})", self.address)))
     }
 
-    /// The other task answers over a socket of this host.
+    /// Sets the Unix socket over which the other task answers.
     pub fn answers_come_from(&self, socket: &Weak<UnixStream>) {
         self.answers.come_from(socket);
     }
 
-    /// Answers a call of the other task; false if that must be done in another way.
+    /// Answers a call of the other task. Returns false if the answer must go another way.
     pub fn answer(&self, call: i64, result: &Result<()>) -> bool {
         self.main.send(LinkFrame::ran(call, result))
     }
@@ -174,30 +174,30 @@ impl Link {
     /// The other task has answered a call.
     pub fn answered(&self, call: i64, result: Result<()>) {
         let tell = self.calls.lock().waiting.remove(&call);
-        // None if it was cancelled meanwhile.
+        // `None` if the call was cancelled.
         if let Some(tell) = tell {
             tell(Ok(result));
         }
     }
 
-    /// The other task may have answered calls that are still waited for: that was lost.
+    /// The connection with the other task's answers was lost: pending calls may have been answered.
     pub fn lost_answers(&self, why: &Error) {
         let waiting = std::mem::take(&mut self.calls.lock().waiting);
         waiting.into_values().for_each(|tell| tell(Err(why.clone())));
     }
 
-    /// Tells the other task that a step is over, with the next thing it is told.
+    /// Sends the notice that a step is over together with the next frame.
     pub fn clean_up_later(&self, step_id: i64) -> bool {
         self.main.send_later(&LinkFrame::clean_up(step_id));
         !self.main.is_closed()
     }
 
-    /// Sends what waits for company; false if nothing did.
+    /// Sends batched frames. Returns false if there were none.
     pub(super) fn flush(&self) -> bool {
         self.main.flush()
     }
 
-    /// Gives the link up.
+    /// Closes the link.
     #[cfg(test)]
     pub(super) fn close(&self) {
         self.end(&err!(Cancelled, "closed"));
@@ -210,7 +210,7 @@ impl Link {
     async fn hear_answers(&self, answers: &mut FrameReader) -> Result<()> {
         while let Some(head) = answers.head().await? {
             if head.kind != FrameKind::Ran {
-                bail!(Internal, "a frame of {:?} among answers", head.kind);
+                bail!(Internal, "unexpected frame {:?} on the answer connection", head.kind);
             }
             let message = answers.rest(&head).await?.name;
             let payload = answers.bytes(head.payload as usize).await?;
@@ -227,7 +227,7 @@ impl Link {
     }
 }
 
-/// A call under way.
+/// A running call.
 #[must_use = "dropping this stops the call"]
 pub(crate) struct LinkCall {
     link: Arc<Link>,

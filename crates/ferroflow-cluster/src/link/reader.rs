@@ -1,4 +1,4 @@
-//! The receiving half of a connection: frames out of a stream, tensors straight into their memory.
+//! The receiving half of a connection. Tensors are read into their own memory.
 
 use super::frame::{FrameHead, FrameRest, HEAD};
 use crate::net::BoxRead;
@@ -20,7 +20,7 @@ impl FrameReader {
         FrameReader { io, buffer: vec![0; BUFFER].into(), start: 0, end: 0 }
     }
 
-    /// The next head; none when the peer has closed the connection between frames.
+    /// The next head; `None` if the peer has closed the connection between frames.
     pub async fn head(&mut self) -> Result<Option<FrameHead>> {
         if !self.fill(HEAD).await? {
             return if self.start == self.end { Ok(None) } else { Err(cut_short()) };
@@ -31,7 +31,7 @@ impl FrameReader {
         Ok(Some(head))
     }
 
-    /// Dimensions and name of the frame that `head` begins.
+    /// Reads the dimensions and the name of the frame of `head`.
     pub async fn rest(&mut self, head: &FrameHead) -> Result<FrameRest> {
         let len = head.rest();
         if len > BUFFER {
@@ -47,14 +47,14 @@ impl FrameReader {
         rest
     }
 
-    /// A short payload.
+    /// Reads a short payload.
     pub async fn bytes(&mut self, len: usize) -> Result<Vec<u8>> {
         let mut bytes = vec![0; len];
         self.read_into(&mut bytes).await?;
         Ok(bytes)
     }
 
-    /// Fills `to`; what is not buffered yet is read straight into it.
+    /// Fills `to`. Bytes that are not buffered are read directly into it.
     pub async fn read_into(&mut self, to: &mut [u8]) -> Result<()> {
         let buffered = to.len().min(self.end - self.start);
         let (first, rest) = to.split_at_mut(buffered);
@@ -75,7 +75,7 @@ impl FrameReader {
         Ok(())
     }
 
-    /// Reads past a payload that nobody wants.
+    /// Skips a payload.
     pub async fn skip(&mut self, mut len: u64) -> Result<()> {
         while len > 0 {
             if self.start == self.end && !self.fill(1).await? {
@@ -88,7 +88,7 @@ impl FrameReader {
         Ok(())
     }
 
-    /// Has at least `len` bytes in the buffer; false if the stream ends before.
+    /// Buffers at least `len` bytes. Returns false if the stream ends before.
     async fn fill(&mut self, len: usize) -> Result<bool> {
         if self.end - self.start >= len {
             return Ok(true);
@@ -120,7 +120,7 @@ mod tests {
     use ferroflow_core::{Received, Tensor};
 
     #[tokio::test]
-    async fn frames_come_out_as_they_went_in_however_they_are_cut() {
+    async fn frames_survive_any_split_of_the_stream() {
         for piece in [1, 7, 1000, 1 << 20] {
             let big = Tensor::vector(&vec![5u8; 200_000]);
             let small = Tensor::vector(&[1u8, 2, 3]);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_end_within_a_frame_is_an_error() {
+    async fn an_end_inside_a_frame_is_an_error() {
         let frame = LinkFrame::value(1, "k", &Received::Dead).unwrap();
         let mut reader =
             FrameReader::new(Box::new(std::io::Cursor::new(frame.head.slice(..10).to_vec())));

@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-/// What a receiver was told.
+/// A call of the receiver.
 #[derive(Debug)]
 enum Event {
     Connected(String),
@@ -25,11 +25,12 @@ enum Event {
     Running,
 }
 
-/// Reports what it is told; runs what is called `fails` and `waits` as it says, all else at once.
+/// Records its calls. A part called `fails` fails, one called `waits` waits, others succeed at
+/// once.
 struct Told {
     events: mpsc::UnboundedSender<Event>,
     waiting: Mutex<Vec<RunDone>>,
-    /// Whatever task calls.
+    /// The link back to any caller.
     way_back: Mutex<Option<Arc<Link>>>,
 }
 
@@ -83,7 +84,7 @@ impl Receiver for Told {
     }
 }
 
-/// A task that takes links, and nothing else.
+/// A task that only accepts links.
 struct Task {
     address: String,
     told: Arc<Told>,
@@ -173,7 +174,7 @@ async fn values_of_all_kinds_and_sizes_arrive_over_every_path() {
             Tensor::from_strings([2], vec!["a".into(), vec![0u8; 100_000].into()]).unwrap(),
         ];
         for tensor in tensors {
-            // Again and again: memory is used anew.
+            // Several times, so that memory is reused.
             for _ in 0..3 {
                 assert!(link.push(5, &key("x"), &Received::Live(tensor.clone())));
                 let (name, value) = to.value().await;
@@ -207,7 +208,7 @@ async fn calls_are_answered_cancelled_and_cleaned_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn calls_are_answered_over_the_link_that_values_come_by() {
+async fn answers_use_the_link_of_the_values() {
     let mut there = task(DataPath::Auto, Some([7; 16])).await;
     let here = task(DataPath::Auto, Some([7; 16])).await;
     let (_links, to_there, _told) = linked(DataPath::Auto, &there).await;
@@ -218,7 +219,7 @@ async fn calls_are_answered_over_the_link_that_values_come_by() {
     let failed = to_there.run(&part("fails")).await.unwrap().unwrap_err();
     assert_eq!((failed.code(), failed.message()), (Code::InvalidArgument, "bad graph"));
 
-    // What is lost with that link was not heard.
+    // The answer was lost with that link.
     let waiting = tokio::spawn({
         let (link, part) = (to_there.clone(), part("waits"));
         async move { link.run(&part).await }
@@ -228,7 +229,7 @@ async fn calls_are_answered_over_the_link_that_values_come_by() {
     to_there.lost_answers(&err!(Unavailable, "lost"));
     assert_eq!(waiting.await.unwrap().unwrap_err().code(), Code::Unavailable);
 
-    // Without it, the connection of the call does.
+    // Without it, the answer comes over the connection of the call.
     to_here.close();
     assert_eq!(to_there.run(&part("works")).await.unwrap(), Ok(()));
 }
@@ -259,14 +260,14 @@ async fn a_lost_link_is_noticed_at_both_ends() {
     link.run(&part).await.unwrap().unwrap();
     assert!(matches!(to.next().await, Event::Connected(_)));
     link.close();
-    // A step that was not cleaned up is not forgotten.
+    // A step that was not cleaned up is abandoned.
     assert!(matches!(to.next().await, Event::Abandoned(9)));
     assert!(matches!(to.next().await, Event::Lost(from) if from == HERE));
     drop(links);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_does_not_know_the_token_is_not_let_in() {
+async fn a_wrong_token_is_refused() {
     let mut to = task(DataPath::Auto, Some([8; 16])).await;
     let (links, _told, _) = links(DataPath::Auto);
     let slot = links.slot(&to.address);
@@ -276,7 +277,7 @@ async fn who_does_not_know_the_token_is_not_let_in() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tasks_that_take_no_links_are_left_alone() {
+async fn tasks_without_links_are_not_retried() {
     let mut foreign = task(DataPath::Auto, None).await;
     let mut switched_off = task(DataPath::Grpc, Some([7; 16])).await;
     for to in [&mut foreign, &mut switched_off] {
@@ -289,7 +290,7 @@ async fn tasks_that_take_no_links_are_left_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_task_speaks_for_itself_only() {
+async fn a_task_can_only_send_values_of_its_own_devices() {
     let mut to = task(DataPath::Tcp, Some([7; 16])).await;
     let (_links, link, _told) = linked(DataPath::Tcp, &to).await;
     link.push(5, "/job:x;0000000000000012;/job:y;name;0:0", &Received::Dead);

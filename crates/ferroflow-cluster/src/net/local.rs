@@ -1,7 +1,8 @@
-//! The halves of a socket between tasks of one host, each of which hears only of what it waits for.
+//! The halves of a Unix socket between tasks of one host. Each half is registered for its own
+//! direction.
 //!
-//! A Unix socket becomes writable anew with everything its peer reads. Registered for both directions, as
-//! tokio does it, its process is woken once for every message that arrives at the other end.
+//! A Unix socket becomes writable whenever its peer reads. Tokio registers a socket for both
+//! directions, so it would wake the process for every message that the peer reads.
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::Shutdown;
@@ -14,7 +15,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::runtime::Handle;
 
-/// Takes a stream apart. Must be called inside a tokio runtime, which does its I/O.
+/// Splits a stream. Must be called inside a tokio runtime, which does its I/O.
 pub(super) fn split(stream: tokio::net::UnixStream) -> io::Result<(ReadHalf, WriteHalf)> {
     let reading = Arc::new(stream.into_std()?);
     let writing = Arc::new(reading.try_clone()?);
@@ -33,7 +34,7 @@ fn registered<T: AsRawFd>(stream: T, interest: Interest) -> io::Result<AsyncFd<T
 pub(super) struct ReadHalf(AsyncFd<Arc<UnixStream>>);
 
 impl ReadHalf {
-    /// The socket itself, as long as it is read.
+    /// The socket, as long as it is read.
     pub(super) fn socket(&self) -> Weak<UnixStream> {
         Arc::downgrade(self.0.get_ref())
     }
@@ -51,7 +52,7 @@ impl AsyncRead for ReadHalf {
             let len = free.len();
             match ready.try_io(|stream| (&**stream.get_ref()).read(free)) {
                 Ok(Ok(read)) => {
-                    // There was no more: what comes next is news, and not worth an attempt before.
+                    // The socket is drained: wait for the next event before another attempt.
                     if 0 < read && read < len {
                         ready.clear_ready();
                     }
@@ -65,10 +66,10 @@ impl AsyncRead for ReadHalf {
     }
 }
 
-/// Writes on any thread. When it is dropped, the peer sees that nothing more comes.
+/// The writing half. Any thread can write. Dropping it ends the stream for the peer.
 pub(super) struct WriteHalf {
     stream: Arc<UnixStream>,
-    /// Only while the socket is full.
+    /// Registered only while the socket is full.
     waiting: Option<AsyncFd<Arc<UnixStream>>>,
     io: Handle,
 }
@@ -133,7 +134,7 @@ impl AsyncWrite for WriteHalf {
 
 impl Drop for WriteHalf {
     fn drop(&mut self) {
-        // Fails only if the peer has gone already.
+        // Fails only if the peer is gone.
         let _ = self.stream.shutdown(Shutdown::Write);
     }
 }
@@ -144,7 +145,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn what_does_not_fit_follows_when_there_is_room_and_the_end_is_seen() {
+    async fn a_full_socket_continues_when_there_is_room_and_the_end_is_seen() {
         let (near, far) = tokio::net::UnixStream::pair().unwrap();
         let (_near_read, mut write) = split(near).unwrap();
         let (mut read, _far_write) = split(far).unwrap();
@@ -163,13 +164,13 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_thread_of_another_kind_writes_too() {
+    async fn a_thread_outside_the_runtime_can_write() {
         let (near, far) = tokio::net::UnixStream::pair().unwrap();
         let (_near_read, mut write) = split(near).unwrap();
         let (mut read, _far_write) = split(far).unwrap();
         let writer = std::thread::spawn(move || {
             let mut cx = Context::from_waker(std::task::Waker::noop());
-            // Until it is full, which takes somebody who waits.
+            // Until the socket is full and a writer waits.
             let mut total = 0;
             while let Poll::Ready(written) = Pin::new(&mut write).poll_write(&mut cx, &[7; 4096]) {
                 total += written.unwrap();
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_peer_that_has_gone_is_an_error() {
+    async fn writing_to_a_closed_peer_is_an_error() {
         let (near, far) = tokio::net::UnixStream::pair().unwrap();
         let (_near_read, mut write) = split(near).unwrap();
         drop(far);

@@ -1,13 +1,13 @@
-//! A message as the pieces it lies in.
+//! A message as a list of pieces.
 
 use bytes::{Buf, Bytes, BytesMut};
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
-/// Segments shorter than this are cheaper to copy together than to give the kernel one by one.
+/// Shorter segments are joined: a copy is cheaper than a separate buffer for the kernel.
 const SMALL: usize = 1024;
 
-/// A sequence of bytes held as a list of [`Bytes`], read through [`Buf`] without putting them together.
+/// A sequence of bytes held as a list of [`Bytes`]. [`Buf`] reads it without joining them.
 ///
 /// Holds no empty segment. A single segment needs no allocation beyond its own.
 #[derive(Clone, Debug, Default)]
@@ -22,7 +22,7 @@ impl Chunks {
         Self::default()
     }
 
-    /// Bytes left.
+    /// The number of unread bytes.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -48,7 +48,7 @@ impl Chunks {
         (!self.first.is_empty()).then_some(&self.first).into_iter().chain(&self.rest)
     }
 
-    /// All bytes as one: the segment itself when there is only one, a copy otherwise.
+    /// All bytes as one segment. This copies unless there is only one.
     pub fn into_bytes(mut self) -> Bytes {
         if self.rest.is_empty() {
             return self.first;
@@ -57,7 +57,7 @@ impl Chunks {
         self.copy_to_bytes(len)
     }
 
-    /// Takes the first `at` bytes off, without copying.
+    /// Splits off the first `at` bytes without a copy.
     ///
     /// # Panics
     /// If there are fewer.
@@ -73,7 +73,7 @@ impl Chunks {
         head
     }
 
-    /// Copies runs of small segments together, so that a list of many crumbs does not become as many system calls.
+    /// Joins runs of small segments, so that they do not become many system calls.
     pub(super) fn join_small(self) -> Chunks {
         if self.rest.is_empty() {
             return self;
@@ -96,7 +96,7 @@ impl Chunks {
         joined
     }
 
-    /// Keeps `first` the place to read from.
+    /// Restores the invariant that `first` is the current segment.
     fn drop_spent(&mut self) {
         if self.first.is_empty() {
             self.first = self.rest.pop_front().unwrap_or_default();
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn one_segment_is_handed_back_as_it_is() {
+    fn one_segment_is_returned_without_a_copy() {
         let segment = Bytes::from(vec![7; 100]);
         let address = segment.as_ptr();
         assert_eq!(Chunks::from(segment).into_bytes().as_ptr(), address);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn only_neighbouring_crumbs_are_joined() {
+    fn only_adjacent_small_segments_are_joined() {
         let large = Bytes::from(vec![1; SMALL]);
         let address = large.as_ptr();
         let mut chunks = of(&["a", "b", "c"]);

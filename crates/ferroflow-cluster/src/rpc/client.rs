@@ -1,4 +1,4 @@
-//! Making unary calls.
+//! The client of unary calls.
 
 mod call;
 mod connection;
@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 /// How a channel connects.
 #[derive(Clone, Debug)]
 pub struct ChannelOptions {
-    /// How long one attempt to connect may take, up to the peer's first sign of life in HTTP/2.
+    /// The timeout of one attempt to connect, up to the peer's first HTTP/2 frame.
     pub connect_timeout: Duration,
     /// Longer answers are refused with RESOURCE_EXHAUSTED before they are read.
     pub max_message: usize,
@@ -35,13 +35,13 @@ impl Default for ChannelOptions {
     }
 }
 
-/// What one call wants.
+/// The options of one call.
 #[derive(Clone, Debug, Default)]
 pub struct CallOptions {
-    /// The whole call, connecting included. The peer is told.
+    /// The timeout of the whole call, with connecting. It is sent to the peer.
     pub timeout: Option<Duration>,
-    /// When the peer cannot be reached, keep trying until the timeout instead of failing at once. A call that
-    /// the peer may have begun is never sent again.
+    /// If the peer cannot be reached, keep trying until the timeout instead of failing at once. A
+    /// call that the peer may have started is never sent again.
     pub wait_ready: bool,
     pub metadata: Vec<(HeaderName, HeaderValue)>,
 }
@@ -52,9 +52,10 @@ impl CallOptions {
     }
 }
 
-/// Calls to one peer, over one connection that is made when first needed and again after it is lost.
+/// Makes calls to one peer over one connection. The connection is opened on first use, and again
+/// after it was lost.
 ///
-/// Clones share the connection. It closes when the last is dropped and no call is under way.
+/// Clones share the connection. It closes when the last clone is dropped and no call is running.
 #[derive(Clone)]
 pub struct Channel {
     peer: Arc<Peer>,
@@ -70,7 +71,7 @@ struct Peer {
 
 enum State {
     Idle,
-    /// All who need the connection share one attempt and its outcome.
+    /// All callers share one attempt to connect and its result.
     Connecting(watch::Receiver<Option<Result<ClientConnection, RpcStatus>>>),
     Ready(ClientConnection),
 }
@@ -80,12 +81,13 @@ const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 impl Channel {
-    /// A channel to `host:port`. Nothing is connected yet; INVALID_ARGUMENT when it is no address.
+    /// Makes a channel to `host:port` without connecting. Fails with INVALID_ARGUMENT if it is not
+    /// an address.
     pub fn connect(address: &str, options: ChannelOptions) -> Result<Self, RpcStatus> {
         Self::connect_with(address, options, TcpConnector)
     }
 
-    /// The same over streams of another kind.
+    /// The same with another connector.
     pub fn connect_with(
         address: &str,
         options: ChannelOptions,
@@ -108,10 +110,11 @@ impl Channel {
         &self.peer.address
     }
 
-    /// Makes one call of `/package.RpcService/Method`. Must run inside a tokio runtime.
+    /// Makes one call of `/package.Service/Method`. Must run inside a tokio runtime.
     ///
-    /// Fails with the peer's own status; UNAVAILABLE when it cannot be reached or is lost under way; DEADLINE_EXCEEDED.
-    /// Dropping the future cancels the call at the peer.
+    /// Fails with the peer's own status, with UNAVAILABLE if the peer cannot be reached or the
+    /// connection is lost, or with DEADLINE_EXCEEDED. Dropping the future cancels the call at the
+    /// peer.
     pub async fn call(
         &self,
         path: &str,
@@ -121,7 +124,7 @@ impl Channel {
         let deadline = options.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let message = message.into();
         let mut last_failure = None;
-        // Boxed, or every caller's future would hold a copy of it, and of its code.
+        // Boxed to keep the futures of all callers small.
         let attempt: Pin<Box<dyn Future<Output = _> + Send + '_>> =
             Box::pin(self.attempt(path, message, &options, deadline, &mut last_failure));
         let outcome = match deadline {
@@ -149,8 +152,9 @@ impl Channel {
         deadline: Option<Instant>,
         last_failure: &mut Option<RpcStatus>,
     ) -> Result<Chunks, RpcStatus> {
-        // A peer that shuts down refuses calls that crossed its notice, and a connection runs out of stream numbers. Such
-        // a call was not begun, so it goes to the next connection; once, lest two peers refuse in turns for ever.
+        // A peer that shuts down refuses calls that it receives after its GOAWAY, and a connection
+        // runs out of stream numbers. The peer has not started such a call, so it is sent again on
+        // a new connection, but only once: otherwise two peers could refuse it forever.
         let mut resend = true;
         let mut pause = FIRST_PAUSE;
         loop {
@@ -188,7 +192,7 @@ impl Channel {
         }
     }
 
-    /// The connection, made now if there is none.
+    /// The connection, which is opened if there is none.
     async fn connection(&self) -> Result<ClientConnection, RpcStatus> {
         let mut outcome = match &mut *self.peer.state.lock() {
             State::Ready(connection) if connection.is_usable() => return Ok(connection.clone()),
@@ -197,7 +201,7 @@ impl Channel {
                 let (tell, outcome) = watch::channel(None);
                 *state = State::Connecting(outcome.clone());
                 let peer = self.peer.clone();
-                // On a task of its own: whoever asked first may leave, the others still wait.
+                // On its own tokio task: the first caller may be dropped while others wait.
                 tokio::spawn(async move {
                     let made =
                         connection::connect(&*peer.connector, &peer.address, &peer.options).await;
@@ -212,7 +216,7 @@ impl Channel {
         };
         let made = outcome.wait_for(Option::is_some).await.ok().and_then(|made| made.clone());
         made.unwrap_or_else(|| {
-            // The attempt was dropped with the runtime it ran on.
+            // The attempt was dropped with its runtime.
             *self.peer.state.lock() = State::Idle;
             Err(RpcStatus::new(
                 code::UNAVAILABLE,
@@ -221,7 +225,7 @@ impl Channel {
         })
     }
 
-    /// The next call makes a new connection, unless one was made meanwhile.
+    /// Makes the next call open a new connection, unless there is one already.
     fn forget(&self, connection: &ClientConnection) {
         let mut state = self.peer.state.lock();
         if matches!(&*state, State::Ready(current) if current.is(connection)) {

@@ -1,4 +1,4 @@
-//! gRPC's own framing inside an HTTP/2 stream: five bytes (flag, length), then the message.
+//! gRPC's framing inside an HTTP/2 stream: five bytes (flag, length), then the message.
 
 use super::{Chunks, RpcStatus, code};
 use bytes::Buf;
@@ -11,15 +11,15 @@ const GRPC_ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
 
 const HEAD: usize = 5;
 
-/// The most that is queued as one buffer: HTTP/2 counts windows in 31 bits.
+/// The largest buffer that is queued: HTTP/2 windows have 31 bits.
 const MOST_QUEUED: usize = 1 << 30;
 
-/// What goes into DATA frames: the five bytes, then the message as it lies. HTTP/2 cuts it where the peer's frame size
-/// and window want it cut, so head and message share a frame whenever they fit one.
+/// The content of DATA frames: the five bytes, then the segments of the message. h2 splits it by
+/// the peer's frame size and window, so head and message share a frame if they fit.
 #[derive(Debug)]
 pub(super) struct Framed {
     head: [u8; HEAD],
-    /// How much of the head is already gone.
+    /// How many bytes of the head are sent.
     sent: usize,
     message: Chunks,
 }
@@ -53,7 +53,7 @@ impl Buf for Framed {
     }
 }
 
-/// Whether a message of this length can be framed at all.
+/// Checks that a message of this length can be framed.
 pub(super) fn check_length(message: &Chunks) -> Result<(), RpcStatus> {
     let length = message.len();
     if u32::try_from(length).is_ok() {
@@ -65,8 +65,8 @@ pub(super) fn check_length(message: &Chunks) -> Result<(), RpcStatus> {
     ))
 }
 
-/// Queues a message that passed [`check_length`]. HTTP/2 holds on to its segments until the peer's window lets them go;
-/// nothing is copied. An error means that the stream is closed already.
+/// Queues a message that passed [`check_length`]. h2 keeps its segments until the peer's window
+/// allows sending them; nothing is copied. An error means that the stream is closed.
 pub(super) fn send(
     stream: &mut SendStream<Framed>,
     message: Chunks,
@@ -89,17 +89,18 @@ pub(super) fn send(
 
 /// Why no message was received.
 pub(super) enum ReceiveError {
-    /// What was sent is not one message that we take.
+    /// The data is not one acceptable message.
     Message(RpcStatus),
     /// The stream ended early.
     Stream(h2::Error),
-    /// The stream ended in order, without a message.
+    /// The stream ended normally, without a message.
     Nothing,
 }
 
 /// Receives the one message of a unary call, up to the end of the stream's data.
 ///
-/// The window is given back as pieces arrive. A message longer than `most` is refused by its head.
+/// The flow-control window is released as pieces arrive. A message longer than `most` is refused
+/// when its head arrives.
 pub(super) async fn receive(
     stream: &mut RecvStream,
     headers: &HeaderMap,
@@ -110,7 +111,7 @@ pub(super) async fn receive(
     let mut length = None;
     while let Some(piece) = stream.data().await {
         let piece = piece.map_err(ReceiveError::Stream)?;
-        // An error here means that the stream was reset, which the next read reports.
+        // An error means that the stream was reset; the next read reports it.
         let _ = stream.flow_control().release_capacity(piece.len());
         message.push(piece);
         if length.is_none() && message.len() >= HEAD {

@@ -1,8 +1,8 @@
-//! Gathers the small writes of a connection into one system call.
+//! Combines the small writes of a connection into one system call.
 //!
-//! h2 flushes after every DATA frame of 256 bytes or more, so the trailers behind it would be a write, and mostly a
-//! packet and a wake-up of the peer, of their own. Here its flushes wait until it has no more to do, which also gathers
-//! the messages of calls that begin or end together.
+//! h2 flushes after every DATA frame of 256 bytes or more. The trailers behind it would be a
+//! separate write, and usually a separate packet and wake-up of the peer. Here flushes wait until
+//! h2 has nothing more to do. This also combines the messages of calls that start or end together.
 
 use super::BoxIo;
 use bytes::{Buf, BytesMut};
@@ -13,13 +13,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Longer writes go straight to the stream: the copy would cost more than the call.
+/// Longer writes are not copied: the copy would cost more than the system call.
 const MOST_GATHERED: usize = 16 << 10;
 
-/// The stream as h2 sees it. Both handles belong to one task, so the lock is never waited for.
+/// The stream for h2. Both handles belong to one task, so the lock never blocks.
 pub(super) struct Gathered(Arc<Mutex<Gather>>);
 
-/// Lets the gathered bytes go.
+/// Flushes the gathered bytes.
 pub(super) struct Release(Arc<Mutex<Gather>>);
 
 struct Gather {
@@ -34,7 +34,8 @@ pub(super) fn gather(io: BoxIo) -> (Gathered, Release) {
 }
 
 impl Release {
-    /// Writes what was gathered. To be called after h2 had its turn, since its own flushes do nothing.
+    /// Writes the gathered bytes. Must be called after h2 was polled, because its own flushes do
+    /// nothing.
     pub fn poll(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.0.lock().poll_flush(cx)
     }
@@ -48,7 +49,7 @@ impl Gather {
                 written => self.waiting.advance(written),
             }
         }
-        // Gives the front of the buffer back, so that it is filled again rather than grown.
+        // Reclaim the front of the buffer instead of growing it.
         self.waiting.clear();
         Poll::Ready(Ok(()))
     }

@@ -1,4 +1,4 @@
-//! Where byte streams come from: TCP, or whatever a test or TLS puts in its place.
+//! Byte streams for gRPC: TCP, or another stream of a test or of TLS.
 
 use super::BoxFuture;
 use ferroflow_collective::loopback;
@@ -17,18 +17,18 @@ pub type BoxIo = Box<dyn Io>;
 
 /// Opens streams to peers.
 pub trait Connector: Send + Sync + 'static {
-    /// Connects to `address`, which is `host:port`. The caller bounds the time.
+    /// Connects to `address`, which is `host:port`. The caller sets the timeout.
     fn connect(&self, address: &str) -> BoxFuture<io::Result<BoxIo>>;
 }
 
-/// Takes streams from peers.
+/// Accepts streams from peers.
 pub trait IncomingConnections: Send + 'static {
-    /// The next stream and a name for its peer. Dropping the future loses no stream. An error is taken as passing: the
-    /// server logs it and asks again a little later.
+    /// The next stream and the name of its peer. Dropping the future loses no stream. The server
+    /// logs an error and tries again after a pause.
     fn accept(&mut self) -> impl Future<Output = io::Result<(BoxIo, String)>> + Send;
 }
 
-/// Plain TCP, tuned for calls.
+/// Plain TCP with options for calls.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TcpConnector;
 
@@ -55,7 +55,8 @@ impl IncomingConnections for TcpListener {
     }
 }
 
-/// No delay for small messages, and the kernel gives up on a peer whose host has been silent for about half a minute.
+/// Disables Nagle's algorithm, and enables TCP keepalive: the kernel closes a connection whose host
+/// has been silent for about half a minute.
 pub(crate) fn tune(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);

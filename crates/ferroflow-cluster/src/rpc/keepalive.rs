@@ -1,27 +1,28 @@
-//! Noticing a peer that has gone silent without closing its connection.
+//! HTTP/2 keepalive: detects a peer that is gone without closing its connection.
 
 use h2::{Ping, PingPong};
 use std::time::Duration;
 
-/// HTTP/2 pings on a connection, sent whether or not a call is under way.
+/// HTTP/2 pings on a connection, sent with or without running calls.
 ///
-/// Off by default on both sides. The kernel's own probes (`tune`) find a host that is gone; pings also find
-/// a process that hangs. A grpc-core *server* closes connections whose client pings more than twice in five minutes
-/// without being sent data, so a client must not use this with TensorFlow peers; its clients take pings of a server.
+/// Off by default on both sides. TCP keepalive (`tune`) detects a host that is gone; pings also
+/// detect a process that hangs. A grpc-core *server* closes the connection of a client that pings
+/// more than twice in five minutes without data, so a client must not use this with TensorFlow
+/// servers. TensorFlow clients accept pings.
 #[derive(Clone, Copy, Debug)]
 pub struct Keepalive {
     pub interval: Duration,
-    /// How long the peer may take to answer one ping.
+    /// The timeout of one ping.
     pub timeout: Duration,
 }
 
-/// Ends when the peer leaves a ping unanswered.
+/// Completes when the peer does not answer a ping.
 pub(super) async fn silence(mut ping: PingPong, keepalive: Keepalive) {
     loop {
         tokio::time::sleep(keepalive.interval).await;
         match tokio::time::timeout(keepalive.timeout, ping.ping(Ping::opaque())).await {
             Ok(Ok(_)) => {}
-            // The connection is ending by itself, and tells its calls so.
+            // The connection is ending and reports that to its calls itself.
             Ok(Err(_)) => std::future::pending().await,
             Err(_) => return,
         }

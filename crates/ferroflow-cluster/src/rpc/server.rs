@@ -1,4 +1,4 @@
-//! Serving unary calls.
+//! The server of unary calls.
 
 mod call;
 mod connection;
@@ -12,35 +12,37 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-/// One call, whole.
+/// One complete call.
 #[derive(Debug)]
 pub struct RpcRequest {
     path: PathAndQuery,
     metadata: HeaderMap,
-    /// When the caller stops waiting. The server drops the call then by itself; a handler reads this to tell others.
+    /// The caller's deadline. The server drops the call then; a handler can pass the deadline on.
     pub deadline: Option<Instant>,
     pub body: Chunks,
 }
 
 impl RpcRequest {
-    /// `/package.RpcService/Method`
+    /// `/package.Service/Method`
     pub fn path(&self) -> &str {
         self.path.path()
     }
 
-    /// A metadata entry, such as `authorization`. `None` also when it is not text. Names are lower case.
+    /// A metadata entry, such as `authorization`. `None` if it is missing or not text. Names are
+    /// lower case.
     pub fn metadata(&self, name: &str) -> Option<&str> {
         self.metadata.get(name)?.to_str().ok()
     }
 }
 
-/// What answers calls.
+/// Answers calls.
 pub trait RpcService: Send + Sync + 'static {
-    /// Answers one call; a path it does not serve with [`RpcStatus::unknown_method`].
+    /// Answers one call. An unknown path gets [`RpcStatus::unknown_method`].
     ///
-    /// The future runs on the task that does the connection's I/O, so that a quick answer costs no thread hop: it may
-    /// work inline for some tens of microseconds, and hands longer work to other threads. It is dropped when the caller
-    /// cancels, its connection ends or its deadline passes. A panic in it becomes an INTERNAL status.
+    /// The future runs on the tokio task of the connection's I/O, so that a quick answer needs no
+    /// other thread. It may work inline for some tens of microseconds and must give longer work to
+    /// other threads. It is dropped when the caller cancels, its connection ends or its deadline
+    /// passes. A panic becomes an INTERNAL status.
     fn call(&self, request: RpcRequest) -> BoxFuture<Result<Chunks, RpcStatus>>;
 }
 
@@ -54,12 +56,12 @@ where
     }
 }
 
-/// Serves calls on the connections it is given.
+/// Serves calls on accepted connections.
 #[derive(Clone, Debug)]
 pub struct RpcServer {
     /// Longer messages are refused with RESOURCE_EXHAUSTED before they are read.
     pub max_message: usize,
-    /// How long calls may go on after shutdown.
+    /// How long calls can go on after shutdown.
     pub grace: Duration,
     pub keepalive: Option<Keepalive>,
 }
@@ -75,10 +77,11 @@ impl Default for RpcServer {
 }
 
 impl RpcServer {
-    /// Serves until `shutdown` is ready; then takes no more connections or calls, tells the clients (GOAWAY), and
-    /// returns once the calls under way are answered or the grace period is over, which ends them.
+    /// Serves until `shutdown` is ready. Then it accepts no more connections or calls and sends
+    /// GOAWAY. It returns when the running calls are answered, or cancels them at the end of the
+    /// grace period.
     ///
-    /// Dropping the future ends everything at once.
+    /// Dropping the future ends all calls at once.
     pub async fn serve(
         self,
         mut incoming: impl IncomingConnections,
@@ -99,7 +102,7 @@ impl RpcServer {
                         connections.spawn(connection::serve(io, shared, closed.clone()));
                     }
                     Err(error) => {
-                        // Out of descriptors, most likely: asking again at once would spin.
+                        // Probably out of file descriptors: an immediate retry would spin.
                         tracing::warn!(%error, "cannot accept a connection");
                         tokio::time::sleep(Duration::from_millis(50)).await;
                     }

@@ -1,4 +1,4 @@
-//! How a call went wrong, and its form in HTTP/2 trailers.
+//! The status of a failed call, and its form in HTTP/2 trailers.
 
 use base64::Engine;
 use base64::alphabet::STANDARD;
@@ -28,13 +28,13 @@ pub mod code {
     pub const UNAUTHENTICATED: i32 = 16;
 }
 
-/// A failed call. Never holds [`code::OK`] when it comes from this module.
+/// The status of a failed call. This module never makes one with [`code::OK`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RpcStatus {
-    /// One of [`code`], or a number a peer made up.
+    /// One of [`code`], or another number from a peer.
     pub code: i32,
     pub message: String,
-    /// What travels in `grpc-status-details-bin`, undecoded.
+    /// The undecoded content of `grpc-status-details-bin`.
     pub details: Option<Bytes>,
 }
 
@@ -48,19 +48,20 @@ impl RpcStatus {
         self
     }
 
-    /// The answer of a service to a path it does not serve.
+    /// The answer to an unknown path.
     pub fn unknown_method(path: &str) -> Self {
         RpcStatus::new(code::UNIMPLEMENTED, format!("unknown method {path}"))
     }
 
     /// Writes the trailers that carry this status.
     pub(super) fn put(&self, headers: &mut HeaderMap) {
-        // A failure that says OK would be an answer without a message.
+        // A failure with code OK would look like an answer without a message.
         let code = if self.code == code::OK { code::INTERNAL } else { self.code };
         headers.insert(GRPC_STATUS, HeaderValue::from(code));
         let message = percent_encode(&cut(&self.message));
         let details = self.details.as_ref().map(|d| BASE64.encode(d)).unwrap_or_default();
-        // The details explain an error further; a peer that refuses the trailers over their size shows none of it.
+        // Leave out large details: a peer that refuses the trailers for their size would show no
+        // error.
         if !details.is_empty() && message.len() + details.len() <= MOST_METADATA {
             insert(headers, GRPC_DETAILS, details);
         }
@@ -69,7 +70,7 @@ impl RpcStatus {
         }
     }
 
-    /// Reads the trailers of a call. `None` when they hold no status.
+    /// Reads the trailers of a call. `None` if they hold no status.
     pub(super) fn take(headers: &HeaderMap) -> Option<Result<(), RpcStatus>> {
         let text = headers.get(GRPC_STATUS)?.to_str().unwrap_or_default();
         let code = text.parse().unwrap_or(code::UNKNOWN);
@@ -85,7 +86,7 @@ impl RpcStatus {
         Some(Err(RpcStatus { code, message, details }))
     }
 
-    /// What an answer that is not gRPC means, as gRPC's HTTP mapping has it.
+    /// gRPC's mapping of HTTP statuses, for an answer that is not gRPC.
     pub(super) fn of_http(status: StatusCode) -> Self {
         let code = match status.as_u16() {
             400 => code::INTERNAL,
@@ -99,7 +100,7 @@ impl RpcStatus {
     }
 }
 
-/// The trailers of a call that went well.
+/// The trailers of a successful call.
 pub(super) fn ok_trailers() -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(1);
     headers.insert(GRPC_STATUS, HeaderValue::from_static("0"));
@@ -142,11 +143,11 @@ const NAMES: [&str; 17] = [
     "UNAUTHENTICATED",
 ];
 
-/// Where TensorFlow cuts a message, and how it says so.
+/// The length at which TensorFlow truncates a message, and the text that it appends.
 const MOST_MESSAGE: usize = 3072;
 const CUT_MARK: &str = " ... [truncated]";
 
-/// grpc-core answers trailers beyond 8 KiB with an error of its own; this leaves room for their names.
+/// grpc-core refuses trailers beyond 8 KiB. This leaves room for the names.
 const MOST_METADATA: usize = 7 << 10;
 
 /// gRPC sends no padding and accepts both.
@@ -163,7 +164,7 @@ fn insert(headers: &mut HeaderMap, name: HeaderName, ascii: String) {
     }
 }
 
-/// Cuts at [`MOST_MESSAGE`] bytes, and earlier where escapes would make the header too long.
+/// Truncates at [`MOST_MESSAGE`] bytes, or earlier if escapes make the header too long.
 fn cut(message: &str) -> std::borrow::Cow<'_, str> {
     let mut escaped = 0;
     for (at, c) in message.char_indices() {
@@ -194,7 +195,7 @@ fn percent_encode(text: &str) -> String {
     encoded
 }
 
-/// Takes what is not an escape as it stands: a garbled message is better than none.
+/// Keeps text that is not a valid escape: a garbled message is better than none.
 fn percent_decode(mut text: &[u8]) -> String {
     let mut decoded = Vec::with_capacity(text.len());
     while let Some((&byte, rest)) = text.split_first() {
@@ -246,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn no_status_outgrows_what_grpc_core_reads() {
+    fn no_status_exceeds_the_limit_of_grpc_core() {
         let status = RpcStatus::new(code::INTERNAL, "漢".repeat(2000))
             .with_details(Bytes::from(vec![1; 6000]));
         let mut headers = HeaderMap::new();

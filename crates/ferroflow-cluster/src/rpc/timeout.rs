@@ -22,7 +22,7 @@ pub(super) fn parse(text: &str) -> Option<Duration> {
     })
 }
 
-/// The finest unit that fits, rounded up, so that the peer does not give up before us.
+/// Uses the finest unit that fits and rounds up, so that the peer does not time out before us.
 pub(super) fn format(timeout: Duration) -> String {
     let nanos = timeout.as_nanos();
     for (unit, size) in
@@ -55,14 +55,14 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_timeout() {
+    fn refuses_invalid_timeouts() {
         for text in ["", "S", "1", "1s", "-1S", "+1S", "123456789S", "1é", "é"] {
             assert_eq!(parse(text), None, "{text}");
         }
     }
 
     #[test]
-    fn what_is_written_reads_back_no_shorter() {
+    fn a_formatted_timeout_is_never_shorter() {
         for timeout in [
             Duration::ZERO,
             Duration::from_nanos(1),

@@ -9,8 +9,8 @@ use ferroflow_runtime::{CostRuns, Placement, SessionOptions};
 use pb::attr_value::Value;
 use pb::rewriter_config::CustomGraphOptimizer;
 
-/// The graph optimizer by whose name a client asks for placement by cost. TensorFlow's servers skip
-/// optimizers that they do not know.
+/// The name of the graph optimizer with which a client asks for placement by cost. TensorFlow's
+/// servers skip unknown optimizers.
 const COST_PLACEMENT: &str = "cost_placement";
 
 /// A client's session configuration.
@@ -139,8 +139,8 @@ fn placement_options(placement: &Placement) -> Option<pb::GraphOptions> {
     Some(options)
 }
 
-/// How fast the client says that devices and links are: `flops`, `memory` (bytes a second), `latency`
-/// (seconds) and `bandwidth` (bytes a second).
+/// The client's parameters of the cost model: `flops`, `memory` (bytes per second), `latency`
+/// (seconds) and `bandwidth` (bytes per second).
 fn cost_model(wanted: &CustomGraphOptimizer) -> Result<CostModel> {
     let mut model = CostModel::default();
     for (name, value) in &wanted.parameter_map {
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn placement_by_cost_is_asked_for_by_name() {
+    fn placement_by_cost_is_an_optimizer_name() {
         let options = session_options(&asking_for(&[("latency", Value::F(0.5))])).unwrap();
         let Placement::ByCost(model) = options.placement else { panic!("{options:?}") };
         assert_eq!(model.link.latency, 0.5);
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_is_placed_as_tensorflow_does() {
+    fn default_placement_is_tensorflows() {
         let plain = session_options(&pb::ConfigProto::default()).unwrap();
         assert!(matches!(plain.placement, Placement::First));
         let graph = pb::GraphOptions { place_pruned_graph: true, ..Default::default() };

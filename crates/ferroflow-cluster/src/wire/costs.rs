@@ -1,4 +1,4 @@
-//! What nodes cost in a step, as a CostGraphDef.
+//! The costs of nodes in a step, as a CostGraphDef.
 
 use bytes::Bytes;
 use ferroflow_core::{NodeStats, StepStats};
@@ -10,16 +10,16 @@ use pb::cost_graph_def::node::{InputInfo, OutputInfo};
 use prost::Message;
 use std::collections::HashMap;
 
-/// What the nodes of `graph` cost in a step, as a serialized CostGraphDef.
+/// The costs of the nodes of `graph` in a step, as a serialized CostGraphDef.
 pub(crate) fn cost_graph(graph: &GraphDef, stats: &StepStats) -> Bytes {
     cost_graph_def(graph, stats).encode_to_vec().into()
 }
 
-/// The nodes of `graph`, by number, with the time and the bytes that `stats` has of them. A node that
-/// did not run, or of which nothing is recorded, costs nothing.
+/// The nodes of `graph` by number, with their times and bytes from `stats`. A node that did not run
+/// or was not recorded costs nothing.
 pub(super) fn cost_graph_def(graph: &GraphDef, stats: &StepStats) -> pb::CostGraphDef {
     let recorded = stats.nodes.lock();
-    // In a loop a node runs more than once; its costs are those of all runs.
+    // A node in a loop runs more than once: add up its costs.
     let mut by_name: HashMap<&str, (i64, &NodeStats)> = HashMap::new();
     for node in recorded.iter() {
         let nanos = node.end.duration_since(node.start).unwrap_or_default().as_nanos();
@@ -85,7 +85,7 @@ mod tests {
     use std::time::{Duration, UNIX_EPOCH};
 
     #[test]
-    fn nodes_have_their_times_bytes_and_neighbours() {
+    fn nodes_have_times_bytes_and_edges() {
         let node = |name: &str, inputs: &[&str]| NodeDef {
             name: name.into(),
             op: "Op".into(),

@@ -1,4 +1,4 @@
-//! Devices on the wire.
+//! Devices from and to `DeviceAttributes`.
 
 use ferroflow_core::{DeviceInfo, DeviceName, Result, ensure};
 use ferroflow_proto::tensorflow as pb;
@@ -15,8 +15,8 @@ pub(super) fn device_to_proto(device: &DeviceInfo) -> pb::DeviceAttributes {
     }
 }
 
-/// A device as its task describes it. A task that passes it on passes on all of it, what it does
-/// not know included.
+/// A device as its task describes it. It keeps the fields that we do not use, so that they are
+/// passed on.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct DeviceMessage(pub(super) pb::DeviceAttributes);
 

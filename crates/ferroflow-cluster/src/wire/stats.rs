@@ -1,4 +1,4 @@
-//! Traces as RunMetadata, which TensorFlow's timeline opens.
+//! Traces as RunMetadata, which TensorFlow's timeline tool opens.
 
 use super::costs::cost_graph_def;
 use bytes::Bytes;
@@ -49,7 +49,7 @@ fn step_stats_proto(stats: &StepStats) -> pb::StepStats {
 fn node_stats(node: &NodeStats) -> pb::NodeExecStats {
     let nanos = |t: SystemTime| t.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as i64);
     let (scheduled, start, end) = (nanos(node.scheduled), nanos(node.start), nanos(node.end));
-    // A node that took less than a microsecond would vanish from the picture.
+    // The timeline does not show nodes of less than a microsecond.
     let micros = ((end - start) / 1000).max(1);
     let output = node
         .outputs

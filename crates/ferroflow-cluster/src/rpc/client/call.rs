@@ -10,9 +10,9 @@ use http::{HeaderValue, Method, Request, StatusCode, Uri, header};
 use tokio::time::Instant;
 
 pub(super) enum CallFailure {
-    /// The call's outcome.
+    /// The result of the call.
     Status(RpcStatus),
-    /// The peer has certainly not begun the call.
+    /// The peer has certainly not started the call.
     Unsent(RpcStatus),
 }
 
@@ -70,7 +70,7 @@ pub(super) async fn make(
     let unsent = |error: h2::Error| CallFailure::Unsent(connection.lost(&error));
     let mut send = connection.send.clone().ready().await.map_err(unsent)?;
     let (response, mut body) = send.send_request(request, false).map_err(unsent)?;
-    // If the stream is closed already, its response says why.
+    // If the stream is closed, its response holds the reason.
     let _ = frame::send(&mut body, message, true);
     let failed = |error: h2::Error| failure(connection, &error);
     let response = response.await.map_err(failed)?;
@@ -78,7 +78,7 @@ pub(super) async fn make(
     if head.status != StatusCode::OK {
         return Err(RpcStatus::of_http(head.status).into());
     }
-    // Headers that hold a status are trailers as well: nothing follows.
+    // Headers with a status are the trailers too.
     if let Some(Err(status)) = RpcStatus::take(&head.headers) {
         return Err(status.into());
     }
@@ -112,7 +112,7 @@ fn failure(connection: &ClientConnection, error: &h2::Error) -> CallFailure {
         return connection.lost(error).into();
     };
     if error.is_go_away() {
-        // With this reason the peer names the last call it takes, and fails only those after it.
+        // With this reason the peer names the last call that it accepts, and fails only later ones.
         let refused = by_peer && reason == Reason::NO_ERROR;
         let status = connection.lost(error);
         return if refused { CallFailure::Unsent(status) } else { status.into() };

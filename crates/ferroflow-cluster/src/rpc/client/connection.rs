@@ -1,4 +1,4 @@
-//! One connection of a channel: made, driven by a task of its own, and lost.
+//! One connection of a channel. A tokio task of its own does its I/O.
 
 use super::super::frame::Framed;
 use super::super::gather::{Gathered, Release, gather};
@@ -20,10 +20,10 @@ pub(super) struct ClientConnection {
     end: Arc<End>,
 }
 
-/// What the calls of a connection learn from the task that drives it.
+/// What the I/O task reports to the calls of a connection.
 struct End {
     address: Arc<str>,
-    /// Why the connection is no more; set before its calls are told.
+    /// Why the connection ended. It is set before the calls are woken.
     cause: OnceLock<String>,
 }
 
@@ -40,7 +40,7 @@ impl ClientConnection {
         &self.end.address
     }
 
-    /// The status of a call that was under way when the connection was lost.
+    /// The status of a call that was running when the connection was lost.
     pub fn lost(&self, error: &h2::Error) -> RpcStatus {
         let address = &self.end.address;
         let message = match self.end.cause.get() {
@@ -51,8 +51,8 @@ impl ClientConnection {
     }
 }
 
-/// Connects, and waits for the peer's first sign of life: a listener's backlog takes connections for a process that
-/// hangs, and no call should be entrusted to it.
+/// Connects and waits for the peer's first frame. The kernel accepts connections for a process that
+/// hangs, and calls to it would be lost.
 pub(super) async fn connect(
     connector: &dyn Connector,
     address: &Arc<str>,
@@ -128,6 +128,6 @@ async fn drive(
     };
     tracing::debug!(peer = &*end.address, cause, "connection ended");
     let _ = end.cause.set(cause);
-    // Only now are the calls told, when they can read why.
+    // Wake the calls only now that the reason is set.
     drop(http);
 }

@@ -37,7 +37,7 @@ pub(super) async fn serve(
         let mut work = pin!(work(&shared, request, deadline, &mut path));
         let mut expiry = pin!(deadline.map(sleep_until));
         std::future::poll_fn(|cx| {
-            // The work first: what it does at once needs neither timer nor a look at the stream.
+            // Poll the handler first: if it finishes at once, neither timer nor stream are needed.
             match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
                 Ok(Poll::Ready(result)) => return Poll::Ready(Some(result)),
                 Ok(Poll::Pending) => {}
@@ -64,7 +64,7 @@ pub(super) async fn serve(
     answer(&mut respond, result);
 }
 
-/// Reads the message and hands it to the service.
+/// Reads the message and passes it to the service.
 async fn work(
     shared: &Shared,
     request: http::Request<RecvStream>,
@@ -93,7 +93,7 @@ async fn work(
     Ok(reply)
 }
 
-/// Queues the answer. Errors mean that nobody waits for it any more.
+/// Queues the answer. An error means that the caller is gone.
 fn answer(respond: &mut SendResponse<Framed>, result: Result<Chunks, RpcStatus>) {
     let mut response = Response::new(());
     response.headers_mut().insert(header::CONTENT_TYPE, CONTENT_TYPE);
@@ -133,7 +133,7 @@ fn deadline(headers: &HeaderMap) -> Result<Option<Instant>, RpcStatus> {
     let timeout = timeout.ok_or_else(|| {
         RpcStatus::new(code::INTERNAL, format!("malformed grpc-timeout {value:?}"))
     })?;
-    // Some centuries from now is never.
+    // A deadline centuries from now counts as none.
     Ok(Instant::now().checked_add(timeout))
 }
 

@@ -16,22 +16,22 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::coop;
 
-/// What the calls of a connection have in common.
+/// The data that the calls of a connection share.
 pub(super) struct Shared {
     pub service: Arc<dyn RpcService>,
     pub server: RpcServer,
-    /// Who calls, for the log.
+    /// The client, for the log.
     pub peer: String,
 }
 
-/// A client that connects and says nothing is dropped after this.
+/// A connection without a handshake is closed after this.
 const HANDSHAKE: Duration = Duration::from_secs(20);
 
-/// How long the peer has to take its last answer and to notice that the server is leaving. One that only looks at its
-/// connection when it calls never does.
+/// How long the peer has to read its last answer and the GOAWAY. A peer that reads its connection
+/// only during calls never does.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// After so many rounds the other tasks of the thread have their turn. A quick call takes two.
+/// After this many rounds the task yields to others on its thread. A quick call takes two.
 const MOST_ROUNDS: usize = 32;
 
 pub(super) async fn serve(io: BoxIo, shared: Shared, mut closed: watch::Receiver<bool>) {
@@ -41,12 +41,12 @@ pub(super) async fn serve(io: BoxIo, shared: Shared, mut closed: watch::Receiver
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_frame_size(MAX_FRAME)
         .max_header_list_size(MAX_HEADER_LIST)
-        // Calls that wait for a step fill any limit, and the call that would release them cannot start then.
+        // No limit: waiting calls would fill it, and the call that releases them could not start.
         .max_concurrent_streams(u32::MAX)
         .handshake::<_, Framed>(io);
     let shared = Arc::new(shared);
     let closing = async move {
-        // An error means that the server is gone, and with it the task that would be told.
+        // An error means that the server is gone.
         let _ = closed.wait_for(|closed| *closed).await;
     };
     let mut closing: BoxFuture<()> = Box::pin(closing);
@@ -54,8 +54,8 @@ pub(super) async fn serve(io: BoxIo, shared: Shared, mut closed: watch::Receiver
         () = &mut closing => return,
         shaken = tokio::time::timeout(HANDSHAKE, handshake) => match shaken {
             Ok(Ok(connection)) => connection,
-            Ok(Err(error)) => return tracing::debug!(peer = shared.peer, %error, "no HTTP/2 on a new connection"),
-            Err(_) => return tracing::debug!(peer = shared.peer, "a new connection stayed silent"),
+            Ok(Err(error)) => return tracing::debug!(peer = shared.peer, %error, "a new connection did not start HTTP/2"),
+            Err(_) => return tracing::debug!(peer = shared.peer, "a new connection sent nothing"),
         }
     };
     ServerConnection::new(connection, release, shared, closing).run().await;
@@ -68,9 +68,9 @@ struct ServerConnection {
     shared: Arc<Shared>,
     /// Ready when the server shuts down.
     closing: Option<BoxFuture<()>>,
-    /// Ready when the server has shut down and the last call was answered some time ago.
+    /// Ready some time after the server has shut down and the last call was answered.
     linger: Option<BoxFuture<()>>,
-    /// Ready when the peer does not answer pings.
+    /// Ready when the peer has not answered a ping.
     silence: Option<BoxFuture<()>>,
 }
 
@@ -96,7 +96,7 @@ impl ServerConnection {
         }
     }
 
-    /// Ends with the connection; the calls still under way are dropped with it.
+    /// Runs until the connection ends. Running calls are dropped with it.
     async fn run(mut self) {
         let inner = Arc::new(Inner { state: AtomicU8::new(PARKED), outer: AtomicWaker::new() });
         let waker = waker(inner.clone());
@@ -129,7 +129,7 @@ impl ServerConnection {
         .await
     }
 
-    /// Reads and writes what can be, starts the calls that came in, and moves all of them on.
+    /// One round: does pending I/O, starts new calls, and polls all calls.
     fn poll_once(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if let Some(closing) = &mut self.closing
             && closing.as_mut().poll(cx).is_ready()
@@ -172,8 +172,9 @@ impl ServerConnection {
 
 /// The waker of a connection's parts.
 ///
-/// An answered call wakes its connection, which is running already since calls run on its task. Passed on to tokio, each
-/// of these would queue the task anew and rouse an idle worker thread to steal it; here it means one more round.
+/// An answered call wakes its connection, which is running already, because calls run on its task.
+/// Tokio would queue the task again and wake an idle thread to steal it. This waker only causes one
+/// more round.
 struct Inner {
     state: AtomicU8,
     outer: AtomicWaker,
@@ -188,7 +189,7 @@ impl Inner {
         self.state.load(Ordering::Acquire) == WOKEN
     }
 
-    /// Parks unless something was woken since the round began.
+    /// Parks unless a part was woken since the round started.
     fn park(&self) -> bool {
         self.state.compare_exchange(RUNNING, PARKED, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
