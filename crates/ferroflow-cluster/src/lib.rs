@@ -1,6 +1,7 @@
 //! Tasks that talk to each other: the gRPC layer, the master and worker services of a task, the
 //! server that hosts them, and the client side of a session.
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 mod begun;
 mod channels;

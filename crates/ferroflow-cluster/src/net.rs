@@ -18,8 +18,11 @@ pub type BoxWrite = Box<dyn AsyncWrite + Send + Unpin>;
 
 /// A connected byte stream. TCP and Unix streams have variants because they split without a lock.
 pub enum NetStream {
+    /// TCP.
     Tcp(TcpStream),
+    /// A Unix socket between tasks of one host.
     Unix(UnixStream),
+    /// Any other stream, such as that of a simulation.
     Other(BoxIo),
 }
 

@@ -25,8 +25,11 @@ use tokio::task::JoinSet;
 /// The task of a server and the address where it listens.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
+    /// All tasks.
     pub cluster: ClusterSpec,
+    /// The job of this task.
     pub job: String,
+    /// The index of this task.
     pub task: u32,
     /// The address to listen on instead of the one in the cluster spec. Without a port, the port of
     /// the cluster spec is used.

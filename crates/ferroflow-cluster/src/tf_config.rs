@@ -13,6 +13,7 @@ pub struct TfConfig {
     /// `ps`, `worker`, `chief` or another job of the cluster; or `evaluator`, which is not in the
     /// cluster.
     pub job: String,
+    /// The index of this task in its job.
     pub task: u32,
 }
 

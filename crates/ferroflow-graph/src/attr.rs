@@ -6,16 +6,25 @@ use ferroflow_core::{DType, PartialShape, Result, Tensor, bail, err};
 /// The value of an attribute.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AttrValue {
+    /// A byte string.
     Str(Bytes),
+    /// An integer.
     Int(i64),
+    /// A number.
     Float(f32),
+    /// A truth value.
     Bool(bool),
+    /// A dtype.
     Type(DType),
+    /// A shape, which may be partly unknown.
     Shape(PartialShape),
+    /// A tensor.
     Tensor(Tensor),
+    /// A function.
     Func(FuncRef),
     /// Stands for an attribute of the enclosing function.
     Placeholder(String),
+    /// A list.
     List(AttrList),
 }
 
@@ -23,21 +32,32 @@ pub enum AttrValue {
 /// is `Empty`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AttrList {
+    /// An empty list of any kind.
     Empty,
+    /// Byte strings.
     Strs(Vec<Bytes>),
+    /// Integers.
     Ints(Vec<i64>),
+    /// Numbers.
     Floats(Vec<f32>),
+    /// Truth values.
     Bools(Vec<bool>),
+    /// Dtypes.
     Types(Vec<DType>),
+    /// Shapes.
     Shapes(Vec<PartialShape>),
+    /// Tensors.
     Tensors(Vec<Tensor>),
+    /// Functions.
     Funcs(Vec<FuncRef>),
 }
 
 /// A function by name, with attributes that instantiate it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FuncRef {
+    /// The name of the function.
     pub name: String,
+    /// The attributes of the instantiation.
     pub attrs: Attrs,
 }
 
@@ -120,14 +140,17 @@ macro_rules! list_getters {
 }
 
 impl Attrs {
+    /// No attributes.
     pub fn new() -> Attrs {
         Attrs::default()
     }
 
+    /// The attribute `name`, if it is set.
     pub fn get(&self, name: &str) -> Option<&AttrValue> {
         self.position(name).ok().map(|i| &self.0[i].1)
     }
 
+    /// Sets an attribute.
     pub fn set(&mut self, name: impl Into<String>, value: impl Into<AttrValue>) {
         let (name, value) = (name.into(), value.into());
         match self.position(&name) {
@@ -146,18 +169,22 @@ impl Attrs {
         self
     }
 
+    /// Removes an attribute and returns it.
     pub fn remove(&mut self, name: &str) -> Option<AttrValue> {
         self.position(name).ok().map(|i| self.0.remove(i).1)
     }
 
+    /// Whether the attribute `name` is set.
     pub fn contains(&self, name: &str) -> bool {
         self.position(name).is_ok()
     }
 
+    /// All attributes, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&String, &AttrValue)> {
         self.0.iter().map(|(name, value)| (name, value))
     }
 
+    /// Whether there are no attributes.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

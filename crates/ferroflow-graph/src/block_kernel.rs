@@ -6,7 +6,9 @@ use std::sync::Arc;
 /// The block kernel of an element-wise op with one output, for a dtype that can be fused.
 #[derive(Clone)]
 pub enum AnyBlockKernel {
+    /// For `float`.
     F32(BlockKernel<f32>),
+    /// For `double`.
     F64(BlockKernel<f64>),
 }
 
@@ -14,11 +16,13 @@ pub enum AnyBlockKernel {
 /// kernel for any block size, and cannot fail if the shapes fit.
 #[derive(Clone)]
 pub struct BlockKernel<T> {
+    /// The function.
     pub apply: BlockForm<T>,
     /// Estimated nanoseconds per element.
     pub cost: usize,
 }
 
+/// The function of a block kernel.
 #[derive(Clone)]
 pub enum BlockForm<T> {
     /// Works in place. The result has the operand's shape.
@@ -40,10 +44,12 @@ pub enum OperandShapes {
 }
 
 impl<T> BlockKernel<T> {
+    /// A kernel that works in place; `cost` is in nanoseconds per element.
     pub fn unary(f: impl Fn(&mut [T]) + Send + Sync + 'static, cost: usize) -> BlockKernel<T> {
         BlockKernel { apply: BlockForm::Unary(Arc::new(f)), cost }
     }
 
+    /// A kernel of two operands; `cost` is in nanoseconds per element.
     pub fn binary(
         f: impl Fn(&[T], &[T], &mut [T]) + Send + Sync + 'static,
         operands: OperandShapes,
@@ -52,12 +58,14 @@ impl<T> BlockKernel<T> {
         BlockKernel { apply: BlockForm::Binary(Arc::new(f), operands), cost }
     }
 
+    /// Whether it has one operand.
     pub fn is_unary(&self) -> bool {
         matches!(self.apply, BlockForm::Unary(_))
     }
 }
 
 impl AnyBlockKernel {
+    /// Whether it has one operand.
     pub fn is_unary(&self) -> bool {
         match self {
             AnyBlockKernel::F32(block) => block.is_unary(),

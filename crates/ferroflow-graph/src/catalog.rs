@@ -16,6 +16,7 @@ pub struct Catalog {
 }
 
 impl Catalog {
+    /// A catalog without ops.
     pub fn new() -> Catalog {
         Catalog::default()
     }
@@ -62,6 +63,7 @@ impl Catalog {
         }
     }
 
+    /// The op `name`, if it is declared.
     pub fn get(&self, name: &str) -> Option<&Arc<OpDef>> {
         self.ops.get(name)
     }
@@ -85,6 +87,7 @@ pub struct OpBuilder<'c> {
 }
 
 impl OpBuilder<'_> {
+    /// Describes the op.
     pub fn doc(mut self, text: &str) -> Self {
         self.def.doc = text.to_string();
         self
@@ -96,6 +99,7 @@ impl OpBuilder<'_> {
         self
     }
 
+    /// `name: type`, in TensorFlow's notation.
     pub fn output(mut self, text: &str) -> Self {
         self.def.outputs.push(parsed::<ArgDef>(signature::parse_arg(text), text));
         self
@@ -114,31 +118,37 @@ impl OpBuilder<'_> {
         self
     }
 
+    /// Marks it as stateful: it is never merged, folded or run twice.
     pub fn stateful(mut self) -> Self {
         self.def.is_stateful = true;
         self
     }
 
+    /// Marks it as commutative: its inputs can be exchanged.
     pub fn commutative(mut self) -> Self {
         self.def.is_commutative = true;
         self
     }
 
+    /// Marks it as an aggregate: any number of inputs of one type, in any order.
     pub fn aggregate(mut self) -> Self {
         self.def.is_aggregate = true;
         self
     }
 
+    /// Lets it take references to uninitialized variables.
     pub fn allows_uninitialized_input(mut self) -> Self {
         self.def.allows_uninitialized_input = true;
         self
     }
 
+    /// Marks it as a primitive of v1 control flow.
     pub fn control_flow(mut self, which: ControlFlow) -> Self {
         self.def.control_flow = Some(which);
         self
     }
 
+    /// Sets what it means to passes.
     pub fn role(mut self, role: OpRole) -> Self {
         self.def.role = role;
         self

@@ -10,17 +10,22 @@ use std::sync::Arc;
 /// A graph in TensorFlow's GraphDef form.
 #[derive(Clone, Debug, Default)]
 pub struct GraphDef {
+    /// The nodes.
     pub nodes: Vec<NodeDef>,
+    /// The function library.
     pub functions: Vec<Arc<FunctionDef>>,
     /// Function name to the name of its gradient function.
     pub gradients: BTreeMap<String, String>,
+    /// The versions of TensorFlow.
     pub versions: Versions,
 }
 
 /// The version of TensorFlow that wrote a graph, and the versions that may read it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Versions {
+    /// The version that wrote the graph.
     pub producer: i32,
+    /// The oldest version that may read it.
     pub min_consumer: i32,
 }
 
@@ -34,10 +39,15 @@ impl Default for Versions {
 /// A node, its inputs by name: `node`, `node:k`, `^node`; within functions also `node:output:k`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeDef {
+    /// The name, unique in its graph.
     pub name: String,
+    /// The name of its op.
     pub op: String,
+    /// Its inputs, control inputs last.
     pub inputs: Vec<String>,
+    /// The requested device; may be partial or empty.
     pub device: String,
+    /// Its attributes.
     pub attrs: Attrs,
     /// The serialized `experimental_type`, kept so that it can be passed on.
     pub full_type: Option<Bytes>,
@@ -48,12 +58,15 @@ pub struct NodeDef {
 /// A function: its signature, its body, and the tensors of the body that are its results.
 #[derive(Clone, Debug)]
 pub struct FunctionDef {
+    /// Its name, arguments, results and attributes.
     pub signature: OpDef,
+    /// The nodes of its body.
     pub nodes: Vec<NodeDef>,
     /// Output argument to the tensor of the body.
     pub ret: BTreeMap<String, String>,
     /// Control output to the node of the body that must run.
     pub control_ret: BTreeMap<String, String>,
+    /// Its annotations.
     pub attrs: Attrs,
     /// Attributes of the arguments, by index.
     pub arg_attrs: BTreeMap<u32, Attrs>,
@@ -64,6 +77,7 @@ pub struct FunctionDef {
 }
 
 impl FunctionDef {
+    /// Its name.
     pub fn name(&self) -> &str {
         &self.signature.name
     }

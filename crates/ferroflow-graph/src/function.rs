@@ -18,6 +18,7 @@ pub struct FunctionLibrary {
 }
 
 impl FunctionLibrary {
+    /// The function `name`, if there is one.
     pub fn get(&self, name: &str) -> Option<&Arc<FunctionDef>> {
         self.functions.get(name)
     }
@@ -27,10 +28,12 @@ impl FunctionLibrary {
         self.functions.len()
     }
 
+    /// Whether there are no functions.
     pub fn is_empty(&self) -> bool {
         self.functions.is_empty()
     }
 
+    /// All functions, sorted by name.
     pub fn functions(&self) -> impl Iterator<Item = &Arc<FunctionDef>> {
         self.functions.values()
     }
@@ -129,6 +132,7 @@ pub const SYMBOLIC_GRADIENT: &str = "SymbolicGradient";
 
 /// The body of a function as a graph of its own.
 pub struct FunctionGraph {
+    /// The nodes.
     pub graph: GraphIr,
     /// The `_Arg` nodes, in order.
     pub args: Vec<NodeId>,
@@ -136,6 +140,7 @@ pub struct FunctionGraph {
     pub rets: Vec<NodeId>,
     /// Nodes that run although no result needs them: stateful nodes and control outputs.
     pub targets: Vec<NodeId>,
+    /// The types of the results.
     pub result_types: Vec<PortType>,
 }
 

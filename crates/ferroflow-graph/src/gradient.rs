@@ -46,6 +46,7 @@ pub type GradientFn =
 pub enum OpGradient {
     /// None: gradients stop here without an error.
     Stops,
+    /// Made by a function.
     Function(GradientFn),
 }
 
@@ -65,6 +66,7 @@ pub struct GradientOptions {
 /// The gradient of one tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndpointGradient {
+    /// A dense gradient.
     Tensor(Endpoint),
     /// Some rows of a gradient; the other rows are zero.
     Slices(EndpointSlices),

@@ -14,6 +14,7 @@ use std::sync::Arc;
 pub struct NodeId(pub u32);
 
 impl NodeId {
+    /// Its position in the graph.
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -28,11 +29,14 @@ impl fmt::Debug for NodeId {
 /// One output of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Endpoint {
+    /// The node.
     pub node: NodeId,
+    /// The number of the output.
     pub slot: u32,
 }
 
 impl Endpoint {
+    /// Output `slot` of `node`.
     pub fn new(node: NodeId, slot: usize) -> Endpoint {
         Endpoint { node, slot: slot as u32 }
     }
@@ -41,14 +45,19 @@ impl Endpoint {
 /// A node: an op applied to inputs.
 #[derive(Clone, Debug)]
 pub struct Node {
+    /// The name, unique in the graph.
     pub name: String,
+    /// The op.
     pub op: Arc<OpDef>,
     /// All attributes, defaults included.
     pub attrs: Arc<Attrs>,
+    /// The inputs.
     pub inputs: Vec<Endpoint>,
     /// Nodes that must run before this one.
     pub controls: Vec<NodeId>,
+    /// The types that the op takes.
     pub input_types: Vec<PortType>,
+    /// The types of the outputs.
     pub output_types: Vec<PortType>,
     /// The requested device: a possibly partial device name.
     pub device: String,
@@ -69,11 +78,14 @@ impl Node {
 pub struct GraphIr {
     pub(crate) nodes: Vec<Node>,
     pub(crate) names: HashMap<String, NodeId>,
+    /// The functions that its nodes can call.
     pub library: FunctionLibrary,
+    /// The versions of TensorFlow that wrote and may read it.
     pub versions: Versions,
 }
 
 impl GraphIr {
+    /// An empty graph with these functions.
     pub fn new(library: FunctionLibrary) -> GraphIr {
         GraphIr { library, ..GraphIr::default() }
     }
@@ -83,30 +95,37 @@ impl GraphIr {
         GraphIr { versions, ..GraphIr::default() }
     }
 
+    /// The number of nodes.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
+    /// Whether there are no nodes.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
+    /// A node.
     pub fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id.index()]
     }
 
+    /// A node, to be changed.
     pub fn node_mut(&mut self, id: NodeId) -> &mut Node {
         &mut self.nodes[id.index()]
     }
 
+    /// The ids of all nodes, in order.
     pub fn ids(&self) -> impl DoubleEndedIterator<Item = NodeId> + use<> {
         (0..self.nodes.len() as u32).map(NodeId)
     }
 
+    /// All nodes with their ids.
     pub fn iter(&self) -> impl Iterator<Item = (NodeId, &Node)> {
         self.nodes.iter().enumerate().map(|(i, n)| (NodeId(i as u32), n))
     }
 
+    /// The node called `name`.
     pub fn find(&self, name: &str) -> Option<NodeId> {
         self.names.get(name).copied()
     }
@@ -125,6 +144,7 @@ impl GraphIr {
         Ok(Endpoint { node: id, slot })
     }
 
+    /// The type of a tensor.
     pub fn type_of(&self, e: Endpoint) -> PortType {
         self.node(e.node).output_types[e.slot as usize]
     }

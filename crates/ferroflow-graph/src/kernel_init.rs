@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 /// Makes functions callable; the runtime implements it over a graph's function library.
 pub trait FunctionInstantiator: Send + Sync {
+    /// Makes the function callable.
     fn instantiate(&self, func: &FuncRef) -> Result<Arc<dyn InstantiatedFunction>>;
 
     /// Makes the function callable with its own state (random streams, counters).
@@ -19,10 +20,15 @@ pub trait FunctionInstantiator: Send + Sync {
 
 /// A node for which a kernel is made. Dereferences to the node's attributes, defaults included.
 pub struct KernelInit<'a> {
+    /// The node's name, op and place.
     pub node: &'a Arc<NodeInfo>,
+    /// The node's attributes.
     pub attrs: &'a Attrs,
+    /// The types of the inputs.
     pub inputs: &'a [PortType],
+    /// The types of the outputs.
     pub outputs: &'a [PortType],
+    /// Makes the functions of the graph callable.
     pub functions: &'a Arc<dyn FunctionInstantiator>,
 }
 
@@ -39,11 +45,13 @@ impl KernelInit<'_> {
         &self.node.name
     }
 
+    /// The dtype of input `i`.
     pub fn input_dtype(&self, i: usize) -> Result<DType> {
         let port = self.inputs.get(i);
         port.map(|p| p.dtype).ok_or_else(|| err!(Internal, "no input {i}"))
     }
 
+    /// The dtype of output `i`.
     pub fn output_dtype(&self, i: usize) -> Result<DType> {
         let port = self.outputs.get(i);
         port.map(|p| p.dtype).ok_or_else(|| err!(Internal, "no output {i}"))
@@ -92,7 +100,9 @@ impl KernelInit<'_> {
 /// Where a node's resource is kept.
 #[derive(Clone, Debug)]
 pub struct ResourceName {
+    /// The container.
     pub container: String,
+    /// The name in the container.
     pub name: String,
     /// No other kernel can name it, so it is dropped with its kernel.
     pub is_private: bool,
@@ -106,6 +116,7 @@ pub struct FunctionHandle {
 }
 
 impl FunctionHandle {
+    /// The name of the function.
     pub fn name(&self) -> &str {
         &self.func.name
     }

@@ -1,5 +1,7 @@
 //! Graphs before they run: the IR ([`GraphIr`]), the op [`Catalog`], signatures, shape inference,
 //! functions, passes, and conversion from and to TensorFlow's GraphDef ([`wire`]).
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 mod attr;
 mod block_kernel;

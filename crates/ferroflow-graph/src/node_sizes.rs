@@ -8,8 +8,11 @@ const UNKNOWN_DIM: usize = 32;
 
 /// The dimensions of a node's inputs and outputs; unknown ones are guessed.
 pub struct NodeSizes<'a> {
+    /// The node's attributes.
     pub attrs: &'a Attrs,
+    /// The dimensions of each input.
     pub inputs: &'a [Vec<usize>],
+    /// The dimensions of each output.
     pub outputs: &'a [Vec<usize>],
 }
 

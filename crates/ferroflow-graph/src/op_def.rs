@@ -5,7 +5,9 @@ use crate::{AnyBlockKernel, KernelInit, NodeSizes, OpGradient, ShapeCtx};
 use ferroflow_core::{DType, KernelBox, PartialShape, Result, bail, ensure, err};
 use std::sync::Arc;
 
+/// Infers the output shapes of a node.
 pub type ShapeFn = Arc<dyn Fn(&ShapeCtx<'_>) -> Result<Vec<PartialShape>> + Send + Sync>;
+/// Makes the kernel of a node.
 pub type KernelFn = Arc<dyn Fn(&KernelInit<'_>) -> Result<KernelBox> + Send + Sync>;
 /// Makes the block kernel for a node's attributes; `None` for a dtype that is not fused.
 pub type MakeBlockKernel = fn(&Attrs) -> Option<AnyBlockKernel>;
@@ -16,20 +18,29 @@ pub type FlopsFn = fn(&NodeSizes<'_>) -> f64;
 /// An op: signature, properties, and how to compute it.
 #[derive(Clone)]
 pub struct OpDef {
+    /// The name.
     pub name: String,
+    /// A short description.
     pub doc: String,
     /// The source file that declares it; empty for recorded signatures of TensorFlow.
     pub source: &'static str,
+    /// The input arguments.
     pub inputs: Vec<ArgDef>,
+    /// The output arguments.
     pub outputs: Vec<ArgDef>,
+    /// The attributes.
     pub attrs: Vec<AttrDef>,
     /// Has state or an effect, so it is never merged, folded or run twice.
     pub is_stateful: bool,
+    /// Its inputs can be exchanged.
     pub is_commutative: bool,
+    /// It takes any number of inputs of one type, in any order.
     pub is_aggregate: bool,
     /// Accepts references to uninitialized variables.
     pub allows_uninitialized_input: bool,
+    /// Which primitive of v1 control flow it is, if it is one.
     pub control_flow: Option<ControlFlow>,
+    /// How much work it is.
     pub cost: OpCost,
     /// Estimates its operations; `None` means about one for each output element.
     pub flops: Option<FlopsFn>,
@@ -48,15 +59,18 @@ pub struct OpDef {
     pub may_wait: bool,
     /// How it calls the functions in its attributes.
     pub calls: Option<CallKind>,
+    /// Its shape function.
     pub shape: Option<ShapeFn>,
     /// Its gradient; `None` if it cannot be differentiated.
     pub gradient: Option<OpGradient>,
+    /// Makes its CPU kernel.
     pub cpu: Option<KernelFn>,
 }
 
 /// What an op means to passes and to the executor. They look at this, never at the op's name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OpRole {
+    /// No special meaning.
     #[default]
     Plain,
     /// Holds its value in the attribute `value`.
@@ -83,13 +97,19 @@ pub enum OpRole {
 /// The primitives of v1 control flow. A reference variant counts as its plain op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ControlFlow {
+    /// Passes its input to one of two outputs.
     Switch,
     /// `_SwitchN`: one live output of many.
     SwitchN,
+    /// Passes on the first live input.
     Merge,
+    /// Enters a loop.
     Enter,
+    /// Leaves a loop.
     Exit,
+    /// Passes a value to the next iteration.
     NextIteration,
+    /// The condition of a loop.
     LoopCond,
     /// Fires whether its inputs are dead or alive.
     ControlTrigger,
@@ -123,64 +143,87 @@ pub enum OpCost {
 /// An input or output argument, which may stand for several tensors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArgDef {
+    /// The name.
     pub name: String,
+    /// Whether it is a reference.
     pub is_ref: bool,
+    /// The types of its tensors.
     pub types: ArgTypes,
 }
 
 /// The types of the tensors an argument stands for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ArgTypes {
+    /// One tensor.
     One(TypeSource),
     /// Several tensors of one type; an int attribute holds their number.
-    Repeated {
-        count: String,
-        of: TypeSource,
-    },
+    Repeated { count: String, of: TypeSource },
     /// One tensor for each type in the list attribute.
     Listed(String),
 }
 
+/// Where the type of a tensor comes from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TypeSource {
+    /// It is always the same.
     Fixed(DType),
+    /// A type attribute holds it.
     Attr(String),
 }
 
 /// An attribute of an op.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AttrDef {
+    /// The name.
     pub name: String,
+    /// The kind of its value, or of the elements of a list.
     pub kind: AttrKind,
+    /// Whether the value is a list.
     pub is_list: bool,
+    /// The default value.
     pub default: Option<AttrValue>,
     /// The least value of an int, or the least length of a list.
     pub minimum: Option<i64>,
+    /// The allowed values; any if there are none.
     pub allowed: Option<AllowedValues>,
 }
 
+/// The kind of an attribute's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttrKind {
+    /// A byte string.
     Str,
+    /// An integer.
     Int,
+    /// A number.
     Float,
+    /// A truth value.
     Bool,
+    /// A dtype.
     Type,
+    /// A shape.
     Shape,
+    /// A tensor.
     Tensor,
+    /// A function.
     Func,
 }
 
+/// The allowed values of an attribute.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AllowedValues {
+    /// Of a type attribute.
     Types(Vec<DType>),
+    /// Of a string attribute.
     Strs(Vec<String>),
 }
 
 /// The type of one input or output tensor of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortType {
+    /// The dtype.
     pub dtype: DType,
+    /// Whether it is a reference to a variable.
     pub is_ref: bool,
 }
 
@@ -214,6 +257,7 @@ impl OpDef {
         }
     }
 
+    /// The attribute `name`.
     pub fn attr(&self, name: &str) -> Option<&AttrDef> {
         self.attrs.iter().find(|a| a.name == name)
     }
@@ -495,6 +539,7 @@ impl AttrDef {
 }
 
 impl AttrList {
+    /// The number of elements.
     pub fn len(&self) -> usize {
         match self {
             AttrList::Empty => 0,
@@ -509,6 +554,7 @@ impl AttrList {
         }
     }
 
+    /// Whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

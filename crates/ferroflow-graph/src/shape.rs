@@ -6,7 +6,9 @@ use ferroflow_core::{PartialShape, Result, Tensor, bail};
 
 /// A node whose output shapes are inferred.
 pub struct ShapeCtx<'a> {
+    /// The node's attributes.
     pub attrs: &'a Attrs,
+    /// The shapes of the inputs.
     pub inputs: &'a [PartialShape],
     /// The values of inputs that are constants.
     pub constants: &'a [Option<Tensor>],
@@ -15,6 +17,7 @@ pub struct ShapeCtx<'a> {
 }
 
 impl ShapeCtx<'_> {
+    /// The shape of input `i`.
     pub fn input(&self, i: usize) -> PartialShape {
         self.inputs.get(i).cloned().unwrap_or_default()
     }

@@ -18,6 +18,7 @@ pub struct Chunks {
 }
 
 impl Chunks {
+    /// No bytes.
     pub fn new() -> Self {
         Self::default()
     }
@@ -27,10 +28,12 @@ impl Chunks {
         self.len
     }
 
+    /// Whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
+    /// Appends a segment.
     pub fn push(&mut self, segment: Bytes) {
         if segment.is_empty() {
             return;

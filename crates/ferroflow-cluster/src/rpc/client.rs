@@ -43,10 +43,12 @@ pub struct CallOptions {
     /// If the peer cannot be reached, keep trying until the timeout instead of failing at once. A
     /// call that the peer may have started is never sent again.
     pub wait_ready: bool,
+    /// Metadata for the peer.
     pub metadata: Vec<(HeaderName, HeaderValue)>,
 }
 
 impl CallOptions {
+    /// A call with this timeout.
     pub fn timeout(timeout: Duration) -> Self {
         CallOptions { timeout: Some(timeout), ..Default::default() }
     }
@@ -106,6 +108,7 @@ impl Channel {
         })
     }
 
+    /// The address of the peer.
     pub fn address(&self) -> &str {
         &self.peer.address
     }

@@ -13,6 +13,7 @@ pub trait Io: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin + 'static> Io for T {}
 
+/// A boxed stream.
 pub type BoxIo = Box<dyn Io>;
 
 /// Opens streams to peers.

@@ -11,6 +11,7 @@ use std::time::Duration;
 /// servers. TensorFlow clients accept pings.
 #[derive(Clone, Copy, Debug)]
 pub struct Keepalive {
+    /// The time between pings.
     pub interval: Duration,
     /// The timeout of one ping.
     pub timeout: Duration,

@@ -19,6 +19,7 @@ pub struct RpcRequest {
     metadata: HeaderMap,
     /// The caller's deadline. The server drops the call then; a handler can pass the deadline on.
     pub deadline: Option<Instant>,
+    /// The message.
     pub body: Chunks,
 }
 
@@ -63,6 +64,7 @@ pub struct RpcServer {
     pub max_message: usize,
     /// How long calls can go on after shutdown.
     pub grace: Duration,
+    /// Pings to clients; none by default.
     pub keepalive: Option<Keepalive>,
 }
 

@@ -9,22 +9,39 @@ use std::fmt;
 
 /// The codes of gRPC, which are also TensorFlow's.
 pub mod code {
+    /// Success.
     pub const OK: i32 = 0;
+    /// The caller cancelled the call.
     pub const CANCELLED: i32 = 1;
+    /// An error of unknown kind.
     pub const UNKNOWN: i32 = 2;
+    /// The request is invalid.
     pub const INVALID_ARGUMENT: i32 = 3;
+    /// The deadline passed.
     pub const DEADLINE_EXCEEDED: i32 = 4;
+    /// Something that was named does not exist.
     pub const NOT_FOUND: i32 = 5;
+    /// Something exists already.
     pub const ALREADY_EXISTS: i32 = 6;
+    /// The caller may not do this.
     pub const PERMISSION_DENIED: i32 = 7;
+    /// Memory or a quota is exhausted.
     pub const RESOURCE_EXHAUSTED: i32 = 8;
+    /// The state does not allow this.
     pub const FAILED_PRECONDITION: i32 = 9;
+    /// The operation was aborted; it can be tried again.
     pub const ABORTED: i32 = 10;
+    /// A value is beyond the valid range.
     pub const OUT_OF_RANGE: i32 = 11;
+    /// The method or feature is not supported.
     pub const UNIMPLEMENTED: i32 = 12;
+    /// A bug.
     pub const INTERNAL: i32 = 13;
+    /// The peer cannot be reached.
     pub const UNAVAILABLE: i32 = 14;
+    /// Data is lost or damaged.
     pub const DATA_LOSS: i32 = 15;
+    /// The caller is not authenticated.
     pub const UNAUTHENTICATED: i32 = 16;
 }
 
@@ -33,16 +50,19 @@ pub mod code {
 pub struct RpcStatus {
     /// One of [`code`], or another number from a peer.
     pub code: i32,
+    /// A description.
     pub message: String,
     /// The undecoded content of `grpc-status-details-bin`.
     pub details: Option<Bytes>,
 }
 
 impl RpcStatus {
+    /// A status without details.
     pub fn new(code: i32, message: impl Into<String>) -> Self {
         RpcStatus { code, message: message.into(), details: None }
     }
 
+    /// Adds details.
     pub fn with_details(mut self, details: Bytes) -> Self {
         self.details = Some(details);
         self

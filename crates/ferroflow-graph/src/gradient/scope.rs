@@ -47,14 +47,17 @@ impl<'g> GradientScope<'g> {
         }
     }
 
+    /// All inputs of the node.
     pub fn inputs(&self) -> Vec<Term<'g>> {
         self.inputs.iter().map(|&e| self.tape.term(e)).collect()
     }
 
+    /// The number of inputs of the node.
     pub fn num_inputs(&self) -> usize {
         self.inputs.len()
     }
 
+    /// The number of outputs of the node.
     pub fn num_outputs(&self) -> usize {
         self.outputs
     }
@@ -145,6 +148,7 @@ impl<'g> GradientScope<'g> {
         kept.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
+    /// A constant.
     pub fn constant(&self, value: Tensor) -> Term<'g> {
         self.none().made(self.tape.constant(value))
     }
@@ -164,6 +168,7 @@ impl<'g> GradientScope<'g> {
         self.none().made(self.tape.integers(values, dtype))
     }
 
+    /// A scalar constant of a dtype.
     pub fn number(&self, x: f64, dtype: DType) -> Term<'g> {
         self.none().made(self.tape.number(x, dtype))
     }
@@ -190,6 +195,7 @@ impl<'g> GradientScope<'g> {
         self.call("SelectV2", &[condition, a, b])
     }
 
+    /// A matrix product; each operand can be transposed.
     pub fn matmul(&self, a: Term<'g>, b: Term<'g>, transpose: (bool, bool)) -> Term<'g> {
         let attrs = Attrs::new().with("transpose_a", transpose.0).with("transpose_b", transpose.1);
         self.call_with("MatMul", &[a, b], attrs)

@@ -10,7 +10,9 @@ use ferroflow_core::{DType, Result};
 /// rows are zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndpointSlices {
+    /// The rows.
     pub values: Endpoint,
+    /// The index of each row.
     pub indices: Endpoint,
     /// The shape of the whole tensor, as a vector.
     pub shape: Endpoint,

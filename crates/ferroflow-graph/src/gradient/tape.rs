@@ -213,10 +213,12 @@ impl TapeState {
         all
     }
 
+    /// The name scope of added nodes.
     pub fn prefix(&self) -> &str {
         &self.prefix
     }
 
+    /// Infers the output shapes of a node.
     pub fn infer(&self, id: NodeId) -> Vec<PartialShape> {
         let node = self.graph.node(id);
         let inputs: Vec<PartialShape> = node.inputs.iter().map(|&e| self.shape(e)).collect();
@@ -229,6 +231,7 @@ impl TapeState {
         found.filter(|f| f.len() == count).unwrap_or_else(|| vec![PartialShape::unknown(); count])
     }
 
+    /// The known shape of a tensor.
     pub fn shape(&self, e: Endpoint) -> PartialShape {
         let of_node = self.shapes.get(e.node.index());
         of_node.and_then(|s| s.get(e.slot as usize)).cloned().unwrap_or_default()

@@ -58,6 +58,7 @@ impl<'g> Term<'g> {
         }
     }
 
+    /// Its dtype.
     pub fn dtype(self) -> DType {
         match self.flow {
             Flow::Tensor(e) | Flow::Zeros(e) => self.tape.type_of(e),
@@ -74,6 +75,7 @@ impl<'g> Term<'g> {
         }
     }
 
+    /// Its rank, if it is known.
     pub fn rank(self) -> Option<usize> {
         self.static_shape().rank()
     }
@@ -91,6 +93,7 @@ impl<'g> Term<'g> {
         self.apply_with(op, Attrs::new())
     }
 
+    /// The result of an op with this one input and these attributes.
     pub fn apply_with(self, op: &str, attrs: Attrs) -> Term<'g> {
         self.made(self.tape.op(op, &[self], attrs))
     }
@@ -110,22 +113,27 @@ impl<'g> Term<'g> {
         }
     }
 
+    /// `x * x`.
     pub fn square(self) -> Term<'g> {
         self.apply("Square")
     }
 
+    /// The square root.
     pub fn sqrt(self) -> Term<'g> {
         self.apply("Sqrt")
     }
 
+    /// The exponential.
     pub fn exp(self) -> Term<'g> {
         self.apply("Exp")
     }
 
+    /// The natural logarithm.
     pub fn log(self) -> Term<'g> {
         self.apply("Log")
     }
 
+    /// `1 / x`.
     pub fn reciprocal(self) -> Term<'g> {
         self.apply("Reciprocal")
     }
@@ -135,6 +143,7 @@ impl<'g> Term<'g> {
         if self.dtype().is_complex() { self.apply("Conj") } else { self }
     }
 
+    /// Converts to another dtype.
     pub fn cast(self, to: DType) -> Term<'g> {
         if self.is_none() || self.dtype() == to {
             return self;
@@ -183,6 +192,7 @@ impl<'g> Term<'g> {
         }
     }
 
+    /// The same elements in another shape.
     pub fn reshape(self, shape: Term<'g>) -> Term<'g> {
         if let (Some(now), Some(then)) = (self.static_shape().known(), shape.value())
             && then.to_indices().is_ok_and(|dims| dims == now.to_i64s())
@@ -192,15 +202,18 @@ impl<'g> Term<'g> {
         self.with("Reshape", shape)
     }
 
+    /// The same elements in the shape of another tensor.
     pub fn reshape_like(self, other: Term<'g>) -> Term<'g> {
         self.reshape(other.shape())
     }
 
+    /// The sum over some axes.
     pub fn sum(self, axes: Term<'g>, keep_dims: bool) -> Term<'g> {
         let attrs = Attrs::new().with("keep_dims", keep_dims);
         self.made(self.tape.op("Sum", &[self, axes], attrs))
     }
 
+    /// Zeros of the same shape and dtype.
     pub fn zeros_like(self) -> Term<'g> {
         match self.flow {
             Flow::Tensor(e) | Flow::Zeros(e) => self.made(self.tape.zeros_of(e)),
@@ -208,6 +221,7 @@ impl<'g> Term<'g> {
         }
     }
 
+    /// Ones of the same shape and dtype.
     pub fn ones_like(self) -> Term<'g> {
         self.apply("OnesLike")
     }

@@ -22,6 +22,7 @@ pub struct CostModel {
     pub link: LinkCost,
     /// The link between devices of one task.
     pub within_task: LinkCost,
+    /// Measured costs, which replace estimates.
     pub measured: MeasuredCosts,
 }
 
@@ -111,6 +112,7 @@ impl MeasuredCosts {
         }
     }
 
+    /// Whether nothing was measured.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }

@@ -20,6 +20,7 @@ use std::sync::Arc;
 pub struct Partition {
     /// `/job:J/replica:R/task:T`.
     pub task: String,
+    /// Its nodes.
     pub graph: GraphDef,
 }
 

@@ -13,6 +13,7 @@ use std::sync::Arc;
 /// The graph of one step. All its nodes run.
 #[derive(Clone)]
 pub struct Pruned {
+    /// The nodes.
     pub graph: GraphIr,
     /// The `_Arg` node of each feed, in order.
     pub args: Vec<NodeId>,

@@ -14,6 +14,7 @@ use std::sync::Arc;
 pub struct Prediction {
     /// Seconds of the whole step.
     pub seconds: f64,
+    /// The load of each device.
     pub devices: Vec<DeviceLoad>,
     /// In the order in which they start.
     pub transfers: Vec<Transfer>,
@@ -22,7 +23,9 @@ pub struct Prediction {
 /// The work of one device in a step.
 #[derive(Clone, Debug)]
 pub struct DeviceLoad {
+    /// The full name of the device.
     pub device: String,
+    /// The number of nodes that run on it.
     pub nodes: usize,
     /// Seconds in which it computes.
     pub busy: f64,
@@ -33,11 +36,15 @@ pub struct DeviceLoad {
 pub struct Transfer {
     /// `node:slot`, or `^node` for a control edge.
     pub tensor: String,
+    /// The sending device.
     pub from: String,
+    /// The receiving device.
     pub to: String,
+    /// The size of the value.
     pub bytes: f64,
     /// Seconds since the start of the step.
     pub begins: f64,
+    /// When it arrives.
     pub arrives: f64,
 }
 

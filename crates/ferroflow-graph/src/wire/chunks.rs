@@ -21,11 +21,14 @@ pub struct MessageReader {
 /// The key of a field.
 #[derive(Clone, Copy, Debug)]
 pub struct FieldKey {
+    /// The number of the field.
     pub field: u32,
+    /// How its value is encoded.
     pub wire_type: WireType,
 }
 
 impl MessageReader {
+    /// A message in these chunks.
     pub fn new(chunks: impl IntoIterator<Item = Bytes>) -> MessageReader {
         let chunks: VecDeque<Bytes> = chunks.into_iter().filter(|c| !c.is_empty()).collect();
         let left = chunks.iter().map(Bytes::len).sum();
@@ -41,15 +44,18 @@ impl MessageReader {
         Ok(Some(FieldKey { field, wire_type }))
     }
 
+    /// An integer.
     pub fn int(&mut self, key: FieldKey) -> Result<i64> {
         expect(key, WireType::Varint)?;
         Ok(prost::encoding::decode_varint(self).map_err(malformed)? as i64)
     }
 
+    /// A truth value.
     pub fn bool(&mut self, key: FieldKey) -> Result<bool> {
         Ok(self.int(key)? != 0)
     }
 
+    /// A text.
     pub fn string(&mut self, key: FieldKey) -> Result<String> {
         expect(key, WireType::LengthDelimited)?;
         let len = self.length()?;

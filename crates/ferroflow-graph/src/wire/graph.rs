@@ -28,6 +28,7 @@ pub fn encode_graph(graph: &GraphDef) -> Result<Bytes> {
     Ok(graph_to_proto(graph)?.encode_to_vec().into())
 }
 
+/// Converts from a `GraphDef`.
 pub fn graph_from_proto(p: pb::GraphDef) -> Result<GraphDef> {
     let library = p.library.unwrap_or_default();
     let functions = library.function.into_iter().map(|f| function_from_proto(f).map(Arc::new));
@@ -46,6 +47,7 @@ pub fn graph_from_proto(p: pb::GraphDef) -> Result<GraphDef> {
     })
 }
 
+/// Converts to a `GraphDef`.
 pub fn graph_to_proto(graph: &GraphDef) -> Result<pb::GraphDef> {
     let functions = graph.functions.iter().map(|f| function_to_proto(f));
     let gradient = |(function, gradient): (&String, &String)| pb::GradientDef {
@@ -68,6 +70,7 @@ pub fn graph_to_proto(graph: &GraphDef) -> Result<pb::GraphDef> {
     })
 }
 
+/// Converts from a `NodeDef`.
 pub fn node_from_proto(p: pb::NodeDef) -> Result<NodeDef> {
     let attrs = attrs_from_proto(p.attr).map_err(|e| e.at_node(&p.name))?;
     Ok(NodeDef {
@@ -81,6 +84,7 @@ pub fn node_from_proto(p: pb::NodeDef) -> Result<NodeDef> {
     })
 }
 
+/// Converts to a `NodeDef`.
 pub fn node_to_proto(n: &NodeDef) -> Result<pb::NodeDef> {
     let debug_info = pb::node_def::ExperimentalDebugInfo {
         original_node_names: n.original_names.clone(),
@@ -97,6 +101,7 @@ pub fn node_to_proto(n: &NodeDef) -> Result<pb::NodeDef> {
     })
 }
 
+/// Converts from a `FunctionDef`.
 pub fn function_from_proto(p: pb::FunctionDef) -> Result<FunctionDef> {
     let mut signature = p.signature.unwrap_or_default();
     let control_outputs = std::mem::take(&mut signature.control_output);
@@ -115,6 +120,7 @@ pub fn function_from_proto(p: pb::FunctionDef) -> Result<FunctionDef> {
     })
 }
 
+/// Converts to a `FunctionDef`.
 pub fn function_to_proto(f: &FunctionDef) -> Result<pb::FunctionDef> {
     let mut signature = op_to_proto(&f.signature)?;
     signature.control_output = f.control_outputs.clone();
@@ -133,6 +139,7 @@ pub fn function_to_proto(f: &FunctionDef) -> Result<pb::FunctionDef> {
     })
 }
 
+/// Converts attributes.
 pub fn attrs_from_proto(attrs: BTreeMap<String, pb::AttrValue>) -> Result<Attrs> {
     let mut all = Vec::with_capacity(attrs.len());
     for (name, value) in attrs {
@@ -278,6 +285,7 @@ pub fn op_from_proto(p: pb::OpDef) -> Result<OpDef> {
     })
 }
 
+/// Converts to an `OpDef`.
 pub fn op_to_proto(op: &OpDef) -> Result<pb::OpDef> {
     Ok(pb::OpDef {
         name: op.name.clone(),

@@ -21,14 +21,17 @@ impl Segments {
         self.len
     }
 
+    /// Whether the message is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
+    /// The pieces in order.
     pub fn parts(&self) -> &[Bytes] {
         &self.parts
     }
 
+    /// The pieces in order.
     pub fn into_parts(self) -> Vec<Bytes> {
         self.parts
     }
@@ -57,10 +60,12 @@ pub struct SegmentWriter {
 }
 
 impl SegmentWriter {
+    /// An empty message.
     pub fn new() -> SegmentWriter {
         SegmentWriter::default()
     }
 
+    /// Writes an integer.
     pub fn int(&mut self, field: u32, value: i64) {
         if value != 0 {
             put_key(&mut self.small, field, 0);
@@ -68,10 +73,12 @@ impl SegmentWriter {
         }
     }
 
+    /// Writes a truth value.
     pub fn bool(&mut self, field: u32, value: bool) {
         self.int(field, value.into());
     }
 
+    /// Writes a text.
     pub fn string(&mut self, field: u32, value: &str) {
         if !value.is_empty() {
             self.item(field, value);
@@ -130,6 +137,7 @@ impl SegmentWriter {
         self.push(bytes);
     }
 
+    /// The message.
     pub fn finish(mut self) -> Segments {
         self.flush();
         self.done

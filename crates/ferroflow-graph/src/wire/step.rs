@@ -19,14 +19,21 @@ pub type NamedTensor = (String, Tensor);
 /// Asks a master to run a step.
 #[derive(Clone, Debug, Default)]
 pub struct RunStepRequest {
+    /// The session.
     pub session_handle: String,
+    /// Values that replace tensors.
     pub feeds: Vec<NamedTensor>,
+    /// The tensors to return.
     pub fetches: Vec<String>,
+    /// The nodes to run without returning their values.
     pub targets: Vec<String>,
+    /// How to run the step.
     pub options: RunStepOptions,
+    /// The partial run that this is a part of; empty if it is a whole step.
     pub partial_run_handle: String,
     /// Whether a failure is reported in the response instead of failing the call.
     pub store_errors_in_response_body: bool,
+    /// Not 0, so that a repeated request is noticed.
     pub request_id: i64,
 }
 
@@ -40,8 +47,11 @@ pub struct RunStepOptions {
     pub trace_level: i32,
     /// The timeout in milliseconds; 0 means none.
     pub timeout_ms: i64,
+    /// The thread pool of the session to use.
     pub inter_op_thread_pool: i32,
+    /// Whether to return the graphs as they ran.
     pub output_partition_graphs: bool,
+    /// Whether to list allocations if memory runs out.
     pub report_tensor_allocations_upon_oom: bool,
     /// The key of a graph that runs collectives; otherwise 0.
     pub collective_graph_key: i64,
@@ -61,14 +71,20 @@ pub struct RunStepResponse {
 /// Asks a master to run a callable, a step that was described before.
 #[derive(Clone, Debug, Default)]
 pub struct RunCallableRequest {
+    /// The session.
     pub session_handle: String,
+    /// The callable.
     pub handle: i64,
+    /// Its feeds, in order.
     pub feeds: Vec<Tensor>,
+    /// Not 0, so that a repeated request is noticed.
     pub request_id: i64,
 }
 
+/// The result of a callable.
 #[derive(Clone, Debug, Default)]
 pub struct RunCallableResponse {
+    /// Its fetches, in order.
     pub fetches: Vec<Tensor>,
     /// What was recorded of the step.
     pub metadata: Option<RunMetadata>,
@@ -77,33 +93,47 @@ pub struct RunCallableResponse {
 /// Asks a worker to run its part of a step.
 #[derive(Clone, Debug, Default)]
 pub struct RunGraphRequest {
+    /// The registered graph.
     pub graph_handle: String,
+    /// The number of the step, the same on all tasks.
     pub step_id: i64,
     /// Feeds by rendezvous key.
     pub sends: Vec<NamedTensor>,
     /// Fetches by rendezvous key.
     pub recv_keys: Vec<String>,
+    /// What to record.
     pub exec: ExecOptions,
+    /// Whether this is a part of a partial run.
     pub is_partial: bool,
+    /// Whether it is the last part.
     pub is_last_partial_run: bool,
+    /// The session.
     pub session_handle: String,
     /// Whether a failure is reported in the response instead of failing the call.
     pub store_errors_in_response_body: bool,
+    /// Whether the master opened the session on this worker.
     pub create_worker_session_called: bool,
+    /// Not 0, so that a repeated request is noticed.
     pub request_id: i64,
 }
 
 /// What a worker records of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExecOptions {
+    /// The costs of nodes.
     pub costs: bool,
+    /// When each node ran.
     pub timeline: bool,
+    /// The graph as it ran.
     pub partition_graphs: bool,
+    /// Allocations if memory runs out.
     pub allocations_upon_oom: bool,
 }
 
+/// The result of a worker's part of a step.
 #[derive(Clone, Debug, Default)]
 pub struct RunGraphResponse {
+    /// The fetched tensors by rendezvous key.
     pub recvs: Vec<NamedTensor>,
     /// What the task recorded of its part.
     pub record: TaskRecord,
@@ -116,6 +146,7 @@ pub struct RunGraphResponse {
 pub struct RecvTensorResponse {
     /// Ignored if dead, and may be missing then.
     pub tensor: Option<Tensor>,
+    /// Whether the value is dead.
     pub is_dead: bool,
     /// Microseconds since 1970.
     pub send_start_micros: i64,
@@ -126,6 +157,7 @@ pub struct RecvTensorResponse {
 }
 
 impl RunStepRequest {
+    /// Reads the message.
     pub fn decode(message: impl Into<MessageReader>) -> Result<RunStepRequest> {
         let mut m = RunStepRequest::default();
         fields(message.into(), |r, key| {
@@ -145,6 +177,7 @@ impl RunStepRequest {
         Ok(m)
     }
 
+    /// Writes the message.
     pub fn encode(&self) -> Result<Segments> {
         let mut w = SegmentWriter::new();
         w.string(1, &self.session_handle);
@@ -160,6 +193,7 @@ impl RunStepRequest {
 }
 
 impl RunStepOptions {
+    /// Converts from a `RunOptions` message.
     pub fn from_proto(p: &pb::RunOptions) -> RunStepOptions {
         RunStepOptions {
             trace_level: p.trace_level,
@@ -171,6 +205,7 @@ impl RunStepOptions {
         }
     }
 
+    /// Converts to a `RunOptions` message.
     pub fn to_proto(&self) -> pb::RunOptions {
         let experimental = pb::run_options::Experimental {
             collective_graph_key: self.collective_graph_key,
@@ -195,6 +230,7 @@ impl RunStepOptions {
 }
 
 impl RunStepResponse {
+    /// Reads the message.
     pub fn decode(message: impl Into<MessageReader>) -> Result<RunStepResponse> {
         let mut m = RunStepResponse::default();
         let mut status = Status::default();
@@ -212,6 +248,7 @@ impl RunStepResponse {
         Ok(m)
     }
 
+    /// Writes the message.
     pub fn encode(&self) -> Result<Segments> {
         let mut w = SegmentWriter::new();
         named_tensors(&mut w, 1, &self.tensors)?;
@@ -222,6 +259,7 @@ impl RunStepResponse {
 }
 
 impl RunCallableRequest {
+    /// Reads the message.
     pub fn decode(message: impl Into<MessageReader>) -> Result<RunCallableRequest> {
         let mut m = RunCallableRequest::default();
         fields(message.into(), |r, key| {
@@ -237,6 +275,7 @@ impl RunCallableRequest {
         Ok(m)
     }
 
+    /// Writes the message.
     pub fn encode(&self) -> Result<Segments> {
         let mut w = SegmentWriter::new();
         w.string(1, &self.session_handle);
@@ -248,6 +287,7 @@ impl RunCallableRequest {
 }
 
 impl RunCallableResponse {
+    /// Reads the message.
     pub fn decode(message: impl Into<MessageReader>) -> Result<RunCallableResponse> {
         let mut m = RunCallableResponse::default();
         fields(message.into(), |r, key| {
@@ -261,6 +301,7 @@ impl RunCallableResponse {
         Ok(m)
     }
 
+    /// Writes the message.
     pub fn encode(&self) -> Result<Segments> {
         let mut w = SegmentWriter::new();
         self.fetches.iter().try_for_each(|t| w.tensor(1, t))?;
@@ -270,6 +311,7 @@ impl RunCallableResponse {
 }
 
 impl RunGraphRequest {
+    /// Reads the message.
     pub fn decode(message: impl Into<MessageReader>) -> Result<RunGraphRequest> {
         let mut m = RunGraphRequest::default();
         fields(message.into(), |r, key| {
@@ -292,6 +334,7 @@ impl RunGraphRequest {
         Ok(m)
     }
 
+    /// Writes the message.
     pub fn encode(&self) -> Result<Segments> {
         let mut w = SegmentWriter::new();
         w.string(1, &self.graph_handle);
@@ -332,6 +375,7 @@ impl ExecOptions {
 }
 
 impl RunGraphResponse {
+    /// Reads the message.
     pub fn decode(message: impl Into<MessageReader>) -> Result<RunGraphResponse> {
         let mut m = RunGraphResponse::default();
         let mut status = Status::default();
@@ -351,6 +395,7 @@ impl RunGraphResponse {
         Ok(m)
     }
 
+    /// Writes the message.
     pub fn encode(&self) -> Result<Segments> {
         let mut w = SegmentWriter::new();
         named_tensors(&mut w, 1, &self.recvs)?;
@@ -363,6 +408,7 @@ impl RunGraphResponse {
 }
 
 impl RecvTensorResponse {
+    /// Reads the message.
     pub fn decode(message: impl Into<MessageReader>) -> Result<RecvTensorResponse> {
         let mut m = RecvTensorResponse::default();
         fields(message.into(), |r, key| {
@@ -379,6 +425,7 @@ impl RecvTensorResponse {
         Ok(m)
     }
 
+    /// Writes the message.
     pub fn encode(&self) -> Result<Segments> {
         let mut w = SegmentWriter::new();
         self.tensor.iter().try_for_each(|t| w.tensor(1, t))?;

@@ -27,8 +27,11 @@ pub(super) const TENSOR_CONTENT: u32 = 4;
 /// unchanged; an op that knows the type name can read it.
 #[derive(Clone, Debug)]
 pub struct OpaqueVariant {
+    /// The name of the type.
     pub type_name: String,
+    /// Its serialized content without tensors.
     pub metadata: Bytes,
+    /// The tensors in it.
     pub tensors: Vec<Tensor>,
 }
 
@@ -257,7 +260,9 @@ fn content_of(t: &Tensor) -> Result<Bytes> {
 
 /// A serialized `TensorProto` in two parts. The second is the tensor's own memory.
 pub struct EncodedTensor {
+    /// Everything before the payload.
     pub header: Vec<u8>,
+    /// The elements.
     pub payload: Bytes,
 }
 
@@ -267,6 +272,7 @@ impl EncodedTensor {
         self.header.len() + self.payload.len()
     }
 
+    /// Whether both parts are empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -322,6 +328,7 @@ pub fn shape_from_proto(p: &pb::TensorShapeProto) -> Result<PartialShape> {
     PartialShape::from_i64s(&dims)
 }
 
+/// Converts to a `TensorShapeProto`.
 pub fn shape_to_proto(shape: &PartialShape) -> pb::TensorShapeProto {
     let dim = |d: &Option<usize>| Dim { size: d.map_or(-1, |d| d as i64), name: String::new() };
     pb::TensorShapeProto {
@@ -330,6 +337,7 @@ pub fn shape_to_proto(shape: &PartialShape) -> pb::TensorShapeProto {
     }
 }
 
+/// Converts from a `ResourceHandleProto`.
 pub fn handle_from_proto(p: pb::ResourceHandleProto) -> Result<ResourceHandle> {
     let typed = |d: DtypeAndShape| -> Result<_> {
         let shape = d.shape.as_ref().map_or(Ok(PartialShape::scalar()), shape_from_proto)?;
@@ -345,6 +353,7 @@ pub fn handle_from_proto(p: pb::ResourceHandleProto) -> Result<ResourceHandle> {
     })
 }
 
+/// Converts to a `ResourceHandleProto`.
 pub fn handle_to_proto(h: &ResourceHandle) -> pb::ResourceHandleProto {
     let typed = |(dtype, shape): &(DType, PartialShape)| DtypeAndShape {
         dtype: dtype.number(),
