@@ -40,7 +40,10 @@ pub enum OperandShapes {
     Alike,
     /// Operand 1 is a vector with an element for each channel of operand 0: its last dimension, or
     /// dimension 1 where `is_nchw`.
-    Bias { is_nchw: bool },
+    Bias {
+        /// Whether channels are dimension 1.
+        is_nchw: bool,
+    },
 }
 
 impl<T> BlockKernel<T> {
