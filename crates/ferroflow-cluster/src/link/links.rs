@@ -23,11 +23,11 @@ const GET_STATUS: &str = "/tensorflow.WorkerService/GetStatus";
 /// The timeout of one attempt.
 const ATTEMPT: Duration = Duration::from_secs(2);
 /// How long a caller waits for a link before it uses gRPC.
-const PATIENCE: Duration = Duration::from_millis(1000);
+const LINK_TIMEOUT: Duration = Duration::from_millis(1000);
 /// The pause after a failed attempt.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The pause after a task refused links: only another process there would accept them.
-const FOREIGN_PAUSE: Duration = Duration::from_secs(10);
+const REFUSED_PAUSE: Duration = Duration::from_secs(10);
 /// The limit of shared memory of one link. Unused pages take no memory.
 const BLOCKS: usize = 1 << 30;
 /// How long frames that are not urgent wait to be batched with others.
@@ -115,7 +115,7 @@ impl Links {
         let (me, slot) = (self.clone(), slot.clone());
         // On its own tokio task: the attempt goes on if the caller is dropped, for the next caller.
         let making = self.io.spawn(async move { me.make(&slot).await });
-        let _ = timeout(PATIENCE, making).await;
+        let _ = timeout(LINK_TIMEOUT, making).await;
     }
 
     async fn make(self: &Arc<Self>, slot: &Arc<LinkSlot>) {
@@ -127,7 +127,7 @@ impl Links {
         let made = made.unwrap_or_else(|_| Err(err!(DeadlineExceeded, "no answer")));
         let pause = match made {
             Ok(true) => None,
-            Ok(false) => Some(FOREIGN_PAUSE),
+            Ok(false) => Some(REFUSED_PAUSE),
             Err(e) => {
                 tracing::debug!(address = slot.address, "no link: {e}");
                 Some(PAUSE)

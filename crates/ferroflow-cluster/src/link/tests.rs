@@ -278,9 +278,9 @@ async fn a_wrong_token_is_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tasks_without_links_are_not_retried() {
-    let mut foreign = task(DataPath::Auto, None).await;
+    let mut without_links = task(DataPath::Auto, None).await;
     let mut switched_off = task(DataPath::Grpc, Some([7; 16])).await;
-    for to in [&mut foreign, &mut switched_off] {
+    for to in [&mut without_links, &mut switched_off] {
         let (links, _told, _) = links(DataPath::Auto);
         let slot = links.slot(&to.address);
         links.want(&slot).await;

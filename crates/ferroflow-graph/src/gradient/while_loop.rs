@@ -171,15 +171,15 @@ impl TapeState {
         let parallel_iterations = forward.parallel_iterations;
         let frame = format!("{}/{}_back_{}", self.prefix(), forward.frame, self.contexts.len());
         let id = self.contexts.len();
-        let nobody = NodeId(u32::MAX);
+        let unset = NodeId(u32::MAX);
         self.contexts.push(LoopContext {
             parent: outside,
             kind: LoopContextKind::Backward(BackwardLoop {
                 of,
                 frame: frame.clone(),
                 parallel_iterations,
-                pivot: nobody,
-                sync: nobody,
+                pivot: unset,
+                sync: unset,
                 entered: HashMap::new(),
                 recalled: HashMap::new(),
                 branches: HashMap::new(),

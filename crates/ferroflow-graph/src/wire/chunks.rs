@@ -234,7 +234,7 @@ impl Buf for MessageReader {
         assert!(n <= self.left, "advanced {n} bytes where {} are left", self.left);
         self.left -= n;
         while n > 0 {
-            let chunk = self.chunks.front_mut().expect("chunks hold what is left");
+            let chunk = self.chunks.front_mut().expect("the chunks hold the unread bytes");
             let step = n.min(chunk.len());
             chunk.advance(step);
             n -= step;

@@ -154,7 +154,7 @@ async fn unknown_handles() {
     }
     let request = RunStepRequest {
         session_handle: session_handle.clone(),
-        partial_run_handle: "nobody's".into(),
+        partial_run_handle: "unknown".into(),
         ..RunStepRequest::default()
     };
     let e = f.step(request, HANG).await.expect_err("no such partial run");

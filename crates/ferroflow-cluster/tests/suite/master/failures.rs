@@ -159,8 +159,8 @@ async fn closing_a_session_ends_its_steps_everywhere() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn opening_a_session_times_out_and_names_the_missing_task() {
-    let patience = Duration::from_millis(300);
-    let cluster = Cluster::of(&[PS, WORKER0, WORKER1], &[WORKER1], patience);
+    let timeout = Duration::from_millis(300);
+    let cluster = Cluster::of(&[PS, WORKER0, WORKER1], &[WORKER1], timeout);
     let e = cluster.try_session(WORKER0, &GraphDef::default()).await.err().unwrap();
     assert_eq!(e.code(), Code::DeadlineExceeded, "{e}");
     assert!(e.message().contains("/job:worker/replica:0/task:1"), "{e}");

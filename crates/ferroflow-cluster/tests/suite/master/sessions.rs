@@ -76,8 +76,8 @@ async fn isolated_state_belongs_to_one_session_on_all_tasks() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_does_not_wait_for_filtered_tasks() {
-    let patience = Duration::from_secs(1);
-    let cluster = Cluster::of(&[PS, WORKER0, WORKER1], &[WORKER1], patience);
+    let timeout = Duration::from_secs(1);
+    let cluster = Cluster::of(&[PS, WORKER0, WORKER1], &[WORKER1], timeout);
     let device_filters = vec!["/job:ps".into(), WORKER0.into()];
     let config = ConnectOptions { device_filters, ..ConnectOptions::default() };
     let session = cluster.session_with(WORKER0, &counters(WORKER0, PS), config).await.unwrap();
@@ -87,8 +87,8 @@ async fn a_session_does_not_wait_for_filtered_tasks() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_waiting_session_logs_the_task_its_address_and_the_cause() {
-    let patience = Duration::from_millis(300);
-    let mut cluster = Cluster::of(&[PS, WORKER0, WORKER1], &[PS, WORKER1], patience);
+    let timeout = Duration::from_millis(300);
+    let mut cluster = Cluster::of(&[PS, WORKER0, WORKER1], &[PS, WORKER1], timeout);
     // Another task listens at the address of the ps.
     cluster.serve_as(WORKER1, PS);
     let e = cluster.try_session(WORKER0, &GraphDef::default()).await.err().unwrap();

@@ -26,7 +26,7 @@ async fn a_refused_connection_fails_at_once_and_says_where() {
     let (_socket, address) = reserved();
     let channel = Channel::connect(&address, client::ChannelOptions::default()).expect("address");
     let start = Instant::now();
-    let status = call(&channel, "/t/Echo", Bytes::new()).await.expect_err("nobody there");
+    let status = call(&channel, "/t/Echo", Bytes::new()).await.expect_err("no listener");
     assert!(start.elapsed() < HANG / 2);
     assert_eq!(status.code, code::UNAVAILABLE);
     assert!(status.message.starts_with("failed to connect to all addresses"), "{status}");

@@ -165,7 +165,7 @@ async fn shutdown_lets_calls_end_and_refuses_new_ones() {
     drop(server.stop.take());
     assert_eq!(slow.await.expect("task").expect("answer").into_bytes(), "x");
     tokio::time::timeout(HANG, server.served).await.expect("ends").expect("no panic");
-    let status = call(&channel, "/t/Echo", Bytes::new()).await.expect_err("nobody there");
+    let status = call(&channel, "/t/Echo", Bytes::new()).await.expect_err("no listener");
     assert_eq!(status.code, code::UNAVAILABLE, "{status}");
 }
 

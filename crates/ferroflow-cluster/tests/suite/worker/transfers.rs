@@ -75,9 +75,9 @@ async fn wrong_keys_are_refused() {
 
     let graph = ps.with_graph(vec![constant("one", Tensor::scalar(1f32))]).await;
     ps.run(run_of(&graph, 1)).await.unwrap();
-    let foreign = format!("{WORKER};{:016x};{WORKER};x;0:0", ps.incarnation);
-    let refused = ps.recv(1, &foreign).await.unwrap_err();
-    let text = format!("Invalid rendezvous key (src): {foreign} @ /job:ps/replica:0/task:0");
+    let other = format!("{WORKER};{:016x};{WORKER};x;0:0", ps.incarnation);
+    let refused = ps.recv(1, &other).await.unwrap_err();
+    let text = format!("Invalid rendezvous key (src): {other} @ /job:ps/replica:0/task:0");
     assert_eq!((refused.code, refused.message), (code::INVALID_ARGUMENT, text));
 
     let waiting = ps.start_recv(1, &ps.key("x")).await;

@@ -117,7 +117,7 @@ fn groups_share_a_device() {
         ("c", "Const", &[], "", ""),
         ("a", "Add", &["c", "c"], "/job:ps/task:1", ""),
         ("b", "Add", &["c", "c"], "", "a"),
-        ("d", "Add", &["a", "b"], "", "nobody"),
+        ("d", "Add", &["a", "b"], "", "absent"),
     ];
     assert_eq!(placed(&lines, false).unwrap(), [PS1, PS1, PS1, WORKER]);
     let lines: [Line<'_>; 3] = [
