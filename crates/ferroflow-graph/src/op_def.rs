@@ -157,7 +157,12 @@ pub enum ArgTypes {
     /// One tensor.
     One(TypeSource),
     /// Several tensors of one type; an int attribute holds their number.
-    Repeated { count: String, of: TypeSource },
+    Repeated {
+        /// The int attribute.
+        count: String,
+        /// The type of each tensor.
+        of: TypeSource,
+    },
     /// One tensor for each type in the list attribute.
     Listed(String),
 }
