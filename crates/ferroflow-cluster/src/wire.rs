@@ -1,5 +1,5 @@
-//! Protobuf messages of the services from and to our own types ([`crate::messages`]). The calls that
-//! carry tensors are in `ferroflow_graph::wire::step`.
+//! Converts the protobuf messages of the services from and to our own types
+//! ([`crate::messages`]). The calls that carry tensors are in `ferroflow_graph::wire::step`.
 
 mod collective;
 mod config;

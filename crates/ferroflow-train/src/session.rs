@@ -4,7 +4,6 @@ use crate::fetch::{Feeds, Fetch};
 use crate::graph::Graph;
 use crate::output::Output;
 use crate::step::{Prepared, Sent, Settled, StepOptions, StepOutput, StepRequest};
-use bytes::Bytes;
 use ferroflow_core::{Result, Tensor};
 use ferroflow_graph::{GraphDef, RunMetadata};
 use parking_lot::Mutex;
@@ -200,7 +199,7 @@ impl PartialRun {
         let tensors = steps
             .partial_run(&self.handle, feeds, fetches, options.timeout)
             .map_err(|e| self.session.graph.explain(e))?;
-        Ok(part.answer(StepOutput { tensors, metadata: Bytes::new() })?.0)
+        Ok(part.answer(StepOutput { tensors, metadata: RunMetadata::default() })?.0)
     }
 }
 

@@ -4,7 +4,6 @@
 use crate::fetch::{Feeds, Fetch, Wanted};
 use crate::graph::Graph;
 use crate::output::Output;
-use bytes::Bytes;
 use ferroflow_core::{Error, Result, Tensor, ensure, err};
 use ferroflow_graph::{GraphDef, RunMetadata};
 use std::time::Duration;

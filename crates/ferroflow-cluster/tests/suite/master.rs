@@ -1,5 +1,5 @@
-//! Sessions over several tasks. The servers are in one process, each with its own threads, so that a
-//! test can kill one.
+//! Sessions over several tasks. The servers are in one process, each with its own threads, so that
+//! a test can kill one.
 
 mod collectives;
 mod failures;
