@@ -221,6 +221,7 @@ pub(crate) struct CompleteGroupRequest {
     pub rank: Option<i32>,
 }
 
+#[derive(Debug)]
 pub(crate) struct CompleteGroupResponse {
     pub group_key: i32,
     pub group_size: i32,
@@ -249,6 +250,7 @@ pub(crate) struct CompleteInstanceRequest {
     pub step_id: i64,
 }
 
+#[derive(Debug)]
 pub(crate) struct CompleteInstanceResponse {
     pub instance_key: i32,
     /// -1 if there is no source.

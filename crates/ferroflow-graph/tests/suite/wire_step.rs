@@ -163,7 +163,6 @@ proptest! {
             recvs: tensors.clone(),
             record: TaskRecord { partition_graphs: vec![Bytes::new()], ..Default::default() },
             status,
-            ..Default::default()
         };
         let p = pb::RunGraphResponse::decode(m.encode().unwrap().to_bytes()).unwrap();
         prop_assert_eq!(&p.recv, &to_pb(&tensors));
