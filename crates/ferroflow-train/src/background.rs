@@ -34,8 +34,8 @@ impl BackgroundSaver {
         &self.saver
     }
 
-    /// Starts saving to `prefix-step`, once the checkpoint before is written. Returns where that one
-    /// is, or how it failed.
+    /// Starts saving to `prefix-step`, once the checkpoint before is written. Returns where that
+    /// one is, or how it failed.
     pub fn start(
         &mut self,
         session: &GraphSession,

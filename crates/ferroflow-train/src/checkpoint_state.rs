@@ -1,4 +1,5 @@
-//! The file `checkpoint` of a directory: which checkpoints there are, in the text TensorFlow writes.
+//! The file `checkpoint` of a directory: which checkpoints there are, in the text TensorFlow
+//! writes.
 
 use crate::events::file_error;
 use ferroflow_core::{Result, bail};

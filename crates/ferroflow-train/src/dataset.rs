@@ -33,18 +33,18 @@ pub struct Dataset {
     shapes: Vec<PartialShape>,
 }
 
-/// Where one is in a dataset.
+/// An iterator over a dataset.
 #[derive(Clone, Debug)]
 pub struct DatasetIterator {
     resource: Output,
     types: Vec<DType>,
     shapes: Vec<PartialShape>,
-    /// Goes to the beginning; to be run before the first element is taken, and to start over.
+    /// Initializes the iterator; run it before the first element, and to start over.
     pub initializer: Operation,
 }
 
 impl Graph {
-    /// The rows of tensors that have as many each: element `i` is row `i` of all of them.
+    /// Slices tensors along the first dimension: element `i` is row `i` of all of them.
     #[track_caller]
     pub fn dataset(&self, tensors: &[Output]) -> Dataset {
         let types = tensors.iter().map(Output::dtype).collect();
@@ -65,7 +65,7 @@ impl Graph {
         Dataset::new(self, vec![DType::Int64], vec![PartialShape::scalar()], op)
     }
 
-    /// Elements of several datasets side by side, until one of them ends.
+    /// Zips several datasets, until one of them ends.
     #[track_caller]
     pub fn zip_datasets(&self, datasets: &[Dataset]) -> Dataset {
         let variants: Vec<Output> = datasets.iter().map(|d| d.variant.clone()).collect();
@@ -83,14 +83,14 @@ impl Dataset {
         shapes: Vec<PartialShape>,
         op: NodeBuilder,
     ) -> Dataset {
-        // The types of some follow from their inputs.
+        // The types of some datasets follow from their inputs.
         let op = op
             .attr("output_shapes", shapes.clone())
             .attr_if_declared("output_types", AttrList::Types(types.clone()));
         Dataset { graph: graph.clone(), variant: op.output(), types, shapes }
     }
 
-    /// The graph it is of.
+    /// Its graph.
     pub fn graph(&self) -> &Graph {
         &self.graph
     }
@@ -100,7 +100,7 @@ impl Dataset {
         &self.types
     }
 
-    /// What is known of the shapes of an element's tensors.
+    /// The known shapes of an element's tensors.
     pub fn shapes(&self) -> &[PartialShape] {
         &self.shapes
     }
@@ -119,14 +119,14 @@ impl Dataset {
         Dataset::new(&self.graph, self.types.clone(), self.shapes.clone(), op)
     }
 
-    /// The elements again and again: so many times, or without end.
+    /// Repeats the elements `count` times, or forever.
     #[track_caller]
     pub fn repeat(&self, count: Option<i64>) -> Dataset {
         let count = self.number(count.unwrap_or(-1));
         self.same(self.op("RepeatDataset").input(&count))
     }
 
-    /// The elements in a random order, drawn from a buffer of the next ones.
+    /// Shuffles the elements with a buffer of the next ones.
     #[track_caller]
     pub fn shuffle(&self, buffer: i64, seed: Option<i64>) -> Dataset {
         let (seed, seed2) = self.graph.seeds(seed);
@@ -155,27 +155,27 @@ impl Dataset {
         self.same(self.op("ShardDataset").input(&shards).input(&index))
     }
 
-    /// The same, with the next elements made ahead of time.
+    /// Prefetches the next elements.
     #[track_caller]
     pub fn prefetch(&self, count: i64) -> Dataset {
         let count = self.number(count);
         self.same(self.op("PrefetchDataset").input(&count))
     }
 
-    /// The same, kept in memory when it was gone through once.
+    /// Caches the elements in memory in the first epoch.
     #[track_caller]
     pub fn cache(&self) -> Dataset {
         self.cache_in("")
     }
 
-    /// The same, kept in files of this name when it was gone through once; in memory if it is empty.
+    /// Caches the elements in files of this name in the first epoch; in memory if it is empty.
     #[track_caller]
     pub fn cache_in(&self, file: &str) -> Dataset {
         let file = self.graph.constant(file);
         self.same(self.op("CacheDataset").input(&file))
     }
 
-    /// Elements of this one, then those of another, of the same types.
+    /// Concatenates another dataset of the same types.
     #[track_caller]
     pub fn concatenate(&self, other: &Dataset) -> Dataset {
         let shapes = self.shapes.iter().zip(&other.shapes);
@@ -184,7 +184,7 @@ impl Dataset {
         Dataset::new(&self.graph, self.types.clone(), shapes, op)
     }
 
-    /// The rows of the elements, one by one: undoes [`Dataset::batch`].
+    /// Splits the elements into rows: the inverse of [`Dataset::batch`].
     #[track_caller]
     pub fn unbatch(&self) -> Dataset {
         let row = |s: &PartialShape| match s.dims() {
@@ -195,15 +195,15 @@ impl Dataset {
         Dataset::new(&self.graph, self.types.clone(), shapes, self.op("UnbatchDataset"))
     }
 
-    /// So many elements joined along a new first dimension, the shorter ones filled up to the longest
-    /// with zeros, or empty texts: for elements whose shapes differ. The last batch may be fewer.
+    /// Batches elements of different shapes: pads the shorter ones to the longest with zeros or
+    /// empty strings. The last batch may be smaller.
     #[track_caller]
     pub fn padded_batch(&self, size: i64) -> Dataset {
         self.padded_batch_to(size, &self.shapes.clone(), &[])
     }
 
-    /// [`Dataset::padded_batch`] to these shapes, in which unknown dimensions are as long as the
-    /// longest of the batch, with these values, one for each tensor of an element, or none for zeros.
+    /// [`Dataset::padded_batch`] to these shapes, where unknown dimensions take the longest of the
+    /// batch. `values` has one padding value per tensor of an element, or none for zeros.
     #[track_caller]
     pub fn padded_batch_to(
         &self,
@@ -254,13 +254,13 @@ impl Dataset {
         Ok(())
     }
 
-    /// So many elements joined along a new first dimension; the last may be fewer.
+    /// Batches elements along a new first dimension; the last batch may be smaller.
     #[track_caller]
     pub fn batch(&self, size: i64) -> Dataset {
         self.batched(size, false)
     }
 
-    /// [`Dataset::batch`] without a last one that is smaller.
+    /// [`Dataset::batch`] that drops a smaller last batch.
     #[track_caller]
     pub fn batch_exact(&self, size: i64) -> Dataset {
         self.batched(size, true)
@@ -290,7 +290,7 @@ impl Dataset {
         self.graph.function(name, &arguments, build)
     }
 
-    /// Each element through a function, which sees nothing but the element.
+    /// Maps each element through a function, which sees only the element.
     #[track_caller]
     pub fn map(&self, build: impl FnOnce(&Graph, &[Output]) -> Vec<Output>) -> Dataset {
         let f = self.function("Dataset_map", build);
@@ -298,7 +298,7 @@ impl Dataset {
         Dataset::new(&self.graph, f.result_types(), f.result_shapes(), op)
     }
 
-    /// [`Dataset::map`] of several elements at a time; their order stays.
+    /// [`Dataset::map`] with several elements in parallel; keeps their order.
     #[track_caller]
     pub fn parallel_map(
         &self,
@@ -319,7 +319,7 @@ impl Dataset {
         self.same(self.op("FilterDataset").list(&[]).attr("predicate", f.reference()))
     }
 
-    /// A way through the elements.
+    /// An iterator over the elements.
     #[track_caller]
     pub fn iterator(&self) -> DatasetIterator {
         let resource = self
@@ -338,7 +338,7 @@ impl Dataset {
 }
 
 impl DatasetIterator {
-    /// The next element, in every step in which it is used; `OutOfRange` after the last.
+    /// The next element in every step that uses it; `OutOfRange` after the last.
     #[track_caller]
     pub fn next(&self) -> Vec<Output> {
         let outputs = self

@@ -83,7 +83,8 @@ impl IntoDevice for DeviceFn {
     }
 }
 
-/// A function from a node to the name of the device it goes to, whatever scopes further in say of it.
+/// A function from a node to the name of the device it goes to, whatever scopes further in say of
+/// it.
 impl<F, D> IntoDevice for F
 where
     F: Fn(&NodeSpec) -> D + Send + Sync + 'static,

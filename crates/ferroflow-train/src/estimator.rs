@@ -1,8 +1,8 @@
-//! Estimators: a model described once, trained, evaluated, used and exported by the same program, alone
-//! or as one of several.
+//! Estimators: one program trains, evaluates, predicts with and exports a model, in one process or
+//! as a task of a cluster.
 //!
-//! A [`Model`] builds its graph for a [`Mode`]; an [`Estimator`] makes the graph, opens the session, and
-//! keeps everything in one directory, where training goes on from.
+//! A [`Model`] builds its graph for a [`Mode`]; an [`Estimator`] makes the graph, opens the
+//! session, and keeps checkpoints and events in one directory, from which training resumes.
 //!
 //! ```
 //! use ferroflow_train::estimator::{Mode, ModelSpec};
@@ -55,7 +55,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What a model is built for.
+/// The purpose that a model is built for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     Train,
@@ -63,10 +63,10 @@ pub enum Mode {
     Predict,
 }
 
-/// What an estimator trains, evaluates and uses.
+/// A model function.
 ///
-/// A closure `|graph, features, labels, mode| -> ModelSpec` is one. There are labels unless the mode is
-/// [`Mode::Predict`].
+/// A closure `|graph, features, labels, mode| -> ModelSpec` is one. There are labels unless the
+/// mode is [`Mode::Predict`].
 pub trait Model: Send + Sync {
     fn build(
         &self,
@@ -92,7 +92,7 @@ where
     }
 }
 
-/// A model as it was built: what of it a mode needs.
+/// The result of a model function: the tensors and ops that a mode needs.
 #[derive(Default)]
 pub struct ModelSpec {
     pub(crate) predictions: BTreeMap<String, Output>,
@@ -113,49 +113,49 @@ impl ModelSpec {
         ModelSpec::default()
     }
 
-    /// What the model says of each example, by name; [`Mode::Predict`] needs it.
+    /// A prediction for each example, by name; [`Mode::Predict`] requires one.
     #[must_use]
     pub fn prediction(mut self, name: &str, value: &Output) -> ModelSpec {
         self.predictions.insert(name.into(), value.clone());
         self
     }
 
-    /// How wrong it is on this batch; training and evaluation need it.
+    /// The loss of this batch; training and evaluation require it.
     #[must_use]
     pub fn loss(mut self, loss: &Output) -> ModelSpec {
         self.loss = Some(loss.clone());
         self
     }
 
-    /// What trains it and counts the global step.
+    /// The op that trains the model and increments the global step.
     #[must_use]
     pub fn train(mut self, train: &Operation) -> ModelSpec {
         self.train = Some(Training::Alone(train.clone()));
         self
     }
 
-    /// What trains it in step with other replicas.
+    /// The synchronous training op of several replicas.
     #[must_use]
     pub fn train_in_step(mut self, train: &SyncTraining) -> ModelSpec {
         self.train = Some(Training::InStep(Box::new(train.clone())));
         self
     }
 
-    /// What evaluation tells of it besides the loss.
+    /// A metric that evaluation reports besides the loss.
     #[must_use]
     pub fn metric(mut self, name: &str, metric: Metric) -> ModelSpec {
         self.metrics.insert(name.into(), metric);
         self
     }
 
-    /// What an export can be asked, by name, besides `predict`; its inputs are added.
+    /// An additional signature of exports, by name; the estimator adds its inputs.
     #[must_use]
     pub fn export(mut self, name: &str, signature: Signature) -> ModelSpec {
         self.exports.insert(name.into(), signature);
         self
     }
 
-    /// Something to do with each step of training.
+    /// A hook that runs with each training step.
     #[must_use]
     pub fn hook(mut self, hook: impl Hook + 'static) -> ModelSpec {
         self.hooks.push(Box::new(hook));
@@ -163,18 +163,18 @@ impl ModelSpec {
     }
 }
 
-/// How long training goes on, if the data does not end before.
+/// When training stops, unless the data ends before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
-    /// So many more steps.
+    /// After this many more steps.
     Steps(i64),
-    /// Until the global step is this.
+    /// At this global step.
     GlobalStep(i64),
-    /// Until the data ends.
+    /// At the end of the data.
     EndOfData,
 }
 
-/// How and where an estimator runs.
+/// Configuration of an estimator's runs.
 #[derive(Clone)]
 pub struct RunConfig {
     pub(crate) dir: PathBuf,
@@ -187,7 +187,7 @@ pub struct RunConfig {
 }
 
 impl RunConfig {
-    /// Alone, with everything kept in `dir`.
+    /// One process, with checkpoints and events in `dir`.
     pub fn new(dir: impl AsRef<Path>) -> RunConfig {
         RunConfig {
             dir: dir.as_ref().to_path_buf(),
@@ -200,35 +200,36 @@ impl RunConfig {
         }
     }
 
-    /// What the seeds of random ops are made from.
+    /// Seed of the random ops.
     #[must_use]
     pub fn seed(mut self, seed: i64) -> RunConfig {
         self.seed = Some(seed);
         self
     }
 
-    /// How many steps lie between checkpoints.
+    /// Steps between two checkpoints.
     #[must_use]
     pub fn save_steps(mut self, steps: i64) -> RunConfig {
         self.save_steps = steps.max(1);
         self
     }
 
-    /// How many steps lie between summaries.
+    /// Steps between two summaries.
     #[must_use]
     pub fn summary_steps(mut self, steps: i64) -> RunConfig {
         self.summary_steps = steps.max(1);
         self
     }
 
-    /// How many checkpoints are kept.
+    /// Number of checkpoints to keep.
     #[must_use]
     pub fn max_to_keep(mut self, count: usize) -> RunConfig {
         self.max_to_keep = count;
         self
     }
 
-    /// As one of several: where the nodes go, and whether this one initializes and saves.
+    /// A task of a cluster: its device function, and whether it is the chief that initializes and
+    /// saves.
     #[must_use]
     pub fn replica(mut self, devices: ReplicaDeviceSetter, is_chief: bool) -> RunConfig {
         (self.devices, self.is_chief) = (Some(devices), is_chief);
@@ -236,23 +237,23 @@ impl RunConfig {
     }
 }
 
-/// Opens sessions of the graphs an estimator makes.
+/// Opens sessions for the estimator's graphs.
 pub type Opener = Arc<dyn Fn(&Graph) -> Result<GraphSession> + Send + Sync>;
 
-/// A model, and where it is kept; see the module's documentation.
+/// A model and its directory; see the module's documentation.
 #[derive(Clone)]
 pub struct Estimator {
     model: Arc<dyn Model>,
     config: RunConfig,
     catalog: Arc<Catalog>,
-    /// Opens sessions that train.
+    /// Opens training sessions.
     train: Opener,
-    /// Opens sessions that evaluate and predict: in this process.
+    /// Opens sessions in this process for evaluation and prediction.
     local: Opener,
 }
 
 impl Estimator {
-    /// An estimator whose graphs are of the ops in `catalog` and run in sessions that `local` opens.
+    /// An estimator with the ops of `catalog`, whose sessions are opened by `local`.
     pub fn new(
         model: impl Model + 'static,
         config: RunConfig,
@@ -263,14 +264,14 @@ impl Estimator {
         Estimator { model, config, catalog, train, local }
     }
 
-    /// The same with training in other sessions: those of a cluster.
+    /// Uses other sessions for training, such as those of a cluster.
     #[must_use]
     pub fn trained_by(mut self, config: RunConfig, train: Opener) -> Estimator {
         (self.config, self.train) = (config, train);
         self
     }
 
-    /// Where checkpoints and events are.
+    /// The directory of checkpoints and events.
     pub fn dir(&self) -> &Path {
         &self.config.dir
     }
@@ -291,13 +292,13 @@ impl Estimator {
         }
     }
 
-    /// Trains on what `input` makes; goes on from the latest checkpoint, if there is one. Returns the
-    /// global step it came to.
+    /// Trains on the batches of `input`, from the latest checkpoint if there is one. Returns the
+    /// final global step.
     pub fn train(&self, input: impl Fn(&Graph) -> Batch, until: Until) -> Result<i64> {
         self.train_with(&input, until, Vec::new())
     }
 
-    /// [`Estimator::train`] with more to do in each step.
+    /// [`Estimator::train`] with additional hooks.
     pub fn train_with(
         &self,
         input: &dyn Fn(&Graph) -> Batch,
@@ -436,7 +437,7 @@ mod tests {
         // After steps 50, 100 and the last.
         assert_eq!(std::fs::read_dir(dir.join("eval")).unwrap().count(), 3);
         assert_eq!(std::fs::read_dir(dir.join("export/last")).unwrap().count(), 1);
-        // Done already: one more evaluation, no training.
+        // Training is already complete, so only the evaluation runs.
         let again = train_and_evaluate(&e, Role::Alone, &train, &eval).unwrap().unwrap();
         assert_eq!(again["loss"], scores["loss"]);
         let watched = train_and_evaluate(&e, Role::Evaluator, &train, &eval).unwrap().unwrap();
@@ -444,7 +445,7 @@ mod tests {
         std::fs::remove_dir_all(&dir).unwrap();
     }
 
-    /// Class 1 where word and sign agree: for a linear model a matter of the cross alone.
+    /// Class 1 where word and sign agree, which a linear model can learn only from the cross.
     fn agreement() -> ArrayInput {
         let (mut words, mut numbers, mut labels) = (Vec::new(), Vec::new(), Vec::new());
         for i in 0..40 {

@@ -80,7 +80,8 @@ impl EventWriter {
         self.add(0, EventBody::Graph(graph.to_graph_def_bytes()?))
     }
 
-    /// That training starts at this step: what an earlier run wrote for later ones no longer counts.
+    /// That training starts at this step: what an earlier run wrote for later ones no longer
+    /// counts.
     pub fn started(&mut self, step: i64) -> Result<()> {
         self.add(step, EventBody::Started)
     }

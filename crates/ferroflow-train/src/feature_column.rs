@@ -1,8 +1,8 @@
-//! Feature columns: how the features of an example become the numbers a model works with.
+//! Feature columns: map the features of an example to the inputs of a model.
 //!
-//! A column says what of the features it needs; [`input_layer`] makes one matrix of dense columns, and
-//! [`linear_model`] a weighted sum of any. Names of columns and of their variables are TensorFlow's, so
-//! that checkpoints of its estimators fit.
+//! A column names the features it needs. [`input_layer`] makes one matrix of dense columns, and
+//! [`linear_model`] a weighted sum of any columns. Names of columns and of their variables are
+//! TensorFlow's, so that checkpoints of its estimators fit.
 //!
 //! ```
 //! # let mut catalog = ferroflow_graph::Catalog::new();
@@ -70,7 +70,7 @@ impl From<Categorical> for Column {
     }
 }
 
-/// A weight for each bucket, either way; this one spares the zeros.
+/// Both forms have one weight per bucket; this one stores no zeros.
 impl From<Bucketized> for Column {
     fn from(column: Bucketized) -> Column {
         Column::Categorical(column.into())
@@ -240,7 +240,7 @@ mod tests {
         let cross = crossed(&["a".into(), "b".into()], 50);
         assert_eq!(cross.name(), "a_X_b");
         let logits = linear_model(&g, &features, &[cross.into()], 1);
-        // What neither column tells alone.
+        // A pattern that neither column shows alone.
         let loss = losses::mean_squared_error(&g.constant([[1.0], [0.0], [0.0], [1.0]]), &logits);
         let train = Sgd::new(0.5).minimize(&loss);
         let init = g.global_initializer();

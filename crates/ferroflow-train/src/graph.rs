@@ -181,8 +181,8 @@ impl Graph {
         }
     }
 
-    /// Outputs of what could not be made: what a call returns after a mistake, so that those who count
-    /// on a number of outputs find them and the mistake is what they hear of.
+    /// Outputs of what could not be made: what a call returns after a mistake, so that those who
+    /// count on a number of outputs find them and the mistake is what they hear of.
     pub(crate) fn broken(&self, count: usize) -> Vec<Output> {
         vec![Output::new(self, None); count]
     }
@@ -353,9 +353,9 @@ impl Graph {
         }
     }
 
-    /// Runs `build` with the names of nodes under `name/`; a name used before gets a number.
-    /// A name that ends in `/` is taken as it is: it goes on with a scope that was left. The closure
-    /// is told the scope's whole name.
+    /// Runs `build` with the names of nodes under `name/`; a name used before gets a number. A name
+    /// that ends in `/` is taken as it is: it goes on with a scope that was left. The closure is
+    /// told the scope's whole name.
     pub fn name_scope<R>(&self, name: &str, build: impl FnOnce(&str) -> R) -> R {
         let before = {
             let mut state = self.state();

@@ -222,8 +222,8 @@ impl Hook for StepCounter {
     }
 }
 
-/// Records a step every so often: as `timeline-STEP.json`, which `chrome://tracing` and Perfetto open,
-/// and in the events, where TensorBoard shows it in the graph.
+/// Records a step every so often: as `timeline-STEP.json`, which `chrome://tracing` and Perfetto
+/// open, and in the events, where TensorBoard shows it in the graph.
 ///
 /// ```
 /// # let mut catalog = ferroflow_graph::Catalog::new();
@@ -242,8 +242,8 @@ pub struct Profiler {
 }
 
 impl Profiler {
-    /// Leaves the files in `dir`. The first step that is recorded is the one after `every`: those before
-    /// are not typical.
+    /// Leaves the files in `dir`. The first step that is recorded is the one after `every`: those
+    /// before are not typical.
     pub fn new(dir: impl AsRef<Path>, every: i64) -> Profiler {
         let every = every.max(1);
         Profiler { dir: dir.as_ref().to_path_buf(), every, next: every }

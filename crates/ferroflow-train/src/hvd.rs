@@ -1,11 +1,12 @@
-//! Data-parallel training by all-reduce, with the calls that Horovod's users know.
+//! Data-parallel training by all-reduce, with Horovod's API.
 //!
-//! Every process computes gradients on its own data; [`DistributedOptimizer`] averages each over all
-//! processes as soon as it is computed, while the rest of the backward pass runs, and all apply the same.
-//! The processes start from the same values ([`BroadcastVariables`]); one leaves checkpoints.
+//! Every process computes gradients on its own data; [`DistributedOptimizer`] averages each over
+//! all processes as soon as it is computed, while the rest of the backward pass runs, and all apply
+//! the same. The processes start from the same values ([`BroadcastVariables`]); one leaves
+//! checkpoints.
 //!
-//! A [`World`] is this process's place among the others. Nothing is global: the ops that reduce tensors
-//! are those of the world's own catalog, so graphs are made by [`World::graph`].
+//! A [`World`] is this process's place among the others. Nothing is global: the ops that reduce
+//! tensors are those of the world's own catalog, so graphs are made by [`World::graph`].
 
 mod broadcast;
 pub mod elastic;
@@ -37,13 +38,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How the values of the ranks become one; the numbers are Horovod's.
+/// Reduction operator; the numbers are Horovod's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reduction {
     #[default]
     Average = 0,
     Sum = 1,
-    /// A sum in which gradients that point the same way count once; for `f32` and `f64`.
+    /// Adasum, in which parallel gradients count once; for `f32` and `f64`.
     Adasum = 2,
     Min = 3,
     Max = 4,
@@ -71,39 +72,39 @@ impl Reduction {
     }
 }
 
-/// Fewer bytes for gradients of `f32`; others travel as they are.
+/// Compression of `f32` gradients; other types are sent uncompressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Compression {
     #[default]
     None,
     Fp16,
     Bf16,
-    /// This part of the values, the largest ones; the rest is added to the next gradient.
+    /// Sends this fraction of the values, the largest ones, and adds the rest to the next gradient.
     TopK(f32),
-    /// Signs and two means; what that leaves out is added to the next gradient.
+    /// Sends signs and two means, and adds the error to the next gradient.
     OneBit,
 }
 
-/// How a process becomes one of many; what is not given is taken from the environment.
+/// Settings of a [`World`]; values that are not given come from the environment.
 #[derive(Default)]
 pub struct Config {
-    /// Who this process is; what the launcher says, and alone if there was none.
+    /// The place of this process; the default is the launcher's environment, or a job of one rank.
     pub membership: Option<Membership>,
-    /// Rank 0's listener, if it is bound already.
+    /// Rank 0's listener, if it is already bound.
     pub listener: Option<TcpListener>,
     pub group: GroupOptions,
     pub engine: EngineOptions,
-    /// The same bits in every run.
+    /// Deterministic mode: bit-equal results in every run.
     pub deterministic: bool,
-    /// Sets of ranks that do collectives among themselves, see [`ProcessSet`]: the same on all ranks.
+    /// Subsets of ranks with their own collectives, see [`ProcessSet`]; equal on all ranks.
     pub process_sets: Vec<Vec<usize>>,
 }
 
 impl Config {
-    /// What the environment asks for besides the membership: `FERROFLOW_TIMELINE=PATH` (or
-    /// `HOROVOD_TIMELINE`), in which `{rank}` stands for the rank (without it, only rank 0 leaves one),
-    /// and `FERROFLOW_DETERMINISTIC=1`. With `FERROFLOW_VERBOSE=1` rank 0 tells which algorithms and how much
-    /// fusion were chosen.
+    /// Reads settings other than the membership from the environment: `FERROFLOW_TIMELINE=PATH` (or
+    /// `HOROVOD_TIMELINE`), where `{rank}` stands for the rank (without it, only rank 0 writes a
+    /// timeline), and `FERROFLOW_DETERMINISTIC=1`. With `FERROFLOW_VERBOSE=1` rank 0 prints the
+    /// chosen algorithms and fusion size.
     pub fn from_env() -> Config {
         let var = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
         let timeline = var("FERROFLOW_TIMELINE").or_else(|| var("HOROVOD_TIMELINE"));
@@ -114,7 +115,7 @@ impl Config {
     }
 }
 
-/// Numbers of a process among the others.
+/// Rank and sizes of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Place {
     rank: usize,
@@ -123,12 +124,12 @@ struct Place {
     local_size: usize,
     cross_rank: usize,
     cross_size: usize,
-    /// Whether all hosts have as many ranks.
+    /// Whether all hosts have the same number of ranks.
     is_even: bool,
 }
 
 impl Place {
-    /// Before the others are met.
+    /// Before the ranks are connected.
     const ALONE: Place = Place {
         rank: 0,
         size: 1,
@@ -140,18 +141,19 @@ impl Place {
     };
 }
 
-/// What the kernels of a world's ops share with it.
+/// State that a world shares with the kernels of its ops.
 pub(crate) struct Link {
     engine: RwLock<Option<Engine>>,
     place: RwLock<Place>,
-    /// By number; the first is of all ranks.
+    /// By number; set 0 has all ranks.
     sets: RwLock<Vec<Members>>,
-    /// Ranks come and go, so that only all of them are a set.
+    /// Elastic: membership changes, so the only set is that of all ranks.
     is_elastic: bool,
 }
 
 impl Link {
-    /// Submits a tensor. Nothing waits while the engine is held, so that it can be replaced any time.
+    /// Submits a tensor. Never blocks while the engine is locked, so that it can be replaced at any
+    /// time.
     pub(crate) fn submit(
         &self,
         name: &str,
@@ -169,20 +171,20 @@ impl Link {
         tensors: Vec<(String, Tensor, Collective, TensorDone)>,
         ask: &SubmitOptions,
     ) {
-        // A tensor that is refused ends right here, and whoever is told may submit the next.
+        // A rejected tensor completes right here, and its callback may submit the next one.
         match &*self.engine.read_recursive() {
             Some(engine) => engine.submit_tensors(tensors, ask),
             None => tensors.into_iter().for_each(|(.., done)| done(Err(shut_down()))),
         }
     }
 
-    /// What `f` makes of the engine.
+    /// Calls `f` with the engine.
     fn with_engine<R>(&self, f: impl FnOnce(&Engine) -> Result<R>) -> Result<R> {
         self.engine.read_recursive().as_ref().map_or_else(|| Err(shut_down()), f)
     }
 
     fn close(&self) {
-        // Dropping an engine waits for the others, so not under the lock.
+        // Dropping an engine waits for other ranks, so drop it outside the lock.
         let engine = self.engine.write().take();
         drop(engine);
     }
@@ -192,8 +194,8 @@ fn shut_down() -> Error {
     err!(FailedPrecondition, "hvd was shut down, or was never started")
 }
 
-/// This process among those that train together. Clones are handles of the same; the last one takes
-/// leave of the others, as [`World::shutdown`] does.
+/// This process's membership in a job. Clones share it; dropping the last one shuts it down, as
+/// [`World::shutdown`] does.
 #[derive(Clone)]
 pub struct World(Arc<Inner>);
 
@@ -217,7 +219,7 @@ impl Drop for Inner {
 }
 
 impl World {
-    /// Meets the others. The ops of graphs are those of `base`, and those that communicate.
+    /// Connects to the other ranks. Graphs have the ops of `base` and the communicating ops.
     pub fn meet(config: Config, base: &Catalog) -> Result<World> {
         let (engine, place, sets) = start(config)?;
         let (engine, place) = (RwLock::new(Some(engine)), RwLock::new(place));
@@ -226,47 +228,47 @@ impl World {
         Ok(World(Arc::new(Inner::new(link, base))))
     }
 
-    /// Which of the processes this is.
+    /// The rank of this process.
     pub fn rank(&self) -> usize {
         self.place().rank
     }
 
-    /// How many processes there are.
+    /// Number of ranks.
     pub fn size(&self) -> usize {
         self.place().size
     }
 
-    /// Which of the processes of its host this is.
+    /// The rank of this process on its host.
     pub fn local_rank(&self) -> usize {
         self.place().local_rank
     }
 
-    /// How many processes its host has.
+    /// Number of ranks on its host.
     pub fn local_size(&self) -> usize {
         self.place().local_size
     }
 
-    /// The number of its host.
+    /// The index of its host.
     pub fn cross_rank(&self) -> usize {
         self.place().cross_rank
     }
 
-    /// How many hosts there are.
+    /// Number of hosts.
     pub fn cross_size(&self) -> usize {
         self.place().cross_size
     }
 
-    /// Whether all hosts have as many processes.
+    /// Whether all hosts have the same number of ranks.
     pub fn is_homogeneous(&self) -> bool {
         self.place().is_even
     }
 
-    /// Whether it has met the others, and has not taken leave of them.
+    /// Whether this process is connected to the other ranks.
     pub fn is_initialized(&self) -> bool {
         self.0.link.engine.read().is_some()
     }
 
-    /// Whether this is the process that leaves files behind.
+    /// Whether this process writes checkpoints and events (rank 0).
     pub fn is_first(&self) -> bool {
         self.rank() == 0
     }
@@ -275,22 +277,22 @@ impl World {
         *self.0.link.place.read()
     }
 
-    /// What the coordinator has seen; on rank 0 only.
+    /// Statistics of the coordinator; on rank 0 only.
     pub fn stats(&self) -> EngineStats {
         self.0.link.engine.read().as_ref().map(Engine::stats).unwrap_or_default()
     }
 
-    /// Why the ranks can do nothing together any more, if that is so.
+    /// The error that ended communication, if any.
     pub fn failure(&self) -> Option<Error> {
         self.0.link.engine.read().as_ref().and_then(Engine::failure)
     }
 
-    /// Takes leave of the others. What is under way is waited for, a little.
+    /// Disconnects from the other ranks. Waits a short time for running collectives.
     pub fn shutdown(&self) {
         self.0.link.close();
     }
 
-    /// An empty graph whose ops can communicate.
+    /// An empty graph with the communicating ops.
     pub fn graph(&self) -> Graph {
         Graph::new(self.0.catalog.clone())
     }
@@ -300,18 +302,18 @@ impl World {
         &self.0.catalog
     }
 
-    /// A learning rate for the larger batch that all processes make together.
+    /// Scales a learning rate for the combined batch of all ranks.
     pub fn scaled_rate(&self, rate: f32) -> f32 {
         rate * self.size() as f32
     }
 
-    /// A learning rate that goes from `rate` to [`World::scaled_rate`] within `steps`, since a large one
-    /// is too large for the first steps.
+    /// A learning rate that warms up from `rate` to [`World::scaled_rate`] within `steps`, because
+    /// the scaled rate is too large for the first steps.
     #[track_caller]
     pub fn warmed_up_rate(&self, rate: f32, global_step: &Variable, steps: f32) -> Output {
         let g = global_step.graph();
         g.name_scope("WarmUp", |_| {
-            // Counted in every step: an elastic job has now more ranks, now fewer.
+            // Read in every step, because the number of ranks of an elastic job changes.
             let more = g.op("HorovodSize").output().cast(DType::Float) - 1.0;
             let done = match steps > 0.0 {
                 true => (global_step.cast(DType::Float) / steps).minimum(1.0),
@@ -321,37 +323,37 @@ impl World {
         })
     }
 
-    /// Makes `optimizer` average gradients over all processes.
+    /// Makes `optimizer` average gradients over all ranks.
     pub fn optimizer<O: crate::Optimizer>(&self, optimizer: O) -> DistributedOptimizer<O> {
         DistributedOptimizer::new(optimizer)
     }
 
-    /// An operation that gives all global variables the values of `root`. All must have values.
+    /// An op that sets all global variables to the values of rank `root`. All must be initialized.
     #[track_caller]
     pub fn broadcast_variables(&self, graph: &Graph, root: usize) -> Operation {
         broadcast::broadcast_variables(graph, &graph.global_variables(), root)
     }
 
-    /// Training by `train`, which counts the global step: all ranks start from rank 0's values, and rank
-    /// 0 alone restores and leaves checkpoints and events.
+    /// A monitored training by `train`, which increments the global step. All ranks start from rank
+    /// 0's values; only rank 0 restores and writes checkpoints and events.
     #[track_caller]
     pub fn training(&self, graph: &Graph, train: &Operation) -> MonitoredTraining {
         graph.global_step();
         MonitoredTraining::new(graph, train)
-            // The session is this process's own: when a rank is lost, no other session helps.
+            // The session is local: opening another one cannot repair a lost rank.
             .wait(Duration::ZERO)
             .leaves_files(self.is_first())
             .hook(BroadcastVariables::new(self, graph, 0))
     }
 
-    /// The set of this number: all ranks for 0, those of [`Config::process_sets`] from 1 on, then those of
-    /// [`World::add_process_set`].
+    /// The process set of this number: all ranks for 0, the sets of [`Config::process_sets`] from 1
+    /// on, then those of [`World::add_process_set`].
     pub fn process_set(&self, number: usize) -> Result<ProcessSet> {
         self.0.link.set(number)?;
         Ok(ProcessSet { link: self.0.link.clone(), number })
     }
 
-    /// Makes one more set of ranks. All ranks, members or not, make the same sets in the same order.
+    /// Adds a process set. All ranks, members or not, must add the same sets in the same order.
     pub fn add_process_set(&self, ranks: &[usize]) -> Result<ProcessSet> {
         let link = &self.0.link;
         if link.is_elastic {
@@ -363,51 +365,51 @@ impl World {
         Ok(ProcessSet { link: link.clone(), number: sets.len() - 1 })
     }
 
-    /// The set of all ranks, which has every call that there is on values.
+    /// The set of all ranks, with all collectives on values.
     pub fn all(&self) -> ProcessSet {
         ProcessSet { link: self.0.link.clone(), number: 0 }
     }
 
-    /// Leaves a trace of what happens to each tensor on this rank from now on, until
-    /// [`World::stop_timeline`] or the end.
+    /// Starts a timeline of each tensor on this rank, until [`World::stop_timeline`] or the end.
     pub fn start_timeline(&self, path: impl Into<PathBuf>) -> Result<()> {
         self.set_timeline(Some(path.into()))
     }
 
-    /// Ends the trace; the file is complete.
+    /// Ends the timeline and completes its file.
     pub fn stop_timeline(&self) -> Result<()> {
         self.set_timeline(None)
     }
 
     fn set_timeline(&self, path: Option<PathBuf>) -> Result<()> {
         let set = self.0.link.with_engine(|engine| engine.set_timeline(path.as_deref()))?;
-        // Nothing is ever sent: the sender goes when it is done, or with the engine.
+        // The channel carries no value: dropping the sender signals completion, or the end of the
+        // engine.
         let _ = set.recv();
         Ok(())
     }
 
-    /// Reduces a value under a name of its own, and waits for it.
+    /// Reduces a value under a unique name and waits for the result.
     pub fn all_reduce_value(&self, name: &str, value: Tensor, by: Reduction) -> Result<Tensor> {
         self.all().all_reduce_value(name, value, by)
     }
 
-    /// All ranks' values one below the other, under a name of its own.
+    /// Concatenates all ranks' values along the first dimension, under a unique name.
     pub fn all_gather_value(&self, name: &str, value: Tensor) -> Result<Tensor> {
         self.all().all_gather_value(name, value)
     }
 
-    /// The value of rank `root` on all, under a name of its own.
+    /// Broadcasts the value of rank `root`, under a unique name.
     pub fn broadcast_value(&self, name: &str, value: Tensor, root: usize) -> Result<Tensor> {
         self.all().broadcast_value(name, value, root)
     }
 
-    /// Returns when all ranks have called it.
+    /// Blocks until all ranks have called it.
     pub fn barrier(&self, name: &str) -> Result<()> {
         self.all().barrier(name)
     }
 
-    /// This rank has no more data: it waits for the others, bringing nothing to their reductions, and
-    /// returns the rank that was the last to run out.
+    /// Reports that this rank has no more data. It contributes nothing to further reductions, waits
+    /// for the other ranks to join, and returns the last rank that joined.
     pub fn join(&self) -> Result<usize> {
         self.0.link.with_engine(Engine::join)?.wait()
     }
@@ -442,7 +444,7 @@ fn prepared(
 ) -> (GroupOptions, EngineOptions) {
     if deterministic {
         engine.deterministic = true;
-        // What a probe finds differs from run to run, and with it the order of sums.
+        // A probe's result differs between runs, and with it the order of sums.
         group.model.get_or_insert_with(LinkCostModel::default);
     }
     (group, engine)

@@ -1,5 +1,6 @@
-//! What a trainer writes with: a graph builder, optimizers, layers, losses, checkpoints, summaries and
-//! the loops around them. It runs nothing itself: sessions come from whoever implements [`Steps`].
+//! What a trainer writes with: a graph builder, optimizers, layers, losses, checkpoints, summaries
+//! and the loops around them. It runs nothing itself: sessions come from whoever implements
+//! [`Steps`].
 #![forbid(unsafe_code)]
 
 mod background;

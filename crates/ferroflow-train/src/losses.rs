@@ -21,8 +21,8 @@ fn collected(loss: Output) -> Output {
     loss
 }
 
-/// Notes the mistake of labels and predictions of different shapes: what comes of broadcasting them, [n] and
-/// [n, 1] for example, would be a loss, but not the one that is meant.
+/// Notes the mistake of labels and predictions of different shapes: what comes of broadcasting
+/// them, [n] and [n, 1] for example, would be a loss, but not the one that is meant.
 #[track_caller]
 fn check_alike(labels: &Output, predictions: &Output) {
     let (l, p) = (labels.shape(), predictions.shape());
@@ -33,8 +33,9 @@ fn check_alike(labels: &Output, predictions: &Output) {
     }
 }
 
-/// The sum of losses of examples, each times its weight, divided by the number of those whose weight is not
-/// 0: how TensorFlow's losses take weights. The loss goes to the collection of losses.
+/// The sum of losses of examples, each times its weight, divided by the number of those whose
+/// weight is not 0: how TensorFlow's losses take weights. The loss goes to the collection of
+/// losses.
 ///
 /// ```
 /// # let mut catalog = ferroflow_graph::Catalog::new();

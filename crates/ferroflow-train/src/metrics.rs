@@ -150,8 +150,9 @@ fn ratio(
     })
 }
 
-/// Area under the ROC curve of predictions, from its values at `thresholds` (200 as in TensorFlow) of them,
-/// joined by straight lines. A batch with a prediction that is not between 0 and 1 is an error.
+/// Area under the ROC curve of predictions, from its values at `thresholds` (200 as in TensorFlow)
+/// of them, joined by straight lines. A batch with a prediction that is not between 0 and 1 is an
+/// error.
 ///
 /// ```
 /// # let mut catalog = ferroflow_graph::Catalog::new();

@@ -93,8 +93,8 @@ impl MonitoredTraining {
         self
     }
 
-    /// Whether this process uses the directory at all: of processes that each have all variables, one is
-    /// enough.
+    /// Whether this process uses the directory at all: of processes that each have all variables,
+    /// one is enough.
     pub fn leaves_files(mut self, leaves: bool) -> Self {
         self.leaves_files = leaves;
         self
@@ -274,8 +274,8 @@ impl MonitoredSession {
         self.train_fed((), fetches)
     }
 
-    /// [`MonitoredSession::train`] with feeds. When a server is lost, the session is opened again and
-    /// the step repeated.
+    /// [`MonitoredSession::train`] with feeds. When a server is lost, the session is opened again
+    /// and the step repeated.
     pub fn train_fed<F: Fetch>(&mut self, feeds: impl Feeds, fetches: F) -> Result<F::Value> {
         let mut fed = Vec::new();
         feeds.collect_into(&mut fed)?;
@@ -448,8 +448,8 @@ impl MonitoredSession {
                 }
                 _ => false,
             };
-            // Without a checkpoint, only what nobody has initialized yet: another session of the same
-            // servers may have trained already.
+            // Without a checkpoint, only what nobody has initialized yet: another session of the
+            // same servers may have trained already.
             if !restored && !self.is_ready(&session)? {
                 session.run(&self.init)?;
             }
@@ -509,8 +509,8 @@ impl MonitoredSession {
         if let Some(chief) = self.syncing.take() {
             chief.join();
         }
-        // A checkpoint that was being written ends with its session, and the next one takes its place; if it
-        // was complete before, it counts.
+        // A checkpoint that was being written ends with its session, and the next one takes its
+        // place; if it was complete before, it counts.
         if let Some(Ok(saved)) = self.saver.as_mut().map(BackgroundSaver::finish) {
             let _ = self.tell_saved(saved, self.last_saved);
         }

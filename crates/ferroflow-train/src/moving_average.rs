@@ -32,8 +32,8 @@ impl ExponentialMovingAverage {
         ExponentialMovingAverage { decay, averages: Vec::new() }
     }
 
-    /// An operation that brings the averages up to date, after what the current control dependencies wait
-    /// for. With `global_step` the averages follow more quickly in the beginning.
+    /// An operation that brings the averages up to date, after what the current control
+    /// dependencies wait for. With `global_step` the averages follow more quickly in the beginning.
     ///
     /// ```
     /// # let mut catalog = ferroflow_graph::Catalog::new();
@@ -95,9 +95,9 @@ impl ExponentialMovingAverage {
         graph.group("ExponentialMovingAverage/update", &updates)
     }
 
-    /// Under which names a checkpoint of training has what an evaluation is to restore its variables from:
-    /// those that were trained from their averages. For [`crate::Saver::renamed`], in a graph without
-    /// averages.
+    /// Under which names a checkpoint of training has what an evaluation is to restore its
+    /// variables from: those that were trained from their averages. For [`crate::Saver::renamed`],
+    /// in a graph without averages.
     ///
     /// ```
     /// # let mut catalog = ferroflow_graph::Catalog::new();

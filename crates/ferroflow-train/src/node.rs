@@ -138,7 +138,8 @@ impl NodeBuilder {
         (0..n).map(|slot| Output::new(&graph, Some(Endpoint::new(id, slot)))).collect()
     }
 
-    /// Adds the node and returns its outputs, of which there are `count`: so many even if it is wrong.
+    /// Adds the node and returns its outputs, of which there are `count`: so many even if it is
+    /// wrong.
     pub(crate) fn count_of_outputs(self, count: usize) -> Vec<Output> {
         let graph = self.graph.clone();
         let outputs = self.outputs();

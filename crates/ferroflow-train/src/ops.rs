@@ -106,8 +106,8 @@ impl Output {
         self.matmul_with(other, false, false)
     }
 
-    /// Matrix product of matrices that may be transposed; of batches of matrices if the rank is more
-    /// than two.
+    /// Matrix product of matrices that may be transposed; of batches of matrices if the rank is
+    /// more than two.
     #[track_caller]
     pub fn matmul_with(&self, other: impl IntoOutput, left: bool, right: bool) -> Output {
         let other = other.into_output(&self.graph, Some(self.dtype()));

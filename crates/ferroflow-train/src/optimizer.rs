@@ -46,7 +46,8 @@ pub trait Optimizer {
     /// Its name, which its nodes and slots bear.
     fn name(&self) -> &str;
 
-    /// The numbers all updates use, such as the learning rate: tensors of the type of the variables.
+    /// The numbers all updates use, such as the learning rate: tensors of the type of the
+    /// variables.
     fn parameters(&self, graph: &Graph, dtype: DType) -> Vec<Output>;
 
     /// State that goes with each variable, by what each element starts from.
@@ -106,8 +107,8 @@ pub trait Optimizer {
     }
 }
 
-/// The methods of an optimizer that is another one, `inner`, but for what it does with gradients; with
-/// `gradients of`, these are computed by the other one too.
+/// The methods of an optimizer that is another one, `inner`, but for what it does with gradients;
+/// with `gradients of`, these are computed by the other one too.
 macro_rules! forward_to {
     (gradients of $($inner:tt)+) => {
         $crate::optimizer::forward_to!($($inner)+);
@@ -198,8 +199,8 @@ fn apply<O: Optimizer + ?Sized>(
     let slots: Vec<Vec<Variable>> =
         present.iter().map(|(_, v)| make_slots(graph, optimizer, v)).collect();
     graph.name_scope(optimizer.name(), |_| {
-        // All of it happens where the variables are: what a worker has to do with it is to hand over its
-        // gradients.
+        // All of it happens where the variables are: what a worker has to do with it is to hand
+        // over its gradients.
         let numbers = |dtype: DType| {
             graph.device(&first.device(), || {
                 let shared: Vec<Output> = shared.iter().map(|v| v.cast(dtype)).collect();

@@ -1,5 +1,5 @@
-//! SavedModels: a graph, the values of its variables, and named ways to call it, in a directory as
-//! TensorFlow writes it. Both kinds are read: those of sessions, and those of `tf.function`s.
+//! Loads and exports SavedModels in TensorFlow's format: a graph, the values of its variables, and
+//! named signatures. Loads both kinds: those of TF1 sessions and those of `tf.function`s.
 
 mod write;
 
@@ -12,12 +12,12 @@ use ferroflow_core::{DType, PartialShape, Result, Tensor, bail, ensure, err};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// The tag of a graph that is there to be served.
+/// The tag of a graph for serving.
 pub const SERVE: &str = "serve";
-/// The signature that is meant when none is named.
+/// The default signature.
 pub const DEFAULT_SIGNATURE: &str = "serving_default";
 
-/// A tensor that a signature takes or gives.
+/// An input or output tensor of a signature.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TensorInfo {
     /// `node:output`.
@@ -26,7 +26,7 @@ pub struct TensorInfo {
     pub shape: PartialShape,
 }
 
-/// A way to call a model: tensors by the names that a caller knows.
+/// A signature: named inputs and outputs of a model.
 ///
 /// ```
 /// # let mut catalog = ferroflow_graph::Catalog::new();
@@ -43,21 +43,21 @@ pub struct Signature {
     pub outputs: BTreeMap<String, TensorInfo>,
     /// Such as `tensorflow/serving/predict`.
     pub method: String,
-    /// The values of inputs that a caller may leave out.
+    /// Default values of optional inputs.
     pub defaults: BTreeMap<String, Tensor>,
 }
 
-/// A model that was read from a directory, restored and initialised.
+/// A loaded model, restored and initialized.
 pub struct SavedModel {
     steps: Box<dyn Steps>,
     signatures: BTreeMap<String, Signature>,
-    /// Signatures that take or give what is not one plain tensor.
+    /// Signatures with an input or output that is not one dense tensor.
     composite: Vec<String>,
 }
 
 impl SavedModel {
-    /// Reads the graph with exactly these tags from `dir`; `open` makes a session of it, in which
-    /// variables are restored, tables and the like initialised.
+    /// Loads the graph with exactly these tags from `dir`. `open` makes its session, in which
+    /// variables are restored and tables initialized.
     pub fn load<S: Steps + 'static>(
         dir: impl AsRef<Path>,
         tags: &[&str],
@@ -81,12 +81,12 @@ impl SavedModel {
         Ok(SavedModel { steps, signatures: meta.signatures, composite: meta.composite })
     }
 
-    /// What the model can be asked, by name.
+    /// The signatures, by name.
     pub fn signatures(&self) -> &BTreeMap<String, Signature> {
         &self.signatures
     }
 
-    /// Calls a signature; the outputs by their names.
+    /// Calls a signature and returns its outputs by name.
     pub fn call(
         &self,
         signature: &str,
@@ -130,25 +130,25 @@ impl SavedModel {
         Ok(sig.outputs.keys().cloned().zip(values).collect())
     }
 
-    /// The session the model lives in, to run other nodes of its graph.
+    /// The model's session, to run other nodes of its graph.
     pub fn steps(&self) -> &dyn Steps {
         &*self.steps
     }
 }
 
-/// One graph of a SavedModel, as its file describes it.
+/// The description of one graph of a SavedModel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SavedGraph {
-    /// What it is there for, such as [`SERVE`].
+    /// Its tags, such as [`SERVE`].
     pub tags: Vec<String>,
     pub signatures: BTreeMap<String, Signature>,
-    /// Names of signatures that take or give what is not one plain tensor.
+    /// Names of signatures with an input or output that is not one dense tensor.
     pub composite: Vec<String>,
     /// Files in `assets/` that its graph reads.
     pub assets: Vec<String>,
 }
 
-/// What is in the SavedModel of a directory, without loading it.
+/// Describes the SavedModel of a directory without loading it.
 pub fn saved_graphs(dir: impl AsRef<Path>) -> Result<Vec<SavedGraph>> {
     let describe = |meta: MetaGraph| SavedGraph {
         tags: meta.tags,
@@ -192,14 +192,14 @@ fn path_tensor(path: &Path) -> Tensor {
     Tensor::string(path.display().to_string())
 }
 
-/// Where the graph finds files that came with it.
+/// Feeds that tell the graph where its asset files are.
 fn asset_feeds(dir: &Path, meta: &MetaGraph) -> Vec<(String, Tensor)> {
     let path = |file: &str| -> PathBuf { dir.join("assets").join(file) };
     meta.assets.iter().map(|(tensor, file)| (tensor.clone(), path_tensor(&path(file)))).collect()
 }
 
 fn run(steps: &dyn Steps, feeds: Vec<(String, Tensor)>, target: &str) -> Result<()> {
-    // An op, though older models name one of its outputs.
+    // An op; older models name one of its outputs.
     let node = target.split(':').next().unwrap_or(target).to_string();
     let request = StepRequest { feeds, targets: vec![node], ..StepRequest::default() };
     steps.run_step(request).map(|_| ())

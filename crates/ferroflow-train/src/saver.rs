@@ -53,8 +53,9 @@ impl Saver {
         Saver::make(graph, &under_their_names(variables), false)
     }
 
-    /// A saver of some variables under other names than their own: from a checkpoint of another program, or
-    /// averages in place of what they are averages of. A part of a variable goes by the name of the whole.
+    /// A saver of some variables under other names than their own: from a checkpoint of another
+    /// program, or averages in place of what they are averages of. A part of a variable goes by the
+    /// name of the whole.
     ///
     /// ```
     /// # let mut catalog = ferroflow_graph::Catalog::new();
@@ -189,8 +190,8 @@ pub fn latest_checkpoint(dir: impl AsRef<Path>) -> Option<String> {
     Path::new(&format!("{latest}.index")).exists().then(|| latest.to_string())
 }
 
-/// The latest checkpoint that there is, to go on from; none if there are none. A list that cannot be read is
-/// an error, lest a job starts from the beginning because a disk was away for a moment.
+/// The latest checkpoint that there is, to go on from; none if there are none. A list that cannot
+/// be read is an error, lest a job starts from the beginning because a disk was away for a moment.
 pub(crate) fn checkpoint_to_go_on_from(dir: &Path) -> Result<Option<String>> {
     let state = match CheckpointState::read(dir) {
         Err(e) if e.code() == Code::NotFound => return Ok(None),

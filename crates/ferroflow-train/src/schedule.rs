@@ -152,8 +152,8 @@ pub fn polynomial_decay(
     })
 }
 
-/// [`polynomial_decay`] that begins anew when it is done: over two, three and more times `steps`, each time
-/// from what is left of the way.
+/// [`polynomial_decay`] that begins anew when it is done: over two, three and more times `steps`,
+/// each time from what is left of the way.
 ///
 /// ```
 /// # let mut catalog = ferroflow_graph::Catalog::new();
@@ -178,8 +178,8 @@ pub fn polynomial_decay_in_cycles(
     })
 }
 
-/// Half a cosine from `rate` down to `alpha * rate` within `steps`, and again, each time `longer` times as
-/// long and `lower` times as high (Loshchilov, Hutter 2016).
+/// Half a cosine from `rate` down to `alpha * rate` within `steps`, and again, each time `longer`
+/// times as long and `lower` times as high (Loshchilov, Hutter 2016).
 ///
 /// ```
 /// # let mut catalog = ferroflow_graph::Catalog::new();

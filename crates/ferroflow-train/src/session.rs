@@ -39,8 +39,8 @@ pub trait Steps: Send + Sync {
     fn close(&self) -> Result<()>;
 }
 
-/// A session that follows a graph under construction: nodes added later are sent along with the next
-/// step. Clones are handles of the same session.
+/// A session that follows a graph under construction: nodes added later are sent along with the
+/// next step. Clones are handles of the same session.
 ///
 /// ```
 /// # fn run(session: &ferroflow_train::GraphSession, x: &ferroflow_train::Output,
@@ -100,13 +100,14 @@ impl GraphSession {
         self.run_fed((), fetches)
     }
 
-    /// [`GraphSession::run`] with values for some tensors: pairs `(&x, value)`, alone or in a tuple,
-    /// array or vector.
+    /// [`GraphSession::run`] with values for some tensors: pairs `(&x, value)`, alone or in a
+    /// tuple, array or vector.
     pub fn run_fed<F: Fetch>(&self, feeds: impl Feeds, fetches: F) -> Result<F::Value> {
         Ok(self.run_with(feeds, fetches, self.options())?.0)
     }
 
-    /// [`GraphSession::run_fed`] with options of its own; also returns what was recorded of the step.
+    /// [`GraphSession::run_fed`] with options of its own; also returns what was recorded of the
+    /// step.
     pub fn run_with<F: Fetch>(
         &self,
         feeds: impl Feeds,

@@ -1,5 +1,5 @@
-//! Steps, as sessions that block and sessions whose steps are futures both have them: what is asked for,
-//! what comes back, and how much of the graph has been sent before.
+//! Steps, as sessions that block and sessions whose steps are futures both have them: what is asked
+//! for, what comes back, and how much of the graph has been sent before.
 
 use crate::fetch::{Feeds, Fetch, Wanted};
 use crate::graph::Graph;
@@ -155,7 +155,8 @@ impl<F: Fetch> Prepared<F> {
     }
 }
 
-/// What the steps of a callable feed and fetch, or all parts of a partial run together: settled once.
+/// What the steps of a callable feed and fetch, or all parts of a partial run together: settled
+/// once.
 pub struct Settled<F> {
     feeds: Vec<String>,
     wanted: Wanted,

@@ -16,7 +16,8 @@ use crate::node::NodeBuilder;
 use crate::output::Output;
 use ferroflow_core::{DType, Tensor};
 
-/// A summary of `op`, of what `inputs` adds to it. Its tag is its name: one that is used before gets a number.
+/// A summary of `op`, of what `inputs` adds to it. Its tag is its name: one that is used before
+/// gets a number.
 #[track_caller]
 fn summary(
     g: &Graph,

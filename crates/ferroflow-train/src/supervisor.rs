@@ -13,9 +13,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How a session is looked after; [`Supervisor::open`] starts that. As TensorFlow's supervisor does, it
-/// initializes or restores variables if it is the chief's, waits for the chief if not, and saves by time
-/// rather than by steps. [`MonitoredTraining`] does more, for loops that leave the steps to it.
+/// How a session is looked after; [`Supervisor::open`] starts that. As TensorFlow's supervisor
+/// does, it initializes or restores variables if it is the chief's, waits for the chief if not, and
+/// saves by time rather than by steps. [`MonitoredTraining`] does more, for loops that leave the
+/// steps to it.
 ///
 /// ```
 /// # let mut catalog = ferroflow_graph::Catalog::new();
@@ -72,8 +73,8 @@ impl Supervisor {
         self
     }
 
-    /// Writes a summary, such as that of [`crate::summary::merge_all`], every so often. It is computed by
-    /// a step of its own, so what it needs must not have to be fed.
+    /// Writes a summary, such as that of [`crate::summary::merge_all`], every so often. It is
+    /// computed by a step of its own, so what it needs must not have to be fed.
     #[must_use]
     pub fn summary_every(mut self, summary: &Output, interval: Duration) -> Self {
         self.summaries = Some((summary.clone(), interval));
@@ -167,8 +168,8 @@ impl Supervised {
         &self.session
     }
 
-    /// Whether somebody asked to stop, or looking after the session has failed: [`Supervised::stop`] says
-    /// how.
+    /// Whether somebody asked to stop, or looking after the session has failed:
+    /// [`Supervised::stop`] says how.
     pub fn should_stop(&self) -> bool {
         self.stopper.load(Ordering::Acquire)
             || self.thread.as_ref().is_none_or(JoinHandle::is_finished)

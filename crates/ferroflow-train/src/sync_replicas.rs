@@ -1,12 +1,13 @@
 //! Synchronous training of several replicas over parameter servers, with TensorFlow's semantics.
 //!
-//! Each replica hands its gradients to accumulators beside the variables and waits for a token. The
-//! chief takes from each accumulator the mean of as many gradients as are to be aggregated, applies
-//! them, counts the step, and puts out a token for each replica. Gradients computed for an earlier
-//! step than the current one are dropped, so replicas more than are aggregated are backups.
+//! Each replica adds its gradients to accumulators next to the variables and waits for a token. The
+//! chief takes the mean of the required number of gradients from each accumulator, applies it,
+//! increments the global step, and issues a token for each replica. Accumulators drop stale
+//! gradients, which belong to an earlier step. Replicas beyond the required number are backup
+//! workers.
 //!
-//! How many gradients are aggregated, the quorum, is a variable beside the global step: it shrinks when
-//! a replica leaves, or when one is not heard of for a while, and grows when one is there again.
+//! The required number of gradients, the quorum, is a variable next to the global step. It shrinks
+//! when a replica leaves or is silent for the timeout, and grows when the replica is back.
 
 mod accumulator;
 mod chief;
@@ -46,20 +47,21 @@ pub struct SyncReplicas<O> {
     patience: Duration,
 }
 
-/// What synchronous training runs. [`crate::MonitoredTraining::synchronous`] wires it.
+/// The ops of synchronous training. [`crate::MonitoredTraining::synchronous`] connects them.
 #[derive(Clone, Debug)]
 pub struct SyncTraining {
-    /// A replica's step: computes, hands over, waits for its token.
+    /// A replica's step: computes gradients, adds them, waits for its token.
     pub train: Operation,
-    /// The chief's, over and over: takes the gradients, applies them, puts out tokens.
+    /// The chief's loop body: takes the gradients, applies them, issues tokens.
     pub aggregate: Operation,
-    /// The chief's, at the start: tells the accumulators the step, puts out the first tokens.
+    /// The chief's start: sets the accumulators' step and issues the first tokens.
     pub chief_init: Operation,
-    /// Every replica's, at the start: takes over the global step.
+    /// Each replica's start: reads the global step.
     pub local_init: Operation,
-    /// The global step that a replica's step came to.
+    /// The global step after a replica's step.
     pub(crate) token: Output,
-    /// Puts out tokens: has everybody compute the current step, once more if need be.
+    /// Issues tokens again, so that every replica computes the current step, possibly a second
+    /// time.
     put: Operation,
     quorum: Quorum,
 }
@@ -72,14 +74,14 @@ impl<O: Optimizer> SyncReplicas<O> {
         SyncReplicas { optimizer, aggregate: clamp(aggregate), replicas: clamp(replicas), patience }
     }
 
-    /// How long a step waits for a replica before it goes on without it; 10 s, if not given.
+    /// Time that a step waits for a replica before it continues without it; the default is 10 s.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// Trains all trainable variables, in step.
+    /// Trains all trainable variables synchronously.
     #[track_caller]
     pub fn minimize(&self, loss: &Output, global_step: &Variable) -> SyncTraining {
         let variables = loss.graph().trainable_variables();
@@ -87,7 +89,7 @@ impl<O: Optimizer> SyncReplicas<O> {
         self.apply_gradients(loss.graph(), &gradients, global_step)
     }
 
-    /// Applies gradients, in step.
+    /// Applies gradients synchronously.
     #[track_caller]
     pub fn apply_gradients(
         &self,
@@ -115,7 +117,7 @@ impl<O: Optimizer> SyncReplicas<O> {
                 let op = op.attr("component_types", vec![DType::Int64]);
                 op.attr("shared_name", "sync_token_q").output()
             });
-            // One for each replica that is there: those more than are aggregated get theirs, too.
+            // One token for each live replica, backup workers included.
             let backups = (self.replicas - self.aggregate).max(0);
             let put = || {
                 g.device(&global_step.device(), || {
@@ -125,7 +127,7 @@ impl<O: Optimizer> SyncReplicas<O> {
                 })
             };
             let aggregate = g.control_dependencies(&[updated], put);
-            // The gate last: one that it counts has handed over gradients that were not dropped.
+            // The replica counter last: a counted replica has added all its gradients.
             let told: Vec<_> = accumulators.iter().map(|a| a.tell(global_step)).collect();
             let told = g.control_dependencies(&told, || gate.counter.tell(global_step));
             let chief_init = g.control_dependencies(&[told, gate.size.initializer()], put);
@@ -136,7 +138,7 @@ impl<O: Optimizer> SyncReplicas<O> {
                 op.attr("component_types", vec![DType::Int64]).output()
             });
             token.set_shape(());
-            // The token comes after all else: nothing more to wait for.
+            // The token comes last, so a replica that has it need not wait for anything else.
             let train = local_step.assign(&token);
             SyncTraining {
                 train,
@@ -160,25 +162,26 @@ impl<O: Optimizer> SyncReplicas<O> {
 }
 
 impl SyncTraining {
-    /// One turn of the chief: aggregates a step. It waits for the replicas as long as it takes: a
-    /// [`Watch`] beside it sees to it that it goes on, and the session's end ends it.
+    /// One iteration of the chief: aggregates a step. It has no deadline of its own: a [`Watch`]
+    /// resolves stalled steps, and closing the session ends the wait.
     fn turn(&self, session: &GraphSession) -> Result<()> {
         let options = StepOptions { timeout: None, ..session.options() };
         session.run_with((), &self.aggregate, options).map(|((), _)| ())
     }
 
-    /// The chief's watch over its turns.
+    /// The watch over the chief's iterations.
     fn watch(&self) -> Watch<'_> {
         Watch::new(&self.quorum, &self.put)
     }
 
-    /// A replica is there: for the first time, or started again.
+    /// Registers a replica that has started or restarted.
     pub(crate) fn join(&self, session: &GraphSession) -> Result<()> {
         self.quorum.join(session)
     }
 
-    /// A replica computed for the step `before`, and its token says `after`. If steps were made without
-    /// it in between, it may have been given up, and says that it is there.
+    /// Called after a replica computed for the step `before` and got a token for `after`. If steps
+    /// in between ran without it, the chief may have removed it from the quorum, so it registers
+    /// again.
     pub(crate) fn caught_up(&self, session: &GraphSession, before: i64, after: i64) -> Result<()> {
         match after > before.saturating_add(1) {
             true => self.quorum.rejoin(session),
@@ -186,7 +189,7 @@ impl SyncTraining {
         }
     }
 
-    /// A replica leaves.
+    /// Unregisters a replica that leaves.
     pub(crate) fn leave(&self, session: &GraphSession) -> Result<()> {
         self.quorum.leave(session)
     }
@@ -200,7 +203,7 @@ mod tests {
     use crate::testing::{graph, session};
 
     #[test]
-    fn one_replica_in_step_is_plain_training() {
+    fn synchronous_training_of_one_replica_equals_plain_training() {
         let g = graph();
         let w = g.variable("w", 0.0);
         let table = g.variable("t", init::ones([4, 2]));
@@ -222,7 +225,7 @@ mod tests {
         assert!((t.as_slice::<f32>().unwrap()[2] - row).abs() < 1e-4, "{t:?}");
     }
 
-    /// Two replicas on one session, which stands for the parameter server they share.
+    /// Two replicas on one session, which stands in for their shared parameter server.
     struct Two {
         graph: Graph,
         w: Variable,
@@ -253,13 +256,13 @@ mod tests {
             self.sync.quorum.size(&self.session)
         }
 
-        /// A replica that is up to date; there must be a token for it.
+        /// An up-to-date replica, which must have a token.
         fn replica(&self) {
             self.session.run(&self.sync.local_init).unwrap();
             self.session.run(&self.sync.train).unwrap();
         }
 
-        /// A turn of the chief with its watch. Returns how often the watch looked.
+        /// One iteration of the chief with its watch. Returns how often the watch ran.
         fn turn(&self) -> usize {
             std::thread::scope(|scope| {
                 let turn = scope.spawn(|| self.sync.turn(&self.session).unwrap());
@@ -276,27 +279,27 @@ mod tests {
     }
 
     #[test]
-    fn training_goes_on_without_a_replica_that_is_gone() {
+    fn training_continues_without_a_lost_replica() {
         let two = Two::new();
         assert_eq!(two.quorum(), 2);
-        // Both hand over: the step is made.
+        // Both replicas add gradients: the step completes.
         two.replica();
         two.replica();
         two.turn();
         assert_eq!((two.quorum(), two.step()), (2, 1));
-        // One is silent: the chief waits, then goes on with the other alone.
+        // One replica is silent: the chief waits, then continues with the other alone.
         two.replica();
         assert!(two.turn() > 1);
         assert_eq!((two.quorum(), two.step()), (1, 2));
         two.replica();
         two.turn();
         assert_eq!((two.quorum(), two.step()), (1, 3));
-        // The other was only slow: its gradient comes too late, and it says that it is there.
+        // The silent replica was only slow: its gradient is stale, and it registers again.
         two.sync.caught_up(&two.session, 2, 3).unwrap();
         assert_eq!(two.quorum(), 1);
         two.sync.caught_up(&two.session, 1, 3).unwrap();
         assert_eq!(two.quorum(), 2);
-        // It leaves in an orderly way: nobody waits for it, not even now.
+        // It leaves: the current step no longer waits for it.
         two.replica();
         two.session.run(&two.sync.local_init).unwrap();
         two.sync.leave(&two.session).unwrap();
@@ -304,10 +307,10 @@ mod tests {
         assert_eq!((two.quorum(), two.step()), (1, 4));
     }
 
-    /// The gradients of a replica that dies between handing over the first and the last are not taken
+    /// Gradients of a replica that dies between adding its first and its last one are not taken
     /// before another replica's are complete.
     #[test]
-    fn a_replica_that_dies_half_way_leaves_no_step_half_made() {
+    fn a_replica_that_dies_between_two_gradients_leaves_no_partial_step() {
         let two = Two::new();
         let half = two.graph.operation("sync_replicas/AccumulatorApplyGradient").unwrap();
         for _ in 0..3 {
@@ -323,9 +326,9 @@ mod tests {
         assert!((w - 3.0 * (1.0 - 0.8f32.powi(3))).abs() < 1e-5, "{w}");
     }
 
-    /// The chief is lost in the middle of a step: some gradients are taken, others not.
+    /// The chief dies in the middle of a step, with some gradients taken and others not.
     #[test]
-    fn what_a_lost_chief_left_half_made_is_made() {
+    fn a_step_that_a_lost_chief_left_partial_completes() {
         let two = Two::new();
         two.replica();
         two.replica();
@@ -339,16 +342,16 @@ mod tests {
         assert_eq!((two.quorum(), two.step()), (2, 1));
     }
 
-    /// The one that is left waits for a token that another took and died with; what it handed over
-    /// before was too old.
+    /// The remaining replica waits for a token that another replica took before it died; its own
+    /// last gradient was stale.
     #[test]
-    fn who_waits_for_a_token_that_is_lost_gets_another() {
+    fn a_lost_token_is_issued_again() {
         let two = Two::new();
         two.replica();
         two.replica();
         two.turn();
         let (session, train) = (&two.session, &two.sync.train);
-        // One dies with both tokens of step 1.
+        // A replica dies with both tokens of step 1.
         for _ in 0..2 {
             session.run(&two.sync.token).unwrap();
         }
@@ -360,9 +363,9 @@ mod tests {
         assert_eq!((two.quorum(), two.step()), (1, 2));
     }
 
-    /// Who leaves is counted in, but brings no gradients.
+    /// A replica that leaves is counted but contributes no gradients.
     #[test]
-    fn nobody_is_taken_for_one_that_has_left() {
+    fn a_step_does_not_wait_for_a_replica_that_has_left() {
         let two = Two::new();
         two.sync.leave(&two.session).unwrap();
         two.sync.leave(&two.session).unwrap();
@@ -379,7 +382,7 @@ mod tests {
         assert!(session.run(two.w.scalar::<f32>()).unwrap() > 0.0);
     }
 
-    /// The rate is fed to the step of a replica, but it is the chief who applies gradients.
+    /// The learning rate is fed to a replica's step, although the chief applies the gradients.
     #[test]
     fn why_the_chief_cannot_aggregate_is_what_training_says() {
         let g = graph();

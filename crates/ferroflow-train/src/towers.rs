@@ -1,13 +1,14 @@
-//! In-graph replication: one graph computes the same model several times, each on a part of the batch.
+//! In-graph replication: one graph computes the same model several times, each on a part of the
+//! batch.
 
 use crate::gradient::{Gradient, IndexedSlices};
 use crate::optimizer::GradAndVar;
 use crate::output::Output;
 use ferroflow_core::err;
 
-/// The mean of the gradients of several towers that share their variables, each with the gradients of the
-/// same variables in the same order. Rows of tables stay rows; a tower on which a variable has no
-/// influence counts as zero.
+/// The mean of the gradients of several towers that share their variables, each with the gradients
+/// of the same variables in the same order. Rows of tables stay rows; a tower on which a variable
+/// has no influence counts as zero.
 ///
 /// ```
 /// # let mut catalog = ferroflow_graph::Catalog::new();

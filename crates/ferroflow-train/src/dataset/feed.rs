@@ -1,4 +1,4 @@
-//! Elements that a Rust iterator makes while the graph takes them.
+//! Feeds a dataset from a Rust iterator while the graph consumes it.
 
 use super::Dataset;
 use crate::graph::Graph;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-/// Hands elements to a dataset; see [`Graph::fed_dataset`].
+/// Feeds elements to a dataset; see [`Graph::fed_dataset`].
 #[derive(Clone, Debug)]
 pub struct DatasetFeeder {
     inputs: Vec<Output>,
@@ -20,7 +20,7 @@ pub struct DatasetFeeder {
     abort: Operation,
 }
 
-/// An iterator that is feeding a dataset. Dropping it ends that; the dataset ends with it.
+/// A running feed. Dropping it ends the feed and the dataset.
 pub struct Feeding {
     session: GraphSession,
     abort: Operation,
@@ -29,9 +29,9 @@ pub struct Feeding {
 }
 
 impl Graph {
-    /// A dataset of elements, of these types and shapes, that the program makes while it is used: up to
-    /// `capacity` of them wait to be taken. [`DatasetFeeder::start`] says where they come from. It can be
-    /// gone through once.
+    /// A dataset of elements of these types and shapes that the program produces while the graph
+    /// consumes them, with a buffer of `capacity` elements. [`DatasetFeeder::start`] sets the
+    /// source. It can be iterated once.
     #[track_caller]
     pub fn fed_dataset(
         &self,
@@ -43,7 +43,7 @@ impl Graph {
         let shapes: Vec<PartialShape> = elements.iter().map(|e| e.1.clone()).collect();
         let is_known = shapes.iter().all(|s| s.known().is_some());
         let queue = |g: &Graph| {
-            // A queue wants to know all of the shapes or nothing of them.
+            // A queue takes fully known shapes or none.
             let shapes = if is_known { shapes.clone() } else { Vec::new() };
             g.op("FIFOQueueV2")
                 .attr("component_types", types.clone())
@@ -86,9 +86,9 @@ impl Graph {
 }
 
 impl DatasetFeeder {
-    /// Feeds the dataset from an iterator, in a thread of its own, until it ends. An error of the
-    /// iterator ends the dataset, and [`Feeding::finish`] returns it. It feeds this session and no
-    /// other: one that is opened anew after a server was lost needs feeding anew.
+    /// Feeds the dataset from an iterator on its own thread until the iterator ends. An error of
+    /// the iterator ends the dataset, and [`Feeding::finish`] returns it. The feed belongs to this
+    /// session: a session that is opened again after a lost server needs a new feed.
     pub fn start(
         &self,
         session: &GraphSession,
@@ -116,13 +116,13 @@ impl DatasetFeeder {
                 }
                 Ok(())
             };
-            // Whoever reads the dataset would wait for ever if an iterator that panics did not end it.
+            // End the dataset if the iterator panics; otherwise its readers would block forever.
             let fed = catch_unwind(AssertUnwindSafe(feed)).unwrap_or_else(|_| {
                 Err(err!(Internal, "the iterator that feeds a dataset panicked"))
             });
             let ended = to.run(&feeder.end);
             match fed {
-                // Nobody wants more.
+                // The consumer has gone away.
                 Err(_) if stop.load(Ordering::Acquire) => Ok(()),
                 Err(e) => Err(e),
                 Ok(()) => ended,
@@ -138,7 +138,7 @@ impl DatasetFeeder {
 }
 
 impl Feeding {
-    /// Waits until the iterator has ended, and says how.
+    /// Waits until the iterator has ended and returns its result.
     pub fn finish(mut self) -> Result<()> {
         match self.thread.take() {
             Some(thread) => {
@@ -153,7 +153,7 @@ impl Drop for Feeding {
     fn drop(&mut self) {
         let Some(thread) = self.thread.take() else { return };
         self.is_stopped.store(true, Ordering::Release);
-        // Ends an element that waits for room.
+        // Cancels an enqueue that waits for room.
         let _ = self.session.run(&self.abort);
         let _ = thread.join();
     }
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_the_iterator_is_told() {
+    fn an_error_of_the_iterator_is_returned() {
         let g = graph();
         let (_, feeder) = g.fed_dataset(&spec(), 8);
         let s = session(&g).unwrap();

@@ -1,4 +1,4 @@
-//! Datasets out of elements of a dataset.
+//! Datasets made from the elements of a dataset: flat_map and interleave.
 
 use super::Dataset;
 use crate::function::Function;
@@ -7,7 +7,7 @@ use crate::node::NodeBuilder;
 use crate::output::Output;
 use ferroflow_core::{DType, PartialShape};
 
-/// A function from an element to a dataset, and what that one's elements are.
+/// A function from an element to a dataset, with the types of that dataset.
 struct Inner {
     function: Function,
     types: Vec<DType>,
@@ -32,15 +32,15 @@ impl Dataset {
         Dataset::new(&self.graph, inner.types, inner.shapes, op)
     }
 
-    /// The elements of the datasets that a function makes of the elements, one dataset after the other.
+    /// Maps each element to a dataset and concatenates these.
     #[track_caller]
     pub fn flat_map(&self, build: impl FnOnce(&Graph, &[Output]) -> Dataset) -> Dataset {
         let inner = self.inner("Dataset_flat_map", build);
         self.nested(self.op("FlatMapDataset").list(&[]), inner)
     }
 
-    /// The elements of the datasets that a function makes of the elements: `block` at a time from each
-    /// of `cycle` datasets in turn, such as one for each file.
+    /// Maps each element to a dataset, such as one per file, and takes `block` elements at a time
+    /// from each of `cycle` datasets in turn.
     #[track_caller]
     pub fn interleave(
         &self,
@@ -54,7 +54,7 @@ impl Dataset {
         self.nested(op, inner)
     }
 
-    /// [`Dataset::interleave`] with so many datasets working at a time; the order stays.
+    /// [`Dataset::interleave`] with this many datasets in parallel; keeps the order.
     #[track_caller]
     pub fn parallel_interleave(
         &self,
@@ -65,7 +65,7 @@ impl Dataset {
     ) -> Dataset {
         let inner = self.inner("Dataset_interleave", build);
         let [cycle, block, calls] = [cycle, block, calls].map(|n| self.number(n));
-        // As many elements ahead as the op finds right.
+        // -1 lets the op choose the buffer size.
         let [ahead, inputs] = [-1, 0].map(|n| self.number(n));
         let op = self.op("ParallelInterleaveDatasetV4").list(&[]).input(&cycle).input(&block);
         self.nested(op.input(&ahead).input(&inputs).input(&calls), inner)

@@ -1,4 +1,4 @@
-//! Where elements come from: files, and Rust values.
+//! Sources of elements: files and Rust values.
 
 use super::Dataset;
 use crate::graph::Graph;
@@ -16,13 +16,13 @@ impl CsvColumn {
         CsvColumn(Tensor::zeros(dtype, [0]).unwrap_or_else(|_| Tensor::vector::<f32>(&[])))
     }
 
-    /// A column in which a missing value is this one.
+    /// A column with a default for missing values.
     pub fn or(default: impl IntoTensor) -> Result<CsvColumn> {
         default.into_tensor()?.into_shape([1]).map(CsvColumn)
     }
 }
 
-/// How CSV files are read.
+/// Options for reading CSV files.
 #[derive(Clone, Debug)]
 pub struct Csv {
     columns: Vec<CsvColumn>,
@@ -37,21 +37,21 @@ impl Csv {
         Csv { columns: columns.to_vec(), has_header: false, delimiter: ',', only: Vec::new() }
     }
 
-    /// The first line of each file is no record.
+    /// Skips the first line of each file.
     #[must_use]
     pub fn header(mut self) -> Csv {
         self.has_header = true;
         self
     }
 
-    /// What stands between values.
+    /// The field delimiter.
     #[must_use]
     pub fn delimiter(mut self, delimiter: char) -> Csv {
         self.delimiter = delimiter;
         self
     }
 
-    /// The columns are these of the file, by number and in order; others are passed over.
+    /// Selects these columns of the file by index; skips the others.
     #[must_use]
     pub fn only(mut self, numbers: &[i64]) -> Csv {
         self.only = numbers.to_vec();
@@ -72,8 +72,8 @@ impl Graph {
         self.file_dataset("TFRecordDataset", files)
     }
 
-    /// The records of the TFRecord files that a tensor names: what [`Dataset::interleave`] over files
-    /// needs.
+    /// The records of the TFRecord files that a tensor names: what [`Dataset::interleave`] over
+    /// files needs.
     #[track_caller]
     pub fn tf_record_dataset_of(&self, files: &Output) -> Dataset {
         self.files("TFRecordDataset", files)
@@ -106,8 +106,8 @@ impl Graph {
         self.scalars(variant, DType::String)
     }
 
-    /// The records of files of records that all have this length, in bytes, after a header; with
-    /// `cast`, what they are made of is got at.
+    /// The records of files with fixed-length records, in bytes, after a header. `cast` reads their
+    /// contents.
     #[track_caller]
     pub fn fixed_length_dataset(&self, files: &[&str], record: i64, header: i64) -> Dataset {
         let files = self.constant_from(strings(files), Some("filenames"));
@@ -140,9 +140,8 @@ impl Graph {
         Dataset { graph: self.clone(), variant, types, shapes }
     }
 
-    /// Elements that a Rust iterator makes, all of which are taken now; [`Graph::fed_dataset`] takes
-    /// them as they are needed. Each is one tensor per component, of the same type and shape in all of
-    /// them.
+    /// Collects all elements of a Rust iterator now; [`Graph::fed_dataset`] takes them on demand.
+    /// Each element has one tensor per component, with equal types and shapes in all elements.
     #[track_caller]
     pub fn dataset_from(&self, elements: impl IntoIterator<Item = Vec<Tensor>>) -> Dataset {
         let columns = stack(elements)

@@ -1,4 +1,4 @@
-//! Where an estimator's examples come from.
+//! Input of estimators: batches of examples.
 
 use crate::dataset::Dataset;
 use crate::feature_column::{FeatureSpec, Features, parse_examples};
@@ -8,7 +8,7 @@ use crate::value::IntoShape;
 use ferroflow_core::{DType, Tensor, err};
 use std::collections::BTreeMap;
 
-/// A batch of examples: the next one in every step.
+/// Tensors that hold the next batch of examples in every step.
 #[derive(Clone, Debug)]
 pub struct Batch {
     pub features: Features,
@@ -28,8 +28,8 @@ impl Batch {
         self
     }
 
-    /// The elements of a dataset, whose tensors have these names; the one named `label` is not among
-    /// the features. The iterator starts when the session does.
+    /// The elements of a dataset, whose tensors have these names. The tensor named `label` becomes
+    /// the labels. The session initializes the iterator when it opens.
     #[track_caller]
     pub fn from_dataset(dataset: &Dataset, names: &[&str], label: Option<&str>) -> Batch {
         let g = dataset.graph();
@@ -55,7 +55,7 @@ impl Batch {
     }
 }
 
-/// Examples that are in memory: one tensor for each feature, with a row for each example.
+/// Examples in memory: one tensor per feature, with one row per example.
 #[derive(Clone, Debug)]
 pub struct ArrayInput {
     features: Vec<(String, Tensor)>,
@@ -66,7 +66,7 @@ pub struct ArrayInput {
 }
 
 impl ArrayInput {
-    /// In batches of 128, once, in the order given.
+    /// Batches of 128, one epoch, in the given order.
     pub fn new(features: &[(&str, Tensor)]) -> ArrayInput {
         let features = features.iter().map(|(name, t)| (name.to_string(), t.clone())).collect();
         ArrayInput { features, labels: None, batch: 128, epochs: Some(1), shuffle: false }
@@ -78,21 +78,21 @@ impl ArrayInput {
         self
     }
 
-    /// How many examples a batch has.
+    /// Batch size.
     #[must_use]
     pub fn batch(mut self, size: i64) -> ArrayInput {
         self.batch = size;
         self
     }
 
-    /// How often all are gone through; `None` is without end.
+    /// Number of epochs; `None` repeats forever.
     #[must_use]
     pub fn epochs(mut self, epochs: Option<i64>) -> ArrayInput {
         self.epochs = epochs;
         self
     }
 
-    /// In another order every time.
+    /// Shuffles the examples in every epoch.
     #[must_use]
     pub fn shuffled(mut self) -> ArrayInput {
         self.shuffle = true;
@@ -119,13 +119,13 @@ impl ArrayInput {
     }
 }
 
-/// What an exported model is given: tensors that are fed, and the features made of them.
+/// Inputs of an exported model: the fed tensors, and the features made from them.
 #[derive(Clone, Debug)]
 pub struct ServingInput {
     pub features: Features,
-    /// What is fed, by name.
+    /// The fed tensors, by name.
     pub receivers: BTreeMap<String, Output>,
-    /// Whether that is serialized examples.
+    /// Whether they are serialized examples.
     pub(crate) has_examples: bool,
 }
 
@@ -143,8 +143,8 @@ impl ServingInput {
         ServingInput { features, receivers, has_examples: false }
     }
 
-    /// Serialized `Example` records, fed as `examples`; what columns need of them is
-    /// [`crate::feature_column::parse_spec`].
+    /// Serialized `Example` records, fed as `examples`. [`crate::feature_column::parse_spec`] makes
+    /// the specification from columns.
     #[track_caller]
     pub fn examples(g: &Graph, spec: &BTreeMap<String, FeatureSpec>) -> ServingInput {
         let fed = g.placeholder_of(DType::String, "input_example_tensor", [-1i64]);

@@ -1,4 +1,4 @@
-//! Models that need no more than feature columns.
+//! Canned models: linear and deep models over feature columns.
 
 use super::head::Head;
 use super::{Mode, Model, ModelSpec};
@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 type SharedOptimizer = Arc<dyn Optimizer + Send + Sync>;
 
-/// A model that needs no more than feature columns: how features become numbers, and what those are for.
-/// [`LinearClassifier`] and its like are made of it.
+/// A canned model: a network over feature columns, and a head that interprets its logits.
+/// [`LinearClassifier`] and the other canned models are aliases of it.
 #[derive(Clone)]
 pub struct Canned<B, H> {
     body: B,
@@ -24,7 +24,7 @@ pub struct Canned<B, H> {
     head: PhantomData<H>,
 }
 
-/// Classes by a weighted sum of features.
+/// Classifies by a weighted sum of features.
 ///
 /// ```
 /// use ferroflow_train::estimator::LinearClassifier;
@@ -32,7 +32,7 @@ pub struct Canned<B, H> {
 /// let model = LinearClassifier::new(vec![numeric("x").into()], 3); // for ferroflow::estimator
 /// ```
 pub type LinearClassifier = Canned<Linear, Classes>;
-/// Numbers by a weighted sum of features.
+/// Predicts numbers by a weighted sum of features.
 ///
 /// ```
 /// use ferroflow_train::Sgd;
@@ -41,7 +41,7 @@ pub type LinearClassifier = Canned<Linear, Classes>;
 /// let model = LinearRegressor::new(vec![numeric("x").into()]).optimizer(Sgd::new(0.1));
 /// ```
 pub type LinearRegressor = Canned<Linear, Numbers>;
-/// Classes by layers of units.
+/// Classifies with hidden layers.
 ///
 /// ```
 /// use ferroflow_train::estimator::DnnClassifier;
@@ -49,7 +49,7 @@ pub type LinearRegressor = Canned<Linear, Numbers>;
 /// let model = DnnClassifier::new(vec![numeric("x").width(4).into()], &[16, 8], 3).dropout(0.1);
 /// ```
 pub type DnnClassifier = Canned<Deep, Classes>;
-/// Numbers by layers of units.
+/// Predicts numbers with hidden layers.
 ///
 /// ```
 /// use ferroflow_train::estimator::DnnRegressor;
@@ -58,15 +58,15 @@ pub type DnnClassifier = Canned<Deep, Classes>;
 /// ```
 pub type DnnRegressor = Canned<Deep, Numbers>;
 
-/// The numbers tell classes apart.
+/// The logits select a class.
 #[derive(Clone, Copy, Debug)]
 pub enum Classes {}
 
-/// The numbers are what is wanted.
+/// The logits are the predicted numbers.
 #[derive(Clone, Copy, Debug)]
 pub enum Numbers {}
 
-/// What the numbers of a model are for.
+/// The use of a model's logits.
 pub trait Purpose: Clone + Send + Sync {
     #[doc(hidden)]
     fn head(outputs: usize) -> Head;
@@ -84,7 +84,7 @@ impl Purpose for Numbers {
     }
 }
 
-/// How features become numbers.
+/// Maps features to logits.
 pub trait Body: Clone + Send + Sync {
     #[doc(hidden)]
     fn logits(&self, graph: &Graph, features: &Features, units: usize, mode: Mode) -> Output;
@@ -105,7 +105,7 @@ impl Body for Linear {
     }
 }
 
-/// Layers of units.
+/// Hidden layers of units.
 #[derive(Clone)]
 pub struct Deep {
     columns: Vec<DenseColumn>,
@@ -153,7 +153,7 @@ impl<B, H> Canned<B, H> {
         Canned { body, optimizer: Arc::new(optimizer), outputs, head: PhantomData }
     }
 
-    /// How it is trained; linear models by Ftrl and deep ones by Adagrad, if not given.
+    /// The optimizer; the default is Ftrl for linear models and Adagrad for deep ones.
     #[must_use]
     pub fn optimizer(mut self, optimizer: impl Optimizer + Send + Sync + 'static) -> Self {
         self.optimizer = Arc::new(optimizer);
@@ -162,7 +162,7 @@ impl<B, H> Canned<B, H> {
 }
 
 impl<B> Canned<B, Numbers> {
-    /// So many numbers of each example.
+    /// Number of predicted values per example.
     #[must_use]
     pub fn label_width(mut self, width: usize) -> Self {
         self.outputs = width.max(1);
@@ -172,21 +172,21 @@ impl<B> Canned<B, Numbers> {
 
 impl<H> Canned<Linear, H> {
     fn linear(columns: Vec<Column>, outputs: usize) -> Self {
-        // As TensorFlow chooses: the more columns, the smaller the steps.
+        // TensorFlow's default: the learning rate falls with the number of columns.
         let rate = (1.0 / (columns.len().max(1) as f32).sqrt()).min(0.2);
         Canned::of(Linear { columns }, Ftrl::new(rate), outputs)
     }
 }
 
 impl LinearClassifier {
-    /// One of `classes` classes, which labels give by number.
+    /// Predicts one of `classes` classes; labels are class numbers.
     pub fn new(columns: Vec<Column>, classes: usize) -> LinearClassifier {
         Canned::linear(columns, classes)
     }
 }
 
 impl LinearRegressor {
-    /// One number.
+    /// Predicts one number.
     pub fn new(columns: Vec<Column>) -> LinearRegressor {
         Canned::linear(columns, 1)
     }
@@ -199,14 +199,14 @@ impl<H> Canned<Deep, H> {
         Canned::of(body, Adagrad::new(0.05), outputs)
     }
 
-    /// What follows each hidden layer; rectifiers, if not given.
+    /// Activation of the hidden layers; the default is `relu`.
     #[must_use]
     pub fn activation(mut self, activation: fn(&Output) -> Output) -> Self {
         self.body.activation = activation;
         self
     }
 
-    /// The part of each hidden layer that is left out, at random, in training.
+    /// Dropout rate of the hidden layers in training.
     #[must_use]
     pub fn dropout(mut self, rate: f32) -> Self {
         self.body.dropout = rate;
@@ -215,14 +215,15 @@ impl<H> Canned<Deep, H> {
 }
 
 impl DnnClassifier {
-    /// One of `classes` classes, which labels give by number, by hidden layers of so many units.
+    /// Predicts one of `classes` classes with hidden layers of these sizes; labels are class
+    /// numbers.
     pub fn new(columns: Vec<DenseColumn>, hidden: &[usize], classes: usize) -> DnnClassifier {
         Canned::deep(columns, hidden, classes)
     }
 }
 
 impl DnnRegressor {
-    /// One number, by hidden layers of so many units.
+    /// Predicts one number with hidden layers of these sizes.
     pub fn new(columns: Vec<DenseColumn>, hidden: &[usize]) -> DnnRegressor {
         Canned::deep(columns, hidden, 1)
     }

@@ -1,4 +1,4 @@
-//! Evaluating, predicting and exporting: what is done with a checkpoint.
+//! Evaluates, predicts with and exports a checkpoint.
 
 use super::{Batch, Estimator, Mode, ModelSpec, ServingInput};
 use crate::events::{EventWriter, file_error};
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What evaluation found, by name; `loss` and `global_step` are always there.
+/// Metrics of an evaluation, by name; `loss` and `global_step` are always present.
 pub type Scores = BTreeMap<String, f64>;
 
 impl Estimator {
@@ -37,8 +37,8 @@ impl Estimator {
         Ok(session)
     }
 
-    /// How well the latest checkpoint does on what `input` makes: all of it, or so many batches. The
-    /// scores also go to events in the directory `eval`.
+    /// Evaluates the latest checkpoint on all batches of `input`, or on `steps` of them. Also
+    /// writes the metrics as events to the directory `eval`.
     pub fn evaluate(&self, input: impl Fn(&Graph) -> Batch, steps: Option<u64>) -> Result<Scores> {
         self.evaluate_checkpoint(&self.latest_checkpoint()?, &input, steps, "eval")
     }
@@ -85,7 +85,7 @@ impl Estimator {
         Ok(scores)
     }
 
-    /// What the latest checkpoint says of the examples that `input` makes, one after the other.
+    /// Predictions of the latest checkpoint for the examples of `input`, one by one.
     pub fn predict(&self, input: impl Fn(&Graph) -> Batch) -> Result<Predictions> {
         let checkpoint = self.latest_checkpoint()?;
         let g = self.graph();
@@ -99,8 +99,8 @@ impl Estimator {
         Ok(Predictions { session, names, outputs, ready: VecDeque::new(), is_over: false })
     }
 
-    /// Writes the latest checkpoint as a SavedModel, to a directory of `base` that is named after the
-    /// time; says which. What it is fed is what `serving` makes.
+    /// Exports the latest checkpoint as a SavedModel to a directory under `base` that is named
+    /// after the time, and returns that directory. `serving` makes the model's inputs.
     pub fn export(
         &self,
         base: impl AsRef<Path>,
@@ -135,7 +135,7 @@ impl Estimator {
             .signature("predict", fed(predict.clone()))
             .signature(DEFAULT_SIGNATURE, fed(predict));
         for (name, signature) in spec.exports {
-            // Classification and regression are asked with serialized examples only.
+            // Classification and regression signatures take serialized examples only.
             if signature.is_predict() || input.has_examples {
                 model = model.signature(&name, fed(signature));
             }
@@ -148,7 +148,7 @@ impl Estimator {
         while base.join(number.to_string()).exists() {
             number += 1;
         }
-        // Whoever watches `base` for new models sees whole ones only.
+        // Rename at the end, so that a process that watches `base` sees complete models only.
         let temporary = base.join(format!("temp-{number}"));
         let whole = base.join(number.to_string());
         model.save(&session, &temporary)?;
@@ -158,7 +158,7 @@ impl Estimator {
     }
 }
 
-/// What a model says of examples, one after the other; see [`Estimator::predict`].
+/// An iterator of predictions; see [`Estimator::predict`].
 pub struct Predictions {
     session: GraphSession,
     names: Vec<String>,

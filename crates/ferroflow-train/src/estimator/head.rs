@@ -1,4 +1,4 @@
-//! What canned models make of their logits: losses, predictions, metrics.
+//! Turns the logits of canned models into losses, predictions and metrics.
 
 use super::{Mode, ModelSpec};
 use crate::graph::Graph;
@@ -9,20 +9,20 @@ use crate::output::Output;
 use crate::saved_model::{DEFAULT_SIGNATURE, Signature};
 use ferroflow_core::{DType, Result, err};
 
-/// What the numbers a model comes to are for.
+/// The interpretation of a model's logits.
 #[derive(Clone, Copy, Debug)]
 pub enum Head {
-    /// One of so many classes.
+    /// One of this many classes.
     Classes(usize),
-    /// So many numbers.
+    /// This many numbers.
     Numbers(usize),
 }
 
 impl Head {
-    /// How many numbers the model is to come to.
+    /// Number of logits.
     pub fn units(self) -> usize {
         match self {
-            // Of two classes one number tells.
+            // Two classes need one logit.
             Head::Classes(n) if n <= 2 => 1,
             Head::Classes(n) | Head::Numbers(n) => n,
         }
@@ -56,7 +56,7 @@ fn needed(labels: Option<&Output>) -> Result<&Output> {
     labels.ok_or_else(|| err!(InvalidArgument, "training and evaluation need labels"))
 }
 
-/// The predictions that name classes.
+/// Predictions of class names.
 #[track_caller]
 fn named(probabilities: &Output, logits: &Output, classes: usize) -> (ModelSpec, Output) {
     let g = logits.graph();
@@ -67,7 +67,7 @@ fn named(probabilities: &Output, logits: &Output, classes: usize) -> (ModelSpec,
         .prediction("probabilities", probabilities)
         .prediction("class_ids", &ids)
         .prediction("classes", &names);
-    // Every example with all classes, beside their probabilities.
+    // Lists all classes for each example, next to their probabilities.
     let all: Vec<String> = (0..classes).map(|c| c.to_string()).collect();
     let all = g.constant(all).expand_dims(0);
     let one = g.constant(1);

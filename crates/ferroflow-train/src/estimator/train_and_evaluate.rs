@@ -1,5 +1,4 @@
-//! Training with evaluation beside it: by turns in one process, or at the same time by the tasks of a
-//! cluster.
+//! Training with evaluation: alternating in one process, or concurrent in the tasks of a cluster.
 
 use super::{Batch, Estimator, Scores, ServingInput, Until};
 use crate::graph::Graph;
@@ -13,7 +12,7 @@ use std::time::{Duration, Instant};
 type Input = Arc<dyn Fn(&Graph) -> Batch + Send + Sync>;
 type Serving = Arc<dyn Fn(&Graph) -> ServingInput + Send + Sync>;
 
-/// What to train on, and for how long.
+/// Training input and final step.
 #[derive(Clone)]
 pub struct TrainSpec {
     input: Input,
@@ -21,7 +20,7 @@ pub struct TrainSpec {
 }
 
 impl TrainSpec {
-    /// On what `input` makes, until the global step is `last_step`.
+    /// Trains on `input` until the global step is `last_step`.
     pub fn new(
         input: impl Fn(&Graph) -> Batch + Send + Sync + 'static,
         last_step: i64,
@@ -30,7 +29,7 @@ impl TrainSpec {
     }
 }
 
-/// What to evaluate on, and what to export in the end.
+/// Evaluation input and exports.
 #[derive(Clone)]
 pub struct EvalSpec {
     input: Input,
@@ -40,20 +39,20 @@ pub struct EvalSpec {
 }
 
 impl EvalSpec {
-    /// On all of what `input` makes.
+    /// Evaluates on all batches of `input`.
     pub fn new(input: impl Fn(&Graph) -> Batch + Send + Sync + 'static) -> EvalSpec {
         let wait = Duration::from_secs(24 * 3600);
         EvalSpec { input: Arc::new(input), steps: None, exports: Vec::new(), wait }
     }
 
-    /// On so many batches.
+    /// Limits an evaluation to this many batches.
     #[must_use]
     pub fn steps(mut self, steps: u64) -> EvalSpec {
         self.steps = Some(steps);
         self
     }
 
-    /// Exports the last checkpoint, to `export/name` in the estimator's directory.
+    /// Exports the last checkpoint to `export/name` in the estimator's directory.
     #[must_use]
     pub fn export(
         mut self,
@@ -64,7 +63,7 @@ impl EvalSpec {
         self
     }
 
-    /// How long an evaluator waits for the next checkpoint before it gives up; a day, if not given.
+    /// Time that an evaluator waits for the next checkpoint before it fails; the default is a day.
     #[must_use]
     pub fn wait(mut self, wait: Duration) -> EvalSpec {
         self.wait = wait;
@@ -72,14 +71,14 @@ impl EvalSpec {
     }
 }
 
-/// What of it a process does.
+/// The role of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Both, by turns: it evaluates every checkpoint when it is written.
+    /// Trains, and evaluates every checkpoint after writing it.
     Alone,
-    /// Trains, as one of several.
+    /// Trains as a task of a cluster.
     Trainer,
-    /// Evaluates the checkpoints that others write, until the last.
+    /// Evaluates the checkpoints that other processes write, up to the last one.
     Evaluator,
 }
 
@@ -108,7 +107,7 @@ pub fn train_and_evaluate(
             let last: Option<Scores> = scores.lock().take();
             let last = match last {
                 Some(scores) => scores,
-                // There was nothing left to train.
+                // Training was already complete.
                 None => evaluate_one(estimator, &estimator.latest_checkpoint()?, eval)?,
             };
             export(estimator, eval)?;
@@ -151,7 +150,7 @@ impl Hook for EvaluateCheckpoints {
 
 /// Evaluates checkpoints that other processes write, until the one of the last step.
 fn evaluate_all(estimator: &Estimator, last_step: i64, eval: &EvalSpec) -> Result<Scores> {
-    /// How often one looks for a new checkpoint.
+    /// Interval between two checks for a new checkpoint.
     const POLL: Duration = Duration::from_millis(200);
     let mut seen: Option<String> = None;
     let mut since = Instant::now();
@@ -160,7 +159,7 @@ fn evaluate_all(estimator: &Estimator, last_step: i64, eval: &EvalSpec) -> Resul
         match latest.filter(|path| Some(path) != seen.as_ref()) {
             Some(path) => {
                 let scores = match evaluate_one(estimator, &path, eval) {
-                    // It was removed to make room for the next one before it was read.
+                    // The trainer rotated this checkpoint out before it was read.
                     Err(_) if latest_checkpoint(estimator.dir()).is_some_and(|p| p != path) => {
                         continue;
                     }

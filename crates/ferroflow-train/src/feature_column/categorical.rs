@@ -1,4 +1,4 @@
-//! Columns of categories: each value of a feature has a number.
+//! Categorical columns: map each value of a feature to a category id.
 
 use super::dense::Bucketized;
 use super::features::{Feature, Features, SparseOutput, as_matrix};
@@ -28,7 +28,7 @@ pub enum Words {
     File(PathBuf, usize),
 }
 
-/// What a cross is made of: a feature, by name, or another column.
+/// An input of a cross: a feature, by name, or another column.
 #[derive(Clone, Debug)]
 pub enum Crossing {
     Key(String),
@@ -59,7 +59,8 @@ impl From<Bucketized> for Categorical {
     }
 }
 
-/// Words, or numbers, of a list. Others have no category, unless there are buckets for them.
+/// Strings or numbers of a vocabulary list. Other values have no category, unless there are extra
+/// buckets.
 pub fn vocabulary<T: VocabularyEntry>(key: &str, words: &[T]) -> Categorical {
     Categorical(Kind::Vocabulary { key: key.into(), words: T::words(words), oov_buckets: 0 })
 }
@@ -70,12 +71,12 @@ pub fn vocabulary_file(key: &str, file: impl AsRef<Path>, size: usize) -> Catego
     Categorical(Kind::Vocabulary { key: key.into(), words, oov_buckets: 0 })
 }
 
-/// Texts or numbers by their hash, TensorFlow's, so that the same text has the same category there.
+/// Strings or numbers by TensorFlow's hash, so that a string has the same category there.
 pub fn hashed(key: &str, buckets: usize) -> Categorical {
     Categorical(Kind::Hashed { key: key.into(), buckets })
 }
 
-/// Numbers from 0 up to `buckets`. Another one fails the step, unless there is a default.
+/// Numbers from 0 up to `buckets`. Any other number fails the step, unless there is a default.
 pub fn identity(key: &str, buckets: usize) -> Categorical {
     Categorical(Kind::Identity { key: key.into(), buckets, default: None })
 }
@@ -85,7 +86,7 @@ pub fn crossed(of: &[Crossing], buckets: usize) -> Categorical {
     Categorical(Kind::Crossed { of: of.to_vec(), buckets })
 }
 
-/// What a vocabulary is made of.
+/// The source of a vocabulary.
 pub trait VocabularyEntry: Sized {
     #[doc(hidden)]
     fn words(entries: &[Self]) -> Words;
@@ -120,8 +121,8 @@ impl Words {
 }
 
 impl Categorical {
-    /// So many more categories, for words that are not in the vocabulary, by their hash. Of no
-    /// effect on other columns.
+    /// Extra categories for values outside the vocabulary, chosen by hash. Has no effect on other
+    /// kinds of columns.
     #[must_use]
     pub fn oov_buckets(mut self, count: usize) -> Categorical {
         if let Kind::Vocabulary { oov_buckets, .. } = &mut self.0 {
@@ -130,7 +131,7 @@ impl Categorical {
         self
     }
 
-    /// The category of numbers that are out of range. Of no effect on columns but [`identity`].
+    /// The category of numbers out of range. Has an effect on [`identity`] columns only.
     #[must_use]
     pub fn default_id(mut self, id: i64) -> Categorical {
         if let Kind::Identity { default, .. } = &mut self.0 {
@@ -160,7 +161,7 @@ impl Categorical {
         }
     }
 
-    /// How many categories there are.
+    /// Number of categories.
     pub fn buckets(&self) -> Result<usize> {
         let buckets = match &self.0 {
             Kind::Vocabulary { words, oov_buckets, .. } => words.len() + oov_buckets,
@@ -173,7 +174,7 @@ impl Categorical {
         Ok(buckets)
     }
 
-    /// The features it needs, and whether they are texts.
+    /// The features it needs, and whether they are strings.
     pub(crate) fn keys(&self, found: &mut Vec<(String, KeyKind)>) {
         match &self.0 {
             Kind::Vocabulary { key, words: Words::Numbers(_), .. } | Kind::Identity { key, .. } => {
@@ -193,7 +194,7 @@ impl Categorical {
         }
     }
 
-    /// The categories of a batch: numbers of int64, of which those without a category are left out.
+    /// The category ids of a batch as int64; values without a category are left out.
     #[track_caller]
     pub fn ids(&self, graph: &Graph, features: &Features) -> Result<SparseOutput> {
         let buckets = self.buckets()?;
@@ -228,14 +229,14 @@ impl Categorical {
     }
 }
 
-/// What a column needs of a feature.
+/// A column's requirement on a feature.
 pub(crate) enum KeyKind {
     Text,
     Number,
     Numeric(super::dense::Numeric),
 }
 
-/// Goes through what a cross is made of; a cross of crosses is one of all that they are made of.
+/// Visits the inputs of a cross; nested crosses are flattened.
 fn leaves(of: &[Crossing], each: &mut impl FnMut(&Crossing)) {
     for crossing in of {
         match crossing {
@@ -245,7 +246,7 @@ fn leaves(of: &[Crossing], each: &mut impl FnMut(&Crossing)) {
     }
 }
 
-/// Texts and numbers by their hash.
+/// Hashes strings and numbers.
 #[track_caller]
 fn hash(graph: &Graph, values: &Output, buckets: usize) -> Output {
     let text = match values.dtype() {
@@ -274,7 +275,7 @@ fn look_up(
             bail!(InvalidArgument, "'{}' is {found}, its vocabulary {wanted}", sparse.values.name())
         }
     };
-    // Of this graph alone: another may have other words under the same name.
+    // Private to this graph: another graph may use other words under the same name.
     let name = format!("hash_table_{:016x}", fastrand::u64(..));
     let table = graph
         .op("HashTableV2")
@@ -321,7 +322,7 @@ fn cross(
     of: &[Crossing],
     buckets: usize,
 ) -> Result<SparseOutput> {
-    /// What TensorFlow's crosses start their hash from.
+    /// The initial hash of TensorFlow's crosses.
     const HASH_KEY: i64 = 0x00DE_CAFC_AFFE;
     let mut sparse: Vec<SparseOutput> = Vec::new();
     let mut dense: Vec<Output> = Vec::new();
@@ -369,7 +370,7 @@ fn cross(
     Ok(SparseOutput { indices, values, shape })
 }
 
-/// A tensor of what crosses take: texts, or numbers of int64.
+/// Converts a tensor to a type that crosses take: strings or int64.
 #[track_caller]
 fn crossable(key: &str, tensor: &Output) -> Result<Output> {
     match tensor.dtype() {

@@ -1,4 +1,4 @@
-//! Columns of numbers: as they are, in buckets, one-hot, or as rows of a table that is trained.
+//! Dense columns: numeric, bucketized, one-hot, and embedding columns.
 
 use super::categorical::Categorical;
 use super::features::{Feature, Features, SparseOutput};
@@ -10,7 +10,7 @@ use crate::variable::Variable;
 use crate::variable_scope::Reuse;
 use ferroflow_core::{DType, PartialShape, Result, bail};
 
-/// Numbers as they are.
+/// A numeric column.
 #[derive(Clone, Debug)]
 pub struct Numeric {
     key: String,
@@ -19,27 +19,27 @@ pub struct Numeric {
     normalizer: Option<fn(&Output) -> Output>,
 }
 
-/// One number of each example.
+/// A numeric column with one number per example.
 pub fn numeric(key: &str) -> Numeric {
     Numeric { key: key.into(), width: 1, default: None, normalizer: None }
 }
 
 impl Numeric {
-    /// So many numbers of each example.
+    /// Number of values per example.
     #[must_use]
     pub fn width(mut self, width: usize) -> Numeric {
         self.width = width;
         self
     }
 
-    /// What stands for numbers that a serialized example lacks.
+    /// Default for values that a serialized example lacks.
     #[must_use]
     pub fn default_value(mut self, value: f32) -> Numeric {
         self.default = Some(value);
         self
     }
 
-    /// What is done to the numbers first.
+    /// A normalizer that is applied first.
     #[must_use]
     pub fn normalizer(mut self, normalizer: fn(&Output) -> Output) -> Numeric {
         self.normalizer = Some(normalizer);
@@ -71,15 +71,15 @@ impl Numeric {
     }
 }
 
-/// Numbers by the bucket they fall into.
+/// A bucketized column.
 #[derive(Clone, Debug)]
 pub struct Bucketized {
     source: Numeric,
     boundaries: Vec<f32>,
 }
 
-/// The numbers of a column by the bucket they fall into: below the first boundary, from the first
-/// up to the second, and so on. It can be used as numbers, one-hot, and as categories.
+/// Maps the numbers of a column to buckets: below the first boundary, from the first up to the
+/// second, and so on. Usable as a dense (one-hot) and as a categorical column.
 pub fn bucketized(source: &Numeric, boundaries: &[f32]) -> Bucketized {
     Bucketized { source: source.clone(), boundaries: boundaries.to_vec() }
 }
@@ -113,7 +113,7 @@ impl Bucketized {
         Ok(self.buckets(features)?.one_hot(depth).reshape([-1, width]))
     }
 
-    /// The buckets as categories: those of the second number come after those of the first.
+    /// The buckets as categories; the buckets of the second number follow those of the first.
     #[track_caller]
     pub(crate) fn ids(&self, graph: &Graph, features: &Features) -> Result<SparseOutput> {
         let buckets = self.buckets(features)?.cast(DType::Int64);
@@ -128,17 +128,17 @@ impl Bucketized {
     }
 }
 
-/// How the rows of an example that has several are made one.
+/// Combines several rows of an example into one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Combiner {
     #[default]
     Mean,
     Sum,
-    /// The sum divided by the root of their number.
+    /// The sum divided by the square root of their number.
     Sqrtn,
 }
 
-/// Rows of a table that is trained, one for each category.
+/// An embedding column: a trained row per category.
 #[derive(Clone, Debug)]
 pub struct Embedding {
     of: Categorical,
@@ -146,13 +146,13 @@ pub struct Embedding {
     combiner: Combiner,
 }
 
-/// Rows of `width` numbers that are trained, one for each category.
+/// An embedding column with trained rows of `width` numbers, one per category.
 pub fn embedding(of: &Categorical, width: usize) -> Embedding {
     Embedding { of: of.clone(), width, combiner: Combiner::Mean }
 }
 
 impl Embedding {
-    /// How the rows of an example that has several are made one; their mean, if not given.
+    /// The combiner of several rows of an example; the default is the mean.
     #[must_use]
     pub fn combiner(mut self, combiner: Combiner) -> Embedding {
         self.combiner = combiner;
@@ -160,17 +160,17 @@ impl Embedding {
     }
 }
 
-/// A column that is a number, or several, of each example.
+/// A dense column: one or several numbers per example.
 #[derive(Clone, Debug)]
 pub enum DenseColumn {
     Numeric(Numeric),
     Bucketized(Bucketized),
-    /// How often each category is there.
+    /// The count of each category.
     Indicator(Categorical),
     Embedding(Embedding),
 }
 
-/// How often each category is there: one-hot, if an example has one.
+/// The count of each category: one-hot if an example has one category.
 pub fn indicator(of: &Categorical) -> DenseColumn {
     DenseColumn::Indicator(of.clone())
 }
@@ -204,7 +204,7 @@ impl DenseColumn {
         }
     }
 
-    /// How many numbers of each example it is.
+    /// Number of values per example.
     pub fn width(&self) -> usize {
         match self {
             DenseColumn::Numeric(column) => column.width,
@@ -260,7 +260,8 @@ fn sums(rows: &Output, ids: &SparseOutput) -> Output {
     op.input(rows).input(&ids.rows()).input(&examples).output()
 }
 
-/// The rows of a table that categories name, made one for each example; zeros for one that has none.
+/// Looks up the rows of the categories and combines them per example; zeros for an example without
+/// any.
 #[track_caller]
 pub(crate) fn combined(table: &Variable, ids: &SparseOutput, combiner: Combiner) -> Output {
     let sum = sums(&table.gather(&ids.values), ids);
@@ -275,7 +276,7 @@ pub(crate) fn combined(table: &Variable, ids: &SparseOutput, combiner: Combiner)
     }
 }
 
-/// The columns side by side, in the order of their names: a row for each example.
+/// Concatenates the columns in the order of their names, with one row per example.
 #[track_caller]
 pub fn input_layer(graph: &Graph, features: &Features, columns: &[DenseColumn]) -> Output {
     graph.variable_scope("input_layer", Reuse::Auto, || {

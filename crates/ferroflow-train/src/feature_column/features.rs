@@ -5,7 +5,7 @@ use crate::output::Output;
 use ferroflow_core::{DType, Result, bail, err};
 use std::collections::BTreeMap;
 
-/// A tensor of which only some elements are there: `values[i]` at `indices[i]`.
+/// A sparse tensor: `values[i]` at `indices[i]`.
 #[derive(Clone, Debug)]
 pub struct SparseOutput {
     /// A row for each element.
@@ -16,7 +16,7 @@ pub struct SparseOutput {
 }
 
 impl SparseOutput {
-    /// The example each element is of.
+    /// The example of each element.
     #[track_caller]
     pub(crate) fn rows(&self) -> Output {
         self.indices.slice(&[0, 0], &[-1, 1]).reshape([-1])
@@ -39,12 +39,12 @@ impl SparseOutput {
     }
 }
 
-/// What is known of the examples of a batch under one name.
+/// The values of one feature in a batch.
 #[derive(Clone, Debug)]
 pub enum Feature {
-    /// As many values for each example.
+    /// The same number of values for each example.
     Dense(Output),
-    /// Any number of values for each.
+    /// Any number of values for each example.
     Sparse(SparseOutput),
 }
 
@@ -67,7 +67,7 @@ impl Features {
         Features::default()
     }
 
-    /// One more, with as many values for each example.
+    /// Adds a feature with the same number of values for each example.
     #[must_use]
     pub fn with(mut self, name: &str, tensor: &Output) -> Features {
         self.insert(name, Feature::Dense(tensor.clone()));
@@ -90,7 +90,7 @@ impl Features {
         })
     }
 
-    /// A feature that has as many values for each example.
+    /// A feature with the same number of values for each example.
     pub fn tensor(&self, name: &str) -> Result<&Output> {
         match self.get(name)? {
             Feature::Dense(tensor) => Ok(tensor),
@@ -110,7 +110,7 @@ impl Features {
         }
     }
 
-    /// A feature as what is there of it: texts that are empty and numbers that are -1 are not.
+    /// A feature as a sparse tensor: empty strings and -1 count as missing.
     #[track_caller]
     pub(crate) fn sparse(&self, graph: &Graph, name: &str) -> Result<SparseOutput> {
         let tensor = match self.get(name)? {

@@ -1,4 +1,4 @@
-//! Features out of serialized `Example` records.
+//! Parses features from serialized `Example` records.
 
 use super::Column;
 use super::categorical::KeyKind;
@@ -9,17 +9,17 @@ use ferroflow_core::{DType, PartialShape, Tensor};
 use ferroflow_graph::AttrList;
 use std::collections::BTreeMap;
 
-/// How a feature is found in an `Example`.
+/// How to parse a feature of an `Example`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FeatureSpec {
-    /// So many values in each; one that has none gets the default, or fails the step.
+    /// A fixed number of values; a missing feature gets the default or fails the step.
     Fixed { dtype: DType, width: usize, default: Option<f32> },
     /// Any number of values in each.
     Any { dtype: DType },
 }
 
-/// What columns need of the records, by the name of the feature. Features of crosses and of hashes
-/// are taken for texts.
+/// The parse specification of columns, by feature name. Features of crosses and hashes are taken as
+/// strings.
 pub fn parse_spec(columns: &[Column]) -> BTreeMap<String, FeatureSpec> {
     let mut keys = Vec::new();
     for column in columns {

@@ -1,4 +1,4 @@
-//! All ranks start from one rank's values.
+//! Broadcasts one rank's variables to all ranks.
 
 use super::World;
 use crate::graph::Graph;
@@ -8,7 +8,7 @@ use crate::session::GraphSession;
 use crate::variable::Variable;
 use ferroflow_core::Result;
 
-/// An operation that gives `variables` the values they have on `root`.
+/// An op that sets `variables` to their values on rank `root`.
 #[track_caller]
 pub(super) fn broadcast_variables(g: &Graph, variables: &[Variable], root: usize) -> Operation {
     g.at_root(|| {
@@ -31,7 +31,7 @@ pub(super) fn broadcast_variables(g: &Graph, variables: &[Variable], root: usize
     })
 }
 
-/// Gives all global variables the values of one rank whenever a session has been opened.
+/// A hook that broadcasts all global variables of one rank whenever a session is opened.
 pub struct BroadcastVariables {
     broadcast: Operation,
 }

@@ -1,8 +1,9 @@
-//! Training that goes on when ranks are lost and takes in those that come.
+//! Elastic training: continues when ranks are lost, and admits new ranks.
 //!
-//! A [`State`] holds the values of the variables as of the last commit. When a rank is lost, the step
-//! fails on the others; they take back their committed values, meet again without it, take over rank 0's
-//! values and go on. When others want to come in, all ranks leave at the same commit and meet with them.
+//! A [`State`] holds the values of the variables as of the last commit. When a rank is lost, the
+//! step fails on the others. They restore their committed values, reconnect without it, take over
+//! rank 0's values and continue. When new ranks wait to join, all ranks stop at the same commit and
+//! reconnect with them.
 
 use super::{Config, Inner, Link, Members, Place, Reduction, World, prepared, start_engine};
 use crate::graph::Graph;
@@ -23,13 +24,14 @@ pub struct Elastic {
     seat: Arc<Mutex<ElasticMember>>,
     group: GroupOptions,
     engine: EngineOptions,
-    /// How often ranks were lost, and how long it took to go on, from the failure to the next step.
+    /// Recovery times after lost ranks, from the failure to the next step.
     recoveries: Vec<Duration>,
     rejoins: u64,
 }
 
 impl Elastic {
-    /// Takes a seat at the driver and meets the others. The graphs of its world outlive the loss of ranks.
+    /// Registers with the driver and connects to the other ranks. The graphs of its world survive
+    /// lost ranks.
     pub fn meet(mut seat: ElasticMember, config: Config, base: &Catalog) -> Result<Elastic> {
         if !config.process_sets.is_empty() {
             bail!(Unimplemented, "process sets in an elastic job, in which ranks come and go");
@@ -52,17 +54,17 @@ impl Elastic {
         Ok(job)
     }
 
-    /// The ranks of now.
+    /// The current ranks.
     pub fn world(&self) -> &World {
         &self.world
     }
 
-    /// How long it took to go on after each loss of ranks.
+    /// The recovery time after each loss of ranks.
     pub fn recoveries(&self) -> &[Duration] {
         &self.recoveries
     }
 
-    /// How often all met again because others came.
+    /// Number of reconnections because new ranks joined.
     pub fn rejoins(&self) -> u64 {
         self.rejoins
     }
@@ -75,9 +77,9 @@ impl Elastic {
         Ok(())
     }
 
-    /// Runs `train` until it is done. Before it runs, and again after ranks were lost or have come, all
-    /// variables have the values that rank 0 committed last. An error that is not the loss of a rank ends
-    /// it.
+    /// Runs `train` until it returns success. Before each run, also after ranks were lost or
+    /// joined, all variables have the values of rank 0's last commit. An error other than a lost
+    /// rank is returned.
     pub fn run<R>(
         mut self,
         state: &mut State,
@@ -115,7 +117,7 @@ impl Elastic {
                 failed.get_or_insert_with(Instant::now);
                 state.restore()?;
             } else {
-                // With the seat goes the last that the driver would wait for.
+                // Dropping the seat frees the driver from waiting for this rank.
                 state.seat = None;
                 return Err(error);
             }
@@ -123,7 +125,7 @@ impl Elastic {
             loop {
                 self.world.shutdown();
                 let met = self.seat.lock().next_group(&self.group)?;
-                // A rank that is lost again before the engine runs is the next epoch's matter.
+                // If another rank is lost before the engine runs, the next epoch handles it.
                 match self.adopt(met) {
                     Err(e) if is_lost(&e) => continue,
                     adopted => break adopted?,
@@ -133,12 +135,12 @@ impl Elastic {
     }
 }
 
-/// Whether other ranks are the cause.
+/// Whether other ranks caused the error.
 fn is_lost(e: &Error) -> bool {
     matches!(e.code(), Code::Unavailable | Code::Aborted)
 }
 
-/// What outlives the loss of ranks: the global variables of a graph, and a counter.
+/// State that survives lost ranks: the global variables of a graph, and a counter.
 pub struct State {
     session: GraphSession,
     variables: Vec<Variable>,
@@ -146,7 +148,7 @@ pub struct State {
     assign: Operation,
     values: Vec<Tensor>,
     committed_step: i64,
-    /// Counts whatever the trainer counts; goes back with the variables.
+    /// A counter for the trainer; restored together with the variables.
     pub step: i64,
     seat: Option<Arc<Mutex<ElasticMember>>>,
     is_changing: bool,
@@ -154,11 +156,11 @@ pub struct State {
     on_reset: Vec<Reset>,
 }
 
-/// What is to be done when the ranks have changed.
+/// Callback after a change of ranks.
 type Reset = Box<dyn FnMut(&World) -> Result<()> + Send>;
 
 impl State {
-    /// The state of all global variables of a graph, which have been initialized. Commits them.
+    /// The state of all global variables of a graph, which must be initialized. Commits them.
     #[track_caller]
     pub fn new(graph: &Graph, session: &GraphSession) -> Result<State> {
         let variables = graph.global_variables();
@@ -191,8 +193,8 @@ impl State {
         Ok(state)
     }
 
-    /// Calls `f` whenever the ranks have changed and all have rank 0's values, before training goes on: for
-    /// whatever depends on how many they are.
+    /// Calls `f` after each change of ranks, when all ranks have rank 0's values and before
+    /// training continues; for settings that depend on the number of ranks.
     pub fn on_reset(&mut self, f: impl FnMut(&World) -> Result<()> + Send + 'static) {
         self.on_reset.push(Box::new(f));
     }
@@ -207,8 +209,9 @@ impl State {
         Ok(())
     }
 
-    /// Keeps the present values: what all go back to when a rank is lost. Every rank commits after the same
-    /// steps. An error if others want to come in; [`Elastic::run`] sees to it.
+    /// Saves the current values, which all ranks restore when a rank is lost. Every rank must
+    /// commit after the same steps. Fails if new ranks wait to join; [`Elastic::run`] handles that
+    /// error.
     pub fn commit(&mut self, world: &World) -> Result<()> {
         self.keep()?;
         let wanted = self.seat.as_ref().is_some_and(|s| s.lock().has_newcomers());
@@ -219,7 +222,7 @@ impl State {
         Ok(())
     }
 
-    /// Takes back the committed values.
+    /// Restores the committed values.
     pub fn restore(&mut self) -> Result<()> {
         let values: Vec<(String, Tensor)> =
             self.feeds.iter().map(Output::name).zip(self.values.iter().cloned()).collect();
@@ -228,7 +231,7 @@ impl State {
         Ok(())
     }
 
-    /// Takes over what rank 0 has committed.
+    /// Takes over rank 0's committed values.
     pub fn sync(&mut self, world: &World) -> Result<()> {
         let step = world.broadcast_value("elastic/step", Tensor::scalar(self.committed_step), 0)?;
         let mut values = Vec::with_capacity(self.values.len());
@@ -241,13 +244,13 @@ impl State {
         self.restore()
     }
 
-    /// How long it took to go on after each loss of ranks; known when [`Elastic::run`] has ended.
+    /// Recovery time after each loss of ranks; known when [`Elastic::run`] has returned.
     pub fn recoveries(&self) -> &[Duration] {
         &self.recoveries
     }
 }
 
-/// The seat of this process in the elastic job that the environment describes.
+/// The registration of this process in the elastic job of the environment.
 pub fn seat_from_env() -> Result<ElasticMember> {
     let seat = ElasticMember::from_env()?;
     seat.ok_or_else(|| {
@@ -267,8 +270,8 @@ mod tests {
     use std::net::TcpListener;
     use std::sync::mpsc::channel;
 
-    /// Adds 1 to a variable in each of six steps, or gives up after three. What it ends with, and how many
-    /// ranks there were each time they had changed.
+    /// Adds 1 to a variable in each of six steps, or gives up after three. Returns the final value,
+    /// and the number of ranks at each change.
     fn rank(driver: &Driver, name: &str, gives_up: bool) -> (Result<f32>, Vec<usize>) {
         let seat = ElasticMember::connect(&driver.address().to_string(), "t", name).unwrap();
         let config = Config { deterministic: true, ..Config::default() };
@@ -297,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_left_goes_on_from_the_last_commit_when_another_gives_up() {
+    fn remaining_ranks_resume_from_the_last_commit_when_a_rank_gives_up() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let timeout = Duration::from_secs(30);
         let options = DriverOptions { min: 1, max: 2, start: 2, timeout, token: "t".into() };

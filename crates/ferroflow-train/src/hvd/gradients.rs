@@ -1,6 +1,7 @@
-//! What comes back through the ops that communicate: gradients go the way of the values in reverse.
+//! Gradients of the communicating ops: they travel the way of the values in reverse.
 //!
-//! The loss of a rank counts for all, so what a value has contributed to on other ranks is added up.
+//! The job's loss is the sum over ranks, so the gradients of a value are summed over the ranks that
+//! used it.
 
 use super::Reduction;
 use ferroflow_core::{DType, Result, bail};
@@ -30,7 +31,7 @@ pub(super) fn all_reduce<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Gradient
     Ok(vec![g.call_with("HorovodAllreduce", &[dy[0]], attrs)])
 }
 
-/// Every rank has contributed the values of the root, and its own to nobody.
+/// All ranks used the root's value, so the root gets the sum and the other ranks get zero.
 pub(super) fn broadcast<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Gradients<'g> {
     let all = sum(g, dy[0]);
     let root = g.int(g.attrs().int("root_rank")?);
@@ -38,7 +39,7 @@ pub(super) fn broadcast<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Gradients
     Ok(vec![all * is_root.cast(all.dtype())])
 }
 
-/// Each rank is sent what all ranks know of its rows, and adds it up.
+/// Sends each rank the gradients of its rows from all ranks, and sums them.
 pub(super) fn all_gather<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Gradients<'g> {
     let shape = g.input(0).shape();
     let attrs = || g.same_attrs(&["process_set"]);
@@ -62,7 +63,7 @@ pub(super) fn reduce_scatter<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Grad
     }])
 }
 
-/// What was received goes back.
+/// Sends the received rows' gradients back.
 pub(super) fn all_to_all<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Gradients<'g> {
     let attrs: Attrs = g.same_attrs(&["process_set"]);
     let back = g.calls_with("HorovodAlltoall", &[dy[0], g.output(1)], attrs);

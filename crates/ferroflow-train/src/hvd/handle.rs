@@ -1,9 +1,9 @@
-//! Values that are under way.
+//! Handles of asynchronous collectives.
 
 use ferroflow_core::{Result, Tensor, err};
 use std::sync::mpsc::Receiver;
 
-/// A value that is being communicated, while this process does something else.
+/// The pending result of an asynchronous collective.
 pub struct Handle<T = Tensor> {
     result: Receiver<Result<T>>,
     there: Option<Result<T>>,
@@ -14,7 +14,7 @@ impl<T> Handle<T> {
         Handle { result, there: None }
     }
 
-    /// Whether it is there, or has failed: [`Handle::wait`] does not wait.
+    /// Whether it has completed or failed, so that [`Handle::wait`] returns at once.
     pub fn is_done(&mut self) -> bool {
         if self.there.is_none() {
             self.there = self.result.try_recv().ok();
@@ -22,7 +22,8 @@ impl<T> Handle<T> {
         self.there.is_some()
     }
 
-    /// Waits for it. The other ranks end the wait, or the engine's deadline does.
+    /// Waits for the result. The wait ends with the other ranks' contributions or the engine's
+    /// deadline.
     pub fn wait(self) -> Result<T> {
         let ended = || Err(err!(Cancelled, "the engine has ended"));
         self.there.unwrap_or_else(|| self.result.recv().unwrap_or_else(|_| ended()))

@@ -1,5 +1,5 @@
-//! The ops that communicate, under Horovod's names. Each hands its tensor to the world's engine when it
-//! is ready and ends when the engine gives it back; no thread waits meanwhile.
+//! The communicating ops, under Horovod's names. Each submits its tensor to the world's engine and
+//! completes when the engine returns the result; no thread blocks meanwhile.
 
 use super::gradients;
 use super::{Compression, Link, Place, Reduction};
@@ -106,7 +106,7 @@ pub(super) fn register(c: &mut Catalog, link: &Arc<Link>) {
             .no_gradient()
             .cpu(move |_| {
                 let link = link.clone();
-                // Asked in every step: an elastic job has now more ranks, now fewer.
+                // Read in every step, because the number of ranks of an elastic job changes.
                 Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
                     ctx.set(0, Tensor::scalar(number(&link.place.read()) as i32))
                 }))
@@ -146,7 +146,7 @@ fn any_rows(c: &ShapeCtx<'_>) -> Result<PartialShape> {
     Ok(PartialShape::new([None].into_iter().chain(dims[1..].iter().copied())))
 }
 
-/// What [`Compression`] is called in a graph.
+/// The name of a [`Compression`] in a graph.
 pub(super) fn compression_name(compression: Compression) -> String {
     match compression {
         Compression::None => String::new(),
@@ -164,7 +164,7 @@ fn parse_compression(text: &str) -> Result<Compression> {
         "bf16" => Compression::Bf16,
         "onebit" => Compression::OneBit,
         other => match other.strip_prefix("topk:").and_then(|p| p.parse().ok()) {
-            // None of the values would never be made up for.
+            // A fraction of 0 would send nothing and lose the gradient.
             Some(part) if part > 0.0 && part <= 1.0 => Compression::TopK(part),
             _ => bail!(InvalidArgument, "there is no compression {other:?}"),
         },
@@ -213,7 +213,7 @@ impl AsyncKernel for Communicate {
                 Ok(vec![t, Tensor::vector(&received)])
             },
         };
-        // A step that is cancelled does not wait for the other ranks.
+        // A cancelled step does not wait for the other ranks.
         let done = Arc::new(Mutex::new(Some(done)));
         let cancelled = done.clone();
         let listening = ctx.step.cancel.on_cancel(move |e| {
@@ -275,7 +275,7 @@ impl Communicate {
     }
 }
 
-/// An all-to-all of so many rows for each rank; what is wrong with them, all ranks hear.
+/// An all-to-all with these row counts. Invalid counts fail on all ranks.
 pub(super) fn exchange(shape: &Shape, splits: &[i32], ask: &mut SubmitOptions) -> Collective {
     let values = || {
         let each = row_size(shape)?;
@@ -304,7 +304,7 @@ fn compress(compression: Compression, count: usize) -> ferroflow_collective::Wir
     }
 }
 
-/// Values of a row.
+/// Number of values in a row.
 pub(super) fn row_size(shape: &Shape) -> Result<usize> {
     let dims = shape.dims();
     ensure!(!dims.is_empty(), InvalidArgument, "a scalar has no rows to gather or scatter");
@@ -313,7 +313,7 @@ pub(super) fn row_size(shape: &Shape) -> Result<usize> {
     Ok(size)
 }
 
-/// A flat tensor as rows of the tensor that `shape` was, and the numbers of rows that `counts` are.
+/// Reshapes a flat tensor to rows of `shape`, and converts value counts to row counts.
 pub(super) fn rows(flat: Tensor, shape: &Shape, counts: &[usize]) -> Result<(Tensor, Vec<i32>)> {
     let each = row_size(shape)?;
     let mut dims = shape.dims().to_vec();

@@ -1,4 +1,4 @@
-//! An optimizer that applies what all ranks' gradients have become.
+//! An optimizer that applies the reduced gradients of all ranks.
 
 use super::ops::compression_name;
 use super::{Compression, ProcessSet, Reduction};
@@ -11,9 +11,10 @@ use ferroflow_core::{DType, err};
 
 /// Makes an optimizer average gradients over all processes before it applies them.
 ///
-/// Each gradient is handed over as soon as the backward pass has it, and reduced while that goes on; those
-/// of the variables made first, which the next step needs first, overtake the others. Slots and their names
-/// are the inner optimizer's, so checkpoints fit those of one process.
+/// Each gradient is submitted as soon as the backward pass has computed it, and is reduced while
+/// the pass continues. Gradients of variables created first have priority, because the next step
+/// needs them first. Slots and their names are the inner optimizer's, so checkpoints fit those of
+/// one process.
 ///
 /// ```
 /// # let mut catalog = ferroflow_graph::Catalog::new();
@@ -54,47 +55,46 @@ impl<O: Optimizer> DistributedOptimizer<O> {
         }
     }
 
-    /// How gradients become one: averaged unless told otherwise.
+    /// Reduction of gradients; the default is the average.
     pub fn reduction(mut self, by: Reduction) -> Self {
         self.by = by;
         self
     }
 
-    /// How gradients travel.
+    /// Compression of gradients.
     pub fn compression(mut self, compression: Compression) -> Self {
         self.compression = compression;
         self
     }
 
-    /// How many steps' gradients are added up on each rank, in local variables, before the mean of them
-    /// (see [`DistributedOptimizer::average_aggregated_gradients`]) is reduced and applied. The global step
-    /// counts what is applied.
+    /// Number of steps whose gradients each rank accumulates in local variables before their mean
+    /// (see [`DistributedOptimizer::average_aggregated_gradients`]) is reduced and applied. The
+    /// global step counts applied updates.
     pub fn backward_passes_per_step(mut self, passes: usize) -> Self {
         self.passes = passes.max(1);
         self
     }
 
-    /// Whether gradients of several steps become their mean, as they do unless told otherwise, or their sum.
+    /// Whether accumulated gradients are averaged (the default) or summed.
     pub fn average_aggregated_gradients(mut self, average: bool) -> Self {
         self.averages_passes = average;
         self
     }
 
-    /// Gradients are divided by `factor` before the ranks' are added up, and multiplied by it when that is
-    /// done: between 1 and the number of ranks it keeps sums of half floats from growing beyond them.
+    /// Divides gradients by `factor` before the sum over ranks and multiplies by it afterwards. A
+    /// factor between 1 and the number of ranks avoids overflow of half floats.
     pub fn gradient_predivide_factor(mut self, factor: f32) -> Self {
         self.predivide = factor;
         self
     }
 
-    /// Gradients are those of the ranks of this set, which train a model of their own.
+    /// Reduces gradients over this process set only, which trains its own model.
     pub fn process_set(mut self, set: &ProcessSet) -> Self {
         self.process_set = set.number();
         self
     }
 
-    /// Gradients that name rows are reduced as whole tensors. Otherwise the rows of all ranks are
-    /// gathered.
+    /// Reduces sparse gradients as dense tensors. By default the rows of all ranks are gathered.
     pub fn sparse_as_dense(mut self) -> Self {
         self.sparse_as_dense = true;
         self
@@ -133,7 +133,8 @@ impl<O: Optimizer> DistributedOptimizer<O> {
                 match self.by {
                     Reduction::Sum => {}
                     Reduction::Average => {
-                        // Counted in every step: ranks that have joined have no gradients.
+                        // Read in every step, because ranks that have joined contribute no
+                        // gradients.
                         let one = g.constant(1.0f32);
                         let count = op("HorovodAllreduce", &one, &format!("{name}/ranks"));
                         let count = count.attr("reduce_op", Reduction::Sum as i64).output();
@@ -183,7 +184,8 @@ impl<O: Optimizer> DistributedOptimizer<O> {
 impl<O: Optimizer> Optimizer for DistributedOptimizer<O> {
     forward_to!(optimizer);
 
-    /// The gradients of all ranks; with [`DistributedOptimizer::backward_passes_per_step`], this rank's.
+    /// The gradients of all ranks; with [`DistributedOptimizer::backward_passes_per_step`], this
+    /// rank's.
     #[track_caller]
     fn compute_gradients(&self, loss: &Output, variables: &[Variable]) -> Vec<GradAndVar> {
         let own = self.optimizer.compute_gradients(loss, variables);

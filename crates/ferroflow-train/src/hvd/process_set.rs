@@ -1,4 +1,4 @@
-//! Some of the ranks, which do collectives among themselves.
+//! Process sets: subsets of ranks with their own collectives.
 
 use super::handle::Handle;
 use super::{Link, Reduction, ops};
@@ -7,16 +7,17 @@ use ferroflow_core::{Result, Tensor, err};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 
-/// The ranks of a set, by its number: all of them for 0, and those of `Config::process_sets` from 1 on.
+/// The ranks of each set by number: all ranks for 0, and the sets of `Config::process_sets` from 1
+/// on.
 pub(crate) struct Members {
     pub(super) id: SetId,
-    /// None for all.
+    /// `None` means all ranks.
     pub(super) ranks: Vec<usize>,
 }
 
-/// Some of the ranks, as [`super::Config::process_sets`] or [`super::World::add_process_set`] named them: what is
-/// called on a set is called by its ranks and by no others. In graphs, the ops that communicate have an attribute
-/// `process_set` for its number.
+/// A subset of ranks, from [`super::Config::process_sets`] or [`super::World::add_process_set`].
+/// Only its members may call its collectives. In graphs, the attribute `process_set` of the
+/// communicating ops holds its number.
 ///
 /// ```
 /// # let mut catalog = ferroflow_graph::Catalog::new();
@@ -39,12 +40,12 @@ pub struct ProcessSet {
 }
 
 impl ProcessSet {
-    /// What graphs call it: the attribute `process_set` of the ops that communicate.
+    /// Its number: the attribute `process_set` of the communicating ops.
     pub fn number(&self) -> usize {
         self.number
     }
 
-    /// Its ranks, in their order.
+    /// Its ranks, in order.
     pub fn ranks(&self) -> Vec<usize> {
         match self.link.sets.read().get(self.number) {
             Some(set) if self.number > 0 => set.ranks.clone(),
@@ -52,23 +53,23 @@ impl ProcessSet {
         }
     }
 
-    /// How many ranks it has.
+    /// Number of ranks.
     pub fn size(&self) -> usize {
         self.ranks().len()
     }
 
-    /// The place of this process among its ranks, if it is one of them.
+    /// The index of this process in the set, if it is a member.
     pub fn rank(&self) -> Option<usize> {
         let me = self.link.place.read().rank;
         self.ranks().iter().position(|&r| r == me)
     }
 
-    /// Whether a rank is one of its ranks.
+    /// Whether a rank is a member.
     pub fn includes(&self, rank: usize) -> bool {
         self.ranks().contains(&rank)
     }
 
-    /// Reduces a value under a name of its own, and waits for it.
+    /// Reduces a value under a unique name and waits for the result.
     pub fn all_reduce_value(&self, name: &str, value: Tensor, by: Reduction) -> Result<Tensor> {
         self.all_reduce_async(name, value, by).wait()
     }
@@ -79,7 +80,7 @@ impl ProcessSet {
         self.start(name, value, what, SubmitOptions::op(op), |sum, _| Ok(sum))
     }
 
-    /// Reduces values, each under a name of its own, in one go; if one fails, all do.
+    /// Reduces several values together, each under a unique name; if one fails, all do.
     pub fn grouped_all_reduce_values(
         &self,
         values: Vec<(String, Tensor)>,
@@ -98,7 +99,7 @@ impl ProcessSet {
         handles.into_iter().map(Handle::wait).collect()
     }
 
-    /// All ranks' values one below the other, under a name of its own.
+    /// Concatenates all members' values along the first dimension, under a unique name.
     pub fn all_gather_value(&self, name: &str, value: Tensor) -> Result<Tensor> {
         self.all_gather_async(name, value).wait()
     }
@@ -112,7 +113,7 @@ impl ProcessSet {
         })
     }
 
-    /// The value of rank `root` on all, under a name of its own.
+    /// Broadcasts the value of rank `root`, under a unique name.
     pub fn broadcast_value(&self, name: &str, value: Tensor, root: usize) -> Result<Tensor> {
         self.broadcast_async(name, value, root).wait()
     }
@@ -123,7 +124,7 @@ impl ProcessSet {
         self.start(name, value, what, SubmitOptions::default(), |value, _| Ok(value))
     }
 
-    /// Reduces a value and leaves each rank with its rows of it, nearly as many as the others'.
+    /// Reduce-scatter: reduces a value and gives each rank a nearly equal share of its rows.
     pub fn reduce_scatter_value(&self, name: &str, value: Tensor, by: Reduction) -> Result<Tensor> {
         let (what, op) = by.collective();
         let shape = value.shape().clone();
@@ -135,8 +136,8 @@ impl ProcessSet {
         self.start(name, value, Collective::ReduceScatter, ask, rows).wait()
     }
 
-    /// Sends `splits[r]` of the value's rows, in order, to each rank `r`; gives the rows that the others
-    /// sent, and how many they were.
+    /// All-to-all: sends `splits[r]` rows of the value, in order, to each rank `r`. Returns the
+    /// received rows and their counts.
     pub fn all_to_all_value(
         &self,
         name: &str,
@@ -150,7 +151,8 @@ impl ProcessSet {
         self.start(name, value, what, ask, rows).wait()
     }
 
-    /// The bytes of rank `root` on all, whatever the others give: any object that can be written down.
+    /// Broadcasts the bytes of rank `root`, for example a serialized object. Other ranks' bytes are
+    /// ignored.
     pub fn broadcast_bytes(&self, name: &str, bytes: &[u8], root: usize) -> Result<Vec<u8>> {
         let length = Tensor::scalar(bytes.len() as i64);
         let length = self.broadcast_value(&format!("{name}/length"), length, root)?;
@@ -162,7 +164,7 @@ impl ProcessSet {
         Ok(self.broadcast_value(name, value, root)?.bytes()?.to_vec())
     }
 
-    /// The bytes of each rank, on all.
+    /// Gathers the bytes of each rank on all ranks.
     pub fn all_gather_bytes(&self, name: &str, bytes: &[u8]) -> Result<Vec<Vec<u8>>> {
         let value = Tensor::vector(bytes);
         let all = self.start(
@@ -183,7 +185,7 @@ impl ProcessSet {
         all.wait()
     }
 
-    /// Returns when all its ranks have called it.
+    /// Blocks until all members have called it.
     pub fn barrier(&self, name: &str) -> Result<()> {
         self.all_reduce_value(&format!("barrier {name}"), Tensor::scalar(0u8), Reduction::Sum)?;
         Ok(())
@@ -210,12 +212,12 @@ impl ProcessSet {
 }
 
 impl Members {
-    /// All ranks, however many there are.
+    /// All ranks, whatever their number.
     pub(super) const WORLD: Members = Members { id: SetId::WORLD, ranks: Vec::new() };
 }
 
 impl Link {
-    /// What the engine calls the set of this number.
+    /// The engine's name of the set with this number.
     pub(crate) fn set(&self, number: usize) -> Result<SetId> {
         let sets = self.sets.read();
         let found = sets.get(number).map(|set| set.id);

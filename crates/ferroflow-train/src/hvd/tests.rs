@@ -112,7 +112,7 @@ fn sets_of_ranks_communicate_among_themselves() {
         let refused = s.run(&wrong).unwrap_err();
         assert!(refused.message().contains("is not among its ranks"), "{refused}");
         s.run(&train).unwrap();
-        // The mean of what its ranks found: 3 and 1, or 2.
+        // The mean of the members' values: 3 and 1, or 2.
         assert_eq!(floats(&s.run(&table).unwrap()), [-1.0, 1.0]);
         let value = Tensor::scalar(w.rank() as i32);
         let most = own.all_reduce_value("most", value, Reduction::Max).unwrap();
@@ -137,7 +137,7 @@ fn rows_are_averaged_over_the_ranks_that_have_some_left() {
         let (table, dense) = s.run((&table, dense.scalar::<f32>())).unwrap();
         (floats(&table), dense)
     });
-    // One, two and three steps, each with a mean of 1 whoever takes part.
+    // One, two and three steps; the mean is 1 whichever ranks take part.
     for (rank, (table, dense)) in tables.into_iter().enumerate() {
         let want = 1.0 - 0.25 * (rank + 1) as f32;
         assert!((table[0] - want).abs() < 1e-5 && table[1] == 1.0, "rank {rank}: {table:?}");
@@ -176,7 +176,8 @@ fn a_gradient_is_reduced_while_the_backward_pass_goes_on() {
         let others = reductions.iter().filter(|other| other.name != mine.name);
         assert!(others.clone().all(|o| !waits.contains(o.name.as_str())), "one after another");
     }
-    // The last layer's is there first, and waits for less than the second's, and that for less than the first's.
+    // The last layer's gradient depends on fewer nodes than the second's, and that on fewer than
+    // the first's.
     assert!(needed[2].len() < needed[1].len() && needed[1].len() < needed[0].len());
 }
 
@@ -272,7 +273,7 @@ fn adasum_and_compression_reach_the_engine() {
             }
         }
         let adasum = w.optimizer(Sgd::new(0.25)).sparse_as_dense().reduction(Reduction::Adasum);
-        // Rank 0 is where it wants to be, so the gradient is rank 1's alone.
+        // Rank 0 has reached its target, so the gradient is rank 1's alone.
         assert_eq!(train(w, adasum, 1).0, 0.5);
         let g = w.graph();
         let bad = g.op("HorovodAllreduce").input(&g.constant(1.0)).attr("compression", "zip");
@@ -406,7 +407,7 @@ fn values_are_communicated_in_every_way() {
 }
 
 #[test]
-fn what_one_rank_gets_wrong_is_told_to_all() {
+fn an_invalid_call_of_one_rank_fails_on_all_ranks() {
     on_worlds(2, |w| {
         let (all, r) = (w.all(), w.rank());
         let two = Tensor::vector(&[1f32, 2.0]);
@@ -457,7 +458,7 @@ fn passes_may_be_added_up_and_gradients_divided_first() {
         let sum = sgd().backward_passes_per_step(2).average_aggregated_gradients(false);
         assert_eq!(moved(sum), 6.0);
         let half = |factor: f32| {
-            // Twice what a half float holds, once the ranks' are added up.
+            // The sum over ranks is twice the largest half float.
             let g = w.graph();
             let x = g.variable("x", 0.0);
             let optimizer = w.optimizer(Sgd::new(1.0)).compression(Compression::Fp16);

@@ -6,8 +6,8 @@ use crate::output::Output;
 use crate::variable_scope::Reuse;
 use ferroflow_core::ensure;
 
-/// Scaled dot-product attention over [.., time, width]. `mask`, where given, is true where a query
-/// may look.
+/// Scaled dot-product attention over [.., time, width]. `mask` is true where a query may
+/// attend.
 ///
 /// ```
 /// # let mut catalog = ferroflow_graph::Catalog::new();

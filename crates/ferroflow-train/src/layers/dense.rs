@@ -43,7 +43,7 @@ impl Dense {
         self
     }
 
-    /// What the kernel starts from, whatever the shape it says; Glorot's uniform if not given.
+    /// Initializer of the kernel, whatever its shape; the default is Glorot uniform.
     pub fn kernel(mut self, kernel: Initializer) -> Dense {
         self.kernel = Some(kernel);
         self
@@ -158,7 +158,7 @@ impl Conv2d {
         self
     }
 
-    /// What the kernel starts from; Glorot's uniform if not given.
+    /// Initializer of the kernel; the default is Glorot uniform.
     pub fn kernel(mut self, kernel: Initializer) -> Conv2d {
         self.kernel = Some(kernel);
         self

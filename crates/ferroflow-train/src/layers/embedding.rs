@@ -1,4 +1,4 @@
-//! Embeddings: rows of a table, looked up by number.
+//! Embeddings: rows of a trained table, looked up by id.
 
 use crate::init;
 use crate::output::Output;
@@ -6,7 +6,7 @@ use crate::variable::{PartitionedVariable, Variable};
 use crate::variable_scope::Reuse;
 use ferroflow_core::DType;
 
-/// Which part of a partitioned table has which row.
+/// How the rows of a partitioned table are distributed over its parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PartitionStrategy {
     /// Row `i` is row `i / parts` of part `i % parts`.
@@ -17,7 +17,7 @@ pub enum PartitionStrategy {
     Div,
 }
 
-/// Rows of a table of `rows` by `width` that is trained, for the numbers in `ids`.
+/// Looks up `ids` in a trained table of `rows` by `width`.
 ///
 /// ```
 /// # let mut catalog = ferroflow_graph::Catalog::new();
@@ -39,8 +39,8 @@ pub fn embedding(name: &str, ids: &Output, rows: usize, width: usize) -> Output 
     })
 }
 
-/// Rows of a table in several parts, which may be on several servers: each is asked only for rows
-/// it has.
+/// Looks up rows of a partitioned table, whose parts may be on several servers. Each part is asked
+/// only for its own rows.
 #[track_caller]
 pub fn embedding_lookup(
     table: &PartitionedVariable,
@@ -54,7 +54,7 @@ pub fn embedding_lookup(
     }
     g.name_scope("embedding_lookup", |_| {
         let n = parts.len();
-        // Numbers of rows may be larger than what a `f32` holds exactly.
+        // Row ids may be larger than the integers that an `f32` holds exactly.
         let flat = ids.reshape([-1]).cast(DType::Int64);
         let number = |x: usize| g.constant(i64::try_from(x).unwrap_or(i64::MAX));
         let (part, row) = match strategy {

@@ -9,8 +9,8 @@ use ferroflow_core::{DType, Result, err};
 
 /// Batch normalisation over all but the last dimension (Ioffe, Szegedy 2015).
 ///
-/// In training, the operations that bring the moving means up to date are in the collection
-/// [`keys::UPDATE_OPS`]: run them with each step.
+/// In training, the ops that update the moving averages are in the collection [`keys::UPDATE_OPS`]:
+/// run them with each step.
 ///
 /// ```
 /// # let mut catalog = ferroflow_graph::Catalog::new();
@@ -56,7 +56,7 @@ impl BatchNorm {
             let mean = g.get_variable_with("moving_mean", &zeros, kept());
             let variance = g.get_variable_with("moving_variance", &ones, kept());
             let rank = x.shape().rank().unwrap_or(2) as i32;
-            // The fused op knows no doubles.
+            // The fused op has no kernel for doubles.
             if rank == 4 && dtype == DType::Float {
                 return self.fused(x, [&gamma, &beta, &mean, &variance], is_training);
             }
@@ -142,7 +142,7 @@ pub fn layer_norm(name: &str, x: &Output) -> Output {
     })
 }
 
-/// What means and variances are kept in: half numbers are too coarse for them.
+/// The type of means and variances: half floats are too coarse for them.
 fn statistics_type(x: &Output) -> DType {
     if x.dtype() == DType::Double { DType::Double } else { DType::Float }
 }

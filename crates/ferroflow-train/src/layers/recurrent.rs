@@ -47,7 +47,7 @@ impl Lstm {
         Lstm { units, forget_bias: 1.0 }
     }
 
-    /// What is added to the forget gate, if not 1.
+    /// Bias of the forget gate; the default is 1.
     pub fn forget_bias(mut self, bias: f32) -> Lstm {
         self.forget_bias = bias;
         self

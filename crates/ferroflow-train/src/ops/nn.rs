@@ -39,7 +39,8 @@ impl Output {
         self.binary("BiasAdd", bias)
     }
 
-    /// Convolution of images [batch, height, width, channels] with filters [height, width, in, out].
+    /// Convolution of images [batch, height, width, channels] with filters [height, width, in,
+    /// out].
     #[track_caller]
     pub fn conv2d(&self, filter: impl IntoOutput, stride: i64, padding: Padding) -> Output {
         let filter = filter.into_output(&self.graph, Some(self.dtype()));

@@ -8,8 +8,8 @@ use crate::output::{Operation, Output};
 use crate::variable::{Variable, VariableOptions};
 use ferroflow_core::{DType, Shape, err};
 
-/// Makes an optimizer add up the gradients of several steps and apply their mean: a batch that does not
-/// fit into memory, in pieces. The global step counts what is applied.
+/// Makes an optimizer add up the gradients of several steps and apply their mean: a batch that does
+/// not fit into memory, in pieces. The global step counts what is applied.
 ///
 /// ```
 /// # let mut catalog = ferroflow_graph::Catalog::new();
@@ -28,8 +28,8 @@ pub struct AccumulateGradients<O> {
 }
 
 impl<O: Optimizer> AccumulateGradients<O> {
-    /// Applies the mean of the gradients of every `steps` steps. The sums are local variables, which the
-    /// graph's local initializer sets.
+    /// Applies the mean of the gradients of every `steps` steps. The sums are local variables,
+    /// which the graph's local initializer sets.
     pub fn new(optimizer: O, steps: usize) -> AccumulateGradients<O> {
         AccumulateGradients { optimizer, steps: steps.max(1) }
     }
@@ -51,8 +51,8 @@ impl<O: Optimizer> Optimizer for AccumulateGradients<O> {
     }
 }
 
-/// Adds the gradients up, and hands the sums, divided by `divisor`, to `apply` when there are those of `steps`
-/// steps.
+/// Adds the gradients up, and hands the sums, divided by `divisor`, to `apply` when there are those
+/// of `steps` steps.
 #[track_caller]
 pub(crate) fn accumulated(
     g: &Graph,

@@ -40,7 +40,8 @@ impl Ftrl {
         self
     }
 
-    /// The strength of a regularization of weights themselves, which moves them with every gradient.
+    /// The strength of a regularization of weights themselves, which moves them with every
+    /// gradient.
     pub fn shrinkage(mut self, l2: f32) -> Ftrl {
         self.shrinkage = l2;
         self

@@ -1,4 +1,4 @@
-//! Writing SavedModels that TensorFlow, TensorFlow Serving and whoever reads their format load and run.
+//! Exports SavedModels that TensorFlow and TensorFlow Serving can load.
 
 use super::{SERVE, Signature, TensorInfo};
 use crate::checkpoint_state::write_whole;
@@ -36,14 +36,14 @@ impl Signature {
         self.method == Signature::predict().method
     }
 
-    /// One more tensor that goes in.
+    /// Adds an input.
     #[must_use]
     pub fn input(mut self, name: &str, tensor: &Output) -> Signature {
         self.inputs.insert(name.into(), TensorInfo::of(tensor));
         self
     }
 
-    /// One more tensor that comes out.
+    /// Adds an output.
     #[must_use]
     pub fn output(mut self, name: &str, tensor: &Output) -> Signature {
         self.outputs.insert(name.into(), TensorInfo::of(tensor));
@@ -70,8 +70,8 @@ impl TensorInfo {
 
 /// Writes a SavedModel.
 ///
-/// The nodes that save and restore are made with it, so it is made before the session's graph is
-/// final; [`SavedModelBuilder::save`] writes the values that a session has.
+/// Adds its save and restore nodes when created, so create it before the session's graph is final.
+/// [`SavedModelBuilder::save`] writes the values of a session.
 ///
 /// ```
 /// # fn main() -> ferroflow_core::Result<()> {
@@ -90,7 +90,7 @@ impl TensorInfo {
 /// ```
 pub struct SavedModelBuilder {
     graph: Graph,
-    /// None if there is nothing to save.
+    /// `None` if there are no variables.
     saver: Option<Saver>,
     tags: Vec<String>,
     signatures: BTreeMap<String, Signature>,
@@ -99,12 +99,12 @@ pub struct SavedModelBuilder {
 }
 
 impl SavedModelBuilder {
-    /// A model of this graph with all its global variables, tagged `serve`. Its lookup tables are
-    /// filled when it is loaded.
+    /// A model of this graph with all its global variables, tagged `serve`. Loading it initializes
+    /// its lookup tables.
     #[track_caller]
     pub fn new(graph: &Graph) -> SavedModelBuilder {
         let tables = graph.operations_of(crate::keys::TABLE_INITIALIZERS);
-        // Files that tables are filled from go with the model.
+        // Files of lookup tables become assets of the model.
         let file = |tensor: &Output| {
             let value = graph.state().constant(tensor.endpoint?)?;
             let name = String::from_utf8_lossy(value.scalar_string().ok()?).into_owned();
@@ -121,37 +121,36 @@ impl SavedModelBuilder {
         }
     }
 
-    /// Other tags than `serve`, by which a loader chooses among models.
+    /// Replaces the tag `serve`; loaders choose a graph by its tags.
     #[must_use]
     pub fn tags(mut self, tags: &[&str]) -> SavedModelBuilder {
         self.tags = tags.iter().map(|t| t.to_string()).collect();
         self
     }
 
-    /// What the model can be asked, by name; [`super::DEFAULT_SIGNATURE`] is used when none is asked for.
+    /// Adds a signature; [`super::DEFAULT_SIGNATURE`] is the default of callers.
     #[must_use]
     pub fn signature(mut self, name: &str, signature: Signature) -> SavedModelBuilder {
         self.signatures.insert(name.into(), signature);
         self
     }
 
-    /// A file that goes with the model. `tensor`, a constant string, is its name in this program; a
-    /// loader puts in the name that the file's copy has there.
+    /// Adds an asset file. `tensor`, a constant string, holds its path in this program; a loader
+    /// replaces it by the path of the copy.
     #[must_use]
     pub fn asset(mut self, tensor: &Output, file: impl AsRef<Path>) -> SavedModelBuilder {
         self.assets.push((tensor.clone(), file.as_ref().to_path_buf()));
         self
     }
 
-    /// What is run when the model was loaded, instead of filling its tables.
+    /// The op to run after loading, instead of initializing tables.
     #[must_use]
     pub fn main_op(mut self, operation: &Operation) -> SavedModelBuilder {
         self.main = Some(operation.clone());
         self
     }
 
-    /// Writes the model, with the values its variables have in `session`, to a directory that is
-    /// not there yet or empty.
+    /// Writes the model with the variable values of `session` to a new or empty directory.
     pub fn save(&self, session: &GraphSession, dir: impl AsRef<Path>) -> Result<()> {
         let dir = dir.as_ref();
         self.graph.check()?;
@@ -190,7 +189,7 @@ impl SavedModelBuilder {
             assets: &assets,
             main: self.main.as_ref(),
         };
-        // Last, so that a model that is there is whole.
+        // Written last, so that a visible model is complete.
         write_whole(&dir.join("saved_model.pb"), &encode_saved_model(&self.graph, &parts)?)
     }
 }

@@ -1,4 +1,4 @@
-//! What replicas hand gradients over to: one accumulator for each variable, beside it.
+//! Gradient accumulators, one next to each variable.
 
 use crate::gradient::{Gradient, IndexedSlices};
 use crate::graph::Graph;
@@ -6,7 +6,7 @@ use crate::output::{Operation, Output};
 use crate::variable::Variable;
 use ferroflow_core::{DType, PartialShape};
 
-/// Sums gradients of the current step, and drops those of earlier ones.
+/// Sums gradients of the current step and drops stale ones.
 pub(super) struct Accumulator {
     graph: Graph,
     handle: Output,
@@ -16,7 +16,7 @@ pub(super) struct Accumulator {
 }
 
 impl Accumulator {
-    /// The one of a variable.
+    /// The accumulator of a variable.
     #[track_caller]
     pub fn of(variable: &Variable, gradient: &Gradient) -> Accumulator {
         let is_sparse = matches!(gradient, Gradient::Sparse(_));
@@ -34,7 +34,7 @@ impl Accumulator {
         Accumulator { graph, handle, is_sparse, dtype, shape }
     }
 
-    /// One that counts replicas, beside the global step.
+    /// An accumulator next to the global step that counts replicas.
     #[track_caller]
     pub fn gate(global_step: &Variable) -> Accumulator {
         let graph = global_step.graph().clone();
@@ -63,7 +63,7 @@ impl Accumulator {
         }
     }
 
-    /// Counts a replica that has handed over all its gradients of a step.
+    /// Counts a replica that has added all its gradients of a step.
     #[track_caller]
     pub fn count_in(&self, local_step: &Output) -> Operation {
         self.graph.device(&self.handle.device(), || {
@@ -72,7 +72,7 @@ impl Accumulator {
         })
     }
 
-    /// The mean, once there are `count`.
+    /// The mean, once it holds `count` gradients.
     #[track_caller]
     pub fn take(&self, count: &Output) -> Gradient {
         if !self.is_sparse {
@@ -86,13 +86,13 @@ impl Accumulator {
         Gradient::Sparse(IndexedSlices { values, indices, shape })
     }
 
-    /// How many there are.
+    /// Number of accumulated gradients.
     #[track_caller]
     pub fn pending(&self) -> Output {
         self.graph.op("AccumulatorNumAccumulated").input(&self.handle).output()
     }
 
-    /// Tells it the current step.
+    /// Sets the current step.
     #[track_caller]
     pub fn tell(&self, global_step: &Variable) -> Operation {
         let op = self.graph.op("AccumulatorSetGlobalStep").input(&self.handle);

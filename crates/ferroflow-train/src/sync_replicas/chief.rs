@@ -1,4 +1,4 @@
-//! What the chief does beside its own training: step after step is aggregated until the session ends.
+//! The chief's aggregation thread: aggregates step after step until the session ends.
 
 use super::SyncTraining;
 use crate::session::GraphSession;
@@ -10,7 +10,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// The thread that aggregates.
+/// The aggregation thread.
 pub(crate) struct Chief {
     thread: JoinHandle<()>,
     failure: Arc<Mutex<Option<Error>>>,
@@ -23,19 +23,19 @@ impl Chief {
         let told = failure.clone();
         let body = move || {
             *told.lock() = aggregate(&session, &sync).err();
-            // Nobody gets a token any more: the step that waits for one ends, and says why.
+            // No more tokens will come: end the step that waits for one, with the cause.
             let _ = session.close();
         };
         let thread = Builder::new().name("ff-sync".into()).spawn(body).map_err(no_thread)?;
         Ok(Chief { thread, failure })
     }
 
-    /// Why it has ended, if it has.
+    /// The error that ended it, if any.
     pub fn failure(&self) -> Option<Error> {
         self.failure.lock().take()
     }
 
-    /// Waits for its end, which the session's end brings.
+    /// Waits for its end; closing the session ends it.
     pub fn join(self) {
         let _ = self.thread.join();
     }
@@ -45,10 +45,10 @@ fn no_thread(e: std::io::Error) -> Error {
     err!(ResourceExhausted, "cannot start a thread: {e}")
 }
 
-/// How often in a row the watch may fail to look.
+/// Consecutive failures of the watch before it gives up.
 const BLIND: usize = 5;
 
-/// Takes turns until one fails, and watches that none waits for replicas for ever.
+/// Runs iterations until one fails, with a watch that resolves stalled steps.
 fn aggregate(session: &GraphSession, sync: &SyncTraining) -> Result<()> {
     let turns = &Turns::default();
     let (is_over, over) = channel::<()>();
@@ -68,7 +68,7 @@ fn aggregate(session: &GraphSession, sync: &SyncTraining) -> Result<()> {
                 }
             }
             if failed == BLIND {
-                // Nobody would see it if training stopped.
+                // Without the watch, a stall would go unnoticed.
                 let _ = session.close();
             }
         }
@@ -87,7 +87,7 @@ fn aggregate(session: &GraphSession, sync: &SyncTraining) -> Result<()> {
     })
 }
 
-/// What the chief tells its watch.
+/// State that the chief shares with its watch.
 #[derive(Default)]
 struct Turns {
     done: AtomicU64,
@@ -100,7 +100,7 @@ impl Turns {
         self.done.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How long a step takes. Nobody knows before the first, which takes longer than others.
+    /// Duration of a step; unknown before the first one, which takes longer than others.
     fn usual(&self, interval: Duration) -> Duration {
         match self.done.load(Ordering::Relaxed) {
             0 => interval.saturating_mul(8),

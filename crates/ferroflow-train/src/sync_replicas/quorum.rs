@@ -1,11 +1,12 @@
-//! How many replicas a step waits for, and what changes that.
+//! The quorum: the number of replicas that a step waits for.
 //!
-//! A replica counts itself in at the gate, an accumulator beside the global step, once it has handed over all
-//! its gradients. The chief takes none until the gate has counted as many replicas as are to be aggregated, so
-//! one that dies half-way leaves no step half-made. The chief's wait is never cut short, which might leave one
-//! half-made, too: where replicas are missing for too long, the chief counts them in itself, and the step is
-//! made by those that are there. Where nobody is there, all may be waiting for tokens that were lost with the
-//! replicas that had them: new ones are put out.
+//! A replica increments the replica counter, an accumulator next to the global step, after it has
+//! added all its gradients. The chief takes no gradient before the counter reaches the quorum, so a
+//! replica that dies between two gradients leaves no partial step. The chief's wait is never
+//! cancelled, because that could leave a partial step too. When replicas are missing for longer
+//! than the timeout, the watch counts them in itself, and the step uses the gradients that are
+//! there. When no replica has added gradients, all may be waiting for tokens that were lost with
+//! dead replicas, so the watch issues new tokens.
 
 use super::accumulator::Accumulator;
 use crate::graph::Graph;
@@ -15,12 +16,12 @@ use crate::variable::{Variable, VariableOptions};
 use ferroflow_core::{Result, Tensor};
 use std::time::{Duration, Instant};
 
-/// What gradients are taken behind.
+/// The replica counter that guards the gradients.
 pub(super) struct Gate {
     pub counter: Accumulator,
-    /// The quorum: how many replicas open it.
+    /// The quorum: the count at which gradients may be taken.
     pub size: Variable,
-    /// How many gradients to take of each variable; known when it opens.
+    /// Number of gradients to take per variable; known when the quorum is reached.
     pub count: Output,
 }
 
@@ -28,24 +29,24 @@ impl Gate {
     #[track_caller]
     pub fn new(g: &Graph, replicas: i32, global_step: &Variable) -> Gate {
         let counter = Accumulator::gate(global_step);
-        // Neither trained nor saved: it is of those that train now.
+        // Neither trained nor saved: it describes the current replicas.
         let options = VariableOptions { trainable: false, collections: Vec::new() };
         g.device(&global_step.device(), || {
             let size = g.variable_with("quorum", replicas, options);
             let wanted = size.read();
             let opened = counter.take(&wanted).values().operation();
-            // It may have shrunk since: others were counted in for those that are missing.
+            // The quorum may have shrunk since, with missing replicas counted in.
             let count = g.control_dependencies(&[opened], || size.read().minimum(&wanted));
             Gate { counter, size, count }
         })
     }
 }
 
-/// What replicas and the chief do about the size of the quorum.
+/// Ops of replicas and chief that change the quorum.
 #[derive(Clone, Debug)]
 pub(super) struct Quorum {
     is_set: Output,
-    /// Its size when all are there.
+    /// Its size when all replicas are alive.
     whole: i32,
     join: Operation,
     rejoin: Operation,
@@ -53,27 +54,27 @@ pub(super) struct Quorum {
     look: Look,
     new_size: Output,
     missed_step: Output,
-    /// Sets the size to what `new_size` is fed with, unless the step `missed_step` was made.
+    /// Sets the size to the fed `new_size`, unless the step `missed_step` has completed.
     shrink: Operation,
-    /// Counts in a replica that is missing in the step `missed_step`, unless that was made.
+    /// Counts in a replica that is missing in the step `missed_step`, unless that has completed.
     stand_in: Operation,
     patience: Duration,
 }
 
-/// How a step stands.
+/// The state of a step.
 #[derive(Clone, Debug)]
 struct Look {
-    /// How many replicas the gate has counted.
+    /// Number of counted replicas.
     counted: Output,
-    /// How many gradients the emptiest accumulator has.
+    /// Smallest number of gradients in an accumulator.
     held: Output,
     size: Output,
     tokens: Output,
-    /// The global step; read after the others, so they are not of a later one.
+    /// The global step; read last, so that the other values are not of a later step.
     step: Output,
 }
 
-/// What a quorum is made for.
+/// Settings of a quorum.
 pub(super) struct Parts<'a> {
     pub gate: &'a Gate,
     pub accumulators: &'a [Accumulator],
@@ -103,7 +104,7 @@ impl Quorum {
             is_set: size.is_initialized(),
             whole,
             join: size.assign((size.read() + 1.0).minimum(whole)),
-            // It comes back for a token, and has taken one of those that are there.
+            // The replica takes one of the issued tokens.
             rejoin: {
                 let old = size.read();
                 let new = (&old + 1.0).minimum(whole);
@@ -111,7 +112,7 @@ impl Quorum {
                 let put = g.op("QueueEnqueueManyV2").input(tokens).list(&[grown]).operation();
                 g.control_dependencies(&[put], || size.assign(&new))
             },
-            // Whoever waits for it in this step need not.
+            // The current step must not wait for it.
             leave: g.control_dependencies(&[less], || gate.counter.count_in(local_step)),
             look: look(gate.counter.pending(), g.pack(&held, 0).min_all()),
             shrink: {
@@ -125,31 +126,31 @@ impl Quorum {
         })
     }
 
-    /// A replica is there: for the first time, or started again.
+    /// Registers a replica that has started or restarted.
     pub fn join(&self, session: &GraphSession) -> Result<()> {
         match session.run(self.is_set.scalar::<bool>())? {
             true => session.run(&self.join),
-            // The chief, who has it start with everybody, is still to come.
+            // The chief has not started yet and will set the full size.
             false => Ok(()),
         }
     }
 
-    /// A replica that was given up is there after all.
+    /// Registers a replica that the watch had removed.
     pub fn rejoin(&self, session: &GraphSession) -> Result<()> {
         session.run(&self.rejoin)
     }
 
-    /// A replica leaves in an orderly way.
+    /// Unregisters a replica that leaves.
     pub fn leave(&self, session: &GraphSession) -> Result<()> {
         session.run(&self.leave)
     }
 
-    /// The step is made by those that are there.
+    /// Lets the step complete with the replicas that are alive.
     fn go_on(&self, session: &GraphSession, step: i64, there: i32) -> Result<()> {
         let (size, step) = (Tensor::scalar(there.min(self.whole)), Tensor::scalar(step));
         let fed = [(&self.new_size, size), (&self.missed_step, step.clone())];
         session.run_fed(fed, &self.shrink)?;
-        // The gate may wait for more than the quorum is now. Those too many are dropped.
+        // The counter may wait for more than the present quorum; the surplus is dropped.
         for _ in 0..self.whole {
             session.run_fed((&self.missed_step, step.clone()), &self.stand_in)?;
         }
@@ -157,15 +158,15 @@ impl Quorum {
     }
 }
 
-/// The chief's watch over the steps: looks now and then whether one gets on.
+/// Checks periodically whether the current step makes progress.
 pub(super) struct Watch<'a> {
     quorum: &'a Quorum,
-    /// Puts out tokens.
+    /// Issues tokens.
     put: &'a Operation,
     step: i64,
-    /// Since when nothing has been done about that step.
+    /// When the watch last acted on that step.
     began: Instant,
-    /// Since when replicas have been waiting for others in it.
+    /// When replicas began to wait for others in it.
     waiting: Option<Instant>,
     tries: u32,
 }
@@ -175,12 +176,12 @@ impl<'a> Watch<'a> {
         Watch { quorum, put, step: -1, began: Instant::now(), waiting: None, tries: 0 }
     }
 
-    /// How often to look.
+    /// Interval between two checks.
     pub fn interval(&self) -> Duration {
         self.quorum.patience / 4
     }
 
-    /// Looks, and helps a step along that does not get on. `usual` is how long one takes.
+    /// Checks the step and resolves a stall. `usual` is the duration of a step.
     pub fn look(&mut self, session: &GraphSession, usual: Duration) -> Result<()> {
         let Look { counted, held, size, tokens, step } = &self.quorum.look;
         let counts = [counted.scalar::<i32>(), held.scalar(), size.scalar(), tokens.scalar()];
@@ -189,7 +190,7 @@ impl<'a> Watch<'a> {
         if step != self.step {
             *self = Watch { step, ..Watch::new(self.quorum, self.put) };
         }
-        // One that has left is counted in without gradients.
+        // A replica that has left is counted in without gradients.
         let there = counted.min(held);
         if there > 0 {
             let since = *self.waiting.get_or_insert_with(Instant::now);
@@ -203,7 +204,7 @@ impl<'a> Watch<'a> {
             return self.quorum.go_on(session, step, there);
         }
         self.waiting = None;
-        // They may all be computing still: a token too many has one compute in vain.
+        // All replicas may still be computing: a surplus token makes one of them compute in vain.
         let limit = self
             .quorum
             .patience
