@@ -24,6 +24,7 @@
 //! assert_eq!(out[0].scalar_value::<f32>()?, 3.0);
 //! # Ok::<(), ferroflow::Error>(())
 //! ```
+#![forbid(unsafe_code)]
 
 mod async_session;
 mod background_server;

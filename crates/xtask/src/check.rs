@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use clap::ValueEnum;
 
 use crate::background::Background;
+use crate::book;
 use crate::conformance;
 use crate::programs;
 use crate::release;
@@ -42,6 +43,8 @@ enum Step {
     Doctest,
     /// The documentation of all crates, warnings are errors
     Doc,
+    /// The book in docs/
+    Book,
     /// The release build of the ferroflow command
     Release,
     /// The conformance programs that the release build must pass
@@ -57,6 +60,7 @@ impl Step {
             Step::Test => "test",
             Step::Doctest => "doctest",
             Step::Doc => "doc",
+            Step::Book => "book",
             Step::Release => "release",
             Step::Conformance => "conformance",
         }
@@ -85,6 +89,7 @@ impl Step {
                 "warnings",
             ])),
             Step::Test => steps::run(&mut tests()),
+            Step::Book => book::build(),
             Step::Doctest => {
                 steps::run(&mut steps::cargo(&["test", "--workspace", "--doc", "--quiet"]))
             }

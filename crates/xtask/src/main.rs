@@ -5,6 +5,7 @@
 
 mod background;
 mod bench;
+mod book;
 mod check;
 mod conformance;
 mod digits;
@@ -47,6 +48,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Chore {
+    Book(book::Args),
     Check(check::Args),
     Conformance(conformance::Args),
     Bench(bench::Args),
@@ -60,6 +62,7 @@ enum Chore {
 
 fn main() -> ExitCode {
     let done = match Cli::parse().chore {
+        Chore::Book(args) => book::run(&args),
         Chore::Check(args) => check::run(&args),
         Chore::Conformance(args) => conformance::run(&args),
         Chore::Bench(args) => bench::run(&args),

@@ -95,19 +95,19 @@ const RULES: &[Rule] = &[
     Rule {
         name: "unsafe-files",
         about: "files with unsafe code are those in unsafe.allow",
-        level: Level::Warning,
+        level: Level::Error,
         check: unsafe_files::check,
     },
     Rule {
         name: "forbid-unsafe",
         about: "a crate without unsafe code forbids it",
-        level: Level::Warning,
+        level: Level::Error,
         check: forbid_unsafe::check,
     },
     Rule {
         name: "op-names",
         about: "no code compares an op's name outside the op's own file",
-        level: Level::Warning,
+        level: Level::Error,
         check: op_names::check,
     },
     Rule {
@@ -125,7 +125,7 @@ const RULES: &[Rule] = &[
     Rule {
         name: "doc-links",
         about: "links in documents lead to files and headings that exist",
-        level: Level::Warning,
+        level: Level::Error,
         check: doc_links::check,
     },
     Rule {
@@ -167,7 +167,7 @@ const RULES: &[Rule] = &[
     Rule {
         name: "dependencies",
         about: "tokio and threads stay where ARCHITECTURE puts them",
-        level: Level::Warning,
+        level: Level::Error,
         check: dependencies::check,
     },
 ];

@@ -128,14 +128,13 @@ impl Session {
         cancel: CancelToken,
         done: SessionDone,
     ) {
-        let run = match self.partial_runs.runs.lock().get(handle) {
-            Some(run) => run.clone(),
-            None => {
-                return done(Err(err!(
-                    InvalidArgument,
-                    "Must run PartialRunSetup before performing partial runs"
-                )));
-            }
+        // A statement of its own, so that `done` is called without the lock.
+        let run = self.partial_runs.runs.lock().get(handle).cloned();
+        let Some(run) = run else {
+            return done(Err(err!(
+                InvalidArgument,
+                "Must run PartialRunSetup before performing partial runs"
+            )));
         };
         let is_last = match run.advance(&feeds, &fetches) {
             Ok(is_last) => is_last,

@@ -1,4 +1,4 @@
-//! Links in documents lead to files and headings that exist.
+//! Links in documents lead to files and headings that exist, and the book's summary lists every page.
 
 use super::Finding;
 use super::markdown::{anchors, links};
@@ -13,7 +13,21 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
             }
         }
     }
+    found.extend(unlisted(tree));
     found
+}
+
+/// Pages of the book that its summary does not list, which mdBook leaves out.
+fn unlisted(tree: &Tree) -> Vec<Finding> {
+    const SUMMARY: &str = "docs/src/SUMMARY.md";
+    let Some(summary) = tree.file(SUMMARY) else { return Vec::new() };
+    let listed = links(&summary.text).into_iter().map(|link| resolve(SUMMARY, link.text));
+    let listed: Vec<String> = listed.chain([SUMMARY.into()]).collect();
+    let pages = tree.documents().filter(|page| page.path.starts_with("docs/src/"));
+    let unlisted = pages.filter(|page| !listed.contains(&page.path));
+    unlisted
+        .map(|page| Finding::new(&page.path, 0, format!("{SUMMARY} does not list it")))
+        .collect()
 }
 
 fn problem(tree: &Tree, document: &Source, link: &str) -> Option<String> {
@@ -59,6 +73,20 @@ mod tests {
         ]);
         let lines: Vec<usize> = check(&tree).iter().map(|finding| finding.line).collect();
         assert_eq!(lines, [1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn a_page_that_the_summary_does_not_list_is_found() {
+        let tree = Tree::of(&[
+            ("docs/src/SUMMARY.md", "- [a](start/a.md)\n"),
+            ("docs/src/start/a.md", ""),
+            ("docs/src/start/b.md", ""),
+        ]);
+        let found = check(&tree);
+        assert_eq!(
+            found,
+            [Finding::new("docs/src/start/b.md", 0, "docs/src/SUMMARY.md does not list it")]
+        );
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub struct Tree {
 /// One file, its path relative to the root.
 pub struct Source {
     pub path: String,
-    /// Empty for a file that is not UTF-8.
+    /// Empty for a file that is not UTF-8 or that a program wrote.
     pub text: String,
     syntax: OnceCell<Option<syn::File>>,
 }
@@ -86,7 +86,10 @@ impl Tree {
 }
 
 impl Source {
-    fn new(path: &str, text: String) -> Source {
+    fn new(path: &str, mut text: String) -> Source {
+        if text.starts_with("// This file is @generated") {
+            text.clear();
+        }
         Source { path: path.into(), text, syntax: OnceCell::new() }
     }
 

@@ -1,6 +1,7 @@
 //! A public type name has one meaning in the workspace, except those of `type_names.allow`.
 //!
-//! Counted are `pub struct`, `enum`, `trait`, `type` and `union` of library crates, outside tests.
+//! Counted are `pub struct`, `enum`, `trait`, `type` and `union` of library crates, outside tests and
+//! outside crates that are not published.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +10,17 @@ use syn::{Item, Visibility};
 
 use super::Finding;
 use super::allow::Allow;
-use super::tree::{Tree, attributes_of, is_test};
+use super::tree::{Source, Tree, attributes_of, is_test};
 
 pub fn check(tree: &Tree) -> Vec<Finding> {
     let mut allow = Allow::read(tree, "type_names");
     let mut places: BTreeMap<String, Vec<(&str, usize)>> = BTreeMap::new();
     for file in tree.library() {
-        let root = format!("crates/{}/src/lib.rs", file.crate_name().unwrap_or_default());
-        if tree.file(&root).is_none() {
+        let own = |name: &str| {
+            tree.file(&format!("crates/{}/{name}", file.crate_name().unwrap_or_default()))
+        };
+        let is_internal = |manifest: &Source| manifest.text.contains("\npublish = false\n");
+        if own("src/lib.rs").is_none() || own("Cargo.toml").is_some_and(is_internal) {
             continue;
         }
         let Some(syntax) = file.syntax() else { continue };
@@ -95,6 +99,8 @@ mod tests {
             b,
             ("crates/b/src/y.rs", "pub enum Error {}"),
             ("crates/c/src/main.rs", "pub struct Part;"),
+            ("crates/d/src/lib.rs", "pub struct Part;"),
+            ("crates/d/Cargo.toml", "[package]\npublish = false\n"),
             ("crates/xtask/tidy/type_names.allow", "Error  each is the error of its crate\n"),
         ]);
         assert_eq!(check(&tree), []);
