@@ -27,7 +27,8 @@ import time
 
 import common
 
-# Which implementations are compared: those over the same kind of link.  gloo and Horovod have TCP only.
+# Which implementations are compared: those over the same kind of link.  gloo and Horovod have TCP
+# only.
 PEERS = {"ferroflow-shared": ["openmpi-shared"],
          "ferroflow-tcp": ["gloo", "openmpi-tcp", "horovod", "horovod-fast"]}
 

@@ -57,7 +57,7 @@ def parse_options():
     return options
 
 
-# ----------------------------------------------------------------- what is run, and for which implementation
+# --------------------------------------------------- benchmarks and implementations
 
 
 def implementations(options):

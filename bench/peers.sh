@@ -3,8 +3,9 @@
 #
 #   bench/peers.sh DIR [torch] [mpi] [horovod]      # all three, if none is named
 #
-# torch is PyTorch with gloo (several GB), mpi is Open MPI (needs root, for apt-get) with mpi4py, horovod
-# is Horovod on gloo, built from its sources against TensorFlow 2.15.1 (Python 3.11, cmake, about ten minutes).
+# torch is PyTorch with gloo (several GB), mpi is Open MPI (needs root, for apt-get) with mpi4py,
+# horovod is Horovod on gloo, built from its sources against TensorFlow 2.15.1 (Python 3.11, cmake,
+# about ten minutes).
 set -euo pipefail
 dir=$(realpath -m "${1:?where to}")
 shift

@@ -1,6 +1,6 @@
 //! For the tests of all crates: an op checker that runs one kernel of a catalog; random graphs with
-//! steps over them; graphs and functions written down node by node; small ops for such graphs; tests
-//! with child processes ([`child`]); and tests that say why they were skipped ([`trials`]).
+//! steps over them; graphs and functions written down node by node; small ops for such graphs;
+//! tests with child processes ([`child`]); and tests that say why they were skipped ([`trials`]).
 #![forbid(unsafe_code)]
 
 mod check;

@@ -1,7 +1,7 @@
 //! Tests that a machine can run only if it has what they need; others skip them, with the reason.
 //!
-//! A `#[test]` function cannot skip itself: it passes or fails. A test target with `harness = false`
-//! lists its tests instead, each with what it needs:
+//! A `#[test]` function cannot skip itself: it passes or fails. A test target with `harness =
+//! false` lists its tests instead, each with what it needs:
 //!
 //! ```no_run
 //! use ferroflow_testing::needs::MPIRUN;

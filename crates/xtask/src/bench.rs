@@ -8,22 +8,22 @@ use crate::release;
 use crate::steps::{self, Result};
 use crate::venv;
 
-/// Measure Ferroflow beside TensorFlow, in one run with the same client, and hold the result against the goals.
+/// Measure Ferroflow beside TensorFlow with the same client, and compare with the goals.
 ///
-/// Leaves every single figure (lines.jsonl) and the tables (report.md) in target/bench/. For figures to quote, the
-/// machine should have nothing else to do; the report says how much else there was. bench/README.md tells more.
+/// Writes every measurement (lines.jsonl) and the tables (report.md) to target/bench/. Numbers to
+/// quote need an idle machine; the report shows the load of others. See bench/README.md.
 #[derive(clap::Args)]
 pub struct Args {
-    /// One short round of everything: rough figures in a few minutes
+    /// One short round of everything: rough numbers in a few minutes
     #[arg(long)]
     quick: bool,
 
-    /// This benchmark only; may be repeated (null_step, concurrency, feed_fetch, large_graph, checkpoint, startup, distributed,
-    /// kernels, rust)
+    /// This benchmark only; may be repeated (null_step, concurrency, feed_fetch, large_graph,
+    /// checkpoint, startup, distributed, kernels, rust)
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
 
-    /// Rounds, in each of which every implementation has its turn
+    /// Rounds; each runs every implementation once
     #[arg(long, value_name = "N")]
     rounds: Option<u32>,
 
@@ -31,7 +31,7 @@ pub struct Args {
     #[arg(long, value_name = "PATH")]
     torch_python: Option<String>,
 
-    /// TensorFlow beside itself: how far apart two equal things are measured on this machine
+    /// Measure TensorFlow twice, to see how much equal programs differ on this machine
     #[arg(long)]
     noise: bool,
 }
@@ -63,10 +63,10 @@ pub fn run(args: &Args) -> Result {
     steps::run(Command::new(python).arg("bench/compare.py").args(options))
 }
 
-/// What `--rust-cmd` runs: this very chore's other half, below.
+/// The command for `--rust-cmd`: `cargo xtask bench-rust`.
 const RUST_COMMAND: &str = "cargo xtask bench-rust";
 
-/// Print the figures that are measured in Rust, as JSON lines (bench/README.md has the format).
+/// Print the measurements made in Rust, as JSON lines (the format is in bench/README.md).
 ///
 /// `cargo xtask bench` calls this once a round.
 #[derive(clap::Args)]
@@ -80,8 +80,8 @@ pub fn run_rust(_: &RustArgs) -> Result {
     Ok(())
 }
 
-/// All at once: features are united over what is built together, and each other union would compile
-/// the op library again.
+/// In one command: Cargo unites the features of what it builds together, and another union would
+/// compile the op library again.
 fn build_own_benches() -> Result {
     let packages = ["ferroflow-runtime", "ferroflow-cluster", "ferroflow"];
     let examples = ["bench_executor", "bench_floor", "bench_grpc", "bench_edge"];
@@ -91,7 +91,7 @@ fn build_own_benches() -> Result {
     steps::run(&mut build)
 }
 
-/// An echo server, the floor of what a client sees.
+/// An echo server: the least latency that a client can see.
 fn floor_command() -> String {
     format!("{} {{port}}", paths::quoted(&example("bench_floor").display().to_string()))
 }

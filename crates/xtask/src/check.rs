@@ -14,12 +14,13 @@ use crate::steps::{self, Failure, Result, Steps};
 use crate::tidy;
 use crate::venv;
 
-/// Everything CI checks: format, rules, lints, tests, documentation, the release build, and programs of a TensorFlow client against it.
+/// Everything CI checks: format, rules, lints, tests, documentation, the release build, and
+/// programs of a TensorFlow client against it.
 ///
-/// Stops at the first step that fails and says how to run that one again.
+/// Stops at the first failure and prints the command for that step alone.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Do this step only; may be repeated
+    /// Run this step only; may be repeated
     #[arg(long, value_name = "STEP")]
     only: Vec<Step>,
 
@@ -28,7 +29,7 @@ pub struct Args {
     install: bool,
 }
 
-/// In the order in which they are done: the cheap ones first.
+/// In the order of the check: cheap steps first.
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum Step {
     /// cargo fmt --check
@@ -66,7 +67,7 @@ impl Step {
         }
     }
 
-    /// What to type after this step has failed.
+    /// The command to type after this step has failed.
     fn again(self) -> String {
         match self {
             Step::Fmt => "cargo xtask check --only fmt (`cargo fmt` repairs)".into(),

@@ -1,6 +1,8 @@
-//! `cargo xtask conformance`: programs of an unmodified TensorFlow client against the release build.
+//! `cargo xtask conformance`: programs of an unmodified TensorFlow client against the release
+//! build.
 //!
-//! `conformance/run.py` starts the servers and judges; here it is given an interpreter and a server to start.
+//! `conformance/run.py` starts servers and programs; this module gives it an interpreter and the
+//! command of a server.
 
 use std::num::NonZero;
 use std::process::Command;
@@ -21,15 +23,15 @@ const CHECKED_MAX_TASKS: Option<u32> = None;
 
 /// Run programs of a TensorFlow 2.15.1 client against the release build of `ferroflow server`.
 ///
-/// Without --tier, --only or --max-tasks: those that `cargo xtask check` runs. The first time, a virtual environment
-/// is made under .venv/ (see `cargo xtask venv`). conformance/README.md tells more.
+/// Without --tier, --only or --max-tasks: those that `cargo xtask check` runs. The first time, a
+/// virtual environment is made under .venv/ (see `cargo xtask venv`). See conformance/README.md.
 #[derive(clap::Args)]
 pub struct Args {
     /// Programs of this tier (1 runtime, 2 training, 3 distributed); may be repeated
     #[arg(long, value_name = "N")]
     tier: Vec<u32>,
 
-    /// This program, or all whose name has this in it; may be repeated
+    /// This program, or all whose names contain this; may be repeated
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
 
@@ -45,7 +47,7 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     jobs: Option<NonZero<usize>>,
 
-    /// Who serves: the release build, or real TensorFlow (which shows that a program itself is right)
+    /// The servers: the release build, or real TensorFlow (to check a program itself)
     #[arg(long, value_enum, default_value_t = Servers::Ferroflow)]
     servers: Servers,
 
@@ -53,7 +55,7 @@ pub struct Args {
     #[arg(long)]
     list: bool,
 
-    /// Only have TensorFlow open what a Rust program writes: checkpoints, graphs, SavedModels, events
+    /// Only let TensorFlow open the files of a Rust program: checkpoints, graphs, SavedModels, events
     #[arg(long, conflicts_with_all = ["tier", "only", "max_tasks", "list"])]
     interop: bool,
 }
@@ -85,7 +87,7 @@ pub fn run(args: &Args) -> Result {
     judged(options)
 }
 
-/// What `cargo xtask check` runs, which has built the server already.
+/// Runs the programs of `cargo xtask check`, which has built the server.
 pub fn checked() -> Result {
     let mut options = checked_selection();
     options.extend(["--jobs".into(), jobs(None).to_string()]);
@@ -94,18 +96,18 @@ pub fn checked() -> Result {
     interop()
 }
 
-/// Has TensorFlow open what a Rust program writes without it.
+/// Lets TensorFlow open files that a Rust program has written.
 fn interop() -> Result {
     let dir = paths::target().join("interop");
     let _ = std::fs::remove_dir_all(&dir);
-    // With the whole workspace's features, as the tests were built, so that little is left to do.
+    // With the features of the workspace, as the tests are built: nearly everything is compiled.
     steps::run(&mut steps::cargo(&["build", "--quiet", "--workspace", "--example", "tf_interop"]))?;
     let write = paths::target().join("debug").join("examples").join("tf_interop");
     steps::run(Command::new(write).arg(&dir))?;
     steps::run(Command::new(venv::python()?).arg("conformance/interop.py").arg(&dir))
 }
 
-/// Runs the programs and, when some failed, says where their logs are.
+/// Runs the programs; after a failure the message names their logs.
 fn judged(mut options: Vec<String>) -> Result {
     let logs = paths::target().join("conformance");
     options.extend(["--keep-logs".into(), logs.display().to_string()]);

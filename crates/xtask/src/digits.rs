@@ -1,5 +1,5 @@
-//! `cargo xtask digits`: `ferroflow train cnn` in every way it can be run, and through a failure of each kind
-//! of task, each time to the accuracy that the command states.
+//! `cargo xtask digits`: runs `ferroflow train cnn` in every mode and through a failure of each kind
+//! of task, and checks the accuracy that the command promises.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -13,8 +13,10 @@ use crate::paths;
 use crate::release;
 use crate::steps::{Failure, Result};
 
-/// Train the digits CNN with 1 and 2 workers, in step and asynchronously, and through SIGKILL of a worker and of the
-/// parameter server mid-way; print the accuracies and hold them against the one that the command states.
+/// Train the digits CNN in every mode and through kills, and check its accuracy.
+///
+/// It runs with 1 and 2 workers, synchronously and asynchronously, and through SIGKILL of a worker
+/// and of the parameter server.
 #[derive(clap::Args)]
 pub struct Args {
     /// The ferroflow command to run; without it, the release build is made and run
@@ -26,14 +28,14 @@ pub struct Args {
     seed: u64,
 }
 
-/// What `ferroflow train cnn` says it reaches.
+/// The accuracy that `ferroflow train cnn` promises.
 const STATED: f64 = 0.9;
-/// How far the job is when a task is killed.
+/// The step at which a task is killed.
 const MID_WAY: i64 = 200;
-/// No job takes as long, even if a task is killed in it.
+/// Far longer than any job, with kills.
 const DEADLINE: Duration = Duration::from_secs(300);
 
-/// What is killed, by words of its command line.
+/// The task to kill, by words of its command line.
 type Victim = Option<(&'static str, &'static [&'static str])>;
 
 pub fn run(args: &Args) -> Result {
@@ -71,7 +73,7 @@ pub fn run(args: &Args) -> Result {
     }
 }
 
-/// A job whose lines come as they are printed. It is ended, if it has not, when it is dropped.
+/// A job and its output, line by line. Dropping it kills the job.
 struct Job {
     child: Child,
     lines: Receiver<String>,
@@ -139,7 +141,7 @@ impl Job {
     }
 }
 
-/// The global step a job ended at, and its accuracy on what it was not trained on.
+/// The last global step of a job, and its accuracy on test data.
 fn train(
     binary: &Path,
     seed: u64,

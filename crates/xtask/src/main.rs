@@ -1,6 +1,6 @@
-//! Chores of this repository: `cargo xtask --help`.
+//! Commands for work on this repository: `cargo xtask --help`.
 //!
-//! Each sub-command is a module; `steps` runs commands with headings and times, `paths` knows where things are.
+//! Each sub-command is a module. `steps` runs commands with headings and times; `paths` has paths.
 #![forbid(unsafe_code)]
 
 mod background;
@@ -23,7 +23,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Chores of the Ferroflow repository.
+/// Commands for work on the Ferroflow repository.
 #[derive(Parser)]
 #[command(
     name = "cargo xtask",
@@ -35,11 +35,12 @@ Most used:
   cargo xtask tidy                             the rules that no compiler checks
   cargo xtask conformance --only t1_queues     one program of a TensorFlow client against our server
   cargo xtask bench --quick                    Ferroflow beside TensorFlow, a few minutes
-  cargo xtask oracle --only 'Conv.*'           ops beside TensorFlow's, on random calls
-  cargo xtask digits                           the digits CNN, to its accuracy, with tasks killed on the way
-  cargo xtask soak --minutes 30                training in step while its tasks are killed
+  cargo xtask oracle --only 'Conv.*'           ops compared with TensorFlow's, on random calls
+  cargo xtask digits                           the digits CNN in every mode, while tasks are killed
+  cargo xtask soak --minutes 30                synchronous training while tasks are killed
+  cargo xtask book                             the book in docs/
 
-Cargo, gcc and Python 3.11 are all that is needed; the rest is made by the commands themselves."
+You need Cargo, gcc and Python 3.11; the commands install the rest."
 )]
 struct Cli {
     #[command(subcommand)]

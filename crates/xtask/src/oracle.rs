@@ -1,4 +1,4 @@
-//! `cargo xtask oracle`: every op beside TensorFlow's, on random calls.
+//! `cargo xtask oracle`: compares every op with TensorFlow's on random calls.
 
 use std::fs;
 use std::process::Command;
@@ -7,10 +7,10 @@ use crate::paths;
 use crate::steps::{self, Failure, Result};
 use crate::venv;
 
-/// Call every op with random values in TensorFlow and in Ferroflow, and compare values, dtypes, shapes and error codes.
+/// Compare every op with TensorFlow's on random calls: values, dtypes, shapes and error codes.
 ///
-/// Leaves the cases (cases.bin), what differs (report.txt) and the same for programs (report.json) in target/oracle/.
-/// Differences that oracle/explained.tsv accounts for are counted apart. oracle/README.md tells more.
+/// Writes the cases (cases.bin) and the differences (report.txt, report.json) to target/oracle/.
+/// Differences that oracle/explained.tsv explains are counted apart. See oracle/README.md.
 #[derive(clap::Args)]
 pub struct Args {
     /// Ops whose whole name matches this regular expression
@@ -21,11 +21,11 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 24)]
     count: u32,
 
-    /// Other calls than those of seed 1
+    /// Seed of the random calls
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u32,
 
-    /// Compare again with the answers of the last run, without asking TensorFlow
+    /// Compare with TensorFlow's answers of the last run
     #[arg(long)]
     again: bool,
 
@@ -34,7 +34,7 @@ pub struct Args {
     record: bool,
 }
 
-/// What the tests replay.
+/// The sample that the tests replay.
 const RECORDED: &str = "crates/ferroflow-oracle/tests/data/recorded.bin.gz";
 
 pub fn run(args: &Args) -> Result {

@@ -1,4 +1,4 @@
-//! Where things are: the repository, the target folder, what is built into it.
+//! Paths: the repository, the target folder, the build products.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -22,19 +22,19 @@ pub fn ferroflow() -> PathBuf {
     target().join("release").join("ferroflow")
 }
 
-/// `path` as seen from the root where it lies below it: shorter to read.
+/// `path` relative to the root, if it is below it.
 pub fn shown(path: &Path) -> String {
     path.strip_prefix(root()).unwrap_or(path).display().to_string()
 }
 
-/// The command that starts one task of a cluster, for the `--server-cmd` of `conformance/run.py` and
-/// `bench/compare.py`, which split it into words as a shell would and then fill in the fields.
+/// The command that starts one task of a cluster, for the `--server-cmd` of `conformance/run.py`
+/// and `bench/compare.py`, which split it into words as a shell would and then fill in the fields.
 pub fn server_command() -> String {
     let binary = ferroflow().display().to_string();
     format!("{} server --cluster {{cluster_json}} --job {{job}} --task {{task}}", quoted(&binary))
 }
 
-/// `word` as a shell would have it written to stay one word.
+/// `word` quoted for a shell.
 pub fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r#"'"'"'"#))
 }

@@ -1,7 +1,7 @@
 //! Tests that a machine could not run, and why.
 //!
-//! A test program that skips tests (`ferroflow_testing::trials`) appends a line for each to the file
-//! that the variable `SKIPPED_TESTS` names.
+//! A test program that skips tests (`ferroflow_testing::trials`) appends a line for each to the
+//! file that the variable `SKIPPED_TESTS` names.
 
 use std::collections::BTreeSet;
 use std::fs;

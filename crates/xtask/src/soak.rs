@@ -1,4 +1,4 @@
-//! `cargo xtask soak`: synchronous training goes on while its tasks are killed and come back.
+//! `cargo xtask soak`: synchronous training while tasks are killed and restarted.
 
 mod course;
 mod task;
@@ -13,26 +13,27 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 use task::{Cluster, Task};
 
-/// Train a cluster in step for a while, killing a random task every now and then; it comes back a moment later.
+/// Train a cluster synchronously while random tasks are killed and restarted.
 ///
-/// Parameter servers are `ferroflow server`s, workers are `ferroflow train` with checkpoints. Fails when training hangs, when
-/// a task ends by itself, when the loss does not fall, or when a task that lived for five minutes (see --spare) uses ever more
-/// memory, file descriptors or threads. Reports these of all tasks.
+/// Parameter servers are `ferroflow server`s, workers are `ferroflow train` with checkpoints. Fails
+/// when training hangs, when a task ends by itself, when the loss does not fall, or when a task
+/// that ran for five minutes (see --spare) leaks memory, file descriptors or threads. Reports the
+/// resources of all tasks.
 #[derive(clap::Args)]
 pub struct Args {
     /// How long to train
     #[arg(long, value_name = "M", default_value_t = 30.0)]
     minutes: f64,
 
-    /// Seconds between one kill and the next; 0 kills nobody
+    /// Seconds between two kills; 0 kills no task
     #[arg(long, value_name = "S", default_value_t = 10.0)]
     kill_every: f64,
 
-    /// Seconds that a killed task stays away
+    /// Seconds until a killed task is restarted
     #[arg(long, value_name = "S", default_value_t = 1.0)]
     away: f64,
 
-    /// Seconds without a step of a worker that lives, after which it hangs
+    /// Seconds without a step after which a running worker counts as hung
     #[arg(long, value_name = "S", default_value_t = 60.0)]
     hang_after: f64,
 
@@ -44,19 +45,19 @@ pub struct Args {
     #[arg(long, value_name = "W", default_value_t = 2)]
     workers: usize,
 
-    /// What to train, as `ferroflow train` calls it
+    /// The job of `ferroflow train`
     #[arg(long, default_value = "mlp")]
     model: String,
 
-    /// How far a step goes: so little that the loss has something to fall from till the end
+    /// Learning rate; small, so that the loss still falls at the end
     #[arg(long, value_name = "RATE", default_value_t = 1e-6)]
     learning_rate: f64,
 
-    /// Who is killed when: the same number, the same order
+    /// Seed of the order of kills
     #[arg(long, default_value_t = 1)]
     seed: u64,
 
-    /// A task that is never killed, such as ps:0, so that it is seen whether what it uses stays the same; may be repeated
+    /// A task that is never killed, such as ps:0, to find leaks; may be repeated
     #[arg(long, value_name = "JOB:N")]
     spare: Vec<String>,
 
@@ -65,14 +66,14 @@ pub struct Args {
     program: Option<PathBuf>,
 }
 
-/// What is heard of a task.
+/// A message of a task.
 enum Heard {
     Line(String),
-    /// Its output has ended, and with it, most likely, the task.
+    /// Its output has ended; most likely the task has, too.
     Closed,
 }
 
-/// How often the state of things is printed.
+/// Time between two progress lines.
 const REPORT: Duration = Duration::from_secs(10);
 
 pub fn run(args: &Args) -> Result {
@@ -174,13 +175,13 @@ pub fn run(args: &Args) -> Result {
     problems.extend(tasks.iter().filter_map(Task::growth));
     if problems.is_empty() {
         let _ = std::fs::remove_dir_all(&cluster.dir);
-        println!("no hang; the loss falls; nothing that lived long uses ever more");
+        println!("no hang; the loss falls; no leaks");
         return Ok(());
     }
     Err(Failure(format!("{}\nLogs: {}", problems.join("\n"), paths::shown(&cluster.dir))))
 }
 
-/// Addresses of this machine that nobody uses.
+/// Free addresses of this machine.
 fn spec(args: &Args) -> Result<String> {
     let count = args.ps + args.workers;
     let bound: std::io::Result<Vec<TcpListener>> =

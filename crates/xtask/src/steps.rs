@@ -1,4 +1,4 @@
-//! Running commands: a heading and a time for each, the first failure told with what to do about it.
+//! Running commands, with a heading and a time for each, and a hint for the first failure.
 
 use std::fmt;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::paths;
 
-/// Why a chore did not succeed, in words for the person at the terminal.
+/// Why a command failed, as the user reads it.
 #[derive(Debug)]
 pub struct Failure(pub String);
 
@@ -18,7 +18,7 @@ impl fmt::Display for Failure {
 
 pub type Result<T = ()> = std::result::Result<T, Failure>;
 
-/// Runs `command` from the root of the repository, its output going to ours; fails unless it exits with 0.
+/// Runs `command` from the root of the repository; fails unless it exits with 0.
 pub fn run(command: &mut Command) -> Result {
     println!("$ {}", text_of(command));
     let status = command
@@ -31,21 +31,21 @@ pub fn run(command: &mut Command) -> Result {
     Err(Failure(format!("{status}: {}", text_of(command))))
 }
 
-/// A `cargo` of the same toolchain as the one that runs us.
+/// The `cargo` that runs this program.
 pub fn cargo(args: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(args);
     command
 }
 
-/// Steps that are done one after the other, until one fails.
+/// Steps that run one after the other, until one fails.
 #[derive(Default)]
 pub struct Steps {
     done: Vec<(&'static str, Duration)>,
 }
 
 impl Steps {
-    /// Does one step. When it fails, the message ends with `again`, the command that does just this step.
+    /// Runs one step. After a failure the message ends with `again`, the command for this step alone.
     pub fn step(
         &mut self,
         name: &'static str,
@@ -69,7 +69,7 @@ impl Steps {
         }
     }
 
-    /// The last line: what was done and how long it took.
+    /// The last line: the steps and their times.
     pub fn summary(&self) -> String {
         let total = self.done.iter().map(|(_, took)| *took).sum();
         let parts: Vec<_> =
@@ -78,7 +78,7 @@ impl Steps {
     }
 }
 
-/// A duration in the precision a person wants: `0.4 s`, `12 s`, `3 min 5 s`.
+/// A duration for people: `0.4 s`, `12 s`, `3 min 5 s`.
 pub fn time_text(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     if seconds < 9.95 {
@@ -91,7 +91,7 @@ pub fn time_text(time: Duration) -> String {
     }
 }
 
-/// The command as one could type it, without the folders of the program.
+/// The command as a user types it, without the folder of the program.
 pub fn text_of(command: &Command) -> String {
     let program = command.get_program().to_string_lossy();
     let mut words = vec![program.rsplit('/').next().unwrap_or_default().to_owned()];

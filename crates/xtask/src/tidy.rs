@@ -1,7 +1,7 @@
 //! `cargo xtask tidy`: rules about the source that no compiler checks.
 //!
-//! A rule is a file in `tidy/` with a function from a [`Tree`] to [`Finding`]s, and a row of [`RULES`].
-//! Its tests show a small tree that breaks the rule and one that keeps it.
+//! A rule is a file in `tidy/` with a function from a [`Tree`] to [`Finding`]s, and a row of
+//! [`RULES`]. Its tests show a small tree that breaks the rule and one that keeps it.
 
 mod allow;
 mod comment_width;
@@ -89,7 +89,7 @@ const RULES: &[Rule] = &[
     Rule {
         name: "wire-types",
         about: "protobuf types appear only in wire modules and services",
-        level: Level::Warning,
+        level: Level::Error,
         check: wire_types::check,
     },
     Rule {
@@ -113,7 +113,7 @@ const RULES: &[Rule] = &[
     Rule {
         name: "lock-guards",
         about: "no lock is held over an await, a callback or a kernel",
-        level: Level::Warning,
+        level: Level::Error,
         check: lock_guards::check,
     },
     Rule {
@@ -131,7 +131,7 @@ const RULES: &[Rule] = &[
     Rule {
         name: "environment",
         about: "FERROFLOW_* variables are those on the reference page",
-        level: Level::Warning,
+        level: Level::Error,
         check: environment::check,
     },
     Rule {

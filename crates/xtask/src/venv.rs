@@ -13,16 +13,17 @@ use crate::steps::{self, Failure, Result};
 const FOLDER: &str = ".venv/tf-2.15.1";
 const REQUIREMENTS: &str = "conformance/requirements.txt";
 
-/// A copy of the requirements that were installed, written last: while it is equal to them, the environment is whole.
+/// A copy of the installed requirements, written last: the environment is complete while both are
+/// equal.
 const STAMP: &str = "installed.txt";
 
 /// Make the virtual environment with TensorFlow 2.15.1 that `conformance` and `bench` use.
 ///
-/// They call this themselves. It is made once, under .venv/, from the exact versions in
-/// conformance/requirements.txt, and made anew when that file changes.
+/// Those commands run it themselves. It is made once, under .venv/, from the exact versions in
+/// conformance/requirements.txt, and again when that file changes.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Make it anew in any case
+    /// Remove the environment first
     #[arg(long)]
     fresh: bool,
 }
@@ -87,7 +88,7 @@ pub fn python() -> Result<PathBuf> {
     Ok(python)
 }
 
-/// Runs pip, telling only what takes time: the downloads, and that it installs.
+/// Runs pip and prints what takes time: the downloads and the installation.
 fn install(python: &Path) -> Result {
     let mut command = Command::new(python);
     command.args([
@@ -118,12 +119,10 @@ fn install(python: &Path) -> Result {
     if status.success() {
         return Ok(());
     }
-    Err(Failure(format!(
-        "pip could not install {REQUIREMENTS} ({status}); its own words are above"
-    )))
+    Err(Failure(format!("pip could not install {REQUIREMENTS} ({status}); its output is above")))
 }
 
-/// TensorFlow 2.15.1 has no build for a newer Python, and the versions below it are picked for this one.
+/// TensorFlow 2.15.1 has no build for a newer Python, and the other versions are chosen for 3.11.
 fn python_3_11() -> Result<&'static str> {
     let is_3_11 = |name: &&str| {
         let version = Command::new(name).arg("--version").output();

@@ -1,22 +1,22 @@
-//! How training gets on: steps and losses, as the workers report them.
+//! The progress of training: steps and losses that the workers report.
 
 use std::time::Duration;
 
 /// The loss over time.
 #[derive(Default)]
 pub struct Course {
-    /// When, the global step, and the loss.
+    /// Time, global step and loss.
     points: Vec<(Duration, i64, f64)>,
     furthest: i64,
-    /// How often the global step went back: a checkpoint was restored.
+    /// How often the global step went back because a checkpoint was restored.
     returns: u32,
 }
 
-/// Points that a median is taken of.
+/// Points in a median.
 const SOME: usize = 50;
 
 impl Course {
-    /// Takes a line of a worker; whether it was about a step.
+    /// Reads a line of a worker; true if it reports a step.
     pub fn take(&mut self, line: &str, at: Duration) -> bool {
         let Ok(json) = serde_json::from_str::<serde_json::Value>(line) else { return false };
         let Some(step) = json["global_step"].as_i64() else { return false };
@@ -29,7 +29,7 @@ impl Course {
         true
     }
 
-    /// One line on where things stand.
+    /// The progress in one line.
     pub fn now(&self) -> String {
         match self.points.last() {
             None => "no step yet".into(),
@@ -40,7 +40,7 @@ impl Course {
         }
     }
 
-    /// The whole course in a line.
+    /// The whole run in one line.
     pub fn summary(&self) -> String {
         let tenths: Vec<String> = self
             .points
@@ -50,7 +50,7 @@ impl Course {
         format!("{} steps, loss by tenths: {}", self.furthest, tenths.join(" "))
     }
 
-    /// What is wrong with it, if something is.
+    /// The problem with the losses, if there is one.
     pub fn problem(&self) -> Option<String> {
         let some = SOME.min(self.points.len() / 2);
         if some == 0 {
@@ -64,7 +64,7 @@ impl Course {
     }
 }
 
-/// Not a number if there is one that is none.
+/// NaN if one of the values is NaN.
 fn median(points: &[(Duration, i64, f64)]) -> f64 {
     let mut losses: Vec<f64> = points.iter().map(|(_, _, loss)| *loss).collect();
     if losses.iter().any(|loss| loss.is_nan()) {

@@ -1,4 +1,4 @@
-//! A task of the cluster: its lives, one process after another, and what they use.
+//! A task of the cluster: its processes, one after another, and the resources they use.
 
 use super::Heard;
 use crate::steps::{Failure, Result, time_text};
@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-/// What all tasks are started with.
+/// The settings of all tasks.
 pub struct Cluster {
     pub program: PathBuf,
     pub dir: PathBuf,
@@ -17,14 +17,14 @@ pub struct Cluster {
     pub args_of_train: Vec<String>,
 }
 
-/// How long a task may take to end when it is told to: a worker may wait for another that has left, until its step times
-/// out.
+/// How long a task may take to end after SIGTERM: a worker may wait for one that has ended, until
+/// its step times out.
 const FAREWELL: Duration = Duration::from_secs(45);
 
-/// What a process is measured at first: by then it has what it needs.
+/// Age of a process at its first measurement: by then it has allocated what it needs.
 const SETTLED: Duration = Duration::from_secs(5);
 
-/// A life of this length shows whether what it uses stays the same.
+/// A process of this age shows whether it leaks.
 const LONG: Duration = Duration::from_secs(300);
 
 pub struct Task {
@@ -34,14 +34,14 @@ pub struct Task {
     life: u32,
     started: Instant,
     last_step: Option<Instant>,
-    /// When to start it again.
+    /// When to restart it.
     due: Option<Instant>,
-    /// Of the life under way, and of the longest.
+    /// Of the running process, and of the oldest.
     now: Span,
     longest: Span,
 }
 
-/// What a life used since it had settled, each time that it was looked at.
+/// The resources of a process, at each measurement since the first.
 #[derive(Clone, Default)]
 struct Span {
     length: Duration,
@@ -74,12 +74,12 @@ impl Task {
         format!("{} {}", self.job, self.index)
     }
 
-    /// What it is called on the command line.
+    /// Its name on the command line.
     pub fn id(&self) -> String {
         format!("{}:{}", self.job, self.index)
     }
 
-    /// Starts its next life; `number` is what it is called in what it tells.
+    /// Starts its next process; `number` marks its messages.
     pub fn start(
         &mut self,
         cluster: &Cluster,
@@ -142,18 +142,18 @@ impl Task {
         self.due.is_some_and(|at| now >= at)
     }
 
-    /// It has made a step.
+    /// Records that it has made a step.
     pub fn stepped(&mut self) {
         self.last_step = Some(Instant::now());
     }
 
-    /// For how long a worker has lived without a step.
+    /// Time since the last step of a running worker.
     pub fn silence(&self) -> Option<Duration> {
         let is_worker = self.job == "worker" && self.is_alive();
         is_worker.then(|| self.last_step.unwrap_or(self.started).elapsed())
     }
 
-    /// Kills it; it comes back at `due`.
+    /// Kills it; it is restarted at `due`.
     pub fn kill(&mut self, due: Instant) {
         self.sample();
         if let Some(mut child) = self.child.take() {
@@ -163,17 +163,17 @@ impl Task {
         self.due = Some(due);
     }
 
-    /// How it ended, if nobody killed it.
+    /// Its exit status, if it ended by itself.
     pub fn ended_by_itself(&mut self) -> Option<String> {
         let status = self.child.as_mut()?.try_wait().ok()??;
         self.child = None;
         Some(status.to_string())
     }
 
-    /// Tells it to end.
+    /// Sends SIGTERM.
     pub fn ask_to_end(&mut self) {
         let Some(child) = &mut self.child else { return };
-        // A worker leaves a checkpoint, then stays until its input ends.
+        // A worker writes a checkpoint, then waits for the end of its input.
         drop(child.stdin.take());
         let _ = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
     }
@@ -193,7 +193,7 @@ impl Task {
         Err(format!("{} did not end within {FAREWELL:?} of SIGTERM", self.name()))
     }
 
-    /// Looks at what it uses.
+    /// Measures its resources.
     pub fn sample(&mut self) {
         let Some(usage) = self.child.as_ref().and_then(|child| Usage::of(child.id())) else {
             return;
@@ -204,26 +204,26 @@ impl Task {
         }
     }
 
-    /// Its longest life so far.
+    /// Its oldest process so far.
     fn longest(&self) -> &Span {
         if self.now.length > self.longest.length { &self.now } else { &self.longest }
     }
 
-    /// What it uses ever more of in a long life, if so.
+    /// What it leaks, if it does.
     pub fn growth(&self) -> Option<String> {
         let span = self.longest();
         let growing = (span.length >= LONG).then(|| span.growth())??;
         Some(format!("{}: {growing} in {}", self.name(), time_text(span.length)))
     }
 
-    /// What each task used in its longest life.
+    /// Prints the resources of each task's oldest process.
     pub fn print_table(tasks: &[Task]) {
-        println!("longest life of each task, settled and at its end:");
-        println!("  task       lives   length       RSS (MB)        fds      threads");
+        println!("oldest process of each task, at its first and last measurement:");
+        println!("  task       starts  age          RSS (MB)        fds      threads");
         for task in tasks {
             let Span { length, used } = task.longest();
             let [first, .., last] = &used[..] else {
-                println!("  {:<10} {:>5}   never lived for {SETTLED:?}", task.name(), task.life);
+                println!("  {:<10} {:>5}   never ran for {SETTLED:?}", task.name(), task.life);
                 continue;
             };
             let mb = |kb: u64| kb as f64 / 1024.0;
@@ -253,8 +253,8 @@ impl Drop for Task {
 }
 
 impl Span {
-    /// What there is more of in the last quarter than in the second: medians, since whoever comes back has connections
-    /// of both lives for a moment.
+    /// What there is more of in the last quarter than in the second. Medians, since a restarted
+    /// task has connections of both processes for a moment.
     fn growth(&self) -> Option<String> {
         let quarter = self.used.len() / 4;
         let (second, last) =

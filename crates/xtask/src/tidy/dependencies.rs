@@ -1,5 +1,5 @@
-//! Invariants of ARCHITECTURE about tokio and threads: tokio stays in the cluster, the public session
-//! and the command, and no op kernel starts a thread.
+//! Invariants of ARCHITECTURE about tokio and threads: tokio stays in the cluster, the public
+//! session and the command, and no op kernel starts a thread.
 
 use super::Finding;
 use super::tree::{Tree, identifiers};

@@ -1,4 +1,5 @@
-//! Links in documents lead to files and headings that exist, and the book's summary lists every page.
+//! Links in documents lead to files and headings that exist, and the book's summary lists every
+//! page.
 
 use super::Finding;
 use super::markdown::{anchors, links};

@@ -1,9 +1,9 @@
 //! Files and modules that a document names in backquotes exist.
 //!
-//! A path may be short: `core/src/error.rs` is a file of `ferroflow-core`, and `error.rs` is any file
-//! of that name. `{a,b}` stands for both, `*` and words in capitals for anything. Only Rust files,
-//! and paths that begin in a folder of the repository, are looked for: other names in backquotes may
-//! be the reader's own files.
+//! A path may be short: `core/src/error.rs` is a file of `ferroflow-core`, and `error.rs` is any
+//! file of that name. `{a,b}` stands for both, `*` and words in capitals for anything. Only Rust
+//! files, and paths that begin in a folder of the repository, are looked for: other names in
+//! backquotes may be the reader's own files.
 
 use std::collections::HashSet;
 

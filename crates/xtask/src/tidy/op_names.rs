@@ -1,8 +1,8 @@
 //! No code compares an op's name outside the file that declares the op, except in the files of
 //! `op_names.allow`. Passes ask the `OpDef` instead.
 //!
-//! A comparison is `==`, `!=`, a pattern, `matches!`, or `contains` of an array. The names are those
-//! of the generated page of all ops.
+//! A comparison is `==`, `!=`, a pattern, `matches!`, or `contains` of an array. The names are
+//! those of the generated page of all ops.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,5 @@
-//! A `#[test]` function is a test: not the body of a child process, and not ignored without a reason.
+//! A `#[test]` function is a test: not the body of a child process, and not ignored without a
+//! reason.
 //!
 //! A test that needs a second process runs itself again and calls the body as an ordinary function
 //! (`ferroflow_testing::child`). A body that is a test of its own is found by its name, which

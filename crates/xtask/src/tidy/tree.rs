@@ -125,7 +125,8 @@ impl Source {
     }
 }
 
-/// The identifiers of a file outside its tests, those within macro calls included, with their lines.
+/// The identifiers of a file outside its tests, those within macro calls included, with their
+/// lines.
 pub fn identifiers(file: &syn::File) -> Vec<(String, usize)> {
     let mut all = Identifiers(Vec::new());
     all.visit_file(file);

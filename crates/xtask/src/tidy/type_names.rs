@@ -1,7 +1,7 @@
 //! A public type name has one meaning in the workspace, except those of `type_names.allow`.
 //!
-//! Counted are `pub struct`, `enum`, `trait`, `type` and `union` of library crates, outside tests and
-//! outside crates that are not published.
+//! Counted are `pub struct`, `enum`, `trait`, `type` and `union` of library crates, outside tests
+//! and outside crates that are not published.
 
 use std::collections::BTreeMap;
 
