@@ -1,0 +1,156 @@
+//! FarmHash's 64-bit fingerprint (Pike and Alakuijala; the `na` variant, which is the fixed one).
+
+const K0: u64 = 0xc3a5_c85c_97cb_3127;
+const K1: u64 = 0xb492_b66f_be98_f273;
+const K2: u64 = 0x9ae1_6a3b_2f90_404f;
+
+/// The fingerprint of bytes: the same on every machine, for good.
+pub fn fingerprint64(s: &[u8]) -> u64 {
+    match s.len() {
+        0..=16 => up_to_16(s),
+        17..=32 => up_to_32(s),
+        33..=64 => up_to_64(s),
+        _ => longer(s),
+    }
+}
+
+/// The fingerprint of two fingerprints in order.
+pub fn fingerprint_cat64(a: u64, b: u64) -> u64 {
+    const MUL: u64 = 0xc6a4_a793_5bd1_e995;
+    let mut result = a ^ MUL;
+    result ^= shift_mix(b.wrapping_mul(MUL)).wrapping_mul(MUL);
+    result = result.wrapping_mul(MUL);
+    result = shift_mix(result).wrapping_mul(MUL);
+    shift_mix(result)
+}
+
+fn word(s: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(s[at..at + 8].try_into().expect("eight bytes"))
+}
+
+fn half(s: &[u8], at: usize) -> u64 {
+    u64::from(u32::from_le_bytes(s[at..at + 4].try_into().expect("four bytes")))
+}
+
+fn shift_mix(x: u64) -> u64 {
+    x ^ (x >> 47)
+}
+
+fn rot(x: u64, by: u32) -> u64 {
+    x.rotate_right(by)
+}
+
+/// Sum of several words, wrapping.
+fn sum<const N: usize>(words: [u64; N]) -> u64 {
+    words.iter().fold(0, |a, &b| a.wrapping_add(b))
+}
+
+fn mix(u: u64, v: u64, mul: u64) -> u64 {
+    let a = shift_mix((u ^ v).wrapping_mul(mul));
+    shift_mix((v ^ a).wrapping_mul(mul)).wrapping_mul(mul)
+}
+
+fn mul_of(len: usize) -> u64 {
+    K2.wrapping_add(len as u64 * 2)
+}
+
+fn up_to_16(s: &[u8]) -> u64 {
+    let len = s.len();
+    let mul = mul_of(len);
+    if len >= 8 {
+        let a = word(s, 0).wrapping_add(K2);
+        let b = word(s, len - 8);
+        let c = rot(b, 37).wrapping_mul(mul).wrapping_add(a);
+        let d = rot(a, 25).wrapping_add(b).wrapping_mul(mul);
+        return mix(c, d, mul);
+    }
+    if len >= 4 {
+        return mix(len as u64 + (half(s, 0) << 3), half(s, len - 4), mul);
+    }
+    if len > 0 {
+        let (a, b, c) = (u64::from(s[0]), u64::from(s[len >> 1]), u64::from(s[len - 1]));
+        let (y, z) = (a + (b << 8), len as u64 + (c << 2));
+        return shift_mix(y.wrapping_mul(K2) ^ z.wrapping_mul(K0)).wrapping_mul(K2);
+    }
+    K2
+}
+
+fn up_to_32(s: &[u8]) -> u64 {
+    let len = s.len();
+    let mul = mul_of(len);
+    let a = word(s, 0).wrapping_mul(K1);
+    let b = word(s, 8);
+    let c = word(s, len - 8).wrapping_mul(mul);
+    let d = word(s, len - 16).wrapping_mul(K2);
+    mix(
+        sum([rot(a.wrapping_add(b), 43), rot(c, 30), d]),
+        sum([a, rot(b.wrapping_add(K2), 18), c]),
+        mul,
+    )
+}
+
+fn up_to_64(s: &[u8]) -> u64 {
+    let len = s.len();
+    let mul = mul_of(len);
+    let a = word(s, 0).wrapping_mul(K2);
+    let b = word(s, 8);
+    let c = word(s, len - 8).wrapping_mul(mul);
+    let d = word(s, len - 16).wrapping_mul(K2);
+    let y = sum([rot(a.wrapping_add(b), 43), rot(c, 30), d]);
+    let z = mix(y, sum([a, rot(b.wrapping_add(K2), 18), c]), mul);
+    let e = word(s, 16).wrapping_mul(mul);
+    let f = word(s, 24);
+    let g = y.wrapping_add(word(s, len - 32)).wrapping_mul(mul);
+    let h = z.wrapping_add(word(s, len - 24)).wrapping_mul(mul);
+    mix(
+        sum([rot(e.wrapping_add(f), 43), rot(g, 30), h]),
+        sum([e, rot(f.wrapping_add(a), 18), g]),
+        mul,
+    )
+}
+
+/// A weak hash of 32 bytes and two seeds.
+fn weak(s: &[u8], a: u64, b: u64) -> (u64, u64) {
+    let [w, x, y, z] = [word(s, 0), word(s, 8), word(s, 16), word(s, 24)];
+    let a = a.wrapping_add(w);
+    let b = rot(sum([b, a, z]), 21);
+    let last = sum([a, x, y]);
+    (last.wrapping_add(z), sum([b, rot(last, 44), a]))
+}
+
+fn longer(s: &[u8]) -> u64 {
+    let len = s.len();
+    let seed = 81u64;
+    let mut y = seed.wrapping_mul(K1).wrapping_add(113);
+    let mut z = shift_mix(y.wrapping_mul(K2).wrapping_add(113)).wrapping_mul(K2);
+    let mut x = seed.wrapping_mul(K2).wrapping_add(word(s, 0));
+    let (mut v, mut w) = ((0u64, 0u64), (0u64, 0u64));
+    for block in s.chunks(64).take((len - 1) / 64) {
+        x = rot(sum([x, y, v.0, word(block, 8)]), 37).wrapping_mul(K1);
+        y = rot(sum([y, v.1, word(block, 48)]), 42).wrapping_mul(K1);
+        x ^= w.1;
+        y = sum([y, v.0, word(block, 40)]);
+        z = rot(z.wrapping_add(w.0), 33).wrapping_mul(K1);
+        v = weak(block, v.1.wrapping_mul(K1), x.wrapping_add(w.0));
+        w = weak(&block[32..], z.wrapping_add(w.1), y.wrapping_add(word(block, 16)));
+        std::mem::swap(&mut z, &mut x);
+    }
+    let mul = K1.wrapping_add((z & 0xff) << 1);
+    let last = &s[len - 64..];
+    w.0 = w.0.wrapping_add((len as u64 - 1) & 63);
+    v.0 = v.0.wrapping_add(w.0);
+    w.0 = w.0.wrapping_add(v.0);
+    x = rot(sum([x, y, v.0, word(last, 8)]), 37).wrapping_mul(mul);
+    y = rot(sum([y, v.1, word(last, 48)]), 42).wrapping_mul(mul);
+    x ^= w.1.wrapping_mul(9);
+    y = sum([y, v.0.wrapping_mul(9), word(last, 40)]);
+    z = rot(z.wrapping_add(w.0), 33).wrapping_mul(mul);
+    v = weak(last, v.1.wrapping_mul(mul), x.wrapping_add(w.0));
+    w = weak(&last[32..], z.wrapping_add(w.1), y.wrapping_add(word(last, 16)));
+    std::mem::swap(&mut z, &mut x);
+    mix(
+        sum([mix(v.0, w.0, mul), shift_mix(y).wrapping_mul(K0), z]),
+        mix(v.1, w.1, mul).wrapping_add(x),
+        mul,
+    )
+}

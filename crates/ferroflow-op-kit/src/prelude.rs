@@ -1,0 +1,18 @@
+//! What an op's file needs, in one line.
+
+pub use crate::{
+    binary_gradients,
+    dispatch::unsupported,
+    num::{Float, Num, Real},
+    per_dtype, per_width, unary_gradients,
+};
+pub use ferroflow_core::{
+    AsyncCtx, AsyncKernel, Code, Complex32, Complex64, Ctx, DType, Done, Element, Error, Kernel,
+    KernelBox, Movable, Outputs, PartialShape, Resource, ResourceHandle, Resources, Result, Shape,
+    Tensor, Value, Variable, Within, bail, bf16, ensure, err, f16,
+};
+pub use ferroflow_graph::{
+    AnyBlockKernel, Attrs, CallKind, Catalog, ControlFlow, FunctionHandle, GradientScope,
+    KernelInit, MakeBlockKernel, NodeSizes, OpRole, ShapeCtx, Term, shape,
+};
+pub use std::sync::Arc;

@@ -1,0 +1,271 @@
+//! Iterators: where a pipeline is, kept from step to step. An iterator is a resource that a dataset
+//! is put into, and then pulled from.
+
+use super::dataset::{DatasetRef, ElementTypes, Elements};
+use super::scope::Scope;
+use super::task::run_kernel;
+use super::wait::Turns;
+use crate::prelude::*;
+use ferroflow_core::{CancelToken, StepCtx, Variant, VariantObject};
+use ferroflow_ops_state::list::optional::Optional;
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// An iterator; without elements until a dataset is put in.
+pub(super) struct Iterator {
+    pub types: ElementTypes,
+    current: Mutex<Option<Arc<Iteration>>>,
+    /// How putting in its only dataset went, for one that gets no other.
+    pub started: Arc<Turns<Option<Result<()>>>>,
+}
+
+/// One way through a dataset. Its background work ends when nobody holds it any more.
+struct Iteration {
+    dataset: DatasetRef,
+    elements: Arc<Turns<Elements>>,
+    /// How many elements were taken.
+    taken: AtomicU64,
+    cancel: CancelToken,
+}
+
+impl Drop for Iteration {
+    fn drop(&mut self) {
+        self.cancel.cancel(err!(Cancelled, "the iterator is gone"));
+    }
+}
+
+impl Iterator {
+    pub fn new(types: ElementTypes) -> Iterator {
+        Iterator { types, current: Mutex::new(None), started: Arc::new(Turns::new(None)) }
+    }
+
+    /// Begins at the front of `dataset`.
+    pub fn start(&self, dataset: &DatasetRef, step: &StepCtx) -> Result<()> {
+        self.types.admit(dataset.types())?;
+        let cancel = CancelToken::new();
+        let scope = Scope::beyond(step, cancel.clone());
+        let elements = Arc::new(Turns::new(dataset.iterate(&scope)?));
+        let (dataset, taken) = (dataset.clone(), AtomicU64::new(0));
+        let iteration = Arc::new(Iteration { dataset, elements, taken, cancel });
+        let before = self.current.lock().replace(iteration);
+        drop(before);
+        Ok(())
+    }
+
+    fn current(&self) -> Result<Arc<Iteration>> {
+        self.current.lock().clone().ok_or_else(|| {
+            err!(
+                FailedPrecondition,
+                "GetNext() failed because the iterator has not been initialized. Ensure that you \
+                 have run the initializer operation for this iterator before getting the next \
+                 element."
+            )
+        })
+    }
+}
+
+impl Resource for Iterator {
+    fn describe(&self) -> String {
+        "iterator".into()
+    }
+
+    /// Whoever waits for an element is told that none will come.
+    fn close(&self) {
+        let current = self.current.lock().take();
+        if let Some(current) = current {
+            current.cancel.cancel(err!(Cancelled, "Iterator was deleted"));
+        }
+    }
+}
+
+/// Names of resources that nobody shares begin like this; they end with their step.
+pub(super) const ANONYMOUS: &str = "_Anonymous";
+
+/// The resource that a handle names, which may be one of the step's own.
+pub(super) fn find<T: Resource>(step: &StepCtx, handle: &ResourceHandle) -> Result<Arc<T>> {
+    let own = handle.name.starts_with(ANONYMOUS);
+    let resources = if own { &step.step_resources } else { &step.resources };
+    resources.lookup(&handle.container, &handle.name)
+}
+
+fn make_iterator(ctx: &mut Ctx<'_>) -> Result<()> {
+    let iterator: Arc<Iterator> = find(ctx.step(), ctx.handle(1)?)?;
+    let dataset = DatasetRef::of(ctx.input(0)?)?;
+    iterator.start(dataset, ctx.step())
+}
+
+struct GetNext {
+    types: ElementTypes,
+    as_optional: bool,
+}
+
+impl AsyncKernel for GetNext {
+    fn start(&self, ctx: AsyncCtx, done: Done) {
+        let found = (|| {
+            let iterator: Arc<Iterator> = find(&ctx.step, ctx.handle(0)?)?;
+            let current = iterator.current()?;
+            self.types.admit(&iterator.types)?;
+            Ok(current)
+        })();
+        let current = match found {
+            Ok(current) => current,
+            Err(e) => return done.fail(e),
+        };
+        let (types, as_optional) = (self.types.clone(), self.as_optional);
+        let cancel = current.cancel.clone();
+        run_kernel(&ctx.step, Some(&cancel), done, async move {
+            let mut elements = current.elements.take().await;
+            let next = elements.next().await?;
+            current.taken.fetch_add(u64::from(next.is_some()), Ordering::Relaxed);
+            drop(elements);
+            if let Some(element) = &next {
+                types.admit_element(element)?;
+            }
+            match next {
+                _ if as_optional => Ok(vec![Tensor::variant(Variant::new(Optional(next)))]),
+                Some(element) => Ok(element),
+                None => Err(err!(OutOfRange, "End of sequence")),
+            }
+        });
+    }
+}
+
+/// Where an iterator was: behind how many elements.
+struct Position(u64);
+
+impl VariantObject for Position {
+    fn type_name(&self) -> &str {
+        "tensorflow::Iterator"
+    }
+}
+
+fn serialize(ctx: &mut Ctx<'_>) -> Result<()> {
+    let iterator: Arc<Iterator> = find(ctx.step(), ctx.handle(0)?)?;
+    let taken = iterator.current()?.taken.load(Ordering::Relaxed);
+    ctx.set(0, Tensor::variant(Variant::new(Position(taken))))
+}
+
+/// Begins again and passes over what had been taken: what follows is the same if the dataset gives
+/// the same elements each time.
+fn deserialize(ctx: AsyncCtx, done: Done) {
+    let found = (|| {
+        let iterator: Arc<Iterator> = find(&ctx.step, ctx.handle(0)?)?;
+        let position = match ctx.input(1)?.variants()? {
+            [one] => one.get::<Position>().map(|p| p.0),
+            _ => None,
+        };
+        let Some(taken) = position else {
+            bail!(InvalidArgument, "the serialized state is not that of an iterator");
+        };
+        let dataset = iterator.current()?.dataset.clone();
+        iterator.start(&dataset, &ctx.step)?;
+        Ok((iterator.current()?, taken))
+    })();
+    let (current, taken) = match found {
+        Ok(found) => found,
+        Err(e) => return done.fail(e),
+    };
+    let cancel = current.cancel.clone();
+    run_kernel(&ctx.step, Some(&cancel), done, async move {
+        let mut elements = current.elements.take().await;
+        for _ in 0..taken {
+            if elements.next().await?.is_none() {
+                break;
+            }
+            current.taken.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(Vec::new())
+    });
+}
+
+/// A function may have given other types than the dataset promised.
+pub(super) fn check_components(element: &[Tensor], dtypes: &[DType]) -> Result<()> {
+    ensure!(
+        element.len() == dtypes.len(),
+        InvalidArgument,
+        "an element has {} components, expected {}",
+        element.len(),
+        dtypes.len()
+    );
+    for (i, (t, dtype)) in element.iter().zip(dtypes).enumerate() {
+        ensure!(
+            t.dtype() == *dtype,
+            InvalidArgument,
+            "Data type mismatch at component {i}: expected {dtype} but got {}.",
+            t.dtype()
+        );
+    }
+    Ok(())
+}
+
+fn get_next(as_optional: bool) -> impl Fn(&KernelInit<'_>) -> Result<KernelBox> {
+    move |init| {
+        let types = ElementTypes::from_attrs(init)?;
+        Ok(KernelBox::new_async(GetNext { types, as_optional }))
+    }
+}
+
+/// Outputs have the shapes in `output_shapes`.
+pub(super) fn component_shapes(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
+    let shapes = c.attrs.shapes("output_shapes")?;
+    ensure!(
+        shapes.len() == c.outputs,
+        InvalidArgument,
+        "`output_shapes` must be the same length as `output_types` ({} vs. {})",
+        shapes.len(),
+        c.outputs
+    );
+    Ok(shapes)
+}
+
+pub(crate) fn register(c: &mut Catalog) {
+    c.op("MakeIterator")
+        .doc("Puts a dataset into an iterator, which begins at its front.")
+        .input("dataset: variant")
+        .input("iterator: resource")
+        .stateful()
+        .expensive()
+        .shape(shape::unknown)
+        .cpu_fn(make_iterator);
+    for op in ["IteratorGetNext", "IteratorGetNextSync"] {
+        c.op(op)
+            .doc("The next element of an iterator; OutOfRange behind the last one.")
+            .input("iterator: resource")
+            .output("components: output_types")
+            .attr("output_types: list(type) >= 1")
+            .attr("output_shapes: list(shape) >= 1")
+            .stateful()
+            .expensive()
+            .shape(component_shapes)
+            .waits()
+            .cpu(get_next(false));
+    }
+    c.op("IteratorGetNextAsOptional")
+        .doc("The next element of an iterator; an optional without a value behind the last one.")
+        .input("iterator: resource")
+        .output("optional: variant")
+        .attr("output_types: list(type) >= 1")
+        .attr("output_shapes: list(shape) >= 1")
+        .stateful()
+        .expensive()
+        .shape(shape::scalar)
+        .waits()
+        .cpu(get_next(true));
+    c.op("SerializeIterator")
+        .doc("Where an iterator is: how many elements were taken from its dataset.")
+        .input("resource_handle: resource")
+        .output("serialized: variant")
+        .attr("external_state_policy: int = 0")
+        .stateful()
+        .shape(shape::scalar)
+        .cpu_fn(serialize);
+    c.op("DeserializeIterator")
+        .doc("Brings an iterator to where another was, past elements that are made again.")
+        .input("resource_handle: resource")
+        .input("serialized: variant")
+        .stateful()
+        .expensive()
+        .shape(shape::unknown)
+        .waits()
+        .cpu(|_| Ok(KernelBox::new_async(deserialize)));
+}

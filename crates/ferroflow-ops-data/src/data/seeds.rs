@@ -1,0 +1,137 @@
+//! Where shuffles get their seeds from, one pair for each time through.
+
+use super::dataset::scalar;
+use super::handle::{delete, put_anonymous};
+use super::iterator::find;
+use crate::prelude::*;
+use ferroflow_op_kit::philox::{Philox, Singles, entropy};
+use parking_lot::Mutex;
+
+/// Gives a pair of seeds for each iteration.
+pub(super) struct SeedGenerator(Mutex<Kind>);
+
+enum Kind {
+    /// The same each time.
+    Fixed(i64, i64),
+    /// Another each time, from a stream of its own.
+    Fresh(Singles),
+}
+
+impl SeedGenerator {
+    /// Both seeds 0 means another stream each time the graph runs.
+    pub fn new(seed: i64, seed2: i64, fresh: bool) -> SeedGenerator {
+        let (seed, seed2) = match (seed, seed2) {
+            (0, 0) => (entropy() as i64, entropy() as i64),
+            seeds => seeds,
+        };
+        SeedGenerator(Mutex::new(if fresh {
+            Kind::Fresh(Singles::new(Philox::seeded(seed, seed2)))
+        } else {
+            Kind::Fixed(seed, seed2)
+        }))
+    }
+
+    /// The stream of random words for the next iteration.
+    pub fn next(&self) -> Singles {
+        let (seed, seed2) = match &mut *self.0.lock() {
+            Kind::Fixed(seed, seed2) => (*seed, *seed2),
+            Kind::Fresh(words) => {
+                let seed = i64::from(words.next_u32());
+                (seed, i64::from(words.next_u32()))
+            }
+        };
+        Singles::new(Philox::seeded(seed, seed2))
+    }
+}
+
+impl Resource for SeedGenerator {
+    fn describe(&self) -> String {
+        "seed generator".into()
+    }
+}
+
+/// The generator that the handle in input `i` names; without one, a new one from the seeds in
+/// inputs `seeds` and the one after.
+pub(super) fn shared_or_new(
+    ctx: &Ctx<'_>,
+    i: usize,
+    seeds: Option<usize>,
+    fresh: bool,
+) -> Result<Arc<SeedGenerator>> {
+    if let Some(at) = seeds {
+        scalar::<i64>(ctx, at, "seed")?;
+        scalar::<i64>(ctx, at + 1, "seed2")?;
+    }
+    match find::<SeedGenerator>(ctx.step(), ctx.handle(i)?) {
+        Ok(found) => Ok(found),
+        Err(e) if e.code() == Code::NotFound => match seeds {
+            Some(at) => own(ctx, at, fresh),
+            None => Ok(Arc::new(SeedGenerator::new(0, 0, true))),
+        },
+        Err(e) => Err(e),
+    }
+}
+
+/// A new generator from the seeds in inputs `at` and the one after.
+pub(super) fn own(ctx: &Ctx<'_>, at: usize, fresh: bool) -> Result<Arc<SeedGenerator>> {
+    let (seed, seed2) = (scalar(ctx, at, "seed")?, scalar(ctx, at + 1, "seed2")?);
+    Ok(Arc::new(SeedGenerator::new(seed, seed2, fresh)))
+}
+
+const TYPE_NAME: &str = "tensorflow::data::SeedGeneratorManager";
+
+/// A handle that names nothing: who is given it makes its own.
+pub(super) fn dummy(ctx: &mut Ctx<'_>) -> Result<()> {
+    let handle = ResourceHandle {
+        device: ctx.node().device.text.clone(),
+        container: ctx.node().default_container.clone(),
+        name: format!("dummy_{}", ctx.node().op),
+        ..Default::default()
+    };
+    ctx.set(0, Tensor::handle(handle))
+}
+
+pub(crate) fn register(c: &mut Catalog) {
+    c.op("AnonymousSeedGenerator")
+        .doc("Something that gives shuffles their seeds; new ones each time if `reshuffle`.")
+        .input("seed: int64")
+        .input("seed2: int64")
+        .input("reshuffle: bool")
+        .output("handle: resource")
+        .output("deleter: variant")
+        .stateful()
+        .shape(shape::scalar)
+        .cpu_fn(|ctx| {
+            let seeds = (scalar(ctx, 0, "seed")?, scalar(ctx, 1, "seed2")?);
+            let made = SeedGenerator::new(seeds.0, seeds.1, scalar(ctx, 2, "reshuffle")?);
+            put_anonymous(ctx, "SeedGenerator", TYPE_NAME, made)
+        });
+    c.op("AnonymousRandomSeedGenerator")
+        .doc("Something that gives shuffles new seeds each time.")
+        .input("seed: int64")
+        .input("seed2: int64")
+        .output("handle: resource")
+        .output("deleter: variant")
+        .stateful()
+        .shape(shape::scalar)
+        .cpu_fn(|ctx| {
+            let seeds = (scalar(ctx, 0, "seed")?, scalar(ctx, 1, "seed2")?);
+            let made = SeedGenerator::new(seeds.0, seeds.1, true);
+            put_anonymous(ctx, "RandomSeedGenerator", TYPE_NAME, made)
+        });
+    for op in ["DeleteSeedGenerator", "DeleteRandomSeedGenerator"] {
+        c.op(op)
+            .doc("Deletes a seed generator.")
+            .input("handle: resource")
+            .input("deleter: variant")
+            .stateful()
+            .shape(shape::unknown)
+            .cpu_fn(delete::<SeedGenerator>);
+    }
+    for (op, doc) in [
+        ("DummySeedGenerator", "A handle to no seed generator."),
+        ("DummyIterationCounter", "A handle to no counter of iterations."),
+    ] {
+        c.op(op).doc(doc).output("handle: resource").stateful().shape(shape::scalar).cpu_fn(dummy);
+    }
+}

@@ -1,0 +1,24 @@
+//! The outside world: files, checkpoints, summaries, messages.
+
+pub(crate) mod bundle;
+mod checkpoint;
+mod file;
+mod message;
+mod reader;
+pub(crate) mod records;
+pub(crate) mod summarize;
+mod summary;
+mod wav;
+
+pub(crate) use file::files_matching;
+
+use crate::prelude::*;
+
+pub(crate) fn register(c: &mut Catalog) {
+    checkpoint::register(c);
+    file::register(c);
+    message::register(c);
+    reader::register(c);
+    summary::register(c);
+    wav::register(c);
+}

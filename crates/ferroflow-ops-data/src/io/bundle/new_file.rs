@@ -1,0 +1,96 @@
+//! Files that appear whole or not at all.
+
+use crate::prelude::*;
+use ferroflow_op_kit::file::{file_error, local};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Small writes are gathered up to this many bytes; larger ones go straight to the file.
+const BUFFER: usize = 256 << 10;
+
+/// A file that appears under its name when it is whole, and not at all otherwise.
+pub(super) struct NewFile {
+    name: String,
+    temporary: PathBuf,
+    file: Option<BufWriter<File>>,
+}
+
+impl NewFile {
+    pub fn create(name: &str) -> Result<NewFile> {
+        static COUNTER: AtomicU64 = AtomicU64::new(0);
+        crash_point();
+        let n = COUNTER.fetch_add(1, Ordering::Relaxed);
+        let temporary = format!("{name}.tempstate{}_{n}", std::process::id());
+        let temporary = local(temporary.as_bytes()).to_path_buf();
+        let file = File::create(&temporary).map_err(|e| file_error(name, &e))?;
+        let file = Some(BufWriter::with_capacity(BUFFER, file));
+        Ok(NewFile { name: name.into(), temporary, file })
+    }
+
+    pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        crash_point();
+        let file = self.file.as_mut().expect("open until it is finished");
+        file.write_all(bytes).map_err(|e| file_error(&self.name, &e))
+    }
+
+    pub fn finish(mut self) -> Result<()> {
+        crash_point();
+        let written = self.file.as_mut().map_or(Ok(()), BufWriter::flush);
+        crash_point();
+        let renamed = written.and_then(|()| {
+            std::fs::rename(&self.temporary, local(self.name.as_bytes()))?;
+            // In place: nothing is left to clean up.
+            self.file = None;
+            Ok(())
+        });
+        renamed.map_err(|e| file_error(&self.name, &e))
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        if self.file.take().is_some() {
+            let _ = std::fs::remove_file(&self.temporary);
+        }
+    }
+}
+
+/// Renames a whole file.
+pub(super) fn rename(old: &str, new: &str) -> Result<()> {
+    crash_point();
+    let renamed = std::fs::rename(local(old.as_bytes()), local(new.as_bytes()));
+    renamed.map_err(|e| file_error(old, &e))
+}
+
+/// Removes a file that does no harm if it stays.
+pub(super) fn remove(name: &str) {
+    crash_point();
+    let _ = std::fs::remove_file(local(name.as_bytes()));
+}
+
+/// A place at which tests let the process die.
+fn crash_point() {
+    #[cfg(test)]
+    crash::point();
+}
+
+/// Dying at a given file operation.
+#[cfg(test)]
+pub(super) mod crash {
+    use std::sync::atomic::{AtomicI64, Ordering};
+
+    static LEFT: AtomicI64 = AtomicI64::new(i64::MAX);
+
+    /// The process dies at the operation after this many more.
+    pub fn after(operations: i64) {
+        LEFT.store(operations, Ordering::SeqCst);
+    }
+
+    pub fn point() {
+        if LEFT.fetch_sub(1, Ordering::SeqCst) == 0 {
+            std::process::abort();
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! ReadFile, WriteFile, MatchingFiles.
+
+use crate::prelude::*;
+use bytes::Bytes;
+use ferroflow_op_kit::file::{file_error, local, read_file};
+use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
+
+/// The file name in scalar input 0.
+fn file_name(ctx: &Ctx<'_>) -> Result<String> {
+    let t = ctx.input(0)?;
+    ensure!(
+        t.rank() == 0,
+        InvalidArgument,
+        "Input filename tensor must be scalar, but had shape: {}",
+        t.shape()
+    );
+    Ok(String::from_utf8_lossy(t.scalar_string()?).into_owned())
+}
+
+fn read(ctx: &mut Ctx<'_>) -> Result<()> {
+    let contents = read_file(&file_name(ctx)?)?;
+    ctx.set(0, Tensor::string(contents))
+}
+
+fn write(ctx: &mut Ctx<'_>) -> Result<()> {
+    let name = file_name(ctx)?;
+    let contents = ctx.input(1)?;
+    ensure!(
+        contents.rank() == 0,
+        InvalidArgument,
+        "Contents tensor must be scalar, but had shape: {}",
+        contents.shape()
+    );
+    let path = local(name.as_bytes());
+    if let Some(dir) = path.parent()
+        && !dir.as_os_str().is_empty()
+    {
+        std::fs::create_dir_all(dir).map_err(|e| file_error(&dir.to_string_lossy(), &e))?;
+    }
+    std::fs::write(path, contents.scalar_string()?).map_err(|e| file_error(&name, &e))
+}
+
+fn matching(ctx: &mut Ctx<'_>) -> Result<()> {
+    let patterns = ctx.input(0)?;
+    ensure!(
+        patterns.rank() <= 1,
+        InvalidArgument,
+        "Input patterns tensor must be scalar or vector, but had shape: {}",
+        patterns.shape()
+    );
+    let mut found: Vec<Bytes> = Vec::new();
+    for pattern in patterns.strings()? {
+        found.extend(files_matching(pattern)?);
+    }
+    found.sort();
+    ctx.set(0, Tensor::from_strings([found.len()], found)?)
+}
+
+/// The files whose names match a pattern of `*`, `?`, `[a-z]`, `\x`; none of these matches a `/`.
+pub(crate) fn files_matching(pattern: &[u8]) -> Result<Vec<Bytes>> {
+    let pattern = pattern.strip_prefix(b"file://").unwrap_or(pattern);
+    let is_plain = |part: &[u8]| !part.iter().any(|b| b"*?[\\".contains(b));
+    if is_plain(pattern) {
+        let exists = local(pattern).exists();
+        return Ok(exists.then(|| Bytes::copy_from_slice(pattern)).into_iter().collect());
+    }
+    let parts: Vec<&[u8]> = pattern.split(|&b| b == b'/').collect();
+    // Names so far; each part is matched against the directories they are.
+    let mut names: Vec<Vec<u8>> = vec![Vec::new()];
+    for (i, part) in parts.iter().enumerate() {
+        let slash = if i + 1 < parts.len() { "/" } else { "" };
+        let mut next = Vec::new();
+        for name in names {
+            if is_plain(part) {
+                let whole = [&name[..], part, slash.as_bytes()].concat();
+                let path = if whole.is_empty() { Path::new(".") } else { local(&whole) };
+                if path.exists() {
+                    next.push(whole);
+                }
+                continue;
+            }
+            let dir = if name.is_empty() { Path::new(".") } else { local(&name) };
+            let Ok(entries) = std::fs::read_dir(dir) else { continue };
+            for entry in entries.flatten() {
+                let is_dir = slash.is_empty() || entry.path().is_dir();
+                let entry = entry.file_name().into_vec();
+                if is_dir && matches_pattern(part, &entry) {
+                    next.push([&name[..], &entry, slash.as_bytes()].concat());
+                }
+            }
+        }
+        names = next;
+    }
+    Ok(names.into_iter().map(Bytes::from).collect())
+}
+
+/// Whether a name matches a shell pattern, by backtracking to the last `*` only.
+fn matches_pattern(pattern: &[u8], name: &[u8]) -> bool {
+    let (mut p, mut n) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    loop {
+        if n == name.len() && pattern[p..].iter().all(|&b| b == b'*') {
+            return true;
+        }
+        if p < pattern.len() && pattern[p] == b'*' {
+            star = Some((p, n));
+            p += 1;
+            continue;
+        }
+        if n < name.len()
+            && let Some(used) = match_one(&pattern[p..], name[n])
+        {
+            (p, n) = (p + used, n + 1);
+            continue;
+        }
+        match star {
+            Some((at, from)) if from < name.len() => {
+                star = Some((at, from + 1));
+                (p, n) = (at + 1, from + 1);
+            }
+            _ => return false,
+        }
+    }
+}
+
+/// How much of the pattern matches one byte, if it does.
+fn match_one(pattern: &[u8], byte: u8) -> Option<usize> {
+    match *pattern.first()? {
+        b'?' => Some(1),
+        b'\\' if pattern.len() > 1 => (pattern[1] == byte).then_some(2),
+        b'[' => match pattern.iter().skip(2).position(|&b| b == b']') {
+            None => (byte == b'[').then_some(1),
+            Some(end) => {
+                let set = &pattern[1..end + 2];
+                let (negated, set) = match set {
+                    [b'^' | b'!', rest @ ..] if !rest.is_empty() => (true, rest),
+                    set => (false, set),
+                };
+                let mut i = 0;
+                let mut is_in = false;
+                while i < set.len() {
+                    if i + 2 < set.len() && set[i + 1] == b'-' {
+                        is_in |= (set[i]..=set[i + 2]).contains(&byte);
+                        i += 3;
+                    } else {
+                        is_in |= set[i] == byte;
+                        i += 1;
+                    }
+                }
+                (is_in != negated).then_some(end + 3)
+            }
+        },
+        b => (b == byte).then_some(1),
+    }
+}
+
+pub(crate) fn register(c: &mut Catalog) {
+    c.op("ReadFile")
+        .doc("What is in a file.")
+        .input("filename: string")
+        .output("contents: string")
+        .shape(shape::scalar)
+        .expensive()
+        .cpu_fn(read);
+    c.op("WriteFile")
+        .doc("Writes a file, and the directories it is in.")
+        .input("filename: string")
+        .input("contents: string")
+        .stateful()
+        .shape(shape::unknown)
+        .expensive()
+        .cpu_fn(write);
+    c.op("MatchingFiles")
+        .doc("The files whose names match one of these patterns, sorted.")
+        .input("pattern: string")
+        .output("filenames: string")
+        .shape(shape::vector)
+        .expensive()
+        .cpu_fn(matching);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::check;
+
+    #[test]
+    fn a_missing_file_is_named() {
+        check("ReadFile")
+            .input(Tensor::string("/nonexistent/x"))
+            .fails(Code::NotFound, "/nonexistent/x; No such file or directory");
+        check("ReadFile")
+            .input(Tensor::string("/"))
+            .fails(Code::FailedPrecondition, "/; Is a directory");
+    }
+
+    #[test]
+    fn patterns_match_names() {
+        for (pattern, name, want) in [
+            ("*", "", true),
+            ("a*c", "abcbc", true),
+            ("a*c", "abcb", false),
+            ("a?c", "abc", true),
+            ("[a-c]x", "bx", true),
+            ("[^a-c]x", "bx", false),
+            ("a\\*", "a*", true),
+            ("a\\*", "ab", false),
+            ("**b*", "aab", true),
+            ("", "a", false),
+        ] {
+            let got = matches_pattern(pattern.as_bytes(), name.as_bytes());
+            assert_eq!(got, want, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_found() {
+        let dir = std::env::temp_dir().join(format!("ferroflow-file-{}", std::process::id()));
+        let name = |s: &str| Tensor::string(format!("{}/{s}", dir.display()));
+        check("WriteFile").input(name("a/one.txt")).input(Tensor::string("1")).run().unwrap();
+        check("WriteFile").input(name("b/two.txt")).input(Tensor::string("2")).run().unwrap();
+        check("ReadFile").input(name("a/one.txt")).gives(Tensor::string("1"));
+        let found = check("MatchingFiles").input(name("*/*.txt")).run().unwrap();
+        assert_eq!(found[0].elements(), 2);
+        assert_eq!(&found[0].strings().unwrap()[1], name("b/two.txt").scalar_string().unwrap());
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+}

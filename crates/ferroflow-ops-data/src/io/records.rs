@@ -1,0 +1,174 @@
+//! Files of records: lines, records of a fixed length, TFRecord.
+
+use crate::prelude::*;
+use bytes::Bytes;
+use ferroflow_op_kit::file::{file_error, local};
+use flate2::bufread::{GzDecoder, ZlibDecoder};
+use flate2::write::{GzEncoder, ZlibEncoder};
+use std::fs::File;
+use std::io::{BufRead, BufReader, BufWriter, Read, Write};
+
+/// How the bytes of a file are compressed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Compression {
+    None,
+    Zlib,
+    Gzip,
+}
+
+impl Compression {
+    pub fn from_name(name: &str) -> Result<Compression> {
+        Ok(match name {
+            "" => Compression::None,
+            "ZLIB" => Compression::Zlib,
+            "GZIP" => Compression::Gzip,
+            _ => bail!(InvalidArgument, "Unsupported compression_type: {name}"),
+        })
+    }
+}
+
+/// A file being read from front to back.
+pub(crate) struct Input {
+    name: String,
+    from: Box<dyn BufRead + Send>,
+    /// Bytes read so far.
+    at: u64,
+}
+
+impl Input {
+    pub fn open(name: &str, compression: Compression) -> Result<Input> {
+        let file = File::open(local(name.as_bytes())).map_err(|e| file_error(name, &e))?;
+        let is_dir = file.metadata().is_ok_and(|m| m.is_dir());
+        ensure!(!is_dir, FailedPrecondition, "{name}; Is a directory");
+        let file = BufReader::with_capacity(256 << 10, file);
+        let from: Box<dyn BufRead + Send> = match compression {
+            Compression::None => Box::new(file),
+            Compression::Zlib => Box::new(BufReader::new(ZlibDecoder::new(file))),
+            Compression::Gzip => Box::new(BufReader::new(GzDecoder::new(file))),
+        };
+        Ok(Input { name: name.into(), from, at: 0 })
+    }
+
+    /// The next line without its end; `None` behind the last one. Carriage returns are dropped.
+    pub fn line(&mut self) -> Result<Option<Bytes>> {
+        let mut line = Vec::new();
+        let n = self.from.read_until(b'\n', &mut line).map_err(|e| file_error(&self.name, &e))?;
+        if n == 0 {
+            return Ok(None);
+        }
+        self.at += n as u64;
+        line.retain(|b| !matches!(b, b'\r' | b'\n'));
+        Ok(Some(Bytes::from(line)))
+    }
+
+    /// The next line with its end, as it is; `None` behind the last one.
+    pub fn raw_line(&mut self) -> Result<Option<Vec<u8>>> {
+        let mut line = Vec::new();
+        let n = self.from.read_until(b'\n', &mut line).map_err(|e| file_error(&self.name, &e))?;
+        self.at += n as u64;
+        Ok((n > 0).then_some(line))
+    }
+
+    /// Up to `n` bytes: fewer only at the end of the file.
+    pub fn bytes(&mut self, n: u64) -> Result<Vec<u8>> {
+        let mut out = Vec::new();
+        let read = self.from.by_ref().take(n).read_to_end(&mut out);
+        read.map_err(|e| file_error(&self.name, &e))?;
+        self.at += out.len() as u64;
+        Ok(out)
+    }
+
+    /// Leaves out the next `n` bytes, or what there is of them.
+    pub fn skip(&mut self, n: u64) -> Result<()> {
+        let read = std::io::copy(&mut self.from.by_ref().take(n), &mut std::io::sink());
+        self.at += read.map_err(|e| file_error(&self.name, &e))?;
+        Ok(())
+    }
+
+    /// The next TFRecord, and where it begins; `None` behind the last one.
+    pub fn record(&mut self) -> Result<Option<(u64, Bytes)>> {
+        let start = self.at;
+        let head = self.bytes(12)?;
+        if head.is_empty() {
+            return Ok(None);
+        }
+        let truncated = || err!(DataLoss, "truncated record at {start}");
+        let (len, crc) = head.split_first_chunk::<8>().ok_or_else(truncated)?;
+        let crc = <[u8; 4]>::try_from(crc).map_err(|_| truncated())?;
+        ensure_crc(len, crc, start)?;
+        let len = u64::from_le_bytes(*len);
+        let data = self.bytes(len)?;
+        let foot = self.bytes(4)?;
+        let (true, Ok(foot)) = (data.len() as u64 == len, <[u8; 4]>::try_from(&foot[..])) else {
+            bail!(
+                DataLoss,
+                "truncated record at {start}' failed with Read less bytes than requested"
+            );
+        };
+        ensure_crc(&data, foot, start)?;
+        Ok(Some((start, Bytes::from(data))))
+    }
+}
+
+/// A TFRecord file being written.
+pub(crate) struct RecordWriter {
+    name: String,
+    to: Box<dyn Finish>,
+}
+
+/// Where bytes go, and how to end them.
+trait Finish: Write + Send {
+    fn finish(self: Box<Self>) -> std::io::Result<()>;
+}
+
+impl Finish for BufWriter<File> {
+    fn finish(mut self: Box<Self>) -> std::io::Result<()> {
+        self.flush()
+    }
+}
+
+impl Finish for ZlibEncoder<BufWriter<File>> {
+    fn finish(self: Box<Self>) -> std::io::Result<()> {
+        ZlibEncoder::finish(*self)?.flush()
+    }
+}
+
+impl Finish for GzEncoder<BufWriter<File>> {
+    fn finish(self: Box<Self>) -> std::io::Result<()> {
+        GzEncoder::finish(*self)?.flush()
+    }
+}
+
+impl RecordWriter {
+    pub fn create(name: &str, compression: &str) -> Result<RecordWriter> {
+        let compression = Compression::from_name(compression)?;
+        let file = File::create(local(name.as_bytes())).map_err(|e| file_error(name, &e))?;
+        let file = BufWriter::with_capacity(256 << 10, file);
+        let to: Box<dyn Finish> = match compression {
+            Compression::None => Box::new(file),
+            Compression::Zlib => Box::new(ZlibEncoder::new(file, Default::default())),
+            Compression::Gzip => Box::new(GzEncoder::new(file, Default::default())),
+        };
+        Ok(RecordWriter { name: name.into(), to })
+    }
+
+    pub fn write(&mut self, record: &[u8]) -> Result<()> {
+        let len = (record.len() as u64).to_le_bytes();
+        let parts = [&len[..], &masked_crc(&len), record, &masked_crc(record)];
+        let written = parts.iter().try_for_each(|part| self.to.write_all(part));
+        written.map_err(|e| file_error(&self.name, &e))
+    }
+
+    pub fn finish(self) -> Result<()> {
+        self.to.finish().map_err(|e| file_error(&self.name, &e))
+    }
+}
+
+fn masked_crc(bytes: &[u8]) -> [u8; 4] {
+    crc32c::crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8).to_le_bytes()
+}
+
+fn ensure_crc(bytes: &[u8], stored: [u8; 4], at: u64) -> Result<()> {
+    ensure!(stored == masked_crc(bytes), DataLoss, "corrupted record at {at}");
+    Ok(())
+}

@@ -1,0 +1,20 @@
+//! Ops that compute: element-wise mathematics, linear algebra, Fourier transforms and random
+//! numbers.
+
+mod fft;
+pub mod linalg;
+pub mod math;
+pub mod random;
+#[cfg(test)]
+mod testing;
+
+use ferroflow_graph::Catalog;
+use ferroflow_op_kit::prelude;
+
+/// Adds the ops of this crate to a catalog.
+pub fn register(c: &mut Catalog) {
+    fft::register(c);
+    linalg::register(c);
+    math::register(c);
+    random::register(c);
+}

@@ -1,0 +1,64 @@
+//! Bucketize.
+
+use crate::prelude::*;
+use ferroflow_op_kit::parallel::split_mut;
+
+/// For each element, how many boundaries are not greater.
+fn bucketize<T: Real>(ctx: &mut Ctx<'_>, boundaries: &[f64]) -> Result<()> {
+    let x = ctx.input(0)?;
+    let mut out = ctx.alloc(DType::Int32, x.shape().clone())?;
+    let from = x.as_slice::<T>()?;
+    split_mut(out.as_mut_slice::<i32>()?, 1, 10, |first, part| {
+        for (to, x) in part.iter_mut().zip(&from[first..]) {
+            let x = x.to_f64();
+            // NaN is not below any of them: it goes into the last bucket.
+            *to = boundaries.partition_point(|b| *b <= x || x.is_nan()) as i32;
+        }
+    });
+    ctx.set(0, out)
+}
+
+pub(crate) fn register(c: &mut Catalog) {
+    c.op("Bucketize")
+        .doc("The numbers of the buckets that elements fall into, given their boundaries.")
+        .input("input: T")
+        .output("output: int32")
+        .attr("T: {int32, int64, float, double}")
+        .attr("boundaries: list(float)")
+        .shape(shape::same_as_input)
+        .cpu(per_dtype!([Int32 i32, Int64 i64, Float f32, Double f64], init, T => {
+            let boundaries: Vec<f64> =
+                init.floats("boundaries")?.into_iter().map(f64::from).collect();
+            ensure!(
+                boundaries.is_sorted(),
+                InvalidArgument,
+                "Expected sorted boundaries"
+            );
+            move |ctx: &mut Ctx<'_>| bucketize::<T>(ctx, &boundaries)
+        }));
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+    use crate::testing::{Check, check};
+    use ferroflow_graph::AttrList;
+
+    fn on(boundaries: &[f32], x: Tensor) -> Check<'static> {
+        check("Bucketize").attr("boundaries", AttrList::Floats(boundaries.to_vec())).input(x)
+    }
+
+    #[test]
+    fn elements_find_their_bucket() {
+        let x = Tensor::vector(&[-5.0f32, 0.0, 9.9, 10.0, 200.0, f32::NAN]);
+        on(&[0.0, 10.0, 100.0], x).gives(Tensor::vector(&[0, 1, 1, 2, 3, 3]));
+        on(&[0.0, 10.0], Tensor::vector(&[-1i64, 10])).gives(Tensor::vector(&[0, 2]));
+        on(&[], Tensor::scalar(1.0f64)).gives(Tensor::scalar(0));
+    }
+
+    #[test]
+    fn boundaries_are_sorted() {
+        on(&[1.0, 0.0], Tensor::scalar(1.0f32))
+            .fails(Code::InvalidArgument, "Expected sorted boundaries");
+    }
+}

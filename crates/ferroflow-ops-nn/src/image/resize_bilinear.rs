@@ -1,0 +1,152 @@
+//! ResizeBilinear and its gradient.
+
+use super::pixels::{Images, floats};
+use super::resize::{Grid, original_shape, resized_shape};
+use crate::prelude::*;
+use ferroflow_core::RealElement;
+use ferroflow_op_kit::parallel::for_rows;
+
+/// Between which two pixels a place lies, and how far from the first.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Between {
+    pub lower: usize,
+    pub upper: usize,
+    pub weight: f32,
+}
+
+/// For each of `output` pixels, between which of `input` pixels it lies.
+fn betweens(grid: Grid, input: usize, output: usize) -> Vec<Between> {
+    let scale = grid.scale(input, output);
+    let last = input - 1;
+    (0..output)
+        .map(|i| {
+            let place = grid.place(i, scale);
+            let floor = place.floor();
+            let lower = (floor.max(0.0) as usize).min(last);
+            let upper = (place.ceil().max(0.0) as usize).min(last);
+            Between { lower, upper, weight: place - floor }
+        })
+        .collect()
+}
+
+/// Resizes images of floats.
+fn resize(grid: Grid, from: Images, to: Images, x: &[f32], y: &mut [f32]) {
+    let (rows, cols) =
+        (betweens(grid, from.height, to.height), betweens(grid, from.width, to.width));
+    let c = from.channels;
+    for_rows(y, to.row(), to.row() * 2, |range, y| {
+        for (at, y) in range.zip(y.chunks_exact_mut(to.row())) {
+            let (image, row) = (at / to.height, rows[at % to.height]);
+            let image = &x[image * from.image()..];
+            let top = &image[row.lower * from.row()..][..from.row()];
+            let bottom = &image[row.upper * from.row()..][..from.row()];
+            for (col, y) in cols.iter().zip(y.chunks_exact_mut(c)) {
+                let (left, right) = (col.lower * c, col.upper * c);
+                for (j, y) in y.iter_mut().enumerate() {
+                    let (tl, tr) = (top[left + j], top[right + j]);
+                    let (bl, br) = (bottom[left + j], bottom[right + j]);
+                    let t = tl + (tr - tl) * col.weight;
+                    let b = bl + (br - bl) * col.weight;
+                    *y = t + (b - t) * row.weight;
+                }
+            }
+        }
+    });
+}
+
+/// Images of floats resized to the size that a vector holds.
+pub(crate) fn resized(x: &Tensor, size: &Tensor, align_corners: bool) -> Result<Tensor> {
+    let grid = Grid { align_corners, half_pixel_centers: false };
+    let (from, to) = grid.sizes(x.shape(), size)?;
+    let mut y = Tensor::alloc(DType::Float, to.shape()?)?;
+    if y.elements() > 0 {
+        resize(grid, from, to, x.as_slice()?, y.as_mut_slice()?);
+    }
+    Ok(y)
+}
+
+struct Resize(Grid);
+
+impl Kernel for Resize {
+    fn compute(&self, ctx: &mut Ctx<'_>) -> Result<()> {
+        let (from, to) = self.0.forward(ctx)?;
+        let mut y = ctx.alloc(DType::Float, to.shape()?)?;
+        let x = floats(ctx.input(0)?)?;
+        if y.elements() > 0 {
+            resize(self.0, from, to, &x, y.as_mut_slice()?);
+        }
+        ctx.set(0, y)
+    }
+}
+
+/// Each gradient goes to the four pixels that its pixel was made of.
+struct Gradient<T>(Grid, std::marker::PhantomData<T>);
+
+impl<T: Float> Kernel for Gradient<T> {
+    fn compute(&self, ctx: &mut Ctx<'_>) -> Result<()> {
+        let (resized, original) = self.0.backward(ctx)?;
+        let mut dx = Tensor::zeros(T::DTYPE, original.shape()?)?;
+        let dy = ctx.input(0)?.as_slice::<f32>()?;
+        if dx.elements() == 0 {
+            return ctx.set(0, dx);
+        }
+        let rows = betweens(self.0, original.height, resized.height);
+        let cols = betweens(self.0, original.width, resized.width);
+        let c = original.channels;
+        for_rows(dx.as_mut_slice::<T>()?, original.image(), resized.image() * 4, |images, dx| {
+            let mut sums = vec![<T::Wide as Num>::ZERO; original.image()];
+            for (image, dx) in images.zip(dx.chunks_exact_mut(original.image())) {
+                sums.fill(<T::Wide as Num>::ZERO);
+                let dy = &dy[image * resized.image()..][..resized.image()];
+                for (row, dy) in rows.iter().zip(dy.chunks_exact(resized.row())) {
+                    for (col, dy) in cols.iter().zip(dy.chunks_exact(c)) {
+                        for (y, wy) in [(row.lower, 1.0 - row.weight), (row.upper, row.weight)] {
+                            for (x, wx) in [(col.lower, 1.0 - col.weight), (col.upper, col.weight)]
+                            {
+                                let sums = &mut sums[y * original.row() + x * c..][..c];
+                                for (sum, dy) in sums.iter_mut().zip(dy) {
+                                    *sum = sum.add(T::Wide::from_f64(f64::from(dy * wy * wx)));
+                                }
+                            }
+                        }
+                    }
+                }
+                dx.iter_mut().zip(&sums).for_each(|(dx, sum)| *dx = T::narrow(*sum));
+            }
+        });
+        ctx.set(0, dx)
+    }
+}
+
+pub(crate) fn register(c: &mut Catalog) {
+    c.op("ResizeBilinear")
+        .doc("Images resized by bilinear interpolation.")
+        .input("images: T")
+        .input("size: int32")
+        .output("resized_images: float")
+        .attr("T: {int8, uint8, int16, uint16, int32, int64, bfloat16, half, float, double, bfloat16}")
+        .attr("align_corners: bool = false")
+        .attr("half_pixel_centers: bool = false")
+        .expensive()
+        .shape(resized_shape)
+        .cpu(|init| Ok(KernelBox::new(Resize(Grid::new(init)?))));
+    c.op("ResizeBilinearGrad")
+        .doc("Gradient of ResizeBilinear.")
+        .input("grads: float")
+        .input("original_image: T")
+        .output("output: T")
+        .attr("T: {float, bfloat16, half, double}")
+        .attr("align_corners: bool = false")
+        .attr("half_pixel_centers: bool = false")
+        .expensive()
+        .shape(original_shape)
+        .cpu(per_dtype!(FLOAT, init, T => {
+            Gradient::<T>(Grid::new(init)?, std::marker::PhantomData)
+        }));
+    c.gradient("ResizeBilinear", |g, dy| match g.input(0).dtype() {
+        DType::Float | DType::Double => {
+            Ok(g.only(g.call_like("ResizeBilinearGrad", &[dy[0], g.input(0)])))
+        }
+        _ => Ok(g.only(g.none())),
+    });
+}
