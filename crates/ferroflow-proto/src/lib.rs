@@ -1,7 +1,8 @@
 //! The messages that TensorFlow 2.15 sends over the wire and stores in files.
 //!
 //! `proto/` contains our own definitions, with TensorFlow's names and field numbers. The modules
-//! here are generated from them and nested like the packages. The crates that convert a message
+//! here are generated from them and nested like the packages. The generated files are in the
+//! repository, and a test compares them with the definitions. The crates that convert a message
 //! check its meaning.
 //!
 //! - Enums are open: a field holds the plain `i32`, so that unknown values are kept. The getter of
@@ -22,16 +23,16 @@
 /// Package `tensorflow`: graphs, tensors, services, files.
 #[allow(clippy::all, rustdoc::all)]
 pub mod tensorflow {
-    include!(concat!(env!("OUT_DIR"), "/tensorflow.rs"));
+    include!("generated/tensorflow.rs");
 
     /// Package `tensorflow.error`: status codes.
     pub mod error {
-        include!(concat!(env!("OUT_DIR"), "/tensorflow.error.rs"));
+        include!("generated/tensorflow.error.rs");
     }
 
     /// Package `tensorflow.distributed_runtime`: details of a failed call besides code and message.
     pub mod distributed_runtime {
-        include!(concat!(env!("OUT_DIR"), "/tensorflow.distributed_runtime.rs"));
+        include!("generated/tensorflow.distributed_runtime.rs");
     }
 }
 
@@ -40,6 +41,6 @@ pub mod google {
     /// Package `google.protobuf`: only `Any`.
     #[allow(clippy::all, rustdoc::all)]
     pub mod protobuf {
-        include!(concat!(env!("OUT_DIR"), "/google.protobuf.rs"));
+        include!("generated/google.protobuf.rs");
     }
 }
