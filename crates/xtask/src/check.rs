@@ -1,5 +1,6 @@
 //! `cargo xtask check`: what CI runs.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use clap::ValueEnum;
@@ -94,10 +95,7 @@ impl Step {
             Step::Doctest => {
                 steps::run(&mut steps::cargo(&["test", "--workspace", "--doc", "--quiet"]))
             }
-            Step::Doc => {
-                let mut doc = steps::cargo(&["doc", "--workspace", "--no-deps", "--quiet"]);
-                steps::run(doc.env("RUSTDOCFLAGS", "-D warnings"))
-            }
+            Step::Doc => steps::run(&mut documentation()),
             Step::Release => release::build(),
             Step::Conformance => conformance::checked(),
         }
@@ -162,6 +160,22 @@ fn runner() -> Command {
         "--quiet",
         "--no-fail-fast",
     ])
+}
+
+/// `cargo doc` as if clippy called it: Cargo then finds the crates that the clippy step has checked.
+/// Were these variables to change in a later clippy, the crates would only be checked once more.
+fn documentation() -> Command {
+    let mut doc = steps::cargo(&["doc", "--workspace", "--no-deps", "--quiet"]);
+    doc.env("RUSTDOCFLAGS", "-D warnings");
+    let toolchain = Command::new("rustc").args(["--print", "sysroot"]).output();
+    let toolchain = toolchain.map(|out| String::from_utf8_lossy(&out.stdout).trim().to_owned());
+    if let Ok(driver) = toolchain.map(|path| Path::new(&path).join("bin/clippy-driver"))
+        && driver.is_file()
+    {
+        doc.env("RUSTC_WORKSPACE_WRAPPER", driver);
+        doc.env("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__");
+    }
+    doc
 }
 
 fn has_nextest() -> bool {

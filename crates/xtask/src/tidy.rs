@@ -160,7 +160,7 @@ const RULES: &[Rule] = &[
     },
     Rule {
         name: "test-functions",
-        about: "tests are not child processes, and ignored ones say why",
+        about: "tests do something, and ignored ones say why",
         level: Level::Warning,
         check: test_functions::check,
     },

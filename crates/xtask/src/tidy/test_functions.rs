@@ -1,76 +1,88 @@
-//! A `#[test]` function is a test: not the body of a child process, and not ignored without a
-//! reason.
+//! A `#[test]` function is a test: it does not pass without doing anything, and if it is ignored it
+//! says why.
 //!
-//! A test that needs a second process runs itself again and calls the body as an ordinary function
-//! (`ferroflow_testing::child`). A body that is a test of its own is found by its name, which
-//! the parent writes as a string.
+//! A test that does nothing unless a variable is set is the body of a child process. A test that
+//! needs a second process runs itself again instead, and calls the body as an ordinary function
+//! (`ferroflow_testing::child`).
 
-use std::collections::HashMap;
-
-use syn::Lit;
+use proc_macro2::{TokenStream, TokenTree};
+use quote::ToTokens;
 use syn::visit::{self, Visit};
+use syn::{Expr, Stmt};
 
 use super::Finding;
-use super::tree::{Source, Tree};
+use super::tree::Tree;
 
 pub fn check(tree: &Tree) -> Vec<Finding> {
     let mut found = Vec::new();
-    for name in tree.crates() {
-        let mut walk = Walk::default();
-        for file in tree.rust().filter(|file| file.crate_name() == Some(name)) {
-            let Some(syntax) = file.syntax() else { continue };
-            walk.file = Some(file);
-            walk.visit_file(syntax);
-        }
-        for (file, line) in walk.ignored {
-            let text = "#[ignore] without a reason: write #[ignore = \"…\"]";
-            found.push(Finding::new(&file.path, line, text));
-        }
-        for (text, file, line) in walk.strings {
-            let last = text.rsplit("::").next().unwrap_or_default();
-            if walk.tests.contains_key(last) {
-                let text = format!("starts the test {last} as a process; make it a function");
-                found.push(Finding::new(&file.path, line, text));
-            }
-        }
+    for file in tree.rust().filter(|file| file.text.contains("test]")) {
+        let Some(syntax) = file.syntax() else { continue };
+        let mut walk = Walk(Vec::new());
+        walk.visit_file(syntax);
+        found.extend(walk.0.into_iter().map(|(line, text)| Finding::new(&file.path, line, text)));
     }
     found
 }
 
-#[derive(Default)]
-struct Walk<'a> {
-    file: Option<&'a Source>,
-    tests: HashMap<String, usize>,
-    ignored: Vec<(&'a Source, usize)>,
-    /// Strings that could be names of tests.
-    strings: Vec<(String, &'a Source, usize)>,
-}
+struct Walk(Vec<(usize, String)>);
 
-impl<'a, 'ast> Visit<'ast> for Walk<'a> {
+impl<'ast> Visit<'ast> for Walk {
     fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
-        let line = item.sig.ident.span().start().line;
-        let is = |name: &str| item.attrs.iter().any(|a| a.path().is_ident(name));
-        if is("test") {
-            self.tests.insert(item.sig.ident.to_string(), line);
-        }
+        let (name, line) = (&item.sig.ident, item.sig.ident.span().start().line);
         let bare = |a: &syn::Attribute| {
             a.path().is_ident("ignore") && matches!(a.meta, syn::Meta::Path(_))
         };
-        if let Some(file) = self.file.filter(|_| item.attrs.iter().any(bare)) {
-            self.ignored.push((file, line));
+        if item.attrs.iter().any(bare) {
+            self.0.push((line, format!("{name} is ignored without a reason")));
+        }
+        let is_test =
+            |a: &syn::Attribute| a.path().segments.last().is_some_and(|last| last.ident == "test");
+        if item.attrs.iter().any(is_test) && does_nothing_without_variable(&item.block) {
+            let text = format!("{name} passes without doing anything unless a variable is set");
+            self.0.push((line, text));
         }
         visit::visit_item_fn(self, item);
     }
+}
 
-    fn visit_lit(&mut self, literal: &'ast Lit) {
-        if let (Lit::Str(text), Some(file)) = (literal, self.file) {
-            let value = text.value();
-            if value.contains('_') && value.chars().all(|c| c.is_alphanumeric() || "_:".contains(c))
-            {
-                self.strings.push((value, file, text.span().start().line));
-            }
+/// Whether a test begins with `let … = VARIABLE else { return }` or `if VARIABLE is missing
+/// { return }`, or is nothing but `if VARIABLE … { … }`.
+fn does_nothing_without_variable(block: &syn::Block) -> bool {
+    match block.stmts.first() {
+        Some(Stmt::Local(local)) => local.init.as_ref().is_some_and(|init| {
+            let is_return = |(_, other): &(_, Box<Expr>)| returns(other);
+            reads_variable(&init.expr) && init.diverge.as_ref().is_some_and(is_return)
+        }),
+        Some(Stmt::Expr(Expr::If(choice), _)) if reads_variable(&choice.cond) => {
+            let is_all = block.stmts.len() == 1 && choice.else_branch.is_none();
+            let is_missing = mentions(choice.cond.to_token_stream(), &["is_none", "is_err"]);
+            is_all || is_missing && choice.then_branch.stmts.first().is_some_and(is_bare_return)
         }
+        _ => false,
     }
+}
+
+fn reads_variable(expression: &Expr) -> bool {
+    mentions(expression.to_token_stream(), &["var", "var_os", "from_env", "role"])
+}
+
+fn mentions(tokens: TokenStream, names: &[&str]) -> bool {
+    tokens.into_iter().any(|token| match token {
+        TokenTree::Ident(ident) => names.iter().any(|name| ident == name),
+        TokenTree::Group(group) => mentions(group.stream(), names),
+        _ => false,
+    })
+}
+
+fn returns(expression: &Expr) -> bool {
+    match expression {
+        Expr::Block(block) => block.block.stmts.last().is_some_and(is_bare_return),
+        _ => false,
+    }
+}
+
+fn is_bare_return(statement: &Stmt) -> bool {
+    matches!(statement, Stmt::Expr(Expr::Return(result), _) if result.expr.is_none())
 }
 
 #[cfg(test)]
@@ -82,10 +94,15 @@ mod tests {
     }
 
     #[test]
-    fn a_child_process_that_is_a_test_is_found() {
-        let text = "#[test] fn a_child() {}\n
-            #[test] fn parent() { run([\"--exact\", \"tests::a_child\"]) }";
-        assert_eq!(findings(text), 1);
+    fn tests_that_do_nothing_unless_a_variable_is_set_are_found() {
+        for body in [
+            "let Ok(scene) = std::env::var(SCENE) else { return };\n act(scene)",
+            "if std::env::var_os(\"RANK\").is_none() { return; }\n act()",
+            "if std::env::var(\"RANK\").is_ok() { act() }",
+        ] {
+            assert_eq!(findings(&format!("#[test] fn a_child() {{ {body} }}")), 1, "{body}");
+            assert_eq!(findings(&format!("fn no_test() {{ {body} }}")), 0, "{body}");
+        }
     }
 
     #[test]
@@ -95,8 +112,9 @@ mod tests {
 
     #[test]
     fn tests_that_run_themselves_again_pass() {
-        let text = "fn a_child() {}
-            #[test] fn parent() { if is_child(\"rank\") { return a_child() } }
+        let text = "fn rank() {}
+            #[test] fn parent() { if role().is_some() { return rank() } start() }
+            #[test] fn count() { let n = env::var(\"N\").unwrap_or_default(); run(n) }
             #[test] #[ignore = \"takes an hour\"] fn long() {}";
         assert_eq!(findings(text), 0);
     }
