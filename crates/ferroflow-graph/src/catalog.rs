@@ -166,7 +166,8 @@ impl OpBuilder<'_> {
         self
     }
 
-    /// Marks it as element-wise, so that it can be fused with others; see [`crate::AnyBlockKernel`].
+    /// Marks it as element-wise, so that it can be fused with others; see
+    /// [`crate::AnyBlockKernel`].
     pub fn blocks(mut self, of: MakeBlockKernel) -> Self {
         self.def.blocks = Some(of);
         self

@@ -82,8 +82,8 @@ impl FunctionDef {
         &self.signature.name
     }
 
-    /// Whether both have the same signature and the same nodes. Attributes are not compared, because
-    /// one that holds a NaN would differ from itself.
+    /// Whether both have the same signature and the same nodes. Attributes are not compared,
+    /// because one that holds a NaN would differ from itself.
     pub(crate) fn is_like(&self, other: &FunctionDef) -> bool {
         let (a, b) = (&self.signature, &other.signature);
         let same_node = |(x, y): (&NodeDef, &NodeDef)| {

@@ -145,8 +145,8 @@ pub struct FunctionGraph {
 }
 
 impl FunctionGraph {
-    /// Builds the body of `func` from the library. For [`SYMBOLIC_GRADIENT`], builds the gradient of
-    /// the function in its attribute `f`.
+    /// Builds the body of `func` from the library. For [`SYMBOLIC_GRADIENT`], builds the gradient
+    /// of the function in its attribute `f`.
     pub fn instantiate(
         func: &FuncRef,
         library: &FunctionLibrary,

@@ -72,8 +72,8 @@ impl Node {
     }
 }
 
-/// A graph. Node ids are dense and stay valid, because nodes are added and never removed. A pass that
-/// removes nodes makes a new graph.
+/// A graph. Node ids are dense and stay valid, because nodes are added and never removed. A pass
+/// that removes nodes makes a new graph.
 #[derive(Clone, Default)]
 pub struct GraphIr {
     pub(crate) nodes: Vec<Node>,

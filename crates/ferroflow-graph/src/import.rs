@@ -72,8 +72,8 @@ impl<'a> Importer<'a> {
         Importer { catalog, library, naming, ops: HashMap::new(), ports: 0 }
     }
 
-    /// Adds `defs` in two passes: names first, since a node may refer to a later one. On an error some
-    /// of them may stay in the graph.
+    /// Adds `defs` in two passes: names first, since a node may refer to a later one. On an error
+    /// some of them may stay in the graph.
     pub fn add_nodes(&mut self, graph: &mut GraphIr, defs: &[NodeDef]) -> Result<()> {
         let first = graph.nodes.len();
         ensure!(
@@ -192,8 +192,8 @@ impl<'a> Importer<'a> {
         e.context(format!("Node '{}'", def.name))
     }
 
-    /// The endpoint that an input's `text` names. `k` selects one of several tensors of a function's
-    /// output argument if the text does not.
+    /// The endpoint that an input's `text` names. `k` selects one of several tensors of a
+    /// function's output argument if the text does not.
     pub fn resolve(&self, graph: &GraphIr, text: &str, k: usize) -> Result<Endpoint> {
         let Naming::Function(args) = &self.naming else {
             let (name, slot) = split_tensor_name(text);

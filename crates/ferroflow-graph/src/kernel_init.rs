@@ -73,9 +73,9 @@ impl KernelInit<'_> {
         FunctionHandle { func, functions: self.functions.clone(), ready: OnceLock::new() }
     }
 
-    /// The container and the name of the resource that this node makes or finds, from its attributes
-    /// `container` and `shared_name`. Without a shared name it has the node's name if `by_node`
-    /// (variables, tables); otherwise it is private to this kernel.
+    /// The container and the name of the resource that this node makes or finds, from its
+    /// attributes `container` and `shared_name`. Without a shared name it has the node's name if
+    /// `by_node` (variables, tables); otherwise it is private to this kernel.
     pub fn resource_name(&self, by_node: bool) -> Result<ResourceName> {
         static COUNTER: AtomicU64 = AtomicU64::new(0);
         let text = |name: &str| if self.contains(name) { self.string(name) } else { Ok("".into()) };

@@ -89,8 +89,8 @@ pub enum OpRole {
     Argument,
     /// Result number `index` of a function.
     Return,
-    /// Reads or writes something outside the graph, such as a file, although TensorFlow does not call
-    /// it stateful. It is never merged or folded.
+    /// Reads or writes something outside the graph, such as a file, although TensorFlow does not
+    /// call it stateful. It is never merged or folded.
     Outside,
 }
 
@@ -267,8 +267,8 @@ impl OpDef {
         self.attrs.iter().find(|a| a.name == name)
     }
 
-    /// Checks `attrs` against the signature and fills in defaults. Attributes that start with `_` are
-    /// annotations and are not checked.
+    /// Checks `attrs` against the signature and fills in defaults. Attributes that start with `_`
+    /// are annotations and are not checked.
     pub fn complete_attrs(&self, mut attrs: Attrs) -> Result<Attrs> {
         for def in &self.attrs {
             match (attrs.get(&def.name), &def.default) {

@@ -37,8 +37,8 @@ pub use simulate::{DeviceLoad, Prediction, Transfer};
 
 use crate::catalog::Catalog;
 
-/// Runs all passes that make a step cheaper, in order. The last two make nodes whose ops exist only in
-/// memory and not in a GraphDef, so this runs on the task that compiles the step.
+/// Runs all passes that make a step cheaper, in order. The last two make nodes whose ops exist only
+/// in memory and not in a GraphDef, so this runs on the task that compiles the step.
 pub fn optimize(step: &mut Pruned, catalog: &Catalog, evaluate: EvaluateFn<'_>) {
     fold(step, catalog, evaluate);
     remove_identities(step);

@@ -57,7 +57,8 @@ impl RunMetadata {
         metadata::measured(self.encoded.clone())
     }
 
-    /// The step as JSON that `chrome://tracing` and Perfetto open: a row for each device and thread.
+    /// The step as JSON that `chrome://tracing` and Perfetto open: a row for each device and
+    /// thread.
     pub fn timeline(&self) -> Result<String> {
         let nodes = self.nodes()?;
         let mut devices: Vec<&str> = nodes.iter().map(|n| n.device.as_str()).collect();

@@ -1,10 +1,10 @@
 //! Fusion: several nodes become one, whose kernel does the same in fewer passes over memory.
 //!
-//! A group has one value that others see, that of its last node, the root. The fused node takes
-//! the root's place and name, and waits for all that the group's nodes waited for. Its kernel knows
-//! a fast way for the usual shapes, and else runs the kernels of the nodes it was made from one by
-//! one ([`originals`]), so that values and errors are theirs in any case. Since it waits for more than
-//! some of its nodes did, those that can fail must have waited for as much ([`timely`]).
+//! A group has one value that others see, that of its last node, the root. The fused node takes the
+//! root's place and name, and waits for all that the group's nodes waited for. Its kernel knows a
+//! fast way for the usual shapes, and else runs the kernels of the nodes it was made from one by
+//! one ([`originals`]), so that values and errors are theirs in any case. Since it waits for more
+//! than some of its nodes did, those that can fail must have waited for as much ([`timely`]).
 
 mod elementwise;
 mod epilogue;
