@@ -111,17 +111,14 @@ mod tests {
 
     #[test]
     fn a_client_may_describe_another_cluster() {
-        let cluster = |tasks: &[(&str, &str)]| SessionConfig {
-            cluster: Some(ClusterDescription {
-                jobs: tasks
-                    .iter()
-                    .map(|(job, address)| JobDescription {
-                        name: job.to_string(),
-                        tasks: [(0, address.to_string())].into(),
-                    })
-                    .collect(),
-            }),
-            ..SessionConfig::default()
+        let cluster = |tasks: &[(&str, &str)]| {
+            let job = |(name, address): &(&str, &str)| JobDescription {
+                name: name.to_string(),
+                tasks: [(0, address.to_string())].into(),
+            };
+            let mut config = SessionConfig::default();
+            config.cluster = Some(ClusterDescription { jobs: tasks.iter().map(job).collect() });
+            config
         };
         let of = |tasks: &[(&str, &str)]| Members::of(&own(), &cluster(tasks), "grpc://c:3");
         let members = of(&[("x", "c:3"), ("y", "a:1")]).unwrap();
