@@ -86,11 +86,8 @@ fn exists(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::{Command, Stdio};
-
-    /// What the process that is to die saves: `new_one` or `merged`; where; and after how many
-    /// file operations it dies.
-    const SCENE: &str = "FERROFLOW_TEST_CRASH";
+    use ferroflow_testing::{child, this_test};
+    use std::process::Stdio;
 
     fn save(prefix: &str, value: f32) -> Result<()> {
         let mut bundle = BundleWriter::create(prefix)?;
@@ -122,10 +119,8 @@ mod tests {
         Ok(values[0])
     }
 
-    /// Runs in the process that dies; in any other it does nothing.
-    #[test]
-    fn the_process_that_dies() {
-        let Ok(scene) = std::env::var(SCENE) else { return };
+    /// The child process: saves, and dies after a number of file operations.
+    fn save_and_die(scene: &str) {
         let [kind, operations, prefix] = scene.splitn(3, ' ').collect::<Vec<_>>()[..] else {
             panic!("{scene}")
         };
@@ -136,19 +131,11 @@ mod tests {
         }
     }
 
-    /// Whether the process got through before it died.
-    fn dies_after(operations: u32, kind: &str, prefix: &str) -> bool {
-        let child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "io::bundle::tests::the_process_that_dies"])
-            .env(SCENE, format!("{kind} {operations} {prefix}"))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status();
-        child.unwrap().success()
-    }
-
     #[test]
     fn a_crash_at_any_point_leaves_the_old_or_the_new_checkpoint() {
+        if let Some(scene) = child::role() {
+            return save_and_die(&scene);
+        }
         let dir = std::env::temp_dir().join(format!("ferroflow-crash-{}", std::process::id()));
         for kind in ["whole", "parts"] {
             let (mut old_seen, mut new_seen) = (0, 0);
@@ -162,7 +149,10 @@ mod tests {
                     save_in_parts(&prefix, 0.5).unwrap();
                 }
                 save(&prefix, 1.0).unwrap();
-                let survived = dies_after(operations, kind, &prefix);
+                let scene = format!("{kind} {operations} {prefix}");
+                let mut child = child::command(this_test!(), &scene);
+                let child = child.stdout(Stdio::null()).stderr(Stdio::null()).status();
+                let survived = child.unwrap().success();
                 match value(&prefix) {
                     Ok(1.0) => old_seen += 1,
                     Ok(2.0) => new_seen += 1,
