@@ -2,7 +2,7 @@
 //! finding, even one that a server would survive.
 #![no_main]
 
-use ferroflow::default_catalog;
+use ferroflow::graph::default_catalog;
 use ferroflow_testing::fuzz::Fuzz;
 use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;

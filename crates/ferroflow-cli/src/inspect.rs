@@ -2,11 +2,12 @@
 //! compares two checkpoints.
 
 use crate::say::say;
-use ferroflow::train::{
-    EventKind, SavedGraph, TensorInfo, graph_of_meta_graph, latest_checkpoint, read_events,
-    saved_graphs,
+use ferroflow::checkpoint::{
+    CheckpointFile, SavedGraph, TensorInfo, latest_checkpoint, saved_graphs,
 };
-use ferroflow::{CheckpointFile, Code, DType, Error, GraphDef, Result, Tensor, decode_graph};
+use ferroflow::graph::{GraphDef, decode_graph, graph_of_meta_graph};
+use ferroflow::train::{EventKind, read_events};
+use ferroflow::{Code, DType, Error, Result, Tensor};
 use std::collections::BTreeMap;
 use std::path::Path;
 

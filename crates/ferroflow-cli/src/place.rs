@@ -3,8 +3,9 @@
 use crate::inspect::read_graph;
 use crate::say::say;
 use crate::units;
+use ferroflow::cluster::ClusterSpec;
 use ferroflow::placement::{CostModel, PlacedStep, Placement, PlacementRequest, place_step};
-use ferroflow::{ClusterSpec, Code, Error, PartialShape, Result};
+use ferroflow::{Code, Error, PartialShape, Result};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -227,7 +228,8 @@ fn show_seconds(s: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ferroflow::{AttrValue, Attrs, DType, GraphDef, NodeDef};
+    use ferroflow::DType;
+    use ferroflow::graph::{AttrValue, Attrs, GraphDef, NodeDef};
 
     fn placed() -> (PlacedStep, PlacedStep) {
         let node = |name: &str, op: &str, inputs: &[&str], type_attr: &str| NodeDef {

@@ -1,7 +1,11 @@
 //! `ferroflow server`: one task of a cluster.
 
-use ferroflow::{ClusterSpec, Code, DataPath, Error, Result, Server, ServerOptions, TfConfig};
-use ferroflow::{default_catalog, network_threads, set_compute_threads, stop_signal, workers_done};
+use ferroflow::cluster::{
+    ClusterSpec, DataPath, Server, ServerOptions, TfConfig, network_threads, stop_signal,
+    workers_done,
+};
+use ferroflow::graph::default_catalog;
+use ferroflow::{Code, Error, Result, set_compute_threads};
 use std::time::Duration;
 
 /// Serve one task of a cluster

@@ -2,7 +2,7 @@
 
 use crate::record::RecordedCase;
 use bytes::Bytes;
-use ferroflow::{SessionOptions, default_catalog};
+use ferroflow::graph::{SessionOptions, default_catalog};
 use ferroflow_core::{Result, Tensor, err};
 use ferroflow_runtime::{RunOptions, RunRequest, Session, Task};
 use std::path::PathBuf;

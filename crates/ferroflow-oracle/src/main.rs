@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use clap::{Parser, Subcommand};
-use ferroflow::default_catalog;
+use ferroflow::graph::default_catalog;
 use ferroflow_core::{Result, err};
 use ferroflow_oracle::answer::FerroflowTask;
 use ferroflow_oracle::explained::Explained;

@@ -5,7 +5,8 @@
 //! GraphDefs, in which values are Const nodes. A file may be gzipped.
 
 use bytes::Bytes;
-use ferroflow::{AttrValue, GraphDef, Tensor, decode_graph};
+use ferroflow::Tensor;
+use ferroflow::graph::{AttrValue, GraphDef, decode_graph};
 use ferroflow_core::{Code, Result, bail, err};
 use flate2::read::GzDecoder;
 use serde_json::Value as Json;
@@ -172,7 +173,7 @@ fn case(
 
 fn constants(graph: Bytes) -> Result<Vec<(String, Tensor)>> {
     let nodes = decode_graph(graph)?.nodes;
-    let value = |mut node: ferroflow::NodeDef| match node.attrs.remove("value") {
+    let value = |mut node: ferroflow::graph::NodeDef| match node.attrs.remove("value") {
         Some(AttrValue::Tensor(t)) => Ok((node.name, t)),
         _ => Err(err!(DataLoss, "{} has no value", node.name)),
     };

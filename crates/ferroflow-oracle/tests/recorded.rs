@@ -1,7 +1,7 @@
 //! A sample of calls with TensorFlow's recorded answers: `tests/data/recorded.bin.gz`, written by
 //! `cargo xtask oracle --record` with TensorFlow 2.15.1.
 
-use ferroflow::default_catalog;
+use ferroflow::graph::default_catalog;
 use ferroflow_oracle::answer::FerroflowTask;
 use ferroflow_oracle::explained::Explained;
 use ferroflow_oracle::record::Records;

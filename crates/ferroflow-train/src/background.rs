@@ -1,7 +1,7 @@
 //! Checkpoints that are written beside training.
 
 use crate::saver::Saver;
-use crate::session::GraphSession;
+use crate::session::Session;
 use ferroflow_core::{Result, err};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,9 +11,7 @@ use std::thread::JoinHandle;
 /// TensorFlow's asynchronous saver, variables are those of the moment each is read.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::{BackgroundSaver, Saver};
 /// let w = g.variable("w", 0.0);
 /// let mut saver = BackgroundSaver::new(Saver::new(&g));
@@ -38,7 +36,7 @@ impl BackgroundSaver {
     /// one is, or how it failed.
     pub fn start(
         &mut self,
-        session: &GraphSession,
+        session: &Session,
         prefix: PathBuf,
         step: i64,
     ) -> Result<Option<String>> {

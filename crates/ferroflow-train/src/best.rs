@@ -2,7 +2,7 @@
 
 use crate::checkpoint_state::{remove_checkpoint, write_whole};
 use crate::saver::Saver;
-use crate::session::GraphSession;
+use crate::session::Session;
 use ferroflow_core::Result;
 use std::path::{Path, PathBuf};
 
@@ -10,9 +10,7 @@ use std::path::{Path, PathBuf};
 /// lists them, so that a program that is started again goes on comparing.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::{BestSaver, Saver};
 /// let w = g.variable("w", 0.0);
 /// let mut best = BestSaver::new(Saver::new(&g), "out/best", 3);
@@ -51,12 +49,7 @@ impl BestSaver {
 
     /// Saves the variables if their score is among the best; says where. A score that is not a
     /// number is never.
-    pub fn offer(
-        &mut self,
-        session: &GraphSession,
-        step: i64,
-        score: f64,
-    ) -> Result<Option<String>> {
+    pub fn offer(&mut self, session: &Session, step: i64, score: f64) -> Result<Option<String>> {
         let is_better = |a: f64, b: f64| if self.larger_is_better { a > b } else { a < b };
         let place = self.kept.iter().take_while(|(known, _)| !is_better(score, *known)).count();
         if score.is_nan() || place >= self.keep {

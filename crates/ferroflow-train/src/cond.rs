@@ -14,9 +14,7 @@ impl Graph {
     /// the same types.
     ///
     /// ```
-    /// # let mut catalog = ferroflow_graph::Catalog::new();
-    /// # ferroflow_ops::register(&mut catalog);
-    /// # let g = ferroflow_train::Graph::new(catalog.into());
+    /// # let g = ferroflow_train::Graph::new();
     /// let x = g.constant(3.0);
     /// let y = g.cond(&x.greater(0.0), || vec![&x * 2.0], || vec![-&x]);
     /// assert_eq!(y[0].shape().to_string(), "[]");

@@ -17,9 +17,7 @@ use ferroflow_graph::AttrList;
 /// A sequence of elements, each of one or more tensors.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// let squares = g.range_dataset(0, 100).map(|_, x| vec![&x[0] * &x[0]]);
 /// let batches = squares.shuffle(20, None).repeat(None).batch(8).prefetch(2);
 /// let next = batches.iterator().next();

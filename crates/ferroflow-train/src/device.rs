@@ -108,9 +108,7 @@ impl Graph {
     /// what an inner one leaves open the outer ones say.
     ///
     /// ```
-    /// # let mut catalog = ferroflow_graph::Catalog::new();
-    /// # ferroflow_ops::register(&mut catalog);
-    /// # let g = ferroflow_train::Graph::new(catalog.into());
+    /// # let g = ferroflow_train::Graph::new();
     /// use ferroflow_train::NodeSpec;
     /// let x = g.device("/job:worker/task:1", || g.device("/cpu:0", || g.constant(1.0)));
     /// assert_eq!(x.device(), "/job:worker/task:1/device:CPU:0");
@@ -153,9 +151,7 @@ pub(crate) fn apply(scopes: &[DeviceScope], mut spec: NodeSpec) -> Result<String
 /// Which parameter server a variable goes to.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::{PsStrategy, ReplicaDeviceSetter, init};
 /// let setter = ReplicaDeviceSetter::new(2).strategy(PsStrategy::GreedyByBytes);
 /// g.device(setter, || {
@@ -176,9 +172,7 @@ pub enum PsStrategy {
 /// replication in one scope.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::{ReplicaDeviceSetter, init};
 /// let setter = ReplicaDeviceSetter::new(2).worker("/job:worker/task:1");
 /// g.device(setter, || {

@@ -26,6 +26,7 @@
 
 mod batch;
 mod canned;
+mod cluster;
 mod evaluate;
 mod head;
 mod train_and_evaluate;
@@ -35,9 +36,11 @@ pub use canned::{
     Body, Canned, Classes, Deep, DnnClassifier, DnnRegressor, Linear, LinearClassifier,
     LinearRegressor, Numbers, Purpose,
 };
+pub use cluster::{train_and_evaluate, train_and_evaluate_as};
 pub use evaluate::{Predictions, Scores};
-pub use train_and_evaluate::{EvalSpec, Role, TrainSpec, train_and_evaluate};
+pub use train_and_evaluate::{EvalSpec, Role, TrainSpec, run_as};
 
+use crate::catalog::default_catalog;
 use crate::device::ReplicaDeviceSetter;
 use crate::feature_column::Features;
 use crate::graph::Graph;
@@ -46,7 +49,7 @@ use crate::metrics::Metric;
 use crate::monitored::MonitoredTraining;
 use crate::output::{Operation, Output};
 use crate::saved_model::Signature;
-use crate::session::GraphSession;
+use crate::session::Session;
 use crate::summary;
 use crate::sync_replicas::SyncTraining;
 use ferroflow_core::{Code, Result, err};
@@ -238,7 +241,7 @@ impl RunConfig {
 }
 
 /// Opens sessions for the estimator's graphs.
-pub type Opener = Arc<dyn Fn(&Graph) -> Result<GraphSession> + Send + Sync>;
+pub type Opener = Arc<dyn Fn(&Graph) -> Result<Session> + Send + Sync>;
 
 /// A model and its directory; see the module's documentation.
 #[derive(Clone)]
@@ -253,14 +256,28 @@ pub struct Estimator {
 }
 
 impl Estimator {
-    /// An estimator with the ops of `catalog`, whose sessions are opened by `local`.
-    pub fn new(
-        model: impl Model + 'static,
-        config: RunConfig,
-        catalog: Arc<Catalog>,
-        local: Opener,
-    ) -> Estimator {
-        let (model, train) = (Arc::new(model), local.clone());
+    /// An estimator whose sessions are in this process.
+    ///
+    /// ```
+    /// use ferroflow_core::Tensor;
+    /// use ferroflow_train::Sgd;
+    /// use ferroflow_train::estimator::{ArrayInput, Estimator, LinearRegressor, RunConfig, Until};
+    /// use ferroflow_train::feature_column::numeric;
+    ///
+    /// # let dir = std::env::temp_dir().join(format!("ferroflow-doc-estimator-{}", std::process::id()));
+    /// let data = ArrayInput::new(&[("x", Tensor::vector(&[0.0f32, 1.0, 2.0]))])
+    ///     .labels(Tensor::vector(&[1.0f32, 3.0, 5.0]));
+    /// let model = LinearRegressor::new(vec![numeric("x").into()]).optimizer(Sgd::new(0.1));
+    /// let estimator = Estimator::new(model, RunConfig::new(&dir));
+    /// estimator.train(|g| data.clone().epochs(None).batches(g), Until::Steps(200))?;
+    /// let scores = estimator.evaluate(|g| data.batches(g), None)?;
+    /// assert!(scores["loss"] < 0.01);
+    /// # std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), ferroflow_core::Error>(())
+    /// ```
+    pub fn new(model: impl Model + 'static, config: RunConfig) -> Estimator {
+        let local: Opener = Arc::new(Session::local);
+        let (model, catalog, train) = (Arc::new(model), default_catalog(), local.clone());
         Estimator { model, config, catalog, train, local }
     }
 
@@ -277,7 +294,7 @@ impl Estimator {
     }
 
     fn graph(&self) -> Graph {
-        let graph = Graph::new(self.catalog.clone());
+        let graph = Graph::with_catalog(self.catalog.clone());
         if let Some(seed) = self.config.seed {
             graph.set_seed(seed);
         }
@@ -367,13 +384,13 @@ mod tests {
         crossed, embedding, hashed, indicator, numeric, parse_spec, vocabulary,
     };
     use crate::optimizer::{Optimizer, Sgd};
-    use crate::testing::{catalog, session, temporary};
+    use crate::testing::temporary;
     use crate::{losses, metrics};
     use ferroflow_core::Tensor;
 
     fn estimator(model: impl Model + 'static, dir: &Path) -> Estimator {
         let config = RunConfig::new(dir).seed(1).save_steps(50).summary_steps(20);
-        Estimator::new(model, config, catalog(), Arc::new(session))
+        Estimator::new(model, config)
     }
 
     fn line() -> ArrayInput {
@@ -419,7 +436,7 @@ mod tests {
         assert_eq!(said.len(), 64);
         let y = said[0]["y"].scalar_value::<f32>().unwrap();
         assert!((y + 2.0).abs() < 0.1, "{y}");
-        let raw = |g: &Graph| ServingInput::raw(g, &[("x", ferroflow_core::DType::Float, &[-1])]);
+        let raw = |g: &Graph| ServingInput::raw(g, &[("x", ferroflow_core::DType::Float, &[None])]);
         let exported = e.export(dir.join("export"), raw).unwrap();
         assert!(exported.join("saved_model.pb").exists());
         std::fs::remove_dir_all(&dir).unwrap();
@@ -430,17 +447,17 @@ mod tests {
         let dir = temporary("alone");
         let e = estimator(fit, &dir);
         let train = TrainSpec::new(|g| line().epochs(None).batches(g), 120);
-        let raw = |g: &Graph| ServingInput::raw(g, &[("x", ferroflow_core::DType::Float, &[-1])]);
+        let raw = |g: &Graph| ServingInput::raw(g, &[("x", ferroflow_core::DType::Float, &[None])]);
         let eval = EvalSpec::new(|g| line().batches(g)).export("last", raw);
-        let scores = train_and_evaluate(&e, Role::Alone, &train, &eval).unwrap().unwrap();
+        let scores = run_as(Role::Alone, &e, &train, &eval).unwrap().unwrap();
         assert_eq!(scores["global_step"], 120.0);
         // After steps 50, 100 and the last.
         assert_eq!(std::fs::read_dir(dir.join("eval")).unwrap().count(), 3);
         assert_eq!(std::fs::read_dir(dir.join("export/last")).unwrap().count(), 1);
         // Training is already complete, so only the evaluation runs.
-        let again = train_and_evaluate(&e, Role::Alone, &train, &eval).unwrap().unwrap();
+        let again = run_as(Role::Alone, &e, &train, &eval).unwrap().unwrap();
         assert_eq!(again["loss"], scores["loss"]);
-        let watched = train_and_evaluate(&e, Role::Evaluator, &train, &eval).unwrap().unwrap();
+        let watched = run_as(Role::Evaluator, &e, &train, &eval).unwrap().unwrap();
         assert_eq!(watched["loss"], scores["loss"]);
         std::fs::remove_dir_all(&dir).unwrap();
     }

@@ -5,11 +5,9 @@
 //! TensorFlow's, so that checkpoints of its estimators fit.
 //!
 //! ```
-//! # let mut catalog = ferroflow_graph::Catalog::new();
-//! # ferroflow_ops::register(&mut catalog);
-//! # let g = ferroflow_train::Graph::new(catalog.into());
+//! # let g = ferroflow_train::Graph::new();
 //! use ferroflow_train::feature_column::{Features, bucketized, input_layer, numeric};
-//! let features = Features::new().with("age", &g.placeholder::<f32>("age", [-1]));
+//! let features = Features::new().with("age", &g.placeholder::<f32>("age", [None]));
 //! let columns = [numeric("age").into(), bucketized(&numeric("age"), &[18.0, 65.0]).into()];
 //! let layer = input_layer(&g, &features, &columns);
 //! assert_eq!(layer.shape().to_string(), "[?,4]"); // the number, and one of three ranges
@@ -81,9 +79,7 @@ impl From<Bucketized> for Column {
 /// at zero.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::feature_column::{Features, hashed, linear_model, numeric};
 /// let features = Features::new()
 ///     .with("age", &g.constant([20.0, 40.0]))
@@ -141,14 +137,13 @@ fn weighted(graph: &Graph, features: &Features, column: &Column, units: usize) -
 /// The tensor with a row for each example and `width` columns.
 #[track_caller]
 pub(crate) fn matrix(tensor: &Output, width: usize) -> Result<Output> {
-    let width = i32::try_from(width).unwrap_or(i32::MAX);
     ensure!(
         tensor.dtype() != DType::String,
         InvalidArgument,
         "'{}' is a text where a number is expected",
         tensor.name()
     );
-    Ok(tensor.cast(DType::Float).reshape([-1, width]))
+    Ok(tensor.cast(DType::Float).reshape([None, Some(width)]))
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ impl Wanted {
 /// What can be fetched.
 ///
 /// ```
-/// # fn run(s: &ferroflow_train::GraphSession, x: ferroflow_train::Output) -> ferroflow_core::Result<()> {
+/// # fn run(s: &ferroflow_train::Session, x: ferroflow_train::Output) -> ferroflow_core::Result<()> {
 /// let one = s.run(&x)?; // a tensor
 /// let number = s.run(x.scalar::<f32>())?;
 /// let (pair, list) = s.run(((&x, x.scalar::<f32>()), vec![x.clone()]))?;
@@ -173,9 +173,7 @@ tuples! { A; A B; A B C; A B C D; A B C D E; A B C D E F; A B C D E F G; A B C D
 ///
 /// ```
 /// # fn main() -> ferroflow_core::Result<()> {
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::{Output, Scalar, fetch_struct};
 /// fetch_struct! {
 ///     /// What training reports.
@@ -223,9 +221,7 @@ macro_rules! fetch_struct {
 /// A scalar that is fetched as a Rust number; see [`Output::scalar`].
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::Scalar;
 /// let loss = g.constant(0.5);
 /// let fetched: Scalar<f32> = loss.scalar();

@@ -13,9 +13,7 @@ use std::sync::Arc;
 /// A function of a graph.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_core::{DType, PartialShape};
 /// let square = g.function("square", &[(DType::Float, PartialShape::unknown())], |_, x| {
 ///     vec![x[0].square()]
@@ -34,9 +32,7 @@ impl Graph {
     /// its own; it sees nothing but its arguments.
     ///
     /// ```
-    /// # let mut catalog = ferroflow_graph::Catalog::new();
-    /// # ferroflow_ops::register(&mut catalog);
-    /// # let g = ferroflow_train::Graph::new(catalog.into());
+    /// # let g = ferroflow_train::Graph::new();
     /// # use ferroflow_core::{DType, PartialShape};
     /// let double = g.function("double", &[(DType::Float, PartialShape::unknown())], |_, x| {
     ///     vec![&x[0] * 2.0]
@@ -52,7 +48,7 @@ impl Graph {
         build: impl FnOnce(&Graph, &[Output]) -> Vec<Output>,
     ) -> Function {
         let name = self.state().names.unique(name);
-        let body = Graph::new(self.catalog().clone());
+        let body = Graph::with_catalog(self.catalog().clone());
         body.state().ir.library = self.state().ir.library.clone();
         body.state().seed = self.state().seed;
         let mut results = Vec::new();

@@ -12,9 +12,7 @@ use std::panic::Location;
 /// The gradient of a tensor or variable.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::{Gradient, init};
 /// let table = g.variable("table", init::ones([10, 2]));
 /// let loss = table.gather(&g.constant([3, 3])).sum_all();
@@ -108,10 +106,8 @@ impl Graph {
     /// The derivatives of the sum of `ys` by each of `xs`: none for those on which no y depends.
     ///
     /// ```
-    /// # let mut catalog = ferroflow_graph::Catalog::new();
-    /// # ferroflow_ops::register(&mut catalog);
-    /// # let g = ferroflow_train::Graph::new(catalog.into());
-    /// let x = g.placeholder::<f32>("x", [-1]);
+    /// # let g = ferroflow_train::Graph::new();
+    /// let x = g.placeholder::<f32>("x", [None]);
     /// let y = x.square().sum_all();
     /// let dx = g.gradients(&[y], &[&x]);
     /// assert!(dx[0].is_some());

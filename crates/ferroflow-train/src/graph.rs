@@ -1,6 +1,7 @@
 //! The graph under construction, and what is current while it is built: scopes, devices, control
 //! dependencies, the branch or loop one is in.
 
+use crate::catalog::default_catalog;
 use crate::context::{Context, ContextId, ROOT};
 use crate::device::DeviceScope;
 use crate::names::{Names, join};
@@ -24,11 +25,9 @@ use std::sync::Arc;
 ///
 /// ```
 /// # fn main() -> ferroflow_core::Result<()> {
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
 /// use ferroflow_train::Graph;
-/// let g = Graph::new(catalog.into());
-/// let x = g.placeholder::<f32>("x", [-1, 3]);
+/// let g = Graph::new();
+/// let x = g.placeholder::<f32>("x", [None, Some(3)]);
 /// let y = (&x * 2.0 + 1.0).sum_all();
 /// assert_eq!(y.shape().to_string(), "[]");
 /// let bad = &x + g.constant([1.0, 2.0]); // 3 and 2 columns
@@ -87,9 +86,7 @@ pub(crate) enum Item {
 /// Names of collections, as TensorFlow spells them.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::keys;
 /// g.variable("w", 0.0);
 /// assert_eq!(g.variables_of(keys::TRAINABLE_VARIABLES).len(), 1);
@@ -116,8 +113,22 @@ pub mod keys {
 }
 
 impl Graph {
+    /// An empty graph of the ops Ferroflow has.
+    ///
+    /// ```
+    /// use ferroflow_train::{Graph, Session};
+    /// let g = Graph::new();
+    /// let x = g.constant([1.0, 2.0]);
+    /// let y = (&x * 2.0).sum_all();
+    /// assert_eq!(Session::local(&g)?.run(y.scalar::<f32>())?, 6.0);
+    /// # Ok::<(), ferroflow_core::Error>(())
+    /// ```
+    pub fn new() -> Graph {
+        Graph::with_catalog(default_catalog())
+    }
+
     /// An empty graph of the ops in `catalog`.
-    pub fn new(catalog: Arc<Catalog>) -> Graph {
+    pub fn with_catalog(catalog: Arc<Catalog>) -> Graph {
         let state = State {
             catalog: catalog.clone(),
             ir: ferroflow_graph::GraphIr::default(),
@@ -321,15 +332,8 @@ impl Graph {
     /// A tensor that is fed, of a type known only when the program runs.
     #[track_caller]
     pub fn placeholder_of(&self, dtype: DType, name: &str, shape: impl IntoShape) -> Output {
-        match shape.into_shape() {
-            Ok(shape) => {
-                self.op("Placeholder").name(name).attr("dtype", dtype).attr("shape", shape).output()
-            }
-            Err(e) => {
-                self.fail(e);
-                Output::new(self, None)
-            }
-        }
+        let op = self.op("Placeholder").name(name).attr("dtype", dtype);
+        op.attr("shape", shape.into_shape()).output()
     }
 
     /// A tensor that may be fed, and has a value when it is not.
@@ -341,16 +345,8 @@ impl Graph {
         shape: impl IntoShape,
     ) -> Output {
         let default = default.into_output(self, None);
-        match shape.into_shape() {
-            Ok(shape) => {
-                let op = self.op("PlaceholderWithDefault").name(name);
-                op.input(&default).attr("shape", shape).output()
-            }
-            Err(e) => {
-                self.fail(e);
-                Output::new(self, None)
-            }
-        }
+        let op = self.op("PlaceholderWithDefault").name(name);
+        op.input(&default).attr("shape", shape.into_shape()).output()
     }
 
     /// Runs `build` with the names of nodes under `name/`; a name used before gets a number. A name
@@ -490,6 +486,12 @@ impl<F: FnMut()> Drop for Restore<F> {
     }
 }
 
+impl Default for Graph {
+    fn default() -> Graph {
+        Graph::new()
+    }
+}
+
 impl std::fmt::Debug for Graph {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "graph of {} nodes", self.len())
@@ -529,7 +531,7 @@ mod tests {
     #[test]
     fn an_error_of_a_step_says_which_line_made_the_node() {
         let g = graph();
-        let x = g.placeholder::<f32>("x", [-1]);
+        let x = g.placeholder::<f32>("x", [None]);
         let line = line!() + 1;
         let y = x.reshape([2, 2]);
         let s = session(&g).unwrap();

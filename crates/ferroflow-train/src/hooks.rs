@@ -15,7 +15,7 @@
 use crate::checkpoint_state::write_whole;
 use crate::events::{EventWriter, file_error};
 use crate::output::Output;
-use crate::session::GraphSession;
+use crate::session::Session;
 use ferroflow_core::{DType, Result, Tensor, bail, bf16, f16};
 use ferroflow_graph::RunMetadata;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ use std::time::Instant;
 /// Something to do with each step. All methods are called by the thread that trains.
 pub trait Hook: Send {
     /// A session was opened, for the first time or again.
-    fn created(&mut self, _session: &GraphSession, _step: i64) -> Result<()> {
+    fn created(&mut self, _session: &Session, _step: i64) -> Result<()> {
         Ok(())
     }
 
@@ -69,9 +69,7 @@ pub struct Ran<'a> {
 /// Stops when the global step reaches a number.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::{MonitoredTraining, Optimizer, Sgd, hooks::StopAtStep};
 /// let w = g.variable("w", 0.0);
 /// let loss = (&*w - 3.0).square();
@@ -90,9 +88,7 @@ impl Hook for StopAtStep {
 /// Fails when the loss is no longer a number, or ends training.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::{MonitoredTraining, Optimizer, Sgd, hooks::NanGuard};
 /// let w = g.variable("w", 0.0);
 /// let loss = (&*w - 3.0).square();
@@ -147,9 +143,7 @@ fn has_nan(t: &Tensor) -> Result<bool> {
 /// Writes a summary, every so many steps.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::{MonitoredTraining, Optimizer, Sgd, hooks::SummarySaver};
 /// let w = g.variable("w", 0.0);
 /// let loss = (&*w - 3.0).square();
@@ -188,9 +182,7 @@ impl Hook for SummarySaver {
 /// Writes how many steps are made in a second, every so many of them.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::{MonitoredTraining, Optimizer, Sgd, hooks::StepCounter};
 /// let w = g.variable("w", 0.0);
 /// let loss = (&*w - 3.0).square();
@@ -226,9 +218,7 @@ impl Hook for StepCounter {
 /// open, and in the events, where TensorBoard shows it in the graph.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::{MonitoredTraining, Optimizer, Sgd, hooks::Profiler};
 /// let w = g.variable("w", 0.0);
 /// let loss = (&*w - 3.0).square();
@@ -251,7 +241,7 @@ impl Profiler {
 }
 
 impl Hook for Profiler {
-    fn created(&mut self, _: &GraphSession, step: i64) -> Result<()> {
+    fn created(&mut self, _: &Session, step: i64) -> Result<()> {
         self.next = step + self.every;
         Ok(())
     }
@@ -278,9 +268,7 @@ impl Hook for Profiler {
 /// Prints tensors, every so many steps.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::{MonitoredTraining, Optimizer, Sgd, hooks::Logging};
 /// let w = g.variable("w", 0.0);
 /// let loss = (&*w - 3.0).square();
@@ -331,9 +319,7 @@ impl Hook for Logging {
 /// Calls a function with the values of some tensors after every step.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::{MonitoredTraining, Optimizer, Sgd, hooks::Observe};
 /// let w = g.variable("w", 0.0);
 /// let loss = (&*w - 3.0).square();

@@ -7,6 +7,25 @@
 //!
 //! A [`World`] is this process's place among the others. Nothing is global: the ops that reduce
 //! tensors are those of the world's own catalog, so graphs are made by [`World::graph`].
+//!
+//! ```
+//! use ferroflow_train::{Optimizer, Session, Sgd, hvd};
+//!
+//! let hvd = hvd::init()?; // reads what `ferroflow run`, mpirun, srun or torchrun sets; else one rank
+//! let g = hvd.graph();
+//! let w = g.variable("w", 0.0);
+//! let loss = (&*w - 3.0).square();
+//! let train = hvd.optimizer(Sgd::new(hvd.scaled_rate(0.1))).minimize(&loss);
+//! let (init, same) = (g.global_initializer(), hvd.broadcast_variables(&g, 0));
+//! let session = Session::local(&g)?;
+//! session.run(&init)?;
+//! session.run(&same)?;
+//! for _ in 0..20 {
+//!     session.run(&train)?;
+//! }
+//! assert!(session.run(loss.scalar::<f32>())? < 0.01);
+//! # Ok::<(), ferroflow_core::Error>(())
+//! ```
 
 mod broadcast;
 pub mod elastic;
@@ -21,6 +40,7 @@ pub use handle::Handle;
 pub use optimizer::DistributedOptimizer;
 pub use process_set::ProcessSet;
 
+use crate::catalog::default_catalog;
 use crate::graph::Graph;
 use crate::monitored::MonitoredTraining;
 use crate::output::{Operation, Output};
@@ -37,6 +57,23 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Connects to the other ranks of the job that the environment describes. Without a launcher this
+/// process is the only rank.
+pub fn init() -> Result<World> {
+    init_with(Config::from_env())
+}
+
+/// [`init`] with settings of one's own.
+pub fn init_with(config: Config) -> Result<World> {
+    World::meet(config, &default_catalog())
+}
+
+/// Connects to the other ranks of the elastic job that the environment describes, as `ferroflow run`
+/// with `--min-np` or `--max-np` sets it.
+pub fn elastic_init() -> Result<elastic::Elastic> {
+    elastic::Elastic::meet(elastic::seat_from_env()?, Config::from_env(), &default_catalog())
+}
 
 /// Reduction operator; the numbers are Horovod's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -294,7 +331,7 @@ impl World {
 
     /// An empty graph with the communicating ops.
     pub fn graph(&self) -> Graph {
-        Graph::new(self.0.catalog.clone())
+        Graph::with_catalog(self.0.catalog.clone())
     }
 
     /// The ops of [`World::graph`].

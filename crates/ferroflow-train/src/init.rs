@@ -1,9 +1,7 @@
 //! What variables start from.
 //!
 //! ```
-//! # let mut catalog = ferroflow_graph::Catalog::new();
-//! # ferroflow_ops::register(&mut catalog);
-//! # let g = ferroflow_train::Graph::new(catalog.into());
+//! # let g = ferroflow_train::Graph::new();
 //! use ferroflow_train::init;
 //! let w = g.variable("w", init::he_normal([3, 3, 16, 32]));
 //! let b = g.variable("b", init::zeros([32]));

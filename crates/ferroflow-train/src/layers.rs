@@ -3,11 +3,9 @@
 //! are those of TensorFlow's `tf.layers`.
 //!
 //! ```
-//! # let mut catalog = ferroflow_graph::Catalog::new();
-//! # ferroflow_ops::register(&mut catalog);
-//! # let g = ferroflow_train::Graph::new(catalog.into());
+//! # let g = ferroflow_train::Graph::new();
 //! use ferroflow_train::{Output, Padding, layers};
-//! let x = g.placeholder::<f32>("x", [-1, 8, 8, 1]);
+//! let x = g.placeholder::<f32>("x", [None, Some(8), Some(8), Some(1)]);
 //! let h = layers::Conv2d::new("conv", 4, 3).activation(Output::relu).apply(&x);
 //! let h = h.max_pool(2, 2, Padding::Same).flatten();
 //! let logits = layers::Dense::new("logits", 10).apply(&h);

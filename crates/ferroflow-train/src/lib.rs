@@ -1,10 +1,12 @@
-//! What a trainer writes with: a graph builder, optimizers, layers, losses, checkpoints, summaries
-//! and the loops around them. It runs nothing itself: sessions come from whoever implements
-//! [`Steps`].
+//! Builds graphs, runs them in sessions and trains them: layers, losses, optimizers, checkpoints,
+//! summaries, estimators and the loops around them.
 #![forbid(unsafe_code)]
 
+mod async_session;
 mod background;
+mod background_server;
 mod best;
+mod catalog;
 mod checkpoint_state;
 mod clip;
 mod cond;
@@ -19,6 +21,7 @@ mod fetch;
 mod function;
 mod gradient;
 mod graph;
+mod graph_def_session;
 pub mod hooks;
 pub mod hvd;
 pub mod init;
@@ -50,8 +53,11 @@ mod variable_scope;
 mod while_loop;
 mod wire;
 
+pub use async_session::{AsyncCallable, AsyncPartialRun, AsyncSession};
 pub use background::BackgroundSaver;
+pub use background_server::{BackgroundServer, loopback_spec, stop_signal};
 pub use best::BestSaver;
+pub use catalog::default_catalog;
 pub use clip::{clip_by_global_norm, clip_by_norm, clip_gradients, global_norm};
 pub use dataset::{Csv, CsvColumn, Dataset, DatasetFeeder, DatasetIterator, Feeding};
 pub use device::{DeviceFn, DeviceScope, IntoDevice, NodeSpec, PsStrategy, ReplicaDeviceSetter};
@@ -65,6 +71,7 @@ pub use ferroflow_graph::{NodeTiming, RunMetadata};
 pub use function::Function;
 pub use gradient::{Differentiate, Gradient, IndexedSlices};
 pub use graph::{Graph, keys};
+pub use graph_def_session::{GraphDefSession, LocalOptions};
 pub use init::{Initializer, IntoInitializer};
 pub use monitored::{MonitoredSession, MonitoredTraining, OpenSession};
 pub use moving_average::ExponentialMovingAverage;
@@ -80,8 +87,8 @@ pub use saved_model::{
 };
 pub use saver::{Saver, latest_checkpoint};
 pub use schedule::Rate;
-pub use session::{Callable, GraphSession, PartialRun, Steps};
-pub use step::{Prepared, Sent, Settled, StepOptions, StepOutput, StepRequest};
+pub use session::{Callable, PartialRun, Session, StepRunner};
+pub use step::{StepOptions, StepOutput, StepRequest};
 pub use supervisor::{Supervised, Supervisor};
 pub use sync_replicas::{SyncReplicas, SyncTraining};
 pub use tensor_array::TensorArray;

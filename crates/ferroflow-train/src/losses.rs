@@ -1,12 +1,10 @@
 //! Losses. Each is a scalar, the mean over the batch, and goes to the collection of losses.
 //!
 //! ```
-//! # let mut catalog = ferroflow_graph::Catalog::new();
-//! # ferroflow_ops::register(&mut catalog);
-//! # let g = ferroflow_train::Graph::new(catalog.into());
+//! # let g = ferroflow_train::Graph::new();
 //! use ferroflow_train::losses;
-//! let logits = g.placeholder::<f32>("logits", [-1, 10]);
-//! let labels = g.placeholder::<i64>("labels", [-1]);
+//! let logits = g.placeholder::<f32>("logits", [None, Some(10)]);
+//! let labels = g.placeholder::<i64>("labels", [None]);
 //! let loss = losses::sparse_softmax_cross_entropy(&labels, &logits);
 //! let accuracy = losses::accuracy(&labels, &logits);
 //! ```
@@ -38,9 +36,7 @@ fn check_alike(labels: &Output, predictions: &Output) {
 /// losses.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::losses;
 /// let each = (g.constant([1.0, 2.0, 3.0]) - g.constant([2.0, 2.0, 5.0])).square();
 /// let loss = losses::weighted(&each, &g.constant([1.0, 0.0, 2.0])); // (1 + 8) / 2
@@ -59,9 +55,7 @@ pub fn weighted(each: &Output, weights: &Output) -> Output {
 /// Mean of the squared differences.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::losses;
 /// let loss = losses::mean_squared_error(&g.constant([1.0, 2.0]), &g.constant([1.0, 4.0]));
 /// assert_eq!(loss.shape().to_string(), "[]");
@@ -77,9 +71,7 @@ pub fn mean_squared_error(labels: &Output, predictions: &Output) -> Output {
 /// Mean of the absolute differences.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::losses;
 /// let loss = losses::absolute_difference(&g.constant([1.0, 2.0]), &g.constant([1.0, 4.0]));
 /// assert_eq!(loss.shape().to_string(), "[]");
@@ -95,9 +87,7 @@ pub fn absolute_difference(labels: &Output, predictions: &Output) -> Output {
 /// Squared where small, linear from `delta` on.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::losses;
 /// let loss = losses::huber(&g.constant([1.0, 2.0]), &g.constant([1.0, 9.0]), 1.0);
 /// assert_eq!(loss.shape().to_string(), "[]");
@@ -116,9 +106,7 @@ pub fn huber(labels: &Output, predictions: &Output, delta: f32) -> Output {
 /// Cross entropy of the softmax of `logits` with classes given by number.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::losses;
 /// let loss = losses::sparse_softmax_cross_entropy(&g.constant([1]), &g.constant([[0.1, 0.9]]));
 /// assert_eq!(loss.shape().to_string(), "[]");
@@ -133,9 +121,7 @@ pub fn sparse_softmax_cross_entropy(labels: &Output, logits: &Output) -> Output 
 /// [`sparse_softmax_cross_entropy`] of each example.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::losses;
 /// let logits = g.constant([[0.1, 0.9], [0.8, 0.2]]);
 /// let each = losses::sparse_softmax_cross_entropy_each(&g.constant([1, 0]), &logits);
@@ -152,9 +138,7 @@ pub fn sparse_softmax_cross_entropy_each(labels: &Output, logits: &Output) -> Ou
 /// Cross entropy of the softmax of `logits` with distributions over the classes.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::losses;
 /// let labels = g.constant([[0.5, 0.5]]);
 /// let loss = losses::softmax_cross_entropy(&labels, &g.constant([[0.1, 0.9]]));
@@ -173,9 +157,7 @@ pub fn softmax_cross_entropy(labels: &Output, logits: &Output) -> Output {
 /// Cross entropy of the logistic of `logits` with labels between 0 and 1.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::losses;
 /// let loss = losses::sigmoid_cross_entropy(&g.constant([1.0, 0.0]), &g.constant([3.0, -3.0]));
 /// assert_eq!(loss.shape().to_string(), "[]");
@@ -190,9 +172,7 @@ pub fn sigmoid_cross_entropy(labels: &Output, logits: &Output) -> Output {
 /// [`sigmoid_cross_entropy`] of each element.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::losses;
 /// let each = losses::sigmoid_cross_entropy_each(&g.constant([1.0, 0.0]), &g.constant([3.0, -3.0]));
 /// assert_eq!(each.shape().to_string(), "[2]");
@@ -207,9 +187,7 @@ pub fn sigmoid_cross_entropy_each(labels: &Output, logits: &Output) -> Output {
 /// Cross entropy of probabilities with labels between 0 and 1.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::losses;
 /// let loss = losses::log_loss(&g.constant([1.0, 0.0]), &g.constant([0.9, 0.2]));
 /// assert_eq!(loss.shape().to_string(), "[]");
@@ -228,9 +206,7 @@ pub fn log_loss(labels: &Output, predictions: &Output) -> Output {
 /// How far predictions are on the wrong side, or too near, of labels that are 0 or 1.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::losses;
 /// let loss = losses::hinge(&g.constant([1.0, 0.0]), &g.constant([3.0, -3.0]));
 /// assert_eq!(loss.shape().to_string(), "[]");
@@ -247,9 +223,7 @@ pub fn hinge(labels: &Output, logits: &Output) -> Output {
 /// The sum of all losses and regularizations so far.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::losses;
 /// losses::mean_squared_error(&g.constant([1.0]), &g.constant([2.0]));
 /// losses::absolute_difference(&g.constant([1.0]), &g.constant([2.0]));
@@ -266,9 +240,7 @@ pub fn total(graph: &Graph) -> Output {
 /// The part of `predictions`, logits or probabilities, whose largest element is the label.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::losses;
 /// let accuracy = losses::accuracy(&g.constant([1i64]), &g.constant([[0.1, 0.9]]));
 /// assert_eq!(accuracy.shape().to_string(), "[]");

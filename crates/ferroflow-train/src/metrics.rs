@@ -1,12 +1,10 @@
 //! Metrics over many steps: local variables that are updated by each batch.
 //!
 //! ```
-//! # let mut catalog = ferroflow_graph::Catalog::new();
-//! # ferroflow_ops::register(&mut catalog);
-//! # let g = ferroflow_train::Graph::new(catalog.into());
+//! # let g = ferroflow_train::Graph::new();
 //! use ferroflow_train::metrics;
-//! let labels = g.placeholder::<i64>("labels", [-1]);
-//! let scores = g.placeholder::<f32>("scores", [-1]);
+//! let labels = g.placeholder::<i64>("labels", [None]);
+//! let scores = g.placeholder::<f32>("scores", [None]);
 //! let auc = metrics::auc(&labels, &scores, 200);
 //! // For each batch: session.run_fed(feeds, &auc.update)?; then session.run(auc.value.scalar::<f32>())?
 //! ```
@@ -44,9 +42,7 @@ fn counter(g: &Graph, name: &str, shape: impl Into<Shape>) -> Variable {
 /// Mean of all elements seen.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// let mean = ferroflow_train::metrics::mean(&g.constant([1.0, 2.0]));
 /// assert_eq!(mean.variables.len(), 2);
 /// ```
@@ -69,9 +65,7 @@ pub fn mean(values: &Output) -> Metric {
 /// Part of the predicted classes that are the labels.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::metrics;
 /// let accuracy = metrics::accuracy(&g.constant([1i64, 0]), &g.constant([1i64, 1]));
 /// assert!(g.check().is_ok()); // run accuracy.update for each batch, accuracy.value at the end
@@ -85,9 +79,7 @@ pub fn accuracy(labels: &Output, predictions: &Output) -> Metric {
 /// Root of the mean squared error.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::metrics;
 /// let error = metrics::root_mean_squared_error(&g.constant([1.0, 2.0]), &g.constant([1.0, 4.0]));
 /// assert!(g.check().is_ok());
@@ -101,9 +93,7 @@ pub fn root_mean_squared_error(labels: &Output, predictions: &Output) -> Metric 
 /// How many of the positive predictions were right.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::metrics;
 /// let precision = metrics::precision(&g.constant([true, false]), &g.constant([true, true]));
 /// assert!(g.check().is_ok());
@@ -116,9 +106,7 @@ pub fn precision(labels: &Output, predictions: &Output) -> Metric {
 /// How many of the positive labels were predicted.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::metrics;
 /// let recall = metrics::recall(&g.constant([true, false]), &g.constant([true, true]));
 /// assert!(g.check().is_ok());
@@ -155,9 +143,7 @@ fn ratio(
 /// error.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::metrics;
 /// let auc = metrics::auc(&g.constant([1i64, 0]), &g.constant([0.9, 0.2]), 200);
 /// assert!(g.check().is_ok());
@@ -175,13 +161,13 @@ pub fn auc(labels: &Output, predictions: &Output, thresholds: usize) -> Metric {
         at.extend((1..n - 1).map(|i| i as f32 / (n - 1) as f32));
         at.push(1.0 + OUTSIDE);
         let at = g.constant(at).expand_dims(1);
-        let positive = labels.cast(DType::Bool).reshape([1, -1]);
+        let positive = labels.cast(DType::Bool).reshape([Some(1), None]);
         let predictions = predictions.cast(DType::Float);
         let inside = predictions.greater_equal(0.0).logical_and(predictions.less_equal(1.0));
         let message = g.constant("predictions must be in [0, 1]");
         let checked = g.assert(&inside.all_all(), &[message, predictions.clone()]);
         let predictions = g.control_dependencies(&[checked], || predictions.identity());
-        let above = predictions.reshape([1, -1]).greater(&at);
+        let above = predictions.reshape([Some(1), None]).greater(&at);
         let count = |hit: Output| hit.cast(DType::Float).sum(&[1]);
         let kinds = [
             ("true_positives", above.logical_and(&positive)),
@@ -216,8 +202,8 @@ mod tests {
     #[test]
     fn metrics_add_up_over_batches() {
         let g = graph();
-        let labels = g.placeholder::<i64>("labels", [-1]);
-        let scores = g.placeholder::<f32>("scores", [-1]);
+        let labels = g.placeholder::<i64>("labels", [None]);
+        let scores = g.placeholder::<f32>("scores", [None]);
         let predicted = scores.greater(0.5).cast(DType::Int64);
         let all = [
             accuracy(&labels, &predicted),
@@ -248,8 +234,8 @@ mod tests {
     #[test]
     fn areas_are_those_that_tensorflow_has() {
         let g = graph();
-        let labels = g.placeholder::<i64>("labels", [-1]);
-        let scores = g.placeholder::<f32>("scores", [-1]);
+        let labels = g.placeholder::<i64>("labels", [None]);
+        let scores = g.placeholder::<f32>("scores", [None]);
         let (fine, coarse) = (auc(&labels, &scores, 200), auc(&labels, &scores, 5));
         let s = initialized(&g).unwrap();
         let mut seen = Vec::new();

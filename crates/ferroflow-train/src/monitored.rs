@@ -8,7 +8,7 @@ use crate::graph::Graph;
 use crate::hooks::{Hook, Ran};
 use crate::output::{Operation, Output};
 use crate::saver::{Saver, checkpoint_to_go_on_from, latest_checkpoint};
-use crate::session::GraphSession;
+use crate::session::Session;
 use crate::step::StepOptions;
 use crate::sync_replicas::{Chief, SyncTraining};
 use crate::variable::Variable;
@@ -19,14 +19,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Opens a session of a graph: in this process, or on a server.
-pub type OpenSession = Box<dyn Fn(&Graph) -> Result<GraphSession> + Send>;
+pub type OpenSession = Box<dyn Fn(&Graph) -> Result<Session> + Send>;
 
 /// How a monitored session behaves; [`MonitoredTraining::open`] starts it.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::{MonitoredTraining, Optimizer, Sgd, hooks::StopAtStep};
 /// let w = g.variable("w", 0.0);
 /// let loss = (&*w - 3.0).square();
@@ -150,7 +148,7 @@ impl MonitoredTraining {
     #[track_caller]
     pub fn open(
         mut self,
-        open: impl Fn(&Graph) -> Result<GraphSession> + Send + 'static,
+        open: impl Fn(&Graph) -> Result<Session> + Send + 'static,
     ) -> Result<MonitoredSession> {
         self.dir = self.dir.filter(|_| self.leaves_files);
         let g = &self.graph;
@@ -204,7 +202,7 @@ impl MonitoredTraining {
 ///
 /// ```
 /// # fn run(training: ferroflow_train::MonitoredTraining, loss: ferroflow_train::Output,
-/// #     open: fn(&ferroflow_train::Graph) -> ferroflow_core::Result<ferroflow_train::GraphSession>,
+/// #     open: fn(&ferroflow_train::Graph) -> ferroflow_core::Result<ferroflow_train::Session>,
 /// # ) -> ferroflow_core::Result<()> {
 /// let mut session = training.open(open)?;
 /// while !session.should_stop() {
@@ -218,7 +216,7 @@ impl MonitoredTraining {
 pub struct MonitoredSession {
     training: MonitoredTraining,
     open: OpenSession,
-    session: Option<GraphSession>,
+    session: Option<Session>,
     saver: Option<BackgroundSaver>,
     events: Option<EventWriter>,
     init: Operation,
@@ -265,7 +263,7 @@ impl MonitoredSession {
     }
 
     /// The session behind it.
-    pub fn session(&self) -> Result<&GraphSession> {
+    pub fn session(&self) -> Result<&Session> {
         self.session.as_ref().ok_or_else(|| err!(FailedPrecondition, "the session is closed"))
     }
 
@@ -496,7 +494,7 @@ impl MonitoredSession {
         Ok(())
     }
 
-    fn is_ready(&self, session: &GraphSession) -> Result<bool> {
+    fn is_ready(&self, session: &Session) -> Result<bool> {
         let values = session.run(&self.ready)?;
         Ok(values.iter().all(|v| v.scalar_value::<bool>().unwrap_or(false)))
     }
@@ -558,7 +556,7 @@ mod tests {
     use super::*;
     use crate::hooks::{NanGuard, StopAtStep};
     use crate::optimizer::{Optimizer, Sgd};
-    use crate::session::Steps;
+    use crate::session::StepRunner;
     use crate::step::{StepOutput, StepRequest};
     use crate::testing::{graph, session, temporary};
 
@@ -613,12 +611,12 @@ mod tests {
         let train = Sgd::new(0.1).minimize_counted(&w.square(), &g.global_step());
         let lost = |g: &Graph| {
             let steps = Lost {
-                inner: crate::testing::steps(g)?,
+                inner: crate::testing::runner(g)?,
                 trained: std::sync::atomic::AtomicU32::new(1),
                 is_closed: Default::default(),
                 closed: Default::default(),
             };
-            GraphSession::new(g, Arc::new(steps))
+            Session::with_runner(g, Arc::new(steps))
         };
         let mut s = MonitoredTraining::new(&g, &train).open(lost).unwrap();
         let e = s.train(()).unwrap_err();
@@ -643,13 +641,13 @@ mod tests {
 
     /// A server that is lost in its second step of training while a checkpoint is being written.
     struct Lost {
-        inner: Arc<dyn Steps>,
+        inner: Arc<dyn StepRunner>,
         trained: std::sync::atomic::AtomicU32,
         is_closed: parking_lot::Mutex<bool>,
         closed: parking_lot::Condvar,
     }
 
-    impl Steps for Lost {
+    impl StepRunner for Lost {
         fn extend(&self, graph: &ferroflow_graph::GraphDef) -> Result<()> {
             self.inner.extend(graph)
         }
@@ -704,12 +702,12 @@ mod tests {
                 return session(g);
             }
             let lost = Lost {
-                inner: crate::testing::steps(g)?,
+                inner: crate::testing::runner(g)?,
                 trained: Default::default(),
                 is_closed: Default::default(),
                 closed: Default::default(),
             };
-            GraphSession::new(g, Arc::new(lost))
+            Session::with_runner(g, Arc::new(lost))
         };
         let mut s = training.open(open).unwrap();
         for _ in 0..4 {

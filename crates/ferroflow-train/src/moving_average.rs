@@ -13,9 +13,7 @@ const AVERAGE: &str = "ExponentialMovingAverage";
 /// Keeps, for each of some variables, `average = decay * average + (1 - decay) * value`.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::ExponentialMovingAverage;
 /// let w = g.variable("w", 1.0);
 /// let mut averages = ExponentialMovingAverage::new(0.99);
@@ -36,9 +34,7 @@ impl ExponentialMovingAverage {
     /// dependencies wait for. With `global_step` the averages follow more quickly in the beginning.
     ///
     /// ```
-    /// # let mut catalog = ferroflow_graph::Catalog::new();
-    /// # ferroflow_ops::register(&mut catalog);
-    /// # let g = ferroflow_train::Graph::new(catalog.into());
+    /// # let g = ferroflow_train::Graph::new();
     /// use ferroflow_train::{ExponentialMovingAverage, Optimizer, Sgd};
     /// let w = g.variable("w", 1.0);
     /// let step = g.global_step();
@@ -100,9 +96,7 @@ impl ExponentialMovingAverage {
     /// in a graph without averages.
     ///
     /// ```
-    /// # let mut catalog = ferroflow_graph::Catalog::new();
-    /// # ferroflow_ops::register(&mut catalog);
-    /// # let g = ferroflow_train::Graph::new(catalog.into());
+    /// # let g = ferroflow_train::Graph::new();
     /// use ferroflow_train::{ExponentialMovingAverage, Saver};
     /// let w = g.variable("w", 1.0);
     /// let averages = ExponentialMovingAverage::new(0.99);

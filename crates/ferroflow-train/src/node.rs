@@ -15,9 +15,7 @@ use std::sync::Arc;
 /// A node in the making; [`NodeBuilder::output`] and its like add it to the graph.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// let x = g.constant([[1.0, 2.0]]);
 /// let y = g.op("MatMul").input(&x).input(&x).attr("transpose_b", true).output();
 /// assert_eq!(y.shape().to_string(), "[1,1]");
@@ -153,6 +151,40 @@ impl NodeBuilder {
         std::array::from_fn(|slot| Output::new(&graph, id.map(|id| Endpoint::new(id, slot))))
     }
 
+    /// Adds the node, all of whose outputs are one list, and returns them. A wrong node has as many,
+    /// if their number is known.
+    #[allow(dead_code)]
+    pub(crate) fn list_outputs(self) -> Vec<Output> {
+        self.outputs_by_argument().next_list()
+    }
+
+    /// Adds the node and returns its outputs by argument of the op's signature. A wrong node has as
+    /// many, if their number is known.
+    #[allow(dead_code)]
+    pub(crate) fn outputs_by_argument(self) -> OutputArguments {
+        let graph = self.graph.clone();
+        let op = graph.catalog().get(&self.op).cloned();
+        let attrs = self.attrs.clone();
+        let id = self.add();
+        let attrs = id.map_or(attrs, |id| (*graph.state().ir.node(id).attrs).clone());
+        let lengths = op.iter().flat_map(|op| &op.outputs).map(|arg| match &arg.types {
+            ArgTypes::One(_) => 1,
+            ArgTypes::Repeated { count, .. } => {
+                attrs.int(count).ok().and_then(|n| usize::try_from(n).ok()).unwrap_or(0)
+            }
+            ArgTypes::Listed(types) => attrs.dtypes(types).map_or(0, |types| types.len()),
+        });
+        let mut slot = 0;
+        let mut arguments = Vec::new();
+        for length in lengths {
+            let endpoint = |slot| id.map(|id| Endpoint::new(id, slot));
+            let outputs = (slot..slot + length).map(|slot| Output::new(&graph, endpoint(slot)));
+            arguments.push(outputs.collect());
+            slot += length;
+        }
+        OutputArguments { graph, arguments: arguments.into_iter() }
+    }
+
     /// Adds the node and returns it.
     pub fn operation(self) -> Operation {
         let graph = self.graph.clone();
@@ -223,6 +255,27 @@ impl NodeBuilder {
         let name = if self.is_exact { full } else { state.names.unique(&full) };
         let node = Spec { name, op, attrs, inputs, controls: self.controls, at: self.at };
         state.add(node)
+    }
+}
+
+/// The outputs of a node, by argument of its op's signature.
+#[allow(dead_code)]
+pub(crate) struct OutputArguments {
+    graph: Graph,
+    arguments: std::vec::IntoIter<Vec<Output>>,
+}
+
+#[allow(dead_code)]
+impl OutputArguments {
+    /// The next argument, which is a list.
+    pub fn next_list(&mut self) -> Vec<Output> {
+        self.arguments.next().unwrap_or_default()
+    }
+
+    /// The next argument, which is one tensor.
+    pub fn next_output(&mut self) -> Output {
+        let output = self.next_list().into_iter().next();
+        output.unwrap_or_else(|| Output::new(&self.graph, None))
     }
 }
 

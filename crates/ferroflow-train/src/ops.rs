@@ -1,11 +1,29 @@
-//! The ops one writes models with, as methods of [`Output`] and functions. Every other op of the
-//! catalog is at hand through [`Graph::op`].
+//! Ops. The ones models are written with are methods of [`Output`] and [`Graph`]; every op of the
+//! catalog is a function of this module.
+//!
+//! A function takes the op's inputs, then its attributes without defaults. One without tensors among
+//! its inputs takes the graph first. An op with more attributes also has a function that ends in
+//! `_with` and takes them in a struct.
+//!
+//! ```
+//! use ferroflow_train::{Graph, ops};
+//! let g = Graph::new();
+//! let x = g.constant([[1.0, 3.0, 2.0]]);
+//! let (values, indices) = ops::top_k_v2(&x, &g.constant(2));
+//! let options = ops::MatMulOptions { transpose_b: true, ..Default::default() };
+//! let product = ops::mat_mul_with(&x, &x, options);
+//! assert_eq!((values.shape().to_string(), product.shape().to_string()), ("[1,2]".into(), "[1,1]".into()));
+//! ```
 
 mod array;
+pub(crate) mod attrs;
+mod generated;
 mod nn;
 mod reduce;
 
 pub(crate) use array::known_dims;
+#[allow(unused_imports)]
+pub use generated::*;
 pub use nn::Padding;
 
 use crate::graph::Graph;

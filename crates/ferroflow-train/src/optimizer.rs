@@ -33,9 +33,7 @@ pub type GradAndVar = (Option<Gradient>, Variable);
 /// Trains variables.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::{Optimizer, Sgd};
 /// let w = g.variable("w", 0.0);
 /// let loss = (&*w - 3.0).square();

@@ -10,10 +10,8 @@ use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
 /// A tensor of a graph under construction: a cheap handle. Arithmetic on handles adds nodes.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
-/// let x = g.placeholder::<f32>("x", [-1, 4]);
+/// # let g = ferroflow_train::Graph::new();
+/// let x = g.placeholder::<f32>("x", [None, Some(4)]);
 /// let y = (&x * 2.0 + 1.0).relu().sum(&[1]);
 /// assert_eq!((y.name().as_str(), y.shape().to_string().as_str()), ("Sum:0", "[?]"));
 /// ```
@@ -27,9 +25,7 @@ pub struct Output {
 /// A node of a graph under construction: a cheap handle.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// let v = g.variable("v", 1.0);
 /// let double = v.assign(&v * 2.0);
 /// let after = g.control_dependencies(&[double], || v.read());
@@ -85,7 +81,7 @@ impl Output {
     /// Adds what the program knows of the shape to what the graph knows.
     #[track_caller]
     pub fn set_shape(&self, shape: impl crate::value::IntoShape) -> &Output {
-        let merged = shape.into_shape().and_then(|s| self.shape().merge(&s));
+        let merged = self.shape().merge(&shape.into_shape());
         if let (Some(shape), Some(e)) = (self.graph.or_fail(merged), self.endpoint) {
             let mut state = self.graph.state();
             if let Some(slot) =

@@ -5,7 +5,8 @@ mod write;
 
 pub use write::SavedModelBuilder;
 
-use crate::session::Steps;
+use crate::graph_def_session::GraphDefSession;
+use crate::session::StepRunner;
 use crate::step::StepRequest;
 use crate::wire::{MetaGraph, meta_graphs};
 use ferroflow_core::{DType, PartialShape, Result, Tensor, bail, ensure, err};
@@ -29,11 +30,9 @@ pub struct TensorInfo {
 /// A signature: named inputs and outputs of a model.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::Signature;
-/// let x = g.placeholder::<f32>("x", [-1]);
+/// let x = g.placeholder::<f32>("x", [None]);
 /// let double = Signature::predict().input("x", &x).output("y", &(&x * 2.0));
 /// assert_eq!(double.inputs["x"].name, "x:0");
 /// ```
@@ -49,23 +48,29 @@ pub struct Signature {
 
 /// A loaded model, restored and initialized.
 pub struct SavedModel {
-    steps: Box<dyn Steps>,
+    steps: Box<dyn StepRunner>,
     signatures: BTreeMap<String, Signature>,
     /// Signatures with an input or output that is not one dense tensor.
     composite: Vec<String>,
 }
 
 impl SavedModel {
+    /// Loads the graph with the tag [`SERVE`] from `dir` into a session of this process, and restores
+    /// its variables.
+    pub fn load(dir: impl AsRef<Path>) -> Result<SavedModel> {
+        SavedModel::load_with(dir, &[SERVE], GraphDefSession::local)
+    }
+
     /// Loads the graph with exactly these tags from `dir`. `open` makes its session, in which
     /// variables are restored and tables initialized.
-    pub fn load<S: Steps + 'static>(
+    pub fn load_with<S: StepRunner + 'static>(
         dir: impl AsRef<Path>,
         tags: &[&str],
         open: impl FnOnce(&ferroflow_graph::GraphDef) -> Result<S>,
     ) -> Result<SavedModel> {
         let dir = dir.as_ref();
         let meta = find(dir, tags)?;
-        let steps: Box<dyn Steps> = Box::new(open(&meta.graph)?);
+        let steps: Box<dyn StepRunner> = Box::new(open(&meta.graph)?);
         let assets = asset_feeds(dir, &meta);
         let variables = dir.join("variables").join("variables");
         if let Some(saver) = &meta.saver
@@ -131,7 +136,7 @@ impl SavedModel {
     }
 
     /// The model's session, to run other nodes of its graph.
-    pub fn steps(&self) -> &dyn Steps {
+    pub fn steps(&self) -> &dyn StepRunner {
         &*self.steps
     }
 }
@@ -198,7 +203,7 @@ fn asset_feeds(dir: &Path, meta: &MetaGraph) -> Vec<(String, Tensor)> {
     meta.assets.iter().map(|(tensor, file)| (tensor.clone(), path_tensor(&path(file)))).collect()
 }
 
-fn run(steps: &dyn Steps, feeds: Vec<(String, Tensor)>, target: &str) -> Result<()> {
+fn run(steps: &dyn StepRunner, feeds: Vec<(String, Tensor)>, target: &str) -> Result<()> {
     // An op; older models name one of its outputs.
     let node = target.split(':').next().unwrap_or(target).to_string();
     let request = StepRequest { feeds, targets: vec![node], ..StepRequest::default() };

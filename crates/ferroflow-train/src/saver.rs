@@ -3,7 +3,7 @@
 use crate::checkpoint_state::{CheckpointState, remove_checkpoint};
 use crate::graph::Graph;
 use crate::output::{Operation, Output};
-use crate::session::GraphSession;
+use crate::session::Session;
 use crate::value::strings;
 use crate::variable::Variable;
 use crate::wire::SaverNodes;
@@ -20,9 +20,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// latest.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::Saver;
 /// let w = g.variable("w", 0.0);
 /// let saver = Saver::new(&g).max_to_keep(3);
@@ -58,9 +56,7 @@ impl Saver {
     /// name of the whole.
     ///
     /// ```
-    /// # let mut catalog = ferroflow_graph::Catalog::new();
-    /// # ferroflow_ops::register(&mut catalog);
-    /// # let g = ferroflow_train::Graph::new(catalog.into());
+    /// # let g = ferroflow_train::Graph::new();
     /// use ferroflow_train::Saver;
     /// let w = g.variable("head/w", 0.0);
     /// let saver = Saver::renamed(&g, &[("old/w".into(), w)]);
@@ -118,7 +114,7 @@ impl Saver {
     /// Saves to `prefix-step`, or `prefix` without a step; returns which.
     pub fn save(
         &self,
-        session: &GraphSession,
+        session: &Session,
         prefix: impl AsRef<Path>,
         step: Option<i64>,
     ) -> Result<String> {
@@ -138,7 +134,7 @@ impl Saver {
     }
 
     /// Writes the values and nothing else: no graph, no list of checkpoints.
-    pub(crate) fn write(&self, session: &GraphSession, path: &str) -> Result<()> {
+    pub(crate) fn write(&self, session: &Session, path: &str) -> Result<()> {
         session.run_fed((&self.filename, path), &self.save).map(|_| ())
     }
 
@@ -165,7 +161,7 @@ impl Saver {
     }
 
     /// Gives all its variables the values of a checkpoint.
-    pub fn restore(&self, session: &GraphSession, path: &str) -> Result<()> {
+    pub fn restore(&self, session: &Session, path: &str) -> Result<()> {
         ensure!(
             Path::new(&format!("{path}.index")).exists(),
             InvalidArgument,

@@ -1,9 +1,7 @@
 //! Learning rates: a number, a tensor, or one that changes with the training step.
 //!
 //! ```
-//! # let mut catalog = ferroflow_graph::Catalog::new();
-//! # ferroflow_ops::register(&mut catalog);
-//! # let g = ferroflow_train::Graph::new(catalog.into());
+//! # let g = ferroflow_train::Graph::new();
 //! use ferroflow_train::{Optimizer, Sgd, schedule};
 //! let w = g.variable("w", 0.0);
 //! let step = g.global_step();
@@ -55,9 +53,7 @@ impl From<&Output> for Rate {
 /// `rate * decay ^ (step / steps)`; in stairs if `staircase`.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::schedule::exponential_decay;
 /// let rate = exponential_decay(0.1, &g.global_step(), 1000.0, 0.5, false); // halved every 1000 steps
 /// assert_eq!(rate.shape().to_string(), "[]");
@@ -83,9 +79,7 @@ pub fn exponential_decay(
 /// `rate * exp(-decay * step / steps)`; in stairs if `staircase`.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::schedule::natural_exp_decay;
 /// let rate = natural_exp_decay(0.1, &g.global_step(), 1000.0, 0.5, false);
 /// assert_eq!(rate.shape().to_string(), "[]");
@@ -104,9 +98,7 @@ pub fn natural_exp_decay(
 /// `rate / (1 + decay * step / steps)`; in stairs if `staircase`.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::schedule::inverse_time_decay;
 /// let rate = inverse_time_decay(0.1, &g.global_step(), 1000.0, 1.0, false);
 /// assert_eq!(rate.shape().to_string(), "[]");
@@ -131,9 +123,7 @@ pub fn inverse_time_decay(
 /// From `rate` down to `end` within `steps`, along a power of what is left.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::schedule::polynomial_decay;
 /// let rate = polynomial_decay(0.1, &g.global_step(), 1000.0, 0.001, 1.0);
 /// assert_eq!(rate.shape().to_string(), "[]");
@@ -156,9 +146,7 @@ pub fn polynomial_decay(
 /// each time from what is left of the way.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::schedule::polynomial_decay_in_cycles;
 /// let rate = polynomial_decay_in_cycles(0.1, &g.global_step(), 1000.0, 0.001, 1.0);
 /// assert_eq!(rate.shape().to_string(), "[]");
@@ -182,9 +170,7 @@ pub fn polynomial_decay_in_cycles(
 /// times as long and `lower` times as high (Loshchilov, Hutter 2016).
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::schedule::cosine_decay_restarts;
 /// let rate = cosine_decay_restarts(0.1, &g.global_step(), 1000.0, 2.0, 1.0, 0.0);
 /// assert_eq!(rate.shape().to_string(), "[]");
@@ -221,9 +207,7 @@ pub fn cosine_decay_restarts(
 /// From `rate` down to `alpha * rate` within `steps`, along half a cosine.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::schedule::cosine_decay;
 /// let rate = cosine_decay(0.1, &g.global_step(), 1000.0, 0.0);
 /// assert_eq!(rate.shape().to_string(), "[]");
@@ -240,9 +224,7 @@ pub fn cosine_decay(rate: f32, global_step: &Variable, steps: f32, alpha: f32) -
 /// `values[i]` while the step is at most `boundaries[i]`, then the last of them.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::schedule::piecewise_constant;
 /// let rate = piecewise_constant(&g.global_step(), &[1000, 2000], &[0.1, 0.01, 0.001]);
 /// assert!(g.check().is_ok());

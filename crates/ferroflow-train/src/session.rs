@@ -2,8 +2,10 @@
 
 use crate::fetch::{Feeds, Fetch};
 use crate::graph::Graph;
+use crate::graph_def_session::{GraphDefSession, LocalOptions};
 use crate::output::Output;
 use crate::step::{Prepared, Sent, Settled, StepOptions, StepOutput, StepRequest};
+use ferroflow_cluster::ConnectOptions;
 use ferroflow_core::{Result, Tensor};
 use ferroflow_graph::{GraphDef, RunMetadata};
 use parking_lot::Mutex;
@@ -11,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Where steps run: a session of this process or of a server.
-pub trait Steps: Send + Sync {
+pub trait StepRunner: Send + Sync {
     /// Adds nodes and functions to the session's graph.
     fn extend(&self, graph: &GraphDef) -> Result<()>;
 
@@ -43,7 +45,7 @@ pub trait Steps: Send + Sync {
 /// next step. Clones are handles of the same session.
 ///
 /// ```
-/// # fn run(session: &ferroflow_train::GraphSession, x: &ferroflow_train::Output,
+/// # fn run(session: &ferroflow_train::Session, x: &ferroflow_train::Output,
 /// #     loss: &ferroflow_train::Output, train: &ferroflow_train::Operation,
 /// # ) -> ferroflow_core::Result<()> {
 /// let (loss, ()) = session.run_fed((x, [1.0, 2.0]), (loss.scalar::<f32>(), train))?;
@@ -51,25 +53,98 @@ pub trait Steps: Send + Sync {
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct GraphSession {
+pub struct Session {
     graph: Graph,
-    steps: Arc<dyn Steps>,
+    runner: Arc<dyn StepRunner>,
     sent: Arc<Mutex<Sent>>,
     timeout: Option<Duration>,
 }
 
-impl GraphSession {
-    /// A session of `graph` on `steps`, which has nothing of it yet.
-    pub fn new(graph: &Graph, steps: Arc<dyn Steps>) -> Result<GraphSession> {
+impl Session {
+    /// A session in this process.
+    ///
+    /// ```
+    /// use ferroflow_train::{Graph, Session};
+    /// let g = Graph::new();
+    /// let w = g.variable("w", 1.5);
+    /// let init = g.global_initializer();
+    /// let session = Session::local(&g)?;
+    /// session.run(&init)?;
+    /// assert_eq!(session.run(w.scalar::<f32>())?, 1.5);
+    /// # Ok::<(), ferroflow_core::Error>(())
+    /// ```
+    pub fn local(graph: &Graph) -> Result<Session> {
+        Session::local_with(graph, &LocalOptions::default())
+    }
+
+    /// A session in this process in which all variables of the graph have their initial values.
+    ///
+    /// ```
+    /// use ferroflow_train::{Graph, Session};
+    /// let g = Graph::new();
+    /// let w = g.variable("w", 1.5);
+    /// assert_eq!(Session::initialized(&g)?.run(w.scalar::<f32>())?, 1.5);
+    /// # Ok::<(), ferroflow_core::Error>(())
+    /// ```
+    pub fn initialized(graph: &Graph) -> Result<Session> {
+        let init = [graph.global_initializer(), graph.local_initializer()];
+        let session = Session::local(graph)?;
+        session.run(init)?;
+        Ok(session)
+    }
+
+    /// [`Session::local`] with other devices or rules.
+    ///
+    /// ```
+    /// use ferroflow_train::{Graph, LocalOptions, Session, StepOptions};
+    /// let g = Graph::new();
+    /// let x = g.device("/cpu:1", || g.random_uniform([3]));
+    /// let options = LocalOptions { cpu_devices: 2, ..LocalOptions::default() };
+    /// let session = Session::local_with(&g, &options)?;
+    /// let trace = StepOptions { trace: true, ..StepOptions::default() };
+    /// let (_, metadata) = session.run_with((), &x, trace)?;
+    /// assert!(metadata.nodes()?.iter().any(|node| node.device.ends_with("CPU:1")));
+    /// # Ok::<(), ferroflow_core::Error>(())
+    /// ```
+    pub fn local_with(graph: &Graph, options: &LocalOptions) -> Result<Session> {
+        let nothing = GraphDef::default();
+        let runner = GraphDefSession::with_options(graph.catalog().clone(), &nothing, options)?;
+        Session::with_runner(graph, Arc::new(runner))
+    }
+
+    /// A session on the server at `target`, `grpc://host:port`: Ferroflow's or TensorFlow's.
+    ///
+    /// ```no_run
+    /// use ferroflow_train::{Graph, Session};
+    /// let g = Graph::new();
+    /// let hello = g.constant("hello");
+    /// let session = Session::connect("grpc://127.0.0.1:2222", &g)?;
+    /// println!("{:?}", session.run(&hello)?);
+    /// # Ok::<(), ferroflow_core::Error>(())
+    /// ```
+    pub fn connect(target: &str, graph: &Graph) -> Result<Session> {
+        Session::connect_with(target, graph, &ConnectOptions::default())
+    }
+
+    /// [`Session::connect`] with a time limit, with state of its own, or with only some of the
+    /// cluster's tasks: a worker that trains between graphs has the device filters
+    /// `["/job:ps", "/job:worker/task:0"]`.
+    pub fn connect_with(target: &str, graph: &Graph, options: &ConnectOptions) -> Result<Session> {
+        let runner = GraphDefSession::connect_with(target, &GraphDef::default(), options)?;
+        Session::with_runner(graph, Arc::new(runner))
+    }
+
+    /// A session of `graph` whose steps `runner` runs. The runner's graph is still empty.
+    pub fn with_runner(graph: &Graph, runner: Arc<dyn StepRunner>) -> Result<Session> {
         let sent = Arc::new(Mutex::new(Sent::nothing_of(graph)));
-        let session = GraphSession { graph: graph.clone(), steps, sent, timeout: None };
+        let session = Session { graph: graph.clone(), runner, sent, timeout: None };
         session.catch_up()?;
         Ok(session)
     }
 
     /// The same session with a limit on the time a step takes; it fails with `DeadlineExceeded`.
     #[must_use]
-    pub fn with_timeout(mut self, timeout: Duration) -> GraphSession {
+    pub fn with_timeout(mut self, timeout: Duration) -> Session {
         self.timeout = Some(timeout);
         self
     }
@@ -83,7 +158,7 @@ impl GraphSession {
         // Held over the call: what another step needs may be in it.
         let mut sent = self.sent.lock();
         if let Some((def, now)) = sent.missing(&self.graph)? {
-            self.steps.extend(&def)?;
+            self.runner.extend(&def)?;
             *sent = now;
         }
         Ok(())
@@ -100,14 +175,13 @@ impl GraphSession {
         self.run_fed((), fetches)
     }
 
-    /// [`GraphSession::run`] with values for some tensors: pairs `(&x, value)`, alone or in a
-    /// tuple, array or vector.
+    /// [`Session::run`] with values for some tensors: pairs `(&x, value)`, alone or in a tuple,
+    /// array or vector.
     pub fn run_fed<F: Fetch>(&self, feeds: impl Feeds, fetches: F) -> Result<F::Value> {
         Ok(self.run_with(feeds, fetches, self.options())?.0)
     }
 
-    /// [`GraphSession::run_fed`] with options of its own; also returns what was recorded of the
-    /// step.
+    /// [`Session::run_fed`] with options of its own; also returns what was recorded of the step.
     pub fn run_with<F: Fetch>(
         &self,
         feeds: impl Feeds,
@@ -122,7 +196,7 @@ impl GraphSession {
         if step.is_empty() {
             return step.answer(StepOutput::default());
         }
-        let output = self.steps.run_step(step.take_request());
+        let output = self.runner.run_step(step.take_request());
         step.answer(output.map_err(|e| self.graph.explain(e))?)
     }
 
@@ -136,7 +210,7 @@ impl GraphSession {
     /// Announces a step that is fed and fetched in parts: all that any part will feed or fetch.
     ///
     /// ```
-    /// # fn run(session: &ferroflow_train::GraphSession, x: &ferroflow_train::Output,
+    /// # fn run(session: &ferroflow_train::Session, x: &ferroflow_train::Output,
     /// #     y: &ferroflow_train::Output, z: &ferroflow_train::Output) -> ferroflow_core::Result<()> {
     /// let step = session.partial_run(&[x, y], (x, z))?; // z is made of y and what is made of x
     /// let half = step.run_fed((x, 1.0), x.scalar::<f32>())?;
@@ -148,7 +222,7 @@ impl GraphSession {
         self.catch_up()?;
         let (feeds, fetches, targets) = Settled::new(feeds, fetches).into_names();
         let handle = self
-            .steps
+            .runner
             .partial_run_setup(feeds, fetches, targets)
             .map_err(|e| self.graph.explain(e))?;
         Ok(PartialRun { session: self.clone(), handle })
@@ -156,14 +230,14 @@ impl GraphSession {
 
     /// Ends the session; running steps are cancelled.
     pub fn close(&self) -> Result<()> {
-        self.steps.close()
+        self.runner.close()
     }
 }
 
-/// A step to be run many times; see [`GraphSession::callable`].
+/// A step to be run many times; see [`Session::callable`].
 ///
 /// ```
-/// # fn run(session: &ferroflow_train::GraphSession, x: &ferroflow_train::Output,
+/// # fn run(session: &ferroflow_train::Session, x: &ferroflow_train::Output,
 /// #     y: &ferroflow_train::Output) -> ferroflow_core::Result<()> {
 /// use ferroflow_core::Tensor;
 /// let f = session.callable(&[x], y.scalar::<f32>())?;
@@ -174,7 +248,7 @@ impl GraphSession {
 /// # }
 /// ```
 pub struct Callable<F: Fetch> {
-    session: GraphSession,
+    session: Session,
     settled: Settled<F>,
 }
 
@@ -185,9 +259,9 @@ impl<F: Fetch> Callable<F> {
     }
 }
 
-/// A step that is run in parts; see [`GraphSession::partial_run`].
+/// A step that is run in parts; see [`Session::partial_run`].
 pub struct PartialRun {
-    session: GraphSession,
+    session: Session,
     handle: String,
 }
 
@@ -196,8 +270,9 @@ impl PartialRun {
     pub fn run_fed<F: Fetch>(&self, feeds: impl Feeds, fetches: F) -> Result<F::Value> {
         let mut part = Prepared::part(feeds, fetches, self.session.options())?;
         let StepRequest { feeds, fetches, options, .. } = part.take_request();
-        let steps = &self.session.steps;
-        let tensors = steps
+        let tensors = self
+            .session
+            .runner
             .partial_run(&self.handle, feeds, fetches, options.timeout)
             .map_err(|e| self.session.graph.explain(e))?;
         Ok(part.answer(StepOutput { tensors, metadata: RunMetadata::default() })?.0)

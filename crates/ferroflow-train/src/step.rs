@@ -23,7 +23,7 @@ pub struct StepRequest {
 /// How a step is run.
 ///
 /// ```
-/// # fn run(session: &ferroflow_train::GraphSession, y: &ferroflow_train::Output)
+/// # fn run(session: &ferroflow_train::Session, y: &ferroflow_train::Output)
 /// #     -> ferroflow_core::Result<()> {
 /// use ferroflow_train::StepOptions;
 /// let options = StepOptions { trace: true, ..StepOptions::default() };

@@ -1,9 +1,7 @@
 //! Summaries: what of a step TensorBoard is to show, as tensors that are fetched.
 //!
 //! ```
-//! # let mut catalog = ferroflow_graph::Catalog::new();
-//! # ferroflow_ops::register(&mut catalog);
-//! # let g = ferroflow_train::Graph::new(catalog.into());
+//! # let g = ferroflow_train::Graph::new();
 //! use ferroflow_train::summary;
 //! summary::scalar("loss", &g.constant(0.5));
 //! summary::histogram("weights", &g.constant([1.0, 2.0]));
@@ -42,9 +40,7 @@ fn summary(
 /// A number over time.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::summary;
 /// summary::scalar("loss", &g.constant(0.5));
 /// assert!(summary::merge_all(&g).is_some());
@@ -57,9 +53,7 @@ pub fn scalar(name: &str, value: &Output) -> Output {
 /// How the elements of a tensor are distributed, over time.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::summary;
 /// summary::histogram("weights", &g.constant([1.0, 2.0]));
 /// assert!(summary::merge_all(&g).is_some());
@@ -72,11 +66,9 @@ pub fn histogram(name: &str, values: &Output) -> Output {
 /// Up to `max_outputs` images of a batch [batch, height, width, channels].
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::summary;
-/// let images = g.placeholder::<f32>("images", [-1, 8, 8, 1]);
+/// let images = g.placeholder::<f32>("images", [None, Some(8), Some(8), Some(1)]);
 /// summary::image("digits", &images, 3);
 /// assert!(summary::merge_all(&g).is_some());
 /// ```
@@ -90,9 +82,7 @@ pub fn image(name: &str, images: &Output, max_outputs: i64) -> Output {
 /// Texts, a scalar or a list or table of them, which TensorBoard shows as Markdown.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::summary;
 /// summary::text("note", &g.constant("*begun*"));
 /// assert!(summary::merge_all(&g).is_some());
@@ -107,9 +97,7 @@ pub fn text(name: &str, texts: &Output) -> Output {
 /// All summaries of the graph as one; none if there are none.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::summary;
 /// assert!(summary::merge_all(&g).is_none());
 /// summary::scalar("loss", &g.constant(0.5));

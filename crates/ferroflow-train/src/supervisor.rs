@@ -4,7 +4,7 @@
 use crate::graph::Graph;
 use crate::monitored::{MonitoredSession, MonitoredTraining, after};
 use crate::output::Output;
-use crate::session::GraphSession;
+use crate::session::Session;
 use ferroflow_core::{Result, err};
 use parking_lot::{Condvar, Mutex};
 use std::path::Path;
@@ -19,16 +19,14 @@ use std::time::{Duration, Instant};
 /// steps to it.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// # let open = |_: &ferroflow_train::Graph| Err(ferroflow_core::Error::new(ferroflow_core::Code::Unimplemented, ""));
 /// use ferroflow_train::Supervisor;
 /// use std::time::Duration;
 /// let w = g.variable("w", 0.0);
 /// let add = w.assign_add(1.0);
 /// let supervisor = Supervisor::new(&g).save_every(Duration::from_secs(60)); // .dir("out")
-/// if let Ok(supervised) = supervisor.open(open) { // open: ferroflow::local_session, or one of a server
+/// if let Ok(supervised) = supervisor.open(open) { // or a server's
 ///     while !supervised.should_stop() {
 ///         supervised.session().run(&add)?;
 ///     }
@@ -92,7 +90,7 @@ impl Supervisor {
     #[track_caller]
     pub fn open(
         self,
-        open: impl Fn(&Graph) -> Result<GraphSession> + Send + 'static,
+        open: impl Fn(&Graph) -> Result<Session> + Send + 'static,
     ) -> Result<Supervised> {
         let monitored = self.training.open(open)?;
         let session = monitored.session()?.clone();
@@ -109,7 +107,7 @@ impl Supervisor {
 
 /// A session that is looked after; see [`Supervisor`].
 pub struct Supervised {
-    session: GraphSession,
+    session: Session,
     stopper: Arc<AtomicBool>,
     over: Arc<Over>,
     /// Gives back what it looked after, and whether that went well.
@@ -164,7 +162,7 @@ fn look_after(
 
 impl Supervised {
     /// The session, for whatever steps.
-    pub fn session(&self) -> &GraphSession {
+    pub fn session(&self) -> &Session {
         &self.session
     }
 

@@ -19,7 +19,7 @@ use crate::graph::Graph;
 use crate::init;
 use crate::optimizer::{GradAndVar, Optimizer};
 use crate::output::{Operation, Output};
-use crate::session::GraphSession;
+use crate::session::Session;
 use crate::step::StepOptions;
 use crate::variable::{Variable, VariableOptions};
 use accumulator::Accumulator;
@@ -30,9 +30,7 @@ use std::time::Duration;
 /// Makes an optimizer synchronous.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::{MonitoredTraining, Sgd, SyncReplicas};
 /// let w = g.variable("w", 0.0);
 /// let loss = (&*w - 3.0).square();
@@ -164,7 +162,7 @@ impl<O: Optimizer> SyncReplicas<O> {
 impl SyncTraining {
     /// One iteration of the chief: aggregates a step. It has no deadline of its own: a [`Watch`]
     /// resolves stalled steps, and closing the session ends the wait.
-    fn turn(&self, session: &GraphSession) -> Result<()> {
+    fn turn(&self, session: &Session) -> Result<()> {
         let options = StepOptions { timeout: None, ..session.options() };
         session.run_with((), &self.aggregate, options).map(|((), _)| ())
     }
@@ -175,14 +173,14 @@ impl SyncTraining {
     }
 
     /// Registers a replica that has started or restarted.
-    pub(crate) fn join(&self, session: &GraphSession) -> Result<()> {
+    pub(crate) fn join(&self, session: &Session) -> Result<()> {
         self.quorum.join(session)
     }
 
     /// Called after a replica computed for the step `before` and got a token for `after`. If steps
     /// in between ran without it, the chief may have removed it from the quorum, so it registers
     /// again.
-    pub(crate) fn caught_up(&self, session: &GraphSession, before: i64, after: i64) -> Result<()> {
+    pub(crate) fn caught_up(&self, session: &Session, before: i64, after: i64) -> Result<()> {
         match after > before.saturating_add(1) {
             true => self.quorum.rejoin(session),
             false => Ok(()),
@@ -190,7 +188,7 @@ impl SyncTraining {
     }
 
     /// Unregisters a replica that leaves.
-    pub(crate) fn leave(&self, session: &GraphSession) -> Result<()> {
+    pub(crate) fn leave(&self, session: &Session) -> Result<()> {
         self.quorum.leave(session)
     }
 }
@@ -230,7 +228,7 @@ mod tests {
         graph: Graph,
         w: Variable,
         sync: SyncTraining,
-        session: GraphSession,
+        session: Session,
     }
 
     impl Two {
@@ -397,7 +395,7 @@ mod tests {
 
     struct Broken;
     impl crate::hooks::Hook for Broken {
-        fn created(&mut self, _: &GraphSession, _: i64) -> Result<()> {
+        fn created(&mut self, _: &Session, _: i64) -> Result<()> {
             Err(ferroflow_core::err!(NotFound, "what this hook needs"))
         }
         fn after(&mut self, _: &mut crate::hooks::Ran<'_>) -> Result<()> {

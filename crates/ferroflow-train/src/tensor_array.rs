@@ -9,9 +9,7 @@ use ferroflow_core::{DType, PartialShape};
 /// each operation hands on, which is also what a loop carries.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_core::{DType, PartialShape};
 /// let array = g.tensor_array(DType::Float, 2, PartialShape::scalar());
 /// let array = array.write(&g.constant(0), &g.constant(1.5)).write(&g.constant(1), &g.constant(2.5));

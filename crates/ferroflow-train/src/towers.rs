@@ -11,9 +11,7 @@ use ferroflow_core::err;
 /// has no influence counts as zero.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::{Optimizer, Sgd, average_gradients};
 /// let w = g.variable("w", 0.0);
 /// let sgd = Sgd::new(0.1);

@@ -117,11 +117,9 @@ numbers!(f32, i32, i64, bool, u8);
 /// constant. A number takes the type of the tensor it is used with.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_core::DType;
-/// let x = g.placeholder_of(DType::Double, "x", [-1i64]);
+/// let x = g.placeholder_of(DType::Double, "x", [None]);
 /// // A number takes the type of what it is used with.
 /// assert_eq!(x.maximum(0.0).dtype(), DType::Double);
 /// ```
@@ -150,6 +148,16 @@ impl<T: IntoTensor> IntoOutput for T {
             None => Ok(t),
         });
         graph.constant_from(value, None)
+    }
+}
+
+/// Dimensions as a tensor, such as [`Output::reshape`] takes: `None` is the one that follows from the
+/// number of elements.
+impl<const N: usize> IntoOutput for [Option<usize>; N] {
+    #[track_caller]
+    fn into_output(self, graph: &Graph, like: Option<DType>) -> Output {
+        let dims = self.map(|dim| dim.map_or(-1, |n| i32::try_from(n).unwrap_or(i32::MAX)));
+        dims.into_output(graph, like)
     }
 }
 
@@ -197,69 +205,73 @@ pub(crate) fn number_as(t: Tensor, like: DType) -> Result<Tensor> {
     }
 }
 
-/// Dimensions of a shape: an array of integers in which -1 is an unknown one, `()` for a scalar, or
-/// a shape.
+/// The dimensions of a shape. `[32, 784]` is fully known, `None` is an unknown dimension, `()` is a
+/// scalar; a [`Shape`] or [`PartialShape`] will do too.
+///
+/// ```
+/// use ferroflow_train::Graph;
+/// let g = Graph::new();
+/// let batch = g.placeholder::<f32>("batch", [None, Some(784)]);
+/// let fixed = g.placeholder::<f32>("fixed", [32, 784]);
+/// let scalar = g.placeholder::<f32>("scalar", ());
+/// assert_eq!(batch.shape().to_string(), "[?,784]");
+/// ```
 pub trait IntoShape {
-    fn into_shape(self) -> Result<PartialShape>;
+    /// The shape.
+    fn into_shape(self) -> PartialShape;
 }
 
 impl IntoShape for () {
-    fn into_shape(self) -> Result<PartialShape> {
-        Ok(PartialShape::scalar())
+    fn into_shape(self) -> PartialShape {
+        PartialShape::scalar()
     }
 }
 
 impl IntoShape for PartialShape {
-    fn into_shape(self) -> Result<PartialShape> {
-        Ok(self)
+    fn into_shape(self) -> PartialShape {
+        self
     }
 }
 
 impl IntoShape for &PartialShape {
-    fn into_shape(self) -> Result<PartialShape> {
-        Ok(self.clone())
+    fn into_shape(self) -> PartialShape {
+        self.clone()
     }
 }
 
 impl IntoShape for &Shape {
-    fn into_shape(self) -> Result<PartialShape> {
-        Ok(self.into())
+    fn into_shape(self) -> PartialShape {
+        self.into()
     }
 }
 
-impl IntoShape for &[i64] {
-    fn into_shape(self) -> Result<PartialShape> {
-        PartialShape::from_i64s(self)
+impl IntoShape for &[Option<usize>] {
+    fn into_shape(self) -> PartialShape {
+        PartialShape::new(self.iter().copied())
     }
 }
 
-impl IntoShape for Vec<i64> {
-    fn into_shape(self) -> Result<PartialShape> {
-        PartialShape::from_i64s(&self)
+impl IntoShape for Vec<Option<usize>> {
+    fn into_shape(self) -> PartialShape {
+        PartialShape::new(self)
     }
 }
 
-impl<const N: usize> IntoShape for [i64; N] {
-    fn into_shape(self) -> Result<PartialShape> {
-        PartialShape::from_i64s(&self)
-    }
-}
-
-impl<const N: usize> IntoShape for [i32; N] {
-    fn into_shape(self) -> Result<PartialShape> {
-        PartialShape::from_i64s(&self.map(i64::from))
+impl IntoShape for &[usize] {
+    fn into_shape(self) -> PartialShape {
+        PartialShape::new(self.iter().map(|&dim| Some(dim)))
     }
 }
 
 impl<const N: usize> IntoShape for [usize; N] {
-    fn into_shape(self) -> Result<PartialShape> {
-        Ok(PartialShape::new(self.map(Some)))
+    fn into_shape(self) -> PartialShape {
+        PartialShape::new(self.map(Some))
     }
 }
 
 impl<const N: usize> IntoShape for [Option<usize>; N] {
-    fn into_shape(self) -> Result<PartialShape> {
-        Ok(PartialShape::new(self))
+    fn into_shape(self) -> PartialShape {
+        PartialShape::new(self)
     }
 }
 

@@ -14,9 +14,7 @@ use std::sync::Arc;
 /// can be used like a tensor; [`Variable::read`] reads it again, after what one waits for.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::init;
 /// let w = g.variable("w", init::zeros([2, 3]));
 /// let count = g.variable("count", 0);
@@ -71,9 +69,7 @@ impl SliceInfo {
 /// How a variable is made.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::VariableOptions;
 /// g.variable_with("seen", 0, VariableOptions::untrained());
 /// g.variable_with("scratch", 0.0, VariableOptions::local());
@@ -484,9 +480,7 @@ impl Graph {
     /// The partitioned variable `name` of the current variable scope: made, or found again.
     ///
     /// ```
-    /// # let mut catalog = ferroflow_graph::Catalog::new();
-    /// # ferroflow_ops::register(&mut catalog);
-    /// # let g = ferroflow_train::Graph::new(catalog.into());
+    /// # let g = ferroflow_train::Graph::new();
     /// use ferroflow_train::{Reuse, init};
     /// let get = || g.get_partitioned_variable("table", init::glorot_uniform([100, 8]), 4);
     /// let table = g.variable_scope("words", Reuse::Auto, get);

@@ -9,11 +9,9 @@ use ferroflow_core::{Result, bail, ensure};
 /// Whether `get_variable` makes variables or finds them.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::{Reuse, layers::Dense};
-/// let x = g.placeholder::<f32>("x", [-1, 4]);
+/// let x = g.placeholder::<f32>("x", [None, Some(4)]);
 /// let tower = || Dense::new("dense", 2).apply(&x);
 /// g.variable_scope("model", Reuse::No, tower);
 /// g.variable_scope("model", Reuse::Yes, tower); // the same kernel and bias
@@ -43,9 +41,7 @@ impl Graph {
     /// so; within a scope that reuses, all do.
     ///
     /// ```
-    /// # let mut catalog = ferroflow_graph::Catalog::new();
-    /// # ferroflow_ops::register(&mut catalog);
-    /// # let g = ferroflow_train::Graph::new(catalog.into());
+    /// # let g = ferroflow_train::Graph::new();
     /// use ferroflow_train::{Reuse, init};
     /// let get = || g.get_variable("w", init::zeros([2]));
     /// let a = g.variable_scope("layer", Reuse::No, get);

@@ -10,9 +10,7 @@ use std::panic::Location;
 /// How a loop is run.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_core::PartialShape;
 /// use ferroflow_train::WhileOptions;
 /// // What grows in the loop is of no fixed length.
@@ -49,9 +47,7 @@ impl Graph {
     /// closures are run once, now, to build the loop.
     ///
     /// ```
-    /// # let mut catalog = ferroflow_graph::Catalog::new();
-    /// # ferroflow_ops::register(&mut catalog);
-    /// # let g = ferroflow_train::Graph::new(catalog.into());
+    /// # let g = ferroflow_train::Graph::new();
     /// let start = [g.constant(0), g.constant(1.0)];
     /// let end = g.while_loop(&start, |v| v[0].less(10), |v| vec![&v[0] + 1.0, &v[1] * 2.0]);
     /// assert_eq!(end.len(), 2);

@@ -3,7 +3,8 @@
 //!
 //!     bench_edge target/release/ferroflow
 
-use ferroflow::{Attrs, DType, GraphDef, NodeDef, PartialShape, Session, Tensor};
+use ferroflow::graph::{Attrs, GraphDef, GraphDefSession, NodeDef};
+use ferroflow::{DType, PartialShape, Tensor};
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
@@ -27,7 +28,7 @@ fn main() -> Result<(), Failure> {
     let mut servers =
         [Server::start(&binary, &cluster, "ps")?, Server::start(&binary, &cluster, "worker")?];
     let [_, target] = [servers[0].ready()?, servers[1].ready()?];
-    let session = Session::connect(&target, &graph())?;
+    let session = GraphDefSession::connect(&target, &graph())?;
     session.run_with(&[], &[], &["here/init", "there/init"], None)?;
     let [without, with] = median_micros(&session, ["without:0", "with:0"])?;
     for (metric, value) in
@@ -43,7 +44,7 @@ fn main() -> Result<(), Failure> {
 }
 
 /// The median time of a step of each kind, in turns, so that a busy moment hits both alike.
-fn median_micros(session: &Session, fetches: [&str; 2]) -> Result<[f64; 2], Failure> {
+fn median_micros(session: &GraphDefSession, fetches: [&str; 2]) -> Result<[f64; 2], Failure> {
     let mut micros = [Vec::new(), Vec::new()];
     for turn in 0..WARM_UP + TURNS {
         for (fetch, micros) in fetches.iter().zip(&mut micros) {

@@ -2,7 +2,8 @@
 //!
 //!     bench_grpc target/release/ferroflow
 
-use ferroflow::{Attrs, DType, GraphDef, NodeDef, PartialShape, Session, Tensor};
+use ferroflow::graph::{Attrs, GraphDef, GraphDefSession, NodeDef};
+use ferroflow::{DType, PartialShape, Tensor};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
@@ -16,7 +17,7 @@ const STEPS: usize = 5000;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let binary = std::env::args().nth(1).ok_or("usage: bench_grpc PATH-OF-FERROFLOW")?;
     let mut server = ServerProcess::start(&binary)?;
-    let session = Session::connect(&server.ready()?, &graph())?;
+    let session = GraphDefSession::connect(&server.ready()?, &graph())?;
     session.run_with(&[], &[], &["v/init"], None)?;
     let mut micros = Vec::with_capacity(STEPS);
     for i in 0..WARM_UP + STEPS {

@@ -22,7 +22,7 @@ pub fn main() -> Result<()> {
 
     // Files are found and read in turn, records shuffled, batched and parsed, the next batch made while
     // this one is used.
-    let g = graph();
+    let g = Graph::new();
     g.set_seed(1);
     let pattern = dir.join("*.tfrecord").display().to_string();
     let one = FeatureSpec::Fixed { dtype: DType::Float, width: 1, default: None };
@@ -47,7 +47,7 @@ pub fn main() -> Result<()> {
     let loss = losses::mean_squared_error(y, &(x * &w + &b));
     let train = Sgd::new(0.2).minimize(&loss);
     let init = g.global_initializer();
-    let session = local_session(&g)?;
+    let session = Session::local(&g)?;
     session.run((&init, &iterator.initializer))?;
     for _ in 0..200 {
         session.run(&train)?;

@@ -1,7 +1,7 @@
 //! Elastic training under a storm: ranks are killed at random moments and others take their place; not an
 //! update is lost or made twice.
 //!
-//!     cargo run --release --example elastic_kills -- 500
+//!     cargo run --release --example elastic_kills -- [KILLS] [SEED]
 //!
 //! Every step adds 1 to each value of a variable, so that after step `n` they must be `n`, whatever was
 //! killed meanwhile.
@@ -29,7 +29,7 @@ pub fn rank() -> Result<()> {
     let x = g.variable("x", init::zeros([1000]));
     let train = job.world().optimizer(Sgd::new(1.0)).minimize(&(&*x * -1.0).sum_all());
     let init = g.global_initializer();
-    let session = local_session(&g)?;
+    let session = Session::local(&g)?;
     session.run(&init)?;
     let mut state = elastic::State::new(&g, &session)?;
     let values = job.run(&mut state, |world, state| {
@@ -230,7 +230,8 @@ pub fn main() -> Result<()> {
     }
     let kills = argument.parse().unwrap_or(10);
     let own = std::env::current_exe().map_err(|e| Error::new(Code::Internal, e.to_string()))?;
-    let outcome = storm(kills, fastrand::u64(..), || {
+    let seed = std::env::args().nth(2).and_then(|seed| seed.parse().ok());
+    let outcome = storm(kills, seed.unwrap_or_else(|| fastrand::u64(..)), || {
         let mut command = Command::new(&own);
         command.arg("rank");
         command

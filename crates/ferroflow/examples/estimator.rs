@@ -1,10 +1,12 @@
 //! An estimator: a canned model over feature columns, trained, evaluated, asked, and exported as a
-//! SavedModel. With TF_CONFIG set, `ferroflow::train_and_evaluate` is the same for a cluster.
+//! SavedModel. With TF_CONFIG set, `train_and_evaluate` is the same for a cluster.
 //!
 //!     cargo run --release --example estimator
 
 use ferroflow::prelude::*;
-use ferroflow::train::estimator::{ArrayInput, DnnClassifier, RunConfig, ServingInput, Until};
+use ferroflow::train::estimator::{
+    ArrayInput, DnnClassifier, Estimator, RunConfig, ServingInput, Until,
+};
 use ferroflow::train::feature_column::{embedding, indicator, numeric, parse_spec, vocabulary};
 
 /// Whether a flat is dear: near the centre, or in the old town.
@@ -28,7 +30,7 @@ pub fn main() -> Result<()> {
     let distance = numeric("distance").normalizer(|km| km * 0.1);
     let columns = vec![distance.clone().into(), indicator(&town), embedding(&town, 2).into()];
     let model = DnnClassifier::new(columns, &[16, 8], 2);
-    let estimator = ferroflow::estimator(model, RunConfig::new(&dir).seed(1));
+    let estimator = Estimator::new(model, RunConfig::new(&dir).seed(1));
 
     let data = flats()?;
     let endless = data.clone().epochs(None).shuffled();

@@ -2,10 +2,9 @@
 //!
 //!     cargo run --release --example first_graph
 
-use ferroflow::{
-    Attrs, ClusterSpec, DType, GraphDef, NodeDef, PartialShape, Result, Server, ServerOptions,
-    Session, Tensor, default_catalog,
-};
+use ferroflow::cluster::{ClusterSpec, Server, ServerOptions};
+use ferroflow::graph::{Attrs, GraphDef, GraphDefSession, NodeDef, default_catalog};
+use ferroflow::{DType, PartialShape, Result, Tensor};
 
 const STEPS: usize = 200;
 
@@ -13,7 +12,7 @@ fn main() -> Result<()> {
     let target = start_server()?;
     println!("server ready at {target}");
 
-    let session = Session::connect(&target, &linear_regression())?;
+    let session = GraphDefSession::connect(&target, &linear_regression())?;
     session.run_with(&[], &[], &["w/init", "b/init"], None)?;
     let started = std::time::Instant::now();
     for step in 1..=STEPS {

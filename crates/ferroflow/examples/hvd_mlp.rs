@@ -30,8 +30,8 @@ pub fn main() -> Result<()> {
     let hvd = hvd::init()?;
     let g = hvd.graph();
     g.set_seed(1 + hvd.rank() as i64); // each its own: the broadcast makes them the same
-    let x = g.placeholder::<f32>("x", [-1, 2]);
-    let y = g.placeholder::<i64>("y", [-1]);
+    let x = g.placeholder::<f32>("x", [None, Some(2)]);
+    let y = g.placeholder::<i64>("y", [None]);
     let hidden = layers::Dense::new("hidden", 32).apply(&x).tanh();
     let hidden = layers::Dense::new("hidden2", 32).apply(&hidden).tanh();
     let logits = layers::Dense::new("logits", 2).apply(&hidden);
@@ -42,7 +42,7 @@ pub fn main() -> Result<()> {
     let train = hvd.optimizer(Adam::new(rate)).minimize_counted(&loss, &step);
     let mean_loss = g.op("HorovodAllreduce").input(&loss).output();
 
-    let mut session = hvd.training(&g, &train).open(local_session)?;
+    let mut session = hvd.training(&g, &train).open(Session::local)?;
     let mut last = f32::INFINITY;
     while session.global_step() < STEPS {
         // Every process takes its own part of the points.

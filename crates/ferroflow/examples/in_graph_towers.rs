@@ -1,5 +1,5 @@
-//! In-graph replication: one client, one graph, two towers that share their variables; their
-//! gradients are averaged and applied once.
+//! In-graph replication: one client, one graph, and two towers on different devices that share their
+//! variables. Their gradients are averaged and applied once.
 //!
 //!     cargo run --release --example in_graph_towers
 
@@ -7,7 +7,7 @@ use ferroflow::prelude::*;
 use ferroflow::train::GradAndVar;
 
 pub fn main() -> Result<()> {
-    let g = graph();
+    let g = Graph::new();
     g.set_seed(1);
     let x = g.placeholder::<f32>("x", [8, 2]);
     let y = g.placeholder::<f32>("y", [8, 1]);
@@ -19,7 +19,7 @@ pub fn main() -> Result<()> {
     for tower in 0..2 {
         // On a cluster: /job:worker/task:0 and /job:worker/task:1.
         g.device(format!("/cpu:{tower}").as_str(), || {
-            // The second tower finds the variables that the first has made.
+            // The second tower reuses the variables that the first has made.
             let reuse = if tower == 0 { Reuse::No } else { Reuse::Yes };
             g.variable_scope("model", reuse, || {
                 let prediction = layers::Dense::new("dense", 1).apply(&xs[tower]);
@@ -33,7 +33,9 @@ pub fn main() -> Result<()> {
     let loss = g.add_n(&tower_losses) * 0.5;
     let init = g.global_initializer();
 
-    let session = local_session(&g)?;
+    // Two CPU devices; without soft placement, a device that is missing is an error.
+    let options = LocalOptions { cpu_devices: 2, allow_soft_placement: false };
+    let session = Session::local_with(&g, &options)?;
     session.run(&init)?;
     let inputs: Vec<f32> = (0..16).map(|i| ((i * 7) % 16) as f32 / 8.0 - 1.0).collect();
     let outputs: Vec<f32> = inputs.chunks(2).map(|p| 3.0 * p[0] - p[1] + 0.5).collect();
@@ -49,5 +51,16 @@ pub fn main() -> Result<()> {
         }
     }
     assert!(last < 0.01, "{last}");
+
+    // The trace of one more step says which device ran each node.
+    let trace = StepOptions { trace: true, ..StepOptions::default() };
+    let (_, metadata) = session.run_with(feeds.as_slice(), &train, trace)?;
+    let nodes = metadata.nodes()?;
+    for device in ["CPU:0", "CPU:1"] {
+        let products = nodes.iter().filter(|n| n.label.contains("MatMul("));
+        let here = products.filter(|n| n.device.ends_with(device)).count();
+        println!("{device}: {here} matrix products");
+        assert!(here > 0, "no matrix product ran on {device}: {nodes:?}");
+    }
     Ok(())
 }

@@ -6,9 +6,9 @@ use ferroflow::prelude::*;
 
 pub fn main() -> Result<()> {
     // The graph. Nothing is computed yet; `x` and `y` are fed in each step.
-    let g = graph();
-    let x = g.placeholder::<f32>("x", [-1]);
-    let y = g.placeholder::<f32>("y", [-1]);
+    let g = Graph::new();
+    let x = g.placeholder::<f32>("x", [None]);
+    let y = g.placeholder::<f32>("y", [None]);
     let w = g.variable("w", 0.0);
     let b = g.variable("b", 0.0);
     let prediction = &x * &w + &b;
@@ -17,8 +17,8 @@ pub fn main() -> Result<()> {
     let init = g.global_initializer();
     let saver = Saver::new(&g);
 
-    // A session runs it: in this process here, `remote_session("grpc://…", &g)` on a server.
-    let session = local_session(&g)?;
+    // A session runs it: in this process here, `Session::connect("grpc://…", &g)` on a server.
+    let session = Session::local(&g)?;
     session.run(&init)?;
     let xs: Vec<f32> = (0..100).map(|i| i as f32 / 50.0 - 1.0).collect();
     let ys: Vec<f32> = xs.iter().map(|x| 2.0 * x + 10.0).collect();

@@ -3,8 +3,8 @@
 //!
 //!     cargo run --release --example mnist_ps
 
+use ferroflow::cluster::{BackgroundServer, ServerOptions, loopback_spec};
 use ferroflow::prelude::*;
-use ferroflow::{BackgroundServer, ClusterSpec, ServerOptions};
 
 const WORKERS: usize = 2;
 const STEPS: i64 = 300;
@@ -39,14 +39,14 @@ fn digits(n: usize, seed: u64) -> Result<(Tensor, Tensor)> {
 
 /// What every worker runs: the same program, told which worker it is.
 fn work(task: usize, server: BackgroundServer) -> Result<f32> {
-    let g = graph();
+    let g = Graph::new();
     g.set_seed(1);
     let device = format!("/job:worker/task:{task}");
     // Variables go to the parameter server, everything else to this worker.
     let (x, y, loss, accuracy, train) =
         g.device(ReplicaDeviceSetter::new(1).worker(&device), || {
-            let x = g.placeholder::<f32>("x", [-1, 35]);
-            let y = g.placeholder::<i64>("y", [-1]);
+            let x = g.placeholder::<f32>("x", [None, Some(35)]);
+            let y = g.placeholder::<i64>("y", [None]);
             let hidden = layers::Dense::new("hidden", 32).activation(Output::relu).apply(&x);
             let logits = layers::Dense::new("logits", 10).apply(&hidden);
             let loss = losses::sparse_softmax_cross_entropy(&y, &logits);
@@ -76,19 +76,7 @@ fn work(task: usize, server: BackgroundServer) -> Result<f32> {
 pub fn main() -> Result<()> {
     // All tasks in this process; on a real cluster each is one, started with `ferroflow server` or
     // `ferroflow run`.
-    let mut held = Vec::new();
-    let mut addresses = Vec::new();
-    for _ in 0..=WORKERS {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0");
-        let listener = listener.map_err(|e| Error::new(Code::Unavailable, e.to_string()))?;
-        let address = listener.local_addr();
-        addresses
-            .push(address.map_err(|e| Error::new(Code::Unavailable, e.to_string()))?.to_string());
-        held.push(listener);
-    }
-    drop(held);
-    let spec = format!("ps={};worker={}", addresses[0], addresses[1..].join(","));
-    let spec = ClusterSpec::parse(&spec)?;
+    let spec = loopback_spec(&[("ps", 1), ("worker", WORKERS)])?;
     let start =
         |job: &str, task| BackgroundServer::start(ServerOptions::new(spec.clone(), job, task));
     let _ps = start("ps", 0)?;

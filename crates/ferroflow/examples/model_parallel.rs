@@ -3,27 +3,22 @@
 //!
 //!     cargo run --release --example model_parallel
 
+use ferroflow::cluster::{BackgroundServer, ServerOptions, loopback_spec};
 use ferroflow::prelude::*;
-use ferroflow::{BackgroundServer, ClusterSpec, ServerOptions};
 
 /// Two tasks of job `worker`, served by this process: on a real cluster each has a machine of its own.
 fn cluster() -> Result<Vec<BackgroundServer>> {
-    let port = || -> std::io::Result<u16> {
-        Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
-    };
-    let port = || port().map_err(|e| Error::new(Code::Unavailable, e.to_string()));
-    let spec = format!("worker=127.0.0.1:{},127.0.0.1:{}", port()?, port()?);
-    let spec = ClusterSpec::parse(&spec)?;
+    let spec = loopback_spec(&[("worker", 2)])?;
     let start = |task| BackgroundServer::start(ServerOptions::new(spec.clone(), "worker", task));
     Ok(vec![start(0)?, start(1)?])
 }
 
 pub fn main() -> Result<()> {
     let servers = cluster()?;
-    let g = graph();
+    let g = Graph::new();
     g.set_seed(3);
-    let x = g.placeholder::<f32>("x", [-1, 2]);
-    let y = g.placeholder::<f32>("y", [-1, 1]);
+    let x = g.placeholder::<f32>("x", [None, Some(2)]);
+    let y = g.placeholder::<f32>("y", [None, Some(1)]);
     // The first layer here, the second there: their variables, products and updates, too.
     let hidden = g.device("/job:worker/task:0", || {
         layers::Dense::new("first", 16).activation(Output::tanh).apply(&x)

@@ -5,7 +5,9 @@
 //!     cargo run --release --example tf_interop -- [grpc://host:port] [DIR]
 
 use ferroflow::prelude::*;
-use ferroflow::train::estimator::{Batch, DnnClassifier, RunConfig, ServingInput, Until};
+use ferroflow::train::estimator::{
+    Batch, DnnClassifier, Estimator, RunConfig, ServingInput, Until,
+};
 use ferroflow::train::feature_column::{
     Column, bucketized, crossed, embedding, hashed, indicator, numeric, parse_spec, vocabulary,
 };
@@ -28,9 +30,9 @@ pub fn main() -> Result<()> {
 
 /// Trains, and leaves everything in `dir`.
 pub fn run(target: Option<&str>, dir: &Path) -> Result<()> {
-    let g = graph();
-    let x = g.placeholder::<f32>("x", [-1]);
-    let y = g.placeholder::<f32>("y", [-1]);
+    let g = Graph::new();
+    let x = g.placeholder::<f32>("x", [None]);
+    let y = g.placeholder::<f32>("y", [None]);
     let (w, b) = (g.variable("w", 0.0), g.variable("b", 0.0));
     let prediction = &x * &w + &b;
     let loss = losses::mean_squared_error(&y, &prediction);
@@ -43,8 +45,8 @@ pub fn run(target: Option<&str>, dir: &Path) -> Result<()> {
     let model = SavedModelBuilder::new(&g).signature("serving_default", signature);
 
     let session = match target {
-        Some(target) => remote_session(target, &g)?,
-        None => local_session(&g)?,
+        Some(target) => Session::connect(target, &g)?,
+        None => Session::local(&g)?,
     };
     session.run(&init)?;
     let mut events = EventWriter::create(dir)?;
@@ -94,7 +96,7 @@ fn export_estimator(dir: &Path) -> Result<()> {
     ];
     let spec = parse_spec(&columns.iter().cloned().map(Column::Dense).collect::<Vec<_>>());
     let model = DnnClassifier::new(columns, &[8], 3);
-    let estimator = ferroflow::estimator(model, RunConfig::new(dir.join("estimator")).seed(1));
+    let estimator = Estimator::new(model, RunConfig::new(dir.join("estimator")).seed(1));
     let parsed = |g: &Graph| {
         let data = g.dataset(&[g.constant(&records)]).repeat(None).batch(8);
         let next = data.iterator();

@@ -15,9 +15,11 @@ const WARM_UP: usize = 5;
 fn loss_of(model: &str, x: &Output, labels: &Output) -> Output {
     let hidden = match model {
         "cnn" => {
-            let h = layers::Conv2d::new("conv1", 16, 3).apply(&x.reshape([-1, 28, 28, 1])).relu();
+            let h = layers::Conv2d::new("conv1", 16, 3)
+                .apply(&x.reshape([None, Some(28), Some(28), Some(1)]))
+                .relu();
             let h = layers::Conv2d::new("conv2", 32, 3).apply(&h.max_pool(2, 2, Padding::Same));
-            h.relu().max_pool(2, 2, Padding::Same).reshape([-1, 7 * 7 * 32])
+            h.relu().max_pool(2, 2, Padding::Same).reshape([None, Some(7 * 7 * 32)])
         }
         _ => {
             let h = layers::Dense::new("hidden1", 512).apply(x).relu();
@@ -41,7 +43,7 @@ pub fn main() -> Result<()> {
     let loss = loss_of(&model, &x, &g.constant(Tensor::vector(&labels)));
     let train = hvd.optimizer(Sgd::new(hvd.scaled_rate(0.01))).minimize(&loss);
     let (init, same) = (g.global_initializer(), hvd.broadcast_variables(&g, 0));
-    let session = local_session(&g)?;
+    let session = Session::local(&g)?;
     session.run(&init)?;
     session.run(&same)?;
     let mut times = Vec::new();

@@ -5,7 +5,7 @@
 use ferroflow::prelude::*;
 
 pub fn main() -> Result<()> {
-    let g = graph();
+    let g = Graph::new();
     let a = g.placeholder::<f32>("a", ());
     // Both closures run once, now, and build the loop; what they use from outside is brought in.
     let end = g.while_loop(
@@ -17,7 +17,7 @@ pub fn main() -> Result<()> {
     let slope = g.gradients(std::slice::from_ref(root), &[&a]);
     let slope = slope[0].as_ref().map(|s| s.dense().scalar::<f32>());
 
-    let session = local_session(&g)?;
+    let session = Session::local(&g)?;
     for value in [2.0f32, 9.0, 100.0] {
         let (root, slope) = session.run_fed((&a, value), (root.scalar::<f32>(), &slope))?;
         let slope = slope.unwrap_or(f32::NAN);

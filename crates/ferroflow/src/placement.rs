@@ -1,6 +1,5 @@
 //! Where the nodes of a step go, and what it is predicted to take, without running it.
 
-use crate::default_catalog;
 use ferroflow_cluster::ClusterSpec;
 use ferroflow_core::{DeviceInfo, PartialShape, Result, ensure};
 use ferroflow_graph::passes::{self, Devices};
@@ -9,6 +8,7 @@ pub use ferroflow_graph::passes::{
 };
 use ferroflow_graph::{GraphDef, GraphIr};
 pub use ferroflow_runtime::Placement;
+use ferroflow_train::default_catalog;
 use std::collections::HashMap;
 use std::sync::Arc;
 

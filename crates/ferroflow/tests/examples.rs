@@ -1,51 +1,86 @@
-//! The examples run.
+//! Runs the examples as programs. An example checks its own results and fails by its exit status.
+//! Cargo builds the examples along with the tests of this crate.
+#![allow(clippy::unwrap_used)]
 
-#[path = "../examples/dataset.rs"]
-mod dataset;
-#[path = "../examples/estimator.rs"]
-mod estimator;
-#[path = "../examples/hvd_mlp.rs"]
-mod hvd_mlp;
-#[path = "../examples/in_graph_towers.rs"]
-mod in_graph_towers;
-#[path = "../examples/linear.rs"]
-mod linear;
-#[path = "../examples/mnist_ps.rs"]
-mod mnist_ps;
-#[path = "../examples/model_parallel.rs"]
-mod model_parallel;
-#[allow(dead_code)] // Its `main` reads the command line.
-#[path = "../examples/tf_interop.rs"]
-mod tf_interop;
-#[path = "../examples/while_loop.rs"]
-mod while_loop;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
 
-macro_rules! runs {
-    ($($name:ident: $example:ident;)*) => {$(
+/// The example's program, which lies beside the folder of this test.
+fn program(name: &str) -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let folder = test.parent().and_then(Path::parent).unwrap().join("examples");
+    let program = folder.join(name);
+    assert!(
+        program.exists(),
+        "{} is missing: build it with `cargo build -p ferroflow --examples`",
+        program.display()
+    );
+    program
+}
+
+/// Runs an example to its end; returns what it printed.
+fn run(name: &str, arguments: &[&str]) -> String {
+    // The environment of a launcher would make the example one rank of its job.
+    let output = Command::new(program(name)).args(arguments).env_remove("TF_CONFIG").output();
+    let Output { status, stdout, stderr } = output.unwrap();
+    let text = String::from_utf8_lossy(&stdout).into_owned();
+    let errors = String::from_utf8_lossy(&stderr);
+    assert!(status.success(), "{name} ended with {status}\n{text}\n{errors}");
+    text
+}
+
+macro_rules! examples {
+    ($($name:ident)*) => {$(
         #[test]
         fn $name() {
-            $example::main().unwrap();
+            run(stringify!($name), &[]);
         }
     )*};
 }
 
-runs! {
-    a_line_is_found: linear;
-    towers_share_their_variables: in_graph_towers;
-    a_loop_is_run_and_differentiated: while_loop;
-    files_are_read_by_the_graph: dataset;
-    an_estimator_goes_its_way: estimator;
-    a_perceptron_is_trained_by_all_reduce: hvd_mlp;
-    layers_on_two_tasks_learn_together: model_parallel;
-    two_workers_train_through_a_parameter_server: mnist_ps;
+examples! {
+    dataset estimator estimator_cluster first_graph hvd_mlp linear mnist_ps model_parallel supervisor
+    sync_replicas while_loop
 }
 
 #[test]
-fn everything_tensorflow_opens_is_written() {
+fn in_graph_towers() {
+    let text = run("in_graph_towers", &[]);
+    assert!(text.contains("CPU:0: ") && text.contains("CPU:1: "), "{text}");
+}
+
+#[test]
+fn elastic_kills() {
+    let text = run("elastic_kills", &["6", "7"]);
+    let words: Vec<&str> = text.split_whitespace().collect();
+    assert_eq!(words[..2], ["6", "kills,"], "{text}");
+    assert!(words[2].parse::<u64>().unwrap() > 3 && words[3] == "epochs,", "{text}");
+}
+
+#[test]
+fn weak_scaling() {
+    let text = run("weak_scaling", &["mlp", "0.2"]);
+    assert!(text.contains('{'), "{text}");
+}
+
+#[test]
+fn tf_interop() {
     let dir = std::env::temp_dir().join(format!("ferroflow-examples-{}", std::process::id()));
-    tf_interop::run(None, &dir).unwrap();
+    run("tf_interop", &[dir.to_str().unwrap()]);
     for file in ["model.ckpt-200.index", "model.ckpt-200.meta", "saved_model/saved_model.pb"] {
         assert!(dir.join(file).exists(), "{file}");
     }
     std::fs::remove_dir_all(&dir).unwrap();
+}
+
+/// The examples that measure start a server: they need the command's program.
+#[test]
+fn every_example_is_run_or_measures() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let own = include_str!("examples.rs");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let name = entry.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned();
+        let is_run = own.split(|c: char| !c.is_alphanumeric() && c != '_').any(|w| w == name);
+        assert!(is_run || name.starts_with("bench_"), "no test runs the example {name}");
+    }
 }

@@ -1,7 +1,7 @@
 //! A short run of what the fuzz target (`fuzz/`) runs for long: random graphs and steps, the same
 //! ones each time. `FERROFLOW_FUZZ_CASES=first..last` runs others, or one that failed again.
 
-use ferroflow::default_catalog;
+use ferroflow::graph::default_catalog;
 use ferroflow_testing::fuzz::{Fuzz, FuzzOutcome};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -20,7 +20,7 @@ fn random_graphs_neither_panic_nor_hang() {
         Err(_) => 0..1500u64,
     };
     std::panic::set_hook(Box::new(|info| {
-        PANICS.lock().expect("nobody panics here").push(info.to_string());
+        PANICS.lock().expect("no test panics while it holds the lock").push(info.to_string());
     }));
     let fuzz = Fuzz::new(&default_catalog(), Duration::from_millis(10));
     let mut total = FuzzOutcome::default();
@@ -36,7 +36,8 @@ fn random_graphs_neither_panic_nor_hang() {
         sessions += u32::from(outcome.has_session);
         total.steps += outcome.steps;
         total.succeeded += outcome.succeeded;
-        let panics = std::mem::take(&mut *PANICS.lock().expect("nobody panics here"));
+        let panics =
+            std::mem::take(&mut *PANICS.lock().expect("no test panics while it holds the lock"));
         failures.extend(panics.into_iter().map(|text| format!("case {seed}: {text}")));
     }
     let _ = std::panic::take_hook();

@@ -12,7 +12,7 @@ const TIME: Duration = Duration::from_secs(2);
 
 /// Bytes of the gradients of a model, and the seconds that a step takes in this process alone.
 pub fn measured(model: Model, batch: usize) -> Result<(f64, f64)> {
-    let g = graph();
+    let g = Graph::new();
     g.set_seed(1);
     let source = Source::of(model, None)?;
     let built = build(model, &source, &g);
@@ -25,7 +25,7 @@ pub fn measured(model: Model, batch: usize) -> Result<(f64, f64)> {
     };
     let total: usize = g.trainable_variables().iter().map(bytes).sum();
     let init = g.global_initializer();
-    let session = local_session(&g)?;
+    let session = Session::local(&g)?;
     session.run(&init)?;
     let mut draw = Draw::new(1);
     let mut seconds = Vec::new();

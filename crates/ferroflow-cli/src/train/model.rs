@@ -70,8 +70,8 @@ pub fn build(model: Model, source: &Source, g: &Graph) -> Built {
 }
 
 fn linear(g: &Graph) -> Built {
-    let x = g.placeholder::<f32>("x", [-1]);
-    let y = g.placeholder::<f32>("y", [-1]);
+    let x = g.placeholder::<f32>("x", [None]);
+    let y = g.placeholder::<f32>("y", [None]);
     let w = g.variable("weight", 0.0);
     let b = g.variable("bias", 0.0);
     let loss = losses::mean_squared_error(&y, &(&x * &w + &b));
@@ -85,15 +85,14 @@ fn linear(g: &Graph) -> Built {
 }
 
 fn images(model: Model, size: Size, g: &Graph) -> Built {
-    let x = g.placeholder::<f32>("image", [-1, size.pixels() as i64]);
-    let y = g.placeholder::<i64>("class", [-1]);
+    let x = g.placeholder::<f32>("image", [None, Some(size.pixels())]);
+    let y = g.placeholder::<i64>("class", [None]);
     // The digits that come with the command are small.
     let width = if size.pixels() <= 64 { 16 } else { 32 };
     let hidden = match model {
         Model::Cnn => {
-            let [height, across, channels] =
-                [size.height, size.width, size.channels].map(|n| n as i32);
-            let image = x.reshape([-1, height, across, channels]);
+            let [height, across, channels] = [size.height, size.width, size.channels].map(Some);
+            let image = x.reshape([None, height, across, channels]);
             let first = layers::Conv2d::new("conv1", width, 3).activation(Output::relu);
             let first = first.apply(&image).max_pool(2, 2, Padding::Same);
             let second = layers::Conv2d::new("conv2", 2 * width, 3).activation(Output::relu);
@@ -116,10 +115,10 @@ fn images(model: Model, size: Size, g: &Graph) -> Built {
 
 fn embedding(g: &Graph) -> Built {
     const WIDTH: usize = 8;
-    let pairs = g.placeholder::<i64>("user_and_item", [-1, 2]);
-    let rating = g.placeholder::<f32>("rating", [-1]);
+    let pairs = g.placeholder::<i64>("user_and_item", [None, Some(2)]);
+    let rating = g.placeholder::<f32>("rating", [None]);
     let (user, item) = (pairs.slice(&[0, 0], &[-1, 1]), pairs.slice(&[0, 1], &[-1, 1]));
-    let (user, item) = (user.reshape([-1]), item.reshape([-1]));
+    let (user, item) = (user.reshape([None]), item.reshape([None]));
     let table = |name: &str, rows: usize| g.variable(name, init::normal([rows, WIDTH], 0.0, 0.3));
     let users = table("users", Ratings::USERS);
     let items = table("items", Ratings::ITEMS);

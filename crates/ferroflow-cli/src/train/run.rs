@@ -5,7 +5,7 @@ use super::data::Draw;
 use super::loss_chart;
 use super::model::{Built, Source, Trainer, build, trainer};
 use super::progress::{Point, Progress};
-use ferroflow::BackgroundServer;
+use ferroflow::cluster::BackgroundServer;
 use ferroflow::prelude::*;
 use ferroflow::train::hooks::{NanGuard, StepCounter, StopAtStep, SummarySaver};
 use std::path::Path;
@@ -46,9 +46,9 @@ impl Place {
         format!("/job:worker/task:{}", self.worker)
     }
 
-    fn open(&self, g: &Graph) -> Result<GraphSession> {
+    fn open(&self, g: &Graph) -> Result<Session> {
         match &self.server {
-            None => local_session(g),
+            None => Session::local(g),
             Some(server) => {
                 // This session must not wait for the other workers.
                 let session = server.session(g, &["/job:ps", &self.device()])?;
@@ -107,7 +107,7 @@ struct Job {
 
 impl Job {
     fn new(args: &Args, place: &Place) -> Result<Job> {
-        let graph = graph();
+        let graph = Graph::new();
         graph.set_seed(args.seed);
         let source = Source::of(args.model, args.data.as_deref())?;
         let replicas = place.in_step.then_some(place.workers);
@@ -216,7 +216,7 @@ pub fn train(
 /// Adds a hint to an error of opening the session.
 fn explain(error: Error, out: Option<&Path>) -> Error {
     let is_checkpoint = matches!(error.code(), Code::InvalidArgument | Code::NotFound)
-        && out.is_some_and(|out| ferroflow::train::latest_checkpoint(out).is_some());
+        && out.is_some_and(|out| ferroflow::checkpoint::latest_checkpoint(out).is_some());
     match (is_checkpoint, out) {
         (true, Some(out)) => error.context(format!(
             "resuming from the checkpoint in {} (is it of another model? choose another --out or remove it)",
@@ -281,12 +281,12 @@ impl Stop {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let listen = move || {
-            runtime.block_on(ferroflow::stop_signal());
+            runtime.block_on(ferroflow::cluster::stop_signal());
             set.is_set.store(true, Ordering::Release);
             let actions =
                 std::mem::take(&mut *set.then.lock().unwrap_or_else(PoisonError::into_inner));
             actions.into_iter().for_each(|action| action());
-            runtime.block_on(ferroflow::stop_signal());
+            runtime.block_on(ferroflow::cluster::stop_signal());
             std::process::exit(130);
         };
         std::thread::Builder::new().name("ff-signal".into()).spawn(listen).map_err(failed)?;

@@ -23,12 +23,12 @@ fn temporary(name: &str) -> PathBuf {
 #[test]
 fn checkpoints_show_their_tensors_and_differences() {
     let dir = temporary("checkpoints");
-    let g = graph();
+    let g = Graph::new();
     let w = g.variable("w", init::ones([2, 3]));
     let kept = g.variable("kept", 7);
     let saver = Saver::new(&g);
     let (init, add) = (g.global_initializer(), w.assign_add(init_of(&g)));
-    let session = local_session(&g).unwrap();
+    let session = Session::local(&g).unwrap();
     session.run(&init).unwrap();
     let first = saver.save(&session, dir.join("model"), Some(1)).unwrap();
     session.run(&add).unwrap();
@@ -50,13 +50,13 @@ fn init_of(g: &Graph) -> Output {
 #[test]
 fn a_saved_model_shows_how_it_is_called() {
     let dir = temporary("saved-model");
-    let g = graph();
-    let x = g.placeholder::<f32>("x", [-1]);
+    let g = Graph::new();
+    let x = g.placeholder::<f32>("x", [None]);
     let y = &x * &g.variable("w", 2.0);
     let signature = Signature::predict().input("numbers", &x).output("doubled", &y);
     let builder = SavedModelBuilder::new(&g).signature("serving_default", signature);
     let init = g.global_initializer();
-    let session = local_session(&g).unwrap();
+    let session = Session::local(&g).unwrap();
     session.run(&init).unwrap();
     builder.save(&session, &dir).unwrap();
     for path in [dir.clone(), dir.join("saved_model.pb")] {

@@ -1,7 +1,9 @@
 //! `ferroflow server`: started, stopped, and ended by itself.
 
 use crate::common::{FOREVER, Lines, Running, ferroflow, free_addresses, own_loopback};
-use ferroflow::{Attrs, Code, ConnectOptions, DType, GraphDef, NodeDef, Session};
+use ferroflow::cluster::ConnectOptions;
+use ferroflow::graph::{Attrs, GraphDef, GraphDefSession, NodeDef};
+use ferroflow::{Code, DType};
 use std::process::{Command, Stdio};
 
 struct Server {
@@ -65,13 +67,14 @@ fn a_server_that_is_told_to_stop_ends_its_steps_and_leaves() {
     // One client on the task that leaves, one on another that needs it.
     let connect = |at: usize| {
         let target = format!("grpc://{}", addresses[at]);
-        Session::connect(&target, &waiting()).unwrap()
+        GraphDefSession::connect(&target, &waiting()).unwrap()
     };
     let (own, other) = (connect(0), connect(1));
     own.run_with(&[], &[], &["set"], None).unwrap();
     let errors: Vec<_> = std::thread::scope(|scope| {
-        let wait =
-            |session| scope.spawn(move || Session::run(session, &[], &["wait:0"]).unwrap_err());
+        let wait = |session| {
+            scope.spawn(move || GraphDefSession::run(session, &[], &["wait:0"]).unwrap_err())
+        };
         let waiting = [wait(&own), wait(&other)];
         let count = || own.run(&[], &["count:0"]).unwrap()[0].scalar_value::<f32>().unwrap();
         while count() < 3.0 {
@@ -98,8 +101,8 @@ fn a_session_that_waits_does_not_hold_up_a_server_that_leaves() {
     std::thread::scope(|scope| {
         let config = ConnectOptions { timeout: FOREVER, ..ConnectOptions::default() };
         let graph = GraphDef::default();
-        let waiting =
-            scope.spawn(move || Session::connect_with(&target, &graph, &config).err().unwrap());
+        let waiting = scope
+            .spawn(move || GraphDefSession::connect_with(&target, &graph, &config).err().unwrap());
         // The log says whom the session waits for, after some time.
         ps.errors.wait_for(
             "CreateSession still waiting for response from worker: /job:worker/replica:0/task:0",
@@ -162,7 +165,7 @@ fn tf_config_says_which_task_this_is() {
         }],
         ..GraphDef::default()
     };
-    let session = Session::connect(&format!("grpc://{}", addresses[0]), &graph).unwrap();
+    let session = GraphDefSession::connect(&format!("grpc://{}", addresses[0]), &graph).unwrap();
     let got = session.run(&[], &["c:0"]).unwrap();
     assert_eq!(got[0].scalar_value::<f32>().unwrap(), 5.0);
     for (job, says) in [("evaluator", "needs no server"), ("ps", "no job \"ps\"")] {

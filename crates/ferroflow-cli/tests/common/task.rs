@@ -1,10 +1,9 @@
 //! A job of one parameter server and two workers, which this test program is itself.
 
 use super::ferroflow;
-use ferroflow::prelude::{GraphSession, graph};
-use ferroflow::{
-    ConnectOptions, GraphDef, Server, ServerOptions, Session, TfConfig, default_catalog,
-};
+use ferroflow::cluster::{ConnectOptions, Server, ServerOptions, TfConfig};
+use ferroflow::graph::{GraphDef, default_catalog};
+use ferroflow::{Graph, Session};
 use ferroflow_testing::child;
 use std::process::{Output, Stdio};
 use std::sync::Arc;
@@ -36,7 +35,7 @@ fn add_to_counter() {
     let server = runtime.block_on(Server::bind(options, default_catalog())).unwrap();
     let target = server.target().to_string();
     runtime.spawn(server.serve(std::future::pending()));
-    let g = graph();
+    let g = Graph::new();
     let (counter, one) = g.device("/job:ps/task:0", || {
         let one = g.device(task.as_str(), || g.constant(1.0));
         let counter = g.variable("counter", 0.0);
@@ -47,8 +46,7 @@ fn add_to_counter() {
     // Others may be done already.
     let device_filters = vec!["/job:ps".into(), task];
     let options = ConnectOptions { device_filters, ..ConnectOptions::default() };
-    let steps = Session::connect_with(&target, &GraphDef::default(), &options).unwrap();
-    let session = GraphSession::new(&g, Arc::new(steps)).unwrap();
+    let session = Session::connect_with(&target, &g, &options).unwrap();
     if config.is_chief() {
         session.run(&init).unwrap();
     }

@@ -2,7 +2,7 @@
 
 use crate::common::discovery::Discovery;
 use ferroflow::hvd;
-use ferroflow::prelude::{Optimizer, Sgd, Tensor, local_session};
+use ferroflow::prelude::{Optimizer, Session, Sgd, Tensor};
 use ferroflow_testing::{child, this_test};
 
 pub fn ranks_go_on_as_slots_come_and_go() {
@@ -32,7 +32,7 @@ fn rank() {
     let x = g.variable("x", 0.0);
     let train = job.world().optimizer(Sgd::new(1.0)).minimize(&(&*x * -1.0));
     let init = g.global_initializer();
-    let session = local_session(&g).unwrap();
+    let session = Session::local(&g).unwrap();
     session.run(&init).unwrap();
     let mut state = hvd::elastic::State::new(&g, &session).unwrap();
     let sum = job.run(&mut state, |world, state| {

@@ -3,7 +3,7 @@
 use super::Dataset;
 use crate::graph::Graph;
 use crate::output::{Operation, Output};
-use crate::session::GraphSession;
+use crate::session::Session;
 use ferroflow_core::{DType, PartialShape, Result, Tensor, ensure, err};
 use ferroflow_graph::AttrList;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,7 +22,7 @@ pub struct DatasetFeeder {
 
 /// A running feed. Dropping it ends the feed and the dataset.
 pub struct Feeding {
-    session: GraphSession,
+    session: Session,
     abort: Operation,
     is_stopped: Arc<AtomicBool>,
     thread: Option<JoinHandle<Result<()>>>,
@@ -91,7 +91,7 @@ impl DatasetFeeder {
     /// session: a session that is opened again after a lost server needs a new feed.
     pub fn start(
         &self,
-        session: &GraphSession,
+        session: &Session,
         elements: impl Iterator<Item = Result<Vec<Tensor>>> + Send + 'static,
     ) -> Result<Feeding> {
         let is_stopped: Arc<AtomicBool> = Arc::default();

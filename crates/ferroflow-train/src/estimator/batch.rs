@@ -4,7 +4,6 @@ use crate::dataset::Dataset;
 use crate::feature_column::{FeatureSpec, Features, parse_examples};
 use crate::graph::{Graph, keys};
 use crate::output::Output;
-use crate::value::IntoShape;
 use ferroflow_core::{DType, Tensor, err};
 use std::collections::BTreeMap;
 
@@ -130,13 +129,12 @@ pub struct ServingInput {
 }
 
 impl ServingInput {
-    /// The features themselves, fed as they are: names, types and shapes, -1 for the batch.
+    /// The features themselves, fed as they are: names, types and shapes, with `None` for the batch.
     #[track_caller]
-    pub fn raw(g: &Graph, tensors: &[(&str, DType, &[i64])]) -> ServingInput {
+    pub fn raw(g: &Graph, tensors: &[(&str, DType, &[Option<usize>])]) -> ServingInput {
         let (mut features, mut receivers) = (Features::new(), BTreeMap::new());
         for (name, dtype, shape) in tensors {
-            let Some(shape) = g.or_fail(shape.into_shape()) else { continue };
-            let fed = g.placeholder_of(*dtype, name, shape);
+            let fed = g.placeholder_of(*dtype, name, *shape);
             features = features.with(name, &fed);
             receivers.insert(name.to_string(), fed);
         }
@@ -147,7 +145,7 @@ impl ServingInput {
     /// the specification from columns.
     #[track_caller]
     pub fn examples(g: &Graph, spec: &BTreeMap<String, FeatureSpec>) -> ServingInput {
-        let fed = g.placeholder_of(DType::String, "input_example_tensor", [-1i64]);
+        let fed = g.placeholder_of(DType::String, "input_example_tensor", [None]);
         let features = parse_examples(&fed, spec);
         let receivers = BTreeMap::from([("examples".to_string(), fed)]);
         ServingInput { features, receivers, has_examples: true }

@@ -7,7 +7,7 @@ use crate::metrics;
 use crate::output::{Operation, Output};
 use crate::saved_model::{DEFAULT_SIGNATURE, SavedModelBuilder, Signature};
 use crate::saver::{Saver, latest_checkpoint};
-use crate::session::GraphSession;
+use crate::session::Session;
 use ferroflow_core::{Code, Result, Tensor, ensure, err};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ impl Estimator {
     }
 
     /// A session of a graph with the values of a checkpoint.
-    fn restored(&self, g: &Graph, checkpoint: &str) -> Result<GraphSession> {
+    fn restored(&self, g: &Graph, checkpoint: &str) -> Result<Session> {
         let has_variables = !g.global_variables().is_empty();
         let saver = has_variables.then(|| Saver::new(g));
         let init = [g.local_initializer(), g.tables_initializer()];
@@ -160,7 +160,7 @@ impl Estimator {
 
 /// An iterator of predictions; see [`Estimator::predict`].
 pub struct Predictions {
-    session: GraphSession,
+    session: Session,
     names: Vec<String>,
     outputs: Vec<Output>,
     ready: VecDeque<BTreeMap<String, Tensor>>,

@@ -88,7 +88,7 @@ fn two_classes(logits: &Output, labels: Option<&Output>, mode: Mode) -> Result<M
     if mode == Mode::Predict {
         return Ok(spec);
     }
-    let labels = needed(labels)?.cast(DType::Float).reshape([-1, 1]);
+    let labels = needed(labels)?.cast(DType::Float).reshape([None, Some(1)]);
     let loss = losses::sigmoid_cross_entropy(&labels, logits);
     let spec = spec.loss(&loss);
     if mode == Mode::Train {
@@ -119,7 +119,7 @@ fn classes(
     if mode == Mode::Predict {
         return Ok(spec);
     }
-    let labels = needed(labels)?.cast(DType::Int64).reshape([-1]);
+    let labels = needed(labels)?.cast(DType::Int64).reshape([None]);
     let spec = spec.loss(&losses::sparse_softmax_cross_entropy(&labels, logits));
     if mode == Mode::Train {
         return Ok(spec);
@@ -127,7 +127,7 @@ fn classes(
     let each = losses::sparse_softmax_cross_entropy_each(&labels, logits);
     Ok(spec
         .metric("average_loss", metrics::mean(&each))
-        .metric("accuracy", metrics::accuracy(&labels, &ids.reshape([-1]))))
+        .metric("accuracy", metrics::accuracy(&labels, &ids.reshape([None]))))
 }
 
 #[track_caller]
@@ -145,8 +145,7 @@ fn numbers(
     if mode == Mode::Predict {
         return Ok(spec);
     }
-    let width = i32::try_from(width).unwrap_or(i32::MAX);
-    let labels = needed(labels)?.cast(DType::Float).reshape([-1, width]);
+    let labels = needed(labels)?.cast(DType::Float).reshape([None, Some(width)]);
     let spec = spec.loss(&losses::mean_squared_error(&labels, logits));
     if mode == Mode::Train {
         return Ok(spec);

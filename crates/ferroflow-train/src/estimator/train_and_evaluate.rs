@@ -83,9 +83,9 @@ pub enum Role {
 }
 
 /// Trains and evaluates, as `role` says. Returns the last scores, if this process evaluates.
-pub fn train_and_evaluate(
-    estimator: &Estimator,
+pub fn run_as(
     role: Role,
+    estimator: &Estimator,
     train: &TrainSpec,
     eval: &EvalSpec,
 ) -> Result<Option<Scores>> {

@@ -306,7 +306,7 @@ fn look_up(
     graph.add_operation_to_collection(keys::TABLE_INITIALIZERS, &filled.operation());
     let none = graph.constant(-1i64);
     let ids = graph.op("LookupTableFindV2").input(&table).input(&values).input(&none).output();
-    let ids = ids.reshape([-1]);
+    let ids = ids.reshape([None]);
     let is_known = ids.not_equal(-1);
     if oov_buckets == 0 {
         return Ok(sparse.with_values(ids).filtered(&is_known));
@@ -366,7 +366,7 @@ fn cross(
         .attr("internal_type", if has_numbers { DType::Int64 } else { DType::String })
         .split::<3>();
     let [indices, values, shape] = outputs;
-    indices.set_shape([-1, 2]);
+    indices.set_shape([None, Some(2)]);
     Ok(SparseOutput { indices, values, shape })
 }
 

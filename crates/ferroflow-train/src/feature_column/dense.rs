@@ -109,8 +109,7 @@ impl Bucketized {
     #[track_caller]
     fn dense(&self, features: &Features) -> Result<Output> {
         let depth = i32::try_from(self.boundaries.len() + 1).unwrap_or(i32::MAX);
-        let width = i32::try_from(self.width()).unwrap_or(i32::MAX);
-        Ok(self.buckets(features)?.one_hot(depth).reshape([-1, width]))
+        Ok(self.buckets(features)?.one_hot(depth).reshape([None, Some(self.width())]))
     }
 
     /// The buckets as categories; the buckets of the second number follow those of the first.
@@ -120,9 +119,9 @@ impl Bucketized {
         let width = self.source.width;
         let each = (self.boundaries.len() + 1) as i64;
         let first: Vec<i64> = (0..width as i64).map(|i| i * each).collect();
-        let values = (&buckets + graph.constant(first)).reshape([-1]);
+        let values = (&buckets + graph.constant(first)).reshape([None]);
         let everywhere = graph.op("Where").input(&buckets.greater_equal(0)).output();
-        everywhere.set_shape([-1, 2]);
+        everywhere.set_shape([None, Some(2)]);
         let shape = graph.op("Shape").input(&buckets).attr("out_type", DType::Int64).output();
         Ok(SparseOutput { indices: everywhere, values, shape })
     }

@@ -19,7 +19,7 @@ impl SparseOutput {
     /// The example of each element.
     #[track_caller]
     pub(crate) fn rows(&self) -> Output {
-        self.indices.slice(&[0, 0], &[-1, 1]).reshape([-1])
+        self.indices.slice(&[0, 0], &[-1, 1]).reshape([None])
     }
 
     /// The same with other values.
@@ -30,7 +30,7 @@ impl SparseOutput {
     /// Only the elements for which `keep` is true.
     #[track_caller]
     pub(crate) fn filtered(&self, keep: &Output) -> SparseOutput {
-        let kept = keep.graph().op("Where").input(keep).output().reshape([-1]);
+        let kept = keep.graph().op("Where").input(keep).output().reshape([None]);
         SparseOutput {
             indices: self.indices.gather(&kept),
             values: self.values.gather(&kept),
@@ -51,9 +51,7 @@ pub enum Feature {
 /// The features of a batch, by name.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::feature_column::Features;
 /// let features = Features::new().with("x", &g.constant([1.0, 2.0]));
 /// assert!(features.tensor("x").is_ok());
@@ -123,7 +121,7 @@ impl Features {
             other => bail!(InvalidArgument, "feature '{name}' is {other}, which is no category"),
         };
         let indices = graph.op("Where").input(&missing).output();
-        indices.set_shape([-1, 2]);
+        indices.set_shape([None, Some(2)]);
         let values = graph.op("GatherNd").input(&tensor).input(&indices).output();
         let shape = tensor.graph().op("Shape").input(&tensor).attr("out_type", DType::Int64);
         Ok(SparseOutput { indices, values, shape: shape.output() })

@@ -4,7 +4,7 @@ use super::World;
 use crate::graph::Graph;
 use crate::hooks::{Hook, Ran};
 use crate::output::Operation;
-use crate::session::GraphSession;
+use crate::session::Session;
 use crate::variable::Variable;
 use ferroflow_core::Result;
 
@@ -45,7 +45,7 @@ impl BroadcastVariables {
 }
 
 impl Hook for BroadcastVariables {
-    fn created(&mut self, session: &GraphSession, _: i64) -> Result<()> {
+    fn created(&mut self, session: &Session, _: i64) -> Result<()> {
         session.run(&self.broadcast)
     }
 

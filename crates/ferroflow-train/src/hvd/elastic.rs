@@ -8,7 +8,7 @@
 use super::{Config, Inner, Link, Members, Place, Reduction, World, prepared, start_engine};
 use crate::graph::Graph;
 use crate::output::{Operation, Output};
-use crate::session::GraphSession;
+use crate::session::Session;
 use crate::variable::Variable;
 use ferroflow_collective::elastic::ElasticMember;
 use ferroflow_collective::{EngineOptions, GroupOptions};
@@ -142,7 +142,7 @@ fn is_lost(e: &Error) -> bool {
 
 /// State that survives lost ranks: the global variables of a graph, and a counter.
 pub struct State {
-    session: GraphSession,
+    session: Session,
     variables: Vec<Variable>,
     feeds: Vec<Output>,
     assign: Operation,
@@ -162,7 +162,7 @@ type Reset = Box<dyn FnMut(&World) -> Result<()> + Send>;
 impl State {
     /// The state of all global variables of a graph, which must be initialized. Commits them.
     #[track_caller]
-    pub fn new(graph: &Graph, session: &GraphSession) -> Result<State> {
+    pub fn new(graph: &Graph, session: &Session) -> Result<State> {
         let variables = graph.global_variables();
         let (mut feeds, mut assigned) = (Vec::new(), Vec::new());
         graph.at_root(|| {

@@ -17,11 +17,8 @@ use ferroflow_core::{DType, err};
 /// one process.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// use ferroflow_train::hvd::{Config, World};
-/// use ferroflow_train::{Optimizer, Sgd};
-/// let hvd = World::meet(Config::default(), &catalog)?;
+/// use ferroflow_train::{Optimizer, Sgd, hvd};
+/// let hvd = hvd::init()?;
 /// let g = hvd.graph();
 /// let w = g.variable("w", 0.0);
 /// let loss = (&*w - 3.0).square();

@@ -20,12 +20,10 @@ pub(crate) struct Members {
 /// communicating ops holds its number.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
 /// use ferroflow_core::Tensor;
-/// use ferroflow_train::hvd::{Config, Reduction, World};
+/// use ferroflow_train::hvd::{self, Config, Reduction};
 /// let config = Config { process_sets: vec![vec![0]], ..Config::default() };
-/// let hvd = World::meet(config, &catalog)?;
+/// let hvd = hvd::init_with(config)?;
 /// let first = hvd.process_set(1)?;
 /// if first.includes(hvd.rank()) {
 ///     let sum = first.all_reduce_value("x", Tensor::scalar(2.0f32), Reduction::Sum)?;

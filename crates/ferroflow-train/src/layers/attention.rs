@@ -10,9 +10,7 @@ use ferroflow_core::ensure;
 /// attend.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::layers::attention;
 /// let x = g.placeholder::<f32>("x", [2, 5, 8]);
 /// let y = attention(&x, &x, &x, None);
@@ -43,9 +41,7 @@ pub fn attention(
 /// Attention in `heads` parts of the width of `x`, [batch, time, width] (Vaswani et al. 2017).
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::layers::multi_head_attention;
 /// let x = g.placeholder::<f32>("x", [2, 5, 8]);
 /// let y = multi_head_attention("attention", &x, 4, None);

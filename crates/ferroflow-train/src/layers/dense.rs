@@ -11,11 +11,9 @@ type Activation = fn(&Output) -> Output;
 /// A dense layer: `activation(x kernel + bias)`.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::{Output, layers::Dense};
-/// let x = g.placeholder::<f32>("x", [-1, 64]);
+/// let x = g.placeholder::<f32>("x", [None, Some(64)]);
 /// let hidden = Dense::new("hidden", 32).activation(Output::relu).apply(&x);
 /// assert_eq!(hidden.shape().to_string(), "[?,32]");
 /// ```
@@ -86,7 +84,7 @@ impl Dense {
 #[track_caller]
 fn dense_nd(x: &Output, kernel: &Output, width: usize, units: usize) -> Output {
     let g = x.graph();
-    let flat = x.reshape([-1, i32::try_from(width).unwrap_or(i32::MAX)]).matmul(kernel);
+    let flat = x.reshape([None, Some(width)]).matmul(kernel);
     let lead = x.shape().rank().unwrap_or(1) as i32 - 1;
     let shape = x.shape_op().slice(&[0], &[lead]);
     let units_t = g.constant([i32::try_from(units).unwrap_or(i32::MAX)]);
@@ -110,11 +108,9 @@ fn chosen(given: &Option<Initializer>, shape: Shape) -> Result<Initializer> {
 /// A convolutional layer over images [batch, height, width, channels].
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::{Output, layers::Conv2d};
-/// let x = g.placeholder::<f32>("x", [-1, 28, 28, 1]);
+/// let x = g.placeholder::<f32>("x", [None, Some(28), Some(28), Some(1)]);
 /// let maps = Conv2d::new("conv", 32, 5).stride(2).activation(Output::relu).apply(&x);
 /// assert_eq!(maps.shape().to_string(), "[?,14,14,32]");
 /// ```

@@ -20,11 +20,9 @@ pub enum PartitionStrategy {
 /// Looks up `ids` in a trained table of `rows` by `width`.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::layers::embedding;
-/// let words = g.placeholder::<i64>("words", [-1, 7]);
+/// let words = g.placeholder::<i64>("words", [None, Some(7)]);
 /// let vectors = embedding("words/table", &words, 10_000, 16);
 /// assert_eq!(vectors.shape().to_string(), "[?,7,16]");
 /// ```
@@ -55,7 +53,7 @@ pub fn embedding_lookup(
     g.name_scope("embedding_lookup", |_| {
         let n = parts.len();
         // Row ids may be larger than the integers that an `f32` holds exactly.
-        let flat = ids.reshape([-1]).cast(DType::Int64);
+        let flat = ids.reshape([None]).cast(DType::Int64);
         let number = |x: usize| g.constant(i64::try_from(x).unwrap_or(i64::MAX));
         let (part, row) = match strategy {
             PartitionStrategy::Mod => (&flat % number(n), &flat / number(n)),

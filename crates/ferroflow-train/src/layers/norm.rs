@@ -13,11 +13,9 @@ use ferroflow_core::{DType, Result, err};
 /// run them with each step.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::{keys, layers::BatchNorm};
-/// let x = g.placeholder::<f32>("x", [-1, 8]);
+/// let x = g.placeholder::<f32>("x", [None, Some(8)]);
 /// let y = BatchNorm::new("norm").apply(&x, true);
 /// assert_eq!(g.operations_of(keys::UPDATE_OPS).len(), 2);
 /// ```
@@ -121,11 +119,9 @@ fn normalise(
 /// Normalises each example over its last dimension (Ba, Kiros, Hinton 2016).
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::layers::layer_norm;
-/// let x = g.placeholder::<f32>("x", [-1, 8]);
+/// let x = g.placeholder::<f32>("x", [None, Some(8)]);
 /// assert_eq!(layer_norm("norm", &x).shape().to_string(), "[?,8]");
 /// ```
 #[track_caller]

@@ -28,9 +28,7 @@ pub trait RnnCell {
 /// `BasicLSTMCell`.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::layers::{Lstm, rnn};
 /// let x = g.placeholder::<f32>("x", [2, 5, 3]);
 /// let (outputs, state) = rnn("lstm", &Lstm::new(8).forget_bias(1.0), &x);
@@ -86,9 +84,7 @@ impl RnnCell for Lstm {
 /// Gated recurrent unit (Cho et al. 2014); variables as in TensorFlow's `GRUCell`.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::layers::{Gru, rnn};
 /// let x = g.placeholder::<f32>("x", [2, 5, 3]);
 /// let (outputs, state) = rnn("gru", &Gru::new(8), &x);
@@ -143,9 +139,7 @@ impl RnnCell for Gru {
 /// units] and its last state.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::layers::{Gru, rnn};
 /// let x = g.placeholder::<f32>("x", [2, 5, 3]);
 /// let (outputs, state) = rnn("gru", &Gru::new(8), &x);
@@ -221,7 +215,7 @@ mod tests {
         for cell in [&Lstm::new(3) as &dyn RnnCell, &Gru::new(3)] {
             let g = graph();
             g.set_seed(1);
-            let x = g.placeholder::<f32>("x", [-1, -1, 2]);
+            let x = g.placeholder::<f32>("x", [None, None, Some(2)]);
             let (y, state) = rnn("rnn", cell, &x);
             assert_eq!(y.shape().to_string(), "[?,?,3]");
             let last = state.last().unwrap().clone();

@@ -32,7 +32,8 @@ impl Output {
         }
     }
 
-    /// The same elements in another shape; one dimension may be -1.
+    /// The same elements in another shape: an array of dimensions, or a tensor of them. One dimension
+    /// may be `None` in an array, or -1 in a tensor: it follows from the number of elements.
     #[track_caller]
     pub fn reshape(&self, shape: impl IntoOutput) -> Output {
         let shape = shape.into_output(&self.graph, Some(DType::Int32));
@@ -45,7 +46,7 @@ impl Output {
         match self.shape().dims() {
             Some(dims) if dims.iter().skip(1).all(Option::is_some) => {
                 let n: usize = dims.iter().skip(1).flatten().product();
-                self.reshape([-1, i32::try_from(n).unwrap_or(i32::MAX)])
+                self.reshape([None, Some(n)])
             }
             _ => {
                 let n = self.shape_op().slice(&[1], &[-1]).prod_all();

@@ -6,9 +6,7 @@ use crate::value::IntoOutput;
 /// How windows meet the edge of an image.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::Padding;
 /// let image = g.placeholder::<f32>("image", [1, 8, 8, 3]);
 /// assert_eq!(image.max_pool(3, 1, Padding::Same).shape().to_string(), "[1,8,8,3]");

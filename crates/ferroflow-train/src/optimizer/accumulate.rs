@@ -12,9 +12,7 @@ use ferroflow_core::{DType, Shape, err};
 /// not fit into memory, in pieces. The global step counts what is applied.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::{AccumulateGradients, Optimizer, Sgd};
 /// let w = g.variable("w", 0.0);
 /// let loss = (&*w - 3.0).square();

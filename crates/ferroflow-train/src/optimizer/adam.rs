@@ -11,9 +11,7 @@ use ferroflow_core::DType;
 /// Adam (Kingma, Ba 2014): means of gradients and of their squares, corrected for their start.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::{Adam, Optimizer};
 /// let w = g.variable("w", 0.0);
 /// let train = Adam::new(0.001).minimize(&(&*w - 3.0).square());

@@ -11,9 +11,7 @@ use ferroflow_core::DType;
 /// FTRL-Proximal (McMahan et al. 2013): sparse weights for wide linear models.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::{Ftrl, Optimizer};
 /// let w = g.variable("w", 0.0);
 /// let train = Ftrl::new(0.1).regularization(0.001, 0.01).minimize(&(&*w - 3.0).square());

@@ -10,9 +10,7 @@ use ferroflow_core::DType;
 /// `a = momentum * a + gradient`, `w -= rate * a`; Nesterov's looks one step ahead.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::{Momentum, Optimizer};
 /// let w = g.variable("w", 0.0);
 /// let train = Momentum::new(0.05, 0.9).nesterov().minimize(&(&*w - 3.0).square());

@@ -11,9 +11,7 @@ use ferroflow_core::DType;
 /// Divides each element's rate by the root of a running mean of its squared gradients.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::{RmsProp, Optimizer};
 /// let w = g.variable("w", 0.0);
 /// let train = RmsProp::new(0.01).momentum(0.9).minimize(&(&*w - 3.0).square());

@@ -10,9 +10,7 @@ use ferroflow_core::DType;
 /// Gradient descent: `w -= rate * gradient`.
 ///
 /// ```
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::{Sgd, Optimizer};
 /// let w = g.variable("w", 0.0);
 /// let train = Sgd::new(0.1).minimize(&(&*w - 3.0).square());

@@ -6,7 +6,7 @@ use crate::events::file_error;
 use crate::graph::Graph;
 use crate::output::{Operation, Output};
 use crate::saver::Saver;
-use crate::session::GraphSession;
+use crate::session::Session;
 use crate::wire::{ModelParts, encode_saved_model};
 use ferroflow_core::{Result, ensure, err};
 use std::collections::BTreeMap;
@@ -75,11 +75,9 @@ impl TensorInfo {
 ///
 /// ```
 /// # fn main() -> ferroflow_core::Result<()> {
-/// # let mut catalog = ferroflow_graph::Catalog::new();
-/// # ferroflow_ops::register(&mut catalog);
-/// # let g = ferroflow_train::Graph::new(catalog.into());
+/// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::{SavedModelBuilder, Signature};
-/// let x = g.placeholder::<f32>("x", [-1]);
+/// let x = g.placeholder::<f32>("x", [None]);
 /// let y = &x * &g.variable("w", 2.0);
 /// let model = SavedModelBuilder::new(&g)
 ///     .signature("serving_default", Signature::predict().input("x", &x).output("y", &y));
@@ -151,7 +149,7 @@ impl SavedModelBuilder {
     }
 
     /// Writes the model with the variable values of `session` to a new or empty directory.
-    pub fn save(&self, session: &GraphSession, dir: impl AsRef<Path>) -> Result<()> {
+    pub fn save(&self, session: &Session, dir: impl AsRef<Path>) -> Result<()> {
         let dir = dir.as_ref();
         self.graph.check()?;
         for (name, signature) in &self.signatures {
@@ -207,7 +205,7 @@ mod tests {
         std::fs::create_dir_all(&dir).unwrap();
         std::fs::write(dir.join("words.txt"), "a\nb\n").unwrap();
         let g = graph();
-        let x = g.placeholder::<f32>("x", [-1]);
+        let x = g.placeholder::<f32>("x", [None]);
         let w = g.variable("w", 2.0);
         let y = &x * &w;
         let file = g.constant(dir.join("words.txt").display().to_string());
@@ -231,7 +229,7 @@ mod tests {
     #[test]
     fn a_signature_needs_outputs() {
         let g = graph();
-        let x = g.placeholder::<f32>("x", [-1]);
+        let x = g.placeholder::<f32>("x", [None]);
         let model = SavedModelBuilder::new(&g).signature("s", Signature::predict().input("x", &x));
         let s = initialized(&g).unwrap();
         let dir = temporary("no-outputs");

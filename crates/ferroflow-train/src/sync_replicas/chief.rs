@@ -1,7 +1,7 @@
 //! The chief's aggregation thread: aggregates step after step until the session ends.
 
 use super::SyncTraining;
-use crate::session::GraphSession;
+use crate::session::Session;
 use ferroflow_core::{Error, Result, err};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(crate) struct Chief {
 }
 
 impl Chief {
-    pub fn start(session: &GraphSession, sync: &SyncTraining) -> Result<Chief> {
+    pub fn start(session: &Session, sync: &SyncTraining) -> Result<Chief> {
         let (session, sync) = (session.clone(), sync.clone());
         let failure = Arc::new(Mutex::new(None));
         let told = failure.clone();
@@ -49,7 +49,7 @@ fn no_thread(e: std::io::Error) -> Error {
 const BLIND: usize = 5;
 
 /// Runs iterations until one fails, with a watch that resolves stalled steps.
-fn aggregate(session: &GraphSession, sync: &SyncTraining) -> Result<()> {
+fn aggregate(session: &Session, sync: &SyncTraining) -> Result<()> {
     let turns = &Turns::default();
     let (is_over, over) = channel::<()>();
     let watch = move || {

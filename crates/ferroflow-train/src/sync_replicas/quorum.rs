@@ -11,7 +11,7 @@
 use super::accumulator::Accumulator;
 use crate::graph::Graph;
 use crate::output::{Operation, Output};
-use crate::session::GraphSession;
+use crate::session::Session;
 use crate::variable::{Variable, VariableOptions};
 use ferroflow_core::{Result, Tensor};
 use std::time::{Duration, Instant};
@@ -127,7 +127,7 @@ impl Quorum {
     }
 
     /// Registers a replica that has started or restarted.
-    pub fn join(&self, session: &GraphSession) -> Result<()> {
+    pub fn join(&self, session: &Session) -> Result<()> {
         match session.run(self.is_set.scalar::<bool>())? {
             true => session.run(&self.join),
             // The chief has not started yet and will set the full size.
@@ -136,17 +136,17 @@ impl Quorum {
     }
 
     /// Registers a replica that the watch had removed.
-    pub fn rejoin(&self, session: &GraphSession) -> Result<()> {
+    pub fn rejoin(&self, session: &Session) -> Result<()> {
         session.run(&self.rejoin)
     }
 
     /// Unregisters a replica that leaves.
-    pub fn leave(&self, session: &GraphSession) -> Result<()> {
+    pub fn leave(&self, session: &Session) -> Result<()> {
         session.run(&self.leave)
     }
 
     /// Lets the step complete with the replicas that are alive.
-    fn go_on(&self, session: &GraphSession, step: i64, there: i32) -> Result<()> {
+    fn go_on(&self, session: &Session, step: i64, there: i32) -> Result<()> {
         let (size, step) = (Tensor::scalar(there.min(self.whole)), Tensor::scalar(step));
         let fed = [(&self.new_size, size), (&self.missed_step, step.clone())];
         session.run_fed(fed, &self.shrink)?;
@@ -182,7 +182,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Checks the step and resolves a stall. `usual` is the duration of a step.
-    pub fn look(&mut self, session: &GraphSession, usual: Duration) -> Result<()> {
+    pub fn look(&mut self, session: &Session, usual: Duration) -> Result<()> {
         let Look { counted, held, size, tokens, step } = &self.quorum.look;
         let counts = [counted.scalar::<i32>(), held.scalar(), size.scalar(), tokens.scalar()];
         let (counts, step) = session.run((counts, step.scalar::<i64>()))?;
@@ -221,7 +221,7 @@ impl<'a> Watch<'a> {
 
 #[cfg(test)]
 impl Quorum {
-    pub fn size(&self, session: &GraphSession) -> i32 {
+    pub fn size(&self, session: &Session) -> i32 {
         session.run(self.look.size.scalar::<i32>()).unwrap()
     }
 }

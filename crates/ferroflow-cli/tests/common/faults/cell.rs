@@ -3,9 +3,10 @@
 use super::cluster::{Cluster, SESSION_TIMEOUT};
 use super::graphs;
 use crate::common::FOREVER;
+use ferroflow::checkpoint::latest_checkpoint;
+use ferroflow::cluster::ConnectOptions;
+use ferroflow::graph::{GraphDef, GraphDefSession};
 use ferroflow::prelude::*;
-use ferroflow::train::latest_checkpoint;
-use ferroflow::{ConnectOptions, GraphDef, Session, remote_session};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -215,7 +216,9 @@ impl Cell {
                 let patience = Duration::from_secs(SESSION_TIMEOUT + more);
                 let config = ConnectOptions { timeout: patience, ..ConnectOptions::default() };
                 let graph = graphs::sum_of(&Role::ALL);
-                begin(tell, move || Session::connect_with(&target, &graph, &config).map(drop));
+                begin(tell, move || {
+                    GraphDefSession::connect_with(&target, &graph, &config).map(drop)
+                });
                 cluster.wait_for_call()?;
                 cluster.strike(self.fault);
             }
@@ -290,11 +293,11 @@ fn begin(tell: Sender<Outcome>, call: impl FnOnce() -> Outcome + Send + 'static)
     std::thread::spawn(move || tell.send(call()));
 }
 
-fn connect(cluster: &Cluster, role: Role, graph: &GraphDef) -> Result<Session, String> {
+fn connect(cluster: &Cluster, role: Role, graph: &GraphDef) -> Result<GraphDefSession, String> {
     // As a client does that has patience: a task that was lost may take a moment to be found again.
     let until = Instant::now() + FOREVER;
     loop {
-        match Session::connect(&cluster.target(role), graph) {
+        match GraphDefSession::connect(&cluster.target(role), graph) {
             Ok(session) => return Ok(session),
             Err(e) if Instant::now() > until => return Err(format!("no session on {role:?}: {e}")),
             Err(e)
@@ -308,7 +311,7 @@ fn connect(cluster: &Cluster, role: Role, graph: &GraphDef) -> Result<Session, S
 }
 
 /// Runs `sum`, whose counters are all zero.
-fn sum(session: &Session, when: &str) -> Result<(), String> {
+fn sum(session: &GraphDefSession, when: &str) -> Result<(), String> {
     let got = session.run(&[], &["sum:0"]).and_then(|t| t[0].scalar_value::<f32>());
     match got {
         Ok(0.0) => Ok(()),
@@ -319,7 +322,7 @@ fn sum(session: &Session, when: &str) -> Result<(), String> {
 /// A checkpoint that was made before it happened.
 struct Kept {
     dir: PathBuf,
-    session: GraphSession,
+    session: Session,
     saver: Arc<Saver>,
 }
 
@@ -332,11 +335,11 @@ fn variables(g: &Graph, on: impl Fn(Role) -> &'static str) {
 
 impl Kept {
     fn save(dir: PathBuf, target: &str) -> Result<Kept, String> {
-        let g = graph();
+        let g = Graph::new();
         variables(&g, Role::device);
         let saver = Saver::new(&g);
         let init = g.global_initializer();
-        let session = remote_session(target, &g).map_err(|e| e.to_string())?;
+        let session = Session::connect(target, &g).map_err(|e| e.to_string())?;
         session.run(&init).map_err(|e| e.to_string())?;
         saver.save(&session, dir.join("model"), Some(1)).map_err(|e| e.to_string())?;
         Ok(Kept { dir, session, saver: Arc::new(saver) })
@@ -355,11 +358,11 @@ impl Kept {
         if !latest.ends_with("model-1") {
             return Err(format!("the latest checkpoint is {latest:?}"));
         }
-        let g = graph();
+        let g = Graph::new();
         variables(&g, |_| "");
         let saver = Saver::new(&g);
         let all: Vec<Output> = g.global_variables().iter().map(|v| (**v).clone()).collect();
-        let session = local_session(&g).map_err(|e| e.to_string())?;
+        let session = Session::local(&g).map_err(|e| e.to_string())?;
         saver.restore(&session, &latest).map_err(|e| e.to_string())?;
         for (i, value) in session.run(&all).map_err(|e| e.to_string())?.iter().enumerate() {
             if value.scalar_value::<f32>().map_err(|e| e.to_string())? != i as f32 {

@@ -1,7 +1,8 @@
 //! The graphs whose steps are disturbed, made of bare nodes.
 
 use super::cell::Role;
-use ferroflow::{AttrValue, DType, GraphDef, NodeDef, PartialShape, Tensor};
+use ferroflow::graph::{AttrValue, GraphDef, NodeDef};
+use ferroflow::{DType, PartialShape, Tensor};
 
 /// Nodes of a graph on the device that is in force.
 #[derive(Default)]

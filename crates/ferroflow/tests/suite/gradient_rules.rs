@@ -1,9 +1,7 @@
 //! What `gradients` promises beyond values: what it refuses, where it stops, and whose gradient it
 //! takes.
 
-#![allow(clippy::unwrap_used)]
-
-use ferroflow::{Session, default_catalog};
+use ferroflow::graph::{GraphDefSession, default_catalog};
 use ferroflow_core::{Code, DType, Error, Result, Tensor};
 use ferroflow_graph::{Endpoint, EndpointGradient, GradientOptions, GraphDef, GraphIr, gradients};
 use ferroflow_testing::{GraphBuilder, func, function, graph};
@@ -35,7 +33,7 @@ fn derive(
     let y = graph.endpoint("y")?;
     let xs = xs.iter().map(|x| graph.endpoint(x)).collect::<Result<Vec<Endpoint>>>()?;
     let found = gradients(&mut graph, &catalog, &[y], &xs, &options)?;
-    let session = Session::local(&graph.to_def())?;
+    let session = GraphDefSession::local(&graph.to_def())?;
     let mut out = Vec::new();
     for gradient in found {
         out.push(match gradient.and_then(EndpointGradient::tensor) {
@@ -195,7 +193,7 @@ fn symbolic_gradients_run() {
             .attr("Tout", types(1)),
     );
     let run = |def: &GraphDef| {
-        let out = Session::local(def).unwrap().run(&[], &["dx"]).unwrap();
+        let out = GraphDefSession::local(def).unwrap().run(&[], &["dx"]).unwrap();
         out[0].scalar_value::<f32>().unwrap()
     };
     assert_eq!(run(&def), 12.0);
@@ -225,7 +223,7 @@ fn second_derivatives_are_gradients_of_gradients() {
         last = found[0].and_then(EndpointGradient::tensor).unwrap();
     }
     let name = graph.node(last.node).name.clone();
-    let session = Session::local(&graph.to_def()).unwrap();
+    let session = GraphDefSession::local(&graph.to_def()).unwrap();
     let third = session.run(&[], &[&name]).unwrap();
     assert_eq!(third[0].scalar_value::<f32>().unwrap(), 6.0);
 }

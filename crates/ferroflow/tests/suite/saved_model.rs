@@ -1,8 +1,8 @@
 //! SavedModels that TensorFlow 2.15.1 wrote; tests/data/saved_model/make.py makes them.
-#![allow(clippy::unwrap_used)]
 
-use ferroflow::train::SavedModel;
-use ferroflow::{Code, Session, Tensor, saved_model};
+use ferroflow::checkpoint::SavedModel;
+use ferroflow::graph::GraphDefSession;
+use ferroflow::{Code, Tensor};
 use std::path::PathBuf;
 
 fn dir(name: &str) -> PathBuf {
@@ -16,7 +16,7 @@ fn words(list: &[&str]) -> Tensor {
 #[test]
 fn models_of_sessions_and_of_functions_answer_alike() {
     for name in ["session", "function"] {
-        let model = saved_model(dir(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let model = SavedModel::load(dir(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
         let x = Tensor::from_slice([1, 2], &[1.0f32, 10.0]).unwrap();
         let inputs = [("x", x), ("word", words(&["two", "none", "zero"]))];
         let out = model.call("serving_default", &inputs).unwrap_or_else(|e| panic!("{name}: {e}"));
@@ -29,7 +29,7 @@ fn models_of_sessions_and_of_functions_answer_alike() {
 
 #[test]
 fn the_state_of_a_model_lives_from_call_to_call() {
-    let model = saved_model(dir("function")).unwrap();
+    let model = SavedModel::load(dir("function")).unwrap();
     for expected in [1.5f32, 2.5] {
         let out = model.call("grow", &[("by", Tensor::scalar(1.0f32))]).unwrap();
         assert_eq!(out["b"].scalar_value::<f32>().unwrap(), expected);
@@ -38,7 +38,7 @@ fn the_state_of_a_model_lives_from_call_to_call() {
 
 #[test]
 fn signatures_say_what_they_take() {
-    let model = saved_model(dir("session")).unwrap();
+    let model = SavedModel::load(dir("session")).unwrap();
     let names: Vec<&String> = model.signatures().keys().collect();
     assert_eq!(names, ["serving_default"]);
     let x = &model.signatures()["serving_default"].inputs["x"];
@@ -48,7 +48,7 @@ fn signatures_say_what_they_take() {
 
 #[test]
 fn calls_that_do_not_fit_are_refused() {
-    let model = saved_model(dir("session")).unwrap();
+    let model = SavedModel::load(dir("session")).unwrap();
     let x = || Tensor::from_slice([1, 2], &[1.0f32, 10.0]).unwrap();
     for (signature, inputs, code, text) in [
         ("other", vec![], Code::NotFound, "serving_default"),
@@ -69,7 +69,8 @@ fn calls_that_do_not_fit_are_refused() {
 
 #[test]
 fn a_model_is_found_by_its_tags() {
-    let load = |name: &str, tags: &[&str]| SavedModel::load(dir(name), tags, Session::local);
+    let load =
+        |name: &str, tags: &[&str]| SavedModel::load_with(dir(name), tags, GraphDefSession::local);
     let e = load("session", &["train"]).err().unwrap();
     assert_eq!(e.code(), Code::NotFound);
     assert!(e.message().contains("serve"), "{e}");

@@ -1,8 +1,6 @@
 //! Every op takes the dtypes that TensorFlow's CPU kernels take, but for the gaps listed here.
 
-#![allow(clippy::unwrap_used)]
-
-use ferroflow::default_catalog;
+use ferroflow::graph::default_catalog;
 use ferroflow_core::{Code, DType, DeviceInfo, NodeInfo};
 use ferroflow_graph::{
     AllowedValues, AttrDef, AttrKind, AttrList, AttrValue, Attrs, FuncRef, FunctionInstantiator,
@@ -12,10 +10,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Op, number of CPU kernels, and the dtypes of attribute `T` or `dtype` that some of them take.
-const TENSORFLOW: &str = include_str!("data/tf-2.15.1-cpu-kernels.tsv");
+const TENSORFLOW: &str = include_str!("../data/tf-2.15.1-cpu-kernels.tsv");
 
 /// Op and dtypes that are left out on purpose, with the reason above them.
-const GAPS: &str = include_str!("data/dtype_gaps.txt");
+const GAPS: &str = include_str!("../data/dtype_gaps.txt");
 
 #[test]
 fn ops_take_the_dtypes_that_tensorflow_takes() {

@@ -1,6 +1,5 @@
 //! Whole models, trained for 20 steps from the same initial values, have the losses that were
 //! recorded from TensorFlow; and its checkpoints are read.
-#![allow(clippy::unwrap_used)]
 
 use ferroflow::prelude::*;
 use std::path::PathBuf;
@@ -45,7 +44,8 @@ fn model(g: &Graph, name: &str) -> Output {
             let x = constant(&[8, 8, 8, 1], 1, 1.0);
             let h = x.conv2d(&v("k", &[3, 3, 1, 4], 2), 1, Padding::Same);
             let h = h.bias_add(&v("kb", &[4], 3)).relu().max_pool(2, 2, Padding::Same);
-            let logits = h.reshape([-1, 64]).matmul(&v("w", &[64, 10], 4)) + &v("b", &[10], 5);
+            let logits =
+                h.reshape([None, Some(64)]).matmul(&v("w", &[64, 10], 4)) + &v("b", &[10], 5);
             losses::sparse_softmax_cross_entropy(&g.constant(labels(8, 10, 6)), &logits)
         }
         "embedding" => {
@@ -99,11 +99,11 @@ fn losses_are_those_of_tensorflow() {
         let mut words = line.split_whitespace();
         let (name, optimizer) = (words.next().unwrap(), words.next().unwrap());
         let expected: Vec<f32> = words.map(|w| w.parse().unwrap()).collect();
-        let g = graph();
+        let g = Graph::new();
         let loss = model(&g, name);
         let train = minimize(optimizer, &loss);
         let init = g.global_initializer();
-        let session = local_session(&g).unwrap();
+        let session = Session::local(&g).unwrap();
         session.run(&init).unwrap();
         let mut losses = Vec::new();
         for _ in 0..20 {
@@ -123,7 +123,7 @@ fn gradients_are_those_of_tensorflow() {
     let recorded = std::fs::read_to_string(data("gradients.txt")).unwrap();
     let mut checked = 0;
     for name in ["linear", "mlp", "cnn", "embedding", "lstm"] {
-        let g = graph();
+        let g = Graph::new();
         let loss = model(&g, name);
         let variables = g.trainable_variables();
         let gradients: Vec<Output> = g
@@ -132,7 +132,7 @@ fn gradients_are_those_of_tensorflow() {
             .map(|gradient| gradient.unwrap().dense())
             .collect();
         let init = g.global_initializer();
-        let session = local_session(&g).unwrap();
+        let session = Session::local(&g).unwrap();
         session.run(&init).unwrap();
         for (v, found) in variables.iter().zip(session.run(&gradients).unwrap()) {
             let start = format!("{name} {} ", v.variable_name());
@@ -152,11 +152,11 @@ fn gradients_are_those_of_tensorflow() {
 
 #[test]
 fn a_checkpoint_of_tensorflow_is_restored() {
-    let g = graph();
+    let g = Graph::new();
     let loss = model(&g, "embedding");
     let train = minimize("adam", &loss);
     let saver = Saver::new(&g);
-    let session = local_session(&g).unwrap();
+    let session = Session::local(&g).unwrap();
     saver.restore(&session, data("checkpoint-adam").to_str().unwrap()).unwrap();
     let recorded = std::fs::read_to_string(data("losses.txt")).unwrap();
     let line = recorded.lines().find(|l| l.starts_with("embedding adam ")).unwrap();

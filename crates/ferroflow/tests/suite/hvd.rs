@@ -1,6 +1,5 @@
 //! Data-parallel training has the loss curve of one process with the whole batch; in deterministic mode, to
 //! the bit that of one process that computes the shards and adds them up in the same order.
-#![allow(clippy::unwrap_used)]
 
 use ferroflow::collective::{Algorithm, GroupOptions, Membership};
 use ferroflow::hvd::{self, World};
@@ -49,10 +48,10 @@ impl Model {
     fn loss(&self, (x, labels): (Output, Output)) -> Output {
         let v = &self.variables;
         let h = match self.name {
-            "mlp" => (x.reshape([-1, 64]).matmul(&v[0]) + &v[1]).relu(),
+            "mlp" => (x.reshape([None, Some(64)]).matmul(&v[0]) + &v[1]).relu(),
             _ => {
                 let h = x.conv2d(&v[0], 1, Padding::Same).bias_add(&v[1]).relu();
-                h.max_pool(2, 2, Padding::Same).reshape([-1, 64])
+                h.max_pool(2, 2, Padding::Same).reshape([None, Some(64)])
             }
         };
         losses::sparse_softmax_cross_entropy(&labels, &(h.matmul(&v[2]) + &v[3]))
@@ -71,7 +70,7 @@ type Curve = (Vec<f32>, Vec<Tensor>);
 
 fn run(g: &Graph, model: &Model, loss: &Output, train: &Operation) -> Curve {
     let init = g.global_initializer();
-    let session = local_session(g).unwrap();
+    let session = Session::local(g).unwrap();
     session.run(&init).unwrap();
     let step = |_| session.run((loss.scalar::<f32>(), train)).unwrap().0;
     let losses = (0..STEPS).map(step).collect();
@@ -80,7 +79,7 @@ fn run(g: &Graph, model: &Model, loss: &Output, train: &Operation) -> Curve {
 
 /// One process, the whole batch.
 fn whole(name: &'static str, n: usize) -> Curve {
-    let g = graph();
+    let g = Graph::new();
     let model = Model::new(&g, name);
     let loss = model.loss(batch(&g, 0, n * SHARD));
     let train = optimizer(name).minimize(&loss);
@@ -97,7 +96,7 @@ fn summed(mut parts: Vec<Output>) -> Output {
 
 /// One process that computes shard by shard.
 fn shards(name: &'static str, n: usize) -> Curve {
-    let g = graph();
+    let g = Graph::new();
     let model = Model::new(&g, name);
     let optimizer = optimizer(name);
     let losses: Vec<Output> = (0..n).map(|r| model.loss(batch(&g, r * SHARD, SHARD))).collect();

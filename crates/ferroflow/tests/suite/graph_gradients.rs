@@ -1,8 +1,7 @@
 //! Gradients of whole graphs (loops, conditionals, functions, small models) against those recorded
 //! from TensorFlow; see tests/data/gradients/record_graphs.py.
-#![allow(clippy::unwrap_used)]
 
-use ferroflow::{Session, decode_graph, default_catalog};
+use ferroflow::graph::{GraphDefSession, decode_graph, default_catalog};
 use ferroflow_core::{DType, Result, Shape, Tensor};
 use ferroflow_graph::{EndpointGradient, GradientOptions, GraphIr, gradients};
 use ferroflow_testing::assert_close;
@@ -61,7 +60,7 @@ fn run(name: &str) -> Result<()> {
     let xs = record.xs.iter().map(|x| graph.endpoint(x)).collect::<Result<Vec<_>>>()?;
     let found = gradients(&mut graph, &catalog, &[y], &xs, &GradientOptions::default())?;
     graph.check_acyclic()?;
-    let session = Session::local(&graph.to_def())?;
+    let session = GraphDefSession::local(&graph.to_def())?;
     if let Some(init) = &record.init {
         session.run_with(&[], &[], &[init], None)?;
     }

@@ -1,21 +1,31 @@
-//! Sessions: run graphs in this process or on a server, with the same calls.
+//! Sessions of a GraphDef, with tensors by name: in this process or on a server, with the same calls.
 
 use crate::background_server::BackgroundServer;
-use crate::default_catalog;
+use crate::catalog::default_catalog;
+use crate::session::StepRunner;
+use crate::step::{StepOptions, StepOutput, StepRequest};
 use ferroflow_cluster::{ConnectOptions, Patience, RemoteSession};
-use ferroflow_core::{CancelToken, Result, Tensor, err};
+use ferroflow_core::{CancelToken, Result, Tensor, ensure, err};
 use ferroflow_graph::{Catalog, GraphDef};
 use ferroflow_runtime::{RunOptions, RunOutput, RunRequest, SessionOptions, Task};
-use ferroflow_train::{
-    Graph, GraphSession, SERVE, SavedModel, StepOptions, StepOutput, StepRequest, Steps,
-};
-use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
-/// A session, local or remote. Steps may run from several threads at once.
-pub struct Session(Kind);
+/// A session of a [`GraphDef`], which names its feeds and fetches: for graphs that were read from a file
+/// or that another program built. Several threads may run steps at once. A program that builds its
+/// graph itself uses [`crate::Session`].
+///
+/// ```
+/// use ferroflow_train::{Graph, GraphDefSession};
+/// let g = Graph::new();
+/// let sum = g.constant(1.0) + g.constant(2.0);
+/// let session = GraphDefSession::local(&g.to_def()?)?;
+/// let values = session.run(&[], &[&sum.name()])?;
+/// assert_eq!(values[0].scalar_value::<f32>()?, 3.0);
+/// # Ok::<(), ferroflow_core::Error>(())
+/// ```
+pub struct GraphDefSession(Kind);
 
 enum Kind {
     Local(Box<ferroflow_runtime::Session>),
@@ -52,42 +62,57 @@ impl Driver {
     }
 }
 
-impl Session {
+impl GraphDefSession {
     /// A session in this process.
-    pub fn local(graph: &GraphDef) -> Result<Session> {
-        Session::of_catalog(default_catalog(), graph)
+    pub fn local(graph: &GraphDef) -> Result<GraphDefSession> {
+        GraphDefSession::with_catalog(default_catalog(), graph)
     }
 
     /// A session in this process for a graph of the ops in `catalog`.
-    pub fn of_catalog(catalog: Arc<Catalog>, graph: &GraphDef) -> Result<Session> {
-        Ok(Session(Kind::Local(Box::new(of_catalog(catalog, graph)?))))
+    pub fn with_catalog(catalog: Arc<Catalog>, graph: &GraphDef) -> Result<GraphDefSession> {
+        GraphDefSession::with_options(catalog, graph, &LocalOptions::default())
+    }
+
+    /// [`GraphDefSession::with_catalog`] with other devices or rules.
+    pub fn with_options(
+        catalog: Arc<Catalog>,
+        graph: &GraphDef,
+        options: &LocalOptions,
+    ) -> Result<GraphDefSession> {
+        Ok(GraphDefSession(Kind::Local(Box::new(open_local(catalog, graph, options)?))))
     }
 
     /// A session on the server at `target`, `grpc://host:port`: Ferroflow's or TensorFlow's.
-    pub fn connect(target: &str, graph: &GraphDef) -> Result<Session> {
-        Session::connect_with(target, graph, &ConnectOptions::default())
+    pub fn connect(target: &str, graph: &GraphDef) -> Result<GraphDefSession> {
+        GraphDefSession::connect_with(target, graph, &ConnectOptions::default())
     }
 
-    /// Like [`Session::connect`], with other patience, on some tasks only, or with state of its own.
+    /// Like [`GraphDefSession::connect`], with other patience, on some tasks only, or with state of its own.
     pub fn connect_with(
         target: &str,
         graph: &GraphDef,
         options: &ConnectOptions,
-    ) -> Result<Session> {
+    ) -> Result<GraphDefSession> {
         // One thread is enough: it only moves bytes, and the caller's thread drives it.
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(|e| err!(Internal, "cannot start the network runtime: {e}"))?;
         let session = runtime.block_on(RemoteSession::connect_with(target, graph, options))?;
-        Ok(Session(Kind::Remote(Box::new(Remote { session, runtime: Driver::Own(runtime) }))))
+        Ok(GraphDefSession(Kind::Remote(Box::new(Remote {
+            session,
+            runtime: Driver::Own(runtime),
+        }))))
     }
 
     /// A session on a server of this process.
-    pub(crate) fn on_server(server: BackgroundServer, options: &ConnectOptions) -> Result<Session> {
+    pub(crate) fn on_server(
+        server: BackgroundServer,
+        options: &ConnectOptions,
+    ) -> Result<GraphDefSession> {
         let nothing = GraphDef::default();
         let session = server.block_on(RemoteSession::within(server.master(), &nothing, options))?;
-        Ok(Session(Kind::Remote(Box::new(Remote {
+        Ok(GraphDefSession(Kind::Remote(Box::new(Remote {
             session,
             runtime: Driver::Server(server, Patience::default()),
         }))))
@@ -107,7 +132,7 @@ impl Session {
         self.run_with(feeds, fetches, &[], None)
     }
 
-    /// Like [`Session::run`], also running the nodes in `targets`, and ending with
+    /// Like [`GraphDefSession::run`], also running the nodes in `targets`, and ending with
     /// `DeadlineExceeded` after `timeout`.
     pub fn run_with(
         &self,
@@ -146,9 +171,9 @@ impl Session {
     }
 }
 
-impl Steps for Session {
+impl StepRunner for GraphDefSession {
     fn extend(&self, graph: &GraphDef) -> Result<()> {
-        Session::extend(self, graph)
+        GraphDefSession::extend(self, graph)
     }
 
     fn run_step(&self, request: StepRequest) -> Result<StepOutput> {
@@ -204,13 +229,32 @@ impl Steps for Session {
     }
 }
 
-/// A session in this process, as the runtime has it.
-pub(crate) fn of_catalog(
+/// The devices and rules of a session in this process.
+#[derive(Clone, Debug)]
+pub struct LocalOptions {
+    /// The number of CPU devices, `/cpu:0` and up. They share the threads of the process.
+    pub cpu_devices: u32,
+    /// Replaces a device that does not exist by one that does. Without it, such a node is an error.
+    pub allow_soft_placement: bool,
+}
+
+impl Default for LocalOptions {
+    fn default() -> LocalOptions {
+        LocalOptions { cpu_devices: 1, allow_soft_placement: true }
+    }
+}
+
+/// Opens a session of the runtime.
+pub(crate) fn open_local(
     catalog: Arc<Catalog>,
     graph: &GraphDef,
+    options: &LocalOptions,
 ) -> Result<ferroflow_runtime::Session> {
-    let options = SessionOptions { allow_soft_placement: true, ..SessionOptions::default() };
-    ferroflow_runtime::Session::new(Task::local(catalog), graph, options)
+    let LocalOptions { cpu_devices, allow_soft_placement } = *options;
+    ensure!(cpu_devices > 0, InvalidArgument, "a session needs at least one CPU device");
+    let task = Task::new(catalog, "localhost", 0, cpu_devices);
+    let options = SessionOptions { allow_soft_placement, ..SessionOptions::default() };
+    ferroflow_runtime::Session::new(task, graph, options)
 }
 
 /// A part of a partial run of this process.
@@ -255,65 +299,4 @@ pub(crate) fn to_run(request: StepRequest) -> RunRequest {
 pub(crate) fn to_output(output: RunOutput) -> Result<StepOutput> {
     let metadata = ferroflow_cluster::run_metadata(&output)?;
     Ok(StepOutput { tensors: output.tensors, metadata })
-}
-
-/// An empty graph of every op Ferroflow has.
-///
-/// ```
-/// let g = ferroflow::graph();
-/// let x = g.constant([1.0, 2.0]);
-/// let session = ferroflow::local_session(&g)?;
-/// assert_eq!(session.run((&x * 2.0).sum_all().scalar::<f32>())?, 6.0);
-/// # Ok::<(), ferroflow::Error>(())
-/// ```
-pub fn graph() -> Graph {
-    Graph::new(default_catalog())
-}
-
-/// A session of a graph under construction, in this process.
-///
-/// ```
-/// let g = ferroflow::graph();
-/// let w = g.variable("w", 1.5);
-/// let init = g.global_initializer();
-/// let session = ferroflow::local_session(&g)?;
-/// session.run(&init)?;
-/// assert_eq!(session.run(w.scalar::<f32>())?, 1.5);
-/// # Ok::<(), ferroflow::Error>(())
-/// ```
-pub fn local_session(graph: &Graph) -> Result<GraphSession> {
-    let session = Session::of_catalog(graph.catalog().clone(), &GraphDef::default())?;
-    GraphSession::new(graph, Arc::new(session))
-}
-
-/// A session of a graph under construction on the server at `target`, `grpc://host:port`.
-///
-/// ```no_run
-/// let g = ferroflow::graph();
-/// let hello = g.constant("hello");
-/// let session = ferroflow::remote_session("grpc://127.0.0.1:2222", &g)?;
-/// println!("{:?}", session.run(&hello)?);
-/// # Ok::<(), ferroflow::Error>(())
-/// ```
-pub fn remote_session(target: &str, graph: &Graph) -> Result<GraphSession> {
-    GraphSession::new(graph, Arc::new(Session::connect(target, &GraphDef::default())?))
-}
-
-/// [`remote_session`] that sees only the tasks and devices the filters name, and is not troubled by
-/// others: `["/job:ps", "/job:worker/task:0"]` for a worker between graphs.
-pub fn filtered_session(
-    target: &str,
-    graph: &Graph,
-    device_filters: &[&str],
-) -> Result<GraphSession> {
-    let device_filters = device_filters.iter().map(|f| f.to_string()).collect();
-    let options = ConnectOptions { device_filters, ..ConnectOptions::default() };
-    let session = Session::connect_with(target, &GraphDef::default(), &options)?;
-    GraphSession::new(graph, Arc::new(session))
-}
-
-/// The SavedModel in a directory, in this process: the graph that is there to be served, restored and
-/// ready to be called.
-pub fn saved_model(dir: impl AsRef<Path>) -> Result<SavedModel> {
-    SavedModel::load(dir, &[SERVE], Session::local)
 }

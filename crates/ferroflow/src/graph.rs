@@ -1,8 +1,18 @@
-//! Gradients of graphs that are written down, by the names of tensors.
+//! Graphs as data: GraphDefs that were read from a file or that another program built, sessions that
+//! run them by name, and what the graph builder is made of.
 
-use crate::default_catalog;
+pub use ferroflow_graph::wire::graph::{decode_graph, encode_graph};
+pub use ferroflow_graph::{AttrList, AttrValue, Attrs, Catalog, FuncRef, GraphDef, NodeDef};
+pub use ferroflow_runtime::SessionOptions;
+pub use ferroflow_train::{
+    AsyncCallable, AsyncPartialRun, Callable, Feeds, Fetch, Function, GraphDefSession, IntoOutput,
+    IntoShape, IntoTensor, NodeBuilder, NodeTiming, PartialRun, PartitionedVariable, Reuse, Scalar,
+    StepRunner, TensorArray, VariableOptions, WhileOptions, default_catalog, fetch_struct,
+    graph_of_meta_graph, keys,
+};
+
 use ferroflow_core::Result;
-use ferroflow_graph::{Endpoint, EndpointGradient, GradientOptions, GraphDef, GraphIr};
+use ferroflow_graph::{Endpoint, EndpointGradient, GradientOptions, GraphIr};
 
 /// Where the gradient of a tensor is found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,26 +28,15 @@ pub enum GradientName {
 /// for the variable behind it.
 ///
 /// ```
-/// use ferroflow::{Attrs, DType, GradientName, GraphDef, NodeDef, Session, Tensor, gradients};
+/// use ferroflow::Graph;
+/// use ferroflow::graph::{GradientName, GraphDefSession, gradients};
 ///
-/// let node = |name: &str, op: &str, inputs: &[&str], attrs: Attrs| NodeDef {
-///     name: name.into(),
-///     op: op.into(),
-///     inputs: inputs.iter().map(|s| s.to_string()).collect(),
-///     attrs,
-///     ..NodeDef::default()
-/// };
-/// let three = Attrs::new().with("dtype", DType::Float).with("value", Tensor::scalar(3.0f32));
-/// let mut graph = GraphDef {
-///     nodes: vec![
-///         node("x", "Const", &[], three),
-///         node("y", "Square", &["x"], Attrs::new().with("T", DType::Float)),
-///     ],
-///     ..GraphDef::default()
-/// };
-/// let found = gradients(&mut graph, &["y"], &["x"])?;
+/// let g = Graph::new();
+/// let y = g.named_constant("x", 3.0).square();
+/// let mut def = g.to_def()?;
+/// let found = gradients(&mut def, &[&y.name()], &["x"])?;
 /// let Some(GradientName::Tensor(dx)) = &found[0] else { panic!("y depends on x") };
-/// let session = Session::local(&graph)?;
+/// let session = GraphDefSession::local(&def)?;
 /// assert_eq!(session.run(&[], &[dx])?[0].scalar_value::<f32>()?, 6.0);
 /// # Ok::<(), ferroflow::Error>(())
 /// ```

@@ -1,14 +1,14 @@
 //! Sessions for programs that wait for many things at once.
 
-use crate::session::{of_catalog, to_output, to_run};
+use crate::fetch::{Feeds, Fetch};
+use crate::graph::Graph;
+use crate::graph_def_session::{LocalOptions, open_local, to_output, to_run};
+use crate::output::Output;
+use crate::step::{Prepared, Sent, Settled, StepOptions, StepOutput, StepRequest};
 use ferroflow_cluster::{ConnectOptions, RemoteSession};
 use ferroflow_core::{CancelToken, Result, Tensor, err};
-use ferroflow_graph::GraphDef;
+use ferroflow_graph::{GraphDef, RunMetadata};
 use ferroflow_runtime::{RunOutput, SessionDone};
-use ferroflow_train::{
-    Feeds, Fetch, Graph, Output, Prepared, RunMetadata, Sent, Settled, StepOptions, StepOutput,
-    StepRequest,
-};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, oneshot};
@@ -18,8 +18,8 @@ use tokio::sync::{Mutex, oneshot};
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-/// use ferroflow::prelude::*;
-/// let g = graph();
+/// use ferroflow_train::{AsyncSession, Graph};
+/// let g = Graph::new();
 /// let x = g.placeholder::<f32>("x", ());
 /// let (double, square) = (&x * 2.0, x.square());
 /// let session = AsyncSession::local(&g).await?; // or AsyncSession::connect("grpc://…", &g)
@@ -28,7 +28,7 @@ use tokio::sync::{Mutex, oneshot};
 ///     session.run_fed((&x, 4.0), square.scalar::<f32>()),
 /// );
 /// assert_eq!((a?, b?), (6.0, 16.0));
-/// # Ok::<(), ferroflow::Error>(())
+/// # Ok::<(), ferroflow_core::Error>(())
 /// # }).unwrap();
 /// ```
 #[derive(Clone)]
@@ -48,7 +48,8 @@ enum Kind {
 impl AsyncSession {
     /// A session in this process.
     pub async fn local(graph: &Graph) -> Result<AsyncSession> {
-        let session = of_catalog(graph.catalog().clone(), &GraphDef::default())?;
+        let catalog = graph.catalog().clone();
+        let session = open_local(catalog, &GraphDef::default(), &LocalOptions::default())?;
         AsyncSession::new(graph, Kind::Local(Arc::new(session))).await
     }
 
@@ -100,7 +101,7 @@ impl AsyncSession {
         Ok(())
     }
 
-    /// The values of `fetches`; see [`ferroflow_train::GraphSession::run`].
+    /// The values of `fetches`; see [`crate::Session::run`].
     pub async fn run<F: Fetch>(&self, fetches: F) -> Result<F::Value> {
         self.run_fed((), fetches).await
     }
@@ -131,7 +132,7 @@ impl AsyncSession {
     }
 
     /// A step whose feeds and fetches are settled once, to be run many times; see
-    /// [`ferroflow_train::GraphSession::callable`].
+    /// [`crate::Session::callable`].
     pub async fn callable<F: Fetch>(
         &self,
         feeds: &[&Output],
@@ -143,7 +144,7 @@ impl AsyncSession {
     }
 
     /// Announces a step that is fed and fetched in parts: all that any part will feed or fetch; see
-    /// [`ferroflow_train::GraphSession::partial_run`].
+    /// [`crate::Session::partial_run`].
     pub async fn partial_run(
         &self,
         feeds: &[&Output],
@@ -172,15 +173,16 @@ impl AsyncSession {
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-/// use ferroflow::prelude::*;
-/// let g = graph();
+/// use ferroflow_core::Tensor;
+/// use ferroflow_train::{AsyncSession, Graph};
+/// let g = Graph::new();
 /// let x = g.placeholder::<f32>("x", ());
 /// let session = AsyncSession::local(&g).await?;
 /// let square = session.callable(&[&x], x.square().scalar::<f32>()).await?;
 /// let (four, nine) = ([Tensor::scalar(2.0f32)], [Tensor::scalar(3.0f32)]);
 /// let both = tokio::try_join!(square.call(&four), square.call(&nine))?;
 /// assert_eq!(both, (4.0, 9.0));
-/// # Ok::<(), ferroflow::Error>(())
+/// # Ok::<(), ferroflow_core::Error>(())
 /// # }).unwrap();
 /// ```
 pub struct AsyncCallable<F: Fetch> {
@@ -201,8 +203,8 @@ impl<F: Fetch> AsyncCallable<F> {
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-/// use ferroflow::prelude::*;
-/// let g = graph();
+/// use ferroflow_train::{AsyncSession, Graph};
+/// let g = Graph::new();
 /// let (x, y) = (g.placeholder::<f32>("x", ()), g.placeholder::<f32>("y", ()));
 /// let double = &x * 2.0;
 /// let sum = &double + &y;
@@ -210,7 +212,7 @@ impl<F: Fetch> AsyncCallable<F> {
 /// let step = session.partial_run(&[&x, &y], (&double, &sum)).await?;
 /// let half = step.run_fed((&x, 3.0), double.scalar::<f32>()).await?;
 /// assert_eq!(step.run_fed((&y, half + 1.0), sum.scalar::<f32>()).await?, 13.0);
-/// # Ok::<(), ferroflow::Error>(())
+/// # Ok::<(), ferroflow_core::Error>(())
 /// # }).unwrap();
 /// ```
 pub struct AsyncPartialRun {

@@ -1,37 +1,13 @@
-//! Estimators of this process, and of the cluster that TF_CONFIG describes.
+//! Estimators on the cluster that the environment variable TF_CONFIG describes.
 
+use super::train_and_evaluate::run_as;
+use super::{Estimator, EvalSpec, Model, Opener, Role, RunConfig, Scores, TrainSpec};
 use crate::background_server::BackgroundServer;
-use crate::{ServerOptions, default_catalog, local_session};
-use ferroflow_cluster::TfConfig;
+use crate::device::ReplicaDeviceSetter;
+use ferroflow_cluster::{ServerOptions, TfConfig};
 use ferroflow_core::{Result, bail, err};
-use ferroflow_train::ReplicaDeviceSetter;
-use ferroflow_train::estimator::{
-    self, Estimator, EvalSpec, Model, Opener, Role, RunConfig, Scores, TrainSpec,
-};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// An estimator whose sessions are of this process.
-///
-/// ```
-/// use ferroflow::prelude::*;
-/// use ferroflow::train::estimator::{ArrayInput, LinearRegressor, RunConfig, Until};
-/// use ferroflow::train::feature_column::numeric;
-///
-/// # let dir = std::env::temp_dir().join(format!("ferroflow-doc-estimator-{}", std::process::id()));
-/// let data = ArrayInput::new(&[("x", Tensor::vector(&[0.0f32, 1.0, 2.0]))])
-///     .labels(Tensor::vector(&[1.0f32, 3.0, 5.0]));
-/// let model = LinearRegressor::new(vec![numeric("x").into()]).optimizer(Sgd::new(0.1));
-/// let estimator = ferroflow::estimator(model, RunConfig::new(&dir));
-/// estimator.train(|g| data.clone().epochs(None).batches(g), Until::Steps(200))?;
-/// let scores = estimator.evaluate(|g| data.batches(g), None)?;
-/// assert!(scores["loss"] < 0.01);
-/// # std::fs::remove_dir_all(&dir).unwrap();
-/// # Ok::<(), ferroflow::Error>(())
-/// ```
-pub fn estimator(model: impl Model + 'static, config: RunConfig) -> Estimator {
-    Estimator::new(model, config, default_catalog(), Arc::new(local_session))
-}
 
 /// Trains and evaluates as one task of the cluster that the environment variable TF_CONFIG describes, or
 /// alone if there is none. Every task of the cluster runs the same program:
@@ -47,14 +23,22 @@ pub fn train_and_evaluate(
     train: &TrainSpec,
     eval: &EvalSpec,
 ) -> Result<Option<Scores>> {
-    match TfConfig::from_env()? {
+    train_and_evaluate_as(TfConfig::from_env()?.as_ref(), model, config, train, eval)
+}
+
+/// [`train_and_evaluate`] as this task of a cluster, or alone without one.
+pub fn train_and_evaluate_as(
+    task: Option<&TfConfig>,
+    model: impl Model + 'static,
+    config: RunConfig,
+    train: &TrainSpec,
+    eval: &EvalSpec,
+) -> Result<Option<Scores>> {
+    match task {
         Some(task) if task.cluster.tasks().next().is_some() => {
-            run_task(&task, estimator(model, config.clone()), config, train, eval)
+            run_task(task, Estimator::new(model, config.clone()), config, train, eval)
         }
-        _ => {
-            let estimator = estimator(model, config);
-            estimator::train_and_evaluate(&estimator, Role::Alone, train, eval)
-        }
+        _ => run_as(Role::Alone, &Estimator::new(model, config), train, eval),
     }
 }
 
@@ -71,7 +55,7 @@ fn run_task(
     let has = |job: &str| task.cluster.tasks().any(|(j, _, _)| j == job);
     let is_chief = match task.job.as_str() {
         "evaluator" => {
-            return estimator::train_and_evaluate(&estimator, Role::Evaluator, train, eval);
+            return run_as(Role::Evaluator, &estimator, train, eval);
         }
         "ps" => {
             serve(task)?.join()?;
@@ -94,7 +78,7 @@ fn run_task(
         Ok(session.with_timeout(STEP_TIMEOUT))
     });
     let estimator = estimator.trained_by(config.replica(devices, is_chief), open);
-    estimator::train_and_evaluate(&estimator, Role::Trainer, train, eval)
+    run_as(Role::Trainer, &estimator, train, eval)
 }
 
 fn serve(task: &TfConfig) -> Result<BackgroundServer> {

@@ -1,9 +1,14 @@
 //! A server that runs beside the program that starts it.
 
-use crate::{Session, default_catalog};
-use ferroflow_cluster::{ConnectOptions, InProcessMaster, Server, ServerOptions, network_threads};
+use crate::catalog::default_catalog;
+use crate::graph::Graph;
+use crate::graph_def_session::GraphDefSession;
+use crate::session::Session;
+use ferroflow_cluster::{
+    ClusterSpec, ConnectOptions, InProcessMaster, Server, ServerOptions, network_threads,
+};
 use ferroflow_core::{Result, err};
-use ferroflow_train::{Graph, GraphSession};
+use std::net::TcpListener;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -17,17 +22,15 @@ const START: Duration = Duration::from_secs(10);
 /// `tf.train.Server` is in TensorFlow.
 ///
 /// ```
-/// use ferroflow::{BackgroundServer, ClusterSpec, ServerOptions, graph};
-/// # let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-/// # let port = listener.local_addr().unwrap().port();
-/// # drop(listener);
-/// let cluster = ClusterSpec::parse(&format!("worker=127.0.0.1:{port}"))?;
+/// use ferroflow_cluster::ServerOptions;
+/// use ferroflow_train::{BackgroundServer, Graph, loopback_spec};
+/// let cluster = loopback_spec(&[("worker", 1)])?;
 /// let server = BackgroundServer::start(ServerOptions::new(cluster, "worker", 0))?;
-/// let g = graph();
+/// let g = Graph::new();
 /// let two = g.constant(2.0);
-/// let session = server.session(&g, &[])?; // others: remote_session(server.target(), &g)
+/// let session = server.session(&g, &[])?; // other processes: Session::connect(target, &g)
 /// assert_eq!(session.run((&two * &two).scalar::<f32>())?, 4.0);
-/// # Ok::<(), ferroflow::Error>(())
+/// # Ok::<(), ferroflow_core::Error>(())
 /// ```
 #[derive(Clone)]
 pub struct BackgroundServer(Arc<Serving>);
@@ -74,13 +77,13 @@ impl BackgroundServer {
         &self.0.target
     }
 
-    /// A session of a graph under construction on this server: as [`crate::remote_session`] on its target,
+    /// A session of a graph under construction on this server: as [`Session::connect`] on its target,
     /// but without the network in between. With filters it sees only the tasks and devices they name. The
     /// server serves as long as the session is there.
-    pub fn session(&self, graph: &Graph, device_filters: &[&str]) -> Result<GraphSession> {
+    pub fn session(&self, graph: &Graph, device_filters: &[&str]) -> Result<Session> {
         let device_filters = device_filters.iter().map(|f| f.to_string()).collect();
         let options = ConnectOptions { device_filters, ..ConnectOptions::default() };
-        GraphSession::new(graph, Arc::new(Session::on_server(self.clone(), &options)?))
+        Session::with_runner(graph, Arc::new(GraphDefSession::on_server(self.clone(), &options)?))
     }
 
     pub(crate) fn master(&self) -> &InProcessMaster {
@@ -108,6 +111,35 @@ impl Drop for Serving {
             let _ = thread.join();
         }
     }
+}
+
+/// A cluster on free ports of the loopback interface, with so many tasks of each job. For examples and
+/// tests: another process may take a port before its task listens on it.
+///
+/// ```
+/// let spec = ferroflow_train::loopback_spec(&[("ps", 1), ("worker", 2)])?;
+/// assert_eq!(spec.tasks().count(), 3);
+/// # Ok::<(), ferroflow_core::Error>(())
+/// ```
+pub fn loopback_spec(jobs: &[(&str, usize)]) -> Result<ClusterSpec> {
+    // All listeners stay until all ports are known: otherwise two tasks could get the same one.
+    let mut listeners = Vec::new();
+    let mut port = || -> std::io::Result<u16> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let port = listener.local_addr()?.port();
+        listeners.push(listener);
+        Ok(port)
+    };
+    let mut text = Vec::new();
+    for (job, tasks) in jobs {
+        let mut addresses = Vec::new();
+        for _ in 0..*tasks {
+            let port = port().map_err(|e| err!(Unavailable, "cannot find a free port: {e}"))?;
+            addresses.push(format!("127.0.0.1:{port}"));
+        }
+        text.push(format!("{job}={}", addresses.join(",")));
+    }
+    ClusterSpec::parse(&text.join(";"))
 }
 
 /// Completes on SIGTERM or Ctrl-C.

@@ -1,16 +1,16 @@
 //! docs/src/reference/ops.md is what the catalog says. Write it anew with
-//! `UPDATE_DOCS=1 cargo test -p ferroflow --test ops_doc`.
+//! `UPDATE_DOCS=1 cargo test -p ferroflow --test suite ops_doc`.
 
-use ferroflow::default_catalog;
+use ferroflow::graph::default_catalog;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::Path;
 
 /// The ops for which TensorFlow 2.15.1 has CPU kernels.
-const TENSORFLOW: &str = include_str!("data/tf-2.15.1-cpu-kernels.tsv");
+const TENSORFLOW: &str = include_str!("../data/tf-2.15.1-cpu-kernels.tsv");
 
 /// Where the oracle's answers differ, and why.
-const EXPLAINED: &str = include_str!("../../../oracle/explained.tsv");
+const EXPLAINED: &str = include_str!("../../../../oracle/explained.tsv");
 
 #[test]
 fn the_list_of_ops_is_fresh() {
@@ -22,7 +22,7 @@ fn the_list_of_ops_is_fresh() {
     let written = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         written == fresh,
-        "docs/src/reference/ops.md is stale; run: UPDATE_DOCS=1 cargo test -p ferroflow --test ops_doc"
+        "docs/src/reference/ops.md is stale; run: UPDATE_DOCS=1 cargo test -p ferroflow --test suite ops_doc"
     );
 }
 

@@ -1,11 +1,9 @@
 //! Every item of the prelude shows in its documentation how it is used; that the examples work is for the doc tests.
 
-#![allow(clippy::unwrap_used)]
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-const PRELUDE: &str = include_str!("../src/prelude.rs");
+const PRELUDE: &str = include_str!("../../src/prelude.rs");
 
 #[test]
 fn every_item_of_the_prelude_has_an_example() {

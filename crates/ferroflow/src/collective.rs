@@ -1,0 +1,7 @@
+//! All-reduce and the other collectives between processes, on plain buffers. [`crate::hvd`] trains with
+//! them.
+
+pub use ferroflow_collective::{
+    Algorithm, Collective, Engine, EngineOptions, EngineStats, Group, GroupOptions, LinkCostModel,
+    Membership, ReduceOp, TransportChoice, bench, elastic, simulate,
+};

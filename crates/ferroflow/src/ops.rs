@@ -1,0 +1,3 @@
+//! Ops as functions. [`Output`](crate::Output) has the common ones as methods.
+
+pub use ferroflow_train::ops::*;
