@@ -1,4 +1,4 @@
-//! Adding a node: the op by its name, inputs in order, attributes that do not follow from them.
+//! The node builder: an op by name, inputs in order, and the attributes that do not follow from them.
 
 use crate::context::ContextId;
 use crate::device::NodeSpec;
@@ -12,7 +12,8 @@ use ferroflow_graph::{
 use std::panic::Location;
 use std::sync::Arc;
 
-/// A node in the making; [`NodeBuilder::output`] and its like add it to the graph.
+/// A node under construction. [`NodeBuilder::output`], [`NodeBuilder::outputs`] and
+/// [`NodeBuilder::operation`] add it to the graph. [`crate::ops`] has a function for each op.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
@@ -25,14 +26,14 @@ pub struct NodeBuilder {
     graph: Graph,
     op: String,
     name: Option<String>,
-    /// The name is whole and free.
+    /// The name is complete and unused.
     is_exact: bool,
     /// Inputs, by argument of the op's signature: one argument may take several tensors.
     inputs: Vec<Vec<Output>>,
     attrs: Attrs,
     controls: Vec<NodeId>,
     device: Option<String>,
-    /// An input that is not a tensor, since what made it failed.
+    /// Whether an input is an output of a failed node.
     is_broken: bool,
     at: &'static Location<'static>,
 }
@@ -67,7 +68,7 @@ impl NodeBuilder {
         self
     }
 
-    /// The node's whole name, which the caller has seen to be free.
+    /// The complete name of the node, which must be unused.
     pub(crate) fn exact_name(mut self, name: &str) -> Self {
         self.is_exact = true;
         self.name_opt(Some(name))
@@ -92,7 +93,7 @@ impl NodeBuilder {
         self
     }
 
-    /// An attribute that the op may have; one that it does not declare is left out.
+    /// Sets an attribute if the op declares it.
     pub(crate) fn attr_if_declared(self, name: &str, value: impl Into<AttrValue>) -> Self {
         match self.graph.catalog().get(&self.op).is_some_and(|op| op.attr(name).is_some()) {
             true => self.attr(name, value),
@@ -100,7 +101,7 @@ impl NodeBuilder {
         }
     }
 
-    /// Waits for an operation.
+    /// Adds a control dependency.
     pub fn after(mut self, operation: &Operation) -> Self {
         match self.graph.own(operation, self.at) {
             Some(id) => self.controls.push(id),
@@ -109,13 +110,13 @@ impl NodeBuilder {
         self
     }
 
-    /// The device, whatever the device scope says.
+    /// The device; overrides the device scope.
     pub fn device(mut self, device: &str) -> Self {
         self.device = Some(device.to_string());
         self
     }
 
-    /// Where in the user's program the node comes from, when that is not the caller.
+    /// The source line of the node, if it is not the caller's.
     pub(crate) fn made_at(mut self, at: &'static Location<'static>) -> Self {
         self.at = at;
         self
@@ -128,7 +129,7 @@ impl NodeBuilder {
         Output::new(&graph, id.map(|id| Endpoint::new(id, 0)))
     }
 
-    /// Adds the node and returns its outputs. There are none if it is wrong.
+    /// Adds the node and returns its outputs; none if the node is invalid.
     pub fn outputs(self) -> Vec<Output> {
         let graph = self.graph.clone();
         let Some(id) = self.add() else { return Vec::new() };
@@ -136,8 +137,7 @@ impl NodeBuilder {
         (0..n).map(|slot| Output::new(&graph, Some(Endpoint::new(id, slot)))).collect()
     }
 
-    /// Adds the node and returns its outputs, of which there are `count`: so many even if it is
-    /// wrong.
+    /// Adds the node and returns its `count` outputs, also if the node is invalid.
     pub(crate) fn count_of_outputs(self, count: usize) -> Vec<Output> {
         let graph = self.graph.clone();
         let outputs = self.outputs();
@@ -151,16 +151,14 @@ impl NodeBuilder {
         std::array::from_fn(|slot| Output::new(&graph, id.map(|id| Endpoint::new(id, slot))))
     }
 
-    /// Adds the node, all of whose outputs are one list, and returns them. A wrong node has as many,
-    /// if their number is known.
-    #[allow(dead_code)]
+    /// Adds the node, whose outputs are one list, and returns them. An invalid node returns as many, if
+    /// their number is known.
     pub(crate) fn list_outputs(self) -> Vec<Output> {
         self.outputs_by_argument().next_list()
     }
 
-    /// Adds the node and returns its outputs by argument of the op's signature. A wrong node has as
-    /// many, if their number is known.
-    #[allow(dead_code)]
+    /// Adds the node and returns its outputs by argument of the op's signature. An invalid node returns
+    /// as many, if their number is known.
     pub(crate) fn outputs_by_argument(self) -> OutputArguments {
         let graph = self.graph.clone();
         let op = graph.catalog().get(&self.op).cloned();
@@ -242,10 +240,12 @@ impl NodeBuilder {
                 ensure!(
                     input.graph.is(&self.graph),
                     InvalidArgument,
-                    "an input of {} '{full}' is of another graph",
+                    "an input of {} '{full}' belongs to another graph",
                     op.name
                 );
-                let e = input.endpoint.ok_or_else(|| err!(Internal, "a broken input"))?;
+                let e = input
+                    .endpoint
+                    .ok_or_else(|| err!(Internal, "an input is an output of a failed node"))?;
                 list_types.push(state.ir.type_of(e).dtype);
                 inputs.push(e);
             }
@@ -259,13 +259,11 @@ impl NodeBuilder {
 }
 
 /// The outputs of a node, by argument of its op's signature.
-#[allow(dead_code)]
 pub(crate) struct OutputArguments {
     graph: Graph,
     arguments: std::vec::IntoIter<Vec<Output>>,
 }
 
-#[allow(dead_code)]
 impl OutputArguments {
     /// The next argument, which is a list.
     pub fn next_list(&mut self) -> Vec<Output> {
@@ -279,7 +277,7 @@ impl OutputArguments {
     }
 }
 
-/// A node whose op, attributes and inputs are settled.
+/// A complete node, ready to be added.
 pub(crate) struct Spec {
     pub name: String,
     pub op: Arc<OpDef>,
@@ -290,8 +288,8 @@ pub(crate) struct Spec {
 }
 
 impl State {
-    /// Adds a node to the current context: inputs from outside a branch or loop are brought in,
-    /// control dependencies observed, shapes inferred.
+    /// Adds a node to the current context. Brings its inputs into the branch or loop, adds control
+    /// dependencies, infers shapes.
     pub fn add(&mut self, mut spec: Spec) -> Result<NodeId> {
         let context = self.context;
         for i in 0..spec.inputs.len() {
@@ -302,7 +300,7 @@ impl State {
         self.add_plain(spec, context)
     }
 
-    /// The enclosing `control_dependencies`, but for those that an input has waited for already.
+    /// Adds the enclosing control dependencies, except those that an input already has.
     fn add_dependencies(&mut self, spec: &mut Spec) {
         for scope in &self.controls {
             let waits = spec.inputs.iter().any(|e| scope.within.contains(&e.node))
@@ -342,7 +340,7 @@ impl State {
         Ok(id)
     }
 
-    /// What the catalog says of the shapes of a node's outputs.
+    /// Infers the shapes of a node's outputs.
     pub fn infer(&self, id: NodeId) -> Result<Vec<PartialShape>> {
         let node = self.ir.node(id);
         let outputs = node.output_types.len();
@@ -362,7 +360,11 @@ impl State {
             outputs,
         })?;
         if shapes.len() != outputs {
-            bail!(Internal, "the shape function of {} is wrong", node.op.name);
+            bail!(
+                Internal,
+                "the shape function of {} returned a wrong number of shapes",
+                node.op.name
+            );
         }
         Ok(shapes)
     }
@@ -378,7 +380,7 @@ impl State {
 }
 
 impl Graph {
-    /// Puts a node where the device scope says. Operations on a resource go where it is.
+    /// Places a node by the device scopes. An operation on a resource is placed with the resource.
     pub(crate) fn place(&self, id: NodeId, device: Option<String>) -> Result<()> {
         let (scopes, spec) = {
             let state = self.state();
@@ -416,8 +418,7 @@ impl Graph {
     }
 }
 
-/// Sets the attributes that follow from the types of the inputs, given by argument, and checks that
-/// arguments agree.
+/// Sets the attributes that follow from the types of the inputs, and checks that the inputs agree.
 fn attrs_from_inputs(op: &OpDef, types: &[Vec<DType>], attrs: &mut Attrs) -> Result<()> {
     ensure!(
         op.inputs.len() == types.len(),

@@ -2,11 +2,10 @@
 
 use super::ferroflow;
 use ferroflow::cluster::{ConnectOptions, Server, ServerOptions, TfConfig};
-use ferroflow::graph::{GraphDef, default_catalog};
+use ferroflow::graph::default_catalog;
 use ferroflow::{Graph, Session};
 use ferroflow_testing::child;
 use std::process::{Output, Stdio};
-use std::sync::Arc;
 
 /// Whether this process is a task of such a job; it has done its work then.
 pub fn is_done() -> bool {

@@ -1,4 +1,4 @@
-//! Shapes, slices, joins.
+//! Shapes, slices, concatenation.
 
 use crate::graph::Graph;
 use crate::output::Output;
@@ -40,7 +40,7 @@ impl Output {
         self.graph.op("Reshape").input(self).input(&shape).output()
     }
 
-    /// All but the first dimension made one.
+    /// Merges all dimensions but the first.
     #[track_caller]
     pub fn flatten(&self) -> Output {
         match self.shape().dims() {
@@ -56,27 +56,27 @@ impl Output {
         }
     }
 
-    /// Its dimensions in another order.
+    /// Permutes the dimensions.
     #[track_caller]
     pub fn transpose(&self, order: &[i32]) -> Output {
         let order = self.graph.constant(order);
         self.graph.op("Transpose").input(self).input(&order).output()
     }
 
-    /// With a dimension of length 1 more.
+    /// Inserts a dimension of length 1.
     #[track_caller]
     pub fn expand_dims(&self, axis: i32) -> Output {
         let axis = self.graph.constant(axis);
         self.graph.op("ExpandDims").input(self).input(&axis).output()
     }
 
-    /// Without these dimensions, which are of length 1.
+    /// Removes these dimensions of length 1.
     #[track_caller]
     pub fn squeeze(&self, axes: &[i64]) -> Output {
         self.graph.op("Squeeze").input(self).attr("squeeze_dims", axes.to_vec()).output()
     }
 
-    /// The part from `begin` of lengths `size`; -1 is all that is left.
+    /// The slice that starts at `begin` and has the lengths `size`; -1 means up to the end.
     #[track_caller]
     pub fn slice(&self, begin: &[i32], size: &[i32]) -> Output {
         let (begin, size) = (self.graph.constant(begin), self.graph.constant(size));
@@ -108,7 +108,7 @@ impl Output {
         self.graph.op("GatherV2").input(self).input(&indices).input(&axis).output()
     }
 
-    /// `parts` parts of one length along `axis`.
+    /// Splits into `parts` tensors of equal length along `axis`.
     #[track_caller]
     pub fn split(&self, parts: usize, axis: i32) -> Vec<Output> {
         let axis = self.graph.constant(axis);
@@ -116,7 +116,7 @@ impl Output {
         op.attr("num_split", parts as i64).count_of_outputs(parts)
     }
 
-    /// Its rows as tensors of one rank less. Their number must be known.
+    /// Splits into tensors of one rank less along `axis`, whose length must be known.
     #[track_caller]
     pub fn unstack(&self, axis: i64) -> Vec<Output> {
         let rows = self.shape().rank().and_then(|rank| {
@@ -131,14 +131,14 @@ impl Output {
         op.attr("num", rows as i64).attr("axis", axis).count_of_outputs(rows)
     }
 
-    /// Repeated along each dimension.
+    /// Repeats the tensor along each dimension.
     #[track_caller]
     pub fn tile(&self, multiples: impl IntoOutput) -> Output {
         let multiples = multiples.into_output(&self.graph, Some(DType::Int32));
         self.graph.op("Tile").input(self).input(&multiples).output()
     }
 
-    /// With zeros before and after, for each dimension.
+    /// Pads each dimension with zeros before and after.
     #[track_caller]
     pub fn pad(&self, paddings: &[[i32; 2]]) -> Output {
         let flat: Vec<i32> = paddings.as_flattened().to_vec();
@@ -147,7 +147,7 @@ impl Output {
         self.graph.op("Pad").input(self).input(&paddings).output()
     }
 
-    /// Rows of zeros but for a one at each index.
+    /// One-hot rows of length `depth`.
     #[track_caller]
     pub fn one_hot(&self, depth: i32) -> Output {
         let (depth, on, off) =
@@ -157,7 +157,7 @@ impl Output {
 }
 
 impl Graph {
-    /// Joins tensors along a dimension.
+    /// Concatenates tensors along a dimension.
     #[track_caller]
     pub fn concat(&self, outputs: &[Output], axis: i32) -> Output {
         if let [one] = outputs {
@@ -167,14 +167,14 @@ impl Graph {
         self.op("ConcatV2").list(outputs).input(&axis).output()
     }
 
-    /// Joins tensors along a new dimension.
+    /// Stacks tensors along a new dimension.
     #[track_caller]
     pub fn pack(&self, outputs: &[Output], axis: i64) -> Output {
         self.op("Pack").list(outputs).attr("axis", axis).output()
     }
 }
 
-/// The shape of a tensor whose dimensions must all be known, but for the first.
+/// The dimensions after the first, which must all be known.
 pub(crate) fn known_dims(output: &Output) -> ferroflow_core::Result<Vec<usize>> {
     let shape = output.shape();
     match shape.dims() {

@@ -1,5 +1,4 @@
 //! Attributes as the functions of ops take them.
-#![allow(dead_code)]
 
 use crate::function::Function;
 use bytes::Bytes;

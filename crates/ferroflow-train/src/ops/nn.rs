@@ -1,9 +1,9 @@
-//! Convolutions, pools and what goes with them.
+//! Convolution, pooling, dropout, normalization.
 
 use crate::output::Output;
 use crate::value::IntoOutput;
 
-/// How windows meet the edge of an image.
+/// The padding of windows at the edges of an image.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
@@ -14,10 +14,10 @@ use crate::value::IntoOutput;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Padding {
-    /// Zeros around, so that with stride 1 the size stays.
+    /// Pads with zeros. With stride 1 the size stays the same.
     #[default]
     Same,
-    /// Windows stay within.
+    /// No padding.
     Valid,
 }
 
@@ -74,7 +74,7 @@ impl Output {
             .output()
     }
 
-    /// Zeroes elements with probability `rate` and scales the rest up, so that the mean stays.
+    /// Dropout: zeroes elements with probability `rate` and scales up the rest, which keeps the mean.
     #[track_caller]
     pub fn dropout(&self, rate: f32) -> Output {
         let shape = self.shape_op();
@@ -83,7 +83,7 @@ impl Output {
         keep.select(self * (1.0 / (1.0 - rate)), self.zeros_like())
     }
 
-    /// Rescaled along `axes` to unit length.
+    /// Scales to unit L2 norm along `axes`.
     #[track_caller]
     pub fn l2_normalize(&self, axes: &[i32]) -> Output {
         let norm = self.square().sum_keep(axes).maximum(1e-12);

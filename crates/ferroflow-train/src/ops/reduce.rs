@@ -43,7 +43,7 @@ macro_rules! reductions {
             pub fn $keep(&self, axes: &[i32]) -> Output {
                 self.reduce($op, Some(axes), true)
             }
-            #[doc = concat!($doc, " over everything.")]
+            #[doc = concat!($doc, " over all axes.")]
             #[track_caller]
             pub fn $all(&self) -> Output {
                 self.reduce($op, None, false)
@@ -63,7 +63,7 @@ reductions! {
 }
 
 impl Output {
-    /// Where along `axis` the largest element is.
+    /// The index of the largest element along `axis`.
     #[track_caller]
     pub fn argmax(&self, axis: i32) -> Output {
         let axis = self.graph.constant(axis);

@@ -1,0 +1,1423 @@
+//! Generated from the catalog by `op_functions`, a test of the crate `ferroflow`.
+
+use crate::ops::attrs::list;
+use crate::output::Output;
+use ferroflow_core::DType;
+
+/// The attributes of [`dequantize_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct DequantizeOptions<'a> {
+    /// `mode`: string, `"MIN_COMBINED"` by default.
+    pub mode: &'a str,
+    /// `narrow_range`: bool, `false` by default.
+    pub narrow_range: bool,
+    /// `axis`: int, `-1` by default.
+    pub axis: i64,
+    /// `dtype`: type, `float` by default.
+    pub dtype: DType,
+}
+
+impl Default for DequantizeOptions<'_> {
+    fn default() -> Self {
+        DequantizeOptions {
+            mode: "MIN_COMBINED",
+            narrow_range: false,
+            axis: -1,
+            dtype: DType::float,
+        }
+    }
+}
+
+/// `Dequantize`: Quantised integers as the floats that they stand for.
+#[track_caller]
+pub fn dequantize(input: &Output, min_range: &Output, max_range: &Output) -> Output {
+    dequantize_with(input, min_range, max_range, DequantizeOptions::default())
+}
+
+/// [`dequantize`] with other attributes.
+#[track_caller]
+pub fn dequantize_with(
+    input: &Output,
+    min_range: &Output,
+    max_range: &Output,
+    options: DequantizeOptions<'_>,
+) -> Output {
+    input
+        .graph()
+        .op("Dequantize")
+        .input(input)
+        .input(min_range)
+        .input(max_range)
+        .attr("mode", options.mode)
+        .attr("narrow_range", options.narrow_range)
+        .attr("axis", options.axis)
+        .attr("dtype", options.dtype)
+        .output()
+}
+
+/// The attributes of [`fake_quant_with_min_max_args_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct FakeQuantWithMinMaxArgsOptions {
+    /// `min`: float, `-6.0` by default.
+    pub min: f32,
+    /// `max`: float, `6.0` by default.
+    pub max: f32,
+    /// `num_bits`: int, `8` by default.
+    pub num_bits: i64,
+    /// `narrow_range`: bool, `false` by default.
+    pub narrow_range: bool,
+}
+
+impl Default for FakeQuantWithMinMaxArgsOptions {
+    fn default() -> Self {
+        FakeQuantWithMinMaxArgsOptions { min: -6.0, max: 6.0, num_bits: 8, narrow_range: false }
+    }
+}
+
+/// `FakeQuantWithMinMaxArgs`: Floats rounded to what so many bits can hold of a range.
+#[track_caller]
+pub fn fake_quant_with_min_max_args(inputs: &Output) -> Output {
+    fake_quant_with_min_max_args_with(inputs, FakeQuantWithMinMaxArgsOptions::default())
+}
+
+/// [`fake_quant_with_min_max_args`] with other attributes.
+#[track_caller]
+pub fn fake_quant_with_min_max_args_with(
+    inputs: &Output,
+    options: FakeQuantWithMinMaxArgsOptions,
+) -> Output {
+    inputs
+        .graph()
+        .op("FakeQuantWithMinMaxArgs")
+        .input(inputs)
+        .attr("min", options.min)
+        .attr("max", options.max)
+        .attr("num_bits", options.num_bits)
+        .attr("narrow_range", options.narrow_range)
+        .output()
+}
+
+/// The attributes of [`fake_quant_with_min_max_args_gradient_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct FakeQuantWithMinMaxArgsGradientOptions {
+    /// `min`: float, `-6.0` by default.
+    pub min: f32,
+    /// `max`: float, `6.0` by default.
+    pub max: f32,
+    /// `num_bits`: int, `8` by default.
+    pub num_bits: i64,
+    /// `narrow_range`: bool, `false` by default.
+    pub narrow_range: bool,
+}
+
+impl Default for FakeQuantWithMinMaxArgsGradientOptions {
+    fn default() -> Self {
+        FakeQuantWithMinMaxArgsGradientOptions {
+            min: -6.0,
+            max: 6.0,
+            num_bits: 8,
+            narrow_range: false,
+        }
+    }
+}
+
+/// `FakeQuantWithMinMaxArgsGradient`: Gradient of rounding to what so many bits can hold: none
+/// outside the range.
+#[track_caller]
+pub fn fake_quant_with_min_max_args_gradient(gradients: &Output, inputs: &Output) -> Output {
+    fake_quant_with_min_max_args_gradient_with(
+        gradients,
+        inputs,
+        FakeQuantWithMinMaxArgsGradientOptions::default(),
+    )
+}
+
+/// [`fake_quant_with_min_max_args_gradient`] with other attributes.
+#[track_caller]
+pub fn fake_quant_with_min_max_args_gradient_with(
+    gradients: &Output,
+    inputs: &Output,
+    options: FakeQuantWithMinMaxArgsGradientOptions,
+) -> Output {
+    gradients
+        .graph()
+        .op("FakeQuantWithMinMaxArgsGradient")
+        .input(gradients)
+        .input(inputs)
+        .attr("min", options.min)
+        .attr("max", options.max)
+        .attr("num_bits", options.num_bits)
+        .attr("narrow_range", options.narrow_range)
+        .output()
+}
+
+/// The attributes of [`fake_quant_with_min_max_vars_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct FakeQuantWithMinMaxVarsOptions {
+    /// `num_bits`: int, `8` by default.
+    pub num_bits: i64,
+    /// `narrow_range`: bool, `false` by default.
+    pub narrow_range: bool,
+}
+
+impl Default for FakeQuantWithMinMaxVarsOptions {
+    fn default() -> Self {
+        FakeQuantWithMinMaxVarsOptions { num_bits: 8, narrow_range: false }
+    }
+}
+
+/// `FakeQuantWithMinMaxVars`: Floats rounded to what so many bits can hold of a range.
+#[track_caller]
+pub fn fake_quant_with_min_max_vars(inputs: &Output, min: &Output, max: &Output) -> Output {
+    fake_quant_with_min_max_vars_with(inputs, min, max, FakeQuantWithMinMaxVarsOptions::default())
+}
+
+/// [`fake_quant_with_min_max_vars`] with other attributes.
+#[track_caller]
+pub fn fake_quant_with_min_max_vars_with(
+    inputs: &Output,
+    min: &Output,
+    max: &Output,
+    options: FakeQuantWithMinMaxVarsOptions,
+) -> Output {
+    inputs
+        .graph()
+        .op("FakeQuantWithMinMaxVars")
+        .input(inputs)
+        .input(min)
+        .input(max)
+        .attr("num_bits", options.num_bits)
+        .attr("narrow_range", options.narrow_range)
+        .output()
+}
+
+/// The attributes of [`fake_quant_with_min_max_vars_gradient_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct FakeQuantWithMinMaxVarsGradientOptions {
+    /// `num_bits`: int, `8` by default.
+    pub num_bits: i64,
+    /// `narrow_range`: bool, `false` by default.
+    pub narrow_range: bool,
+}
+
+impl Default for FakeQuantWithMinMaxVarsGradientOptions {
+    fn default() -> Self {
+        FakeQuantWithMinMaxVarsGradientOptions { num_bits: 8, narrow_range: false }
+    }
+}
+
+/// `FakeQuantWithMinMaxVarsGradient`: Gradient of rounding to what so many bits can hold: none
+/// outside the range.
+///
+/// Returns (`backprops_wrt_input`, `backprop_wrt_min`, `backprop_wrt_max`).
+#[track_caller]
+pub fn fake_quant_with_min_max_vars_gradient(
+    gradients: &Output,
+    inputs: &Output,
+    min: &Output,
+    max: &Output,
+) -> (Output, Output, Output) {
+    fake_quant_with_min_max_vars_gradient_with(
+        gradients,
+        inputs,
+        min,
+        max,
+        FakeQuantWithMinMaxVarsGradientOptions::default(),
+    )
+}
+
+/// [`fake_quant_with_min_max_vars_gradient`] with other attributes.
+#[track_caller]
+pub fn fake_quant_with_min_max_vars_gradient_with(
+    gradients: &Output,
+    inputs: &Output,
+    min: &Output,
+    max: &Output,
+    options: FakeQuantWithMinMaxVarsGradientOptions,
+) -> (Output, Output, Output) {
+    let [backprops_wrt_input, backprop_wrt_min, backprop_wrt_max] = gradients
+        .graph()
+        .op("FakeQuantWithMinMaxVarsGradient")
+        .input(gradients)
+        .input(inputs)
+        .input(min)
+        .input(max)
+        .attr("num_bits", options.num_bits)
+        .attr("narrow_range", options.narrow_range)
+        .split();
+    (backprops_wrt_input, backprop_wrt_min, backprop_wrt_max)
+}
+
+/// The attributes of [`fake_quant_with_min_max_vars_per_channel_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct FakeQuantWithMinMaxVarsPerChannelOptions {
+    /// `num_bits`: int, `8` by default.
+    pub num_bits: i64,
+    /// `narrow_range`: bool, `false` by default.
+    pub narrow_range: bool,
+}
+
+impl Default for FakeQuantWithMinMaxVarsPerChannelOptions {
+    fn default() -> Self {
+        FakeQuantWithMinMaxVarsPerChannelOptions { num_bits: 8, narrow_range: false }
+    }
+}
+
+/// `FakeQuantWithMinMaxVarsPerChannel`: Floats rounded to what so many bits can hold of a range.
+#[track_caller]
+pub fn fake_quant_with_min_max_vars_per_channel(
+    inputs: &Output,
+    min: &Output,
+    max: &Output,
+) -> Output {
+    fake_quant_with_min_max_vars_per_channel_with(
+        inputs,
+        min,
+        max,
+        FakeQuantWithMinMaxVarsPerChannelOptions::default(),
+    )
+}
+
+/// [`fake_quant_with_min_max_vars_per_channel`] with other attributes.
+#[track_caller]
+pub fn fake_quant_with_min_max_vars_per_channel_with(
+    inputs: &Output,
+    min: &Output,
+    max: &Output,
+    options: FakeQuantWithMinMaxVarsPerChannelOptions,
+) -> Output {
+    inputs
+        .graph()
+        .op("FakeQuantWithMinMaxVarsPerChannel")
+        .input(inputs)
+        .input(min)
+        .input(max)
+        .attr("num_bits", options.num_bits)
+        .attr("narrow_range", options.narrow_range)
+        .output()
+}
+
+/// The attributes of [`fake_quant_with_min_max_vars_per_channel_gradient_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct FakeQuantWithMinMaxVarsPerChannelGradientOptions {
+    /// `num_bits`: int, `8` by default.
+    pub num_bits: i64,
+    /// `narrow_range`: bool, `false` by default.
+    pub narrow_range: bool,
+}
+
+impl Default for FakeQuantWithMinMaxVarsPerChannelGradientOptions {
+    fn default() -> Self {
+        FakeQuantWithMinMaxVarsPerChannelGradientOptions { num_bits: 8, narrow_range: false }
+    }
+}
+
+/// `FakeQuantWithMinMaxVarsPerChannelGradient`: Gradient of rounding to what so many bits can hold:
+/// none outside the range.
+///
+/// Returns (`backprops_wrt_input`, `backprop_wrt_min`, `backprop_wrt_max`).
+#[track_caller]
+pub fn fake_quant_with_min_max_vars_per_channel_gradient(
+    gradients: &Output,
+    inputs: &Output,
+    min: &Output,
+    max: &Output,
+) -> (Output, Output, Output) {
+    fake_quant_with_min_max_vars_per_channel_gradient_with(
+        gradients,
+        inputs,
+        min,
+        max,
+        FakeQuantWithMinMaxVarsPerChannelGradientOptions::default(),
+    )
+}
+
+/// [`fake_quant_with_min_max_vars_per_channel_gradient`] with other attributes.
+#[track_caller]
+pub fn fake_quant_with_min_max_vars_per_channel_gradient_with(
+    gradients: &Output,
+    inputs: &Output,
+    min: &Output,
+    max: &Output,
+    options: FakeQuantWithMinMaxVarsPerChannelGradientOptions,
+) -> (Output, Output, Output) {
+    let [backprops_wrt_input, backprop_wrt_min, backprop_wrt_max] = gradients
+        .graph()
+        .op("FakeQuantWithMinMaxVarsPerChannelGradient")
+        .input(gradients)
+        .input(inputs)
+        .input(min)
+        .input(max)
+        .attr("num_bits", options.num_bits)
+        .attr("narrow_range", options.narrow_range)
+        .split();
+    (backprops_wrt_input, backprop_wrt_min, backprop_wrt_max)
+}
+
+/// The attributes of [`quantize_and_dequantize_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct QuantizeAndDequantizeOptions {
+    /// `signed_input`: bool, `true` by default.
+    pub signed_input: bool,
+    /// `num_bits`: int, `8` by default.
+    pub num_bits: i64,
+    /// `range_given`: bool, `false` by default.
+    pub range_given: bool,
+    /// `input_min`: float, `0.0` by default.
+    pub input_min: f32,
+    /// `input_max`: float, `0.0` by default.
+    pub input_max: f32,
+}
+
+impl Default for QuantizeAndDequantizeOptions {
+    fn default() -> Self {
+        QuantizeAndDequantizeOptions {
+            signed_input: true,
+            num_bits: 8,
+            range_given: false,
+            input_min: 0.0,
+            input_max: 0.0,
+        }
+    }
+}
+
+/// `QuantizeAndDequantize`: Floats rounded to what so many bits can hold, with zero kept.
+#[track_caller]
+pub fn quantize_and_dequantize(input: &Output) -> Output {
+    quantize_and_dequantize_with(input, QuantizeAndDequantizeOptions::default())
+}
+
+/// [`quantize_and_dequantize`] with other attributes.
+#[track_caller]
+pub fn quantize_and_dequantize_with(
+    input: &Output,
+    options: QuantizeAndDequantizeOptions,
+) -> Output {
+    input
+        .graph()
+        .op("QuantizeAndDequantize")
+        .input(input)
+        .attr("signed_input", options.signed_input)
+        .attr("num_bits", options.num_bits)
+        .attr("range_given", options.range_given)
+        .attr("input_min", options.input_min)
+        .attr("input_max", options.input_max)
+        .output()
+}
+
+/// The attributes of [`quantize_and_dequantize_v2_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct QuantizeAndDequantizeV2Options<'a> {
+    /// `num_bits`: int, `8` by default.
+    pub num_bits: i64,
+    /// `signed_input`: bool, `true` by default.
+    pub signed_input: bool,
+    /// `range_given`: bool, `false` by default.
+    pub range_given: bool,
+    /// `round_mode`: string, `"HALF_TO_EVEN"` by default.
+    pub round_mode: &'a str,
+    /// `narrow_range`: bool, `false` by default.
+    pub narrow_range: bool,
+    /// `axis`: int, `-1` by default.
+    pub axis: i64,
+}
+
+impl Default for QuantizeAndDequantizeV2Options<'_> {
+    fn default() -> Self {
+        QuantizeAndDequantizeV2Options {
+            num_bits: 8,
+            signed_input: true,
+            range_given: false,
+            round_mode: "HALF_TO_EVEN",
+            narrow_range: false,
+            axis: -1,
+        }
+    }
+}
+
+/// `QuantizeAndDequantizeV2`: Floats rounded to what so many bits can hold, with zero kept.
+#[track_caller]
+pub fn quantize_and_dequantize_v2(
+    input: &Output,
+    input_min: &Output,
+    input_max: &Output,
+) -> Output {
+    quantize_and_dequantize_v2_with(
+        input,
+        input_min,
+        input_max,
+        QuantizeAndDequantizeV2Options::default(),
+    )
+}
+
+/// [`quantize_and_dequantize_v2`] with other attributes.
+#[track_caller]
+pub fn quantize_and_dequantize_v2_with(
+    input: &Output,
+    input_min: &Output,
+    input_max: &Output,
+    options: QuantizeAndDequantizeV2Options<'_>,
+) -> Output {
+    input
+        .graph()
+        .op("QuantizeAndDequantizeV2")
+        .input(input)
+        .input(input_min)
+        .input(input_max)
+        .attr("num_bits", options.num_bits)
+        .attr("signed_input", options.signed_input)
+        .attr("range_given", options.range_given)
+        .attr("round_mode", options.round_mode)
+        .attr("narrow_range", options.narrow_range)
+        .attr("axis", options.axis)
+        .output()
+}
+
+/// The attributes of [`quantize_and_dequantize_v3_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct QuantizeAndDequantizeV3Options {
+    /// `signed_input`: bool, `true` by default.
+    pub signed_input: bool,
+    /// `range_given`: bool, `true` by default.
+    pub range_given: bool,
+    /// `narrow_range`: bool, `false` by default.
+    pub narrow_range: bool,
+    /// `axis`: int, `-1` by default.
+    pub axis: i64,
+}
+
+impl Default for QuantizeAndDequantizeV3Options {
+    fn default() -> Self {
+        QuantizeAndDequantizeV3Options {
+            signed_input: true,
+            range_given: true,
+            narrow_range: false,
+            axis: -1,
+        }
+    }
+}
+
+/// `QuantizeAndDequantizeV3`: Floats rounded to what so many bits can hold, with zero kept.
+#[track_caller]
+pub fn quantize_and_dequantize_v3(
+    input: &Output,
+    input_min: &Output,
+    input_max: &Output,
+    num_bits: &Output,
+) -> Output {
+    quantize_and_dequantize_v3_with(
+        input,
+        input_min,
+        input_max,
+        num_bits,
+        QuantizeAndDequantizeV3Options::default(),
+    )
+}
+
+/// [`quantize_and_dequantize_v3`] with other attributes.
+#[track_caller]
+pub fn quantize_and_dequantize_v3_with(
+    input: &Output,
+    input_min: &Output,
+    input_max: &Output,
+    num_bits: &Output,
+    options: QuantizeAndDequantizeV3Options,
+) -> Output {
+    input
+        .graph()
+        .op("QuantizeAndDequantizeV3")
+        .input(input)
+        .input(input_min)
+        .input(input_max)
+        .input(num_bits)
+        .attr("signed_input", options.signed_input)
+        .attr("range_given", options.range_given)
+        .attr("narrow_range", options.narrow_range)
+        .attr("axis", options.axis)
+        .output()
+}
+
+/// The attributes of [`quantize_and_dequantize_v4_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct QuantizeAndDequantizeV4Options<'a> {
+    /// `num_bits`: int, `8` by default.
+    pub num_bits: i64,
+    /// `signed_input`: bool, `true` by default.
+    pub signed_input: bool,
+    /// `range_given`: bool, `false` by default.
+    pub range_given: bool,
+    /// `round_mode`: string, `"HALF_TO_EVEN"` by default.
+    pub round_mode: &'a str,
+    /// `narrow_range`: bool, `false` by default.
+    pub narrow_range: bool,
+    /// `axis`: int, `-1` by default.
+    pub axis: i64,
+}
+
+impl Default for QuantizeAndDequantizeV4Options<'_> {
+    fn default() -> Self {
+        QuantizeAndDequantizeV4Options {
+            num_bits: 8,
+            signed_input: true,
+            range_given: false,
+            round_mode: "HALF_TO_EVEN",
+            narrow_range: false,
+            axis: -1,
+        }
+    }
+}
+
+/// `QuantizeAndDequantizeV4`: Floats rounded to what so many bits can hold, with zero kept.
+#[track_caller]
+pub fn quantize_and_dequantize_v4(
+    input: &Output,
+    input_min: &Output,
+    input_max: &Output,
+) -> Output {
+    quantize_and_dequantize_v4_with(
+        input,
+        input_min,
+        input_max,
+        QuantizeAndDequantizeV4Options::default(),
+    )
+}
+
+/// [`quantize_and_dequantize_v4`] with other attributes.
+#[track_caller]
+pub fn quantize_and_dequantize_v4_with(
+    input: &Output,
+    input_min: &Output,
+    input_max: &Output,
+    options: QuantizeAndDequantizeV4Options<'_>,
+) -> Output {
+    input
+        .graph()
+        .op("QuantizeAndDequantizeV4")
+        .input(input)
+        .input(input_min)
+        .input(input_max)
+        .attr("num_bits", options.num_bits)
+        .attr("signed_input", options.signed_input)
+        .attr("range_given", options.range_given)
+        .attr("round_mode", options.round_mode)
+        .attr("narrow_range", options.narrow_range)
+        .attr("axis", options.axis)
+        .output()
+}
+
+/// The attributes of [`quantize_and_dequantize_v4_grad_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct QuantizeAndDequantizeV4GradOptions {
+    /// `axis`: int, `-1` by default.
+    pub axis: i64,
+}
+
+impl Default for QuantizeAndDequantizeV4GradOptions {
+    fn default() -> Self {
+        QuantizeAndDequantizeV4GradOptions { axis: -1 }
+    }
+}
+
+/// `QuantizeAndDequantizeV4Grad`: Gradient of QuantizeAndDequantizeV4: none outside the range.
+///
+/// Returns (`input_backprop`, `input_min_backprop`, `input_max_backprop`).
+#[track_caller]
+pub fn quantize_and_dequantize_v4_grad(
+    gradients: &Output,
+    input: &Output,
+    input_min: &Output,
+    input_max: &Output,
+) -> (Output, Output, Output) {
+    quantize_and_dequantize_v4_grad_with(
+        gradients,
+        input,
+        input_min,
+        input_max,
+        QuantizeAndDequantizeV4GradOptions::default(),
+    )
+}
+
+/// [`quantize_and_dequantize_v4_grad`] with other attributes.
+#[track_caller]
+pub fn quantize_and_dequantize_v4_grad_with(
+    gradients: &Output,
+    input: &Output,
+    input_min: &Output,
+    input_max: &Output,
+    options: QuantizeAndDequantizeV4GradOptions,
+) -> (Output, Output, Output) {
+    let [input_backprop, input_min_backprop, input_max_backprop] = gradients
+        .graph()
+        .op("QuantizeAndDequantizeV4Grad")
+        .input(gradients)
+        .input(input)
+        .input(input_min)
+        .input(input_max)
+        .attr("axis", options.axis)
+        .split();
+    (input_backprop, input_min_backprop, input_max_backprop)
+}
+
+/// `QuantizeDownAndShrinkRange`: 32-bit elements as 8-bit ones over the range that they take up.
+///
+/// Returns (`output`, `output_min`, `output_max`).
+#[track_caller]
+pub fn quantize_down_and_shrink_range(
+    input: &Output,
+    input_min: &Output,
+    input_max: &Output,
+    out_type: DType,
+) -> (Output, Output, Output) {
+    let [output, output_min, output_max] = input
+        .graph()
+        .op("QuantizeDownAndShrinkRange")
+        .input(input)
+        .input(input_min)
+        .input(input_max)
+        .attr("out_type", out_type)
+        .split();
+    (output, output_min, output_max)
+}
+
+/// The attributes of [`quantize_v2_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct QuantizeV2Options<'a> {
+    /// `mode`: string, `"MIN_COMBINED"` by default.
+    pub mode: &'a str,
+    /// `round_mode`: string, `"HALF_AWAY_FROM_ZERO"` by default.
+    pub round_mode: &'a str,
+    /// `narrow_range`: bool, `false` by default.
+    pub narrow_range: bool,
+    /// `axis`: int, `-1` by default.
+    pub axis: i64,
+    /// `ensure_minimum_range`: float, `0.01` by default.
+    pub ensure_minimum_range: f32,
+}
+
+impl Default for QuantizeV2Options<'_> {
+    fn default() -> Self {
+        QuantizeV2Options {
+            mode: "MIN_COMBINED",
+            round_mode: "HALF_AWAY_FROM_ZERO",
+            narrow_range: false,
+            axis: -1,
+            ensure_minimum_range: 0.01,
+        }
+    }
+}
+
+/// `QuantizeV2`: Floats as quantised integers, and the range that these stand for.
+///
+/// Returns (`output`, `output_min`, `output_max`).
+#[track_caller]
+pub fn quantize_v2(
+    input: &Output,
+    min_range: &Output,
+    max_range: &Output,
+    t: DType,
+) -> (Output, Output, Output) {
+    quantize_v2_with(input, min_range, max_range, t, QuantizeV2Options::default())
+}
+
+/// [`quantize_v2`] with other attributes.
+#[track_caller]
+pub fn quantize_v2_with(
+    input: &Output,
+    min_range: &Output,
+    max_range: &Output,
+    t: DType,
+    options: QuantizeV2Options<'_>,
+) -> (Output, Output, Output) {
+    let [output, output_min, output_max] = input
+        .graph()
+        .op("QuantizeV2")
+        .input(input)
+        .input(min_range)
+        .input(max_range)
+        .attr("T", t)
+        .attr("mode", options.mode)
+        .attr("round_mode", options.round_mode)
+        .attr("narrow_range", options.narrow_range)
+        .attr("axis", options.axis)
+        .attr("ensure_minimum_range", options.ensure_minimum_range)
+        .split();
+    (output, output_min, output_max)
+}
+
+/// The attributes of [`quantized_add_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct QuantizedAddOptions {
+    /// `Toutput`: type, `qint32` by default.
+    pub toutput: DType,
+}
+
+impl Default for QuantizedAddOptions {
+    fn default() -> Self {
+        QuantizedAddOptions { toutput: DType::qint32 }
+    }
+}
+
+/// `QuantizedAdd`: Sums of quantised elements.
+///
+/// Returns (`z`, `min_z`, `max_z`).
+#[track_caller]
+pub fn quantized_add(
+    x: &Output,
+    y: &Output,
+    min_x: &Output,
+    max_x: &Output,
+    min_y: &Output,
+    max_y: &Output,
+) -> (Output, Output, Output) {
+    quantized_add_with(x, y, min_x, max_x, min_y, max_y, QuantizedAddOptions::default())
+}
+
+/// [`quantized_add`] with other attributes.
+#[track_caller]
+pub fn quantized_add_with(
+    x: &Output,
+    y: &Output,
+    min_x: &Output,
+    max_x: &Output,
+    min_y: &Output,
+    max_y: &Output,
+    options: QuantizedAddOptions,
+) -> (Output, Output, Output) {
+    let [z, min_z, max_z] = x
+        .graph()
+        .op("QuantizedAdd")
+        .input(x)
+        .input(y)
+        .input(min_x)
+        .input(max_x)
+        .input(min_y)
+        .input(max_y)
+        .attr("Toutput", options.toutput)
+        .split();
+    (z, min_z, max_z)
+}
+
+/// `QuantizedBiasAdd`: Sums of quantised rows and a quantised bias.
+///
+/// Returns (`output`, `min_out`, `max_out`).
+#[track_caller]
+pub fn quantized_bias_add(
+    input: &Output,
+    bias: &Output,
+    min_input: &Output,
+    max_input: &Output,
+    min_bias: &Output,
+    max_bias: &Output,
+    out_type: DType,
+) -> (Output, Output, Output) {
+    let [output, min_out, max_out] = input
+        .graph()
+        .op("QuantizedBiasAdd")
+        .input(input)
+        .input(bias)
+        .input(min_input)
+        .input(max_input)
+        .input(min_bias)
+        .input(max_bias)
+        .attr("out_type", out_type)
+        .split();
+    (output, min_out, max_out)
+}
+
+/// `QuantizedConcat`: Quantised tensors joined along a dimension, over one range.
+///
+/// Returns (`output`, `output_min`, `output_max`).
+#[track_caller]
+pub fn quantized_concat(
+    concat_dim: &Output,
+    values: &[Output],
+    input_mins: &[Output],
+    input_maxes: &[Output],
+) -> (Output, Output, Output) {
+    let [output, output_min, output_max] = concat_dim
+        .graph()
+        .op("QuantizedConcat")
+        .input(concat_dim)
+        .list(values)
+        .list(input_mins)
+        .list(input_maxes)
+        .split();
+    (output, output_min, output_max)
+}
+
+/// The attributes of [`quantized_conv2d_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct QuantizedConv2DOptions<'a> {
+    /// `out_type`: type, `qint32` by default.
+    pub out_type: DType,
+    /// `dilations`: list of ints, `[1, 1, 1, 1]` by default.
+    pub dilations: &'a [i64],
+}
+
+impl Default for QuantizedConv2DOptions<'_> {
+    fn default() -> Self {
+        QuantizedConv2DOptions { out_type: DType::qint32, dilations: &[1, 1, 1, 1] }
+    }
+}
+
+/// `QuantizedConv2D`: The convolution of images of quantised elements.
+///
+/// Returns (`output`, `min_output`, `max_output`).
+#[track_caller]
+pub fn quantized_conv2d(
+    input: &Output,
+    filter: &Output,
+    min_input: &Output,
+    max_input: &Output,
+    min_filter: &Output,
+    max_filter: &Output,
+    strides: &[i64],
+    padding: &str,
+) -> (Output, Output, Output) {
+    quantized_conv2d_with(
+        input,
+        filter,
+        min_input,
+        max_input,
+        min_filter,
+        max_filter,
+        strides,
+        padding,
+        QuantizedConv2DOptions::default(),
+    )
+}
+
+/// [`quantized_conv2d`] with other attributes.
+#[track_caller]
+pub fn quantized_conv2d_with(
+    input: &Output,
+    filter: &Output,
+    min_input: &Output,
+    max_input: &Output,
+    min_filter: &Output,
+    max_filter: &Output,
+    strides: &[i64],
+    padding: &str,
+    options: QuantizedConv2DOptions<'_>,
+) -> (Output, Output, Output) {
+    let [output, min_output, max_output] = input
+        .graph()
+        .op("QuantizedConv2D")
+        .input(input)
+        .input(filter)
+        .input(min_input)
+        .input(max_input)
+        .input(min_filter)
+        .input(max_filter)
+        .attr("strides", list(strides))
+        .attr("padding", padding)
+        .attr("out_type", options.out_type)
+        .attr("dilations", list(options.dilations))
+        .split();
+    (output, min_output, max_output)
+}
+
+/// The attributes of [`quantized_mat_mul_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct QuantizedMatMulOptions {
+    /// `Toutput`: type, `qint32` by default.
+    pub toutput: DType,
+    /// `transpose_a`: bool, `false` by default.
+    pub transpose_a: bool,
+    /// `transpose_b`: bool, `false` by default.
+    pub transpose_b: bool,
+    /// `Tactivation`: type, `quint8` by default.
+    pub tactivation: DType,
+}
+
+impl Default for QuantizedMatMulOptions {
+    fn default() -> Self {
+        QuantizedMatMulOptions {
+            toutput: DType::qint32,
+            transpose_a: false,
+            transpose_b: false,
+            tactivation: DType::quint8,
+        }
+    }
+}
+
+/// `QuantizedMatMul`: The product of two matrices of quantised elements.
+///
+/// Returns (`out`, `min_out`, `max_out`).
+#[track_caller]
+pub fn quantized_mat_mul(
+    a: &Output,
+    b: &Output,
+    min_a: &Output,
+    max_a: &Output,
+    min_b: &Output,
+    max_b: &Output,
+) -> (Output, Output, Output) {
+    quantized_mat_mul_with(a, b, min_a, max_a, min_b, max_b, QuantizedMatMulOptions::default())
+}
+
+/// [`quantized_mat_mul`] with other attributes.
+#[track_caller]
+pub fn quantized_mat_mul_with(
+    a: &Output,
+    b: &Output,
+    min_a: &Output,
+    max_a: &Output,
+    min_b: &Output,
+    max_b: &Output,
+    options: QuantizedMatMulOptions,
+) -> (Output, Output, Output) {
+    let [out, min_out, max_out] = a
+        .graph()
+        .op("QuantizedMatMul")
+        .input(a)
+        .input(b)
+        .input(min_a)
+        .input(max_a)
+        .input(min_b)
+        .input(max_b)
+        .attr("Toutput", options.toutput)
+        .attr("transpose_a", options.transpose_a)
+        .attr("transpose_b", options.transpose_b)
+        .attr("Tactivation", options.tactivation)
+        .split();
+    (out, min_out, max_out)
+}
+
+/// The attributes of [`quantized_mul_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct QuantizedMulOptions {
+    /// `Toutput`: type, `qint32` by default.
+    pub toutput: DType,
+}
+
+impl Default for QuantizedMulOptions {
+    fn default() -> Self {
+        QuantizedMulOptions { toutput: DType::qint32 }
+    }
+}
+
+/// `QuantizedMul`: Products of quantised elements.
+///
+/// Returns (`z`, `min_z`, `max_z`).
+#[track_caller]
+pub fn quantized_mul(
+    x: &Output,
+    y: &Output,
+    min_x: &Output,
+    max_x: &Output,
+    min_y: &Output,
+    max_y: &Output,
+) -> (Output, Output, Output) {
+    quantized_mul_with(x, y, min_x, max_x, min_y, max_y, QuantizedMulOptions::default())
+}
+
+/// [`quantized_mul`] with other attributes.
+#[track_caller]
+pub fn quantized_mul_with(
+    x: &Output,
+    y: &Output,
+    min_x: &Output,
+    max_x: &Output,
+    min_y: &Output,
+    max_y: &Output,
+    options: QuantizedMulOptions,
+) -> (Output, Output, Output) {
+    let [z, min_z, max_z] = x
+        .graph()
+        .op("QuantizedMul")
+        .input(x)
+        .input(y)
+        .input(min_x)
+        .input(max_x)
+        .input(min_y)
+        .input(max_y)
+        .attr("Toutput", options.toutput)
+        .split();
+    (z, min_z, max_z)
+}
+
+/// The attributes of [`quantized_relu_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct QuantizedReluOptions {
+    /// `out_type`: type, `quint8` by default.
+    pub out_type: DType,
+}
+
+impl Default for QuantizedReluOptions {
+    fn default() -> Self {
+        QuantizedReluOptions { out_type: DType::quint8 }
+    }
+}
+
+/// `QuantizedRelu`: Quantised elements, those below zero raised to it.
+///
+/// Returns (`activations`, `min_activations`, `max_activations`).
+#[track_caller]
+pub fn quantized_relu(
+    features: &Output,
+    min_features: &Output,
+    max_features: &Output,
+) -> (Output, Output, Output) {
+    quantized_relu_with(features, min_features, max_features, QuantizedReluOptions::default())
+}
+
+/// [`quantized_relu`] with other attributes.
+#[track_caller]
+pub fn quantized_relu_with(
+    features: &Output,
+    min_features: &Output,
+    max_features: &Output,
+    options: QuantizedReluOptions,
+) -> (Output, Output, Output) {
+    let [activations, min_activations, max_activations] = features
+        .graph()
+        .op("QuantizedRelu")
+        .input(features)
+        .input(min_features)
+        .input(max_features)
+        .attr("out_type", options.out_type)
+        .split();
+    (activations, min_activations, max_activations)
+}
+
+/// The attributes of [`quantized_relu6_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct QuantizedRelu6Options {
+    /// `out_type`: type, `quint8` by default.
+    pub out_type: DType,
+}
+
+impl Default for QuantizedRelu6Options {
+    fn default() -> Self {
+        QuantizedRelu6Options { out_type: DType::quint8 }
+    }
+}
+
+/// `QuantizedRelu6`: Quantised elements, cut off at zero and six.
+///
+/// Returns (`activations`, `min_activations`, `max_activations`).
+#[track_caller]
+pub fn quantized_relu6(
+    features: &Output,
+    min_features: &Output,
+    max_features: &Output,
+) -> (Output, Output, Output) {
+    quantized_relu6_with(features, min_features, max_features, QuantizedRelu6Options::default())
+}
+
+/// [`quantized_relu6`] with other attributes.
+#[track_caller]
+pub fn quantized_relu6_with(
+    features: &Output,
+    min_features: &Output,
+    max_features: &Output,
+    options: QuantizedRelu6Options,
+) -> (Output, Output, Output) {
+    let [activations, min_activations, max_activations] = features
+        .graph()
+        .op("QuantizedRelu6")
+        .input(features)
+        .input(min_features)
+        .input(max_features)
+        .attr("out_type", options.out_type)
+        .split();
+    (activations, min_activations, max_activations)
+}
+
+/// The attributes of [`quantized_relu_x_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct QuantizedReluXOptions {
+    /// `out_type`: type, `quint8` by default.
+    pub out_type: DType,
+}
+
+impl Default for QuantizedReluXOptions {
+    fn default() -> Self {
+        QuantizedReluXOptions { out_type: DType::quint8 }
+    }
+}
+
+/// `QuantizedReluX`: Quantised elements, cut off at zero and a given value.
+///
+/// Returns (`activations`, `min_activations`, `max_activations`).
+#[track_caller]
+pub fn quantized_relu_x(
+    features: &Output,
+    max_value: &Output,
+    min_features: &Output,
+    max_features: &Output,
+) -> (Output, Output, Output) {
+    quantized_relu_x_with(
+        features,
+        max_value,
+        min_features,
+        max_features,
+        QuantizedReluXOptions::default(),
+    )
+}
+
+/// [`quantized_relu_x`] with other attributes.
+#[track_caller]
+pub fn quantized_relu_x_with(
+    features: &Output,
+    max_value: &Output,
+    min_features: &Output,
+    max_features: &Output,
+    options: QuantizedReluXOptions,
+) -> (Output, Output, Output) {
+    let [activations, min_activations, max_activations] = features
+        .graph()
+        .op("QuantizedReluX")
+        .input(features)
+        .input(max_value)
+        .input(min_features)
+        .input(max_features)
+        .attr("out_type", options.out_type)
+        .split();
+    (activations, min_activations, max_activations)
+}
+
+/// `QuantizedReshape`: Quantised elements in another shape.
+///
+/// Returns (`output`, `output_min`, `output_max`).
+#[track_caller]
+pub fn quantized_reshape(
+    tensor: &Output,
+    shape: &Output,
+    input_min: &Output,
+    input_max: &Output,
+) -> (Output, Output, Output) {
+    let [output, output_min, output_max] = tensor
+        .graph()
+        .op("QuantizedReshape")
+        .input(tensor)
+        .input(shape)
+        .input(input_min)
+        .input(input_max)
+        .split();
+    (output, output_min, output_max)
+}
+
+/// `RequantizationRange`: The range that 32-bit elements take up.
+///
+/// Returns (`output_min`, `output_max`).
+#[track_caller]
+pub fn requantization_range(
+    input: &Output,
+    input_min: &Output,
+    input_max: &Output,
+) -> (Output, Output) {
+    let [output_min, output_max] = input
+        .graph()
+        .op("RequantizationRange")
+        .input(input)
+        .input(input_min)
+        .input(input_max)
+        .split();
+    (output_min, output_max)
+}
+
+/// `Requantize`: 32-bit elements as 8-bit ones over a given range.
+///
+/// Returns (`output`, `output_min`, `output_max`).
+#[track_caller]
+pub fn requantize(
+    input: &Output,
+    input_min: &Output,
+    input_max: &Output,
+    requested_output_min: &Output,
+    requested_output_max: &Output,
+    out_type: DType,
+) -> (Output, Output, Output) {
+    let [output, output_min, output_max] = input
+        .graph()
+        .op("Requantize")
+        .input(input)
+        .input(input_min)
+        .input(input_max)
+        .input(requested_output_min)
+        .input(requested_output_max)
+        .attr("out_type", out_type)
+        .split();
+    (output, output_min, output_max)
+}
+
+/// The attributes of [`uniform_dequantize_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct UniformDequantizeOptions {
+    /// `quantization_axis`: int, `-1` by default.
+    pub quantization_axis: i64,
+}
+
+impl Default for UniformDequantizeOptions {
+    fn default() -> Self {
+        UniformDequantizeOptions { quantization_axis: -1 }
+    }
+}
+
+/// `UniformDequantize`: The floats that uniformly quantised integers stand for.
+#[track_caller]
+pub fn uniform_dequantize(
+    input: &Output,
+    scales: &Output,
+    zero_points: &Output,
+    tout: DType,
+    quantization_min_val: i64,
+    quantization_max_val: i64,
+) -> Output {
+    uniform_dequantize_with(
+        input,
+        scales,
+        zero_points,
+        tout,
+        quantization_min_val,
+        quantization_max_val,
+        UniformDequantizeOptions::default(),
+    )
+}
+
+/// [`uniform_dequantize`] with other attributes.
+#[track_caller]
+pub fn uniform_dequantize_with(
+    input: &Output,
+    scales: &Output,
+    zero_points: &Output,
+    tout: DType,
+    quantization_min_val: i64,
+    quantization_max_val: i64,
+    options: UniformDequantizeOptions,
+) -> Output {
+    input
+        .graph()
+        .op("UniformDequantize")
+        .input(input)
+        .input(scales)
+        .input(zero_points)
+        .attr("Tout", tout)
+        .attr("quantization_min_val", quantization_min_val)
+        .attr("quantization_max_val", quantization_max_val)
+        .attr("quantization_axis", options.quantization_axis)
+        .output()
+}
+
+/// The attributes of [`uniform_quantize_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct UniformQuantizeOptions {
+    /// `quantization_axis`: int, `-1` by default.
+    pub quantization_axis: i64,
+}
+
+impl Default for UniformQuantizeOptions {
+    fn default() -> Self {
+        UniformQuantizeOptions { quantization_axis: -1 }
+    }
+}
+
+/// `UniformQuantize`: Floats as integers that stand for a scale times their distance from a zero
+/// point.
+#[track_caller]
+pub fn uniform_quantize(
+    input: &Output,
+    scales: &Output,
+    zero_points: &Output,
+    tout: DType,
+    quantization_min_val: i64,
+    quantization_max_val: i64,
+) -> Output {
+    uniform_quantize_with(
+        input,
+        scales,
+        zero_points,
+        tout,
+        quantization_min_val,
+        quantization_max_val,
+        UniformQuantizeOptions::default(),
+    )
+}
+
+/// [`uniform_quantize`] with other attributes.
+#[track_caller]
+pub fn uniform_quantize_with(
+    input: &Output,
+    scales: &Output,
+    zero_points: &Output,
+    tout: DType,
+    quantization_min_val: i64,
+    quantization_max_val: i64,
+    options: UniformQuantizeOptions,
+) -> Output {
+    input
+        .graph()
+        .op("UniformQuantize")
+        .input(input)
+        .input(scales)
+        .input(zero_points)
+        .attr("Tout", tout)
+        .attr("quantization_min_val", quantization_min_val)
+        .attr("quantization_max_val", quantization_max_val)
+        .attr("quantization_axis", options.quantization_axis)
+        .output()
+}
+
+/// The attributes of [`uniform_quantized_clip_by_value_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct UniformQuantizedClipByValueOptions {
+    /// `quantization_axis`: int, `-1` by default.
+    pub quantization_axis: i64,
+}
+
+impl Default for UniformQuantizedClipByValueOptions {
+    fn default() -> Self {
+        UniformQuantizedClipByValueOptions { quantization_axis: -1 }
+    }
+}
+
+/// `UniformQuantizedClipByValue`: Uniformly quantised integers between a least and a largest.
+#[track_caller]
+pub fn uniform_quantized_clip_by_value(
+    operand: &Output,
+    min: &Output,
+    max: &Output,
+    scales: &Output,
+    zero_points: &Output,
+    quantization_min_val: i64,
+    quantization_max_val: i64,
+) -> Output {
+    uniform_quantized_clip_by_value_with(
+        operand,
+        min,
+        max,
+        scales,
+        zero_points,
+        quantization_min_val,
+        quantization_max_val,
+        UniformQuantizedClipByValueOptions::default(),
+    )
+}
+
+/// [`uniform_quantized_clip_by_value`] with other attributes.
+#[track_caller]
+pub fn uniform_quantized_clip_by_value_with(
+    operand: &Output,
+    min: &Output,
+    max: &Output,
+    scales: &Output,
+    zero_points: &Output,
+    quantization_min_val: i64,
+    quantization_max_val: i64,
+    options: UniformQuantizedClipByValueOptions,
+) -> Output {
+    operand
+        .graph()
+        .op("UniformQuantizedClipByValue")
+        .input(operand)
+        .input(min)
+        .input(max)
+        .input(scales)
+        .input(zero_points)
+        .attr("quantization_min_val", quantization_min_val)
+        .attr("quantization_max_val", quantization_max_val)
+        .attr("quantization_axis", options.quantization_axis)
+        .output()
+}
