@@ -14,7 +14,7 @@ pub struct RunMetadata {
     encoded: Bytes,
 }
 
-/// When a node ran.
+/// The run of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeTiming {
     /// The node's name.
@@ -87,7 +87,7 @@ impl RunMetadata {
     }
 }
 
-/// A text as JSON writes it.
+/// A JSON string.
 fn json(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

@@ -1,4 +1,4 @@
-//! Sessions for programs that wait for many things at once.
+//! Asynchronous sessions.
 
 use crate::fetch::{Feeds, Fetch};
 use crate::graph::Graph;
@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, oneshot};
 
-/// A session of a graph under construction whose steps are futures, for use in a Tokio runtime. Steps may
-/// run at the same time; one whose future is dropped is cancelled.
+/// A session whose steps are futures of a Tokio runtime. Steps may run concurrently. Dropping the future
+/// of a step cancels the step.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
@@ -58,7 +58,7 @@ impl AsyncSession {
         AsyncSession::connect_with(target, graph, &ConnectOptions::default()).await
     }
 
-    /// [`AsyncSession::connect`] with a limit on the time it takes, and on what the session sees.
+    /// [`AsyncSession::connect`] with a time limit, or with only some of the cluster's tasks.
     pub async fn connect_with(
         target: &str,
         graph: &Graph,
@@ -75,19 +75,19 @@ impl AsyncSession {
         Ok(session)
     }
 
-    /// The same session with a limit on the time a step takes; it fails with `DeadlineExceeded`.
+    /// The same session with a time limit for each step, which fails with `DeadlineExceeded`.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> AsyncSession {
         self.timeout = Some(timeout);
         self
     }
 
-    /// The graph this is a session of.
+    /// The graph of this session.
     pub fn graph(&self) -> &Graph {
         &self.graph
     }
 
-    /// How its steps are run, unless they say otherwise.
+    /// The default options of its steps.
     pub fn options(&self) -> StepOptions {
         StepOptions { timeout: self.timeout, ..StepOptions::default() }
     }
@@ -101,17 +101,17 @@ impl AsyncSession {
         Ok(())
     }
 
-    /// The values of `fetches`; see [`crate::Session::run`].
+    /// Runs a step and returns the values of `fetches`; see [`crate::Session::run`].
     pub async fn run<F: Fetch>(&self, fetches: F) -> Result<F::Value> {
         self.run_fed((), fetches).await
     }
 
-    /// [`AsyncSession::run`] with values for some tensors.
+    /// [`AsyncSession::run`] with feeds.
     pub async fn run_fed<F: Fetch>(&self, feeds: impl Feeds, fetches: F) -> Result<F::Value> {
         Ok(self.run_with(feeds, fetches, self.options()).await?.0)
     }
 
-    /// [`AsyncSession::run_fed`] with options of its own; also returns what was recorded of the step.
+    /// [`AsyncSession::run_fed`] with options; also returns the trace of the step.
     pub async fn run_with<F: Fetch>(
         &self,
         feeds: impl Feeds,
@@ -131,8 +131,7 @@ impl AsyncSession {
         step.answer(output.map_err(|e| self.graph.explain(e))?)
     }
 
-    /// A step whose feeds and fetches are settled once, to be run many times; see
-    /// [`crate::Session::callable`].
+    /// Prepares a step that runs many times; see [`crate::Session::callable`].
     pub async fn callable<F: Fetch>(
         &self,
         feeds: &[&Output],
@@ -143,8 +142,7 @@ impl AsyncSession {
         Ok(AsyncCallable { session: self.clone(), settled })
     }
 
-    /// Announces a step that is fed and fetched in parts: all that any part will feed or fetch; see
-    /// [`crate::Session::partial_run`].
+    /// Sets up a partial run; see [`crate::Session::partial_run`].
     pub async fn partial_run(
         &self,
         feeds: &[&Output],
@@ -157,7 +155,7 @@ impl AsyncSession {
         Ok(AsyncPartialRun { session: self.clone(), handle })
     }
 
-    /// Ends the session; running steps are cancelled.
+    /// Closes the session and cancels its running steps.
     pub async fn close(&self) -> Result<()> {
         match &self.kind {
             Kind::Local(session) => {
@@ -169,7 +167,7 @@ impl AsyncSession {
     }
 }
 
-/// A step to be run many times, at the same time too; see [`AsyncSession::callable`].
+/// A prepared step, whose calls may run concurrently; see [`AsyncSession::callable`].
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
@@ -191,15 +189,15 @@ pub struct AsyncCallable<F: Fetch> {
 }
 
 impl<F: Fetch> AsyncCallable<F> {
-    /// Runs the step with these feeds, in the order given when it was made.
+    /// Runs the step with these feeds, in the order of [`AsyncSession::callable`].
     pub async fn call(&self, feeds: &[Tensor]) -> Result<F::Value> {
         let step = self.settled.step(feeds, self.session.options())?;
         Ok(self.session.step(step).await?.0)
     }
 }
 
-/// A step that is run in parts; see [`AsyncSession::partial_run`]. When the future of a part is dropped the
-/// whole step is cancelled.
+/// A step that runs in parts; see [`AsyncSession::partial_run`]. Dropping the future of a part cancels
+/// the whole step.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
@@ -221,7 +219,7 @@ pub struct AsyncPartialRun {
 }
 
 impl AsyncPartialRun {
-    /// Feeds and fetches a part. Each tensor is fed and fetched once.
+    /// Runs one part. Each tensor can be fed and fetched once.
     pub async fn run_fed<F: Fetch>(&self, feeds: impl Feeds, fetches: F) -> Result<F::Value> {
         let AsyncSession { graph, kind, .. } = &self.session;
         let mut part = Prepared::part(feeds, fetches, self.session.options())?;
@@ -285,7 +283,7 @@ impl Kind {
     }
 }
 
-/// Cancels a step nobody waits for any more.
+/// Cancels a step whose future is dropped.
 struct CancelOnDrop(CancelToken);
 
 impl Drop for CancelOnDrop {
@@ -294,14 +292,14 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// Does what takes long without waiting, off the threads that drive futures.
+/// Runs CPU-bound work on a blocking thread.
 async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     tokio::task::spawn_blocking(work)
         .await
-        .map_err(|e| err!(Internal, "a step could not be started: {e}"))
+        .map_err(|e| err!(Internal, "cannot start the step: {e}"))
 }
 
-/// Starts a step, or a part of one, of this process, and waits for its end.
+/// Starts a step, or a part of a partial run, in this process, and waits for its end.
 async fn started(
     timeout: Option<Duration>,
     start: impl FnOnce(CancelToken, SessionDone) + Send + 'static,
@@ -310,7 +308,7 @@ async fn started(
     let guard = CancelOnDrop(cancel.clone());
     let (tell, mut told) = oneshot::channel();
     let done = Box::new(move |result| drop(tell.send(result)));
-    // Starting compiles the step, when it is the first of its kind.
+    // The first start of a step compiles it.
     aside(move || start(cancel, done)).await?;
     let ended = |_| err!(Internal, "a step ended without a result");
     match timeout {

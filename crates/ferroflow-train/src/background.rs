@@ -1,4 +1,4 @@
-//! Checkpoints that are written beside training.
+//! Saves checkpoints in a background thread.
 
 use crate::saver::Saver;
 use crate::session::Session;
@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// Saves in a thread of its own, one checkpoint at a time, while training goes on. As with
-/// TensorFlow's asynchronous saver, variables are those of the moment each is read.
+/// Saves checkpoints in a background thread, one at a time, while training continues. As with
+/// TensorFlow's asynchronous saver, each variable has the value of the moment it is read.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
@@ -27,13 +27,13 @@ impl BackgroundSaver {
         BackgroundSaver { saver: Arc::new(saver), running: None }
     }
 
-    /// The saver behind it.
+    /// The saver that writes the checkpoints.
     pub fn saver(&self) -> &Saver {
         &self.saver
     }
 
-    /// Starts saving to `prefix-step`, once the checkpoint before is written. Returns where that
-    /// one is, or how it failed.
+    /// Waits for the previous checkpoint, then starts to save to `prefix-step`. Returns the path of
+    /// the previous checkpoint, or its error.
     pub fn start(
         &mut self,
         session: &Session,
@@ -50,8 +50,8 @@ impl BackgroundSaver {
         Ok(before)
     }
 
-    /// Waits for the checkpoint that is being written, if one is. Its session's deadline, or its
-    /// end, bounds the wait.
+    /// Waits for the checkpoint in progress, if there is one. The wait ends at the session's deadline,
+    /// or when the session closes.
     pub fn finish(&mut self) -> Result<Option<String>> {
         let Some(thread) = self.running.take() else { return Ok(None) };
         let saved = thread.join().map_err(|_| err!(Internal, "the saving thread panicked"))?;

@@ -1,4 +1,4 @@
-//! A server that runs beside the program that starts it.
+//! A server in threads of this process.
 
 use crate::catalog::default_catalog;
 use crate::graph::Graph;
@@ -15,11 +15,11 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-/// How long a server may take to listen.
+/// The time limit for a server to start.
 const START: Duration = Duration::from_secs(10);
 
-/// One task of a cluster, served by threads of this process until the last handle of it is dropped: what
-/// `tf.train.Server` is in TensorFlow.
+/// The server of one task, in threads of this process, as TensorFlow's `tf.train.Server`. It stops when
+/// its last handle is dropped.
 ///
 /// ```
 /// use ferroflow_cluster::ServerOptions;
@@ -44,7 +44,7 @@ struct Serving {
 }
 
 impl BackgroundServer {
-    /// Starts serving; returns when it listens.
+    /// Starts the server; returns when it listens.
     pub fn start(options: ServerOptions) -> Result<BackgroundServer> {
         let threads = network_threads()?;
         let runtime = threads.handle().clone();
@@ -72,14 +72,13 @@ impl BackgroundServer {
         Ok(BackgroundServer(Arc::new(Serving { target, master, runtime, stop, thread })))
     }
 
-    /// Where it serves, `grpc://host:port`.
+    /// Its address, `grpc://host:port`.
     pub fn target(&self) -> &str {
         &self.0.target
     }
 
-    /// A session of a graph under construction on this server: as [`Session::connect`] on its target,
-    /// but without the network in between. With filters it sees only the tasks and devices they name. The
-    /// server serves as long as the session is there.
+    /// A session on this server, as by [`Session::connect`] but without the network. With device filters
+    /// it has only the tasks and devices that they name. The session keeps the server running.
     pub fn session(&self, graph: &Graph, device_filters: &[&str]) -> Result<Session> {
         let device_filters = device_filters.iter().map(|f| f.to_string()).collect();
         let options = ConnectOptions { device_filters, ..ConnectOptions::default() };
@@ -95,7 +94,7 @@ impl BackgroundServer {
         self.0.runtime.block_on(future)
     }
 
-    /// Serves until the process is told to end, by SIGTERM or Ctrl-C.
+    /// Serves until SIGTERM or Ctrl-C.
     pub fn join(self) -> Result<()> {
         self.block_on(stop_signal());
         Ok(())
@@ -113,8 +112,8 @@ impl Drop for Serving {
     }
 }
 
-/// A cluster on free ports of the loopback interface, with so many tasks of each job. For examples and
-/// tests: another process may take a port before its task listens on it.
+/// A cluster on free ports of the loopback interface, with this many tasks of each job. For examples
+/// and tests: another process may take a port before its task listens on it.
 ///
 /// ```
 /// let spec = ferroflow_train::loopback_spec(&[("ps", 1), ("worker", 2)])?;

@@ -1,4 +1,4 @@
-//! Keeping the checkpoints that did best.
+//! Keeps the checkpoints with the best scores.
 
 use crate::checkpoint_state::{remove_checkpoint, write_whole};
 use crate::saver::Saver;
@@ -6,8 +6,8 @@ use crate::session::Session;
 use ferroflow_core::Result;
 use std::path::{Path, PathBuf};
 
-/// Keeps, in a directory of its own, the checkpoints with the best scores. The file `best` there
-/// lists them, so that a program that is started again goes on comparing.
+/// Keeps the checkpoints with the best scores in a directory. The file `best` in it lists them, so a
+/// restarted program compares with the scores of earlier runs.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
@@ -35,7 +35,7 @@ impl BestSaver {
         BestSaver { saver, dir, keep: keep.max(1), larger_is_better: true, kept }
     }
 
-    /// Keeps those with the smallest scores instead, as is right for losses.
+    /// Keeps the checkpoints with the smallest scores instead, for losses.
     #[must_use]
     pub fn smaller_is_better(mut self) -> BestSaver {
         self.larger_is_better = false;
@@ -47,8 +47,8 @@ impl BestSaver {
         self.kept.first().map(|(score, path)| (*score, path.as_str()))
     }
 
-    /// Saves the variables if their score is among the best; says where. A score that is not a
-    /// number is never.
+    /// Saves the variables if their score is among the best, and returns the path. NaN is never among
+    /// the best.
     pub fn offer(&mut self, session: &Session, step: i64, score: f64) -> Result<Option<String>> {
         let is_better = |a: f64, b: f64| if self.larger_is_better { a > b } else { a < b };
         let place = self.kept.iter().take_while(|(known, _)| !is_better(score, *known)).count();
@@ -71,7 +71,7 @@ impl BestSaver {
 
 const LIST: &str = "best";
 
-/// What an earlier run has kept. A list that cannot be read is as good as none.
+/// The checkpoints that an earlier run kept. A list that cannot be read counts as empty.
 fn read(dir: &Path) -> Vec<(f64, String)> {
     let text = std::fs::read_to_string(dir.join(LIST)).unwrap_or_default();
     let entry = |line: &str| {
@@ -89,7 +89,7 @@ mod tests {
     use crate::testing::{graph, initialized, temporary};
 
     #[test]
-    fn the_best_stay() {
+    fn the_best_checkpoints_are_kept() {
         let dir = temporary("best");
         let g = graph();
         g.variable("w", 0.0);
@@ -104,7 +104,7 @@ mod tests {
         assert!(best.best().unwrap().1.ends_with("best-2"));
         let there = |step: i64| dir.join(format!("best-{step}.index")).exists();
         assert_eq!([1, 2, 3, 4].map(there), [false, true, true, false]);
-        // Another run knows what is to be beaten.
+        // A second run knows the scores of the first.
         let mut again = BestSaver::new(second, &dir, 2);
         assert_eq!(again.offer(&s, 6, 0.55).unwrap(), None);
         assert!(again.offer(&s, 7, 0.9).unwrap().is_some());

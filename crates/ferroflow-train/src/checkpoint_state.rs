@@ -1,14 +1,13 @@
-//! The file `checkpoint` of a directory: which checkpoints there are, in the text TensorFlow
-//! writes.
+//! The file `checkpoint`, which lists the checkpoints of a directory in TensorFlow's text format.
 
 use crate::events::file_error;
 use ferroflow_core::{Result, bail};
 use std::path::Path;
 
-/// Which checkpoints a directory has, the oldest first.
+/// The checkpoints of a directory, oldest first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct CheckpointState {
-    /// Paths and when they were written.
+    /// Paths, and the times they were written.
     all: Vec<(String, f64)>,
 }
 
@@ -24,7 +23,7 @@ impl CheckpointState {
         self.all.iter().rev().map(|(path, _)| path.as_str())
     }
 
-    /// Adds the latest one; returns those that are more than `keep`, unless that is 0.
+    /// Adds the latest checkpoint. Returns the oldest ones beyond `keep`; 0 keeps all.
     pub fn add(&mut self, path: &str, time: f64, keep: usize) -> Vec<String> {
         self.all.retain(|(known, _)| known != path);
         self.all.push((path.to_string(), time));
@@ -37,7 +36,7 @@ impl CheckpointState {
 
     pub fn write(&self, dir: &Path) -> Result<()> {
         let Some((latest, _)) = self.all.last() else {
-            bail!(Internal, "there is no checkpoint to note");
+            bail!(Internal, "the list of checkpoints is empty");
         };
         let mut text = format!("model_checkpoint_path: {}\n", quoted(dir, latest));
         for (path, _) in &self.all {
@@ -79,7 +78,7 @@ impl CheckpointState {
     }
 }
 
-/// A path as the file has it: relative to the directory it is in, so that both can be moved.
+/// A path relative to the directory of the file, so that the directory can be moved.
 fn quoted(dir: &Path, path: &str) -> String {
     let relative = Path::new(path).strip_prefix(dir).unwrap_or(Path::new(path));
     let text = relative.display().to_string();
@@ -91,7 +90,7 @@ fn unquoted(dir: &Path, text: &str) -> String {
     dir.join(text).display().to_string()
 }
 
-/// Writes a file that appears when it is whole, or not at all.
+/// Writes a file atomically: under another name first, then by a rename.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
     let temporary = path.with_extension(format!("tmp{}", fastrand::u64(..)));
     let write = std::fs::write(&temporary, bytes).and_then(|()| std::fs::rename(&temporary, path));
@@ -101,7 +100,7 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
     })
 }
 
-/// Removes the files of a checkpoint. One that is gone already is no matter.
+/// Removes the files of a checkpoint. Missing files are no error.
 pub(crate) fn remove_checkpoint(path: &str) {
     let path = Path::new(path);
     let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else { return };
@@ -125,7 +124,7 @@ mod tests {
     use crate::testing::temporary;
 
     #[test]
-    fn the_list_is_read_as_it_was_written() {
+    fn a_written_list_reads_back_equal() {
         let dir = temporary("state");
         std::fs::create_dir_all(&dir).unwrap();
         let mut state = CheckpointState::default();

@@ -1,11 +1,11 @@
-//! Gradients kept within bounds.
+//! Gradient clipping.
 
 use crate::gradient::Gradient;
 use crate::graph::Graph;
 use crate::optimizer::GradAndVar;
 use crate::output::Output;
 
-/// `t` scaled down, if need be, to a length of at most `norm`.
+/// Scales `t` down to an L2 norm of at most `norm`.
 #[track_caller]
 pub fn clip_by_norm(t: &Output, norm: f32) -> Output {
     let g = t.graph();
@@ -16,7 +16,7 @@ pub fn clip_by_norm(t: &Output, norm: f32) -> Output {
         } else {
             t.square().sum_all()
         };
-        // The root has no finite derivative at 0.
+        // The square root has no finite derivative at 0.
         let positive = square.greater(0.0);
         let safe = positive.select(&square, square.ones_like());
         let length = positive.select(safe.sqrt(), &square);
@@ -24,7 +24,7 @@ pub fn clip_by_norm(t: &Output, norm: f32) -> Output {
     })
 }
 
-/// The length of all gradients taken together.
+/// The L2 norm of all gradients together.
 #[track_caller]
 pub fn global_norm(graph: &Graph, gradients: &[GradAndVar]) -> Output {
     graph.name_scope("global_norm", |_| {
@@ -37,8 +37,8 @@ pub fn global_norm(graph: &Graph, gradients: &[GradAndVar]) -> Output {
     })
 }
 
-/// Gradients scaled down together, if need be, to a common length of at most `norm`; and what their
-/// length was. They become NaN if one is not finite.
+/// Scales all gradients by one factor, to a global norm of at most `norm`. Returns them and their norm
+/// before. All become NaN if one of them is not finite.
 #[track_caller]
 pub fn clip_by_global_norm(
     graph: &Graph,
@@ -48,8 +48,8 @@ pub fn clip_by_global_norm(
     graph.name_scope("clip_by_global_norm", |_| {
         let length = global_norm(graph, gradients);
         let scale = length.reciprocal().minimum(1.0 / norm) * norm;
-        // NaN for a length that is not finite, so that training fails loudly.
-        #[allow(clippy::eq_op)] // zero, or NaN where the length is not finite
+        // NaN for a norm that is not finite, so that training fails.
+        #[allow(clippy::eq_op)] // 0, or NaN where the norm is not finite
         let scale = scale + (&length - &length);
         let clip = |g: &Gradient| g.with_values(g.values() * &scale);
         let clipped = gradients.iter().map(|(g, v)| (g.as_ref().map(clip), v.clone())).collect();
@@ -57,7 +57,7 @@ pub fn clip_by_global_norm(
     })
 }
 
-/// Gradients with every element between `low` and `high`.
+/// Clips every element of the gradients to the range from `low` to `high`.
 #[track_caller]
 pub fn clip_gradients(gradients: &[GradAndVar], low: f32, high: f32) -> Vec<GradAndVar> {
     let clip = |g: &Gradient| g.with_values(g.values().clip(low, high));

@@ -9,9 +9,9 @@ use std::collections::HashMap;
 use std::panic::Location;
 
 impl Graph {
-    /// The outputs of `then` if `predicate` is true, else those of `otherwise`. Both closures are
-    /// run now, to build their side; in a step only one side runs. Both return as many tensors, of
-    /// the same types.
+    /// The outputs of `then` if `predicate` is true, else those of `otherwise`. This call runs both
+    /// closures to build both branches; a step runs only one branch. Both must return the same number
+    /// of tensors, of the same types.
     ///
     /// ```
     /// # let g = ferroflow_train::Graph::new();
@@ -27,7 +27,7 @@ impl Graph {
         otherwise: impl FnOnce() -> Vec<Output>,
     ) -> Vec<Output> {
         let at = Location::caller();
-        // How many tensors a side returns is known once it was built.
+        // The number of outputs is known after a branch is built.
         let mut count = 0;
         let Some(p) = predicate.endpoint else { return self.broken(then().len()) };
         if predicate.dtype() != DType::Bool {
@@ -42,7 +42,7 @@ impl Graph {
             ensure!(
                 yes.len() == no.len(),
                 InvalidArgument,
-                "the sides of cond return {} and {} tensors",
+                "the branches of cond return {} and {} tensors",
                 yes.len(),
                 no.len()
             );
@@ -50,7 +50,7 @@ impl Graph {
             let mut merged = Vec::with_capacity(yes.len());
             for (yes, no) in yes.into_iter().zip(no) {
                 let (a, b) = (state.ir.type_of(yes).dtype, state.ir.type_of(no).dtype);
-                ensure!(a == b, InvalidArgument, "the sides of cond return {a} and {b}");
+                ensure!(a == b, InvalidArgument, "the branches of cond return {a} and {b}");
                 let shape = in_common(&state.shape(yes), &state.shape(no));
                 let before = std::mem::replace(&mut state.contexts[outer].scope, scope.to_string());
                 let merge = state.primitive("Merge", outer, vec![no, yes], Attrs::new(), at);
@@ -84,7 +84,7 @@ impl Graph {
             let predicate = state.bring(predicate, outer, at)?;
             let kind = Kind::Branch { predicate, side, pivot: None };
             let context = state.open(outer, kind, scope);
-            // What tells nodes without inputs that their side is the one that runs.
+            // The pivot: nodes without inputs depend on it, so they run only if their branch does.
             let switch =
                 state.primitive("Switch", context, vec![predicate, predicate], Attrs::new(), at)?;
             let out = Endpoint::new(switch, usize::from(side));
@@ -98,7 +98,7 @@ impl Graph {
         let graph = self.clone();
         let restore = Restore(move || graph.state().context = outer);
         let outputs = build();
-        // In the branch, so that a tensor from outside that is returned as it is comes through it.
+        // Inside the branch, so that an outside tensor that is returned as it is passes through a Switch.
         let mut found = Vec::with_capacity(outputs.len());
         for output in &outputs {
             let through = self.op("Identity").input(output).made_at(at).output();
@@ -106,7 +106,7 @@ impl Graph {
                 Some(e) => found.push(e),
                 None => {
                     self.check()?;
-                    bail!(InvalidArgument, "a side of cond returns what could not be made");
+                    bail!(InvalidArgument, "a branch of cond returns an output of a failed node");
                 }
             }
         }
@@ -116,7 +116,7 @@ impl Graph {
     }
 }
 
-/// The outputs of a side, and their number if it is the larger.
+/// The outputs of a branch. Raises `count` to their number.
 fn counted(count: &mut usize, outputs: Vec<Output>) -> Vec<Output> {
     *count = outputs.len().max(*count);
     outputs
@@ -131,7 +131,7 @@ impl State {
     }
 }
 
-/// What two shapes both say.
+/// The dimensions that two shapes have in common.
 pub(crate) fn in_common(
     a: &ferroflow_core::PartialShape,
     b: &ferroflow_core::PartialShape,
@@ -149,7 +149,7 @@ mod tests {
     use crate::testing::{floats, graph, initialized, session};
 
     #[test]
-    fn only_the_side_that_holds_runs() {
+    fn only_the_taken_branch_runs() {
         let g = graph();
         let x = g.placeholder::<f32>("x", ());
         let count = g.variable("count", [0.0, 0.0]);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn sides_must_agree() {
+    fn branches_must_return_the_same_types() {
         let g = graph();
         let x = g.constant(1.0);
         g.cond(&x.greater(0.0), || vec![x.clone()], || vec![g.constant(1)]);

@@ -1,4 +1,4 @@
-//! Branches and loops of v1 control flow: which of them a node is in, and how tensors get in.
+//! The contexts of v1 control flow: which branch or loop a node is in, and how tensors enter it.
 
 use crate::graph::State;
 use crate::names::join;
@@ -17,15 +17,15 @@ pub(crate) const ROOT: ContextId = 0;
 pub(crate) struct Context {
     pub parent: ContextId,
     pub kind: Kind,
-    /// The name scope of what brings tensors in.
+    /// The name scope of the nodes that bring tensors in.
     pub scope: String,
-    /// Tensors from outside, and what they are within.
+    /// Outside tensors, and the tensors that stand for them inside.
     pub brought: HashMap<Endpoint, Endpoint>,
 }
 
 pub(crate) enum Kind {
     Root,
-    /// One side of a conditional; nodes without inputs wait for the pivot.
+    /// One branch of a conditional. Nodes without inputs depend on the pivot.
     Branch {
         predicate: Endpoint,
         side: bool,
@@ -64,7 +64,7 @@ impl State {
         context
     }
 
-    /// The tensor as it is seen from context `to`.
+    /// The tensor that stands for `e` in context `to`; adds the nodes that bring it in.
     pub fn bring(
         &mut self,
         e: Endpoint,
@@ -107,8 +107,7 @@ impl State {
         Ok(found)
     }
 
-    /// Adds a node of control flow to a context. What is known of its first input's shape holds for
-    /// all its outputs that are of its type.
+    /// Adds a control flow node to a context. Its outputs get the shape of its first input.
     pub fn primitive(
         &mut self,
         op: &str,
@@ -135,7 +134,7 @@ impl State {
         let id = self.add_plain(spec, place)?;
         self.ir.node_mut(id).device = device;
         if let Some(first) = first {
-            // Of `Merge` the caller knows what its inputs have in common.
+            // `Merge` is an exception: its caller sets the common shape of all inputs.
             let shape = self.shape(first);
             let is_merge = self.ir.node(id).op.control_flow == Some(ControlFlow::Merge);
             let passed = if is_merge { 0 } else { self.shapes[id.index()].len() };
@@ -144,8 +143,8 @@ impl State {
         Ok(id)
     }
 
-    /// Ties a node to its branch or loop: one without inputs from within waits for the pivot, and
-    /// nothing within a loop waits for nodes outside of it.
+    /// Ties a node to its branch or loop. A node without inputs from inside depends on the pivot, and
+    /// no node inside a loop depends on nodes outside.
     pub fn add_pivot(&mut self, spec: &mut Spec, context: ContextId) -> Result<()> {
         let pivot = match &self.contexts[context].kind {
             Kind::Root => None,
@@ -157,7 +156,7 @@ impl State {
             if !self.is_within(context, from) {
                 bail!(
                     InvalidArgument,
-                    "'{}' waits for '{}', which is inside a branch or a loop",
+                    "'{}' depends on '{}', which is inside a branch or a loop",
                     spec.name,
                     self.ir.node(*c).name
                 );

@@ -5,7 +5,7 @@ use ferroflow_core::{DType, DeviceName, PartialShape, Result};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// What a device function is told of a node.
+/// What a device function knows of a node.
 ///
 /// ```
 /// use ferroflow_core::{DType, PartialShape};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub struct NodeSpec {
     pub name: String,
     pub op: String,
-    /// What scopes further in say.
+    /// The device that inner scopes set.
     pub device: String,
     /// Type and shape of its first output; of the variable, for a variable's handle.
     pub dtype: Option<DType>,
@@ -27,28 +27,28 @@ pub struct NodeSpec {
 }
 
 impl NodeSpec {
-    /// The bytes its first output takes, 0 if that is not known.
+    /// The size of its first output in bytes; 0 if the shape is unknown.
     pub fn bytes(&self) -> u64 {
         let size = self.dtype.and_then(|t| t.size()).unwrap_or(0);
         self.shape.elements().map_or(0, |n| (n as u64).saturating_mul(size as u64))
     }
 }
 
-/// What a `device` scope says.
+/// The content of a `device` scope.
 #[derive(Clone)]
 pub enum DeviceScope {
-    /// A device, parts of which may be open: they are left to the scopes around.
+    /// A device name. Outer scopes fill in the parts that it leaves open.
     Name(DeviceName),
-    /// Says where a node goes, given what scopes further in say.
+    /// A function from a node, with the device of inner scopes, to its device.
     Function(DeviceFn),
-    /// Forgets the scopes around.
+    /// Ignores the outer scopes.
     Nowhere,
 }
 
-/// From a node to the device it goes to.
+/// A function from a node to its device.
 pub type DeviceFn = Arc<dyn Fn(&NodeSpec) -> Result<DeviceName> + Send + Sync>;
 
-/// What a device scope may be given: a device name or a function.
+/// A value for a device scope: a device name or a function.
 pub trait IntoDevice {
     fn into_device(self) -> Result<DeviceScope>;
 }
@@ -83,8 +83,7 @@ impl IntoDevice for DeviceFn {
     }
 }
 
-/// A function from a node to the name of the device it goes to, whatever scopes further in say of
-/// it.
+/// A function from a node to the name of its device. It overrides inner scopes.
 impl<F, D> IntoDevice for F
 where
     F: Fn(&NodeSpec) -> D + Send + Sync + 'static,
@@ -104,8 +103,8 @@ impl IntoDevice for ReplicaDeviceSetter {
 
 impl Graph {
     /// Runs `build` with everything it makes on a device: a name such as `/job:ps/task:0` or
-    /// `/cpu:0`, a function, a [`ReplicaDeviceSetter`], or `None` to leave all scopes. Scopes nest;
-    /// what an inner one leaves open the outer ones say.
+    /// `/cpu:0`, a function, a [`ReplicaDeviceSetter`], or `None` to leave all scopes. Scopes nest:
+    /// outer scopes fill in what an inner one leaves open.
     ///
     /// ```
     /// # let g = ferroflow_train::Graph::new();
@@ -135,7 +134,7 @@ impl Graph {
     }
 }
 
-/// Where the scopes, outermost first, put a node.
+/// The device of a node, from its scopes, outermost first.
 pub(crate) fn apply(scopes: &[DeviceScope], mut spec: NodeSpec) -> Result<String> {
     for scope in scopes.iter().rev() {
         let current = DeviceName::parse(&spec.device)?;
@@ -148,7 +147,7 @@ pub(crate) fn apply(scopes: &[DeviceScope], mut spec: NodeSpec) -> Result<String
     Ok(spec.device)
 }
 
-/// Which parameter server a variable goes to.
+/// How variables are distributed over the parameter servers.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
@@ -161,10 +160,10 @@ pub(crate) fn apply(scopes: &[DeviceScope], mut spec: NodeSpec) -> Result<String
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PsStrategy {
-    /// Each in turn.
+    /// Round robin.
     #[default]
     RoundRobin,
-    /// The one that holds the fewest bytes so far.
+    /// The server that holds the fewest bytes so far.
     GreedyByBytes,
 }
 
@@ -217,7 +216,7 @@ impl ReplicaDeviceSetter {
         }
     }
 
-    /// Where everything but variables goes.
+    /// The device of everything but variables.
     pub fn worker(mut self, device: &str) -> Self {
         self.worker = device.into();
         self
@@ -280,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_uses_a_variable_goes_where_it_is() {
+    fn ops_on_a_variable_are_placed_with_it() {
         let g = graph();
         g.device(ReplicaDeviceSetter::new(1).worker("/job:worker/task:3"), || {
             let v = g.variable("v", init::normal([2], 0.0, 1.0));
@@ -294,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_say_where_nodes_go() {
+    fn device_functions_place_nodes() {
         let g = graph();
         let heavy = |node: &NodeSpec| match node.op.as_str() {
             "MatMul" => "/job:worker/task:7".to_string(),

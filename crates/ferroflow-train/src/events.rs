@@ -1,4 +1,4 @@
-//! Event files, which TensorBoard shows.
+//! Event files for TensorBoard.
 
 use crate::graph::Graph;
 use crate::wire::{self, Event, EventBody};
@@ -31,14 +31,14 @@ fn now() -> f64 {
 }
 
 impl EventWriter {
-    /// Starts a file of its own in `dir`, which is made if need be.
+    /// Creates an event file in `dir`, and `dir` if it does not exist.
     pub fn create(dir: impl AsRef<Path>) -> Result<EventWriter> {
         let dir = dir.as_ref();
         std::fs::create_dir_all(dir).map_err(|e| file_error(dir, &e))?;
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let host = host.trim();
         let host = if host.is_empty() { "localhost" } else { host };
-        // Two writers of one process and second do not share a file.
+        // A number in the name: two writers may start in the same second.
         let (seconds, salt) = (now() as u64, fastrand::u32(..));
         let name =
             format!("events.out.tfevents.{seconds:010}.{host}.{}.{salt}", std::process::id());
@@ -50,48 +50,48 @@ impl EventWriter {
         Ok(writer)
     }
 
-    /// Where it writes.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A number.
+    /// Writes a number.
     pub fn scalar(&mut self, tag: &str, value: f32, step: i64) -> Result<()> {
         self.add(step, EventBody::Scalar(tag, value))
     }
 
-    /// What a summary op put out.
+    /// Writes the output of a summary op.
     pub fn summary(&mut self, summary: &Tensor, step: i64) -> Result<()> {
         self.add(step, EventBody::Summary(summary.scalar_string()?))
     }
 
-    /// A text, which TensorBoard shows as Markdown.
+    /// Writes a text, which TensorBoard shows as Markdown.
     pub fn text(&mut self, tag: &str, text: &str, step: i64) -> Result<()> {
         self.add(step, EventBody::Text(tag, text))
     }
 
-    /// What was recorded of a step, which TensorBoard shows in the graph.
+    /// Writes the trace of a step, which TensorBoard shows in the graph.
     pub fn trace(&mut self, tag: &str, metadata: &RunMetadata, step: i64) -> Result<()> {
         self.add(step, EventBody::Trace(tag, metadata.bytes().clone()))
     }
 
-    /// The graph.
+    /// Writes the graph.
     pub fn graph(&mut self, graph: &Graph) -> Result<()> {
         self.add(0, EventBody::Graph(graph.to_graph_def_bytes()?))
     }
 
-    /// That training starts at this step: what an earlier run wrote for later ones no longer
-    /// counts.
+    /// Writes that training starts at this step. TensorBoard drops what an earlier run wrote for later
+    /// steps.
     pub fn started(&mut self, step: i64) -> Result<()> {
         self.add(step, EventBody::Started)
     }
 
-    /// That a checkpoint was left.
+    /// Writes that a checkpoint was saved.
     pub fn checkpoint(&mut self, path: &str, step: i64) -> Result<()> {
         self.add(step, EventBody::Checkpoint(path))
     }
 
-    /// Makes sure that everything so far is in the file.
+    /// Flushes all events to the file.
     pub fn flush(&mut self) -> Result<()> {
         self.file.flush().map_err(|e| file_error(&self.path, &e))
     }
@@ -111,12 +111,12 @@ pub(crate) fn write_record(to: &mut impl Write, record: &[u8]) -> std::io::Resul
     to.write_all(&masked(record).to_le_bytes())
 }
 
-/// A checksum that differs from those of the data it may be embedded in.
+/// The masked checksum of the TFRecord format.
 fn masked(bytes: &[u8]) -> u32 {
     crc32c::crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8)
 }
 
-/// All events of a file. One that is cut short, as a killed writer leaves it, ends the list.
+/// All events of a file. A truncated event, as a killed writer leaves it, ends the list.
 pub fn read_events(path: impl AsRef<Path>) -> Result<Vec<Event>> {
     let path = path.as_ref();
     let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! Files of examples: `Example` records in TFRecord files.
+//! `Example` records, and the TFRecord files that hold them.
 
 use crate::events::{file_error, write_record};
 use crate::wire::{ExampleValues, encode_example};
@@ -68,7 +68,7 @@ pub struct RecordWriter {
 }
 
 impl RecordWriter {
-    /// Starts a file; one that is there is replaced.
+    /// Creates a file, or replaces an existing one.
     pub fn create(path: impl AsRef<Path>) -> Result<RecordWriter> {
         let path = path.as_ref().to_path_buf();
         let file = File::create(&path).map_err(|e| file_error(&path, &e))?;
@@ -80,7 +80,7 @@ impl RecordWriter {
         write_record(&mut self.file, record).map_err(|e| file_error(&self.path, &e))
     }
 
-    /// Makes sure that everything is in the file.
+    /// Flushes all records to the file.
     pub fn finish(mut self) -> Result<()> {
         self.file.flush().map_err(|e| file_error(&self.path, &e))
     }

@@ -1,4 +1,4 @@
-//! What a step is asked for and fed, as Rust values.
+//! Fetches and feeds of a step as Rust values.
 
 use crate::output::{Operation, Output};
 use crate::value::IntoTensor;
@@ -7,12 +7,12 @@ use ferroflow_core::{Element, Result, Tensor, err};
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
-/// What a step is to fetch and run.
+/// The tensors a step fetches and the nodes it runs.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
     /// Each name once.
     pub(crate) fetches: Vec<String>,
-    /// Which of `fetches` was asked for, in the order they were asked for.
+    /// Positions in `fetches`, in the order in which the caller asked for them.
     pub(crate) order: Vec<usize>,
     pub(crate) targets: Vec<String>,
 }
@@ -27,7 +27,7 @@ impl Wanted {
     }
 }
 
-/// What can be fetched.
+/// A value that a step can fetch.
 ///
 /// ```
 /// # fn run(s: &ferroflow_train::Session, x: ferroflow_train::Output) -> ferroflow_core::Result<()> {
@@ -38,13 +38,13 @@ impl Wanted {
 /// # }
 /// ```
 pub trait Fetch {
-    /// What comes back.
+    /// The fetched value.
     type Value;
 
-    /// Says what it needs.
+    /// Adds the tensors and nodes it needs.
     fn ask(&self, wanted: &mut Wanted);
 
-    /// Takes what it asked for, in order.
+    /// Takes the values it asked for, in order.
     fn answer(&self, values: &mut dyn Iterator<Item = Tensor>) -> Result<Self::Value>;
 }
 
@@ -169,7 +169,7 @@ macro_rules! tuples {
 }
 tuples! { A; A B; A B C; A B C D; A B C D E; A B C D E F; A B C D E F G; A B C D E F G H; }
 
-/// Makes a struct that can be fetched, and the struct of what comes back, field by field.
+/// Declares a struct that can be fetched, and the struct of the fetched values, field by field.
 ///
 /// ```
 /// # fn main() -> ferroflow_core::Result<()> {
@@ -198,7 +198,7 @@ macro_rules! fetch_struct {
             $(pub $field: $fetch,)*
         }
 
-        /// What comes back.
+        /// The fetched values.
         $vis struct $value {
             $(pub $field: <$fetch as $crate::Fetch>::Value,)*
         }
@@ -246,7 +246,7 @@ impl<T: Element> Fetch for Scalar<T> {
     }
 }
 
-/// What can be fed: pairs of a tensor of the graph and its value.
+/// Feeds: pairs of a tensor of the graph and its value.
 pub trait Feeds {
     fn collect_into(self, feeds: &mut Vec<(String, Tensor)>) -> Result<()>;
 }
@@ -278,7 +278,7 @@ impl<F: Feeds> Feeds for Vec<F> {
     }
 }
 
-/// Feeds that were collected before.
+/// Feeds by name.
 impl Feeds for &[(String, Tensor)] {
     fn collect_into(self, feeds: &mut Vec<(String, Tensor)>) -> Result<()> {
         feeds.extend_from_slice(self);

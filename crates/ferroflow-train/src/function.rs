@@ -1,4 +1,4 @@
-//! Functions: parts of a graph with a name, called from several places.
+//! Functions: named parts of a graph that several nodes call.
 
 use crate::graph::Graph;
 use crate::node::NodeBuilder;
@@ -28,8 +28,8 @@ pub struct Function {
 }
 
 impl Graph {
-    /// A function of tensors of these types and shapes. The closure is run once, now, on a graph of
-    /// its own; it sees nothing but its arguments.
+    /// A function of tensors of these types and shapes. This call runs the closure once, on a graph of
+    /// its own: the closure can use only its arguments.
     ///
     /// ```
     /// # let g = ferroflow_train::Graph::new();
@@ -111,7 +111,7 @@ fn make(
         ensure!(
             output.graph.is(body),
             InvalidArgument,
-            "result {i} of '{name}' is of another graph"
+            "result {i} of '{name}' belongs to another graph"
         );
         let e = output.endpoint.ok_or_else(|| err!(Internal, "a broken result"))?;
         let dtype = state.ir.type_of(e).dtype;
@@ -180,7 +180,7 @@ impl Function {
         &self.name
     }
 
-    /// It as the value of an attribute.
+    /// The function as the value of an attribute.
     pub fn reference(&self) -> FuncRef {
         FuncRef { name: self.name.clone(), attrs: Attrs::new() }
     }
@@ -190,7 +190,7 @@ impl Function {
         self.results.iter().map(|r| r.0).collect()
     }
 
-    /// What is known of the shapes of its results.
+    /// The shapes of its results, as far as they are known.
     pub fn result_shapes(&self) -> Vec<PartialShape> {
         self.results.iter().map(|r| r.1.clone()).collect()
     }
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_sees_only_its_arguments() {
+    fn a_function_can_use_only_its_arguments() {
         let g = graph();
         let outside = g.constant(1.0);
         g.function("f", &[], |_, _| vec![outside.clone()]);

@@ -22,16 +22,17 @@ use std::panic::Location;
 #[derive(Clone, Debug)]
 pub enum Gradient {
     Dense(Output),
-    /// Rows of a gradient that is zero elsewhere: what looking rows up in a table has.
+    /// Rows of a gradient that is zero elsewhere, such as the gradient of a table lookup.
     Sparse(IndexedSlices),
 }
 
-/// Row `indices[i]` of a tensor is the sum of the `values[i]` that name it; others are zero.
+/// A tensor by rows: row `r` is the sum of all `values[i]` with `indices[i] == r`, and zero without
+/// one.
 #[derive(Clone, Debug)]
 pub struct IndexedSlices {
     pub values: Output,
     pub indices: Output,
-    /// The shape of the whole.
+    /// The shape of the whole tensor.
     pub shape: Output,
 }
 
@@ -49,7 +50,7 @@ impl Gradient {
         }
     }
 
-    /// The values it is made of: all of them, or those of its rows.
+    /// The values: the whole tensor, or its rows.
     pub fn values(&self) -> &Output {
         match self {
             Gradient::Dense(output) => output,
@@ -68,7 +69,7 @@ impl Gradient {
 }
 
 impl IndexedSlices {
-    /// The same gradient with every row named once.
+    /// The same gradient with unique indices.
     #[track_caller]
     pub fn deduplicated(&self) -> IndexedSlices {
         let g = self.values.graph();
@@ -79,7 +80,7 @@ impl IndexedSlices {
     }
 }
 
-/// What one can differentiate by: a tensor or a variable.
+/// A tensor or a variable, to differentiate by.
 pub trait Differentiate {
     fn point(&self) -> Output;
 }
@@ -103,7 +104,7 @@ impl<D: Differentiate> Differentiate for &D {
 }
 
 impl Graph {
-    /// The derivatives of the sum of `ys` by each of `xs`: none for those on which no y depends.
+    /// The derivatives of the sum of `ys` by each of `xs`; `None` where no y depends on the x.
     ///
     /// ```
     /// # let g = ferroflow_train::Graph::new();
@@ -135,7 +136,7 @@ impl Graph {
         ensure!(
             ys.iter().chain(xs).all(|o| o.graph.is(self)),
             InvalidArgument,
-            "what is differentiated, or by what, is of another graph"
+            "an output or a variable of gradients belongs to another graph"
         );
         let endpoints =
             |list: &[Output]| -> Vec<Endpoint> { list.iter().filter_map(|o| o.endpoint).collect() };
@@ -145,7 +146,7 @@ impl Graph {
             ensure!(
                 state.context == ROOT,
                 InvalidArgument,
-                "gradients are made outside of branches and loops"
+                "gradients cannot be made inside a branch or a loop"
             );
             let scope = join(&state.name_scope, "gradients");
             let name = state.names.unique(&scope);
@@ -176,7 +177,7 @@ impl Graph {
                 state.names.take(&name);
                 state.made_at.push(at);
                 state.places.push(ROOT);
-                // A shape that cannot be told is not a mistake of the user's here.
+                // An unknown shape is no error here.
                 let unknown = vec![Default::default(); state.ir.node(id).output_types.len()];
                 let shapes = state.infer(id).unwrap_or(unknown);
                 state.shapes.push(shapes);

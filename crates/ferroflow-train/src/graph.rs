@@ -1,5 +1,5 @@
-//! The graph under construction, and what is current while it is built: scopes, devices, control
-//! dependencies, the branch or loop one is in.
+//! The graph builder, and its current scopes: names, devices, control dependencies, and the current
+//! branch or loop.
 
 use crate::catalog::default_catalog;
 use crate::context::{Context, ContextId, ROOT};
@@ -18,10 +18,10 @@ use std::sync::Arc;
 
 /// A graph that is being built. Clones are handles of the same graph.
 ///
-/// Calls that add nodes return [`Output`]s and never fail: the first mistake (a wrong type, shapes
-/// that do not fit) is kept with the source line it was made on, later calls that depend on it add
-/// nothing, and [`Graph::check`], or opening a session, reports it. One thread builds at a time:
-/// scopes are those of the graph.
+/// Calls that add nodes return [`Output`]s and never fail. The graph keeps the first error, such as a
+/// wrong type or incompatible shapes, with its source line. Later calls that depend on it add nothing.
+/// [`Graph::check`] reports the error, and so does opening a session. Only one thread may build at a
+/// time, since all threads share the scopes.
 ///
 /// ```
 /// # fn main() -> ferroflow_core::Result<()> {
@@ -46,9 +46,9 @@ pub(crate) struct Inner {
 pub(crate) struct State {
     pub catalog: Arc<Catalog>,
     pub ir: ferroflow_graph::GraphIr,
-    /// What is known of the outputs of each node.
+    /// The shapes of the outputs of each node, as far as they are known.
     pub shapes: Vec<Vec<PartialShape>>,
-    /// Where each node was asked for.
+    /// The source line that made each node.
     pub made_at: Vec<&'static Location<'static>>,
     /// The branch or loop each node is in.
     pub places: Vec<ContextId>,
@@ -64,14 +64,14 @@ pub(crate) struct State {
     pub variable_scope: VariableScope,
     pub seed: Option<i64>,
     pub error: Option<Error>,
-    /// Grows when nodes that were there are changed: a session cannot follow.
+    /// Counts changes to existing nodes. An open session cannot adopt them.
     pub rewrites: u64,
 }
 
-/// The nodes that those made within a `control_dependencies` wait for.
+/// A `control_dependencies` scope: new nodes inside depend on `nodes`.
 pub(crate) struct Controls {
     pub nodes: Vec<NodeId>,
-    /// Nodes made within, which wait already: what takes their outputs need not.
+    /// Nodes made inside. Their consumers need no control dependency of their own.
     pub within: HashSet<NodeId>,
 }
 
@@ -165,7 +165,7 @@ impl Graph {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// The first mistake made so far, with the source line it was made on.
+    /// The first error so far, with its source line.
     pub fn check(&self) -> Result<()> {
         match &self.state().error {
             Some(e) => Err(e.clone()),
@@ -173,14 +173,14 @@ impl Graph {
         }
     }
 
-    /// Notes a mistake made at the caller's line.
+    /// Keeps an error with the caller's line.
     #[track_caller]
     pub(crate) fn fail(&self, error: Error) {
         let at = Location::caller();
         self.state().fail(error, at);
     }
 
-    /// The value, or the default after noting the mistake.
+    /// The value; an error is kept and gives `None`.
     #[track_caller]
     pub(crate) fn or_fail<T>(&self, result: Result<T>) -> Option<T> {
         match result {
@@ -192,13 +192,13 @@ impl Graph {
         }
     }
 
-    /// Outputs of what could not be made: what a call returns after a mistake, so that those who
-    /// count on a number of outputs find them and the mistake is what they hear of.
+    /// Outputs of a node that could not be made. A failed call returns them, so that callers that index
+    /// its outputs do not panic and the first error is reported.
     pub(crate) fn broken(&self, count: usize) -> Vec<Output> {
         vec![Output::new(self, None); count]
     }
 
-    /// The node of an operation of this graph; one of another graph is a mistake made `at` a line.
+    /// The node of an operation of this graph; an operation of another graph is an error at line `at`.
     pub(crate) fn own(
         &self,
         operation: &Operation,
@@ -208,12 +208,12 @@ impl Graph {
             return operation.id;
         }
         let name = operation.name();
-        let e = err!(InvalidArgument, "'{name}', which is to be waited for, is of another graph");
+        let e = err!(InvalidArgument, "control dependency '{name}' belongs to another graph");
         self.state().fail(e, at);
         None
     }
 
-    /// The graph written down, as TensorFlow reads it.
+    /// The graph as a GraphDef.
     pub fn to_def(&self) -> Result<GraphDef> {
         let state = self.state();
         match &state.error {
@@ -232,8 +232,8 @@ impl Graph {
         self.len() == 0
     }
 
-    /// The nodes from number `from` on, with the functions of the whole graph: what a session that
-    /// has the first `from` nodes lacks. Also says how often older nodes were changed.
+    /// The nodes from number `from` on, with the functions of the whole graph: what a session that has
+    /// the first `from` nodes lacks. Also returns the number of nodes and of changes to older nodes.
     pub fn additions(&self, from: usize) -> Result<(GraphDef, usize, u64)> {
         let state = self.state();
         if let Some(e) = &state.error {
@@ -244,7 +244,7 @@ impl Graph {
         Ok((def, state.ir.len(), state.rewrites))
     }
 
-    /// How many nodes there are and how often older ones were changed: cheap to compare.
+    /// The number of nodes and of changes to older nodes. Cheap to compare.
     pub fn version(&self) -> (usize, u64) {
         let state = self.state();
         (state.ir.len(), state.rewrites)
@@ -270,14 +270,14 @@ impl Graph {
         Ok(Operation::new(self, Some(id)))
     }
 
-    /// Sets what the seeds of random ops are made from, so that every run draws the same.
+    /// Sets the graph's random seed, so that every run draws the same numbers.
     pub fn set_seed(&self, seed: i64) {
         self.state().seed = Some(seed);
     }
 
-    /// Both seeds of a random op, made as TensorFlow makes them.
+    /// Both seeds of a random op, derived as in TensorFlow.
     pub(crate) fn seeds(&self, op_seed: Option<i64>) -> (i64, i64) {
-        /// Stands for the graph's seed when only the op has one.
+        /// The graph's seed if only the op has one.
         const DEFAULT_GRAPH_SEED: i64 = 87_654_321;
         let state = self.state();
         match (state.seed, op_seed) {
@@ -319,7 +319,7 @@ impl Graph {
         }
     }
 
-    /// A tensor that is fed, of `T`s.
+    /// A placeholder: a tensor of `T`s that the caller feeds.
     #[track_caller]
     pub fn placeholder<T: ferroflow_core::Element>(
         &self,
@@ -329,14 +329,14 @@ impl Graph {
         self.placeholder_of(T::DTYPE, name, shape)
     }
 
-    /// A tensor that is fed, of a type known only when the program runs.
+    /// A placeholder of a type known at run time.
     #[track_caller]
     pub fn placeholder_of(&self, dtype: DType, name: &str, shape: impl IntoShape) -> Output {
         let op = self.op("Placeholder").name(name).attr("dtype", dtype);
         op.attr("shape", shape.into_shape()).output()
     }
 
-    /// A tensor that may be fed, and has a value when it is not.
+    /// A placeholder with a default for steps that do not feed it.
     #[track_caller]
     pub fn placeholder_with_default(
         &self,
@@ -349,9 +349,9 @@ impl Graph {
         op.input(&default).attr("shape", shape.into_shape()).output()
     }
 
-    /// Runs `build` with the names of nodes under `name/`; a name used before gets a number. A name
-    /// that ends in `/` is taken as it is: it goes on with a scope that was left. The closure is
-    /// told the scope's whole name.
+    /// Runs `build`, whose new nodes get names under `name/`. A used name gets a number; a name that
+    /// ends in `/` is used as it is and reopens an earlier scope. The closure receives the full name of
+    /// the scope.
     pub fn name_scope<R>(&self, name: &str, build: impl FnOnce(&str) -> R) -> R {
         let before = {
             let mut state = self.state();
@@ -371,7 +371,7 @@ impl Graph {
         build(&scope)
     }
 
-    /// Runs `build` with everything it makes waiting for `first`.
+    /// Runs `build`; all nodes it makes depend on `first`.
     #[track_caller]
     pub fn control_dependencies<R>(&self, first: &[Operation], build: impl FnOnce() -> R) -> R {
         let at = Location::caller();
@@ -384,7 +384,7 @@ impl Graph {
         build()
     }
 
-    /// Runs `build` outside all branches, loops and control dependencies: where variables are made.
+    /// Runs `build` outside all branches, loops and control dependencies, as variables need it.
     pub(crate) fn at_root<R>(&self, build: impl FnOnce() -> R) -> R {
         let (context, controls) = {
             let mut state = self.state();
@@ -400,7 +400,7 @@ impl Graph {
         build()
     }
 
-    /// A node that does nothing but wait for `operations`.
+    /// An operation that runs `operations`.
     #[track_caller]
     pub fn group(&self, name: &str, operations: &[Operation]) -> Operation {
         let mut op = self.op("NoOp").name(name);
@@ -410,7 +410,7 @@ impl Graph {
         op.operation()
     }
 
-    /// An operation that fills all lookup tables of the graph.
+    /// An operation that initializes all lookup tables of the graph.
     #[track_caller]
     pub fn tables_initializer(&self) -> Operation {
         self.group("init_all_tables", &self.operations_of(keys::TABLE_INITIALIZERS))
@@ -461,7 +461,7 @@ impl Graph {
 }
 
 impl State {
-    /// Keeps the first mistake, and says where it was made.
+    /// Keeps the first error, with its source line.
     pub fn fail(&mut self, error: Error, at: &Location<'_>) {
         if self.error.is_none() {
             let text =
@@ -477,7 +477,7 @@ impl State {
     }
 }
 
-/// Runs a closure when it is dropped: scopes are left however their closure ends.
+/// Runs a closure when dropped, so that a scope ends even if its closure panics.
 pub(crate) struct Restore<F: FnMut()>(pub F);
 
 impl<F: FnMut()> Drop for Restore<F> {
@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_says_where_it_was_made() {
+    fn an_error_names_its_source_line() {
         let g = graph();
         let x = g.placeholder::<f32>("x", [2, 3]);
         let line = line!() + 1;
@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_a_step_says_which_line_made_the_node() {
+    fn an_error_of_a_step_names_the_source_line_of_the_node() {
         let g = graph();
         let x = g.placeholder::<f32>("x", [None]);
         let line = line!() + 1;
@@ -563,7 +563,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_variable_make_a_whole() {
+    fn a_partitioned_variable_concatenates_to_its_whole() {
         let g = graph();
         let v = g.partitioned_variable("big", init::filled([7, 2], 3.0), 3);
         let rows: Vec<_> = v.parts().iter().map(|p| p.variable_shape().dim(0).unwrap()).collect();
@@ -574,7 +574,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_start_from_what_the_whole_would() {
+    fn partitions_start_from_slices_of_the_initial_value() {
         let g = graph();
         let values = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]];
         let fixed = g.partitioned_variable("fixed", values, 2);
@@ -589,7 +589,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_before_control_flow_is_what_one_hears_of() {
+    fn an_error_before_control_flow_is_the_one_reported() {
         let g = graph();
         let line = line!() + 1;
         let wrong = g.constant([1.0, 2.0]) + g.constant([1.0, 2.0, 3.0]);
@@ -612,21 +612,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_of_another_graph_is_not_waited_for() {
+    fn dependencies_on_another_graph_are_errors() {
         let (g, other) = (graph(), graph());
         let there = other.variable("v", 1.0).assign(2.0);
         let line = line!() + 1;
         g.control_dependencies(std::slice::from_ref(&there), || g.constant(1.0));
         let e = g.check().unwrap_err();
-        assert!(e.message().contains("of another graph"), "{e}");
+        assert!(e.message().contains("another graph"), "{e}");
         assert!(e.message().contains(&format!("graph.rs:{line}:")), "{e}");
         let g = graph();
         g.group("all", &[there]);
-        assert!(g.check().unwrap_err().message().contains("of another graph"));
+        assert!(g.check().unwrap_err().message().contains("another graph"));
         let g = graph();
         let x = other.constant(1.0);
         g.gradients(&[x.square()], &[&x]);
-        assert!(g.check().unwrap_err().message().contains("of another graph"));
+        assert!(g.check().unwrap_err().message().contains("another graph"));
     }
 
     #[test]

@@ -37,11 +37,11 @@ struct Remote {
     runtime: Driver,
 }
 
-/// Who drives the futures of a session on a server.
+/// The threads that drive the futures of a session on a server.
 enum Driver {
-    /// The thread that waits for them.
+    /// The calling thread.
     Own(Runtime),
-    /// The threads of the server, which is in this process.
+    /// The threads of the server in this process.
     Server(BackgroundServer, Patience),
 }
 
@@ -53,7 +53,7 @@ impl Driver {
         }
     }
 
-    /// The same for a step, which is mostly short.
+    /// [`Driver::block_on`] for a step: polls briefly first, since most steps are short.
     fn block_on_step<F: Future>(&self, step: F) -> F::Output {
         match self {
             Driver::Own(runtime) => runtime.block_on(step),
@@ -87,13 +87,13 @@ impl GraphDefSession {
         GraphDefSession::connect_with(target, graph, &ConnectOptions::default())
     }
 
-    /// Like [`GraphDefSession::connect`], with other patience, on some tasks only, or with state of its own.
+    /// [`GraphDefSession::connect`] with a time limit, with only some tasks, or with isolated state.
     pub fn connect_with(
         target: &str,
         graph: &GraphDef,
         options: &ConnectOptions,
     ) -> Result<GraphDefSession> {
-        // One thread is enough: it only moves bytes, and the caller's thread drives it.
+        // The caller's thread drives it; it only moves bytes.
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -126,13 +126,13 @@ impl GraphDefSession {
         }
     }
 
-    /// Runs a step: tensors in `feeds` replace those of their names; the values of `fetches` are
-    /// returned in order.
+    /// Runs a step. `feeds` replace the tensors of their names. Returns the values of `fetches`, in
+    /// order.
     pub fn run(&self, feeds: &[(&str, Tensor)], fetches: &[&str]) -> Result<Vec<Tensor>> {
         self.run_with(feeds, fetches, &[], None)
     }
 
-    /// Like [`GraphDefSession::run`], also running the nodes in `targets`, and ending with
+    /// [`GraphDefSession::run`] that also runs the nodes in `targets`, and fails with
     /// `DeadlineExceeded` after `timeout`.
     pub fn run_with(
         &self,
@@ -159,7 +159,7 @@ impl GraphDefSession {
         }
     }
 
-    /// Ends the session; running steps are cancelled.
+    /// Closes the session and cancels its running steps.
     pub fn close(self) -> Result<()> {
         match self.0 {
             Kind::Local(session) => {
@@ -257,7 +257,7 @@ pub(crate) fn open_local(
     ferroflow_runtime::Session::new(task, graph, options)
 }
 
-/// A part of a partial run of this process.
+/// Runs a part of a partial run in this process.
 fn partial_run(
     session: &ferroflow_runtime::Session,
     handle: &str,
@@ -283,7 +283,7 @@ fn partial_run(
     Ok(result?.tensors)
 }
 
-/// A step as the runtime has it.
+/// The request in the runtime's type.
 pub(crate) fn to_run(request: StepRequest) -> RunRequest {
     let StepRequest { feeds, fetches, targets, options } = request;
     let StepOptions { timeout, trace } = options;
@@ -295,7 +295,7 @@ pub(crate) fn to_run(request: StepRequest) -> RunRequest {
     }
 }
 
-/// What came of a step, with what was recorded of it.
+/// The values and the trace of a step.
 pub(crate) fn to_output(output: RunOutput) -> Result<StepOutput> {
     let metadata = ferroflow_cluster::run_metadata(&output)?;
     Ok(StepOutput { tensors: output.tensors, metadata })

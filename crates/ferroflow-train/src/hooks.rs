@@ -1,4 +1,4 @@
-//! What is done with every step of a monitored session.
+//! Hooks: code that a monitored session runs with every step.
 //!
 //! ```
 //! use ferroflow_train::hooks::{Hook, Ran};
@@ -21,46 +21,46 @@ use ferroflow_graph::RunMetadata;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Something to do with each step. All methods are called by the thread that trains.
+/// Code that runs with each step. The training thread calls all methods.
 pub trait Hook: Send {
-    /// A session was opened, for the first time or again.
+    /// Called after a session is opened, the first time or again.
     fn created(&mut self, _session: &Session, _step: i64) -> Result<()> {
         Ok(())
     }
 
-    /// What it wants to see of the next step, after the global step `step`.
+    /// The tensors to fetch in the next step, after the global step `step`.
     fn fetches(&self, _step: i64) -> Vec<Output> {
         Vec::new()
     }
 
-    /// Whether what runs in the next step, after the global step `step`, is to be recorded.
+    /// Whether to trace the next step, after the global step `step`.
     fn traces(&self, _step: i64) -> bool {
         false
     }
 
-    /// A step was run.
+    /// Called after each step.
     fn after(&mut self, ran: &mut Ran<'_>) -> Result<()>;
 
-    /// A checkpoint was written.
+    /// Called after a checkpoint is written.
     fn saved(&mut self, _checkpoint: &str, _step: i64) -> Result<()> {
         Ok(())
     }
 
-    /// Training ends.
+    /// Called when training ends.
     fn end(&mut self, _step: i64) -> Result<()> {
         Ok(())
     }
 }
 
-/// A step that was run.
+/// A completed step.
 pub struct Ran<'a> {
     /// The global step after it.
     pub step: i64,
-    /// What the hook asked for.
+    /// The values of the tensors that the hook asked for.
     pub values: &'a [Tensor],
-    /// Where summaries go; none if this is not the chief, or there is no directory.
+    /// The event writer; `None` if this is not the chief, or without a directory.
     pub events: Option<&'a mut EventWriter>,
-    /// What was recorded of it; empty unless a hook asked for it.
+    /// The trace of the step; empty unless a hook asked for it.
     pub metadata: &'a RunMetadata,
     /// Set to end training.
     pub stop: bool,
@@ -85,7 +85,7 @@ impl Hook for StopAtStep {
     }
 }
 
-/// Fails when the loss is no longer a number, or ends training.
+/// Fails, or ends training, when the loss is NaN.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
@@ -105,7 +105,7 @@ impl NanGuard {
         NanGuard { loss: loss.clone(), only_stops: false }
     }
 
-    /// Ends training, as if it were done, instead of failing.
+    /// Ends training without an error instead.
     #[must_use]
     pub fn only_stops(mut self) -> NanGuard {
         self.only_stops = true;
@@ -140,7 +140,7 @@ fn has_nan(t: &Tensor) -> Result<bool> {
     })
 }
 
-/// Writes a summary, every so many steps.
+/// Writes a summary every `steps` steps.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
@@ -179,7 +179,7 @@ impl Hook for SummarySaver {
     }
 }
 
-/// Writes how many steps are made in a second, every so many of them.
+/// Writes the steps per second, every `steps` steps.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
@@ -214,8 +214,8 @@ impl Hook for StepCounter {
     }
 }
 
-/// Records a step every so often: as `timeline-STEP.json`, which `chrome://tracing` and Perfetto
-/// open, and in the events, where TensorBoard shows it in the graph.
+/// Traces a step at regular intervals. Writes `timeline-STEP.json`, which `chrome://tracing` and
+/// Perfetto open, and an event, which TensorBoard shows in the graph.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
@@ -232,8 +232,8 @@ pub struct Profiler {
 }
 
 impl Profiler {
-    /// Leaves the files in `dir`. The first step that is recorded is the one after `every`: those
-    /// before are not typical.
+    /// Writes the files to `dir`. The first traced step is the one after `every`, since the first steps
+    /// are not typical.
     pub fn new(dir: impl AsRef<Path>, every: i64) -> Profiler {
         let every = every.max(1);
         Profiler { dir: dir.as_ref().to_path_buf(), every, next: every }
@@ -265,7 +265,7 @@ impl Hook for Profiler {
     }
 }
 
-/// Prints tensors, every so many steps.
+/// Prints tensors every `steps` steps.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
@@ -282,7 +282,7 @@ pub struct Logging {
 }
 
 impl Logging {
-    /// Scalars by the names they are printed with.
+    /// Scalars, and the names to print them with.
     pub fn new(outputs: &[(&str, &Output)], every: i64) -> Logging {
         let outputs = outputs.iter().map(|(name, o)| (name.to_string(), (*o).clone())).collect();
         Logging { outputs, every: every.max(1), since: None }
@@ -355,7 +355,7 @@ mod tests {
     use crate::testing::graph;
 
     #[test]
-    fn losses_of_any_type_are_guarded() {
+    fn nan_losses_of_all_types_are_found() {
         let g = graph();
         let (loss, metadata) = (g.constant(0.0), RunMetadata::default());
         let see = |mut guard: NanGuard, value: Tensor| {

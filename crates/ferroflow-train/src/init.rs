@@ -1,4 +1,4 @@
-//! What variables start from.
+//! Initial values of variables.
 //!
 //! ```
 //! # let g = ferroflow_train::Graph::new();
@@ -19,21 +19,21 @@ use std::sync::Arc;
 pub struct Initializer {
     pub(crate) dtype: DType,
     pub(crate) shape: Shape,
-    /// Of a part: the whole, and where in it the part begins.
+    /// For a partition: the shape of the whole variable, and the offset of the partition.
     whole: Option<(Shape, Vec<usize>)>,
     make: Arc<Make>,
-    /// The value has this shape and no other.
+    /// The only possible shape of the value, if there is one.
     is_fixed: bool,
 }
 
 type Make = dyn Fn(&Graph, DType, &Wanted<'_>) -> Output + Send + Sync;
 
-/// Which value is wanted: that of a whole, or of a part of one.
+/// The requested value: of a whole variable, or of one partition.
 struct Wanted<'a> {
     shape: &'a Shape,
-    /// What the scale of random values is chosen by, so that parts have that of the whole.
+    /// The shape of the whole variable, which sets the scale of random values.
     whole: &'a Shape,
-    /// Where in the whole it begins; nowhere, if it is the whole.
+    /// The offset of the partition; `None` for the whole variable.
     offset: Option<&'a [usize]>,
 }
 
@@ -44,7 +44,7 @@ impl Default for Initializer {
 }
 
 impl Initializer {
-    /// An initializer that builds its value, given type and shape.
+    /// An initializer that builds its value from type and shape.
     pub fn new(
         shape: impl Into<Shape>,
         make: impl Fn(&Graph, DType, &Shape) -> Output + Send + Sync + 'static,
@@ -65,13 +65,13 @@ impl Initializer {
         }
     }
 
-    /// The same for another type.
+    /// The same initializer for another type.
     pub fn of(mut self, dtype: DType) -> Initializer {
         self.dtype = dtype;
         self
     }
 
-    /// The same for another shape.
+    /// The same initializer for another shape.
     pub fn with_shape(&self, shape: Shape) -> Result<Initializer> {
         ensure!(
             !self.is_fixed || shape == self.shape,
@@ -82,7 +82,7 @@ impl Initializer {
         Ok(Initializer { shape, ..self.clone() })
     }
 
-    /// The same for the part of the value that begins at `offset`.
+    /// The initializer of the partition that begins at `offset`.
     pub(crate) fn part(&self, offset: Vec<usize>, shape: Shape) -> Initializer {
         Initializer { shape, whole: Some((self.shape.clone(), offset)), ..self.clone() }
     }
@@ -97,7 +97,7 @@ impl Initializer {
     }
 }
 
-/// What a variable may be started from: an [`Initializer`] or a value.
+/// An initial value: an [`Initializer`] or a constant.
 pub trait IntoInitializer {
     fn into_initializer(self) -> Result<Initializer>;
 }
@@ -170,7 +170,7 @@ pub fn normal(shape: impl Into<Shape>, mean: f32, deviation: f32) -> Initializer
     })
 }
 
-/// Normally distributed, but nothing further than two deviations from the mean.
+/// Normally distributed, truncated at two standard deviations from the mean.
 pub fn truncated_normal(shape: impl Into<Shape>, mean: f32, deviation: f32) -> Initializer {
     Initializer::new(shape, move |g, dtype, shape| {
         let unit = crate::ops::random(g, "TruncatedNormal", &dims(g, shape), dtype, None);
@@ -178,8 +178,8 @@ pub fn truncated_normal(shape: impl Into<Shape>, mean: f32, deviation: f32) -> I
     })
 }
 
-/// Uniform, with the variance that keeps signals as large forwards as backwards (Glorot, Bengio
-/// 2010): TensorFlow's default.
+/// Glorot uniform (Glorot and Bengio 2010): keeps the variance of activations and of gradients.
+/// TensorFlow's default.
 pub fn glorot_uniform(shape: impl Into<Shape>) -> Initializer {
     Initializer::scaled(shape, |g, dtype, wanted| {
         let (fan_in, fan_out) = fans(wanted.whole);
@@ -189,17 +189,17 @@ pub fn glorot_uniform(shape: impl Into<Shape>) -> Initializer {
     })
 }
 
-/// Truncated normal with the variance for layers of rectifiers (He et al. 2015).
+/// He normal (He et al. 2015): truncated normal, with the variance for layers of rectifiers.
 pub fn he_normal(shape: impl Into<Shape>) -> Initializer {
     Initializer::scaled(shape, |g, dtype, wanted| {
-        // Cutting the tails off leaves this much of a unit deviation.
+        // The standard deviation of a unit normal after truncation.
         const KEPT: f64 = 0.879_625_661_034_239_8;
         let deviation = ((2.0 / fans(wanted.whole).0.max(1.0)).sqrt() / KEPT) as f32;
         crate::ops::random(g, "TruncatedNormal", &dims(g, wanted.shape), dtype, None) * deviation
     })
 }
 
-/// How many inputs and outputs an element of a weight tensor has.
+/// Fan-in and fan-out of a weight tensor.
 fn fans(shape: &Shape) -> (f64, f64) {
     match shape.dims() {
         [] => (1.0, 1.0),

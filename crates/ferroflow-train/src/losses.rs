@@ -1,4 +1,4 @@
-//! Losses. Each is a scalar, the mean over the batch, and goes to the collection of losses.
+//! Losses. Each is a scalar, the mean over the batch, and is added to the collection of losses.
 //!
 //! ```
 //! # let g = ferroflow_train::Graph::new();
@@ -19,8 +19,8 @@ fn collected(loss: Output) -> Output {
     loss
 }
 
-/// Notes the mistake of labels and predictions of different shapes: what comes of broadcasting
-/// them, [n] and [n, 1] for example, would be a loss, but not the one that is meant.
+/// An error if labels and predictions have different shapes. Broadcasting them, for example [n] and
+/// [n, 1], would give a wrong loss.
 #[track_caller]
 fn check_alike(labels: &Output, predictions: &Output) {
     let (l, p) = (labels.shape(), predictions.shape());
@@ -31,9 +31,8 @@ fn check_alike(labels: &Output, predictions: &Output) {
     }
 }
 
-/// The sum of losses of examples, each times its weight, divided by the number of those whose
-/// weight is not 0: how TensorFlow's losses take weights. The loss goes to the collection of
-/// losses.
+/// The weighted sum of the losses of examples, divided by the number of nonzero weights, as in
+/// TensorFlow. The loss is added to the collection of losses.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
@@ -46,7 +45,7 @@ fn check_alike(labels: &Output, predictions: &Output) {
 pub fn weighted(each: &Output, weights: &Output) -> Output {
     each.graph().name_scope("weighted_loss", |_| {
         let weights = weights.cast(each.dtype());
-        // Weights that are broadcast count as often as they are used.
+        // A broadcast weight counts once for each element it applies to.
         let present = (each.zeros_like() + &weights).not_equal(0.0).cast(each.dtype());
         collected((each * &weights).sum_all().div_no_nan(present.sum_all()))
     })
@@ -84,7 +83,7 @@ pub fn absolute_difference(labels: &Output, predictions: &Output) -> Output {
         .name_scope("absolute_difference", |_| collected((predictions - labels).abs().mean_all()))
 }
 
-/// Squared where small, linear from `delta` on.
+/// Huber loss: squared up to `delta`, linear beyond.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
@@ -103,7 +102,7 @@ pub fn huber(labels: &Output, predictions: &Output, delta: f32) -> Output {
     })
 }
 
-/// Cross entropy of the softmax of `logits` with classes given by number.
+/// Softmax cross entropy of `logits` with labels as class numbers.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
@@ -135,7 +134,7 @@ pub fn sparse_softmax_cross_entropy_each(labels: &Output, logits: &Output) -> Ou
     loss
 }
 
-/// Cross entropy of the softmax of `logits` with distributions over the classes.
+/// Softmax cross entropy of `logits` with labels as distributions over the classes.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
@@ -154,7 +153,7 @@ pub fn softmax_cross_entropy(labels: &Output, logits: &Output) -> Output {
     })
 }
 
-/// Cross entropy of the logistic of `logits` with labels between 0 and 1.
+/// Sigmoid cross entropy of `logits` with labels between 0 and 1.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
@@ -203,7 +202,7 @@ pub fn log_loss(labels: &Output, predictions: &Output) -> Output {
     })
 }
 
-/// How far predictions are on the wrong side, or too near, of labels that are 0 or 1.
+/// Hinge loss, for labels that are 0 or 1.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
@@ -220,7 +219,7 @@ pub fn hinge(labels: &Output, logits: &Output) -> Output {
     })
 }
 
-/// The sum of all losses and regularizations so far.
+/// The sum of all losses and regularization losses so far.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
@@ -237,7 +236,8 @@ pub fn total(graph: &Graph) -> Output {
     graph.add_n(&all)
 }
 
-/// The part of `predictions`, logits or probabilities, whose largest element is the label.
+/// Accuracy: the fraction of `predictions`, logits or probabilities, whose largest element is the
+/// label.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
@@ -259,7 +259,7 @@ mod tests {
     use crate::testing::{graph, session};
 
     #[test]
-    fn losses_are_those_that_tensorflow_has() {
+    fn losses_equal_those_of_tensorflow() {
         let g = graph();
         let [a, b] = [[1.0, 2.0], [1.0, 9.0]].map(|x| g.constant(x));
         let each = g.constant([1.0, 2.0, 3.0]).squared_difference([2.0, 2.0, 5.0]);

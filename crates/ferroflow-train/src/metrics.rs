@@ -1,4 +1,4 @@
-//! Metrics over many steps: local variables that are updated by each batch.
+//! Metrics over many steps. They keep local variables that each batch updates.
 //!
 //! ```
 //! # let g = ferroflow_train::Graph::new();
@@ -15,17 +15,17 @@ use crate::output::{Operation, Output};
 use crate::variable::{Variable, VariableOptions};
 use ferroflow_core::{DType, Shape};
 
-/// A metric: its value so far, and the operation that takes a batch into account.
+/// A metric: its value so far, and the operation that adds a batch.
 #[derive(Clone, Debug)]
 pub struct Metric {
     pub value: Output,
     pub update: Operation,
-    /// What it keeps; initialize it to start over.
+    /// Its variables. Initialize them to reset the metric.
     pub variables: Vec<Variable>,
 }
 
 impl Metric {
-    /// Starts over.
+    /// Resets the metric.
     #[track_caller]
     pub fn reset(&self) -> Operation {
         self.value.graph().initializer_of("reset", &self.variables)
@@ -62,7 +62,7 @@ pub fn mean(values: &Output) -> Metric {
     })
 }
 
-/// Part of the predicted classes that are the labels.
+/// The fraction of predicted classes that equal the labels.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
@@ -90,7 +90,7 @@ pub fn root_mean_squared_error(labels: &Output, predictions: &Output) -> Metric 
     Metric { value: metric.value.sqrt(), ..metric }
 }
 
-/// How many of the positive predictions were right.
+/// The fraction of positive predictions that are right.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
@@ -103,7 +103,7 @@ pub fn precision(labels: &Output, predictions: &Output) -> Metric {
     ratio("precision", labels, predictions, |l, p| (l.logical_and(p), p.clone()))
 }
 
-/// How many of the positive labels were predicted.
+/// The fraction of positive labels that were predicted.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
@@ -138,9 +138,8 @@ fn ratio(
     })
 }
 
-/// Area under the ROC curve of predictions, from its values at `thresholds` (200 as in TensorFlow)
-/// of them, joined by straight lines. A batch with a prediction that is not between 0 and 1 is an
-/// error.
+/// Area under the ROC curve, by the trapezoidal rule over `thresholds` thresholds (200 in TensorFlow).
+/// A prediction outside [0, 1] fails the step.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
@@ -153,9 +152,9 @@ pub fn auc(labels: &Output, predictions: &Output, thresholds: usize) -> Metric {
     let g = labels.graph();
     let n = thresholds.clamp(2, 10_000);
     g.name_scope("auc", |_| {
-        /// Makes the first and the last threshold be outside of all predictions.
+        /// Puts the first and the last threshold outside the range of predictions.
         const OUTSIDE: f32 = 1e-7;
-        /// Keeps what is divided by from being 0.
+        /// Avoids a division by 0.
         const EPSILON: f32 = 1e-6;
         let mut at: Vec<f32> = vec![-OUTSIDE];
         at.extend((1..n - 1).map(|i| i as f32 / (n - 1) as f32));
@@ -200,7 +199,7 @@ mod tests {
     use crate::testing::{graph, initialized};
 
     #[test]
-    fn metrics_add_up_over_batches() {
+    fn metrics_accumulate_over_batches() {
         let g = graph();
         let labels = g.placeholder::<i64>("labels", [None]);
         let scores = g.placeholder::<f32>("scores", [None]);
@@ -232,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn areas_are_those_that_tensorflow_has() {
+    fn auc_equals_that_of_tensorflow() {
         let g = graph();
         let labels = g.placeholder::<i64>("labels", [None]);
         let scores = g.placeholder::<f32>("scores", [None]);

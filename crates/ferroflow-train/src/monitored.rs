@@ -1,5 +1,5 @@
-//! Training that looks after itself: variables initialized or restored, checkpoints and summaries
-//! left behind, sessions opened again after a server was lost.
+//! Monitored training: initializes or restores variables, saves checkpoints, writes summaries, and
+//! reopens the session after a server fails.
 
 use crate::background::BackgroundSaver;
 use crate::events::EventWriter;
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 /// Opens a session of a graph: in this process, or on a server.
 pub type OpenSession = Box<dyn Fn(&Graph) -> Result<Session> + Send>;
 
-/// How a monitored session behaves; [`MonitoredTraining::open`] starts it.
+/// The settings of a monitored session; [`MonitoredTraining::open`] opens it.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
@@ -30,7 +30,7 @@ pub type OpenSession = Box<dyn Fn(&Graph) -> Result<Session> + Send>;
 /// let loss = (&*w - 3.0).square();
 /// let train = Sgd::new(0.1).minimize_counted(&loss, &g.global_step());
 /// let training = MonitoredTraining::new(&g, &train).dir("out").hook(StopAtStep(100));
-/// // let mut session = training.open(local_session)?;
+/// // let mut session = training.open(Session::local)?;
 /// // while !session.should_stop() {
 /// //     session.train(())?;
 /// // }
@@ -53,7 +53,7 @@ pub struct MonitoredTraining {
 }
 
 impl MonitoredTraining {
-    /// Training by `train`, which counts the graph's global step.
+    /// Trains by running `train`, which must increment the global step.
     pub fn new(graph: &Graph, train: &Operation) -> MonitoredTraining {
         MonitoredTraining {
             graph: graph.clone(),
@@ -79,32 +79,33 @@ impl MonitoredTraining {
         training
     }
 
-    /// Whether this one initializes, restores and saves; the others wait until that is done.
+    /// Whether this is the chief, which initializes, restores and saves. The others wait until the
+    /// variables are initialized.
     pub fn chief(mut self, is_chief: bool) -> Self {
         self.is_chief = is_chief;
         self
     }
 
-    /// Where the chief leaves checkpoints and events, and goes on from.
+    /// The directory of checkpoints and events. The chief restores its latest checkpoint.
     pub fn dir(mut self, dir: impl AsRef<Path>) -> Self {
         self.dir = Some(dir.as_ref().to_path_buf());
         self
     }
 
-    /// Whether this process uses the directory at all: of processes that each have all variables,
-    /// one is enough.
+    /// Whether this process reads and writes the directory. If each process has all variables, one is
+    /// enough.
     pub fn leaves_files(mut self, leaves: bool) -> Self {
         self.leaves_files = leaves;
         self
     }
 
-    /// How many steps lie between checkpoints; the last step always leaves one.
+    /// Saves a checkpoint every `steps` steps, and one after the last step.
     pub fn save_steps(mut self, steps: i64) -> Self {
         self.save_steps = steps.max(1);
         self
     }
 
-    /// Saves when this much time has passed since the last checkpoint, too.
+    /// Also saves a checkpoint after this much time since the last one.
     pub fn save_every(mut self, interval: Duration) -> Self {
         self.save_every = Some(interval);
         self
@@ -116,25 +117,25 @@ impl MonitoredTraining {
         self
     }
 
-    /// Checkpoints are written beside training, which does not wait for them; the last one it does.
+    /// Saves checkpoints in a background thread. Training waits only for the last one.
     pub fn save_in_background(mut self) -> Self {
         self.in_background = true;
         self
     }
 
-    /// Each parameter server writes the variables it has; see [`Saver::sharded`].
+    /// Each parameter server writes its own variables; see [`Saver::sharded`].
     pub fn sharded(mut self) -> Self {
         self.is_sharded = true;
         self
     }
 
-    /// How long one waits for the chief, or for a lost server to come back.
+    /// How long to wait for the chief, or for a failed server to come back.
     pub fn wait(mut self, wait: Duration) -> Self {
         self.wait = wait;
         self
     }
 
-    /// Something to do with each step.
+    /// Adds a hook.
     pub fn hook(self, hook: impl Hook + 'static) -> Self {
         self.boxed_hook(Box::new(hook))
     }
@@ -144,7 +145,7 @@ impl MonitoredTraining {
         self
     }
 
-    /// Opens the session and makes sure that all variables have values.
+    /// Opens the session, and waits until all variables are initialized.
     #[track_caller]
     pub fn open(
         mut self,
@@ -166,7 +167,7 @@ impl MonitoredTraining {
         let ready: Vec<Output> =
             g.global_variables().iter().map(Variable::is_initialized).collect();
         let after = match &self.sync {
-            // The token says it: no need to ask the server again.
+            // The token holds the global step, so no other fetch is needed.
             Some(sync) => sync.token.clone(),
             None => {
                 g.control_dependencies(std::slice::from_ref(&self.train), || global_step.read())
@@ -223,74 +224,74 @@ pub struct MonitoredSession {
     local_init: Vec<Operation>,
     chief_init: Vec<Operation>,
     ready: Vec<Output>,
-    /// The global step once the training operation has run.
+    /// Fetches the global step after the training operation.
     after: Scalar<i64>,
     global_step: Variable,
-    /// The step of the latest checkpoint that is there.
+    /// The step of the latest complete checkpoint.
     saved: Option<i64>,
-    /// The step since which the next one is due.
+    /// The step from which the interval to the next checkpoint counts.
     last_saved: i64,
     saved_at: Instant,
-    /// How often the session was lost without a step in between.
+    /// How often the session failed since the last successful step.
     lost_in_a_row: usize,
     step: i64,
     is_stopped: Arc<AtomicBool>,
-    /// Aggregates gradients, if this is the chief of synchronous training.
+    /// Aggregates gradients if this is the chief of synchronous training.
     syncing: Option<Chief>,
 }
 
-/// How long one waits before looking again whether the chief is done.
+/// The interval of polls for the chief's initialization.
 const POLL: Duration = Duration::from_millis(100);
-/// How often a session may be lost before a step succeeds: what loses it may be that step.
+/// How often the session may fail before a step succeeds. The step itself may be the cause.
 const LOSSES: usize = 20;
-/// What checkpoints are called, as TensorFlow's supervisor calls them.
+/// The prefix of checkpoints, as in TensorFlow's supervisor.
 const PREFIX: &str = "model.ckpt";
 
 impl MonitoredSession {
-    /// The global step, as of the last step run.
+    /// The global step after the last step.
     pub fn global_step(&self) -> i64 {
         self.step
     }
 
-    /// Whether a hook, or somebody else, asked to stop.
+    /// Whether a hook or [`MonitoredSession::stopper`] requested a stop.
     pub fn should_stop(&self) -> bool {
         self.is_stopped.load(Ordering::Acquire)
     }
 
-    /// Asks to stop: what a signal handler is given.
+    /// A flag that requests a stop, for example from a signal handler.
     pub fn stopper(&self) -> Arc<AtomicBool> {
         self.is_stopped.clone()
     }
 
-    /// The session behind it.
+    /// The underlying session.
     pub fn session(&self) -> Result<&Session> {
         self.session.as_ref().ok_or_else(|| err!(FailedPrecondition, "the session is closed"))
     }
 
-    /// Trains one step, and fetches something of it.
+    /// Trains one step, and returns the fetches.
     pub fn train<F: Fetch>(&mut self, fetches: F) -> Result<F::Value> {
         self.train_fed((), fetches)
     }
 
-    /// [`MonitoredSession::train`] with feeds. When a server is lost, the session is opened again
-    /// and the step repeated.
+    /// [`MonitoredSession::train`] with feeds. When a server fails, this reopens the session and repeats
+    /// the step.
     pub fn train_fed<F: Fetch>(&mut self, feeds: impl Feeds, fetches: F) -> Result<F::Value> {
         let mut fed = Vec::new();
         feeds.collect_into(&mut fed)?;
         loop {
             let result = self.attempt(&fed, &fetches);
-            // Without aggregation no step ends: that it failed is the cause, not that the step did.
+            // No step ends without aggregation: report the failure of the aggregation, which is the cause.
             let cause = || self.syncing.as_ref().and_then(Chief::failure);
             match result.map_err(|e| cause().unwrap_or(e)) {
                 Err(e) if is_lost(&e) && !self.should_stop() => {
                     self.leave();
                     self.lost_in_a_row += 1;
                     if self.lost_in_a_row > LOSSES {
-                        let text = format!("the session was lost {LOSSES} times without a step");
+                        let text = format!("the session failed {LOSSES} times without a step");
                         return Err(e.context(text));
                     }
                     self.recover().map_err(|again| {
-                        again.context(format!("after the session was lost ({})", e.message()))
+                        again.context(format!("after the session failed ({})", e.message()))
                     })?;
                 }
                 result => return result,
@@ -343,7 +344,7 @@ impl MonitoredSession {
             || (step > self.last_saved && self.training.save_every.is_some_and(is_overdue))
     }
 
-    /// Starts a checkpoint that is written while training goes on.
+    /// Starts to save a checkpoint in the background.
     fn start_saving(&mut self, step: i64) -> Result<()> {
         let (Some(session), Some(saver), Some(dir)) =
             (&self.session, &mut self.saver, &self.training.dir)
@@ -355,7 +356,7 @@ impl MonitoredSession {
         self.tell_saved(before, saved)
     }
 
-    /// Tells hooks and events of a checkpoint.
+    /// Notifies the hooks of a checkpoint, and writes it to the events.
     fn tell_saved(&mut self, path: Option<String>, step: i64) -> Result<()> {
         let Some(path) = path else { return Ok(()) };
         self.saved = Some(step);
@@ -369,7 +370,7 @@ impl MonitoredSession {
         Ok(())
     }
 
-    /// Computes a summary, and writes it to the events if there are any.
+    /// Computes a summary, and writes it to the events if there is an event file.
     pub(crate) fn write_summary(&mut self, summary: &Output) -> Result<()> {
         let session = self.session()?;
         let (summary, step) = session.run((summary, self.global_step.scalar::<i64>()))?;
@@ -379,21 +380,21 @@ impl MonitoredSession {
         }
     }
 
-    /// Leaves a checkpoint now, if this is the chief and there is a directory for it.
+    /// Saves a checkpoint now, if this is the chief and has a directory.
     pub fn save(&mut self) -> Result<Option<String>> {
         self.finish_saving()?;
         self.save_at(None)
     }
 
-    /// [`MonitoredSession::save`], unless there is one of this step.
+    /// [`MonitoredSession::save`], unless this step has a checkpoint.
     fn save_the_last(&mut self) -> Result<Option<String>> {
         if let Err(e) = self.finish_saving() {
-            tracing::warn!("a checkpoint could not be written, another is tried: {e}");
+            tracing::warn!("cannot write a checkpoint, trying another: {e}");
         }
         self.save_at(self.saved)
     }
 
-    /// Waits for the checkpoint that is being written.
+    /// Waits for the checkpoint in progress.
     fn finish_saving(&mut self) -> Result<()> {
         let running = self.saver.as_mut().map_or(Ok(None), BackgroundSaver::finish)?;
         self.tell_saved(running, self.last_saved)
@@ -412,7 +413,7 @@ impl MonitoredSession {
         Ok(Some(path))
     }
 
-    /// Opens the session, anew if need be, until it works or time is up.
+    /// Opens the session, and retries until it works or the time limit passes.
     fn recover(&mut self) -> Result<()> {
         let deadline = after(self.training.wait);
         loop {
@@ -427,11 +428,11 @@ impl MonitoredSession {
 
     fn start(&mut self, deadline: Instant) -> Result<()> {
         let session = (self.open)(&self.training.graph).map_err(|e| match e.code() {
-            // A server that does not answer may be on its way back.
+            // A server that does not answer may be restarting.
             Code::DeadlineExceeded => Error::new(Code::Unavailable, e.message()),
             _ => e,
         })?;
-        // From here on there is something to end, if it cannot go on.
+        // From here on, a failure must close the session.
         self.session = Some(session.clone());
         self.saved = None;
         let mut restored = false;
@@ -446,8 +447,8 @@ impl MonitoredSession {
                 }
                 _ => false,
             };
-            // Without a checkpoint, only what nobody has initialized yet: another session of the
-            // same servers may have trained already.
+            // Without a checkpoint, initialize only uninitialized variables: another session of the same
+            // servers may have trained already.
             if !restored && !self.is_ready(&session)? {
                 session.run(&self.init)?;
             }
@@ -489,7 +490,7 @@ impl MonitoredSession {
         for hook in &mut self.training.hooks {
             hook.created(&session, self.step)?;
         }
-        // Hooks may have given the variables other values.
+        // Hooks may have changed the variables.
         self.step = session.run(self.global_step.scalar::<i64>())?;
         Ok(())
     }
@@ -499,7 +500,7 @@ impl MonitoredSession {
         Ok(values.iter().all(|v| v.scalar_value::<bool>().unwrap_or(false)))
     }
 
-    /// Drops the session, and waits for what ran beside it.
+    /// Closes the session, and waits for its background work.
     fn leave(&mut self) {
         if let Some(session) = self.session.take() {
             let _ = session.close();
@@ -507,14 +508,14 @@ impl MonitoredSession {
         if let Some(chief) = self.syncing.take() {
             chief.join();
         }
-        // A checkpoint that was being written ends with its session, and the next one takes its
-        // place; if it was complete before, it counts.
+        // A checkpoint in progress fails with its session, and the next one replaces it. A complete one
+        // counts.
         if let Some(Ok(saved)) = self.saver.as_mut().map(BackgroundSaver::finish) {
             let _ = self.tell_saved(saved, self.last_saved);
         }
     }
 
-    /// Ends training: hooks are told, a last checkpoint is left. Returns where it is.
+    /// Ends training: calls the hooks and saves a last checkpoint. Returns its path.
     pub fn close(mut self) -> Result<Option<String>> {
         let saved = self.save_the_last().and_then(|saved| {
             self.training.hooks.iter_mut().try_for_each(|hook| hook.end(self.step))?;
@@ -524,7 +525,7 @@ impl MonitoredSession {
         if let (Some(sync), Some(session), false) =
             (&self.training.sync, &self.session, self.training.is_chief)
         {
-            // The others go on. If nobody is there any more, nobody minds.
+            // Lets the other replicas continue. Ignore the error: the servers may have gone away.
             let _ = sync.leave(session);
         }
         self.is_stopped.store(true, Ordering::Release);
@@ -540,13 +541,13 @@ impl Drop for MonitoredSession {
     }
 }
 
-/// When `wait` is over; in a hundred years, if that is farther than clocks go.
+/// The time after `wait`; in a hundred years if the clock cannot represent it.
 pub(crate) fn after(wait: Duration) -> Instant {
     const LONG: Duration = Duration::from_secs(100 * 365 * 86_400);
     Instant::now() + wait.min(LONG)
 }
 
-/// Whether an error means that a server went away, and that it may come back.
+/// Whether an error means that a server failed and may come back.
 fn is_lost(error: &Error) -> bool {
     matches!(error.code(), Code::Unavailable | Code::Aborted)
 }
@@ -561,7 +562,7 @@ mod tests {
     use crate::testing::{graph, session, temporary};
 
     #[test]
-    fn training_goes_on_where_it_stopped() {
+    fn training_continues_from_the_latest_checkpoint() {
         let dir = temporary("monitored");
         let run = |last: i64| {
             let g = graph();
@@ -589,7 +590,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_saved_is_saved_in_the_end() {
+    fn close_saves_unsaved_steps() {
         let dir = temporary("never-saved");
         let g = graph();
         let w = g.variable("w", 0.0);
@@ -600,12 +601,12 @@ mod tests {
         let written = || std::fs::metadata(format!("{first}.index")).unwrap().modified().unwrap();
         let before = written();
         assert_eq!(open().close().unwrap(), Some(first.clone()));
-        assert_eq!(written(), before, "nothing new, and written again");
+        assert_eq!(written(), before, "an unchanged step was saved again");
         std::fs::remove_dir_all(&dir).unwrap();
     }
 
     #[test]
-    fn a_session_that_is_lost_in_every_step_is_given_up() {
+    fn training_gives_up_when_every_step_fails() {
         let g = graph();
         let w = g.variable("w", 0.0);
         let train = Sgd::new(0.1).minimize_counted(&w.square(), &g.global_step());
@@ -624,7 +625,7 @@ mod tests {
     }
 
     #[test]
-    fn time_is_a_reason_to_save_too() {
+    fn checkpoints_are_saved_by_time() {
         let dir = temporary("timed");
         let g = graph();
         let w = g.variable("w", 0.0);
@@ -639,7 +640,7 @@ mod tests {
         std::fs::remove_dir_all(&dir).unwrap();
     }
 
-    /// A server that is lost in its second step of training while a checkpoint is being written.
+    /// A server that fails in its second training step while a checkpoint is in progress.
     struct Lost {
         inner: Arc<dyn StepRunner>,
         trained: std::sync::atomic::AtomicU32,
@@ -689,7 +690,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checkpoint_that_is_lost_with_its_session_does_not_end_training() {
+    fn a_failed_background_checkpoint_does_not_end_training() {
         let dir = temporary("lost-while-saving");
         let g = graph();
         let w = g.variable("w", 0.0);
@@ -713,7 +714,7 @@ mod tests {
         for _ in 0..4 {
             s.train(()).unwrap();
         }
-        // The first step was lost with its session.
+        // The first step failed with its session.
         assert_eq!(s.global_step(), 3);
         assert!(s.close().unwrap().unwrap().ends_with("model.ckpt-3"));
         std::fs::remove_dir_all(&dir).unwrap();

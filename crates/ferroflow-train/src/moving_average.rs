@@ -1,4 +1,4 @@
-//! Moving averages of variables, which are often better models than the variables themselves.
+//! Exponential moving averages of variables, which often make better models than the variables.
 
 use crate::graph::{Graph, keys};
 use crate::init;
@@ -7,10 +7,10 @@ use crate::output::Operation;
 use crate::variable::{Variable, VariableOptions};
 use ferroflow_core::DType;
 
-/// What the name of an average ends in.
+/// The suffix of the names of averages.
 const AVERAGE: &str = "ExponentialMovingAverage";
 
-/// Keeps, for each of some variables, `average = decay * average + (1 - decay) * value`.
+/// Keeps `average = decay * average + (1 - decay) * value` for each of some variables.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
@@ -30,8 +30,8 @@ impl ExponentialMovingAverage {
         ExponentialMovingAverage { decay, averages: Vec::new() }
     }
 
-    /// An operation that brings the averages up to date, after what the current control
-    /// dependencies wait for. With `global_step` the averages follow more quickly in the beginning.
+    /// An operation that updates the averages, after the current control dependencies. With `global_step`
+    /// the decay is smaller in the first steps.
     ///
     /// ```
     /// # let g = ferroflow_train::Graph::new();
@@ -61,7 +61,7 @@ impl ExponentialMovingAverage {
             graph.state().names.take(&name);
             let mut options = VariableOptions::untrained();
             options.collections.push(keys::MOVING_AVERAGE_VARIABLES.into());
-            // Checkpoints hold the averages of the parts of a variable as one, too.
+            // A checkpoint holds the averages of a partitioned variable as one tensor.
             let slice = v.info.slice.clone().map(|mut slice| {
                 slice.full_name = join(&slice.full_name, AVERAGE);
                 slice
@@ -82,7 +82,7 @@ impl ExponentialMovingAverage {
             };
             let update = |(v, (_, average)): (&Variable, &(String, Variable))| {
                 let rest = (1.0 - &decay).cast(v.dtype());
-                // Read here, after what is to be waited for: a step of training, as a rule.
+                // Read here, after the control dependencies: usually a training step.
                 graph.device(&v.device(), || average.assign_sub((average.read() - v.read()) * rest))
             };
             variables.iter().zip(&averages).map(update).collect()
@@ -91,9 +91,9 @@ impl ExponentialMovingAverage {
         graph.group("ExponentialMovingAverage/update", &updates)
     }
 
-    /// Under which names a checkpoint of training has what an evaluation is to restore its
-    /// variables from: those that were trained from their averages. For [`crate::Saver::renamed`],
-    /// in a graph without averages.
+    /// The names in a training checkpoint from which an evaluation restores its variables: trained
+    /// variables from their averages. Pass them to [`crate::Saver::renamed`] in a graph without
+    /// averages.
     ///
     /// ```
     /// # let g = ferroflow_train::Graph::new();
@@ -134,7 +134,7 @@ mod tests {
     use crate::testing::{floats, graph, initialized, session, temporary};
 
     #[test]
-    fn averages_follow() {
+    fn averages_follow_their_variables() {
         let g = graph();
         let v = g.variable("v", 1.0);
         let mut mean = ExponentialMovingAverage::new(0.9);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn averages_are_those_of_what_training_has_made() {
+    fn averages_are_of_the_values_after_the_update() {
         let g = graph();
         let (v, step) = (g.variable("v", 1.0), g.global_step());
         let train = Sgd::new(0.5).minimize_counted(&(&*v * 2.0), &step);

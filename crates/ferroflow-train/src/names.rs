@@ -1,8 +1,8 @@
-//! Names of nodes: unique within a graph whatever their case, as TensorFlow makes them.
+//! Names of nodes: unique within a graph regardless of case, as in TensorFlow.
 
 use std::collections::HashMap;
 
-/// The names taken, in lower case, and how often each was asked for.
+/// The used names in lower case, and how often each was requested.
 #[derive(Default)]
 pub(crate) struct Names {
     taken: HashMap<String, u64>,
@@ -26,13 +26,13 @@ impl Names {
         candidate
     }
 
-    /// Notes that a name is taken.
+    /// Marks a name as used.
     pub fn take(&mut self, name: &str) {
         *self.taken.entry(name.to_lowercase()).or_insert(0) += 1;
     }
 }
 
-/// Whether a name may be given to a node.
+/// Whether a node may have this name.
 pub(crate) fn is_valid(name: &str) -> bool {
     let ok = |c: char| c.is_ascii_alphanumeric() || "_>./\\-".contains(c);
     name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '.') && name.chars().all(ok)
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_unique_whatever_their_case() {
+    fn names_are_unique_regardless_of_case() {
         let mut names = Names::default();
         assert_eq!(names.unique("a"), "a");
         assert_eq!(names.unique("a"), "a_1");

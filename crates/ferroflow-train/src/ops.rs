@@ -22,7 +22,6 @@ mod nn;
 mod reduce;
 
 pub(crate) use array::known_dims;
-#[allow(unused_imports)]
 pub use generated::*;
 pub use nn::Padding;
 
@@ -51,7 +50,7 @@ unary! {
     rsqrt "Rsqrt" "Element-wise reciprocal of the square root.";
     exp "Exp" "Element-wise exponential.";
     log "Log" "Element-wise natural logarithm.";
-    log1p "Log1p" "Element-wise logarithm of one more.";
+    log1p "Log1p" "Element-wise `log(1 + x)`.";
     sin "Sin" "Element-wise sine.";
     cos "Cos" "Element-wise cosine.";
     tanh "Tanh" "Element-wise hyperbolic tangent.";
@@ -67,14 +66,14 @@ unary! {
     selu "Selu" "Element-wise scaled exponential linear unit.";
     softplus "Softplus" "Element-wise `log(1 + exp(x))`.";
     softsign "Softsign" "Element-wise `x / (1 + |x|)`.";
-    softmax "Softmax" "Along the last dimension, positive numbers that add up to 1.";
+    softmax "Softmax" "Softmax along the last dimension.";
     log_softmax "LogSoftmax" "Logarithm of the softmax along the last dimension.";
     l2_loss "L2Loss" "Half the sum of the squares.";
     logical_not "LogicalNot" "Element-wise negation.";
-    is_nan "IsNan" "Whether elements are not numbers.";
-    is_finite "IsFinite" "Whether elements are finite.";
+    is_nan "IsNan" "Element-wise test for NaN.";
+    is_finite "IsFinite" "Element-wise test for finite numbers.";
     identity "Identity" "The same tensor, as a node of its own.";
-    stop_gradient "StopGradient" "The same tensor, taken for a constant by gradients.";
+    stop_gradient "StopGradient" "The same tensor; gradients do not flow through it.";
     zeros_like "ZerosLike" "Zeros of the same type and shape.";
     ones_like "OnesLike" "Ones of the same type and shape.";
 }
@@ -94,10 +93,10 @@ macro_rules! binary {
 
 binary! {
     pow "Pow" "Element-wise power.";
-    maximum "Maximum" "Element-wise larger one.";
-    minimum "Minimum" "Element-wise smaller one.";
+    maximum "Maximum" "Element-wise maximum.";
+    minimum "Minimum" "Element-wise minimum.";
     squared_difference "SquaredDifference" "Element-wise square of the difference.";
-    div_no_nan "DivNoNan" "Element-wise quotient, 0 where one divides by 0.";
+    div_no_nan "DivNoNan" "Element-wise quotient; 0 where the divisor is 0.";
     equal "Equal" "Element-wise equality.";
     not_equal "NotEqual" "Element-wise inequality.";
     less "Less" "Element-wise `<`.";
@@ -124,8 +123,7 @@ impl Output {
         self.matmul_with(other, false, false)
     }
 
-    /// Matrix product of matrices that may be transposed; of batches of matrices if the rank is
-    /// more than two.
+    /// Matrix product with optional transposition. A rank above two is a batch of matrices.
     #[track_caller]
     pub fn matmul_with(&self, other: impl IntoOutput, left: bool, right: bool) -> Output {
         let other = other.into_output(&self.graph, Some(self.dtype()));
@@ -181,14 +179,14 @@ impl Graph {
         self.op("AddN").list(outputs).output()
     }
 
-    /// Numbers drawn uniformly from [0, 1), anew in every step.
+    /// Numbers drawn uniformly from [0, 1), new ones in every step.
     #[track_caller]
     pub fn random_uniform(&self, shape: impl IntoOutput) -> Output {
         let shape = shape.into_output(self, Some(DType::Int32));
         random(self, "RandomUniform", &shape, DType::Float, None)
     }
 
-    /// Numbers drawn from the standard normal distribution, anew in every step.
+    /// Numbers drawn from the standard normal distribution, new ones in every step.
     #[track_caller]
     pub fn random_normal(&self, shape: impl IntoOutput) -> Output {
         let shape = shape.into_output(self, Some(DType::Int32));
@@ -209,7 +207,7 @@ impl Graph {
         self.op("Range").input(&start).input(&limit).input(&delta).output()
     }
 
-    /// A tensor of one value.
+    /// A tensor filled with one value.
     #[track_caller]
     pub fn fill(&self, dims: impl IntoOutput, value: impl IntoOutput) -> Output {
         let dims = dims.into_output(self, Some(DType::Int32));
@@ -217,7 +215,7 @@ impl Graph {
         self.op("Fill").input(&dims).input(&value).output()
     }
 
-    /// Fails the step, with `data` in the message, unless `condition` holds.
+    /// Fails the step with `data` in the message unless `condition` is true.
     #[track_caller]
     pub fn assert(&self, condition: &Output, data: &[Output]) -> crate::Operation {
         self.op("Assert").input(condition).list(data).operation()

@@ -1,5 +1,4 @@
-//! Optimizers: from gradients to updates of variables, with the same ops, slots and names of slots
-//! as TensorFlow's, so that checkpoints fit.
+//! Optimizers. Ops, slots and slot names are TensorFlow's, so that checkpoints are compatible.
 
 mod accumulate;
 mod adagrad;
@@ -41,14 +40,13 @@ pub type GradAndVar = (Option<Gradient>, Variable);
 /// assert!(g.check().is_ok());
 /// ```
 pub trait Optimizer {
-    /// Its name, which its nodes and slots bear.
+    /// Its name, which is part of the names of its nodes and slots.
     fn name(&self) -> &str;
 
-    /// The numbers all updates use, such as the learning rate: tensors of the type of the
-    /// variables.
+    /// The hyperparameters, such as the learning rate, as tensors of the type of the variables.
     fn parameters(&self, graph: &Graph, dtype: DType) -> Vec<Output>;
 
-    /// State that goes with each variable, by what each element starts from.
+    /// The slots of each variable: names and initial values of the elements.
     fn slots(&self) -> Vec<f32> {
         Vec::new()
     }
@@ -77,7 +75,7 @@ pub trait Optimizer {
         gradients.into_iter().zip(variables.iter().cloned()).collect()
     }
 
-    /// An operation that applies gradients, and then counts a step if there is something to count.
+    /// An operation that applies gradients, and then increments `global_step` if there is one.
     #[track_caller]
     fn apply_gradients(
         &self,
@@ -88,7 +86,7 @@ pub trait Optimizer {
         apply(self, graph, gradients, global_step)
     }
 
-    /// An operation that trains all trainable variables on which `loss` depends, once.
+    /// An operation that updates all trainable variables on which `loss` depends.
     #[track_caller]
     fn minimize(&self, loss: &Output) -> Operation {
         let variables = loss.graph().trainable_variables();
@@ -96,7 +94,7 @@ pub trait Optimizer {
         self.apply_gradients(loss.graph(), &gradients, None)
     }
 
-    /// [`Optimizer::minimize`] that also counts the step.
+    /// [`Optimizer::minimize`] that also increments the global step.
     #[track_caller]
     fn minimize_counted(&self, loss: &Output, global_step: &Variable) -> Operation {
         let variables = loss.graph().trainable_variables();
@@ -105,8 +103,8 @@ pub trait Optimizer {
     }
 }
 
-/// The methods of an optimizer that is another one, `inner`, but for what it does with gradients;
-/// with `gradients of`, these are computed by the other one too.
+/// The methods of an optimizer that wraps another one, `inner`, and changes only the gradients. With
+/// `gradients of`, the inner optimizer computes the gradients too.
 macro_rules! forward_to {
     (gradients of $($inner:tt)+) => {
         $crate::optimizer::forward_to!($($inner)+);
@@ -156,15 +154,15 @@ impl<O: Optimizer + ?Sized> Optimizer for Box<O> {
     }
 }
 
-/// What an optimizer is told of the update of one variable.
+/// The update of one variable.
 pub struct Update<'a> {
     pub graph: &'a Graph,
     pub variable: &'a Variable,
-    /// As [`Optimizer::parameters`] made them.
+    /// The tensors of [`Optimizer::parameters`].
     pub parameters: &'a [Output],
-    /// As [`Optimizer::slots`] asked for.
+    /// The slots of [`Optimizer::slots`].
     pub slots: &'a [Variable],
-    /// The values of what [`Optimizer::shared`] asked for, in the type of the variable.
+    /// The values of [`Optimizer::shared`], in the type of the variable.
     pub shared: &'a [Output],
 }
 
@@ -197,8 +195,7 @@ fn apply<O: Optimizer + ?Sized>(
     let slots: Vec<Vec<Variable>> =
         present.iter().map(|(_, v)| make_slots(graph, optimizer, v)).collect();
     graph.name_scope(optimizer.name(), |_| {
-        // All of it happens where the variables are: what a worker has to do with it is to hand
-        // over its gradients.
+        // All of it runs on the devices of the variables: a worker only sends its gradients.
         let numbers = |dtype: DType| {
             graph.device(&first.device(), || {
                 let shared: Vec<Output> = shared.iter().map(|v| v.cast(dtype)).collect();
@@ -266,7 +263,7 @@ fn make_slots<O: Optimizer + ?Sized>(
         let initial: Initializer = init::filled(shape.unwrap_or_default(), start);
         let name = join(variable.variable_name(), optimizer.name());
         let name = graph.state().names.unique(&name);
-        // A part of a variable has parts of slots.
+        // The slots of a partition are partitions too.
         let slice = variable.info.slice.clone().map(|mut slice| {
             let suffix = name.rsplit('/').next().unwrap_or_default();
             slice.full_name = join(&slice.full_name, suffix);
@@ -297,7 +294,7 @@ pub(crate) fn parameters(
 }
 
 impl Graph {
-    /// The variable that counts training steps: made when it is first asked for.
+    /// The global step variable. The first call makes it.
     #[track_caller]
     pub fn global_step(&self) -> Variable {
         if let Some(step) = self.variables_of(keys::GLOBAL_STEP).into_iter().next() {
@@ -336,8 +333,8 @@ mod tests {
     }
 
     #[test]
-    fn three_steps_are_as_tensorflow_takes_them() {
-        // What becomes of [1, -2, 0.5], and of rows 1 and 3 of a table of ones.
+    fn three_steps_equal_those_of_tensorflow() {
+        // The results for [1, -2, 0.5], and for rows 1 and 3 of a table of ones.
         let expected: [(Box<dyn Optimizer>, [f32; 5]); 7] = [
             (
                 Box::new(RmsProp::new(0.1).decay(0.8).momentum(0.5).epsilon(1e-3).centered()),
@@ -413,8 +410,8 @@ mod tests {
     }
 
     #[test]
-    fn variables_are_updated_where_they_are() {
-        // Values of slots, or the end of an update, would otherwise go to the worker and back.
+    fn updates_run_on_the_device_of_the_variable() {
+        // Otherwise slots and control edges would travel to the worker and back.
         assert_eq!(elsewhere(Sgd::new(0.1)), [""; 0]);
         assert_eq!(elsewhere(Adam::new(0.1)), [""; 0]);
     }

@@ -1,4 +1,4 @@
-//! Checkpoints: the values of variables in files, in TensorFlow's V2 format.
+//! Checkpoints of variables in TensorFlow's V2 format.
 
 use crate::checkpoint_state::{CheckpointState, remove_checkpoint};
 use crate::graph::Graph;
@@ -15,9 +15,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Saves variables to checkpoints and restores them.
 ///
-/// The nodes that do it are made with the saver, so that whoever imports the graph can use them. A
-/// checkpoint `PREFIX-STEP` is several files; the file `checkpoint` beside them says which is the
-/// latest.
+/// The saver adds its nodes to the graph, so that programs that import the graph can use them. A
+/// checkpoint `PREFIX-STEP` is several files; the file `checkpoint` in the same directory names the
+/// latest one.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
@@ -51,9 +51,8 @@ impl Saver {
         Saver::make(graph, &under_their_names(variables), false)
     }
 
-    /// A saver of some variables under other names than their own: from a checkpoint of another
-    /// program, or averages in place of what they are averages of. A part of a variable goes by the
-    /// name of the whole.
+    /// A saver of some variables under other names: for a checkpoint of another program, or to restore
+    /// averages in place of variables. A partition has the name of the whole variable.
     ///
     /// ```
     /// # let g = ferroflow_train::Graph::new();
@@ -68,9 +67,8 @@ impl Saver {
         Saver::make(graph, variables, false)
     }
 
-    /// A saver of all global variables, of which each task writes those it has, at the same time:
-    /// for models on several parameter servers that share a file system. The checkpoint is one all
-    /// the same, and any saver restores it.
+    /// A saver of all global variables whose tasks write their own variables in parallel. The parameter
+    /// servers must share a file system. Any saver can restore the checkpoint.
     #[track_caller]
     pub fn sharded(graph: &Graph) -> Saver {
         Saver::make(graph, &under_their_names(&graph.global_variables()), true)
@@ -104,14 +102,14 @@ impl Saver {
         })
     }
 
-    /// How many checkpoints are kept; 0 keeps all of them.
+    /// The number of checkpoints to keep; 0 keeps all of them.
     #[must_use]
     pub fn max_to_keep(mut self, count: usize) -> Saver {
         self.max_to_keep = count;
         self
     }
 
-    /// Saves to `prefix-step`, or `prefix` without a step; returns which.
+    /// Saves to `prefix-step`, or to `prefix` without a step. Returns the path.
     pub fn save(
         &self,
         session: &Session,
@@ -133,7 +131,7 @@ impl Saver {
         Ok(path)
     }
 
-    /// Writes the values and nothing else: no graph, no list of checkpoints.
+    /// Writes only the values: no graph, no list of checkpoints.
     pub(crate) fn write(&self, session: &Session, path: &str) -> Result<()> {
         session.run_fed((&self.filename, path), &self.save).map(|_| ())
     }
@@ -149,7 +147,7 @@ impl Saver {
         }
     }
 
-    /// Notes a checkpoint as the latest and removes those that are too many.
+    /// Records a checkpoint as the latest, and removes the oldest ones beyond the limit.
     fn keep(&self, dir: &Path, path: &str) -> Result<()> {
         let time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64());
         let mut kept = self.kept.lock();
@@ -160,7 +158,7 @@ impl Saver {
         Ok(())
     }
 
-    /// Gives all its variables the values of a checkpoint.
+    /// Restores all its variables from a checkpoint.
     pub fn restore(&self, session: &Session, path: &str) -> Result<()> {
         ensure!(
             Path::new(&format!("{path}.index")).exists(),
@@ -170,8 +168,7 @@ impl Saver {
         session.run_fed((&self.filename, path), &self.restore)
     }
 
-    /// Takes over the list of checkpoints that a directory has, so that the oldest are removed in
-    /// their turn.
+    /// Reads the list of checkpoints of a directory, so that their oldest are removed later.
     pub fn recover(&self, dir: impl AsRef<Path>) {
         if let Ok(state) = CheckpointState::read(dir.as_ref()) {
             *self.kept.lock() = state;
@@ -186,8 +183,8 @@ pub fn latest_checkpoint(dir: impl AsRef<Path>) -> Option<String> {
     Path::new(&format!("{latest}.index")).exists().then(|| latest.to_string())
 }
 
-/// The latest checkpoint that there is, to go on from; none if there are none. A list that cannot
-/// be read is an error, lest a job starts from the beginning because a disk was away for a moment.
+/// The latest existing checkpoint, to continue from; `None` if there is none. A list that cannot be
+/// read is an error: otherwise a short disk failure would restart a job from the beginning.
 pub(crate) fn checkpoint_to_go_on_from(dir: &Path) -> Result<Option<String>> {
     let state = match CheckpointState::read(dir) {
         Err(e) if e.code() == Code::NotFound => return Ok(None),
@@ -201,7 +198,7 @@ pub(crate) fn checkpoint_to_go_on_from(dir: &Path) -> Result<Option<String>> {
         if is_there(path)? {
             return Ok(Some(path.to_string()));
         }
-        tracing::warn!("{path} is listed as a checkpoint and is not there");
+        tracing::warn!("checkpoint {path} is listed but does not exist");
     }
     Ok(None)
 }
@@ -213,7 +210,7 @@ fn parent(path: &Path) -> PathBuf {
     }
 }
 
-/// Variables with the names that checkpoints have them under.
+/// Variables, and their names in checkpoints.
 fn under_their_names(variables: &[Variable]) -> Vec<(String, Variable)> {
     let named = |v: &Variable| match &v.info.slice {
         Some(slice) => (slice.full_name.clone(), v.clone()),
@@ -222,13 +219,13 @@ fn under_their_names(variables: &[Variable]) -> Vec<(String, Variable)> {
     variables.iter().map(named).collect()
 }
 
-/// Names and slices, as checkpoints hold them.
+/// Names and slices in checkpoints.
 fn keys_of(variables: &[(String, Variable)]) -> (Vec<String>, Vec<String>) {
     let slice = |v: &Variable| v.info.slice.as_ref().map(|s| s.spec()).unwrap_or_default();
     variables.iter().map(|(name, v)| (name.clone(), slice(v))).unzip()
 }
 
-/// The filename, once everything is written.
+/// The filename; depends on all writes.
 #[track_caller]
 fn after(graph: &Graph, filename: &Output, written: &[Operation]) -> Output {
     graph.control_dependencies(written, || {
@@ -241,7 +238,7 @@ fn save_nodes(graph: &Graph, filename: &Output, variables: &[(String, Variable)]
     let (names, slices) = keys_of(variables);
     let names = graph.constant_from(strings(&names), Some("SaveV2/tensor_names"));
     let slices = graph.constant_from(strings(&slices), Some("SaveV2/shape_and_slices"));
-    // Read when the checkpoint is made, not before what else the step does.
+    // Read now, not at the start of the step.
     let values: Vec<Output> = variables.iter().map(|(_, v)| v.read()).collect();
     let op = graph.op("SaveV2").name("SaveV2").input(filename).input(&names).input(&slices);
     op.list(&values).operation()
@@ -275,8 +272,8 @@ fn assign_nodes(
         .collect()
 }
 
-/// Saving and restoring with every device working on the variables it has. The parts go to a
-/// directory of their own first and are made one checkpoint when all are there.
+/// Saves and restores with every device working on its own variables. The shards go to a temporary
+/// directory first, and are merged into one checkpoint when all are complete.
 #[track_caller]
 fn shard_nodes(
     graph: &Graph,
@@ -318,7 +315,7 @@ mod tests {
     use crate::testing::{floats, graph, initialized, session, temporary};
 
     #[test]
-    fn variables_survive_in_a_checkpoint() {
+    fn restored_variables_have_the_saved_values() {
         let dir = temporary("saver");
         let build = || {
             let g = graph();
@@ -348,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn shards_make_one_checkpoint() {
+    fn shards_are_merged_into_one_checkpoint() {
         let dir = temporary("sharded");
         let g = graph();
         let a = g.device("/cpu:0", || g.variable("a", [1.0, 2.0]));
@@ -373,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_goes_on_from_what_is_there() {
+    fn a_job_continues_from_the_latest_existing_checkpoint() {
         let dir = temporary("go-on");
         assert_eq!(checkpoint_to_go_on_from(&dir).unwrap(), None);
         let g = graph();

@@ -120,7 +120,7 @@ pub fn inverse_time_decay(
     })
 }
 
-/// From `rate` down to `end` within `steps`, along a power of what is left.
+/// Polynomial decay from `rate` to `end` within `steps`.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
@@ -142,8 +142,7 @@ pub fn polynomial_decay(
     })
 }
 
-/// [`polynomial_decay`] that begins anew when it is done: over two, three and more times `steps`,
-/// each time from what is left of the way.
+/// [`polynomial_decay`] in cycles: when it ends, it restarts over two, three and more times `steps`.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
@@ -166,8 +165,8 @@ pub fn polynomial_decay_in_cycles(
     })
 }
 
-/// Half a cosine from `rate` down to `alpha * rate` within `steps`, and again, each time `longer`
-/// times as long and `lower` times as high (Loshchilov, Hutter 2016).
+/// Cosine decay with restarts (Loshchilov and Hutter 2016): from `rate` to `alpha * rate` within
+/// `steps`. Each restart is `longer` times as long and `lower` times as high.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
@@ -192,7 +191,7 @@ pub fn cosine_decay_restarts(
             let done = &time - &restarts;
             (restarts, done)
         } else {
-            // Restart i begins when the lengths before it, a geometric series, have passed.
+            // Restart i begins after the sum of the lengths before it, a geometric series.
             let restarts = ((1.0 - &time * (1.0 - longer)).log() / longer.ln()).floor();
             let length = g.constant(longer).pow(&restarts);
             let begin = (1.0 - &length) / (1.0 - longer);
@@ -204,7 +203,7 @@ pub fn cosine_decay_restarts(
     })
 }
 
-/// From `rate` down to `alpha * rate` within `steps`, along half a cosine.
+/// Cosine decay from `rate` to `alpha * rate` within `steps`.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
@@ -221,7 +220,7 @@ pub fn cosine_decay(rate: f32, global_step: &Variable, steps: f32, alpha: f32) -
     })
 }
 
-/// `values[i]` while the step is at most `boundaries[i]`, then the last of them.
+/// `values[i]` while the step is at most `boundaries[i]`, then the last value.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
@@ -260,7 +259,7 @@ mod tests {
     use super::*;
     use crate::testing::{graph, initialized};
 
-    /// At each global step, what the rates must be.
+    /// Checks the rates at each global step.
     fn assert_rates<const N: usize>(rates: &[Output; N], expected: &[(i32, [f32; N])]) {
         let g = rates[0].graph();
         let s = initialized(g).unwrap();
@@ -274,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_fall_as_they_should() {
+    fn rates_follow_their_formulas() {
         let g = graph();
         let step = g.global_step();
         let rates = [
@@ -289,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_those_that_tensorflow_has() {
+    fn rates_equal_those_of_tensorflow() {
         let g = graph();
         let step = g.global_step();
         let rates = [

@@ -1,4 +1,4 @@
-//! Sessions of a graph under construction: steps, callables, partial runs, traces.
+//! Sessions of a graph: steps, callables, partial runs, traces.
 
 use crate::fetch::{Feeds, Fetch};
 use crate::graph::Graph;
@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Where steps run: a session of this process or of a server.
+/// Runs steps: in this process or on a server.
 pub trait StepRunner: Send + Sync {
     /// Adds nodes and functions to the session's graph.
     fn extend(&self, graph: &GraphDef) -> Result<()>;
@@ -20,7 +20,7 @@ pub trait StepRunner: Send + Sync {
     /// Runs a step and waits for it.
     fn run_step(&self, request: StepRequest) -> Result<StepOutput>;
 
-    /// Announces a step that is fed and fetched in parts; returns its handle.
+    /// Sets up a partial run; returns its handle.
     fn partial_run_setup(
         &self,
         feeds: Vec<String>,
@@ -28,7 +28,7 @@ pub trait StepRunner: Send + Sync {
         targets: Vec<String>,
     ) -> Result<String>;
 
-    /// Feeds and fetches a part of a step that was announced.
+    /// Feeds and fetches one part of a partial run.
     fn partial_run(
         &self,
         handle: &str,
@@ -37,12 +37,12 @@ pub trait StepRunner: Send + Sync {
         timeout: Option<Duration>,
     ) -> Result<Vec<Tensor>>;
 
-    /// Ends the session; running steps are cancelled.
+    /// Closes the session and cancels its running steps.
     fn close(&self) -> Result<()>;
 }
 
-/// A session that follows a graph under construction: nodes added later are sent along with the
-/// next step. Clones are handles of the same session.
+/// A session of a [`Graph`], which may still grow: the next step sends new nodes along. Clones are
+/// handles of the same session.
 ///
 /// ```
 /// # fn run(session: &ferroflow_train::Session, x: &ferroflow_train::Output,
@@ -142,20 +142,20 @@ impl Session {
         Ok(session)
     }
 
-    /// The same session with a limit on the time a step takes; it fails with `DeadlineExceeded`.
+    /// The same session with a time limit for each step, which fails with `DeadlineExceeded`.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Session {
         self.timeout = Some(timeout);
         self
     }
 
-    /// The graph this is a session of.
+    /// The graph of this session.
     pub fn graph(&self) -> &Graph {
         &self.graph
     }
 
     fn catch_up(&self) -> Result<()> {
-        // Held over the call: what another step needs may be in it.
+        // The lock is held over the call: a concurrent step may need the same nodes.
         let mut sent = self.sent.lock();
         if let Some((def, now)) = sent.missing(&self.graph)? {
             self.runner.extend(&def)?;
@@ -164,24 +164,23 @@ impl Session {
         Ok(())
     }
 
-    /// How its steps are run, unless they say otherwise.
+    /// The default options of its steps.
     pub fn options(&self) -> StepOptions {
         StepOptions { timeout: self.timeout, ..StepOptions::default() }
     }
 
-    /// The values of `fetches`: outputs, variables, operations, tuples, arrays, vectors and maps of
-    /// them, structs made by [`crate::fetch_struct`], and [`Output::scalar`]s that come as numbers.
+    /// Runs a step and returns the values of `fetches`: outputs, variables, operations, tuples, arrays,
+    /// vectors and maps of them, structs of [`crate::fetch_struct`]. [`Output::scalar`] gives a number.
     pub fn run<F: Fetch>(&self, fetches: F) -> Result<F::Value> {
         self.run_fed((), fetches)
     }
 
-    /// [`Session::run`] with values for some tensors: pairs `(&x, value)`, alone or in a tuple,
-    /// array or vector.
+    /// [`Session::run`] with feeds: pairs `(&x, value)`, alone or in a tuple, array or vector.
     pub fn run_fed<F: Fetch>(&self, feeds: impl Feeds, fetches: F) -> Result<F::Value> {
         Ok(self.run_with(feeds, fetches, self.options())?.0)
     }
 
-    /// [`Session::run_fed`] with options of its own; also returns what was recorded of the step.
+    /// [`Session::run_fed`] with options; also returns the trace of the step.
     pub fn run_with<F: Fetch>(
         &self,
         feeds: impl Feeds,
@@ -200,14 +199,14 @@ impl Session {
         step.answer(output.map_err(|e| self.graph.explain(e))?)
     }
 
-    /// A step whose feeds and fetches are settled once, to be run many times. Feeds are given by
-    /// position.
+    /// Prepares a step that runs many times with the same fetches. Feeds are given by position.
     pub fn callable<F: Fetch>(&self, feeds: &[&Output], fetches: F) -> Result<Callable<F>> {
         self.catch_up()?;
         Ok(Callable { session: self.clone(), settled: Settled::new(feeds, fetches) })
     }
 
-    /// Announces a step that is fed and fetched in parts: all that any part will feed or fetch.
+    /// Sets up a partial run, a step that is fed and fetched in parts. Names the feeds and fetches of all
+    /// parts.
     ///
     /// ```
     /// # fn run(session: &ferroflow_train::Session, x: &ferroflow_train::Output,
@@ -228,13 +227,13 @@ impl Session {
         Ok(PartialRun { session: self.clone(), handle })
     }
 
-    /// Ends the session; running steps are cancelled.
+    /// Closes the session and cancels its running steps.
     pub fn close(&self) -> Result<()> {
         self.runner.close()
     }
 }
 
-/// A step to be run many times; see [`Session::callable`].
+/// A prepared step; see [`Session::callable`].
 ///
 /// ```
 /// # fn run(session: &ferroflow_train::Session, x: &ferroflow_train::Output,
@@ -253,20 +252,20 @@ pub struct Callable<F: Fetch> {
 }
 
 impl<F: Fetch> Callable<F> {
-    /// Runs the step with these feeds, in the order given when it was made.
+    /// Runs the step with these feeds, in the order of [`Session::callable`].
     pub fn call(&self, feeds: &[Tensor]) -> Result<F::Value> {
         Ok(self.session.step(self.settled.step(feeds, self.session.options())?)?.0)
     }
 }
 
-/// A step that is run in parts; see [`Session::partial_run`].
+/// A step that runs in parts; see [`Session::partial_run`].
 pub struct PartialRun {
     session: Session,
     handle: String,
 }
 
 impl PartialRun {
-    /// Feeds and fetches a part. Each tensor is fed and fetched once.
+    /// Runs one part. Each tensor can be fed and fetched once.
     pub fn run_fed<F: Fetch>(&self, feeds: impl Feeds, fetches: F) -> Result<F::Value> {
         let mut part = Prepared::part(feeds, fetches, self.session.options())?;
         let StepRequest { feeds, fetches, options, .. } = part.take_request();
@@ -286,7 +285,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     #[test]
-    fn a_step_is_run_in_parts() {
+    fn a_partial_run_feeds_and_fetches_in_parts() {
         let g = graph();
         let (a, b) = (g.placeholder::<f32>("a", ()), g.placeholder::<f32>("b", ()));
         let double = &a * 2.0;
@@ -300,7 +299,7 @@ mod tests {
     }
 
     fetch_struct! {
-        /// What a step tells.
+        /// The fetches of a step.
         struct Wanted => Told {
             loss: Scalar<f32>,
             all: Vec<Output>,
@@ -320,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_says_what_ran() {
+    fn a_trace_names_the_nodes_that_ran() {
         let g = graph();
         let w = g.variable("w", [1.0, 2.0]);
         let y = w.square().sum_all();

@@ -1,5 +1,5 @@
-//! Steps, as sessions that block and sessions whose steps are futures both have them: what is asked
-//! for, what comes back, and how much of the graph has been sent before.
+//! Steps, for blocking and asynchronous sessions: the request, the result, and how much of the graph the
+//! session already has.
 
 use crate::fetch::{Feeds, Fetch, Wanted};
 use crate::graph::Graph;
@@ -8,19 +8,19 @@ use ferroflow_core::{Error, Result, Tensor, ensure, err};
 use ferroflow_graph::{GraphDef, RunMetadata};
 use std::time::Duration;
 
-/// A step, by names.
+/// A step by names.
 #[derive(Clone, Debug, Default)]
 pub struct StepRequest {
     /// Tensors that replace those of their names.
     pub feeds: Vec<(String, Tensor)>,
-    /// What comes back, in order.
+    /// Tensors to return, in order.
     pub fetches: Vec<String>,
     /// Nodes that run for their effect.
     pub targets: Vec<String>,
     pub options: StepOptions,
 }
 
-/// How a step is run.
+/// The options of a step.
 ///
 /// ```
 /// # fn run(session: &ferroflow_train::Session, y: &ferroflow_train::Output)
@@ -36,19 +36,19 @@ pub struct StepRequest {
 pub struct StepOptions {
     /// A step that takes longer fails with `DeadlineExceeded`.
     pub timeout: Option<Duration>,
-    /// Whether to record what ran where and when.
+    /// Whether to trace the step.
     pub trace: bool,
 }
 
-/// What came of a step.
+/// The result of a step.
 #[derive(Clone, Debug, Default)]
 pub struct StepOutput {
     pub tensors: Vec<Tensor>,
-    /// What was recorded of it; empty if nothing was asked for.
+    /// The trace; empty if none was requested.
     pub metadata: RunMetadata,
 }
 
-/// How much of a graph a session has.
+/// How much of a graph a session already has.
 #[derive(Clone, Debug, Default)]
 pub struct Sent {
     nodes: usize,
@@ -56,12 +56,12 @@ pub struct Sent {
 }
 
 impl Sent {
-    /// Of a graph of which a session has nothing yet.
+    /// The state of a new session, which has no nodes.
     pub fn nothing_of(graph: &Graph) -> Sent {
         Sent { nodes: 0, rewrites: graph.version().1 }
     }
 
-    /// What the session lacks, and how much it has with that; none if it lacks nothing.
+    /// The nodes that the session lacks, and the state after they are sent; `None` if it lacks nothing.
     pub fn missing(&self, graph: &Graph) -> Result<Option<(GraphDef, Sent)>> {
         graph.check()?;
         let (nodes, rewrites) = graph.version();
@@ -81,7 +81,7 @@ impl Sent {
 }
 
 impl Graph {
-    /// The error of a step, with the source line that made the node it names.
+    /// Adds the source line of the node to the error of a step.
     pub fn explain(&self, error: Error) -> Error {
         let text = error.message();
         let node = text.split("{{node ").nth(1).and_then(|rest| rest.split("}}").next());
@@ -96,7 +96,7 @@ impl Graph {
     }
 }
 
-/// A step that is ready to be sent, and knows what to make of the answer.
+/// A step that is ready to run, and can interpret its result.
 pub struct Prepared<F> {
     request: StepRequest,
     order: Vec<usize>,
@@ -118,7 +118,7 @@ impl<F: Fetch> Prepared<F> {
         ensure!(
             part.request.targets.is_empty(),
             InvalidArgument,
-            "operations are run by the first part of a partial run: they cannot be asked for later"
+            "the first part of a partial run runs all operations; a later part cannot fetch one"
         );
         Ok(part)
     }
@@ -139,12 +139,12 @@ impl<F: Fetch> Prepared<F> {
         self.request.fetches.is_empty() && self.request.targets.is_empty()
     }
 
-    /// What is to be sent; it is sent once.
+    /// Takes the request.
     pub fn take_request(&mut self) -> StepRequest {
         std::mem::take(&mut self.request)
     }
 
-    /// What was asked for, out of what came back.
+    /// The fetched values, and the trace.
     pub fn answer(&self, output: StepOutput) -> Result<(F::Value, RunMetadata)> {
         let StepOutput { tensors, metadata } = output;
         let asked: Option<Vec<Tensor>> =
@@ -155,8 +155,7 @@ impl<F: Fetch> Prepared<F> {
     }
 }
 
-/// What the steps of a callable feed and fetch, or all parts of a partial run together: settled
-/// once.
+/// The feeds and fetches of a callable, or of all parts of a partial run.
 pub struct Settled<F> {
     feeds: Vec<String>,
     wanted: Wanted,
@@ -183,7 +182,7 @@ impl<F: Fetch> Settled<F> {
         Ok(Prepared::from_parts(feeds, self.wanted.clone(), &self.fetches, options))
     }
 
-    /// The names of what is fed, fetched and run.
+    /// The names of feeds, fetches and targets.
     pub fn into_names(self) -> (Vec<String>, Vec<String>, Vec<String>) {
         (self.feeds, self.wanted.fetches, self.wanted.targets)
     }

@@ -1,11 +1,11 @@
-//! Summaries: what of a step TensorBoard is to show, as tensors that are fetched.
+//! Summaries for TensorBoard, as tensors that a step fetches.
 //!
 //! ```
 //! # let g = ferroflow_train::Graph::new();
 //! use ferroflow_train::summary;
 //! summary::scalar("loss", &g.constant(0.5));
 //! summary::histogram("weights", &g.constant([1.0, 2.0]));
-//! summary::text("note", &g.constant("*begun*"));
+//! summary::text("note", &g.constant("*started*"));
 //! let all = summary::merge_all(&g).unwrap(); // for hooks::SummarySaver, or EventWriter::summary
 //! ```
 
@@ -14,8 +14,7 @@ use crate::node::NodeBuilder;
 use crate::output::Output;
 use ferroflow_core::{DType, Tensor};
 
-/// A summary of `op`, of what `inputs` adds to it. Its tag is its name: one that is used before
-/// gets a number.
+/// A summary by `op`, with the inputs that `inputs` adds. Its tag is its name; a used name gets a number.
 #[track_caller]
 fn summary(
     g: &Graph,
@@ -50,7 +49,7 @@ pub fn scalar(name: &str, value: &Output) -> Output {
     summary(value.graph(), "ScalarSummary", name, |op| op.input(value))
 }
 
-/// How the elements of a tensor are distributed, over time.
+/// The distribution of the elements of a tensor over time.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
@@ -79,12 +78,12 @@ pub fn image(name: &str, images: &Output, max_outputs: i64) -> Output {
     })
 }
 
-/// Texts, a scalar or a list or table of them, which TensorBoard shows as Markdown.
+/// A text, or a list or table of texts. TensorBoard shows it as Markdown.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::summary;
-/// summary::text("note", &g.constant("*begun*"));
+/// summary::text("note", &g.constant("*started*"));
 /// assert!(summary::merge_all(&g).is_some());
 /// ```
 #[track_caller]
@@ -94,7 +93,7 @@ pub fn text(name: &str, texts: &Output) -> Output {
     summary(g, "TensorSummaryV2", name, |op| op.input(texts).input(&metadata))
 }
 
-/// All summaries of the graph as one; none if there are none.
+/// Merges all summaries of the graph; `None` if there are none.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
@@ -119,7 +118,7 @@ mod tests {
     use crate::{EventKind, EventWriter, read_events};
 
     #[test]
-    fn summaries_become_events_of_their_kind() {
+    fn summaries_are_written_as_events() {
         let g = graph();
         scalar("loss", &g.constant(0.5));
         scalar("loss", &g.constant(0.6));

@@ -1,5 +1,5 @@
-//! Looking after a session from beside it: the program runs what steps it likes, a thread saves and
-//! writes summaries now and then.
+//! The supervisor: a background thread that saves checkpoints and writes summaries while the program
+//! runs its own steps.
 
 use crate::graph::Graph;
 use crate::monitored::{MonitoredSession, MonitoredTraining, after};
@@ -13,25 +13,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How a session is looked after; [`Supervisor::open`] starts that. As TensorFlow's supervisor
-/// does, it initializes or restores variables if it is the chief's, waits for the chief if not, and
-/// saves by time rather than by steps. [`MonitoredTraining`] does more, for loops that leave the
-/// steps to it.
+/// Supervises a session, as TensorFlow's `Supervisor`. The chief initializes or restores the variables;
+/// other processes wait for it. A background thread saves checkpoints by time. [`MonitoredTraining`]
+/// also repeats steps after failures.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
-/// # let open = |_: &ferroflow_train::Graph| Err(ferroflow_core::Error::new(ferroflow_core::Code::Unimplemented, ""));
-/// use ferroflow_train::Supervisor;
+/// use ferroflow_train::{Session, Supervisor};
 /// use std::time::Duration;
 /// let w = g.variable("w", 0.0);
 /// let add = w.assign_add(1.0);
 /// let supervisor = Supervisor::new(&g).save_every(Duration::from_secs(60)); // .dir("out")
-/// if let Ok(supervised) = supervisor.open(open) { // or a server's
-///     while !supervised.should_stop() {
-///         supervised.session().run(&add)?;
-///     }
-///     supervised.stop()?;
+/// let supervised = supervisor.open(Session::local)?;
+/// for _ in 0..10 {
+///     supervised.session().run(&add)?;
 /// }
+/// supervised.stop()?;
 /// # Ok::<(), ferroflow_core::Error>(())
 /// ```
 pub struct Supervisor {
@@ -50,43 +47,43 @@ impl Supervisor {
         }
     }
 
-    /// Whether this one initializes, restores and saves; the others wait until that is done.
+    /// Whether this is the chief, which initializes, restores and saves. The others wait for it.
     #[must_use]
     pub fn chief(mut self, is_chief: bool) -> Self {
         self.training = self.training.chief(is_chief);
         self
     }
 
-    /// Where the chief leaves checkpoints and events, and goes on from.
+    /// The directory of checkpoints and events. The chief restores its latest checkpoint.
     #[must_use]
     pub fn dir(mut self, dir: impl AsRef<Path>) -> Self {
         self.training = self.training.dir(dir);
         self
     }
 
-    /// The time between checkpoints; ten minutes, if not given.
+    /// The time between checkpoints; ten minutes by default.
     #[must_use]
     pub fn save_every(mut self, interval: Duration) -> Self {
         self.save_every = interval;
         self
     }
 
-    /// Writes a summary, such as that of [`crate::summary::merge_all`], every so often. It is
-    /// computed by a step of its own, so what it needs must not have to be fed.
+    /// Writes a summary, such as that of [`crate::summary::merge_all`], at this interval. A separate step
+    /// computes it, so it must not depend on placeholders.
     #[must_use]
     pub fn summary_every(mut self, summary: &Output, interval: Duration) -> Self {
         self.summaries = Some((summary.clone(), interval));
         self
     }
 
-    /// How long one waits for the chief; see [`MonitoredTraining::wait`].
+    /// How long to wait for the chief; see [`MonitoredTraining::wait`].
     #[must_use]
     pub fn wait(mut self, wait: Duration) -> Self {
         self.training = self.training.wait(wait);
         self
     }
 
-    /// Opens the session, makes sure that all variables have values, and starts to look after it.
+    /// Opens the session, waits until all variables are initialized, and starts the background thread.
     #[track_caller]
     pub fn open(
         self,
@@ -99,22 +96,22 @@ impl Supervisor {
         let (known, save_every, summaries) = (over.clone(), self.save_every, self.summaries);
         let thread = std::thread::Builder::new()
             .name("ff-supervisor".into())
-            .spawn(move || look_after(monitored, &known, save_every, summaries.as_ref()))
+            .spawn(move || supervise(monitored, &known, save_every, summaries.as_ref()))
             .map_err(|e| err!(ResourceExhausted, "cannot start a thread: {e}"))?;
         Ok(Supervised { session, stopper, over, thread: Some(thread) })
     }
 }
 
-/// A session that is looked after; see [`Supervisor`].
+/// A supervised session; see [`Supervisor`].
 pub struct Supervised {
     session: Session,
     stopper: Arc<AtomicBool>,
     over: Arc<Over>,
-    /// Gives back what it looked after, and whether that went well.
+    /// Returns the monitored session, and the result of the background work.
     thread: Option<JoinHandle<(MonitoredSession, Result<()>)>>,
 }
 
-/// How long a summary or checkpoint that is under way may take when it is to end, as in TensorFlow.
+/// How long a summary or checkpoint in progress may take after a stop, as in TensorFlow.
 const GRACE: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(2);
 
@@ -125,7 +122,7 @@ struct Over {
 }
 
 impl Over {
-    /// Waits until it is over, or `time` has come.
+    /// Waits for the end, at most until `time`. Returns whether it has ended.
     fn is_over_by(&self, time: Instant) -> bool {
         let mut is_over = self.is_over.lock();
         self.changed.wait_while_until(&mut is_over, |is_over| !*is_over, time);
@@ -133,7 +130,7 @@ impl Over {
     }
 }
 
-fn look_after(
+fn supervise(
     mut monitored: MonitoredSession,
     over: &Over,
     save_every: Duration,
@@ -161,32 +158,32 @@ fn look_after(
 }
 
 impl Supervised {
-    /// The session, for whatever steps.
+    /// The session.
     pub fn session(&self) -> &Session {
         &self.session
     }
 
-    /// Whether somebody asked to stop, or looking after the session has failed:
-    /// [`Supervised::stop`] says how.
+    /// Whether a stop was requested, or the background thread has failed. [`Supervised::stop`] returns its
+    /// error.
     pub fn should_stop(&self) -> bool {
         self.stopper.load(Ordering::Acquire)
             || self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Asks to stop, from whichever thread.
+    /// Requests a stop, from any thread.
     pub fn request_stop(&self) {
         self.stopper.store(true, Ordering::Release);
     }
 
-    /// Ends it with a last checkpoint; returns where that is.
+    /// Stops, and saves a last checkpoint. Returns its path.
     pub fn stop(mut self) -> Result<Option<String>> {
-        let Some((mut monitored, looked_after)) = self.end() else {
+        let Some((mut monitored, supervised)) = self.end() else {
             return Err(err!(Internal, "the supervisor's thread panicked"));
         };
-        // Not every program counts the steps by which one would know that there is something new.
+        // Always save: not every program counts steps, so new values may have the same step.
         let saved = monitored.save();
         let closed = monitored.close();
-        looked_after?;
+        supervised?;
         closed.and(saved)
     }
 
@@ -194,7 +191,7 @@ impl Supervised {
         *self.over.is_over.lock() = true;
         self.over.changed.notify_all();
         let thread = self.thread.take()?;
-        // A step of its own may wait for what nobody brings any more.
+        // A summary step could block forever if its input has ended.
         let until = after(GRACE);
         while !thread.is_finished() && Instant::now() < until {
             std::thread::sleep(POLL);
@@ -235,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_supervised_program_goes_on_where_it_was() {
+    fn a_supervised_program_continues_from_its_checkpoint() {
         let dir = temporary("supervised");
         let (value, saved) = count(&dir, 3);
         assert_eq!((value, saved), (3.0, latest_checkpoint(&dir)));
@@ -245,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn checkpoints_and_summaries_come_by_themselves() {
+    fn checkpoints_and_summaries_are_written_by_time() {
         let dir = temporary("supervised-often");
         let g = graph();
         let w = g.variable("w", 0.0);
@@ -275,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_that_count_no_steps_are_saved_too() {
+    fn programs_without_a_step_count_are_saved() {
         let dir = temporary("uncounted");
         let g = graph();
         let w = g.variable("w", 0.0);

@@ -1,12 +1,12 @@
-//! Arrays of tensors that are written and read one by one, in loops.
+//! Arrays of tensors, for loops.
 
 use crate::graph::Graph;
 use crate::output::Output;
 use crate::value::IntoOutput;
 use ferroflow_core::{DType, PartialShape};
 
-/// An array of tensors. Writing gives a new one: what is done to it is ordered by the `flow` that
-/// each operation hands on, which is also what a loop carries.
+/// An array of tensors. Each write returns a new handle. The `flow` tensor of the handle orders the
+/// operations; a loop carries it as a variable.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
@@ -18,7 +18,7 @@ use ferroflow_core::{DType, PartialShape};
 #[derive(Clone, Debug)]
 pub struct TensorArray {
     handle: Output,
-    /// Stands for all that was done so far.
+    /// Depends on all operations so far.
     pub flow: Output,
     dtype: DType,
     element: PartialShape,
@@ -46,7 +46,7 @@ impl Graph {
 }
 
 impl TensorArray {
-    /// The same array after other operations: what a loop's body makes of a flow it is given.
+    /// The same array with another flow, such as the loop variable in the body of a loop.
     #[must_use]
     pub fn with_flow(&self, flow: &Output) -> TensorArray {
         TensorArray { flow: flow.clone(), ..self.clone() }
@@ -66,7 +66,7 @@ impl TensorArray {
         value
     }
 
-    /// The rows of `value`, one each.
+    /// Writes the rows of `value`, one to each element.
     #[track_caller]
     pub fn unstack(&self, value: &Output) -> TensorArray {
         let g = self.handle.graph();
@@ -75,7 +75,7 @@ impl TensorArray {
         self.with_flow(&op.input(&self.flow).output())
     }
 
-    /// All tensors, joined along a new first dimension.
+    /// All tensors, stacked along a new first dimension.
     #[track_caller]
     pub fn stack(&self) -> Output {
         let g = self.handle.graph();

@@ -33,7 +33,7 @@ pub fn floats(t: &Tensor) -> Vec<f32> {
     t.as_slice::<f32>().unwrap().to_vec()
 }
 
-/// A directory of a test's own.
+/// A new directory for a test.
 pub fn temporary(name: &str) -> std::path::PathBuf {
     let unique = format!("ferroflow-train-{name}-{}-{}", std::process::id(), fastrand::u64(..));
     std::env::temp_dir().join(unique)

@@ -6,9 +6,9 @@ use crate::optimizer::GradAndVar;
 use crate::output::Output;
 use ferroflow_core::err;
 
-/// The mean of the gradients of several towers that share their variables, each with the gradients
-/// of the same variables in the same order. Rows of tables stay rows; a tower on which a variable
-/// has no influence counts as zero.
+/// The mean of the gradients of several towers that share their variables. All towers must list the
+/// same variables in the same order. Sparse gradients stay sparse. A tower that does not use a variable
+/// counts as zero.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();

@@ -1,4 +1,4 @@
-//! What may stand for a tensor or a shape in a call of the builder.
+//! Rust values that the builder accepts as tensors and shapes.
 
 use crate::graph::Graph;
 use crate::output::Output;
@@ -7,8 +7,8 @@ use ferroflow_core::{DType, Element, PartialShape, Result, Shape, Tensor, bail};
 
 /// A plain Rust value that becomes a tensor: numbers, texts, and arrays of them.
 ///
-/// `f32` is the only floating-point type here, so that a literal such as `2.0` is a `float` as it
-/// is in TensorFlow; tensors of other types are made with [`Tensor::from_slice`].
+/// `f32` is the only floating-point type here, so that a literal such as `2.0` is a `float` as in
+/// TensorFlow. [`Tensor::from_slice`] makes tensors of other types.
 ///
 /// ```
 /// use ferroflow_train::IntoTensor;
@@ -113,18 +113,18 @@ macro_rules! numbers {
 }
 numbers!(f32, i32, i64, bool, u8);
 
-/// What may be an input of an op: an [`Output`], a [`crate::Variable`], or a value that becomes a
-/// constant. A number takes the type of the tensor it is used with.
+/// An input of an op: an [`Output`], a [`crate::Variable`], or a value that becomes a constant. A
+/// number takes the type of the other operand.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_core::DType;
 /// let x = g.placeholder_of(DType::Double, "x", [None]);
-/// // A number takes the type of what it is used with.
+/// // A number takes the type of the other operand.
 /// assert_eq!(x.maximum(0.0).dtype(), DType::Double);
 /// ```
 pub trait IntoOutput {
-    /// The output, in `graph`. `like` is the type a plain number is to have.
+    /// The output in `graph`. A number gets the type `like`.
     fn into_output(self, graph: &Graph, like: Option<DType>) -> Output;
 }
 
@@ -161,7 +161,7 @@ impl<const N: usize> IntoOutput for [Option<usize>; N] {
     }
 }
 
-/// A tensor of one of the types literals have as one of type `like`; others are left alone.
+/// Converts a tensor of a literal's type to the type `like`; leaves other tensors unchanged.
 pub(crate) fn number_as(t: Tensor, like: DType) -> Result<Tensor> {
     if t.dtype() == like {
         return Ok(t);
@@ -178,9 +178,9 @@ pub(crate) fn number_as(t: Tensor, like: DType) -> Result<Tensor> {
     macro_rules! whole {
         ($t:ty) => {{
             if let Some(x) = numbers.iter().find(|x| x.fract() != 0.0) {
-                bail!(InvalidArgument, "{x}, a fraction, where a {like} is expected");
+                bail!(InvalidArgument, "{x} is a fraction, but a {like} is expected");
             }
-            // The largest 64-bit numbers are not among the `f64`s: beyond is what is not below.
+            // `f64` cannot represent the largest 64-bit integers, so compare with MAX + 1.
             let fits = |x: &f64| *x >= <$t>::MIN as f64 && *x < <$t>::MAX as f64 + 1.0;
             if let Some(x) = numbers.iter().find(|x| !fits(x)) {
                 bail!(InvalidArgument, "{x} is out of the range of {like}");
@@ -280,7 +280,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_that_a_type_does_not_have_are_refused() {
+    fn numbers_out_of_range_are_errors() {
         let to = |x: f32, like| number_as(Tensor::scalar(x), like);
         assert_eq!(to(255.0, DType::UInt8).unwrap().scalar_value::<u8>().unwrap(), 255);
         assert_eq!(to(-128.0, DType::Int8).unwrap().scalar_value::<i8>().unwrap(), -128);

@@ -1,4 +1,4 @@
-//! Variables: state that steps read and change, and that checkpoints keep.
+//! Variables: state that steps read and change, and that checkpoints save.
 
 use crate::graph::{Graph, Item, keys};
 use crate::init::{Initializer, IntoInitializer};
@@ -10,8 +10,8 @@ use ferroflow_graph::{Endpoint, NodeId};
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// A variable. It dereferences to the [`Output`] that is its value at the start of the step, so it
-/// can be used like a tensor; [`Variable::read`] reads it again, after what one waits for.
+/// A variable. It dereferences to an [`Output`], its value at the start of the step, so it can be used
+/// like a tensor. [`Variable::read`] reads it again, after the current control dependencies.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
@@ -28,7 +28,7 @@ pub struct Variable {
     pub(crate) info: Arc<VariableInfo>,
 }
 
-/// What a graph knows of a variable.
+/// A variable of a graph.
 #[derive(Debug)]
 pub(crate) struct VariableInfo {
     pub index: usize,
@@ -44,7 +44,7 @@ pub(crate) struct VariableInfo {
     pub slice: Option<SliceInfo>,
 }
 
-/// Of which variable this one is a part, and which part.
+/// The place of a partition in the whole variable.
 #[derive(Clone, Debug)]
 pub(crate) struct SliceInfo {
     pub full_name: String,
@@ -54,7 +54,7 @@ pub(crate) struct SliceInfo {
 }
 
 impl SliceInfo {
-    /// As checkpoints name it: the full shape, and begin and length of each dimension.
+    /// The slice specification of checkpoints: the full shape, and begin and length of each dimension.
     pub fn spec(&self) -> String {
         let mut text = String::new();
         for d in self.full_shape.iter() {
@@ -66,7 +66,7 @@ impl SliceInfo {
     }
 }
 
-/// How a variable is made.
+/// The options of a new variable.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
@@ -77,9 +77,9 @@ impl SliceInfo {
 /// ```
 #[derive(Clone, Debug)]
 pub struct VariableOptions {
-    /// Optimizers train it unless told which to train.
+    /// Whether optimizers train it by default.
     pub trainable: bool,
-    /// The collections it goes to, besides that of trainable variables.
+    /// Its collections, besides that of trainable variables.
     pub collections: Vec<String>,
 }
 
@@ -90,7 +90,7 @@ impl Default for VariableOptions {
 }
 
 impl VariableOptions {
-    /// Neither trained nor saved: counters of metrics and the like.
+    /// Neither trained nor saved, such as the counters of metrics.
     pub fn local() -> VariableOptions {
         VariableOptions { trainable: false, collections: vec![keys::LOCAL_VARIABLES.into()] }
     }
@@ -121,8 +121,8 @@ impl IntoOutput for &Variable {
 }
 
 impl Graph {
-    /// A variable that is trained and saved, with a value to start from: a tensor, or one of
-    /// [`crate::init`]. Its name is made unique.
+    /// A variable that is trained and saved. Its initial value is a tensor or an initializer of
+    /// [`crate::init`]. A used name gets a number.
     #[track_caller]
     pub fn variable(&self, name: &str, initial: impl IntoInitializer) -> Variable {
         self.variable_with(name, initial, VariableOptions::default())
@@ -162,7 +162,7 @@ impl Graph {
             if options.collections.iter().any(|c| c == keys::LOCAL_VARIABLES)
                 && !self.state().devices.is_empty()
             {
-                // Local variables stay where the work is, even if others go to parameter servers.
+                // Local variables stay on the worker, even if others go to parameter servers.
                 let here = self.op("NoOp").name("here").made_at(at).operation();
                 handle = handle.device(&here.device());
             }
@@ -233,7 +233,7 @@ impl Graph {
         }
     }
 
-    /// Stands for a variable that could not be made; the graph knows why.
+    /// Stands for an invalid variable; the graph has the error.
     fn broken_variable(&self, name: &str) -> Variable {
         let nowhere = Endpoint::new(NodeId(u32::MAX), 0);
         let info = VariableInfo {
@@ -273,7 +273,7 @@ impl Graph {
         self.items(collection).iter().filter_map(variable).collect()
     }
 
-    /// The variables a checkpoint keeps.
+    /// The variables that checkpoints save.
     pub fn global_variables(&self) -> Vec<Variable> {
         self.variables_of(keys::GLOBAL_VARIABLES)
     }
@@ -283,20 +283,20 @@ impl Graph {
         self.variables_of(keys::TRAINABLE_VARIABLES)
     }
 
-    /// An operation that gives these variables their initial values.
+    /// An operation that initializes these variables.
     #[track_caller]
     pub fn initializer_of(&self, name: &str, variables: &[Variable]) -> Operation {
         let operations: Vec<Operation> = variables.iter().map(|v| v.initializer()).collect();
         self.group(name, &operations)
     }
 
-    /// An operation that gives all global variables their initial values.
+    /// An operation that initializes all global variables.
     #[track_caller]
     pub fn global_initializer(&self) -> Operation {
         self.initializer_of("init", &self.global_variables())
     }
 
-    /// An operation that gives all local variables their initial values.
+    /// An operation that initializes all local variables.
     #[track_caller]
     pub fn local_initializer(&self) -> Operation {
         self.initializer_of("local_init", &self.variables_of(keys::LOCAL_VARIABLES))
@@ -304,12 +304,12 @@ impl Graph {
 }
 
 impl Variable {
-    /// Its name, without a number of an output.
+    /// Its name, without `:0`.
     pub fn variable_name(&self) -> &str {
         &self.info.name
     }
 
-    /// Its shape, as it was made.
+    /// Its declared shape.
     pub fn variable_shape(&self) -> &PartialShape {
         &self.info.shape
     }
@@ -322,17 +322,17 @@ impl Variable {
         Output::new(&self.value.graph, Some(e).filter(|_| !self.is_broken()))
     }
 
-    /// The resource behind it.
+    /// Its resource handle.
     pub fn handle(&self) -> Output {
         self.known(self.info.handle)
     }
 
-    /// The value it starts from.
+    /// Its initial value.
     pub fn initial_value(&self) -> Output {
         self.known(self.info.initial_value)
     }
 
-    /// Gives it its initial value.
+    /// An operation that initializes it.
     pub fn initializer(&self) -> Operation {
         Operation::new(
             &self.value.graph,
@@ -340,17 +340,17 @@ impl Variable {
         )
     }
 
-    /// Whether it has a value.
+    /// Whether it is initialized, as a tensor.
     pub fn is_initialized(&self) -> Output {
         self.known(self.info.is_initialized)
     }
 
-    /// Whether optimizers train it unless told which to train.
+    /// Whether optimizers train it by default.
     pub fn is_trainable(&self) -> bool {
         self.info.is_trainable
     }
 
-    /// Its value, read after what the current control dependencies wait for.
+    /// Reads its value, after the current control dependencies.
     #[track_caller]
     pub fn read(&self) -> Output {
         let read = self
@@ -398,25 +398,25 @@ impl Variable {
         })
     }
 
-    /// Gives it a value.
+    /// Assigns a value.
     #[track_caller]
     pub fn assign(&self, value: impl IntoOutput) -> Operation {
         self.update("AssignVariableOp", "AssignValue", value)
     }
 
-    /// Adds to it.
+    /// Adds a value.
     #[track_caller]
     pub fn assign_add(&self, value: impl IntoOutput) -> Operation {
         self.update("AssignAddVariableOp", "AssignAdd", value)
     }
 
-    /// Subtracts from it.
+    /// Subtracts a value.
     #[track_caller]
     pub fn assign_sub(&self, value: impl IntoOutput) -> Operation {
         self.update("AssignSubVariableOp", "AssignSub", value)
     }
 
-    /// Adds rows of `value` to those that `indices` name.
+    /// Adds the rows of `value` to the rows `indices`.
     #[track_caller]
     pub fn scatter_add(&self, indices: &Output, value: &Output) -> Operation {
         let op = self.value.graph.op("ResourceScatterAdd");
@@ -427,7 +427,7 @@ impl Variable {
             .operation()
     }
 
-    /// The rows that `indices` name. Its gradient is that of these rows only.
+    /// The rows `indices`. Its gradient is sparse.
     #[track_caller]
     pub fn gather(&self, indices: &Output) -> Output {
         let op = self.value.graph.op("ResourceGather").input(&self.handle()).input(indices);
@@ -441,8 +441,8 @@ impl Variable {
     }
 }
 
-/// A variable split along its first dimension, so that its parts may be on several servers.
-/// Checkpoints hold it as one.
+/// A variable split along its first dimension, so that its partitions can be on several servers.
+/// Checkpoints save it as one tensor.
 #[derive(Clone, Debug)]
 pub struct PartitionedVariable {
     graph: Graph,
@@ -451,8 +451,8 @@ pub struct PartitionedVariable {
 }
 
 impl Graph {
-    /// A variable in `parts` parts of nearly the same number of rows. `initial` says how each part
-    /// begins, given its shape.
+    /// A variable in `parts` partitions of nearly equal size. Each partition starts with its slice of
+    /// `initial`.
     #[track_caller]
     pub fn partitioned_variable(
         &self,
@@ -477,7 +477,7 @@ impl Graph {
         PartitionedVariable { graph: self.clone(), name: full, parts: made }
     }
 
-    /// The partitioned variable `name` of the current variable scope: made, or found again.
+    /// The partitioned variable `name` of the current variable scope, new or reused.
     ///
     /// ```
     /// # let g = ferroflow_train::Graph::new();
@@ -508,7 +508,7 @@ impl Graph {
     }
 }
 
-/// How a variable of this shape is split along its first dimension, and what the parts are called.
+/// The names and slices of the partitions of a variable of this shape.
 fn slices(name: &str, whole: &Shape, parts: usize) -> Result<Vec<(String, SliceInfo)>> {
     let Some(&rows) = whole.first() else {
         return Err(err!(InvalidArgument, "'{name}': a scalar variable has no parts"));
@@ -520,7 +520,7 @@ fn slices(name: &str, whole: &Shape, parts: usize) -> Result<Vec<(String, SliceI
     );
     let mut begin = 0;
     let slice = |part: usize| {
-        // The first ones get one row more where it does not come out even.
+        // The first partitions get one row more if the division has a remainder.
         let len = rows / parts + usize::from(part < rows % parts);
         let mut shape = whole.to_vec();
         shape[0] = len;
@@ -535,17 +535,17 @@ fn slices(name: &str, whole: &Shape, parts: usize) -> Result<Vec<(String, SliceI
 }
 
 impl PartitionedVariable {
-    /// Its name, which is that of the whole in checkpoints.
+    /// Its name, also in checkpoints.
     pub fn variable_name(&self) -> &str {
         &self.name
     }
 
-    /// Its parts, in order.
+    /// Its partitions, in order.
     pub fn parts(&self) -> &[Variable] {
         &self.parts
     }
 
-    /// The whole of it as one tensor.
+    /// Its whole value as one tensor.
     #[track_caller]
     pub fn whole(&self) -> Output {
         let values: Vec<Output> = self.parts.iter().map(|p| (**p).clone()).collect();

@@ -1,4 +1,4 @@
-//! Variable scopes: variables found again by name, so that two parts of a program share them.
+//! Variable scopes: parts of a program share variables by name.
 
 use crate::graph::{Graph, Restore};
 use crate::init::{Initializer, IntoInitializer};
@@ -6,7 +6,7 @@ use crate::names::join;
 use crate::variable::{SliceInfo, Variable, VariableOptions};
 use ferroflow_core::{Result, bail, ensure};
 
-/// Whether `get_variable` makes variables or finds them.
+/// Whether `get_variable` makes variables or reuses them.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
@@ -19,16 +19,16 @@ use ferroflow_core::{Result, bail, ensure};
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reuse {
-    /// Makes them; one that exists is a mistake.
+    /// Makes variables. An existing name is an error.
     #[default]
     No,
-    /// Finds them; one that does not exist is a mistake.
+    /// Reuses variables. A missing name is an error.
     Yes,
-    /// Finds those that exist and makes the others.
+    /// Reuses existing variables and makes the others.
     Auto,
 }
 
-/// What is current for `get_variable`.
+/// The current variable scope.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct VariableScope {
     pub name: String,
@@ -36,9 +36,9 @@ pub(crate) struct VariableScope {
 }
 
 impl Graph {
-    /// Runs `build` with variables made by [`Graph::get_variable`] named `name/…`, and everything
-    /// else in a name scope. A scope that is opened again finds its variables again if `reuse` says
-    /// so; within a scope that reuses, all do.
+    /// Runs `build` in a variable scope and a name scope. [`Graph::get_variable`] names variables
+    /// `name/…`. `reuse` says whether a reopened scope reuses its variables; scopes inside a scope that
+    /// reuses do too.
     ///
     /// ```
     /// # let g = ferroflow_train::Graph::new();
@@ -62,13 +62,13 @@ impl Graph {
         self.name_scope(name, |_| build())
     }
 
-    /// The variable `name` of the current variable scope: made, or found again.
+    /// The variable `name` of the current variable scope, new or reused.
     #[track_caller]
     pub fn get_variable(&self, name: &str, initial: impl IntoInitializer) -> Variable {
         self.get_variable_with(name, initial, VariableOptions::default())
     }
 
-    /// [`Graph::get_variable`] with options, which matter when it is made.
+    /// [`Graph::get_variable`] with options for a new variable.
     #[track_caller]
     pub fn get_variable_with(
         &self,
@@ -81,7 +81,7 @@ impl Graph {
         self.get_exactly(&full, initial, options, None)
     }
 
-    /// The variable with this whole name: made, or found again, as the current variable scope says.
+    /// The variable with this full name, new or reused as the current variable scope says.
     #[track_caller]
     pub(crate) fn get_exactly(
         &self,

@@ -7,13 +7,13 @@ use ferroflow_core::{DType, PartialShape, Result, bail, ensure};
 use ferroflow_graph::{Attrs, Endpoint, NodeId};
 use std::panic::Location;
 
-/// How a loop is run.
+/// The options of a loop.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_core::PartialShape;
 /// use ferroflow_train::WhileOptions;
-/// // What grows in the loop is of no fixed length.
+/// // The tensor grows in the loop, so its length is unknown.
 /// let shape_invariants = vec![PartialShape::of_rank(1)];
 /// let options = WhileOptions { shape_invariants, ..WhileOptions::default() };
 /// let start = [g.constant([1.0])];
@@ -24,9 +24,9 @@ use std::panic::Location;
 /// ```
 #[derive(Clone, Debug)]
 pub struct WhileOptions {
-    /// How many iterations may be under way at a time.
+    /// How many iterations may run at a time.
     pub parallel_iterations: i64,
-    /// What is known of each variable's shape in every iteration; its initial shape if empty.
+    /// Shape invariants of the loop variables; their initial shapes if empty.
     pub shape_invariants: Vec<PartialShape>,
 }
 
@@ -43,8 +43,8 @@ struct LoopVariable {
 }
 
 impl Graph {
-    /// Repeats `body` while `condition` holds, and returns what the variables are then. Both
-    /// closures are run once, now, to build the loop.
+    /// Repeats `body` while `condition` is true, and returns the final loop variables. This call runs
+    /// both closures once, to build the loop.
     ///
     /// ```
     /// # let g = ferroflow_train::Graph::new();
@@ -73,7 +73,7 @@ impl Graph {
     ) -> Vec<Output> {
         let at = Location::caller();
         let count = start.len();
-        // With a variable missing the closures would be handed fewer than they count on.
+        // With an invalid variable the closures would get fewer variables than they index.
         let start: Option<Vec<Endpoint>> = start.iter().map(|o| o.endpoint).collect();
         let Some(start) = start else { return self.broken(count) };
         let result = self.name_scope("while", |scope| {
@@ -119,7 +119,7 @@ impl Graph {
         let holds = condition(&merged);
         let Some(holds) = holds.endpoint else {
             self.check()?;
-            bail!(InvalidArgument, "the condition of the loop could not be made");
+            bail!(InvalidArgument, "the condition of the loop is an output of a failed node");
         };
         let mut switches = Vec::with_capacity(variables.len());
         {
@@ -162,7 +162,7 @@ impl Graph {
                 if let Some(e) = &state.error {
                     return Err(e.clone());
                 }
-                bail!(InvalidArgument, "variable {i} of the loop could not be made");
+                bail!(InvalidArgument, "variable {i} of the loop is an output of a failed node");
             };
             let e = state.bring(e, inner, at)?;
             let (have, want) =
@@ -196,7 +196,7 @@ impl Graph {
         Ok(outputs)
     }
 
-    /// The way in of each variable: `Enter`, then `Merge` with what comes back later.
+    /// The entry of each variable: `Enter`, then `Merge` with the value of the previous iteration.
     fn enter(
         &self,
         options: &WhileOptions,
@@ -255,7 +255,7 @@ mod tests {
     use crate::testing::{graph, session};
 
     #[test]
-    fn loops_nest_and_see_what_is_outside() {
+    fn loops_nest_and_use_outer_tensors() {
         let g = graph();
         let step = g.constant(2.0);
         let end = g.while_loop(
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shape_that_grows_needs_an_invariant() {
+    fn a_growing_shape_needs_an_invariant() {
         let g = graph();
         let start = [g.constant([1.0])];
         let grow = |v: &[Output]| vec![v[0].graph().concat(&[v[0].clone(), v[0].clone()], 0)];

@@ -1,5 +1,5 @@
-//! What only a trainer writes, from and to TensorFlow's messages: events, and graphs with what it
-//! takes to restore and use them. The one place of this crate that knows protobuf.
+//! Events, MetaGraphs and SavedModels as TensorFlow's protobuf messages. Only this module of the crate
+//! uses protobuf types.
 
 mod saved_model;
 
@@ -26,7 +26,7 @@ pub struct Event {
     pub what: EventKind,
 }
 
-/// What an event tells.
+/// The content of an event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EventKind {
     /// The first record of a file.
@@ -35,7 +35,7 @@ pub enum EventKind {
     Graph(Vec<u8>),
     /// Values by tag.
     Summary(Vec<SummaryValue>),
-    /// Training started, stopped, or left a checkpoint.
+    /// Training started, stopped, or saved a checkpoint.
     Session(String),
     /// Anything else.
     Other,
@@ -47,7 +47,7 @@ pub struct SummaryValue {
     pub tag: String,
     /// The number, for scalars.
     pub scalar: Option<f32>,
-    /// What it is, for others.
+    /// The kind of value, if it is no scalar.
     pub kind: &'static str,
 }
 
@@ -65,7 +65,7 @@ pub(crate) enum EventBody<'a> {
     Text(&'a str, &'a str),
 }
 
-/// What tells TensorBoard that a tensor is a text.
+/// The metadata by which TensorBoard recognizes a text.
 fn text_metadata() -> pb::SummaryMetadata {
     let plugin_name = "text".into();
     let plugin = pb::summary_metadata::PluginData { plugin_name, ..Default::default() };
@@ -189,8 +189,8 @@ pub(crate) struct SaverNodes {
 }
 
 impl Graph {
-    /// The graph as a serialized `MetaGraphDef`: with its collections, which say what its variables
-    /// are, so that TensorFlow's `import_meta_graph` goes on where this program stopped.
+    /// The graph as a serialized `MetaGraphDef`. Its collections list the variables, so that TensorFlow's
+    /// `import_meta_graph` can continue training.
     pub fn to_meta_graph(&self) -> Result<Vec<u8>> {
         self.meta_graph(None)
     }
@@ -199,7 +199,7 @@ impl Graph {
         Ok(self.meta_graph_proto(&self.to_def()?, saver)?.encode_to_vec())
     }
 
-    /// The message for this graph, which `def` writes down.
+    /// The message for this graph, whose GraphDef is `def`.
     fn meta_graph_proto(
         &self,
         def: &GraphDef,
@@ -283,17 +283,17 @@ impl Graph {
     }
 }
 
-/// A graph of a SavedModel, and what it takes to use it.
+/// A graph of a SavedModel, with its signatures, saver, initializer and assets.
 pub(crate) struct MetaGraph {
     pub tags: Vec<String>,
     pub graph: ferroflow_graph::GraphDef,
     pub saver: Option<SavedWith>,
     pub signatures: BTreeMap<String, Signature>,
-    /// Signatures that take or give what is not one plain tensor.
+    /// Signatures with sparse or composite tensors.
     pub composite: Vec<String>,
-    /// The op that makes the model ready after its variables are restored.
+    /// The op that initializes the model after its variables are restored.
     pub init: Option<String>,
-    /// Tensors that name files, and the files' names within the assets of the model.
+    /// Tensors that hold file names, and the names of the files in `assets/`.
     pub assets: Vec<(String, String)>,
 }
 
@@ -303,10 +303,10 @@ pub(crate) struct SavedWith {
     pub restore: String,
 }
 
-/// Under which names models keep the op that makes them ready: as a collection, as a signature.
+/// The names of the initialization op: as a collection, and as a signature.
 const INIT_COLLECTIONS: [&str; 2] = ["saved_model_main_op", "legacy_init_op"];
 const INIT_SIGNATURE: &str = "__saved_model_init_op";
-/// The collection where models keep the files that came with them, beside a field of their own.
+/// The collection of asset files, in addition to the message's field.
 const ASSET_COLLECTION: &str = "saved_model_assets";
 
 /// The graphs of a serialized `SavedModel`.
@@ -356,7 +356,7 @@ fn meta_graph(meta: pb::MetaGraphDef) -> Result<MetaGraph> {
         let info = info.ok_or_else(|| err!(DataLoss, "no tensor names {:?}", file.filename))?;
         Ok((info.name, file.filename))
     };
-    // A tensor that was collected twice is there twice.
+    // A tensor can be in the collection twice.
     let assets = files.into_iter().map(asset).collect::<Result<BTreeMap<_, _>>>()?;
     let saver = meta.saver_def.filter(|s| !s.restore_op_name.is_empty());
     Ok(MetaGraph {
@@ -371,7 +371,7 @@ fn meta_graph(meta: pb::MetaGraphDef) -> Result<MetaGraph> {
     })
 }
 
-/// Files of a model as sessions save it: in a collection.
+/// The asset files of a model that a session saved, from the collection.
 fn collected_assets(
     collections: &BTreeMap<String, pb::CollectionDef>,
 ) -> Result<Vec<pb::AssetFileDef>> {
@@ -387,10 +387,10 @@ fn collected_assets(
     files.value.iter().map(decode).collect()
 }
 
-/// A tensor by its name; none for what is several.
+/// A tensor by name; `None` for a composite tensor.
 fn plain(info: pb::TensorInfo) -> Result<Option<TensorInfo>> {
     let Some(pb::tensor_info::Encoding::Name(name)) = info.encoding else { return Ok(None) };
-    // What stands for an op, not for a tensor, has no type.
+    // An entry for an op instead of a tensor has no type.
     let dtype = DType::from_number(info.dtype).unwrap_or(DType::Float);
     let shape = info.tensor_shape.as_ref().map(tensor::shape_from_proto).transpose()?;
     Ok(Some(TensorInfo { name, dtype, shape: shape.unwrap_or_else(PartialShape::unknown) }))

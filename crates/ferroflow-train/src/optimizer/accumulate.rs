@@ -1,4 +1,4 @@
-//! Gradients of several steps, applied together.
+//! Gradient accumulation over several steps.
 
 use super::{GradAndVar, Optimizer, Update, forward_to};
 use crate::gradient::{Gradient, IndexedSlices};
@@ -8,8 +8,8 @@ use crate::output::{Operation, Output};
 use crate::variable::{Variable, VariableOptions};
 use ferroflow_core::{DType, Shape, err};
 
-/// Makes an optimizer add up the gradients of several steps and apply their mean: a batch that does
-/// not fit into memory, in pieces. The global step counts what is applied.
+/// Makes an optimizer accumulate the gradients of several steps and apply their mean, for batches that
+/// do not fit into memory. The global step counts the updates.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
@@ -26,8 +26,8 @@ pub struct AccumulateGradients<O> {
 }
 
 impl<O: Optimizer> AccumulateGradients<O> {
-    /// Applies the mean of the gradients of every `steps` steps. The sums are local variables,
-    /// which the graph's local initializer sets.
+    /// Applies the mean gradient of every `steps` steps. The sums are local variables: run the graph's
+    /// local initializer.
     pub fn new(optimizer: O, steps: usize) -> AccumulateGradients<O> {
         AccumulateGradients { optimizer, steps: steps.max(1) }
     }
@@ -49,8 +49,8 @@ impl<O: Optimizer> Optimizer for AccumulateGradients<O> {
     }
 }
 
-/// Adds the gradients up, and hands the sums, divided by `divisor`, to `apply` when there are those
-/// of `steps` steps.
+/// Accumulates the gradients, and after `steps` steps calls `apply` with the sums divided by
+/// `divisor`.
 #[track_caller]
 pub(crate) fn accumulated(
     g: &Graph,
@@ -65,7 +65,10 @@ pub(crate) fn accumulated(
         let shape = variable.variable_shape().known();
         let shape = g.or_fail(shape.ok_or_else(|| {
             let name = variable.variable_name();
-            err!(InvalidArgument, "variable '{name}' has no known shape to add gradients up in")
+            err!(
+                InvalidArgument,
+                "cannot accumulate gradients of variable '{name}': its shape is unknown"
+            )
         }));
         let start = init::zeros(shape.unwrap_or_default()).of(variable.dtype());
         let name = format!("{}/gradient_sum", variable.variable_name());
@@ -89,7 +92,7 @@ pub(crate) fn accumulated(
                 .iter()
                 .map(|(sum, variable)| (Some(Gradient::Dense(mean(sum))), variable.clone()))
                 .collect();
-            // Slots are named as if there were no branch.
+            // The names of slots do not contain the branch.
             let updated = g.name_scope("", |_| apply(means));
             let cleared = g.control_dependencies(&[updated], || {
                 let mut cleared: Vec<Operation> = sums
@@ -116,7 +119,7 @@ mod tests {
     use crate::testing::{graph, initialized};
 
     #[test]
-    fn every_few_steps_their_mean_is_applied() {
+    fn the_mean_gradient_is_applied_every_few_steps() {
         let g = graph();
         let w = g.variable("w", 1.0);
         let x = g.placeholder::<f32>("x", ());
@@ -133,7 +136,7 @@ mod tests {
         // Velocities 2, then 0.9 * 2 + 2.
         assert_eq!(seen[..3], [(1.0, 0), (0.0, 1), (0.0, 1)]);
         assert!((seen[3].0 + 1.9).abs() < 1e-6 && seen[3].1 == 2, "{seen:?}");
-        // Slots are the inner optimizer's, under the names they have without accumulation.
+        // The slots have the same names as without accumulation.
         assert!(g.find_variable("w/Momentum").is_ok());
     }
 }

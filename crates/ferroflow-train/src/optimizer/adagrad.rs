@@ -7,7 +7,7 @@ use crate::output::{Operation, Output};
 use crate::schedule::Rate;
 use ferroflow_core::DType;
 
-/// Divides each element's rate by the root of the sum of its squared gradients so far.
+/// Adagrad: divides each element's rate by the root of the sum of its squared gradients.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
@@ -27,7 +27,7 @@ impl Adagrad {
         Adagrad { rate: rate.into(), start: 0.1 }
     }
 
-    /// What the sums of squares start from, if not 0.1.
+    /// The initial value of the sums of squares; 0.1 by default.
     pub fn initial_accumulator(mut self, start: f32) -> Adagrad {
         self.start = start;
         self

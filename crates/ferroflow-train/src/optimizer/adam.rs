@@ -8,7 +8,7 @@ use crate::schedule::Rate;
 use crate::variable::Variable;
 use ferroflow_core::DType;
 
-/// Adam (Kingma, Ba 2014): means of gradients and of their squares, corrected for their start.
+/// Adam (Kingma and Ba 2014): bias-corrected running means of gradients and of their squares.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
@@ -69,7 +69,7 @@ impl Optimizer for Adam {
         op.input(gradient).operation()
     }
 
-    /// As TensorFlow does: the means of all rows decay, and all rows move.
+    /// As in TensorFlow, the means of all rows decay, and all rows are updated.
     fn sparse(&self, u: &Update<'_>, gradient: &IndexedSlices) -> Operation {
         let gradient = gradient.deduplicated();
         let [rate, beta1, beta2, epsilon] = u.parameters else {

@@ -32,20 +32,19 @@ impl Ftrl {
         Ftrl { rate: rate.into(), power: -0.5, start: 0.1, l1: 0.0, l2: 0.0, shrinkage: 0.0 }
     }
 
-    /// Strengths of the two regularizations.
+    /// The strengths of L1 and L2 regularization.
     pub fn regularization(mut self, l1: f32, l2: f32) -> Ftrl {
         (self.l1, self.l2) = (l1, l2);
         self
     }
 
-    /// The strength of a regularization of weights themselves, which moves them with every
-    /// gradient.
+    /// The strength of L2 shrinkage, which applies to the weights with every gradient.
     pub fn shrinkage(mut self, l2: f32) -> Ftrl {
         self.shrinkage = l2;
         self
     }
 
-    /// What the sums of squared gradients start from, if not 0.1.
+    /// The initial value of the sums of squared gradients; 0.1 by default.
     pub fn initial_accumulator(mut self, start: f32) -> Ftrl {
         self.start = start;
         self
@@ -57,7 +56,7 @@ impl Ftrl {
         op.input(&u.slots[0].handle()).input(&u.slots[1].handle())
     }
 
-    /// How the rate falls with the sum of squared gradients, if not by its root.
+    /// The power with which the rate falls with the sum of squared gradients; -0.5 by default.
     pub fn learning_rate_power(mut self, power: f32) -> Ftrl {
         self.power = power;
         self

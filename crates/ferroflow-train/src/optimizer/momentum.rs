@@ -7,7 +7,7 @@ use crate::output::{Operation, Output};
 use crate::schedule::Rate;
 use ferroflow_core::DType;
 
-/// `a = momentum * a + gradient`, `w -= rate * a`; Nesterov's looks one step ahead.
+/// Momentum: `a = momentum * a + gradient`, `w -= rate * a`. Nesterov momentum is an option.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();

@@ -8,7 +8,7 @@ use crate::output::{Operation, Output};
 use crate::schedule::Rate;
 use ferroflow_core::DType;
 
-/// Divides each element's rate by the root of a running mean of its squared gradients.
+/// RMSProp: divides each element's rate by the root of a running mean of its squared gradients.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
@@ -46,7 +46,7 @@ impl RmsProp {
         self
     }
 
-    /// Divides by the deviation of the gradients instead of the root of their mean square.
+    /// Divides by the standard deviation of the gradients instead of the root of their mean square.
     pub fn centered(mut self) -> RmsProp {
         self.centered = true;
         self
@@ -56,7 +56,7 @@ impl RmsProp {
         let centered = if self.centered { "Centered" } else { "" };
         let op = u.graph.op(&format!("{prefix}{centered}RMSProp")).input(&u.variable.handle());
         let handles: Vec<Output> = u.slots.iter().map(|s| s.handle()).collect();
-        // The op takes the mean before the mean square, the slots are the other way round.
+        // The op takes the mean before the mean square; the slots have the opposite order.
         let order: &[usize] = if self.centered { &[1, 0, 2] } else { &[0, 1] };
         let op = order.iter().fold(op, |op, &i| op.input(&handles[i]));
         u.parameters.iter().fold(op, |op, p| op.input(p))
