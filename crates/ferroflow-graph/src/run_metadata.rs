@@ -14,7 +14,7 @@ pub struct RunMetadata {
     encoded: Bytes,
 }
 
-/// The run of a node.
+/// When a node ran.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeTiming {
     /// The node's name.
@@ -87,7 +87,7 @@ impl RunMetadata {
     }
 }
 
-/// A JSON string.
+/// A text as JSON writes it.
 fn json(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

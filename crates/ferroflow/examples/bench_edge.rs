@@ -1,5 +1,5 @@
-//! What one edge of 8 bytes from a ps to a worker adds to a step, as JSON lines for
-//! `bench/compare.py`: steps with and without it, run from Rust over gRPC.
+//! Measures the cost of an edge of 8 bytes from a ps to a worker: steps with and without it, run from
+//! Rust over gRPC. Prints JSON lines for `bench/compare.py`.
 //!
 //!     bench_edge target/release/ferroflow
 
@@ -15,7 +15,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const WARM_UP: usize = 5;
 const TURNS: usize = 50;
-/// Of one kind in a row.
+/// Steps of one kind in a row.
 const STEPS: usize = 100;
 const PS: &str = "/job:ps/task:0";
 const WORKER: &str = "/job:worker/task:0";
@@ -43,7 +43,7 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// The median time of a step of each kind, in turns, so that a busy moment hits both alike.
+/// The median time of a step of each kind. The kinds alternate, so that load on the machine affects both.
 fn median_micros(session: &GraphDefSession, fetches: [&str; 2]) -> Result<[f64; 2], Failure> {
     let mut micros = [Vec::new(), Vec::new()];
     for turn in 0..WARM_UP + TURNS {
@@ -67,7 +67,7 @@ fn free_port() -> std::io::Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
-/// A task in a process of its own, ended with this one.
+/// A task in a child process, which ends with this one.
 struct Server(Child);
 
 impl Server {
@@ -79,7 +79,7 @@ impl Server {
             .map(Server)
     }
 
-    /// Where it serves, once it does.
+    /// Waits until it serves; returns its address.
     fn ready(&mut self) -> Result<String, Failure> {
         let stdout = self.0.stdout.take().ok_or("the server has no output")?;
         let mut line = String::new();

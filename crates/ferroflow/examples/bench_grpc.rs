@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// A server in a process of its own, ended with this one.
+/// A server in a child process, which ends with this one.
 struct ServerProcess(Child);
 
 impl ServerProcess {
@@ -50,7 +50,7 @@ impl ServerProcess {
             .map(ServerProcess)
     }
 
-    /// Where it serves, once it does.
+    /// Waits until it serves; returns its address.
     fn ready(&mut self) -> Result<String, Box<dyn std::error::Error>> {
         let stdout = self.0.stdout.take().ok_or("the server has no output")?;
         let mut line = String::new();

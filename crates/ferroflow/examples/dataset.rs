@@ -1,4 +1,4 @@
-//! Input pipelines: files of records, read, parsed, shuffled and batched by the graph itself.
+//! An input pipeline: the graph itself reads, parses, shuffles and batches files of records.
 //!
 //!     cargo run --release --example dataset
 
@@ -20,8 +20,8 @@ pub fn main() -> Result<()> {
         file.finish()?;
     }
 
-    // Files are found and read in turn, records shuffled, batched and parsed, the next batch made while
-    // this one is used.
+    // Finds the files and interleaves them, shuffles, batches and parses the records, and prefetches the
+    // next batch.
     let g = Graph::new();
     g.set_seed(1);
     let pattern = dir.join("*.tfrecord").display().to_string();

@@ -1,10 +1,9 @@
-//! Elastic training under a storm: ranks are killed at random moments and others take their place; not an
-//! update is lost or made twice.
+//! Elastic training with failures: kills ranks at random moments and starts others. No update is lost or
+//! applied twice.
 //!
 //!     cargo run --release --example elastic_kills -- [KILLS] [SEED]
 //!
-//! Every step adds 1 to each value of a variable, so that after step `n` they must be `n`, whatever was
-//! killed meanwhile.
+//! Every step adds 1 to each value of a variable, so after step `n` each value must be `n`.
 
 use ferroflow::collective::elastic::{Driver, DriverOptions};
 use ferroflow::hvd::{self, elastic};
@@ -16,12 +15,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 const RANKS: usize = 4;
-/// The last commit is as far back as this, at most.
+/// The number of steps between commits.
 const COMMIT: i64 = 5;
-/// The longest that a job may show no sign of life.
+/// The longest time without a step before the job counts as hung.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// One rank. Trains until the file that `STORM_END` names is there, then says what it has.
+/// One rank. Trains until the file `STORM_END` exists, then prints its values.
 pub fn rank() -> Result<()> {
     let end = std::env::var("STORM_END").unwrap_or_default();
     let job = hvd::elastic_init()?;
@@ -53,18 +52,18 @@ pub fn rank() -> Result<()> {
     Ok(())
 }
 
-/// A pipe that nobody reads any more is no reason to fail.
+/// Prints a line. Ignores the error of a closed pipe.
 fn say(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
-/// What a storm left behind.
+/// The result of a run.
 #[derive(Debug, Default)]
 pub struct Outcome {
     pub kills: usize,
     pub epochs: u64,
     pub steps: i64,
-    /// From a kill to the first step of those that were left, where others had not come yet.
+    /// Times from a kill to the first step of the remaining ranks.
     pub recoveries: Vec<Duration>,
 }
 
@@ -99,8 +98,8 @@ pub fn storm(kills: usize, seed: u64, start: impl Fn() -> Command) -> Result<Out
     let mut killed = 0;
     let result = (|| {
         while killed < kills {
-            // Mostly when all are in, at a moment that decides what the victim is doing; sometimes one that
-            // is just coming. So some of those that know the state live on.
+            // Usually kills when all ranks take part, after a random number of steps; sometimes kills a rank
+            // that is just joining. So some ranks that know the state always survive.
             let is_new = killed > 0 && random.u8(..4) == 0;
             if !is_new {
                 course.hear(random.usize(1..60))?;
@@ -135,27 +134,27 @@ pub fn storm(kills: usize, seed: u64, start: impl Fn() -> Command) -> Result<Out
     outcome
 }
 
-/// A line of the rank that was the so-manyth to be started.
+/// A line, and the number of the rank's process in order of start.
 type Said = (usize, String);
 
-/// What is heard of the training.
+/// The progress of the training, from the lines that ranks print.
 struct Course {
     inbox: Receiver<Said>,
     highest: i64,
-    /// The step that each rank has made or joined after. Ranks are heard through pipes of their own, so what one
-    /// says may be older than what another has said before.
+    /// The latest step of each process. Each has its own pipe, so lines of different ranks may arrive out of
+    /// order.
     reached: Vec<i64>,
     recoveries: Vec<Duration>,
 }
 
 impl Course {
-    /// Another rank is about to be started.
+    /// Registers a new process; returns its number.
     fn life(&mut self) -> usize {
         self.reached.push(self.highest);
         self.reached.len() - 1
     }
 
-    /// The number of ranks that made the next step.
+    /// Waits for the next step; returns its number of ranks.
     fn step(&mut self) -> Result<usize> {
         loop {
             let line = self.inbox.recv_timeout(SILENCE);
@@ -164,7 +163,7 @@ impl Course {
             let words: Vec<&str> = line.split_whitespace().collect();
             let ["step", step, ranks] = words[..] else { continue };
             let (Ok(step), Ok(ranks)) = (step.parse::<i64>(), ranks.parse()) else { continue };
-            // What was not committed is done again, and a commit counts when all have made it.
+            // Ranks repeat uncommitted steps. A commit counts when all ranks have made it.
             let reached = self.reached[life];
             if step + 2 * COMMIT < reached {
                 let text =
@@ -177,7 +176,7 @@ impl Course {
         }
     }
 
-    /// Waits for steps of all ranks, so many of them.
+    /// Waits for `count` steps in which all ranks took part.
     fn hear(&mut self, count: usize) -> Result<()> {
         let mut heard = 0;
         while heard < count {
@@ -186,7 +185,7 @@ impl Course {
         Ok(())
     }
 
-    /// Waits until those that are left go on.
+    /// Waits until the remaining ranks continue.
     fn recover(&mut self) -> Result<()> {
         let began = Instant::now();
         while self.step()? == RANKS {}
@@ -194,14 +193,14 @@ impl Course {
         Ok(())
     }
 
-    /// What the ranks that lived to the end said: all the same, and right.
+    /// Checks the last lines of all ranks: equal and right values.
     fn last_words(self, kills: usize, epochs: u64) -> Result<Outcome> {
         let mut outcome = Outcome { kills, epochs, steps: 0, recoveries: self.recoveries };
         let until = Instant::now() + SILENCE;
         let wrong =
             |line: &str| Error::new(Code::Internal, format!("a rank ended wrong: {line:?}"));
         let mut ended = 0;
-        // The lines end when all ranks have.
+        // The channel closes when all ranks have ended.
         while let Ok((_, line)) =
             self.inbox.recv_timeout(until.saturating_duration_since(Instant::now()))
         {

@@ -1,5 +1,5 @@
-//! An estimator: a canned model over feature columns, trained, evaluated, asked, and exported as a
-//! SavedModel. With TF_CONFIG set, `train_and_evaluate` is the same for a cluster.
+//! An estimator: trains a canned model over feature columns, evaluates it, predicts, and exports a
+//! SavedModel. `estimator_cluster` does the same on a cluster.
 //!
 //!     cargo run --release --example estimator
 
@@ -9,7 +9,7 @@ use ferroflow::train::estimator::{
 };
 use ferroflow::train::feature_column::{embedding, indicator, numeric, parse_spec, vocabulary};
 
-/// Whether a flat is dear: near the centre, or in the old town.
+/// Flats, and whether each is expensive: near the centre, or in the old town.
 fn flats() -> Result<ArrayInput> {
     let towns = ["old", "new", "port", "mill"];
     let (mut distance, mut town, mut dear) = (Vec::new(), Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! A server on loopback and a client that trains y = 2x + 10 on it, without TensorFlow.
+//! A GraphDef built by hand: a client trains y = 2x + 10 on a server on the loopback interface.
 //!
 //!     cargo run --release --example first_graph
 
@@ -32,7 +32,7 @@ fn main() -> Result<()> {
     session.close()
 }
 
-/// A server of one task in a thread of its own; returns where to reach it.
+/// Starts a server of one task in a thread; returns its address.
 fn start_server() -> Result<String> {
     let (tell, told) = std::sync::mpsc::channel();
     std::thread::spawn(move || {

@@ -1,11 +1,11 @@
-//! A multi-layer perceptron trained by all-reduce: every process has its share of the data, all have the same
+//! A multi-layer perceptron trained by all-reduce: each process has its own data, and all have the same
 //! variables.
 //!
 //!     cargo build --release --example hvd_mlp
 //!     ferroflow run -np 4 -- target/release/examples/hvd_mlp
 //!
-//! Also under mpirun, srun or torchrun; alone without any of them. `FERROFLOW_TIMELINE=trace.json` leaves a
-//! trace of what was reduced when.
+//! Also runs under mpirun, srun or torchrun, or alone. `FERROFLOW_TIMELINE=trace.json` writes a trace of
+//! the reductions.
 
 use ferroflow::hvd;
 use ferroflow::prelude::*;
@@ -13,7 +13,7 @@ use ferroflow::prelude::*;
 const BATCH: usize = 32;
 const STEPS: i64 = 200;
 
-/// Points of the plane, and on which of two spirals each lies.
+/// Points of two spirals, and the number of the spiral of each.
 fn spiral(from: usize, rows: usize) -> (Vec<f32>, Vec<i64>) {
     let mut points = Vec::new();
     let mut labels = Vec::new();
@@ -29,7 +29,7 @@ fn spiral(from: usize, rows: usize) -> (Vec<f32>, Vec<i64>) {
 pub fn main() -> Result<()> {
     let hvd = hvd::init()?;
     let g = hvd.graph();
-    g.set_seed(1 + hvd.rank() as i64); // each its own: the broadcast makes them the same
+    g.set_seed(1 + hvd.rank() as i64); // a seed for each rank: the broadcast makes the variables equal
     let x = g.placeholder::<f32>("x", [None, Some(2)]);
     let y = g.placeholder::<i64>("y", [None]);
     let hidden = layers::Dense::new("hidden", 32).apply(&x).tanh();
@@ -45,7 +45,7 @@ pub fn main() -> Result<()> {
     let mut session = hvd.training(&g, &train).open(Session::local)?;
     let mut last = f32::INFINITY;
     while session.global_step() < STEPS {
-        // Every process takes its own part of the points.
+        // Each process uses its own part of the points.
         let at = session.global_step() as usize * hvd.size() + hvd.rank();
         let (points, labels) = spiral(at * BATCH, BATCH);
         let feeds = [

@@ -17,7 +17,7 @@ pub fn main() -> Result<()> {
     let init = g.global_initializer();
     let saver = Saver::new(&g);
 
-    // A session runs it: in this process here, `Session::connect("grpc://…", &g)` on a server.
+    // The session runs it in this process; `Session::connect("grpc://…", &g)` runs it on a server.
     let session = Session::local(&g)?;
     session.run(&init)?;
     let xs: Vec<f32> = (0..100).map(|i| i as f32 / 50.0 - 1.0).collect();
@@ -33,7 +33,7 @@ pub fn main() -> Result<()> {
     println!("w {w:.3}  b {b:.3}");
     assert!((w - 2.0).abs() < 0.01 && (b - 10.0).abs() < 0.01);
 
-    // TensorFlow's `tf.train.load_checkpoint` reads what this leaves.
+    // TensorFlow's `tf.train.load_checkpoint` reads this checkpoint.
     let dir = std::env::temp_dir().join(format!("ferroflow-linear-{}", std::process::id()));
     let path = saver.save(&session, dir.join("model"), Some(200))?;
     println!("checkpoint {path}");

@@ -1,5 +1,5 @@
-//! Between-graph replication, asynchronous: a parameter server and two workers, each with a graph of its
-//! own, that train handwritten digits through variables they share by name.
+//! Asynchronous between-graph replication: a parameter server and two workers learn digits. Each worker
+//! builds its own graph, and they share variables by name.
 //!
 //!     cargo run --release --example mnist_ps
 
@@ -9,7 +9,7 @@ use ferroflow::prelude::*;
 const WORKERS: usize = 2;
 const STEPS: i64 = 300;
 
-/// Made-up digits: seven segments on 7 by 5 pixels, each pixel with noise.
+/// Synthetic digits: seven segments on 7 by 5 pixels, with noise.
 fn digits(n: usize, seed: u64) -> Result<(Tensor, Tensor)> {
     const SEGMENTS: [u8; 10] = [0x77, 0x24, 0x5d, 0x6d, 0x2e, 0x6b, 0x7b, 0x25, 0x7f, 0x6f];
     let on = |digit: usize, row: usize, column: usize| {
@@ -37,7 +37,7 @@ fn digits(n: usize, seed: u64) -> Result<(Tensor, Tensor)> {
     Ok((Tensor::from_slice([n, 35], &pixels)?, Tensor::vector(&labels)))
 }
 
-/// What every worker runs: the same program, told which worker it is.
+/// The program of worker `task`.
 fn work(task: usize, server: BackgroundServer) -> Result<f32> {
     let g = Graph::new();
     g.set_seed(1);
@@ -54,7 +54,7 @@ fn work(task: usize, server: BackgroundServer) -> Result<f32> {
             let train = Adam::new(0.01).minimize_counted(&loss, &g.global_step());
             (x, y, loss, accuracy, train)
         });
-    // The first worker initializes; the others wait until that is done.
+    // The first worker is the chief and initializes the variables; the others wait for it.
     let open = move |g: &Graph| server.session(g, &["/job:ps", &device]);
     let training = MonitoredTraining::new(&g, &train).chief(task == 0);
     let mut session = training.hook(hooks::StopAtStep(STEPS)).open(open)?;
@@ -74,8 +74,7 @@ fn work(task: usize, server: BackgroundServer) -> Result<f32> {
 }
 
 pub fn main() -> Result<()> {
-    // All tasks in this process; on a real cluster each is one, started with `ferroflow server` or
-    // `ferroflow run`.
+    // All tasks are in this process here; `ferroflow run` starts them on the hosts of a cluster.
     let spec = loopback_spec(&[("ps", 1), ("worker", WORKERS)])?;
     let start =
         |job: &str, task| BackgroundServer::start(ServerOptions::new(spec.clone(), job, task));

@@ -1,12 +1,12 @@
-//! Model parallelism: one graph whose layers are on two tasks of a cluster. What flows between them,
-//! forwards and back, is sent by the servers; the program does not see it.
+//! Model parallelism: one graph whose layers are on two tasks of a cluster. The servers send activations
+//! and gradients between the tasks.
 //!
 //!     cargo run --release --example model_parallel
 
 use ferroflow::cluster::{BackgroundServer, ServerOptions, loopback_spec};
 use ferroflow::prelude::*;
 
-/// Two tasks of job `worker`, served by this process: on a real cluster each has a machine of its own.
+/// Two tasks of job `worker` in this process; on a real cluster each has its own machine.
 fn cluster() -> Result<Vec<BackgroundServer>> {
     let spec = loopback_spec(&[("worker", 2)])?;
     let start = |task| BackgroundServer::start(ServerOptions::new(spec.clone(), "worker", task));
@@ -19,7 +19,7 @@ pub fn main() -> Result<()> {
     g.set_seed(3);
     let x = g.placeholder::<f32>("x", [None, Some(2)]);
     let y = g.placeholder::<f32>("y", [None, Some(1)]);
-    // The first layer here, the second there: their variables, products and updates, too.
+    // The first layer on task 0, the second on task 1, with their variables and updates.
     let hidden = g.device("/job:worker/task:0", || {
         layers::Dense::new("first", 16).activation(Output::tanh).apply(&x)
     });

@@ -1,6 +1,5 @@
-//! What TensorFlow opens: a checkpoint, a MetaGraph, a GraphDef, a SavedModel and TensorBoard events, all
-//! written without TensorFlow. Given a server, `grpc://host:port`, TensorFlow's own or Ferroflow's, it
-//! trains there.
+//! Writes files that TensorFlow reads: a checkpoint, a MetaGraph, a GraphDef, a SavedModel and TensorBoard
+//! events. Trains on a server if one is given, TensorFlow's or Ferroflow's.
 //!
 //!     cargo run --release --example tf_interop -- [grpc://host:port] [DIR]
 
@@ -28,7 +27,7 @@ pub fn main() -> Result<()> {
     }
 }
 
-/// Trains, and leaves everything in `dir`.
+/// Trains, and writes all files to `dir`.
 pub fn run(target: Option<&str>, dir: &Path) -> Result<()> {
     let g = Graph::new();
     let x = g.placeholder::<f32>("x", [None]);
@@ -74,8 +73,8 @@ pub fn run(target: Option<&str>, dir: &Path) -> Result<()> {
     export_estimator(dir)
 }
 
-/// A model with lookup tables, hashes and crosses, and what it says of some examples: TensorFlow, given
-/// the same serialized examples, says the same.
+/// A model with lookup tables, hashes and crosses, and its predictions for some serialized examples, to
+/// compare with TensorFlow's.
 fn export_estimator(dir: &Path) -> Result<()> {
     let words = ["up", "down", "left", "sideways"];
     let examples: Vec<Example> = (0..8)

@@ -1,9 +1,9 @@
-//! Steps a second of data-parallel training, as many examples for every rank however many there are.
+//! Measures weak scaling: steps per second of data-parallel training with a fixed batch per rank.
 //!
 //!     cargo build --release --example weak_scaling
 //!     python bench/weak_scaling.py --program target/release/examples/weak_scaling
 //!
-//! By itself: `weak_scaling mlp|cnn [SECONDS]`, alone or under a launcher. Rank 0 prints a line of JSON.
+//! Usage: `weak_scaling mlp|cnn [SECONDS]`, alone or under a launcher. Rank 0 prints a line of JSON.
 
 use ferroflow::hvd;
 use ferroflow::prelude::*;
@@ -52,7 +52,7 @@ pub fn main() -> Result<()> {
         let before = Instant::now();
         session.run(&train)?;
         times.push(before.elapsed().as_secs_f64());
-        // All stop at the same step, once any has had enough.
+        // All ranks stop at the same step, when the time of any has passed.
         let over = start.elapsed() >= Duration::from_secs_f64(seconds) && times.len() > WARM_UP + 4;
         let over = Tensor::scalar(u8::from(over));
         let over = hvd.all_reduce_value("over", over, hvd::Reduction::Max)?;

@@ -7,7 +7,7 @@ use ferroflow::prelude::*;
 pub fn main() -> Result<()> {
     let g = Graph::new();
     let a = g.placeholder::<f32>("a", ());
-    // Both closures run once, now, and build the loop; what they use from outside is brought in.
+    // This call runs both closures once, to build the loop. They can use outer tensors.
     let end = g.while_loop(
         &[g.constant(0), g.constant(1.0)],
         |v| v[0].less(20),

@@ -14,18 +14,17 @@ pub use ferroflow_train::{
 use ferroflow_core::Result;
 use ferroflow_graph::{Endpoint, EndpointGradient, GradientOptions, GraphIr};
 
-/// Where the gradient of a tensor is found.
+/// The gradient of a tensor in a GraphDef.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GradientName {
-    /// In the tensor of this name.
+    /// The tensor of this name.
     Tensor(String),
-    /// Zero but for rows: `values[i]` is to be added to row `indices[i]` of a tensor of this shape.
+    /// A sparse gradient: `values[i]` is added to row `indices[i]` of a tensor of shape `shape`.
     Slices { values: String, indices: String, shape: String },
 }
 
-/// Adds to a graph what computes the sum of the derivatives of the tensors `ys` by each of `xs`, and
-/// says where it is found; none for those on which no y depends. A resource handle among `xs` stands
-/// for the variable behind it.
+/// Adds nodes that compute the derivatives of the sum of `ys` by each of `xs`, and returns their names;
+/// `None` where no y depends on the x. A resource handle among `xs` stands for its variable.
 ///
 /// ```
 /// use ferroflow::Graph;

@@ -1,4 +1,4 @@
-//! Where the nodes of a step go, and what it is predicted to take, without running it.
+//! Places a step and predicts its time, without running it.
 
 use ferroflow_cluster::ClusterSpec;
 use ferroflow_core::{DeviceInfo, PartialShape, Result, ensure};
@@ -23,16 +23,16 @@ pub struct PlacementRequest {
     /// Tensors that are fed, and their shapes if they are not those of the graph.
     pub feeds: Vec<(String, Option<PartialShape>)>,
     pub fetches: Vec<String>,
-    /// Nodes to run for their effect. Without fetches and targets, all nodes that nobody uses.
+    /// Nodes to run for their effect. Without fetches and targets, all nodes without consumers.
     pub targets: Vec<String>,
-    /// A device that does not exist is replaced by one that does.
+    /// Replaces a device that does not exist by one that does.
     pub soft: bool,
     pub placement: Placement,
-    /// What a prediction is made with, unless the placement has a model of its own.
+    /// The cost model of the prediction, unless the placement has its own.
     pub model: CostModel,
 }
 
-/// A step that was placed.
+/// A placed step.
 #[derive(Clone, Debug)]
 pub struct PlacedStep {
     pub nodes: Vec<PlacedNode>,
@@ -99,7 +99,7 @@ pub fn place_step(graph: &GraphDef, request: &PlacementRequest) -> Result<Placed
     Ok(PlacedStep { nodes: placed.collect(), prediction })
 }
 
-/// The nodes that no other uses.
+/// The nodes without consumers.
 fn unused(graph: &GraphIr) -> Vec<String> {
     let consumers = graph.consumers();
     let ends = graph.iter().filter(|(id, _)| consumers[id.index()].is_empty());
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn chains_that_take_long_go_to_two_tasks() {
+    fn long_chains_are_placed_on_two_tasks() {
         let def = two_chains();
         let by_cost = place_step(&def, &request(Placement::ByCost(Box::default()))).unwrap();
         let plain = place_step(&def, &request(Placement::First)).unwrap();
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn without_fetches_all_that_nobody_uses_is_placed() {
+    fn without_fetches_all_nodes_without_consumers_are_placed() {
         let mut wanted = request(Placement::First);
         wanted.fetches.clear();
         let placed = place_step(&two_chains(), &wanted).unwrap();

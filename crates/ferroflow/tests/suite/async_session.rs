@@ -1,10 +1,10 @@
-//! Sessions whose steps are futures do what sessions that block do, in this process and on a server.
+//! Asynchronous sessions behave like blocking ones, in this process and on a server.
 
 use ferroflow::cluster::{BackgroundServer, ClusterSpec, ServerOptions};
 use ferroflow::prelude::*;
 use std::time::Duration;
 
-/// How long a test waits for what should come.
+/// The time limit of a test.
 const LONG: Duration = Duration::from_secs(60);
 
 fn run(test: impl Future<Output = Result<()>>) {
@@ -13,13 +13,13 @@ fn run(test: impl Future<Output = Result<()>>) {
     runtime.block_on(async { tokio::time::timeout(LONG, test).await.unwrap().unwrap() });
 }
 
-/// A server on a port that the system picks.
+/// A server on a free port.
 fn server() -> BackgroundServer {
     let cluster = ClusterSpec::parse("worker=127.0.0.1:0").unwrap();
     BackgroundServer::start(ServerOptions::new(cluster, "worker", 0)).unwrap()
 }
 
-/// Runs a test on a session of each kind.
+/// Runs a test on a local and on a remote session.
 fn on_both<T: Future<Output = Result<()>>>(test: impl Fn(Graph, Option<String>) -> T) {
     run(test(Graph::new(), None));
     let server = server();
@@ -34,7 +34,7 @@ async fn open(g: &Graph, target: Option<String>) -> Result<AsyncSession> {
 }
 
 #[test]
-fn a_callable_is_run_by_many_tasks_at_once() {
+fn many_tasks_can_run_a_callable_concurrently() {
     on_both(|g, target| async move {
         let x = g.placeholder::<f32>("x", [None]);
         let (sum, count) = (x.sum_all(), x.size());
@@ -56,7 +56,7 @@ fn a_callable_is_run_by_many_tasks_at_once() {
 }
 
 #[test]
-fn a_callable_sees_what_was_added_to_the_graph() {
+fn a_callable_can_use_nodes_added_later() {
     on_both(|g, target| async move {
         let x = g.placeholder::<f32>("x", ());
         let s = open(&g, target).await?;
@@ -68,7 +68,7 @@ fn a_callable_sees_what_was_added_to_the_graph() {
 }
 
 #[test]
-fn a_step_is_run_in_parts() {
+fn a_partial_run_feeds_and_fetches_in_parts() {
     on_both(|g, target| async move {
         let (a, b) = (g.placeholder::<f32>("a", ()), g.placeholder::<f32>("b", ()));
         let double = &a * 2.0;
@@ -88,7 +88,7 @@ fn a_step_is_run_in_parts() {
 }
 
 #[test]
-fn operations_are_run_with_the_first_part_only() {
+fn only_the_first_part_runs_operations() {
     on_both(|g, target| async move {
         let x = g.placeholder::<f32>("x", ());
         let v = g.variable("v", 1.0);

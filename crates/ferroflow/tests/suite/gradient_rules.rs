@@ -1,5 +1,4 @@
-//! What `gradients` promises beyond values: what it refuses, where it stops, and whose gradient it
-//! takes.
+//! Rules of `gradients`: errors, where it stops, initial gradients, functions.
 
 use ferroflow::graph::{GraphDefSession, default_catalog};
 use ferroflow_core::{Code, DType, Error, Result, Tensor};
@@ -21,7 +20,7 @@ fn cube() -> GraphDef {
         .build()
 }
 
-/// The gradients of `y` by `xs`, computed.
+/// The values of the gradients of `y` by `xs`.
 fn derive(
     def: &GraphDef,
     xs: &[&str],
@@ -64,12 +63,12 @@ fn refused(found: Result<Vec<Option<Tensor>>>) -> Error {
 }
 
 #[test]
-fn paths_are_added_up() {
+fn gradients_of_several_paths_are_summed() {
     assert_eq!(scalars(derive(&cube(), &["x", "z"], defaults)), [Some(27.0), Some(3.0)]);
 }
 
 #[test]
-fn gradients_stop_where_they_are_told() {
+fn gradients_stop_at_the_given_tensors() {
     let stop = |g: &GraphIr| GradientOptions {
         stop_gradients: vec![g.endpoint("z").unwrap()],
         ..GradientOptions::default()
@@ -78,7 +77,7 @@ fn gradients_stop_where_they_are_told() {
 }
 
 #[test]
-fn gradients_begin_with_those_of_the_ys() {
+fn gradients_start_from_the_given_gradients_of_ys() {
     let given = |name: &'static str| {
         move |g: &GraphIr| GradientOptions {
             grad_ys: vec![Some(g.endpoint(name).unwrap())],
@@ -97,7 +96,7 @@ fn gradients_begin_with_those_of_the_ys() {
 }
 
 #[test]
-fn what_does_not_matter_has_no_gradient() {
+fn independent_tensors_have_no_gradient() {
     let mut def = cube();
     def.nodes.extend(float().constant("other", 1.0f32).build().nodes);
     assert_eq!(scalars(derive(&def, &["other", "x"], defaults)), [None, Some(27.0)]);
@@ -119,7 +118,7 @@ fn an_op_that_cannot_be_differentiated_is_named() {
     assert_eq!(e.code(), Code::Unimplemented);
     let text = "No gradient defined for operation 'y' (op type: MatrixExponential)";
     assert!(e.message().contains(text), "{e}");
-    // On a path that does not lead to an x it does not matter.
+    // It is no error on a path that does not lead to an x.
     let mut def = cube();
     def.nodes.extend(
         float()
@@ -147,7 +146,7 @@ fn a_failure_leaves_the_graph_as_it_was() {
 }
 
 #[test]
-fn nodes_are_named_and_placed_like_those_they_are_made_for() {
+fn gradient_nodes_are_named_and_placed_like_their_forward_nodes() {
     let mut def = cube();
     def.nodes[1].device = "/device:CPU:0".into();
     let catalog = default_catalog();
@@ -162,7 +161,7 @@ fn nodes_are_named_and_placed_like_those_they_are_made_for() {
     assert!(graph.find("gradients_1/z_grad/Mul").is_some());
 }
 
-/// `f(x) = x * x`, and a gradient of it that says ten times too much.
+/// `f(x) = x * x`, with a registered gradient that is ten times too large.
 fn with_square(more: GraphBuilder) -> GraphDef {
     let body = float().op("z", "Mul", &["x", "x"]).t();
     let square = function("f", &["x: float"], &["r: float"], &[("r", "z:z:0")], body);
@@ -202,7 +201,7 @@ fn symbolic_gradients_run() {
 }
 
 #[test]
-fn recursion_is_refused() {
+fn recursion_is_an_error() {
     let body = float().op("again", "f", &["x"]).op("z", "Mul", &["again:r:0", "x"]).t();
     let f = function("f", &["x: float"], &["r: float"], &[("r", "z:z:0")], body);
     let def = float().constant("x", 3.0f32).op("y", "f", &["x"]).function(f).build();

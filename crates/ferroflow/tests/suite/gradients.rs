@@ -89,10 +89,10 @@ fn tensor(words: &[&str]) -> Option<Tensor> {
     Some(made.unwrap())
 }
 
-/// Ops whose gradient needs to know shapes before the step.
+/// Ops whose gradient needs static shapes.
 const WANT_SHAPES: [&str; 3] = ["Qr", "Svd", "MatrixSolveLs"];
 
-/// The gradients by all inputs, made with shapes that are known before the step or not.
+/// The gradients by all inputs, with or without static shapes.
 fn run(case: &Case, catalog: &Catalog, with_shapes: bool) -> Result<Vec<Option<Tensor>>> {
     let op = |name: &str| catalog.get(name).unwrap_or_else(|| panic!("no op {name}")).clone();
     let mut graph = GraphIr::default();
@@ -183,7 +183,7 @@ fn compare(case: &Case, got: &[Option<Tensor>]) {
         match (got, want) {
             (Some(got), Some(want)) => assert_close(got, want, tolerance, tolerance),
             (None, None) => {}
-            // No gradient and a gradient of zeros mean the same.
+            // No gradient equals a gradient of zeros.
             (None, Some(some)) | (Some(some), None) => {
                 let zeros = Tensor::zeros(some.dtype(), some.shape().clone()).unwrap();
                 assert_close(some, &zeros, 0.0, 0.0);
@@ -253,21 +253,21 @@ families! {
 
 /// Ops that TensorFlow has a gradient function for, and we have none.
 const WITHOUT: [&str; 9] = [
-    // The walk back takes whole loops at once.
+    // Backpropagation handles whole loops at once.
     "Enter",
     "Exit",
     "NextIteration",
     "RefEnter",
     "RefExit",
     "RefNextIteration",
-    // TensorFlow's only say that they are not implemented.
+    // In TensorFlow their gradient functions only raise an error.
     "SparseDenseCwiseAdd",
     "SparseSparseMaximum",
     "SparseSparseMinimum",
 ];
 
 #[test]
-fn all_that_tensorflow_differentiates_is_differentiated() {
+fn all_ops_with_a_gradient_in_tensorflow_have_one() {
     let text = include_str!("../data/gradients/tf-2.15.1-registry.txt");
     let words = |kind: &str| -> Vec<&str> {
         let line = text.lines().find_map(|line| line.strip_prefix(kind)).unwrap();

@@ -90,7 +90,7 @@ fn run(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// The whole of slices: values, indices, shape.
+/// The dense tensor of slices: values, indices, shape.
 fn dense(parts: &[Tensor]) -> Result<Tensor> {
     let shape = Shape::from_dims(&parts[2].to_indices()?)?;
     let width: usize = shape.dims()[1..].iter().product();

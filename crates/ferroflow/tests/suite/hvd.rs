@@ -1,10 +1,11 @@
-//! Data-parallel training has the loss curve of one process with the whole batch; in deterministic mode, to
-//! the bit that of one process that computes the shards and adds them up in the same order.
+//! Data-parallel training has the loss curve of one process with the whole batch. In deterministic mode it
+//! equals, bit for bit, one process that computes the shards and sums them in the same order.
 
 use ferroflow::collective::{Algorithm, GroupOptions, Membership};
 use ferroflow::hvd::{self, World};
 use ferroflow::prelude::*;
 use ferroflow::train::GradAndVar;
+use ferroflow_testing::{child, this_test};
 use std::net::TcpListener;
 use std::sync::Mutex;
 
@@ -65,7 +66,7 @@ fn optimizer(name: &str) -> Box<dyn Optimizer> {
     }
 }
 
-/// Losses of each step, and the variables at the end.
+/// The losses of all steps, and the final variables.
 type Curve = (Vec<f32>, Vec<Tensor>);
 
 fn run(g: &Graph, model: &Model, loss: &Output, train: &Operation) -> Curve {
@@ -86,7 +87,7 @@ fn whole(name: &'static str, n: usize) -> Curve {
     run(&g, &model, &loss, &train)
 }
 
-/// Sums of pairs at doubling distances, as the ranks add.
+/// Sums pairs at doubling distances, in the order of the ranks.
 fn summed(mut parts: Vec<Output>) -> Output {
     while parts.len() > 1 {
         parts = parts.chunks(2).map(|pair| &pair[0] + &pair[1]).collect();
@@ -147,7 +148,7 @@ fn ranks(name: &'static str, n: usize, deterministic: bool) -> Vec<Curve> {
 }
 
 #[test]
-fn losses_are_those_of_one_process_with_the_whole_batch() {
+fn losses_equal_those_of_one_process_with_the_whole_batch() {
     for (name, n) in [("mlp", 2), ("mlp", 4), ("cnn", 2), ("cnn", 4)] {
         let expected = whole(name, n);
         for (losses, _) in ranks(name, n, false) {
@@ -162,7 +163,7 @@ fn losses_are_those_of_one_process_with_the_whole_batch() {
 }
 
 #[test]
-fn losses_and_variables_are_the_same_to_the_bit_in_deterministic_mode() {
+fn deterministic_mode_gives_equal_bits() {
     for (name, n) in [("mlp", 2), ("mlp", 4), ("cnn", 2), ("cnn", 4)] {
         let expected = shards(name, n);
         for curve in ranks(name, n, true) {
@@ -171,22 +172,16 @@ fn losses_and_variables_are_the_same_to_the_bit_in_deterministic_mode() {
     }
 }
 
-/// What the test below starts as its ranks: this program, told to run this test only.
 #[test]
-fn a_rank_in_a_process_of_its_own() {
-    if std::env::var("FERROFLOW_RANK").is_ok() {
+fn processes_of_a_launcher_train_together() {
+    if child::role().is_some() {
         let (losses, _) = rank_of(&hvd::init().unwrap(), "mlp");
-        println!("\nlosses {losses:?}");
+        return println!("\nlosses {losses:?}");
     }
-}
-
-#[test]
-fn processes_that_a_launcher_started_train_together() {
     let n = 2;
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let start = |rank: usize| {
-        std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "a_rank_in_a_process_of_its_own", "--nocapture"])
+        child::command(this_test!(), "rank")
             .env("FERROFLOW_RANK", rank.to_string())
             .env("FERROFLOW_SIZE", n.to_string())
             .env("FERROFLOW_ADDRESS", format!("127.0.0.1:{port}"))

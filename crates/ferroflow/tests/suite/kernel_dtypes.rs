@@ -1,4 +1,4 @@
-//! Every op takes the dtypes that TensorFlow's CPU kernels take, but for the gaps listed here.
+//! Every op takes the dtypes that TensorFlow's CPU kernels take, except the listed gaps.
 
 use ferroflow::graph::default_catalog;
 use ferroflow_core::{Code, DType, DeviceInfo, NodeInfo};
@@ -28,7 +28,7 @@ fn ops_take_the_dtypes_that_tensorflow_takes() {
                 found.entry(op.name.clone()).or_default().push(name);
                 continue;
             };
-            // Kernels may take more than the op, which is what counts; the signatures are TensorFlow's.
+            // TensorFlow's kernels may take more dtypes than the op's signature; the signature counts.
             let mut attrs = ["T", "dtype"].into_iter().filter(|a| allows(op, a, dtype)).peekable();
             if attrs.peek().is_some() && !attrs.any(|attr| takes(op, attr, dtype)) {
                 found.entry(op.name.clone()).or_default().push(name);
@@ -63,7 +63,7 @@ fn allows(op: &OpDef, attr: &str, dtype: DType) -> bool {
     })
 }
 
-/// Whether there is a kernel for this dtype, whatever the other attributes must be for that.
+/// Whether there is a kernel for this dtype with some values of the other attributes.
 fn takes(op: &OpDef, attr: &str, dtype: DType) -> bool {
     let others: Vec<&AttrDef> = (op.attrs.iter())
         .filter(|a| a.kind == AttrKind::Type && !a.is_list && a.name != attr)
@@ -121,7 +121,7 @@ fn has_kernel(op: &OpDef, attrs: Attrs) -> bool {
         outputs: &outputs,
         functions: &functions,
     });
-    // Values of attributes that mean nothing are refused under other codes.
+    // Invalid values of other attributes give other codes.
     !made.is_err_and(|e| e.code() == Code::Unimplemented)
 }
 

@@ -1,4 +1,4 @@
-//! docs/src/reference/ops.md is what the catalog says. Write it anew with
+//! docs/src/reference/ops.md lists the ops of the catalog. Write it again with
 //! `UPDATE_DOCS=1 cargo test -p ferroflow --test suite ops_doc`.
 
 use ferroflow::graph::default_catalog;
@@ -66,7 +66,7 @@ fn render() -> String {
     out
 }
 
-/// The table of differences from TensorFlow that are meant to be.
+/// The table of intended differences from TensorFlow.
 fn differences(out: &mut String) {
     let _ = writeln!(
         out,

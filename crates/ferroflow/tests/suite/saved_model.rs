@@ -14,7 +14,7 @@ fn words(list: &[&str]) -> Tensor {
 }
 
 #[test]
-fn models_of_sessions_and_of_functions_answer_alike() {
+fn models_of_sessions_and_of_functions_give_the_same_results() {
     for name in ["session", "function"] {
         let model = SavedModel::load(dir(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
         let x = Tensor::from_slice([1, 2], &[1.0f32, 10.0]).unwrap();
@@ -28,7 +28,7 @@ fn models_of_sessions_and_of_functions_answer_alike() {
 }
 
 #[test]
-fn the_state_of_a_model_lives_from_call_to_call() {
+fn a_model_keeps_its_state_between_calls() {
     let model = SavedModel::load(dir("function")).unwrap();
     for expected in [1.5f32, 2.5] {
         let out = model.call("grow", &[("by", Tensor::scalar(1.0f32))]).unwrap();
@@ -37,7 +37,7 @@ fn the_state_of_a_model_lives_from_call_to_call() {
 }
 
 #[test]
-fn signatures_say_what_they_take() {
+fn signatures_list_their_inputs() {
     let model = SavedModel::load(dir("session")).unwrap();
     let names: Vec<&String> = model.signatures().keys().collect();
     assert_eq!(names, ["serving_default"]);
@@ -47,7 +47,7 @@ fn signatures_say_what_they_take() {
 }
 
 #[test]
-fn calls_that_do_not_fit_are_refused() {
+fn invalid_calls_are_errors() {
     let model = SavedModel::load(dir("session")).unwrap();
     let x = || Tensor::from_slice([1, 2], &[1.0f32, 10.0]).unwrap();
     for (signature, inputs, code, text) in [

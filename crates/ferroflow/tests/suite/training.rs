@@ -1,5 +1,5 @@
-//! Whole models, trained for 20 steps from the same initial values, have the losses that were
-//! recorded from TensorFlow; and its checkpoints are read.
+//! Models trained for 20 steps have the losses that were recorded from TensorFlow with the same initial
+//! values. TensorFlow's checkpoints are restored.
 
 use ferroflow::prelude::*;
 use std::path::PathBuf;
@@ -91,7 +91,7 @@ fn minimize(optimizer: &str, loss: &Output) -> Operation {
 }
 
 #[test]
-fn losses_are_those_of_tensorflow() {
+fn losses_equal_those_of_tensorflow() {
     let recorded = std::fs::read_to_string(data("losses.txt")).unwrap();
     assert!(recorded.lines().count() > 20);
     let mut wrong = Vec::new();
@@ -119,7 +119,7 @@ fn losses_are_those_of_tensorflow() {
 }
 
 #[test]
-fn gradients_are_those_of_tensorflow() {
+fn gradients_equal_those_of_tensorflow() {
     let recorded = std::fs::read_to_string(data("gradients.txt")).unwrap();
     let mut checked = 0;
     for name in ["linear", "mlp", "cnn", "embedding", "lstm"] {
@@ -163,7 +163,7 @@ fn a_checkpoint_of_tensorflow_is_restored() {
     let last: f32 = line.split_whitespace().last().unwrap().parse().unwrap();
     let restored = session.run(loss.scalar::<f32>()).unwrap();
     assert!((restored - last).abs() < 1e-4 * last, "{restored} {last}");
-    // The optimizer's slots are there, too: training goes on.
+    // The optimizer's slots are restored too, so training continues.
     session.run(&train).unwrap();
     assert!(session.run(loss.scalar::<f32>()).unwrap() < restored);
 }

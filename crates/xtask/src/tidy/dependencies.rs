@@ -5,7 +5,8 @@ use super::Finding;
 use super::tree::{Tree, identifiers};
 
 /// Crates that may depend on tokio.
-const WITH_TOKIO: [&str; 3] = ["ferroflow", "ferroflow-cluster", "ferroflow-cli"];
+const WITH_TOKIO: [&str; 4] =
+    ["ferroflow", "ferroflow-cluster", "ferroflow-cli", "ferroflow-train"];
 
 /// Crates with the kernels of ops begin with this.
 const OPS: &str = "ferroflow-ops";
@@ -47,7 +48,7 @@ mod tests {
     #[test]
     fn tokio_in_another_crate_is_found() {
         let tree = Tree::of(&[(
-            "crates/ferroflow-train/Cargo.toml",
+            "crates/ferroflow-graph/Cargo.toml",
             "[dependencies]\ntokio.workspace = true\n",
         )]);
         assert_eq!(check(&tree).len(), 1);
