@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, oneshot};
 
-/// A session whose steps are futures of a Tokio runtime. Steps may run concurrently. Dropping the future
-/// of a step cancels the step.
+/// A session whose steps are futures of a Tokio runtime. Steps may run concurrently. Dropping the
+/// future of a step cancels the step.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
@@ -196,8 +196,8 @@ impl<F: Fetch> AsyncCallable<F> {
     }
 }
 
-/// A step that runs in parts; see [`AsyncSession::partial_run`]. Dropping the future of a part cancels
-/// the whole step.
+/// A step that runs in parts; see [`AsyncSession::partial_run`]. Dropping the future of a part
+/// cancels the whole step.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {

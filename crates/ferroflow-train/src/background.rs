@@ -50,8 +50,8 @@ impl BackgroundSaver {
         Ok(before)
     }
 
-    /// Waits for the checkpoint in progress, if there is one. The wait ends at the session's deadline,
-    /// or when the session closes.
+    /// Waits for the checkpoint in progress, if there is one. The wait ends at the session's
+    /// deadline, or when the session closes.
     pub fn finish(&mut self) -> Result<Option<String>> {
         let Some(thread) = self.running.take() else { return Ok(None) };
         let saved = thread.join().map_err(|_| err!(Internal, "the saving thread panicked"))?;

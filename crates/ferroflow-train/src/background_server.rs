@@ -18,8 +18,8 @@ use tokio::sync::oneshot;
 /// The time limit for a server to start.
 const START: Duration = Duration::from_secs(10);
 
-/// The server of one task, in threads of this process, as TensorFlow's `tf.train.Server`. It stops when
-/// its last handle is dropped.
+/// The server of one task, in threads of this process, as TensorFlow's `tf.train.Server`. It stops
+/// when its last handle is dropped.
 ///
 /// ```
 /// use ferroflow_cluster::ServerOptions;
@@ -77,8 +77,9 @@ impl BackgroundServer {
         &self.0.target
     }
 
-    /// A session on this server, as by [`Session::connect`] but without the network. With device filters
-    /// it has only the tasks and devices that they name. The session keeps the server running.
+    /// A session on this server, as by [`Session::connect`] but without the network. With device
+    /// filters it has only the tasks and devices that they name. The session keeps the server
+    /// running.
     pub fn session(&self, graph: &Graph, device_filters: &[&str]) -> Result<Session> {
         let device_filters = device_filters.iter().map(|f| f.to_string()).collect();
         let options = ConnectOptions { device_filters, ..ConnectOptions::default() };
@@ -112,8 +113,8 @@ impl Drop for Serving {
     }
 }
 
-/// A cluster on free ports of the loopback interface, with this many tasks of each job. For examples
-/// and tests: another process may take a port before its task listens on it.
+/// A cluster on free ports of the loopback interface, with this many tasks of each job. For
+/// examples and tests: another process may take a port before its task listens on it.
 ///
 /// ```
 /// let spec = ferroflow_train::loopback_spec(&[("ps", 1), ("worker", 2)])?;

@@ -6,8 +6,8 @@ use crate::session::Session;
 use ferroflow_core::Result;
 use std::path::{Path, PathBuf};
 
-/// Keeps the checkpoints with the best scores in a directory. The file `best` in it lists them, so a
-/// restarted program compares with the scores of earlier runs.
+/// Keeps the checkpoints with the best scores in a directory. The file `best` in it lists them, so
+/// a restarted program compares with the scores of earlier runs.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
@@ -47,8 +47,8 @@ impl BestSaver {
         self.kept.first().map(|(score, path)| (*score, path.as_str()))
     }
 
-    /// Saves the variables if their score is among the best, and returns the path. NaN is never among
-    /// the best.
+    /// Saves the variables if their score is among the best, and returns the path. NaN is never
+    /// among the best.
     pub fn offer(&mut self, session: &Session, step: i64, score: f64) -> Result<Option<String>> {
         let is_better = |a: f64, b: f64| if self.larger_is_better { a > b } else { a < b };
         let place = self.kept.iter().take_while(|(known, _)| !is_better(score, *known)).count();

@@ -37,8 +37,8 @@ pub fn global_norm(graph: &Graph, gradients: &[GradAndVar]) -> Output {
     })
 }
 
-/// Scales all gradients by one factor, to a global norm of at most `norm`. Returns them and their norm
-/// before. All become NaN if one of them is not finite.
+/// Scales all gradients by one factor, to a global norm of at most `norm`. Returns them and their
+/// norm before. All become NaN if one of them is not finite.
 #[track_caller]
 pub fn clip_by_global_norm(
     graph: &Graph,

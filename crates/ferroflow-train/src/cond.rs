@@ -10,8 +10,8 @@ use std::panic::Location;
 
 impl Graph {
     /// The outputs of `then` if `predicate` is true, else those of `otherwise`. This call runs both
-    /// closures to build both branches; a step runs only one branch. Both must return the same number
-    /// of tensors, of the same types.
+    /// closures to build both branches; a step runs only one branch. Both must return the same
+    /// number of tensors, of the same types.
     ///
     /// ```
     /// # let g = ferroflow_train::Graph::new();
@@ -98,7 +98,8 @@ impl Graph {
         let graph = self.clone();
         let restore = Restore(move || graph.state().context = outer);
         let outputs = build();
-        // Inside the branch, so that an outside tensor that is returned as it is passes through a Switch.
+        // Inside the branch, so that an outside tensor that is returned as it is passes through a
+        // Switch.
         let mut found = Vec::with_capacity(outputs.len());
         for output in &outputs {
             let through = self.op("Identity").input(output).made_at(at).output();

@@ -143,8 +143,8 @@ impl State {
         Ok(id)
     }
 
-    /// Ties a node to its branch or loop. A node without inputs from inside depends on the pivot, and
-    /// no node inside a loop depends on nodes outside.
+    /// Ties a node to its branch or loop. A node without inputs from inside depends on the pivot,
+    /// and no node inside a loop depends on nodes outside.
     pub fn add_pivot(&mut self, spec: &mut Spec, context: ContextId) -> Result<()> {
         let pivot = match &self.contexts[context].kind {
             Kind::Root => None,

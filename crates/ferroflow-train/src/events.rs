@@ -80,8 +80,8 @@ impl EventWriter {
         self.add(0, EventBody::Graph(graph.to_graph_def_bytes()?))
     }
 
-    /// Writes that training starts at this step. TensorBoard drops what an earlier run wrote for later
-    /// steps.
+    /// Writes that training starts at this step. TensorBoard drops what an earlier run wrote for
+    /// later steps.
     pub fn started(&mut self, step: i64) -> Result<()> {
         self.add(step, EventBody::Started)
     }

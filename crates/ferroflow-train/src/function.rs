@@ -28,8 +28,8 @@ pub struct Function {
 }
 
 impl Graph {
-    /// A function of tensors of these types and shapes. This call runs the closure once, on a graph of
-    /// its own: the closure can use only its arguments.
+    /// A function of tensors of these types and shapes. This call runs the closure once, on a graph
+    /// of its own: the closure can use only its arguments.
     ///
     /// ```
     /// # let g = ferroflow_train::Graph::new();

@@ -18,10 +18,10 @@ use std::sync::Arc;
 
 /// A graph that is being built. Clones are handles of the same graph.
 ///
-/// Calls that add nodes return [`Output`]s and never fail. The graph keeps the first error, such as a
-/// wrong type or incompatible shapes, with its source line. Later calls that depend on it add nothing.
-/// [`Graph::check`] reports the error, and so does opening a session. Only one thread may build at a
-/// time, since all threads share the scopes.
+/// Calls that add nodes return [`Output`]s and never fail. The graph keeps the first error, such as
+/// a wrong type or incompatible shapes, with its source line. Later calls that depend on it add
+/// nothing. [`Graph::check`] reports the error, and so does opening a session. Only one thread may
+/// build at a time, since all threads share the scopes.
 ///
 /// ```
 /// # fn main() -> ferroflow_core::Result<()> {
@@ -192,13 +192,14 @@ impl Graph {
         }
     }
 
-    /// Outputs of a node that could not be made. A failed call returns them, so that callers that index
-    /// its outputs do not panic and the first error is reported.
+    /// Outputs of a node that could not be made. A failed call returns them, so that callers that
+    /// index its outputs do not panic and the first error is reported.
     pub(crate) fn broken(&self, count: usize) -> Vec<Output> {
         vec![Output::new(self, None); count]
     }
 
-    /// The node of an operation of this graph; an operation of another graph is an error at line `at`.
+    /// The node of an operation of this graph; an operation of another graph is an error at line
+    /// `at`.
     pub(crate) fn own(
         &self,
         operation: &Operation,
@@ -232,8 +233,9 @@ impl Graph {
         self.len() == 0
     }
 
-    /// The nodes from number `from` on, with the functions of the whole graph: what a session that has
-    /// the first `from` nodes lacks. Also returns the number of nodes and of changes to older nodes.
+    /// The nodes from number `from` on, with the functions of the whole graph: what a session that
+    /// has the first `from` nodes lacks. Also returns the number of nodes and of changes to older
+    /// nodes.
     pub fn additions(&self, from: usize) -> Result<(GraphDef, usize, u64)> {
         let state = self.state();
         if let Some(e) = &state.error {
@@ -349,9 +351,9 @@ impl Graph {
         op.input(&default).attr("shape", shape.into_shape()).output()
     }
 
-    /// Runs `build`, whose new nodes get names under `name/`. A used name gets a number; a name that
-    /// ends in `/` is used as it is and reopens an earlier scope. The closure receives the full name of
-    /// the scope.
+    /// Runs `build`, whose new nodes get names under `name/`. A used name gets a number; a name
+    /// that ends in `/` is used as it is and reopens an earlier scope. The closure receives the
+    /// full name of the scope.
     pub fn name_scope<R>(&self, name: &str, build: impl FnOnce(&str) -> R) -> R {
         let before = {
             let mut state = self.state();

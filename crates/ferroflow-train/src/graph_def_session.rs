@@ -1,4 +1,5 @@
-//! Sessions of a GraphDef, with tensors by name: in this process or on a server, with the same calls.
+//! Sessions of a GraphDef, with tensors by name: in this process or on a server, with the same
+//! calls.
 
 use crate::background_server::BackgroundServer;
 use crate::catalog::default_catalog;
@@ -12,9 +13,9 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
-/// A session of a [`GraphDef`], which names its feeds and fetches: for graphs that were read from a file
-/// or that another program built. Several threads may run steps at once. A program that builds its
-/// graph itself uses [`crate::Session`].
+/// A session of a [`GraphDef`], which names its feeds and fetches: for graphs that were read from a
+/// file or that another program built. Several threads may run steps at once. A program that builds
+/// its graph itself uses [`crate::Session`].
 ///
 /// ```
 /// use ferroflow_train::{Graph, GraphDefSession};
@@ -87,7 +88,8 @@ impl GraphDefSession {
         GraphDefSession::connect_with(target, graph, &ConnectOptions::default())
     }
 
-    /// [`GraphDefSession::connect`] with a time limit, with only some tasks, or with isolated state.
+    /// [`GraphDefSession::connect`] with a time limit, with only some tasks, or with isolated
+    /// state.
     pub fn connect_with(
         target: &str,
         graph: &GraphDef,

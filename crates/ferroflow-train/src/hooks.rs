@@ -232,8 +232,8 @@ pub struct Profiler {
 }
 
 impl Profiler {
-    /// Writes the files to `dir`. The first traced step is the one after `every`, since the first steps
-    /// are not typical.
+    /// Writes the files to `dir`. The first traced step is the one after `every`, since the first
+    /// steps are not typical.
     pub fn new(dir: impl AsRef<Path>, every: i64) -> Profiler {
         let every = every.max(1);
         Profiler { dir: dir.as_ref().to_path_buf(), every, next: every }

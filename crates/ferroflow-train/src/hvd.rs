@@ -69,8 +69,8 @@ pub fn init_with(config: Config) -> Result<World> {
     World::meet(config, &default_catalog())
 }
 
-/// Connects to the other ranks of the elastic job that the environment describes, as `ferroflow run`
-/// with `--min-np` or `--max-np` sets it.
+/// Connects to the other ranks of the elastic job that the environment describes, as `ferroflow
+/// run` with `--min-np` or `--max-np` sets it.
 pub fn elastic_init() -> Result<elastic::Elastic> {
     elastic::Elastic::meet(elastic::seat_from_env()?, Config::from_env(), &default_catalog())
 }

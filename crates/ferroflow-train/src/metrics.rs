@@ -138,8 +138,8 @@ fn ratio(
     })
 }
 
-/// Area under the ROC curve, by the trapezoidal rule over `thresholds` thresholds (200 in TensorFlow).
-/// A prediction outside [0, 1] fails the step.
+/// Area under the ROC curve, by the trapezoidal rule over `thresholds` thresholds (200 in
+/// TensorFlow). A prediction outside [0, 1] fails the step.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();

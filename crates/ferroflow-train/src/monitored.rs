@@ -92,8 +92,8 @@ impl MonitoredTraining {
         self
     }
 
-    /// Whether this process reads and writes the directory. If each process has all variables, one is
-    /// enough.
+    /// Whether this process reads and writes the directory. If each process has all variables, one
+    /// is enough.
     pub fn leaves_files(mut self, leaves: bool) -> Self {
         self.leaves_files = leaves;
         self
@@ -273,14 +273,15 @@ impl MonitoredSession {
         self.train_fed((), fetches)
     }
 
-    /// [`MonitoredSession::train`] with feeds. When a server fails, this reopens the session and repeats
-    /// the step.
+    /// [`MonitoredSession::train`] with feeds. When a server fails, this reopens the session and
+    /// repeats the step.
     pub fn train_fed<F: Fetch>(&mut self, feeds: impl Feeds, fetches: F) -> Result<F::Value> {
         let mut fed = Vec::new();
         feeds.collect_into(&mut fed)?;
         loop {
             let result = self.attempt(&fed, &fetches);
-            // No step ends without aggregation: report the failure of the aggregation, which is the cause.
+            // No step ends without aggregation: report the failure of the aggregation, which is the
+            // cause.
             let cause = || self.syncing.as_ref().and_then(Chief::failure);
             match result.map_err(|e| cause().unwrap_or(e)) {
                 Err(e) if is_lost(&e) && !self.should_stop() => {
@@ -447,8 +448,8 @@ impl MonitoredSession {
                 }
                 _ => false,
             };
-            // Without a checkpoint, initialize only uninitialized variables: another session of the same
-            // servers may have trained already.
+            // Without a checkpoint, initialize only uninitialized variables: another session of the
+            // same servers may have trained already.
             if !restored && !self.is_ready(&session)? {
                 session.run(&self.init)?;
             }
@@ -508,8 +509,8 @@ impl MonitoredSession {
         if let Some(chief) = self.syncing.take() {
             chief.join();
         }
-        // A checkpoint in progress fails with its session, and the next one replaces it. A complete one
-        // counts.
+        // A checkpoint in progress fails with its session, and the next one replaces it. A complete
+        // one counts.
         if let Some(Ok(saved)) = self.saver.as_mut().map(BackgroundSaver::finish) {
             let _ = self.tell_saved(saved, self.last_saved);
         }

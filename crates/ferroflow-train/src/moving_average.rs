@@ -30,8 +30,8 @@ impl ExponentialMovingAverage {
         ExponentialMovingAverage { decay, averages: Vec::new() }
     }
 
-    /// An operation that updates the averages, after the current control dependencies. With `global_step`
-    /// the decay is smaller in the first steps.
+    /// An operation that updates the averages, after the current control dependencies. With
+    /// `global_step` the decay is smaller in the first steps.
     ///
     /// ```
     /// # let g = ferroflow_train::Graph::new();

@@ -1,4 +1,5 @@
-//! The node builder: an op by name, inputs in order, and the attributes that do not follow from them.
+//! The node builder: an op by name, inputs in order, and the attributes that do not follow from
+//! them.
 
 use crate::context::ContextId;
 use crate::device::NodeSpec;
@@ -151,14 +152,14 @@ impl NodeBuilder {
         std::array::from_fn(|slot| Output::new(&graph, id.map(|id| Endpoint::new(id, slot))))
     }
 
-    /// Adds the node, whose outputs are one list, and returns them. An invalid node returns as many, if
-    /// their number is known.
+    /// Adds the node, whose outputs are one list, and returns them. An invalid node returns as
+    /// many, if their number is known.
     pub(crate) fn list_outputs(self) -> Vec<Output> {
         self.outputs_by_argument().next_list()
     }
 
-    /// Adds the node and returns its outputs by argument of the op's signature. An invalid node returns
-    /// as many, if their number is known.
+    /// Adds the node and returns its outputs by argument of the op's signature. An invalid node
+    /// returns as many, if their number is known.
     pub(crate) fn outputs_by_argument(self) -> OutputArguments {
         let graph = self.graph.clone();
         let op = graph.catalog().get(&self.op).cloned();

@@ -1,9 +1,9 @@
 //! Ops. The ones models are written with are methods of [`Output`] and [`Graph`]; every op of the
 //! catalog is a function of this module.
 //!
-//! A function takes the op's inputs, then its attributes without defaults. One without tensors among
-//! its inputs takes the graph first. An op with more attributes also has a function that ends in
-//! `_with` and takes them in a struct.
+//! A function takes the op's inputs, then its attributes without defaults. One without tensors
+//! among its inputs takes the graph first. An op with more attributes also has a function that ends
+//! in `_with` and takes them in a struct.
 //!
 //! ```
 //! use ferroflow_train::{Graph, ops};

@@ -103,8 +103,8 @@ pub trait Optimizer {
     }
 }
 
-/// The methods of an optimizer that wraps another one, `inner`, and changes only the gradients. With
-/// `gradients of`, the inner optimizer computes the gradients too.
+/// The methods of an optimizer that wraps another one, `inner`, and changes only the gradients.
+/// With `gradients of`, the inner optimizer computes the gradients too.
 macro_rules! forward_to {
     (gradients of $($inner:tt)+) => {
         $crate::optimizer::forward_to!($($inner)+);

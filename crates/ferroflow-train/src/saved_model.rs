@@ -55,8 +55,8 @@ pub struct SavedModel {
 }
 
 impl SavedModel {
-    /// Loads the graph with the tag [`SERVE`] from `dir` into a session of this process, and restores
-    /// its variables.
+    /// Loads the graph with the tag [`SERVE`] from `dir` into a session of this process, and
+    /// restores its variables.
     pub fn load(dir: impl AsRef<Path>) -> Result<SavedModel> {
         SavedModel::load_with(dir, &[SERVE], GraphDefSession::local)
     }

@@ -51,8 +51,8 @@ impl Saver {
         Saver::make(graph, &under_their_names(variables), false)
     }
 
-    /// A saver of some variables under other names: for a checkpoint of another program, or to restore
-    /// averages in place of variables. A partition has the name of the whole variable.
+    /// A saver of some variables under other names: for a checkpoint of another program, or to
+    /// restore averages in place of variables. A partition has the name of the whole variable.
     ///
     /// ```
     /// # let g = ferroflow_train::Graph::new();
@@ -67,8 +67,8 @@ impl Saver {
         Saver::make(graph, variables, false)
     }
 
-    /// A saver of all global variables whose tasks write their own variables in parallel. The parameter
-    /// servers must share a file system. Any saver can restore the checkpoint.
+    /// A saver of all global variables whose tasks write their own variables in parallel. The
+    /// parameter servers must share a file system. Any saver can restore the checkpoint.
     #[track_caller]
     pub fn sharded(graph: &Graph) -> Saver {
         Saver::make(graph, &under_their_names(&graph.global_variables()), true)

@@ -142,7 +142,8 @@ pub fn polynomial_decay(
     })
 }
 
-/// [`polynomial_decay`] in cycles: when it ends, it restarts over two, three and more times `steps`.
+/// [`polynomial_decay`] in cycles: when it ends, it restarts over two, three and more times
+/// `steps`.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();

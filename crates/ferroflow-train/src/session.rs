@@ -169,8 +169,9 @@ impl Session {
         StepOptions { timeout: self.timeout, ..StepOptions::default() }
     }
 
-    /// Runs a step and returns the values of `fetches`: outputs, variables, operations, tuples, arrays,
-    /// vectors and maps of them, structs of [`crate::fetch_struct`]. [`Output::scalar`] gives a number.
+    /// Runs a step and returns the values of `fetches`: outputs, variables, operations, tuples,
+    /// arrays, vectors and maps of them, structs of [`crate::fetch_struct`]. [`Output::scalar`]
+    /// gives a number.
     pub fn run<F: Fetch>(&self, fetches: F) -> Result<F::Value> {
         self.run_fed((), fetches)
     }
@@ -205,8 +206,8 @@ impl Session {
         Ok(Callable { session: self.clone(), settled: Settled::new(feeds, fetches) })
     }
 
-    /// Sets up a partial run, a step that is fed and fetched in parts. Names the feeds and fetches of all
-    /// parts.
+    /// Sets up a partial run, a step that is fed and fetched in parts. Names the feeds and fetches
+    /// of all parts.
     ///
     /// ```
     /// # fn run(session: &ferroflow_train::Session, x: &ferroflow_train::Output,

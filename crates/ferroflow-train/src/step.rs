@@ -1,5 +1,5 @@
-//! Steps, for blocking and asynchronous sessions: the request, the result, and how much of the graph the
-//! session already has.
+//! Steps, for blocking and asynchronous sessions: the request, the result, and how much of the
+//! graph the session already has.
 
 use crate::fetch::{Feeds, Fetch, Wanted};
 use crate::graph::Graph;
@@ -61,7 +61,8 @@ impl Sent {
         Sent { nodes: 0, rewrites: graph.version().1 }
     }
 
-    /// The nodes that the session lacks, and the state after they are sent; `None` if it lacks nothing.
+    /// The nodes that the session lacks, and the state after they are sent; `None` if it lacks
+    /// nothing.
     pub fn missing(&self, graph: &Graph) -> Result<Option<(GraphDef, Sent)>> {
         graph.check()?;
         let (nodes, rewrites) = graph.version();

@@ -14,7 +14,8 @@ use crate::node::NodeBuilder;
 use crate::output::Output;
 use ferroflow_core::{DType, Tensor};
 
-/// A summary by `op`, with the inputs that `inputs` adds. Its tag is its name; a used name gets a number.
+/// A summary by `op`, with the inputs that `inputs` adds. Its tag is its name; a used name gets a
+/// number.
 #[track_caller]
 fn summary(
     g: &Graph,

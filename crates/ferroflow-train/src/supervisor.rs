@@ -1,5 +1,5 @@
-//! The supervisor: a background thread that saves checkpoints and writes summaries while the program
-//! runs its own steps.
+//! The supervisor: a background thread that saves checkpoints and writes summaries while the
+//! program runs its own steps.
 
 use crate::graph::Graph;
 use crate::monitored::{MonitoredSession, MonitoredTraining, after};
@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Supervises a session, as TensorFlow's `Supervisor`. The chief initializes or restores the variables;
-/// other processes wait for it. A background thread saves checkpoints by time. [`MonitoredTraining`]
-/// also repeats steps after failures.
+/// Supervises a session, as TensorFlow's `Supervisor`. The chief initializes or restores the
+/// variables; other processes wait for it. A background thread saves checkpoints by time.
+/// [`MonitoredTraining`] also repeats steps after failures.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
@@ -68,8 +68,8 @@ impl Supervisor {
         self
     }
 
-    /// Writes a summary, such as that of [`crate::summary::merge_all`], at this interval. A separate step
-    /// computes it, so it must not depend on placeholders.
+    /// Writes a summary, such as that of [`crate::summary::merge_all`], at this interval. A
+    /// separate step computes it, so it must not depend on placeholders.
     #[must_use]
     pub fn summary_every(mut self, summary: &Output, interval: Duration) -> Self {
         self.summaries = Some((summary.clone(), interval));
@@ -83,7 +83,8 @@ impl Supervisor {
         self
     }
 
-    /// Opens the session, waits until all variables are initialized, and starts the background thread.
+    /// Opens the session, waits until all variables are initialized, and starts the background
+    /// thread.
     #[track_caller]
     pub fn open(
         self,
@@ -163,8 +164,8 @@ impl Supervised {
         &self.session
     }
 
-    /// Whether a stop was requested, or the background thread has failed. [`Supervised::stop`] returns its
-    /// error.
+    /// Whether a stop was requested, or the background thread has failed. [`Supervised::stop`]
+    /// returns its error.
     pub fn should_stop(&self) -> bool {
         self.stopper.load(Ordering::Acquire)
             || self.thread.as_ref().is_none_or(JoinHandle::is_finished)

@@ -7,8 +7,8 @@ use crate::output::Output;
 use ferroflow_core::err;
 
 /// The mean of the gradients of several towers that share their variables. All towers must list the
-/// same variables in the same order. Sparse gradients stay sparse. A tower that does not use a variable
-/// counts as zero.
+/// same variables in the same order. Sparse gradients stay sparse. A tower that does not use a
+/// variable counts as zero.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();

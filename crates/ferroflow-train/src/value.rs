@@ -151,8 +151,8 @@ impl<T: IntoTensor> IntoOutput for T {
     }
 }
 
-/// Dimensions as a tensor, such as [`Output::reshape`] takes: `None` is the one that follows from the
-/// number of elements.
+/// Dimensions as a tensor, such as [`Output::reshape`] takes: `None` is the one that follows from
+/// the number of elements.
 impl<const N: usize> IntoOutput for [Option<usize>; N] {
     #[track_caller]
     fn into_output(self, graph: &Graph, like: Option<DType>) -> Output {

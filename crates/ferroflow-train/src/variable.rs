@@ -10,8 +10,8 @@ use ferroflow_graph::{Endpoint, NodeId};
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// A variable. It dereferences to an [`Output`], its value at the start of the step, so it can be used
-/// like a tensor. [`Variable::read`] reads it again, after the current control dependencies.
+/// A variable. It dereferences to an [`Output`], its value at the start of the step, so it can be
+/// used like a tensor. [`Variable::read`] reads it again, after the current control dependencies.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
@@ -54,7 +54,8 @@ pub(crate) struct SliceInfo {
 }
 
 impl SliceInfo {
-    /// The slice specification of checkpoints: the full shape, and begin and length of each dimension.
+    /// The slice specification of checkpoints: the full shape, and begin and length of each
+    /// dimension.
     pub fn spec(&self) -> String {
         let mut text = String::new();
         for d in self.full_shape.iter() {
@@ -451,8 +452,8 @@ pub struct PartitionedVariable {
 }
 
 impl Graph {
-    /// A variable in `parts` partitions of nearly equal size. Each partition starts with its slice of
-    /// `initial`.
+    /// A variable in `parts` partitions of nearly equal size. Each partition starts with its slice
+    /// of `initial`.
     #[track_caller]
     pub fn partitioned_variable(
         &self,

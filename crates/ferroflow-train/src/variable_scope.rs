@@ -37,8 +37,8 @@ pub(crate) struct VariableScope {
 
 impl Graph {
     /// Runs `build` in a variable scope and a name scope. [`Graph::get_variable`] names variables
-    /// `name/…`. `reuse` says whether a reopened scope reuses its variables; scopes inside a scope that
-    /// reuses do too.
+    /// `name/…`. `reuse` says whether a reopened scope reuses its variables; scopes inside a scope
+    /// that reuses do too.
     ///
     /// ```
     /// # let g = ferroflow_train::Graph::new();

@@ -43,8 +43,8 @@ struct LoopVariable {
 }
 
 impl Graph {
-    /// Repeats `body` while `condition` is true, and returns the final loop variables. This call runs
-    /// both closures once, to build the loop.
+    /// Repeats `body` while `condition` is true, and returns the final loop variables. This call
+    /// runs both closures once, to build the loop.
     ///
     /// ```
     /// # let g = ferroflow_train::Graph::new();

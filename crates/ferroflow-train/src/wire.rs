@@ -1,5 +1,5 @@
-//! Events, MetaGraphs and SavedModels as TensorFlow's protobuf messages. Only this module of the crate
-//! uses protobuf types.
+//! Events, MetaGraphs and SavedModels as TensorFlow's protobuf messages. Only this module of the
+//! crate uses protobuf types.
 
 mod saved_model;
 
@@ -189,8 +189,8 @@ pub(crate) struct SaverNodes {
 }
 
 impl Graph {
-    /// The graph as a serialized `MetaGraphDef`. Its collections list the variables, so that TensorFlow's
-    /// `import_meta_graph` can continue training.
+    /// The graph as a serialized `MetaGraphDef`. Its collections list the variables, so that
+    /// TensorFlow's `import_meta_graph` can continue training.
     pub fn to_meta_graph(&self) -> Result<Vec<u8>> {
         self.meta_graph(None)
     }

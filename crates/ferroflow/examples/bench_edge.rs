@@ -1,5 +1,5 @@
-//! Measures the cost of an edge of 8 bytes from a ps to a worker: steps with and without it, run from
-//! Rust over gRPC. Prints JSON lines for `bench/compare.py`.
+//! Measures the cost of an edge of 8 bytes from a ps to a worker: steps with and without it, run
+//! from Rust over gRPC. Prints JSON lines for `bench/compare.py`.
 //!
 //!     bench_edge target/release/ferroflow
 
@@ -43,7 +43,8 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// The median time of a step of each kind. The kinds alternate, so that load on the machine affects both.
+/// The median time of a step of each kind. The kinds alternate, so that load on the machine affects
+/// both.
 fn median_micros(session: &GraphDefSession, fetches: [&str; 2]) -> Result<[f64; 2], Failure> {
     let mut micros = [Vec::new(), Vec::new()];
     for turn in 0..WARM_UP + TURNS {

@@ -20,8 +20,8 @@ pub fn main() -> Result<()> {
         file.finish()?;
     }
 
-    // Finds the files and interleaves them, shuffles, batches and parses the records, and prefetches the
-    // next batch.
+    // Finds the files and interleaves them, shuffles, batches and parses the records, and
+    // prefetches the next batch.
     let g = Graph::new();
     g.set_seed(1);
     let pattern = dir.join("*.tfrecord").display().to_string();

@@ -1,5 +1,5 @@
-//! Elastic training with failures: kills ranks at random moments and starts others. No update is lost or
-//! applied twice.
+//! Elastic training with failures: kills ranks at random moments and starts others. No update is
+//! lost or applied twice.
 //!
 //!     cargo run --release --example elastic_kills -- [KILLS] [SEED]
 //!
@@ -67,7 +67,8 @@ pub struct Outcome {
     pub recoveries: Vec<Duration>,
 }
 
-/// Kills `kills` ranks, one or two at a time, and starts others. `start` makes the command of a rank.
+/// Kills `kills` ranks, one or two at a time, and starts others. `start` makes the command of a
+/// rank.
 pub fn storm(kills: usize, seed: u64, start: impl Fn() -> Command) -> Result<Outcome> {
     let problem = |e: std::io::Error| Error::new(Code::Unavailable, e.to_string());
     let listener = TcpListener::bind("127.0.0.1:0").map_err(problem)?;
@@ -98,8 +99,8 @@ pub fn storm(kills: usize, seed: u64, start: impl Fn() -> Command) -> Result<Out
     let mut killed = 0;
     let result = (|| {
         while killed < kills {
-            // Usually kills when all ranks take part, after a random number of steps; sometimes kills a rank
-            // that is just joining. So some ranks that know the state always survive.
+            // Usually kills when all ranks take part, after a random number of steps; sometimes
+            // kills a rank that is just joining. So some ranks that know the state always survive.
             let is_new = killed > 0 && random.u8(..4) == 0;
             if !is_new {
                 course.hear(random.usize(1..60))?;
@@ -141,8 +142,8 @@ type Said = (usize, String);
 struct Course {
     inbox: Receiver<Said>,
     highest: i64,
-    /// The latest step of each process. Each has its own pipe, so lines of different ranks may arrive out of
-    /// order.
+    /// The latest step of each process. Each has its own pipe, so lines of different ranks may
+    /// arrive out of order.
     reached: Vec<i64>,
     recoveries: Vec<Duration>,
 }

@@ -1,6 +1,6 @@
-//! An estimator on a cluster. Every task runs this program, and TF_CONFIG says which task it is: `ps`,
-//! `chief`, `worker` or `evaluator`. Without TF_CONFIG this process plays a chief, a worker, a parameter
-//! server and an evaluator.
+//! An estimator on a cluster. Every task runs this program, and TF_CONFIG says which task it is:
+//! `ps`, `chief`, `worker` or `evaluator`. Without TF_CONFIG this process plays a chief, a worker,
+//! a parameter server and an evaluator.
 //!
 //!     cargo run --release --example estimator_cluster
 //!     ferroflow run --ps 1 --workers 2 -- target/release/examples/estimator_cluster

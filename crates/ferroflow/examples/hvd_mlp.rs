@@ -1,11 +1,11 @@
-//! A multi-layer perceptron trained by all-reduce: each process has its own data, and all have the same
-//! variables.
+//! A multi-layer perceptron trained by all-reduce: each process has its own data, and all have the
+//! same variables.
 //!
 //!     cargo build --release --example hvd_mlp
 //!     ferroflow run -np 4 -- target/release/examples/hvd_mlp
 //!
-//! Also runs under mpirun, srun or torchrun, or alone. `FERROFLOW_TIMELINE=trace.json` writes a trace of
-//! the reductions.
+//! Also runs under mpirun, srun or torchrun, or alone. `FERROFLOW_TIMELINE=trace.json` writes a
+//! trace of the reductions.
 
 use ferroflow::hvd;
 use ferroflow::prelude::*;

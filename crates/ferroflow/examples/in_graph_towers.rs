@@ -1,5 +1,5 @@
-//! In-graph replication: one client, one graph, and two towers on different devices that share their
-//! variables. Their gradients are averaged and applied once.
+//! In-graph replication: one client, one graph, and two towers on different devices that share
+//! their variables. Their gradients are averaged and applied once.
 //!
 //!     cargo run --release --example in_graph_towers
 

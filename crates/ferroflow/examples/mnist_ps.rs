@@ -1,5 +1,5 @@
-//! Asynchronous between-graph replication: a parameter server and two workers learn digits. Each worker
-//! builds its own graph, and they share variables by name.
+//! Asynchronous between-graph replication: a parameter server and two workers learn digits. Each
+//! worker builds its own graph, and they share variables by name.
 //!
 //!     cargo run --release --example mnist_ps
 

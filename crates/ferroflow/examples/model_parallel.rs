@@ -1,5 +1,5 @@
-//! Model parallelism: one graph whose layers are on two tasks of a cluster. The servers send activations
-//! and gradients between the tasks.
+//! Model parallelism: one graph whose layers are on two tasks of a cluster. The servers send
+//! activations and gradients between the tasks.
 //!
 //!     cargo run --release --example model_parallel
 

@@ -1,5 +1,5 @@
-//! A Supervisor: the program runs its own steps while a thread saves checkpoints and writes summaries.
-//! A second run restores the last checkpoint and continues.
+//! A Supervisor: the program runs its own steps while a thread saves checkpoints and writes
+//! summaries. A second run restores the last checkpoint and continues.
 //!
 //!     cargo run --release --example supervisor
 

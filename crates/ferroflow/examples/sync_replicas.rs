@@ -1,5 +1,5 @@
-//! Synchronous training: two workers compute gradients on different data, a parameter server holds the
-//! variables, and each update applies the mean of both workers' gradients.
+//! Synchronous training: two workers compute gradients on different data, a parameter server holds
+//! the variables, and each update applies the mean of both workers' gradients.
 //!
 //!     cargo run --release --example sync_replicas
 

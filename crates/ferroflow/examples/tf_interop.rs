@@ -1,5 +1,5 @@
-//! Writes files that TensorFlow reads: a checkpoint, a MetaGraph, a GraphDef, a SavedModel and TensorBoard
-//! events. Trains on a server if one is given, TensorFlow's or Ferroflow's.
+//! Writes files that TensorFlow reads: a checkpoint, a MetaGraph, a GraphDef, a SavedModel and
+//! TensorBoard events. Trains on a server if one is given, TensorFlow's or Ferroflow's.
 //!
 //!     cargo run --release --example tf_interop -- [grpc://host:port] [DIR]
 
@@ -73,8 +73,8 @@ pub fn run(target: Option<&str>, dir: &Path) -> Result<()> {
     export_estimator(dir)
 }
 
-/// A model with lookup tables, hashes and crosses, and its predictions for some serialized examples, to
-/// compare with TensorFlow's.
+/// A model with lookup tables, hashes and crosses, and its predictions for some serialized
+/// examples, to compare with TensorFlow's.
 fn export_estimator(dir: &Path) -> Result<()> {
     let words = ["up", "down", "left", "sideways"];
     let examples: Vec<Example> = (0..8)

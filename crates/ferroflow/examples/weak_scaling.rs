@@ -3,7 +3,8 @@
 //!     cargo build --release --example weak_scaling
 //!     python bench/weak_scaling.py --program target/release/examples/weak_scaling
 //!
-//! Usage: `weak_scaling mlp|cnn [SECONDS]`, alone or under a launcher. Rank 0 prints a line of JSON.
+//! Usage: `weak_scaling mlp|cnn [SECONDS]`, alone or under a launcher. Rank 0 prints a line of
+//! JSON.
 
 use ferroflow::hvd;
 use ferroflow::prelude::*;

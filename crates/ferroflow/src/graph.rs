@@ -1,5 +1,5 @@
-//! Graphs as data: GraphDefs that were read from a file or that another program built, sessions that
-//! run them by name, and what the graph builder is made of.
+//! Graphs as data: GraphDefs that were read from a file or that another program built, sessions
+//! that run them by name, and what the graph builder is made of.
 
 pub use ferroflow_graph::wire::graph::{decode_graph, encode_graph};
 pub use ferroflow_graph::{AttrList, AttrValue, Attrs, Catalog, FuncRef, GraphDef, NodeDef};
@@ -23,8 +23,8 @@ pub enum GradientName {
     Slices { values: String, indices: String, shape: String },
 }
 
-/// Adds nodes that compute the derivatives of the sum of `ys` by each of `xs`, and returns their names;
-/// `None` where no y depends on the x. A resource handle among `xs` stands for its variable.
+/// Adds nodes that compute the derivatives of the sum of `ys` by each of `xs`, and returns their
+/// names; `None` where no y depends on the x. A resource handle among `xs` stands for its variable.
 ///
 /// ```
 /// use ferroflow::Graph;

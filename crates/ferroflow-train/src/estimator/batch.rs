@@ -129,7 +129,8 @@ pub struct ServingInput {
 }
 
 impl ServingInput {
-    /// The features themselves, fed as they are: names, types and shapes, with `None` for the batch.
+    /// The features themselves, fed as they are: names, types and shapes, with `None` for the
+    /// batch.
     #[track_caller]
     pub fn raw(g: &Graph, tensors: &[(&str, DType, &[Option<usize>])]) -> ServingInput {
         let (mut features, mut receivers) = (Features::new(), BTreeMap::new());

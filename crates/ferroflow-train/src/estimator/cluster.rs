@@ -9,8 +9,8 @@ use ferroflow_core::{Result, bail, err};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Trains and evaluates as one task of the cluster that the environment variable TF_CONFIG describes, or
-/// alone if there is none. Every task of the cluster runs the same program:
+/// Trains and evaluates as one task of the cluster that the environment variable TF_CONFIG
+/// describes, or alone if there is none. Every task of the cluster runs the same program:
 ///
 /// - `chief`, or worker 0 where there is no chief, trains, saves and initializes; `worker`s train;
 /// - a `ps` serves until it is told to end;

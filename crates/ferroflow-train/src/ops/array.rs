@@ -32,8 +32,9 @@ impl Output {
         }
     }
 
-    /// The same elements in another shape: an array of dimensions, or a tensor of them. One dimension
-    /// may be `None` in an array, or -1 in a tensor: it follows from the number of elements.
+    /// The same elements in another shape: an array of dimensions, or a tensor of them. One
+    /// dimension may be `None` in an array, or -1 in a tensor: it follows from the number of
+    /// elements.
     #[track_caller]
     pub fn reshape(&self, shape: impl IntoOutput) -> Output {
         let shape = shape.into_output(&self.graph, Some(DType::Int32));

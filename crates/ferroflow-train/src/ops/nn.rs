@@ -74,7 +74,8 @@ impl Output {
             .output()
     }
 
-    /// Dropout: zeroes elements with probability `rate` and scales up the rest, which keeps the mean.
+    /// Dropout: zeroes elements with probability `rate` and scales up the rest, which keeps the
+    /// mean.
     #[track_caller]
     pub fn dropout(&self, rate: f32) -> Output {
         let shape = self.shape_op();

@@ -8,8 +8,8 @@ use crate::output::{Operation, Output};
 use crate::variable::{Variable, VariableOptions};
 use ferroflow_core::{DType, Shape, err};
 
-/// Makes an optimizer accumulate the gradients of several steps and apply their mean, for batches that
-/// do not fit into memory. The global step counts the updates.
+/// Makes an optimizer accumulate the gradients of several steps and apply their mean, for batches
+/// that do not fit into memory. The global step counts the updates.
 ///
 /// ```
 /// # let g = ferroflow_train::Graph::new();
@@ -26,8 +26,8 @@ pub struct AccumulateGradients<O> {
 }
 
 impl<O: Optimizer> AccumulateGradients<O> {
-    /// Applies the mean gradient of every `steps` steps. The sums are local variables: run the graph's
-    /// local initializer.
+    /// Applies the mean gradient of every `steps` steps. The sums are local variables: run the
+    /// graph's local initializer.
     pub fn new(optimizer: O, steps: usize) -> AccumulateGradients<O> {
         AccumulateGradients { optimizer, steps: steps.max(1) }
     }

@@ -1,5 +1,6 @@
-//! Data-parallel training has the loss curve of one process with the whole batch. In deterministic mode it
-//! equals, bit for bit, one process that computes the shards and sums them in the same order.
+//! Data-parallel training has the loss curve of one process with the whole batch. In deterministic
+//! mode it equals, bit for bit, one process that computes the shards and sums them in the same
+//! order.
 
 use ferroflow::collective::{Algorithm, GroupOptions, Membership};
 use ferroflow::hvd::{self, World};

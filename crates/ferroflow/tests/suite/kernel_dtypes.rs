@@ -28,7 +28,8 @@ fn ops_take_the_dtypes_that_tensorflow_takes() {
                 found.entry(op.name.clone()).or_default().push(name);
                 continue;
             };
-            // TensorFlow's kernels may take more dtypes than the op's signature; the signature counts.
+            // TensorFlow's kernels may take more dtypes than the op's signature; the signature
+            // counts.
             let mut attrs = ["T", "dtype"].into_iter().filter(|a| allows(op, a, dtype)).peekable();
             if attrs.peek().is_some() && !attrs.any(|attr| takes(op, attr, dtype)) {
                 found.entry(op.name.clone()).or_default().push(name);

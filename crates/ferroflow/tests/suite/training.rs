@@ -1,5 +1,5 @@
-//! Models trained for 20 steps have the losses that were recorded from TensorFlow with the same initial
-//! values. TensorFlow's checkpoints are restored.
+//! Models trained for 20 steps have the losses that were recorded from TensorFlow with the same
+//! initial values. TensorFlow's checkpoints are restored.
 
 use ferroflow::prelude::*;
 use std::path::PathBuf;
