@@ -23,6 +23,7 @@ pub struct BackgroundSaver {
 }
 
 impl BackgroundSaver {
+    /// Saves with `saver`.
     pub fn new(saver: Saver) -> BackgroundSaver {
         BackgroundSaver { saver: Arc::new(saver), running: None }
     }

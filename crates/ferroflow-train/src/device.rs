@@ -17,12 +17,15 @@ use std::sync::Arc;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct NodeSpec {
+    /// Its name.
     pub name: String,
+    /// Its op.
     pub op: String,
     /// The device that inner scopes set.
     pub device: String,
     /// Type and shape of its first output; of the variable, for a variable's handle.
     pub dtype: Option<DType>,
+    /// The shape of its first output.
     pub shape: PartialShape,
 }
 
@@ -50,6 +53,7 @@ pub type DeviceFn = Arc<dyn Fn(&NodeSpec) -> Result<DeviceName> + Send + Sync>;
 
 /// A value for a device scope: a device name or a function.
 pub trait IntoDevice {
+    /// The scope.
     fn into_device(self) -> Result<DeviceScope>;
 }
 
@@ -228,6 +232,7 @@ impl ReplicaDeviceSetter {
         self
     }
 
+    /// How variables are distributed; round robin by default.
     pub fn strategy(mut self, strategy: PsStrategy) -> Self {
         self.strategy = strategy;
         self

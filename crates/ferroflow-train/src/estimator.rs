@@ -61,8 +61,11 @@ use std::sync::Arc;
 /// The purpose that a model is built for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
+    /// Training.
     Train,
+    /// Evaluation.
     Eval,
+    /// Prediction.
     Predict,
 }
 
@@ -71,6 +74,7 @@ pub enum Mode {
 /// A closure `|graph, features, labels, mode| -> ModelSpec` is one. There are labels unless the
 /// mode is [`Mode::Predict`].
 pub trait Model: Send + Sync {
+    /// Builds the model for a mode.
     fn build(
         &self,
         graph: &Graph,
@@ -84,6 +88,7 @@ impl<F> Model for F
 where
     F: Fn(&Graph, &Features, Option<&Output>, Mode) -> Result<ModelSpec> + Send + Sync,
 {
+    /// Builds the model for a mode.
     fn build(
         &self,
         graph: &Graph,
@@ -112,6 +117,7 @@ pub(crate) enum Training {
 }
 
 impl ModelSpec {
+    /// An empty specification.
     pub fn new() -> ModelSpec {
         ModelSpec::default()
     }
@@ -264,7 +270,8 @@ impl Estimator {
     /// use ferroflow_train::estimator::{ArrayInput, Estimator, LinearRegressor, RunConfig, Until};
     /// use ferroflow_train::feature_column::numeric;
     ///
-    /// # let dir = std::env::temp_dir().join(format!("ferroflow-doc-estimator-{}", std::process::id()));
+    /// # let name = format!("ferroflow-doc-estimator-{}", std::process::id());
+    /// # let dir = std::env::temp_dir().join(name);
     /// let data = ArrayInput::new(&[("x", Tensor::vector(&[0.0f32, 1.0, 2.0]))])
     ///     .labels(Tensor::vector(&[1.0f32, 3.0, 5.0]));
     /// let model = LinearRegressor::new(vec![numeric("x").into()]).optimizer(Sgd::new(0.1));

@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 pub struct Example(BTreeMap<String, ExampleValues>);
 
 impl Example {
+    /// An example without features.
     pub fn new() -> Example {
         Example::default()
     }
@@ -29,16 +30,19 @@ impl Example {
         self
     }
 
+    /// Adds a feature of floats.
     #[must_use]
     pub fn floats(self, name: &str, values: &[f32]) -> Example {
         self.with(name, ExampleValues::Floats(values.to_vec()))
     }
 
+    /// Adds a feature of integers.
     #[must_use]
     pub fn ints(self, name: &str, values: &[i64]) -> Example {
         self.with(name, ExampleValues::Ints(values.to_vec()))
     }
 
+    /// Adds a feature of byte strings.
     #[must_use]
     pub fn texts(self, name: &str, values: &[impl AsRef<[u8]>]) -> Example {
         let copy = |v: &_| Bytes::copy_from_slice(AsRef::<[u8]>::as_ref(v));

@@ -37,7 +37,9 @@ use ferroflow_core::{DType, Result, ensure};
 /// A column of a linear model: dense, or categorical with a weight for each category.
 #[derive(Clone, Debug)]
 pub enum Column {
+    /// A dense column.
     Dense(DenseColumn),
+    /// A categorical column.
     Categorical(Categorical),
 }
 

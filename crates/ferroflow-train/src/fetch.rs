@@ -30,7 +30,8 @@ impl Wanted {
 /// A value that a step can fetch.
 ///
 /// ```
-/// # fn run(s: &ferroflow_train::Session, x: ferroflow_train::Output) -> ferroflow_core::Result<()> {
+/// # use ferroflow_train::{Output, Session};
+/// # fn run(s: &Session, x: Output) -> ferroflow_core::Result<()> {
 /// let one = s.run(&x)?; // a tensor
 /// let number = s.run(x.scalar::<f32>())?;
 /// let (pair, list) = s.run(((&x, x.scalar::<f32>()), vec![x.clone()]))?;
@@ -248,6 +249,7 @@ impl<T: Element> Fetch for Scalar<T> {
 
 /// Feeds: pairs of a tensor of the graph and its value.
 pub trait Feeds {
+    /// Adds names and values to `feeds`.
     fn collect_into(self, feeds: &mut Vec<(String, Tensor)>) -> Result<()>;
 }
 

@@ -21,6 +21,7 @@ use std::panic::Location;
 /// ```
 #[derive(Clone, Debug)]
 pub enum Gradient {
+    /// A tensor of the shape of the variable.
     Dense(Output),
     /// Rows of a gradient that is zero elsewhere, such as the gradient of a table lookup.
     Sparse(IndexedSlices),
@@ -30,7 +31,9 @@ pub enum Gradient {
 /// one.
 #[derive(Clone, Debug)]
 pub struct IndexedSlices {
+    /// The values of the rows.
     pub values: Output,
+    /// The numbers of the rows.
     pub indices: Output,
     /// The shape of the whole tensor.
     pub shape: Output,
@@ -82,6 +85,7 @@ impl IndexedSlices {
 
 /// A tensor or a variable, to differentiate by.
 pub trait Differentiate {
+    /// The tensor to differentiate by.
     fn point(&self) -> Output;
 }
 

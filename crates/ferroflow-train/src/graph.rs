@@ -92,23 +92,41 @@ pub(crate) enum Item {
 /// assert_eq!(g.variables_of(keys::TRAINABLE_VARIABLES).len(), 1);
 /// ```
 pub mod keys {
+    /// Variables that checkpoints save.
     pub const GLOBAL_VARIABLES: &str = "variables";
+    /// Variables of one worker, which checkpoints do not save.
     pub const LOCAL_VARIABLES: &str = "local_variables";
+    /// Variables that optimizers train.
     pub const TRAINABLE_VARIABLES: &str = "trainable_variables";
+    /// Variables that have moving averages.
     pub const MOVING_AVERAGE_VARIABLES: &str = "moving_average_variables";
+    /// Variables that inference uses.
     pub const MODEL_VARIABLES: &str = "model_variables";
+    /// Variables of metrics.
     pub const METRIC_VARIABLES: &str = "metric_variables";
+    /// The global step.
     pub const GLOBAL_STEP: &str = "global_step";
+    /// Losses.
     pub const LOSSES: &str = "losses";
+    /// Regularization losses.
     pub const REGULARIZATION_LOSSES: &str = "regularization_losses";
+    /// Summaries.
     pub const SUMMARIES: &str = "summaries";
+    /// Operations to run with each training step, such as updates of batch normalization.
     pub const UPDATE_OPS: &str = "update_ops";
+    /// The training operation.
     pub const TRAIN_OP: &str = "train_op";
+    /// The initialization operation.
     pub const INIT_OP: &str = "init_op";
+    /// The operation that lists uninitialized variables.
     pub const READY_OP: &str = "ready_op";
+    /// The initialization operation of local variables.
     pub const LOCAL_INIT_OP: &str = "local_init_op";
+    /// The initializers of lookup tables.
     pub const TABLE_INITIALIZERS: &str = "table_initializer";
+    /// Tensors that hold the paths of asset files.
     pub const ASSET_FILEPATHS: &str = "asset_filepaths";
+    /// Queue runners.
     pub const QUEUE_RUNNERS: &str = "queue_runners";
 }
 

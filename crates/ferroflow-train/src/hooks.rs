@@ -101,6 +101,7 @@ pub struct NanGuard {
 }
 
 impl NanGuard {
+    /// Checks this loss.
     pub fn new(loss: &Output) -> NanGuard {
         NanGuard { loss: loss.clone(), only_stops: false }
     }
@@ -159,6 +160,7 @@ pub struct SummarySaver {
 }
 
 impl SummarySaver {
+    /// Writes `summary` every `every` steps.
     pub fn new(summary: &Output, every: i64) -> SummarySaver {
         SummarySaver { summary: summary.clone(), every: every.max(1), next: 0 }
     }
@@ -195,6 +197,7 @@ pub struct StepCounter {
 }
 
 impl StepCounter {
+    /// Writes the rate every `every` steps.
     pub fn new(every: i64) -> StepCounter {
         StepCounter { every: every.max(1), since: None }
     }
@@ -333,6 +336,7 @@ pub struct Observe<F> {
 }
 
 impl<F: FnMut(i64, &[Tensor]) + Send> Observe<F> {
+    /// Calls `tell` with the values of `outputs`.
     pub fn new(outputs: &[Output], tell: F) -> Observe<F> {
         Observe { outputs: outputs.to_vec(), tell }
     }

@@ -11,7 +11,8 @@
 //! ```
 //! use ferroflow_train::{Optimizer, Session, Sgd, hvd};
 //!
-//! let hvd = hvd::init()?; // reads what `ferroflow run`, mpirun, srun or torchrun sets; else one rank
+//! // Reads what `ferroflow run`, mpirun, srun or torchrun sets; without them there is one rank.
+//! let hvd = hvd::init()?;
 //! let g = hvd.graph();
 //! let w = g.variable("w", 0.0);
 //! let loss = (&*w - 3.0).square();
@@ -78,13 +79,18 @@ pub fn elastic_init() -> Result<elastic::Elastic> {
 /// Reduction operator; the numbers are Horovod's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reduction {
+    /// The mean.
     #[default]
     Average = 0,
+    /// The sum.
     Sum = 1,
     /// Adasum, in which parallel gradients count once; for `f32` and `f64`.
     Adasum = 2,
+    /// The minimum.
     Min = 3,
+    /// The maximum.
     Max = 4,
+    /// The product.
     Product = 5,
 }
 
@@ -112,9 +118,12 @@ impl Reduction {
 /// Compression of `f32` gradients; other types are sent uncompressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Compression {
+    /// No compression.
     #[default]
     None,
+    /// 16-bit floats.
     Fp16,
+    /// 16-bit brain floats.
     Bf16,
     /// Sends this fraction of the values, the largest ones, and adds the rest to the next gradient.
     TopK(f32),
@@ -129,7 +138,9 @@ pub struct Config {
     pub membership: Option<Membership>,
     /// Rank 0's listener, if it is already bound.
     pub listener: Option<TcpListener>,
+    /// The options of the group of ranks.
     pub group: GroupOptions,
+    /// The options of the engine.
     pub engine: EngineOptions,
     /// Deterministic mode: bit-equal results in every run.
     pub deterministic: bool,

@@ -99,6 +99,7 @@ impl Initializer {
 
 /// An initial value: an [`Initializer`] or a constant.
 pub trait IntoInitializer {
+    /// The initializer.
     fn into_initializer(self) -> Result<Initializer>;
 }
 

@@ -1,6 +1,7 @@
 //! Builds graphs, runs them in sessions and trains them: layers, losses, optimizers, checkpoints,
 //! summaries, estimators and the loops around them.
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 mod async_session;
 mod background;

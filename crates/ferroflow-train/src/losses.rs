@@ -173,7 +173,8 @@ pub fn sigmoid_cross_entropy(labels: &Output, logits: &Output) -> Output {
 /// ```
 /// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::losses;
-/// let each = losses::sigmoid_cross_entropy_each(&g.constant([1.0, 0.0]), &g.constant([3.0, -3.0]));
+/// let (labels, logits) = (g.constant([1.0, 0.0]), g.constant([3.0, -3.0]));
+/// let each = losses::sigmoid_cross_entropy_each(&labels, &logits);
 /// assert_eq!(each.shape().to_string(), "[2]");
 /// ```
 #[track_caller]

@@ -6,7 +6,8 @@
 //! let labels = g.placeholder::<i64>("labels", [None]);
 //! let scores = g.placeholder::<f32>("scores", [None]);
 //! let auc = metrics::auc(&labels, &scores, 200);
-//! // For each batch: session.run_fed(feeds, &auc.update)?; then session.run(auc.value.scalar::<f32>())?
+//! // For each batch: session.run_fed(feeds, &auc.update)?
+//! // At the end: session.run(auc.value.scalar::<f32>())?
 //! ```
 
 use crate::graph::{Graph, keys};
@@ -18,7 +19,9 @@ use ferroflow_core::{DType, Shape};
 /// A metric: its value so far, and the operation that adds a batch.
 #[derive(Clone, Debug)]
 pub struct Metric {
+    /// The value so far.
     pub value: Output,
+    /// Adds a batch.
     pub update: Operation,
     /// Its variables. Initialize them to reset the metric.
     pub variables: Vec<Variable>,

@@ -26,6 +26,7 @@ pub struct ExponentialMovingAverage {
 }
 
 impl ExponentialMovingAverage {
+    /// Averages with this decay.
     pub fn new(decay: f32) -> ExponentialMovingAverage {
         ExponentialMovingAverage { decay, averages: Vec::new() }
     }

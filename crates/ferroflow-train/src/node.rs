@@ -64,6 +64,7 @@ impl NodeBuilder {
         self.name_opt(Some(name))
     }
 
+    /// [`NodeBuilder::name`] if there is a name.
     pub fn name_opt(mut self, name: Option<&str>) -> Self {
         self.name = name.map(str::to_string);
         self
@@ -89,9 +90,18 @@ impl NodeBuilder {
         self
     }
 
+    /// Sets an attribute.
     pub fn attr(mut self, name: &str, value: impl Into<AttrValue>) -> Self {
         self.attrs.set(name, value);
         self
+    }
+
+    /// Sets an attribute if there is a value; without one the op's default holds.
+    pub(crate) fn attr_if_given(self, name: &str, value: Option<impl Into<AttrValue>>) -> Self {
+        match value {
+            Some(value) => self.attr(name, value),
+            None => self,
+        }
     }
 
     /// Sets an attribute if the op declares it.

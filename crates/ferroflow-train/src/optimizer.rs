@@ -156,7 +156,9 @@ impl<O: Optimizer + ?Sized> Optimizer for Box<O> {
 
 /// The update of one variable.
 pub struct Update<'a> {
+    /// The graph.
     pub graph: &'a Graph,
+    /// The variable.
     pub variable: &'a Variable,
     /// The tensors of [`Optimizer::parameters`].
     pub parameters: &'a [Output],

@@ -23,7 +23,9 @@ pub const DEFAULT_SIGNATURE: &str = "serving_default";
 pub struct TensorInfo {
     /// `node:output`.
     pub name: String,
+    /// The type of its elements.
     pub dtype: DType,
+    /// Its shape.
     pub shape: PartialShape,
 }
 
@@ -38,7 +40,9 @@ pub struct TensorInfo {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Signature {
+    /// The inputs by name.
     pub inputs: BTreeMap<String, TensorInfo>,
+    /// The outputs by name.
     pub outputs: BTreeMap<String, TensorInfo>,
     /// Such as `tensorflow/serving/predict`.
     pub method: String,
@@ -146,6 +150,7 @@ impl SavedModel {
 pub struct SavedGraph {
     /// Its tags, such as [`SERVE`].
     pub tags: Vec<String>,
+    /// Its signatures by name.
     pub signatures: BTreeMap<String, Signature>,
     /// Names of signatures with an input or output that is not one dense tensor.
     pub composite: Vec<String>,

@@ -18,7 +18,9 @@ use ferroflow_core::DType;
 /// A learning rate.
 #[derive(Clone, Debug)]
 pub enum Rate {
+    /// A constant.
     Number(f32),
+    /// A tensor.
     Tensor(Output),
 }
 
@@ -55,7 +57,8 @@ impl From<&Output> for Rate {
 /// ```
 /// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_train::schedule::exponential_decay;
-/// let rate = exponential_decay(0.1, &g.global_step(), 1000.0, 0.5, false); // halved every 1000 steps
+/// // Halves the rate every 1000 steps.
+/// let rate = exponential_decay(0.1, &g.global_step(), 1000.0, 0.5, false);
 /// assert_eq!(rate.shape().to_string(), "[]");
 /// ```
 #[track_caller]

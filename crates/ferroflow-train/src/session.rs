@@ -210,8 +210,9 @@ impl Session {
     /// of all parts.
     ///
     /// ```
-    /// # fn run(session: &ferroflow_train::Session, x: &ferroflow_train::Output,
-    /// #     y: &ferroflow_train::Output, z: &ferroflow_train::Output) -> ferroflow_core::Result<()> {
+    /// # use ferroflow_train::{Output, Session};
+    /// # fn run(session: &Session, x: &Output, y: &Output, z: &Output)
+    /// #     -> ferroflow_core::Result<()> {
     /// let step = session.partial_run(&[x, y], (x, z))?; // z is made of y and what is made of x
     /// let half = step.run_fed((x, 1.0), x.scalar::<f32>())?;
     /// let whole = step.run_fed((y, half + 1.0), z)?;

@@ -17,6 +17,7 @@ pub struct StepRequest {
     pub fetches: Vec<String>,
     /// Nodes that run for their effect.
     pub targets: Vec<String>,
+    /// The options.
     pub options: StepOptions,
 }
 
@@ -43,6 +44,7 @@ pub struct StepOptions {
 /// The result of a step.
 #[derive(Clone, Debug, Default)]
 pub struct StepOutput {
+    /// The fetched tensors.
     pub tensors: Vec<Tensor>,
     /// The trace; empty if none was requested.
     pub metadata: RunMetadata,

@@ -38,6 +38,7 @@ pub struct Supervisor {
 }
 
 impl Supervisor {
+    /// A supervisor of sessions of `graph`.
     pub fn new(graph: &Graph) -> Supervisor {
         let nothing = graph.group("supervised", &[]);
         Supervisor {

@@ -12,7 +12,8 @@ use ferroflow_core::{DType, PartialShape};
 /// # let g = ferroflow_train::Graph::new();
 /// use ferroflow_core::{DType, PartialShape};
 /// let array = g.tensor_array(DType::Float, 2, PartialShape::scalar());
-/// let array = array.write(&g.constant(0), &g.constant(1.5)).write(&g.constant(1), &g.constant(2.5));
+/// let array = array.write(&g.constant(0), &g.constant(1.5));
+/// let array = array.write(&g.constant(1), &g.constant(2.5));
 /// assert_eq!(array.stack().shape().to_string(), "[?]");
 /// ```
 #[derive(Clone, Debug)]
@@ -52,12 +53,14 @@ impl TensorArray {
         TensorArray { flow: flow.clone(), ..self.clone() }
     }
 
+    /// Writes an element.
     #[track_caller]
     pub fn write(&self, index: &Output, value: &Output) -> TensorArray {
         let op = self.handle.graph().op("TensorArrayWriteV3").input(&self.handle).input(index);
         self.with_flow(&op.input(value).input(&self.flow).output())
     }
 
+    /// Reads an element.
     #[track_caller]
     pub fn read(&self, index: &Output) -> Output {
         let op = self.handle.graph().op("TensorArrayReadV3").input(&self.handle).input(index);

@@ -15,6 +15,7 @@ use ferroflow_core::{DType, Element, PartialShape, Result, Shape, Tensor, bail};
 /// assert_eq!([[1.0, 2.0], [3.0, 4.0]].into_tensor().unwrap().shape().to_string(), "[2,2]");
 /// ```
 pub trait IntoTensor {
+    /// The tensor.
     fn into_tensor(self) -> Result<Tensor>;
 }
 

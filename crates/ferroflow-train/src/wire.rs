@@ -22,7 +22,9 @@ use std::collections::BTreeMap;
 pub struct Event {
     /// Seconds since the Unix epoch.
     pub wall_time: f64,
+    /// The global step.
     pub step: i64,
+    /// The content.
     pub what: EventKind,
 }
 
@@ -44,6 +46,7 @@ pub enum EventKind {
 /// One value of a summary.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SummaryValue {
+    /// The tag.
     pub tag: String,
     /// The number, for scalars.
     pub scalar: Option<f32>,

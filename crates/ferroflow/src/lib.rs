@@ -25,6 +25,7 @@
 //! | save and restore | [`checkpoint`] |
 //! | run a graph from a file | [`graph`] |
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 pub mod checkpoint;
 pub mod cluster;

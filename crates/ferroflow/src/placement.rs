@@ -15,6 +15,7 @@ use std::sync::Arc;
 /// A step to be placed.
 #[derive(Clone, Debug)]
 pub struct PlacementRequest {
+    /// The cluster.
     pub cluster: ClusterSpec,
     /// The task whose master runs the step: job and index. It must be one of the cluster's.
     pub master: (String, u32),
@@ -22,11 +23,13 @@ pub struct PlacementRequest {
     pub cpus: u32,
     /// Tensors that are fed, and their shapes if they are not those of the graph.
     pub feeds: Vec<(String, Option<PartialShape>)>,
+    /// Tensors to fetch.
     pub fetches: Vec<String>,
     /// Nodes to run for their effect. Without fetches and targets, all nodes without consumers.
     pub targets: Vec<String>,
     /// Replaces a device that does not exist by one that does.
     pub soft: bool,
+    /// How nodes without a device are placed.
     pub placement: Placement,
     /// The cost model of the prediction, unless the placement has its own.
     pub model: CostModel,
@@ -35,14 +38,20 @@ pub struct PlacementRequest {
 /// A placed step.
 #[derive(Clone, Debug)]
 pub struct PlacedStep {
+    /// The nodes of the step.
     pub nodes: Vec<PlacedNode>,
+    /// The predicted times and transfers.
     pub prediction: Prediction,
 }
 
+/// A node and its device.
 #[derive(Clone, Debug)]
 pub struct PlacedNode {
+    /// Its name.
     pub name: String,
+    /// Its op.
     pub op: String,
+    /// Its device.
     pub device: String,
 }
 

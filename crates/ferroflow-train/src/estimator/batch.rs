@@ -10,7 +10,9 @@ use std::collections::BTreeMap;
 /// Tensors that hold the next batch of examples in every step.
 #[derive(Clone, Debug)]
 pub struct Batch {
+    /// The features.
     pub features: Features,
+    /// The labels, for training and evaluation.
     pub labels: Option<Output>,
 }
 
@@ -71,6 +73,7 @@ impl ArrayInput {
         ArrayInput { features, labels: None, batch: 128, epochs: Some(1), shuffle: false }
     }
 
+    /// Sets the labels.
     #[must_use]
     pub fn labels(mut self, labels: Tensor) -> ArrayInput {
         self.labels = Some(labels);
@@ -121,6 +124,7 @@ impl ArrayInput {
 /// Inputs of an exported model: the fed tensors, and the features made from them.
 #[derive(Clone, Debug)]
 pub struct ServingInput {
+    /// The features.
     pub features: Features,
     /// The fed tensors, by name.
     pub receivers: BTreeMap<String, Output>,

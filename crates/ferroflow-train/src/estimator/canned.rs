@@ -68,6 +68,7 @@ pub enum Numbers {}
 
 /// The use of a model's logits.
 pub trait Purpose: Clone + Send + Sync {
+    /// The head of the model.
     #[doc(hidden)]
     fn head(outputs: usize) -> Head;
 }
@@ -86,6 +87,7 @@ impl Purpose for Numbers {
 
 /// Maps features to logits.
 pub trait Body: Clone + Send + Sync {
+    /// Builds the logits.
     #[doc(hidden)]
     fn logits(&self, graph: &Graph, features: &Features, units: usize, mode: Mode) -> Output;
 }

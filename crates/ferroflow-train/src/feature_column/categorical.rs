@@ -21,17 +21,23 @@ enum Kind {
     Crossed { of: Vec<Crossing>, buckets: usize },
 }
 
+/// A vocabulary.
 #[derive(Clone, Debug)]
 pub enum Words {
+    /// These texts.
     Listed(Vec<String>),
+    /// These integers.
     Numbers(Vec<i64>),
+    /// The lines of a file, and their number.
     File(PathBuf, usize),
 }
 
 /// An input of a cross: a feature, by name, or another column.
 #[derive(Clone, Debug)]
 pub enum Crossing {
+    /// A feature.
     Key(String),
+    /// A categorical column.
     Column(Categorical),
 }
 
@@ -88,6 +94,7 @@ pub fn crossed(of: &[Crossing], buckets: usize) -> Categorical {
 
 /// The source of a vocabulary.
 pub trait VocabularyEntry: Sized {
+    /// The vocabulary of these entries.
     #[doc(hidden)]
     fn words(entries: &[Self]) -> Words;
 }

@@ -130,8 +130,10 @@ impl Bucketized {
 /// Combines several rows of an example into one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Combiner {
+    /// The mean.
     #[default]
     Mean,
+    /// The sum.
     Sum,
     /// The sum divided by the square root of their number.
     Sqrtn,
@@ -162,10 +164,13 @@ impl Embedding {
 /// A dense column: one or several numbers per example.
 #[derive(Clone, Debug)]
 pub enum DenseColumn {
+    /// See [`numeric`].
     Numeric(Numeric),
+    /// See [`bucketized`].
     Bucketized(Bucketized),
     /// The count of each category.
     Indicator(Categorical),
+    /// See [`embedding`].
     Embedding(Embedding),
 }
 

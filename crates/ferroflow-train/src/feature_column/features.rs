@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 pub struct SparseOutput {
     /// A row for each element.
     pub indices: Output,
+    /// The values.
     pub values: Output,
     /// The shape of the whole.
     pub shape: Output,
@@ -61,6 +62,7 @@ pub enum Feature {
 pub struct Features(BTreeMap<String, Feature>);
 
 impl Features {
+    /// No features.
     pub fn new() -> Features {
         Features::default()
     }
@@ -72,6 +74,7 @@ impl Features {
         self
     }
 
+    /// Adds or replaces a feature.
     pub fn insert(&mut self, name: &str, feature: Feature) {
         self.0.insert(name.to_string(), feature);
     }
@@ -81,6 +84,7 @@ impl Features {
         self.0.keys().map(String::as_str).collect()
     }
 
+    /// The feature of this name.
     pub fn get(&self, name: &str) -> Result<&Feature> {
         self.0.get(name).ok_or_else(|| {
             let known = self.names().join(", ");

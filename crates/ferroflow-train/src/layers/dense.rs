@@ -27,15 +27,18 @@ pub struct Dense {
 }
 
 impl Dense {
+    /// A layer with `units` outputs.
     pub fn new(name: &str, units: usize) -> Dense {
         Dense { name: name.into(), units, activation: None, has_bias: true, kernel: None }
     }
 
+    /// Sets the activation.
     pub fn activation(mut self, activation: Activation) -> Dense {
         self.activation = Some(activation);
         self
     }
 
+    /// Omits the bias.
     pub fn without_bias(mut self) -> Dense {
         self.has_bias = false;
         self
@@ -47,6 +50,7 @@ impl Dense {
         self
     }
 
+    /// Applies the layer.
     #[track_caller]
     pub fn apply(&self, x: &Output) -> Output {
         let g = x.graph();
@@ -139,16 +143,19 @@ impl Conv2d {
         }
     }
 
+    /// Sets the stride; 1 by default.
     pub fn stride(mut self, stride: i64) -> Conv2d {
         self.stride = stride;
         self
     }
 
+    /// Sets the padding.
     pub fn padding(mut self, padding: Padding) -> Conv2d {
         self.padding = padding;
         self
     }
 
+    /// Sets the activation.
     pub fn activation(mut self, activation: Activation) -> Conv2d {
         self.activation = Some(activation);
         self
@@ -160,6 +167,7 @@ impl Conv2d {
         self
     }
 
+    /// Applies the layer.
     #[track_caller]
     pub fn apply(&self, x: &Output) -> Output {
         let g = x.graph();

@@ -27,20 +27,24 @@ pub struct BatchNorm {
 }
 
 impl BatchNorm {
+    /// A layer with TensorFlow's default settings.
     pub fn new(name: &str) -> BatchNorm {
         BatchNorm { name: name.into(), momentum: 0.99, epsilon: 1e-3 }
     }
 
+    /// Sets the momentum of the moving averages.
     pub fn momentum(mut self, momentum: f32) -> BatchNorm {
         self.momentum = momentum;
         self
     }
 
+    /// Sets the number added to the variance.
     pub fn epsilon(mut self, epsilon: f32) -> BatchNorm {
         self.epsilon = epsilon;
         self
     }
 
+    /// Applies the layer: with batch statistics in training, else with moving averages.
     #[track_caller]
     pub fn apply(&self, x: &Output, is_training: bool) -> Output {
         let g = x.graph();

@@ -41,6 +41,7 @@ pub struct Lstm {
 }
 
 impl Lstm {
+    /// A cell with `units` outputs.
     pub fn new(units: usize) -> Lstm {
         Lstm { units, forget_bias: 1.0 }
     }
@@ -96,6 +97,7 @@ pub struct Gru {
 }
 
 impl Gru {
+    /// A cell with `units` outputs.
     pub fn new(units: usize) -> Gru {
         Gru { units }
     }

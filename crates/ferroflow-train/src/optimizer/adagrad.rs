@@ -23,6 +23,7 @@ pub struct Adagrad {
 }
 
 impl Adagrad {
+    /// With this learning rate.
     pub fn new(rate: impl Into<Rate>) -> Adagrad {
         Adagrad { rate: rate.into(), start: 0.1 }
     }

@@ -26,15 +26,18 @@ pub struct Adam {
 }
 
 impl Adam {
+    /// With this learning rate.
     pub fn new(rate: impl Into<Rate>) -> Adam {
         Adam { rate: rate.into(), beta1: 0.9, beta2: 0.999, epsilon: 1e-8 }
     }
 
+    /// Sets the decays of the two means; 0.9 and 0.999 by default.
     pub fn betas(mut self, beta1: f32, beta2: f32) -> Adam {
         (self.beta1, self.beta2) = (beta1, beta2);
         self
     }
 
+    /// Sets the number added to the divisor; 1e-8 by default.
     pub fn epsilon(mut self, epsilon: f32) -> Adam {
         self.epsilon = epsilon;
         self

@@ -28,6 +28,7 @@ pub struct Ftrl {
 }
 
 impl Ftrl {
+    /// With this learning rate.
     pub fn new(rate: impl Into<Rate>) -> Ftrl {
         Ftrl { rate: rate.into(), power: -0.5, start: 0.1, l1: 0.0, l2: 0.0, shrinkage: 0.0 }
     }

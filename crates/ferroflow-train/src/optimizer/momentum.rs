@@ -24,10 +24,12 @@ pub struct Momentum {
 }
 
 impl Momentum {
+    /// With this learning rate and momentum.
     pub fn new(rate: impl Into<Rate>, momentum: f32) -> Momentum {
         Momentum { rate: rate.into(), momentum, nesterov: false }
     }
 
+    /// Uses Nesterov momentum.
     pub fn nesterov(mut self) -> Momentum {
         self.nesterov = true;
         self

@@ -27,20 +27,24 @@ pub struct RmsProp {
 }
 
 impl RmsProp {
+    /// With this learning rate.
     pub fn new(rate: impl Into<Rate>) -> RmsProp {
         RmsProp { rate: rate.into(), decay: 0.9, momentum: 0.0, epsilon: 1e-10, centered: false }
     }
 
+    /// Sets the decay of the mean square.
     pub fn decay(mut self, decay: f32) -> RmsProp {
         self.decay = decay;
         self
     }
 
+    /// Sets the momentum; 0 by default.
     pub fn momentum(mut self, momentum: f32) -> RmsProp {
         self.momentum = momentum;
         self
     }
 
+    /// Sets the number added to the mean square.
     pub fn epsilon(mut self, epsilon: f32) -> RmsProp {
         self.epsilon = epsilon;
         self

@@ -22,6 +22,7 @@ pub struct Sgd {
 }
 
 impl Sgd {
+    /// With this learning rate.
     pub fn new(rate: impl Into<Rate>) -> Sgd {
         Sgd { rate: rate.into() }
     }

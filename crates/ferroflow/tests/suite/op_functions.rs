@@ -2,6 +2,7 @@
 //! family. Write them again with `UPDATE_OPS=1 cargo test -p ferroflow --test suite op_functions`.
 
 use ferroflow::graph::{AttrList, AttrValue, default_catalog};
+use ferroflow_core::DType;
 use ferroflow_graph::{ArgDef, ArgTypes, AttrDef, AttrKind, OpDef, TypeSource};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -72,18 +73,17 @@ fn files() -> BTreeMap<String, String> {
         let mut text = String::from(HEADER);
         let functions: String = ops.iter().map(|op| function(op)).collect();
         let _ = writeln!(text, "use crate::output::Output;");
-        for (name, import) in [
-            ("&Function", "use crate::function::Function;"),
-            ("&Graph", "use crate::graph::Graph;"),
-            ("Operation", "use crate::output::Operation;"),
-            ("DType", "use ferroflow_core::DType;"),
-            ("PartialShape", "use ferroflow_core::PartialShape;"),
-            ("&Tensor", "use ferroflow_core::Tensor;"),
-            ("&'a Function", "use crate::function::Function;"),
-            (" list(", "use crate::ops::attrs::list;"),
-            (" optional_function(", "use crate::ops::attrs::optional_function;"),
+        for (uses, import) in [
+            (&["&Function", "&'a Function"][..], "use crate::function::Function;"),
+            (&["&Graph"], "use crate::graph::Graph;"),
+            (&["-> Operation"], "use crate::output::Operation;"),
+            (&["DType"], "use ferroflow_core::DType;"),
+            (&["PartialShape"], "use ferroflow_core::PartialShape;"),
+            (&["&Tensor", "&'a Tensor"], "use ferroflow_core::Tensor;"),
+            (&[" list("], "use crate::ops::attrs::list;"),
+            (&[" optional_function("], "use crate::ops::attrs::optional_function;"),
         ] {
-            if functions.contains(name) {
+            if uses.iter().any(|name| functions.contains(name)) {
                 let _ = writeln!(text, "{import}");
             }
         }
@@ -212,12 +212,13 @@ fn function(op: &OpDef) -> String {
             option_type(attr)
         );
         let _ = writeln!(defaults, "{field}: {value},");
-        let _ = write!(
-            body,
-            ".attr({:?}, {})",
-            attr.name,
-            option_as_value(attr, &format!("options.{field}"))
-        );
+        let field = format!("options.{field}");
+        let _ = match (attr.kind, attr.is_list) {
+            (AttrKind::Tensor, false) => {
+                write!(body, ".attr_if_given({:?}, {field}.cloned())", attr.name)
+            }
+            _ => write!(body, ".attr({:?}, {})", attr.name, option_as_value(attr, &field)),
+        };
     }
     let _ = writeln!(
         text,
@@ -425,7 +426,7 @@ fn default_value(attr: &AttrDef) -> (String, String) {
         AttrValue::Int(i) => format!("{i}"),
         AttrValue::Float(x) => float(*x),
         AttrValue::Bool(b) => format!("{b}"),
-        AttrValue::Type(t) => format!("DType::{t:?}"),
+        AttrValue::Type(t) => dtype(*t),
         AttrValue::Shape(shape) => match shape.dims() {
             None => "PartialShape::unknown()".into(),
             Some([]) => "PartialShape::scalar()".into(),
@@ -446,7 +447,7 @@ fn default_value(attr: &AttrDef) -> (String, String) {
                 format!("&{all:?}")
             }
             AttrList::Types(v) => {
-                let all: Vec<String> = v.iter().map(|t| format!("DType::{t:?}")).collect();
+                let all: Vec<String> = v.iter().map(|t| dtype(*t)).collect();
                 format!("&[{}]", all.join(", "))
             }
             other => panic!("{} has the default {other:?}", attr.name),
@@ -462,6 +463,22 @@ fn default_value(attr: &AttrDef) -> (String, String) {
         shown => format!(", `{shown}` by default"),
     };
     (text, shown)
+}
+
+/// A type as Rust writes it.
+fn dtype(t: DType) -> String {
+    let name = t.to_string();
+    let variant = match name.as_str() {
+        "bfloat16" => "BFloat16".to_string(),
+        name => ["quint", "qint", "uint"]
+            .iter()
+            .find_map(|prefix| name.strip_prefix(prefix).map(|bits| (prefix, bits)))
+            .map_or_else(
+                || camel(name),
+                |(prefix, bits)| prefix.to_uppercase().replace("INT", "Int") + bits,
+            ),
+    };
+    format!("DType::{variant}")
 }
 
 fn float(x: f32) -> String {

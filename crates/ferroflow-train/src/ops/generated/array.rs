@@ -721,13 +721,13 @@ pub fn guarantee_const(input: &Output) -> Output {
 /// The attributes of [`histogram_fixed_width_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct HistogramFixedWidthOptions {
-    /// `dtype`: type, `int32` by default.
+    /// `dtype`: type, `Int32` by default.
     pub dtype: DType,
 }
 
 impl Default for HistogramFixedWidthOptions {
     fn default() -> Self {
-        HistogramFixedWidthOptions { dtype: DType::int32 }
+        HistogramFixedWidthOptions { dtype: DType::Int32 }
     }
 }
 
@@ -800,13 +800,13 @@ pub fn lin_space(start: &Output, stop: &Output, num: &Output) -> Output {
 /// The attributes of [`list_diff_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct ListDiffOptions {
-    /// `out_idx`: type, `int32` by default.
+    /// `out_idx`: type, `Int32` by default.
     pub out_idx: DType,
 }
 
 impl Default for ListDiffOptions {
     fn default() -> Self {
-        ListDiffOptions { out_idx: DType::int32 }
+        ListDiffOptions { out_idx: DType::Int32 }
     }
 }
 
@@ -829,13 +829,13 @@ pub fn list_diff_with(x: &Output, y: &Output, options: ListDiffOptions) -> (Outp
 /// The attributes of [`lower_bound_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct LowerBoundOptions {
-    /// `out_type`: type, `int32` by default.
+    /// `out_type`: type, `Int32` by default.
     pub out_type: DType,
 }
 
 impl Default for LowerBoundOptions {
     fn default() -> Self {
-        LowerBoundOptions { out_type: DType::int32 }
+        LowerBoundOptions { out_type: DType::Int32 }
     }
 }
 
@@ -1325,13 +1325,13 @@ pub fn ragged_gather(
 /// The attributes of [`ragged_range_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct RaggedRangeOptions {
-    /// `Tsplits`: type, `int64` by default.
+    /// `Tsplits`: type, `Int64` by default.
     pub tsplits: DType,
 }
 
 impl Default for RaggedRangeOptions {
     fn default() -> Self {
-        RaggedRangeOptions { tsplits: DType::int64 }
+        RaggedRangeOptions { tsplits: DType::Int64 }
     }
 }
 
@@ -1365,13 +1365,13 @@ pub fn ragged_range_with(
 /// The attributes of [`ragged_tensor_from_variant_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct RaggedTensorFromVariantOptions {
-    /// `Tsplits`: type, `int64` by default.
+    /// `Tsplits`: type, `Int64` by default.
     pub tsplits: DType,
 }
 
 impl Default for RaggedTensorFromVariantOptions {
     fn default() -> Self {
-        RaggedTensorFromVariantOptions { tsplits: DType::int64 }
+        RaggedTensorFromVariantOptions { tsplits: DType::Int64 }
     }
 }
 
@@ -1577,13 +1577,13 @@ pub fn scatter_nd_non_aliasing_add(input: &Output, indices: &Output, updates: &O
 /// The attributes of [`shape_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct ShapeOptions {
-    /// `out_type`: type, `int32` by default.
+    /// `out_type`: type, `Int32` by default.
     pub out_type: DType,
 }
 
 impl Default for ShapeOptions {
     fn default() -> Self {
-        ShapeOptions { out_type: DType::int32 }
+        ShapeOptions { out_type: DType::Int32 }
     }
 }
 
@@ -1602,13 +1602,13 @@ pub fn shape_with(input: &Output, options: ShapeOptions) -> Output {
 /// The attributes of [`shape_n_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct ShapeNOptions {
-    /// `out_type`: type, `int32` by default.
+    /// `out_type`: type, `Int32` by default.
     pub out_type: DType,
 }
 
 impl Default for ShapeNOptions {
     fn default() -> Self {
-        ShapeNOptions { out_type: DType::int32 }
+        ShapeNOptions { out_type: DType::Int32 }
     }
 }
 
@@ -1627,13 +1627,13 @@ pub fn shape_n_with(g: &Graph, input: &[Output], options: ShapeNOptions) -> Vec<
 /// The attributes of [`size_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct SizeOptions {
-    /// `out_type`: type, `int32` by default.
+    /// `out_type`: type, `Int32` by default.
     pub out_type: DType,
 }
 
 impl Default for SizeOptions {
     fn default() -> Self {
-        SizeOptions { out_type: DType::int32 }
+        SizeOptions { out_type: DType::Int32 }
     }
 }
 
@@ -2108,13 +2108,13 @@ pub fn top_k_with(input: &Output, k: i64, options: TopKOptions) -> (Output, Outp
 pub struct TopKV2Options {
     /// `sorted`: bool, `true` by default.
     pub sorted: bool,
-    /// `index_type`: type, `int32` by default.
+    /// `index_type`: type, `Int32` by default.
     pub index_type: DType,
 }
 
 impl Default for TopKV2Options {
     fn default() -> Self {
-        TopKV2Options { sorted: true, index_type: DType::int32 }
+        TopKV2Options { sorted: true, index_type: DType::Int32 }
     }
 }
 
@@ -2149,13 +2149,13 @@ pub fn transpose(x: &Output, perm: &Output) -> Output {
 /// The attributes of [`unique_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct UniqueOptions {
-    /// `out_idx`: type, `int32` by default.
+    /// `out_idx`: type, `Int32` by default.
     pub out_idx: DType,
 }
 
 impl Default for UniqueOptions {
     fn default() -> Self {
-        UniqueOptions { out_idx: DType::int32 }
+        UniqueOptions { out_idx: DType::Int32 }
     }
 }
 
@@ -2177,13 +2177,13 @@ pub fn unique_with(x: &Output, options: UniqueOptions) -> (Output, Output) {
 /// The attributes of [`unique_v2_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct UniqueV2Options {
-    /// `out_idx`: type, `int32` by default.
+    /// `out_idx`: type, `Int32` by default.
     pub out_idx: DType,
 }
 
 impl Default for UniqueV2Options {
     fn default() -> Self {
-        UniqueV2Options { out_idx: DType::int32 }
+        UniqueV2Options { out_idx: DType::Int32 }
     }
 }
 
@@ -2206,13 +2206,13 @@ pub fn unique_v2_with(x: &Output, axis: &Output, options: UniqueV2Options) -> (O
 /// The attributes of [`unique_with_counts_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct UniqueWithCountsOptions {
-    /// `out_idx`: type, `int32` by default.
+    /// `out_idx`: type, `Int32` by default.
     pub out_idx: DType,
 }
 
 impl Default for UniqueWithCountsOptions {
     fn default() -> Self {
-        UniqueWithCountsOptions { out_idx: DType::int32 }
+        UniqueWithCountsOptions { out_idx: DType::Int32 }
     }
 }
 
@@ -2239,13 +2239,13 @@ pub fn unique_with_counts_with(
 /// The attributes of [`unique_with_counts_v2_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct UniqueWithCountsV2Options {
-    /// `out_idx`: type, `int32` by default.
+    /// `out_idx`: type, `Int32` by default.
     pub out_idx: DType,
 }
 
 impl Default for UniqueWithCountsV2Options {
     fn default() -> Self {
-        UniqueWithCountsV2Options { out_idx: DType::int32 }
+        UniqueWithCountsV2Options { out_idx: DType::Int32 }
     }
 }
 
@@ -2315,13 +2315,13 @@ pub fn unravel_index(indices: &Output, dims: &Output) -> Output {
 /// The attributes of [`upper_bound_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct UpperBoundOptions {
-    /// `out_type`: type, `int32` by default.
+    /// `out_type`: type, `Int32` by default.
     pub out_type: DType,
 }
 
 impl Default for UpperBoundOptions {
     fn default() -> Self {
-        UpperBoundOptions { out_type: DType::int32 }
+        UpperBoundOptions { out_type: DType::Int32 }
     }
 }
 

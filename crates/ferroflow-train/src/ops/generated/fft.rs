@@ -79,13 +79,13 @@ pub fn ifft3d(input: &Output) -> Output {
 /// The attributes of [`irfft_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct IRFFTOptions {
-    /// `Treal`: type, `float` by default.
+    /// `Treal`: type, `Float` by default.
     pub treal: DType,
 }
 
 impl Default for IRFFTOptions {
     fn default() -> Self {
-        IRFFTOptions { treal: DType::float }
+        IRFFTOptions { treal: DType::Float }
     }
 }
 
@@ -104,13 +104,13 @@ pub fn irfft_with(input: &Output, fft_length: &Output, options: IRFFTOptions) ->
 /// The attributes of [`irfft2d_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct IRFFT2DOptions {
-    /// `Treal`: type, `float` by default.
+    /// `Treal`: type, `Float` by default.
     pub treal: DType,
 }
 
 impl Default for IRFFT2DOptions {
     fn default() -> Self {
-        IRFFT2DOptions { treal: DType::float }
+        IRFFT2DOptions { treal: DType::Float }
     }
 }
 
@@ -129,13 +129,13 @@ pub fn irfft2d_with(input: &Output, fft_length: &Output, options: IRFFT2DOptions
 /// The attributes of [`irfft3d_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct IRFFT3DOptions {
-    /// `Treal`: type, `float` by default.
+    /// `Treal`: type, `Float` by default.
     pub treal: DType,
 }
 
 impl Default for IRFFT3DOptions {
     fn default() -> Self {
-        IRFFT3DOptions { treal: DType::float }
+        IRFFT3DOptions { treal: DType::Float }
     }
 }
 
@@ -199,13 +199,13 @@ pub fn mfcc_with(spectrogram: &Output, sample_rate: &Output, options: MfccOption
 /// The attributes of [`rfft_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct RFFTOptions {
-    /// `Tcomplex`: type, `complex64` by default.
+    /// `Tcomplex`: type, `Complex64` by default.
     pub tcomplex: DType,
 }
 
 impl Default for RFFTOptions {
     fn default() -> Self {
-        RFFTOptions { tcomplex: DType::complex64 }
+        RFFTOptions { tcomplex: DType::Complex64 }
     }
 }
 
@@ -230,13 +230,13 @@ pub fn rfft_with(input: &Output, fft_length: &Output, options: RFFTOptions) -> O
 /// The attributes of [`rfft2d_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct RFFT2DOptions {
-    /// `Tcomplex`: type, `complex64` by default.
+    /// `Tcomplex`: type, `Complex64` by default.
     pub tcomplex: DType,
 }
 
 impl Default for RFFT2DOptions {
     fn default() -> Self {
-        RFFT2DOptions { tcomplex: DType::complex64 }
+        RFFT2DOptions { tcomplex: DType::Complex64 }
     }
 }
 
@@ -261,13 +261,13 @@ pub fn rfft2d_with(input: &Output, fft_length: &Output, options: RFFT2DOptions) 
 /// The attributes of [`rfft3d_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct RFFT3DOptions {
-    /// `Tcomplex`: type, `complex64` by default.
+    /// `Tcomplex`: type, `Complex64` by default.
     pub tcomplex: DType,
 }
 
 impl Default for RFFT3DOptions {
     fn default() -> Self {
-        RFFT3DOptions { tcomplex: DType::complex64 }
+        RFFT3DOptions { tcomplex: DType::Complex64 }
     }
 }
 

@@ -360,7 +360,7 @@ pub fn decode_gif(contents: &Output) -> Output {
 pub struct DecodeImageOptions {
     /// `channels`: int, `0` by default.
     pub channels: i64,
-    /// `dtype`: type, `uint8` by default.
+    /// `dtype`: type, `UInt8` by default.
     pub dtype: DType,
     /// `expand_animations`: bool, `true` by default.
     pub expand_animations: bool,
@@ -368,7 +368,7 @@ pub struct DecodeImageOptions {
 
 impl Default for DecodeImageOptions {
     fn default() -> Self {
-        DecodeImageOptions { channels: 0, dtype: DType::uint8, expand_animations: true }
+        DecodeImageOptions { channels: 0, dtype: DType::UInt8, expand_animations: true }
     }
 }
 
@@ -448,13 +448,13 @@ pub fn decode_jpeg_with(contents: &Output, options: DecodeJpegOptions<'_>) -> Ou
 pub struct DecodePngOptions {
     /// `channels`: int, `0` by default.
     pub channels: i64,
-    /// `dtype`: type, `uint8` by default.
+    /// `dtype`: type, `UInt8` by default.
     pub dtype: DType,
 }
 
 impl Default for DecodePngOptions {
     fn default() -> Self {
-        DecodePngOptions { channels: 0, dtype: DType::uint8 }
+        DecodePngOptions { channels: 0, dtype: DType::UInt8 }
     }
 }
 
@@ -688,13 +688,13 @@ pub fn extract_glimpse_v2_with(
 /// The attributes of [`extract_jpeg_shape_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct ExtractJpegShapeOptions {
-    /// `output_type`: type, `int32` by default.
+    /// `output_type`: type, `Int32` by default.
     pub output_type: DType,
 }
 
 impl Default for ExtractJpegShapeOptions {
     fn default() -> Self {
-        ExtractJpegShapeOptions { output_type: DType::int32 }
+        ExtractJpegShapeOptions { output_type: DType::Int32 }
     }
 }
 

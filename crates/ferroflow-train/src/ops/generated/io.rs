@@ -5,6 +5,7 @@ use crate::ops::attrs::list;
 use crate::output::Operation;
 use crate::output::Output;
 use ferroflow_core::DType;
+use ferroflow_core::Tensor;
 
 /// The attributes of [`assert_with`] that have defaults.
 #[derive(Clone, Debug)]
@@ -386,7 +387,7 @@ pub fn image_summary_with(
         .input(tag)
         .input(tensor)
         .attr("max_images", options.max_images)
-        .attr("bad_color", options.bad_color.clone())
+        .attr_if_given("bad_color", options.bad_color.cloned())
         .output()
 }
 

@@ -448,13 +448,13 @@ pub fn log_matrix_determinant(input: &Output) -> (Output, Output) {
 /// The attributes of [`lu_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct LuOptions {
-    /// `output_idx_type`: type, `int32` by default.
+    /// `output_idx_type`: type, `Int32` by default.
     pub output_idx_type: DType,
 }
 
 impl Default for LuOptions {
     fn default() -> Self {
-        LuOptions { output_idx_type: DType::int32 }
+        LuOptions { output_idx_type: DType::Int32 }
     }
 }
 

@@ -51,13 +51,13 @@ pub fn add_v2(x: &Output, y: &Output) -> Output {
 /// The attributes of [`angle_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct AngleOptions {
-    /// `Tout`: type, `float` by default.
+    /// `Tout`: type, `Float` by default.
     pub tout: DType,
 }
 
 impl Default for AngleOptions {
     fn default() -> Self {
-        AngleOptions { tout: DType::float }
+        AngleOptions { tout: DType::Float }
     }
 }
 
@@ -276,13 +276,13 @@ pub fn clip_by_value(t: &Output, clip_value_min: &Output, clip_value_max: &Outpu
 /// The attributes of [`complex_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct ComplexOptions {
-    /// `Tout`: type, `complex64` by default.
+    /// `Tout`: type, `Complex64` by default.
     pub tout: DType,
 }
 
 impl Default for ComplexOptions {
     fn default() -> Self {
-        ComplexOptions { tout: DType::complex64 }
+        ComplexOptions { tout: DType::Complex64 }
     }
 }
 
@@ -301,13 +301,13 @@ pub fn complex_with(real: &Output, imag: &Output, options: ComplexOptions) -> Ou
 /// The attributes of [`complex_abs_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct ComplexAbsOptions {
-    /// `Tout`: type, `float` by default.
+    /// `Tout`: type, `Float` by default.
     pub tout: DType,
 }
 
 impl Default for ComplexAbsOptions {
     fn default() -> Self {
-        ComplexAbsOptions { tout: DType::float }
+        ComplexAbsOptions { tout: DType::Float }
     }
 }
 
@@ -494,13 +494,13 @@ pub fn igammac(a: &Output, x: &Output) -> Output {
 /// The attributes of [`imag_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct ImagOptions {
-    /// `Tout`: type, `float` by default.
+    /// `Tout`: type, `Float` by default.
     pub tout: DType,
 }
 
 impl Default for ImagOptions {
     fn default() -> Self {
-        ImagOptions { tout: DType::float }
+        ImagOptions { tout: DType::Float }
     }
 }
 
@@ -711,13 +711,13 @@ pub fn random_gamma_grad(alpha: &Output, sample: &Output) -> Output {
 /// The attributes of [`real_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct RealOptions {
-    /// `Tout`: type, `float` by default.
+    /// `Tout`: type, `Float` by default.
     pub tout: DType,
 }
 
 impl Default for RealOptions {
     fn default() -> Self {
-        RealOptions { tout: DType::float }
+        RealOptions { tout: DType::Float }
     }
 }
 

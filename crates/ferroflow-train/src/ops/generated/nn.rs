@@ -2509,13 +2509,13 @@ pub fn gru_block_cell_grad(
 /// The attributes of [`isotonic_regression_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct IsotonicRegressionOptions {
-    /// `output_dtype`: type, `float` by default.
+    /// `output_dtype`: type, `Float` by default.
     pub output_dtype: DType,
 }
 
 impl Default for IsotonicRegressionOptions {
     fn default() -> Self {
-        IsotonicRegressionOptions { output_dtype: DType::float }
+        IsotonicRegressionOptions { output_dtype: DType::Float }
     }
 }
 
@@ -3431,7 +3431,7 @@ pub fn max_pool_v2_with(
 /// The attributes of [`max_pool_with_argmax_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct MaxPoolWithArgmaxOptions {
-    /// `Targmax`: type, `int64` by default.
+    /// `Targmax`: type, `Int64` by default.
     pub targmax: DType,
     /// `include_batch_in_index`: bool, `false` by default.
     pub include_batch_in_index: bool,
@@ -3439,7 +3439,7 @@ pub struct MaxPoolWithArgmaxOptions {
 
 impl Default for MaxPoolWithArgmaxOptions {
     fn default() -> Self {
-        MaxPoolWithArgmaxOptions { targmax: DType::int64, include_batch_in_index: false }
+        MaxPoolWithArgmaxOptions { targmax: DType::Int64, include_batch_in_index: false }
     }
 }
 

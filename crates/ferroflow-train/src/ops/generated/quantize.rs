@@ -13,7 +13,7 @@ pub struct DequantizeOptions<'a> {
     pub narrow_range: bool,
     /// `axis`: int, `-1` by default.
     pub axis: i64,
-    /// `dtype`: type, `float` by default.
+    /// `dtype`: type, `Float` by default.
     pub dtype: DType,
 }
 
@@ -23,7 +23,7 @@ impl Default for DequantizeOptions<'_> {
             mode: "MIN_COMBINED",
             narrow_range: false,
             axis: -1,
-            dtype: DType::float,
+            dtype: DType::Float,
         }
     }
 }
@@ -747,13 +747,13 @@ pub fn quantize_v2_with(
 /// The attributes of [`quantized_add_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct QuantizedAddOptions {
-    /// `Toutput`: type, `qint32` by default.
+    /// `Toutput`: type, `QInt32` by default.
     pub toutput: DType,
 }
 
 impl Default for QuantizedAddOptions {
     fn default() -> Self {
-        QuantizedAddOptions { toutput: DType::qint32 }
+        QuantizedAddOptions { toutput: DType::QInt32 }
     }
 }
 
@@ -848,7 +848,7 @@ pub fn quantized_concat(
 /// The attributes of [`quantized_conv2d_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct QuantizedConv2DOptions<'a> {
-    /// `out_type`: type, `qint32` by default.
+    /// `out_type`: type, `QInt32` by default.
     pub out_type: DType,
     /// `dilations`: list of ints, `[1, 1, 1, 1]` by default.
     pub dilations: &'a [i64],
@@ -856,7 +856,7 @@ pub struct QuantizedConv2DOptions<'a> {
 
 impl Default for QuantizedConv2DOptions<'_> {
     fn default() -> Self {
-        QuantizedConv2DOptions { out_type: DType::qint32, dilations: &[1, 1, 1, 1] }
+        QuantizedConv2DOptions { out_type: DType::QInt32, dilations: &[1, 1, 1, 1] }
     }
 }
 
@@ -920,23 +920,23 @@ pub fn quantized_conv2d_with(
 /// The attributes of [`quantized_mat_mul_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct QuantizedMatMulOptions {
-    /// `Toutput`: type, `qint32` by default.
+    /// `Toutput`: type, `QInt32` by default.
     pub toutput: DType,
     /// `transpose_a`: bool, `false` by default.
     pub transpose_a: bool,
     /// `transpose_b`: bool, `false` by default.
     pub transpose_b: bool,
-    /// `Tactivation`: type, `quint8` by default.
+    /// `Tactivation`: type, `QUInt8` by default.
     pub tactivation: DType,
 }
 
 impl Default for QuantizedMatMulOptions {
     fn default() -> Self {
         QuantizedMatMulOptions {
-            toutput: DType::qint32,
+            toutput: DType::QInt32,
             transpose_a: false,
             transpose_b: false,
-            tactivation: DType::quint8,
+            tactivation: DType::QUInt8,
         }
     }
 }
@@ -987,13 +987,13 @@ pub fn quantized_mat_mul_with(
 /// The attributes of [`quantized_mul_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct QuantizedMulOptions {
-    /// `Toutput`: type, `qint32` by default.
+    /// `Toutput`: type, `QInt32` by default.
     pub toutput: DType,
 }
 
 impl Default for QuantizedMulOptions {
     fn default() -> Self {
-        QuantizedMulOptions { toutput: DType::qint32 }
+        QuantizedMulOptions { toutput: DType::QInt32 }
     }
 }
 
@@ -1040,13 +1040,13 @@ pub fn quantized_mul_with(
 /// The attributes of [`quantized_relu_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct QuantizedReluOptions {
-    /// `out_type`: type, `quint8` by default.
+    /// `out_type`: type, `QUInt8` by default.
     pub out_type: DType,
 }
 
 impl Default for QuantizedReluOptions {
     fn default() -> Self {
-        QuantizedReluOptions { out_type: DType::quint8 }
+        QuantizedReluOptions { out_type: DType::QUInt8 }
     }
 }
 
@@ -1084,13 +1084,13 @@ pub fn quantized_relu_with(
 /// The attributes of [`quantized_relu6_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct QuantizedRelu6Options {
-    /// `out_type`: type, `quint8` by default.
+    /// `out_type`: type, `QUInt8` by default.
     pub out_type: DType,
 }
 
 impl Default for QuantizedRelu6Options {
     fn default() -> Self {
-        QuantizedRelu6Options { out_type: DType::quint8 }
+        QuantizedRelu6Options { out_type: DType::QUInt8 }
     }
 }
 
@@ -1128,13 +1128,13 @@ pub fn quantized_relu6_with(
 /// The attributes of [`quantized_relu_x_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct QuantizedReluXOptions {
-    /// `out_type`: type, `quint8` by default.
+    /// `out_type`: type, `QUInt8` by default.
     pub out_type: DType,
 }
 
 impl Default for QuantizedReluXOptions {
     fn default() -> Self {
-        QuantizedReluXOptions { out_type: DType::quint8 }
+        QuantizedReluXOptions { out_type: DType::QUInt8 }
     }
 }
 

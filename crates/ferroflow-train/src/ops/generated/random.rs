@@ -333,13 +333,13 @@ pub struct MultinomialOptions {
     pub seed: i64,
     /// `seed2`: int, `0` by default.
     pub seed2: i64,
-    /// `output_dtype`: type, `int64` by default.
+    /// `output_dtype`: type, `Int64` by default.
     pub output_dtype: DType,
 }
 
 impl Default for MultinomialOptions {
     fn default() -> Self {
-        MultinomialOptions { seed: 0, seed2: 0, output_dtype: DType::int64 }
+        MultinomialOptions { seed: 0, seed2: 0, output_dtype: DType::Int64 }
     }
 }
 
@@ -370,13 +370,13 @@ pub fn multinomial_with(
 /// The attributes of [`non_deterministic_ints_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct NonDeterministicIntsOptions {
-    /// `dtype`: type, `int64` by default.
+    /// `dtype`: type, `Int64` by default.
     pub dtype: DType,
 }
 
 impl Default for NonDeterministicIntsOptions {
     fn default() -> Self {
-        NonDeterministicIntsOptions { dtype: DType::int64 }
+        NonDeterministicIntsOptions { dtype: DType::Int64 }
     }
 }
 
@@ -596,13 +596,13 @@ pub struct RandomPoissonV2Options {
     pub seed: i64,
     /// `seed2`: int, `0` by default.
     pub seed2: i64,
-    /// `dtype`: type, `int64` by default.
+    /// `dtype`: type, `Int64` by default.
     pub dtype: DType,
 }
 
 impl Default for RandomPoissonV2Options {
     fn default() -> Self {
-        RandomPoissonV2Options { seed: 0, seed2: 0, dtype: DType::int64 }
+        RandomPoissonV2Options { seed: 0, seed2: 0, dtype: DType::Int64 }
     }
 }
 
@@ -790,13 +790,13 @@ pub fn rng_skip(resource: &Output, algorithm: &Output, delta: &Output) -> Operat
 /// The attributes of [`stateful_random_binomial_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct StatefulRandomBinomialOptions {
-    /// `dtype`: type, `int64` by default.
+    /// `dtype`: type, `Int64` by default.
     pub dtype: DType,
 }
 
 impl Default for StatefulRandomBinomialOptions {
     fn default() -> Self {
-        StatefulRandomBinomialOptions { dtype: DType::int64 }
+        StatefulRandomBinomialOptions { dtype: DType::Int64 }
     }
 }
 
@@ -844,13 +844,13 @@ pub fn stateful_random_binomial_with(
 /// The attributes of [`stateful_standard_normal_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct StatefulStandardNormalOptions {
-    /// `dtype`: type, `float` by default.
+    /// `dtype`: type, `Float` by default.
     pub dtype: DType,
 }
 
 impl Default for StatefulStandardNormalOptions {
     fn default() -> Self {
-        StatefulStandardNormalOptions { dtype: DType::float }
+        StatefulStandardNormalOptions { dtype: DType::Float }
     }
 }
 
@@ -880,13 +880,13 @@ pub fn stateful_standard_normal_with(
 /// The attributes of [`stateful_standard_normal_v2_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct StatefulStandardNormalV2Options {
-    /// `dtype`: type, `float` by default.
+    /// `dtype`: type, `Float` by default.
     pub dtype: DType,
 }
 
 impl Default for StatefulStandardNormalV2Options {
     fn default() -> Self {
-        StatefulStandardNormalV2Options { dtype: DType::float }
+        StatefulStandardNormalV2Options { dtype: DType::Float }
     }
 }
 
@@ -926,13 +926,13 @@ pub fn stateful_standard_normal_v2_with(
 /// The attributes of [`stateful_truncated_normal_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct StatefulTruncatedNormalOptions {
-    /// `dtype`: type, `float` by default.
+    /// `dtype`: type, `Float` by default.
     pub dtype: DType,
 }
 
 impl Default for StatefulTruncatedNormalOptions {
     fn default() -> Self {
-        StatefulTruncatedNormalOptions { dtype: DType::float }
+        StatefulTruncatedNormalOptions { dtype: DType::Float }
     }
 }
 
@@ -968,13 +968,13 @@ pub fn stateful_truncated_normal_with(
 /// The attributes of [`stateful_uniform_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct StatefulUniformOptions {
-    /// `dtype`: type, `float` by default.
+    /// `dtype`: type, `Float` by default.
     pub dtype: DType,
 }
 
 impl Default for StatefulUniformOptions {
     fn default() -> Self {
-        StatefulUniformOptions { dtype: DType::float }
+        StatefulUniformOptions { dtype: DType::Float }
     }
 }
 
@@ -1005,13 +1005,13 @@ pub fn stateful_uniform_with(
 /// The attributes of [`stateful_uniform_full_int_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct StatefulUniformFullIntOptions {
-    /// `dtype`: type, `uint64` by default.
+    /// `dtype`: type, `UInt64` by default.
     pub dtype: DType,
 }
 
 impl Default for StatefulUniformFullIntOptions {
     fn default() -> Self {
-        StatefulUniformFullIntOptions { dtype: DType::uint64 }
+        StatefulUniformFullIntOptions { dtype: DType::UInt64 }
     }
 }
 
@@ -1067,13 +1067,13 @@ pub fn stateful_uniform_int(
 /// The attributes of [`stateless_multinomial_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct StatelessMultinomialOptions {
-    /// `output_dtype`: type, `int64` by default.
+    /// `output_dtype`: type, `Int64` by default.
     pub output_dtype: DType,
 }
 
 impl Default for StatelessMultinomialOptions {
     fn default() -> Self {
-        StatelessMultinomialOptions { output_dtype: DType::int64 }
+        StatelessMultinomialOptions { output_dtype: DType::Int64 }
     }
 }
 
@@ -1126,13 +1126,13 @@ pub fn stateless_parameterized_truncated_normal(
 /// The attributes of [`stateless_random_binomial_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct StatelessRandomBinomialOptions {
-    /// `dtype`: type, `int64` by default.
+    /// `dtype`: type, `Int64` by default.
     pub dtype: DType,
 }
 
 impl Default for StatelessRandomBinomialOptions {
     fn default() -> Self {
-        StatelessRandomBinomialOptions { dtype: DType::int64 }
+        StatelessRandomBinomialOptions { dtype: DType::Int64 }
     }
 }
 
@@ -1228,13 +1228,13 @@ pub fn stateless_random_get_key_counter_alg(seed: &Output) -> (Output, Output, O
 /// The attributes of [`stateless_random_normal_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct StatelessRandomNormalOptions {
-    /// `dtype`: type, `float` by default.
+    /// `dtype`: type, `Float` by default.
     pub dtype: DType,
 }
 
 impl Default for StatelessRandomNormalOptions {
     fn default() -> Self {
-        StatelessRandomNormalOptions { dtype: DType::float }
+        StatelessRandomNormalOptions { dtype: DType::Float }
     }
 }
 
@@ -1263,13 +1263,13 @@ pub fn stateless_random_normal_with(
 /// The attributes of [`stateless_random_normal_v2_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct StatelessRandomNormalV2Options {
-    /// `dtype`: type, `float` by default.
+    /// `dtype`: type, `Float` by default.
     pub dtype: DType,
 }
 
 impl Default for StatelessRandomNormalV2Options {
     fn default() -> Self {
-        StatelessRandomNormalV2Options { dtype: DType::float }
+        StatelessRandomNormalV2Options { dtype: DType::Float }
     }
 }
 
@@ -1331,13 +1331,13 @@ pub fn stateless_random_poisson(
 /// The attributes of [`stateless_random_uniform_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct StatelessRandomUniformOptions {
-    /// `dtype`: type, `float` by default.
+    /// `dtype`: type, `Float` by default.
     pub dtype: DType,
 }
 
 impl Default for StatelessRandomUniformOptions {
     fn default() -> Self {
-        StatelessRandomUniformOptions { dtype: DType::float }
+        StatelessRandomUniformOptions { dtype: DType::Float }
     }
 }
 
@@ -1366,13 +1366,13 @@ pub fn stateless_random_uniform_with(
 /// The attributes of [`stateless_random_uniform_full_int_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct StatelessRandomUniformFullIntOptions {
-    /// `dtype`: type, `uint64` by default.
+    /// `dtype`: type, `UInt64` by default.
     pub dtype: DType,
 }
 
 impl Default for StatelessRandomUniformFullIntOptions {
     fn default() -> Self {
-        StatelessRandomUniformFullIntOptions { dtype: DType::uint64 }
+        StatelessRandomUniformFullIntOptions { dtype: DType::UInt64 }
     }
 }
 
@@ -1405,13 +1405,13 @@ pub fn stateless_random_uniform_full_int_with(
 /// The attributes of [`stateless_random_uniform_full_int_v2_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct StatelessRandomUniformFullIntV2Options {
-    /// `dtype`: type, `uint64` by default.
+    /// `dtype`: type, `UInt64` by default.
     pub dtype: DType,
 }
 
 impl Default for StatelessRandomUniformFullIntV2Options {
     fn default() -> Self {
-        StatelessRandomUniformFullIntV2Options { dtype: DType::uint64 }
+        StatelessRandomUniformFullIntV2Options { dtype: DType::UInt64 }
     }
 }
 
@@ -1495,13 +1495,13 @@ pub fn stateless_random_uniform_int_v2(
 /// The attributes of [`stateless_random_uniform_v2_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct StatelessRandomUniformV2Options {
-    /// `dtype`: type, `float` by default.
+    /// `dtype`: type, `Float` by default.
     pub dtype: DType,
 }
 
 impl Default for StatelessRandomUniformV2Options {
     fn default() -> Self {
-        StatelessRandomUniformV2Options { dtype: DType::float }
+        StatelessRandomUniformV2Options { dtype: DType::Float }
     }
 }
 
@@ -1551,13 +1551,13 @@ pub fn stateless_shuffle(value: &Output, key: &Output, counter: &Output, alg: &O
 /// The attributes of [`stateless_truncated_normal_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct StatelessTruncatedNormalOptions {
-    /// `dtype`: type, `float` by default.
+    /// `dtype`: type, `Float` by default.
     pub dtype: DType,
 }
 
 impl Default for StatelessTruncatedNormalOptions {
     fn default() -> Self {
-        StatelessTruncatedNormalOptions { dtype: DType::float }
+        StatelessTruncatedNormalOptions { dtype: DType::Float }
     }
 }
 
@@ -1586,13 +1586,13 @@ pub fn stateless_truncated_normal_with(
 /// The attributes of [`stateless_truncated_normal_v2_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct StatelessTruncatedNormalV2Options {
-    /// `dtype`: type, `float` by default.
+    /// `dtype`: type, `Float` by default.
     pub dtype: DType,
 }
 
 impl Default for StatelessTruncatedNormalV2Options {
     fn default() -> Self {
-        StatelessTruncatedNormalV2Options { dtype: DType::float }
+        StatelessTruncatedNormalV2Options { dtype: DType::Float }
     }
 }
 

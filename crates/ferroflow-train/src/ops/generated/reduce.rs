@@ -68,13 +68,13 @@ pub fn any_with(input: &Output, reduction_indices: &Output, options: AnyOptions)
 /// The attributes of [`arg_max_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct ArgMaxOptions {
-    /// `output_type`: type, `int64` by default.
+    /// `output_type`: type, `Int64` by default.
     pub output_type: DType,
 }
 
 impl Default for ArgMaxOptions {
     fn default() -> Self {
-        ArgMaxOptions { output_type: DType::int64 }
+        ArgMaxOptions { output_type: DType::Int64 }
     }
 }
 
@@ -99,13 +99,13 @@ pub fn arg_max_with(input: &Output, dimension: &Output, options: ArgMaxOptions) 
 /// The attributes of [`arg_min_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct ArgMinOptions {
-    /// `output_type`: type, `int64` by default.
+    /// `output_type`: type, `Int64` by default.
     pub output_type: DType,
 }
 
 impl Default for ArgMinOptions {
     fn default() -> Self {
-        ArgMinOptions { output_type: DType::int64 }
+        ArgMinOptions { output_type: DType::Int64 }
     }
 }
 

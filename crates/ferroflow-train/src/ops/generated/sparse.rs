@@ -1,7 +1,6 @@
 //! Generated from the catalog by `op_functions`, a test of the crate `ferroflow`.
 
 use crate::graph::Graph;
-use crate::output::Operation;
 use crate::output::Output;
 use ferroflow_core::DType;
 
@@ -351,13 +350,13 @@ pub fn ragged_count_sparse_output_with(
 /// The attributes of [`serialize_many_sparse_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct SerializeManySparseOptions {
-    /// `out_type`: type, `string` by default.
+    /// `out_type`: type, `String` by default.
     pub out_type: DType,
 }
 
 impl Default for SerializeManySparseOptions {
     fn default() -> Self {
-        SerializeManySparseOptions { out_type: DType::string }
+        SerializeManySparseOptions { out_type: DType::String }
     }
 }
 
@@ -397,13 +396,13 @@ pub fn serialize_many_sparse_with(
 /// The attributes of [`serialize_sparse_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct SerializeSparseOptions {
-    /// `out_type`: type, `string` by default.
+    /// `out_type`: type, `String` by default.
     pub out_type: DType,
 }
 
 impl Default for SerializeSparseOptions {
     fn default() -> Self {
-        SerializeSparseOptions { out_type: DType::string }
+        SerializeSparseOptions { out_type: DType::String }
     }
 }
 

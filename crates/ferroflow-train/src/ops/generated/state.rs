@@ -4815,13 +4815,13 @@ pub fn variable_with(
 /// The attributes of [`variable_shape_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct VariableShapeOptions {
-    /// `out_type`: type, `int32` by default.
+    /// `out_type`: type, `Int32` by default.
     pub out_type: DType,
 }
 
 impl Default for VariableShapeOptions {
     fn default() -> Self {
-        VariableShapeOptions { out_type: DType::int32 }
+        VariableShapeOptions { out_type: DType::Int32 }
     }
 }
 

@@ -567,13 +567,13 @@ pub fn string_to_hash_bucket_strong(input: &Output, num_buckets: i64, key: &[i64
 /// The attributes of [`string_to_number_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct StringToNumberOptions {
-    /// `out_type`: type, `float` by default.
+    /// `out_type`: type, `Float` by default.
     pub out_type: DType,
 }
 
 impl Default for StringToNumberOptions {
     fn default() -> Self {
-        StringToNumberOptions { out_type: DType::float }
+        StringToNumberOptions { out_type: DType::Float }
     }
 }
 
@@ -665,7 +665,7 @@ pub struct UnicodeDecodeOptions<'a> {
     pub replacement_char: i64,
     /// `replace_control_characters`: bool, `false` by default.
     pub replace_control_characters: bool,
-    /// `Tsplits`: type, `int64` by default.
+    /// `Tsplits`: type, `Int64` by default.
     pub tsplits: DType,
 }
 
@@ -675,7 +675,7 @@ impl Default for UnicodeDecodeOptions<'_> {
             errors: "replace",
             replacement_char: 65533,
             replace_control_characters: false,
-            tsplits: DType::int64,
+            tsplits: DType::Int64,
         }
     }
 }
@@ -717,7 +717,7 @@ pub struct UnicodeDecodeWithOffsetsOptions<'a> {
     pub replacement_char: i64,
     /// `replace_control_characters`: bool, `false` by default.
     pub replace_control_characters: bool,
-    /// `Tsplits`: type, `int64` by default.
+    /// `Tsplits`: type, `Int64` by default.
     pub tsplits: DType,
 }
 
@@ -727,7 +727,7 @@ impl Default for UnicodeDecodeWithOffsetsOptions<'_> {
             errors: "replace",
             replacement_char: 65533,
             replace_control_characters: false,
-            tsplits: DType::int64,
+            tsplits: DType::Int64,
         }
     }
 }
