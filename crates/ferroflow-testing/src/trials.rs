@@ -41,10 +41,10 @@ pub struct Trial {
 /// A [`Trial`](crate::trials::Trial) of a function, followed by what it needs.
 #[macro_export]
 macro_rules! trial {
-    ($($name:ident)::+ $(, $need:expr)*) => {
+    ($run:path $(, $need:expr)*) => {
         $crate::trials::Trial {
-            name: stringify!($($name)::+),
-            run: $($name)::+,
+            name: $crate::child::test_of(std::any::type_name_of_val(&$run)),
+            run: $run,
             needs: &[$($need),*],
         }
     };
@@ -91,7 +91,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_test_that_another_one_is_run_instead_of_is_not_looked_at() {
+    fn the_name_of_a_trial_is_the_path_of_its_function() {
+        let trial = crate::trial!(needs_are_only_looked_for_if_the_test_may_run);
+        assert_eq!(trial.name, "trials::tests::needs_are_only_looked_for_if_the_test_may_run");
+    }
+
+    #[test]
+    fn needs_are_only_looked_for_if_the_test_may_run() {
         let parsed = |words: &[&str]| Arguments::from_iter(words);
         assert!(is_wanted(&parsed(&["x", "--list"]), "a"));
         assert!(is_wanted(&parsed(&["x"]), "a"));

@@ -1,10 +1,7 @@
 //! Random graphs with branches and loops, run by many threads at once, beside an evaluator that
 //! knows nothing of executors.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use ferroflow_core::{Code, Tensor};
 use ferroflow_graph::GraphDef;
 use ferroflow_runtime::{Session, SessionOptions};

@@ -1,7 +1,6 @@
 //! The slot and counter protocol of `src/slots.rs`, `src/flat.rs` and `src/frames.rs` as a loom model:
 //! every interleaving, every value a relaxed load may see. The model is the protocol with loom's
 //! types, not the code itself; who changes one changes the other.
-#![allow(clippy::unwrap_used)]
 
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicU32, Ordering};

@@ -1,5 +1,4 @@
 //! Sessions for tests: the standard ops and the test ops, and short ways to run and look.
-#![allow(dead_code, clippy::unwrap_used)]
 
 use ferroflow_core::{CancelToken, Element, Error, Result, Tensor};
 use ferroflow_graph::{Catalog, GraphDef};

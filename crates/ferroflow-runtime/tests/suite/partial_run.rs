@@ -1,9 +1,6 @@
 //! Partial runs: one step in several calls.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use ferroflow_core::{CancelToken, Code, DeviceInfo, Result, Tensor};
 use ferroflow_graph::passes::Pruned;
 use ferroflow_runtime::{

@@ -1,9 +1,6 @@
 //! Graphs without control flow: order, fan-out, errors, feeds and fetches.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use ferroflow_core::{CancelToken, Code, DType, Tensor};
 use ferroflow_runtime::{RunOptions, RunRequest};
 use ferroflow_testing::{GraphBuilder, graph};

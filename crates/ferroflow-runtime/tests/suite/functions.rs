@@ -1,9 +1,6 @@
 //! Functions: calls, branches and loops that call, recursion.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use ferroflow_core::{Code, DType, Tensor};
 use ferroflow_graph::{AttrList, AttrValue, FuncRef};
 use ferroflow_testing::{GraphBuilder, func, function, graph};

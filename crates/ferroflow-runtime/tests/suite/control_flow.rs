@@ -1,9 +1,6 @@
 //! Switch, Merge and loops as TensorFlow 1 writes them.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use ferroflow_core::{Code, DType, Tensor};
 use ferroflow_graph::GraphDef;
 use ferroflow_runtime::Session;

@@ -1,9 +1,6 @@
 //! Fused nodes give what the nodes they are made from give: values to the bit, and errors.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::{request, task};
+use crate::common::{request, task};
 use ferroflow_core::{Code, DType, Result, Tensor};
 use ferroflow_graph::{AttrList, AttrValue, GraphDef, NodeDef};
 use ferroflow_runtime::{RunOptions, RunRequest, Session, SessionOptions, Task};

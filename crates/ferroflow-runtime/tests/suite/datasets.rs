@@ -1,9 +1,6 @@
 //! Data pipelines whose functions run: order, ends, errors, cancellation, bounds.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use ferroflow_core::{CancelToken, Code, DType, PartialShape, Result, Tensor, err};
 use ferroflow_graph::GraphDef;
 use ferroflow_runtime::{Session, SessionOptions, Task};

@@ -1,9 +1,6 @@
 //! A fused node waits for all its inputs: what could fail without them must not be in it.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::{error_of, request, soon, start, task};
+use crate::common::{error_of, request, soon, start, task};
 use ferroflow_core::{CancelToken, Code, DType, Tensor};
 use ferroflow_graph::{AttrList, AttrValue, GraphDef};
 use ferroflow_runtime::{RunOptions, RunRequest, Session, SessionOptions};

@@ -1,9 +1,6 @@
 //! The life of steps and sessions: cancelling, closing, deadlines, callables, what is shared.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use ferroflow_core::{CancelToken, Code, DType, Tensor, err};
 use ferroflow_graph::GraphDef;
 use ferroflow_runtime::{CallableSpec, RunOptions, RunRequest, Session, SessionOptions};

@@ -1,9 +1,6 @@
 //! Where a session puts nodes that ask for no device.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::{catalog, error_of, request};
+use crate::common::{catalog, error_of, request};
 use ferroflow_core::{Code, DType, PartialShape, Tensor};
 use ferroflow_graph::GraphDef;
 use ferroflow_graph::passes::CostModel;
