@@ -137,7 +137,7 @@ const RULES: &[Rule] = &[
     Rule {
         name: "missing-docs",
         about: "public crates have the missing_docs lint",
-        level: Level::Warning,
+        level: Level::Error,
         check: missing_docs::check,
     },
     Rule {
@@ -161,7 +161,7 @@ const RULES: &[Rule] = &[
     Rule {
         name: "test-functions",
         about: "tests do something, and ignored ones say why",
-        level: Level::Warning,
+        level: Level::Error,
         check: test_functions::check,
     },
     Rule {
