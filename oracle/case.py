@@ -186,7 +186,8 @@ class Case:
         if dtype in FLOATS:
             a = self._floats(n, style)
             if style == "special" and n:
-                # Not the largest numbers: results near them are subnormal, and TensorFlow flushes those to zero.
+                # Not the largest numbers: results near them are subnormal, and TensorFlow flushes
+                # those to zero.
                 limit = {"half": 6e4, "bfloat16": 1e30, "float32": 1e30, "float64": 1e200}[dtype]
                 odd = [np.nan, np.inf, -np.inf, -0.0, 0.0, limit, -limit, 1e-6, 1.0, -1.0]
                 for i in rng.randint(0, n, size=max(1, n // 3)):

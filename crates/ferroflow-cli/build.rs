@@ -6,7 +6,8 @@ fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     let is = |name: &str, value: &str| std::env::var(name).is_ok_and(|v| v == value);
     if is("TARGET", "x86_64-unknown-linux-gnu") && is("PROFILE", "release") {
-        // Kernels of many dtypes compile to the same machine code again and again: one copy of each.
+        // Kernels of many dtypes compile to the same machine code again and again: one copy of
+        // each.
         println!("cargo:rustc-link-arg-bins=-Wl,--icf=all");
         // Texts that end alike share their end.
         println!("cargo:rustc-link-arg-bins=-Wl,-O2");

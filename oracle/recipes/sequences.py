@@ -37,7 +37,8 @@ def block_lstm(c):
         given["forget_bias"] = c.pick([0.0, 1.0])
     n = c.int(0, time)
     out = c.node(c.op, seq_len_max=c.feed(n, "int64"), cell_clip=c.pick([-1.0, 0.5, 3.0]), **given)
-    # After the longest sequence, only states and outputs are zero. The rest is uninitialized memory.
+    # After the longest sequence, only states and outputs are zero. The rest is uninitialized
+    # memory.
     c.fetch(*(out if n == time else [out[1], out[6]]))
 
 

@@ -148,8 +148,9 @@ fn runner() -> Command {
     steps::cargo(&["test", "--workspace", "--tests", "--quiet", "--no-fail-fast"])
 }
 
-/// `cargo doc` as if clippy called it: Cargo then finds the crates that the clippy step has checked.
-/// Were these variables to change in a later clippy, the crates would only be checked once more.
+/// `cargo doc` as if clippy called it: Cargo then finds the crates that the clippy step has
+/// checked. Were these variables to change in a later clippy, the crates would only be checked once
+/// more.
 fn documentation() -> Command {
     let mut doc = steps::cargo(&["doc", "--workspace", "--no-deps", "--quiet"]);
     doc.env("RUSTDOCFLAGS", "-D warnings");

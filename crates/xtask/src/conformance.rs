@@ -55,7 +55,8 @@ pub struct Args {
     #[arg(long)]
     list: bool,
 
-    /// Only let TensorFlow open the files of a Rust program: checkpoints, graphs, SavedModels, events
+    /// Only let TensorFlow open the files of a Rust program: checkpoints, graphs, SavedModels,
+    /// events
     #[arg(long, conflicts_with_all = ["tier", "only", "max_tasks", "list"])]
     interop: bool,
 }

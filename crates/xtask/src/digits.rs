@@ -1,5 +1,5 @@
-//! `cargo xtask digits`: runs `ferroflow train cnn` in every mode and through a failure of each kind
-//! of task, and checks the accuracy that the command promises.
+//! `cargo xtask digits`: runs `ferroflow train cnn` in every mode and through a failure of each
+//! kind of task, and checks the accuracy that the command promises.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};

@@ -45,7 +45,8 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// Runs one step. After a failure the message ends with `again`, the command for this step alone.
+    /// Runs one step. After a failure the message ends with `again`, the command for this step
+    /// alone.
     pub fn step(
         &mut self,
         name: &'static str,

@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn processes_are_told_apart_in_colour_or_without() {
+    fn lines_of_processes_have_labels_and_colours() {
         assert_eq!(prefix("ps 0", 0, false), "[ps 0] ");
         assert_eq!(prefix("ps 0", 0, true), "\x1b[36m[ps 0]\x1b[0m ");
         assert_ne!(prefix("a", 1, true), prefix("a", 2, true));

@@ -44,7 +44,7 @@ impl fmt::Display for Stop {
             }
             Stop::Signal(_) => write!(f, "the job was ended by SIGTERM"),
             Stop::Output(e) if e.kind() == ErrorKind::BrokenPipe => {
-                write!(f, "the job was ended, since nobody reads its output any more")
+                write!(f, "the job was ended, since the reader of its output has gone away")
             }
             Stop::Output(e) => write!(f, "the job was ended, its output cannot be written: {e}"),
         }

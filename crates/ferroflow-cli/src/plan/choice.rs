@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_asked_to_wait_for_a_slow_link() {
+    fn a_slow_link_is_not_recommended() {
         let vgg16 = Job { step: 0.55, ..job(553.36e6, 125e6, 4.0, 4.0) };
         let found = recommended(&vgg16);
         assert_eq!((found.job.n, found.job.servers), (1.0, 0.0));

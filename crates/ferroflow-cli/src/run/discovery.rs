@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_trouble_is_told_once_and_hosts_that_are_not_named_have_no_slots() {
+    fn a_repeated_failure_is_reported_once_and_missing_hosts_have_no_slots() {
         let text = "echo >> asked; case $(wc -l < asked) in
             1) echo a:1; echo b:1;; 2|3|4) exit 3;; *) echo b:1;; esac";
         let script = Script::new("trouble", text);

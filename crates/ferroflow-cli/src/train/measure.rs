@@ -17,7 +17,7 @@ pub fn measured(model: Model, batch: usize) -> Result<(f64, f64)> {
     let source = Source::of(model, None)?;
     let built = build(model, &source, &g);
     let Trainer::Alone(train) = trainer(model, model.learning_rate(), &built.loss, None) else {
-        return Err(Error::new(Code::Internal, "a model alone trains in step with nobody"));
+        return Err(Error::new(Code::Internal, "a single model cannot train synchronously"));
     };
     let bytes = |v: &Variable| {
         let width = v.dtype().size().unwrap_or(1);

@@ -75,7 +75,7 @@ fn a_saved_model_shows_how_it_is_called() {
 }
 
 #[test]
-fn what_is_not_known_is_said() {
+fn files_of_unknown_formats_are_reported() {
     let dir = temporary("unknown");
     std::fs::create_dir_all(&dir).unwrap();
     let file = dir.join("graph.pbtxt");

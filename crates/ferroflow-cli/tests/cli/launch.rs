@@ -1,4 +1,4 @@
-//! `ferroflow run`: how a job ends from outside, and what becomes of what it prints.
+//! `ferroflow run`: how a job is ended from outside, and where its output goes.
 
 use crate::common::{Lines, PROGRAM, Running, ferroflow, folder};
 use std::io::{BufRead, BufReader, Read};
@@ -11,14 +11,14 @@ fn errors_of(child: &mut Child) -> String {
     text
 }
 
-/// Whether there is such a process, and it is not just waiting to be collected.
+/// Whether the process runs, and is no zombie.
 fn is_alive(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
     stat.is_ok_and(|s| !s.contains(") Z "))
 }
 
 #[test]
-fn a_job_whose_output_nobody_reads_is_ended() {
+fn a_job_ends_when_the_reader_of_its_output_goes_away() {
     let mut command = ferroflow(&["run", "-np", "2", "--", "yes"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut job = Running(child);
@@ -28,12 +28,12 @@ fn a_job_whose_output_nobody_reads_is_ended() {
     // 128 + SIGPIPE, as a program that does not expect it.
     assert_eq!(job.end().code(), Some(141));
     let errors = errors_of(&mut job.0);
-    assert_eq!(errors.matches("nobody reads its output").count(), 1, "{errors}");
+    assert_eq!(errors.matches("the reader of its output has gone away").count(), 1, "{errors}");
     assert!(!errors.contains("first to fail"), "{errors}");
 }
 
 #[test]
-fn a_job_whose_errors_nobody_reads_is_ended() {
+fn a_job_ends_when_the_reader_of_its_errors_goes_away() {
     let mut command = ferroflow(&["run", "-np", "2", "--", "sh", "-c", "yes >&2"]);
     let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut job = Running(child);
@@ -42,7 +42,7 @@ fn a_job_whose_errors_nobody_reads_is_ended() {
 }
 
 #[test]
-fn output_that_cannot_be_written_is_no_success() {
+fn a_job_fails_if_its_output_cannot_be_written() {
     for program in ["echo", "yes"] {
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
         let mut command = ferroflow(&["run", "-np", "1", "--", program, "hi"]);
@@ -55,7 +55,7 @@ fn output_that_cannot_be_written_is_no_success() {
 }
 
 #[test]
-fn a_line_without_end_is_passed_on_in_pieces() {
+fn an_endless_line_is_passed_on_in_pieces() {
     let zeros = ["run", "-np", "1", "--", "head", "-c", "200000", "/dev/zero"];
     let out = ferroflow(&zeros).output().unwrap();
     assert!(out.status.success());
@@ -67,11 +67,11 @@ fn a_line_without_end_is_passed_on_in_pieces() {
 }
 
 #[test]
-fn a_reader_who_takes_his_time_gets_everything() {
+fn a_slow_reader_gets_all_output() {
     let mut command = ferroflow(&["run", "-np", "1", "--", "seq", "1", "15000"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut job = Running(child);
-    // Longer than the launcher waits for the last words of those who say nothing.
+    // Longer than the launcher waits for the last output of silent processes.
     std::thread::sleep(std::time::Duration::from_millis(1000));
     let lines = BufReader::new(job.0.stdout.take().unwrap()).lines();
     assert_eq!(lines.map_while(Result::ok).last().as_deref(), Some("[0] 15000"));
@@ -79,11 +79,11 @@ fn a_reader_who_takes_his_time_gets_everything() {
 }
 
 #[test]
-fn a_signal_ends_all_ranks_and_is_named() {
+fn a_signal_ends_all_ranks_and_the_message_names_it() {
     for (signal, code, says) in
         [("INT", 130, "Ctrl-C"), ("TERM", 143, "SIGTERM"), ("HUP", 129, "SIGHUP")]
     {
-        // Whoever runs this test may ignore signals, as nohup does.
+        // The parent of this test may ignore signals, as nohup does.
         let mut command = Command::new("env");
         command.arg("--default-signal=HUP").arg(PROGRAM);
         command.args(["run", "-np", "1", "--", "sh", "-c", "echo pid $$; exec sleep 1000"]);
@@ -99,7 +99,7 @@ fn a_signal_ends_all_ranks_and_is_named() {
 }
 
 #[test]
-fn a_launcher_that_is_killed_takes_its_ranks_along() {
+fn ranks_end_when_the_launcher_is_killed() {
     for words in [&["-np", "2"][..], &["-np", "2", "--min-np", "1"]] {
         let mut command = ferroflow(&["run"]);
         command.args(words).args(["--", "sh", "-c", "sleep 1000 & echo pid $!; wait"]);
@@ -118,7 +118,7 @@ fn a_launcher_that_is_killed_takes_its_ranks_along() {
 }
 
 #[test]
-fn a_job_that_was_told_to_ignore_a_lost_terminal_goes_on() {
+fn a_job_that_ignores_hangups_goes_on() {
     let dir = folder("nohup");
     let go_on = dir.join("go-on");
     let rank = "echo is up; until [ -e \"$GO_ON\" ]; do sleep 0.05; done; echo still here";
@@ -137,7 +137,7 @@ fn a_job_that_was_told_to_ignore_a_lost_terminal_goes_on() {
 }
 
 #[test]
-fn without_a_number_every_slot_gets_a_rank() {
+fn every_slot_gets_a_rank_by_default() {
     let job =
         ["run", "-H", "localhost:2,[::1]:1", "--", "sh", "-c", "echo $LOCAL_RANK of $WORLD_SIZE"];
     let out = ferroflow(&job).output().unwrap();
@@ -148,11 +148,11 @@ fn without_a_number_every_slot_gets_a_rank() {
 }
 
 #[test]
-fn too_few_slots_are_waited_for_before_anything_starts() {
+fn a_job_waits_for_enough_slots_before_it_starts() {
     let dir = folder("too-few");
     let script = dir.join("hosts.sh").display().to_string();
-    // Written by another process: what this one holds open for a moment, a child of another test may hold, too, and
-    // nobody can run it.
+    // Written by another process: a child of another test may inherit a file that this process has
+    // open, and a file that is open for writing cannot be executed.
     let write = r#"printf '#!/bin/sh\necho localhost:1\n' > "$1" && chmod +x "$1""#;
     assert!(Command::new("sh").args(["-c", write, "sh", &script]).status().unwrap().success());
     let job = ["run", "-np", "2", "--host-discovery-script", &script, "--elastic-timeout", "0"];
@@ -162,7 +162,7 @@ fn too_few_slots_are_waited_for_before_anything_starts() {
     assert_eq!(out.stdout, b"", "nothing was started");
     assert!(errors.contains("1 of 2 slots; waiting up to 0 s (--elastic-timeout)"), "{errors}");
     assert!(errors.contains("1 of 2 slots, and no more within 0"), "{errors}");
-    // One is enough for whoever says so, and nothing is waited for.
+    // With --min-np 1 one slot is enough, and the job starts at once.
     let job = [&job[..], &["--min-np", "1", "--", "echo", "started"]].concat();
     let out = ferroflow(&job).output().unwrap();
     let errors = String::from_utf8(out.stderr).unwrap();
@@ -175,7 +175,7 @@ fn too_few_slots_are_waited_for_before_anything_starts() {
 }
 
 #[test]
-fn a_job_token_reaches_other_hosts_unseen() {
+fn a_job_token_reaches_other_hosts_through_standard_input() {
     let token = ["--", "sh", "-c", "echo a token of ${#FERROFLOW_TOKEN} letters"];
     let shell = ["--port", "9", "--rsh", "env FAR={host} sh -c"];
     let job = [&["run", "-H", "192.0.2.7:1"], &shell[..], &token].concat();

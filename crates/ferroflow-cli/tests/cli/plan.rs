@@ -1,4 +1,4 @@
-//! `ferroflow plan` and `ferroflow bench` as people use and misuse them.
+//! `ferroflow plan` and `ferroflow bench`: results and mistakes of users.
 
 use serde_json::Value;
 use std::process::{Command, Output, Stdio};
@@ -17,7 +17,7 @@ fn errors(output: &Output) -> String {
 }
 
 #[test]
-fn the_worked_case_of_vgg16_is_told_with_all_its_digits() {
+fn the_plan_of_vgg16_has_the_expected_numbers() {
     let words = [&VGG16[..], &["--target-efficiency", "0.9", "--json"]].concat();
     let output = ferroflow(&words).output().unwrap();
     let plan: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -28,7 +28,7 @@ fn the_worked_case_of_vgg16_is_told_with_all_its_digits() {
 }
 
 #[test]
-fn an_output_that_takes_nothing_is_an_error_and_a_reader_that_left_is_none() {
+fn a_full_output_is_an_error_and_a_closed_one_is_not() {
     let full = std::fs::File::create("/dev/full").unwrap();
     let output = ferroflow(&VGG16).stdout(full).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
@@ -41,7 +41,7 @@ fn an_output_that_takes_nothing_is_an_error_and_a_reader_that_left_is_none() {
 }
 
 #[test]
-fn what_is_measured_on_this_host_is_planned_without_servers_on_it() {
+fn a_plan_measured_on_this_host_has_no_servers() {
     let words =
         ["plan", "--measure", "linear", "--model-bytes", "4KB", "--step-time", "1ms", "-n", "2"];
     let output = ferroflow(&[&words[..], &["--json"]].concat()).output().unwrap();
@@ -54,7 +54,7 @@ fn what_is_measured_on_this_host_is_planned_without_servers_on_it() {
 }
 
 #[test]
-fn mistakes_are_told_before_anything_is_measured() {
+fn mistakes_are_reported_before_anything_is_measured() {
     let cases: [(&[&str], &str); 7] = [
         (&["plan", "--measure", "linear", "-n", "0"], "at least one worker"),
         (&[&VGG16[..], &["--overlap", "-1"]].concat(), "from 0 to 1"),

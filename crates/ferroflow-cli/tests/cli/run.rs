@@ -14,7 +14,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn every_process_is_told_its_place_and_the_ps_end_with_the_workers() {
+fn every_process_gets_its_tf_config_and_the_ps_end_with_the_workers() {
     let out = run(&["--ps", "2", "--workers", "2", "--chief", "--", "sh", "-c", "echo $TF_CONFIG"]);
     let said = text(&out.stdout);
     assert!(out.status.success(), "{}", text(&out.stderr));
@@ -26,7 +26,7 @@ fn every_process_is_told_its_place_and_the_ps_end_with_the_workers() {
     let worker: serde_json::Value = serde_json::from_str(&line("worker 0")).unwrap();
     assert_eq!(chief["cluster"], worker["cluster"]);
     assert_eq!(worker["task"], serde_json::json!({"type": "worker", "index": 0}));
-    // Nobody serves the parameter servers' addresses any more.
+    // The parameter servers have ended: their addresses refuse connections.
     for ps in chief["cluster"]["ps"].as_array().unwrap() {
         let address = ps.as_str().unwrap();
         assert!(std::net::TcpStream::connect(address).is_err(), "{address}");
@@ -81,7 +81,7 @@ fn a_cluster_works_together() {
 }
 
 #[test]
-fn servers_help_to_sum_or_sum_everything() {
+fn servers_add_a_part_of_the_gradients_or_all() {
     let bench = ["--", PROGRAM, "bench", "layers", "--shrink", "20000", "--step-time", "5ms"];
     for only in [false, true] {
         let flag = if only { &["--servers-only"][..] } else { &[] };
@@ -101,7 +101,7 @@ fn servers_help_to_sum_or_sum_everything() {
 }
 
 #[test]
-fn what_servers_cannot_help_with_is_refused_at_once() {
+fn jobs_that_cannot_use_servers_are_refused() {
     let bench = ["--", PROGRAM, "bench", "allreduce", "--sizes", "1MB"];
     let out = run(&[&["-np", "2", "--servers", "1"][..], &bench].concat());
     let errors = text(&out.stderr);
@@ -110,7 +110,7 @@ fn what_servers_cannot_help_with_is_refused_at_once() {
 }
 
 #[test]
-fn a_mistaken_command_line_is_told_what_to_write() {
+fn a_mistake_on_the_command_line_is_answered_with_a_correction() {
     for (line, says) in [
         ("run -np 2 sh", "put the program and its arguments after '--': -- sh"),
         ("run -np 2 sh -c ls", "put the program and its arguments after '--': -- sh"),
@@ -134,14 +134,14 @@ fn a_mistaken_command_line_is_told_what_to_write() {
         let out = ferroflow(&words).stdin(Stdio::null()).output().unwrap();
         let errors = text(&out.stderr);
         assert!(!out.status.success() && out.stdout.is_empty(), "{line}: {errors}");
-        // Once, and by nobody but this command.
+        // Once, and only by this command.
         assert_eq!(errors.matches(says).count(), 1, "{line}: {errors}");
         assert!(!errors.contains("first to fail"), "{line}: {errors}");
     }
 }
 
 #[test]
-fn one_rank_is_alone() {
+fn a_single_rank_can_be_measured() {
     let words = ["bench", "allreduce", "-n", "1", "--sizes", "4", "--seconds", "0.01"];
     let out = ferroflow(&words).output().unwrap();
     let said = text(&out.stdout);
@@ -150,7 +150,7 @@ fn one_rank_is_alone() {
 }
 
 #[test]
-fn ranks_are_told_who_they_are_and_named_in_what_they_print() {
+fn ranks_get_their_numbers_and_their_output_is_labelled() {
     let script = "echo rank $FERROFLOW_RANK of $WORLD_SIZE; echo oh dear >&2";
     let out = run(&["-np", "2", "--", "sh", "-c", script]);
     let said = text(&out.stdout);

@@ -1,4 +1,4 @@
-//! `ferroflow server`: started, stopped, and ended by itself.
+//! `ferroflow server`: start, stop, and end.
 
 use crate::common::{FOREVER, Lines, Running, ferroflow, free_addresses, own_loopback};
 use ferroflow::cluster::ConnectOptions;
@@ -60,7 +60,7 @@ fn waiting() -> GraphDef {
 }
 
 #[test]
-fn a_server_that_is_told_to_stop_ends_its_steps_and_leaves() {
+fn a_server_ends_its_steps_and_exits_after_sigterm() {
     let addresses = free_addresses(&own_loopback(), 2);
     let spec = format!("ps={};worker={}", addresses[0], addresses[1]);
     let (mut ps, mut worker) = (task(&spec, "ps", "0"), task(&spec, "worker", "0"));
@@ -93,7 +93,7 @@ fn a_server_that_is_told_to_stop_ends_its_steps_and_leaves() {
 }
 
 #[test]
-fn a_session_that_waits_does_not_hold_up_a_server_that_leaves() {
+fn a_waiting_session_does_not_delay_the_exit_of_a_server() {
     let addresses = free_addresses(&own_loopback(), 2);
     let spec = format!("ps={};worker={}", addresses[0], addresses[1]);
     let mut ps = task(&spec, "ps", "0");
@@ -103,7 +103,7 @@ fn a_session_that_waits_does_not_hold_up_a_server_that_leaves() {
         let graph = GraphDef::default();
         let waiting = scope
             .spawn(move || GraphDefSession::connect_with(&target, &graph, &config).err().unwrap());
-        // The log says whom the session waits for, after some time.
+        // After some time the log names the task that the session waits for.
         ps.errors.wait_for(
             "CreateSession still waiting for response from worker: /job:worker/replica:0/task:0",
         );

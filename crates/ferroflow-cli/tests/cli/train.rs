@@ -7,10 +7,10 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// No job here takes as long, whatever the machine.
+/// Far longer than any job here takes.
 const DEADLINE: Duration = Duration::from_secs(240);
 
-/// A job whose output comes line by line. It is killed if it is dropped before its end.
+/// A job and its output, line by line. Dropping it kills the job.
 struct Job {
     child: Child,
     lines: Receiver<String>,
@@ -72,7 +72,7 @@ impl Job {
         text
     }
 
-    /// All lines that are left, and how it ended.
+    /// The remaining lines, the exit status and the errors.
     fn end(mut self) -> (Vec<Value>, ExitStatus, String) {
         let mut lines = Vec::new();
         while let Some(line) = self.line() {
@@ -83,7 +83,7 @@ impl Job {
         (lines, status, errors)
     }
 
-    /// What the job says of itself in the end.
+    /// The summary that the job prints at its end.
     fn summary(self) -> Value {
         let (lines, status, errors) = self.end();
         assert!(status.success(), "{errors}");
@@ -127,7 +127,7 @@ fn temporary(name: &str) -> PathBuf {
 }
 
 #[test]
-fn a_job_that_is_stopped_goes_on_where_it_was() {
+fn a_stopped_job_continues_from_its_checkpoint() {
     let dir = temporary("stopped");
     let arguments = ["linear", "--steps", "100000000", "--workers", "2"];
     let mut job = Job::start(&dir, &arguments);
@@ -151,7 +151,7 @@ fn a_job_that_is_stopped_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_job_that_is_stopped_before_it_has_begun_ends() {
+fn a_job_can_be_stopped_before_its_first_step() {
     let dir = temporary("stopped-early");
     let job = Job::start(&dir, &["linear", "--steps", "100000000", "--workers", "2"]);
     // It listens for signals before it starts the guard of its processes, and them after that.
@@ -167,7 +167,7 @@ fn a_job_that_is_stopped_before_it_has_begun_ends() {
     let _ = std::fs::remove_dir_all(&dir);
 }
 
-/// Kills a task mid-way; the job starts it again and reaches its end.
+/// Kills a task; the job restarts it and completes.
 fn survives(name: &str, how: &str, victim: &[&str]) {
     let dir = temporary(name);
     let arguments = ["cnn", "--steps", "300", "--batch", "16", "--workers", "2", how];
@@ -185,27 +185,27 @@ fn survives(name: &str, how: &str, victim: &[&str]) {
 }
 
 #[test]
-fn training_in_step_survives_a_worker() {
+fn synchronous_training_survives_the_kill_of_a_worker() {
     survives("sync-worker", "--sync", &["--task", "1"]);
 }
 
 #[test]
-fn training_in_step_survives_a_parameter_server() {
+fn synchronous_training_survives_the_kill_of_a_parameter_server() {
     survives("sync-ps", "--sync", &["--job", "ps", "--task", "0"]);
 }
 
 #[test]
-fn asynchronous_training_survives_a_worker() {
+fn asynchronous_training_survives_the_kill_of_a_worker() {
     survives("async-worker", "--async", &["--task", "1"]);
 }
 
 #[test]
-fn asynchronous_training_survives_a_parameter_server() {
+fn asynchronous_training_survives_the_kill_of_a_parameter_server() {
     survives("async-ps", "--async", &["--job", "ps", "--task", "0"]);
 }
 
 #[test]
-fn one_worker_learns_digits_either_way() {
+fn one_worker_learns_digits_synchronously_and_asynchronously() {
     for how in ["--sync", "--async"] {
         let dir = temporary(&format!("one{how}"));
         let arguments = ["cnn", "--steps", "100", "--batch", "16", "--workers", "1", how];
@@ -216,7 +216,7 @@ fn one_worker_learns_digits_either_way() {
 }
 
 #[test]
-fn mistakes_are_answered_with_what_helps() {
+fn mistakes_are_answered_with_a_hint() {
     let dir = temporary("mistakes");
     let cases: [(&[&str], &str); 9] = [
         (&["cnn", "--data", "/nowhere"], "no such directory"),

@@ -3,14 +3,14 @@
 use super::{Lines, Running, ferroflow, folder};
 use std::process::Stdio;
 
-/// A script that says how many slots this host has, and changes its mind.
+/// A script that prints the slots of this host, from a file that the test changes.
 pub struct Discovery(std::path::PathBuf);
 
 impl Discovery {
     pub fn new() -> Discovery {
         let found = Discovery(folder("discovery"));
-        // Written by another process: what this one holds open for a moment, a child of another test may hold,
-        // too, and nobody can run it.
+        // Written by another process: a child of another test may inherit a file that this process
+        // has open, and a file that is open for writing cannot be executed.
         let write = r#"printf '#!/bin/sh\ncat "%s"\n' "$1" > "$2" && chmod +x "$2""#;
         let written = ["-c", write, "sh", &found.path("hosts"), &found.path("discover.sh")];
         assert!(std::process::Command::new("sh").args(written).status().unwrap().success());
@@ -22,7 +22,7 @@ impl Discovery {
     }
 
     pub fn find(&self, slots: usize) {
-        // Written aside and moved, so that nobody reads half of it.
+        // Written aside and moved, so that no reader sees half of it.
         std::fs::write(self.path("new"), format!("localhost:{slots}\n")).unwrap();
         std::fs::rename(self.path("new"), self.path("hosts")).unwrap();
     }
@@ -41,7 +41,7 @@ impl Discovery {
         (job, lines, errors)
     }
 
-    /// Tells the job that it is done.
+    /// Ends the job.
     pub fn stop(&self) {
         std::fs::write(self.path("stop"), "").unwrap();
     }

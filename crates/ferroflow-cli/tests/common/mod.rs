@@ -1,4 +1,4 @@
-//! The command as a process, and what tests of it share.
+//! The command as a process, and helpers for its tests.
 #![allow(dead_code)] // each test program uses some of it
 
 pub mod discovery;
@@ -12,7 +12,7 @@ use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// Far more than anything here takes: what is still not there after this never comes.
+/// Far longer than anything here takes.
 pub const FOREVER: Duration = Duration::from_secs(60);
 
 /// The command under test.
@@ -33,7 +33,7 @@ pub fn folder(name: &str) -> PathBuf {
     dir
 }
 
-/// A process that is killed when the test lets go of it.
+/// A process that is killed when this is dropped.
 pub struct Running(pub Child);
 
 impl Running {
@@ -43,7 +43,7 @@ impl Running {
         assert!(sent.success(), "kill -{signal} {pid}");
     }
 
-    /// Stops it. One of its threads has to get to the signal before it holds for all of them.
+    /// Stops it, and waits until the signal has reached all threads.
     pub fn stop(&self) {
         self.signal("STOP");
         let pid = self.0.id();
@@ -58,7 +58,7 @@ impl Running {
         }
     }
 
-    /// Its end, waited for.
+    /// Waits for its end.
     pub fn end(&mut self) -> ExitStatus {
         let until = Instant::now() + FOREVER;
         loop {
@@ -78,7 +78,7 @@ impl Drop for Running {
     }
 }
 
-/// Lines as they come.
+/// Lines of output, as they arrive.
 pub struct Lines(Receiver<String>);
 
 impl Lines {
@@ -94,7 +94,7 @@ impl Lines {
         Lines(told)
     }
 
-    /// The next line with this in it.
+    /// The next line that contains `text`.
     pub fn wait_for(&self, text: &str) -> String {
         let until = Instant::now() + FOREVER;
         loop {
@@ -108,8 +108,7 @@ impl Lines {
     }
 }
 
-/// An address of this host's own that no other test listens on, so that ports need not be shared with whoever
-/// connects to somebody.
+/// A loopback address that no other test listens on, so that ports do not clash.
 pub fn own_loopback() -> String {
     static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let next = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -117,7 +116,7 @@ pub fn own_loopback() -> String {
     format!("127.{}.{}.{}", 1 + number / 62_500, 1 + number / 250 % 250, 1 + number % 250)
 }
 
-/// Addresses of this host that nobody uses.
+/// Free addresses of this host.
 pub fn free_addresses(host: &str, count: usize) -> Vec<String> {
     let held: Vec<std::net::TcpListener> =
         (0..count).map(|_| std::net::TcpListener::bind((host, 0)).unwrap()).collect();

@@ -18,7 +18,7 @@ fn ip(words: &[&str]) {
     try_ip(words).unwrap();
 }
 
-/// A namespace that is called by its address.
+/// A namespace whose name is its address.
 struct Namespace(String);
 
 impl Namespace {
@@ -92,7 +92,7 @@ impl Cable {
         &self.far.0
     }
 
-    /// Nothing gets through any more, and nobody is told.
+    /// Drops all packets, without an error at either end.
     pub fn pull(&self) {
         ip(&["-n", &self.far.0, "link", "set", &self.device, "down"]);
     }
@@ -102,13 +102,13 @@ impl Cable {
     }
 }
 
-/// A way between the far ends of two cables that does not lead through here. It can be closed without the ends being
-/// told, or anything else.
+/// A route between the far ends of two cables that does not pass this host. It can be closed
+/// without an error at either end.
 pub struct Bypass {
     ends: [String; 2],
 }
 
-/// What its device is called at both ends.
+/// The name of its device at both ends.
 const BYPASS: &str = "bypass";
 
 impl Bypass {
@@ -120,16 +120,16 @@ impl Bypass {
             ip(&["-n", here, "link", "set", BYPASS, "up"]);
             ip(&["-n", here, "route", "add", there, "dev", BYPASS, "src", here]);
         }
-        // The near end of the first cable is where both find whoever is here.
+        // Both reach this host at the near end of the first cable.
         ip(&["-n", b, "route", "add", one.near(), "dev", &other.device, "src", b]);
         Bypass { ends: [a.into(), b.into()] }
     }
 
-    /// Nothing gets through any more: it is sent to somebody who does not exist.
+    /// Drops all packets: they go to an address that does not exist.
     pub fn close(&self) {
-        let nobody = ["lladdr", "02:00:00:00:00:01", "nud", "permanent"];
+        let unknown = ["lladdr", "02:00:00:00:00:01", "nud", "permanent"];
         self.each(|here, there| {
-            ip(&[&["-n", here, "neigh", "replace", there, "dev", BYPASS], &nobody[..]].concat());
+            ip(&[&["-n", here, "neigh", "replace", there, "dev", BYPASS], &unknown[..]].concat());
         });
     }
 

@@ -1,4 +1,4 @@
-//! A job of one parameter server and two workers, which this test program is itself.
+//! A job of one parameter server and two workers. The workers are this test program.
 
 use super::ferroflow;
 use ferroflow::cluster::{ConnectOptions, Server, ServerOptions, TfConfig};
@@ -7,7 +7,7 @@ use ferroflow::{Graph, Session};
 use ferroflow_testing::child;
 use std::process::{Output, Stdio};
 
-/// Whether this process is a task of such a job; it has done its work then.
+/// In a worker process: does its work and returns true.
 pub fn is_done() -> bool {
     let is_task = child::role().as_deref() == Some("task");
     if is_task {
@@ -42,7 +42,7 @@ fn add_to_counter() {
     });
     let init = g.global_initializer();
     let ready = counter.is_initialized();
-    // Others may be done already.
+    // The other worker may have ended already.
     let device_filters = vec!["/job:ps".into(), task];
     let options = ConnectOptions { device_filters, ..ConnectOptions::default() };
     let session = Session::connect_with(&target, &g, &options).unwrap();

@@ -294,7 +294,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_grows_is_told_from_what_comes_and_goes() {
+    fn growth_is_distinguished_from_short_peaks() {
         let span = |threads: fn(u64) -> u64| {
             let usage = |i| Usage { rss_kb: 50 << 10, fds: 20, threads: threads(i) };
             Span { length: LONG, used: (0..400).map(usage).collect() }

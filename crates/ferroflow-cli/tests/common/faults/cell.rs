@@ -1,4 +1,4 @@
-//! One cell of the matrix: a role, a phase and a fault, what happens, and what must come of it.
+//! One cell of the matrix: a role, a phase and a fault, and the expected outcome.
 
 use super::cluster::{Cluster, SESSION_TIMEOUT};
 use super::graphs;
@@ -13,7 +13,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// What the task is to the client's session.
+/// The role of a task in the client's session.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Role {
     /// Keeps variables.
@@ -43,7 +43,7 @@ impl Role {
         }
     }
 
-    /// The others, one that has a master for them first.
+    /// The other roles; the first can be the master of a session.
     fn others(self) -> [Role; 2] {
         match self {
             Role::Ps => [Role::Master, Role::Worker],
@@ -53,7 +53,7 @@ impl Role {
     }
 }
 
-/// What the session is doing when it happens.
+/// What the session does when the fault happens.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Phase {
     Creation,
@@ -81,7 +81,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Those that befall one task.
+    /// The faults of a single task.
     pub const OF_ONE: [Fault; 3] = [Fault::Killed, Fault::Stopped, Fault::CutOff];
 }
 
@@ -93,7 +93,7 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// What comes of a ps and a worker that do not reach each other.
+    /// The ps and the worker do not reach each other.
     pub const APART: Cell =
         Cell { role: Role::Ps, phase: Phase::Transfer, fault: Fault::FromEachOther };
 }
@@ -104,30 +104,30 @@ impl fmt::Display for Cell {
     }
 }
 
-/// A cell that takes longer hangs.
+/// A cell that takes longer counts as hung.
 const LIMIT: Duration = Duration::from_secs(45);
 
-/// What the disturbed call ended with.
+/// The result of the call that the fault hits.
 type Outcome = ferroflow::Result<()>;
 
 impl Cell {
     /// The code that the client's call fails with.
     pub fn expected(&self) -> Code {
         match self.phase {
-            // Tasks may be late: they are waited for, and whoever waits gives up in the end.
+            // Tasks may be late: the client waits for them, up to its timeout.
             Phase::Creation => Code::DeadlineExceeded,
             _ => Code::Unavailable,
         }
     }
 
-    /// Tries it. What came of it, or what was wrong with that.
+    /// Runs the cell; returns a report, or what was wrong.
     pub fn check(self) -> Result<String, String> {
         let (tell, told) = channel();
         let (tell_pids, pids) = channel();
         let (tell_dir, dir) = channel();
         let stage = Stage::default();
-        // The calls of a cell that hangs cannot be ended from here: its thread is left behind, but not
-        // its processes.
+        // The calls of a hung cell cannot be ended from here: its thread stays, its processes are
+        // killed.
         let doing = stage.clone();
         let body = move || {
             let mut cluster = Cluster::start(self.role, self.fault);
@@ -135,7 +135,7 @@ impl Cell {
             let _ = tell_dir.send(cluster.dir.clone());
             let done = self.run(&mut cluster, &doing);
             let done = done.map_err(|why| format!("{why}{}", Cluster::logs(&cluster.dir)));
-            // Before the test that is told of it can end: nothing is left behind.
+            // Before the result is sent: the test may end then, and must leave no processes.
             drop(cluster);
             let _ = tell.send(done);
         };
@@ -200,7 +200,7 @@ impl Cell {
         Ok(format!("{expected:?} after {:.1} s", took.as_secs_f64()))
     }
 
-    /// Begins the call that is disturbed, waits until it is under way, and disturbs it.
+    /// Starts the call, waits until it is under way, and causes the fault.
     fn disturb(
         self,
         cluster: &mut Cluster,
@@ -211,10 +211,10 @@ impl Cell {
         match self.phase {
             Phase::Creation => {
                 cluster.freeze();
-                // A task that is missing is the server's to give up; a server that is, the client's.
+                // The server gives up a missing task; the client gives up a missing server.
                 let more = if self.role == Role::Master { 0 } else { 10 };
-                let patience = Duration::from_secs(SESSION_TIMEOUT + more);
-                let config = ConnectOptions { timeout: patience, ..ConnectOptions::default() };
+                let timeout = Duration::from_secs(SESSION_TIMEOUT + more);
+                let config = ConnectOptions { timeout, ..ConnectOptions::default() };
                 let graph = graphs::sum_of(&Role::ALL);
                 begin(tell, move || {
                     GraphDefSession::connect_with(&target, &graph, &config).map(drop)
@@ -250,7 +250,7 @@ impl Cell {
         Ok(None)
     }
 
-    /// Runs `wait`, and strikes when `count` says that it is under way.
+    /// Runs `wait`, and causes the fault when `count` shows that it is under way.
     fn strike_while_waiting(
         self,
         cluster: &mut Cluster,
@@ -275,7 +275,7 @@ impl Cell {
     }
 }
 
-/// How far a cell has got.
+/// The progress of a cell, for messages.
 #[derive(Clone, Default)]
 struct Stage(Arc<Mutex<&'static str>>);
 
@@ -294,7 +294,7 @@ fn begin(tell: Sender<Outcome>, call: impl FnOnce() -> Outcome + Send + 'static)
 }
 
 fn connect(cluster: &Cluster, role: Role, graph: &GraphDef) -> Result<GraphDefSession, String> {
-    // As a client does that has patience: a task that was lost may take a moment to be found again.
+    // Retries like a client: a restarted task may take a moment to be found.
     let until = Instant::now() + FOREVER;
     loop {
         match GraphDefSession::connect(&cluster.target(role), graph) {
@@ -319,7 +319,7 @@ fn sum(session: &GraphDefSession, when: &str) -> Result<(), String> {
     }
 }
 
-/// A checkpoint that was made before it happened.
+/// A checkpoint from before the fault.
 struct Kept {
     dir: PathBuf,
     session: Session,
@@ -352,7 +352,7 @@ impl Kept {
         move || saver.save(&session, path, Some(2)).map(drop)
     }
 
-    /// It is the latest, and whole.
+    /// Checks that it is the latest, and complete.
     fn check(&self) -> Result<(), String> {
         let latest = latest_checkpoint(&self.dir).unwrap_or_default();
         if !latest.ends_with("model-1") {

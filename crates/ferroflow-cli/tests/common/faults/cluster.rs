@@ -1,4 +1,4 @@
-//! A cluster of three real processes, one of which something happens to.
+//! A cluster of three real processes, one of which fails.
 
 use super::cell::{Fault, Role};
 use super::sockets;
@@ -16,9 +16,9 @@ pub struct Cluster {
     spec: String,
     addresses: Vec<String>,
     tasks: Vec<Running>,
-    /// The role that something happens to.
+    /// The role that fails.
     victim: Role,
-    /// The cables to hosts that are apart.
+    /// The cables to other hosts.
     cables: Vec<(Role, Cable)>,
     /// How two of these reach each other.
     bypass: Option<Bypass>,
@@ -40,7 +40,7 @@ impl Cluster {
         let here = cables.first().map_or_else(own_loopback, |(_, cable)| cable.near().to_string());
         let mut addresses = free_addresses(&here, Role::ALL.len());
         for (role, cable) in &cables {
-            // Nobody else is on that host.
+            // No other process listens on that host.
             addresses[*role as usize] = format!("{}:2222", cable.far());
         }
         let at = |role: Role| addresses[role as usize].as_str();
@@ -80,7 +80,7 @@ impl Cluster {
         (task, lines)
     }
 
-    /// The cable to the host of a task, if that is apart.
+    /// The cable to the host of a task, if it is another host.
     fn cable(&self, role: Role) -> Option<&Cable> {
         self.cables.iter().find(|(of, _)| *of == role).map(|(_, cable)| cable)
     }
@@ -101,18 +101,18 @@ impl Cluster {
         &self.tasks[self.victim as usize]
     }
 
-    /// The victim does nothing from here on.
+    /// Freezes the victim.
     pub fn freeze(&self) {
         self.task().stop();
     }
 
-    /// Waits until somebody has asked something of the victim that it did not get to.
+    /// Waits until a request has arrived at the victim that it has not read.
     pub fn wait_for_call(&self) -> Result<(), String> {
         let port = self.address(self.victim).rsplit_once(':').unwrap().1.parse().unwrap();
         sockets::wait_for_unread(self.task().0.id(), port, FOREVER)
     }
 
-    /// It happens, to a victim that may be frozen.
+    /// Causes the fault; the victim may be frozen.
     pub fn strike(&mut self, fault: Fault) {
         match fault {
             Fault::Killed => {
@@ -129,7 +129,7 @@ impl Cluster {
         }
     }
 
-    /// Undoes it, as well as that can be done.
+    /// Repairs the fault: restarts, continues or reconnects the task.
     pub fn heal(&mut self, fault: Fault) {
         match fault {
             Fault::Killed => {

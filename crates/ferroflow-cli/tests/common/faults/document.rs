@@ -1,4 +1,4 @@
-//! `docs/src/reference/faults.md`, made from what is tested.
+//! Writes `docs/src/reference/faults.md` from the tested cells.
 
 use super::cell::{Cell, Fault, Phase, Role};
 use ferroflow::Code;

@@ -1,4 +1,4 @@
-//! The graphs whose steps are disturbed, made of bare nodes.
+//! The graphs of the steps that faults hit.
 
 use super::cell::Role;
 use ferroflow::graph::{AttrValue, GraphDef, NodeDef};
@@ -43,7 +43,8 @@ impl Nodes {
         self.node(name, "Const", inputs).attr("dtype", dtype).attr("value", value)
     }
 
-    /// A counter; `NAME/zero` and `NAME/one` set it to, and add, those numbers, `NAME/read` reads it.
+    /// A counter; `NAME/zero` and `NAME/one` set it to, and add, those numbers, `NAME/read` reads
+    /// it.
     pub fn counter(self, name: &str) -> Nodes {
         let of = |part: &str| format!("{name}/{part}");
         self.node(name, "VarHandleOp", &[])
@@ -70,7 +71,7 @@ pub fn sum_of(roles: &[Role]) -> GraphDef {
     let mut nodes = Nodes::default();
     let names: Vec<String> = roles.iter().map(|r| format!("of_{r:?}")).collect();
     for (role, name) in roles.iter().zip(&names) {
-        // Counted up and read: no task's share can be worked out beforehand.
+        // Counters, so that no task's part can be folded to a constant.
         let counter = format!("n_{role:?}");
         let (zero, read) = (format!("^{counter}/zero"), format!("{name}/read"));
         nodes = nodes.on(*role).counter(&counter);

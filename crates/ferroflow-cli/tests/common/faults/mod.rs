@@ -10,11 +10,11 @@ use cell::{Cell, Fault, Phase, Role};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Cells that are tried at the same time: most of them wait, for a silence to be noticed.
+/// Cells that run at the same time: most of them wait for a timeout.
 const AT_ONCE: usize = 6;
 
-/// Tries all cells of a fault, and fails with what went wrong in any of them. `FAULTS=Checkpoint` tries those
-/// with that in their name alone.
+/// Runs all cells of a fault and reports all failures. `FAULTS=Checkpoint` runs only the cells
+/// whose names contain that.
 pub fn try_all(fault: Fault) {
     let only = std::env::var("FAULTS").unwrap_or_default();
     let cells: Vec<Cell> = Role::ALL

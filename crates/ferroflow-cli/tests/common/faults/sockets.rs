@@ -1,9 +1,9 @@
-//! Whether something has arrived at a process that it has not read.
+//! Finds bytes that have arrived at a process and are unread.
 
 use std::time::{Duration, Instant};
 
-/// Waits until bytes lie unread at `port`, as the process `pid` sees the network: a call is under way
-/// to a task that does not get to it.
+/// Waits until there are unread bytes at `port` in the network namespace of the process `pid`: a
+/// call has arrived at a task that does not read it.
 pub fn wait_for_unread(pid: u32, port: u16, limit: Duration) -> Result<(), String> {
     let until = Instant::now() + limit;
     while !has_unread(pid, port) {
