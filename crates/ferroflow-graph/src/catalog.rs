@@ -191,6 +191,12 @@ impl OpBuilder<'_> {
         self
     }
 
+    /// Declares that it changes none of the variables whose references or handles it takes.
+    pub fn reads_variables(mut self) -> Self {
+        self.def.reads_variables = true;
+        self
+    }
+
     /// Marks its kernel as asynchronous: it may wait for more than its inputs.
     pub fn waits(mut self) -> Self {
         self.def.may_wait = true;

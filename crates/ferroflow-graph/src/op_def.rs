@@ -54,6 +54,8 @@ pub struct OpDef {
     pub takes_resources_from_anywhere: bool,
     /// It reads only metadata of a tensor, so it belongs on the device of the tensor.
     pub is_metadata: bool,
+    /// It reads the variables whose references or handles it takes, and changes none of them.
+    pub reads_variables: bool,
     /// Its kernel is asynchronous: it may wait for more than its inputs, such as another task or
     /// another step.
     pub may_wait: bool,
@@ -75,6 +77,8 @@ pub enum OpRole {
     Plain,
     /// Holds its value in the attribute `value`.
     Constant,
+    /// A reference or a handle to the variable that its attributes name.
+    Variable,
     /// Must be fed.
     Placeholder,
     /// Passes its one input on unchanged.
@@ -254,6 +258,7 @@ impl OpDef {
             takes_epilogue: false,
             takes_resources_from_anywhere: false,
             is_metadata: false,
+            reads_variables: false,
             may_wait: false,
             calls: None,
             shape: None,

@@ -16,7 +16,10 @@ mod order;
 mod partition;
 mod place;
 mod prune;
+mod read_order;
+mod sets;
 mod simulate;
+mod variables;
 mod waits;
 
 pub use cost::{CostModel, LinkCost, MeasuredCosts};
@@ -33,7 +36,9 @@ pub use order::topological_order;
 pub use partition::{Partition, partition};
 pub use place::{Devices, place, place_by_cost, predict};
 pub use prune::{Pruned, prune};
+pub use read_order::reads_before_writes;
 pub use simulate::{DeviceLoad, Prediction, Transfer};
+pub use variables::VariableUses;
 
 use crate::catalog::Catalog;
 

@@ -311,6 +311,13 @@ impl<P: Propagator> Run<P> {
         match &node.kernel {
             None => {
                 if let (NodeKind::Ret(i), Some(value)) = (node.kind, inputs.first_mut()) {
+                    // Its value is read when the step is over, but it must have one now.
+                    if let Value::Ref(variable) = value
+                        && !variable.is_initialized()
+                        && let Err(e) = variable.read()
+                    {
+                        return Ran::Failed(e);
+                    }
                     self.end.lock().rets[i as usize] = std::mem::take(value);
                 }
             }
@@ -465,15 +472,13 @@ impl<P: Propagator> Run<P> {
         if self.outstanding.fetch_sub(1, Ordering::AcqRel) != 1 {
             return;
         }
-        let (done, result) = {
+        let (done, error, rets) = {
             let mut end = self.end.lock();
-            let error = end.error.take();
-            let rets = std::mem::take(&mut end.rets);
-            let result = match error {
-                Some(e) => Err(e),
-                None => rets.into_iter().enumerate().map(|(i, v)| self.returned(i, v)).collect(),
-            };
-            (end.done.take(), result)
+            (end.done.take(), end.error.take(), std::mem::take(&mut end.rets))
+        };
+        let result: Result<Vec<Tensor>> = match error {
+            Some(e) => Err(e),
+            None => rets.into_iter().enumerate().map(|(i, v)| self.returned(i, v)).collect(),
         };
         let plan = self.plan.clone();
         if let Ok(run) = Arc::try_unwrap(self)

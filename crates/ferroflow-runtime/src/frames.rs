@@ -280,7 +280,7 @@ impl Iteration {
             // What a kernel did not set is dead: the branch of a Switch that was not taken.
             let source = source.filter(|v| !v.is_dead() && !v.is_empty());
             let is_dead = match edge.slot {
-                CONTROL => all_dead,
+                CONTROL => all_dead && !edge.is_order,
                 _ => source.is_none(),
             };
             let (takes, is_ready, is_dead) = if to.kind == NodeKind::Merge {

@@ -9,7 +9,7 @@ use crate::effort::Effort;
 use crate::flat::FlatState;
 use crate::frames::Count;
 use ferroflow_core::{DeviceInfo, KernelBox, NodeInfo, Result, bail, err};
-use ferroflow_graph::passes;
+use ferroflow_graph::passes::{self, VariableUses};
 use ferroflow_graph::{
     ControlFlow, FunctionInstantiator, GraphIr, KernelInit, Node, NodeId, OpDef, OpRole,
 };
@@ -49,7 +49,7 @@ pub(crate) struct PlanNode {
     pub effort: Effort,
     /// Some input is a reference that the kernel must see as a snapshot.
     pub derefs: bool,
-    /// Passes the variable on that it reads: whoever uses the value reads it anew, as it is then.
+    /// An alias of the variable that it takes: a consumer reads the variable when it runs.
     pub passes_ref: bool,
     /// Inputs that are references for the kernel too.
     pub ref_inputs: Box<[bool]>,
@@ -89,6 +89,8 @@ pub(crate) struct Edge {
     /// No later edge of this node carries the same output: the value can be moved.
     pub is_last_use: bool,
     pub is_from_enter: bool,
+    /// `to` only comes later: it is not dead because this node is.
+    pub is_order: bool,
 }
 
 pub(crate) const CONTROL: u32 = u32::MAX;
@@ -152,14 +154,17 @@ impl Plan {
         let mut infos = NodeInfos { context, devices: HashMap::new() };
         let ret_index: HashMap<NodeId, u32> =
             rets.iter().enumerate().map(|(i, id)| (*id, i as u32)).collect();
-        let (mut edges, ranges) = collect_edges(graph);
+        let variables = VariableUses::of(graph);
+        let first = passes::reads_before_writes(graph, &variables);
+        let mut waits_for_reads = vec![0u32; graph.len()];
+        first.iter().for_each(|(_, writer)| waits_for_reads[writer.index()] += 1);
+        let (mut edges, ranges) = collect_edges(graph, &first);
         mark_last_uses(&mut edges, &ranges);
 
         let needs_frames =
             graph.iter().any(|(_, n)| n.op.control_flow.is_some() || n.op.role == OpRole::Recv);
         let frames = if needs_frames { Some(frame_info::analyse(graph)?) } else { None };
 
-        let passes_ref = readers(graph);
         let mut nodes = Vec::with_capacity(graph.len());
         let mut input_slots = 0u32;
         for (id, node) in graph.iter() {
@@ -183,12 +188,9 @@ impl Plan {
                 NodeKind::Arg | NodeKind::Ret(_) => None,
                 _ => Some(make_kernel(node, &info, context)?),
             };
-            let controls = node.controls.len() as u32;
-            let is_ref = |i: usize| {
-                let source = node.inputs[i];
-                let is_ref = graph.type_of(source).is_ref || passes_ref[source.node.index()];
-                is_ref && !node.input_types[i].is_ref
-            };
+            let controls = node.controls.len() as u32 + waits_for_reads[id.index()];
+            // A result that is a reference is read when the step is over.
+            let is_result = matches!(kind, NodeKind::Ret(_));
             let (first_edge, edge_count) = ranges[id.index()];
             let place = frames.as_ref().map_or((ROOT, 0, 0), |f| f.places[id.index()]);
             nodes.push(PlanNode {
@@ -204,8 +206,8 @@ impl Plan {
                 },
                 kind,
                 effort: Effort::of(node),
-                derefs: (0..node.inputs.len()).any(is_ref),
-                passes_ref: passes_ref[id.index()],
+                derefs: !is_result && variables.reads_alias(graph, id),
+                passes_ref: variables.is_alias(id),
                 ref_inputs: node.input_types.iter().map(|t| t.is_ref).collect(),
                 runs_dead: matches!(node.op.role, OpRole::Send | OpRole::Recv),
                 frame_node: place.1,
@@ -269,23 +271,6 @@ impl Plan {
     }
 }
 
-/// The nodes that read a variable and do nothing with it. TensorFlow's share the variable's storage, so
-/// that a later update in the same step shows through them; training code relies on that.
-fn readers(graph: &GraphIr) -> Vec<bool> {
-    let mut found = vec![false; graph.len()];
-    let any_ref = graph.iter().any(|(_, n)| n.output_types.iter().any(|t| t.is_ref));
-    if !any_ref {
-        return found;
-    }
-    for id in passes::topological_order(graph) {
-        let node = graph.node(id);
-        if let (OpRole::Identity, [input]) = (node.op.role, &node.inputs[..]) {
-            found[id.index()] = graph.type_of(*input).is_ref || found[input.node.index()];
-        }
-    }
-    found
-}
-
 struct NodeInfos<'a> {
     context: &'a PlanContext<'a>,
     devices: HashMap<String, Arc<DeviceInfo>>,
@@ -326,13 +311,15 @@ fn make_kernel(node: &Node, info: &Arc<NodeInfo>, context: &PlanContext<'_>) -> 
         .map_err(|e| e.at_node(&node.name))
 }
 
-/// All edges by source node, and where each node's run starts and how long it is.
-fn collect_edges(graph: &GraphIr) -> (Vec<Edge>, Vec<(u32, u32)>) {
+/// All edges by source node, and where each node's run starts and how long it is. `first` are pairs
+/// of nodes with a control edge from one to the other that the graph does not have.
+fn collect_edges(graph: &GraphIr, first: &[(NodeId, NodeId)]) -> (Vec<Edge>, Vec<(u32, u32)>) {
     let mut ranges = vec![(0u32, 0u32); graph.len()];
     for (_, node) in graph.iter() {
         let sources = node.inputs.iter().map(|e| e.node).chain(node.controls.iter().copied());
         sources.for_each(|source| ranges[source.index()].1 += 1);
     }
+    first.iter().for_each(|(source, _)| ranges[source.index()].1 += 1);
     let mut total = 0;
     for range in &mut ranges {
         range.0 = total;
@@ -346,6 +333,7 @@ fn collect_edges(graph: &GraphIr) -> (Vec<Edge>, Vec<(u32, u32)>) {
         is_only: false,
         is_last_use: false,
         is_from_enter: false,
+        is_order: false,
     };
     let mut edges = vec![none; total as usize];
     let mut next: Vec<u32> = ranges.iter().map(|r| r.0).collect();
@@ -363,6 +351,9 @@ fn collect_edges(graph: &GraphIr) -> (Vec<Edge>, Vec<(u32, u32)>) {
         for c in &node.controls {
             put(*c, Edge { slot: CONTROL, to: id.0, ..none });
         }
+    }
+    for (source, to) in first {
+        put(*source, Edge { slot: CONTROL, to: to.0, is_order: true, ..none });
     }
     (edges, ranges)
 }

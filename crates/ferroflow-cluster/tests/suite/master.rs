@@ -9,3 +9,4 @@ mod placement;
 mod proxy;
 mod sessions;
 mod steps;
+mod variable_order;

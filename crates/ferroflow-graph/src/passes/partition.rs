@@ -10,6 +10,8 @@ use crate::catalog::Catalog;
 use crate::def::{GraphDef, NodeDef};
 use crate::graph::{Endpoint, GraphIr, Node, NodeId};
 use crate::passes::cost::CostModel;
+use crate::passes::read_order::order_across_tasks;
+use crate::passes::variables::VariableUses;
 use crate::passes::waits::{PROMPT, Waits};
 use ferroflow_core::{DType, DeviceInfo, DeviceName, Result, Tensor, err};
 pub(super) use loops::Loops;
@@ -27,7 +29,7 @@ pub struct Partition {
 /// Cuts `graph`, whose nodes are all placed on one of `devices`.
 ///
 /// A tensor that several nodes of a task need is sent there once. The value of a reference is read
-/// and sent for each node. A control edge becomes the transfer of an empty tensor. If a loop spans
+/// and sent for each node, and so is an alias of a variable for a node that follows an update. A control edge becomes the transfer of an empty tensor. If a loop spans
 /// tasks, each task without the loop condition gets a loop of control edges that follows the
 /// condition, so that it receives values once in each iteration. A value that arrives long before
 /// it is needed, by the estimate of `model`, is received later.
@@ -40,8 +42,10 @@ pub fn partition(
     control_flow::colocate(&mut graph);
     let mut tasks = Tasks::new(devices);
     let mut task_of = tasks.of_nodes(&graph)?;
+    order_across_tasks(&mut graph, &mut task_of, catalog)?;
     let mut loops = Loops::find(&graph)?;
     loops.follow(&mut graph, &mut task_of, catalog)?;
+    let variables = VariableUses::of(&graph);
     let cutter = Cutter {
         parts: vec![Vec::new(); tasks.names.len()],
         graph: &graph,
@@ -49,6 +53,8 @@ pub fn partition(
         task_of: &task_of,
         loops: &loops,
         waits: Waits::of(&graph),
+        after_updates: variables.after_updates(&graph),
+        variables: &variables,
         late: late::late_receives(&graph, &task_of, model),
         received: HashMap::new(),
         made: HashSet::new(),
@@ -143,6 +149,9 @@ struct Cutter<'a> {
     task_of: &'a [u32],
     loops: &'a Loops,
     waits: Waits,
+    variables: &'a VariableUses,
+    /// Variables, and the nodes that come after an update of them.
+    after_updates: HashSet<(u32, NodeId)>,
     /// Nodes that the receives of some values wait for.
     late: HashMap<(Endpoint, u32), NodeId>,
     parts: Vec<Vec<NodeDef>>,
@@ -178,7 +187,7 @@ impl Cutter<'_> {
                 }
                 continue;
             }
-            if is_ref {
+            if is_ref || self.is_new_value(e.node, id) {
                 let after = self.known_at(e.node, node)?;
                 let received = self.transfer(Sent::Value(e), id, after)?;
                 inputs.push(received.name.clone());
@@ -213,6 +222,12 @@ impl Cutter<'_> {
             full_type: None,
             original_names: node.original_names.clone(),
         })
+    }
+
+    /// Whether `source` is an alias of a variable that `reader` is to see as it is after an update.
+    fn is_new_value(&self, source: NodeId, reader: NodeId) -> bool {
+        let variable = self.variables.aliased(source);
+        variable.is_some_and(|v| self.after_updates.contains(&(v, reader)))
     }
 
     fn received(&mut self, sent: Sent, by: NodeId) -> Result<Received> {

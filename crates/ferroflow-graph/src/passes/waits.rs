@@ -5,8 +5,8 @@
 //! what ends the step.
 
 use super::order::topological_order;
+use super::sets::{NOTHING, Sets, UNKNOWN};
 use crate::graph::{GraphIr, Node, NodeId};
-use std::collections::HashMap;
 
 /// An attribute of a Recv whose value always arrives: the sent value depends on no node that may
 /// wait.
@@ -15,17 +15,23 @@ pub(super) const PROMPT: &str = "_prompt";
 /// For each node, the set of nodes that may wait among itself and the nodes it depends on.
 pub(crate) struct Waits {
     of: Vec<u32>,
+    sets: Sets,
 }
 
-/// The empty set.
-const NOTHING: u32 = 0;
-/// An unknown set.
-const UNKNOWN: u32 = u32::MAX;
-/// The total size of all sets. A set that would exceed it becomes unknown.
-const MAX_ELEMENTS: usize = 1 << 22;
-
 impl Waits {
+    /// What nodes wait for, but for receives whose values come without a wait.
     pub fn of(graph: &GraphIr) -> Waits {
+        Waits::for_those(graph, |node| {
+            node.op.may_wait && !node.attrs.bool(PROMPT).unwrap_or(false)
+        })
+    }
+
+    /// What nodes wait for, all receives included.
+    pub fn of_all(graph: &GraphIr) -> Waits {
+        Waits::for_those(graph, |node| node.op.may_wait)
+    }
+
+    fn for_those(graph: &GraphIr, may_wait: impl Fn(&Node) -> bool) -> Waits {
         let mut of = vec![NOTHING; graph.len()];
         let mut sets = Sets::default();
         let order = topological_order(graph);
@@ -46,7 +52,7 @@ impl Waits {
                 of[id.index()] = set;
             }
         }
-        Waits { of }
+        Waits { of, sets }
     }
 
     /// Whether a node depends on no node that may wait.
@@ -54,71 +60,15 @@ impl Waits {
         self.of[id.index()] == NOTHING
     }
 
+    /// Whether node `a` waits for nothing that `b` does not wait for.
+    pub fn includes(&self, b: NodeId, a: NodeId) -> bool {
+        self.sets.is_subset(self.of[a.index()], self.of[b.index()])
+    }
+
     /// Whether two nodes have the same set.
     pub fn are_alike(&self, a: NodeId, b: NodeId) -> bool {
         let (a, b) = (self.of[a.index()], self.of[b.index()]);
         a == b && a != UNKNOWN
-    }
-}
-
-fn may_wait(node: &Node) -> bool {
-    node.op.may_wait && !node.attrs.bool(PROMPT).unwrap_or(false)
-}
-
-/// Sorted sets of node numbers. Equal sets are stored once and have one number.
-struct Sets {
-    list: Vec<Vec<u32>>,
-    numbers: HashMap<Vec<u32>, u32>,
-    unions: HashMap<(u32, u32), u32>,
-    elements: usize,
-}
-
-impl Default for Sets {
-    fn default() -> Sets {
-        Sets {
-            list: vec![Vec::new()],
-            numbers: HashMap::from([(Vec::new(), NOTHING)]),
-            unions: HashMap::new(),
-            elements: 0,
-        }
-    }
-}
-
-impl Sets {
-    fn number(&mut self, set: Vec<u32>) -> u32 {
-        if let Some(number) = self.numbers.get(&set) {
-            return *number;
-        }
-        if self.elements + set.len() > MAX_ELEMENTS {
-            return UNKNOWN;
-        }
-        self.elements += set.len();
-        let number = self.list.len() as u32;
-        self.list.push(set.clone());
-        self.numbers.insert(set, number);
-        number
-    }
-
-    fn union(&mut self, a: u32, b: u32) -> u32 {
-        if a == b || b == NOTHING {
-            return a;
-        }
-        if a == NOTHING {
-            return b;
-        }
-        if a == UNKNOWN || b == UNKNOWN {
-            return UNKNOWN;
-        }
-        let key = (a.min(b), a.max(b));
-        if let Some(known) = self.unions.get(&key) {
-            return *known;
-        }
-        let mut both = [&self.list[a as usize][..], &self.list[b as usize][..]].concat();
-        both.sort_unstable();
-        both.dedup();
-        let number = self.number(both);
-        self.unions.insert(key, number);
-        number
     }
 }
 

@@ -90,6 +90,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("input: Ref(T)")
         .output("output: Ref(T)")
         .attr("T: type")
+        .reads_variables()
         .allows_uninitialized_input()
         .shape(shape::same_as_input)
         .cpu_fn(identity);

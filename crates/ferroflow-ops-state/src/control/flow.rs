@@ -174,6 +174,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("output: Ref(T)")
         .attr("T: type")
         .attr("N: int >= 1")
+        .reads_variables()
         .shape(shape::unknown)
         .cpu_fn(ref_select);
     c.op("RefIdentity")
@@ -181,6 +182,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("input: Ref(T)")
         .output("output: Ref(T)")
         .attr("T: type")
+        .reads_variables()
         .allows_uninitialized_input()
         .shape(shape::same_as_input)
         .cpu_fn(pass);

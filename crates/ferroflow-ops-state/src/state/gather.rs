@@ -105,6 +105,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("dtype: type")
         .attr("Tindices: {int32, int64}")
         .stateful()
+        .reads_variables()
         .shape(shape::unknown)
         .cpu(per_width!("dtype", init, T => Gather::<T> {
             target: Target::new(init, 0),
@@ -119,6 +120,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("dtype: type")
         .attr("Tindices: {int32, int64}")
         .stateful()
+        .reads_variables()
         .shape(shape::unknown)
         .cpu(per_width!("dtype", init, T => GatherNd::<T> {
             target: Target::new(init, 0),

@@ -179,6 +179,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("container: string = ''")
         .attr("shared_name: string = ''")
         .stateful()
+        .role(OpRole::Variable)
         .shape(shape::from_attr)
         .cpu(make_variable);
     c.op("Variable")
@@ -189,6 +190,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("container: string = ''")
         .attr("shared_name: string = ''")
         .stateful()
+        .role(OpRole::Variable)
         .shape(old_variable_shape)
         .cpu(make_variable);
     c.op("TemporaryVariable")
@@ -225,6 +227,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("is_initialized: bool")
         .attr("dtype: type")
         .allows_uninitialized_input()
+        .reads_variables()
         .shape(shape::scalar)
         .cpu_fn(is_initialized);
     c.no_gradient(&["Assign"]);

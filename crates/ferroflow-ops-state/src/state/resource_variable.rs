@@ -234,6 +234,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("shape: shape")
         .attr("allowed_devices: list(string) = []")
         .stateful()
+        .role(OpRole::Variable)
         .shape(shape::scalar)
         .cpu(var_handle);
     c.op("_VarHandlesOp")
@@ -253,6 +254,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("value: dtype")
         .attr("dtype: type")
         .stateful()
+        .reads_variables()
         .shape(shape::unknown)
         .cpu(read_variable);
     c.op("_ReadVariablesOp")
@@ -262,6 +264,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("N: int >= 0")
         .attr("dtypes: list(type) >= 1")
         .stateful()
+        .reads_variables()
         .shape(shape::unknown)
         .cpu(read_variables);
     c.op("AssignVariableOp")
@@ -278,6 +281,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("resource: resource")
         .output("is_initialized: bool")
         .stateful()
+        .reads_variables()
         .shape(shape::scalar)
         .cpu(is_initialized);
     c.op("VariableShape")
@@ -286,6 +290,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("output: out_type")
         .attr("out_type: {int32, int64} = DT_INT32")
         .stateful()
+        .reads_variables()
         .shape(shape::vector)
         .cpu(variable_shape);
     c.op("DestroyResourceOp")
@@ -299,6 +304,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .doc("Nothing: reads never copy here.")
         .input("resource: resource")
         .stateful()
+        .reads_variables()
         .shape(shape::unknown)
         .cpu_fn(|_| Ok(()));
     c.op("IsResourceHandleRefCounting")
@@ -306,6 +312,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("handle: resource")
         .output("result: bool")
         .stateful()
+        .reads_variables()
         .shape(shape::scalar)
         .cpu_fn(|ctx| ctx.set(0, Tensor::scalar(false)));
     c.gradient("ReadVariableOp", |_, dy| Ok(vec![dy[0]]));

@@ -13,3 +13,4 @@ mod placement;
 mod random_graphs;
 mod session;
 mod slot_protocol;
+mod variable_order;

@@ -67,12 +67,15 @@ impl Search<'_> {
             OperandShapes::Broadcast => self.is_vector(bias, 1 - operand),
             OperandShapes::Alike => false,
         };
-        if !is_bias || !self.timely.wait_alike(product, bias) {
+        let is_timely =
+            self.timely.wait_alike(product, bias) && self.timely.reads_alike(product, bias);
+        if !is_bias || !is_timely {
             return None;
         }
         let mut ids: SmallVec<[NodeId; 3]> = SmallVec::from_slice(&[product, bias]);
         if let Some((next, _)) = self.only_consumer(bias)
             && blocks_of(self.graph, self.graph.node(next)).is_some_and(|b| b.is_unary())
+            && ids.iter().all(|id| self.timely.reads_alike(*id, next))
         {
             ids.push(next);
         }

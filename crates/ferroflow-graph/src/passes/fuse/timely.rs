@@ -1,23 +1,43 @@
-//! Keeps errors on time: fusion must not make a node that can fail wait for more than before.
+//! Nodes run when they would have. A node that can fail is not made to wait for what it did not wait
+//! for, so its error comes out. A node that reads a variable does not move behind an update.
 
 use crate::block_kernel::{AnyBlockKernel, OperandShapes};
 use crate::graph::{GraphIr, NodeId};
-use crate::passes::infer;
+use crate::passes::variables::VariableUses;
 use crate::passes::waits::Waits;
+use crate::passes::{infer, topological_order};
 use ferroflow_core::PartialShape;
 use std::cell::OnceCell;
 
-/// What fusion needs to know of a graph to keep errors on time.
+/// What fusion must know of a graph so as not to hide an error behind a wait, or a value behind an
+/// update.
 pub(super) struct Timely<'g> {
     graph: &'g GraphIr,
     waits: Waits,
+    variables: VariableUses,
+    /// Which nodes come after an update of some variable.
+    is_after_update: Vec<bool>,
     /// The inferred shapes; computed on first use.
     shapes: OnceCell<Vec<Vec<PartialShape>>>,
 }
 
 impl<'g> Timely<'g> {
     pub fn new(graph: &'g GraphIr) -> Timely<'g> {
-        Timely { graph, waits: Waits::of(graph), shapes: OnceCell::new() }
+        let variables = VariableUses::of(graph);
+        Timely {
+            graph,
+            waits: Waits::of(graph),
+            is_after_update: after_updates(graph, &variables),
+            variables,
+            shapes: OnceCell::new(),
+        }
+    }
+
+    /// Whether `id` reads the same values of variables when it runs with `root`, which comes after
+    /// it.
+    pub fn reads_alike(&self, id: NodeId, root: NodeId) -> bool {
+        let is_after = |id: NodeId| self.is_after_update[id.index()];
+        is_after(id) == is_after(root) || !self.variables.reads_alias(self.graph, id)
     }
 
     /// The inferred shape of input `i` of a node.
@@ -36,7 +56,8 @@ impl<'g> Timely<'g> {
     /// Whether the element-wise node `id` can run together with `root`: either it waits for as
     /// much, or it cannot fail, so that the delay has no visible effect.
     pub fn may_run_with(&self, id: NodeId, blocks: &AnyBlockKernel, root: NodeId) -> bool {
-        self.wait_alike(id, root) || self.cannot_fail(id, blocks)
+        let is_timely = self.wait_alike(id, root) || self.cannot_fail(id, blocks);
+        is_timely && self.reads_alike(id, root)
     }
 
     fn cannot_fail(&self, id: NodeId, blocks: &AnyBlockKernel) -> bool {
@@ -54,6 +75,20 @@ impl<'g> Timely<'g> {
             }
         }
     }
+}
+
+fn after_updates(graph: &GraphIr, variables: &VariableUses) -> Vec<bool> {
+    let mut is_after = vec![false; graph.len()];
+    variables.writers().for_each(|id| is_after[id.index()] = true);
+    if is_after.contains(&true) {
+        for id in topological_order(graph) {
+            let node = graph.node(id);
+            let mut sources =
+                node.inputs.iter().map(|e| e.node).chain(node.controls.iter().copied());
+            is_after[id.index()] |= sources.any(|source| is_after[source.index()]);
+        }
+    }
+    is_after
 }
 
 /// Whether the known parts guarantee that two shapes broadcast against each other.
