@@ -12,7 +12,7 @@ use crate::link_cost::{Algorithm, LinkCostModel, tree_segment};
 use crate::mesh::Mesh;
 use crate::number::{Number, bytes_of_mut};
 use crate::reduce::{ReduceOp, check_dtype};
-use crate::rendezvous::{ConnectedRanks, Membership, meet};
+use crate::rendezvous::{ConnectedRanks, Membership, connect_ranks};
 use crate::schedule::{self, Schedule, Windows, even_bounds};
 use crate::signature::{OperationKind, Signature};
 use ferroflow_core::{DType, Error, Result, ensure};
@@ -103,7 +103,7 @@ struct Plan {
 impl Group {
     /// Connects to the other ranks and probes the links.
     pub fn join(member: &Membership, options: GroupOptions) -> Result<Group> {
-        Group::meet(member, options, None)
+        Group::connect(member, options, None)
     }
 
     /// [`Group::join`] for rank 0 with a listener that is already bound.
@@ -112,23 +112,24 @@ impl Group {
         options: GroupOptions,
         listener: TcpListener,
     ) -> Result<Group> {
-        Group::meet(member, options, Some(listener))
+        Group::connect(member, options, Some(listener))
     }
 
-    fn meet(
+    fn connect(
         member: &Membership,
         options: GroupOptions,
         listener: Option<TcpListener>,
     ) -> Result<Group> {
-        let met: ConnectedRanks = meet(member, listener)?;
-        let mut group = Group::new(member.rank, met.hosts, met.mesh, options, member.servers);
+        let connected: ConnectedRanks = connect_ranks(member, listener)?;
+        let mut group =
+            Group::new(member.rank, connected.hosts, connected.mesh, options, member.servers);
         #[cfg(target_os = "linux")]
         {
-            group.shared = met.shared;
+            group.shared = connected.shared;
         }
         group.servers_only = member.servers_only;
-        group.control = Some(Arc::new(met.control));
-        group.failure = Some(met.failure);
+        group.control = Some(Arc::new(connected.control));
+        group.failure = Some(connected.failure);
         let is_free = group.options.model.is_none() && group.options.algorithm.is_none();
         if is_free && group.servers == 0 {
             group.model = group.probe()?;

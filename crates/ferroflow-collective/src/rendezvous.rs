@@ -167,7 +167,10 @@ impl Hello {
 }
 
 /// Connects to the other ranks. `listener` is that of rank 0, if it is already bound.
-pub(crate) fn meet(member: &Membership, listener: Option<TcpListener>) -> Result<ConnectedRanks> {
+pub(crate) fn connect_ranks(
+    member: &Membership,
+    listener: Option<TcpListener>,
+) -> Result<ConnectedRanks> {
     let Membership { rank, size, .. } = *member;
     ensure!(
         (1..=65_536).contains(&size),
@@ -190,12 +193,12 @@ pub(crate) fn meet(member: &Membership, listener: Option<TcpListener>) -> Result
     member.streams.map(check_streams).transpose()?;
     let until = Deadline { time: Instant::now() + member.timeout, abandon: member.abandon.clone() };
     let failure = Arc::new(GroupFailure::new()?);
-    let meeting = if rank == 0 {
+    let connected = if rank == 0 {
         host(member, listener, failure, &until)
     } else {
         join(member, failure, &until)
     };
-    meeting.map_err(|e| {
+    connected.map_err(|e| {
         e.context(format!("rank {rank} of {size} could not connect to the other ranks"))
     })
 }

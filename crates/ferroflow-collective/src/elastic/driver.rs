@@ -89,7 +89,7 @@ impl Driver {
             short_since: None,
             lost_since: None,
             has_lost: false,
-            missed: None,
+            first_failure: None,
             failures: 0,
             report: report.clone(),
         };
@@ -219,8 +219,8 @@ impl Read for Prompt<'_> {
 
 fn listen(mut stream: TcpStream, id: u64, events: &Sender<DriverEvent>) {
     while let Ok(Some(frame)) = read_frame(&mut stream) {
-        let Ok(word) = WorkerMessage::decode(&frame) else { break };
-        if events.send(DriverEvent::Message(id, word)).is_err() {
+        let Ok(message) = WorkerMessage::decode(&frame) else { break };
+        if events.send(DriverEvent::Message(id, message)).is_err() {
             return;
         }
     }
@@ -232,22 +232,22 @@ struct Worker {
     stream: ClosingStream,
     name: String,
     /// The epoch it is in, and its rank there.
-    place: Option<(u64, u32)>,
+    assigned: Option<(u64, u32)>,
     /// Where it would listen as rank 0, if it is ready for a rank.
     ready: Option<String>,
     /// It was refused because the job is done.
     late: bool,
     /// The last epoch in which it connected to the other ranks.
-    met: Option<u64>,
+    connected_in: Option<u64>,
     /// Epochs with it that failed to connect.
-    misses: u32,
+    failed_epochs: u32,
 }
 
 impl Worker {
     /// Whether an epoch with it would probably fail: it can reach the driver, but perhaps not the
     /// ranks.
-    fn is_held(&self) -> bool {
-        self.met.is_none() && self.misses > 0
+    fn is_suspect(&self) -> bool {
+        self.connected_in.is_none() && self.failed_epochs > 0
     }
 }
 
@@ -257,12 +257,12 @@ struct EpochState {
     epoch: u64,
     /// Since when there are too few processes.
     short_since: Option<Instant>,
-    /// Since when the present epoch misses a rank.
+    /// Since when the present epoch lacks a rank.
     lost_since: Option<Instant>,
     /// Whether a process of the present epoch is gone.
     has_lost: bool,
     /// The first process of the present epoch that could not connect to the others, and why.
-    missed: Option<String>,
+    first_failure: Option<String>,
     /// Failed epochs in a row.
     failures: u32,
     report: Arc<parking_lot::Mutex<DriverReport>>,
@@ -285,21 +285,29 @@ impl EpochState {
         match event {
             DriverEvent::Connected(id, stream, name) => {
                 self.report.lock().joined += 1;
-                let (place, ready, met) = (None, None, None);
-                let worker = Worker { stream, name, place, ready, late: false, met, misses: 0 };
+                let (assigned, ready, connected_in) = (None, None, None);
+                let worker = Worker {
+                    stream,
+                    name,
+                    assigned,
+                    ready,
+                    late: false,
+                    connected_in,
+                    failed_epochs: 0,
+                };
                 self.workers.insert(id, worker);
             }
             DriverEvent::Message(id, WorkerMessage::Ready { address }) => {
                 let Some(worker) = self.workers.get_mut(&id).filter(|w| !w.late) else { return };
                 worker.ready = Some(address);
                 // Ranks of its old epoch need not wait for it any more.
-                if let Some((epoch, _)) = worker.place {
+                if let Some((epoch, _)) = worker.assigned {
                     self.announce_loss(epoch);
                 }
             }
             DriverEvent::Message(id, WorkerMessage::GroupFormed { epoch }) => {
                 if let Some(worker) = self.workers.get_mut(&id) {
-                    worker.met = Some(epoch);
+                    worker.connected_in = Some(epoch);
                 }
             }
             DriverEvent::Message(id, WorkerMessage::GroupFailed { epoch, why }) => {
@@ -307,7 +315,7 @@ impl EpochState {
                 // After one process has come back, the others fail for that reason. It is not a new
                 // one.
                 if epoch == self.epoch && self.lost_since.is_none() {
-                    self.missed.get_or_insert_with(|| format!("{}: {why}", worker.name));
+                    self.first_failure.get_or_insert_with(|| format!("{}: {why}", worker.name));
                 }
             }
             DriverEvent::Message(id, WorkerMessage::Done) => {
@@ -319,7 +327,7 @@ impl EpochState {
                 let Some(worker) = self.workers.remove(&id).filter(|w| !w.late) else { return };
                 self.report.lock().lost += 1;
                 tracing::info!("{} has disconnected", worker.name);
-                if let Some((epoch, _)) = worker.place {
+                if let Some((epoch, _)) = worker.assigned {
                     self.has_lost |= epoch == self.epoch;
                     self.announce_loss(epoch);
                 }
@@ -332,7 +340,7 @@ impl EpochState {
         if epoch == self.epoch {
             self.lost_since.get_or_insert_with(Instant::now);
         }
-        let inside = |w: &Worker| w.ready.is_none() && w.place.is_some_and(|(e, _)| e == epoch);
+        let inside = |w: &Worker| w.ready.is_none() && w.assigned.is_some_and(|(e, _)| e == epoch);
         let survivors = self.workers.values_mut().filter(|w| inside(w));
         survivors.for_each(|w| send(w, &DriverMessage::RankLost { epoch }));
     }
@@ -342,7 +350,8 @@ impl EpochState {
         if self.report.lock().done == 0 {
             return;
         }
-        let began = |w: &Worker| w.met.is_some() || (w.place.is_some() && w.ready.is_none());
+        let began =
+            |w: &Worker| w.connected_in.is_some() || (w.assigned.is_some() && w.ready.is_none());
         for worker in self.workers.values_mut().filter(|w| !began(w) && !w.late) {
             (worker.late, worker.ready) = (true, None);
             // Record it first, so that the launcher knows before the process can end.
@@ -355,7 +364,7 @@ impl EpochState {
     fn settle(&mut self) {
         self.refuse_late();
         let (epoch, timeout) = (self.epoch, self.options.timeout);
-        let inside = |w: &Worker| w.place.is_some_and(|(e, _)| e == epoch);
+        let inside = |w: &Worker| w.assigned.is_some_and(|(e, _)| e == epoch);
         let is_over = |since: Option<Instant>| since.is_some_and(|t| t.elapsed() >= timeout);
         if is_over(self.lost_since) {
             // Disconnect ranks that do not come back although their epoch has lost a rank: they
@@ -371,7 +380,7 @@ impl EpochState {
         }
         let busy = self.workers.values().filter(|w| inside(w) && w.ready.is_none()).count();
         if busy > 0 {
-            let is_new = |w: &Worker| w.ready.is_some() && !inside(w) && !w.is_held();
+            let is_new = |w: &Worker| w.ready.is_some() && !inside(w) && !w.is_suspect();
             let newcomers = self.workers.values().any(is_new);
             let room = self.workers.values().filter(|w| inside(w)).count() < self.options.max;
             if newcomers && room {
@@ -404,12 +413,12 @@ impl EpochState {
             }
         }
         // Processes with failed epochs get another try only if there are too few others.
-        ready.sort_by_key(|&(id, w)| (if w.is_held() { w.misses } else { 0 }, id));
-        let free = ready.iter().filter(|(_, w)| !w.is_held()).count();
+        ready.sort_by_key(|&(id, w)| (if w.is_suspect() { w.failed_epochs } else { 0 }, id));
+        let free = ready.iter().filter(|(_, w)| !w.is_suspect()).count();
         let held = ready.split_off(free.max(least)).len();
         // Survivors first, those of the latest epoch in the order of their ranks, so that rank 0
         // has the state that the others have committed.
-        ready.sort_by_key(|&(id, w)| match w.place.filter(|_| w.met.is_some()) {
+        ready.sort_by_key(|&(id, w)| match w.assigned.filter(|_| w.connected_in.is_some()) {
             Some((epoch, rank)) => (u64::MAX - epoch, u64::from(rank)),
             None => (u64::MAX, id),
         });
@@ -427,7 +436,7 @@ impl EpochState {
         for (rank, id) in ready.iter().enumerate() {
             let Some(worker) = self.workers.get_mut(id) else { continue };
             let (epoch, rank) = (self.epoch, rank as u32);
-            worker.place = Some((epoch, rank));
+            worker.assigned = Some((epoch, rank));
             worker.ready = None;
             send(worker, &DriverMessage::Assign { epoch, rank, size, address: address.clone() });
         }
@@ -438,17 +447,17 @@ impl EpochState {
     /// give up.
     fn check_last_epoch(&mut self) -> Result<()> {
         let epoch = self.epoch;
-        let inside = |w: &Worker| w.place.is_some_and(|(e, _)| e == epoch);
-        let Some(why) = self.missed.take().filter(|_| !self.has_lost) else {
-            if self.workers.values().filter(|w| inside(w)).all(|w| w.met == Some(epoch)) {
+        let inside = |w: &Worker| w.assigned.is_some_and(|(e, _)| e == epoch);
+        let Some(why) = self.first_failure.take().filter(|_| !self.has_lost) else {
+            if self.workers.values().filter(|w| inside(w)).all(|w| w.connected_in == Some(epoch)) {
                 self.failures = 0;
             }
             return Ok(());
         };
         self.failures += 1;
         tracing::warn!("the ranks of epoch {epoch} could not connect: {why}");
-        for worker in self.workers.values_mut().filter(|w| inside(w) && w.met.is_none()) {
-            worker.misses += 1;
+        for worker in self.workers.values_mut().filter(|w| inside(w) && w.connected_in.is_none()) {
+            worker.failed_epochs += 1;
         }
         if self.failures < TRIES {
             return Ok(());
@@ -493,8 +502,8 @@ impl EpochState {
 }
 
 /// Sends a message. If that fails, the connection is closed and its reader reports the loss.
-fn send(worker: &mut Worker, answer: &DriverMessage) {
-    if write_frame(&mut worker.stream.0, &answer.encode()).is_err() {
+fn send(worker: &mut Worker, message: &DriverMessage) {
+    if write_frame(&mut worker.stream.0, &message.encode()).is_err() {
         let _ = worker.stream.0.shutdown(Shutdown::Both);
     }
 }

@@ -24,8 +24,8 @@ struct Assignment {
 }
 
 #[derive(Default)]
-struct News {
-    place: Option<Assignment>,
+struct MemberState {
+    assignment: Option<Assignment>,
     /// The epoch that this process is in or about to join.
     epoch: u64,
     /// Set when a rank of that epoch is lost, to end the wait for it.
@@ -34,7 +34,7 @@ struct News {
 }
 
 struct Shared {
-    news: Mutex<News>,
+    state: Mutex<MemberState>,
     changed: Condvar,
     newcomers: AtomicBool,
 }
@@ -64,7 +64,7 @@ impl ElasticMember {
         let hello = WorkerMessage::Hello { token: token.into(), name: name.into() };
         write_frame(&mut stream, &hello.encode()).map_err(problem)?;
         let shared = Arc::new(Shared {
-            news: Mutex::new(News::default()),
+            state: Mutex::new(MemberState::default()),
             changed: Condvar::new(),
             newcomers: AtomicBool::new(false),
         });
@@ -105,48 +105,48 @@ impl ElasticMember {
             self.shared.newcomers.store(false, Ordering::SeqCst);
             let ready = WorkerMessage::Ready { address: address.to_string() };
             write_frame(&mut self.stream, &ready.encode()).map_err(|e| self.end_or(&e))?;
-            let (place, lost) = self.wait()?;
-            let mut member = Membership::new(place.rank, place.size, place.address);
-            member.token = format!("{}/{}", self.token, place.epoch);
+            let (assignment, lost) = self.wait()?;
+            let mut member = Membership::new(assignment.rank, assignment.size, assignment.address);
+            member.token = format!("{}/{}", self.token, assignment.epoch);
             member.timeout = GROUP_TIMEOUT;
             member.set_links_from_env()?;
             member.abandon = Some(lost);
-            let met = match place.rank {
+            let group = match assignment.rank {
                 0 => Group::host(&member, options.clone(), listener),
                 _ => Group::join(&member, options.clone()),
             };
-            let epoch = place.epoch;
-            let word = match &met {
+            let epoch = assignment.epoch;
+            let message = match &group {
                 Ok(_) => WorkerMessage::GroupFormed { epoch },
-                Err(e) if is_passing(e) => {
+                Err(e) if may_succeed_later(e) => {
                     WorkerMessage::GroupFailed { epoch, why: e.message().into() }
                 }
-                Err(_) => return met,
+                Err(_) => return group,
             };
             // Ignore the error: if the driver is gone, the group still works until the next epoch.
-            let _ = write_frame(&mut self.stream, &word.encode());
-            match met {
+            let _ = write_frame(&mut self.stream, &message.encode());
+            match group {
                 Err(e) => tracing::info!("epoch {epoch}: {e}"),
-                met => return met,
+                group => return group,
             }
         }
     }
 
     fn wait(&self) -> Result<(Assignment, Arc<AtomicBool>)> {
-        let mut news = self.shared.news.lock();
+        let mut state = self.shared.state.lock();
         loop {
-            if let Some(end) = &news.end {
+            if let Some(end) = &state.end {
                 return Err(end.clone());
             }
-            if let Some(place) = news.place.take() {
-                return Ok((place, news.lost.clone()));
+            if let Some(assignment) = state.assignment.take() {
+                return Ok((assignment, state.lost.clone()));
             }
-            self.shared.changed.wait(&mut news);
+            self.shared.changed.wait(&mut state);
         }
     }
 
     fn end_or(&self, e: &std::io::Error) -> Error {
-        let end = self.shared.news.lock().end.clone();
+        let end = self.shared.state.lock().end.clone();
         end.unwrap_or_else(|| err!(Unavailable, "lost the connection to the elastic driver: {e}"))
     }
 
@@ -172,7 +172,7 @@ impl Drop for ElasticMember {
 }
 
 /// Whether the next epoch may succeed.
-fn is_passing(e: &Error) -> bool {
+fn may_succeed_later(e: &Error) -> bool {
     matches!(
         e.code(),
         Code::Unavailable | Code::Aborted | Code::DeadlineExceeded | Code::PermissionDenied
@@ -181,33 +181,33 @@ fn is_passing(e: &Error) -> bool {
 
 fn listen(mut stream: TcpStream, shared: &Shared) {
     let end = loop {
-        let answer = match read_frame(&mut stream) {
+        let message = match read_frame(&mut stream) {
             Ok(Some(frame)) => DriverMessage::decode(&frame),
             Ok(None) => break err!(Unavailable, "the elastic driver is gone"),
             Err(e) => break err!(Unavailable, "the elastic driver is gone: {e}"),
         };
-        match answer {
+        match message {
             Ok(DriverMessage::Assign { epoch, rank, size, address }) => {
                 let (rank, size) = (rank as usize, size as usize);
-                let mut news = shared.news.lock();
-                news.epoch = epoch;
-                news.lost = Arc::new(AtomicBool::new(false));
-                news.place = Some(Assignment { epoch, rank, size, address });
-                drop(news);
+                let mut state = shared.state.lock();
+                state.epoch = epoch;
+                state.lost = Arc::new(AtomicBool::new(false));
+                state.assignment = Some(Assignment { epoch, rank, size, address });
+                drop(state);
                 shared.changed.notify_all();
             }
             Ok(DriverMessage::NewcomersWaiting) => shared.newcomers.store(true, Ordering::SeqCst),
             Ok(DriverMessage::RankLost { epoch }) => {
-                let news = shared.news.lock();
-                if news.epoch == epoch {
-                    news.lost.store(true, Ordering::SeqCst);
+                let state = shared.state.lock();
+                if state.epoch == epoch {
+                    state.lost.store(true, Ordering::SeqCst);
                 }
             }
             Ok(DriverMessage::Refused(why)) => break why,
             Err(e) => break e.context("the elastic driver"),
         }
     };
-    shared.news.lock().end.get_or_insert(end);
+    shared.state.lock().end.get_or_insert(end);
     shared.changed.notify_all();
 }
 
