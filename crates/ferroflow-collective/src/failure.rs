@@ -5,15 +5,18 @@ use parking_lot::Mutex;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+
+type Listener = Arc<dyn Fn() + Send + Sync>;
 
 /// Whether a group has failed, as far as this rank knows. The first failure counts. It makes a file
 /// descriptor readable for pollers and calls all registered listeners.
 pub(crate) struct GroupFailure {
     failed: AtomicBool,
     cause: Mutex<Option<Error>>,
-    listeners: Mutex<Vec<Box<dyn Fn() + Send>>>,
+    listeners: Mutex<Vec<Listener>>,
     wake: UnixStream,
     woken: UnixStream,
 }
@@ -42,7 +45,7 @@ impl GroupFailure {
         self.failed.store(true, Ordering::SeqCst);
         // This byte is not consumed, so every later poll of the other end returns immediately.
         let _ = (&self.wake).write(&[1]);
-        self.listeners.lock().iter().for_each(|listener| listener());
+        self.call_listeners();
         true
     }
 
@@ -58,14 +61,20 @@ impl GroupFailure {
     }
 
     /// Calls `listener` when the group fails, or now if it has failed.
-    pub(crate) fn add_listener(&self, listener: impl Fn() + Send + 'static) {
+    pub(crate) fn add_listener(&self, listener: impl Fn() + Send + Sync + 'static) {
         if self.failed.load(Ordering::SeqCst) {
             listener();
         }
-        self.listeners.lock().push(Box::new(listener));
+        self.listeners.lock().push(Arc::new(listener));
         if self.failed.load(Ordering::SeqCst) {
-            self.listeners.lock().iter().for_each(|listener| listener());
+            self.call_listeners();
         }
+    }
+
+    /// Calls the listeners without holding the lock.
+    fn call_listeners(&self) {
+        let listeners = self.listeners.lock().clone();
+        listeners.iter().for_each(|listener| listener());
     }
 
     /// A descriptor that becomes readable when the group fails.
