@@ -1,8 +1,8 @@
 //! Connections to other tasks, shared by all callers.
 
 use crate::error::from_status;
+use crate::liveness::Liveness;
 use crate::net::{NetworkConnector, SystemNetwork, TaskNetwork};
-use crate::pulse::Pulse;
 use crate::rpc::Channel;
 use crate::rpc::client::ChannelOptions;
 use ferroflow_core::{HashMap, Result};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub(crate) struct Channels {
     network: Arc<dyn TaskNetwork>,
     by_address: Mutex<HashMap<String, Channel>>,
-    pulses: Mutex<HashMap<String, Arc<Pulse>>>,
+    liveness: Mutex<HashMap<String, Arc<Liveness>>>,
 }
 
 impl Default for Channels {
@@ -24,7 +24,7 @@ impl Default for Channels {
 
 impl Channels {
     pub fn over(network: Arc<dyn TaskNetwork>) -> Channels {
-        Channels { network, by_address: Mutex::default(), pulses: Mutex::default() }
+        Channels { network, by_address: Mutex::default(), liveness: Mutex::default() }
     }
 
     pub fn get(&self, address: &str) -> Result<Channel> {
@@ -43,10 +43,10 @@ impl Channels {
     }
 
     /// The liveness of the task at an address, shared by all waiters.
-    pub fn pulse(&self, address: &str) -> Arc<Pulse> {
-        let mut known = self.pulses.lock();
+    pub fn liveness(&self, address: &str) -> Arc<Liveness> {
+        let mut known = self.liveness.lock();
         match known.get(address) {
-            Some(pulse) => pulse.clone(),
+            Some(liveness) => liveness.clone(),
             None => known.entry(address.to_string()).or_default().clone(),
         }
     }

@@ -1,11 +1,11 @@
 //! The client side of a session on another task's master.
 
 use crate::error::from_status;
+use crate::liveness::Liveness;
 use crate::messages::{
     CloseSessionRequest, CreateSessionResponse, ExtendSessionRequest, ExtendSessionResponse,
     PartialRunSetupRequest, PartialRunSetupResponse,
 };
-use crate::pulse::Pulse;
 use crate::rpc::client::ChannelOptions;
 use crate::rpc::{CallOptions, Channel, Chunks};
 use crate::service::TaskService;
@@ -68,7 +68,7 @@ pub struct RemoteSession {
 
 /// Where a session's master is.
 enum MasterOf {
-    Peer(Channel, Pulse),
+    Peer(Channel, Liveness),
     /// In this process: tensors are not serialized.
     Here(Arc<TaskService>),
 }
@@ -86,8 +86,8 @@ impl MasterOf {
             MasterOf::Peer(channel, _) if options.wait_ready => {
                 channel.call(&path, message, options).await
             }
-            MasterOf::Peer(channel, pulse) => {
-                watched(channel, pulse, channel.call(&path, message, options)).await?
+            MasterOf::Peer(channel, liveness) => {
+                watched(channel, liveness, channel.call(&path, message, options)).await?
             }
             MasterOf::Here(service) => {
                 let call = service.call_master(method, &path, message.into());
@@ -112,16 +112,17 @@ impl MasterOf {
         timeout: Option<Duration>,
     ) -> Result<RunStepResponse> {
         match self {
-            MasterOf::Peer(channel, pulse) => {
+            MasterOf::Peer(channel, liveness) => {
                 let message = Chunks::from(request.encode()?.into_parts());
                 let options = CallOptions { timeout, ..CallOptions::default() };
                 let call = channel.call("/tensorflow.MasterService/RunStep", message, options);
-                let answer = watched(channel, pulse, call).await?.map_err(|s| from_status(&s))?;
+                let answer =
+                    watched(channel, liveness, call).await?.map_err(|s| from_status(&s))?;
                 let chunks: Vec<Bytes> = answer.segments().cloned().collect();
                 RunStepResponse::decode(MessageReader::new(chunks))
             }
             MasterOf::Here(service) => {
-                let _inside = service.gate.enter()?;
+                let _inside = service.drain.enter()?;
                 let call = service.master.run_step(request);
                 match timeout {
                     None => call.await,
@@ -140,8 +141,12 @@ impl MasterOf {
 
 /// Waits for a call. Fails with `Unavailable` if the server does not answer probes: it may hang, or
 /// the network may be down.
-async fn watched<T>(channel: &Channel, pulse: &Pulse, call: impl Future<Output = T>) -> Result<T> {
-    pulse.watch(channel, async { Ok(call.await) }).await.unwrap_or_else(|silence| {
+async fn watched<T>(
+    channel: &Channel,
+    liveness: &Liveness,
+    call: impl Future<Output = T>,
+) -> Result<T> {
+    liveness.watch(channel, async { Ok(call.await) }).await.unwrap_or_else(|silence| {
         let address = channel.address();
         Err(err!(Unavailable, "the server at {address} does not answer: {}", silence.message))
     })
@@ -181,7 +186,7 @@ impl RemoteSession {
         let channel =
             Channel::connect(address, ChannelOptions::default()).map_err(|s| from_status(&s))?;
         RemoteSession::open(
-            MasterOf::Peer(channel, Pulse::default()),
+            MasterOf::Peer(channel, Liveness::default()),
             target.to_string(),
             graph,
             options,

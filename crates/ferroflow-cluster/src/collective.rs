@@ -453,8 +453,8 @@ async fn watched<T>(
     address: &str,
     what: impl Future<Output = T>,
 ) -> Result<T> {
-    let (channel, pulse) = (channels.get(address)?, channels.pulse(address));
-    pulse.watch(&channel, what).await.map_err(|silence| {
+    let (channel, liveness) = (channels.get(address)?, channels.liveness(address));
+    liveness.watch(&channel, what).await.map_err(|silence| {
         err!(Unavailable, "{task} at {address} does not answer: {}", silence.message)
     })
 }

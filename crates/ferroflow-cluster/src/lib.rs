@@ -3,27 +3,26 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
-mod begun;
 mod channels;
 mod client;
 mod collective;
+mod dedup;
 mod departure;
+mod drain;
 mod error;
-mod gate;
 mod key;
 mod link;
 mod listen;
+mod liveness;
 mod master;
 mod messages;
 mod net;
-mod patience;
-mod patient;
-mod pulse;
-mod recent;
+mod poll_inline;
 pub mod rpc;
 mod server;
 mod service;
 mod spec;
+mod spin;
 mod tf_config;
 mod threads;
 mod wire;
@@ -33,9 +32,9 @@ pub use client::{ConnectOptions, InProcessMaster, RemoteSession, StepAnswer};
 pub use departure::workers_done;
 pub use link::DataPath;
 pub use net::{NetListener, NetStream, SystemNetwork, TaskNetwork};
-pub use patient::Patience;
 pub use server::{Server, ServerOptions};
 pub use spec::ClusterSpec;
+pub use spin::StepSpin;
 pub use tf_config::TfConfig;
 pub use threads::network_threads;
 pub use wire::run_metadata;

@@ -75,7 +75,7 @@ pub(crate) struct LinkSource {
 }
 
 /// Called exactly once with the result of a call.
-pub(crate) type RunDone = Box<dyn FnOnce(Result<()>) + Send>;
+pub(crate) type PartDone = Box<dyn FnOnce(Result<()>) + Send>;
 
 /// Handles values and calls that arrive over links. It is called on the tokio tasks that read the
 /// connections, so it must not block.
@@ -97,7 +97,7 @@ pub(crate) trait Receiver: Send + Sync + 'static {
     fn way_back(&self, from: &LinkSource) -> Option<Arc<Link>>;
 
     /// Runs a part of a step until `cancel`.
-    fn run(&self, part: LinkPart<'_>, cancel: CancelToken, done: RunDone);
+    fn run(&self, part: LinkPart<'_>, cancel: CancelToken, done: PartDone);
 
     /// The connection to the master of a step was lost.
     fn abandon(&self, step_id: i64);

@@ -15,13 +15,13 @@ mod step;
 mod tests;
 
 use crate::channels::Channels;
-use crate::gate::leaving;
+use crate::dedup::RecentIds;
+use crate::drain::leaving;
 use crate::link::Links;
 use crate::messages::{
     CreateSessionRequest, ExtendSessionRequest, MakeCallableRequest, PartialRunSetupRequest,
     ReleaseCallableRequest,
 };
-use crate::recent::RecentIds;
 use crate::spec::ClusterSpec;
 use crate::wire;
 use crate::worker::Worker;
@@ -30,7 +30,7 @@ use ferroflow_graph::RunMetadata;
 use ferroflow_graph::wire::step::{
     FULL_TRACE, RunCallableRequest, RunCallableResponse, RunStepRequest, RunStepResponse,
 };
-use ferroflow_runtime::{RunOptions, RunOutput, RunRequest, Session, Task};
+use ferroflow_runtime::{RunOptions, RunOutput, RunRequest, Task, TaskSession};
 use futures_util::future::join_all;
 use members::Members;
 use parking_lot::{Mutex, RwLock};
@@ -141,7 +141,7 @@ impl Master {
             0 => None,
             key => Some(SharedStep::begin(self, &request.session_handle, key).await?),
         };
-        let step = Step::new();
+        let step = ClientStep::new();
         if request.partial_run_handle.is_empty() {
             ensure_once(request.feeds.iter().map(|(name, _)| name))?;
             let options = RunOptions {
@@ -190,7 +190,7 @@ impl Master {
     pub async fn run_callable(&self, request: RunCallableRequest) -> Result<RunCallableResponse> {
         self.ensure_new(request.request_id, "RunCallable (Master)")?;
         let session = self.session(&request.session_handle)?;
-        let step = Step::new();
+        let step = ClientStep::new();
         session.run_callable(request.handle, request.feeds, step.cancel(), step.done());
         let output = step.wait().await?;
         let metadata = wire::run_metadata(&output)?;
@@ -249,7 +249,7 @@ impl Master {
         found.ok_or_else(|| err!(Aborted, "Session {handle} is not found."))
     }
 
-    fn session(&self, handle: &str) -> Result<Arc<Session>> {
+    fn session(&self, handle: &str) -> Result<Arc<TaskSession>> {
         let sessions = self.sessions.read();
         let found = sessions.get(handle).map(|s| s.session.clone());
         found.ok_or_else(|| err!(Aborted, "Session {handle} is not found."))
@@ -257,7 +257,7 @@ impl Master {
 
     fn ensure_new(&self, request_id: i64, what: &str) -> Result<()> {
         ensure!(
-            self.recent_steps.is_new(request_id),
+            self.recent_steps.insert(request_id),
             Aborted,
             "The same {what} request was received twice. request_id: {request_id}"
         );
@@ -275,16 +275,16 @@ fn ensure_once<'a>(names: impl Iterator<Item = &'a String>) -> Result<()> {
 
 /// A step that a call waits for. When the call goes away (the client hung up, or its deadline
 /// passed), so does the step.
-struct Step {
+struct ClientStep {
     cancel: CancelToken,
     tell: Mutex<Option<oneshot::Sender<Result<RunOutput>>>>,
     told: Option<oneshot::Receiver<Result<RunOutput>>>,
 }
 
-impl Step {
-    fn new() -> Step {
+impl ClientStep {
+    fn new() -> ClientStep {
         let (tell, told) = oneshot::channel();
-        Step { cancel: CancelToken::new(), tell: Mutex::new(Some(tell)), told: Some(told) }
+        ClientStep { cancel: CancelToken::new(), tell: Mutex::new(Some(tell)), told: Some(told) }
     }
 
     fn cancel(&self) -> CancelToken {
@@ -306,7 +306,7 @@ impl Step {
     }
 }
 
-impl Drop for Step {
+impl Drop for ClientStep {
     fn drop(&mut self) {
         // After the step has ended this does nothing.
         self.cancel.cancel(err!(Cancelled, "the client went away"));

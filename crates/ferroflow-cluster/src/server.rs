@@ -2,7 +2,7 @@
 
 use crate::channels::Channels;
 use crate::client::InProcessMaster;
-use crate::gate::Gate;
+use crate::drain::Drain;
 use crate::link::{DataPath, Identity, Links, Token, VERSION};
 use crate::listen::{Handed, listen};
 use crate::master::{Master, MasterOptions};
@@ -145,7 +145,7 @@ impl Server {
             token: identity.token,
             local_name: identity.local_name.clone(),
         });
-        let service = Arc::new(TaskService { master, worker, task, gate: Gate::default(), link });
+        let service = Arc::new(TaskService { master, worker, task, drain: Drain::default(), link });
         Ok(Server { listeners, service, identity, target })
     }
 
@@ -178,7 +178,7 @@ impl Server {
         let stopping = service.clone();
         let stop = async move {
             shutdown.await;
-            stopping.gate.close(DRAIN_LIMIT).await;
+            stopping.drain.close(DRAIN_LIMIT).await;
             stopping.worker.drain();
             stopping.master.drain().await;
             // Stop accepting connections and close links.

@@ -1,7 +1,7 @@
 //! The gRPC services of a task: decodes requests, calls the master or the worker, encodes answers.
 
+use crate::drain::{Drain, leaving};
 use crate::error::to_status;
-use crate::gate::{Gate, leaving};
 use crate::master::Master;
 use crate::messages::{
     CleanupAllRequest, CleanupGraphRequest, CloseSessionRequest, CreateSessionRequest,
@@ -25,7 +25,7 @@ pub(crate) struct TaskService {
     pub master: Master,
     pub worker: Arc<Worker>,
     /// Counts running steps, so that the server can drain them.
-    pub gate: Gate,
+    pub drain: Drain,
     /// How other Ferroflow tasks open links to this one, if they can.
     pub link: Option<LinkOffer>,
 }
@@ -61,13 +61,13 @@ impl TaskService {
         let master = &self.master;
         match method {
             "RunStep" => {
-                let _inside = self.gate.enter().map_err(status)?;
+                let _inside = self.drain.enter().map_err(status)?;
                 let request = RunStepRequest::decode(reader(body)).map_err(status)?;
                 let response = master.run_step(request).await.map_err(status)?;
                 segments(response.encode())
             }
             "RunCallable" => {
-                let _inside = self.gate.enter().map_err(status)?;
+                let _inside = self.drain.enter().map_err(status)?;
                 let request = RunCallableRequest::decode(reader(body)).map_err(status)?;
                 let response = master.run_callable(request).await.map_err(status)?;
                 segments(response.encode())
@@ -77,7 +77,7 @@ impl TaskService {
                     self.graph_work(body, |_, body| decode(body)).await?;
                 let created = tokio::select! {
                     biased;
-                    () = self.gate.closed() => Err(leaving()),
+                    () = self.drain.closed() => Err(leaving()),
                     created = master.create_session(request) => created,
                 };
                 let session_handle = created.map_err(status)?;
@@ -133,7 +133,7 @@ impl TaskService {
         let worker = &self.worker;
         match method {
             "RunGraph" => {
-                let _inside = self.gate.enter().map_err(status)?;
+                let _inside = self.drain.enter().map_err(status)?;
                 let request = RunGraphRequest::decode(reader(body)).map_err(status)?;
                 let response = worker.run_graph(request).await.map_err(status)?;
                 segments(response.encode())

@@ -1,6 +1,6 @@
 //! The threads that serve the network.
 
-use crate::patience::before_sleep;
+use crate::spin::before_park;
 use ferroflow_core::{Result, err};
 use tokio::runtime::{Builder, Runtime};
 
@@ -9,7 +9,7 @@ pub fn network_threads() -> Result<Runtime> {
     Builder::new_multi_thread()
         .thread_name("ff-net")
         .enable_all()
-        .on_thread_park(before_sleep)
+        .on_thread_park(before_park)
         .build()
         .map_err(|e| err!(ResourceExhausted, "cannot start network threads: {e}"))
 }

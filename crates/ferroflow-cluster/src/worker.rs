@@ -14,20 +14,20 @@ mod testing;
 mod transport;
 mod view;
 
-pub(crate) use session::State;
+pub(crate) use session::SessionState;
 #[cfg(test)]
 pub(crate) use testing::unlinked;
 pub(crate) use view::{View, renamed};
 
 use crate::channels::Channels;
 use crate::collective::{TaskCollectives, leader_of};
-use crate::gate::leaving;
+use crate::dedup::RecentIds;
+use crate::drain::leaving;
 use crate::link::{Links, Receiver};
 use crate::messages::{
     CreateWorkerSessionRequest, DeregisterGraphRequest, RecvBufRequest, RecvBufResponse,
     RegisterGraphRequest,
 };
-use crate::recent::RecentIds;
 use crate::spec::ClusterSpec;
 use crate::wire::SessionConfig;
 use ferroflow_core::{Collectives, DeviceInfo, Result, bail, err};
@@ -39,7 +39,7 @@ use run::Run;
 use session::{Sessions, WorkerSession};
 use std::borrow::Borrow;
 use std::sync::Arc;
-use step::{Step, Steps};
+use step::{WorkerStep, WorkerSteps};
 use tokio::runtime::Handle;
 use transport::Native;
 
@@ -50,7 +50,7 @@ const RECENT: usize = 100_000;
 pub(crate) struct Worker {
     task: Arc<Task>,
     sessions: Sessions,
-    steps: Arc<Steps>,
+    steps: Arc<WorkerSteps>,
     transport: Arc<Native>,
     recent_runs: RecentIds,
     recent_recvs: RecentIds,
@@ -74,7 +74,7 @@ impl Worker {
         let worker = Arc::new(Worker {
             sessions: Sessions::new(task.clone(), view),
             task,
-            steps: Steps::new(Handle::current()),
+            steps: WorkerSteps::new(Handle::current()),
             transport,
             recent_runs: RecentIds::new(RECENT),
             recent_recvs: RecentIds::new(RECENT),
@@ -93,7 +93,7 @@ impl Worker {
     pub fn create_session(
         &self,
         request: CreateWorkerSessionRequest,
-        state: Option<State>,
+        state: Option<SessionState>,
     ) -> Result<()> {
         for session in self.sessions.create(request, state)? {
             self.steps.end_those_of(&session);
@@ -194,7 +194,7 @@ impl Worker {
         run.run(request).await
     }
 
-    fn start(&self, step_id: i64, session: &Arc<WorkerSession>) -> Result<Arc<Step>> {
+    fn start(&self, step_id: i64, session: &Arc<WorkerSession>) -> Result<Arc<WorkerStep>> {
         self.collectives.begin(step_id);
         self.steps.start(step_id, session)
     }
@@ -251,7 +251,7 @@ impl Worker {
 
 /// Refuses a request that was seen before; `what` says which.
 fn ensure_new(recent: &RecentIds, id: i64, what: impl FnOnce() -> String) -> Result<()> {
-    if !recent.is_new(id) {
+    if !recent.insert(id) {
         bail!(Aborted, "The same {}", what());
     }
     Ok(())

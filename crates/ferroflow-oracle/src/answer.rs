@@ -4,7 +4,7 @@ use crate::record::RecordedCase;
 use bytes::Bytes;
 use ferroflow::graph::{SessionOptions, default_catalog};
 use ferroflow_core::{Result, Tensor, err};
-use ferroflow_runtime::{RunOptions, RunRequest, Session, Task};
+use ferroflow_runtime::{RunOptions, RunRequest, Task, TaskSession};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,7 +40,7 @@ impl FerroflowTask {
             allow_soft_placement: true,
             ..SessionOptions::default()
         };
-        let session = Session::new(self.task.clone(), &case.graph, options)?;
+        let session = TaskSession::new(self.task.clone(), &case.graph, options)?;
         let folder = self.folder.to_string_lossy().into_owned();
         let mut feeds = Vec::new();
         let mut has_files = false;

@@ -9,7 +9,7 @@
 
 use ferroflow_core::{Ctx, Result, Tensor};
 use ferroflow_graph::{Catalog, GraphDef};
-use ferroflow_runtime::{RunRequest, Session, SessionOptions, Task};
+use ferroflow_runtime::{RunRequest, SessionOptions, Task, TaskSession};
 use ferroflow_testing::{graph, register_test_ops};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -43,13 +43,13 @@ fn main() {
     }
 }
 
-fn session(def: &GraphDef) -> Session {
+fn session(def: &GraphDef) -> TaskSession {
     let mut c = Catalog::new();
     ferroflow_ops::register(&mut c);
     register_test_ops(&mut c);
     c.op("BenchJoin").input("x: int32").input("y: int32").output("z: int32").cpu_fn(join);
     let options = SessionOptions { disable_optimizer: true, ..SessionOptions::default() };
-    Session::new(Task::local(Arc::new(c)), def, options).unwrap()
+    TaskSession::new(Task::local(Arc::new(c)), def, options).unwrap()
 }
 
 fn join(ctx: &mut Ctx<'_>) -> Result<()> {

@@ -5,7 +5,7 @@
 
 use ferroflow_core::{DType, Result, Tensor};
 use ferroflow_graph::{Catalog, GraphDef};
-use ferroflow_runtime::{RunRequest, Session, SessionOptions, Task};
+use ferroflow_runtime::{RunRequest, SessionOptions, Task, TaskSession};
 use ferroflow_testing::graph;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -74,7 +74,7 @@ fn ramp(dims: &[usize]) -> Result<Tensor> {
 fn compare(task: &Arc<Task>, g: &GraphDef, what: &str, feeds: &[(&str, Tensor)]) -> Result<()> {
     let session = |disable_optimizer| {
         let options = SessionOptions { disable_optimizer, ..SessionOptions::default() };
-        Session::new(task.clone(), g, options)
+        TaskSession::new(task.clone(), g, options)
     };
     let request = RunRequest {
         feeds: feeds.iter().map(|(name, t)| (name.to_string(), t.clone())).collect(),
@@ -89,7 +89,7 @@ fn compare(task: &Arc<Task>, g: &GraphDef, what: &str, feeds: &[(&str, Tensor)])
         with.push(time(&fused, &request)?);
         without.push(time(&plain, &request)?);
     }
-    let (with, without) = (Spread::of(with), Spread::of(without));
+    let (with, without) = (Distribute::of(with), Distribute::of(without));
     println!(
         "{{\"bench\": \"fusion\", \"what\": \"{what}\", \"fused_us\": {}, \"plain_us\": {}, \
          \"speedup\": {:.2}}}",
@@ -100,28 +100,28 @@ fn compare(task: &Arc<Task>, g: &GraphDef, what: &str, feeds: &[(&str, Tensor)])
     Ok(())
 }
 
-fn time(session: &Session, request: &RunRequest) -> Result<f64> {
+fn time(session: &TaskSession, request: &RunRequest) -> Result<f64> {
     let begun = Instant::now();
     session.run_blocking(request.clone())?;
     Ok(begun.elapsed().as_secs_f64() * 1e6)
 }
 
 /// Quartiles.
-struct Spread {
+struct Distribute {
     low: f64,
     median: f64,
     high: f64,
 }
 
-impl Spread {
-    fn of(mut times: Vec<f64>) -> Spread {
+impl Distribute {
+    fn of(mut times: Vec<f64>) -> Distribute {
         times.sort_by(f64::total_cmp);
         let at = |quarter: usize| times[(times.len() - 1) * quarter / 4];
-        Spread { low: at(1), median: at(2), high: at(3) }
+        Distribute { low: at(1), median: at(2), high: at(3) }
     }
 }
 
-impl std::fmt::Display for Spread {
+impl std::fmt::Display for Distribute {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "[{:.1}, {:.1}, {:.1}]", self.low, self.median, self.high)
     }

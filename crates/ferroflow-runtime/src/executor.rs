@@ -7,9 +7,9 @@
 
 use crate::flat::FlatState;
 use crate::frames::Frames;
+use crate::inline_queue::{self, on_network_thread};
 use crate::plan::{NodeKind, Plan, PlanNode};
 use crate::threads::is_compute_thread;
-use crate::turn::{self, on_network_thread};
 use ferroflow_core::{
     AsyncCtx, Code, Completion, Ctx, Done, Error, HashMap, KernelBox, NodeStats, Outputs, Result,
     StepCtx, Tensor, Value, ensure, err,
@@ -227,13 +227,13 @@ impl<P: Propagator> Run<P> {
             }
             if let Where::Caller { nodes_left, bytes_left } = &mut at {
                 let bytes = bytes_of(self.values().inputs(&self.plan, &mut ready));
-                if *nodes_left == 0 || node.effort.is_worth_a_thread() || bytes > *bytes_left {
+                if *nodes_left == 0 || node.cost.is_worth_a_thread() || bytes > *bytes_left {
                     queue.push(ready);
                     return self.hand_over(queue);
                 }
                 *nodes_left -= 1;
                 *bytes_left -= bytes;
-            } else if node.effort.is_worth_a_thread() && !queue.is_empty() {
+            } else if node.cost.is_worth_a_thread() && !queue.is_empty() {
                 self.outstanding.fetch_add(1, Ordering::Relaxed);
                 self.clone().hand_over(vec![ready]);
                 continue;
@@ -327,7 +327,7 @@ impl<P: Propagator> Run<P> {
                     inputs.iter_mut().for_each(|v| *v = Value::Dead);
                 }
                 let mut ctx = Ctx::new(inputs, outputs, &self.step, &node.info, frame_iter);
-                if let Err(e) = guarded(|| node.effort.measure(|| kernel.compute(&mut ctx))) {
+                if let Err(e) = guarded(|| node.cost.measure(|| kernel.compute(&mut ctx))) {
                     return Ran::Failed(e);
                 }
                 inputs.iter_mut().for_each(|v| *v = Value::Empty);
@@ -521,7 +521,7 @@ impl<P: Propagator> Completion for Run<P> {
         if ON_COMPUTE_THREAD.get() {
             return threads.spawn(Box::new(move || rest(false)));
         }
-        turn::go_on(&threads, Box::new(rest));
+        inline_queue::go_on(&threads, Box::new(rest));
     }
 }
 

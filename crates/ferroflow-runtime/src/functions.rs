@@ -1,7 +1,7 @@
 //! Functions at run time: bodies compiled into plans, called within the caller's step.
 
 use crate::executor;
-use crate::optimize::Optimizer;
+use crate::optimize::GraphOptimizer;
 use crate::plan::{KernelCache, Plan, PlanContext};
 use ferroflow_core::{
     CallDone, DeviceInfo, InstantiatedFunction, Resources, Result, Spawn, StepCtx, Tensor, ensure,
@@ -97,7 +97,7 @@ impl FunctionRuntime {
         let mut step = Pruned::from_function(body);
         let me = self.me.upgrade().ok_or_else(|| err!(Cancelled, "the session has ended"))?;
         let functions: Arc<dyn FunctionInstantiator> = me;
-        Optimizer {
+        GraphOptimizer {
             catalog: &self.catalog,
             device: &self.device,
             functions: &functions,

@@ -1,12 +1,13 @@
 //! Running graphs: plans, the executor, functions, threads, the rendezvous of one process, and the
 //! session that ties them together.
 
-mod effort;
 mod executor;
 mod flat;
 mod frame_id;
 mod frames;
 mod functions;
+mod inline_queue;
+mod node_cost;
 mod optimize;
 mod plan;
 mod rendezvous;
@@ -14,17 +15,16 @@ mod session;
 mod slots;
 mod task;
 mod threads;
-mod turn;
 
 pub use executor::{RunDone, run, run_blocking};
 pub use functions::FunctionRuntime;
-pub use optimize::Optimizer;
+pub use inline_queue::on_network_thread;
+pub use optimize::GraphOptimizer;
 pub use plan::{KernelCache, Plan, PlanContext};
 pub use rendezvous::LocalRendezvous;
 pub use session::{
-    CallableSpec, CostRuns, Placement, RunOptions, RunOutput, RunRequest, Scope, Session,
-    SessionDone, SessionOptions, Spread, SpreadParts, SpreadStep,
+    CallableSpec, CostRuns, Distribute, DistributedPartialRun, DistributedStep, Placement,
+    RunOptions, RunOutput, RunRequest, SessionDone, SessionOptions, SessionScope, TaskSession,
 };
 pub use task::Task;
 pub use threads::Threads;
-pub use turn::on_network_thread;

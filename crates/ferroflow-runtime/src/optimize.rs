@@ -10,14 +10,14 @@ use ferroflow_graph::{Catalog, FunctionInstantiator, KernelInit, Node};
 use std::sync::Arc;
 
 /// What constants are folded with.
-pub struct Optimizer<'a> {
+pub struct GraphOptimizer<'a> {
     pub catalog: &'a Catalog,
     pub device: &'a Arc<DeviceInfo>,
     pub functions: &'a Arc<dyn FunctionInstantiator>,
     pub threads: Arc<dyn Spawn>,
 }
 
-impl Optimizer<'_> {
+impl GraphOptimizer<'_> {
     /// Simplifies the graph of `step`, keeping what its arguments and results are.
     pub fn optimize(&self, step: &mut Pruned) {
         let run = detached_step(self.threads.clone());

@@ -5,9 +5,9 @@ mod frame_info;
 
 pub(crate) use frame_info::{FrameInfo, ROOT};
 
-use crate::effort::Effort;
 use crate::flat::FlatState;
 use crate::frames::Count;
+use crate::node_cost::NodeCost;
 use ferroflow_core::{DeviceInfo, KernelBox, NodeInfo, Result, bail, err};
 use ferroflow_graph::passes::{self, VariableUses};
 use ferroflow_graph::{
@@ -46,7 +46,7 @@ pub(crate) struct PlanNode {
     /// Edges to wait for, control edges included. For a Merge: 1 + 2 * control edges.
     pub pending: u32,
     pub kind: NodeKind,
-    pub effort: Effort,
+    pub cost: NodeCost,
     /// Some input is a reference that the kernel must see as a snapshot.
     pub derefs: bool,
     /// An alias of the variable that it takes: a consumer reads the variable when it runs.
@@ -205,7 +205,7 @@ impl Plan {
                     _ => node.inputs.len() as u32 + controls,
                 },
                 kind,
-                effort: Effort::of(node),
+                cost: NodeCost::of(node),
                 derefs: !is_result && variables.reads_alias(graph, id),
                 passes_ref: variables.is_alias(id),
                 ref_inputs: node.input_types.iter().map(|t| t.is_ref).collect(),

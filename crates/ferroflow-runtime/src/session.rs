@@ -2,19 +2,20 @@
 
 mod callable;
 mod compiled;
+mod distributed;
 mod partial;
 mod placement;
 mod running;
-mod spread;
 
 use crate::executor;
 use crate::functions::FunctionRuntime;
-use crate::optimize::Optimizer;
+use crate::optimize::GraphOptimizer;
 use crate::plan::KernelCache;
 use crate::rendezvous::LocalRendezvous;
 use crate::task::Task;
 pub use callable::CallableSpec;
 use compiled::{Compiled, How, Signature};
+pub use distributed::{Distribute, DistributedPartialRun, DistributedStep, SessionScope};
 use ferroflow_core::{
     CancelToken, Collectives, DeviceInfo, Error, HashMap, Resources, Result, StepCtx, StepStats,
     Tensor, bail, ensure, err,
@@ -24,7 +25,6 @@ use ferroflow_graph::{FunctionInstantiator, GraphDef, GraphIr, Node, RunMetadata
 use parking_lot::{Condvar, Mutex, RwLock};
 pub use placement::Placement;
 use running::Running;
-pub use spread::{Scope, Spread, SpreadParts, SpreadStep};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -84,7 +84,7 @@ pub struct RunOptions {
     pub output_partition_graphs: bool,
     /// Wants to know what nodes cost.
     pub costs: bool,
-    /// The step fails with `DeadlineExceeded` after this; for [`Session::run_blocking`].
+    /// The step fails with `DeadlineExceeded` after this; for [`TaskSession::run_blocking`].
     pub timeout: Option<Duration>,
     /// The number of the step, where others run parts of it under the same.
     pub step_id: Option<i64>,
@@ -109,7 +109,7 @@ pub struct RunOutput {
 pub type SessionDone = Box<dyn FnOnce(Result<RunOutput>) + Send>;
 
 /// A session. Steps may run at the same time, from any thread.
-pub struct Session {
+pub struct TaskSession {
     task: Arc<Task>,
     options: SessionOptions,
     graph: RwLock<GraphIr>,
@@ -119,7 +119,7 @@ pub struct Session {
     /// Where nodes may be placed.
     devices: Devices,
     /// Runs what its own task cannot run alone.
-    spread: Option<Arc<dyn Spread>>,
+    distribute: Option<Arc<dyn Distribute>>,
     resources: Arc<Resources>,
     collectives: Arc<dyn Collectives>,
     functions: Arc<FunctionRuntime>,
@@ -131,31 +131,31 @@ pub struct Session {
     placed: Arc<placement::Placed>,
 }
 
-impl Session {
+impl TaskSession {
     /// Opens a session on `task` alone with an initial graph, which may be empty.
-    pub fn new(task: Arc<Task>, graph: &GraphDef, options: SessionOptions) -> Result<Session> {
-        let scope = Scope::of(&task, options.isolate_state);
-        Session::within(task, scope, graph, options)
+    pub fn new(task: Arc<Task>, graph: &GraphDef, options: SessionOptions) -> Result<TaskSession> {
+        let scope = SessionScope::of(&task, options.isolate_state);
+        TaskSession::within(task, scope, graph, options)
     }
 
     /// Opens a session on `task` that may have other tasks to run on.
     pub fn within(
         task: Arc<Task>,
-        scope: Scope,
+        scope: SessionScope,
         graph: &GraphDef,
         options: SessionOptions,
-    ) -> Result<Session> {
+    ) -> Result<TaskSession> {
         check_versions(&graph.versions)?;
-        let Scope { own, others, spread, resources, kernels, collectives } = scope;
+        let SessionScope { own, others, distribute, resources, kernels, collectives } = scope;
         ensure!(!own.is_empty(), Internal, "a session needs a device");
         let functions =
             FunctionRuntime::new(task.catalog.clone(), own[0].clone(), task.threads.clone());
-        let session = Session {
+        let session = TaskSession {
             graph: RwLock::new(GraphIr::with_versions(graph.versions.clone())),
             version: AtomicI64::new(0),
             devices: Devices::new(&own, &others),
             own,
-            spread,
+            distribute,
             resources,
             collectives,
             functions,
@@ -224,7 +224,7 @@ impl Session {
     /// Gives every new node a device, if that is when they get one.
     fn prepare(&self, graph: &mut GraphIr, first: usize) -> Result<()> {
         // A function runs on one device; what is in it may ask for others.
-        if self.spread.is_some() {
+        if self.distribute.is_some() {
             passes::lower(graph, first, &self.task.catalog)?;
         }
         if self.places_all() {
@@ -255,7 +255,7 @@ impl Session {
         }
     }
 
-    /// Whether [`Session::run`] will return soon: the graph is small or the step was run before.
+    /// Whether [`TaskSession::run`] will return soon: the graph is small or the step was run before.
     /// Else it takes a while to compile it.
     pub fn is_quick_to_start(&self, request: &RunRequest) -> bool {
         if self.graph.read().len() <= QUICK_NODES {
@@ -327,7 +327,7 @@ impl Session {
         let options = measuring.as_ref().unwrap_or(options);
         let (plan, graph) = match &compiled.how {
             How::Here { plan, graph } => (plan, graph),
-            How::Spread(step) => {
+            How::Distributed(step) => {
                 let told = move |result| {
                     done(guard.reason(result));
                     drop(guard);
@@ -421,7 +421,7 @@ impl Session {
             return;
         }
         let functions: Arc<dyn FunctionInstantiator> = self.functions.clone();
-        Optimizer {
+        GraphOptimizer {
             catalog: &self.task.catalog,
             device: &self.own[0],
             functions: &functions,
@@ -431,9 +431,9 @@ impl Session {
     }
 
     /// Whether some of a placed graph is for other tasks.
-    fn is_spread(&self, graph: &GraphIr) -> bool {
+    fn is_distributed(&self, graph: &GraphIr) -> bool {
         let is_own = |device: &str| device.is_empty() || self.own.iter().any(|d| d.text == device);
-        self.spread.is_some() && !graph.iter().all(|(_, node)| is_own(&node.device))
+        self.distribute.is_some() && !graph.iter().all(|(_, node)| is_own(&node.device))
     }
 
     /// The device a node was placed on.
@@ -445,10 +445,10 @@ impl Session {
     /// Ends the session: running steps are cancelled, later calls refused; `done` is called when
     /// the last step has ended.
     pub fn close(&self, done: Box<dyn FnOnce() + Send>) {
-        self.end(Session::closed_by_client(), done);
+        self.end(TaskSession::closed_by_client(), done);
     }
 
-    /// [`Session::close`] for a reason that the running steps fail with.
+    /// [`TaskSession::close`] for a reason that the running steps fail with.
     pub fn end(&self, why: Error, done: Box<dyn FnOnce() + Send>) {
         self.running.close(why, done);
         self.partial_runs.clear();
@@ -477,7 +477,7 @@ impl Session {
 }
 
 /// A session nobody holds is closed: its functions refer to each other and would stay for good.
-impl Drop for Session {
+impl Drop for TaskSession {
     fn drop(&mut self) {
         self.close(Box::new(|| {}));
     }

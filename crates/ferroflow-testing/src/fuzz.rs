@@ -15,7 +15,7 @@ use ferroflow_graph::wire::graph::{decode_graph, encode_graph};
 use ferroflow_graph::wire::step::RunStepRequest;
 use ferroflow_graph::{Catalog, GraphDef, OpDef};
 use ferroflow_runtime::{
-    CallableSpec, RunOptions, RunOutput, RunRequest, Session, SessionDone, SessionOptions, Task,
+    CallableSpec, RunOptions, RunOutput, RunRequest, SessionDone, SessionOptions, Task, TaskSession,
 };
 use graphs::Grown;
 use std::sync::Arc;
@@ -183,7 +183,7 @@ impl Fuzz {
         Ok(outcome)
     }
 
-    fn partial_run(&self, session: &Session, case: &Grown, outcome: &mut FuzzOutcome) {
+    fn partial_run(&self, session: &TaskSession, case: &Grown, outcome: &mut FuzzOutcome) {
         let names = case.feeds.iter().map(|(name, _)| name.clone()).collect();
         let made = session.partial_run_setup(names, case.fetches.clone(), case.targets.clone());
         let Ok(handle) = made else { return };
@@ -196,7 +196,7 @@ impl Fuzz {
         }
     }
 
-    fn callable(&self, session: &Session, case: &Grown, outcome: &mut FuzzOutcome) {
+    fn callable(&self, session: &TaskSession, case: &Grown, outcome: &mut FuzzOutcome) {
         let (names, values): (Vec<String>, Vec<Tensor>) = case.feeds.iter().cloned().unzip();
         let spec = CallableSpec {
             feeds: names,
@@ -210,9 +210,9 @@ impl Fuzz {
         let _ = session.release_callable(handle);
     }
 
-    fn session(&self, graph: &GraphDef, options: SessionOptions) -> Option<Session> {
+    fn session(&self, graph: &GraphDef, options: SessionOptions) -> Option<TaskSession> {
         let options = SessionOptions { isolate_state: true, allow_soft_placement: true, ..options };
-        Session::new(self.task.clone(), graph, options).ok()
+        TaskSession::new(self.task.clone(), graph, options).ok()
     }
 
     /// Runs a step until it completes or is cancelled. Returns whether it succeeded.
@@ -242,7 +242,7 @@ impl Fuzz {
         succeeded
     }
 
-    fn close(&self, session: &Session) {
+    fn close(&self, session: &TaskSession) {
         let (sender, receiver) = channel();
         session.close(Box::new(move || {
             let _ = sender.send(());

@@ -5,7 +5,7 @@ use crate::background_server::BackgroundServer;
 use crate::catalog::default_catalog;
 use crate::session::StepRunner;
 use crate::step::{StepOptions, StepOutput, StepRequest};
-use ferroflow_cluster::{ConnectOptions, Patience, RemoteSession};
+use ferroflow_cluster::{ConnectOptions, RemoteSession, StepSpin};
 use ferroflow_core::{CancelToken, Result, Tensor, ensure, err};
 use ferroflow_graph::{Catalog, GraphDef};
 use ferroflow_runtime::{RunOptions, RunOutput, RunRequest, SessionOptions, Task};
@@ -29,7 +29,7 @@ use tokio::runtime::Runtime;
 pub struct GraphDefSession(Kind);
 
 enum Kind {
-    Local(Box<ferroflow_runtime::Session>),
+    Local(Box<ferroflow_runtime::TaskSession>),
     Remote(Box<Remote>),
 }
 
@@ -43,7 +43,7 @@ enum Driver {
     /// The calling thread.
     Own(Runtime),
     /// The threads of the server in this process.
-    Server(BackgroundServer, Patience),
+    Server(BackgroundServer, StepSpin),
 }
 
 impl Driver {
@@ -58,7 +58,7 @@ impl Driver {
     fn block_on_step<F: Future>(&self, step: F) -> F::Output {
         match self {
             Driver::Own(runtime) => runtime.block_on(step),
-            Driver::Server(server, patience) => server.block_on(patience.wait_for(step)),
+            Driver::Server(server, spin) => server.block_on(spin.wait_for(step)),
         }
     }
 }
@@ -116,7 +116,7 @@ impl GraphDefSession {
         let session = server.block_on(RemoteSession::within(server.master(), &nothing, options))?;
         Ok(GraphDefSession(Kind::Remote(Box::new(Remote {
             session,
-            runtime: Driver::Server(server, Patience::default()),
+            runtime: Driver::Server(server, StepSpin::default()),
         }))))
     }
 
@@ -251,17 +251,17 @@ pub(crate) fn open_local(
     catalog: Arc<Catalog>,
     graph: &GraphDef,
     options: &LocalOptions,
-) -> Result<ferroflow_runtime::Session> {
+) -> Result<ferroflow_runtime::TaskSession> {
     let LocalOptions { cpu_devices, allow_soft_placement } = *options;
     ensure!(cpu_devices > 0, InvalidArgument, "a session needs at least one CPU device");
     let task = Task::new(catalog, "localhost", 0, cpu_devices);
     let options = SessionOptions { allow_soft_placement, ..SessionOptions::default() };
-    ferroflow_runtime::Session::new(task, graph, options)
+    ferroflow_runtime::TaskSession::new(task, graph, options)
 }
 
 /// Runs a part of a partial run in this process.
 fn partial_run(
-    session: &ferroflow_runtime::Session,
+    session: &ferroflow_runtime::TaskSession,
     handle: &str,
     feeds: Vec<(String, Tensor)>,
     fetches: Vec<String>,

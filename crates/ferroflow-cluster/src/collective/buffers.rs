@@ -1,6 +1,6 @@
 //! Values that members of a collective provide for each other, by step and key.
 
-use crate::recent::RecentIds;
+use crate::dedup::RecentIds;
 use bytes::Bytes;
 use ferroflow_core::{Error, HashMap, Result, ensure, err};
 use parking_lot::Mutex;
@@ -109,7 +109,7 @@ impl Buffers {
     /// Drops the values of a step. Current and later receivers of them fail.
     pub fn forget(&self, step_id: i64) {
         let mut slots = self.slots.lock();
-        self.over.is_new(step_id);
+        self.over.insert(step_id);
         slots.retain(|(step, _), _| *step != step_id);
     }
 }

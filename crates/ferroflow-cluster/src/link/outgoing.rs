@@ -5,7 +5,7 @@ use super::hello::{self, ConnectionPurpose, LinkHello};
 use super::outbox::Outbox;
 use super::reader::FrameReader;
 use crate::net::NetStream;
-use crate::patience::Answers;
+use crate::spin::Answers;
 use ferroflow_collective::blocks::BlockWriter;
 use ferroflow_core::{Error, HashMap, Received, Result, bail, err};
 use parking_lot::Mutex;

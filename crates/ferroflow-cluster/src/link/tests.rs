@@ -29,7 +29,7 @@ enum Event {
 /// once.
 struct Told {
     events: mpsc::UnboundedSender<Event>,
-    waiting: Mutex<Vec<RunDone>>,
+    waiting: Mutex<Vec<PartDone>>,
     /// The link back to any caller.
     way_back: Mutex<Option<Arc<Link>>>,
 }
@@ -62,7 +62,7 @@ impl Receiver for Told {
     fn way_back(&self, _: &LinkSource) -> Option<Arc<Link>> {
         self.way_back.lock().clone()
     }
-    fn run(&self, part: LinkPart<'_>, cancel: CancelToken, done: RunDone) {
+    fn run(&self, part: LinkPart<'_>, cancel: CancelToken, done: PartDone) {
         match part.graph {
             "fails" => done(Err(err!(InvalidArgument, "bad graph"))),
             "waits" => {

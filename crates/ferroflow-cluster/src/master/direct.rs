@@ -1,11 +1,11 @@
 //! The run of a step whose other tasks all have a link. Nobody waits for it: whoever brings the last word
 //! of its parts ends it, on its own thread.
 
-use super::outcome::Outcome;
+use super::outcome::StepOutcome;
 use super::peer::Direct;
-use super::step::{RunId, SpreadStep};
+use super::step::{PartitionedStep, RunId};
 use crate::link::{LinkCall, LinkPart};
-use crate::pulse;
+use crate::liveness;
 use ferroflow_core::{CancelToken, Error, OnCancel, Result, Tensor, err};
 use ferroflow_runtime::{RunOutput, SessionDone};
 use parking_lot::Mutex;
@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 pub(super) struct DirectRun {
-    step: Arc<SpreadStep>,
+    step: Arc<PartitionedStep>,
     pub step_id: i64,
     /// None when it is over.
     state: Mutex<Option<State>>,
@@ -28,7 +28,7 @@ struct State {
     parts: Vec<PartState>,
     /// Parts that have not ended.
     left: usize,
-    outcome: Outcome,
+    outcome: StepOutcome,
     fetched: Vec<Tensor>,
     /// The others are given some time to explain a failure.
     is_ending: bool,
@@ -45,7 +45,7 @@ enum PartState {
 impl DirectRun {
     /// Runs the parts of `step`, whose handles are `graphs`, in these ways.
     pub fn begin(
-        step: Arc<SpreadStep>,
+        step: Arc<PartitionedStep>,
         graphs: &[String],
         ways: Vec<Direct>,
         feeds: Vec<Tensor>,
@@ -59,7 +59,7 @@ impl DirectRun {
             on_cancel: None,
             parts: std::iter::repeat_with(begins).take(ways.len()).collect(),
             left: ways.len(),
-            outcome: Outcome::default(),
+            outcome: StepOutcome::default(),
             fetched: Vec::new(),
             is_ending: false,
             run,
@@ -179,7 +179,7 @@ impl DirectRun {
                     }
                     drop(run);
                     since = Instant::now();
-                    tokio::time::sleep(pulse::INTERVAL).await;
+                    tokio::time::sleep(liveness::INTERVAL).await;
                 }
             });
         }

@@ -11,7 +11,7 @@ const ABORTED: &str = "Cancelling rendezvous.";
 
 /// The worst so far.
 #[derive(Default)]
-pub(super) struct Outcome {
+pub(super) struct StepOutcome {
     failure: Option<(Rank, String, Error)>,
 }
 
@@ -24,7 +24,7 @@ enum Rank {
     Cause,
 }
 
-impl Outcome {
+impl StepOutcome {
     /// Notes that `task` failed. `tasks` are all of the step.
     pub fn failed<'t>(
         &mut self,
@@ -74,7 +74,7 @@ mod tests {
     const WORKER: &str = "/job:worker/replica:0/task:0";
 
     fn of(failures: Vec<(&str, Error)>) -> Error {
-        let mut outcome = Outcome::default();
+        let mut outcome = StepOutcome::default();
         for (task, error) in failures {
             outcome.failed(task, error, [PS, WORKER].into_iter());
         }
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn only_a_cause_ends_the_step_at_once() {
-        let mut outcome = Outcome::default();
+        let mut outcome = StepOutcome::default();
         assert_eq!(outcome.patience(), None);
         outcome.failed(PS, err!(Cancelled, "stop"), [PS].into_iter());
         assert_eq!(outcome.patience(), Some(GRACE));

@@ -1,25 +1,25 @@
 //! A step over several tasks that is fed and fetched in parts.
 
-use super::step::{RunId, SpreadStep, unless_cancelled};
+use super::step::{PartitionedStep, RunId, unless_cancelled};
 use ferroflow_core::{CancelToken, OnCancel, RendezvousKey, Result, Tensor, err};
 use ferroflow_graph::wire::step::RunGraphRequest;
-use ferroflow_runtime::{RunOutput, SessionDone, SpreadParts};
+use ferroflow_runtime::{DistributedPartialRun, RunOutput, SessionDone};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// A partial run under way.
-pub(super) struct Parts {
-    step: Arc<SpreadStep>,
+pub(super) struct MasterPartialRun {
+    step: Arc<PartitionedStep>,
     /// Gone when the run is over.
     run: Mutex<Option<Arc<RunId>>>,
     /// Ends whatever part is under way.
     cancel: CancelToken,
 }
 
-impl Parts {
-    pub fn begin(step: Arc<SpreadStep>, cancel: CancelToken) -> Arc<Parts> {
+impl MasterPartialRun {
+    pub fn begin(step: Arc<PartitionedStep>, cancel: CancelToken) -> Arc<MasterPartialRun> {
         let run = Mutex::new(Some(Arc::new(RunId::new(&step, None))));
-        Arc::new(Parts { step, run, cancel })
+        Arc::new(MasterPartialRun { step, run, cancel })
     }
 
     /// The key of a feed or fetch, out of all keys of that kind.
@@ -41,10 +41,11 @@ impl Parts {
         let run = self.run.lock().clone();
         let run = run.ok_or_else(|| err!(Aborted, "the partial run is over"))?;
         let graphs = self.step.register().await?;
-        let sends =
-            feeds.into_iter().map(|(name, t)| Ok((Parts::key(&self.step.feeds, &name)?, t)));
+        let sends = feeds
+            .into_iter()
+            .map(|(name, t)| Ok((MasterPartialRun::key(&self.step.feeds, &name)?, t)));
         let mut sends = sends.collect::<Result<Vec<_>>>()?;
-        let keys = fetches.iter().map(|name| Parts::key(&self.step.fetches, name));
+        let keys = fetches.iter().map(|name| MasterPartialRun::key(&self.step.fetches, name));
         let mut keys = keys.collect::<Result<Vec<_>>>()?;
         let requests = self.step.parts.iter().zip(graphs).map(|(part, graph)| {
             let is_here = part.peer.is_here();
@@ -61,7 +62,7 @@ impl Parts {
     }
 }
 
-impl SpreadParts for Parts {
+impl DistributedPartialRun for MasterPartialRun {
     fn part(
         self: Arc<Self>,
         feeds: Vec<(String, Tensor)>,

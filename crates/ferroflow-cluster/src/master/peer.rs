@@ -3,15 +3,15 @@
 
 use crate::error::said_by;
 use crate::link::{Link, LinkPart, LinkSlot, Links};
+use crate::liveness::Liveness;
 use crate::messages::{
     CleanupAllRequest, CleanupGraphRequest, CreateWorkerSessionRequest, DeleteWorkerSessionRequest,
     DeregisterGraphRequest, GetStatusRequest, GetStatusResponse, RegisterGraphRequest,
     RegisterGraphResponse,
 };
-use crate::pulse::Pulse;
 use crate::rpc::{CallOptions, Channel, Chunks, RpcStatus, code};
 use crate::wire::{Decode, DeviceMessage, Encode, GraphMessage, SessionConfig};
-use crate::worker::{State, Worker, renamed};
+use crate::worker::{SessionState, Worker, renamed};
 use bytes::Bytes;
 use ferroflow_core::{DeviceInfo, DeviceName, Error, Result, err};
 use ferroflow_graph::GraphDef;
@@ -33,7 +33,7 @@ pub(super) struct Peer {
     /// The same as text.
     pub task: String,
     way: Way,
-    pulse: Pulse,
+    liveness: Liveness,
 }
 
 enum Way {
@@ -64,7 +64,7 @@ impl Peer {
     }
 
     fn new(name: DeviceName, way: Way) -> Peer {
-        Peer { task: name.to_string(), name, way, pulse: Pulse::default() }
+        Peer { task: name.to_string(), name, way, liveness: Liveness::default() }
     }
 
     pub fn is_here(&self) -> bool {
@@ -102,7 +102,7 @@ impl Peer {
     pub async fn create_session(
         &self,
         request: CreateWorkerSessionRequest,
-        state: &State,
+        state: &SessionState,
     ) -> Result<()> {
         match &self.way {
             Way::Here(worker) => worker.create_session(request, Some(state.clone())),
@@ -223,7 +223,7 @@ impl Peer {
         match &self.way {
             Way::Here(_) => Ok(()),
             Way::There(channel, _) => {
-                let heard = self.pulse.ask(channel, since).await;
+                let heard = self.liveness.ask(channel, since).await;
                 heard.map_err(|silence| self.silent(channel, &silence))
             }
         }
@@ -285,7 +285,7 @@ impl Peer {
         channel: &Channel,
         call: impl Future<Output = Result<T>>,
     ) -> Result<T> {
-        let watched = self.pulse.watch(channel, call).await;
+        let watched = self.liveness.watch(channel, call).await;
         watched.unwrap_or_else(|silence| Err(self.silent(channel, &silence)))
     }
 

@@ -4,12 +4,12 @@ use super::Master;
 use super::discover::discover;
 use super::members::Members;
 use super::slow::SlowSteps;
-use super::step::{Spreader, Tasks};
+use super::step::{StepPartitioner, Tasks};
 use crate::messages::{CreateSessionRequest, CreateWorkerSessionRequest, DescribedCluster};
 use crate::wire::SessionConfig;
-use crate::worker::State;
+use crate::worker::SessionState;
 use ferroflow_core::{DeviceInfo, Error, Result, err};
-use ferroflow_runtime::{Scope, Session};
+use ferroflow_runtime::{SessionScope, TaskSession};
 use futures_util::future::{join_all, try_join_all};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,7 +30,7 @@ const SMALL_GRAPH: usize = 1000;
 
 /// An open session.
 pub(crate) struct MasterSession {
-    pub session: Arc<Session>,
+    pub session: Arc<TaskSession>,
     /// The task that orders its collectives.
     pub leader: String,
     /// The tasks it was opened on; none if it has its own alone.
@@ -55,7 +55,7 @@ impl MasterSession {
         let devices: Vec<Arc<DeviceInfo>> = own.iter().chain(&others).cloned().collect();
 
         let is_isolated = options.isolate_state || (is_described && !config.shares_described_state);
-        let state = State::new(&master.task, is_isolated);
+        let state = SessionState::new(&master.task, is_isolated);
         let handle = format!("{:016x}", fastrand::u64(..));
         let tasks = (peers.len() > 1).then(|| {
             Arc::new(Tasks {
@@ -69,20 +69,20 @@ impl MasterSession {
                 io: Handle::current(),
             })
         });
-        let spread = tasks
-            .clone()
-            .map(|tasks| Arc::new(Spreader(tasks)) as Arc<dyn ferroflow_runtime::Spread>);
-        let scope = Scope {
+        let distribute = tasks.clone().map(|tasks| {
+            Arc::new(StepPartitioner(tasks)) as Arc<dyn ferroflow_runtime::Distribute>
+        });
+        let scope = SessionScope {
             own,
             others,
-            spread,
+            distribute,
             resources: state.resources.clone(),
             kernels: state.kernels.clone(),
             collectives: master.worker.own_collectives(&config),
         };
         let task = master.task.clone();
         let is_small = graph.nodes() <= SMALL_GRAPH;
-        let make = move || Session::within(task, scope, &graph.read()?, options);
+        let make = move || TaskSession::within(task, scope, &graph.read()?, options);
         let session = if is_small {
             make()?
         } else {
@@ -106,7 +106,7 @@ impl MasterSession {
         &self,
         members: &Members,
         config: &SessionConfig,
-        state: &State,
+        state: &SessionState,
     ) -> Result<()> {
         let own = self.devices.first().map_or(0, |d| d.incarnation);
         let Some(tasks) = &self.tasks else { return Ok(()) };
@@ -130,7 +130,7 @@ impl MasterSession {
 
     /// Closes it, as its client asked.
     pub async fn close(self: &Arc<Self>) {
-        self.end(Session::closed_by_client()).await;
+        self.end(TaskSession::closed_by_client()).await;
     }
 
     /// Ends its steps with this error, waits for that, and tells its tasks.

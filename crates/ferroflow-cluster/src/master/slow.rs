@@ -1,7 +1,7 @@
 //! Steps that take long: somebody looks whether the tasks that they wait for are still there.
 
 use super::direct::DirectRun;
-use crate::pulse;
+use crate::liveness;
 use ferroflow_core::HashMap;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 /// Whoever is seen in two looks is asked for, so within the time after which any call is.
-const LOOKS: Duration = pulse::INTERVAL.checked_div(2).expect("not by zero");
+const LOOKS: Duration = liveness::INTERVAL.checked_div(2).expect("not by zero");
 /// Looks without a step under way, after which nobody looks any more.
 const IDLE_LOOKS: u32 = 20;
 

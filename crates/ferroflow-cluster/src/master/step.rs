@@ -1,12 +1,12 @@
 //! A step over several tasks: its parts are registered once, then run together.
 
 use super::direct::DirectRun;
-use super::outcome::Outcome;
-use super::parts::Parts;
+use super::outcome::StepOutcome;
+use super::parts::MasterPartialRun;
 use super::peer::Peer;
 use super::slow::SlowSteps;
-use crate::begun::begin;
 use crate::link::gathering;
+use crate::poll_inline::poll_inline;
 use crate::wire::SessionConfig;
 use ferroflow_core::{CancelToken, DeviceInfo, RendezvousKey, Result, Tensor, err};
 use ferroflow_graph::passes::{self, CostModel, Pruned};
@@ -14,7 +14,7 @@ use ferroflow_graph::wire::metadata::measure;
 use ferroflow_graph::wire::step::{ExecOptions, RunGraphRequest, RunGraphResponse};
 use ferroflow_graph::{Catalog, GraphDef, RunMetadata};
 use ferroflow_runtime::{
-    RunOptions, RunOutput, SessionDone, Spread, SpreadParts, SpreadStep as RunsSpread,
+    Distribute, DistributedPartialRun, DistributedStep, RunOptions, RunOutput, SessionDone,
 };
 use futures_util::StreamExt;
 use futures_util::future::join_all;
@@ -52,15 +52,15 @@ impl Tasks {
 }
 
 /// Prepares the steps of a session.
-pub(super) struct Spreader(pub Arc<Tasks>);
+pub(super) struct StepPartitioner(pub Arc<Tasks>);
 
-impl Spread for Spreader {
+impl Distribute for StepPartitioner {
     fn prepare(
         &self,
         step: Pruned,
         feeds: &[String],
         fetches: &[String],
-    ) -> Result<Arc<dyn RunsSpread>> {
+    ) -> Result<Arc<dyn DistributedStep>> {
         let tasks = &self.0;
         let (device, catalog) = (&tasks.devices[0], &tasks.catalog);
         let graph = passes::transfer_ends(step, feeds, fetches, device, catalog)?;
@@ -68,14 +68,14 @@ impl Spread for Spreader {
         for part in passes::partition(graph, &tasks.devices, catalog, &tasks.recv_model())? {
             let peer = tasks.peers.iter().find(|p| p.task == part.task);
             let peer = peer.ok_or_else(|| err!(Internal, "no task {}", part.task))?.clone();
-            parts.push(Part { peer, graph: Arc::new(part.graph) });
+            parts.push(StepPart { peer, graph: Arc::new(part.graph) });
         }
         // What goes over the wire is sent before this thread sets out to compute.
         parts.sort_by_key(|part| part.peer.is_here());
         let key = |name: &String| {
             RendezvousKey::new(&device.text, device.incarnation, &device.text, name, (0, 0))
         };
-        Ok(Arc::new(SpreadStep {
+        Ok(Arc::new(PartitionedStep {
             feeds: feeds.iter().map(key).collect(),
             fetches: fetches.iter().map(key).collect::<Vec<_>>().into(),
             parts,
@@ -86,9 +86,9 @@ impl Spread for Spreader {
 }
 
 /// A step that spans tasks.
-pub(super) struct SpreadStep {
+pub(super) struct PartitionedStep {
     pub tasks: Arc<Tasks>,
-    pub parts: Vec<Part>,
+    pub parts: Vec<StepPart>,
     /// In order.
     pub feeds: Vec<RendezvousKey>,
     pub fetches: Arc<[RendezvousKey]>,
@@ -97,12 +97,12 @@ pub(super) struct SpreadStep {
 }
 
 /// What one task runs.
-pub(super) struct Part {
+pub(super) struct StepPart {
     pub peer: Arc<Peer>,
     graph: Arc<GraphDef>,
 }
 
-impl RunsSpread for SpreadStep {
+impl DistributedStep for PartitionedStep {
     fn run(
         self: Arc<Self>,
         feeds: Vec<Tensor>,
@@ -130,12 +130,12 @@ impl RunsSpread for SpreadStep {
         unless_cancelled(&io, cancel, done, async move { self.step(feeds, exec, id).await });
     }
 
-    fn begin(self: Arc<Self>, cancel: CancelToken) -> Arc<dyn SpreadParts> {
-        Parts::begin(self, cancel)
+    fn begin(self: Arc<Self>, cancel: CancelToken) -> Arc<dyn DistributedPartialRun> {
+        MasterPartialRun::begin(self, cancel)
     }
 }
 
-impl SpreadStep {
+impl PartitionedStep {
     async fn step(
         &self,
         feeds: Vec<Tensor>,
@@ -175,7 +175,7 @@ impl SpreadStep {
             if results.iter().all(Result::is_ok) {
                 return results.into_iter().collect();
             }
-            let mut outcome = Outcome::default();
+            let mut outcome = StepOutcome::default();
             for (part, result) in self.parts.iter().zip(results) {
                 match result {
                     Ok(graph) => {
@@ -200,7 +200,7 @@ impl SpreadStep {
             .enumerate()
             .map(|(i, (request, part))| async move { (i, part.peer.run(request).await) })
             .collect();
-        let mut outcome = Outcome::default();
+        let mut outcome = StepOutcome::default();
         loop {
             let next = match outcome.patience() {
                 None => running.next().await,
@@ -237,7 +237,7 @@ impl SpreadStep {
     }
 }
 
-impl Drop for SpreadStep {
+impl Drop for PartitionedStep {
     /// Nobody will run it again: it was placed anew, released, or fed to its end.
     fn drop(&mut self) {
         let Some(graphs) = self.registered.take() else { return };
@@ -246,7 +246,7 @@ impl Drop for SpreadStep {
         }
         let (parts, tasks) = (std::mem::take(&mut self.parts), self.tasks.clone());
         self.tasks.io.spawn(async move {
-            let forget = |(part, graph): (&Part, &String)| {
+            let forget = |(part, graph): (&StepPart, &String)| {
                 let (peer, session, graph) =
                     (part.peer.clone(), tasks.handle.clone(), graph.clone());
                 async move { peer.deregister(&session, &graph).await }
@@ -264,7 +264,7 @@ pub(super) struct RunId {
 }
 
 impl RunId {
-    pub fn new(step: &SpreadStep, step_id: Option<i64>) -> RunId {
+    pub fn new(step: &PartitionedStep, step_id: Option<i64>) -> RunId {
         RunId {
             // Unique across all masters that share workers, hence random. TensorFlow's range.
             step_id: step_id.unwrap_or_else(|| fastrand::i64(0..1 << 57)),
@@ -319,5 +319,5 @@ pub(super) fn unless_cancelled(
         done(result);
     };
     // The calls of other tasks go with the first values for them.
-    gathering(|| begin(io, working));
+    gathering(|| poll_inline(io, working));
 }

@@ -7,7 +7,7 @@ use ferroflow_core::{Collectives, DeviceInfo, Result, StepStats, ensure, err};
 use ferroflow_graph::passes::Pruned;
 use ferroflow_graph::wire::graph::encode_graph;
 use ferroflow_graph::{FunctionInstantiator, GraphDef, GraphIr, Node, OpRole};
-use ferroflow_runtime::{FunctionRuntime, Optimizer, Plan, PlanContext, Task};
+use ferroflow_runtime::{FunctionRuntime, GraphOptimizer, Plan, PlanContext, Task};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ impl RegisteredGraph {
         let functions: Arc<dyn FunctionInstantiator> = runtime.clone();
         let mut step = Pruned { graph, args: Vec::new(), rets: Vec::new() };
         if optimize {
-            let optimizer = Optimizer {
+            let optimizer = GraphOptimizer {
                 catalog: &task.catalog,
                 device: &session.view.devices[0],
                 functions: &functions,

@@ -3,7 +3,7 @@
 use super::Worker;
 use super::run::Run;
 use crate::error::said_by;
-use crate::link::{Link, LinkPart, LinkSource, Receiver, RunDone};
+use crate::link::{Link, LinkPart, LinkSource, PartDone, Receiver};
 use crate::rpc::{BoxFuture, RpcStatus, code};
 use ferroflow_core::{CancelToken, Error, Received, RendezvousKey, Result, Tensor};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ impl Receiver for Worker {
         self.steps.room(step_id)
     }
 
-    fn run(&self, part: LinkPart<'_>, cancel: CancelToken, done: RunDone) {
+    fn run(&self, part: LinkPart<'_>, cancel: CancelToken, done: PartDone) {
         match self.plain_run(part) {
             Ok(run) => run.run_plain(&cancel, done),
             Err(e) => done(Err(e)),

@@ -1,6 +1,6 @@
 //! RecvTensor: another task asks for a value of this one.
 
-use super::step::Step;
+use super::step::WorkerStep;
 use super::view::View;
 use super::{Worker, ensure_new};
 use crate::key::ParsedKey;
@@ -95,7 +95,7 @@ fn check_incarnation(key: &ParsedKey<'_>, own: &View) -> Result<()> {
 /// A request under way. When the caller goes away, a value on its way to it is put back, and the
 /// step, which must be in trouble, is aborted a little later.
 struct Waiting {
-    step: Arc<Step>,
+    step: Arc<WorkerStep>,
     key: RendezvousKey,
     cancel: CancelToken,
     told: oneshot::Receiver<Result<Received>>,
@@ -103,7 +103,7 @@ struct Waiting {
 }
 
 impl Waiting {
-    fn new(step: &Arc<Step>, key: &str) -> Waiting {
+    fn new(step: &Arc<WorkerStep>, key: &str) -> Waiting {
         let (tell, told) = oneshot::channel();
         let (key, cancel) = (RendezvousKey(key.into()), CancelToken::new());
         let (to, back) = (step.rendezvous.clone(), key.clone());
@@ -132,14 +132,14 @@ impl Drop for Waiting {
 
 #[cfg(test)]
 mod tests {
-    use super::super::step::Steps;
+    use super::super::step::WorkerSteps;
     use super::*;
     use ferroflow_core::Rendezvous;
     use tokio::runtime::Handle;
 
     #[tokio::test]
     async fn a_value_on_its_way_to_a_caller_who_left_is_kept() {
-        let steps = Steps::new(Handle::current());
+        let steps = WorkerSteps::new(Handle::current());
         let (step, _parked) = steps.find_or_park(1).unwrap();
         let send = || {
             let key = RendezvousKey("k".into());

@@ -3,7 +3,7 @@
 //! those that push, and are asked for with the others, and when they have not come for a while.
 
 use super::arrivals::Arrivals;
-use super::step::Steps;
+use super::step::WorkerSteps;
 use super::view::View;
 use crate::key::{destination_of, incarnation_of, source_of};
 use ferroflow_core::{
@@ -36,11 +36,11 @@ pub(super) struct StepRendezvous {
     aborts_later: AtomicBool,
     io: Handle,
     me: Weak<StepRendezvous>,
-    steps: Weak<Steps>,
+    steps: Weak<WorkerSteps>,
 }
 
 impl StepRendezvous {
-    pub fn new(step_id: i64, io: Handle, steps: Weak<Steps>) -> Arc<StepRendezvous> {
+    pub fn new(step_id: i64, io: Handle, steps: Weak<WorkerSteps>) -> Arc<StepRendezvous> {
         Arc::new_cyclic(|me| StepRendezvous {
             step_id,
             local: LocalRendezvous::new(),
@@ -231,7 +231,7 @@ mod tests {
     use ferroflow_core::{Code, Tensor};
 
     /// Takes every value, over a link that is lost the moment it has.
-    struct Breaks(Arc<Steps>);
+    struct Breaks(Arc<WorkerSteps>);
 
     impl Transport for Breaks {
         fn prepare(&self, _: Vec<String>) -> BoxFuture<()> {
@@ -252,7 +252,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_link_that_breaks_during_a_push_ends_the_step() {
-        let steps = Steps::new(Handle::current());
+        let steps = WorkerSteps::new(Handle::current());
         let session = session_with(Arc::new(Breaks(steps.clone())));
         let step = steps.start(1, &session).unwrap();
         let device = |task| format!("/job:worker/replica:0/task:{task}/device:CPU:0");

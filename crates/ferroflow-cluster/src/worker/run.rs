@@ -2,7 +2,7 @@
 
 use super::graph::RegisteredGraph;
 use super::session::WorkerSession;
-use super::step::{Step, Steps};
+use super::step::{WorkerStep, WorkerSteps};
 use crate::wire::step_stats;
 use ferroflow_core::{
     CancelToken, Code, Error, Received, Rendezvous, RendezvousKey, Result, StepCtx, StepStats,
@@ -18,10 +18,10 @@ use tokio::sync::{oneshot, watch};
 /// One RunGraph.
 pub(super) struct Run {
     pub task: Arc<Task>,
-    pub steps: Arc<Steps>,
+    pub steps: Arc<WorkerSteps>,
     pub session: Arc<WorkerSession>,
     pub graph: Arc<RegisteredGraph>,
-    pub step: Arc<Step>,
+    pub step: Arc<WorkerStep>,
 }
 
 /// A graph that runs: what ends it, and how it ended.
@@ -83,7 +83,7 @@ impl Run {
 
     /// Runs without feeds and fetches, until `cancel`. `done` hears the end on whichever thread that
     /// comes about.
-    pub fn run_plain(self, cancel: &CancelToken, done: crate::link::RunDone) {
+    pub fn run_plain(self, cancel: &CancelToken, done: crate::link::PartDone) {
         let guard = match self.step.begin_run(cancel) {
             Ok(guard) => guard,
             Err(e) => return done(Err(e)),
@@ -193,7 +193,7 @@ impl Run {
     }
 }
 
-impl Step {
+impl WorkerStep {
     /// A value that the graph has sent to its master.
     fn fetched(&self, key: &RendezvousKey) -> Result<Tensor> {
         match self.rendezvous.take_local(key)? {
@@ -207,8 +207,8 @@ impl Step {
 /// Whoever waits for the answer. When it goes away (the master gave up on the step, or died), so
 /// does the step.
 struct Caller {
-    steps: Arc<Steps>,
-    step: Arc<Step>,
+    steps: Arc<WorkerSteps>,
+    step: Arc<WorkerStep>,
     cancel: CancelToken,
     is_answered: bool,
 }

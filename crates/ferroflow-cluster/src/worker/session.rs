@@ -26,15 +26,15 @@ pub(crate) struct WorkerSession {
 
 /// Where the state of a session is on its own task: a master shares it with its own steps.
 #[derive(Clone)]
-pub(crate) struct State {
+pub(crate) struct SessionState {
     pub resources: Arc<Resources>,
     pub kernels: Arc<KernelCache>,
 }
 
-impl State {
-    pub fn new(task: &Task, is_isolated: bool) -> State {
+impl SessionState {
+    pub fn new(task: &Task, is_isolated: bool) -> SessionState {
         let resources = if is_isolated { Arc::default() } else { task.resources.clone() };
-        State { resources, kernels: Arc::default() }
+        SessionState { resources, kernels: Arc::default() }
     }
 }
 
@@ -47,7 +47,7 @@ struct Master {
 }
 
 impl WorkerSession {
-    fn new(view: Arc<View>, state: State, is_isolated: bool, master: Master) -> Arc<Self> {
+    fn new(view: Arc<View>, state: SessionState, is_isolated: bool, master: Master) -> Arc<Self> {
         Arc::new(WorkerSession {
             view,
             resources: state.resources,
@@ -104,7 +104,7 @@ pub(super) struct Sessions {
 
 impl Sessions {
     pub fn new(task: Arc<Task>, view: View) -> Sessions {
-        let (state, transport) = (State::new(&task, false), view.transport.clone());
+        let (state, transport) = (SessionState::new(&task, false), view.transport.clone());
         let legacy = WorkerSession::new(Arc::new(view), state, false, Master::default());
         Sessions { task, table: RwLock::default(), legacy, transport }
     }
@@ -120,7 +120,7 @@ impl Sessions {
     pub fn create(
         &self,
         request: CreateWorkerSessionRequest,
-        state: Option<State>,
+        state: Option<SessionState>,
     ) -> Result<Vec<Arc<WorkerSession>>> {
         ensure!(!request.session_handle.is_empty(), InvalidArgument, "Session must be non-empty.");
         let (view, is_isolated) = match &request.described {
@@ -132,7 +132,7 @@ impl Sessions {
             }
         };
         let master = Master { task: request.master_task, incarnation: request.master_incarnation };
-        let state = state.unwrap_or_else(|| State::new(&self.task, is_isolated));
+        let state = state.unwrap_or_else(|| SessionState::new(&self.task, is_isolated));
         let mut table = self.table.write();
         let left_behind = fence(&mut table, &master);
         table

@@ -1,10 +1,10 @@
-//! Steps under way. A step begins with whichever comes first: the master's RunGraph, or the
+//! WorkerSteps under way. A step begins with whichever comes first: the master's RunGraph, or the
 //! RecvTensor or value of a task that runs ahead. It ends with the master's CleanupGraph.
 
 use super::rendezvous::StepRendezvous;
 use super::run::Execution;
 use super::session::WorkerSession;
-use crate::recent::RecentIds;
+use crate::dedup::RecentIds;
 use crate::rpc::BoxFuture;
 use ferroflow_core::{CancelToken, Error, HashMap, Received, Resources, Result, ensure, err};
 use parking_lot::Mutex;
@@ -40,7 +40,7 @@ const MOST_EARLY_BYTES: usize = 2 * EARLY_BYTES;
 const EARLY_LIFE: Duration = Duration::from_secs(60);
 
 /// What the parts of one step on this task share. There may be several RunGraphs in one step.
-pub(super) struct Step {
+pub(super) struct WorkerStep {
     pub id: i64,
     pub rendezvous: Arc<StepRendezvous>,
     /// Tensor arrays, stacks, temporary variables.
@@ -58,9 +58,9 @@ struct State {
     ended: Option<Error>,
 }
 
-impl Step {
-    fn new(id: i64, steps: &Steps) -> Arc<Step> {
-        Arc::new(Step {
+impl WorkerStep {
+    fn new(id: i64, steps: &WorkerSteps) -> Arc<WorkerStep> {
+        Arc::new(WorkerStep {
             id,
             rendezvous: StepRendezvous::new(id, steps.io.clone(), steps.me.clone()),
             resources: Arc::default(),
@@ -111,7 +111,7 @@ impl Step {
 
 /// A run under way.
 pub(super) struct RunGuard {
-    step: Arc<Step>,
+    step: Arc<WorkerStep>,
     id: u64,
 }
 
@@ -122,10 +122,10 @@ impl Drop for RunGuard {
 }
 
 /// The steps of a worker, by id.
-pub(super) struct Steps {
+pub(super) struct WorkerSteps {
     table: Mutex<Table>,
     cleaned: RecentIds,
-    /// Steps whose early values were dropped: they cannot run.
+    /// WorkerSteps whose early values were dropped: they cannot run.
     overrun: RecentIds,
     /// Tells who waits for room that there may be some.
     changed: Notify,
@@ -135,7 +135,7 @@ pub(super) struct Steps {
     /// What whoever still waits in a step hears when it is cleaned up.
     over: Error,
     io: Handle,
-    me: Weak<Steps>,
+    me: Weak<WorkerSteps>,
 }
 
 #[derive(Default)]
@@ -147,7 +147,7 @@ struct Table {
 }
 
 struct Entry {
-    step: Arc<Step>,
+    step: Arc<WorkerStep>,
     /// RecvTensors that came before the step had started.
     parked: usize,
     /// Bytes of values that did, and when the first one came.
@@ -155,9 +155,9 @@ struct Entry {
     early_since: Option<Instant>,
 }
 
-impl Steps {
-    pub fn new(io: Handle) -> Arc<Steps> {
-        Arc::new_cyclic(|me| Steps {
+impl WorkerSteps {
+    pub fn new(io: Handle) -> Arc<WorkerSteps> {
+        Arc::new_cyclic(|me| WorkerSteps {
             table: Mutex::default(),
             cleaned: RecentIds::new(REMEMBERED),
             overrun: RecentIds::new(REMEMBERED),
@@ -172,7 +172,7 @@ impl Steps {
 
     fn entry<'t>(&self, table: &'t mut Table, id: i64) -> &'t mut Entry {
         table.steps.entry(id).or_insert_with(|| Entry {
-            step: Step::new(id, self),
+            step: WorkerStep::new(id, self),
             parked: 0,
             early_bytes: 0,
             early_since: None,
@@ -180,7 +180,7 @@ impl Steps {
     }
 
     /// The step that a master starts in `session`.
-    pub fn start(&self, id: i64, session: &Arc<WorkerSession>) -> Result<Arc<Step>> {
+    pub fn start(&self, id: i64, session: &Arc<WorkerSession>) -> Result<Arc<WorkerStep>> {
         let mut table = self.table.lock();
         let entry = self.entry(&mut table, id);
         entry.early_since = None;
@@ -217,7 +217,7 @@ impl Steps {
         };
         let is_too_much = table.early_bytes.saturating_add(bytes) > MOST_EARLY_BYTES;
         if is_too_much && !self.cleaned.contains(id) {
-            self.overrun.is_new(id);
+            self.overrun.insert(id);
         }
         if is_too_much || self.cleaned.contains(id) || self.overrun.contains(id) {
             drop(table);
@@ -283,7 +283,7 @@ impl Steps {
         );
     }
 
-    fn all(&self) -> Vec<Arc<Step>> {
+    fn all(&self) -> Vec<Arc<WorkerStep>> {
         self.table.lock().steps.values().map(|entry| entry.step.clone()).collect()
     }
 
@@ -326,7 +326,7 @@ impl Steps {
             waiting.into_iter().filter(|(_, at)| at.elapsed() >= EARLY_LIFE).map(|w| w.0).collect()
         };
         for id in expired {
-            self.overrun.is_new(id);
+            self.overrun.insert(id);
             self.count_dropped(id);
             self.remove(id, |step| !step.has_started(), cleaned_up(id));
         }
@@ -335,7 +335,7 @@ impl Steps {
 
     /// The step that another task asks a value of. While it has not started, the second half counts
     /// the request.
-    pub fn find_or_park(self: &Arc<Self>, id: i64) -> Result<(Arc<Step>, Option<Parked>)> {
+    pub fn find_or_park(self: &Arc<Self>, id: i64) -> Result<(Arc<WorkerStep>, Option<Parked>)> {
         let mut table = self.table.lock();
         if let Some(entry) = table.steps.get(&id)
             && entry.step.has_started()
@@ -359,14 +359,14 @@ impl Steps {
 
     /// The master is done with a step.
     pub fn clean_up(&self, id: i64) {
-        self.cleaned.is_new(id);
+        self.cleaned.insert(id);
         self.remove(id, |_| true, self.over.clone());
         self.changed.notify_waiters();
     }
 
     /// The session of some steps has gone, and with it whoever would clean them up.
     pub fn end_those_of(&self, session: &Arc<WorkerSession>) {
-        let is_its = |step: &Step| {
+        let is_its = |step: &WorkerStep| {
             step.session.get().is_some_and(|s| std::ptr::eq(s.as_ptr(), Arc::as_ptr(session)))
         };
         let ids: Vec<i64> = {
@@ -381,13 +381,13 @@ impl Steps {
     }
 
     /// The master gave up on a step; it cleans up soon, or it is dead.
-    pub fn abandon(self: &Arc<Self>, step: &Arc<Step>) {
+    pub fn abandon(self: &Arc<Self>, step: &Arc<WorkerStep>) {
         step.rendezvous.abort_later();
         let (steps, step) = (Arc::downgrade(self), Arc::downgrade(step));
         self.io.spawn(async move {
             tokio::time::sleep(ABANDONED).await;
             if let (Some(steps), Some(step)) = (steps.upgrade(), step.upgrade()) {
-                let is_same = |s: &Step| std::ptr::eq(s, &*step);
+                let is_same = |s: &WorkerStep| std::ptr::eq(s, &*step);
                 steps.remove(step.id, is_same, cleaned_up(step.id));
             }
         });
@@ -407,7 +407,7 @@ impl Steps {
         steps.into_values().for_each(|entry| entry.step.end(why.clone()));
     }
 
-    fn remove(&self, id: i64, if_it: impl FnOnce(&Step) -> bool, why: Error) {
+    fn remove(&self, id: i64, if_it: impl FnOnce(&WorkerStep) -> bool, why: Error) {
         let removed = {
             let mut table = self.table.lock();
             match table.steps.get(&id) {
@@ -431,8 +431,8 @@ impl Steps {
 
 /// A RecvTensor for a step that had not started when it came.
 pub(super) struct Parked {
-    steps: Arc<Steps>,
-    step: Arc<Step>,
+    steps: Arc<WorkerSteps>,
+    step: Arc<WorkerStep>,
 }
 
 impl Drop for Parked {
@@ -464,14 +464,14 @@ mod tests {
     use super::*;
     use ferroflow_core::{Code, DType, Tensor};
 
-    fn counts(steps: &Steps) -> (usize, usize) {
+    fn counts(steps: &WorkerSteps) -> (usize, usize) {
         let table = steps.table.lock();
         (table.steps.len(), table.parked)
     }
 
     #[tokio::test]
     async fn a_step_that_nobody_starts_goes_with_the_last_who_waits() {
-        let steps = Steps::new(Handle::current());
+        let steps = WorkerSteps::new(Handle::current());
         let (first, one) = steps.find_or_park(1).unwrap();
         let (second, two) = steps.find_or_park(1).unwrap();
         assert!(Arc::ptr_eq(&first, &second));
@@ -489,7 +489,7 @@ mod tests {
         assert!(steps.find_or_park(2).is_err(), "the step is over");
     }
 
-    fn dropped(steps: &Steps) -> u64 {
+    fn dropped(steps: &WorkerSteps) -> u64 {
         steps.dropped.load(Ordering::Relaxed)
     }
 
@@ -499,7 +499,7 @@ mod tests {
 
     #[tokio::test]
     async fn values_wait_for_their_step_only_so_long() {
-        let steps = Steps::new(Handle::current());
+        let steps = WorkerSteps::new(Handle::current());
         steps.arrived(1, "k", value(10));
         assert_eq!(counts(&steps), (1, 0));
         let (_step, parked) = steps.find_or_park(1).unwrap();
@@ -516,7 +516,7 @@ mod tests {
 
     #[tokio::test]
     async fn values_for_a_step_that_is_over_are_dropped() {
-        let steps = Steps::new(Handle::current());
+        let steps = WorkerSteps::new(Handle::current());
         steps.clean_up(1);
         steps.arrived(1, "k", value(10));
         assert_eq!((counts(&steps), dropped(&steps)), ((0, 0), 1));
@@ -524,7 +524,7 @@ mod tests {
 
     #[tokio::test]
     async fn early_values_are_bounded() {
-        let steps = Steps::new(Handle::current());
+        let steps = WorkerSteps::new(Handle::current());
         assert!(steps.room(1).is_none());
         steps.arrived(1, "a", value(EARLY_BYTES + 1));
         let room = steps.room(2).expect("there is enough already");
@@ -539,7 +539,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_step_that_starts_or_is_over_has_room() {
-        let steps = Steps::new(Handle::current());
+        let steps = WorkerSteps::new(Handle::current());
         steps.arrived(1, "a", value(EARLY_BYTES + 1));
         let [starts, ends] = [2, 3].map(|id| tokio::spawn(steps.room(id).unwrap()));
         tokio::task::yield_now().await;
@@ -553,7 +553,7 @@ mod tests {
 
     #[tokio::test]
     async fn only_so_many_may_wait() {
-        let steps = Steps::new(Handle::current());
+        let steps = WorkerSteps::new(Handle::current());
         let parked: Vec<_> = (0..MAX_PARKED).map(|_| steps.find_or_park(1).unwrap()).collect();
         assert_eq!(steps.find_or_park(2).err().unwrap().code(), Code::ResourceExhausted);
         drop(parked);

@@ -120,7 +120,7 @@ impl Transport for Native {
 
     fn recv(&self, from: Remote<'_>, step_id: i64, key: &str) -> BoxFuture<Result<Received>> {
         let channel = self.channels.get(from.address);
-        let pulse = self.channels.pulse(from.address);
+        let liveness = self.channels.liveness(from.address);
         let (task, key) = (from.task.to_string(), key.to_string());
         Box::pin(async move {
             let channel = channel?;
@@ -132,7 +132,7 @@ impl Transport for Native {
             };
             // The master may well hear of both tasks while they do not hear of each other.
             let call = channel.call(RECV_TENSOR, request.encode(), CallOptions::default());
-            let answer = pulse.watch(&channel, call).await.map_err(|silence| {
+            let answer = liveness.watch(&channel, call).await.map_err(|silence| {
                 let (address, silence) = (channel.address(), silence.message);
                 err!(Unavailable, "{task} at {address} does not answer: {silence}")
             })?;

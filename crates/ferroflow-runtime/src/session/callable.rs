@@ -1,7 +1,7 @@
 //! Callables: compiled steps with a handle, for clients that run the same one again and again.
 
 use crate::session::compiled::{Compiled, Signature};
-use crate::session::{RunOptions, Session, SessionDone};
+use crate::session::{RunOptions, SessionDone, TaskSession};
 use ferroflow_core::{CancelToken, Result, Tensor, bail, ensure};
 use ferroflow_graph::{GraphIr, OpRole};
 use parking_lot::Mutex;
@@ -30,7 +30,7 @@ impl Callables {
     }
 }
 
-impl Session {
+impl TaskSession {
     /// Compiles a callable; handles count from 0.
     pub fn make_callable(&self, spec: &CallableSpec) -> Result<i64> {
         self.ensure_open()?;

@@ -2,7 +2,7 @@
 
 use crate::plan::{Plan, PlanContext};
 use crate::session::placement::Trials;
-use crate::session::{Session, SpreadStep};
+use crate::session::{DistributedStep, TaskSession};
 use ferroflow_core::{DType, Result, Tensor, ensure};
 use ferroflow_graph::{FunctionInstantiator, GraphIr, NodeId, passes};
 use std::sync::Arc;
@@ -26,11 +26,11 @@ pub(crate) enum How {
     /// On the session's own task; the graph is as it is run.
     Here { plan: Arc<Plan>, graph: GraphIr },
     /// On several tasks.
-    Spread(Arc<dyn SpreadStep>),
+    Distributed(Arc<dyn DistributedStep>),
 }
 
 impl Compiled {
-    pub fn new(graph: &GraphIr, signature: &Signature, session: &Session) -> Result<Compiled> {
+    pub fn new(graph: &GraphIr, signature: &Signature, session: &TaskSession) -> Result<Compiled> {
         let mut step = passes::prune(
             graph,
             &signature.feeds,
@@ -41,9 +41,11 @@ impl Compiled {
         let dtype = |id: &NodeId| step.graph.node(*id).output_types[0].dtype;
         let feeds = signature.feeds.iter().cloned().zip(step.args.iter().map(dtype)).collect();
         let trials = Trials::of(session.place_step(&mut step, graph, signature)?);
-        if let Some(spread) = session.spread.as_ref().filter(|_| session.is_spread(&step.graph)) {
-            let step = spread.prepare(step, &signature.feeds, &signature.fetches)?;
-            return Ok(Compiled { how: How::Spread(step), trials, feeds });
+        if let Some(distribute) =
+            session.distribute.as_ref().filter(|_| session.is_distributed(&step.graph))
+        {
+            let step = distribute.prepare(step, &signature.feeds, &signature.fetches)?;
+            return Ok(Compiled { how: How::Distributed(step), trials, feeds });
         }
         session.optimize(&mut step);
         let functions: Arc<dyn FunctionInstantiator> = session.functions.clone();

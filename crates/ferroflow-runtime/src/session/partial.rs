@@ -5,7 +5,7 @@ use crate::executor::{self, dead_fetch};
 use crate::plan::{Plan, PlanContext};
 use crate::session::compiled::Signature;
 use crate::session::running::StepGuard;
-use crate::session::{RunOutput, Session, SessionDone, SpreadParts, SpreadStep};
+use crate::session::{DistributedPartialRun, DistributedStep, RunOutput, SessionDone, TaskSession};
 use ferroflow_core::{
     CancelToken, Error, OnCancel, Received, RendezvousKey, Result, StepCtx, Tensor, bail, ensure,
     err,
@@ -40,7 +40,7 @@ enum How {
         step: Arc<StepCtx>,
         keys: HashMap<String, RendezvousKey>,
     },
-    Spread(Arc<dyn SpreadParts>),
+    Distributed(Arc<dyn DistributedPartialRun>),
 }
 
 #[derive(Default)]
@@ -59,7 +59,7 @@ impl PartialRuns {
     }
 }
 
-impl Session {
+impl TaskSession {
     /// Sets up a partial run and returns its handle. The step starts at once and waits for feeds.
     pub fn partial_run_setup(
         &self,
@@ -88,8 +88,8 @@ impl Session {
         let handle = self.partial_runs.next.fetch_add(1, Ordering::Relaxed).to_string();
         let (plan, keys) = match compiled {
             Compiled::Here(plan, keys) => (plan, keys),
-            Compiled::Spread(step) => {
-                self.keep_partial(&handle, run(How::Spread(step.begin(cancel)), Some(guard)))?;
+            Compiled::Distributed(step) => {
+                self.keep_partial(&handle, run(How::Distributed(step.begin(cancel)), Some(guard)))?;
                 return Ok(handle);
             }
         };
@@ -151,7 +151,7 @@ impl Session {
                 }
                 run.collect(step, keys, fetches, is_last, cancel, done);
             }
-            How::Spread(parts) => {
+            How::Distributed(parts) => {
                 let (to, run) = (parts.clone(), run.clone());
                 let told = Box::new(move |result: Result<RunOutput>| {
                     let is_over = is_last || result.is_err();
@@ -178,9 +178,11 @@ impl Session {
         self.place_step(&mut step, &graph, signature)?;
         drop(graph);
         let needs = |step: &Pruned| dependencies(&step.graph, signature, &step.args, &step.rets);
-        if let Some(spread) = self.spread.as_ref().filter(|_| self.is_spread(&step.graph)) {
+        if let Some(distribute) =
+            self.distribute.as_ref().filter(|_| self.is_distributed(&step.graph))
+        {
             let needs = needs(&step);
-            return Ok((Compiled::Spread(spread.prepare(step, feeds, fetches)?), needs));
+            return Ok((Compiled::Distributed(distribute.prepare(step, feeds, fetches)?), needs));
         }
         self.optimize(&mut step);
         let needs = needs(&step);
@@ -205,7 +207,7 @@ impl Session {
 
 enum Compiled {
     Here(Box<Plan>, HashMap<String, RendezvousKey>),
-    Spread(Arc<dyn SpreadStep>),
+    Distributed(Arc<dyn DistributedStep>),
 }
 
 /// For each fetch, the feeds it needs.

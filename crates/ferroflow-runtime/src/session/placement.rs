@@ -1,7 +1,7 @@
 //! Where the nodes of a session go, and when that is decided.
 
 use super::compiled::Signature;
-use super::{RunOptions, RunOutput, Session};
+use super::{RunOptions, RunOutput, TaskSession};
 use ferroflow_core::{Result, StepStats};
 use ferroflow_graph::passes::{self, CostModel, MeasuredCosts, Prediction, Pruned};
 use ferroflow_graph::{GraphIr, Node, NodeId, RunMetadata};
@@ -85,7 +85,7 @@ impl Placed {
     }
 }
 
-impl Session {
+impl TaskSession {
     /// Places the graph of a step that is compiled, unless its nodes were placed when they were
     /// added. `graph` is the whole graph.
     pub(super) fn place_step(

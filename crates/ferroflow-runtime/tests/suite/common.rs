@@ -2,7 +2,7 @@
 
 use ferroflow_core::{CancelToken, Element, Error, Result, Tensor};
 use ferroflow_graph::{Catalog, GraphDef};
-use ferroflow_runtime::{RunOutput, RunRequest, Session, SessionOptions, Task};
+use ferroflow_runtime::{RunOutput, RunRequest, SessionOptions, Task, TaskSession};
 use ferroflow_testing::{register_blocking_op, register_test_ops};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
@@ -28,12 +28,12 @@ pub fn blocking_task() -> (Arc<Task>, Receiver<()>) {
 }
 
 /// A session that runs the graph as it is written: what is tested is the executor, not the passes.
-pub fn as_written(task: &Arc<Task>, graph: &GraphDef) -> Session {
+pub fn as_written(task: &Arc<Task>, graph: &GraphDef) -> TaskSession {
     let options = SessionOptions { disable_optimizer: true, ..SessionOptions::default() };
-    Session::new(task.clone(), graph, options).unwrap()
+    TaskSession::new(task.clone(), graph, options).unwrap()
 }
 
-pub fn session(graph: &GraphDef) -> Session {
+pub fn session(graph: &GraphDef) -> TaskSession {
     as_written(&task(), graph)
 }
 
@@ -48,7 +48,7 @@ pub fn request(feeds: &[(&str, Tensor)], fetches: &[&str], targets: &[&str]) -> 
 
 /// One step; the fetches as scalars.
 pub fn scalars<T: Element>(
-    s: &Session,
+    s: &TaskSession,
     feeds: &[(&str, Tensor)],
     fetches: &[&str],
 ) -> Result<Vec<T>> {
@@ -56,7 +56,7 @@ pub fn scalars<T: Element>(
     output.tensors.iter().map(|t| t.scalar_value()).collect()
 }
 
-pub fn ints(s: &Session, feeds: &[(&str, i32)], fetches: &[&str]) -> Result<Vec<i32>> {
+pub fn ints(s: &TaskSession, feeds: &[(&str, i32)], fetches: &[&str]) -> Result<Vec<i32>> {
     let feeds: Vec<(&str, Tensor)> = feeds.iter().map(|(n, x)| (*n, Tensor::scalar(*x))).collect();
     scalars(s, &feeds, fetches)
 }
@@ -74,7 +74,7 @@ pub fn failure(graph: &GraphDef, fetches: &[&str]) -> Error {
 }
 
 /// A step under way, whose result comes later.
-pub fn start(s: &Session, r: RunRequest, cancel: CancelToken) -> Receiver<Result<RunOutput>> {
+pub fn start(s: &TaskSession, r: RunRequest, cancel: CancelToken) -> Receiver<Result<RunOutput>> {
     let (tell, result) = channel();
     s.run(r, cancel, Box::new(move |r| tell.send(r).unwrap()));
     result

@@ -3,10 +3,10 @@
 use crate::common::*;
 use ferroflow_core::{Code, DType, Tensor};
 use ferroflow_graph::GraphDef;
-use ferroflow_runtime::Session;
+use ferroflow_runtime::TaskSession;
 use ferroflow_testing::{GraphBuilder, graph};
 
-fn run_cond(s: &Session, pred: bool, fetch: &str) -> ferroflow_core::Result<Vec<i32>> {
+fn run_cond(s: &TaskSession, pred: bool, fetch: &str) -> ferroflow_core::Result<Vec<i32>> {
     scalars(s, &[("x", Tensor::scalar(10)), ("p", Tensor::scalar(pred))], &[fetch])
 }
 

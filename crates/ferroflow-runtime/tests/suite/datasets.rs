@@ -3,7 +3,7 @@
 use crate::common::*;
 use ferroflow_core::{CancelToken, Code, DType, PartialShape, Result, Tensor, err};
 use ferroflow_graph::GraphDef;
-use ferroflow_runtime::{Session, SessionOptions, Task};
+use ferroflow_runtime::{SessionOptions, Task, TaskSession};
 use ferroflow_testing::{GraphBuilder, func, function, graph};
 use std::sync::Arc;
 
@@ -69,13 +69,13 @@ fn library() -> GraphBuilder {
         .function(plain("upto", "y:handle:0", "variant", upto))
 }
 
-fn started(def: &GraphDef) -> Session {
+fn started(def: &GraphDef) -> TaskSession {
     let s = session(def);
     s.run_blocking(request(&[], &[], &["init"])).unwrap();
     s
 }
 
-fn next(s: &Session) -> Result<i64> {
+fn next(s: &TaskSession) -> Result<i64> {
     Ok(scalars::<i64>(s, &[], &["next"])?[0])
 }
 
@@ -197,7 +197,7 @@ fn a_dataset_of_other_types_is_refused() {
 /// A step that asks for an element that never comes ends when it is cancelled, and the iterator
 /// can be asked again.
 fn ends_when_cancelled(def: &GraphDef, wait: impl FnOnce(), task: &Arc<Task>) {
-    let s = Session::new(task.clone(), def, SessionOptions::default()).unwrap();
+    let s = TaskSession::new(task.clone(), def, SessionOptions::default()).unwrap();
     s.run_blocking(request(&[], &[], &["init"])).unwrap();
     let cancel = CancelToken::new();
     let result = start(&s, request(&[], &["next"], &[]), cancel.clone());

@@ -3,23 +3,23 @@
 use crate::common::{request, task};
 use ferroflow_core::{Code, DType, Result, Tensor};
 use ferroflow_graph::{AttrList, AttrValue, GraphDef, NodeDef};
-use ferroflow_runtime::{RunOptions, RunRequest, Session, SessionOptions, Task};
+use ferroflow_runtime::{RunOptions, RunRequest, SessionOptions, Task, TaskSession};
 use ferroflow_testing::{GraphBuilder, graph};
 use proptest::prelude::*;
 use std::sync::{Arc, OnceLock};
 
 /// A session that optimizes, or runs the graph as it was built.
-fn session(graph: &GraphDef, optimizes: bool) -> Session {
+fn session(graph: &GraphDef, optimizes: bool) -> TaskSession {
     static TASK: OnceLock<Arc<Task>> = OnceLock::new();
     let options = SessionOptions {
         disable_optimizer: !optimizes,
         isolate_state: true,
         ..SessionOptions::default()
     };
-    Session::new(TASK.get_or_init(task).clone(), graph, options).unwrap()
+    TaskSession::new(TASK.get_or_init(task).clone(), graph, options).unwrap()
 }
 
-fn run(s: &Session, feeds: &[(&str, Tensor)], fetches: &[&str]) -> Result<Vec<Tensor>> {
+fn run(s: &TaskSession, feeds: &[(&str, Tensor)], fetches: &[&str]) -> Result<Vec<Tensor>> {
     s.run_blocking(request(feeds, fetches, &[])).map(|o| o.tensors)
 }
 
@@ -585,7 +585,7 @@ fn random_tensor(shape: usize, seed: usize) -> Tensor {
 }
 
 /// The errors that the step may show: those of nodes that fail though their inputs do not.
-fn possible_errors(s: &Session, g: &GraphDef, feeds: &[(&str, Tensor)]) -> Vec<String> {
+fn possible_errors(s: &TaskSession, g: &GraphDef, feeds: &[(&str, Tensor)]) -> Vec<String> {
     let failure = |name: &str| run(s, feeds, &[name]).err().map(|e| e.message().to_string());
     let nodes = g.nodes.iter().skip(4);
     let failing = nodes.filter_map(|n| {

@@ -3,12 +3,12 @@
 use crate::common::{error_of, request, soon, start, task};
 use ferroflow_core::{CancelToken, Code, DType, Tensor};
 use ferroflow_graph::{AttrList, AttrValue, GraphDef};
-use ferroflow_runtime::{RunOptions, RunRequest, Session, SessionOptions};
+use ferroflow_runtime::{RunOptions, RunRequest, SessionOptions, TaskSession};
 use ferroflow_testing::{GraphBuilder, graph};
 
-fn session(graph: &GraphDef) -> Session {
+fn session(graph: &GraphDef) -> TaskSession {
     let options = SessionOptions { isolate_state: true, ..SessionOptions::default() };
-    Session::new(task(), graph, options).unwrap()
+    TaskSession::new(task(), graph, options).unwrap()
 }
 
 fn floats() -> AttrValue {
@@ -36,7 +36,7 @@ fn vector(n: usize) -> Tensor {
 }
 
 /// The names that fused nodes of the step for `y` are made from, once the queue has something.
-fn fused(s: &Session) -> Vec<Vec<String>> {
+fn fused(s: &TaskSession) -> Vec<Vec<String>> {
     let x = ("x", vector(2));
     s.run_blocking(request(std::slice::from_ref(&x), &[], &["put"])).unwrap();
     let options = RunOptions { output_partition_graphs: true, ..RunOptions::default() };

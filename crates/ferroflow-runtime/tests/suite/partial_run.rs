@@ -4,7 +4,8 @@ use crate::common::*;
 use ferroflow_core::{CancelToken, Code, DeviceInfo, Result, Tensor};
 use ferroflow_graph::passes::Pruned;
 use ferroflow_runtime::{
-    RunOptions, Scope, Session, SessionDone, Spread, SpreadParts, SpreadStep, Task,
+    Distribute, DistributedPartialRun, DistributedStep, RunOptions, SessionDone, SessionScope,
+    Task, TaskSession,
 };
 use ferroflow_testing::graph;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -15,7 +16,7 @@ fn names(list: &[&str]) -> Vec<String> {
 }
 
 fn begin(
-    s: &Session,
+    s: &TaskSession,
     handle: &str,
     feeds: &[(&str, i32)],
     fetches: &[&str],
@@ -30,12 +31,17 @@ fn begin(
 }
 
 #[track_caller]
-fn part(s: &Session, handle: &str, feeds: &[(&str, i32)], fetches: &[&str]) -> Result<Vec<i32>> {
+fn part(
+    s: &TaskSession,
+    handle: &str,
+    feeds: &[(&str, i32)],
+    fetches: &[&str],
+) -> Result<Vec<i32>> {
     soon(&begin(s, handle, feeds, fetches))
 }
 
 /// a + 1, then (a + 1) + b, then ... + c.
-fn staged() -> Session {
+fn staged() -> TaskSession {
     let g = graph()
         .placeholder("a")
         .placeholder("b")
@@ -48,7 +54,7 @@ fn staged() -> Session {
     session(&g.build())
 }
 
-fn setup(s: &Session, feeds: &[&str], fetches: &[&str]) -> String {
+fn setup(s: &TaskSession, feeds: &[&str], fetches: &[&str]) -> String {
     s.partial_run_setup(names(feeds), names(fetches), vec![]).unwrap()
 }
 
@@ -160,29 +166,29 @@ fn closing_answers_a_call_that_waits() {
 
 /// Begins no run before its session was closed, and says when that has come to its end.
 struct Closes {
-    session: OnceLock<Weak<Session>>,
+    session: OnceLock<Weak<TaskSession>>,
     ended: Sender<()>,
 }
 
 struct Late(Arc<Closes>);
 
-impl Spread for Late {
-    fn prepare(&self, _: Pruned, _: &[String], _: &[String]) -> Result<Arc<dyn SpreadStep>> {
+impl Distribute for Late {
+    fn prepare(&self, _: Pruned, _: &[String], _: &[String]) -> Result<Arc<dyn DistributedStep>> {
         Ok(self.0.clone())
     }
 }
 
-impl SpreadStep for Closes {
+impl DistributedStep for Closes {
     fn run(self: Arc<Self>, _: Vec<Tensor>, _: &RunOptions, _: CancelToken, _: SessionDone) {}
 
-    fn begin(self: Arc<Self>, _: CancelToken) -> Arc<dyn SpreadParts> {
+    fn begin(self: Arc<Self>, _: CancelToken) -> Arc<dyn DistributedPartialRun> {
         let (session, ended) = (self.session.get().unwrap().upgrade().unwrap(), self.ended.clone());
         session.close(Box::new(move || ended.send(()).unwrap()));
         self
     }
 }
 
-impl SpreadParts for Closes {
+impl DistributedPartialRun for Closes {
     fn part(
         self: Arc<Self>,
         _: Vec<(String, Tensor)>,
@@ -199,13 +205,14 @@ fn a_run_that_is_set_up_while_its_session_closes_does_not_keep_it() {
     let (tell, ended) = channel();
     let closes = Arc::new(Closes { session: OnceLock::new(), ended: tell });
     let task = Task::new(Arc::new(catalog()), "worker", 0, 1);
-    let scope = Scope {
+    let scope = SessionScope {
         others: vec![Arc::new(DeviceInfo::cpu("worker", 1, 0, 7))],
         spread: Some(Arc::new(Late(closes.clone()))),
-        ..Scope::of(&task, false)
+        ..SessionScope::of(&task, false)
     };
     let g = graph().placeholder("a").op("r", "TestAdd", &["a", "a"]).device("/job:worker/task:1");
-    let session = Arc::new(Session::within(task, scope, &g.build(), Default::default()).unwrap());
+    let session =
+        Arc::new(TaskSession::within(task, scope, &g.build(), Default::default()).unwrap());
     closes.session.set(Arc::downgrade(&session)).unwrap();
     let e = session.partial_run_setup(names(&["a"]), names(&["r"]), vec![]).unwrap_err();
     assert_eq!(e.code(), Code::FailedPrecondition, "{e}");

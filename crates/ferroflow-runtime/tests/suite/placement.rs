@@ -4,7 +4,7 @@ use crate::common::{catalog, error_of, request};
 use ferroflow_core::{Code, DType, PartialShape, Tensor};
 use ferroflow_graph::GraphDef;
 use ferroflow_graph::passes::CostModel;
-use ferroflow_runtime::{Placement, RunOptions, RunRequest, Session, SessionOptions, Task};
+use ferroflow_runtime::{Placement, RunOptions, RunRequest, SessionOptions, Task, TaskSession};
 use ferroflow_testing::graph;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,14 +12,18 @@ use std::sync::Arc;
 const FIRST: &str = "/job:worker/replica:0/task:0/device:CPU:0";
 
 /// On a task with two devices.
-fn session(def: &GraphDef, placement: Placement) -> Session {
+fn session(def: &GraphDef, placement: Placement) -> TaskSession {
     let task = Task::new(Arc::new(catalog()), "worker", 0, 2);
     let options = SessionOptions { placement, disable_optimizer: true, ..Default::default() };
-    Session::new(task, def, options).unwrap()
+    TaskSession::new(task, def, options).unwrap()
 }
 
 /// Where nodes are, by name.
-fn devices(s: &Session, feeds: &[(&str, Tensor)], fetches: &[&str]) -> BTreeMap<String, String> {
+fn devices(
+    s: &TaskSession,
+    feeds: &[(&str, Tensor)],
+    fetches: &[&str],
+) -> BTreeMap<String, String> {
     let options = RunOptions { output_partition_graphs: true, ..RunOptions::default() };
     let request = RunRequest { options, ..request(feeds, fetches, &[]) };
     let graph = s.run_blocking(request).unwrap().partition_graphs.remove(0);
@@ -117,7 +121,7 @@ fn where_only_what_is_needed_is_placed_the_rest_may_be_wrong() {
         .t()
         .build();
     let task = || Task::new(Arc::new(catalog()), "worker", 0, 2);
-    let e = error_of(Session::new(task(), &def, SessionOptions::default()));
+    let e = error_of(TaskSession::new(task(), &def, SessionOptions::default()));
     assert_eq!(e.code(), Code::InvalidArgument);
     let s = session(&def, Placement::FirstNeeded);
     let y = s.run_blocking(request(&[], &["y"], &[])).unwrap().tensors.remove(0);

@@ -4,7 +4,7 @@
 use crate::common::*;
 use ferroflow_core::{Code, Tensor};
 use ferroflow_graph::GraphDef;
-use ferroflow_runtime::{Session, SessionOptions};
+use ferroflow_runtime::{SessionOptions, TaskSession};
 use ferroflow_testing::{GraphBuilder, graph, mix};
 use proptest::prelude::*;
 
@@ -221,7 +221,7 @@ fn add_loop(
 fn agrees(pieces: &[Piece], optimized: bool) {
     let (def, _) = build(pieces, 0);
     let options = SessionOptions { disable_optimizer: !optimized, ..SessionOptions::default() };
-    let s = Session::new(TASK.clone(), &def, options).unwrap();
+    let s = TaskSession::new(TASK.clone(), &def, options).unwrap();
     std::thread::scope(|scope| {
         for t in 0..3 {
             let s = &s;
@@ -234,7 +234,7 @@ fn agrees(pieces: &[Piece], optimized: bool) {
     });
 }
 
-fn compare(s: &Session, pieces: &[Piece], x: i32) {
+fn compare(s: &TaskSession, pieces: &[Piece], x: i32) {
     let (_, known) = build(pieces, x);
     let all = || known.names.iter().zip(&known.values).filter(|(name, _)| *name != "x");
     let (names, want): (Vec<&str>, Vec<i32>) =

@@ -3,7 +3,7 @@
 use crate::common::*;
 use ferroflow_core::{CancelToken, Code, DType, Tensor, err};
 use ferroflow_graph::GraphDef;
-use ferroflow_runtime::{CallableSpec, RunOptions, RunRequest, Session, SessionOptions};
+use ferroflow_runtime::{CallableSpec, RunOptions, RunRequest, SessionOptions, TaskSession};
 use ferroflow_testing::graph;
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -129,7 +129,7 @@ fn closing_ends_loops_without_an_end() {
     assert_eq!(error_of(soon(&result)).message(), CLOSED);
 }
 
-fn call(s: &Session, handle: i64, feeds: &[i32]) -> ferroflow_core::Result<Vec<i32>> {
+fn call(s: &TaskSession, handle: i64, feeds: &[i32]) -> ferroflow_core::Result<Vec<i32>> {
     let (tell, result) = channel();
     let feeds = feeds.iter().map(|x| Tensor::scalar(*x)).collect();
     s.run_callable(handle, feeds, CancelToken::new(), Box::new(move |r| tell.send(r).unwrap()));
@@ -201,7 +201,7 @@ fn resources_are_shared_unless_a_session_isolates_itself() {
     let task = task();
     let open = |isolate_state: bool| {
         let options = SessionOptions { isolate_state, ..SessionOptions::default() };
-        Session::new(task.clone(), &graph().constant("x", 1).build(), options).unwrap()
+        TaskSession::new(task.clone(), &graph().constant("x", 1).build(), options).unwrap()
     };
     let (a, b, alone) = (open(false), open(false), open(true));
     use ferroflow_core::{PartialShape, Variable};

@@ -16,7 +16,7 @@ const GET_STATUS: &str = "/tensorflow.WorkerService/GetStatus";
 
 /// What is known of the life of one task, shared by all who wait for it.
 #[derive(Default)]
-pub(crate) struct Pulse {
+pub(crate) struct Liveness {
     /// What became of the last question; held while one asks.
     last: tokio::sync::Mutex<Option<Question>>,
 }
@@ -27,7 +27,7 @@ struct Question {
     answer: Result<(), RpcStatus>,
 }
 
-impl Pulse {
+impl Liveness {
     /// Waits for `call` to the task at the other end of `channel`. When the task falls silent, ends
     /// with what became of the last question instead.
     pub async fn watch<T>(
@@ -90,19 +90,19 @@ mod tests {
 
     #[tokio::test]
     async fn all_who_wait_hear_of_a_silence_together() {
-        let (pulse, asked) = (Pulse::default(), Cell::new(0));
+        let (liveness, asked) = (Liveness::default(), Cell::new(0));
         let question = || async {
             asked.set(asked.get() + 1);
             tokio::task::yield_now().await;
             Err(RpcStatus::new(code::DEADLINE_EXCEEDED, "silent"))
         };
         let since = Instant::now();
-        let heard = join_all((0..5).map(|_| pulse.shared(since, question()))).await;
+        let heard = join_all((0..5).map(|_| liveness.shared(since, question()))).await;
         assert!(heard.iter().all(Result::is_err));
         assert_eq!(asked.get(), 1);
         // Whoever comes later asks anew, and is believed.
-        assert!(pulse.shared(Instant::now(), async { Ok(()) }).await.is_ok());
-        assert!(pulse.shared(Instant::now(), question()).await.is_ok(), "it has just answered");
+        assert!(liveness.shared(Instant::now(), async { Ok(()) }).await.is_ok());
+        assert!(liveness.shared(Instant::now(), question()).await.is_ok(), "it has just answered");
         assert_eq!(asked.get(), 1);
     }
 }

@@ -12,8 +12,8 @@ const AT_FIRST: u32 = 100_000;
 /// With less than this it is done before another thread has woken up.
 const WORTH_A_THREAD: u32 = 20_000;
 
-/// What is known of the effort a node takes.
-pub(crate) enum Effort {
+/// What is known of the cost a node takes.
+pub(crate) enum NodeCost {
     Cheap,
     /// Whatever it took so far: the next time it may have to wait for a file.
     Expensive,
@@ -21,32 +21,32 @@ pub(crate) enum Effort {
     Measured(AtomicU32),
 }
 
-impl Effort {
-    pub fn of(node: &Node) -> Effort {
+impl NodeCost {
+    pub fn of(node: &Node) -> NodeCost {
         if node.op.cost != OpCost::Expensive {
-            return Effort::Cheap;
+            return NodeCost::Cheap;
         }
         // What has effects computes if it is about a variable, and talks to the world otherwise.
         let has_variable =
             node.input_types.first().is_some_and(|t| t.is_ref || t.dtype == DType::Resource);
         match node.op.is_pure() || has_variable {
-            true => Effort::Measured(AtomicU32::new(AT_FIRST)),
-            false => Effort::Expensive,
+            true => NodeCost::Measured(AtomicU32::new(AT_FIRST)),
+            false => NodeCost::Expensive,
         }
     }
 
     /// Whether it is better done by another thread, if this one has other things to do.
     pub fn is_worth_a_thread(&self) -> bool {
         match self {
-            Effort::Cheap => false,
-            Effort::Expensive => true,
-            Effort::Measured(nanos) => nanos.load(Ordering::Relaxed) >= WORTH_A_THREAD,
+            NodeCost::Cheap => false,
+            NodeCost::Expensive => true,
+            NodeCost::Measured(nanos) => nanos.load(Ordering::Relaxed) >= WORTH_A_THREAD,
         }
     }
 
     /// Does the node's work, and notes what it took.
     pub fn measure<R>(&self, work: impl FnOnce() -> R) -> R {
-        let Effort::Measured(nanos) = self else { return work() };
+        let NodeCost::Measured(nanos) = self else { return work() };
         let begun = Instant::now();
         let result = work();
         note(nanos, u32::try_from(begun.elapsed().as_nanos()).unwrap_or(u32::MAX));
@@ -67,7 +67,7 @@ mod tests {
     fn after(times: &[u32]) -> bool {
         let nanos = AtomicU32::new(AT_FIRST);
         times.iter().for_each(|&took| note(&nanos, took));
-        Effort::Measured(nanos).is_worth_a_thread()
+        NodeCost::Measured(nanos).is_worth_a_thread()
     }
 
     #[test]
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn what_is_cheap_by_nature_is_not_measured() {
-        assert_eq!(Effort::Cheap.measure(|| 1), 1);
-        assert!(!Effort::Cheap.is_worth_a_thread() && Effort::Expensive.is_worth_a_thread());
+        assert_eq!(NodeCost::Cheap.measure(|| 1), 1);
+        assert!(!NodeCost::Cheap.is_worth_a_thread() && NodeCost::Expensive.is_worth_a_thread());
     }
 }

@@ -21,15 +21,15 @@ enum Stage {
     Gone,
 }
 
-struct Begun {
+struct Inline {
     stage: Mutex<Stage>,
     io: Handle,
 }
 
 /// Begins `work` here; `io` does what is left of it.
-pub(crate) fn begin(io: &Handle, work: impl Future<Output = ()> + Send + 'static) {
+pub(crate) fn poll_inline(io: &Handle, work: impl Future<Output = ()> + Send + 'static) {
     let mut work: Work = Box::pin(work);
-    let begun = Arc::new(Begun { stage: Mutex::new(Stage::Beginning), io: io.clone() });
+    let begun = Arc::new(Inline { stage: Mutex::new(Stage::Beginning), io: io.clone() });
     let waker = Waker::from(begun.clone());
     let _io = io.enter();
     if work.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {
@@ -46,7 +46,7 @@ pub(crate) fn begin(io: &Handle, work: impl Future<Output = ()> + Send + 'static
     }
 }
 
-impl Wake for Begun {
+impl Wake for Inline {
     fn wake(self: Arc<Self>) {
         let mut stage = self.stage.lock();
         match mem::replace(&mut *stage, Stage::Gone) {
@@ -78,7 +78,7 @@ mod tests {
         let (tell, told) = oneshot::channel();
         let io = Handle::current();
         let asking = std::thread::spawn(move || {
-            begin(&io, async move {
+            poll_inline(&io, async move {
                 let first = here();
                 gone.await.unwrap();
                 tell.send((first, here())).unwrap();
@@ -103,7 +103,7 @@ mod tests {
                     tokio::task::yield_now().await;
                 }
             });
-            begin(&Handle::current(), async move {
+            poll_inline(&Handle::current(), async move {
                 let mut sum = 0;
                 while let Some(i) = receive.recv().await {
                     sum += i;
@@ -124,7 +124,7 @@ mod tests {
         (0..MORE_THAN_A_TURN).for_each(|i| send.send(i).unwrap());
         drop(send);
         let (tell, told) = oneshot::channel();
-        begin(&Handle::current(), async move {
+        poll_inline(&Handle::current(), async move {
             let mut taken = 0;
             while receive.recv().await.is_some() {
                 taken += 1;
@@ -138,7 +138,7 @@ mod tests {
     async fn what_panics_is_dropped() {
         let (tell, told) = oneshot::channel::<()>();
         let panics = std::panic::AssertUnwindSafe(|| {
-            begin(&Handle::current(), async move {
+            poll_inline(&Handle::current(), async move {
                 let _tell = tell;
                 panic!("on purpose");
             });

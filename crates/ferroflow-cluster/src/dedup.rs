@@ -17,7 +17,7 @@ impl RecentIds {
     }
 
     /// Notes an id; false if it was seen before. Zero means "no id" and is always new.
-    pub fn is_new(&self, id: i64) -> bool {
+    pub fn insert(&self, id: i64) -> bool {
         if id == 0 {
             return true;
         }
@@ -55,12 +55,12 @@ mod tests {
     #[test]
     fn only_recent_ids_are_known() {
         let ids = RecentIds::new(2);
-        assert!(ids.is_new(0) && ids.is_new(0));
-        assert!(ids.is_new(1) && !ids.is_new(1));
+        assert!(ids.insert(0) && ids.insert(0));
+        assert!(ids.insert(1) && !ids.insert(1));
         assert!(ids.contains(1) && !ids.contains(0));
-        assert!(ids.is_new(2) && ids.is_new(3));
-        assert!(ids.is_new(1), "1 is old enough to be forgotten");
+        assert!(ids.insert(2) && ids.insert(3));
+        assert!(ids.insert(1), "1 is old enough to be forgotten");
         ids.remove(3);
-        assert!(ids.is_new(3) && !ids.is_new(1));
+        assert!(ids.insert(3) && !ids.insert(1));
     }
 }

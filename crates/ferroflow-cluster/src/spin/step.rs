@@ -1,7 +1,7 @@
 //! A moment of patience before a thread that waits for its step sleeps: short steps mostly end within less time
 //! than it takes to wake it again.
 
-use crate::patience::Credit;
+use super::answers::Credit;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -19,15 +19,15 @@ static CORES: LazyLock<usize> =
     LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
 
 /// What is known of the steps of one session.
-pub struct Patience(Credit);
+pub struct StepSpin(Credit);
 
-impl Default for Patience {
-    fn default() -> Patience {
-        Patience(Credit::full())
+impl Default for StepSpin {
+    fn default() -> StepSpin {
+        StepSpin(Credit::full())
     }
 }
 
-impl Patience {
+impl StepSpin {
     /// `work`, for a thread that does nothing but wait for it, and not for one that drives it.
     pub fn wait_for<F: Future>(&self, work: F) -> impl Future<Output = F::Output> {
         let woken = Arc::new(Woken::default());
@@ -121,7 +121,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn it_ends_whether_it_is_soon_or_late() {
-        let patience = Patience::default();
+        let patience = StepSpin::default();
         for late in [Duration::ZERO, 3 * MOMENT] {
             let (tell, told) = oneshot::channel();
             tokio::spawn(async move {
@@ -144,6 +144,6 @@ mod tests {
             }
             taken
         };
-        assert_eq!(Patience::default().wait_for(all).await, 1000);
+        assert_eq!(StepSpin::default().wait_for(all).await, 1000);
     }
 }

@@ -10,14 +10,14 @@ use ferroflow_graph::passes::Pruned;
 use std::sync::Arc;
 
 /// What a session has to run on.
-pub struct Scope {
+pub struct SessionScope {
     /// Devices of its own task, by the names the session knows them; feeds enter and fetches leave
     /// at the first.
     pub own: Vec<Arc<DeviceInfo>>,
     /// Devices of other tasks.
     pub others: Vec<Arc<DeviceInfo>>,
     /// Runs the steps that need those.
-    pub spread: Option<Arc<dyn Spread>>,
+    pub distribute: Option<Arc<dyn Distribute>>,
     /// Variables and queues of its own task.
     pub resources: Arc<Resources>,
     /// Kernels with state of its own task.
@@ -26,14 +26,14 @@ pub struct Scope {
     pub collectives: Arc<dyn Collectives>,
 }
 
-impl Scope {
+impl SessionScope {
     /// A task alone. `is_isolated` keeps variables and queues apart from those of the task.
-    pub fn of(task: &Task, is_isolated: bool) -> Scope {
+    pub fn of(task: &Task, is_isolated: bool) -> SessionScope {
         let resources = if is_isolated { Arc::default() } else { task.resources.clone() };
-        Scope {
+        SessionScope {
             own: task.devices.clone(),
             others: Vec::new(),
-            spread: None,
+            distribute: None,
             resources,
             kernels: Arc::default(),
             collectives: Arc::new(SingleDeviceCollectives),
@@ -42,7 +42,7 @@ impl Scope {
 }
 
 /// Runs steps over several tasks.
-pub trait Spread: Send + Sync {
+pub trait Distribute: Send + Sync {
     /// Prepares a step whose nodes are placed on several tasks. Must return soon: other tasks hear of
     /// it when it first runs.
     fn prepare(
@@ -50,11 +50,11 @@ pub trait Spread: Send + Sync {
         step: Pruned,
         feeds: &[String],
         fetches: &[String],
-    ) -> Result<Arc<dyn SpreadStep>>;
+    ) -> Result<Arc<dyn DistributedStep>>;
 }
 
 /// A step that is ready to run on several tasks, any number of times.
-pub trait SpreadStep: Send + Sync {
+pub trait DistributedStep: Send + Sync {
     /// Runs it, with values for the feeds in order. Must return soon; `cancel` ends it early.
     fn run(
         self: Arc<Self>,
@@ -65,11 +65,11 @@ pub trait SpreadStep: Send + Sync {
     );
 
     /// Begins a run that is fed and fetched in parts. `cancel` ends all of it.
-    fn begin(self: Arc<Self>, cancel: CancelToken) -> Arc<dyn SpreadParts>;
+    fn begin(self: Arc<Self>, cancel: CancelToken) -> Arc<dyn DistributedPartialRun>;
 }
 
-/// A run of a spread step under way, in parts.
-pub trait SpreadParts: Send + Sync {
+/// A run of a distributed step under way, in parts.
+pub trait DistributedPartialRun: Send + Sync {
     /// Feeds some, and fetches some; the last part also waits for the end of the run. A part that
     /// fails is the last.
     fn part(

@@ -54,7 +54,7 @@ thread_local! {
 }
 
 /// To be called by a thread of the network when it has nothing more to do.
-pub fn before_sleep() {
+pub fn before_park() {
     if let Some(answers) = CALLED.take() {
         answers.look();
     }
@@ -127,10 +127,10 @@ mod tests {
     fn a_thread_that_called_looks_once_and_then_sleeps() {
         let (answers, _near, mut far) = answers();
         far.write_all(b"x").unwrap();
-        before_sleep();
+        before_park();
         answers.called();
         assert!(CALLED.with_borrow(Option::is_some));
-        before_sleep();
+        before_park();
         assert!(CALLED.with_borrow(Option::is_none));
     }
 
@@ -140,7 +140,7 @@ mod tests {
         let looks = |answers: &Arc<Answers>| {
             answers.called();
             let looks = CALLED.with_borrow(Option::is_some);
-            before_sleep();
+            before_park();
             answers.settled();
             looks
         };
@@ -153,10 +153,10 @@ mod tests {
         let (answers, near, _far) = answers();
         answers.called();
         answers.settled();
-        before_sleep();
+        before_park();
         answers.called();
         drop(near);
-        before_sleep();
+        before_park();
         assert_eq!(
             answers.credit.credit.load(Ordering::Relaxed),
             MOST_CREDIT,

@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 
 /// Counts what is under way.
 #[derive(Default)]
-pub(crate) struct Gate {
+pub(crate) struct Drain {
     /// How many are inside, and [`CLOSED`].
     state: AtomicUsize,
     emptied: Notify,
@@ -16,7 +16,7 @@ pub(crate) struct Gate {
 
 const CLOSED: usize = 1 << (usize::BITS - 1);
 
-impl Gate {
+impl Drain {
     /// Lets a call in, until what is returned is dropped.
     pub fn enter(&self) -> Result<Inside<'_>> {
         let before = self.state.fetch_add(1, Ordering::AcqRel);
@@ -24,7 +24,7 @@ impl Gate {
         if before & CLOSED == 0 { Ok(inside) } else { Err(leaving()) }
     }
 
-    /// Completes when the gate closes: for what waits outside.
+    /// Completes when the drain closes: for what waits outside.
     pub async fn closed(&self) {
         let mut closing = std::pin::pin!(self.closing.notified());
         // Registered before looking, so that no notice is missed.
@@ -49,7 +49,7 @@ impl Gate {
 }
 
 /// Somebody inside.
-pub(crate) struct Inside<'a>(&'a Gate);
+pub(crate) struct Inside<'a>(&'a Drain);
 
 impl Drop for Inside<'_> {
     fn drop(&mut self) {
@@ -72,23 +72,23 @@ mod tests {
 
     #[tokio::test]
     async fn those_inside_finish_and_nobody_enters() {
-        let gate = Gate::default();
-        let inside = gate.enter().unwrap();
-        drop(gate.enter().unwrap());
+        let drain = Drain::default();
+        let inside = drain.enter().unwrap();
+        drop(drain.enter().unwrap());
         let leave = async {
             tokio::task::yield_now().await;
-            assert_eq!(gate.enter().err().unwrap().code(), Code::Unavailable);
+            assert_eq!(drain.enter().err().unwrap().code(), Code::Unavailable);
             drop(inside);
         };
-        tokio::join!(gate.close(Duration::from_secs(3600)), gate.closed(), leave);
-        gate.closed().await;
+        tokio::join!(drain.close(Duration::from_secs(3600)), drain.closed(), leave);
+        drain.closed().await;
     }
 
     #[tokio::test]
     async fn nobody_is_waited_for_without_end() {
-        let gate = Gate::default();
-        let _inside = gate.enter().unwrap();
-        gate.close(Duration::from_millis(1)).await;
-        assert!(gate.enter().is_err());
+        let drain = Drain::default();
+        let _inside = drain.enter().unwrap();
+        drain.close(Duration::from_millis(1)).await;
+        assert!(drain.enter().is_err());
     }
 }
