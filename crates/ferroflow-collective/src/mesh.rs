@@ -1,7 +1,6 @@
 //! Links between ranks: byte streams between all pairs, and waiting for them.
 
 mod in_process;
-mod patience;
 #[cfg(target_os = "linux")]
 pub(crate) mod shared;
 mod tcp;

@@ -1,113 +1,82 @@
-//! A moment of patience before a thread of the network sleeps.
+//! Polls for the answer to a call before a network thread parks.
 //!
-//! A task that calls another one of its host is mostly answered within less time than it takes to be put to sleep
-//! and woken again, above all on a virtual machine, where an idle core has to be got back first. So the thread
-//! that called looks for the answer before it sleeps, as long as looking has paid. It yields between looks, so
-//! that on a busy host whoever has to answer gets the core.
+//! Another task of this host mostly answers in less time than it takes to park a thread and wake it
+//! again. So the thread that called polls the socket first, for as long as that pays. It yields
+//! between polls, so that on a busy host the task that has to answer gets the core.
 
+use ferroflow_core::{Polled, Spin};
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::cell::RefCell;
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// For as long it is looked for an answer.
-const MOMENT: Duration = Duration::from_micros(80);
-/// Looks in vain that are made up for by one that found something.
-const WORTH: i32 = 2;
-/// The most that was ever found does not count more than this.
-const MOST_CREDIT: i32 = 16;
-/// Without credit, one call out of so many is looked for, to see whether it pays by now.
-const PROBE: usize = 64;
-
-/// What looking has brought lately.
-#[derive(Default)]
-pub(crate) struct Credit {
-    credit: AtomicI32,
-    asked: AtomicUsize,
-}
-
-impl Credit {
-    /// As good as can be.
-    pub fn full() -> Credit {
-        Credit { credit: AtomicI32::new(MOST_CREDIT), asked: AtomicUsize::new(0) }
-    }
-
-    /// Whether to look this time.
-    pub fn is_good(&self) -> bool {
-        let asked = self.asked.fetch_add(1, Ordering::Relaxed);
-        self.credit.load(Ordering::Relaxed) > 0 || asked.is_multiple_of(PROBE)
-    }
-
-    pub fn learn(&self, has_paid: bool) {
-        let credit = self.credit.load(Ordering::Relaxed);
-        let credit = if has_paid { credit + WORTH } else { credit - 1 };
-        self.credit.store(credit.clamp(0, MOST_CREDIT), Ordering::Relaxed);
-    }
-}
+const LIMIT: Duration = Duration::from_micros(80);
 
 thread_local! {
-    /// What this thread has called last and not looked for yet.
+    /// The peer that this thread has called last and not polled for yet. The runtime's park hook
+    /// takes no argument, so nothing else can tell it.
     static CALLED: RefCell<Option<Arc<Answers>>> = const { RefCell::new(None) };
 }
 
-/// To be called by a thread of the network when it has nothing more to do.
-pub fn before_park() {
+/// The hook of a network thread that is about to park.
+pub(crate) fn before_park() {
     if let Some(answers) = CALLED.take() {
-        answers.look();
+        answers.spin();
     }
 }
 
 /// The answers of another task of this host to the calls of this one.
-#[derive(Default)]
 pub(crate) struct Answers {
-    /// Where they come from, once that is known.
+    /// The socket that they come from, once that is known.
     from: Mutex<Weak<UnixStream>>,
-    /// Calls that are not answered yet.
+    /// Calls without an answer.
     due: AtomicUsize,
-    credit: Credit,
+    spin: Spin,
+}
+
+impl Default for Answers {
+    fn default() -> Answers {
+        Answers { from: Mutex::default(), due: AtomicUsize::new(0), spin: Spin::timed(LIMIT) }
+    }
 }
 
 impl Answers {
-    /// Says where answers come from.
+    /// Says which socket answers come from.
     pub fn come_from(&self, stream: &Weak<UnixStream>) {
         *self.from.lock() = stream.clone();
-        self.credit.credit.store(MOST_CREDIT, Ordering::Relaxed);
+        self.spin.restore_credit();
     }
 
-    /// This thread has called; it may look for the answer.
+    /// Notes that this thread has called: it may poll for the answer before it parks.
     pub fn called(self: &Arc<Self>) {
         self.due.fetch_add(1, Ordering::Relaxed);
-        if self.credit.is_good() {
+        if self.spin.is_due() {
             CALLED.set(Some(self.clone()));
         }
     }
 
-    /// A call was answered, or given up.
+    /// Notes that a call was answered or cancelled.
     pub fn settled(&self) {
         self.due.fetch_sub(1, Ordering::Relaxed);
     }
 
-    fn look(&self) {
+    fn spin(&self) {
         let Some(from) = self.from.lock().upgrade() else { return };
-        let began = Instant::now();
-        while self.due.load(Ordering::Relaxed) > 0 {
-            let has_come = is_readable(&from);
-            let in_time = began.elapsed() < MOMENT;
-            if has_come || !in_time {
-                return self.credit.learn(has_come && in_time);
-            }
-            std::thread::yield_now();
-        }
+        self.spin.until(|| match self.due.load(Ordering::Relaxed) {
+            0 => Polled::Gone,
+            _ if is_readable(&from) => Polled::Ready,
+            _ => Polled::NotYet,
+        });
     }
 }
 
 fn is_readable(stream: &UnixStream) -> bool {
     let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
     let mut fds = [PollFd::new(stream, PollFlags::IN)];
-    // Whatever is wrong with it, whoever reads it will see.
+    // An error counts as readable: the reader of the socket will report it.
     poll(&mut fds, Some(&at_once)) != Ok(0)
 }
 
@@ -123,33 +92,38 @@ mod tests {
         (answers, near, far)
     }
 
+    fn will_spin() -> bool {
+        CALLED.with_borrow(Option::is_some)
+    }
+
     #[test]
-    fn a_thread_that_called_looks_once_and_then_sleeps() {
+    fn a_thread_that_called_spins_once_and_then_parks() {
         let (answers, _near, mut far) = answers();
         far.write_all(b"x").unwrap();
         before_park();
         answers.called();
-        assert!(CALLED.with_borrow(Option::is_some));
+        assert!(will_spin());
         before_park();
-        assert!(CALLED.with_borrow(Option::is_none));
+        assert!(!will_spin());
     }
 
     #[test]
-    fn who_is_mostly_too_late_is_not_looked_for_except_now_and_then() {
+    fn a_peer_that_answers_late_is_not_polled_except_for_probes() {
         let (answers, _near, _far) = answers();
-        let looks = |answers: &Arc<Answers>| {
+        let spins = |answers: &Arc<Answers>| {
             answers.called();
-            let looks = CALLED.with_borrow(Option::is_some);
+            let spins = will_spin();
             before_park();
             answers.settled();
-            looks
+            spins
         };
-        let count = (0..2 * PROBE).filter(|_| looks(&answers)).count();
-        assert!((MOST_CREDIT as usize..=MOST_CREDIT as usize + 2).contains(&count), "{count}");
+        let calls = 200;
+        let count = (0..calls).filter(|_| spins(&answers)).count();
+        assert!((1..calls / 4).contains(&count), "{count}");
     }
 
     #[test]
-    fn nobody_looks_for_what_has_come_or_cannot_come_any_more() {
+    fn a_spin_ends_when_no_answer_is_due_or_the_socket_is_gone() {
         let (answers, near, _far) = answers();
         answers.called();
         answers.settled();
@@ -157,10 +131,6 @@ mod tests {
         answers.called();
         drop(near);
         before_park();
-        assert_eq!(
-            answers.credit.credit.load(Ordering::Relaxed),
-            MOST_CREDIT,
-            "neither paid nor failed"
-        );
+        assert!(!will_spin());
     }
 }

@@ -1,34 +1,32 @@
-//! A moment of patience before a thread that waits for its step sleeps: short steps mostly end within less time
-//! than it takes to wake it again.
+//! Polls for the end of a short step before its caller blocks.
 
-use super::answers::Credit;
+use ferroflow_core::{Polled, Spin};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, Wake, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// For as long the end of a step is looked for.
-const MOMENT: Duration = Duration::from_micros(400);
-/// A future may be told to ask again in its next turn, which is not here.
-const ASKED_IN_A_TURN: usize = 8;
+const LIMIT: Duration = Duration::from_micros(400);
+/// A future may ask to be polled again in its next turn, which never comes while this thread spins.
+const MAX_POLLS: usize = 8;
 
-/// Threads of this process that look, always fewer than there are cores.
-static LOOKING: AtomicUsize = AtomicUsize::new(0);
+/// Threads of this process that spin for a step: always fewer than there are cores.
+static SPINNING: AtomicUsize = AtomicUsize::new(0);
 static CORES: LazyLock<usize> =
     LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
 
-/// What is known of the steps of one session.
-pub struct StepSpin(Credit);
+/// Spins for the steps of one session.
+pub struct StepSpin(Spin);
 
 impl Default for StepSpin {
     fn default() -> StepSpin {
-        StepSpin(Credit::full())
+        StepSpin(Spin::timed(LIMIT))
     }
 }
 
 impl StepSpin {
-    /// `work`, for a thread that does nothing but wait for it, and not for one that drives it.
+    /// Waits for `work` on a thread that does nothing else. Not for threads that drive the work.
     pub fn wait_for<F: Future>(&self, work: F) -> impl Future<Output = F::Output> {
         let woken = Arc::new(Woken::default());
         let waker = Waker::from(woken.clone());
@@ -45,31 +43,25 @@ impl StepSpin {
         woken: &Woken,
         waker: &Waker,
     ) -> Poll<F::Output> {
-        for _ in 0..ASKED_IN_A_TURN {
+        for _ in 0..MAX_POLLS {
             woken.is_set.store(false, Ordering::Release);
             if let Poll::Ready(output) = work.as_mut().poll(&mut Context::from_waker(waker)) {
                 return Poll::Ready(output);
             }
-            if !self.look(woken) {
+            if !self.spin(woken) {
                 break;
             }
         }
         Poll::Pending
     }
 
-    /// Whether it was woken within a moment.
-    fn look(&self, woken: &Woken) -> bool {
-        let Some(_looking) = self.0.is_good().then(Looking::begin).flatten() else { return false };
-        let began = Instant::now();
-        while !woken.is_set.load(Ordering::Acquire) {
-            if began.elapsed() >= MOMENT {
-                self.0.learn(false);
-                return false;
-            }
-            std::thread::yield_now();
-        }
-        self.0.learn(true);
-        true
+    /// Whether the work was woken in time.
+    fn spin(&self, woken: &Woken) -> bool {
+        let Some(_spinning) = self.0.is_due().then(Spinning::begin).flatten() else { return false };
+        self.0.until(|| match woken.is_set.load(Ordering::Acquire) {
+            true => Polled::Ready,
+            false => Polled::NotYet,
+        })
     }
 }
 
@@ -98,19 +90,19 @@ impl Wake for Woken {
     }
 }
 
-/// One of the few that may look.
-struct Looking;
+/// The permit of one thread to spin.
+struct Spinning;
 
-impl Looking {
-    fn begin() -> Option<Looking> {
-        let more = |looking| (looking + 1 < *CORES).then_some(looking + 1);
-        LOOKING.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok().map(|_| Looking)
+impl Spinning {
+    fn begin() -> Option<Spinning> {
+        let more = |spinning| (spinning + 1 < *CORES).then_some(spinning + 1);
+        SPINNING.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok().map(|_| Spinning)
     }
 }
 
-impl Drop for Looking {
+impl Drop for Spinning {
     fn drop(&mut self) {
-        LOOKING.fetch_sub(1, Ordering::Relaxed);
+        SPINNING.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -120,20 +112,20 @@ mod tests {
     use tokio::sync::{mpsc, oneshot};
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn it_ends_whether_it_is_soon_or_late() {
-        let patience = StepSpin::default();
-        for late in [Duration::ZERO, 3 * MOMENT] {
+    async fn the_result_arrives_within_the_spin_or_after_it() {
+        let spin = StepSpin::default();
+        for delay in [Duration::ZERO, 3 * LIMIT] {
             let (tell, told) = oneshot::channel();
             tokio::spawn(async move {
-                tokio::time::sleep(late).await;
+                tokio::time::sleep(delay).await;
                 tell.send(7).unwrap();
             });
-            assert_eq!(patience.wait_for(told).await.unwrap(), 7);
+            assert_eq!(spin.wait_for(told).await.unwrap(), 7);
         }
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn more_than_one_turn_of_work_is_done_in_several() {
+    async fn work_that_yields_to_the_runtime_is_polled_again() {
         let (send, mut receive) = mpsc::unbounded_channel();
         (0..1000).for_each(|i| send.send(i).unwrap());
         drop(send);

@@ -5,9 +5,8 @@ mod direct;
 pub(crate) mod region;
 
 use super::Mesh;
-use super::patience::Patience;
 use crate::failure::GroupFailure;
-use ferroflow_core::{Result, ensure, err};
+use ferroflow_core::{Result, Spin, ensure, err};
 use region::Region;
 use rustix::thread::{Timespec, futex};
 use std::sync::Arc;
@@ -70,7 +69,7 @@ pub(crate) struct SharedSegment {
     layout: Layout,
     rank: usize,
     failure: Arc<GroupFailure>,
-    patience: Patience,
+    spin: Spin,
     /// The number of ticks so far. Equal on all ranks.
     tick: AtomicU64,
 }
@@ -110,19 +109,13 @@ impl SharedSegment {
     ) -> Arc<SharedSegment> {
         // A look is a few loads, some ten microseconds of them when a processor is to spare; with giving
         // the processor away it is a system call.
-        let patience = match crowded {
-            true => Patience::new(40, 0),
-            false => Patience::new(1500, 400),
+        let spin = match crowded {
+            true => Spin::counted(40, 0),
+            false => Spin::counted(1500, 400),
         };
         let tick = AtomicU64::new(0);
-        let segment = Arc::new(SharedSegment {
-            region,
-            layout,
-            rank,
-            failure: failure.clone(),
-            patience,
-            tick,
-        });
+        let segment =
+            Arc::new(SharedSegment { region, layout, rank, failure: failure.clone(), spin, tick });
         let own = Arc::downgrade(&segment);
         failure.add_listener(move || {
             if let Some(segment) = own.upgrade() {
@@ -272,6 +265,6 @@ impl Mesh for SharedRings {
     }
 
     fn pause(&self, looks: u32) -> bool {
-        self.segment.patience.pause(looks)
+        self.segment.spin.pause(looks)
     }
 }

@@ -3,9 +3,8 @@
 mod striped;
 
 use super::Mesh;
-use super::patience::Patience;
 use crate::failure::GroupFailure;
-use ferroflow_core::{Error, Result, err};
+use ferroflow_core::{Error, Result, Spin, err};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -15,7 +14,7 @@ use striped::Striped;
 pub(crate) struct Tcp {
     peers: Vec<Option<Striped>>,
     failure: Arc<GroupFailure>,
-    patience: Patience,
+    spin: Spin,
 }
 
 impl Tcp {
@@ -35,11 +34,11 @@ impl Tcp {
         let peers =
             peers.map_err(|e| crate::io_error("cannot set up a connection between ranks", &e))?;
         // A look is a system call of about half a microsecond.
-        let patience = match crowded {
-            true => Patience::new(100, 0),
-            false => Patience::new(600, 20),
+        let spin = match crowded {
+            true => Spin::counted(100, 0),
+            false => Spin::counted(600, 20),
         };
-        Ok(Tcp { peers, failure, patience })
+        Ok(Tcp { peers, failure, spin })
     }
 
     fn peer(&mut self, rank: usize) -> Result<&mut Striped> {
@@ -80,7 +79,7 @@ impl Mesh for Tcp {
     }
 
     fn pause(&self, looks: u32) -> bool {
-        self.patience.pause(looks)
+        self.spin.pause(looks)
     }
 }
 

@@ -213,7 +213,7 @@ impl SharedSegment {
             let mut looks = 0;
             while !up() {
                 looks += 1;
-                if self.patience.pause(looks) {
+                if self.spin.pause(looks) {
                     continue;
                 }
                 self.sleep(deadline, up)?;
