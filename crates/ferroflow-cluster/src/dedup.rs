@@ -1,5 +1,5 @@
-//! Request ids seen lately: a client that lost the answer to a call sends it again, and a step must
-//! not run twice.
+//! Deduplicates requests: a client that lost the answer to a call retries it, and a step must not run
+//! twice.
 
 use ferroflow_core::HashSet;
 use parking_lot::Mutex;
@@ -16,7 +16,7 @@ impl RecentIds {
         RecentIds { capacity, seen: Mutex::default() }
     }
 
-    /// Notes an id; false if it was seen before. Zero means "no id" and is always new.
+    /// Inserts an id; false if it is known. Zero means "no id" and is never known.
     pub fn insert(&self, id: i64) -> bool {
         if id == 0 {
             return true;
@@ -34,7 +34,7 @@ impl RecentIds {
         true
     }
 
-    /// Takes an id back.
+    /// Forgets an id.
     pub fn remove(&self, id: i64) {
         let (set, order) = &mut *self.seen.lock();
         if set.remove(&id) {
@@ -42,7 +42,7 @@ impl RecentIds {
         }
     }
 
-    /// Whether an id was noted lately.
+    /// Whether an id is known.
     pub fn contains(&self, id: i64) -> bool {
         self.seen.lock().0.contains(&id)
     }

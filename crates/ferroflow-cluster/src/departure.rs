@@ -1,4 +1,4 @@
-//! Noticing that the workers of a job are done: each has come, and none is there any more.
+//! Detects that the workers of a job are done: each has started, and none answers any more.
 
 use crate::error::from_status;
 use crate::rpc::client::ChannelOptions;
@@ -10,21 +10,21 @@ use futures_util::future::join_all;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How often the workers are asked whether they are there.
+/// How often the workers are probed.
 const INTERVAL: Duration = Duration::from_millis(250);
 /// How long a worker may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// A worker that is silent may be busy, stopped or cut off; after this it is gone.
+/// A silent worker may be busy, stopped or cut off. After this long it counts as gone.
 const SILENCE: Duration = Duration::from_secs(30);
-/// All must be found gone this often in a row: one that restarts is back by then, or is not needed.
+/// All must be gone in this many rounds in a row: a worker that restarts is back by then.
 const ROUNDS: u32 = 2;
 
 const GET_STATUS: &str = "/tensorflow.WorkerService/GetStatus";
 
-/// Completes when the tasks of the jobs `worker`, `chief` and `master` of `cluster` have been there
-/// and are gone. Those that have not come within `patience` of the first are not waited for. An error
-/// if there is no such task.
-pub async fn workers_done(cluster: &ClusterSpec, patience: Duration) -> Result<()> {
+/// Completes when the tasks of the jobs `worker`, `chief` and `master` of `cluster` have answered and
+/// are gone. Does not wait for those that have not answered within `start_limit` of the first. An
+/// error if there is no such task.
+pub async fn workers_done(cluster: &ClusterSpec, start_limit: Duration) -> Result<()> {
     let is_worker = |job: &str| matches!(job, "worker" | "chief" | "master");
     let addresses = cluster.tasks().filter(|(job, _, _)| is_worker(job));
     let options = ChannelOptions { connect_timeout: TIMEOUT, ..ChannelOptions::default() };
@@ -35,7 +35,7 @@ pub async fn workers_done(cluster: &ClusterSpec, patience: Duration) -> Result<(
     ensure!(
         !workers.is_empty(),
         InvalidArgument,
-        "the cluster has no job worker or chief whose end could be waited for"
+        "the cluster has no job named worker, chief or master to wait for"
     );
     let mut first_seen = None;
     let mut rounds = 0;
@@ -45,7 +45,7 @@ pub async fn workers_done(cluster: &ClusterSpec, patience: Duration) -> Result<(
         if first_seen.is_none() && workers.iter().any(|w| w.state != State::Unseen) {
             first_seen = Some(Instant::now());
         }
-        let is_late = first_seen.is_some_and(|at| at.elapsed() > patience);
+        let is_late = first_seen.is_some_and(|at| at.elapsed() > start_limit);
         let is_gone = |w: &Worker| match w.state {
             State::Unseen => is_late,
             State::Here(heard) => heard.elapsed() > SILENCE,
@@ -86,7 +86,7 @@ impl Worker {
                 }
                 self.state = State::Here(Instant::now());
             }
-            // Nobody listens there any more; silence would be DEADLINE_EXCEEDED.
+            // The port is closed. A worker that hangs would be DEADLINE_EXCEEDED.
             Err(status)
                 if status.code == code::UNAVAILABLE && matches!(self.state, State::Here(_)) =>
             {

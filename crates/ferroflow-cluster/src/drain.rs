@@ -1,14 +1,14 @@
-//! The door of a task that is about to leave: what is inside finishes, nothing new comes in.
+//! Draining: a task that shuts down finishes the calls under way and refuses new ones.
 
 use ferroflow_core::{Error, Result, err};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// Counts what is under way.
+/// Counts the calls under way.
 #[derive(Default)]
 pub(crate) struct Drain {
-    /// How many are inside, and [`CLOSED`].
+    /// The number of calls, and [`CLOSED`].
     state: AtomicUsize,
     emptied: Notify,
     closing: Notify,
@@ -17,25 +17,25 @@ pub(crate) struct Drain {
 const CLOSED: usize = 1 << (usize::BITS - 1);
 
 impl Drain {
-    /// Lets a call in, until what is returned is dropped.
+    /// Admits a call, which is under way until the guard is dropped.
     pub fn enter(&self) -> Result<Inside<'_>> {
         let before = self.state.fetch_add(1, Ordering::AcqRel);
         let inside = Inside(self);
         if before & CLOSED == 0 { Ok(inside) } else { Err(leaving()) }
     }
 
-    /// Completes when the drain closes: for what waits outside.
+    /// Completes when draining starts: for calls that are not counted.
     pub async fn closed(&self) {
         let mut closing = std::pin::pin!(self.closing.notified());
-        // Registered before looking, so that no notice is missed.
+        // Registered before the check, so that no notification is missed.
         closing.as_mut().enable();
         if self.state.load(Ordering::Acquire) & CLOSED == 0 {
             closing.await;
         }
     }
 
-    /// Lets nobody in any more; waits for those inside, up to `limit`. Whoever takes longer is for the
-    /// caller to end.
+    /// Refuses new calls and waits for those under way, up to `limit`. The caller ends the ones that
+    /// take longer.
     pub async fn close(&self, limit: Duration) {
         self.state.fetch_or(CLOSED, Ordering::AcqRel);
         self.closing.notify_waiters();
@@ -48,19 +48,19 @@ impl Drain {
     }
 }
 
-/// Somebody inside.
+/// A call under way.
 pub(crate) struct Inside<'a>(&'a Drain);
 
 impl Drop for Inside<'_> {
     fn drop(&mut self) {
         if self.0.state.fetch_sub(1, Ordering::AcqRel) == CLOSED + 1 {
-            // Kept for one who is about to wait.
+            // Stored for a waiter that is about to wait.
             self.0.emptied.notify_one();
         }
     }
 }
 
-/// What whoever needs this task is told: another may take its place.
+/// The error of calls to a task that shuts down. Clients may retry: another may take its place.
 pub(crate) fn leaving() -> Error {
     err!(Unavailable, "the task is shutting down")
 }
@@ -71,7 +71,7 @@ mod tests {
     use ferroflow_core::Code;
 
     #[tokio::test]
-    async fn those_inside_finish_and_nobody_enters() {
+    async fn calls_under_way_finish_and_new_ones_are_refused() {
         let drain = Drain::default();
         let inside = drain.enter().unwrap();
         drop(drain.enter().unwrap());
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_is_waited_for_without_end() {
+    async fn draining_ends_at_its_limit() {
         let drain = Drain::default();
         let _inside = drain.enter().unwrap();
         drain.close(Duration::from_millis(1)).await;

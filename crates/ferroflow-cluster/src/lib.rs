@@ -17,6 +17,7 @@ mod liveness;
 mod master;
 mod messages;
 mod net;
+mod part;
 mod poll_inline;
 pub mod rpc;
 mod server;

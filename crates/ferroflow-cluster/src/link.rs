@@ -23,11 +23,11 @@ pub(crate) use frame::LinkPart;
 pub(crate) use hello::{MAGIC, Token, VERSION};
 pub(crate) use incoming::serve;
 pub(crate) use links::{LinkSlot, Links};
-pub(crate) use outbox::gathering;
 pub(crate) use outgoing::{Link, LinkCall};
 
+use crate::part::PartDone;
 use crate::rpc::BoxFuture;
-use ferroflow_core::{CancelToken, Error, Received, Result, bail};
+use ferroflow_core::{CancelToken, Error, InlineScope, Received, Result, bail};
 use std::sync::Arc;
 
 /// How values travel between Ferroflow tasks.
@@ -74,9 +74,6 @@ pub(crate) struct LinkSource {
     pub incarnations: Vec<u64>,
 }
 
-/// Called exactly once with the result of a call.
-pub(crate) type PartDone = Box<dyn FnOnce(Result<()>) + Send>;
-
 /// Handles values and calls that arrive over links. It is called on the tokio tasks that read the
 /// connections, so it must not block.
 pub(crate) trait Receiver: Send + Sync + 'static {
@@ -87,7 +84,7 @@ pub(crate) trait Receiver: Send + Sync + 'static {
     fn lost(&self, from: &Arc<LinkSource>, why: &Error);
 
     /// A value arrived, or an error if it could not be read.
-    fn arrived(&self, step_id: i64, key: &str, value: Result<Received>);
+    fn arrived(&self, step_id: i64, key: &str, value: Result<Received>, scope: &InlineScope);
 
     /// Backpressure: ready when a large value of a step can be read; `None` if it can be read now.
     fn room(&self, step_id: i64) -> Option<BoxFuture<()>>;
@@ -97,7 +94,7 @@ pub(crate) trait Receiver: Send + Sync + 'static {
     fn way_back(&self, from: &LinkSource) -> Option<Arc<Link>>;
 
     /// Runs a part of a step until `cancel`.
-    fn run(&self, part: LinkPart<'_>, cancel: CancelToken, done: PartDone);
+    fn run(&self, part: LinkPart<'_>, cancel: CancelToken, scope: &InlineScope, done: PartDone);
 
     /// The connection to the master of a step was lost.
     fn abandon(&self, step_id: i64);

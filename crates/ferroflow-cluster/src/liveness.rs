@@ -1,35 +1,35 @@
-//! Telling a task that takes its time from one that has hung or is cut off: while somebody waits for
-//! it, it is asked for signs of life.
+//! Tells a slow task from one that hangs or is cut off: while a call to it is under way, the caller
+//! probes it.
 
 use crate::rpc::{CallOptions, Channel, RpcStatus};
 use bytes::Bytes;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Whoever waits asks this often whether a task that is silent is still there, and gives it this long
-/// to answer; together no more than three seconds.
+/// A silent task is probed this often, and has this long to answer: together less than three
+/// seconds.
 pub(crate) const INTERVAL: Duration = Duration::from_millis(900);
 const TIMEOUT: Duration = Duration::from_millis(2000);
 
-/// What every task answers at once: TensorFlow's, too, and whatever else it is doing.
+/// Every task answers this at once, TensorFlow's too, whatever else it is doing.
 const GET_STATUS: &str = "/tensorflow.WorkerService/GetStatus";
 
-/// What is known of the life of one task, shared by all who wait for it.
+/// The probes of one task, shared by all calls to it.
 #[derive(Default)]
 pub(crate) struct Liveness {
-    /// What became of the last question; held while one asks.
-    last: tokio::sync::Mutex<Option<Question>>,
+    /// The last probe. Locked while one is under way.
+    last: tokio::sync::Mutex<Option<Probe>>,
 }
 
-struct Question {
+struct Probe {
     asked: Instant,
     ended: Instant,
     answer: Result<(), RpcStatus>,
 }
 
 impl Liveness {
-    /// Waits for `call` to the task at the other end of `channel`. When the task falls silent, ends
-    /// with what became of the last question instead.
+    /// Waits for `call` to the task at the other end of `channel`. When a probe fails, returns its
+    /// error instead.
     pub async fn watch<T>(
         &self,
         channel: &Channel,
@@ -51,8 +51,8 @@ impl Liveness {
         }
     }
 
-    /// Asks for a sign of life, unless there was one just now. Whoever waits `since` then shares what
-    /// became of a question that another has asked meanwhile.
+    /// Probes the task, unless it has just answered. A caller that waits `since` then shares the
+    /// result of a probe that another caller has made meanwhile.
     pub async fn ask(&self, channel: &Channel, since: Instant) -> Result<(), RpcStatus> {
         self.shared(since, async {
             channel.call(GET_STATUS, Bytes::new(), CallOptions::timeout(TIMEOUT)).await?;
@@ -69,14 +69,14 @@ impl Liveness {
         let mut last = self.last.lock().await;
         if let Some(last) = &*last {
             let is_recent = last.answer.is_ok() && last.ended.elapsed() < INTERVAL;
-            // Silence, too: or those who wait would find out one after the other.
+            // A failure is shared too: else the waiting calls would fail one after the other.
             if is_recent || last.asked >= since {
                 return last.answer.clone();
             }
         }
         let asked = Instant::now();
         let answer = question.await;
-        *last = Some(Question { asked, ended: Instant::now(), answer: answer.clone() });
+        *last = Some(Probe { asked, ended: Instant::now(), answer: answer.clone() });
         answer
     }
 }
@@ -89,7 +89,7 @@ mod tests {
     use std::cell::Cell;
 
     #[tokio::test]
-    async fn all_who_wait_hear_of_a_silence_together() {
+    async fn all_waiting_calls_share_one_failed_probe() {
         let (liveness, asked) = (Liveness::default(), Cell::new(0));
         let question = || async {
             asked.set(asked.get() + 1);
@@ -100,7 +100,7 @@ mod tests {
         let heard = join_all((0..5).map(|_| liveness.shared(since, question()))).await;
         assert!(heard.iter().all(Result::is_err));
         assert_eq!(asked.get(), 1);
-        // Whoever comes later asks anew, and is believed.
+        // A later call probes again.
         assert!(liveness.shared(Instant::now(), async { Ok(()) }).await.is_ok());
         assert!(liveness.shared(Instant::now(), question()).await.is_ok(), "it has just answered");
         assert_eq!(asked.get(), 1);

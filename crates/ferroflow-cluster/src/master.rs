@@ -1,16 +1,16 @@
 //! The master of a task: the sessions clients open on it, and the steps they run, on its own task or
 //! on several.
 
-mod direct;
 mod discover;
 mod members;
 mod outcome;
-mod parts;
+mod partial_run;
 mod peer;
 mod session;
 mod shared_step;
 mod slow;
 mod step;
+mod step_run;
 #[cfg(test)]
 mod tests;
 
@@ -209,7 +209,7 @@ impl Master {
         Ok(())
     }
 
-    /// Forgets all sessions, clears the containers on all tasks, then ends the sessions.
+    /// Removes all sessions, clears the containers on all tasks, then ends the sessions.
     pub async fn reset(&self, containers: &[String], filters: &[String]) -> Result<()> {
         let sessions = std::mem::take(&mut *self.sessions.write());
         let peers = self.peers(&self.own, filters)?;
@@ -237,7 +237,7 @@ impl Master {
         Ok((session.devices.clone(), Vec::new()))
     }
 
-    /// Ends all sessions: the process is about to.
+    /// Ends all sessions, before the process does.
     pub async fn drain(&self) {
         let sessions = std::mem::take(&mut *self.sessions.write());
         join_all(sessions.values().map(|session| session.end(leaving()))).await;
@@ -273,8 +273,8 @@ fn ensure_once<'a>(names: impl Iterator<Item = &'a String>) -> Result<()> {
     Ok(())
 }
 
-/// A step that a call waits for. When the call goes away (the client hung up, or its deadline
-/// passed), so does the step.
+/// A step that a call waits for. Dropping this cancels the step: the client hung up, or its deadline
+/// passed.
 struct ClientStep {
     cancel: CancelToken,
     tell: Mutex<Option<oneshot::Sender<Result<RunOutput>>>>,

@@ -1,6 +1,6 @@
-//! Work that begins on the thread that asks for it, and goes on on the threads of the network.
+//! Polls a future once on the calling thread and leaves the rest of it to the network threads.
 //!
-//! To have it done there from the start would wake one of them only to find that there is nothing to do yet.
+//! Spawning it would wake a network thread, which would mostly find that the future has to wait.
 
 use parking_lot::Mutex;
 use std::mem;
@@ -12,12 +12,12 @@ use tokio::runtime::Handle;
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 enum Stage {
-    /// On the thread that asked for it.
+    /// Polled by the calling thread.
     Beginning,
-    /// There still, and woken already.
+    /// The same, and woken already.
     Woken,
     Waiting(Work),
-    /// A task of the network's, or done.
+    /// Spawned, or done.
     Gone,
 }
 
@@ -26,7 +26,7 @@ struct Inline {
     io: Handle,
 }
 
-/// Begins `work` here; `io` does what is left of it.
+/// Polls `work` here; the threads of `io` do the rest.
 pub(crate) fn poll_inline(io: &Handle, work: impl Future<Output = ()> + Send + 'static) {
     let mut work: Work = Box::pin(work);
     let begun = Arc::new(Inline { stage: Mutex::new(Stage::Beginning), io: io.clone() });
@@ -37,7 +37,8 @@ pub(crate) fn poll_inline(io: &Handle, work: impl Future<Output = ()> + Send + '
     }
     let mut stage = begun.stage.lock();
     match *stage {
-        // Asked again here it might only answer the same: a task whose turn is over is told to wait until its next.
+        // Polling again here might not help: a future whose cooperative budget is used up is only
+        // ready in its task's next turn.
         Stage::Woken => {
             *stage = Stage::Gone;
             io.spawn(work);
@@ -73,7 +74,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn it_begins_here_and_goes_on_there() {
+    async fn the_first_poll_is_here_and_the_rest_on_network_threads() {
         let (go, gone) = oneshot::channel::<()>();
         let (tell, told) = oneshot::channel();
         let io = Handle::current();
@@ -93,7 +94,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn no_wake_is_lost_however_they_fall() {
+    async fn no_wake_is_lost_in_any_order() {
         for _ in 0..200 {
             let (send, mut receive) = mpsc::unbounded_channel();
             let (tell, told) = oneshot::channel();
@@ -116,9 +117,9 @@ mod tests {
         }
     }
 
-    /// A task may take only so much that is ready in one turn, and what it does past that waits for its next.
+    /// A task may take only so many ready values in one turn, and waits for its next one then.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn what_is_begun_at_the_end_of_a_turn_goes_on_in_the_next() {
+    async fn a_future_without_budget_continues_in_the_next_turn() {
         const MORE_THAN_A_TURN: usize = 1000;
         let (send, mut receive) = mpsc::unbounded_channel();
         (0..MORE_THAN_A_TURN).for_each(|i| send.send(i).unwrap());
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_panics_is_dropped() {
+    async fn a_future_that_panics_is_dropped() {
         let (tell, told) = oneshot::channel::<()>();
         let panics = std::panic::AssertUnwindSafe(|| {
             poll_inline(&Handle::current(), async move {

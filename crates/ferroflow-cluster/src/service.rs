@@ -14,6 +14,7 @@ use crate::rpc::{BoxFuture, Chunks, RpcRequest, RpcService, RpcStatus, code};
 use crate::wire::{Decode, DeviceMessage, Encode};
 use crate::worker::Worker;
 use ferroflow_core::Error;
+use ferroflow_core::inline::may_decode_inline;
 use ferroflow_graph::wire::step::{RunCallableRequest, RunGraphRequest, RunStepRequest};
 use ferroflow_graph::wire::{MessageReader, Segments};
 use ferroflow_runtime::Task;
@@ -199,9 +200,6 @@ impl TaskService {
     }
 }
 
-/// Larger graphs are read on a blocking thread.
-const LARGE_GRAPH: usize = 64 << 10;
-
 impl TaskService {
     /// Works on the graph in `body`: inline if it is small, otherwise on a blocking thread.
     async fn graph_work<T: Send + 'static>(
@@ -209,7 +207,7 @@ impl TaskService {
         body: Chunks,
         work: impl FnOnce(&Master, Chunks) -> Result<T, RpcStatus> + Send + 'static,
     ) -> Result<T, RpcStatus> {
-        if body.len() <= LARGE_GRAPH {
+        if may_decode_inline(body.len()) {
             return work(&self.master, body);
         }
         let me = self.clone();

@@ -1,9 +1,11 @@
-//! The worker of a task: runs the partitions that masters register, and hands values to the other
-//! tasks of their steps.
+//! The worker of a task: runs the parts of steps that masters register, and sends values to the other
+//! tasks of those steps.
 
 mod arrivals;
 mod graph;
-mod pushed;
+mod grpc;
+mod links;
+mod partial;
 mod recv;
 mod rendezvous;
 mod run;
@@ -32,10 +34,8 @@ use crate::spec::ClusterSpec;
 use crate::wire::SessionConfig;
 use ferroflow_core::{Collectives, DeviceInfo, Result, bail, err};
 use ferroflow_graph::GraphDef;
-use ferroflow_graph::wire::step::{RunGraphRequest, RunGraphResponse};
 use ferroflow_runtime::Task;
 use graph::RegisteredGraph;
-use run::Run;
 use session::{Sessions, WorkerSession};
 use std::borrow::Borrow;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ use step::{WorkerStep, WorkerSteps};
 use tokio::runtime::Handle;
 use transport::Native;
 
-/// Request ids that are remembered.
+/// How many request ids are remembered.
 const RECENT: usize = 100_000;
 
 /// The worker.
@@ -108,10 +108,10 @@ impl Worker {
         }
     }
 
-    /// Compiles a partition and returns its handle.
+    /// Compiles a part and returns its handle.
     pub async fn register_graph(&self, request: RegisterGraphRequest) -> Result<String> {
         let called = request.create_worker_session_called;
-        let session = self.sessions.get(&request.session_handle, called)?;
+        let session = self.sessions.get(named(&request.session_handle, called))?;
         let collectives = self.collectives.of_session(&session.view, request.config.as_ref());
         let graph = request.graph;
         self.compile(session, move || graph.read(), request.optimize, collectives).await
@@ -125,7 +125,7 @@ impl Worker {
         optimize: bool,
         config: &SessionConfig,
     ) -> Result<String> {
-        let session = self.sessions.get(handle, true)?;
+        let session = self.sessions.get(handle)?;
         let collectives = self.collectives.of_session(&session.view, Some(config));
         self.compile(session, move || Ok(graph), optimize, collectives).await
     }
@@ -158,8 +158,8 @@ impl Worker {
     }
 
     pub fn deregister_graph(&self, request: &DeregisterGraphRequest) -> Result<()> {
-        let called = request.create_worker_session_called;
-        self.sessions.get(&request.session_handle, called)?.remove_graph(&request.graph_handle)
+        let session = named(&request.session_handle, request.create_worker_session_called);
+        self.sessions.get(session)?.remove_graph(&request.graph_handle)
     }
 
     /// How many graphs are registered, in all sessions.
@@ -168,54 +168,28 @@ impl Worker {
         self.sessions.graphs()
     }
 
-    /// Runs a registered graph. A failure goes into the response when the master asked for that.
-    pub async fn run_graph(&self, request: RunGraphRequest) -> Result<RunGraphResponse> {
-        let in_body = request.store_errors_in_response_body;
-        match self.run(request).await {
-            Err(e) if in_body => Ok(RunGraphResponse { status: Some(e), ..Default::default() }),
-            other => other,
-        }
-    }
-
-    async fn run(&self, request: RunGraphRequest) -> Result<RunGraphResponse> {
-        let (id, handle) = (request.request_id, &request.graph_handle);
-        ensure_new(&self.recent_runs, id, || {
-            let step = request.step_id;
-            format!(
-                "RunGraph request was received twice. graph_handle: \"{handle}\" step_id: {step} \
-                 request_id: {id}"
-            )
-        })?;
-        let called = request.create_worker_session_called;
-        let session = self.sessions.get(&request.session_handle, called)?;
-        let graph = session.graph(handle)?;
-        let step = self.start(request.step_id, &session)?;
-        let run = Run { task: self.task.clone(), steps: self.steps.clone(), session, graph, step };
-        run.run(request).await
-    }
-
-    fn start(&self, step_id: i64, session: &Arc<WorkerSession>) -> Result<Arc<WorkerStep>> {
+    fn begin_step(&self, step_id: i64, session: &Arc<WorkerSession>) -> Result<Arc<WorkerStep>> {
         self.collectives.begin(step_id);
         self.steps.start(step_id, session)
     }
 
-    /// The master is done with a step, which need not exist.
+    /// Cleans up a step that its master is done with. The step need not exist.
     pub fn cleanup_graph(&self, step_id: i64) {
         self.steps.clean_up(step_id);
         self.collectives.clean_up(step_id);
     }
 
-    /// Another task asks for values of a collective.
+    /// Answers another task that asks for values of a collective.
     pub async fn recv_buf(&self, request: RecvBufRequest) -> Result<RecvBufResponse> {
         self.collectives.recv_buf(request, &self.task.devices).await
     }
 
-    /// The number of the next step of a graph whose parts several masters run, as `leader` counts them.
+    /// The id of the next step of a graph whose parts several masters run; `leader` counts them.
     pub async fn next_step(&self, leader: &str, graph_key: i64) -> Result<i64> {
         self.collectives.next_step(self.sessions.own_view(), leader, graph_key).await
     }
 
-    /// Such a step is over.
+    /// Ends such a step.
     pub fn end_step(&self, leader: &str, graph_key: i64, step_id: i64, failed: bool) {
         let is_leader = leader == self.sessions.own_view().name;
         self.collectives.end_step(graph_key, step_id, is_leader, failed);
@@ -242,17 +216,22 @@ impl Worker {
         }
     }
 
-    /// Ends all steps and sessions: the process is about to.
+    /// Ends all steps and sessions, before the process does.
     pub fn drain(&self) {
         self.steps.clear(&leaving());
         self.sessions.clear();
     }
 }
 
-/// Refuses a request that was seen before; `what` says which.
+/// Refuses a request that was seen before; `what` describes it.
 fn ensure_new(recent: &RecentIds, id: i64, what: impl FnOnce() -> String) -> Result<()> {
     if !recent.insert(id) {
         bail!(Aborted, "The same {}", what());
     }
     Ok(())
+}
+
+/// The session that a request names; none if its master has not opened one.
+fn named(handle: &str, create_called: bool) -> &str {
+    if create_called { handle } else { "" }
 }

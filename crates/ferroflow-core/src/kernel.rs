@@ -1,8 +1,8 @@
 //! Kernels: the code that runs a node, and what it can see of the step.
 
 use crate::{
-    ComputePool, DType, DeviceInfo, Error, Resource, ResourceHandle, Resources, Result, Shape,
-    StepCtx, Tensor, Value, Variable, ensure, err,
+    ComputePool, DType, DeviceInfo, Error, InlineScope, Resource, ResourceHandle, Resources,
+    Result, Shape, StepCtx, Tensor, Value, Variable, ensure, err,
 };
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -66,12 +66,12 @@ impl<F: Fn(&mut Ctx<'_>) -> Result<()> + Send + Sync> Kernel for F {
 /// A kernel that waits for an event. It starts, passes `done` on and returns; no thread blocks.
 pub trait AsyncKernel: Send + Sync {
     /// Starts the work. Finish `done` when it is complete, on any thread.
-    fn start(&self, ctx: AsyncCtx, done: Done);
+    fn start(&self, ctx: AsyncCtx, done: Done, scope: &InlineScope);
 }
 
-impl<F: Fn(AsyncCtx, Done) + Send + Sync> AsyncKernel for F {
-    fn start(&self, ctx: AsyncCtx, done: Done) {
-        self(ctx, done)
+impl<F: Fn(AsyncCtx, Done, &InlineScope) + Send + Sync> AsyncKernel for F {
+    fn start(&self, ctx: AsyncCtx, done: Done, scope: &InlineScope) {
+        self(ctx, done, scope)
     }
 }
 
@@ -103,6 +103,7 @@ pub struct Ctx<'a> {
     step: &'a Arc<StepCtx>,
     node: &'a Arc<NodeInfo>,
     frame_iter: (u64, u64),
+    scope: &'a InlineScope,
 }
 
 impl<'a> Ctx<'a> {
@@ -114,13 +115,19 @@ impl<'a> Ctx<'a> {
         step: &'a Arc<StepCtx>,
         node: &'a Arc<NodeInfo>,
         frame_iter: (u64, u64),
+        scope: &'a InlineScope,
     ) -> Ctx<'a> {
         outputs.clear();
         // Single pushes are faster than `resize` for the usual one or two outputs.
         for _ in 0..node.outputs {
             outputs.push(Value::Empty);
         }
-        Ctx { inputs, outputs, step, node, frame_iter }
+        Ctx { inputs, outputs, step, node, frame_iter, scope }
+    }
+
+    /// What this thread is doing: for calls that continue or write at its end.
+    pub fn scope(&self) -> &'a InlineScope {
+        self.scope
     }
 
     /// The node.
@@ -317,7 +324,7 @@ impl AsyncCtx {
 /// Receives the result of an async node. Executors implement it.
 pub trait Completion: Send + Sync {
     /// Completes the node that `token` names.
-    fn complete(self: Arc<Self>, token: u64, result: Result<Outputs>);
+    fn complete(self: Arc<Self>, token: u64, result: Result<Outputs>, scope: &InlineScope);
 }
 
 /// Completes an async node, exactly once. Dropping it unfinished fails the node, so that a
@@ -334,16 +341,27 @@ impl Done {
         Done { to: Some(to), token }
     }
 
-    /// Completes the node with its outputs, or with an error.
-    pub fn finish(mut self, result: Result<Outputs>) {
+    /// Completes the node with its outputs, or with an error. The run continues on a compute thread.
+    pub fn finish(self, result: Result<Outputs>) {
+        self.finish_in(&InlineScope::unknown(), result);
+    }
+
+    /// Finishes in `scope`: the run may continue at its end.
+    pub fn finish_in(mut self, scope: &InlineScope, result: Result<Outputs>) {
         if let Some(to) = self.to.take() {
-            to.complete(self.token, result);
+            to.complete(self.token, result, scope);
         }
     }
 
     /// Completes the node with tensors as outputs, in order.
     pub fn finish_tensors(self, result: Result<Vec<Tensor>>) {
         self.finish(result.map(|tensors| tensors.into_iter().map(Value::Tensor).collect()));
+    }
+
+    /// [`Done::finish_tensors`] in `scope`.
+    pub fn finish_tensors_in(self, scope: &InlineScope, result: Result<Vec<Tensor>>) {
+        let outputs = result.map(|tensors| tensors.into_iter().map(Value::Tensor).collect());
+        self.finish_in(scope, outputs);
     }
 
     /// Completes the node with an error.
@@ -355,10 +373,8 @@ impl Done {
 impl Drop for Done {
     fn drop(&mut self) {
         if let Some(to) = self.to.take() {
-            to.complete(
-                self.token,
-                Err(err!(Internal, "an async kernel was dropped before it finished")),
-            );
+            let error = err!(Internal, "an async kernel was dropped before it finished");
+            to.complete(self.token, Err(error), &InlineScope::unknown());
         }
     }
 }

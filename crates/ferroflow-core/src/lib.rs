@@ -12,6 +12,7 @@ mod element;
 mod error;
 mod function;
 mod hash;
+pub mod inline;
 mod kernel;
 mod list;
 mod movable;
@@ -39,6 +40,7 @@ pub use error::{Code, Error, Result, Within};
 pub use function::{CallDone, InstantiatedFunction};
 pub use half::{bf16, f16};
 pub use hash::{HashMap, HashSet};
+pub use inline::{Flush, InlineScope, ThreadKind};
 pub use kernel::{
     AsyncCtx, AsyncKernel, Completion, Ctx, Done, Epilogue, Kernel, KernelBox, NodeInfo, Outputs,
     Rows,

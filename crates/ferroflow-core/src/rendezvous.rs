@@ -1,6 +1,6 @@
 //! The rendezvous: passes values from Send to Recv nodes.
 
-use crate::{CancelToken, Error, Result, Tensor};
+use crate::{CancelToken, Error, InlineScope, Result, Tensor};
 use std::fmt;
 use std::sync::Arc;
 
@@ -43,13 +43,13 @@ pub enum Received {
 }
 
 /// Receives the value, exactly once.
-pub type RecvDone = Box<dyn FnOnce(Result<Received>) + Send>;
+pub type RecvDone = Box<dyn FnOnce(Result<Received>, &InlineScope) + Send>;
 
 /// Holds sent values until they are received, and receivers until their value is sent, within one
 /// step.
 pub trait Rendezvous: Send + Sync {
     /// Publishes a value. Only one receiver gets it.
-    fn send(&self, key: &RendezvousKey, value: Received) -> Result<()>;
+    fn send(&self, key: &RendezvousKey, value: Received, scope: &InlineScope) -> Result<()>;
 
     /// Asks for a value. `done` runs when the value arrives, when `cancel` fires, or when the step
     /// is aborted.

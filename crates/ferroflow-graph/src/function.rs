@@ -6,7 +6,7 @@ use crate::def::{FunctionDef, NodeDef};
 use crate::graph::{GraphIr, NodeId};
 use crate::import::{Importer, Naming};
 use crate::op_def::{CallKind, OpCost, OpDef, OpRole, PortType};
-use ferroflow_core::{AsyncCtx, Done, KernelBox, Result, ensure, err};
+use ferroflow_core::{AsyncCtx, Done, InlineScope, KernelBox, Result, ensure, err};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -110,13 +110,16 @@ impl FunctionLibrary {
         def.takes_resources_from_anywhere = true;
         def.cpu = Some(Arc::new(move |init| {
             let function = init.function_ref(FuncRef { attrs: init.attrs.clone(), ..func.clone() });
-            Ok(KernelBox::new_async(move |mut ctx: AsyncCtx, done: Done| {
+            Ok(KernelBox::new_async(move |mut ctx: AsyncCtx, done: Done, scope: &InlineScope| {
                 let inputs = ctx.inputs.len();
                 match function.get().and_then(|f| Ok((f, ctx.take_inputs(0..inputs)?))) {
                     Ok((callable, args)) => callable.call(
                         args,
                         &ctx.step,
-                        Box::new(move |result| done.finish_tensors(result)),
+                        scope,
+                        Box::new(move |result, scope: &InlineScope| {
+                            done.finish_tensors_in(scope, result);
+                        }),
                     ),
                     Err(e) => done.fail(e),
                 }

@@ -7,9 +7,9 @@ pub use crate::{
     per_dtype, per_width, unary_gradients,
 };
 pub use ferroflow_core::{
-    AsyncCtx, AsyncKernel, Code, Complex32, Complex64, Ctx, DType, Done, Element, Error, Kernel,
-    KernelBox, Movable, Outputs, PartialShape, Resource, ResourceHandle, Resources, Result, Shape,
-    Tensor, Value, Variable, Within, bail, bf16, ensure, err, f16,
+    AsyncCtx, AsyncKernel, Code, Complex32, Complex64, Ctx, DType, Done, Element, Error,
+    InlineScope, Kernel, KernelBox, Movable, Outputs, PartialShape, Resource, ResourceHandle,
+    Resources, Result, Shape, Tensor, Value, Variable, Within, bail, bf16, ensure, err, f16,
 };
 pub use ferroflow_graph::{
     AnyBlockKernel, Attrs, CallKind, Catalog, ControlFlow, FunctionHandle, GradientScope,

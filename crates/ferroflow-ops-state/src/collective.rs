@@ -159,7 +159,7 @@ impl Collective {
 }
 
 impl AsyncKernel for Collective {
-    fn start(&self, mut ctx: AsyncCtx, done: Done) {
+    fn start(&self, mut ctx: AsyncCtx, done: Done, _: &InlineScope) {
         let call = match self.call(&mut ctx) {
             Ok(call) => call,
             Err(e) => return done.fail(e),

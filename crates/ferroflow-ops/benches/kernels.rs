@@ -9,8 +9,8 @@
 #![allow(clippy::unwrap_used)]
 
 use ferroflow_core::{
-    Ctx, DType, DeviceInfo, KernelBox, NodeInfo, Outputs, PartialShape, Resources, Tensor, Value,
-    Variable, set_compute_threads,
+    Ctx, DType, DeviceInfo, InlineScope, KernelBox, NodeInfo, Outputs, PartialShape, Resources,
+    Tensor, Value, Variable, set_compute_threads,
 };
 use ferroflow_graph::{
     AttrList, AttrValue, Attrs, Catalog, FunctionInstantiator, KernelInit, NoFunctions,
@@ -264,9 +264,11 @@ impl Bench {
         let step = standalone_step(Arc::new(Resources::new()));
         let mut given = inputs.clone();
         let mut made = Outputs::new();
+        let scope = InlineScope::unknown();
         let mut call = || {
             given.clone_from(&inputs);
-            kernel.compute(&mut Ctx::new(&mut given, &mut made, &step, &node, (0, 0))).unwrap();
+            let mut ctx = Ctx::new(&mut given, &mut made, &step, &node, (0, 0), &scope);
+            kernel.compute(&mut ctx).unwrap();
         };
         let begun = Instant::now();
         let clock = || if self.threads == 1 { thread_time() } else { begun.elapsed() };

@@ -7,32 +7,31 @@
 
 use crate::flat::FlatState;
 use crate::frames::Frames;
-use crate::inline_queue::{self, on_network_thread};
 use crate::plan::{NodeKind, Plan, PlanNode};
-use crate::threads::is_compute_thread;
+use ferroflow_core::inline::SHARED_NODES;
 use ferroflow_core::{
-    AsyncCtx, Code, Completion, Ctx, Done, Error, HashMap, KernelBox, NodeStats, Outputs, Result,
-    StepCtx, Tensor, Value, ensure, err,
+    AsyncCtx, Code, Completion, Ctx, Done, Error, HashMap, InlineScope, KernelBox, NodeStats,
+    Outputs, Result, StepCtx, Tensor, ThreadKind, Value, ensure, err,
 };
 use parking_lot::{Condvar, Mutex};
+use smallvec::SmallVec;
 use std::any::Any;
-use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::SystemTime;
 
-/// Told the results of a run, exactly once.
-pub type RunDone = Box<dyn FnOnce(Result<Vec<Tensor>>) + Send>;
+/// Called once, with the results of a run, on the thread that ended it.
+pub type RunDone = Box<dyn FnOnce(Result<Vec<Tensor>>, &InlineScope) + Send>;
 
 /// How values travel from node to node.
 pub(crate) trait Propagator: Sized + Send + Sync + 'static {
-    /// A node that is ready to run; the only one of its kind.
+    /// The token of a node that is ready to run. There is one for each node.
     type Ready: Send + 'static;
     /// Whether threads that complete cheap nodes do not get into each other's way.
     const IS_SHARED_CHEAPLY: bool;
 
-    /// Queues what can run from the beginning.
+    /// Queues the nodes that wait for nothing.
     fn start(&self, plan: &Plan, args: Vec<Tensor>, ready: &mut Vec<Self::Ready>);
     fn node(ready: &Self::Ready) -> u32;
     fn is_dead(ready: &Self::Ready) -> bool;
@@ -55,17 +54,24 @@ pub(crate) trait Propagator: Sized + Send + Sync + 'static {
     fn finish(self, plan: &Plan, succeeded: bool);
 }
 
-/// Starts a run on this thread; `done` is called when it is over, maybe before this returns. The
-/// thread is given back as soon as there is more to do than a network thread should: expensive
-/// nodes, large tensors or many nodes go to the step's compute threads.
-///
-/// Called from a node that runs on a compute thread, such as a function call, all of it may stay on
-/// that thread.
-pub fn run(plan: &Arc<Plan>, args: Vec<Tensor>, step: Arc<StepCtx>, done: RunDone) {
-    if ON_COMPUTE_THREAD.get() {
-        return begin(plan, args, step, Where::Compute, done);
+/// Starts a run in `scope`; `done` is called when it is over, maybe before this returns. A network
+/// thread runs nodes as long as its scope has a budget for them. The rest goes to the step's compute
+/// threads.
+pub fn run(
+    plan: &Arc<Plan>,
+    args: Vec<Tensor>,
+    step: Arc<StepCtx>,
+    scope: &InlineScope,
+    done: RunDone,
+) {
+    if let Err(e) = plan.check_args(args.len()) {
+        return done(Err(e), scope);
     }
-    on_network_thread(|| begin(plan, args, step, Where::caller(), done));
+    if plan.frames.is_some() {
+        Run::begin(plan, Frames::new(plan), args, step, scope, done);
+    } else {
+        Run::begin(plan, FlatState::new(plan), args, step, scope, done);
+    }
 }
 
 /// Runs on this thread, which may block, and waits for the end.
@@ -76,62 +82,19 @@ pub fn run_blocking(
 ) -> Result<Vec<Tensor>> {
     let wait = Arc::new((Mutex::new(None), Condvar::new()));
     let tell = wait.clone();
-    let done = Box::new(move |result| {
+    let done = Box::new(move |result, _: &InlineScope| {
         *tell.0.lock() = Some(result);
         tell.1.notify_all();
     });
-    begin(plan, args, step, Where::Compute, done);
+    run(plan, args, step, &InlineScope::new(ThreadKind::Blocking), done);
     let mut result = wait.0.lock();
-    // Ends for sure: every async kernel finishes its `Done`, at the latest when it is dropped.
+    // Always ends: every async kernel finishes its `Done`, at the latest when that is dropped.
     wait.1.wait_while(&mut result, |r| r.is_none());
     result.take().unwrap_or_else(|| Err(err!(Internal, "a run ended without a result")))
 }
 
-/// Runs `work` with this thread counting as a compute thread: runs it starts may stay on it.
-pub(crate) fn on_blocking_thread<R>(work: impl FnOnce() -> R) -> R {
-    let before = ON_COMPUTE_THREAD.replace(true);
-    let result = work();
-    ON_COMPUTE_THREAD.set(before);
-    result
-}
-
-/// Nodes a caller's thread runs before the rest is handed to the compute threads.
-const CALLER_NODES: u32 = 2000;
-/// Bytes that these nodes take in, together: to pass over so many takes no longer than to wake a thread.
-const CALLER_BYTES: usize = 512 << 10;
-
-/// A queue of this many cheap nodes is worth another thread: some 100 µs of work, where waking a
-/// thread takes tens.
-const SHARED_NODES: usize = 512;
-/// Nodes run between two looks for a thread that has nothing to do.
+/// Nodes run between two checks for an idle thread.
 const SHARE_EVERY: u32 = 64;
-
-/// The kind of thread a work loop is on.
-#[derive(Clone, Copy)]
-enum Where {
-    /// A thread that has other things to do, such as serving the network.
-    Caller { nodes_left: u32, bytes_left: usize },
-    /// A compute thread, or one that may block.
-    Compute,
-}
-
-impl Where {
-    /// A thread of somebody who has just called.
-    fn caller() -> Where {
-        Where::Caller { nodes_left: CALLER_NODES, bytes_left: CALLER_BYTES }
-    }
-}
-
-fn begin(plan: &Arc<Plan>, args: Vec<Tensor>, step: Arc<StepCtx>, at: Where, done: RunDone) {
-    if let Err(e) = plan.check_args(args.len()) {
-        return done(Err(e));
-    }
-    if plan.frames.is_some() {
-        Run::begin(plan, Frames::new(plan), args, step, at, done);
-    } else {
-        Run::begin(plan, FlatState::new(plan), args, step, at, done);
-    }
-}
 
 struct Run<P: Propagator> {
     plan: Arc<Plan>,
@@ -140,8 +103,12 @@ struct Run<P: Propagator> {
     values: Option<P>,
     outstanding: AtomicUsize,
     failed: AtomicBool,
-    /// It occupies the thread of whoever waits for it, besides the compute threads.
+    /// Its caller blocks, and runs nodes besides the compute threads.
     has_guest: bool,
+    /// Async kernels that are being started, with their results if those are there already.
+    starting: Mutex<SmallVec<[(u64, Option<Result<Outputs>>); 1]>>,
+    /// Async kernels that finish while the run is being stopped.
+    stopped: Mutex<Option<Vec<(u64, Result<Outputs>)>>>,
     end: Mutex<End>,
 }
 
@@ -154,10 +121,10 @@ struct End {
 }
 
 impl Drop for End {
-    /// A run that was dropped before its end, by a panic of ours: nobody waits for it in vain.
+    /// Reports the end of a run that a panic dropped, so that its caller does not wait forever.
     fn drop(&mut self) {
         if let Some(done) = self.done.take() {
-            done(Err(err!(Internal, "a run ended without a result")));
+            done(Err(err!(Internal, "a run ended without a result")), &InlineScope::unknown());
         }
     }
 }
@@ -168,7 +135,7 @@ impl<P: Propagator> Run<P> {
         values: P,
         args: Vec<Tensor>,
         step: Arc<StepCtx>,
-        at: Where,
+        scope: &InlineScope,
         done: RunDone,
     ) {
         let mut queue = Vec::with_capacity(16);
@@ -179,7 +146,9 @@ impl<P: Propagator> Run<P> {
             values: Some(values),
             outstanding: AtomicUsize::new(1),
             failed: AtomicBool::new(false),
-            has_guest: matches!(at, Where::Compute) && !is_compute_thread(),
+            has_guest: scope.thread() == ThreadKind::Blocking,
+            starting: Mutex::default(),
+            stopped: Mutex::default(),
             end: Mutex::new(End {
                 error: None,
                 rets: vec![Value::Empty; plan.ret_names.len()],
@@ -187,7 +156,7 @@ impl<P: Propagator> Run<P> {
                 begun: HashMap::default(),
             }),
         });
-        run.work(queue, at);
+        run.work(queue, scope);
     }
 
     fn values(&self) -> &P {
@@ -195,27 +164,20 @@ impl<P: Propagator> Run<P> {
     }
 
     /// Runs nodes until none is ready on this thread. Holds one count of `outstanding`.
-    fn work(self: Arc<Self>, queue: Vec<P::Ready>, at: Where) {
-        let before = ON_COMPUTE_THREAD.replace(matches!(at, Where::Compute));
-        self.work_through(queue, at);
-        ON_COMPUTE_THREAD.set(before);
-    }
-
-    fn work_through(self: Arc<Self>, mut queue: Vec<P::Ready>, mut at: Where) {
+    fn work(self: Arc<Self>, mut queue: Vec<P::Ready>, scope: &InlineScope) {
         let mut outputs = Outputs::new();
         let mut alone = SHARE_EVERY;
-        if let Where::Caller { nodes_left, .. } = at
-            && queue.len() > nodes_left as usize
-        {
+        let has_budget = scope.has_budget();
+        if has_budget && !scope.admits_nodes(queue.len()) {
             return self.hand_over(queue);
         }
         while let Some(mut ready) = queue.pop() {
-            if self.is_stopped() {
+            if self.is_stopped(scope) {
                 break;
             }
             if P::IS_SHARED_CHEAPLY && queue.len() >= SHARED_NODES {
                 alone += 1;
-                if alone >= SHARE_EVERY && matches!(at, Where::Compute) {
+                if alone >= SHARE_EVERY && !has_budget {
                     alone = 0;
                     self.share(&mut queue);
                 }
@@ -225,37 +187,36 @@ impl<P: Propagator> Run<P> {
                 self.finish_dead(node, ready, &mut queue);
                 continue;
             }
-            if let Where::Caller { nodes_left, bytes_left } = &mut at {
+            if has_budget {
                 let bytes = bytes_of(self.values().inputs(&self.plan, &mut ready));
-                if *nodes_left == 0 || node.cost.is_worth_a_thread() || bytes > *bytes_left {
+                if !scope.admit(node.cost.nanos(bytes)) {
                     queue.push(ready);
                     return self.hand_over(queue);
                 }
-                *nodes_left -= 1;
-                *bytes_left -= bytes;
             } else if node.cost.is_worth_a_thread() && !queue.is_empty() {
                 self.outstanding.fetch_add(1, Ordering::Relaxed);
                 self.clone().hand_over(vec![ready]);
                 continue;
             }
-            match self.run_node(node, ready, &mut outputs) {
+            match self.run_node(node, ready, &mut outputs, scope) {
                 Ran::Done(ready) => {
                     let given = if P::is_dead(&ready) { None } else { Some(&mut outputs[..]) };
                     self.values().complete(&self.plan, ready, given, &mut queue);
                 }
-                Ran::Failed(e) => self.fail(node, e),
+                Ran::Failed(e) => self.fail(node, e, scope),
                 Ran::Started => {}
             }
             outputs.clear();
         }
         drop(queue);
-        self.count_down();
+        self.count_down(scope);
     }
 
-    fn is_stopped(&self) -> bool {
+    fn is_stopped(self: &Arc<Self>, scope: &InlineScope) -> bool {
         if self.step.cancel.is_cancelled() && !self.failed.load(Ordering::Relaxed) {
             let error = self.step.cancel.error();
-            self.record(error.unwrap_or_else(|| err!(Cancelled, "the step was cancelled")));
+            let error = error.unwrap_or_else(|| err!(Cancelled, "the step was cancelled"));
+            self.record(error, scope);
         }
         self.failed.load(Ordering::Acquire)
     }
@@ -270,10 +231,10 @@ impl<P: Propagator> Run<P> {
         self.values().complete(&self.plan, ready, None, queue);
     }
 
-    /// Gives half of a long queue to a thread that has nothing to do, if there is one: the half that
-    /// this one would come to last.
+    /// Gives half of a long queue to an idle thread, if there is one: the half that this thread would
+    /// run last.
     fn share(self: &Arc<Self>, queue: &mut Vec<P::Ready>) {
-        // One of the compute threads stays idle for the guest, which is not one of them.
+        // A caller that blocks runs nodes too, so one compute thread stays idle for its core.
         if self.step.threads.idle() > usize::from(self.has_guest) {
             let half = queue.drain(..queue.len() / 2).collect();
             self.outstanding.fetch_add(1, Ordering::Relaxed);
@@ -284,16 +245,19 @@ impl<P: Propagator> Run<P> {
     /// Moves the rest of this loop, with its count, to the compute threads.
     fn hand_over(self: Arc<Self>, queue: Vec<P::Ready>) {
         let threads = self.step.threads.clone();
-        threads.spawn(Box::new(move || self.work(queue, Where::Compute)));
+        threads.spawn(Box::new(move || {
+            self.work(queue, &InlineScope::new(ThreadKind::Compute));
+        }));
     }
 
-    /// Runs one node, and drops what it left of its inputs: a value that lingers keeps its storage
-    /// from being reused, or a variable from being updated in place.
+    /// Runs one node and drops its remaining inputs: a value that is kept prevents the reuse of its
+    /// storage, and the update of a variable in place.
     fn run_node(
         self: &Arc<Self>,
         node: &PlanNode,
         mut ready: P::Ready,
         outputs: &mut Outputs,
+        scope: &InlineScope,
     ) -> Ran<P::Ready> {
         let frame_iter = P::frame_iter(&ready);
         let is_dead = P::is_dead(&ready);
@@ -323,10 +287,10 @@ impl<P: Propagator> Run<P> {
             }
             Some(KernelBox::Sync(kernel)) => {
                 if is_dead {
-                    // A Send of a dead value has nothing to look at but must still say so.
+                    // A Send passes on that its value is dead.
                     inputs.iter_mut().for_each(|v| *v = Value::Dead);
                 }
-                let mut ctx = Ctx::new(inputs, outputs, &self.step, &node.info, frame_iter);
+                let mut ctx = Ctx::new(inputs, outputs, &self.step, &node.info, frame_iter, scope);
                 if let Err(e) = guarded(|| node.cost.measure(|| kernel.compute(&mut ctx))) {
                     return Ran::Failed(e);
                 }
@@ -349,7 +313,7 @@ impl<P: Propagator> Run<P> {
                 if let Some(begun) = begun {
                     self.end.lock().begun.insert(token, begun);
                 }
-                let Some(finished) = self.start_async(kernel, ctx, token) else {
+                let Some(finished) = self.start_async(kernel, ctx, token, scope) else {
                     return Ran::Started;
                 };
                 ready = match self.finish_async(token, finished, outputs) {
@@ -387,30 +351,31 @@ impl<P: Propagator> Run<P> {
         Ok(ready)
     }
 
-    /// Starts an async kernel. If it finishes before `start` returns, so does this, with the
-    /// result: a function that has nothing to wait for costs no hop to another thread.
+    /// Starts an async kernel. Returns its result if it finishes before `start` returns: a function that
+    /// does not wait costs no hop to another thread.
     fn start_async(
         self: &Arc<Self>,
         kernel: &Arc<dyn ferroflow_core::AsyncKernel>,
         ctx: AsyncCtx,
         token: u64,
+        scope: &InlineScope,
     ) -> Option<Result<Outputs>> {
         self.outstanding.fetch_add(1, Ordering::Relaxed);
-        let me: Arc<dyn Completion> = self.clone();
-        let address = Arc::as_ptr(self) as usize;
-        STARTING.with_borrow_mut(|stack| {
-            stack.push(Starting { address, token, result: None });
-        });
-        let done = Done::new(me, token);
+        self.starting.lock().push((token, None));
+        let done = Done::new(self.clone(), token);
         let panicked = guarded(|| {
-            kernel.start(ctx, done);
+            kernel.start(ctx, done, scope);
             Ok(())
         });
-        let started = STARTING.with_borrow_mut(|stack| stack.pop()).and_then(|s| s.result);
-        // Without a result here, `done` lives on elsewhere and will finish the node.
+        let started = {
+            let mut starting = self.starting.lock();
+            let at = starting.iter().position(|(known, _)| *known == token);
+            at.and_then(|at| starting.swap_remove(at).1)
+        };
+        // Without a result, the kernel has kept `done` and will finish the node later.
         let result = started?;
         self.outstanding.fetch_sub(1, Ordering::Relaxed);
-        // A panic dropped `done`, whose complaint says less than the panic.
+        // A panic dropped `done`, whose error says less than the panic.
         Some(result.and_then(|outputs| panicked.clone().map(|()| outputs)).or_else(|e| {
             panicked?;
             Err(e)
@@ -436,20 +401,20 @@ impl<P: Propagator> Run<P> {
         });
     }
 
-    fn fail(&self, node: &PlanNode, error: Error) {
+    fn fail(self: &Arc<Self>, node: &PlanNode, error: Error, scope: &InlineScope) {
         let mut error = error.at_node(&node.info.name);
-        // What a cancelled node says of itself is not why it was cancelled.
+        // The error of a cancelled node is not the reason for the cancellation.
         if self.step.cancel.is_cancelled()
             && matches!(error.code(), Code::Cancelled | Code::Aborted)
         {
             error = error.derived();
         }
-        self.record(error);
+        self.record(error, scope);
     }
 
-    /// Keeps the first error that is not merely a consequence, and stops everything. When the step
-    /// was cancelled from outside, that is the reason, whatever its nodes say on their way out.
-    fn record(&self, error: Error) {
+    /// Keeps the first error that is not a consequence of another, and stops the run. When the step was
+    /// cancelled from outside, that is the reason, whatever errors its nodes return.
+    fn record(self: &Arc<Self>, error: Error, scope: &InlineScope) {
         let error = match self.step.cancel.error() {
             Some(reason) if !reason.is_derived() => reason,
             _ => error,
@@ -461,14 +426,21 @@ impl<P: Propagator> Run<P> {
                 _ => end.error.insert(error).clone(),
             }
         };
+        self.stopped.lock().get_or_insert_default();
         self.failed.store(true, Ordering::Release);
-        // The rendezvous first: what is cancelled fails in turn, and must find the reason there.
+        // The rendezvous first: receivers that are cancelled fail in turn, and find the reason there.
         self.step.rendezvous.abort(error.clone());
         self.step.cancel.cancel(error.derived());
+        // The kernels that this has stopped end in this scope.
+        let stopped = self.stopped.lock().take();
+        for (token, result) in stopped.unwrap_or_default() {
+            let run = self.clone();
+            scope.defer(&self.step.threads, move |scope| run.resume(token, result, scope));
+        }
     }
 
     /// Gives up one count; the last one ends the run.
-    fn count_down(self: Arc<Self>) {
+    fn count_down(self: Arc<Self>, scope: &InlineScope) {
         if self.outstanding.fetch_sub(1, Ordering::AcqRel) != 1 {
             return;
         }
@@ -487,12 +459,12 @@ impl<P: Propagator> Run<P> {
             values.finish(&plan, result.is_ok());
         }
         if let Some(done) = done {
-            done(result);
+            done(result, scope);
         }
     }
 }
 
-/// How it went to run a node.
+/// The outcome of running a node.
 enum Ran<R> {
     Done(R),
     Failed(Error),
@@ -501,33 +473,27 @@ enum Ran<R> {
 }
 
 impl<P: Propagator> Completion for Run<P> {
-    fn complete(self: Arc<Self>, token: u64, result: Result<Outputs>) {
-        // Finished while still being started on this very thread: hand the result to the loop.
-        let address = Arc::as_ptr(&self) as usize;
-        let mut result = Some(result);
-        STARTING.with_borrow_mut(|stack| {
-            if let Some(top) = stack.last_mut()
-                && (top.address, top.token) == (address, token)
-            {
-                top.result = result.take();
-            }
-        });
-        let Some(result) = result else { return };
-        let threads = self.step.threads.clone();
-        let rest = move |in_turn: bool| {
-            let at = if in_turn { Where::caller() } else { Where::Compute };
-            self.resume(token, result, at);
-        };
-        if ON_COMPUTE_THREAD.get() {
-            return threads.spawn(Box::new(move || rest(false)));
+    fn complete(self: Arc<Self>, token: u64, result: Result<Outputs>, scope: &InlineScope) {
+        // A kernel that finishes while it is being started leaves its result to the starting loop.
+        let mut starting = self.starting.lock();
+        if let Some((_, slot)) = starting.iter_mut().find(|(known, _)| *known == token) {
+            *slot = Some(result);
+            return;
         }
-        inline_queue::go_on(&threads, Box::new(rest));
+        drop(starting);
+        if self.failed.load(Ordering::Acquire)
+            && let Some(stopped) = &mut *self.stopped.lock()
+        {
+            return stopped.push((token, result));
+        }
+        let threads = self.step.threads.clone();
+        scope.defer(&threads, move |scope| self.resume(token, result, scope));
     }
 }
 
 impl<P: Propagator> Run<P> {
-    /// Goes on after an async kernel; takes over its count of `outstanding`.
-    fn resume(self: Arc<Self>, token: u64, result: Result<Outputs>, at: Where) {
+    /// Continues after an async kernel; takes over its count of `outstanding`.
+    fn resume(self: Arc<Self>, token: u64, result: Result<Outputs>, scope: &InlineScope) {
         let (mut queue, mut outputs) = (Vec::new(), Outputs::new());
         let node = self.values().parked_node(token);
         match self.finish_async(token, result, &mut outputs) {
@@ -536,12 +502,12 @@ impl<P: Propagator> Run<P> {
                 self.values().complete(&self.plan, ready, given, &mut queue);
             }
             Err(e) => match node {
-                Some(node) => self.fail(&self.plan.nodes[node as usize], e),
-                None => self.record(e),
+                Some(node) => self.fail(&self.plan.nodes[node as usize], e, scope),
+                None => self.record(e, scope),
             },
         }
         drop(outputs);
-        self.work(queue, at);
+        self.work(queue, scope);
     }
 
     /// Result `i` of the run.
@@ -558,26 +524,13 @@ impl<P: Propagator> Run<P> {
     }
 }
 
-/// The error of a fetch that turned out dead, in the master's words.
+/// The error of a fetch that is dead, in the words of TensorFlow's master.
 pub(crate) fn dead_fetch(step_id: i64, name: &str) -> Error {
     err!(
         Internal,
         "Failed to fetch outputs for step {step_id}. (Original error message: The tensor returned \
          for {name} was not valid.)"
     )
-}
-
-/// An async kernel that is being started on this thread.
-struct Starting {
-    address: usize,
-    token: u64,
-    result: Option<Result<Outputs>>,
-}
-
-thread_local! {
-    /// Whether the innermost work loop on this thread may take its time.
-    static ON_COMPUTE_THREAD: Cell<bool> = const { Cell::new(false) };
-    static STARTING: RefCell<Vec<Starting>> = const { RefCell::new(Vec::new()) };
 }
 
 fn bytes_of(inputs: &[Value]) -> usize {

@@ -1,8 +1,8 @@
 //! How values travel when there is no control flow: one slot per input, one counter per node.
 //!
-//! A node's counter is counted down by everyone who has written one of its slots; who reaches zero
-//! queues the node. A node with a single incoming edge needs no counter: the one writer is also the
-//! one that queues it.
+//! Each thread that has written a slot of a node counts the node's counter down. The thread that
+//! reaches zero queues the node. A node with a single incoming edge needs no counter: its only writer
+//! queues it.
 
 use crate::executor::Propagator;
 use crate::plan::{CONTROL, Plan};
@@ -92,7 +92,7 @@ impl Propagator for FlatState {
                 if counter.fetch_sub(1, Ordering::AcqRel) != 1 {
                     continue;
                 }
-                // As the next step will find it: nobody counts this one down any more.
+                // Reset for the next step: no thread counts it down any more in this one.
                 counter.store(plan.nodes[edge.to as usize].pending, Ordering::Relaxed);
             }
             queue.push(edge.to);

@@ -159,7 +159,7 @@ impl Propagator for Frames {
                     frame.state.lock()
                 }
                 _ => {
-                    // Dead in every iteration but the last: only the newest one's word counts.
+                    // Dead in every iteration but the last: only the newest iteration counts.
                     let mut state = frame.state.lock();
                     if iteration == state.newest() {
                         state.dead_exits.push(ready.node);
@@ -468,7 +468,7 @@ fn next_iteration(
     }
 }
 
-/// Starts the next iteration with the loop invariants and whatever waited for it.
+/// Starts the next iteration with the loop invariants and the values that waited for it.
 fn start_iteration(
     frame: &Arc<Frame>,
     state: &mut FrameState,

@@ -1,33 +1,26 @@
-//! Functions at run time: bodies compiled into plans, called within the caller's step.
+//! FunctionInstantiator at run time: bodies compiled into plans, called within the caller's step.
 
+use crate::compile::{PartContext, compile_at_depth};
 use crate::executor;
-use crate::optimize::GraphOptimizer;
-use crate::plan::{KernelCache, Plan, PlanContext};
+use crate::plan::{KernelCache, Plan};
 use ferroflow_core::{
-    CallDone, DeviceInfo, InstantiatedFunction, Resources, Result, Spawn, StepCtx, Tensor, ensure,
-    err,
+    CallDone, DeviceInfo, InlineScope, InstantiatedFunction, Resources, Result, Spawn, StepCtx,
+    Tensor, ThreadKind, ensure, err,
 };
 use ferroflow_graph::passes::Pruned;
 use ferroflow_graph::{
     Attrs, Catalog, FuncRef, FunctionGraph, FunctionInstantiator, FunctionLibrary,
 };
 use parking_lot::{Mutex, RwLock};
-use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
-/// Calls nested deeper than this are taken for a recursion without an end.
+/// Calls nested deeper than this count as endless recursion.
 const MAX_DEPTH: u32 = 256;
-/// Every so many nested calls one goes to another thread, so that no stack holds more of them: a
-/// caller's thread may have a small one.
+/// One nested call out of this many goes to another thread: the stack of a caller may be small.
 const CALLS_PER_STACK: u32 = 32;
-/// Functions that need each other to be compiled, nested deeper than this, are a recursion.
+/// FunctionInstantiator that need each other to be compiled, nested deeper than this, count as endless recursion.
 const MAX_COMPILING: u32 = 64;
-
-thread_local! {
-    /// How many functions are being compiled on this thread, each for the one before.
-    static COMPILING: Cell<u32> = const { Cell::new(0) };
-}
 
 /// The functions of a session.
 pub struct FunctionRuntime {
@@ -41,7 +34,7 @@ pub struct FunctionRuntime {
 }
 
 impl FunctionRuntime {
-    /// Functions of `library` that run on `device`.
+    /// FunctionInstantiator of `library` that run on `device`.
     pub fn new(
         catalog: Arc<Catalog>,
         device: Arc<DeviceInfo>,
@@ -57,12 +50,12 @@ impl FunctionRuntime {
         })
     }
 
-    /// Follows the growth of a session's graph.
+    /// Replaces the library, after the graph of the session has grown.
     pub fn set_library(&self, library: FunctionLibrary) {
         *self.library.write() = library;
     }
 
-    /// Forgets what was instantiated, and the state it kept.
+    /// Drops all instances, and their state.
     pub fn clear(&self) {
         let dropped = std::mem::take(&mut *self.instances.lock());
         drop(dropped);
@@ -74,53 +67,29 @@ impl FunctionRuntime {
         list.iter().find(|(attrs, _)| *attrs == func.attrs).map(|(_, found)| found.clone())
     }
 
-    /// Compiles a function, maybe for one that is being compiled on this thread.
-    fn compile_nested(&self, func: &FuncRef) -> Result<Arc<dyn InstantiatedFunction>> {
-        let depth = COMPILING.get();
-        ensure!(
-            depth < MAX_COMPILING,
-            InvalidArgument,
-            "function {}: functions are nested deeper than {MAX_COMPILING}",
-            func.name
-        );
-        COMPILING.set(depth + 1);
-        let made = self.compile(func);
-        COMPILING.set(depth);
-        made.map_err(|e| match depth {
-            0 => e.context(format!("function {}", func.name)),
-            _ => e,
-        })
+    pub(crate) fn catalog(&self) -> &Catalog {
+        &self.catalog
     }
 
-    fn compile(&self, func: &FuncRef) -> Result<Arc<dyn InstantiatedFunction>> {
-        let body = FunctionGraph::instantiate(func, &self.library.read(), &self.catalog)?;
-        let mut step = Pruned::from_function(body);
-        let me = self.me.upgrade().ok_or_else(|| err!(Cancelled, "the session has ended"))?;
-        let functions: Arc<dyn FunctionInstantiator> = me;
-        GraphOptimizer {
-            catalog: &self.catalog,
-            device: &self.device,
-            functions: &functions,
-            threads: self.threads.clone(),
-        }
-        .optimize(&mut step);
-        let device = self.device.clone();
-        let context = PlanContext {
-            device_of: &|_| Ok(device.clone()),
-            functions: &functions,
-            kernels: &KernelCache::default(),
-        };
-        let plan = Plan::compile(&step.graph, &step.args, &step.rets, &context)?;
-        Ok(Arc::new(Compiled { name: func.name.clone(), plan: Arc::new(plan) }))
+    pub(crate) fn device(&self) -> &Arc<DeviceInfo> {
+        &self.device
     }
-}
 
-impl FunctionInstantiator for FunctionRuntime {
-    fn instantiate(&self, func: &FuncRef) -> Result<Arc<dyn InstantiatedFunction>> {
+    pub(crate) fn threads(&self) -> &Arc<dyn Spawn> {
+        &self.threads
+    }
+
+    /// The same functions, for kernels that run while `depth` functions are being compiled, each
+    /// for the one before.
+    pub(crate) fn nested(self: &Arc<Self>, depth: u32) -> Arc<dyn FunctionInstantiator> {
+        Arc::new(NestedFunctions { runtime: self.clone(), depth })
+    }
+
+    fn instantiate_at(&self, func: &FuncRef, depth: u32) -> Result<Arc<dyn InstantiatedFunction>> {
         if let Some(found) = self.instance(func) {
             return Ok(found);
         }
-        let made = self.compile_nested(func)?;
+        let made = self.compile_at(func, depth)?;
         let mut instances = self.instances.lock();
         let list = instances.entry(func.name.clone()).or_default();
         if let Some((_, found)) = list.iter().find(|(attrs, _)| *attrs == func.attrs) {
@@ -130,8 +99,57 @@ impl FunctionInstantiator for FunctionRuntime {
         Ok(made)
     }
 
+    fn compile_at(&self, func: &FuncRef, depth: u32) -> Result<Arc<dyn InstantiatedFunction>> {
+        ensure!(
+            depth < MAX_COMPILING,
+            InvalidArgument,
+            "function {}: functions are nested deeper than {MAX_COMPILING}",
+            func.name
+        );
+        self.compile(func, depth).map_err(|e| match depth {
+            0 => e.context(format!("function {}", func.name)),
+            _ => e,
+        })
+    }
+
+    fn compile(&self, func: &FuncRef, depth: u32) -> Result<Arc<dyn InstantiatedFunction>> {
+        let body = FunctionGraph::instantiate(func, &self.library.read(), &self.catalog)?;
+        let me = self.me.upgrade().ok_or_else(|| err!(Cancelled, "the session has ended"))?;
+        let context = PartContext {
+            functions: &me,
+            device_of: &|_| Ok(self.device.clone()),
+            kernels: &KernelCache::default(),
+            optimize: true,
+        };
+        let compiled = compile_at_depth(Pruned::from_function(body), &context, depth)?;
+        Ok(Arc::new(Compiled { name: func.name.clone(), plan: Arc::new(compiled.plan) }))
+    }
+}
+
+impl FunctionInstantiator for FunctionRuntime {
+    fn instantiate(&self, func: &FuncRef) -> Result<Arc<dyn InstantiatedFunction>> {
+        self.instantiate_at(func, 0)
+    }
+
     fn instantiate_apart(&self, func: &FuncRef) -> Result<Arc<dyn InstantiatedFunction>> {
-        self.compile_nested(func)
+        self.compile_at(func, 0)
+    }
+}
+
+/// The functions of a session, as kernels see them that fold constants of a function's body.
+struct NestedFunctions {
+    runtime: Arc<FunctionRuntime>,
+    /// How many functions are being compiled, each for the one before.
+    depth: u32,
+}
+
+impl FunctionInstantiator for NestedFunctions {
+    fn instantiate(&self, func: &FuncRef) -> Result<Arc<dyn InstantiatedFunction>> {
+        self.runtime.instantiate_at(func, self.depth)
+    }
+
+    fn instantiate_apart(&self, func: &FuncRef) -> Result<Arc<dyn InstantiatedFunction>> {
+        self.runtime.compile_at(func, self.depth)
     }
 }
 
@@ -163,14 +181,17 @@ impl Compiled {
 }
 
 impl InstantiatedFunction for Compiled {
-    fn call(&self, args: Vec<Tensor>, step: &Arc<StepCtx>, done: CallDone) {
+    fn call(&self, args: Vec<Tensor>, step: &Arc<StepCtx>, scope: &InlineScope, done: CallDone) {
         match self.nested(step) {
             Ok(step) if step.depth % CALLS_PER_STACK == 0 => {
                 let (plan, threads) = (self.plan.clone(), step.threads.clone());
-                threads.spawn(Box::new(move || executor::run(&plan, args, step, done)));
+                threads.spawn(Box::new(move || {
+                    let scope = InlineScope::new(ThreadKind::Compute);
+                    executor::run(&plan, args, step, &scope, done);
+                }));
             }
-            Ok(step) => executor::run(&self.plan, args, step, done),
-            Err(e) => done(Err(e)),
+            Ok(step) => executor::run(&self.plan, args, step, scope, done),
+            Err(e) => done(Err(e), scope),
         }
     }
 

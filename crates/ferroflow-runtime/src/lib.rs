@@ -1,12 +1,12 @@
 //! Running graphs: plans, the executor, functions, threads, the rendezvous of one process, and the
 //! session that ties them together.
 
+mod compile;
 mod executor;
 mod flat;
 mod frame_id;
 mod frames;
 mod functions;
-mod inline_queue;
 mod node_cost;
 mod optimize;
 mod plan;
@@ -16,11 +16,10 @@ mod slots;
 mod task;
 mod threads;
 
+pub use compile::{CompiledPart, PartContext, compile_part};
 pub use executor::{RunDone, run, run_blocking};
 pub use functions::FunctionRuntime;
-pub use inline_queue::on_network_thread;
-pub use optimize::GraphOptimizer;
-pub use plan::{KernelCache, Plan, PlanContext};
+pub use plan::{KernelCache, Plan};
 pub use rendezvous::LocalRendezvous;
 pub use session::{
     CallableSpec, CostRuns, Distribute, DistributedPartialRun, DistributedStep, Placement,

@@ -1,23 +1,22 @@
-//! How long nodes take that are worth a thread of their own. Which they are, their ops say for what they
-//! may be asked to do; one that has little to do, such as the sum of ten numbers, is done in less time
-//! than it takes to wake a thread for it.
+//! What nodes cost, in nanoseconds. An op declares itself expensive for the most that it may be asked
+//! to do. A node of such an op that has little to do, such as the sum of ten numbers, is measured, and
+//! is cheap once that shows.
 
 use ferroflow_core::DType;
+use ferroflow_core::inline::{WAKE_NANOS, node_nanos};
 use ferroflow_graph::{Node, OpCost};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
-/// What a node is taken to need before it has run a few times.
-const AT_FIRST: u32 = 100_000;
-/// With less than this it is done before another thread has woken up.
-const WORTH_A_THREAD: u32 = 20_000;
+/// The estimate for an expensive node before it has run a few times.
+const FIRST_ESTIMATE: u32 = 100_000;
 
-/// What is known of the cost a node takes.
+/// What is known of the cost of a node.
 pub(crate) enum NodeCost {
     Cheap,
-    /// Whatever it took so far: the next time it may have to wait for a file.
+    /// However long it took so far, the next time it may wait for a file.
     Expensive,
-    /// Nanoseconds, as a moving average.
+    /// A moving average.
     Measured(AtomicU32),
 }
 
@@ -26,36 +25,47 @@ impl NodeCost {
         if node.op.cost != OpCost::Expensive {
             return NodeCost::Cheap;
         }
-        // What has effects computes if it is about a variable, and talks to the world otherwise.
+        // A node with effects computes if it works on a variable, and does I/O otherwise.
         let has_variable =
             node.input_types.first().is_some_and(|t| t.is_ref || t.dtype == DType::Resource);
         match node.op.is_pure() || has_variable {
-            true => NodeCost::Measured(AtomicU32::new(AT_FIRST)),
+            true => NodeCost::Measured(AtomicU32::new(FIRST_ESTIMATE)),
             false => NodeCost::Expensive,
         }
     }
 
-    /// Whether it is better done by another thread, if this one has other things to do.
+    /// The estimate for a run with so many bytes of input.
+    pub fn nanos(&self, bytes: usize) -> u64 {
+        match self {
+            NodeCost::Cheap => node_nanos(bytes),
+            NodeCost::Expensive => u64::MAX,
+            NodeCost::Measured(nanos) => {
+                u64::from(nanos.load(Ordering::Relaxed)).max(node_nanos(bytes))
+            }
+        }
+    }
+
+    /// Whether a compute thread with more to do should give the node to another one.
     pub fn is_worth_a_thread(&self) -> bool {
         match self {
             NodeCost::Cheap => false,
             NodeCost::Expensive => true,
-            NodeCost::Measured(nanos) => nanos.load(Ordering::Relaxed) >= WORTH_A_THREAD,
+            NodeCost::Measured(nanos) => u64::from(nanos.load(Ordering::Relaxed)) >= WAKE_NANOS,
         }
     }
 
-    /// Does the node's work, and notes what it took.
+    /// Runs the node, and notes how long that took.
     pub fn measure<R>(&self, work: impl FnOnce() -> R) -> R {
         let NodeCost::Measured(nanos) = self else { return work() };
-        let begun = Instant::now();
+        let start = Instant::now();
         let result = work();
-        note(nanos, u32::try_from(begun.elapsed().as_nanos()).unwrap_or(u32::MAX));
+        note(nanos, u32::try_from(start.elapsed().as_nanos()).unwrap_or(u32::MAX));
         result
     }
 }
 
 fn note(nanos: &AtomicU32, took: u32) {
-    // Of two threads that do this at a time one is forgotten, which does not matter.
+    // When two threads do this at the same time one measurement is lost, which does not matter.
     let before = nanos.load(Ordering::Relaxed);
     nanos.store(before - before / 4 + took / 4, Ordering::Relaxed);
 }
@@ -64,28 +74,32 @@ fn note(nanos: &AtomicU32, took: u32) {
 mod tests {
     use super::*;
 
-    fn after(times: &[u32]) -> bool {
-        let nanos = AtomicU32::new(AT_FIRST);
+    fn after(times: &[u32]) -> NodeCost {
+        let nanos = AtomicU32::new(FIRST_ESTIMATE);
         times.iter().for_each(|&took| note(&nanos, took));
-        NodeCost::Measured(nanos).is_worth_a_thread()
+        NodeCost::Measured(nanos)
     }
 
     #[test]
-    fn what_turns_out_to_be_quick_is_not_worth_a_thread() {
-        assert!(after(&[]) && after(&[300; 5]) && !after(&[300; 20]));
+    fn a_node_that_turns_out_to_be_quick_is_not_worth_a_thread() {
+        assert!(after(&[]).is_worth_a_thread() && after(&[300; 5]).is_worth_a_thread());
+        assert!(!after(&[300; 20]).is_worth_a_thread());
+        assert!(after(&[300; 20]).nanos(0) < 2000);
     }
 
     #[test]
-    fn what_takes_long_again_is_worth_one_at_once() {
+    fn a_node_that_takes_long_again_is_worth_a_thread_at_once() {
         let mut times = vec![300; 100];
         times.push(100_000);
-        assert!(after(&times));
-        assert!(after(&[u32::MAX; 100]));
+        assert!(after(&times).is_worth_a_thread());
+        assert!(after(&[u32::MAX; 100]).is_worth_a_thread());
     }
 
     #[test]
-    fn what_is_cheap_by_nature_is_not_measured() {
+    fn cheap_nodes_cost_what_their_inputs_do() {
         assert_eq!(NodeCost::Cheap.measure(|| 1), 1);
         assert!(!NodeCost::Cheap.is_worth_a_thread() && NodeCost::Expensive.is_worth_a_thread());
+        assert_eq!(NodeCost::Expensive.nanos(0), u64::MAX);
+        assert!(NodeCost::Cheap.nanos(0) < NodeCost::Cheap.nanos(1 << 20));
     }
 }

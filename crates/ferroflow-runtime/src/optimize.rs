@@ -1,31 +1,42 @@
-//! Makes the graph of a step cheaper before it is compiled: the passes of the graph crate, with our
-//! kernels to fold constants by.
+//! Simplifies the graph of a step before it is planned: the passes of the graph crate, which fold
+//! constants with the task's own kernels.
 
-use crate::functions::detached_step;
+use crate::functions::{FunctionRuntime, detached_step};
 use ferroflow_core::{
-    Ctx, DeviceInfo, KernelBox, NodeInfo, Outputs, Result, Spawn, StepCtx, Tensor, Value, bail,
+    Ctx, DeviceInfo, InlineScope, KernelBox, NodeInfo, Outputs, Result, StepCtx, Tensor, Value,
+    bail,
 };
 use ferroflow_graph::passes::{self, Pruned};
 use ferroflow_graph::{Catalog, FunctionInstantiator, KernelInit, Node};
 use std::sync::Arc;
 
 /// What constants are folded with.
-pub struct GraphOptimizer<'a> {
-    pub catalog: &'a Catalog,
-    pub device: &'a Arc<DeviceInfo>,
-    pub functions: &'a Arc<dyn FunctionInstantiator>,
-    pub threads: Arc<dyn Spawn>,
+pub(crate) struct GraphOptimizer<'a> {
+    catalog: &'a Catalog,
+    device: &'a Arc<DeviceInfo>,
+    functions: Arc<dyn FunctionInstantiator>,
+    step: Arc<StepCtx>,
 }
 
-impl GraphOptimizer<'_> {
-    /// Simplifies the graph of `step`, keeping what its arguments and results are.
-    pub fn optimize(&self, step: &mut Pruned) {
-        let run = detached_step(self.threads.clone());
-        passes::optimize(step, self.catalog, &|node, inputs| self.evaluate(&run, node, inputs));
+impl<'a> GraphOptimizer<'a> {
+    /// An optimizer with the catalog, device and functions of `runtime`, for a graph that `depth`
+    /// other functions need to be compiled first.
+    pub fn new(runtime: &'a Arc<FunctionRuntime>, depth: u32) -> GraphOptimizer<'a> {
+        GraphOptimizer {
+            catalog: runtime.catalog(),
+            device: runtime.device(),
+            functions: runtime.nested(depth + 1),
+            step: detached_step(runtime.threads().clone()),
+        }
     }
 
-    /// The outputs of one node for given inputs. Only plain kernels: folding must not wait.
-    fn evaluate(&self, step: &Arc<StepCtx>, node: &Node, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+    /// Simplifies the graph of `step`, keeping its arguments and results.
+    pub fn optimize(&self, step: &mut Pruned) {
+        passes::optimize(step, self.catalog, &|node, inputs| self.evaluate(node, inputs));
+    }
+
+    /// The outputs of one node for given inputs. Only for sync kernels: folding must not wait.
+    fn evaluate(&self, node: &Node, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let info = Arc::new(NodeInfo {
             name: node.name.clone(),
             op: node.op.name.clone(),
@@ -38,16 +49,16 @@ impl GraphOptimizer<'_> {
             attrs: &node.attrs,
             inputs: &node.input_types,
             outputs: &node.output_types,
-            functions: self.functions,
+            functions: &self.functions,
         })?;
         let KernelBox::Sync(kernel) = kernel else {
             bail!(Unimplemented, "{} waits, and cannot be folded", node.op.name);
         };
         let mut values: Vec<Value> = inputs.iter().cloned().map(Value::Tensor).collect();
         let mut outputs = Outputs::new();
-        crate::executor::guarded(|| {
-            kernel.compute(&mut Ctx::new(&mut values, &mut outputs, step, &info, (0, 0)))
-        })?;
+        let scope = InlineScope::unknown();
+        let mut ctx = Ctx::new(&mut values, &mut outputs, &self.step, &info, (0, 0), &scope);
+        crate::executor::guarded(|| kernel.compute(&mut ctx))?;
         outputs.into_iter().map(Value::into_tensor).collect()
     }
 }

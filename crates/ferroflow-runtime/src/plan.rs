@@ -96,7 +96,7 @@ pub(crate) struct Edge {
 pub(crate) const CONTROL: u32 = u32::MAX;
 
 /// What kernels are made with.
-pub struct PlanContext<'a> {
+pub(crate) struct PlanContext<'a> {
     /// The device of a node, by its assigned name.
     pub device_of: &'a dyn Fn(&Node) -> Result<Arc<DeviceInfo>>,
     pub functions: &'a Arc<dyn FunctionInstantiator>,
@@ -145,7 +145,7 @@ impl KernelCache {
 impl Plan {
     /// Compiles a graph whose arguments are `args` (`_Arg` nodes, by index) and whose results are
     /// `rets` (`_Retval` nodes, by index). Every node of the graph will run.
-    pub fn compile(
+    pub(crate) fn compile(
         graph: &GraphIr,
         args: &[NodeId],
         rets: &[NodeId],
@@ -171,7 +171,7 @@ impl Plan {
             let kind = match (&node.op.control_flow, node.op.role) {
                 (_, OpRole::Argument) => NodeKind::Arg,
                 (_, OpRole::Return) => NodeKind::Ret(*ret_index.get(&id).ok_or_else(|| {
-                    err!(Internal, "'{}' is a result that nobody asked for", node.name)
+                    err!(Internal, "'{}' is a result that was not asked for", node.name)
                 })?),
                 (Some(ControlFlow::Merge), _) => NodeKind::Merge,
                 (Some(ControlFlow::Enter), _) => NodeKind::Enter {

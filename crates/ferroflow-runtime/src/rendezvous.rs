@@ -1,8 +1,8 @@
 //! The rendezvous of a step within one process.
 
 use ferroflow_core::{
-    CancelToken, Error, HashMap, OnCancel, Received, RecvDone, Rendezvous, RendezvousKey, Result,
-    err,
+    CancelToken, Error, HashMap, InlineScope, OnCancel, Received, RecvDone, Rendezvous,
+    RendezvousKey, Result, err,
 };
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -29,7 +29,7 @@ enum Entry {
 struct Waiter {
     id: u64,
     done: RecvDone,
-    /// Set right after the waiter is in the table; dropping it takes the callback back.
+    /// Set right after the waiter is in the table. Dropping it deregisters the callback.
     cancel: Option<OnCancel>,
 }
 
@@ -38,7 +38,7 @@ impl LocalRendezvous {
         LocalRendezvous::default()
     }
 
-    /// A value that was sent and that nobody waited for.
+    /// Takes a value that was sent and not received.
     pub fn take(&self, key: &RendezvousKey) -> Result<Option<Received>> {
         let mut state = self.state.lock();
         match &state.aborted {
@@ -60,7 +60,7 @@ impl State {
 }
 
 impl Rendezvous for LocalRendezvous {
-    fn send(&self, key: &RendezvousKey, value: Received) -> Result<()> {
+    fn send(&self, key: &RendezvousKey, value: Received, scope: &InlineScope) -> Result<()> {
         let waiter = {
             let mut state = self.state.lock();
             if let Some(error) = &state.aborted {
@@ -86,7 +86,7 @@ impl Rendezvous for LocalRendezvous {
         };
         if let Some(waiter) = waiter {
             drop(waiter.cancel);
-            (waiter.done)(Ok(value));
+            (waiter.done)(Ok(value), scope);
         }
         Ok(())
     }
@@ -96,11 +96,11 @@ impl Rendezvous for LocalRendezvous {
             let mut state = self.state.lock();
             if let Some(error) = state.aborted.clone() {
                 drop(state);
-                return done(Err(error));
+                return done(Err(error), &InlineScope::unknown());
             }
             if let Some(value) = state.take(key) {
                 drop(state);
-                return done(Ok(value));
+                return done(Ok(value), &InlineScope::unknown());
             }
             let id = state.next_waiter;
             state.next_waiter += 1;
@@ -115,7 +115,8 @@ impl Rendezvous for LocalRendezvous {
         let (table, to) = (self.state.clone(), key.clone());
         let registration = cancel.on_cancel(move |_| {
             if let Some(waiter) = take_waiter(&table, &to, id) {
-                (waiter.done)(Err(err!(Cancelled, "RecvAsync is cancelled.").derived()));
+                let error = err!(Cancelled, "RecvAsync is cancelled.").derived();
+                (waiter.done)(Err(error), &InlineScope::unknown());
             }
         });
         let mut state = self.state.lock();
@@ -142,7 +143,7 @@ impl Rendezvous for LocalRendezvous {
             if let Entry::Waiters(waiters) = entry {
                 for waiter in waiters {
                     drop(waiter.cancel);
-                    (waiter.done)(Err(error.clone()));
+                    (waiter.done)(Err(error.clone()), &InlineScope::unknown());
                 }
             }
         }
@@ -172,20 +173,24 @@ mod tests {
 
     fn receive(r: &LocalRendezvous, name: &str, cancel: &CancelToken) -> impl Fn() -> Result<i32> {
         let (tx, rx) = channel();
-        r.recv(&key(name), cancel, Box::new(move |v| tx.send(v).unwrap()));
+        r.recv(&key(name), cancel, Box::new(move |v, _: &InlineScope| tx.send(v).unwrap()));
         move || match rx.try_recv().expect("nothing received yet")? {
             Received::Live(t) => t.scalar_value(),
             Received::Dead => Ok(-1),
         }
     }
 
+    fn send(r: &LocalRendezvous, name: &str, value: Received) -> Result<()> {
+        r.send(&key(name), value, &InlineScope::unknown())
+    }
+
     #[test]
     fn values_and_receivers_meet_in_order() {
         let (r, c) = (LocalRendezvous::new(), CancelToken::new());
         let first = receive(&r, "a", &c);
-        r.send(&key("a"), Received::Live(Tensor::scalar(1i32))).unwrap();
-        r.send(&key("a"), Received::Live(Tensor::scalar(2i32))).unwrap();
-        r.send(&key("a"), Received::Dead).unwrap();
+        send(&r, "a", Received::Live(Tensor::scalar(1i32))).unwrap();
+        send(&r, "a", Received::Live(Tensor::scalar(2i32))).unwrap();
+        send(&r, "a", Received::Dead).unwrap();
         assert_eq!(first().unwrap(), 1);
         assert_eq!(receive(&r, "a", &c)().unwrap(), 2);
         assert_eq!(receive(&r, "a", &c)().unwrap(), -1);
@@ -204,6 +209,6 @@ mod tests {
         r.abort(err!(Aborted, "gone"));
         assert_eq!(waiting().unwrap_err().message(), "gone");
         assert_eq!(receive(&r, "c", &c)().unwrap_err().code(), Code::Aborted);
-        assert!(r.send(&key("b"), Received::Dead).is_err());
+        assert!(send(&r, "b", Received::Dead).is_err());
     }
 }

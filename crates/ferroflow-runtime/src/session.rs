@@ -7,30 +7,28 @@ mod partial;
 mod placement;
 mod running;
 
+use crate::compile::{CompiledPart, PartContext, compile_part};
 use crate::executor;
 use crate::functions::FunctionRuntime;
-use crate::optimize::GraphOptimizer;
 use crate::plan::KernelCache;
 use crate::rendezvous::LocalRendezvous;
 use crate::task::Task;
 pub use callable::CallableSpec;
 use compiled::{Compiled, How, Signature};
 pub use distributed::{Distribute, DistributedPartialRun, DistributedStep, SessionScope};
+use ferroflow_core::inline::may_compile_inline;
 use ferroflow_core::{
-    CancelToken, Collectives, DeviceInfo, Error, HashMap, Resources, Result, StepCtx, StepStats,
-    Tensor, bail, ensure, err,
+    CancelToken, Collectives, DeviceInfo, Error, HashMap, InlineScope, Resources, Result, StepCtx,
+    StepStats, Tensor, ThreadKind, bail, ensure, err,
 };
 use ferroflow_graph::passes::{self, Devices, MeasuredCosts, Pruned};
-use ferroflow_graph::{FunctionInstantiator, GraphDef, GraphIr, Node, RunMetadata, Versions};
+use ferroflow_graph::{GraphDef, GraphIr, Node, RunMetadata, Versions};
 use parking_lot::{Condvar, Mutex, RwLock};
 pub use placement::Placement;
 use running::Running;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-
-/// Graphs up to this size are compiled in about a millisecond.
-const QUICK_NODES: usize = 500;
 
 /// How a session behaves.
 #[derive(Clone, Debug, Default)]
@@ -39,17 +37,17 @@ pub struct SessionOptions {
     pub isolate_state: bool,
     /// A device that does not exist is replaced by one that does.
     pub allow_soft_placement: bool,
-    /// Says on the log where each node is placed.
+    /// Logs where each node is placed.
     pub log_device_placement: bool,
     /// Runs the graph as it was built: no folding, no merging.
     pub disable_optimizer: bool,
-    /// How nodes get a device that leave it open.
+    /// How nodes get a device if they ask for none.
     pub placement: Placement,
-    /// Which runs of each step tell what its nodes cost.
+    /// Which runs of each step report the cost of its nodes.
     pub costs: CostRuns,
 }
 
-/// The runs of a step whose costs are told: every so many, counted from some run on.
+/// The runs of a step that report costs: one in `every`, counted from run `after` on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CostRuns {
     /// 0: none.
@@ -80,17 +78,17 @@ pub struct RunRequest {
 pub struct RunOptions {
     /// Records when each node ran.
     pub trace: bool,
-    /// Wants the graph as it was run.
+    /// Returns the graph as it ran.
     pub output_partition_graphs: bool,
-    /// Wants to know what nodes cost.
+    /// Returns the cost of nodes.
     pub costs: bool,
     /// The step fails with `DeadlineExceeded` after this; for [`TaskSession::run_blocking`].
     pub timeout: Option<Duration>,
-    /// The number of the step, where others run parts of it under the same.
+    /// The step id, where other masters run parts of the same step.
     pub step_id: Option<i64>,
 }
 
-/// What a step put out.
+/// The output of a step.
 #[derive(Default)]
 pub struct RunOutput {
     /// The fetched tensors, in the order asked for.
@@ -99,13 +97,13 @@ pub struct RunOutput {
     pub partition_graphs: Vec<GraphDef>,
     /// What other tasks recorded.
     pub metadata: RunMetadata,
-    /// What nodes of other tasks took, if that was recorded.
+    /// How long nodes of other tasks took, if that was recorded.
     pub measured: MeasuredCosts,
     /// The graph as it was run and when its nodes ran, if costs were asked for.
     pub costs: Option<(GraphDef, Arc<StepStats>)>,
 }
 
-/// Told how a step ended, exactly once.
+/// Called once, with the outcome of a step.
 pub type SessionDone = Box<dyn FnOnce(Result<RunOutput>) + Send>;
 
 /// A session. Steps may run at the same time, from any thread.
@@ -118,7 +116,7 @@ pub struct TaskSession {
     own: Vec<Arc<DeviceInfo>>,
     /// Where nodes may be placed.
     devices: Devices,
-    /// Runs what its own task cannot run alone.
+    /// Runs the steps that need other tasks.
     distribute: Option<Arc<dyn Distribute>>,
     resources: Arc<Resources>,
     collectives: Arc<dyn Collectives>,
@@ -243,14 +241,26 @@ impl TaskSession {
         &self.resources
     }
 
-    /// Starts a step and returns; `done` is told how it ended. `cancel` ends it early; it is for this
-    /// step alone, which cancels it when it fails.
+    /// Starts a step and returns; `done` hears how it ended. `cancel` ends it early; it is for this
+    /// step alone, which cancels it when it fails. The calling thread runs no more of the step than a
+    /// network thread may.
     pub fn run(&self, request: RunRequest, cancel: CancelToken, done: SessionDone) {
+        InlineScope::network(|scope| self.run_in(scope, request, cancel, done));
+    }
+
+    /// [`TaskSession::run`] in a scope of the calling thread.
+    pub fn run_in(
+        &self,
+        scope: &InlineScope,
+        request: RunRequest,
+        cancel: CancelToken,
+        done: SessionDone,
+    ) {
         let RunRequest { feeds, fetches, targets, options } = request;
         let (names, values): (Vec<String>, Vec<Tensor>) = feeds.into_iter().unzip();
         let signature = Signature { feeds: names, fetches, targets };
         match self.ensure_open().and_then(|_| self.compiled(signature)) {
-            Ok(compiled) => self.run_compiled(&compiled, values, &options, cancel, done),
+            Ok(compiled) => self.run_compiled(scope, &compiled, values, &options, cancel, done),
             Err(e) => done(Err(e)),
         }
     }
@@ -258,7 +268,7 @@ impl TaskSession {
     /// Whether [`TaskSession::run`] will return soon: the graph is small or the step was run before.
     /// Else it takes a while to compile it.
     pub fn is_quick_to_start(&self, request: &RunRequest) -> bool {
-        if self.graph.read().len() <= QUICK_NODES {
+        if may_compile_inline(self.graph.read().len()) {
             return true;
         }
         let signature = Signature {
@@ -279,12 +289,12 @@ impl TaskSession {
             *tell.0.lock() = Some(result);
             tell.1.notify_all();
         });
-        executor::on_blocking_thread(|| self.run(request, cancel.clone(), done));
+        self.run_in(&InlineScope::new(ThreadKind::Blocking), request, cancel.clone(), done);
         let mut result = wait.0.lock();
         if let Some(timeout) = timeout {
             let waited = wait.1.wait_while_for(&mut result, |r| r.is_none(), timeout);
             if waited.timed_out() {
-                // The lock is free while cancelling: ending steps tell their results here.
+                // The lock is free while cancelling: steps that end store their results here.
                 parking_lot::MutexGuard::unlocked(&mut result, || {
                     cancel.cancel(err!(DeadlineExceeded, "the step took longer than {timeout:?}"));
                 });
@@ -296,6 +306,7 @@ impl TaskSession {
 
     fn run_compiled(
         &self,
+        scope: &InlineScope,
         compiled: &Arc<Compiled>,
         values: Vec<Tensor>,
         options: &RunOptions,
@@ -332,7 +343,7 @@ impl TaskSession {
                     done(guard.reason(result));
                     drop(guard);
                 };
-                return step.clone().run(values, options, cancel, Box::new(told));
+                return step.clone().run(values, options, cancel, scope, Box::new(told));
             }
         };
         let stats = (options.trace || options.costs).then(Arc::<StepStats>::default);
@@ -345,7 +356,8 @@ impl TaskSession {
             plan,
             values,
             step,
-            Box::new(move |result| {
+            scope,
+            Box::new(move |result, _: &InlineScope| {
                 let output = |tensors| RunOutput {
                     tensors,
                     stats,
@@ -354,7 +366,7 @@ impl TaskSession {
                     ..RunOutput::default()
                 };
                 done(guard.reason(result).map(output));
-                // Only now: who waits for the session to end finds every step told.
+                // Only now: when a session has ended, all its steps have reported their outcome.
                 drop(guard);
             }),
         );
@@ -380,8 +392,8 @@ impl TaskSession {
         })
     }
 
-    /// The compiled form of a signature, made when it is first seen. A failure is not remembered: the
-    /// graph may yet grow what was missing.
+    /// The compiled form of a signature, compiled when it is first seen. After a failure the next run
+    /// tries again: the graph may have grown.
     fn compiled(&self, signature: Signature) -> Result<Arc<Compiled>> {
         let slot = self.compiled.lock().get(&signature).cloned();
         if let Some(ready) = slot.as_ref().and_then(|slot| slot.get()) {
@@ -415,19 +427,15 @@ impl TaskSession {
         Compiled::new(&graph, signature, self)
     }
 
-    /// Makes a step cheaper, unless the client wants the graph as it was built.
-    fn optimize(&self, step: &mut Pruned) {
-        if self.options.disable_optimizer {
-            return;
-        }
-        let functions: Arc<dyn FunctionInstantiator> = self.functions.clone();
-        GraphOptimizer {
-            catalog: &self.task.catalog,
-            device: &self.own[0],
-            functions: &functions,
-            threads: self.task.threads.clone(),
-        }
-        .optimize(step);
+    /// Compiles a step that runs on this task alone.
+    fn compile_part(&self, part: Pruned) -> Result<CompiledPart> {
+        let context = PartContext {
+            functions: &self.functions,
+            device_of: &|node| self.device_of(node),
+            kernels: &self.kernels,
+            optimize: !self.options.disable_optimizer,
+        };
+        compile_part(part, &context)
     }
 
     /// Whether some of a placed graph is for other tasks.
@@ -456,7 +464,7 @@ impl TaskSession {
         self.forget_compiled();
     }
 
-    /// What the steps of a session fail with that its client closes.
+    /// The error of steps whose session its client closes.
     pub fn closed_by_client() -> Error {
         err!(Cancelled, "Step was cancelled by an explicit call to `Session::Close()`.")
     }
@@ -476,7 +484,7 @@ impl TaskSession {
     }
 }
 
-/// A session nobody holds is closed: its functions refer to each other and would stay for good.
+/// Closes the session: its functions refer to each other and would stay in memory.
 impl Drop for TaskSession {
     fn drop(&mut self) {
         self.close(Box::new(|| {}));

@@ -2,8 +2,8 @@
 //!
 //! The protocol that makes it sound, and that [`crate::flat`] and [`crate::frames`] keep:
 //!
-//! 1. A slot is the end of one edge. It is written by whoever completes the edge's source, before the
-//!    consumer is counted down for that edge: once in a run without control flow; in an iteration of
+//! 1. A slot is the end of one edge. The thread that completes the edge's source writes it, before it
+//!    counts the consumer down for that edge: once in a run without control flow; in an iteration of
 //!    a loop more than once if a graph is odd enough, but with the frame's lock held and never after
 //!    the consumer became ready.
 //! 2. The consumer becomes ready once, when its count reaches zero; each count-down releases what was
@@ -35,7 +35,7 @@ impl Slots {
     /// By the protocol the caller must be the slot's writer: it completes the edge's source and has
     /// not counted the consumer down for this edge yet.
     pub unsafe fn put(&self, slot: usize, value: Value) {
-        // SAFETY: nobody else touches the slot before the caller counts its consumer down.
+        // SAFETY: no other thread touches the slot before the caller counts its consumer down.
         unsafe { *self.0[slot].get() = value };
     }
 

@@ -1,9 +1,7 @@
 //! The threads that run nodes, and those that may block.
 
-use crate::executor;
 use ferroflow_core::Spawn;
 use parking_lot::{Condvar, Mutex};
-use std::cell::Cell;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -15,7 +13,7 @@ type Work = Box<dyn FnOnce() + Send>;
 const STACK_BYTES: usize = 16 << 20;
 /// How long an idle blocking thread stays around for the next piece of work.
 const BLOCKING_IDLE: Duration = Duration::from_secs(5);
-/// Blocking work beyond this many threads waits its turn, so that nobody can exhaust the machine.
+/// Blocking work beyond this many threads is queued, so that it cannot exhaust the machine.
 const MAX_BLOCKING: usize = 512;
 
 /// A fixed set of compute threads and a growing one for work that blocks. Threads are started when
@@ -67,15 +65,6 @@ impl Spawn for Threads {
     }
 }
 
-thread_local! {
-    static IS_COMPUTE: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Whether this thread is one of a pool's compute threads.
-pub(crate) fn is_compute_thread() -> bool {
-    IS_COMPUTE.get()
-}
-
 impl Drop for Threads {
     fn drop(&mut self) {
         for queue in [&self.compute, &self.blocking] {
@@ -102,8 +91,8 @@ impl Queue {
                 .stack_size(STACK_BYTES)
                 .spawn(move || own.run(keep));
             if started.is_err() {
-                // The system has no thread left; whoever runs already will get to the work. With
-                // nobody running, the caller has to do it.
+                // The system has no thread left. A running thread will get to the work; if there is
+                // none, the caller does it.
                 let alone = {
                     let mut state = queue.state.lock();
                     state.threads -= 1;
@@ -117,14 +106,12 @@ impl Queue {
     }
 
     fn run(&self, keep: Option<Duration>) {
-        IS_COMPUTE.set(keep.is_none());
         let mut state = self.state.lock();
         loop {
             if let Some(work) = state.work.pop_front() {
                 drop(state);
-                // Kernels are guarded already; this keeps the thread for others if a callback panics.
-                let run = || executor::on_blocking_thread(work);
-                if catch_unwind(AssertUnwindSafe(run)).is_err() {
+                // Kernels are guarded already. This keeps the thread alive when a callback panics.
+                if catch_unwind(AssertUnwindSafe(work)).is_err() {
                     tracing::error!("work on {:?} panicked", std::thread::current().name());
                 }
                 state = self.state.lock();

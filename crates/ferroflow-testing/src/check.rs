@@ -3,8 +3,8 @@
 
 use crate::standalone_step;
 use ferroflow_core::{
-    AsyncCtx, Completion, Ctx, DType, DeviceInfo, Done, KernelBox, NodeInfo, Outputs, PartialShape,
-    Resources, Result, StepCtx, Tensor, Value, Variable, err,
+    AsyncCtx, Completion, Ctx, DType, DeviceInfo, Done, InlineScope, KernelBox, NodeInfo, Outputs,
+    PartialShape, Resources, Result, StepCtx, Tensor, Value, Variable, err,
 };
 use ferroflow_graph::{AttrValue, Attrs, Catalog, KernelInit, NoFunctions, OpDef, ShapeCtx};
 use parking_lot::{Condvar, Mutex};
@@ -190,14 +190,16 @@ pub(crate) fn execute(
     match kernel {
         KernelBox::Sync(kernel) => {
             let mut outputs = Outputs::new();
-            kernel.compute(&mut Ctx::new(&mut inputs, &mut outputs, &step, node, (0, 0)))?;
+            let scope = InlineScope::unknown();
+            let mut ctx = Ctx::new(&mut inputs, &mut outputs, &step, node, (0, 0), &scope);
+            kernel.compute(&mut ctx)?;
             Ok(outputs)
         }
         KernelBox::Async(kernel) => {
             let waiter = Arc::new(Waiter::default());
             let ctx =
                 AsyncCtx { inputs: inputs.into(), step, node: node.clone(), frame_iter: (0, 0) };
-            kernel.start(ctx, Done::new(waiter.clone(), 0));
+            kernel.start(ctx, Done::new(waiter.clone(), 0), &InlineScope::unknown());
             waiter.wait()
         }
     }
@@ -218,7 +220,7 @@ impl Waiter {
 }
 
 impl Completion for Waiter {
-    fn complete(self: Arc<Self>, _: u64, result: Result<Outputs>) {
+    fn complete(self: Arc<Self>, _: u64, result: Result<Outputs>, _: &InlineScope) {
         *self.result.lock() = Some(result);
         self.changed.notify_all();
     }

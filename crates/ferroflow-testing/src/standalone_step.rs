@@ -1,8 +1,8 @@
 //! A step for a single kernel, without an executor and other nodes.
 
 use ferroflow_core::{
-    CancelToken, Error, Received, RecvDone, Rendezvous, RendezvousKey, Resources, Result, Spawn,
-    StepCtx, err,
+    CancelToken, Error, InlineScope, Received, RecvDone, Rendezvous, RendezvousKey, Resources,
+    Result, Spawn, StepCtx, err,
 };
 use std::sync::Arc;
 
@@ -25,11 +25,12 @@ pub fn standalone_step(resources: Arc<Resources>) -> Arc<StepCtx> {
 struct NoRendezvous;
 
 impl Rendezvous for NoRendezvous {
-    fn send(&self, key: &RendezvousKey, _: Received) -> Result<()> {
+    fn send(&self, key: &RendezvousKey, _: Received, _: &InlineScope) -> Result<()> {
         Err(err!(Internal, "this test has no rendezvous for {key:?}"))
     }
     fn recv(&self, key: &RendezvousKey, _: &CancelToken, done: RecvDone) {
-        done(Err(err!(Internal, "this test has no rendezvous for {key:?}")))
+        let error = err!(Internal, "this test has no rendezvous for {key:?}");
+        done(Err(error), &InlineScope::unknown());
     }
     fn abort(&self, _: Error) {}
 }

@@ -1,6 +1,6 @@
 //! Small ops for tests of executors: arithmetic on scalars, and kernels that misbehave.
 
-use ferroflow_core::{AsyncCtx, Ctx, DType, Done, KernelBox, Tensor, Value, err};
+use ferroflow_core::{AsyncCtx, Ctx, DType, Done, InlineScope, KernelBox, Tensor, Value, err};
 use ferroflow_graph::{Catalog, KernelInit};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ pub fn register_blocking_op(c: &mut Catalog, started: std::sync::mpsc::Sender<()
         move |_| {
             let started = started.lock().clone();
             let started = Mutex::new(started);
-            Ok(KernelBox::new_async(move |ctx: AsyncCtx, done: Done| {
+            Ok(KernelBox::new_async(move |ctx: AsyncCtx, done: Done, _: &InlineScope| {
                 let done = Mutex::new(Some(done));
                 let kept = Arc::new(Mutex::new(None));
                 let mine = kept.clone();
@@ -82,7 +82,7 @@ fn misbehaving_async(c: &mut Catalog) {
         .output("y: int32")
         .waits()
         .cpu(|_| {
-            Ok(KernelBox::new_async(|mut ctx: AsyncCtx, done: Done| {
+            Ok(KernelBox::new_async(|mut ctx: AsyncCtx, done: Done, _: &InlineScope| {
                 let threads = ctx.step.threads.clone();
                 threads.spawn_blocking(Box::new(move || done.finish_tensors(ctx.take_inputs(0..1))))
             }))
@@ -93,7 +93,7 @@ fn misbehaving_async(c: &mut Catalog) {
         .output("y: int32")
         .waits()
         .cpu(|_| {
-            Ok(KernelBox::new_async(|mut ctx: AsyncCtx, done: Done| {
+            Ok(KernelBox::new_async(|mut ctx: AsyncCtx, done: Done, _: &InlineScope| {
                 done.finish_tensors(ctx.take_inputs(0..1))
             }))
         });
@@ -101,13 +101,15 @@ fn misbehaving_async(c: &mut Catalog) {
         .doc("Never finishes.")
         .output("x: int32")
         .waits()
-        .cpu(|_| Ok(KernelBox::new_async(|_: AsyncCtx, done: Done| drop(done))));
+        .cpu(|_| Ok(KernelBox::new_async(|_: AsyncCtx, done: Done, _: &InlineScope| drop(done))));
     c.op("TestPanicAsync").doc("Panics when started.").output("x: int32").waits().cpu(|_| {
-        Ok(KernelBox::new_async(|_: AsyncCtx, _: Done| panic!("the async kernel's words")))
+        Ok(KernelBox::new_async(|_: AsyncCtx, _: Done, _: &InlineScope| {
+            panic!("the async kernel's words")
+        }))
     });
     c.op("TestTooMany").doc("Puts out two values instead of one.").output("x: int32").waits().cpu(
         |_| {
-            Ok(KernelBox::new_async(|_: AsyncCtx, done: Done| {
+            Ok(KernelBox::new_async(|_: AsyncCtx, done: Done, _: &InlineScope| {
                 done.finish(Ok([1i32, 2]
                     .iter()
                     .map(|x| Value::Tensor(Tensor::scalar(*x)))

@@ -41,7 +41,7 @@ pub struct AsyncSession {
 
 #[derive(Clone)]
 enum Kind {
-    Local(Arc<ferroflow_runtime::Session>),
+    Local(Arc<ferroflow_runtime::TaskSession>),
     Remote(Arc<RemoteSession>),
 }
 

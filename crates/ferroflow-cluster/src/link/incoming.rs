@@ -2,15 +2,16 @@
 
 use super::frame::{self, FrameHead, FrameKind, LinkFrame, LinkPart};
 use super::hello::{self, ConnectionPurpose, LinkHello, Welcome};
-use super::outbox::{Outbox, gathering};
+use super::outbox::Outbox;
 use super::reader::FrameReader;
 use super::{DataPath, Identity, Link, LinkSource, Receiver};
 use crate::key::incarnation_of;
 use crate::net::{Halves, NetStream};
+use crate::part::PartOutput;
 use bytes::Bytes;
 use ferroflow_collective::blocks::{BlockPlace, BlockReader};
 use ferroflow_core::{
-    CancelToken, Error, HashMap, HashSet, Received, Result, Tensor, bail, ensure, err,
+    CancelToken, Error, HashMap, HashSet, InlineScope, Received, Result, Tensor, bail, ensure, err,
 };
 use parking_lot::Mutex;
 use std::os::unix::net::UnixStream;
@@ -167,8 +168,10 @@ impl IncomingLink {
         let cancel = CancelToken::new();
         calls.running.lock().insert(call, (part.step_id, cancel.clone()));
         let calls = calls.clone();
-        let done = Box::new(move |result| calls.answer(call, &result));
-        gathering(|| self.receiver.run(part, cancel, done));
+        let done = Box::new(move |result: Result<PartOutput>, scope: &InlineScope| {
+            calls.answer(call, &result.map(|_| ()), scope);
+        });
+        InlineScope::network(|scope| self.receiver.run(part, cancel, scope, done));
     }
 
     async fn ignore_rest(&mut self, head: &FrameHead) -> Result<()> {
@@ -208,9 +211,7 @@ impl IncomingLink {
                 }
             },
         };
-        let receiver = &self.receiver;
-        let arrived = || receiver.arrived(head.id, &rest.name, value);
-        gathering(|| ferroflow_runtime::on_network_thread(arrived));
+        InlineScope::network(|scope| self.receiver.arrived(head.id, &rest.name, value, scope));
         Ok(())
     }
 
@@ -239,14 +240,14 @@ struct IncomingCalls {
 }
 
 impl IncomingCalls {
-    fn answer(&self, call: i64, result: &Result<()>) {
+    fn answer(&self, call: i64, result: &Result<()>, scope: &InlineScope) {
         // A cancelled call needs no answer.
         if self.running.lock().remove(&call).is_none() {
             return;
         }
-        let is_answered = self.way_back().is_some_and(|link| link.answer(call, result));
+        let is_answered = self.way_back().is_some_and(|link| link.answer(call, result, scope));
         if !is_answered {
-            self.outbox.send(LinkFrame::ran(call, result));
+            self.outbox.send(LinkFrame::ran(call, result), scope);
         }
     }
 

@@ -1,11 +1,12 @@
-//! The sending half of a connection. Whoever has something to send writes it on its own thread, at once or
-//! with all else that it sends meanwhile; only what the socket does not take waits for the connection's writer.
+//! The sending half of a connection. A thread that sends writes to the socket itself, at once or at
+//! the end of its scope. Only bytes that the socket does not take are left to the connection's
+//! writer.
 
 use super::frame::LinkFrame;
 use crate::net::BoxWrite;
 use bytes::{Buf, Bytes, BytesMut};
-use parking_lot::Mutex;
-use std::cell::RefCell;
+use ferroflow_core::{Flush, InlineScope};
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -13,59 +14,37 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 use tokio::io::AsyncWrite;
 
-/// Pieces given to the kernel in one call.
+/// Buffers that one system call writes.
 const MOST_PIECES: usize = 16;
 
-/// With so much to send, it is begun with.
+/// With this much to send, a thread writes before the end of its scope.
 const MOST_GATHERED: usize = 64 << 10;
 
 #[derive(Clone)]
-pub(super) struct Outbox(Arc<Mutex<State>>);
+pub(super) struct Outbox(Arc<Shared>);
 
-thread_local! {
-    /// What this thread has sent to and not written yet; none if it writes at once.
-    static GATHERED: RefCell<Option<Vec<Outbox>>> = const { RefCell::new(None) };
-}
-
-/// Writes what `work` sends when that is done, with one call for each connection.
-pub(crate) fn gathering<R>(work: impl FnOnce() -> R) -> R {
-    let is_part = GATHERED.with_borrow_mut(|gathered| match gathered {
-        Some(_) => true,
-        none => {
-            *none = Some(Vec::new());
-            false
-        }
-    });
-    let _gathering = if is_part { None } else { Some(Gathering) };
-    work()
-}
-
-/// Ends when this is dropped.
-struct Gathering;
-
-impl Drop for Gathering {
-    fn drop(&mut self) {
-        let gathered = GATHERED.with_borrow_mut(Option::take).unwrap_or_default();
-        gathered.iter().for_each(|outbox| outbox.0.lock().go());
-    }
-}
+struct Shared(Mutex<State>);
 
 struct State {
     io: BoxWrite,
-    /// Whether threads other than the writer's may write.
+    /// Whether sending threads may write.
     is_direct: bool,
     waiting: VecDeque<Bytes>,
     waiting_bytes: usize,
-    /// Frames that are in no hurry: they go with the next that is.
+    /// Frames that can wait: they are sent with the next one that cannot.
     later: BytesMut,
     writer: Option<Waker>,
     is_closed: bool,
 }
 
 impl Outbox {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.0.lock()
+    }
+
     /// `is_direct` lets senders write on their own threads.
     pub fn new(io: BoxWrite, is_direct: bool) -> Outbox {
-        Outbox(Arc::new(Mutex::new(State {
+        Outbox(Arc::new(Shared(Mutex::new(State {
             io,
             is_direct,
             waiting: VecDeque::new(),
@@ -73,47 +52,40 @@ impl Outbox {
             later: BytesMut::new(),
             writer: None,
             is_closed: false,
-        })))
+        }))))
     }
 
-    /// Sends a frame; false if the connection is no more. What cannot be written now is kept, so the
-    /// caller looks at [`Outbox::waiting_bytes`] first.
-    pub fn send(&self, frame: LinkFrame) -> bool {
-        let mut state = self.0.lock();
+    /// Sends a frame; false if the connection is closed. Bytes that cannot be written now are kept, so
+    /// callers check [`Outbox::waiting_bytes`] first.
+    pub fn send(&self, frame: LinkFrame, scope: &InlineScope) -> bool {
+        let mut state = self.lock();
         if state.is_closed {
             return false;
         }
-        // If something waits already, the writer is at it, or a thread that is not done yet.
+        // Bytes that wait already are left to the writer, or to a thread whose scope has not ended.
         let was_idle = state.waiting.is_empty();
         state.push_later();
         state.push(frame.head);
         state.push(frame.payload);
         let is_much = state.waiting_bytes >= MOST_GATHERED;
-        if was_idle && (is_much || !self.gather()) {
+        if was_idle && (is_much || !scope.flush_later(|| self.0.clone())) {
             state.go();
         }
         true
     }
 
-    /// Leaves it to the end of what this thread is at to write; false if it is to be done now.
-    fn gather(&self) -> bool {
-        GATHERED.with_borrow_mut(|gathered| {
-            gathered.as_mut().map(|gathered| gathered.push(self.clone())).is_some()
-        })
-    }
-
     /// Sends a frame with the next one, or when [`Outbox::flush`] is called.
     pub fn send_later(&self, frame: &LinkFrame) {
-        let mut state = self.0.lock();
+        let mut state = self.lock();
         if !state.is_closed {
             state.later.extend_from_slice(&frame.head);
             state.later.extend_from_slice(&frame.payload);
         }
     }
 
-    /// Sends what waits for company; false if nothing did.
+    /// Sends the frames that can wait; false if there are none.
     pub fn flush(&self) -> bool {
-        let mut state = self.0.lock();
+        let mut state = self.lock();
         if state.is_closed || state.later.is_empty() {
             return false;
         }
@@ -125,20 +97,20 @@ impl Outbox {
         true
     }
 
-    /// Bytes that the socket has not taken yet.
+    /// Bytes that the socket has not taken.
     pub fn waiting_bytes(&self) -> usize {
-        self.0.lock().waiting_bytes
+        self.lock().waiting_bytes
     }
 
     pub fn is_closed(&self) -> bool {
-        self.0.lock().is_closed
+        self.lock().is_closed
     }
 
-    /// Nothing is sent any more, and the writer ends.
+    /// Closes the connection and ends the writer.
     pub fn close(&self) {
-        let mut state = self.0.lock();
+        let mut state = self.lock();
         state.is_closed = true;
-        // The other side sees that nothing more comes.
+        // Drops the socket: the other side sees the end of the stream.
         state.io = Box::new(tokio::io::sink());
         state.waiting.clear();
         state.waiting_bytes = 0;
@@ -147,10 +119,10 @@ impl Outbox {
         }
     }
 
-    /// Writes what waits, until the connection is closed or lost.
+    /// The writer: writes the bytes that wait, until the connection is closed or lost.
     pub async fn write_out(&self) -> io::Result<()> {
         std::future::poll_fn(|cx| {
-            let mut state = self.0.lock();
+            let mut state = self.lock();
             if state.is_closed {
                 return Poll::Ready(Ok(()));
             }
@@ -161,6 +133,12 @@ impl Outbox {
             }
         })
         .await
+    }
+}
+
+impl Flush for Shared {
+    fn flush(&self) {
+        self.0.lock().go();
     }
 }
 
@@ -179,19 +157,19 @@ impl State {
         }
     }
 
-    /// Writes here, or has the writer do it.
+    /// Writes on this thread, or wakes the writer.
     fn go(&mut self) {
         if self.waiting.is_empty() {
             return;
         }
-        // Without a writer yet, it will find what waits when it comes.
+        // A writer that has not started yet finds the bytes when it does.
         let Some(writer) = self.writer.clone() else { return };
         if !self.is_direct {
             return writer.wake();
         }
-        // The socket wakes the writer when it takes more.
+        // The socket wakes the writer when it can take more.
         if let Poll::Ready(Err(_)) = self.poll_write(&mut Context::from_waker(&writer)) {
-            // The writer runs into the same error, and tells everybody.
+            // The writer runs into the same error and reports it.
             writer.wake();
         }
     }
@@ -232,7 +210,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_the_stream_does_not_take_at_once_follows_in_order() {
+    async fn bytes_that_the_stream_does_not_take_at_once_follow_in_order() {
         let (mut far, near) = tokio::io::duplex(4);
         let outbox = Outbox::new(Box::new(near), true);
         let writer = tokio::spawn({
@@ -241,8 +219,8 @@ mod tests {
         });
         tokio::task::yield_now().await;
         outbox.send_later(&frame("first "));
-        assert!(outbox.send(frame("second ")));
-        assert!(outbox.send(frame("third ")));
+        assert!(outbox.send(frame("second "), &InlineScope::unknown()));
+        assert!(outbox.send(frame("third "), &InlineScope::unknown()));
         assert!(outbox.waiting_bytes() > 0);
         outbox.send_later(&frame("last"));
         assert!(outbox.flush() && !outbox.flush());
@@ -252,11 +230,11 @@ mod tests {
         assert_eq!(outbox.waiting_bytes(), 0);
         outbox.close();
         writer.await.unwrap().unwrap();
-        assert!(!outbox.send(frame("x")));
+        assert!(!outbox.send(frame("x"), &InlineScope::unknown()));
     }
 
     #[tokio::test]
-    async fn what_is_sent_together_is_written_together() {
+    async fn frames_of_one_scope_are_written_together() {
         let (near, far) = tokio::net::UnixStream::pair().unwrap();
         let (_, write) = near.into_split();
         let outbox = Outbox::new(Box::new(write), true);
@@ -265,11 +243,11 @@ mod tests {
             async move { outbox.write_out().await }
         });
         tokio::task::yield_now().await;
-        gathering(|| {
-            outbox.send(frame("first "));
-            gathering(|| outbox.send(frame("second ")));
+        InlineScope::network(|scope| {
+            outbox.send(frame("first "), scope);
+            outbox.send(frame("second "), scope);
             assert_eq!(outbox.waiting_bytes(), 13, "nothing is written yet");
-            outbox.send(frame("third"));
+            outbox.send(frame("third"), scope);
         });
         assert_eq!(outbox.waiting_bytes(), 0);
         let mut got = [0; 100];
@@ -285,7 +263,7 @@ mod tests {
         let (far, near) = tokio::io::duplex(4);
         let outbox = Outbox::new(Box::new(near), true);
         drop(far);
-        outbox.send(frame("x"));
+        outbox.send(frame("x"), &InlineScope::unknown());
         assert!(outbox.write_out().await.is_err());
     }
 }

@@ -7,12 +7,11 @@ use super::reader::FrameReader;
 use crate::net::NetStream;
 use crate::spin::Answers;
 use ferroflow_collective::blocks::BlockWriter;
-use ferroflow_core::{Error, HashMap, Received, Result, bail, err};
+use ferroflow_core::{Error, HashMap, InlineScope, Received, Result, bail, err};
 use parking_lot::Mutex;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Weak};
-use tokio::sync::oneshot;
 
 /// Values of at least this size go through shared memory, if there is any.
 const BLOCK_FROM: usize = 16 << 10;
@@ -111,7 +110,7 @@ impl Link {
     }
 
     /// Pushes a value of a step. Returns false if the receiver must ask for it instead.
-    pub fn push(&self, step_id: i64, key: &str, value: &Received) -> bool {
+    pub fn push(&self, step_id: i64, key: &str, value: &Received, scope: &InlineScope) -> bool {
         let bytes = match value {
             Received::Live(tensor) => tensor.byte_len(),
             Received::Dead => 0,
@@ -122,7 +121,7 @@ impl Link {
             && let Some(place) = blocks.put(content)
         {
             let frame = LinkFrame::block(step_id, key, tensor, place.offset, place.block);
-            let is_sent = self.main.send(frame);
+            let is_sent = self.main.send(frame, scope);
             if !is_sent {
                 blocks.take_back(place);
             }
@@ -133,12 +132,17 @@ impl Link {
             return false;
         }
         // A value that cannot be encoded fails when the receiver asks for it.
-        LinkFrame::value(step_id, key, value).is_ok_and(|frame| outbox.send(frame))
+        LinkFrame::value(step_id, key, value).is_ok_and(|frame| outbox.send(frame, scope))
     }
 
     /// Runs a part of a step on the other task. `done` is called with the result, on any thread.
     /// Dropping the returned call cancels the run, and then `done` is not called.
-    pub fn call(self: &Arc<Self>, part: &LinkPart<'_>, done: Answered) -> LinkCall {
+    pub fn call(
+        self: &Arc<Self>,
+        part: &LinkPart<'_>,
+        scope: &InlineScope,
+        done: Answered,
+    ) -> LinkCall {
         let id = self.next_call.fetch_add(1, Ordering::Relaxed);
         self.answers.called();
         let call = LinkCall { link: self.clone(), id };
@@ -150,15 +154,8 @@ impl Link {
         }
         calls.waiting.insert(id, done);
         drop(calls);
-        self.main.send(LinkFrame::run(id, part));
+        self.main.send(LinkFrame::run(id, part), scope);
         call
-    }
-
-    /// The same as a future. Dropping the future cancels the run.
-    pub async fn run(self: &Arc<Self>, part: &LinkPart<'_>) -> Result<Result<()>> {
-        let (tell, told) = oneshot::channel();
-        let _call = self.call(part, Box::new(move |answer| drop(tell.send(answer))));
-        told.await.unwrap_or_else(|_| Err(err!(Unavailable, "Socket closed ({})", self.address)))
     }
 
     /// Sets the Unix socket over which the other task answers.
@@ -167,8 +164,8 @@ impl Link {
     }
 
     /// Answers a call of the other task. Returns false if the answer must go another way.
-    pub fn answer(&self, call: i64, result: &Result<()>) -> bool {
-        self.main.send(LinkFrame::ran(call, result))
+    pub fn answer(&self, call: i64, result: &Result<()>, scope: &InlineScope) -> bool {
+        self.main.send(LinkFrame::ran(call, result), scope)
     }
 
     /// The other task has answered a call.
@@ -239,7 +236,7 @@ impl Drop for LinkCall {
         self.link.answers.settled();
         let under_way = self.link.calls.lock().waiting.remove(&self.id);
         if under_way.is_some() {
-            self.link.main.send(LinkFrame::cancel(self.id));
+            self.link.main.send(LinkFrame::cancel(self.id), &InlineScope::unknown());
         }
     }
 }

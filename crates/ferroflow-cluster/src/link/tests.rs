@@ -5,12 +5,13 @@ use crate::channels::Channels;
 use crate::listen::{Handed, listen};
 use crate::messages::{GetStatusResponse, LinkOffer};
 use crate::net::{SystemNetwork, TaskNetwork};
+use crate::part::PartOutput;
 use crate::rpc;
 use crate::wire::Encode;
 use ferroflow_core::{Code, Tensor, err};
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 /// A call of the receiver.
@@ -53,7 +54,7 @@ impl Receiver for Told {
     fn lost(&self, from: &Arc<LinkSource>, _: &Error) {
         self.tell(Event::Lost(from.task.clone()));
     }
-    fn arrived(&self, step_id: i64, key: &str, value: Result<Received>) {
+    fn arrived(&self, step_id: i64, key: &str, value: Result<Received>, _: &InlineScope) {
         self.tell(Event::Arrived(step_id, key.to_string(), value));
     }
     fn room(&self, _: i64) -> Option<BoxFuture<()>> {
@@ -62,15 +63,15 @@ impl Receiver for Told {
     fn way_back(&self, _: &LinkSource) -> Option<Arc<Link>> {
         self.way_back.lock().clone()
     }
-    fn run(&self, part: LinkPart<'_>, cancel: CancelToken, done: PartDone) {
+    fn run(&self, part: LinkPart<'_>, cancel: CancelToken, scope: &InlineScope, done: PartDone) {
         match part.graph {
-            "fails" => done(Err(err!(InvalidArgument, "bad graph"))),
+            "fails" => done(Err(err!(InvalidArgument, "bad graph")), scope),
             "waits" => {
                 self.waiting.lock().push(done);
                 drop(cancel);
                 self.tell(Event::Running);
             }
-            _ => done(Ok(())),
+            _ => done(Ok(PartOutput::default()), scope),
         }
     }
     fn abandon(&self, step_id: i64) {
@@ -160,6 +161,14 @@ impl Task {
     }
 }
 
+/// Has a part run and waits for its end. Dropping the future stops it.
+async fn run(link: &Arc<Link>, part: &LinkPart<'_>) -> Result<Result<()>> {
+    let (tell, told) = oneshot::channel();
+    let _call =
+        link.call(part, &InlineScope::unknown(), Box::new(move |answer| drop(tell.send(answer))));
+    told.await.unwrap()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn values_of_all_kinds_and_sizes_arrive_over_every_path() {
     for path in [DataPath::Auto, DataPath::Tcp] {
@@ -176,13 +185,18 @@ async fn values_of_all_kinds_and_sizes_arrive_over_every_path() {
         for tensor in tensors {
             // Several times, so that memory is reused.
             for _ in 0..3 {
-                assert!(link.push(5, &key("x"), &Received::Live(tensor.clone())));
+                assert!(link.push(
+                    5,
+                    &key("x"),
+                    &Received::Live(tensor.clone()),
+                    &InlineScope::unknown()
+                ));
                 let (name, value) = to.value().await;
                 let Received::Live(back) = value else { panic!("dead") };
                 assert_eq!((name, back), (key("x"), tensor.clone()));
             }
         }
-        assert!(link.push(5, &key("dead"), &Received::Dead));
+        assert!(link.push(5, &key("dead"), &Received::Dead, &InlineScope::unknown()));
         assert!(matches!(to.value().await.1, Received::Dead));
     }
 }
@@ -193,12 +207,12 @@ async fn calls_are_answered_cancelled_and_cleaned_up() {
     let (links, link, _told) = linked(DataPath::Auto, &to).await;
     assert!(matches!(to.next().await, Event::Connected(from) if from == HERE));
     let part = |graph| LinkPart { step_id: 9, session: "s", graph };
-    assert_eq!(link.run(&part("works")).await.unwrap(), Ok(()));
-    let failed = link.run(&part("fails")).await.unwrap().unwrap_err();
+    assert_eq!(run(&link, &part("works")).await.unwrap(), Ok(()));
+    let failed = run(&link, &part("fails")).await.unwrap().unwrap_err();
     assert_eq!((failed.code(), failed.message()), (Code::InvalidArgument, "bad graph"));
     let waiting = tokio::spawn({
         let (link, part) = (link.clone(), part("waits"));
-        async move { link.run(&part).await }
+        async move { run(&link, &part).await }
     });
     assert!(matches!(to.next().await, Event::Running));
     waiting.abort();
@@ -216,13 +230,13 @@ async fn answers_use_the_link_of_the_values() {
     *there.told.way_back.lock() = Some(to_here.clone());
     *here.told.way_back.lock() = Some(to_there.clone());
     let part = |graph| LinkPart { step_id: 9, session: "s", graph };
-    let failed = to_there.run(&part("fails")).await.unwrap().unwrap_err();
+    let failed = run(&to_there, &part("fails")).await.unwrap().unwrap_err();
     assert_eq!((failed.code(), failed.message()), (Code::InvalidArgument, "bad graph"));
 
     // The answer was lost with that link.
     let waiting = tokio::spawn({
         let (link, part) = (to_there.clone(), part("waits"));
-        async move { link.run(&part).await }
+        async move { run(&link, &part).await }
     });
     assert!(matches!(there.next().await, Event::Connected(_)));
     assert!(matches!(there.next().await, Event::Running));
@@ -231,7 +245,7 @@ async fn answers_use_the_link_of_the_values() {
 
     // Without it, the answer comes over the connection of the call.
     to_here.close();
-    assert_eq!(to_there.run(&part("works")).await.unwrap(), Ok(()));
+    assert_eq!(run(&to_there, &part("works")).await.unwrap(), Ok(()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -243,7 +257,7 @@ async fn a_lost_link_is_noticed_at_both_ends() {
     let link = slot.link().unwrap();
     let calling = tokio::spawn({
         let link = link.clone();
-        async move { link.run(&LinkPart { step_id: 9, session: "s", graph: "waits" }).await }
+        async move { run(&link, &LinkPart { step_id: 9, session: "s", graph: "waits" }).await }
     });
     assert!(matches!(to.next().await, Event::Connected(_)));
     assert!(matches!(to.next().await, Event::Running));
@@ -251,13 +265,15 @@ async fn a_lost_link_is_noticed_at_both_ends() {
     assert_eq!(calling.await.unwrap().unwrap_err().code(), Code::Unavailable);
     let lost = events.recv().await.unwrap();
     assert!(matches!(lost, Event::LinkLost(id, task) if id == link.id && task == THERE));
-    assert!(slot.link().is_none() && !link.push(5, &key("x"), &Received::Dead));
+    assert!(
+        slot.link().is_none() && !link.push(5, &key("x"), &Received::Dead, &InlineScope::unknown())
+    );
     drop(told);
 
     let mut to = task(DataPath::Auto, Some([7; 16])).await;
     let (links, link, _told) = linked(DataPath::Auto, &to).await;
     let part = LinkPart { step_id: 9, session: "s", graph: "works" };
-    link.run(&part).await.unwrap().unwrap();
+    run(&link, &part).await.unwrap().unwrap();
     assert!(matches!(to.next().await, Event::Connected(_)));
     link.close();
     // A step that was not cleaned up is abandoned.
@@ -293,7 +309,12 @@ async fn tasks_without_links_are_not_retried() {
 async fn a_task_can_only_send_values_of_its_own_devices() {
     let mut to = task(DataPath::Tcp, Some([7; 16])).await;
     let (_links, link, _told) = linked(DataPath::Tcp, &to).await;
-    link.push(5, "/job:x;0000000000000012;/job:y;name;0:0", &Received::Dead);
+    link.push(
+        5,
+        "/job:x;0000000000000012;/job:y;name;0:0",
+        &Received::Dead,
+        &InlineScope::unknown(),
+    );
     assert!(matches!(to.next().await, Event::Connected(_)));
     assert!(matches!(to.next().await, Event::Lost(_)));
 }

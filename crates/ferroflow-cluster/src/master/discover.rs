@@ -1,4 +1,4 @@
-//! Finding out what devices the tasks of a session have: each is asked until it answers.
+//! Discovers the devices of the tasks of a session: asks each task until it answers.
 
 use super::peer::Peer;
 use crate::rpc::CallOptions;
@@ -12,12 +12,12 @@ use tokio::time::Instant;
 const ATTEMPT: Duration = Duration::from_secs(5);
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// When the log first says who is waited for, and how often it does from then on.
+/// When the log first names the tasks that have not answered, and how often it does from then on.
 const FIRST_REPORT: Duration = Duration::from_secs(2);
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The devices of each of `peers`, waited for up to `limit`. `by_any_name` takes a task that calls
-/// itself something else; if not, whoever is at its address is not the task.
+/// The devices of each of `peers`. Waits for the tasks up to `limit`. `by_any_name` accepts a task that
+/// has another name for itself; else a task with another name is not the one that was asked for.
 pub(super) async fn discover(
     peers: &[Arc<Peer>],
     limit: Duration,
@@ -88,7 +88,7 @@ impl Wait {
         }
     }
 
-    /// Asks again and again until there is an answer. Ends with an error only if that is one.
+    /// Asks until there is an answer. Fails only if the answer is an error.
     async fn answer(&self, peer: &Peer, by_any_name: bool) -> Result<Vec<Arc<DeviceInfo>>> {
         let mut pause = FIRST_PAUSE;
         loop {
@@ -107,7 +107,7 @@ impl Wait {
                     }
                 }
                 Err(e) if !is_absence(&e) => return Err(e),
-                // Without what is known of the call, which is the same each time.
+                // Without the description of the call, which is the same each time.
                 Err(e) => e.message().lines().next().unwrap_or_default().to_string(),
             };
             *self.state.lock() = State::Failed(why);

@@ -1,4 +1,4 @@
-//! Which tasks a session has, and what they are called in it.
+//! The tasks of a session, and their names in it.
 
 use crate::messages::{ClusterDescription, JobDescription};
 use crate::spec::{ClusterSpec, task_name};
@@ -8,10 +8,10 @@ use ferroflow_core::{DeviceName, Result, bail, ensure};
 /// The cluster of a session: the server's own, or one that the client describes.
 pub(super) struct Members {
     pub cluster: ClusterSpec,
-    /// What the master's task is called.
+    /// The name of the master's task.
     pub job: String,
     pub index: u32,
-    /// The client's description, if there is one: other tasks are told.
+    /// The client's description, if there is one; passed on to the other tasks.
     pub described: Option<ClusterDescription>,
 }
 

@@ -1,15 +1,16 @@
-//! How a step that ran on several tasks ended: of all their errors, the one that explains the others.
+//! The outcome of a step that ran on several tasks: of all their errors, the one that caused the
+//! others.
 
 use crate::error::relayed_from;
 use ferroflow_core::{Code, Error};
 use std::time::Duration;
 
-/// How long the others are heard after an error that cannot be the cause.
+/// How long a step waits for other errors after one that cannot be the cause.
 const GRACE: Duration = Duration::from_millis(1500);
-/// What a worker says whose step was given up.
+/// In the error of a worker whose step was given up.
 const ABORTED: &str = "Cancelling rendezvous.";
 
-/// The worst so far.
+/// The most important error so far.
 #[derive(Default)]
 pub(super) struct StepOutcome {
     failure: Option<(Rank, String, Error)>,
@@ -17,9 +18,9 @@ pub(super) struct StepOutcome {
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
-    /// It follows from an error of the step that is not known yet.
+    /// A consequence of an error that is not known yet.
     Derived,
-    /// Another task of the step has failed and told this one, and will tell the master itself.
+    /// The error of another task of the step, which will report it to the master itself.
     Relayed,
     Cause,
 }
@@ -48,8 +49,8 @@ impl StepOutcome {
         }
     }
 
-    /// How long to wait for what the other tasks say, once one has failed.
-    pub fn patience(&self) -> Option<Duration> {
+    /// How long to wait for the errors of other tasks, once one has failed.
+    pub fn grace(&self) -> Option<Duration> {
         self.failure.as_ref().map(|(rank, _, _)| match rank {
             Rank::Cause => Duration::ZERO,
             _ => GRACE,
@@ -82,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cause_wins_whoever_speaks_first() {
+    fn the_cause_wins_in_any_order() {
         let cause = err!(InvalidArgument, "bad\n\t [[{{{{node x}}}}]]");
         let status = RpcStatus::new(3, cause.message());
         let relayed = said_by(PS, "a:1", "RecvTensor", &status);
@@ -101,10 +102,10 @@ mod tests {
     #[test]
     fn only_a_cause_ends_the_step_at_once() {
         let mut outcome = StepOutcome::default();
-        assert_eq!(outcome.patience(), None);
+        assert_eq!(outcome.grace(), None);
         outcome.failed(PS, err!(Cancelled, "stop"), [PS].into_iter());
-        assert_eq!(outcome.patience(), Some(GRACE));
+        assert_eq!(outcome.grace(), Some(GRACE));
         outcome.failed(PS, err!(Internal, "bug"), [PS].into_iter());
-        assert_eq!(outcome.patience(), Some(Duration::ZERO));
+        assert_eq!(outcome.grace(), Some(Duration::ZERO));
     }
 }

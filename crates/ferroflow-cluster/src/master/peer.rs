@@ -1,28 +1,36 @@
-//! A task as a master sees it: the calls of WorkerService, in process for the master's own task,
-//! over the wire for the others.
+//! A task as its master sees it: the calls of WorkerService, in process for the master's own task,
+//! over a link or by gRPC for the others.
 
 use crate::error::said_by;
-use crate::link::{Link, LinkPart, LinkSlot, Links};
+use crate::link::{LinkCall, LinkSlot, Links};
 use crate::liveness::Liveness;
 use crate::messages::{
     CleanupAllRequest, CleanupGraphRequest, CreateWorkerSessionRequest, DeleteWorkerSessionRequest,
     DeregisterGraphRequest, GetStatusRequest, GetStatusResponse, RegisterGraphRequest,
     RegisterGraphResponse,
 };
+use crate::part::{PartOutput, PartRequest};
+use crate::poll_inline::poll_inline;
 use crate::rpc::{CallOptions, Channel, Chunks, RpcStatus, code};
 use crate::wire::{Decode, DeviceMessage, Encode, GraphMessage, SessionConfig};
 use crate::worker::{SessionState, Worker, renamed};
 use bytes::Bytes;
-use ferroflow_core::{DeviceInfo, DeviceName, Error, Result, err};
+use ferroflow_core::{
+    CancelToken, DeviceInfo, DeviceName, Error, InlineScope, RendezvousKey, Result, Tensor, bail,
+    err,
+};
 use ferroflow_graph::GraphDef;
 use ferroflow_graph::wire::MessageReader;
-use ferroflow_graph::wire::step::{ExecOptions, RunGraphRequest, RunGraphResponse};
+use ferroflow_graph::wire::step::{RunGraphRequest, RunGraphResponse};
+use futures_util::future::{AbortHandle, abortable};
+use std::borrow::Borrow;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-/// What a task is told at the end of a step or session is not worth more of a wait than this.
-const FAREWELL_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the calls at the end of a step or session may take.
+const CLEANUP_TIMEOUT: Duration = Duration::from_secs(10);
 
 const RUN_GRAPH: &str = "/tensorflow.WorkerService/RunGraph";
 
@@ -41,13 +49,28 @@ enum Way {
     There(Channel, Shortcut),
 }
 
-/// The shortest way to have a part run.
-pub(super) enum Direct {
-    Here(Arc<Worker>),
-    There(Arc<Link>),
+/// A part that runs on a task.
+pub(super) enum RunningPart {
+    Here(CancelToken),
+    /// Dropping the call stops it.
+    Link(LinkCall),
+    Grpc(AbortHandle),
 }
 
-/// The link to a task, if there is one: what it can do goes over it, all else by gRPC.
+impl RunningPart {
+    /// Gives the part up: its step has ended without it.
+    pub fn stop(self) {
+        match self {
+            RunningPart::Here(cancel) => {
+                cancel.cancel(err!(Cancelled, "The step was cancelled").derived());
+            }
+            RunningPart::Link(call) => drop(call),
+            RunningPart::Grpc(call) => call.abort(),
+        }
+    }
+}
+
+/// The link to a task, if there is one, for the calls that it can carry.
 struct Shortcut {
     links: Arc<Links>,
     slot: Arc<LinkSlot>,
@@ -71,7 +94,7 @@ impl Peer {
         matches!(self.way, Way::Here(_))
     }
 
-    /// Where it is, for messages.
+    /// Its address, for messages.
     pub fn address(&self) -> &str {
         match &self.way {
             Way::Here(_) => "this process",
@@ -79,7 +102,7 @@ impl Peer {
         }
     }
 
-    /// What the task says of its devices; names as it knows them.
+    /// The devices of the task, under the names that it has for them.
     pub async fn status(&self, options: CallOptions) -> Result<Vec<DeviceMessage>> {
         match &self.way {
             Way::Here(worker) => {
@@ -119,7 +142,7 @@ impl Peer {
             Way::Here(worker) => worker.delete_session(handle),
             Way::There(channel, _) => {
                 let request = DeleteWorkerSessionRequest { session_handle: handle.into() };
-                let options = CallOptions::timeout(FAREWELL_TIMEOUT);
+                let options = CallOptions::timeout(CLEANUP_TIMEOUT);
                 self.note(self.call(channel, "DeleteWorkerSession", request, options).await);
             }
         }
@@ -148,7 +171,7 @@ impl Peer {
                 let options = CallOptions::default();
                 let register = self.call(channel, "RegisterGraph", request, options);
                 let call = self.watched(channel, register);
-                // Its runs are to go over a link.
+                // Makes a link for its runs.
                 let (response, ()) = tokio::join!(call, shortcut.links.want(&shortcut.slot));
                 let response: RegisterGraphResponse = response?;
                 Ok(response.graph_handle)
@@ -156,7 +179,7 @@ impl Peer {
         }
     }
 
-    /// Forgets a part that will not be run.
+    /// Deregisters a part that will not run again.
     pub async fn deregister(&self, session: &str, graph: &str) {
         let request = DeregisterGraphRequest {
             session_handle: session.into(),
@@ -166,59 +189,102 @@ impl Peer {
         let done = match &self.way {
             Way::Here(worker) => worker.deregister_graph(&request),
             Way::There(channel, _) => {
-                let options = CallOptions::timeout(FAREWELL_TIMEOUT);
+                let options = CallOptions::timeout(CLEANUP_TIMEOUT);
                 self.call(channel, "DeregisterGraph", request, options).await
             }
         };
         self.note(done);
     }
 
-    /// Runs its part of a step. Dropping the future cancels that. Fails when the task goes silent.
-    pub async fn run(&self, request: RunGraphRequest) -> Result<RunGraphResponse> {
-        let answer = match &self.way {
-            Way::Here(worker) => worker.run_graph(request).await?,
-            Way::There(channel, shortcut) => {
-                if let Some(link) = shortcut.slot.link()
-                    && is_plain(&request)
-                {
-                    return self.watched(channel, self.run_over(&link, request)).await?;
-                }
-                self.watched(channel, self.run_there(channel, request)).await?
-            }
+    /// Starts a part on this task, with values for its feeds if that is the master's own task. `done`
+    /// hears how it ended, maybe before this returns.
+    pub fn start<K: Borrow<RendezvousKey>>(
+        self: &Arc<Self>,
+        io: &Handle,
+        request: PartRequest<'_>,
+        feeds: impl IntoIterator<Item = (K, Tensor)>,
+        scope: &InlineScope,
+        done: impl FnOnce(Result<PartOutput>, &InlineScope) + Send + 'static,
+    ) -> RunningPart {
+        let Way::Here(worker) = &self.way else {
+            return self.start_remote(io, request, scope, done);
         };
-        match answer.status {
-            Some(error) => Err(error),
-            None => Ok(answer),
+        let cancel = CancelToken::new();
+        worker.start(request, feeds, &cancel, scope, Box::new(done));
+        RunningPart::Here(cancel)
+    }
+
+    /// Starts a part on another task: over the link if there is one that can carry the request,
+    /// else by gRPC.
+    pub fn start_remote(
+        self: &Arc<Self>,
+        io: &Handle,
+        request: PartRequest<'_>,
+        scope: &InlineScope,
+        done: impl FnOnce(Result<PartOutput>, &InlineScope) + Send + 'static,
+    ) -> RunningPart {
+        let peer = self.clone();
+        if let Way::There(_, shortcut) = &self.way
+            && request.is_plain()
+            && let Some(link) = shortcut.slot.link()
+        {
+            let answered = move |answer: Result<Result<()>>| {
+                let ran = answer.unwrap_or_else(|e| Err(peer.lost(&e)));
+                done(ran.map(|()| PartOutput::default()), &InlineScope::unknown());
+            };
+            return RunningPart::Link(link.call(&request.part, scope, Box::new(answered)));
         }
+        let (exec, partial) = (request.exec, request.partial);
+        let request = RunGraphRequest {
+            graph_handle: request.part.graph.to_string(),
+            step_id: request.part.step_id,
+            session_handle: request.part.session.to_string(),
+            store_errors_in_response_body: true,
+            create_worker_session_called: true,
+            request_id: fastrand::i64(1..),
+            exec,
+            is_partial: partial.is_some(),
+            is_last_partial_run: partial.is_some_and(|call| call.is_last),
+            ..RunGraphRequest::default()
+        };
+        let (call, abort) = abortable(async move { peer.run_graph(request).await });
+        poll_inline(io, async move {
+            // A call that was stopped has nothing to report.
+            if let Ok(ran) = call.await {
+                done(ran, &InlineScope::unknown());
+            }
+        });
+        RunningPart::Grpc(abort)
     }
 
-    /// Runs a part over a link: how that ended, or why that is not known.
-    async fn run_over(
-        &self,
-        link: &Arc<Link>,
-        request: RunGraphRequest,
-    ) -> Result<Result<RunGraphResponse>> {
-        let RunGraphRequest { step_id, session_handle: session, graph_handle: graph, .. } = request;
-        let part = LinkPart { step_id, session: &session, graph: &graph };
-        let ran = link.run(&part).await.map_err(|e| self.lost(&e))?;
-        Ok(ran.map(|()| RunGraphResponse::default()))
+    async fn run_graph(&self, request: RunGraphRequest) -> Result<PartOutput> {
+        let Way::There(channel, _) = &self.way else {
+            bail!(Internal, "the master's own task is not called by gRPC");
+        };
+        let message = Chunks::from(request.encode()?.into_parts());
+        let answer = channel
+            .call(RUN_GRAPH, message, CallOptions::default())
+            .await
+            .map_err(|status| said_by(&self.task, channel.address(), RUN_GRAPH, &status))?;
+        let chunks: Vec<Bytes> = answer.segments().cloned().collect();
+        let answer = RunGraphResponse::decode(MessageReader::new(chunks))
+            .map_err(|e| e.context(format!("the answer of {} to RunGraph", self.task)))?;
+        if let Some(error) = answer.status {
+            return Err(error);
+        }
+        Ok(PartOutput {
+            tensors: answer.recvs.into_iter().map(|(_, tensor)| tensor).collect(),
+            record: Some(Box::new(answer.record)),
+        })
     }
 
-    /// The link to it was lost during a run.
+    /// The error of a part whose link was lost.
     pub fn lost(&self, why: &Error) -> Error {
         let status = RpcStatus::new(code::UNAVAILABLE, why.message());
         said_by(&self.task, self.address(), RUN_GRAPH, &status)
     }
 
-    /// What runs its parts without anybody to wait for them, if there is that.
-    pub fn direct(&self) -> Option<Direct> {
-        match &self.way {
-            Way::Here(worker) => Some(Direct::Here(worker.clone())),
-            Way::There(_, shortcut) => shortcut.slot.link().map(Direct::There),
-        }
-    }
-
-    /// Asks for a sign of life of a task that is waited for `since` then.
+    /// Probes a task that was silent `since` then.
     pub async fn is_alive(&self, since: Instant) -> Result<()> {
         match &self.way {
             Way::Here(_) => Ok(()),
@@ -229,22 +295,7 @@ impl Peer {
         }
     }
 
-    async fn run_there(
-        &self,
-        channel: &Channel,
-        request: RunGraphRequest,
-    ) -> Result<RunGraphResponse> {
-        let message = Chunks::from(request.encode()?.into_parts());
-        let answer = channel
-            .call(RUN_GRAPH, message, CallOptions::default())
-            .await
-            .map_err(|status| said_by(&self.task, channel.address(), RUN_GRAPH, &status))?;
-        let chunks: Vec<Bytes> = answer.segments().cloned().collect();
-        RunGraphResponse::decode(MessageReader::new(chunks))
-            .map_err(|e| e.context(format!("the answer of {} to RunGraph", self.task)))
-    }
-
-    /// The step is over, if the task can be told so in passing; false if [`Peer::clean_up`] has to.
+    /// Cleans up a step with the next frame to the task; false if [`Peer::clean_up`] has to.
     pub fn clean_up_in_passing(&self, step_id: i64) -> bool {
         match &self.way {
             Way::Here(worker) => {
@@ -255,13 +306,13 @@ impl Peer {
         }
     }
 
-    /// The step is over.
+    /// Cleans up a step.
     pub async fn clean_up(&self, step_id: i64) {
         match &self.way {
             Way::Here(worker) => worker.cleanup_graph(step_id),
             Way::There(channel, _) => {
                 let request = CleanupGraphRequest { step_id };
-                let options = CallOptions::timeout(FAREWELL_TIMEOUT);
+                let options = CallOptions::timeout(CLEANUP_TIMEOUT);
                 self.note(self.call(channel, "CleanupGraph", request, options).await);
             }
         }
@@ -273,13 +324,13 @@ impl Peer {
             Way::Here(worker) => worker.cleanup_all(containers),
             Way::There(channel, _) => {
                 let request = CleanupAllRequest { containers: containers.to_vec() };
-                let options = CallOptions::timeout(FAREWELL_TIMEOUT);
+                let options = CallOptions::timeout(CLEANUP_TIMEOUT);
                 self.note(self.call(channel, "CleanupAll", request, options).await);
             }
         }
     }
 
-    /// A call, given up when the task goes silent: it may have hung, or be cut off.
+    /// Waits for a call; fails when the task goes silent: it may hang, or be cut off.
     async fn watched<T>(
         &self,
         channel: &Channel,
@@ -311,19 +362,10 @@ impl Peer {
         })
     }
 
-    /// A farewell that did not arrive: the task is gone, and what it kept with it.
+    /// Logs a cleanup that failed: the task is gone, and its state with it.
     fn note(&self, done: Result<(), Error>) {
         if let Err(e) = done {
             tracing::debug!(task = self.task, "{e}");
         }
     }
-}
-
-/// Whether all that is asked for is to run.
-fn is_plain(request: &RunGraphRequest) -> bool {
-    request.sends.is_empty()
-        && request.recv_keys.is_empty()
-        && request.exec == ExecOptions::default()
-        && !request.is_partial
-        && request.create_worker_session_called
 }

@@ -1,4 +1,4 @@
-//! The master's half of a session: opened on all its tasks, closed on all of them.
+//! The master's half of a session: opens it on all its tasks, and closes it on all of them.
 
 use super::Master;
 use super::discover::discover;
@@ -8,6 +8,7 @@ use super::step::{StepPartitioner, Tasks};
 use crate::messages::{CreateSessionRequest, CreateWorkerSessionRequest, DescribedCluster};
 use crate::wire::SessionConfig;
 use crate::worker::SessionState;
+use ferroflow_core::inline::may_read_nodes_inline;
 use ferroflow_core::{DeviceInfo, Error, Result, err};
 use ferroflow_runtime::{SessionScope, TaskSession};
 use futures_util::future::{join_all, try_join_all};
@@ -17,23 +18,20 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-/// How long closing a session waits for the other tasks; those that have not answered by then hear
-/// of it when they come back, or never.
+/// How long closing a session waits for the other tasks. A task that does not answer by then may
+/// still get the call later.
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 
-/// How long ending a session waits for its steps, which a kernel that heeds nobody may hold up: less than
-/// whoever stops a server usually gives it.
+/// How long ending a session waits for its steps, since a kernel may ignore cancellation. Shorter than
+/// the time that a server usually gets to stop.
 const STEP_LIMIT: Duration = Duration::from_secs(20);
-
-/// Graphs up to this size are read where the call is served.
-const SMALL_GRAPH: usize = 1000;
 
 /// An open session.
 pub(crate) struct MasterSession {
     pub session: Arc<TaskSession>,
     /// The task that orders its collectives.
     pub leader: String,
-    /// The tasks it was opened on; none if it has its own alone.
+    /// The tasks it was opened on; none if it runs on the master's own task alone.
     tasks: Option<Arc<Tasks>>,
     /// Of all tasks, the master's own first.
     pub devices: Vec<Arc<DeviceInfo>>,
@@ -81,7 +79,7 @@ impl MasterSession {
             collectives: master.worker.own_collectives(&config),
         };
         let task = master.task.clone();
-        let is_small = graph.nodes() <= SMALL_GRAPH;
+        let is_small = may_read_nodes_inline(graph.nodes());
         let make = move || TaskSession::within(task, scope, &graph.read()?, options);
         let session = if is_small {
             make()?
@@ -133,10 +131,10 @@ impl MasterSession {
         self.end(TaskSession::closed_by_client()).await;
     }
 
-    /// Ends its steps with this error, waits for that, and tells its tasks.
+    /// Ends its steps with this error, waits for that, then closes it on its tasks.
     pub async fn end(self: &Arc<Self>, why: Error) {
         let me = self.clone();
-        // On a task of its own: its tasks must hear of it, even if whoever asked has left by then.
+        // Spawned: the session must end on all tasks even if the caller goes away.
         let ending = tokio::spawn(async move { me.end_everywhere(why).await });
         let _ = ending.await;
     }
@@ -147,7 +145,7 @@ impl MasterSession {
             let _ = tell.send(());
         });
         self.session.end(why, done);
-        // Ends when the last cancelled step has; a dropped sender means the same.
+        // Completes when the last cancelled step has ended. A dropped sender means the same.
         if tokio::time::timeout(STEP_LIMIT, told).await.is_err() {
             tracing::warn!("a step still runs {STEP_LIMIT:?} after its session was closed");
         }

@@ -1,11 +1,11 @@
-//! Steps that several masters run together, as their clients ask for by a collective graph key.
+//! Steps that several masters run together: their clients ask for that with a collective graph key.
 
 use super::Master;
 use crate::worker::Worker;
 use ferroflow_core::Result;
 use std::sync::Arc;
 
-/// A step of a graph whose parts several masters run, each its own, under one number.
+/// A step of a graph whose parts several masters run under one step id.
 pub(super) struct SharedStep {
     worker: Arc<Worker>,
     leader: String,
@@ -15,7 +15,7 @@ pub(super) struct SharedStep {
 }
 
 impl SharedStep {
-    /// Asks the leader of the session for the number of the next step.
+    /// Asks the leader of the session for the next step id.
     pub async fn begin(master: &Master, session: &str, graph_key: i64) -> Result<SharedStep> {
         let (worker, leader) = (master.worker.clone(), master.leader(session)?);
         let step_id = worker.next_step(&leader, graph_key).await?;

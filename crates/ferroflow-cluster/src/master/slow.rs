@@ -1,6 +1,6 @@
-//! Steps that take long: somebody looks whether the tasks that they wait for are still there.
+//! Watches slow steps: probes the tasks of a step that takes long.
 
-use super::direct::DirectRun;
+use super::step_run::StepRun;
 use crate::liveness;
 use ferroflow_core::HashMap;
 use parking_lot::Mutex;
@@ -10,20 +10,20 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-/// Whoever is seen in two looks is asked for, so within the time after which any call is.
-const LOOKS: Duration = liveness::INTERVAL.checked_div(2).expect("not by zero");
-/// Looks without a step under way, after which nobody looks any more.
-const IDLE_LOOKS: u32 = 20;
+/// A step that is there in two checks is watched, so within the time after which a call is probed.
+const CHECK_INTERVAL: Duration = liveness::INTERVAL.checked_div(2).expect("not by zero");
+/// Checks without a step under way, after which checking stops.
+const IDLE_CHECKS: u32 = 20;
 
 pub(super) struct SlowSteps {
-    state: Mutex<HashMap<i64, Seen>>,
+    state: Mutex<HashMap<usize, Seen>>,
     is_watched: AtomicBool,
     io: Handle,
 }
 
 struct Seen {
-    run: Weak<DirectRun>,
-    looks: u32,
+    run: Weak<StepRun>,
+    checks: u32,
 }
 
 impl SlowSteps {
@@ -31,50 +31,55 @@ impl SlowSteps {
         Arc::new(SlowSteps { state: Mutex::default(), is_watched: AtomicBool::new(false), io })
     }
 
-    /// A step is under way.
-    pub fn note(self: &Arc<Self>, run: &Arc<DirectRun>) {
-        let seen = Seen { run: Arc::downgrade(run), looks: 0 };
-        self.state.lock().insert(run.step_id, seen);
+    /// Adds a step that is under way.
+    pub fn insert(self: &Arc<Self>, run: &Arc<StepRun>) {
+        let seen = Seen { run: Arc::downgrade(run), checks: 0 };
+        self.state.lock().insert(key_of(run), seen);
         if !self.is_watched.load(Ordering::Relaxed) && !self.is_watched.swap(true, Ordering::AcqRel)
         {
-            self.io.spawn(look_after(Arc::downgrade(self)));
+            self.io.spawn(keep_checking(Arc::downgrade(self)));
         }
     }
 
-    pub fn forget(&self, step_id: i64) {
-        self.state.lock().remove(&step_id);
+    pub fn remove(&self, run: &StepRun) {
+        self.state.lock().remove(&key_of(run));
     }
 
-    /// Whether there are any; those that were there at the last look are watched.
-    fn look(&self) -> bool {
+    /// Watches the steps that were there at the last check; returns whether there are any steps.
+    fn check(&self) -> bool {
         let mut steps = self.state.lock();
         let mut slow = Vec::new();
         for seen in steps.values_mut() {
-            seen.looks += 1;
-            if seen.looks == 2 {
+            seen.checks += 1;
+            if seen.checks == 2 {
                 slow.extend(seen.run.upgrade());
             }
         }
         let any = !steps.is_empty();
         drop(steps);
-        // One moment for all of them, so that they share one question.
+        // One time for all of them, so that they share one probe.
         let since = Instant::now();
         slow.iter().for_each(|run| run.watch(since));
         any
     }
 }
 
-async fn look_after(steps: Weak<SlowSteps>) {
+/// Runs are keyed by address, since the calls of a partial run share one step id.
+fn key_of(run: &StepRun) -> usize {
+    std::ptr::from_ref(run) as usize
+}
+
+async fn keep_checking(steps: Weak<SlowSteps>) {
     let mut idle = 0;
     loop {
-        tokio::time::sleep(LOOKS).await;
+        tokio::time::sleep(CHECK_INTERVAL).await;
         let Some(steps) = steps.upgrade() else { return };
-        idle = if steps.look() { 0 } else { idle + 1 };
-        if idle < IDLE_LOOKS {
+        idle = if steps.check() { 0 } else { idle + 1 };
+        if idle < IDLE_CHECKS {
             continue;
         }
         steps.is_watched.store(false, Ordering::Release);
-        // Whoever came between the last look and this has found somebody at it.
+        // A step that came after the last check has not started another checker.
         if steps.state.lock().is_empty() || steps.is_watched.swap(true, Ordering::AcqRel) {
             return;
         }

@@ -1,8 +1,9 @@
-//! Values that other tasks make for a step of this one: where they wait until they are received, and
-//! receivers until they come. Each key has one value and one receiver.
+//! Values of other tasks for a step of this one. A value waits here for its receiver, or a receiver for
+//! its value. Each key has one value and one receiver.
 
 use ferroflow_core::{
-    CancelToken, Error, HashMap, OnCancel, Received, RecvDone, RendezvousKey, Result, err,
+    CancelToken, Error, HashMap, InlineScope, OnCancel, Received, RecvDone, RendezvousKey, Result,
+    err,
 };
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -26,16 +27,16 @@ enum Slot {
 struct Waiter {
     done: RecvDone,
     cancel: CancelToken,
-    /// Set right after the waiter is in the table; dropping it takes the callback back.
+    /// Set right after the waiter is in the table. Dropping it deregisters the callback.
     on_cancel: Option<OnCancel>,
     since: Instant,
-    /// Whether the other task was asked for the value.
+    /// Whether a RecvTensor asks for the value.
     is_asked: bool,
 }
 
 impl Arrivals {
-    /// A value has come. One that nobody waits for is kept; a second one for a key is dropped.
-    pub fn arrived(&self, key: &str, value: Result<Received>) {
+    /// Hands a value to its receiver, or keeps it for one. A second value for a key is dropped.
+    pub fn arrived(&self, key: &str, value: Result<Received>, scope: &InlineScope) {
         let mut state = self.0.lock();
         if state.aborted.is_some() {
             return;
@@ -43,22 +44,22 @@ impl Arrivals {
         match state.slots.remove_entry(key) {
             Some((_, Slot::Waiting(waiter))) => {
                 drop(state);
-                waiter.finish(value);
+                waiter.finish(value, scope);
             }
             Some((key, first)) => drop(state.slots.insert(key, first)),
             None => drop(state.slots.insert(key.into(), Slot::Value(value))),
         }
     }
 
-    /// The other task answered when it was asked; of no use if the value has come by itself.
-    pub fn answered(&self, key: &str, value: Result<Received>) {
+    /// Hands the answer of a RecvTensor to the receiver, unless the value was pushed meanwhile.
+    pub fn answered(&self, key: &str, value: Result<Received>, scope: &InlineScope) {
         if let Some(waiter) = take_waiter(&self.0, key) {
-            waiter.finish(value);
+            waiter.finish(value, scope);
         }
     }
 
-    /// Hands the value under `key` to `done`, now or when it comes. `is_asked`: the other task was, or
-    /// will be, asked for it.
+    /// Hands the value under `key` to `done`, now or when it arrives. `is_asked` says that a RecvTensor
+    /// asks for it.
     pub fn expect(
         &self,
         key: &RendezvousKey,
@@ -77,12 +78,12 @@ impl Arrivals {
                 (None, None) => None,
             };
             if let Some(value) = ready {
-                // Whatever was kept goes, so that the receiver holds the value alone.
+                // Not kept any longer, so that the receiver holds the value alone.
                 if matches!(state.slots.get(&*key.0), Some(Slot::Value(_))) {
                     state.slots.remove(&*key.0);
                 }
                 drop(state);
-                return done(value);
+                return done(value, &InlineScope::unknown());
             }
             let (cancel, since) = (cancel.clone(), Instant::now());
             let waiter = Waiter { done, cancel, on_cancel: None, since, is_asked };
@@ -92,7 +93,7 @@ impl Arrivals {
         let (slots, to) = (self.0.clone(), key.0.clone());
         let registration = cancel.on_cancel(move |_| {
             if let Some(waiter) = take_waiter(&slots, &to) {
-                waiter.finish(Err(err!(Cancelled, "RecvAsync is cancelled.").derived()));
+                waiter.fail(err!(Cancelled, "RecvAsync is cancelled.").derived());
             }
         });
         let mut state = self.0.lock();
@@ -104,8 +105,8 @@ impl Arrivals {
         }
     }
 
-    /// Receivers that have waited for `age` without the other task being asked, what ends each, and
-    /// whether any others still wait. It counts as asked from now on.
+    /// Receivers that have waited for `age` without a RecvTensor, with their cancellation, and whether
+    /// younger ones wait. The caller sends a RecvTensor for each.
     pub fn overdue(&self, age: Duration) -> (Vec<(RendezvousKey, CancelToken)>, bool) {
         let mut state = self.0.lock();
         let (mut overdue, mut any) = (Vec::new(), false);
@@ -124,7 +125,7 @@ impl Arrivals {
         (overdue, any)
     }
 
-    /// Fails the receivers of values that will not come.
+    /// Fails the receivers of values that are lost.
     pub fn fail_if(&self, is_lost: impl Fn(&str) -> bool, error: &Error) {
         let lost: Vec<Waiter> = {
             let mut state = self.0.lock();
@@ -137,7 +138,7 @@ impl Arrivals {
             };
             taken.filter_map(waiter).collect()
         };
-        lost.into_iter().for_each(|waiter| waiter.finish(Err(error.clone())));
+        lost.into_iter().for_each(|waiter| waiter.fail(error.clone()));
     }
 
     /// Fails every present and future receiver.
@@ -152,16 +153,20 @@ impl Arrivals {
         };
         for slot in slots.into_values() {
             if let Slot::Waiting(waiter) = slot {
-                waiter.finish(Err(error.clone()));
+                waiter.fail(error.clone());
             }
         }
     }
 }
 
 impl Waiter {
-    fn finish(self, value: Result<Received>) {
+    fn finish(self, value: Result<Received>, scope: &InlineScope) {
         drop(self.on_cancel);
-        (self.done)(value);
+        (self.done)(value, scope);
+    }
+
+    fn fail(self, error: Error) {
+        self.finish(Err(error), &InlineScope::unknown());
     }
 }
 
@@ -185,7 +190,7 @@ mod tests {
     fn receive(a: &Arrivals, key: &str, cancel: &CancelToken) -> impl Fn() -> Result<i32> + use<> {
         let (tx, rx) = channel();
         let key = RendezvousKey(key.into());
-        a.expect(&key, cancel, false, Box::new(move |v| tx.send(v).unwrap()));
+        a.expect(&key, cancel, false, Box::new(move |v, _: &InlineScope| tx.send(v).unwrap()));
         move || match rx.try_recv().expect("nothing received yet")? {
             Received::Live(t) => t.scalar_value(),
             Received::Dead => Ok(-1),
@@ -197,26 +202,26 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn values_and_receivers_meet_whoever_is_first() {
+    async fn values_and_receivers_meet_in_any_order() {
         let (a, c) = (Arrivals::default(), CancelToken::new());
-        a.arrived("early", value(1));
+        a.arrived("early", value(1), &InlineScope::unknown());
         assert_eq!(receive(&a, "early", &c)().unwrap(), 1);
         let waiting = receive(&a, "late", &c);
-        a.arrived("late", Ok(Received::Dead));
+        a.arrived("late", Ok(Received::Dead), &InlineScope::unknown());
         assert_eq!(waiting().unwrap(), -1);
     }
 
     #[tokio::test]
-    async fn an_answer_counts_only_while_somebody_waits() {
+    async fn an_answer_counts_only_while_a_receiver_waits() {
         let (a, c) = (Arrivals::default(), CancelToken::new());
-        a.answered("x", value(1));
+        a.answered("x", value(1), &InlineScope::unknown());
         let waiting = receive(&a, "x", &c);
-        a.answered("x", value(2));
+        a.answered("x", value(2), &InlineScope::unknown());
         assert_eq!(waiting().unwrap(), 2);
     }
 
     #[tokio::test]
-    async fn whoever_waits_is_overdue_once() {
+    async fn a_receiver_is_overdue_once() {
         let (a, c) = (Arrivals::default(), CancelToken::new());
         let _waiting = receive(&a, "x", &c);
         assert_eq!((a.overdue(Duration::MAX).0.len(), a.overdue(Duration::MAX).1), (0, true));

@@ -1,4 +1,4 @@
-//! Partitions that masters register, compiled.
+//! The parts of steps that masters register, compiled.
 
 use super::session::WorkerSession;
 use crate::wire::cost_graph;
@@ -6,24 +6,25 @@ use bytes::Bytes;
 use ferroflow_core::{Collectives, DeviceInfo, Result, StepStats, ensure, err};
 use ferroflow_graph::passes::Pruned;
 use ferroflow_graph::wire::graph::encode_graph;
-use ferroflow_graph::{FunctionInstantiator, GraphDef, GraphIr, Node, OpRole};
-use ferroflow_runtime::{FunctionRuntime, GraphOptimizer, Plan, PlanContext, Task};
+use ferroflow_graph::{GraphDef, GraphIr, Node, OpRole};
+use ferroflow_runtime::{CompiledPart, FunctionRuntime, PartContext, Plan, Task, compile_part};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A partition that is ready to run.
+/// A part that is ready to run.
 pub(crate) struct RegisteredGraph {
     pub plan: Arc<Plan>,
     pub collectives: Arc<dyn Collectives>,
     graph: GraphIr,
     /// Devices that values are sent to, by their full names.
     pub destinations: Vec<String>,
-    /// Kernels of the plan may still have functions to instantiate.
+    /// Kept for kernels of the plan that instantiate functions on first use.
     _functions: Arc<FunctionRuntime>,
 }
 
 impl RegisteredGraph {
-    /// Compiles a partition for `session`, made cheaper first if `optimize`. Takes its time.
+    /// Compiles a part for `session`, and optimizes it first if asked to. Takes too long for a network
+    /// thread.
     pub fn new(
         def: &GraphDef,
         task: &Task,
@@ -48,36 +49,30 @@ impl RegisteredGraph {
             );
         }
         let graph = GraphIr::from_def(def, &task.catalog)?;
-        let runtime = FunctionRuntime::new(
+        let functions = FunctionRuntime::new(
             task.catalog.clone(),
             session.view.devices[0].clone(),
             task.threads.clone(),
         );
-        runtime.set_library(graph.library.clone());
-        let functions: Arc<dyn FunctionInstantiator> = runtime.clone();
-        let mut step = Pruned { graph, args: Vec::new(), rets: Vec::new() };
-        if optimize {
-            let optimizer = GraphOptimizer {
-                catalog: &task.catalog,
-                device: &session.view.devices[0],
-                functions: &functions,
-                threads: task.threads.clone(),
-            };
-            optimizer.optimize(&mut step);
-        }
-        let graph = step.graph;
+        functions.set_library(graph.library.clone());
         let device_of = |node: &Node| {
             let found = devices.get(node.device.as_str()).map(|d| (*d).clone());
             found.ok_or_else(|| err!(Internal, "no device {}", node.device))
         };
-        let context =
-            PlanContext { device_of: &device_of, functions: &functions, kernels: &session.kernels };
-        let plan = Arc::new(Plan::compile(&graph, &[], &[], &context)?);
+        let context = PartContext {
+            functions: &functions,
+            device_of: &device_of,
+            kernels: &session.kernels,
+            optimize,
+        };
+        let part = Pruned { graph, args: Vec::new(), rets: Vec::new() };
+        let CompiledPart { plan, graph } = compile_part(part, &context)?;
         let destinations = destinations(&graph);
-        Ok(RegisteredGraph { plan, collectives, graph, destinations, _functions: runtime })
+        let plan = Arc::new(plan);
+        Ok(RegisteredGraph { plan, collectives, graph, destinations, _functions: functions })
     }
 
-    /// What the nodes of the graph cost in a step, a serialized CostGraphDef.
+    /// The cost of the nodes in a step: a serialized CostGraphDef.
     pub fn cost_graph(&self, stats: &StepStats) -> Bytes {
         cost_graph(&self.graph.to_def(), stats)
     }

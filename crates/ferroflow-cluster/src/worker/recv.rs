@@ -6,7 +6,7 @@ use super::{Worker, ensure_new};
 use crate::key::ParsedKey;
 use crate::messages::RecvTensorRequest;
 use ferroflow_core::{
-    CancelToken, DType, Received, RendezvousKey, Result, Tensor, bail, ensure, err,
+    CancelToken, DType, InlineScope, Received, RendezvousKey, Result, Tensor, bail, ensure, err,
 };
 use ferroflow_graph::wire::step::RecvTensorResponse;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 const START_LIMIT: Duration = Duration::from_secs(600);
 
 impl Worker {
-    /// Waits for a value and hands it over.
+    /// Waits for a value and returns it.
     pub async fn recv_tensor(&self, request: RecvTensorRequest) -> Result<RecvTensorResponse> {
         let (step_id, key) = (request.step_id, request.rendezvous_key);
         ensure_new(&self.recent_recvs, request.request_id, || {
@@ -72,8 +72,8 @@ impl Worker {
     }
 }
 
-/// A key names the life of this process whose value it wants. The job and task in it are not
-/// compared: a session may know this task by another name.
+/// Refuses a key with another incarnation of this process. The job and task in the key are not
+/// compared: a session may have another name for this task.
 fn check_incarnation(key: &ParsedKey<'_>, own: &View) -> Result<()> {
     let (kind, id) = (&key.source_name.kind, key.source_name.id);
     let device = own.devices.iter().find(|d| d.name.kind == *kind && d.name.id == id);
@@ -92,8 +92,8 @@ fn check_incarnation(key: &ParsedKey<'_>, own: &View) -> Result<()> {
     Ok(())
 }
 
-/// A request under way. When the caller goes away, a value on its way to it is put back, and the
-/// step, which must be in trouble, is aborted a little later.
+/// A request under way. When the caller goes away, its value is put back, and the step is aborted a
+/// little later: a caller only leaves a step that has failed.
 struct Waiting {
     step: Arc<WorkerStep>,
     key: RendezvousKey,
@@ -107,7 +107,7 @@ impl Waiting {
         let (tell, told) = oneshot::channel();
         let (key, cancel) = (RendezvousKey(key.into()), CancelToken::new());
         let (to, back) = (step.rendezvous.clone(), key.clone());
-        let done = Box::new(move |received| {
+        let done = Box::new(move |received, _: &InlineScope| {
             if let Err(Ok(value)) = tell.send(received) {
                 to.put_back(&back, value);
             }
@@ -138,14 +138,15 @@ mod tests {
     use tokio::runtime::Handle;
 
     #[tokio::test]
-    async fn a_value_on_its_way_to_a_caller_who_left_is_kept() {
+    async fn a_value_for_a_caller_that_left_is_kept() {
         let steps = WorkerSteps::new(Handle::current());
         let (step, _parked) = steps.find_or_park(1).unwrap();
         let send = || {
             let key = RendezvousKey("k".into());
-            step.rendezvous.send(&key, Received::Live(Tensor::scalar(1f32))).unwrap();
+            let (value, scope) = (Received::Live(Tensor::scalar(1f32)), InlineScope::unknown());
+            step.rendezvous.send(&key, value, &scope).unwrap();
         };
-        // The value is there when the caller asks, or comes while it waits; then it leaves.
+        // The value is there when the caller asks, or arrives while it waits. Then the caller leaves.
         send();
         drop(Waiting::new(&step, "k"));
         let mut waiting = Waiting::new(&step, "k");
@@ -153,7 +154,7 @@ mod tests {
         let waiting = Waiting::new(&step, "k");
         send();
         drop(waiting);
-        // It leaves before the value comes.
+        // The caller leaves before the value arrives.
         let mut waiting = Waiting::new(&step, "k");
         assert!((&mut waiting.told).await.unwrap().is_ok());
         drop(Waiting::new(&step, "k"));

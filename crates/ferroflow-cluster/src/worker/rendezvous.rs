@@ -1,13 +1,14 @@
-//! The rendezvous of a step that spans tasks. Values of this task go to the tasks they are for, or wait
-//! here, for its own receivers and for tasks that ask. Values of other tasks come by themselves from
-//! those that push, and are asked for with the others, and when they have not come for a while.
+//! The rendezvous of a step that spans tasks. Values of this task are pushed to the tasks that need
+//! them, or wait here for local receivers and for RecvTensor. Other tasks push their values, too. A
+//! RecvTensor asks for the values of tasks that do not push, and for values that are overdue.
 
 use super::arrivals::Arrivals;
 use super::step::WorkerSteps;
 use super::view::View;
 use crate::key::{destination_of, incarnation_of, source_of};
 use ferroflow_core::{
-    CancelToken, Error, Received, RecvDone, Rendezvous, RendezvousKey, Result, bail, ensure, err,
+    CancelToken, Error, InlineScope, Received, RecvDone, Rendezvous, RendezvousKey, Result, bail,
+    ensure, err,
 };
 use ferroflow_runtime::LocalRendezvous;
 use parking_lot::Mutex;
@@ -17,8 +18,8 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-/// How long a step that was cancelled still answers, so that the cause gets to everybody before
-/// this consequence of it.
+/// How long a cancelled step still answers, so that all tasks get the cause of the failure before this
+/// consequence of it.
 const ABORT_DELAY: Duration = Duration::from_secs(1);
 
 pub(super) struct StepRendezvous {
@@ -27,7 +28,7 @@ pub(super) struct StepRendezvous {
     local: LocalRendezvous,
     /// Values of others.
     arrivals: Arrivals,
-    /// The links that values went over; what is lost with one is lost to the step.
+    /// The links that values went over: a lost link fails the step.
     links: Mutex<Vec<u64>>,
     /// Known once the step has started on this task.
     view: OnceLock<Arc<View>>,
@@ -55,7 +56,7 @@ impl StepRendezvous {
         })
     }
 
-    /// The step starts, in a session with this view. Starting it again is fine.
+    /// Binds the step to a session with this view. May be called again.
     pub fn bind(&self, view: &Arc<View>) -> Result<()> {
         let bound = self.view.get_or_init(|| view.clone());
         ensure!(
@@ -77,15 +78,15 @@ impl StepRendezvous {
         self.local.recv(key, cancel, done);
     }
 
-    /// A value of this task, if it was sent and nobody has taken it.
+    /// Takes a value of this task, if it was sent and not received.
     pub fn take_local(&self, key: &RendezvousKey) -> Result<Option<Received>> {
         self.local.take(key)
     }
 
-    /// Returns a value that was received and could not be delivered.
+    /// Puts back a value that could not be delivered.
     pub fn put_back(&self, key: &RendezvousKey, value: Received) {
-        // Fails only after an abort, when nobody can receive it any more.
-        let _ = self.local.send(key, value);
+        // Fails only after an abort, when there are no receivers any more.
+        let _ = self.local.send(key, value, &InlineScope::unknown());
     }
 
     /// Fails every present and future receiver, after a delay.
@@ -111,19 +112,19 @@ impl StepRendezvous {
     }
 
     /// Another task pushed a value.
-    pub fn arrived(&self, key: &str, value: Result<Received>) {
-        self.arrivals.arrived(key, value);
+    pub fn arrived(&self, key: &str, value: Result<Received>, scope: &InlineScope) {
+        self.arrivals.arrived(key, value, scope);
     }
 
-    /// Asks for the values that have not come by themselves for `age`; whether some are still waited
-    /// for in silence.
+    /// Sends a RecvTensor for the values that were not pushed within `age`. Returns whether receivers
+    /// wait for younger ones.
     pub fn ask_for_overdue(&self, age: Duration) -> bool {
         let (overdue, any) = self.arrivals.overdue(age);
         overdue.into_iter().for_each(|(key, cancel)| self.ask(&key, &cancel));
         any
     }
 
-    /// The devices of these incarnations push no more, and what they pushed may be lost.
+    /// Fails the receivers of values from these incarnations, whose link was lost.
     pub fn lost(&self, incarnations: &[u64], error: &Error) {
         let is_lost = |key: &str| incarnation_of(key).is_some_and(|i| incarnations.contains(&i));
         self.arrivals.fail_if(is_lost, error);
@@ -136,7 +137,7 @@ impl StepRendezvous {
 
     fn recv_remote(&self, view: &View, key: &RendezvousKey, cancel: &CancelToken, done: RecvDone) {
         if let Err(e) = view.remote(source_of(&key.0)) {
-            return done(Err(e));
+            return done(Err(e), &InlineScope::unknown());
         }
         let is_pushed = incarnation_of(&key.0).is_some_and(|i| view.transport.pushes(i));
         self.arrivals.expect(key, cancel, !is_pushed, done);
@@ -147,8 +148,8 @@ impl StepRendezvous {
         }
     }
 
-    /// Asks the task that makes a value for it. What it answers counts only if somebody still waits;
-    /// after a value has come by itself, the request ends with the step.
+    /// Sends a RecvTensor for a value. Its answer counts only if the value was not pushed meanwhile. If
+    /// it was, the request ends with the step.
     fn ask(&self, key: &RendezvousKey, cancel: &CancelToken) {
         let Some(view) = self.view.get() else { return };
         let (stop, stopped) = oneshot::channel();
@@ -160,7 +161,9 @@ impl StepRendezvous {
         let on_abort = self.aborted.on_cancel(move |_| send_once(&stop));
         let asked = match view.remote(source_of(&key.0)) {
             Ok(from) => view.transport.recv(from, self.step_id, &key.0),
-            Err(e) => return self.arrivals.answered(&key.0, Err(e)),
+            Err(e) => {
+                return self.arrivals.answered(&key.0, Err(e), &InlineScope::unknown());
+            }
         };
         let (me, key) = (self.me.clone(), key.clone());
         self.io.spawn(async move {
@@ -171,7 +174,7 @@ impl StepRendezvous {
             };
             drop((on_cancel, on_abort));
             if let Some(me) = me.upgrade() {
-                ferroflow_runtime::on_network_thread(|| me.arrivals.answered(&key.0, received));
+                InlineScope::network(|scope| me.arrivals.answered(&key.0, received, scope));
             }
         });
     }
@@ -179,32 +182,32 @@ impl StepRendezvous {
 
 fn send_once(to: &Mutex<Option<oneshot::Sender<()>>>) {
     if let Some(to) = to.lock().take() {
-        // Nobody listens any more when the call has ended.
+        // Ignore the error: the call has ended and does not listen any more.
         let _ = to.send(());
     }
 }
 
 impl Rendezvous for StepRendezvous {
-    fn send(&self, key: &RendezvousKey, value: Received) -> Result<()> {
-        let Some(view) = self.view.get() else { return self.local.send(key, value) };
+    fn send(&self, key: &RendezvousKey, value: Received, scope: &InlineScope) -> Result<()> {
+        let Some(view) = self.view.get() else { return self.local.send(key, value, scope) };
         if !view.is_local(source_of(&key.0)) {
             bail!(InvalidArgument, "Invalid rendezvous key (src): {} @ {}", key.0, view.name);
         }
         let destination = destination_of(&key.0);
         if view.is_local(destination) {
-            return self.local.send(key, value);
+            return self.local.send(key, value, scope);
         }
         self.aborted.check()?;
         let to = view.remote(destination);
-        // Noted first: a link that is lost right after the push must find the step among its users.
+        // Noted before the push: a link that is lost right after it must find the step among its users.
         let over = |link| {
             let mut links = self.links.lock();
             if !links.contains(&link) {
                 links.push(link);
             }
         };
-        let push = |to| view.transport.send(to, self.step_id, &key.0, &value, &over);
-        if to.is_ok_and(push) { Ok(()) } else { self.local.send(key, value) }
+        let push = |to| view.transport.send(to, self.step_id, &key.0, &value, scope, &over);
+        if to.is_ok_and(push) { Ok(()) } else { self.local.send(key, value, scope) }
     }
 
     fn recv(&self, key: &RendezvousKey, cancel: &CancelToken, done: RecvDone) {
@@ -216,7 +219,7 @@ impl Rendezvous for StepRendezvous {
         }
     }
 
-    /// A cause fails the receivers at once, a mere consequence leaves it some time to arrive.
+    /// A cause fails the receivers at once. A consequence leaves the cause some time to arrive.
     fn abort(&self, error: Error) {
         if error.is_derived() { self.abort_later() } else { self.abort_now(error) }
     }
@@ -230,14 +233,22 @@ mod tests {
     use crate::rpc::BoxFuture;
     use ferroflow_core::{Code, Tensor};
 
-    /// Takes every value, over a link that is lost the moment it has.
+    /// Takes every value over a link that is lost right after.
     struct Breaks(Arc<WorkerSteps>);
 
     impl Transport for Breaks {
         fn prepare(&self, _: Vec<String>) -> BoxFuture<()> {
             Box::pin(async {})
         }
-        fn send(&self, _: Remote<'_>, _: i64, _: &str, _: &Received, over: &dyn Fn(u64)) -> bool {
+        fn send(
+            &self,
+            _: Remote<'_>,
+            _: i64,
+            _: &str,
+            _: &Received,
+            _: &InlineScope,
+            over: &dyn Fn(u64),
+        ) -> bool {
             over(7);
             self.0.lost_link(7, &err!(Unavailable, "Socket closed"));
             true
@@ -257,7 +268,8 @@ mod tests {
         let step = steps.start(1, &session).unwrap();
         let device = |task| format!("/job:worker/replica:0/task:{task}/device:CPU:0");
         let key = RendezvousKey::new(&device(0), 1, &device(1), "x", (0, 0));
-        step.rendezvous.send(&key, Received::Live(Tensor::scalar(1f32))).unwrap();
+        let (value, scope) = (Received::Live(Tensor::scalar(1f32)), InlineScope::unknown());
+        step.rendezvous.send(&key, value, &scope).unwrap();
         assert_eq!(step.rendezvous.aborted.check().unwrap_err().code(), Code::Unavailable);
     }
 }

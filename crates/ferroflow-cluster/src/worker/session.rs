@@ -1,4 +1,5 @@
-//! The worker's half of a session: the graphs a master registered, and what their kernels keep.
+//! The worker's half of a session: the graphs that a master registered, and the state of their
+//! kernels.
 
 use super::graph::RegisteredGraph;
 use super::transport::Transport;
@@ -24,7 +25,7 @@ pub(crate) struct WorkerSession {
     next_graph: AtomicU64,
 }
 
-/// Where the state of a session is on its own task: a master shares it with its own steps.
+/// The state of a session on one task. A master shares it with its own steps.
 #[derive(Clone)]
 pub(crate) struct SessionState {
     pub resources: Arc<Resources>,
@@ -38,8 +39,8 @@ impl SessionState {
     }
 }
 
-/// Who opened a session. A master that comes back under its name with another incarnation has
-/// restarted and knows nothing of the sessions it had.
+/// The master that opened a session. A master with the same name and another incarnation has restarted
+/// and lost its sessions.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Master {
     task: String,
@@ -59,7 +60,7 @@ impl WorkerSession {
         })
     }
 
-    /// Keeps a graph and returns its handle.
+    /// Adds a graph and returns its handle.
     pub fn add_graph(&self, graph: RegisteredGraph) -> String {
         let handle = format!("{:016x}", self.next_graph.fetch_add(1, Ordering::Relaxed));
         self.graphs.write().insert(handle.clone(), Arc::new(graph));
@@ -82,7 +83,7 @@ impl WorkerSession {
         Ok(())
     }
 
-    /// Forgets graphs, and the state that only they could reach.
+    /// Drops the graphs, and the state that only they could reach.
     fn end(&self) {
         let graphs = std::mem::take(&mut *self.graphs.write());
         drop(graphs);
@@ -97,7 +98,7 @@ impl WorkerSession {
 pub(super) struct Sessions {
     task: Arc<Task>,
     table: RwLock<HashMap<String, Arc<WorkerSession>>>,
-    /// What masters use that open no session.
+    /// The session of masters that open none.
     legacy: Arc<WorkerSession>,
     transport: Arc<dyn Transport>,
 }
@@ -114,8 +115,8 @@ impl Sessions {
         &self.legacy.view
     }
 
-    /// Opens a session; one that is open already stays as it is. Returns the sessions that this
-    /// one's master left behind when it restarted. `state` is where this task's own master keeps it.
+    /// Opens a session, unless it is open already. Returns the sessions that an earlier incarnation of
+    /// this master left behind. This task's own master shares its `state`.
     #[must_use = "the steps of sessions left behind must end"]
     pub fn create(
         &self,
@@ -159,9 +160,9 @@ impl Sessions {
         Some(session)
     }
 
-    /// The session a request means.
-    pub fn get(&self, handle: &str, create_called: bool) -> Result<Arc<WorkerSession>> {
-        if !create_called || handle.is_empty() {
+    /// The session with this handle. Without a handle: that of masters that open none.
+    pub fn get(&self, handle: &str) -> Result<Arc<WorkerSession>> {
+        if handle.is_empty() {
             return Ok(self.legacy.clone());
         }
         let table = self.table.read();
@@ -176,7 +177,7 @@ impl Sessions {
         })
     }
 
-    /// How many graphs all of them have.
+    /// How many graphs all sessions have.
     #[cfg(test)]
     pub fn graphs(&self) -> usize {
         self.table.read().values().map(|session| session.graphs.read().len()).sum()
@@ -189,7 +190,7 @@ impl Sessions {
     }
 }
 
-/// Takes out the sessions that an earlier life of `master` opened.
+/// Removes the sessions that an earlier incarnation of `master` opened.
 fn fence(
     table: &mut HashMap<String, Arc<WorkerSession>>,
     master: &Master,

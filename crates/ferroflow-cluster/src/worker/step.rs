@@ -1,12 +1,14 @@
-//! WorkerSteps under way. A step begins with whichever comes first: the master's RunGraph, or the
-//! RecvTensor or value of a task that runs ahead. It ends with the master's CleanupGraph.
+//! Steps under way. A step begins with the master's RunGraph, or earlier, with a RecvTensor or value of
+//! a task that runs ahead. It ends with the master's CleanupGraph.
 
+use super::partial::PartialExecution;
 use super::rendezvous::StepRendezvous;
-use super::run::Execution;
 use super::session::WorkerSession;
 use crate::dedup::RecentIds;
 use crate::rpc::BoxFuture;
-use ferroflow_core::{CancelToken, Error, HashMap, Received, Resources, Result, ensure, err};
+use ferroflow_core::{
+    CancelToken, Error, HashMap, InlineScope, Received, Resources, Result, ensure, err,
+};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -18,22 +20,23 @@ use tokio::time::Instant;
 /// How many RecvTensors may wait for steps that have not started here.
 const MAX_PARKED: usize = 1 << 16;
 
-/// Cleaned-up steps that are remembered, so that a late RecvTensor does not wait for them.
+/// How many cleaned-up steps are remembered, so that a late RecvTensor does not wait for them.
 const REMEMBERED: usize = 10_000;
 
-/// How long after its RunGraph was abandoned a step is kept for a master that does not clean up.
+/// How long an abandoned step is kept for a master that does not clean up.
 const ABANDONED: Duration = Duration::from_secs(60);
 
-/// How long a value that should come by itself is waited for before it is asked for.
+/// How long a receiver waits for a push before it sends a RecvTensor.
 const OVERDUE: Duration = Duration::from_millis(25);
 
-/// Rounds without anything to look after, after which nobody looks any more.
+/// Checks without any overdue or early values, after which checking stops.
 const IDLE_ROUNDS: u32 = 40;
 
-/// With more bytes than this in values for steps that have not started, large ones are not read.
+/// Backpressure: with more bytes than this in values for steps that have not started, large values
+/// are not read.
 const EARLY_BYTES: usize = 256 << 20;
 
-/// With more than this, the steps they are for fail.
+/// With more than this, further values are dropped and their steps fail.
 const MOST_EARLY_BYTES: usize = 2 * EARLY_BYTES;
 
 /// How long values wait for their step to start.
@@ -53,7 +56,7 @@ pub(super) struct WorkerStep {
 struct State {
     runs: HashMap<u64, CancelToken>,
     next_run: u64,
-    partial: Option<Arc<Execution>>,
+    partial: Option<Arc<PartialExecution>>,
     /// Why the step is over, once it is.
     ended: Option<Error>,
 }
@@ -74,7 +77,7 @@ impl WorkerStep {
         self.rendezvous.view().is_some()
     }
 
-    /// Notes a run that `cancel` ends, until the guard is dropped.
+    /// Adds a run that `cancel` ends. Dropping the guard removes it.
     pub fn begin_run(self: &Arc<Self>, cancel: &CancelToken) -> Result<RunGuard> {
         let mut state = self.state.lock();
         if let Some(why) = &state.ended {
@@ -87,13 +90,13 @@ impl WorkerStep {
     }
 
     /// The partial run of this step, and whether it is new.
-    pub fn partial(&self) -> (Arc<Execution>, bool) {
+    pub fn partial(&self) -> (Arc<PartialExecution>, bool) {
         let mut state = self.state.lock();
         let is_new = state.partial.is_none();
         (state.partial.get_or_insert_default().clone(), is_new)
     }
 
-    /// Ends whatever still runs or waits.
+    /// Ends the runs and receivers of the step.
     fn end(&self, why: Error) {
         let runs = {
             let mut state = self.state.lock();
@@ -125,14 +128,14 @@ impl Drop for RunGuard {
 pub(super) struct WorkerSteps {
     table: Mutex<Table>,
     cleaned: RecentIds,
-    /// WorkerSteps whose early values were dropped: they cannot run.
+    /// Steps whose early values were dropped: they cannot run.
     overrun: RecentIds,
-    /// Tells who waits for room that there may be some.
+    /// Notifies readers that wait for room.
     changed: Notify,
     is_watched: AtomicBool,
-    /// Values that came for steps that are over or never began.
+    /// How many values came for steps that are over or never started.
     dropped: AtomicU64,
-    /// What whoever still waits in a step hears when it is cleaned up.
+    /// The error of receivers that still wait when their step is cleaned up.
     over: Error,
     io: Handle,
     me: Weak<WorkerSteps>,
@@ -141,7 +144,7 @@ pub(super) struct WorkerSteps {
 #[derive(Default)]
 struct Table {
     steps: HashMap<i64, Entry>,
-    /// Of all entries.
+    /// Totals of all entries.
     parked: usize,
     early_bytes: usize,
 }
@@ -186,12 +189,12 @@ impl WorkerSteps {
         entry.early_since = None;
         let early_bytes = std::mem::take(&mut entry.early_bytes);
         let step = entry.step.clone();
-        // Under the lock: a step that has not started goes when nobody is parked in it.
+        // Under the lock: a step that has not started is removed with its last parked request.
         step.session.get_or_init(|| Arc::downgrade(session));
         step.rendezvous.bind(&session.view)?;
         table.early_bytes -= early_bytes;
         drop(table);
-        // From now on there is room for its own values, however many wait for other steps.
+        // The step has room for its own values now, however many wait for other steps.
         self.changed.notify_waiters();
         ensure!(
             !self.overrun.contains(id),
@@ -201,15 +204,15 @@ impl WorkerSteps {
         Ok(step)
     }
 
-    /// Another task pushed a value. For a step that has not started it is kept for a while; for one
-    /// that is over it is dropped.
-    pub fn arrived(&self, id: i64, key: &str, value: Result<Received>) {
+    /// Takes a value that another task pushed. Keeps it for a while if its step has not started. Drops
+    /// it if its step is over.
+    pub fn arrived(&self, id: i64, key: &str, value: Result<Received>, scope: &InlineScope) {
         let mut table = self.table.lock();
         let started = table.steps.get(&id).filter(|entry| entry.step.has_started());
         if let Some(entry) = started {
             let step = entry.step.clone();
             drop(table);
-            return step.rendezvous.arrived(key, value);
+            return step.rendezvous.arrived(key, value, scope);
         }
         let bytes = match &value {
             Ok(Received::Live(tensor)) => tensor.byte_len(),
@@ -228,13 +231,13 @@ impl WorkerSteps {
         entry.early_bytes += bytes;
         entry.early_since.get_or_insert_with(Instant::now);
         let step = entry.step.clone();
-        // Under the lock, so that the step does not start between.
-        step.rendezvous.arrived(key, value);
+        // Under the lock, so that the step does not start in between.
+        step.rendezvous.arrived(key, value, scope);
         drop(table);
         self.watch();
     }
 
-    /// Ready when a large value of a step may be read; none if that is now.
+    /// Completes when a large value of a step may be read; none if it may be read now.
     pub fn room(&self, id: i64) -> Option<BoxFuture<()>> {
         if self.has_room(id) {
             return None;
@@ -255,16 +258,16 @@ impl WorkerSteps {
         let table = self.table.lock();
         table.early_bytes <= EARLY_BYTES
             || table.steps.get(&id).is_some_and(|entry| entry.step.has_started())
-            // What comes for a step that is over is read and dropped.
+            // A value for a step that is over is read and dropped.
             || self.cleaned.contains(id)
     }
 
-    /// Fails the steps that wait for values of these devices, which push no more.
+    /// Fails the receivers of values from these devices, whose link was lost.
     pub fn lost_source(&self, incarnations: &[u64], error: &Error) {
         self.all().iter().for_each(|step| step.rendezvous.lost(incarnations, error));
     }
 
-    /// Fails the steps whose values went over a link: they may not have arrived.
+    /// Fails the steps whose values went over a lost link: they may not have arrived.
     pub fn lost_link(&self, link: u64, error: &Error) {
         for step in self.all() {
             if step.rendezvous.has_used(link) {
@@ -273,7 +276,7 @@ impl WorkerSteps {
         }
     }
 
-    /// A value was dropped because its step is over or does not start.
+    /// Counts a value that was dropped because its step is over or does not start.
     fn count_dropped(&self, id: i64) {
         let total = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
         tracing::debug!(
@@ -287,8 +290,8 @@ impl WorkerSteps {
         self.table.lock().steps.values().map(|entry| entry.step.clone()).collect()
     }
 
-    /// Has somebody look after values that are overdue or too early, for as long as there are some
-    /// every now and then.
+    /// Starts checking for overdue and early values, unless that is under way. Stops when there have been
+    /// none for a while.
     pub fn watch(&self) {
         if self.is_watched.load(Ordering::Relaxed) || self.is_watched.swap(true, Ordering::AcqRel) {
             return;
@@ -302,7 +305,7 @@ impl WorkerSteps {
                 idle = if me.look() { 0 } else { idle + 1 };
                 if idle >= IDLE_ROUNDS {
                     me.is_watched.store(false, Ordering::Release);
-                    // Whoever came between the last look and this has found somebody at it.
+                    // A value that came after the last check has not started another checker.
                     if !me.look() || me.is_watched.swap(true, Ordering::AcqRel) {
                         return;
                     }
@@ -312,7 +315,8 @@ impl WorkerSteps {
         });
     }
 
-    /// Whether anything needs another look.
+    /// Sends RecvTensor for overdue values and drops early ones that are too old. Returns whether there
+    /// is more to check later.
     fn look(&self) -> bool {
         let mut any = false;
         for step in self.all() {
@@ -333,8 +337,8 @@ impl WorkerSteps {
         any
     }
 
-    /// The step that another task asks a value of. While it has not started, the second half counts
-    /// the request.
+    /// The step that another task asks for a value of. Until it has started, the request counts as
+    /// parked.
     pub fn find_or_park(self: &Arc<Self>, id: i64) -> Result<(Arc<WorkerStep>, Option<Parked>)> {
         let mut table = self.table.lock();
         if let Some(entry) = table.steps.get(&id)
@@ -357,14 +361,14 @@ impl WorkerSteps {
         Ok((step.clone(), Some(Parked { steps: self.clone(), step })))
     }
 
-    /// The master is done with a step.
+    /// Removes a step that its master is done with.
     pub fn clean_up(&self, id: i64) {
         self.cleaned.insert(id);
         self.remove(id, |_| true, self.over.clone());
         self.changed.notify_waiters();
     }
 
-    /// The session of some steps has gone, and with it whoever would clean them up.
+    /// Ends the steps of a session that is closed: its master will not clean them up.
     pub fn end_those_of(&self, session: &Arc<WorkerSession>) {
         let is_its = |step: &WorkerStep| {
             step.session.get().is_some_and(|s| std::ptr::eq(s.as_ptr(), Arc::as_ptr(session)))
@@ -380,7 +384,7 @@ impl WorkerSteps {
         }
     }
 
-    /// The master gave up on a step; it cleans up soon, or it is dead.
+    /// Gives a step up that its master has left. The master cleans up soon, or it is dead.
     pub fn abandon(self: &Arc<Self>, step: &Arc<WorkerStep>) {
         step.rendezvous.abort_later();
         let (steps, step) = (Arc::downgrade(self), Arc::downgrade(step));
@@ -393,7 +397,7 @@ impl WorkerSteps {
         });
     }
 
-    /// The same by its number; it need not exist.
+    /// The same by step id. The step need not exist.
     pub fn abandon_by_id(&self, id: i64) {
         let step = self.table.lock().steps.get(&id).map(|entry| entry.step.clone());
         if let (Some(me), Some(step)) = (self.me.upgrade(), step) {
@@ -429,7 +433,7 @@ impl WorkerSteps {
     }
 }
 
-/// A RecvTensor for a step that had not started when it came.
+/// A RecvTensor that came before its step had started.
 pub(super) struct Parked {
     steps: Arc<WorkerSteps>,
     step: Arc<WorkerStep>,
@@ -439,7 +443,7 @@ impl Drop for Parked {
     fn drop(&mut self) {
         let mut table = self.steps.table.lock();
         let id = self.step.id;
-        // Gone already when the step was cleaned up, and its count with it.
+        // The entry is gone when the step was cleaned up, and its count with it.
         let Some(entry) = table.steps.get_mut(&id) else { return };
         if !Arc::ptr_eq(&entry.step, &self.step) {
             return;
@@ -470,7 +474,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_step_that_nobody_starts_goes_with_the_last_who_waits() {
+    async fn a_step_that_never_starts_is_removed_with_its_last_request() {
         let steps = WorkerSteps::new(Handle::current());
         let (first, one) = steps.find_or_park(1).unwrap();
         let (second, two) = steps.find_or_park(1).unwrap();
@@ -500,17 +504,17 @@ mod tests {
     #[tokio::test]
     async fn values_wait_for_their_step_only_so_long() {
         let steps = WorkerSteps::new(Handle::current());
-        steps.arrived(1, "k", value(10));
+        steps.arrived(1, "k", value(10), &InlineScope::unknown());
         assert_eq!(counts(&steps), (1, 0));
         let (_step, parked) = steps.find_or_park(1).unwrap();
         drop(parked);
         assert_eq!(counts(&steps), (1, 0), "the value keeps the step");
-        assert!(steps.look(), "it is looked after");
+        assert!(steps.look(), "it is checked later");
         let long_ago = Instant::now().checked_sub(EARLY_LIFE).unwrap();
         steps.table.lock().steps.get_mut(&1).unwrap().early_since = Some(long_ago);
         steps.look();
         assert_eq!((counts(&steps), dropped(&steps)), ((0, 0), 1));
-        steps.arrived(1, "late", value(10));
+        steps.arrived(1, "late", value(10), &InlineScope::unknown());
         assert_eq!((counts(&steps), dropped(&steps)), ((0, 0), 2));
     }
 
@@ -518,7 +522,7 @@ mod tests {
     async fn values_for_a_step_that_is_over_are_dropped() {
         let steps = WorkerSteps::new(Handle::current());
         steps.clean_up(1);
-        steps.arrived(1, "k", value(10));
+        steps.arrived(1, "k", value(10), &InlineScope::unknown());
         assert_eq!((counts(&steps), dropped(&steps)), ((0, 0), 1));
     }
 
@@ -526,12 +530,12 @@ mod tests {
     async fn early_values_are_bounded() {
         let steps = WorkerSteps::new(Handle::current());
         assert!(steps.room(1).is_none());
-        steps.arrived(1, "a", value(EARLY_BYTES + 1));
+        steps.arrived(1, "a", value(EARLY_BYTES + 1), &InlineScope::unknown());
         let room = steps.room(2).expect("there is enough already");
         let waiting = tokio::spawn(room);
         tokio::task::yield_now().await;
         assert!(!waiting.is_finished());
-        steps.arrived(2, "b", value(EARLY_BYTES));
+        steps.arrived(2, "b", value(EARLY_BYTES), &InlineScope::unknown());
         assert_eq!(dropped(&steps), 1, "that is too much");
         steps.clean_up(1);
         waiting.await.unwrap();
@@ -540,7 +544,7 @@ mod tests {
     #[tokio::test]
     async fn a_step_that_starts_or_is_over_has_room() {
         let steps = WorkerSteps::new(Handle::current());
-        steps.arrived(1, "a", value(EARLY_BYTES + 1));
+        steps.arrived(1, "a", value(EARLY_BYTES + 1), &InlineScope::unknown());
         let [starts, ends] = [2, 3].map(|id| tokio::spawn(steps.room(id).unwrap()));
         tokio::task::yield_now().await;
         assert!(!starts.is_finished() && !ends.is_finished());

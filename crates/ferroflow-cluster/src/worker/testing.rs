@@ -1,4 +1,4 @@
-//! What unit tests of a worker need.
+//! Fixtures for the unit tests of a worker.
 
 use super::session::{Sessions, WorkerSession};
 use super::transport::{Native, Transport};
@@ -35,5 +35,5 @@ pub(super) fn session_with(transport: Arc<dyn Transport>) -> Arc<WorkerSession> 
     let task = Task::new(Arc::new(Catalog::new()), "worker", 0, 1);
     let cluster = ClusterSpec::parse("worker=a:1,b:2").expect("this is one");
     let view = View::new(&cluster, "worker", 0, &task.devices, transport);
-    Sessions::new(task, view).get("", false).expect("what masters use that open none")
+    Sessions::new(task, view).get("").expect("it always exists")
 }

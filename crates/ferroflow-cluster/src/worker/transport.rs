@@ -1,5 +1,5 @@
-//! How values get from the task that makes them to the task that waits for them. Whoever carries them
-//! in another way implements [`Transport`]; nothing else of a step knows.
+//! How values get from the task that makes them to the task that needs them. Another way to carry them
+//! is another implementation of [`Transport`]: the rest of a step does not change.
 
 use crate::channels::Channels;
 use crate::error::said_by;
@@ -8,7 +8,7 @@ use crate::messages::RecvTensorRequest;
 use crate::rpc::{BoxFuture, CallOptions};
 use crate::wire::Encode;
 use bytes::Bytes;
-use ferroflow_core::{HashMap, Received, Result, err};
+use ferroflow_core::{HashMap, InlineScope, Received, Result, err};
 use ferroflow_graph::wire::MessageReader;
 use ferroflow_graph::wire::step::RecvTensorResponse;
 use futures_util::future::join_all;
@@ -28,38 +28,38 @@ pub(crate) struct Remote<'a> {
 
 /// Carries the values of steps between this task and others.
 pub(crate) trait Transport: Send + Sync + 'static {
-    /// Values for the tasks at these addresses are about to be made. Ready when it has prepared for
-    /// that, or given up.
+    /// Prepares to send values to the tasks at these addresses. Completes also if that fails.
     fn prepare(&self, to: Vec<String>) -> BoxFuture<()>;
 
-    /// A value was made for another task. Pushes it there; false leaves it to be asked for. `over`
-    /// hears the number of the link before anything goes over it.
+    /// Pushes a value to another task. False: the value waits for a RecvTensor. `over` gets the id of the
+    /// link before anything goes over it.
     fn send(
         &self,
         to: Remote<'_>,
         step_id: i64,
         key: &str,
         value: &Received,
+        scope: &InlineScope,
         over: &dyn Fn(u64),
     ) -> bool;
 
-    /// Whether the device of this incarnation is going to push what it makes.
+    /// Whether the device of this incarnation pushes its values.
     fn pushes(&self, incarnation: u64) -> bool;
 
-    /// Asks `from` for the value that it has, or will have, under `key` in a step. Dropping the
-    /// future tells it to forget that.
+    /// Asks `from` for the value under `key` of a step, and waits for it. Dropping the future cancels
+    /// the request.
     fn recv(&self, from: Remote<'_>, step_id: i64, key: &str) -> BoxFuture<Result<Received>>;
 }
 
-/// Values are pushed to tasks that there is a link to, and kept for all others, which ask for them
-/// with RecvTensor: what every task understands.
+/// Pushes values over links. Tasks without a link get their values with RecvTensor, which every task
+/// understands.
 pub(crate) struct Native {
     channels: Arc<Channels>,
     links: Arc<Links>,
     sources: Sources,
 }
 
-/// The devices of tasks that push, with the number of links from there.
+/// The devices of tasks that push, with the number of links from each.
 #[derive(Default)]
 struct Sources(RwLock<HashMap<u64, usize>>);
 
@@ -72,13 +72,13 @@ impl Native {
         &self.links
     }
 
-    /// A task pushes from now on.
+    /// Adds a link from a task that pushes.
     pub fn connected(&self, from: &LinkSource) {
         let mut sources = self.sources.0.write();
         from.incarnations.iter().for_each(|i| *sources.entry(*i).or_default() += 1);
     }
 
-    /// A task does not push any more, unless over another link.
+    /// Removes a link. The task pushes as long as it has another.
     pub fn lost(&self, from: &LinkSource) {
         let mut sources = self.sources.0.write();
         for incarnation in &from.incarnations {
@@ -107,11 +107,12 @@ impl Transport for Native {
         step_id: i64,
         key: &str,
         value: &Received,
+        scope: &InlineScope,
         over: &dyn Fn(u64),
     ) -> bool {
         let Some(link) = self.links.slot(to.address).link() else { return false };
         over(link.id);
-        link.push(step_id, key, value)
+        link.push(step_id, key, value, scope)
     }
 
     fn pushes(&self, incarnation: u64) -> bool {
@@ -130,7 +131,7 @@ impl Transport for Native {
                 // Never zero, which would mean "no id".
                 request_id: fastrand::u64(1..) as i64,
             };
-            // The master may well hear of both tasks while they do not hear of each other.
+            // Watched here too: the master may reach both tasks while they cannot reach each other.
             let call = channel.call(RECV_TENSOR, request.encode(), CallOptions::default());
             let answer = liveness.watch(&channel, call).await.map_err(|silence| {
                 let (address, silence) = (channel.address(), silence.message);

@@ -1,4 +1,4 @@
-//! How a session sees the cluster: what this task is called in it, and where the others are.
+//! How a session sees the cluster: the name of this task in it, and the addresses of the others.
 
 use super::transport::{Remote, Transport};
 use crate::spec::{ClusterSpec, task_name};
@@ -38,7 +38,7 @@ impl View {
         device.strip_prefix(self.name.as_str()).is_some_and(|rest| rest.starts_with('/'))
     }
 
-    /// The task that orders collectives where nobody says which: the chief, worker 0, or the first there is.
+    /// The task that orders collectives by default: the chief, the master, worker 0, or the first task.
     pub fn first_task(&self) -> String {
         let known = |job: &str| Some(task_name(job, 0).to_string());
         let usual = ["chief", "master", "worker"].into_iter().filter_map(known);
@@ -46,9 +46,9 @@ impl View {
         usual.or_else(|| self.addresses.keys().min().cloned()).unwrap_or_else(|| self.name.clone())
     }
 
-    /// The task of a device, by its full name, and where it is.
+    /// The task of a device, by its full name, and its address.
     pub fn remote(&self, device: &str) -> Result<Remote<'_>> {
-        // Keys are written in full, so that cutting off the device is nearly always enough.
+        // Keys have full names, so that cutting off the device is nearly always enough.
         let written = task_of(device);
         if let Some((task, address)) = self.addresses.get_key_value(written) {
             return Ok(Remote { task, address });

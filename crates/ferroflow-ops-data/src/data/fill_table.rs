@@ -15,7 +15,7 @@ fn joined(parts: &[Tensor]) -> Result<Tensor> {
     concat(dtype, &Shape::scalar(), flat?.iter())
 }
 
-fn fill(ctx: AsyncCtx, done: Done) {
+fn fill(ctx: AsyncCtx, done: Done, on: &InlineScope) {
     let scope = Scope::within(&ctx.step);
     let found = (|| {
         let handle = ctx.handle(0)?;
@@ -35,7 +35,7 @@ fn fill(ctx: AsyncCtx, done: Done) {
         Ok(found) => found,
         Err(e) => return done.fail(e),
     };
-    run_kernel(&ctx.step, None, done, async move {
+    run_kernel(&ctx.step, None, on, done, async move {
         let (mut keys, mut values) = (Vec::new(), Vec::new());
         while let Some(element) = elements.next().await? {
             let Ok([key, value]) = <[Tensor; 2]>::try_from(element) else {

@@ -1,6 +1,7 @@
 //! Functions of a pipeline, with the values they captured.
 
 use super::scope::Scope;
+use super::task::polling_scope;
 use super::wait::later;
 use crate::prelude::*;
 use ferroflow_core::{CancelToken, Received, RecvDone, Rendezvous, RendezvousKey};
@@ -36,7 +37,10 @@ impl Captured {
         let step = scope.step(cancel.clone())?;
         let mut guard = CancelUnfinished(Some(cancel));
         let (promise, result) = later();
-        callable.call(inputs, &step, Box::new(move |result| promise.keep(result)));
+        let on = polling_scope();
+        let keep = move |result, _: &InlineScope| promise.keep(result);
+        callable.call(inputs, &step, &on, Box::new(keep));
+        drop(on);
         drop(step);
         let result = result.await;
         guard.0 = None;
@@ -68,15 +72,16 @@ impl Drop for CancelUnfinished {
 pub(super) struct Nowhere;
 
 impl Rendezvous for Nowhere {
-    fn send(&self, key: &RendezvousKey, _: Received) -> Result<()> {
+    fn send(&self, key: &RendezvousKey, _: Received, _: &InlineScope) -> Result<()> {
         Err(err!(Unimplemented, "a function of a dataset cannot send {key:?} to another device"))
     }
 
     fn recv(&self, key: &RendezvousKey, _: &CancelToken, done: RecvDone) {
-        done(Err(err!(
+        let error = err!(
             Unimplemented,
             "a function of a dataset cannot receive {key:?} from another device"
-        )))
+        );
+        done(Err(error), &InlineScope::unknown());
     }
 
     fn abort(&self, _: Error) {}

@@ -44,7 +44,7 @@ struct OneShot {
 }
 
 impl AsyncKernel for OneShot {
-    fn start(&self, ctx: AsyncCtx, done: Done) {
+    fn start(&self, ctx: AsyncCtx, done: Done, scope: &InlineScope) {
         let iterator = self.anchor.get(
             &ctx.step.resources,
             |_| Ok(Iterator::new(self.types.clone())),
@@ -56,7 +56,7 @@ impl AsyncKernel for OneShot {
         };
         let factory = Captured::new(&self.factory, Vec::new());
         let (handle, step) = (self.handle.clone(), ctx.step.clone());
-        run_kernel(&ctx.step, None, done, async move {
+        run_kernel(&ctx.step, None, scope, done, async move {
             let mut started = iterator.started.take().await;
             if started.is_none() {
                 *started = Some(start_one_shot(&iterator, &factory, &step).await);

@@ -100,7 +100,7 @@ struct GetNext {
 }
 
 impl AsyncKernel for GetNext {
-    fn start(&self, ctx: AsyncCtx, done: Done) {
+    fn start(&self, ctx: AsyncCtx, done: Done, scope: &InlineScope) {
         let found = (|| {
             let iterator: Arc<Iterator> = find(&ctx.step, ctx.handle(0)?)?;
             let current = iterator.current()?;
@@ -113,7 +113,7 @@ impl AsyncKernel for GetNext {
         };
         let (types, as_optional) = (self.types.clone(), self.as_optional);
         let cancel = current.cancel.clone();
-        run_kernel(&ctx.step, Some(&cancel), done, async move {
+        run_kernel(&ctx.step, Some(&cancel), scope, done, async move {
             let mut elements = current.elements.take().await;
             let next = elements.next().await?;
             current.taken.fetch_add(u64::from(next.is_some()), Ordering::Relaxed);
@@ -147,7 +147,7 @@ fn serialize(ctx: &mut Ctx<'_>) -> Result<()> {
 
 /// Begins again and passes over what had been taken: what follows is the same if the dataset gives
 /// the same elements each time.
-fn deserialize(ctx: AsyncCtx, done: Done) {
+fn deserialize(ctx: AsyncCtx, done: Done, scope: &InlineScope) {
     let found = (|| {
         let iterator: Arc<Iterator> = find(&ctx.step, ctx.handle(0)?)?;
         let position = match ctx.input(1)?.variants()? {
@@ -166,7 +166,7 @@ fn deserialize(ctx: AsyncCtx, done: Done) {
         Err(e) => return done.fail(e),
     };
     let cancel = current.cancel.clone();
-    run_kernel(&ctx.step, Some(&cancel), done, async move {
+    run_kernel(&ctx.step, Some(&cancel), scope, done, async move {
         let mut elements = current.elements.take().await;
         for _ in 0..taken {
             if elements.next().await?.is_none() {

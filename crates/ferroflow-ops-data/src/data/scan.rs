@@ -94,7 +94,7 @@ struct Reduce {
 }
 
 impl AsyncKernel for Reduce {
-    fn start(&self, mut ctx: AsyncCtx, done: Done) {
+    fn start(&self, mut ctx: AsyncCtx, done: Done, on: &InlineScope) {
         let parts = (|| {
             let (n, scope) = (ctx.inputs.len(), Scope::within(&ctx.step));
             let elements = DatasetRef::of(ctx.input(0)?)?.iterate(&scope)?;
@@ -107,7 +107,7 @@ impl AsyncKernel for Reduce {
             Err(e) => return done.fail(e),
         };
         let dtypes = self.dtypes.clone();
-        run_kernel(&ctx.step, None, done, async move {
+        run_kernel(&ctx.step, None, on, done, async move {
             while let Some(element) = elements.next().await? {
                 let mut args = state;
                 args.extend(element);

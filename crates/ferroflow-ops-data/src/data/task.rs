@@ -5,7 +5,7 @@
 //! owner drops it.
 
 use crate::prelude::*;
-use ferroflow_core::{CancelToken, OnCancel, Spawn, StepCtx};
+use ferroflow_core::{CancelToken, OnCancel, Spawn, StepCtx, ThreadKind};
 use parking_lot::Mutex;
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -29,21 +29,36 @@ const DONE: u8 = 4;
 /// How many elements a task may take before others get their turn, and it sees that it is cancelled.
 const TURN: u32 = 256;
 
+/// The poll of a task that is under way on a thread.
+#[derive(Clone, Copy)]
+struct Polling {
+    /// Elements that it may still take.
+    left: u32,
+    thread: ThreadKind,
+}
+
 thread_local! {
-    static LEFT: Cell<u32> = const { Cell::new(TURN) };
+    /// Futures get nothing but a `Context`, so the poll that they are part of is kept here.
+    static POLLING: Cell<Polling> =
+        const { Cell::new(Polling { left: TURN, thread: ThreadKind::Unknown }) };
+}
+
+/// A scope for a function that the task under way calls.
+pub(super) fn polling_scope() -> InlineScope {
+    InlineScope::new(POLLING.get().thread)
 }
 
 /// Counts one element against the turn of the task that is being polled; pauses when it is over.
 pub(super) async fn take_turn() {
     let mut paused = false;
     poll_fn(move |cx| {
-        let left = LEFT.get();
-        if left == 0 && !paused {
+        let polling = POLLING.get();
+        if polling.left == 0 && !paused {
             paused = true;
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
-        LEFT.set(left.saturating_sub(1));
+        POLLING.set(Polling { left: polling.left.saturating_sub(1), ..polling });
         Poll::Ready(())
     })
     .await
@@ -70,7 +85,7 @@ impl Task {
         })
     }
 
-    fn run(self: Arc<Self>) {
+    fn run(self: Arc<Self>, thread: ThreadKind) {
         self.state.store(RUNNING, Ordering::Release);
         let Some(mut future) = self.future.lock().take() else { return };
         if self.cancelled.load(Ordering::Acquire) {
@@ -79,9 +94,9 @@ impl Task {
         }
         let waker = Waker::from(self.clone());
         // A task may be started, and polled, by a kernel that another task's function runs.
-        let before = LEFT.replace(TURN);
+        let before = POLLING.replace(Polling { left: TURN, thread });
         let poll = future.as_mut().poll(&mut Context::from_waker(&waker));
-        LEFT.set(before);
+        POLLING.set(before);
         if poll.is_ready() {
             self.state.store(DONE, Ordering::Release);
             return drop(future);
@@ -96,7 +111,7 @@ impl Task {
 
     fn queue(self: Arc<Self>) {
         let threads = self.threads.clone();
-        threads.spawn(Box::new(move || self.run()));
+        threads.spawn(Box::new(move || self.run(ThreadKind::Compute)));
     }
 
     /// Drops the future, now or when it has been polled.
@@ -155,6 +170,7 @@ impl Drop for Background {
 pub(super) fn run_kernel(
     step: &Arc<StepCtx>,
     also: Option<&CancelToken>,
+    scope: &InlineScope,
     done: Done,
     work: impl Future<Output = Result<Vec<Tensor>>> + Send + 'static,
 ) {
@@ -166,7 +182,7 @@ pub(super) fn run_kernel(
     for token in &tokens {
         task.cancel_with(token);
     }
-    task.run();
+    task.run(scope.thread());
 }
 
 /// The work of a kernel and its `Done`: whichever way the work ends, the kernel is told.

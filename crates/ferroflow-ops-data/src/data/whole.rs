@@ -19,7 +19,7 @@ struct SingleElement {
 }
 
 impl AsyncKernel for SingleElement {
-    fn start(&self, ctx: AsyncCtx, done: Done) {
+    fn start(&self, ctx: AsyncCtx, done: Done, on: &InlineScope) {
         let scope = Scope::within(&ctx.step);
         let elements = ctx.input(0).and_then(|t| DatasetRef::of(t)?.iterate(&scope));
         let mut elements = match elements {
@@ -27,7 +27,7 @@ impl AsyncKernel for SingleElement {
             Err(e) => return done.fail(e),
         };
         let types = self.types.clone();
-        run_kernel(&ctx.step, None, done, async move {
+        run_kernel(&ctx.step, None, on, done, async move {
             let Some(element) = elements.next().await? else {
                 bail!(InvalidArgument, "Dataset was empty.");
             };
@@ -42,7 +42,7 @@ impl AsyncKernel for SingleElement {
     }
 }
 
-fn to_records(ctx: AsyncCtx, done: Done) {
+fn to_records(ctx: AsyncCtx, done: Done, on: &InlineScope) {
     let scope = Scope::within(&ctx.step);
     let parts = (|| {
         let elements = DatasetRef::of(ctx.input(0)?)?.iterate(&scope)?;
@@ -58,7 +58,7 @@ fn to_records(ctx: AsyncCtx, done: Done) {
         Ok(parts) => parts,
         Err(e) => return done.fail(e),
     };
-    run_kernel(&ctx.step, None, done, async move {
+    run_kernel(&ctx.step, None, on, done, async move {
         while let Some(element) = elements.next().await? {
             match &element[..] {
                 [t] if t.dtype() == DType::String && t.rank() == 0 => {

@@ -66,7 +66,7 @@ struct Held(Arc<Reader>);
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.0.turn.change(|busy| *busy = false);
+        self.0.turn.change(&InlineScope::unknown(), |busy| *busy = false);
     }
 }
 
@@ -90,7 +90,8 @@ impl Reader {
     ) {
         let job = Job { reader: self.clone(), queue, step: step.clone(), most, got: vec![], done };
         let waits = Waits { job: Mutex::new(Some((job, None))) };
-        self.turn.start(&step.cancel, 0, Turn, Done::new(Arc::new(waits), 0));
+        let done = Done::new(Arc::new(waits), 0);
+        self.turn.start(&step.cancel, 0, Turn, &InlineScope::unknown(), done);
     }
 
     /// Begins with a file.
@@ -200,7 +201,7 @@ struct Waits {
 }
 
 impl Completion for Waits {
-    fn complete(self: Arc<Self>, _: u64, result: Result<Outputs>) {
+    fn complete(self: Arc<Self>, _: u64, result: Result<Outputs>, _: &InlineScope) {
         let Some((job, held)) = self.job.lock().take() else { return };
         let outputs = match result {
             Ok(outputs) => outputs,
@@ -242,7 +243,8 @@ impl Job {
                 Ok(None) => {
                     let (queue, step) = (self.queue.clone(), self.step.clone());
                     let waits = Waits { job: Mutex::new(Some((self, Some(held)))) };
-                    return queue.take(&step.cancel, Done::new(Arc::new(waits), 0));
+                    let done = Done::new(Arc::new(waits), 0);
+                    return queue.take(&step.cancel, &InlineScope::unknown(), done);
                 }
             }
         }

@@ -122,7 +122,7 @@ impl Initialize {
 }
 
 impl AsyncKernel for Initialize {
-    fn start(&self, ctx: AsyncCtx, done: Done) {
+    fn start(&self, ctx: AsyncCtx, done: Done, _: &InlineScope) {
         let resources = ctx.step.resources.clone();
         let prepared = self.prepare(&ctx).and_then(|(communicator, call)| {
             let name = communicator.name();

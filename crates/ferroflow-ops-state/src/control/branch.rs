@@ -28,7 +28,7 @@ struct Branch {
 }
 
 impl AsyncKernel for Branch {
-    fn start(&self, mut ctx: AsyncCtx, done: Done) {
+    fn start(&self, mut ctx: AsyncCtx, done: Done, scope: &InlineScope) {
         let n = ctx.inputs.len();
         let chosen = ctx
             .input(0)
@@ -36,7 +36,10 @@ impl AsyncKernel for Branch {
             .and_then(|i| self.functions[i].get());
         match chosen.and_then(|f| Ok((f, ctx.take_inputs(1..n)?))) {
             Ok((f, args)) => {
-                f.call(args, &ctx.step, Box::new(move |result| done.finish_tensors(result)))
+                let finish = move |result: Result<Vec<Tensor>>, scope: &InlineScope| {
+                    done.finish_tensors_in(scope, result);
+                };
+                f.call(args, &ctx.step, scope, Box::new(finish))
             }
             Err(e) => done.fail(e),
         }

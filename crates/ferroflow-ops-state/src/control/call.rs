@@ -9,11 +9,14 @@ struct Call {
 }
 
 impl AsyncKernel for Call {
-    fn start(&self, mut ctx: AsyncCtx, done: Done) {
+    fn start(&self, mut ctx: AsyncCtx, done: Done, scope: &InlineScope) {
         let n = ctx.inputs.len();
         match self.function.get().and_then(|f| Ok((f, ctx.take_inputs(0..n)?))) {
             Ok((f, args)) => {
-                f.call(args, &ctx.step, Box::new(move |result| done.finish_tensors(result)))
+                let finish = move |result: Result<Vec<Tensor>>, scope: &InlineScope| {
+                    done.finish_tensors_in(scope, result);
+                };
+                f.call(args, &ctx.step, scope, Box::new(finish))
             }
             Err(e) => done.fail(e),
         }
@@ -26,11 +29,14 @@ struct RemoteCall {
 }
 
 impl AsyncKernel for RemoteCall {
-    fn start(&self, mut ctx: AsyncCtx, done: Done) {
+    fn start(&self, mut ctx: AsyncCtx, done: Done, scope: &InlineScope) {
         let n = ctx.inputs.len();
         match self.function.get().and_then(|f| Ok((f, ctx.take_inputs(1..n)?))) {
             Ok((f, args)) => {
-                f.call(args, &ctx.step, Box::new(move |result| done.finish_tensors(result)))
+                let finish = move |result: Result<Vec<Tensor>>, scope: &InlineScope| {
+                    done.finish_tensors_in(scope, result);
+                };
+                f.call(args, &ctx.step, scope, Box::new(finish))
             }
             Err(e) => done.fail(e),
         }

@@ -47,21 +47,21 @@ impl Kernel for Send {
             Value::Dead => Received::Dead,
             other => Received::Live(other.into_tensor()?),
         };
-        ctx.step().rendezvous.send(&self.0.key(ctx.frame_iter()), value)
+        ctx.step().rendezvous.send(&self.0.key(ctx.frame_iter()), value, ctx.scope())
     }
 }
 
 struct Recv(Edge);
 
 impl AsyncKernel for Recv {
-    fn start(&self, ctx: AsyncCtx, done: Done) {
+    fn start(&self, ctx: AsyncCtx, done: Done, _: &InlineScope) {
         let key = self.0.key(ctx.frame_iter);
-        let finish = move |received: Result<Received>| {
+        let finish = move |received: Result<Received>, scope: &InlineScope| {
             let value = received.and_then(|r| match r {
                 Received::Live(t) => Ok(Value::Tensor(adopt(t)?)),
                 Received::Dead => Ok(Value::Dead),
             });
-            done.finish(value.map(|value| [value].into_iter().collect()));
+            done.finish_in(scope, value.map(|value| [value].into_iter().collect()));
         };
         ctx.step.rendezvous.recv(&key, &ctx.step.cancel, Box::new(finish));
     }

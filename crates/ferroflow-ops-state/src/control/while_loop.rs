@@ -12,14 +12,14 @@ struct While {
 }
 
 impl AsyncKernel for While {
-    fn start(&self, mut ctx: AsyncCtx, done: Done) {
+    fn start(&self, mut ctx: AsyncCtx, done: Done, scope: &InlineScope) {
         let n = ctx.inputs.len();
         let parts = (|| Ok((self.cond.get()?, self.body.get()?, ctx.take_inputs(0..n)?)))();
         match parts {
             Ok((cond, body, values)) => {
                 let looping =
                     Arc::new(Looping { cond, body, step: ctx.step, done: Mutex::new(Some(done)) });
-                Looping::go(looping, Stage::Test(values));
+                Looping::go(looping, Stage::Test(values), scope);
             }
             Err(e) => done.fail(e),
         }
@@ -44,7 +44,7 @@ enum Stage {
 impl Looping {
     /// Goes on from `stage`. A call that finishes before it returns is followed up here, in a loop:
     /// following up in its callback would nest one iteration in another, without an end.
-    fn go(self: Arc<Self>, mut stage: Stage) {
+    fn go(self: Arc<Self>, mut stage: Stage, scope: &InlineScope) {
         loop {
             if let Some(e) = self.step.cancel.error() {
                 stage = Stage::End(Err(e));
@@ -53,7 +53,7 @@ impl Looping {
             match stage {
                 Stage::End(result) => {
                     if let Some(done) = self.done.lock().take() {
-                        done.finish_tensors(result);
+                        done.finish_tensors_in(scope, result);
                     }
                     return;
                 }
@@ -66,14 +66,14 @@ impl Looping {
                             Err(e) => Stage::End(Err(e)),
                         }
                     });
-                    self.cond.call(values, &self.step, next);
+                    self.cond.call(values, &self.step, scope, next);
                 }
                 Stage::Body(values) => {
                     let next = self.clone().follow(&handoff, |result| match result {
                         Ok(values) => Stage::Test(values),
                         Err(e) => Stage::End(Err(e)),
                     });
-                    self.body.call(values, &self.step, next);
+                    self.body.call(values, &self.step, scope, next);
                 }
             }
             let mut state = handoff.lock();
@@ -92,12 +92,12 @@ impl Looping {
         next: impl FnOnce(Result<Vec<Tensor>>) -> Stage + Send + 'static,
     ) -> ferroflow_core::CallDone {
         let handoff = handoff.clone();
-        Box::new(move |result| {
+        Box::new(move |result, scope: &InlineScope| {
             let stage = next(result);
             let mut state = handoff.lock();
             if matches!(*state, Handoff::Left) {
                 drop(state);
-                self.go(stage);
+                self.go(stage, scope);
             } else {
                 *state = Handoff::Finished(stage);
             }
@@ -129,7 +129,7 @@ struct For {
 }
 
 impl AsyncKernel for For {
-    fn start(&self, mut ctx: AsyncCtx, done: Done) {
+    fn start(&self, mut ctx: AsyncCtx, done: Done, scope: &InlineScope) {
         let n = ctx.inputs.len();
         let bounds = (|| {
             let at = |i: usize| {
@@ -155,7 +155,7 @@ impl AsyncKernel for For {
                     ));
                 }
                 let count = CountedLoop { at: start, limit, delta };
-                count_loop(count, body, ctx.step, values, done);
+                count_loop(count, body, ctx.step, values, scope, done);
             }
             Err(e) => done.fail(e),
         }
@@ -181,17 +181,25 @@ fn count_loop(
     body: Arc<dyn InstantiatedFunction>,
     step: Arc<StepCtx>,
     values: Vec<Tensor>,
+    scope: &InlineScope,
     done: Done,
 ) {
     struct Test(CountedLoop);
     impl InstantiatedFunction for Test {
-        fn call(&self, args: Vec<Tensor>, _: &Arc<StepCtx>, done: ferroflow_core::CallDone) {
+        fn call(
+            &self,
+            args: Vec<Tensor>,
+            _: &Arc<StepCtx>,
+            scope: &InlineScope,
+            done: ferroflow_core::CallDone,
+        ) {
             let at = args.first().map(|t| t.scalar_value::<i32>());
-            done(match at {
+            let goes_on = match at {
                 Some(Ok(at)) => Ok(vec![Tensor::scalar(CountedLoop { at, ..self.0 }.goes_on())]),
                 Some(Err(e)) => Err(e),
                 None => Err(err!(Internal, "a counted loop lost its count")),
-            });
+            };
+            done(goes_on, scope);
         }
         fn call_blocking(&self, _: Vec<Tensor>, _: &Arc<StepCtx>) -> Result<Vec<Tensor>> {
             bail!(Unimplemented, "the test of a counted loop is never waited for")
@@ -199,18 +207,23 @@ fn count_loop(
     }
     struct Body(CountedLoop, Arc<dyn InstantiatedFunction>);
     impl InstantiatedFunction for Body {
-        fn call(&self, args: Vec<Tensor>, step: &Arc<StepCtx>, done: ferroflow_core::CallDone) {
+        fn call(
+            &self,
+            args: Vec<Tensor>,
+            step: &Arc<StepCtx>,
+            scope: &InlineScope,
+            done: ferroflow_core::CallDone,
+        ) {
             let at = match args.first().map(|t| t.scalar_value::<i32>()) {
                 Some(Ok(at)) => at,
-                _ => return done(Err(err!(Internal, "a counted loop lost its count"))),
+                _ => return done(Err(err!(Internal, "a counted loop lost its count")), scope),
             };
             let next = at.saturating_add(self.0.delta);
-            let finish = move |result: Result<Vec<Tensor>>| {
-                done(
-                    result.map(|values| [Tensor::scalar(next)].into_iter().chain(values).collect()),
-                );
+            let finish = move |result: Result<Vec<Tensor>>, scope: &InlineScope| {
+                let counted = |values| [Tensor::scalar(next)].into_iter().chain(values).collect();
+                done(result.map(counted), scope);
             };
-            self.1.call(args, step, Box::new(finish));
+            self.1.call(args, step, scope, Box::new(finish));
         }
         fn call_blocking(&self, _: Vec<Tensor>, _: &Arc<StepCtx>) -> Result<Vec<Tensor>> {
             bail!(Unimplemented, "the body of a counted loop is never waited for")
@@ -219,12 +232,13 @@ fn count_loop(
     // The count is the first of the loop's values, and is dropped from the results.
     struct DropCount(Mutex<Option<Done>>);
     impl ferroflow_core::Completion for DropCount {
-        fn complete(self: Arc<Self>, _: u64, result: Result<Outputs>) {
+        fn complete(self: Arc<Self>, _: u64, result: Result<Outputs>, scope: &InlineScope) {
             if let Some(done) = self.0.lock().take() {
-                done.finish(result.map(|mut values| {
+                let uncounted = result.map(|mut values| {
                     values.remove(0);
                     values
-                }));
+                });
+                done.finish_in(scope, uncounted);
             }
         }
     }
@@ -236,7 +250,7 @@ fn count_loop(
         step,
         done: Mutex::new(Some(done)),
     };
-    Looping::go(Arc::new(looping), Stage::Test(values));
+    Looping::go(Arc::new(looping), Stage::Test(values), scope);
 }
 
 fn output_shapes(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {

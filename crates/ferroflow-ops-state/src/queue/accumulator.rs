@@ -318,7 +318,7 @@ fn apply_gradient(init: &KernelInit<'_>) -> Result<KernelBox> {
         let accumulator = found(&seen, &ctx.step().resources, &handle, Some(dtype))?;
         let step = scalar(ctx.input(1)?, "local_step")?;
         let gradient = ctx.take(2)?;
-        accumulator.monitor.change(|state| {
+        accumulator.monitor.change(ctx.scope(), |state| {
             if step < state.global_step { Ok(()) } else { state.apply_dense(gradient) }
         })
     }))
@@ -334,7 +334,7 @@ fn apply_sparse(init: &KernelInit<'_>) -> Result<KernelBox> {
         let values = ctx.take(3)?;
         let gradient = Slices::new(ctx.input(2)?, values)?;
         let shape = if has_shape { Some(ctx.input(4)?.to_indices()?) } else { None };
-        accumulator.monitor.change(|state| {
+        accumulator.monitor.change(ctx.scope(), |state| {
             if step < state.global_step { Ok(()) } else { state.apply_sparse(gradient, shape) }
         })
     }))
@@ -342,7 +342,7 @@ fn apply_sparse(init: &KernelInit<'_>) -> Result<KernelBox> {
 
 fn take_gradient(init: &KernelInit<'_>) -> Result<KernelBox> {
     let (dtype, seen) = (init.dtype("dtype")?, Seen::new());
-    Ok(KernelBox::new_async(move |ctx: AsyncCtx, done: Done| {
+    Ok(KernelBox::new_async(move |ctx: AsyncCtx, done: Done, scope: &InlineScope| {
         let handle = ctx.inputs.first().cloned().unwrap_or_default();
         let accumulator = found(&seen, &ctx.step.resources, &handle, Some(dtype));
         let both = accumulator.and_then(|accumulator| {
@@ -356,7 +356,7 @@ fn take_gradient(init: &KernelInit<'_>) -> Result<KernelBox> {
         });
         match both {
             Ok((accumulator, required)) => {
-                accumulator.monitor.start(&ctx.step.cancel, 0, Take { required }, done);
+                accumulator.monitor.start(&ctx.step.cancel, 0, Take { required }, scope, done);
             }
             Err(e) => done.fail(e),
         }
@@ -369,7 +369,7 @@ fn set_global_step(_: &KernelInit<'_>) -> Result<KernelBox> {
         let handle = ctx.take_value(0)?;
         let accumulator = found(&seen, &ctx.step().resources, &handle, None)?;
         let step = scalar(ctx.input(1)?, "new_global_step")?;
-        accumulator.monitor.change(|state| state.global_step = step);
+        accumulator.monitor.change(ctx.scope(), |state| state.global_step = step);
         Ok(())
     }))
 }
@@ -572,7 +572,7 @@ mod tests {
         let token = CancelToken::new();
         let take = |required: i64, token: &CancelToken| {
             let (pending, done) = Pending::new();
-            acc.monitor.start(token, 0, Take { required }, done);
+            acc.monitor.start(token, 0, Take { required }, &InlineScope::unknown(), done);
             pending
         };
         let (cancelled, live) = (take(2, &token), CancelToken::new());
@@ -580,7 +580,11 @@ mod tests {
         token.cancel(err!(Cancelled, "stop"));
         let e = cancelled.wait().unwrap_err();
         assert_eq!((e.code(), e.message()), (Code::Cancelled, "TakeGrad operation was cancelled"));
-        let apply = |x: f32| acc.monitor.change(|s| s.apply_dense(Tensor::scalar(x))).unwrap();
+        let apply = |x: f32| {
+            acc.monitor
+                .change(&InlineScope::unknown(), |s| s.apply_dense(Tensor::scalar(x)))
+                .unwrap()
+        };
         apply(1.0);
         assert!(!two.is_finished() && !one.is_finished());
         apply(3.0);

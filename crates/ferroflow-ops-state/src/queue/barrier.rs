@@ -236,7 +236,7 @@ fn insert_many(init: &KernelInit<'_>) -> Result<KernelBox> {
             keys.len(),
             values.shape()
         );
-        barrier.monitor.change(|state| barrier.insert(state, keys, values, at))
+        barrier.monitor.change(ctx.scope(), |state| barrier.insert(state, keys, values, at))
     }))
 }
 
@@ -246,7 +246,7 @@ fn take_many(init: &KernelInit<'_>) -> Result<KernelBox> {
     let wait_for_incomplete = init.bool("wait_for_incomplete")?;
     let types = init.dtypes("component_types")?;
     let seen = Seen::<Barrier>::new();
-    Ok(KernelBox::new_async(move |ctx: AsyncCtx, done: Done| {
+    Ok(KernelBox::new_async(move |ctx: AsyncCtx, done: Done, scope: &InlineScope| {
         let handle = ctx.inputs.first().cloned().unwrap_or_default();
         let take = seen.find(&ctx.step.resources, &handle).and_then(|barrier| {
             ensure!(
@@ -263,7 +263,7 @@ fn take_many(init: &KernelInit<'_>) -> Result<KernelBox> {
         match take {
             Ok(take) => {
                 let barrier = take.barrier.clone();
-                barrier.monitor.start(&ctx.step.cancel, 0, take, done);
+                barrier.monitor.start(&ctx.step.cancel, 0, take, scope, done);
             }
             Err(e) => done.fail(e),
         }
@@ -276,7 +276,7 @@ fn close(init: &KernelInit<'_>) -> Result<KernelBox> {
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let handle = ctx.take_value(0)?;
         let barrier = seen.find(&ctx.step().resources, &handle)?;
-        barrier.monitor.change(|state| {
+        barrier.monitor.change(ctx.scope(), |state| {
             ensure!(
                 !state.closed || (cancel && !state.cancelled),
                 Cancelled,

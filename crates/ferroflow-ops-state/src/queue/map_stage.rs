@@ -236,14 +236,14 @@ fn waits(
 ) -> impl Fn(&KernelInit<'_>) -> Result<KernelBox> {
     move |init| {
         let shared = Shared::new(init)?;
-        Ok(KernelBox::new_async(move |mut ctx: AsyncCtx, done: Done| {
+        Ok(KernelBox::new_async(move |mut ctx: AsyncCtx, done: Done, scope: &InlineScope| {
             let area = shared.area(&ctx.step.resources);
             match area.and_then(|area| Ok((area, ask(&shared, &mut ctx)?))) {
                 Ok((area, Request::Put(put))) => {
-                    area.monitor.start(&ctx.step.cancel, PUT, put, done)
+                    area.monitor.start(&ctx.step.cancel, PUT, put, scope, done)
                 }
                 Ok((area, Request::Get(get))) => {
-                    area.monitor.start(&ctx.step.cancel, TAKE, get, done)
+                    area.monitor.start(&ctx.step.cancel, TAKE, get, scope, done)
                 }
                 Err(e) => done.fail(e),
             }
@@ -289,7 +289,7 @@ fn clear(init: &KernelInit<'_>) -> Result<KernelBox> {
     let shared = Shared::new(init)?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let area = shared.area(&ctx.step().resources)?;
-        let dropped = area.monitor.change(|state| {
+        let dropped = area.monitor.change(ctx.scope(), |state| {
             state.bytes = 0;
             (std::mem::take(&mut state.incomplete), std::mem::take(&mut state.complete))
         });

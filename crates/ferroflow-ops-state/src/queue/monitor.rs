@@ -82,13 +82,13 @@ impl<S: Send + 'static> Monitor<S> {
     }
 
     /// Changes the state at once; kernels that can go on then do.
-    pub fn change<R>(&self, change: impl FnOnce(&mut S) -> R) -> R {
+    pub fn change<R>(&self, scope: &InlineScope, change: impl FnOnce(&mut S) -> R) -> R {
         let mut finished = Vec::new();
         let mut inner = self.0.lock();
         let result = change(&mut inner.state);
         inner.settle(&mut finished);
         drop(inner);
-        deliver(finished);
+        deliver(finished, scope);
         result
     }
 
@@ -104,6 +104,7 @@ impl<S: Send + 'static> Monitor<S> {
         cancel: &CancelToken,
         lane: usize,
         mut attempt: impl Attempt<S>,
+        scope: &InlineScope,
         done: Done,
     ) {
         if cancel.is_cancelled() {
@@ -118,7 +119,7 @@ impl<S: Send + 'static> Monitor<S> {
             finished.push(Finished { done, outcome, cancel: None });
             inner.settle(&mut finished);
             drop(inner);
-            return deliver(finished);
+            return deliver(finished, scope);
         }
         let id = inner.next_id;
         inner.next_id += 1;
@@ -128,7 +129,7 @@ impl<S: Send + 'static> Monitor<S> {
             inner.settle(&mut finished);
         }
         drop(inner);
-        deliver(finished);
+        deliver(finished, scope);
         self.watch(cancel, lane, id);
     }
 
@@ -159,7 +160,7 @@ impl<S: Send + 'static> Monitor<S> {
             inner.settle(&mut finished);
         }
         drop(inner);
-        deliver(finished);
+        deliver(finished, &InlineScope::unknown());
     }
 
     /// Changes the state and fails everybody who waits in `lanes`, in one go.
@@ -175,7 +176,7 @@ impl<S: Send + 'static> Monitor<S> {
         change(&mut inner.state);
         inner.settle(&mut finished);
         drop(inner);
-        deliver(finished);
+        deliver(finished, &InlineScope::unknown());
     }
 }
 

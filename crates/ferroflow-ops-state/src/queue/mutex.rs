@@ -31,7 +31,7 @@ impl VariantObject for Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        self.0.monitor.change(|held| *held = false);
+        self.0.monitor.change(&InlineScope::unknown(), |held| *held = false);
     }
 }
 
@@ -61,11 +61,11 @@ fn mutex(init: &KernelInit<'_>) -> Result<KernelBox> {
 
 fn lock(_: &KernelInit<'_>) -> Result<KernelBox> {
     let seen = Seen::<Mutex>::new();
-    Ok(KernelBox::new_async(move |ctx: AsyncCtx, done: Done| {
+    Ok(KernelBox::new_async(move |ctx: AsyncCtx, done: Done, scope: &InlineScope| {
         let handle = ctx.inputs.first().cloned().unwrap_or_default();
         match seen.find(&ctx.step.resources, &handle) {
             Ok(mutex) => {
-                mutex.monitor.start(&ctx.step.cancel, 0, Acquire(mutex.clone()), done);
+                mutex.monitor.start(&ctx.step.cancel, 0, Acquire(mutex.clone()), scope, done);
             }
             Err(e) => done.fail(e),
         }
@@ -121,7 +121,7 @@ mod tests {
         let mutex = Arc::new(Mutex { monitor: Monitor::new(false, &[Order::FirstCome]) });
         let acquire = |token: &CancelToken| {
             let (pending, done) = Pending::new();
-            mutex.monitor.start(token, 0, Acquire(mutex.clone()), done);
+            mutex.monitor.start(token, 0, Acquire(mutex.clone()), &InlineScope::unknown(), done);
             pending
         };
         let (token, live) = (CancelToken::new(), CancelToken::new());

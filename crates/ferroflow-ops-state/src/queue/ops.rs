@@ -145,18 +145,18 @@ fn shuffle(init: &KernelInit<'_>) -> Result<Kind> {
 /// What an op does to its queue, as an async kernel.
 struct OnQueue {
     seen: Seen<Queue>,
-    act: fn(&Queue, AsyncCtx, Done),
+    act: fn(&Queue, AsyncCtx, Done, &InlineScope),
     /// The types the node takes or gives, to be compared with the queue's.
     types: Option<Vec<DType>>,
     signature: fn(&str, &str) -> String,
 }
 
 impl AsyncKernel for OnQueue {
-    fn start(&self, ctx: AsyncCtx, done: Done) {
+    fn start(&self, ctx: AsyncCtx, done: Done, scope: &InlineScope) {
         let queue = ctx.inputs.first().ok_or_else(|| err!(Internal, "no handle"));
         match queue.and_then(|handle| self.seen.find(&ctx.step.resources, handle)) {
             Ok(queue) => match self.check(&queue, &ctx) {
-                Ok(()) => (self.act)(&queue, ctx, done),
+                Ok(()) => (self.act)(&queue, ctx, done, scope),
                 Err(e) => done.fail(e),
             },
             Err(e) => done.fail(e),
@@ -191,7 +191,7 @@ impl OnQueue {
 fn waits(
     types: Option<&'static str>,
     takes: bool,
-    act: fn(&Queue, AsyncCtx, Done),
+    act: fn(&Queue, AsyncCtx, Done, &InlineScope),
 ) -> impl Fn(&KernelInit<'_>) -> Result<KernelBox> {
     move |init| {
         if init.contains("timeout_ms") {
@@ -210,36 +210,36 @@ fn waits(
     }
 }
 
-fn enqueue(queue: &Queue, mut ctx: AsyncCtx, done: Done) {
+fn enqueue(queue: &Queue, mut ctx: AsyncCtx, done: Done, scope: &InlineScope) {
     let tuple = ctx.take_inputs(1..ctx.inputs.len());
     match tuple.and_then(|tuple| queue.check(&tuple).map(|()| tuple)) {
-        Ok(tuple) => queue.put(vec![tuple], &ctx.step.cancel, done),
+        Ok(tuple) => queue.put(vec![tuple], &ctx.step.cancel, scope, done),
         Err(e) => done.fail(e),
     }
 }
 
-fn enqueue_many(queue: &Queue, mut ctx: AsyncCtx, done: Done) {
+fn enqueue_many(queue: &Queue, mut ctx: AsyncCtx, done: Done, scope: &InlineScope) {
     let batch = ctx.take_inputs(1..ctx.inputs.len());
     match batch.and_then(|batch| queue.split(&batch)) {
-        Ok(tuples) => queue.put(tuples, &ctx.step.cancel, done),
+        Ok(tuples) => queue.put(tuples, &ctx.step.cancel, scope, done),
         Err(e) => done.fail(e),
     }
 }
 
-fn dequeue(queue: &Queue, ctx: AsyncCtx, done: Done) {
-    queue.take(&ctx.step.cancel, done);
+fn dequeue(queue: &Queue, ctx: AsyncCtx, done: Done, scope: &InlineScope) {
+    queue.take(&ctx.step.cancel, scope, done);
 }
 
-fn dequeue_many(queue: &Queue, ctx: AsyncCtx, done: Done) {
+fn dequeue_many(queue: &Queue, ctx: AsyncCtx, done: Done, scope: &InlineScope) {
     match batch_size(queue, &ctx, "DequeueManyOp") {
-        Ok(n) => queue.take_many(n, false, &ctx.step.cancel, done),
+        Ok(n) => queue.take_many(n, false, &ctx.step.cancel, scope, done),
         Err(e) => done.fail(e),
     }
 }
 
-fn dequeue_up_to(queue: &Queue, ctx: AsyncCtx, done: Done) {
+fn dequeue_up_to(queue: &Queue, ctx: AsyncCtx, done: Done, scope: &InlineScope) {
     match batch_size(queue, &ctx, "DequeueUpToOp") {
-        Ok(n) => queue.take_many(n, true, &ctx.step.cancel, done),
+        Ok(n) => queue.take_many(n, true, &ctx.step.cancel, scope, done),
         Err(e) => done.fail(e),
     }
 }
@@ -252,11 +252,11 @@ fn batch_size(queue: &Queue, ctx: &AsyncCtx, op: &str) -> Result<usize> {
     Ok(n)
 }
 
-fn close(queue: &Queue, ctx: AsyncCtx, done: Done) {
-    queue.close_after_pending(&ctx.step.cancel, done);
+fn close(queue: &Queue, ctx: AsyncCtx, done: Done, scope: &InlineScope) {
+    queue.close_after_pending(&ctx.step.cancel, scope, done);
 }
 
-fn close_and_cancel(queue: &Queue, _: AsyncCtx, done: Done) {
+fn close_and_cancel(queue: &Queue, _: AsyncCtx, done: Done, _: &InlineScope) {
     queue.close_and_cancel();
     done.finish_tensors(Ok(vec![]));
 }

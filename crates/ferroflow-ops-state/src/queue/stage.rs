@@ -165,37 +165,41 @@ impl Shared {
 }
 
 /// The kernel of an op that may wait.
-fn waits(act: fn(&Shared, &Area, AsyncCtx, Done)) -> impl Fn(&KernelInit<'_>) -> Result<KernelBox> {
+fn waits(
+    act: fn(&Shared, &Area, AsyncCtx, Done, &InlineScope),
+) -> impl Fn(&KernelInit<'_>) -> Result<KernelBox> {
     move |init| {
         let shared = Shared::new(init)?;
-        Ok(KernelBox::new_async(move |ctx: AsyncCtx, done: Done| {
-            match shared.area(&ctx.step.resources) {
-                Ok(area) => act(&shared, &area, ctx, done),
-                Err(e) => done.fail(e),
-            }
+        Ok(KernelBox::new_async(move |ctx: AsyncCtx, done: Done, scope: &InlineScope| match shared
+            .area(&ctx.step.resources)
+        {
+            Ok(area) => act(&shared, &area, ctx, done, scope),
+            Err(e) => done.fail(e),
         }))
     }
 }
 
-fn stage(_: &Shared, area: &Area, mut ctx: AsyncCtx, done: Done) {
+fn stage(_: &Shared, area: &Area, mut ctx: AsyncCtx, done: Done, scope: &InlineScope) {
     match ctx.take_inputs(0..ctx.inputs.len()) {
-        Ok(tuple) => area.monitor.start(&ctx.step.cancel, PUT, Put(Some(tuple)), done),
+        Ok(tuple) => area.monitor.start(&ctx.step.cancel, PUT, Put(Some(tuple)), scope, done),
         Err(e) => done.fail(e),
     }
 }
 
-fn unstage(shared: &Shared, area: &Area, ctx: AsyncCtx, done: Done) {
-    area.monitor.start(&ctx.step.cancel, TAKE, Take(shared.dtypes.clone()), done);
+fn unstage(shared: &Shared, area: &Area, ctx: AsyncCtx, done: Done, scope: &InlineScope) {
+    area.monitor.start(&ctx.step.cancel, TAKE, Take(shared.dtypes.clone()), scope, done);
 }
 
-fn peek(shared: &Shared, area: &Area, ctx: AsyncCtx, done: Done) {
+fn peek(shared: &Shared, area: &Area, ctx: AsyncCtx, done: Done, scope: &InlineScope) {
     let index = ctx.input(0).and_then(|index| {
         ensure!(index.rank() == 0, InvalidArgument, "index must be scalar");
         let i = index.scalar_index()?;
         usize::try_from(i).map_err(|_| err!(InvalidArgument, "index {i} is negative"))
     });
     match index {
-        Ok(i) => area.monitor.start(&ctx.step.cancel, PEEK, Peek(i, shared.dtypes.clone()), done),
+        Ok(i) => {
+            area.monitor.start(&ctx.step.cancel, PEEK, Peek(i, shared.dtypes.clone()), scope, done)
+        }
         Err(e) => done.fail(e),
     }
 }
@@ -213,7 +217,7 @@ fn clear(init: &KernelInit<'_>) -> Result<KernelBox> {
     let shared = Shared::new(init)?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let area = shared.area(&ctx.step().resources)?;
-        let dropped = area.monitor.change(|state| {
+        let dropped = area.monitor.change(ctx.scope(), |state| {
             state.bytes = 0;
             std::mem::take(&mut state.items)
         });
@@ -320,12 +324,24 @@ mod tests {
         let put = |n: usize| {
             let (pending, done) = Pending::new();
             let tuple = vec![Tensor::zeros(DType::UInt8, [n]).unwrap()];
-            area.monitor.start(&CancelToken::new(), PUT, Put(Some(tuple)), done);
+            area.monitor.start(
+                &CancelToken::new(),
+                PUT,
+                Put(Some(tuple)),
+                &InlineScope::unknown(),
+                done,
+            );
             pending
         };
         let take = || {
             let (pending, done) = Pending::new();
-            area.monitor.start(&CancelToken::new(), TAKE, Take(vec![DType::UInt8]), done);
+            area.monitor.start(
+                &CancelToken::new(),
+                TAKE,
+                Take(vec![DType::UInt8]),
+                &InlineScope::unknown(),
+                done,
+            );
             pending
         };
         put(6).wait().unwrap();

@@ -107,30 +107,44 @@ impl Queue {
     }
 
     /// Adds elements, one by one as there is room.
-    pub fn put(&self, tuples: Vec<Tuple>, cancel: &CancelToken, done: Done) {
+    pub fn put(&self, tuples: Vec<Tuple>, cancel: &CancelToken, scope: &InlineScope, done: Done) {
         let about = self.about.clone();
-        self.monitor.start(cancel, PUT, Put { about, tuples: tuples.into_iter() }, done);
+        self.monitor.start(cancel, PUT, Put { about, tuples: tuples.into_iter() }, scope, done);
     }
 
     /// Takes one element: its components are the outputs.
-    pub fn take(&self, cancel: &CancelToken, done: Done) {
-        self.start_take(1, Form::Single, cancel, done);
+    pub fn take(&self, cancel: &CancelToken, scope: &InlineScope, done: Done) {
+        self.start_take(1, Form::Single, cancel, scope, done);
     }
 
     /// Takes `n` elements as a batch, or when the queue is closed and `up_to`, fewer.
-    pub(crate) fn take_many(&self, n: usize, up_to: bool, cancel: &CancelToken, done: Done) {
+    pub(crate) fn take_many(
+        &self,
+        n: usize,
+        up_to: bool,
+        cancel: &CancelToken,
+        scope: &InlineScope,
+        done: Done,
+    ) {
         let form = if up_to { Form::UpTo } else { Form::Batch };
-        self.start_take(n, form, cancel, done);
+        self.start_take(n, form, cancel, scope, done);
     }
 
-    fn start_take(&self, n: usize, form: Form, cancel: &CancelToken, done: Done) {
+    fn start_take(
+        &self,
+        n: usize,
+        form: Form,
+        cancel: &CancelToken,
+        scope: &InlineScope,
+        done: Done,
+    ) {
         let take = Take { about: self.about.clone(), n, form, got: Vec::new() };
-        self.monitor.start(cancel, TAKE, take, done);
+        self.monitor.start(cancel, TAKE, take, scope, done);
     }
 
     /// Closes once the kernels that are enqueueing have finished.
-    pub fn close_after_pending(&self, cancel: &CancelToken, done: Done) {
-        self.monitor.start(cancel, PUT, Close { about: self.about.clone() }, done);
+    pub fn close_after_pending(&self, cancel: &CancelToken, scope: &InlineScope, done: Done) {
+        self.monitor.start(cancel, PUT, Close { about: self.about.clone() }, scope, done);
     }
 
     /// Closes now, and cancels kernels that are enqueueing.

@@ -32,7 +32,7 @@ impl Pending {
 }
 
 impl Completion for Pending {
-    fn complete(self: Arc<Self>, _: u64, result: Result<Outputs>) {
+    fn complete(self: Arc<Self>, _: u64, result: Result<Outputs>, _: &InlineScope) {
         let tensors = result
             .and_then(|outputs| outputs.into_iter().map(Value::into_tensor).collect::<Result<_>>());
         let before = self.result.lock().replace(tensors);

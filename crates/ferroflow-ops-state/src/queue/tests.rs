@@ -23,25 +23,25 @@ fn fifo(capacity: usize) -> Queue {
 fn put(q: &Queue, values: &[i64]) -> Arc<Pending> {
     let (pending, done) = Pending::new();
     let tuples = values.iter().map(|&x| vec![Tensor::scalar(x)]).collect();
-    q.put(tuples, &CancelToken::new(), done);
+    q.put(tuples, &CancelToken::new(), &InlineScope::unknown(), done);
     pending
 }
 
 fn take(q: &Queue) -> Arc<Pending> {
     let (pending, done) = Pending::new();
-    q.take(&CancelToken::new(), done);
+    q.take(&CancelToken::new(), &InlineScope::unknown(), done);
     pending
 }
 
 fn take_many(q: &Queue, n: usize, up_to: bool) -> Arc<Pending> {
     let (pending, done) = Pending::new();
-    q.take_many(n, up_to, &CancelToken::new(), done);
+    q.take_many(n, up_to, &CancelToken::new(), &InlineScope::unknown(), done);
     pending
 }
 
 fn close(q: &Queue) -> Arc<Pending> {
     let (pending, done) = Pending::new();
-    q.close_after_pending(&CancelToken::new(), done);
+    q.close_after_pending(&CancelToken::new(), &InlineScope::unknown(), done);
     pending
 }
 
@@ -135,7 +135,7 @@ fn closing_waits_for_pending_enqueues_unless_told_to_cancel_them() {
 fn a_cancelled_batch_gives_back_what_it_had() {
     let q = fifo(9);
     let (token, (batch, done)) = (CancelToken::new(), Pending::new());
-    q.take_many(3, false, &token, done);
+    q.take_many(3, false, &token, &InlineScope::unknown(), done);
     put(&q, &[1, 2]).wait().unwrap();
     assert_eq!(q.len(), 0);
     let next = take(&q);
@@ -144,7 +144,7 @@ fn a_cancelled_batch_gives_back_what_it_had() {
     assert_eq!(ints(next.wait()), [1]);
     assert_eq!(q.len(), 1);
     let (never, done) = Pending::new();
-    q.take(&token, done);
+    q.take(&token, &InlineScope::unknown(), done);
     failed(never.wait(), Code::Cancelled, "Dequeue operation was cancelled");
     assert_eq!(q.waiting(), (0, 0));
 }
@@ -170,7 +170,7 @@ fn a_priority_queue_gives_the_lowest_first() {
     let tuples = pairs.map(|(p, x): (i64, i64)| vec![Tensor::scalar(p), Tensor::scalar(x)]);
     let batch = take_many(&q, 3, false);
     let (pending, done) = Pending::new();
-    q.put(tuples.to_vec(), &CancelToken::new(), done);
+    q.put(tuples.to_vec(), &CancelToken::new(), &InlineScope::unknown(), done);
     pending.wait().unwrap();
     let got = batch.wait().unwrap();
     assert_eq!(got[0].as_slice::<i64>().unwrap(), [1, 1, 2]);
@@ -182,16 +182,18 @@ fn a_long_chain_of_waiters_does_not_overflow_the_stack() {
     struct Chain(Queue, AtomicUsize);
     impl ferroflow_core::Completion for Chain {
         // Every finished take puts the next element from within its completion.
-        fn complete(self: Arc<Self>, _: u64, result: Result<Outputs>) {
+        fn complete(self: Arc<Self>, _: u64, result: Result<Outputs>, scope: &InlineScope) {
             result.unwrap();
             if self.1.fetch_add(1, Ordering::SeqCst) < 100_000 {
-                put(&self.0, &[1]);
+                let (_, done) = Pending::new();
+                self.0.put(vec![vec![Tensor::scalar(1i64)]], &CancelToken::new(), scope, done);
             }
         }
     }
     let chain = Arc::new(Chain(fifo(1), AtomicUsize::new(0)));
     for _ in 0..100_001 {
-        chain.0.take(&CancelToken::new(), Done::new(chain.clone(), 0));
+        let done = Done::new(chain.clone(), 0);
+        chain.0.take(&CancelToken::new(), &InlineScope::unknown(), done);
     }
     put(&chain.0, &[1]).wait().unwrap();
     assert_eq!(chain.1.load(Ordering::SeqCst), 100_001);
@@ -219,7 +221,13 @@ fn nothing_is_lost_or_doubled_when_many_threads_take_put_and_cancel() {
                 scope.spawn(move || {
                     for i in 0u64.. {
                         let (token, (pending, done)) = (CancelToken::new(), Pending::new());
-                        q.take_many(1 + (i % 5) as usize, true, &token, done);
+                        q.take_many(
+                            1 + (i % 5) as usize,
+                            true,
+                            &token,
+                            &InlineScope::unknown(),
+                            done,
+                        );
                         if (i + t) % 3 == 0 {
                             token.cancel(err!(Cancelled, "stop"));
                         }

@@ -2,7 +2,7 @@
 
 use crate::session::compiled::{Compiled, Signature};
 use crate::session::{RunOptions, SessionDone, TaskSession};
-use ferroflow_core::{CancelToken, Result, Tensor, bail, ensure};
+use ferroflow_core::{CancelToken, InlineScope, Result, Tensor, bail, ensure};
 use ferroflow_graph::{GraphIr, OpRole};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -61,7 +61,9 @@ impl TaskSession {
     ) {
         match self.callable(handle) {
             Ok((compiled, options)) => {
-                self.run_compiled(&compiled, feeds, &options, cancel, done);
+                InlineScope::network(|scope| {
+                    self.run_compiled(scope, &compiled, feeds, &options, cancel, done);
+                });
             }
             Err(e) => done(Err(e)),
         }

@@ -1,13 +1,14 @@
 //! A compiled step: the part of a session's graph that one set of feeds, fetches and targets needs.
 
-use crate::plan::{Plan, PlanContext};
+use crate::compile::CompiledPart;
+use crate::plan::Plan;
 use crate::session::placement::Trials;
 use crate::session::{DistributedStep, TaskSession};
 use ferroflow_core::{DType, Result, Tensor, ensure};
-use ferroflow_graph::{FunctionInstantiator, GraphIr, NodeId, passes};
+use ferroflow_graph::{GraphIr, NodeId, passes};
 use std::sync::Arc;
 
-/// What a step is asked for, by name.
+/// The feeds, fetches and targets of a step.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Signature {
     pub feeds: Vec<String>,
@@ -47,17 +48,10 @@ impl Compiled {
             let step = distribute.prepare(step, &signature.feeds, &signature.fetches)?;
             return Ok(Compiled { how: How::Distributed(step), trials, feeds });
         }
-        session.optimize(&mut step);
-        let functions: Arc<dyn FunctionInstantiator> = session.functions.clone();
-        let context = PlanContext {
-            device_of: &|node| session.device_of(node),
-            functions: &functions,
-            kernels: &session.kernels,
-        };
-        let mut plan = Plan::compile(&step.graph, &step.args, &step.rets, &context)?;
-        // As the client wrote them: a pass may have put another node in a fetched one's place.
+        let CompiledPart { mut plan, graph } = session.compile_part(step)?;
+        // The names that the client gave: a pass may have replaced a fetched node by another.
         plan.ret_names = signature.fetches.clone();
-        let how = How::Here { plan: Arc::new(plan), graph: step.graph };
+        let how = How::Here { plan: Arc::new(plan), graph };
         Ok(Compiled { how, trials, feeds })
     }
 

@@ -1,15 +1,16 @@
-//! Steps that need other tasks than the session's own: what the session asks of whoever runs them.
+//! Steps over several tasks: the interface between a session and the master that runs them.
 
 use super::{RunOptions, SessionDone};
 use crate::plan::KernelCache;
 use crate::task::Task;
 use ferroflow_core::{
-    CancelToken, Collectives, DeviceInfo, Resources, Result, SingleDeviceCollectives, Tensor,
+    CancelToken, Collectives, DeviceInfo, InlineScope, Resources, Result, SingleDeviceCollectives,
+    Tensor,
 };
 use ferroflow_graph::passes::Pruned;
 use std::sync::Arc;
 
-/// What a session has to run on.
+/// The devices and state that a session runs on.
 pub struct SessionScope {
     /// Devices of its own task, by the names the session knows them; feeds enter and fetches leave
     /// at the first.
@@ -22,7 +23,7 @@ pub struct SessionScope {
     pub resources: Arc<Resources>,
     /// Kernels with state of its own task.
     pub kernels: Arc<KernelCache>,
-    /// Runs what its steps do together with other devices.
+    /// Runs the collective ops of its steps.
     pub collectives: Arc<dyn Collectives>,
 }
 
@@ -43,8 +44,8 @@ impl SessionScope {
 
 /// Runs steps over several tasks.
 pub trait Distribute: Send + Sync {
-    /// Prepares a step whose nodes are placed on several tasks. Must return soon: other tasks hear of
-    /// it when it first runs.
+    /// Prepares a step whose nodes are placed on several tasks. Must return soon: the parts are
+    /// registered on other tasks when the step first runs.
     fn prepare(
         &self,
         step: Pruned,
@@ -61,17 +62,18 @@ pub trait DistributedStep: Send + Sync {
         feeds: Vec<Tensor>,
         options: &RunOptions,
         cancel: CancelToken,
+        scope: &InlineScope,
         done: SessionDone,
     );
 
-    /// Begins a run that is fed and fetched in parts. `cancel` ends all of it.
+    /// Begins a run that is fed and fetched in several calls. `cancel` ends all of it.
     fn begin(self: Arc<Self>, cancel: CancelToken) -> Arc<dyn DistributedPartialRun>;
 }
 
-/// A run of a distributed step under way, in parts.
+/// A partial run of a distributed step.
 pub trait DistributedPartialRun: Send + Sync {
-    /// Feeds some, and fetches some; the last part also waits for the end of the run. A part that
-    /// fails is the last.
+    /// One call: feeds some values and fetches some. The last call also waits for the end of the run. A
+    /// call that fails is the last.
     fn part(
         self: Arc<Self>,
         feeds: Vec<(String, Tensor)>,

@@ -2,16 +2,16 @@
 //! fetches meet the step in its rendezvous instead of being its arguments and results.
 
 use crate::executor::{self, dead_fetch};
-use crate::plan::{Plan, PlanContext};
+use crate::plan::Plan;
 use crate::session::compiled::Signature;
 use crate::session::running::StepGuard;
 use crate::session::{DistributedPartialRun, DistributedStep, RunOutput, SessionDone, TaskSession};
 use ferroflow_core::{
-    CancelToken, Error, OnCancel, Received, RendezvousKey, Result, StepCtx, Tensor, bail, ensure,
-    err,
+    CancelToken, Error, InlineScope, OnCancel, Received, RendezvousKey, Result, StepCtx, Tensor,
+    bail, ensure, err,
 };
 use ferroflow_graph::passes::{self, Pruned};
-use ferroflow_graph::{FunctionInstantiator, GraphIr, NodeId};
+use ferroflow_graph::{GraphIr, NodeId};
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ struct PartialRun {
     how: How,
     /// For each fetch, the feeds it needs.
     needs: Needs,
-    /// Counts it among the steps under way, where nobody else does.
+    /// Counts a distributed run among the steps under way.
     guard: Mutex<Option<StepGuard>>,
     progress: Mutex<Progress>,
 }
@@ -53,7 +53,7 @@ struct Progress {
 }
 
 impl PartialRuns {
-    /// Forgets all; those under way are cancelled by the session.
+    /// Drops all runs. The session cancels those under way.
     pub fn clear(&self) {
         self.runs.lock().clear();
     }
@@ -96,15 +96,13 @@ impl TaskSession {
         let step = self.step(None, cancel, None);
         let run = run(How::Here { step: step.clone(), keys }, None);
         self.keep_partial(&handle, run.clone())?;
-        executor::run(
-            &Arc::from(plan),
-            Vec::new(),
-            step,
-            Box::new(move |result| {
-                run.end(guard.reason(result).map(|_| ()));
-                drop(guard);
-            }),
-        );
+        let ended = Box::new(move |result, _: &InlineScope| {
+            run.end(guard.reason(result).map(|_: Vec<Tensor>| ()));
+            drop(guard);
+        });
+        InlineScope::network(|scope| {
+            executor::run(&Arc::from(plan), Vec::new(), step, scope, ended);
+        });
         Ok(handle)
     }
 
@@ -112,7 +110,7 @@ impl TaskSession {
         self.partial_runs.runs.lock().insert(handle.to_string(), run);
         let open = self.ensure_open();
         if open.is_err() {
-            // The session may have ended, and forgotten its runs, just before: this one would keep it.
+            // The session may just have ended and dropped its runs; this one would keep it in memory.
             let late = self.partial_runs.runs.lock().remove(handle);
             drop(late);
         }
@@ -145,10 +143,12 @@ impl TaskSession {
         }
         match &run.how {
             How::Here { step, keys } => {
-                for (name, value) in feeds {
-                    // An aborted rendezvous refuses; the fetches below then say why.
-                    let _ = step.rendezvous.send(&keys[&name], Received::Live(value));
-                }
+                InlineScope::network(|scope| {
+                    for (name, value) in feeds {
+                        // An aborted rendezvous refuses; the fetches below then say why.
+                        let _ = step.rendezvous.send(&keys[&name], Received::Live(value), scope);
+                    }
+                });
                 run.collect(step, keys, fetches, is_last, cancel, done);
             }
             How::Distributed(parts) => {
@@ -177,15 +177,12 @@ impl TaskSession {
         let mut step = passes::prune(&graph, feeds, fetches, targets, catalog)?;
         self.place_step(&mut step, &graph, signature)?;
         drop(graph);
-        let needs = |step: &Pruned| dependencies(&step.graph, signature, &step.args, &step.rets);
+        let needs = dependencies(&step.graph, signature, &step.args, &step.rets);
         if let Some(distribute) =
             self.distribute.as_ref().filter(|_| self.is_distributed(&step.graph))
         {
-            let needs = needs(&step);
             return Ok((Compiled::Distributed(distribute.prepare(step, feeds, fetches)?), needs));
         }
-        self.optimize(&mut step);
-        let needs = needs(&step);
         let device = &self.devices()[0];
         let graph = passes::transfer_ends(step, feeds, fetches, device, catalog)?;
         let key = |name: &String| {
@@ -194,13 +191,8 @@ impl TaskSession {
             (name.clone(), key)
         };
         let keys = feeds.iter().chain(fetches).map(key).collect();
-        let functions: Arc<dyn FunctionInstantiator> = self.functions.clone();
-        let context = PlanContext {
-            device_of: &|node| self.device_of(node),
-            functions: &functions,
-            kernels: &self.kernels,
-        };
-        let plan = Plan::compile(&graph, &[], &[], &context)?;
+        let part = Pruned { graph, args: Vec::new(), rets: Vec::new() };
+        let plan = self.compile_part(part)?.plan;
         Ok((Compiled::Here(Box::new(plan), keys), needs))
     }
 }
@@ -214,7 +206,7 @@ enum Compiled {
 type Needs = HashMap<String, HashSet<String>>;
 
 impl PartialRun {
-    /// Notes what is fed and fetched now; whether that completes the run.
+    /// Records the feeds and fetches of a call; returns whether it completes the run.
     fn advance(&self, feeds: &[(String, Tensor)], fetches: &[String]) -> Result<bool> {
         let mut progress = self.progress.lock();
         let mut now = HashSet::new();
@@ -277,7 +269,7 @@ impl PartialRun {
             done: Mutex::new(Some(done)),
             on_cancel: Mutex::new(None),
         });
-        // A caller that goes away takes the run with it: nobody else would ever end it.
+        // A caller that goes away takes the run with it: no other call could end it.
         let whole = step.cancel.clone();
         let on_cancel = cancel.on_cancel(move |e| whole.cancel(e.clone()));
         *collector.on_cancel.lock() = Some(on_cancel);
@@ -286,7 +278,7 @@ impl PartialRun {
             step.rendezvous.recv(
                 &keys[&name],
                 &cancel,
-                Box::new(move |received| {
+                Box::new(move |received, _: &InlineScope| {
                     match received {
                         Ok(Received::Live(t)) => to.values.lock()[i] = Some(t),
                         Ok(Received::Dead) => to.fail(dead_fetch(step_id, &name)),

@@ -1,4 +1,4 @@
-//! Where the nodes of a session go, and when that is decided.
+//! Places the nodes of a session on devices: when they are added, or when a step first needs them.
 
 use super::compiled::Signature;
 use super::{RunOptions, RunOutput, TaskSession};
@@ -9,34 +9,33 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 
-/// How nodes get a device that ask for none, or for one of several.
+/// How nodes get a device if they ask for none, or for one of several.
 #[derive(Clone, Debug, Default)]
 pub enum Placement {
-    /// The first device that fits, those of the session's own task first, for all nodes as they are
-    /// added: what TensorFlow does.
+    /// The first device that fits, those of the session's own task first, for all nodes when they are
+    /// added, as in TensorFlow.
     #[default]
     First,
     /// The same, for what a step needs when it is first run: nodes that no step needs may ask for
     /// devices that do not exist.
     FirstNeeded,
-    /// When a step is first run, where it is predicted to end first. It is placed anew, but for what
-    /// holds state, once it has been measured.
+    /// When a step is first run: the placement with the shortest predicted step. The step is placed anew,
+    /// except for nodes with state, once it has been measured.
     ByCost(Box<CostModel>),
 }
 
-/// The run of a step that is measured, where that is of use: the first ones are slow for other
-/// reasons.
+/// The run of a step that is measured. The first ones are slow for other reasons.
 const MEASURED_RUN: u32 = 3;
 
-/// What a session remembers of the steps it placed.
+/// The placement of earlier steps of a session.
 #[derive(Default)]
 pub(super) struct Placed {
-    /// The devices of nodes that hold state: all steps find them there.
+    /// The devices of nodes with state, which all steps share.
     stateful: Mutex<HashMap<String, String>>,
     measured: Mutex<MeasuredCosts>,
 }
 
-/// How often a step was run, and what became of its measurement.
+/// How often a step was run, and the state of its measurement.
 #[derive(Default)]
 pub(crate) struct Trials {
     /// All of them; then those of a step that was placed by cost.
@@ -70,7 +69,7 @@ impl Trials {
 }
 
 impl Placed {
-    /// Takes what was measured out of the output of a step.
+    /// Takes the measurements out of the output of a step.
     pub fn learn(&self, output: &mut RunOutput, options: &RunOptions, trials: &Trials) {
         let mut measured = std::mem::take(&mut output.measured);
         if let Some(stats) = &output.stats {
@@ -101,7 +100,7 @@ impl TaskSession {
             step.graph.node_mut(id).device = self.own[0].text.clone();
         }
         let measured = self.placed.measured.lock().clone();
-        // Held until the end: steps that are compiled at the same time agree.
+        // Held until the end, so that steps that are compiled at the same time agree.
         let mut stateful = self.placed.stateful.lock();
         let ids: Vec<NodeId> =
             step.graph.iter().filter(|(_, n)| holds_state(n)).map(|(id, _)| id).collect();
@@ -145,7 +144,7 @@ impl TaskSession {
     }
 }
 
-/// Says where nodes are.
+/// Logs where nodes are placed.
 pub(super) fn log_placement<'a>(nodes: impl Iterator<Item = &'a Node>) {
     for node in nodes {
         let (name, op, device) = (&node.name, &node.op.name, &node.device);

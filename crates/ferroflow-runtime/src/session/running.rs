@@ -1,4 +1,4 @@
-//! The steps of a session that are under way: closing cancels them and waits for their end.
+//! The steps of a session that are under way. Closing the session cancels them and waits for them.
 
 use ferroflow_core::{CancelToken, Error, HashMap, Result, bail};
 use parking_lot::Mutex;
@@ -60,7 +60,7 @@ impl Running {
 }
 
 impl StepGuard {
-    /// The result of the step. If it failed and the session was closed meanwhile, that is why.
+    /// The result of the step. If the session was closed meanwhile, an error becomes that of the close.
     pub fn reason<T>(&self, result: Result<T>) -> Result<T> {
         match result {
             Ok(value) => Ok(value),

@@ -1,7 +1,7 @@
 //! Partial runs: one step in several calls.
 
 use crate::common::*;
-use ferroflow_core::{CancelToken, Code, DeviceInfo, Result, Tensor};
+use ferroflow_core::{CancelToken, Code, DeviceInfo, InlineScope, Result, Tensor};
 use ferroflow_graph::passes::Pruned;
 use ferroflow_runtime::{
     Distribute, DistributedPartialRun, DistributedStep, RunOptions, SessionDone, SessionScope,
@@ -179,7 +179,15 @@ impl Distribute for Late {
 }
 
 impl DistributedStep for Closes {
-    fn run(self: Arc<Self>, _: Vec<Tensor>, _: &RunOptions, _: CancelToken, _: SessionDone) {}
+    fn run(
+        self: Arc<Self>,
+        _: Vec<Tensor>,
+        _: &RunOptions,
+        _: CancelToken,
+        _: &InlineScope,
+        _: SessionDone,
+    ) {
+    }
 
     fn begin(self: Arc<Self>, _: CancelToken) -> Arc<dyn DistributedPartialRun> {
         let (session, ended) = (self.session.get().unwrap().upgrade().unwrap(), self.ended.clone());
@@ -207,7 +215,7 @@ fn a_run_that_is_set_up_while_its_session_closes_does_not_keep_it() {
     let task = Task::new(Arc::new(catalog()), "worker", 0, 1);
     let scope = SessionScope {
         others: vec![Arc::new(DeviceInfo::cpu("worker", 1, 0, 7))],
-        spread: Some(Arc::new(Late(closes.clone()))),
+        distribute: Some(Arc::new(Late(closes.clone()))),
         ..SessionScope::of(&task, false)
     };
     let g = graph().placeholder("a").op("r", "TestAdd", &["a", "a"]).device("/job:worker/task:1");

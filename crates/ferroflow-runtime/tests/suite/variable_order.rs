@@ -3,7 +3,7 @@
 use crate::common::*;
 use ferroflow_core::{CancelToken, DType, PartialShape, Tensor};
 use ferroflow_graph::GraphDef;
-use ferroflow_runtime::{Session, SessionOptions};
+use ferroflow_runtime::{SessionOptions, TaskSession};
 use ferroflow_testing::{GraphBuilder, graph};
 use std::sync::mpsc::channel;
 
@@ -38,7 +38,7 @@ fn variables(names: &[&str]) -> GraphBuilder {
 fn gives(def: &GraphDef, fetches: &[&str], targets: &[&str], want: &[f32]) {
     for disable_optimizer in [true, false] {
         let options = SessionOptions { disable_optimizer, ..SessionOptions::default() };
-        let s = Session::new(task(), def, options).unwrap();
+        let s = TaskSession::new(task(), def, options).unwrap();
         for _ in 0..TIMES {
             s.run_blocking(request(&[], &[], &["start"])).unwrap();
             let got = s.run_blocking(request(&[], fetches, targets)).unwrap();
@@ -189,7 +189,7 @@ fn an_update_does_not_wait_for_a_reader_that_waits_for_the_client() {
         .op("new", "AddV2", &["add", "zero"])
         .t()
         .build();
-    let s = Session::new(task(), &def, SessionOptions::default()).unwrap();
+    let s = TaskSession::new(task(), &def, SessionOptions::default()).unwrap();
     s.run_blocking(request(&[], &[], &["start"])).unwrap();
     let names = |list: &[&str]| list.iter().map(|n| n.to_string()).collect::<Vec<_>>();
     let handle = s.partial_run_setup(names(&["x"]), names(&["sum", "new"]), vec![]).unwrap();
@@ -207,7 +207,7 @@ fn an_update_does_not_wait_for_a_reader_that_waits_for_the_client() {
 #[test]
 fn a_variable_without_a_value_cannot_be_fetched() {
     let def = variables(&["v"]).build();
-    let s = Session::new(task(), &def, SessionOptions::default()).unwrap();
+    let s = TaskSession::new(task(), &def, SessionOptions::default()).unwrap();
     let e = error_of(s.run_blocking(request(&[], &["v"], &[])));
     assert!(e.message().starts_with("Attempting to use uninitialized value v"), "{e}");
 }

@@ -5,8 +5,8 @@ use super::gradients;
 use super::{Compression, Link, Place, Reduction};
 use ferroflow_collective::{Collective, SubmitOptions};
 use ferroflow_core::{
-    AsyncCtx, AsyncKernel, Ctx, DType, Done, KernelBox, PartialShape, Result, Shape, Tensor, bail,
-    ensure, err,
+    AsyncCtx, AsyncKernel, Ctx, DType, Done, InlineScope, KernelBox, PartialShape, Result, Shape,
+    Tensor, bail, ensure, err,
 };
 use ferroflow_graph::{Catalog, KernelInit, ShapeCtx, shape};
 use parking_lot::Mutex;
@@ -189,7 +189,7 @@ struct Communicate {
 }
 
 impl AsyncKernel for Communicate {
-    fn start(&self, mut ctx: AsyncCtx, done: Done) {
+    fn start(&self, mut ctx: AsyncCtx, done: Done, _: &InlineScope) {
         let count = ctx.inputs.len();
         let inputs = ctx.take_inputs(0..count);
         let (tensor, what, ask) = match inputs.and_then(|inputs| self.request(inputs)) {

@@ -157,8 +157,14 @@ impl Kernel for Finished {
         let mut values = values?;
         values.insert(self.made, Value::Tensor(product));
         let mut outputs = ferroflow_core::Outputs::new();
-        let mut inner =
-            Ctx::new(&mut values, &mut outputs, ctx.step(), ctx.node(), ctx.frame_iter());
+        let mut inner = Ctx::new(
+            &mut values,
+            &mut outputs,
+            ctx.step(),
+            ctx.node(),
+            ctx.frame_iter(),
+            ctx.scope(),
+        );
         self.rest.compute(&mut inner)?;
         match outputs.pop() {
             Some(value) => ctx.set_value(0, value),

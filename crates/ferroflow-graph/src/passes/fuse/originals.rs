@@ -66,7 +66,8 @@ impl Original {
         compute: impl FnOnce(&dyn Kernel, &mut Ctx<'_>) -> Result<R>,
     ) -> Result<(Tensor, R)> {
         let mut outputs = Outputs::new();
-        let mut own = Ctx::new(inputs, &mut outputs, ctx.step(), &self.info, ctx.frame_iter());
+        let mut own =
+            Ctx::new(inputs, &mut outputs, ctx.step(), &self.info, ctx.frame_iter(), ctx.scope());
         // Catch panics here, so that the error names this node and not the fused one. The state of
         // the kernel is dropped with the step.
         let done = catch_unwind(AssertUnwindSafe(|| compute(&*self.kernel, &mut own)));

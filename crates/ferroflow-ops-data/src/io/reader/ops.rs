@@ -52,7 +52,7 @@ fn records(init: &KernelInit<'_>) -> Result<Format> {
 fn read(init: &KernelInit<'_>) -> Result<KernelBox> {
     let up_to = init.inputs.len() > 2;
     let (readers, queues) = (Seen::<Reader>::new(), Seen::<Queue>::new());
-    Ok(KernelBox::new_async(move |ctx: AsyncCtx, done: Done| {
+    Ok(KernelBox::new_async(move |ctx: AsyncCtx, done: Done, _: &InlineScope| {
         let found = || -> Result<_> {
             let (Some(reader), Some(queue)) = (ctx.inputs.first(), ctx.inputs.get(1)) else {
                 bail!(Internal, "no handles");

@@ -1,0 +1,55 @@
+//! What a worker receives over links, and what it does when one is lost.
+
+use super::Worker;
+use crate::error::said_by;
+use crate::link::{Link, LinkPart, LinkSource, Receiver};
+use crate::part::{PartDone, PartRequest};
+use crate::rpc::{BoxFuture, RpcStatus, code};
+use ferroflow_core::{CancelToken, Error, InlineScope, Received, RendezvousKey, Result, Tensor};
+use std::sync::Arc;
+
+impl Receiver for Worker {
+    fn connected(&self, from: &Arc<LinkSource>) {
+        self.transport.connected(from);
+    }
+
+    fn lost(&self, from: &Arc<LinkSource>, why: &Error) {
+        self.transport.lost(from);
+        let status = RpcStatus::new(code::UNAVAILABLE, why.message());
+        let error = said_by(&from.task, "", "push", &status);
+        self.steps.lost_source(&from.incarnations, &error);
+        if let Some(link) = self.way_back(from) {
+            link.lost_answers(why);
+        }
+    }
+
+    fn way_back(&self, from: &LinkSource) -> Option<Arc<Link>> {
+        self.transport.links().to(&from.incarnations)
+    }
+
+    fn arrived(&self, step_id: i64, key: &str, value: Result<Received>, scope: &InlineScope) {
+        self.steps.arrived(step_id, key, value, scope);
+    }
+
+    fn room(&self, step_id: i64) -> Option<BoxFuture<()>> {
+        self.steps.room(step_id)
+    }
+
+    fn run(&self, part: LinkPart<'_>, cancel: CancelToken, scope: &InlineScope, done: PartDone) {
+        let no_feeds = std::iter::empty::<(RendezvousKey, Tensor)>();
+        self.start(PartRequest::plain(part), no_feeds, &cancel, scope, done);
+    }
+
+    fn abandon(&self, step_id: i64) {
+        self.steps.abandon_by_id(step_id);
+    }
+
+    fn clean_up(&self, step_id: i64) {
+        self.cleanup_graph(step_id);
+    }
+
+    fn link_lost(&self, link: u64, to: &str, why: &Error) {
+        let status = RpcStatus::new(code::UNAVAILABLE, why.message());
+        self.steps.lost_link(link, &said_by(to, "", "push", &status));
+    }
+}

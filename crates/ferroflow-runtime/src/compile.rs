@@ -1,0 +1,53 @@
+//! Compiles the graph of a step, or a task's part of one: optimizes it, then plans it. Local
+//! sessions, masters, workers and function bodies all come here.
+
+use crate::functions::FunctionRuntime;
+use crate::optimize::GraphOptimizer;
+use crate::plan::{KernelCache, Plan, PlanContext};
+use ferroflow_core::{DeviceInfo, Result};
+use ferroflow_graph::passes::Pruned;
+use ferroflow_graph::{FunctionInstantiator, GraphIr, Node};
+use std::sync::Arc;
+
+/// The session that a part is compiled for.
+pub struct PartContext<'a> {
+    pub functions: &'a Arc<FunctionRuntime>,
+    /// The device of a node, by its assigned name.
+    pub device_of: &'a dyn Fn(&Node) -> Result<Arc<DeviceInfo>>,
+    /// Kernels that keep state, shared by the graphs of a session.
+    pub kernels: &'a KernelCache,
+    /// Whether to simplify the graph first.
+    pub optimize: bool,
+}
+
+/// A part that is ready to run.
+pub struct CompiledPart {
+    pub plan: Plan,
+    /// The graph as it runs.
+    pub graph: GraphIr,
+}
+
+/// Compiles `part`: optimizes it if the context says so, then plans it.
+pub fn compile_part(part: Pruned, context: &PartContext<'_>) -> Result<CompiledPart> {
+    compile_at_depth(part, context, 0)
+}
+
+/// The same for a function that `depth` other functions need to be compiled first.
+pub(crate) fn compile_at_depth(
+    mut part: Pruned,
+    context: &PartContext<'_>,
+    depth: u32,
+) -> Result<CompiledPart> {
+    if context.optimize {
+        GraphOptimizer::new(context.functions, depth).optimize(&mut part);
+    }
+    let functions: Arc<dyn FunctionInstantiator> = context.functions.clone();
+    let Pruned { graph, args, rets } = part;
+    let context = PlanContext {
+        device_of: context.device_of,
+        functions: &functions,
+        kernels: context.kernels,
+    };
+    let plan = Plan::compile(&graph, &args, &rets, &context)?;
+    Ok(CompiledPart { plan, graph })
+}
