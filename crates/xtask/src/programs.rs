@@ -32,6 +32,8 @@ pub fn install() -> Result<Option<Background>> {
     let mut command = Command::new("sh");
     let script = "apt-get update -q && apt-get install -q -y --no-install-recommends \"$@\"";
     command.args(["-c", script, "sh"]).args(&missing).env("DEBIAN_FRONTEND", "noninteractive");
+    // Installs sshd without starting it; the tests start one of their own.
+    command.env("RUNLEVEL", "1");
     Background::start("install", command).map(Some)
 }
 
