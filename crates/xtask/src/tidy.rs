@@ -119,7 +119,7 @@ const RULES: &[Rule] = &[
     Rule {
         name: "doc-paths",
         about: "files and modules that a document names exist",
-        level: Level::Warning,
+        level: Level::Error,
         check: doc_paths::check,
     },
     Rule {
