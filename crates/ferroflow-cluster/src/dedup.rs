@@ -1,5 +1,5 @@
-//! Deduplicates requests: a client that lost the answer to a call retries it, and a step must not run
-//! twice.
+//! Deduplicates requests: a client that lost the answer to a call retries it, and a step must not
+//! run twice.
 
 use ferroflow_core::HashSet;
 use parking_lot::Mutex;

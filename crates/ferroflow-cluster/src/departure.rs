@@ -21,9 +21,9 @@ const ROUNDS: u32 = 2;
 
 const GET_STATUS: &str = "/tensorflow.WorkerService/GetStatus";
 
-/// Completes when the tasks of the jobs `worker`, `chief` and `master` of `cluster` have answered and
-/// are gone. Does not wait for those that have not answered within `start_limit` of the first. An
-/// error if there is no such task.
+/// Completes when the tasks of the jobs `worker`, `chief` and `master` of `cluster` have answered
+/// and are gone. Does not wait for those that have not answered within `start_limit` of the first.
+/// An error if there is no such task.
 pub async fn workers_done(cluster: &ClusterSpec, start_limit: Duration) -> Result<()> {
     let is_worker = |job: &str| matches!(job, "worker" | "chief" | "master");
     let addresses = cluster.tasks().filter(|(job, _, _)| is_worker(job));

@@ -34,8 +34,8 @@ impl Drain {
         }
     }
 
-    /// Refuses new calls and waits for those under way, up to `limit`. The caller ends the ones that
-    /// take longer.
+    /// Refuses new calls and waits for those under way, up to `limit`. The caller ends the ones
+    /// that take longer.
     pub async fn close(&self, limit: Duration) {
         self.state.fetch_or(CLOSED, Ordering::AcqRel);
         self.closing.notify_waiters();

@@ -1,5 +1,5 @@
-//! The master of a task: the sessions clients open on it, and the steps they run, on its own task or
-//! on several.
+//! The master of a task: the sessions clients open on it, and the steps they run, on its own task
+//! or on several.
 
 mod discover;
 mod members;
@@ -218,8 +218,8 @@ impl Master {
         Ok(())
     }
 
-    /// The devices of a session, or of the whole cluster if no session is named: those of this task,
-    /// and those of others.
+    /// The devices of a session, or of the whole cluster if no session is named: those of this
+    /// task, and those of others.
     pub async fn devices(&self, handle: &str) -> Result<(Devices, Devices)> {
         if handle.is_empty() {
             let peers = self.peers(&self.own, &[])?;
@@ -273,8 +273,8 @@ fn ensure_once<'a>(names: impl Iterator<Item = &'a String>) -> Result<()> {
     Ok(())
 }
 
-/// A step that a call waits for. Dropping this cancels the step: the client hung up, or its deadline
-/// passed.
+/// A step that a call waits for. Dropping this cancels the step: the client hung up, or its
+/// deadline passed.
 struct ClientStep {
     cancel: CancelToken,
     tell: Mutex<Option<oneshot::Sender<Result<RunOutput>>>>,

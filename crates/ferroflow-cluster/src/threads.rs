@@ -4,8 +4,8 @@ use crate::spin::before_park;
 use ferroflow_core::{Result, err};
 use tokio::runtime::{Builder, Runtime};
 
-/// A tokio runtime for a [`crate::Server`]. Any other works too; these threads also poll for answers
-/// before they park.
+/// A tokio runtime for a [`crate::Server`]. Any other works too; these threads also poll for
+/// answers before they park.
 pub fn network_threads() -> Result<Runtime> {
     Builder::new_multi_thread()
         .thread_name("ff-net")

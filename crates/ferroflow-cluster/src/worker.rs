@@ -1,5 +1,5 @@
-//! The worker of a task: runs the parts of steps that masters register, and sends values to the other
-//! tasks of those steps.
+//! The worker of a task: runs the parts of steps that masters register, and sends values to the
+//! other tasks of those steps.
 
 mod arrivals;
 mod graph;

@@ -341,7 +341,8 @@ impl Done {
         Done { to: Some(to), token }
     }
 
-    /// Completes the node with its outputs, or with an error. The run continues on a compute thread.
+    /// Completes the node with its outputs, or with an error. The run continues on a compute
+    /// thread.
     pub fn finish(self, result: Result<Outputs>) {
         self.finish_in(&InlineScope::unknown(), result);
     }

@@ -1,5 +1,6 @@
 //! What the executor costs beyond the kernels: null nodes a second on one core, in a chain, a
-//! lattice and a loop, the time of a wide step, and that of a null step. Prints the lines that `bench/README.md` defines.
+//! lattice and a loop, the time of a wide step, and that of a null step. Prints the lines that
+//! `bench/README.md` defines.
 //!
 //!     cargo run --release -p ferroflow-runtime --example bench_executor
 //!

@@ -55,8 +55,8 @@ pub(crate) trait Propagator: Sized + Send + Sync + 'static {
 }
 
 /// Starts a run in `scope`; `done` is called when it is over, maybe before this returns. A network
-/// thread runs nodes as long as its scope has a budget for them. The rest goes to the step's compute
-/// threads.
+/// thread runs nodes as long as its scope has a budget for them. The rest goes to the step's
+/// compute threads.
 pub fn run(
     plan: &Arc<Plan>,
     args: Vec<Tensor>,
@@ -231,8 +231,8 @@ impl<P: Propagator> Run<P> {
         self.values().complete(&self.plan, ready, None, queue);
     }
 
-    /// Gives half of a long queue to an idle thread, if there is one: the half that this thread would
-    /// run last.
+    /// Gives half of a long queue to an idle thread, if there is one: the half that this thread
+    /// would run last.
     fn share(self: &Arc<Self>, queue: &mut Vec<P::Ready>) {
         // A caller that blocks runs nodes too, so one compute thread stays idle for its core.
         if self.step.threads.idle() > usize::from(self.has_guest) {
@@ -351,8 +351,8 @@ impl<P: Propagator> Run<P> {
         Ok(ready)
     }
 
-    /// Starts an async kernel. Returns its result if it finishes before `start` returns: a function that
-    /// does not wait costs no hop to another thread.
+    /// Starts an async kernel. Returns its result if it finishes before `start` returns: a function
+    /// that does not wait costs no hop to another thread.
     fn start_async(
         self: &Arc<Self>,
         kernel: &Arc<dyn ferroflow_core::AsyncKernel>,
@@ -412,8 +412,8 @@ impl<P: Propagator> Run<P> {
         self.record(error, scope);
     }
 
-    /// Keeps the first error that is not a consequence of another, and stops the run. When the step was
-    /// cancelled from outside, that is the reason, whatever errors its nodes return.
+    /// Keeps the first error that is not a consequence of another, and stops the run. When the step
+    /// was cancelled from outside, that is the reason, whatever errors its nodes return.
     fn record(self: &Arc<Self>, error: Error, scope: &InlineScope) {
         let error = match self.step.cancel.error() {
             Some(reason) if !reason.is_derived() => reason,
@@ -428,7 +428,8 @@ impl<P: Propagator> Run<P> {
         };
         self.stopped.lock().get_or_insert_default();
         self.failed.store(true, Ordering::Release);
-        // The rendezvous first: receivers that are cancelled fail in turn, and find the reason there.
+        // The rendezvous first: receivers that are cancelled fail in turn, and find the reason
+        // there.
         self.step.rendezvous.abort(error.clone());
         self.step.cancel.cancel(error.derived());
         // The kernels that this has stopped end in this scope.

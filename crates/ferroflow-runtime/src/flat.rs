@@ -1,8 +1,8 @@
 //! How values travel when there is no control flow: one slot per input, one counter per node.
 //!
 //! Each thread that has written a slot of a node counts the node's counter down. The thread that
-//! reaches zero queues the node. A node with a single incoming edge needs no counter: its only writer
-//! queues it.
+//! reaches zero queues the node. A node with a single incoming edge needs no counter: its only
+//! writer queues it.
 
 use crate::executor::Propagator;
 use crate::plan::{CONTROL, Plan};
@@ -24,8 +24,8 @@ impl FlatState {
         })
     }
 
-    /// Gives the state back for the next step. Only after a step that ran to its end: every node has
-    /// then run, and running a node empties its slots; its counter was set again when it became
+    /// Gives the state back for the next step. Only after a step that ran to its end: every node
+    /// has then run, and running a node empties its slots; its counter was set again when it became
     /// ready.
     pub fn recycle(self, plan: &Plan) {
         const KEPT: usize = 64;

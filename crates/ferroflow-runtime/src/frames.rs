@@ -216,8 +216,8 @@ impl Propagator for Frames {
 
 impl Drop for Frames {
     fn drop(&mut self) {
-        // Frames and iterations refer to each other. A loop that has ended has let go of its own; the
-        // root, and all that a failed step leaves behind, are taken apart here.
+        // Frames and iterations refer to each other. A loop that has ended has let go of its own;
+        // the root, and all that a failed step leaves behind, are taken apart here.
         let mut left = vec![self.root.clone()];
         while let Some(frame) = left.pop() {
             let mut state = frame.state.lock();
@@ -491,8 +491,8 @@ fn start_iteration(
     (state.invariants, state.waiting_next) = (invariants, waiting);
 }
 
-/// Nothing is outstanding in some iteration any more: it, those after it that only waited for it, and
-/// the frame itself may be over; then the same goes for the parent.
+/// Nothing is outstanding in some iteration any more: it, those after it that only waited for it,
+/// and the frame itself may be over; then the same goes for the parent.
 fn iteration_idle(frame: &Arc<Frame>, plan: &Plan, queue: &mut Vec<ReadyNode>) {
     let mut frame = frame.clone();
     loop {

@@ -19,7 +19,8 @@ use std::sync::{Arc, Weak};
 const MAX_DEPTH: u32 = 256;
 /// One nested call out of this many goes to another thread: the stack of a caller may be small.
 const CALLS_PER_STACK: u32 = 32;
-/// FunctionInstantiator that need each other to be compiled, nested deeper than this, count as endless recursion.
+/// FunctionInstantiator that need each other to be compiled, nested deeper than this, count as
+/// endless recursion.
 const MAX_COMPILING: u32 = 64;
 
 /// The functions of a session.

@@ -1,6 +1,6 @@
-//! What nodes cost, in nanoseconds. An op declares itself expensive for the most that it may be asked
-//! to do. A node of such an op that has little to do, such as the sum of ten numbers, is measured, and
-//! is cheap once that shows.
+//! What nodes cost, in nanoseconds. An op declares itself expensive for the most that it may be
+//! asked to do. A node of such an op that has little to do, such as the sum of ten numbers, is
+//! measured, and is cheap once that shows.
 
 use ferroflow_core::DType;
 use ferroflow_core::inline::{WAKE_NANOS, node_nanos};

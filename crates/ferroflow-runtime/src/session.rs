@@ -242,8 +242,8 @@ impl TaskSession {
     }
 
     /// Starts a step and returns; `done` hears how it ended. `cancel` ends it early; it is for this
-    /// step alone, which cancels it when it fails. The calling thread runs no more of the step than a
-    /// network thread may.
+    /// step alone, which cancels it when it fails. The calling thread runs no more of the step than
+    /// a network thread may.
     pub fn run(&self, request: RunRequest, cancel: CancelToken, done: SessionDone) {
         InlineScope::network(|scope| self.run_in(scope, request, cancel, done));
     }
@@ -265,8 +265,8 @@ impl TaskSession {
         }
     }
 
-    /// Whether [`TaskSession::run`] will return soon: the graph is small or the step was run before.
-    /// Else it takes a while to compile it.
+    /// Whether [`TaskSession::run`] will return soon: the graph is small or the step was run
+    /// before. Else it takes a while to compile it.
     pub fn is_quick_to_start(&self, request: &RunRequest) -> bool {
         if may_compile_inline(self.graph.read().len()) {
             return true;
@@ -392,8 +392,8 @@ impl TaskSession {
         })
     }
 
-    /// The compiled form of a signature, compiled when it is first seen. After a failure the next run
-    /// tries again: the graph may have grown.
+    /// The compiled form of a signature, compiled when it is first seen. After a failure the next
+    /// run tries again: the graph may have grown.
     fn compiled(&self, signature: Signature) -> Result<Arc<Compiled>> {
         let slot = self.compiled.lock().get(&signature).cloned();
         if let Some(ready) = slot.as_ref().and_then(|slot| slot.get()) {

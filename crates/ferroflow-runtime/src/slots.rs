@@ -2,14 +2,14 @@
 //!
 //! The protocol that makes it sound, and that [`crate::flat`] and [`crate::frames`] keep:
 //!
-//! 1. A slot is the end of one edge. The thread that completes the edge's source writes it, before it
-//!    counts the consumer down for that edge: once in a run without control flow; in an iteration of
-//!    a loop more than once if a graph is odd enough, but with the frame's lock held and never after
-//!    the consumer became ready.
-//! 2. The consumer becomes ready once, when its count reaches zero; each count-down releases what was
-//!    written before it and the last one acquires all of it (an AcqRel counter, the frame's lock, or
-//!    a single writer that is also the reader). From then on only the holder of the one token for the
-//!    ready node touches the node's slots.
+//! 1. A slot is the end of one edge. The thread that completes the edge's source writes it, before
+//!    it counts the consumer down for that edge: once in a run without control flow; in an
+//!    iteration of a loop more than once if a graph is odd enough, but with the frame's lock held
+//!    and never after the consumer became ready.
+//! 2. The consumer becomes ready once, when its count reaches zero; each count-down releases what
+//!    was written before it and the last one acquires all of it (an AcqRel counter, the frame's
+//!    lock, or a single writer that is also the reader). From then on only the holder of the one
+//!    token for the ready node touches the node's slots.
 //! 3. A slot is written again, in another run or iteration, only after its node has completed.
 
 use ferroflow_core::Value;
@@ -19,8 +19,8 @@ use std::ops::Range;
 /// The input slots of the nodes of a plan, or of one iteration of a loop.
 pub(crate) struct Slots(Box<[UnsafeCell<Value>]>);
 
-// SAFETY: `Value` is Send; the unsafe methods below hand each slot from one writer to one reader, in
-// an order their callers answer for.
+// SAFETY: `Value` is Send; the unsafe methods below hand each slot from one writer to one reader,
+// in an order their callers answer for.
 unsafe impl Sync for Slots {}
 
 impl Slots {

@@ -262,7 +262,7 @@ mod tests {
         let deadline = Instant::now() + Duration::from_secs(30);
         while latest_checkpoint(&dir).is_none() {
             supervised.session().run(&next).unwrap();
-            assert!(Instant::now() < deadline, "nobody saved");
+            assert!(Instant::now() < deadline, "no checkpoint was saved");
         }
         supervised.stop().unwrap();
         let is_events = |p: &std::path::PathBuf| p.display().to_string().contains("tfevents");

@@ -42,7 +42,7 @@ pub struct SyncReplicas<O> {
     optimizer: O,
     aggregate: i32,
     replicas: i32,
-    patience: Duration,
+    replica_timeout: Duration,
 }
 
 /// The ops of synchronous training. [`crate::MonitoredTraining::synchronous`] connects them.
@@ -68,14 +68,19 @@ impl<O: Optimizer> SyncReplicas<O> {
     /// Aggregates the gradients of `aggregate` out of `replicas` replicas in each step.
     pub fn new(optimizer: O, aggregate: usize, replicas: usize) -> SyncReplicas<O> {
         let clamp = |n: usize| i32::try_from(n.max(1)).unwrap_or(i32::MAX);
-        let patience = Duration::from_secs(10);
-        SyncReplicas { optimizer, aggregate: clamp(aggregate), replicas: clamp(replicas), patience }
+        let replica_timeout = Duration::from_secs(10);
+        SyncReplicas {
+            optimizer,
+            aggregate: clamp(aggregate),
+            replicas: clamp(replicas),
+            replica_timeout,
+        }
     }
 
     /// Time that a step waits for a replica before it continues without it; the default is 10 s.
     #[must_use]
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+    pub fn replica_timeout(mut self, replica_timeout: Duration) -> Self {
+        self.replica_timeout = replica_timeout;
         self
     }
 
@@ -152,7 +157,7 @@ impl<O: Optimizer> SyncReplicas<O> {
                     global_step,
                     local_step: &local_step,
                     whole: self.aggregate,
-                    patience: self.patience,
+                    replica_timeout: self.replica_timeout,
                 }),
             }
         })
@@ -237,7 +242,8 @@ mod tests {
             let w = graph.variable("w", 0.0);
             let v = graph.variable("v", 0.0);
             let loss = (&*w - 3.0).square() + (&*v - 1.0).square();
-            let sync = SyncReplicas::new(Sgd::new(0.1), 2, 2).patience(Duration::from_millis(40));
+            let sync =
+                SyncReplicas::new(Sgd::new(0.1), 2, 2).replica_timeout(Duration::from_millis(40));
             let sync = sync.minimize(&loss, &graph.global_step());
             let session = session(&graph).unwrap();
             session.run([graph.global_initializer(), graph.local_initializer()]).unwrap();

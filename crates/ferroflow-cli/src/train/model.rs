@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Time that a synchronous step waits for a worker before the others continue without it.
-const PATIENCE: Duration = Duration::from_secs(5);
+const REPLICA_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A model in a graph.
 pub struct Built {
@@ -156,7 +156,7 @@ fn with(optimizer: impl Optimizer, loss: &Output, replicas: Option<usize>) -> Tr
     match replicas {
         None => Trainer::Alone(optimizer.apply_gradients(g, &gradients, Some(&step))),
         Some(n) => {
-            let sync = SyncReplicas::new(optimizer, n, n).patience(PATIENCE);
+            let sync = SyncReplicas::new(optimizer, n, n).replica_timeout(REPLICA_TIMEOUT);
             Trainer::InStep(Box::new(sync.apply_gradients(g, &gradients, &step)))
         }
     }

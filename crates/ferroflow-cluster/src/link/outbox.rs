@@ -55,8 +55,8 @@ impl Outbox {
         }))))
     }
 
-    /// Sends a frame; false if the connection is closed. Bytes that cannot be written now are kept, so
-    /// callers check [`Outbox::waiting_bytes`] first.
+    /// Sends a frame; false if the connection is closed. Bytes that cannot be written now are kept,
+    /// so callers check [`Outbox::waiting_bytes`] first.
     pub fn send(&self, frame: LinkFrame, scope: &InlineScope) -> bool {
         let mut state = self.lock();
         if state.is_closed {

@@ -16,8 +16,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 const FIRST_REPORT: Duration = Duration::from_secs(2);
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The devices of each of `peers`. Waits for the tasks up to `limit`. `by_any_name` accepts a task that
-/// has another name for itself; else a task with another name is not the one that was asked for.
+/// The devices of each of `peers`. Waits for the tasks up to `limit`. `by_any_name` accepts a task
+/// that has another name for itself; else a task with another name is not the one that was asked
+/// for.
 pub(super) async fn discover(
     peers: &[Arc<Peer>],
     limit: Duration,

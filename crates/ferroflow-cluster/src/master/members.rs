@@ -58,7 +58,8 @@ impl Members {
         task_name(&self.job, self.index)
     }
 
-    /// The other tasks that `filters` let through, with their addresses. No filter lets all through.
+    /// The other tasks that `filters` let through, with their addresses. No filter lets all
+    /// through.
     pub fn others(&self, filters: &[String]) -> Result<Vec<(DeviceName, &str)>> {
         let filters: Vec<DeviceName> =
             filters.iter().map(|f| DeviceName::parse(f)).collect::<Result<_>>()?;

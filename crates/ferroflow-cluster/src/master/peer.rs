@@ -196,8 +196,8 @@ impl Peer {
         self.note(done);
     }
 
-    /// Starts a part on this task, with values for its feeds if that is the master's own task. `done`
-    /// hears how it ended, maybe before this returns.
+    /// Starts a part on this task, with values for its feeds if that is the master's own task.
+    /// `done` hears how it ended, maybe before this returns.
     pub fn start<K: Borrow<RendezvousKey>>(
         self: &Arc<Self>,
         io: &Handle,

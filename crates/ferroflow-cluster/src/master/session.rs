@@ -22,8 +22,8 @@ use tokio::sync::oneshot;
 /// still get the call later.
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 
-/// How long ending a session waits for its steps, since a kernel may ignore cancellation. Shorter than
-/// the time that a server usually gets to stop.
+/// How long ending a session waits for its steps, since a kernel may ignore cancellation. Shorter
+/// than the time that a server usually gets to stop.
 const STEP_LIMIT: Duration = Duration::from_secs(20);
 
 /// An open session.

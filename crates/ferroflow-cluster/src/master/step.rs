@@ -160,7 +160,8 @@ impl PartitionedStep {
 }
 
 impl Drop for PartitionedStep {
-    /// Deregisters the parts: the step was placed anew, released, or was a partial run that is over.
+    /// Deregisters the parts: the step was placed anew, released, or was a partial run that is
+    /// over.
     fn drop(&mut self) {
         let Some(graphs) = self.registered.take() else { return };
         if self.tasks.is_closed.load(Ordering::Acquire) {

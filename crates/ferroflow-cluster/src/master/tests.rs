@@ -90,7 +90,7 @@ async fn a_partial_run_that_is_over_leaves_no_graph_behind() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_ends_on_all_tasks_when_whoever_closes_it_leaves() {
+async fn a_session_ends_on_all_tasks_when_the_client_leaves_while_closing_it() {
     let (master, ps) = cluster().await;
     let types = || AttrList::Types(vec![DType::Float]);
     let waits = graph()

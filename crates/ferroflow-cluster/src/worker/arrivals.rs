@@ -1,5 +1,5 @@
-//! Values of other tasks for a step of this one. A value waits here for its receiver, or a receiver for
-//! its value. Each key has one value and one receiver.
+//! Values of other tasks for a step of this one. A value waits here for its receiver, or a receiver
+//! for its value. Each key has one value and one receiver.
 
 use ferroflow_core::{
     CancelToken, Error, HashMap, InlineScope, OnCancel, Received, RecvDone, RendezvousKey, Result,
@@ -58,8 +58,8 @@ impl Arrivals {
         }
     }
 
-    /// Hands the value under `key` to `done`, now or when it arrives. `is_asked` says that a RecvTensor
-    /// asks for it.
+    /// Hands the value under `key` to `done`, now or when it arrives. `is_asked` says that a
+    /// RecvTensor asks for it.
     pub fn expect(
         &self,
         key: &RendezvousKey,
@@ -105,8 +105,8 @@ impl Arrivals {
         }
     }
 
-    /// Receivers that have waited for `age` without a RecvTensor, with their cancellation, and whether
-    /// younger ones wait. The caller sends a RecvTensor for each.
+    /// Receivers that have waited for `age` without a RecvTensor, with their cancellation, and
+    /// whether younger ones wait. The caller sends a RecvTensor for each.
     pub fn overdue(&self, age: Duration) -> (Vec<(RendezvousKey, CancelToken)>, bool) {
         let mut state = self.0.lock();
         let (mut overdue, mut any) = (Vec::new(), false);

@@ -23,8 +23,8 @@ pub(crate) struct RegisteredGraph {
 }
 
 impl RegisteredGraph {
-    /// Compiles a part for `session`, and optimizes it first if asked to. Takes too long for a network
-    /// thread.
+    /// Compiles a part for `session`, and optimizes it first if asked to. Takes too long for a
+    /// network thread.
     pub fn new(
         def: &GraphDef,
         task: &Task,

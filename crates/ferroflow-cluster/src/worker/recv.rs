@@ -146,7 +146,8 @@ mod tests {
             let (value, scope) = (Received::Live(Tensor::scalar(1f32)), InlineScope::unknown());
             step.rendezvous.send(&key, value, &scope).unwrap();
         };
-        // The value is there when the caller asks, or arrives while it waits. Then the caller leaves.
+        // The value is there when the caller asks, or arrives while it waits. Then the caller
+        // leaves.
         send();
         drop(Waiting::new(&step, "k"));
         let mut waiting = Waiting::new(&step, "k");

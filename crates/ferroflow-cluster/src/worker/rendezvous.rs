@@ -18,8 +18,8 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-/// How long a cancelled step still answers, so that all tasks get the cause of the failure before this
-/// consequence of it.
+/// How long a cancelled step still answers, so that all tasks get the cause of the failure before
+/// this consequence of it.
 const ABORT_DELAY: Duration = Duration::from_secs(1);
 
 pub(super) struct StepRendezvous {
@@ -116,8 +116,8 @@ impl StepRendezvous {
         self.arrivals.arrived(key, value, scope);
     }
 
-    /// Sends a RecvTensor for the values that were not pushed within `age`. Returns whether receivers
-    /// wait for younger ones.
+    /// Sends a RecvTensor for the values that were not pushed within `age`. Returns whether
+    /// receivers wait for younger ones.
     pub fn ask_for_overdue(&self, age: Duration) -> bool {
         let (overdue, any) = self.arrivals.overdue(age);
         overdue.into_iter().for_each(|(key, cancel)| self.ask(&key, &cancel));
@@ -148,8 +148,8 @@ impl StepRendezvous {
         }
     }
 
-    /// Sends a RecvTensor for a value. Its answer counts only if the value was not pushed meanwhile. If
-    /// it was, the request ends with the step.
+    /// Sends a RecvTensor for a value. Its answer counts only if the value was not pushed
+    /// meanwhile. If it was, the request ends with the step.
     fn ask(&self, key: &RendezvousKey, cancel: &CancelToken) {
         let Some(view) = self.view.get() else { return };
         let (stop, stopped) = oneshot::channel();
@@ -199,7 +199,8 @@ impl Rendezvous for StepRendezvous {
         }
         self.aborted.check()?;
         let to = view.remote(destination);
-        // Noted before the push: a link that is lost right after it must find the step among its users.
+        // Noted before the push: a link that is lost right after it must find the step among its
+        // users.
         let over = |link| {
             let mut links = self.links.lock();
             if !links.contains(&link) {

@@ -39,8 +39,8 @@ impl SessionState {
     }
 }
 
-/// The master that opened a session. A master with the same name and another incarnation has restarted
-/// and lost its sessions.
+/// The master that opened a session. A master with the same name and another incarnation has
+/// restarted and lost its sessions.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Master {
     task: String,
@@ -115,8 +115,8 @@ impl Sessions {
         &self.legacy.view
     }
 
-    /// Opens a session, unless it is open already. Returns the sessions that an earlier incarnation of
-    /// this master left behind. This task's own master shares its `state`.
+    /// Opens a session, unless it is open already. Returns the sessions that an earlier incarnation
+    /// of this master left behind. This task's own master shares its `state`.
     #[must_use = "the steps of sessions left behind must end"]
     pub fn create(
         &self,

@@ -1,5 +1,5 @@
-//! Steps under way. A step begins with the master's RunGraph, or earlier, with a RecvTensor or value of
-//! a task that runs ahead. It ends with the master's CleanupGraph.
+//! Steps under way. A step begins with the master's RunGraph, or earlier, with a RecvTensor or
+//! value of a task that runs ahead. It ends with the master's CleanupGraph.
 
 use super::partial::PartialExecution;
 use super::rendezvous::StepRendezvous;
@@ -204,8 +204,8 @@ impl WorkerSteps {
         Ok(step)
     }
 
-    /// Takes a value that another task pushed. Keeps it for a while if its step has not started. Drops
-    /// it if its step is over.
+    /// Takes a value that another task pushed. Keeps it for a while if its step has not started.
+    /// Drops it if its step is over.
     pub fn arrived(&self, id: i64, key: &str, value: Result<Received>, scope: &InlineScope) {
         let mut table = self.table.lock();
         let started = table.steps.get(&id).filter(|entry| entry.step.has_started());
@@ -290,8 +290,8 @@ impl WorkerSteps {
         self.table.lock().steps.values().map(|entry| entry.step.clone()).collect()
     }
 
-    /// Starts checking for overdue and early values, unless that is under way. Stops when there have been
-    /// none for a while.
+    /// Starts checking for overdue and early values, unless that is under way. Stops when there
+    /// have been none for a while.
     pub fn watch(&self) {
         if self.is_watched.load(Ordering::Relaxed) || self.is_watched.swap(true, Ordering::AcqRel) {
             return;
@@ -315,8 +315,8 @@ impl WorkerSteps {
         });
     }
 
-    /// Sends RecvTensor for overdue values and drops early ones that are too old. Returns whether there
-    /// is more to check later.
+    /// Sends RecvTensor for overdue values and drops early ones that are too old. Returns whether
+    /// there is more to check later.
     fn look(&self) -> bool {
         let mut any = false;
         for step in self.all() {

@@ -1,5 +1,5 @@
-//! How values get from the task that makes them to the task that needs them. Another way to carry them
-//! is another implementation of [`Transport`]: the rest of a step does not change.
+//! How values get from the task that makes them to the task that needs them. Another way to carry
+//! them is another implementation of [`Transport`]: the rest of a step does not change.
 
 use crate::channels::Channels;
 use crate::error::said_by;
@@ -31,8 +31,8 @@ pub(crate) trait Transport: Send + Sync + 'static {
     /// Prepares to send values to the tasks at these addresses. Completes also if that fails.
     fn prepare(&self, to: Vec<String>) -> BoxFuture<()>;
 
-    /// Pushes a value to another task. False: the value waits for a RecvTensor. `over` gets the id of the
-    /// link before anything goes over it.
+    /// Pushes a value to another task. False: the value waits for a RecvTensor. `over` gets the id
+    /// of the link before anything goes over it.
     fn send(
         &self,
         to: Remote<'_>,
@@ -46,13 +46,13 @@ pub(crate) trait Transport: Send + Sync + 'static {
     /// Whether the device of this incarnation pushes its values.
     fn pushes(&self, incarnation: u64) -> bool;
 
-    /// Asks `from` for the value under `key` of a step, and waits for it. Dropping the future cancels
-    /// the request.
+    /// Asks `from` for the value under `key` of a step, and waits for it. Dropping the future
+    /// cancels the request.
     fn recv(&self, from: Remote<'_>, step_id: i64, key: &str) -> BoxFuture<Result<Received>>;
 }
 
-/// Pushes values over links. Tasks without a link get their values with RecvTensor, which every task
-/// understands.
+/// Pushes values over links. Tasks without a link get their values with RecvTensor, which every
+/// task understands.
 pub(crate) struct Native {
     channels: Arc<Channels>,
     links: Arc<Links>,

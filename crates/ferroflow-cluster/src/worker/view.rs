@@ -38,7 +38,8 @@ impl View {
         device.strip_prefix(self.name.as_str()).is_some_and(|rest| rest.starts_with('/'))
     }
 
-    /// The task that orders collectives by default: the chief, the master, worker 0, or the first task.
+    /// The task that orders collectives by default: the chief, the master, worker 0, or the first
+    /// task.
     pub fn first_task(&self) -> String {
         let known = |job: &str| Some(task_name(job, 0).to_string());
         let usual = ["chief", "master", "worker"].into_iter().filter_map(known);

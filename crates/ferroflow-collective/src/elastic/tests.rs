@@ -240,7 +240,7 @@ fn the_first_message_of_a_connection_is_limited_in_length_and_time() {
 
 /// A process that gets ranks and never connects to others. Returns why it was refused and how many
 /// ranks it had. `None` if the connection ended without a reason.
-fn one_that_reaches_nobody(driver: &Driver, name: &str) -> Option<(Error, u32)> {
+fn unreachable_member(driver: &Driver, name: &str) -> Option<(Error, u32)> {
     let stream = TcpStream::connect(driver.address()).unwrap();
     let say = |word: WorkerMessage| write_frame(&mut &stream, &word.encode()).unwrap();
     say(WorkerMessage::Hello { token: "t".into(), name: name.into() });
@@ -267,7 +267,7 @@ fn ranks_that_can_never_connect_are_refused_with_the_reason() {
     std::thread::scope(|scope| {
         let both = ["a", "b"].map(|name| {
             let driver = &driver;
-            scope.spawn(move || one_that_reaches_nobody(driver, name).unwrap())
+            scope.spawn(move || unreachable_member(driver, name).unwrap())
         });
         for one in both {
             let (why, places) = one.join().unwrap();
@@ -286,7 +286,7 @@ fn a_newcomer_that_cannot_reach_the_ranks_is_left_out_of_later_epochs() {
         let mut first = member(&driver, "first");
         drop(first.next_group(&options()).unwrap());
         let driver = &driver;
-        let newcomer = scope.spawn(move || one_that_reaches_nobody(driver, "newcomer").unwrap());
+        let newcomer = scope.spawn(move || unreachable_member(driver, "newcomer").unwrap());
         while !first.has_newcomers() {
             std::thread::yield_now();
         }

@@ -107,8 +107,8 @@ impl SharedSegment {
         crowded: bool,
         failure: Arc<GroupFailure>,
     ) -> Arc<SharedSegment> {
-        // A look is a few loads, some ten microseconds of them when a processor is to spare; with giving
-        // the processor away it is a system call.
+        // A look is a few loads, some ten microseconds of them when a processor is to spare; with
+        // giving the processor away it is a system call.
         let spin = match crowded {
             true => Spin::counted(40, 0),
             false => Spin::counted(1500, 400),

@@ -29,10 +29,11 @@ pub struct Partition {
 /// Cuts `graph`, whose nodes are all placed on one of `devices`.
 ///
 /// A tensor that several nodes of a task need is sent there once. The value of a reference is read
-/// and sent for each node, and so is an alias of a variable for a node that follows an update. A control edge becomes the transfer of an empty tensor. If a loop spans
-/// tasks, each task without the loop condition gets a loop of control edges that follows the
-/// condition, so that it receives values once in each iteration. A value that arrives long before
-/// it is needed, by the estimate of `model`, is received later.
+/// and sent for each node, and so is an alias of a variable for a node that follows an update. A
+/// control edge becomes the transfer of an empty tensor. If a loop spans tasks, each task without
+/// the loop condition gets a loop of control edges that follows the condition, so that it receives
+/// values once in each iteration. A value that arrives long before it is needed, by the estimate of
+/// `model`, is received later.
 pub fn partition(
     mut graph: GraphIr,
     devices: &[Arc<DeviceInfo>],

@@ -23,8 +23,8 @@ const MAX_LOOKS: usize = 1 << 24;
 /// that it did not have before.
 ///
 /// Left out are pairs where the edge could do harm: the reader waits for something that the writer
-/// does not wait for, such as another task, which may in turn wait for the writer; or one of them is
-/// in a loop.
+/// does not wait for, such as another task, which may in turn wait for the writer; or one of them
+/// is in a loop.
 pub fn reads_before_writes(graph: &GraphIr, uses: &VariableUses) -> Vec<(NodeId, NodeId)> {
     let mut pairs = Vec::new();
     if uses.contended().next().is_none() {

@@ -4707,7 +4707,8 @@ pub struct CompleteGroupRequest {
     pub collective_type: i32,
     #[prost(message, optional, tag = "6")]
     pub device_attributes: ::core::option::Option<DeviceAttributes>,
-    /// Ferroflow's own field, which TensorFlow skips. The rank that the member's client requests, plus 1.
+    /// Ferroflow's own field, which TensorFlow skips.
+    /// The rank that the member's client requests, plus 1.
     #[prost(int32, tag = "7001")]
     pub ferroflow_rank: i32,
 }

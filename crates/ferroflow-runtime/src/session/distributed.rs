@@ -72,8 +72,8 @@ pub trait DistributedStep: Send + Sync {
 
 /// A partial run of a distributed step.
 pub trait DistributedPartialRun: Send + Sync {
-    /// One call: feeds some values and fetches some. The last call also waits for the end of the run. A
-    /// call that fails is the last.
+    /// One call: feeds some values and fetches some. The last call also waits for the end of the
+    /// run. A call that fails is the last.
     fn part(
         self: Arc<Self>,
         feeds: Vec<(String, Tensor)>,

@@ -110,7 +110,8 @@ impl TaskSession {
         self.partial_runs.runs.lock().insert(handle.to_string(), run);
         let open = self.ensure_open();
         if open.is_err() {
-            // The session may just have ended and dropped its runs; this one would keep it in memory.
+            // The session may just have ended and dropped its runs; this one would keep it in
+            // memory.
             let late = self.partial_runs.runs.lock().remove(handle);
             drop(late);
         }

@@ -12,15 +12,15 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 /// How nodes get a device if they ask for none, or for one of several.
 #[derive(Clone, Debug, Default)]
 pub enum Placement {
-    /// The first device that fits, those of the session's own task first, for all nodes when they are
-    /// added, as in TensorFlow.
+    /// The first device that fits, those of the session's own task first, for all nodes when they
+    /// are added, as in TensorFlow.
     #[default]
     First,
     /// The same, for what a step needs when it is first run: nodes that no step needs may ask for
     /// devices that do not exist.
     FirstNeeded,
-    /// When a step is first run: the placement with the shortest predicted step. The step is placed anew,
-    /// except for nodes with state, once it has been measured.
+    /// When a step is first run: the placement with the shortest predicted step. The step is placed
+    /// anew, except for nodes with state, once it has been measured.
     ByCost(Box<CostModel>),
 }
 

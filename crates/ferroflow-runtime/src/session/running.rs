@@ -60,7 +60,8 @@ impl Running {
 }
 
 impl StepGuard {
-    /// The result of the step. If the session was closed meanwhile, an error becomes that of the close.
+    /// The result of the step. If the session was closed meanwhile, an error becomes that of the
+    /// close.
     pub fn reason<T>(&self, result: Result<T>) -> Result<T> {
         match result {
             Ok(value) => Ok(value),

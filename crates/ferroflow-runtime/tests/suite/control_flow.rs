@@ -166,8 +166,8 @@ fn conds_nest() {
 }
 
 /// Adds `name`: a loop that counts `name/i` from `start` up to `limit` and sums the counts in
-/// `name/sum`. `limit` and 1 are loop invariants. `step` adds something to the body: it is given the
-/// count before (`name/i_in`) and says which node to take for it.
+/// `name/sum`. `limit` and 1 are loop invariants. `step` adds something to the body: it is given
+/// the count before (`name/i_in`) and says which node to take for it.
 fn counting_loop(
     g: GraphBuilder,
     name: &str,
@@ -362,7 +362,7 @@ fn an_error_in_a_loop_ends_it() {
 
 #[test]
 fn a_step_that_fails_in_a_loop_leaves_nothing_behind() {
-    // A large value goes around; once the step has failed nobody may hold it.
+    // A large value goes around; once the step has failed nothing may hold it.
     let g = graph()
         .dtype(DType::Float)
         .placeholder("x")

@@ -51,7 +51,7 @@ fn errors_inside_a_function_name_the_node_there() {
     let e = ints(&session(&g), &[("x", 1)], &["y"]).unwrap_err();
     assert_eq!(e.code(), Code::OutOfRange);
     assert_eq!(e.message(), "no\n\t [[{{node inner}}]]");
-    let missing = call(graph().constant("x", 1), "y", "PartitionedCall", "nobody", &["x"]).build();
+    let missing = call(graph().constant("x", 1), "y", "PartitionedCall", "missing", &["x"]).build();
     assert_eq!(failure(&missing, &["y"]).code(), Code::NotFound);
 }
 
@@ -82,7 +82,7 @@ fn stateful_nodes_of_a_function_run_even_if_no_result_needs_them() {
         "f",
         &["x"],
     );
-    // `n` runs, `bad` is not stateful and nobody needs it.
+    // `n` runs, `bad` is not stateful and no node needs it.
     assert_eq!(fetch(&g.build(), &[("x", 2)], "y"), 4);
 }
 

@@ -103,7 +103,7 @@ fn names_may_be_written_in_either_way() {
 }
 
 #[test]
-fn mistakes_are_told_in_tensorflows_words() {
+fn errors_have_the_texts_of_tensorflow() {
     let s = staged();
     let h = setup(&s, &["a", "b"], &["r1", "r2"]);
     let fails = |handle: &str, feeds: &[(&str, i32)], fetches: &[&str], text: &str| {
@@ -126,7 +126,7 @@ fn mistakes_are_told_in_tensorflows_words() {
 }
 
 #[test]
-fn an_error_reaches_whoever_fetches() {
+fn an_error_reaches_the_call_that_fetches() {
     let s = staged();
     let h = setup(&s, &["a", "c"], &["r1", "bad"]);
     assert_eq!(part(&s, &h, &[("a", 1)], &["r1"]).unwrap(), [2]);

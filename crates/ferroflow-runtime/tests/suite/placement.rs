@@ -64,7 +64,7 @@ fn by_cost_work_is_shared_by_devices_and_values_stay() {
         let got = s.run_blocking(request(&[x()], &["y"], &[])).unwrap();
         let want = plain.run_blocking(request(&[x()], &["y"], &[])).unwrap();
         assert_eq!(got.tensors, want.tensors);
-        assert!(got.stats.is_none(), "nobody asked for a trace");
+        assert!(got.stats.is_none(), "no trace was requested");
     }
 }
 

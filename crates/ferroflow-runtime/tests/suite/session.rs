@@ -269,8 +269,8 @@ fn closing_while_steps_come_and_go_loses_none() {
 
 #[test]
 fn an_update_shows_through_an_earlier_read() {
-    // As in TensorFlow: `read` runs before `bump`, and `late`, which waits for `bump`, gets what the
-    // variable holds then.
+    // As in TensorFlow: `read` runs before `bump`, and `late`, which waits for `bump`, gets what
+    // the variable holds then.
     let def = graph()
         .op("v", "VariableV2", &[])
         .attr("dtype", DType::Int32)

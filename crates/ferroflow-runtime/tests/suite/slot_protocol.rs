@@ -1,6 +1,6 @@
-//! The slot and counter protocol of `src/slots.rs`, `src/flat.rs` and `src/frames.rs` as a loom model:
-//! every interleaving, every value a relaxed load may see. The model is the protocol with loom's
-//! types, not the code itself; who changes one changes the other.
+//! The slot and counter protocol of `src/slots.rs`, `src/flat.rs` and `src/frames.rs` as a loom
+//! model: every interleaving, every value a relaxed load may see. The model is the protocol with
+//! loom's types, not the code itself; a change of one needs a change of the other.
 
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicU32, Ordering};
@@ -21,7 +21,7 @@ impl State {
     /// `FlatState::complete` for the edge of one source: whether the consumer is ready.
     fn complete(&self, slot: usize, value: u32, count_down: Ordering) -> bool {
         self.slots[slot].with_mut(|to| {
-            // SAFETY: what loom checks: nobody else touches the slot now.
+            // SAFETY: loom checks that no other thread touches the slot now.
             unsafe { *to = value }
         });
         self.pending.fetch_sub(1, count_down) == 1

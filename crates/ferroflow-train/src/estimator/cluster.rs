@@ -13,7 +13,7 @@ use std::time::Duration;
 /// describes, or alone if there is none. Every task of the cluster runs the same program:
 ///
 /// - `chief`, or worker 0 where there is no chief, trains, saves and initializes; `worker`s train;
-/// - a `ps` serves until it is told to end;
+/// - a `ps` serves until it receives a signal to end;
 /// - an `evaluator`, which is not in the cluster, evaluates each checkpoint until the last.
 ///
 /// Returns the last scores, if this task evaluates.

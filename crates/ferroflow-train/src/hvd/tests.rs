@@ -366,7 +366,7 @@ fn every_op_that_communicates_has_a_gradient() {
         assert_eq!(all[2], of_rows.map(|x| x / 3.0));
         assert_eq!(all[3], of_rows);
         let want = [[1.0; 6], [2.0, 3.0, 3.0, 3.0, 3.0, 3.0], of_rows];
-        assert_eq!(all[4], want[r], "the scale of whoever got the row");
+        assert_eq!(all[4], want[r], "the scale of the rank that got the row");
         let least = g.op("HorovodAllreduce").input(&six).attr("reduce_op", 3i64).output();
         g.gradients(&[least.sum_all()], std::slice::from_ref(&six));
         let e = g.check().unwrap_err();

@@ -58,7 +58,7 @@ pub(super) struct Quorum {
     shrink: Operation,
     /// Counts in a replica that is missing in the step `missed_step`, unless that has completed.
     stand_in: Operation,
-    patience: Duration,
+    replica_timeout: Duration,
 }
 
 /// The state of a step.
@@ -82,13 +82,14 @@ pub(super) struct Parts<'a> {
     pub global_step: &'a Variable,
     pub local_step: &'a Variable,
     pub whole: i32,
-    pub patience: Duration,
+    pub replica_timeout: Duration,
 }
 
 impl Quorum {
     #[track_caller]
     pub fn new(parts: Parts<'_>) -> Quorum {
-        let Parts { gate, accumulators, tokens, global_step, local_step, whole, patience } = parts;
+        let Parts { gate, accumulators, tokens, global_step, local_step, whole, replica_timeout } =
+            parts;
         let (g, size) = (global_step.graph(), &gate.size);
         let held: Vec<Output> = accumulators.iter().map(Accumulator::pending).collect();
         let look = |counted: Output, held: Output| {
@@ -122,7 +123,7 @@ impl Quorum {
             stand_in: gate.counter.count_in(&missed_step),
             new_size,
             missed_step,
-            patience,
+            replica_timeout,
         })
     }
 
@@ -178,7 +179,7 @@ impl<'a> Watch<'a> {
 
     /// Interval between two checks.
     pub fn interval(&self) -> Duration {
-        self.quorum.patience / 4
+        self.quorum.replica_timeout / 4
     }
 
     /// Checks the step and resolves a stall. `usual` is the duration of a step.
@@ -194,7 +195,7 @@ impl<'a> Watch<'a> {
         let there = counted.min(held);
         if there > 0 {
             let since = *self.waiting.get_or_insert_with(Instant::now);
-            if since.elapsed() < self.quorum.patience {
+            if since.elapsed() < self.quorum.replica_timeout {
                 return Ok(());
             }
             self.waiting = None;
@@ -207,7 +208,7 @@ impl<'a> Watch<'a> {
         // All replicas may still be computing: a surplus token makes one of them compute in vain.
         let limit = self
             .quorum
-            .patience
+            .replica_timeout
             .max(usual.saturating_mul(3))
             .saturating_mul(1 << self.tries.min(3));
         if tokens > 0 || self.began.elapsed() < limit {

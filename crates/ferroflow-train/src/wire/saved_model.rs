@@ -31,7 +31,7 @@ const MAIN_OP: &str = "saved_model_main_op";
 /// A graph without devices, and everything that is known of it, as a serialized `SavedModel`.
 pub(crate) fn encode_saved_model(graph: &Graph, parts: &ModelParts<'_>) -> Result<Vec<u8>> {
     let mut def = graph.to_def()?;
-    // Whoever loads it has other devices.
+    // The program that loads the model has other devices.
     def.nodes.iter_mut().for_each(|n| n.device.clear());
     let mut meta = graph.meta_graph_proto(&def, parts.saver.as_ref())?;
     if let Some(info) = &mut meta.meta_info_def {

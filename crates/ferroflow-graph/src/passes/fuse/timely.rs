@@ -1,5 +1,5 @@
-//! Nodes run when they would have. A node that can fail is not made to wait for what it did not wait
-//! for, so its error comes out. A node that reads a variable does not move behind an update.
+//! Nodes run when they would have. A node that can fail is not made to wait for what it did not
+//! wait for, so its error comes out. A node that reads a variable does not move behind an update.
 
 use crate::block_kernel::{AnyBlockKernel, OperandShapes};
 use crate::graph::{GraphIr, NodeId};

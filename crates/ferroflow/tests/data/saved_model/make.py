@@ -14,7 +14,7 @@ import tensorflow as tf
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 tf1 = tf.compat.v1
-# Gone in the end: whoever loads a model must find the file among its assets.
+# Removed at the end: a loader must find the file among the model's assets.
 SCRATCH = tempfile.mkdtemp()
 
 
