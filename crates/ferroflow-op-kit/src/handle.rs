@@ -6,8 +6,8 @@ use ferroflow_graph::ResourceName;
 use parking_lot::Mutex;
 use std::sync::Weak;
 
-/// The kernel of an op that makes (or finds) a resource and puts out a handle to it. A resource
-/// that nobody else can name goes when the kernel goes.
+/// The kernel of an op that makes (or finds) a resource and outputs a handle to it. A resource
+/// that cannot be named elsewhere is dropped with the kernel.
 pub struct Anchor<T: Resource> {
     name: ResourceName,
     handle: Value,
@@ -35,12 +35,12 @@ impl<T: Resource> Anchor<T> {
         Ok(Anchor { name, handle, kept: Mutex::new(None) })
     }
 
-    /// What it puts out.
+    /// Its output.
     pub fn handle(&self) -> Value {
         self.handle.clone()
     }
 
-    /// The resource. It is made by `make`, which is told its name, unless it is there already; one
+    /// The resource. `make` creates it with its name unless it exists; an existing
     /// that is there must pass `check`.
     pub fn get(
         &self,
@@ -65,7 +65,7 @@ impl<T: Resource> Anchor<T> {
         Ok(resource)
     }
 
-    /// [`Anchor::get`], and puts out the handle.
+    /// [`Anchor::get`], and outputs the handle.
     pub fn output(
         &self,
         ctx: &mut Ctx<'_>,
@@ -215,8 +215,8 @@ impl Target {
     }
 }
 
-/// Runs `change` on the values of several initialised variables at once, with everybody else kept
-/// out. Locks are taken in order of address, so that two such updates cannot wait for each other.
+/// Runs `change` on the values of several initialised variables under all their locks. Locks are
+/// taken in order of address, so that two such updates cannot deadlock.
 pub fn modify_all(
     variables: &[Arc<Variable>],
     change: &mut dyn FnMut(&mut [&mut Tensor]) -> Result<()>,

@@ -170,7 +170,7 @@ fn join(low: u32, high: u32) -> u64 {
     u64::from(low) | u64::from(high) << 32
 }
 
-/// Bits nobody can foresee.
+/// Unpredictable bits.
 pub fn entropy() -> u64 {
     RandomState::new().hash_one(std::time::SystemTime::now())
 }

@@ -16,7 +16,8 @@ impl CheckpointFile {
         BundleReader::open(prefix).map(CheckpointFile)
     }
 
-    /// The names of its tensors, sorted. Parts of a partitioned tensor are not listed: the whole is.
+    /// The names of its tensors, sorted. Parts of a partitioned tensor are not listed: the whole
+    /// is.
     pub fn names(&self) -> Vec<String> {
         self.0.names()
     }

@@ -1,4 +1,4 @@
-//! Fourier transforms, and what is heard through them.
+//! Fourier transforms and audio ops.
 
 mod complex;
 mod plan;

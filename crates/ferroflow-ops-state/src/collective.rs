@@ -1,6 +1,7 @@
-//! TensorFlow's collectives: CollectiveReduce, CollectiveGather, CollectiveBcastSend and -Recv, in both versions,
-//! CollectiveAllToAllV2, and what is done with communicators: CollectiveReduceV3 and CollectiveAllToAllV3. The
-//! devices of a group call with the same keys; the task sees to the rest.
+//! TensorFlow's collectives: CollectiveReduce, CollectiveGather, CollectiveBcastSend and -Recv, in
+//! both versions, CollectiveAllToAllV2, and the ops on communicators: CollectiveReduceV3 and
+//! CollectiveAllToAllV3. The devices of a group call with the same keys; the task's `Collectives`
+//! do the rest.
 
 mod assign_group;
 mod communicator;
@@ -12,7 +13,7 @@ use ferroflow_graph::OpBuilder;
 use parking_lot::Mutex;
 use std::time::Duration;
 
-/// What tells a group from others, and a collective of its from others.
+/// The keys that identify a group and a collective of that group.
 #[derive(Clone, Copy)]
 struct Keys {
     group_size: i64,
@@ -20,7 +21,7 @@ struct Keys {
     instance_key: i64,
 }
 
-/// Who says the keys: the version of an op.
+/// The source of the keys, which depends on the version of an op.
 #[derive(Clone, Copy)]
 enum KeysFrom {
     Attrs(Keys),
@@ -32,7 +33,7 @@ struct Collective {
     kind: CollectiveKind,
     dtype: DType,
     keys: KeysFrom,
-    /// What is to come out, where the node says so.
+    /// The output shape, where the node gives it.
     shape: Option<PartialShape>,
     timeout: Option<Duration>,
 }
@@ -75,7 +76,8 @@ impl Collective {
             },
             KeysFrom::Communicator => {
                 let communicator = Communicator::of(ctx)?;
-                // TensorFlow's rule: the op says whether there is a limit, its communicator which.
+                // TensorFlow's rule: the op sets whether there is a timeout, its communicator sets
+                // which.
                 timeout = timeout.and(communicator.timeout);
                 communicator.next_keys()
             }
@@ -88,7 +90,7 @@ impl Collective {
                 keys.group_size
             );
         };
-        // What a broadcast brings is said by the node, or by its last input.
+        // The node or its last input gives the shape of a broadcast value.
         let told = match (&self.shape, gives, self.keys) {
             (_, false, KeysFrom::Inputs) => {
                 let dims = ctx.input(3)?;
@@ -169,7 +171,7 @@ impl AsyncKernel for Collective {
     }
 }
 
-/// Starts one device's part. A step that is cancelled does not wait for the others of the group.
+/// Starts one device's part. A cancelled step does not wait for the other members.
 fn start(step: &Arc<StepCtx>, call: CollectiveCall, done: CollectiveDone) {
     let done = Arc::new(Mutex::new(Some(done)));
     let cancelled = done.clone();
@@ -189,7 +191,7 @@ fn start(step: &Arc<StepCtx>, call: CollectiveCall, done: CollectiveDone) {
     step.collectives.start(step, call, Box::new(finish));
 }
 
-/// How long the node waits for the others of its group, if not as long as it takes.
+/// Timeout for the other members of the group, if any.
 fn timeout(init: &KernelInit<'_>) -> Result<Option<Duration>> {
     let seconds = init.float("timeout_seconds")?;
     Ok((seconds > 0.0).then(|| Duration::from_secs_f32(seconds.min(1e9))))
@@ -222,7 +224,7 @@ fn reduce(init: &KernelInit<'_>) -> Result<CollectiveKind> {
     Ok(CollectiveKind::Reduce { merge, is_mean })
 }
 
-/// Refuses, as TensorFlow does on CPUs: it scatters what it has reduced on GPUs only.
+/// Fails as TensorFlow does on CPUs: reduce-scatter exists on GPUs only.
 fn reduce_scatter(_: &KernelInit<'_>) -> Result<KernelBox> {
     Ok(KernelBox::new(|ctx: &mut Ctx<'_>| -> Result<()> {
         for (i, name) in ["group_size", "group_key", "instance_key"].into_iter().enumerate() {
@@ -265,12 +267,12 @@ const REDUCED: &str = "T: {bfloat16, float, half, double, int32, int64}";
 const GATHERED: &str = "T: {float, half, double, int32, int64}";
 const BROADCAST: &str = "T: {bool, float, half, double, int32, int64}";
 
-/// What the first version of an op is told by attributes.
+/// Attributes of the first version of an op.
 fn keys_as_attrs(op: OpBuilder<'_>) -> OpBuilder<'_> {
     op.attr("group_size: int").attr("group_key: int").attr("instance_key: int")
 }
 
-/// What the second version of an op is told by inputs.
+/// Inputs of the second version of an op.
 fn keys_as_inputs(op: OpBuilder<'_>) -> OpBuilder<'_> {
     op.input("group_size: int32").input("group_key: int32").input("instance_key: int32")
 }
@@ -279,7 +281,7 @@ fn reduction(op: OpBuilder<'_>) -> OpBuilder<'_> {
     op.attr("merge_op: {'Min', 'Max', 'Mul', 'Add'}").attr("final_op: {'Id', 'Div'}")
 }
 
-/// How all of them wait for the others of their group.
+/// How all of them wait for the other members of their group.
 fn waiting(op: OpBuilder<'_>) -> OpBuilder<'_> {
     op.attr("communication_hint: string = 'auto'")
         .attr("timeout_seconds: float = 0.0")
@@ -355,7 +357,7 @@ fn register_v2(c: &mut Catalog) {
     waiting(op).shape(|c| Ok(vec![c.shape_from(3)])).cpu(make(move |_| Ok(kind), 2));
 }
 
-/// What the third version of an op is told: a communicator, which knows the keys.
+/// Inputs of the third version of an op: a communicator, which holds the keys.
 fn with_communicator(op: OpBuilder<'_>) -> OpBuilder<'_> {
     op.input("input: T")
         .input("communicator: resource")

@@ -233,7 +233,7 @@ fn histogram<T: Real>(dtype: DType) -> impl Kernel {
     }
 }
 
-/// As many bins as input `i` says, in every row of `rows`.
+/// The number of bins in input `i`, for every row of `rows`.
 fn bins(c: &ShapeCtx<'_>, i: usize) -> Option<usize> {
     c.constant_ints(i).and_then(|v| v.first().copied()).and_then(|n| usize::try_from(n).ok())
 }

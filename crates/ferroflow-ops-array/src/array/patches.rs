@@ -105,7 +105,7 @@ fn copy_patches(x: &Tensor, windows: &[Window], out: &mut Tensor) -> Result<()> 
     let (from, to) = (walk::strides(x.shape()), walk::strides(out.shape()));
     let depth = x.shape()[windows.len() + 1];
     let mut place = vec![0i64; windows.len()];
-    // As many places as the window has, which is at most the number of channels put out.
+    // One per window position, at most the number of output channels.
     for channel in (0..out.shape()[windows.len() + 1]).step_by(depth) {
         let (mut from_at, mut to_at) = (0usize, channel);
         let mut loops = Vec::with_capacity(windows.len());
@@ -151,7 +151,7 @@ fn extract_shape(c: &ShapeCtx<'_>, n: usize) -> Result<Vec<PartialShape>> {
     }])
 }
 
-/// Patches of the numbers of pixels tell where each element of a patch came from.
+/// Patches of pixel indices give the source of each element of a patch.
 fn patches_gradient<'g>(
     g: &GradientScope<'g>,
     dy: &[Term<'g>],

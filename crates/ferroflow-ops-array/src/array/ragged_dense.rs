@@ -336,7 +336,7 @@ fn ragged_to_tensor_gradient<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Resu
     let (values, default, dy) = (g.input(1), g.input(2), dy[0]);
     let types = g.attrs().byte_strings("row_partition_types")?;
     let ragged = types.iter().filter(|t| &t[..] != b"FIRST_DIM_SIZE").count() as i64;
-    // The same conversion of the values' numbers tells where each element came from.
+    // Converting the values' indices in the same way gives the source of each element.
     let shape = g.call("Slice", &[dy.shape(), g.ints(&[0]), g.ints(&[1 + ragged])]);
     let numbers = g.range(values.shape().element(0));
     let mut inputs = vec![shape, numbers, g.int(-1)];

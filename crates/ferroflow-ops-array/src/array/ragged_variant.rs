@@ -216,7 +216,7 @@ fn to_variant_gradient(init: &KernelInit<'_>) -> Result<KernelBox> {
                     "Expected values Tensor dtype: {dtype}, found: {}",
                     values.dtype()
                 );
-                // What is left of a row may be a scalar.
+                // The rest of a row may be a scalar.
                 let n = values.elements().checked_div(row.elements()).unwrap_or(0);
                 let rows: Shape = [n].iter().chain(row.iter()).copied().collect();
                 parts.push(match encoded.rank() {

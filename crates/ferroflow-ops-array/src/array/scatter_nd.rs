@@ -65,7 +65,7 @@ impl Targets {
         })
     }
 
-    /// Combines the slices of `updates` with what is there.
+    /// Combines the slices of `updates` with the present values.
     pub(crate) fn combine<T: Element>(
         &self,
         out: &mut Tensor,
@@ -160,7 +160,7 @@ fn update<T: Element>(f: fn(T, T) -> T) -> impl Kernel {
     scattered(move |targets, out, updates| targets.combine::<T>(out, updates, f))
 }
 
-/// The larger; what is there if they do not compare.
+/// The larger; the present value if they do not compare.
 fn larger<T: Real>(a: T, b: T) -> T {
     if b > a { b } else { a }
 }
@@ -256,7 +256,7 @@ pub(crate) fn register(c: &mut Catalog) {
         c.gradient(op, |g, dy| {
             let (x, at, updates, y) = (g.input(0), g.input(1), g.input(2), g.output(0));
             let dtype = dy[0].dtype();
-            // What is the largest several times shares.
+            // Equal maxima share the gradient.
             let of_x = x.with("Equal", y).cast(dtype);
             let of_updates = updates.with("Equal", g.call("GatherNd", &[y, at])).cast(dtype);
             let shape = x.shape_as(at.dtype());

@@ -93,7 +93,7 @@ fn places(n: usize, masks: Masks, rank: usize) -> Result<(Vec<Option<usize>>, Ve
     Ok((spoken_for, places))
 }
 
-/// One dimension of size `size`, sliced as place `i` says.
+/// One dimension of size `size`, sliced by entry `i`.
 fn slice_dim(
     size: usize,
     (begin, end, stride): Triple,

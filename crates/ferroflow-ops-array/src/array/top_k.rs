@@ -156,7 +156,7 @@ fn in_top_k(attr: Option<i64>) -> impl Kernel {
             let Some(&score) = usize::try_from(target).ok().and_then(|t| row.get(t)) else {
                 return false;
             };
-            // Where something is not a number, nothing can be said.
+            // With NaN, no comparison holds.
             row.iter().all(|x| x.is_finite())
                 && (row.iter().filter(|x| **x > score).count() as i64) < k
         };

@@ -1,4 +1,4 @@
-//! Reduction axes: which dimensions go, and what is left.
+//! Reduction axes: which dimensions are reduced, and which remain.
 
 use crate::prelude::*;
 

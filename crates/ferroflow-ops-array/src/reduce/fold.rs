@@ -212,7 +212,7 @@ fn fold_step<S: Copy + Sync, A: Copy + Send + Sync>(
     if outer < ComputePool::threads().max(8) && r * inner > BLOCK {
         let rows = (BLOCK / inner).max(64);
         if r > rows {
-            // Few, long reductions: blocks of rows first, then what is left of them.
+            // Few, long reductions: blocks of rows first, then the remaining rows.
             let blocks = r.div_ceil(rows);
             let mut parts = vec![start; outer * blocks * inner];
             for_rows(&mut parts, inner, cost(rows * inner), |range, parts| {

@@ -302,7 +302,7 @@ pub(crate) fn register(c: &mut Catalog) {
     for op in ["Max", "Min"] {
         c.gradient(op, |g, dy| {
             let (x, y, dy) = (g.input(0), kept(g, g.output(0)), kept(g, dy[0]));
-            // What is the largest several times shares.
+            // Equal maxima share the gradient.
             let is_it = y.with("Equal", x).cast(dy.dtype());
             let count = is_it.sum(g.input(1), true);
             Ok(g.only(is_it / count * dy))

@@ -258,7 +258,7 @@ fn is_positive<'g>(g: &GradientScope<'g>, like: Term<'g>) -> Term<'g> {
     trailing(g, ids.with("GreaterEqual", ids.number(0.0)), like)
 }
 
-/// [`rows`], and zero for what is in no segment.
+/// [`rows`], and zero for rows in no segment.
 fn rows_or_zero<'g>(g: &GradientScope<'g>, of: Term<'g>) -> Term<'g> {
     let found = rows(g, of, clipped_ids(g));
     g.select(is_positive(g, g.input(0)), found, found.number(0.0))

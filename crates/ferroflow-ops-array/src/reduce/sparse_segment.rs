@@ -120,7 +120,7 @@ where
 /// The gradient: each segment's row, scaled, added to the rows it was gathered from.
 struct SparseSegmentGrad<T> {
     scale: Scale,
-    /// Puts out only the rows that were gathered, and which they are.
+    /// Outputs only the gathered rows and their indices.
     compact: bool,
     marker: std::marker::PhantomData<T>,
 }
@@ -230,7 +230,7 @@ fn gathered_shape(c: &ShapeCtx<'_>, rows: Option<usize>) -> Result<PartialShape>
     Ok(PartialShape::new(std::iter::once(rows).chain(dims[1..].iter().copied())))
 }
 
-/// Rows as many as the scalar in input 3 says, if there is one.
+/// The number of rows in the scalar input 3, if present.
 fn segments_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     let rows = c.constant_ints(3).and_then(|n| usize::try_from(*n.first()?).ok());
     Ok(vec![gathered_shape(c, rows)?])

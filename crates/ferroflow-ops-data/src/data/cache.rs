@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use std::fs::OpenOptions;
 use std::io::Write;
 
-/// All elements of a dataset, once somebody has gone through it.
+/// All elements of a dataset, after the first iteration.
 #[derive(Default)]
 pub(super) struct MemoryCache(Mutex<Option<Arc<Vec<Tuple>>>>);
 
@@ -150,7 +150,7 @@ impl Produce for Writing {
     }
 }
 
-/// A file that tells others that a cache is being written; it goes when this is dropped.
+/// A lock file that marks a cache as being written; removed on drop.
 struct Lock(String);
 
 impl Lock {
@@ -177,7 +177,7 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Nobody is there to be told that it could not be removed; the next writer will be.
+        // Ignore the error: no caller is left. The next writer reports it.
         let _ = std::fs::remove_file(local(self.0.as_bytes()));
     }
 }

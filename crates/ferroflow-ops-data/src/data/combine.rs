@@ -92,7 +92,7 @@ impl Produce for Concatenating {
     }
 }
 
-/// From several datasets, in the order that another one says.
+/// Elements of several datasets, in the order given by a selector dataset.
 struct Directed {
     selector: DatasetRef,
     from: Vec<DatasetRef>,

@@ -14,7 +14,7 @@ struct Csv {
     format: Arc<Format>,
 }
 
-/// How records are written, and what is wanted of them.
+/// The format of records and the requested features.
 struct Format {
     has_header: bool,
     fields: Delimited,

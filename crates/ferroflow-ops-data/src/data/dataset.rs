@@ -14,7 +14,7 @@ pub(super) type Tuple = Vec<Tensor>;
 
 /// A cardinality: there is no end.
 pub(super) const INFINITE: i64 = -1;
-/// A cardinality: nobody knows.
+/// The cardinality is unknown.
 pub(super) const UNKNOWN: i64 = -2;
 
 /// A description of a sequence of elements, which can be gone through any number of times.
@@ -107,7 +107,8 @@ impl ElementTypes {
         ElementTypes { dtypes: vec![dtype], shapes: vec![PartialShape::scalar()] }
     }
 
-    /// Whether elements of `other` may come where this was promised; an error in TensorFlow's words.
+    /// Whether elements of `other` may come where this was promised; an error in TensorFlow's
+    /// words.
     pub fn admit(&self, other: &ElementTypes) -> Result<()> {
         ensure!(
             self.dtypes.len() == other.dtypes.len(),

@@ -57,7 +57,7 @@ impl Captured {
     }
 }
 
-/// A call that nobody waits for any more need not go on.
+/// A call whose caller has gone away may stop.
 struct CancelUnfinished(Option<CancelToken>);
 
 impl Drop for CancelUnfinished {
@@ -68,7 +68,7 @@ impl Drop for CancelUnfinished {
     }
 }
 
-/// The rendezvous of functions of a pipeline: they run on one device, and meet nobody.
+/// The rendezvous of pipeline functions, which run on one device and exchange nothing.
 pub(super) struct Nowhere;
 
 impl Rendezvous for Nowhere {

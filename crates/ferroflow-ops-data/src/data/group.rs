@@ -74,7 +74,7 @@ impl GroupingByWindow {
         Ok(size)
     }
 
-    /// Puts the next element into its group; reduces the group when that is full, or what is left
+    /// Adds the next element to its group; reduces the group when it is full, or the rest
     /// behind the last element.
     async fn advance(&mut self) -> Result<()> {
         if let Some(input) = &mut self.input {

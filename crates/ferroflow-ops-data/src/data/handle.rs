@@ -1,4 +1,5 @@
-//! How iterators come to be, are named, and go: Iterator and its kin, OneShotIterator, string handles.
+//! How iterators come to be, are named, and go: Iterator and its kin, OneShotIterator, string
+//! handles.
 
 use super::dataset::{DatasetRef, ElementTypes};
 use super::function::Captured;
@@ -100,7 +101,7 @@ impl VariantObject for Deleter {
     }
 }
 
-/// Makes a resource that only this step knows, and puts out its handle and, if asked for, a deleter.
+/// Makes an anonymous resource and outputs its handle and, if requested, a deleter.
 pub(super) fn put_anonymous<T: Resource>(
     ctx: &mut Ctx<'_>,
     kind: &str,

@@ -49,7 +49,7 @@ impl Interleaving {
     fn next_place(&mut self) {
         self.at = (self.at + 1) % self.cycle;
         self.taken = 0;
-        // Behind the last dataset there is nobody.
+        // After the last dataset there are no more elements.
         if self.input.is_none() && self.at >= self.places.len() {
             self.at = 0;
         }

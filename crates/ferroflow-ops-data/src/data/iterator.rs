@@ -19,7 +19,7 @@ pub(super) struct Iterator {
     pub started: Arc<Turns<Option<Result<()>>>>,
 }
 
-/// One way through a dataset. Its background work ends when nobody holds it any more.
+/// An iterator over a dataset. Its background work ends when its last handle is dropped.
 struct Iteration {
     dataset: DatasetRef,
     elements: Arc<Turns<Elements>>,
@@ -69,7 +69,7 @@ impl Resource for Iterator {
         "iterator".into()
     }
 
-    /// Whoever waits for an element is told that none will come.
+    /// Tells all waiters that no element will come.
     fn close(&self) {
         let current = self.current.lock().take();
         if let Some(current) = current {
@@ -78,7 +78,7 @@ impl Resource for Iterator {
     }
 }
 
-/// Names of resources that nobody shares begin like this; they end with their step.
+/// Prefix of the names of unshared resources, which end with their step.
 pub(super) const ANONYMOUS: &str = "_Anonymous";
 
 /// The resource that a handle names, which may be one of the step's own.

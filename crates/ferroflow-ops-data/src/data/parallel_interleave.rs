@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::task::Poll;
 
-/// No more elements than this are kept ready for each dataset, whatever the graph says.
+/// Upper limit on prefetched elements per dataset.
 const MOST_READY: i64 = 1 << 16;
 
 #[derive(Clone, Copy)]
@@ -83,7 +83,7 @@ struct Interleaving {
     places: Vec<Option<Source>>,
     /// Those begun already, for the next free places.
     waiting: VecDeque<Source>,
-    /// Errors of the input, to be told before more is asked of it.
+    /// Errors of the input, to be returned before the next element is requested.
     failed: VecDeque<Error>,
     at: usize,
     taken: u64,

@@ -47,7 +47,7 @@ pub(super) fn in_order(init: &KernelInit<'_>) -> Result<bool> {
 enum Use {
     /// Its results are the element.
     Map { preserve_cardinality: bool },
-    /// Its result tells whether the element stays.
+    /// Its result decides whether to keep the element.
     Filter,
 }
 

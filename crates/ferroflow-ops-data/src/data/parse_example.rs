@@ -15,7 +15,7 @@ struct ParseExample {
     parser: Arc<Parser>,
 }
 
-/// What is wanted, and which component each feature becomes.
+/// The requested features, and the component of each.
 struct Parser {
     wanted: Wanted,
     sparse_places: Vec<usize>,

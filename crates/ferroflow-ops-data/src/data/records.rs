@@ -1,4 +1,4 @@
-//! Datasets of what is in files: TextLineDataset, TFRecordDataset, FixedLengthRecordDataset.
+//! Datasets of file contents: TextLineDataset, TFRecordDataset, FixedLengthRecordDataset.
 
 use super::dataset::*;
 use super::scope::Scope;

@@ -13,7 +13,7 @@ pub(super) struct SeedGenerator(Mutex<Kind>);
 enum Kind {
     /// The same each time.
     Fixed(i64, i64),
-    /// Another each time, from a stream of its own.
+    /// A new value each time, from a separate stream.
     Fresh(Singles),
 }
 
@@ -80,7 +80,7 @@ pub(super) fn own(ctx: &Ctx<'_>, at: usize, fresh: bool) -> Result<Arc<SeedGener
 
 const TYPE_NAME: &str = "tensorflow::data::SeedGeneratorManager";
 
-/// A handle that names nothing: who is given it makes its own.
+/// An empty handle: a consumer that gets it makes its own resource.
 pub(super) fn dummy(ctx: &mut Ctx<'_>) -> Result<()> {
     let handle = ResourceHandle {
         device: ctx.node().device.text.clone(),

@@ -1,8 +1,8 @@
 //! Work that waits without a thread: futures, driven by the threads that run nodes.
 //!
 //! Everything a pipeline does is a future. A [`Task`] polls one on the thread that starts or wakes
-//! it; between polls nobody waits. A kernel's task ends with its step, a background task when its
-//! owner drops it.
+//! it; between polls no thread blocks. A kernel's task ends with its step, a background task when
+//! its owner drops it.
 
 use crate::prelude::*;
 use ferroflow_core::{CancelToken, OnCancel, Spawn, StepCtx, ThreadKind};
@@ -26,7 +26,8 @@ const RUNNING: u8 = 2;
 const WOKEN: u8 = 3;
 const DONE: u8 = 4;
 
-/// How many elements a task may take before others get their turn, and it sees that it is cancelled.
+/// How many elements a task may take before others get their turn, and it sees that it is
+/// cancelled.
 const TURN: u32 = 256;
 
 /// The poll of a task that is under way on a thread.
@@ -185,7 +186,7 @@ pub(super) fn run_kernel(
     task.run(scope.thread());
 }
 
-/// The work of a kernel and its `Done`: whichever way the work ends, the kernel is told.
+/// The work of a kernel and its `Done`, which completes the kernel however the work ends.
 struct KernelWork {
     work: Option<Boxed<Result<Vec<Tensor>>>>,
     done: Option<Done>,

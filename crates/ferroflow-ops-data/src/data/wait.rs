@@ -19,7 +19,7 @@ struct Slot<T> {
     waker: Option<Waker>,
 }
 
-/// Where a value is to be put; dropped without one, nobody waits for it any more.
+/// The destination of a value; dropping it without a value cancels the request.
 pub(super) struct Promise<T>(Arc<Mutex<Slot<T>>>);
 
 impl<T> Promise<T> {
@@ -57,8 +57,8 @@ impl<T> Future for Later<T> {
     }
 }
 
-/// A bounded buffer between background work and who wants its results. Places are reserved before
-/// the work for them begins, so that what is under way is bounded too.
+/// A bounded buffer between background work and its consumer. Places are reserved before
+/// the work for them begins, so that running work is bounded too.
 pub(super) struct Buffer<T>(Mutex<Places<T>>);
 
 struct Places<T> {
@@ -116,7 +116,7 @@ impl<T> Buffer<T> {
         self.change(|_| {});
     }
 
-    /// Whoever waits gets what was reserved, and then nothing.
+    /// Waiters get the reserved elements, then the end.
     pub fn end(&self) {
         self.change(|places| places.ended = true);
     }
@@ -167,7 +167,7 @@ impl<T> Buffer<T> {
 pub(super) struct Turns<T>(Mutex<Waiting<T>>);
 
 struct Waiting<T> {
-    /// Out while somebody uses it.
+    /// `None` while a caller uses it.
     value: Option<T>,
     wakers: Vec<Waker>,
 }

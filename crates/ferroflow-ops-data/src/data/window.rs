@@ -1,4 +1,5 @@
-//! WindowDataset: windows of elements, each component a dataset; SlidingWindowDataset: each a batch.
+//! WindowDataset: windows of elements, each component a dataset; SlidingWindowDataset: each a
+//! batch.
 
 use super::batch::stack;
 use super::dataset::*;

@@ -60,13 +60,15 @@ fn ensure_directory(file: &str) -> Result<()> {
     }
 }
 
-/// How many data files the bundle of this name has; `None` if there is none, or none that can be read.
+/// How many data files the bundle of this name has; `None` if there is none, or none that can be
+/// read.
 fn shards_of(prefix: &str) -> Option<u32> {
     BundleReader::open(prefix).ok().map(|bundle| bundle.shards)
 }
 
 /// `shards`, or one more when the bundle that is to be replaced has as many: its data files must
-/// not be touched before the new index is in place. The file with the highest number is then absent.
+/// not be touched before the new index is in place. The file with the highest number is then
+/// absent.
 fn apart_from(replaced: Option<u32>, shards: u32) -> u32 {
     if replaced == Some(shards) { shards + 1 } else { shards }
 }
@@ -143,7 +145,7 @@ mod tests {
                 let _ = std::fs::remove_dir_all(&dir);
                 let prefix = format!("{}/model", dir.display());
                 std::fs::create_dir_all(&dir).unwrap();
-                // Written twice: what is replaced may itself have replaced something.
+                // Written twice, because a replaced file may itself have replaced another.
                 save(&prefix, 0.0).unwrap();
                 if operations % 2 == 1 {
                     save_in_parts(&prefix, 0.5).unwrap();

@@ -31,7 +31,7 @@ fn assert_op(init: &KernelInit<'_>) -> Result<KernelBox> {
 struct Print {
     message: String,
     summarize: i64,
-    /// How many more times it speaks; for ever when it began below zero.
+    /// Remaining number of prints; negative means no limit.
     left: Option<AtomicI64>,
 }
 

@@ -1,4 +1,5 @@
-//! Records of fields between delimiters, some of them in quotes: what DecodeCSV and CSVDataset share.
+//! Records of fields between delimiters, some of them in quotes: what DecodeCSV and CSVDataset
+//! share.
 
 use crate::prelude::*;
 use bytes::Bytes;
@@ -7,7 +8,7 @@ use bytes::Bytes;
 pub(crate) struct Delimited {
     pub delimiter: u8,
     pub has_quotes: bool,
-    /// A field that says so has no value.
+    /// A field with this text has no value.
     pub na: Bytes,
     pub of: Source,
 }

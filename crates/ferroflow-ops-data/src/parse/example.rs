@@ -6,7 +6,7 @@ use super::features::{
 use crate::prelude::*;
 use bytes::Bytes;
 
-/// What is wanted of each record.
+/// The requested features of each record.
 pub(crate) struct Wanted {
     pub sparse: Vec<Listed>,
     pub dense: Vec<Dense>,

@@ -186,7 +186,7 @@ impl Dense {
     }
 }
 
-/// A feature that is wanted as a list of its own in every record.
+/// A feature that each record stores as a separate list.
 #[derive(Clone)]
 pub(crate) struct Listed {
     pub key: Bytes,

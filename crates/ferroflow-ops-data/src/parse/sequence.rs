@@ -8,7 +8,7 @@ use super::features::{
 use crate::prelude::*;
 use bytes::Bytes;
 
-/// What is wanted of the feature lists.
+/// The requested feature lists.
 struct Lists {
     sparse: Vec<Listed>,
     dense: Vec<Dense>,
@@ -232,7 +232,8 @@ fn listed(keys: &[Bytes], types: &[DType], what: &str) -> Result<Vec<Listed>> {
     Ok(keys.iter().zip(types).map(|(key, &dtype)| Listed { key: key.clone(), dtype }).collect())
 }
 
-/// What is wanted; the defaults of dense context features are in inputs from `defaults_at` on.
+/// The requested features; inputs from `defaults_at` on hold the defaults of dense context
+/// features.
 fn wanted(ctx: &Ctx<'_>, types: &Types, keys: Keys, defaults_at: usize) -> Result<(Wanted, Lists)> {
     let dense = dense_features(keys.context_dense, &types.context_dense, &types.context_shapes)?;
     let defaults = Wanted::read_defaults(ctx, defaults_at, &dense)?;

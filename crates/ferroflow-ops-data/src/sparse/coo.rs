@@ -58,7 +58,7 @@ impl<'a> Coo<'a> {
             _ => Cow::Owned(indices.to_indices()?),
         };
         let shape = shape.to_indices()?;
-        // The product of the dimensions must be a number; what they are is the op's business.
+        // The product of the dimensions must not overflow; the op checks the dimensions themselves.
         Shape::from_dims(&shape)?;
         Ok(Coo { indices, values, shape })
     }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 struct Limits {
     /// The least number of columns; negative for none.
     least: i64,
-    /// The number of columns, and what is beyond does not count; negative for no limit.
+    /// The number of columns; values beyond are ignored. Negative means no limit.
     most: i64,
     is_binary: bool,
 }

@@ -363,7 +363,7 @@ pub(crate) fn register(c: &mut Catalog) {
         });
     c.no_gradient(&["SparseConcat"]);
     c.gradient("SparseReorder", |g, dy| {
-        // The numbers of the values, reordered with them, tell where each went.
+        // The indices of the values, reordered with them, give each value's new position.
         let (at, shape) = (g.input(0), g.input(2));
         let numbers = g.range(at.shape().element(0));
         let order = g.calls("SparseReorder", &[at, numbers, shape])[1];

@@ -33,7 +33,7 @@ fn make(init: &KernelInit<'_>) -> Result<KernelBox> {
         "" => |s| Ok(Bytes::copy_from_slice(s)),
         "ZLIB" => |s| inflate(ZlibDecoder::new(s)),
         "GZIP" => |s| {
-            // A header of another kind is told by its first two bytes; one cut short is not.
+            // The first two bytes identify a header of another kind; a truncated one is an error.
             ensure!(s.len() < 2 || s.starts_with(&[0x1f, 0x8b]), DataLoss, "{BAD_HEADER}");
             inflate(GzDecoder::new(s))
         },

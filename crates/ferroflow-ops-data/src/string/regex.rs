@@ -1,8 +1,9 @@
 //! RegexReplace, RegexFullMatch and their Static kin, in RE2's dialect.
 //!
-//! What RE2 and the `regex` crate read differently is translated: `\d`, `\w`, `\s`, `\b` mean ASCII,
-//! `[` within a class and a lone `{` are themselves, `\Q…\E` quotes, `\C` is a byte, a repetition of
-//! a repetition or of more than 1000 is refused. Texts of errors within a pattern differ in places.
+//! What RE2 and the `regex` crate read differently is translated: `\d`, `\w`, `\s`, `\b` mean
+//! ASCII, `[` within a class and a lone `{` are themselves, `\Q…\E` quotes, `\C` is a byte, a
+//! repetition of a repetition or of more than 1000 is refused. Texts of errors within a pattern
+//! differ in places.
 
 use super::text;
 use crate::prelude::*;

@@ -53,7 +53,7 @@ fn as_python(s: &Bytes, sep: &[u8], max: usize) -> Vec<Bytes> {
             pieces.push(s.slice(at..at + len));
             at = skip(at + len);
         }
-        // Unlike in Python, what is left after the last split counts even when it is nothing.
+        // Unlike in Python, the rest after the last split counts even when it is empty.
         if pieces.len() == max {
             pieces.push(s.slice(at..));
         }

@@ -86,7 +86,7 @@ where
         });
     }
 
-    /// The inverse of [`Plans::forward_rows`], not scaled. What is imaginary where a real signal
+    /// The inverse of [`Plans::forward_rows`], not scaled. The imaginary part where a real signal
     /// has nothing imaginary is ignored.
     pub fn inverse_rows(
         &self,

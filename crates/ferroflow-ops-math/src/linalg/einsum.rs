@@ -397,7 +397,7 @@ fn einsum_gradient<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Result<Vec<Ter
     let Some((x_labels, y_labels)) = inputs.split_once(',') else {
         return Ok(vec![operand_gradient(g, dy, None, g.input(0), inputs, output)]);
     };
-    // What is broadcast belongs to both.
+    // Broadcast dimensions belong to both operands.
     let with_rest = |labels: &str| match output.contains("...") && !labels.contains("...") {
         true => format!("{labels}..."),
         false => labels.to_string(),

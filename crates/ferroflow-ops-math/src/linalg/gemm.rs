@@ -95,7 +95,7 @@ pub fn product<T: Product>(a: Mat<'_, T>, b: Mat<'_, T>, out: &mut [T], threads:
     T::product(a, b, out, stride, false, threads);
 }
 
-/// What is done to whole rows of a result when they are made; nothing, usually.
+/// An epilogue over finished rows of a result; usually none.
 #[derive(Clone, Copy)]
 pub struct Finisher<'a>(Option<&'a dyn Epilogue>);
 
@@ -155,7 +155,7 @@ gemm_products! {
 }
 
 /// A product of matrices in memory, or a part of it: `m` by `k` times `k` by `n`. Strides are of
-/// rows and of columns. Whoever makes one says that all elements of the factors can be read and
+/// rows and of columns. Its creator guarantees that all elements of the factors can be read and
 /// those of the result written.
 #[derive(Clone, Copy)]
 pub(super) struct Job<T> {

@@ -21,7 +21,7 @@ impl<W: Field> Factors<W> {
         Factors { lu, rows, n }
     }
 
-    /// With TensorFlow's choice of rows, for those who see it; real numbers leave no other.
+    /// Uses TensorFlow's choice of pivot rows, which callers can observe.
     fn as_tensorflow(mut lu: Vec<W>, n: usize, is_complex: bool) -> Factors<W> {
         let rows = if is_complex { lu_by_modulus(&mut lu, n) } else { W::lu(&mut lu, n) };
         Factors { lu, rows, n }
@@ -46,7 +46,7 @@ impl<W: Field> Factors<W> {
         x
     }
 
-    /// The determinant's sign (or phase), and the logarithm of its size. What is not finite counts
+    /// The determinant's sign (or phase), and the logarithm of its size. A non-finite one counts
     /// as zero.
     fn log_determinant(&self) -> (W, f64) {
         let mut swapped = false;

@@ -84,10 +84,10 @@ untiled!(f64, i16, i32, i64, crate::prelude::f16, crate::prelude::bf16);
 untiled!(crate::prelude::Complex32, crate::prelude::Complex64);
 
 impl<T: Num> Tiles<T> {
-    /// `out[to[i] + j] = Σ a[from[i] + offsets[s]] * b[rows[s] + j]` over all steps `s`, in their order
-    /// and without rounding between multiplication and addition, for `j` up to `width`, which is
-    /// `columns` at most; with `add`, what `out` holds is part of the sum. Of `b`, `columns` elements
-    /// may be read whatever the width.
+    /// `out[to[i] + j] = Σ a[from[i] + offsets[s]] * b[rows[s] + j]` over all steps `s`, in their
+    /// order and without rounding between multiplication and addition, for `j` up to `width`, which
+    /// is `columns` at most; with `add`, what `out` holds is part of the sum. Of `b`, `columns`
+    /// elements may be read whatever the width.
     pub fn strip(
         &self,
         (a, from, offsets): (&[T], &Offsets<'_>, &Offsets<'_>),
@@ -123,8 +123,8 @@ mod avx2 {
 
     /// # Safety
     /// The processor must have AVX2 and FMA; `a` plus any of `from` plus any of `offsets` must be
-    /// readable, as must `COLS` elements from any of `rows` in `b`; from any of `to`, of which there
-    /// are as many as of `from`, `width` elements of `out` must be writable.
+    /// readable, as must `COLS` elements from any of `rows` in `b`; from any of `to`, of which
+    /// there are as many as of `from`, `width` elements of `out` must be writable.
     #[target_feature(enable = "avx2,fma")]
     pub unsafe fn strip(
         a: *const f32,

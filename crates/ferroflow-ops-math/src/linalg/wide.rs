@@ -1,8 +1,8 @@
 //! Products of single-precision matrices on processors with AVX-512. A block of the first factor is
-//! copied into panels as high as a tile, the second strip by strip into one as wide, so that tiles of
-//! the result read both from the cache, one element after the other. Where rows of the second factor
-//! lie in one piece, the strip is copied by its first tile on the way: waiting for memory is then
-//! hidden behind arithmetic.
+//! copied into panels as high as a tile, the second strip by strip into one as wide, so that tiles
+//! of the result read both from the cache, one element after the other. Where rows of the second
+//! factor lie in one piece, the strip is copied by its first tile on the way: waiting for memory is
+//! then hidden behind arithmetic.
 
 use super::gemm::Job;
 use std::arch::x86_64::*;
@@ -166,11 +166,11 @@ unsafe fn copy_strip(
     }
 }
 
-/// Writes element `j` of row `i` to `to[j * to_stride + i]`; up to 16 rows, `stride` apart. Of every
-/// `j` 16 elements are written.
+/// Writes element `j` of row `i` to `to[j * to_stride + i]`; up to 16 rows, `stride` apart. Of
+/// every `j` 16 elements are written.
 ///
 /// # Safety
-/// The rows must be readable, at least one; what is written must be writable.
+/// At least one row, all readable; the output must be writable.
 #[target_feature(enable = "avx512f")]
 unsafe fn transpose(
     from: *const f32,
@@ -229,8 +229,8 @@ fn transposed(r: [__m512; LANES]) -> [__m512; LANES] {
     columns
 }
 
-/// Steps, a panel, a strip and its stride, where it is to be copied to, where the tile is, its stride,
-/// how many columns of it are wanted, and whether the sums are added to what is there.
+/// Steps, a panel, a strip and its stride, where it is to be copied to, where the tile is, its
+/// stride, how many columns of it are wanted, and whether the sums are added to what is there.
 type Tile =
     unsafe fn(usize, *const f32, (*const f32, usize), *mut f32, *mut f32, usize, usize, bool);
 
@@ -241,9 +241,9 @@ macro_rules! tiles {
 static TILES: [[Tile; 3]; ROWS] = tiles!(1 2 3 4 5 6 7 8 9 10 11 12 13 14);
 
 /// # Safety
-/// The processor must have AVX-512. `a` must have `R` elements to a step, `b` [`COLS`], at a distance
-/// of `b_stride` if they are copied, else of `COLS`, and `copy` as much room; `columns` elements of
-/// `R` rows must be writable at `out`.
+/// The processor must have AVX-512. `a` must have `R` elements to a step, `b` [`COLS`], at a
+/// distance of `b_stride` if they are copied, else of `COLS`, and `copy` as much room; `columns`
+/// elements of `R` rows must be writable at `out`.
 #[target_feature(enable = "avx512f")]
 unsafe fn tile<const R: usize, const V: usize, const COPY: bool>(
     steps: usize,

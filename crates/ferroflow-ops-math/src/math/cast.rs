@@ -1,8 +1,8 @@
 //! Cast: from every plain dtype to every other.
 //!
 //! Ten plain types (the integers, `float`, `double`) are cast to each other directly. The others go
-//! by way of the nearest of these: half types by `float`, complex numbers by their real part, `bool`
-//! by `uint8`.
+//! by way of the nearest of these: half types by `float`, complex numbers by their real part,
+//! `bool` by `uint8`.
 
 use crate::prelude::*;
 use ferroflow_op_kit::parallel::split_mut;
@@ -223,7 +223,7 @@ fn truncate_half(x: f32) -> f16 {
     let near = f16::from_f32(x);
     if x.is_finite() && near.to_f32().abs() > x.abs() {
         // The next one towards zero; below infinity that is the largest there is. TensorFlow keeps
-        // infinity for what is far out of range.
+        // infinity for values far out of range.
         if near.is_infinite() && x.abs() >= 65536.0 {
             near
         } else {

@@ -160,7 +160,7 @@ fn by_zero() -> Error {
     err!(InvalidArgument, "Integer division by zero")
 }
 
-/// What TensorFlow says of the ops that round towards zero.
+/// TensorFlow's doc text of the ops that round towards zero.
 fn unexpected() -> Error {
     err!(
         Internal,

@@ -57,7 +57,7 @@ fn by_rejection(count: f64, prob: f64, stream: Philox) -> f64 {
         let v = uniform.next();
         let us = 0.5 - u.abs();
         let k = ((2.0 * a / us + b) * u + c).floor();
-        // Parameters beyond all measure give no number; they must not loop for ever.
+        // Extreme parameters yield NaN instead of an endless loop.
         if (us >= 0.07 && v <= v_r) || k.is_nan() {
             return k;
         }

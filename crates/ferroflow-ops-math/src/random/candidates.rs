@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 
 /// Draws this many times at most for distinct candidates: a sampler that cannot give enough of
-/// them must not run for ever.
+/// them must not run forever.
 const MAX_TRIES: u32 = 100_000_000;
 
 /// How classes are drawn from a range.

@@ -1,4 +1,4 @@
-//! Values whose distribution has a parameter of its own for each place in a tensor: the layout and
+//! Random values whose distribution has separate parameters for each element: the layout and
 //! the streams that gamma, Poisson and binomial ops share.
 
 use crate::prelude::*;

@@ -101,7 +101,7 @@ fn turned(colour: [f32; 3], delta: f32) -> [f32; 3] {
 
 fn saturated(colour: [f32; 3], scale: f32) -> [f32; 3] {
     let [hue, saturation, value] = hsv(colour);
-    // What is not a number counts as zero.
+    // NaN counts as zero.
     let scaled = saturation * scale;
     let saturation = if scaled > 0.0 { scaled.min(1.0) } else { 0.0 };
     let chroma = saturation * value;
@@ -166,8 +166,8 @@ fn adjust(what: &'static str, by: fn([f32; 3], f32) -> [f32; 3]) -> impl Kernel 
     }
 }
 
-/// The gradient of hue, saturation and value by a colour whose largest part is X, after which come Y
-/// and Z in the order red, green, blue, red: the hue is (Y - Z) / range / 6 and a constant, the
+/// The gradient of hue, saturation and value by a colour whose largest part is X, after which come
+/// Y and Z in the order red, green, blue, red: the hue is (Y - Z) / range / 6 and a constant, the
 /// saturation range / X, the value X. Of equal parts, the first is the largest and the last the
 /// smallest, as TensorFlow has it.
 fn hsv_gradient<'g>(g: &GradientScope<'g>, dy: Term<'g>) -> Term<'g> {

@@ -279,7 +279,7 @@ fn extract_shape(init: &KernelInit<'_>) -> Result<KernelBox> {
     }))
 }
 
-/// One picture with as many channels as an attribute says, or how many it has.
+/// One image with the number of channels of the attribute, or its own.
 fn picture_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     let channels = c.attrs.int("channels")?;
     ensure!(channels >= 0, InvalidArgument, "channels must be non-negative, got {channels}");

@@ -44,7 +44,7 @@ impl Colour {
     }
 }
 
-/// What a file says before its pixels.
+/// The header of a file.
 pub(super) struct Header<'a> {
     pub width: usize,
     pub height: usize,
@@ -306,7 +306,8 @@ fn paeth(left: u8, up: u8, corner: u8) -> u8 {
     }
 }
 
-/// Encodes rows of `height` by `width` pixels, `channels` samples each of 8 or 16 bits (big-endian).
+/// Encodes rows of `height` by `width` pixels, `channels` samples each of 8 or 16 bits
+/// (big-endian).
 pub(super) fn encode(
     data: &[u8],
     (height, width, channels): (usize, usize, usize),

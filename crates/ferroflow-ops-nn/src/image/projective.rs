@@ -4,7 +4,7 @@ use super::pixels::{FromF32, Images};
 use crate::prelude::*;
 use ferroflow_op_kit::parallel::for_rows;
 
-/// What is seen beyond the edges of an image.
+/// How pixels beyond the edges of an image are filled.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Beyond {
     Reflect,
@@ -179,7 +179,7 @@ impl<T: FromF32 + Real> Kernel for Transform<T> {
     }
 }
 
-/// What is seen of the gradient through the transforms the other way round, as in TensorFlow: no
+/// The gradient through the inverse transforms, as in TensorFlow: no
 /// true gradient where pixels are seen several times, or never.
 fn projective_gradient<'g>(g: &GradientScope<'g>, dy: Term<'g>) -> Vec<Term<'g>> {
     let (images, transforms) = (g.input(0), g.input(1));

@@ -225,7 +225,7 @@ fn share_in(ctx: &Ctx<'_>) -> Result<f32> {
 
 struct Stateful<T> {
     sampler: Sampler,
-    /// The share of an object that must be seen, unless an input says.
+    /// The minimal visible share of an object, unless an input sets it.
     share: Option<f32>,
     stream: SharedPhilox,
     marker: std::marker::PhantomData<T>,

@@ -42,7 +42,7 @@ impl PartialOrd for Candidate {
     }
 }
 
-/// What is kept, how many at most, and how scores fall with overlap.
+/// Score threshold, maximal number of boxes, and how scores decay with overlap.
 struct Rules {
     keep: usize,
     max_overlap: f32,

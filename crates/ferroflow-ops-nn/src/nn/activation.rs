@@ -62,8 +62,8 @@ float! {
     };
 }
 
-/// A function of half precision numbers that takes its steps in that precision, as TensorFlow does: near zero, `exp(x) - 1`
-/// has few digits, or none.
+/// A function of half precision numbers that takes its steps in that precision, as TensorFlow does:
+/// near zero, `exp(x) - 1` has few digits, or none.
 struct InSteps<F, H>(PhantomData<(F, H)>);
 
 /// To half precision and back.

@@ -1,6 +1,6 @@
 //! Convolutions: [`direct`](super::direct) where that is known, else as matrix products. For these,
-//! patches of the input are gathered into small panels, which stay in the cache, and multiplied with
-//! the filter. The input unrolled as a whole never exists.
+//! patches of the input are gathered into small panels, which stay in the cache, and multiplied
+//! with the filter. The input unrolled as a whole never exists.
 
 use super::direct::{Direct, turned, turned_filter};
 use super::window::Axis;

@@ -629,7 +629,7 @@ mod tests {
             let op = check("Conv2D").input(x.clone()).input(f.clone());
             let y = case.attrs(op).run().unwrap().remove(0);
             ferroflow_testing::assert_close(&y, &want, 1e-12, 1e-12);
-            // What is linear has gradients that are adjoint to it.
+            // The gradient of a linear op is its adjoint.
             let dy = counted(y.shape());
             let op = check("Conv2DBackpropInput");
             let op = op.input(shape_vector(&x)).input(f.clone()).input(dy.clone());

@@ -22,7 +22,7 @@ struct Options {
     ignore_longer: bool,
 }
 
-/// Probabilities of the classes over time for one sequence, and what is to be read.
+/// Class probabilities over time for one sequence, and its target labels.
 struct Sequence {
     /// Time by class.
     probabilities: Vec<f64>,

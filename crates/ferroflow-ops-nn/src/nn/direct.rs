@@ -12,7 +12,8 @@ use std::ops::Range;
 
 /// Elements a slab should have at most, so that it stays in the second-level cache.
 const SLAB: usize = 48 << 10;
-/// Elements of a patch in a row from which on leaving them out, or tiles of their own, are worth it.
+/// Elements of a patch in a row from which on leaving them out, or tiles of their own, are worth
+/// it.
 const SEPARATE: usize = 16;
 /// Rows of output windows from which on the columns at the edges are worth tiles of their own.
 const TALL: usize = 4;
@@ -327,7 +328,8 @@ struct Laid<'a> {
 }
 
 impl<'a> Laid<'a> {
-    /// With so many elements from one output to the next, and from one row of the filter to the next.
+    /// With so many elements from one output to the next, and from one row of the filter to the
+    /// next.
     fn new(class: &'a Class, output: usize, row: usize) -> Option<Laid<'a>> {
         let apart = |index: &[usize], by: usize| {
             Offsets::new(index.iter().map(|i| i.checked_mul(by).unwrap_or(usize::MAX)))

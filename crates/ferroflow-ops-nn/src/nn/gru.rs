@@ -117,7 +117,8 @@ fn gradient(ctx: &mut Ctx<'_>) -> Result<()> {
     let n = h.len();
     let d_c: Vec<f32> = (0..n).map(|i| dh[i] * (1.0 - u[i]) * (1.0 - c[i] * c[i])).collect();
     let d_u: Vec<f32> = (0..n).map(|i| dh[i] * (h[i] - c[i]) * u[i] * (1.0 - u[i])).collect();
-    // What comes back through the candidate: to the input, and to the part of the state let through.
+    // What comes back through the candidate: to the input, and to the part of the state let
+    // through.
     let through = s.back(&d_c, at(3)?, s.cell);
     let width = s.input + s.cell;
     let kept = |i: usize| through[i / s.cell * width + s.input + i % s.cell];

@@ -58,7 +58,7 @@ impl<T: Float<Wide = f32>> Lrn<T> {
                 widen(&dy[i * depth..], &mut grads);
                 widen(&y[i * depth..], &mut ratio);
                 self.norms(&pixel, &mut norms);
-                // What each output's gradient says to all inputs of its window.
+                // Adds each output's gradient to all inputs of its window.
                 for ((ratio, grad), norm) in ratio.iter_mut().zip(&grads).zip(&norms) {
                     *ratio *= grad / norm;
                 }

@@ -203,8 +203,8 @@ impl<T: Float<Wide = f32>> FusedBatchNorm<T> {
     }
 }
 
-/// What stands for a reserved space that holds nothing: TensorFlow's kernels put a scalar or an empty
-/// vector there, those of halves the other way round.
+/// What stands for a reserved space that holds nothing: TensorFlow's kernels put a scalar or an
+/// empty vector there, those of halves the other way round.
 fn nothing(is_scalar: bool) -> Result<Tensor> {
     if is_scalar { Ok(Tensor::scalar(0f32)) } else { Tensor::zeros(DType::Float, [0]) }
 }

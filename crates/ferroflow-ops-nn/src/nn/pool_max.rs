@@ -199,8 +199,8 @@ fn grads_of_fours<T: Lowest>(pool: &Pool, x: &[T], grad: &[T], dx: &mut [T]) {
 }
 
 multiversion! {
-    /// Of windows in two lines of `c` channels, the gradient goes to the first of the largest of four,
-    /// zero to the others. Every element is written in any case, and what is left of the gradient
+    /// Of windows in two lines of `c` channels, the gradient goes to the first of the largest of
+    /// four, zero to the others. Every element is written in any case, and the rest of the gradient
     /// handed on: stores that depend on conditions become masked ones, or branches.
     fn grads_of_lines[T: Lowest]<T>(c: usize, x: [&[T]; 2], grad: &[T], dx: [&mut [T]; 2]) {
         let x = x.map(|line| line.chunks_exact(2 * c));
@@ -663,7 +663,7 @@ mod tests {
         line(bad).fails(Code::InvalidArgument, text);
     }
 
-    /// Two by two without overlap has a way of its own.
+    /// A separate path for 2 x 2 windows without overlap.
     #[test]
     fn gradients_of_every_window_of_four() {
         let n = f32::NAN;

@@ -8,7 +8,7 @@ use crate::prelude::*;
 enum Top {
     None,
     Six,
-    /// What input 1 says.
+    /// The value of input 1.
     Given,
 }
 

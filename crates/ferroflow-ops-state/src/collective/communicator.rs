@@ -1,4 +1,5 @@
-//! Communicators: a device's membership in a group, which numbers the collectives that are done with it.
+//! Communicators: a device's membership in a group, which numbers the collectives that are done
+//! with it.
 
 use super::Keys;
 use crate::prelude::*;
@@ -68,7 +69,7 @@ struct Initialize {
 }
 
 impl Initialize {
-    /// What becomes of the inputs: the communicator and the meeting of those who will use it.
+    /// The communicator, and the rendezvous of its members.
     fn prepare(&self, ctx: &AsyncCtx) -> Result<(Communicator, CollectiveCall)> {
         let scalar = |i: usize, name: &str| -> Result<i32> {
             let t = ctx.input(i)?;
@@ -114,7 +115,7 @@ impl Initialize {
             dtype: DType::Resource,
             shape: Shape::scalar(),
             tensor: Some(Tensor::handle(handle)),
-            // The step's own limit holds; TensorFlow's waits as long, whatever the node says.
+            // The step's own timeout applies; TensorFlow ignores the node's timeout too.
             timeout: None,
         };
         Ok((communicator, call))
@@ -135,7 +136,8 @@ impl AsyncKernel for Initialize {
         };
         let done = move |met: Result<Tensor>| {
             if met.is_err() {
-                // Nobody has its handle; the device may try again. Who cleared the container was faster.
+                // No handle refers to it, so the device may try again. Another thread has cleared
+                // the container.
                 let _ = resources.remove::<Communicator>(CONTAINER, &name);
             }
             done.finish_tensors(met.map(|handle| vec![handle]));

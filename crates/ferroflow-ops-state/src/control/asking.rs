@@ -1,4 +1,4 @@
-//! Ops by which a graph asks about its surroundings, and values that nobody looks at: ToBool,
+//! Ops that query the environment of a graph, and placeholder values: ToBool,
 //! DeviceIndex, FakeParam, HostConst, IsTensorFloat32Enabled.
 
 use super::branch::is_true;

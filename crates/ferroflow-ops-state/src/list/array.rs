@@ -23,7 +23,7 @@ struct State {
     closed: bool,
     /// How many elements were last unpacked into it; the gradient packs as many.
     marked: usize,
-    /// Several writes were added up, so that gradients cannot be told apart.
+    /// Several writes were summed, so their gradients cannot be separated.
     summed: bool,
 }
 

@@ -20,7 +20,7 @@ fn array(ctx: &mut Ctx<'_>) -> Result<Arc<TensorArray>> {
     ctx.step().step_resources.lookup(&container, &name)
 }
 
-/// Sets output 0 to a handle of the kind the op puts out, and output 1, if there is one, to a flow.
+/// Sets output 0 to a handle of the op's kind, and output 1, if present, to a flow.
 fn set_handle(ctx: &mut Ctx<'_>, kind: HandleKind, container: &str, name: &str) -> Result<()> {
     let text = |s: &str| Bytes::copy_from_slice(s.as_bytes());
     let handle = match kind {

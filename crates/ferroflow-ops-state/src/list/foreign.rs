@@ -96,7 +96,7 @@ fn shape(mut bytes: &[u8]) -> Option<PartialShape> {
                 while !dim.is_empty() {
                     match varint(&mut dim)? {
                         0x08 => size = varint(&mut dim)? as i64,
-                        // Its name, which says nothing.
+                        // Ignore its name.
                         0x12 => {
                             let len = usize::try_from(varint(&mut dim)?).ok()?;
                             dim = dim.get(len..)?;

@@ -9,7 +9,7 @@ use ferroflow_op_kit::tensor_arithmetic::add_assign;
 #[derive(Clone)]
 pub(crate) struct TensorList {
     pub(crate) dtype: DType,
-    /// What is known of the shape of every element.
+    /// The known shape of every element.
     pub(crate) shape: PartialShape,
     /// How many elements it may grow to by pushing; `None`: any number.
     pub(crate) max: Option<usize>,
@@ -140,7 +140,7 @@ pub(crate) fn list<'a>(ctx: &'a Ctx<'_>, i: usize) -> Result<&'a TensorList> {
     }
 }
 
-/// The list in input `i`, to change: its own elements when nobody else holds it, else a copy.
+/// The list in input `i`, mutable: its own elements if unshared, else a copy.
 pub(crate) fn take_list(ctx: &mut Ctx<'_>, i: usize) -> Result<TensorList> {
     let copy = |list: &TensorList| TensorList::new(list.dtype, list.shape.clone());
     let mut input = ctx.take(i)?;

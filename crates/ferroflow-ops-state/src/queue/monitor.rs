@@ -3,7 +3,7 @@
 //!
 //! A kernel makes an [`Attempt`]. If it cannot finish at once it joins a lane, and is tried again
 //! whenever the state has changed: no thread waits. Lanes are first come, first served, or let
-//! everybody try. Cancelling the step ends the wait.
+//! all waiters retry. Cancelling the step ends the wait.
 
 use super::deliver::{Finished, Outcome, deliver};
 use crate::prelude::*;
@@ -44,9 +44,9 @@ impl Progress {
 /// In which order the kernels of a lane are served.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Order {
-    /// Nobody passes the one who came first.
+    /// Waiters are served in order of arrival.
     FirstCome,
-    /// Whoever can finish does.
+    /// Completes all waiters that can finish.
     Any,
 }
 
@@ -163,7 +163,7 @@ impl<S: Send + 'static> Monitor<S> {
         deliver(finished, &InlineScope::unknown());
     }
 
-    /// Changes the state and fails everybody who waits in `lanes`, in one go.
+    /// Changes the state and fails all waiters in `lanes`, atomically.
     pub fn close(&self, lanes: &[usize], change: impl FnOnce(&mut S)) {
         let mut finished = Vec::new();
         let mut inner = self.0.lock();
@@ -181,7 +181,7 @@ impl<S: Send + 'static> Monitor<S> {
 }
 
 impl<S: 'static> Inner<S> {
-    /// Lets everybody go on who can, until nobody can.
+    /// Serves waiters until none can proceed.
     fn settle(&mut self, finished: &mut Vec<Finished>) {
         loop {
             let mut moved = false;

@@ -6,7 +6,7 @@ use ferroflow_core::{Variant, VariantObject};
 use ferroflow_op_kit::handle::{Anchor, Seen};
 
 struct Mutex {
-    /// Whether somebody holds it.
+    /// Whether it is in use.
     monitor: Monitor<bool>,
 }
 

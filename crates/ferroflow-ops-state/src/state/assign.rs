@@ -17,7 +17,7 @@ impl<T: Num> Kernel for Change<T> {
         let delta = ctx.take(1)?;
         variable.modify(|value| {
             self.check(value, &delta)?;
-            // Each with a loop of its own, so that the compiler makes vectors of it.
+            // A separate loop for each, so that the compiler vectorises it.
             match self.sign {
                 Sign::Plus => apply(value, delta, T::add),
                 Sign::Minus => apply(value, delta, T::sub),
@@ -45,7 +45,7 @@ impl<T: Num> Change<T> {
     }
 }
 
-/// `value = apply(value, delta)`, in the storage of whichever of the two nobody else holds.
+/// `value = apply(value, delta)`, in the storage of whichever of the two is unshared.
 fn apply<T: Num>(
     value: &mut Tensor,
     mut delta: Tensor,

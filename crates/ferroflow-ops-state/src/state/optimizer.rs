@@ -1,7 +1,7 @@
 //! Optimizer steps: ops that update a variable, and the slots that go with it, by a gradient.
 //!
-//! An optimizer is a [`Rule`] for one element, and a [`Spec`] that says what its ops are called and
-//! take. Each rule serves up to four ops: on references or handles, with dense gradients or with
+//! An optimizer is a [`Rule`] for one element, and a [`Spec`] with the names and inputs of its ops.
+//! Each rule serves up to four ops: on references or handles, with dense gradients or with
 //! gradients of some rows.
 
 use crate::prelude::*;
@@ -346,7 +346,7 @@ fn apply<T: Held, R: Rule<T::Wide, N>, const N: usize>(
         return run::<T, T::Wide, R, N>(rule, slots, gradient);
     }
     let mut parts = slots.map(|slot| slot.chunks_mut(CHUNK));
-    // Every part is locked once, by whoever works on it: the locks are never contended.
+    // One thread locks each part once, so the locks are never contended.
     let parts: Vec<(Mutex<[&mut [T]; N]>, &[T])> = gradient
         .chunks(CHUNK)
         .map(|g| {

@@ -13,7 +13,7 @@ impl Resource for Kept {
 
 const CONTAINER: &str = "session_tensors";
 
-/// Keeps the input; the handle is a string or a resource, whichever the op puts out.
+/// Stores the input; the output handle is a string or a resource, depending on the op.
 fn keep(init: &KernelInit<'_>) -> Result<KernelBox> {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     let is_resource = init.output_dtype(0)? == DType::Resource;

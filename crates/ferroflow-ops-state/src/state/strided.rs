@@ -24,7 +24,7 @@ struct Run {
 /// A slice of a tensor of known shape.
 #[derive(Debug)]
 struct Slice {
-    /// For each dimension of the tensor, what is taken of it.
+    /// The selected part of each dimension of the tensor.
     runs: Vec<Run>,
     /// The slice's own dimensions, each with the dimension it comes from: new axes have none,
     /// and dimensions that were shrunk are not there.

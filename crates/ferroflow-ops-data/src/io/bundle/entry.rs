@@ -1,4 +1,4 @@
-//! What a bundle's index says of a tensor.
+//! Index entries of a checkpoint bundle.
 
 use super::slice::Slice;
 use crate::prelude::*;
@@ -60,7 +60,7 @@ impl Entry {
     }
 }
 
-/// What the entry under the empty name says.
+/// The header entry, which is stored under the empty name.
 pub(super) struct Header {
     pub shards: u32,
 }

@@ -12,7 +12,7 @@ use ferroflow_op_kit::protobuf::{Message, fields, put_varint, read_shape, shape_
 use ferroflow_op_kit::tensor_proto::{decode, field_of};
 use std::collections::BTreeMap;
 
-/// What is known of a tensor.
+/// Known properties of a tensor.
 #[derive(Clone)]
 struct Meta {
     dtype: DType,

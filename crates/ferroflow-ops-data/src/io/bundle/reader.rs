@@ -48,7 +48,8 @@ impl BundleReader {
         Ok(BundleReader { prefix: prefix.into(), shards, entries, files: Mutex::default() })
     }
 
-    /// The names of its tensors. The parts of a sliced tensor have keys that begin with a zero byte.
+    /// The names of its tensors. The parts of a sliced tensor have keys that begin with a zero
+    /// byte.
     pub fn names(&self) -> Vec<String> {
         let whole = self.entries.keys().filter(|key| key.first() != Some(&0));
         whole.filter_map(|key| String::from_utf8(key.clone()).ok()).collect()

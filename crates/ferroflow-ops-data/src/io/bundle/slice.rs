@@ -145,7 +145,7 @@ fn put_ordered_signed(to: &mut Vec<u8>, x: i64) {
     let n = (1..=10).find(|&n| 7 * n > 63 || magnitude < 1 << (7 * n - 1)).unwrap_or(10);
     let wide = i128::from(x).to_be_bytes();
     let mut bytes = wide[16 - n..].to_vec();
-    // The top n bits, inverted, tell the length.
+    // The top n bits, inverted, give the length.
     for bit in 0..n {
         bytes[bit / 8] ^= 0x80 >> (bit % 8);
     }

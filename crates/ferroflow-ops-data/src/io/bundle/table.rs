@@ -207,7 +207,7 @@ mod tests {
         for i in 0..file.len() {
             let mut damaged = file.clone();
             damaged[i] ^= 0x55;
-            // Padding in the footer is nobody's; all else is an error.
+            // Padding in the footer is ignored; anything else is an error.
             if let Ok(read) = read_table(&damaged) {
                 assert_eq!(read, entries, "byte {i}");
             }

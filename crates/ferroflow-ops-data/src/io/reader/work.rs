@@ -41,7 +41,7 @@ enum State {
     Single(Format),
     Lines(Input),
     Records(Input),
-    /// The body of a file, without header and footer, and what is left of it.
+    /// The body of a file without header and footer, and its remaining length.
     Fixed {
         body: Bytes,
         at: usize,

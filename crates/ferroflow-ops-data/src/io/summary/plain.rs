@@ -74,7 +74,7 @@ fn merge(ctx: &mut Ctx<'_>) -> Result<()> {
                     bail!(InvalidArgument, "Could not parse one of the summary inputs");
                 };
                 let tag = parts.iter().rev().find(|f| f.0 == 1).and_then(|f| f.1.as_bytes());
-                // Values without a tag are told apart by their node's name.
+                // Values without a tag are distinguished by their node's name.
                 if let Some(tag) = tag.filter(|t| !t.is_empty()) {
                     ensure!(
                         tags.insert(tag.to_vec()),

@@ -52,8 +52,8 @@ pub(super) fn exp(x: f32) -> f32 {
     (m1 + 1.0) * power_of_two(half) * power_of_two(n.wrapping_sub(half))
 }
 
-/// `1 / (1 + exp(-x))`. Where the exponential is below the smallest normal number it does not count,
-/// and where it is above 2^127.5 the result is zero as for infinity.
+/// `1 / (1 + exp(-x))`. Where the exponential is below the smallest normal number it does not
+/// count, and where it is above 2^127.5 the result is zero as for infinity.
 #[inline(always)]
 pub(super) fn sigmoid(x: f32) -> f32 {
     let (n, m1) = reduce((-x).clamp(-87.0, 89.0));
@@ -144,7 +144,8 @@ pub(super) fn erf(x: f32) -> f32 {
                     7.18785523e-5,
                 ],
             );
-    // The fourth root of 1 - erf(x) is nearly straight, and its errors hardly count where it is small.
+    // The fourth root of 1 - erf(x) is nearly straight, and its errors hardly count where it is
+    // small.
     let root = poly(
         size,
         [

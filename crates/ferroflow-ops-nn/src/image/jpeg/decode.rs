@@ -62,7 +62,7 @@ fn space(frame: &Frame, tables: &Tables) -> Result<Space, Fault> {
     })
 }
 
-/// Decodes a file; the error says why it cannot be.
+/// Decodes a file, or explains why it cannot.
 pub(in crate::image) fn decode(data: &[u8], options: &Options) -> Result<Pixels, Fault> {
     let mut reader = Reader::new(data)?;
     let mut tables = Tables::default();
@@ -95,7 +95,7 @@ pub(in crate::image) fn decode(data: &[u8], options: &Options) -> Result<Pixels,
                 let Some((frame, planes)) = &mut frame else {
                     return Err("a scan comes before the frame header".into());
                 };
-                // A file of many scans that say nothing would take for ever.
+                // A file of many empty scans would take unbounded time.
                 scans += 1;
                 if scans > 1000 {
                     return Err("it has too many scans".into());
@@ -280,7 +280,7 @@ impl Picture {
                     let black = u32::from(c(3));
                     for (out, ink) in out.iter_mut().zip(inks) {
                         let ink = u32::from(ink);
-                        // Adobe's files hold what is left of white.
+                        // Adobe's files store inverted values.
                         *out = match self.adobe {
                             true => (black * ink / 255) as u8,
                             false => ((255 - black) * (255 - ink) / 255) as u8,

@@ -34,7 +34,7 @@ impl Frame {
     }
 }
 
-/// What a scan says before its data.
+/// The header of a scan.
 #[derive(Clone, Debug)]
 pub(super) struct Scan {
     /// Component, and its tables for DC and AC.
@@ -45,7 +45,7 @@ pub(super) struct Scan {
     pub low: u32,
 }
 
-/// What is in force while a file is read.
+/// The state of the decoder.
 #[derive(Default)]
 pub(super) struct Tables {
     /// In rows and columns, not in zigzag order.
@@ -82,7 +82,7 @@ impl<'a> Reader<'a> {
         Ok(Reader { data, at: 2 })
     }
 
-    /// What is left.
+    /// The remaining bytes.
     pub fn rest(&self) -> &'a [u8] {
         self.data.get(self.at..).unwrap_or(&[])
     }
@@ -205,7 +205,7 @@ fn scan(body: &[u8]) -> Result<Scan, Fault> {
         return Err(fault());
     }
     let (parts, tail) = rest.split_at(2 * count);
-    // Ids: which components they are, the frame says.
+    // Component ids are defined in the frame header.
     let components = parts
         .chunks_exact(2)
         .map(|c| (usize::from(c[0]), usize::from(c[1] >> 4), usize::from(c[1] & 15)))

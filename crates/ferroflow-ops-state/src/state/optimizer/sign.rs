@@ -10,7 +10,7 @@ struct AddSign<W> {
     beta: W,
 }
 
-/// Moves the average, and tells whether the gradient agrees with it.
+/// Updates the average, and returns whether the gradient agrees with it.
 fn agreement<W: Wide>(m: &mut W, beta: W, grad: W) -> W {
     *m = *m * beta + grad * (W::ONE - beta);
     grad.sign() * m.sign()
