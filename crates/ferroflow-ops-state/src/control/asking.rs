@@ -44,7 +44,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .shape(shape::scalar)
         .cpu(device_index);
     c.op("FakeParam")
-        .doc("A value that nobody looks at, in the place of one that was not computed.")
+        .doc("A placeholder for a value that was not computed and that no node uses.")
         .output("output: dtype")
         .attr("dtype: type")
         .attr("shape: shape")

@@ -140,7 +140,7 @@ pub fn exit(data: &Output) -> Output {
     data.graph().op("Exit").input(data).output()
 }
 
-/// `FakeParam`: A value that nobody looks at, in the place of one that was not computed.
+/// `FakeParam`: A placeholder for a value that was not computed and that no node uses.
 #[track_caller]
 pub fn fake_param(g: &Graph, dtype: DType, shape: &PartialShape) -> Output {
     g.op("FakeParam").attr("dtype", dtype).attr("shape", shape.clone()).output()
