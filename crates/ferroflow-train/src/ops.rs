@@ -18,6 +18,8 @@
 
 mod array;
 pub(crate) mod attrs;
+// All defaults are written out, those of the types too: a reader sees them in one place.
+#[allow(clippy::derivable_impls)]
 mod generated;
 mod nn;
 mod reduce;

@@ -13,9 +13,19 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq)]
 pub enum FeatureSpec {
     /// A fixed number of values; a missing feature gets the default or fails the step.
-    Fixed { dtype: DType, width: usize, default: Option<f32> },
+    Fixed {
+        /// The type of the values.
+        dtype: DType,
+        /// The number of values of each example.
+        width: usize,
+        /// The value of examples without the feature; without a default that is an error.
+        default: Option<f32>,
+    },
     /// Any number of values in each.
-    Any { dtype: DType },
+    Any {
+        /// The type of the values.
+        dtype: DType,
+    },
 }
 
 /// The parse specification of columns, by feature name. Features of crosses and hashes are taken as

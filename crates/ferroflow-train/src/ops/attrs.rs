@@ -3,7 +3,7 @@
 use crate::function::Function;
 use bytes::Bytes;
 use ferroflow_core::{DType, PartialShape, Tensor};
-use ferroflow_graph::{AttrList, FuncRef};
+use ferroflow_graph::AttrList;
 
 /// An item of a list attribute.
 pub(crate) trait AttrItem: Sized {
@@ -34,9 +34,4 @@ items! {
 /// A list attribute.
 pub(crate) fn list<T: AttrItem>(items: &[T]) -> AttrList {
     T::list(items)
-}
-
-/// A function attribute that may be left out.
-pub(crate) fn optional_function(function: Option<&Function>) -> FuncRef {
-    function.map(Function::reference).unwrap_or_default()
 }

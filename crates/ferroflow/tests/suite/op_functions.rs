@@ -81,7 +81,6 @@ fn files() -> BTreeMap<String, String> {
             (&["PartialShape"], "use ferroflow_core::PartialShape;"),
             (&["&Tensor", "&'a Tensor"], "use ferroflow_core::Tensor;"),
             (&[" list("], "use crate::ops::attrs::list;"),
-            (&[" optional_function("], "use crate::ops::attrs::optional_function;"),
         ] {
             if uses.iter().any(|name| functions.contains(name)) {
                 let _ = writeln!(text, "{import}");
@@ -214,6 +213,10 @@ fn function(op: &OpDef) -> String {
         let _ = writeln!(defaults, "{field}: {value},");
         let field = format!("options.{field}");
         let _ = match (attr.kind, attr.is_list) {
+            (AttrKind::Func, false) => {
+                let function = format!("{field}.map(Function::reference)");
+                write!(body, ".attr_if_given({:?}, {function})", attr.name)
+            }
             (AttrKind::Tensor, false) => {
                 write!(body, ".attr_if_given({:?}, {field}.cloned())", attr.name)
             }
@@ -413,7 +416,6 @@ fn option_type(attr: &AttrDef) -> String {
 fn option_as_value(attr: &AttrDef, field: &str) -> String {
     match (attr.kind, attr.is_list) {
         (AttrKind::Shape, false) => field.to_string(),
-        (AttrKind::Func, false) => format!("optional_function({field})"),
         _ => as_value(attr, field),
     }
 }
