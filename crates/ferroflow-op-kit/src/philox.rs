@@ -19,6 +19,14 @@ impl Philox {
         Philox { counter: [0, 0, high as u32, (high >> 32) as u32], key: words(low) }
     }
 
+    /// [`Philox::seeded`]; both seeds 0 means another stream each time.
+    pub fn from_seeds(seed: i64, seed2: i64) -> Philox {
+        match (seed, seed2) {
+            (0, 0) => Philox::seeded(entropy() as i64, entropy() as i64),
+            (seed, seed2) => Philox::seeded(seed, seed2),
+        }
+    }
+
     /// The stream that the stateless ops derive from a seed pair: scrambled, so that neither half
     /// of the seed need be strong.
     pub fn stateless(seed: [u64; 2]) -> Philox {
@@ -181,12 +189,8 @@ pub struct SharedPhilox(Mutex<Philox>);
 impl SharedPhilox {
     /// From the attributes `seed` and `seed2`; both 0 means another stream each time.
     pub fn from_attrs(init: &KernelInit<'_>) -> Result<SharedPhilox> {
-        let seeds = (init.int("seed")?, init.int("seed2")?);
-        let (seed, seed2) = match seeds {
-            (0, 0) => (entropy() as i64, entropy() as i64),
-            seeds => seeds,
-        };
-        Ok(SharedPhilox(Mutex::new(Philox::seeded(seed, seed2))))
+        let stream = Philox::from_seeds(init.int("seed")?, init.int("seed2")?);
+        Ok(SharedPhilox(Mutex::new(stream)))
     }
 
     /// The next `calls` of four words, for the caller alone.

@@ -11,7 +11,6 @@ mod monitor;
 mod mutex;
 mod ops;
 mod padding;
-mod philox;
 mod stage;
 mod store;
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! The elements of a queue, in the order they will leave.
 
-use super::philox::Philox;
 use super::store::{Kind, Tuple};
 use crate::prelude::*;
+use ferroflow_op_kit::philox::{Philox, Singles};
 use std::collections::{BTreeMap, VecDeque};
 
 pub(crate) enum Items {
@@ -14,7 +14,7 @@ pub(crate) enum Items {
     },
     Shuffled {
         items: Vec<Tuple>,
-        random: Philox,
+        random: Singles,
         keep: usize,
     },
 }
@@ -26,7 +26,7 @@ impl Items {
             Kind::Priority => Items::Sorted { items: BTreeMap::new(), arrivals: 1 << 32 },
             Kind::Shuffle { min_after_dequeue, seed } => Items::Shuffled {
                 items: Vec::new(),
-                random: Philox::new(seed),
+                random: Singles::new(Philox::from_seeds(seed.0, seed.1)),
                 keep: min_after_dequeue,
             },
         }
@@ -61,7 +61,7 @@ impl Items {
             Items::Shuffled { items, random, keep } => {
                 let spare = items.len().saturating_sub(if closed { 0 } else { *keep });
                 (spare > 0).then(|| {
-                    let at = random.next() as usize % items.len();
+                    let at = random.next_u32() as usize % items.len();
                     items.swap_remove(at)
                 })
             }
