@@ -16,6 +16,7 @@ pub mod inline;
 mod kernel;
 mod list;
 mod movable;
+mod panic;
 mod parallel;
 mod rendezvous;
 mod resource;
@@ -48,6 +49,7 @@ pub use kernel::{
 pub use list::List;
 pub use movable::Movable;
 pub use num_complex::{Complex32, Complex64};
+pub use panic::panic_text;
 pub use parallel::{ComputePool, set_compute_threads};
 pub use rendezvous::{Received, RecvDone, Rendezvous, RendezvousKey};
 pub use resource::{Resource, ResourceHandle, Resources};

@@ -11,11 +11,10 @@ use crate::plan::{NodeKind, Plan, PlanNode};
 use ferroflow_core::inline::SHARED_NODES;
 use ferroflow_core::{
     AsyncCtx, Code, Completion, Ctx, Done, Error, HashMap, InlineScope, KernelBox, NodeStats,
-    Outputs, Result, StepCtx, Tensor, ThreadKind, Value, ensure, err,
+    Outputs, Result, StepCtx, Tensor, ThreadKind, Value, ensure, err, panic_text,
 };
 use parking_lot::{Condvar, Mutex};
 use smallvec::SmallVec;
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -558,14 +557,6 @@ fn snapshot_refs(node: &PlanNode, inputs: &mut [Value]) -> Result<()> {
 pub(crate) fn guarded(run: impl FnOnce() -> Result<()>) -> Result<()> {
     catch_unwind(AssertUnwindSafe(run))
         .unwrap_or_else(|panic| Err(err!(Internal, "kernel panicked: {}", panic_text(&*panic))))
-}
-
-fn panic_text(panic: &(dyn Any + Send)) -> String {
-    panic
-        .downcast_ref::<&str>()
-        .map(|s| s.to_string())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "no message".into())
 }
 
 /// A small number for this thread, as traces show it.

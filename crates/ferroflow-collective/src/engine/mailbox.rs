@@ -4,7 +4,7 @@ use super::collective::Collective;
 use super::payload::Payload;
 use super::request::{Decision, TensorRequest};
 use super::timeline::Timeline;
-use ferroflow_core::{Error, Result, err};
+use ferroflow_core::{Error, Result, err, panic_text};
 use parking_lot::{Condvar, Mutex};
 use std::any::Any;
 use std::collections::HashSet;
@@ -91,7 +91,5 @@ impl Pending {
 
 /// The error for all waiters after a panic of the engine.
 pub(super) fn panicked(who: &str, payload: &(dyn Any + Send)) -> Error {
-    let text = payload.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-    err!(Internal, "{who} panicked: {}", text.unwrap_or("without a message"))
+    err!(Internal, "{who} panicked: {}", panic_text(payload))
 }

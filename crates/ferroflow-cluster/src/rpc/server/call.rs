@@ -5,6 +5,7 @@ use super::super::status::ok_trailers;
 use super::super::{Chunks, RpcStatus, code, timeout};
 use super::RpcRequest;
 use super::connection::Shared;
+use ferroflow_core::panic_text;
 use h2::RecvStream;
 use h2::server::SendResponse;
 use http::header;
@@ -138,8 +139,5 @@ fn deadline(headers: &HeaderMap) -> Result<Option<Instant>, RpcStatus> {
 }
 
 fn panicked(panic: &(dyn Any + Send)) -> RpcStatus {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text =
-        text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
-    RpcStatus::new(code::INTERNAL, format!("the handler panicked: {text}"))
+    RpcStatus::new(code::INTERNAL, format!("the handler panicked: {}", panic_text(panic)))
 }

@@ -4,6 +4,7 @@ use super::{FusionGroup, FusionMember, MemberInput};
 use crate::kernel_init::KernelInit;
 use ferroflow_core::{
     Ctx, Epilogue, Kernel, KernelBox, NodeInfo, Outputs, Result, Tensor, Value, bail, err,
+    panic_text,
 };
 use smallvec::SmallVec;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -72,9 +73,7 @@ impl Original {
         // the kernel is dropped with the step.
         let done = catch_unwind(AssertUnwindSafe(|| compute(&*self.kernel, &mut own)));
         let done = done.unwrap_or_else(|panic| {
-            let text = panic.downcast_ref::<&str>().map(|s| s.to_string());
-            let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-            Err(err!(Internal, "kernel panicked: {}", text.unwrap_or_default()))
+            Err(err!(Internal, "kernel panicked: {}", panic_text(&*panic)))
         });
         let value = done.and_then(|done| match outputs.into_iter().next() {
             Some(value) => Ok((value.into_tensor()?, done)),
