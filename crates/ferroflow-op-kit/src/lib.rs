@@ -16,4 +16,5 @@ pub mod protobuf;
 pub mod siphash;
 pub mod tensor_arithmetic;
 pub mod tensor_proto;
+pub mod tfrecord;
 pub mod vector;

@@ -4,6 +4,7 @@ use crate::graph::Graph;
 use crate::wire::{self, Event, EventBody};
 use ferroflow_core::{Error, Result, Tensor, ensure, err};
 use ferroflow_graph::RunMetadata;
+use ferroflow_op_kit::tfrecord::{masked_crc, write_record};
 use std::fs::File;
 use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
@@ -102,20 +103,6 @@ impl EventWriter {
     }
 }
 
-/// A record of a TFRecord file: its length, its bytes, and checksums of both.
-pub(crate) fn write_record(to: &mut impl Write, record: &[u8]) -> std::io::Result<()> {
-    let length = (record.len() as u64).to_le_bytes();
-    to.write_all(&length)?;
-    to.write_all(&masked(&length).to_le_bytes())?;
-    to.write_all(record)?;
-    to.write_all(&masked(record).to_le_bytes())
-}
-
-/// The masked checksum of the TFRecord format.
-fn masked(bytes: &[u8]) -> u32 {
-    crc32c::crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8)
-}
-
 /// All events of a file. A truncated event, as a killed writer leaves it, ends the list.
 pub fn read_events(path: impl AsRef<Path>) -> Result<Vec<Event>> {
     let path = path.as_ref();
@@ -127,13 +114,13 @@ pub fn read_events(path: impl AsRef<Path>) -> Result<Vec<Event>> {
     while let Some((header, tail)) = rest.split_first_chunk::<12>() {
         let (length, sum) = header.split_at(8);
         let sum = u32::from_le_bytes(sum.try_into().unwrap_or_default());
-        ensure!(masked(length) == sum, DataLoss, "{}: a record is corrupted", path.display());
+        ensure!(masked_crc(length) == sum, DataLoss, "{}: a record is corrupted", path.display());
         let length = u64::from_le_bytes(length.try_into().unwrap_or_default());
         let Ok(length) = usize::try_from(length) else { break };
         let Some((record, tail)) = tail.split_at_checked(length) else { break };
         let Some((sum, tail)) = tail.split_first_chunk::<4>() else { break };
         ensure!(
-            masked(record) == u32::from_le_bytes(*sum),
+            masked_crc(record) == u32::from_le_bytes(*sum),
             DataLoss,
             "{}: a record is corrupted",
             path.display()

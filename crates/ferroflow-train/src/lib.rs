@@ -63,7 +63,8 @@ pub use clip::{clip_by_global_norm, clip_by_norm, clip_gradients, global_norm};
 pub use dataset::{Csv, CsvColumn, Dataset, DatasetFeeder, DatasetIterator, Feeding};
 pub use device::{DeviceFn, DeviceScope, IntoDevice, NodeSpec, PsStrategy, ReplicaDeviceSetter};
 pub use events::{EventWriter, read_events};
-pub use example::{Example, RecordWriter};
+pub use example::Example;
+pub use ferroflow_op_kit::tfrecord::RecordWriter;
 pub use fetch::{Feeds, Fetch, Scalar, Wanted};
 // What `fetch_struct!` needs of other crates.
 #[doc(hidden)]

@@ -2,15 +2,16 @@
 
 use super::dataset::*;
 use super::scope::Scope;
-use crate::io::records::{Compression, Input};
+use crate::io::records::Input;
 use crate::parse::delimited::{Delimited, Source, columns};
 use crate::prelude::*;
 use crate::string::{parse_f32, parse_f64, parse_i64};
 use bytes::Bytes;
+use ferroflow_op_kit::tfrecord::RecordCompression;
 
 struct Csv {
     files: Arc<Vec<String>>,
-    compression: Compression,
+    compression: RecordCompression,
     format: Arc<Format>,
 }
 
@@ -144,7 +145,7 @@ fn csv(init: &KernelInit<'_>) -> Result<KernelBox> {
         ensure!(names.rank() <= 1, InvalidArgument, "`filenames` must be a scalar or a vector.");
         let name = |s: &Bytes| String::from_utf8_lossy(s).into_owned();
         let files = Arc::new(names.strings()?.iter().map(name).collect());
-        let compression = Compression::from_name(&text(ctx, 1, "compression_type")?)
+        let compression = RecordCompression::from_name(&text(ctx, 1, "compression_type")?)
             .map_err(|_| err!(InvalidArgument, "Unsupported compression_type: "))?;
         let delimiter = text(ctx, 4, "field_delim")?;
         let na = Bytes::from(text(ctx, 6, "na_value")?);

@@ -2,10 +2,11 @@
 
 use super::dataset::*;
 use super::scope::Scope;
-use crate::io::records::{Compression, Input};
+use crate::io::records::Input;
 use crate::prelude::*;
 use bytes::Bytes;
 use ferroflow_op_kit::file::{file_error, local};
+use ferroflow_op_kit::tfrecord::RecordCompression;
 
 /// How a file is made up.
 #[derive(Clone, Copy)]
@@ -19,7 +20,7 @@ struct Files {
     names: Arc<Vec<String>>,
     /// Where to begin in each file; empty: at the front.
     offsets: Arc<Vec<u64>>,
-    compression: Compression,
+    compression: RecordCompression,
     format: Format,
 }
 
@@ -55,9 +56,14 @@ struct File {
 }
 
 impl File {
-    fn open(name: &str, compression: Compression, format: Format, offset: u64) -> Result<File> {
+    fn open(
+        name: &str,
+        compression: RecordCompression,
+        format: Format,
+        offset: u64,
+    ) -> Result<File> {
         if let Format::Fixed { header, record, footer } = format
-            && compression == Compression::None
+            && compression == RecordCompression::None
         {
             check_size(name, header, record, footer)?;
         }
@@ -118,11 +124,11 @@ fn names(ctx: &Ctx<'_>) -> Result<Arc<Vec<String>>> {
     Ok(Arc::new(t.strings()?.iter().map(text).collect()))
 }
 
-fn compression(ctx: &Ctx<'_>, i: usize, format: Format) -> Result<Compression> {
-    let known = Compression::from_name(&text(ctx, i, "compression_type")?);
+fn compression(ctx: &Ctx<'_>, i: usize, format: Format) -> Result<RecordCompression> {
+    let known = RecordCompression::from_name(&text(ctx, i, "compression_type")?);
     match format {
         // TensorFlow reads records under an unknown name as they are.
-        Format::Records => Ok(known.unwrap_or(Compression::None)),
+        Format::Records => Ok(known.unwrap_or(RecordCompression::None)),
         _ => known.map_err(|_| err!(InvalidArgument, "Unsupported compression_type.")),
     }
 }
@@ -167,7 +173,11 @@ fn fixed(init: &KernelInit<'_>) -> Result<KernelBox> {
         Ok(Files {
             names: names(ctx)?,
             offsets: Arc::default(),
-            compression: if compressed { compression(ctx, 5, format)? } else { Compression::None },
+            compression: if compressed {
+                compression(ctx, 5, format)?
+            } else {
+                RecordCompression::None
+            },
             format,
         })
     })
@@ -223,8 +233,8 @@ pub(crate) fn register(c: &mut Catalog) {
 mod tests {
     use super::*;
     use crate::data::testing::elements;
-    use crate::io::records::RecordWriter;
     use crate::testing::check;
+    use ferroflow_op_kit::tfrecord::RecordWriter;
 
     fn texts(dataset: Vec<Tensor>) -> Result<Vec<String>> {
         let text = |t: &Tensor| String::from_utf8_lossy(t.scalar_string().unwrap()).into_owned();
@@ -248,7 +258,8 @@ mod tests {
             ["one", "two", "", "last"]
         );
         for compression in ["", "GZIP", "ZLIB"] {
-            let mut writer = RecordWriter::create(&path("records"), compression).unwrap();
+            let how = RecordCompression::from_name(compression).unwrap();
+            let mut writer = RecordWriter::create_compressed(path("records"), how).unwrap();
             ["a", "", "ccc"].iter().for_each(|s| writer.write(s.as_bytes()).unwrap());
             writer.finish().unwrap();
             let got = read("TFRecordDataset", &path("records"), compression).unwrap();

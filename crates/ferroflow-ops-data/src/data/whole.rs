@@ -5,9 +5,10 @@ use super::dataset::*;
 use super::iterator::component_shapes;
 use super::scope::Scope;
 use super::task::run_kernel;
-use crate::io::records::RecordWriter;
 use crate::prelude::*;
 use ferroflow_core::{Variant, VariantObject};
+use ferroflow_op_kit::file::local;
+use ferroflow_op_kit::tfrecord::{RecordCompression, RecordWriter};
 
 fn cardinality(ctx: &mut Ctx<'_>) -> Result<()> {
     let n = input(ctx, 0)?.cardinality();
@@ -51,7 +52,10 @@ fn to_records(ctx: AsyncCtx, done: Done, on: &InlineScope) {
             ensure!(t.rank() == 0, InvalidArgument, "{name} must be a scalar");
             Ok(String::from_utf8_lossy(t.scalar_string()?).into_owned())
         };
-        let writer = RecordWriter::create(&text(1, "filename")?, &text(2, "compression_type")?)?;
+        let writer = {
+            let compression = RecordCompression::from_name(&text(2, "compression_type")?)?;
+            RecordWriter::create_compressed(local(text(1, "filename")?.as_bytes()), compression)?
+        };
         Ok((elements, writer))
     })();
     let (mut elements, mut writer) = match parts {

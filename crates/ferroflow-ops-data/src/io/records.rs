@@ -1,31 +1,12 @@
-//! Files of records: lines, records of a fixed length, TFRecord.
+//! Reading files of records: lines, records of a fixed length, TFRecord.
 
 use crate::prelude::*;
 use bytes::Bytes;
 use ferroflow_op_kit::file::{file_error, local};
+use ferroflow_op_kit::tfrecord::{RecordCompression, masked_crc};
 use flate2::bufread::{GzDecoder, ZlibDecoder};
-use flate2::write::{GzEncoder, ZlibEncoder};
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Read, Write};
-
-/// How the bytes of a file are compressed.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Compression {
-    None,
-    Zlib,
-    Gzip,
-}
-
-impl Compression {
-    pub fn from_name(name: &str) -> Result<Compression> {
-        Ok(match name {
-            "" => Compression::None,
-            "ZLIB" => Compression::Zlib,
-            "GZIP" => Compression::Gzip,
-            _ => bail!(InvalidArgument, "Unsupported compression_type: {name}"),
-        })
-    }
-}
+use std::io::{BufRead, BufReader, Read};
 
 /// A file being read from front to back.
 pub(crate) struct Input {
@@ -36,15 +17,15 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    pub fn open(name: &str, compression: Compression) -> Result<Input> {
+    pub fn open(name: &str, compression: RecordCompression) -> Result<Input> {
         let file = File::open(local(name.as_bytes())).map_err(|e| file_error(name, &e))?;
         let is_dir = file.metadata().is_ok_and(|m| m.is_dir());
         ensure!(!is_dir, FailedPrecondition, "{name}; Is a directory");
         let file = BufReader::with_capacity(256 << 10, file);
         let from: Box<dyn BufRead + Send> = match compression {
-            Compression::None => Box::new(file),
-            Compression::Zlib => Box::new(BufReader::new(ZlibDecoder::new(file))),
-            Compression::Gzip => Box::new(BufReader::new(GzDecoder::new(file))),
+            RecordCompression::None => Box::new(file),
+            RecordCompression::Zlib => Box::new(BufReader::new(ZlibDecoder::new(file))),
+            RecordCompression::Gzip => Box::new(BufReader::new(GzDecoder::new(file))),
         };
         Ok(Input { name: name.into(), from, at: 0 })
     }
@@ -110,65 +91,7 @@ impl Input {
     }
 }
 
-/// A TFRecord file being written.
-pub(crate) struct RecordWriter {
-    name: String,
-    to: Box<dyn Finish>,
-}
-
-/// Where bytes go, and how to end them.
-trait Finish: Write + Send {
-    fn finish(self: Box<Self>) -> std::io::Result<()>;
-}
-
-impl Finish for BufWriter<File> {
-    fn finish(mut self: Box<Self>) -> std::io::Result<()> {
-        self.flush()
-    }
-}
-
-impl Finish for ZlibEncoder<BufWriter<File>> {
-    fn finish(self: Box<Self>) -> std::io::Result<()> {
-        ZlibEncoder::finish(*self)?.flush()
-    }
-}
-
-impl Finish for GzEncoder<BufWriter<File>> {
-    fn finish(self: Box<Self>) -> std::io::Result<()> {
-        GzEncoder::finish(*self)?.flush()
-    }
-}
-
-impl RecordWriter {
-    pub fn create(name: &str, compression: &str) -> Result<RecordWriter> {
-        let compression = Compression::from_name(compression)?;
-        let file = File::create(local(name.as_bytes())).map_err(|e| file_error(name, &e))?;
-        let file = BufWriter::with_capacity(256 << 10, file);
-        let to: Box<dyn Finish> = match compression {
-            Compression::None => Box::new(file),
-            Compression::Zlib => Box::new(ZlibEncoder::new(file, Default::default())),
-            Compression::Gzip => Box::new(GzEncoder::new(file, Default::default())),
-        };
-        Ok(RecordWriter { name: name.into(), to })
-    }
-
-    pub fn write(&mut self, record: &[u8]) -> Result<()> {
-        let len = (record.len() as u64).to_le_bytes();
-        let parts = [&len[..], &masked_crc(&len), record, &masked_crc(record)];
-        let written = parts.iter().try_for_each(|part| self.to.write_all(part));
-        written.map_err(|e| file_error(&self.name, &e))
-    }
-
-    pub fn finish(self) -> Result<()> {
-        self.to.finish().map_err(|e| file_error(&self.name, &e))
-    }
-}
-
-fn masked_crc(bytes: &[u8]) -> [u8; 4] {
-    crc32c::crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8).to_le_bytes()
-}
-
 fn ensure_crc(bytes: &[u8], stored: [u8; 4], at: u64) -> Result<()> {
-    ensure!(stored == masked_crc(bytes), DataLoss, "corrupted record at {at}");
+    ensure!(stored == masked_crc(bytes).to_le_bytes(), DataLoss, "corrupted record at {at}");
     Ok(())
 }

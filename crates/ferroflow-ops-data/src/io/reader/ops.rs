@@ -2,11 +2,12 @@
 //! strings.
 
 use super::{Format, Reader};
-use crate::io::records::Compression;
 use crate::prelude::*;
 use ferroflow_graph::OpBuilder;
 use ferroflow_op_kit::handle::{Anchor, Seen};
-use ferroflow_ops_state::queue::{Queue, old_handle};
+use ferroflow_op_kit::handle_form::ref_handle_shape;
+use ferroflow_op_kit::tfrecord::RecordCompression;
+use ferroflow_ops_state::queue::Queue;
 
 fn make(
     format: fn(&KernelInit<'_>) -> Result<Format>,
@@ -39,12 +40,12 @@ fn fixed(init: &KernelInit<'_>) -> Result<Format> {
         record,
         footer: size(init, "footer_bytes")?,
         hop: size(init, "hop_bytes")?,
-        compression: Compression::from_name(&encoding)?,
+        compression: RecordCompression::from_name(&encoding)?,
     })
 }
 
 fn records(init: &KernelInit<'_>) -> Result<Format> {
-    let compression = Compression::from_name(&init.string("compression_type")?)?;
+    let compression = RecordCompression::from_name(&init.string("compression_type")?)?;
     Ok(Format::Records { compression })
 }
 
@@ -145,7 +146,7 @@ pub(crate) fn register(c: &mut Catalog) {
                 b = b.attr("encoding: string = ''");
             }
             let b = b.stateful();
-            let b = if is_new { b.shape(shape::scalar) } else { b.shape(old_handle) };
+            let b = if is_new { b.shape(shape::scalar) } else { b.shape(ref_handle_shape) };
             b.cpu(make(format));
         }
     }

@@ -1,9 +1,10 @@
 //! How the readers make records of a file.
 
-use crate::io::records::{Compression, Input};
+use crate::io::records::Input;
 use crate::prelude::*;
 use bytes::Bytes;
 use ferroflow_op_kit::file::read_file;
+use ferroflow_op_kit::tfrecord::RecordCompression;
 
 /// What a reader takes for a record.
 #[derive(Clone, Debug)]
@@ -19,10 +20,10 @@ pub(super) enum Format {
         record: u64,
         footer: u64,
         hop: u64,
-        compression: Compression,
+        compression: RecordCompression,
     },
     Records {
-        compression: Compression,
+        compression: RecordCompression,
     },
 }
 
@@ -57,7 +58,7 @@ impl Work {
         let state = match *format {
             Format::Identity | Format::WholeFile => State::Single(format.clone()),
             Format::Lines { skip } => {
-                let mut input = Input::open(name, Compression::None)?;
+                let mut input = Input::open(name, RecordCompression::None)?;
                 while count < skip && input.line()?.is_some() {
                     count += 1;
                 }

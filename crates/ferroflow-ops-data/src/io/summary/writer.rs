@@ -10,6 +10,7 @@ use ferroflow_op_kit::file::{file_error, local};
 use ferroflow_op_kit::handle::{Anchor, Seen};
 use ferroflow_op_kit::protobuf::{Message, fields};
 use ferroflow_op_kit::tensor_proto::{Strings, encode};
+use ferroflow_op_kit::tfrecord::write_record;
 use parking_lot::Mutex;
 use std::fs::File;
 use std::io::Write;
@@ -65,12 +66,7 @@ impl EventFile {
     }
 
     fn add(&mut self, event: &[u8]) -> Result<()> {
-        let masked = |b: &[u8]| crc32c::crc32c(b).rotate_right(15).wrapping_add(0xa282_ead8);
-        let len = (event.len() as u64).to_le_bytes();
-        self.pending.extend_from_slice(&len);
-        self.pending.extend_from_slice(&masked(&len).to_le_bytes());
-        self.pending.extend_from_slice(event);
-        self.pending.extend_from_slice(&masked(event).to_le_bytes());
+        write_record(&mut self.pending, event).map_err(|e| file_error(&self.name, &e))?;
         self.events += 1;
         if self.events > self.max_queue || self.written.elapsed() > self.max_wait {
             self.flush()?;
