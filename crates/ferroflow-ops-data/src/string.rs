@@ -18,7 +18,7 @@ mod split;
 mod substr;
 mod unicode;
 
-pub(crate) use base64::{decode as decode_base64, standard_base64};
+pub(crate) use self::base64::decode as decode_base64;
 pub(crate) use c_format::{short_f32, short_f64};
 pub(crate) use number::{parse_f32, parse_f64, parse_i64};
 

@@ -1,6 +1,8 @@
 //! SerializeTensor and ParseTensor: a tensor as a TensorProto record.
 
 use crate::prelude::*;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use ferroflow_op_kit::protobuf::fields;
 use ferroflow_op_kit::tensor_proto::{Strings, decode, encode};
 
@@ -24,7 +26,7 @@ fn parse_tensor(init: &KernelInit<'_>) -> Result<KernelBox> {
             fields(bytes).is_some(),
             InvalidArgument,
             "Could not parse `serialized` as TensorProto, base64: {}",
-            crate::string::standard_base64(bytes)
+            STANDARD.encode(bytes)
         );
         let Some(t) = decode(bytes) else {
             bail!(InvalidArgument, "Cannot parse tensor from proto: {}", bytes.escape_ascii());

@@ -2,32 +2,20 @@
 
 use super::map;
 use crate::prelude::*;
+use base64::engine::general_purpose::{GeneralPurpose, NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
+use base64::{Engine, alphabet};
 use bytes::Bytes;
 
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-
-/// In the usual alphabet and padded, for messages.
-pub(crate) fn standard_base64(s: &[u8]) -> String {
-    let web = encode(s, true);
-    String::from_utf8_lossy(&web).replace('-', "+").replace('_', "/")
-}
+/// For decoding; bits that the last digit has too many are ignored, as TensorFlow does.
+const DECODER: GeneralPurpose =
+    GeneralPurpose::new(&alphabet::URL_SAFE, NO_PAD.with_decode_allow_trailing_bits(true));
 
 fn encode(s: &[u8], pad: bool) -> Bytes {
-    let mut out = Vec::with_capacity(s.len().div_ceil(3) * 4);
-    for chunk in s.chunks(3) {
-        let mut bytes = [0; 3];
-        bytes[..chunk.len()].copy_from_slice(chunk);
-        let bits = u32::from_be_bytes([0, bytes[0], bytes[1], bytes[2]]);
-        let digit = |i: usize| ALPHABET[(bits >> (18 - 6 * i)) as usize & 63];
-        out.extend((0..=chunk.len()).map(digit));
-        if pad {
-            out.extend((chunk.len()..3).map(|_| b'='));
-        }
-    }
-    Bytes::from(out)
+    let engine = if pad { URL_SAFE } else { URL_SAFE_NO_PAD };
+    engine.encode(s).into()
 }
 
-/// What web-safe base64 stands for, padded or not.
+/// The bytes that web-safe base64 stands for, padded or not.
 pub(crate) fn decode(s: &[u8]) -> Result<Bytes> {
     // Up to two signs fill the last group of four.
     let mut s = s;
@@ -36,22 +24,10 @@ pub(crate) fn decode(s: &[u8]) -> Result<Bytes> {
         s = s.strip_suffix(b"=").unwrap_or(s);
     }
     ensure!(s.len() % 4 != 1, InvalidArgument, "Base64 string length cannot be 1 modulo 4.");
-    let mut out = Vec::with_capacity(s.len() / 4 * 3 + 2);
-    for chunk in s.chunks(4) {
-        let mut bits = 0u32;
-        for i in 0..4 {
-            let digit = match chunk.get(i) {
-                None => 0,
-                Some(b) => match ALPHABET.iter().position(|a| a == b) {
-                    Some(digit) => digit as u32,
-                    None => bail!(InvalidArgument, "Invalid character found in base64."),
-                },
-            };
-            bits = bits << 6 | digit;
-        }
-        out.extend_from_slice(&bits.to_be_bytes()[1..chunk.len()]);
+    match DECODER.decode(s) {
+        Ok(bytes) => Ok(bytes.into()),
+        Err(_) => bail!(InvalidArgument, "Invalid character found in base64."),
     }
-    Ok(Bytes::from(out))
 }
 
 pub(crate) fn register(c: &mut Catalog) {

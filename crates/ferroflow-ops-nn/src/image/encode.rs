@@ -10,7 +10,7 @@ fn encode_png(init: &KernelInit<'_>) -> Result<KernelBox> {
         InvalidArgument,
         "compression should be in [-1,9], got {compression}"
     );
-    let level = if compression < 0 { 6 } else { compression as u32 };
+    let level = if compression < 0 { 6 } else { compression as u8 };
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let image = ctx.input(0)?;
         let rank = image.rank();

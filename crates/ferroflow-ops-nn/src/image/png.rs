@@ -1,9 +1,9 @@
 //! PNG files.
 
+use flate2::Crc;
 use flate2::read::ZlibDecoder;
-use flate2::write::ZlibEncoder;
-use flate2::{Compression, Crc};
-use std::io::{Read, Write};
+use png::{BitDepth, ColorType, DeflateCompression, Encoder, EncodingError, Filter};
+use std::io::Read;
 
 /// Why a file is not decoded.
 #[derive(Debug)]
@@ -307,69 +307,29 @@ fn paeth(left: u8, up: u8, corner: u8) -> u8 {
 }
 
 /// Encodes rows of `height` by `width` pixels, `channels` samples each of 8 or 16 bits
-/// (big-endian).
+/// (big-endian). `level` is zlib's.
 pub(super) fn encode(
     data: &[u8],
     (height, width, channels): (usize, usize, usize),
     wide: bool,
-    level: u32,
-) -> std::io::Result<Vec<u8>> {
-    let mut out = b"\x89PNG\r\n\x1a\n".to_vec();
-    let mut header = Vec::new();
-    header.extend((width as u32).to_be_bytes());
-    header.extend((height as u32).to_be_bytes());
-    let colour = [0, 4, 2, 6][channels - 1];
-    header.extend([if wide { 16 } else { 8 }, colour, 0, 0, 0]);
-    write_chunk(&mut out, b"IHDR", &header);
-    let pixel = channels * if wide { 2 } else { 1 };
-    let bytes = width * pixel;
-    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::new(level));
-    let (blank, mut best) = (vec![0; bytes], vec![0; bytes]);
-    let mut above = blank.as_slice();
-    for row in data.chunks_exact(bytes) {
-        // Of all filters the one that leaves the least, byte by byte.
-        let mut least = (u64::MAX, 0);
-        let mut tried = vec![0; bytes];
-        for filter in 0..5 {
-            filtered(filter, row, above, pixel, &mut tried);
-            let cost = tried.iter().map(|&x| u64::from((x as i8).unsigned_abs())).sum();
-            if cost < least.0 {
-                least = (cost, filter);
-                best.copy_from_slice(&tried);
-            }
-        }
-        encoder.write_all(&[least.1])?;
-        encoder.write_all(&best)?;
-        above = row;
-    }
-    for part in encoder.finish()?.chunks(1 << 20) {
-        write_chunk(&mut out, b"IDAT", part);
-    }
-    write_chunk(&mut out, b"IEND", &[]);
+    level: u8,
+) -> Result<Vec<u8>, EncodingError> {
+    let mut out = Vec::new();
+    let mut encoder = Encoder::new(&mut out, width as u32, height as u32);
+    encoder.set_depth(if wide { BitDepth::Sixteen } else { BitDepth::Eight });
+    encoder.set_color(match channels {
+        1 => ColorType::Grayscale,
+        2 => ColorType::GrayscaleAlpha,
+        3 => ColorType::Rgb,
+        _ => ColorType::Rgba,
+    });
+    encoder.set_filter(Filter::Adaptive);
+    encoder.set_deflate_compression(match level {
+        0 => DeflateCompression::NoCompression,
+        level => DeflateCompression::Level(level),
+    });
+    let mut writer = encoder.write_header()?;
+    writer.write_image_data(data)?;
+    writer.finish()?;
     Ok(out)
-}
-
-fn filtered(filter: u8, row: &[u8], above: &[u8], pixel: usize, out: &mut [u8]) {
-    for (i, out) in out.iter_mut().enumerate() {
-        let left = if i >= pixel { row[i - pixel] } else { 0 };
-        let (up, corner) = (above[i], if i >= pixel { above[i - pixel] } else { 0 });
-        let guess = match filter {
-            0 => 0,
-            1 => left,
-            2 => up,
-            3 => ((u16::from(left) + u16::from(up)) / 2) as u8,
-            _ => paeth(left, up, corner),
-        };
-        *out = row[i].wrapping_sub(guess);
-    }
-}
-
-fn write_chunk(out: &mut Vec<u8>, kind: &[u8; 4], body: &[u8]) {
-    out.extend((body.len() as u32).to_be_bytes());
-    let from = out.len();
-    out.extend(kind);
-    out.extend(body);
-    let mut crc = Crc::new();
-    crc.update(&out[from..]);
-    out.extend(crc.sum().to_be_bytes());
 }

@@ -1,51 +1,19 @@
 //! Reading Snappy-compressed blocks.
 
-/// Refuses to make more than this of a block.
-const MOST: u64 = 1 << 30;
+/// The longest block that is decompressed.
+const MOST: usize = 1 << 30;
 
-/// What a block stands for; `None` if it is malformed.
-pub(super) fn decompress(mut from: &[u8]) -> Option<Vec<u8>> {
-    let len = ferroflow_op_kit::protobuf::take_varint(&mut from).filter(|&n| n <= MOST)? as usize;
-    let mut out = Vec::new();
-    while let Some((&tag, rest)) = from.split_first() {
-        from = rest;
-        let (offset, count) = match tag & 3 {
-            0 => {
-                let mut count = usize::from(tag >> 2) + 1;
-                if count > 60 {
-                    count = little(&mut from, count - 60)?.checked_add(1)?;
-                }
-                let (literal, rest) = from.split_at_checked(count)?;
-                out.extend_from_slice(literal);
-                from = rest;
-                if out.len() > len {
-                    return None;
-                }
-                continue;
-            }
-            1 => {
-                let low = little(&mut from, 1)?;
-                (usize::from(tag >> 5) << 8 | low, usize::from(tag >> 2 & 7) + 4)
-            }
-            2 => (little(&mut from, 2)?, usize::from(tag >> 2) + 1),
-            _ => (little(&mut from, 4)?, usize::from(tag >> 2) + 1),
-        };
-        let start = out.len().checked_sub(offset).filter(|_| offset > 0)?;
-        if out.len() + count > len {
-            return None;
-        }
-        // A copy may overlap what it makes.
-        for i in start..start + count {
-            out.push(out[i]);
-        }
+/// More bytes than one byte of a block can stand for: a copy of 64 bytes takes three.
+const EXPANSION: usize = 32;
+
+/// The contents of a block; `None` if it is malformed.
+pub(super) fn decompress(block: &[u8]) -> Option<Vec<u8>> {
+    // Check the length in the header before memory is allocated for it.
+    let len = snap::raw::decompress_len(block).ok()?;
+    if block.is_empty() || len > MOST.min(block.len().saturating_mul(EXPANSION)) {
+        return None;
     }
-    (out.len() == len).then_some(out)
-}
-
-fn little(from: &mut &[u8], n: usize) -> Option<usize> {
-    let (bytes, rest) = from.split_at_checked(n)?;
-    *from = rest;
-    Some(bytes.iter().rev().fold(0, |x, &b| x << 8 | usize::from(b)))
+    snap::raw::Decoder::new().decompress_vec(block).ok()
 }
 
 #[cfg(test)]

@@ -110,7 +110,8 @@ impl Images {
                 _ => self.scaled(image.as_slice::<f32>()?, channels),
             };
             debug_assert_eq!(bytes.len(), size);
-            let encoded = png::encode(&bytes, width as u32, height as u32, channels as u8);
+            let encoded = png::encode(&bytes, width as u32, height as u32, channels)
+                .map_err(|e| err!(Internal, "PNG encoding failed: {e}"))?;
             let mut m = Message::new();
             m.varint_if(1, height as u64)
                 .varint_if(2, width as u64)
