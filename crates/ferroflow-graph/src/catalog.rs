@@ -111,6 +111,21 @@ impl OpBuilder<'_> {
         self
     }
 
+    /// Several inputs, each as [`OpBuilder::input`] takes it.
+    pub fn inputs(self, texts: &[&str]) -> Self {
+        texts.iter().fold(self, |op, text| op.input(text))
+    }
+
+    /// Several outputs, each as [`OpBuilder::output`] takes it.
+    pub fn outputs(self, texts: &[&str]) -> Self {
+        texts.iter().fold(self, |op, text| op.output(text))
+    }
+
+    /// Several attributes, each as [`OpBuilder::attr`] takes it.
+    pub fn attrs(self, texts: &[&str]) -> Self {
+        texts.iter().fold(self, |op, text| op.attr(text))
+    }
+
     /// Sets a default of the attribute declared last that the notation cannot express.
     pub fn default(mut self, value: impl Into<crate::AttrValue>) -> Self {
         let last = self.def.attrs.last_mut().expect("an attribute was declared");

@@ -7,6 +7,7 @@ pub mod farmhash;
 pub mod file;
 mod gradient;
 pub mod handle;
+pub mod handle_form;
 pub mod num;
 pub mod pack;
 pub mod parallel;

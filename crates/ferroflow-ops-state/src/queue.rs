@@ -19,7 +19,6 @@ mod testing;
 mod tests;
 
 pub use monitor::{Attempt, Monitor, Order, Progress};
-pub use ops::old_handle;
 pub use store::Queue;
 
 pub(crate) fn register(c: &mut Catalog) {

@@ -214,25 +214,21 @@ fn mirror_pad_grad<T: Num>(offset: usize) -> impl Kernel {
 }
 
 pub(crate) fn register(c: &mut Catalog) {
-    c.op("Pad")
-        .doc("Surrounds a tensor with zeros.")
-        .input("input: T")
-        .input("paddings: Tpaddings")
-        .output("output: T")
-        .attr("T: type")
-        .attr("Tpaddings: {int32, int64} = DT_INT32")
-        .shape(pad_shape)
-        .cpu_fn(pad);
-    c.op("PadV2")
-        .doc("Surrounds a tensor with a value.")
-        .input("input: T")
-        .input("paddings: Tpaddings")
-        .input("constant_values: T")
-        .output("output: T")
-        .attr("T: type")
-        .attr("Tpaddings: {int32, int64} = DT_INT32")
-        .shape(pad_shape)
-        .cpu_fn(pad);
+    for (name, doc, value) in [
+        ("Pad", "Surrounds a tensor with zeros.", &[][..]),
+        ("PadV2", "Surrounds a tensor with a value.", &["constant_values: T"][..]),
+    ] {
+        c.op(name)
+            .doc(doc)
+            .input("input: T")
+            .input("paddings: Tpaddings")
+            .inputs(value)
+            .output("output: T")
+            .attr("T: type")
+            .attr("Tpaddings: {int32, int64} = DT_INT32")
+            .shape(pad_shape)
+            .cpu_fn(pad);
+    }
     c.op("MirrorPad")
         .doc("Surrounds a tensor with its mirror images.")
         .input("input: T")

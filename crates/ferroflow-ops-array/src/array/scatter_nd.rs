@@ -5,6 +5,7 @@ use super::gather_nd::slice_numbers;
 use super::walk::by_width;
 use crate::prelude::*;
 use bytes::Bytes;
+use ferroflow_graph::OpBuilder;
 
 /// Which slices of a tensor the updates belong to.
 pub(crate) struct Targets {
@@ -169,6 +170,17 @@ fn smaller<T: Real>(a: T, b: T) -> T {
     if b < a { b } else { a }
 }
 
+/// The beginning of the declaration of a `TensorScatter…` op.
+fn tensor_scatter<'c>(c: &'c mut Catalog, name: &str, what: &str) -> OpBuilder<'c> {
+    c.op(&format!("TensorScatter{name}"))
+        .doc(&format!("Its input{what} the slices that indices name."))
+        .inputs(&["tensor: T", "indices: Tindices", "updates: T"])
+        .output("output: T")
+        .attr("T: type")
+        .attr("Tindices: {int32, int64}")
+        .shape(shape::same_as_input)
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("ScatterNd")
         .doc("Zeros of the given shape, with the updates added to the slices that indices name.")
@@ -190,45 +202,13 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("Tindices: {int16, int32, int64, uint16}")
         .shape(shape::same_as_input)
         .cpu(|_| Ok(KernelBox::new(scattered(Targets::assign))));
-    c.op("TensorScatterAdd")
-        .doc("Its input with the updates added to the slices that indices name.")
-        .input("tensor: T")
-        .input("indices: Tindices")
-        .input("updates: T")
-        .output("output: T")
-        .attr("T: type")
-        .attr("Tindices: {int32, int64}")
-        .shape(shape::same_as_input)
+    tensor_scatter(c, "Add", " with the updates added to")
         .cpu(|init| Ok(KernelBox::new(scattered(adder(init)?))));
-    c.op("TensorScatterSub")
-        .doc("Its input with the updates subtracted from the slices that indices name.")
-        .input("tensor: T")
-        .input("indices: Tindices")
-        .input("updates: T")
-        .output("output: T")
-        .attr("T: type")
-        .attr("Tindices: {int32, int64}")
-        .shape(shape::same_as_input)
+    tensor_scatter(c, "Sub", " with the updates subtracted from")
         .cpu(per_dtype!(NUMBER, T => update::<T>(T::sub)));
-    c.op("TensorScatterMax")
-        .doc("Its input, with the larger of it and the updates in the slices that indices name.")
-        .input("tensor: T")
-        .input("indices: Tindices")
-        .input("updates: T")
-        .output("output: T")
-        .attr("T: type")
-        .attr("Tindices: {int32, int64}")
-        .shape(shape::same_as_input)
+    tensor_scatter(c, "Max", ", with the larger of it and the updates in")
         .cpu(per_dtype!(REAL, T => update::<T>(larger)));
-    c.op("TensorScatterMin")
-        .doc("Its input, with the smaller of it and the updates in the slices that indices name.")
-        .input("tensor: T")
-        .input("indices: Tindices")
-        .input("updates: T")
-        .output("output: T")
-        .attr("T: type")
-        .attr("Tindices: {int32, int64}")
-        .shape(shape::same_as_input)
+    tensor_scatter(c, "Min", ", with the smaller of it and the updates in")
         .cpu(per_dtype!(REAL, T => update::<T>(smaller)));
     c.op("ScatterNdNonAliasingAdd")
         .doc("Its input with the updates added to the slices that indices name.")

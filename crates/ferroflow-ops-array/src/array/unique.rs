@@ -193,48 +193,43 @@ fn invert_permutation(ctx: &mut Ctx<'_>) -> Result<()> {
 }
 
 pub(crate) fn register(c: &mut Catalog) {
-    c.op("Unique")
-        .doc("The distinct elements of a vector, and which of them each element is.")
-        .input("x: T")
-        .output("y: T")
-        .output("idx: out_idx")
-        .attr("T: type")
-        .attr("out_idx: {int32, int64} = DT_INT32")
-        .shape(unique_shape)
-        .cpu(unique);
-    c.op("UniqueV2")
-        .doc("The distinct slices of a tensor along an axis, and which of them each slice is.")
-        .input("x: T")
-        .input("axis: Taxis")
-        .output("y: T")
-        .output("idx: out_idx")
-        .attr("T: type")
-        .attr("Taxis: {int32, int64} = DT_INT64")
-        .attr("out_idx: {int32, int64} = DT_INT32")
-        .shape(unique_v2_shape)
-        .cpu(unique);
-    c.op("UniqueWithCounts")
-        .doc("The distinct elements of a vector, which of them each element is, and how often.")
-        .input("x: T")
-        .output("y: T")
-        .output("idx: out_idx")
-        .output("count: out_idx")
-        .attr("T: type")
-        .attr("out_idx: {int32, int64} = DT_INT32")
-        .shape(unique_shape)
-        .cpu(unique);
-    c.op("UniqueWithCountsV2")
-        .doc("The distinct slices of a tensor along an axis, which each slice is, and how often.")
-        .input("x: T")
-        .input("axis: Taxis")
-        .output("y: T")
-        .output("idx: out_idx")
-        .output("count: out_idx")
-        .attr("T: type")
-        .attr("Taxis: {int32, int64} = DT_INT64")
-        .attr("out_idx: {int32, int64} = DT_INT32")
-        .shape(unique_v2_shape)
-        .cpu(unique);
+    for (name, doc, of_slices, count) in [
+        (
+            "Unique",
+            "The distinct elements of a vector, and which of them each element is.",
+            "The distinct slices of a tensor along an axis, and which of them each slice is.",
+            &[][..],
+        ),
+        (
+            "UniqueWithCounts",
+            "The distinct elements of a vector, which of them each element is, and how often.",
+            "The distinct slices of a tensor along an axis, which each slice is, and how often.",
+            &["count: out_idx"][..],
+        ),
+    ] {
+        c.op(name)
+            .doc(doc)
+            .input("x: T")
+            .output("y: T")
+            .output("idx: out_idx")
+            .outputs(count)
+            .attr("T: type")
+            .attr("out_idx: {int32, int64} = DT_INT32")
+            .shape(unique_shape)
+            .cpu(unique);
+        c.op(&format!("{name}V2"))
+            .doc(of_slices)
+            .input("x: T")
+            .input("axis: Taxis")
+            .output("y: T")
+            .output("idx: out_idx")
+            .outputs(count)
+            .attr("T: type")
+            .attr("Taxis: {int32, int64} = DT_INT64")
+            .attr("out_idx: {int32, int64} = DT_INT32")
+            .shape(unique_v2_shape)
+            .cpu(unique);
+    }
     c.op("ListDiff")
         .doc("The elements of `x` that are not in `y`, and where they were.")
         .input("x: T")

@@ -123,36 +123,27 @@ pub(super) fn batch_size(ctx: &Ctx<'_>, i: usize) -> Result<usize> {
 }
 
 pub(crate) fn register(c: &mut Catalog) {
-    const DOC: &str = "A dataset of batches of elements, stacked along a new leading dimension.";
-    c.op("BatchDataset")
-        .doc(DOC)
-        .input("input_dataset: variant")
-        .input("batch_size: int64")
-        .makes_dataset()
-        .element_types()
-        .metadata_attr()
-        .cpu(|init| {
-            makes(init, |ctx| {
-                let (input, size) = (input(ctx, 0)?, batch_size(ctx, 1)?);
-                Ok(Batch { input, size, drop_remainder: false, ahead: None })
-            })
-        });
-    c.op("BatchDatasetV2")
-        .doc(DOC)
-        .input("input_dataset: variant")
-        .input("batch_size: int64")
-        .input("drop_remainder: bool")
-        .makes_dataset()
-        .attr("parallel_copy: bool = false")
-        .element_types()
-        .metadata_attr()
-        .cpu(|init| {
-            makes(init, |ctx| {
-                let (input, size) = (input(ctx, 0)?, batch_size(ctx, 1)?);
-                let drop_remainder = scalar(ctx, 2, "drop_remainder")?;
-                Ok(Batch { input, size, drop_remainder, ahead: None })
-            })
-        });
+    for (name, drop, parallel) in [
+        ("BatchDataset", &[][..], &[][..]),
+        ("BatchDatasetV2", &["drop_remainder: bool"][..], &["parallel_copy: bool = false"][..]),
+    ] {
+        c.op(name)
+            .doc("A dataset of batches of elements, stacked along a new leading dimension.")
+            .input("input_dataset: variant")
+            .input("batch_size: int64")
+            .inputs(drop)
+            .makes_dataset()
+            .attrs(parallel)
+            .element_types()
+            .metadata_attr()
+            .cpu(|init| {
+                makes(init, |ctx| {
+                    let (input, size) = (input(ctx, 0)?, batch_size(ctx, 1)?);
+                    let drop_remainder = ctx.num_inputs() > 2 && scalar(ctx, 2, "drop_remainder")?;
+                    Ok(Batch { input, size, drop_remainder, ahead: None })
+                })
+            });
+    }
     c.op("ParallelBatchDataset")
         .doc("A dataset of batches of elements, several of which are made at a time.")
         .input("input_dataset: variant")

@@ -226,25 +226,20 @@ fn cache(init: &KernelInit<'_>) -> Result<KernelBox> {
 }
 
 pub(crate) fn register(c: &mut Catalog) {
-    const DOC: &str = "A dataset whose elements are kept, in memory or in `filename`.";
-    c.op("CacheDataset")
-        .doc(DOC)
-        .input("input_dataset: variant")
-        .input("filename: string")
-        .makes_dataset()
-        .element_types()
-        .metadata_attr()
-        .cpu(cache);
-    c.op("CacheDatasetV2")
-        .doc(DOC)
-        .input("input_dataset: variant")
-        .input("filename: string")
-        .input("cache: resource")
-        .makes_dataset()
-        .element_types()
-        .metadata_attr()
-        .stateful()
-        .cpu(cache);
+    for is_shared in [false, true] {
+        let op = match is_shared {
+            false => c.op("CacheDataset").inputs(&["input_dataset: variant", "filename: string"]),
+            true => c
+                .op("CacheDatasetV2")
+                .inputs(&["input_dataset: variant", "filename: string", "cache: resource"])
+                .stateful(),
+        };
+        op.doc("A dataset whose elements are kept, in memory or in `filename`.")
+            .makes_dataset()
+            .element_types()
+            .metadata_attr()
+            .cpu(cache);
+    }
     c.op("AnonymousMemoryCache")
         .doc("A place for datasets to keep their elements.")
         .output("handle: resource")

@@ -195,33 +195,29 @@ fn make(init: &KernelInit<'_>) -> Result<KernelBox> {
 }
 
 pub(crate) fn register(c: &mut Catalog) {
-    const DOC: &str = "A dataset of batches of elements, each padded to the same size.";
-    c.op("PaddedBatchDataset")
-        .doc(DOC)
-        .input("input_dataset: variant")
-        .input("batch_size: int64")
-        .input("padded_shapes: N * int64")
-        .input("padding_values: Toutput_types")
-        .makes_dataset()
-        .attr("Toutput_types: list(type) >= 1")
-        .attr("output_shapes: list(shape) >= 1")
-        .attr("N: int >= 1")
-        .metadata_attr()
-        .cpu(make);
-    c.op("PaddedBatchDatasetV2")
-        .doc(DOC)
-        .input("input_dataset: variant")
-        .input("batch_size: int64")
-        .input("padded_shapes: N * int64")
-        .input("padding_values: Toutput_types")
-        .input("drop_remainder: bool")
-        .makes_dataset()
-        .attr("parallel_copy: bool = false")
-        .attr("Toutput_types: list(type) >= 1")
-        .attr("output_shapes: list(shape) >= 1")
-        .attr("N: int >= 1")
-        .metadata_attr()
-        .cpu(make);
+    for (name, drop, parallel) in [
+        ("PaddedBatchDataset", &[][..], &[][..]),
+        (
+            "PaddedBatchDatasetV2",
+            &["drop_remainder: bool"][..],
+            &["parallel_copy: bool = false"][..],
+        ),
+    ] {
+        c.op(name)
+            .doc("A dataset of batches of elements, each padded to the same size.")
+            .input("input_dataset: variant")
+            .input("batch_size: int64")
+            .input("padded_shapes: N * int64")
+            .input("padding_values: Toutput_types")
+            .inputs(drop)
+            .makes_dataset()
+            .attrs(parallel)
+            .attr("Toutput_types: list(type) >= 1")
+            .attr("output_shapes: list(shape) >= 1")
+            .attr("N: int >= 1")
+            .metadata_attr()
+            .cpu(make);
+    }
 }
 
 #[cfg(test)]

@@ -297,34 +297,26 @@ impl Dataset for MapAndBatch {
 }
 
 pub(crate) fn register(c: &mut Catalog) {
-    c.op("ParallelMapDataset")
-        .doc("A dataset of what `f` makes of each element, of several at a time.")
-        .input("input_dataset: variant")
-        .input("other_arguments: Targuments")
-        .input("num_parallel_calls: int32")
-        .makes_dataset()
-        .attr("f: func")
-        .attr("Targuments: list(type) >= 0")
-        .element_types()
-        .attr("use_inter_op_parallelism: bool = true")
-        .attr("sloppy: bool = false")
-        .attr("preserve_cardinality: bool = false")
-        .metadata_attr()
-        .cpu(|init| parallel_map(init, !init.bool("sloppy")?));
-    c.op("ParallelMapDatasetV2")
-        .doc("A dataset of what `f` makes of each element, of several at a time.")
-        .input("input_dataset: variant")
-        .input("other_arguments: Targuments")
-        .input("num_parallel_calls: int64")
-        .makes_dataset()
-        .attr("f: func")
-        .attr("Targuments: list(type) >= 0")
-        .element_types()
-        .attr("use_inter_op_parallelism: bool = true")
-        .attr("deterministic: string = 'default'")
-        .attr("preserve_cardinality: bool = false")
-        .metadata_attr()
-        .cpu(|init| parallel_map(init, in_order(init)?));
+    let orders: [(_, _, _, fn(&KernelInit<'_>) -> Result<bool>); 2] = [
+        ("ParallelMapDataset", "int32", "sloppy: bool = false", |init| Ok(!init.bool("sloppy")?)),
+        ("ParallelMapDatasetV2", "int64", "deterministic: string = 'default'", in_order),
+    ];
+    for (name, count, order, is_ordered) in orders {
+        c.op(name)
+            .doc("A dataset of what `f` makes of each element, of several at a time.")
+            .input("input_dataset: variant")
+            .input("other_arguments: Targuments")
+            .input(&format!("num_parallel_calls: {count}"))
+            .makes_dataset()
+            .attr("f: func")
+            .attr("Targuments: list(type) >= 0")
+            .element_types()
+            .attr("use_inter_op_parallelism: bool = true")
+            .attr(order)
+            .attr("preserve_cardinality: bool = false")
+            .metadata_attr()
+            .cpu(move |init| parallel_map(init, is_ordered(init)?));
+    }
     c.op("ParallelFilterDataset")
         .doc("A dataset of the elements for which `predicate` is true, asked of several at a time.")
         .input("input_dataset: variant")

@@ -2,6 +2,7 @@
 
 use super::coo::{Coo, index_matrix};
 use crate::prelude::*;
+use ferroflow_graph::OpBuilder;
 
 /// Values that go to one place of the result, and that place in the dimensions kept.
 struct Group {
@@ -121,70 +122,45 @@ fn dense_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     Ok(vec![PartialShape::new(out)])
 }
 
+const LARGEST: &str = "The largest values";
+
+/// The beginning of the declaration of a reduction; `…Sparse` ones have sparse outputs.
+fn declare<'c>(c: &'c mut Catalog, name: &str, what: &str, dtypes: &str) -> OpBuilder<'c> {
+    let doc = format!("{what} of a sparse tensor over some dimensions");
+    let op = c
+        .op(name)
+        .inputs(&["input_indices: int64", "input_values: T", "input_shape: int64"])
+        .input("reduction_axes: int32")
+        .attr("keep_dims: bool = false")
+        .attr(&format!("T: {dtypes}"));
+    if name.ends_with("Sparse") {
+        op.doc(&format!("{doc}, sparse."))
+            .outputs(&["output_indices: int64", "output_values: T", "output_shape: int64"])
+            .shape(|_| Ok([2, 1, 1].map(PartialShape::of_rank).to_vec()))
+    } else {
+        op.doc(&format!("{doc}.")).output("output: T").shape(dense_shape)
+    }
+}
+
 pub(crate) fn register(c: &mut Catalog) {
-    let sparse_shape = |_: &ShapeCtx<'_>| {
-        Ok(vec![PartialShape::of_rank(2), PartialShape::of_rank(1), PartialShape::of_rank(1)])
-    };
-    c.op("SparseReduceSum")
-        .doc("Sums of a sparse tensor over some dimensions.")
-        .input("input_indices: int64")
-        .input("input_values: T")
-        .input("input_shape: int64")
-        .input("reduction_axes: int32")
-        .output("output: T")
-        .attr("keep_dims: bool = false")
-        .attr("T: numbertype")
-        .shape(dense_shape)
-        .cpu(per_dtype!(NUMBER, init, T => {
-            let keep = init.bool("keep_dims")?;
-            move |ctx: &mut Ctx<'_>| to_dense::<T>(ctx, keep, <T as Num>::add)
-        }));
-    c.op("SparseReduceMax")
-        .doc("The largest values of a sparse tensor over some dimensions.")
-        .input("input_indices: int64")
-        .input("input_values: T")
-        .input("input_shape: int64")
-        .input("reduction_axes: int32")
-        .output("output: T")
-        .attr("keep_dims: bool = false")
-        .attr("T: realnumbertype")
-        .shape(dense_shape)
-        .cpu(per_dtype!(REAL, init, T => {
-            let keep = init.bool("keep_dims")?;
-            move |ctx: &mut Ctx<'_>| to_dense::<T>(ctx, keep, <T as Real>::max)
-        }));
-    c.op("SparseReduceSumSparse")
-        .doc("Sums of a sparse tensor over some dimensions, sparse.")
-        .input("input_indices: int64")
-        .input("input_values: T")
-        .input("input_shape: int64")
-        .input("reduction_axes: int32")
-        .output("output_indices: int64")
-        .output("output_values: T")
-        .output("output_shape: int64")
-        .attr("keep_dims: bool = false")
-        .attr("T: numbertype")
-        .shape(sparse_shape)
-        .cpu(per_dtype!(NUMBER, init, T => {
-            let keep = init.bool("keep_dims")?;
-            move |ctx: &mut Ctx<'_>| to_sparse::<T>(ctx, keep, <T as Num>::add)
-        }));
-    c.op("SparseReduceMaxSparse")
-        .doc("The largest values of a sparse tensor over some dimensions, sparse.")
-        .input("input_indices: int64")
-        .input("input_values: T")
-        .input("input_shape: int64")
-        .input("reduction_axes: int32")
-        .output("output_indices: int64")
-        .output("output_values: T")
-        .output("output_shape: int64")
-        .attr("keep_dims: bool = false")
-        .attr("T: realnumbertype")
-        .shape(sparse_shape)
-        .cpu(per_dtype!(REAL, init, T => {
+    declare(c, "SparseReduceSum", "Sums", "numbertype").cpu(per_dtype!(NUMBER, init, T => {
+        let keep = init.bool("keep_dims")?;
+        move |ctx: &mut Ctx<'_>| to_dense::<T>(ctx, keep, <T as Num>::add)
+    }));
+    declare(c, "SparseReduceMax", LARGEST, "realnumbertype").cpu(per_dtype!(REAL, init, T => {
+        let keep = init.bool("keep_dims")?;
+        move |ctx: &mut Ctx<'_>| to_dense::<T>(ctx, keep, <T as Real>::max)
+    }));
+    declare(c, "SparseReduceSumSparse", "Sums", "numbertype").cpu(per_dtype!(NUMBER, init, T => {
+        let keep = init.bool("keep_dims")?;
+        move |ctx: &mut Ctx<'_>| to_sparse::<T>(ctx, keep, <T as Num>::add)
+    }));
+    declare(c, "SparseReduceMaxSparse", LARGEST, "realnumbertype").cpu(
+        per_dtype!(REAL, init, T => {
             let keep = init.bool("keep_dims")?;
             move |ctx: &mut Ctx<'_>| to_sparse::<T>(ctx, keep, <T as Real>::max)
-        }));
+        }),
+    );
     c.gradient("SparseReduceSum", |g, dy| {
         let (at, shape, axes) = (g.input(0), g.input(2), g.input(3));
         let rank = shape.size();

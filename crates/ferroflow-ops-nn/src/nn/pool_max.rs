@@ -18,6 +18,17 @@ enum Part {
     GradGrad,
 }
 
+impl Part {
+    /// The shape function of an op that computes it.
+    fn shape(self, spatial: usize) -> impl Fn(&ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
+        move |c| match self {
+            Part::Output => pool_shape(c, spatial, 1),
+            Part::Grad => shape::same_as_input(c),
+            Part::GradGrad => pool_shape(c, spatial, 3),
+        }
+    }
+}
+
 struct MaxPool<T> {
     part: Part,
     attrs: PoolAttrs,
@@ -385,11 +396,20 @@ const FORMAT_3D: &str = "data_format: {'NDHWC', 'NCDHW'} = 'NDHWC'";
 const VECT_FORMAT: &str = "data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'";
 const PADDING: &str = "padding: {'SAME', 'VALID'}";
 const EXPLICIT: &str = "padding: {'SAME', 'VALID', 'EXPLICIT'}";
+const EXPLICIT_PADDINGS: &str = "explicit_paddings: list(int) = []";
+const KSIZE: &str = "ksize: list(int) >= 4";
+const STRIDES: &str = "strides: list(int) >= 4";
+const KSIZE_3D: &str = "ksize: list(int) >= 5";
+const STRIDES_3D: &str = "strides: list(int) >= 5";
+const REAL: &str = "T: realnumbertype";
+const REAL_OR_FLOAT: &str = "T: realnumbertype = DT_FLOAT";
+const OF_GRADIENT: [&str; 3] = ["orig_input: T", "orig_output: T", "grad: T"];
+const OF_GRADIENT_V2: [&str; 5] =
+    ["orig_input: T", "orig_output: T", "grad: T", "ksize: int32", "strides: int32"];
 
 pub(crate) fn register(c: &mut Catalog) {
-    register_2d(c);
+    register_pools(c);
     register_with_argmax(c);
-    register_3d(c);
     for (op, back, again) in [
         ("MaxPool", "MaxPoolGrad", "MaxPoolGradGrad"),
         ("MaxPool3D", "MaxPool3DGrad", "MaxPool3DGradGrad"),
@@ -418,180 +438,155 @@ pub(crate) fn register(c: &mut Catalog) {
     });
 }
 
-fn register_2d(c: &mut Catalog) {
-    c.op("MaxPool")
-        .doc("The largest element under a sliding window.")
-        .input("input: T")
-        .output("output: T")
-        .attr(POOLED)
-        .attr("ksize: list(int) >= 4")
-        .attr("strides: list(int) >= 4")
-        .attr(EXPLICIT)
-        .attr("explicit_paddings: list(int) = []")
-        .attr(VECT_FORMAT)
-        .expensive()
-        .shape(|c| pool_shape(c, 2, 1))
-        .cpu(per_dtype!(REAL, init, T => MaxPool::<T>::new(init, Part::Output, 2)?));
-    c.op("MaxPoolV2")
-        .doc("The largest element under a sliding window that inputs describe.")
-        .input("input: T")
-        .input("ksize: int32")
-        .input("strides: int32")
-        .output("output: T")
-        .attr(POOLED)
-        .attr(PADDING)
-        .attr(VECT_FORMAT)
-        .expensive()
-        .shape(|c| pool_shape(c, 2, 1))
-        .cpu(per_dtype!(REAL, init, T => MaxPool::<T>::new(init, Part::Output, 2)?));
-    c.op("MaxPoolGrad")
-        .doc("Gradient of MaxPool.")
-        .input("orig_input: T")
-        .input("orig_output: T")
-        .input("grad: T")
-        .output("output: T")
-        .attr("ksize: list(int) >= 4")
-        .attr("strides: list(int) >= 4")
-        .attr(EXPLICIT)
-        .attr("explicit_paddings: list(int) = []")
-        .attr(FORMAT)
-        .attr("T: realnumbertype = DT_FLOAT")
-        .expensive()
-        .shape(shape::same_as_input)
-        .cpu(per_dtype!(REAL, init, T => MaxPool::<T>::new(init, Part::Grad, 2)?));
-    c.op("MaxPoolGradGrad")
-        .doc("Gradient of MaxPoolGrad.")
-        .input("orig_input: T")
-        .input("orig_output: T")
-        .input("grad: T")
-        .output("output: T")
-        .attr("ksize: list(int) >= 4")
-        .attr("strides: list(int) >= 4")
-        .attr(PADDING)
-        .attr(FORMAT)
-        .attr("T: realnumbertype")
-        .expensive()
-        .shape(|c| pool_shape(c, 2, 3))
-        .cpu(per_dtype!(REAL, init, T => MaxPool::<T>::new(init, Part::GradGrad, 2)?));
-    c.op("MaxPoolGradV2")
-        .doc("Gradient of MaxPoolV2.")
-        .input("orig_input: T")
-        .input("orig_output: T")
-        .input("grad: T")
-        .input("ksize: int32")
-        .input("strides: int32")
-        .output("output: T")
-        .attr(PADDING)
-        .attr(FORMAT)
-        .attr("T: realnumbertype = DT_FLOAT")
-        .expensive()
-        .shape(shape::same_as_input)
-        .cpu(per_dtype!(REAL, init, T => MaxPool::<T>::new(init, Part::Grad, 2)?));
-    c.op("MaxPoolGradGradV2")
-        .doc("Gradient of MaxPoolGradV2.")
-        .input("orig_input: T")
-        .input("orig_output: T")
-        .input("grad: T")
-        .input("ksize: int32")
-        .input("strides: int32")
-        .output("output: T")
-        .attr(PADDING)
-        .attr(FORMAT)
-        .attr("T: realnumbertype")
-        .expensive()
-        .shape(|c| pool_shape(c, 2, 3))
-        .cpu(per_dtype!(REAL, init, T => MaxPool::<T>::new(init, Part::GradGrad, 2)?));
+/// An op that pools, or a gradient of one.
+struct PoolOp {
+    name: &'static str,
+    doc: &'static str,
+    inputs: &'static [&'static str],
+    attrs: &'static [&'static str],
+    part: Part,
+    /// How many dimensions the window slides over.
+    spatial: usize,
+}
+
+const POOLS: [PoolOp; 9] = [
+    PoolOp {
+        name: "MaxPool",
+        doc: "The largest element under a sliding window.",
+        inputs: &["input: T"],
+        attrs: &[POOLED, KSIZE, STRIDES, EXPLICIT, EXPLICIT_PADDINGS, VECT_FORMAT],
+        part: Part::Output,
+        spatial: 2,
+    },
+    PoolOp {
+        name: "MaxPoolV2",
+        doc: "The largest element under a sliding window that inputs describe.",
+        inputs: &["input: T", "ksize: int32", "strides: int32"],
+        attrs: &[POOLED, PADDING, VECT_FORMAT],
+        part: Part::Output,
+        spatial: 2,
+    },
+    PoolOp {
+        name: "MaxPoolGrad",
+        doc: "Gradient of MaxPool.",
+        inputs: &OF_GRADIENT,
+        attrs: &[KSIZE, STRIDES, EXPLICIT, EXPLICIT_PADDINGS, FORMAT, REAL_OR_FLOAT],
+        part: Part::Grad,
+        spatial: 2,
+    },
+    PoolOp {
+        name: "MaxPoolGradV2",
+        doc: "Gradient of MaxPoolV2.",
+        inputs: &OF_GRADIENT_V2,
+        attrs: &[PADDING, FORMAT, REAL_OR_FLOAT],
+        part: Part::Grad,
+        spatial: 2,
+    },
+    PoolOp {
+        name: "MaxPoolGradGrad",
+        doc: "Gradient of MaxPoolGrad.",
+        inputs: &OF_GRADIENT,
+        attrs: &[KSIZE, STRIDES, PADDING, FORMAT, REAL],
+        part: Part::GradGrad,
+        spatial: 2,
+    },
+    PoolOp {
+        name: "MaxPoolGradGradV2",
+        doc: "Gradient of MaxPoolGradV2.",
+        inputs: &OF_GRADIENT_V2,
+        attrs: &[PADDING, FORMAT, REAL],
+        part: Part::GradGrad,
+        spatial: 2,
+    },
+    PoolOp {
+        name: "MaxPool3D",
+        doc: "The largest element under a window sliding over a volume.",
+        inputs: &["input: T"],
+        attrs: &[KSIZE_3D, STRIDES_3D, PADDING, FORMAT_3D, "T: {half, bfloat16, float}"],
+        part: Part::Output,
+        spatial: 3,
+    },
+    PoolOp {
+        name: "MaxPool3DGrad",
+        doc: "Gradient of MaxPool3D.",
+        inputs: &["orig_input: TInput", "orig_output: TInput", "grad: T"],
+        attrs: &[
+            KSIZE_3D,
+            STRIDES_3D,
+            PADDING,
+            FORMAT_3D,
+            "T: {half, bfloat16, float} = DT_FLOAT",
+            "TInput: {half, bfloat16, float} = DT_FLOAT",
+        ],
+        part: Part::Grad,
+        spatial: 3,
+    },
+    PoolOp {
+        name: "MaxPool3DGradGrad",
+        doc: "Gradient of MaxPool3DGrad.",
+        inputs: &OF_GRADIENT,
+        attrs: &[KSIZE_3D, STRIDES_3D, PADDING, FORMAT_3D, REAL],
+        part: Part::GradGrad,
+        spatial: 3,
+    },
+];
+
+fn register_pools(c: &mut Catalog) {
+    for PoolOp { name, doc, inputs, attrs, part, spatial } in POOLS {
+        let op = c.op(name).doc(doc).inputs(inputs).output("output: T").attrs(attrs).expensive();
+        let op = op.shape(part.shape(spatial));
+        if spatial == 2 {
+            op.cpu(move |init| {
+                per_dtype!(REAL, init, T => MaxPool::<T>::new(init, part, 2)?)(init)
+            });
+        } else {
+            op.cpu(move |init| {
+                per_dtype!(FLOAT, init, T => MaxPool::<T>::new(init, part, 3)?)(init)
+            });
+        }
+    }
 }
 
 fn register_with_argmax(c: &mut Catalog) {
-    c.op("MaxPoolWithArgmax")
-        .doc("The largest element under a sliding window, and where it is.")
-        .input("input: T")
-        .output("output: T")
-        .output("argmax: Targmax")
-        .attr("ksize: list(int) >= 4")
-        .attr("strides: list(int) >= 4")
-        .attr("Targmax: {int32, int64} = DT_INT64")
-        .attr(PADDING)
-        .attr("include_batch_in_index: bool = false")
-        .attr("T: realnumbertype")
-        .expensive()
-        .shape(|c| pool_shape(c, 2, 1))
-        .cpu(per_dtype!(REAL, init, T => WithArgmax::<T>::new(init, Part::Output)?));
-    c.op("MaxPoolGradWithArgmax")
-        .doc("Gradient of MaxPoolWithArgmax.")
-        .input("input: T")
-        .input("grad: T")
-        .input("argmax: Targmax")
-        .output("output: T")
-        .attr("ksize: list(int) >= 4")
-        .attr("strides: list(int) >= 4")
-        .attr(PADDING)
-        .attr("include_batch_in_index: bool = false")
-        .attr("Targmax: {int32, int64}")
-        .attr("T: realnumbertype")
-        .expensive()
-        .shape(shape::same_as_input)
-        .cpu(per_dtype!(REAL, init, T => WithArgmax::<T>::new(init, Part::Grad)?));
-    c.op("MaxPoolGradGradWithArgmax")
-        .doc("Gradient of MaxPoolGradWithArgmax.")
-        .input("input: T")
-        .input("grad: T")
-        .input("argmax: Targmax")
-        .output("output: T")
-        .attr("ksize: list(int) >= 4")
-        .attr("strides: list(int) >= 4")
-        .attr(PADDING)
-        .attr("include_batch_in_index: bool = false")
-        .attr("Targmax: {int32, int64}")
-        .attr("T: realnumbertype")
-        .expensive()
-        .shape(|c| pool_shape(c, 2, 3))
-        .cpu(per_dtype!(REAL, init, T => WithArgmax::<T>::new(init, Part::GradGrad)?));
-}
-
-fn register_3d(c: &mut Catalog) {
-    c.op("MaxPool3D")
-        .doc("The largest element under a window sliding over a volume.")
-        .input("input: T")
-        .output("output: T")
-        .attr("ksize: list(int) >= 5")
-        .attr("strides: list(int) >= 5")
-        .attr(PADDING)
-        .attr(FORMAT_3D)
-        .attr("T: {half, bfloat16, float}")
-        .expensive()
-        .shape(|c| pool_shape(c, 3, 1))
-        .cpu(per_dtype!(FLOAT, init, T => MaxPool::<T>::new(init, Part::Output, 3)?));
-    c.op("MaxPool3DGrad")
-        .doc("Gradient of MaxPool3D.")
-        .input("orig_input: TInput")
-        .input("orig_output: TInput")
-        .input("grad: T")
-        .output("output: T")
-        .attr("ksize: list(int) >= 5")
-        .attr("strides: list(int) >= 5")
-        .attr(PADDING)
-        .attr(FORMAT_3D)
-        .attr("T: {half, bfloat16, float} = DT_FLOAT")
-        .attr("TInput: {half, bfloat16, float} = DT_FLOAT")
-        .expensive()
-        .shape(shape::same_as_input)
-        .cpu(per_dtype!(FLOAT, init, T => MaxPool::<T>::new(init, Part::Grad, 3)?));
-    c.op("MaxPool3DGradGrad")
-        .doc("Gradient of MaxPool3DGrad.")
-        .input("orig_input: T")
-        .input("orig_output: T")
-        .input("grad: T")
-        .output("output: T")
-        .attr("ksize: list(int) >= 5")
-        .attr("strides: list(int) >= 5")
-        .attr(PADDING)
-        .attr(FORMAT_3D)
-        .attr("T: realnumbertype")
-        .expensive()
-        .shape(|c| pool_shape(c, 3, 3))
-        .cpu(per_dtype!(FLOAT, init, T => MaxPool::<T>::new(init, Part::GradGrad, 3)?));
+    const INDEX: &str = "Targmax: {int32, int64}";
+    const BATCH: &str = "include_batch_in_index: bool = false";
+    const GRADIENT_INPUTS: [&str; 3] = ["input: T", "grad: T", "argmax: Targmax"];
+    const GRADIENT_ATTRS: [&str; 6] = [KSIZE, STRIDES, PADDING, BATCH, INDEX, REAL];
+    for (name, doc, inputs, outputs, attrs, part) in [
+        (
+            "MaxPoolWithArgmax",
+            "The largest element under a sliding window, and where it is.",
+            &["input: T"][..],
+            &["output: T", "argmax: Targmax"][..],
+            [KSIZE, STRIDES, "Targmax: {int32, int64} = DT_INT64", PADDING, BATCH, REAL],
+            Part::Output,
+        ),
+        (
+            "MaxPoolGradWithArgmax",
+            "Gradient of MaxPoolWithArgmax.",
+            &GRADIENT_INPUTS[..],
+            &["output: T"][..],
+            GRADIENT_ATTRS,
+            Part::Grad,
+        ),
+        (
+            "MaxPoolGradGradWithArgmax",
+            "Gradient of MaxPoolGradWithArgmax.",
+            &GRADIENT_INPUTS[..],
+            &["output: T"][..],
+            GRADIENT_ATTRS,
+            Part::GradGrad,
+        ),
+    ] {
+        c.op(name)
+            .doc(doc)
+            .inputs(inputs)
+            .outputs(outputs)
+            .attrs(&attrs)
+            .expensive()
+            .shape(part.shape(2))
+            .cpu(move |init| per_dtype!(REAL, init, T => WithArgmax::<T>::new(init, part)?)(init));
+    }
 }
 
 #[cfg(test)]

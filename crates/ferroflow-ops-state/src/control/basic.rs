@@ -73,22 +73,19 @@ pub(crate) fn register(c: &mut Catalog) {
         .takes_resources_from_anywhere()
         .shape(shape::like_inputs)
         .cpu_fn(identity_n);
-    c.op("Placeholder")
-        .doc("A value that must be fed.")
-        .output("output: dtype")
-        .attr("dtype: type")
-        .attr("shape: shape = { unknown_rank: true }")
-        .role(OpRole::Placeholder)
-        .shape(shape::from_attr)
-        .cpu(unfed);
-    c.op("PlaceholderV2")
-        .doc("A value that must be fed.")
-        .output("output: dtype")
-        .attr("dtype: type")
-        .attr("shape: shape")
-        .role(OpRole::Placeholder)
-        .shape(shape::from_attr)
-        .cpu(unfed);
+    for (name, shape) in [
+        ("Placeholder", "shape: shape = { unknown_rank: true }"),
+        ("PlaceholderV2", "shape: shape"),
+    ] {
+        c.op(name)
+            .doc("A value that must be fed.")
+            .output("output: dtype")
+            .attr("dtype: type")
+            .attr(shape)
+            .role(OpRole::Placeholder)
+            .shape(shape::from_attr)
+            .cpu(unfed);
+    }
     c.op("PlaceholderWithDefault")
         .doc("Its input, unless it is fed.")
         .input("input: dtype")

@@ -444,83 +444,64 @@ fn gradient_array<'g>(
 }
 
 pub(crate) fn register(c: &mut Catalog) {
-    c.op("TensorArray")
-        .doc("A new tensor array.")
-        .input("size: int32")
-        .output("handle: Ref(string)")
-        .attr("dtype: type")
-        .attr("dynamic_size: bool = false")
-        .attr("clear_after_read: bool = true")
-        .attr("tensor_array_name: string = ''")
-        .attr("element_shape: shape = { unknown_rank: true }")
-        .stateful()
-        .shape(handle_and_flow)
-        .cpu(make);
-    c.op("TensorArrayV2")
-        .doc("A new tensor array.")
-        .input("size: int32")
-        .output("handle: string")
-        .attr("dtype: type")
-        .attr("element_shape: shape = { unknown_rank: true }")
-        .attr("dynamic_size: bool = false")
-        .attr("clear_after_read: bool = true")
-        .attr("tensor_array_name: string = ''")
-        .stateful()
-        .shape(handle_and_flow)
-        .cpu(make);
-    c.op("TensorArrayV3")
-        .doc("A new tensor array.")
-        .input("size: int32")
-        .output("handle: resource")
-        .output("flow: float")
-        .attr("dtype: type")
-        .attr("element_shape: shape = { unknown_rank: true }")
-        .attr("dynamic_size: bool = false")
-        .attr("clear_after_read: bool = true")
-        .attr("identical_element_shapes: bool = false")
-        .attr("tensor_array_name: string = ''")
-        .stateful()
-        .shape(handle_and_flow)
-        .cpu(make);
-    c.op("TensorArrayGrad")
-        .doc("The array of the gradients of another.")
-        .input("handle: string")
-        .input("flow_in: float")
-        .output("grad_handle: Ref(string)")
-        .attr("source: string")
-        .stateful()
-        .shape(handle_and_flow)
-        .cpu(gradient);
-    c.op("TensorArrayGradV2")
-        .doc("The array of the gradients of another.")
-        .input("handle: string")
-        .input("flow_in: float")
-        .output("grad_handle: string")
-        .attr("source: string")
-        .stateful()
-        .shape(handle_and_flow)
-        .cpu(gradient);
-    c.op("TensorArrayGradV3")
-        .doc("The array of the gradients of another.")
-        .input("handle: resource")
-        .input("flow_in: float")
-        .output("grad_handle: resource")
-        .output("flow_out: float")
-        .attr("source: string")
-        .stateful()
-        .shape(handle_and_flow)
-        .cpu(gradient);
-    c.op("TensorArrayGradWithShape")
-        .doc("The array of the gradients of another, whose elements have more dimensions in front.")
-        .input("handle: resource")
-        .input("flow_in: float")
-        .input("shape_to_prepend: int32")
-        .output("grad_handle: resource")
-        .output("flow_out: float")
-        .attr("source: string")
-        .stateful()
-        .shape(handle_and_flow)
-        .cpu(gradient);
+    const ELEMENT_SHAPE: &str = "element_shape: shape = { unknown_rank: true }";
+    const SIZE: [&str; 2] = ["dynamic_size: bool = false", "clear_after_read: bool = true"];
+    const NAME: &str = "tensor_array_name: string = ''";
+    for (name, outputs, attrs) in [
+        ("TensorArray", &["handle: Ref(string)"][..], &[SIZE[0], SIZE[1], NAME, ELEMENT_SHAPE][..]),
+        ("TensorArrayV2", &["handle: string"][..], &[ELEMENT_SHAPE, SIZE[0], SIZE[1], NAME][..]),
+        (
+            "TensorArrayV3",
+            &["handle: resource", "flow: float"][..],
+            &[ELEMENT_SHAPE, SIZE[0], SIZE[1], "identical_element_shapes: bool = false", NAME][..],
+        ),
+    ] {
+        c.op(name)
+            .doc("A new tensor array.")
+            .input("size: int32")
+            .outputs(outputs)
+            .attr("dtype: type")
+            .attrs(attrs)
+            .stateful()
+            .shape(handle_and_flow)
+            .cpu(make);
+    }
+    const GRADIENTS_OF: &str = "The array of the gradients of another.";
+    for (name, doc, inputs, outputs) in [
+        (
+            "TensorArrayGrad",
+            GRADIENTS_OF,
+            &["handle: string", "flow_in: float"][..],
+            &["grad_handle: Ref(string)"][..],
+        ),
+        (
+            "TensorArrayGradV2",
+            GRADIENTS_OF,
+            &["handle: string", "flow_in: float"][..],
+            &["grad_handle: string"][..],
+        ),
+        (
+            "TensorArrayGradV3",
+            GRADIENTS_OF,
+            &["handle: resource", "flow_in: float"][..],
+            &["grad_handle: resource", "flow_out: float"][..],
+        ),
+        (
+            "TensorArrayGradWithShape",
+            "The array of the gradients of another, whose elements have more dimensions in front.",
+            &["handle: resource", "flow_in: float", "shape_to_prepend: int32"][..],
+            &["grad_handle: resource", "flow_out: float"][..],
+        ),
+    ] {
+        c.op(name)
+            .doc(doc)
+            .inputs(inputs)
+            .outputs(outputs)
+            .attr("source: string")
+            .stateful()
+            .shape(handle_and_flow)
+            .cpu(gradient);
+    }
     c.op("TensorArrayPack")
         .doc("All elements, stacked.")
         .input("handle: Ref(string)")

@@ -330,27 +330,21 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("shape_type: {int32, int64}")
         .shape(shape::scalar)
         .cpu_fn(from_tensor);
-    c.op("TensorListScatter")
-        .doc("A list with a tensor's rows at some indices.")
-        .input("tensor: element_dtype")
-        .input("indices: int32")
-        .input("element_shape: shape_type")
-        .output("output_handle: variant")
-        .attr("element_dtype: type")
-        .attr("shape_type: {int32, int64}")
-        .shape(shape::scalar)
-        .cpu_fn(scatter);
-    c.op("TensorListScatterV2")
-        .doc("A list with a tensor's rows at some indices.")
-        .input("tensor: element_dtype")
-        .input("indices: int32")
-        .input("element_shape: shape_type")
-        .input("num_elements: int32")
-        .output("output_handle: variant")
-        .attr("element_dtype: type")
-        .attr("shape_type: {int32, int64}")
-        .shape(shape::scalar)
-        .cpu_fn(scatter);
+    for (name, more) in
+        [("TensorListScatter", &[][..]), ("TensorListScatterV2", &["num_elements: int32"][..])]
+    {
+        c.op(name)
+            .doc("A list with a tensor's rows at some indices.")
+            .input("tensor: element_dtype")
+            .input("indices: int32")
+            .input("element_shape: shape_type")
+            .inputs(more)
+            .output("output_handle: variant")
+            .attr("element_dtype: type")
+            .attr("shape_type: {int32, int64}")
+            .shape(shape::scalar)
+            .cpu_fn(scatter);
+    }
     c.op("TensorListScatterIntoExistingList")
         .doc("A list with some elements replaced by a tensor's rows.")
         .input("input_handle: variant")
@@ -370,26 +364,25 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("shape_type: {int32, int64}")
         .shape(shape::scalar)
         .cpu_fn(split);
-    c.op("TensorListConcat")
-        .doc("The elements of a list, joined along their first dimension.")
-        .input("input_handle: variant")
-        .output("tensor: element_dtype")
-        .output("lengths: int64")
-        .attr("element_dtype: type")
-        .attr("element_shape: shape = { unknown_rank: true }")
-        .shape(joined_shape)
-        .cpu(concat_all);
-    c.op("TensorListConcatV2")
-        .doc("The elements of a list, joined along their first dimension.")
-        .input("input_handle: variant")
-        .input("element_shape: shape_type")
-        .input("leading_dims: int64")
-        .output("tensor: element_dtype")
-        .output("lengths: int64")
-        .attr("element_dtype: type")
-        .attr("shape_type: {int32, int64}")
-        .shape(joined_shape)
-        .cpu(concat_all);
+    for (name, more, element_shape) in [
+        ("TensorListConcat", &[][..], "element_shape: shape = { unknown_rank: true }"),
+        (
+            "TensorListConcatV2",
+            &["element_shape: shape_type", "leading_dims: int64"][..],
+            "shape_type: {int32, int64}",
+        ),
+    ] {
+        c.op(name)
+            .doc("The elements of a list, joined along their first dimension.")
+            .input("input_handle: variant")
+            .inputs(more)
+            .output("tensor: element_dtype")
+            .output("lengths: int64")
+            .attr("element_dtype: type")
+            .attr(element_shape)
+            .shape(joined_shape)
+            .cpu(concat_all);
+    }
     c.gradient("TensorListStack", |g, dy| {
         Ok(g.only(g.call("TensorListFromTensor", &[dy[0], row_shape(g, dy[0])])))
     });

@@ -1,7 +1,9 @@
 //! Stacks that live for a step: what the gradients of loops keep values on.
 
 use crate::prelude::*;
+use ferroflow_graph::OpBuilder;
 use ferroflow_op_kit::handle::{name_in, ref_handle};
+use ferroflow_op_kit::handle_form::HandleForm;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -104,73 +106,33 @@ fn close(ctx: &mut Ctx<'_>) -> Result<()> {
     Ok(())
 }
 
-fn handle_shape(_: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
-    Ok(vec![PartialShape::from([2])])
+/// The beginning of the declaration of an op on a stack, in one of two forms.
+fn on<'c>(c: &'c mut Catalog, form: HandleForm, name: &str, doc: &str) -> OpBuilder<'c> {
+    form.input(c.op(&form.versioned(name)).doc(doc), "handle")
 }
 
 pub(crate) fn register(c: &mut Catalog) {
-    c.op("Stack")
-        .doc("A new stack.")
-        .output("handle: Ref(string)")
-        .attr("elem_type: type")
-        .attr("stack_name: string = ''")
-        .stateful()
-        .shape(handle_shape)
-        .cpu(make);
-    c.op("StackV2")
-        .doc("A new stack.")
-        .input("max_size: int32")
-        .output("handle: resource")
-        .attr("elem_type: type")
-        .attr("stack_name: string = ''")
-        .stateful()
-        .shape(shape::scalar)
-        .cpu(make);
-    c.op("StackPush")
-        .doc("Puts a value on a stack, and passes it on.")
-        .input("handle: Ref(string)")
-        .input("elem: T")
-        .output("output: T")
-        .attr("T: type")
-        .attr("swap_memory: bool = false")
-        .shape(|c| Ok(vec![c.input(1)]))
-        .cpu_fn(push);
-    c.op("StackPushV2")
-        .doc("Puts a value on a stack, and passes it on.")
-        .input("handle: resource")
-        .input("elem: T")
-        .output("output: T")
-        .attr("T: type")
-        .attr("swap_memory: bool = false")
-        .stateful()
-        .shape(|c| Ok(vec![c.input(1)]))
-        .cpu_fn(push);
-    c.op("StackPop")
-        .doc("Takes the value on top of a stack.")
-        .input("handle: Ref(string)")
-        .output("elem: elem_type")
-        .attr("elem_type: type")
-        .shape(shape::unknown)
-        .cpu(pop);
-    c.op("StackPopV2")
-        .doc("Takes the value on top of a stack.")
-        .input("handle: resource")
-        .output("elem: elem_type")
-        .attr("elem_type: type")
-        .stateful()
-        .shape(shape::unknown)
-        .cpu(pop);
-    c.op("StackClose")
-        .doc("Drops all values.")
-        .input("handle: Ref(string)")
-        .shape(shape::unknown)
-        .cpu_fn(close);
-    c.op("StackCloseV2")
-        .doc("Drops all values.")
-        .input("handle: resource")
-        .stateful()
-        .shape(shape::unknown)
-        .cpu_fn(close);
+    for form in HandleForm::BOTH {
+        let op = c.op(&form.versioned("Stack")).doc("A new stack.");
+        form.output(op, "handle")
+            .inputs(form.pick(&[][..], &["max_size: int32"]))
+            .attr("elem_type: type")
+            .attr("stack_name: string = ''")
+            .cpu(make);
+        on(c, form, "StackPush", "Puts a value on a stack, and passes it on.")
+            .input("elem: T")
+            .output("output: T")
+            .attr("T: type")
+            .attr("swap_memory: bool = false")
+            .shape(|c| Ok(vec![c.input(1)]))
+            .cpu_fn(push);
+        on(c, form, "StackPop", "Takes the value on top of a stack.")
+            .output("elem: elem_type")
+            .attr("elem_type: type")
+            .shape(shape::unknown)
+            .cpu(pop);
+        on(c, form, "StackClose", "Drops all values.").shape(shape::unknown).cpu_fn(close);
+    }
     c.no_gradient(&["Stack", "StackPush", "StackPop", "StackClose"]);
 }
 

@@ -2,9 +2,10 @@
 //! kernel that asks for the average waits until enough have come.
 
 use super::monitor::{Attempt, Monitor, Order, Progress};
-use super::ops::old_handle;
 use crate::prelude::*;
+use ferroflow_graph::OpBuilder;
 use ferroflow_op_kit::handle::{Anchor, Seen};
+use ferroflow_op_kit::handle_form::HandleForm;
 use ferroflow_op_kit::tensor_arithmetic::{add_assign, divide_rows};
 
 struct Accumulator {
@@ -388,57 +389,67 @@ fn taken_slices(_: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     Ok(vec![PartialShape::of_rank(1), PartialShape::unknown(), PartialShape::of_rank(1)])
 }
 
+/// The beginning of the declaration of an op on an accumulator, in one of two forms.
+fn on<'c>(c: &'c mut Catalog, form: HandleForm, name: &str, doc: &str) -> OpBuilder<'c> {
+    let name = format!("{}Accumulator{name}", form.pick("", "Resource"));
+    form.input(c.op(&name).doc(doc), "handle")
+}
+
+const TAKEN: &str =
+    "The average (or sum) of the gradients, when there are enough; a new step begins.";
+
 pub(crate) fn register(c: &mut Catalog) {
-    c.op("ConditionalAccumulator")
-        .doc("An accumulator of dense gradients.")
-        .output("handle: Ref(string)")
-        .attr("dtype: numbertype")
-        .attr("shape: shape")
-        .attr("container: string = ''")
-        .attr("shared_name: string = ''")
-        .attr("reduction_type: {'MEAN', 'SUM'} = 'MEAN'")
-        .stateful()
-        .shape(old_handle)
-        .cpu(make(false));
-    c.op("SparseConditionalAccumulator")
-        .doc("An accumulator of sparse gradients.")
-        .output("handle: Ref(string)")
-        .attr("dtype: numbertype")
-        .attr("shape: shape")
-        .attr("container: string = ''")
-        .attr("shared_name: string = ''")
-        .attr("reduction_type: {'MEAN', 'SUM'} = 'MEAN'")
-        .stateful()
-        .shape(old_handle)
-        .cpu(make(true));
-    c.op("ResourceConditionalAccumulator")
-        .doc("An accumulator of dense gradients.")
-        .output("handle: resource")
-        .attr("dtype: numbertype")
-        .attr("shape: shape")
-        .attr("container: string = ''")
-        .attr("shared_name: string = ''")
-        .attr("reduction_type: {'MEAN', 'SUM'} = 'MEAN'")
-        .stateful()
+    for (name, doc, form, is_sparse) in [
+        ("ConditionalAccumulator", "An accumulator of dense gradients.", HandleForm::Ref, false),
+        (
+            "SparseConditionalAccumulator",
+            "An accumulator of sparse gradients.",
+            HandleForm::Ref,
+            true,
+        ),
+        (
+            "ResourceConditionalAccumulator",
+            "An accumulator of dense gradients.",
+            HandleForm::Resource,
+            false,
+        ),
+    ] {
+        form.output(c.op(name).doc(doc), "handle")
+            .attr("dtype: numbertype")
+            .attr("shape: shape")
+            .attr("container: string = ''")
+            .attr("shared_name: string = ''")
+            .attr("reduction_type: {'MEAN', 'SUM'} = 'MEAN'")
+            .cpu(make(is_sparse));
+    }
+    for form in HandleForm::BOTH {
+        on(c, form, "ApplyGradient", "Adds a gradient, unless it is stale.")
+            .input("local_step: int64")
+            .input("gradient: dtype")
+            .attr("dtype: numbertype")
+            .shape(shape::unknown)
+            .cpu(apply_gradient);
+        on(c, form, "TakeGradient", TAKEN)
+            .input("num_required: int32")
+            .output("average: dtype")
+            .attr("dtype: numbertype")
+            .shape(shape::unknown)
+            .waits()
+            .cpu(take_gradient);
+        on(c, form, "SetGlobalStep", "Sets the step before which gradients are stale.")
+            .input("new_global_step: int64")
+            .shape(shape::unknown)
+            .cpu(set_global_step);
+        on(
+            c,
+            form,
+            "NumAccumulated",
+            "How many gradients have been added since the last were taken.",
+        )
+        .output("num_accumulated: int32")
         .shape(shape::scalar)
-        .cpu(make(false));
-    c.op("AccumulatorApplyGradient")
-        .doc("Adds a gradient, unless it is stale.")
-        .input("handle: Ref(string)")
-        .input("local_step: int64")
-        .input("gradient: dtype")
-        .attr("dtype: numbertype")
-        .shape(shape::unknown)
-        .cpu(apply_gradient);
-    c.op("ResourceAccumulatorApplyGradient")
-        .doc("Adds a gradient, unless it is stale.")
-        .input("handle: resource")
-        .input("local_step: int64")
-        .input("gradient: dtype")
-        .attr("dtype: numbertype")
-        .stateful()
-        .shape(shape::unknown)
-        .cpu(apply_gradient);
+        .cpu(num_accumulated);
+    }
     c.op("SparseAccumulatorApplyGradient")
         .doc("Adds a sparse gradient, unless it is stale.")
         .input("handle: Ref(string)")
@@ -450,27 +461,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("has_known_shape: bool")
         .shape(shape::unknown)
         .cpu(apply_sparse);
-    c.op("AccumulatorTakeGradient")
-        .doc("The average (or sum) of the gradients, when there are enough; a new step begins.")
-        .input("handle: Ref(string)")
-        .input("num_required: int32")
-        .output("average: dtype")
-        .attr("dtype: numbertype")
-        .shape(shape::unknown)
-        .waits()
-        .cpu(take_gradient);
-    c.op("ResourceAccumulatorTakeGradient")
-        .doc("The average (or sum) of the gradients, when there are enough; a new step begins.")
-        .input("handle: resource")
-        .input("num_required: int32")
-        .output("average: dtype")
-        .attr("dtype: numbertype")
-        .stateful()
-        .shape(shape::unknown)
-        .waits()
-        .cpu(take_gradient);
     c.op("SparseAccumulatorTakeGradient")
-        .doc("The average (or sum) of the gradients, when there are enough; a new step begins.")
+        .doc(TAKEN)
         .input("handle: Ref(string)")
         .input("num_required: int32")
         .output("indices: int64")
@@ -480,32 +472,6 @@ pub(crate) fn register(c: &mut Catalog) {
         .shape(taken_slices)
         .waits()
         .cpu(take_gradient);
-    c.op("AccumulatorSetGlobalStep")
-        .doc("Sets the step before which gradients are stale.")
-        .input("handle: Ref(string)")
-        .input("new_global_step: int64")
-        .shape(shape::unknown)
-        .cpu(set_global_step);
-    c.op("ResourceAccumulatorSetGlobalStep")
-        .doc("Sets the step before which gradients are stale.")
-        .input("handle: resource")
-        .input("new_global_step: int64")
-        .stateful()
-        .shape(shape::unknown)
-        .cpu(set_global_step);
-    c.op("AccumulatorNumAccumulated")
-        .doc("How many gradients have been added since the last were taken.")
-        .input("handle: Ref(string)")
-        .output("num_accumulated: int32")
-        .shape(shape::scalar)
-        .cpu(num_accumulated);
-    c.op("ResourceAccumulatorNumAccumulated")
-        .doc("How many gradients have been added since the last were taken.")
-        .input("handle: resource")
-        .output("num_accumulated: int32")
-        .stateful()
-        .shape(shape::scalar)
-        .cpu(num_accumulated);
 }
 
 #[cfg(test)]

@@ -2,10 +2,10 @@
 //! in which their keys first came.
 
 use super::monitor::{Attempt, Monitor, Order, Progress};
-use super::ops::old_handle;
 use crate::prelude::*;
 use bytes::Bytes;
 use ferroflow_op_kit::handle::{Anchor, Seen};
+use ferroflow_op_kit::handle_form::ref_handle_shape;
 use ferroflow_op_kit::pack::stack;
 use std::collections::{BTreeMap, HashMap};
 
@@ -319,7 +319,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("container: string = ''")
         .attr("shared_name: string = ''")
         .stateful()
-        .shape(old_handle)
+        .shape(ref_handle_shape)
         .cpu(make);
     c.op("BarrierInsertMany")
         .doc("Gives a component to each of several keys.")

@@ -3,7 +3,9 @@
 
 use super::store::{Kind, Queue, Spec};
 use crate::prelude::*;
+use ferroflow_graph::OpBuilder;
 use ferroflow_op_kit::handle::{Anchor, Seen, name_in, ref_handle};
+use ferroflow_op_kit::handle_form::{HandleForm, ref_handle_shape};
 
 struct MakeQueue {
     anchor: Anchor<Queue>,
@@ -293,253 +295,124 @@ fn fake_queue(ctx: &mut Ctx<'_>) -> Result<()> {
     ctx.set_value(0, ref_handle(&container, &name))
 }
 
-/// A handle of the old kind is two strings.
-pub fn old_handle(_: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
-    Ok(vec![PartialShape::from([2])])
+/// The beginning of the declaration of an op on a queue.
+fn on<'c>(c: &'c mut Catalog, name: &str, form: HandleForm, doc: &str) -> OpBuilder<'c> {
+    form.input(c.op(&form.versioned(name)).doc(doc), "handle")
 }
 
+/// An op that makes a queue: its name, what it is, the attributes up to the container, its kind.
+type QueueOp =
+    (&'static str, &'static str, &'static [&'static str], fn(&KernelInit<'_>) -> Result<Kind>);
+
+const COMPONENTS: [&str; 3] =
+    ["component_types: list(type) >= 1", "shapes: list(shape) >= 0 = []", "capacity: int = -1"];
+
+const QUEUES: [QueueOp; 4] = [
+    ("FIFOQueue", "A queue whose elements leave in the order they came.", &COMPONENTS, |_| {
+        Ok(Kind::Fifo)
+    }),
+    (
+        "PaddingFIFOQueue",
+        "A first-in, first-out queue that pads components to one shape when it batches.",
+        &COMPONENTS,
+        |_| Ok(Kind::Padding),
+    ),
+    (
+        "PriorityQueue",
+        "A queue whose elements leave by their first component, lowest first.",
+        &[
+            "component_types: list(type) >= 0 = []",
+            "shapes: list(shape) >= 0",
+            "capacity: int = -1",
+        ],
+        |_| Ok(Kind::Priority),
+    ),
+    (
+        "RandomShuffleQueue",
+        "A queue whose elements leave in random order.",
+        &[
+            COMPONENTS[0],
+            COMPONENTS[1],
+            COMPONENTS[2],
+            "min_after_dequeue: int = 0",
+            "seed: int = 0",
+            "seed2: int = 0",
+        ],
+        shuffle,
+    ),
+];
+
+/// An op on a queue that may wait: its name, what it does, in words and in code.
+type QueueAct = (&'static str, &'static str, fn(&Queue, AsyncCtx, Done, &InlineScope));
+
+const ENQUEUES: [QueueAct; 2] = [
+    ("QueueEnqueue", "Adds an element, when there is room.", enqueue),
+    (
+        "QueueEnqueueMany",
+        "Adds the rows of its inputs as elements, as there is room.",
+        enqueue_many,
+    ),
+];
+
+const DEQUEUES: [QueueAct; 3] = [
+    ("QueueDequeue", "Takes an element, when there is one.", dequeue),
+    ("QueueDequeueMany", "Takes `n` elements as a batch, when there are as many.", dequeue_many),
+    (
+        "QueueDequeueUpTo",
+        "Takes `n` elements as a batch, or what is left of a closed queue.",
+        dequeue_up_to,
+    ),
+];
+
 pub(crate) fn register(c: &mut Catalog) {
-    c.op("FIFOQueue")
-        .doc("A queue whose elements leave in the order they came.")
-        .output("handle: Ref(string)")
-        .attr("component_types: list(type) >= 1")
-        .attr("shapes: list(shape) >= 0 = []")
-        .attr("capacity: int = -1")
-        .attr("container: string = ''")
-        .attr("shared_name: string = ''")
-        .stateful()
-        .shape(old_handle)
-        .cpu(make_queue(|_| Ok(Kind::Fifo)));
-    c.op("FIFOQueueV2")
-        .doc("A queue whose elements leave in the order they came.")
-        .output("handle: resource")
-        .attr("component_types: list(type) >= 1")
-        .attr("shapes: list(shape) >= 0 = []")
-        .attr("capacity: int = -1")
-        .attr("container: string = ''")
-        .attr("shared_name: string = ''")
-        .stateful()
-        .shape(shape::scalar)
-        .cpu(make_queue(|_| Ok(Kind::Fifo)));
-    c.op("PaddingFIFOQueue")
-        .doc("A first-in, first-out queue that pads components to one shape when it batches.")
-        .output("handle: Ref(string)")
-        .attr("component_types: list(type) >= 1")
-        .attr("shapes: list(shape) >= 0 = []")
-        .attr("capacity: int = -1")
-        .attr("container: string = ''")
-        .attr("shared_name: string = ''")
-        .stateful()
-        .shape(old_handle)
-        .cpu(make_queue(|_| Ok(Kind::Padding)));
-    c.op("PaddingFIFOQueueV2")
-        .doc("A first-in, first-out queue that pads components to one shape when it batches.")
-        .output("handle: resource")
-        .attr("component_types: list(type) >= 1")
-        .attr("shapes: list(shape) >= 0 = []")
-        .attr("capacity: int = -1")
-        .attr("container: string = ''")
-        .attr("shared_name: string = ''")
-        .stateful()
-        .shape(shape::scalar)
-        .cpu(make_queue(|_| Ok(Kind::Padding)));
-    c.op("PriorityQueue")
-        .doc("A queue whose elements leave by their first component, lowest first.")
-        .output("handle: Ref(string)")
-        .attr("component_types: list(type) >= 0 = []")
-        .attr("shapes: list(shape) >= 0")
-        .attr("capacity: int = -1")
-        .attr("container: string = ''")
-        .attr("shared_name: string = ''")
-        .stateful()
-        .shape(old_handle)
-        .cpu(make_queue(|_| Ok(Kind::Priority)));
-    c.op("PriorityQueueV2")
-        .doc("A queue whose elements leave by their first component, lowest first.")
-        .output("handle: resource")
-        .attr("component_types: list(type) >= 0 = []")
-        .attr("shapes: list(shape) >= 0")
-        .attr("capacity: int = -1")
-        .attr("container: string = ''")
-        .attr("shared_name: string = ''")
-        .stateful()
-        .shape(shape::scalar)
-        .cpu(make_queue(|_| Ok(Kind::Priority)));
-    c.op("RandomShuffleQueue")
-        .doc("A queue whose elements leave in random order.")
-        .output("handle: Ref(string)")
-        .attr("component_types: list(type) >= 1")
-        .attr("shapes: list(shape) >= 0 = []")
-        .attr("capacity: int = -1")
-        .attr("min_after_dequeue: int = 0")
-        .attr("seed: int = 0")
-        .attr("seed2: int = 0")
-        .attr("container: string = ''")
-        .attr("shared_name: string = ''")
-        .stateful()
-        .shape(old_handle)
-        .cpu(make_queue(shuffle));
-    c.op("RandomShuffleQueueV2")
-        .doc("A queue whose elements leave in random order.")
-        .output("handle: resource")
-        .attr("component_types: list(type) >= 1")
-        .attr("shapes: list(shape) >= 0 = []")
-        .attr("capacity: int = -1")
-        .attr("min_after_dequeue: int = 0")
-        .attr("seed: int = 0")
-        .attr("seed2: int = 0")
-        .attr("container: string = ''")
-        .attr("shared_name: string = ''")
-        .stateful()
-        .shape(shape::scalar)
-        .cpu(make_queue(shuffle));
+    for form in HandleForm::BOTH {
+        for (name, doc, attrs, kind) in QUEUES {
+            form.output(c.op(&form.versioned(name)).doc(doc), "handle")
+                .attrs(attrs)
+                .attr("container: string = ''")
+                .attr("shared_name: string = ''")
+                .cpu(make_queue(kind));
+        }
+        for (name, doc, act) in ENQUEUES {
+            on(c, name, form, doc)
+                .input("components: Tcomponents")
+                .attr("Tcomponents: list(type) >= 1")
+                .attr("timeout_ms: int = -1")
+                .shape(shape::unknown)
+                .waits()
+                .cpu(waits(Some("Tcomponents"), true, act));
+        }
+        for (name, doc, act) in DEQUEUES {
+            let op = on(c, name, form, doc);
+            let op = if name == "QueueDequeue" { op } else { op.input("n: int32") };
+            op.output("components: component_types")
+                .attr("component_types: list(type) >= 1")
+                .attr("timeout_ms: int = -1")
+                .shape(shape::unknown)
+                .waits()
+                .cpu(waits(Some("component_types"), false, act));
+        }
+        on(c, "QueueClose", form, "Ends enqueueing.")
+            .attr("cancel_pending_enqueues: bool = false")
+            .shape(shape::unknown)
+            .waits()
+            .cpu(make_close);
+        on(c, "QueueSize", form, "How many elements a queue holds.")
+            .output("size: int32")
+            .shape(shape::scalar)
+            .cpu(asks(size));
+        on(c, "QueueIsClosed", form, "Whether a queue is closed.")
+            .output("is_closed: bool")
+            .shape(shape::scalar)
+            .cpu(asks(is_closed));
+    }
     c.op("FakeQueue")
         .doc("A reference handle for a queue that has a resource handle.")
         .input("resource: resource")
         .output("handle: Ref(string)")
         .stateful()
-        .shape(old_handle)
+        .shape(ref_handle_shape)
         .cpu_fn(fake_queue);
-    c.op("QueueEnqueue")
-        .doc("Adds an element, when there is room.")
-        .input("handle: Ref(string)")
-        .input("components: Tcomponents")
-        .attr("Tcomponents: list(type) >= 1")
-        .attr("timeout_ms: int = -1")
-        .shape(shape::unknown)
-        .waits()
-        .cpu(waits(Some("Tcomponents"), true, enqueue));
-    c.op("QueueEnqueueV2")
-        .doc("Adds an element, when there is room.")
-        .input("handle: resource")
-        .input("components: Tcomponents")
-        .attr("Tcomponents: list(type) >= 1")
-        .attr("timeout_ms: int = -1")
-        .stateful()
-        .shape(shape::unknown)
-        .waits()
-        .cpu(waits(Some("Tcomponents"), true, enqueue));
-    c.op("QueueEnqueueMany")
-        .doc("Adds the rows of its inputs as elements, as there is room.")
-        .input("handle: Ref(string)")
-        .input("components: Tcomponents")
-        .attr("Tcomponents: list(type) >= 1")
-        .attr("timeout_ms: int = -1")
-        .shape(shape::unknown)
-        .waits()
-        .cpu(waits(Some("Tcomponents"), true, enqueue_many));
-    c.op("QueueEnqueueManyV2")
-        .doc("Adds the rows of its inputs as elements, as there is room.")
-        .input("handle: resource")
-        .input("components: Tcomponents")
-        .attr("Tcomponents: list(type) >= 1")
-        .attr("timeout_ms: int = -1")
-        .stateful()
-        .shape(shape::unknown)
-        .waits()
-        .cpu(waits(Some("Tcomponents"), true, enqueue_many));
-    c.op("QueueDequeue")
-        .doc("Takes an element, when there is one.")
-        .input("handle: Ref(string)")
-        .output("components: component_types")
-        .attr("component_types: list(type) >= 1")
-        .attr("timeout_ms: int = -1")
-        .shape(shape::unknown)
-        .waits()
-        .cpu(waits(Some("component_types"), false, dequeue));
-    c.op("QueueDequeueV2")
-        .doc("Takes an element, when there is one.")
-        .input("handle: resource")
-        .output("components: component_types")
-        .attr("component_types: list(type) >= 1")
-        .attr("timeout_ms: int = -1")
-        .stateful()
-        .shape(shape::unknown)
-        .waits()
-        .cpu(waits(Some("component_types"), false, dequeue));
-    c.op("QueueDequeueMany")
-        .doc("Takes `n` elements as a batch, when there are as many.")
-        .input("handle: Ref(string)")
-        .input("n: int32")
-        .output("components: component_types")
-        .attr("component_types: list(type) >= 1")
-        .attr("timeout_ms: int = -1")
-        .shape(shape::unknown)
-        .waits()
-        .cpu(waits(Some("component_types"), false, dequeue_many));
-    c.op("QueueDequeueManyV2")
-        .doc("Takes `n` elements as a batch, when there are as many.")
-        .input("handle: resource")
-        .input("n: int32")
-        .output("components: component_types")
-        .attr("component_types: list(type) >= 1")
-        .attr("timeout_ms: int = -1")
-        .stateful()
-        .shape(shape::unknown)
-        .waits()
-        .cpu(waits(Some("component_types"), false, dequeue_many));
-    c.op("QueueDequeueUpTo")
-        .doc("Takes `n` elements as a batch, or what is left of a closed queue.")
-        .input("handle: Ref(string)")
-        .input("n: int32")
-        .output("components: component_types")
-        .attr("component_types: list(type) >= 1")
-        .attr("timeout_ms: int = -1")
-        .shape(shape::unknown)
-        .waits()
-        .cpu(waits(Some("component_types"), false, dequeue_up_to));
-    c.op("QueueDequeueUpToV2")
-        .doc("Takes `n` elements as a batch, or what is left of a closed queue.")
-        .input("handle: resource")
-        .input("n: int32")
-        .output("components: component_types")
-        .attr("component_types: list(type) >= 1")
-        .attr("timeout_ms: int = -1")
-        .stateful()
-        .shape(shape::unknown)
-        .waits()
-        .cpu(waits(Some("component_types"), false, dequeue_up_to));
-    c.op("QueueClose")
-        .doc("Ends enqueueing.")
-        .input("handle: Ref(string)")
-        .attr("cancel_pending_enqueues: bool = false")
-        .shape(shape::unknown)
-        .waits()
-        .cpu(make_close);
-    c.op("QueueCloseV2")
-        .doc("Ends enqueueing.")
-        .input("handle: resource")
-        .attr("cancel_pending_enqueues: bool = false")
-        .stateful()
-        .shape(shape::unknown)
-        .waits()
-        .cpu(make_close);
-    c.op("QueueSize")
-        .doc("How many elements a queue holds.")
-        .input("handle: Ref(string)")
-        .output("size: int32")
-        .shape(shape::scalar)
-        .cpu(asks(size));
-    c.op("QueueSizeV2")
-        .doc("How many elements a queue holds.")
-        .input("handle: resource")
-        .output("size: int32")
-        .stateful()
-        .shape(shape::scalar)
-        .cpu(asks(size));
-    c.op("QueueIsClosed")
-        .doc("Whether a queue is closed.")
-        .input("handle: Ref(string)")
-        .output("is_closed: bool")
-        .shape(shape::scalar)
-        .cpu(asks(is_closed));
-    c.op("QueueIsClosedV2")
-        .doc("Whether a queue is closed.")
-        .input("handle: resource")
-        .output("is_closed: bool")
-        .stateful()
-        .shape(shape::scalar)
-        .cpu(asks(is_closed));
     c.no_gradient(&[
         "QueueClose",
         "QueueDequeue",

@@ -3,6 +3,7 @@
 use super::monitor::{Attempt, Monitor, Order, Progress};
 use super::store::Tuple;
 use crate::prelude::*;
+use ferroflow_graph::OpBuilder;
 use ferroflow_op_kit::handle::Anchor;
 use std::collections::VecDeque;
 
@@ -165,9 +166,7 @@ impl Shared {
 }
 
 /// The kernel of an op that may wait.
-fn waits(
-    act: fn(&Shared, &Area, AsyncCtx, Done, &InlineScope),
-) -> impl Fn(&KernelInit<'_>) -> Result<KernelBox> {
+fn waits(act: Act) -> impl Fn(&KernelInit<'_>) -> Result<KernelBox> {
     move |init| {
         let shared = Shared::new(init)?;
         Ok(KernelBox::new_async(move |ctx: AsyncCtx, done: Done, scope: &InlineScope| match shared
@@ -226,63 +225,62 @@ fn clear(init: &KernelInit<'_>) -> Result<KernelBox> {
     }))
 }
 
+/// What an op does to a staging area.
+type Act = fn(&Shared, &Area, AsyncCtx, Done, &InlineScope);
+
+/// An op on a staging area that may wait: its name, what it does, inputs, outputs, and its act.
+type StageOp = (&'static str, &'static str, &'static [&'static str], &'static [&'static str], Act);
+
+const WAITING: [StageOp; 3] = [
+    (
+        "Stage",
+        "Adds an element to a staging area, when there is room.",
+        &["values: dtypes"],
+        &[],
+        stage,
+    ),
+    (
+        "Unstage",
+        "Takes the oldest element of a staging area, when there is one.",
+        &[],
+        &["values: dtypes"],
+        unstage,
+    ),
+    (
+        "StagePeek",
+        "Looks at an element of a staging area, when it is there.",
+        &["index: int32"],
+        &["values: dtypes"],
+        peek,
+    ),
+];
+
+/// The beginning of the declaration of an op on a staging area.
+fn declare<'c>(c: &'c mut Catalog, name: &str, doc: &str, dtypes: &str) -> OpBuilder<'c> {
+    c.op(name)
+        .doc(doc)
+        .attr("capacity: int >= 0 = 0")
+        .attr("memory_limit: int >= 0 = 0")
+        .attr(dtypes)
+        .attr("container: string = ''")
+        .attr("shared_name: string = ''")
+        .stateful()
+}
+
 pub(crate) fn register(c: &mut Catalog) {
-    c.op("Stage")
-        .doc("Adds an element to a staging area, when there is room.")
-        .input("values: dtypes")
-        .attr("capacity: int >= 0 = 0")
-        .attr("memory_limit: int >= 0 = 0")
-        .attr("dtypes: list(type) >= 1")
-        .attr("container: string = ''")
-        .attr("shared_name: string = ''")
-        .stateful()
-        .shape(shape::unknown)
-        .waits()
-        .cpu(waits(stage));
-    c.op("Unstage")
-        .doc("Takes the oldest element of a staging area, when there is one.")
-        .output("values: dtypes")
-        .attr("capacity: int >= 0 = 0")
-        .attr("memory_limit: int >= 0 = 0")
-        .attr("dtypes: list(type) >= 1")
-        .attr("container: string = ''")
-        .attr("shared_name: string = ''")
-        .stateful()
-        .shape(shape::unknown)
-        .waits()
-        .cpu(waits(unstage));
-    c.op("StagePeek")
-        .doc("Looks at an element of a staging area, when it is there.")
-        .input("index: int32")
-        .output("values: dtypes")
-        .attr("capacity: int >= 0 = 0")
-        .attr("memory_limit: int >= 0 = 0")
-        .attr("dtypes: list(type) >= 1")
-        .attr("container: string = ''")
-        .attr("shared_name: string = ''")
-        .stateful()
-        .shape(shape::unknown)
-        .waits()
-        .cpu(waits(peek));
-    c.op("StageSize")
-        .doc("How many elements a staging area holds.")
+    for (name, doc, inputs, outputs, act) in WAITING {
+        declare(c, name, doc, "dtypes: list(type) >= 1")
+            .inputs(inputs)
+            .outputs(outputs)
+            .shape(shape::unknown)
+            .waits()
+            .cpu(waits(act));
+    }
+    declare(c, "StageSize", "How many elements a staging area holds.", "dtypes: list(type)")
         .output("size: int32")
-        .attr("capacity: int >= 0 = 0")
-        .attr("memory_limit: int >= 0 = 0")
-        .attr("dtypes: list(type)")
-        .attr("container: string = ''")
-        .attr("shared_name: string = ''")
-        .stateful()
         .shape(shape::scalar)
         .cpu(size);
-    c.op("StageClear")
-        .doc("Drops all elements of a staging area.")
-        .attr("capacity: int >= 0 = 0")
-        .attr("memory_limit: int >= 0 = 0")
-        .attr("dtypes: list(type)")
-        .attr("container: string = ''")
-        .attr("shared_name: string = ''")
-        .stateful()
+    declare(c, "StageClear", "Drops all elements of a staging area.", "dtypes: list(type)")
         .shape(shape::unknown)
         .cpu(clear);
 }

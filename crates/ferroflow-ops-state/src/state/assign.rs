@@ -120,57 +120,40 @@ fn count_up_to(init: &KernelInit<'_>) -> Result<KernelBox> {
 }
 
 pub(crate) fn register(c: &mut Catalog) {
-    c.op("AssignAdd")
-        .doc("Adds to a variable.")
-        .input("ref: Ref(T)")
-        .input("value: T")
-        .output("output_ref: Ref(T)")
-        .attr("T: numbertype")
-        .attr("use_locking: bool = false")
-        .shape(shape::merged_inputs)
-        .cpu(change(Sign::Plus));
-    c.op("AssignSub")
-        .doc("Subtracts from a variable.")
-        .input("ref: Ref(T)")
-        .input("value: T")
-        .output("output_ref: Ref(T)")
-        .attr("T: numbertype")
-        .attr("use_locking: bool = false")
-        .shape(shape::merged_inputs)
-        .cpu(change(Sign::Minus));
-    c.op("AssignAddVariableOp")
-        .doc("Adds to a variable.")
-        .input("resource: resource")
-        .input("value: dtype")
-        .attr("dtype: type")
-        .stateful()
-        .shape(shape::unknown)
-        .cpu(change(Sign::Plus));
-    c.op("AssignSubVariableOp")
-        .doc("Subtracts from a variable.")
-        .input("resource: resource")
-        .input("value: dtype")
-        .attr("dtype: type")
-        .stateful()
-        .shape(shape::unknown)
-        .cpu(change(Sign::Minus));
-    c.op("CountUpTo")
-        .doc("The value of a scalar variable, which is one more then, as long as it is below a limit.")
-        .input("ref: Ref(T)")
-        .output("output: T")
-        .attr("limit: int")
-        .attr("T: {int32, int64}")
-        .shape(shape::scalar)
-        .cpu(count_up_to);
-    c.op("ResourceCountUpTo")
-        .doc("The value of a scalar variable, which is one more then, as long as it is below a limit.")
-        .input("resource: resource")
-        .output("output: T")
-        .attr("limit: int")
-        .attr("T: {int32, int64}")
-        .stateful()
-        .shape(shape::scalar)
-        .cpu(count_up_to);
+    for (name, doc, sign) in [
+        ("AssignAdd", "Adds to a variable.", Sign::Plus),
+        ("AssignSub", "Subtracts from a variable.", Sign::Minus),
+    ] {
+        c.op(name)
+            .doc(doc)
+            .input("ref: Ref(T)")
+            .input("value: T")
+            .output("output_ref: Ref(T)")
+            .attr("T: numbertype")
+            .attr("use_locking: bool = false")
+            .shape(shape::merged_inputs)
+            .cpu(change(sign));
+        c.op(&format!("{name}VariableOp"))
+            .doc(doc)
+            .input("resource: resource")
+            .input("value: dtype")
+            .attr("dtype: type")
+            .stateful()
+            .shape(shape::unknown)
+            .cpu(change(sign));
+    }
+    for is_ref in [true, false] {
+        let op = match is_ref {
+            true => c.op("CountUpTo").input("ref: Ref(T)"),
+            false => c.op("ResourceCountUpTo").input("resource: resource").stateful(),
+        };
+        op.doc("The value of a scalar variable, which is one more then, as long as it is below a limit.")
+            .output("output: T")
+            .attr("limit: int")
+            .attr("T: {int32, int64}")
+            .shape(shape::scalar)
+            .cpu(count_up_to);
+    }
     c.no_gradient(&["AssignAdd", "AssignSub"]);
 }
 

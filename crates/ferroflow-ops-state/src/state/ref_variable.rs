@@ -171,28 +171,21 @@ fn is_initialized(ctx: &mut Ctx<'_>) -> Result<()> {
 }
 
 pub(crate) fn register(c: &mut Catalog) {
-    c.op("VariableV2")
-        .doc("A reference to a variable that outlives the step.")
-        .output("ref: Ref(dtype)")
-        .attr("shape: shape")
-        .attr("dtype: type")
-        .attr("container: string = ''")
-        .attr("shared_name: string = ''")
-        .stateful()
-        .role(OpRole::Variable)
-        .shape(shape::from_attr)
-        .cpu(make_variable);
-    c.op("Variable")
-        .doc("A reference to a variable that outlives the step.")
-        .output("ref: Ref(dtype)")
-        .attr("shape: shape")
-        .attr("dtype: type")
-        .attr("container: string = ''")
-        .attr("shared_name: string = ''")
-        .stateful()
-        .role(OpRole::Variable)
-        .shape(old_variable_shape)
-        .cpu(make_variable);
+    let shapes: [(_, fn(&ShapeCtx<'_>) -> Result<_>); 2] =
+        [("Variable", old_variable_shape), ("VariableV2", shape::from_attr)];
+    for (name, shape) in shapes {
+        c.op(name)
+            .doc("A reference to a variable that outlives the step.")
+            .output("ref: Ref(dtype)")
+            .attr("shape: shape")
+            .attr("dtype: type")
+            .attr("container: string = ''")
+            .attr("shared_name: string = ''")
+            .stateful()
+            .role(OpRole::Variable)
+            .shape(shape)
+            .cpu(make_variable);
+    }
     c.op("TemporaryVariable")
         .doc("A reference to a variable that lasts until it is destroyed, or the step ends.")
         .output("ref: Ref(dtype)")

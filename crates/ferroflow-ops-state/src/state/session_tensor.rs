@@ -78,22 +78,18 @@ fn delete(ctx: &mut Ctx<'_>) -> Result<()> {
 }
 
 pub(crate) fn register(c: &mut Catalog) {
-    c.op("GetSessionHandle")
-        .doc("Keeps a tensor for later steps; the handle names it.")
-        .input("value: T")
-        .output("handle: string")
-        .attr("T: type")
-        .stateful()
-        .shape(shape::scalar)
-        .cpu(keep);
-    c.op("GetSessionHandleV2")
-        .doc("Keeps a tensor for later steps; the handle names it.")
-        .input("value: T")
-        .output("handle: resource")
-        .attr("T: type")
-        .stateful()
-        .shape(shape::scalar)
-        .cpu(keep);
+    for (name, handle) in
+        [("GetSessionHandle", "handle: string"), ("GetSessionHandleV2", "handle: resource")]
+    {
+        c.op(name)
+            .doc("Keeps a tensor for later steps; the handle names it.")
+            .input("value: T")
+            .output(handle)
+            .attr("T: type")
+            .stateful()
+            .shape(shape::scalar)
+            .cpu(keep);
+    }
     c.op("GetSessionTensor")
         .doc("The tensor that a handle names.")
         .input("handle: string")

@@ -235,48 +235,34 @@ impl<T: Movable> Kernel for AssignSlice<T> {
 }
 
 pub(crate) fn register(c: &mut Catalog) {
-    c.op("StridedSliceAssign")
-        .doc("Assigns to a strided slice of a variable.")
-        .input("ref: Ref(T)")
-        .input("begin: Index")
-        .input("end: Index")
-        .input("strides: Index")
-        .input("value: T")
-        .output("output_ref: Ref(T)")
-        .attr("T: type")
-        .attr("Index: {int32, int64}")
-        .attr("begin_mask: int = 0")
-        .attr("end_mask: int = 0")
-        .attr("ellipsis_mask: int = 0")
-        .attr("new_axis_mask: int = 0")
-        .attr("shrink_axis_mask: int = 0")
-        .shape(shape::same_as_input)
-        .cpu(per_width!("T", init, T => AssignSlice::<T> {
-            target: Target::new(init, 0),
-            masks: Masks::new(init)?,
-            of: PhantomData,
-        }));
-    c.op("ResourceStridedSliceAssign")
-        .doc("Assigns to a strided slice of a variable.")
-        .input("ref: resource")
-        .input("begin: Index")
-        .input("end: Index")
-        .input("strides: Index")
-        .input("value: T")
-        .attr("T: type")
-        .attr("Index: {int32, int64}")
-        .attr("begin_mask: int = 0")
-        .attr("end_mask: int = 0")
-        .attr("ellipsis_mask: int = 0")
-        .attr("new_axis_mask: int = 0")
-        .attr("shrink_axis_mask: int = 0")
-        .stateful()
-        .shape(shape::unknown)
-        .cpu(per_width!("T", init, T => AssignSlice::<T> {
-            target: Target::new(init, 0),
-            masks: Masks::new(init)?,
-            of: PhantomData,
-        }));
+    for is_ref in [true, false] {
+        let op = match is_ref {
+            true => c
+                .op("StridedSliceAssign")
+                .input("ref: Ref(T)")
+                .output("output_ref: Ref(T)")
+                .shape(shape::same_as_input),
+            false => c
+                .op("ResourceStridedSliceAssign")
+                .input("ref: resource")
+                .stateful()
+                .shape(shape::unknown),
+        };
+        op.doc("Assigns to a strided slice of a variable.")
+            .inputs(&["begin: Index", "end: Index", "strides: Index", "value: T"])
+            .attr("T: type")
+            .attr("Index: {int32, int64}")
+            .attr("begin_mask: int = 0")
+            .attr("end_mask: int = 0")
+            .attr("ellipsis_mask: int = 0")
+            .attr("new_axis_mask: int = 0")
+            .attr("shrink_axis_mask: int = 0")
+            .cpu(per_width!("T", init, T => AssignSlice::<T> {
+                target: Target::new(init, 0),
+                masks: Masks::new(init)?,
+                of: PhantomData,
+            }));
+    }
 }
 
 #[cfg(test)]

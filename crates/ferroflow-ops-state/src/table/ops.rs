@@ -2,9 +2,9 @@
 
 use super::store::{Kind, Spec, Table};
 use crate::prelude::*;
-use crate::queue::old_handle;
 use ferroflow_graph::{OpBuilder, PortType};
 use ferroflow_op_kit::handle::{Anchor, Seen};
+use ferroflow_op_kit::handle_form::ref_handle_shape;
 use parking_lot::Mutex;
 
 /// The kernel of an op that makes a table.
@@ -243,7 +243,7 @@ pub(crate) fn register(c: &mut Catalog) {
                     .attr("initial_num_buckets: int = 131072")
                     .attr("max_load_factor: float = 0.800000011920929");
             }
-            let handle_shape = if form == "#" { old_handle } else { shape::scalar };
+            let handle_shape = if form == "#" { ref_handle_shape } else { shape::scalar };
             op.stateful().shape(handle_shape).cpu(make(kind.clone(), dense));
         }
     }
