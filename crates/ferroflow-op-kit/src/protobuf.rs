@@ -115,24 +115,24 @@ pub fn take_varint(from: &mut &[u8]) -> Option<u64> {
 
 /// The value of a field as it stands on the wire.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Value<'a> {
+pub enum FieldValue<'a> {
     Varint(u64),
     Fixed64(u64),
     Bytes(&'a [u8]),
     Fixed32(u32),
 }
 
-impl<'a> Value<'a> {
+impl<'a> FieldValue<'a> {
     pub fn as_bytes(self) -> Option<&'a [u8]> {
         match self {
-            Value::Bytes(b) => Some(b),
+            FieldValue::Bytes(b) => Some(b),
             _ => None,
         }
     }
 
     pub fn as_varint(self) -> Option<u64> {
         match self {
-            Value::Varint(x) => Some(x),
+            FieldValue::Varint(x) => Some(x),
             _ => None,
         }
     }
@@ -140,8 +140,8 @@ impl<'a> Value<'a> {
     /// The numbers of a repeated integer field, packed or single; `None` if malformed.
     pub fn varints(self, mut each: impl FnMut(u64)) -> Option<()> {
         match self {
-            Value::Varint(x) => each(x),
-            Value::Bytes(mut b) => {
+            FieldValue::Varint(x) => each(x),
+            FieldValue::Bytes(mut b) => {
                 while !b.is_empty() {
                     each(take_varint(&mut b)?);
                 }
@@ -154,8 +154,8 @@ impl<'a> Value<'a> {
     /// The words of a repeated fixed32 or float field, packed or single.
     pub fn words(self, mut each: impl FnMut(u32)) -> Option<()> {
         match self {
-            Value::Fixed32(x) => each(x),
-            Value::Bytes(b) if b.len() % 4 == 0 => {
+            FieldValue::Fixed32(x) => each(x),
+            FieldValue::Bytes(b) if b.len() % 4 == 0 => {
                 for w in b.chunks_exact(4) {
                     each(u32::from_le_bytes(w.try_into().ok()?));
                 }
@@ -168,8 +168,8 @@ impl<'a> Value<'a> {
     /// The words of a repeated fixed64 or double field, packed or single.
     pub fn long_words(self, mut each: impl FnMut(u64)) -> Option<()> {
         match self {
-            Value::Fixed64(x) => each(x),
-            Value::Bytes(b) if b.len() % 8 == 0 => {
+            FieldValue::Fixed64(x) => each(x),
+            FieldValue::Bytes(b) if b.len() % 8 == 0 => {
                 for w in b.chunks_exact(8) {
                     each(u64::from_le_bytes(w.try_into().ok()?));
                 }
@@ -198,17 +198,17 @@ impl<'a> Fields<'a> {
         Some(head)
     }
 
-    fn read(&mut self) -> Option<(u32, Value<'a>)> {
+    fn read(&mut self) -> Option<(u32, FieldValue<'a>)> {
         let tag = take_varint(&mut self.rest)?;
         let field = u32::try_from(tag >> 3).ok().filter(|&f| f > 0 && f < 1 << 29)?;
         let value = match tag & 7 {
-            0 => Value::Varint(take_varint(&mut self.rest)?),
-            1 => Value::Fixed64(u64::from_le_bytes(self.take(8)?.try_into().ok()?)),
+            0 => FieldValue::Varint(take_varint(&mut self.rest)?),
+            1 => FieldValue::Fixed64(u64::from_le_bytes(self.take(8)?.try_into().ok()?)),
             2 => {
                 let len = take_varint(&mut self.rest)?;
-                Value::Bytes(self.take(usize::try_from(len).ok()?)?)
+                FieldValue::Bytes(self.take(usize::try_from(len).ok()?)?)
             }
-            5 => Value::Fixed32(u32::from_le_bytes(self.take(4)?.try_into().ok()?)),
+            5 => FieldValue::Fixed32(u32::from_le_bytes(self.take(4)?.try_into().ok()?)),
             _ => return None,
         };
         Some((field, value))
@@ -216,9 +216,9 @@ impl<'a> Fields<'a> {
 }
 
 impl<'a> Iterator for Fields<'a> {
-    type Item = (u32, Value<'a>);
+    type Item = (u32, FieldValue<'a>);
 
-    fn next(&mut self) -> Option<(u32, Value<'a>)> {
+    fn next(&mut self) -> Option<(u32, FieldValue<'a>)> {
         if self.rest.is_empty() || self.is_malformed {
             return None;
         }
@@ -229,7 +229,7 @@ impl<'a> Iterator for Fields<'a> {
 }
 
 /// All fields of a message; `None` if it is malformed anywhere.
-pub fn fields(message: &[u8]) -> Option<Vec<(u32, Value<'_>)>> {
+pub fn fields(message: &[u8]) -> Option<Vec<(u32, FieldValue<'_>)>> {
     let mut fields = Fields::of(message);
     let all = fields.by_ref().collect();
     (!fields.is_malformed).then_some(all)
@@ -275,10 +275,10 @@ mod tests {
         assert_eq!(
             read,
             [
-                (1, Value::Varint(300)),
-                (2, Value::Bytes(b"hi")),
-                (3, Value::Fixed32(1.5f32.to_bits())),
-                (4, Value::Fixed64((-2.0f64).to_bits())),
+                (1, FieldValue::Varint(300)),
+                (2, FieldValue::Bytes(b"hi")),
+                (3, FieldValue::Fixed32(1.5f32.to_bits())),
+                (4, FieldValue::Fixed64((-2.0f64).to_bits())),
             ]
         );
         for cut in 1..m.as_bytes().len() {

@@ -1,7 +1,9 @@
 //! TensorProto: a tensor as a record.
 
 use crate::prelude::*;
-use crate::protobuf::{Message, Value, fields, put_varint, read_shape, shape_message, take_varint};
+use crate::protobuf::{
+    FieldValue, Message, fields, put_varint, read_shape, shape_message, take_varint,
+};
 use bytes::Bytes;
 
 /// How strings are written.
@@ -49,7 +51,7 @@ pub fn decode(proto: &[u8]) -> Option<Tensor> {
         None => Vec::new(),
     };
     let shape = Shape::from_dims(&dims).ok()?;
-    let content = last(4).and_then(Value::as_bytes).unwrap_or_default();
+    let content = last(4).and_then(FieldValue::as_bytes).unwrap_or_default();
     let values = |field: u32| fields.iter().filter(move |f| f.0 == field).map(|f| f.1);
     if dtype == DType::String {
         let strings = match content.is_empty() {

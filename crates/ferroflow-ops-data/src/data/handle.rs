@@ -157,7 +157,7 @@ fn handle_to_bytes(handle: &ResourceHandle) -> Vec<u8> {
 }
 
 fn handle_from_bytes(bytes: &[u8]) -> Option<ResourceHandle> {
-    let text = |value: protobuf::Value<'_>| String::from_utf8(value.as_bytes()?.to_vec()).ok();
+    let text = |value: protobuf::FieldValue<'_>| String::from_utf8(value.as_bytes()?.to_vec()).ok();
     let mut handle = ResourceHandle::default();
     for (field, value) in protobuf::fields(bytes)? {
         match field {

@@ -3,7 +3,7 @@
 
 use crate::prelude::*;
 use bytes::Bytes;
-use ferroflow_op_kit::protobuf::{Value, fields};
+use ferroflow_op_kit::protobuf::{FieldValue, fields};
 use std::collections::HashMap;
 
 /// Features of a record that are not looked into yet, by name.
@@ -18,7 +18,7 @@ pub(crate) enum Values {
 }
 
 /// The entries of a `map<string, message>` field; the last of equal names counts.
-fn map_of<'a>(messages: &[(u32, Value<'a>)]) -> Option<Features<'a>> {
+fn map_of<'a>(messages: &[(u32, FieldValue<'a>)]) -> Option<Features<'a>> {
     let mut map = HashMap::new();
     for (_, value) in messages.iter().filter(|f| f.0 == 1) {
         let (mut key, mut item): (&[u8], &[u8]) = (&[], &[]);

@@ -1,7 +1,7 @@
 //! Einsum over one or two operands: each is brought to `[batch, free, contracted]`, and what is
 //! left is a batched matrix product.
 
-use super::gemm::{Mat, Product, Threads, product};
+use super::gemm::{Mat, Product, ProductThreads, product};
 use crate::prelude::*;
 use std::collections::BTreeMap;
 
@@ -219,7 +219,7 @@ fn summed<T: Product>(x: Tensor, rows: usize, n: usize) -> Result<Tensor> {
     // As a product with ones, halves are summed in single precision.
     let ones = vec![T::ONE; n];
     let x = Mat::new(x.as_slice::<T>()?, rows, n);
-    product(x, Mat::new(&ones, n, 1), out.as_mut_slice()?, Threads::All);
+    product(x, Mat::new(&ones, n, 1), out.as_mut_slice()?, ProductThreads::All);
     Ok(out)
 }
 
@@ -325,7 +325,7 @@ fn contract_two<T: Product>(
                 true => Mat::new(data, k, n),
                 false => Mat::new(data, n, k).transposed(),
             };
-            product(a, b, out, Threads::All);
+            product(a, b, out, ProductThreads::All);
         }
     }
     Ok(out)

@@ -66,7 +66,7 @@ impl<'a, T> Mat<'a, T> {
 
 /// Whether a product may use other threads: not when it is itself part of a split.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Threads {
+pub enum ProductThreads {
     One,
     All,
 }
@@ -85,12 +85,12 @@ pub trait Product: Tiled {
         out: &mut [Self],
         out_stride: usize,
         add: bool,
-        threads: Threads,
+        threads: ProductThreads,
     );
 }
 
 /// `out = a b`, contiguous.
-pub fn product<T: Product>(a: Mat<'_, T>, b: Mat<'_, T>, out: &mut [T], threads: Threads) {
+pub fn product<T: Product>(a: Mat<'_, T>, b: Mat<'_, T>, out: &mut [T], threads: ProductThreads) {
     let stride = b.cols;
     T::product(a, b, out, stride, false, threads);
 }
@@ -140,7 +140,7 @@ macro_rules! gemm_products {
                 out: &mut [$t],
                 out_stride: usize,
                 add: bool,
-                threads: Threads,
+                threads: ProductThreads,
             ) {
                 run_gemm(a, b, out, out_stride, add, threads, $way)
             }
@@ -248,7 +248,7 @@ fn run_gemm<T: Num>(
     out: &mut [T],
     out_stride: usize,
     add: bool,
-    threads: Threads,
+    threads: ProductThreads,
     way: fn(&Job<T>) -> Way<T>,
 ) {
     let (m, n, k) = (a.rows, b.cols, a.cols);
@@ -303,7 +303,7 @@ fn run_gemm<T: Num>(
     };
     let long = if by_rows { m } else { n };
     let tiles = long.div_ceil(TILE);
-    if threads == Threads::One || tiles == 1 {
+    if threads == ProductThreads::One || tiles == 1 {
         return part(0..long);
     }
     ComputePool::parallel_for(tiles, product_cost(m, n, k) / tiles, |tiles| {
@@ -320,7 +320,7 @@ macro_rules! widened_products {
                 out: &mut [$t],
                 out_stride: usize,
                 add: bool,
-                threads: Threads,
+                threads: ProductThreads,
             ) {
                 let (m, n) = (a.rows, b.cols);
                 let (wide_a, wide_b) = (a.to_vec(<$t>::to_f32), b.to_vec(<$t>::to_f32));
@@ -352,7 +352,7 @@ macro_rules! integer_products {
                 out: &mut [$t],
                 out_stride: usize,
                 add: bool,
-                _: Threads,
+                _: ProductThreads,
             ) {
                 let (n, k) = (b.cols, a.cols);
                 let copied = if b.col_stride == 1 { None } else { Some(b.to_vec(|x| x)) };
@@ -391,7 +391,7 @@ mod tests {
                 let x = if turn_a { Mat::new(&a, k, m).transposed() } else { Mat::new(&a, m, k) };
                 let y = if turn_b { Mat::new(&b, n, k).transposed() } else { Mat::new(&b, k, n) };
                 let mut out = vec![5.0; m * (n + 3)];
-                f32::product(x, y, &mut out, n + 3, add, Threads::All);
+                f32::product(x, y, &mut out, n + 3, add, ProductThreads::All);
                 for (i, out) in out.chunks(n + 3).enumerate() {
                     for (j, &got) in out.iter().enumerate() {
                         let term = |l: usize| {
@@ -416,7 +416,7 @@ mod tests {
             let b: Vec<f64> = (0..k * n).map(|i| (i * 5 % 11) as f64).collect();
             let at = Mat::new(&a, k, m).transposed();
             let mut out = vec![1.0; m * (n + 1)];
-            f64::product(at, Mat::new(&b, k, n), &mut out, n + 1, true, Threads::All);
+            f64::product(at, Mat::new(&b, k, n), &mut out, n + 1, true, ProductThreads::All);
             for i in 0..m {
                 for j in 0..n {
                     let sum: f64 = (0..k).map(|l| a[l * m + i] * b[l * n + j]).sum();

@@ -1,6 +1,6 @@
 //! MatMul, SparseMatMul, and the batched products.
 
-use super::gemm::{Finisher, Mat, Product, Threads, product, product_cost};
+use super::gemm::{Finisher, Mat, Product, ProductThreads, product, product_cost};
 use crate::math::cast::cast_to;
 use crate::prelude::*;
 use ferroflow_core::Epilogue;
@@ -45,7 +45,7 @@ impl<T: Product> MatMul<T> {
         let mut out = ctx.alloc(T::DTYPE, [x.rows, y.cols])?;
         let finisher = epilogue.and_then(|epilogue| Finisher::new::<T>(epilogue, out.shape()));
         let n = y.cols;
-        product(x, y, out.as_mut_slice()?, Threads::All);
+        product(x, y, out.as_mut_slice()?, ProductThreads::All);
         if let Some(finisher) = finisher {
             finisher.run_all(out.as_mut_slice::<T>()?, n);
         }
@@ -82,7 +82,7 @@ impl Kernel for SparseMatMul {
             b.shape()
         );
         let mut out = ctx.alloc(DType::Float, [x.rows, y.cols])?;
-        product(x, y, out.as_mut_slice()?, Threads::All);
+        product(x, y, out.as_mut_slice()?, ProductThreads::All);
         ctx.set(0, out)
     }
 }
@@ -136,7 +136,7 @@ impl<T: Product> BatchMatMul<T> {
         if data.is_empty() {
             return Ok(out);
         }
-        let one = |i: usize, out: &mut [T], threads: Threads| {
+        let one = |i: usize, out: &mut [T], threads: ProductThreads| {
             let a = operand(data_x, batches.x.at(i), (m, k), self.adjoint_x);
             let b = operand(data_y, batches.y.at(i), (k, n), self.adjoint_y);
             product(a, b, out, threads);
@@ -145,12 +145,12 @@ impl<T: Product> BatchMatMul<T> {
         if count >= ferroflow_core::ComputePool::threads() {
             for_rows(data, m * n, product_cost(m, n, k), |range, data| {
                 for (i, out) in range.zip(data.chunks_exact_mut(m * n)) {
-                    one(i, out, Threads::One);
+                    one(i, out, ProductThreads::One);
                 }
             });
         } else {
             for (i, out) in data.chunks_exact_mut(m * n).enumerate() {
-                one(i, out, Threads::All);
+                one(i, out, ProductThreads::All);
             }
         }
         Ok(out)

@@ -6,7 +6,7 @@ use super::direct::{Direct, turned, turned_filter};
 use super::window::Axis;
 use ferroflow_core::ComputePool;
 use ferroflow_op_kit::parallel::for_rows;
-use ferroflow_ops_math::linalg::gemm::{Finisher, Mat, Product, Threads, product_cost};
+use ferroflow_ops_math::linalg::gemm::{Finisher, Mat, Product, ProductThreads, product_cost};
 
 /// Sizes of a convolution with channels last.
 #[derive(Clone, Debug)]
@@ -187,7 +187,7 @@ impl Conv {
         }
         if self.is_pointwise() {
             let a = Mat::new(x, self.rows(), k);
-            T::product(a, self.filter(filter, 0), y, n, false, Threads::All);
+            T::product(a, self.filter(filter, 0), y, n, false, ProductThreads::All);
             return finisher.run_all(y, n);
         }
         match Direct::new(self) {
@@ -215,7 +215,7 @@ impl Conv {
                     self.gather(x, rows.clone(), group, panel);
                     let a = Mat::new(panel, rows.len(), k);
                     let y = &mut y[group * (n / self.groups)..];
-                    T::product(a, self.filter(filter, group), y, n, false, Threads::One);
+                    T::product(a, self.filter(filter, group), y, n, false, ProductThreads::One);
                 }
                 finisher.run(y);
             }
@@ -231,7 +231,7 @@ impl Conv {
         if self.is_pointwise() {
             let a = Mat::new(dy, self.rows(), n);
             let filter = self.filter(filter, 0).transposed();
-            return T::product(a, filter, dx, k, false, Threads::All);
+            return T::product(a, filter, dx, k, false, ProductThreads::All);
         }
         // With few channels most of a tile's columns would be for nothing.
         if self.in_channels >= 8
@@ -251,7 +251,7 @@ impl Conv {
     ) {
         let (k, n, positions) = (self.patch(), self.out_channels, self.positions());
         let panel_rows = self.panel_rows::<T>();
-        let image = |i: usize, dx: &mut [T], threads: Threads| {
+        let image = |i: usize, dx: &mut [T], threads: ProductThreads| {
             dx.fill(T::ZERO);
             let mut panel = vec![T::ZERO; panel_rows.min(positions) * k];
             for from in (0..positions).step_by(panel_rows) {
@@ -286,12 +286,12 @@ impl Conv {
         if self.batch >= ComputePool::threads() {
             for_rows(dx, size, product_cost(positions, n, k), |images, dx| {
                 for (i, dx) in images.zip(dx.chunks_exact_mut(size)) {
-                    image(i, dx, Threads::One);
+                    image(i, dx, ProductThreads::One);
                 }
             });
         } else {
             for (i, dx) in dx.chunks_exact_mut(size).enumerate() {
-                image(i, dx, Threads::All);
+                image(i, dx, ProductThreads::All);
             }
         }
     }
@@ -305,7 +305,7 @@ impl Conv {
         }
         if self.is_pointwise() {
             let a = Mat::new(x, rows, k).transposed();
-            return T::product(a, Mat::new(dy, rows, n), df, n, false, Threads::All);
+            return T::product(a, Mat::new(dy, rows, n), df, n, false, ProductThreads::All);
         }
         match Direct::new(self) {
             Some(direct) => direct.backprop_filter(x, dy, df),
@@ -358,7 +358,7 @@ impl Conv {
                 col_stride: 1,
                 conj: false,
             };
-            T::product(a, b, &mut sum[group * cols..], n, true, Threads::One);
+            T::product(a, b, &mut sum[group * cols..], n, true, ProductThreads::One);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! GRUBlockCell and its gradient: one step of a gated recurrent unit.
 
 use crate::prelude::*;
-use ferroflow_ops_math::linalg::gemm::{Mat, Product, Threads, product};
+use ferroflow_ops_math::linalg::gemm::{Mat, Product, ProductThreads, product};
 
 /// Sizes of a cell.
 struct Sizes {
@@ -58,7 +58,7 @@ impl Sizes {
             out.chunks_exact_mut(n).for_each(|row| row.copy_from_slice(bias));
             let k = self.input + self.cell;
             let (a, b) = (Mat::new(rows, self.batch, k), Mat::new(w, k, n));
-            f32::product(a, b, &mut out, n, true, Threads::All);
+            f32::product(a, b, &mut out, n, true, ProductThreads::All);
         }
         out
     }
@@ -69,7 +69,7 @@ impl Sizes {
         let mut out = vec![0f32; self.batch * k];
         if !out.is_empty() && n > 0 {
             let (a, b) = (Mat::new(rows, self.batch, n), Mat::new(w, k, n).transposed());
-            product(a, b, &mut out, Threads::All);
+            product(a, b, &mut out, ProductThreads::All);
         }
         out
     }

@@ -1,6 +1,6 @@
 //! The arithmetic of a long short-term memory cell: one step, and one step back.
 
-use ferroflow_ops_math::linalg::gemm::{Mat, Product, Threads};
+use ferroflow_ops_math::linalg::gemm::{Mat, Product, ProductThreads};
 
 /// Where the gates are in a row of pre-activations, in cells.
 #[derive(Clone, Copy, Debug)]
@@ -80,7 +80,7 @@ pub(super) fn step(
     gates.chunks_exact_mut(n).for_each(|row| row.copy_from_slice(weights.bias));
     let rows = joined(s, x, h_prev);
     let (a, w) = (Mat::new(&rows, s.batch, k), Mat::new(weights.w, k, n));
-    f32::product(a, w, &mut gates, n, true, Threads::All);
+    f32::product(a, w, &mut gates, n, true, ProductThreads::All);
     let mut out = Activations::default();
     for (at, &before) in cs_prev.iter().enumerate() {
         let (row, j) = (&gates[at / c * n..][..n], at % c);
@@ -166,9 +166,9 @@ pub(super) fn back_through_weights(
     let mut both = vec![0f32; s.batch * k];
     if s.batch > 0 && n > 0 {
         let d = Mat::new(gates, s.batch, n);
-        f32::product(d, Mat::new(w, k, n).transposed(), &mut both, k, false, Threads::All);
+        f32::product(d, Mat::new(w, k, n).transposed(), &mut both, k, false, ProductThreads::All);
         let rows = joined(s, x, h_prev);
-        f32::product(Mat::new(&rows, s.batch, k).transposed(), d, dw, n, true, Threads::All);
+        f32::product(Mat::new(&rows, s.batch, k).transposed(), d, dw, n, true, ProductThreads::All);
     }
     let (mut dx, mut dh) = (Vec::new(), Vec::new());
     for row in both.chunks_exact(k.max(1)) {

@@ -3,7 +3,7 @@
 use super::affine::{Quantized, product_range, scalar, set_range, unclamped};
 use crate::nn::quantized_conv;
 use crate::prelude::*;
-use ferroflow_ops_math::linalg::gemm::{Mat, Threads, product};
+use ferroflow_ops_math::linalg::gemm::{Mat, ProductThreads, product};
 
 /// Elements less the level that stands for zero.
 fn centred<T: Quantized>(t: &Tensor, (min, max): (f32, f32)) -> Result<Vec<i32>> {
@@ -50,7 +50,7 @@ impl Kernel for MatMul {
         );
         let mut out = Tensor::zeros(DType::QInt32, [left.rows, right.cols])?;
         if out.elements() > 0 && left.cols > 0 {
-            product(left, right, out.as_mut_slice::<i32>()?, Threads::All);
+            product(left, right, out.as_mut_slice::<i32>()?, ProductThreads::All);
         }
         ctx.set(0, out)?;
         set_range(ctx, product_range::<u8, u8>(of_a, of_b))
