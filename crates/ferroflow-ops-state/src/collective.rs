@@ -108,7 +108,7 @@ impl Collective {
         ensure!(
             gives || group_size > 1,
             Internal,
-            "{}: nobody sends what is broadcast to a group of one",
+            "{}: no member sends what is broadcast to a group of one",
             ctx.node.name
         );
         let tensor = if gives { ctx.take_inputs(0..1)?.pop() } else { None };
@@ -409,7 +409,7 @@ mod tests {
             .input(Tensor::scalar(7i32))
             .input(Tensor::scalar(9i32))
             .input(Tensor::vector(&[2i32]))
-            .fails(Code::Internal, "nobody sends what is broadcast");
+            .fails(Code::Internal, "no member sends what is broadcast");
     }
 
     #[test]

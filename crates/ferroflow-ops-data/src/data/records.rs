@@ -276,7 +276,7 @@ mod tests {
         let e = fixed(4).unwrap_err();
         assert!(e.message().contains("body length 6 bytes, which is not an exact multiple"), "{e}");
         assert_eq!(fixed(0).unwrap_err().message(), "`record_bytes` must be > 0");
-        let e = read("TextLineDataset", &path("nobody"), "").unwrap_err();
+        let e = read("TextLineDataset", &path("missing"), "").unwrap_err();
         assert_eq!(e.code(), Code::NotFound);
         let e = read("TextLineDataset", &path("lines"), "XX").unwrap_err();
         assert_eq!(e.message(), "Unsupported compression_type.");

@@ -308,7 +308,7 @@ mod tests {
         let turns = Arc::new(Turns::new(0));
         let mut first = match std::pin::pin!(turns.take()).poll(cx) {
             Poll::Ready(turn) => turn,
-            Poll::Pending => panic!("nobody else has it"),
+            Poll::Pending => panic!("no other task holds it"),
         };
         *first += 1;
         let mut second = std::pin::pin!(turns.take());

@@ -359,7 +359,7 @@ const DEQUEUES: [QueueAct; 3] = [
     ("QueueDequeueMany", "Takes `n` elements as a batch, when there are as many.", dequeue_many),
     (
         "QueueDequeueUpTo",
-        "Takes `n` elements as a batch, or what is left of a closed queue.",
+        "Takes `n` elements as a batch, or the rest of a closed queue.",
         dequeue_up_to,
     ),
 ];

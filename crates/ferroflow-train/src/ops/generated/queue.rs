@@ -1354,7 +1354,7 @@ impl Default for QueueDequeueUpToOptions {
     }
 }
 
-/// `QueueDequeueUpTo`: Takes `n` elements as a batch, or what is left of a closed queue.
+/// `QueueDequeueUpTo`: Takes `n` elements as a batch, or the rest of a closed queue.
 #[track_caller]
 pub fn queue_dequeue_up_to(handle: &Output, n: &Output, component_types: &[DType]) -> Vec<Output> {
     queue_dequeue_up_to_with(handle, n, component_types, QueueDequeueUpToOptions::default())
@@ -1391,7 +1391,7 @@ impl Default for QueueDequeueUpToV2Options {
     }
 }
 
-/// `QueueDequeueUpToV2`: Takes `n` elements as a batch, or what is left of a closed queue.
+/// `QueueDequeueUpToV2`: Takes `n` elements as a batch, or the rest of a closed queue.
 #[track_caller]
 pub fn queue_dequeue_up_to_v2(
     handle: &Output,
