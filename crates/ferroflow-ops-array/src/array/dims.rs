@@ -92,7 +92,7 @@ mod tests {
     use crate::testing::check;
 
     #[test]
-    fn dimensions_are_told() {
+    fn dimensions_are_returned() {
         let x = Tensor::zeros(DType::Float, [2, 0]).unwrap();
         check("Shape").input(x.clone()).gives(Tensor::vector(&[2i32, 0]));
         check("Shape")

@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_told_apart() {
+    fn values_are_distinguished() {
         let x = Tensor::vector(&[f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 1.0]);
         let is =
             |op: &str, want: [bool; 4]| check(op).input(x.clone()).gives(Tensor::vector(&want));

@@ -498,7 +498,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn shapes_of_elements_are_told() {
+    fn shapes_of_elements_are_returned() {
         let shape_of =
             |l: Tensor, t: DType| check("TensorListElementShape").input(l).attr("shape_type", t);
         shape_of(floats(&[]), DType::Int32).gives(Tensor::scalar(-1i32));

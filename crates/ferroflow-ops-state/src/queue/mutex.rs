@@ -117,7 +117,7 @@ mod tests {
     use ferroflow_core::CancelToken;
 
     #[test]
-    fn one_holds_it_at_a_time_and_the_first_who_waits_is_next() {
+    fn one_holder_at_a_time_and_waiters_in_order() {
         let mutex = Arc::new(Mutex { monitor: Monitor::new(false, &[Order::FirstCome]) });
         let acquire = |token: &CancelToken| {
             let (pending, done) = Pending::new();
