@@ -89,7 +89,7 @@ pub fn run(args: Args) -> Result<()> {
     model.link.latency = units::seconds(&args.latency)?;
     if let Some(path) = &args.measured {
         let bytes = std::fs::read(path).map_err(|e| wrong(format!("{path}: {e}")))?;
-        model.measured = ferroflow::train::RunMetadata::from_bytes(bytes).measured()?;
+        model.measured = ferroflow::RunMetadata::from_bytes(bytes).measured()?;
     }
     let graph = read_graph(Path::new(&args.graph))?;
     let request = PlacementRequest {

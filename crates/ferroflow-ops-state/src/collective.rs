@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_group_of_one_nobody_sends() {
+    fn a_broadcast_in_a_group_of_one_fails() {
         check("CollectiveBcastRecvV2")
             .attr("T", ferroflow_core::DType::Float)
             .input(Tensor::scalar(1i32))

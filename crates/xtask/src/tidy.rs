@@ -38,10 +38,6 @@ pub struct Args {
     #[arg(long, value_name = "RULE")]
     only: Vec<String>,
 
-    /// Also print what breaks the rules that are only warnings so far
-    #[arg(long)]
-    all: bool,
-
     /// Show the rules instead of checking them
     #[arg(long)]
     list: bool,
@@ -71,17 +67,9 @@ impl fmt::Display for Finding {
     }
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum Level {
-    Error,
-    /// Printed with `--all`; the check does not fail.
-    Warning,
-}
-
 struct Rule {
     name: &'static str,
     about: &'static str,
-    level: Level,
     check: fn(&Tree) -> Vec<Finding>,
 }
 
@@ -89,85 +77,71 @@ const RULES: &[Rule] = &[
     Rule {
         name: "wire-types",
         about: "protobuf types appear only in wire modules and services",
-        level: Level::Error,
         check: wire_types::check,
     },
     Rule {
         name: "unsafe-files",
         about: "files with unsafe code are those in unsafe.allow",
-        level: Level::Error,
         check: unsafe_files::check,
     },
     Rule {
         name: "forbid-unsafe",
         about: "a crate without unsafe code forbids it",
-        level: Level::Error,
         check: forbid_unsafe::check,
     },
     Rule {
         name: "op-names",
         about: "no code compares an op's name outside the op's own file",
-        level: Level::Error,
         check: op_names::check,
     },
     Rule {
         name: "lock-guards",
         about: "no lock is held over an await, a callback or a kernel",
-        level: Level::Error,
         check: lock_guards::check,
     },
     Rule {
         name: "doc-paths",
         about: "files and modules that a document names exist",
-        level: Level::Error,
         check: doc_paths::check,
     },
     Rule {
         name: "doc-links",
         about: "links in documents lead to files and headings that exist",
-        level: Level::Error,
         check: doc_links::check,
     },
     Rule {
         name: "environment",
         about: "FERROFLOW_* variables are those on the reference page",
-        level: Level::Error,
         check: environment::check,
     },
     Rule {
         name: "missing-docs",
         about: "public crates have the missing_docs lint",
-        level: Level::Error,
         check: missing_docs::check,
     },
     Rule {
         name: "comment-width",
         about: "comments have at most 100 columns",
-        level: Level::Warning,
         check: comment_width::check,
     },
     Rule {
         name: "phrases",
         about: "text does without the phrases of phrases.txt",
-        level: Level::Warning,
         check: phrases::check,
     },
     Rule {
         name: "type-names",
         about: "a public type name has one meaning in the workspace",
-        level: Level::Warning,
         check: type_names::check,
     },
     Rule {
         name: "test-functions",
         about: "tests do something, and ignored ones say why",
-        level: Level::Error,
         check: test_functions::check,
     },
     Rule {
         name: "dependencies",
         about: "tokio and threads stay where ARCHITECTURE puts them",
-        level: Level::Error,
         check: dependencies::check,
     },
 ];
@@ -175,8 +149,7 @@ const RULES: &[Rule] = &[
 pub fn run(args: &Args) -> Result {
     if args.list {
         for rule in RULES {
-            let note = if rule.level == Level::Warning { " (warning)" } else { "" };
-            println!("{:<15} {}{note}", rule.name, rule.about);
+            println!("{:<15} {}", rule.name, rule.about);
         }
         return Ok(());
     }
@@ -185,38 +158,25 @@ pub fn run(args: &Args) -> Result {
     }
     let began = Instant::now();
     let tree = Tree::load(&paths::root())?;
-    let (mut errors, mut warnings) = (0, 0);
+    let mut count = 0;
     for rule in RULES {
-        let is_named = args.only.iter().any(|name| name == rule.name);
-        if !args.only.is_empty() && !is_named {
+        if !args.only.is_empty() && args.only.iter().all(|name| name != rule.name) {
             continue;
         }
         let findings = (rule.check)(&tree);
-        let is_error = rule.level == Level::Error;
-        *(if is_error { &mut errors } else { &mut warnings }) += findings.len();
-        if is_error || is_named || args.all {
-            print(rule, &findings);
+        count += findings.len();
+        if !findings.is_empty() {
+            println!("{}: {} ({} places)", rule.name, rule.about, findings.len());
         }
+        findings.iter().for_each(|finding| println!("  {finding}"));
     }
-    let took = steps::time_text(began.elapsed());
-    println!("tidy: {errors} errors, {warnings} warnings, {took}");
-    if errors == 0 { Ok(()) } else { Err(Failure(format!("{errors} places break a rule"))) }
+    println!("tidy: {count} places, {}", steps::time_text(began.elapsed()));
+    if count == 0 { Ok(()) } else { Err(Failure(format!("{count} places break a rule"))) }
 }
 
 /// What `cargo xtask check` runs.
 pub fn checked() -> Result {
-    run(&Args { only: Vec::new(), all: false, list: false })
-}
-
-fn print(rule: &Rule, findings: &[Finding]) {
-    if findings.is_empty() {
-        return;
-    }
-    let level = if rule.level == Level::Error { "error" } else { "warning" };
-    println!("{level}: {}: {} ({} places)", rule.name, rule.about, findings.len());
-    for finding in findings {
-        println!("  {finding}");
-    }
+    run(&Args { only: Vec::new(), list: false })
 }
 
 #[cfg(test)]
