@@ -20,7 +20,14 @@ pub enum GradientName {
     /// The tensor of this name.
     Tensor(String),
     /// A sparse gradient: `values[i]` is added to row `indices[i]` of a tensor of shape `shape`.
-    Slices { values: String, indices: String, shape: String },
+    Slices {
+        /// The tensor of values.
+        values: String,
+        /// The tensor of row numbers.
+        indices: String,
+        /// The tensor with the shape of the whole gradient.
+        shape: String,
+    },
 }
 
 /// Adds nodes that compute the derivatives of the sum of `ys` by each of `xs`, and returns their
