@@ -14,10 +14,10 @@ fn folder(name: &str) -> PathBuf {
 /// Compiles the definitions into `to`, without the help of an installed `protoc`.
 fn generate(to: &Path) {
     let proto = folder("proto");
-    let entries = fs::read_dir(&proto).unwrap();
-    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    let entries = fs::read_dir(&proto).expect("the folder of the definitions");
+    let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     files.sort();
-    let descriptors = protox::compile(&files, [&proto]).unwrap();
+    let descriptors = protox::compile(&files, [&proto]).expect("definitions that compile");
     prost_build::Config::new()
         .bytes(["."])
         // Sorted maps make equal messages equal bytes.
@@ -33,7 +33,7 @@ fn generate(to: &Path) {
         .compile_well_known_types()
         .out_dir(to)
         .compile_fds(descriptors)
-        .unwrap();
+        .expect("code for the definitions");
 }
 
 #[test]
