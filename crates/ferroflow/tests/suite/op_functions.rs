@@ -75,12 +75,12 @@ fn files() -> BTreeMap<String, String> {
         let _ = writeln!(text, "use crate::output::Output;");
         for (uses, import) in [
             (&["&Function", "&'a Function"][..], "use crate::function::Function;"),
-            (&["&Graph"], "use crate::graph::Graph;"),
-            (&["-> Operation"], "use crate::output::Operation;"),
-            (&["DType"], "use ferroflow_core::DType;"),
-            (&["PartialShape"], "use ferroflow_core::PartialShape;"),
-            (&["&Tensor", "&'a Tensor"], "use ferroflow_core::Tensor;"),
-            (&[" list("], "use crate::ops::attrs::list;"),
+            (&["&Graph"][..], "use crate::graph::Graph;"),
+            (&["-> Operation"][..], "use crate::output::Operation;"),
+            (&["DType"][..], "use ferroflow_core::DType;"),
+            (&["PartialShape"][..], "use ferroflow_core::PartialShape;"),
+            (&["&Tensor", "&'a Tensor"][..], "use ferroflow_core::Tensor;"),
+            (&[" list("][..], "use crate::ops::attrs::list;"),
         ] {
             if uses.iter().any(|name| functions.contains(name)) {
                 let _ = writeln!(text, "{import}");
