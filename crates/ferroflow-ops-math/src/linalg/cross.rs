@@ -59,4 +59,10 @@ mod tests {
         let text = "Cross-products are only defined for 3-element vectors.";
         check("Cross").input(v()).input(v()).fails(Code::FailedPrecondition, text);
     }
+
+    #[test]
+    fn gradients_of_a_cross_product_are_slopes() {
+        let (a, b) = (Tensor::vector(&[0.3f64, -0.7, 0.9]), Tensor::vector(&[1.5f64, 0.2, -0.4]));
+        check("Cross").input(a).input(b).gradient();
+    }
 }
