@@ -31,7 +31,7 @@ impl Catalog {
         OpBuilder { catalog: self, def: OpDef { source, ..OpDef::named(name) } }
     }
 
-    /// Declares the gradient of an op that was declared by a table; see [`OpBuilder::gradient`].
+    /// Declares the gradient of an op that is already declared; see [`OpBuilder::gradient`].
     pub fn gradient(
         &mut self,
         op: &str,

@@ -45,9 +45,13 @@ use crate::catalog::Catalog;
 /// Runs all passes that make a step cheaper, in order. The last two make nodes whose ops exist only
 /// in memory and not in a GraphDef, so this runs on the task that compiles the step.
 pub fn optimize(step: &mut Pruned, catalog: &Catalog, evaluate: EvaluateFn<'_>) {
+    // Before merging: the constants that it makes can be merged too.
     fold(step, catalog, evaluate);
+    // Before merging: nodes that read the same value through identities become equal.
     remove_identities(step);
+    // Before fusing: a node inside a fused one cannot be merged any more.
     merge_common(step);
+    // Before element-wise fusion, which would take the bias and the activation.
     fuse_epilogues(step);
     fuse_elementwise(step);
 }

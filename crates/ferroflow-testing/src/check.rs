@@ -114,7 +114,8 @@ impl<'c> Check<'c> {
         Ok(values.into_vec())
     }
 
-    /// Runs and expects one output with exactly these elements and this shape.
+    /// Runs and expects this output. Floats are compared with a small tolerance; see
+    /// [`assert_close`].
     #[track_caller]
     pub fn gives(self, want: Tensor) {
         let name = self.op.name.clone();

@@ -31,8 +31,9 @@ pub(crate) trait Transport: Send + Sync + 'static {
     /// Prepares to send values to the tasks at these addresses. Completes also if that fails.
     fn prepare(&self, to: Vec<String>) -> BoxFuture<()>;
 
-    /// Pushes a value to another task. False: the value waits for a RecvTensor. `over` gets the id
-    /// of the link before anything goes over it.
+    /// Pushes a value to another task. Returns false if it cannot: the value then waits until the
+    /// other task calls `recv`. Calls `over` with the id of the link before it sends anything, so
+    /// that the step fails if this link is lost.
     fn send(
         &self,
         to: Remote<'_>,
@@ -43,7 +44,7 @@ pub(crate) trait Transport: Send + Sync + 'static {
         over: &dyn Fn(u64),
     ) -> bool;
 
-    /// Whether the device of this incarnation pushes its values.
+    /// Whether the task that has the device of this incarnation pushes its values to this task.
     fn pushes(&self, incarnation: u64) -> bool;
 
     /// Asks `from` for the value under `key` of a step, and waits for it. Dropping the future

@@ -1,4 +1,4 @@
-"""Records gradients of ops from TensorFlow 2.15.1, as text that tests/gradients.rs reads.
+"""Records gradients of ops from TensorFlow 2.15.1, as text that tests/suite/gradients.rs reads.
 
     python record.py            # writes FAMILY.txt beside this file
 
