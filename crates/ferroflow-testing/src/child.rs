@@ -56,9 +56,9 @@ macro_rules! this_test {
     }};
 }
 
-/// `module::test` of `program::module::test::here`.
+/// `module::test` of `program::module::test::here`, also where the call is inside closures.
 pub fn test_of(path: &'static str) -> &'static str {
-    let path = path.strip_suffix("::here").unwrap_or(path);
+    let path = path.strip_suffix("::here").unwrap_or(path).trim_end_matches("::{{closure}}");
     path.split_once("::").map_or(path, |(_, test)| test)
 }
 
@@ -73,6 +73,7 @@ mod tests {
         }
         let name = this_test!();
         assert_eq!(name, "child::tests::a_test_runs_itself_again_as_a_child");
+        assert_eq!((|| this_test!())(), name, "in a closure");
         let done = command(name, "speaker").output().unwrap();
         assert!(done.status.success());
         assert!(String::from_utf8_lossy(&done.stdout).contains("the child speaks"));

@@ -232,6 +232,16 @@ impl StepRunner for GraphDefSession {
 }
 
 /// The devices and rules of a session in this process.
+///
+/// ```
+/// use ferroflow_train::{Graph, LocalOptions, Session};
+/// let g = Graph::new();
+/// let y = g.device("/cpu:1", || g.constant(2.0).square());
+/// let options = LocalOptions { cpu_devices: 2, allow_soft_placement: false };
+/// let session = Session::local_with(&g, &options)?;
+/// assert_eq!(session.run(y.scalar::<f32>())?, 4.0);
+/// # Ok::<(), ferroflow_core::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct LocalOptions {
     /// The number of CPU devices, `/cpu:0` and up. They share the threads of the process.
