@@ -8,7 +8,7 @@ const PRELUDE: &str = include_str!("../../src/prelude.rs");
 #[test]
 fn every_item_of_the_prelude_has_an_example() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let names = ["ferroflow", "ferroflow-core", "ferroflow-train"];
+    let names = ["ferroflow", "ferroflow-core", "ferroflow-op-kit", "ferroflow-train"];
     let documented = documentation(&names.map(|name| crates.join(name)));
     let mut count = 0;
     for item in exports() {
