@@ -1,8 +1,8 @@
 //! Element-wise mathematics.
 //!
 //! Formulas are rows of tables; [`ferroflow_op_kit::vector`] runs them over slices, [`lanes`]
-//! widens narrow types, [`broadcast`] lines shapes up, [`elementwise`] makes kernels of them,
-//! [`stream`] writes large results past the caches, and [`blocks`] tells the graph's passes of
+//! widens narrow types, `broadcast` lines shapes up, [`elementwise`] makes kernels of them,
+//! `stream` writes large results past the caches, and [`blocks`] tells the graph's passes of
 //! them.
 
 use crate::prelude::*;

@@ -1,4 +1,4 @@
-//! Matrix products of every number type: floats through the `gemm` crate, or [`wide`](super::wide)
+//! Matrix products of every number type: floats through the `gemm` crate, or `linalg::wide`
 //! where that is faster, split over our own threads; halves widened; integers by a plain loop that
 //! wraps.
 
