@@ -236,7 +236,7 @@ fn function(op: &OpDef) -> String {
     parameters.push(format!("options: {options}{anonymous}"));
     let _ = writeln!(
         text,
-        "\n/// [`{name}`] with other attributes.\n#[track_caller]\npub fn {with}({}) -> {result} {{\n{}\n}}",
+        "\n/// [`{name}()`] with other attributes.\n#[track_caller]\npub fn {with}({}) -> {result} {{\n{}\n}}",
         parameters.join(", "),
         outputs.returned(op, &made(&body))
     );

@@ -41,7 +41,7 @@ pub fn approx_top_k(input: &Output, k: i64) -> (Output, Output) {
     approx_top_k_with(input, k, ApproxTopKOptions::default())
 }
 
-/// [`approx_top_k`] with other attributes.
+/// [`approx_top_k()`] with other attributes.
 #[track_caller]
 pub fn approx_top_k_with(input: &Output, k: i64, options: ApproxTopKOptions) -> (Output, Output) {
     let [values, indices] = input
@@ -187,7 +187,7 @@ pub fn copy(input: &Output) -> Output {
     copy_with(input, CopyOptions::default())
 }
 
-/// [`copy`] with other attributes.
+/// [`copy()`] with other attributes.
 #[track_caller]
 pub fn copy_with(input: &Output, options: CopyOptions<'_>) -> Output {
     input
@@ -220,7 +220,7 @@ pub fn copy_host(input: &Output) -> Output {
     copy_host_with(input, CopyHostOptions::default())
 }
 
-/// [`copy_host`] with other attributes.
+/// [`copy_host()`] with other attributes.
 #[track_caller]
 pub fn copy_host_with(input: &Output, options: CopyHostOptions<'_>) -> Output {
     input
@@ -274,7 +274,7 @@ pub fn debug_identity(input: &Output) -> Output {
     debug_identity_with(input, DebugIdentityOptions::default())
 }
 
-/// [`debug_identity`] with other attributes.
+/// [`debug_identity()`] with other attributes.
 #[track_caller]
 pub fn debug_identity_with(input: &Output, options: DebugIdentityOptions<'_>) -> Output {
     input
@@ -327,7 +327,7 @@ pub fn debug_identity_v2(input: &Output) -> Output {
     debug_identity_v2_with(input, DebugIdentityV2Options::default())
 }
 
-/// [`debug_identity_v2`] with other attributes.
+/// [`debug_identity_v2()`] with other attributes.
 #[track_caller]
 pub fn debug_identity_v2_with(input: &Output, options: DebugIdentityV2Options<'_>) -> Output {
     input
@@ -374,7 +374,7 @@ pub fn debug_nan_count(input: &Output) -> Output {
     debug_nan_count_with(input, DebugNanCountOptions::default())
 }
 
-/// [`debug_nan_count`] with other attributes.
+/// [`debug_nan_count()`] with other attributes.
 #[track_caller]
 pub fn debug_nan_count_with(input: &Output, options: DebugNanCountOptions<'_>) -> Output {
     input
@@ -414,7 +414,7 @@ pub fn dense_bincount(input: &Output, size: &Output, weights: &Output) -> Output
     dense_bincount_with(input, size, weights, DenseBincountOptions::default())
 }
 
-/// [`dense_bincount`] with other attributes.
+/// [`dense_bincount()`] with other attributes.
 #[track_caller]
 pub fn dense_bincount_with(
     input: &Output,
@@ -451,7 +451,7 @@ pub fn depth_to_space(input: &Output, block_size: i64) -> Output {
     depth_to_space_with(input, block_size, DepthToSpaceOptions::default())
 }
 
-/// [`depth_to_space`] with other attributes.
+/// [`depth_to_space()`] with other attributes.
 #[track_caller]
 pub fn depth_to_space_with(
     input: &Output,
@@ -531,7 +531,7 @@ pub fn edit_distance(
     )
 }
 
-/// [`edit_distance`] with other attributes.
+/// [`edit_distance()`] with other attributes.
 #[track_caller]
 pub fn edit_distance_with(
     hypothesis_indices: &Output,
@@ -574,7 +574,7 @@ pub fn empty(shape: &Output, dtype: DType) -> Output {
     empty_with(shape, dtype, EmptyOptions::default())
 }
 
-/// [`empty`] with other attributes.
+/// [`empty()`] with other attributes.
 #[track_caller]
 pub fn empty_with(shape: &Output, dtype: DType, options: EmptyOptions) -> Output {
     shape.graph().op("Empty").input(shape).attr("dtype", dtype).attr("init", options.init).output()
@@ -657,7 +657,7 @@ pub fn gather(params: &Output, indices: &Output) -> Output {
     gather_with(params, indices, GatherOptions::default())
 }
 
-/// [`gather`] with other attributes.
+/// [`gather()`] with other attributes.
 #[track_caller]
 pub fn gather_with(params: &Output, indices: &Output, options: GatherOptions) -> Output {
     params
@@ -694,7 +694,7 @@ pub fn gather_v2(params: &Output, indices: &Output, axis: &Output) -> Output {
     gather_v2_with(params, indices, axis, GatherV2Options::default())
 }
 
-/// [`gather_v2`] with other attributes.
+/// [`gather_v2()`] with other attributes.
 #[track_caller]
 pub fn gather_v2_with(
     params: &Output,
@@ -737,7 +737,7 @@ pub fn histogram_fixed_width(values: &Output, value_range: &Output, nbins: &Outp
     histogram_fixed_width_with(values, value_range, nbins, HistogramFixedWidthOptions::default())
 }
 
-/// [`histogram_fixed_width`] with other attributes.
+/// [`histogram_fixed_width()`] with other attributes.
 #[track_caller]
 pub fn histogram_fixed_width_with(
     values: &Output,
@@ -818,7 +818,7 @@ pub fn list_diff(x: &Output, y: &Output) -> (Output, Output) {
     list_diff_with(x, y, ListDiffOptions::default())
 }
 
-/// [`list_diff`] with other attributes.
+/// [`list_diff()`] with other attributes.
 #[track_caller]
 pub fn list_diff_with(x: &Output, y: &Output, options: ListDiffOptions) -> (Output, Output) {
     let [out, idx] =
@@ -845,7 +845,7 @@ pub fn lower_bound(sorted_inputs: &Output, values: &Output) -> Output {
     lower_bound_with(sorted_inputs, values, LowerBoundOptions::default())
 }
 
-/// [`lower_bound`] with other attributes.
+/// [`lower_bound()`] with other attributes.
 #[track_caller]
 pub fn lower_bound_with(
     sorted_inputs: &Output,
@@ -904,7 +904,7 @@ pub fn matrix_diag_part_v3(input: &Output, k: &Output, padding_value: &Output) -
     matrix_diag_part_v3_with(input, k, padding_value, MatrixDiagPartV3Options::default())
 }
 
-/// [`matrix_diag_part_v3`] with other attributes.
+/// [`matrix_diag_part_v3()`] with other attributes.
 #[track_caller]
 pub fn matrix_diag_part_v3_with(
     input: &Output,
@@ -974,7 +974,7 @@ pub fn matrix_diag_v3(
     )
 }
 
-/// [`matrix_diag_v3`] with other attributes.
+/// [`matrix_diag_v3()`] with other attributes.
 #[track_caller]
 pub fn matrix_diag_v3_with(
     diagonal: &Output,
@@ -1027,7 +1027,7 @@ pub fn matrix_set_diag_v3(input: &Output, diagonal: &Output, k: &Output) -> Outp
     matrix_set_diag_v3_with(input, diagonal, k, MatrixSetDiagV3Options::default())
 }
 
-/// [`matrix_set_diag_v3`] with other attributes.
+/// [`matrix_set_diag_v3()`] with other attributes.
 #[track_caller]
 pub fn matrix_set_diag_v3_with(
     input: &Output,
@@ -1076,7 +1076,7 @@ pub fn nth_element(input: &Output, n: &Output) -> Output {
     nth_element_with(input, n, NthElementOptions::default())
 }
 
-/// [`nth_element`] with other attributes.
+/// [`nth_element()`] with other attributes.
 #[track_caller]
 pub fn nth_element_with(input: &Output, n: &Output, options: NthElementOptions) -> Output {
     input.graph().op("NthElement").input(input).input(n).attr("reverse", options.reverse).output()
@@ -1101,7 +1101,7 @@ pub fn one_hot(indices: &Output, depth: &Output, on_value: &Output, off_value: &
     one_hot_with(indices, depth, on_value, off_value, OneHotOptions::default())
 }
 
-/// [`one_hot`] with other attributes.
+/// [`one_hot()`] with other attributes.
 #[track_caller]
 pub fn one_hot_with(
     indices: &Output,
@@ -1146,7 +1146,7 @@ pub fn pack(g: &Graph, values: &[Output]) -> Output {
     pack_with(g, values, PackOptions::default())
 }
 
-/// [`pack`] with other attributes.
+/// [`pack()`] with other attributes.
 #[track_caller]
 pub fn pack_with(g: &Graph, values: &[Output], options: PackOptions) -> Output {
     g.op("Pack").list(values).attr("axis", options.axis).output()
@@ -1195,7 +1195,7 @@ pub fn prevent_gradient(input: &Output) -> Output {
     prevent_gradient_with(input, PreventGradientOptions::default())
 }
 
-/// [`prevent_gradient`] with other attributes.
+/// [`prevent_gradient()`] with other attributes.
 #[track_caller]
 pub fn prevent_gradient_with(input: &Output, options: PreventGradientOptions<'_>) -> Output {
     input.graph().op("PreventGradient").input(input).attr("message", options.message).output()
@@ -1225,7 +1225,7 @@ pub fn ragged_bincount(
     ragged_bincount_with(splits, values, size, weights, RaggedBincountOptions::default())
 }
 
-/// [`ragged_bincount`] with other attributes.
+/// [`ragged_bincount()`] with other attributes.
 #[track_caller]
 pub fn ragged_bincount_with(
     splits: &Output,
@@ -1343,7 +1343,7 @@ pub fn ragged_range(starts: &Output, limits: &Output, deltas: &Output) -> (Outpu
     ragged_range_with(starts, limits, deltas, RaggedRangeOptions::default())
 }
 
-/// [`ragged_range`] with other attributes.
+/// [`ragged_range()`] with other attributes.
 #[track_caller]
 pub fn ragged_range_with(
     starts: &Output,
@@ -1394,7 +1394,7 @@ pub fn ragged_tensor_from_variant(
     )
 }
 
-/// [`ragged_tensor_from_variant`] with other attributes.
+/// [`ragged_tensor_from_variant()`] with other attributes.
 #[track_caller]
 pub fn ragged_tensor_from_variant_with(
     encoded_ragged: &Output,
@@ -1532,7 +1532,7 @@ pub fn reverse_sequence(input: &Output, seq_lengths: &Output, seq_dim: i64) -> O
     reverse_sequence_with(input, seq_lengths, seq_dim, ReverseSequenceOptions::default())
 }
 
-/// [`reverse_sequence`] with other attributes.
+/// [`reverse_sequence()`] with other attributes.
 #[track_caller]
 pub fn reverse_sequence_with(
     input: &Output,
@@ -1593,7 +1593,7 @@ pub fn shape(input: &Output) -> Output {
     shape_with(input, ShapeOptions::default())
 }
 
-/// [`shape`] with other attributes.
+/// [`shape()`] with other attributes.
 #[track_caller]
 pub fn shape_with(input: &Output, options: ShapeOptions) -> Output {
     input.graph().op("Shape").input(input).attr("out_type", options.out_type).output()
@@ -1618,7 +1618,7 @@ pub fn shape_n(g: &Graph, input: &[Output]) -> Vec<Output> {
     shape_n_with(g, input, ShapeNOptions::default())
 }
 
-/// [`shape_n`] with other attributes.
+/// [`shape_n()`] with other attributes.
 #[track_caller]
 pub fn shape_n_with(g: &Graph, input: &[Output], options: ShapeNOptions) -> Vec<Output> {
     g.op("ShapeN").list(input).attr("out_type", options.out_type).list_outputs()
@@ -1643,7 +1643,7 @@ pub fn size(input: &Output) -> Output {
     size_with(input, SizeOptions::default())
 }
 
-/// [`size`] with other attributes.
+/// [`size()`] with other attributes.
 #[track_caller]
 pub fn size_with(input: &Output, options: SizeOptions) -> Output {
     input.graph().op("Size").input(input).attr("out_type", options.out_type).output()
@@ -1698,7 +1698,7 @@ pub fn space_to_depth(input: &Output, block_size: i64) -> Output {
     space_to_depth_with(input, block_size, SpaceToDepthOptions::default())
 }
 
-/// [`space_to_depth`] with other attributes.
+/// [`space_to_depth()`] with other attributes.
 #[track_caller]
 pub fn space_to_depth_with(
     input: &Output,
@@ -1747,7 +1747,7 @@ pub fn sparse_bincount(
     )
 }
 
-/// [`sparse_bincount`] with other attributes.
+/// [`sparse_bincount()`] with other attributes.
 #[track_caller]
 pub fn sparse_bincount_with(
     indices: &Output,
@@ -1818,7 +1818,7 @@ pub fn squeeze(input: &Output) -> Output {
     squeeze_with(input, SqueezeOptions::default())
 }
 
-/// [`squeeze`] with other attributes.
+/// [`squeeze()`] with other attributes.
 #[track_caller]
 pub fn squeeze_with(input: &Output, options: SqueezeOptions<'_>) -> Output {
     input
@@ -1868,7 +1868,7 @@ pub fn strided_slice(input: &Output, begin: &Output, end: &Output, strides: &Out
     strided_slice_with(input, begin, end, strides, StridedSliceOptions::default())
 }
 
-/// [`strided_slice`] with other attributes.
+/// [`strided_slice()`] with other attributes.
 #[track_caller]
 pub fn strided_slice_with(
     input: &Output,
@@ -1932,7 +1932,7 @@ pub fn strided_slice_grad(
     strided_slice_grad_with(shape, begin, end, strides, dy, StridedSliceGradOptions::default())
 }
 
-/// [`strided_slice_grad`] with other attributes.
+/// [`strided_slice_grad()`] with other attributes.
 #[track_caller]
 pub fn strided_slice_grad_with(
     shape: &Output,
@@ -2036,7 +2036,7 @@ pub fn tensor_strided_slice_update(
     )
 }
 
-/// [`tensor_strided_slice_update`] with other attributes.
+/// [`tensor_strided_slice_update()`] with other attributes.
 #[track_caller]
 pub fn tensor_strided_slice_update_with(
     input: &Output,
@@ -2095,7 +2095,7 @@ pub fn top_k(input: &Output, k: i64) -> (Output, Output) {
     top_k_with(input, k, TopKOptions::default())
 }
 
-/// [`top_k`] with other attributes.
+/// [`top_k()`] with other attributes.
 #[track_caller]
 pub fn top_k_with(input: &Output, k: i64, options: TopKOptions) -> (Output, Output) {
     let [values, indices] =
@@ -2126,7 +2126,7 @@ pub fn top_k_v2(input: &Output, k: &Output) -> (Output, Output) {
     top_k_v2_with(input, k, TopKV2Options::default())
 }
 
-/// [`top_k_v2`] with other attributes.
+/// [`top_k_v2()`] with other attributes.
 #[track_caller]
 pub fn top_k_v2_with(input: &Output, k: &Output, options: TopKV2Options) -> (Output, Output) {
     let [values, indices] = input
@@ -2167,7 +2167,7 @@ pub fn unique(x: &Output) -> (Output, Output) {
     unique_with(x, UniqueOptions::default())
 }
 
-/// [`unique`] with other attributes.
+/// [`unique()`] with other attributes.
 #[track_caller]
 pub fn unique_with(x: &Output, options: UniqueOptions) -> (Output, Output) {
     let [y, idx] = x.graph().op("Unique").input(x).attr("out_idx", options.out_idx).split();
@@ -2195,7 +2195,7 @@ pub fn unique_v2(x: &Output, axis: &Output) -> (Output, Output) {
     unique_v2_with(x, axis, UniqueV2Options::default())
 }
 
-/// [`unique_v2`] with other attributes.
+/// [`unique_v2()`] with other attributes.
 #[track_caller]
 pub fn unique_v2_with(x: &Output, axis: &Output, options: UniqueV2Options) -> (Output, Output) {
     let [y, idx] =
@@ -2225,7 +2225,7 @@ pub fn unique_with_counts(x: &Output) -> (Output, Output, Output) {
     unique_with_counts_with(x, UniqueWithCountsOptions::default())
 }
 
-/// [`unique_with_counts`] with other attributes.
+/// [`unique_with_counts()`] with other attributes.
 #[track_caller]
 pub fn unique_with_counts_with(
     x: &Output,
@@ -2258,7 +2258,7 @@ pub fn unique_with_counts_v2(x: &Output, axis: &Output) -> (Output, Output, Outp
     unique_with_counts_v2_with(x, axis, UniqueWithCountsV2Options::default())
 }
 
-/// [`unique_with_counts_v2`] with other attributes.
+/// [`unique_with_counts_v2()`] with other attributes.
 #[track_caller]
 pub fn unique_with_counts_v2_with(
     x: &Output,
@@ -2294,7 +2294,7 @@ pub fn unpack(value: &Output, num: i64) -> Vec<Output> {
     unpack_with(value, num, UnpackOptions::default())
 }
 
-/// [`unpack`] with other attributes.
+/// [`unpack()`] with other attributes.
 #[track_caller]
 pub fn unpack_with(value: &Output, num: i64, options: UnpackOptions) -> Vec<Output> {
     value
@@ -2331,7 +2331,7 @@ pub fn upper_bound(sorted_inputs: &Output, values: &Output) -> Output {
     upper_bound_with(sorted_inputs, values, UpperBoundOptions::default())
 }
 
-/// [`upper_bound`] with other attributes.
+/// [`upper_bound()`] with other attributes.
 #[track_caller]
 pub fn upper_bound_with(
     sorted_inputs: &Output,

@@ -47,7 +47,7 @@ pub fn collective_all_to_all_v2(
     )
 }
 
-/// [`collective_all_to_all_v2`] with other attributes.
+/// [`collective_all_to_all_v2()`] with other attributes.
 #[track_caller]
 pub fn collective_all_to_all_v2_with(
     input: &Output,
@@ -100,7 +100,7 @@ pub fn collective_all_to_all_v3(
     )
 }
 
-/// [`collective_all_to_all_v3`] with other attributes.
+/// [`collective_all_to_all_v3()`] with other attributes.
 #[track_caller]
 pub fn collective_all_to_all_v3_with(
     input: &Output,
@@ -174,7 +174,7 @@ pub fn collective_bcast_recv(
     )
 }
 
-/// [`collective_bcast_recv`] with other attributes.
+/// [`collective_bcast_recv()`] with other attributes.
 #[track_caller]
 pub fn collective_bcast_recv_with(
     g: &Graph,
@@ -230,7 +230,7 @@ pub fn collective_bcast_recv_v2(
     )
 }
 
-/// [`collective_bcast_recv_v2`] with other attributes.
+/// [`collective_bcast_recv_v2()`] with other attributes.
 #[track_caller]
 pub fn collective_bcast_recv_v2_with(
     group_size: &Output,
@@ -287,7 +287,7 @@ pub fn collective_bcast_send(
     )
 }
 
-/// [`collective_bcast_send`] with other attributes.
+/// [`collective_bcast_send()`] with other attributes.
 #[track_caller]
 pub fn collective_bcast_send_with(
     input: &Output,
@@ -342,7 +342,7 @@ pub fn collective_bcast_send_v2(
     )
 }
 
-/// [`collective_bcast_send_v2`] with other attributes.
+/// [`collective_bcast_send_v2()`] with other attributes.
 #[track_caller]
 pub fn collective_bcast_send_v2_with(
     input: &Output,
@@ -397,7 +397,7 @@ pub fn collective_gather(
     )
 }
 
-/// [`collective_gather`] with other attributes.
+/// [`collective_gather()`] with other attributes.
 #[track_caller]
 pub fn collective_gather_with(
     input: &Output,
@@ -460,7 +460,7 @@ pub fn collective_gather_v2(
     )
 }
 
-/// [`collective_gather_v2`] with other attributes.
+/// [`collective_gather_v2()`] with other attributes.
 #[track_caller]
 pub fn collective_gather_v2_with(
     input: &Output,
@@ -515,7 +515,7 @@ pub fn collective_initialize_communicator(
     )
 }
 
-/// [`collective_initialize_communicator`] with other attributes.
+/// [`collective_initialize_communicator()`] with other attributes.
 #[track_caller]
 pub fn collective_initialize_communicator_with(
     group_key: &Output,
@@ -574,7 +574,7 @@ pub fn collective_reduce(
     )
 }
 
-/// [`collective_reduce`] with other attributes.
+/// [`collective_reduce()`] with other attributes.
 #[track_caller]
 pub fn collective_reduce_with(
     input: &Output,
@@ -649,7 +649,7 @@ pub fn collective_reduce_scatter_v2(
     )
 }
 
-/// [`collective_reduce_scatter_v2`] with other attributes.
+/// [`collective_reduce_scatter_v2()`] with other attributes.
 #[track_caller]
 pub fn collective_reduce_scatter_v2_with(
     input: &Output,
@@ -725,7 +725,7 @@ pub fn collective_reduce_v2(
     )
 }
 
-/// [`collective_reduce_v2`] with other attributes.
+/// [`collective_reduce_v2()`] with other attributes.
 #[track_caller]
 pub fn collective_reduce_v2_with(
     input: &Output,
@@ -784,7 +784,7 @@ pub fn collective_reduce_v3(
     )
 }
 
-/// [`collective_reduce_v3`] with other attributes.
+/// [`collective_reduce_v3()`] with other attributes.
 #[track_caller]
 pub fn collective_reduce_v3_with(
     input: &Output,

@@ -30,7 +30,7 @@ pub fn abort(g: &Graph) -> Operation {
     abort_with(g, AbortOptions::default())
 }
 
-/// [`abort`] with other attributes.
+/// [`abort()`] with other attributes.
 #[track_caller]
 pub fn abort_with(g: &Graph, options: AbortOptions<'_>) -> Operation {
     g.op("Abort")
@@ -63,7 +63,7 @@ pub fn case(
     case_with(branch_index, input, tout, branches, CaseOptions::default())
 }
 
-/// [`case`] with other attributes.
+/// [`case()`] with other attributes.
 #[track_caller]
 pub fn case_with(
     branch_index: &Output,
@@ -122,7 +122,7 @@ pub fn enter(data: &Output, frame_name: &str) -> Output {
     enter_with(data, frame_name, EnterOptions::default())
 }
 
-/// [`enter`] with other attributes.
+/// [`enter()`] with other attributes.
 #[track_caller]
 pub fn enter_with(data: &Output, frame_name: &str, options: EnterOptions) -> Output {
     data.graph()
@@ -209,7 +209,7 @@ pub fn if_(
     if_with(cond, input, tout, then_branch, else_branch, IfOptions::default())
 }
 
-/// [`if_`] with other attributes.
+/// [`if_()`] with other attributes.
 #[track_caller]
 pub fn if_with(
     cond: &Output,
@@ -286,7 +286,7 @@ pub fn partitioned_call(g: &Graph, args: &[Output], tout: &[DType], f: &Function
     partitioned_call_with(g, args, tout, f, PartitionedCallOptions::default())
 }
 
-/// [`partitioned_call`] with other attributes.
+/// [`partitioned_call()`] with other attributes.
 #[track_caller]
 pub fn partitioned_call_with(
     g: &Graph,
@@ -324,7 +324,7 @@ pub fn placeholder(g: &Graph, dtype: DType) -> Output {
     placeholder_with(g, dtype, PlaceholderOptions::default())
 }
 
-/// [`placeholder`] with other attributes.
+/// [`placeholder()`] with other attributes.
 #[track_caller]
 pub fn placeholder_with(g: &Graph, dtype: DType, options: PlaceholderOptions) -> Output {
     g.op("Placeholder").attr("dtype", dtype).attr("shape", options.shape).output()
@@ -363,7 +363,7 @@ pub fn ref_enter(data: &Output, frame_name: &str) -> Output {
     ref_enter_with(data, frame_name, RefEnterOptions::default())
 }
 
-/// [`ref_enter`] with other attributes.
+/// [`ref_enter()`] with other attributes.
 #[track_caller]
 pub fn ref_enter_with(data: &Output, frame_name: &str, options: RefEnterOptions) -> Output {
     data.graph()
@@ -458,7 +458,7 @@ pub fn stateful_partitioned_call(
     stateful_partitioned_call_with(g, args, tout, f, StatefulPartitionedCallOptions::default())
 }
 
-/// [`stateful_partitioned_call`] with other attributes.
+/// [`stateful_partitioned_call()`] with other attributes.
 #[track_caller]
 pub fn stateful_partitioned_call_with(
     g: &Graph,
@@ -501,7 +501,7 @@ pub fn stateless_case(
     stateless_case_with(branch_index, input, tout, branches, StatelessCaseOptions::default())
 }
 
-/// [`stateless_case`] with other attributes.
+/// [`stateless_case()`] with other attributes.
 #[track_caller]
 pub fn stateless_case_with(
     branch_index: &Output,
@@ -546,7 +546,7 @@ pub fn stateless_if(
     stateless_if_with(cond, input, tout, then_branch, else_branch, StatelessIfOptions::default())
 }
 
-/// [`stateless_if`] with other attributes.
+/// [`stateless_if()`] with other attributes.
 #[track_caller]
 pub fn stateless_if_with(
     cond: &Output,
@@ -593,7 +593,7 @@ pub fn stateless_while(
     stateless_while_with(g, input, cond, body, StatelessWhileOptions::default())
 }
 
-/// [`stateless_while`] with other attributes.
+/// [`stateless_while()`] with other attributes.
 #[track_caller]
 pub fn stateless_while_with(
     g: &Graph,
@@ -658,7 +658,7 @@ pub fn while_(g: &Graph, input: &[Output], cond: &Function, body: &Function) -> 
     while_with(g, input, cond, body, WhileOptions::default())
 }
 
-/// [`while_`] with other attributes.
+/// [`while_()`] with other attributes.
 #[track_caller]
 pub fn while_with(
     g: &Graph,

@@ -137,7 +137,7 @@ pub fn auto_shard_dataset(
     )
 }
 
-/// [`auto_shard_dataset`] with other attributes.
+/// [`auto_shard_dataset()`] with other attributes.
 #[track_caller]
 pub fn auto_shard_dataset_with(
     input_dataset: &Output,
@@ -190,7 +190,7 @@ pub fn batch_dataset(
     )
 }
 
-/// [`batch_dataset`] with other attributes.
+/// [`batch_dataset()`] with other attributes.
 #[track_caller]
 pub fn batch_dataset_with(
     input_dataset: &Output,
@@ -244,7 +244,7 @@ pub fn batch_dataset_v2(
     )
 }
 
-/// [`batch_dataset_v2`] with other attributes.
+/// [`batch_dataset_v2()`] with other attributes.
 #[track_caller]
 pub fn batch_dataset_v2_with(
     input_dataset: &Output,
@@ -378,7 +378,7 @@ pub fn cache_dataset(
     )
 }
 
-/// [`cache_dataset`] with other attributes.
+/// [`cache_dataset()`] with other attributes.
 #[track_caller]
 pub fn cache_dataset_with(
     input_dataset: &Output,
@@ -430,7 +430,7 @@ pub fn cache_dataset_v2(
     )
 }
 
-/// [`cache_dataset_v2`] with other attributes.
+/// [`cache_dataset_v2()`] with other attributes.
 #[track_caller]
 pub fn cache_dataset_v2_with(
     input_dataset: &Output,
@@ -499,7 +499,7 @@ pub fn concatenate_dataset(
     )
 }
 
-/// [`concatenate_dataset`] with other attributes.
+/// [`concatenate_dataset()`] with other attributes.
 #[track_caller]
 pub fn concatenate_dataset_with(
     input_dataset: &Output,
@@ -538,7 +538,7 @@ pub fn dataset_cardinality(input_dataset: &Output) -> Output {
     dataset_cardinality_with(input_dataset, DatasetCardinalityOptions::default())
 }
 
-/// [`dataset_cardinality`] with other attributes.
+/// [`dataset_cardinality()`] with other attributes.
 #[track_caller]
 pub fn dataset_cardinality_with(
     input_dataset: &Output,
@@ -580,7 +580,7 @@ pub fn dataset_to_single_element(
     )
 }
 
-/// [`dataset_to_single_element`] with other attributes.
+/// [`dataset_to_single_element()`] with other attributes.
 #[track_caller]
 pub fn dataset_to_single_element_with(
     dataset: &Output,
@@ -702,7 +702,7 @@ pub fn directed_interleave_dataset(
     )
 }
 
-/// [`directed_interleave_dataset`] with other attributes.
+/// [`directed_interleave_dataset()`] with other attributes.
 #[track_caller]
 pub fn directed_interleave_dataset_with(
     selector_input_dataset: &Output,
@@ -772,7 +772,7 @@ pub fn experimental_auto_shard_dataset(
     )
 }
 
-/// [`experimental_auto_shard_dataset`] with other attributes.
+/// [`experimental_auto_shard_dataset()`] with other attributes.
 #[track_caller]
 pub fn experimental_auto_shard_dataset_with(
     input_dataset: &Output,
@@ -1015,7 +1015,7 @@ pub fn experimental_ignore_errors_dataset(
     )
 }
 
-/// [`experimental_ignore_errors_dataset`] with other attributes.
+/// [`experimental_ignore_errors_dataset()`] with other attributes.
 #[track_caller]
 pub fn experimental_ignore_errors_dataset_with(
     input_dataset: &Output,
@@ -1097,7 +1097,7 @@ pub fn experimental_map_and_batch_dataset(
     )
 }
 
-/// [`experimental_map_and_batch_dataset`] with other attributes.
+/// [`experimental_map_and_batch_dataset()`] with other attributes.
 #[track_caller]
 pub fn experimental_map_and_batch_dataset_with(
     input_dataset: &Output,
@@ -1239,7 +1239,7 @@ pub fn experimental_parse_example_dataset(
     )
 }
 
-/// [`experimental_parse_example_dataset`] with other attributes.
+/// [`experimental_parse_example_dataset()`] with other attributes.
 #[track_caller]
 pub fn experimental_parse_example_dataset_with(
     input_dataset: &Output,
@@ -1336,7 +1336,7 @@ pub fn experimental_rebatch_dataset(
     )
 }
 
-/// [`experimental_rebatch_dataset`] with other attributes.
+/// [`experimental_rebatch_dataset()`] with other attributes.
 #[track_caller]
 pub fn experimental_rebatch_dataset_with(
     input_dataset: &Output,
@@ -1391,7 +1391,7 @@ pub fn experimental_scan_dataset(
     )
 }
 
-/// [`experimental_scan_dataset`] with other attributes.
+/// [`experimental_scan_dataset()`] with other attributes.
 #[track_caller]
 pub fn experimental_scan_dataset_with(
     input_dataset: &Output,
@@ -1510,7 +1510,7 @@ pub fn experimental_thread_pool_handle(g: &Graph, num_threads: i64, display_name
     )
 }
 
-/// [`experimental_thread_pool_handle`] with other attributes.
+/// [`experimental_thread_pool_handle()`] with other attributes.
 #[track_caller]
 pub fn experimental_thread_pool_handle_with(
     g: &Graph,
@@ -1591,7 +1591,7 @@ pub fn filter_dataset(
     )
 }
 
-/// [`filter_dataset`] with other attributes.
+/// [`filter_dataset()`] with other attributes.
 #[track_caller]
 pub fn filter_dataset_with(
     input_dataset: &Output,
@@ -1641,7 +1641,7 @@ pub fn finalize_dataset(
     )
 }
 
-/// [`finalize_dataset`] with other attributes.
+/// [`finalize_dataset()`] with other attributes.
 #[track_caller]
 pub fn finalize_dataset_with(
     input_dataset: &Output,
@@ -1691,7 +1691,7 @@ pub fn fixed_length_record_dataset(
     )
 }
 
-/// [`fixed_length_record_dataset`] with other attributes.
+/// [`fixed_length_record_dataset()`] with other attributes.
 #[track_caller]
 pub fn fixed_length_record_dataset_with(
     filenames: &Output,
@@ -1747,7 +1747,7 @@ pub fn fixed_length_record_dataset_v2(
     )
 }
 
-/// [`fixed_length_record_dataset_v2`] with other attributes.
+/// [`fixed_length_record_dataset_v2()`] with other attributes.
 #[track_caller]
 pub fn fixed_length_record_dataset_v2_with(
     filenames: &Output,
@@ -1803,7 +1803,7 @@ pub fn flat_map_dataset(
     )
 }
 
-/// [`flat_map_dataset`] with other attributes.
+/// [`flat_map_dataset()`] with other attributes.
 #[track_caller]
 pub fn flat_map_dataset_with(
     input_dataset: &Output,
@@ -1865,7 +1865,7 @@ pub fn generator_dataset(
     )
 }
 
-/// [`generator_dataset`] with other attributes.
+/// [`generator_dataset()`] with other attributes.
 #[track_caller]
 pub fn generator_dataset_with(
     g: &Graph,
@@ -1965,7 +1965,7 @@ pub fn group_by_window_dataset(
     )
 }
 
-/// [`group_by_window_dataset`] with other attributes.
+/// [`group_by_window_dataset()`] with other attributes.
 #[track_caller]
 pub fn group_by_window_dataset_with(
     input_dataset: &Output,
@@ -2023,7 +2023,7 @@ pub fn ignore_errors_dataset(
     )
 }
 
-/// [`ignore_errors_dataset`] with other attributes.
+/// [`ignore_errors_dataset()`] with other attributes.
 #[track_caller]
 pub fn ignore_errors_dataset_with(
     input_dataset: &Output,
@@ -2089,7 +2089,7 @@ pub fn interleave_dataset(
     )
 }
 
-/// [`interleave_dataset`] with other attributes.
+/// [`interleave_dataset()`] with other attributes.
 #[track_caller]
 pub fn interleave_dataset_with(
     input_dataset: &Output,
@@ -2153,7 +2153,7 @@ pub fn iterator_from_string_handle(string_handle: &Output) -> Output {
     iterator_from_string_handle_with(string_handle, IteratorFromStringHandleOptions::default())
 }
 
-/// [`iterator_from_string_handle`] with other attributes.
+/// [`iterator_from_string_handle()`] with other attributes.
 #[track_caller]
 pub fn iterator_from_string_handle_with(
     string_handle: &Output,
@@ -2189,7 +2189,7 @@ pub fn iterator_from_string_handle_v2(string_handle: &Output) -> Output {
     iterator_from_string_handle_v2_with(string_handle, IteratorFromStringHandleV2Options::default())
 }
 
-/// [`iterator_from_string_handle_v2`] with other attributes.
+/// [`iterator_from_string_handle_v2()`] with other attributes.
 #[track_caller]
 pub fn iterator_from_string_handle_v2_with(
     string_handle: &Output,
@@ -2344,7 +2344,7 @@ pub fn legacy_parallel_interleave_dataset_v2(
     )
 }
 
-/// [`legacy_parallel_interleave_dataset_v2`] with other attributes.
+/// [`legacy_parallel_interleave_dataset_v2()`] with other attributes.
 #[track_caller]
 pub fn legacy_parallel_interleave_dataset_v2_with(
     input_dataset: &Output,
@@ -2399,7 +2399,7 @@ pub fn list_dataset(
     list_dataset_with(g, tensors, output_types, output_shapes, ListDatasetOptions::default())
 }
 
-/// [`list_dataset`] with other attributes.
+/// [`list_dataset()`] with other attributes.
 #[track_caller]
 pub fn list_dataset_with(
     g: &Graph,
@@ -2463,7 +2463,7 @@ pub fn map_and_batch_dataset(
     )
 }
 
-/// [`map_and_batch_dataset`] with other attributes.
+/// [`map_and_batch_dataset()`] with other attributes.
 #[track_caller]
 pub fn map_and_batch_dataset_with(
     input_dataset: &Output,
@@ -2532,7 +2532,7 @@ pub fn map_dataset(
     )
 }
 
-/// [`map_dataset`] with other attributes.
+/// [`map_dataset()`] with other attributes.
 #[track_caller]
 pub fn map_dataset_with(
     input_dataset: &Output,
@@ -2609,7 +2609,7 @@ pub fn model_dataset(
     model_dataset_with(input_dataset, output_types, output_shapes, ModelDatasetOptions::default())
 }
 
-/// [`model_dataset`] with other attributes.
+/// [`model_dataset()`] with other attributes.
 #[track_caller]
 pub fn model_dataset_with(
     input_dataset: &Output,
@@ -2678,7 +2678,7 @@ pub fn one_shot_iterator(
     )
 }
 
-/// [`one_shot_iterator`] with other attributes.
+/// [`one_shot_iterator()`] with other attributes.
 #[track_caller]
 pub fn one_shot_iterator_with(
     g: &Graph,
@@ -2726,7 +2726,7 @@ pub fn optimize_dataset(
     )
 }
 
-/// [`optimize_dataset`] with other attributes.
+/// [`optimize_dataset()`] with other attributes.
 #[track_caller]
 pub fn optimize_dataset_with(
     input_dataset: &Output,
@@ -2780,7 +2780,7 @@ pub fn optimize_dataset_v2(
     )
 }
 
-/// [`optimize_dataset_v2`] with other attributes.
+/// [`optimize_dataset_v2()`] with other attributes.
 #[track_caller]
 pub fn optimize_dataset_v2_with(
     input_dataset: &Output,
@@ -2834,7 +2834,7 @@ pub fn options_dataset(
     )
 }
 
-/// [`options_dataset`] with other attributes.
+/// [`options_dataset()`] with other attributes.
 #[track_caller]
 pub fn options_dataset_with(
     input_dataset: &Output,
@@ -2886,7 +2886,7 @@ pub fn padded_batch_dataset(
     )
 }
 
-/// [`padded_batch_dataset`] with other attributes.
+/// [`padded_batch_dataset()`] with other attributes.
 #[track_caller]
 pub fn padded_batch_dataset_with(
     input_dataset: &Output,
@@ -2944,7 +2944,7 @@ pub fn padded_batch_dataset_v2(
     )
 }
 
-/// [`padded_batch_dataset_v2`] with other attributes.
+/// [`padded_batch_dataset_v2()`] with other attributes.
 #[track_caller]
 pub fn padded_batch_dataset_v2_with(
     input_dataset: &Output,
@@ -3007,7 +3007,7 @@ pub fn parallel_batch_dataset(
     )
 }
 
-/// [`parallel_batch_dataset`] with other attributes.
+/// [`parallel_batch_dataset()`] with other attributes.
 #[track_caller]
 pub fn parallel_batch_dataset_with(
     input_dataset: &Output,
@@ -3070,7 +3070,7 @@ pub fn parallel_filter_dataset(
     )
 }
 
-/// [`parallel_filter_dataset`] with other attributes.
+/// [`parallel_filter_dataset()`] with other attributes.
 #[track_caller]
 pub fn parallel_filter_dataset_with(
     input_dataset: &Output,
@@ -3138,7 +3138,7 @@ pub fn parallel_interleave_dataset(
     )
 }
 
-/// [`parallel_interleave_dataset`] with other attributes.
+/// [`parallel_interleave_dataset()`] with other attributes.
 #[track_caller]
 pub fn parallel_interleave_dataset_with(
     input_dataset: &Output,
@@ -3211,7 +3211,7 @@ pub fn parallel_interleave_dataset_v2(
     )
 }
 
-/// [`parallel_interleave_dataset_v2`] with other attributes.
+/// [`parallel_interleave_dataset_v2()`] with other attributes.
 #[track_caller]
 pub fn parallel_interleave_dataset_v2_with(
     input_dataset: &Output,
@@ -3281,7 +3281,7 @@ pub fn parallel_interleave_dataset_v3(
     )
 }
 
-/// [`parallel_interleave_dataset_v3`] with other attributes.
+/// [`parallel_interleave_dataset_v3()`] with other attributes.
 #[track_caller]
 pub fn parallel_interleave_dataset_v3_with(
     input_dataset: &Output,
@@ -3355,7 +3355,7 @@ pub fn parallel_interleave_dataset_v4(
     )
 }
 
-/// [`parallel_interleave_dataset_v4`] with other attributes.
+/// [`parallel_interleave_dataset_v4()`] with other attributes.
 #[track_caller]
 pub fn parallel_interleave_dataset_v4_with(
     input_dataset: &Output,
@@ -3433,7 +3433,7 @@ pub fn parallel_map_dataset(
     )
 }
 
-/// [`parallel_map_dataset`] with other attributes.
+/// [`parallel_map_dataset()`] with other attributes.
 #[track_caller]
 pub fn parallel_map_dataset_with(
     input_dataset: &Output,
@@ -3505,7 +3505,7 @@ pub fn parallel_map_dataset_v2(
     )
 }
 
-/// [`parallel_map_dataset_v2`] with other attributes.
+/// [`parallel_map_dataset_v2()`] with other attributes.
 #[track_caller]
 pub fn parallel_map_dataset_v2_with(
     input_dataset: &Output,
@@ -3583,7 +3583,7 @@ pub fn parse_example_dataset(
     )
 }
 
-/// [`parse_example_dataset`] with other attributes.
+/// [`parse_example_dataset()`] with other attributes.
 #[track_caller]
 pub fn parse_example_dataset_with(
     input_dataset: &Output,
@@ -3667,7 +3667,7 @@ pub fn parse_example_dataset_v2(
     )
 }
 
-/// [`parse_example_dataset_v2`] with other attributes.
+/// [`parse_example_dataset_v2()`] with other attributes.
 #[track_caller]
 pub fn parse_example_dataset_v2_with(
     input_dataset: &Output,
@@ -3741,7 +3741,7 @@ pub fn prefetch_dataset(
     )
 }
 
-/// [`prefetch_dataset`] with other attributes.
+/// [`prefetch_dataset()`] with other attributes.
 #[track_caller]
 pub fn prefetch_dataset_with(
     input_dataset: &Output,
@@ -3807,7 +3807,7 @@ pub fn random_dataset(
     random_dataset_with(seed, seed2, output_types, output_shapes, RandomDatasetOptions::default())
 }
 
-/// [`random_dataset`] with other attributes.
+/// [`random_dataset()`] with other attributes.
 #[track_caller]
 pub fn random_dataset_with(
     seed: &Output,
@@ -3860,7 +3860,7 @@ pub fn random_dataset_v2(
     )
 }
 
-/// [`random_dataset_v2`] with other attributes.
+/// [`random_dataset_v2()`] with other attributes.
 #[track_caller]
 pub fn random_dataset_v2_with(
     seed: &Output,
@@ -3916,7 +3916,7 @@ pub fn range_dataset(
     )
 }
 
-/// [`range_dataset`] with other attributes.
+/// [`range_dataset()`] with other attributes.
 #[track_caller]
 pub fn range_dataset_with(
     start: &Output,
@@ -3969,7 +3969,7 @@ pub fn rebatch_dataset(
     )
 }
 
-/// [`rebatch_dataset`] with other attributes.
+/// [`rebatch_dataset()`] with other attributes.
 #[track_caller]
 pub fn rebatch_dataset_with(
     input_dataset: &Output,
@@ -4045,7 +4045,7 @@ pub fn reduce_dataset(
     )
 }
 
-/// [`reduce_dataset`] with other attributes.
+/// [`reduce_dataset()`] with other attributes.
 #[track_caller]
 pub fn reduce_dataset_with(
     input_dataset: &Output,
@@ -4100,7 +4100,7 @@ pub fn repeat_dataset(
     )
 }
 
-/// [`repeat_dataset`] with other attributes.
+/// [`repeat_dataset()`] with other attributes.
 #[track_caller]
 pub fn repeat_dataset_with(
     input_dataset: &Output,
@@ -4198,7 +4198,7 @@ pub fn scan_dataset(
     )
 }
 
-/// [`scan_dataset`] with other attributes.
+/// [`scan_dataset()`] with other attributes.
 #[track_caller]
 pub fn scan_dataset_with(
     input_dataset: &Output,
@@ -4243,7 +4243,7 @@ pub fn serialize_iterator(resource_handle: &Output) -> Output {
     serialize_iterator_with(resource_handle, SerializeIteratorOptions::default())
 }
 
-/// [`serialize_iterator`] with other attributes.
+/// [`serialize_iterator()`] with other attributes.
 #[track_caller]
 pub fn serialize_iterator_with(
     resource_handle: &Output,
@@ -4291,7 +4291,7 @@ pub fn shard_dataset(
     )
 }
 
-/// [`shard_dataset`] with other attributes.
+/// [`shard_dataset()`] with other attributes.
 #[track_caller]
 pub fn shard_dataset_with(
     input_dataset: &Output,
@@ -4352,7 +4352,7 @@ pub fn shuffle_and_repeat_dataset(
     )
 }
 
-/// [`shuffle_and_repeat_dataset`] with other attributes.
+/// [`shuffle_and_repeat_dataset()`] with other attributes.
 #[track_caller]
 pub fn shuffle_and_repeat_dataset_with(
     input_dataset: &Output,
@@ -4419,7 +4419,7 @@ pub fn shuffle_and_repeat_dataset_v2(
     )
 }
 
-/// [`shuffle_and_repeat_dataset_v2`] with other attributes.
+/// [`shuffle_and_repeat_dataset_v2()`] with other attributes.
 #[track_caller]
 pub fn shuffle_and_repeat_dataset_v2_with(
     input_dataset: &Output,
@@ -4484,7 +4484,7 @@ pub fn shuffle_dataset(
     )
 }
 
-/// [`shuffle_dataset`] with other attributes.
+/// [`shuffle_dataset()`] with other attributes.
 #[track_caller]
 pub fn shuffle_dataset_with(
     input_dataset: &Output,
@@ -4541,7 +4541,7 @@ pub fn shuffle_dataset_v2(
     )
 }
 
-/// [`shuffle_dataset_v2`] with other attributes.
+/// [`shuffle_dataset_v2()`] with other attributes.
 #[track_caller]
 pub fn shuffle_dataset_v2_with(
     input_dataset: &Output,
@@ -4601,7 +4601,7 @@ pub fn shuffle_dataset_v3(
     )
 }
 
-/// [`shuffle_dataset_v3`] with other attributes.
+/// [`shuffle_dataset_v3()`] with other attributes.
 #[track_caller]
 pub fn shuffle_dataset_v3_with(
     input_dataset: &Output,
@@ -4658,7 +4658,7 @@ pub fn skip_dataset(
     )
 }
 
-/// [`skip_dataset`] with other attributes.
+/// [`skip_dataset()`] with other attributes.
 #[track_caller]
 pub fn skip_dataset_with(
     input_dataset: &Output,
@@ -4712,7 +4712,7 @@ pub fn sliding_window_dataset(
     )
 }
 
-/// [`sliding_window_dataset`] with other attributes.
+/// [`sliding_window_dataset()`] with other attributes.
 #[track_caller]
 pub fn sliding_window_dataset_with(
     input_dataset: &Output,
@@ -4780,7 +4780,7 @@ pub fn tf_record_dataset(
     )
 }
 
-/// [`tf_record_dataset`] with other attributes.
+/// [`tf_record_dataset()`] with other attributes.
 #[track_caller]
 pub fn tf_record_dataset_with(
     filenames: &Output,
@@ -4828,7 +4828,7 @@ pub fn tf_record_dataset_v2(
     )
 }
 
-/// [`tf_record_dataset_v2`] with other attributes.
+/// [`tf_record_dataset_v2()`] with other attributes.
 #[track_caller]
 pub fn tf_record_dataset_v2_with(
     filenames: &Output,
@@ -4878,7 +4878,7 @@ pub fn take_dataset(
     )
 }
 
-/// [`take_dataset`] with other attributes.
+/// [`take_dataset()`] with other attributes.
 #[track_caller]
 pub fn take_dataset_with(
     input_dataset: &Output,
@@ -4930,7 +4930,7 @@ pub fn take_while_dataset(
     )
 }
 
-/// [`take_while_dataset`] with other attributes.
+/// [`take_while_dataset()`] with other attributes.
 #[track_caller]
 pub fn take_while_dataset_with(
     input_dataset: &Output,
@@ -4971,7 +4971,7 @@ pub fn tensor_dataset(g: &Graph, components: &[Output], output_shapes: &[Partial
     tensor_dataset_with(g, components, output_shapes, TensorDatasetOptions::default())
 }
 
-/// [`tensor_dataset`] with other attributes.
+/// [`tensor_dataset()`] with other attributes.
 #[track_caller]
 pub fn tensor_dataset_with(
     g: &Graph,
@@ -5013,7 +5013,7 @@ pub fn tensor_slice_dataset(
     tensor_slice_dataset_with(g, components, output_shapes, TensorSliceDatasetOptions::default())
 }
 
-/// [`tensor_slice_dataset`] with other attributes.
+/// [`tensor_slice_dataset()`] with other attributes.
 #[track_caller]
 pub fn tensor_slice_dataset_with(
     g: &Graph,
@@ -5058,7 +5058,7 @@ pub fn text_line_dataset(
     )
 }
 
-/// [`text_line_dataset`] with other attributes.
+/// [`text_line_dataset()`] with other attributes.
 #[track_caller]
 pub fn text_line_dataset_with(
     filenames: &Output,
@@ -5117,7 +5117,7 @@ pub fn thread_pool_handle(g: &Graph, num_threads: i64, display_name: &str) -> Ou
     thread_pool_handle_with(g, num_threads, display_name, ThreadPoolHandleOptions::default())
 }
 
-/// [`thread_pool_handle`] with other attributes.
+/// [`thread_pool_handle()`] with other attributes.
 #[track_caller]
 pub fn thread_pool_handle_with(
     g: &Graph,
@@ -5162,7 +5162,7 @@ pub fn unbatch_dataset(
     )
 }
 
-/// [`unbatch_dataset`] with other attributes.
+/// [`unbatch_dataset()`] with other attributes.
 #[track_caller]
 pub fn unbatch_dataset_with(
     input_dataset: &Output,
@@ -5203,7 +5203,7 @@ pub fn unique_dataset(
     unique_dataset_with(input_dataset, output_types, output_shapes, UniqueDatasetOptions::default())
 }
 
-/// [`unique_dataset`] with other attributes.
+/// [`unique_dataset()`] with other attributes.
 #[track_caller]
 pub fn unique_dataset_with(
     input_dataset: &Output,
@@ -5263,7 +5263,7 @@ pub fn window_dataset(
     )
 }
 
-/// [`window_dataset`] with other attributes.
+/// [`window_dataset()`] with other attributes.
 #[track_caller]
 pub fn window_dataset_with(
     input_dataset: &Output,
@@ -5319,7 +5319,7 @@ pub fn zip_dataset(
     zip_dataset_with(g, input_datasets, output_types, output_shapes, ZipDatasetOptions::default())
 }
 
-/// [`zip_dataset`] with other attributes.
+/// [`zip_dataset()`] with other attributes.
 #[track_caller]
 pub fn zip_dataset_with(
     g: &Graph,

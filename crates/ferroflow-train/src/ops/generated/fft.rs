@@ -22,7 +22,7 @@ pub fn audio_spectrogram(input: &Output, window_size: i64, stride: i64) -> Outpu
     audio_spectrogram_with(input, window_size, stride, AudioSpectrogramOptions::default())
 }
 
-/// [`audio_spectrogram`] with other attributes.
+/// [`audio_spectrogram()`] with other attributes.
 #[track_caller]
 pub fn audio_spectrogram_with(
     input: &Output,
@@ -95,7 +95,7 @@ pub fn irfft(input: &Output, fft_length: &Output) -> Output {
     irfft_with(input, fft_length, IRFFTOptions::default())
 }
 
-/// [`irfft`] with other attributes.
+/// [`irfft()`] with other attributes.
 #[track_caller]
 pub fn irfft_with(input: &Output, fft_length: &Output, options: IRFFTOptions) -> Output {
     input.graph().op("IRFFT").input(input).input(fft_length).attr("Treal", options.treal).output()
@@ -120,7 +120,7 @@ pub fn irfft2d(input: &Output, fft_length: &Output) -> Output {
     irfft2d_with(input, fft_length, IRFFT2DOptions::default())
 }
 
-/// [`irfft2d`] with other attributes.
+/// [`irfft2d()`] with other attributes.
 #[track_caller]
 pub fn irfft2d_with(input: &Output, fft_length: &Output, options: IRFFT2DOptions) -> Output {
     input.graph().op("IRFFT2D").input(input).input(fft_length).attr("Treal", options.treal).output()
@@ -145,7 +145,7 @@ pub fn irfft3d(input: &Output, fft_length: &Output) -> Output {
     irfft3d_with(input, fft_length, IRFFT3DOptions::default())
 }
 
-/// [`irfft3d`] with other attributes.
+/// [`irfft3d()`] with other attributes.
 #[track_caller]
 pub fn irfft3d_with(input: &Output, fft_length: &Output, options: IRFFT3DOptions) -> Output {
     input.graph().op("IRFFT3D").input(input).input(fft_length).attr("Treal", options.treal).output()
@@ -181,7 +181,7 @@ pub fn mfcc(spectrogram: &Output, sample_rate: &Output) -> Output {
     mfcc_with(spectrogram, sample_rate, MfccOptions::default())
 }
 
-/// [`mfcc`] with other attributes.
+/// [`mfcc()`] with other attributes.
 #[track_caller]
 pub fn mfcc_with(spectrogram: &Output, sample_rate: &Output, options: MfccOptions) -> Output {
     spectrogram
@@ -215,7 +215,7 @@ pub fn rfft(input: &Output, fft_length: &Output) -> Output {
     rfft_with(input, fft_length, RFFTOptions::default())
 }
 
-/// [`rfft`] with other attributes.
+/// [`rfft()`] with other attributes.
 #[track_caller]
 pub fn rfft_with(input: &Output, fft_length: &Output, options: RFFTOptions) -> Output {
     input
@@ -246,7 +246,7 @@ pub fn rfft2d(input: &Output, fft_length: &Output) -> Output {
     rfft2d_with(input, fft_length, RFFT2DOptions::default())
 }
 
-/// [`rfft2d`] with other attributes.
+/// [`rfft2d()`] with other attributes.
 #[track_caller]
 pub fn rfft2d_with(input: &Output, fft_length: &Output, options: RFFT2DOptions) -> Output {
     input
@@ -277,7 +277,7 @@ pub fn rfft3d(input: &Output, fft_length: &Output) -> Output {
     rfft3d_with(input, fft_length, RFFT3DOptions::default())
 }
 
-/// [`rfft3d`] with other attributes.
+/// [`rfft3d()`] with other attributes.
 #[track_caller]
 pub fn rfft3d_with(input: &Output, fft_length: &Output, options: RFFT3DOptions) -> Output {
     input

@@ -90,7 +90,7 @@ pub fn combined_non_max_suppression(
     )
 }
 
-/// [`combined_non_max_suppression`] with other attributes.
+/// [`combined_non_max_suppression()`] with other attributes.
 #[track_caller]
 pub fn combined_non_max_suppression_with(
     boxes: &Output,
@@ -142,7 +142,7 @@ pub fn crop_and_resize(
     crop_and_resize_with(image, boxes, box_ind, crop_size, CropAndResizeOptions::default())
 }
 
-/// [`crop_and_resize`] with other attributes.
+/// [`crop_and_resize()`] with other attributes.
 #[track_caller]
 pub fn crop_and_resize_with(
     image: &Output,
@@ -193,7 +193,7 @@ pub fn crop_and_resize_grad_boxes(
     )
 }
 
-/// [`crop_and_resize_grad_boxes`] with other attributes.
+/// [`crop_and_resize_grad_boxes()`] with other attributes.
 #[track_caller]
 pub fn crop_and_resize_grad_boxes_with(
     grads: &Output,
@@ -245,7 +245,7 @@ pub fn crop_and_resize_grad_image(
     )
 }
 
-/// [`crop_and_resize_grad_image`] with other attributes.
+/// [`crop_and_resize_grad_image()`] with other attributes.
 #[track_caller]
 pub fn crop_and_resize_grad_image_with(
     grads: &Output,
@@ -303,7 +303,7 @@ pub fn decode_and_crop_jpeg(contents: &Output, crop_window: &Output) -> Output {
     decode_and_crop_jpeg_with(contents, crop_window, DecodeAndCropJpegOptions::default())
 }
 
-/// [`decode_and_crop_jpeg`] with other attributes.
+/// [`decode_and_crop_jpeg()`] with other attributes.
 #[track_caller]
 pub fn decode_and_crop_jpeg_with(
     contents: &Output,
@@ -343,7 +343,7 @@ pub fn decode_bmp(contents: &Output) -> Output {
     decode_bmp_with(contents, DecodeBmpOptions::default())
 }
 
-/// [`decode_bmp`] with other attributes.
+/// [`decode_bmp()`] with other attributes.
 #[track_caller]
 pub fn decode_bmp_with(contents: &Output, options: DecodeBmpOptions) -> Output {
     contents.graph().op("DecodeBmp").input(contents).attr("channels", options.channels).output()
@@ -378,7 +378,7 @@ pub fn decode_image(contents: &Output) -> Output {
     decode_image_with(contents, DecodeImageOptions::default())
 }
 
-/// [`decode_image`] with other attributes.
+/// [`decode_image()`] with other attributes.
 #[track_caller]
 pub fn decode_image_with(contents: &Output, options: DecodeImageOptions) -> Output {
     contents
@@ -427,7 +427,7 @@ pub fn decode_jpeg(contents: &Output) -> Output {
     decode_jpeg_with(contents, DecodeJpegOptions::default())
 }
 
-/// [`decode_jpeg`] with other attributes.
+/// [`decode_jpeg()`] with other attributes.
 #[track_caller]
 pub fn decode_jpeg_with(contents: &Output, options: DecodeJpegOptions<'_>) -> Output {
     contents
@@ -464,7 +464,7 @@ pub fn decode_png(contents: &Output) -> Output {
     decode_png_with(contents, DecodePngOptions::default())
 }
 
-/// [`decode_png`] with other attributes.
+/// [`decode_png()`] with other attributes.
 #[track_caller]
 pub fn decode_png_with(contents: &Output, options: DecodePngOptions) -> Output {
     contents
@@ -533,7 +533,7 @@ pub fn encode_jpeg(image: &Output) -> Output {
     encode_jpeg_with(image, EncodeJpegOptions::default())
 }
 
-/// [`encode_jpeg`] with other attributes.
+/// [`encode_jpeg()`] with other attributes.
 #[track_caller]
 pub fn encode_jpeg_with(image: &Output, options: EncodeJpegOptions<'_>) -> Output {
     image
@@ -577,7 +577,7 @@ pub fn encode_png(image: &Output) -> Output {
     encode_png_with(image, EncodePngOptions::default())
 }
 
-/// [`encode_png`] with other attributes.
+/// [`encode_png()`] with other attributes.
 #[track_caller]
 pub fn encode_png_with(image: &Output, options: EncodePngOptions) -> Output {
     image.graph().op("EncodePng").input(image).attr("compression", options.compression).output()
@@ -613,7 +613,7 @@ pub fn extract_glimpse(input: &Output, size: &Output, offsets: &Output) -> Outpu
     extract_glimpse_with(input, size, offsets, ExtractGlimpseOptions::default())
 }
 
-/// [`extract_glimpse`] with other attributes.
+/// [`extract_glimpse()`] with other attributes.
 #[track_caller]
 pub fn extract_glimpse_with(
     input: &Output,
@@ -664,7 +664,7 @@ pub fn extract_glimpse_v2(input: &Output, size: &Output, offsets: &Output) -> Ou
     extract_glimpse_v2_with(input, size, offsets, ExtractGlimpseV2Options::default())
 }
 
-/// [`extract_glimpse_v2`] with other attributes.
+/// [`extract_glimpse_v2()`] with other attributes.
 #[track_caller]
 pub fn extract_glimpse_v2_with(
     input: &Output,
@@ -704,7 +704,7 @@ pub fn extract_jpeg_shape(contents: &Output) -> Output {
     extract_jpeg_shape_with(contents, ExtractJpegShapeOptions::default())
 }
 
-/// [`extract_jpeg_shape`] with other attributes.
+/// [`extract_jpeg_shape()`] with other attributes.
 #[track_caller]
 pub fn extract_jpeg_shape_with(contents: &Output, options: ExtractJpegShapeOptions) -> Output {
     contents
@@ -751,7 +751,7 @@ pub fn image_projective_transform_v2(
     )
 }
 
-/// [`image_projective_transform_v2`] with other attributes.
+/// [`image_projective_transform_v2()`] with other attributes.
 #[track_caller]
 pub fn image_projective_transform_v2_with(
     images: &Output,
@@ -803,7 +803,7 @@ pub fn image_projective_transform_v3(
     )
 }
 
-/// [`image_projective_transform_v3`] with other attributes.
+/// [`image_projective_transform_v3()`] with other attributes.
 #[track_caller]
 pub fn image_projective_transform_v3_with(
     images: &Output,
@@ -845,7 +845,7 @@ pub fn non_max_suppression(boxes: &Output, scores: &Output, max_output_size: &Ou
     non_max_suppression_with(boxes, scores, max_output_size, NonMaxSuppressionOptions::default())
 }
 
-/// [`non_max_suppression`] with other attributes.
+/// [`non_max_suppression()`] with other attributes.
 #[track_caller]
 pub fn non_max_suppression_with(
     boxes: &Output,
@@ -938,7 +938,7 @@ pub fn non_max_suppression_v4(
     )
 }
 
-/// [`non_max_suppression_v4`] with other attributes.
+/// [`non_max_suppression_v4()`] with other attributes.
 #[track_caller]
 pub fn non_max_suppression_v4_with(
     boxes: &Output,
@@ -997,7 +997,7 @@ pub fn non_max_suppression_v5(
     )
 }
 
-/// [`non_max_suppression_v5`] with other attributes.
+/// [`non_max_suppression_v5()`] with other attributes.
 #[track_caller]
 pub fn non_max_suppression_v5_with(
     boxes: &Output,
@@ -1067,7 +1067,7 @@ pub fn resize_area(images: &Output, size: &Output) -> Output {
     resize_area_with(images, size, ResizeAreaOptions::default())
 }
 
-/// [`resize_area`] with other attributes.
+/// [`resize_area()`] with other attributes.
 #[track_caller]
 pub fn resize_area_with(images: &Output, size: &Output, options: ResizeAreaOptions) -> Output {
     images
@@ -1100,7 +1100,7 @@ pub fn resize_bicubic(images: &Output, size: &Output) -> Output {
     resize_bicubic_with(images, size, ResizeBicubicOptions::default())
 }
 
-/// [`resize_bicubic`] with other attributes.
+/// [`resize_bicubic()`] with other attributes.
 #[track_caller]
 pub fn resize_bicubic_with(
     images: &Output,
@@ -1138,7 +1138,7 @@ pub fn resize_bicubic_grad(grads: &Output, original_image: &Output) -> Output {
     resize_bicubic_grad_with(grads, original_image, ResizeBicubicGradOptions::default())
 }
 
-/// [`resize_bicubic_grad`] with other attributes.
+/// [`resize_bicubic_grad()`] with other attributes.
 #[track_caller]
 pub fn resize_bicubic_grad_with(
     grads: &Output,
@@ -1176,7 +1176,7 @@ pub fn resize_bilinear(images: &Output, size: &Output) -> Output {
     resize_bilinear_with(images, size, ResizeBilinearOptions::default())
 }
 
-/// [`resize_bilinear`] with other attributes.
+/// [`resize_bilinear()`] with other attributes.
 #[track_caller]
 pub fn resize_bilinear_with(
     images: &Output,
@@ -1214,7 +1214,7 @@ pub fn resize_bilinear_grad(grads: &Output, original_image: &Output) -> Output {
     resize_bilinear_grad_with(grads, original_image, ResizeBilinearGradOptions::default())
 }
 
-/// [`resize_bilinear_grad`] with other attributes.
+/// [`resize_bilinear_grad()`] with other attributes.
 #[track_caller]
 pub fn resize_bilinear_grad_with(
     grads: &Output,
@@ -1252,7 +1252,7 @@ pub fn resize_nearest_neighbor(images: &Output, size: &Output) -> Output {
     resize_nearest_neighbor_with(images, size, ResizeNearestNeighborOptions::default())
 }
 
-/// [`resize_nearest_neighbor`] with other attributes.
+/// [`resize_nearest_neighbor()`] with other attributes.
 #[track_caller]
 pub fn resize_nearest_neighbor_with(
     images: &Output,
@@ -1290,7 +1290,7 @@ pub fn resize_nearest_neighbor_grad(grads: &Output, size: &Output) -> Output {
     resize_nearest_neighbor_grad_with(grads, size, ResizeNearestNeighborGradOptions::default())
 }
 
-/// [`resize_nearest_neighbor_grad`] with other attributes.
+/// [`resize_nearest_neighbor_grad()`] with other attributes.
 #[track_caller]
 pub fn resize_nearest_neighbor_grad_with(
     grads: &Output,
@@ -1355,7 +1355,7 @@ pub fn sample_distorted_bounding_box(
     )
 }
 
-/// [`sample_distorted_bounding_box`] with other attributes.
+/// [`sample_distorted_bounding_box()`] with other attributes.
 #[track_caller]
 pub fn sample_distorted_bounding_box_with(
     image_size: &Output,
@@ -1425,7 +1425,7 @@ pub fn sample_distorted_bounding_box_v2(
     )
 }
 
-/// [`sample_distorted_bounding_box_v2`] with other attributes.
+/// [`sample_distorted_bounding_box_v2()`] with other attributes.
 #[track_caller]
 pub fn sample_distorted_bounding_box_v2_with(
     image_size: &Output,
@@ -1475,7 +1475,7 @@ pub fn scale_and_translate(
     scale_and_translate_with(images, size, scale, translation, ScaleAndTranslateOptions::default())
 }
 
-/// [`scale_and_translate`] with other attributes.
+/// [`scale_and_translate()`] with other attributes.
 #[track_caller]
 pub fn scale_and_translate_with(
     images: &Output,
@@ -1528,7 +1528,7 @@ pub fn scale_and_translate_grad(
     )
 }
 
-/// [`scale_and_translate_grad`] with other attributes.
+/// [`scale_and_translate_grad()`] with other attributes.
 #[track_caller]
 pub fn scale_and_translate_grad_with(
     grads: &Output,
@@ -1593,7 +1593,7 @@ pub fn stateless_sample_distorted_bounding_box(
     )
 }
 
-/// [`stateless_sample_distorted_bounding_box`] with other attributes.
+/// [`stateless_sample_distorted_bounding_box()`] with other attributes.
 #[track_caller]
 pub fn stateless_sample_distorted_bounding_box_with(
     image_size: &Output,

@@ -26,7 +26,7 @@ pub fn assert(condition: &Output, data: &[Output]) -> Operation {
     assert_with(condition, data, AssertOptions::default())
 }
 
-/// [`assert`] with other attributes.
+/// [`assert()`] with other attributes.
 #[track_caller]
 pub fn assert_with(condition: &Output, data: &[Output], options: AssertOptions) -> Operation {
     condition
@@ -57,7 +57,7 @@ pub fn audio_summary(tag: &Output, tensor: &Output, sample_rate: f32) -> Output 
     audio_summary_with(tag, tensor, sample_rate, AudioSummaryOptions::default())
 }
 
-/// [`audio_summary`] with other attributes.
+/// [`audio_summary()`] with other attributes.
 #[track_caller]
 pub fn audio_summary_with(
     tag: &Output,
@@ -93,7 +93,7 @@ pub fn audio_summary_v2(tag: &Output, tensor: &Output, sample_rate: &Output) -> 
     audio_summary_v2_with(tag, tensor, sample_rate, AudioSummaryV2Options::default())
 }
 
-/// [`audio_summary_v2`] with other attributes.
+/// [`audio_summary_v2()`] with other attributes.
 #[track_caller]
 pub fn audio_summary_v2_with(
     tag: &Output,
@@ -159,7 +159,7 @@ pub fn decode_wav(contents: &Output) -> (Output, Output) {
     decode_wav_with(contents, DecodeWavOptions::default())
 }
 
-/// [`decode_wav`] with other attributes.
+/// [`decode_wav()`] with other attributes.
 #[track_caller]
 pub fn decode_wav_with(contents: &Output, options: DecodeWavOptions) -> (Output, Output) {
     let [audio, sample_rate] = contents
@@ -211,7 +211,7 @@ pub fn fixed_length_record_reader(g: &Graph, record_bytes: i64) -> Output {
     fixed_length_record_reader_with(g, record_bytes, FixedLengthRecordReaderOptions::default())
 }
 
-/// [`fixed_length_record_reader`] with other attributes.
+/// [`fixed_length_record_reader()`] with other attributes.
 #[track_caller]
 pub fn fixed_length_record_reader_with(
     g: &Graph,
@@ -264,7 +264,7 @@ pub fn fixed_length_record_reader_v2(g: &Graph, record_bytes: i64) -> Output {
     fixed_length_record_reader_v2_with(g, record_bytes, FixedLengthRecordReaderV2Options::default())
 }
 
-/// [`fixed_length_record_reader_v2`] with other attributes.
+/// [`fixed_length_record_reader_v2()`] with other attributes.
 #[track_caller]
 pub fn fixed_length_record_reader_v2_with(
     g: &Graph,
@@ -315,7 +315,7 @@ pub fn identity_reader(g: &Graph) -> Output {
     identity_reader_with(g, IdentityReaderOptions::default())
 }
 
-/// [`identity_reader`] with other attributes.
+/// [`identity_reader()`] with other attributes.
 #[track_caller]
 pub fn identity_reader_with(g: &Graph, options: IdentityReaderOptions<'_>) -> Output {
     g.op("IdentityReader")
@@ -345,7 +345,7 @@ pub fn identity_reader_v2(g: &Graph) -> Output {
     identity_reader_v2_with(g, IdentityReaderV2Options::default())
 }
 
-/// [`identity_reader_v2`] with other attributes.
+/// [`identity_reader_v2()`] with other attributes.
 #[track_caller]
 pub fn identity_reader_v2_with(g: &Graph, options: IdentityReaderV2Options<'_>) -> Output {
     g.op("IdentityReaderV2")
@@ -375,7 +375,7 @@ pub fn image_summary(tag: &Output, tensor: &Output) -> Output {
     image_summary_with(tag, tensor, ImageSummaryOptions::default())
 }
 
-/// [`image_summary`] with other attributes.
+/// [`image_summary()`] with other attributes.
 #[track_caller]
 pub fn image_summary_with(
     tag: &Output,
@@ -437,7 +437,7 @@ pub fn merge_v2_checkpoints(
     )
 }
 
-/// [`merge_v2_checkpoints`] with other attributes.
+/// [`merge_v2_checkpoints()`] with other attributes.
 #[track_caller]
 pub fn merge_v2_checkpoints_with(
     checkpoint_prefixes: &Output,
@@ -477,7 +477,7 @@ pub fn print(input: &Output, data: &[Output]) -> Output {
     print_with(input, data, PrintOptions::default())
 }
 
-/// [`print`] with other attributes.
+/// [`print()`] with other attributes.
 #[track_caller]
 pub fn print_with(input: &Output, data: &[Output], options: PrintOptions<'_>) -> Output {
     input
@@ -512,7 +512,7 @@ pub fn print_v2(input: &Output) -> Operation {
     print_v2_with(input, PrintV2Options::default())
 }
 
-/// [`print_v2`] with other attributes.
+/// [`print_v2()`] with other attributes.
 #[track_caller]
 pub fn print_v2_with(input: &Output, options: PrintV2Options<'_>) -> Operation {
     input
@@ -667,7 +667,7 @@ pub fn restore(file_pattern: &Output, tensor_name: &Output, dt: DType) -> Output
     restore_with(file_pattern, tensor_name, dt, RestoreOptions::default())
 }
 
-/// [`restore`] with other attributes.
+/// [`restore()`] with other attributes.
 #[track_caller]
 pub fn restore_with(
     file_pattern: &Output,
@@ -715,7 +715,7 @@ pub fn restore_slice(
     )
 }
 
-/// [`restore_slice`] with other attributes.
+/// [`restore_slice()`] with other attributes.
 #[track_caller]
 pub fn restore_slice_with(
     file_pattern: &Output,
@@ -834,7 +834,7 @@ pub fn summary_writer(g: &Graph) -> Output {
     summary_writer_with(g, SummaryWriterOptions::default())
 }
 
-/// [`summary_writer`] with other attributes.
+/// [`summary_writer()`] with other attributes.
 #[track_caller]
 pub fn summary_writer_with(g: &Graph, options: SummaryWriterOptions<'_>) -> Output {
     g.op("SummaryWriter")
@@ -866,7 +866,7 @@ pub fn tf_record_reader(g: &Graph) -> Output {
     tf_record_reader_with(g, TFRecordReaderOptions::default())
 }
 
-/// [`tf_record_reader`] with other attributes.
+/// [`tf_record_reader()`] with other attributes.
 #[track_caller]
 pub fn tf_record_reader_with(g: &Graph, options: TFRecordReaderOptions<'_>) -> Output {
     g.op("TFRecordReader")
@@ -899,7 +899,7 @@ pub fn tf_record_reader_v2(g: &Graph) -> Output {
     tf_record_reader_v2_with(g, TFRecordReaderV2Options::default())
 }
 
-/// [`tf_record_reader_v2`] with other attributes.
+/// [`tf_record_reader_v2()`] with other attributes.
 #[track_caller]
 pub fn tf_record_reader_v2_with(g: &Graph, options: TFRecordReaderV2Options<'_>) -> Output {
     g.op("TFRecordReaderV2")
@@ -932,7 +932,7 @@ pub fn tensor_summary(tensor: &Output) -> Output {
     tensor_summary_with(tensor, TensorSummaryOptions::default())
 }
 
-/// [`tensor_summary`] with other attributes.
+/// [`tensor_summary()`] with other attributes.
 #[track_caller]
 pub fn tensor_summary_with(tensor: &Output, options: TensorSummaryOptions<'_>) -> Output {
     tensor
@@ -983,7 +983,7 @@ pub fn text_line_reader(g: &Graph) -> Output {
     text_line_reader_with(g, TextLineReaderOptions::default())
 }
 
-/// [`text_line_reader`] with other attributes.
+/// [`text_line_reader()`] with other attributes.
 #[track_caller]
 pub fn text_line_reader_with(g: &Graph, options: TextLineReaderOptions<'_>) -> Output {
     g.op("TextLineReader")
@@ -1016,7 +1016,7 @@ pub fn text_line_reader_v2(g: &Graph) -> Output {
     text_line_reader_v2_with(g, TextLineReaderV2Options::default())
 }
 
-/// [`text_line_reader_v2`] with other attributes.
+/// [`text_line_reader_v2()`] with other attributes.
 #[track_caller]
 pub fn text_line_reader_v2_with(g: &Graph, options: TextLineReaderV2Options<'_>) -> Output {
     g.op("TextLineReaderV2")
@@ -1053,7 +1053,7 @@ pub fn whole_file_reader(g: &Graph) -> Output {
     whole_file_reader_with(g, WholeFileReaderOptions::default())
 }
 
-/// [`whole_file_reader`] with other attributes.
+/// [`whole_file_reader()`] with other attributes.
 #[track_caller]
 pub fn whole_file_reader_with(g: &Graph, options: WholeFileReaderOptions<'_>) -> Output {
     g.op("WholeFileReader")
@@ -1083,7 +1083,7 @@ pub fn whole_file_reader_v2(g: &Graph) -> Output {
     whole_file_reader_v2_with(g, WholeFileReaderV2Options::default())
 }
 
-/// [`whole_file_reader_v2`] with other attributes.
+/// [`whole_file_reader_v2()`] with other attributes.
 #[track_caller]
 pub fn whole_file_reader_v2_with(g: &Graph, options: WholeFileReaderV2Options<'_>) -> Output {
     g.op("WholeFileReaderV2")
@@ -1124,7 +1124,7 @@ pub fn write_audio_summary(
     )
 }
 
-/// [`write_audio_summary`] with other attributes.
+/// [`write_audio_summary()`] with other attributes.
 #[track_caller]
 pub fn write_audio_summary_with(
     writer: &Output,
@@ -1208,7 +1208,7 @@ pub fn write_image_summary(
     )
 }
 
-/// [`write_image_summary`] with other attributes.
+/// [`write_image_summary()`] with other attributes.
 #[track_caller]
 pub fn write_image_summary_with(
     writer: &Output,

@@ -25,7 +25,7 @@ pub fn banded_triangular_solve(matrix: &Output, rhs: &Output) -> Output {
     banded_triangular_solve_with(matrix, rhs, BandedTriangularSolveOptions::default())
 }
 
-/// [`banded_triangular_solve`] with other attributes.
+/// [`banded_triangular_solve()`] with other attributes.
 #[track_caller]
 pub fn banded_triangular_solve_with(
     matrix: &Output,
@@ -75,7 +75,7 @@ pub fn batch_mat_mul(x: &Output, y: &Output) -> Output {
     batch_mat_mul_with(x, y, BatchMatMulOptions::default())
 }
 
-/// [`batch_mat_mul`] with other attributes.
+/// [`batch_mat_mul()`] with other attributes.
 #[track_caller]
 pub fn batch_mat_mul_with(x: &Output, y: &Output, options: BatchMatMulOptions) -> Output {
     x.graph()
@@ -108,7 +108,7 @@ pub fn batch_mat_mul_v2(x: &Output, y: &Output) -> Output {
     batch_mat_mul_v2_with(x, y, BatchMatMulV2Options::default())
 }
 
-/// [`batch_mat_mul_v2`] with other attributes.
+/// [`batch_mat_mul_v2()`] with other attributes.
 #[track_caller]
 pub fn batch_mat_mul_v2_with(x: &Output, y: &Output, options: BatchMatMulV2Options) -> Output {
     x.graph()
@@ -141,7 +141,7 @@ pub fn batch_mat_mul_v3(x: &Output, y: &Output, tout: DType) -> Output {
     batch_mat_mul_v3_with(x, y, tout, BatchMatMulV3Options::default())
 }
 
-/// [`batch_mat_mul_v3`] with other attributes.
+/// [`batch_mat_mul_v3()`] with other attributes.
 #[track_caller]
 pub fn batch_mat_mul_v3_with(
     x: &Output,
@@ -184,7 +184,7 @@ pub fn batch_matrix_inverse(input: &Output) -> Output {
     batch_matrix_inverse_with(input, BatchMatrixInverseOptions::default())
 }
 
-/// [`batch_matrix_inverse`] with other attributes.
+/// [`batch_matrix_inverse()`] with other attributes.
 #[track_caller]
 pub fn batch_matrix_inverse_with(input: &Output, options: BatchMatrixInverseOptions) -> Output {
     input.graph().op("BatchMatrixInverse").input(input).attr("adjoint", options.adjoint).output()
@@ -209,7 +209,7 @@ pub fn batch_matrix_solve(matrix: &Output, rhs: &Output) -> Output {
     batch_matrix_solve_with(matrix, rhs, BatchMatrixSolveOptions::default())
 }
 
-/// [`batch_matrix_solve`] with other attributes.
+/// [`batch_matrix_solve()`] with other attributes.
 #[track_caller]
 pub fn batch_matrix_solve_with(
     matrix: &Output,
@@ -244,7 +244,7 @@ pub fn batch_matrix_solve_ls(matrix: &Output, rhs: &Output, l2_regularizer: &Out
     batch_matrix_solve_ls_with(matrix, rhs, l2_regularizer, BatchMatrixSolveLsOptions::default())
 }
 
-/// [`batch_matrix_solve_ls`] with other attributes.
+/// [`batch_matrix_solve_ls()`] with other attributes.
 #[track_caller]
 pub fn batch_matrix_solve_ls_with(
     matrix: &Output,
@@ -283,7 +283,7 @@ pub fn batch_matrix_triangular_solve(matrix: &Output, rhs: &Output) -> Output {
     batch_matrix_triangular_solve_with(matrix, rhs, BatchMatrixTriangularSolveOptions::default())
 }
 
-/// [`batch_matrix_triangular_solve`] with other attributes.
+/// [`batch_matrix_triangular_solve()`] with other attributes.
 #[track_caller]
 pub fn batch_matrix_triangular_solve_with(
     matrix: &Output,
@@ -327,7 +327,7 @@ pub fn batch_self_adjoint_eig_v2(input: &Output) -> (Output, Output) {
     batch_self_adjoint_eig_v2_with(input, BatchSelfAdjointEigV2Options::default())
 }
 
-/// [`batch_self_adjoint_eig_v2`] with other attributes.
+/// [`batch_self_adjoint_eig_v2()`] with other attributes.
 #[track_caller]
 pub fn batch_self_adjoint_eig_v2_with(
     input: &Output,
@@ -365,7 +365,7 @@ pub fn batch_svd(input: &Output) -> (Output, Output, Output) {
     batch_svd_with(input, BatchSvdOptions::default())
 }
 
-/// [`batch_svd`] with other attributes.
+/// [`batch_svd()`] with other attributes.
 #[track_caller]
 pub fn batch_svd_with(input: &Output, options: BatchSvdOptions) -> (Output, Output, Output) {
     let [s, u, v] = input
@@ -417,7 +417,7 @@ pub fn eig(input: &Output, tout: DType) -> (Output, Output) {
     eig_with(input, tout, EigOptions::default())
 }
 
-/// [`eig`] with other attributes.
+/// [`eig()`] with other attributes.
 #[track_caller]
 pub fn eig_with(input: &Output, tout: DType, options: EigOptions) -> (Output, Output) {
     let [e, v] = input
@@ -466,7 +466,7 @@ pub fn lu(input: &Output) -> (Output, Output) {
     lu_with(input, LuOptions::default())
 }
 
-/// [`lu`] with other attributes.
+/// [`lu()`] with other attributes.
 #[track_caller]
 pub fn lu_with(input: &Output, options: LuOptions) -> (Output, Output) {
     let [lu, p] = input
@@ -499,7 +499,7 @@ pub fn mat_mul(a: &Output, b: &Output) -> Output {
     mat_mul_with(a, b, MatMulOptions::default())
 }
 
-/// [`mat_mul`] with other attributes.
+/// [`mat_mul()`] with other attributes.
 #[track_caller]
 pub fn mat_mul_with(a: &Output, b: &Output, options: MatMulOptions) -> Output {
     a.graph()
@@ -542,7 +542,7 @@ pub fn matrix_inverse(input: &Output) -> Output {
     matrix_inverse_with(input, MatrixInverseOptions::default())
 }
 
-/// [`matrix_inverse`] with other attributes.
+/// [`matrix_inverse()`] with other attributes.
 #[track_caller]
 pub fn matrix_inverse_with(input: &Output, options: MatrixInverseOptions) -> Output {
     input.graph().op("MatrixInverse").input(input).attr("adjoint", options.adjoint).output()
@@ -573,7 +573,7 @@ pub fn matrix_solve(matrix: &Output, rhs: &Output) -> Output {
     matrix_solve_with(matrix, rhs, MatrixSolveOptions::default())
 }
 
-/// [`matrix_solve`] with other attributes.
+/// [`matrix_solve()`] with other attributes.
 #[track_caller]
 pub fn matrix_solve_with(matrix: &Output, rhs: &Output, options: MatrixSolveOptions) -> Output {
     matrix
@@ -604,7 +604,7 @@ pub fn matrix_solve_ls(matrix: &Output, rhs: &Output, l2_regularizer: &Output) -
     matrix_solve_ls_with(matrix, rhs, l2_regularizer, MatrixSolveLsOptions::default())
 }
 
-/// [`matrix_solve_ls`] with other attributes.
+/// [`matrix_solve_ls()`] with other attributes.
 #[track_caller]
 pub fn matrix_solve_ls_with(
     matrix: &Output,
@@ -649,7 +649,7 @@ pub fn matrix_triangular_solve(matrix: &Output, rhs: &Output) -> Output {
     matrix_triangular_solve_with(matrix, rhs, MatrixTriangularSolveOptions::default())
 }
 
-/// [`matrix_triangular_solve`] with other attributes.
+/// [`matrix_triangular_solve()`] with other attributes.
 #[track_caller]
 pub fn matrix_triangular_solve_with(
     matrix: &Output,
@@ -687,7 +687,7 @@ pub fn qr(input: &Output) -> (Output, Output) {
     qr_with(input, QrOptions::default())
 }
 
-/// [`qr`] with other attributes.
+/// [`qr()`] with other attributes.
 #[track_caller]
 pub fn qr_with(input: &Output, options: QrOptions) -> (Output, Output) {
     let [q, r] =
@@ -722,7 +722,7 @@ pub fn self_adjoint_eig_v2(input: &Output) -> (Output, Output) {
     self_adjoint_eig_v2_with(input, SelfAdjointEigV2Options::default())
 }
 
-/// [`self_adjoint_eig_v2`] with other attributes.
+/// [`self_adjoint_eig_v2()`] with other attributes.
 #[track_caller]
 pub fn self_adjoint_eig_v2_with(
     input: &Output,
@@ -767,7 +767,7 @@ pub fn sparse_mat_mul(a: &Output, b: &Output) -> Output {
     sparse_mat_mul_with(a, b, SparseMatMulOptions::default())
 }
 
-/// [`sparse_mat_mul`] with other attributes.
+/// [`sparse_mat_mul()`] with other attributes.
 #[track_caller]
 pub fn sparse_mat_mul_with(a: &Output, b: &Output, options: SparseMatMulOptions) -> Output {
     a.graph()
@@ -804,7 +804,7 @@ pub fn svd(input: &Output) -> (Output, Output, Output) {
     svd_with(input, SvdOptions::default())
 }
 
-/// [`svd`] with other attributes.
+/// [`svd()`] with other attributes.
 #[track_caller]
 pub fn svd_with(input: &Output, options: SvdOptions) -> (Output, Output, Output) {
     let [s, u, v] = input
@@ -856,7 +856,7 @@ pub fn tridiagonal_solve(diagonals: &Output, rhs: &Output) -> Output {
     tridiagonal_solve_with(diagonals, rhs, TridiagonalSolveOptions::default())
 }
 
-/// [`tridiagonal_solve`] with other attributes.
+/// [`tridiagonal_solve()`] with other attributes.
 #[track_caller]
 pub fn tridiagonal_solve_with(
     diagonals: &Output,

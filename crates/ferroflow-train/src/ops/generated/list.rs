@@ -82,7 +82,7 @@ pub fn stack(g: &Graph, elem_type: DType) -> Output {
     stack_with(g, elem_type, StackOptions::default())
 }
 
-/// [`stack`] with other attributes.
+/// [`stack()`] with other attributes.
 #[track_caller]
 pub fn stack_with(g: &Graph, elem_type: DType, options: StackOptions<'_>) -> Output {
     g.op("Stack").attr("elem_type", elem_type).attr("stack_name", options.stack_name).output()
@@ -131,7 +131,7 @@ pub fn stack_push(handle: &Output, elem: &Output) -> Output {
     stack_push_with(handle, elem, StackPushOptions::default())
 }
 
-/// [`stack_push`] with other attributes.
+/// [`stack_push()`] with other attributes.
 #[track_caller]
 pub fn stack_push_with(handle: &Output, elem: &Output, options: StackPushOptions) -> Output {
     handle
@@ -162,7 +162,7 @@ pub fn stack_push_v2(handle: &Output, elem: &Output) -> Output {
     stack_push_v2_with(handle, elem, StackPushV2Options::default())
 }
 
-/// [`stack_push_v2`] with other attributes.
+/// [`stack_push_v2()`] with other attributes.
 #[track_caller]
 pub fn stack_push_v2_with(handle: &Output, elem: &Output, options: StackPushV2Options) -> Output {
     handle
@@ -193,7 +193,7 @@ pub fn stack_v2(max_size: &Output, elem_type: DType) -> Output {
     stack_v2_with(max_size, elem_type, StackV2Options::default())
 }
 
-/// [`stack_v2`] with other attributes.
+/// [`stack_v2()`] with other attributes.
 #[track_caller]
 pub fn stack_v2_with(max_size: &Output, elem_type: DType, options: StackV2Options<'_>) -> Output {
     max_size
@@ -235,7 +235,7 @@ pub fn tensor_array(size: &Output, dtype: DType) -> Output {
     tensor_array_with(size, dtype, TensorArrayOptions::default())
 }
 
-/// [`tensor_array`] with other attributes.
+/// [`tensor_array()`] with other attributes.
 #[track_caller]
 pub fn tensor_array_with(size: &Output, dtype: DType, options: TensorArrayOptions<'_>) -> Output {
     size.graph()
@@ -288,7 +288,7 @@ pub fn tensor_array_concat(handle: &Output, flow_in: &Output, dtype: DType) -> (
     tensor_array_concat_with(handle, flow_in, dtype, TensorArrayConcatOptions::default())
 }
 
-/// [`tensor_array_concat`] with other attributes.
+/// [`tensor_array_concat()`] with other attributes.
 #[track_caller]
 pub fn tensor_array_concat_with(
     handle: &Output,
@@ -328,7 +328,7 @@ pub fn tensor_array_concat_v2(handle: &Output, flow_in: &Output, dtype: DType) -
     tensor_array_concat_v2_with(handle, flow_in, dtype, TensorArrayConcatV2Options::default())
 }
 
-/// [`tensor_array_concat_v2`] with other attributes.
+/// [`tensor_array_concat_v2()`] with other attributes.
 #[track_caller]
 pub fn tensor_array_concat_v2_with(
     handle: &Output,
@@ -368,7 +368,7 @@ pub fn tensor_array_concat_v3(handle: &Output, flow_in: &Output, dtype: DType) -
     tensor_array_concat_v3_with(handle, flow_in, dtype, TensorArrayConcatV3Options::default())
 }
 
-/// [`tensor_array_concat_v3`] with other attributes.
+/// [`tensor_array_concat_v3()`] with other attributes.
 #[track_caller]
 pub fn tensor_array_concat_v3_with(
     handle: &Output,
@@ -411,7 +411,7 @@ pub fn tensor_array_gather(
     tensor_array_gather_with(handle, indices, flow_in, dtype, TensorArrayGatherOptions::default())
 }
 
-/// [`tensor_array_gather`] with other attributes.
+/// [`tensor_array_gather()`] with other attributes.
 #[track_caller]
 pub fn tensor_array_gather_with(
     handle: &Output,
@@ -461,7 +461,7 @@ pub fn tensor_array_gather_v2(
     )
 }
 
-/// [`tensor_array_gather_v2`] with other attributes.
+/// [`tensor_array_gather_v2()`] with other attributes.
 #[track_caller]
 pub fn tensor_array_gather_v2_with(
     handle: &Output,
@@ -511,7 +511,7 @@ pub fn tensor_array_gather_v3(
     )
 }
 
-/// [`tensor_array_gather_v3`] with other attributes.
+/// [`tensor_array_gather_v3()`] with other attributes.
 #[track_caller]
 pub fn tensor_array_gather_v3_with(
     handle: &Output,
@@ -611,7 +611,7 @@ pub fn tensor_array_pack(handle: &Output, flow_in: &Output, dtype: DType) -> Out
     tensor_array_pack_with(handle, flow_in, dtype, TensorArrayPackOptions::default())
 }
 
-/// [`tensor_array_pack`] with other attributes.
+/// [`tensor_array_pack()`] with other attributes.
 #[track_caller]
 pub fn tensor_array_pack_with(
     handle: &Output,
@@ -845,7 +845,7 @@ pub fn tensor_array_v2(size: &Output, dtype: DType) -> Output {
     tensor_array_v2_with(size, dtype, TensorArrayV2Options::default())
 }
 
-/// [`tensor_array_v2`] with other attributes.
+/// [`tensor_array_v2()`] with other attributes.
 #[track_caller]
 pub fn tensor_array_v2_with(
     size: &Output,
@@ -898,7 +898,7 @@ pub fn tensor_array_v3(size: &Output, dtype: DType) -> (Output, Output) {
     tensor_array_v3_with(size, dtype, TensorArrayV3Options::default())
 }
 
-/// [`tensor_array_v3`] with other attributes.
+/// [`tensor_array_v3()`] with other attributes.
 #[track_caller]
 pub fn tensor_array_v3_with(
     size: &Output,
@@ -994,7 +994,7 @@ pub fn tensor_list_concat(input_handle: &Output, element_dtype: DType) -> (Outpu
     tensor_list_concat_with(input_handle, element_dtype, TensorListConcatOptions::default())
 }
 
-/// [`tensor_list_concat`] with other attributes.
+/// [`tensor_list_concat()`] with other attributes.
 #[track_caller]
 pub fn tensor_list_concat_with(
     input_handle: &Output,
@@ -1225,7 +1225,7 @@ pub fn tensor_list_set_item(input_handle: &Output, index: &Output, item: &Output
     tensor_list_set_item_with(input_handle, index, item, TensorListSetItemOptions::default())
 }
 
-/// [`tensor_list_set_item`] with other attributes.
+/// [`tensor_list_set_item()`] with other attributes.
 #[track_caller]
 pub fn tensor_list_set_item_with(
     input_handle: &Output,
@@ -1277,7 +1277,7 @@ pub fn tensor_list_stack(
     )
 }
 
-/// [`tensor_list_stack`] with other attributes.
+/// [`tensor_list_stack()`] with other attributes.
 #[track_caller]
 pub fn tensor_list_stack_with(
     input_handle: &Output,

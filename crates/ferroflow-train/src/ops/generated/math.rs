@@ -67,7 +67,7 @@ pub fn angle(input: &Output) -> Output {
     angle_with(input, AngleOptions::default())
 }
 
-/// [`angle`] with other attributes.
+/// [`angle()`] with other attributes.
 #[track_caller]
 pub fn angle_with(input: &Output, options: AngleOptions) -> Output {
     input.graph().op("Angle").input(input).attr("Tout", options.tout).output()
@@ -92,7 +92,7 @@ pub fn approximate_equal(x: &Output, y: &Output) -> Output {
     approximate_equal_with(x, y, ApproximateEqualOptions::default())
 }
 
-/// [`approximate_equal`] with other attributes.
+/// [`approximate_equal()`] with other attributes.
 #[track_caller]
 pub fn approximate_equal_with(x: &Output, y: &Output, options: ApproximateEqualOptions) -> Output {
     x.graph().op("ApproximateEqual").input(x).input(y).attr("tolerance", options.tolerance).output()
@@ -255,7 +255,7 @@ pub fn cast(x: &Output, dst_t: DType) -> Output {
     cast_with(x, dst_t, CastOptions::default())
 }
 
-/// [`cast`] with other attributes.
+/// [`cast()`] with other attributes.
 #[track_caller]
 pub fn cast_with(x: &Output, dst_t: DType, options: CastOptions) -> Output {
     x.graph().op("Cast").input(x).attr("DstT", dst_t).attr("Truncate", options.truncate).output()
@@ -292,7 +292,7 @@ pub fn complex(real: &Output, imag: &Output) -> Output {
     complex_with(real, imag, ComplexOptions::default())
 }
 
-/// [`complex`] with other attributes.
+/// [`complex()`] with other attributes.
 #[track_caller]
 pub fn complex_with(real: &Output, imag: &Output, options: ComplexOptions) -> Output {
     real.graph().op("Complex").input(real).input(imag).attr("Tout", options.tout).output()
@@ -317,7 +317,7 @@ pub fn complex_abs(x: &Output) -> Output {
     complex_abs_with(x, ComplexAbsOptions::default())
 }
 
-/// [`complex_abs`] with other attributes.
+/// [`complex_abs()`] with other attributes.
 #[track_caller]
 pub fn complex_abs_with(x: &Output, options: ComplexAbsOptions) -> Output {
     x.graph().op("ComplexAbs").input(x).attr("Tout", options.tout).output()
@@ -384,7 +384,7 @@ pub fn equal(x: &Output, y: &Output) -> Output {
     equal_with(x, y, EqualOptions::default())
 }
 
-/// [`equal`] with other attributes.
+/// [`equal()`] with other attributes.
 #[track_caller]
 pub fn equal_with(x: &Output, y: &Output, options: EqualOptions) -> Output {
     x.graph()
@@ -510,7 +510,7 @@ pub fn imag(input: &Output) -> Output {
     imag_with(input, ImagOptions::default())
 }
 
-/// [`imag`] with other attributes.
+/// [`imag()`] with other attributes.
 #[track_caller]
 pub fn imag_with(input: &Output, options: ImagOptions) -> Output {
     input.graph().op("Imag").input(input).attr("Tout", options.tout).output()
@@ -673,7 +673,7 @@ pub fn not_equal(x: &Output, y: &Output) -> Output {
     not_equal_with(x, y, NotEqualOptions::default())
 }
 
-/// [`not_equal`] with other attributes.
+/// [`not_equal()`] with other attributes.
 #[track_caller]
 pub fn not_equal_with(x: &Output, y: &Output, options: NotEqualOptions) -> Output {
     x.graph()
@@ -727,7 +727,7 @@ pub fn real(input: &Output) -> Output {
     real_with(input, RealOptions::default())
 }
 
-/// [`real`] with other attributes.
+/// [`real()`] with other attributes.
 #[track_caller]
 pub fn real_with(input: &Output, options: RealOptions) -> Output {
     input.graph().op("Real").input(input).attr("Tout", options.tout).output()

@@ -23,7 +23,7 @@ pub fn avg_pool(value: &Output, ksize: &[i64], strides: &[i64], padding: &str) -
     avg_pool_with(value, ksize, strides, padding, AvgPoolOptions::default())
 }
 
-/// [`avg_pool`] with other attributes.
+/// [`avg_pool()`] with other attributes.
 #[track_caller]
 pub fn avg_pool_with(
     value: &Output,
@@ -62,7 +62,7 @@ pub fn avg_pool3d(input: &Output, ksize: &[i64], strides: &[i64], padding: &str)
     avg_pool3d_with(input, ksize, strides, padding, AvgPool3DOptions::default())
 }
 
-/// [`avg_pool3d`] with other attributes.
+/// [`avg_pool3d()`] with other attributes.
 #[track_caller]
 pub fn avg_pool3d_with(
     input: &Output,
@@ -114,7 +114,7 @@ pub fn avg_pool3d_grad(
     )
 }
 
-/// [`avg_pool3d_grad`] with other attributes.
+/// [`avg_pool3d_grad()`] with other attributes.
 #[track_caller]
 pub fn avg_pool3d_grad_with(
     orig_input_shape: &Output,
@@ -168,7 +168,7 @@ pub fn avg_pool_grad(
     )
 }
 
-/// [`avg_pool_grad`] with other attributes.
+/// [`avg_pool_grad()`] with other attributes.
 #[track_caller]
 pub fn avg_pool_grad_with(
     orig_input_shape: &Output,
@@ -273,7 +273,7 @@ pub fn bias_add(value: &Output, bias: &Output) -> Output {
     bias_add_with(value, bias, BiasAddOptions::default())
 }
 
-/// [`bias_add`] with other attributes.
+/// [`bias_add()`] with other attributes.
 #[track_caller]
 pub fn bias_add_with(value: &Output, bias: &Output, options: BiasAddOptions<'_>) -> Output {
     value
@@ -304,7 +304,7 @@ pub fn bias_add_grad(out_backprop: &Output) -> Output {
     bias_add_grad_with(out_backprop, BiasAddGradOptions::default())
 }
 
-/// [`bias_add_grad`] with other attributes.
+/// [`bias_add_grad()`] with other attributes.
 #[track_caller]
 pub fn bias_add_grad_with(out_backprop: &Output, options: BiasAddGradOptions<'_>) -> Output {
     out_backprop
@@ -384,7 +384,7 @@ pub fn block_lstm(
     )
 }
 
-/// [`block_lstm`] with other attributes.
+/// [`block_lstm()`] with other attributes.
 #[track_caller]
 pub fn block_lstm_with(
     seq_len_max: &Output,
@@ -638,7 +638,7 @@ pub fn block_lstm_v2(
     )
 }
 
-/// [`block_lstm_v2`] with other attributes.
+/// [`block_lstm_v2()`] with other attributes.
 #[track_caller]
 pub fn block_lstm_v2_with(
     seq_len_max: &Output,
@@ -713,7 +713,7 @@ pub fn ctc_beam_search_decoder(
     )
 }
 
-/// [`ctc_beam_search_decoder`] with other attributes.
+/// [`ctc_beam_search_decoder()`] with other attributes.
 #[track_caller]
 pub fn ctc_beam_search_decoder_with(
     inputs: &Output,
@@ -772,7 +772,7 @@ pub fn ctc_greedy_decoder(inputs: &Output, sequence_length: &Output) -> CTCGreed
     ctc_greedy_decoder_with(inputs, sequence_length, CTCGreedyDecoderOptions::default())
 }
 
-/// [`ctc_greedy_decoder`] with other attributes.
+/// [`ctc_greedy_decoder()`] with other attributes.
 #[track_caller]
 pub fn ctc_greedy_decoder_with(
     inputs: &Output,
@@ -824,7 +824,7 @@ pub fn ctc_loss(
     ctc_loss_with(inputs, labels_indices, labels_values, sequence_length, CTCLossOptions::default())
 }
 
-/// [`ctc_loss`] with other attributes.
+/// [`ctc_loss()`] with other attributes.
 #[track_caller]
 pub fn ctc_loss_with(
     inputs: &Output,
@@ -877,7 +877,7 @@ pub fn conv2d(input: &Output, filter: &Output, strides: &[i64], padding: &str) -
     conv2d_with(input, filter, strides, padding, Conv2DOptions::default())
 }
 
-/// [`conv2d`] with other attributes.
+/// [`conv2d()`] with other attributes.
 #[track_caller]
 pub fn conv2d_with(
     input: &Output,
@@ -943,7 +943,7 @@ pub fn conv2d_backprop_filter(
     )
 }
 
-/// [`conv2d_backprop_filter`] with other attributes.
+/// [`conv2d_backprop_filter()`] with other attributes.
 #[track_caller]
 pub fn conv2d_backprop_filter_with(
     input: &Output,
@@ -1011,7 +1011,7 @@ pub fn conv2d_backprop_input(
     )
 }
 
-/// [`conv2d_backprop_input`] with other attributes.
+/// [`conv2d_backprop_input()`] with other attributes.
 #[track_caller]
 pub fn conv2d_backprop_input_with(
     input_sizes: &Output,
@@ -1057,7 +1057,7 @@ pub fn conv3d(input: &Output, filter: &Output, strides: &[i64], padding: &str) -
     conv3d_with(input, filter, strides, padding, Conv3DOptions::default())
 }
 
-/// [`conv3d`] with other attributes.
+/// [`conv3d()`] with other attributes.
 #[track_caller]
 pub fn conv3d_with(
     input: &Output,
@@ -1110,7 +1110,7 @@ pub fn conv3d_backprop_filter(
     )
 }
 
-/// [`conv3d_backprop_filter`] with other attributes.
+/// [`conv3d_backprop_filter()`] with other attributes.
 #[track_caller]
 pub fn conv3d_backprop_filter_with(
     input: &Output,
@@ -1166,7 +1166,7 @@ pub fn conv3d_backprop_filter_v2(
     )
 }
 
-/// [`conv3d_backprop_filter_v2`] with other attributes.
+/// [`conv3d_backprop_filter_v2()`] with other attributes.
 #[track_caller]
 pub fn conv3d_backprop_filter_v2_with(
     input: &Output,
@@ -1221,7 +1221,7 @@ pub fn conv3d_backprop_input(
     )
 }
 
-/// [`conv3d_backprop_input`] with other attributes.
+/// [`conv3d_backprop_input()`] with other attributes.
 #[track_caller]
 pub fn conv3d_backprop_input_with(
     input: &Output,
@@ -1277,7 +1277,7 @@ pub fn conv3d_backprop_input_v2(
     )
 }
 
-/// [`conv3d_backprop_input_v2`] with other attributes.
+/// [`conv3d_backprop_input_v2()`] with other attributes.
 #[track_caller]
 pub fn conv3d_backprop_input_v2_with(
     input_sizes: &Output,
@@ -1321,7 +1321,7 @@ pub fn data_format_dim_map(x: &Output) -> Output {
     data_format_dim_map_with(x, DataFormatDimMapOptions::default())
 }
 
-/// [`data_format_dim_map`] with other attributes.
+/// [`data_format_dim_map()`] with other attributes.
 #[track_caller]
 pub fn data_format_dim_map_with(x: &Output, options: DataFormatDimMapOptions<'_>) -> Output {
     x.graph()
@@ -1354,7 +1354,7 @@ pub fn data_format_vec_permute(x: &Output) -> Output {
     data_format_vec_permute_with(x, DataFormatVecPermuteOptions::default())
 }
 
-/// [`data_format_vec_permute`] with other attributes.
+/// [`data_format_vec_permute()`] with other attributes.
 #[track_caller]
 pub fn data_format_vec_permute_with(
     x: &Output,
@@ -1406,7 +1406,7 @@ pub fn depthwise_conv2d_native(
     )
 }
 
-/// [`depthwise_conv2d_native`] with other attributes.
+/// [`depthwise_conv2d_native()`] with other attributes.
 #[track_caller]
 pub fn depthwise_conv2d_native_with(
     input: &Output,
@@ -1468,7 +1468,7 @@ pub fn depthwise_conv2d_native_backprop_filter(
     )
 }
 
-/// [`depthwise_conv2d_native_backprop_filter`] with other attributes.
+/// [`depthwise_conv2d_native_backprop_filter()`] with other attributes.
 #[track_caller]
 pub fn depthwise_conv2d_native_backprop_filter_with(
     input: &Output,
@@ -1532,7 +1532,7 @@ pub fn depthwise_conv2d_native_backprop_input(
     )
 }
 
-/// [`depthwise_conv2d_native_backprop_input`] with other attributes.
+/// [`depthwise_conv2d_native_backprop_input()`] with other attributes.
 #[track_caller]
 pub fn depthwise_conv2d_native_backprop_input_with(
     input_sizes: &Output,
@@ -1667,7 +1667,7 @@ pub fn fractional_avg_pool(value: &Output, pooling_ratio: &[f32]) -> (Output, Ou
     fractional_avg_pool_with(value, pooling_ratio, FractionalAvgPoolOptions::default())
 }
 
-/// [`fractional_avg_pool`] with other attributes.
+/// [`fractional_avg_pool()`] with other attributes.
 #[track_caller]
 pub fn fractional_avg_pool_with(
     value: &Output,
@@ -1718,7 +1718,7 @@ pub fn fractional_avg_pool_grad(
     )
 }
 
-/// [`fractional_avg_pool_grad`] with other attributes.
+/// [`fractional_avg_pool_grad()`] with other attributes.
 #[track_caller]
 pub fn fractional_avg_pool_grad_with(
     orig_input_tensor_shape: &Output,
@@ -1773,7 +1773,7 @@ pub fn fractional_max_pool(value: &Output, pooling_ratio: &[f32]) -> (Output, Ou
     fractional_max_pool_with(value, pooling_ratio, FractionalMaxPoolOptions::default())
 }
 
-/// [`fractional_max_pool`] with other attributes.
+/// [`fractional_max_pool()`] with other attributes.
 #[track_caller]
 pub fn fractional_max_pool_with(
     value: &Output,
@@ -1826,7 +1826,7 @@ pub fn fractional_max_pool_grad(
     )
 }
 
-/// [`fractional_max_pool_grad`] with other attributes.
+/// [`fractional_max_pool_grad()`] with other attributes.
 #[track_caller]
 pub fn fractional_max_pool_grad_with(
     orig_input: &Output,
@@ -1899,7 +1899,7 @@ pub fn fused_batch_norm(
     fused_batch_norm_with(x, scale, offset, mean, variance, FusedBatchNormOptions::default())
 }
 
-/// [`fused_batch_norm`] with other attributes.
+/// [`fused_batch_norm()`] with other attributes.
 #[track_caller]
 pub fn fused_batch_norm_with(
     x: &Output,
@@ -1976,7 +1976,7 @@ pub fn fused_batch_norm_grad(
     )
 }
 
-/// [`fused_batch_norm_grad`] with other attributes.
+/// [`fused_batch_norm_grad()`] with other attributes.
 #[track_caller]
 pub fn fused_batch_norm_grad_with(
     y_backprop: &Output,
@@ -2059,7 +2059,7 @@ pub fn fused_batch_norm_grad_v2(
     )
 }
 
-/// [`fused_batch_norm_grad_v2`] with other attributes.
+/// [`fused_batch_norm_grad_v2()`] with other attributes.
 #[track_caller]
 pub fn fused_batch_norm_grad_v2_with(
     y_backprop: &Output,
@@ -2144,7 +2144,7 @@ pub fn fused_batch_norm_grad_v3(
     )
 }
 
-/// [`fused_batch_norm_grad_v3`] with other attributes.
+/// [`fused_batch_norm_grad_v3()`] with other attributes.
 #[track_caller]
 pub fn fused_batch_norm_grad_v3_with(
     y_backprop: &Output,
@@ -2229,7 +2229,7 @@ pub fn fused_batch_norm_v2(
     fused_batch_norm_v2_with(x, scale, offset, mean, variance, FusedBatchNormV2Options::default())
 }
 
-/// [`fused_batch_norm_v2`] with other attributes.
+/// [`fused_batch_norm_v2()`] with other attributes.
 #[track_caller]
 pub fn fused_batch_norm_v2_with(
     x: &Output,
@@ -2308,7 +2308,7 @@ pub fn fused_batch_norm_v3(
     fused_batch_norm_v3_with(x, scale, offset, mean, variance, FusedBatchNormV3Options::default())
 }
 
-/// [`fused_batch_norm_v3`] with other attributes.
+/// [`fused_batch_norm_v3()`] with other attributes.
 #[track_caller]
 pub fn fused_batch_norm_v3_with(
     x: &Output,
@@ -2400,7 +2400,7 @@ pub fn fused_resize_and_pad_conv2d(
     )
 }
 
-/// [`fused_resize_and_pad_conv2d`] with other attributes.
+/// [`fused_resize_and_pad_conv2d()`] with other attributes.
 #[track_caller]
 pub fn fused_resize_and_pad_conv2d_with(
     input: &Output,
@@ -2527,7 +2527,7 @@ pub fn isotonic_regression(input: &Output) -> (Output, Output) {
     isotonic_regression_with(input, IsotonicRegressionOptions::default())
 }
 
-/// [`isotonic_regression`] with other attributes.
+/// [`isotonic_regression()`] with other attributes.
 #[track_caller]
 pub fn isotonic_regression_with(
     input: &Output,
@@ -2573,7 +2573,7 @@ pub fn lrn(input: &Output) -> Output {
     lrn_with(input, LRNOptions::default())
 }
 
-/// [`lrn`] with other attributes.
+/// [`lrn()`] with other attributes.
 #[track_caller]
 pub fn lrn_with(input: &Output, options: LRNOptions) -> Output {
     input
@@ -2612,7 +2612,7 @@ pub fn lrn_grad(input_grads: &Output, input_image: &Output, output_image: &Outpu
     lrn_grad_with(input_grads, input_image, output_image, LRNGradOptions::default())
 }
 
-/// [`lrn_grad`] with other attributes.
+/// [`lrn_grad()`] with other attributes.
 #[track_caller]
 pub fn lrn_grad_with(
     input_grads: &Output,
@@ -2684,7 +2684,7 @@ pub fn lstm_block_cell(
     lstm_block_cell_with(x, cs_prev, h_prev, w, wci, wcf, wco, b, LSTMBlockCellOptions::default())
 }
 
-/// [`lstm_block_cell`] with other attributes.
+/// [`lstm_block_cell()`] with other attributes.
 #[track_caller]
 pub fn lstm_block_cell_with(
     x: &Output,
@@ -2794,7 +2794,7 @@ pub fn leaky_relu(features: &Output) -> Output {
     leaky_relu_with(features, LeakyReluOptions::default())
 }
 
-/// [`leaky_relu`] with other attributes.
+/// [`leaky_relu()`] with other attributes.
 #[track_caller]
 pub fn leaky_relu_with(features: &Output, options: LeakyReluOptions) -> Output {
     features.graph().op("LeakyRelu").input(features).attr("alpha", options.alpha).output()
@@ -2819,7 +2819,7 @@ pub fn leaky_relu_grad(gradients: &Output, features: &Output) -> Output {
     leaky_relu_grad_with(gradients, features, LeakyReluGradOptions::default())
 }
 
-/// [`leaky_relu_grad`] with other attributes.
+/// [`leaky_relu_grad()`] with other attributes.
 #[track_caller]
 pub fn leaky_relu_grad_with(
     gradients: &Output,
@@ -2862,7 +2862,7 @@ pub fn max_pool(input: &Output, ksize: &[i64], strides: &[i64], padding: &str) -
     max_pool_with(input, ksize, strides, padding, MaxPoolOptions::default())
 }
 
-/// [`max_pool`] with other attributes.
+/// [`max_pool()`] with other attributes.
 #[track_caller]
 pub fn max_pool_with(
     input: &Output,
@@ -2902,7 +2902,7 @@ pub fn max_pool3d(input: &Output, ksize: &[i64], strides: &[i64], padding: &str)
     max_pool3d_with(input, ksize, strides, padding, MaxPool3DOptions::default())
 }
 
-/// [`max_pool3d`] with other attributes.
+/// [`max_pool3d()`] with other attributes.
 #[track_caller]
 pub fn max_pool3d_with(
     input: &Output,
@@ -2956,7 +2956,7 @@ pub fn max_pool3d_grad(
     )
 }
 
-/// [`max_pool3d_grad`] with other attributes.
+/// [`max_pool3d_grad()`] with other attributes.
 #[track_caller]
 pub fn max_pool3d_grad_with(
     orig_input: &Output,
@@ -3014,7 +3014,7 @@ pub fn max_pool3d_grad_grad(
     )
 }
 
-/// [`max_pool3d_grad_grad`] with other attributes.
+/// [`max_pool3d_grad_grad()`] with other attributes.
 #[track_caller]
 pub fn max_pool3d_grad_grad_with(
     orig_input: &Output,
@@ -3074,7 +3074,7 @@ pub fn max_pool_grad(
     )
 }
 
-/// [`max_pool_grad`] with other attributes.
+/// [`max_pool_grad()`] with other attributes.
 #[track_caller]
 pub fn max_pool_grad_with(
     orig_input: &Output,
@@ -3133,7 +3133,7 @@ pub fn max_pool_grad_grad(
     )
 }
 
-/// [`max_pool_grad_grad`] with other attributes.
+/// [`max_pool_grad_grad()`] with other attributes.
 #[track_caller]
 pub fn max_pool_grad_grad_with(
     orig_input: &Output,
@@ -3191,7 +3191,7 @@ pub fn max_pool_grad_grad_v2(
     )
 }
 
-/// [`max_pool_grad_grad_v2`] with other attributes.
+/// [`max_pool_grad_grad_v2()`] with other attributes.
 #[track_caller]
 pub fn max_pool_grad_grad_v2_with(
     orig_input: &Output,
@@ -3249,7 +3249,7 @@ pub fn max_pool_grad_grad_with_argmax(
     )
 }
 
-/// [`max_pool_grad_grad_with_argmax`] with other attributes.
+/// [`max_pool_grad_grad_with_argmax()`] with other attributes.
 #[track_caller]
 pub fn max_pool_grad_grad_with_argmax_with(
     input: &Output,
@@ -3307,7 +3307,7 @@ pub fn max_pool_grad_v2(
     )
 }
 
-/// [`max_pool_grad_v2`] with other attributes.
+/// [`max_pool_grad_v2()`] with other attributes.
 #[track_caller]
 pub fn max_pool_grad_v2_with(
     orig_input: &Output,
@@ -3365,7 +3365,7 @@ pub fn max_pool_grad_with_argmax(
     )
 }
 
-/// [`max_pool_grad_with_argmax`] with other attributes.
+/// [`max_pool_grad_with_argmax()`] with other attributes.
 #[track_caller]
 pub fn max_pool_grad_with_argmax_with(
     input: &Output,
@@ -3408,7 +3408,7 @@ pub fn max_pool_v2(input: &Output, ksize: &Output, strides: &Output, padding: &s
     max_pool_v2_with(input, ksize, strides, padding, MaxPoolV2Options::default())
 }
 
-/// [`max_pool_v2`] with other attributes.
+/// [`max_pool_v2()`] with other attributes.
 #[track_caller]
 pub fn max_pool_v2_with(
     input: &Output,
@@ -3456,7 +3456,7 @@ pub fn max_pool_with_argmax(
     max_pool_with_argmax_with(input, ksize, strides, padding, MaxPoolWithArgmaxOptions::default())
 }
 
-/// [`max_pool_with_argmax`] with other attributes.
+/// [`max_pool_with_argmax()`] with other attributes.
 #[track_caller]
 pub fn max_pool_with_argmax_with(
     input: &Output,

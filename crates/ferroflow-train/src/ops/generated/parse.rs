@@ -30,7 +30,7 @@ pub fn decode_csv(records: &Output, record_defaults: &[Output]) -> Vec<Output> {
     decode_csv_with(records, record_defaults, DecodeCSVOptions::default())
 }
 
-/// [`decode_csv`] with other attributes.
+/// [`decode_csv()`] with other attributes.
 #[track_caller]
 pub fn decode_csv_with(
     records: &Output,
@@ -247,7 +247,7 @@ pub fn parse_sequence_example(
     )
 }
 
-/// [`parse_sequence_example`] with other attributes.
+/// [`parse_sequence_example()`] with other attributes.
 #[track_caller]
 pub fn parse_sequence_example_with(
     serialized: &Output,
@@ -416,7 +416,7 @@ pub fn parse_sequence_example_v2(
     )
 }
 
-/// [`parse_sequence_example_v2`] with other attributes.
+/// [`parse_sequence_example_v2()`] with other attributes.
 #[track_caller]
 pub fn parse_sequence_example_v2_with(
     serialized: &Output,
@@ -604,7 +604,7 @@ pub fn parse_single_sequence_example(
     )
 }
 
-/// [`parse_single_sequence_example`] with other attributes.
+/// [`parse_single_sequence_example()`] with other attributes.
 #[track_caller]
 pub fn parse_single_sequence_example_with(
     serialized: &Output,

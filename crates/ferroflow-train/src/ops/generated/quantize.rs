@@ -34,7 +34,7 @@ pub fn dequantize(input: &Output, min_range: &Output, max_range: &Output) -> Out
     dequantize_with(input, min_range, max_range, DequantizeOptions::default())
 }
 
-/// [`dequantize`] with other attributes.
+/// [`dequantize()`] with other attributes.
 #[track_caller]
 pub fn dequantize_with(
     input: &Output,
@@ -80,7 +80,7 @@ pub fn fake_quant_with_min_max_args(inputs: &Output) -> Output {
     fake_quant_with_min_max_args_with(inputs, FakeQuantWithMinMaxArgsOptions::default())
 }
 
-/// [`fake_quant_with_min_max_args`] with other attributes.
+/// [`fake_quant_with_min_max_args()`] with other attributes.
 #[track_caller]
 pub fn fake_quant_with_min_max_args_with(
     inputs: &Output,
@@ -132,7 +132,7 @@ pub fn fake_quant_with_min_max_args_gradient(gradients: &Output, inputs: &Output
     )
 }
 
-/// [`fake_quant_with_min_max_args_gradient`] with other attributes.
+/// [`fake_quant_with_min_max_args_gradient()`] with other attributes.
 #[track_caller]
 pub fn fake_quant_with_min_max_args_gradient_with(
     gradients: &Output,
@@ -172,7 +172,7 @@ pub fn fake_quant_with_min_max_vars(inputs: &Output, min: &Output, max: &Output)
     fake_quant_with_min_max_vars_with(inputs, min, max, FakeQuantWithMinMaxVarsOptions::default())
 }
 
-/// [`fake_quant_with_min_max_vars`] with other attributes.
+/// [`fake_quant_with_min_max_vars()`] with other attributes.
 #[track_caller]
 pub fn fake_quant_with_min_max_vars_with(
     inputs: &Output,
@@ -226,7 +226,7 @@ pub fn fake_quant_with_min_max_vars_gradient(
     )
 }
 
-/// [`fake_quant_with_min_max_vars_gradient`] with other attributes.
+/// [`fake_quant_with_min_max_vars_gradient()`] with other attributes.
 #[track_caller]
 pub fn fake_quant_with_min_max_vars_gradient_with(
     gradients: &Output,
@@ -278,7 +278,7 @@ pub fn fake_quant_with_min_max_vars_per_channel(
     )
 }
 
-/// [`fake_quant_with_min_max_vars_per_channel`] with other attributes.
+/// [`fake_quant_with_min_max_vars_per_channel()`] with other attributes.
 #[track_caller]
 pub fn fake_quant_with_min_max_vars_per_channel_with(
     inputs: &Output,
@@ -332,7 +332,7 @@ pub fn fake_quant_with_min_max_vars_per_channel_gradient(
     )
 }
 
-/// [`fake_quant_with_min_max_vars_per_channel_gradient`] with other attributes.
+/// [`fake_quant_with_min_max_vars_per_channel_gradient()`] with other attributes.
 #[track_caller]
 pub fn fake_quant_with_min_max_vars_per_channel_gradient_with(
     gradients: &Output,
@@ -387,7 +387,7 @@ pub fn quantize_and_dequantize(input: &Output) -> Output {
     quantize_and_dequantize_with(input, QuantizeAndDequantizeOptions::default())
 }
 
-/// [`quantize_and_dequantize`] with other attributes.
+/// [`quantize_and_dequantize()`] with other attributes.
 #[track_caller]
 pub fn quantize_and_dequantize_with(
     input: &Output,
@@ -450,7 +450,7 @@ pub fn quantize_and_dequantize_v2(
     )
 }
 
-/// [`quantize_and_dequantize_v2`] with other attributes.
+/// [`quantize_and_dequantize_v2()`] with other attributes.
 #[track_caller]
 pub fn quantize_and_dequantize_v2_with(
     input: &Output,
@@ -514,7 +514,7 @@ pub fn quantize_and_dequantize_v3(
     )
 }
 
-/// [`quantize_and_dequantize_v3`] with other attributes.
+/// [`quantize_and_dequantize_v3()`] with other attributes.
 #[track_caller]
 pub fn quantize_and_dequantize_v3_with(
     input: &Output,
@@ -582,7 +582,7 @@ pub fn quantize_and_dequantize_v4(
     )
 }
 
-/// [`quantize_and_dequantize_v4`] with other attributes.
+/// [`quantize_and_dequantize_v4()`] with other attributes.
 #[track_caller]
 pub fn quantize_and_dequantize_v4_with(
     input: &Output,
@@ -637,7 +637,7 @@ pub fn quantize_and_dequantize_v4_grad(
     )
 }
 
-/// [`quantize_and_dequantize_v4_grad`] with other attributes.
+/// [`quantize_and_dequantize_v4_grad()`] with other attributes.
 #[track_caller]
 pub fn quantize_and_dequantize_v4_grad_with(
     gradients: &Output,
@@ -719,7 +719,7 @@ pub fn quantize_v2(
     quantize_v2_with(input, min_range, max_range, t, QuantizeV2Options::default())
 }
 
-/// [`quantize_v2`] with other attributes.
+/// [`quantize_v2()`] with other attributes.
 #[track_caller]
 pub fn quantize_v2_with(
     input: &Output,
@@ -772,7 +772,7 @@ pub fn quantized_add(
     quantized_add_with(x, y, min_x, max_x, min_y, max_y, QuantizedAddOptions::default())
 }
 
-/// [`quantized_add`] with other attributes.
+/// [`quantized_add()`] with other attributes.
 #[track_caller]
 pub fn quantized_add_with(
     x: &Output,
@@ -887,7 +887,7 @@ pub fn quantized_conv2d(
     )
 }
 
-/// [`quantized_conv2d`] with other attributes.
+/// [`quantized_conv2d()`] with other attributes.
 #[track_caller]
 pub fn quantized_conv2d_with(
     input: &Output,
@@ -956,7 +956,7 @@ pub fn quantized_mat_mul(
     quantized_mat_mul_with(a, b, min_a, max_a, min_b, max_b, QuantizedMatMulOptions::default())
 }
 
-/// [`quantized_mat_mul`] with other attributes.
+/// [`quantized_mat_mul()`] with other attributes.
 #[track_caller]
 pub fn quantized_mat_mul_with(
     a: &Output,
@@ -1012,7 +1012,7 @@ pub fn quantized_mul(
     quantized_mul_with(x, y, min_x, max_x, min_y, max_y, QuantizedMulOptions::default())
 }
 
-/// [`quantized_mul`] with other attributes.
+/// [`quantized_mul()`] with other attributes.
 #[track_caller]
 pub fn quantized_mul_with(
     x: &Output,
@@ -1062,7 +1062,7 @@ pub fn quantized_relu(
     quantized_relu_with(features, min_features, max_features, QuantizedReluOptions::default())
 }
 
-/// [`quantized_relu`] with other attributes.
+/// [`quantized_relu()`] with other attributes.
 #[track_caller]
 pub fn quantized_relu_with(
     features: &Output,
@@ -1106,7 +1106,7 @@ pub fn quantized_relu6(
     quantized_relu6_with(features, min_features, max_features, QuantizedRelu6Options::default())
 }
 
-/// [`quantized_relu6`] with other attributes.
+/// [`quantized_relu6()`] with other attributes.
 #[track_caller]
 pub fn quantized_relu6_with(
     features: &Output,
@@ -1157,7 +1157,7 @@ pub fn quantized_relu_x(
     )
 }
 
-/// [`quantized_relu_x`] with other attributes.
+/// [`quantized_relu_x()`] with other attributes.
 #[track_caller]
 pub fn quantized_relu_x_with(
     features: &Output,
@@ -1277,7 +1277,7 @@ pub fn uniform_dequantize(
     )
 }
 
-/// [`uniform_dequantize`] with other attributes.
+/// [`uniform_dequantize()`] with other attributes.
 #[track_caller]
 pub fn uniform_dequantize_with(
     input: &Output,
@@ -1336,7 +1336,7 @@ pub fn uniform_quantize(
     )
 }
 
-/// [`uniform_quantize`] with other attributes.
+/// [`uniform_quantize()`] with other attributes.
 #[track_caller]
 pub fn uniform_quantize_with(
     input: &Output,
@@ -1396,7 +1396,7 @@ pub fn uniform_quantized_clip_by_value(
     )
 }
 
-/// [`uniform_quantized_clip_by_value`] with other attributes.
+/// [`uniform_quantized_clip_by_value()`] with other attributes.
 #[track_caller]
 pub fn uniform_quantized_clip_by_value_with(
     operand: &Output,

@@ -73,7 +73,7 @@ pub fn barrier(g: &Graph, component_types: &[DType]) -> Output {
     barrier_with(g, component_types, BarrierOptions::default())
 }
 
-/// [`barrier`] with other attributes.
+/// [`barrier()`] with other attributes.
 #[track_caller]
 pub fn barrier_with(g: &Graph, component_types: &[DType], options: BarrierOptions<'_>) -> Output {
     g.op("Barrier")
@@ -104,7 +104,7 @@ pub fn barrier_close(handle: &Output) -> Operation {
     barrier_close_with(handle, BarrierCloseOptions::default())
 }
 
-/// [`barrier_close`] with other attributes.
+/// [`barrier_close()`] with other attributes.
 #[track_caller]
 pub fn barrier_close_with(handle: &Output, options: BarrierCloseOptions) -> Operation {
     handle
@@ -178,7 +178,7 @@ pub fn barrier_take_many(
     barrier_take_many_with(handle, num_elements, component_types, BarrierTakeManyOptions::default())
 }
 
-/// [`barrier_take_many`] with other attributes.
+/// [`barrier_take_many()`] with other attributes.
 #[track_caller]
 pub fn barrier_take_many_with(
     handle: &Output,
@@ -225,7 +225,7 @@ pub fn conditional_accumulator(g: &Graph, dtype: DType, shape: &PartialShape) ->
     conditional_accumulator_with(g, dtype, shape, ConditionalAccumulatorOptions::default())
 }
 
-/// [`conditional_accumulator`] with other attributes.
+/// [`conditional_accumulator()`] with other attributes.
 #[track_caller]
 pub fn conditional_accumulator_with(
     g: &Graph,
@@ -273,7 +273,7 @@ pub fn fifo_queue(g: &Graph, component_types: &[DType]) -> Output {
     fifo_queue_with(g, component_types, FIFOQueueOptions::default())
 }
 
-/// [`fifo_queue`] with other attributes.
+/// [`fifo_queue()`] with other attributes.
 #[track_caller]
 pub fn fifo_queue_with(
     g: &Graph,
@@ -314,7 +314,7 @@ pub fn fifo_queue_v2(g: &Graph, component_types: &[DType]) -> Output {
     fifo_queue_v2_with(g, component_types, FIFOQueueV2Options::default())
 }
 
-/// [`fifo_queue_v2`] with other attributes.
+/// [`fifo_queue_v2()`] with other attributes.
 #[track_caller]
 pub fn fifo_queue_v2_with(
     g: &Graph,
@@ -361,7 +361,7 @@ pub fn map_clear(g: &Graph, dtypes: &[DType]) -> Operation {
     map_clear_with(g, dtypes, MapClearOptions::default())
 }
 
-/// [`map_clear`] with other attributes.
+/// [`map_clear()`] with other attributes.
 #[track_caller]
 pub fn map_clear_with(g: &Graph, dtypes: &[DType], options: MapClearOptions<'_>) -> Operation {
     g.op("MapClear")
@@ -398,7 +398,7 @@ pub fn map_incomplete_size(g: &Graph, dtypes: &[DType]) -> Output {
     map_incomplete_size_with(g, dtypes, MapIncompleteSizeOptions::default())
 }
 
-/// [`map_incomplete_size`] with other attributes.
+/// [`map_incomplete_size()`] with other attributes.
 #[track_caller]
 pub fn map_incomplete_size_with(
     g: &Graph,
@@ -439,7 +439,7 @@ pub fn map_peek(key: &Output, indices: &Output, dtypes: &[DType]) -> Vec<Output>
     map_peek_with(key, indices, dtypes, MapPeekOptions::default())
 }
 
-/// [`map_peek`] with other attributes.
+/// [`map_peek()`] with other attributes.
 #[track_caller]
 pub fn map_peek_with(
     key: &Output,
@@ -484,7 +484,7 @@ pub fn map_size(g: &Graph, dtypes: &[DType]) -> Output {
     map_size_with(g, dtypes, MapSizeOptions::default())
 }
 
-/// [`map_size`] with other attributes.
+/// [`map_size()`] with other attributes.
 #[track_caller]
 pub fn map_size_with(g: &Graph, dtypes: &[DType], options: MapSizeOptions<'_>) -> Output {
     g.op("MapSize")
@@ -521,7 +521,7 @@ pub fn map_stage(key: &Output, indices: &Output, values: &[Output], dtypes: &[DT
     map_stage_with(key, indices, values, dtypes, MapStageOptions::default())
 }
 
-/// [`map_stage`] with other attributes.
+/// [`map_stage()`] with other attributes.
 #[track_caller]
 pub fn map_stage_with(
     key: &Output,
@@ -568,7 +568,7 @@ pub fn map_unstage(key: &Output, indices: &Output, dtypes: &[DType]) -> Vec<Outp
     map_unstage_with(key, indices, dtypes, MapUnstageOptions::default())
 }
 
-/// [`map_unstage`] with other attributes.
+/// [`map_unstage()`] with other attributes.
 #[track_caller]
 pub fn map_unstage_with(
     key: &Output,
@@ -615,7 +615,7 @@ pub fn map_unstage_no_key(indices: &Output, dtypes: &[DType]) -> (Output, Vec<Ou
     map_unstage_no_key_with(indices, dtypes, MapUnstageNoKeyOptions::default())
 }
 
-/// [`map_unstage_no_key`] with other attributes.
+/// [`map_unstage_no_key()`] with other attributes.
 #[track_caller]
 pub fn map_unstage_no_key_with(
     indices: &Output,
@@ -664,7 +664,7 @@ pub fn mutex_v2(g: &Graph) -> Output {
     mutex_v2_with(g, MutexV2Options::default())
 }
 
-/// [`mutex_v2`] with other attributes.
+/// [`mutex_v2()`] with other attributes.
 #[track_caller]
 pub fn mutex_v2_with(g: &Graph, options: MutexV2Options<'_>) -> Output {
     g.op("MutexV2")
@@ -698,7 +698,7 @@ pub fn ordered_map_clear(g: &Graph, dtypes: &[DType]) -> Operation {
     ordered_map_clear_with(g, dtypes, OrderedMapClearOptions::default())
 }
 
-/// [`ordered_map_clear`] with other attributes.
+/// [`ordered_map_clear()`] with other attributes.
 #[track_caller]
 pub fn ordered_map_clear_with(
     g: &Graph,
@@ -744,7 +744,7 @@ pub fn ordered_map_incomplete_size(g: &Graph, dtypes: &[DType]) -> Output {
     ordered_map_incomplete_size_with(g, dtypes, OrderedMapIncompleteSizeOptions::default())
 }
 
-/// [`ordered_map_incomplete_size`] with other attributes.
+/// [`ordered_map_incomplete_size()`] with other attributes.
 #[track_caller]
 pub fn ordered_map_incomplete_size_with(
     g: &Graph,
@@ -785,7 +785,7 @@ pub fn ordered_map_peek(key: &Output, indices: &Output, dtypes: &[DType]) -> Vec
     ordered_map_peek_with(key, indices, dtypes, OrderedMapPeekOptions::default())
 }
 
-/// [`ordered_map_peek`] with other attributes.
+/// [`ordered_map_peek()`] with other attributes.
 #[track_caller]
 pub fn ordered_map_peek_with(
     key: &Output,
@@ -830,7 +830,7 @@ pub fn ordered_map_size(g: &Graph, dtypes: &[DType]) -> Output {
     ordered_map_size_with(g, dtypes, OrderedMapSizeOptions::default())
 }
 
-/// [`ordered_map_size`] with other attributes.
+/// [`ordered_map_size()`] with other attributes.
 #[track_caller]
 pub fn ordered_map_size_with(
     g: &Graph,
@@ -876,7 +876,7 @@ pub fn ordered_map_stage(
     ordered_map_stage_with(key, indices, values, dtypes, OrderedMapStageOptions::default())
 }
 
-/// [`ordered_map_stage`] with other attributes.
+/// [`ordered_map_stage()`] with other attributes.
 #[track_caller]
 pub fn ordered_map_stage_with(
     key: &Output,
@@ -923,7 +923,7 @@ pub fn ordered_map_unstage(key: &Output, indices: &Output, dtypes: &[DType]) -> 
     ordered_map_unstage_with(key, indices, dtypes, OrderedMapUnstageOptions::default())
 }
 
-/// [`ordered_map_unstage`] with other attributes.
+/// [`ordered_map_unstage()`] with other attributes.
 #[track_caller]
 pub fn ordered_map_unstage_with(
     key: &Output,
@@ -975,7 +975,7 @@ pub fn ordered_map_unstage_no_key(indices: &Output, dtypes: &[DType]) -> (Output
     ordered_map_unstage_no_key_with(indices, dtypes, OrderedMapUnstageNoKeyOptions::default())
 }
 
-/// [`ordered_map_unstage_no_key`] with other attributes.
+/// [`ordered_map_unstage_no_key()`] with other attributes.
 #[track_caller]
 pub fn ordered_map_unstage_no_key_with(
     indices: &Output,
@@ -1023,7 +1023,7 @@ pub fn padding_fifo_queue(g: &Graph, component_types: &[DType]) -> Output {
     padding_fifo_queue_with(g, component_types, PaddingFIFOQueueOptions::default())
 }
 
-/// [`padding_fifo_queue`] with other attributes.
+/// [`padding_fifo_queue()`] with other attributes.
 #[track_caller]
 pub fn padding_fifo_queue_with(
     g: &Graph,
@@ -1065,7 +1065,7 @@ pub fn padding_fifo_queue_v2(g: &Graph, component_types: &[DType]) -> Output {
     padding_fifo_queue_v2_with(g, component_types, PaddingFIFOQueueV2Options::default())
 }
 
-/// [`padding_fifo_queue_v2`] with other attributes.
+/// [`padding_fifo_queue_v2()`] with other attributes.
 #[track_caller]
 pub fn padding_fifo_queue_v2_with(
     g: &Graph,
@@ -1106,7 +1106,7 @@ pub fn priority_queue(g: &Graph, shapes: &[PartialShape]) -> Output {
     priority_queue_with(g, shapes, PriorityQueueOptions::default())
 }
 
-/// [`priority_queue`] with other attributes.
+/// [`priority_queue()`] with other attributes.
 #[track_caller]
 pub fn priority_queue_with(
     g: &Graph,
@@ -1152,7 +1152,7 @@ pub fn priority_queue_v2(g: &Graph, shapes: &[PartialShape]) -> Output {
     priority_queue_v2_with(g, shapes, PriorityQueueV2Options::default())
 }
 
-/// [`priority_queue_v2`] with other attributes.
+/// [`priority_queue_v2()`] with other attributes.
 #[track_caller]
 pub fn priority_queue_v2_with(
     g: &Graph,
@@ -1187,7 +1187,7 @@ pub fn queue_close(handle: &Output) -> Operation {
     queue_close_with(handle, QueueCloseOptions::default())
 }
 
-/// [`queue_close`] with other attributes.
+/// [`queue_close()`] with other attributes.
 #[track_caller]
 pub fn queue_close_with(handle: &Output, options: QueueCloseOptions) -> Operation {
     handle
@@ -1217,7 +1217,7 @@ pub fn queue_close_v2(handle: &Output) -> Operation {
     queue_close_v2_with(handle, QueueCloseV2Options::default())
 }
 
-/// [`queue_close_v2`] with other attributes.
+/// [`queue_close_v2()`] with other attributes.
 #[track_caller]
 pub fn queue_close_v2_with(handle: &Output, options: QueueCloseV2Options) -> Operation {
     handle
@@ -1247,7 +1247,7 @@ pub fn queue_dequeue(handle: &Output, component_types: &[DType]) -> Vec<Output> 
     queue_dequeue_with(handle, component_types, QueueDequeueOptions::default())
 }
 
-/// [`queue_dequeue`] with other attributes.
+/// [`queue_dequeue()`] with other attributes.
 #[track_caller]
 pub fn queue_dequeue_with(
     handle: &Output,
@@ -1282,7 +1282,7 @@ pub fn queue_dequeue_many(handle: &Output, n: &Output, component_types: &[DType]
     queue_dequeue_many_with(handle, n, component_types, QueueDequeueManyOptions::default())
 }
 
-/// [`queue_dequeue_many`] with other attributes.
+/// [`queue_dequeue_many()`] with other attributes.
 #[track_caller]
 pub fn queue_dequeue_many_with(
     handle: &Output,
@@ -1323,7 +1323,7 @@ pub fn queue_dequeue_many_v2(
     queue_dequeue_many_v2_with(handle, n, component_types, QueueDequeueManyV2Options::default())
 }
 
-/// [`queue_dequeue_many_v2`] with other attributes.
+/// [`queue_dequeue_many_v2()`] with other attributes.
 #[track_caller]
 pub fn queue_dequeue_many_v2_with(
     handle: &Output,
@@ -1360,7 +1360,7 @@ pub fn queue_dequeue_up_to(handle: &Output, n: &Output, component_types: &[DType
     queue_dequeue_up_to_with(handle, n, component_types, QueueDequeueUpToOptions::default())
 }
 
-/// [`queue_dequeue_up_to`] with other attributes.
+/// [`queue_dequeue_up_to()`] with other attributes.
 #[track_caller]
 pub fn queue_dequeue_up_to_with(
     handle: &Output,
@@ -1401,7 +1401,7 @@ pub fn queue_dequeue_up_to_v2(
     queue_dequeue_up_to_v2_with(handle, n, component_types, QueueDequeueUpToV2Options::default())
 }
 
-/// [`queue_dequeue_up_to_v2`] with other attributes.
+/// [`queue_dequeue_up_to_v2()`] with other attributes.
 #[track_caller]
 pub fn queue_dequeue_up_to_v2_with(
     handle: &Output,
@@ -1438,7 +1438,7 @@ pub fn queue_dequeue_v2(handle: &Output, component_types: &[DType]) -> Vec<Outpu
     queue_dequeue_v2_with(handle, component_types, QueueDequeueV2Options::default())
 }
 
-/// [`queue_dequeue_v2`] with other attributes.
+/// [`queue_dequeue_v2()`] with other attributes.
 #[track_caller]
 pub fn queue_dequeue_v2_with(
     handle: &Output,
@@ -1473,7 +1473,7 @@ pub fn queue_enqueue(handle: &Output, components: &[Output]) -> Operation {
     queue_enqueue_with(handle, components, QueueEnqueueOptions::default())
 }
 
-/// [`queue_enqueue`] with other attributes.
+/// [`queue_enqueue()`] with other attributes.
 #[track_caller]
 pub fn queue_enqueue_with(
     handle: &Output,
@@ -1508,7 +1508,7 @@ pub fn queue_enqueue_many(handle: &Output, components: &[Output]) -> Operation {
     queue_enqueue_many_with(handle, components, QueueEnqueueManyOptions::default())
 }
 
-/// [`queue_enqueue_many`] with other attributes.
+/// [`queue_enqueue_many()`] with other attributes.
 #[track_caller]
 pub fn queue_enqueue_many_with(
     handle: &Output,
@@ -1543,7 +1543,7 @@ pub fn queue_enqueue_many_v2(handle: &Output, components: &[Output]) -> Operatio
     queue_enqueue_many_v2_with(handle, components, QueueEnqueueManyV2Options::default())
 }
 
-/// [`queue_enqueue_many_v2`] with other attributes.
+/// [`queue_enqueue_many_v2()`] with other attributes.
 #[track_caller]
 pub fn queue_enqueue_many_v2_with(
     handle: &Output,
@@ -1578,7 +1578,7 @@ pub fn queue_enqueue_v2(handle: &Output, components: &[Output]) -> Operation {
     queue_enqueue_v2_with(handle, components, QueueEnqueueV2Options::default())
 }
 
-/// [`queue_enqueue_v2`] with other attributes.
+/// [`queue_enqueue_v2()`] with other attributes.
 #[track_caller]
 pub fn queue_enqueue_v2_with(
     handle: &Output,
@@ -1657,7 +1657,7 @@ pub fn random_shuffle_queue(g: &Graph, component_types: &[DType]) -> Output {
     random_shuffle_queue_with(g, component_types, RandomShuffleQueueOptions::default())
 }
 
-/// [`random_shuffle_queue`] with other attributes.
+/// [`random_shuffle_queue()`] with other attributes.
 #[track_caller]
 pub fn random_shuffle_queue_with(
     g: &Graph,
@@ -1715,7 +1715,7 @@ pub fn random_shuffle_queue_v2(g: &Graph, component_types: &[DType]) -> Output {
     random_shuffle_queue_v2_with(g, component_types, RandomShuffleQueueV2Options::default())
 }
 
-/// [`random_shuffle_queue_v2`] with other attributes.
+/// [`random_shuffle_queue_v2()`] with other attributes.
 #[track_caller]
 pub fn random_shuffle_queue_v2_with(
     g: &Graph,
@@ -1820,7 +1820,7 @@ pub fn resource_conditional_accumulator(g: &Graph, dtype: DType, shape: &Partial
     )
 }
 
-/// [`resource_conditional_accumulator`] with other attributes.
+/// [`resource_conditional_accumulator()`] with other attributes.
 #[track_caller]
 pub fn resource_conditional_accumulator_with(
     g: &Graph,
@@ -1911,7 +1911,7 @@ pub fn sparse_conditional_accumulator(g: &Graph, dtype: DType, shape: &PartialSh
     )
 }
 
-/// [`sparse_conditional_accumulator`] with other attributes.
+/// [`sparse_conditional_accumulator()`] with other attributes.
 #[track_caller]
 pub fn sparse_conditional_accumulator_with(
     g: &Graph,
@@ -1953,7 +1953,7 @@ pub fn stage(g: &Graph, values: &[Output]) -> Operation {
     stage_with(g, values, StageOptions::default())
 }
 
-/// [`stage`] with other attributes.
+/// [`stage()`] with other attributes.
 #[track_caller]
 pub fn stage_with(g: &Graph, values: &[Output], options: StageOptions<'_>) -> Operation {
     g.op("Stage")
@@ -1990,7 +1990,7 @@ pub fn stage_clear(g: &Graph, dtypes: &[DType]) -> Operation {
     stage_clear_with(g, dtypes, StageClearOptions::default())
 }
 
-/// [`stage_clear`] with other attributes.
+/// [`stage_clear()`] with other attributes.
 #[track_caller]
 pub fn stage_clear_with(g: &Graph, dtypes: &[DType], options: StageClearOptions<'_>) -> Operation {
     g.op("StageClear")
@@ -2027,7 +2027,7 @@ pub fn stage_peek(index: &Output, dtypes: &[DType]) -> Vec<Output> {
     stage_peek_with(index, dtypes, StagePeekOptions::default())
 }
 
-/// [`stage_peek`] with other attributes.
+/// [`stage_peek()`] with other attributes.
 #[track_caller]
 pub fn stage_peek_with(
     index: &Output,
@@ -2071,7 +2071,7 @@ pub fn stage_size(g: &Graph, dtypes: &[DType]) -> Output {
     stage_size_with(g, dtypes, StageSizeOptions::default())
 }
 
-/// [`stage_size`] with other attributes.
+/// [`stage_size()`] with other attributes.
 #[track_caller]
 pub fn stage_size_with(g: &Graph, dtypes: &[DType], options: StageSizeOptions<'_>) -> Output {
     g.op("StageSize")
@@ -2108,7 +2108,7 @@ pub fn unstage(g: &Graph, dtypes: &[DType]) -> Vec<Output> {
     unstage_with(g, dtypes, UnstageOptions::default())
 }
 
-/// [`unstage`] with other attributes.
+/// [`unstage()`] with other attributes.
 #[track_caller]
 pub fn unstage_with(g: &Graph, dtypes: &[DType], options: UnstageOptions<'_>) -> Vec<Output> {
     g.op("Unstage")

@@ -41,7 +41,7 @@ pub fn all_candidate_sampler(
     )
 }
 
-/// [`all_candidate_sampler`] with other attributes.
+/// [`all_candidate_sampler()`] with other attributes.
 #[track_caller]
 pub fn all_candidate_sampler_with(
     true_classes: &Output,
@@ -96,7 +96,7 @@ pub fn compute_accidental_hits(
     )
 }
 
-/// [`compute_accidental_hits`] with other attributes.
+/// [`compute_accidental_hits()`] with other attributes.
 #[track_caller]
 pub fn compute_accidental_hits_with(
     true_classes: &Output,
@@ -174,7 +174,7 @@ pub fn fixed_unigram_candidate_sampler(
     )
 }
 
-/// [`fixed_unigram_candidate_sampler`] with other attributes.
+/// [`fixed_unigram_candidate_sampler()`] with other attributes.
 #[track_caller]
 pub fn fixed_unigram_candidate_sampler_with(
     true_classes: &Output,
@@ -241,7 +241,7 @@ pub fn learned_unigram_candidate_sampler(
     )
 }
 
-/// [`learned_unigram_candidate_sampler`] with other attributes.
+/// [`learned_unigram_candidate_sampler()`] with other attributes.
 #[track_caller]
 pub fn learned_unigram_candidate_sampler_with(
     true_classes: &Output,
@@ -302,7 +302,7 @@ pub fn log_uniform_candidate_sampler(
     )
 }
 
-/// [`log_uniform_candidate_sampler`] with other attributes.
+/// [`log_uniform_candidate_sampler()`] with other attributes.
 #[track_caller]
 pub fn log_uniform_candidate_sampler_with(
     true_classes: &Output,
@@ -349,7 +349,7 @@ pub fn multinomial(logits: &Output, num_samples: &Output) -> Output {
     multinomial_with(logits, num_samples, MultinomialOptions::default())
 }
 
-/// [`multinomial`] with other attributes.
+/// [`multinomial()`] with other attributes.
 #[track_caller]
 pub fn multinomial_with(
     logits: &Output,
@@ -386,7 +386,7 @@ pub fn non_deterministic_ints(shape: &Output) -> Output {
     non_deterministic_ints_with(shape, NonDeterministicIntsOptions::default())
 }
 
-/// [`non_deterministic_ints`] with other attributes.
+/// [`non_deterministic_ints()`] with other attributes.
 #[track_caller]
 pub fn non_deterministic_ints_with(shape: &Output, options: NonDeterministicIntsOptions) -> Output {
     shape.graph().op("NonDeterministicInts").input(shape).attr("dtype", options.dtype).output()
@@ -427,7 +427,7 @@ pub fn parameterized_truncated_normal(
     )
 }
 
-/// [`parameterized_truncated_normal`] with other attributes.
+/// [`parameterized_truncated_normal()`] with other attributes.
 #[track_caller]
 pub fn parameterized_truncated_normal_with(
     shape: &Output,
@@ -471,7 +471,7 @@ pub fn random_crop(image: &Output, size: &Output) -> Output {
     random_crop_with(image, size, RandomCropOptions::default())
 }
 
-/// [`random_crop`] with other attributes.
+/// [`random_crop()`] with other attributes.
 #[track_caller]
 pub fn random_crop_with(image: &Output, size: &Output, options: RandomCropOptions) -> Output {
     image
@@ -505,7 +505,7 @@ pub fn random_gamma(shape: &Output, alpha: &Output) -> Output {
     random_gamma_with(shape, alpha, RandomGammaOptions::default())
 }
 
-/// [`random_gamma`] with other attributes.
+/// [`random_gamma()`] with other attributes.
 #[track_caller]
 pub fn random_gamma_with(shape: &Output, alpha: &Output, options: RandomGammaOptions) -> Output {
     shape
@@ -537,7 +537,7 @@ pub fn random_index_shuffle(index: &Output, seed: &Output, max_index: &Output) -
     random_index_shuffle_with(index, seed, max_index, RandomIndexShuffleOptions::default())
 }
 
-/// [`random_index_shuffle`] with other attributes.
+/// [`random_index_shuffle()`] with other attributes.
 #[track_caller]
 pub fn random_index_shuffle_with(
     index: &Output,
@@ -576,7 +576,7 @@ pub fn random_poisson(shape: &Output, rate: &Output) -> Output {
     random_poisson_with(shape, rate, RandomPoissonOptions::default())
 }
 
-/// [`random_poisson`] with other attributes.
+/// [`random_poisson()`] with other attributes.
 #[track_caller]
 pub fn random_poisson_with(shape: &Output, rate: &Output, options: RandomPoissonOptions) -> Output {
     shape
@@ -612,7 +612,7 @@ pub fn random_poisson_v2(shape: &Output, rate: &Output) -> Output {
     random_poisson_v2_with(shape, rate, RandomPoissonV2Options::default())
 }
 
-/// [`random_poisson_v2`] with other attributes.
+/// [`random_poisson_v2()`] with other attributes.
 #[track_caller]
 pub fn random_poisson_v2_with(
     shape: &Output,
@@ -651,7 +651,7 @@ pub fn random_shuffle(value: &Output) -> Output {
     random_shuffle_with(value, RandomShuffleOptions::default())
 }
 
-/// [`random_shuffle`] with other attributes.
+/// [`random_shuffle()`] with other attributes.
 #[track_caller]
 pub fn random_shuffle_with(value: &Output, options: RandomShuffleOptions) -> Output {
     value
@@ -684,7 +684,7 @@ pub fn random_standard_normal(shape: &Output, dtype: DType) -> Output {
     random_standard_normal_with(shape, dtype, RandomStandardNormalOptions::default())
 }
 
-/// [`random_standard_normal`] with other attributes.
+/// [`random_standard_normal()`] with other attributes.
 #[track_caller]
 pub fn random_standard_normal_with(
     shape: &Output,
@@ -722,7 +722,7 @@ pub fn random_uniform(shape: &Output, dtype: DType) -> Output {
     random_uniform_with(shape, dtype, RandomUniformOptions::default())
 }
 
-/// [`random_uniform`] with other attributes.
+/// [`random_uniform()`] with other attributes.
 #[track_caller]
 pub fn random_uniform_with(shape: &Output, dtype: DType, options: RandomUniformOptions) -> Output {
     shape
@@ -756,7 +756,7 @@ pub fn random_uniform_int(shape: &Output, minval: &Output, maxval: &Output) -> O
     random_uniform_int_with(shape, minval, maxval, RandomUniformIntOptions::default())
 }
 
-/// [`random_uniform_int`] with other attributes.
+/// [`random_uniform_int()`] with other attributes.
 #[track_caller]
 pub fn random_uniform_int_with(
     shape: &Output,
@@ -819,7 +819,7 @@ pub fn stateful_random_binomial(
     )
 }
 
-/// [`stateful_random_binomial`] with other attributes.
+/// [`stateful_random_binomial()`] with other attributes.
 #[track_caller]
 pub fn stateful_random_binomial_with(
     resource: &Output,
@@ -861,7 +861,7 @@ pub fn stateful_standard_normal(resource: &Output, shape: &Output) -> Output {
     stateful_standard_normal_with(resource, shape, StatefulStandardNormalOptions::default())
 }
 
-/// [`stateful_standard_normal`] with other attributes.
+/// [`stateful_standard_normal()`] with other attributes.
 #[track_caller]
 pub fn stateful_standard_normal_with(
     resource: &Output,
@@ -905,7 +905,7 @@ pub fn stateful_standard_normal_v2(
     )
 }
 
-/// [`stateful_standard_normal_v2`] with other attributes.
+/// [`stateful_standard_normal_v2()`] with other attributes.
 #[track_caller]
 pub fn stateful_standard_normal_v2_with(
     resource: &Output,
@@ -947,7 +947,7 @@ pub fn stateful_truncated_normal(resource: &Output, algorithm: &Output, shape: &
     )
 }
 
-/// [`stateful_truncated_normal`] with other attributes.
+/// [`stateful_truncated_normal()`] with other attributes.
 #[track_caller]
 pub fn stateful_truncated_normal_with(
     resource: &Output,
@@ -984,7 +984,7 @@ pub fn stateful_uniform(resource: &Output, algorithm: &Output, shape: &Output) -
     stateful_uniform_with(resource, algorithm, shape, StatefulUniformOptions::default())
 }
 
-/// [`stateful_uniform`] with other attributes.
+/// [`stateful_uniform()`] with other attributes.
 #[track_caller]
 pub fn stateful_uniform_with(
     resource: &Output,
@@ -1026,7 +1026,7 @@ pub fn stateful_uniform_full_int(resource: &Output, algorithm: &Output, shape: &
     )
 }
 
-/// [`stateful_uniform_full_int`] with other attributes.
+/// [`stateful_uniform_full_int()`] with other attributes.
 #[track_caller]
 pub fn stateful_uniform_full_int_with(
     resource: &Output,
@@ -1083,7 +1083,7 @@ pub fn stateless_multinomial(logits: &Output, num_samples: &Output, seed: &Outpu
     stateless_multinomial_with(logits, num_samples, seed, StatelessMultinomialOptions::default())
 }
 
-/// [`stateless_multinomial`] with other attributes.
+/// [`stateless_multinomial()`] with other attributes.
 #[track_caller]
 pub fn stateless_multinomial_with(
     logits: &Output,
@@ -1153,7 +1153,7 @@ pub fn stateless_random_binomial(
     )
 }
 
-/// [`stateless_random_binomial`] with other attributes.
+/// [`stateless_random_binomial()`] with other attributes.
 #[track_caller]
 pub fn stateless_random_binomial_with(
     shape: &Output,
@@ -1244,7 +1244,7 @@ pub fn stateless_random_normal(shape: &Output, seed: &Output) -> Output {
     stateless_random_normal_with(shape, seed, StatelessRandomNormalOptions::default())
 }
 
-/// [`stateless_random_normal`] with other attributes.
+/// [`stateless_random_normal()`] with other attributes.
 #[track_caller]
 pub fn stateless_random_normal_with(
     shape: &Output,
@@ -1290,7 +1290,7 @@ pub fn stateless_random_normal_v2(
     )
 }
 
-/// [`stateless_random_normal_v2`] with other attributes.
+/// [`stateless_random_normal_v2()`] with other attributes.
 #[track_caller]
 pub fn stateless_random_normal_v2_with(
     shape: &Output,
@@ -1347,7 +1347,7 @@ pub fn stateless_random_uniform(shape: &Output, seed: &Output) -> Output {
     stateless_random_uniform_with(shape, seed, StatelessRandomUniformOptions::default())
 }
 
-/// [`stateless_random_uniform`] with other attributes.
+/// [`stateless_random_uniform()`] with other attributes.
 #[track_caller]
 pub fn stateless_random_uniform_with(
     shape: &Output,
@@ -1386,7 +1386,7 @@ pub fn stateless_random_uniform_full_int(shape: &Output, seed: &Output) -> Outpu
     )
 }
 
-/// [`stateless_random_uniform_full_int`] with other attributes.
+/// [`stateless_random_uniform_full_int()`] with other attributes.
 #[track_caller]
 pub fn stateless_random_uniform_full_int_with(
     shape: &Output,
@@ -1432,7 +1432,7 @@ pub fn stateless_random_uniform_full_int_v2(
     )
 }
 
-/// [`stateless_random_uniform_full_int_v2`] with other attributes.
+/// [`stateless_random_uniform_full_int_v2()`] with other attributes.
 #[track_caller]
 pub fn stateless_random_uniform_full_int_v2_with(
     shape: &Output,
@@ -1522,7 +1522,7 @@ pub fn stateless_random_uniform_v2(
     )
 }
 
-/// [`stateless_random_uniform_v2`] with other attributes.
+/// [`stateless_random_uniform_v2()`] with other attributes.
 #[track_caller]
 pub fn stateless_random_uniform_v2_with(
     shape: &Output,
@@ -1567,7 +1567,7 @@ pub fn stateless_truncated_normal(shape: &Output, seed: &Output) -> Output {
     stateless_truncated_normal_with(shape, seed, StatelessTruncatedNormalOptions::default())
 }
 
-/// [`stateless_truncated_normal`] with other attributes.
+/// [`stateless_truncated_normal()`] with other attributes.
 #[track_caller]
 pub fn stateless_truncated_normal_with(
     shape: &Output,
@@ -1613,7 +1613,7 @@ pub fn stateless_truncated_normal_v2(
     )
 }
 
-/// [`stateless_truncated_normal_v2`] with other attributes.
+/// [`stateless_truncated_normal_v2()`] with other attributes.
 #[track_caller]
 pub fn stateless_truncated_normal_v2_with(
     shape: &Output,
@@ -1670,7 +1670,7 @@ pub fn thread_unsafe_unigram_candidate_sampler(
     )
 }
 
-/// [`thread_unsafe_unigram_candidate_sampler`] with other attributes.
+/// [`thread_unsafe_unigram_candidate_sampler()`] with other attributes.
 #[track_caller]
 pub fn thread_unsafe_unigram_candidate_sampler_with(
     true_classes: &Output,
@@ -1715,7 +1715,7 @@ pub fn truncated_normal(shape: &Output, dtype: DType) -> Output {
     truncated_normal_with(shape, dtype, TruncatedNormalOptions::default())
 }
 
-/// [`truncated_normal`] with other attributes.
+/// [`truncated_normal()`] with other attributes.
 #[track_caller]
 pub fn truncated_normal_with(
     shape: &Output,
@@ -1769,7 +1769,7 @@ pub fn uniform_candidate_sampler(
     )
 }
 
-/// [`uniform_candidate_sampler`] with other attributes.
+/// [`uniform_candidate_sampler()`] with other attributes.
 #[track_caller]
 pub fn uniform_candidate_sampler_with(
     true_classes: &Output,

@@ -22,7 +22,7 @@ pub fn all(input: &Output, reduction_indices: &Output) -> Output {
     all_with(input, reduction_indices, AllOptions::default())
 }
 
-/// [`all`] with other attributes.
+/// [`all()`] with other attributes.
 #[track_caller]
 pub fn all_with(input: &Output, reduction_indices: &Output, options: AllOptions) -> Output {
     input
@@ -53,7 +53,7 @@ pub fn any(input: &Output, reduction_indices: &Output) -> Output {
     any_with(input, reduction_indices, AnyOptions::default())
 }
 
-/// [`any`] with other attributes.
+/// [`any()`] with other attributes.
 #[track_caller]
 pub fn any_with(input: &Output, reduction_indices: &Output, options: AnyOptions) -> Output {
     input
@@ -84,7 +84,7 @@ pub fn arg_max(input: &Output, dimension: &Output) -> Output {
     arg_max_with(input, dimension, ArgMaxOptions::default())
 }
 
-/// [`arg_max`] with other attributes.
+/// [`arg_max()`] with other attributes.
 #[track_caller]
 pub fn arg_max_with(input: &Output, dimension: &Output, options: ArgMaxOptions) -> Output {
     input
@@ -115,7 +115,7 @@ pub fn arg_min(input: &Output, dimension: &Output) -> Output {
     arg_min_with(input, dimension, ArgMinOptions::default())
 }
 
-/// [`arg_min`] with other attributes.
+/// [`arg_min()`] with other attributes.
 #[track_caller]
 pub fn arg_min_with(input: &Output, dimension: &Output, options: ArgMinOptions) -> Output {
     input
@@ -148,7 +148,7 @@ pub fn cumprod(x: &Output, axis: &Output) -> Output {
     cumprod_with(x, axis, CumprodOptions::default())
 }
 
-/// [`cumprod`] with other attributes.
+/// [`cumprod()`] with other attributes.
 #[track_caller]
 pub fn cumprod_with(x: &Output, axis: &Output, options: CumprodOptions) -> Output {
     x.graph()
@@ -181,7 +181,7 @@ pub fn cumsum(x: &Output, axis: &Output) -> Output {
     cumsum_with(x, axis, CumsumOptions::default())
 }
 
-/// [`cumsum`] with other attributes.
+/// [`cumsum()`] with other attributes.
 #[track_caller]
 pub fn cumsum_with(x: &Output, axis: &Output, options: CumsumOptions) -> Output {
     x.graph()
@@ -214,7 +214,7 @@ pub fn cumulative_logsumexp(x: &Output, axis: &Output) -> Output {
     cumulative_logsumexp_with(x, axis, CumulativeLogsumexpOptions::default())
 }
 
-/// [`cumulative_logsumexp`] with other attributes.
+/// [`cumulative_logsumexp()`] with other attributes.
 #[track_caller]
 pub fn cumulative_logsumexp_with(
     x: &Output,
@@ -249,7 +249,7 @@ pub fn euclidean_norm(input: &Output, reduction_indices: &Output) -> Output {
     euclidean_norm_with(input, reduction_indices, EuclideanNormOptions::default())
 }
 
-/// [`euclidean_norm`] with other attributes.
+/// [`euclidean_norm()`] with other attributes.
 #[track_caller]
 pub fn euclidean_norm_with(
     input: &Output,
@@ -284,7 +284,7 @@ pub fn max(input: &Output, reduction_indices: &Output) -> Output {
     max_with(input, reduction_indices, MaxOptions::default())
 }
 
-/// [`max`] with other attributes.
+/// [`max()`] with other attributes.
 #[track_caller]
 pub fn max_with(input: &Output, reduction_indices: &Output, options: MaxOptions) -> Output {
     input
@@ -315,7 +315,7 @@ pub fn mean(input: &Output, reduction_indices: &Output) -> Output {
     mean_with(input, reduction_indices, MeanOptions::default())
 }
 
-/// [`mean`] with other attributes.
+/// [`mean()`] with other attributes.
 #[track_caller]
 pub fn mean_with(input: &Output, reduction_indices: &Output, options: MeanOptions) -> Output {
     input
@@ -346,7 +346,7 @@ pub fn min(input: &Output, reduction_indices: &Output) -> Output {
     min_with(input, reduction_indices, MinOptions::default())
 }
 
-/// [`min`] with other attributes.
+/// [`min()`] with other attributes.
 #[track_caller]
 pub fn min_with(input: &Output, reduction_indices: &Output, options: MinOptions) -> Output {
     input
@@ -377,7 +377,7 @@ pub fn prod(input: &Output, reduction_indices: &Output) -> Output {
     prod_with(input, reduction_indices, ProdOptions::default())
 }
 
-/// [`prod`] with other attributes.
+/// [`prod()`] with other attributes.
 #[track_caller]
 pub fn prod_with(input: &Output, reduction_indices: &Output, options: ProdOptions) -> Output {
     input
@@ -438,7 +438,7 @@ pub fn sparse_segment_mean(data: &Output, indices: &Output, segment_ids: &Output
     sparse_segment_mean_with(data, indices, segment_ids, SparseSegmentMeanOptions::default())
 }
 
-/// [`sparse_segment_mean`] with other attributes.
+/// [`sparse_segment_mean()`] with other attributes.
 #[track_caller]
 pub fn sparse_segment_mean_with(
     data: &Output,
@@ -524,7 +524,7 @@ pub fn sparse_segment_mean_with_num_segments(
     )
 }
 
-/// [`sparse_segment_mean_with_num_segments`] with other attributes.
+/// [`sparse_segment_mean_with_num_segments()`] with other attributes.
 #[track_caller]
 pub fn sparse_segment_mean_with_num_segments_with(
     data: &Output,
@@ -563,7 +563,7 @@ pub fn sparse_segment_sqrt_n(data: &Output, indices: &Output, segment_ids: &Outp
     sparse_segment_sqrt_n_with(data, indices, segment_ids, SparseSegmentSqrtNOptions::default())
 }
 
-/// [`sparse_segment_sqrt_n`] with other attributes.
+/// [`sparse_segment_sqrt_n()`] with other attributes.
 #[track_caller]
 pub fn sparse_segment_sqrt_n_with(
     data: &Output,
@@ -649,7 +649,7 @@ pub fn sparse_segment_sqrt_n_with_num_segments(
     )
 }
 
-/// [`sparse_segment_sqrt_n_with_num_segments`] with other attributes.
+/// [`sparse_segment_sqrt_n_with_num_segments()`] with other attributes.
 #[track_caller]
 pub fn sparse_segment_sqrt_n_with_num_segments_with(
     data: &Output,
@@ -687,7 +687,7 @@ pub fn sparse_segment_sum(data: &Output, indices: &Output, segment_ids: &Output)
     sparse_segment_sum_with(data, indices, segment_ids, SparseSegmentSumOptions::default())
 }
 
-/// [`sparse_segment_sum`] with other attributes.
+/// [`sparse_segment_sum()`] with other attributes.
 #[track_caller]
 pub fn sparse_segment_sum_with(
     data: &Output,
@@ -773,7 +773,7 @@ pub fn sparse_segment_sum_with_num_segments(
     )
 }
 
-/// [`sparse_segment_sum_with_num_segments`] with other attributes.
+/// [`sparse_segment_sum_with_num_segments()`] with other attributes.
 #[track_caller]
 pub fn sparse_segment_sum_with_num_segments_with(
     data: &Output,
@@ -811,7 +811,7 @@ pub fn sum(input: &Output, reduction_indices: &Output) -> Output {
     sum_with(input, reduction_indices, SumOptions::default())
 }
 
-/// [`sum`] with other attributes.
+/// [`sum()`] with other attributes.
 #[track_caller]
 pub fn sum_with(input: &Output, reduction_indices: &Output, options: SumOptions) -> Output {
     input

@@ -34,7 +34,7 @@ pub fn add_many_sparse_to_tensors_map(
     )
 }
 
-/// [`add_many_sparse_to_tensors_map`] with other attributes.
+/// [`add_many_sparse_to_tensors_map()`] with other attributes.
 #[track_caller]
 pub fn add_many_sparse_to_tensors_map_with(
     sparse_indices: &Output,
@@ -83,7 +83,7 @@ pub fn add_sparse_to_tensors_map(
     )
 }
 
-/// [`add_sparse_to_tensors_map`] with other attributes.
+/// [`add_sparse_to_tensors_map()`] with other attributes.
 #[track_caller]
 pub fn add_sparse_to_tensors_map_with(
     sparse_indices: &Output,
@@ -134,7 +134,7 @@ pub fn dense_count_sparse_output(
     )
 }
 
-/// [`dense_count_sparse_output`] with other attributes.
+/// [`dense_count_sparse_output()`] with other attributes.
 #[track_caller]
 pub fn dense_count_sparse_output_with(
     values: &Output,
@@ -184,7 +184,7 @@ pub fn dense_to_dense_set_operation(
     )
 }
 
-/// [`dense_to_dense_set_operation`] with other attributes.
+/// [`dense_to_dense_set_operation()`] with other attributes.
 #[track_caller]
 pub fn dense_to_dense_set_operation_with(
     set1: &Output,
@@ -237,7 +237,7 @@ pub fn dense_to_sparse_set_operation(
     )
 }
 
-/// [`dense_to_sparse_set_operation`] with other attributes.
+/// [`dense_to_sparse_set_operation()`] with other attributes.
 #[track_caller]
 pub fn dense_to_sparse_set_operation_with(
     set1: &Output,
@@ -325,7 +325,7 @@ pub fn ragged_count_sparse_output(
     )
 }
 
-/// [`ragged_count_sparse_output`] with other attributes.
+/// [`ragged_count_sparse_output()`] with other attributes.
 #[track_caller]
 pub fn ragged_count_sparse_output_with(
     splits: &Output,
@@ -375,7 +375,7 @@ pub fn serialize_many_sparse(
     )
 }
 
-/// [`serialize_many_sparse`] with other attributes.
+/// [`serialize_many_sparse()`] with other attributes.
 #[track_caller]
 pub fn serialize_many_sparse_with(
     sparse_indices: &Output,
@@ -421,7 +421,7 @@ pub fn serialize_sparse(
     )
 }
 
-/// [`serialize_sparse`] with other attributes.
+/// [`serialize_sparse()`] with other attributes.
 #[track_caller]
 pub fn serialize_sparse_with(
     sparse_indices: &Output,
@@ -458,7 +458,7 @@ pub fn set_size(set_indices: &Output, set_values: &Output, set_shape: &Output) -
     set_size_with(set_indices, set_values, set_shape, SetSizeOptions::default())
 }
 
-/// [`set_size`] with other attributes.
+/// [`set_size()`] with other attributes.
 #[track_caller]
 pub fn set_size_with(
     set_indices: &Output,
@@ -581,7 +581,7 @@ pub fn sparse_count_sparse_output(
     )
 }
 
-/// [`sparse_count_sparse_output`] with other attributes.
+/// [`sparse_count_sparse_output()`] with other attributes.
 #[track_caller]
 pub fn sparse_count_sparse_output_with(
     indices: &Output,
@@ -825,7 +825,7 @@ pub fn sparse_reduce_max(
     )
 }
 
-/// [`sparse_reduce_max`] with other attributes.
+/// [`sparse_reduce_max()`] with other attributes.
 #[track_caller]
 pub fn sparse_reduce_max_with(
     input_indices: &Output,
@@ -877,7 +877,7 @@ pub fn sparse_reduce_max_sparse(
     )
 }
 
-/// [`sparse_reduce_max_sparse`] with other attributes.
+/// [`sparse_reduce_max_sparse()`] with other attributes.
 #[track_caller]
 pub fn sparse_reduce_max_sparse_with(
     input_indices: &Output,
@@ -928,7 +928,7 @@ pub fn sparse_reduce_sum(
     )
 }
 
-/// [`sparse_reduce_sum`] with other attributes.
+/// [`sparse_reduce_sum()`] with other attributes.
 #[track_caller]
 pub fn sparse_reduce_sum_with(
     input_indices: &Output,
@@ -980,7 +980,7 @@ pub fn sparse_reduce_sum_sparse(
     )
 }
 
-/// [`sparse_reduce_sum_sparse`] with other attributes.
+/// [`sparse_reduce_sum_sparse()`] with other attributes.
 #[track_caller]
 pub fn sparse_reduce_sum_sparse_with(
     input_indices: &Output,
@@ -1218,7 +1218,7 @@ pub fn sparse_tensor_dense_mat_mul(
     )
 }
 
-/// [`sparse_tensor_dense_mat_mul`] with other attributes.
+/// [`sparse_tensor_dense_mat_mul()`] with other attributes.
 #[track_caller]
 pub fn sparse_tensor_dense_mat_mul_with(
     a_indices: &Output,
@@ -1269,7 +1269,7 @@ pub fn sparse_to_dense(
     )
 }
 
-/// [`sparse_to_dense`] with other attributes.
+/// [`sparse_to_dense()`] with other attributes.
 #[track_caller]
 pub fn sparse_to_dense_with(
     sparse_indices: &Output,
@@ -1327,7 +1327,7 @@ pub fn sparse_to_sparse_set_operation(
     )
 }
 
-/// [`sparse_to_sparse_set_operation`] with other attributes.
+/// [`sparse_to_sparse_set_operation()`] with other attributes.
 #[track_caller]
 pub fn sparse_to_sparse_set_operation_with(
     set1_indices: &Output,
@@ -1384,7 +1384,7 @@ pub fn take_many_sparse_from_tensors_map(
     )
 }
 
-/// [`take_many_sparse_from_tensors_map`] with other attributes.
+/// [`take_many_sparse_from_tensors_map()`] with other attributes.
 #[track_caller]
 pub fn take_many_sparse_from_tensors_map_with(
     sparse_handles: &Output,

@@ -47,7 +47,7 @@ pub fn apply_ada_max(
     )
 }
 
-/// [`apply_ada_max`] with other attributes.
+/// [`apply_ada_max()`] with other attributes.
 #[track_caller]
 pub fn apply_ada_max_with(
     var: &Output,
@@ -112,7 +112,7 @@ pub fn apply_adadelta(
     )
 }
 
-/// [`apply_adadelta`] with other attributes.
+/// [`apply_adadelta()`] with other attributes.
 #[track_caller]
 pub fn apply_adadelta_with(
     var: &Output,
@@ -158,7 +158,7 @@ pub fn apply_adagrad(var: &Output, accum: &Output, lr: &Output, grad: &Output) -
     apply_adagrad_with(var, accum, lr, grad, ApplyAdagradOptions::default())
 }
 
-/// [`apply_adagrad`] with other attributes.
+/// [`apply_adagrad()`] with other attributes.
 #[track_caller]
 pub fn apply_adagrad_with(
     var: &Output,
@@ -216,7 +216,7 @@ pub fn apply_adagrad_da(
     )
 }
 
-/// [`apply_adagrad_da`] with other attributes.
+/// [`apply_adagrad_da()`] with other attributes.
 #[track_caller]
 pub fn apply_adagrad_da_with(
     var: &Output,
@@ -270,7 +270,7 @@ pub fn apply_adagrad_v2(
     apply_adagrad_v2_with(var, accum, lr, epsilon, grad, ApplyAdagradV2Options::default())
 }
 
-/// [`apply_adagrad_v2`] with other attributes.
+/// [`apply_adagrad_v2()`] with other attributes.
 #[track_caller]
 pub fn apply_adagrad_v2_with(
     var: &Output,
@@ -336,7 +336,7 @@ pub fn apply_adam(
     )
 }
 
-/// [`apply_adam`] with other attributes.
+/// [`apply_adam()`] with other attributes.
 #[track_caller]
 pub fn apply_adam_with(
     var: &Output,
@@ -395,7 +395,7 @@ pub fn apply_add_sign(
     apply_add_sign_with(var, m, lr, alpha, sign_decay, beta, grad, ApplyAddSignOptions::default())
 }
 
-/// [`apply_add_sign`] with other attributes.
+/// [`apply_add_sign()`] with other attributes.
 #[track_caller]
 pub fn apply_add_sign_with(
     var: &Output,
@@ -460,7 +460,7 @@ pub fn apply_centered_rms_prop(
     )
 }
 
-/// [`apply_centered_rms_prop`] with other attributes.
+/// [`apply_centered_rms_prop()`] with other attributes.
 #[track_caller]
 pub fn apply_centered_rms_prop_with(
     var: &Output,
@@ -519,7 +519,7 @@ pub fn apply_ftrl(
     apply_ftrl_with(var, accum, linear, grad, lr, l1, l2, lr_power, ApplyFtrlOptions::default())
 }
 
-/// [`apply_ftrl`] with other attributes.
+/// [`apply_ftrl()`] with other attributes.
 #[track_caller]
 pub fn apply_ftrl_with(
     var: &Output,
@@ -589,7 +589,7 @@ pub fn apply_ftrl_v2(
     )
 }
 
-/// [`apply_ftrl_v2`] with other attributes.
+/// [`apply_ftrl_v2()`] with other attributes.
 #[track_caller]
 pub fn apply_ftrl_v2_with(
     var: &Output,
@@ -638,7 +638,7 @@ pub fn apply_gradient_descent(var: &Output, alpha: &Output, delta: &Output) -> O
     apply_gradient_descent_with(var, alpha, delta, ApplyGradientDescentOptions::default())
 }
 
-/// [`apply_gradient_descent`] with other attributes.
+/// [`apply_gradient_descent()`] with other attributes.
 #[track_caller]
 pub fn apply_gradient_descent_with(
     var: &Output,
@@ -682,7 +682,7 @@ pub fn apply_momentum(
     apply_momentum_with(var, accum, lr, grad, momentum, ApplyMomentumOptions::default())
 }
 
-/// [`apply_momentum`] with other attributes.
+/// [`apply_momentum()`] with other attributes.
 #[track_caller]
 pub fn apply_momentum_with(
     var: &Output,
@@ -740,7 +740,7 @@ pub fn apply_power_sign(
     )
 }
 
-/// [`apply_power_sign`] with other attributes.
+/// [`apply_power_sign()`] with other attributes.
 #[track_caller]
 pub fn apply_power_sign_with(
     var: &Output,
@@ -799,7 +799,7 @@ pub fn apply_proximal_adagrad(
     )
 }
 
-/// [`apply_proximal_adagrad`] with other attributes.
+/// [`apply_proximal_adagrad()`] with other attributes.
 #[track_caller]
 pub fn apply_proximal_adagrad_with(
     var: &Output,
@@ -855,7 +855,7 @@ pub fn apply_proximal_gradient_descent(
     )
 }
 
-/// [`apply_proximal_gradient_descent`] with other attributes.
+/// [`apply_proximal_gradient_descent()`] with other attributes.
 #[track_caller]
 pub fn apply_proximal_gradient_descent_with(
     var: &Output,
@@ -914,7 +914,7 @@ pub fn apply_rms_prop(
     )
 }
 
-/// [`apply_rms_prop`] with other attributes.
+/// [`apply_rms_prop()`] with other attributes.
 #[track_caller]
 pub fn apply_rms_prop_with(
     var: &Output,
@@ -962,7 +962,7 @@ pub fn assign(ref_: &Output, value: &Output) -> Output {
     assign_with(ref_, value, AssignOptions::default())
 }
 
-/// [`assign`] with other attributes.
+/// [`assign()`] with other attributes.
 #[track_caller]
 pub fn assign_with(ref_: &Output, value: &Output, options: AssignOptions) -> Output {
     ref_.graph()
@@ -993,7 +993,7 @@ pub fn assign_add(ref_: &Output, value: &Output) -> Output {
     assign_add_with(ref_, value, AssignAddOptions::default())
 }
 
-/// [`assign_add`] with other attributes.
+/// [`assign_add()`] with other attributes.
 #[track_caller]
 pub fn assign_add_with(ref_: &Output, value: &Output, options: AssignAddOptions) -> Output {
     ref_.graph()
@@ -1029,7 +1029,7 @@ pub fn assign_sub(ref_: &Output, value: &Output) -> Output {
     assign_sub_with(ref_, value, AssignSubOptions::default())
 }
 
-/// [`assign_sub`] with other attributes.
+/// [`assign_sub()`] with other attributes.
 #[track_caller]
 pub fn assign_sub_with(ref_: &Output, value: &Output, options: AssignSubOptions) -> Output {
     ref_.graph()
@@ -1065,7 +1065,7 @@ pub fn assign_variable_op(resource: &Output, value: &Output) -> Operation {
     assign_variable_op_with(resource, value, AssignVariableOpOptions::default())
 }
 
-/// [`assign_variable_op`] with other attributes.
+/// [`assign_variable_op()`] with other attributes.
 #[track_caller]
 pub fn assign_variable_op_with(
     resource: &Output,
@@ -1113,7 +1113,7 @@ pub fn destroy_resource_op(resource: &Output) -> Operation {
     destroy_resource_op_with(resource, DestroyResourceOpOptions::default())
 }
 
-/// [`destroy_resource_op`] with other attributes.
+/// [`destroy_resource_op()`] with other attributes.
 #[track_caller]
 pub fn destroy_resource_op_with(resource: &Output, options: DestroyResourceOpOptions) -> Operation {
     resource
@@ -1213,7 +1213,7 @@ pub fn resource_apply_ada_max(
     )
 }
 
-/// [`resource_apply_ada_max`] with other attributes.
+/// [`resource_apply_ada_max()`] with other attributes.
 #[track_caller]
 pub fn resource_apply_ada_max_with(
     var: &Output,
@@ -1278,7 +1278,7 @@ pub fn resource_apply_adadelta(
     )
 }
 
-/// [`resource_apply_adadelta`] with other attributes.
+/// [`resource_apply_adadelta()`] with other attributes.
 #[track_caller]
 pub fn resource_apply_adadelta_with(
     var: &Output,
@@ -1329,7 +1329,7 @@ pub fn resource_apply_adagrad(
     resource_apply_adagrad_with(var, accum, lr, grad, ResourceApplyAdagradOptions::default())
 }
 
-/// [`resource_apply_adagrad`] with other attributes.
+/// [`resource_apply_adagrad()`] with other attributes.
 #[track_caller]
 pub fn resource_apply_adagrad_with(
     var: &Output,
@@ -1387,7 +1387,7 @@ pub fn resource_apply_adagrad_da(
     )
 }
 
-/// [`resource_apply_adagrad_da`] with other attributes.
+/// [`resource_apply_adagrad_da()`] with other attributes.
 #[track_caller]
 pub fn resource_apply_adagrad_da_with(
     var: &Output,
@@ -1448,7 +1448,7 @@ pub fn resource_apply_adagrad_v2(
     )
 }
 
-/// [`resource_apply_adagrad_v2`] with other attributes.
+/// [`resource_apply_adagrad_v2()`] with other attributes.
 #[track_caller]
 pub fn resource_apply_adagrad_v2_with(
     var: &Output,
@@ -1514,7 +1514,7 @@ pub fn resource_apply_adam(
     )
 }
 
-/// [`resource_apply_adam`] with other attributes.
+/// [`resource_apply_adam()`] with other attributes.
 #[track_caller]
 pub fn resource_apply_adam_with(
     var: &Output,
@@ -1590,7 +1590,7 @@ pub fn resource_apply_adam_with_amsgrad(
     )
 }
 
-/// [`resource_apply_adam_with_amsgrad`] with other attributes.
+/// [`resource_apply_adam_with_amsgrad()`] with other attributes.
 #[track_caller]
 pub fn resource_apply_adam_with_amsgrad_with(
     var: &Output,
@@ -1659,7 +1659,7 @@ pub fn resource_apply_add_sign(
     )
 }
 
-/// [`resource_apply_add_sign`] with other attributes.
+/// [`resource_apply_add_sign()`] with other attributes.
 #[track_caller]
 pub fn resource_apply_add_sign_with(
     var: &Output,
@@ -1724,7 +1724,7 @@ pub fn resource_apply_centered_rms_prop(
     )
 }
 
-/// [`resource_apply_centered_rms_prop`] with other attributes.
+/// [`resource_apply_centered_rms_prop()`] with other attributes.
 #[track_caller]
 pub fn resource_apply_centered_rms_prop_with(
     var: &Output,
@@ -1793,7 +1793,7 @@ pub fn resource_apply_ftrl(
     )
 }
 
-/// [`resource_apply_ftrl`] with other attributes.
+/// [`resource_apply_ftrl()`] with other attributes.
 #[track_caller]
 pub fn resource_apply_ftrl_with(
     var: &Output,
@@ -1863,7 +1863,7 @@ pub fn resource_apply_ftrl_v2(
     )
 }
 
-/// [`resource_apply_ftrl_v2`] with other attributes.
+/// [`resource_apply_ftrl_v2()`] with other attributes.
 #[track_caller]
 pub fn resource_apply_ftrl_v2_with(
     var: &Output,
@@ -1917,7 +1917,7 @@ pub fn resource_apply_gradient_descent(var: &Output, alpha: &Output, delta: &Out
     )
 }
 
-/// [`resource_apply_gradient_descent`] with other attributes.
+/// [`resource_apply_gradient_descent()`] with other attributes.
 #[track_caller]
 pub fn resource_apply_gradient_descent_with(
     var: &Output,
@@ -1969,7 +1969,7 @@ pub fn resource_apply_keras_momentum(
     )
 }
 
-/// [`resource_apply_keras_momentum`] with other attributes.
+/// [`resource_apply_keras_momentum()`] with other attributes.
 #[track_caller]
 pub fn resource_apply_keras_momentum_with(
     var: &Output,
@@ -2025,7 +2025,7 @@ pub fn resource_apply_momentum(
     )
 }
 
-/// [`resource_apply_momentum`] with other attributes.
+/// [`resource_apply_momentum()`] with other attributes.
 #[track_caller]
 pub fn resource_apply_momentum_with(
     var: &Output,
@@ -2083,7 +2083,7 @@ pub fn resource_apply_power_sign(
     )
 }
 
-/// [`resource_apply_power_sign`] with other attributes.
+/// [`resource_apply_power_sign()`] with other attributes.
 #[track_caller]
 pub fn resource_apply_power_sign_with(
     var: &Output,
@@ -2142,7 +2142,7 @@ pub fn resource_apply_proximal_adagrad(
     )
 }
 
-/// [`resource_apply_proximal_adagrad`] with other attributes.
+/// [`resource_apply_proximal_adagrad()`] with other attributes.
 #[track_caller]
 pub fn resource_apply_proximal_adagrad_with(
     var: &Output,
@@ -2198,7 +2198,7 @@ pub fn resource_apply_proximal_gradient_descent(
     )
 }
 
-/// [`resource_apply_proximal_gradient_descent`] with other attributes.
+/// [`resource_apply_proximal_gradient_descent()`] with other attributes.
 #[track_caller]
 pub fn resource_apply_proximal_gradient_descent_with(
     var: &Output,
@@ -2257,7 +2257,7 @@ pub fn resource_apply_rms_prop(
     )
 }
 
-/// [`resource_apply_rms_prop`] with other attributes.
+/// [`resource_apply_rms_prop()`] with other attributes.
 #[track_caller]
 pub fn resource_apply_rms_prop_with(
     var: &Output,
@@ -2318,7 +2318,7 @@ pub fn resource_gather(resource: &Output, indices: &Output, dtype: DType) -> Out
     resource_gather_with(resource, indices, dtype, ResourceGatherOptions::default())
 }
 
-/// [`resource_gather`] with other attributes.
+/// [`resource_gather()`] with other attributes.
 #[track_caller]
 pub fn resource_gather_with(
     resource: &Output,
@@ -2429,7 +2429,7 @@ pub fn resource_scatter_nd_add(ref_: &Output, indices: &Output, updates: &Output
     resource_scatter_nd_add_with(ref_, indices, updates, ResourceScatterNdAddOptions::default())
 }
 
-/// [`resource_scatter_nd_add`] with other attributes.
+/// [`resource_scatter_nd_add()`] with other attributes.
 #[track_caller]
 pub fn resource_scatter_nd_add_with(
     ref_: &Output,
@@ -2466,7 +2466,7 @@ pub fn resource_scatter_nd_max(ref_: &Output, indices: &Output, updates: &Output
     resource_scatter_nd_max_with(ref_, indices, updates, ResourceScatterNdMaxOptions::default())
 }
 
-/// [`resource_scatter_nd_max`] with other attributes.
+/// [`resource_scatter_nd_max()`] with other attributes.
 #[track_caller]
 pub fn resource_scatter_nd_max_with(
     ref_: &Output,
@@ -2503,7 +2503,7 @@ pub fn resource_scatter_nd_min(ref_: &Output, indices: &Output, updates: &Output
     resource_scatter_nd_min_with(ref_, indices, updates, ResourceScatterNdMinOptions::default())
 }
 
-/// [`resource_scatter_nd_min`] with other attributes.
+/// [`resource_scatter_nd_min()`] with other attributes.
 #[track_caller]
 pub fn resource_scatter_nd_min_with(
     ref_: &Output,
@@ -2540,7 +2540,7 @@ pub fn resource_scatter_nd_sub(ref_: &Output, indices: &Output, updates: &Output
     resource_scatter_nd_sub_with(ref_, indices, updates, ResourceScatterNdSubOptions::default())
 }
 
-/// [`resource_scatter_nd_sub`] with other attributes.
+/// [`resource_scatter_nd_sub()`] with other attributes.
 #[track_caller]
 pub fn resource_scatter_nd_sub_with(
     ref_: &Output,
@@ -2582,7 +2582,7 @@ pub fn resource_scatter_nd_update(ref_: &Output, indices: &Output, updates: &Out
     )
 }
 
-/// [`resource_scatter_nd_update`] with other attributes.
+/// [`resource_scatter_nd_update()`] with other attributes.
 #[track_caller]
 pub fn resource_scatter_nd_update_with(
     ref_: &Output,
@@ -2661,7 +2661,7 @@ pub fn resource_sparse_apply_adadelta(
     )
 }
 
-/// [`resource_sparse_apply_adadelta`] with other attributes.
+/// [`resource_sparse_apply_adadelta()`] with other attributes.
 #[track_caller]
 pub fn resource_sparse_apply_adadelta_with(
     var: &Output,
@@ -2722,7 +2722,7 @@ pub fn resource_sparse_apply_adagrad(
     )
 }
 
-/// [`resource_sparse_apply_adagrad`] with other attributes.
+/// [`resource_sparse_apply_adagrad()`] with other attributes.
 #[track_caller]
 pub fn resource_sparse_apply_adagrad_with(
     var: &Output,
@@ -2784,7 +2784,7 @@ pub fn resource_sparse_apply_adagrad_da(
     )
 }
 
-/// [`resource_sparse_apply_adagrad_da`] with other attributes.
+/// [`resource_sparse_apply_adagrad_da()`] with other attributes.
 #[track_caller]
 pub fn resource_sparse_apply_adagrad_da_with(
     var: &Output,
@@ -2849,7 +2849,7 @@ pub fn resource_sparse_apply_adagrad_v2(
     )
 }
 
-/// [`resource_sparse_apply_adagrad_v2`] with other attributes.
+/// [`resource_sparse_apply_adagrad_v2()`] with other attributes.
 #[track_caller]
 pub fn resource_sparse_apply_adagrad_v2_with(
     var: &Output,
@@ -2915,7 +2915,7 @@ pub fn resource_sparse_apply_centered_rms_prop(
     )
 }
 
-/// [`resource_sparse_apply_centered_rms_prop`] with other attributes.
+/// [`resource_sparse_apply_centered_rms_prop()`] with other attributes.
 #[track_caller]
 pub fn resource_sparse_apply_centered_rms_prop_with(
     var: &Output,
@@ -2988,7 +2988,7 @@ pub fn resource_sparse_apply_ftrl(
     )
 }
 
-/// [`resource_sparse_apply_ftrl`] with other attributes.
+/// [`resource_sparse_apply_ftrl()`] with other attributes.
 #[track_caller]
 pub fn resource_sparse_apply_ftrl_with(
     var: &Output,
@@ -3062,7 +3062,7 @@ pub fn resource_sparse_apply_ftrl_v2(
     )
 }
 
-/// [`resource_sparse_apply_ftrl_v2`] with other attributes.
+/// [`resource_sparse_apply_ftrl_v2()`] with other attributes.
 #[track_caller]
 pub fn resource_sparse_apply_ftrl_v2_with(
     var: &Output,
@@ -3131,7 +3131,7 @@ pub fn resource_sparse_apply_keras_momentum(
     )
 }
 
-/// [`resource_sparse_apply_keras_momentum`] with other attributes.
+/// [`resource_sparse_apply_keras_momentum()`] with other attributes.
 #[track_caller]
 pub fn resource_sparse_apply_keras_momentum_with(
     var: &Output,
@@ -3191,7 +3191,7 @@ pub fn resource_sparse_apply_momentum(
     )
 }
 
-/// [`resource_sparse_apply_momentum`] with other attributes.
+/// [`resource_sparse_apply_momentum()`] with other attributes.
 #[track_caller]
 pub fn resource_sparse_apply_momentum_with(
     var: &Output,
@@ -3252,7 +3252,7 @@ pub fn resource_sparse_apply_proximal_adagrad(
     )
 }
 
-/// [`resource_sparse_apply_proximal_adagrad`] with other attributes.
+/// [`resource_sparse_apply_proximal_adagrad()`] with other attributes.
 #[track_caller]
 pub fn resource_sparse_apply_proximal_adagrad_with(
     var: &Output,
@@ -3312,7 +3312,7 @@ pub fn resource_sparse_apply_proximal_gradient_descent(
     )
 }
 
-/// [`resource_sparse_apply_proximal_gradient_descent`] with other attributes.
+/// [`resource_sparse_apply_proximal_gradient_descent()`] with other attributes.
 #[track_caller]
 pub fn resource_sparse_apply_proximal_gradient_descent_with(
     var: &Output,
@@ -3375,7 +3375,7 @@ pub fn resource_sparse_apply_rms_prop(
     )
 }
 
-/// [`resource_sparse_apply_rms_prop`] with other attributes.
+/// [`resource_sparse_apply_rms_prop()`] with other attributes.
 #[track_caller]
 pub fn resource_sparse_apply_rms_prop_with(
     var: &Output,
@@ -3450,7 +3450,7 @@ pub fn resource_strided_slice_assign(
     )
 }
 
-/// [`resource_strided_slice_assign`] with other attributes.
+/// [`resource_strided_slice_assign()`] with other attributes.
 #[track_caller]
 pub fn resource_strided_slice_assign_with(
     ref_: &Output,
@@ -3494,7 +3494,7 @@ pub fn scatter_add(ref_: &Output, indices: &Output, updates: &Output) -> Output 
     scatter_add_with(ref_, indices, updates, ScatterAddOptions::default())
 }
 
-/// [`scatter_add`] with other attributes.
+/// [`scatter_add()`] with other attributes.
 #[track_caller]
 pub fn scatter_add_with(
     ref_: &Output,
@@ -3530,7 +3530,7 @@ pub fn scatter_div(ref_: &Output, indices: &Output, updates: &Output) -> Output 
     scatter_div_with(ref_, indices, updates, ScatterDivOptions::default())
 }
 
-/// [`scatter_div`] with other attributes.
+/// [`scatter_div()`] with other attributes.
 #[track_caller]
 pub fn scatter_div_with(
     ref_: &Output,
@@ -3566,7 +3566,7 @@ pub fn scatter_max(ref_: &Output, indices: &Output, updates: &Output) -> Output 
     scatter_max_with(ref_, indices, updates, ScatterMaxOptions::default())
 }
 
-/// [`scatter_max`] with other attributes.
+/// [`scatter_max()`] with other attributes.
 #[track_caller]
 pub fn scatter_max_with(
     ref_: &Output,
@@ -3602,7 +3602,7 @@ pub fn scatter_min(ref_: &Output, indices: &Output, updates: &Output) -> Output 
     scatter_min_with(ref_, indices, updates, ScatterMinOptions::default())
 }
 
-/// [`scatter_min`] with other attributes.
+/// [`scatter_min()`] with other attributes.
 #[track_caller]
 pub fn scatter_min_with(
     ref_: &Output,
@@ -3638,7 +3638,7 @@ pub fn scatter_mul(ref_: &Output, indices: &Output, updates: &Output) -> Output 
     scatter_mul_with(ref_, indices, updates, ScatterMulOptions::default())
 }
 
-/// [`scatter_mul`] with other attributes.
+/// [`scatter_mul()`] with other attributes.
 #[track_caller]
 pub fn scatter_mul_with(
     ref_: &Output,
@@ -3674,7 +3674,7 @@ pub fn scatter_nd_add(ref_: &Output, indices: &Output, updates: &Output) -> Outp
     scatter_nd_add_with(ref_, indices, updates, ScatterNdAddOptions::default())
 }
 
-/// [`scatter_nd_add`] with other attributes.
+/// [`scatter_nd_add()`] with other attributes.
 #[track_caller]
 pub fn scatter_nd_add_with(
     ref_: &Output,
@@ -3710,7 +3710,7 @@ pub fn scatter_nd_max(ref_: &Output, indices: &Output, updates: &Output) -> Outp
     scatter_nd_max_with(ref_, indices, updates, ScatterNdMaxOptions::default())
 }
 
-/// [`scatter_nd_max`] with other attributes.
+/// [`scatter_nd_max()`] with other attributes.
 #[track_caller]
 pub fn scatter_nd_max_with(
     ref_: &Output,
@@ -3746,7 +3746,7 @@ pub fn scatter_nd_min(ref_: &Output, indices: &Output, updates: &Output) -> Outp
     scatter_nd_min_with(ref_, indices, updates, ScatterNdMinOptions::default())
 }
 
-/// [`scatter_nd_min`] with other attributes.
+/// [`scatter_nd_min()`] with other attributes.
 #[track_caller]
 pub fn scatter_nd_min_with(
     ref_: &Output,
@@ -3782,7 +3782,7 @@ pub fn scatter_nd_sub(ref_: &Output, indices: &Output, updates: &Output) -> Outp
     scatter_nd_sub_with(ref_, indices, updates, ScatterNdSubOptions::default())
 }
 
-/// [`scatter_nd_sub`] with other attributes.
+/// [`scatter_nd_sub()`] with other attributes.
 #[track_caller]
 pub fn scatter_nd_sub_with(
     ref_: &Output,
@@ -3819,7 +3819,7 @@ pub fn scatter_nd_update(ref_: &Output, indices: &Output, updates: &Output) -> O
     scatter_nd_update_with(ref_, indices, updates, ScatterNdUpdateOptions::default())
 }
 
-/// [`scatter_nd_update`] with other attributes.
+/// [`scatter_nd_update()`] with other attributes.
 #[track_caller]
 pub fn scatter_nd_update_with(
     ref_: &Output,
@@ -3855,7 +3855,7 @@ pub fn scatter_sub(ref_: &Output, indices: &Output, updates: &Output) -> Output 
     scatter_sub_with(ref_, indices, updates, ScatterSubOptions::default())
 }
 
-/// [`scatter_sub`] with other attributes.
+/// [`scatter_sub()`] with other attributes.
 #[track_caller]
 pub fn scatter_sub_with(
     ref_: &Output,
@@ -3891,7 +3891,7 @@ pub fn scatter_update(ref_: &Output, indices: &Output, updates: &Output) -> Outp
     scatter_update_with(ref_, indices, updates, ScatterUpdateOptions::default())
 }
 
-/// [`scatter_update`] with other attributes.
+/// [`scatter_update()`] with other attributes.
 #[track_caller]
 pub fn scatter_update_with(
     ref_: &Output,
@@ -3946,7 +3946,7 @@ pub fn sparse_apply_adadelta(
     )
 }
 
-/// [`sparse_apply_adadelta`] with other attributes.
+/// [`sparse_apply_adadelta()`] with other attributes.
 #[track_caller]
 pub fn sparse_apply_adadelta_with(
     var: &Output,
@@ -4000,7 +4000,7 @@ pub fn sparse_apply_adagrad(
     sparse_apply_adagrad_with(var, accum, lr, grad, indices, SparseApplyAdagradOptions::default())
 }
 
-/// [`sparse_apply_adagrad`] with other attributes.
+/// [`sparse_apply_adagrad()`] with other attributes.
 #[track_caller]
 pub fn sparse_apply_adagrad_with(
     var: &Output,
@@ -4062,7 +4062,7 @@ pub fn sparse_apply_adagrad_da(
     )
 }
 
-/// [`sparse_apply_adagrad_da`] with other attributes.
+/// [`sparse_apply_adagrad_da()`] with other attributes.
 #[track_caller]
 pub fn sparse_apply_adagrad_da_with(
     var: &Output,
@@ -4127,7 +4127,7 @@ pub fn sparse_apply_adagrad_v2(
     )
 }
 
-/// [`sparse_apply_adagrad_v2`] with other attributes.
+/// [`sparse_apply_adagrad_v2()`] with other attributes.
 #[track_caller]
 pub fn sparse_apply_adagrad_v2_with(
     var: &Output,
@@ -4193,7 +4193,7 @@ pub fn sparse_apply_centered_rms_prop(
     )
 }
 
-/// [`sparse_apply_centered_rms_prop`] with other attributes.
+/// [`sparse_apply_centered_rms_prop()`] with other attributes.
 #[track_caller]
 pub fn sparse_apply_centered_rms_prop_with(
     var: &Output,
@@ -4266,7 +4266,7 @@ pub fn sparse_apply_ftrl(
     )
 }
 
-/// [`sparse_apply_ftrl`] with other attributes.
+/// [`sparse_apply_ftrl()`] with other attributes.
 #[track_caller]
 pub fn sparse_apply_ftrl_with(
     var: &Output,
@@ -4340,7 +4340,7 @@ pub fn sparse_apply_ftrl_v2(
     )
 }
 
-/// [`sparse_apply_ftrl_v2`] with other attributes.
+/// [`sparse_apply_ftrl_v2()`] with other attributes.
 #[track_caller]
 pub fn sparse_apply_ftrl_v2_with(
     var: &Output,
@@ -4408,7 +4408,7 @@ pub fn sparse_apply_momentum(
     )
 }
 
-/// [`sparse_apply_momentum`] with other attributes.
+/// [`sparse_apply_momentum()`] with other attributes.
 #[track_caller]
 pub fn sparse_apply_momentum_with(
     var: &Output,
@@ -4468,7 +4468,7 @@ pub fn sparse_apply_proximal_adagrad(
     )
 }
 
-/// [`sparse_apply_proximal_adagrad`] with other attributes.
+/// [`sparse_apply_proximal_adagrad()`] with other attributes.
 #[track_caller]
 pub fn sparse_apply_proximal_adagrad_with(
     var: &Output,
@@ -4528,7 +4528,7 @@ pub fn sparse_apply_proximal_gradient_descent(
     )
 }
 
-/// [`sparse_apply_proximal_gradient_descent`] with other attributes.
+/// [`sparse_apply_proximal_gradient_descent()`] with other attributes.
 #[track_caller]
 pub fn sparse_apply_proximal_gradient_descent_with(
     var: &Output,
@@ -4591,7 +4591,7 @@ pub fn sparse_apply_rms_prop(
     )
 }
 
-/// [`sparse_apply_rms_prop`] with other attributes.
+/// [`sparse_apply_rms_prop()`] with other attributes.
 #[track_caller]
 pub fn sparse_apply_rms_prop_with(
     var: &Output,
@@ -4666,7 +4666,7 @@ pub fn strided_slice_assign(
     )
 }
 
-/// [`strided_slice_assign`] with other attributes.
+/// [`strided_slice_assign()`] with other attributes.
 #[track_caller]
 pub fn strided_slice_assign_with(
     ref_: &Output,
@@ -4711,7 +4711,7 @@ pub fn temporary_variable(g: &Graph, shape: &PartialShape, dtype: DType) -> Outp
     temporary_variable_with(g, shape, dtype, TemporaryVariableOptions::default())
 }
 
-/// [`temporary_variable`] with other attributes.
+/// [`temporary_variable()`] with other attributes.
 #[track_caller]
 pub fn temporary_variable_with(
     g: &Graph,
@@ -4751,7 +4751,7 @@ pub fn var_handle_op(g: &Graph, dtype: DType, shape: &PartialShape) -> Output {
     var_handle_op_with(g, dtype, shape, VarHandleOpOptions::default())
 }
 
-/// [`var_handle_op`] with other attributes.
+/// [`var_handle_op()`] with other attributes.
 #[track_caller]
 pub fn var_handle_op_with(
     g: &Graph,
@@ -4796,7 +4796,7 @@ pub fn variable(g: &Graph, shape: &PartialShape, dtype: DType) -> Output {
     variable_with(g, shape, dtype, VariableOptions::default())
 }
 
-/// [`variable`] with other attributes.
+/// [`variable()`] with other attributes.
 #[track_caller]
 pub fn variable_with(
     g: &Graph,
@@ -4831,7 +4831,7 @@ pub fn variable_shape(input: &Output) -> Output {
     variable_shape_with(input, VariableShapeOptions::default())
 }
 
-/// [`variable_shape`] with other attributes.
+/// [`variable_shape()`] with other attributes.
 #[track_caller]
 pub fn variable_shape_with(input: &Output, options: VariableShapeOptions) -> Output {
     input.graph().op("VariableShape").input(input).attr("out_type", options.out_type).output()
@@ -4858,7 +4858,7 @@ pub fn variable_v2(g: &Graph, shape: &PartialShape, dtype: DType) -> Output {
     variable_v2_with(g, shape, dtype, VariableV2Options::default())
 }
 
-/// [`variable_v2`] with other attributes.
+/// [`variable_v2()`] with other attributes.
 #[track_caller]
 pub fn variable_v2_with(
     g: &Graph,

@@ -32,7 +32,7 @@ pub fn as_string(input: &Output) -> Output {
     as_string_with(input, AsStringOptions::default())
 }
 
-/// [`as_string`] with other attributes.
+/// [`as_string()`] with other attributes.
 #[track_caller]
 pub fn as_string_with(input: &Output, options: AsStringOptions<'_>) -> Output {
     input
@@ -72,7 +72,7 @@ pub fn decode_compressed(bytes: &Output) -> Output {
     decode_compressed_with(bytes, DecodeCompressedOptions::default())
 }
 
-/// [`decode_compressed`] with other attributes.
+/// [`decode_compressed()`] with other attributes.
 #[track_caller]
 pub fn decode_compressed_with(bytes: &Output, options: DecodeCompressedOptions<'_>) -> Output {
     bytes
@@ -102,7 +102,7 @@ pub fn decode_padded_raw(input_bytes: &Output, fixed_length: &Output, out_type: 
     decode_padded_raw_with(input_bytes, fixed_length, out_type, DecodePaddedRawOptions::default())
 }
 
-/// [`decode_padded_raw`] with other attributes.
+/// [`decode_padded_raw()`] with other attributes.
 #[track_caller]
 pub fn decode_padded_raw_with(
     input_bytes: &Output,
@@ -139,7 +139,7 @@ pub fn decode_raw(bytes: &Output, out_type: DType) -> Output {
     decode_raw_with(bytes, out_type, DecodeRawOptions::default())
 }
 
-/// [`decode_raw`] with other attributes.
+/// [`decode_raw()`] with other attributes.
 #[track_caller]
 pub fn decode_raw_with(bytes: &Output, out_type: DType, options: DecodeRawOptions) -> Output {
     bytes
@@ -170,7 +170,7 @@ pub fn encode_base64(input: &Output) -> Output {
     encode_base64_with(input, EncodeBase64Options::default())
 }
 
-/// [`encode_base64`] with other attributes.
+/// [`encode_base64()`] with other attributes.
 #[track_caller]
 pub fn encode_base64_with(input: &Output, options: EncodeBase64Options) -> Output {
     input.graph().op("EncodeBase64").input(input).attr("pad", options.pad).output()
@@ -203,7 +203,7 @@ pub fn reduce_join(inputs: &Output, reduction_indices: &Output) -> Output {
     reduce_join_with(inputs, reduction_indices, ReduceJoinOptions::default())
 }
 
-/// [`reduce_join`] with other attributes.
+/// [`reduce_join()`] with other attributes.
 #[track_caller]
 pub fn reduce_join_with(
     inputs: &Output,
@@ -245,7 +245,7 @@ pub fn regex_replace(input: &Output, pattern: &Output, rewrite: &Output) -> Outp
     regex_replace_with(input, pattern, rewrite, RegexReplaceOptions::default())
 }
 
-/// [`regex_replace`] with other attributes.
+/// [`regex_replace()`] with other attributes.
 #[track_caller]
 pub fn regex_replace_with(
     input: &Output,
@@ -288,7 +288,7 @@ pub fn static_regex_replace(input: &Output, pattern: &str, rewrite: &str) -> Out
     static_regex_replace_with(input, pattern, rewrite, StaticRegexReplaceOptions::default())
 }
 
-/// [`static_regex_replace`] with other attributes.
+/// [`static_regex_replace()`] with other attributes.
 #[track_caller]
 pub fn static_regex_replace_with(
     input: &Output,
@@ -329,7 +329,7 @@ pub fn string_format(g: &Graph, inputs: &[Output]) -> Output {
     string_format_with(g, inputs, StringFormatOptions::default())
 }
 
-/// [`string_format`] with other attributes.
+/// [`string_format()`] with other attributes.
 #[track_caller]
 pub fn string_format_with(
     g: &Graph,
@@ -363,7 +363,7 @@ pub fn string_join(g: &Graph, inputs: &[Output]) -> Output {
     string_join_with(g, inputs, StringJoinOptions::default())
 }
 
-/// [`string_join`] with other attributes.
+/// [`string_join()`] with other attributes.
 #[track_caller]
 pub fn string_join_with(g: &Graph, inputs: &[Output], options: StringJoinOptions<'_>) -> Output {
     g.op("StringJoin").list(inputs).attr("separator", options.separator).output()
@@ -388,7 +388,7 @@ pub fn string_length(input: &Output) -> Output {
     string_length_with(input, StringLengthOptions::default())
 }
 
-/// [`string_length`] with other attributes.
+/// [`string_length()`] with other attributes.
 #[track_caller]
 pub fn string_length_with(input: &Output, options: StringLengthOptions<'_>) -> Output {
     input.graph().op("StringLength").input(input).attr("unit", options.unit).output()
@@ -413,7 +413,7 @@ pub fn string_lower(input: &Output) -> Output {
     string_lower_with(input, StringLowerOptions::default())
 }
 
-/// [`string_lower`] with other attributes.
+/// [`string_lower()`] with other attributes.
 #[track_caller]
 pub fn string_lower_with(input: &Output, options: StringLowerOptions<'_>) -> Output {
     input.graph().op("StringLower").input(input).attr("encoding", options.encoding).output()
@@ -469,7 +469,7 @@ pub fn string_split(input: &Output, delimiter: &Output) -> (Output, Output, Outp
     string_split_with(input, delimiter, StringSplitOptions::default())
 }
 
-/// [`string_split`] with other attributes.
+/// [`string_split()`] with other attributes.
 #[track_caller]
 pub fn string_split_with(
     input: &Output,
@@ -507,7 +507,7 @@ pub fn string_split_v2(input: &Output, sep: &Output) -> (Output, Output, Output)
     string_split_v2_with(input, sep, StringSplitV2Options::default())
 }
 
-/// [`string_split_v2`] with other attributes.
+/// [`string_split_v2()`] with other attributes.
 #[track_caller]
 pub fn string_split_v2_with(
     input: &Output,
@@ -583,7 +583,7 @@ pub fn string_to_number(string_tensor: &Output) -> Output {
     string_to_number_with(string_tensor, StringToNumberOptions::default())
 }
 
-/// [`string_to_number`] with other attributes.
+/// [`string_to_number()`] with other attributes.
 #[track_caller]
 pub fn string_to_number_with(string_tensor: &Output, options: StringToNumberOptions) -> Output {
     string_tensor
@@ -613,7 +613,7 @@ pub fn string_upper(input: &Output) -> Output {
     string_upper_with(input, StringUpperOptions::default())
 }
 
-/// [`string_upper`] with other attributes.
+/// [`string_upper()`] with other attributes.
 #[track_caller]
 pub fn string_upper_with(input: &Output, options: StringUpperOptions<'_>) -> Output {
     input.graph().op("StringUpper").input(input).attr("encoding", options.encoding).output()
@@ -638,7 +638,7 @@ pub fn substr(input: &Output, pos: &Output, len: &Output) -> Output {
     substr_with(input, pos, len, SubstrOptions::default())
 }
 
-/// [`substr`] with other attributes.
+/// [`substr()`] with other attributes.
 #[track_caller]
 pub fn substr_with(
     input: &Output,
@@ -688,7 +688,7 @@ pub fn unicode_decode(input: &Output, input_encoding: &str) -> (Output, Output) 
     unicode_decode_with(input, input_encoding, UnicodeDecodeOptions::default())
 }
 
-/// [`unicode_decode`] with other attributes.
+/// [`unicode_decode()`] with other attributes.
 #[track_caller]
 pub fn unicode_decode_with(
     input: &Output,
@@ -747,7 +747,7 @@ pub fn unicode_decode_with_offsets(
     )
 }
 
-/// [`unicode_decode_with_offsets`] with other attributes.
+/// [`unicode_decode_with_offsets()`] with other attributes.
 #[track_caller]
 pub fn unicode_decode_with_offsets_with(
     input: &Output,
@@ -797,7 +797,7 @@ pub fn unicode_encode(
     )
 }
 
-/// [`unicode_encode`] with other attributes.
+/// [`unicode_encode()`] with other attributes.
 #[track_caller]
 pub fn unicode_encode_with(
     input_values: &Output,
@@ -854,7 +854,7 @@ pub fn unicode_transcode(input: &Output, input_encoding: &str, output_encoding: 
     )
 }
 
-/// [`unicode_transcode`] with other attributes.
+/// [`unicode_transcode()`] with other attributes.
 #[track_caller]
 pub fn unicode_transcode_with(
     input: &Output,
@@ -902,7 +902,7 @@ pub fn unsorted_segment_join(
     )
 }
 
-/// [`unsorted_segment_join`] with other attributes.
+/// [`unsorted_segment_join()`] with other attributes.
 #[track_caller]
 pub fn unsorted_segment_join_with(
     inputs: &Output,

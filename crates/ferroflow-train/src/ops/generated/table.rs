@@ -51,7 +51,7 @@ pub fn anonymous_mutable_dense_hash_table(
     )
 }
 
-/// [`anonymous_mutable_dense_hash_table`] with other attributes.
+/// [`anonymous_mutable_dense_hash_table()`] with other attributes.
 #[track_caller]
 pub fn anonymous_mutable_dense_hash_table_with(
     empty_key: &Output,
@@ -108,7 +108,7 @@ pub fn anonymous_mutable_hash_table_of_tensors(
     )
 }
 
-/// [`anonymous_mutable_hash_table_of_tensors`] with other attributes.
+/// [`anonymous_mutable_hash_table_of_tensors()`] with other attributes.
 #[track_caller]
 pub fn anonymous_mutable_hash_table_of_tensors_with(
     g: &Graph,
@@ -146,7 +146,7 @@ pub fn hash_table(g: &Graph, key_dtype: DType, value_dtype: DType) -> Output {
     hash_table_with(g, key_dtype, value_dtype, HashTableOptions::default())
 }
 
-/// [`hash_table`] with other attributes.
+/// [`hash_table()`] with other attributes.
 #[track_caller]
 pub fn hash_table_with(
     g: &Graph,
@@ -186,7 +186,7 @@ pub fn hash_table_v2(g: &Graph, key_dtype: DType, value_dtype: DType) -> Output 
     hash_table_v2_with(g, key_dtype, value_dtype, HashTableV2Options::default())
 }
 
-/// [`hash_table_v2`] with other attributes.
+/// [`hash_table_v2()`] with other attributes.
 #[track_caller]
 pub fn hash_table_v2_with(
     g: &Graph,
@@ -249,7 +249,7 @@ pub fn initialize_table_from_text_file(
     )
 }
 
-/// [`initialize_table_from_text_file`] with other attributes.
+/// [`initialize_table_from_text_file()`] with other attributes.
 #[track_caller]
 pub fn initialize_table_from_text_file_with(
     table_handle: &Output,
@@ -305,7 +305,7 @@ pub fn initialize_table_from_text_file_v2(
     )
 }
 
-/// [`initialize_table_from_text_file_v2`] with other attributes.
+/// [`initialize_table_from_text_file_v2()`] with other attributes.
 #[track_caller]
 pub fn initialize_table_from_text_file_v2_with(
     table_handle: &Output,
@@ -507,7 +507,7 @@ pub fn mutable_dense_hash_table(empty_key: &Output, value_dtype: DType) -> Outpu
     mutable_dense_hash_table_with(empty_key, value_dtype, MutableDenseHashTableOptions::default())
 }
 
-/// [`mutable_dense_hash_table`] with other attributes.
+/// [`mutable_dense_hash_table()`] with other attributes.
 #[track_caller]
 pub fn mutable_dense_hash_table_with(
     empty_key: &Output,
@@ -573,7 +573,7 @@ pub fn mutable_dense_hash_table_v2(
     )
 }
 
-/// [`mutable_dense_hash_table_v2`] with other attributes.
+/// [`mutable_dense_hash_table_v2()`] with other attributes.
 #[track_caller]
 pub fn mutable_dense_hash_table_v2_with(
     empty_key: &Output,
@@ -619,7 +619,7 @@ pub fn mutable_hash_table(g: &Graph, key_dtype: DType, value_dtype: DType) -> Ou
     mutable_hash_table_with(g, key_dtype, value_dtype, MutableHashTableOptions::default())
 }
 
-/// [`mutable_hash_table`] with other attributes.
+/// [`mutable_hash_table()`] with other attributes.
 #[track_caller]
 pub fn mutable_hash_table_with(
     g: &Graph,
@@ -671,7 +671,7 @@ pub fn mutable_hash_table_of_tensors(g: &Graph, key_dtype: DType, value_dtype: D
     )
 }
 
-/// [`mutable_hash_table_of_tensors`] with other attributes.
+/// [`mutable_hash_table_of_tensors()`] with other attributes.
 #[track_caller]
 pub fn mutable_hash_table_of_tensors_with(
     g: &Graph,
@@ -724,7 +724,7 @@ pub fn mutable_hash_table_of_tensors_v2(g: &Graph, key_dtype: DType, value_dtype
     )
 }
 
-/// [`mutable_hash_table_of_tensors_v2`] with other attributes.
+/// [`mutable_hash_table_of_tensors_v2()`] with other attributes.
 #[track_caller]
 pub fn mutable_hash_table_of_tensors_v2_with(
     g: &Graph,
@@ -765,7 +765,7 @@ pub fn mutable_hash_table_v2(g: &Graph, key_dtype: DType, value_dtype: DType) ->
     mutable_hash_table_v2_with(g, key_dtype, value_dtype, MutableHashTableV2Options::default())
 }
 
-/// [`mutable_hash_table_v2`] with other attributes.
+/// [`mutable_hash_table_v2()`] with other attributes.
 #[track_caller]
 pub fn mutable_hash_table_v2_with(
     g: &Graph,
