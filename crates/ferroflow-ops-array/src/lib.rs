@@ -1,4 +1,4 @@
-//! Ops that build, cut and rearrange tensors ([`array`]), and that reduce them ([`reduce`]).
+//! Ops that build, cut and rearrange tensors ([`mod@array`]), and that reduce them ([`reduce`]).
 #![forbid(unsafe_code)]
 
 pub mod array;
