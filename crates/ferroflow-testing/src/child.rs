@@ -73,7 +73,8 @@ mod tests {
         }
         let name = this_test!();
         assert_eq!(name, "child::tests::a_test_runs_itself_again_as_a_child");
-        assert_eq!((|| this_test!())(), name, "in a closure");
+        let inside_closure = || this_test!();
+        assert_eq!(inside_closure(), name);
         let done = command(name, "speaker").output().unwrap();
         assert!(done.status.success());
         assert!(String::from_utf8_lossy(&done.stdout).contains("the child speaks"));
