@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use crate::binary::{self, Profile};
 use crate::paths;
-use crate::release;
 use crate::steps::{self, Result};
 use crate::venv;
 
@@ -40,10 +40,10 @@ pub fn run(args: &Args) -> Result {
     let mut options: Vec<String> =
         vec!["--out".into(), paths::target().join("bench").display().to_string()];
     if !args.noise {
-        release::build()?;
+        let binary = binary::build(Profile::Release)?;
         build_own_benches()?;
-        options.extend(["--server-cmd".into(), paths::server_command()]);
-        options.extend(["--binary".into(), paths::ferroflow().display().to_string()]);
+        options.extend(["--server-cmd".into(), paths::server_command(&binary)]);
+        options.extend(["--binary".into(), binary.display().to_string()]);
         options.extend(["--floor-cmd".into(), floor_command()]);
         options.extend(["--rust-cmd".into(), RUST_COMMAND.into()]);
     }
@@ -75,7 +75,7 @@ pub struct RustArgs {}
 pub fn run_rust(_: &RustArgs) -> Result {
     steps::run(&mut Command::new(example("bench_executor")))?;
     for client in ["bench_grpc", "bench_edge"] {
-        steps::run(Command::new(example(client)).arg(paths::ferroflow()))?;
+        steps::run(Command::new(example(client)).arg(binary::path(Profile::Release)))?;
     }
     Ok(())
 }

@@ -6,17 +6,17 @@ use std::process::{Command, Stdio};
 use clap::ValueEnum;
 
 use crate::background::Background;
+use crate::binary::Profile;
 use crate::book;
 use crate::conformance;
 use crate::programs;
-use crate::release;
 use crate::skipped;
 use crate::steps::{self, Failure, Result, Steps};
 use crate::tidy;
 use crate::venv;
 
-/// Everything CI checks: format, rules, lints, tests, documentation, the release build, and
-/// programs of a TensorFlow client against it.
+/// Everything CI checks: format, rules, lints, tests, documentation, and programs of a TensorFlow
+/// client against our servers.
 ///
 /// Stops at the first failure and prints the command for that step alone.
 #[derive(clap::Args)]
@@ -24,6 +24,11 @@ pub struct Args {
     /// Run this step only; may be repeated
     #[arg(long, value_name = "STEP")]
     only: Vec<Step>,
+
+    /// Build the servers of the conformance programs with the release profile; do this before a
+    /// release
+    #[arg(long)]
+    release: bool,
 
     /// As root on Debian: first install programs that some tests need (ip, mpirun, sshd)
     #[arg(long)]
@@ -47,9 +52,7 @@ enum Step {
     Doc,
     /// The book in docs/
     Book,
-    /// The release build of the ferroflow command
-    Release,
-    /// The conformance programs that the release build must pass
+    /// The conformance programs that our servers must pass
     Conformance,
 }
 
@@ -63,7 +66,6 @@ impl Step {
             Step::Doctest => "doctest",
             Step::Doc => "doc",
             Step::Book => "book",
-            Step::Release => "release",
             Step::Conformance => "conformance",
         }
     }
@@ -78,7 +80,7 @@ impl Step {
         }
     }
 
-    fn run(self) -> Result {
+    fn run(self, args: &Args) -> Result {
         match self {
             Step::Fmt => steps::run(&mut steps::cargo(&["fmt", "--all", "--check"])),
             Step::Tidy => tidy::checked(),
@@ -96,8 +98,7 @@ impl Step {
                 steps::run(&mut steps::cargo(&["test", "--workspace", "--doc", "--quiet"]))
             }
             Step::Doc => steps::run(&mut documentation()),
-            Step::Release => release::build(),
-            Step::Conformance => conformance::checked(),
+            Step::Conformance => conformance::checked(Profile::new(args.release)),
         }
     }
 }
@@ -123,7 +124,7 @@ pub fn run(args: &Args) -> Result {
             if step == Step::Conformance {
                 venv.as_mut().map_or(Ok(()), Background::wait)?;
             }
-            step.run()
+            step.run(args)
         })?;
     }
     if is_asked(Step::Test) {

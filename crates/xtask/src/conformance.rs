@@ -1,5 +1,4 @@
-//! `cargo xtask conformance`: programs of an unmodified TensorFlow client against the release
-//! build.
+//! `cargo xtask conformance`: programs of an unmodified TensorFlow client against our servers.
 //!
 //! `conformance/run.py` starts servers and programs; this module gives it an interpreter and the
 //! command of a server.
@@ -10,8 +9,8 @@ use std::thread;
 
 use clap::ValueEnum;
 
+use crate::binary::{self, Profile};
 use crate::paths;
-use crate::release;
 use crate::steps::{self, Failure, Result};
 use crate::venv;
 
@@ -21,7 +20,7 @@ const CHECKED_TIERS: &[u32] = &[1, 2, 3];
 /// The largest cluster among the programs that `cargo xtask check` runs.
 const CHECKED_MAX_TASKS: Option<u32> = None;
 
-/// Run programs of a TensorFlow 2.15.1 client against the release build of `ferroflow server`.
+/// Run programs of a TensorFlow 2.15.1 client against `ferroflow server`.
 ///
 /// Without --tier, --only or --max-tasks: those that `cargo xtask check` runs. The first time, a
 /// virtual environment is made under .venv/ (see `cargo xtask venv`). See conformance/README.md.
@@ -47,9 +46,13 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     jobs: Option<NonZero<usize>>,
 
-    /// The servers: the release build, or real TensorFlow (to check a program itself)
+    /// The servers: `ferroflow server`, or real TensorFlow (to check a program itself)
     #[arg(long, value_enum, default_value_t = Servers::Ferroflow)]
     servers: Servers,
+
+    /// Build the servers with the release profile, not with that of the tests
+    #[arg(long)]
+    release: bool,
 
     /// Show the programs instead of running them
     #[arg(long)]
@@ -81,18 +84,17 @@ pub fn run(args: &Args) -> Result {
     match args.servers {
         Servers::Tf => options.extend(["--servers".into(), "tf".into()]),
         Servers::Ferroflow => {
-            release::build()?;
-            options.extend(ferroflow_servers());
+            options.extend(ferroflow_servers(Profile::new(args.release))?);
         }
     }
     judged(options)
 }
 
-/// Runs the programs of `cargo xtask check`, which has built the server.
-pub fn checked() -> Result {
+/// Runs the programs of `cargo xtask check`.
+pub fn checked(profile: Profile) -> Result {
     let mut options = checked_selection();
     options.extend(["--jobs".into(), jobs(None).to_string()]);
-    options.extend(ferroflow_servers());
+    options.extend(ferroflow_servers(profile)?);
     judged(options)?;
     interop()
 }
@@ -144,8 +146,9 @@ fn selected(tiers: &[u32], max_tasks: Option<u32>) -> Vec<String> {
     tiers.chain(tasks).collect()
 }
 
-fn ferroflow_servers() -> [String; 4] {
-    ["--servers".into(), "cmd".into(), "--server-cmd".into(), paths::server_command()]
+fn ferroflow_servers(profile: Profile) -> Result<[String; 4]> {
+    let command = paths::server_command(&binary::build(profile)?);
+    Ok(["--servers".into(), "cmd".into(), "--server-cmd".into(), command])
 }
 
 fn jobs(asked: Option<NonZero<usize>>) -> usize {

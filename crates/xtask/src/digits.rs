@@ -9,8 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::paths;
-use crate::release;
+use crate::binary::{self, Profile};
 use crate::steps::{Failure, Result};
 
 /// Train the digits CNN in every mode and through kills, and check its accuracy.
@@ -41,10 +40,7 @@ type Victim = Option<(&'static str, &'static [&'static str])>;
 pub fn run(args: &Args) -> Result {
     let binary = match &args.binary {
         Some(binary) => binary.clone(),
-        None => {
-            release::build()?;
-            paths::ferroflow()
-        }
+        None => binary::build(Profile::Release)?,
     };
     let worker: Victim = Some(("worker 1", &["--task", "1", "--ps"]));
     let ps: Victim = Some(("the ps", &["--job", "ps", "--task", "0"]));

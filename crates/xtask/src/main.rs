@@ -5,6 +5,7 @@
 
 mod background;
 mod bench;
+mod binary;
 mod book;
 mod check;
 mod conformance;
@@ -12,7 +13,6 @@ mod digits;
 mod oracle;
 mod paths;
 mod programs;
-mod release;
 mod skipped;
 mod soak;
 mod steps;

@@ -17,21 +17,17 @@ pub fn target() -> PathBuf {
     }
 }
 
-/// The `ferroflow` command as `release::build` leaves it.
-pub fn ferroflow() -> PathBuf {
-    target().join("release").join("ferroflow")
-}
-
 /// `path` relative to the root, if it is below it.
 pub fn shown(path: &Path) -> String {
     path.strip_prefix(root()).unwrap_or(path).display().to_string()
 }
 
-/// The command that starts one task of a cluster, for the `--server-cmd` of `conformance/run.py`
-/// and `bench/compare.py`, which split it into words as a shell would and then fill in the fields.
-pub fn server_command() -> String {
-    let binary = ferroflow().display().to_string();
-    format!("{} server --cluster {{cluster_json}} --job {{job}} --task {{task}}", quoted(&binary))
+/// The command with which `binary` serves one task of a cluster, for the `--server-cmd` of
+/// `conformance/run.py` and `bench/compare.py`, which split it into words as a shell would and then
+/// fill in the fields.
+pub fn server_command(binary: &Path) -> String {
+    let binary = quoted(&binary.display().to_string());
+    format!("{binary} server --cluster {{cluster_json}} --job {{job}} --task {{task}}")
 }
 
 /// `word` quoted for a shell.

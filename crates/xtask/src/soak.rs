@@ -3,8 +3,8 @@
 mod course;
 mod task;
 
+use crate::binary::{self, Profile};
 use crate::paths;
-use crate::release;
 use crate::steps::{Failure, Result, time_text};
 use course::Course;
 use std::net::TcpListener;
@@ -84,10 +84,7 @@ pub fn run(args: &Args) -> Result {
     let (length, hang) = (seconds(args.minutes * 60.0), seconds(args.hang_after));
     let program = match &args.program {
         Some(program) => paths::root().join(program),
-        None => {
-            release::build()?;
-            paths::ferroflow()
-        }
+        None => binary::build(Profile::Release)?,
     };
     let dir = paths::target().join("soak").join(std::process::id().to_string());
     let failed = |what: &str, e: std::io::Error| Failure(format!("{what}: {e}"));
