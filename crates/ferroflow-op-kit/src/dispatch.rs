@@ -24,7 +24,7 @@ pub fn unsupported(init: &KernelInit<'_>, attr: &str, dtype: DType) -> Error {
 #[macro_export]
 #[doc(hidden)]
 macro_rules! per_dtype {
-    // Named sets.
+    // Named sets of dtypes.
     (FLOAT, $($rest:tt)+) => {
         $crate::per_dtype!(@attr [Half f16, BFloat16 bf16, Float f32, Double f64], $($rest)+)
     };
@@ -51,10 +51,10 @@ macro_rules! per_dtype {
     (COMPLEX, $($rest:tt)+) => {
         $crate::per_dtype!(@attr [Complex64 Complex32, Complex128 Complex64], $($rest)+)
     };
-    // `[Float f32, Double f64]`: a set of its own.
+    // `[Float f32, Double f64]`: a set given in place.
     ([$($set:tt)+], $($rest:tt)+) => { $crate::per_dtype!(@attr [$($set)+], $($rest)+) };
 
-    // Which attribute, and whether the expression wants the node.
+    // Selects the attribute, and whether the expression takes the node.
     (@attr [$($set:tt)+], $attr:literal, $init:ident, $T:ident => $make:expr) => {
         $crate::per_dtype!(@go [$($set)+], $attr, $init, $T => $make)
     };

@@ -4,7 +4,7 @@ const K0: u64 = 0xc3a5_c85c_97cb_3127;
 const K1: u64 = 0xb492_b66f_be98_f273;
 const K2: u64 = 0x9ae1_6a3b_2f90_404f;
 
-/// The fingerprint of bytes: the same on every machine, for good.
+/// The fingerprint of bytes. It is the same on every machine and in every version.
 pub fn fingerprint64(s: &[u8]) -> u64 {
     match s.len() {
         0..=16 => up_to_16(s),
@@ -14,7 +14,7 @@ pub fn fingerprint64(s: &[u8]) -> u64 {
     }
 }
 
-/// The fingerprint of two fingerprints in order.
+/// The fingerprint of two fingerprints. Their order matters.
 pub fn fingerprint_cat64(a: u64, b: u64) -> u64 {
     const MUL: u64 = 0xc6a4_a793_5bd1_e995;
     let mut result = a ^ MUL;
@@ -40,7 +40,7 @@ fn rot(x: u64, by: u32) -> u64 {
     x.rotate_right(by)
 }
 
-/// Sum of several words, wrapping.
+/// The wrapping sum of several words.
 fn sum<const N: usize>(words: [u64; N]) -> u64 {
     words.iter().fold(0, |a, &b| a.wrapping_add(b))
 }

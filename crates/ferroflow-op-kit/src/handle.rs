@@ -1,4 +1,4 @@
-//! Handles: how kernels name the resources of a session, find them again, and let them go.
+//! Resource handles: kernels use them to name, find and release the resources of a session.
 
 use crate::prelude::*;
 use bytes::Bytes;
@@ -6,8 +6,8 @@ use ferroflow_graph::ResourceName;
 use parking_lot::Mutex;
 use std::sync::Weak;
 
-/// The kernel of an op that makes (or finds) a resource and outputs a handle to it. A resource
-/// that cannot be named elsewhere is dropped with the kernel.
+/// The kernel of an op that makes or finds a resource and outputs a handle to it. A resource
+/// without a shared name is dropped with the kernel.
 pub struct Anchor<T: Resource> {
     name: ResourceName,
     handle: Value,
@@ -35,13 +35,13 @@ impl<T: Resource> Anchor<T> {
         Ok(Anchor { name, handle, kept: Mutex::new(None) })
     }
 
-    /// Its output.
+    /// The handle that the op outputs.
     pub fn handle(&self) -> Value {
         self.handle.clone()
     }
 
-    /// The resource. `make` creates it with its name unless it exists; an existing
-    /// that is there must pass `check`.
+    /// The resource. `make` creates it under its name unless it exists. An existing resource must
+    /// pass `check`.
     pub fn get(
         &self,
         resources: &Arc<Resources>,
@@ -65,7 +65,7 @@ impl<T: Resource> Anchor<T> {
         Ok(resource)
     }
 
-    /// [`Anchor::get`], and outputs the handle.
+    /// Calls [`Anchor::get`] and outputs the handle.
     pub fn output(
         &self,
         ctx: &mut Ctx<'_>,
@@ -90,8 +90,8 @@ impl<T: Resource> Drop for Anchor<T> {
     }
 }
 
-/// A reference to a string vector of container and name: the handles of before there were
-/// resource tensors.
+/// A reference to a string vector of container and name. Ops used such handles before resource
+/// tensors existed.
 pub fn ref_handle(container: &str, name: &str) -> Value {
     let texts = [container, name].map(|s| Bytes::copy_from_slice(s.as_bytes()));
     let handle = Variable::new(name, DType::String, PartialShape::from([2]));
@@ -121,7 +121,7 @@ pub fn name_in(handle: &Value) -> Result<(String, String)> {
     }
 }
 
-/// Finds the resource a handle names, and remembers it for the next step.
+/// Finds the resource that a handle names and caches it for the next step.
 pub struct Seen<T: Resource>(Mutex<Option<(Value, Sight<T>)>>);
 
 impl<T: Resource> Default for Seen<T> {
@@ -151,7 +151,7 @@ impl<T: Resource> Seen<T> {
     }
 }
 
-/// Where a resource was last seen.
+/// The resource that was found last, and for which handle.
 struct Sight<T> {
     resources: Weak<Resources>,
     removals: u64,
@@ -163,14 +163,14 @@ impl<T: Resource> Sight<T> {
         Sight { resources: Arc::downgrade(resources), removals, resource: Arc::downgrade(resource) }
     }
 
-    /// The resource, if it is sure to be there still.
+    /// The cached resource, if it certainly still exists.
     fn valid(&self, resources: &Arc<Resources>) -> Option<Arc<T>> {
         let same = std::ptr::eq(self.resources.as_ptr(), Arc::as_ptr(resources));
         (same && self.removals == resources.removals()).then(|| self.resource.upgrade()).flatten()
     }
 }
 
-/// Whether both are the same handle in memory (not merely equal).
+/// Whether both are the same handle in memory, not only equal.
 fn same_handle(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Ref(a), Value::Ref(b)) => Arc::ptr_eq(a, b),
@@ -206,7 +206,7 @@ impl Target {
         }
     }
 
-    /// Passes the reference on to output 0, where the op is one that does.
+    /// Passes the reference on to output 0 if the op has such an output.
     pub fn pass_on(&self, ctx: &mut Ctx<'_>, variable: Arc<Variable>) -> Result<()> {
         match self {
             Target::Ref(_) if ctx.num_outputs() > 0 => ctx.set_ref(0, variable),
@@ -225,7 +225,7 @@ pub fn modify_all(
     nest(variables, &order, Vec::with_capacity(order.len()), change)
 }
 
-/// The places of the variables in the order of their addresses; each must be there once.
+/// The indices of the variables, sorted by address. A variable that occurs twice is an error.
 fn by_address(variables: &[Arc<Variable>]) -> Result<Vec<usize>> {
     let mut order: Vec<usize> = (0..variables.len()).collect();
     order.sort_by_key(|&i| Arc::as_ptr(&variables[i]));

@@ -1,21 +1,21 @@
-//! Ops on resources that exist in two forms, which differ in what their handles are.
+//! Ops on resources that exist in two forms with different kinds of handle.
 
 use crate::prelude::*;
 use ferroflow_graph::OpBuilder;
 
-/// What the handles of an op are.
+/// The kind of handle that an op takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum HandleForm {
-    /// References to two strings, a container and a name: the first form of an op.
+    /// The first form of an op: references to two strings, a container and a name.
     Ref,
-    /// Resource handles: the later form.
+    /// The later form of an op: resource handles.
     Resource,
 }
 
 impl HandleForm {
     pub const BOTH: [HandleForm; 2] = [HandleForm::Ref, HandleForm::Resource];
 
-    /// One of two values, by form.
+    /// The first or the second value, by form.
     pub fn pick<T>(self, of_ref: T, of_resource: T) -> T {
         match self {
             HandleForm::Ref => of_ref,

@@ -10,11 +10,11 @@ pub trait Num: Element {
     fn add(self, other: Self) -> Self;
     fn sub(self, other: Self) -> Self;
     fn mul(self, other: Self) -> Self;
-    /// Quotient; integers truncate and give 0 for a zero divisor, which ops that report division
-    /// by zero check for themselves.
+    /// The quotient. Integers truncate, and give 0 for a zero divisor. Ops that must report
+    /// division by zero check for it themselves.
     fn div(self, other: Self) -> Self;
     fn neg(self) -> Self;
-    /// From a small integer: a count, a weight.
+    /// Converts a small integer, such as a count or a weight.
     fn from_i64(x: i64) -> Self;
 }
 

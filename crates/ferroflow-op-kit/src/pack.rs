@@ -1,4 +1,4 @@
-//! Putting equal tensors together into one with a leading dimension, and the like, for any dtype.
+//! Stacks and joins tensors of any dtype.
 
 use crate::prelude::*;
 use bytes::Bytes;

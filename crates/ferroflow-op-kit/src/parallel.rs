@@ -1,12 +1,12 @@
-//! Sharing a mutable slice out among the compute threads.
+//! Divides a mutable slice among the compute threads.
 
 use ferroflow_core::ComputePool;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// Runs `work(first, part)` over parts of `out` that together cover it, on several threads when
-/// `out.len() * cost` nanoseconds are worth it. Parts hold whole units of `unit` elements (the last
-/// one whatever remains), and `first` is the index of a part's first element.
+/// Runs `work(first, part)` over parts that together cover `out`. Uses several threads when
+/// `out.len() * cost` nanoseconds justify it. A part holds whole units of `unit` elements; the last
+/// one may be shorter. `first` is the index of a part's first element.
 pub fn split_mut<T: Send>(
     out: &mut [T],
     unit: usize,
@@ -24,8 +24,8 @@ pub fn split_mut<T: Send>(
     });
 }
 
-/// Runs `work(rows, part)` over `out`, cut into parts of whole rows of `row` elements, on several
-/// threads when `cost` nanoseconds a row are worth it. `row` may be 0 only if `out` is empty.
+/// Runs `work(rows, part)` over `out`, cut into parts of whole rows of `row` elements. Uses several
+/// threads when `cost` nanoseconds a row justify it. `row` may be 0 only if `out` is empty.
 pub fn for_rows<T: Send>(
     out: &mut [T],
     row: usize,
@@ -44,7 +44,7 @@ pub fn for_rows<T: Send>(
     });
 }
 
-/// [`for_rows`] over two outputs with as many rows each.
+/// Like [`for_rows`], over two outputs that have the same number of rows.
 pub fn for_rows2<A: Send, B: Send>(
     a: &mut [A],
     row_a: usize,

@@ -1,11 +1,11 @@
-//! Philox 4x32-10, the counter-based generator behind every random op, laid out as TensorFlow lays
-//! out its streams, so that equal seeds give equal bits.
+//! Philox 4x32-10, the counter-based generator of all random ops. Streams are laid out as in
+//! TensorFlow, so equal seeds give equal bits.
 
 use crate::prelude::*;
 use parking_lot::Mutex;
 use std::hash::{BuildHasher, RandomState};
 
-/// A position in a stream: each call of [`Philox::draw`] gives four words and moves on by one.
+/// A position in a stream. Each call of [`Philox::draw`] returns four words and advances by one.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Philox {
     pub counter: [u32; 4],
@@ -19,7 +19,7 @@ impl Philox {
         Philox { counter: [0, 0, high as u32, (high >> 32) as u32], key: words(low) }
     }
 
-    /// [`Philox::seeded`]; both seeds 0 means another stream each time.
+    /// Like [`Philox::seeded`], but two zero seeds give another stream each time.
     pub fn from_seeds(seed: i64, seed2: i64) -> Philox {
         match (seed, seed2) {
             (0, 0) => Philox::seeded(entropy() as i64, entropy() as i64),
@@ -27,15 +27,15 @@ impl Philox {
         }
     }
 
-    /// The stream that the stateless ops derive from a seed pair: scrambled, so that neither half
-    /// of the seed need be strong.
+    /// The stream that the stateless ops derive from a pair of seeds. The pair is scrambled, so
+    /// weak seeds are good enough.
     pub fn stateless(seed: [u64; 2]) -> Philox {
         let ([a, b], [c, d]) = (words(seed[0]), words(seed[1]));
         let mix = Philox { counter: [a, b, c, d], key: [0x3ec8_f720, 0x0246_1e29] }.draw();
         Philox { counter: [0, 0, mix[2], mix[3]], key: [mix[0], mix[1]] }
     }
 
-    /// From the `key` and `counter` tensors of the stateless ops, which hold pairs of words.
+    /// From the `key` and `counter` tensors of the stateless ops. They hold pairs of words.
     pub fn from_words(key: u64, counter: [u64; 2]) -> Philox {
         let ([a, b], [c, d]) = (words(counter[0]), words(counter[1]));
         Philox { counter: [a, b, c, d], key: words(key) }
@@ -50,8 +50,8 @@ impl Philox {
         [join(c[0], c[1]), join(c[2], c[3])]
     }
 
-    /// Moves on by `count` calls. The upper half of the counter sees at most one carry, as in
-    /// TensorFlow, whose additions of 64 bits stop there.
+    /// Advances by `count` calls. At most one carry reaches the upper half of the counter, because
+    /// TensorFlow adds 64-bit numbers without a further carry.
     pub fn skip(&mut self, count: u64) {
         let low = join(self.counter[0], self.counter[1]);
         let (low, carried) = low.overflowing_add(count);
@@ -62,7 +62,7 @@ impl Philox {
         }
     }
 
-    /// This stream, `count` calls further on.
+    /// This stream, advanced by `count` calls.
     pub fn skipped(mut self, count: u64) -> Philox {
         self.skip(count);
         self
@@ -91,7 +91,7 @@ impl Philox {
     }
 }
 
-/// One word at a time from a stream.
+/// Returns the words of a stream one at a time.
 pub struct Singles {
     from: Philox,
     words: [u32; 4],
@@ -140,7 +140,7 @@ impl Singles {
     }
 }
 
-/// Uniform in `0..n` from values uniform in `0..=max`, by rejecting the surplus at the low end.
+/// Uniform in `0..n` from values uniform in `0..=max`. Rejects the surplus values at the low end.
 fn exact(n: u64, max: u64, mut draw: impl FnMut() -> u64) -> u64 {
     if n == 0 {
         draw();
@@ -183,17 +183,17 @@ pub fn entropy() -> u64 {
     RandomState::new().hash_one(std::time::SystemTime::now())
 }
 
-/// The stream of a node that keeps its place from step to step.
+/// The random stream of a node, which continues from step to step.
 pub struct SharedPhilox(Mutex<Philox>);
 
 impl SharedPhilox {
-    /// From the attributes `seed` and `seed2`; both 0 means another stream each time.
+    /// From the attributes `seed` and `seed2`. If both are 0, the stream differs each time.
     pub fn from_attrs(init: &KernelInit<'_>) -> Result<SharedPhilox> {
         let stream = Philox::from_seeds(init.int("seed")?, init.int("seed2")?);
         Ok(SharedPhilox(Mutex::new(stream)))
     }
 
-    /// The next `calls` of four words, for the caller alone.
+    /// Reserves the next `calls` calls of four words for the caller.
     pub fn reserve(&self, calls: u64) -> Philox {
         let mut shared = self.0.lock();
         let mine = *shared;
@@ -201,12 +201,12 @@ impl SharedPhilox {
         mine
     }
 
-    /// Enough for `outputs` values, each of which may take up to 256 calls.
+    /// Reserves enough for `outputs` values, each of which may take up to 256 calls.
     pub fn reserve_outputs(&self, outputs: usize) -> Philox {
         self.reserve((outputs as u64).wrapping_mul(256))
     }
 
-    /// The next `words` words, rounded up to whole calls.
+    /// Reserves the next `words` words, rounded up to whole calls.
     pub fn reserve_words(&self, words: u64) -> Philox {
         self.reserve(words.div_ceil(4))
     }

@@ -1,4 +1,4 @@
-//! What an op's file needs, in one line.
+//! The imports of an op's file, in one line.
 
 pub use crate::{
     binary_gradients,

@@ -1,5 +1,5 @@
-//! The protocol buffer wire format, as far as records and summaries need it: fields are written
-//! and read by number.
+//! The protocol buffer wire format, as far as records and summaries need it. Fields are written and
+//! read by number.
 
 use crate::prelude::*;
 
@@ -113,7 +113,7 @@ pub fn take_varint(from: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// The value of a field as it stands on the wire.
+/// The value of a field as encoded on the wire.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FieldValue<'a> {
     Varint(u64),
@@ -180,8 +180,8 @@ impl<'a> FieldValue<'a> {
     }
 }
 
-/// The fields of a message, in order; ends early, with `is_malformed` set, where the bytes do not
-/// make sense.
+/// The fields of a message, in order. Ends early, with `is_malformed` set, at the first malformed
+/// byte.
 pub struct Fields<'a> {
     rest: &'a [u8],
     pub is_malformed: bool,
@@ -282,7 +282,7 @@ mod tests {
             ]
         );
         for cut in 1..m.as_bytes().len() {
-            // Cut anywhere, it is malformed or simply shorter; never a panic.
+            // A message that is cut off is malformed or shorter, and never causes a panic.
             let _ = fields(&m.as_bytes()[..cut]);
         }
         assert!(fields(b"\xff\xff").is_none());

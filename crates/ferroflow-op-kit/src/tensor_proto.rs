@@ -1,4 +1,4 @@
-//! TensorProto: a tensor as a record.
+//! TensorProto: a serialized tensor.
 
 use crate::prelude::*;
 use crate::protobuf::{
@@ -9,9 +9,9 @@ use bytes::Bytes;
 /// How strings are written.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Strings {
-    /// Each in a field of its own.
+    /// Each string in a field of its own.
     Fields,
-    /// All in `tensor_content`: lengths, then texts.
+    /// All strings in `tensor_content`: lengths first, then the bytes.
     Content,
 }
 
@@ -40,8 +40,8 @@ pub fn encode(t: &Tensor, how: Strings) -> Result<Message> {
     Ok(m)
 }
 
-/// The tensor in a TensorProto; `None` if it is malformed. Fewer values than elements repeat the
-/// last one.
+/// The tensor in a TensorProto; `None` if it is malformed. If there are fewer values than elements,
+/// the last value is repeated.
 pub fn decode(proto: &[u8]) -> Option<Tensor> {
     let fields = fields(proto)?;
     let last = |field: u32| fields.iter().rev().find(|f| f.0 == field).map(|f| f.1);
@@ -66,7 +66,7 @@ pub fn decode(proto: &[u8]) -> Option<Tensor> {
     if !content.is_empty() {
         return Tensor::from_bytes(dtype, shape, Bytes::copy_from_slice(content)).ok();
     }
-    // The bytes of the values given, in whichever field their type has.
+    // The bytes of the values, from the field that their dtype uses.
     let mut bytes: Vec<u8> = Vec::new();
     let field = field_of(dtype)?;
     for value in values(field) {
@@ -136,7 +136,7 @@ fn repeated_strings(shape: Shape, mut strings: Vec<Bytes>) -> Option<Tensor> {
         return None;
     }
     if strings.len() < n {
-        // A shape alone must not make us allocate without bound.
+        // A shape alone must not cause an unbounded allocation.
         Tensor::alloc(DType::String, shape.clone()).ok()?;
         let last = strings.last().cloned().unwrap_or_default();
         strings.resize(n, last);

@@ -10,11 +10,11 @@ use std::path::Path;
 /// How the bytes of a file are compressed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RecordCompression {
-    /// Not at all.
+    /// Not compressed.
     None,
-    /// As zlib does.
+    /// Compressed by zlib.
     Zlib,
-    /// As gzip does.
+    /// Compressed by gzip.
     Gzip,
 }
 
@@ -46,7 +46,7 @@ pub struct RecordWriter {
     to: Box<dyn Finish>,
 }
 
-/// Where bytes go, and how to end them.
+/// The output, and how to finish it.
 trait Finish: Write + Send {
     fn finish(self: Box<Self>) -> std::io::Result<()>;
 }
@@ -97,7 +97,7 @@ impl RecordWriter {
         write_record(&mut self.to, record).map_err(|e| file_error(&self.name, &e))
     }
 
-    /// Writes everything to the file. Without it, the end of the file may be missing.
+    /// Writes buffered records to the file. Without this call, the end of the file may be missing.
     pub fn finish(self) -> Result<()> {
         self.to.finish().map_err(|e| file_error(&self.name, &e))
     }

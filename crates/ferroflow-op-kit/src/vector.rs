@@ -1,8 +1,9 @@
 //! Formulas over single elements, and the loops that run them over slices.
 //!
-//! Each loop, here and where `multiversion!` is used, is compiled twice, for any x86-64 and for one
-//! with AVX2, and picks at run time; one that computes more than it moves also for AVX-512. All do
-//! the same operations in the same order, so results do not depend on the machine.
+//! Each loop, here and wherever `multiversion!` is used, is compiled for any x86-64 and for AVX2;
+//! the fastest version is chosen at run time. Loops that compute more than they move are compiled
+//! for AVX-512 too. All versions do the same operations in the same order, so results do not depend
+//! on the machine.
 
 /// A formula of one argument.
 pub trait Unary<T, U = T> {
@@ -17,8 +18,8 @@ pub trait Binary<T, U = T> {
     fn eval(a: T, b: T) -> U;
 }
 
-/// Loops of the shape `fn(args)`: a body that is always inlined, behind a choice of instructions.
-/// `wide(condition)` before it says when AVX-512 is worth a third copy of the code.
+/// Defines loops of the form `fn(args)`: an inlined body behind a choice of instruction sets. A
+/// preceding `wide(condition)` says when AVX-512 is worth a third copy of the code.
 #[macro_export]
 macro_rules! multiversion {
     ($(#[$doc:meta])* $vis:vis fn $($rest:tt)*) => {
@@ -56,15 +57,15 @@ macro_rules! multiversion {
         }
     };
 }
-/// Whether the instructions that `wide` loops are compiled for are there.
+/// Whether this processor has the instructions that `wide` loops are compiled for.
 #[cfg(target_arch = "x86_64")]
 pub fn has_avx512() -> bool {
     use std::arch::is_x86_feature_detected as has;
     has!("avx512f") && has!("avx512bw") && has!("avx512dq") && has!("avx512vl")
 }
 
-/// `x = f(x)` for every element, by way of a copy: where a formula may leave an element as it is, a
-/// loop in place becomes one of masked stores, which some processors are very slow at.
+/// `x = f(x)` for every element, through a copy. Where a formula may leave an element unchanged, a
+/// loop in place would compile to masked stores, which are very slow on some processors.
 pub fn map_in_place<F: Unary<T>, T: Copy>(xs: &mut [T]) {
     const BLOCK: usize = 64;
     for block in xs.chunks_mut(BLOCK) {
@@ -76,9 +77,8 @@ pub fn map_in_place<F: Unary<T>, T: Copy>(xs: &mut [T]) {
 }
 
 multiversion! {
-    /// `out = f(x)`, up to the shorter slice.
-    // In single precision, where functions are our own and vectorised; simple arithmetic waits for
-    // memory all the same.
+    /// `out = f(x)`, up to the shorter slice. Uses AVX-512 for single precision, where the
+    /// functions are our own and vectorised. Simple arithmetic is limited by memory instead.
     wide(F::COST >= 5 && size_of::<T>() <= 4)
     pub fn map[F: Unary<T, U>, T: Copy, U]<F, T, U>(xs: &[T], out: &mut [U]) {
         for (to, &x) in out.iter_mut().zip(xs) {

@@ -1,4 +1,4 @@
-//! Ops that make, join, cut, turn and look up tensors, mostly without reading their elements.
+//! Ops that make, join, cut, reorder and look up tensors, mostly without reading their elements.
 
 use crate::prelude::*;
 

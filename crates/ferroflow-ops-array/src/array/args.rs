@@ -1,4 +1,4 @@
-//! Reading the small integer inputs (shapes, axes, paddings) that array ops are steered by.
+//! Reads the small integer inputs of array ops: shapes, axes, paddings.
 
 use crate::prelude::*;
 
@@ -10,7 +10,7 @@ pub(crate) fn to_shape(dims: &[i64]) -> Result<Shape> {
     Shape::from_dims(dims)
 }
 
-/// The non-negative axis that `axis` stands for, if there is one.
+/// The non-negative axis that `axis` denotes, if it is in range.
 pub(crate) fn resolve_axis(axis: i64, rank: usize) -> Option<usize> {
     let rank = rank as i64;
     (-rank <= axis && axis < rank).then_some(if axis < 0 { axis + rank } else { axis } as usize)
@@ -35,7 +35,8 @@ pub(crate) fn index_tensor(
     }
 }
 
-/// Where element `at` of a tensor lies, as error messages write it: `[1,2]`, nothing for a scalar.
+/// The position of element `at` of a tensor as error messages write it: `[1,2]`, or nothing for a
+/// scalar.
 pub(crate) fn position(shape: &[usize], at: usize) -> String {
     if shape.is_empty() {
         return String::new();
@@ -57,7 +58,7 @@ pub(crate) fn with_dim(shape: &[usize], axis: usize, dim: usize) -> Shape {
     Shape::from(dims)
 }
 
-/// `shape` with dimension `axis` replaced by what may be known of it.
+/// `shape` with dimension `axis` replaced by a dimension that may be unknown.
 pub(crate) fn with_partial_dim(
     shape: &PartialShape,
     axis: usize,
@@ -76,12 +77,12 @@ pub(crate) fn around(shape: &[usize], axis: usize) -> (usize, usize, usize) {
     (shape[..axis].iter().product(), shape[axis], shape[axis + 1..].iter().product())
 }
 
-/// The shapes joined.
+/// Concatenates the dimensions of the shapes.
 pub(crate) fn joined(parts: &[&[usize]]) -> Shape {
     parts.iter().flat_map(|p| p.iter().copied()).collect()
 }
 
-/// The dimensions of `parts` one after another; unknown where the rank of one is.
+/// Concatenates the dimensions of `parts`. Unknown if one of them has an unknown rank.
 pub(crate) fn joined_partial(parts: &[Option<&[Option<usize>]>]) -> PartialShape {
     let mut dims = Vec::new();
     for part in parts {

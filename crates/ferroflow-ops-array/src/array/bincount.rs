@@ -1,16 +1,16 @@
-//! Bincount and its kin, and HistogramFixedWidth: counting values.
+//! Bincount, its variants, and HistogramFixedWidth: counting values.
 
 use super::args::to_shape;
 use crate::prelude::*;
 
-/// How values count: with their weights, each as one, or only whether they are there.
+/// How a value is counted: by its weight, as one, or only as present.
 struct Counter<'a, T> {
     weights: &'a [T],
     binary: bool,
 }
 
 impl<T: Num> Counter<'_, T> {
-    /// Counts value number `i` in `bins`; values beyond them do not count.
+    /// Counts value number `i` in `bins`. Values beyond the last bin are not counted.
     fn count(&self, bins: &mut [T], value: i64, i: usize) {
         let Some(bin) = usize::try_from(value).ok().and_then(|v| bins.get_mut(v)) else { return };
         *bin = match self.weights {
@@ -219,7 +219,8 @@ fn histogram<T: Real>(dtype: DType) -> impl Kernel {
             } else if v <= range[0] {
                 0
             } else {
-                // The cast saturates; what rounds up to the end belongs to the last bin.
+                // The cast saturates. A value that rounds up to the upper limit belongs to the last
+                // bin.
                 ((v.sub(range[0]).to_f64() / step) as usize).min(last)
             };
             bins[bin] += 1;
@@ -233,7 +234,7 @@ fn histogram<T: Real>(dtype: DType) -> impl Kernel {
     }
 }
 
-/// The number of bins in input `i`, for every row of `rows`.
+/// The number of bins in input `i`, if it is known.
 fn bins(c: &ShapeCtx<'_>, i: usize) -> Option<usize> {
     c.constant_ints(i).and_then(|v| v.first().copied()).and_then(|n| usize::try_from(n).ok())
 }

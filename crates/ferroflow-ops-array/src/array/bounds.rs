@@ -1,4 +1,4 @@
-//! LowerBound and UpperBound: where values belong in sorted rows.
+//! LowerBound and UpperBound: insertion positions of values in sorted rows.
 
 use super::args::index_tensor;
 use crate::prelude::*;
@@ -57,7 +57,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .cpu(per_dtype!(REAL, init, T => bound::<T>(init.dtype("out_type")?, not_less)));
 }
 
-/// Whether `value` does not go before `e`; NaN goes before nothing.
+/// Whether `value` is at least `e`. True if one of them is NaN.
 fn not_less<T: Real>(e: &T, value: &T) -> bool {
     !matches!(value.partial_cmp(e), Some(std::cmp::Ordering::Less))
 }

@@ -47,7 +47,7 @@ fn broadcast_to_op(ctx: &mut Ctx<'_>) -> Result<()> {
     ctx.set(0, out)
 }
 
-/// Two shapes as vectors of equal length, filled up with ones on the left.
+/// Two shapes as vectors of equal length, padded with ones on the left.
 fn aligned(ctx: &Ctx<'_>) -> Result<[Vec<i64>; 2]> {
     let mut both = [Vec::new(), Vec::new()];
     for (i, dims) in both.iter_mut().enumerate() {
@@ -76,7 +76,7 @@ fn broadcast_args(ctx: &mut Ctx<'_>) -> Result<()> {
 /// The axes along which the gradient of a broadcast is summed, for each side.
 fn broadcast_gradient_args(ctx: &mut Ctx<'_>) -> Result<()> {
     let dtype = ctx.input(0)?.dtype();
-    // Shapes that are equal as given need no sums, not even over dimensions of one.
+    // Equal shapes need no sums, not even over dimensions of size one.
     let equal = ctx.input(0)? == ctx.input(1)?;
     let [a, b] = aligned(ctx)?;
     for (i, mine) in [a, b].into_iter().enumerate() {

@@ -1,8 +1,8 @@
-//! CheckNumerics and DebugNanCount: looking for NaN and infinities.
+//! CheckNumerics and DebugNanCount: search for NaN and infinities.
 
 use crate::prelude::*;
 
-/// Which kinds of non-finite values there are.
+/// Which kinds of non-finite values occur.
 #[derive(Default)]
 struct Found {
     minus: bool,
@@ -24,7 +24,7 @@ fn look<T: Float>(values: &[T]) -> Option<Found> {
     Some(found)
 }
 
-/// What version 1 of the op calls it.
+/// The name of the problem in version 1 of the op.
 fn plain(found: &Found) -> String {
     match (found.minus || found.plus, found.nan) {
         (true, true) => "Inf and NaN",
@@ -34,7 +34,7 @@ fn plain(found: &Found) -> String {
     .into()
 }
 
-/// What version 2 of the op calls it.
+/// The name of the problem in version 2 of the op.
 fn signed(found: &Found) -> String {
     let all = [(found.minus, "-Inf"), (found.plus, "+Inf"), (found.nan, "NaN")];
     let there: Vec<&str> = all.iter().filter(|(yes, _)| *yes).map(|(_, name)| *name).collect();

@@ -1,4 +1,4 @@
-//! Concat, ConcatV2, ConcatOffset, Pack, ParallelConcat: several tensors made one.
+//! Concat, ConcatV2, ConcatOffset, Pack, ParallelConcat: join tensors.
 
 use super::args::{index_tensor, joined_partial, resolve_axis, with_partial_dim};
 use super::walk::Walk;
@@ -98,7 +98,7 @@ fn concat_op(axis_first: bool) -> fn(&mut Ctx<'_>) -> Result<()> {
     }
 }
 
-/// Shapes with the same rank, alike but for `axis`, joined along it.
+/// Joins shapes that have the same rank and differ only in `axis`.
 fn concat_shape(parts: &[PartialShape], axis: Option<i64>) -> Result<PartialShape> {
     let Some(rank) = parts.iter().find_map(|p| p.rank()) else {
         return Ok(PartialShape::unknown());
@@ -219,14 +219,14 @@ fn pack_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     Ok(vec![joined_partial(&[Some(&dims[..at]), Some(&n), Some(&dims[at..])])])
 }
 
-/// The whole shape in attribute `shape`.
+/// The output shape that attribute `shape` gives.
 fn known_shape(init: &KernelInit<'_>) -> Result<Shape> {
     let shape = init.shape("shape")?;
     let known = shape.known();
     known.ok_or_else(|| err!(InvalidArgument, "shape {shape} must be fully defined"))
 }
 
-/// `update`, one row, takes the place of row `at` of `out`.
+/// Replaces row `at` of `out` with the single row `update`.
 fn put_row(out: &mut Tensor, update: &Tensor, at: usize) -> Result<()> {
     let alike = out.rank() > 0
         && out.rank() == update.rank()
@@ -286,7 +286,7 @@ fn parallel_concat_update(init: &KernelInit<'_>) -> Result<KernelBox> {
     }))
 }
 
-/// The parts of a gradient that belong to the tensors that were joined.
+/// Splits a gradient into one part for each joined tensor.
 fn parted<'g>(
     g: &GradientScope<'g>,
     dy: Term<'g>,

@@ -1,4 +1,4 @@
-//! Shape, ShapeN, Size, Rank: what is known of a tensor without looking at its elements.
+//! Shape, ShapeN, Size, Rank: ops that read only the shape of a tensor.
 
 use super::args::index_tensor;
 use crate::prelude::*;
@@ -41,7 +41,7 @@ fn rank(ctx: &mut Ctx<'_>) -> Result<()> {
     ctx.set(0, Tensor::scalar(rank))
 }
 
-/// A vector as long as each input's rank.
+/// A vector for each input, as long as the input's rank.
 fn rank_vectors(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     Ok((0..c.outputs).map(|i| PartialShape::new([c.input(i).rank()])).collect())
 }

@@ -4,7 +4,7 @@ use super::walk::by_width;
 use crate::prelude::*;
 use std::collections::BTreeMap;
 
-/// One sparse tensor: its values by group, a group being all indices but the last.
+/// A sparse tensor, with its values grouped by all indices but the last.
 struct Sequences {
     shape: Vec<i64>,
     groups: BTreeMap<Vec<i64>, Vec<usize>>,
@@ -52,7 +52,7 @@ fn sequences(ctx: &Ctx<'_>, at: usize, name: &str) -> Result<Sequences> {
     Ok(Sequences { shape: shape.to_indices()?, groups })
 }
 
-/// How many insertions, deletions and replacements turn `a` into `b`.
+/// The number of insertions, deletions and replacements that turn `a` into `b`.
 fn distance<T: PartialEq>(a: &[&T], b: &[&T]) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.iter().enumerate() {
@@ -120,7 +120,7 @@ fn edit_distance(init: &KernelInit<'_>) -> Result<KernelBox> {
     }))
 }
 
-/// [`between`] for tensors: floats compare as numbers, everything else as it is stored.
+/// [`between`] for tensors. Floats compare as numbers, all other types by their bytes.
 fn edits(hypothesis: &Tensor, truth: &Tensor, h: &[usize], t: &[usize]) -> Result<usize> {
     macro_rules! typed {
         ($t:ty) => {

@@ -1,4 +1,4 @@
-//! Fill, ZerosLike, OnesLike, Empty: tensors that do not depend on another's elements.
+//! Fill, ZerosLike, OnesLike, Empty: tensors whose elements do not depend on an input's elements.
 
 use super::args::to_shape;
 use super::walk;
@@ -56,7 +56,7 @@ fn zeros_like(init: &KernelInit<'_>) -> Result<KernelBox> {
     }))
 }
 
-/// The one of a dtype.
+/// The value 1 of a dtype.
 fn one(dtype: DType) -> Option<Tensor> {
     fn of<T: Num>() -> Option<Tensor> {
         Some(Tensor::scalar(T::ONE))
@@ -117,7 +117,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: type")
         .attr("index_type: {int32, int64} = DT_INT32")
         .shape(|c| {
-            // A scalar stands for a vector of one dimension.
+            // A scalar means a vector with one dimension.
             if c.input(0).rank() == Some(0) {
                 return Ok(vec![PartialShape::of_rank(1)]);
             }

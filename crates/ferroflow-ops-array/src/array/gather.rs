@@ -5,8 +5,8 @@ use super::walk::{MOVE_COST, by_width};
 use crate::prelude::*;
 use ferroflow_op_kit::parallel::split_mut;
 
-/// A gather worked out: for each of `batch` and `outer`, the rows (of `inner` elements) that
-/// `picks` indices name among `rows`.
+/// A gather with its sizes: for each `batch` and `outer`, picks `picks` of `rows` rows of `inner`
+/// elements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub batch: usize,
@@ -16,7 +16,7 @@ pub(crate) struct Plan {
     pub picks: usize,
 }
 
-/// Copies the rows of `params` that `indices` name to `out`; every index is below `plan.rows`.
+/// Copies the rows of `params` that `indices` name to `out`. Every index must be below `plan.rows`.
 pub(crate) fn gather(params: &Tensor, indices: &[i64], plan: Plan, out: &mut Tensor) -> Result<()> {
     fn go<W: Movable>(
         params: &Tensor,
@@ -76,7 +76,7 @@ pub(crate) fn checked_indices(indices: &Tensor, rows: usize) -> Result<Vec<i64>>
     Ok(values)
 }
 
-/// Gathers along `axis`, the first `batch_dims` dimensions in step.
+/// Gathers along `axis`. The first `batch_dims` dimensions of both inputs correspond.
 fn gather_along(params: &Tensor, indices: &Tensor, axis: i64, batch_dims: i64) -> Result<Tensor> {
     ensure!(params.rank() >= 1, InvalidArgument, "params must be at least 1 dimensional");
     let rank = params.rank();
@@ -170,7 +170,7 @@ fn gather_shape(c: &ShapeCtx<'_>, axis: Option<i64>, batch: i64) -> Result<Vec<P
     Ok(vec![joined_partial(&[Some(&p[..axis]), Some(&i[batch..]), Some(&p[axis + 1..])])])
 }
 
-/// The gradient of rows taken from a table of shape `shape`, which input 1 names.
+/// The gradient for a table of shape `shape` from which the rows of input 1 were taken.
 pub fn rows_gradient<'g>(g: &GradientScope<'g>, dy: Term<'g>, shape: Term<'g>) -> Term<'g> {
     let indices = g.input(1);
     let count = indices.size().reshape(g.ints(&[1]));
@@ -188,9 +188,9 @@ fn gather_gradient<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Result<Vec<Ter
     if axis == Some(0) && batch_dims == 0 {
         return Ok(g.only(rows_gradient(g, dy[0], params.shape())));
     }
-    // The table is seen as [batches, outer, length, inner]; what was gathered of it as [batches,
-    // outer, count, inner], whose last dimension is a row. Rows of all tables are numbered through,
-    // and those that went to one place are summed. No rank need be known for this.
+    // The table is viewed as [batches, outer, length, inner] and the gathered rows as [batches,
+    // outer, count, inner]. Rows of all tables get consecutive numbers, and rows with the same
+    // target are summed. This works for unknown ranks.
     let number = |x: i64| g.number(x as f64, DType::Int64);
     let (shape, index_shape) = (params.shape_as(DType::Int64), indices.shape_as(DType::Int64));
     let rank = |shape: Term<'g>| shape.size().cast(DType::Int64);

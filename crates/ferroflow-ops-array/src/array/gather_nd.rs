@@ -4,8 +4,8 @@ use super::args::{joined, joined_partial, position};
 use super::gather::{Plan, gather};
 use crate::prelude::*;
 
-/// `indices` as numbers of slices, where a tensor of shape `dims` is cut into slices by as many
-/// dimensions as an index has. An index outside is an error, worded by `bad` from its place and
+/// `indices` as slice numbers. A tensor of shape `dims` is cut into slices along as many dimensions
+/// as an index has. An index out of range is an error; `bad` words it from the position and the
 /// value, both as text.
 pub(crate) fn slice_numbers(
     indices: &Tensor,
@@ -26,7 +26,8 @@ pub(crate) fn slice_numbers(
             let text: Vec<String> = index.iter().map(|i| i.to_string()).collect();
             return Err(bad(position(outer, at), format!("[{}]", text.join(", "))));
         }
-        // Below the number of elements of a tensor that exists, or was checked to fit.
+        // No overflow: smaller than the number of elements of a tensor that exists or was checked
+        // to fit.
         numbers.push(index.iter().zip(dims).fold(0, |n, (&i, &d)| n * d as i64 + i));
     }
     Ok(numbers)
@@ -84,7 +85,7 @@ fn gather_nd_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     Ok(vec![joined_partial(&[Some(outer), Some(&p[*depth..])])])
 }
 
-/// The gradient of what was gathered from a tensor of shape `shape`, at the indices of input 1.
+/// The gradient for a tensor of shape `shape` from which the slices of input 1 were taken.
 pub fn scattered<'g>(g: &GradientScope<'g>, dy: Term<'g>, shape: Term<'g>) -> Term<'g> {
     let indices = g.input(1);
     if indices.rank() == Some(2) && indices.static_shape().dim(1) == Some(1) {

@@ -1,20 +1,21 @@
-//! Ops that pass their input on: StopGradient, Snapshot, EnsureShape, the debugger's identities.
+//! Ops that pass their input through: StopGradient, Snapshot, EnsureShape, the debugger's
+//! identities.
 
 use crate::prelude::*;
 
-/// Passes input 0 on, references included.
+/// Passes input 0 through, references included.
 fn identity(ctx: &mut Ctx<'_>) -> Result<()> {
     let x = ctx.take_value(0)?;
     ctx.set_value(0, x)
 }
 
-/// Input 0 in storage of its own.
+/// A copy of input 0 in its own storage.
 fn copy(ctx: &mut Ctx<'_>) -> Result<()> {
     let x = ctx.take_or_copy(0)?;
     ctx.set(0, x)
 }
 
-/// Input 0, if it has the shape that attribute `shape` demands.
+/// Input 0, if it has the shape in attribute `shape`.
 fn ensure_shape(init: &KernelInit<'_>) -> Result<KernelBox> {
     let want = init.shape("shape")?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {

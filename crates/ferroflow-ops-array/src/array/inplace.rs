@@ -1,4 +1,4 @@
-//! InplaceUpdate, InplaceAdd, InplaceSub: rows of a tensor replaced or changed.
+//! InplaceUpdate, InplaceAdd, InplaceSub: replace or change rows of a tensor.
 
 use super::walk::by_width;
 use crate::prelude::*;
@@ -35,7 +35,7 @@ fn rows(ctx: &Ctx<'_>) -> Result<Vec<usize>> {
     Ok(i.to_indices()?.into_iter().map(|i| i.rem_euclid(n) as usize).collect())
 }
 
-/// Calls `f` with each row of `x` to change and the row of `v` that changes it.
+/// Calls `f` with each row of `x` to change and the row of `v` to change it by.
 fn each<T>(x: &mut [T], v: &[T], rows: &[usize], f: impl Fn(&mut [T], &[T])) {
     if v.is_empty() {
         return;

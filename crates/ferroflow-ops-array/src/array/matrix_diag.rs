@@ -4,7 +4,7 @@ use super::args::joined;
 use super::walk::{self, by_width};
 use crate::prelude::*;
 
-/// On which side short diagonals touch the edge of the tensor they are packed in.
+/// The side on which short diagonals are aligned in the packed tensor.
 #[derive(Clone, Copy)]
 struct Align {
     super_left: bool,
@@ -38,7 +38,8 @@ impl Diagonals {
         (self.upper - self.lower + 1) as usize
     }
 
-    /// Calls `f` with the place of every diagonal element in a matrix and in the packed tensor.
+    /// Calls `f` with the position of every diagonal element in the matrix and in the packed
+    /// tensor.
     fn each(&self, mut f: impl FnMut(usize, usize)) {
         for row in 0..self.count() {
             let d = self.upper - row as i64;
@@ -54,7 +55,7 @@ impl Diagonals {
         }
     }
 
-    /// Longest diagonal.
+    /// The length of the longest diagonal.
     fn longest(rows: usize, cols: usize, lower: i64, upper: i64) -> usize {
         let (rows, cols) = (rows as i64, cols as i64);
         Ord::max(Ord::min(rows + Ord::min(upper, 0), cols - Ord::max(lower, 0)), 0) as usize
@@ -91,7 +92,7 @@ fn in_order(lower: i64, upper: i64) -> Result<()> {
     Ok(())
 }
 
-/// Diagonals that matrices of this size have.
+/// Returns an error if matrices of this size do not have these diagonals.
 fn within(rows: usize, cols: usize, lower: i64, upper: i64, period: &str) -> Result<()> {
     let (low, high) = (-(rows as i64), cols as i64);
     for (k, name, period) in [(lower, "lower", period), (upper, "upper", "")] {
@@ -119,7 +120,7 @@ fn matrix_size(t: &Tensor) -> Result<(usize, usize)> {
     Ok((t.shape()[t.rank() - 2], t.shape()[t.rank() - 1]))
 }
 
-/// Copies packed diagonals to matrices, or the other way.
+/// Copies packed diagonals to matrices, or back.
 fn transfer(from: &Tensor, to: &mut Tensor, d: Diagonals, packing: bool) -> Result<()> {
     fn go<W: Movable>(from: &[W], to: &mut [W], d: Diagonals, packing: bool) {
         let (matrix, packed) = (d.rows * d.cols, d.count() * d.width);

@@ -4,7 +4,7 @@ use super::args::joined;
 use super::walk::{self, by_width};
 use crate::prelude::*;
 
-/// Where the new axis goes in the output, for indices of this rank.
+/// The position of the new axis in the output, for indices of this rank.
 fn axis_of(axis: i64, rank: usize) -> Result<usize> {
     ensure!(
         axis == -1 || (0..=rank as i64).contains(&axis),

@@ -4,7 +4,7 @@ use super::segments::{self, Segment};
 use super::walk::{self, Walk};
 use crate::prelude::*;
 
-/// How much is added before and after each dimension.
+/// The padding before and after each dimension.
 fn paddings(x: &Tensor, paddings: &Tensor, separator: &str) -> Result<Vec<(i64, i64)>> {
     ensure!(
         paddings.rank() == 2 && paddings.shape()[1] == 2,
@@ -84,7 +84,7 @@ fn resized(
     Ok(vec![PartialShape::new(dims)])
 }
 
-/// How far from the edge mirroring begins: 1 when the edge itself is not repeated.
+/// The distance from the edge where mirroring begins: 1 when the edge itself is not repeated.
 fn mirror_offset(init: &KernelInit<'_>) -> Result<usize> {
     Ok(if init.string("mode")? == "REFLECT" { 1 } else { 0 })
 }
@@ -145,7 +145,7 @@ fn mirror_pad_grad<T: Num>(offset: usize) -> impl Kernel {
     move |ctx: &mut Ctx<'_>| {
         let x = ctx.input(0)?;
         let paddings = paddings(x, ctx.input(1)?, "")?;
-        // For each axis, where along it an input element goes, in elements of the output.
+        // For each axis, the output offset of every input position, in elements.
         let mut dims = Vec::with_capacity(x.rank());
         for (&dim, &(before, after)) in x.shape().iter().zip(&paddings) {
             ensure!(

@@ -96,7 +96,7 @@ fn stitch(ctx: &mut Ctx<'_>) -> Result<()> {
     let shape = joined(&[&[rows], rest]);
     shape.checked_elements()?;
     let len: usize = rest.iter().product();
-    // Rows that no index names are zero; TensorFlow leaves them as they come.
+    // Rows that no index names are zero. TensorFlow leaves them uninitialized.
     let mut out = Tensor::zeros(first_data.dtype(), shape)?;
     for i in 0..n {
         let (indices, data) = (ctx.input(i)?, ctx.input(n + i)?);

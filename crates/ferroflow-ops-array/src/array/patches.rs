@@ -3,19 +3,19 @@
 use super::walk::{self, Walk};
 use crate::prelude::*;
 
-/// The windows of one dimension of space.
+/// The windows along one spatial dimension.
 #[derive(Clone, Copy, Debug)]
 struct Window {
     size: i64,
     stride: i64,
     rate: i64,
-    /// How many there are, and where the first begins.
+    /// The number of windows, and the start of the first.
     count: i64,
     begin: i64,
 }
 
-/// A window over `input` elements, placed by the padding scheme. When windows leave a rest of the
-/// input unseen, a `centred` scheme leaves it on both sides, as TensorFlow does for volumes.
+/// A window over `input` elements, placed by the padding scheme. If windows do not cover the input,
+/// a `centred` scheme leaves the rest on both sides, as TensorFlow does for volumes.
 fn window(
     input: usize,
     [size, stride, rate]: [i64; 3],
@@ -42,7 +42,7 @@ fn window(
     Ok(Window { size, stride, rate, count, begin })
 }
 
-/// What the op's attributes say of `n` dimensions of space.
+/// The attributes of the op, for `n` spatial dimensions.
 struct Patches {
     /// Size, stride and rate in each dimension.
     spec: Vec<[i64; 3]>,
@@ -100,7 +100,7 @@ fn extract(init: &KernelInit<'_>, n: usize) -> Result<KernelBox> {
     }))
 }
 
-/// For each place within the window, copies what lies there in all windows at once.
+/// For each position within the window, copies that position of all windows at once.
 fn copy_patches(x: &Tensor, windows: &[Window], out: &mut Tensor) -> Result<()> {
     let (from, to) = (walk::strides(x.shape()), walk::strides(out.shape()));
     let depth = x.shape()[windows.len() + 1];
@@ -111,7 +111,8 @@ fn copy_patches(x: &Tensor, windows: &[Window], out: &mut Tensor) -> Result<()> 
         let mut loops = Vec::with_capacity(windows.len());
         for (i, (w, &p)) in windows.iter().zip(&place).enumerate() {
             let dim = x.shape()[i + 1] as i64;
-            // Window `j` sees position `j * stride + shift` here: those within the input.
+            // Window `j` reads input position `j * stride + shift`. This is the range of `j` that
+            // lies within the input.
             let shift = w.begin + p * w.rate;
             let first = if shift < 0 { (-shift + w.stride - 1) / w.stride } else { 0 };
             let end = Ord::max(dim - shift + w.stride - 1, 0) / w.stride;
@@ -121,7 +122,7 @@ fn copy_patches(x: &Tensor, windows: &[Window], out: &mut Tensor) -> Result<()> 
                 from_at += (first * w.stride + shift) as usize * from[i + 1] as usize;
                 to_at += first as usize * to[i + 1] as usize;
             }
-            // A stride that is never taken may be too large to multiply.
+            // A stride that is never used may be too large to multiply.
             let step = if len > 1 { from[i + 1] * w.stride as isize } else { 0 };
             loops.push((len, step, to[i + 1]));
         }
@@ -151,7 +152,7 @@ fn extract_shape(c: &ShapeCtx<'_>, n: usize) -> Result<Vec<PartialShape>> {
     }])
 }
 
-/// Patches of pixel indices give the source of each element of a patch.
+/// Patches of pixel indices give the source position of each element of a patch.
 fn patches_gradient<'g>(
     g: &GradientScope<'g>,
     dy: &[Term<'g>],
@@ -165,7 +166,7 @@ fn patches_gradient<'g>(
     let batch = x.shape().element(0).expand_dims(0);
     let channels = x.shape().element(dims + 1).expand_dims(0);
     let count = g.call("Prod", &[space, g.ints(&[0])]);
-    // From 1, since what lies outside is 0.
+    // Numbers start at 1, because positions outside the input are 0.
     let numbers = g.call("Range", &[g.int(1), count + 1.0, g.int(1)]);
     let numbers = numbers.cast(DType::Int64).reshape(g.concat(&[one, space, one], 0));
     let sources = g.call_like(op, &[numbers]).cast(DType::Int32);

@@ -4,12 +4,13 @@ use super::args::{index_tensor, joined, position, to_shape};
 use super::walk::by_width;
 use crate::prelude::*;
 
-/// Integers in memory that counts against the limit on tensors: their number comes from outside.
+/// Integers in memory that counts against the tensor limit, because their number comes from
+/// outside.
 pub(crate) fn counted(len: i64) -> Result<Tensor> {
     Tensor::zeros(DType::Int64, to_shape(&[len])?)
 }
 
-/// How many steps of `delta` go from `start` to before `limit`; none if they lead away from it.
+/// The number of steps of `delta` from `start` to before `limit`; none if they lead away from it.
 trait Steps: Real {
     fn steps(start: Self, limit: Self, delta: Self) -> Option<i64>;
 }
@@ -57,7 +58,7 @@ fn ragged_range<T: Steps>(splits_type: DType) -> impl Kernel {
             args[i] = t.as_slice::<T>()?;
         }
         let rows = rows.unwrap_or(1);
-        // A scalar is the same for all rows.
+        // A scalar applies to all rows.
         let is_scalar = [0, 1, 2].map(|i| ctx.input(i).is_ok_and(|t| t.rank() == 0));
         let row = |r: usize| {
             let at = |i: usize| args[i][if is_scalar[i] { 0 } else { r }];
@@ -135,8 +136,8 @@ fn ragged_gather(init: &KernelInit<'_>) -> Result<KernelBox> {
                 picks[at]
             );
         }
-        // For each pick and ragged dimension, which splits it takes along: first to count, then
-        // to copy.
+        // For each picked row and ragged dimension, the range of splits to copy. The first pass
+        // counts, the second copies.
         let spans = |pick: i64| {
             let mut span = (pick as usize, pick as usize + 1);
             splits.iter().map(move |s| {
@@ -155,7 +156,7 @@ fn ragged_gather(init: &KernelInit<'_>) -> Result<KernelBox> {
             }
         }
         let mut outputs = Vec::with_capacity(out_rank as usize + 1);
-        // Dimensions of `indices` but the last are uniform.
+        // All dimensions of `indices` but the last are uniform.
         let mut groups = 1i64;
         for d in 0..indices.rank().saturating_sub(1) {
             groups = groups.saturating_mul(indices.shape()[d] as i64);
@@ -167,7 +168,8 @@ fn ragged_gather(init: &KernelInit<'_>) -> Result<KernelBox> {
             outputs.push(t);
         }
         for (d, s) in splits.iter().enumerate() {
-            // A scalar index picks a row, whose first splits are not a dimension of the output.
+            // A scalar index picks one row. The first splits of that row are not a dimension of the
+            // output.
             if d == 0 && indices.rank() == 0 {
                 continue;
             }
@@ -198,7 +200,7 @@ fn ragged_gather(init: &KernelInit<'_>) -> Result<KernelBox> {
     }))
 }
 
-/// The rows in each of `pieces`, one after another.
+/// Copies the rows of all `pieces` to `dst`, one piece after another.
 fn copy_rows<W: Movable>(src: &[W], pieces: &[(usize, usize)], row: usize, mut dst: &mut [W]) {
     for &(from, to) in pieces {
         let (piece, rest) = std::mem::take(&mut dst).split_at_mut((to - from) * row);
@@ -237,7 +239,7 @@ fn ragged_to_sparse(init: &KernelInit<'_>) -> Result<KernelBox> {
                  values."
             );
         }
-        // The coordinates of every element of a level, from those of the level above.
+        // The coordinates of every element of a level, derived from those of the level above.
         let mut width = 1;
         let mut level: Vec<i64> = (0..splits[0].len() as i64 - 1).collect();
         let mut shape = vec![splits[0].len() as i64 - 1];
@@ -279,7 +281,7 @@ fn ragged_gather_gradient<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Result<
     let (values, indices) = (g.input(count - 2), g.input(count - 1));
     let Some(&dy) = dy.last() else { bail!(Internal, "a RaggedGather has values") };
     let pick = |from: Term<'g>, at: Term<'g>| g.call("GatherV2", &[from, at, g.int(0)]);
-    // Where the values of each row begin.
+    // The start of each row's values.
     let splits = (1..count - 2).fold(g.input(0), |splits, i| pick(g.input(i), splits));
     let flat = indices.reshape(g.ints(&[-1]));
     let (from, to) = (pick(splits, flat), pick(splits, flat + 1.0));

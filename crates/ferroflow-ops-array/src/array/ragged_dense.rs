@@ -7,7 +7,7 @@ use super::ragged::counted;
 use super::walk::by_width;
 use crate::prelude::*;
 
-/// How rows of one level are divided among those of the level above.
+/// How rows of one level are divided among the rows of the level above.
 #[derive(Clone, Copy, PartialEq)]
 enum Partition {
     FirstDimSize,
@@ -41,7 +41,7 @@ fn widest(partition: Partition, values: &[i64]) -> i64 {
     }
 }
 
-/// Where the rows of a level go in the output (-1: nowhere), given where their parents go.
+/// The output positions of the rows of a level (-1: none), given those of their parents.
 fn place(
     partition: Partition,
     values: &[i64],
@@ -88,7 +88,7 @@ fn place(
     }
 }
 
-/// The dimensions that input `shape` asks for; `None` where it leaves them open.
+/// The dimensions that input `shape` requests; `None` where it leaves them open.
 fn requested(shape: &Tensor, rank: usize) -> Result<Vec<Option<i64>>> {
     let dims = shape.to_indices()?;
     if shape.rank() == 0 {
@@ -214,7 +214,7 @@ fn put_rows<W: Movable>(src: &[W], places: &[i64], row: usize, dst: &mut [W]) {
 }
 
 fn ragged_to_tensor_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
-    // A scalar shape leaves everything open.
+    // A scalar shape leaves all dimensions open.
     if c.input(0).rank() == Some(1) {
         return shape::from_input_0(c);
     }
@@ -251,7 +251,7 @@ fn fill_empty_rows(ctx: &mut Ctx<'_>) -> Result<()> {
         "Received SparseTensor with dense_shape[0] = {nrows} but indices.shape[0] = {}",
         ids.len()
     );
-    // First how many values each row has, then where the next one of it goes.
+    // First the number of values in each row, then the position of its next value.
     let mut next = counted(Ord::max(nrows, 0))?;
     let next = next.as_mut_slice::<i64>()?;
     for (i, &id) in ids.iter().enumerate() {
@@ -267,7 +267,7 @@ fn fill_empty_rows(ctx: &mut Ctx<'_>) -> Result<()> {
         total += len;
     }
     let mut out_ids = Tensor::zeros(DType::Int64, to_shape(&[total])?)?;
-    // For each output, the input it comes from; the default stands after them all.
+    // The source of each output element; the default value comes after all inputs.
     let mut source = counted(total)?;
     let mut reverse = vec![0i64; ids.len()];
     {
@@ -336,7 +336,7 @@ fn ragged_to_tensor_gradient<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Resu
     let (values, default, dy) = (g.input(1), g.input(2), dy[0]);
     let types = g.attrs().byte_strings("row_partition_types")?;
     let ragged = types.iter().filter(|t| &t[..] != b"FIRST_DIM_SIZE").count() as i64;
-    // Converting the values' indices in the same way gives the source of each element.
+    // Applying the same conversion to the indices of the values gives the source of each element.
     let shape = g.call("Slice", &[dy.shape(), g.ints(&[0]), g.ints(&[1 + ragged])]);
     let numbers = g.range(values.shape().element(0));
     let mut inputs = vec![shape, numbers, g.int(-1)];
@@ -349,7 +349,7 @@ fn ragged_to_tensor_gradient<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Resu
     let rest = g.call("Where", &[is_value.apply("LogicalNot")]);
     let rest = g.call("GatherNd", &[dy, rest]);
     let of_default = match default.rank() {
-        // One default for all.
+        // One default for all elements.
         Some(0) => rest.sum(g.range(rest.rank_term()), false),
         _ => g.unbroadcast_one(rest, default, rest),
     };

@@ -5,7 +5,7 @@ use ferroflow_core::{Variant, VariantObject};
 use ferroflow_op_kit::pack::concat;
 use ferroflow_op_kit::tensor_arithmetic::add_assign;
 
-/// A ragged tensor: row splits from the outside in, and the values they split.
+/// A ragged tensor: row splits from the outermost to the innermost, and the values.
 struct Ragged {
     splits: Vec<Vec<i64>>,
     values: Tensor,
@@ -54,7 +54,8 @@ impl Ragged {
         Ok(ragged)
     }
 
-    /// Each split begins at 0, never falls, and ends where what it splits ends.
+    /// Checks that each split starts at 0, never decreases, and ends at the length of the level
+    /// below.
     fn check(&self) -> Result<()> {
         for (i, splits) in self.splits.iter().enumerate() {
             let ends = splits.first() == Some(&0) && splits.windows(2).all(|w| w[0] <= w[1]);
@@ -79,7 +80,7 @@ impl Ragged {
         }
     }
 
-    /// Row `i`, with one dimension less.
+    /// Row `i`, with one dimension fewer.
     fn row(&self, i: usize) -> Result<Ragged> {
         let Some((outer, inner)) = self.splits.split_first() else {
             return Ok(Ragged { splits: Vec::new(), values: self.values.row(i)? });
@@ -109,14 +110,14 @@ fn to_variant(init: &KernelInit<'_>) -> Result<KernelBox> {
     }))
 }
 
-/// Ragged tensors of `rank` splits each as the rows of one, along all dimensions of `shape`.
+/// Combines ragged tensors of `rank` splits into one, with the outer dimensions of `shape`.
 fn stacked(parts: &[&Ragged], shape: &[usize], rank: usize, dtype: DType) -> Result<Ragged> {
     let mut splits: Vec<Vec<i64>> = Vec::new();
-    // Of the outer dimensions, all but the last split evenly.
+    // All outer dimensions but the last are uniform.
     let mut rows = 1usize;
     for pair in shape.windows(2) {
         rows = rows.saturating_mul(pair[0]);
-        // There may be many of these even where there are no values.
+        // There may be many splits even without values.
         Tensor::alloc(DType::Int64, [rows.saturating_add(1)])?;
         splits.push((0..=rows).map(|i| (i * pair[1]) as i64).collect());
     }
@@ -196,8 +197,8 @@ fn from_variant(init: &KernelInit<'_>) -> Result<KernelBox> {
     }))
 }
 
-/// The values of a gradient that came back in variants, as the dense values that went into them. A
-/// variant without anything stands for zeros.
+/// Converts gradients in variants to the dense values that were put into the variants. An empty
+/// variant means zeros.
 fn to_variant_gradient(init: &KernelInit<'_>) -> Result<KernelBox> {
     let dtype = init.dtype("Tvalues")?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
@@ -216,7 +217,7 @@ fn to_variant_gradient(init: &KernelInit<'_>) -> Result<KernelBox> {
                     "Expected values Tensor dtype: {dtype}, found: {}",
                     values.dtype()
                 );
-                // The rest of a row may be a scalar.
+                // A row without splits may be a scalar.
                 let n = values.elements().checked_div(row.elements()).unwrap_or(0);
                 let rows: Shape = [n].iter().chain(row.iter()).copied().collect();
                 parts.push(match encoded.rank() {

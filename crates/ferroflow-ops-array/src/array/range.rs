@@ -2,10 +2,10 @@
 
 use crate::prelude::*;
 
-/// Numbers that ranges step through.
+/// Number types for ranges.
 trait Step: Real + std::fmt::Display {
-    /// How many steps of `delta` go from `start` to before `limit`; both signs agree and `delta`
-    /// is not zero.
+    /// The number of steps of `delta` from `start` to before `limit`. `delta` is not zero and has
+    /// the right sign.
     fn steps(start: Self, limit: Self, delta: Self) -> Option<i64>;
     fn at(start: Self, delta: Self, i: i64) -> Self;
 }

@@ -1,9 +1,9 @@
-//! Reshape, ExpandDims, Squeeze: other shapes for the same elements, without a copy.
+//! Reshape, ExpandDims, Squeeze: change the shape without a copy.
 
 use super::args::resolve_axis;
 use crate::prelude::*;
 
-/// The shape that `sizes`, of which one may be -1, stand for when there are `elements`.
+/// The shape that `sizes` denotes for `elements` elements. One size may be -1.
 fn resolve(sizes: &[i64], elements: usize) -> Result<Shape> {
     let mut unknown = None;
     let mut product: usize = 1;
@@ -58,8 +58,8 @@ pub fn reshape(ctx: &mut Ctx<'_>) -> Result<()> {
     ensure!(sizes.rank() <= 1, InvalidArgument, "sizes input must be 1-D, not {}", sizes.shape());
     let sizes = sizes.to_indices()?;
     let x = ctx.take(0)?;
-    // A tensor without elements and a size left open: the open size follows from the other
-    // dimensions where they allow it.
+    // A tensor without elements and one open size: the other dimensions determine the open size
+    // where possible.
     let shape = match (x.elements(), sizes.iter().filter(|&&s| s == -1).count()) {
         (0, 1) => resolve_empty(&sizes, x.shape())?,
         (n, _) => resolve(&sizes, n)?,
@@ -68,8 +68,8 @@ pub fn reshape(ctx: &mut Ctx<'_>) -> Result<()> {
     ctx.set(0, y)
 }
 
-/// As [`resolve`] for tensors without elements: the product without zeros stays what it was, if
-/// it can, as TensorFlow keeps it.
+/// Like [`resolve`] for tensors without elements. Keeps the product of the nonzero dimensions if
+/// possible, as TensorFlow does.
 fn resolve_empty(sizes: &[i64], shape: &Shape) -> Result<Shape> {
     let mut dims = sizes.to_vec();
     let open = sizes.iter().position(|&s| s == -1);
@@ -139,7 +139,7 @@ fn expand_dims_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     Ok(vec![PartialShape::new(dims)])
 }
 
-/// Which dimensions `axes` drop from a shape of this rank; all of size 1 when there are none.
+/// The dimensions that `axes` drop from a shape of this rank. Without axes, all of size 1.
 fn squeezed(axes: &[i64], rank: usize) -> Result<Vec<bool>> {
     let mut drop = vec![false; rank];
     for &axis in axes {
@@ -179,7 +179,7 @@ fn squeeze_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     let (input, axes) = (c.input(0), c.attrs.ints("squeeze_dims")?);
     let Some(dims) = input.dims() else { return Ok(vec![PartialShape::unknown()]) };
     if axes.is_empty() {
-        // Whether an unknown dimension goes is unknown, and so is the rank.
+        // It is unknown whether an unknown dimension is dropped, so the rank is unknown.
         if dims.contains(&None) {
             return Ok(vec![PartialShape::unknown()]);
         }

@@ -4,7 +4,7 @@ use super::args::resolve_axis;
 use super::segments::{self, Segment};
 use crate::prelude::*;
 
-/// `x` with the marked axes turned round.
+/// `x` with the marked axes reversed.
 fn reversed(x: Tensor, turn: &[bool]) -> Result<Tensor> {
     if !turn.iter().zip(x.shape().iter()).any(|(turn, dim)| *turn && *dim > 1) {
         return Ok(x);
@@ -45,7 +45,7 @@ fn reverse(ctx: &mut Ctx<'_>) -> Result<()> {
 
 fn reverse_v2(ctx: &mut Ctx<'_>) -> Result<()> {
     let (rank, axes) = (ctx.input(0)?.rank(), ctx.input(1)?);
-    // TensorFlow lets a scalar pass before it looks at the axes.
+    // TensorFlow accepts a scalar before it checks the axes.
     if rank == 0 {
         let x = ctx.take(0)?;
         return ctx.set(0, x);

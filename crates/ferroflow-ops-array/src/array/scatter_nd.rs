@@ -1,4 +1,4 @@
-//! ScatterNd and the TensorScatter ops: slices put into, or combined with, a tensor.
+//! ScatterNd and the TensorScatter ops: write slices to a tensor or combine them with it.
 
 use super::args::to_shape;
 use super::gather_nd::slice_numbers;
@@ -7,11 +7,11 @@ use crate::prelude::*;
 use bytes::Bytes;
 use ferroflow_graph::OpBuilder;
 
-/// Which slices of a tensor the updates belong to.
+/// The slices of a tensor that the updates change.
 pub(crate) struct Targets {
     /// The slice number of each update.
     numbers: Vec<i64>,
-    /// Elements of a slice.
+    /// The number of elements in a slice.
     len: usize,
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn targets(indices: &Tensor, updates: &Tensor, shape: &Shape) -> Resu
 }
 
 impl Targets {
-    /// Puts the slices of `updates` where they belong; the last one wins.
+    /// Writes the slices of `updates` to their positions. Of duplicates, the last one wins.
     pub(crate) fn assign(&self, out: &mut Tensor, updates: &Tensor) -> Result<()> {
         by_width!(out.dtype(), W => {
             self.each(W::of_mut(out)?, W::of(updates)?, |to, from| to.clone_from_slice(from));
@@ -89,7 +89,7 @@ impl Targets {
     }
 }
 
-/// Adds `updates` to `out`, which for strings means appending and for booleans `or`.
+/// Adds `updates` to `out`. Strings are appended; booleans are combined with `or`.
 type Add = fn(&Targets, &mut Tensor, &Tensor) -> Result<()>;
 
 fn add_numbers<T: Num>(t: &Targets, out: &mut Tensor, updates: &Tensor) -> Result<()> {
@@ -161,7 +161,7 @@ fn update<T: Element>(f: fn(T, T) -> T) -> impl Kernel {
     scattered(move |targets, out, updates| targets.combine::<T>(out, updates, f))
 }
 
-/// The larger; the present value if they do not compare.
+/// The larger value; the present one if they do not compare.
 fn larger<T: Real>(a: T, b: T) -> T {
     if b > a { b } else { a }
 }
@@ -170,7 +170,7 @@ fn smaller<T: Real>(a: T, b: T) -> T {
     if b < a { b } else { a }
 }
 
-/// The beginning of the declaration of a `TensorScatter…` op.
+/// Starts the declaration of a `TensorScatter…` op.
 fn tensor_scatter<'c>(c: &'c mut Catalog, name: &str, what: &str) -> OpBuilder<'c> {
     c.op(&format!("TensorScatter{name}"))
         .doc(&format!("Its input{what} the slices that indices name."))

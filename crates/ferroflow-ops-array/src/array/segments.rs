@@ -1,10 +1,9 @@
-//! Copies in which every axis is cut into segments that are moved, some of them reversed.
+//! Copies tensors whose axes are cut into segments; segments are moved and may be reversed.
 
 use super::walk::{self, Walk};
 use crate::prelude::*;
 
-/// A stretch along one axis: `len` elements from `from` on (backwards if `reversed`) go to `to`
-/// and what follows.
+/// A segment of one axis: `len` elements from `from` (backwards if `reversed`) are copied to `to`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Segment {
     pub len: usize,
@@ -14,7 +13,7 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    /// A whole axis that stays where it is.
+    /// A whole axis that is not moved.
     pub(crate) fn whole(len: usize) -> Segment {
         Segment { len, from: 0, reversed: false, to: 0 }
     }
@@ -22,7 +21,7 @@ impl Segment {
 
 /// Copies every combination of one segment per axis.
 pub(crate) fn copy(axes: &[Vec<Segment>], src: &Tensor, dst: &mut Tensor) -> Result<()> {
-    // Empty segments hold nothing, and without them there are no more combinations than elements.
+    // Without empty segments, there are no more combinations than elements.
     let axes: Vec<Vec<Segment>> =
         axes.iter().map(|a| a.iter().copied().filter(|s| s.len > 0).collect()).collect();
     if axes.iter().any(Vec::is_empty) {

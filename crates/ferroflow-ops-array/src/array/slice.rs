@@ -3,8 +3,8 @@
 use super::walk::{self, Walk};
 use crate::prelude::*;
 
-/// The block of `x` that begins at `begin` and has shape `size`, which lies within `x`. Shares
-/// storage with `x` when it is made of whole rows.
+/// The block of `x` that begins at `begin` and has shape `size`. It must lie within `x`. It shares
+/// storage with `x` when it consists of whole rows.
 pub(crate) fn block(x: &Tensor, begin: &[usize], size: &[usize]) -> Result<Tensor> {
     if x.shape()[..] == *size {
         return Ok(x.clone());
@@ -19,7 +19,7 @@ pub(crate) fn block(x: &Tensor, begin: &[usize], size: &[usize]) -> Result<Tenso
     Ok(out)
 }
 
-/// Where the slice begins and how large it is, with -1 ("all that is left") resolved.
+/// The start and the size of the slice, with a size of -1 ("all the rest") resolved.
 fn bounds(shape: &[usize], begin: &[i64], size: &[i64]) -> Result<(Vec<usize>, Vec<usize>)> {
     let (mut from, mut len) = (Vec::with_capacity(shape.len()), Vec::with_capacity(shape.len()));
     for (i, (&b, &s)) in begin.iter().zip(size).enumerate() {

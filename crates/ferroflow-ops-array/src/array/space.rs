@@ -1,25 +1,25 @@
-//! SpaceToBatch, BatchToSpace, SpaceToDepth, DepthToSpace: blocks of space moved to another
+//! SpaceToBatch, BatchToSpace, SpaceToDepth, DepthToSpace: move blocks of space to another
 //! dimension and back.
 
 use super::walk::{self, Walk};
 use crate::prelude::*;
 
-/// Which way blocks go.
+/// The direction in which blocks are moved.
 #[derive(Clone, Copy, PartialEq)]
 enum To {
     Batch,
     Space,
 }
 
-/// The input of a conversion, checked.
+/// The checked input of a conversion.
 struct Blocks {
     block: Vec<i64>,
-    /// Paddings or crops: before and after each dimension of space.
+    /// Paddings or crops: before and after each spatial dimension.
     edges: Vec<(i64, i64)>,
 }
 
 impl Blocks {
-    /// `block_size` is set for the old ops, which know two dimensions of space only.
+    /// `block_size` is set for the old ops, which have two spatial dimensions only.
     fn new(x: &Tensor, block: &Tensor, edges: &Tensor, old: bool, to: To) -> Result<Blocks> {
         let what = if to == To::Batch { "paddings" } else { "crops" };
         if old {
@@ -122,7 +122,7 @@ impl Blocks {
         if out.elements() == 0 || x.elements() == 0 {
             return Ok(out);
         }
-        // `few` has the blocks in its batch, `wide` in its space.
+        // `few` has the blocks in its batch dimension, `wide` in its spatial dimensions.
         let (few, wide) = if to == To::Batch { (&shape, x.shape()) } else { (x.shape(), &shape) };
         let (few_strides, wide_strides) = (walk::strides(few), walk::strides(wide));
         let batch = wide[0];
@@ -133,7 +133,7 @@ impl Blocks {
             let mut wide_at = 0usize;
             let mut lens = Vec::with_capacity(n);
             for i in 0..n {
-                // Place `j` of the block grid lies at `j * block + shift` of the wide side.
+                // Position `j` of the block grid is position `j * block + shift` of the wide side.
                 let (b, shift) = (self.block[i], offset[i] - self.edges[i].0);
                 let first = if shift < 0 { (-shift + b - 1) / b } else { 0 };
                 let end = Ord::max(wide[i + 1] as i64 - shift + b - 1, 0) / b;
@@ -188,7 +188,7 @@ fn convert_old(to: To, init: &KernelInit<'_>) -> Result<KernelBox> {
     }))
 }
 
-/// The output's shape where everything is known, else its rank.
+/// The shape of the output if everything is known, otherwise its rank.
 fn convert_shape(
     c: &ShapeCtx<'_>,
     block: Option<Vec<i64>>,
@@ -208,7 +208,7 @@ fn convert_shape(
     Ok(vec![Shape::from_dims(&dims)?.into()])
 }
 
-/// SpaceToDepth, or the way back.
+/// SpaceToDepth or its inverse.
 fn depth(init: &KernelInit<'_>, deeper: bool) -> Result<KernelBox> {
     let block = init.int("block_size")?;
     let format = init.string("data_format")?;
@@ -224,7 +224,7 @@ fn depth(init: &KernelInit<'_>, deeper: bool) -> Result<KernelBox> {
         let shape = depth_shape(x.shape(), block, channels_last, deeper)?;
         let mut out = ctx.alloc(x.dtype(), shape.clone())?;
         if out.elements() > 0 {
-            // `shallow` has the large space, `deep` the many channels.
+            // `shallow` has the large spatial dimensions, `deep` the many channels.
             let (shallow, deep) = if deeper { (x.shape(), &shape) } else { (&shape, x.shape()) };
             let (s, d) = (walk::strides(shallow), walk::strides(deep));
             let [h, w, ch] = if channels_last { [1, 2, 3] } else { [2, 3, 1] };
@@ -294,7 +294,7 @@ fn infer_depth(c: &ShapeCtx<'_>, deeper: bool) -> Result<Vec<PartialShape>> {
     }
 }
 
-/// The block of the old ops.
+/// The block shape of the old ops.
 fn block_attr(c: &ShapeCtx<'_>) -> Option<Vec<i64>> {
     c.attrs.int("block_size").ok().map(|b| vec![b, b])
 }

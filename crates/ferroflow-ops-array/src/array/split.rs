@@ -1,11 +1,11 @@
-//! Split, SplitV, Unpack: one tensor made several.
+//! Split, SplitV, Unpack: cut a tensor into several.
 
 use super::args::{around, resolve_axis, with_dim, with_partial_dim};
 use super::walk::Walk;
 use crate::prelude::*;
 
-/// The part of `x` of length `len` that begins at `from` along `axis`; shares storage with `x`
-/// when nothing lies between its elements.
+/// The part of `x` of length `len` that begins at `from` along `axis`. It shares storage with `x`
+/// when its elements are contiguous.
 pub(crate) fn part(x: &Tensor, axis: usize, from: usize, len: usize) -> Result<Tensor> {
     let (outer, dim, inner) = around(x.shape(), axis);
     let shape = with_dim(x.shape(), axis, len);
@@ -66,7 +66,7 @@ fn split_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     Ok(vec![with_partial_dim(&value, axis, dim); c.outputs])
 }
 
-/// The sizes of all parts, of which one may be given as -1.
+/// The sizes of all parts. One may be given as -1.
 fn part_sizes(sizes: &[i64], dim: usize) -> Result<Vec<usize>> {
     let dim = dim as i64;
     if let [only] = sizes {

@@ -1,4 +1,4 @@
-//! StridedSlice, its gradient, and updating a tensor through one.
+//! StridedSlice, its gradient, and updates of a tensor through a slice.
 
 use super::args::to_shape;
 use super::slice::block;
@@ -6,7 +6,7 @@ use super::walk::{self, Walk};
 use crate::prelude::*;
 use ferroflow_graph::Attrs;
 
-/// The bit masks of a slice, bit `i` of each for place `i` of begin, end and strides.
+/// The bit masks of a slice. Bit `i` belongs to entry `i` of begin, end and strides.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Masks {
     begin: i64,
@@ -34,12 +34,12 @@ impl Masks {
     }
 }
 
-/// What becomes of one dimension of the input.
+/// How one dimension of the input is sliced.
 #[derive(Clone, Copy, Debug)]
 struct Dim {
     begin: i64,
     stride: i64,
-    /// Unknown only while shapes are inferred.
+    /// Unknown only during shape inference.
     len: Option<usize>,
 }
 
@@ -50,7 +50,7 @@ enum Place {
     NewAxis,
 }
 
-/// A slice worked out for a shape.
+/// A slice resolved for a shape.
 #[derive(Debug)]
 pub(crate) struct Slicing {
     dims: Vec<Dim>,
@@ -58,14 +58,14 @@ pub(crate) struct Slicing {
     shape: Shape,
 }
 
-/// `begin`, `end` and `stride` at one place.
+/// `begin`, `end` and `stride` of one entry.
 type Triple = (i64, i64, i64);
 
-/// Which place of the slice speaks for each dimension of an input of this rank, if any, and the
-/// dimensions of the result.
+/// For each dimension of an input of this rank, the entry of the slice that applies to it, if any;
+/// and the dimensions of the result.
 fn places(n: usize, masks: Masks, rank: usize) -> Result<(Vec<Option<usize>>, Vec<Place>)> {
     let has = |mask: i64, i: usize| mask >> i & 1 == 1;
-    // Without an ellipsis there is one at the end.
+    // A slice without an ellipsis has one at the end.
     let ellipsis = (0..n).find(|&i| has(masks.ellipsis, i)).unwrap_or(n);
     let taken = (0..n).filter(|&i| i != ellipsis && !has(masks.new_axis, i)).count();
     let (mut spoken_for, mut places) = (Vec::with_capacity(rank), Vec::new());
@@ -126,7 +126,7 @@ fn slice_dim(
     Ok(Dim { begin, stride, len: Some(len as usize) })
 }
 
-/// The dimensions worked out. Where `spec` (or a size) is not known, so are lengths.
+/// The resolved dimensions. Lengths are unknown where `spec` or a size is unknown.
 fn dims(
     shape: &[Option<usize>],
     spoken_for: &[Option<usize>],
@@ -158,7 +158,7 @@ fn dims(
 }
 
 impl Slicing {
-    /// The slice of a tensor of shape `input` that these inputs of an op describe.
+    /// The slice that these inputs of an op describe, for a tensor of shape `input`.
     pub(crate) fn new(
         input: &[usize],
         begin: &Tensor,
@@ -205,7 +205,7 @@ impl Slicing {
         Ok(out)
     }
 
-    /// Puts `value`, broadcast to the slice's shape, into `x`.
+    /// Writes `value`, broadcast to the slice's shape, to the slice of `x`.
     pub(crate) fn assign(&self, x: &mut Tensor, value: &Tensor) -> Result<()> {
         let (have, want) = (value.shape(), &self.shape);
         let broadcasts = have.rank() <= want.rank()
@@ -236,13 +236,13 @@ impl Slicing {
         walk.copy(value, x)
     }
 
-    /// Where the slice begins in a tensor of shape `input`, and how far apart its elements lie.
+    /// The start of the slice in a tensor of shape `input`, and the strides between its elements.
     fn strides(&self, input: &[usize]) -> (usize, Vec<isize>) {
         let mut from = 0;
         let mut strides = Vec::with_capacity(self.dims.len());
         for (dim, stride) in self.dims.iter().zip(walk::strides(input)) {
             from += dim.begin as usize * stride as usize;
-            // A stride that is never taken may be too large to multiply.
+            // A stride that is never used may be too large to multiply.
             strides.push(if dim.len == Some(1) { 0 } else { dim.stride as isize * stride });
         }
         (from, strides)
@@ -405,7 +405,7 @@ mod tests {
         Tensor::from_slice([2, 3, 4], &(0..24).collect::<Vec<i32>>()).unwrap()
     }
 
-    /// The named masks are set to the numbers that follow.
+    /// Sets the named masks to the numbers that follow them.
     fn slice(x: Tensor, spec: [&[i64]; 3], masks: &[(&str, i64)]) -> Check<'static> {
         let mut check = check("StridedSlice").input(x);
         for part in spec {

@@ -46,7 +46,7 @@ fn tile(ctx: &mut Ctx<'_>) -> Result<()> {
     ctx.set(0, out)
 }
 
-/// Dimension `i` of the output, given that of the input and how often it is repeated.
+/// Dimension `i` of the output, given the input's dimension and the number of repeats.
 fn tiled(c: &ShapeCtx<'_>, dim: fn(usize, usize) -> Option<usize>) -> Result<Vec<PartialShape>> {
     let (input, times) = (c.input(0), c.constant_ints(1));
     let Some(rank) = input.rank().or(c.input(1).dim(0)).filter(|&r| r <= 254) else {

@@ -10,7 +10,8 @@ fn descending<T: Real>(a: &T, b: &T) -> Ordering {
     b.partial_cmp(a).unwrap_or_else(|| b.to_f64().is_nan().cmp(&a.to_f64().is_nan()))
 }
 
-/// The places of the `k` largest elements of a row, in order; equal ones by place.
+/// The positions of the `k` largest elements of a row, in order. Equal elements are ordered by
+/// position.
 fn largest<T: Real>(row: &[T], k: usize, places: &mut Vec<u32>) {
     places.clear();
     let by_value =
@@ -81,7 +82,7 @@ fn top_k<T: Real>(attr: Option<i64>, index_type: DType) -> impl Kernel {
     }
 }
 
-/// As TensorFlow's CPU kernel: the largest along the last dimension only.
+/// Like TensorFlow's CPU kernel, works along the last dimension only.
 fn approx_top_k(init: &KernelInit<'_>) -> Result<KernelBox> {
     ensure!(
         init.int("reduction_dimension")? == -1 && init.bool("is_max_k")?,
@@ -169,7 +170,7 @@ fn in_top_k_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     Ok(vec![PartialShape::new([c.input(1).dim(0).or(c.input(0).dim(0))])])
 }
 
-/// Puts the gradients of what was picked from each row back to where it was.
+/// Moves the gradients of the picked elements back to their positions in each row.
 fn top_k_gradient<'g>(g: &GradientScope<'g>, dy: Term<'g>) -> Term<'g> {
     let (x, at) = (g.input(0), g.output(1).cast(DType::Int32));
     let last = g.call_with(

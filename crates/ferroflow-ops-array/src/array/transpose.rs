@@ -3,7 +3,7 @@
 use super::walk::{self, Walk};
 use crate::prelude::*;
 
-/// `perm` checked to be a permutation of the dimensions of a tensor of this rank.
+/// `perm`, checked to be a permutation of the dimensions of a tensor of this rank.
 fn permutation(perm: &Tensor, rank: usize) -> Result<Vec<usize>> {
     ensure!(perm.rank() == 1, InvalidArgument, "perm must be rank 1, got shape {}", perm.shape());
     let perm = perm.to_indices()?;
@@ -32,7 +32,7 @@ fn transposed(ctx: &mut Ctx<'_>) -> Result<Tensor> {
     let x = ctx.input(0)?;
     let perm = permutation(ctx.input(1)?, x.rank())?;
     let dims: Vec<usize> = perm.iter().map(|&d| x.shape()[d]).collect();
-    // Dimensions of one lie anywhere: when the others keep their order, nothing moves.
+    // Dimensions of size one do not matter: if the others keep their order, no element moves.
     if perm.iter().filter(|&&d| x.shape()[d] != 1).is_sorted() {
         return ctx.take(0)?.into_shape(dims);
     }

@@ -8,7 +8,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
-/// An element for comparing: equal keys are equal elements, and NaN (`None`) equals nothing.
+/// The comparison key of an element. Equal keys mean equal elements; NaN (`None`) equals nothing.
 type Key = Option<u64>;
 
 /// Keys of the elements of a plain tensor.
@@ -16,7 +16,7 @@ fn keys(t: &Tensor) -> Result<Vec<Key>> {
     fn floats<T: Float>(t: &Tensor) -> Result<Vec<Key>> {
         let key = |x: &T| {
             let x = x.to_f64();
-            // Both zeros are one.
+            // Positive and negative zero are equal.
             (!x.is_nan()).then(|| if x == 0.0 { 0 } else { x.to_bits() })
         };
         Ok(t.as_slice::<T>()?.iter().map(key).collect())
@@ -32,7 +32,7 @@ fn keys(t: &Tensor) -> Result<Vec<Key>> {
     }
 }
 
-/// Dtypes whose elements compare.
+/// Dtypes whose elements can be compared.
 fn check_dtype(init: &KernelInit<'_>) -> Result<()> {
     let dtype = init.dtype("T")?;
     let plain = dtype.is_integer() && dtype.name() != "int4" && dtype.name() != "uint4";
@@ -43,7 +43,8 @@ fn check_dtype(init: &KernelInit<'_>) -> Result<()> {
     Err(unsupported(init, "T", dtype))
 }
 
-/// The distinct items: where each occurs first, which of them each item is, and how often.
+/// The distinct items: the first position of each, the number of the distinct item for each item,
+/// and how often each occurs.
 #[derive(Default)]
 struct Distinct {
     first: Vec<i64>,
@@ -164,7 +165,7 @@ fn list_diff(init: &KernelInit<'_>) -> Result<KernelBox> {
     }))
 }
 
-/// Where in `x` the items are that `y` does not have.
+/// The positions in `x` of the items that are not in `y`.
 fn difference<K: Hash + Eq>(
     x: impl Iterator<Item = Option<K>>,
     y: impl Iterator<Item = Option<K>>,

@@ -1,14 +1,14 @@
-//! Moving elements between tensors along strides.
+//! Copies elements between tensors along strides.
 //!
-//! Transpose, slices, tiles, pads, blocks of space and the like are one nested loop that copies
-//! element after element from one place to another. [`Walk`] is that loop: it is planned without
-//! generics, and only the innermost copy is compiled per element width.
+//! Transpose, slices, tiles, pads and blocks of space are all one nested loop that copies element
+//! by element. [`Walk`] is that loop. It is planned without generics; only the innermost copy is
+//! compiled per element width.
 
 use crate::prelude::*;
 use ferroflow_op_kit::parallel::split_mut;
 use smallvec::SmallVec;
 
-/// Runs `$body` with `$W` the type in which elements of `$dtype` are moved.
+/// Runs `$body` with `$W` as the type in which elements of `$dtype` are copied.
 macro_rules! by_width {
     ($dtype:expr, $W:ident => $body:expr) => {{
         let dtype: DType = $dtype;
@@ -50,10 +50,10 @@ macro_rules! by_width {
 }
 pub(crate) use by_width;
 
-/// Nanoseconds, about, that moving an element takes.
+/// About the nanoseconds to copy an element.
 pub(crate) const MOVE_COST: usize = 1;
 
-/// One loop: how often, and how far each side steps.
+/// One loop: its count, and the step of each side.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Loop {
     len: usize,
@@ -61,7 +61,7 @@ struct Loop {
     to: isize,
 }
 
-/// A nest of loops, outermost first, with where both sides start.
+/// A nest of loops, outermost first, with the start of both sides.
 #[derive(Clone, Debug)]
 pub(crate) struct Walk {
     loops: SmallVec<[Loop; 6]>,
@@ -70,18 +70,18 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
-    /// Both sides start at these elements.
+    /// Sets the first elements of both sides.
     pub(crate) fn new(from: usize, to: usize) -> Walk {
         Walk { loops: SmallVec::new(), from: from as isize, to: to as isize }
     }
 
-    /// One more loop, inside those there are.
+    /// Adds a loop inside the existing ones.
     pub(crate) fn then(&mut self, len: usize, from: isize, to: isize) -> &mut Walk {
         self.loops.push(Loop { len, from, to });
         self
     }
 
-    /// Both sides are whole and row-major over `dims` except for the strides of `from`.
+    /// Loops over `dims`, row-major on both sides except for the strides of `from`.
     pub(crate) fn gather(dims: &[usize], strides: &[isize], from: usize) -> Walk {
         let mut walk = Walk::new(from, 0);
         for ((&len, &stride), &to) in dims.iter().zip(strides).zip(&Shape::from(dims).strides()) {
@@ -90,7 +90,7 @@ impl Walk {
         walk
     }
 
-    /// A block of shape `dims`, which is whole on the source side, into a tensor with `strides`.
+    /// Copies a contiguous block of shape `dims` into a tensor with `strides`.
     pub(crate) fn scatter(dims: &[usize], strides: &[isize], to: usize) -> Walk {
         let mut walk = Walk::gather(dims, strides, to);
         for l in &mut walk.loops {
@@ -100,7 +100,7 @@ impl Walk {
         walk
     }
 
-    /// Copies from `src` to `dst`, which have one dtype.
+    /// Copies from `src` to `dst`, which have the same dtype.
     pub(crate) fn copy(self, src: &Tensor, dst: &mut Tensor) -> Result<()> {
         ensure!(
             src.dtype() == dst.dtype(),
@@ -131,8 +131,8 @@ impl Walk {
         Ok(())
     }
 
-    /// Without loops of one turn and with loops that continue each other joined; `None` when
-    /// there is nothing to copy.
+    /// Removes loops of one iteration and merges loops that continue each other. `None` when there
+    /// is nothing to copy.
     fn simplified(mut self) -> Option<Walk> {
         if self.loops.iter().any(|l| l.len == 0) {
             return None;
@@ -152,8 +152,8 @@ impl Walk {
         Some(Walk { loops, ..self })
     }
 
-    /// [`Walk::run`], shared out among threads by turns of the outermost loop when each turn
-    /// writes a stretch of its own.
+    /// Like [`Walk::run`], but divides the outermost loop among threads when each iteration writes
+    /// its own range.
     fn run_split<W: Movable>(&self, src: &[W], dst: &mut [W]) {
         let Some((&first, rest)) = self.loops.split_first() else { return self.run(src, dst) };
         let reach: isize = rest.iter().map(|l| l.to * (l.len as isize - 1)).sum();
@@ -176,8 +176,8 @@ impl Walk {
             dst[self.to as usize] = src[self.from as usize].clone();
             return;
         };
-        // A turn of the innermost loop reads far apart what another loop reads side by side: go
-        // through both in tiles that stay in the cache.
+        // The innermost loop reads elements far apart that another loop reads consecutively. Runs
+        // both in tiles that fit the cache.
         if inner.to == 1
             && inner.from.abs() > 1
             && let Some(i) = outer.iter().position(|l| l.from == 1)
@@ -193,7 +193,7 @@ impl Walk {
     }
 }
 
-/// Calls `body` with both positions for every turn of `loops`.
+/// Calls `body` with both positions for every iteration of `loops`.
 fn odometer(loops: &[Loop], mut from: isize, mut to: isize, mut body: impl FnMut(isize, isize)) {
     let mut turn: SmallVec<[usize; 6]> = SmallVec::from_elem(0, loops.len());
     loop {
@@ -244,7 +244,7 @@ fn row<W: Movable>(l: Loop, src: &[W], dst: &mut [W], from: isize, to: isize) {
     }
 }
 
-/// Two loops at once: `side` reads consecutive elements, `inner` writes them.
+/// Two loops in one: `side` reads consecutive elements, `inner` writes them.
 fn transpose<W: Movable>(
     side: Loop,
     inner: Loop,
@@ -320,7 +320,7 @@ mod tests {
     fn a_split_walk_moves_the_same_elements() {
         let (outer, inner) = (300, 700);
         let src: Vec<i32> = (0..outer * inner).collect();
-        // Columns back to front, into every other element of the output.
+        // Columns in reverse order, into every second element of the output.
         let mut walk = Walk::new(inner as usize - 1, 1);
         walk.then(inner as usize, -1, 2 * outer as isize).then(outer as usize, inner as isize, 2);
         let got = run(walk, &src, 2 * src.len());

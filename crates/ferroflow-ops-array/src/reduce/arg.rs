@@ -8,7 +8,8 @@ use ferroflow_op_kit::parallel::for_rows;
 trait Ordered: Element + PartialOrd {}
 impl<T: Element + PartialOrd> Ordered for T {}
 
-/// Positions of the best element along a dimension. The first of equals wins; NaN never does.
+/// The positions of the best element along a dimension. Of equal elements the first wins. NaN never
+/// wins.
 fn arg<T: Ordered>(
     init: &KernelInit<'_>,
     better: impl Fn(T, T) -> bool + Copy + Send + Sync + 'static,
@@ -40,7 +41,7 @@ fn arg<T: Ordered>(
     }))
 }
 
-/// The best of each column of `x`, whose rows are as wide as `out`.
+/// The best element of each column of `x`. Rows of `x` are as wide as `out`.
 fn positions<T: Ordered>(x: &[T], out: &mut [i64], better: impl Fn(T, T) -> bool) {
     let inner = out.len();
     if inner == 1 {
@@ -64,7 +65,7 @@ fn positions<T: Ordered>(x: &[T], out: &mut [i64], better: impl Fn(T, T) -> bool
     }
 }
 
-/// Not NaN.
+/// False for NaN.
 #[allow(clippy::eq_op)]
 fn is_ordered<T: Ordered>(x: T) -> bool {
     x == x

@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 
-/// Marks the dimensions that `axes` names; refuses axes out of range and named twice.
+/// Marks the dimensions that `axes` names. Axes out of range or named twice are errors.
 pub(crate) fn reduced_dims(rank: usize, axes: &[i64]) -> Result<Vec<bool>> {
     let mut reduced = vec![false; rank];
     for &axis in axes {
@@ -23,7 +23,7 @@ pub(crate) fn reduced_dims(rank: usize, axes: &[i64]) -> Result<Vec<bool>> {
     Ok(reduced)
 }
 
-/// The shape left of `shape`.
+/// The shape that remains of `shape`.
 pub(crate) fn reduced_shape(shape: &Shape, reduced: &[bool], keep_dims: bool) -> Shape {
     shape
         .iter()
@@ -36,7 +36,7 @@ pub(crate) fn reduced_shape(shape: &Shape, reduced: &[bool], keep_dims: bool) ->
         .collect()
 }
 
-/// Shape of an op that reduces input 0 over the axes in input 1.
+/// The output shape of an op that reduces input 0 over the axes in input 1.
 pub(crate) fn reduction(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     let keep_dims = c.attrs.bool("keep_dims")?;
     let input = c.input(0);
@@ -45,7 +45,7 @@ pub(crate) fn reduction(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
         return Ok(vec![if scalar { input } else { PartialShape::unknown() }]);
     };
     let Some(axes) = c.constant_ints(1) else {
-        // All that is known is the rank, and only when it is kept.
+        // Only the rank is known, and only if dimensions are kept.
         let same_rank = PartialShape::of_rank(dims.len());
         return Ok(vec![if keep_dims { same_rank } else { PartialShape::unknown() }]);
     };
@@ -58,7 +58,7 @@ pub(crate) fn reduction(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     Ok(vec![PartialShape::new(left)])
 }
 
-/// Shape of an op that drops the one dimension of input 0 that input 1 names.
+/// The output shape of an op that drops one dimension of input 0, named by input 1.
 pub(crate) fn without_dimension(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     let input = c.input(0);
     let Some(dims) = input.dims() else {

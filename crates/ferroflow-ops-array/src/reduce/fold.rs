@@ -1,7 +1,7 @@
 //! The engine of reductions: folds any set of dimensions in steps of `[outer, r, inner]`.
 //!
-//! Sums are blocked, so that rounding errors grow with the logarithm of the length. Every split
-//! depends on sizes alone, never on the number of threads, so results repeat from run to run.
+//! Sums are blocked, so rounding errors grow with the logarithm of the length. Every split depends
+//! on sizes only, never on the number of threads, so results are the same in every run.
 
 use super::axes::{reduced_dims, reduced_shape};
 use crate::prelude::*;
@@ -9,17 +9,17 @@ use ferroflow_core::ComputePool;
 use ferroflow_op_kit::multiversion;
 use ferroflow_op_kit::parallel::for_rows;
 
-/// How a reduction joins elements: in an accumulator, which may be wider than the element.
+/// How a reduction combines elements in an accumulator, which may be wider than the element.
 pub(crate) trait Fold<T>: 'static {
     type Acc: Copy + Send + Sync + 'static;
     const START: Self::Acc;
     fn lift(x: T) -> Self::Acc;
     fn join(a: Self::Acc, b: Self::Acc) -> Self::Acc;
-    /// The result, from the accumulator and the number of elements in it.
+    /// Computes the result from the accumulator and the number of elements in it.
     fn finish(acc: Self::Acc, count: usize) -> T;
 }
 
-/// One pass of a fold: over elements first, over accumulators afterwards.
+/// One pass of a fold. The first pass reads elements, later ones read accumulators.
 pub(crate) trait Pass<S> {
     type Acc: Copy + Send + Sync;
     const START: Self::Acc;
@@ -56,25 +56,25 @@ impl<T, F: Fold<T>> Pass<F::Acc> for OverAccs<T, F> {
     }
 }
 
-/// Elements folded in one go; longer runs are folded in halves.
+/// Elements folded at once; longer runs are folded in halves.
 const RUN: usize = 2048;
 /// Independent accumulators, enough to keep the vector units busy.
 const LANES: usize = 32;
-/// Runs folded side by side, so that calls count less.
+/// Runs folded together, to spread the cost of a call.
 const TOGETHER: usize = 8;
 /// Columns folded at a time, so that their accumulators stay in the first-level cache.
 const COLUMNS: usize = 512;
-/// Rows narrower than half of this are folded several side by side.
+/// Rows narrower than half of this are folded several at a time.
 const NARROW: usize = 128;
 /// Elements to a block when a long reduction is split over threads.
 const BLOCK: usize = 1 << 16;
-/// Runs read at a time where they come from memory, not from a cache: it has several requests under
-/// way then, in places far enough from each other.
+/// Runs read at the same time when data comes from memory instead of a cache. The memory then
+/// serves several requests, in places far enough apart.
 const STREAMS: usize = 4;
-/// Accumulators of each of them, and elements folded in one go.
+/// Accumulators of each such run, and elements folded at once.
 const STREAM_LANES: usize = 16;
 const STREAM_RUN: usize = RUN / LANES * STREAM_LANES;
-/// Bytes from which on elements are taken to come from memory.
+/// Tensors of at least this many bytes are assumed to come from memory.
 const FAR: usize = 16 << 20;
 
 /// The kernel of a reduction op.
@@ -111,7 +111,7 @@ pub(crate) fn reduce<T: Element, F: Fold<T>>(
     let loops = Loops {
         start: F::START,
         elements: fold_rows::<T, OverElements<T, F>>,
-        // Enough for what large tensors usually are of; more would be code for nothing.
+        // Enough for the dtypes of most large tensors; more would only add code.
         far: match T::DTYPE {
             DType::Float => fold_streams::<T, OverElements<T, F>>,
             _ => fold_rows::<T, OverElements<T, F>>,
@@ -131,19 +131,19 @@ pub(crate) fn reduce<T: Element, F: Fold<T>>(
     loops.run(x, dims, reduced, y);
 }
 
-/// The loops of one fold. What steers them is compiled for each element type, not for each fold.
+/// The loops of one fold. The code that drives them is compiled per element type, not per fold.
 struct Loops<T, A> {
     start: A,
     elements: FoldRows<T, A>,
-    /// The same for runs of more elements than the caches hold.
+    /// The loops for runs that exceed the caches.
     far: FoldRows<T, A>,
     accs: FoldRows<A, A>,
     finish: fn(&[A], usize, &mut [T]),
-    /// The results where nothing is folded.
+    /// The results when nothing is folded.
     alone: fn(&[T], usize, &mut [T]),
 }
 
-/// [`fold_rows`] of some fold: rows, their width, the first column, where to.
+/// The signature of [`fold_rows`]: rows, their width, the first column, the output.
 type FoldRows<S, A> = fn(&[S], usize, usize, &mut [A]);
 
 impl<T: Element, A: Copy + Send + Sync> Loops<T, A> {
@@ -166,7 +166,8 @@ impl<T: Element, A: Copy + Send + Sync> Loops<T, A> {
     }
 }
 
-/// Neighbouring dimensions of the same fate as one; ones left out.
+/// Merges neighbouring dimensions that are both reduced or both kept; leaves out dimensions of size
+/// one.
 fn grouped(dims: &[usize], reduced: &[bool]) -> Vec<(usize, bool)> {
     let mut groups: Vec<(usize, bool)> = Vec::new();
     for (&d, &gone) in dims.iter().zip(reduced) {
@@ -186,7 +187,7 @@ struct Step {
     inner: usize,
 }
 
-/// Removes the last reduced group; what its folding looks like.
+/// Removes the last reduced group and returns its sizes.
 fn take_last_step(groups: &mut Vec<(usize, bool)>) -> Option<Step> {
     let at = groups.iter().rposition(|g| g.1)?;
     let outer = groups[..at].iter().map(|g| g.0).product();
@@ -195,7 +196,8 @@ fn take_last_step(groups: &mut Vec<(usize, bool)>) -> Option<Step> {
     Some(Step { outer, r, inner })
 }
 
-/// Folds `[outer, r, inner]` to `[outer, inner]`: with `fold`, and what that leaves with `again`.
+/// Folds `[outer, r, inner]` to `[outer, inner]`: the elements with `fold`, the partial results
+/// with `again`.
 fn fold_step<S: Copy + Sync, A: Copy + Send + Sync>(
     x: &[S],
     Step { outer, r, inner }: Step,
@@ -207,19 +209,19 @@ fn fold_step<S: Copy + Sync, A: Copy + Send + Sync>(
     if out.is_empty() || r == 0 {
         return out;
     }
-    // About a nanosecond for four elements from memory.
+    // About a nanosecond per four elements from memory.
     let cost = |elements: usize| elements.div_ceil(4);
     if outer < ComputePool::threads().max(8) && r * inner > BLOCK {
         let rows = (BLOCK / inner).max(64);
         if r > rows {
-            // Few, long reductions: blocks of rows first, then the remaining rows.
+            // Few, long reductions: first blocks of rows, then the remaining rows.
             let blocks = r.div_ceil(rows);
             let mut parts = vec![start; outer * blocks * inner];
             for_rows(&mut parts, inner, cost(rows * inner), |range, parts| {
                 let mut i = range.start;
                 while i < range.end {
                     let (first, block) = (i / blocks * r, i % blocks);
-                    // Whole blocks of one run in one go, where there are no rows.
+                    // Without rows, folds whole blocks of one run at once.
                     let whole = (r / rows).saturating_sub(block).min(range.end - i);
                     let together = if inner == 1 { whole.max(1) } else { 1 };
                     let to = (block + together).saturating_mul(rows).min(r);
@@ -260,7 +262,7 @@ fn fold_rows<S: Copy, P: Pass<S>>(x: &[S], inner: usize, from: usize, out: &mut 
     }
     let together = NARROW / inner;
     if together > 1 && out.len() == inner && x.len() >= 2 * NARROW {
-        // Narrow rows: several side by side as one wide row.
+        // Narrow rows: several next to each other as one wide row.
         let wide = together * inner;
         let (whole, rest) = x.split_at(x.len() / wide * wide);
         let mut sums = [P::START; NARROW];
@@ -299,13 +301,13 @@ fn fold_runs<S: Copy, P: Pass<S>>(x: &[S], out: &mut [P::Acc]) {
     }
 }
 
-/// [`fold_runs`] from several places at once. What a run gives does not depend on which others it
-/// is folded with.
+/// Like [`fold_runs`], from several places at once. The result of a run does not depend on the
+/// other runs.
 fn fold_streams<S: Copy, P: Pass<S>>(x: &[S], _: usize, _: usize, out: &mut [P::Acc]) {
     let r = x.len() / out.len();
     let each = out.len().div_ceil(STREAMS);
     for i in 0..each {
-        // Where runs do not go round, the last is folded more than once.
+        // If the number of runs does not divide evenly, the last one is folded more than once.
         let at: [usize; STREAMS] = std::array::from_fn(|s| (s * each + i).min(out.len() - 1));
         let sums = fold_together::<S, P>(at.map(|at| &x[at * r..(at + 1) * r]));
         for (at, sum) in at.into_iter().zip(sums) {
@@ -339,7 +341,7 @@ fn fold_together<S: Copy, P: Pass<S>>(runs: [&[S]; STREAMS]) -> [P::Acc; STREAMS
 }
 
 multiversion! {
-    /// As [`fold_lanes`], of runs of one length.
+    /// Like [`fold_lanes`], for several runs of one length.
     fn fold_stream_lanes[S: Copy, P: Pass<S>]<S, P>(
         runs: [&[S]; STREAMS], lanes: &mut [[P::Acc; STREAM_LANES]; STREAMS]
     ) {
@@ -381,8 +383,8 @@ fn fold_run<S: Copy, P: Pass<S>>(x: &[S]) -> P::Acc {
 }
 
 multiversion! {
-    /// Of each run of `r` elements, folds every element `i` of a whole chunk into lane `i`. Nothing
-    /// else, or the compiler sees more in the lanes than vectors.
+    /// For each run of `r` elements, folds every element `i` of a whole chunk into lane `i`.
+    /// Contains nothing else, so that the compiler keeps the lanes in vectors.
     fn fold_lanes[S: Copy, P: Pass<S>]<S, P>(x: &[S], r: usize, lanes: &mut [[P::Acc; LANES]]) {
         for (x, lanes) in x.chunks_exact(r).zip(lanes) {
             let mut sums = [P::START; LANES];
@@ -494,7 +496,7 @@ mod tests {
         }
     }
 
-    /// Of numbers whose sums are exact, more than caches hold.
+    /// Numbers whose sums are exact; more than the caches hold.
     #[test]
     fn large_tensors_fold() {
         let n = FAR / 4 + 12_345;

@@ -13,11 +13,11 @@ struct EuclideanNorm;
 struct All;
 struct Any;
 
-/// What the folds of one dtype need: the type sums are made in, and square roots.
+/// What the folds of a dtype need: an accumulator type and square roots.
 pub(super) trait Summed: Num {
-    /// Sums are made in this type: wider for halves.
+    /// The type of sums: wider for half types.
     type Sum: Num;
-    /// Means of integers are made in 64 bits.
+    /// The type of means: integers use 64 bits.
     type Mean: Num;
     fn to_sum(self) -> Self::Sum;
     fn from_sum(x: Self::Sum) -> Self;
@@ -137,7 +137,7 @@ impl<T: Num> Fold<T> for Prod {
     }
 }
 
-/// The ends of a type's range.
+/// The smallest and largest value of a type.
 pub(super) trait Bounds: Real {
     const LOWEST: Self;
     const HIGHEST: Self;
@@ -218,7 +218,7 @@ macro_rules! bool_reductions {
     )*};
 }
 
-/// What has the shape of the output with the dimensions put back that were reduced, of length 1.
+/// Reshapes a tensor of the output's shape so that the reduced dimensions have length 1.
 fn kept<'g>(g: &GradientScope<'g>, t: Term<'g>) -> Term<'g> {
     if g.attrs().bool("keep_dims").unwrap_or(false) {
         return t;
@@ -242,12 +242,13 @@ fn kept<'g>(g: &GradientScope<'g>, t: Term<'g>) -> Term<'g> {
     t.reshape(shape)
 }
 
-/// The gradient of a sum: the same for all that were summed.
+/// The gradient of a sum is the same for all summed elements.
 fn spread<'g>(g: &GradientScope<'g>, dy: Term<'g>) -> Term<'g> {
     g.call("BroadcastTo", &[kept(g, dy), g.input(0).shape()])
 }
 
-/// The product of all others, as those before times those after: dividing would not do for zeros.
+/// The product of all other elements, as the product of those before times the product of those
+/// after. A division would fail for zeros.
 fn prod_gradient<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Result<Vec<Term<'g>>> {
     let x = g.input(0);
     let dy = g.call("BroadcastTo", &[kept(g, dy[0]), x.shape()]);

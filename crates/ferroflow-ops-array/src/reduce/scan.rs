@@ -18,7 +18,7 @@ impl<T: Element, J: Fn(T, T) -> T> Scan<T, J> {
         Ok(Scan { exclusive, reverse, start, join })
     }
 
-    /// Replaces rows `inner` wide by their running totals.
+    /// Replaces rows of width `inner` with their running totals.
     fn run(&self, x: &mut [T], inner: usize) {
         let rows = x.len() / inner;
         let mut total = vec![self.start; inner];
@@ -61,7 +61,7 @@ impl<T: Element, J: Fn(T, T) -> T + Send + Sync> Kernel for Scan<T, J> {
     }
 }
 
-/// `log(exp(a) + exp(b))`, without overflow on the way.
+/// `log(exp(a) + exp(b))` without overflow.
 fn log_add_exp<T: Float>(a: T, b: T) -> T
 where
     T::Wide: WideFloat,
@@ -88,7 +88,7 @@ macro_rules! wide_floats {
 }
 wide_floats!(f32 f64);
 
-/// In logarithms, positive and negative gradients apart.
+/// Computes in logarithms, with positive and negative gradients separate.
 fn log_sum_gradient<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Result<Vec<Term<'g>>> {
     let (x, axis, y, dy) = (g.input(0), g.input(1), g.output(0), dy[0]);
     let lowest = match dy.dtype() {
@@ -106,7 +106,7 @@ fn log_sum_gradient<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Result<Vec<Te
     Ok(g.only(part("Greater", dy)? - part("Less", -dy)?))
 }
 
-/// The attributes of the same scan the other way round.
+/// The attributes of the same scan in the opposite direction.
 fn back(g: &GradientScope<'_>) -> Result<Attrs> {
     let (exclusive, reverse) = (g.attrs().bool("exclusive")?, g.attrs().bool("reverse")?);
     Ok(Attrs::new().with("exclusive", exclusive).with("reverse", !reverse))

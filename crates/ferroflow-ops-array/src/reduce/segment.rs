@@ -1,17 +1,18 @@
-//! SegmentSum and its kin over sorted segment ids, UnsortedSegmentSum and its kin over any.
+//! SegmentSum and similar ops over sorted segment ids; UnsortedSegmentSum and similar ops over
+//! unsorted ids.
 
 use crate::prelude::*;
 use ferroflow_core::RealElement;
 use ferroflow_op_kit::parallel::for_rows;
 
-/// How rows of a segment are joined.
+/// How the rows of a segment are combined.
 struct Join<T> {
-    /// What a segment starts from.
+    /// The initial value of a segment.
     start: T,
-    /// What a segment without rows is, where ids are sorted.
+    /// The value of a segment without rows, for sorted ids.
     empty: T,
     row: fn(&mut [T], &[T]),
-    /// The sum is divided by the number of rows.
+    /// Whether the sum is divided by the number of rows.
     mean: bool,
 }
 
@@ -61,7 +62,7 @@ macro_rules! lowest {
 }
 lowest!(f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64);
 
-/// Segments of equal, neighbouring ids.
+/// Ranges of equal, neighbouring ids.
 impl<T: Num> Kernel for Join<T> {
     fn compute(&self, ctx: &mut Ctx<'_>) -> Result<()> {
         let (data, ids) = (ctx.input(0)?, ctx.input(1)?);
@@ -97,7 +98,7 @@ impl<T: Num> Kernel for Join<T> {
 }
 
 impl<T: Num> Join<T> {
-    /// Joins the rows in `x`, which are as wide as `out`.
+    /// Combines the rows of `x`, which are as wide as `out`.
     fn fold(&self, x: &[T], out: &mut [T]) {
         if x.is_empty() {
             return out.fill(self.empty);
@@ -125,7 +126,7 @@ pub(super) fn checked_segments(ids: &[i64]) -> Result<usize> {
     Ok(rows)
 }
 
-/// Refuses ids that are not sorted, or not within `0..rows`.
+/// Returns an error for ids that are not sorted or not within `0..rows`.
 pub(super) fn check_sorted(ids: &[i64], rows: usize) -> Result<()> {
     for (i, &id) in ids.iter().enumerate() {
         let next = ids.get(i + 1).copied().unwrap_or(id);
@@ -152,7 +153,7 @@ pub(super) fn num_segments(ctx: &Ctx<'_>, i: usize) -> Result<i64> {
     n.scalar_index()
 }
 
-/// Segments by ids in any order; rows with negative ids are left out.
+/// Segments with unsorted ids. Rows with negative ids are ignored.
 struct Unsorted<T>(Join<T>);
 
 impl<T: Num> Kernel for Unsorted<T> {
@@ -232,12 +233,12 @@ fn unsorted_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     Ok(vec![PartialShape::new(std::iter::once(n).chain(dims[rank..].iter().copied()))])
 }
 
-/// For each element the row of its segment.
+/// For each element, the row of its segment.
 fn rows<'g>(g: &GradientScope<'g>, of: Term<'g>, ids: Term<'g>) -> Term<'g> {
     g.call("GatherV2", &[of, ids, g.int(0)])
 }
 
-/// `t` with dimensions of length 1 behind, to the rank of `like`.
+/// `t` with trailing dimensions of length 1, up to the rank of `like`.
 fn trailing<'g>(g: &GradientScope<'g>, t: Term<'g>, like: Term<'g>) -> Term<'g> {
     if let (Some(rank), Some(want)) = (t.rank(), like.rank()) {
         return (rank..want).fold(t, |t, axis| t.expand_dims(axis as i64));
@@ -252,20 +253,20 @@ fn clipped_ids<'g>(g: &GradientScope<'g>) -> Term<'g> {
     ids.with("Maximum", ids.number(0.0))
 }
 
-/// Whether an element is in a segment at all: those with a negative id are not.
+/// Whether an element belongs to a segment: one with a negative id does not.
 fn is_positive<'g>(g: &GradientScope<'g>, like: Term<'g>) -> Term<'g> {
     let ids = g.input(1);
     trailing(g, ids.with("GreaterEqual", ids.number(0.0)), like)
 }
 
-/// [`rows`], and zero for rows in no segment.
+/// Like [`rows`], with zero for rows that belong to no segment.
 fn rows_or_zero<'g>(g: &GradientScope<'g>, of: Term<'g>) -> Term<'g> {
     let found = rows(g, of, clipped_ids(g));
     g.select(is_positive(g, g.input(0)), found, found.number(0.0))
 }
 
-/// The product of all others of a segment, and where a segment has more than one zero. `reduce`
-/// multiplies the elements of each segment, or adds them up.
+/// The product of all other elements of a segment; zero where the segment has more than one zero.
+/// `reduce` multiplies or adds the elements of each segment.
 fn product_of_others<'g>(
     g: &GradientScope<'g>,
     rows: impl Fn(Term<'g>) -> Term<'g>,

@@ -1,12 +1,12 @@
-//! SparseSegmentSum, SparseSegmentMean, SparseSegmentSqrtN: segments of gathered rows; with their
-//! gradients.
+//! SparseSegmentSum, SparseSegmentMean, SparseSegmentSqrtN and their gradients: segments of
+//! gathered rows.
 
 use super::ops::Summed;
 use super::segment::{check_sorted, checked_segments, num_segments};
 use crate::prelude::*;
 use ferroflow_op_kit::parallel::for_rows;
 
-/// What a segment's sum is divided by.
+/// The divisor of a segment's sum.
 #[derive(Clone, Copy, PartialEq)]
 enum Scale {
     One,
@@ -24,7 +24,7 @@ impl Scale {
     }
 }
 
-/// Sums of numbers that can be scaled; integers are only ever scaled by 1.
+/// Sums of numbers that can be scaled. Integers are scaled by 1 only.
 trait Scaled: Num {
     fn scaled(self, by: f64) -> Self;
 }
@@ -117,10 +117,10 @@ where
     }
 }
 
-/// The gradient: each segment's row, scaled, added to the rows it was gathered from.
+/// The gradient: each segment's row, scaled and added to the rows that it was gathered from.
 struct SparseSegmentGrad<T> {
     scale: Scale,
-    /// Outputs only the gathered rows and their indices.
+    /// Whether to output only the gathered rows and their indices.
     compact: bool,
     marker: std::marker::PhantomData<T>,
 }
