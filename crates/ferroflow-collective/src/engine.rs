@@ -20,7 +20,9 @@ pub use handle::{CollectiveHandle, JoinHandle, SetHandle};
 pub use options::{EngineOptions, EngineStats, SubmitOptions};
 
 use crate::control::{Control, ControlMessage};
+use crate::foreign::ForeignTensor;
 use crate::group::{Group, SetId};
+use crate::group_thread::GroupAbort;
 use crate::number::Number;
 use collective::MOST_DIMENSIONS;
 use coordinator_thread::{CoordinatorEvent, coordinate};
@@ -28,6 +30,7 @@ use ferroflow_core::{Code, DType, Error, Result, Tensor, ensure, err};
 use handle::unpacked;
 use mailbox::{Mailbox, MailboxState, Pending, TensorOutcome};
 use parking_lot::{Condvar, Mutex};
+use payload::ShapedPayload;
 use request::{Decision, TensorRequest};
 use run::Runner;
 use std::marker::PhantomData;
@@ -39,8 +42,14 @@ use timeline::Timeline;
 /// Most bytes of a tensor's name.
 const LONGEST_NAME: usize = 16 << 10;
 
+/// Receives a payload and, for gathers and all-to-all, how many values came from each rank.
+type PayloadDone<P> = Box<dyn FnOnce(Result<(P, Vec<usize>)>) + Send>;
+
 /// Receives the result of [`Engine::submit_tensor`].
-pub type TensorDone = Box<dyn FnOnce(Result<(Tensor, Vec<usize>)>) + Send>;
+pub type TensorDone = PayloadDone<Tensor>;
+
+/// Receives the result of [`Engine::submit_foreign`].
+pub type ForeignDone = PayloadDone<ForeignTensor>;
 
 /// Runs a group's collectives for callers on many threads. Dropping an engine waits up to
 /// [`EngineOptions::shutdown_timeout`] for the other ranks to drop theirs. Collectives that the
@@ -50,6 +59,7 @@ pub struct Engine {
     thread: Option<std::thread::JoinHandle<()>>,
     coordinator: Option<std::thread::JoinHandle<()>>,
     stats: Arc<Mutex<EngineStats>>,
+    abort: GroupAbort,
     rank: usize,
     size: usize,
     servers: usize,
@@ -65,6 +75,7 @@ impl Engine {
             );
         };
         let (rank, size, servers) = (group.rank(), group.size(), group.servers());
+        let abort = group.aborter();
         let timeline = options.timeline.as_deref().map(|path| Timeline::create(path, rank));
         // Fail the group, so that the other ranks do not wait for this one.
         let timeline = timeline.transpose().map_err(|e| group.fail(e))?;
@@ -122,7 +133,7 @@ impl Engine {
             failing(e.clone());
             let _ = ended.send(CoordinatorEvent::Ended);
         })?;
-        Ok(Engine { mailbox, thread: Some(thread), coordinator, stats, rank, size, servers })
+        Ok(Engine { mailbox, thread: Some(thread), coordinator, stats, abort, rank, size, servers })
     }
 
     /// The rank of this process.
@@ -342,24 +353,41 @@ impl Engine {
         tensors: Vec<(String, Tensor, Collective, TensorDone)>,
         options: &SubmitOptions,
     ) {
+        self.submit_payloads(tensors, options);
+    }
+
+    /// [`Engine::submit_tensors`] of tensors in the memory of other libraries. `done` receives the
+    /// same tensor. If the number of values has changed, its [`ForeignTensor::replaced`] has the
+    /// result.
+    pub fn submit_foreign(
+        &self,
+        tensors: Vec<(String, ForeignTensor, Collective, ForeignDone)>,
+        options: &SubmitOptions,
+    ) {
+        self.submit_payloads(tensors, options);
+    }
+
+    fn submit_payloads<P: ShapedPayload>(
+        &self,
+        tensors: Vec<(String, P, Collective, PayloadDone<P>)>,
+        options: &SubmitOptions,
+    ) {
         let group = group_of(tensors.iter().map(|(name, ..)| name.as_str()));
         let (mut all, mut refused) = (Vec::new(), None);
-        for (name, tensor, what, done) in tensors {
-            let options = SubmitOptions { shape: Some(tensor.shape().to_vec()), ..options.clone() };
-            let (dtype, len) = (tensor.dtype(), tensor.elements());
+        for (name, payload, what, done) in tensors {
+            let (dtype, shape) = (payload.dtype(), payload.shape());
+            let len = shape.iter().product();
+            let options = SubmitOptions { shape: Some(shape), ..options.clone() };
             let request = self.request(name, &what, dtype, len, &options, group);
             let finish = move |outcome: TensorOutcome| {
                 done(outcome.and_then(|(values, counts)| {
-                    let mut tensor: Tensor = unpacked(values)?;
-                    if tensor.dtype() == DType::Bool {
-                        // The bytes come from other ranks, and only 0 and 1 are valid booleans.
-                        tensor.bytes_mut()?.iter_mut().for_each(|b| *b = u8::from(*b != 0));
-                    }
-                    Ok((tensor, counts))
+                    let mut payload: P = unpacked(values)?;
+                    payload.make_valid()?;
+                    Ok((payload, counts))
                 }));
             };
             match request {
-                Ok(r) => all.push(Pending::new(r, Box::new(tensor), what, Box::new(finish))),
+                Ok(r) => all.push(Pending::new(r, Box::new(payload), what, Box::new(finish))),
                 Err(e) => {
                     finish(Err(e.clone()));
                     refused = Some(e);
@@ -373,6 +401,12 @@ impl Engine {
         if let Err((all, cause)) = refused {
             all.into_iter().for_each(|pending| pending.end(Err(cause.clone())));
         }
+    }
+
+    /// Fails the group on all ranks with `cause`, which should name this rank. Does nothing if it
+    /// has already failed.
+    pub fn abort(&self, cause: Error) {
+        self.abort.abort(cause);
     }
 
     /// The request for the coordinator. An impossible collective is still requested, together with
@@ -475,7 +509,10 @@ fn control_weak(control: &Arc<Control>) -> impl Fn(Error) + Send + 'static {
     }
 }
 
-fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<std::thread::JoinHandle<()>> {
+pub(crate) fn spawn(
+    name: &str,
+    work: impl FnOnce() + Send + 'static,
+) -> Result<std::thread::JoinHandle<()>> {
     std::thread::Builder::new()
         .name(name.into())
         .spawn(work)

@@ -28,10 +28,13 @@ mod executor;
 mod failure;
 #[cfg(test)]
 mod fault_proxy;
+mod foreign;
 mod group;
+mod group_thread;
 mod link_cost;
 pub mod loopback;
 mod mesh;
+mod messages;
 mod number;
 mod processors;
 mod reduce;
@@ -43,14 +46,17 @@ mod wire;
 
 pub use compress::WireCompression;
 pub use engine::{
-    Collective, CollectiveHandle, Engine, EngineOptions, EngineStats, JoinHandle, SetHandle,
-    SubmitOptions, TensorDone,
+    Collective, CollectiveHandle, Engine, EngineOptions, EngineStats, ForeignDone, JoinHandle,
+    SetHandle, SubmitOptions, TensorDone,
 };
+pub use foreign::ForeignTensor;
 pub use group::{Group, GroupOptions, SetId};
+pub use group_thread::{GroupAbort, GroupThread};
 pub use link_cost::{Algorithm, LinkCostModel};
 pub use mesh::{Mesh, MeshFaults, in_process};
+pub use messages::{MessageDone, MessageLinks};
 pub use number::{NUMBERS, Number, bytes_of, bytes_of_mut};
-pub use reduce::ReduceOp;
+pub use reduce::{ReduceOp, scale};
 pub use rendezvous::{Membership, TransportChoice};
 pub use schedule::{Schedule, ScheduleAction, ScheduleStep};
 pub use signature::OperationKind;

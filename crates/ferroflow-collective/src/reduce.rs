@@ -232,6 +232,40 @@ pub(crate) fn finish(op: ReduceOp, dtype: DType, dst: &mut [u8], ranks: u32) {
     }
 }
 
+/// Multiplies the values in `bytes` by `factor`. Integers are rounded towards zero. Fails for a
+/// dtype that collectives do not reduce.
+pub fn scale(dtype: DType, bytes: &mut [u8], factor: f64) -> Result<()> {
+    check_dtype(dtype)?;
+    macro_rules! each {
+        ($($dtype:ident $t:ty, $size:literal, $f:expr;)*) => {
+            match dtype {
+                $(DType::$dtype => {
+                    let f: fn($t, f64) -> $t = $f;
+                    for b in bytes.as_chunks_mut::<$size>().0 {
+                        *b = f(<$t>::from_ne_bytes(*b), factor).to_ne_bytes();
+                    }
+                })*
+                _ => {}
+            }
+        };
+    }
+    each! {
+        Float f32, 4, |x, f| x * f as f32;
+        Double f64, 8, |x, f| x * f;
+        Half f16, 2, |x, f| f16::from_f32(x.to_f32() * f as f32);
+        BFloat16 bf16, 2, |x, f| bf16::from_f32(x.to_f32() * f as f32);
+        Int8 i8, 1, |x, f| (f64::from(x) * f) as i8;
+        Int16 i16, 2, |x, f| (f64::from(x) * f) as i16;
+        Int32 i32, 4, |x, f| (f64::from(x) * f) as i32;
+        Int64 i64, 8, |x, f| (x as f64 * f) as i64;
+        UInt8 u8, 1, |x, f| (f64::from(x) * f) as u8;
+        UInt16 u16, 2, |x, f| (f64::from(x) * f) as u16;
+        UInt32 u32, 4, |x, f| (f64::from(x) * f) as u32;
+        UInt64 u64, 8, |x, f| (x as f64 * f) as u64;
+    }
+    Ok(())
+}
+
 /// Fills `dst` with the identity of `op`. A rank without data contributes these values.
 pub(crate) fn fill_identity(op: ReduceOp, dtype: DType, dst: &mut [u8]) {
     fn fill<const N: usize>(dst: &mut [u8], value: [u8; N]) {
@@ -298,6 +332,19 @@ mod tests {
         assert!(sum.iter().enumerate().all(|(i, x)| x.to_f32() == 2.0 * i as f32));
         let b = vec![bf16::from_f32(1.0); 3];
         assert_eq!(reduced(ReduceOp::Sum, b.clone(), b)[2].to_f32(), 2.0);
+    }
+
+    #[test]
+    fn scaling_multiplies_each_value_and_truncates_integers() {
+        fn scaled<T: Number>(mut values: Vec<T>, factor: f64) -> Vec<T> {
+            scale(T::DTYPE, bytes_of_mut(&mut values), factor).unwrap();
+            values
+        }
+        assert_eq!(scaled(vec![1.5f32, -2.0], 0.5), [0.75, -1.0]);
+        assert_eq!(scaled(vec![7i32, -7], 0.5), [3, -3]);
+        assert_eq!(scaled(vec![bf16::from_f32(3.0)], 2.0), [bf16::from_f32(6.0)]);
+        assert_eq!(scaled(vec![200u8], 2.0), [255]);
+        assert!(scale(DType::Bool, &mut [1], 2.0).is_err());
     }
 
     #[test]

@@ -47,8 +47,8 @@ use crate::monitored::MonitoredTraining;
 use crate::output::{Operation, Output};
 use crate::variable::Variable;
 use ferroflow_collective::{
-    Collective, Engine, EngineOptions, EngineStats, Group, GroupOptions, LinkCostModel, Membership,
-    ReduceOp, SubmitOptions, TensorDone,
+    Collective, Engine, EngineOptions, EngineStats, ForeignDone, ForeignTensor, Group,
+    GroupOptions, LinkCostModel, Membership, ReduceOp, SubmitOptions, TensorDone,
 };
 use ferroflow_core::{DType, Error, Result, Tensor, bail, err};
 use ferroflow_graph::Catalog;
@@ -333,6 +333,35 @@ impl World {
     /// The error that ended communication, if any.
     pub fn failure(&self) -> Option<Error> {
         self.0.link.engine.read().as_ref().and_then(Engine::failure)
+    }
+
+    /// Fails the collectives of all ranks with `cause`, which should name this rank. For a process
+    /// that cannot go on.
+    pub fn abort(&self, cause: Error) {
+        if let Some(engine) = &*self.0.link.engine.read() {
+            engine.abort(cause);
+        }
+    }
+
+    /// Submits tensors in the memory of other libraries, which run together, to the process set of
+    /// this number. Each `done` is called exactly once, on another thread or before this returns,
+    /// and must not block.
+    pub fn submit_foreign(
+        &self,
+        tensors: Vec<(String, ForeignTensor, Collective, ForeignDone)>,
+        process_set: usize,
+        ask: SubmitOptions,
+    ) {
+        let link = &self.0.link;
+        let submitted = link.set(process_set).map(|set| SubmitOptions { set, ..ask });
+        // A rejected tensor completes right here, and its callback may submit the next one.
+        match (submitted, &*link.engine.read_recursive()) {
+            (Ok(ask), Some(engine)) => engine.submit_foreign(tensors, &ask),
+            (ask, _) => {
+                let cause = ask.err().unwrap_or_else(shut_down);
+                tensors.into_iter().for_each(|(.., done)| done(Err(cause.clone())));
+            }
+        }
     }
 
     /// Disconnects from the other ranks. Waits a short time for running collectives.

@@ -1,6 +1,7 @@
 //! Tests of engines with several ranks over real links.
 
 mod determinism;
+mod foreign;
 mod groups;
 mod join;
 mod leaving;

@@ -101,12 +101,9 @@ impl Elastic {
             });
             let error = match result {
                 Ok(value) => {
-                    self.world.shutdown();
                     state.seat = None;
-                    state.recoveries = self.recoveries;
-                    if let Ok(seat) = Arc::try_unwrap(self.seat) {
-                        seat.into_inner().done();
-                    }
+                    state.recoveries = std::mem::take(&mut self.recoveries);
+                    self.finish();
                     return Ok(value);
                 }
                 Err(e) => e,
@@ -122,15 +119,34 @@ impl Elastic {
                 return Err(error);
             }
             tracing::info!("the ranks change: {error}");
-            loop {
-                self.world.shutdown();
-                let met = self.seat.lock().next_group(&self.group)?;
-                // If another rank is lost before the engine runs, the next epoch handles it.
-                match self.adopt(met) {
-                    Err(e) if is_lost(&e) => continue,
-                    adopted => break adopted?,
-                }
+            self.reconnect()?;
+        }
+    }
+
+    /// Leaves the present ranks and connects to those of the next epoch, for programs that do not
+    /// use [`Elastic::run`].
+    pub fn reconnect(&mut self) -> Result<()> {
+        loop {
+            self.world.shutdown();
+            let met = self.seat.lock().next_group(&self.group)?;
+            // If another rank is lost before the engine runs, the next epoch handles it.
+            match self.adopt(met) {
+                Err(e) if is_lost(&e) => continue,
+                adopted => return adopted,
             }
+        }
+    }
+
+    /// Whether new processes wait to join: all ranks should reconnect at their next commit.
+    pub fn has_newcomers(&self) -> bool {
+        self.seat.lock().has_newcomers()
+    }
+
+    /// Tells the driver that this process has finished its work.
+    pub fn finish(self) {
+        self.world.shutdown();
+        if let Ok(seat) = Arc::try_unwrap(self.seat) {
+            seat.into_inner().done();
         }
     }
 }
