@@ -4,7 +4,7 @@ use crate::error::from_status;
 use crate::liveness::Liveness;
 use crate::messages::{
     CloseSessionRequest, CreateSessionResponse, ExtendSessionRequest, ExtendSessionResponse,
-    PartialRunSetupRequest, PartialRunSetupResponse,
+    ListDevicesRequest, PartialRunSetupRequest, PartialRunSetupResponse, ResetRequest,
 };
 use crate::rpc::client::ChannelOptions;
 use crate::rpc::{CallOptions, Channel, Chunks};
@@ -36,6 +36,8 @@ pub struct ConnectOptions {
     pub isolate_state: bool,
     /// How nodes without a device are placed. A TensorFlow server ignores this.
     pub placement: Placement,
+    /// A serialized `ConfigProto` to send; the options above are added to it. Empty for none.
+    pub config: Bytes,
 }
 
 impl Default for ConnectOptions {
@@ -45,8 +47,22 @@ impl Default for ConnectOptions {
             device_filters: Vec::new(),
             isolate_state: false,
             placement: Placement::First,
+            config: Bytes::new(),
         }
     }
+}
+
+/// A device of a session on a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionDevice {
+    /// Its full name.
+    pub name: String,
+    /// `CPU`, `GPU`, ….
+    pub kind: String,
+    /// The bytes of memory it may use.
+    pub memory_limit: i64,
+    /// A number that changes when its task restarts.
+    pub incarnation: u64,
 }
 
 /// The result of a step.
@@ -139,6 +155,19 @@ impl MasterOf {
     }
 }
 
+/// The master of the server at `target`.
+fn peer(target: &str) -> Result<MasterOf> {
+    let Some(address) = target.strip_prefix("grpc://") else {
+        bail!(InvalidArgument, "target {target:?} should be grpc://HOST:PORT");
+    };
+    let channel =
+        Channel::connect(address, ChannelOptions::default()).map_err(|s| from_status(&s))?;
+    Ok(MasterOf::Peer(channel, Liveness::default()))
+}
+
+/// The answer to ListDevices.
+pub(crate) struct SessionDevices(pub Vec<SessionDevice>);
+
 /// Waits for a call. Fails with `Unavailable` if the server does not answer probes: it may hang, or
 /// the network may be down.
 async fn watched<T>(
@@ -180,18 +209,7 @@ impl RemoteSession {
         graph: &GraphDef,
         options: &ConnectOptions,
     ) -> Result<Self> {
-        let Some(address) = target.strip_prefix("grpc://") else {
-            bail!(InvalidArgument, "target {target:?} should be grpc://HOST:PORT");
-        };
-        let channel =
-            Channel::connect(address, ChannelOptions::default()).map_err(|s| from_status(&s))?;
-        RemoteSession::open(
-            MasterOf::Peer(channel, Liveness::default()),
-            target.to_string(),
-            graph,
-            options,
-        )
-        .await
+        RemoteSession::open(peer(target)?, target.to_string(), graph, options).await
     }
 
     async fn open(
@@ -315,6 +333,22 @@ impl RemoteSession {
         });
         let tensors = tensors.collect::<Result<_>>()?;
         Ok(StepAnswer { tensors, metadata: response.metadata.unwrap_or_default() })
+    }
+
+    /// The devices on which its nodes can run.
+    pub async fn list_devices(&self) -> Result<Vec<SessionDevice>> {
+        let request = ListDevicesRequest { session_handle: self.handle.clone() };
+        let answer: SessionDevices =
+            self.master.unary("ListDevices", request.encode(), CallOptions::default()).await?;
+        Ok(answer.0)
+    }
+
+    /// Clears containers of the server at `target` and closes all its sessions. Without containers
+    /// it clears the default one.
+    pub async fn reset(target: &str, containers: Vec<String>) -> Result<()> {
+        let request = ResetRequest { containers, device_filters: Vec::new() };
+        let options = CallOptions::default();
+        peer(target)?.unary("Reset", request.encode(), options).await
     }
 
     /// Closes the session and cancels running steps.

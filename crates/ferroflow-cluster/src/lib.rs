@@ -29,7 +29,7 @@ mod threads;
 mod wire;
 mod worker;
 
-pub use client::{ConnectOptions, InProcessMaster, RemoteSession, StepAnswer};
+pub use client::{ConnectOptions, InProcessMaster, RemoteSession, SessionDevice, StepAnswer};
 pub use departure::workers_done;
 pub use link::DataPath;
 pub use net::{NetListener, NetStream, SystemNetwork, TaskNetwork};

@@ -2,12 +2,13 @@
 
 use crate::client::ConnectOptions;
 use crate::messages::{ClusterDescription, JobDescription};
-use ferroflow_core::{Result, bail, ensure};
+use ferroflow_core::{Result, bail, ensure, err};
 use ferroflow_graph::passes::CostModel;
 use ferroflow_proto::tensorflow as pb;
 use ferroflow_runtime::{CostRuns, Placement, SessionOptions};
 use pb::attr_value::Value;
 use pb::rewriter_config::CustomGraphOptimizer;
+use prost::Message;
 
 /// The name of the graph optimizer with which a client asks for placement by cost. TensorFlow's
 /// servers skip unknown optimizers.
@@ -57,14 +58,18 @@ impl SessionConfig {
     }
 
     /// The configuration that a client of ours sends.
-    pub(super) fn of_client(options: &ConnectOptions) -> pb::ConfigProto {
-        pb::ConfigProto {
-            allow_soft_placement: true,
-            device_filters: options.device_filters.clone(),
-            isolate_session_state: options.isolate_state,
-            graph_options: placement_options(&options.placement),
-            ..Default::default()
+    pub(super) fn of_client(options: &ConnectOptions) -> Result<pb::ConfigProto> {
+        let mut config = match options.config.is_empty() {
+            true => pb::ConfigProto { allow_soft_placement: true, ..Default::default() },
+            false => pb::ConfigProto::decode(options.config.clone())
+                .map_err(|e| err!(InvalidArgument, "malformed ConfigProto: {e}"))?,
+        };
+        config.device_filters = options.device_filters.clone();
+        config.isolate_session_state = options.isolate_state;
+        if let Some(placement) = placement_options(&options.placement) {
+            config.graph_options = Some(placement);
         }
+        Ok(config)
     }
 }
 

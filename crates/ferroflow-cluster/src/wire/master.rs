@@ -3,7 +3,7 @@
 use super::config::{SessionConfig, session_options};
 use super::device::device_to_proto;
 use super::{Decode, Encode, GraphMessage, read, write};
-use crate::client::ConnectOptions;
+use crate::client::{ConnectOptions, SessionDevice, SessionDevices};
 use crate::messages::*;
 use crate::rpc::Chunks;
 use bytes::Bytes;
@@ -23,7 +23,7 @@ pub(crate) fn create_session(
 ) -> Result<Bytes> {
     Ok(write(pb::CreateSessionRequest {
         graph_def: Some(graph_to_proto(graph)?),
-        config: Some(SessionConfig::of_client(options)),
+        config: Some(SessionConfig::of_client(options)?),
         target,
     }))
 }
@@ -183,6 +183,33 @@ impl Decode for ResetRequest {
     fn decode(body: Chunks) -> Result<Self> {
         let p: pb::ResetRequest = read(body)?;
         Ok(ResetRequest { containers: p.container, device_filters: p.device_filters })
+    }
+}
+
+impl Encode for ResetRequest {
+    fn encode(self) -> Bytes {
+        let ResetRequest { containers, device_filters } = self;
+        write(pb::ResetRequest { container: containers, device_filters })
+    }
+}
+
+impl Encode for ListDevicesRequest {
+    fn encode(self) -> Bytes {
+        write(pb::ListDevicesRequest { session_handle: self.session_handle })
+    }
+}
+
+impl Decode for SessionDevices {
+    fn decode(body: Chunks) -> Result<Self> {
+        let p: pb::ListDevicesResponse = read(body)?;
+        let one = |d: pb::DeviceAttributes| SessionDevice {
+            name: d.name,
+            kind: d.device_type,
+            memory_limit: d.memory_limit,
+            incarnation: d.incarnation,
+        };
+        let all = p.local_device.into_iter().chain(p.remote_device);
+        Ok(SessionDevices(all.map(one).collect()))
     }
 }
 
