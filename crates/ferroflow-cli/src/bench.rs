@@ -57,7 +57,7 @@ fn start(n: usize) -> Result<()> {
     let problem = |e: std::io::Error| {
         Error::new(Code::Internal, format!("cannot find the path of this program: {e}"))
     };
-    let program = std::env::current_exe().map_err(problem)?.display().to_string();
+    let program = crate::own_program().map_err(problem)?.display().to_string();
     let (address, token) = (format!("127.0.0.1:{}", free_ports(1)?[0]), token()?);
     let process = |rank: usize| Process {
         // Only rank 0 prints results.

@@ -255,7 +255,7 @@ fn measured_link(n: u32, bytes: f64) -> Result<(f64, String)> {
 /// Seconds of an all-reduce of `bytes` between ranks on this host, measured by `ferroflow bench`.
 fn measured_all_reduce(ranks: u32, bytes: usize) -> Result<f64> {
     let problem = |text: String| Error::new(Code::Unavailable, format!("measuring: {text}"));
-    let own = std::env::current_exe().map_err(|e| problem(e.to_string()))?;
+    let own = crate::own_program().map_err(|e| problem(e.to_string()))?;
     let out = std::process::Command::new(own)
         .args(["bench", "allreduce", "--json", "-n", &ranks.to_string()])
         .args(["--sizes", &bytes.to_string(), "--seconds", "0.6"])

@@ -16,7 +16,7 @@ pub struct Guard(Option<Child>);
 impl Guard {
     /// Starts the watchdog. If that fails, the job runs without it.
     pub fn start() -> Guard {
-        let started = std::env::current_exe().and_then(|program| {
+        let started = crate::own_program().and_then(|program| {
             let mut command = Command::new(program);
             command.arg("guard").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
             // Its own group, so that Ctrl-C does not reach it.

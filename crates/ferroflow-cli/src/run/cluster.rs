@@ -96,7 +96,7 @@ fn free_ports(
 }
 
 fn own_program() -> Result<String> {
-    let path = std::env::current_exe()
+    let path = crate::own_program()
         .map_err(|e| Error::new(Code::NotFound, format!("cannot find this program: {e}")))?;
     Ok(path.display().to_string())
 }

@@ -28,7 +28,7 @@ pub fn processes(
     address: &str,
     token: &str,
 ) -> Result<Vec<Process>> {
-    let own = std::env::current_exe()
+    let own = crate::own_program()
         .map_err(|e| invalid(format!("cannot find the path of this program: {e}")))?;
     let process = |(i, host): (usize, &Host)| {
         let env = [

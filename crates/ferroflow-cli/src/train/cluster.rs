@@ -158,7 +158,7 @@ pub fn lead(args: &Args) -> Result<()> {
     let stop = Stop::on_signal()?;
     let (lines, received) = mpsc::channel::<(usize, Option<String>)>();
     let mut cluster = Cluster {
-        program: std::env::current_exe().map_err(|e| failed("cannot find this program", e))?,
+        program: crate::own_program().map_err(|e| failed("cannot find this program", e))?,
         args,
         spec: free_cluster(args.ps, args.workers)?,
         servers: Children::new(),

@@ -1,0 +1,102 @@
+//! The `ferroflow` command, for its program and for the Python package, which carries it too.
+#![forbid(unsafe_code)]
+
+mod bench;
+#[cfg(test)]
+mod command_doc;
+mod inspect;
+mod launch;
+mod place;
+mod plan;
+mod run;
+mod say;
+mod server;
+mod train;
+mod units;
+
+use clap::{Parser, Subcommand};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+/// Distributed TensorFlow, re-founded in Rust.
+#[derive(Parser)]
+#[command(name = "ferroflow", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    Inspect(inspect::Args),
+    Server(server::Args),
+    Run(run::Args),
+    Plan(plan::Args),
+    Place(place::Args),
+    Bench(bench::Args),
+    Train(train::Args),
+    /// End the processes of a job whose launcher was killed
+    #[command(hide = true)]
+    Guard(launch::guard::Args),
+    /// Print free ports; `run -H` calls this on other hosts
+    #[command(hide = true)]
+    Ports(run::ports::Args),
+    #[command(hide = true)]
+    ReduceServer(run::summing::Args),
+}
+
+/// The program that starts this command again.
+static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+
+/// The path of this program, for the processes that it starts.
+fn own_program() -> std::io::Result<PathBuf> {
+    match PROGRAM.get() {
+        Some(program) => Ok(program.clone()),
+        None => std::env::current_exe(),
+    }
+}
+
+/// The command line, with `-np` (the spelling of other launchers) replaced by `--np`.
+fn normalized(words: Vec<OsString>) -> Vec<OsString> {
+    let mut ours = true;
+    let one = |word: OsString| {
+        // Words after `--` belong to the user's program.
+        ours &= word != "--";
+        if ours && word == "-np" { "--np".into() } else { word }
+    };
+    words.into_iter().map(one).collect()
+}
+
+fn parsed(words: Vec<OsString>) -> Cli {
+    let words = normalized(words);
+    let is_run = words.get(1).is_some_and(|w| w == "run");
+    Cli::try_parse_from(words).unwrap_or_else(|e| if is_run { run::explained(e) } else { e }.exit())
+}
+
+/// Runs the command with these words, the first of which is its name, and returns the exit status.
+/// `program` is what starts the command again, if that is not the program of this process.
+pub fn main_from(words: Vec<OsString>, program: Option<PathBuf>) -> u8 {
+    if let Some(program) = program {
+        let _ = PROGRAM.set(program);
+    }
+    let result = match parsed(words).verb {
+        Verb::Inspect(args) => inspect::run(args),
+        Verb::Server(args) => server::run(args),
+        Verb::Train(args) => train::run(args),
+        Verb::Run(args) => run::run(args),
+        Verb::ReduceServer(_) => run::summing::serve(),
+        Verb::Plan(args) => plan::run(args),
+        Verb::Place(args) => place::run(args),
+        Verb::Bench(args) => bench::run(args),
+        Verb::Ports(args) => run::ports::run(args),
+        Verb::Guard(args) => launch::guard::run(args),
+    };
+    match result {
+        Ok(()) => 0,
+        Err(e) => {
+            eprintln!("ferroflow: {}", e.message());
+            1
+        }
+    }
+}
