@@ -10,6 +10,7 @@ use crate::binary::Profile;
 use crate::book;
 use crate::conformance;
 use crate::programs;
+use crate::python;
 use crate::skipped;
 use crate::steps::{self, Failure, Result, Steps};
 use crate::tidy;
@@ -52,6 +53,8 @@ enum Step {
     Doc,
     /// The book in docs/
     Book,
+    /// The Python wheel, installed where there is no TensorFlow, and its tests
+    Python,
     /// The conformance programs that our servers must pass
     Conformance,
 }
@@ -66,6 +69,7 @@ impl Step {
             Step::Doctest => "doctest",
             Step::Doc => "doc",
             Step::Book => "book",
+            Step::Python => "python",
             Step::Conformance => "conformance",
         }
     }
@@ -76,6 +80,7 @@ impl Step {
             Step::Fmt => "cargo xtask check --only fmt (`cargo fmt` repairs)".into(),
             Step::Tidy => "cargo xtask tidy".into(),
             Step::Conformance => "cargo xtask conformance [--only PROGRAM]".into(),
+            Step::Python => "cargo xtask python [MODULE]".into(),
             _ => format!("cargo xtask check --only {}", self.name()),
         }
     }
@@ -99,6 +104,7 @@ impl Step {
             }
             Step::Doc => steps::run(&mut documentation()),
             Step::Conformance => conformance::checked(Profile::new(args.release)),
+            Step::Python => python::checked(Profile::new(args.release)),
         }
     }
 }

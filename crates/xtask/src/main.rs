@@ -13,6 +13,7 @@ mod digits;
 mod oracle;
 mod paths;
 mod programs;
+mod python;
 mod skipped;
 mod soak;
 mod steps;
@@ -38,6 +39,7 @@ Most used:
   cargo xtask oracle --only 'Conv.*'           ops compared with TensorFlow's, on random calls
   cargo xtask digits                           the digits CNN in every mode, while tasks are killed
   cargo xtask soak --minutes 30                synchronous training while tasks are killed
+  cargo xtask python --develop                 the Python package from its sources, built quickly
   cargo xtask book                             the book in docs/
 
 You need Cargo, gcc and Python 3.11; the commands install the rest."
@@ -56,9 +58,11 @@ enum Chore {
     BenchRust(bench::RustArgs),
     Digits(digits::Args),
     Oracle(oracle::Args),
+    Python(python::Args),
     Soak(soak::Args),
     Tidy(tidy::Args),
     Venv(venv::Args),
+    Wheel(python::WheelArgs),
 }
 
 fn main() -> ExitCode {
@@ -70,9 +74,11 @@ fn main() -> ExitCode {
         Chore::BenchRust(args) => bench::run_rust(&args),
         Chore::Digits(args) => digits::run(&args),
         Chore::Oracle(args) => oracle::run(&args),
+        Chore::Python(args) => python::run(&args),
         Chore::Soak(args) => soak::run(&args),
         Chore::Tidy(args) => tidy::run(&args),
         Chore::Venv(args) => venv::run(&args),
+        Chore::Wheel(args) => python::run_wheel(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -5,8 +5,8 @@ use super::Finding;
 use super::tree::{Tree, identifiers};
 
 /// Crates that may depend on tokio.
-const WITH_TOKIO: [&str; 4] =
-    ["ferroflow", "ferroflow-cluster", "ferroflow-cli", "ferroflow-train"];
+const WITH_TOKIO: [&str; 5] =
+    ["ferroflow", "ferroflow-cluster", "ferroflow-cli", "ferroflow-python", "ferroflow-train"];
 
 /// Crates with the kernels of ops begin with this.
 const OPS: &str = "ferroflow-ops";

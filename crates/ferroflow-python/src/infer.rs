@@ -1,0 +1,145 @@
+//! Static shapes and values of new nodes.
+
+use ferroflow_core::{DType, PartialShape, Result, Tensor};
+use ferroflow_graph::{AttrValue, ControlFlow, Endpoint, GraphIr, Node, NodeId, OpRole, ShapeCtx};
+
+type Shapes<'a> = &'a dyn Fn(Endpoint) -> PartialShape;
+
+/// The shapes of a node's outputs. An error of the op's shape function is the caller's mistake.
+pub fn shapes(ir: &GraphIr, shape: Shapes<'_>, id: NodeId) -> Result<Vec<PartialShape>> {
+    let node = ir.node(id);
+    let unknown = || vec![PartialShape::unknown(); node.output_types.len()];
+    if let Some(value) = value_of(node) {
+        return Ok(vec![value.shape().into()]);
+    }
+    if node.op.control_flow == Some(ControlFlow::Merge) {
+        return Ok(merged(ir, shape, node));
+    }
+    if let Some(held) = variable_shape(ir, node) {
+        return Ok(vec![held; node.output_types.len()]);
+    }
+    let Some(infer) = &node.op.shape else { return Ok(unknown()) };
+    let inputs: Vec<PartialShape> = node.inputs.iter().map(|e| shape(*e)).collect();
+    let constants: Vec<Option<Tensor>> =
+        node.inputs.iter().map(|e| shape_argument(ir, shape, *e)).collect();
+    let outputs = node.output_types.len();
+    let found =
+        infer(&ShapeCtx { attrs: &node.attrs, inputs: &inputs, constants: &constants, outputs })?;
+    Ok(if found.len() == outputs { found } else { unknown() })
+}
+
+/// What a shape function may know of an input's value. Parts that are unknown are -1, which is
+/// what a shape argument means by it.
+fn shape_argument(ir: &GraphIr, shape: Shapes<'_>, e: Endpoint) -> Option<Tensor> {
+    if let Some(value) = constant(ir, shape, e) {
+        return Some(value);
+    }
+    let dtype = ir.type_of(e).dtype;
+    if !matches!(dtype, DType::Int32 | DType::Int64) || shape(e).rank() != Some(1) {
+        return None;
+    }
+    let dims = constant_shape(ir, shape, e);
+    let dims = dims.dims()?;
+    if dims.iter().filter(|d| d.is_none()).count() > 1 {
+        return None;
+    }
+    let ints: Vec<i64> = dims.iter().map(|d| d.map_or(-1, |d| d as i64)).collect();
+    integers(dtype, &[ints.len()], &ints)
+}
+
+fn integers(dtype: DType, shape: &[usize], values: &[i64]) -> Option<Tensor> {
+    match dtype {
+        DType::Int64 => Tensor::from_slice(shape, values).ok(),
+        _ => {
+            let small: Option<Vec<i32>> = values.iter().map(|&x| i32::try_from(x).ok()).collect();
+            Tensor::from_slice(shape, &small?).ok()
+        }
+    }
+}
+
+fn value_of(node: &Node) -> Option<&Tensor> {
+    if node.op.role != OpRole::Constant {
+        return None;
+    }
+    match node.attrs.get("value") {
+        Some(AttrValue::Tensor(value)) => Some(value),
+        _ => None,
+    }
+}
+
+/// The shape of a variable whose handle the node reads and returns.
+fn variable_shape(ir: &GraphIr, node: &Node) -> Option<PartialShape> {
+    let [handle] = node.inputs[..] else { return None };
+    if !node.op.reads_variables || node.output_types.len() != 1 {
+        return None;
+    }
+    if ir.type_of(handle).dtype != DType::Resource || !node.attrs.contains("dtype") {
+        return None;
+    }
+    let source = through_identities(ir, handle);
+    let variable = ir.node(source.node);
+    if variable.op.role != OpRole::Variable {
+        return None;
+    }
+    variable.attrs.shape("shape").ok()
+}
+
+fn through_identities(ir: &GraphIr, mut e: Endpoint) -> Endpoint {
+    loop {
+        let node = ir.node(e.node);
+        let passes = matches!(
+            node.op.control_flow,
+            Some(ControlFlow::Enter | ControlFlow::Switch | ControlFlow::Exit)
+        );
+        match node.inputs.first() {
+            Some(&input) if passes || node.op.role == OpRole::Identity => e = input,
+            _ => return e,
+        }
+    }
+}
+
+/// `Merge` passes on the input that arrives first: its shape is what all have in common.
+fn merged(ir: &GraphIr, shape: Shapes<'_>, node: &Node) -> Vec<PartialShape> {
+    let mut common: Option<PartialShape> = None;
+    for e in &node.inputs {
+        let next = shape(*e);
+        common = Some(match common {
+            None => next,
+            Some(before) => in_common(&before, &next),
+        });
+    }
+    let _ = ir;
+    let mut all = vec![PartialShape::scalar(); node.output_types.len()];
+    if let (Some(first), Some(common)) = (all.first_mut(), common) {
+        *first = common;
+    }
+    all
+}
+
+fn in_common(a: &PartialShape, b: &PartialShape) -> PartialShape {
+    match (a.dims(), b.dims()) {
+        (Some(a), Some(b)) if a.len() == b.len() => {
+            PartialShape::new(a.iter().zip(b).map(|(x, y)| x.filter(|_| x == y)))
+        }
+        _ => PartialShape::unknown(),
+    }
+}
+
+/// The value of a tensor, if it is a constant.
+pub fn constant(ir: &GraphIr, shape: Shapes<'_>, e: Endpoint) -> Option<Tensor> {
+    let _ = shape;
+    value_of(ir.node(e.node)).filter(|_| e.slot == 0).cloned()
+}
+
+/// The shape that a tensor holds, as far as it is known.
+pub fn constant_shape(ir: &GraphIr, shape: Shapes<'_>, e: Endpoint) -> PartialShape {
+    if let Some(value) = constant(ir, shape, e)
+        && let Ok(dims) = value.to_indices()
+    {
+        return PartialShape::from_i64s(&dims).unwrap_or_default();
+    }
+    match shape(e).dim(0) {
+        Some(rank) if rank <= 254 && shape(e).rank() == Some(1) => PartialShape::of_rank(rank),
+        _ => PartialShape::unknown(),
+    }
+}

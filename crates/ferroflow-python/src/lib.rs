@@ -1,0 +1,45 @@
+//! `ferroflow._ferroflow`: the part of the Python package that is written in Rust. Graphs and
+//! sessions live here; Python holds handles to their nodes.
+
+mod apply;
+mod array;
+mod attr;
+mod body;
+mod command;
+mod error;
+mod graph;
+mod handles;
+mod hooks;
+mod import;
+mod infer;
+mod made_at;
+mod names;
+mod ops;
+mod server;
+mod session;
+mod wire;
+
+use pyo3::prelude::*;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+#[pymodule]
+fn _ferroflow(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("StatusError", module.py().get_type::<error::StatusError>())?;
+    module.add_class::<graph::GraphCore>()?;
+    module.add_class::<handles::PyOperation>()?;
+    module.add_class::<handles::PyTensor>()?;
+    module.add_class::<session::SessionCore>()?;
+    module.add_class::<server::ServerCore>()?;
+    module.add_function(wrap_pyfunction!(hooks::install, module)?)?;
+    module.add_function(wrap_pyfunction!(ops::op_names, module)?)?;
+    module.add_function(wrap_pyfunction!(ops::op_def, module)?)?;
+    module.add_function(wrap_pyfunction!(ops::has_kernel, module)?)?;
+    module.add_function(wrap_pyfunction!(array::encode_tensor, module)?)?;
+    module.add_function(wrap_pyfunction!(array::decode_tensor, module)?)?;
+    module.add_function(wrap_pyfunction!(session::reset, module)?)?;
+    module.add_function(wrap_pyfunction!(command::main, module)?)?;
+    Ok(())
+}

@@ -1,0 +1,461 @@
+//! Sessions: in this process, or on a server. The GIL is released while a step runs, and Ctrl-C
+//! cancels it.
+
+use crate::array::{from_numpy, to_numpy};
+use crate::error::status;
+use crate::graph::GraphCore;
+use crate::handles::{PyOperation, PyTensor};
+use crate::ops;
+use crate::wire::node_def;
+use ferroflow_cluster::{ConnectOptions, RemoteSession, network_threads, run_metadata};
+use ferroflow_core::{CancelToken, DType, Error, InlineScope, Result, Tensor, ThreadKind, err};
+use ferroflow_graph::GraphDef;
+use ferroflow_runtime::{RunOptions, RunRequest, SessionOptions, Task, TaskSession};
+use parking_lot::{Condvar, Mutex};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+use tokio::runtime::Runtime;
+
+/// How often a waiting thread looks for signals.
+const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// The network threads of all sessions on servers.
+static NETWORK: LazyLock<Result<Runtime>> = LazyLock::new(network_threads);
+
+/// A session of a graph.
+#[pyclass(frozen, module = "ferroflow._ferroflow")]
+pub struct SessionCore {
+    graph: Py<GraphCore>,
+    runner: Runner,
+    sent: Mutex<Sent>,
+    /// One thread at a time sends nodes.
+    sending: AtomicBool,
+    /// The process that opened it.
+    process: AtomicU32,
+}
+
+enum Runner {
+    Local(Arc<TaskSession>),
+    Remote(Arc<RemoteSession>),
+}
+
+/// How much of the graph the session has.
+#[derive(Clone, Copy, Default)]
+struct Sent {
+    nodes: usize,
+    functions: usize,
+    changes: usize,
+}
+
+/// What a step returns: its values, and the serialized `RunMetadata`.
+struct Answer {
+    tensors: Vec<Tensor>,
+    metadata: bytes::Bytes,
+}
+
+type Outcome = Arc<(Mutex<Option<Result<Answer>>>, Condvar)>;
+
+/// The options of a step: timeout in milliseconds, trace, partition graphs.
+type StepOptions = (u64, bool, bool);
+
+impl SessionCore {
+    /// Sends the nodes that the session does not have yet.
+    fn catch_up(&self, py: Python<'_>) -> PyResult<()> {
+        if self.is_up_to_date(py) {
+            return Ok(());
+        }
+        while self.sending.swap(true, Ordering::Acquire) {
+            py.detach(|| std::thread::sleep(Duration::from_micros(200)));
+        }
+        let result = self.send(py);
+        self.sending.store(false, Ordering::Release);
+        result
+    }
+
+    fn is_up_to_date(&self, py: Python<'_>) -> bool {
+        let sent = *self.sent.lock();
+        let graph = self.graph.borrow(py);
+        sent.nodes == graph.ir.len()
+            && sent.functions == graph.ir.library.len()
+            && sent.changes == graph.change_count()
+    }
+
+    fn send(&self, py: Python<'_>) -> PyResult<()> {
+        let sent = *self.sent.lock();
+        let (def, now) = {
+            let graph = self.graph.borrow(py);
+            if let Some(name) = graph.changed_below(sent.changes, sent.nodes) {
+                let text = format!(
+                    "Operation '{name}' was changed after it was run by a session. This mutation \
+                     will have no effect; make a new session after the graph is complete"
+                );
+                return Err(pyo3::exceptions::PyRuntimeError::new_err(text));
+            }
+            let nodes = graph.ir.ids().skip(sent.nodes).map(|id| node_def(&graph, id, true));
+            let functions = graph.ir.library.functions();
+            let functions = match sent.functions == graph.ir.library.len() {
+                true => Vec::new(),
+                false => functions.cloned().collect(),
+            };
+            let def = GraphDef {
+                nodes: nodes.collect(),
+                functions,
+                gradients: graph.ir.library.gradients().clone(),
+                versions: graph.ir.versions.clone(),
+            };
+            let now = Sent {
+                nodes: graph.ir.len(),
+                functions: graph.ir.library.len(),
+                changes: graph.change_count(),
+            };
+            (def, now)
+        };
+        match &self.runner {
+            Runner::Local(session) => {
+                let extended = py.detach(|| session.extend(&def, None));
+                extended.map_err(|e| status(&e))?;
+            }
+            Runner::Remote(session) => {
+                let session = session.clone();
+                let extend = async move { session.extend(&def).await };
+                wait_for(py, extend)?.map_err(|e| status(&e))?;
+            }
+        }
+        *self.sent.lock() = now;
+        Ok(())
+    }
+
+    fn check_process(&self) -> PyResult<()> {
+        let opened = self.process.load(Ordering::Relaxed);
+        if opened == std::process::id() {
+            return Ok(());
+        }
+        let text = format!(
+            "this session was opened by process {opened} before it forked; open a session in each \
+             process, or start processes with multiprocessing's 'spawn'"
+        );
+        Err(status(&err!(FailedPrecondition, "{text}")))
+    }
+
+    fn step(&self, py: Python<'_>, request: RunRequest) -> PyResult<Answer> {
+        match &self.runner {
+            Runner::Local(session) => run_local(py, session, |scope, cancel, done| {
+                session.run_in(scope, request, cancel, done);
+            }),
+            Runner::Remote(session) => {
+                let session = session.clone();
+                let run = async move {
+                    let answer = session.run_step(request).await?;
+                    let metadata = answer.metadata.bytes().clone();
+                    Ok(Answer { tensors: answer.tensors, metadata })
+                };
+                wait_for(py, run)?.map_err(|e| status(&e))
+            }
+        }
+    }
+}
+
+/// Starts a step of a local session and waits for it.
+fn run_local(
+    py: Python<'_>,
+    session: &TaskSession,
+    start: impl FnOnce(&InlineScope, CancelToken, ferroflow_runtime::SessionDone) + Send,
+) -> PyResult<Answer> {
+    let _ = session;
+    let outcome: Outcome = Outcome::default();
+    let tell = outcome.clone();
+    let done = Box::new(move |result: Result<ferroflow_runtime::RunOutput>| {
+        let answer = result.and_then(|output| {
+            let metadata = run_metadata(&output)?.bytes().clone();
+            Ok(Answer { tensors: output.tensors, metadata })
+        });
+        *tell.0.lock() = Some(answer);
+        tell.1.notify_all();
+    });
+    let cancel = CancelToken::new();
+    let ended = py.detach(|| {
+        let scope = InlineScope::new(ThreadKind::Network);
+        start(&scope, cancel.clone(), done);
+        drop(scope);
+        take(&outcome)
+    });
+    if let Some(answer) = ended {
+        return answer.map_err(|e| status(&e));
+    }
+    loop {
+        if let Some(answer) = py.detach(|| take(&outcome)) {
+            return answer.map_err(|e| status(&e));
+        }
+        if let Err(interrupt) = py.check_signals() {
+            cancel.cancel(err!(Cancelled, "the step was interrupted"));
+            // The step ends before the exception is raised: nothing runs behind the user's back.
+            py.detach(|| while take(&outcome).is_none() {});
+            return Err(interrupt);
+        }
+    }
+}
+
+/// The outcome of a step, if it ends before the next look for signals.
+fn take(outcome: &Outcome) -> Option<Result<Answer>> {
+    let mut result = outcome.0.lock();
+    if result.is_none() {
+        outcome.1.wait_while_for(&mut result, |r| r.is_none(), SIGNAL_INTERVAL);
+    }
+    result.take()
+}
+
+/// Runs a call on the network threads and waits for it. Ctrl-C drops the call, which cancels it.
+fn wait_for<T: Send + 'static>(
+    py: Python<'_>,
+    call: impl Future<Output = T> + Send + 'static,
+) -> PyResult<T> {
+    let runtime = NETWORK.as_ref().map_err(status)?;
+    let (tell, told) = std::sync::mpsc::channel();
+    let task = runtime.spawn(async move { drop(tell.send(call.await)) });
+    let told = Mutex::new(told);
+    loop {
+        let received = py.detach(|| told.lock().recv_timeout(SIGNAL_INTERVAL));
+        match received {
+            Ok(value) => return Ok(value),
+            Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {
+                if let Err(interrupt) = py.check_signals() {
+                    task.abort();
+                    return Err(interrupt);
+                }
+            }
+            Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => {
+                return Err(status(&err!(Internal, "a call ended without a result")));
+            }
+        }
+    }
+}
+
+/// The task of sessions without a server: one for each number of CPU devices.
+fn local_task(cpus: u32) -> Arc<Task> {
+    static TASKS: Mutex<Vec<(u32, u32, Arc<Task>)>> = Mutex::new(Vec::new());
+    let mut tasks = TASKS.lock();
+    let process = std::process::id();
+    if let Some((_, _, task)) = tasks.iter().find(|(p, n, _)| (*p, *n) == (process, cpus)) {
+        return task.clone();
+    }
+    let task = Task::new(Arc::new(ops::catalog().clone()), "localhost", 0, cpus);
+    tasks.push((process, cpus, task.clone()));
+    task
+}
+
+#[pymethods]
+impl SessionCore {
+    /// Opens a session of `graph` on `target`: empty for this process, or `grpc://host:port`.
+    #[new]
+    #[pyo3(signature = (graph, target, *, cpus=1, soft_placement=false, log_placement=false,
+        isolate_state=false, device_filters=Vec::new(), optimize=true, timeout_ms=0, config=Vec::new()))]
+    fn new(
+        py: Python<'_>,
+        graph: Py<GraphCore>,
+        target: &str,
+        cpus: u32,
+        soft_placement: bool,
+        log_placement: bool,
+        isolate_state: bool,
+        device_filters: Vec<String>,
+        optimize: bool,
+        timeout_ms: u64,
+        config: Vec<u8>,
+    ) -> PyResult<SessionCore> {
+        let nothing = GraphDef::default();
+        let runner = if target.is_empty() {
+            let options = SessionOptions {
+                // Each session without a server has variables of its own.
+                isolate_state: true,
+                allow_soft_placement: soft_placement,
+                log_device_placement: log_placement,
+                disable_optimizer: !optimize,
+                ..SessionOptions::default()
+            };
+            let opened = py.detach(|| TaskSession::new(local_task(cpus), &nothing, options));
+            Runner::Local(Arc::new(opened.map_err(|e| status(&e))?))
+        } else {
+            let mut options =
+                ConnectOptions { device_filters, isolate_state, ..ConnectOptions::default() };
+            options.config = config.into();
+            options.timeout = match timeout_ms {
+                0 => Duration::from_secs(60 * 60 * 24 * 365),
+                ms => Duration::from_millis(ms),
+            };
+            let target = target.to_string();
+            let connect =
+                async move { RemoteSession::connect_with(&target, &nothing, &options).await };
+            let session = wait_for(py, connect)?.map_err(|e| status(&e))?;
+            Runner::Remote(Arc::new(session))
+        };
+        Ok(SessionCore {
+            graph,
+            runner,
+            sent: Mutex::default(),
+            sending: AtomicBool::new(false),
+            process: AtomicU32::new(std::process::id()),
+        })
+    }
+
+    /// Runs a step. Feeds are pairs of a tensor and an array of the matching dtype. Returns the
+    /// values of `fetches`, and the serialized `RunMetadata` if anything was recorded.
+    #[pyo3(signature = (fetches, targets, feeds, options=(0, false, false)))]
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        fetches: Vec<Bound<'py, PyTensor>>,
+        targets: Vec<Bound<'py, PyOperation>>,
+        feeds: Vec<(Bound<'py, PyTensor>, Bound<'py, PyAny>)>,
+        options: StepOptions,
+    ) -> PyResult<(Bound<'py, PyList>, Option<Bound<'py, PyBytes>>)> {
+        self.check_process()?;
+        self.catch_up(py)?;
+        let request = RunRequest {
+            feeds: fed(py, &feeds)?,
+            fetches: fetches.iter().map(|t| tensor_name(py, t.get())).collect(),
+            targets: targets.iter().map(|op| op.get().name.bind(py).to_string()).collect(),
+            options: run_options(options),
+        };
+        let answer = self.step(py, request)?;
+        let metadata = (!answer.metadata.is_empty()).then(|| PyBytes::new(py, &answer.metadata));
+        Ok((arrays(py, answer.tensors)?, metadata))
+    }
+
+    /// Announces a step that is fed and fetched in parts; returns its handle.
+    fn partial_run_setup(
+        &self,
+        py: Python<'_>,
+        fetches: Vec<Bound<'_, PyTensor>>,
+        targets: Vec<Bound<'_, PyOperation>>,
+        feeds: Vec<Bound<'_, PyTensor>>,
+    ) -> PyResult<String> {
+        self.check_process()?;
+        self.catch_up(py)?;
+        let feeds = feeds.iter().map(|t| tensor_name(py, t.get())).collect();
+        let fetches = fetches.iter().map(|t| tensor_name(py, t.get())).collect();
+        let targets = targets.iter().map(|op| op.get().name.bind(py).to_string()).collect();
+        let handle = match &self.runner {
+            Runner::Local(session) => {
+                py.detach(|| session.partial_run_setup(feeds, fetches, targets))
+            }
+            Runner::Remote(session) => {
+                let session = session.clone();
+                wait_for(
+                    py,
+                    async move { session.partial_run_setup(feeds, fetches, targets).await },
+                )?
+            }
+        };
+        handle.map_err(|e| status(&e))
+    }
+
+    /// Feeds and fetches a part of an announced step.
+    fn partial_run<'py>(
+        &self,
+        py: Python<'py>,
+        handle: String,
+        fetches: Vec<Bound<'py, PyTensor>>,
+        feeds: Vec<(Bound<'py, PyTensor>, Bound<'py, PyAny>)>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        self.check_process()?;
+        let feeds = fed(py, &feeds)?;
+        let fetches: Vec<String> = fetches.iter().map(|t| tensor_name(py, t.get())).collect();
+        let tensors = match &self.runner {
+            Runner::Local(session) => {
+                run_local(py, session, |_, cancel, done| {
+                    session.partial_run(&handle, feeds, fetches, cancel, done);
+                })?
+                .tensors
+            }
+            Runner::Remote(session) => {
+                let session = session.clone();
+                let part = async move { session.partial_run(&handle, feeds, fetches, None).await };
+                wait_for(py, part)?.map_err(|e| status(&e))?
+            }
+        };
+        arrays(py, tensors)
+    }
+
+    /// The devices of the session: name, type, memory and incarnation.
+    fn list_devices(&self, py: Python<'_>) -> PyResult<Vec<(String, String, i64, u64)>> {
+        match &self.runner {
+            Runner::Local(session) => {
+                let one = |d: &Arc<ferroflow_core::DeviceInfo>| {
+                    (d.text.clone(), d.kind().to_string(), d.memory_limit, d.incarnation)
+                };
+                Ok(session.devices().iter().map(one).collect())
+            }
+            Runner::Remote(session) => {
+                let session = session.clone();
+                let found = wait_for(py, async move { session.list_devices().await })?;
+                let one = |d: ferroflow_cluster::SessionDevice| {
+                    (d.name, d.kind, d.memory_limit, d.incarnation)
+                };
+                Ok(found.map_err(|e| status(&e))?.into_iter().map(one).collect())
+            }
+        }
+    }
+
+    /// Closes the session and cancels its steps.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        if self.check_process().is_err() {
+            return Ok(());
+        }
+        match &self.runner {
+            Runner::Local(session) => {
+                py.detach(|| session.close(Box::new(|| {})));
+                Ok(())
+            }
+            Runner::Remote(session) => {
+                let session = session.clone();
+                wait_for(py, async move { session.close().await })?.map_err(|e| status(&e))
+            }
+        }
+    }
+}
+
+/// Clears containers of the server at `target` and closes its sessions.
+#[pyfunction]
+pub fn reset(py: Python<'_>, target: String, containers: Vec<String>) -> PyResult<()> {
+    if target.is_empty() {
+        let text = "Session.reset needs a target: sessions without one keep nothing to reset";
+        return Err(status(&err!(Unimplemented, "{text}")));
+    }
+    let call = async move { RemoteSession::reset(&target, containers).await };
+    wait_for(py, call)?.map_err(|e| status(&e))
+}
+
+fn run_options((timeout_ms, trace, output_partition_graphs): StepOptions) -> RunOptions {
+    RunOptions {
+        trace,
+        output_partition_graphs,
+        timeout: (timeout_ms > 0).then(|| Duration::from_millis(timeout_ms)),
+        ..RunOptions::default()
+    }
+}
+
+fn tensor_name(py: Python<'_>, t: &PyTensor) -> String {
+    format!("{}:{}", t.op.get().name.bind(py), t.endpoint.slot)
+}
+
+fn fed(
+    py: Python<'_>,
+    feeds: &[(Bound<'_, PyTensor>, Bound<'_, PyAny>)],
+) -> PyResult<Vec<(String, Tensor)>> {
+    let one = |(tensor, value): &(Bound<'_, PyTensor>, Bound<'_, PyAny>)| {
+        let tensor = tensor.get();
+        let dtype = DType::from_number(i32::from(tensor.number % 100));
+        let dtype = dtype.map_err(|e: Error| status(&e))?;
+        Ok((tensor_name(py, tensor), from_numpy(value, dtype)?))
+    };
+    feeds.iter().map(one).collect()
+}
+
+fn arrays(py: Python<'_>, tensors: Vec<Tensor>) -> PyResult<Bound<'_, PyList>> {
+    let all: Vec<Bound<'_, PyAny>> =
+        tensors.into_iter().map(|t| to_numpy(py, t, true)).collect::<PyResult<_>>()?;
+    PyList::new(py, all)
+}
