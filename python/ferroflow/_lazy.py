@@ -106,7 +106,7 @@ class _Loader:
         self.names = names
 
     def create_module(self, spec):
-        return LazyModule(spec.name)
+        return LazyModule(spec.name)._fill(self.names)
 
     def exec_module(self, module):
-        module._fill(self.names)
+        pass
