@@ -227,6 +227,10 @@ class Graph(_ferroflow.GraphCore):
             found.extend(c for c in controller.control_inputs if c not in input_ops)
         return found
 
+    def _record_op_seen_by_control_dependencies(self, op):
+        for controller in self._control_dependencies_stack:
+            controller.add_op(op)
+
     def _finish_op(self, op, ref_inputs=()):
         """Gives a new operation what its surroundings say. Rust calls it while there are any."""
         context = self._control_flow_context_value
@@ -234,7 +238,9 @@ class Graph(_ferroflow.GraphCore):
         if self._default_original_op is not None:
             op._original_op = self._default_original_op
         if context is not None:
-            context.AddOp(op)
+            # What the context adds for the inputs is named after the operation.
+            with self.name_scope(op.name + "/"):
+                context.AddOp(op)
         for key, value in self._attr_scope_map.items():
             if not op._has_attr(key):
                 if callable(value):
@@ -245,8 +251,7 @@ class Graph(_ferroflow.GraphCore):
             op._set_attr_value("_kernel", self._op_to_kernel_label_map[op.type])
         if self._gradient_override_map and op.type in self._gradient_override_map:
             op._set_attr_value("_gradient_op_type", self._gradient_override_map[op.type])
-        for controller in self._control_dependencies_stack:
-            controller.add_op(op)
+        self._record_op_seen_by_control_dependencies(op)
         colocate = list(self._colocation_stack[::-1])
         for ref_op in ref_inputs:
             if ref_op not in colocate:
@@ -342,10 +347,9 @@ class Graph(_ferroflow.GraphCore):
         if control_inputs is None:
             return _ControlDependencies(self, None)
         found = []
-        current = self._control_dependencies_stack
         for item in control_inputs:
-            if hasattr(item, "_in_graph_mode") and hasattr(item, "handle") and item.handle is not None:
-                item = item.handle
+            if hasattr(item, "_handle") and hasattr(item, "op"):
+                item = item.op
             elif isinstance(item, (list, tuple)):
                 raise TypeError(f"Control input must be an operation or a tensor, not {item!r}")
             item = self.as_graph_element(item)
@@ -355,7 +359,7 @@ class Graph(_ferroflow.GraphCore):
                 raise TypeError(f"Control input must be Operation or Tensor: {item!r}")
             if item not in found:
                 found.append(item)
-        del current
+                item._set_attr_value("_has_manual_control_dependencies", True)
         return _ControlDependencies(self, found)
 
     @contextlib.contextmanager
@@ -1035,7 +1039,24 @@ def _convert_for_rust(value, dtype, name, as_ref, preferred_dtype, graph):
     """Called by `Graph.apply_op` for an argument that is no tensor."""
     if graph is not get_default_graph():
         with graph.as_default():
-            return convert_to_tensor(value, dtype, name, as_ref, preferred_dtype)
+            return _convert_argument(value, dtype, name, as_ref, preferred_dtype)
+    return _convert_argument(value, dtype, name, as_ref, preferred_dtype)
+
+
+def _convert_argument(value, dtype, name, as_ref, preferred_dtype):
+    """What a value is by itself comes before the default of the attribute that it decides."""
+    if dtype is None and preferred_dtype is not None:
+        preferred = dtypes.as_dtype(preferred_dtype)
+        try:
+            plain = convert_to_tensor(value, None, name, as_ref)
+        except TypeError:
+            plain = None
+        if plain is not None:
+            kind = plain.dtype.base_dtype
+            if kind == preferred or kind.is_integer and (preferred.is_integer or preferred.is_floating):
+                return plain
+            if kind.is_floating and preferred.is_floating:
+                return plain
     return convert_to_tensor(value, dtype, name, as_ref, preferred_dtype)
 
 

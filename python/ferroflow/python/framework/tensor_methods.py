@@ -125,3 +125,7 @@ Tensor.ref = experimental_ref
 Tensor._id = property(id)
 Tensor._override_operator = classmethod(_override_operator)
 Tensor.OVERLOADABLE_OPERATORS = OVERLOADABLE_OPERATORS
+
+from ferroflow.python.framework import operator_stubs  # noqa: E402  pylint: disable=wrong-import-position
+
+operator_stubs.install(Tensor)

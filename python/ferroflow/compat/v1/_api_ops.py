@@ -1,0 +1,376 @@
+"""Names of ops, layers, losses, metrics and optimizers.
+
+`python tools/api_names.py` writes this file from the marks `@export` in the sources.
+"""
+
+NAMES = {
+    "ferroflow.python.ops.array_ops": (
+        "broadcast_dynamic_shape broadcast_static_shape concat ensure_shape expand_dims "
+        "fill guarantee_const identity linalg.matrix_transpose=matrix_transpose "
+        "linalg.transpose=matrix_transpose manip.reshape=reshape matrix_transpose meshgrid "
+        "newaxis ones ones_like parallel_stack placeholder placeholder_with_default rank "
+        "repeat reshape reverse_sequence shape shape_n size "
+        "sparse.placeholder=sparse_placeholder sparse_placeholder split squeeze stack "
+        "stop_gradient transpose unstack zeros zeros_like"
+    ),
+    "ferroflow.python.ops.batch_space_ops": (
+        "batch_to_space depth_to_space extract_image_patches "
+        "image.extract_image_patches=extract_image_patches "
+        "image.extract_patches=extract_patches nn.depth_to_space=depth_to_space "
+        "nn.space_to_batch=space_to_batch nn.space_to_depth=space_to_depth "
+        "required_space_to_batch_paddings space_to_batch space_to_depth"
+    ),
+    "ferroflow.python.ops.clip_ops": (
+        "clip_by_average_norm clip_by_global_norm clip_by_norm clip_by_value global_norm "
+        "linalg.global_norm=global_norm"
+    ),
+    "ferroflow.python.ops.cond": (
+        "case cond switch_case"
+    ),
+    "ferroflow.python.ops.control_flow_ops": (
+        "Assert debugging.Assert=Assert group no_op tuple=tuple_of"
+    ),
+    "ferroflow.python.ops.convolution_ops": (
+        "nn.atrous_conv2d=atrous_conv2d nn.conv1d=conv1d nn.conv2d=conv2d "
+        "nn.conv2d_backprop_filter=conv2d_backprop_filter "
+        "nn.conv2d_backprop_input=conv2d_backprop_input "
+        "nn.conv2d_transpose=conv2d_transpose nn.conv3d=conv3d "
+        "nn.conv3d_transpose=conv3d_transpose nn.convolution=convolution "
+        "nn.depthwise_conv2d=depthwise_conv2d "
+        "nn.depthwise_conv2d_native=depthwise_conv2d_native "
+        "nn.separable_conv2d=separable_conv2d"
+    ),
+    "ferroflow.python.ops.cross_entropy_ops": (
+        "nn.log_poisson_loss=log_poisson_loss "
+        "nn.sigmoid_cross_entropy_with_logits=sigmoid_cross_entropy_with_logits "
+        "nn.softmax_cross_entropy_with_logits=softmax_cross_entropy_with_logits "
+        "nn.softmax_cross_entropy_with_logits_v2=softmax_cross_entropy_with_logits_v2 "
+        "nn.sparse_softmax_cross_entropy_with_logits=sparse_softmax_cross_entropy_with_logits "
+        "nn.weighted_cross_entropy_with_logits=weighted_cross_entropy_with_logits"
+    ),
+    "ferroflow.python.ops.custom_gradient": (
+        "custom_gradient grad_pass_through"
+    ),
+    "ferroflow.python.ops.diag_ops": (
+        "diag_part=tensor_diag_part linalg.diag=matrix_diag "
+        "linalg.diag_part=matrix_diag_part linalg.set_diag=matrix_set_diag "
+        "linalg.tensor_diag_part=tensor_diag_part matrix_diag matrix_diag_part "
+        "matrix_set_diag"
+    ),
+    "ferroflow.python.ops.embedding_ops": (
+        "nn.embedding_lookup=embedding_lookup "
+        "nn.embedding_lookup_sparse=embedding_lookup_sparse "
+        "nn.safe_embedding_lookup_sparse=safe_embedding_lookup_sparse"
+    ),
+    "ferroflow.python.ops.gather_ops": (
+        "batch_gather boolean_mask gather gather_nd manip.gather_nd=gather_nd searchsorted "
+        "setdiff1d sparse.mask=sparse_mask sparse_mask unique unique_with_counts where "
+        "where_v2"
+    ),
+    "ferroflow.python.ops.gradients_impl": (
+        "AggregationMethod UnconnectedGradients gradients hessians"
+    ),
+    "ferroflow.python.ops.init_ops": (
+        "constant_initializer=Constant glorot_normal_initializer=GlorotNormal "
+        "glorot_uniform_initializer=GlorotUniform initializers.constant=Constant "
+        "initializers.glorot_normal=GlorotNormal initializers.glorot_uniform=GlorotUniform "
+        "initializers.he_normal=he_normal initializers.he_uniform=he_uniform "
+        "initializers.identity=Identity initializers.lecun_normal=lecun_normal "
+        "initializers.lecun_uniform=lecun_uniform initializers.ones=Ones "
+        "initializers.orthogonal=Orthogonal initializers.random_normal=RandomNormal "
+        "initializers.random_uniform=RandomUniform "
+        "initializers.truncated_normal=TruncatedNormal "
+        "initializers.uniform_unit_scaling=UniformUnitScaling "
+        "initializers.variance_scaling=VarianceScaling initializers.zeros=Zeros "
+        "ones_initializer=Ones orthogonal_initializer=Orthogonal "
+        "random_normal_initializer=RandomNormal random_uniform_initializer=RandomUniform "
+        "truncated_normal_initializer=TruncatedNormal "
+        "uniform_unit_scaling_initializer=UniformUnitScaling "
+        "variance_scaling_initializer=VarianceScaling zeros_initializer=Zeros"
+    ),
+    "ferroflow.python.ops.linalg_ops": (
+        "cholesky_solve eye linalg.cholesky_solve=cholesky_solve "
+        "linalg.eigh=self_adjoint_eig linalg.eigvalsh=self_adjoint_eigvals linalg.eye=eye "
+        "linalg.logdet=logdet linalg.lstsq=matrix_solve_ls linalg.norm=norm "
+        "linalg.slogdet=slogdet linalg.svd=svd "
+        "linalg.triangular_solve=matrix_triangular_solve matrix_solve_ls "
+        "matrix_triangular_solve norm self_adjoint_eig self_adjoint_eigvals svd"
+    ),
+    "ferroflow.python.ops.masking_ops": (
+        "edit_distance one_hot pad sequence_mask"
+    ),
+    "ferroflow.python.ops.math_ops": (
+        "abs accumulate_n acos add add_n angle cast ceil complex conj div div_no_nan divide "
+        "dtypes.cast=cast dtypes.complex=complex dtypes.saturate_cast=saturate_cast equal "
+        "exp floor floordiv floormod imag lin_space=linspace linspace log_sigmoid "
+        "logical_xor math.abs=abs math.accumulate_n=accumulate_n math.acos=acos "
+        "math.add=add math.add_n=add_n math.angle=angle math.ceil=ceil math.conj=conj "
+        "math.divide=divide math.divide_no_nan=div_no_nan math.equal=equal "
+        "math.erfcinv=erfcinv math.erfinv=erfinv math.exp=exp math.floor=floor "
+        "math.floordiv=floordiv math.floormod=floormod math.imag=imag "
+        "math.log_sigmoid=log_sigmoid math.logical_xor=logical_xor math.mod=floormod "
+        "math.multiply=multiply math.multiply_no_nan=multiply_no_nan math.ndtri=ndtri "
+        "math.negative=negative math.not_equal=not_equal math.polyval=polyval math.pow=pow "
+        "math.real=real math.reciprocal_no_nan=reciprocal_no_nan math.round=round "
+        "math.rsqrt=rsqrt math.scalar_mul=scalar_mul math.sigmoid=sigmoid math.sign=sign "
+        "math.softplus=softplus math.sqrt=sqrt math.square=square math.subtract=subtract "
+        "math.tanh=tanh math.truediv=truediv "
+        "math.unsorted_segment_mean=unsorted_segment_mean "
+        "math.unsorted_segment_sqrt_n=unsorted_segment_sqrt_n math.xdivy=xdivy "
+        "math.xlog1py=xlog1py mod=floormod multiply neg=negative negative "
+        "nn.sigmoid=sigmoid nn.softplus=softplus nn.tanh=tanh not_equal pow range real "
+        "round rsqrt saturate_cast scalar_mul sigmoid sign "
+        "sparse.segment_mean=sparse_segment_mean "
+        "sparse.segment_sqrt_n=sparse_segment_sqrt_n sparse.segment_sum=sparse_segment_sum "
+        "sparse_segment_mean sparse_segment_sqrt_n sparse_segment_sum sqrt square subtract "
+        "tanh to_bfloat16 to_complex128 to_complex64 to_double to_float to_int32 to_int64 "
+        "truediv unsorted_segment_mean unsorted_segment_sqrt_n"
+    ),
+    "ferroflow.python.ops.matmul_ops": (
+        "linalg.matmul=matmul linalg.matvec=matvec linalg.tensordot=tensordot "
+        "linalg.trace=trace matmul tensordot trace"
+    ),
+    "ferroflow.python.ops.nn_ops": (
+        "linalg.l2_normalize=l2_normalize math.in_top_k=in_top_k "
+        "math.l2_normalize=l2_normalize math.log_softmax=log_softmax math.softmax=softmax "
+        "math.top_k=top_k math.zero_fraction=zero_fraction nn.bias_add=bias_add "
+        "nn.crelu=crelu nn.dropout=dropout nn.in_top_k=in_top_k "
+        "nn.l2_normalize=l2_normalize nn.leaky_relu=leaky_relu nn.log_softmax=log_softmax "
+        "nn.relu6=relu6 nn.relu_layer=relu_layer nn.silu=swish nn.softmax=softmax "
+        "nn.swish=swish nn.top_k=top_k nn.xw_plus_b=xw_plus_b "
+        "nn.zero_fraction=zero_fraction"
+    ),
+    "ferroflow.python.ops.normalization_ops": (
+        "nn.batch_norm_with_global_normalization=batch_norm_with_global_normalization "
+        "nn.batch_normalization=batch_normalization nn.fused_batch_norm=fused_batch_norm "
+        "nn.moments=moments nn.normalize_moments=normalize_moments "
+        "nn.sufficient_statistics=sufficient_statistics "
+        "nn.weighted_moments=weighted_moments"
+    ),
+    "ferroflow.python.ops.op_exports": (
+        "acosh=acosh approx_top_k=approx_top_k arg_max=arg_max arg_min=arg_min "
+        "as_string=as_string asin=asin asinh=asinh atan2=atan2 atan=atan atanh=atanh "
+        "audio.decode_wav=audio__decode_wav audio.encode_wav=audio__encode_wav "
+        "batch_to_space_nd=batch_to_space_nd betainc=betainc bitcast=bitcast "
+        "bitwise.bitwise_and=bitwise__bitwise_and bitwise.bitwise_or=bitwise__bitwise_or "
+        "bitwise.bitwise_xor=bitwise__bitwise_xor bitwise.invert=bitwise__invert "
+        "bitwise.left_shift=bitwise__left_shift bitwise.right_shift=bitwise__right_shift "
+        "broadcast_to=broadcast_to check_numerics=check_numerics cholesky=cholesky "
+        "conv2d_backprop_filter_v2=conv2d_backprop_filter_v2 "
+        "conv2d_backprop_input_v2=conv2d_backprop_input_v2 conv=conv cos=cos cosh=cosh "
+        "cross=cross debugging.check_numerics=debugging__check_numerics "
+        "debugging.is_finite=debugging__is_finite debugging.is_inf=debugging__is_inf "
+        "debugging.is_nan=debugging__is_nan decode_base64=decode_base64 "
+        "decode_compressed=decode_compressed diag=diag digamma=digamma "
+        "dtypes.as_string=dtypes__as_string dynamic_partition=dynamic_partition "
+        "dynamic_stitch=dynamic_stitch encode_base64=encode_base64 erf=erf erfc=erfc "
+        "expm1=expm1 extract_volume_patches=extract_volume_patches "
+        "fake_quant_with_min_max_args=fake_quant_with_min_max_args "
+        "fake_quant_with_min_max_args_gradient=fake_quant_with_min_max_args_gradient "
+        "fake_quant_with_min_max_vars=fake_quant_with_min_max_vars "
+        "fake_quant_with_min_max_vars_gradient=fake_quant_with_min_max_vars_gradient "
+        "fake_quant_with_min_max_vars_per_channel=fake_quant_with_min_max_vars_per_channel "
+        "fake_quant_with_min_max_vars_per_channel_gradient=fake_quant_with_min_max_vars_per_channel_gradient "
+        "fft2d=fft2d fft3d=fft3d fft=fft fftnd=fftnd floor_div=floor_div greater=greater "
+        "greater_equal=greater_equal identity_n=identity_n ifft2d=ifft2d ifft3d=ifft3d "
+        "ifft=ifft ifftnd=ifftnd igamma=igamma igammac=igammac "
+        "image.decode_and_crop_jpeg=image__decode_and_crop_jpeg "
+        "image.decode_bmp=image__decode_bmp image.decode_gif=image__decode_gif "
+        "image.decode_jpeg=image__decode_jpeg image.decode_png=image__decode_png "
+        "image.encode_jpeg=image__encode_jpeg "
+        "image.extract_jpeg_shape=image__extract_jpeg_shape "
+        "image.hsv_to_rgb=image__hsv_to_rgb image.resize_area=image__resize_area "
+        "image.rgb_to_hsv=image__rgb_to_hsv invert_permutation=invert_permutation "
+        "io.decode_and_crop_jpeg=io__decode_and_crop_jpeg "
+        "io.decode_base64=io__decode_base64 io.decode_bmp=io__decode_bmp "
+        "io.decode_compressed=io__decode_compressed io.decode_gif=io__decode_gif "
+        "io.decode_jpeg=io__decode_jpeg io.decode_png=io__decode_png "
+        "io.decode_proto=io__decode_proto io.encode_base64=io__encode_base64 "
+        "io.encode_jpeg=io__encode_jpeg io.encode_proto=io__encode_proto "
+        "io.extract_jpeg_shape=io__extract_jpeg_shape io.matching_files=io__matching_files "
+        "io.parse_tensor=io__parse_tensor io.write_file=io__write_file irfftnd=irfftnd "
+        "is_finite=is_finite is_inf=is_inf is_nan=is_nan less=less less_equal=less_equal "
+        "lgamma=lgamma linalg.band_part=linalg__band_part linalg.cholesky=linalg__cholesky "
+        "linalg.cross=linalg__cross linalg.det=linalg__det linalg.inv=linalg__inv "
+        "linalg.logm=linalg__logm linalg.lu=linalg__lu linalg.qr=linalg__qr "
+        "linalg.solve=linalg__solve linalg.sqrtm=linalg__sqrtm "
+        "linalg.tensor_diag=linalg__tensor_diag log1p=log1p log=log logical_and=logical_and "
+        "logical_not=logical_not logical_or=logical_or "
+        "manip.batch_to_space_nd=manip__batch_to_space_nd manip.reverse=manip__reverse "
+        "manip.scatter_nd=manip__scatter_nd "
+        "manip.space_to_batch_nd=manip__space_to_batch_nd manip.tile=manip__tile "
+        "matching_files=matching_files math.acosh=math__acosh math.asin=math__asin "
+        "math.asinh=math__asinh math.atan2=math__atan2 math.atan=math__atan "
+        "math.atanh=math__atanh math.betainc=math__betainc math.cos=math__cos "
+        "math.cosh=math__cosh math.digamma=math__digamma math.erf=math__erf "
+        "math.erfc=math__erfc math.expm1=math__expm1 math.greater=math__greater "
+        "math.greater_equal=math__greater_equal math.igamma=math__igamma "
+        "math.igammac=math__igammac math.invert_permutation=math__invert_permutation "
+        "math.is_finite=math__is_finite math.is_inf=math__is_inf math.is_nan=math__is_nan "
+        "math.less=math__less math.less_equal=math__less_equal math.lgamma=math__lgamma "
+        "math.log1p=math__log1p math.log=math__log math.logical_and=math__logical_and "
+        "math.logical_not=math__logical_not math.logical_or=math__logical_or "
+        "math.maximum=math__maximum math.minimum=math__minimum "
+        "math.nextafter=math__nextafter math.polygamma=math__polygamma "
+        "math.reciprocal=math__reciprocal math.rint=math__rint "
+        "math.segment_max=math__segment_max math.segment_mean=math__segment_mean "
+        "math.segment_min=math__segment_min math.segment_prod=math__segment_prod "
+        "math.segment_sum=math__segment_sum math.sin=math__sin math.sinh=math__sinh "
+        "math.softsign=math__softsign math.squared_difference=math__squared_difference "
+        "math.tan=math__tan math.unsorted_segment_max=math__unsorted_segment_max "
+        "math.unsorted_segment_min=math__unsorted_segment_min "
+        "math.unsorted_segment_prod=math__unsorted_segment_prod "
+        "math.unsorted_segment_sum=math__unsorted_segment_sum math.xlogy=math__xlogy "
+        "math.zeta=math__zeta matrix_band_part=matrix_band_part "
+        "matrix_determinant=matrix_determinant matrix_inverse=matrix_inverse "
+        "matrix_solve=matrix_solve matrix_square_root=matrix_square_root maximum=maximum "
+        "minimum=minimum nn.conv3d_backprop_filter=nn__conv3d_backprop_filter "
+        "nn.conv3d_backprop_filter_v2=nn__conv3d_backprop_filter_v2 nn.elu=nn__elu "
+        "nn.l2_loss=nn__l2_loss "
+        "nn.local_response_normalization=nn__local_response_normalization nn.lrn=nn__lrn "
+        "nn.quantized_avg_pool=nn__quantized_avg_pool "
+        "nn.quantized_conv2d=nn__quantized_conv2d "
+        "nn.quantized_max_pool=nn__quantized_max_pool "
+        "nn.quantized_relu_x=nn__quantized_relu_x nn.relu=nn__relu nn.selu=nn__selu "
+        "nn.softsign=nn__softsign parse_tensor=parse_tensor polygamma=polygamma qr=qr "
+        "quantization.fake_quant_with_min_max_args=quantization__fake_quant_with_min_max_args "
+        "quantization.fake_quant_with_min_max_args_gradient=quantization__fake_quant_with_min_max_args_gradient "
+        "quantization.fake_quant_with_min_max_vars=quantization__fake_quant_with_min_max_vars "
+        "quantization.fake_quant_with_min_max_vars_gradient=quantization__fake_quant_with_min_max_vars_gradient "
+        "quantization.fake_quant_with_min_max_vars_per_channel=quantization__fake_quant_with_min_max_vars_per_channel "
+        "quantization.fake_quant_with_min_max_vars_per_channel_gradient=quantization__fake_quant_with_min_max_vars_per_channel_gradient "
+        "quantization.quantized_concat=quantization__quantized_concat "
+        "quantized_concat=quantized_concat ragged_fill_empty_rows=ragged_fill_empty_rows "
+        "ragged_fill_empty_rows_grad=ragged_fill_empty_rows_grad "
+        "random_index_shuffle=random_index_shuffle realdiv=realdiv reciprocal=reciprocal "
+        "reverse=reverse reverse_v2=reverse_v2 rfftnd=rfftnd rint=rint "
+        "scatter_nd=scatter_nd segment_max=segment_max segment_mean=segment_mean "
+        "segment_min=segment_min segment_prod=segment_prod segment_sum=segment_sum "
+        "signal.fft2d=signal__fft2d signal.fft3d=signal__fft3d signal.fft=signal__fft "
+        "signal.ifft2d=signal__ifft2d signal.ifft3d=signal__ifft3d signal.ifft=signal__ifft "
+        "sin=sin sinh=sinh space_to_batch_nd=space_to_batch_nd sparse_matmul=sparse_matmul "
+        "spectral.fft2d=spectral__fft2d spectral.fft3d=spectral__fft3d "
+        "spectral.fft=spectral__fft spectral.ifft2d=spectral__ifft2d "
+        "spectral.ifft3d=spectral__ifft3d spectral.ifft=spectral__ifft "
+        "squared_difference=squared_difference string_strip=string_strip "
+        "string_to_hash_bucket_fast=string_to_hash_bucket_fast "
+        "string_to_hash_bucket_strong=string_to_hash_bucket_strong "
+        "strings.as_string=strings__as_string strings.lower=strings__lower "
+        "strings.strip=strings__strip "
+        "strings.to_hash_bucket_fast=strings__to_hash_bucket_fast "
+        "strings.to_hash_bucket_strong=strings__to_hash_bucket_strong "
+        "strings.unicode_script=strings__unicode_script "
+        "strings.unicode_transcode=strings__unicode_transcode strings.upper=strings__upper "
+        "tan=tan tensor_scatter_add=tensor_scatter_add "
+        "tensor_scatter_nd_add=tensor_scatter_nd_add "
+        "tensor_scatter_nd_max=tensor_scatter_nd_max "
+        "tensor_scatter_nd_min=tensor_scatter_nd_min "
+        "tensor_scatter_nd_sub=tensor_scatter_nd_sub tensor_scatter_sub=tensor_scatter_sub "
+        "tile=tile timestamp=timestamp train.sdca_fprint=train__sdca_fprint "
+        "train.sdca_optimizer=train__sdca_optimizer "
+        "train.sdca_shrink_l1=train__sdca_shrink_l1 truncatediv=truncatediv "
+        "truncatemod=truncatemod unravel_index=unravel_index "
+        "unsorted_segment_max=unsorted_segment_max "
+        "unsorted_segment_min=unsorted_segment_min "
+        "unsorted_segment_prod=unsorted_segment_prod "
+        "unsorted_segment_sum=unsorted_segment_sum write_file=write_file zeta=zeta"
+    ),
+    "ferroflow.python.ops.partitioned_variables": (
+        "fixed_size_partitioner min_max_variable_partitioner variable_axis_size_partitioner"
+    ),
+    "ferroflow.python.ops.pooling_ops": (
+        "nn.avg_pool1d=avg_pool1d nn.avg_pool2d=avg_pool nn.avg_pool3d=avg_pool3d "
+        "nn.avg_pool=avg_pool nn.max_pool1d=max_pool1d nn.max_pool2d=max_pool2d "
+        "nn.max_pool3d=max_pool3d nn.max_pool=max_pool "
+        "nn.max_pool_with_argmax=max_pool_with_argmax nn.pool=pool"
+    ),
+    "ferroflow.python.ops.random_ops": (
+        "image.random_crop=random_crop multinomial random.categorical=categorical "
+        "random.gamma=random_gamma random.multinomial=multinomial "
+        "random.normal=random_normal random.poisson=random_poisson "
+        "random.shuffle=random_shuffle random.stateless_multinomial=stateless_multinomial "
+        "random.stateless_normal=stateless_random_normal "
+        "random.stateless_truncated_normal=stateless_truncated_normal "
+        "random.stateless_uniform=stateless_random_uniform "
+        "random.truncated_normal=truncated_normal random.uniform=random_uniform random_crop "
+        "random_gamma random_normal random_poisson random_shuffle random_uniform "
+        "truncated_normal"
+    ),
+    "ferroflow.python.ops.raw_ops": (
+        "raw_ops=*"
+    ),
+    "ferroflow.python.ops.reduction_ops": (
+        "argmax argmin count_nonzero cumprod cumsum math.argmax=argmax math.argmin=argmin "
+        "math.count_nonzero=count_nonzero math.cumprod=cumprod math.cumsum=cumsum "
+        "math.cumulative_logsumexp=cumulative_logsumexp math.reduce_all=reduce_all "
+        "math.reduce_any=reduce_any math.reduce_euclidean_norm=reduce_euclidean_norm "
+        "math.reduce_logsumexp=reduce_logsumexp math.reduce_max=reduce_max "
+        "math.reduce_mean=reduce_mean math.reduce_min=reduce_min "
+        "math.reduce_prod=reduce_prod math.reduce_std=reduce_std math.reduce_sum=reduce_sum "
+        "math.reduce_variance=reduce_variance reduce_all reduce_any reduce_logsumexp "
+        "reduce_max reduce_mean reduce_min reduce_prod reduce_sum"
+    ),
+    "ferroflow.python.ops.slicing": (
+        "slice strided_slice"
+    ),
+    "ferroflow.python.ops.state_ops": (
+        "assign assign_add assign_sub batch_scatter_update count_up_to "
+        "is_variable_initialized scatter_add scatter_div scatter_max scatter_min "
+        "scatter_mul scatter_nd_add scatter_nd_sub scatter_nd_update scatter_sub "
+        "scatter_update"
+    ),
+    "ferroflow.python.ops.tensor_array_ops": (
+        "TensorArray"
+    ),
+    "ferroflow.python.ops.variable_lists": (
+        "all_variables assert_variables_initialized global_variables "
+        "global_variables_initializer initialize_all_variables initialize_local_variables "
+        "initialize_variables initializers.global_variables=global_variables_initializer "
+        "initializers.local_variables=local_variables_initializer "
+        "initializers.variables=variables_initializer local_variables "
+        "local_variables_initializer model_variables moving_average_variables "
+        "report_uninitialized_variables trainable_variables variables_initializer"
+    ),
+    "ferroflow.python.ops.variable_scope": (
+        "AUTO_REUSE VariableScope get_local_variable get_variable get_variable_scope "
+        "no_regularizer variable_creator_scope variable_op_scope variable_scope"
+    ),
+    "ferroflow.python.ops.variables": (
+        "Variable VariableAggregation VariableSynchronization"
+    ),
+    "ferroflow.python.ops.while_loop": (
+        "while_loop"
+    ),
+    "ferroflow.python.training.learning_rate_decay": (
+        "train.cosine_decay=cosine_decay train.cosine_decay_restarts=cosine_decay_restarts "
+        "train.exponential_decay=exponential_decay "
+        "train.inverse_time_decay=inverse_time_decay "
+        "train.natural_exp_decay=natural_exp_decay "
+        "train.piecewise_constant=piecewise_constant "
+        "train.piecewise_constant_decay=piecewise_constant "
+        "train.polynomial_decay=polynomial_decay"
+    ),
+    "ferroflow.python.training.moving_averages": (
+        "train.ExponentialMovingAverage=ExponentialMovingAverage"
+    ),
+    "ferroflow.python.training.optimizer": (
+        "train.Optimizer=Optimizer"
+    ),
+    "ferroflow.python.training.optimizers": (
+        "train.AdadeltaOptimizer=AdadeltaOptimizer "
+        "train.AdagradDAOptimizer=AdagradDAOptimizer "
+        "train.AdagradOptimizer=AdagradOptimizer train.AdamOptimizer=AdamOptimizer "
+        "train.FtrlOptimizer=FtrlOptimizer "
+        "train.GradientDescentOptimizer=GradientDescentOptimizer "
+        "train.MomentumOptimizer=MomentumOptimizer "
+        "train.ProximalAdagradOptimizer=ProximalAdagradOptimizer "
+        "train.ProximalGradientDescentOptimizer=ProximalGradientDescentOptimizer "
+        "train.RMSPropOptimizer=RMSPropOptimizer"
+    ),
+    "ferroflow.python.training.training_util": (
+        "train.assert_global_step=assert_global_step "
+        "train.create_global_step=create_global_step train.get_global_step=get_global_step "
+        "train.get_or_create_global_step=get_or_create_global_step "
+        "train.global_step=global_step"
+    ),
+}

@@ -1,0 +1,1 @@
+"""placeholder image_grads"""

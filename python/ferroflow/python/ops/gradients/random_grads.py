@@ -1,0 +1,1 @@
+"""placeholder random_grads"""

@@ -1,0 +1,1 @@
+"""placeholder sparse_grads"""
