@@ -1,16 +1,21 @@
-"""`tf.app`: the entry point of a program."""
+"""`tf.app`: runs a program's `main` after its flags are parsed."""
 
 import sys
 
-from ferroflow.python.platform import flags  # noqa: F401  programs use tf.app.flags
+from ferroflow.python.platform import flags  # noqa: F401
 
 
 def run(main=None, argv=None):
-    """Reads the flags, runs `main(argv)` with the other words, and exits with what it returns."""
-    try:
-        rest = flags.FLAGS(sys.argv if argv is None else argv, known_only=True)
-    except flags.Error as e:
-        sys.stderr.write(f"FATAL Flags parsing error: {e}\nPass --helpshort or --helpfull to see help on flags.\n")
-        sys.exit(1)
+    """Parses the flags, calls `main(argv)` with what is left, and exits with what it returns."""
     main = main or sys.modules["__main__"].main
+    argv = list(argv or sys.argv)
+    asked = [a.lstrip("-").partition("=")[0] for a in argv[1:] if a.startswith("-")]
+    if any(name in ("help", "helpfull", "helpshort") and name not in flags.FLAGS for name in asked):
+        flags._print_help_and_exit()
+    try:
+        rest = flags.FLAGS(argv, known_only=True)
+    except flags.Error as e:
+        sys.stderr.write(f"FATAL Flags parsing error: {e}\n")
+        sys.stderr.write("Pass --helpshort or --helpfull to see help on flags.\n")
+        sys.exit(1)
     sys.exit(main(rest))

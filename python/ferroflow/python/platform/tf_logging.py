@@ -1,35 +1,60 @@
-"""`tf.logging`."""
+"""`tf.logging`: the logger "tensorflow" of Python's logging module, with TensorFlow's functions."""
 
+import collections
 import logging as _logging
-import sys as _sys
-import threading as _threading
-import time as _time
+import os
+import sys
+import threading
+import traceback
+from logging import DEBUG, ERROR, FATAL, INFO, WARN  # noqa: F401
 
-DEBUG, INFO, WARN, ERROR, FATAL = _logging.DEBUG, _logging.INFO, _logging.WARN, _logging.ERROR, _logging.FATAL
-_LETTERS = {FATAL: "F", ERROR: "E", WARN: "W", INFO: "I", DEBUG: "D"}
-_NAMES = {FATAL: "FATAL", ERROR: "ERROR", WARN: "WARN", INFO: "INFO", DEBUG: "DEBUG"}
-_lock = _threading.Lock()
-_state = {}
-_counts = {}
+_logger = None
+_logger_lock = threading.Lock()
+_counts = collections.Counter()
+_counts_lock = threading.Lock()
+_LEVEL_NAMES = {FATAL: "FATAL", ERROR: "ERROR", WARN: "WARN", INFO: "INFO", DEBUG: "DEBUG"}
+_FOLDER = os.path.dirname(os.path.abspath(__file__))
+
+
+class _Logger(_logging.Logger):
+    """Reports the line that called `tf.logging`, not the line in this module."""
+
+    def findCaller(self, stack_info=False, stacklevel=1):  # pylint: disable=invalid-name
+        frame = sys._getframe(1)
+        while frame is not None:
+            path = frame.f_code.co_filename
+            if path != __file__ and os.path.basename(os.path.dirname(path)) != "logging":
+                break
+            frame = frame.f_back
+        if frame is None:
+            return "(unknown file)", 0, "(unknown function)", None
+        text = "".join(traceback.format_stack(frame)) if stack_info else None
+        return frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name, text
 
 
 def get_logger():
-    """The logger `tensorflow`, as in TensorFlow, so that programs that configure it still do."""
-    logger = _state.get("logger")
-    if logger is not None:
-        return logger
-    with _lock:
-        if "logger" not in _state:
+    """The logger. The first call gives it a handler unless the program configured logging."""
+    global _logger
+    if _logger is not None:
+        return _logger
+    with _logger_lock:
+        if _logger is not None:
+            return _logger
+        old = _logging.getLoggerClass()
+        _logging.setLoggerClass(_Logger)
+        try:
             logger = _logging.getLogger("tensorflow")
-            if not _logging.getLogger().handlers and not logger.handlers:
-                interactive = hasattr(_sys, "ps1") or bool(_sys.flags.interactive)
-                if interactive:
-                    logger.setLevel(INFO)
-                handler = _logging.StreamHandler(_sys.stdout if interactive else _sys.stderr)
-                handler.setFormatter(_logging.Formatter(_logging.BASIC_FORMAT, None))
-                logger.addHandler(handler)
-            _state["logger"] = logger
-    return _state["logger"]
+        finally:
+            _logging.setLoggerClass(old)
+        if not _logging.getLogger().handlers and not logger.handlers:
+            interactive = bool(getattr(sys, "ps1", None)) or bool(sys.flags.interactive)
+            if interactive:
+                logger.setLevel(INFO)
+            handler = _logging.StreamHandler(sys.stdout if interactive else sys.stderr)
+            handler.setFormatter(_logging.Formatter(_logging.BASIC_FORMAT, None))
+            logger.addHandler(handler)
+        _logger = logger
+        return _logger
 
 
 def log(level, msg, *args, **kwargs):
@@ -44,11 +69,11 @@ def info(msg, *args, **kwargs):
     get_logger().info(msg, *args, **kwargs)
 
 
-def warn(msg, *args, **kwargs):
+def warning(msg, *args, **kwargs):
     get_logger().warning(msg, *args, **kwargs)
 
 
-warning = warn
+warn = warning
 
 
 def error(msg, *args, **kwargs):
@@ -63,30 +88,8 @@ def vlog(level, msg, *args, **kwargs):
     get_logger().log(level, msg, *args, **kwargs)
 
 
-def get_verbosity():
-    return get_logger().getEffectiveLevel()
-
-
-def set_verbosity(v):
-    get_logger().setLevel(_NAMES.get(v, v) if v != WARN else WARN)
-
-
-def flush():
-    for handler in get_logger().handlers:
-        handler.flush()
-
-
-def _count(key):
-    _counts[key] = _counts.get(key, -1) + 1
-    return _counts[key]
-
-
-def log_every_n(level, msg, n, *args):
-    log_if(level, msg, _count((_caller(), msg)) % n == 0, *args)
-
-
-def log_first_n(level, msg, n, *args):
-    log_if(level, msg, _count((_caller(), msg)) < n, *args)
+def error_log(error_msg, *args, level=ERROR, **kwargs):
+    log(level, error_msg, *args, **kwargs)
 
 
 def log_if(level, msg, condition, *args):
@@ -94,17 +97,55 @@ def log_if(level, msg, condition, *args):
         vlog(level, msg, *args)
 
 
-def _caller():
-    frame = _sys._getframe(2)
-    return frame.f_code.co_filename, frame.f_lineno
+def _count_of_caller():
+    frame = sys._getframe(2)
+    key = (frame.f_code.co_filename, frame.f_lineno)
+    with _counts_lock:
+        count = _counts[key]
+        _counts[key] += 1
+    return count
+
+
+def log_every_n(level, msg, n, *args):
+    """Logs the first of every `n` calls from one line of a program."""
+    count = _count_of_caller()
+    log_if(level, msg, not count % n, *args)
+
+
+def log_first_n(level, msg, n, *args):
+    """Logs the first `n` calls from one line of a program."""
+    count = _count_of_caller()
+    log_if(level, msg, count < n, *args)
 
 
 def TaskLevelStatusMessage(msg):  # pylint: disable=invalid-name
     error(msg)
 
 
+def flush():
+    for handler in get_logger().handlers:
+        handler.flush()
+
+
+def get_verbosity():
+    return get_logger().getEffectiveLevel()
+
+
+def set_verbosity(v):
+    """Sets the least level that is logged: a constant of this module or its name."""
+    get_logger().setLevel(v)
+
+
 def google2_log_prefix(level, timestamp=None, file_and_line=None):
-    now = timestamp or _time.time()
-    parts = _time.localtime(now)
-    file, line = file_and_line or _caller()
-    return f"{_LETTERS.get(level, 'I')}{_time.strftime('%m%d %H:%M:%S', parts)}.{int(now % 1 * 1e6):06d} {file}:{line}] "
+    """The prefix that TensorFlow's own C++ log lines have."""
+    import time
+
+    now = timestamp or time.time()
+    at = time.localtime(now)
+    filename, line = file_and_line or (sys._getframe(1).f_code.co_filename, sys._getframe(1).f_lineno)
+    severity = {FATAL: "F", ERROR: "E", WARN: "W"}.get(level, "I")
+    micros = int(1e6 * (now % 1.0))
+    return "%c%02d%02d %02d:%02d:%02d.%06d %5d %s:%d] " % (
+        severity, at.tm_mon, at.tm_mday, at.tm_hour, at.tm_min, at.tm_sec, micros,
+        threading.get_ident() % 100000, os.path.basename(filename), line,
+    )
