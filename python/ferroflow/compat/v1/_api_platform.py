@@ -1,10 +1,13 @@
 """Names of programs, flags, logs, files, tests and servers."""
 
 _FLAGS = (
-    "FLAGS DEFINE_string DEFINE_integer DEFINE_float DEFINE_boolean DEFINE_bool DEFINE_enum DEFINE_list "
-    "DEFINE_spaceseplist DEFINE_multi_string DEFINE_multi_integer mark_flag_as_required mark_flags_as_required "
-    "register_validator validator declare_key_flag adopt_module_key_flags Error DuplicateFlagError "
-    "IllegalFlagValueError UnrecognizedFlagError text_wrap"
+    "FLAGS DEFINE DEFINE_alias DEFINE_bool DEFINE_boolean DEFINE_enum DEFINE_enum_class DEFINE_flag DEFINE_float "
+    "DEFINE_integer DEFINE_list DEFINE_multi_enum DEFINE_multi_float DEFINE_multi_integer DEFINE_multi_string "
+    "DEFINE_spaceseplist DEFINE_string ArgumentParser BooleanParser CantOpenFlagFileError DuplicateFlagError EnumParser "
+    "Error Flag FlagHolder FlagValues FloatParser IllegalFlagValueError IntegerParser UnparsedFlagAccessError "
+    "UnrecognizedFlagError ValidationError adopt_module_key_flags declare_key_flag doc_to_help flag_dict_to_args "
+    "get_help_width mark_flag_as_required mark_flags_as_mutual_exclusive mark_flags_as_required multi_flags_validator "
+    "register_multi_flags_validator register_validator text_wrap validator"
 ).split()
 _LOGGING = (
     "DEBUG INFO WARN ERROR FATAL debug info warn warning error fatal log vlog get_verbosity set_verbosity flush "
@@ -13,7 +16,7 @@ _LOGGING = (
 _GFILE = (
     "GFile FastGFile Open Exists IsDirectory ListDirectory Glob MkDir MakeDirs Remove DeleteRecursively Copy Rename Stat Walk"
 ).split()
-_IO_GFILE = "GFile exists isdir listdir glob mkdir makedirs remove rmtree copy rename stat walk".split()
+_IO_GFILE = "GFile exists isdir listdir glob mkdir makedirs remove rmtree copy rename stat walk join".split()
 _TEST = (
     "TestCase Benchmark get_temp_dir test_src_dir_path is_gpu_available is_built_with_cuda is_built_with_gpu_support "
     "gpu_device_name main mock create_local_cluster"
@@ -28,6 +31,13 @@ NAMES = {
     "ferroflow.python.platform.gfile": " ".join(
         [f"gfile.{n}={n}" for n in _GFILE] + [f"io.gfile.{n}={n}" for n in _IO_GFILE]
     ),
+    "ferroflow.python.platform.resource_loader": (
+        "resource_loader.get_data_files_path=get_data_files_path resource_loader.get_path_to_datafile=get_path_to_datafile "
+        "resource_loader.get_root_dir_with_all_resources=get_root_dir_with_all_resources "
+        "resource_loader.load_resource=load_resource resource_loader.readahead_file_path=readahead_file_path"
+    ),
+    "ferroflow.python.platform.sysconfig": "sysconfig.get_lib=get_lib sysconfig.get_build_info=get_build_info "
+    "sysconfig.get_include=get_include sysconfig.get_compile_flags=get_compile_flags sysconfig.get_link_flags=get_link_flags",
     "ferroflow.python.platform.test": " ".join(f"test.{n}={n}" for n in _TEST),
     "ferroflow.python.training.server_lib": "train.Server=Server train.ClusterSpec=ClusterSpec",
 }

@@ -1,14 +1,4 @@
-"""Names of training, input, summaries, files, flags and logs."""
-
-_LOGGING = "DEBUG ERROR FATAL INFO WARN TaskLevelStatusMessage debug error fatal flush get_verbosity info log log_every_n log_first_n log_if set_verbosity vlog warn warning"
-_FLAGS = (
-    "FLAGS DEFINE DEFINE_alias DEFINE_bool DEFINE_boolean DEFINE_enum DEFINE_enum_class DEFINE_flag DEFINE_float DEFINE_integer "
-    "DEFINE_list DEFINE_multi_enum DEFINE_multi_float DEFINE_multi_integer DEFINE_multi_string DEFINE_spaceseplist DEFINE_string "
-    "ArgumentParser BooleanParser CantOpenFlagFileError DuplicateFlagError EnumParser Error Flag FlagHolder FlagValues FloatParser "
-    "IllegalFlagValueError IntegerParser UnparsedFlagAccessError UnrecognizedFlagError ValidationError adopt_module_key_flags "
-    "declare_key_flag doc_to_help flag_dict_to_args get_help_width mark_flag_as_required mark_flags_as_mutual_exclusive "
-    "mark_flags_as_required multi_flags_validator register_multi_flags_validator register_validator text_wrap validator"
-)
+"""Names of training, input and summaries."""
 
 
 def _under(prefix, names):
@@ -16,23 +6,6 @@ def _under(prefix, names):
 
 
 NAMES = {
-    "ferroflow.python.platform.tf_logging": _under("logging", _LOGGING) + " get_logger",
-    "ferroflow.python.platform.flags": _under("flags", _FLAGS) + " " + _under("app.flags", _FLAGS),
-    "ferroflow.python.platform.app": "app.run=run",
-    "ferroflow.python.platform.resource_loader": _under(
-        "resource_loader",
-        "get_data_files_path get_path_to_datafile get_root_dir_with_all_resources load_resource readahead_file_path",
-    ),
-    "ferroflow.python.platform.sysconfig": _under("sysconfig", "get_lib get_include get_compile_flags get_link_flags get_build_info"),
-    "ferroflow.python.lib.io.file_io": (
-        "gfile.GFile=GFile gfile.FastGFile=FastGFile gfile.Open=Open gfile.Copy=copy gfile.DeleteRecursively=delete_recursively "
-        "gfile.Exists=file_exists gfile.Glob=get_matching_files gfile.IsDirectory=is_directory gfile.ListDirectory=list_directory "
-        "gfile.MakeDirs=recursive_create_dir gfile.MkDir=create_dir gfile.Remove=delete_file gfile.Rename=rename gfile.Stat=stat "
-        "gfile.Walk=walk io.gfile.GFile=GFile io.gfile.copy=copy io.gfile.exists=file_exists io.gfile.glob=get_matching_files "
-        "io.gfile.isdir=is_directory io.gfile.listdir=list_directory io.gfile.makedirs=recursive_create_dir "
-        "io.gfile.mkdir=create_dir io.gfile.remove=delete_file io.gfile.rename=rename io.gfile.rmtree=delete_recursively "
-        "io.gfile.stat=stat io.gfile.walk=walk_v2 io.gfile.join=join"
-    ),
     "ferroflow.python.lib.io.tf_record": (
         _under("python_io", "TFRecordCompressionType TFRecordOptions TFRecordWriter tf_record_iterator")
         + " "

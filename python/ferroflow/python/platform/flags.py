@@ -518,25 +518,25 @@ def _definer(make):
 
 
 @_definer
-def DEFINE_string(name, default, help, flag_values=None, **args):  # pylint: disable=redefined-builtin
+def DEFINE_string(name, default=None, help="", flag_values=None, **args):  # pylint: disable=redefined-builtin
     """Defines a flag whose value is a text."""
     return _define(_Parser(), name, default, help, flag_values, **args)
 
 
 @_definer
-def DEFINE_integer(name, default, help, lower_bound=None, upper_bound=None, flag_values=None, **args):  # pylint: disable=redefined-builtin
+def DEFINE_integer(name, default=None, help="", lower_bound=None, upper_bound=None, flag_values=None, **args):  # pylint: disable=redefined-builtin
     """Defines a flag whose value is an integer."""
     return _define(IntegerParser(lower_bound, upper_bound), name, default, help, flag_values, **args)
 
 
 @_definer
-def DEFINE_float(name, default, help, lower_bound=None, upper_bound=None, flag_values=None, **args):  # pylint: disable=redefined-builtin
+def DEFINE_float(name, default=None, help="", lower_bound=None, upper_bound=None, flag_values=None, **args):  # pylint: disable=redefined-builtin
     """Defines a flag whose value is a number."""
     return _define(FloatParser(lower_bound, upper_bound), name, default, help, flag_values, **args)
 
 
 @_definer
-def DEFINE_boolean(name, default, help, flag_values=None, **args):  # pylint: disable=redefined-builtin
+def DEFINE_boolean(name, default=None, help="", flag_values=None, **args):  # pylint: disable=redefined-builtin
     """Defines a flag that `--name` sets and `--noname` clears."""
     return _define(BooleanParser(), name, default, help, flag_values, boolean=True, **args)
 
@@ -545,46 +545,46 @@ DEFINE_bool = DEFINE_boolean
 
 
 @_definer
-def DEFINE_enum(name, default, enum_values, help, flag_values=None, case_sensitive=True, **args):  # pylint: disable=redefined-builtin
+def DEFINE_enum(name, default, enum_values, help="", flag_values=None, case_sensitive=True, **args):  # pylint: disable=redefined-builtin
     """Defines a flag whose value is one of some texts."""
     return _define(EnumParser(enum_values, case_sensitive), name, default, help, flag_values, **args)
 
 
 @_definer
-def DEFINE_enum_class(name, default, enum_class, help, flag_values=None, case_sensitive=False, **args):  # pylint: disable=redefined-builtin
+def DEFINE_enum_class(name, default, enum_class, help="", flag_values=None, case_sensitive=False, **args):  # pylint: disable=redefined-builtin
     return _define(EnumClassParser(enum_class, case_sensitive), name, default, help, flag_values, **args)
 
 
 @_definer
-def DEFINE_list(name, default, help, flag_values=None, **args):  # pylint: disable=redefined-builtin
+def DEFINE_list(name, default=None, help="", flag_values=None, **args):  # pylint: disable=redefined-builtin
     """Defines a flag whose value is a list of texts with commas between them."""
     return _define(ListParser(), name, default, help, flag_values, **args)
 
 
 @_definer
-def DEFINE_spaceseplist(name, default, help, comma_compat=False, flag_values=None, **args):  # pylint: disable=redefined-builtin
+def DEFINE_spaceseplist(name, default=None, help="", comma_compat=False, flag_values=None, **args):  # pylint: disable=redefined-builtin
     del comma_compat
     return _define(ListParser(None), name, default, help, flag_values, **args)
 
 
 @_definer
-def DEFINE_multi_string(name, default, help, flag_values=None, **args):  # pylint: disable=redefined-builtin
+def DEFINE_multi_string(name, default=None, help="", flag_values=None, **args):  # pylint: disable=redefined-builtin
     """Defines a flag that may be given more than once."""
     return _define(_Parser(), name, default, help, flag_values, multi=True, **args)
 
 
 @_definer
-def DEFINE_multi_integer(name, default, help, lower_bound=None, upper_bound=None, flag_values=None, **args):  # pylint: disable=redefined-builtin
+def DEFINE_multi_integer(name, default=None, help="", lower_bound=None, upper_bound=None, flag_values=None, **args):  # pylint: disable=redefined-builtin
     return _define(IntegerParser(lower_bound, upper_bound), name, default, help, flag_values, multi=True, **args)
 
 
 @_definer
-def DEFINE_multi_float(name, default, help, lower_bound=None, upper_bound=None, flag_values=None, **args):  # pylint: disable=redefined-builtin
+def DEFINE_multi_float(name, default=None, help="", lower_bound=None, upper_bound=None, flag_values=None, **args):  # pylint: disable=redefined-builtin
     return _define(FloatParser(lower_bound, upper_bound), name, default, help, flag_values, multi=True, **args)
 
 
 @_definer
-def DEFINE_multi_enum(name, default, enum_values, help, flag_values=None, case_sensitive=True, **args):  # pylint: disable=redefined-builtin
+def DEFINE_multi_enum(name, default, enum_values, help="", flag_values=None, case_sensitive=True, **args):  # pylint: disable=redefined-builtin
     return _define(EnumParser(enum_values, case_sensitive), name, default, help, flag_values, multi=True, **args)
 
 

@@ -249,6 +249,7 @@ class CheckpointSaverHook(session_run_hook.SessionRunHook):
         last_step = session.run(self._global_step_tensor)
         if last_step != self._timer.last_triggered_step():
             self._save(session, last_step)
+        self._summary_writer.flush()
         for listener in self._listeners:
             listener.end(session, last_step)
 
