@@ -172,6 +172,14 @@ MESSAGES = {
         ",int32,instance_key,1,;"
         ",int32,source_rank,2,;"
     ),
+    "tensorflow.CondContextDef": (
+        ",string,context_name,1,;"
+        ",string,pred_name,2,;"
+        ",string,pivot_name,3,;"
+        ",int32,branch,4,;"
+        ",mtensorflow.ValuesDef,values_def,5,;"
+        "*,mtensorflow.ControlFlowContextDef,nested_contexts,6,;"
+    ),
     "tensorflow.ConfigProto": (
         "{string,int32,device_count,1,;"
         ",int32,intra_op_parallelism_threads,2,;"
@@ -214,6 +222,10 @@ MESSAGES = {
         ",mtensorflow.CoordinationServiceConfig,coordination_config,23,;"
         ",bool,disable_optimize_for_static_graph,24,;"
         ",bool,disable_eager_executor_streaming_enqueue,26,;"
+    ),
+    "tensorflow.ControlFlowContextDef": (
+        ",mtensorflow.CondContextDef,cond_ctxt,1,ctxt;"
+        ",mtensorflow.WhileContextDef,while_ctxt,2,ctxt;"
     ),
     "tensorflow.CoordinatedJob": (
         ",string,name,1,;"
@@ -667,6 +679,13 @@ MESSAGES = {
     "tensorflow.PartialRunSetupResponse": (
         ",string,partial_run_handle,1,;"
     ),
+    "tensorflow.QueueRunnerDef": (
+        ",string,queue_name,1,;"
+        "*,string,enqueue_op_name,2,;"
+        ",string,close_op_name,3,;"
+        ",string,cancel_op_name,4,;"
+        "*,etensorflow.error.Code,queue_closed_exception_types,5,;"
+    ),
     "tensorflow.RPCOptions": (
         ",bool,use_rpc_for_inprocess_master,1,;"
         ",string,compression_algorithm,2,;"
@@ -887,6 +906,25 @@ MESSAGES = {
         ",int64,saved_model_schema_version,1,;"
         "*,mtensorflow.MetaGraphDef,meta_graphs,2,;"
     ),
+    "tensorflow.SavedSlice": (
+        ",string,name,1,;"
+        ",mtensorflow.TensorSliceProto,slice,2,;"
+        ",mtensorflow.TensorProto,data,3,;"
+    ),
+    "tensorflow.SavedSliceMeta": (
+        ",string,name,1,;"
+        ",mtensorflow.TensorShapeProto,shape,2,;"
+        ",etensorflow.DataType,type,3,;"
+        "*,mtensorflow.TensorSliceProto,slice,4,;"
+    ),
+    "tensorflow.SavedTensorSliceMeta": (
+        "*,mtensorflow.SavedSliceMeta,tensor,1,;"
+        ",mtensorflow.VersionDef,versions,2,;"
+    ),
+    "tensorflow.SavedTensorSlices": (
+        ",mtensorflow.SavedTensorSliceMeta,meta,1,;"
+        ",mtensorflow.SavedSlice,data,2,;"
+    ),
     "tensorflow.SaverDef": (
         ",string,filename_tensor_name,1,;"
         ",string,save_tensor_name,2,;"
@@ -964,6 +1002,9 @@ MESSAGES = {
         ",mtensorflow.HistogramProto,histo,5,value;"
         ",mtensorflow.Summary.Audio,audio,6,value;"
         ",mtensorflow.TensorProto,tensor,8,value;"
+    ),
+    "tensorflow.SummaryDescription": (
+        ",string,type_hint,1,;"
     ),
     "tensorflow.SummaryMetadata": (
         ",mtensorflow.SummaryMetadata.PluginData,plugin_data,1,;"
@@ -1060,6 +1101,10 @@ MESSAGES = {
     "tensorflow.TracingResponse": (
         ""
     ),
+    "tensorflow.ValuesDef": (
+        "*,string,values,1,;"
+        "{string,string,external_values,2,;"
+    ),
     "tensorflow.VariableDef": (
         ",string,variable_name,1,;"
         ",string,initializer_name,2,;"
@@ -1084,6 +1129,20 @@ MESSAGES = {
         ",int32,producer,1,;"
         ",int32,min_consumer,2,;"
         "*,int32,bad_consumers,3,;"
+    ),
+    "tensorflow.WhileContextDef": (
+        ",string,context_name,1,;"
+        ",int32,parallel_iterations,2,;"
+        ",bool,back_prop,3,;"
+        ",bool,swap_memory,4,;"
+        ",string,pivot_name,5,;"
+        ",string,pivot_for_pred_name,6,;"
+        ",string,pivot_for_body_name,7,;"
+        "*,string,loop_exit_names,8,;"
+        ",mtensorflow.ValuesDef,values_def,9,;"
+        "*,string,loop_enter_names,10,;"
+        ",string,maximum_iterations_name,11,;"
+        "*,mtensorflow.ControlFlowContextDef,nested_contexts,12,;"
     ),
     "tensorflow.distributed_runtime.GrpcPayloadContainer": (
         "{string,bytes,payloads,1,;"

@@ -5,7 +5,7 @@ import os
 from ferroflow.core.protobuf import saver_pb2
 from ferroflow.python.framework import constant_op, ops
 from ferroflow.python.framework import device as pydev
-from ferroflow.python.ops import array_ops, control_flow_ops, string_ops
+from ferroflow.python.ops import array_ops, control_flow_ops
 from ferroflow.python.training.saving import saveable_object, saveable_object_util
 
 
@@ -77,11 +77,11 @@ class BaseSaverBuilder:
     def _AddShardedSaveOpsForV2(self, checkpoint_prefix, per_device):
         with ops.device("CPU"):
             suffix = array_ops.where(
-                string_ops.regex_full_match(checkpoint_prefix, "^s3://.*"),
+                ops.apply_op("StaticRegexFullMatch", None, [checkpoint_prefix], {"pattern": "^s3://.*"}).outputs[0],
                 constant_op.constant(".part"),
                 constant_op.constant(os.path.normpath("_temp/part")),
             )
-            temporary = string_ops.string_join([checkpoint_prefix, suffix])
+            temporary = ops.apply_op("StringJoin", None, [[checkpoint_prefix, suffix]]).outputs[0]
         num_shards = constant_op.constant(len(per_device), name="num_shards")
         saves, prefixes, last_device = [], [], None
         for shard, (device, saveables) in enumerate(per_device):
