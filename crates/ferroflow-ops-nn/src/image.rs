@@ -60,6 +60,11 @@ mod tests {
     }
 
     #[test]
+    fn unusual_and_broken_files_come_out_as_tensorflow_has_them() {
+        check_recorded(include_str!("../tests/data/recorded/unusual_images.txt"));
+    }
+
+    #[test]
     fn recorded_files_come_out_as_tensorflow_has_them() {
         check_recorded(include_str!("../tests/data/recorded/decode.txt"));
     }

@@ -138,8 +138,9 @@ impl Decode {
             png::Fault::TooLarge(width, height) => {
                 err!(InvalidArgument, "PNG size too large for int: {width} by {height}")
             }
+            png::Fault::Memory(error) => error,
         };
-        let header = png::Header::read(data).map_err(fault)?;
+        let image = png::Image::read(data).map_err(fault)?;
         ensure!(
             self.op != Op::Bmp,
             InvalidArgument,
@@ -147,21 +148,21 @@ impl Decode {
              instead."
         );
         self.not_cropped("PNG")?;
-        let channels = if self.channels == 0 { header.channels() } else { self.channels };
-        let shape = self.shape([header.height, header.width, channels])?;
+        let channels = if self.channels == 0 { image.channels() } else { self.channels };
+        let shape = self.shape([image.height, image.width, channels])?;
         let mut out = Tensor::alloc(self.dtype, shape)?;
         match self.dtype {
             DType::UInt8 => {
                 let to = out.as_mut_slice::<u8>()?;
-                header.decode(channels, false, |i, x| to[i] = x as u8)
+                image.decode(channels, false, |i, x| to[i] = x as u8)
             }
             DType::UInt16 => {
                 let to = out.as_mut_slice::<u16>()?;
-                header.decode(channels, true, |i, x| to[i] = x)
+                image.decode(channels, true, |i, x| to[i] = x)
             }
             _ => {
                 let (to, scale) = (out.as_mut_slice::<f32>()?, (1.0 / 65535.0) as f32);
-                header.decode(channels, true, |i, x| to[i] = f32::from(x) * scale)
+                image.decode(channels, true, |i, x| to[i] = f32::from(x) * scale)
             }
         }
         .map_err(fault)?;

@@ -1,6 +1,7 @@
 //! GIF files: the frames of an animation, each as the whole picture.
 
 use crate::prelude::*;
+use weezl::{BitOrder, LzwStatus};
 
 /// The images of a file, and the size of the picture that they make.
 pub(super) struct Animation {
@@ -63,78 +64,32 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Undoes the compression of `pixels` indices; `None` if there are fewer.
-fn decompress(data: &[u8], least: u8, pixels: usize) -> Option<Vec<u8>> {
-    if !(1..=8).contains(&least) {
+/// Decompresses `pixels` indices; `None` if there are fewer.
+fn decompress(data: &[u8], code_size: u8, pixels: usize) -> Option<Vec<u8>> {
+    if !(2..=8).contains(&code_size) {
         return None;
     }
-    let (clear, end) = (1usize << least, (1usize << least) + 1);
-    // Each entry is a byte more than another.
-    let mut prefix = [0u16; 4096];
-    let mut last = [0u8; 4096];
-    let mut length = [1u16; 4096];
-    (0..clear).for_each(|i| last[i] = i as u8);
-    let (mut next, mut size, mut before) = (end + 1, u32::from(least) + 1, None);
-    let (mut buffer, mut count) = (0u32, 0);
-    let mut out: Vec<u8> = Vec::new();
-    let mut bytes = data.iter();
+    let mut decoder = weezl::decode::Decoder::new(BitOrder::Lsb, code_size);
+    // In blocks: memory grows with the data of the file, not with the size that its header claims.
+    let (mut rest, mut block, mut out) = (data, [0; 4096], Vec::new());
     while out.len() < pixels {
-        while count < size {
-            buffer |= u32::from(*bytes.next()?) << count;
-            count += 8;
+        let step = decoder.decode_bytes(rest, &mut block);
+        rest = &rest[step.consumed_in..];
+        out.extend_from_slice(&block[..step.consumed_out]);
+        if !matches!(step.status, Ok(LzwStatus::Ok)) {
+            break;
         }
-        let code = (buffer & ((1 << size) - 1)) as usize;
-        buffer >>= size;
-        count -= size;
-        if code == clear {
-            (next, size, before) = (end + 1, u32::from(least) + 1, None);
-            continue;
-        }
-        if code == end {
-            return None;
-        }
-        let entry = match before {
-            None if code > end => return None,
-            None => code,
-            Some(_) if code > next => return None,
-            Some(_) if code < next => code,
-            Some(before) => before,
-        };
-        // The string of an entry is found from its end.
-        let from = out.len();
-        let n = usize::from(length[entry]);
-        out.resize(from + n, 0);
-        let mut at = entry;
-        for to in out[from..].iter_mut().rev() {
-            *to = last[at];
-            at = usize::from(prefix[at]);
-        }
-        let first = out[from];
-        if code == next && before.is_some() {
-            out.push(first);
-        }
-        if let Some(before) = before
-            && next < 4096
-        {
-            (prefix[next], last[next]) = (before as u16, first);
-            length[next] = length[before].saturating_add(1);
-            next += 1;
-            if next == 1 << size && size < 12 {
-                size += 1;
-            }
-        }
-        before = Some(code);
     }
     out.truncate(pixels);
-    Some(out)
+    (out.len() == pixels).then_some(out)
 }
 
-/// Rows that come in four passes, put in order.
+/// Puts the rows of the four passes in order.
 fn deinterlaced(indices: Vec<u8>, width: usize, height: usize) -> Vec<u8> {
     let mut out = vec![0; indices.len()];
     let rows = [(0, 8), (4, 8), (2, 4), (1, 2)];
     let order = rows.iter().flat_map(|&(from, step)| (from..height).step_by(step));
-    for (row, from) in order.zip(indices.chunks_exact(width.max(1))) {
+    for (row, from) in order.zip(indices.chunks_exact(width)) {
         out[row * width..][..width].copy_from_slice(from);
     }
     out
@@ -144,6 +99,9 @@ impl Image {
     fn read(reader: &mut Reader<'_>, transparent: Option<u8>) -> Option<Image> {
         let (left, top) = (reader.short()?, reader.short()?);
         let (width, height) = (reader.short()?, reader.short()?);
+        if width == 0 || height == 0 {
+            return None;
+        }
         let flags = reader.byte()?;
         let colours = reader.colours(flags)?;
         let least = reader.byte()?;
@@ -173,7 +131,7 @@ fn read(data: &[u8]) -> Result<(Vec<Image>, Option<Vec<[u8; 3]>>)> {
             Some(0x21) => {
                 let label = reader.byte();
                 let Some(body) = reader.blocks() else { break };
-                if label == Some(0xf9) && body.len() >= 4 {
+                if label == Some(0xf9) && body.len() == 4 {
                     transparent = (body[0] & 1 != 0).then_some(body[3]);
                 }
             }
@@ -214,7 +172,7 @@ impl Animation {
                 return Err(self.fault(format!("missing color map for frame {k}")));
             };
             let canvas = &mut out[k * frame..][..frame];
-            for (y, row) in image.indices.chunks_exact(image.width.max(1)).enumerate() {
+            for (y, row) in image.indices.chunks_exact(image.width).enumerate() {
                 for (x, &index) in row.iter().enumerate() {
                     let (y, x) = (image.top + y, image.left + x);
                     if y >= self.height || x >= self.width || image.transparent == Some(index) {
