@@ -1,4 +1,4 @@
-//! Random numbers: bit for bit those TensorFlow draws from the same seeds.
+//! Random numbers: the same bits that TensorFlow draws from the same seeds.
 
 mod binomial;
 mod candidates;

@@ -54,7 +54,7 @@ fn kernel(dims: usize, direction: FftDirection) -> impl Fn(&KernelInit<'_>) -> R
     }
 }
 
-/// The input's shape, which must have at least `dims` dimensions.
+/// The shape of the input. It must have at least `dims` dimensions.
 fn shape_of(dims: usize) -> impl Fn(&ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     move |c| {
         let input = c.input(0);
@@ -69,7 +69,7 @@ fn shape_of(dims: usize) -> impl Fn(&ShapeCtx<'_>) -> Result<Vec<PartialShape>> 
     }
 }
 
-/// The number of elements that are transformed together: of the last dimensions.
+/// The number of elements that one transform covers: those of the last dimensions.
 pub(crate) fn transformed_size<'g>(g: &GradientScope<'g>, x: Term<'g>, dims: i64) -> Term<'g> {
     let attrs = Attrs::new().with("end_mask", 1i64);
     let ends = [x.shape(), g.ints(&[-dims]), g.ints(&[0]), g.ints(&[1])];

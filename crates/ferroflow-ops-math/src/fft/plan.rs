@@ -86,8 +86,8 @@ where
         });
     }
 
-    /// The inverse of [`Plans::forward_rows`], not scaled. The imaginary part where a real signal
-    /// has nothing imaginary is ignored.
+    /// The inverse of [`Plans::forward_rows`], not scaled. Imaginary parts that are zero for every
+    /// real signal are ignored.
     pub fn inverse_rows(
         &self,
         n: usize,

@@ -47,7 +47,7 @@ where
     }
 }
 
-/// Refuses inputs smaller than the transform needs.
+/// Returns an error for inputs smaller than the transform needs.
 fn check_size(x: &Tensor, first: usize, need: &[usize]) -> Result<()> {
     for (i, (&is, &need)) in x.shape()[first..].iter().zip(need).enumerate() {
         ensure!(
@@ -199,10 +199,10 @@ fn last_of<'g>(g: &GradientScope<'g>, x: Term<'g>) -> Term<'g> {
     g.call_with("StridedSlice", &[x, g.ints(&[-1]), g.ints(&[0]), g.ints(&[1])], attrs)
 }
 
-/// The real part of the complex transform back, the half that was left out being zero.
+/// The real part of the complex inverse transform, with zeros for the half that was left out.
 fn real_gradient<'g>(g: &GradientScope<'g>, dy: Term<'g>, dims: i64, back: &str) -> Term<'g> {
     let (x, length) = (g.input(0), g.input(1));
-    // From one shape to another: cut off, or filled up with zeros.
+    // Crops to another shape, or pads with zeros.
     let fit = |t: Term<'g>, shape: Term<'g>| {
         let size = t.shape().with("Minimum", shape);
         let cut = g.call("Slice", &[t, size.zeros_like(), size]);
@@ -245,7 +245,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .shape(shape_of(dims, FftDirection::Inverse))
             .cpu(kernel(dims, FftDirection::Inverse));
     }
-    // TensorFlow defines none in three dimensions.
+    // TensorFlow defines no gradient in three dimensions.
     for (dims, forward, inverse, complex) in
         [(1, "RFFT", "IRFFT", "IFFT"), (2, "RFFT2D", "IRFFT2D", "IFFT2D")]
     {
@@ -255,7 +255,7 @@ pub(crate) fn register(c: &mut Catalog) {
             let real = dy[0].dtype();
             let attrs = Attrs::new().with("Tcomplex", x.dtype());
             let back = g.call_with(forward, &[dy[0], length], attrs);
-            // All but the first and, of even lengths, the last stand for two.
+            // All points but the first and, for even lengths, the last count twice.
             let last = last_of(g, length);
             let odd = last.with("FloorMod", g.int(2));
             let two = g.call("Fill", &[last_of(g, x.shape()) - 2.0 + odd, g.number(2.0, real)]);

@@ -1,4 +1,4 @@
-//! AudioSpectrogram and Mfcc: what speech is recognised by.
+//! AudioSpectrogram and Mfcc, the features of speech recognition.
 
 use super::plan::Plans;
 use crate::prelude::*;
@@ -18,7 +18,7 @@ fn spectrogram(init: &KernelInit<'_>) -> Result<KernelBox> {
         InvalidArgument,
         "window_size must be at least 2 and stride at least 1, got {window} and {stride}"
     );
-    // Allocated here, so that an absurd size is an error.
+    // Allocated here, so that a size that is too large is an error.
     Tensor::alloc(DType::Double, [usize::try_from(window).unwrap_or(usize::MAX)])?;
     let hann = |i: i64| 0.5 - 0.5 * (std::f64::consts::TAU * i as f64 / window as f64).cos();
     Ok(KernelBox::new(Spectrogram {
@@ -47,9 +47,9 @@ impl Kernel for Spectrogram {
         };
         let mut out = ctx.alloc(DType::Float, [channels, frames, half])?;
         let x = x.as_slice::<f32>()?;
-        // One channel at a time, which bounds what is kept of complex numbers.
+        // One channel at a time, to bound the memory for complex numbers.
         let mut spectrum = vec![Complex::<f64>::ZERO; frames * half];
-        // Too short a sound has no frames.
+        // A signal that is too short has no frames.
         let size = (frames * half).max(1);
         for (c, out) in out.as_mut_slice::<f32>()?.chunks_exact_mut(size).enumerate() {
             self.plans.forward_rows(n, &mut spectrum, |frame, row| {
@@ -70,11 +70,12 @@ impl Kernel for Spectrogram {
     }
 }
 
-/// Triangular filters, equally wide on the mel scale, over the points of a spectrum.
+/// Triangular filters of equal width on the mel scale.
 struct Filters {
-    /// The filter whose falling side a point is on, if any; on the rising side of the next.
+    /// The filter on whose falling side each point lies, if any. The point lies on the rising side
+    /// of the next filter.
     falling: Vec<Option<isize>>,
-    /// How much of a point the falling side has.
+    /// The weight of each point on the falling side.
     weights: Vec<f64>,
     channels: usize,
 }

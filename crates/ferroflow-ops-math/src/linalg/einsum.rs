@@ -1,5 +1,5 @@
-//! Einsum over one or two operands: each is brought to `[batch, free, contracted]`, and what is
-//! left is a batched matrix product.
+//! Einsum over one or two operands: each is brought to `[batch, free, contracted]`, which leaves a
+//! batched matrix product.
 
 use super::gemm::{Mat, Product, ProductThreads, product};
 use crate::prelude::*;
@@ -34,7 +34,7 @@ impl Subscripts {
         Ok(Subscripts { before, after })
     }
 
-    /// How many dimensions the ellipsis stands for in an operand of this rank.
+    /// How many dimensions the ellipsis means in an operand of this rank.
     fn ellipsis_rank(&self, rank: usize) -> Option<usize> {
         match &self.after {
             None => (self.before.len() == rank).then_some(0),
@@ -76,7 +76,8 @@ impl Equation {
         Ok(Equation { text: text.to_string(), inputs, output: Subscripts::parse(output)? })
     }
 
-    /// The labels of each operand's dimensions, and the ellipsis' rank in the output.
+    /// The labels of each operand's dimensions, and the number of dimensions of the output's
+    /// ellipsis.
     fn labels(&self, ranks: &[usize]) -> Result<(Vec<Vec<Label>>, usize)> {
         ensure!(
             ranks.len() == self.inputs.len(),
@@ -110,7 +111,7 @@ impl Equation {
     }
 }
 
-/// Sizes of all labels; an error where operands contradict.
+/// The sizes of all labels. Operands that contradict each other are an error.
 fn sizes(labels: &[Vec<Label>], shapes: &[&Shape]) -> Result<BTreeMap<Label, usize>> {
     let mut sizes: BTreeMap<Label, usize> = BTreeMap::new();
     for (labels, shape) in labels.iter().zip(shapes) {
@@ -139,7 +140,8 @@ struct Operand {
 }
 
 impl Operand {
-    /// Repeated labels walk the diagonal; a dimension of one that broadcasts does not walk.
+    /// Repeated labels step along the diagonal. A dimension of size one that broadcasts does not
+    /// step.
     fn new(t: &Tensor, labels: &[Label], sizes: &BTreeMap<Label, usize>) -> Operand {
         let mut strides = BTreeMap::new();
         for ((label, &dim), stride) in labels.iter().zip(t.shape().iter()).zip(t.shape().strides())
@@ -154,7 +156,8 @@ impl Operand {
         self.strides.contains_key(label)
     }
 
-    /// Its elements in the order of `labels`, which it all has; without a copy if they already are.
+    /// Its elements in the order of `labels`, all of which it has. Without a copy if they are in
+    /// that order already.
     fn ordered<T: Product>(
         &self,
         labels: &[Label],
@@ -216,7 +219,7 @@ fn summed<T: Product>(x: Tensor, rows: usize, n: usize) -> Result<Tensor> {
     if rows == 0 || n == 0 {
         return Ok(out);
     }
-    // As a product with ones, halves are summed in single precision.
+    // Sums through a product with ones, because halves must be summed in single precision.
     let ones = vec![T::ONE; n];
     let x = Mat::new(x.as_slice::<T>()?, rows, n);
     product(x, Mat::new(&ones, n, 1), out.as_mut_slice()?, ProductThreads::All);
@@ -299,7 +302,7 @@ fn contract_two<T: Product>(
         x.strides.keys().filter(|l| y.has(l) && !order.contains(l)).copied().collect();
     let size = |labels: &[Label]| labels.iter().map(|l| sizes[l]).product::<usize>();
     let (m, n, k) = (size(&free_x), size(&free_y), size(&contracted));
-    // Brings an operand to `[batch, free, contracted]`, summing what only it has.
+    // Brings an operand to `[batch, free, contracted]` and sums the labels that only it has.
     let prepared = |operand: &Operand, free: &[Label]| -> Result<Tensor> {
         let mut order: Vec<Label> = [&batch, free, &contracted].concat();
         let rows = Shape::from_iter(order.iter().map(|l| sizes[l])).checked_elements()?;
@@ -424,8 +427,8 @@ fn einsum_gradient<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Result<Vec<Ter
     Ok(vec![of(dx, axes[0], x_first, x), of(d_other, axes[1], y_first, y)])
 }
 
-/// The gradient of one operand: the product of the output's gradient with the other operand, and
-/// what was summed away repeated.
+/// The gradient of one operand: the product of the output's gradient and the other operand,
+/// repeated along the labels that were summed.
 fn operand_gradient<'g>(
     g: &GradientScope<'g>,
     dy: Term<'g>,
@@ -442,7 +445,8 @@ fn operand_gradient<'g>(
     };
     let (product, have) = match other {
         Some((y, others)) => {
-            // A label that is repeated in the operand is on its diagonal: it is put there below.
+            // A label that occurs twice in the operand means its diagonal; the gradient is put
+            // there below.
             let mut once = String::new();
             for c in kept.chars() {
                 if c == '.' || !once.contains(c) {

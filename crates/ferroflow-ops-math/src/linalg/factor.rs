@@ -5,7 +5,7 @@ use super::problem::{Field, Linear, Problem, adjoint, batched, matrix_parts, squ
 use crate::prelude::*;
 use ferroflow_dense::Half;
 
-/// NaN in the lower half where a matrix is not positive definite.
+/// A matrix that is not positive definite gives NaN in the lower half.
 fn cholesky<T: Linear>(ctx: &mut Ctx<'_>) -> Result<()> {
     let problem = Problem::<T>::square(ctx)?;
     let n = problem.sizes[0].0;
@@ -66,7 +66,7 @@ fn qr<T: Linear>(whole: bool) -> impl Kernel {
     }
 }
 
-/// NaN everywhere where a matrix has no singular values.
+/// A matrix without singular values gives NaN everywhere.
 fn svd<T: Linear>(with_vectors: bool, whole: bool) -> impl Kernel {
     move |ctx: &mut Ctx<'_>| {
         let problem = Problem::<T>::new(ctx, 1)?;
@@ -136,7 +136,7 @@ fn qr_gradient<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Result<Vec<Term<'g
     if rows >= columns {
         return Ok(vec![deep_qr_gradient(g, [q, r, dq, dr])]);
     }
-    // The first columns are square, the others only a product.
+    // Only the first columns form a square matrix; the others follow from a product.
     let n = rows as i64;
     let (y, u) = (pieces::columns(g, a, n, None), pieces::columns(g, r, 0, Some(n)));
     let (dv, du) = (pieces::columns(g, dr, n, None), pieces::columns(g, dr, 0, Some(n)));

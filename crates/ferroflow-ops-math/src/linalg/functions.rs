@@ -6,7 +6,7 @@ use super::problem::{Field, Linear, Problem, adjoint, identity, square_shape, ti
 use crate::prelude::*;
 use ferroflow_dense::{Half, Schur, schur};
 
-/// Numbers whose matrices are taken to complex ones and back.
+/// Number types whose matrices are converted to complex ones and back.
 trait Complexed: Field {
     fn to_complex(self) -> Complex64;
     /// The real part, for real numbers.
@@ -34,7 +34,7 @@ impl Complexed for Complex64 {
     const IS_REAL: bool = false;
 }
 
-/// Applies a function of upper triangular matrices by way of the Schur form; NaN where there is no
+/// Applies a function of upper triangular matrices through the Schur form. Gives NaN if there is no
 /// result.
 fn by_schur<W: Complexed>(
     a: &[W],

@@ -1,6 +1,6 @@
-//! Matrix products of every number type: floats through the `gemm` crate, or `linalg::wide`
-//! where that is faster, split over our own threads; halves widened; integers by a plain loop that
-//! wraps.
+//! Matrix products of every number type. Floats use the `gemm` crate, or `linalg::wide` where that
+//! is faster, split over our own threads. Halves are widened. Integers use a plain loop with
+//! wrapping arithmetic.
 
 use super::tile::Tiled;
 use crate::prelude::*;
@@ -15,7 +15,7 @@ pub struct Mat<'a, T> {
     pub cols: usize,
     pub row_stride: usize,
     pub col_stride: usize,
-    /// Its complex conjugate is meant.
+    /// Whether the complex conjugate is used.
     pub conj: bool,
 }
 
@@ -50,7 +50,7 @@ impl<'a, T> Mat<'a, T> {
         (self.rows - 1) * self.row_stride + (self.cols - 1) * self.col_stride + 1
     }
 
-    /// Its elements in a row-major vector, each mapped.
+    /// Its elements in a row-major vector, each mapped by a function.
     fn to_vec<U>(self, map: impl Fn(T) -> U) -> Vec<U>
     where
         T: Copy,
@@ -64,7 +64,7 @@ impl<'a, T> Mat<'a, T> {
     }
 }
 
-/// Whether a product may use other threads: not when it is itself part of a split.
+/// Whether a product may use other threads. It may not if it is itself part of a split.
 #[derive(Clone, Copy, PartialEq)]
 pub enum ProductThreads {
     One,
@@ -73,7 +73,8 @@ pub enum ProductThreads {
 
 /// Numbers with a matrix product.
 pub trait Product: Tiled {
-    /// Rows of a result as what follows a kernel takes them, for the types that it does.
+    /// Converts the rows of a result to the form that an epilogue takes, for dtypes that have
+    /// epilogues.
     fn rows(_: &mut [Self]) -> Option<Rows<'_>> {
         None
     }
@@ -102,7 +103,7 @@ pub struct Finisher<'a>(Option<&'a dyn Epilogue>);
 impl<'a> Finisher<'a> {
     pub const NONE: Finisher<'static> = Finisher(None);
 
-    /// None when `epilogue` cannot be done to a result of this shape.
+    /// `None` if `epilogue` does not apply to a result of this shape.
     pub fn new<T: Product>(epilogue: &'a dyn Epilogue, shape: &Shape) -> Option<Finisher<'a>> {
         let fits = T::rows(&mut []).is_some() && epilogue.fits(T::DTYPE, shape);
         fits.then_some(Finisher(Some(epilogue)))
@@ -114,7 +115,7 @@ impl<'a> Finisher<'a> {
         }
     }
 
-    /// Works on rows of `n` elements that were made elsewhere.
+    /// Applies the epilogue to rows of `n` elements that were computed elsewhere.
     pub fn run_all<T: Product>(&self, out: &mut [T], n: usize) {
         if self.0.is_some() {
             for_rows(out, n, n, |_, rows| self.run(rows));
@@ -154,9 +155,9 @@ gemm_products! {
     Complex64: |_| by_gemm;
 }
 
-/// A product of matrices in memory, or a part of it: `m` by `k` times `k` by `n`. Strides are of
-/// rows and of columns. Its creator guarantees that all elements of the factors can be read and
-/// those of the result written.
+/// A product of matrices in memory, or a part of it: `m` by `k` times `k` by `n`. Strides are those
+/// of rows and columns. The creator guarantees that the factors are readable and the result is
+/// writable.
 #[derive(Clone, Copy)]
 pub(super) struct Job<T> {
     pub m: usize,
@@ -172,11 +173,11 @@ pub(super) struct Job<T> {
     pub add: bool,
 }
 
-/// What computes a product on one thread.
+/// A function that computes a product on one thread.
 type Way<T> = unsafe fn(&Job<T>);
 
-/// The way of a product in single precision. It is chosen for the product as a whole, not for the
-/// parts of threads, so that results do not depend on their number.
+/// The function for products in single precision. It is chosen for the whole product, not for the
+/// part of a thread, so results do not depend on the number of threads.
 fn single(job: &Job<f32>) -> Way<f32> {
     #[cfg(target_arch = "x86_64")]
     if super::wide::suits(job) {
@@ -239,7 +240,7 @@ impl<T> Shared<T> {
     }
 }
 
-/// Rows or columns of the result that one thread takes at least, a multiple of the vector width.
+/// The least rows or columns of the result for a thread; a multiple of the vector width.
 const TILE: usize = 32;
 
 fn run_gemm<T: Num>(

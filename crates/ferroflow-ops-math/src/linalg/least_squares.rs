@@ -69,7 +69,7 @@ fn by_normal_equations<W: Field>(
     Ok(if m >= n { x } else { times(&conj, &x, n, m, k) })
 }
 
-/// The shortest of the best solutions, whatever the rank; NaN if the matrix is not finite.
+/// The shortest of the best solutions, for any rank. NaN if the matrix is not finite.
 fn by_singular_values<W: Field>(a: &[W], b: &[W], (m, n, k): (usize, usize, usize)) -> Vec<W> {
     let Some(svd) = W::svd(a, m, n, false) else {
         return vec![W::from_real(f64::NAN); n * k];

@@ -1,4 +1,4 @@
-//! What comes from an LU factorisation: MatrixInverse, MatrixDeterminant, LogMatrixDeterminant,
+//! Ops based on an LU factorisation: MatrixInverse, MatrixDeterminant, LogMatrixDeterminant,
 //! MatrixSolve, Lu.
 
 use super::pieces;
@@ -46,8 +46,8 @@ impl<W: Field> Factors<W> {
         x
     }
 
-    /// The determinant's sign (or phase), and the logarithm of its size. A non-finite one counts
-    /// as zero.
+    /// The sign (or phase) of the determinant, and the logarithm of its size. A determinant that is
+    /// not finite counts as zero.
     fn log_determinant(&self) -> (W, f64) {
         let mut swapped = false;
         let mut rows = self.rows.clone();
@@ -134,7 +134,7 @@ impl<T: Linear> Kernel for MatrixSolve<T> {
     }
 }
 
-/// Both factors in one matrix, and which row of the input each row is.
+/// Both factors in one matrix, and the input row of each row.
 fn lu<T: Linear>(index: DType) -> impl Kernel {
     move |ctx: &mut Ctx<'_>| {
         let shape = ctx.input(0)?.shape().clone();
@@ -180,7 +180,8 @@ fn scalars_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     Ok(vec![batched(&batch, &[]); c.outputs])
 }
 
-/// Shape of a solution: rows of the matrices' columns, columns of the right-hand sides.
+/// The shape of a solution: as many rows as the matrices have columns, as many columns as the
+/// right-hand sides have.
 pub(super) fn solution_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     let (batch, _, n) = matrix_parts(c, 0)?;
     let (other, _, k) = matrix_parts(c, 1)?;

@@ -54,7 +54,7 @@ impl<T: Product> MatMul<T> {
     }
 }
 
-/// A matrix that is multiplied as it is or transposed.
+/// A matrix that may be used transposed.
 fn matrix<T: Product>(t: &Tensor, transpose: bool) -> Result<Mat<'_, T>> {
     let m = Mat::new(t.as_slice::<T>()?, t.shape()[0], t.shape()[1]);
     Ok(if transpose { m.transposed() } else { m })
@@ -87,7 +87,7 @@ impl Kernel for SparseMatMul {
     }
 }
 
-/// A bfloat16 tensor as float; a float tensor as it is.
+/// Converts a bfloat16 tensor to float; returns a float tensor unchanged.
 fn widened(t: &Tensor) -> Result<Tensor> {
     if t.dtype() == DType::Float {
         return Ok(t.clone());
@@ -164,7 +164,7 @@ impl<T: Product> Kernel for BatchMatMul<T> {
     }
 }
 
-/// Matrix `i` of a batch, which is stored as the adjoint of what is multiplied, or as it is.
+/// Matrix `i` of a batch, which may be stored as the adjoint of the factor.
 fn operand<T>(data: &[T], i: usize, (rows, cols): (usize, usize), adjoint: bool) -> Mat<'_, T> {
     let data = &data[i * rows * cols..(i + 1) * rows * cols];
     if adjoint { Mat::new(data, cols, rows).adjoint() } else { Mat::new(data, rows, cols) }
@@ -177,9 +177,9 @@ pub(super) struct Batches {
     pub y: BatchIndex,
 }
 
-/// Which matrix of an operand belongs to a matrix of the result.
+/// Maps a matrix of the result to a matrix of an operand.
 pub(super) struct BatchIndex {
-    /// For every batch dimension of the result its size, and the step through the operand.
+    /// For every batch dimension of the result, its size and the step in the operand.
     dims: Vec<(usize, usize)>,
 }
 
@@ -260,8 +260,8 @@ impl<W: Product> Kernel for MixedBatchMatMul<W> {
     }
 }
 
-/// The kernel of BatchMatMulV3: any numbers with themselves, or small ones with each other, which
-/// int32 and bfloat16 hold without loss.
+/// The kernel of BatchMatMulV3. Operands have the same dtype, or are small integers, which int32
+/// and bfloat16 hold without loss.
 fn batch_matmul_v3(init: &KernelInit<'_>) -> Result<KernelBox> {
     let types = (init.dtype("Ta")?, init.dtype("Tb")?, init.dtype("Tout")?);
     let small = |t| matches!(t, DType::Int8 | DType::UInt8);

@@ -1,4 +1,4 @@
-//! Pieces of formulas that gradients of matrices share.
+//! Formulas that the gradients of matrix ops share.
 
 use crate::prelude::*;
 
@@ -38,7 +38,7 @@ pub(crate) fn unbroadcast_stacks<'g>(
     vec![da.sum(axes[0], false).reshape(a.shape()), db.sum(axes[1], false).reshape(b.shape())]
 }
 
-/// Columns `from..to` of matrices; none is the end.
+/// Columns `from..to` of matrices; `None` means the end.
 pub(crate) fn columns<'g>(
     g: &GradientScope<'g>,
     x: Term<'g>,
@@ -52,7 +52,7 @@ pub(crate) fn columns<'g>(
     g.call_with("StridedSlice", &ends, attrs)
 }
 
-/// Rows `from..to` of matrices; none is the end.
+/// Rows `from..to` of matrices; `None` means the end.
 pub(crate) fn rows<'g>(g: &GradientScope<'g>, x: Term<'g>, from: i64, to: Option<i64>) -> Term<'g> {
     let all = 4;
     let attrs = Attrs::new()

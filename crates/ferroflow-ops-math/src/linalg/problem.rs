@@ -1,5 +1,5 @@
-//! Batches of matrices: what every factorisation and solver works on. Elements are widened to
-//! `f64` or complex `f64`, so that each algorithm exists twice and no more.
+//! Batches of matrices, the input of factorisations and solvers. Elements are widened to `f64` or
+//! complex `f64`, so each algorithm is compiled only twice.
 
 use crate::prelude::*;
 pub(super) use ferroflow_dense::Field;
@@ -80,7 +80,7 @@ impl<'a, T: Linear> Problem<'a, T> {
         self.batch.iter().chain(dims).copied().collect()
     }
 
-    /// Solves every batch. Output `i` has the dimensions `outputs[i]` behind those of the batch;
+    /// Solves every batch. Output `i` has the dimensions of the batch followed by `outputs[i]`;
     /// `solve` returns its elements for one batch.
     pub fn solve<U: Linear>(
         &self,
@@ -108,7 +108,7 @@ impl<'a, T: Linear> Problem<'a, T> {
         Ok(tensors)
     }
 
-    /// What `solve` returns for every batch, in order; the first error if there is one.
+    /// The results of `solve` for all batches, in order, or the first error.
     pub fn each<R: Send>(
         &self,
         solve: impl Fn(Matrices<T::Wide>) -> Result<R> + Sync,

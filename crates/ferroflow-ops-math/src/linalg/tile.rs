@@ -1,25 +1,25 @@
-//! The innermost loop of convolutions: a tile of sums of products, one side of which is found by
-//! offsets instead of being copied together first.
+//! The innermost loop of convolutions: a tile of sums of products. One factor is addressed by
+//! offsets, so it need not be copied first.
 
 use ferroflow_op_kit::num::Num;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Offsets into a slice, and a bound: none is larger.
+/// Offsets into a slice, with an upper bound.
 pub struct Offsets<'a> {
     all: Cow<'a, [u32]>,
     largest: usize,
 }
 
 impl Offsets<'_> {
-    /// None when an offset takes more than 32 bits.
+    /// `None` if an offset needs more than 32 bits.
     pub fn new(offsets: impl Iterator<Item = usize>) -> Option<Offsets<'static>> {
         let all: Vec<u32> = offsets.map(|o| u32::try_from(o).ok()).collect::<Option<_>>()?;
         let largest = all.iter().copied().max().unwrap_or(0) as usize;
         Some(Offsets { all: all.into(), largest })
     }
 
-    /// Some of them.
+    /// A range of the offsets.
     pub fn part(&self, range: Range<usize>) -> Offsets<'_> {
         let all = &self.all[range];
         let largest = all.iter().copied().max().unwrap_or(0) as usize;
@@ -47,7 +47,7 @@ impl Offsets<'_> {
 /// Computes all tiles of a strip.
 type Strip<T> = unsafe fn(*const T, [&[u32]; 2], *const T, &[u32], *mut T, &[u32], usize, bool);
 
-/// How tiles of a type are computed on this processor.
+/// The functions that compute tiles of a type on this processor.
 #[derive(Clone, Copy)]
 pub struct Tiles<T> {
     strip: Strip<T>,
@@ -57,7 +57,7 @@ pub struct Tiles<T> {
 
 /// Numbers that may have a fast way to compute tiles.
 pub trait Tiled: Num {
-    /// None where the processor lacks the instructions.
+    /// `None` if the processor lacks the instructions.
     fn tiles() -> Option<Tiles<Self>> {
         None
     }
@@ -138,7 +138,7 @@ mod avx2 {
     ) {
         let mut tile = [[0f32; COLS]; ROWS];
         for (from, to) in from.chunks(ROWS).zip(to.chunks(ROWS)) {
-            // The last tile may lack rows: its last is computed several times over.
+            // The last tile may have fewer rows: its last row is then computed several times.
             // SAFETY: the caller's promise.
             let first: [*const f32; ROWS] =
                 std::array::from_fn(|i| unsafe { a.add(from[i.min(from.len() - 1)] as usize) });
@@ -178,7 +178,7 @@ mod avx2 {
         const { assert!(ROWS == 6 && COLS == 16) };
         let zero = _mm256_setzero_ps();
         let [a0, a1, a2, a3, a4, a5] = a;
-        // Variables of their own, not an array, so that all of them are registers.
+        // Separate variables, not an array, so that all of them stay in registers.
         let (mut s00, mut s01, mut s10, mut s11) = (zero, zero, zero, zero);
         let (mut s20, mut s21, mut s30, mut s31) = (zero, zero, zero, zero);
         let (mut s40, mut s41, mut s50, mut s51) = (zero, zero, zero, zero);
@@ -235,7 +235,7 @@ mod avx2 {
     }
 }
 
-/// The same sums in tiles of 8 x 32: no more rows, or their addresses would not fit the registers.
+/// The same sums in tiles of 8 x 32. With more rows, the addresses would not fit the registers.
 #[cfg(target_arch = "x86_64")]
 mod avx512 {
     use std::arch::x86_64::*;
@@ -249,7 +249,7 @@ mod avx512 {
     macro_rules! tiles {
         ($($rows:literal)*) => { [$([tile::<$rows, 1>, tile::<$rows, 2>]),*] };
     }
-    /// By rows; those of one vector, and of two.
+    /// Functions by number of rows: for one vector and for two.
     static TILES: [[Tile; 2]; ROWS] = tiles!(1 2 3 4 5 6 7 8);
 
     /// # Safety
@@ -264,7 +264,7 @@ mod avx512 {
         width: usize,
         add: bool,
     ) {
-        // All tiles as high as can be, but for a row.
+        // Makes all tiles equally high, up to a row.
         let tiles = from.len().div_ceil(ROWS);
         let edge = |t: usize| from.len() * t / tiles;
         for t in 0..tiles {
@@ -340,7 +340,7 @@ mod avx512 {
 mod tests {
     use super::*;
 
-    /// All ways that this processor knows.
+    /// All functions that this processor supports.
     fn ways() -> Vec<Tiles<f32>> {
         let mut all = Vec::from_iter(f32::tiles());
         #[cfg(target_arch = "x86_64")]

@@ -6,7 +6,7 @@ use super::problem::{Field, Linear, adjoint, batched, matrix_parts};
 use crate::prelude::*;
 use ferroflow_dense::Half;
 
-/// Which half of a matrix is there, and whether its adjoint is meant.
+/// Which half of a matrix is stored, and whether its adjoint is used.
 #[derive(Clone, Copy)]
 struct Form {
     lower: bool,
@@ -19,8 +19,8 @@ impl Form {
     }
 }
 
-/// Solves every batch: `check` judges the sizes of matrix and right-hand side, `solve` replaces the
-/// right-hand side by the solution.
+/// Solves every batch. `check` validates the sizes; `solve` replaces the right-hand side with the
+/// solution.
 fn solve_all<T: Linear>(
     ctx: &mut Ctx<'_>,
     check: impl Fn(&Shape, &Shape) -> Result<()>,

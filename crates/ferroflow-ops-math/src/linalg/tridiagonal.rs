@@ -82,7 +82,7 @@ fn eliminate<W: Field>(a: &Diagonals<'_, W>, b: &mut [W], n: usize, k: usize) ->
 }
 
 /// Elimination that swaps neighbouring rows for the larger pivot, which fills a second upper
-/// diagonal; `None` at a zero pivot unless it may be perturbed.
+/// diagonal. `None` at a zero pivot, unless it may be perturbed.
 fn eliminate_with_pivots<W: Field>(
     a: &Diagonals<'_, W>,
     b: &mut [W],

@@ -11,16 +11,16 @@ use std::arch::x86_64::*;
 const LANES: usize = 16;
 /// Columns of a tile.
 const COLS: usize = 2 * LANES;
-/// Rows of a tile at most: its sums, a row of the strip and one more vector fill the registers.
+/// Most rows of a tile: its sums, a row of the strip and one more vector fill the registers.
 const ROWS: usize = 14;
-/// Steps summed in registers at most, and rows of the first factor copied at a time: the copy, of
-/// 384 KB, and a strip fit the second-level cache.
+/// Most steps summed in registers, and rows of the first factor copied at a time. The copy of 384
+/// KB and a strip fit the second-level cache.
 const DEPTH: usize = 512;
 const HEIGHT: usize = 192;
-/// How many steps ahead rows of the second factor are asked for.
+/// How many steps ahead the rows of the second factor are prefetched.
 const AHEAD: usize = 32;
 
-/// Whether [`multiply`] can compute a product, and is faster at it than loops without copies.
+/// Whether [`multiply`] supports a product and is faster than loops without copies.
 pub(super) fn suits(job: &Job<f32>) -> bool {
     let has_rows = |strides: [usize; 2]| strides.contains(&1);
     let Job { m, n, k, .. } = *job;
@@ -32,7 +32,7 @@ pub(super) fn suits(job: &Job<f32>) -> bool {
         && std::arch::is_x86_feature_detected!("avx512f")
 }
 
-/// How a product is cut: into so many rows and steps, as even as can be.
+/// The rows and steps of a block, so that blocks are as even as possible.
 fn block(job: &Job<f32>) -> (usize, usize) {
     let even = |n: usize, most: usize| n.div_ceil(n.div_ceil(most));
     (even(job.m, HEIGHT), even(job.k, DEPTH))
@@ -97,7 +97,7 @@ pub(super) unsafe fn multiply(job: &Job<f32>, memory: &mut [f32]) {
     }
 }
 
-/// The first `n` lanes, all if it has no more.
+/// A mask of the first `n` lanes; all lanes if there are no more.
 fn lanes(n: usize) -> __mmask16 {
     if n < LANES { (1 << n) - 1 } else { !0 }
 }
@@ -259,7 +259,7 @@ unsafe fn tile<const R: usize, const V: usize, const COPY: bool>(
         _mm_prefetch::<_MM_HINT_T0>(out.wrapping_add(i * out_stride).cast());
         _mm_prefetch::<_MM_HINT_T0>(out.wrapping_add(i * out_stride + columns - 1).cast());
     }
-    // Loops by index, here and elsewhere: closures that use vectors are not always inlined.
+    // Loops use indices, here and elsewhere: closures with vectors are not always inlined.
     let mut row = [_mm512_setzero_ps(); V];
     let mut sums = [[_mm512_setzero_ps(); V]; R];
     for _ in 0..steps {

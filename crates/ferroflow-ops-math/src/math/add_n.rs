@@ -25,7 +25,7 @@ fn add_n<T: Num>(ctx: &mut Ctx<'_>) -> Result<()> {
         let x = ctx.take(0)?;
         return ctx.set(0, x);
     }
-    // Sums of floats depend on their order: only the first input may lend its storage.
+    // Sums of floats depend on their order, so only the first input's storage may be reused.
     let (mut sum, reused) = ctx.reuse_or_alloc(&[0], T::DTYPE, &shape)?;
     let first = match reused {
         Some(_) => None,
@@ -50,7 +50,7 @@ fn add_n<T: Num>(ctx: &mut Ctx<'_>) -> Result<()> {
     ctx.set(0, sum)
 }
 
-/// Variants are added as what they hold knows how.
+/// Variants are added by their own addition.
 fn add_variants(ctx: &mut Ctx<'_>) -> Result<()> {
     let mut sum: Vec<Variant> = ctx.input(0)?.variants()?.to_vec();
     let shape = ctx.input(0)?.shape().clone();

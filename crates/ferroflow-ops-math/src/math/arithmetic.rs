@@ -1,4 +1,4 @@
-//! Addition, multiplication and their kin, over all numbers.
+//! Addition, multiplication and similar ops, over all numbers.
 
 use super::blocks;
 use super::elementwise::{binary, binary_in, unary};
@@ -39,7 +39,7 @@ binary_formulas! {
     Mul: Num, |a, b| a.mul(b);
     Maximum: Real, |a, b| a.max(b);
     Minimum: Real, |a, b| a.min(b);
-    // Also where the other factor is infinite or NaN.
+    // 0 even if the other factor is infinite or NaN.
     MulNoNan: Num, |a, b| if b == T::ZERO { T::ZERO } else { a.mul(b) };
 }
 
@@ -121,7 +121,7 @@ fn add(init: &KernelInit<'_>) -> Result<KernelBox> {
     per_dtype!(NUMBER, T => binary::<Add, T>())(init)
 }
 
-/// The gradient goes to `x` where it was taken, else to `y`.
+/// The gradient goes to `x` where `x` was taken, otherwise to `y`.
 fn one_of<'g>(g: &GradientScope<'g>, dz: Term<'g>, takes_x: Term<'g>) -> (Term<'g>, Term<'g>) {
     let zero = dz.number(0.0);
     (g.select(takes_x, dz, zero), g.select(takes_x, zero, dz))

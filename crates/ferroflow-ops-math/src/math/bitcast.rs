@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 
-/// A wider dtype swallows the innermost dimension, a narrower one adds one.
+/// A wider dtype removes the innermost dimension; a narrower one adds a dimension.
 fn output_shape(input: &Shape, from: usize, to: usize) -> Result<Shape> {
     if from == to {
         return Ok(input.clone());

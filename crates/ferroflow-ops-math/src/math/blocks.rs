@@ -1,5 +1,5 @@
-//! Formulas as functions over slices, for the pass that runs several element-wise ops as one. They
-//! are the very functions that the kernels run.
+//! Formulas as functions over slices, for the pass that runs several element-wise ops as one. The
+//! kernels run the same functions.
 
 use crate::prelude::*;
 use ferroflow_graph::{BlockKernel, OperandShapes};

@@ -1,7 +1,7 @@
-//! Broadcasting: how several shapes line up, as index arithmetic that knows nothing of elements.
+//! Broadcasting: index arithmetic that aligns several shapes.
 //!
-//! Adjacent dimensions in which every operand behaves alike are collapsed into one, so most cases
-//! end as one long run, or as rows against one row or one column.
+//! Adjacent dimensions in which every operand behaves alike are merged. Most cases become one long
+//! run, or rows against one row or one column.
 
 use crate::prelude::*;
 use smallvec::{SmallVec, smallvec};
@@ -68,19 +68,19 @@ impl<const N: usize> Broadcast<N> {
         self.dims[self.dims.len() - 1]
     }
 
-    /// Whether operand `k` has one element for the whole of each run, instead of one each.
+    /// Whether operand `k` has one element for each whole run, instead of one per element.
     pub(crate) fn repeats_in_run(&self, k: usize) -> bool {
         self.strides[self.dims.len() - 1][k] == 0
     }
 
-    /// Whether operand `k` lies as the result does.
+    /// Whether operand `k` has the layout of the result.
     pub(crate) fn is_whole(&self, k: usize) -> bool {
         self.strides.iter().all(|s| s[k] != 0)
     }
 
     /// Calls `run(at, offsets, len)` for the runs that make up `range` of the result's elements, in
-    /// order: the result's elements `at..at + len` come from each operand's element `offset`
-    /// onwards, or from that one alone where it repeats.
+    /// order. The elements `at..at + len` of the result come from each operand's elements from
+    /// `offset` on, or from that one element if it repeats.
     pub(crate) fn runs(&self, range: Range<usize>, mut run: impl FnMut(usize, [usize; N], usize)) {
         if range.is_empty() {
             return;
@@ -105,7 +105,7 @@ impl<const N: usize> Broadcast<N> {
             if at >= range.end {
                 return;
             }
-            // The run ended with its row: go back to the row's start and on to the next.
+            // The run ended with its row: return to the start of the row and go to the next one.
             self.go_back(&mut offsets, inner, index[inner]);
             index[inner] = 0;
             for i in (0..inner).rev() {

@@ -3,7 +3,7 @@
 use crate::prelude::*;
 use ferroflow_op_kit::parallel::split_mut;
 
-/// For each element, how many boundaries are not greater.
+/// For each element, the number of boundaries that are not greater.
 fn bucketize<T: Real>(ctx: &mut Ctx<'_>, boundaries: &[f64]) -> Result<()> {
     let x = ctx.input(0)?;
     let mut out = ctx.alloc(DType::Int32, x.shape().clone())?;
@@ -11,7 +11,7 @@ fn bucketize<T: Real>(ctx: &mut Ctx<'_>, boundaries: &[f64]) -> Result<()> {
     split_mut(out.as_mut_slice::<i32>()?, 1, 10, |first, part| {
         for (to, x) in part.iter_mut().zip(&from[first..]) {
             let x = x.to_f64();
-            // NaN is not below any of them: it goes into the last bucket.
+            // NaN is below none of them, so it goes into the last bucket.
             *to = boundaries.partition_point(|b| *b <= x || x.is_nan()) as i32;
         }
     });

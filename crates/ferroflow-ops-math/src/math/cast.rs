@@ -1,8 +1,8 @@
 //! Cast: from every plain dtype to every other.
 //!
-//! Ten plain types (the integers, `float`, `double`) are cast to each other directly. The others go
-//! by way of the nearest of these: half types by `float`, complex numbers by their real part,
-//! `bool` by `uint8`.
+//! Ten plain types (the integers, `float`, `double`) are converted directly. The others are
+//! converted through the nearest of these: half types through `float`, complex numbers through
+//! their real part, `bool` through `uint8`.
 
 use crate::prelude::*;
 use ferroflow_op_kit::parallel::split_mut;
@@ -34,7 +34,7 @@ as_casts! {
     f64 => f32 f64;
 }
 
-/// Floats to integers as x86-64 converts them: what does not fit, and NaN, becomes the smallest
+/// Converts floats to integers as x86-64 does. NaN and values out of range become the smallest
 /// `int32` or `int64`; narrower types take the low bits of an `int32`.
 macro_rules! float_casts {
     ($($s:ty)*) => {$(
@@ -150,7 +150,7 @@ fn cast_plain(x: Tensor, to: DType) -> Result<Tensor> {
     with_plain!(x.dtype(), S => with_plain!(to, D => convert(&x, |s: S| CastTo::<D>::cast(s))))
 }
 
-/// The plain type by way of which a dtype is cast, or `None` for what cannot be cast.
+/// The plain type through which a dtype is cast, or `None` if it cannot be cast.
 fn hub(dtype: DType) -> Option<DType> {
     Some(match dtype {
         DType::Half | DType::BFloat16 | DType::Complex64 => DType::Float,
@@ -193,7 +193,7 @@ fn to_hub(x: Tensor) -> Result<Tensor> {
     }
 }
 
-/// From the plain type of `to`'s hub to `to` itself; floats are cut off instead of rounded where
+/// From the plain type of `to`'s hub to `to` itself. Floats are truncated instead of rounded if
 /// `truncates`.
 fn from_hub(x: Tensor, to: DType, truncates: bool) -> Result<Tensor> {
     match to {
@@ -218,12 +218,12 @@ fn from_hub(x: Tensor, to: DType, truncates: bool) -> Result<Tensor> {
     }
 }
 
-/// The half nearest to `x` that is not longer.
+/// The half nearest to `x` whose magnitude is not larger.
 fn truncate_half(x: f32) -> f16 {
     let near = f16::from_f32(x);
     if x.is_finite() && near.to_f32().abs() > x.abs() {
-        // The next one towards zero; below infinity that is the largest there is. TensorFlow keeps
-        // infinity for values far out of range.
+        // The next half towards zero; below infinity that is the largest finite one. TensorFlow
+        // keeps infinity for values far out of range.
         if near.is_infinite() && x.abs() >= 65536.0 {
             near
         } else {
@@ -234,7 +234,7 @@ fn truncate_half(x: f32) -> f16 {
     }
 }
 
-/// The single-precision number nearest to `x` that is not longer.
+/// The single-precision number nearest to `x` whose magnitude is not larger.
 fn truncate_single(x: f64) -> f32 {
     let near = x as f32;
     if near.is_finite() && (near as f64).abs() > x.abs() {

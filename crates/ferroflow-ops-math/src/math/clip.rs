@@ -3,8 +3,7 @@
 use crate::prelude::*;
 use ferroflow_op_kit::parallel::split_mut;
 
-/// `max(min(t, high), low)`: where the bounds are the wrong way round, the lower one wins. NaN is
-/// kept.
+/// `max(min(t, high), low)`: if the bounds are reversed, the lower one wins. NaN is kept.
 fn bound<T: PartialOrd>(x: T, low: T, high: T) -> T {
     let below = if x > high { high } else { x };
     if below < low { low } else { below }

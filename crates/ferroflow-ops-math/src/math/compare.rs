@@ -26,9 +26,9 @@ tests! {
 
 /// Equal or NotEqual.
 struct Equality {
-    /// What unlike elements give.
+    /// The result for elements that differ.
     differs: bool,
-    /// Shapes that do not broadcast are an error, and not just unlike.
+    /// Whether shapes that do not broadcast are an error. Otherwise they count as different.
     is_strict: bool,
     /// For comparable shapes.
     kernel: Option<KernelBox>,

@@ -4,12 +4,12 @@ use super::elementwise::{compare, map, unary};
 use crate::prelude::*;
 use ferroflow_op_kit::vector::{Binary, Unary};
 
-/// `1 / z`, NaN for 0 as TensorFlow has it.
+/// `1 / z`; NaN for 0, as in TensorFlow.
 pub(crate) fn inverse(z: Complex64) -> Complex64 {
     Complex64::ONE / z
 }
 
-/// `1 / sqrt(z)`, infinite without a direction at 0.
+/// `1 / sqrt(z)`; infinite at 0.
 pub(crate) fn inverse_sqrt(z: Complex64) -> Complex64 {
     match z == Complex64::ZERO {
         true => Complex64::new(f64::INFINITY, f64::NAN),
@@ -27,7 +27,7 @@ pub(crate) fn exp_m1(z: Complex64) -> Complex64 {
 /// `log(1 + z)`, without cancellation for small `z`.
 pub(crate) fn ln_1p(z: Complex64) -> Complex64 {
     if z == -Complex64::ONE {
-        // The pole has no direction.
+        // The pole is infinite without an angle.
         return Complex64::new(f64::NEG_INFINITY, f64::NAN);
     }
     // |1 + z|^2 - 1 = 2 x + x^2 + y^2.
@@ -68,7 +68,7 @@ pub(crate) fn acos(z: Complex64) -> Complex64 {
     Complex64::new(std::f64::consts::FRAC_PI_2 - w.re, -w.im)
 }
 
-/// By way of sqrt(1 + iz) and sqrt(1 - iz), which keep both parts precise (Kahan).
+/// Uses sqrt(1 + iz) and sqrt(1 - iz), which keep both parts precise (Kahan).
 pub(crate) fn asinh(z: Complex64) -> Complex64 {
     let plus = Complex64::new(1.0 - z.im, z.re).sqrt();
     let minus = Complex64::new(1.0 + z.im, -z.re).sqrt();
@@ -129,7 +129,7 @@ macro_rules! parts {
 }
 parts!(Complex32: f32, Complex64: f64);
 
-/// Variants stay what they are.
+/// Variants are returned unchanged.
 fn conjugate(init: &KernelInit<'_>) -> Result<KernelBox> {
     match init.dtype("T")? {
         DType::Variant => Ok(KernelBox::new(|ctx: &mut Ctx<'_>| {

@@ -1,4 +1,4 @@
-//! Division and its remainders, and powers: ops that integers can fail in.
+//! Division, remainders and powers: ops that may fail for integers.
 
 use super::blocks;
 use super::elementwise::{BinaryKernel, binary, plan};
@@ -135,7 +135,7 @@ macro_rules! complexes {
 }
 complexes!(Complex32 Complex64);
 
-/// An op on integers that looks at its second argument before it starts.
+/// An op on integers that checks its second argument first.
 struct Guarded<T: Lane> {
     kernel: BinaryKernel<T::Wide, T>,
     refuses: fn(&T) -> bool,
@@ -204,7 +204,7 @@ fn truncate_div(init: &KernelInit<'_>) -> Result<KernelBox> {
         [Int8 i8, Int16 i16, Int32 i32, Int64 i64, UInt8 u8, UInt16 u16, UInt32 u32, UInt64 u64])
 }
 
-/// Quotients of halves, which are halves before they are rounded to whole numbers.
+/// Quotients of halves. They are rounded to a half before they are rounded to a whole number.
 struct FloorDivOf<H>(std::marker::PhantomData<H>);
 struct TruncateDivOf<H>(std::marker::PhantomData<H>);
 macro_rules! quotients_of_halves {
@@ -368,7 +368,7 @@ pub(crate) fn register(c: &mut Catalog) {
         "Pow": |g, dz, x, y| {
             let (x, y) = (x.conj(), y.conj());
             let zero = x.number(0.0);
-            // No real power has a slope for the exponent where the base is negative.
+            // No gradient for the exponent where the base is negative.
             let test = if x.dtype().is_complex() { "NotEqual" } else { "Greater" };
             let has_log = x.with(test, zero);
             let log = g.select(has_log, g.select(has_log, x, x.number(1.0)).log(), zero);

@@ -9,8 +9,8 @@ use ferroflow_op_kit::parallel::split_mut;
 use ferroflow_op_kit::vector::{self, Binary, Unary};
 use smallvec::SmallVec;
 
-/// Elements handled at a time where an operand has to be copied aside or repeated: its copy stays
-/// in the nearest cache.
+/// Elements handled at a time when an operand is copied or repeated. The copy stays in the nearest
+/// cache.
 const BLOCK: usize = 1024;
 /// Runs shorter than this are gathered into blocks.
 const SHORT_RUN: usize = 16;
@@ -110,7 +110,7 @@ impl<W: Element, T: Lanes<W>> Kernel for BinaryKernel<W, T> {
     }
 }
 
-/// Whether inputs 0 and 1 need no plan to be lined up: none of them is repeated, or a scalar is.
+/// Whether inputs 0 and 1 need no broadcast plan: neither is repeated, or one is a scalar.
 fn direct(ctx: &Ctx<'_>) -> Result<Option<Option<usize>>> {
     let (a, b) = (ctx.input(0)?.shape(), ctx.input(1)?.shape());
     Ok(match (a.rank(), b.rank()) {
@@ -122,7 +122,7 @@ fn direct(ctx: &Ctx<'_>) -> Result<Option<Option<usize>>> {
 }
 
 impl<W: Element, T: Lanes<W>> BinaryKernel<W, T> {
-    /// [`Kernel::compute`] of two scalars, which loops and counters are full of.
+    /// [`Kernel::compute`] of two scalars, which are frequent in loops and counters.
     fn compute_one(&self, ctx: &mut Ctx<'_>) -> Result<()> {
         let inputs = [ctx.take(0)?, ctx.take(1)?];
         let (x, y) = ([inputs[0].scalar_value::<T>()?], [inputs[1].scalar_value::<T>()?]);
@@ -137,8 +137,8 @@ impl<W: Element, T: Lanes<W>> BinaryKernel<W, T> {
         ctx.set(0, Tensor::from_slice(Shape::scalar(), &z)?)
     }
 
-    /// [`Kernel::compute`] where both inputs have one shape, but for the scalar that is `repeated`.
-    /// Small tensors are many: this takes tens of nanoseconds beside the elements.
+    /// [`Kernel::compute`] where both inputs have one shape, except for a scalar that is
+    /// `repeated`. Fast for the many small tensors: tens of nanoseconds beside the elements.
     pub fn compute_direct(&self, ctx: &mut Ctx<'_>, repeated: Option<usize>) -> Result<()> {
         let f = |a: &[T], b: &[T], out: &mut [T]| T::zip(self.f, a, b, out);
         let mut inputs = [ctx.take(0)?, ctx.take(1)?];
@@ -164,7 +164,7 @@ impl<W: Element, T: Lanes<W>> BinaryKernel<W, T> {
         ctx.set(0, out)
     }
 
-    /// [`Kernel::compute`], the broadcast being known.
+    /// [`Kernel::compute`] for a known broadcast.
     pub(crate) fn compute_as(&self, ctx: &mut Ctx<'_>, plan: &Broadcast<2>) -> Result<()> {
         let f = |a: &[T], b: &[T], out: &mut [T]| T::zip(self.f, a, b, out);
         let (mut out, reused) = ctx.reuse_or_alloc(&[0, 1], T::DTYPE, plan.shape())?;
@@ -218,12 +218,12 @@ pub(crate) fn plan(ctx: &Ctx<'_>) -> Result<Broadcast<2>> {
     Ok(plan)
 }
 
-/// The elements of an operand that lies as the result does, or is one element for all of it.
+/// An operand that has the layout of the result, or one element for all of it.
 #[derive(Clone, Copy)]
 enum Side<'a, T> {
     Given(&'a [T]),
     One(T),
-    /// What the result's storage held before.
+    /// The former contents of the result's storage.
     Old,
 }
 
@@ -284,7 +284,7 @@ fn part_of_side<'a, T: Element>(
 #[derive(Clone, Copy)]
 pub(crate) enum Operand<'a, T> {
     Given(&'a [T]),
-    /// What the result's storage held before: the operand lies as the result does.
+    /// The former contents of the result's storage; the operand has the layout of the result.
     Old,
 }
 

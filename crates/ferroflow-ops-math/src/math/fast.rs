@@ -1,5 +1,5 @@
-//! Functions that run many elements at a time: in single precision our own, free of branches so
-//! that loops over them are vectorised; in double precision the standard library's.
+//! Functions that process many elements at a time. In single precision they are our own and free of
+//! branches, so that loops are vectorised. In double precision they are the standard library's.
 
 mod single;
 

@@ -21,7 +21,8 @@ macro_rules! conj {
 }
 conj!(f32: |x| x, f64: |x| x, Complex32: |z: Complex32| Complex32::new(z.re, -z.im), Complex64: |z: Complex64| Complex64::new(z.re, -z.im));
 
-/// A formula over two inputs of as many elements: the shape is that of the first.
+/// A formula over two inputs with the same number of elements. The output has the shape of the
+/// first.
 struct Pairwise<W: Element, T: Lanes<W>>(BinaryKernel<W, T>);
 
 impl<W: Element, T: Lanes<W>> Kernel for Pairwise<W, T> {
@@ -42,7 +43,7 @@ impl<W: Element, T: Lanes<W>> Kernel for Pairwise<W, T> {
     }
 }
 
-/// `z`, but zero where `dy` is, whatever came out of infinite results.
+/// `z`, but zero where `dy` is zero, even for infinite results.
 #[inline(always)]
 fn unless_zero<T: Num>(dy: T, z: T) -> T {
     if dy == T::ZERO { T::ZERO } else { z }
@@ -99,7 +100,7 @@ pub(crate) fn register(c: &mut Catalog) {
             |y, dy| dy.mul(T::ONE.sub(y.mul(y)));
     }
 
-    // Of gradients, for second derivatives: `a` is y, `b` is dy.
+    // Gradients of gradients, for second derivatives: `a` is y, `b` is dy.
     second_gradients! { c;
         "SqrtGrad": |g, dz, a, b, z| {
             let over = dz / a;

@@ -1,10 +1,10 @@
-//! The type elements are computed in: their own, or a wider one to which they are converted block
-//! by block. One instantiation of a formula in `f32` thus serves `f16` and `bf16` too.
+//! The type that elements are computed in: their own, or a wider one to which they are converted
+//! block by block. So one instantiation of a formula in `f32` also serves `f16` and `bf16`.
 
 use crate::prelude::*;
 use half::slice::HalfFloatSliceExt;
 
-/// Elements per block: what is converted stays in the nearest cache.
+/// Elements per block: a converted block stays in the nearest cache.
 const BLOCK: usize = 256;
 
 /// Elements that can be computed in `W`.

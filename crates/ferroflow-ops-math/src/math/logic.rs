@@ -49,7 +49,7 @@ macro_rules! bits {
             #[inline(always)]
             fn eval(a: $t) -> $t { !a }
         }
-        // A shift by less than 0 or more than the width is one by 0 or by the width less one.
+        // A shift count below 0 means 0; one beyond the width means the width minus one.
         impl Binary<$t> for LeftShift {
             #[inline(always)]
             fn eval(a: $t, by: $t) -> $t { a << by.clamp(0, (<$t>::BITS - 1) as $t) }

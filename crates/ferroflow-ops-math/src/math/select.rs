@@ -4,7 +4,7 @@ use super::broadcast::Broadcast;
 use super::same_shapes;
 use crate::prelude::*;
 
-/// Condition a scalar, a vector over the leading dimension, or of the others' shape.
+/// The condition is a scalar, a vector over the leading dimension, or has the shape of the others.
 fn select<W: Movable>(ctx: &mut Ctx<'_>) -> Result<()> {
     let (condition, then, other) = (ctx.input(0)?, ctx.input(1)?, ctx.input(2)?);
     if condition.rank() == 0 {
@@ -83,7 +83,7 @@ impl<W: Movable> Take<'_, W> {
         self.out.len()
     }
 
-    /// `len` elements to `at` from `from` on, or `len` times the one that is there.
+    /// Copies `len` elements from `from` on to `at`, or repeats the one element at `from`.
     fn copy(&mut self, is_then: bool, at: usize, from: usize, len: usize, repeats: bool) {
         let source = if is_then { self.then } else { self.other };
         let to = &mut self.out[at..at + len];

@@ -1,5 +1,5 @@
-//! Special functions. They are computed in double precision for every dtype: they are too rare, and
-//! too dear anyway, for more than one version.
+//! Special functions. They are computed in double precision for every dtype: they are rare and
+//! expensive, so one version is enough.
 
 use super::blocks;
 use super::elementwise::{binary, binary_in, unary, unary_in};

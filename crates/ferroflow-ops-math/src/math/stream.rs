@@ -1,18 +1,18 @@
-//! Results larger than the caches, written past them: an ordinary store reads what it is about to
-//! overwrite, a third more traffic for an addition, and drives out what others would have used.
+//! Writes results that are larger than the caches past them. An ordinary store first reads the line
+//! that it overwrites, a third more traffic for an addition, and evicts other data from the cache.
 
 use crate::prelude::*;
 use ferroflow_op_kit::parallel::split_mut;
 
-/// Results of at least so many bytes are gone from the caches when they are wanted.
+/// Results of at least this many bytes would be evicted before they are used.
 const FROM: usize = 32 << 20;
-/// Elements made at a time, in the nearest cache.
+/// Elements computed at a time, in the nearest cache.
 const BLOCK: usize = 1024;
-/// Parts of threads begin at multiples of this, so that whole vectors are written.
+/// Parts of threads start at multiples of this, so that whole vectors are written.
 const UNIT: usize = 64;
 
-/// As [`split_mut`], for results that `work` only writes: it may be given a block that is not in
-/// `out` yet.
+/// Like [`split_mut`], for results that `work` only writes. `work` may get a block that is copied
+/// to `out` later.
 pub(crate) fn split_new<T: Element>(
     out: &mut [T],
     cost: usize,
@@ -32,7 +32,7 @@ pub(crate) fn split_new<T: Element>(
     });
 }
 
-/// Copies `from` to `to`; [`fence`] must follow before anyone reads it.
+/// Copies `from` to `to`; call [`fence`] before it is read.
 fn write_past<T: Element>(from: &[T], to: &mut [T]) {
     #[cfg(target_arch = "x86_64")]
     {
@@ -55,7 +55,7 @@ fn write_past<T: Element>(from: &[T], to: &mut [T]) {
     to.copy_from_slice(from);
 }
 
-/// Makes what this thread wrote past the caches visible in order.
+/// Makes the writes of this thread past the caches visible in order.
 fn fence() {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: every x86-64 has this instruction.

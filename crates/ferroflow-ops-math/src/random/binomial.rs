@@ -21,7 +21,7 @@ fn by_inversion(count: f64, prob: f64, stream: Philox) -> f64 {
     }
 }
 
-/// What Stirling's approximation of ln(k!) leaves out.
+/// The error of Stirling's approximation of ln(k!).
 fn stirling_tail(k: f64) -> f64 {
     const SMALL: [f64; 10] = [
         0.0810614667953272,
@@ -57,7 +57,7 @@ fn by_rejection(count: f64, prob: f64, stream: Philox) -> f64 {
         let v = uniform.next();
         let us = 0.5 - u.abs();
         let k = ((2.0 * a / us + b) * u + c).floor();
-        // Extreme parameters yield NaN instead of an endless loop.
+        // Extreme parameters give NaN instead of an endless loop.
         if (us >= 0.07 && v <= v_r) || k.is_nan() {
             return k;
         }
@@ -167,7 +167,7 @@ fn stateful(init: &KernelInit<'_>) -> Result<KernelBox> {
         let tries = Tries::new(ctx.input(3)?, ctx.input(4)?)?;
         let mut out = ctx.alloc(dtype, wanted_shape(ctx.input(2)?)?)?;
         ensure_ends_with(out.shape(), &tries.shape)?;
-        // TensorFlow leaves the stream alone where there is nothing to draw.
+        // TensorFlow does not advance the stream when there is nothing to draw.
         if out.elements() == 0 {
             return ctx.set(0, out);
         }

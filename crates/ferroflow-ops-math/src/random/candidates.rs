@@ -1,4 +1,4 @@
-//! Candidate samplers: classes drawn for sampled losses, with how often each was to be expected.
+//! Candidate samplers: draw classes for sampled losses, with the expected count of each.
 
 use crate::prelude::*;
 use ferroflow_op_kit::philox::{SharedPhilox, Singles};
@@ -14,12 +14,12 @@ enum Sampler {
     Uniform {
         range: u64,
     },
-    /// The class is as likely as log((class + 2) / (class + 1)).
+    /// The probability of a class is proportional to log((class + 2) / (class + 1)).
     LogUniform {
         range: u64,
         log_range: f64,
     },
-    /// As likely as the class was seen before, plus one.
+    /// The probability of a class is proportional to its count so far, plus one.
     Learned(Mutex<Counts>),
     Fixed(Weights),
 }
@@ -146,7 +146,8 @@ impl Weights {
     }
 }
 
-/// How often a class of probability `p` is to be expected among `sampled`, which took `tries`.
+/// The expected count of a class of probability `p` among `sampled` candidates drawn in `tries`
+/// tries.
 fn expected_count(p: f32, sampled: usize, tries: u32) -> f32 {
     if tries as usize == sampled {
         return p * sampled as f32;
@@ -159,7 +160,7 @@ struct CandidateSampler {
     num_true: usize,
     unique: bool,
     stream: SharedPhilox,
-    /// `None` takes every class there is.
+    /// `None` takes all classes.
     sampler: Option<Sampler>,
 }
 
@@ -174,7 +175,7 @@ impl CandidateSampler {
         }))
     }
 
-    /// The candidates, and how many tries they took.
+    /// The candidates, and the number of tries.
     fn draw(&self, sampler: &Sampler) -> Result<(Vec<i64>, u32)> {
         let stream = self.stream.reserve_words((self.sampled as u64).wrapping_mul(2048));
         let mut words = Singles::new(stream);
@@ -335,7 +336,7 @@ fn read_weights(file: &str) -> Result<Vec<f32>> {
         .collect()
 }
 
-/// Where true classes were sampled too.
+/// The positions where true classes were sampled too.
 fn accidental_hits(init: &KernelInit<'_>) -> Result<KernelBox> {
     let num_true = init.int("num_true")?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {

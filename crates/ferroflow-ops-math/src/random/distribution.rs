@@ -1,4 +1,4 @@
-//! Turning words of a stream into numbers of a distribution, and filling tensors with them.
+//! Converts words of a stream to numbers of a distribution, and fills tensors with them.
 
 use crate::prelude::*;
 use ferroflow_core::ComputePool;
@@ -99,7 +99,7 @@ fn box_muller_f64(w: [u32; 4]) -> [f64; 2] {
     [sin * radius, cos * radius]
 }
 
-/// Fills `out` from the start of `stream`, whatever the number of threads.
+/// Fills `out` from the start of `stream`. The result does not depend on the number of threads.
 pub(super) fn fill(which: Shaped, stream: Philox, out: &mut Tensor) -> Result<()> {
     match (which, out.dtype()) {
         (Shaped::FullInt, DType::Int32 | DType::UInt32) => {
@@ -122,7 +122,7 @@ pub(super) fn fill(which: Shaped, stream: Philox, out: &mut Tensor) -> Result<()
     Ok(())
 }
 
-/// Whether [`fill`] knows how.
+/// Whether [`fill`] supports the dtype.
 pub(super) fn can_fill(which: Shaped, dtype: DType) -> bool {
     use DType::*;
     match which {
@@ -165,7 +165,7 @@ fn fill_floats<T: Sample>(which: Shaped, stream: Philox, out: &mut Tensor) -> Re
             to.copy_from_slice(&T::normal(w)[..to.len()])
         }),
         _ => {
-            // A group may take any number of words; it has a stretch of its own in the stream.
+            // A group may take any number of words, so each has its own range of the stream.
             let stretch = T::GROUP as u64 * 256 / 4;
             in_blocks(out, T::GROUP, 40, |first, to| {
                 for (i, to) in to.chunks_mut(T::GROUP).enumerate() {

@@ -1,4 +1,4 @@
-//! RandomGamma and its stateless kin, by the method of Marsaglia and Tsang.
+//! RandomGamma and its stateless version, by the method of Marsaglia and Tsang.
 
 use super::distribution::Sample;
 use super::per_parameter::{
@@ -9,7 +9,7 @@ use super::wanted_shape;
 use crate::prelude::*;
 use ferroflow_op_kit::philox::{Philox, SharedPhilox};
 
-/// Words of the stream kept for one output: calls of the generator.
+/// Generator calls reserved for one output.
 const STRETCH: u64 = 256;
 
 /// One value of shape parameter `alpha`.
@@ -24,7 +24,8 @@ fn draw(alpha: f64, stream: Philox) -> f64 {
     let c = 1.0 / 3.0 / d.sqrt();
     let mut normals: Option<f64> = None;
     loop {
-        // Normal and uniform values take turns at the same stream, each keeping its second one.
+        // Normal and uniform values are drawn from the same stream in turn; each keeps its second
+        // value.
         let x = normals.take().unwrap_or_else(|| {
             let [first, second, ..] = f64::normal(uniform.stream.draw());
             normals = Some(first);

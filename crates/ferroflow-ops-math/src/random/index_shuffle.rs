@@ -1,5 +1,5 @@
-//! RandomIndexShuffle: where an index goes in a pseudorandom permutation, without making the
-//! permutation: a small Simon cipher walked until it lands in range.
+//! RandomIndexShuffle: the position of an index in a pseudorandom permutation, computed without the
+//! permutation. A small Simon cipher is applied until its value is in range.
 
 use crate::prelude::*;
 
@@ -56,7 +56,7 @@ impl Simon {
     }
 }
 
-/// Where `index` goes in the permutation of `0..=max` that `key` stands for.
+/// The position of `index` in the permutation of `0..=max` that `key` selects.
 fn shuffled(index: u64, key: [u32; 3], max: u64, rounds: usize) -> Result<u64> {
     if max == 0 {
         return Ok(0);
@@ -70,7 +70,8 @@ fn shuffled(index: u64, key: [u32; 3], max: u64, rounds: usize) -> Result<u64> {
         if at <= max {
             return Ok(at);
         }
-        // The walk is a cycle of a permutation; from outside the range it may never come inside.
+        // Repeated application follows a cycle of a permutation. From outside the range it might
+        // never reach the inside.
         ensure!(at != index, InvalidArgument, "index {index} is beyond max_index {max}");
     }
 }

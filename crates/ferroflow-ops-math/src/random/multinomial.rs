@@ -42,7 +42,8 @@ fn compute(
     ctx.set(0, out)
 }
 
-/// `samples` classes of one distribution. A class with an infinite or undefined logit never comes.
+/// Draws `samples` classes of one distribution. A class whose logit is infinite or NaN is never
+/// drawn.
 fn draw(logits: &[f64], samples: usize, words: &mut Singles) -> Vec<usize> {
     let largest = logits.iter().copied().filter(|x| x.is_finite()).fold(f64::MIN, f64::max);
     let mut total = 0.0;

@@ -1,5 +1,5 @@
-//! ParameterizedTruncatedNormal and its stateless kin: normal values between bounds, by whichever
-//! of three rejection samplers suits the bounds (Robert, 1995).
+//! ParameterizedTruncatedNormal and its stateless version: normal values between bounds. One of
+//! three rejection samplers is chosen by the bounds (Robert, 1995).
 
 use super::distribution::Sample;
 use super::stateless::stream_of_seed;
@@ -33,7 +33,8 @@ fn no_luck(which: &str) -> Error {
     err!(Internal, "TruncatedNormal {which} rejection sampler failed to accept a sample.")
 }
 
-/// Fills `out` with values of N(mean, stddev²) in [min, max], from where the stream stands.
+/// Fills `out` with values of N(mean, stddev²) in [min, max], from the current position of the
+/// stream.
 fn sample<T: Functions>(
     out: &mut [T],
     [mean, stddev, min, max]: [T; 4],
@@ -44,7 +45,8 @@ fn sample<T: Functions>(
         InvalidArgument,
         "Invalid parameters"
     );
-    // A single bound becomes the lower one, and bounds on one side of the mean the upper side.
+    // Mirrors the distribution so that a single bound is the lower one, and bounds on one side of
+    // the mean are above it.
     let turned = (min.to_f64() == f64::NEG_INFINITY) || max < mean;
     let (stddev, min, max) = if turned { (stddev.neg(), max, min) } else { (stddev, min, max) };
     let low = min.sub(mean).div(stddev);
@@ -154,14 +156,14 @@ fn ensure_luck(is_lucky: bool, which: &str) -> Result<()> {
     if is_lucky { Ok(()) } else { Err(no_luck(which)) }
 }
 
-/// The batches a tensor is drawn in: how many, and how many values each.
+/// How a tensor is divided into batches: their number, and the values in each.
 struct Batches {
     count: usize,
     samples: usize,
 }
 
 impl Batches {
-    /// Calls of the generator that are put aside for these batches.
+    /// Generator calls reserved for these batches.
     fn calls(&self) -> u64 {
         (self.count as u64).wrapping_mul(2 * MAX_ITERATIONS).wrapping_mul(self.samples as u64 + 3)
             / 4
@@ -189,7 +191,7 @@ fn by_rows(shape: &Shape, parameters: &[&Tensor]) -> Result<Batches> {
         && parameters[2].rank() == 0
         && parameters[3].rank() == 0
     {
-        // The same distribution throughout: batches of a size of our own.
+        // One distribution for all values: batches of a size that we choose.
         return Ok(Batches { count: (rows * samples).div_ceil(100), samples: 100 });
     }
     for (name, p) in names.iter().zip(parameters) {

@@ -1,5 +1,5 @@
-//! Random values whose distribution has separate parameters for each element: the layout and
-//! the streams that gamma, Poisson and binomial ops share.
+//! Random values whose distribution has its own parameters for each element: the layout and the
+//! streams that the gamma, Poisson and binomial ops share.
 
 use crate::prelude::*;
 use ferroflow_core::ComputePool;
@@ -35,8 +35,8 @@ impl Doubles {
     }
 }
 
-/// Fills `out`, whose last dimensions are those of the parameters, with `draw(parameter, output)`:
-/// all samples of the first parameter count before those of the second.
+/// Fills `out` with `draw(parameter, output)`; its last dimensions are those of the parameters. All
+/// samples of the first parameter are numbered before those of the second.
 pub(super) fn fill_per_parameter(
     out: &mut Tensor,
     parameters: usize,

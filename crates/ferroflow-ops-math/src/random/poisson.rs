@@ -1,4 +1,4 @@
-//! RandomPoisson and its kin: by multiplying uniform values below a rate of 10, by Hörmann's
+//! RandomPoisson and similar ops: multiplies uniform values for rates below 10, and uses Hörmann's
 //! transformed rejection above.
 
 use super::per_parameter::{
@@ -9,10 +9,10 @@ use super::wanted_shape;
 use crate::prelude::*;
 use ferroflow_op_kit::philox::{Philox, SharedPhilox};
 
-/// Values too large for the output's dtype are redrawn this often before they are let pass.
+/// How often a value too large for the output's dtype is redrawn before it is accepted.
 const MAX_REDRAWS: usize = 1000;
 
-/// One value of a Poisson distribution with this rate, at most `highest` where that can be.
+/// One value of a Poisson distribution with this rate, at most `highest` if possible.
 fn draw(rate: f64, highest: f64, stream: Philox) -> f64 {
     let mut uniform = Doubles::new(stream);
     if rate.is_nan() || rate == f64::INFINITY {

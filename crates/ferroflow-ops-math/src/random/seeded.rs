@@ -1,5 +1,5 @@
 //! RandomUniform, RandomStandardNormal, TruncatedNormal, RandomUniformInt: streams from the `seed`
-//! attributes that go on from step to step.
+//! attributes that continue from step to step.
 
 use super::distribution::{Shaped, can_fill, fill, fill_range};
 use super::{bounds, wanted_shape};

@@ -13,7 +13,8 @@ fn shuffle<W: Movable>(value: &Tensor, stream: impl FnOnce(u64) -> Philox) -> Re
     let mut words = Singles::new(stream(rows as u64 - 1));
     let mut order: Vec<usize> = (0..rows).collect();
     for i in 0..rows - 1 {
-        // One word picks among the rows left, even where there are more of them than words.
+        // One word selects among the remaining rows, even if there are more rows than values of a
+        // word.
         let left = (rows - i) as u32;
         order.swap(i, i + words.next_u32().checked_rem(left).unwrap_or(0) as usize);
     }
@@ -35,7 +36,7 @@ impl Kernel for RandomShuffle {
     fn compute(&self, ctx: &mut Ctx<'_>) -> Result<()> {
         let value = ctx.input(0)?;
         let rows = value.shape().first().copied().unwrap_or(0);
-        // A value that needs no shuffling takes nothing from the stream.
+        // A value that needs no shuffling takes no words from the stream.
         let words = if value.elements() <= 1 { 0 } else { rows.saturating_sub(1) as u64 };
         let out = (self.shuffle)(value, self.stream.reserve_words(words))?;
         ctx.set(0, out)

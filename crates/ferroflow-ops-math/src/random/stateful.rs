@@ -9,7 +9,7 @@ use ferroflow_op_kit::philox::{Philox, entropy};
 const PHILOX: i64 = 1;
 const AUTO_SELECT: i64 = 3;
 
-/// Whether the algorithm is one we know.
+/// Whether the algorithm is supported.
 fn check_alg(alg: i64) -> Result<()> {
     ensure!(
         alg == PHILOX || alg == AUTO_SELECT,
@@ -31,8 +31,8 @@ fn algorithm(ctx: &Ctx<'_>, i: usize) -> Result<i64> {
     t.scalar_index()
 }
 
-/// Takes `calls` calls out of the stream kept in the variable that input 0 names: counter and key,
-/// after an algorithm tag where `tagged`. Gives the stream as it was.
+/// Takes `calls` calls from the stream in the variable that input 0 names: counter and key, after
+/// an algorithm tag if `tagged`. Returns the stream before that.
 pub(super) fn take(ctx: &Ctx<'_>, tagged: bool, calls: u64) -> Result<Philox> {
     let variable = ctx.resource::<Variable>(0)?;
     variable.modify(|state| {
@@ -72,7 +72,7 @@ pub(super) fn take(ctx: &Ctx<'_>, tagged: bool, calls: u64) -> Result<Philox> {
     })
 }
 
-/// Takes what `outputs` values need.
+/// Takes as many calls as `outputs` values need.
 fn take_outputs(ctx: &Ctx<'_>, tagged: bool, outputs: usize) -> Result<Philox> {
     take(ctx, tagged, (outputs as u64).wrapping_mul(256))
 }

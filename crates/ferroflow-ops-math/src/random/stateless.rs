@@ -53,13 +53,13 @@ pub(super) fn stream_of_key(ctx: &Ctx<'_>, at: usize) -> Result<Philox> {
          counters are not supported yet.)",
         counter.shape()
     );
-    // TensorFlow reads past the end of a counter of one word; here the rest is 0.
+    // TensorFlow reads past the end of a counter of one word; here the missing word is 0.
     let mut words = counter.as_slice::<u64>()?.iter().copied();
     let counter = [words.next().unwrap_or(0), words.next().unwrap_or(0)];
     Ok(Philox::from_words(key, counter))
 }
 
-/// Where an op's stream comes from.
+/// The inputs that define an op's stream.
 #[derive(Clone, Copy)]
 enum From {
     /// Input 1 is a seed.
@@ -76,7 +76,7 @@ impl From {
         }
     }
 
-    /// Inputs it takes, after the shape.
+    /// How many inputs there are after the shape.
     fn inputs(self) -> usize {
         match self {
             From::Seed => 1,

@@ -1,13 +1,13 @@
-//! Single-precision functions without branches: every case is computed and the right one chosen,
-//! which a compiler turns into vector instructions. Polynomials are minimax fits of ours.
+//! Single-precision functions without branches: every case is computed and the right one selected,
+//! which compiles to vector instructions. Polynomials are our own minimax fits.
 //!
-//! Bits of NaN and infinity go through the same integer arithmetic as others, so that wraps.
-//! No multiplication is fused with an addition, so results are the same on every processor.
+//! The bits of NaN and infinity go through the same integer arithmetic, so that must wrap. No
+//! multiplication is fused with an addition, so results are the same on every processor.
 
 // Constants split into parts end in zeros on purpose; polynomials have the digits of `f32`.
 #![allow(clippy::excessive_precision)]
 
-/// Adding and taking away 1.5 * 2^23 rounds to the nearest integer, which is left in the low bits.
+/// Adding and subtracting 1.5 * 2^23 rounds to the nearest integer, which remains in the low bits.
 const ROUND: f32 = 12582912.0;
 /// ln 2 in two parts: integers up to 2^9 times the first are exact.
 const LN2_HIGH: f32 = 0.693359375;
@@ -44,11 +44,11 @@ fn reduce(x: f32) -> (i32, f32) {
 
 #[inline(always)]
 pub(super) fn exp(x: f32) -> f32 {
-    // Beyond these the result is infinite or zero, as it is at them.
+    // At and beyond these limits the result is infinite or zero.
     let (n, m1) = reduce(x.clamp(-105.0, 89.0));
-    // In two steps, so that neither factor leaves the range before the result does.
+    // In two steps, so that no factor overflows before the result does.
     let half = n >> 1;
-    // NaN has come through to here, and goes through this too.
+    // NaN reaches this point and passes through.
     (m1 + 1.0) * power_of_two(half) * power_of_two(n.wrapping_sub(half))
 }
 
@@ -118,7 +118,7 @@ pub(super) fn tanh(x: f32) -> f32 {
     // (1 - exp(-2|x|)) / (1 + exp(-2|x|)), with the difference precise near zero.
     // Beyond the limit it is 1 to rounding.
     let z = -2.0 * x.abs();
-    // Not `max`, which would make a number of NaN.
+    // Not `max`, which would replace NaN.
     let (n, m1) = reduce(if z < -30.0 { -30.0 } else { z });
     let scale = power_of_two(n);
     let m1 = scale * m1 + (scale - 1.0);
@@ -127,7 +127,7 @@ pub(super) fn tanh(x: f32) -> f32 {
 
 #[inline(always)]
 pub(super) fn erf(x: f32) -> f32 {
-    // Beyond the limit it is 1 to rounding. Not `min`, which would make a number of NaN.
+    // Beyond the limit the result is 1 to rounding. Not `min`, which would replace NaN.
     let size = x.abs();
     let size = if size > 4.0 { 4.0 } else { size };
     let near = size
@@ -144,7 +144,7 @@ pub(super) fn erf(x: f32) -> f32 {
                     7.18785523e-5,
                 ],
             );
-    // The fourth root of 1 - erf(x) is nearly straight, and its errors hardly count where it is
+    // The fourth root of 1 - erf(x) is nearly linear, and its errors matter little where it is
     // small.
     let root = poly(
         size,

@@ -59,7 +59,7 @@ pub(super) fn zeta(x: f64, q: f64) -> f64 {
     }
     // Plain sums at first, then Euler and Maclaurin's formula.
     let (mut a, mut sum, mut term, mut i) = (q, q.powf(-x), 0.0, 0);
-    // Far below zero the sum would be as long as `q` is large; no more precise for it.
+    // Far below zero the sum would have about `q` terms and would not be more precise.
     while (i < 9 || a <= 9.0) && i < 10_000 {
         i += 1;
         a += 1.0;
@@ -113,15 +113,14 @@ pub(super) fn polygamma(n: f64, x: f64) -> f64 {
     sign * lgamma(n + 1.0).exp() * zeta(n + 1.0, x)
 }
 
-/// A value, its derivative for `a`, and (what follows from it) how the `x` of a given value moves
-/// with `a`.
+/// A value, its derivative for `a`, and the derivative of the quantile for `a`.
 struct Incomplete {
     value: f64,
     by_a: f64,
     sample_by_a: f64,
 }
 
-/// Steps after which a series or fraction is as good as it gets.
+/// After this many steps a series or fraction does not get better.
 const MAX_STEPS: usize = 10_000;
 
 /// Lower incomplete gamma, normalised: the series, for `x <= a` or small `x`.
@@ -182,7 +181,7 @@ fn upper_fraction(a: f64, x: f64) -> Incomplete {
     Incomplete { value: value * scale, by_a: slope * scale, sample_by_a: slope * x }
 }
 
-/// Whether the lower function is better had from the upper one.
+/// Whether the lower function is computed from the upper one.
 fn is_upper(a: f64, x: f64) -> bool {
     x > 1.0 && x > a
 }
