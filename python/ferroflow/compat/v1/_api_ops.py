@@ -4,6 +4,23 @@
 """
 
 NAMES = {
+    "ferroflow.python.layers.base": (
+        "layers.Layer=Layer"
+    ),
+    "ferroflow.python.layers.convolutional": (
+        "layers.AveragePooling2D=AveragePooling2D layers.Conv1D=Conv1D layers.Conv2D=Conv2D "
+        "layers.Conv3D=Conv3D layers.MaxPooling2D=MaxPooling2D "
+        "layers.average_pooling2d=average_pooling2d layers.conv1d=conv1d "
+        "layers.conv2d=conv2d layers.conv3d=conv3d layers.max_pooling2d=max_pooling2d"
+    ),
+    "ferroflow.python.layers.core": (
+        "layers.Dense=Dense layers.Dropout=Dropout layers.Flatten=Flatten "
+        "layers.dense=dense layers.dropout=dropout layers.flatten=flatten"
+    ),
+    "ferroflow.python.layers.normalization": (
+        "layers.BatchNormalization=BatchNormalization "
+        "layers.batch_normalization=batch_normalization"
+    ),
     "ferroflow.python.ops.array_ops": (
         "broadcast_dynamic_shape broadcast_static_shape concat ensure_shape expand_dims "
         "fill guarantee_const identity linalg.matrix_transpose=matrix_transpose "
@@ -19,6 +36,25 @@ NAMES = {
         "image.extract_patches=extract_patches nn.depth_to_space=depth_to_space "
         "nn.space_to_batch=space_to_batch nn.space_to_depth=space_to_depth "
         "required_space_to_batch_paddings space_to_batch space_to_depth"
+    ),
+    "ferroflow.python.ops.check_ops": (
+        "assert_equal assert_greater assert_greater_equal assert_integer assert_less "
+        "assert_less_equal assert_negative assert_non_negative assert_non_positive "
+        "assert_none_equal assert_positive assert_rank assert_rank_at_least assert_rank_in "
+        "assert_scalar assert_type debugging.assert_equal=assert_equal "
+        "debugging.assert_greater=assert_greater "
+        "debugging.assert_greater_equal=assert_greater_equal "
+        "debugging.assert_integer=assert_integer debugging.assert_less=assert_less "
+        "debugging.assert_less_equal=assert_less_equal "
+        "debugging.assert_negative=assert_negative "
+        "debugging.assert_non_negative=assert_non_negative "
+        "debugging.assert_non_positive=assert_non_positive "
+        "debugging.assert_none_equal=assert_none_equal "
+        "debugging.assert_positive=assert_positive debugging.assert_rank=assert_rank "
+        "debugging.assert_rank_at_least=assert_rank_at_least "
+        "debugging.assert_rank_in=assert_rank_in debugging.assert_scalar=assert_scalar "
+        "debugging.assert_type=assert_type debugging.is_numeric_tensor=is_numeric_tensor "
+        "is_numeric_tensor"
     ),
     "ferroflow.python.ops.clip_ops": (
         "clip_by_average_norm clip_by_global_norm clip_by_norm clip_by_value global_norm "
@@ -39,6 +75,12 @@ NAMES = {
         "nn.depthwise_conv2d=depthwise_conv2d "
         "nn.depthwise_conv2d_native=depthwise_conv2d_native "
         "nn.separable_conv2d=separable_conv2d"
+    ),
+    "ferroflow.python.ops.counting_ops": (
+        "argsort bincount confusion_matrix einsum histogram_fixed_width "
+        "linalg.einsum=einsum manip.roll=roll math.bincount=bincount "
+        "math.confusion_matrix=confusion_matrix roll sort tensor_scatter_nd_update "
+        "tensor_scatter_update=tensor_scatter_nd_update"
     ),
     "ferroflow.python.ops.cross_entropy_ops": (
         "nn.log_poisson_loss=log_poisson_loss "
@@ -96,6 +138,22 @@ NAMES = {
         "linalg.triangular_solve=matrix_triangular_solve matrix_solve_ls "
         "matrix_triangular_solve norm self_adjoint_eig self_adjoint_eigvals svd"
     ),
+    "ferroflow.python.ops.losses": (
+        "losses.Reduction=Reduction losses.absolute_difference=absolute_difference "
+        "losses.add_loss=add_loss losses.compute_weighted_loss=compute_weighted_loss "
+        "losses.cosine_distance=cosine_distance losses.get_losses=get_losses "
+        "losses.get_regularization_loss=get_regularization_loss "
+        "losses.get_regularization_losses=get_regularization_losses "
+        "losses.get_total_loss=get_total_loss losses.hinge_loss=hinge_loss "
+        "losses.huber_loss=huber_loss losses.log_loss=log_loss "
+        "losses.mean_squared_error=mean_squared_error "
+        "losses.sigmoid_cross_entropy=sigmoid_cross_entropy "
+        "losses.softmax_cross_entropy=softmax_cross_entropy "
+        "losses.sparse_softmax_cross_entropy=sparse_softmax_cross_entropy"
+    ),
+    "ferroflow.python.ops.map_fn": (
+        "foldl foldr map_fn scan"
+    ),
     "ferroflow.python.ops.masking_ops": (
         "edit_distance one_hot pad sequence_mask"
     ),
@@ -129,6 +187,18 @@ NAMES = {
     "ferroflow.python.ops.matmul_ops": (
         "linalg.matmul=matmul linalg.matvec=matvec linalg.tensordot=tensordot "
         "linalg.trace=trace matmul tensordot trace"
+    ),
+    "ferroflow.python.ops.metrics": (
+        "metrics.accuracy=accuracy metrics.auc=auc metrics.false_negatives=false_negatives "
+        "metrics.false_positives=false_positives metrics.mean=mean "
+        "metrics.mean_absolute_error=mean_absolute_error "
+        "metrics.mean_relative_error=mean_relative_error "
+        "metrics.mean_squared_error=mean_squared_error metrics.mean_tensor=mean_tensor "
+        "metrics.percentage_below=percentage_below metrics.precision=precision "
+        "metrics.precision_at_thresholds=precision_at_thresholds metrics.recall=recall "
+        "metrics.recall_at_thresholds=recall_at_thresholds "
+        "metrics.root_mean_squared_error=root_mean_squared_error "
+        "metrics.true_negatives=true_negatives metrics.true_positives=true_positives"
     ),
     "ferroflow.python.ops.nn_ops": (
         "linalg.l2_normalize=l2_normalize math.in_top_k=in_top_k "
@@ -313,11 +383,38 @@ NAMES = {
     "ferroflow.python.ops.slicing": (
         "slice strided_slice"
     ),
+    "ferroflow.python.ops.sparse_ops": (
+        "sparse.add=sparse_add sparse.concat=sparse_concat "
+        "sparse.fill_empty_rows=sparse_fill_empty_rows "
+        "sparse.matmul=sparse_tensor_dense_matmul sparse.maximum=sparse_maximum "
+        "sparse.minimum=sparse_minimum sparse.reduce_max=sparse_reduce_max "
+        "sparse.reduce_max_sparse=sparse_reduce_max_sparse "
+        "sparse.reduce_sum=sparse_reduce_sum "
+        "sparse.reduce_sum_sparse=sparse_reduce_sum_sparse sparse.reorder=sparse_reorder "
+        "sparse.reshape=sparse_reshape sparse.retain=sparse_retain "
+        "sparse.slice=sparse_slice sparse.softmax=sparse_softmax "
+        "sparse.sparse_dense_matmul=sparse_tensor_dense_matmul sparse.split=sparse_split "
+        "sparse.to_dense=sparse_tensor_to_dense sparse.transpose=sparse_transpose "
+        "sparse_add sparse_concat sparse_fill_empty_rows sparse_maximum sparse_minimum "
+        "sparse_reduce_max sparse_reduce_max_sparse sparse_reduce_sum "
+        "sparse_reduce_sum_sparse sparse_reorder sparse_reshape sparse_retain sparse_slice "
+        "sparse_softmax sparse_split sparse_tensor_dense_matmul sparse_tensor_to_dense "
+        "sparse_to_dense sparse_transpose"
+    ),
     "ferroflow.python.ops.state_ops": (
         "assign assign_add assign_sub batch_scatter_update count_up_to "
         "is_variable_initialized scatter_add scatter_div scatter_max scatter_min "
         "scatter_mul scatter_nd_add scatter_nd_sub scatter_nd_update scatter_sub "
         "scatter_update"
+    ),
+    "ferroflow.python.ops.string_ops": (
+        "decode_csv decode_raw io.decode_csv=decode_csv io.decode_raw=decode_raw "
+        "io.read_file=read_file read_file reduce_join regex_replace string_join "
+        "string_split string_to_hash_bucket string_to_number strings.join=string_join "
+        "strings.length=string_length strings.reduce_join=reduce_join "
+        "strings.regex_full_match=regex_full_match strings.regex_replace=regex_replace "
+        "strings.substr=substr strings.to_hash_bucket=string_to_hash_bucket "
+        "strings.to_number=string_to_number substr"
     ),
     "ferroflow.python.ops.tensor_array_ops": (
         "TensorArray"

@@ -3,7 +3,6 @@
 import functools
 
 from ferroflow.python.framework import ops
-from ferroflow.python.ops import array_ops
 from ferroflow.python.ops import gen_ops
 from ferroflow.python.util import nest
 from ferroflow.python.util.api import export
@@ -25,30 +24,24 @@ def _call(f, args, kwargs):
     if kwargs:
         raise ValueError("The custom_gradient decorator currently supports keywords arguments "
                          "only when eager execution is enabled.")
-    name = "CustomGradient-%s" % ops.uid()
+    args = nest.map_structure(ops.convert_to_tensor, args)
+    result, grad_fn = f(*args)
     flat_args = nest.flatten(args)
-    converted = [ops.convert_to_tensor(x) for x in flat_args]
-    with ops.get_default_graph().as_default():
-        inputs = [array_ops.identity(x) for x in converted]
-    result, grad_fn = f(*nest.pack_sequence_as(args, inputs))
-    flat_result = nest.flatten(result)
-    flat_tensors = [ops.convert_to_tensor(x) for x in flat_result]
+    flat_result = [ops.convert_to_tensor(x) for x in nest.flatten(result)]
 
-    # An IdentityN of the results and the inputs carries the gradient function.
-    def gradient(op, *result_grads):
-        found = nest.flatten(grad_fn(*result_grads[:len(flat_tensors)]))
+    def gradient(op, *grads):
+        found = nest.flatten(grad_fn(*grads[:len(flat_result)]))
         if len(found) != len(flat_args):
             raise ValueError("custom_gradient function expected to return %d gradients, but "
                              "returned %d instead." % (len(flat_args), len(found)))
-        return [None] * len(flat_tensors) + found
+        return [None] * len(flat_result) + found
 
+    # An IdentityN of the results and the inputs carries the gradient function.
+    name = "CustomGradient-%s" % ops.uid()
     ops.RegisterGradient(name)(gradient)
-    graph = ops.get_default_graph()
-    with graph.gradient_override_map({"IdentityN": name}):
-        outputs = gen_ops.IdentityN(flat_tensors + inputs)
-    for original, output in zip(flat_tensors, outputs):
-        output.set_shape(original.get_shape())
-    return nest.pack_sequence_as(result, outputs[:len(flat_tensors)])
+    with ops.get_default_graph().gradient_override_map({"IdentityN": name}):
+        outputs = gen_ops.IdentityN(flat_result + flat_args)
+    return nest.pack_sequence_as(result, outputs[:len(flat_result)])
 
 
 @export("grad_pass_through")

@@ -52,8 +52,9 @@ def _gramian_cholesky(matrix, l2_regularizer, first_kind):
     gramian = math_ops.matmul(matrix, matrix, adjoint_a=first_kind, adjoint_b=not first_kind)
     if isinstance(l2_regularizer, ops.Tensor) or l2_regularizer != 0:
         shape = array_ops.shape(matrix)
+        batch = shape[:-2]
         small = shape[-1] if first_kind else shape[-2]
-        identity = eye(small, batch_shape=shape[:-2], dtype=matrix.dtype)
+        identity = eye(small, batch_shape=batch, dtype=matrix.dtype)
         known = matrix.get_shape()[-1 if first_kind else -2]
         identity.set_shape(matrix.get_shape()[:-2].concatenate([known, known]))
         gramian += l2_regularizer * identity

@@ -1,0 +1,136 @@
+"""The base of `tf.layers`: variables in a scope of their own."""
+
+from ferroflow.python.framework import dtypes
+from ferroflow.python.framework import ops
+from ferroflow.python.ops import variable_scope
+from ferroflow.python.util.api import export
+
+
+def _snake(name):
+    text = ""
+    for i, c in enumerate(name):
+        if c.isupper() and i and (name[i - 1].islower() or i + 1 < len(name)
+                                  and name[i + 1].islower()):
+            text += "_"
+        text += c.lower()
+    return text
+
+
+@export("layers.Layer")
+class Layer:
+    """A layer makes its variables at its first call and uses them again at later ones."""
+
+    def __init__(self, trainable=True, name=None, dtype=None, activity_regularizer=None,
+                 _scope=None, _reuse=None, **kwargs):
+        self.trainable = trainable
+        self.built = False
+        self._dtype = None if dtype is None else dtypes.as_dtype(dtype)
+        self._given_name = name
+        self._base_name = name or _snake(type(self).__name__)
+        self._given_scope = _scope
+        self._reuse = _reuse
+        self._scope = None
+        self._activity_regularizer = activity_regularizer
+        self._trainable_weights, self._non_trainable_weights = [], []
+        self._updates, self._losses = [], []
+
+    @property
+    def name(self):
+        return self._scope.name if self._scope is not None else self._base_name
+
+    @property
+    def scope_name(self):
+        if self._scope is None:
+            raise ValueError('No name available for layer scope because the layer "%s" has not '
+                             "been used yet. The scope name is determined the first time the "
+                             "layer instance is called." % self._base_name)
+        return self._scope.name
+
+    trainable_weights = property(lambda self: self._trainable_weights if self.trainable else [])
+    trainable_variables = trainable_weights
+    non_trainable_weights = property(
+        lambda self: self._non_trainable_weights if self.trainable else
+        self._trainable_weights + self._non_trainable_weights)
+    non_trainable_variables = non_trainable_weights
+    weights = property(lambda self: self._trainable_weights + self._non_trainable_weights)
+    variables = weights
+    updates = property(lambda self: self._updates)
+    losses = property(lambda self: self._losses)
+    graph = property(lambda self: ops.get_default_graph())
+    dtype = property(lambda self: None if self._dtype is None else self._dtype.name)
+
+    def build(self, input_shape):
+        self.built = True
+
+    def call(self, inputs, *args, **kwargs):
+        return inputs
+
+    def _open_scope(self, scope=None):
+        if self._scope is None:
+            target = self._given_scope if self._given_scope is not None else scope
+            if self._reuse:
+                with variable_scope.variable_scope(
+                        target if target is not None else self._base_name) as found:
+                    self._scope = found
+            else:
+                with variable_scope.variable_scope(target, default_name=self._base_name) as found:
+                    self._scope = found
+
+    def __call__(self, inputs, *args, **kwargs):
+        self._open_scope(kwargs.pop("scope", None) or self._given_name)
+        reuse = self.built or self._reuse
+        # The first call makes the scope's name; ops of each call get names of their own.
+        with variable_scope.variable_scope(self._scope, reuse=reuse,
+                                           auxiliary_name_scope=False) as scope:
+            with ops.name_scope(scope.original_name_scope if not self.built
+                                else self._scope.name.split("/")[-1]):
+                if not self.built:
+                    first = inputs[0] if isinstance(inputs, (list, tuple)) else inputs
+                    first = ops.convert_to_tensor(first) if not hasattr(first, "dtype") else first
+                    if self._dtype is None:
+                        self._dtype = first.dtype.base_dtype
+                    if isinstance(inputs, (list, tuple)):
+                        self.build([x.get_shape() for x in inputs])
+                    else:
+                        self.build(first.get_shape())
+                    self.built = True
+                if not isinstance(inputs, (list, tuple)) and not isinstance(inputs, ops.Tensor):
+                    inputs = ops.convert_to_tensor(inputs)
+                outputs = self.call(inputs, *args, **kwargs)
+                if self._activity_regularizer is not None:
+                    self.add_loss(self._activity_regularizer(outputs))
+        if not self._updates_added():
+            for update in self._updates:
+                ops.add_to_collection(ops.GraphKeys.UPDATE_OPS, update)
+        return outputs
+
+    apply = __call__
+
+    def _updates_added(self):
+        ops.get_collection_ref(ops.GraphKeys.UPDATE_OPS)
+        return all(u in ops.get_collection(ops.GraphKeys.UPDATE_OPS) for u in self._updates)
+
+    def add_update(self, updates, inputs=None):
+        self._updates.extend(updates if isinstance(updates, (list, tuple)) else [updates])
+
+    def add_loss(self, losses, inputs=None):
+        losses = losses if isinstance(losses, (list, tuple)) else [losses]
+        self._losses.extend(losses)
+        for loss in losses:
+            ops.add_to_collection(ops.GraphKeys.REGULARIZATION_LOSSES, loss)
+
+    def add_weight(self, name, shape, dtype=None, initializer=None, regularizer=None,
+                   trainable=None, constraint=None, partitioner=None, **kwargs):
+        trainable = True if trainable is None else trainable
+        var = variable_scope.get_variable(
+            name, shape=shape, dtype=dtype or self._dtype or dtypes.float32,
+            initializer=initializer, regularizer=regularizer,
+            trainable=trainable and self.trainable, constraint=constraint,
+            partitioner=partitioner)
+        (self._trainable_weights if trainable else self._non_trainable_weights).append(var)
+        return var
+
+    add_variable = add_weight
+
+    def count_params(self):
+        return sum(v.get_shape().num_elements() for v in self.weights)

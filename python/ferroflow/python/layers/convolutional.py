@@ -1,0 +1,158 @@
+"""Convolutions and pooling as layers."""
+
+from ferroflow.python.layers import base
+from ferroflow.python.ops import convolution_ops
+from ferroflow.python.ops import init_ops
+from ferroflow.python.ops import nn_ops
+from ferroflow.python.ops import pooling_ops
+from ferroflow.python.util.api import export
+
+
+def _tuple(value, n, what):
+    if isinstance(value, int):
+        return (value,) * n
+    value = tuple(value)
+    if len(value) != n:
+        raise ValueError("The `%s` argument must be a tuple of %d integers. Received: %s" % (
+            what, n, value))
+    return value
+
+
+def _layout(data_format, n):
+    letters = {1: "W", 2: "HW", 3: "DHW"}[n]
+    if data_format == "channels_first":
+        return "NC" + letters
+    return "N" + letters + "C"
+
+
+class _Conv(base.Layer):
+    _RANK = 2
+
+    def __init__(self, filters, kernel_size, strides=1, padding="valid",
+                 data_format="channels_last", dilation_rate=1, activation=None, use_bias=True,
+                 kernel_initializer=None, bias_initializer=init_ops.zeros_initializer(),
+                 kernel_regularizer=None, bias_regularizer=None, activity_regularizer=None,
+                 kernel_constraint=None, bias_constraint=None, trainable=True, name=None,
+                 **kwargs):
+        super().__init__(trainable=trainable, name=name,
+                         activity_regularizer=activity_regularizer, **kwargs)
+        n = self._RANK
+        self.filters = filters
+        self.kernel_size = _tuple(kernel_size, n, "kernel_size")
+        self.strides = _tuple(strides, n, "strides")
+        self.padding = padding.upper()
+        self.data_format = data_format
+        self.dilation_rate = _tuple(dilation_rate, n, "dilation_rate")
+        self.activation = activation
+        self.use_bias = use_bias
+        self._kernel = dict(initializer=kernel_initializer, regularizer=kernel_regularizer,
+                            constraint=kernel_constraint)
+        self._bias = dict(initializer=bias_initializer, regularizer=bias_regularizer,
+                          constraint=bias_constraint)
+
+    def build(self, input_shape):
+        axis = 1 if self.data_format == "channels_first" else -1
+        channels = input_shape.as_list()[axis]
+        if channels is None:
+            raise ValueError("The channel dimension of the inputs should be defined. Found None.")
+        self.kernel = self.add_weight(
+            "kernel", list(self.kernel_size) + [channels, self.filters], **self._kernel)
+        self.bias = self.add_weight("bias", [self.filters], **self._bias) if (
+            self.use_bias) else None
+
+    def call(self, inputs):
+        n = self._RANK
+        layout = _layout(self.data_format, n)
+        index = 1 if layout.startswith("NC") else n + 1
+        outputs = convolution_ops._convolve(
+            inputs, self.kernel, n, pooling_ops._sizes(list(self.strides), n, index, "strides"),
+            self.padding, pooling_ops._sizes(list(self.dilation_rate), n, index, "dilations"),
+            layout, {1: "Conv1D", 2: "Conv2D", 3: "Conv3D"}[n])
+        if self.use_bias:
+            outputs = nn_ops.bias_add(outputs, self.bias, data_format=layout if n == 2 else None)
+        return outputs if self.activation is None else self.activation(outputs)
+
+
+@export("layers.Conv1D")
+class Conv1D(_Conv):
+    _RANK = 1
+
+
+@export("layers.Conv2D")
+class Conv2D(_Conv):
+    _RANK = 2
+
+
+@export("layers.Conv3D")
+class Conv3D(_Conv):
+    _RANK = 3
+
+
+def _function(cls, ones):
+    def function(inputs, filters, kernel_size, strides=ones, padding="valid",
+                 data_format="channels_last", dilation_rate=ones, activation=None, use_bias=True,
+                 kernel_initializer=None, bias_initializer=init_ops.zeros_initializer(),
+                 kernel_regularizer=None, bias_regularizer=None, activity_regularizer=None,
+                 kernel_constraint=None, bias_constraint=None, trainable=True, name=None,
+                 reuse=None):
+        return cls(filters, kernel_size, strides=strides, padding=padding,
+                   data_format=data_format, dilation_rate=dilation_rate, activation=activation,
+                   use_bias=use_bias, kernel_initializer=kernel_initializer,
+                   bias_initializer=bias_initializer, kernel_regularizer=kernel_regularizer,
+                   bias_regularizer=bias_regularizer, activity_regularizer=activity_regularizer,
+                   kernel_constraint=kernel_constraint, bias_constraint=bias_constraint,
+                   trainable=trainable, name=name, _scope=name, _reuse=reuse).apply(inputs)
+    return function
+
+
+conv1d = export("layers.conv1d")(_function(Conv1D, 1))
+conv2d = export("layers.conv2d")(_function(Conv2D, (1, 1)))
+conv3d = export("layers.conv3d")(_function(Conv3D, (1, 1, 1)))
+
+
+class _Pooling2D(base.Layer):
+    def __init__(self, pool_size, strides, padding="valid", data_format="channels_last",
+                 name=None, **kwargs):
+        super().__init__(name=name, **kwargs)
+        self.pool_size = _tuple(pool_size, 2, "pool_size")
+        self.strides = _tuple(pool_size if strides is None else strides, 2, "strides")
+        self.padding, self.data_format = padding.upper(), data_format
+
+    def call(self, inputs):
+        layout = _layout(self.data_format, 2)
+        first = layout.startswith("NC")
+        window = [1, 1] + list(self.pool_size) if first else [1] + list(self.pool_size) + [1]
+        strides = [1, 1] + list(self.strides) if first else [1] + list(self.strides) + [1]
+        return self._POOL(inputs, window, strides, self.padding, data_format=layout)
+
+
+@export("layers.MaxPooling2D")
+class MaxPooling2D(_Pooling2D):
+    _POOL = staticmethod(pooling_ops.max_pool)
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self._base_name = self._given_name or "max_pooling2d"
+
+
+@export("layers.AveragePooling2D")
+class AveragePooling2D(_Pooling2D):
+    _POOL = staticmethod(pooling_ops.avg_pool)
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self._base_name = self._given_name or "average_pooling2d"
+
+
+@export("layers.max_pooling2d")
+def max_pooling2d(inputs, pool_size, strides, padding="valid", data_format="channels_last",
+                  name=None):
+    return MaxPooling2D(pool_size, strides, padding=padding, data_format=data_format,
+                        name=name).apply(inputs)
+
+
+@export("layers.average_pooling2d")
+def average_pooling2d(inputs, pool_size, strides, padding="valid", data_format="channels_last",
+                      name=None):
+    return AveragePooling2D(pool_size, strides, padding=padding, data_format=data_format,
+                            name=name).apply(inputs)
