@@ -1,4 +1,5 @@
-//! Quantised numbers: between floats and small integers, and arithmetic on the latter.
+//! Quantised numbers: conversions between floats and small integers, and arithmetic on the
+//! integers.
 
 mod activation;
 mod affine;
@@ -27,8 +28,8 @@ pub(crate) fn register(c: &mut Catalog) {
     uniform::register(c);
 }
 
-/// How many slices `x` has along a valid `axis` (-1: it is one), each with a range of its own in
-/// `min` and `max`; and how many elements lie behind each index on the axis.
+/// The number of slices that `x` has along a valid `axis` (-1: one slice), each with its own range
+/// in `min` and `max`; and the number of elements behind each index of the axis.
 fn slices_of(x: &Tensor, axis: i64, min: &Tensor, max: &Tensor) -> Result<(usize, usize)> {
     let (slices, inner) = match usize::try_from(axis) {
         Ok(axis) => (x.shape()[axis], x.shape()[axis + 1..].iter().product()),

@@ -3,7 +3,7 @@
 use super::pixels::Images;
 use crate::prelude::*;
 
-/// Colours of boxes that were given none, in turn; RGB and opaque.
+/// Default colours of boxes, used in turn; RGB and opaque.
 const COLOURS: [[f32; 4]; 10] = [
     [1.0, 1.0, 0.0, 1.0],
     [0.0, 0.0, 1.0, 1.0],

@@ -49,9 +49,9 @@ fn rgb<T: Float>([hue, saturation, value]: [T; 3]) -> [T; 3] {
     shares.map(|share| T::ONE.sub(saturation).add(saturation.mul(share)).mul(value))
 }
 
-/// A hue between 0 and 6 and the smallest and largest part of a colour.
+/// The hue, between 0 and 6, and the smallest and largest component of a colour.
 fn hue_and_range([r, g, b]: [f32; 3]) -> (f32, f32, f32) {
-    // Which part is the largest, the middle and the smallest, in the order of the six sectors.
+    // The indices of the largest, middle and smallest component, for each of the six sectors.
     let (sector, large, middle, small) = if r < g {
         if b < r {
             (1, g, r, b)
@@ -166,10 +166,10 @@ fn adjust(what: &'static str, by: fn([f32; 3], f32) -> [f32; 3]) -> impl Kernel 
     }
 }
 
-/// The gradient of hue, saturation and value by a colour whose largest part is X, after which come
-/// Y and Z in the order red, green, blue, red: the hue is (Y - Z) / range / 6 and a constant, the
-/// saturation range / X, the value X. Of equal parts, the first is the largest and the last the
-/// smallest, as TensorFlow has it.
+/// The gradient of hue, saturation and value for a colour. X is the largest component; Y and Z
+/// follow it in the order red, green, blue, red. The hue is (Y - Z) / range / 6 plus a constant,
+/// the saturation range / X, the value X. Of equal components, the first is the largest and the
+/// last the smallest, as in TensorFlow.
 fn hsv_gradient<'g>(g: &GradientScope<'g>, dy: Term<'g>) -> Term<'g> {
     let x = g.input(0);
     let (last, zero, one) = (g.int(-1), x.number(0.0), x.number(1.0));

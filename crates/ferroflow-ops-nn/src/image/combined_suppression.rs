@@ -19,7 +19,7 @@ struct Found<'a> {
 struct Sizes {
     batch: usize,
     boxes: usize,
-    /// Sets of boxes: one for all classes, or one for each.
+    /// The number of sets of boxes: one for all classes, or one for each.
     sets: usize,
     classes: usize,
 }

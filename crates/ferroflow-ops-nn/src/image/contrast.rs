@@ -1,4 +1,4 @@
-//! AdjustContrast and AdjustContrastv2: distances from the mean of a channel, scaled.
+//! AdjustContrast and AdjustContrastv2: scale the distances from the mean of a channel.
 
 use super::pixels::floats;
 use crate::prelude::*;

@@ -1,4 +1,4 @@
-//! CropAndResize and its gradients: boxes cut out of images and resized.
+//! CropAndResize and its gradients: cut boxes out of images and resize them.
 
 use super::pixels::{FromF32, Images, floats};
 use crate::prelude::*;
@@ -20,7 +20,7 @@ impl Method {
     }
 }
 
-/// One dimension of a box: where its pixels come from.
+/// One dimension of a box, and its mapping to the image.
 #[derive(Clone, Copy)]
 struct Side {
     from: f32,
@@ -31,7 +31,7 @@ struct Side {
 }
 
 impl Side {
-    /// The place of pixel `i`, if it is inside the image.
+    /// The position of pixel `i` in the image, if it is inside.
     fn place(&self, i: usize) -> Option<f32> {
         let last = (self.image - 1) as f32;
         let place = match self.crop > 1 {
@@ -44,13 +44,13 @@ impl Side {
         (0.0..=last).contains(&place).then_some(place)
     }
 
-    /// Two pixels around a place inside the image, and the weight of the second.
+    /// The two pixels around a position inside the image, and the weight of the second.
     fn around(place: f32) -> (usize, usize, f32) {
         let floor = place.floor();
         (floor as usize, place.ceil() as usize, place - floor)
     }
 
-    /// How the place of pixel `i` moves with the two ends of the box.
+    /// The derivatives of the position of pixel `i` for the two ends of the box.
     fn slopes(&self, i: usize) -> (f32, f32) {
         let last = (self.image - 1) as f32;
         match self.crop > 1 {
@@ -63,7 +63,7 @@ impl Side {
     }
 }
 
-/// Boxes, and the image each is cut from.
+/// The boxes, and the image that each is cut from.
 struct Boxes<'a> {
     corners: &'a [f32],
     images: &'a [i32],
@@ -104,7 +104,7 @@ impl<'a> Boxes<'a> {
         self.images.len()
     }
 
-    /// Rows and columns of box `i`, and its image.
+    /// The rows and columns of box `i`, and its image.
     fn sides(&self, i: usize, image: &Images, crop: &Images) -> (Side, Side, usize) {
         let b = &self.corners[4 * i..][..4];
         let rows = Side { from: b[0], to: b[2], image: image.height, crop: crop.height };

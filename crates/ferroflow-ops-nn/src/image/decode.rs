@@ -1,6 +1,6 @@
 //! DecodeJpeg, DecodeAndCropJpeg, DecodePng, DecodeGif, DecodeBmp, DecodeImage, ExtractJpegShape.
 //!
-//! Most of them decode files of the others' formats too: the first bytes say what a file is.
+//! Most of them accept the other formats too: the first bytes of a file tell its format.
 
 use super::{bmp, gif, jpeg, png};
 use crate::prelude::*;
@@ -20,7 +20,7 @@ struct Decode {
     name: String,
     channels: usize,
     dtype: DType,
-    /// All frames of an animation, in a dimension of their own.
+    /// Whether to return all frames of an animation, in an extra dimension.
     expand: bool,
     jpeg: jpeg::Options,
 }
@@ -70,13 +70,13 @@ impl Decode {
         Ok(Decode { op, name, channels, dtype, expand, jpeg: options })
     }
 
-    /// The shape of one picture; DecodeGif puts its number in front.
+    /// The shape of one picture; DecodeGif puts the number of frames in front.
     fn shape(&self, [height, width, channels]: [usize; 3]) -> Result<Shape> {
         let dims = [1, height as i64, width as i64, channels as i64];
         Shape::from_dims(&dims[usize::from(self.op != Op::Gif)..])
     }
 
-    /// Bytes as elements of the wanted type.
+    /// Converts bytes to elements of the requested dtype.
     fn converted(&self, bytes: Tensor) -> Result<Tensor> {
         let mut out = match self.dtype {
             DType::UInt8 => return Ok(bytes),

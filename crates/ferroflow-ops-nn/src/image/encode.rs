@@ -35,7 +35,7 @@ fn encode_png(init: &KernelInit<'_>) -> Result<KernelBox> {
         );
         let wide = image.dtype() == DType::UInt16;
         let bytes = match wide {
-            // The file has the larger byte first.
+            // The file stores the high byte first.
             true => image.as_slice::<u16>()?.iter().flat_map(|x| x.to_be_bytes()).collect(),
             false => image.as_slice::<u8>()?.to_vec(),
         };

@@ -1,4 +1,4 @@
-//! ExtractGlimpse and ExtractGlimpseV2: a window of each image, with noise where it looks beyond.
+//! ExtractGlimpse and ExtractGlimpseV2: a window of each image, with noise beyond the edges.
 
 use super::pixels::Images;
 use crate::prelude::*;
@@ -12,7 +12,7 @@ enum Noise {
 }
 
 struct Glimpse {
-    /// The second version leaves offsets in pixels, and those not centred, alone.
+    /// The second version does not change offsets in pixels, or offsets that are not centred.
     version: u8,
     centered: bool,
     normalized: bool,
@@ -41,7 +41,7 @@ impl Glimpse {
         Ok(Glimpse { version, centered, normalized, noise })
     }
 
-    /// Where the window begins along a side of the image.
+    /// The start of the window along one side of the image.
     fn start(&self, offset: f32, image: usize, window: usize) -> i64 {
         let (image, window) = (image as f32, window as f32);
         let mut x = if self.normalized { offset * image } else { offset };
@@ -88,8 +88,8 @@ fn normal(random: &mut Singles) -> f32 {
     radius * (std::f32::consts::TAU * random.next_f32()).cos()
 }
 
-/// The pixels of the image that lie under the window: first of the window, first of the image, and
-/// how many.
+/// The pixels of the image under the window: their start in the window, their start in the image,
+/// and their number.
 fn overlap(start: i64, window: usize, image: usize) -> (usize, usize, usize) {
     let (window, image) = (window as i64, image as i64);
     let (from, to) = (start.clamp(0, image), start.saturating_add(window).clamp(0, image));

@@ -1,6 +1,5 @@
-//! JPEG, baseline and progressive, to the bit as libjpeg has it: inverse transforms, upsampling and
-//! colours are integer arithmetic that others agree on, so that a decoded image is the same
-//! everywhere.
+//! JPEG, baseline and progressive, with the same bits as libjpeg. Inverse transforms, upsampling
+//! and colours use integer arithmetic, so a decoded image is the same on every machine.
 
 mod bits;
 mod decode;

@@ -1,4 +1,4 @@
-//! Pixels of any real type as floats: what ops compute on that give float images from all of them.
+//! Converts pixels of any real dtype to floats, for ops whose output is float for all of them.
 
 use crate::prelude::*;
 use std::borrow::Cow;
@@ -38,7 +38,7 @@ pub(super) struct Images {
 }
 
 impl Images {
-    /// Of a shape that has four dimensions; `refuse` makes the error for one that has not.
+    /// From a shape with four dimensions; `refuse` makes the error for any other.
     pub fn of(shape: &Shape, refuse: impl FnOnce() -> Error) -> Result<Images> {
         match **shape {
             [batch, height, width, channels] => Ok(Images { batch, height, width, channels }),
@@ -56,7 +56,7 @@ impl Images {
         self.height * self.row()
     }
 
-    /// Images of another size, as many and as deep.
+    /// The same number of images and channels, with another size.
     pub fn sized(&self, height: usize, width: usize) -> Images {
         Images { height, width, ..*self }
     }
@@ -67,7 +67,7 @@ impl Images {
     }
 }
 
-/// A float that becomes an element: images computed in `f32` and kept as `T`.
+/// Converts a float to an element: images are computed in `f32` and stored as `T`.
 pub(super) trait FromF32: Num {
     fn of(x: f32) -> Self;
 }

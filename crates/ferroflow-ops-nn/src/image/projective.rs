@@ -14,7 +14,7 @@ enum Beyond {
 }
 
 impl Beyond {
-    /// The place inside that a place shows; itself for `Constant`.
+    /// The position inside the image that is shown at a position; unchanged for `Constant`.
     fn inside(self, x: f32, len: usize) -> f32 {
         let (last, size) = ((len - 1) as f32, len as i64);
         let clamp = |x: f32| {
@@ -179,8 +179,8 @@ impl<T: FromF32 + Real> Kernel for Transform<T> {
     }
 }
 
-/// The gradient through the inverse transforms, as in TensorFlow: no
-/// true gradient where pixels are seen several times, or never.
+/// The gradient through the inverse transforms, as in TensorFlow. It is not exact where a pixel is
+/// shown several times, or never.
 fn projective_gradient<'g>(g: &GradientScope<'g>, dy: Term<'g>) -> Vec<Term<'g>> {
     let (images, transforms) = (g.input(0), g.input(1));
     let columns = |x: Term<'g>, from: i64, n: i64| {

@@ -1,9 +1,9 @@
-//! What the resize ops have in common: sizes, and which place of an image a pixel comes from.
+//! Code that the resize ops share: sizes, and the input position of each output pixel.
 
 use super::pixels::Images;
 use crate::prelude::*;
 
-/// How pixels of the output are laid over the input.
+/// How output pixels are aligned with the input.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Grid {
     pub align_corners: bool,
@@ -34,7 +34,7 @@ impl Grid {
         }
     }
 
-    /// The place of the input that is under the centre of output pixel `i`.
+    /// The input position under the centre of output pixel `i`.
     pub fn place(&self, i: usize, scale: f32) -> f32 {
         match self.half_pixel_centers {
             true => (i as f32 + 0.5) * scale - 0.5,

@@ -5,8 +5,8 @@ use super::resize::{Grid, resized_shape};
 use crate::prelude::*;
 use ferroflow_op_kit::parallel::for_rows;
 
-/// The pixels that each of `output` pixels covers, and how much of each. Pixels beyond the edge
-/// are the last one.
+/// The input pixels that each of `output` pixels covers, and their weights. Pixels beyond the edge
+/// repeat the last one.
 fn covers(scale: f32, input: usize, output: usize) -> Vec<Vec<(usize, f32)>> {
     (0..output)
         .map(|i| {
@@ -31,7 +31,8 @@ fn covers(scale: f32, input: usize, output: usize) -> Vec<Vec<(usize, f32)>> {
 struct ResizeArea(Grid);
 
 impl ResizeArea {
-    /// Input pixels per output pixel. A single pixel has no corners to align: all share it.
+    /// Input pixels per output pixel. A single output pixel has no corners to align, so it covers
+    /// all.
     fn scale(&self, input: usize, output: usize) -> f32 {
         if input == 1 { 1.0 / output as f32 } else { self.0.scale(input, output) }
     }

@@ -5,7 +5,7 @@ use super::resize::{Grid, original_shape, resized_shape};
 use crate::prelude::*;
 use ferroflow_op_kit::parallel::for_rows;
 
-/// Steps into which the distance between two pixels is cut: weights are those of the nearest step.
+/// The number of steps between two pixels: weights are computed for the nearest step.
 const STEPS: i64 = 1 << 10;
 
 /// Four pixels and what each contributes.
@@ -24,8 +24,8 @@ fn weights(a: f64, step: i64) -> (f32, f32) {
 fn taps(grid: Grid, input: usize, output: usize) -> Vec<Taps> {
     let scale = grid.scale(input, output);
     let last = input as i64 - 1;
-    // The kernel of Keys, cut off at the edges, for half-pixel centres; else the older one, for
-    // which edges are repeated.
+    // Keys' kernel, cut off at the edges, for half-pixel centres; otherwise the older kernel, with
+    // repeated edges.
     let a = if grid.half_pixel_centers { -0.5 } else { -0.75 };
     (0..output)
         .map(|i| {
@@ -66,7 +66,7 @@ impl Kernel for Resize {
         let cols = taps(self.0, from.width, to.width);
         let c = from.channels;
         for_rows(y.as_mut_slice::<f32>()?, to.row(), to.row() * 8, |range, y| {
-            // The four rows first, as one row of the input's width.
+            // Combines the four rows first, to one row of the input's width.
             let mut blend = vec![0f32; from.row()];
             for (at, y) in range.zip(y.chunks_exact_mut(to.row())) {
                 let image = &x[at / to.height * from.image()..];

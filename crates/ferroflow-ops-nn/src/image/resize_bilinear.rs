@@ -6,7 +6,7 @@ use crate::prelude::*;
 use ferroflow_core::RealElement;
 use ferroflow_op_kit::parallel::for_rows;
 
-/// Between which two pixels a place lies, and how far from the first.
+/// The two pixels around a position, and its distance from the first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Between {
     pub lower: usize,

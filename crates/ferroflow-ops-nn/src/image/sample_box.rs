@@ -1,5 +1,5 @@
-//! SampleDistortedBoundingBox, its second version and the stateless one: a random part of an image
-//! that shows enough of one of the objects in it.
+//! SampleDistortedBoundingBox and its versions: a random part of an image that shows enough of one
+//! of its objects.
 
 use crate::prelude::*;
 use ferroflow_op_kit::philox::{Philox, SharedPhilox, Singles};
@@ -40,7 +40,7 @@ impl Rectangle {
     }
 }
 
-/// What parts of an image may be drawn.
+/// The constraints on the part that is drawn.
 struct Sampler {
     aspect_ratio: [f32; 2],
     area: [f32; 2],
@@ -113,7 +113,7 @@ impl Sampler {
             rows += random.below_u32((tallest - rows).wrapping_add(1) as u32) as i32;
         }
         let area = |rows: i32| (i64::from(across(rows)) * i64::from(rows)) as f32;
-        // Rounding may leave the range by one row, either way.
+        // Rounding may exceed the range by one row in either direction.
         if area(rows) < least {
             rows += 1;
         }

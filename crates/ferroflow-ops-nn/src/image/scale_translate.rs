@@ -6,7 +6,7 @@ use crate::prelude::*;
 use ferroflow_op_kit::parallel::for_rows;
 use std::f32::consts::PI;
 
-/// A filter: how much a pixel at a distance counts.
+/// A filter: the weight of a pixel by its distance.
 #[derive(Clone, Copy, Debug)]
 enum Filter {
     Lanczos(f32),
@@ -32,7 +32,7 @@ impl Filter {
         })
     }
 
-    /// Beyond this distance pixels do not count.
+    /// Pixels beyond this distance have no weight.
     fn radius(self) -> f32 {
         match self {
             Filter::Lanczos(radius) => radius,
@@ -66,7 +66,7 @@ impl Filter {
     }
 }
 
-/// Which elements of the input an element of the output is made of: consecutive ones.
+/// The consecutive input elements that make up an output element.
 #[derive(Clone, Debug, Default)]
 struct Span {
     start: usize,
@@ -82,7 +82,7 @@ fn spans(
 ) -> Vec<Span> {
     let inverse = 1.0 / scale;
     let shift = -inverse * translation;
-    // When an image shrinks, the filter grows, so that it takes in all pixels.
+    // When an image shrinks, the filter is widened to cover all pixels.
     let stretch = if antialias { inverse.max(1.0) } else { 1.0 };
     let reach = filter.radius() * stretch;
     let last = input as i64 - 1;
@@ -108,7 +108,7 @@ fn spans(
         .collect()
 }
 
-/// The spans of the opposite direction: which outputs each of `input` elements went to.
+/// The inverse spans: the outputs that each of `input` elements contributed to.
 fn reversed(spans: &[Span], input: usize) -> Vec<Span> {
     let mut parts: Vec<Vec<(usize, f32)>> = vec![Vec::new(); input];
     for (i, span) in spans.iter().enumerate() {

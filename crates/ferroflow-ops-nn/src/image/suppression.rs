@@ -1,10 +1,10 @@
-//! NonMaxSuppression in its five versions, and with overlaps that are given: of boxes that overlap
-//! too much only the one with the best score is kept.
+//! NonMaxSuppression in five versions, and with given overlaps: of boxes that overlap too much,
+//! only the one with the best score is kept.
 
 use crate::prelude::*;
 use std::collections::BinaryHeap;
 
-/// The share of two boxes' union that is their intersection.
+/// The intersection of two boxes divided by their union.
 pub(super) fn overlap(a: &[f32], b: &[f32]) -> f32 {
     let sides = |x: &[f32]| (x[0].min(x[2]), x[1].min(x[3]), x[0].max(x[2]), x[1].max(x[3]));
     let ((top_a, left_a, bottom_a, right_a), (top_b, left_b, bottom_b, right_b)) =
@@ -19,12 +19,12 @@ pub(super) fn overlap(a: &[f32], b: &[f32]) -> f32 {
     height * width / (area_a + area_b - height * width)
 }
 
-/// A box that may yet be kept: the better score first, then the lower index.
+/// A candidate box. Better scores come first, then lower indices.
 #[derive(Clone, Copy, PartialEq)]
 struct Candidate {
     score: f32,
     index: usize,
-    /// Of the boxes kept so far, those before this were already compared with.
+    /// How many of the kept boxes it was compared with.
     compared: usize,
 }
 
@@ -47,7 +47,7 @@ struct Rules {
     keep: usize,
     max_overlap: f32,
     min_score: f32,
-    /// Width of the Gaussian by which overlap lowers scores; 0 if it does not.
+    /// The width of the Gaussian by which overlap lowers scores; 0 for none.
     sigma: f32,
     /// Rounds to the precision that scores are computed in.
     round: fn(f32) -> f32,
@@ -64,7 +64,7 @@ fn kept(
         .iter()
         .enumerate()
         .filter(|(_, score)| **score > rules.min_score)
-        // Zeros of either sign are equal scores.
+        // Zeros of either sign count as equal scores.
         .map(|(index, &score)| Candidate { score: score + 0.0, index, compared: 0 })
         .collect();
     let is_soft = rules.sigma > 0.0;

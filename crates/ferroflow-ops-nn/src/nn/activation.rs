@@ -55,18 +55,18 @@ float! {
     Elu, 6, |x: T| if x < 0.0 { x.fast_exp_m1() } else { x };
     Selu, 6, |x: T| if x < 0.0 { SELU_SCALE_ALPHA as T * x.fast_exp_m1() } else { SELU_SCALE as T * x };
     Softsign, 1, |x: T| x / (1.0 + x.abs());
-    // Beyond some |x| the sum is its larger part, to rounding.
+    // Beyond some |x| the sum equals its larger part, to rounding.
     Softplus, 10, |x: T| {
         let edge = -(T::EPSILON.ln() + 2.0);
         if x > edge { x } else if x < -edge { x.fast_exp() } else { x.fast_exp().fast_ln_1p() }
     };
 }
 
-/// A function of half precision numbers that takes its steps in that precision, as TensorFlow does:
-/// near zero, `exp(x) - 1` has few digits, or none.
+/// A function of half-precision numbers that rounds after each step, as TensorFlow does. Near zero,
+/// `exp(x) - 1` then has few digits or none.
 struct InSteps<F, H>(PhantomData<(F, H)>);
 
-/// To half precision and back.
+/// Rounds to half precision.
 trait Rounded: Element {
     const EPSILON: f32;
     fn rounded(x: f32) -> f32;
@@ -119,7 +119,7 @@ impl<H: Rounded> Unary<f32> for InSteps<Softplus, H> {
     }
 }
 
-/// Rows of `name, formula, half dtypes that take it in steps`.
+/// Rows of `name, formula, half dtypes that are rounded after each step`.
 macro_rules! stepwise {
     ($($name:ident, $F:ident, $($dtype:ident $half:ident),*;)*) => {$(
         fn $name(init: &KernelInit<'_>) -> Result<KernelBox> {
@@ -150,7 +150,7 @@ macro_rules! gradient {
     )*};
 }
 gradient! {
-    // A product, so that a NaN or infinite gradient is not lost.
+    // A product, so that a NaN or infinite gradient is kept.
     ReluGrad: Real, |g, x| g.mul(if x > T::ZERO { T::ONE } else { T::ZERO });
     Relu6Grad: Real, |g, x| {
         g.mul(if x > T::ZERO && x < T::from_i64(6) { T::ONE } else { T::ZERO })

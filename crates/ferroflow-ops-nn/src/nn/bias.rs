@@ -5,7 +5,7 @@ use ferroflow_graph::OperandShapes;
 use ferroflow_op_kit::parallel::split_mut;
 use ferroflow_ops_math::math::{arithmetic::Add, blocks};
 
-/// How many channels a value has, and how many elements lie together that share one.
+/// The number of channels, and of consecutive elements that belong to one channel.
 struct Channels {
     count: usize,
     inner: usize,
@@ -76,8 +76,8 @@ summed! {
     bf16 => f32, |x: bf16| x.to_f32(), bf16::from_f32;
 }
 
-/// The sum over everything but the channels. Rows are summed in blocks and then the blocks, which
-/// keeps long sums precise and their order the same on every machine.
+/// The sum over everything but the channels. Rows are summed in blocks and then the blocks are
+/// summed, which keeps long sums precise and in the same order on every machine.
 fn bias_add_grad<T: Summed>(ctx: &mut Ctx<'_>, is_nchw: bool) -> Result<()> {
     let g = ctx.input(0)?;
     let Channels { count, inner } = channels(g.shape(), is_nchw)?;
@@ -120,7 +120,7 @@ fn add_row<T: Summed>(row: &[T], inner: usize, sums: &mut [T::Sum]) {
         return;
     }
     for (sum, run) in sums.iter_mut().zip(row.chunks(inner)) {
-        // Eight sums side by side, so that they can be added at once.
+        // Eight independent sums that can be added at once.
         let mut lanes = [T::Sum::ZERO; 8];
         let whole = run.chunks_exact(8);
         let rest = whole.remainder();
@@ -206,7 +206,8 @@ pub(crate) fn register(c: &mut Catalog) {
     c.gradient("BiasAddGrad", |g, dy| {
         let x = g.input(0);
         let bias = if g.attrs().string("data_format")? == "NCHW" {
-            // Channels are dimension 1: as many dimensions of length 1 follow as there are others.
+            // Channels are dimension 1, followed by as many dimensions of length 1 as there are
+            // others.
             let ones = g.call("Fill", &[(x.rank_term() - 2.0).expand_dims(0), g.int(1)]);
             dy[0].reshape(g.concat(&[dy[0].shape(), ones], 0))
         } else {

@@ -1,6 +1,6 @@
-//! Convolutions: [`direct`](super::direct) where that is known, else as matrix products. For these,
-//! patches of the input are gathered into small panels, which stay in the cache, and multiplied
-//! with the filter. The input unrolled as a whole never exists.
+//! Convolutions: [`direct`](super::direct) where it applies, otherwise as matrix products. For
+//! these, patches of the input are gathered into small panels, which stay in the cache, and
+//! multiplied with the filter. The whole input is never unrolled.
 
 use super::direct::{Direct, turned, turned_filter};
 use super::window::Axis;
@@ -15,7 +15,7 @@ pub(super) struct Conv {
     pub axes: [Axis; 3],
     pub in_channels: usize,
     pub out_channels: usize,
-    /// Input and output channels fall into as many groups that do not mix.
+    /// The number of groups of input and output channels that do not mix.
     pub groups: usize,
 }
 
@@ -46,7 +46,7 @@ impl Conv {
         self.axes.iter().map(|a| a.window).product::<usize>() * self.group_channels()
     }
 
-    /// Whether patches are the input's pixels.
+    /// Whether each patch is one pixel of the input.
     fn is_pointwise(&self) -> bool {
         self.groups == 1 && self.axes.iter().all(Axis::is_identity)
     }
@@ -56,7 +56,7 @@ impl Conv {
         (PANEL / size_of::<T>() / self.patch().max(1)).clamp(1, 4096)
     }
 
-    /// Where window `row` is: its image, and its position in it.
+    /// The image and the position of window `row`.
     fn locate(&self, row: usize) -> (usize, [usize; 3]) {
         let (image, at) = (row / self.positions(), row % self.positions());
         let [_, h, w] = self.axes;
@@ -112,7 +112,7 @@ impl Conv {
         }
     }
 
-    /// Adds the patches in `panel` to where they came from in `image`.
+    /// Adds the patches in `panel` to their positions in `image`.
     fn scatter<T: Product>(
         &self,
         image: &mut [T],
@@ -129,7 +129,7 @@ impl Conv {
         }
     }
 
-    /// [`Conv::scatter`] for one channel, from a panel of which each row is of one patch element.
+    /// [`Conv::scatter`] for one channel, from a panel with a row for each element of a patch.
     fn scatter_planes<T: Product>(
         &self,
         image: &mut [T],
@@ -140,7 +140,7 @@ impl Conv {
         let planes = panel.chunks_exact(positions.len());
         let mut first = positions.start;
         while first < positions.end {
-            // Windows side by side, of one row of the output.
+            // Neighbouring windows of one row of the output.
             let (_, at) = self.locate(first);
             let end = (first - at[2] + w.output).min(positions.end);
             let windows = at[2]..at[2] + (end - first);
@@ -233,7 +233,7 @@ impl Conv {
             let filter = self.filter(filter, 0).transposed();
             return T::product(a, filter, dx, k, false, ProductThreads::All);
         }
-        // With few channels most of a tile's columns would be for nothing.
+        // With few channels, most columns of a tile would be wasted.
         if self.in_channels >= 8
             && let Some(back) = turned(self)
             && let Some(direct) = Direct::new(&back)
@@ -316,7 +316,7 @@ impl Conv {
     /// Adds to `df`.
     pub(super) fn backprop_filter_by_patches<T: Product>(&self, x: &[T], dy: &[T], df: &mut [T]) {
         let (k, n, rows) = (self.patch(), self.out_channels, self.rows());
-        // Every thread sums the products of its rows, and then the sums are added.
+        // Each thread sums the products of its rows; then the sums are added.
         let panel_rows = self.panel_rows::<T>();
         let parts = ComputePool::threads().min(rows.div_ceil(panel_rows));
         let mut sums: Vec<Vec<T>> = vec![Vec::new(); parts];

@@ -6,7 +6,7 @@ use crate::prelude::*;
 use ferroflow_core::Epilogue;
 use ferroflow_ops_math::linalg::gemm::{Finisher, Product};
 
-/// What a convolution is computed in: halves in single precision.
+/// The type that a convolution is computed in: halves use single precision.
 pub(super) trait ConvElement: Element {
     type Wide: Product;
     /// The tensor, widened.
@@ -81,7 +81,8 @@ struct Convolution<T> {
     part: Part,
     spatial: usize,
     sliding: Sliding,
-    /// Input (or filter) sizes come as a shape, not as a tensor of that shape.
+    /// Whether the input (or filter) size is given as a shape vector, not as a tensor of that
+    /// shape.
     sizes_as_shape: bool,
     marker: std::marker::PhantomData<T>,
 }
@@ -166,7 +167,7 @@ impl<T: ConvElement> Convolution<T> {
         t.to_indices()
     }
 
-    /// Refuses a gradient of the output that no such convolution has.
+    /// Returns an error if the gradient's shape does not fit the convolution.
     fn check_gradient(&self, conv: &Conv, dy: &Shape) -> Result<()> {
         let op = self.op().replace("Backprop", "CustomBackprop");
         let n = self.spatial;
@@ -229,7 +230,7 @@ impl<T: ConvElement> Convolution<T> {
         let dy_shape = layout.to_last(dy.shape());
         let sizes = self.shape_input(ctx, 0)?;
         let n = self.spatial;
-        // Spatial sizes alone will do; the rest follows from the other inputs.
+        // The spatial sizes are enough; the rest follows from the other inputs.
         let sizes = match sizes.len() {
             len if len == n + 2 => sizes,
             len if len == n && n == 2 => {
@@ -356,7 +357,7 @@ macro_rules! conv_kernel {
     };
 }
 
-/// How many elements of a filter go into one of the output.
+/// The number of filter elements that contribute to one output element.
 fn taps(filter: Option<&Vec<usize>>) -> f64 {
     let dims = filter.and_then(|dims| dims.split_last()).map_or(&[][..], |(_, rest)| rest);
     dims.iter().map(|&d| d as f64).product()
@@ -374,7 +375,7 @@ fn flops_of_filter(s: &NodeSizes<'_>) -> f64 {
     2.0 * s.input(2) * taps(s.outputs.first())
 }
 
-/// The gradients of a convolution and of its backward ops: each is made of the others.
+/// The gradients of a convolution and of its backward ops: each is expressed by the others.
 pub(super) fn declare_gradients(
     c: &mut Catalog,
     forward: &'static str,

@@ -1,4 +1,4 @@
-//! CTCGreedyDecoder and CTCBeamSearchDecoder: label sequences read off class probabilities.
+//! CTCGreedyDecoder and CTCBeamSearchDecoder: decode class probabilities to label sequences.
 
 use super::ctc_loss::log_add;
 use crate::prelude::*;
@@ -35,7 +35,7 @@ impl Sequences {
         Ok(Sequences { batch, classes, lengths: read })
     }
 
-    /// The activations of a sequence at a time.
+    /// The activations of a sequence at one time.
     fn at<'a, T>(&self, x: &'a [T], item: usize, time: usize) -> &'a [T] {
         &x[(time * self.batch + item) * self.classes..][..self.classes]
     }
@@ -93,7 +93,8 @@ fn greedy<T: Float>(merge_repeated: bool, blank: i64) -> impl Kernel {
     }
 }
 
-/// Log-probabilities of a label sequence: in all, and ending in a blank or in its last label.
+/// Log-probabilities of a label sequence: the total, and those of ending in a blank or in its last
+/// label.
 #[derive(Clone, Copy)]
 struct Chance {
     total: f64,
@@ -104,7 +105,7 @@ struct Chance {
 const NONE: Chance =
     Chance { total: f64::NEG_INFINITY, blank: f64::NEG_INFINITY, label: f64::NEG_INFINITY };
 
-/// A label sequence: one label more than its parent.
+/// A label sequence: its parent and one more label.
 struct Node {
     parent: Option<usize>,
     label: usize,
@@ -113,7 +114,7 @@ struct Node {
     new: Chance,
 }
 
-/// A float to sort by.
+/// A float as a sort key.
 #[derive(Clone, Copy, PartialEq)]
 struct Key(f64);
 impl Eq for Key {}
@@ -128,7 +129,7 @@ impl Ord for Key {
     }
 }
 
-/// The likeliest label sequences so far.
+/// The most likely label sequences so far.
 struct Beam {
     width: usize,
     nodes: Vec<Node>,
@@ -155,14 +156,14 @@ impl Beam {
         leaves
     }
 
-    /// Takes in the log-probabilities of one time; the last is that of the blank.
+    /// Processes the log-probabilities of one time; the last is that of the blank.
     fn step(&mut self, logs: &[f64]) {
         let Some((&blank, labels)) = logs.split_last() else { return };
         let branches = self.sorted();
         for &b in &branches {
             self.nodes[b].old = self.nodes[b].new;
         }
-        // The least likely on top.
+        // A heap with the least likely sequence on top.
         let mut kept: BinaryHeap<Reverse<(Key, usize)>> = BinaryHeap::new();
         for &b in &branches {
             let node = &self.nodes[b];
@@ -199,7 +200,7 @@ impl Beam {
                     continue;
                 }
                 if !hopeful(&kept, chance) {
-                    // A sequence that has dropped out is not grown in this step either.
+                    // A sequence that was dropped is not extended in this step.
                     if let Some(child) = known {
                         (self.nodes[child].old, self.nodes[child].new) = (NONE, NONE);
                     }

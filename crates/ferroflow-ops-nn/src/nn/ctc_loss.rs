@@ -1,5 +1,5 @@
-//! CTCLoss: how likely it is to read the labels of a sequence off its class probabilities, whatever
-//! the times at which they are read (Graves, "Supervised Sequence Labelling", section 7).
+//! CTCLoss: the probability of the labels of a sequence given its class probabilities, summed over
+//! all alignments (Graves, "Supervised Sequence Labelling", section 7).
 
 use crate::prelude::*;
 
@@ -42,7 +42,7 @@ impl Sequence {
         self.probabilities[time * self.classes + self.path[step]].ln()
     }
 
-    /// Steps of the path that can be at a time, given that all must fit before and after it.
+    /// The steps of the path that are possible at a time, so that all steps before and after fit.
     fn steps(&self, time: usize) -> std::ops::Range<usize> {
         let len = self.path.len();
         let from = len.saturating_sub(2 * (self.times - time));
@@ -54,7 +54,7 @@ impl Sequence {
         self.merge_repeated || self.path[step] == self.blank()
     }
 
-    /// Whether the blank between two steps may be left out.
+    /// Whether the blank between two steps may be skipped.
     fn skips(&self, from: usize, to: usize, whose: usize) -> bool {
         let same = self.merge_repeated && self.path[from] == self.path[to];
         self.path[whose] != self.blank() && !same
@@ -316,7 +316,7 @@ pub(crate) fn register(c: &mut Catalog) {
             merge_repeated: init.bool("ctc_merge_repeated")?,
             ignore_longer: init.bool("ignore_longer_outputs_than_inputs")?,
         })));
-    // The op works its gradient out along with the loss.
+    // The op computes its gradient together with the loss.
     c.gradient("CTCLoss", |g, dy| Ok(g.only(dy[0].expand_dims(-1) * g.output(1))));
 }
 

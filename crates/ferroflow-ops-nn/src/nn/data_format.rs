@@ -1,4 +1,4 @@
-//! DataFormatDimMap and DataFormatVecPermute: dimensions of one layout of images in another.
+//! DataFormatDimMap and DataFormatVecPermute: map dimensions of one image layout to another.
 
 use crate::prelude::*;
 
@@ -34,7 +34,7 @@ impl Formats {
         Ok(Formats { from, to })
     }
 
-    /// For each letter of the second name, where it is in the first.
+    /// For each letter of the second name, its position in the first.
     fn sources(from: &[u8], to: &[u8]) -> Vec<usize> {
         to.iter().filter_map(|letter| from.iter().position(|l| l == letter)).collect()
     }
@@ -80,7 +80,7 @@ fn permute<T: Element>(formats: Formats) -> impl Kernel {
             "Second dimension of 2D input must be of size 2, but got shape {}",
             x.shape()
         );
-        // Two fewer are the spatial dimensions alone.
+        // Two entries fewer: only the spatial dimensions.
         let spatial = |format: &[u8]| -> Vec<u8> {
             format.iter().copied().filter(|letter| !b"NC".contains(letter)).collect()
         };

@@ -1,4 +1,4 @@
-//! DepthwiseConv2dNative and its gradients: every channel is convolved for itself.
+//! DepthwiseConv2dNative and its gradients: each channel is convolved separately.
 
 use super::conv_ops::{ConvElement, conv_shape, reordered, shape_in};
 use super::window::{Axis, Sliding};
@@ -21,7 +21,7 @@ impl Depthwise {
         self.channels * self.multiplier
     }
 
-    /// Calls `visit(filter position, input pixel)` for what lies inside of a window.
+    /// Calls `visit(filter position, input pixel)` for each part of a window inside the image.
     fn taps(&self, row: usize, col: usize, mut visit: impl FnMut(usize, usize)) {
         for kh in 0..self.rows.window {
             let Some(ih) = self.rows.at(row, kh) else { continue };
@@ -329,7 +329,7 @@ mod tests {
         pairs.map(|(a, b)| a * b).sum()
     }
 
-    /// A filter that convolves all channels together but has zeros where they would mix.
+    /// A filter that convolves all channels together, with zeros where they would mix.
     fn full_filter(f: &Tensor) -> Tensor {
         let [h, w, c, m] = f.shape()[..] else { panic!() };
         let mut full = vec![0.0; h * w * c * c * m];

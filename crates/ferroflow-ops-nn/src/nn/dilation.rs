@@ -52,7 +52,7 @@ struct Window {
 
 impl Window {
     /// For channel `c` of an output position: the largest sum, and the filter and image elements
-    /// that make it; the first of equals.
+    /// that make it. Of equal sums the first wins.
     fn best<T: Lowest>(
         &self,
         x: &[T],

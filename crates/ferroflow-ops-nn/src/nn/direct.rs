@@ -1,6 +1,6 @@
-//! Convolutions without copies of patches. A slab of the input, a few rows of an image with zeros
-//! around it, is all that is copied; in it the elements of a patch lie at the same offsets from
-//! each window's first, so that tiles of the result are summed straight from the slab.
+//! Convolutions without copies of patches. Only a slab is copied: a few rows of an image with zeros
+//! around them. In a slab, the elements of a patch have the same offsets from the start of each
+//! window, so tiles of the result are summed directly from the slab.
 
 use super::conv::Conv;
 use super::window::Axis;
@@ -10,14 +10,13 @@ use ferroflow_ops_math::linalg::gemm::{Finisher, Product, product_cost};
 use ferroflow_ops_math::linalg::tile::{Offsets, Tiles};
 use std::ops::Range;
 
-/// Elements a slab should have at most, so that it stays in the second-level cache.
+/// Most elements of a slab, so that it stays in the second-level cache.
 const SLAB: usize = 48 << 10;
-/// Elements of a patch in a row from which on leaving them out, or tiles of their own, are worth
-/// it.
+/// Patch rows of at least this many elements are worth skipping, or worth tiles of their own.
 const SEPARATE: usize = 16;
-/// Rows of output windows from which on the columns at the edges are worth tiles of their own.
+/// From this many rows of output windows on, the columns at the edges get tiles of their own.
 const TALL: usize = 4;
-/// Beyond this many a slab is too large to be worth it.
+/// A slab with more elements than this is too large.
 const LARGEST_SLAB: usize = 4 << 20;
 
 /// A convolution, and how its slabs are laid out: depth slices, rows, columns, channels.
@@ -34,8 +33,8 @@ pub(super) struct Direct<'c, T> {
     size: usize,
     /// All windows, and all elements of a patch.
     whole: Class,
-    /// Windows by which columns of a patch lie inside the image, if zeros to the left and right are
-    /// worth leaving out.
+    /// Windows grouped by the columns of the patch that lie inside the image, if skipping the zeros
+    /// to the left and right pays.
     by_window: Vec<Class>,
     /// The same by the column of a patch, of which there is one in each.
     by_tap: Vec<Class>,
@@ -43,22 +42,22 @@ pub(super) struct Direct<'c, T> {
 
 /// Windows in some columns of the output, and elements in some columns of a patch.
 struct Class {
-    /// Where windows begin in a slab, line by line.
+    /// The starts of windows in a slab, line by line.
     windows: Offsets<'static>,
-    /// Which windows they are, counted line by line through all columns.
+    /// The numbers of these windows, counted line by line through all columns.
     window_index: Vec<usize>,
     /// Windows of a line.
     per_line: usize,
-    /// Where elements of a patch are from where its window begins, row by row.
+    /// Offsets of patch elements from the start of the window, row by row.
     patch: Offsets<'static>,
-    /// Which rows of the filter they are.
+    /// The filter rows of these elements.
     patch_index: Vec<usize>,
     /// Elements of a row of a patch.
     per_row: usize,
 }
 
 impl<'c, T: Product> Direct<'c, T> {
-    /// None where another way is better, or the only one.
+    /// `None` if another method is better, or the only one.
     pub(super) fn new(conv: &'c Conv) -> Option<Direct<'c, T>> {
         let tiles = T::tiles()?;
         if conv.groups != 1 {
@@ -147,7 +146,7 @@ impl<'c, T: Product> Direct<'c, T> {
                         let (windows, outputs) = class.of_lines(&lines);
                         let (patch, filter_rows) = class.of_rows(&rows);
                         if patch.is_empty() {
-                            // Nothing of these windows lies inside.
+                            // No part of these windows lies inside the image.
                             outputs.iter().for_each(|at| y[at..at + n].fill(T::ZERO));
                         }
                         for (s, strip) in strips.chunks_exact(k * columns).enumerate() {
@@ -164,8 +163,8 @@ impl<'c, T: Product> Direct<'c, T> {
         });
     }
 
-    /// The lines of a band, by which rows of a patch lie inside the image: the others, above it and
-    /// below, are zeros that need not be added up.
+    /// The lines of a band, grouped by the patch rows that lie inside the image. The other rows are
+    /// zeros and are skipped.
     fn alike(&self, band: &Band) -> Vec<(Range<usize>, Range<usize>)> {
         if !self.leaves_out() {
             let [d, h, _] = self.conv.axes;
@@ -193,7 +192,7 @@ impl<'c, T: Product> Direct<'c, T> {
         taps_inside(h, (band.first + line) % h.output)
     }
 
-    /// The gradient of the filter. Every thread sums its share of the images, and then the sums are
+    /// The gradient of the filter. Each thread sums its share of the images; then the sums are
     /// added in order.
     pub(super) fn backprop_filter(&self, x: &[T], dy: &[T], df: &mut [T]) {
         let conv = self.conv;
@@ -260,8 +259,8 @@ impl<'c, T: Product> Direct<'c, T> {
         }
     }
 
-    /// Rows of a patch, by which lines of a band have them inside the image. Short ones are not
-    /// worth tiles of their own.
+    /// Patch rows, grouped by the lines of a band that have them inside the image. Short rows get
+    /// no tiles of their own.
     fn filter_parts(&self, band: &Band) -> Vec<(Range<usize>, Range<usize>)> {
         let [d, h, _] = self.conv.axes;
         if !self.leaves_out() {
@@ -289,7 +288,7 @@ impl<'c, T: Product> Direct<'c, T> {
         })
     }
 
-    /// Copies what the windows of `band` cover, and zeros where that is outside the image.
+    /// Copies the input under the windows of `band`, with zeros outside the image.
     fn fill(&self, x: &[T], band: &Band, slab: &mut [T]) {
         let [d, h, w] = self.conv.axes;
         let c = self.conv.in_channels;
@@ -381,7 +380,7 @@ fn taps_inside(axis: Axis, position: usize) -> Range<usize> {
     taps(axis.before)..taps(axis.before.saturating_add(axis.input))
 }
 
-/// Whether leaving out zeros to the left and right saves more than smaller tiles cost.
+/// Whether skipping zeros to the left and right saves more than smaller tiles cost.
 fn leaves_out_across(conv: &Conv) -> bool {
     let [d, h, w] = conv.axes;
     let inside = (0..w.output).map(|i| taps_inside(w, i).len()).sum::<usize>();
@@ -390,14 +389,14 @@ fn leaves_out_across(conv: &Conv) -> bool {
     d.window == 1 && is_tall && (all - inside) * 25 >= all
 }
 
-/// How many positions of the input so many windows cover.
+/// The number of input positions that this many windows cover.
 fn covered(axis: Axis, windows: usize) -> Option<usize> {
     let steps = windows.checked_sub(1)?.checked_mul(axis.stride)?;
     let reach = axis.window.checked_sub(1)?.checked_mul(axis.dilation)?;
     steps.checked_add(reach)?.checked_add(1)
 }
 
-/// A matrix of `k` rows as strips of some columns, the last filled up with zeros.
+/// A matrix of `k` rows as strips of columns; the last strip is padded with zeros.
 fn strips<T: Product>(matrix: &[T], k: usize, n: usize, columns: usize) -> Vec<T> {
     let mut out = Vec::with_capacity(n.next_multiple_of(columns) * k);
     for column in (0..n).step_by(columns) {
@@ -410,8 +409,8 @@ fn strips<T: Product>(matrix: &[T], k: usize, n: usize, columns: usize) -> Vec<T
     out
 }
 
-/// For a convolution whose windows move by one: that of the output's gradient which gives the
-/// input's. Its filter is the same turned round, with its channels swapped.
+/// For a convolution of stride one: the convolution of the output's gradient that gives the input's
+/// gradient. Its filter is reversed, with channels swapped.
 pub(super) fn turned(conv: &Conv) -> Option<Conv> {
     let mut axes = conv.axes;
     for axis in &mut axes {

@@ -4,9 +4,9 @@
 use crate::prelude::*;
 use ferroflow_op_kit::philox::{Philox, Singles, entropy};
 
-/// Where `output` windows over `input` elements begin, and where the last ends.
+/// The start of each of `output` windows over `input` elements, and the end of the last.
 fn boundaries(input: usize, output: usize, pseudo: bool, stream: &mut Philox) -> Vec<i64> {
-    // The next `words` words are for the caller alone.
+    // Reserves the next `words` words for the caller.
     let mut reserve = |words: u64| {
         let mine = *stream;
         stream.skip(words.div_ceil(4));
@@ -26,7 +26,7 @@ fn boundaries(input: usize, output: usize, pseudo: bool, stream: &mut Philox) ->
     } else {
         sizes[..input % output].iter_mut().for_each(|size| *size += 1);
         let mut random = reserve(output as u64);
-        // Each element is swapped with one behind it, or itself.
+        // Swaps each element with itself or a later one.
         for i in 0..output.saturating_sub(1) {
             let j = i + random.next_u32() as usize % (output - i);
             sizes.swap(i, j);
@@ -41,7 +41,7 @@ fn boundaries(input: usize, output: usize, pseudo: bool, stream: &mut Philox) ->
     ends
 }
 
-/// The elements of window `i`; an overlapping one takes in the first of the next.
+/// The elements of window `i`; an overlapping window includes the first element of the next.
 fn window(ends: &[i64], i: usize, overlapping: bool, input: usize) -> std::ops::Range<usize> {
     let to = ends[i + 1] + i64::from(overlapping);
     let clamp = |x: i64| x.clamp(0, input as i64) as usize;
@@ -53,7 +53,7 @@ struct FractionalPool<T> {
     ratio: [f32; 4],
     pseudo: bool,
     overlapping: bool,
-    /// The seeds of every step's regions, when these are always the same.
+    /// The seeds of the regions, if they are the same in every step.
     seeds: Option<(i64, i64)>,
     marker: std::marker::PhantomData<T>,
 }

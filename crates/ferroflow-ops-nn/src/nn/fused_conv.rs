@@ -1,5 +1,5 @@
-//! FusedPadConv2D and FusedResizeAndPadConv2D: convolutions of images that are resized and
-//! surrounded with their mirror images first.
+//! FusedPadConv2D and FusedResizeAndPadConv2D: convolutions of images that are first resized and
+//! padded with their mirror images.
 
 use super::conv::Conv;
 use super::conv_ops::ConvElement;

@@ -40,7 +40,7 @@ impl Sizes {
         Ok(Sizes { batch, input, cell })
     }
 
-    /// Rows of `x` with rows of `h` behind them.
+    /// Concatenates the rows of `x` and `h`.
     fn joined(&self, x: &[f32], h: &[f32]) -> Vec<f32> {
         let mut out = Vec::with_capacity(self.batch * (self.input + self.cell));
         for b in 0..self.batch {
@@ -117,7 +117,7 @@ fn gradient(ctx: &mut Ctx<'_>) -> Result<()> {
     let n = h.len();
     let d_c: Vec<f32> = (0..n).map(|i| dh[i] * (1.0 - u[i]) * (1.0 - c[i] * c[i])).collect();
     let d_u: Vec<f32> = (0..n).map(|i| dh[i] * (h[i] - c[i]) * u[i] * (1.0 - u[i])).collect();
-    // What comes back through the candidate: to the input, and to the part of the state let
+    // The gradient through the candidate: to the input, and to the part of the state that was let
     // through.
     let through = s.back(&d_c, at(3)?, s.cell);
     let width = s.input + s.cell;

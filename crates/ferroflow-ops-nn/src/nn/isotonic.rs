@@ -1,4 +1,4 @@
-//! IsotonicRegression: the nearest sequences that never rise.
+//! IsotonicRegression: the nearest non-increasing sequences.
 
 use crate::prelude::*;
 
@@ -15,7 +15,7 @@ impl Run {
     }
 }
 
-/// The runs of the nearest sequence that never rises, by pooling neighbours that would.
+/// The runs of the nearest non-increasing sequence, by pooling neighbours that increase.
 fn runs(row: impl Iterator<Item = f64>) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     for (start, x) in row.enumerate() {
@@ -68,8 +68,8 @@ fn regression<T: Real>(dtype: DType) -> impl Kernel {
     }
 }
 
-/// Every run has the mean of its inputs, and so of its gradients. Runs of all rows are numbered by
-/// where they may begin at the earliest.
+/// Each run has the mean of its inputs, so its gradient is the mean too. Runs of all rows are
+/// numbered by their earliest start.
 fn regression_gradient<'g>(g: &GradientScope<'g>, dy: Term<'g>) -> Term<'g> {
     let (runs, flat) = (g.output(1), g.ints(&[-1]));
     let last = runs.shape().size() - 1.0;

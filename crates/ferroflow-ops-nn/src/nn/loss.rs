@@ -19,7 +19,7 @@ multiversion! {
 }
 
 multiversion! {
-    /// What every class adds to the loss, in place of its logit.
+    /// The contribution of each class to the loss, in place of its logit.
     fn losses[W: Exp]<W>(logits: &mut [W], top: W, log: W, wanted: &[W]) {
         for (x, &want) in logits.iter_mut().zip(wanted) {
             *x = want.mul(log.sub(x.sub(top)));
@@ -228,7 +228,8 @@ fn sparse_losses_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     Ok(vec![rows.clone(), PartialShape::new([rows.dim(0), logits.dim(1)])])
 }
 
-/// The forward op has the gradient of its loss ready; its own gradient is for second derivatives.
+/// The forward op outputs the gradient of its loss; its own gradient is needed for second
+/// derivatives.
 fn logits_gradient<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Term<'g> {
     let first = dy[0].expand_dims(-1) * g.output(1);
     if dy[1].is_zero() {

@@ -1,8 +1,8 @@
-//! The arithmetic of a long short-term memory cell: one step, and one step back.
+//! The arithmetic of a long short-term memory cell: one step forward and one step back.
 
 use ferroflow_ops_math::linalg::gemm::{Mat, Product, ProductThreads};
 
-/// Where the gates are in a row of pre-activations, in cells.
+/// The order of the gates in a row of pre-activations.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Order {
     pub input: usize,
@@ -30,11 +30,11 @@ impl Sizes {
     }
 }
 
-/// Weights, and what looks at the cell's own state.
+/// The weights, and the peepholes to the cell's own state.
 pub(super) struct Weights<'a> {
     pub w: &'a [f32],
     pub bias: &'a [f32],
-    /// Of input, forget and output gates; unless they do not look.
+    /// Peepholes of the input, forget and output gates, if any.
     pub peepholes: Option<[&'a [f32]; 3]>,
 }
 
@@ -54,7 +54,7 @@ fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + (-x).exp())
 }
 
-/// Rows of `x` with rows of `h` behind them.
+/// Concatenates the rows of `x` and `h`.
 fn joined(s: Sizes, x: &[f32], h: &[f32]) -> Vec<f32> {
     let mut out = Vec::with_capacity(s.batch * (s.input + s.cell));
     for b in 0..s.batch {

@@ -106,7 +106,7 @@ impl<T: Float> Lstm<T> {
     }
 }
 
-/// How many times of a sequence count.
+/// The number of times of a sequence that are used.
 fn length(ctx: &Ctx<'_>, times: usize) -> Result<usize> {
     let t = ctx.input(0)?;
     ensure!(
@@ -193,7 +193,7 @@ impl<T: Float> Kernel for Sequence<T> {
         let (s, n) = (v.sizes, length(ctx, v.times)?);
         let state = s.state();
         let shape = Shape::from([v.times, s.batch, s.cell]);
-        // What lies beyond the length is zero.
+        // Values beyond the length are zero.
         let mut all = vec![vec![0f32; v.times * state]; 7];
         let (mut cs, mut h) = (v.cs_prev.clone(), v.h_prev.clone());
         for t in 0..n {
@@ -359,7 +359,7 @@ pub(crate) fn register(c: &mut Catalog) {
         c.gradient(op, move |g, dy| {
             let mut inputs = g.inputs();
             inputs.extend((0..g.num_outputs()).map(|i| g.output(i)));
-            // Of the outputs only the cell states and the last one, `h`, are given on.
+            // Only the cell states and `h`, the last output, are used by other ops.
             inputs.extend([dy[1], dy[6]]);
             let mut gradients = vec![g.none()];
             gradients.extend(g.calls_like(backward, &inputs));

@@ -6,7 +6,7 @@ use crate::prelude::*;
 use ferroflow_core::ComputePool;
 use ferroflow_op_kit::parallel::for_rows;
 
-/// Sums over rows of `c` elements, in double precision: `term(i, sums)` adds what row `i` gives.
+/// Sums over rows of `c` elements, in double precision: `term(i, sums)` adds row `i`.
 fn column_sums(rows: usize, sums: usize, term: impl Fn(usize, &mut [f64]) + Sync) -> Vec<f64> {
     let parts = ComputePool::threads().min(rows.div_ceil(64)).max(1);
     let mut partial: Vec<Vec<f64>> = vec![Vec::new(); parts];
@@ -122,7 +122,7 @@ impl<T: Float<Wide = f32>> FusedBatchNorm<T> {
         let (batch_mean, batch_variance) = if rows == 0 && self.is_training {
             (vec![f32::NAN; c], vec![f32::NAN; c])
         } else if self.is_training {
-            // The variance that is handed out is the unbiased estimate.
+            // The variance output is the unbiased estimate.
             let unbiased = rows as f32 / (rows as f32 - 1.0).max(1.0);
             let variance: Vec<f32> = variance.iter().map(|v| v * unbiased).collect();
             let mix = |new: &[f32], old: &[f32]| -> Vec<f32> {
@@ -203,8 +203,8 @@ impl<T: Float<Wide = f32>> FusedBatchNorm<T> {
     }
 }
 
-/// What stands for a reserved space that holds nothing: TensorFlow's kernels put a scalar or an
-/// empty vector there, those of halves the other way round.
+/// A reserved space without contents: TensorFlow's kernels output a scalar or an empty vector;
+/// those for halves do the opposite.
 fn nothing(is_scalar: bool) -> Result<Tensor> {
     if is_scalar { Ok(Tensor::scalar(0f32)) } else { Tensor::zeros(DType::Float, [0]) }
 }

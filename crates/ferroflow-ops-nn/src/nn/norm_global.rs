@@ -1,4 +1,4 @@
-//! BatchNormWithGlobalNormalization and its gradient, from before there was FusedBatchNorm.
+//! BatchNormWithGlobalNormalization and its gradient, the predecessors of FusedBatchNorm.
 
 use crate::prelude::*;
 

@@ -1,15 +1,15 @@
-//! What pools have in common: windows without dilation over images with channels last.
+//! Code that pools share: windows without dilation over images with channels last.
 
 use super::window::{Axis, Layout, Padding, Sliding, padding_of, three};
 use crate::prelude::*;
 use ferroflow_graph::Attrs;
 
-/// Window sizes and strides of a node, with those over batch and channels still in.
+/// Window sizes and strides of a node, including those over batch and channels.
 #[derive(Clone, Debug)]
 pub(super) struct PoolAttrs {
     /// Spatial dimensions: two or three.
     pub spatial: usize,
-    /// Window sizes and strides; from inputs, if the node has none.
+    /// Window sizes and strides; `None` if they are inputs.
     pub window: Option<(Vec<i64>, Vec<i64>)>,
     pub padding: Padding,
     pub layout: Layout,
@@ -21,7 +21,7 @@ pub(super) struct Pool {
     pub batch: usize,
     pub axes: [Axis; 3],
     pub channels: usize,
-    /// Channels that are pooled together: one, unless a pool goes over channels.
+    /// Channels that are pooled together: one, unless the pool covers channels.
     pub depth_window: usize,
 }
 
@@ -135,7 +135,7 @@ impl PoolAttrs {
 }
 
 impl Pool {
-    /// Whether windows are two by two and cover an image side by side, in one plane.
+    /// Whether windows are two by two and tile an image, in one plane.
     pub fn is_in_fours(&self) -> bool {
         let [depth, rows, columns] = self.axes;
         let is_halved =
@@ -206,7 +206,7 @@ pub(super) fn pool_shape(c: &ShapeCtx<'_>, spatial: usize, at: usize) -> Result<
     };
     attrs.check_window(&window, &strides)?;
     let dims = input.dims().unwrap_or_default();
-    // Dimension by dimension; a channel window divides like any other.
+    // Computes each dimension; a channel window divides like any other.
     let mut out = vec![dims[0]];
     for i in 1..rank {
         let channel = i == attrs.layout.channels(rank);

@@ -1,4 +1,4 @@
-//! MaxPool and its kin, with their gradients.
+//! MaxPool, its variants and their gradients.
 
 use super::conv_ops::reordered;
 use super::pool::{Pool, PoolAttrs, pool_shape};
@@ -8,13 +8,13 @@ use ferroflow_op_kit::parallel::{for_rows, for_rows2};
 use ferroflow_ops_array::reduce::segment::Lowest;
 use smallvec::SmallVec;
 
-/// Which of a pool's values a node computes.
+/// The value that a node computes.
 #[derive(Clone, Copy, PartialEq)]
 enum Part {
     Output,
     /// The gradient of the input.
     Grad,
-    /// The gradient of the gradient: what the chosen elements' gradients are.
+    /// The gradient of the gradient: the gradients of the chosen elements.
     GradGrad,
 }
 
@@ -42,7 +42,7 @@ impl<T: Lowest> MaxPool<T> {
     }
 }
 
-/// The largest element under every window; the lowest number where there is none.
+/// The largest element under every window; the lowest number for an empty window.
 fn largest<T: Lowest>(pool: &Pool, x: &[T], y: &mut [T]) {
     let (c, k) = (pool.channels, pool.depth_window);
     if k > 1 {
@@ -81,19 +81,19 @@ fn largest<T: Lowest>(pool: &Pool, x: &[T], y: &mut [T]) {
     });
 }
 
-/// Images of other types are rare, and not worth the code.
+/// Images of other types are rare, and not worth specialized code.
 fn is_usual<T: Lowest>() -> bool {
     T::DTYPE == DType::Float
 }
 
-/// The larger of two; the second where that is not known.
+/// The larger of two; the second if they do not compare.
 #[inline(always)]
 fn larger<T: Lowest>(x: T, y: T) -> T {
     if x > y { x } else { y }
 }
 
 multiversion! {
-    /// The largest under windows of two by two, side by side in two lines of `c` channels.
+    /// The largest elements of two-by-two windows in two lines of `c` channels.
     fn largest_of_lines[T: Lowest]<T>(c: usize, above: &[T], below: &[T], out: &mut [T]) {
         let lines = above.chunks_exact(2 * c).zip(below.chunks_exact(2 * c));
         for (out, (above, below)) in out.chunks_exact_mut(c).zip(lines) {
@@ -194,7 +194,7 @@ impl<T: Lowest> Kernel for MaxPool<T> {
     }
 }
 
-/// The gradient of a pool whose windows are two by two, side by side: every element belongs to one.
+/// The gradient of a pool whose two-by-two windows do not overlap: each element belongs to one.
 fn grads_of_fours<T: Lowest>(pool: &Pool, x: &[T], grad: &[T], dx: &mut [T]) {
     let (c, across) = (pool.channels, pool.axes[2].output);
     let (line, pair) = (2 * across * c, 4 * across * c);
@@ -210,9 +210,9 @@ fn grads_of_fours<T: Lowest>(pool: &Pool, x: &[T], grad: &[T], dx: &mut [T]) {
 }
 
 multiversion! {
-    /// Of windows in two lines of `c` channels, the gradient goes to the first of the largest of
-    /// four, zero to the others. Every element is written in any case, and the rest of the gradient
-    /// handed on: stores that depend on conditions become masked ones, or branches.
+    /// For windows in two lines of `c` channels, the gradient goes to the first of the largest of
+    /// four elements, and zero to the others. Every element is always written: conditional stores
+    /// would compile to masked stores or branches.
     fn grads_of_lines[T: Lowest]<T>(c: usize, x: [&[T]; 2], grad: &[T], dx: [&mut [T]; 2]) {
         let x = x.map(|line| line.chunks_exact(2 * c));
         let dx = dx.map(|line| line.chunks_exact_mut(2 * c));
@@ -241,7 +241,7 @@ fn check_shape(what: &str, is: &Shape, want: &Shape) -> Result<()> {
     Ok(())
 }
 
-/// Gradients of windows, added to the elements they picked. Indices are within an image.
+/// Adds the gradients of windows to the elements that they picked. Indices are within an image.
 fn scattered<T: Num>(pool: &Pool, grad: &Tensor, index: &[i64], shape: Shape) -> Result<Tensor> {
     let mut dx = Tensor::zeros(T::DTYPE, shape)?;
     let image = pool.pixels() * pool.channels;
@@ -263,7 +263,7 @@ fn scattered<T: Num>(pool: &Pool, grad: &Tensor, index: &[i64], shape: Shape) ->
     Ok(dx)
 }
 
-/// As `scattered`, but to every element that is as large as the largest: so do volumes.
+/// Like `scattered`, but to every element that equals the largest, as pools of volumes do.
 fn scattered_to_ties<T: Lowest>(
     pool: &Pool,
     x: &Tensor,
@@ -297,7 +297,7 @@ fn scattered_to_ties<T: Lowest>(
     Ok(dx)
 }
 
-/// What `grad` holds where windows picked; the elements go to `out`, which has the output's shape.
+/// The values of `grad` at the picked elements, in `out`, which has the shape of the output.
 fn gathered<T: Num>(pool: &Pool, grad: &Tensor, index: &[i64], mut out: Tensor) -> Result<Tensor> {
     let image = pool.pixels() * pool.channels;
     let grad = grad.as_slice::<T>()?;
@@ -313,7 +313,7 @@ fn gathered<T: Num>(pool: &Pool, grad: &Tensor, index: &[i64], mut out: Tensor) 
 struct WithArgmax<T> {
     part: Part,
     attrs: PoolAttrs,
-    /// Indices count through the whole batch.
+    /// Whether indices count through the whole batch.
     through_batch: bool,
     index: DType,
     marker: std::marker::PhantomData<T>,

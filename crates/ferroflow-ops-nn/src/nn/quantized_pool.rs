@@ -15,8 +15,8 @@ impl<T: Real + Into<i64>> QuantizedPool<T> {
         Ok(QuantizedPool { attrs, average, marker: std::marker::PhantomData })
     }
 
-    /// The value of each window, for one channel: its mean, rounded to even halfway, or its
-    /// largest.
+    /// The value of each window for one channel: the largest element, or the mean rounded half to
+    /// even.
     fn value(&self, pool: &Pool, x: &[T], position: usize, channel: usize) -> T {
         let (mut sum, mut largest) = (0i64, None);
         pool.pixels_at(position, |pixel| {

@@ -10,9 +10,9 @@ pub(crate) trait Exp: Float<Wide = Self> + Fast {}
 impl Exp for f32 {}
 impl Exp for f64 {}
 
-/// Lanes that run side by side in a loop over a row.
+/// Independent accumulators in a loop over a row.
 const LANES: usize = 32;
-/// Elements whose exponentials are made before they are added up.
+/// Elements whose exponentials are computed before they are summed.
 const BLOCK: usize = 256;
 
 multiversion! {
@@ -100,7 +100,7 @@ fn sum_of_lanes<T: Exp>(lanes: [T; LANES]) -> T {
     lanes[0]
 }
 
-/// The largest element of a row, the exponentials of its elements less that, and their sum.
+/// The largest element of a row, the exponentials of the differences from it, and their sum.
 pub(crate) fn exponentials<T: Float<Wide = W>, W: Exp>(x: &[T], exps: &mut [W]) -> (W, W) {
     let (mut top, mut total) = (<W as Num>::ZERO, <W as Num>::ZERO);
     largest::<T, W>(x, &mut top);
@@ -108,7 +108,7 @@ pub(crate) fn exponentials<T: Float<Wide = W>, W: Exp>(x: &[T], exps: &mut [W]) 
     (top, total)
 }
 
-/// Narrower rows are made together, so that vectors are full.
+/// Narrower rows are processed together, to fill the vectors.
 pub(crate) const NARROW: usize = 64;
 
 /// For whole rows of `width`: each row's largest, and the exponentials of its elements less that.
@@ -128,7 +128,7 @@ pub(crate) fn narrow_exponentials<T: Float<Wide = W>, W: Exp>(
 }
 
 multiversion! {
-    /// The exponentials of all elements, by way of copies as in `map_in_place`.
+    /// The exponentials of all elements, through copies as in `map_in_place`.
     wide(size_of::<W>() <= 4)
     fn exps_in_place[W: Exp]<W>(x: &mut [W]) {
         for x in x.chunks_mut(BLOCK) {
@@ -171,7 +171,7 @@ fn log_softmax_row<T: Float<Wide = W>, W: Exp>(x: &[T], _: &mut [W], out: &mut [
     }
 }
 
-/// Runs a function on every row of the last dimension: what it reads, scratch, what it writes.
+/// Calls a function with every row of the last dimension: input, scratch and output.
 fn by_row<T: Float>(row: fn(&[T], &mut [T::Wide], &mut [T])) -> impl Kernel {
     move |ctx: &mut Ctx<'_>| {
         let x = ctx.input(0)?;

@@ -12,7 +12,7 @@ pub(super) enum Padding {
     Explicit(Vec<(i64, i64)>),
 }
 
-/// Whether channels are the last dimension, or the one behind the batch.
+/// Whether channels are the last dimension, or the one after the batch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Layout {
     ChannelsLast,
@@ -34,7 +34,7 @@ impl Layout {
         if self == Layout::ChannelsLast { rank - 1 } else { 1 }
     }
 
-    /// Where the first spatial dimension is.
+    /// The index of the first spatial dimension.
     pub fn first_spatial(self) -> usize {
         if self == Layout::ChannelsLast { 1 } else { 2 }
     }
@@ -66,12 +66,12 @@ pub(super) struct Axis {
     pub output: usize,
     pub stride: usize,
     pub dilation: usize,
-    /// Positions before the input that the first window covers.
+    /// The number of positions before the input that the first window covers.
     pub before: usize,
 }
 
 impl Axis {
-    /// A dimension that is not there.
+    /// A dimension that does not exist.
     pub const NONE: Axis =
         Axis { input: 1, window: 1, output: 1, stride: 1, dilation: 1, before: 0 };
 
@@ -159,7 +159,7 @@ impl Sliding {
             .collect()
     }
 
-    /// Output sizes as far as the inputs' are known.
+    /// Output sizes, as far as input sizes are known.
     pub fn outputs(
         &self,
         input: &[Option<usize>],
@@ -253,7 +253,7 @@ fn axis(
         );
         (output, before as i128)
     };
-    // Bounded, so that positions of windows are computed without overflow.
+    // Bounded, so that window positions do not overflow.
     let small = |x: i128| u32::try_from(x).is_ok();
     ensure!(
         small(output) && small(before) && small(extent) && small(n) && small(s),
@@ -270,14 +270,14 @@ fn axis(
     })
 }
 
-/// Up to three spatial dimensions as three, those not there in front.
+/// Up to three spatial dimensions as three; missing ones come first.
 pub(super) fn three(axes: &[Axis]) -> [Axis; 3] {
     let mut out = [Axis::NONE; 3];
     out[3 - axes.len()..].copy_from_slice(axes);
     out
 }
 
-/// A copy with channels last, or the tensor itself if they are.
+/// The tensor with channels last, copied if necessary.
 pub(super) fn channels_last<W: Movable>(t: &Tensor, layout: Layout) -> Result<Tensor> {
     if layout == Layout::ChannelsLast {
         return Ok(t.clone());

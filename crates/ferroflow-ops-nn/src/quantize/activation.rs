@@ -3,7 +3,7 @@
 use super::affine::{Quantized, from_float, like_input_and_range, scalar, set_range};
 use crate::prelude::*;
 
-/// What values are cut off at.
+/// The upper limit of the values.
 #[derive(Clone, Copy, PartialEq)]
 enum Top {
     None,

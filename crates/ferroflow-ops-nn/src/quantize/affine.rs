@@ -1,4 +1,4 @@
-//! Quantised elements: integers that stand for floats between a smallest and a largest.
+//! Quantised elements: integers that represent floats of a range.
 
 use crate::prelude::*;
 
@@ -19,7 +19,7 @@ pub(crate) trait Quantized: Element + Real + Into<i64> {
         (1u64 << Self::bits()) as f64 - 1.0
     }
 
-    /// Nearest, from an integer that may lie beyond.
+    /// The nearest element for an integer that may be out of range.
     fn clamped(x: i64) -> Self {
         Self::of(x.clamp(Self::LOWEST, Self::HIGHEST))
     }
@@ -36,7 +36,7 @@ macro_rules! quantized {
 }
 quantized!(u8, i8, u16, i16, i32);
 
-/// What an element stands for when elements are spread over `[min, max]`.
+/// The float that an element represents when elements are spread over `[min, max]`.
 pub(crate) fn to_float<T: Quantized>(x: T, min: f32, max: f32) -> f32 {
     if min == max {
         return min;
@@ -49,7 +49,7 @@ pub(crate) fn to_float<T: Quantized>(x: T, min: f32, max: f32) -> f32 {
     (start + (x as f64 - T::LOWEST as f64) * step) as f32
 }
 
-/// The integer that stands for `x`, which may lie beyond those of `T`.
+/// The integer that represents `x`; it may be out of range for `T`.
 pub(crate) fn unclamped<T: Quantized>(x: f32, min: f32, max: f32) -> i64 {
     if min == max {
         return T::LOWEST;
@@ -61,7 +61,7 @@ pub(crate) fn unclamped<T: Quantized>(x: f32, min: f32, max: f32) -> i64 {
     (level as i64).saturating_add(T::LOWEST)
 }
 
-/// The element that stands for `x`, the nearest there is.
+/// The element that represents `x` best.
 pub(crate) fn from_float<T: Quantized>(x: f32, min: f32, max: f32) -> T {
     T::clamped(unclamped::<T>(x, min, max))
 }
@@ -73,7 +73,7 @@ pub(crate) fn scalar(ctx: &Ctx<'_>, i: usize, name: &str) -> Result<f32> {
     t.scalar_value::<f32>()
 }
 
-/// Elements of `T` over a range as floats, in single precision: a line.
+/// Converts elements of `T` over a range to floats, in single precision: a linear function.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Line {
     scale: f32,
@@ -113,9 +113,9 @@ impl Levels {
     }
 }
 
-/// How much of a float one level of `T` is, over a range.
+/// The size of one level of `T` over a range.
 pub(crate) fn one_level<T: Quantized>(min: f32, max: f32) -> f32 {
-    // Signed levels are as many below zero as above.
+    // There are as many signed levels below zero as above.
     (max - min) / (T::HIGHEST - std::cmp::max(T::LOWEST, -T::HIGHEST)) as f32
 }
 

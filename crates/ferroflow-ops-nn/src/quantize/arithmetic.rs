@@ -21,12 +21,12 @@ fn range(ctx: &Ctx<'_>, at: usize, name: &str) -> Result<(f32, f32)> {
     Ok((min, max))
 }
 
-/// The shape of the output and how elements are paired: the larger input, and how many elements of
-/// the smaller one are repeated over it.
+/// The shape of the output and the pairing of elements: which input is larger, and how many
+/// elements of the smaller one repeat over it.
 fn pairing(x: &Shape, y: &Shape) -> Result<(Shape, usize)> {
     let larger = x.elements() >= y.elements() || x.elements() == 0;
     let (long, short) = if x.rank() >= y.rank() && larger { (x, y) } else { (y, x) };
-    // Leading ones of the shorter shape count for nothing.
+    // Leading ones of the shorter shape are ignored.
     let kept: Vec<usize> = short.iter().copied().skip_while(|&d| d == 1).collect();
     let fits = kept.len() <= long.rank() && long[long.rank() - kept.len()..] == kept[..];
     if fits && short.rank() <= long.rank() {
@@ -57,13 +57,13 @@ fn combine(ctx: &Ctx<'_>, f: impl Fn(u8, u8) -> i32) -> Result<Tensor> {
 fn add(ctx: &mut Ctx<'_>) -> Result<()> {
     let (x, y) = (range(ctx, 2, "x")?, range(ctx, 4, "y")?);
     let total = sum_range(x, y, 1 << 14);
-    // Elements as levels of the total range: so much for the first, so much more for each.
+    // Elements as levels of the total range: the level of the first, and the step between levels.
     let levels = |(min, max): (f32, f32)| {
         let level = |x: u8| unclamped::<i32>(to_float(x, min, max), total.0, total.1);
         let (first, second) = (level(0), level(1));
         move |x: u8| i32::clamped(first + i64::from(x) * i64::from((second - first) as i32))
     };
-    // A single element is moved on its own, without the steps.
+    // A single element is converted directly, without steps.
     let exact = |(min, max): (f32, f32)| {
         move |x: u8| from_float::<i32>(to_float(x, min, max), total.0, total.1)
     };

@@ -1,4 +1,5 @@
-//! The FakeQuantWithMinMax ops and their gradients: floats rounded to what so many bits can hold.
+//! The FakeQuantWithMinMax ops and their gradients: floats rounded to the values of a number of
+//! bits.
 
 use crate::prelude::*;
 
@@ -21,7 +22,7 @@ impl Levels {
         Ok(Levels { low, high: ((1u32 << bits) - 1) as f32 })
     }
 
-    /// The grid over `[min, max]`, moved a little so that zero is on it.
+    /// The grid over `[min, max]`, shifted slightly so that it contains zero.
     fn grid(self, min: f32, max: f32) -> Grid {
         let steps = self.high - self.low;
         let (step, inverse) = ((max - min) / steps, steps / (max - min));
@@ -31,14 +32,14 @@ impl Levels {
         } else if zero > self.high {
             self.high
         } else {
-            // A NaN becomes zero, as a cast to an integer makes it.
+            // NaN becomes zero, as in a cast to an integer.
             f32::from(zero.round() as u16)
         };
         Grid { min: (self.low - zero) * step, max: (self.high - zero) * step, step, inverse }
     }
 }
 
-/// The values that can be held.
+/// The representable values.
 #[derive(Clone, Copy, Debug)]
 struct Grid {
     min: f32,
@@ -60,7 +61,7 @@ impl Grid {
     }
 }
 
-/// Where the range comes from.
+/// The source of the range.
 #[derive(Clone, Copy, PartialEq)]
 enum Range {
     Attrs(f32, f32),
@@ -139,7 +140,7 @@ impl Kernel for Forward {
             .map(|&(min, max)| (min != 0.0 || max != 0.0).then(|| self.0.levels.grid(min, max)))
             .collect();
         for (i, x) in out.as_mut_slice::<f32>()?.iter_mut().enumerate() {
-            // A range of nothing leaves only zero.
+            // An empty range leaves only zero.
             *x = grids[i % channels].map_or(0.0, |grid| grid.round(*x));
         }
         ctx.set(0, out)

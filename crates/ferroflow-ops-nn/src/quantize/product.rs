@@ -5,7 +5,7 @@ use crate::nn::quantized_conv;
 use crate::prelude::*;
 use ferroflow_ops_math::linalg::gemm::{Mat, ProductThreads, product};
 
-/// Elements less the level that stands for zero.
+/// Elements minus the level of zero.
 fn centred<T: Quantized>(t: &Tensor, (min, max): (f32, f32)) -> Result<Vec<i32>> {
     let zero = unclamped::<T>(0.0, min, max) as i32;
     let less = |&x: &T| -> i32 {
@@ -59,7 +59,7 @@ impl Kernel for MatMul {
 
 struct Convolution {
     conv: quantized_conv::Convolution,
-    /// Signed filters have their zero at 0, and images are taken for having it there too.
+    /// Signed filters have their zero at 0, and images are assumed to have it there too.
     is_signed: bool,
 }
 

@@ -55,14 +55,14 @@ impl<T: Quantized> Quantize<T> {
         })
     }
 
-    /// The range that is really used, and how a value is quantised in it.
+    /// The range that is used, and how a value is quantised in it.
     fn quantizer(&self, min: f32, max: f32) -> Result<(f32, f32, impl Fn(f32) -> T + use<T>)> {
         ensure!(
             max >= min,
             InvalidArgument,
             "input_max_range must be larger than input_min_range."
         );
-        // Zero is in the range, and the range is not too narrow.
+        // The range contains zero and is not too narrow.
         let low = min.min(0.0);
         let epsilon = min.abs().max(max.abs()).max(1.0) * self.least_range;
         let high = max.max(low + epsilon).max(0.0);

@@ -1,11 +1,11 @@
-//! QuantizeDownAndShrinkRange, Requantize, RequantizationRange: quantised integers moved to another
-//! range.
+//! QuantizeDownAndShrinkRange, Requantize, RequantizationRange: convert quantised integers to
+//! another range.
 
 use super::affine::{Levels, Line, Quantized, like_input_and_range, scalar, set_range, to_float};
 use super::quantize_op::quantized_dtype;
 use crate::prelude::*;
 
-/// The range that elements really take up, zero included below.
+/// The range that elements use, extended to include zero.
 fn range_in_use(x: &[i32], min: f32, max: f32) -> (f32, f32) {
     let lowest = x.iter().copied().fold(i32::MAX, Ord::min);
     let highest = x.iter().copied().fold(i32::MIN, Ord::max);

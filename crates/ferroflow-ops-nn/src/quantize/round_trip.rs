@@ -1,5 +1,5 @@
-//! QuantizeAndDequantize in its four versions and the gradient of the last: floats rounded to what
-//! so many bits can hold, with zero kept.
+//! QuantizeAndDequantize in its four versions and the gradient of the last: floats rounded to the
+//! values of a number of bits, with zero kept.
 
 use crate::prelude::*;
 
@@ -74,7 +74,7 @@ impl<T: Float<Wide = T>> RoundTrip<T> {
             false => T::from_f64(largest),
         };
         let (below, above) = (side(low, min), side(high, max));
-        // The side that needs the coarser grid decides; the other end moves.
+        // The side that needs the coarser grid determines it; the other end is moved.
         if below < above {
             let inverse = min.div(low);
             Grid { min, max: high.mul(inverse), scale: below, inverse }
@@ -284,7 +284,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .cpu(per_dtype!([Float f32, Double f64], init, T => {
             Gradient::<T>(init.int("axis")?, std::marker::PhantomData)
         }));
-    // Rounding is passed over, as TensorFlow does.
+    // The gradient ignores the rounding, as in TensorFlow.
     for op in ["QuantizeAndDequantize", "QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3"] {
         c.gradient(op, |g, dy| Ok(g.only(dy[0])));
     }

@@ -1,5 +1,5 @@
-//! UniformQuantize, UniformDequantize, UniformQuantizedClipByValue: integers
-//! that stand for a scale times their distance from a zero point.
+//! UniformQuantize, UniformDequantize, UniformQuantizedClipByValue: an integer represents a scale
+//! times its distance from a zero point.
 
 use super::affine::Quantized;
 use super::quantize_op::quantized_dtype;
@@ -93,7 +93,7 @@ fn bounds<T: Quantized>(init: &KernelInit<'_>, prefix: &str) -> Result<(i64, i64
 }
 
 fn quantized(x: f32, (scale, zero): (f32, i32), (min, max): (i64, i64)) -> i64 {
-    // The inverse is taken first: its rounding is part of the result.
+    // The inverse is computed first: its rounding is part of the result.
     let level = (x * (1.0 / scale)).round() + zero as f32;
     (level as i64).clamp(min, max)
 }

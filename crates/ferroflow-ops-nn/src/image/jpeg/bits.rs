@@ -1,15 +1,16 @@
-//! Bits of entropy-coded data: zero bytes after 0xFF are stuffing, anything else there is a marker.
+//! Reads bits of entropy-coded data. A zero byte after 0xFF is stuffing; anything else there is a
+//! marker.
 
 pub(super) struct Bits<'a> {
     data: &'a [u8],
     at: usize,
     buffer: u64,
     count: u32,
-    /// A marker was reached: what follows are zeros.
+    /// Whether a marker was reached; zeros follow.
     pub at_marker: bool,
-    /// The data ended without a marker.
+    /// Whether the data ended without a marker.
     pub at_end: bool,
-    /// Zeros were handed out that are not in the data.
+    /// Whether zeros were returned that are not in the data.
     pub starved: bool,
 }
 
@@ -60,7 +61,7 @@ impl<'a> Bits<'a> {
         }
     }
 
-    /// The next `n <= 16` bits, without moving on; zeros after the end.
+    /// The next `n <= 16` bits, without consuming them; zeros after the end.
     pub fn peek(&mut self, n: u32) -> u32 {
         if self.count < n {
             self.fill();
@@ -99,10 +100,10 @@ impl<'a> Bits<'a> {
         if bits < 1 << (n - 1) { bits - (1 << n) + 1 } else { bits }
     }
 
-    /// Moves to behind the next restart marker; whether there is one.
+    /// Skips to the byte after the next restart marker. Returns whether there is one.
     pub fn restart(&mut self) -> bool {
         (self.buffer, self.count) = (0, 0);
-        // Bytes before the marker, if any, are left out.
+        // Skips bytes before the marker.
         while let Some(rest) = self.data.get(self.at..) {
             match rest {
                 [0xff, 0xd0..=0xd7, ..] => {

@@ -1,4 +1,4 @@
-//! From a JPEG file to pixels.
+//! Decodes JPEG files to pixels.
 
 use super::header::{Fault, Frame, Reader, Segment, Tables};
 use super::inverse::Transform;
@@ -16,16 +16,16 @@ pub(in crate::image) struct Crop {
 
 #[derive(Clone, Copy, Debug)]
 pub(in crate::image) struct Options {
-    /// 1, 3, or 0 for what the file has.
+    /// The number of channels: 1, 3, or 0 for the file's own.
     pub channels: usize,
-    /// Pixels of the file for one of the output, each way: 1, 2, 4 or 8.
+    /// Pixels of the file per pixel of the output, in each direction: 1, 2, 4 or 8.
     pub ratio: usize,
     pub smooth: bool,
-    /// The accurate inverse transform, not the fast one.
+    /// Whether to use the accurate inverse transform, not the fast one.
     pub accurate: bool,
-    /// A file that is cut off is decoded as far as it goes.
+    /// Whether to decode a truncated file as far as it goes.
     pub recover_truncated: bool,
-    /// The share of rows that must be there.
+    /// The share of rows that must be present.
     pub acceptable_fraction: f32,
     pub crop: Option<Crop>,
 }
@@ -37,7 +37,7 @@ pub(in crate::image) struct Pixels {
     pub data: Vec<u8>,
 }
 
-/// What the components of a file are.
+/// The meaning of a file's components.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Space {
     Gray,
@@ -62,7 +62,7 @@ fn space(frame: &Frame, tables: &Tables) -> Result<Space, Fault> {
     })
 }
 
-/// Decodes a file, or explains why it cannot.
+/// Decodes a file, or returns the reason why it cannot.
 pub(in crate::image) fn decode(data: &[u8], options: &Options) -> Result<Pixels, Fault> {
     let mut reader = Reader::new(data)?;
     let mut tables = Tables::default();
@@ -82,7 +82,7 @@ pub(in crate::image) fn decode(data: &[u8], options: &Options) -> Result<Pixels,
                     return Err("it is too large".into());
                 }
                 quantization = vec![None; new.components.len()];
-                // Every block takes a bit at the least: a short file cannot claim a large image.
+                // Every block takes at least one bit, so a short file cannot claim a large image.
                 let blocks = (new.width as u64).div_ceil(8) * (new.height as u64).div_ceil(8);
                 let whole = !options.recover_truncated && options.acceptable_fraction >= 1.0;
                 if whole && blocks > 8 * data.len() as u64 {
@@ -108,7 +108,7 @@ pub(in crate::image) fn decode(data: &[u8], options: &Options) -> Result<Pixels,
                         return Err("a scan names a component twice".into());
                     }
                     scan.components[i].0 = at;
-                    // Tables count as they are when a component is first read.
+                    // The tables of a component are those at the time of its first scan.
                     if quantization[at].is_none() {
                         quantization[at] = tables.quantization[frame.components[at].table];
                     }
@@ -123,7 +123,7 @@ pub(in crate::image) fn decode(data: &[u8], options: &Options) -> Result<Pixels,
             }
             Segment::End => break,
             Segment::Nothing => {
-                // Without an end marker a baseline file may still be whole.
+                // A baseline file without an end marker may still be complete.
                 cut |= scans == 0 || frame.as_ref().is_some_and(|f| f.0.progressive);
                 if cut {
                     rows = 0;
@@ -152,7 +152,7 @@ pub(in crate::image) fn decode(data: &[u8], options: &Options) -> Result<Pixels,
     Ok(pixels)
 }
 
-/// Components as samples, and how they become pixels.
+/// The components as samples, and their conversion to pixels.
 struct Picture {
     width: usize,
     height: usize,
@@ -179,7 +179,7 @@ impl Picture {
         let mut components = Vec::new();
         for ((c, plane), table) in frame.components.iter().zip(planes).zip(quantization) {
             let table = table.as_ref().ok_or("a quantization table is missing")?;
-            // Components with fewer samples are shrunk less, as far as that spares upsampling.
+            // Components with fewer samples are reduced less, as far as that avoids upsampling.
             let mut size = least;
             while size < 8
                 && (max_h * least).is_multiple_of(c.h * size * 2)
@@ -237,7 +237,7 @@ impl Picture {
         }
         let (top, left) = (crop.top as usize, crop.left as usize);
         let (height, width) = (crop.height as usize, crop.width as usize);
-        // A crop begins at a whole unit, where smoothing takes it for the edge.
+        // A crop begins at a whole unit. Smoothing treats that as the edge of the image.
         let start = match options.crop {
             Some(_) => left / self.unit_cols * self.unit_cols,
             None => 0,
@@ -259,7 +259,7 @@ impl Picture {
         Ok(Pixels { height, width, channels, data })
     }
 
-    /// A row of pixels from rows of components, leaving out the first `skip`.
+    /// Makes a row of pixels from rows of components, without the first `skip`.
     fn convert(&self, rows: &[Vec<u8>], skip: usize, channels: usize, out: &mut [u8]) {
         for (x, out) in out.chunks_exact_mut(channels).enumerate() {
             let c = |i: usize| rows[i][skip + x];

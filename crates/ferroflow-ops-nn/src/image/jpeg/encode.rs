@@ -1,4 +1,4 @@
-//! From pixels to a baseline JPEG file.
+//! Encodes pixels as baseline JPEG files.
 
 use super::ZIGZAG;
 use super::forward::transform;
@@ -13,11 +13,11 @@ pub(in crate::image) struct Density {
 
 #[derive(Clone, Debug)]
 pub(in crate::image) struct Encoding {
-    /// 1 to 100.
+    /// The quality, 1 to 100.
     pub quality: u32,
-    /// Colours get a quarter of the samples.
+    /// Whether to store a quarter of the colour samples.
     pub downsample: bool,
-    /// Huffman codes are made for the image.
+    /// Whether to make Huffman codes for the image.
     pub optimize: bool,
     pub density: Density,
     pub xmp: Vec<u8>,
@@ -76,7 +76,7 @@ fn standard_codes() -> [Code; 4] {
 }
 
 impl Code {
-    /// Code and length for each value.
+    /// The code and its length for each value.
     fn table(&self) -> [(u16, u8); 256] {
         let mut table = [(0, 0); 256];
         let (mut code, mut at) = (0u32, 0);
@@ -91,12 +91,13 @@ impl Code {
         table
     }
 
-    /// The best code for values that occur so often, of at most 16 bits, none all ones (annex K.2).
+    /// The optimal code for values with these counts: at most 16 bits, and no code of ones only
+    /// (annex K.2).
     fn optimal(mut counts: [u64; 257]) -> Code {
         counts[256] = 1;
         let (mut sizes, mut next) = ([0usize; 257], [usize::MAX; 257]);
         loop {
-            // The two rarest; of equals the larger value.
+            // The two rarest values; of equal ones the larger value.
             let rarest = |counts: &[u64; 257], not: usize| {
                 (0..257)
                     .filter(|&i| counts[i] > 0 && i != not)
@@ -122,7 +123,7 @@ impl Code {
         }
         let mut lengths = [0u32; 258];
         sizes.iter().filter(|&&size| size > 0).for_each(|&size| lengths[size] += 1);
-        // Codes that are too long are paired up with shorter ones.
+        // Shortens codes that are too long by pairing them with shorter ones.
         for i in (17..258).rev() {
             while lengths[i] > 0 {
                 let mut j = i - 2;
@@ -135,7 +136,7 @@ impl Code {
                 lengths[j] -= 1;
             }
         }
-        // The reserved value has the longest code: it goes.
+        // The reserved value has the longest code. It is removed.
         if let Some(last) = (1..=16).rev().find(|&i| lengths[i] > 0) {
             lengths[last] -= 1;
         }
@@ -158,7 +159,7 @@ struct Component {
     blocks: Vec<[i16; 64]>,
 }
 
-/// Where entropy-coded values go: a file, or counts of how often each occurs.
+/// The destination of entropy-coded values: a file, or counts of each value.
 trait Sink {
     fn value(&mut self, table: usize, value: u8);
     fn bits(&mut self, bits: u32, count: u32);
@@ -278,7 +279,7 @@ fn luma(p: &[u8]) -> u8 {
     ((19595 * r + 38470 * g + 7471 * b + (1 << 15)) >> 16) as u8
 }
 
-/// Means of two by two samples; halves are rounded down and up in turn.
+/// Means of two by two samples. Halves are rounded down and up alternately.
 fn halved(plane: &[u8], height: usize, width: usize, to: (usize, usize)) -> Vec<u8> {
     let at = |y: usize, x: usize| u32::from(plane[y.min(height - 1) * width + x.min(width - 1)]);
     let mut out = Vec::with_capacity(to.0 * to.1);
@@ -304,7 +305,8 @@ fn component(
     let mut blocks: Vec<[i16; 64]> = Vec::with_capacity(down * across);
     for i in 0..down * across {
         let (row, col) = (i / across, i % across);
-        // Blocks beyond the edge are as flat and as bright as the one before them in their unit.
+        // Blocks beyond the edge are flat, with the brightness of the block before them in their
+        // unit.
         let before = match (8 * row >= height, 8 * col >= width) {
             (true, _) if col % h == 0 => Some((row - 1) * across + col + h - 1),
             (false, false) => None,
@@ -378,7 +380,7 @@ pub(in crate::image) fn encode(
     let tables = codes.iter().map(Code::table).collect();
     let mut writer = Writer { tables, out, buffer: 0, count: 0 };
     write_blocks(&components, units, &mut writer);
-    // The last byte is filled up with ones.
+    // The last byte is padded with ones.
     writer.bits(0x7f, 7);
     let mut out = writer.out;
     out.extend([0xff, 0xd9]);

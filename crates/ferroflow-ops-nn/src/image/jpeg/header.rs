@@ -10,7 +10,7 @@ pub(in crate::image) type Fault = String;
 #[derive(Clone, Debug)]
 pub(super) struct Component {
     pub id: u8,
-    /// Samples across and down, in relation to other components.
+    /// Sampling factors across and down, relative to other components.
     pub h: usize,
     pub v: usize,
     pub table: usize,
@@ -94,9 +94,9 @@ impl<'a> Reader<'a> {
         Some(body)
     }
 
-    /// Reads a segment, putting tables where they belong.
+    /// Reads a segment and stores its tables.
     pub fn next(&mut self, tables: &mut Tables) -> Result<Segment, Fault> {
-        // To the next marker, over anything else.
+        // Skips to the next marker.
         let marker = loop {
             match self.rest() {
                 [0xff, 0 | 0xff, ..] => self.at += 1,

@@ -2,7 +2,7 @@
 
 use super::bits::Bits;
 
-/// Bits that are looked up at once.
+/// The number of bits that are looked up at once.
 const FAST: u32 = 9;
 
 #[derive(Clone)]
@@ -42,7 +42,7 @@ impl Decoder {
         Some(Decoder { fast, limit, offset, values: values.to_vec() })
     }
 
-    /// The next value; 0 for a code that is none.
+    /// The next value; 0 for an invalid code.
     pub fn next(&self, bits: &mut Bits<'_>) -> u8 {
         let next = bits.peek(16);
         let (len, value) = self.fast[(next >> (16 - FAST)) as usize];

@@ -1,7 +1,7 @@
 //! Inverse cosine transforms of 8 by 8 coefficients, in the integer arithmetic of libjpeg: the
 //! accurate one, the fast one, and those that give smaller blocks.
 
-/// How a block becomes samples.
+/// How a block is converted to samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Transform {
     /// 8 by 8, accurate.
@@ -66,7 +66,7 @@ fn scale(i: usize) -> i32 {
     (SCALES[i / 8] * SCALES[i % 8] * 16384.0).round() as i32
 }
 
-/// Division by a power of two, to the nearest.
+/// Divides by a power of two and rounds to the nearest.
 fn round(x: i32, bits: u32) -> i32 {
     x.wrapping_add(1 << (bits - 1)) >> bits
 }

@@ -1,4 +1,4 @@
-//! Coefficients from the entropy-coded data of scans.
+//! Reads coefficients from the entropy-coded data of scans.
 
 use super::ZIGZAG;
 use super::bits::Bits;
@@ -7,10 +7,10 @@ use super::huffman::Decoder;
 
 /// The coefficients of one component, block by block, in rows and columns within each.
 pub(super) struct Plane {
-    /// Blocks across and down, to whole units of all components together.
+    /// Blocks across and down, rounded up to whole units of all components.
     pub across: usize,
     pub down: usize,
-    /// Blocks that hold the component's own samples.
+    /// Blocks that hold samples of the image.
     own_across: usize,
     own_down: usize,
     pub coefficients: Vec<i16>,
@@ -22,7 +22,7 @@ impl Plane {
     }
 }
 
-/// Room for the coefficients of a frame.
+/// Allocates the coefficients of a frame.
 pub(super) fn planes(frame: &Frame) -> Result<Vec<Plane>, Fault> {
     let (max_h, max_v) = (frame.max_h(), frame.max_v());
     let units_across = frame.width.div_ceil(8 * max_h);
@@ -45,11 +45,11 @@ pub(super) fn planes(frame: &Frame) -> Result<Vec<Plane>, Fault> {
     Ok(planes)
 }
 
-/// How reading a scan ended.
+/// The outcome of reading a scan.
 pub(super) struct Read {
     /// Bytes of its data.
     pub length: usize,
-    /// The data ended before all blocks were read.
+    /// Whether the data ended before all blocks were read.
     pub is_cut: bool,
     /// Rows of units that were read in full.
     pub rows: usize,
@@ -114,7 +114,7 @@ pub(super) fn read(
                 (run, left) = (0, tables.restart_interval);
             }
             left = left.saturating_sub(1);
-            // Once data has run out, blocks stay as they are up to the next restart.
+            // After the end of the data, blocks are not changed until the next restart.
             if bits.starved {
                 if bits.at_end && rows == down {
                     rows = row;
@@ -170,7 +170,8 @@ fn sequential(block: &mut [i16], bits: &mut Bits<'_>, coder: &mut Coder<'_>) {
     }
 }
 
-/// A pass of a progressive scan over a block; `run` counts blocks that end before they begin.
+/// A pass of a progressive scan over a block. `run` counts the following blocks that have no more
+/// coefficients.
 fn refine(
     block: &mut [i16],
     bits: &mut Bits<'_>,
@@ -236,7 +237,7 @@ fn more_ac(
     run: &mut u32,
 ) {
     let (plus, minus) = (1i16 << scan.low, -1i16 << scan.low);
-    // One bit more for a coefficient that is not zero.
+    // Adds one more bit to a nonzero coefficient.
     let correct = |bits: &mut Bits<'_>, x: &mut i16| {
         if bits.take(1) == 1 && *x & plus == 0 {
             *x = x.wrapping_add(if *x >= 0 { plus } else { minus });
@@ -255,7 +256,7 @@ fn more_ac(
                 *run = (1 << zeros) + bits.take(zeros);
                 break;
             }
-            // Over so many zeros, correcting what is between them.
+            // Skips this many zeros and corrects the nonzero coefficients between them.
             while k <= scan.to {
                 let x = &mut block[ZIGZAG[k]];
                 if *x != 0 {

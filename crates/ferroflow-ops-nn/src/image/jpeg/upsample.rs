@@ -1,9 +1,9 @@
-//! Components with fewer samples brought to the size of the image, as libjpeg does it: smoothly,
-//! with weights of three to one, or by repeating samples.
+//! Upsamples components to the size of the image as libjpeg does: smoothly, with weights of three
+//! to one, or by repeating samples.
 
 /// Samples of a component.
 pub(super) struct Samples {
-    /// Samples across that are stored, some of which may lie beyond the edge.
+    /// Stored samples across; some may lie beyond the edge.
     pub stride: usize,
     /// Samples across and down that belong to the image.
     pub width: usize,
@@ -11,7 +11,7 @@ pub(super) struct Samples {
     pub data: Vec<u8>,
 }
 
-/// How a component is brought to size.
+/// How a component is upsampled.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Upsample {
     /// Every sample is repeated so many times across and down.
@@ -25,14 +25,13 @@ pub(super) enum Upsample {
 }
 
 impl Samples {
-    /// Columns `from..from + width` of row `y`; rows beyond the edges are the outermost.
+    /// Columns `from..from + width` of row `y`. Rows beyond the edges repeat the outermost one.
     fn row(&self, y: isize, from: usize, width: usize) -> &[u8] {
         let y = y.clamp(0, self.height as isize - 1) as usize;
         &self.data[y * self.stride + from..][..width]
     }
 
-    /// Row `y` of the output: as many pixels as `out` holds, from the samples of columns
-    /// `from..from + width`.
+    /// Row `y` of the output, as many pixels as `out` holds, from the columns `from..from + width`.
     pub fn upsampled(&self, how: Upsample, y: usize, from: usize, width: usize, out: &mut [u8]) {
         match how {
             Upsample::Repeat(across, down) => {
