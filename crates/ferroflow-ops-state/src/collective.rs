@@ -247,7 +247,7 @@ fn reduce_scatter(_: &KernelInit<'_>) -> Result<KernelBox> {
     }))
 }
 
-/// Rows of all, below each other; or the part of them that one gets.
+/// The rows of all members concatenated, or this member's part of them.
 fn gathered(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     let input = c.input(0);
     let Some(dims) = input.dims() else { return Ok(vec![PartialShape::unknown()]) };
@@ -281,7 +281,7 @@ fn reduction(op: OpBuilder<'_>) -> OpBuilder<'_> {
     op.attr("merge_op: {'Min', 'Max', 'Mul', 'Add'}").attr("final_op: {'Id', 'Div'}")
 }
 
-/// How all of them wait for the other members of their group.
+/// The kernels wait for the other members of their group.
 fn waiting(op: OpBuilder<'_>) -> OpBuilder<'_> {
     op.attr("communication_hint: string = 'auto'")
         .attr("timeout_seconds: float = 0.0")

@@ -1,4 +1,4 @@
-//! Queues and what else kernels wait for: barriers, staging areas, accumulators, mutexes.
+//! Queues and other state that kernels wait for: barriers, staging areas, accumulators, mutexes.
 
 use crate::prelude::*;
 

@@ -1,16 +1,16 @@
-//! CollectiveAssignGroupV2: which of several groups a device is in.
+//! CollectiveAssignGroupV2: finds the group of a device.
 
 use crate::prelude::*;
 
 struct Groups<'a> {
-    /// Of each group, as many devices as `size`, below each other.
+    /// The devices of all groups, `size` rows for each group.
     devices: &'a [i32],
     groups: usize,
     size: usize,
 }
 
 impl Groups<'_> {
-    /// The key of a device's group: groups have keys in order, from `base` on.
+    /// The key of a device's group. Groups have consecutive keys from `base` on.
     fn key(&self, device: i32, base: i32) -> Result<i32> {
         for group in 0..self.groups {
             let key = base.wrapping_add(group as i32);

@@ -1,5 +1,4 @@
-//! Communicators: a device's membership in a group, which numbers the collectives that are done
-//! with it.
+//! Communicators: the membership of a device in a group. A communicator numbers its collectives.
 
 use super::Keys;
 use crate::prelude::*;
@@ -14,9 +13,9 @@ pub(super) struct Communicator {
     group_key: i32,
     group_size: i32,
     rank: i32,
-    /// Of collectives that have a limit at all.
+    /// The timeout of collectives that have one.
     pub timeout: Option<Duration>,
-    /// Collectives that were done with it.
+    /// The number of collectives so far.
     done: AtomicI32,
 }
 
@@ -54,7 +53,7 @@ impl Communicator {
         format!("{}:r{:04}", self.group_key, self.rank)
     }
 
-    /// The keys of the next collective: members number theirs alike.
+    /// The keys of the next collective: all members number them in the same way.
     pub fn next_keys(&self) -> Keys {
         Keys {
             group_size: self.group_size.into(),
@@ -224,7 +223,7 @@ mod tests {
     fn what_no_group_has_made_is_no_communicator() {
         let resources = Arc::new(Resources::new());
         for _ in 0..2 {
-            // Nothing is left of one whose group never met.
+            // A group that never met leaves nothing behind.
             initialize(&resources, 1, 0, 2).fails(Code::Unimplemented, "needs a server");
         }
         let handle = |container: &str| {

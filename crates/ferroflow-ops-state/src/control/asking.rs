@@ -4,7 +4,7 @@
 use super::branch::is_true;
 use crate::prelude::*;
 
-/// Where the kind of this device is in a list of kinds; behind the last if it is not there.
+/// The index of this device's kind in a list of kinds; the length of the list if it is missing.
 fn device_index(init: &KernelInit<'_>) -> Result<KernelBox> {
     let names = init.byte_strings("device_names")?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
@@ -16,7 +16,7 @@ fn device_index(init: &KernelInit<'_>) -> Result<KernelBox> {
     }))
 }
 
-/// What stands for the result of a branch that was not taken.
+/// The placeholder for the result of a branch that was not taken.
 fn fake_param(init: &KernelInit<'_>) -> Result<KernelBox> {
     let (dtype, shape) = (init.dtype("dtype")?, init.shape("shape")?);
     let rank = shape.rank().unwrap_or(0);

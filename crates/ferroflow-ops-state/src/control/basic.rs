@@ -1,4 +1,4 @@
-//! Const, Identity and its kin, NoOp, Placeholder.
+//! Const, Identity and similar ops, NoOp, Placeholder.
 
 use crate::prelude::*;
 

@@ -1,5 +1,5 @@
-//! Switch, Merge and the loop primitives, for values and for references. What makes them special
-//! is how the executor propagates their outputs; the kernels only pass values on.
+//! Switch, Merge and the loop primitives, for values and for references. The executor treats their
+//! outputs specially; the kernels only pass values on.
 
 use crate::prelude::*;
 
@@ -63,7 +63,7 @@ fn ref_select(ctx: &mut Ctx<'_>) -> Result<()> {
 }
 
 fn merged_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
-    // The values may differ in shape from one to the next, and around a loop nothing is known yet.
+    // Merged values may differ in shape, and the values that come around a loop are not known yet.
     let first = c.input(0);
     let same = c.inputs.iter().all(|s| *s == first);
     Ok(vec![if same { first } else { PartialShape::unknown() }, PartialShape::scalar()])
@@ -187,7 +187,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .shape(shape::same_as_input)
         .cpu_fn(pass);
     for op in ["Switch", "RefSwitch"] {
-        // A branch that was not taken has no gradient; each comes only from the one it went to.
+        // A branch that was not taken has no gradient: the gradient comes from the output that was
+        // taken.
         c.gradient(op, |g, dy| {
             let pred = g.input(1);
             let mut ways = Vec::new();

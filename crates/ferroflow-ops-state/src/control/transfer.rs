@@ -4,7 +4,7 @@ use crate::list::foreign::adopt;
 use crate::prelude::*;
 use ferroflow_core::{Received, RendezvousKey};
 
-/// The parts of a rendezvous key that a node states; frame and iteration come from the step.
+/// The parts of a rendezvous key that a node gives; frame and iteration come from the step.
 struct Edge {
     send_device: String,
     incarnation: u64,

@@ -26,7 +26,7 @@ impl AsyncKernel for While {
     }
 }
 
-/// A loop under way.
+/// The state of a running loop.
 struct Looping {
     cond: Arc<dyn InstantiatedFunction>,
     body: Arc<dyn InstantiatedFunction>,
@@ -34,7 +34,7 @@ struct Looping {
     done: Mutex<Option<Done>>,
 }
 
-/// What comes next.
+/// The next stage of a loop.
 enum Stage {
     Test(Vec<Tensor>),
     Body(Vec<Tensor>),
@@ -42,8 +42,8 @@ enum Stage {
 }
 
 impl Looping {
-    /// Goes on from `stage`. A call that finishes before it returns is followed up here, in a loop:
-    /// following up in its callback would nest one iteration in another, without an end.
+    /// Continues from `stage`. A call that finishes before it returns is continued here, in a loop.
+    /// A continuation in its callback would nest iterations without limit.
     fn go(self: Arc<Self>, mut stage: Stage, scope: &InlineScope) {
         loop {
             if let Some(e) = self.step.cancel.error() {
@@ -84,8 +84,8 @@ impl Looping {
         }
     }
 
-    /// A callback that leaves the next stage for [`Looping::go`] if that still waits, else goes on
-    /// by itself.
+    /// A callback that leaves the next stage to [`Looping::go`] if that is still waiting, and
+    /// continues by itself otherwise.
     fn follow(
         self: Arc<Self>,
         handoff: &Arc<Mutex<Handoff>>,

@@ -1,5 +1,5 @@
-//! Tensor arrays: vectors of tensors that live for a step, each element written once and read once
-//! or more; and the arrays of their gradients, where several writes add up.
+//! Tensor arrays: vectors of tensors that live for a step. Each element is written once and may be
+//! read several times. In the arrays of their gradients, several writes are summed.
 
 use crate::prelude::*;
 use ferroflow_op_kit::tensor_arithmetic::add_assign;
@@ -11,7 +11,8 @@ pub(crate) struct TensorArray {
     pub(crate) dtype: DType,
     identical_shapes: bool,
     clear_after_read: bool,
-    /// An array of gradients: writes to one index add up, and what was not written is zero.
+    /// Whether it holds gradients: writes to one index are summed, and elements that were not
+    /// written are zero.
     is_gradient: bool,
     state: Mutex<State>,
 }
@@ -21,9 +22,9 @@ struct State {
     shape: PartialShape,
     dynamic: bool,
     closed: bool,
-    /// How many elements were last unpacked into it; the gradient packs as many.
+    /// The number of elements last unpacked into it; the gradient packs as many.
     marked: usize,
-    /// Several writes were summed, so their gradients cannot be separated.
+    /// Whether several writes were summed, so that their gradients cannot be separated.
     summed: bool,
 }
 
@@ -36,7 +37,7 @@ struct Item {
     cleared: bool,
 }
 
-/// What an array is made with.
+/// The parameters of an array.
 pub(crate) struct Options {
     pub(crate) dtype: DType,
     pub(crate) shape: PartialShape,
@@ -45,7 +46,7 @@ pub(crate) struct Options {
     pub(crate) identical_shapes: bool,
 }
 
-/// No graph has arrays of more elements; more is refused before it is allocated.
+/// A larger size is refused before it is allocated.
 const MAX_SIZE: usize = 1 << 24;
 
 impl Resource for TensorArray {
@@ -74,8 +75,8 @@ impl TensorArray {
         })
     }
 
-    /// An array for the gradients of this one, whose elements have `prepend` in front of their
-    /// shapes. This one cannot grow any more.
+    /// An array for the gradients of this one, with `prepend` in front of the shapes of its
+    /// elements. After this call, this array cannot grow.
     pub(crate) fn gradient(&self, name: String, prepend: &[usize]) -> Result<TensorArray> {
         let mut state = self.open()?;
         ensure!(
@@ -123,7 +124,7 @@ impl TensorArray {
         self.state.lock().dynamic
     }
 
-    /// How many elements packing or concatenating takes.
+    /// The number of elements that packing or concatenating takes.
     pub(crate) fn packed_size(&self) -> Result<usize> {
         let state = self.open()?;
         Ok(if self.is_gradient { state.marked } else { state.items.len() })
@@ -156,7 +157,7 @@ impl TensorArray {
         drop(items);
     }
 
-    /// Writes elements, which are at these indices.
+    /// Writes the elements at these indices.
     pub(crate) fn write(&self, indices: &[i64], values: Vec<Tensor>) -> Result<()> {
         let mut state = self.open()?;
         for (&index, value) in indices.iter().zip(values) {
@@ -231,7 +232,7 @@ impl TensorArray {
         Ok(())
     }
 
-    /// Reads elements, which are gone then if the array is to be cleared as it is read.
+    /// Reads elements, and clears them if the array is cleared on read.
     pub(crate) fn read(&self, indices: &[i64]) -> Result<Vec<Tensor>> {
         let mut state = self.open()?;
         indices.iter().map(|&index| self.read_one(&mut state, index)).collect()

@@ -1,5 +1,5 @@
-//! The ops on tensor arrays. The three versions differ in what their handles are: references to
-//! strings, strings, resources.
+//! The ops on tensor arrays. The three versions differ in their handles: references to strings,
+//! strings, resources.
 
 use super::array::{Options, TensorArray};
 use crate::prelude::*;
@@ -417,7 +417,7 @@ fn behind(rows: Option<usize>, rest: &PartialShape) -> PartialShape {
     }
 }
 
-/// The beginning of the declaration of an op that is there in three versions.
+/// Starts the declaration of an op that exists in three versions.
 fn begin<'c>(
     c: &'c mut Catalog,
     (version, handle): (&str, &str),
@@ -429,7 +429,7 @@ fn begin<'c>(
     if version == "V3" { op.stateful() } else { op }
 }
 
-/// The array that gathers the gradients of an array's elements, and the flow that orders its use.
+/// The array that collects the gradients of an array's elements, and the flow that orders its use.
 fn gradient_array<'g>(
     g: &GradientScope<'g>,
     flow: Term<'g>,

@@ -1,4 +1,4 @@
-//! Variants that came from another task, made what they were there.
+//! Converts variants that came from another task.
 
 use super::optional::Optional;
 use super::tensor_list::TensorList;
@@ -6,9 +6,9 @@ use crate::prelude::*;
 use ferroflow_core::Variant;
 use ferroflow_graph::wire::tensor::OpaqueVariant;
 
-/// The tensor with the lists and optionals in it as our own; others stay as they came.
+/// Converts the lists and optionals in a tensor; other variants stay as they are.
 pub(crate) fn adopt(tensor: Tensor) -> Result<Tensor> {
-    // Every value that comes from another task passes here.
+    // Every value from another task passes through here.
     if tensor.dtype() != DType::Variant {
         return Ok(tensor);
     }
@@ -33,14 +33,14 @@ fn adopt_one(variant: &Variant) -> Result<Variant> {
     })
 }
 
-/// A list from its metadata (which elements are not set, dtype, limit, shape of elements) and the
-/// elements that are set.
+/// A list from its metadata (unset elements, dtype, limit, element shape) and the elements that are
+/// set.
 fn decode_list(metadata: &[u8], tensors: Vec<Tensor>) -> Result<TensorList> {
     let malformed = || err!(InvalidArgument, "a tensor list from another task is malformed");
     let mut rest = metadata;
     let mut number = || varint(&mut rest).ok_or_else(malformed);
     let unset_count = number()?;
-    // Each takes a byte at least.
+    // Each takes at least one byte.
     ensure!(unset_count <= metadata.len() as u64, InvalidArgument, "{}", malformed().message());
     let unset = (0..unset_count).map(|_| number()).collect::<Result<Vec<u64>>>()?;
     let dtype = i32::try_from(number()?).map_err(|_| malformed())?;

@@ -114,7 +114,7 @@ fn push_back_batch(ctx: &mut Ctx<'_>) -> Result<()> {
     ctx.set(0, Tensor::from_variants(lists.shape().clone(), out)?)
 }
 
-/// An element, or zeros of the shape it would have.
+/// An element, or zeros of its shape if it is not set.
 fn item_or_zeros(list: &TensorList, i: usize, asked: &PartialShape) -> Result<Tensor> {
     if let Some(Some(item)) = list.items.get(i) {
         return Ok(item.clone());
@@ -428,7 +428,7 @@ pub(crate) mod tests {
         );
         let one = push(&made, Tensor::vector(&[1.0f32, 2.0])).run().unwrap().remove(0);
         check("TensorListLength").input(one.clone()).gives(Tensor::scalar(1i32));
-        // The list it was made from is as it was.
+        // The original list is unchanged.
         check("TensorListLength").input(made.clone()).gives(Tensor::scalar(0i32));
         refused(
             push(&one, Tensor::vector(&[1.0f32, 2.0])),
@@ -479,7 +479,7 @@ pub(crate) mod tests {
         };
         let set_one = set(&reserved, 1).run().unwrap().remove(0);
         get(&set_one, 1, any_shape()).gives(Tensor::scalar(5.0f32));
-        // The shape of what is not set follows from what is.
+        // The shape of unset elements follows from those that are set.
         get(&set_one, 0, any_shape()).gives(Tensor::scalar(0.0f32));
         refused(
             get(&set_one, 2, any_shape()),

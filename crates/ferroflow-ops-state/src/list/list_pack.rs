@@ -1,5 +1,4 @@
-//! The ops that make tensor lists of tensors, and tensors of lists: stack, gather, concat and what
-//! undoes them.
+//! The ops that convert between tensors and tensor lists: stack, gather, concat and their inverses.
 
 use super::list_ops::reserved_like;
 use super::tensor_list::{TensorList, list, shape_in, take_list};
@@ -238,7 +237,7 @@ fn concat_all(init: &KernelInit<'_>) -> Result<KernelBox> {
     }))
 }
 
-/// The elements to join, zeros for those that are not set, and the shape of their rows.
+/// The elements to join, with zeros for unset ones, and the shape of their rows.
 fn parts(list: &TensorList, asked: &PartialShape, leading: &[i64]) -> Result<(Vec<Tensor>, Shape)> {
     let without_rows = |s: &PartialShape| match s.dims() {
         Some(dims) => PartialShape::new(dims[1..].iter().copied()),
@@ -286,7 +285,8 @@ fn first_rows(list: &TensorList) -> Option<usize> {
 }
 
 fn stacked_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
-    // Elements that are set may know more than the shape that is asked for, never another rank.
+    // Elements that are set may know more dimensions than the requested shape, but not another
+    // rank.
     let shape = c.constant(1).and_then(|t| shape_in(t).ok()).unwrap_or_default();
     Ok(vec![
         shape.rank().map_or_else(PartialShape::unknown, |rank| PartialShape::of_rank(rank + 1)),

@@ -1,4 +1,4 @@
-//! Optionals: values that may be there.
+//! Optionals: values that may be absent.
 
 use crate::prelude::*;
 use bytes::Bytes;

@@ -1,4 +1,4 @@
-//! Stacks that live for a step: what the gradients of loops keep values on.
+//! Stacks that live for a step. The gradients of loops keep values on them.
 
 use crate::prelude::*;
 use ferroflow_graph::OpBuilder;
@@ -106,7 +106,7 @@ fn close(ctx: &mut Ctx<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The beginning of the declaration of an op on a stack, in one of two forms.
+/// Starts the declaration of an op on a stack, in one of two forms.
 fn on<'c>(c: &'c mut Catalog, form: HandleForm, name: &str, doc: &str) -> OpBuilder<'c> {
     form.input(c.op(&form.versioned(name)).doc(doc), "handle")
 }

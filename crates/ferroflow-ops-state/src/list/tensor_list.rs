@@ -11,12 +11,12 @@ pub(crate) struct TensorList {
     pub(crate) dtype: DType,
     /// The known shape of every element.
     pub(crate) shape: PartialShape,
-    /// How many elements it may grow to by pushing; `None`: any number.
+    /// The most elements that pushing may reach; `None` for no limit.
     pub(crate) max: Option<usize>,
     pub(crate) items: Vec<Option<Tensor>>,
 }
 
-/// No graph has lists of more elements; more is refused before it is allocated.
+/// A larger length is refused before it is allocated.
 const MAX_LEN: usize = 1 << 26;
 
 impl VariantObject for TensorList {
@@ -87,7 +87,7 @@ impl TensorList {
         TensorList { dtype, shape, max: None, items: Vec::new() }
     }
 
-    /// Makes it `len` elements long, new ones not set.
+    /// Resizes it to `len` elements; new ones are not set.
     pub(crate) fn resize(&mut self, len: usize) -> Result<()> {
         ensure!(
             len <= MAX_LEN,
@@ -108,8 +108,8 @@ impl TensorList {
         Ok(())
     }
 
-    /// The shape of elements, from what the list knows, what `asked` adds, and, unless that is
-    /// all, from the elements that are set.
+    /// The shape of elements: from the list, from `asked`, and if that is not complete, from the
+    /// elements that are set.
     pub(crate) fn element_shape(&self, asked: &PartialShape) -> Result<PartialShape> {
         let mut shape = self.shape.merge(asked)?;
         if shape.known().is_none() {
@@ -132,7 +132,7 @@ pub(crate) fn list_in(variant: &Variant) -> Result<&TensorList> {
         .ok_or_else(|| err!(InvalidArgument, "Input handle is not a list. Saw: '{variant:?}'"))
 }
 
-/// The list in input `i`, to look at.
+/// The list in input `i`, for reading.
 pub(crate) fn list<'a>(ctx: &'a Ctx<'_>, i: usize) -> Result<&'a TensorList> {
     match ctx.input(i)?.variants()? {
         [one] => list_in(one),
@@ -157,7 +157,7 @@ pub(crate) fn take_list(ctx: &mut Ctx<'_>, i: usize) -> Result<TensorList> {
     }
 }
 
-/// The shape an op is given as a tensor: -1 alone is an unknown rank.
+/// The shape in a shape input: a scalar -1 means an unknown rank.
 pub(crate) fn shape_in(t: &Tensor) -> Result<PartialShape> {
     let dims = t.to_indices()?;
     match (t.rank(), dims.as_slice()) {

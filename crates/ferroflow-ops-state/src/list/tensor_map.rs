@@ -4,11 +4,11 @@ use crate::prelude::*;
 use ferroflow_core::{Variant, VariantObject};
 use ferroflow_op_kit::pack::stack;
 
-/// Keys and their values, in the order in which the keys came.
+/// Keys and their values, in the order of insertion.
 #[derive(Clone, Default)]
 struct TensorMap {
     entries: Vec<(Tensor, Tensor)>,
-    /// Positions by a key's contents, so that large maps stay fast.
+    /// Positions by the contents of keys, so that large maps stay fast.
     index: std::collections::HashMap<Vec<u8>, usize>,
 }
 
@@ -93,7 +93,7 @@ fn map<'a>(ctx: &'a Ctx<'_>) -> Result<&'a TensorMap> {
     found.ok_or_else(|| err!(InvalidArgument, "Input handle is not a map."))
 }
 
-/// The map in input 0, to change.
+/// The map in input 0, for changes.
 fn take_map(ctx: &mut Ctx<'_>) -> Result<TensorMap> {
     let mut input = ctx.take(0)?;
     if input.elements() == 1

@@ -1,5 +1,5 @@
-//! Conditional accumulators: gradients are summed as they come, stale ones are dropped, and a
-//! kernel that asks for the average waits until enough have come.
+//! Conditional accumulators sum gradients as they arrive and drop stale ones. A kernel that asks
+//! for the average waits until enough gradients have arrived.
 
 use super::monitor::{Attempt, Monitor, Order, Progress};
 use crate::prelude::*;
@@ -15,9 +15,9 @@ struct Accumulator {
 }
 
 struct State {
-    /// How many gradients the sum is of.
+    /// The number of gradients in the sum.
     count: i64,
-    /// Gradients of earlier steps are stale.
+    /// Gradients of steps before this one are stale.
     global_step: i64,
     sum: Sum,
     mean: bool,
@@ -29,11 +29,11 @@ enum Sum {
     Sparse(Option<Slices>),
 }
 
-/// Rows of a sparse gradient; those without an index are zero.
+/// The rows of a sparse gradient; rows without an index are zero.
 struct Slices {
     indices: Vec<i64>,
     values: Tensor,
-    /// How many gradients each row is the sum of.
+    /// The number of gradients in each row's sum.
     counts: Vec<i64>,
 }
 
@@ -155,7 +155,7 @@ impl State {
         Ok(())
     }
 
-    /// The sum or average, and a new step.
+    /// Takes the sum or average, and starts a new step.
     fn take(&mut self) -> Result<Vec<Tensor>> {
         let (count, mean) = (std::mem::take(&mut self.count), self.mean);
         self.global_step += 1;
@@ -203,7 +203,7 @@ impl Slices {
         Ok(Slices { indices, values, counts })
     }
 
-    /// Both together, by index; each is taken to be sorted.
+    /// Merges both by index; each must be sorted.
     fn plus(&self, other: &Slices) -> Result<Slices> {
         let (mut i, mut j) = (0, 0);
         let mut sum = Slices {
@@ -389,7 +389,7 @@ fn taken_slices(_: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     Ok(vec![PartialShape::of_rank(1), PartialShape::unknown(), PartialShape::of_rank(1)])
 }
 
-/// The beginning of the declaration of an op on an accumulator, in one of two forms.
+/// Starts the declaration of an op on an accumulator, in one of two forms.
 fn on<'c>(c: &'c mut Catalog, form: HandleForm, name: &str, doc: &str) -> OpBuilder<'c> {
     let name = format!("{}Accumulator{name}", form.pick("", "Resource"));
     form.input(c.op(&name).doc(doc), "handle")

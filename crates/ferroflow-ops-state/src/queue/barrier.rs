@@ -1,5 +1,5 @@
-//! Barriers: tuples put together component by component under string keys, and taken in the order
-//! in which their keys first came.
+//! Barriers: tuples are assembled component by component under string keys, and taken in the order
+//! in which their keys were first inserted.
 
 use super::monitor::{Attempt, Monitor, Order, Progress};
 use crate::prelude::*;
@@ -18,9 +18,9 @@ struct Barrier {
 
 struct State {
     incomplete: HashMap<Bytes, (i64, Vec<Option<Tensor>>)>,
-    /// By the insertion the key came with, then by completion.
+    /// Ordered by the insertion of the key, then by completion.
     ready: BTreeMap<(i64, u64), (Bytes, Vec<Tensor>)>,
-    /// Counts insertions, from the lowest number there is.
+    /// Counts insertions, starting at the lowest number.
     insertions: i64,
     completions: u64,
     closed: bool,

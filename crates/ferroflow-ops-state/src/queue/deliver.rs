@@ -1,12 +1,12 @@
-//! Handing results to the kernels that waited for them.
+//! Delivers results to the kernels that waited for them.
 
 use crate::prelude::*;
 use ferroflow_core::OnCancel;
 
-/// What a waiting kernel is to be given.
+/// The result for a waiting kernel.
 pub enum Outcome {
     Ready(Result<Vec<Tensor>>),
-    /// Work that is left to do, such as putting a batch together.
+    /// Work that remains, such as assembling a batch.
     Later(Box<dyn FnOnce() -> Result<Vec<Tensor>> + Send>),
 }
 
@@ -16,7 +16,7 @@ impl Outcome {
     }
 }
 
-/// A kernel that need not wait any more.
+/// A kernel that is ready to finish.
 pub(crate) struct Finished {
     pub(crate) done: Done,
     pub(crate) outcome: Outcome,
@@ -24,8 +24,8 @@ pub(crate) struct Finished {
     pub(crate) cancel: Option<OnCancel>,
 }
 
-/// Finishes kernels, in order. The caller holds no lock. Finishing one may start others that in
-/// turn finish some: those are finished after it in the same scope, not deeper on the stack.
+/// Finishes kernels, in order. The caller holds no lock. Finishing a kernel may make others ready:
+/// those are finished after it in the same scope, not deeper on the stack.
 pub(crate) fn deliver(finished: impl IntoIterator<Item = Finished>, scope: &InlineScope) {
     for Finished { done, outcome, cancel } in finished {
         scope.in_order(move |scope| {

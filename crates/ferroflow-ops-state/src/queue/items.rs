@@ -1,4 +1,4 @@
-//! The elements of a queue, in the order they will leave.
+//! The elements of a queue, in the order in which they will be dequeued.
 
 use super::store::{Kind, Tuple};
 use crate::prelude::*;
@@ -53,7 +53,7 @@ impl Items {
         Ok(())
     }
 
-    /// The next element. A shuffling queue keeps some back, unless `closed`.
+    /// The next element. A shuffling queue keeps a minimum unless it is `closed`.
     pub(crate) fn pop(&mut self, closed: bool) -> Option<Tuple> {
         match self {
             Items::InOrder(items) => items.pop_front(),
@@ -68,7 +68,7 @@ impl Items {
         }
     }
 
-    /// Undoes a pop: the element will be the next again.
+    /// Undoes a pop: the element becomes the next one again.
     pub(crate) fn put_back(&mut self, tuple: Tuple) {
         match self {
             Items::InOrder(items) => items.push_front(tuple),

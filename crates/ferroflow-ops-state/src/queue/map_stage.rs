@@ -1,4 +1,4 @@
-//! Staging areas whose elements have keys and may be completed component by component.
+//! Staging areas whose elements have keys and may be assembled component by component.
 
 use super::monitor::{Attempt, Monitor, Order, Progress};
 use super::stage::{Limits, bytes_of};
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 const PUT: usize = 0;
 const TAKE: usize = 1;
 
-/// The components of an element, as far as they are there.
+/// The components of an element that are present.
 type Parts = Vec<Option<Tensor>>;
 
 struct Area {
@@ -37,7 +37,7 @@ impl Resource for Area {
 }
 
 impl State {
-    /// Refuses component indices and values that do not fit the area.
+    /// Returns an error for component indices or values that do not fit the area.
     fn check(&self, indices: &[i64], values: &[Tensor]) -> Result<()> {
         ensure!(
             indices.len() == values.len(),
@@ -93,7 +93,8 @@ impl State {
         Ok(())
     }
 
-    /// Components of a complete element; with `remove` they leave it, and it goes with the last.
+    /// Components of a complete element. With `remove` they are taken out; the element is removed
+    /// with the last one.
     fn get(&mut self, key: i64, indices: &[i64], remove: bool) -> Result<Vec<Tensor>> {
         for &i in indices {
             self.component(i)?;
@@ -148,7 +149,7 @@ impl Attempt<State> for Put {
 }
 
 struct Get {
-    /// `None`: whichever is there, lowest first.
+    /// `None` takes the element with the lowest key.
     key: Option<i64>,
     indices: Vec<i64>,
     remove: bool,
@@ -225,7 +226,7 @@ impl Shared {
     }
 }
 
-/// What an op asks of an area, read off its inputs.
+/// The request of an op to an area, read from its inputs.
 enum Request {
     Put(Put),
     Get(Get),
@@ -299,9 +300,9 @@ fn clear(init: &KernelInit<'_>) -> Result<KernelBox> {
 }
 
 pub(crate) fn register(c: &mut Catalog) {
-    // Both kinds give elements without a key lowest key first, as the ordered one must.
+    // Without a key, both kinds return the lowest key first, which the ordered one requires.
     for kind in ["Map", "OrderedMap"] {
-        /// The attributes all of these ops have, where `dtypes` need not be given by an output.
+        /// The attributes of all these ops; `dtypes` is not always determined by an output.
         fn common<'c>(op: OpBuilder<'c>, dtypes: &str) -> OpBuilder<'c> {
             op.attr("capacity: int >= 0 = 0").attr("memory_limit: int >= 0 = 0").attr(dtypes)
         }

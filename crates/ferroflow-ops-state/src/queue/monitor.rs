@@ -11,12 +11,12 @@ use ferroflow_core::{CancelToken, OnCancel};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 
-/// What a kernel wants to do to the state `S`.
+/// An operation of a kernel on the state `S`.
 pub trait Attempt<S>: Send + 'static {
-    /// Does what can be done now. Called with the monitor's lock held.
+    /// Does as much as possible now. Called with the monitor's lock held.
     fn advance(&mut self, state: &mut S) -> Progress;
 
-    /// Gives back what was taken so far: the kernel will not finish.
+    /// Returns everything taken so far, because the kernel will not finish.
     fn abandon(&mut self, _state: &mut S) {}
 
     /// The error of a kernel whose step is cancelled.
@@ -76,12 +76,12 @@ impl<S: Send + 'static> Monitor<S> {
         Monitor(Arc::new(Mutex::new(Inner { state, lanes, next_id: 0 })))
     }
 
-    /// Looks at the state.
+    /// Reads the state.
     pub fn read<R>(&self, look: impl FnOnce(&S) -> R) -> R {
         look(&self.0.lock().state)
     }
 
-    /// Changes the state at once; kernels that can go on then do.
+    /// Changes the state at once. Kernels that can continue then do so.
     pub fn change<R>(&self, scope: &InlineScope, change: impl FnOnce(&mut S) -> R) -> R {
         let mut finished = Vec::new();
         let mut inner = self.0.lock();

@@ -1,4 +1,4 @@
-//! Mutexes that steps take and hold while a value lives.
+//! Mutexes that steps acquire and hold as long as a value lives.
 
 use super::monitor::{Attempt, Monitor, Order, Progress};
 use crate::prelude::*;

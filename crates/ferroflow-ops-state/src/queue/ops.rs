@@ -1,5 +1,5 @@
-//! The ops on queues: FIFOQueue and its kin, QueueEnqueue, QueueDequeue and theirs. Those without
-//! `V2` are the same over handles that are references to strings.
+//! The ops on queues: FIFOQueue and other kinds, QueueEnqueue, QueueDequeue and their variants. Ops
+//! without `V2` take handles that are references to strings.
 
 use super::store::{Kind, Queue, Spec};
 use crate::prelude::*;
@@ -84,7 +84,7 @@ impl Kernel for MakeQueue {
     }
 }
 
-/// Refuses a queue found under a shared name that is not what the node declares.
+/// Returns an error if a queue found by its shared name differs from the node's declaration.
 fn same_spec(queue: &Queue, want: &Spec, op: &str) -> Result<()> {
     let (has, name) = (queue.spec(), queue.name());
     ensure!(
@@ -144,11 +144,11 @@ fn shuffle(init: &KernelInit<'_>) -> Result<Kind> {
     Ok(Kind::Shuffle { min_after_dequeue, seed: (init.int("seed")?, init.int("seed2")?) })
 }
 
-/// What an op does to its queue, as an async kernel.
+/// The operation of an op on its queue, as an async kernel.
 struct OnQueue {
     seen: Seen<Queue>,
     act: fn(&Queue, AsyncCtx, Done, &InlineScope),
-    /// The types the node takes or gives, to be compared with the queue's.
+    /// The dtypes of the node's components, to be compared with the queue's.
     types: Option<Vec<DType>>,
     signature: fn(&str, &str) -> String,
 }
@@ -268,7 +268,7 @@ fn make_close(init: &KernelInit<'_>) -> Result<KernelBox> {
     waits(None, true, if now { close_and_cancel } else { close })(init)
 }
 
-/// The kernel of an op that asks a queue something.
+/// The kernel of an op that queries a queue.
 fn asks(answer: fn(&Queue) -> Tensor) -> impl Fn(&KernelInit<'_>) -> Result<KernelBox> {
     move |_| {
         let seen = Seen::new();
@@ -288,19 +288,20 @@ fn is_closed(queue: &Queue) -> Tensor {
     Tensor::scalar(queue.is_closed())
 }
 
-/// A handle of the old kind for a queue that has one of the new.
+/// An old handle for a queue that has a new one.
 fn fake_queue(ctx: &mut Ctx<'_>) -> Result<()> {
     let handle = ctx.take_value(0)?;
     let (container, name) = name_in(&handle)?;
     ctx.set_value(0, ref_handle(&container, &name))
 }
 
-/// The beginning of the declaration of an op on a queue.
+/// Starts the declaration of an op on a queue.
 fn on<'c>(c: &'c mut Catalog, name: &str, form: HandleForm, doc: &str) -> OpBuilder<'c> {
     form.input(c.op(&form.versioned(name)).doc(doc), "handle")
 }
 
-/// An op that makes a queue: its name, what it is, the attributes up to the container, its kind.
+/// Declares an op that makes a queue: its name, description, attributes up to the container, and
+/// kind.
 type QueueOp =
     (&'static str, &'static str, &'static [&'static str], fn(&KernelInit<'_>) -> Result<Kind>);
 
@@ -342,7 +343,7 @@ const QUEUES: [QueueOp; 4] = [
     ),
 ];
 
-/// An op on a queue that may wait: its name, what it does, in words and in code.
+/// Declares an op on a queue that may wait: its name, description and action.
 type QueueAct = (&'static str, &'static str, fn(&Queue, AsyncCtx, Done, &InlineScope));
 
 const ENQUEUES: [QueueAct; 2] = [

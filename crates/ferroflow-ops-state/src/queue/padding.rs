@@ -1,4 +1,4 @@
-//! Batches of tensors of different shapes: the smaller are padded with zeros.
+//! Batches of tensors of different shapes: smaller ones are padded with zeros.
 
 use crate::prelude::*;
 use ferroflow_op_kit::pack::{copy_into, stack, with_rows};
@@ -34,7 +34,7 @@ pub(crate) fn stack_padded<'a>(
     let strides = Shape::from(largest.clone()).strides();
     let each: usize = largest.iter().product();
     for (i, part) in parts.enumerate() {
-        // Runs along the last dimension stay together.
+        // Copies runs along the last dimension.
         let run = part.shape().last().copied().unwrap_or(1);
         let flat = part.reshape([part.elements()])?;
         let outer = &part.shape()[..part.rank().saturating_sub(1)];

@@ -1,4 +1,4 @@
-//! Staging areas: queues that ops share by name alone.
+//! Staging areas: queues that ops share by name.
 
 use super::monitor::{Attempt, Monitor, Order, Progress};
 use super::store::Tuple;
@@ -21,7 +21,7 @@ struct State {
     limits: Limits,
 }
 
-/// How much an area holds; `usize::MAX` is no limit.
+/// The capacity of an area; `usize::MAX` means no limit.
 #[derive(Clone, Copy)]
 pub(crate) struct Limits {
     pub(crate) capacity: usize,
@@ -36,7 +36,7 @@ impl Limits {
         Ok(Limits { capacity: limit("capacity")?, memory: limit("memory_limit")? })
     }
 
-    /// Refuses what would never fit.
+    /// Returns an error for elements that would never fit.
     pub(crate) fn check(&self, bytes: usize) -> Result<()> {
         ensure!(
             bytes <= self.memory,
@@ -255,7 +255,7 @@ const WAITING: [StageOp; 3] = [
     ),
 ];
 
-/// The beginning of the declaration of an op on a staging area.
+/// Starts the declaration of an op on a staging area.
 fn declare<'c>(c: &'c mut Catalog, name: &str, doc: &str, dtypes: &str) -> OpBuilder<'c> {
     c.op(name)
         .doc(doc)

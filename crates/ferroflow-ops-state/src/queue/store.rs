@@ -1,4 +1,4 @@
-//! Queues as resources: what they hold, and what enqueueing, dequeueing and closing mean.
+//! Queues as resources: their contents, and what enqueueing, dequeueing and closing mean.
 
 use super::deliver::Outcome;
 use super::items::Items;

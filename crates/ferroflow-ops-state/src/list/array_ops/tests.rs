@@ -1,4 +1,4 @@
-//! What tensor arrays promise, through their ops.
+//! Tests of tensor arrays through their ops.
 
 use super::*;
 use crate::testing::{Check, check};
