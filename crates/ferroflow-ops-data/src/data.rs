@@ -1,10 +1,10 @@
 //! Data pipelines: datasets, which are values, and iterators, which are resources.
 //!
-//! A dataset ([`dataset::Dataset`]) describes a sequence; going through it gives
-//! [`dataset::Elements`], which are pulled: `next()` is a future, made of the futures of the
-//! datasets it is built on and of the functions they call. No thread ever waits for an element.
-//! What runs in the background (prefetching, parallel calls) is a [`task::Background`] that its
-//! iterator owns, filling a bounded [`wait::Buffer`].
+//! A dataset ([`dataset::Dataset`]) describes a sequence. Iterating over it gives
+//! [`dataset::Elements`], which are pulled: `next()` is a future composed of the futures of the
+//! input datasets and of the functions that they call. No thread ever waits for an element.
+//! Background work (prefetching, parallel calls) is a [`task::Background`] that its iterator owns
+//! and that fills a bounded [`wait::Buffer`].
 
 mod batch;
 mod cache;

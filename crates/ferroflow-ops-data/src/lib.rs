@@ -1,5 +1,5 @@
-//! Ops that read and write what lies outside a graph: datasets, files and checkpoints,
-//! records, text, and sparse tensors.
+//! Ops that read and write data outside a graph: datasets, files and checkpoints, records, text,
+//! and sparse tensors.
 #![forbid(unsafe_code)]
 
 mod checkpoint_files;

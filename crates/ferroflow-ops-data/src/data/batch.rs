@@ -53,7 +53,7 @@ pub(super) fn batched_cardinality(elements: i64, size: usize, drop_remainder: bo
     }
 }
 
-/// Stacks elements, `size` at a time.
+/// Stacks `size` elements at a time.
 pub(super) struct Batching {
     input: Elements,
     size: usize,

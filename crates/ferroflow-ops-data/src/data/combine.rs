@@ -117,7 +117,7 @@ impl Dataset for Directed {
 
 struct Directing {
     selector: Elements,
-    /// Those that have ended are gone.
+    /// Datasets that have ended are removed.
     from: Vec<Option<Elements>>,
     stop_on_empty: bool,
 }

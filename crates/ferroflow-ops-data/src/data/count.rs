@@ -49,7 +49,7 @@ impl Produce for Taking {
     }
 }
 
-/// What comes behind the first `count` elements; nothing if it is negative.
+/// The elements after the first `count`; none if it is negative.
 struct Skip {
     input: DatasetRef,
     count: i64,
@@ -124,7 +124,7 @@ impl Dataset for Repeat {
 struct Repeating {
     input: DatasetRef,
     scope: Scope,
-    /// How many times it is still to be gone through; `None`: without an end.
+    /// How many more iterations there will be; `None` for no end.
     left: Option<u64>,
     current: Option<Elements>,
     /// Whether this time gave an element.

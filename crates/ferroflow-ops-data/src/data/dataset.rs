@@ -1,5 +1,5 @@
-//! Datasets and what comes out of them. A dataset is the value of a variant tensor; iterating over
-//! it gives [`Elements`], which are pulled one by one.
+//! Datasets and their elements. A dataset is the value of a variant tensor; iterating over it gives
+//! [`Elements`], which are pulled one by one.
 
 use super::scope::{MAX_LEVEL, Scope};
 use super::task::take_turn;
@@ -17,7 +17,7 @@ pub(super) const INFINITE: i64 = -1;
 /// The cardinality is unknown.
 pub(super) const UNKNOWN: i64 = -2;
 
-/// A description of a sequence of elements, which can be gone through any number of times.
+/// A description of a sequence of elements. It can be iterated over any number of times.
 pub(super) trait Dataset: Send + Sync + 'static {
     /// Begins at the front.
     fn iterate(&self, scope: &Scope) -> Result<Elements>;
@@ -27,17 +27,17 @@ pub(super) trait Dataset: Send + Sync + 'static {
         UNKNOWN
     }
 
-    /// What it knows of its elements beyond what its op's attributes say.
+    /// What it knows about its elements beyond the attributes of its op.
     fn refine(&self, _types: &mut ElementTypes) {}
 }
 
 /// The next element, later; `None` behind the last one.
 pub(super) type Next<'a> = Pin<Box<dyn Future<Output = Result<Option<Tuple>>> + Send + 'a>>;
 
-/// What makes the elements of one iteration.
+/// Produces the elements of one iteration.
 ///
-/// A future that is dropped before it is ready may lose elements it had pulled, but leaves the
-/// producer fit to be asked again. So does an error.
+/// A future that is dropped before it is ready may lose elements that it had pulled, but the
+/// producer can be asked again. The same holds after an error.
 pub(super) trait Produce: Send + 'static {
     fn next(&mut self) -> Next<'_>;
 }
@@ -50,7 +50,7 @@ impl Elements {
         Elements(Some(Box::new(of)))
     }
 
-    /// What a function gives that need not wait for anything.
+    /// The result of a function that need not wait.
     pub fn from_fn(next: impl FnMut() -> Result<Option<Tuple>> + Send + 'static) -> Elements {
         struct Source<F>(F);
         impl<F: FnMut() -> Result<Option<Tuple>> + Send + 'static> Produce for Source<F> {
@@ -84,11 +84,11 @@ pub(super) struct DatasetRef(Arc<Made>);
 struct Made {
     dataset: Box<dyn Dataset>,
     types: ElementTypes,
-    /// How many datasets it is made of, one in the other.
+    /// The depth of nested datasets that it consists of.
     depth: u32,
 }
 
-/// What the components of the elements are.
+/// The dtypes and shapes of the components of its elements.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct ElementTypes {
     pub dtypes: Vec<DType>,
@@ -228,7 +228,7 @@ pub(super) fn makes_typed<D: Dataset>(
     }))
 }
 
-/// How deep a dataset made of this node's inputs is; captured ones count.
+/// The depth of a dataset made from this node's inputs, including captured ones.
 fn input_depth(ctx: &Ctx<'_>) -> u32 {
     let depth = |t: &Tensor| {
         let all = t.variants().unwrap_or_default();
@@ -256,7 +256,7 @@ pub(super) fn text(ctx: &Ctx<'_>, i: usize, name: &str) -> Result<String> {
     Ok(String::from_utf8_lossy(t.scalar_string()?).into_owned())
 }
 
-/// What most ops that make datasets declare alike.
+/// The declarations that most ops that make datasets share.
 pub(super) trait DatasetOp {
     /// The output, and that it is never folded or merged: it may read files.
     fn makes_dataset(self) -> Self;

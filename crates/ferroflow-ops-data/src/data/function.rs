@@ -29,7 +29,7 @@ impl Captured {
         Ok(Captured::new(function, args?))
     }
 
-    /// Calls it with `inputs` and what it captured. Dropping the future cancels the call.
+    /// Calls it with `inputs` and its captured values. Dropping the future cancels the call.
     pub async fn call(&self, scope: &Scope, mut inputs: Vec<Tensor>) -> Result<Vec<Tensor>> {
         let callable = scope.callable(&self.function)?;
         inputs.extend(self.args.iter().cloned());

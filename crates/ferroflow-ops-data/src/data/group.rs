@@ -51,7 +51,7 @@ struct GroupingByWindow {
     groups: BTreeMap<i64, Vec<Tuple>>,
     /// How large the windows of each key are.
     sizes: BTreeMap<i64, i64>,
-    /// What the last full window was reduced to.
+    /// The reduction of the last full window.
     current: Option<Elements>,
 }
 

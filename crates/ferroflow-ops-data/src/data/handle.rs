@@ -1,4 +1,4 @@
-//! How iterators come to be, are named, and go: Iterator and its kin, OneShotIterator, string
+//! How iterators are created, named and deleted: Iterator and similar ops, OneShotIterator, string
 //! handles.
 
 use super::dataset::{DatasetRef, ElementTypes};
@@ -92,7 +92,7 @@ fn one_shot(init: &KernelInit<'_>) -> Result<KernelBox> {
     }))
 }
 
-/// What deletes an anonymous resource; ours end with their step, so it need not hold anything.
+/// The deleter of an anonymous resource. Our resources end with their step, so it holds nothing.
 struct Deleter;
 
 impl VariantObject for Deleter {
@@ -126,7 +126,7 @@ pub(super) fn put_anonymous<T: Resource>(
     Ok(())
 }
 
-/// Deletes the resource that input 0 names, unless it is gone already.
+/// Deletes the resource that input 0 names, unless it is already deleted.
 pub(super) fn delete<T: Resource>(ctx: &mut Ctx<'_>) -> Result<()> {
     let handle = ctx.handle(0)?;
     let own = handle.name.starts_with(ANONYMOUS);

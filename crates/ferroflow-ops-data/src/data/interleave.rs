@@ -5,8 +5,8 @@ use super::function::Captured;
 use super::scope::Scope;
 use crate::prelude::*;
 
-/// Calls a function that returns a dataset for each element, and takes from `cycle` of those in
-/// turns, `block` elements at a time.
+/// Calls a function that returns a dataset for each element, and takes `block` elements in turn
+/// from `cycle` of these datasets.
 struct Interleave {
     input: DatasetRef,
     f: Captured,
@@ -73,7 +73,7 @@ impl Interleaving {
     }
 }
 
-/// The dataset that a function makes of an element.
+/// The dataset that a function returns for an element.
 pub(super) async fn returned_dataset(
     f: &Captured,
     scope: &Scope,

@@ -11,7 +11,7 @@ use ferroflow_ops_state::list::optional::Optional;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// An iterator; without elements until a dataset is put in.
+/// An iterator; it has no elements until a dataset is set.
 pub(super) struct Iterator {
     pub types: ElementTypes,
     current: Mutex<Option<Arc<Iteration>>>,
@@ -145,8 +145,8 @@ fn serialize(ctx: &mut Ctx<'_>) -> Result<()> {
     ctx.set(0, Tensor::variant(Variant::new(Position(taken))))
 }
 
-/// Begins again and passes over what had been taken: what follows is the same if the dataset gives
-/// the same elements each time.
+/// Restarts and skips the elements that had been taken. The rest is the same if the dataset always
+/// gives the same elements.
 fn deserialize(ctx: AsyncCtx, done: Done, scope: &InlineScope) {
     let found = (|| {
         let iterator: Arc<Iterator> = find(&ctx.step, ctx.handle(0)?)?;

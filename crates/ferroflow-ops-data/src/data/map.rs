@@ -42,8 +42,8 @@ impl Produce for Mapping {
     }
 }
 
-/// What a function made of an element. One that runs out of range ends the sequence, unless there
-/// are to be as many elements as before.
+/// The result of a function for an element. An out-of-range error ends the sequence, unless the
+/// number of elements must be preserved.
 pub(super) fn mapped(result: Result<Tuple>, preserve_cardinality: bool) -> Result<Option<Tuple>> {
     match result {
         Err(e) if e.code() == Code::OutOfRange && preserve_cardinality => Err(err!(

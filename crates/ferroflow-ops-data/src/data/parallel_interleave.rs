@@ -1,4 +1,4 @@
-//! Interleaving of datasets that are gone through in the background, several at a time:
+//! Interleaves datasets that are iterated over in the background, several at a time:
 //! ParallelInterleaveDataset in all versions.
 
 use super::dataset::*;
@@ -55,7 +55,7 @@ impl Dataset for ParallelInterleave {
     }
 }
 
-/// Datasets that are gone through at the same time each take memory from the start.
+/// Each dataset that is iterated over takes memory from the start.
 fn check_cycle(cycle: usize) -> Result<()> {
     const MOST: usize = 1 << 16;
     ensure!(
@@ -79,7 +79,7 @@ struct Interleaving {
     scope: Scope,
     shape: Shape,
     permits: Arc<Permits>,
-    /// Those whose turn comes; `None` where one has ended and no other is left.
+    /// The datasets in the cycle; `None` where one has ended and none is left to replace it.
     places: Vec<Option<Source>>,
     /// Those begun already, for the next free places.
     waiting: VecDeque<Source>,
@@ -151,7 +151,7 @@ impl Interleaving {
     }
 }
 
-/// Calls the function and gets the elements of what it returns ready.
+/// Calls the function and prepares the elements of the dataset that it returns.
 async fn produce(
     f: Captured,
     scope: Scope,
@@ -226,7 +226,7 @@ impl Produce for Interleaving {
     }
 }
 
-/// What the inputs behind those the function captured say, in order.
+/// The values of the inputs after the captured ones, in order.
 struct Inputs<'a, 'c> {
     ctx: &'a Ctx<'c>,
     at: usize,

@@ -42,7 +42,7 @@ pub(super) fn in_order(init: &KernelInit<'_>) -> Result<bool> {
     }
 }
 
-/// What a call is made for.
+/// The purpose of a call.
 #[derive(Clone, Copy, PartialEq)]
 enum Use {
     /// Its results are the element.
@@ -205,7 +205,7 @@ impl CallKind {
             under.way.insert(id, None);
             id
         };
-        // Weak: a task must not keep what owns it.
+        // Weak: a task must not keep its owner alive.
         let all = Arc::downgrade(&self.0);
         let task = Background::start(scope.threads(), async move {
             work.await;
@@ -360,7 +360,7 @@ fn parallel_map(init: &KernelInit<'_>, in_order: bool) -> Result<KernelBox> {
     makes(init, move |ctx| made(ctx, &f, in_order, what_for))
 }
 
-/// From the inputs: a dataset, what the function captured, the number of calls.
+/// From the inputs: a dataset, the captured values, the number of calls.
 fn made(
     ctx: &mut Ctx<'_>,
     f: &Arc<FunctionHandle>,

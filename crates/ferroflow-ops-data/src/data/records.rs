@@ -92,7 +92,7 @@ impl File {
                     DataLoss,
                     "Excess bytes of {len} at the end of a file of records of {record} bytes"
                 );
-                // What was read ahead comes first; the last bytes of what follows are the footer.
+                // Bytes that were read ahead come first; the last bytes of the rest are the footer.
                 self.ahead.extend_from_slice(&more);
                 let rest = self.ahead.split_off(self.ahead.len() - footer as usize);
                 Ok(Some(Bytes::from(std::mem::replace(&mut self.ahead, rest))))
@@ -127,7 +127,7 @@ fn names(ctx: &Ctx<'_>) -> Result<Arc<Vec<String>>> {
 fn compression(ctx: &Ctx<'_>, i: usize, format: Format) -> Result<RecordCompression> {
     let known = RecordCompression::from_name(&text(ctx, i, "compression_type")?);
     match format {
-        // TensorFlow reads records under an unknown name as they are.
+        // TensorFlow reads records with an unknown compression uncompressed.
         Format::Records => Ok(known.unwrap_or(RecordCompression::None)),
         _ => known.map_err(|_| err!(InvalidArgument, "Unsupported compression_type.")),
     }

@@ -1,4 +1,4 @@
-//! Datasets that hand elements on as they are: options and hints, which are our own affair here;
+//! Datasets that pass elements on unchanged: options and hints, which have no effect here;
 //! IgnoreErrorsDataset; AssertCardinalityDataset; ChooseFastestDataset.
 
 use super::dataset::*;

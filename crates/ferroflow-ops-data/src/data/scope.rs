@@ -1,4 +1,4 @@
-//! What an iterator and all it is made of share: where its functions run, and until when.
+//! State that an iterator and its parts share: where its functions run, and until when.
 
 use super::function::Nowhere;
 use crate::prelude::*;

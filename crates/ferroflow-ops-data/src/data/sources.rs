@@ -1,4 +1,4 @@
-//! Datasets of what a node is given: TensorDataset, TensorSliceDataset, ListDataset, RangeDataset.
+//! Datasets of a node's inputs: TensorDataset, TensorSliceDataset, ListDataset, RangeDataset.
 
 use super::dataset::*;
 use super::scope::Scope;
@@ -85,7 +85,7 @@ impl Dataset for Listed {
     }
 }
 
-/// Numbers from `start` to `stop`, which is left out.
+/// Numbers from `start` to before `stop`.
 struct Numbers {
     start: i64,
     stop: i64,

@@ -166,8 +166,8 @@ impl Drop for Background {
     }
 }
 
-/// Runs `work` for an async kernel, beginning on this thread. It ends, and the kernel fails, when
-/// the step is cancelled, or what `also` stands for.
+/// Runs `work` for an async kernel, beginning on this thread. The work ends and the kernel fails
+/// when the step or `also` is cancelled.
 pub(super) fn run_kernel(
     step: &Arc<StepCtx>,
     also: Option<&CancelToken>,

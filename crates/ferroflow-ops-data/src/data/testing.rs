@@ -1,4 +1,4 @@
-//! Datasets in tests: made by their kernels, gone through without a session.
+//! Datasets in tests: made by their kernels and iterated over without a session.
 
 use super::dataset::{DatasetRef, Tuple};
 use super::scope::Scope;

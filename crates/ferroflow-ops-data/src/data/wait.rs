@@ -1,4 +1,4 @@
-//! What futures of a pipeline wait for: one value, room or items in a buffer, their turn.
+//! Primitives that futures of a pipeline wait for: a value, room or items in a buffer, their turn.
 
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -219,12 +219,12 @@ impl<T> Drop for Turn<T> {
             waiting.value = self.value.take();
             std::mem::take(&mut waiting.wakers)
         };
-        // All of them: one alone may be gone when its turn comes.
+        // Wakes all: a single waiter may be dropped before its turn.
         wakers.into_iter().for_each(Waker::wake);
     }
 }
 
-/// Lets only so many do something at a time.
+/// Limits how many tasks do something at a time.
 pub(super) struct Permits(Mutex<Left>);
 
 struct Left {
@@ -237,7 +237,7 @@ impl Permits {
         Arc::new(Permits(Mutex::new(Left { permits, wakers: Vec::new() })))
     }
 
-    /// Waits for a permit, which is given back when it is dropped.
+    /// Waits for a permit. Dropping it returns it.
     pub async fn take(&self) -> Permit<'_> {
         poll_fn(|cx| {
             let mut left = self.0.lock();

@@ -7,7 +7,7 @@ use super::scope::Scope;
 use crate::prelude::*;
 use std::collections::VecDeque;
 
-/// Elements that are there already, as a dataset.
+/// A dataset of elements that are already in memory.
 pub(super) struct Kept(pub Arc<Vec<Tuple>>);
 
 impl Dataset for Kept {

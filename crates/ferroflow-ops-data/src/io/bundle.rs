@@ -46,7 +46,7 @@ fn data_file(prefix: &str, shard: u32, shards: u32) -> String {
     format!("{prefix}.data-{shard:05}-of-{shards:05}")
 }
 
-/// Makes the directory a file goes to, unless it is there; its parent must be.
+/// Makes the directory of a file unless it exists; its parent must exist.
 fn ensure_directory(file: &str) -> Result<()> {
     let Some(dir) = local(file.as_bytes()).parent() else { return Ok(()) };
     if dir.as_os_str().is_empty() || dir.is_dir() {
@@ -160,7 +160,7 @@ mod tests {
                     Ok(2.0) => new_seen += 1,
                     other => panic!("{kind} checkpoint, {operations} operations: {other:?}"),
                 }
-                // A later save is not hindered by what was left behind.
+                // Files that a failed save left behind do not block a later save.
                 save(&prefix, 3.0).unwrap();
                 assert_eq!(value(&prefix).unwrap(), 3.0);
                 if survived {

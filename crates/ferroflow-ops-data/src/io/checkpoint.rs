@@ -233,7 +233,7 @@ fn restore_first(init: &KernelInit<'_>) -> Result<KernelBox> {
     }))
 }
 
-/// A scalar input of ShardedFilename and its kin.
+/// A scalar input of ShardedFilename and similar ops.
 fn scalar<'a>(ctx: &'a Ctx<'_>, i: usize, name: &str) -> Result<&'a Tensor> {
     let t = ctx.input(i)?;
     ensure!(t.rank() == 0, InvalidArgument, "{name} must be a scalar, got shape {}", t.shape());
@@ -253,7 +253,7 @@ fn sharded_filespec(ctx: &mut Ctx<'_>) -> Result<()> {
     ctx.set(0, Tensor::string(format!("{base}-?????-of-{shards:05}")))
 }
 
-/// What the specifications say of the shapes, where they are constants.
+/// The shapes in the specifications, if these are constants.
 fn restored_shapes(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     let specs = c.constant(2).and_then(|t| t.strings().ok());
     let shape = |i: usize| -> Option<PartialShape> {
@@ -513,7 +513,7 @@ mod tests {
         assert_eq!(e.message(), "Adding duplicate key: b");
         let e = save(&dir.path("no/dir/m"), &["b"], &[""], one).unwrap_err();
         assert_eq!(e.code(), Code::NotFound);
-        // What was there before a failed save is there still.
+        // The files from before a failed save are still there.
         assert_eq!(restore(&p, "b", "", DType::Float).unwrap(), two);
     }
 

@@ -1,7 +1,7 @@
-//! Readers: they take names of files from a queue and give records.
+//! Readers take names of files from a queue and return records.
 //!
-//! A reader serves one kernel at a time. A kernel that needs another name waits for the queue, and
-//! holds the reader meanwhile; no thread does.
+//! A reader serves one kernel at a time. A kernel that needs another name waits for the queue and
+//! holds the reader meanwhile; no thread blocks.
 
 mod ops;
 mod work;
@@ -238,7 +238,7 @@ impl Job {
                     drop(held);
                     return self.fail(e);
                 }
-                // A file has ended: what there is goes out, rather than wait for another.
+                // A file has ended: return the records so far instead of waiting for another file.
                 Ok(None) if !self.got.is_empty() => break,
                 Ok(None) => {
                     let (queue, step) = (self.queue.clone(), self.step.clone());

@@ -42,7 +42,7 @@ impl Input {
         Ok(Some(Bytes::from(line)))
     }
 
-    /// The next line with its end, as it is; `None` behind the last one.
+    /// The next line with its line end, unchanged; `None` after the last one.
     pub fn raw_line(&mut self) -> Result<Option<Vec<u8>>> {
         let mut line = Vec::new();
         let n = self.from.read_until(b'\n', &mut line).map_err(|e| file_error(&self.name, &e))?;
@@ -59,7 +59,7 @@ impl Input {
         Ok(out)
     }
 
-    /// Leaves out the next `n` bytes, or what there is of them.
+    /// Skips the next `n` bytes, or as many as there are.
     pub fn skip(&mut self, n: u64) -> Result<()> {
         let read = std::io::copy(&mut self.from.by_ref().take(n), &mut std::io::sink());
         self.at += read.map_err(|e| file_error(&self.name, &e))?;

@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 
-/// What a file holds.
+/// The contents of a file.
 struct Sound<'a> {
     channels: usize,
     rate: u32,

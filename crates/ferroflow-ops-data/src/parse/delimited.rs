@@ -13,7 +13,7 @@ pub(crate) struct Delimited {
     pub of: Source,
 }
 
-/// Where records come from, which decides what they may hold and how one complains of them.
+/// The source of records. It determines their syntax and the wording of errors.
 #[derive(Clone, Copy)]
 pub(crate) enum Source {
     /// A tensor of records.
@@ -73,7 +73,7 @@ impl Delimited {
         Ok((Bytes::copy_from_slice(&rest[..len]), at + len))
     }
 
-    /// The field whose quote opened before `at`; a doubled quote stands for one.
+    /// The field whose quote opened before `at`; a doubled quote means one.
     fn quoted(&self, record: &[u8], mut at: usize) -> Result<(Bytes, usize)> {
         let mut field = Vec::new();
         loop {

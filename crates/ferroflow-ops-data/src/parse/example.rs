@@ -15,7 +15,7 @@ pub(crate) struct Wanted {
     pub defaults: Vec<Values>,
 }
 
-/// What came out: a sparse, dense or ragged result for each feature wanted.
+/// The results: sparse, dense or ragged for each requested feature.
 pub(crate) struct Parsed {
     pub sparse: Vec<[Tensor; 3]>,
     pub dense: Vec<Tensor>,

@@ -66,7 +66,7 @@ fn count<T: Num>(
     ctx.set(2, Tensor::vector(&shape))
 }
 
-/// Weights in input `i`, of which there are none or as many as elements.
+/// The weights in input `i`: none, or as many as elements.
 fn weights_of<T: Num>(ctx: &Ctx<'_>, i: usize, elements: &Shape) -> Result<Option<Vec<T>>> {
     let weights = ctx.input(i)?;
     if weights.elements() == 0 {

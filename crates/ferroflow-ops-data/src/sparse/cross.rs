@@ -8,7 +8,7 @@ use ferroflow_op_kit::{
     siphash::siphash,
 };
 
-/// Refuses more combinations than this: a few features can make any number of them.
+/// More combinations than this are an error: a few features can make any number of them.
 const MOST: usize = 1 << 28;
 
 /// A column of features: where those of each row are in `values`.

@@ -75,7 +75,7 @@ fn cwise<T: Real>(ctx: &mut Ctx<'_>, f: fn(T, T) -> T, is_div: bool) -> Result<(
     ctx.set(0, Tensor::vector(&out))
 }
 
-/// Softmax over the last dimension, of the values that are there.
+/// Softmax over the last dimension of the stored values.
 fn softmax<T: Float>(ctx: &mut Ctx<'_>) -> Result<()> {
     let sparse = Coo::input(ctx, 0)?;
     ensure!(

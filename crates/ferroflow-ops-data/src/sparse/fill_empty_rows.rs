@@ -25,7 +25,7 @@ fn fill(ctx: &mut Ctx<'_>) -> Result<()> {
         "Received SparseTensor with dense_shape[0] = 0 but indices.shape[0] = {}",
         sparse.len()
     );
-    // Each row takes the memory of a value, whatever its shape.
+    // Each row takes the memory of a value, for any shape.
     let rows = Tensor::alloc(DType::Bool, Shape::from_dims(&[rows])?)?.elements();
     let mut members: Vec<Vec<usize>> = vec![Vec::new(); rows];
     for (i, place) in sparse.places().enumerate() {

@@ -1,4 +1,4 @@
-//! SparseReduceSum, SparseReduceMax and their Sparse kin.
+//! SparseReduceSum, SparseReduceMax and their versions with sparse outputs.
 
 use super::coo::{Coo, index_matrix};
 use crate::prelude::*;
@@ -124,7 +124,7 @@ fn dense_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
 
 const LARGEST: &str = "The largest values";
 
-/// The beginning of the declaration of a reduction; `…Sparse` ones have sparse outputs.
+/// Starts the declaration of a reduction; `…Sparse` ops have sparse outputs.
 fn declare<'c>(c: &'c mut Catalog, name: &str, what: &str, dtypes: &str) -> OpBuilder<'c> {
     let doc = format!("{what} of a sparse tensor over some dimensions");
     let op = c

@@ -69,7 +69,7 @@ impl Key for Bytes {
     }
 }
 
-/// Sets by where they stand, and the shape of what they stand in.
+/// Sets by position, and the shape of the tensor of sets.
 struct Sets<K> {
     sets: BTreeMap<Vec<i64>, BTreeSet<K>>,
     groups: Vec<i64>,

@@ -15,7 +15,7 @@ fn encode(s: &[u8], pad: bool) -> Bytes {
     engine.encode(s).into()
 }
 
-/// The bytes that web-safe base64 stands for, padded or not.
+/// Decodes web-safe base64, padded or not.
 pub(crate) fn decode(s: &[u8]) -> Result<Bytes> {
     // Up to two signs fill the last group of four.
     let mut s = s;

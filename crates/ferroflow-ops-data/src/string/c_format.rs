@@ -13,7 +13,7 @@ pub(crate) enum Style {
     Shortest,
 }
 
-/// A conversion: what stands between `%` and the letter.
+/// A conversion: the text between `%` and the letter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CFormat {
     pub style: Style,
@@ -78,8 +78,8 @@ impl CFormat {
             Style::Fixed => with_point(format!("{x:.precision$}"), keeps_point),
             Style::Scientific => scientific(x, precision, keeps_point),
             Style::Shortest => {
-                // As many significant digits as asked for, whichever way they are written; what
-                // decides is the exponent after rounding.
+                // The requested number of significant digits, in either notation. The exponent
+                // after rounding decides which.
                 let precision = std::cmp::max(precision, 1);
                 let rounded = format!("{x:.*e}", precision - 1);
                 let exponent: i32 =
@@ -109,7 +109,7 @@ fn scientific(x: f64, precision: usize, keeps_point: bool) -> String {
     format!("{mantissa}e{sign}{:02}", exponent.abs())
 }
 
-/// Without the zeros behind the point, and the point if nothing is left behind it.
+/// Removes zeros after the point, and the point if nothing follows it.
 fn trimmed(s: &str, keeps_zeros: bool) -> &str {
     if keeps_zeros || !s.contains('.') {
         return s;

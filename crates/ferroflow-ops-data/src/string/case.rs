@@ -37,7 +37,7 @@ pub(super) fn strip(s: &[u8]) -> &[u8] {
     &s[start..end]
 }
 
-/// Where UTF-8 characters begin: what counts as one where text may be malformed.
+/// The starts of UTF-8 characters, also in malformed text.
 pub(super) fn char_starts(s: &[u8]) -> impl Iterator<Item = usize> {
     s.iter().enumerate().filter(|(_, b)| (**b & 0xc0) != 0x80).map(|(i, _)| i)
 }

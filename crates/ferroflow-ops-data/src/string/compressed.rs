@@ -6,12 +6,12 @@ use bytes::Bytes;
 use flate2::bufread::{GzDecoder, ZlibDecoder};
 use std::io::Read;
 
-/// Refuses to inflate to more than this: a few bytes can stand for any number.
+/// Inflating to more than this is an error: a few bytes can encode any number.
 const MOST: u64 = 1 << 32;
 
 const BAD_HEADER: &str = "inflate() failed with error -3: incorrect header check";
 
-/// Reads all there is; what a stream cut short gives is kept.
+/// Reads everything; the data of a truncated stream is kept.
 fn inflate(from: impl Read) -> Result<Bytes> {
     let mut out = Vec::new();
     match from.take(MOST + 1).read_to_end(&mut out) {

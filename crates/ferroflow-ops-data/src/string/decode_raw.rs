@@ -16,7 +16,7 @@ fn decode(ctx: &Ctx<'_>, dtype: DType, is_little: bool, width: usize) -> Result<
     let size = dtype.size().unwrap_or(1);
     let mut shape = strings.shape().clone();
     shape.push(width / size);
-    // Bools are 0 or 1 whatever the bytes; the others are taken as they are.
+    // Bools become 0 or 1 for any byte; other types keep their bytes.
     let stored = if dtype == DType::Bool { DType::UInt8 } else { dtype };
     let mut out = Tensor::zeros(stored, shape)?;
     let bytes = out.bytes_mut()?;

@@ -1,4 +1,4 @@
-//! StringToHashBucket, its Fast and Strong kin, and Fingerprint.
+//! StringToHashBucket, its Fast and Strong versions, and Fingerprint.
 
 use super::text;
 use crate::prelude::*;

@@ -98,7 +98,7 @@ fn translate(pattern: &str) -> String {
     out
 }
 
-/// Whether what follows `{` is `n}`, `n,}` or `n,m}`.
+/// Whether the text after `{` is `n}`, `n,}` or `n,m}`.
 fn begins_repetition(rest: &[char]) -> bool {
     let body: String = rest.iter().take_while(|&&c| c != '}').collect();
     let is_number = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
@@ -188,8 +188,8 @@ fn compile(pattern: &[u8], is_full: bool) -> Result<Regex> {
     })
 }
 
-/// `rewrite` with `\0` to `\9` replaced by what the groups matched; `None` if it names a group that
-/// is not there. An odd backslash is dropped.
+/// `rewrite` with `\0` to `\9` replaced by the matched groups; `None` if it names a group that does
+/// not exist. An odd backslash is dropped.
 fn expand(rewrite: &[u8], groups: &regex::bytes::Captures<'_>, to: &mut BytesMut) -> Option<()> {
     let mut bytes = rewrite.iter();
     while let Some(&b) = bytes.next() {

@@ -5,7 +5,7 @@ use super::map;
 use crate::prelude::*;
 use bytes::Bytes;
 
-/// What becomes of malformed text.
+/// How malformed text is handled.
 #[derive(Clone, Copy)]
 enum OnError {
     Fail,
@@ -34,10 +34,10 @@ impl OnError {
 struct Reader {
     from: Encoding,
     on_error: OnError,
-    /// Control characters are replaced or left out too.
+    /// Whether control characters are replaced or left out too.
     no_controls: bool,
-    /// What stands for a control character where malformed text would fail: transcoding fails at
-    /// them as well, decoding does not.
+    /// The replacement of a control character where malformed text is an error: transcoding then
+    /// fails at it as well, decoding does not.
     control: Option<u32>,
 }
 

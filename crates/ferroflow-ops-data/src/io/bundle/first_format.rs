@@ -1,5 +1,5 @@
-//! The first checkpoint format: one sorted table with the tensors in it, and what there is under
-//! the empty key.
+//! The first checkpoint format: one sorted table with the tensors, and metadata under the empty
+//! key.
 
 use super::boxes::copy_box;
 use super::slice::Slice;

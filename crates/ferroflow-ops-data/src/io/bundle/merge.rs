@@ -9,8 +9,8 @@ use super::{
 use crate::prelude::*;
 use std::collections::BTreeMap;
 
-/// Makes one bundle of several: their data files are renamed, and a new index lists them all. With
-/// `allow_missing`, bundles that are not there are passed over.
+/// Merges several bundles into one: their data files are renamed, and a new index lists them all.
+/// With `allow_missing`, missing bundles are skipped.
 pub(crate) fn merge(prefixes: &[String], to: &str, allow_missing: bool) -> Result<()> {
     let mut shards: Vec<(String, u32)> = Vec::new();
     let mut old_indexes = Vec::new();

@@ -41,7 +41,7 @@ impl NewFile {
         crash_point();
         let renamed = written.and_then(|()| {
             std::fs::rename(&self.temporary, local(self.name.as_bytes()))?;
-            // In place: nothing is left to clean up.
+            // The file is in place: nothing to clean up.
             self.file = None;
             Ok(())
         });

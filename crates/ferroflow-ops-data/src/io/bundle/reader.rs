@@ -92,7 +92,7 @@ impl BundleReader {
         let mut covered = 0;
         for slice in &entry.slices {
             let (start, len) = slice.within(&entry.shape)?;
-            // What both have in common.
+            // The intersection of both slices.
             let low: Vec<usize> = (0..at.len()).map(|d| std::cmp::max(at[d], start[d])).collect();
             let high = (0..at.len()).map(|d| std::cmp::min(at[d] + shape[d], start[d] + len[d]));
             let common: Option<Shape> =

@@ -3,7 +3,7 @@
 /// The longest block that is decompressed.
 const MOST: usize = 1 << 30;
 
-/// More bytes than one byte of a block can stand for: a copy of 64 bytes takes three.
+/// An upper bound of the bytes that one byte of a block can encode: a copy of 64 bytes takes three.
 const EXPANSION: usize = 32;
 
 /// The contents of a block; `None` if it is malformed.

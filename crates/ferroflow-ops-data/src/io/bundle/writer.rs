@@ -11,11 +11,11 @@ use crate::prelude::*;
 use ferroflow_op_kit::protobuf::put_varint;
 use std::collections::BTreeMap;
 
-/// Bytes that are written, then summed while they are in the cache. Larger than what is gathered
-/// before it is written.
+/// Bytes that are written and then summed while they are in the cache. Larger than the write
+/// buffer.
 const WRITE_BLOCK: usize = 1 << 20;
 
-/// A bundle of one data file being written; nothing is there until it is finished.
+/// A bundle of one data file that is being written. No file is visible until it is finished.
 pub(crate) struct BundleWriter {
     prefix: String,
     /// Data files of the bundle that this one replaces.

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use ferroflow_op_kit::file::read_file;
 use ferroflow_op_kit::tfrecord::RecordCompression;
 
-/// What a reader takes for a record.
+/// The unit that a reader treats as a record.
 #[derive(Clone, Debug)]
 pub(super) enum Format {
     /// The name itself.
@@ -30,7 +30,7 @@ pub(super) enum Format {
 /// A key and a value.
 pub(super) type Pair = (Bytes, Bytes);
 
-/// A file, or whatever a reader was given the name of, being read.
+/// A file (or other named source) that is being read.
 pub(super) struct Work {
     name: String,
     state: State,

@@ -100,7 +100,7 @@ fn text(t: &Tensor, name: &str) -> Result<String> {
     Ok(String::from_utf8_lossy(t.scalar_string()?).into_owned())
 }
 
-/// The kernel of an op that writes an event: `make` adds to it what the op is about.
+/// The kernel of an op that writes an event; `make` fills in the event.
 fn writes(
     make: impl Fn(&Ctx<'_>, &mut Message) -> Result<()> + Send + Sync + 'static,
 ) -> Result<KernelBox> {
