@@ -161,7 +161,7 @@ def create_meta_graph_def(
     if meta_info_def:
         meta_graph_def.meta_info_def.MergeFrom(meta_info_def)
     meta_graph_def.meta_info_def.tensorflow_version = versions.__version__
-    meta_graph_def.meta_info_def.tensorflow_git_version = versions.__git_version__
+    meta_graph_def.meta_info_def.tensorflow_git_version = versions.GIT_VERSION
     if graph_def is None:
         graph_def = graph.as_graph_def(add_shapes=True)
     meta_graph_def.graph_def.MergeFrom(graph_def)

@@ -513,8 +513,9 @@ class Graph(_ferroflow.GraphCore):
         types = "Tensor or Operation" if allow_tensor and allow_operation else "Tensor" if allow_tensor else "Operation"
         if not isinstance(obj, (Tensor, Operation, str, bytes)):
             convert = getattr(obj, "_as_graph_element", None)
-            if convert is not None:
-                obj = convert() or obj
+            converted = convert() if convert is not None else None
+            if converted is not None:
+                obj = converted
         if isinstance(obj, bytes):
             obj = obj.decode("utf-8")
         if isinstance(obj, str):

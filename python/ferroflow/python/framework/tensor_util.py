@@ -132,7 +132,7 @@ def tensor_value(values, dtype=None, shape=None, verify_shape=False, allow_broad
                 raise ValueError(f"{values} is out of range for {dtype.name if dtype else 'int64'}") from None
             except ValueError:
                 raise ValueError(f"Argument must be a dense tensor: {values} - got shape {_shape_text(values)}") from None
-            if array.dtype == object and not _holds_strings(values):
+            if array.dtype == object and array.size and not _holds_strings(values):
                 raise ValueError(
                     f"Argument must be a dense tensor: {values} - got shape {list(array.shape)}, but wanted {_dense_dimensions(values)}."
                 )

@@ -76,7 +76,7 @@ class Saver:
                 self._builder = BulkSaverBuilder(self._write_version)
             if self.saver_def is None:
                 if self._var_list is None:
-                    self._var_list = variables._all_saveable_objects()
+                    self._var_list = _all_saveable_objects()
                 if not self._var_list:
                     if not self._allow_empty:
                         raise ValueError("No variables to save")
@@ -292,6 +292,11 @@ class Saver:
         return Saver(saver_def=saver_def, name=import_scope)
 
 
+def _all_saveable_objects(scope=None):
+    """All variables and other objects of the graph that are saved."""
+    return variables.global_variables(scope) + ops.get_collection(ops.GraphKeys.SAVEABLE_OBJECTS, scope)
+
+
 def _wrapped(kind, err, reason):
     """The error of a failed restore, with what it probably means."""
     text = (
@@ -327,7 +332,7 @@ def _create_saver_from_imported_meta_graph(meta_graph_def, import_scope, importe
             sample_var = imported_vars[sample_key]
             scope = sample_var.name[: -len(sample_key)]
         return Saver(saver_def=meta_graph_def.saver_def, name=scope)
-    if variables._all_saveable_objects(scope=import_scope):
+    if _all_saveable_objects(scope=import_scope):
         return Saver()
     logging.info("Saver not created because there are no variables in the graph to restore")
     return None

@@ -85,7 +85,7 @@ def _get_or_create_global_step_read(graph=None):
             # Also right in a step that initializes variables.
             if isinstance(step, variables.Variable) or resource_variable_ops.is_resource_variable(step):
                 value = control_flow_ops.cond(
-                    variables.is_variable_initialized(step), step.read_value, lambda: step.initial_value
+                    state_ops.is_variable_initialized(step), step.read_value, lambda: step.initial_value
                 )
             else:
                 value = step
