@@ -62,4 +62,40 @@ NAMES = {
     ),
     "ferroflow.python.summary.writer.writer": "train.SummaryWriter=SummaryWriter",
     "ferroflow.python.summary.summary_iterator": "train.summary_iterator=summary_iterator",
+    "ferroflow.python.data.ops.dataset_ops": (
+        "data.Dataset=Dataset data.make_one_shot_iterator=make_one_shot_iterator "
+        "data.make_initializable_iterator=make_initializable_iterator data.get_output_types=get_legacy_output_types "
+        "data.get_output_shapes=get_legacy_output_shapes data.get_output_classes=get_legacy_output_classes "
+        "data.AUTOTUNE=AUTOTUNE data.experimental.AUTOTUNE=AUTOTUNE data.INFINITE_CARDINALITY=INFINITE "
+        "data.UNKNOWN_CARDINALITY=UNKNOWN"
+    ),
+    "ferroflow.python.data.ops.options": "data.Options=Options data.ThreadingOptions=ThreadingOptions",
+    "ferroflow.python.data.ops.iterator_ops": "data.Iterator=Iterator",
+    "ferroflow.python.data.ops.readers": _under("data", "TextLineDataset TFRecordDataset FixedLengthRecordDataset"),
+    "ferroflow.python.data.experimental.transformations": (
+        _under(
+            "data.experimental",
+            "scan unbatch enumerate_dataset take_while map_and_batch shuffle_and_repeat parallel_interleave ignore_errors "
+            "prefetch_to_device cardinality INFINITE_CARDINALITY UNKNOWN_CARDINALITY",
+        )
+        + " "
+        + _under(
+            "contrib.data",
+            "scan unbatch enumerate_dataset map_and_batch shuffle_and_repeat parallel_interleave batch_and_drop_remainder ignore_errors",
+        )
+    ),
+    "ferroflow.python.ops.lookup_ops": (
+        "tables_initializer initialize_all_tables initializers.tables_initializer=tables_initializer "
+        + _under(
+            "lookup",
+            "KeyValueTensorInitializer StaticHashTable StaticVocabularyTable TextFileIndex TextFileInitializer",
+        )
+        + " "
+        + _under(
+            "contrib.lookup",
+            "HashTable IdTableWithHashBuckets KeyValueTensorInitializer LookupInterface MutableHashTable TextFileIdTableInitializer "
+            "TextFileIndex TextFileInitializer TextFileStringTableInitializer index_table_from_file index_table_from_tensor "
+            "index_to_string_table_from_file index_to_string_table_from_tensor",
+        )
+    ),
 }

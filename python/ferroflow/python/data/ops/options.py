@@ -1,0 +1,31 @@
+"""Options of datasets. They are accepted and kept; the runtime makes its own choices."""
+
+
+class _Bag:
+    """Takes any option."""
+
+    def __init__(self):
+        self.__dict__["_values"] = {}
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        values = self.__dict__["_values"]
+        if name in ("threading", "experimental_threading", "autotune", "experimental_optimization", "experimental_distribute", "autoshard"):
+            return values.setdefault(name, _Bag())
+        return values.get(name)
+
+    def __setattr__(self, name, value):
+        self.__dict__["_values"][name] = value
+
+
+class Options(_Bag):
+    def merge(self, options):
+        merged = Options()
+        merged.__dict__["_values"].update(self.__dict__["_values"])
+        merged.__dict__["_values"].update(options.__dict__["_values"])
+        return merged
+
+
+class ThreadingOptions(_Bag):
+    pass
