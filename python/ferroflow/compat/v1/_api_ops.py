@@ -464,10 +464,4 @@ NAMES = {
         "train.ProximalGradientDescentOptimizer=ProximalGradientDescentOptimizer "
         "train.RMSPropOptimizer=RMSPropOptimizer"
     ),
-    "ferroflow.python.training.training_util": (
-        "train.assert_global_step=assert_global_step "
-        "train.create_global_step=create_global_step train.get_global_step=get_global_step "
-        "train.get_or_create_global_step=get_or_create_global_step "
-        "train.global_step=global_step"
-    ),
 }

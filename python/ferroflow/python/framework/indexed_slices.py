@@ -60,3 +60,19 @@ def internal_convert_n_to_tensor_or_indexed_slices(values, dtype=None, name=None
 
 
 convert_n_to_tensor_or_indexed_slices = internal_convert_n_to_tensor_or_indexed_slices
+
+
+def _to_tensor(value, dtype=None, name=None, as_ref=False):
+    """The dense tensor that the rows belong to; rows with the same index are added."""
+    if dtype is not None and not dtype.is_compatible_with(value.dtype):
+        raise ValueError(
+            f"Tensor conversion requested dtype {dtype.name} for IndexedSlices with dtype {value.dtype.name}"
+        )
+    if value.dense_shape is None:
+        raise ValueError(f"Tensor conversion requested for IndexedSlices without dense_shape: {value}")
+    from ferroflow.python.ops import gen_ops
+
+    return gen_ops.UnsortedSegmentSum(value.values, value.indices, value.dense_shape[0], name=name)
+
+
+ops.register_tensor_conversion_function(IndexedSlices, _to_tensor)

@@ -239,7 +239,7 @@ class Graph(_ferroflow.GraphCore):
             op._original_op = self._default_original_op
         if context is not None:
             # What the context adds for the inputs is named after the operation.
-            with self.name_scope(op.name + "/"):
+            with self.name_scope(op.name + "/" if op._inputs else self._name_stack + "/"):
                 context.AddOp(op)
         for key, value in self._attr_scope_map.items():
             if not op._has_attr(key):

@@ -57,8 +57,9 @@ def _against_zero(op_name, symbol, compare, zero_first):
         with ops.name_scope(name, op_name, [x, data]):
             x = convert(x, name="x")
             if data is None:
-                data = ["%s" % (message or ""), "Condition x %s 0 did not hold element-wise:" %
-                        symbol, "x (%s) = " % x.name, x]
+                data = [message + ".  " if message else "",
+                        "Condition x %s 0 did not hold element-wise:" % symbol,
+                        "x (%s) = " % x.name, x]
             zero = convert(0, dtype=x.dtype)
             if zero_first:
                 return compare(zero, x, data=data, summarize=summarize)

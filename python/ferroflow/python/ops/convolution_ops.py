@@ -2,8 +2,10 @@
 
 import numpy as np
 
+from ferroflow.python.framework import dtypes
 from ferroflow.python.framework import ops
 from ferroflow.python.framework import tensor_shape
+from ferroflow.python.framework import tensor_util
 from ferroflow.python.ops import array_ops
 from ferroflow.python.ops import gen_ops
 from ferroflow.python.ops.pooling_ops import _channel_index, _sizes
@@ -83,10 +85,10 @@ def conv1d(value=None, filters=None, stride=None, padding=None, use_cudnn_on_gpu
     value = deprecated_alias("input", input, "value", value)
     with ops.name_scope(name, "conv1d", [value, filters]) as scope:
         if data_format is None or data_format in ("NHWC", "NWC"):
-            layout, axis = "NHWC", 1
+            layout, axis = "NHWC", -3
             index = 2
         elif data_format in ("NCHW", "NCW"):
-            layout, axis = "NCHW", 2
+            layout, axis = "NCHW", -2
             index = 1
         else:
             raise ValueError("`data_format` must be \"NWC\" or \"NCW\". Received: data_format=%s" %
@@ -147,16 +149,20 @@ def depthwise_conv2d(input, filter, strides, padding, rate=None, name=None, data
 
 def _dilated(input, filter, strides, padding, rate, data_format, scope, op):
     """A convolution whose dilation is done by moving space to batch, as TensorFlow does."""
+    shape = tensor_util.constant_value(array_ops.shape(filter))
+    ops.convert_to_tensor(list(rate), dtype=dtypes.int32, name="dilation_rate")
     if all(r == 1 for r in rate):
         kwargs = {} if data_format is None else {"data_format": data_format}
         return op(input, filter, strides=strides, padding=padding, name=scope, **kwargs)
     spatial = [2, 3] if data_format == "NCHW" else [1, 2]
     if padding == "SAME":
-        shape = ops.convert_to_tensor(filter).get_shape().as_list()[:2]
-        extents = [(k - 1) * r for k, r in zip(shape, rate)]
-        base = [[e // 2, e - e // 2] for e in extents]
+        if shape is None:
+            raise NotImplementedError("a dilated convolution with SAME padding needs a filter of "
+                                      "known shape")
+        extents = [(int(k) - 1) * r for k, r in zip(shape[:2], rate)]
+        base = array_ops.stack([[e // 2, e - e // 2] for e in extents])
     else:
-        base = [[0, 0], [0, 0]]
+        base = np.zeros([2, 2], np.int32)
     static = input.get_shape()
     dims = [static.as_list()[d] for d in spatial] if static.ndims is not None else [None]
     if any(d is None for d in dims):
@@ -165,8 +171,8 @@ def _dilated(input, filter, strides, padding, rate, data_format, scope, op):
         input_shape=dims, base_paddings=base, block_shape=rate)
     moved = gen_ops.SpaceToBatchND(input, rate, paddings)
     kwargs = {} if data_format is None else {"data_format": data_format}
-    result = op(moved, filter, strides=strides, padding="VALID", **kwargs)
-    return gen_ops.BatchToSpaceND(result, rate, crops, name=scope)
+    result = op(moved, filter, strides=strides, padding="VALID", name=scope, **kwargs)
+    return gen_ops.BatchToSpaceND(result, rate, crops)
 
 
 @export("nn.separable_conv2d")
@@ -180,13 +186,8 @@ def separable_conv2d(input, depthwise_filter, pointwise_filter, strides, padding
         pointwise_filter = ops.convert_to_tensor(pointwise_filter, name="pointwise_filter")
         if rate is None:
             rate = [1, 1]
-        if all(r == 1 for r in rate):
-            middle = depthwise_conv2d_native(
-                input, depthwise_filter, strides=strides, padding=padding,
-                data_format=data_format or "NHWC", name="depthwise")
-        else:
-            middle = _dilated(input, depthwise_filter, strides, padding, rate, data_format,
-                              "depthwise", depthwise_conv2d_native)
+        middle = _dilated(input, depthwise_filter, strides, padding, rate, data_format,
+                          "depthwise", depthwise_conv2d_native)
         return gen_ops.Conv2D(middle, pointwise_filter, [1, 1, 1, 1], padding="VALID",
                               data_format=data_format, name=scope)
 

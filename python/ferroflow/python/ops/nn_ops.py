@@ -82,17 +82,17 @@ def _softmax(op, logits, axis, name):
                 "dimensions in the input. Received: dim=%d" % (
                     shape.ndims, shape.ndims, shape.ndims, axis_value))
         axis_value %= shape.ndims
+    array_ops.rank(logits)
     rank = array_ops.rank(logits)
     axis_value = axis_value % rank if shape.ndims is None else axis_value
 
-    def swap(tensor, out_name=None):
+    def swap(tensor, last, out_name=None):
         return array_ops.transpose(tensor, array_ops.concat([
-            math_ops.range(axis_value), [gen_ops.Sub(rank, 1)],
-            math_ops.range(axis_value + 1, gen_ops.Sub(rank, 1)), [axis_value]], 0),
-            name=out_name or "transpose")
+            math_ops.range(axis_value), [last], math_ops.range(axis_value + 1, last),
+            [axis_value]], 0), name=out_name)
 
-    output = op(swap(logits))
-    output = swap(output, name)
+    output = op(swap(logits, gen_ops.Sub(rank, 1)))
+    output = swap(output, gen_ops.Sub(rank, 1), name)
     output.set_shape(shape)
     return output
 
@@ -182,7 +182,7 @@ def dropout(x, keep_prob=None, noise_shape=None, seed=None, name=None, rate=None
             if rate.dtype != x.dtype:
                 raise ValueError("`x.dtype` must match `rate.dtype`. Received: x.dtype=%s and "
                                  "rate.dtype=%s" % (x.dtype, rate.dtype))
-            result = x / (1 - rate)
+            result = gen_ops.RealDiv(x, gen_ops.Sub(constant_op.constant(1, dtype=x.dtype), rate))
         else:
             result = gen_ops.Mul(x, convert(1 / (1 - rate), dtype=x.dtype))
         shape = _noise_shape(x, noise_shape)

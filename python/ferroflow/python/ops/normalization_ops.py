@@ -88,12 +88,11 @@ def weighted_moments(x, axes, frequency_weights, name=None, keep_dims=None, keep
         # The weights may have fewer dimensions: they count once for each element of x.
         broadcast = weights + array_ops.zeros_like(x)
         total = math_ops.reduce_sum(broadcast, axes, name="sum_of_weights", keepdims=True)
-        divisor = gen_ops.Reciprocal(total, name="inv_weight_sum")
-        mean = gen_ops.Mul(weighted, divisor)
+        mean = math_ops.div_no_nan(weighted, total)
         distance = math_ops.reduce_sum(
-            gen_ops.Mul(weights, gen_ops.SquaredDifference(x, mean)), axes,
+            weights * gen_ops.SquaredDifference(x, mean), axes,
             name="weighted_distsq", keepdims=True)
-        variance = gen_ops.Mul(distance, divisor)
+        variance = math_ops.div_no_nan(distance, total)
         if not keepdims:
             mean = array_ops.squeeze(mean, axis=axes)
             variance = array_ops.squeeze(variance, axis=axes)
@@ -108,8 +107,9 @@ def batch_normalization(x, mean, variance, offset, scale, variance_epsilon, name
         inverse = math_ops.rsqrt(variance + variance_epsilon)
         if scale is not None:
             inverse *= scale
+        scaled = x * math_ops.cast(inverse, x.dtype)
         shift = offset - mean * inverse if offset is not None else -mean * inverse
-        return x * math_ops.cast(inverse, x.dtype) + math_ops.cast(shift, x.dtype)
+        return scaled + math_ops.cast(shift, x.dtype)
 
 
 @export("nn.batch_norm_with_global_normalization")
