@@ -140,7 +140,12 @@ fn addresses(
     let job = ["PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID", "SLURM_JOB_ID"]
         .into_iter()
         .find_map(|name| env(name).map(|v| v + &env("SLURM_STEP_ID").unwrap_or_default()));
+    // torchrun's own store listens at MASTER_PORT.
+    let is_taken = env("TORCHELASTIC_USE_AGENT_STORE").is_some_and(|v| v == "True");
     let port = match (env("MASTER_PORT"), &job) {
+        (Some(port), _) if is_taken => {
+            port_of(&(env("TORCHELASTIC_RUN_ID").unwrap_or_default() + &port)).to_string()
+        }
         (Some(port), _) => port,
         (None, Some(job)) => port_of(job).to_string(),
         (None, None) => "29400".into(),
@@ -214,6 +219,9 @@ mod tests {
         let torch =
             [("RANK", "3"), ("WORLD_SIZE", "4"), ("MASTER_ADDR", "h"), ("MASTER_PORT", "99")];
         assert_eq!(found(&torch).unwrap(), Some((3, 4, vec!["h:99".into()])));
+        let store = [("TORCHELASTIC_USE_AGENT_STORE", "True"), ("TORCHELASTIC_RUN_ID", "x")];
+        let (_, _, addresses) = found(&[&torch[..], &store].concat()).unwrap().unwrap();
+        assert!(addresses[0].starts_with("h:2"), "the store's port is taken: {addresses:?}");
         let mpi = [
             ("OMPI_COMM_WORLD_RANK", "0"),
             ("OMPI_COMM_WORLD_SIZE", "2"),

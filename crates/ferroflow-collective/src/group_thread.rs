@@ -118,9 +118,9 @@ impl GroupThread {
         Ok(GroupThread { queue, abort, thread: Some(thread) })
     }
 
-    /// Runs `work` on the group's thread after all earlier calls, then `done` with its result. `done`
-    /// must not block. `what` names the call in errors. All ranks must submit the same calls in the
-    /// same order.
+    /// Runs `work` on the group's thread after all earlier calls, then `done` with its result.
+    /// `done` must not block. `what` names the call in errors. All ranks must submit the same calls
+    /// in the same order.
     pub fn submit(
         &self,
         what: impl Into<String>,

@@ -1,5 +1,6 @@
 //! `ferroflow._ferroflow`: the part of the Python package that is written in Rust. Graphs and
-//! sessions live here; Python holds handles to their nodes.
+//! sessions live here; Python holds handles to their nodes. `reduce` has the collectives for all
+//! frameworks.
 
 mod apply;
 mod array;
@@ -15,6 +16,7 @@ mod infer;
 mod made_at;
 mod names;
 mod ops;
+mod reduce;
 mod server;
 mod session;
 mod wire;
@@ -41,5 +43,6 @@ fn _ferroflow(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(array::decode_tensor, module)?)?;
     module.add_function(wrap_pyfunction!(session::reset, module)?)?;
     module.add_function(wrap_pyfunction!(command::main, module)?)?;
+    reduce::register(module)?;
     Ok(())
 }

@@ -1,0 +1,79 @@
+"""Data-parallel training of Keras models with Horovod's API: `import ferroflow.keras as hvd`.
+
+It works with Keras 2, and with Keras 3 on TensorFlow, torch and JAX.
+"""
+
+import numpy as np
+
+from ferroflow._hvd import arrays, core
+from ferroflow._hvd.core import (  # noqa: F401
+    Adasum, Average, Max, Min, ProcessSet, Product, Sum, add_process_set, ccl_built, cross_rank,
+    cross_size, cuda_built, ddl_built, global_process_set, gloo_built, gloo_enabled, init,
+    is_homogeneous, is_initialized, local_rank, local_size, mpi_built, mpi_enabled,
+    mpi_threads_supported, nccl_built, rank, remove_process_set, rocm_built, shutdown, size,
+    start_timeline, stop_timeline)
+from ferroflow._hvd.errors import HorovodInternalError, HostsUpdatedInterrupt  # noqa: F401
+
+from . import callbacks, elastic  # noqa: F401
+from .framework import backend, keras
+from .optimizer import Compression, wrap
+
+
+def DistributedOptimizer(optimizer, name=None, device_dense="", device_sparse="",
+                         compression=Compression.none, sparse_as_dense=False,
+                         gradient_predivide_factor=1.0, op=core.Average,
+                         backward_passes_per_step=1, average_aggregated_gradients=False,
+                         num_groups=0, groups=None, process_set=global_process_set,
+                         scale_local_gradients=True):
+    """Makes an optimizer average gradients over all ranks before it applies them."""
+    if gradient_predivide_factor != 1.0 and op != core.Average:
+        raise ValueError("gradient_predivide_factor needs op == Average")
+    options = {
+        "compression": compression, "op": op, "sparse_as_dense": sparse_as_dense,
+        "gradient_predivide_factor": gradient_predivide_factor, "num_groups": num_groups,
+        "groups": groups, "process_set": process_set,
+    }
+    return wrap(optimizer, options, backward_passes_per_step, average_aggregated_gradients)
+
+
+def _values(value):
+    return np.asarray(value)
+
+
+def allreduce(value, name=None, average=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
+              process_set=global_process_set, compression=Compression.none):
+    """Reduces a value over all ranks, and returns it as a numpy array."""
+    return arrays.allreduce(_values(value), average, name, op, prescale_factor, postscale_factor,
+                            process_set)
+
+
+def allgather(value, name=None, process_set=global_process_set):
+    """Concatenates the values of all ranks, as a numpy array."""
+    return arrays.allgather(_values(value), name, process_set)
+
+
+def broadcast(value, root_rank, name=None, process_set=global_process_set):
+    """Returns the value of rank `root_rank` on all ranks, as a numpy array."""
+    return arrays.broadcast(_values(value), root_rank, name, process_set)
+
+
+def reducescatter(value, name=None, op=core.Average, process_set=global_process_set):
+    """Reduces a value and returns this rank's share of the rows, as a numpy array."""
+    return arrays.reducescatter(_values(value), name, op, process_set=process_set)
+
+
+def broadcast_global_variables(root_rank):
+    """An op that assigns the values of rank `root_rank` to all variables of the v1 graph."""
+    from ferroflow.tensorflow import broadcast_global_variables
+    return broadcast_global_variables(root_rank)
+
+
+def load_model(filepath, custom_optimizers=None, custom_objects=None,
+               compression=Compression.none):
+    """Loads a model and makes its optimizer a distributed one."""
+    objects = {cls.__name__: cls for cls in custom_optimizers or ()}
+    objects.update(custom_objects or {})
+    model = keras.models.load_model(filepath, custom_objects=objects)
+    if getattr(model, "optimizer", None) is not None:
+        DistributedOptimizer(model.optimizer, compression=compression)
+    return model

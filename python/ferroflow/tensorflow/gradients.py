@@ -1,0 +1,147 @@
+"""Reduction of lists of gradients."""
+
+import tensorflow as tf
+
+from ferroflow._hvd import core
+from ferroflow._hvd.core import global_process_set
+
+from . import mpi_ops
+from .compression import Compression
+
+
+def reduce_gradients(gradients, variables, compression=Compression.none, op=core.Average,
+                     gradient_predivide_factor=1.0, sparse_as_dense=False, num_groups=0,
+                     groups=None, process_set=global_process_set, prefix="gradient",
+                     scale_local_gradients=True):
+    """The gradients over all ranks. `None` stays None.
+
+    Every gradient is submitted when it is computed, and all are waited for together.
+    """
+    if core.size() == 1 or not process_set.included():
+        return list(gradients)
+    before, after = 1.0, 1.0
+    if op == core.Average and gradient_predivide_factor != 1.0:
+        before, after = 1.0 / gradient_predivide_factor, gradient_predivide_factor
+    names = _names(variables, len(gradients), prefix)
+    dense, slices, results = [], [], list(gradients)
+    for i, g in enumerate(gradients):
+        if g is None:
+            continue
+        if isinstance(g, tf.IndexedSlices):
+            if sparse_as_dense or op not in (core.Average, core.Sum):
+                g = tf.convert_to_tensor(g)
+            else:
+                slices.append(i)
+                continue
+        dense.append((i, g, *compression.compress(g)))
+    for members in _groups(dense, variables, num_groups, groups):
+        handles, order = [], []
+        if members[1]:
+            sent = [d[2] for d in members[0]]
+            name = f"{prefix}.group.{names[members[0][0][0]]}"
+            handles.append(mpi_ops._submit(sent, core.ALLREDUCE, name, op, process_set=process_set,
+                                           prescale=before, postscale=after))
+            order = members[0]
+        else:
+            # The last layers' gradients are computed first.
+            for d in reversed(members[0]):
+                handles.append(mpi_ops._submit([d[2]], core.ALLREDUCE, names[d[0]], op,
+                                               process_set=process_set, prescale=before,
+                                               postscale=after))
+                order.append(d)
+        if not handles:
+            continue
+        reduced, _ = mpi_ops._wait(handles, [d[2].dtype for d in order])
+        for (i, original, small, ctx), value in zip(order, reduced):
+            if not tf.executing_eagerly():
+                value.set_shape(small.shape)
+            results[i] = compression.decompress(value, ctx)
+    for i in slices:
+        g = gradients[i]
+        submitted = [mpi_ops._submit([t], core.ALLGATHER, f"{names[i]}.{part}",
+                                     process_set=process_set)
+                     for t, part in ((g.values, "values"), (g.indices, "indices"))]
+        (values, indices), _ = mpi_ops._wait(submitted, [g.values.dtype, g.indices.dtype])
+        if not tf.executing_eagerly():
+            values.set_shape([None] + list(g.values.shape[1:]))
+            indices.set_shape([None])
+        if op == core.Average:
+            values = values / tf.cast(process_set.size(), values.dtype)
+        results[i] = tf.IndexedSlices(values, indices, dense_shape=g.dense_shape)
+    return results
+
+
+def _names(variables, count, prefix):
+    """The name of each gradient: its place and its variable's name."""
+    variables = list(variables) if variables is not None else [None] * count
+    return [f"{prefix}.{i}.{getattr(v, 'name', '')}" for i, v in enumerate(variables)]
+
+
+def _groups(dense, variables, num_groups, groups):
+    """Lists of gradients, and whether they run together."""
+    if not dense:
+        return []
+    if isinstance(groups, int) and groups > 0:
+        num_groups, groups = groups, None
+    if num_groups and num_groups > 0:
+        size, rest = divmod(len(dense), num_groups)
+        at, made = 0, []
+        for i in range(num_groups):
+            end = at + size + (i < rest)
+            if end > at:
+                made.append((dense[at:end], True))
+            at = end
+        return made
+    if groups:
+        of = {id(v): k for k, members in enumerate(groups) for v in members}
+        made, rest = {}, []
+        variables = list(variables)
+        for d in dense:
+            k = of.get(id(variables[d[0]]))
+            (made.setdefault(k, []) if k is not None else rest).append(d)
+        return [(m, True) for m in made.values()] + ([(rest, False)] if rest else [])
+    return [(dense, False)]
+
+
+class _DistributedGradientTape(tf.GradientTape):
+    """Mixed into the class of the tape that is wrapped."""
+
+    def __init__(self, tape, options):
+        # The wrapped tape records; this one only changes what gradient() returns.
+        self.__dict__.update(tape.__dict__)
+        self._hvd_options = options
+        self._hvd_local = set()
+
+    def register_local_source(self, source):
+        """The gradient of this variable stays local."""
+        self._hvd_local.add(id(source))
+
+    def gradient(self, target, sources, output_gradients=None, **options):
+        gradients = super().gradient(target, sources, output_gradients, **options)
+        single = not isinstance(sources, (list, tuple))
+        flat = [gradients] if single else list(tf.nest.flatten(gradients, expand_composites=False))
+        of = [sources] if single else list(tf.nest.flatten(sources))
+        shared = [i for i, v in enumerate(of) if id(v) not in self._hvd_local]
+        reduced = reduce_gradients([flat[i] for i in shared], [of[i] for i in shared],
+                                   prefix="tape", **self._hvd_options)
+        for i, g in zip(shared, reduced):
+            flat[i] = g
+        return flat[0] if single else tf.nest.pack_sequence_as(gradients, flat)
+
+
+def DistributedGradientTape(gradtape, device_dense="", device_sparse="",
+                            compression=Compression.none, sparse_as_dense=False, op=core.Average,
+                            gradient_predivide_factor=1.0, num_groups=0, groups=None,
+                            process_set=global_process_set, scale_local_gradients=True):
+    """A tape whose `gradient()` returns the gradients over all ranks."""
+    if gradient_predivide_factor != 1.0 and op != core.Average:
+        raise ValueError("gradient_predivide_factor needs op == Average")
+    options = {
+        "compression": compression, "op": op, "sparse_as_dense": sparse_as_dense,
+        "gradient_predivide_factor": gradient_predivide_factor, "num_groups": num_groups,
+        "groups": groups, "process_set": process_set,
+    }
+    cls = type(gradtape.__class__.__name__, (_DistributedGradientTape, gradtape.__class__), {})
+    made = cls.__new__(cls)
+    _DistributedGradientTape.__init__(made, gradtape, options)
+    return made

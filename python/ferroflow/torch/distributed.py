@@ -1,0 +1,701 @@
+"""The backend `ferroflow` of `torch.distributed`, for tensors on the CPU.
+
+`import ferroflow.torch.distributed` registers it. torch 2.14 and newer find it by its entry point:
+`dist.init_process_group("ferroflow")` is then enough.
+"""
+
+import os
+import socket
+import sys
+import threading
+import time
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+from torch._C import _distributed_c10d as c10d
+
+from ferroflow._ferroflow import reduce as _reduce
+from ferroflow._hvd.core import DTYPE_NUMBERS
+
+_NUMBERS = {
+    getattr(torch, name): number
+    for name, number in DTYPE_NUMBERS.items() if hasattr(torch, name)
+}
+# Eight-bit floats and others that are moved but not reduced, by the bytes of a value.
+_MOVED = {1: 4, 2: 17, 4: 22, 8: 23, 16: 18}
+
+_SUM, _MEAN, _MIN, _MAX, _PRODUCT = range(5)
+_BITS = {"BAND": torch.bitwise_and, "BOR": torch.bitwise_or, "BXOR": torch.bitwise_xor}
+
+
+def _number_of(tensor):
+    number = _NUMBERS.get(tensor.dtype)
+    return number if number is not None else _MOVED[tensor.element_size()]
+
+
+def _values(tensor):
+    return (tensor.data_ptr(), _number_of(tensor), tensor.numel())
+
+
+def _check(tensor, what):
+    if tensor.device.type != "cpu":
+        raise RuntimeError(f"the backend ferroflow moves tensors on the CPU; {what} got one on "
+                           f"{tensor.device}. Use backend='cpu:ferroflow,cuda:nccl' for both")
+    if tensor.layout is not torch.strided:
+        raise RuntimeError(f"{what} of sparse tensors is not supported by the backend ferroflow")
+
+
+def _reduce_name(op):
+    """The name of a torch reduce operation, such as SUM."""
+    return str(getattr(op, "op", op)).rsplit(".", 1)[-1].upper()
+
+
+class _Work(dist._Work if hasattr(dist, "_Work") else c10d.Work):
+    """The pending result of a collective."""
+
+    def __init__(self, work, result, finish=None, timeout=None):
+        super().__init__()
+        self._work, self._result, self._finish = work, result, finish
+        self._timeout, self._future = timeout, None
+
+    def _completed(self):
+        if self._finish is not None:
+            finish, self._finish = self._finish, None
+            finish()
+
+    def wait(self, timeout=timedelta(0)):
+        limit = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
+        limit = limit if limit and limit > 0 else self._timeout
+        if not self._work.wait(limit):
+            raise RuntimeError(f"the collective was not complete after {limit} s")
+        self._completed()
+        _received.source = self._work.source
+        return True
+
+    def is_completed(self):
+        return self._work.is_completed()
+
+    def is_success(self):
+        return self._work.is_completed() and self._work.exception() is None
+
+    def exception(self):
+        return self._work.exception()
+
+    def synchronize(self):
+        self.wait()
+
+    def result(self):
+        self.wait()
+        return self._result
+
+    def source_rank(self):
+        return self._work.source
+
+    _source_rank = source_rank
+
+    def get_future(self):
+        if self._future is None:
+            future = self._future = torch.futures.Future()
+
+            def done(error):
+                if error is not None:
+                    future.set_exception(error)
+                    return
+                try:
+                    self._completed()
+                except Exception as e:
+                    future.set_exception(e)
+                    return
+                future.set_result(self._result)
+
+            self._work.add_done_callback(done)
+        return self._future
+
+
+# The sender of the message that this thread received last.
+_received = threading.local()
+
+
+def _add_source_rank():
+    """torch hides the works of Python backends, and with them the sender of a message from any
+    source, which `dist.recv` asks for after it has waited."""
+    of_torch = c10d.Work._source_rank
+
+    def source_rank(work):
+        try:
+            return of_torch(work)
+        except RuntimeError:
+            source = getattr(_received, "source", None)
+            if source is None:
+                raise
+            return source
+
+    c10d.Work._source_rank = source_rank
+
+
+class _Several:
+    """Several works as one."""
+
+    def __init__(self, works):
+        self._works = works
+
+    @property
+    def source(self):
+        return self._works[-1].source if self._works else 0
+
+    def wait(self, timeout=None):
+        return all([w.wait(timeout) for w in self._works])
+
+    def is_completed(self):
+        return all(w.is_completed() for w in self._works)
+
+    def exception(self):
+        return next((e for e in (w.exception() for w in self._works) if e is not None), None)
+
+    def add_done_callback(self, callback):
+        left = [len(self._works)]
+        if not self._works:
+            callback(None)
+            return
+
+        def one(_):
+            # Callbacks run one after the other, on one thread.
+            left[0] -= 1
+            if left[0] == 0:
+                callback(self.exception())
+        for work in self._works:
+            work.add_done_callback(one)
+
+
+def _own_host():
+    """The address at which other ranks reach this host."""
+    given = os.environ.get("FERROFLOW_HOST_ADDRESS")
+    if given:
+        return given
+    master = os.environ.get("MASTER_ADDR")
+    if not master:
+        return "127.0.0.1"
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(master, 9, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, kind) as probe:
+            # Connecting a datagram socket sends nothing. It chooses the interface.
+            probe.connect(address)
+            own = probe.getsockname()[0]
+    except OSError:
+        return "127.0.0.1"
+    # A loopback address means that this host is the master's.
+    return master if own.startswith("127.") or own == "::1" or own == address[0] else own
+
+
+_groups = []
+
+
+def _wait_for(store, key, timeout):
+    """The text of a key. An error if a rank of another group is lost meanwhile."""
+    end = time.monotonic() + timeout
+    while True:
+        try:
+            store.wait([key], timedelta(seconds=1))
+            return store.get(key).decode()
+        except RuntimeError:
+            for group in _groups:
+                cause = group._group.failure()
+                if cause:
+                    raise RuntimeError(cause) from None
+            if time.monotonic() >= end:
+                raise RuntimeError(
+                    f"rank 0 of the group did not call init_process_group or new_group within "
+                    f"{timeout:.0f} s") from None
+
+
+class ProcessGroupFerroflow(c10d.Backend):
+    """The ranks of a torch process group, connected by Ferroflow's collectives."""
+
+    def __init__(self, store, rank, size, timeout=timedelta(minutes=30)):
+        super().__init__(rank, size)
+        self._store, self._own_rank, self._own_size = store, rank, size
+        self._timeout = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
+        self._addresses = {}
+        self._sequence = 0
+        self._coalescing = None
+        bind = "::" if ":" in _own_host() else "0.0.0.0"
+        if _own_host() in ("127.0.0.1", "localhost"):
+            bind = "127.0.0.1"
+        messages = _reduce.GroupListener(bind)
+        host = _own_host()
+        store.set(f"ferroflow/messages/{rank}", _joined(host, messages.port))
+        listener = None
+        if rank == 0:
+            listener = _reduce.GroupListener(bind)
+            token = os.urandom(16).hex()
+            store.set("ferroflow/rank0", f"{_joined(host, listener.port)} {token}")
+        address, token = _wait_for(store, "ferroflow/rank0", self._timeout).split(" ")
+        self._group = _reduce.OrderedGroup.connect(
+            rank, size, address, token, self._timeout, self._timeout, listener, messages,
+            [g._group for g in _groups])
+        _groups.append(self)
+        _install_hook()
+
+    # What torch asks a backend.
+
+    def getBackendName(self):
+        return "ferroflow"
+
+    def name(self):
+        return "ferroflow"
+
+    @property
+    def supports_coalescing(self):
+        return True
+
+    def _get_sequence_number_for_group(self):
+        return self._sequence
+
+    def _set_sequence_number_for_group(self):
+        pass
+
+    def set_timeout(self, timeout):
+        self._timeout = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
+
+    _set_default_timeout = set_timeout
+
+    def shutdown(self):
+        if self in _groups:
+            _groups.remove(self)
+        self._group.close()
+
+    def abort(self):
+        self._group.abort(f"rank {self._own_rank} aborted the process group")
+        self.shutdown()
+
+    def _wait_for_pending_works(self):
+        self.barrier().wait()
+
+    # Collectives.
+
+    def _submit(self, kind, what, tensors, result, op=_SUM, root=0, counts=None, finish=None,
+                keep=None):
+        self._sequence += 1
+        work = self._group.submit(kind, what, [_values(t) for t in tensors], (tensors, keep),
+                                  op, root, counts)
+        if self._coalescing is not None:
+            self._coalescing.append((work, finish))
+        return _Work(work, result, finish, self._timeout)
+
+    def start_coalescing(self):
+        self._coalescing = []
+
+    _start_coalescing = start_coalescing
+
+    def end_coalescing(self, *_):
+        works, self._coalescing = self._coalescing or [], None
+
+        def finish():
+            for _, one in works:
+                if one is not None:
+                    one()
+        return _Work(_Several([w for w, _ in works]), [], finish, self._timeout)
+
+    _end_coalescing = end_coalescing
+
+    def _reduced(self, tensors, name, what):
+        """Contiguous real tensors that can be reduced in place, the operation, and what copies the
+        results back."""
+        for tensor in tensors:
+            _check(tensor, what)
+        op = {"SUM": _SUM, "AVG": _MEAN, "MIN": _MIN, "MAX": _MAX, "PRODUCT": _PRODUCT}.get(name)
+        if op is None:
+            raise ValueError(f"the backend ferroflow does not support ReduceOp.{name} in {what}")
+        work = []
+        for tensor in tensors:
+            values = tensor.detach()
+            if values.is_complex():
+                if op not in (_SUM, _MEAN):
+                    raise ValueError(f"ReduceOp.{name} of complex tensors is not supported")
+                values = torch.view_as_real(values)
+            if values.dtype == torch.bool:
+                # A sum of booleans says whether any is true, a product whether all are.
+                op = {_SUM: _MAX, _PRODUCT: _MIN}.get(op, op)
+                values = values.view(torch.uint8)
+            elif values.dtype not in _NUMBERS:
+                raise ValueError(f"the backend ferroflow does not reduce {values.dtype}")
+            work.append(values if values.is_contiguous() else values.contiguous())
+
+        def copy_back():
+            for tensor, values in zip(tensors, work):
+                if values.data_ptr() == tensor.data_ptr():
+                    continue
+                if tensor.is_complex():
+                    values = torch.view_as_complex(values)
+                elif tensor.dtype == torch.bool:
+                    values = values.view(torch.bool)
+                tensor.detach().copy_(values)
+
+        is_copied = any(w.data_ptr() != t.data_ptr() for w, t in zip(work, tensors))
+        return work, op, copy_back if is_copied else None
+
+    def allreduce(self, tensors, opts=None):
+        tensors = tensors if isinstance(tensors, (list, tuple)) else [tensors]
+        name = _reduce_name(opts.reduceOp) if opts is not None else "SUM"
+        if name in _BITS:
+            return self._allreduce_bits(tensors, _BITS[name], name)
+        work, op, copy_back = self._reduced(tensors, name, "all_reduce")
+        return self._submit("allreduce", _described("all_reduce", tensors, name), work, tensors,
+                            op, finish=copy_back, keep=tensors)
+
+    def _allreduce_bits(self, tensors, combine, name):
+        gathered = []
+        for tensor in tensors:
+            _check(tensor, "all_reduce")
+            if tensor.is_floating_point() or tensor.is_complex():
+                raise ValueError(f"ReduceOp.{name} needs integers, not {tensor.dtype}")
+            gathered.append(torch.empty((self._own_size,) + tuple(tensor.shape),
+                                        dtype=tensor.dtype))
+        works = [self.all_gather_single(out, t) for out, t in zip(gathered, tensors)]
+
+        def finish():
+            for tensor, out in zip(tensors, gathered):
+                value = out[0]
+                for other in out[1:]:
+                    value = combine(value, other)
+                tensor.detach().copy_(value)
+        return _Work(_Several([w._work for w in works]), tensors, finish, self._timeout)
+
+    def allreduce_coalesced(self, tensors, opts=None):
+        return self.allreduce(tensors, opts)
+
+    def broadcast(self, tensors, opts=None):
+        tensors = tensors if isinstance(tensors, (list, tuple)) else [tensors]
+        root = opts.rootRank if opts is not None else 0
+        work, copy_back = _moved(tensors, "broadcast")
+        return self._submit("broadcast", _described("broadcast", tensors, f"from rank {root}"),
+                            work, tensors, root=root, finish=copy_back, keep=tensors)
+
+    def reduce(self, tensors, opts=None):
+        name = _reduce_name(opts.reduceOp) if opts is not None else "SUM"
+        root = opts.rootRank if opts is not None else 0
+        work, op, copy_back = self._reduced(tensors, name, "reduce")
+        if self._own_rank != root:
+            copy_back = None
+        return self._submit("reduce", _described("reduce", tensors, name), work, tensors, op,
+                            root=root, finish=copy_back, keep=tensors)
+
+    def all_gather_single(self, output, input, opts=None):
+        _check(output, "all_gather"), _check(input, "all_gather")
+        if output.numel() != input.numel() * self._own_size:
+            raise ValueError(f"all_gather of {input.numel()} values on {self._own_size} ranks needs "
+                             f"an output of {input.numel() * self._own_size} values, not "
+                             f"{output.numel()}")
+        work, copy_back = _moved([output], "all_gather", reads=False)
+        return self._submit("allgather", _described("all_gather", [input]),
+                            [work[0], input.detach().contiguous()], [output], finish=copy_back,
+                            keep=output)
+
+    _allgather_base = all_gather_single
+
+    def allgather(self, outputs, inputs, opts=None):
+        if len(inputs) != 1 or len(outputs) != 1:
+            raise ValueError("all_gather takes one input tensor and one list of output tensors")
+        outputs, tensor = outputs[0], inputs[0]
+        for out in outputs:
+            _check(out, "all_gather")
+        _check(tensor, "all_gather")
+        if len(outputs) != self._own_size:
+            raise ValueError(f"all_gather needs {self._own_size} output tensors, not "
+                             f"{len(outputs)}")
+        if any(out.shape != outputs[0].shape for out in outputs):
+            return self._gather_uneven(outputs, tensor)
+        return self._gather_list(outputs, tensor)
+
+    def _gather_list(self, outputs, tensor):
+        flat = torch.empty(tensor.numel() * self._own_size, dtype=tensor.dtype)
+
+        def finish():
+            for out, part in zip(outputs, flat.chunk(self._own_size) if flat.numel() else ()):
+                out.detach().copy_(part.view(tensor.shape).view_as(out))
+        return self._submit("allgather", _described("all_gather", [tensor]),
+                            [flat, tensor.detach().contiguous()], outputs, finish=finish)
+
+    def _gather_uneven(self, outputs, tensor):
+        """Every rank sends its tensor to all others."""
+        counts = [o.numel() for o in outputs]
+        mine = tensor.detach().contiguous().view(-1)
+        flat = torch.empty(sum(counts), dtype=tensor.dtype)
+        sent = mine.repeat(self._own_size)
+
+        def finish():
+            for out, part in zip(outputs, flat.split(counts)):
+                out.detach().copy_(part.view_as(out))
+        return self._submit("alltoall", _described("all_gather", [tensor]), [flat, sent], outputs,
+                            counts=([mine.numel()] * self._own_size, counts), finish=finish)
+
+    def allgather_coalesced(self, output_lists, inputs, opts=None):
+        works = []
+        for i, tensor in enumerate(inputs):
+            works.append(self._gather_list([row[i] for row in output_lists], tensor))
+        return self._all(works, output_lists)
+
+    def _all(self, works, result):
+        def finish():
+            for work in works:
+                work._completed()
+        return _Work(_Several([w._work for w in works]), result, finish, self._timeout)
+
+    def all_gather_single_coalesced(self, outputs, inputs, opts=None):
+        return self._all([self.all_gather_single(o, i) for o, i in zip(outputs, inputs)], outputs)
+
+    allgather_into_tensor_coalesced = all_gather_single_coalesced
+
+    def reduce_scatter_single(self, output, input, opts=None):
+        name = _reduce_name(opts.reduceOp) if opts is not None else "SUM"
+        _check(output, "reduce_scatter")
+        if input.numel() != output.numel() * self._own_size:
+            raise ValueError(f"reduce_scatter of {input.numel()} values on {self._own_size} ranks "
+                             f"needs an output of {input.numel() // self._own_size} values, not "
+                             f"{output.numel()}")
+        [values], op, _ = self._reduced([input], name, "reduce_scatter")
+        [work], copy_back = _moved([output], "reduce_scatter", reads=False)
+        target = torch.view_as_real(work) if work.is_complex() else work
+        target = target.view(torch.uint8) if target.dtype == torch.bool else target
+        return self._submit("reduce_scatter", _described("reduce_scatter", [input], name),
+                            [target, values], [output], op, finish=copy_back, keep=(output, input))
+
+    _reduce_scatter_base = reduce_scatter_single
+
+    def reduce_scatter(self, outputs, input_lists, opts=None):
+        if len(outputs) != 1 or len(input_lists) != 1:
+            raise ValueError("reduce_scatter takes one output tensor and one list of inputs")
+        output, inputs = outputs[0], input_lists[0]
+        if len(inputs) != self._own_size:
+            raise ValueError(f"reduce_scatter needs {self._own_size} input tensors, not "
+                             f"{len(inputs)}")
+        if any(t.numel() != output.numel() for t in inputs):
+            return self._reduce_scatter_uneven(output, inputs, opts)
+        flat = torch.cat([t.detach().reshape(-1) for t in inputs])
+        return self.reduce_scatter_single(output, flat, opts)
+
+    def _reduce_scatter_uneven(self, output, inputs, opts):
+        flat = torch.cat([t.detach().reshape(-1) for t in inputs])
+        work = self.allreduce([flat], opts)
+        start = sum(t.numel() for t in inputs[:self._own_rank])
+
+        def finish():
+            work._completed()
+            output.detach().copy_(flat[start:start + output.numel()].view_as(output))
+        return _Work(work._work, [output], finish, self._timeout)
+
+    def reduce_scatter_single_coalesced(self, outputs, inputs, opts=None):
+        works = [self.reduce_scatter_single(o, i, opts) for o, i in zip(outputs, inputs)]
+        return self._all(works, outputs)
+
+    reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
+
+    def all_to_all_single(self, output, input, output_splits=None, input_splits=None, opts=None):
+        _check(output, "all_to_all"), _check(input, "all_to_all")
+        to = self._splits(input, input_splits, "input")
+        from_ = self._splits(output, output_splits, "output")
+        [work], copy_back = _moved([output], "all_to_all", reads=False)
+        return self._submit("alltoall", _described("all_to_all", [input]),
+                            [work, input.detach().contiguous()], [output], counts=(to, from_),
+                            finish=copy_back, keep=output)
+
+    alltoall_base = all_to_all_single
+
+    def _splits(self, tensor, splits, which):
+        rows = tensor.shape[0] if tensor.dim() else 0
+        each = tensor.numel() // rows if rows else 0
+        if not splits:
+            if rows % self._own_size:
+                raise ValueError(f"{rows} rows of the {which} cannot be split evenly over "
+                                 f"{self._own_size} ranks")
+            return [rows // self._own_size * each] * self._own_size
+        if len(splits) != self._own_size or sum(splits) != rows:
+            raise ValueError(f"the {which} splits {list(splits)} do not divide {rows} rows over "
+                             f"{self._own_size} ranks")
+        return [s * each for s in splits]
+
+    def alltoall(self, outputs, inputs, opts=None):
+        for tensor in list(outputs) + list(inputs):
+            _check(tensor, "all_to_all")
+        counts = ([t.numel() for t in inputs], [t.numel() for t in outputs])
+        sent = torch.cat([t.detach().reshape(-1) for t in inputs])
+        flat = torch.empty(sum(counts[1]), dtype=sent.dtype)
+
+        def finish():
+            for out, part in zip(outputs, flat.split(counts[1])):
+                out.detach().copy_(part.view_as(out))
+        return self._submit("alltoall", _described("all_to_all", inputs), [flat, sent], outputs,
+                            counts=counts, finish=finish)
+
+    def gather(self, outputs, inputs, opts=None):
+        tensor, root = inputs[0], opts.rootRank if opts is not None else 0
+        _check(tensor, "gather")
+        size, mine = self._own_size, tensor.detach().contiguous().view(-1)
+        is_root = self._own_rank == root
+        to = [mine.numel() if r == root else 0 for r in range(size)]
+        outs = outputs[0] if is_root and outputs else []
+        if is_root and len(outs) != size:
+            raise ValueError(f"gather needs {size} output tensors on rank {root}, not {len(outs)}")
+        from_ = [o.numel() for o in outs] if is_root else [0] * size
+        flat = torch.empty(sum(from_), dtype=tensor.dtype)
+
+        def finish():
+            for out, part in zip(outs, flat.split(from_) if is_root else ()):
+                out.detach().copy_(part.view_as(out))
+        return self._submit("alltoall", _described("gather", [tensor], f"to rank {root}"),
+                            [flat, mine], outs, counts=(to, from_), finish=finish)
+
+    def scatter(self, outputs, inputs, opts=None):
+        output, root = outputs[0], opts.rootRank if opts is not None else 0
+        _check(output, "scatter")
+        size, is_root = self._own_size, self._own_rank == root
+        ins = inputs[0] if is_root and inputs else []
+        if is_root and len(ins) != size:
+            raise ValueError(f"scatter needs {size} input tensors on rank {root}, not {len(ins)}")
+        sent = torch.cat([t.detach().reshape(-1) for t in ins]) if ins else \
+            torch.empty(0, dtype=output.dtype)
+        to = [t.numel() for t in ins] if is_root else [0] * size
+        from_ = [output.numel() if r == root else 0 for r in range(size)]
+        [work], copy_back = _moved([output], "scatter", reads=False)
+        return self._submit("alltoall", _described("scatter", [output], f"from rank {root}"),
+                            [work, sent], [output], counts=(to, from_), finish=copy_back,
+                            keep=output)
+
+    def barrier(self, opts=None):
+        return self._submit("barrier", "barrier", [], [])
+
+    def monitored_barrier(self, opts=None, wait_all_ranks=False, *_, **options):
+        """A barrier that names the ranks that are missing when the time is up."""
+        timeout = getattr(opts, "timeout", None) or options.get("timeout")
+        limit = timeout.total_seconds() if isinstance(timeout, timedelta) and \
+            timeout.total_seconds() > 0 else self._timeout
+        self._monitored = getattr(self, "_monitored", 0) + 1
+        key = f"ferroflow/barrier/{self._monitored}"
+        self._store.set(f"{key}/{self._own_rank}", "here")
+        if self._own_rank == 0:
+            missing = self._missing(key, limit, wait_all_ranks)
+            self._store.set(f"{key}/result", missing)
+        else:
+            try:
+                self._store.wait([f"{key}/result"], timedelta(seconds=limit + 5))
+                missing = self._store.get(f"{key}/result").decode()
+            except RuntimeError:
+                failure = self._group.failure()
+                missing = f"rank 0 did not answer ({failure})" if failure else "rank 0"
+        if missing:
+            raise RuntimeError(f"monitored_barrier: ranks {missing} did not reach the barrier "
+                               f"within {limit} s")
+
+    monitoredBarrier = monitored_barrier
+
+    def _missing(self, key, limit, wait_all_ranks):
+        end, missing = time.monotonic() + limit, []
+        for rank in range(1, self._own_size):
+            left = max(end - time.monotonic(), 0.001)
+            while True:
+                try:
+                    self._store.wait([f"{key}/{rank}"], timedelta(seconds=min(left, 0.5)))
+                    break
+                except RuntimeError:
+                    left = end - time.monotonic()
+                    if left <= 0 or self._group.failure():
+                        missing.append(rank)
+                        break
+            if missing and not wait_all_ranks:
+                break
+        return ", ".join(str(r) for r in missing)
+
+    # Messages.
+
+    def _address(self, rank):
+        if rank not in self._addresses:
+            self._addresses[rank] = self._store.get(f"ferroflow/messages/{rank}").decode()
+        return self._addresses[rank]
+
+    def send(self, tensors, dst, tag=0):
+        tensor = tensors[0]
+        _check(tensor, "send")
+        values = tensor.detach().contiguous()
+        work = self._group.send(_values(values), values, dst, self._address(dst), tag)
+        if self._coalescing is not None:
+            self._coalescing.append((work, None))
+        return _Work(work, tensors, None, self._timeout)
+
+    def recv(self, tensors, src, tag=0):
+        return self._receive(tensors, (src, self._address(src)), tag)
+
+    def recv_anysource(self, tensors, tag=0):
+        return self._receive(tensors, None, tag)
+
+    recvAnysource = recv_anysource
+
+    def _receive(self, tensors, source, tag):
+        [values], copy_back = _moved([tensors[0]], "recv", reads=False)
+        work = self._group.receive(_values(values), (values, tensors), tag, source)
+        if self._coalescing is not None:
+            self._coalescing.append((work, copy_back))
+        return _Work(work, tensors, copy_back, self._timeout)
+
+
+def _joined(host, port):
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _described(what, tensors, more=None):
+    shapes = ", ".join(f"{str(t.dtype)[6:]}{list(t.shape)}" for t in tensors[:3])
+    return f"{what}{f' ({more})' if more else ''} of {shapes}"
+
+
+def _moved(tensors, what, reads=True):
+    """Contiguous tensors for values that are moved, and what copies the results back."""
+    work = []
+    for tensor in tensors:
+        _check(tensor, what)
+        values = tensor.detach()
+        if not values.is_contiguous():
+            values = values.contiguous() if reads else torch.empty(values.shape, dtype=values.dtype)
+        work.append(values)
+    if all(w.data_ptr() == t.data_ptr() for w, t in zip(work, tensors)):
+        return work, None
+
+    def copy_back():
+        for tensor, values in zip(tensors, work):
+            if values.data_ptr() != tensor.data_ptr():
+                tensor.detach().copy_(values)
+    return work, copy_back
+
+
+_hooked = False
+
+
+def _install_hook():
+    """An uncaught exception fails the groups of this rank at once, with its text."""
+    global _hooked
+    if _hooked:
+        return
+    _hooked = True
+    before = sys.excepthook
+
+    def hook(kind, value, trace):
+        if not issubclass(kind, KeyboardInterrupt):
+            for group in list(_groups):
+                text = f"rank {group._own_rank} raised {kind.__name__}: {value}"
+                group._group.abort(text[:2000])
+        before(kind, value, trace)
+
+    sys.excepthook = hook
+
+
+def _create(store, rank, size, timeout):
+    return ProcessGroupFerroflow(store, rank, size, timeout)
+
+
+def register():
+    """Makes the backend known to torch. Calling it again does nothing."""
+    if "FERROFLOW" not in getattr(dist.Backend, "_plugins", {}):
+        dist.Backend.register_backend("ferroflow", _create, devices=["cpu"])
+        _add_source_rank()
+
+
+register()

@@ -1,0 +1,135 @@
+"""The state of a torch training that survives lost ranks."""
+
+import copy
+
+import torch
+
+from ferroflow._hvd.elastic import ObjectState
+
+from ..functions import allgather_object, broadcast_object, broadcast_optimizer_state, \
+    broadcast_parameters
+from .sampler import ElasticSampler
+
+
+class TorchState(ObjectState):
+    """Models, optimizers, samplers and plain values. Arguments become attributes."""
+
+    def __init__(self, model=None, optimizer=None, **kwargs):
+        if model is not None:
+            kwargs["model"] = model
+        if optimizer is not None:
+            kwargs["optimizer"] = optimizer
+        self._handlers = {}
+        plain = {}
+        for name, value in kwargs.items():
+            handler = _handler_of(value)
+            if handler is not None:
+                self._handlers[name] = handler
+            else:
+                plain[name] = value
+        super().__init__(broadcast_object, **plain)
+        for name, handler in self._handlers.items():
+            object.__setattr__(self, name, handler.value)
+
+    def __setattr__(self, name, value):
+        if name in self.__dict__.get("_handlers", {}):
+            self._handlers[name].set(value)
+        object.__setattr__(self, name, value)
+
+    def save(self):
+        for handler in self._handlers.values():
+            handler.save()
+        super().save()
+
+    def restore(self):
+        for handler in self._handlers.values():
+            handler.restore()
+        super().restore()
+
+    def sync(self):
+        for handler in self._handlers.values():
+            handler.sync()
+        super().sync()
+
+    def reset(self):
+        for handler in self._handlers.values():
+            handler.reset()
+        super().reset()
+
+
+class _Handler:
+    def __init__(self, value):
+        self.value = value
+        self.save()
+
+    def set(self, value):
+        self.value = value
+        self.save()
+
+    def reset(self):
+        """After the ranks have changed."""
+
+
+class _ModelHandler(_Handler):
+    def save(self):
+        self._saved = copy.deepcopy(self.value.state_dict())
+
+    def restore(self):
+        self.value.load_state_dict(self._saved)
+
+    def sync(self):
+        broadcast_parameters(self.value.state_dict(), root_rank=0)
+        self.save()
+
+
+class _OptimizerHandler(_Handler):
+    def save(self):
+        self._saved = copy.deepcopy(self.value.state_dict())
+
+    def restore(self):
+        self.value.load_state_dict(copy.deepcopy(self._saved))
+        self._forget()
+
+    def sync(self):
+        self._forget()
+        broadcast_optimizer_state(self.value, root_rank=0)
+        self.save()
+
+    def _forget(self):
+        """Drops gradients whose reduction was interrupted."""
+        handles = getattr(self.value, "_handles", None)
+        if handles is not None:
+            handles.clear()
+            self.value._ready.clear()
+            self.value._synchronized = False
+            for p in self.value._passes:
+                self.value._passes[p] = self.value.backward_passes_per_step
+
+
+class _SamplerHandler(_Handler):
+    def save(self):
+        self._saved = copy.deepcopy(self.value.state_dict())
+
+    def restore(self):
+        self.value.load_state_dict(self._saved)
+
+    def sync(self):
+        # Samples that any rank has processed are not processed again.
+        states = allgather_object(self.value.state_dict())
+        done = set().union(*(s["processed_indices"] for s in states))
+        state = dict(states[0], processed_indices=done)
+        self.value.load_state_dict(state)
+        self.save()
+
+    def reset(self):
+        self.value.reset()
+
+
+def _handler_of(value):
+    if isinstance(value, torch.nn.Module):
+        return _ModelHandler(value)
+    if isinstance(value, torch.optim.Optimizer):
+        return _OptimizerHandler(value)
+    if isinstance(value, ElasticSampler):
+        return _SamplerHandler(value)
+    return None

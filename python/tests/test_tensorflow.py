@@ -1,0 +1,155 @@
+"""`ferroflow.tensorflow`: eagerly, in tf.function and in v1 sessions."""
+
+import unittest
+
+import ranks
+
+
+def everything():
+    """Every function and type, on a rank."""
+    import numpy as np
+    import tensorflow as tf
+
+    import ferroflow.tensorflow as hvd
+    hvd.init()
+    r, n = hvd.rank(), hvd.size()
+    for dtype in (tf.float32, tf.float64, tf.float16, tf.bfloat16, tf.int8, tf.int16, tf.int32,
+                  tf.int64, tf.uint8):
+        def numbers(tensor):
+            return tf.cast(tensor, tf.int64).numpy().tolist()
+
+        def calls(x):
+            return (hvd.allreduce(x, op=hvd.Sum), hvd.allgather(x), hvd.broadcast(x, n - 1),
+                    hvd.alltoall(tf.tile(x[:1], [n])),
+                    hvd.reducescatter(tf.tile(x[:1], [n]), op=hvd.Max),
+                    hvd.grouped_allreduce([x, x], op=hvd.Min)[1], hvd.grouped_allgather([x])[0])
+        x = tf.cast(tf.range(6) % 3 + r, dtype)
+        total = sum(np.arange(6) % 3 + q for q in range(n)).tolist()
+        joined = np.concatenate([np.arange(6) % 3 + q for q in range(n)]).tolist()
+        for each in (calls, tf.function(calls)):
+            reduced, gathered, sent, swapped, part, least, again = each(x)
+            assert numbers(reduced) == total and reduced.dtype == dtype, dtype
+            assert numbers(gathered) == joined and numbers(again) == joined, dtype
+            assert numbers(sent) == (np.arange(6) % 3 + n - 1).tolist()
+            assert numbers(swapped) == list(range(n)) and numbers(part) == [n - 1]
+            assert numbers(least) == (np.arange(6) % 3).tolist()
+    z = hvd.allreduce(tf.constant([1 + 2j * r], tf.complex64), op=hvd.Sum)
+    assert z.numpy()[0] == n + 2j * sum(range(n))
+    rows, received = hvd.alltoall(tf.range(n * (n + 1) // 2), splits=list(range(1, n + 1)))
+    assert received.numpy().tolist() == [r + 1] * n and len(rows) == n * (r + 1)
+    assert int(hvd.rank_op()) == r and int(tf.function(hvd.size_op)()) == n
+    slices = tf.IndexedSlices(tf.ones((1, 2)), tf.constant([r]), tf.constant([n, 2]))
+    reduced = tf.convert_to_tensor(hvd.allreduce(slices, op=hvd.Sum))
+    assert reduced.numpy().tolist() == [[1.0, 1.0]] * n
+    half = hvd.allreduce(tf.ones(3), op=hvd.Sum, compression=hvd.Compression.fp16)
+    assert half.dtype == tf.float32 and half[0] == n
+    variable = tf.Variable([float(r), 2.0])
+    hvd.broadcast_variables([variable], 0)
+    assert variable[0] == 0
+    assert hvd.allgather_object(r) == list(range(n))
+    w = tf.Variable(tf.ones(3))
+    with tf.GradientTape(persistent=True) as tape:
+        reduced = tf.reduce_sum(hvd.allreduce(w, op=hvd.Sum) * (r + 1))
+        gathered = tf.reduce_sum(hvd.allgather(w) * (r + 1))
+        sent = tf.reduce_sum(hvd.broadcast(w, 0) * (r + 1))
+    total = sum(range(1, n + 1))
+    assert np.allclose(tape.gradient(reduced, w), total)
+    assert np.allclose(tape.gradient(gathered, w), total)
+    assert np.allclose(tape.gradient(sent, w), total if r == 0 else 0)
+    hvd.join()
+    hvd.shutdown()
+
+
+def _data(n):
+    import numpy as np
+    random = np.random.RandomState(0)
+    return (random.randn(4 * n, 3).astype(np.float32), random.randn(4 * n, 2).astype(np.float32))
+
+
+def trains():
+    """The tape, the v1 optimizer and its hook equal one process with the whole batch."""
+    import numpy as np
+    import tensorflow as tf
+
+    import ferroflow.tensorflow as hvd
+    hvd.init()
+    r, n = hvd.rank(), hvd.size()
+    inputs, targets = _data(n)
+    mine = slice(4 * r, 4 * r + 4)
+
+    def train(part, **options):
+        w, b = tf.Variable(tf.zeros((3, 2))), tf.Variable(tf.zeros(2))
+
+        @tf.function
+        def step(x, y):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean((x @ w + b - y) ** 2)
+            if part is mine:
+                tape = hvd.DistributedGradientTape(tape, **options)
+            for g, v in zip(tape.gradient(loss, [w, b]), [w, b]):
+                v.assign_sub(0.1 * g)
+        for _ in range(10):
+            step(inputs[part], targets[part])
+        return np.concatenate([w.numpy().ravel(), b.numpy()])
+
+    whole = train(slice(None))
+    for options in ({}, {"num_groups": 1}, {"gradient_predivide_factor": 2.0}):
+        assert np.allclose(train(mine, **options), whole, atol=1e-5), options
+    v1 = tf.compat.v1
+    for passes in (1, 2):
+        with tf.Graph().as_default():
+            x = v1.placeholder(tf.float32, [None, 3])
+            y = v1.placeholder(tf.float32, [None, 2])
+            w = v1.get_variable("w", [3, 2], initializer=tf.zeros_initializer())
+            b = v1.get_variable("b", [2], initializer=tf.constant_initializer(float(r)))
+            loss = tf.reduce_mean((x @ w + b - y) ** 2)
+            optimizer = hvd.DistributedOptimizer(
+                v1.train.GradientDescentOptimizer(0.1), backward_passes_per_step=passes,
+                average_aggregated_gradients=True)
+            train_op = optimizer.minimize(loss, v1.train.get_or_create_global_step())
+            hooks = [hvd.BroadcastGlobalVariablesHook(0)]
+            with v1.train.MonitoredTrainingSession(hooks=hooks) as session:
+                for _ in range(10 * passes):
+                    session.run(train_op, {x: inputs[mine], y: targets[mine]})
+                got = np.concatenate([v.ravel() for v in session.run([w, b])])
+        assert np.allclose(got, whole, atol=1e-5), (passes, got, whole)
+    hvd.shutdown()
+
+
+def mistakes():
+    """Rank 1 has another shape: all ranks get an error that names it. XLA is refused."""
+    import tensorflow as tf
+
+    import ferroflow.tensorflow as hvd
+    hvd.init()
+    for call in (hvd.allreduce, tf.function(hvd.allreduce)):
+        try:
+            call(tf.ones(3 if hvd.rank() == 1 else 2), name="bad")
+        except tf.errors.InvalidArgumentError as e:
+            assert "ranks [1]" in str(e), e
+        else:
+            raise AssertionError("no error")
+    try:
+        tf.function(hvd.allreduce, jit_compile=True)(tf.ones(2))
+    except Exception as e:
+        assert "jit_compile" in str(e), e
+    else:
+        raise AssertionError("no error")
+    hvd.shutdown()
+
+
+@ranks.requires("tensorflow")
+class TensorFlow(unittest.TestCase):
+    def test_every_function_and_type_gives_what_numpy_gives(self):
+        for n in (1, 2, 3):
+            ranks.run(self, n, __file__, "everything")
+
+    def test_training_equals_one_process_with_the_whole_batch(self):
+        ranks.run(self, 2, __file__, "trains")
+
+    def test_a_mistake_of_one_rank_is_an_error_of_all_that_names_it(self):
+        ranks.run(self, 3, __file__, "mistakes", limit=120)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,277 @@
+"""The backend `ferroflow` of torch.distributed."""
+
+import signal
+import unittest
+
+import ranks
+
+
+def _start():
+    import datetime
+
+    import torch.distributed as dist
+
+    import ferroflow.torch.distributed  # noqa: F401 (registers the backend)
+    dist.init_process_group("ferroflow", timeout=datetime.timedelta(seconds=120))
+    return dist, dist.get_rank(), dist.get_world_size()
+
+
+def everything():
+    """Every collective and type, on a rank."""
+    import torch
+    dist, r, n = _start()
+    assert dist.get_backend() == "ferroflow"
+    for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int8,
+                  torch.int16, torch.int32, torch.int64, torch.uint8):
+        every = [(torch.arange(6) % 3 + q).to(dtype) for q in range(n)]
+        x, total, joined = every[r], sum(every[1:], every[0]), torch.cat(every)
+        y = x.clone()
+        dist.all_reduce(y)
+        assert torch.equal(y, total), dtype
+        y = x.clone()
+        dist.all_reduce(y, op=dist.ReduceOp.MAX, async_op=True).wait()
+        assert torch.equal(y, torch.stack(every).amax(0))
+        y = x.clone()
+        dist.broadcast(y, n - 1)
+        assert torch.equal(y, every[n - 1])
+        y = x.clone()
+        dist.reduce(y, 0)
+        assert torch.equal(y, total if r == 0 else x)
+        out = [torch.empty_like(x) for _ in range(n)]
+        dist.all_gather(out, x)
+        assert torch.equal(torch.cat(out), joined)
+        out = torch.empty(6 * n, dtype=dtype)
+        dist.all_gather_into_tensor(out, x)
+        assert torch.equal(out, joined)
+        out = torch.empty(6, dtype=dtype)
+        dist.reduce_scatter_tensor(out, x.repeat(n))
+        assert torch.equal(out, total)
+        out = torch.empty(6, dtype=dtype)
+        dist.reduce_scatter(out, [x] * n)
+        assert torch.equal(out, total)
+        out = torch.empty(6 * n, dtype=dtype)
+        dist.all_to_all_single(out, x.repeat(n))
+        assert torch.equal(out, joined)
+        out = [torch.empty(6, dtype=dtype) for _ in range(n)]
+        dist.all_to_all(out, [x] * n)
+        assert torch.equal(torch.cat(out), joined)
+        out = [torch.empty(6, dtype=dtype) for _ in range(n)] if r == 0 else None
+        dist.gather(x, out, 0)
+        assert r or torch.equal(torch.cat(out), joined)
+        out = torch.empty(6, dtype=dtype)
+        dist.scatter(out, every if r == 0 else None, 0)
+        assert torch.equal(out, every[r])
+        if dtype.is_floating_point:
+            y = x.clone()
+            dist.all_reduce(y, op=dist.ReduceOp.AVG)
+            assert torch.allclose(y.float(), total.float() / n, atol=1e-2)
+    flag = torch.tensor([r == 0, True])
+    dist.all_reduce(flag, op=dist.ReduceOp.PRODUCT)
+    assert flag.tolist() == [n == 1, True]
+    bits = torch.tensor([1 << r])
+    dist.all_reduce(bits, op=dist.ReduceOp.BOR)
+    assert bits.item() == (1 << n) - 1
+    turned = torch.arange(6.0).reshape(2, 3).t()
+    dist.all_reduce(turned)
+    assert torch.equal(turned, torch.arange(6.0).reshape(2, 3).t() * n)
+    uneven = [torch.empty(q + 1) for q in range(n)]
+    dist.all_gather(uneven, torch.full((r + 1,), float(r)))
+    assert all(u[0] == q for q, u in enumerate(uneven))
+    objects = [None] * n
+    dist.all_gather_object(objects, {"rank": r})
+    assert objects == [{"rank": q} for q in range(n)]
+    listed = [r, "x"]
+    dist.broadcast_object_list(listed, 0)
+    assert listed == [0, "x"]
+    if n > 1:
+        messages(dist, r, n)
+        subgroups(dist, r, n)
+    dist.monitored_barrier()
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def messages(dist, r, n):
+    """Long messages around a ring, tags in any order, and any sender."""
+    import torch
+    sent, got = torch.full((1_000_000,), float(r)), torch.empty(1_000_000)
+    ops = [dist.P2POp(dist.isend, sent, (r + 1) % n), dist.P2POp(dist.irecv, got, (r - 1) % n)]
+    for work in dist.batch_isend_irecv(ops):
+        work.wait()
+    assert got[0] == (r - 1) % n
+    if r == 0:
+        dist.send(torch.full((3,), 5.0), 1, tag=5)
+        dist.send(torch.full((3,), 6.0), 1, tag=6)
+    if r == 1:
+        six, five = torch.zeros(3), torch.zeros(3)
+        dist.recv(six, 0, tag=6)
+        assert dist.recv(five, tag=5) == 0
+        assert (six[0], five[0]) == (6.0, 5.0)
+
+
+def subgroups(dist, r, n):
+    """Groups of some ranks, whose collectives run beside those of the others."""
+    import torch
+    low, high = dist.new_group([0, 1]), dist.new_group([n - 1])
+    x = torch.ones(2)
+    if r < 2:
+        dist.all_reduce(x, group=low)
+        assert x[0] == 2
+    if r == n - 1:
+        dist.all_reduce(x, group=high)
+
+
+def trains():
+    """DDP and both FSDPs equal one process with the whole batch."""
+    import copy
+
+    import torch
+    from torch.distributed.fsdp import FullyShardedDataParallel
+    from torch.nn.functional import mse_loss
+    from torch.nn.parallel import DistributedDataParallel
+    dist, r, n = _start()
+    torch.manual_seed(1)
+    net = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.Tanh(), torch.nn.Linear(16, 4))
+    generator = torch.Generator().manual_seed(3)
+    inputs = torch.randn(5, 4 * n, 8, generator=generator)
+    targets = torch.randn(5, 4 * n, 4, generator=generator)
+    mine = slice(4 * r, 4 * r + 4)
+
+    def train(model, part):
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for x, y in zip(inputs, targets):
+            optimizer.zero_grad()
+            mse_loss(model(x[part]), y[part]).backward()
+            optimizer.step()
+
+    reference = copy.deepcopy(net)
+    train(reference, slice(None))
+
+    def same(parameters):
+        for p, q in zip(reference.parameters(), parameters):
+            assert (p - q).abs().max() < 1e-5, (p - q).abs().max()
+
+    parallel = copy.deepcopy(net)
+    train(DistributedDataParallel(parallel), mine)
+    same(parallel.parameters())
+    sharded = FullyShardedDataParallel(copy.deepcopy(net), device_id=torch.device("cpu"))
+    train(sharded, mine)
+    with FullyShardedDataParallel.summon_full_params(sharded):
+        same(sharded.parameters())
+    try:
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.fsdp import fully_shard
+    except ImportError:
+        print("this torch has no fully_shard")
+    else:
+        second = copy.deepcopy(net)
+        fully_shard(second, mesh=init_device_mesh("cpu", (n,)))
+        train(second, mine)
+        same(p.full_tensor() for p in second.parameters())
+    dist.destroy_process_group()
+
+
+def mistakes():
+    """Rank 1 makes a mistake: all ranks get an error that names it."""
+    import torch
+    dist, r, n = _start()
+    try:
+        dist.all_reduce(torch.ones(3 if r == 1 else 4))
+    except Exception as e:
+        assert "rank 1" in str(e), e
+    else:
+        raise AssertionError("no error")
+
+
+def one_leaves():
+    """Rank 1 ends without the last collective."""
+    import torch
+    dist, r, n = _start()
+    dist.all_reduce(torch.ones(4))
+    if r == 1:
+        return
+    try:
+        dist.all_reduce(torch.ones(4))
+    except Exception as e:
+        assert "rank 1" in str(e), e
+    else:
+        raise AssertionError("no error")
+
+
+def one_raises():
+    """Rank 1 raises. The others get its error, in a collective or a receive."""
+    import torch
+    dist, r, n = _start()
+    if r == 1:
+        raise KeyError("no such column")
+    try:
+        if r == 0:
+            dist.recv(torch.ones(4), 1)
+        else:
+            dist.all_reduce(torch.ones(4))
+    except Exception as e:
+        assert "rank 1" in str(e), e
+        print("named")
+    else:
+        raise AssertionError("no error")
+
+
+def reduces_forever():
+    import torch
+    dist, r, n = _start()
+    print("ready", flush=True)
+    try:
+        while True:
+            dist.all_reduce(torch.ones(1000))
+    except Exception as e:
+        assert "rank 1" in str(e), e
+
+
+def one_misses_the_barrier():
+    """monitored_barrier names the missing rank."""
+    import datetime
+    dist, r, n = _start()
+    if r != 1:
+        try:
+            dist.monitored_barrier(timeout=datetime.timedelta(seconds=2), wait_all_ranks=True)
+        except RuntimeError as e:
+            assert "1" in str(e).split("ranks")[1][:4], e
+        else:
+            raise AssertionError("no error")
+
+
+@ranks.requires("torch")
+class TorchDistributed(unittest.TestCase):
+    def test_every_collective_and_type_gives_what_torch_gives(self):
+        for n in (1, 2, 4):
+            ranks.run(self, n, __file__, "everything")
+
+    def test_training_equals_one_process_with_the_whole_batch(self):
+        ranks.run(self, 2, __file__, "trains")
+
+    def test_a_mistake_of_one_rank_is_an_error_of_all_that_names_it(self):
+        ranks.run(self, 3, __file__, "mistakes", limit=90)
+
+    def test_a_rank_that_leaves_is_named(self):
+        ranks.run(self, 3, __file__, "one_leaves", limit=90)
+
+    def test_a_rank_that_raises_is_named(self):
+        results = ranks.finish(ranks.start(3, __file__, "one_raises"), 90)
+        self.assertEqual([code for code, _ in results], [0, 1, 0], results)
+
+    def test_a_rank_that_is_killed_is_named(self):
+        processes = ranks.start(3, __file__, "reduces_forever")
+        for process in processes:
+            while process.stdout.readline().strip() != "ready":
+                pass
+        processes[1].send_signal(signal.SIGKILL)
+        results = ranks.finish([processes[0], processes[2]], 90)
+        self.assertEqual([code for code, _ in results], [0, 0], results)
+        processes[1].communicate()
+
+    def test_a_monitored_barrier_names_the_missing_rank(self):
+        ranks.run(self, 3, __file__, "one_misses_the_barrier", limit=90)
+
+
+if __name__ == "__main__":
+    unittest.main()
