@@ -98,4 +98,40 @@ NAMES = {
             "index_to_string_table_from_file index_to_string_table_from_tensor",
         )
     ),
+    "ferroflow.python.saved_model.builder_impl": "saved_model.Builder=SavedModelBuilder saved_model.builder.SavedModelBuilder=SavedModelBuilder",
+    "ferroflow.python.saved_model.loader_impl": (
+        "saved_model.load=load saved_model.loader.load=load saved_model.contains_saved_model=contains_saved_model "
+        "saved_model.maybe_saved_model_directory=maybe_saved_model_directory "
+        "saved_model.loader.maybe_saved_model_directory=maybe_saved_model_directory"
+    ),
+    "ferroflow.python.saved_model.simple_save": "saved_model.simple_save=simple_save",
+    "ferroflow.python.saved_model.constants": "saved_model.constants=*",
+    "ferroflow.python.saved_model.tag_constants": "saved_model.tag_constants=*",
+    "ferroflow.python.saved_model.signature_constants": "saved_model.signature_constants=*",
+    "ferroflow.python.saved_model.main_op": "saved_model.main_op=*",
+    "ferroflow.python.saved_model.signature_def_utils": (
+        _under(
+            "saved_model",
+            "build_tensor_info get_tensor_from_tensor_info build_signature_def predict_signature_def regression_signature_def "
+            "classification_signature_def is_valid_signature",
+        )
+        + " saved_model.signature_def_utils=* saved_model.utils.build_tensor_info=build_tensor_info "
+        "saved_model.utils.get_tensor_from_tensor_info=get_tensor_from_tensor_info"
+    ),
+    "ferroflow.python.training.warm_starting_util": (
+        "train.warm_start=warm_start train.VocabInfo=VocabInfo estimator.VocabInfo=VocabInfo estimator.WarmStartSettings=WarmStartSettings"
+    ),
+    "ferroflow.python.estimator.estimator": "estimator.Estimator=Estimator",
+    "ferroflow.python.estimator.run_config": "estimator.RunConfig=RunConfig",
+    "ferroflow.python.estimator.model_fn": "estimator.EstimatorSpec=EstimatorSpec estimator.ModeKeys=ModeKeys",
+    "ferroflow.python.estimator.training": "estimator.TrainSpec=TrainSpec estimator.EvalSpec=EvalSpec estimator.train_and_evaluate=train_and_evaluate",
+    "ferroflow.python.estimator.exporter": _under("estimator", "Exporter FinalExporter LatestExporter BestExporter"),
+    "ferroflow.python.estimator.export_output": _under(
+        "estimator.export", "ExportOutput PredictOutput RegressionOutput ClassificationOutput"
+    ),
+    "ferroflow.python.estimator.export": _under(
+        "estimator.export",
+        "ServingInputReceiver TensorServingInputReceiver build_raw_serving_input_receiver_fn build_parsing_serving_input_receiver_fn",
+    ),
+    "ferroflow.python.estimator.inputs": "estimator.inputs.numpy_input_fn=numpy_input_fn estimator.inputs.pandas_input_fn=pandas_input_fn",
 }

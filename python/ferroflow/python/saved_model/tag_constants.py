@@ -1,0 +1,7 @@
+"""Tags of the graphs of a SavedModel."""
+
+SERVING = "serve"
+TRAINING = "train"
+EVAL = "eval"
+GPU = "gpu"
+TPU = "tpu"
