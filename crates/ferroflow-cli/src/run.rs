@@ -13,6 +13,7 @@ pub mod summing;
 pub use hosts::Host;
 
 use crate::launch::{Guard, Process, RemoteShell, launch};
+use clap::ArgGroup;
 use ferroflow::{Code, Error, Result};
 use hosts::{hosts, in_address, invalid, places, slots};
 
@@ -41,6 +42,8 @@ use hosts::{hosts, in_address, invalid, places, slots};
 /// and those of -x. Other users can see -x values in the process list of both hosts; they cannot
 /// see FERROFLOW_TOKEN.
 #[derive(clap::Args)]
+#[command(group(ArgGroup::new("processes").required(true).multiple(true)
+    .args(["np", "workers", "hosts"])))]
 #[command(after_help = "Examples:\n  ferroflow run --ps 1 --workers 2 -- python train.py\n  \
     ferroflow run --ps 1 --workers 3 -H hosta:2,hostb:2 -- python train.py\n  \
     ferroflow run -np 4 -- python train.py\n  \
@@ -49,7 +52,7 @@ use hosts::{hosts, in_address, invalid, places, slots};
     ferroflow run -np 4 --min-np 2 --max-np 8 --host-discovery-script ./hosts.sh -- ./train")]
 pub struct Args {
     /// Ranks to start; -np N is accepted too [default: one per slot of -H]
-    #[arg(short = 'n', long = "np", value_name = "N", required_unless_present_any = ["workers", "hosts"])]
+    #[arg(short = 'n', long = "np", value_name = "N")]
     np: Option<usize>,
     /// Parameter servers of a cluster [default: 1]
     #[arg(long, value_name = "P", requires = "workers", conflicts_with = "np")]
@@ -267,6 +270,23 @@ pub mod tests {
 
     fn env<'a>(process: &'a Process, name: &str) -> &'a str {
         process.env.iter().find(|(n, _)| n == name).map_or("", |(_, v)| v)
+    }
+
+    #[test]
+    fn a_job_without_processes_names_every_way_to_give_some() {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            args: Args,
+        }
+        let parse = |words: &[&str]| <Line as clap::Parser>::try_parse_from(words);
+        let error = parse(&["run", "--", "p"]).map(|line| line.args.np).unwrap_err().to_string();
+        for option in ["--np", "--workers", "--hosts"] {
+            assert!(error.contains(option), "no {option} in {error}");
+        }
+        for some in [["--np", "2"], ["--workers", "2"], ["-H", "a:2"]] {
+            assert!(parse(&["run", some[0], some[1], "--", "p"]).is_ok(), "{some:?}");
+        }
     }
 
     #[test]

@@ -108,7 +108,9 @@ fn ranges(curves: &[LossCurve]) -> (std::ops::Range<i64>, std::ops::Range<f64>) 
         return (first..last, 0.1..1.0);
     }
     let (low, high) = (low.log10().floor(), high.log10().ceil());
-    (first..last, 10f64.powf(low)..10f64.powf(high.max(low + 1.0)))
+    // A little wider, or rounding may put a tick at either end outside the range.
+    let (below, above) = (1.0 - 1e-6, 1.0 + 1e-6);
+    (first..last, below * 10f64.powf(low)..above * 10f64.powf(high.max(low + 1.0)))
 }
 
 /// A label of the loss axis, without trailing zeros.
@@ -146,6 +148,19 @@ mod tests {
         let svg = svg("linear", &[curve(&points)]).unwrap();
         for label in ["global step", "loss (log scale)", ">1000<", ">10<", ">0.1<"] {
             assert!(svg.replace('\n', "").contains(label), "no {label} in {svg}");
+        }
+    }
+
+    #[test]
+    fn the_ends_of_the_loss_axis_have_labels() {
+        for low in -4..3 {
+            for high in low + 1..6 {
+                let [first, last] = [high, low].map(|power| 10f32.powi(power));
+                let svg = svg("x", &[curve(&[(0, first * 0.99), (9, last * 1.01)])]).unwrap();
+                for label in [low, high].map(|power| format!(">{}<", tick(10f64.powi(power)))) {
+                    assert!(svg.replace('\n', "").contains(&label), "no {label} in {svg}");
+                }
+            }
         }
     }
 
