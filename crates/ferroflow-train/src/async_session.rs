@@ -34,13 +34,13 @@ use tokio::sync::{Mutex, oneshot};
 #[derive(Clone)]
 pub struct AsyncSession {
     graph: Graph,
-    kind: Kind,
+    backend: Backend,
     sent: Arc<Mutex<Sent>>,
     timeout: Option<Duration>,
 }
 
 #[derive(Clone)]
-enum Kind {
+enum Backend {
     Local(Arc<ferroflow_runtime::TaskSession>),
     Remote(Arc<RemoteSession>),
 }
@@ -50,7 +50,7 @@ impl AsyncSession {
     pub async fn local(graph: &Graph) -> Result<AsyncSession> {
         let catalog = graph.catalog().clone();
         let session = open_local(catalog, &GraphDef::default(), &LocalOptions::default())?;
-        AsyncSession::new(graph, Kind::Local(Arc::new(session))).await
+        AsyncSession::new(graph, Backend::Local(Arc::new(session))).await
     }
 
     /// A session on the server at `target`, `grpc://host:port`.
@@ -65,12 +65,12 @@ impl AsyncSession {
         options: &ConnectOptions,
     ) -> Result<AsyncSession> {
         let session = RemoteSession::connect_with(target, &GraphDef::default(), options).await?;
-        AsyncSession::new(graph, Kind::Remote(Arc::new(session))).await
+        AsyncSession::new(graph, Backend::Remote(Arc::new(session))).await
     }
 
-    async fn new(graph: &Graph, kind: Kind) -> Result<AsyncSession> {
+    async fn new(graph: &Graph, backend: Backend) -> Result<AsyncSession> {
         let sent = Arc::new(Mutex::new(Sent::nothing_of(graph)));
-        let session = AsyncSession { graph: graph.clone(), kind, sent, timeout: None };
+        let session = AsyncSession { graph: graph.clone(), backend, sent, timeout: None };
         session.catch_up().await?;
         Ok(session)
     }
@@ -95,7 +95,7 @@ impl AsyncSession {
     async fn catch_up(&self) -> Result<()> {
         let mut sent = self.sent.lock().await;
         if let Some((def, now)) = sent.missing(&self.graph)? {
-            self.kind.extend(&def).await?;
+            self.backend.extend(&def).await?;
             *sent = now;
         }
         Ok(())
@@ -127,7 +127,7 @@ impl AsyncSession {
         if step.is_empty() {
             return step.answer(StepOutput::default());
         }
-        let output = self.kind.run_step(step.take_request()).await;
+        let output = self.backend.run_step(step.take_request()).await;
         step.answer(output.map_err(|e| self.graph.explain(e))?)
     }
 
@@ -150,19 +150,19 @@ impl AsyncSession {
     ) -> Result<AsyncPartialRun> {
         let (feeds, fetches, targets) = Settled::new(feeds, fetches).into_names();
         self.catch_up().await?;
-        let handle = self.kind.partial_run_setup(feeds, fetches, targets).await;
+        let handle = self.backend.partial_run_setup(feeds, fetches, targets).await;
         let handle = handle.map_err(|e| self.graph.explain(e))?;
         Ok(AsyncPartialRun { session: self.clone(), handle })
     }
 
     /// Closes the session and cancels its running steps.
     pub async fn close(&self) -> Result<()> {
-        match &self.kind {
-            Kind::Local(session) => {
+        match &self.backend {
+            Backend::Local(session) => {
                 session.close(Box::new(|| {}));
                 Ok(())
             }
-            Kind::Remote(session) => session.close().await,
+            Backend::Remote(session) => session.close().await,
         }
     }
 }
@@ -221,30 +221,30 @@ pub struct AsyncPartialRun {
 impl AsyncPartialRun {
     /// Runs one part. Each tensor can be fed and fetched once.
     pub async fn run_fed<F: Fetch>(&self, feeds: impl Feeds, fetches: F) -> Result<F::Value> {
-        let AsyncSession { graph, kind, .. } = &self.session;
+        let AsyncSession { graph, backend, .. } = &self.session;
         let mut part = Prepared::part(feeds, fetches, self.session.options())?;
-        let tensors = kind.partial_run(self.handle.clone(), part.take_request()).await;
+        let tensors = backend.partial_run(self.handle.clone(), part.take_request()).await;
         let tensors = tensors.map_err(|e| graph.explain(e))?;
         Ok(part.answer(StepOutput { tensors, ..StepOutput::default() })?.0)
     }
 }
 
-impl Kind {
+impl Backend {
     async fn extend(&self, graph: &GraphDef) -> Result<()> {
         match self {
-            Kind::Local(session) => session.extend(graph, None).map(|_| ()),
-            Kind::Remote(session) => session.extend(graph).await,
+            Backend::Local(session) => session.extend(graph, None).map(|_| ()),
+            Backend::Remote(session) => session.extend(graph).await,
         }
     }
 
     async fn run_step(&self, request: StepRequest) -> Result<StepOutput> {
         match self {
-            Kind::Local(session) => {
+            Backend::Local(session) => {
                 let (session, timeout) = (session.clone(), request.options.timeout);
                 let start = move |cancel, done| session.run(to_run(request), cancel, done);
                 to_output(started(timeout, start).await?)
             }
-            Kind::Remote(session) => {
+            Backend::Remote(session) => {
                 let answer = session.run_step(to_run(request)).await?;
                 Ok(StepOutput { tensors: answer.tensors, metadata: answer.metadata })
             }
@@ -258,25 +258,25 @@ impl Kind {
         targets: Vec<String>,
     ) -> Result<String> {
         match self {
-            Kind::Local(session) => {
+            Backend::Local(session) => {
                 let session = session.clone();
                 aside(move || session.partial_run_setup(feeds, fetches, targets)).await?
             }
-            Kind::Remote(session) => session.partial_run_setup(feeds, fetches, targets).await,
+            Backend::Remote(session) => session.partial_run_setup(feeds, fetches, targets).await,
         }
     }
 
     async fn partial_run(&self, handle: String, part: StepRequest) -> Result<Vec<Tensor>> {
         let StepRequest { feeds, fetches, options, .. } = part;
         match self {
-            Kind::Local(session) => {
+            Backend::Local(session) => {
                 let session = session.clone();
                 let start = move |cancel, done| {
                     session.partial_run(&handle, feeds, fetches, cancel, done);
                 };
                 Ok(started(options.timeout, start).await?.tensors)
             }
-            Kind::Remote(session) => {
+            Backend::Remote(session) => {
                 session.partial_run(&handle, feeds, fetches, options.timeout).await
             }
         }

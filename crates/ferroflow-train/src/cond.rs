@@ -1,7 +1,7 @@
 //! Conditionals of v1 control flow.
 
-use crate::context::{Context, ContextId, Kind};
-use crate::graph::{Graph, Restore, State};
+use crate::context::{Context, ContextId, ContextKind};
+use crate::graph::{Graph, GraphState, Restore};
 use crate::output::Output;
 use ferroflow_core::{DType, Result, bail, ensure, err};
 use ferroflow_graph::{Attrs, Endpoint};
@@ -82,14 +82,14 @@ impl Graph {
             let mut state = self.state();
             let outer = state.context;
             let predicate = state.bring(predicate, outer, at)?;
-            let kind = Kind::Branch { predicate, side, pivot: None };
+            let kind = ContextKind::Branch { predicate, side, pivot: None };
             let context = state.open(outer, kind, scope);
             // The pivot: nodes without inputs depend on it, so they run only if their branch does.
             let switch =
                 state.primitive("Switch", context, vec![predicate, predicate], Attrs::new(), at)?;
             let out = Endpoint::new(switch, usize::from(side));
             let identity = state.primitive("Identity", context, vec![out], Attrs::new(), at)?;
-            if let Kind::Branch { pivot, .. } = &mut state.contexts[context].kind {
+            if let ContextKind::Branch { pivot, .. } = &mut state.contexts[context].kind {
                 *pivot = Some(identity);
             }
             state.context = context;
@@ -123,9 +123,9 @@ fn counted(count: &mut usize, outputs: Vec<Output>) -> Vec<Output> {
     outputs
 }
 
-impl State {
+impl GraphState {
     /// A new context within `parent`.
-    pub fn open(&mut self, parent: ContextId, kind: Kind, scope: &str) -> ContextId {
+    pub fn open(&mut self, parent: ContextId, kind: ContextKind, scope: &str) -> ContextId {
         let scope = scope.to_string();
         self.contexts.push(Context { parent, kind, scope, brought: HashMap::new() });
         self.contexts.len() - 1

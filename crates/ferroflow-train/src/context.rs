@@ -1,8 +1,8 @@
 //! The contexts of v1 control flow: which branch or loop a node is in, and how tensors enter it.
 
-use crate::graph::State;
+use crate::graph::GraphState;
 use crate::names::join;
-use crate::node::Spec;
+use crate::node::NewNode;
 use ferroflow_core::{Result, bail, err};
 use ferroflow_graph::{Attrs, ControlFlow, Endpoint, NodeId};
 use std::collections::HashMap;
@@ -16,14 +16,14 @@ pub(crate) const ROOT: ContextId = 0;
 
 pub(crate) struct Context {
     pub parent: ContextId,
-    pub kind: Kind,
+    pub kind: ContextKind,
     /// The name scope of the nodes that bring tensors in.
     pub scope: String,
     /// Outside tensors, and the tensors that stand for them inside.
     pub brought: HashMap<Endpoint, Endpoint>,
 }
 
-pub(crate) enum Kind {
+pub(crate) enum ContextKind {
     Root,
     /// One branch of a conditional. Nodes without inputs depend on the pivot.
     Branch {
@@ -40,11 +40,16 @@ pub(crate) enum Kind {
 
 impl Context {
     pub fn root() -> Context {
-        Context { parent: ROOT, kind: Kind::Root, scope: String::new(), brought: HashMap::new() }
+        Context {
+            parent: ROOT,
+            kind: ContextKind::Root,
+            scope: String::new(),
+            brought: HashMap::new(),
+        }
     }
 }
 
-impl State {
+impl GraphState {
     /// Whether `inner` is `outer` or within it.
     pub fn is_within(&self, mut inner: ContextId, outer: ContextId) -> bool {
         while inner != outer {
@@ -58,7 +63,7 @@ impl State {
 
     /// The innermost loop a context is in.
     fn loop_of(&self, mut context: ContextId) -> ContextId {
-        while context != ROOT && !matches!(self.contexts[context].kind, Kind::Loop { .. }) {
+        while context != ROOT && !matches!(self.contexts[context].kind, ContextKind::Loop { .. }) {
             context = self.contexts[context].parent;
         }
         context
@@ -88,14 +93,14 @@ impl State {
         }
         let outer = self.bring(e, self.contexts[to].parent, at)?;
         let found = match &self.contexts[to].kind {
-            Kind::Root => outer,
-            Kind::Branch { predicate, side, .. } => {
+            ContextKind::Root => outer,
+            ContextKind::Branch { predicate, side, .. } => {
                 let (predicate, slot) = (*predicate, usize::from(*side));
                 let node =
                     self.primitive("Switch", to, vec![outer, predicate], Attrs::new(), at)?;
                 Endpoint::new(node, slot)
             }
-            Kind::Loop { frame, parallel_iterations, .. } => {
+            ContextKind::Loop { frame, parallel_iterations, .. } => {
                 let attrs = Attrs::new()
                     .with("frame_name", frame.as_str())
                     .with("is_constant", true)
@@ -130,7 +135,7 @@ impl State {
         }
         let name = self.names.unique(&join(&self.contexts[place].scope, op));
         let device = first.map(|e| self.ir.node(e.node).device.clone()).unwrap_or_default();
-        let spec = Spec { name, op: def, attrs, inputs, controls: Vec::new(), at };
+        let spec = NewNode { name, op: def, attrs, inputs, controls: Vec::new(), at };
         let id = self.add_plain(spec, place)?;
         self.ir.node_mut(id).device = device;
         if let Some(first) = first {
@@ -145,10 +150,10 @@ impl State {
 
     /// Ties a node to its branch or loop. A node without inputs from inside depends on the pivot,
     /// and no node inside a loop depends on nodes outside.
-    pub fn add_pivot(&mut self, spec: &mut Spec, context: ContextId) -> Result<()> {
+    pub fn add_pivot(&mut self, spec: &mut NewNode, context: ContextId) -> Result<()> {
         let pivot = match &self.contexts[context].kind {
-            Kind::Root => None,
-            Kind::Branch { pivot, .. } | Kind::Loop { pivot, .. } => *pivot,
+            ContextKind::Root => None,
+            ContextKind::Branch { pivot, .. } | ContextKind::Loop { pivot, .. } => *pivot,
         };
         let here = self.loop_of(context);
         for c in &spec.controls {

@@ -36,14 +36,14 @@ use std::sync::Arc;
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Graph(pub(crate) Arc<Inner>);
+pub struct Graph(pub(crate) Arc<SharedGraph>);
 
-pub(crate) struct Inner {
+pub(crate) struct SharedGraph {
     pub catalog: Arc<Catalog>,
-    state: Mutex<State>,
+    state: Mutex<GraphState>,
 }
 
-pub(crate) struct State {
+pub(crate) struct GraphState {
     pub catalog: Arc<Catalog>,
     pub ir: ferroflow_graph::GraphIr,
     /// The shapes of the outputs of each node, as far as they are known.
@@ -58,7 +58,7 @@ pub(crate) struct State {
     pub name_scope: String,
     pub devices: Vec<DeviceScope>,
     pub controls: Vec<Controls>,
-    pub collections: BTreeMap<String, Vec<Item>>,
+    pub collections: BTreeMap<String, Vec<CollectionItem>>,
     pub variables: Vec<Arc<VariableInfo>>,
     pub variables_by_name: HashMap<String, usize>,
     pub variable_scope: VariableScope,
@@ -77,7 +77,7 @@ pub(crate) struct Controls {
 
 /// A member of a collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Item {
+pub(crate) enum CollectionItem {
     Output(Endpoint),
     Operation(NodeId),
     Variable(usize),
@@ -147,7 +147,7 @@ impl Graph {
 
     /// An empty graph of the ops in `catalog`.
     pub fn with_catalog(catalog: Arc<Catalog>) -> Graph {
-        let state = State {
+        let state = GraphState {
             catalog: catalog.clone(),
             ir: ferroflow_graph::GraphIr::default(),
             shapes: Vec::new(),
@@ -167,7 +167,7 @@ impl Graph {
             error: None,
             rewrites: 0,
         };
-        Graph(Arc::new(Inner { catalog, state: Mutex::new(state) }))
+        Graph(Arc::new(SharedGraph { catalog, state: Mutex::new(state) }))
     }
 
     /// The ops this graph is made of.
@@ -175,7 +175,7 @@ impl Graph {
         &self.0.catalog
     }
 
-    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, GraphState> {
         self.0.state.lock()
     }
 
@@ -436,7 +436,7 @@ impl Graph {
         self.group("init_all_tables", &self.operations_of(keys::TABLE_INITIALIZERS))
     }
 
-    pub(crate) fn add_item(&self, collection: &str, item: Item) {
+    pub(crate) fn add_item(&self, collection: &str, item: CollectionItem) {
         let mut state = self.state();
         let items = state.collections.entry(collection.to_string()).or_default();
         items.push(item);
@@ -445,25 +445,25 @@ impl Graph {
     /// Puts a tensor into a collection.
     pub fn add_to_collection(&self, collection: &str, output: &Output) {
         if let Some(endpoint) = output.endpoint {
-            self.add_item(collection, Item::Output(endpoint));
+            self.add_item(collection, CollectionItem::Output(endpoint));
         }
     }
 
     /// Puts an operation into a collection.
     pub fn add_operation_to_collection(&self, collection: &str, operation: &Operation) {
         if let Some(id) = operation.id {
-            self.add_item(collection, Item::Operation(id));
+            self.add_item(collection, CollectionItem::Operation(id));
         }
     }
 
-    pub(crate) fn items(&self, collection: &str) -> Vec<Item> {
+    pub(crate) fn items(&self, collection: &str) -> Vec<CollectionItem> {
         self.state().collections.get(collection).cloned().unwrap_or_default()
     }
 
     /// The tensors of a collection.
     pub fn collection(&self, collection: &str) -> Vec<Output> {
-        let output = |item: &Item| match item {
-            Item::Output(e) => Some(Output::new(self, Some(*e))),
+        let output = |item: &CollectionItem| match item {
+            CollectionItem::Output(e) => Some(Output::new(self, Some(*e))),
             _ => None,
         };
         self.items(collection).iter().filter_map(output).collect()
@@ -471,16 +471,16 @@ impl Graph {
 
     /// The operations of a collection.
     pub fn operations_of(&self, collection: &str) -> Vec<Operation> {
-        let operation = |item: &Item| match item {
-            Item::Operation(id) => Some(Operation::new(self, Some(*id))),
-            Item::Output(e) => Some(Operation::new(self, Some(e.node))),
-            Item::Variable(_) => None,
+        let operation = |item: &CollectionItem| match item {
+            CollectionItem::Operation(id) => Some(Operation::new(self, Some(*id))),
+            CollectionItem::Output(e) => Some(Operation::new(self, Some(e.node))),
+            CollectionItem::Variable(_) => None,
         };
         self.items(collection).iter().filter_map(operation).collect()
     }
 }
 
-impl State {
+impl GraphState {
     /// Keeps the first error, with its source line.
     pub fn fail(&mut self, error: Error, at: &Location<'_>) {
         if self.error.is_none() {

@@ -26,9 +26,9 @@ use tokio::runtime::Runtime;
 /// assert_eq!(values[0].scalar_value::<f32>()?, 3.0);
 /// # Ok::<(), ferroflow_core::Error>(())
 /// ```
-pub struct GraphDefSession(Kind);
+pub struct GraphDefSession(Backend);
 
-enum Kind {
+enum Backend {
     Local(Box<ferroflow_runtime::TaskSession>),
     Remote(Box<Remote>),
 }
@@ -80,7 +80,7 @@ impl GraphDefSession {
         graph: &GraphDef,
         options: &LocalOptions,
     ) -> Result<GraphDefSession> {
-        Ok(GraphDefSession(Kind::Local(Box::new(open_local(catalog, graph, options)?))))
+        Ok(GraphDefSession(Backend::Local(Box::new(open_local(catalog, graph, options)?))))
     }
 
     /// A session on the server at `target`, `grpc://host:port`: Ferroflow's or TensorFlow's.
@@ -101,7 +101,7 @@ impl GraphDefSession {
             .build()
             .map_err(|e| err!(Internal, "cannot start the network runtime: {e}"))?;
         let session = runtime.block_on(RemoteSession::connect_with(target, graph, options))?;
-        Ok(GraphDefSession(Kind::Remote(Box::new(Remote {
+        Ok(GraphDefSession(Backend::Remote(Box::new(Remote {
             session,
             runtime: Driver::Own(runtime),
         }))))
@@ -114,7 +114,7 @@ impl GraphDefSession {
     ) -> Result<GraphDefSession> {
         let nothing = GraphDef::default();
         let session = server.block_on(RemoteSession::within(server.master(), &nothing, options))?;
-        Ok(GraphDefSession(Kind::Remote(Box::new(Remote {
+        Ok(GraphDefSession(Backend::Remote(Box::new(Remote {
             session,
             runtime: Driver::Server(server, StepSpin::default()),
         }))))
@@ -123,8 +123,8 @@ impl GraphDefSession {
     /// Adds nodes and functions to the graph.
     pub fn extend(&self, graph: &GraphDef) -> Result<()> {
         match &self.0 {
-            Kind::Local(session) => session.extend(graph, None).map(|_| ()),
-            Kind::Remote(remote) => remote.runtime.block_on(remote.session.extend(graph)),
+            Backend::Local(session) => session.extend(graph, None).map(|_| ()),
+            Backend::Remote(remote) => remote.runtime.block_on(remote.session.extend(graph)),
         }
     }
 
@@ -145,7 +145,7 @@ impl GraphDefSession {
     ) -> Result<Vec<Tensor>> {
         let feeds = feeds.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
         match &self.0 {
-            Kind::Local(session) => {
+            Backend::Local(session) => {
                 let names = |list: &[&str]| list.iter().map(|s| s.to_string()).collect();
                 let request = RunRequest {
                     feeds,
@@ -155,7 +155,7 @@ impl GraphDefSession {
                 };
                 Ok(session.run_blocking(request)?.tensors)
             }
-            Kind::Remote(remote) => {
+            Backend::Remote(remote) => {
                 remote.runtime.block_on_step(remote.session.run(feeds, fetches, targets, timeout))
             }
         }
@@ -164,11 +164,11 @@ impl GraphDefSession {
     /// Closes the session and cancels its running steps.
     pub fn close(self) -> Result<()> {
         match self.0 {
-            Kind::Local(session) => {
+            Backend::Local(session) => {
                 session.close(Box::new(|| {}));
                 Ok(())
             }
-            Kind::Remote(remote) => remote.runtime.block_on(remote.session.close()),
+            Backend::Remote(remote) => remote.runtime.block_on(remote.session.close()),
         }
     }
 }
@@ -181,8 +181,8 @@ impl StepRunner for GraphDefSession {
     fn run_step(&self, request: StepRequest) -> Result<StepOutput> {
         let request = to_run(request);
         match &self.0 {
-            Kind::Local(session) => to_output(session.run_blocking(request)?),
-            Kind::Remote(remote) => {
+            Backend::Local(session) => to_output(session.run_blocking(request)?),
+            Backend::Remote(remote) => {
                 let answer = remote.runtime.block_on_step(remote.session.run_step(request))?;
                 Ok(StepOutput { tensors: answer.tensors, metadata: answer.metadata })
             }
@@ -196,8 +196,8 @@ impl StepRunner for GraphDefSession {
         targets: Vec<String>,
     ) -> Result<String> {
         match &self.0 {
-            Kind::Local(session) => session.partial_run_setup(feeds, fetches, targets),
-            Kind::Remote(remote) => {
+            Backend::Local(session) => session.partial_run_setup(feeds, fetches, targets),
+            Backend::Remote(remote) => {
                 let setup = remote.session.partial_run_setup(feeds, fetches, targets);
                 remote.runtime.block_on(setup)
             }
@@ -212,8 +212,8 @@ impl StepRunner for GraphDefSession {
         timeout: Option<Duration>,
     ) -> Result<Vec<Tensor>> {
         match &self.0 {
-            Kind::Local(session) => partial_run(session, handle, feeds, fetches, timeout),
-            Kind::Remote(remote) => {
+            Backend::Local(session) => partial_run(session, handle, feeds, fetches, timeout),
+            Backend::Remote(remote) => {
                 let part = remote.session.partial_run(handle, feeds, fetches, timeout);
                 remote.runtime.block_on(part)
             }
@@ -222,11 +222,11 @@ impl StepRunner for GraphDefSession {
 
     fn close(&self) -> Result<()> {
         match &self.0 {
-            Kind::Local(session) => {
+            Backend::Local(session) => {
                 session.close(Box::new(|| {}));
                 Ok(())
             }
-            Kind::Remote(remote) => remote.runtime.block_on(remote.session.close()),
+            Backend::Remote(remote) => remote.runtime.block_on(remote.session.close()),
         }
     }
 }

@@ -35,6 +35,7 @@ mod handle;
 mod ops;
 mod optimizer;
 mod process_set;
+mod tensor_ops;
 
 pub use broadcast::BroadcastVariables;
 pub use handle::Handle;
@@ -245,22 +246,22 @@ fn shut_down() -> Error {
 /// This process's membership in a job. Clones share it; dropping the last one shuts it down, as
 /// [`World::shutdown`] does.
 #[derive(Clone)]
-pub struct World(Arc<Inner>);
+pub struct World(Arc<SharedWorld>);
 
-struct Inner {
+struct SharedWorld {
     link: Arc<Link>,
     catalog: Arc<Catalog>,
 }
 
-impl Inner {
-    fn new(link: Arc<Link>, base: &Catalog) -> Inner {
+impl SharedWorld {
+    fn new(link: Arc<Link>, base: &Catalog) -> SharedWorld {
         let mut catalog = base.filtered(|_| true);
         ops::register(&mut catalog, &link);
-        Inner { link, catalog: Arc::new(catalog) }
+        SharedWorld { link, catalog: Arc::new(catalog) }
     }
 }
 
-impl Drop for Inner {
+impl Drop for SharedWorld {
     fn drop(&mut self) {
         self.link.close();
     }
@@ -273,7 +274,7 @@ impl World {
         let (engine, place) = (RwLock::new(Some(engine)), RwLock::new(place));
         let sets = RwLock::new(sets);
         let link = Arc::new(Link { engine, place, sets, is_elastic: false });
-        Ok(World(Arc::new(Inner::new(link, base))))
+        Ok(World(Arc::new(SharedWorld::new(link, base))))
     }
 
     /// The rank of this process.

@@ -3,7 +3,7 @@
 
 use crate::context::ContextId;
 use crate::device::NodeSpec;
-use crate::graph::{Graph, State};
+use crate::graph::{Graph, GraphState};
 use crate::names::{is_valid, join};
 use crate::output::{Operation, Output};
 use ferroflow_core::{DType, PartialShape, Result, Tensor, bail, ensure, err};
@@ -226,7 +226,7 @@ impl NodeBuilder {
         }
     }
 
-    fn add_to(self, state: &mut State) -> Result<NodeId> {
+    fn add_to(self, state: &mut GraphState) -> Result<NodeId> {
         let op = match self.graph.catalog().get(&self.op) {
             Some(op) => op.clone(),
             None => state
@@ -264,7 +264,7 @@ impl NodeBuilder {
         }
         attrs_from_inputs(&op, &types, &mut attrs).map_err(|e| e.context(&full))?;
         let name = if self.is_exact { full } else { state.names.unique(&full) };
-        let node = Spec { name, op, attrs, inputs, controls: self.controls, at: self.at };
+        let node = NewNode { name, op, attrs, inputs, controls: self.controls, at: self.at };
         state.add(node)
     }
 }
@@ -289,7 +289,7 @@ impl OutputArguments {
 }
 
 /// A complete node, ready to be added.
-pub(crate) struct Spec {
+pub(crate) struct NewNode {
     pub name: String,
     pub op: Arc<OpDef>,
     pub attrs: Attrs,
@@ -298,10 +298,10 @@ pub(crate) struct Spec {
     pub at: &'static Location<'static>,
 }
 
-impl State {
+impl GraphState {
     /// Adds a node to the current context. Brings its inputs into the branch or loop, adds control
     /// dependencies, infers shapes.
-    pub fn add(&mut self, mut spec: Spec) -> Result<NodeId> {
+    pub fn add(&mut self, mut spec: NewNode) -> Result<NodeId> {
         let context = self.context;
         for i in 0..spec.inputs.len() {
             spec.inputs[i] = self.bring(spec.inputs[i], context, spec.at)?;
@@ -312,7 +312,7 @@ impl State {
     }
 
     /// Adds the enclosing control dependencies, except those that an input already has.
-    fn add_dependencies(&mut self, spec: &mut Spec) {
+    fn add_dependencies(&mut self, spec: &mut NewNode) {
         for scope in &self.controls {
             let waits = spec.inputs.iter().any(|e| scope.within.contains(&e.node))
                 || spec.controls.iter().any(|c| scope.within.contains(c));
@@ -329,8 +329,8 @@ impl State {
     }
 
     /// Adds a node as it is, to context `place`.
-    pub fn add_plain(&mut self, spec: Spec, place: ContextId) -> Result<NodeId> {
-        let Spec { name, op, attrs, inputs, controls, at } = spec;
+    pub fn add_plain(&mut self, spec: NewNode, place: ContextId) -> Result<NodeId> {
+        let NewNode { name, op, attrs, inputs, controls, at } = spec;
         let id = self.ir.add(name.clone(), op, attrs, inputs, controls).map_err(|e| {
             let known = e.message().contains(&name);
             if known { e } else { e.context(format!("node '{name}'")) }

@@ -24,7 +24,7 @@ use crate::step::StepOptions;
 use crate::variable::{Variable, VariableOptions};
 use accumulator::Accumulator;
 use ferroflow_core::{DType, PartialShape, Result, Shape};
-use quorum::{Gate, Parts, Quorum, Watch};
+use quorum::{Parts, Quorum, ReplicaCounter, Watch};
 use std::time::Duration;
 
 /// Makes an optimizer synchronous.
@@ -103,7 +103,7 @@ impl<O: Optimizer> SyncReplicas<O> {
         let start = init::zeros(Shape::scalar()).of(DType::Int64);
         let local_step = g.variable_with("sync_rep_local_step", start, VariableOptions::local());
         g.name_scope("sync_replicas", |_| {
-            let gate = Gate::new(g, self.aggregate, global_step);
+            let gate = ReplicaCounter::new(g, self.aggregate, global_step);
             let (mut handed, mut taken) = (Vec::new(), Vec::new());
             let mut accumulators = Vec::new();
             for (gradient, variable) in gradients {

@@ -1,6 +1,6 @@
 //! Variables: state that steps read and change, and that checkpoints save.
 
-use crate::graph::{Graph, Item, keys};
+use crate::graph::{CollectionItem, Graph, keys};
 use crate::init::{Initializer, IntoInitializer};
 use crate::names::join;
 use crate::output::{Operation, Output};
@@ -225,7 +225,7 @@ impl Graph {
                     collections.push(keys::TRAINABLE_VARIABLES.into());
                 }
                 for c in collections {
-                    state.collections.entry(c).or_default().push(Item::Variable(index));
+                    state.collections.entry(c).or_default().push(CollectionItem::Variable(index));
                 }
                 drop(state);
                 self.variable_at(index)
@@ -267,8 +267,8 @@ impl Graph {
 
     /// The variables of a collection; see [`keys`].
     pub fn variables_of(&self, collection: &str) -> Vec<Variable> {
-        let variable = |item: &Item| match item {
-            Item::Variable(index) => Some(self.variable_at(*index)),
+        let variable = |item: &CollectionItem| match item {
+            CollectionItem::Variable(index) => Some(self.variable_at(*index)),
             _ => None,
         };
         self.items(collection).iter().filter_map(variable).collect()

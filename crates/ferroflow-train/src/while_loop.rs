@@ -1,6 +1,6 @@
 //! Loops of v1 control flow.
 
-use crate::context::{ContextId, Kind};
+use crate::context::{ContextId, ContextKind};
 use crate::graph::{Graph, Restore};
 use crate::output::Output;
 use ferroflow_core::{DType, PartialShape, Result, bail, ensure};
@@ -100,7 +100,7 @@ impl Graph {
         ensure!(!start.is_empty(), InvalidArgument, "a loop needs a variable");
         let (outer, inner) = {
             let mut state = self.state();
-            let kind = Kind::Loop {
+            let kind = ContextKind::Loop {
                 frame: format!("{scope}/while_context"),
                 parallel_iterations: options.parallel_iterations,
                 pivot: None,
@@ -207,7 +207,7 @@ impl Graph {
     ) -> Result<Vec<LoopVariable>> {
         let mut state = self.state();
         let frame = match &state.contexts[inner].kind {
-            Kind::Loop { frame, .. } => frame.clone(),
+            ContextKind::Loop { frame, .. } => frame.clone(),
             _ => bail!(Internal, "not a loop"),
         };
         let mut variables = Vec::with_capacity(start.len());
@@ -229,14 +229,14 @@ impl Graph {
     }
 
     fn set_pivot(&self, context: ContextId, node: NodeId) {
-        if let Kind::Loop { pivot, .. } = &mut self.state().contexts[context].kind {
+        if let ContextKind::Loop { pivot, .. } = &mut self.state().contexts[context].kind {
             *pivot = Some(node);
         }
     }
 }
 
 fn loop_condition(
-    state: &mut crate::graph::State,
+    state: &mut crate::graph::GraphState,
     inner: ContextId,
     holds: Endpoint,
     at: &'static Location<'static>,
@@ -245,7 +245,8 @@ fn loop_condition(
     let Some(op) = found else { bail!(Unimplemented, "the catalog lacks LoopCond") };
     let name = state.names.unique(&crate::names::join(&state.contexts[inner].scope, "LoopCond"));
     let (attrs, inputs, controls) = (Attrs::new(), vec![holds], Vec::new());
-    let id = state.add_plain(crate::node::Spec { name, op, attrs, inputs, controls, at }, inner)?;
+    let id =
+        state.add_plain(crate::node::NewNode { name, op, attrs, inputs, controls, at }, inner)?;
     Ok(Endpoint::new(id, 0))
 }
 

@@ -5,7 +5,7 @@ mod saved_model;
 
 pub(crate) use saved_model::{ModelParts, encode_saved_model};
 
-use crate::graph::{Graph, Item};
+use crate::graph::{CollectionItem, Graph};
 use crate::saved_model::{Signature, TensorInfo};
 use ferroflow_core::{DType, PartialShape, Result, err};
 use ferroflow_graph::GraphDef;
@@ -247,9 +247,9 @@ impl Graph {
             let (mut nodes, mut variables) = (Vec::new(), Vec::new());
             for item in items {
                 match item {
-                    Item::Output(e) => nodes.push(tensor(*e)),
-                    Item::Operation(id) => nodes.push(state.ir.node(*id).name.clone()),
-                    Item::Variable(index) => {
+                    CollectionItem::Output(e) => nodes.push(tensor(*e)),
+                    CollectionItem::Operation(id) => nodes.push(state.ir.node(*id).name.clone()),
+                    CollectionItem::Variable(index) => {
                         let v = &state.variables[*index];
                         let slice = v.slice.as_ref().map(|s| pb::SaveSliceInfoDef {
                             full_name: s.full_name.clone(),

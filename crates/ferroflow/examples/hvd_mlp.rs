@@ -40,7 +40,7 @@ pub fn main() -> Result<()> {
     let step = g.global_step();
     let rate = hvd.warmed_up_rate(0.01, &step, 20.0);
     let train = hvd.optimizer(Adam::new(rate)).minimize_counted(&loss, &step);
-    let mean_loss = g.op("HorovodAllreduce").input(&loss).output();
+    let mean_loss = hvd.all_reduce(&loss, hvd::Reduction::Average);
 
     let mut session = hvd.training(&g, &train).open(Session::local)?;
     let mut last = f32::INFINITY;

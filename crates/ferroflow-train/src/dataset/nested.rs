@@ -8,7 +8,7 @@ use crate::output::Output;
 use ferroflow_core::{DType, PartialShape};
 
 /// A function from an element to a dataset, with the types of that dataset.
-struct Inner {
+struct ElementFunction {
     function: Function,
     types: Vec<DType>,
     shapes: Vec<PartialShape>,
@@ -16,18 +16,22 @@ struct Inner {
 
 impl Dataset {
     #[track_caller]
-    fn inner(&self, name: &str, build: impl FnOnce(&Graph, &[Output]) -> Dataset) -> Inner {
+    fn inner(
+        &self,
+        name: &str,
+        build: impl FnOnce(&Graph, &[Output]) -> Dataset,
+    ) -> ElementFunction {
         let (mut types, mut shapes) = (Vec::new(), Vec::new());
         let function = self.function(name, |g, element| {
             let made = build(g, element);
             (types, shapes) = (made.types, made.shapes);
             vec![made.variant]
         });
-        Inner { function, types, shapes }
+        ElementFunction { function, types, shapes }
     }
 
     #[track_caller]
-    fn nested(&self, op: NodeBuilder, inner: Inner) -> Dataset {
+    fn nested(&self, op: NodeBuilder, inner: ElementFunction) -> Dataset {
         let op = op.attr("f", inner.function.reference());
         Dataset::new(&self.graph, inner.types, inner.shapes, op)
     }

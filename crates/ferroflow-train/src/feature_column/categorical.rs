@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 
 /// A column of categories.
 #[derive(Clone, Debug)]
-pub struct Categorical(Kind);
+pub struct Categorical(CategoricalKind);
 
 #[derive(Clone, Debug)]
-enum Kind {
+enum CategoricalKind {
     Vocabulary { key: String, words: Words, oov_buckets: usize },
     Hashed { key: String, buckets: usize },
     Identity { key: String, buckets: usize, default: Option<i64> },
@@ -61,35 +61,39 @@ impl From<Bucketized> for Crossing {
 
 impl From<Bucketized> for Categorical {
     fn from(column: Bucketized) -> Categorical {
-        Categorical(Kind::Bucketized(column))
+        Categorical(CategoricalKind::Bucketized(column))
     }
 }
 
 /// Strings or numbers of a vocabulary list. Other values have no category, unless there are extra
 /// buckets.
 pub fn vocabulary<T: VocabularyEntry>(key: &str, words: &[T]) -> Categorical {
-    Categorical(Kind::Vocabulary { key: key.into(), words: T::words(words), oov_buckets: 0 })
+    Categorical(CategoricalKind::Vocabulary {
+        key: key.into(),
+        words: T::words(words),
+        oov_buckets: 0,
+    })
 }
 
 /// The first `size` lines of a text file as a vocabulary.
 pub fn vocabulary_file(key: &str, file: impl AsRef<Path>, size: usize) -> Categorical {
     let words = Words::File(file.as_ref().to_path_buf(), size);
-    Categorical(Kind::Vocabulary { key: key.into(), words, oov_buckets: 0 })
+    Categorical(CategoricalKind::Vocabulary { key: key.into(), words, oov_buckets: 0 })
 }
 
 /// Strings or numbers by TensorFlow's hash, so that a string has the same category there.
 pub fn hashed(key: &str, buckets: usize) -> Categorical {
-    Categorical(Kind::Hashed { key: key.into(), buckets })
+    Categorical(CategoricalKind::Hashed { key: key.into(), buckets })
 }
 
 /// Numbers from 0 up to `buckets`. Any other number fails the step, unless there is a default.
 pub fn identity(key: &str, buckets: usize) -> Categorical {
-    Categorical(Kind::Identity { key: key.into(), buckets, default: None })
+    Categorical(CategoricalKind::Identity { key: key.into(), buckets, default: None })
 }
 
 /// Combinations of the values of several features, by their hash.
 pub fn crossed(of: &[Crossing], buckets: usize) -> Categorical {
-    Categorical(Kind::Crossed { of: of.to_vec(), buckets })
+    Categorical(CategoricalKind::Crossed { of: of.to_vec(), buckets })
 }
 
 /// The source of a vocabulary.
@@ -132,7 +136,7 @@ impl Categorical {
     /// kinds of columns.
     #[must_use]
     pub fn oov_buckets(mut self, count: usize) -> Categorical {
-        if let Kind::Vocabulary { oov_buckets, .. } = &mut self.0 {
+        if let CategoricalKind::Vocabulary { oov_buckets, .. } = &mut self.0 {
             *oov_buckets = count;
         }
         self
@@ -141,7 +145,7 @@ impl Categorical {
     /// The category of numbers out of range. Has an effect on [`identity`] columns only.
     #[must_use]
     pub fn default_id(mut self, id: i64) -> Categorical {
-        if let Kind::Identity { default, .. } = &mut self.0 {
+        if let CategoricalKind::Identity { default, .. } = &mut self.0 {
             *default = Some(id);
         }
         self
@@ -150,11 +154,11 @@ impl Categorical {
     /// Its name, under which its variables are kept.
     pub fn name(&self) -> String {
         match &self.0 {
-            Kind::Vocabulary { key, .. }
-            | Kind::Hashed { key, .. }
-            | Kind::Identity { key, .. } => key.clone(),
-            Kind::Bucketized(column) => column.name(),
-            Kind::Crossed { of, .. } => {
+            CategoricalKind::Vocabulary { key, .. }
+            | CategoricalKind::Hashed { key, .. }
+            | CategoricalKind::Identity { key, .. } => key.clone(),
+            CategoricalKind::Bucketized(column) => column.name(),
+            CategoricalKind::Crossed { of, .. } => {
                 let mut names = Vec::new();
                 leaves(of, &mut |leaf| {
                     names.push(match leaf {
@@ -171,11 +175,11 @@ impl Categorical {
     /// Number of categories.
     pub fn buckets(&self) -> Result<usize> {
         let buckets = match &self.0 {
-            Kind::Vocabulary { words, oov_buckets, .. } => words.len() + oov_buckets,
-            Kind::Hashed { buckets, .. }
-            | Kind::Identity { buckets, .. }
-            | Kind::Crossed { buckets, .. } => *buckets,
-            Kind::Bucketized(column) => column.width(),
+            CategoricalKind::Vocabulary { words, oov_buckets, .. } => words.len() + oov_buckets,
+            CategoricalKind::Hashed { buckets, .. }
+            | CategoricalKind::Identity { buckets, .. }
+            | CategoricalKind::Crossed { buckets, .. } => *buckets,
+            CategoricalKind::Bucketized(column) => column.width(),
         };
         ensure!(buckets > 0, InvalidArgument, "column '{}' has no categories", self.name());
         Ok(buckets)
@@ -184,17 +188,18 @@ impl Categorical {
     /// The features it needs, and whether they are strings.
     pub(crate) fn keys(&self, found: &mut Vec<(String, KeyKind)>) {
         match &self.0 {
-            Kind::Vocabulary { key, words: Words::Numbers(_), .. } | Kind::Identity { key, .. } => {
+            CategoricalKind::Vocabulary { key, words: Words::Numbers(_), .. }
+            | CategoricalKind::Identity { key, .. } => {
                 found.push((key.clone(), KeyKind::Number));
             }
-            Kind::Vocabulary { key, .. } | Kind::Hashed { key, .. } => {
+            CategoricalKind::Vocabulary { key, .. } | CategoricalKind::Hashed { key, .. } => {
                 found.push((key.clone(), KeyKind::Text));
             }
-            Kind::Bucketized(column) => {
+            CategoricalKind::Bucketized(column) => {
                 let source = column.source();
                 found.push((source.key().into(), KeyKind::Numeric(source.clone())));
             }
-            Kind::Crossed { of, .. } => leaves(of, &mut |leaf| match leaf {
+            CategoricalKind::Crossed { of, .. } => leaves(of, &mut |leaf| match leaf {
                 Crossing::Key(key) => found.push((key.clone(), KeyKind::Text)),
                 Crossing::Column(column) => column.keys(found),
             }),
@@ -206,14 +211,14 @@ impl Categorical {
     pub fn ids(&self, graph: &Graph, features: &Features) -> Result<SparseOutput> {
         let buckets = self.buckets()?;
         graph.name_scope(&self.name(), |_| match &self.0 {
-            Kind::Vocabulary { key, words, oov_buckets } => {
+            CategoricalKind::Vocabulary { key, words, oov_buckets } => {
                 look_up(graph, &features.sparse(graph, key)?, words, *oov_buckets)
             }
-            Kind::Hashed { key, .. } => {
+            CategoricalKind::Hashed { key, .. } => {
                 let sparse = features.sparse(graph, key)?;
                 Ok(sparse.with_values(hash(graph, &sparse.values, buckets)))
             }
-            Kind::Identity { key, default, .. } => {
+            CategoricalKind::Identity { key, default, .. } => {
                 let sparse = features.sparse(graph, key)?;
                 let ids = sparse.values.cast(DType::Int64);
                 let (low, high) = (ids.less(0), ids.greater_equal(buckets as f32));
@@ -230,8 +235,8 @@ impl Categorical {
                 };
                 Ok(sparse.with_values(ids))
             }
-            Kind::Bucketized(column) => column.ids(graph, features),
-            Kind::Crossed { of, .. } => cross(graph, features, of, buckets),
+            CategoricalKind::Bucketized(column) => column.ids(graph, features),
+            CategoricalKind::Crossed { of, .. } => cross(graph, features, of, buckets),
         })
     }
 }
@@ -247,7 +252,7 @@ pub(crate) enum KeyKind {
 fn leaves(of: &[Crossing], each: &mut impl FnMut(&Crossing)) {
     for crossing in of {
         match crossing {
-            Crossing::Column(Categorical(Kind::Crossed { of, .. })) => leaves(of, each),
+            Crossing::Column(Categorical(CategoricalKind::Crossed { of, .. })) => leaves(of, each),
             leaf => each(leaf),
         }
     }

@@ -5,7 +5,7 @@
 //! rank 0's values and continue. When new ranks wait to join, all ranks stop at the same commit and
 //! reconnect with them.
 
-use super::{Config, Inner, Link, Members, Place, Reduction, World, prepared, start_engine};
+use super::{Config, Link, Members, Place, Reduction, SharedWorld, World, prepared, start_engine};
 use crate::graph::Graph;
 use crate::output::{Operation, Output};
 use crate::session::Session;
@@ -41,7 +41,7 @@ impl Elastic {
         let sets = RwLock::new(vec![Members::WORLD]);
         let link = Arc::new(Link { engine: none, place, sets, is_elastic: true });
         let met = seat.next_group(&group)?;
-        let world = World(Arc::new(Inner::new(link, base)));
+        let world = World(Arc::new(SharedWorld::new(link, base)));
         let mut job = Elastic {
             world,
             seat: Arc::new(Mutex::new(seat)),

@@ -18,7 +18,7 @@ const NUMBERS: &str =
 
 pub(super) fn register(c: &mut Catalog, link: &Arc<Link>) {
     let numbers = format!("T: {NUMBERS}");
-    let make = |kind: fn(&KernelInit<'_>) -> Result<Kind>| {
+    let make = |kind: fn(&KernelInit<'_>) -> Result<CollectiveKind>| {
         let link = link.clone();
         move |init: &KernelInit<'_>| {
             let named = init.string("tensor_name")?;
@@ -49,7 +49,7 @@ pub(super) fn register(c: &mut Catalog, link: &Arc<Link>) {
         .cpu(make(|init| {
             let by = Reduction::from_number(init.int("reduce_op")?)?;
             let compression = parse_compression(&init.string("compression")?)?;
-            Ok(Kind::Reduce(by, compression))
+            Ok(CollectiveKind::Reduce(by, compression))
         }));
     c.op("HorovodAllgather")
         .doc("The tensors of this name on all ranks, one below the other.")
@@ -63,7 +63,7 @@ pub(super) fn register(c: &mut Catalog, link: &Arc<Link>) {
         .shape(|c| Ok(vec![any_rows(c)?]))
         .gradient(gradients::all_gather)
         .waits()
-        .cpu(make(|_| Ok(Kind::Gather)));
+        .cpu(make(|_| Ok(CollectiveKind::Gather)));
     c.op("HorovodBroadcast")
         .doc("The tensor of this name of one rank, on all.")
         .input("tensor: T")
@@ -80,7 +80,9 @@ pub(super) fn register(c: &mut Catalog, link: &Arc<Link>) {
         .cpu(make(|init| {
             let root = init.int("root_rank")?;
             let root = usize::try_from(root).ok().filter(|&r| r < 65_536);
-            Ok(Kind::Broadcast(root.ok_or_else(|| err!(InvalidArgument, "no such root_rank"))?))
+            Ok(CollectiveKind::Broadcast(
+                root.ok_or_else(|| err!(InvalidArgument, "no such root_rank"))?,
+            ))
         }));
     c.op("HorovodReducescatter")
         .doc("This rank's rows of the reduction of the tensors of this name on all ranks.")
@@ -95,7 +97,9 @@ pub(super) fn register(c: &mut Catalog, link: &Arc<Link>) {
         .shape(|c| Ok(vec![any_rows(c)?]))
         .gradient(gradients::reduce_scatter)
         .waits()
-        .cpu(make(|init| Ok(Kind::Scatter(Reduction::from_number(init.int("reduce_op")?)?))));
+        .cpu(make(|init| {
+            Ok(CollectiveKind::Scatter(Reduction::from_number(init.int("reduce_op")?)?))
+        }));
     for (op, what, number) in PLACES {
         let link = link.clone();
         c.op(op)
@@ -126,7 +130,7 @@ pub(super) fn register(c: &mut Catalog, link: &Arc<Link>) {
         .shape(|c| Ok(vec![any_rows(c)?, PartialShape::of_rank(1)]))
         .gradient(gradients::all_to_all)
         .waits()
-        .cpu(make(|_| Ok(Kind::Exchange)));
+        .cpu(make(|_| Ok(CollectiveKind::Exchange)));
 }
 
 type PlaceOp = (&'static str, &'static str, fn(&Place) -> usize);
@@ -171,7 +175,7 @@ fn parse_compression(text: &str) -> Result<Compression> {
     })
 }
 
-enum Kind {
+enum CollectiveKind {
     Reduce(Reduction, Compression),
     Gather,
     Broadcast(usize),
@@ -185,7 +189,7 @@ struct Communicate {
     priority: i32,
     /// The number of a process set.
     set: usize,
-    kind: Kind,
+    kind: CollectiveKind,
 }
 
 impl AsyncKernel for Communicate {
@@ -202,13 +206,13 @@ impl AsyncKernel for Communicate {
         };
         let shape = tensor.shape().clone();
         let finish: fn(Tensor, &Shape, &[usize]) -> Result<Vec<Tensor>> = match &self.kind {
-            Kind::Reduce(..) | Kind::Broadcast(_) => |t, _, _| Ok(vec![t]),
-            Kind::Gather => |t, shape, counts| Ok(vec![rows(t, shape, counts)?.0]),
-            Kind::Scatter(_) => |t, shape, _| {
+            CollectiveKind::Reduce(..) | CollectiveKind::Broadcast(_) => |t, _, _| Ok(vec![t]),
+            CollectiveKind::Gather => |t, shape, counts| Ok(vec![rows(t, shape, counts)?.0]),
+            CollectiveKind::Scatter(_) => |t, shape, _| {
                 let count = t.elements();
                 Ok(vec![rows(t, shape, &[count])?.0])
             },
-            Kind::Exchange => |t, shape, counts| {
+            CollectiveKind::Exchange => |t, shape, counts| {
                 let (t, received) = rows(t, shape, counts)?;
                 Ok(vec![t, Tensor::vector(&received)])
             },
@@ -244,7 +248,7 @@ impl Communicate {
             ..SubmitOptions::default()
         };
         let what = match &self.kind {
-            Kind::Reduce(by, compression) => {
+            CollectiveKind::Reduce(by, compression) => {
                 let (what, op) = by.collective();
                 ask.op = op;
                 if what == Collective::AllReduce && tensor.dtype() == DType::Float {
@@ -252,12 +256,12 @@ impl Communicate {
                 }
                 what
             }
-            Kind::Gather => {
+            CollectiveKind::Gather => {
                 ask.fault = row_size(tensor.shape()).err();
                 Collective::AllGather
             }
-            Kind::Broadcast(root) => Collective::Broadcast { root: *root },
-            Kind::Scatter(by) => {
+            CollectiveKind::Broadcast(root) => Collective::Broadcast { root: *root },
+            CollectiveKind::Scatter(by) => {
                 let (what, op) = by.collective();
                 let adasum = || err!(Unimplemented, "adasum of parts");
                 let fault = row_size(tensor.shape()).err();
@@ -265,7 +269,7 @@ impl Communicate {
                 ask.op = op;
                 Collective::ReduceScatter
             }
-            Kind::Exchange => {
+            CollectiveKind::Exchange => {
                 let splits =
                     splits.ok_or_else(|| err!(Internal, "an all-to-all without splits"))?;
                 exchange(tensor.shape(), splits.as_slice::<i32>()?, &mut ask)

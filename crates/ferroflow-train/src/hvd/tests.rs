@@ -61,13 +61,12 @@ fn every_op_communicates() {
     on_worlds(2, |w| {
         let (g, r) = (w.graph(), w.rank() as f32);
         let x = g.constant([[r, 1.0], [2.0, r]]);
-        let op = |name: &str| g.op(name).input(&x);
-        let sum = op("HorovodAllreduce").attr("reduce_op", 1i64).output();
-        let least = op("HorovodAllreduce").attr("reduce_op", 3i64).output();
-        let all = op("HorovodAllgather").output();
-        let from = op("HorovodBroadcast").attr("root_rank", 1i64).output();
-        let part = op("HorovodReducescatter").attr("reduce_op", 1i64).output();
-        let [traded, got] = g.op("HorovodAlltoall").input(&x).input(&g.constant([0, 2])).split();
+        let sum = w.all_reduce(&x, Reduction::Sum);
+        let least = w.all_reduce(&x, Reduction::Min);
+        let all = w.all_gather(&x);
+        let from = w.broadcast(&x, 1);
+        let part = w.reduce_scatter(&x, Reduction::Sum);
+        let [traded, got] = w.all_to_all(&x, &g.constant([0, 2]));
         assert_eq!(all.shape().to_string(), "[?,2]");
         let s = session(&g).unwrap();
         let values = s.run([&sum, &least, &all, &from, &part, &traded]).unwrap();
@@ -94,12 +93,10 @@ fn sets_of_ranks_communicate_among_themselves() {
         let own = if one.includes(w.rank()) { &one } else { &pair };
         let g = w.graph();
         let x = g.constant([[w.rank() as f32 + 1.0]]);
-        let op = |name: &str| g.op(name).input(&x).attr("process_set", own.number() as i64);
-        let sum = op("HorovodAllreduce").attr("reduce_op", 1i64).output();
-        let all = op("HorovodAllgather").output();
-        let root = if own.number() == 1 { 2i64 } else { 1 };
-        let from = op("HorovodBroadcast").attr("root_rank", root).output();
-        let wrong = op("HorovodBroadcast").attr("root_rank", 3 - root).output();
+        let sum = own.all_reduce(&x, Reduction::Sum);
+        let all = own.all_gather(&x);
+        let root = if own.number() == 1 { 2 } else { 1 };
+        let (from, wrong) = (own.broadcast(&x, root), own.broadcast(&x, 3 - root));
         let table = g.variable("table", init::ones([2, 1]));
         let loss = table.gather(&g.constant([0])).sum_all() * (w.rank() as f32 + 1.0);
         let train = w.optimizer(Sgd::new(1.0)).process_set(own).minimize(&loss);

@@ -17,7 +17,7 @@ use ferroflow_core::{Result, Tensor};
 use std::time::{Duration, Instant};
 
 /// The replica counter that guards the gradients.
-pub(super) struct Gate {
+pub(super) struct ReplicaCounter {
     pub counter: Accumulator,
     /// The quorum: the count at which gradients may be taken.
     pub size: Variable,
@@ -25,9 +25,9 @@ pub(super) struct Gate {
     pub count: Output,
 }
 
-impl Gate {
+impl ReplicaCounter {
     #[track_caller]
-    pub fn new(g: &Graph, replicas: i32, global_step: &Variable) -> Gate {
+    pub fn new(g: &Graph, replicas: i32, global_step: &Variable) -> ReplicaCounter {
         let counter = Accumulator::gate(global_step);
         // Neither trained nor saved: it describes the current replicas.
         let options = VariableOptions { trainable: false, collections: Vec::new() };
@@ -37,7 +37,7 @@ impl Gate {
             let opened = counter.take(&wanted).values().operation();
             // The quorum may have shrunk since, with missing replicas counted in.
             let count = g.control_dependencies(&[opened], || size.read().minimum(&wanted));
-            Gate { counter, size, count }
+            ReplicaCounter { counter, size, count }
         })
     }
 }
@@ -76,7 +76,7 @@ struct Look {
 
 /// Settings of a quorum.
 pub(super) struct Parts<'a> {
-    pub gate: &'a Gate,
+    pub gate: &'a ReplicaCounter,
     pub accumulators: &'a [Accumulator],
     pub tokens: &'a Output,
     pub global_step: &'a Variable,
