@@ -61,24 +61,36 @@ fn nan_count<T: Float>(ctx: &mut Ctx<'_>) -> Result<()> {
 }
 
 pub(crate) fn register(c: &mut Catalog) {
-    c.op("CheckNumerics")
-        .doc("Its input, if it holds neither NaN nor infinities.")
-        .input("tensor: T")
-        .output("output: T")
-        .attr("T: {bfloat16, half, float, double}")
-        .attr("message: string")
-        .stateful()
-        .shape(shape::same_as_input)
-        .cpu(per_dtype!(FLOAT, init, T => check_numerics::<T>(init.string("message")?, plain)));
-    c.op("CheckNumericsV2")
-        .doc("Its input, if it holds neither NaN nor infinities; says which infinities it found.")
-        .input("tensor: T")
-        .output("output: T")
-        .attr("T: {bfloat16, half, float, double}")
-        .attr("message: string")
-        .stateful()
-        .shape(shape::same_as_input)
-        .cpu(per_dtype!(FLOAT, init, T => check_numerics::<T>(init.string("message")?, signed)));
+    let versions: [(_, _, fn(&Found) -> String); 2] = [
+        ("CheckNumerics", "Its input, if it holds neither NaN nor infinities.", plain),
+        (
+            "CheckNumericsV2",
+            "Its input, if it holds neither NaN nor infinities; says which infinities it found.",
+            signed,
+        ),
+    ];
+    for (op, doc, name) in versions {
+        c.op(op)
+            .doc(doc)
+            .input("tensor: T")
+            .output("output: T")
+            .attr("T: {bfloat16, half, float, double}")
+            .attr("message: string")
+            .stateful()
+            .shape(shape::same_as_input)
+            .cpu(move |init| {
+                let message = init.string("message")?;
+                per_dtype!(FLOAT, T => check_numerics::<T>(message.clone(), name))(init)
+            });
+        c.gradient(op, move |g, dy| {
+            let text = format!(
+                "Not a number (NaN) or infinity (Inf) values detected in gradient. {}",
+                g.attrs().string("message")?
+            );
+            let attrs = Attrs::new().with("message", text.as_str());
+            Ok(vec![g.call_with(op, &[dy[0]], attrs)])
+        });
+    }
     c.op("DebugNanCount")
         .doc("How many elements are NaN; the debug URLs are not served.")
         .input("input: T")
@@ -94,16 +106,6 @@ pub(crate) fn register(c: &mut Catalog) {
             true => Ok(KernelBox::new(|ctx: &mut Ctx<'_>| ctx.set(0, Tensor::vector(&[0i64])))),
             false => per_dtype!(FLOAT, T => nan_count::<T>)(init),
         });
-    for op in ["CheckNumerics", "CheckNumericsV2"] {
-        c.gradient(op, move |g, dy| {
-            let text = format!(
-                "Not a number (NaN) or infinity (Inf) values detected in gradient. {}",
-                g.attrs().string("message")?
-            );
-            let attrs = Attrs::new().with("message", text.as_str());
-            Ok(vec![g.call_with(op, &[dy[0]], attrs)])
-        });
-    }
 }
 
 #[cfg(test)]

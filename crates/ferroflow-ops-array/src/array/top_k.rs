@@ -247,24 +247,22 @@ pub(crate) fn register(c: &mut Catalog) {
             Ok(vec![dims.map_or(PartialShape::unknown(), known)])
         })
         .cpu(per_dtype!(REAL, init, T => nth_element::<T>(init.bool("reverse")?)));
-    c.op("InTopK")
-        .doc("Whether the target class of each row is among its `k` largest predictions.")
-        .input("predictions: float")
-        .input("targets: T")
-        .output("precision: bool")
-        .attr("k: int")
-        .attr("T: {int32, int64} = DT_INT32")
-        .shape(in_top_k_shape)
-        .cpu(|init| Ok(KernelBox::new(in_top_k(Some(init.int("k")?)))));
-    c.op("InTopKV2")
-        .doc("Whether the target class of each row is among its `k` largest predictions.")
-        .input("predictions: float")
-        .input("targets: T")
-        .input("k: T")
-        .output("precision: bool")
-        .attr("T: {int32, int64} = DT_INT32")
-        .shape(in_top_k_shape)
-        .cpu(|_| Ok(KernelBox::new(in_top_k(None))));
+    for (op, k_is_input) in [("InTopK", false), ("InTopKV2", true)] {
+        let declared = c
+            .op(op)
+            .doc("Whether the target class of each row is among its `k` largest predictions.")
+            .input("predictions: float")
+            .input("targets: T");
+        let declared = if k_is_input { declared.input("k: T") } else { declared.attr("k: int") };
+        declared
+            .output("precision: bool")
+            .attr("T: {int32, int64} = DT_INT32")
+            .shape(in_top_k_shape)
+            .cpu(move |init| {
+                let k = if k_is_input { None } else { Some(init.int("k")?) };
+                Ok(KernelBox::new(in_top_k(k)))
+            });
+    }
     for op in ["TopK", "TopKV2"] {
         c.gradient(op, |g, dy| Ok(g.only(top_k_gradient(g, dy[0]))));
     }

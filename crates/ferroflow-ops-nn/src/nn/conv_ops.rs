@@ -4,6 +4,7 @@ use super::conv::Conv;
 use super::window::{Layout, Sliding, channels_last, from_channels_last, three};
 use crate::prelude::*;
 use ferroflow_core::Epilogue;
+use ferroflow_graph::OpBuilder;
 use ferroflow_ops_math::linalg::gemm::{Finisher, Product};
 
 /// The type that a convolution is computed in: halves use single precision.
@@ -448,80 +449,51 @@ fn register_2d(c: &mut Catalog) {
         .cpu(conv_kernel!(FLOAT, Filter, 2, true));
 }
 
+/// The dtypes of the second versions of ops on volumes, which have a `data_format`.
+const SECOND: &str = "T: {half, bfloat16, float, double}";
+/// Those of the first versions, which take tensors of the shape of their results, not the shapes.
+const FIRST: &str = "T: {half, float, double}";
+
+/// Starts the declaration of an op on volumes.
+fn op_3d<'c>(
+    c: &'c mut Catalog,
+    name: &str,
+    doc: &str,
+    inputs: &[&str],
+    numbers: &str,
+) -> OpBuilder<'c> {
+    let op = c.op(name).doc(doc).inputs(inputs).output("output: T").attr(numbers);
+    let op = op.attr("strides: list(int) >= 5").attr("padding: {'SAME', 'VALID'}");
+    let op = match numbers {
+        SECOND => op.attr("data_format: {'NDHWC', 'NCDHW'} = 'NDHWC'"),
+        _ => op,
+    };
+    op.attr("dilations: list(int) = [1, 1, 1, 1, 1]").expensive()
+}
+
 fn register_3d(c: &mut Catalog) {
-    const FORMAT: &str = "data_format: {'NDHWC', 'NCDHW'} = 'NDHWC'";
-    const DILATIONS: &str = "dilations: list(int) = [1, 1, 1, 1, 1]";
-    c.op("Conv3D")
-        .doc("Convolution of volumes with filters.")
-        .input("input: T")
-        .input("filter: T")
-        .output("output: T")
-        .attr("T: {half, bfloat16, float, double}")
-        .attr("strides: list(int) >= 5")
-        .attr("padding: {'SAME', 'VALID'}")
-        .attr(FORMAT)
-        .attr(DILATIONS)
-        .expensive()
+    op_3d(c, "Conv3D", "Convolution of volumes with filters.", &["input: T", "filter: T"], SECOND)
         .flops(flops)
         .takes_epilogue()
         .shape(|c| conv_shape(c, 3, false))
         .cpu(conv_kernel!(FLOAT, Output, 3, false));
-    c.op("Conv3DBackpropInput")
-        .doc("Gradient of Conv3D for its input.")
-        .input("input: T")
-        .input("filter: T")
-        .input("out_backprop: T")
-        .output("output: T")
-        .attr("T: {half, float, double}")
-        .attr("strides: list(int) >= 5")
-        .attr("padding: {'SAME', 'VALID'}")
-        .attr(DILATIONS)
-        .expensive()
+    let of_input = "Gradient of Conv3D for its input.";
+    let of_filter = "Gradient of Conv3D for its filter.";
+    let all = ["input: T", "filter: T", "out_backprop: T"];
+    op_3d(c, "Conv3DBackpropInput", of_input, &all, FIRST)
         .flops(flops_of_input)
         .shape(shape::same_as_input)
         .cpu(conv_kernel!(FLOAT, Input, 3, false));
-    c.op("Conv3DBackpropFilter")
-        .doc("Gradient of Conv3D for its filter.")
-        .input("input: T")
-        .input("filter: T")
-        .input("out_backprop: T")
-        .output("output: T")
-        .attr("T: {half, float, double}")
-        .attr("strides: list(int) >= 5")
-        .attr("padding: {'SAME', 'VALID'}")
-        .attr(DILATIONS)
-        .expensive()
+    op_3d(c, "Conv3DBackpropFilter", of_filter, &all, FIRST)
         .flops(flops_of_filter)
         .shape(|c| Ok(vec![c.input(1)]))
         .cpu(conv_kernel!(FLOAT, Filter, 3, false));
-    c.op("Conv3DBackpropInputV2")
-        .doc("Gradient of Conv3D for its input.")
-        .input("input_sizes: Tshape")
-        .input("filter: T")
-        .input("out_backprop: T")
-        .output("output: T")
-        .attr("T: {half, bfloat16, float, double}")
-        .attr("strides: list(int) >= 5")
-        .attr("padding: {'SAME', 'VALID'}")
-        .attr(FORMAT)
-        .attr(DILATIONS)
+    op_3d(c, "Conv3DBackpropInputV2", of_input, &["input_sizes: Tshape", all[1], all[2]], SECOND)
         .attr("Tshape: {int32, int64} = DT_INT32")
-        .expensive()
         .flops(flops_of_input)
         .shape(shape_in(0, 5))
         .cpu(conv_kernel!(FLOAT, Input, 3, true));
-    c.op("Conv3DBackpropFilterV2")
-        .doc("Gradient of Conv3D for its filter.")
-        .input("input: T")
-        .input("filter_sizes: int32")
-        .input("out_backprop: T")
-        .output("output: T")
-        .attr("T: {half, bfloat16, float, double}")
-        .attr("strides: list(int) >= 5")
-        .attr("padding: {'SAME', 'VALID'}")
-        .attr(FORMAT)
-        .attr(DILATIONS)
-        .expensive()
+    op_3d(c, "Conv3DBackpropFilterV2", of_filter, &[all[0], "filter_sizes: int32", all[2]], SECOND)
         .flops(flops_of_filter)
         .shape(shape_in(1, 5))
         .cpu(conv_kernel!(FLOAT, Filter, 3, true));

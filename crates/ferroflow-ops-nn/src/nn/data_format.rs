@@ -104,27 +104,27 @@ fn permute<T: Element>(formats: Formats) -> impl Kernel {
 }
 
 pub(crate) fn register(c: &mut Catalog) {
-    const ATTRS: [&str; 3] = [
-        "T: {int32, int64} = DT_INT32",
-        "src_format: string = 'NHWC'",
-        "dst_format: string = 'NCHW'",
+    let ops: [(_, _, fn(&KernelInit<'_>) -> Result<KernelBox>); 2] = [
+        (
+            "DataFormatDimMap",
+            "Where dimensions of one layout of images are in another.",
+            per_dtype!(INDEX, init, T => dim_map::<T>(Formats::new(init, true)?)),
+        ),
+        (
+            "DataFormatVecPermute",
+            "A value for each dimension of one layout of images, in the order of another.",
+            per_dtype!(INDEX, init, T => permute::<T>(Formats::new(init, true)?)),
+        ),
     ];
-    c.op("DataFormatDimMap")
-        .doc("Where dimensions of one layout of images are in another.")
-        .input("x: T")
-        .output("y: T")
-        .attr(ATTRS[0])
-        .attr(ATTRS[1])
-        .attr(ATTRS[2])
-        .shape(shape::same_as_input)
-        .cpu(per_dtype!(INDEX, init, T => dim_map::<T>(Formats::new(init, true)?)));
-    c.op("DataFormatVecPermute")
-        .doc("A value for each dimension of one layout of images, in the order of another.")
-        .input("x: T")
-        .output("y: T")
-        .attr(ATTRS[0])
-        .attr(ATTRS[1])
-        .attr(ATTRS[2])
-        .shape(shape::same_as_input)
-        .cpu(per_dtype!(INDEX, init, T => permute::<T>(Formats::new(init, true)?)));
+    for (op, doc, kernel) in ops {
+        c.op(op)
+            .doc(doc)
+            .input("x: T")
+            .output("y: T")
+            .attr("T: {int32, int64} = DT_INT32")
+            .attr("src_format: string = 'NHWC'")
+            .attr("dst_format: string = 'NCHW'")
+            .shape(shape::same_as_input)
+            .cpu(kernel);
+    }
 }
