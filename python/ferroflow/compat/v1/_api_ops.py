@@ -82,6 +82,9 @@ NAMES = {
         "math.confusion_matrix=confusion_matrix roll sort tensor_scatter_nd_update "
         "tensor_scatter_update=tensor_scatter_nd_update"
     ),
+    "ferroflow.python.ops.critical_section": (
+        "CriticalSection"
+    ),
     "ferroflow.python.ops.cross_entropy_ops": (
         "nn.log_poisson_loss=log_poisson_loss "
         "nn.sigmoid_cross_entropy_with_logits=sigmoid_cross_entropy_with_logits "
@@ -111,6 +114,24 @@ NAMES = {
     ),
     "ferroflow.python.ops.gradients_impl": (
         "AggregationMethod UnconnectedGradients gradients hessians"
+    ),
+    "ferroflow.python.ops.image_ops": (
+        "image.ResizeMethod=ResizeMethod image.adjust_brightness=adjust_brightness "
+        "image.adjust_contrast=adjust_contrast "
+        "image.convert_image_dtype=convert_image_dtype "
+        "image.crop_and_resize=crop_and_resize "
+        "image.crop_to_bounding_box=crop_to_bounding_box "
+        "image.flip_left_right=flip_left_right image.flip_up_down=flip_up_down "
+        "image.grayscale_to_rgb=grayscale_to_rgb "
+        "image.non_max_suppression=non_max_suppression "
+        "image.per_image_standardization=per_image_standardization "
+        "image.random_brightness=random_brightness image.random_contrast=random_contrast "
+        "image.random_flip_left_right=random_flip_left_right "
+        "image.random_flip_up_down=random_flip_up_down image.resize=resize_images "
+        "image.resize_bicubic=resize_bicubic image.resize_bilinear=resize_bilinear "
+        "image.resize_images=resize_images "
+        "image.resize_nearest_neighbor=resize_nearest_neighbor "
+        "image.rgb_to_grayscale=rgb_to_grayscale image.total_variation=total_variation"
     ),
     "ferroflow.python.ops.init_ops": (
         "constant_initializer=Constant glorot_normal_initializer=GlorotNormal "
@@ -146,6 +167,7 @@ NAMES = {
         "losses.get_regularization_losses=get_regularization_losses "
         "losses.get_total_loss=get_total_loss losses.hinge_loss=hinge_loss "
         "losses.huber_loss=huber_loss losses.log_loss=log_loss "
+        "losses.mean_pairwise_squared_error=mean_pairwise_squared_error "
         "losses.mean_squared_error=mean_squared_error "
         "losses.sigmoid_cross_entropy=sigmoid_cross_entropy "
         "losses.softmax_cross_entropy=softmax_cross_entropy "
@@ -379,6 +401,17 @@ NAMES = {
         "math.reduce_prod=reduce_prod math.reduce_std=reduce_std math.reduce_sum=reduce_sum "
         "math.reduce_variance=reduce_variance reduce_all reduce_any reduce_logsumexp "
         "reduce_max reduce_mean reduce_min reduce_prod reduce_sum"
+    ),
+    "ferroflow.python.ops.rnn": (
+        "nn.bidirectional_dynamic_rnn=bidirectional_dynamic_rnn nn.dynamic_rnn=dynamic_rnn "
+        "nn.static_bidirectional_rnn=static_bidirectional_rnn nn.static_rnn=static_rnn"
+    ),
+    "ferroflow.python.ops.rnn_cell": (
+        "nn.rnn_cell.BasicLSTMCell=BasicLSTMCell nn.rnn_cell.BasicRNNCell=BasicRNNCell "
+        "nn.rnn_cell.DeviceWrapper=DeviceWrapper nn.rnn_cell.DropoutWrapper=DropoutWrapper "
+        "nn.rnn_cell.GRUCell=GRUCell nn.rnn_cell.LSTMCell=LSTMCell "
+        "nn.rnn_cell.LSTMStateTuple=LSTMStateTuple nn.rnn_cell.MultiRNNCell=MultiRNNCell "
+        "nn.rnn_cell.RNNCell=RNNCell nn.rnn_cell.ResidualWrapper=ResidualWrapper"
     ),
     "ferroflow.python.ops.slicing": (
         "slice strided_slice"

@@ -79,11 +79,9 @@ class Layer:
     def __call__(self, inputs, *args, **kwargs):
         self._open_scope(kwargs.pop("scope", None) or self._given_name)
         reuse = self.built or self._reuse
-        # The first call makes the scope's name; ops of each call get names of their own.
         with variable_scope.variable_scope(self._scope, reuse=reuse,
                                            auxiliary_name_scope=False) as scope:
-            with ops.name_scope(scope.original_name_scope if not self.built
-                                else self._scope.name.split("/")[-1]):
+            with ops.name_scope(scope.original_name_scope):
                 if not self.built:
                     first = inputs[0] if isinstance(inputs, (list, tuple)) else inputs
                     first = ops.convert_to_tensor(first) if not hasattr(first, "dtype") else first

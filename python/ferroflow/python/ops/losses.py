@@ -273,3 +273,31 @@ def sparse_softmax_cross_entropy(labels, logits, weights=1.0, scope=None, loss_c
                                                                  name="xentropy")
         return compute_weighted_loss(losses, weights, scope, loss_collection,
                                      reduction=reduction)
+
+
+@export("losses.mean_pairwise_squared_error")
+def mean_pairwise_squared_error(labels, predictions, weights=1.0, scope=None,
+                                loss_collection=LOSSES):
+    _need(labels=labels, predictions=predictions)
+    with ops.name_scope(scope, "mean_pairwise_squared_error", (predictions, labels, weights)):
+        weights = math_ops.cast(weights, dtype=dtypes.float32)
+        labels = math_ops.cast(labels, dtype=dtypes.float32)
+        with ops.control_dependencies(
+                (weights_broadcast_ops.assert_broadcastable(weights, labels),)):
+            predictions = math_ops.cast(predictions, dtype=dtypes.float32)
+            predictions.get_shape().assert_is_compatible_with(labels.get_shape())
+            diffs = gen_ops.Sub(predictions, labels)
+            axis = math_ops.range(1, array_ops.rank(diffs))
+            squares = math_ops.reduce_sum(math_ops.square(diffs), axis=axis, keepdims=True)
+            count = _num_present(diffs, weights, per_batch=True)
+            term1 = 2.0 * math_ops.div_no_nan(squares, gen_ops.Maximum(count - 1, 0),
+                                              name="value")
+            total = math_ops.reduce_sum(diffs, axis=axis, keepdims=True)
+            term2 = 2.0 * math_ops.div_no_nan(
+                math_ops.square(total), gen_ops.Maximum(gen_ops.Mul(count, count - 1), 0),
+                name="value")
+            loss = math_ops.reduce_sum(gen_ops.Mul(term1 - term2, weights))
+            mean_loss = array_ops.where(math_ops.reduce_sum(count) > 0, loss,
+                                        array_ops.zeros_like(loss), name="value")
+            add_loss(mean_loss, loss_collection)
+            return mean_loss

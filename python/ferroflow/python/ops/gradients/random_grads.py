@@ -1,1 +1,0 @@
-"""placeholder random_grads"""
