@@ -7,6 +7,17 @@ NAMES = {
     "ferroflow.python.layers.base": (
         "layers.Layer=Layer"
     ),
+    "ferroflow.python.layers.contrib_layers": (
+        "contrib.layers.conv2d=conv2d contrib.layers.convolution2d=conv2d "
+        "contrib.layers.flatten=flatten contrib.layers.fully_connected=fully_connected "
+        "contrib.layers.l1_regularizer=l1_regularizer "
+        "contrib.layers.l2_regularizer=l2_regularizer contrib.layers.max_pool2d=max_pool2d "
+        "contrib.layers.one_hot_encoding=one_hot_encoding "
+        "contrib.layers.variance_scaling_initializer=variance_scaling_initializer "
+        "contrib.layers.xavier_initializer=xavier_initializer "
+        "contrib.layers.xavier_initializer_conv2d=xavier_initializer "
+        "contrib.training.HParams=HParams"
+    ),
     "ferroflow.python.layers.convolutional": (
         "layers.AveragePooling2D=AveragePooling2D layers.Conv1D=Conv1D layers.Conv2D=Conv2D "
         "layers.Conv3D=Conv3D layers.MaxPooling2D=MaxPooling2D "
@@ -403,10 +414,17 @@ NAMES = {
         "reduce_max reduce_mean reduce_min reduce_prod reduce_sum"
     ),
     "ferroflow.python.ops.rnn": (
+        "contrib.rnn.static_bidirectional_rnn=static_bidirectional_rnn "
+        "contrib.rnn.static_rnn=static_rnn "
         "nn.bidirectional_dynamic_rnn=bidirectional_dynamic_rnn nn.dynamic_rnn=dynamic_rnn "
         "nn.static_bidirectional_rnn=static_bidirectional_rnn nn.static_rnn=static_rnn"
     ),
     "ferroflow.python.ops.rnn_cell": (
+        "contrib.rnn.BasicLSTMCell=BasicLSTMCell contrib.rnn.BasicRNNCell=BasicRNNCell "
+        "contrib.rnn.DeviceWrapper=DeviceWrapper contrib.rnn.DropoutWrapper=DropoutWrapper "
+        "contrib.rnn.GRUCell=GRUCell contrib.rnn.LSTMCell=LSTMCell "
+        "contrib.rnn.LSTMStateTuple=LSTMStateTuple contrib.rnn.MultiRNNCell=MultiRNNCell "
+        "contrib.rnn.RNNCell=RNNCell contrib.rnn.ResidualWrapper=ResidualWrapper "
         "nn.rnn_cell.BasicLSTMCell=BasicLSTMCell nn.rnn_cell.BasicRNNCell=BasicRNNCell "
         "nn.rnn_cell.DeviceWrapper=DeviceWrapper nn.rnn_cell.DropoutWrapper=DropoutWrapper "
         "nn.rnn_cell.GRUCell=GRUCell nn.rnn_cell.LSTMCell=LSTMCell "

@@ -161,6 +161,8 @@ class DType:
     def __eq__(self, other):
         if other is None:
             return False
+        if type(other) is int:
+            return self._type_enum == other
         if type(other) is not DType:
             try:
                 other = as_dtype(other)

@@ -239,7 +239,7 @@ def bidirectional_dynamic_rnn(cell_fw, cell_bw, inputs, sequence_length=None,
     return (output_fw, reverse(turned)), (state_fw, state_bw)
 
 
-@export("nn.static_rnn")
+@export("nn.static_rnn", "contrib.rnn.static_rnn")
 def static_rnn(cell, inputs, initial_state=None, dtype=None, sequence_length=None, scope=None):
     _check_cell(cell)
     if not isinstance(inputs, (list, tuple)):
@@ -282,7 +282,7 @@ def static_rnn(cell, inputs, initial_state=None, dtype=None, sequence_length=Non
     return outputs, state
 
 
-@export("nn.static_bidirectional_rnn")
+@export("nn.static_bidirectional_rnn", "contrib.rnn.static_bidirectional_rnn")
 def static_bidirectional_rnn(cell_fw, cell_bw, inputs, initial_state_fw=None,
                              initial_state_bw=None, dtype=None, sequence_length=None,
                              scope=None):

@@ -56,7 +56,7 @@ def zero_state_tensors(state_size, batch_size, dtype):
     return nest.map_structure(zeros, state_size)
 
 
-@export("nn.rnn_cell.RNNCell")
+@export("nn.rnn_cell.RNNCell", "contrib.rnn.RNNCell")
 class RNNCell(base.Layer):
     """A step of a recurrent network: (output, new state) from (input, state)."""
 
@@ -116,7 +116,7 @@ class RNNCell(base.Layer):
         return depth
 
 
-@export("nn.rnn_cell.BasicRNNCell")
+@export("nn.rnn_cell.BasicRNNCell", "contrib.rnn.BasicRNNCell")
 class BasicRNNCell(RNNCell):
     """output = new state = activation(W * [input, state] + B)"""
 
@@ -139,7 +139,7 @@ class BasicRNNCell(RNNCell):
         return output, output
 
 
-@export("nn.rnn_cell.GRUCell")
+@export("nn.rnn_cell.GRUCell", "contrib.rnn.GRUCell")
 class GRUCell(RNNCell):
     """A gated recurrent unit."""
 
@@ -180,7 +180,7 @@ class GRUCell(RNNCell):
         return new_h, new_h
 
 
-@export("nn.rnn_cell.LSTMStateTuple")
+@export("nn.rnn_cell.LSTMStateTuple", "contrib.rnn.LSTMStateTuple")
 class LSTMStateTuple(collections.namedtuple("LSTMStateTuple", ("c", "h"))):
     """The state of an LSTM."""
 
@@ -205,7 +205,7 @@ def _join_state(cell, c, h):
     return LSTMStateTuple(c, h) if cell._state_is_tuple else array_ops.concat([c, h], 1)
 
 
-@export("nn.rnn_cell.BasicLSTMCell")
+@export("nn.rnn_cell.BasicLSTMCell", "contrib.rnn.BasicLSTMCell")
 class BasicLSTMCell(RNNCell):
     """An LSTM without peepholes, clipping or projection."""
 
@@ -244,7 +244,7 @@ class BasicLSTMCell(RNNCell):
         return new_h, _join_state(self, new_c, new_h)
 
 
-@export("nn.rnn_cell.LSTMCell")
+@export("nn.rnn_cell.LSTMCell", "contrib.rnn.LSTMCell")
 class LSTMCell(RNNCell):
     """An LSTM with optional peepholes, clipping and projection."""
 
@@ -315,7 +315,7 @@ class LSTMCell(RNNCell):
         return new_m, _join_state(self, new_c, new_m)
 
 
-@export("nn.rnn_cell.MultiRNNCell")
+@export("nn.rnn_cell.MultiRNNCell", "contrib.rnn.MultiRNNCell")
 class MultiRNNCell(RNNCell):
     """Cells on top of each other."""
 
@@ -374,7 +374,7 @@ class _Wrapper(RNNCell):
         return self._wrapped(inputs, state, scope)
 
 
-@export("nn.rnn_cell.DropoutWrapper")
+@export("nn.rnn_cell.DropoutWrapper", "contrib.rnn.DropoutWrapper")
 class DropoutWrapper(_Wrapper):
     """Drops inputs, outputs and states of a cell."""
 
@@ -404,7 +404,7 @@ class DropoutWrapper(_Wrapper):
         return self._drop(output, self._keep[2]), new_state
 
 
-@export("nn.rnn_cell.ResidualWrapper")
+@export("nn.rnn_cell.ResidualWrapper", "contrib.rnn.ResidualWrapper")
 class ResidualWrapper(_Wrapper):
     """Adds the input to the output of a cell."""
 
@@ -419,7 +419,7 @@ class ResidualWrapper(_Wrapper):
         return combine(inputs, output), new_state
 
 
-@export("nn.rnn_cell.DeviceWrapper")
+@export("nn.rnn_cell.DeviceWrapper", "contrib.rnn.DeviceWrapper")
 class DeviceWrapper(_Wrapper):
     """Runs a cell on a device."""
 

@@ -48,7 +48,7 @@ class GradientDescentOptimizer(_HyperParameters):
 
     def _resource_apply_sparse_duplicate_indices(self, grad, handle, indices):
         return gen_ops.ResourceScatterAdd(handle.handle, indices,
-                                          -grad * self._learning_rate_tensor)
+                                          -grad * self._param("_learning_rate", grad))
 
     def _apply_sparse_duplicate_indices(self, grad, var):
         delta = indexed_slices.IndexedSlices(
