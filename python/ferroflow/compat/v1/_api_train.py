@@ -134,4 +134,29 @@ NAMES = {
         "ServingInputReceiver TensorServingInputReceiver build_raw_serving_input_receiver_fn build_parsing_serving_input_receiver_fn",
     ),
     "ferroflow.python.estimator.inputs": "estimator.inputs.numpy_input_fn=numpy_input_fn estimator.inputs.pandas_input_fn=pandas_input_fn",
+    "ferroflow.python.estimator.canned": _under(
+        "estimator",
+        "LinearClassifier LinearRegressor DNNClassifier DNNRegressor DNNLinearCombinedClassifier DNNLinearCombinedRegressor "
+        "BaselineClassifier BaselineRegressor",
+    ),
+    "ferroflow.python.feature_column.feature_column": _under(
+        "feature_column",
+        "numeric_column bucketized_column categorical_column_with_hash_bucket categorical_column_with_identity "
+        "categorical_column_with_vocabulary_list categorical_column_with_vocabulary_file weighted_categorical_column crossed_column "
+        "indicator_column embedding_column shared_embedding_columns make_parse_example_spec input_layer linear_model",
+    ),
+    "ferroflow.python.ops.parsing_ops": (
+        "FixedLenFeature FixedLenSequenceFeature VarLenFeature SparseFeature parse_example parse_single_example "
+        + _under("io", "FixedLenFeature FixedLenSequenceFeature VarLenFeature SparseFeature parse_example parse_single_example")
+    ),
+    "ferroflow.python.ops.io_ops": (
+        "ReaderBase WholeFileReader TextLineReader FixedLengthRecordReader TFRecordReader IdentityReader write_file "
+        "io.write_file=write_file"
+    ),
+    "ferroflow.python.training.input": _under(
+        "train",
+        "match_filenames_once limit_epochs input_producer string_input_producer range_input_producer slice_input_producer batch "
+        "maybe_batch batch_join maybe_batch_join shuffle_batch maybe_shuffle_batch shuffle_batch_join maybe_shuffle_batch_join",
+    )
+    + " io.match_filenames_once=match_filenames_once",
 }

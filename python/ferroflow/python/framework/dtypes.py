@@ -1,5 +1,6 @@
 """Data types."""
 
+import builtins
 import functools
 
 import numpy as np
@@ -210,8 +211,8 @@ _BY_NAME.update(
     int=_BY_NUMBER[3],
 )
 _BY_NUMPY = {np.dtype(t): _BY_NUMBER[n] for n, _, t in _TABLE if t not in (None, np.object_)}
-_BY_PYTHON = {float: _BY_NUMBER[1], bool: _BY_NUMBER[10], object: _BY_NUMBER[7], int: _BY_NUMBER[3], str: _BY_NUMBER[7], bytes: _BY_NUMBER[7]}
-_BY_PYTHON_PLAIN = {float: _BY_NUMBER[1], bool: _BY_NUMBER[10], object: _BY_NUMBER[7]}
+_BY_PYTHON = {float: _BY_NUMBER[1], builtins.bool: _BY_NUMBER[10], object: _BY_NUMBER[7], int: _BY_NUMBER[3], str: _BY_NUMBER[7], bytes: _BY_NUMBER[7]}
+_BY_PYTHON_PLAIN = {float: _BY_NUMBER[1], builtins.bool: _BY_NUMBER[10], object: _BY_NUMBER[7]}
 
 
 def as_dtype(type_value):
