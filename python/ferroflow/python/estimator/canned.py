@@ -6,7 +6,7 @@ from ferroflow.python.estimator import estimator, head as head_lib
 from ferroflow.python.feature_column import feature_column as fc
 from ferroflow.python.framework import ops
 from ferroflow.python.layers import core as layers
-from ferroflow.python.ops import array_ops, control_flow_ops, init_ops, losses, nn_ops, partitioned_variables, state_ops, variable_scope
+from ferroflow.python.ops import array_ops, control_flow_ops, gen_ops, init_ops, losses, partitioned_variables, state_ops, variable_scope
 from ferroflow.python.ops import math_ops
 from ferroflow.python.summary import summary
 from ferroflow.python.training import optimizers, training_util
@@ -153,7 +153,7 @@ def _with_updates(make):
 class DNNClassifier(_DNN):
     """A deep network for classes."""
 
-    def __init__(self, hidden_units, feature_columns, model_dir=None, n_classes=2, weight_column=None, label_vocabulary=None, optimizer="Adagrad", activation_fn=nn_ops.relu, dropout=None, input_layer_partitioner=None, config=None, warm_start_from=None, loss_reduction=losses.Reduction.SUM, batch_norm=False):
+    def __init__(self, hidden_units, feature_columns, model_dir=None, n_classes=2, weight_column=None, label_vocabulary=None, optimizer="Adagrad", activation_fn=gen_ops.relu, dropout=None, input_layer_partitioner=None, config=None, warm_start_from=None, loss_reduction=losses.Reduction.SUM, batch_norm=False):
         self._hidden_units, self._columns, self._optimizer = list(hidden_units), list(feature_columns), optimizer
         self._activation, self._dropout, self._partitioner, self._batch_norm = activation_fn, dropout, input_layer_partitioner, batch_norm
         head = head_lib.classification_head(n_classes, weight_column, label_vocabulary, loss_reduction)
@@ -163,7 +163,7 @@ class DNNClassifier(_DNN):
 class DNNRegressor(_DNN):
     """A deep network for numbers."""
 
-    def __init__(self, hidden_units, feature_columns, model_dir=None, label_dimension=1, weight_column=None, optimizer="Adagrad", activation_fn=nn_ops.relu, dropout=None, input_layer_partitioner=None, config=None, warm_start_from=None, loss_reduction=losses.Reduction.SUM, batch_norm=False):
+    def __init__(self, hidden_units, feature_columns, model_dir=None, label_dimension=1, weight_column=None, optimizer="Adagrad", activation_fn=gen_ops.relu, dropout=None, input_layer_partitioner=None, config=None, warm_start_from=None, loss_reduction=losses.Reduction.SUM, batch_norm=False):
         self._hidden_units, self._columns, self._optimizer = list(hidden_units), list(feature_columns), optimizer
         self._activation, self._dropout, self._partitioner, self._batch_norm = activation_fn, dropout, input_layer_partitioner, batch_norm
         head = head_lib.RegressionHead(label_dimension, weight_column=weight_column, loss_reduction=loss_reduction)
@@ -206,7 +206,7 @@ class _DNNLinear(_Canned):
 class DNNLinearCombinedClassifier(_DNNLinear):
     """Wide and deep, for classes."""
 
-    def __init__(self, model_dir=None, linear_feature_columns=None, linear_optimizer="Ftrl", dnn_feature_columns=None, dnn_optimizer="Adagrad", dnn_hidden_units=None, dnn_activation_fn=nn_ops.relu, dnn_dropout=None, n_classes=2, weight_column=None, label_vocabulary=None, input_layer_partitioner=None, config=None, warm_start_from=None, loss_reduction=losses.Reduction.SUM, batch_norm=False, linear_sparse_combiner="sum"):
+    def __init__(self, model_dir=None, linear_feature_columns=None, linear_optimizer="Ftrl", dnn_feature_columns=None, dnn_optimizer="Adagrad", dnn_hidden_units=None, dnn_activation_fn=gen_ops.relu, dnn_dropout=None, n_classes=2, weight_column=None, label_vocabulary=None, input_layer_partitioner=None, config=None, warm_start_from=None, loss_reduction=losses.Reduction.SUM, batch_norm=False, linear_sparse_combiner="sum"):
         self._set(linear_feature_columns, linear_optimizer, dnn_feature_columns, dnn_optimizer, dnn_hidden_units, dnn_activation_fn, dnn_dropout, input_layer_partitioner, batch_norm, linear_sparse_combiner)
         head = head_lib.classification_head(n_classes, weight_column, label_vocabulary, loss_reduction)
         self._start(head, model_dir, config, warm_start_from)
@@ -215,7 +215,7 @@ class DNNLinearCombinedClassifier(_DNNLinear):
 class DNNLinearCombinedRegressor(_DNNLinear):
     """Wide and deep, for numbers."""
 
-    def __init__(self, model_dir=None, linear_feature_columns=None, linear_optimizer="Ftrl", dnn_feature_columns=None, dnn_optimizer="Adagrad", dnn_hidden_units=None, dnn_activation_fn=nn_ops.relu, dnn_dropout=None, label_dimension=1, weight_column=None, input_layer_partitioner=None, config=None, warm_start_from=None, loss_reduction=losses.Reduction.SUM, batch_norm=False, linear_sparse_combiner="sum"):
+    def __init__(self, model_dir=None, linear_feature_columns=None, linear_optimizer="Ftrl", dnn_feature_columns=None, dnn_optimizer="Adagrad", dnn_hidden_units=None, dnn_activation_fn=gen_ops.relu, dnn_dropout=None, label_dimension=1, weight_column=None, input_layer_partitioner=None, config=None, warm_start_from=None, loss_reduction=losses.Reduction.SUM, batch_norm=False, linear_sparse_combiner="sum"):
         self._set(linear_feature_columns, linear_optimizer, dnn_feature_columns, dnn_optimizer, dnn_hidden_units, dnn_activation_fn, dnn_dropout, input_layer_partitioner, batch_norm, linear_sparse_combiner)
         head = head_lib.RegressionHead(label_dimension, weight_column=weight_column, loss_reduction=loss_reduction)
         self._start(head, model_dir, config, warm_start_from)

@@ -330,7 +330,9 @@ class Estimator:
         with ops.device("/cpu:0"):
             result = input_fn(**kwargs)
         features, labels, hooks = util.parse_input_fn_result(result)
-        if mode == ModeKeys.PREDICT and not hooks and not ops.get_default_graph().get_collection(ops.GraphKeys.QUEUE_RUNNERS):
+        graph = ops.get_default_graph()
+        ends = hooks or graph.get_collection(ops.GraphKeys.QUEUE_RUNNERS) or any(op.type == "OneShotIterator" for op in graph.get_operations())
+        if mode == ModeKeys.PREDICT and not ends:
             logging.warning("Input graph does not use tf.data.Dataset or contain a QueueRunner. That means predict yields forever. This is probably a mistake.")
         return features, labels, hooks
 

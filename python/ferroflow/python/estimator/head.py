@@ -3,7 +3,7 @@
 from ferroflow.python.estimator import export_output
 from ferroflow.python.estimator.model_fn import EstimatorSpec, ModeKeys
 from ferroflow.python.framework import dtypes, ops
-from ferroflow.python.ops import array_ops, losses, math_ops, metrics, nn_ops
+from ferroflow.python.ops import array_ops, gen_ops, losses, math_ops, metrics, nn_ops
 from ferroflow.python.summary import summary
 
 
@@ -97,9 +97,9 @@ class _ClassificationHead(_Head):
     def _all_classes(self, logits):
         """All ids and names, for each example."""
         batch = array_ops.shape(logits)[0]
-        ids = array_ops.tile(array_ops.expand_dims(math_ops.range(self._n_classes), 0), [batch, 1])
+        ids = gen_ops.tile(array_ops.expand_dims(math_ops.range(self._n_classes), 0), [batch, 1])
         names = ops.convert_to_tensor([str(i) for i in range(self._n_classes)] if self._vocabulary is None else list(self._vocabulary))
-        return ids, array_ops.tile(array_ops.expand_dims(names, 0), [batch, 1])
+        return ids, gen_ops.tile(array_ops.expand_dims(names, 0), [batch, 1])
 
     def export_outputs(self, predictions):
         classes = export_output.ClassificationOutput(scores=predictions["probabilities"], classes=predictions["all_classes"])
@@ -142,8 +142,8 @@ class BinaryHead(_ClassificationHead):
             "prediction/mean": metrics.mean(logistic, weights=weights),
             "label/mean": label_mean,
             "accuracy_baseline": (
-                math_ops.maximum(label_mean[0], 1.0 - label_mean[0], name="accuracy_baseline_value"),
-                math_ops.maximum(label_mean[1], 1.0 - label_mean[1], name="accuracy_baseline_update"),
+                gen_ops.maximum(label_mean[0], 1.0 - label_mean[0], name="accuracy_baseline_value"),
+                gen_ops.maximum(label_mean[1], 1.0 - label_mean[1], name="accuracy_baseline_update"),
             ),
             "auc": metrics.auc(labels, logistic, weights=weights),
             "auc_precision_recall": metrics.auc(labels, logistic, weights=weights, curve="PR"),

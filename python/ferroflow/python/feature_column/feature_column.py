@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from ferroflow.python.framework import dtypes, ops, sparse_tensor
-from ferroflow.python.ops import array_ops, embedding_ops, init_ops, lookup_ops, math_ops, parsing_ops, variable_scope
+from ferroflow.python.ops import array_ops, embedding_ops, gen_ops, init_ops, lookup_ops, math_ops, parsing_ops, variable_scope
 from ferroflow.python.platform import tf_logging as logging
 
 
@@ -123,8 +123,8 @@ class BucketizedColumn(collections.namedtuple("BucketizedColumn", ["source_colum
         buckets = inputs.get(self)
         batch = array_ops.shape(buckets)[0]
         width = self.source_column.shape[0]
-        rows = array_ops.reshape(array_ops.tile(array_ops.expand_dims(math_ops.range(0, batch), 1), [1, width]), (-1,))
-        columns = array_ops.tile(math_ops.range(0, width), [batch])
+        rows = array_ops.reshape(gen_ops.tile(array_ops.expand_dims(math_ops.range(0, batch), 1), [1, width]), (-1,))
+        columns = gen_ops.tile(math_ops.range(0, width), [batch])
         values = array_ops.reshape(buckets, (-1,)) + (len(self.boundaries) + 1) * columns
         indices = math_ops.cast(array_ops.transpose(array_ops.stack((rows, columns))), dtypes.int64)
         shape = math_ops.cast(array_ops.stack([batch, width]), dtypes.int64)
@@ -162,7 +162,7 @@ class IdentityCategoricalColumn(collections.namedtuple("IdentityCategoricalColum
         values = math_ops.cast(tensor.values, dtypes.int64, name="values")
         if self.default_value is not None:
             limit = math_ops.cast(self.number_buckets, dtypes.int64, name="num_buckets")
-            outside = ops.apply_op("LogicalOr", "out_of_range", [math_ops.less(values, 0), math_ops.greater_equal(values, limit)]).outputs[0]
+            outside = ops.apply_op("LogicalOr", "out_of_range", [gen_ops.less(values, 0), gen_ops.greater_equal(values, limit)]).outputs[0]
             default = array_ops.fill(array_ops.shape(values), math_ops.cast(self.default_value, dtypes.int64), name="default_values")
             values = array_ops.where(outside, default, values)
         return sparse_tensor.SparseTensor(tensor.indices, values, tensor.dense_shape)
@@ -475,6 +475,14 @@ def _normalized_columns(feature_columns):
     return sorted(columns, key=lambda c: c.name)
 
 
+def _flat(tensor, num_elements):
+    """The values of each example in a row."""
+    batch = array_ops.shape(tensor)[0]
+    flat = array_ops.reshape(tensor, shape=(batch, num_elements))
+    flat.set_shape([None, num_elements])
+    return flat
+
+
 def input_layer(features, feature_columns, weight_collections=None, trainable=True, cols_to_vars=None, cols_to_output_tensors=None):
     """The columns side by side, as one dense tensor."""
     del weight_collections, trainable
@@ -489,8 +497,7 @@ def input_layer(features, feature_columns, weight_collections=None, trainable=Tr
             with variable_scope.variable_scope(None, default_name=column._var_scope_name):
                 before = set(ops.get_collection(ops.GraphKeys.GLOBAL_VARIABLES))
                 tensor = column._dense(inputs)
-                batch = array_ops.shape(tensor)[0]
-                tensor = array_ops.reshape(tensor, shape=(batch, column.num_elements))
+                tensor = _flat(tensor, column.num_elements)
                 outputs.append(tensor)
                 if cols_to_vars is not None:
                     cols_to_vars[column] = [v for v in ops.get_collection(ops.GraphKeys.GLOBAL_VARIABLES) if v not in before]
@@ -514,7 +521,7 @@ def linear_model(features, feature_columns, units=1, sparse_combiner="sum", weig
                     sums.append(embedding_ops.safe_embedding_lookup_sparse(table, ids, weights, combiner=sparse_combiner, name="weighted_sum"))
                 else:
                     tensor = column._dense(inputs)
-                    tensor = array_ops.reshape(tensor, shape=(array_ops.shape(tensor)[0], column.num_elements))
+                    tensor = _flat(tensor, column.num_elements)
                     table = variable_scope.get_variable("weights", [column.num_elements, units], initializer=init_ops.zeros_initializer(), trainable=trainable)
                     sums.append(math_ops.matmul(tensor, table, name="weighted_sum"))
                 if cols_to_vars is not None:

@@ -4,7 +4,7 @@ import collections
 
 from ferroflow.python.framework import dtypes, ops
 from ferroflow.python.framework import constant_op
-from ferroflow.python.ops import array_ops, control_flow_ops, math_ops
+from ferroflow.python.ops import array_ops, control_flow_ops, gen_ops
 
 _Resource = collections.namedtuple("_Resource", ["handle", "create", "is_initialized"])
 
@@ -29,7 +29,7 @@ def report_uninitialized_resources(resource_list=None, name="report_uninitialize
     with ops.name_scope(name), ops.device("/cpu:0"):
         if not resource_list:
             return constant_op.constant([], dtype=dtypes.string)
-        missing = math_ops.logical_not(array_ops.stack([r.is_initialized for r in resource_list]))
+        missing = gen_ops.logical_not(array_ops.stack([r.is_initialized for r in resource_list]))
         return array_ops.boolean_mask(constant_op.constant([r.handle.name for r in resource_list]), missing)
 
 

@@ -1,7 +1,7 @@
 """Input pipelines from queues: producers of files, slices and numbers, and batches."""
 
 from ferroflow.python.framework import dtypes, ops, sparse_tensor, tensor_shape
-from ferroflow.python.ops import array_ops, control_flow_ops, data_flow_ops, io_ops, math_ops, random_ops, variable_scope
+from ferroflow.python.ops import array_ops, control_flow_ops, data_flow_ops, gen_ops, io_ops, math_ops, random_ops, variables
 from ferroflow.python.summary import summary
 from ferroflow.python.training import queue_runner_impl
 
@@ -9,7 +9,7 @@ from ferroflow.python.training import queue_runner_impl
 def match_filenames_once(pattern, name=None):
     """The files that match a pattern, as a local variable that is filled once."""
     with ops.name_scope(name, "matching_filenames", [pattern]) as name:
-        return variable_scope.variable(
+        return variables.VariableV1(
             name=name,
             initial_value=io_ops.matching_files(pattern),
             trainable=False,
@@ -26,7 +26,7 @@ def limit_epochs(tensor, num_epochs=None, name=None):
         raise ValueError("num_epochs must be > 0 not %d." % num_epochs)
     with ops.name_scope(name, "limit_epochs", [tensor]) as name:
         zero64 = ops.convert_to_tensor(0, dtype=dtypes.int64)
-        epochs = variable_scope.variable(zero64, name="epochs", trainable=False, collections=[ops.GraphKeys.LOCAL_VARIABLES])
+        epochs = variables.VariableV1(zero64, name="epochs", trainable=False, collections=[ops.GraphKeys.LOCAL_VARIABLES])
         counter = epochs.count_up_to(num_epochs)
         with ops.control_dependencies([counter]):
             return array_ops.identity(tensor, name=name)
@@ -76,7 +76,7 @@ def string_input_producer(string_tensor, num_epochs=None, shuffle=True, seed=Non
 
 def _assert_not_empty(tensor):
     return control_flow_ops.Assert(
-        math_ops.greater(array_ops.size(tensor), 0), ["string_input_producer requires a non-null input tensor"]
+        gen_ops.greater(array_ops.size(tensor), 0), ["string_input_producer requires a non-null input tensor"]
     )
 
 
@@ -167,7 +167,7 @@ def _batch_internal(lists, keep_input, batch_size, capacity, enqueue_many, shape
             queue = _make_queue(shapes, types, capacity, dynamic_pad, shared_name)
         _enqueue(queue, flat[0], threads if len(lists) == 1 else flat, enqueue_many, keep)
         if shuffle:
-            full = math_ops.cast(math_ops.maximum(0, queue.size() - min_after_dequeue), dtypes.float32) * (1.0 / (capacity - min_after_dequeue))
+            full = math_ops.cast(gen_ops.maximum(0, queue.size() - min_after_dequeue), dtypes.float32) * (1.0 / (capacity - min_after_dequeue))
             summary.scalar("fraction_over_%d_of_%d_full" % (min_after_dequeue, capacity - min_after_dequeue), full)
         else:
             summary.scalar("fraction_of_%d_full" % capacity, math_ops.cast(queue.size(), dtypes.float32) * (1.0 / capacity))

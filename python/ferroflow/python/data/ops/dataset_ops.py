@@ -7,7 +7,7 @@ from ferroflow.python.data.ops.options import Options
 from ferroflow.python.data.ops.structured_function import StructuredFunction
 from ferroflow.python.data.util import nest, structure
 from ferroflow.python.framework import constant_op, dtypes, ops, random_seed, tensor_shape, tensor_util
-from ferroflow.python.ops import array_ops, math_ops
+from ferroflow.python.ops import array_ops, gen_ops, math_ops
 
 AUTOTUNE = -1
 INFINITE = -1
@@ -161,7 +161,7 @@ class DatasetV2:
             matching = ops.apply_op("MatchingFiles", None, [file_pattern]).outputs[0]
             dataset = DatasetV2.from_tensor_slices(matching, is_files=True)
             if shuffle:
-                size = math_ops.maximum(array_ops.shape(matching, out_type=dtypes.int64)[0], 1)
+                size = gen_ops.maximum(array_ops.shape(matching, out_type=dtypes.int64)[0], 1)
                 dataset = dataset.shuffle(size, seed=seed)
             return dataset
 
