@@ -1,4 +1,4 @@
-"""Horovod's API for numpy arrays, and for programs of `ferroflow.compat.v1`."""
+"""Horovod's API for numpy arrays."""
 
 from ferroflow._hvd.arrays import (  # noqa: F401
     allgather, allgather_async, allgather_object, allreduce, allreduce_, allreduce_async,

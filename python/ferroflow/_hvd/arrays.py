@@ -54,6 +54,9 @@ def synchronize(handle):
 
 
 def _array(value):
+    if type(value).__module__.startswith("ferroflow.") or hasattr(value, "graph"):
+        raise NotImplementedError(
+            "collectives of ferroflow.hvd take numpy arrays, not tensors of a graph")
     array = np.asarray(value)
     if array.dtype.name not in DTYPE_NUMBERS:
         raise TypeError(f"collectives do not support arrays of type {array.dtype}")

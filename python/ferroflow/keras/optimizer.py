@@ -115,8 +115,7 @@ class _Keras3:
         else:
             variables = list(trainable_variables)
             if not self.built:
-                with _name_scope(self):
-                    self.build(variables)
+                self.build(variables)
         grads = list(grads)
         if self._hvd_passes is None:
             return super().apply(_reduced(grads, variables, self._hvd_options),
@@ -124,11 +123,6 @@ class _Keras3:
         return self._hvd_passes.run(
             grads, variables, self._hvd_options,
             lambda reduced: super(_Keras3, self).apply(reduced, trainable_variables))
-
-
-def _name_scope(optimizer):
-    import contextlib
-    return contextlib.nullcontext()
 
 
 class _Keras2:
