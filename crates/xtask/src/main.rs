@@ -40,6 +40,7 @@ Most used:
   cargo xtask digits                           the digits CNN in every mode, while tasks are killed
   cargo xtask soak --minutes 30                synchronous training while tasks are killed
   cargo xtask python --develop                 the Python package from its sources, built quickly
+  cargo xtask python --all                     its tests, with torch, JAX, Keras and TensorFlow too
   cargo xtask book                             the book in docs/
 
 You need Cargo, gcc and Python 3.11; the commands install the rest."

@@ -12,6 +12,29 @@ const MATURIN: &str = "maturin==1.9.4";
 const WHEELS: &str = "target/wheels";
 const TESTS: &str = "python/tests";
 
+/// Environments with frameworks, and the tests that run in them. The first TensorFlow is the oldest
+/// that is supported, the second the newest. torch brings several gigabytes.
+const FRAMEWORKS: [(&str, &[&str], &[&str]); 3] = [
+    (
+        "torch",
+        &["torch", "jax", "keras"],
+        &[
+            "test_torch",
+            "test_torch_distributed",
+            "test_jax",
+            "test_keras",
+            "test_launch",
+            "test_examples",
+        ],
+    ),
+    (
+        "tensorflow-2.15",
+        &["tensorflow-cpu==2.15.1"],
+        &["test_tensorflow", "test_keras", "test_examples"],
+    ),
+    ("tensorflow", &["tensorflow-cpu"], &["test_tensorflow", "test_keras", "test_examples"]),
+];
+
 /// Build the Python wheel into target/wheels/.
 #[derive(clap::Args)]
 pub struct WheelArgs {}
@@ -28,6 +51,11 @@ pub struct Args {
     #[arg(long, requires = "develop")]
     release: bool,
 
+    /// Also run the tests with torch, JAX, Keras and two versions of TensorFlow. The first run
+    /// downloads several gigabytes into .venv/
+    #[arg(long, conflicts_with = "develop")]
+    all: bool,
+
     /// Run the tests of these modules only, such as `test_graph`
     #[arg(value_name = "MODULE")]
     only: Vec<String>,
@@ -39,12 +67,39 @@ pub fn run_wheel(_: &WheelArgs) -> Result {
 }
 
 pub fn run(args: &Args) -> Result {
-    if args.develop { develop(args.release) } else { test(Profile::Release, &args.only) }
+    if args.develop {
+        return develop(args.release);
+    }
+    test(Profile::Release, &args.only)?;
+    if args.all { test_frameworks(&args.only) } else { Ok(()) }
 }
 
-/// The step of the check: the package works where there is no TensorFlow.
+/// The step of the check: the package works where there is no TensorFlow. Tests that need a
+/// framework say that they were skipped.
 pub fn checked(profile: Profile) -> Result {
-    test(profile, &[])
+    test(profile, &[])?;
+    println!(
+        "skipped: the tests with torch, JAX, Keras and TensorFlow; `cargo xtask python --all`"
+    );
+    Ok(())
+}
+
+/// The tests that need frameworks, with the wheel that `test` has built.
+fn test_frameworks(only: &[String]) -> Result {
+    let wheel = built_wheel()?;
+    for (name, packages, modules) in FRAMEWORKS {
+        let modules: Vec<String> = modules.iter().map(|m| m.to_string()).collect();
+        let chosen: Vec<String> =
+            modules.into_iter().filter(|m| only.is_empty() || only.contains(m)).collect();
+        if chosen.is_empty() {
+            continue;
+        }
+        let python = environment(&format!(".venv/{name}"), packages)?.join("bin/python");
+        pip(&python, &["--force-reinstall", "--no-deps", &paths::shown(&wheel)])?;
+        println!("with {}:", packages.join(", "));
+        run_tests(&python, &chosen)?;
+    }
+    Ok(())
 }
 
 fn develop(release: bool) -> Result {
@@ -72,6 +127,11 @@ fn wheel(profile: Profile) -> Result<PathBuf> {
     build.args(["build", "--manifest-path", "crates/ferroflow-python/Cargo.toml", "--out", WHEELS]);
     build.args(["--profile", if profile == Profile::Release { "release" } else { "dev" }]);
     steps::run(&mut build)?;
+    built_wheel()
+}
+
+fn built_wheel() -> Result<PathBuf> {
+    let folder = paths::root().join(WHEELS);
     let found = fs::read_dir(&folder).ok().and_then(|mut files| files.next()?.ok());
     found.map(|file| file.path()).ok_or_else(|| Failure(format!("{WHEELS} is empty")))
 }
@@ -83,15 +143,19 @@ fn test(profile: Profile, only: &[String]) -> Result {
     steps::run(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
     let python = folder.join("bin/python");
     pip(&python, &[&paths::shown(&wheel)])?;
-    // Outside of the sources, so that the installed package is the one that is tested.
-    let mut tests = Command::new(&python);
-    tests.args(["-I", "-m", "unittest"]);
-    if only.is_empty() {
-        tests.args(["discover", "-s", TESTS, "-t", TESTS]);
-    } else {
-        tests.args(only.iter().map(|module| format!("{TESTS}/{module}.py")));
+    run_tests(&python, only)
+}
+
+fn run_tests(python: &Path, only: &[String]) -> Result {
+    let every = ["test*".to_string()];
+    for module in if only.is_empty() { &every[..] } else { only } {
+        // Outside of the sources, so that the installed package is the one that is tested. Skipped
+        // tests are listed with their reasons.
+        let mut tests = Command::new(python);
+        tests.args(["-I", "-m", "unittest", "discover", "-v", "-s", TESTS, "-t", TESTS, "-p"]);
+        steps::run(tests.arg(format!("{module}.py")))?;
     }
-    steps::run(&mut tests)
+    Ok(())
 }
 
 /// A virtual environment with these packages, made once.
