@@ -1,7 +1,8 @@
 //! Device names, full and partial, and information about devices.
 
-use crate::{Result, bail};
+use crate::{Gpu, Result, bail};
 use std::fmt;
+use std::sync::Arc;
 
 /// A device name that may leave components open: `/job:ps/task:1`, `/cpu:0`, or the full name
 /// `/job:worker/replica:0/task:0/device:CPU:0`.
@@ -140,30 +141,45 @@ pub struct DeviceInfo {
     pub incarnation: u64,
     /// Bytes of memory of the device.
     pub memory_limit: i64,
+    /// The hardware, in TensorFlow's words; empty for a CPU.
+    pub description: String,
+    /// The GPU, if it is one of this process.
+    pub gpu: Option<Arc<dyn Gpu>>,
 }
 
 impl DeviceInfo {
     /// A device with its full name and incarnation.
     pub fn new(name: DeviceName, incarnation: u64) -> DeviceInfo {
         let text = name.to_string();
-        DeviceInfo { name, text, incarnation, memory_limit: 256 << 20 }
+        let memory_limit = 256 << 20;
+        DeviceInfo { name, text, incarnation, memory_limit, description: String::new(), gpu: None }
     }
 
     /// CPU number `id` of a task.
     pub fn cpu(job: &str, task: u32, id: u32, incarnation: u64) -> DeviceInfo {
-        let name = DeviceName {
-            job: Some(job.to_string()),
-            replica: Some(0),
-            task: Some(task),
-            kind: Some("CPU".to_string()),
-            id: Some(id),
-        };
-        DeviceInfo::new(name, incarnation)
+        DeviceInfo::new(full_name(job, task, "CPU", id), incarnation)
+    }
+
+    /// GPU number `id` of a task of this process.
+    pub fn gpu(job: &str, task: u32, id: u32, incarnation: u64, gpu: Arc<dyn Gpu>) -> DeviceInfo {
+        let memory_limit = i64::try_from(gpu.memory().limit).unwrap_or(i64::MAX);
+        let info = DeviceInfo::new(full_name(job, task, "GPU", id), incarnation);
+        DeviceInfo { memory_limit, description: gpu.description(), gpu: Some(gpu), ..info }
     }
 
     /// The device type, such as `CPU`.
     pub fn kind(&self) -> &str {
         self.name.kind.as_deref().unwrap_or("CPU")
+    }
+}
+
+fn full_name(job: &str, task: u32, kind: &str, id: u32) -> DeviceName {
+    DeviceName {
+        job: Some(job.to_string()),
+        replica: Some(0),
+        task: Some(task),
+        kind: Some(kind.to_string()),
+        id: Some(id),
     }
 }
 

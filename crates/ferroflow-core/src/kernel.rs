@@ -1,7 +1,7 @@
 //! Kernels: the code that runs a node, and what it can see of the step.
 
 use crate::{
-    ComputePool, DType, DeviceInfo, Error, InlineScope, Resource, ResourceHandle, Resources,
+    ComputePool, DType, DeviceInfo, Error, Gpu, InlineScope, Resource, ResourceHandle, Resources,
     Result, Shape, StepCtx, Tensor, Value, Variable, ensure, err,
 };
 use smallvec::SmallVec;
@@ -232,6 +232,36 @@ impl<'a> Ctx<'a> {
     /// A new tensor with unspecified elements on this node's device.
     pub fn alloc(&self, dtype: DType, shape: impl Into<Shape>) -> Result<Tensor> {
         Tensor::alloc(dtype, shape)
+    }
+
+    /// The GPU of this node. An error if its device is none.
+    pub fn gpu(&self) -> Result<&'a Arc<dyn Gpu>> {
+        let device = &self.node.device;
+        device.gpu.as_ref().ok_or_else(|| err!(Internal, "{} is not a GPU", device.text))
+    }
+
+    /// A new tensor with unspecified elements in the memory of this node's GPU.
+    pub fn alloc_on_device(&self, dtype: DType, shape: impl Into<Shape>) -> Result<Tensor> {
+        Tensor::on_device(self.gpu()?, dtype, shape)
+    }
+
+    /// [`Ctx::reuse_or_alloc`] in the memory of this node's GPU.
+    pub fn reuse_or_alloc_on_device(
+        &mut self,
+        candidates: &[usize],
+        dtype: DType,
+        shape: &Shape,
+    ) -> Result<Tensor> {
+        for &i in candidates {
+            if let Some(Value::Tensor(t)) = self.inputs.get_mut(i)
+                && t.dtype() == dtype
+                && t.shape() == shape
+                && t.is_unique()
+            {
+                return self.take(i);
+            }
+        }
+        self.alloc_on_device(dtype, shape.clone())
     }
 
     /// Sets output `i`.

@@ -11,6 +11,7 @@ mod dtype;
 mod element;
 mod error;
 mod function;
+mod gpu;
 mod hash;
 pub mod inline;
 mod kernel;
@@ -39,6 +40,10 @@ pub use dtype::DType;
 pub use element::{Element, FloatElement, RealElement};
 pub use error::{Code, Error, Result, Within};
 pub use function::{CallDone, InstantiatedFunction};
+pub use gpu::{
+    DeviceBuffer, DownloadDone, GPU_PRELUDE, Gemm, Gpu, GpuFunction, GpuMemory, Launch, LaunchArg,
+    ToHostDone,
+};
 pub use half::{bf16, f16};
 pub use hash::{HashMap, HashSet};
 pub use inline::{Flush, InlineScope, ThreadKind};

@@ -1,7 +1,8 @@
 //! Tensors: a dtype, a shape and shared storage.
 
 use crate::{
-    Buffer, DType, Element, List, ResourceHandle, Result, Shape, Variant, bail, ensure, err,
+    Buffer, DType, DeviceBuffer, Element, Error, Gpu, List, ResourceHandle, Result, Shape, Variant,
+    bail, ensure, err,
 };
 use bytes::Bytes;
 use std::fmt;
@@ -40,6 +41,8 @@ pub enum Storage {
     Handles(Arc<List<ResourceHandle>>),
     /// Variants.
     Variants(Arc<List<Variant>>),
+    /// Plain bytes in the memory of a GPU.
+    Device(Arc<DeviceBuffer>),
 }
 
 impl Tensor {
@@ -168,6 +171,7 @@ impl Tensor {
             Storage::Strings(v) => v.len(),
             Storage::Handles(v) => v.len(),
             Storage::Variants(v) => v.len(),
+            Storage::Device(b) => b.len() / dtype.size().unwrap_or(1),
         };
         ensure!(
             shape.checked_elements()? == have,
@@ -217,6 +221,7 @@ impl Tensor {
             Storage::Strings(v) => Arc::get_mut(v).is_some(),
             Storage::Handles(v) => Arc::get_mut(v).is_some(),
             Storage::Variants(v) => Arc::get_mut(v).is_some(),
+            Storage::Device(b) => Arc::get_mut(b).is_some(),
         }
     }
 
@@ -227,6 +232,7 @@ impl Tensor {
             (Storage::Strings(a), Storage::Strings(b)) => Arc::ptr_eq(a, b),
             (Storage::Handles(a), Storage::Handles(b)) => Arc::ptr_eq(a, b),
             (Storage::Variants(a), Storage::Variants(b)) => Arc::ptr_eq(a, b),
+            (Storage::Device(a), Storage::Device(b)) => Arc::ptr_eq(a, b),
             _ => false,
         }
     }
@@ -234,7 +240,7 @@ impl Tensor {
     /// The bytes of the elements. An error for strings, resources and variants.
     pub fn bytes(&self) -> Result<&[u8]> {
         let (Storage::Plain(buffer), Some(size)) = (&self.storage, self.dtype.size()) else {
-            bail!(InvalidArgument, "a {} tensor has no plain bytes", self.dtype);
+            return Err(self.no_bytes());
         };
         let (from, len) = (self.start * size, self.elements() * size);
         Ok(&buffer.bytes()[from..from + len])
@@ -243,6 +249,9 @@ impl Tensor {
     /// The bytes of the elements for writing. Copies shared storage first. The caller must write
     /// only 0 or 1 to `bool` elements.
     pub fn bytes_mut(&mut self) -> Result<&mut [u8]> {
+        if matches!(self.storage, Storage::Device(_)) {
+            return Err(self.no_bytes());
+        }
         self.make_unique()?;
         let (Storage::Plain(buffer), Some(size)) = (&mut self.storage, self.dtype.size()) else {
             bail!(InvalidArgument, "a {} tensor has no plain bytes", self.dtype);
@@ -444,7 +453,7 @@ impl Tensor {
     pub fn to_wire_bytes(&self) -> Result<Bytes> {
         let whole = match &self.storage {
             Storage::Plain(buffer) => Bytes::from_owner(SharedBuffer(buffer.clone())),
-            _ => bail!(InvalidArgument, "a {} tensor has no plain bytes", self.dtype),
+            _ => return Err(self.no_bytes()),
         };
         let size = self.dtype.size().expect("plain storage has a plain dtype");
         let from = self.start * size;
@@ -465,10 +474,87 @@ impl Tensor {
             Storage::Strings(_) => Storage::Strings(Arc::new(List::copy_of(self.strings()?)?)),
             Storage::Handles(_) => Storage::Handles(Arc::new(List::copy_of(self.handles()?)?)),
             Storage::Variants(_) => Storage::Variants(Arc::new(List::copy_of(self.variants()?)?)),
+            Storage::Device(old) => {
+                let copy = DeviceBuffer::alloc(old.gpu(), self.byte_len())?;
+                old.gpu().copy(self.device_address()?, copy.address(), copy.len())?;
+                Storage::Device(Arc::new(copy))
+            }
         };
         self.storage = storage;
         self.start = 0;
         Ok(())
+    }
+
+    /// A tensor with unspecified elements in the memory of a GPU.
+    pub fn on_device(gpu: &Arc<dyn Gpu>, dtype: DType, shape: impl Into<Shape>) -> Result<Tensor> {
+        let shape = shape.into();
+        let bytes = dtype.size().and_then(|size| shape.checked_elements().ok()?.checked_mul(size));
+        let Some(bytes) = bytes else {
+            bail!(InvalidArgument, "a {dtype} tensor of shape {shape} cannot be on {}", gpu.name());
+        };
+        let buffer = DeviceBuffer::alloc(gpu, bytes).map_err(|e| {
+            e.context(format!("allocating a tensor with shape{shape} and type {dtype}"))
+        })?;
+        Ok(Tensor { dtype, shape, storage: Storage::Device(Arc::new(buffer)), start: 0 })
+    }
+
+    /// A tensor with unspecified elements in the memory that this one is in.
+    pub fn alloc_beside(&self, dtype: DType, shape: impl Into<Shape>) -> Result<Tensor> {
+        match &self.storage {
+            Storage::Device(buffer) => Tensor::on_device(buffer.gpu(), dtype, shape),
+            _ => Tensor::alloc(dtype, shape),
+        }
+    }
+
+    /// A tensor of zeros in the memory that this one is in.
+    pub fn zeros_beside(&self, dtype: DType, shape: impl Into<Shape>) -> Result<Tensor> {
+        let Storage::Device(buffer) = &self.storage else { return Tensor::zeros(dtype, shape) };
+        let zeros = Tensor::on_device(buffer.gpu(), dtype, shape)?;
+        buffer.gpu().clear(zeros.device_address()?, zeros.byte_len())?;
+        Ok(zeros)
+    }
+
+    /// The GPU whose memory holds the elements; `None` for host memory.
+    pub fn gpu(&self) -> Option<&Arc<dyn Gpu>> {
+        match &self.storage {
+            Storage::Device(buffer) => Some(buffer.gpu()),
+            _ => None,
+        }
+    }
+
+    /// The address of the first element in the memory of a GPU. An error for host memory.
+    pub fn device_address(&self) -> Result<u64> {
+        match (&self.storage, self.dtype.size()) {
+            (Storage::Device(buffer), Some(size)) => {
+                Ok(buffer.address() + (self.start * size) as u64)
+            }
+            _ => bail!(
+                Internal,
+                "a {} tensor of shape {} is in host memory, not in that of a GPU",
+                self.dtype,
+                self.shape
+            ),
+        }
+    }
+
+    /// A tensor of the bytes in `buffer`, which were those of a tensor of this dtype.
+    pub(crate) fn from_buffer(dtype: DType, shape: Shape, buffer: Buffer) -> Result<Tensor> {
+        Tensor::from_storage(dtype, shape, Storage::Plain(Arc::new(buffer)))
+    }
+
+    /// The error of a read of host bytes that do not exist.
+    #[cold]
+    fn no_bytes(&self) -> Error {
+        match &self.storage {
+            Storage::Device(buffer) => err!(
+                Internal,
+                "a {} tensor of shape {} is in the memory of {}: the host cannot read it",
+                self.dtype,
+                self.shape,
+                buffer.gpu().name()
+            ),
+            _ => err!(InvalidArgument, "a {} tensor has no plain bytes", self.dtype),
+        }
     }
 
     fn expect_stores<T: Element>(&self) -> Result<()> {

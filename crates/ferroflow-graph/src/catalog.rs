@@ -1,9 +1,12 @@
 //! The catalog: the ops a session knows, and how they are declared.
 
 use crate::op_def::{
-    ArgDef, AttrDef, CallKind, ControlFlow, FlopsFn, MakeBlockKernel, OpCost, OpDef, OpRole,
+    ArgDef, AttrDef, CallKind, ControlFlow, FlopsFn, KernelFn, MakeBlockKernel, OpCost, OpDef,
+    OpRole,
 };
-use crate::{GradientScope, KernelInit, OpGradient, ShapeCtx, Term, signature};
+use crate::{
+    GpuSupport, GpuTypes, GradientScope, KernelInit, OpGradient, ShapeCtx, Term, signature,
+};
 use ferroflow_core::{KernelBox, PartialShape, Result};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -259,6 +262,47 @@ impl OpBuilder<'_> {
         make: impl Fn(&KernelInit<'_>) -> Result<KernelBox> + Send + Sync + 'static,
     ) -> Self {
         self.def.cpu = Some(Arc::new(make));
+        self
+    }
+
+    /// Sets what makes its GPU kernel for nodes whose type attributes are among `types`. Inputs and
+    /// outputs are in the GPU's memory, except those of [`OpBuilder::host_inputs`] and
+    /// [`OpBuilder::host_outputs`].
+    pub fn gpu(
+        mut self,
+        types: GpuTypes,
+        make: impl Fn(&KernelInit<'_>) -> Result<KernelBox> + Send + Sync + 'static,
+    ) -> Self {
+        let make: Option<KernelFn> = Some(Arc::new(make));
+        self.def.gpu = Some(GpuSupport { types, make, ..GpuSupport::default() });
+        self
+    }
+
+    /// Lets its CPU kernel run for nodes on a GPU: it touches no elements, or moves them by functions
+    /// that work in either memory. `int32` tensors stay in host memory, as in TensorFlow.
+    pub fn anywhere(mut self) -> Self {
+        self.def.gpu = Some(GpuSupport::default());
+        self
+    }
+
+    /// Limits the GPU kernel declared before to nodes with such attributes.
+    pub fn gpu_if(mut self, condition: fn(&crate::Attrs) -> bool) -> Self {
+        let gpu = self.def.gpu.as_mut().expect("gpu() or anywhere() comes first");
+        gpu.condition = Some(condition);
+        self
+    }
+
+    /// Names inputs that the GPU kernel declared before takes in host memory.
+    pub fn host_inputs(mut self, names: &[&'static str]) -> Self {
+        let gpu = self.def.gpu.as_mut().expect("gpu() or anywhere() comes first");
+        gpu.host_inputs = names.to_vec();
+        self
+    }
+
+    /// Names outputs that the GPU kernel declared before makes in host memory.
+    pub fn host_outputs(mut self, names: &[&'static str]) -> Self {
+        let gpu = self.def.gpu.as_mut().expect("gpu() or anywhere() comes first");
+        gpu.host_outputs = names.to_vec();
         self
     }
 

@@ -8,6 +8,7 @@ mod block_kernel;
 mod catalog;
 mod def;
 mod function;
+mod gpu_support;
 mod gradient;
 mod graph;
 mod import;
@@ -26,6 +27,7 @@ pub use block_kernel::{AnyBlockKernel, BlockForm, BlockKernel, OperandShapes};
 pub use catalog::{Catalog, OpBuilder};
 pub use def::{FunctionDef, GraphDef, NodeDef, Versions};
 pub use function::{FunctionGraph, FunctionLibrary, SYMBOLIC_GRADIENT};
+pub use gpu_support::{GpuPorts, GpuSupport, GpuTypes};
 pub use gradient::{
     EndpointGradient, EndpointSlices, GradientFn, GradientOptions, GradientScope, OpGradient, Term,
     gradients, is_differentiable,

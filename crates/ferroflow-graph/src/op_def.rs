@@ -1,7 +1,7 @@
 //! An op: its signature, its properties, and how to compute it.
 
 use crate::attr::{AttrList, AttrValue, Attrs};
-use crate::{AnyBlockKernel, KernelInit, NodeSizes, OpGradient, ShapeCtx};
+use crate::{AnyBlockKernel, GpuSupport, KernelInit, NodeSizes, OpGradient, ShapeCtx};
 use ferroflow_core::{DType, KernelBox, PartialShape, Result, bail, ensure, err};
 use std::sync::Arc;
 
@@ -67,6 +67,8 @@ pub struct OpDef {
     pub gradient: Option<OpGradient>,
     /// Makes its CPU kernel.
     pub cpu: Option<KernelFn>,
+    /// How it runs on a GPU, if it does.
+    pub gpu: Option<GpuSupport>,
 }
 
 /// What an op means to passes and to the executor. They look at this, never at the op's name.
@@ -264,6 +266,7 @@ impl OpDef {
             shape: None,
             gradient: None,
             cpu: None,
+            gpu: None,
         }
     }
 
@@ -386,7 +389,10 @@ impl OpDef {
 
     /// Makes the kernel for a node on a device of this kind.
     pub fn kernel(&self, init: &KernelInit<'_>) -> Result<KernelBox> {
-        match &self.cpu {
+        let on_gpu = init.node.device.gpu.is_some();
+        let gpu = self.gpu.as_ref().filter(|gpu| on_gpu && gpu.takes(init.attrs));
+        let own = gpu.and_then(|gpu| gpu.make.as_ref());
+        match own.or(self.cpu.as_ref()) {
             Some(make) => {
                 let kernel = make(init)?;
                 debug_assert!(
@@ -407,6 +413,11 @@ impl OpDef {
         }
     }
 
+    /// Whether a node with these attributes has a kernel for GPUs.
+    pub fn runs_on_gpu(&self, attrs: &Attrs) -> bool {
+        self.gpu.as_ref().is_some_and(|gpu| gpu.takes(attrs))
+    }
+
     /// Whether two nodes of this op with equal inputs and attributes have the same value.
     pub fn is_pure(&self) -> bool {
         !self.is_stateful
@@ -417,7 +428,7 @@ impl OpDef {
 }
 
 impl ArgDef {
-    fn port_types(&self, attrs: &Attrs) -> Result<Vec<PortType>> {
+    pub(crate) fn port_types(&self, attrs: &Attrs) -> Result<Vec<PortType>> {
         let port = |dtype| PortType { dtype, is_ref: self.is_ref };
         Ok(match &self.types {
             ArgTypes::One(source) => vec![port(source.resolve(attrs)?)],

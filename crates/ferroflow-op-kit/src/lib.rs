@@ -5,6 +5,7 @@
 pub mod dispatch;
 pub mod farmhash;
 pub mod file;
+pub mod gpu;
 mod gradient;
 pub mod handle;
 pub mod handle_form;

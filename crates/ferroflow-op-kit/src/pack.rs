@@ -24,7 +24,7 @@ pub fn copy_into(to: &mut Tensor, at: usize, from: &Tensor) -> Result<()> {
         from.dtype()
     );
     match from.storage() {
-        Storage::Plain(_) => {
+        Storage::Plain(_) | Storage::Device(_) => {
             let size = from.dtype().size().unwrap_or(1);
             let bytes = from.bytes()?;
             part(to.bytes_mut()?, at * size, bytes.len())?.copy_from_slice(bytes);

@@ -5,8 +5,9 @@ use crate::functions::FunctionRuntime;
 use crate::optimize::GraphOptimizer;
 use crate::plan::{KernelCache, Plan, PlanContext};
 use ferroflow_core::{DeviceInfo, Result};
-use ferroflow_graph::passes::Pruned;
+use ferroflow_graph::passes::{self, Pruned};
 use ferroflow_graph::{FunctionInstantiator, GraphIr, Node};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// The session that a part is compiled for.
@@ -41,6 +42,10 @@ pub(crate) fn compile_at_depth(
     if context.optimize {
         GraphOptimizer::new(context.functions, depth).optimize(&mut part);
     }
+    let gpus = gpus_of(&part.graph, context)?;
+    if !gpus.is_empty() {
+        passes::copy_between_memories(&mut part, &|device| gpus.contains(device))?;
+    }
     let functions: Arc<dyn FunctionInstantiator> = context.functions.clone();
     let Pruned { graph, args, rets } = part;
     let context = PlanContext {
@@ -50,4 +55,15 @@ pub(crate) fn compile_at_depth(
     };
     let plan = Plan::compile(&graph, &args, &rets, &context)?;
     Ok(CompiledPart { plan, graph })
+}
+
+/// The names of the GPUs that nodes are on.
+fn gpus_of(graph: &GraphIr, context: &PartContext<'_>) -> Result<HashSet<String>> {
+    let (mut seen, mut gpus) = (HashSet::new(), HashSet::new());
+    for (_, node) in graph.iter() {
+        if seen.insert(node.device.as_str()) && (context.device_of)(node)?.gpu.is_some() {
+            gpus.insert(node.device.clone());
+        }
+    }
+    Ok(gpus)
 }

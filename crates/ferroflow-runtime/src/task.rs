@@ -1,7 +1,7 @@
 //! A task: what one process offers to sessions.
 
 use crate::threads::Threads;
-use ferroflow_core::{ComputePool, DeviceInfo, Resources};
+use ferroflow_core::{ComputePool, DeviceInfo, Gpu, Resources};
 use ferroflow_graph::Catalog;
 use std::sync::Arc;
 
@@ -18,9 +18,21 @@ pub struct Task {
 impl Task {
     /// Task `index` of `job` with `cpus` CPU devices. Each start gets new incarnations.
     pub fn new(catalog: Arc<Catalog>, job: &str, index: u32, cpus: u32) -> Arc<Task> {
-        let devices = (0..cpus.max(1))
-            .map(|id| Arc::new(DeviceInfo::cpu(job, index, id, fastrand::u64(1..))))
-            .collect();
+        Task::with_gpus(catalog, job, index, cpus, &[])
+    }
+
+    /// The same with GPUs.
+    pub fn with_gpus(
+        catalog: Arc<Catalog>,
+        job: &str,
+        index: u32,
+        cpus: u32,
+        gpus: &[Arc<dyn Gpu>],
+    ) -> Arc<Task> {
+        let new = || fastrand::u64(1..);
+        let cpus = (0..cpus.max(1)).map(|id| DeviceInfo::cpu(job, index, id, new()));
+        let gpus = (0..).zip(gpus).map(|(id, g)| DeviceInfo::gpu(job, index, id, new(), g.clone()));
+        let devices = cpus.chain(gpus).map(Arc::new).collect();
         Arc::new(Task {
             catalog,
             devices,

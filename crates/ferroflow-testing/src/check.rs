@@ -1,6 +1,7 @@
 //! `Check` builds one node of an op, runs its kernel and checks the outputs, also against the shape
 //! function.
 
+use crate::on_device::DeviceRun;
 use crate::standalone_step;
 use ferroflow_core::{
     AsyncCtx, Completion, Ctx, DType, DeviceInfo, Done, InlineScope, KernelBox, NodeInfo, Outputs,
@@ -68,7 +69,7 @@ impl<'c> Check<'c> {
     }
 
     /// Runs the kernel and returns its outputs in order. Panics if an output contradicts the shape
-    /// function or has another dtype than the signature.
+    /// function, has another dtype than the signature, or differs from that of the GPU kernel.
     pub fn run(self) -> Result<Vec<Tensor>> {
         self.run_values()?.into_iter().map(Value::into_tensor).collect()
     }
@@ -97,7 +98,13 @@ impl<'c> Check<'c> {
         };
         let kernel = op.kernel(&init)?;
         let promised = self.promised_shapes(&attrs, outputs.len());
+        let on_device = DeviceRun::new(&op, &attrs, (&inputs, &outputs), &self.inputs);
+        let is_ref = |v: &Value| if matches!(v, Value::Ref(_)) { v.clone() } else { Value::Empty };
+        let variables: Vec<Value> = self.inputs.iter().map(is_ref).collect();
         let values = self.execute(kernel, &node)?;
+        if let Some(on_device) = on_device {
+            on_device.compare(&values, &variables);
+        }
         for (i, value) in values.iter().enumerate() {
             let Value::Tensor(t) = value else { continue };
             assert_eq!(t.dtype(), outputs[i].dtype, "{} output {i}", op.name);

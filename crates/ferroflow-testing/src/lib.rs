@@ -10,6 +10,7 @@ mod finite_differences;
 pub mod fuzz;
 mod graph;
 pub mod needs;
+mod on_device;
 mod op_checker;
 mod recorded;
 mod standalone_step;

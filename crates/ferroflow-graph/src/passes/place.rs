@@ -2,8 +2,8 @@
 //!
 //! Nodes that must share a device form groups: both ends of an edge that carries a reference or a
 //! resource, and nodes that name each other in `_class`. A group goes to the first device that
-//! matches the requests of its members; devices of the session's own task come first. Nodes that
-//! were placed before stay where they are.
+//! matches the requests of its members: a GPU if all of them have kernels for it, as in TensorFlow;
+//! devices of the session's own task come first. Nodes that were placed before stay where they are.
 
 mod by_cost;
 mod groups;
@@ -25,11 +25,12 @@ pub struct Devices {
     preferred: Vec<Arc<DeviceInfo>>,
     /// In the order in which error messages list them.
     names: String,
+    has_gpus: bool,
 }
 
 impl Devices {
-    /// The devices of the session's own task, and those of other tasks. A device that is not a CPU
-    /// is used only by nodes that request it.
+    /// The devices of the session's own task, and those of other tasks. A device that is neither a
+    /// GPU nor a CPU is used only by nodes that request it.
     pub fn new(own: &[Arc<DeviceInfo>], others: &[Arc<DeviceInfo>]) -> Devices {
         let by_name = |devices: &[Arc<DeviceInfo>]| {
             let mut sorted = devices.to_vec();
@@ -41,18 +42,27 @@ impl Devices {
         let mut names: Vec<&str> = preferred.iter().map(|d| d.text.as_str()).collect();
         names.sort_unstable();
         let names = names.join(", ");
-        preferred.sort_by_key(|d| d.kind() != "CPU");
-        Devices { preferred, names }
+        preferred.sort_by_key(|d| match d.kind() {
+            "GPU" => 0,
+            "CPU" => 1,
+            _ => 2,
+        });
+        let has_gpus = preferred.iter().any(|d| d.kind() == "GPU");
+        Devices { preferred, names, has_gpus }
     }
 
-    fn first_match(&self, wanted: &DeviceName) -> Option<&Arc<DeviceInfo>> {
-        self.preferred.iter().find(|d| d.name.is_compatible(wanted))
+    fn first_match(&self, wanted: &DeviceName, needs_cpu: bool) -> Option<&Arc<DeviceInfo>> {
+        let fits = |d: &&Arc<DeviceInfo>| {
+            d.name.is_compatible(wanted) && !(needs_cpu && d.kind() == "GPU")
+        };
+        self.preferred.iter().find(fits)
     }
 
     /// Soft placement drops the kind and the number of the device, never the task.
-    fn choose(&self, wanted: &DeviceName, soft: bool) -> Option<&Arc<DeviceInfo>> {
+    fn choose(&self, wanted: &DeviceName, needs_cpu: bool, soft: bool) -> Option<&Arc<DeviceInfo>> {
         let task = || DeviceName { kind: None, id: None, ..wanted.clone() };
-        self.first_match(wanted).or_else(|| if soft { self.first_match(&task()) } else { None })
+        let found = self.first_match(wanted, needs_cpu);
+        found.or_else(|| if soft { self.first_match(&task(), needs_cpu) } else { None })
     }
 }
 
@@ -81,6 +91,9 @@ impl<'a> Placer<'a> {
     ) -> Result<Placer<'a>> {
         let (groups, specs) = (ColocationGroups::new(graph.len()), Specs::default());
         let mut placer = Placer { groups, specs, devices, soft, first };
+        if devices.has_gpus {
+            placer.find_kernels(graph);
+        }
         placer.read_requests(graph)?;
         placer.join_references(graph)?;
         placer.join_classes(graph)?;
@@ -94,6 +107,12 @@ impl Placer<'_> {
         graph: &'g GraphIr,
     ) -> impl Iterator<Item = (NodeId, &'g Node)> + use<'g> {
         graph.iter().skip(self.first)
+    }
+
+    fn find_kernels(&mut self, graph: &GraphIr) {
+        for (id, node) in graph.iter().skip(self.first) {
+            self.groups.of_mut(id).needs_cpu = !node.op.runs_on_gpu(&node.attrs);
+        }
     }
 
     fn read_requests(&mut self, graph: &GraphIr) -> Result<()> {
@@ -248,9 +267,10 @@ impl Placer<'_> {
             let wanted = self.specs.wanted(group);
             let best = beside.and_then(|beside| {
                 let d = self.devices.preferred.iter().find(|d| d.text == beside)?;
-                d.name.is_compatible(&wanted).then_some(d)
+                let runs = !(group.needs_cpu && d.kind() == "GPU");
+                (runs && d.name.is_compatible(&wanted)).then_some(d)
             });
-            let chosen = best.or_else(|| self.devices.choose(&wanted, self.soft));
+            let chosen = best.or_else(|| self.devices.choose(&wanted, group.needs_cpu, self.soft));
             let device = chosen.ok_or_else(|| self.nowhere(graph.node(id), &wanted))?;
             let assigned = self.specs.intern(device.name.clone());
             self.groups.of_mut(id).assigned = assigned;
@@ -268,9 +288,14 @@ impl Placer<'_> {
                  Supported device types [CPU]. All available devices [{names}].",
                 u8::from(self.soft)
             )
+        } else if self.devices.first_match(wanted, false).is_some() {
+            format!(
+                "Could not satisfy explicit device specification '{asked}' because no supported \
+                 kernel for GPU devices is available."
+            )
         } else {
             let note = match wanted.kind.as_deref() {
-                Some("GPU") => {
+                Some("GPU") if !self.devices.has_gpus => {
                     " The requested device appears to be a GPU, but CUDA is not enabled."
                 }
                 _ => "",

@@ -29,7 +29,7 @@ pub(crate) fn broadcast_to(x: &Tensor, shape: &Shape) -> Result<Tensor> {
         );
         strides.push(if have == 1 { 0 } else { stride });
     }
-    let mut out = Tensor::alloc(x.dtype(), shape.clone())?;
+    let mut out = x.alloc_beside(x.dtype(), shape.clone())?;
     Walk::gather(shape, &strides, 0).copy(x, &mut out)?;
     Ok(out)
 }
@@ -96,6 +96,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: type")
         .attr("Tidx: {int32, int64} = DT_INT32")
         .shape(|c| Ok(vec![c.shape_from(1)]))
+        .anywhere()
+        .host_inputs(&["shape"])
         .cpu_fn(broadcast_to_op);
     c.op("BroadcastArgs")
         .doc("The shape that two shapes broadcast to.")
@@ -107,6 +109,9 @@ pub(crate) fn register(c: &mut Catalog) {
             let rank = c.input(0).dim(0).zip(c.input(1).dim(0)).map(|(a, b)| a.max(b));
             Ok(vec![PartialShape::new([rank])])
         })
+        .anywhere()
+        .host_inputs(&["s0", "s1"])
+        .host_outputs(&["r0"])
         .cpu_fn(broadcast_args);
     c.op("BroadcastGradientArgs")
         .doc("The axes over which gradients are summed after two shapes were broadcast.")
@@ -116,6 +121,9 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("r1: T")
         .attr("T: {int32, int64} = DT_INT32")
         .shape(shape::vector)
+        .anywhere()
+        .host_inputs(&["s0", "s1"])
+        .host_outputs(&["r0", "r1"])
         .cpu_fn(broadcast_gradient_args);
     c.gradient("BroadcastTo", |g, dy| {
         Ok(g.only(g.unbroadcast_one(dy[0], g.input(0), g.output(0))))

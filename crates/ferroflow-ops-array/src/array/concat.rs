@@ -64,7 +64,7 @@ pub fn concat(parts: &[&Tensor], axis: i64) -> Result<Tensor> {
     if let Some(whole) = parts.iter().find(|p| *p.shape() == shape) {
         return Ok((*whole).clone()); // all others are empty
     }
-    let mut out = Tensor::alloc(first.dtype(), shape)?;
+    let mut out = first.alloc_beside(first.dtype(), shape)?;
     side_by_side(parts, first.shape()[..axis].iter().product(), &mut out)?;
     Ok(out)
 }
@@ -199,7 +199,7 @@ fn pack(init: &KernelInit<'_>) -> Result<KernelBox> {
         let out = if let [only] = parts[..] {
             only.reshape(packed)?
         } else {
-            let mut out = ctx.alloc(parts[0].dtype(), packed)?;
+            let mut out = parts[0].alloc_beside(parts[0].dtype(), packed)?;
             side_by_side(&parts, shape[..at].iter().product(), &mut out)?;
             out
         };
@@ -327,6 +327,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("N: int >= 2")
         .attr("T: type")
         .shape(|c| Ok(vec![concat_shape(c.inputs.get(1..).unwrap_or(&[]), scalar_constant(c, 0))?]))
+        .anywhere()
+        .host_inputs(&["concat_dim"])
         .cpu_fn(concat_op(true));
     c.op("ConcatV2")
         .doc("Joins tensors along a dimension.")
@@ -340,6 +342,8 @@ pub(crate) fn register(c: &mut Catalog) {
             let last = c.inputs.len().saturating_sub(1);
             Ok(vec![concat_shape(&c.inputs[..last], scalar_constant(c, last))?])
         })
+        .anywhere()
+        .host_inputs(&["axis"])
         .cpu_fn(concat_op(false));
     c.op("ConcatOffset")
         .doc("Where each of several shapes begins in their concatenation.")
@@ -349,6 +353,9 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("N: int >= 2")
         .attr("shape_type: {int32, int64} = DT_INT32")
         .shape(|c| Ok((1..=c.outputs).map(|i| c.input(i)).collect()))
+        .anywhere()
+        .host_inputs(&["concat_dim", "shape"])
+        .host_outputs(&["offset"])
         .cpu_fn(concat_offset);
     c.op("Pack")
         .doc("Stacks tensors of one shape along a new dimension.")
@@ -358,6 +365,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: type")
         .attr("axis: int = 0")
         .shape(pack_shape)
+        .anywhere()
         .cpu(pack);
     c.op("ParallelConcat")
         .doc("Joins tensors of one row each.")

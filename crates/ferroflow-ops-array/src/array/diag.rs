@@ -9,7 +9,7 @@ fn diag(ctx: &mut Ctx<'_>) -> Result<()> {
     ensure!(x.rank() >= 1, InvalidArgument, "Input must be at least rank 1, got 0");
     let shape = joined(&[x.shape(), x.shape()]);
     shape.checked_elements()?;
-    let mut out = Tensor::zeros(x.dtype(), shape)?;
+    let mut out = x.zeros_beside(x.dtype(), shape)?;
     let mut walk = Walk::new(0, 0);
     walk.then(x.elements(), 1, x.elements() as isize + 1);
     walk.copy(x, &mut out)?;
@@ -34,7 +34,7 @@ fn diag_part(ctx: &mut Ctx<'_>) -> Result<()> {
             i + half
         );
     }
-    let mut out = ctx.alloc(x.dtype(), &x.shape()[..half])?;
+    let mut out = x.alloc_beside(x.dtype(), &x.shape()[..half])?;
     let n = out.elements();
     let mut walk = Walk::new(0, 0);
     walk.then(n, n as isize + 1, 1);

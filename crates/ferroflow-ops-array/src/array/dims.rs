@@ -55,6 +55,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("out_type: {int32, int64} = DT_INT32")
         .metadata()
         .shape(rank_vectors)
+        .anywhere()
+        .host_outputs(&["output"])
         .cpu(shapes);
     c.op("ShapeN")
         .doc("The dimensions of each of several tensors.")
@@ -65,6 +67,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("out_type: {int32, int64} = DT_INT32")
         .metadata()
         .shape(rank_vectors)
+        .anywhere()
+        .host_outputs(&["output"])
         .cpu(shapes);
     c.op("Size")
         .doc("The number of elements of a tensor.")
@@ -74,6 +78,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("out_type: {int32, int64} = DT_INT32")
         .metadata()
         .shape(shape::scalar)
+        .anywhere()
+        .host_outputs(&["output"])
         .cpu(size);
     c.op("Rank")
         .doc("The number of dimensions of a tensor.")
@@ -82,6 +88,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: type")
         .metadata()
         .shape(shape::scalar)
+        .anywhere()
+        .host_outputs(&["output"])
         .cpu_fn(rank);
     c.no_gradient(&["Shape", "ShapeN", "Size", "Rank"]);
 }

@@ -24,7 +24,7 @@ fn fill(ctx: &mut Ctx<'_>) -> Result<()> {
     let mut out = if is_zero {
         Tensor::zeros(value.dtype(), shape)?
     } else {
-        ctx.alloc(value.dtype(), shape)?
+        value.alloc_beside(value.dtype(), shape)?
     };
     if !is_zero {
         walk::fill(&mut out, value)?;
@@ -51,7 +51,7 @@ fn zeros_like(init: &KernelInit<'_>) -> Result<KernelBox> {
     }
     Ok(KernelBox::new(|ctx: &mut Ctx<'_>| {
         let x = ctx.input(0)?;
-        let y = Tensor::zeros(x.dtype(), x.shape().clone())?;
+        let y = x.zeros_beside(x.dtype(), x.shape().clone())?;
         ctx.set(0, y)
     }))
 }
@@ -85,8 +85,10 @@ fn ones_like(init: &KernelInit<'_>) -> Result<KernelBox> {
     let dtype = init.dtype("T")?;
     let one = one(dtype).ok_or_else(|| unsupported(init, "T", dtype))?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
-        let shape = ctx.input(0)?.shape().clone();
-        let (mut y, _) = ctx.reuse_or_alloc(&[0], dtype, &shape)?;
+        let mut y = ctx.take(0)?;
+        if !y.is_unique() {
+            y = y.alloc_beside(dtype, y.shape().clone())?;
+        }
         walk::fill(&mut y, &one)?;
         ctx.set(0, y)
     }))
@@ -123,6 +125,8 @@ pub(crate) fn register(c: &mut Catalog) {
             }
             shape::from_input_0(c)
         })
+        .anywhere()
+        .host_inputs(&["dims"])
         .cpu_fn(fill);
     c.op("ZerosLike")
         .doc("Zeros in the shape of its input.")
@@ -130,6 +134,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("y: T")
         .attr("T: type")
         .shape(shape::same_as_input)
+        .anywhere()
         .cpu(zeros_like);
     c.op("OnesLike")
         .doc("Ones in the shape of its input.")
@@ -137,6 +142,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("y: T")
         .attr("T: {bfloat16, half, float, double, int8, uint8, int16, uint16, int32, uint32, int64, uint64, complex64, complex128, bool}")
         .shape(shape::same_as_input)
+        .anywhere()
         .cpu(ones_like);
     c.op("Empty")
         .doc("A tensor of the given shape whose elements are unspecified, or zero if `init`.")

@@ -3,6 +3,7 @@
 use super::args::{joined, joined_partial, position, resolve_axis};
 use super::walk::{MOVE_COST, by_width};
 use crate::prelude::*;
+use ferroflow_op_kit::gpu::{self, GpuTypes, copy::GatherSizes};
 use ferroflow_op_kit::parallel::split_mut;
 
 /// A gather with its sizes: for each `batch` and `outer`, picks `picks` of `rows` rows of `inner`
@@ -119,7 +120,7 @@ fn gather_along(params: &Tensor, indices: &Tensor, axis: i64, batch_dims: i64) -
     let (p, i) = (params.shape(), indices.shape());
     let shape = joined(&[&p[..axis], &i[batch..], &p[axis + 1..]]);
     shape.checked_elements()?;
-    let mut out = Tensor::alloc(params.dtype(), shape)?;
+    let mut out = params.alloc_beside(params.dtype(), shape)?;
     if out.elements() > 0 {
         let count = |dims: &[usize]| dims.iter().product::<usize>();
         let plan = Plan {
@@ -129,7 +130,12 @@ fn gather_along(params: &Tensor, indices: &Tensor, axis: i64, batch_dims: i64) -
             inner: count(&p[axis + 1..]),
             picks: count(&i[batch..]),
         };
-        gather(params, &checked_indices(indices, p[axis])?, plan, &mut out)?;
+        if out.gpu().is_some() {
+            let Plan { outer, rows, inner, picks, .. } = plan;
+            gpu::copy::gather(params, indices, GatherSizes { outer, rows, inner, picks }, &out)?;
+        } else {
+            gather(params, &checked_indices(indices, p[axis])?, plan, &mut out)?;
+        }
     }
     Ok(out)
 }
@@ -224,6 +230,9 @@ fn gather_gradient<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Result<Vec<Ter
     Ok(g.only(summed.reshape(shape)))
 }
 
+/// The types that are gathered on GPUs. Rows of `int32` are mostly shapes, which stay on the host.
+const ON_GPU: GpuTypes = &[("Tparams", gpu::MOVED), ("Tindices", &[DType::Int32, DType::Int64])];
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("Gather")
         .doc("The rows of a tensor that the indices name.")
@@ -234,6 +243,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("Tparams: type")
         .attr("Tindices: {int32, int64}")
         .shape(|c| gather_shape(c, Some(0), 0))
+        .gpu(ON_GPU, |_| Ok(KernelBox::new(gather_v1)))
         .cpu_fn(gather_v1);
     c.op("GatherV2")
         .doc("The slices along an axis of a tensor that the indices name.")
@@ -249,6 +259,8 @@ pub(crate) fn register(c: &mut Catalog) {
             let axis = c.constant_ints(2).and_then(|a| a.first().copied());
             gather_shape(c, axis, c.attrs.int("batch_dims")?)
         })
+        .gpu(ON_GPU, gather_v2)
+        .host_inputs(&["axis"])
         .cpu(gather_v2);
     c.gradient("Gather", |g, dy| Ok(g.only(rows_gradient(g, dy[0], g.input(0).shape()))));
     c.gradient("GatherV2", gather_gradient);

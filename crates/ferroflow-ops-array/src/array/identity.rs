@@ -43,6 +43,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .attr("T: type")
             .role(OpRole::Identity)
             .shape(shape::same_as_input)
+            .anywhere()
             .cpu_fn(identity);
     }
     c.op("PreventGradient")
@@ -53,6 +54,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("message: string = ''")
         .role(OpRole::Identity)
         .shape(shape::same_as_input)
+        .anywhere()
         .cpu_fn(identity);
     c.op("GuaranteeConst")
         .doc("Its input, promised to be constant.")
@@ -61,6 +63,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: type")
         .stateful()
         .shape(shape::same_as_input)
+        .anywhere()
         .cpu_fn(identity);
     c.op("DeepCopy")
         .doc("A copy of its input that shares no storage with it.")
@@ -77,6 +80,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("shape: shape")
         .attr("T: type")
         .shape(|c| Ok(vec![c.input(0).merge(&c.attrs.shape("shape")?)?]))
+        .anywhere()
         .cpu(ensure_shape);
     c.op("DebugGradientIdentity")
         .doc("Its input; marks a gradient for the debugger.")
@@ -85,6 +89,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: type")
         .allows_uninitialized_input()
         .shape(shape::same_as_input)
+        .anywhere()
         .cpu_fn(identity);
     c.op("DebugGradientRefIdentity")
         .doc("Its input, a reference; marks a gradient for the debugger.")
@@ -94,6 +99,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .reads_variables()
         .allows_uninitialized_input()
         .shape(shape::same_as_input)
+        .anywhere()
         .cpu_fn(identity);
     for name in ["Copy", "CopyHost"] {
         c.op(name)

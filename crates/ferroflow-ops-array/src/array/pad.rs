@@ -51,11 +51,11 @@ fn pad(ctx: &mut Ctx<'_>) -> Result<()> {
             "constant_values must be a scalar. Found: {}",
             value.shape()
         );
-        let mut out = ctx.alloc(x.dtype(), shape.clone())?;
+        let mut out = x.alloc_beside(x.dtype(), shape.clone())?;
         walk::fill(&mut out, value)?;
         out
     } else {
-        Tensor::zeros(x.dtype(), shape.clone())?
+        x.zeros_beside(x.dtype(), shape.clone())?
     };
     if x.elements() > 0 {
         let strides = walk::strides(&shape);
@@ -227,6 +227,8 @@ pub(crate) fn register(c: &mut Catalog) {
             .attr("T: type")
             .attr("Tpaddings: {int32, int64} = DT_INT32")
             .shape(pad_shape)
+            .anywhere()
+            .host_inputs(&["paddings"])
             .cpu_fn(pad);
     }
     c.op("MirrorPad")

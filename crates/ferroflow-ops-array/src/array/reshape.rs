@@ -199,6 +199,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: type")
         .attr("Tshape: {int32, int64} = DT_INT32")
         .shape(reshape_shape)
+        .anywhere()
+        .host_inputs(&["shape"])
         .cpu_fn(reshape);
     c.op("ExpandDims")
         .doc("Inserts a dimension of size 1.")
@@ -208,6 +210,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: type")
         .attr("Tdim: {int32, int64} = DT_INT32")
         .shape(expand_dims_shape)
+        .anywhere()
+        .host_inputs(&["dim"])
         .cpu_fn(expand_dims);
     c.op("Squeeze")
         .doc("Drops dimensions of size 1: those named, or all.")
@@ -216,6 +220,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: type")
         .attr("squeeze_dims: list(int) >= 0 = []")
         .shape(squeeze_shape)
+        .anywhere()
         .cpu(squeeze);
     for op in ["Reshape", "ExpandDims", "Squeeze"] {
         c.gradient(op, |g, dy| Ok(g.only(dy[0].dense().reshape_like(g.input(0)))));

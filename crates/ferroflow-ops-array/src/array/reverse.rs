@@ -18,7 +18,7 @@ fn reversed(x: Tensor, turn: &[bool]) -> Result<Tensor> {
             vec![Segment { len, from, reversed, to: 0 }]
         })
         .collect();
-    let mut out = Tensor::alloc(x.dtype(), x.shape().clone())?;
+    let mut out = x.alloc_beside(x.dtype(), x.shape().clone())?;
     segments::copy(&axes, &x, &mut out)?;
     Ok(out)
 }
@@ -168,6 +168,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("output: T")
         .attr("T: {uint8, int8, uint16, int16, uint32, int32, uint64, int64, bool, bfloat16, half, float, double, complex64, complex128, string}")
         .shape(shape::same_as_input)
+        .anywhere()
+        .host_inputs(&["dims"])
         .cpu_fn(reverse);
     c.op("ReverseV2")
         .doc("Turns the given axes of a tensor round.")
@@ -177,6 +179,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("Tidx: {int32, int64} = DT_INT32")
         .attr("T: {uint8, int8, uint16, int16, int32, uint32, int64, uint64, bool, bfloat16, half, float, double, complex64, complex128, string}")
         .shape(shape::same_as_input)
+        .anywhere()
+        .host_inputs(&["axis"])
         .cpu_fn(reverse_v2);
     c.op("ReverseSequence")
         .doc("Turns the beginning of each sequence of a batch round.")

@@ -14,7 +14,7 @@ pub(crate) fn block(x: &Tensor, begin: &[usize], size: &[usize]) -> Result<Tenso
     }
     let strides = walk::strides(x.shape());
     let from = begin.iter().zip(&strides).map(|(b, s)| b * *s as usize).sum();
-    let mut out = Tensor::alloc(x.dtype(), size)?;
+    let mut out = x.alloc_beside(x.dtype(), size)?;
     Walk::gather(size, &strides, from).copy(x, &mut out)?;
     Ok(out)
 }
@@ -92,6 +92,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: type")
         .attr("Index: {int32, int64}")
         .shape(slice_shape)
+        .anywhere()
+        .host_inputs(&["begin", "size"])
         .cpu_fn(slice);
     c.gradient("Slice", |g, dy| {
         let (x, begin) = (g.input(0), g.input(1));

@@ -118,7 +118,7 @@ impl Blocks {
 
     fn convert(&self, x: &Tensor, to: To) -> Result<Tensor> {
         let shape = Shape::from_dims(&self.shape(&x.shape().to_i64s(), to)?)?;
-        let mut out = Tensor::zeros(x.dtype(), shape.clone())?;
+        let mut out = x.zeros_beside(x.dtype(), shape.clone())?;
         if out.elements() == 0 || x.elements() == 0 {
             return Ok(out);
         }
@@ -222,7 +222,7 @@ fn depth(init: &KernelInit<'_>, deeper: bool) -> Result<KernelBox> {
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let x = ctx.input(0)?;
         let shape = depth_shape(x.shape(), block, channels_last, deeper)?;
-        let mut out = ctx.alloc(x.dtype(), shape.clone())?;
+        let mut out = x.alloc_beside(x.dtype(), shape.clone())?;
         if out.elements() > 0 {
             // `shallow` has the large spatial dimensions, `deep` the many channels.
             let (shallow, deep) = if deeper { (x.shape(), &shape) } else { (&shape, x.shape()) };
@@ -310,6 +310,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("Tblock_shape: {int32, int64} = DT_INT32")
         .attr("Tpaddings: {int32, int64} = DT_INT32")
         .shape(|c| convert_shape(c, c.constant_ints(1), 2, To::Batch))
+        .anywhere()
+        .host_inputs(&["block_shape", "paddings"])
         .cpu(|_| Ok(KernelBox::new(convert(To::Batch))));
     c.op("BatchToSpaceND")
         .doc("Moves blocks from the batch dimension back into space, and crops it.")
@@ -321,6 +323,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("Tblock_shape: {int32, int64} = DT_INT32")
         .attr("Tcrops: {int32, int64} = DT_INT32")
         .shape(|c| convert_shape(c, c.constant_ints(1), 2, To::Space))
+        .anywhere()
+        .host_inputs(&["block_shape", "crops"])
         .cpu(|_| Ok(KernelBox::new(convert(To::Space))));
     c.op("SpaceToBatch")
         .doc("Moves square blocks of images, after padding, into the batch dimension.")
@@ -331,6 +335,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("Tpaddings: {int32, int64} = DT_INT32")
         .attr("block_size: int >= 2")
         .shape(|c| convert_shape(c, block_attr(c), 1, To::Batch))
+        .anywhere()
+        .host_inputs(&["paddings"])
         .cpu(|init| convert_old(To::Batch, init));
     c.op("BatchToSpace")
         .doc("Moves square blocks from the batch dimension back into images, and crops them.")
@@ -341,6 +347,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("block_size: int >= 2")
         .attr("Tidx: {int32, int64} = DT_INT32")
         .shape(|c| convert_shape(c, block_attr(c), 1, To::Space))
+        .anywhere()
+        .host_inputs(&["crops"])
         .cpu(|init| convert_old(To::Space, init));
     c.op("SpaceToDepth")
         .doc("Moves square blocks of images into the channels.")
@@ -350,6 +358,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("block_size: int >= 2")
         .attr("data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'")
         .shape(|c| infer_depth(c, true))
+        .anywhere()
         .cpu(|init| depth(init, true));
     c.op("DepthToSpace")
         .doc("Moves channels back into square blocks of images.")
@@ -359,6 +368,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("block_size: int >= 2")
         .attr("data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'")
         .shape(|c| infer_depth(c, false))
+        .anywhere()
         .cpu(|init| depth(init, false));
     for (op, back) in [
         ("SpaceToBatchND", "BatchToSpaceND"),

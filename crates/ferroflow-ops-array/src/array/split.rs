@@ -15,7 +15,7 @@ pub(crate) fn part(x: &Tensor, axis: usize, from: usize, len: usize) -> Result<T
     if outer == 1 {
         return x.reshape([dim, inner])?.rows(from, len)?.into_shape(shape);
     }
-    let mut out = Tensor::alloc(x.dtype(), shape)?;
+    let mut out = x.alloc_beside(x.dtype(), shape)?;
     let mut walk = Walk::new(from * inner, 0);
     walk.then(outer, (dim * inner) as isize, (len * inner) as isize).then(len * inner, 1, 1);
     walk.copy(x, &mut out)?;
@@ -192,6 +192,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("num_split: int >= 1")
         .attr("T: type")
         .shape(split_shape)
+        .anywhere()
+        .host_inputs(&["split_dim"])
         .cpu_fn(split);
     c.op("SplitV")
         .doc("Splits a tensor into parts of the given sizes along a dimension.")
@@ -203,6 +205,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: type")
         .attr("Tlen: {int8, int32, int64} = DT_INT64")
         .shape(split_v_shape)
+        .anywhere()
+        .host_inputs(&["size_splits", "split_dim"])
         .cpu_fn(split_v);
     c.op("Unpack")
         .doc("Takes a tensor apart along a dimension, which the parts do not have.")
@@ -212,6 +216,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: type")
         .attr("axis: int = 0")
         .shape(unpack_shape)
+        .anywhere()
         .cpu(unpack);
     c.gradient("Split", |g, dy| {
         let mut parts = dy.to_vec();

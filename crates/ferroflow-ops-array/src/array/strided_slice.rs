@@ -192,7 +192,7 @@ impl Slicing {
     /// The elements of the slice of `x`; shares storage with `x` where it can.
     pub(crate) fn of(&self, x: &Tensor) -> Result<Tensor> {
         if self.shape.contains(&0) {
-            return Tensor::alloc(x.dtype(), self.shape.clone());
+            return x.alloc_beside(x.dtype(), self.shape.clone());
         }
         let size: Vec<usize> = self.dims.iter().map(|d| d.len.unwrap_or(0)).collect();
         if self.dims.iter().all(|d| d.stride == 1) {
@@ -200,7 +200,7 @@ impl Slicing {
             return block(x, &begin, &size)?.into_shape(self.shape.clone());
         }
         let (from, strides) = self.strides(x.shape());
-        let mut out = Tensor::alloc(x.dtype(), self.shape.clone())?;
+        let mut out = x.alloc_beside(x.dtype(), self.shape.clone())?;
         Walk::gather(&size, &strides, from).copy(x, &mut out)?;
         Ok(out)
     }
@@ -308,7 +308,7 @@ fn strided_slice_grad(init: &KernelInit<'_>) -> Result<KernelBox> {
             dy.shape(),
             slicing.shape()
         );
-        let mut out = Tensor::zeros(dy.dtype(), shape)?;
+        let mut out = dy.zeros_beside(dy.dtype(), shape)?;
         slicing.assign(&mut out, dy)?;
         ctx.set(0, out)
     }))
@@ -341,6 +341,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("new_axis_mask: int = 0")
         .attr("shrink_axis_mask: int = 0")
         .shape(strided_slice_shape)
+        .anywhere()
+        .host_inputs(&["begin", "end", "strides"])
         .cpu(strided_slice);
     c.op("StridedSliceGrad")
         .doc("Zeros of the given shape with `dy` where a StridedSlice would have taken it from.")
@@ -358,6 +360,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("new_axis_mask: int = 0")
         .attr("shrink_axis_mask: int = 0")
         .shape(shape::from_input_0)
+        .anywhere()
+        .host_inputs(&["shape", "begin", "end", "strides"])
         .cpu(strided_slice_grad);
     c.op("TensorStridedSliceUpdate")
         .doc("Its input with a strided slice of it replaced by `value`.")

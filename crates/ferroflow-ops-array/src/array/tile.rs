@@ -34,7 +34,7 @@ fn tile(ctx: &mut Ctx<'_>) -> Result<()> {
     let dims: Vec<i64> =
         x.shape().iter().zip(&multiples).map(|(&d, m)| (d as i64).saturating_mul(*m)).collect();
     let shape = Shape::from_dims(&dims)?;
-    let mut out = ctx.alloc(x.dtype(), shape.clone())?;
+    let mut out = x.alloc_beside(x.dtype(), shape.clone())?;
     if !shape.contains(&0) {
         let mut walk = Walk::new(0, 0);
         let strides = walk::strides(x.shape()).into_iter().zip(walk::strides(&shape));
@@ -99,6 +99,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: type")
         .attr("Tmultiples: {int32, int64} = DT_INT32")
         .shape(|c| tiled(c, |dim, times| dim.checked_mul(times)))
+        .anywhere()
+        .host_inputs(&["multiples"])
         .cpu_fn(tile);
     c.op("TileGrad")
         .doc("The sum of the tiles of a tensor.")

@@ -38,7 +38,7 @@ fn transposed(ctx: &mut Ctx<'_>) -> Result<Tensor> {
     }
     let strides = walk::strides(x.shape());
     let strides: Vec<isize> = perm.iter().map(|&d| strides[d]).collect();
-    let mut out = ctx.alloc(x.dtype(), dims.as_slice())?;
+    let mut out = x.alloc_beside(x.dtype(), dims.as_slice())?;
     Walk::gather(&dims, &strides, 0).copy(x, &mut out)?;
     Ok(out)
 }
@@ -82,6 +82,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("Tperm: {int32, int64} = DT_INT32")
         .expensive()
         .shape(transpose_shape)
+        .anywhere()
+        .host_inputs(&["perm"])
         .cpu_fn(transpose);
     c.op("ConjugateTranspose")
         .doc("Puts the dimensions of a tensor in another order and conjugates its elements.")

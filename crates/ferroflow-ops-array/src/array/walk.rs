@@ -5,6 +5,7 @@
 //! compiled per element width.
 
 use crate::prelude::*;
+use ferroflow_op_kit::gpu;
 use ferroflow_op_kit::parallel::split_mut;
 use smallvec::SmallVec;
 
@@ -109,25 +110,42 @@ impl Walk {
             src.dtype(),
             dst.dtype()
         );
+        if dst.gpu().is_some() {
+            return self.copy_on_device(src, dst);
+        }
         by_width!(src.dtype(), W => self.copy_slice(W::of(src)?, W::of_mut(dst)?))
+    }
+
+    /// [`Walk::copy`] in the memory of a GPU.
+    fn copy_on_device(self, src: &Tensor, dst: &Tensor) -> Result<()> {
+        let Some(walk) = self.simplified() else { return Ok(()) };
+        walk.check(src.elements(), dst.elements())?;
+        let loops: Vec<_> = walk.loops.iter().map(|l| (l.len, l.from, l.to)).collect();
+        gpu::copy::copy(src, walk.from, dst, walk.to, &loops)
     }
 
     fn copy_slice<W: Movable>(self, src: &[W], dst: &mut [W]) -> Result<()> {
         let Some(walk) = self.simplified() else { return Ok(()) };
+        walk.check(src.len(), dst.len())?;
+        walk.run_split(src, dst);
+        Ok(())
+    }
+
+    /// Checks that it stays within tensors of these lengths.
+    fn check(&self, src: usize, dst: usize) -> Result<()> {
         let fits = |start: isize, len: usize, step: fn(&Loop) -> isize| {
             let (mut low, mut high) = (start, start);
-            for l in &walk.loops {
+            for l in &self.loops {
                 let reach = step(l) * (l.len as isize - 1);
                 *(if reach < 0 { &mut low } else { &mut high }) += reach;
             }
             0 <= low && high < len as isize
         };
         ensure!(
-            fits(walk.from, src.len(), |l| l.from) && fits(walk.to, dst.len(), |l| l.to),
+            fits(self.from, src, |l| l.from) && fits(self.to, dst, |l| l.to),
             Internal,
             "a copy runs out of its tensors"
         );
-        walk.run_split(src, dst);
         Ok(())
     }
 
@@ -276,6 +294,9 @@ pub(crate) fn fill(t: &mut Tensor, value: &Tensor) -> Result<()> {
         };
         W::of_mut(t)?.fill(value.clone());
         Ok(())
+    }
+    if t.gpu().is_some() {
+        return gpu::copy::fill(t, value);
     }
     by_width!(t.dtype(), W => go::<W>(t, value))
 }

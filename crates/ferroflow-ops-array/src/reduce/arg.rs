@@ -2,6 +2,7 @@
 
 use super::axes::{around, dimension, without_dimension};
 use crate::prelude::*;
+use ferroflow_op_kit::gpu::{self, GpuKernel, GpuTypes, address, c_type, length};
 use ferroflow_op_kit::parallel::for_rows;
 
 /// Elements that can be compared: numbers and bools.
@@ -109,6 +110,50 @@ macro_rules! arg_kernel {
 const TYPES: &str = "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, \
                      uint32, uint64, qint8, quint8, qint32, qint16, quint16, bool}";
 
+const ON_GPU: GpuTypes = &[("T", gpu::REALS), ("output_type", &[DType::Int32, DType::Int64])];
+
+const TEXT: &str = r#"
+extern "C" __global__ void arg(i64 n, i64 r, i64 inner, const T *x, Out *out) {
+    for (i64 i = thread_number(); i < n; i += thread_count()) {
+        const T *at = x + i / inner * r * inner + i % inner;
+        WideOf<T>::type best = wide(at[0]);
+        i64 where = 0;
+        for (i64 j = 1; j < r; j++) {
+            WideOf<T>::type y = wide(at[j * inner]);
+            if (y BETTER best || (best != best && y == y)) best = y, where = j;
+        }
+        out[i] = (Out)where;
+    }
+}
+"#;
+
+/// [`arg`] on a GPU: one thread to an output.
+fn arg_on_device(init: &KernelInit<'_>, better: &str) -> Result<KernelBox> {
+    let to = init.dtype("output_type")?;
+    let types = format!("typedef {} T;\ntypedef {} Out;", c_type(init.dtype("T")?)?, c_type(to)?);
+    let text = format!("{types}{}", TEXT.replace("BETTER", better));
+    let kernel = GpuKernel::new(text, "arg").loaded(init)?;
+    Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
+        let (x, axis) = (ctx.input(0)?, ctx.input(1)?);
+        ensure!(
+            axis.rank() == 0,
+            InvalidArgument,
+            "dim must be a scalar, but received tensor of shape: {}",
+            axis.shape()
+        );
+        let axis = dimension(x.rank(), axis.scalar_index()?)?;
+        let (_, r, inner) = around(x.shape(), axis);
+        ensure!(r > 0, InvalidArgument, "Reduction axis {axis} is empty in shape {}", x.shape());
+        let mut shape = x.shape().to_vec();
+        shape.remove(axis);
+        let out = ctx.alloc_on_device(to, shape)?;
+        let n = out.elements();
+        let args = [length(n), length(r), length(inner), address(x)?, address(&out)?];
+        kernel.over(ctx.gpu()?.as_ref(), n, &args)?;
+        ctx.set(0, out)
+    }))
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("ArgMax")
         .doc("Position of the largest element along a dimension.")
@@ -119,6 +164,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("Tidx: {int16, int32, int64} = DT_INT32")
         .attr("output_type: {int16, uint16, int32, int64} = DT_INT64")
         .shape(without_dimension)
+        .gpu(ON_GPU, |init| arg_on_device(init, ">"))
+        .host_inputs(&["dimension"])
         .cpu(arg_kernel!(>));
     c.op("ArgMin")
         .doc("Position of the smallest element along a dimension.")
@@ -129,6 +176,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("Tidx: {int32, int64} = DT_INT32")
         .attr("output_type: {int32, int64} = DT_INT64")
         .shape(without_dimension)
+        .gpu(ON_GPU, |init| arg_on_device(init, "<"))
+        .host_inputs(&["dimension"])
         .cpu(arg_kernel!(<));
     c.no_gradient(&["ArgMax", "ArgMin"]);
 }

@@ -1,8 +1,12 @@
 //! Sum, Mean, Prod, Max, Min, All, Any, EuclideanNorm.
 
-use super::axes::reduction;
+use super::axes::{reduced_dims, reduced_shape, reduction};
 use super::fold::{Fold, Reduction};
 use crate::prelude::*;
+use ferroflow_op_kit::gpu::{
+    self, GpuTypes,
+    reduce::{FoldKernels, FoldText},
+};
 
 struct Sum;
 struct Mean;
@@ -188,8 +192,56 @@ of_bools! { All, true, &; Any, false, |; }
 const ORDERED: &str = "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, \
                        half, uint32, uint64, qint8, quint8, qint32, qint16, quint16}";
 
+/// A reduction on GPUs.
+#[derive(Clone, Copy)]
+struct DeviceFold {
+    types: GpuTypes,
+    /// The type of accumulators.
+    acc: &'static str,
+    text: FoldText,
+}
+
+const SUM: DeviceFold = DeviceFold { types: gpu::REAL, acc: "SumOf<T>::type", text: FoldText::SUM };
+const MEAN: DeviceFold =
+    DeviceFold { text: FoldText { finish: "a / (Acc)count", ..FoldText::SUM }, ..FLOAT_SUM };
+const FLOAT_SUM: DeviceFold = DeviceFold { types: gpu::FLOAT, ..SUM };
+const NORM: DeviceFold = DeviceFold {
+    text: FoldText { lift: "x * x", finish: "sqrt(a)", ..FoldText::SUM },
+    ..FLOAT_SUM
+};
+const PROD: DeviceFold =
+    DeviceFold { text: FoldText { start: "Acc(1)", join: "a * b", ..FoldText::SUM }, ..SUM };
+const MAX: DeviceFold = DeviceFold {
+    text: FoldText { start: "lowest<T>()", join: "larger(a, b)", ..FoldText::SUM },
+    ..SUM
+};
+const MIN: DeviceFold = DeviceFold {
+    text: FoldText { start: "highest<T>()", join: "smaller(a, b)", ..FoldText::SUM },
+    ..SUM
+};
+const ALL: DeviceFold = DeviceFold {
+    types: &[],
+    acc: "bool",
+    text: FoldText { start: "true", join: "a && b", ..FoldText::SUM },
+};
+const ANY: DeviceFold =
+    DeviceFold { text: FoldText { start: "false", join: "a || b", ..FoldText::SUM }, ..ALL };
+
+fn on_device(init: &KernelInit<'_>, fold: DeviceFold) -> Result<KernelBox> {
+    let (dtype, keep_dims) = (init.output_dtype(0)?, init.bool("keep_dims")?);
+    let kernels = FoldKernels::new(dtype, dtype, fold.acc, fold.text)?;
+    Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
+        let axes = ctx.input(1)?.to_indices()?;
+        let x = ctx.input(0)?;
+        let reduced = reduced_dims(x.rank(), &axes)?;
+        let shape = reduced_shape(x.shape(), &reduced, keep_dims);
+        let out = kernels.run(ctx, x, &reduced, dtype, shape)?;
+        ctx.set(0, out)
+    }))
+}
+
 macro_rules! reductions {
-    ($c:ident; $($op:ident, $doc:literal, $types:expr, $set:tt;)*) => {$(
+    ($c:ident; $($op:ident, $doc:literal, $types:expr, $set:tt, $gpu:expr;)*) => {$(
         $c.op(stringify!($op))
             .doc($doc)
             .input("input: T")
@@ -200,12 +252,14 @@ macro_rules! reductions {
             .attr("Tidx: {int32, int64} = DT_INT32")
             .expensive()
             .shape(reduction)
+            .gpu($gpu.types, |init| on_device(init, $gpu))
+            .host_inputs(&["reduction_indices"])
             .cpu(per_dtype!($set, init, T => Reduction::<T, $op>::new(init)?));
     )*};
 }
 
 macro_rules! bool_reductions {
-    ($c:ident; $($op:ident, $doc:literal;)*) => {$(
+    ($c:ident; $($op:ident, $doc:literal, $gpu:expr;)*) => {$(
         $c.op(stringify!($op))
             .doc($doc)
             .input("input: bool")
@@ -214,6 +268,8 @@ macro_rules! bool_reductions {
             .attr("keep_dims: bool = false")
             .attr("Tidx: {int32, int64} = DT_INT32")
             .shape(reduction)
+            .gpu($gpu.types, |init| on_device(init, $gpu))
+            .host_inputs(&["reduction_indices"])
             .cpu(|init| Ok(KernelBox::new(Reduction::<bool, $op>::new(init)?)));
     )*};
 }
@@ -276,17 +332,17 @@ fn prod_gradient<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Result<Vec<Term<
 
 pub(crate) fn register(c: &mut Catalog) {
     reductions! { c;
-        Sum, "Sum over the given dimensions.", "T: numbertype", NUMBER;
-        Mean, "Mean over the given dimensions; integers truncate.", "T: numbertype", NUMBER;
-        Prod, "Product over the given dimensions.", "T: numbertype", NUMBER;
+        Sum, "Sum over the given dimensions.", "T: numbertype", NUMBER, SUM;
+        Mean, "Mean over the given dimensions; integers truncate.", "T: numbertype", NUMBER, MEAN;
+        Prod, "Product over the given dimensions.", "T: numbertype", NUMBER, PROD;
         EuclideanNorm, "Root of the sum of squares over the given dimensions.", "T: numbertype",
-            NUMBER;
-        Max, "Largest element over the given dimensions; NaN if any is.", ORDERED, REAL;
-        Min, "Smallest element over the given dimensions; NaN if any is.", ORDERED, REAL;
+            NUMBER, NORM;
+        Max, "Largest element over the given dimensions; NaN if any is.", ORDERED, REAL, MAX;
+        Min, "Smallest element over the given dimensions; NaN if any is.", ORDERED, REAL, MIN;
     }
     bool_reductions! { c;
-        All, "Whether all elements over the given dimensions are true.";
-        Any, "Whether some element over the given dimensions is true.";
+        All, "Whether all elements over the given dimensions are true.", ALL;
+        Any, "Whether some element over the given dimensions is true.", ANY;
     }
     c.gradient("Sum", |g, dy| Ok(g.only(spread(g, dy[0]))));
     c.gradient("Mean", |g, dy| {

@@ -1,9 +1,12 @@
 //! MatMul, SparseMatMul, and the batched products.
 
+mod device;
+
 use super::gemm::{Finisher, Mat, Product, ProductThreads, product, product_cost};
 use crate::math::cast::cast_to;
 use crate::prelude::*;
 use ferroflow_core::Epilogue;
+use ferroflow_op_kit::gpu;
 use ferroflow_op_kit::parallel::for_rows;
 
 struct MatMul<T> {
@@ -407,6 +410,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .flops(product_flops)
         .takes_epilogue()
         .shape(product_shape)
+        .gpu(gpu::FLOAT, device::matmul)
         .cpu(per_dtype!(
             [Half f16, BFloat16 bf16, Float f32, Double f64, Int32 i32, Int64 i64,
              Complex64 Complex32, Complex128 Complex64],
@@ -440,6 +444,7 @@ pub(crate) fn register(c: &mut Catalog) {
                 .expensive()
                 .flops(batch_flops)
                 .shape(batch_shape)
+                .gpu(gpu::FLOAT, move |init| device::batch_matmul(init, $broadcast))
                 .cpu(per_dtype!(
                     [Half f16, BFloat16 bf16, Float f32, Double f64, Int16 i16, Int32 i32,
                      Int64 i64, Complex64 Complex32, Complex128 Complex64],
@@ -471,6 +476,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("adj_y: bool = false")
         .expensive()
         .shape(batch_shape)
+        .gpu(device::MIXED, |init| device::batch_matmul(init, true))
         .cpu(batch_matmul_v3);
     for op in ["MatMul", "SparseMatMul"] {
         c.gradient(op, matmul_gradient);

@@ -2,6 +2,7 @@
 
 use crate::prelude::*;
 use ferroflow_core::Variant;
+use ferroflow_op_kit::gpu::{self, elementwise::Elementwise};
 use ferroflow_op_kit::parallel::split_mut;
 
 /// Elements summed at a time, so that the sum stays in the nearest cache.
@@ -80,6 +81,30 @@ fn make(init: &KernelInit<'_>) -> Result<KernelBox> {
     per_dtype!(NUMBER, T => add_n::<T>)(init)
 }
 
+/// The sum on a GPU: one input after the other.
+fn add_on_device(init: &KernelInit<'_>) -> Result<KernelBox> {
+    let dtype = init.output_dtype(0)?;
+    let kernel = Elementwise::of(init, &[dtype, dtype], dtype, "x + y")?;
+    Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
+        let mut sum = ctx.take(0)?;
+        for i in 1..ctx.num_inputs() {
+            let next = ctx.take(i)?;
+            ensure!(
+                next.shape() == sum.shape(),
+                InvalidArgument,
+                "Inputs to operation {} of type {} must have the same size and shape.  Input 0: \
+                 {} != input {i}: {}",
+                ctx.name(),
+                ctx.node().op,
+                sum.shape(),
+                next.shape()
+            );
+            sum = kernel.run(ctx.gpu()?, vec![sum, next])?;
+        }
+        ctx.set(0, sum)
+    }))
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("AddN")
         .doc("Element-wise sum of tensors of one shape.")
@@ -90,6 +115,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .commutative()
         .aggregate()
         .shape(shape::merged_inputs)
+        .gpu(gpu::REAL, add_on_device)
         .cpu(make);
     c.op("AccumulateNV2")
         .doc("Element-wise sum of tensors of one shape.")
@@ -104,6 +130,7 @@ pub(crate) fn register(c: &mut Catalog) {
             let merged = shape::merged_inputs(c)?;
             Ok(vec![merged[0].merge(&c.attrs.shape("shape")?)?])
         })
+        .gpu(gpu::REAL, add_on_device)
         .cpu(per_dtype!(NUMBER, T => add_n::<T>));
     for op in ["AddN", "AccumulateNV2"] {
         c.gradient(op, |g, dy| Ok(vec![dy[0]; g.num_inputs()]));

@@ -5,6 +5,7 @@
 //! their real part, `bool` through `uint8`.
 
 use crate::prelude::*;
+use ferroflow_op_kit::gpu::{self, elementwise::elementwise};
 use ferroflow_op_kit::parallel::split_mut;
 use half::slice::HalfFloatSliceExt;
 
@@ -283,6 +284,21 @@ fn cast(init: &KernelInit<'_>) -> Result<KernelBox> {
     }))
 }
 
+/// Truncation, and floats that become large unsigned integers, are left to the CPU.
+fn is_cast_on_device(attrs: &Attrs) -> bool {
+    let (from, to) = (attrs.dtype("SrcT"), attrs.dtype("DstT"));
+    let is_large = matches!(to, Ok(DType::UInt32 | DType::UInt64));
+    let truncates = attrs.bool("Truncate").unwrap_or(false);
+    !(truncates || is_large && from.is_ok_and(DType::is_floating))
+}
+
+/// A float out of an integer's range becomes what the processor makes of it.
+fn cast_on_device(init: &KernelInit<'_>) -> Result<KernelBox> {
+    let (from, to) = (init.dtype("SrcT")?, init.dtype("DstT")?);
+    let formula = if from.is_floating() && to.is_integer() { "whole<Out>(x)" } else { "x" };
+    elementwise(formula)(init)
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("Cast")
         .doc("Its input, as another dtype.")
@@ -292,6 +308,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("DstT: type")
         .attr("Truncate: bool = false")
         .shape(shape::same_as_input)
+        .gpu(&[("SrcT", gpu::COMPUTED), ("DstT", gpu::COMPUTED)], cast_on_device)
+        .gpu_if(is_cast_on_device)
         .cpu(cast);
     c.gradient("Cast", |g, dy| {
         let from = g.input(0).dtype();

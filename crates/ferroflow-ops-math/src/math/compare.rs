@@ -3,6 +3,10 @@
 use super::broadcast::Broadcast;
 use super::elementwise::{compare, plan};
 use crate::prelude::*;
+use ferroflow_op_kit::gpu::{
+    self,
+    elementwise::{Elementwise, elementwise},
+};
 use ferroflow_op_kit::vector::Binary;
 
 /// Rows of `Name, |a, b| test` over ordered elements.
@@ -85,6 +89,20 @@ fn not_equal(init: &KernelInit<'_>) -> Result<KernelBox> {
     equality!(init, NotEqual, true)
 }
 
+/// Equal or NotEqual on a GPU. Unlike shapes give one value, as on the CPU.
+fn device_equality(init: &KernelInit<'_>, text: &'static str) -> Result<KernelBox> {
+    let kernel = Elementwise::new(init, text.to_string())?;
+    let is_strict = init.bool("incompatible_shape_error")?;
+    let differs = text == "x != y";
+    Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
+        let (a, b) = (ctx.input(0)?.shape(), ctx.input(1)?.shape());
+        if !is_strict && Broadcast::new([a, b]).is_none() {
+            return ctx.set(0, Tensor::scalar(differs).to_device(ctx.gpu()?)?);
+        }
+        kernel.compute(ctx)
+    }))
+}
+
 /// As a broadcast; unlike shapes make a scalar where they are allowed.
 fn equality_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     if c.attrs.bool("incompatible_shape_error")? {
@@ -125,21 +143,33 @@ fn approximate_equal(init: &KernelInit<'_>) -> Result<KernelBox> {
 
 pub(crate) fn register(c: &mut Catalog) {
     type Make = fn(&KernelInit<'_>) -> Result<KernelBox>;
-    let rows: [(&str, &str, Make); 4] = [
-        ("Less", "Element-wise `x < y`.", per_dtype!(REAL, T => compare::<Less, T, bool>())),
+    let rows: [(&str, &str, &'static str, Make); 4] = [
+        (
+            "Less",
+            "Element-wise `x < y`.",
+            "x < y",
+            per_dtype!(REAL, T => compare::<Less, T, bool>()),
+        ),
         (
             "LessEqual",
             "Element-wise `x <= y`.",
+            "x <= y",
             per_dtype!(REAL, T => compare::<LessEqual, T, bool>()),
         ),
-        ("Greater", "Element-wise `x > y`.", per_dtype!(REAL, T => compare::<Greater, T, bool>())),
+        (
+            "Greater",
+            "Element-wise `x > y`.",
+            "x > y",
+            per_dtype!(REAL, T => compare::<Greater, T, bool>()),
+        ),
         (
             "GreaterEqual",
             "Element-wise `x >= y`.",
+            "x >= y",
             per_dtype!(REAL, T => compare::<GreaterEqual, T, bool>()),
         ),
     ];
-    for (op, doc, make) in rows {
+    for (op, doc, text, make) in rows {
         c.op(op)
             .doc(doc)
             .input("x: T")
@@ -147,13 +177,14 @@ pub(crate) fn register(c: &mut Catalog) {
             .output("z: bool")
             .attr("T: realnumbertype")
             .shape(shape::broadcast)
+            .gpu(gpu::REAL, elementwise(text))
             .cpu(make);
     }
-    let rows: [(&str, &str, Make); 2] = [
-        ("Equal", "Element-wise `x == y`.", equal),
-        ("NotEqual", "Element-wise `x != y`.", not_equal),
+    let rows: [(&str, &str, &'static str, Make); 2] = [
+        ("Equal", "Element-wise `x == y`.", "x == y", equal),
+        ("NotEqual", "Element-wise `x != y`.", "x != y", not_equal),
     ];
-    for (op, doc, make) in rows {
+    for (op, doc, text, make) in rows {
         c.op(op)
             .doc(doc)
             .input("x: T")
@@ -163,6 +194,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .attr("incompatible_shape_error: bool = true")
             .commutative()
             .shape(equality_shape)
+            .gpu(gpu::REAL_OR_BOOL, move |init| device_equality(init, text))
             .cpu(make);
     }
     c.op("ApproximateEqual")

@@ -4,6 +4,7 @@ use super::blocks;
 use super::elementwise::{BinaryKernel, binary, plan};
 use super::lanes::{Lane, Lanes};
 use crate::prelude::*;
+use ferroflow_op_kit::gpu::{self, elementwise::elementwise};
 use ferroflow_op_kit::vector::Binary;
 
 struct Div;
@@ -269,12 +270,13 @@ pub(crate) fn register(c: &mut Catalog) {
     let number = "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, int64, complex64, complex128}";
     let float = "T: {half, float, bfloat16, double, complex64, complex128}";
     type Make = fn(&KernelInit<'_>) -> Result<KernelBox>;
-    let rows: [(&str, &str, &str, MakeBlockKernel, Make); 10] = [
+    let rows: [(&str, &str, &str, MakeBlockKernel, &'static str, Make); 10] = [
         (
             "Div",
             number,
             "Element-wise `x / y`; integers are rounded towards zero.",
             blocks::binary::<Div>,
+            "x / y",
             div,
         ),
         (
@@ -282,6 +284,7 @@ pub(crate) fn register(c: &mut Catalog) {
             number,
             "Element-wise `x / y`.",
             blocks::binary::<Div>,
+            "x / y",
             per_dtype!(FLOAT_COMPLEX, T => binary::<Div, T>()),
         ),
         (
@@ -289,6 +292,7 @@ pub(crate) fn register(c: &mut Catalog) {
             float,
             "Element-wise `x / y`, which is 0 where `y` is.",
             blocks::binary::<DivNoNan>,
+            "y == W(0) ? W(0) : x / y",
             per_dtype!(FLOAT_COMPLEX, T => binary::<DivNoNan, T>()),
         ),
         (
@@ -296,6 +300,7 @@ pub(crate) fn register(c: &mut Catalog) {
             "T: {half, bfloat16, float, double, complex64, complex128}",
             "Element-wise `x / y`, which is 0 where `x` is.",
             blocks::binary::<Xdivy>,
+            "x == W(0) ? W(0) : x / y",
             per_dtype!(FLOAT_COMPLEX, T => binary::<Xdivy, T>()),
         ),
         (
@@ -303,6 +308,7 @@ pub(crate) fn register(c: &mut Catalog) {
             number,
             "Element-wise `x / y`, rounded towards zero.",
             blocks::binary::<TruncateDiv>,
+            "trunc(x / y)",
             truncate_div,
         ),
         (
@@ -310,6 +316,7 @@ pub(crate) fn register(c: &mut Catalog) {
             number,
             "Element-wise `x / y`, rounded down.",
             blocks::binary::<FloorDiv>,
+            "floor(x / y)",
             floor_div,
         ),
         (
@@ -317,6 +324,7 @@ pub(crate) fn register(c: &mut Catalog) {
             "T: realnumbertype",
             "Element-wise remainder of `x / y` rounded down: it has the sign of `y`.",
             blocks::binary::<FloorMod>,
+            "floor_mod(x, y)",
             floor_mod,
         ),
         (
@@ -324,6 +332,7 @@ pub(crate) fn register(c: &mut Catalog) {
             "T: {int32, int64, half, half, bfloat16, float, double}",
             "Element-wise remainder of `x / y` rounded towards zero: it has the sign of `x`.",
             blocks::binary::<TruncateMod>,
+            "fmod(x, y)",
             modulo,
         ),
         (
@@ -331,6 +340,7 @@ pub(crate) fn register(c: &mut Catalog) {
             "T: {int32, int64, bfloat16, half, float, double}",
             "Element-wise remainder of `x / y` rounded towards zero: it has the sign of `x`.",
             blocks::binary::<TruncateMod>,
+            "fmod(x, y)",
             truncate_mod,
         ),
         (
@@ -338,10 +348,11 @@ pub(crate) fn register(c: &mut Catalog) {
             "T: {bfloat16, float, half, double, int8, int16, int32, int64, complex64, complex128}",
             "Element-wise `x` to the power `y`.",
             blocks::binary::<Pow>,
+            "pow(x, y)",
             pow,
         ),
     ];
-    for (name, attr, doc, blocks, make) in rows {
+    for (name, attr, doc, blocks, text, make) in rows {
         c.op(name)
             .doc(doc)
             .input("x: T")
@@ -350,6 +361,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .attr(attr)
             .shape(shape::broadcast)
             .blocks(blocks)
+            .gpu(gpu::FLOAT, elementwise(text))
             .cpu(make);
     }
 

@@ -5,16 +5,17 @@ use super::complex;
 use super::elementwise::{map, unary, unary_in};
 use super::fast::Fast;
 use crate::prelude::*;
+use ferroflow_op_kit::gpu::{self, elementwise::elementwise};
 use ferroflow_op_kit::vector::Unary;
 
 /// Declares ops `y = f(x)` over floats and complex numbers.
 macro_rules! float_complex_ops {
-    ($c:ident; $($op:literal, $doc:literal, $cost:literal, |$x:ident| $real:expr, |$z:ident| $complex:expr;)*) => {$({
+    ($c:ident; $($op:literal, $doc:literal, $cost:literal, |$x:ident| $real:expr, |$z:ident| $complex:expr, $text:literal;)*) => {$({
         struct Op;
         float_complex_ops!(@impl Op, f32, $cost, $x, $real);
         float_complex_ops!(@impl Op, f64, $cost, $x, $real);
         float_complex_ops!(@impl Op, Complex64, 30, $z, $complex);
-        declare($c, $op, $doc, FLOAT_COMPLEX, float_complex::<Op>, blocks::unary::<Op>);
+        declare($c, $op, $doc, FLOAT_COMPLEX, float_complex::<Op>, blocks::unary::<Op>, $text);
     })*};
     (@impl $op:ident, $t:ty, $cost:literal, $x:ident, $formula:expr) => {
         impl Unary<$t> for $op {
@@ -27,17 +28,17 @@ macro_rules! float_complex_ops {
 
 /// Declares ops `y = f(x)` over floats.
 macro_rules! float_ops {
-    ($c:ident; $($op:literal, $doc:literal, $cost:literal, |$x:ident| $real:expr;)*) => {$({
+    ($c:ident; $($op:literal, $doc:literal, $cost:literal, |$x:ident| $real:expr, $text:literal;)*) => {$({
         struct Op;
         float_complex_ops!(@impl Op, f32, $cost, $x, $real);
         float_complex_ops!(@impl Op, f64, $cost, $x, $real);
-        declare($c, $op, $doc, FLOAT, float::<Op>, blocks::unary::<Op>);
+        declare($c, $op, $doc, FLOAT, float::<Op>, blocks::unary::<Op>, $text);
     })*};
 }
 
 /// Declares ops from floats to `bool`.
 macro_rules! float_tests {
-    ($c:ident; $($op:literal, $doc:literal, $test:ident;)*) => {$({
+    ($c:ident; $($op:literal, $doc:literal, $test:ident, $text:literal;)*) => {$({
         struct Op;
         float_tests!(@impl Op, $test, f16 bf16 f32 f64);
         $c.op($op)
@@ -46,6 +47,7 @@ macro_rules! float_tests {
             .output("y: bool")
             .attr(FLOAT)
             .shape(shape::same_as_input)
+            .gpu(gpu::FLOAT, elementwise($text))
             .cpu(per_dtype!(FLOAT, T => map::<Op, T, bool>()));
     })*};
     (@impl $op:ident, $test:ident, $($t:ty)*) => {$(
@@ -64,7 +66,15 @@ const SIGNED: &str =
 
 type Make = fn(&KernelInit<'_>) -> Result<KernelBox>;
 
-fn declare(c: &mut Catalog, op: &str, doc: &str, attr: &str, make: Make, blocks: MakeBlockKernel) {
+fn declare(
+    c: &mut Catalog,
+    op: &str,
+    doc: &str,
+    attr: &str,
+    make: Make,
+    blocks: MakeBlockKernel,
+    text: &'static str,
+) {
     let attr = if matches!(op, "Reciprocal" | "Inv") { SIGNED } else { attr };
     c.op(op)
         .doc(doc)
@@ -73,6 +83,7 @@ fn declare(c: &mut Catalog, op: &str, doc: &str, attr: &str, make: Make, blocks:
         .attr(attr)
         .shape(shape::same_as_input)
         .blocks(blocks)
+        .gpu(gpu::FLOAT, elementwise(text))
         .cpu(make);
 }
 
@@ -119,39 +130,39 @@ fn round(init: &KernelInit<'_>) -> Result<KernelBox> {
 
 pub(crate) fn register(c: &mut Catalog) {
     float_complex_ops! { c;
-        // op, doc, ns an element, formula for reals and for complex numbers
-        "Sqrt", "Element-wise square root.", 1, |x| x.sqrt(), |z| z.sqrt();
-        "Rsqrt", "Element-wise `1 / sqrt(x)`.", 2, |x| 1.0 / x.sqrt(), |z| complex::inverse_sqrt(z);
-        "Reciprocal", "Element-wise `1 / x`.", 1, |x| 1.0 / x, |z| complex::inverse(z);
-        "Inv", "Element-wise `1 / x`.", 1, |x| 1.0 / x, |z| complex::inverse(z);
-        "Exp", "Element-wise `e` to the power `x`.", 5, |x| x.fast_exp(), |z| z.exp();
-        "Expm1", "Element-wise `exp(x) - 1`, precise near 0.", 8, |x| x.fast_exp_m1(), |z| complex::exp_m1(z);
-        "Log", "Element-wise natural logarithm.", 5, |x| x.fast_ln(), |z| z.ln();
-        "Log1p", "Element-wise `log(1 + x)`, precise near 0.", 8, |x| x.fast_ln_1p(), |z| complex::ln_1p(z);
-        "Sin", "Element-wise sine.", 8, |x| x.sin(), |z| z.sin();
-        "Cos", "Element-wise cosine.", 8, |x| x.cos(), |z| z.cos();
-        "Tan", "Element-wise tangent.", 15, |x| x.tan(), |z| complex::tan(z);
-        "Asin", "Element-wise inverse sine.", 10, |x| x.asin(), |z| complex::asin(z);
-        "Acos", "Element-wise inverse cosine.", 10, |x| x.acos(), |z| complex::acos(z);
-        "Atan", "Element-wise inverse tangent.", 10, |x| x.atan(), |z| complex::atan(z);
-        "Sinh", "Element-wise hyperbolic sine.", 10, |x| x.sinh(), |z| z.sinh();
-        "Cosh", "Element-wise hyperbolic cosine.", 10, |x| x.cosh(), |z| z.cosh();
-        "Tanh", "Element-wise hyperbolic tangent.", 10, |x| x.fast_tanh(), |z| complex::tanh(z);
-        "Asinh", "Element-wise inverse hyperbolic sine.", 15, |x| x.asinh(), |z| complex::asinh(z);
-        "Acosh", "Element-wise inverse hyperbolic cosine.", 15, |x| x.acosh(), |z| complex::acosh(z);
-        "Atanh", "Element-wise inverse hyperbolic tangent.", 15, |x| x.atanh(), |z| complex::atanh(z);
+        // op, doc, ns an element, formula for reals and for complex numbers, formula on GPUs
+        "Sqrt", "Element-wise square root.", 1, |x| x.sqrt(), |z| z.sqrt(), "sqrt(x)";
+        "Rsqrt", "Element-wise `1 / sqrt(x)`.", 2, |x| 1.0 / x.sqrt(), |z| complex::inverse_sqrt(z), "W(1) / sqrt(x)";
+        "Reciprocal", "Element-wise `1 / x`.", 1, |x| 1.0 / x, |z| complex::inverse(z), "W(1) / x";
+        "Inv", "Element-wise `1 / x`.", 1, |x| 1.0 / x, |z| complex::inverse(z), "W(1) / x";
+        "Exp", "Element-wise `e` to the power `x`.", 5, |x| x.fast_exp(), |z| z.exp(), "exp(x)";
+        "Expm1", "Element-wise `exp(x) - 1`, precise near 0.", 8, |x| x.fast_exp_m1(), |z| complex::exp_m1(z), "expm1(x)";
+        "Log", "Element-wise natural logarithm.", 5, |x| x.fast_ln(), |z| z.ln(), "log(x)";
+        "Log1p", "Element-wise `log(1 + x)`, precise near 0.", 8, |x| x.fast_ln_1p(), |z| complex::ln_1p(z), "log1p(x)";
+        "Sin", "Element-wise sine.", 8, |x| x.sin(), |z| z.sin(), "sin(x)";
+        "Cos", "Element-wise cosine.", 8, |x| x.cos(), |z| z.cos(), "cos(x)";
+        "Tan", "Element-wise tangent.", 15, |x| x.tan(), |z| complex::tan(z), "tan(x)";
+        "Asin", "Element-wise inverse sine.", 10, |x| x.asin(), |z| complex::asin(z), "asin(x)";
+        "Acos", "Element-wise inverse cosine.", 10, |x| x.acos(), |z| complex::acos(z), "acos(x)";
+        "Atan", "Element-wise inverse tangent.", 10, |x| x.atan(), |z| complex::atan(z), "atan(x)";
+        "Sinh", "Element-wise hyperbolic sine.", 10, |x| x.sinh(), |z| z.sinh(), "sinh(x)";
+        "Cosh", "Element-wise hyperbolic cosine.", 10, |x| x.cosh(), |z| z.cosh(), "cosh(x)";
+        "Tanh", "Element-wise hyperbolic tangent.", 10, |x| x.fast_tanh(), |z| complex::tanh(z), "tanh(x)";
+        "Asinh", "Element-wise inverse hyperbolic sine.", 15, |x| x.asinh(), |z| complex::asinh(z), "asinh(x)";
+        "Acosh", "Element-wise inverse hyperbolic cosine.", 15, |x| x.acosh(), |z| complex::acosh(z), "acosh(x)";
+        "Atanh", "Element-wise inverse hyperbolic tangent.", 15, |x| x.atanh(), |z| complex::atanh(z), "atanh(x)";
         "Sigmoid", "Element-wise `1 / (1 + exp(-x))`.", 6, |x| x.fast_sigmoid(),
-            |z| complex::inverse((-z).exp() + 1.0);
+            |z| complex::inverse((-z).exp() + 1.0), "W(1) / (W(1) + exp(-x))";
     }
     float_ops! { c;
-        "Ceil", "Element-wise smallest integer that is not less.", 1, |x| x.ceil();
-        "Floor", "Element-wise largest integer that is not greater.", 1, |x| x.floor();
-        "Rint", "Element-wise nearest integer, halves to even.", 1, |x| x.round_ties_even();
+        "Ceil", "Element-wise smallest integer that is not less.", 1, |x| x.ceil(), "ceil(x)";
+        "Floor", "Element-wise largest integer that is not greater.", 1, |x| x.floor(), "floor(x)";
+        "Rint", "Element-wise nearest integer, halves to even.", 1, |x| x.round_ties_even(), "rint(x)";
     }
     float_tests! { c;
-        "IsNan", "Element-wise: is it NaN?", is_nan;
-        "IsInf", "Element-wise: is it infinite?", is_infinite;
-        "IsFinite", "Element-wise: is it neither infinite nor NaN?", is_finite;
+        "IsNan", "Element-wise: is it NaN?", is_nan, "x != x";
+        "IsInf", "Element-wise: is it infinite?", is_infinite, "x == x && x - x != x - x";
+        "IsFinite", "Element-wise: is it neither infinite nor NaN?", is_finite, "x - x == x - x";
     }
     c.op("Round")
         .doc("Element-wise nearest integer, halves to even.")
@@ -160,6 +171,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr(SIGNED)
         .shape(shape::same_as_input)
         .blocks(blocks::unary::<Round>)
+        .gpu(gpu::FLOAT, elementwise("rint(x)"))
         .cpu(round);
 
     unary_gradients! { c;

@@ -5,6 +5,7 @@ use super::broadcast::Broadcast;
 use super::elementwise::{BinaryKernel, binary};
 use super::lanes::Lanes;
 use crate::prelude::*;
+use ferroflow_op_kit::gpu::{self, elementwise::pair};
 use ferroflow_op_kit::vector::Binary;
 
 /// Conjugates; reals are their own.
@@ -49,9 +50,9 @@ fn unless_zero<T: Num>(dy: T, z: T) -> T {
     if dy == T::ZERO { T::ZERO } else { z }
 }
 
-/// Rows of `op, doc, f(y, dy)`.
+/// Rows of `op, doc, f(x, y) on GPUs, f(y, dy)`.
 macro_rules! gradients {
-    ($c:ident; $($op:literal, $doc:literal, |$y:ident, $dy:ident| $formula:expr;)*) => {$({
+    ($c:ident; $($op:literal, $doc:literal, $text:literal, |$y:ident, $dy:ident| $formula:expr;)*) => {$({
         struct Op;
         impl<T: Conj> Binary<T> for Op {
             #[inline(always)]
@@ -65,6 +66,7 @@ macro_rules! gradients {
             .attr("T: {bfloat16, half, float, double, complex64, complex128}")
             .shape(shape::same_as_input)
             .blocks(blocks::pair::<Op>)
+            .gpu(gpu::FLOAT, pair($text))
             .cpu(per_dtype!(FLOAT_COMPLEX, T => Pairwise(binary::<Op, T>())));
     })*};
 }
@@ -84,19 +86,25 @@ macro_rules! second_gradients {
 pub(crate) fn register(c: &mut Catalog) {
     gradients! { c;
         "SqrtGrad", "Gradient of `y = sqrt(x)`: `dy / 2y`.",
+            "y == W(0) ? W(0) : y / (x + x)",
             |y, dy| unless_zero(dy, dy.div(y.conj().add(y.conj())));
         "RsqrtGrad", "Gradient of `y = 1 / sqrt(x)`: `-dy y^3 / 2`.",
+            "y == W(0) ? W(0) : y * (x * x) * (x / W(-2))",
             |y, dy| {
                 let y = y.conj();
                 unless_zero(dy, dy.mul(y.mul(y)).mul(y.div(T::from_i64(-2))))
             };
         "ReciprocalGrad", "Gradient of `y = 1 / x`: `-dy y^2`.",
+            "y == W(0) ? W(0) : -y * (x * x)",
             |y, dy| unless_zero(dy, dy.neg().mul(y.conj().mul(y.conj())));
         "InvGrad", "Gradient of `y = 1 / x`: `-dy y^2`.",
+            "y == W(0) ? W(0) : -y * (x * x)",
             |y, dy| unless_zero(dy, dy.neg().mul(y.conj().mul(y.conj())));
         "SigmoidGrad", "Gradient of `y = sigmoid(x)`: `dy y (1 - y)`.",
+            "y * x * (W(1) - x)",
             |y, dy| dy.mul(y).mul(T::ONE.sub(y));
         "TanhGrad", "Gradient of `y = tanh(x)`: `dy (1 - y^2)`.",
+            "y * (W(1) - x * x)",
             |y, dy| dy.mul(T::ONE.sub(y.mul(y)));
     }
 

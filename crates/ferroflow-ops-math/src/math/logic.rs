@@ -2,6 +2,7 @@
 
 use super::elementwise::{binary, map, unary};
 use crate::prelude::*;
+use ferroflow_op_kit::gpu::{self, elementwise::elementwise};
 use ferroflow_op_kit::vector::{Binary, Unary};
 
 struct And;
@@ -74,6 +75,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("z: bool")
         .commutative()
         .shape(shape::broadcast)
+        .gpu(&[], elementwise("x && y"))
         .cpu(|_| Ok(KernelBox::new(binary::<And, bool>())));
     c.op("LogicalOr")
         .doc("Element-wise `x or y`.")
@@ -82,33 +84,38 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("z: bool")
         .commutative()
         .shape(shape::broadcast)
+        .gpu(&[], elementwise("x || y"))
         .cpu(|_| Ok(KernelBox::new(binary::<Or, bool>())));
     c.op("LogicalNot")
         .doc("Element-wise `not x`.")
         .input("x: bool")
         .output("y: bool")
         .shape(shape::same_as_input)
+        .gpu(&[], elementwise("!x"))
         .cpu(|_| Ok(KernelBox::new(unary::<Not, bool>())));
     let integer = "T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64}";
     type Make = fn(&KernelInit<'_>) -> Result<KernelBox>;
-    let rows: [(&str, &str, Make); 3] = [
+    let rows: [(&str, &str, &'static str, Make); 3] = [
         (
             "BitwiseAnd",
             "Element-wise `x and y`, bit by bit.",
+            "x & y",
             per_dtype!(INTEGER, T => binary::<And, T>()),
         ),
         (
             "BitwiseOr",
             "Element-wise `x or y`, bit by bit.",
+            "x | y",
             per_dtype!(INTEGER, T => binary::<Or, T>()),
         ),
         (
             "BitwiseXor",
             "Element-wise `x xor y`, bit by bit.",
+            "x ^ y",
             per_dtype!(INTEGER, T => binary::<Xor, T>()),
         ),
     ];
-    for (op, doc, make) in rows {
+    for (op, doc, text, make) in rows {
         c.op(op)
             .doc(doc)
             .input("x: T")
@@ -117,6 +124,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .attr(integer)
             .commutative()
             .shape(shape::broadcast)
+            .gpu(gpu::INTEGER, elementwise(text))
             .cpu(make);
     }
     c.op("LeftShift")
@@ -141,6 +149,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("y: T")
         .attr(integer)
         .shape(shape::same_as_input)
+        .gpu(gpu::INTEGER, elementwise("~x"))
         .cpu(per_dtype!(INTEGER, T => unary::<Not, T>()));
     c.op("PopulationCount")
         .doc("Element-wise number of bits that are 1.")

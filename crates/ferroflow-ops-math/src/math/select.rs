@@ -3,6 +3,10 @@
 use super::broadcast::Broadcast;
 use super::same_shapes;
 use crate::prelude::*;
+use ferroflow_op_kit::gpu::{
+    self,
+    elementwise::{Elementwise, elementwise},
+};
 
 /// The condition is a scalar, a vector over the leading dimension, or has the shape of the others.
 fn select<W: Movable>(ctx: &mut Ctx<'_>) -> Result<()> {
@@ -71,6 +75,34 @@ fn select_v2<W: Movable>(ctx: &mut Ctx<'_>) -> Result<()> {
     })
 }
 
+const CHOICE: &str = "x ? y : z";
+
+/// [`select`] on a GPU, except for a scalar condition, which broadcasts.
+fn select_on_device(init: &KernelInit<'_>) -> Result<KernelBox> {
+    let kernel = Elementwise::new(init, CHOICE.to_string())?;
+    Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
+        let (condition, then) = (ctx.input(0)?, ctx.input(1)?);
+        same_shapes(ctx, 1, 2)?;
+        let mut shape = condition.shape().clone();
+        if condition.rank() == 1 && then.rank() > 1 {
+            ensure!(
+                then.shape()[0] == condition.elements(),
+                InvalidArgument,
+                "Number of batches of 'then' must match size of 'cond', but saw: {} vs. {}",
+                then.shape()[0],
+                condition.elements()
+            );
+            let ones = std::iter::repeat_n(1, then.rank() - 1);
+            shape = std::iter::once(condition.elements()).chain(ones).collect();
+        } else if condition.rank() > 0 {
+            same_shapes(ctx, 0, 1)?;
+        }
+        let inputs = vec![ctx.take(0)?.into_shape(shape)?, ctx.take(1)?, ctx.take(2)?];
+        let out = kernel.run(ctx.gpu()?, inputs)?;
+        ctx.set(0, out)
+    }))
+}
+
 /// Copies runs of one of two tensors into a third.
 struct Take<'a, W> {
     then: &'a [W],
@@ -116,6 +148,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("output: T")
         .attr("T: type")
         .shape(|c| Ok(vec![c.input(1).merge(&c.input(2))?]))
+        .gpu(gpu::REAL_OR_BOOL, select_on_device)
         .cpu(per_width!(W => select::<W>));
     c.op("SelectV2")
         .doc("Elements of `t` where the condition is true, of `e` where it is not; all broadcast.")
@@ -128,6 +161,7 @@ pub(crate) fn register(c: &mut Catalog) {
             let both = shape::broadcast_shapes(&c.input(1), &c.input(2))?;
             Ok(vec![shape::broadcast_shapes(&c.input(0), &both)?])
         })
+        .gpu(gpu::REAL_OR_BOOL, elementwise(CHOICE))
         .cpu(per_width!(W => select_v2::<W>));
     c.gradient("Select", |g, dy| {
         let zeros = g.input(1).zeros_like();

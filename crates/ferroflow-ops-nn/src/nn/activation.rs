@@ -2,6 +2,10 @@
 
 use crate::prelude::*;
 use ferroflow_graph::BlockKernel;
+use ferroflow_op_kit::gpu::{
+    self,
+    elementwise::{Elementwise, elementwise, pair},
+};
 use ferroflow_op_kit::parallel::split_mut;
 use ferroflow_op_kit::vector::{Binary, Unary};
 use ferroflow_ops_math::math::blocks;
@@ -233,9 +237,23 @@ fn leaky_relu_grad<T: Float>(ctx: &mut Ctx<'_>, alpha: f32) -> Result<()> {
     ctx.set(0, g)
 }
 
+/// LeakyRelu and its gradient on a GPU.
+fn leaky(init: &KernelInit<'_>, formula: &str) -> Result<KernelBox> {
+    let alpha = format!("{:e}", f64::from(init.float("alpha")?));
+    Ok(KernelBox::new(Elementwise::new(init, formula.replace("ALPHA", &alpha))?))
+}
+
 type Make = fn(&KernelInit<'_>) -> Result<KernelBox>;
 
-fn declare(c: &mut Catalog, op: &str, attr: &str, doc: &str, blocks: MakeBlockKernel, make: Make) {
+fn declare(
+    c: &mut Catalog,
+    op: &str,
+    attr: &str,
+    doc: &str,
+    blocks: MakeBlockKernel,
+    text: &'static str,
+    make: Make,
+) {
     c.op(op)
         .doc(doc)
         .input("features: T")
@@ -243,6 +261,7 @@ fn declare(c: &mut Catalog, op: &str, attr: &str, doc: &str, blocks: MakeBlockKe
         .attr(attr)
         .shape(shape::same_as_input)
         .blocks(blocks)
+        .gpu(gpu::FLOAT, elementwise(text))
         .cpu(make);
 }
 
@@ -253,6 +272,7 @@ fn declare_gradient(
     attr: &str,
     doc: &str,
     blocks: MakeBlockKernel,
+    text: &'static str,
     make: Make,
 ) {
     c.op(op)
@@ -263,6 +283,7 @@ fn declare_gradient(
         .attr(attr)
         .shape(shape::merged_inputs)
         .blocks(blocks)
+        .gpu(gpu::FLOAT, pair(text))
         .cpu(make);
 }
 
@@ -275,6 +296,7 @@ pub(crate) fn register(c: &mut Catalog) {
         "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, qint8}",
         "Element-wise `max(features, 0)`.",
         blocks::unary::<Relu>,
+        "x < W(0) ? W(0) : x",
         per_dtype!(REAL, T => unary::<Relu, T>()),
     );
     declare(
@@ -283,6 +305,7 @@ pub(crate) fn register(c: &mut Catalog) {
         real,
         "Element-wise `min(max(features, 0), 6)`.",
         blocks::unary::<Relu6>,
+        "x < W(0) ? W(0) : x > W(6) ? W(6) : x",
         per_dtype!(REAL, T => unary::<Relu6, T>()),
     );
     declare(
@@ -291,6 +314,7 @@ pub(crate) fn register(c: &mut Catalog) {
         float,
         "Element-wise `features`, and `exp(features) - 1` below 0.",
         blocks::unary::<Elu>,
+        "x < W(0) ? expm1(x) : x",
         elu,
     );
     declare(
@@ -299,6 +323,7 @@ pub(crate) fn register(c: &mut Catalog) {
         float,
         "Element-wise Elu, scaled so that activations normalise themselves.",
         blocks::unary::<Selu>,
+        "x < W(0) ? W(1.7580993408473766) * expm1(x) : W(1.0507009873554805) * x",
         selu,
     );
     declare(
@@ -307,6 +332,7 @@ pub(crate) fn register(c: &mut Catalog) {
         float,
         "Element-wise `log(exp(features) + 1)`.",
         blocks::unary::<Softplus>,
+        "x > W(0) ? x + log1p(exp(-x)) : log1p(exp(x))",
         softplus,
     );
     declare(
@@ -315,6 +341,7 @@ pub(crate) fn register(c: &mut Catalog) {
         float,
         "Element-wise `features / (1 + |features|)`.",
         blocks::unary::<Softsign>,
+        "x / (W(1) + magnitude(x))",
         per_dtype!(FLOAT, T => unary::<Softsign, T>()),
     );
 
@@ -326,6 +353,7 @@ pub(crate) fn register(c: &mut Catalog) {
         real,
         "Gradient of Relu.",
         blocks::pair::<ReluGrad>,
+        "x * (y > W(0) ? W(1) : W(0))",
         per_dtype!(REAL, T => gradient::<ReluGrad, T>()),
     );
     declare_gradient(
@@ -335,6 +363,7 @@ pub(crate) fn register(c: &mut Catalog) {
         real,
         "Gradient of Relu6.",
         blocks::pair::<Relu6Grad>,
+        "x * (y > W(0) && y < W(6) ? W(1) : W(0))",
         per_dtype!(REAL, T => gradient::<Relu6Grad, T>()),
     );
     declare_gradient(
@@ -344,6 +373,7 @@ pub(crate) fn register(c: &mut Catalog) {
         float,
         "Gradient of Elu, from its result.",
         blocks::pair::<EluGrad>,
+        "y < W(0) ? x * (y + W(1)) : x",
         per_dtype!(FLOAT, T => gradient::<EluGrad, T>()),
     );
     declare_gradient(
@@ -353,6 +383,7 @@ pub(crate) fn register(c: &mut Catalog) {
         float,
         "Gradient of Selu, from its result.",
         blocks::pair::<SeluGrad>,
+        "y < W(0) ? x * (y + W(1.7580993408473766)) : x * W(1.0507009873554805)",
         per_dtype!(FLOAT, T => gradient::<SeluGrad, T>()),
     );
     declare_gradient(
@@ -362,6 +393,7 @@ pub(crate) fn register(c: &mut Catalog) {
         float,
         "Gradient of Softplus.",
         blocks::pair::<SoftplusGrad>,
+        "x / (exp(-y) + W(1))",
         per_dtype!(FLOAT, T => gradient::<SoftplusGrad, T>()),
     );
     declare_gradient(
@@ -371,6 +403,7 @@ pub(crate) fn register(c: &mut Catalog) {
         float,
         "Gradient of Softsign.",
         blocks::pair::<SoftsignGrad>,
+        "x / ((W(1) + magnitude(y)) * (W(1) + magnitude(y)))",
         per_dtype!(FLOAT, T => gradient::<SoftsignGrad, T>()),
     );
 
@@ -382,6 +415,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: {half, bfloat16, float, double} = DT_FLOAT")
         .shape(shape::same_as_input)
         .blocks(leaky_blocks)
+        .gpu(gpu::FLOAT, |init| leaky(init, "x > W(0) ? x : x * W(ALPHA)"))
         .cpu(per_dtype!(FLOAT, init, T => {
             let alpha = init.float("alpha")?;
             move |ctx: &mut Ctx<'_>| leaky_relu::<T>(ctx, alpha)
@@ -394,6 +428,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("alpha: float = 0.20000000298023224")
         .attr("T: {half, bfloat16, float, double} = DT_FLOAT")
         .shape(shape::merged_inputs)
+        .gpu(gpu::FLOAT, |init| leaky(init, "y > W(0) ? x : x * W(ALPHA)"))
         .cpu(per_dtype!(FLOAT, init, T => {
             let alpha = init.float("alpha")?;
             move |ctx: &mut Ctx<'_>| leaky_relu_grad::<T>(ctx, alpha)

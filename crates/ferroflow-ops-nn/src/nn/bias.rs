@@ -2,6 +2,11 @@
 
 use crate::prelude::*;
 use ferroflow_graph::OperandShapes;
+use ferroflow_op_kit::gpu::{
+    self,
+    elementwise::Elementwise,
+    reduce::{FoldKernels, FoldText},
+};
 use ferroflow_op_kit::parallel::split_mut;
 use ferroflow_ops_math::math::{arithmetic::Add, blocks};
 
@@ -136,6 +141,43 @@ fn add_row<T: Summed>(row: &[T], inner: usize, sums: &mut [T::Sum]) {
     }
 }
 
+/// [`bias_add`] on a GPU.
+fn bias_on_device(init: &KernelInit<'_>) -> Result<KernelBox> {
+    let is_nchw = init.contains("data_format") && is_nchw(init)?;
+    let kernel = Elementwise::new(init, "x + y".to_string())?;
+    Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
+        let (value, bias) = (ctx.input(0)?, ctx.input(1)?);
+        let Channels { count, .. } = channels(value.shape(), is_nchw)?;
+        ensure!(bias.rank() == 1, InvalidArgument, "Biases must be 1D: {}", bias.shape());
+        ensure!(
+            bias.elements() == count,
+            InvalidArgument,
+            "Must provide as many biases as the last dimension of the input tensor: {} vs. {}",
+            bias.shape(),
+            value.shape()
+        );
+        let after = if is_nchw { value.rank() - 2 } else { 0 };
+        let shape: Shape = std::iter::once(count).chain(std::iter::repeat_n(1, after)).collect();
+        let inputs = vec![ctx.take(0)?, ctx.take(1)?.into_shape(shape)?];
+        let out = kernel.run(ctx.gpu()?, inputs)?;
+        ctx.set(0, out)
+    }))
+}
+
+/// [`bias_add_grad`] on a GPU.
+fn bias_grad_on_device(init: &KernelInit<'_>) -> Result<KernelBox> {
+    let (is_nchw, dtype) = (is_nchw(init)?, init.dtype("T")?);
+    let kernels = FoldKernels::new(dtype, dtype, "SumOf<T>::type", FoldText::SUM)?;
+    Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
+        let g = ctx.input(0)?;
+        let Channels { count, .. } = channels(g.shape(), is_nchw)?;
+        let axis = if is_nchw { 1 } else { g.rank() - 1 };
+        let reduced: Vec<bool> = (0..g.rank()).map(|d| d != axis).collect();
+        let out = kernels.run(ctx, g, &reduced, dtype, [count].into())?;
+        ctx.set(0, out)
+    }))
+}
+
 fn is_nchw(attrs: &Attrs) -> Result<bool> {
     Ok(attrs.string("data_format")? == "NCHW")
 }
@@ -171,6 +213,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
         .shape(value_shape)
         .blocks(bias_blocks)
+        .gpu(gpu::REAL, bias_on_device)
         .cpu(per_dtype!(NUMBER, init, T => {
             let is_nchw = is_nchw(init)?;
             move |ctx: &mut Ctx<'_>| bias_add::<T>(ctx, is_nchw)
@@ -183,6 +226,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: numbertype")
         .shape(value_shape)
         .blocks(bias_blocks)
+        .gpu(gpu::REAL, bias_on_device)
         .cpu(per_dtype!(NUMBER, T => |ctx: &mut Ctx<'_>| bias_add::<T>(ctx, false)));
     c.op("BiasAddGrad")
         .doc("Gradient of BiasAdd for the bias: the sum over everything but the channels.")
@@ -197,6 +241,7 @@ pub(crate) fn register(c: &mut Catalog) {
             ensure!(rank >= 2, InvalidArgument, "Shape must be at least rank 2 but is rank {rank}");
             Ok(vec![PartialShape::new([g.dim(if is_nchw { 1 } else { rank - 1 })])])
         })
+        .gpu(gpu::REAL, bias_grad_on_device)
         .cpu(per_dtype!(NUMBER, init, T => {
             let is_nchw = is_nchw(init)?;
             move |ctx: &mut Ctx<'_>| bias_add_grad::<T>(ctx, is_nchw)

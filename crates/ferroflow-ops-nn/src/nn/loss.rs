@@ -1,8 +1,12 @@
 //! SoftmaxCrossEntropyWithLogits, SparseSoftmaxCrossEntropyWithLogits, L2Loss.
 
-use super::softmax::{Exp, NARROW, exponentials, narrow_exponentials, scaled, sum};
+use super::softmax::{Exp, NARROW, device, exponentials, narrow_exponentials, scaled, sum};
 use crate::prelude::*;
 use ferroflow_core::RealElement;
+use ferroflow_op_kit::gpu::{
+    self,
+    reduce::{FoldKernels, FoldText},
+};
 use ferroflow_op_kit::multiversion;
 use ferroflow_op_kit::parallel::for_rows2;
 use ferroflow_ops_math::math::fast::Fast;
@@ -216,6 +220,18 @@ where
     ctx.set(0, Tensor::scalar(T::narrow(sum(&blocks).mul(half))))
 }
 
+/// [`l2_loss`] on a GPU.
+fn l2_loss_on_device(init: &KernelInit<'_>) -> Result<KernelBox> {
+    let dtype = init.dtype("T")?;
+    let fold = FoldText { lift: "x * x", finish: "a * Acc(0.5)", ..FoldText::SUM };
+    let kernels = FoldKernels::new(dtype, dtype, "SumOf<T>::type", fold)?;
+    Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
+        let x = ctx.input(0)?;
+        let out = kernels.run(ctx, x, &vec![true; x.rank()], dtype, Shape::scalar())?;
+        ctx.set(0, out)
+    }))
+}
+
 fn losses_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     let shape = shape::broadcast_shapes(&c.input(0), &c.input(1))?;
     Ok(vec![PartialShape::new([shape.dim(0)]), shape.merge(&PartialShape::of_rank(2))?])
@@ -249,6 +265,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("backprop: T")
         .attr("T: {half, bfloat16, float, double}")
         .shape(losses_shape)
+        .gpu(gpu::FLOAT, device::cross_entropy)
         .cpu(per_dtype!(FLOAT, T => softmax_cross_entropy::<T>));
     c.op("SparseSoftmaxCrossEntropyWithLogits")
         .doc("Cross entropy of the softmax of logits and class labels, with its gradient.")
@@ -259,6 +276,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: {half, bfloat16, float, double}")
         .attr("Tlabels: {int32, int64} = DT_INT64")
         .shape(sparse_losses_shape)
+        .gpu(device::SPARSE, device::sparse_cross_entropy)
         .cpu(per_dtype!(FLOAT, T => sparse_softmax_cross_entropy::<T>));
     c.op("L2Loss")
         .doc("Half the sum of squares.")
@@ -266,6 +284,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("output: T")
         .attr("T: {half, bfloat16, float, double}")
         .shape(shape::scalar)
+        .gpu(gpu::FLOAT, l2_loss_on_device)
         .cpu(per_dtype!(FLOAT, T => l2_loss::<T>));
     c.gradient("SoftmaxCrossEntropyWithLogits", |g, dy| {
         let labels = -g.input(0).apply("LogSoftmax");

@@ -1,6 +1,9 @@
 //! Softmax, LogSoftmax.
 
+pub(super) mod device;
+
 use crate::prelude::*;
+use ferroflow_op_kit::gpu;
 use ferroflow_op_kit::multiversion;
 use ferroflow_op_kit::parallel::for_rows;
 use ferroflow_ops_math::math::fast::Fast;
@@ -197,6 +200,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("softmax: T")
         .attr("T: {half, bfloat16, float, double}")
         .shape(shape::same_as_input)
+        .gpu(gpu::FLOAT, |init| device::by_row(init, "softmax"))
         .cpu(per_dtype!(FLOAT, T => by_row::<T>(softmax_row::<T, <T as Float>::Wide>)));
     c.op("LogSoftmax")
         .doc("Logarithm of the softmax along the last dimension.")
@@ -204,6 +208,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("logsoftmax: T")
         .attr("T: {half, bfloat16, float, double}")
         .shape(shape::same_as_input)
+        .gpu(gpu::FLOAT, |init| device::by_row(init, "log_softmax"))
         .cpu(per_dtype!(FLOAT, T => by_row::<T>(log_softmax_row::<T, <T as Float>::Wide>)));
     unary_gradients! { c;
         "Softmax": |g, dy, _, y| (dy - (dy * y).sum(g.ints(&[-1]), true)) * y;

@@ -51,11 +51,14 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("dtype: type")
         .role(OpRole::Constant)
         .shape(|c| Ok(vec![c.attrs.tensor("value")?.shape().into()]))
+        .anywhere()
+        .host_outputs(&["output"])
         .cpu(constant);
     c.op("NoOp")
         .doc("Nothing; orders other nodes.")
         .role(OpRole::NoOp)
         .shape(shape::unknown)
+        .anywhere()
         .cpu_fn(|_| Ok(()));
     c.op("Identity")
         .doc("Its input.")
@@ -64,6 +67,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: type")
         .role(OpRole::Identity)
         .shape(shape::same_as_input)
+        .anywhere()
         .cpu_fn(identity);
     c.op("IdentityN")
         .doc("Its inputs.")
@@ -72,6 +76,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: list(type) >= 1")
         .takes_resources_from_anywhere()
         .shape(shape::like_inputs)
+        .anywhere()
         .cpu_fn(identity_n);
     for (name, shape) in [
         ("Placeholder", "shape: shape = { unknown_rank: true }"),
@@ -84,6 +89,8 @@ pub(crate) fn register(c: &mut Catalog) {
             .attr(shape)
             .role(OpRole::Placeholder)
             .shape(shape::from_attr)
+            .anywhere()
+            .host_outputs(&["output"])
             .cpu(unfed);
     }
     c.op("PlaceholderWithDefault")
@@ -93,6 +100,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("dtype: type")
         .attr("shape: shape")
         .shape(|c| Ok(vec![c.attrs.shape("shape")?]))
+        .anywhere()
         .cpu_fn(identity);
     c.no_gradient(&["Const"]);
     for op in ["Identity", "IdentityN"] {

@@ -87,6 +87,8 @@ pub(crate) fn register(c: &mut Catalog) {
             .attr("T: type")
             .control_flow(Switch)
             .shape(shape::same_as_input)
+            .anywhere()
+            .host_inputs(&["pred"])
             .cpu_fn(switch);
         if is_ref {
             drop(b.allows_uninitialized_input());
@@ -101,6 +103,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: type")
         .control_flow(SwitchN)
         .shape(shape::same_as_input)
+        .anywhere()
+        .host_inputs(&["output_index"])
         .cpu_fn(switch_n);
     for (op, arg) in [("Merge", "T"), ("RefMerge", "Ref(T)")] {
         c.op(op)
@@ -116,6 +120,8 @@ pub(crate) fn register(c: &mut Catalog) {
             .attr("N: int >= 1")
             .control_flow(Merge)
             .shape(merged_shape)
+            .anywhere()
+            .host_outputs(&["value_index"])
             .cpu_fn(merge);
     }
     for (op, arg) in [("Enter", "T"), ("RefEnter", "Ref(T)")] {
@@ -129,6 +135,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .attr("parallel_iterations: int = 10")
             .control_flow(Enter)
             .shape(first_of_many)
+            .anywhere()
             .cpu_fn(pass);
     }
     for (op, arg, which) in [
@@ -144,6 +151,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .attr("T: type")
             .control_flow(which)
             .shape(first_of_many)
+            .anywhere()
             .cpu_fn(pass);
     }
     c.op("LoopCond")
@@ -152,11 +160,15 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("output: bool")
         .control_flow(LoopCond)
         .shape(shape::scalar)
+        .anywhere()
+        .host_inputs(&["input"])
+        .host_outputs(&["output"])
         .cpu_fn(pass);
     c.op("ControlTrigger")
         .doc("Runs after its control inputs, dead or alive.")
         .control_flow(ControlTrigger)
         .shape(shape::unknown)
+        .anywhere()
         .cpu_fn(|_| Ok(()));
     c.op("Abort")
         .doc("Fails the step; unlike TensorFlow's it never ends the process.")
@@ -176,6 +188,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("N: int >= 1")
         .reads_variables()
         .shape(shape::unknown)
+        .anywhere()
+        .host_inputs(&["index"])
         .cpu_fn(ref_select);
     c.op("RefIdentity")
         .doc("Its input, a reference.")
@@ -185,6 +199,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .reads_variables()
         .allows_uninitialized_input()
         .shape(shape::same_as_input)
+        .anywhere()
         .cpu_fn(pass);
     for op in ["Switch", "RefSwitch"] {
         // A branch that was not taken has no gradient: the gradient comes from the output that was

@@ -1,6 +1,7 @@
 //! Adding to and subtracting from variables, and counting with them.
 
 use crate::prelude::*;
+use ferroflow_op_kit::gpu::{self, elementwise::Elementwise};
 use ferroflow_op_kit::handle::Target;
 use ferroflow_op_kit::parallel::split_mut;
 use std::marker::PhantomData;
@@ -16,7 +17,7 @@ impl<T: Num> Kernel for Change<T> {
         let variable = self.target.get(ctx)?;
         let delta = ctx.take(1)?;
         variable.modify(|value| {
-            self.check(value, &delta)?;
+            check_shapes(&self.target, value, &delta)?;
             // A separate loop for each, so that the compiler vectorises it.
             match self.sign {
                 Sign::Plus => apply(value, delta, T::add),
@@ -27,21 +28,20 @@ impl<T: Num> Kernel for Change<T> {
     }
 }
 
-impl<T: Num> Change<T> {
-    fn check(&self, value: &Tensor, delta: &Tensor) -> Result<()> {
-        if value.shape() == delta.shape() {
-            return Ok(());
-        }
-        match self.target {
-            Target::Ref(_) => bail!(InvalidArgument, "Parameters and update must be the same size"),
-            Target::Resource(..) => bail!(
-                InvalidArgument,
-                "Cannot update variable with shape {} using a Tensor with shape {}, shapes must be \
+/// The update must have the shape of the variable.
+fn check_shapes(target: &Target, value: &Tensor, delta: &Tensor) -> Result<()> {
+    if value.shape() == delta.shape() {
+        return Ok(());
+    }
+    match target {
+        Target::Ref(_) => bail!(InvalidArgument, "Parameters and update must be the same size"),
+        Target::Resource(..) => bail!(
+            InvalidArgument,
+            "Cannot update variable with shape {} using a Tensor with shape {}, shapes must be \
                  equal.",
-                value.shape(),
-                delta.shape()
-            ),
-        }
+            value.shape(),
+            delta.shape()
+        ),
     }
 }
 
@@ -92,6 +92,26 @@ fn change(sign: Sign) -> impl Fn(&KernelInit<'_>) -> Result<KernelBox> {
     }
 }
 
+/// [`Change`] on a GPU.
+fn change_on_device(init: &KernelInit<'_>, formula: &str, dtype: DType) -> Result<KernelBox> {
+    let kernel = Elementwise::of(init, &[dtype, dtype], dtype, formula)?;
+    let target = Target::new(init, 0);
+    Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
+        let variable = target.get(ctx)?;
+        let delta = ctx.take(1)?;
+        let gpu = ctx.gpu()?;
+        variable.modify(|value| {
+            check_shapes(&target, value, &delta)?;
+            if value.is_unique() {
+                return kernel.run_into(gpu, &[value, &delta], value);
+            }
+            *value = kernel.run(gpu, vec![value.clone(), delta])?;
+            Ok(())
+        })?;
+        target.pass_on(ctx, variable)
+    }))
+}
+
 struct CountUpTo {
     target: Target,
     limit: i64,
@@ -120,9 +140,9 @@ fn count_up_to(init: &KernelInit<'_>) -> Result<KernelBox> {
 }
 
 pub(crate) fn register(c: &mut Catalog) {
-    for (name, doc, sign) in [
-        ("AssignAdd", "Adds to a variable.", Sign::Plus),
-        ("AssignSub", "Subtracts from a variable.", Sign::Minus),
+    for (name, doc, text, sign) in [
+        ("AssignAdd", "Adds to a variable.", "x + y", Sign::Plus),
+        ("AssignSub", "Subtracts from a variable.", "x - y", Sign::Minus),
     ] {
         c.op(name)
             .doc(doc)
@@ -132,6 +152,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .attr("T: numbertype")
             .attr("use_locking: bool = false")
             .shape(shape::merged_inputs)
+            .gpu(gpu::REAL, move |init| change_on_device(init, text, init.dtype("T")?))
             .cpu(change(sign));
         c.op(&format!("{name}VariableOp"))
             .doc(doc)
@@ -140,6 +161,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .attr("dtype: type")
             .stateful()
             .shape(shape::unknown)
+            .gpu(gpu::REAL_DTYPE, move |init| change_on_device(init, text, init.dtype("dtype")?))
             .cpu(change(sign));
     }
     for is_ref in [true, false] {

@@ -6,9 +6,12 @@
 
 use crate::prelude::*;
 use ferroflow_core::ComputePool;
+use ferroflow_op_kit::gpu;
 use ferroflow_op_kit::handle::{Target, modify_all};
 use ferroflow_op_kit::multiversion;
 use parking_lot::Mutex;
+
+mod device;
 
 mod adadelta;
 mod adagrad;
@@ -144,6 +147,9 @@ pub(super) struct Spec {
     pub(super) args: &'static [&'static str],
     /// An attribute that is a choice, with its default.
     pub(super) choice: Option<(&'static str, bool)>,
+    /// What the dense ops do to an element on a GPU: statements over the slots, the scalars and the
+    /// gradient by their names, and `choice`. `W` is the type that is computed in.
+    pub(super) text: Option<&'static str>,
     pub(super) has_ref: bool,
     pub(super) has_dense: bool,
     pub(super) has_sparse: bool,
@@ -157,6 +163,7 @@ impl Spec {
         slots: &[],
         args: &[],
         choice: None,
+        text: None,
         has_ref: true,
         has_dense: true,
         has_sparse: false,
@@ -214,6 +221,9 @@ pub(super) fn declare(
             } else {
                 op.stateful().shape(shape::unknown)
             };
+            if spec.text.is_some() && !sparse {
+                op = op.gpu(gpu::FLOAT, move |init| device::apply(init, spec));
+            }
             op.expensive().cpu(kernel);
         }
     }

@@ -184,6 +184,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .stateful()
             .role(OpRole::Variable)
             .shape(shape)
+            .anywhere()
             .cpu(make_variable);
     }
     c.op("TemporaryVariable")
@@ -213,6 +214,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("use_locking: bool = true")
         .allows_uninitialized_input()
         .shape(assigned_shape)
+        .anywhere()
         .cpu(assign);
     c.op("IsVariableInitialized")
         .doc("Whether a variable has a value.")
@@ -222,6 +224,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .allows_uninitialized_input()
         .reads_variables()
         .shape(shape::scalar)
+        .anywhere()
+        .host_outputs(&["is_initialized"])
         .cpu_fn(is_initialized);
     c.no_gradient(&["Assign"]);
 }

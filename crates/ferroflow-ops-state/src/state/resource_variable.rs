@@ -236,6 +236,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .stateful()
         .role(OpRole::Variable)
         .shape(shape::scalar)
+        .anywhere()
         .cpu(var_handle);
     c.op("_VarHandlesOp")
         .doc("Handles to several variables.")
@@ -247,6 +248,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("shapes: list(shape)")
         .stateful()
         .shape(shape::scalar)
+        .anywhere()
         .cpu(var_handles);
     c.op("ReadVariableOp")
         .doc("The value of a variable, which later updates do not change.")
@@ -256,6 +258,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .stateful()
         .reads_variables()
         .shape(shape::unknown)
+        .anywhere()
         .cpu(read_variable);
     c.op("_ReadVariablesOp")
         .doc("The values of several variables.")
@@ -266,6 +269,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .stateful()
         .reads_variables()
         .shape(shape::unknown)
+        .anywhere()
         .cpu(read_variables);
     c.op("AssignVariableOp")
         .doc("Gives a variable a value, and makes it if it is not there.")
@@ -275,6 +279,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("validate_shape: bool = false")
         .stateful()
         .shape(shape::unknown)
+        .anywhere()
         .cpu(assign_variable);
     c.op("VarIsInitializedOp")
         .doc("Whether a variable is there and has a value.")
@@ -283,6 +288,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .stateful()
         .reads_variables()
         .shape(shape::scalar)
+        .anywhere()
+        .host_outputs(&["is_initialized"])
         .cpu(is_initialized);
     c.op("VariableShape")
         .doc("The shape of a variable's value.")
@@ -292,6 +299,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .stateful()
         .reads_variables()
         .shape(shape::vector)
+        .anywhere()
+        .host_outputs(&["output"])
         .cpu(variable_shape);
     c.op("DestroyResourceOp")
         .doc("Deletes a resource.")
@@ -299,6 +308,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("ignore_lookup_error: bool = true")
         .stateful()
         .shape(shape::unknown)
+        .anywhere()
         .cpu(destroy);
     c.op("DisableCopyOnRead")
         .doc("Nothing: reads never copy here.")
@@ -306,6 +316,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .stateful()
         .reads_variables()
         .shape(shape::unknown)
+        .anywhere()
         .cpu_fn(|_| Ok(()));
     c.op("IsResourceHandleRefCounting")
         .doc("Whether a handle keeps its resource alive: never here, since handles are names.")

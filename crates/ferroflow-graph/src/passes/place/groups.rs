@@ -11,6 +11,8 @@ pub(super) struct ColocationGroup {
     pub resource: u32,
     /// The full name of its device, once it is placed.
     pub assigned: u32,
+    /// A member has no kernel for GPUs.
+    pub needs_cpu: bool,
 }
 
 impl ColocationGroup {

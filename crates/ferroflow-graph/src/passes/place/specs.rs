@@ -54,6 +54,7 @@ impl Specs {
             assigned: self.merge(a.assigned, b.assigned, false)?,
             resource: self.merge(a.resource, b.resource, false)?,
             requested: self.merge(a.requested, b.requested, soft)?,
+            needs_cpu: a.needs_cpu || b.needs_cpu,
         };
         self.merge(merged.assigned, merged.requested, soft)?;
         self.merge(merged.resource, merged.requested, soft)?;

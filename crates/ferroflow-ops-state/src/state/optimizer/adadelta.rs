@@ -26,6 +26,9 @@ static ADADELTA: Spec = Spec {
     slots: &["var", "accum", "accum_update"],
     args: &["lr", "rho", "epsilon", "grad"],
     has_sparse: true,
+    text: Some(
+        "accum = accum * rho + grad * grad * (W(1) - rho); W update = sqrt(accum_update + epsilon) / sqrt(accum + epsilon) * grad; var -= update * lr; accum_update = accum_update * rho + update * update * (W(1) - rho);",
+    ),
     ..Spec::DENSE
 };
 

@@ -27,6 +27,7 @@ static ADAGRAD: Spec = Spec {
     args: &["lr", "grad"],
     choice: Some(("update_slots", true)),
     has_sparse: true,
+    text: Some("if (choice) accum += grad * grad; var -= grad * lr / sqrt(accum);"),
     ..Spec::DENSE
 };
 
@@ -37,6 +38,7 @@ static ADAGRAD_V2: Spec = Spec {
     args: &["lr", "epsilon", "grad"],
     choice: Some(("update_slots", true)),
     has_sparse: true,
+    text: Some("if (choice) accum += grad * grad; var -= grad * lr / (sqrt(accum) + epsilon);"),
     ..Spec::DENSE
 };
 
@@ -60,6 +62,9 @@ static PROXIMAL: Spec = Spec {
     slots: &["var", "accum"],
     args: &["lr", "l1", "l2", "grad"],
     has_sparse: true,
+    text: Some(
+        "accum += grad * grad; W rate = lr / sqrt(accum); W prox = var - grad * rate; W scale = W(1) + l2 * rate; var = l1 > W(0) ? sign_of(prox) * larger(magnitude(prox) - rate * l1, W(0)) / scale : prox / scale;",
+    ),
     ..Spec::DENSE
 };
 
@@ -90,6 +95,9 @@ static DUAL_AVERAGING: Spec = Spec {
     slots: &["var", "gradient_accumulator", "gradient_squared_accumulator"],
     args: &["grad", "lr", "l1", "l2", "global_step"],
     has_sparse: true,
+    text: Some(
+        "W &sum = gradient_accumulator; W &squares = gradient_squared_accumulator; W step = (W)global_step; sum += grad; squares += grad * grad; W kept = l1 > W(0) ? sign_of(sum) * larger(magnitude(sum) - l1 * step, W(0)) : sum; var = -(lr * kept) / (l2 * step * lr + sqrt(squares));",
+    ),
     ..Spec::DENSE
 };
 

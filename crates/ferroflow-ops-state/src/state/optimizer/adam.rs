@@ -43,6 +43,9 @@ static ADAM: Spec = Spec {
     slots: &["var", "m", "v"],
     args: &["beta1_power", "beta2_power", "lr", "beta1", "beta2", "epsilon", "grad"],
     choice: Some(("use_nesterov", false)),
+    text: Some(
+        "W rate = lr * sqrt(W(1) - beta2_power) / (W(1) - beta1_power); m += (grad - m) * (W(1) - beta1); v += (grad * grad - v) * (W(1) - beta2); var -= (choice ? m * beta1 + (W(1) - beta1) * grad : m) * rate / (sqrt(v) + epsilon);",
+    ),
     ..Spec::DENSE
 };
 
@@ -63,6 +66,9 @@ static AMSGRAD: Spec = Spec {
     slots: &["var", "m", "v", "vhat"],
     args: &["beta1_power", "beta2_power", "lr", "beta1", "beta2", "epsilon", "grad"],
     has_ref: false,
+    text: Some(
+        "W rate = lr * sqrt(W(1) - beta2_power) / (W(1) - beta1_power); m += (grad - m) * (W(1) - beta1); v += (grad * grad - v) * (W(1) - beta2); vhat = vhat < v ? v : vhat; var -= m * rate / (sqrt(vhat) + epsilon);",
+    ),
     ..Spec::DENSE
 };
 
@@ -87,6 +93,9 @@ static ADAMAX: Spec = Spec {
     doc: "A step of AdaMax.",
     slots: &["var", "m", "v"],
     args: &["beta1_power", "lr", "beta1", "beta2", "epsilon", "grad"],
+    text: Some(
+        "m += (grad - m) * (W(1) - beta1); v = beta2 * v < magnitude(grad) ? magnitude(grad) : beta2 * v; var -= lr / (W(1) - beta1_power) * (m / (v + epsilon));",
+    ),
     ..Spec::DENSE
 };
 

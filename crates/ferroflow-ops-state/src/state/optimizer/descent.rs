@@ -19,6 +19,7 @@ static DESCENT: Spec = Spec {
     doc: "A step of gradient descent.",
     slots: &["var"],
     args: &["alpha", "delta"],
+    text: Some("var -= alpha * delta;"),
     ..Spec::DENSE
 };
 
@@ -58,6 +59,9 @@ static PROXIMAL: Spec = Spec {
     slots: &["var"],
     args: &["alpha", "l1", "l2", "delta"],
     has_sparse: true,
+    text: Some(
+        "W rate = alpha; W prox = var - rate * delta; W scale = W(1) + l2 * rate; var = l1 > W(0) ? sign_of(prox) * larger(magnitude(prox) - rate * l1, W(0)) / scale : prox / scale;",
+    ),
     ..Spec::DENSE
 };
 

@@ -62,6 +62,9 @@ static FTRL: Spec = Spec {
     args: &["grad", "lr", "l1", "l2", "lr_power"],
     choice: Some(("multiply_linear_by_lr", false)),
     has_sparse: true,
+    text: Some(
+        "W shrunk = grad + W(2) * W(0) * var; W next = accum + grad * grad; W root = pow(next, -lr_power); W change = (root - pow(accum, -lr_power)) * var; linear += choice ? shrunk * lr - change : shrunk - change / lr; W limit = choice ? l1 * lr : l1; W slope = choice ? root + W(2) * l2 * lr : root / lr + W(2) * l2; var = magnitude(linear) > limit ? (limit * sign_of(linear) - linear) / slope : W(0); accum = next;",
+    ),
     ..Spec::DENSE
 };
 
@@ -72,6 +75,9 @@ static FTRL_V2: Spec = Spec {
     args: &["grad", "lr", "l1", "l2", "l2_shrinkage", "lr_power"],
     choice: Some(("multiply_linear_by_lr", false)),
     has_sparse: true,
+    text: Some(
+        "W shrunk = grad + W(2) * l2_shrinkage * var; W next = accum + grad * grad; W root = pow(next, -lr_power); W change = (root - pow(accum, -lr_power)) * var; linear += choice ? shrunk * lr - change : shrunk - change / lr; W limit = choice ? l1 * lr : l1; W slope = choice ? root + W(2) * l2 * lr : root / lr + W(2) * l2; var = magnitude(linear) > limit ? (limit * sign_of(linear) - linear) / slope : W(0); accum = next;",
+    ),
     ..Spec::DENSE
 };
 

@@ -25,6 +25,9 @@ static MOMENTUM: Spec = Spec {
     args: &["lr", "grad", "momentum"],
     choice: Some(("use_nesterov", false)),
     has_sparse: true,
+    text: Some(
+        "accum = accum * momentum + grad; var -= (choice ? grad + accum * momentum : accum) * lr;",
+    ),
     ..Spec::DENSE
 };
 
@@ -48,6 +51,9 @@ static KERAS_MOMENTUM: Spec = Spec {
     choice: Some(("use_nesterov", false)),
     has_ref: false,
     has_sparse: true,
+    text: Some(
+        "accum = accum * momentum - grad * lr; var += choice ? accum * momentum - grad * lr : accum;",
+    ),
     ..Spec::DENSE
 };
 

@@ -31,6 +31,9 @@ static RMSPROP: Spec = Spec {
     slots: &["var", "ms", "mom"],
     args: &["lr", "rho", "momentum", "epsilon", "grad"],
     has_sparse: true,
+    text: Some(
+        "ms += (grad * grad - ms) * (W(1) - rho); mom = mom * momentum + grad * lr / sqrt(ms + epsilon); var -= mom;",
+    ),
     ..Spec::DENSE
 };
 
@@ -53,6 +56,9 @@ static CENTERED: Spec = Spec {
     slots: &["var", "mg", "ms", "mom"],
     args: &["lr", "rho", "momentum", "epsilon", "grad"],
     has_sparse: true,
+    text: Some(
+        "ms += (grad * grad - ms) * (W(1) - rho); mg += (grad - mg) * (W(1) - rho); mom = mom * momentum + grad * lr / sqrt(ms - mg * mg + epsilon); var -= mom;",
+    ),
     ..Spec::DENSE
 };
 

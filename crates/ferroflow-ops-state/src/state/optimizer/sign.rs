@@ -29,6 +29,9 @@ static ADD_SIGN: Spec = Spec {
     doc: "A step of AddSign.",
     slots: &["var", "m"],
     args: &["lr", "alpha", "sign_decay", "beta", "grad"],
+    text: Some(
+        "m = m * beta + grad * (W(1) - beta); var -= lr * (alpha + sign_decay * sign_of(grad) * sign_of(m)) * grad;",
+    ),
     ..Spec::DENSE
 };
 
@@ -53,6 +56,9 @@ static POWER_SIGN: Spec = Spec {
     doc: "A step of PowerSign.",
     slots: &["var", "m"],
     args: &["lr", "logbase", "sign_decay", "beta", "grad"],
+    text: Some(
+        "m = m * beta + grad * (W(1) - beta); var -= lr * exp(logbase * sign_decay * sign_of(grad) * sign_of(m)) * grad;",
+    ),
     ..Spec::DENSE
 };
 

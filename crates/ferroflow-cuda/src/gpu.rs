@@ -1,0 +1,306 @@
+//! A CUDA GPU: its context, its stream, and what is enqueued there.
+
+use crate::CudaOptions;
+use crate::allocator::{Allocator, Source};
+use crate::blas::{Blas, WORKSPACE};
+use crate::compile::Compiler;
+use crate::status;
+use crate::transfer::Transfers;
+use cudarc::driver::sys::{
+    self, CUcontext, CUdevice, CUdevice_attribute as Attribute, CUfunction, CUmodule, CUstream,
+};
+use ferroflow_core::{
+    DownloadDone, Gemm, Gpu, GpuFunction, GpuMemory, HashMap, Launch, Result, ensure, err,
+};
+use parking_lot::{Mutex, RwLock};
+use std::ffi::{CStr, CString, c_void};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+
+/// Memory that is left to the libraries and the driver, at least.
+const LEAST_RESERVE: usize = 300 << 20;
+
+/// The number of GPUs that the driver lists.
+pub(crate) fn count() -> Result<i32> {
+    let mut count = 0;
+    // SAFETY: the driver is initialized and writes one integer.
+    status::driver(unsafe { sys::cuDeviceGetCount(&mut count) }, "the number of GPUs")?;
+    Ok(count)
+}
+
+/// A context and its one stream. Both live as long as the process.
+#[derive(Clone, Copy)]
+pub(crate) struct Context {
+    context: CUcontext,
+    stream: CUstream,
+}
+
+// SAFETY: contexts and streams may be used from all threads.
+unsafe impl Send for Context {}
+// SAFETY: see above.
+unsafe impl Sync for Context {}
+
+impl Context {
+    /// Makes it the context of this thread. Cheap if it is already.
+    pub fn make_current(&self) -> Result<()> {
+        // SAFETY: the context is never destroyed.
+        status::driver(unsafe { sys::cuCtxSetCurrent(self.context) }, "the GPU's context")
+    }
+
+    pub fn stream(&self) -> CUstream {
+        self.stream
+    }
+}
+
+impl Source for Context {
+    fn take(&self, bytes: usize) -> Option<u64> {
+        let mut address = 0;
+        // SAFETY: the context is current. The driver sets `address`.
+        status::driver(unsafe { sys::cuMemAlloc_v2(&mut address, bytes) }, "memory").ok()?;
+        Some(address)
+    }
+
+    fn give_back(&self, address: u64) {
+        // SAFETY: `take` returned the address, and its users are gone. The driver waits for work
+        // that is under way.
+        let _ = unsafe { sys::cuMemFree_v2(address) };
+    }
+}
+
+/// A CUDA GPU.
+pub struct CudaGpu {
+    name: String,
+    description: String,
+    architecture: String,
+    context: Context,
+    compiler: Arc<Compiler>,
+    blas: Blas,
+    transfers: Transfers,
+    memory: Mutex<Allocator>,
+    hasher: RandomState,
+    /// Kernels by the hash of their text and name.
+    functions: RwLock<HashMap<u64, GpuFunction>>,
+    modules: Mutex<HashMap<u64, Module>>,
+}
+
+#[derive(Clone, Copy)]
+struct Module(CUmodule);
+
+// SAFETY: modules may be used from all threads.
+unsafe impl Send for Module {}
+
+impl CudaGpu {
+    /// Opens GPU `ordinal` of the driver, which becomes number `index` of the process.
+    pub(crate) fn open(
+        ordinal: i32,
+        index: u32,
+        options: &CudaOptions,
+        compiler: Arc<Compiler>,
+    ) -> Result<Arc<CudaGpu>> {
+        let device = device(ordinal)?;
+        let mut context = Context { context: std::ptr::null_mut(), stream: std::ptr::null_mut() };
+        // SAFETY: the device exists. The driver sets the context.
+        let status = unsafe { sys::cuDevicePrimaryCtxRetain(&mut context.context, device) };
+        status::driver(status, "the GPU's context")?;
+        context.make_current()?;
+        let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
+        // SAFETY: the context is current. The driver sets the stream.
+        let status = unsafe { sys::cuStreamCreate(&mut context.stream, flags) };
+        status::driver(status, "the GPU's stream")?;
+        let (free, total) = memory_info()?;
+        let limit = match options.memory_fraction {
+            Some(part) => ((total as f64 * part.clamp(0.0, 1.0)) as usize).min(free),
+            None => free.saturating_sub(LEAST_RESERVE.max(total / 20)),
+        };
+        let limit = limit.saturating_sub(WORKSPACE);
+        let workspace = context.take(WORKSPACE);
+        let workspace =
+            workspace.ok_or_else(|| err!(ResourceExhausted, "no memory for cuBLASLt"))?;
+        let (major, minor) = (
+            attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+            attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+        );
+        let model = text(|to, len| {
+            // SAFETY: the driver writes at most `len` bytes.
+            unsafe { sys::cuDeviceGetName(to, len, device) }
+        })?;
+        let bus = text(|to, len| {
+            // SAFETY: the driver writes at most `len` bytes.
+            unsafe { sys::cuDeviceGetPCIBusId(to, len, device) }
+        })?;
+        Ok(Arc::new(CudaGpu {
+            name: format!("GPU:{index} ({model})"),
+            description: format!(
+                "device: {index}, name: {model}, pci bus id: {bus}, compute capability: \
+                 {major}.{minor}"
+            ),
+            architecture: format!("sm_{major}{minor}"),
+            context,
+            compiler,
+            blas: Blas::new(workspace, options.allow_tf32)?,
+            transfers: Transfers::new(context)?,
+            memory: Mutex::new(Allocator::new(limit)),
+            hasher: RandomState::new(),
+            functions: RwLock::default(),
+            modules: Mutex::default(),
+        }))
+    }
+
+    fn module(&self, text: &str) -> Result<CUmodule> {
+        let key = self.hasher.hash_one(text);
+        if let Some(module) = self.modules.lock().get(&key) {
+            return Ok(module.0);
+        }
+        let binary = self.compiler.binary(text, &self.architecture)?;
+        let mut module = std::ptr::null_mut();
+        // SAFETY: the binary is what the compiler made, and outlives the call.
+        let status = unsafe { sys::cuModuleLoadData(&mut module, binary.as_ptr().cast()) };
+        status::driver(status, "loading a kernel")?;
+        self.modules.lock().insert(key, Module(module));
+        Ok(module)
+    }
+}
+
+impl Gpu for CudaGpu {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn description(&self) -> String {
+        self.description.clone()
+    }
+
+    fn memory(&self) -> GpuMemory {
+        self.memory.lock().memory()
+    }
+
+    fn alloc(&self, bytes: usize) -> Result<u64> {
+        self.context.make_current()?;
+        let made = self.memory.lock().alloc(bytes, &self.context);
+        made.map_err(|e| e.context(&self.name))
+    }
+
+    fn free(&self, address: u64, bytes: usize) {
+        self.memory.lock().free(address, bytes);
+    }
+
+    fn upload(&self, from: &[u8], to: u64) -> Result<()> {
+        self.context.make_current()?;
+        self.transfers.upload(from, to).map_err(|e| e.context(&self.name))
+    }
+
+    fn download(&self, from: u64, bytes: usize, done: DownloadDone) {
+        match self.context.make_current() {
+            Ok(()) => self.transfers.download(from, bytes, done),
+            Err(e) => done(Err(e)),
+        }
+    }
+
+    fn copy(&self, from: u64, to: u64, bytes: usize) -> Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        self.context.make_current()?;
+        // SAFETY: both ranges belong to tensors that are alive.
+        let status = unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, self.context.stream()) };
+        status::driver(status, "a copy on the GPU")
+    }
+
+    fn clear(&self, address: u64, bytes: usize) -> Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        self.context.make_current()?;
+        // SAFETY: the range belongs to a tensor that is alive.
+        let status = unsafe { sys::cuMemsetD8Async(address, 0, bytes, self.context.stream()) };
+        status::driver(status, "clearing memory of the GPU")
+    }
+
+    fn load(&self, text: &str, name: &str) -> Result<GpuFunction> {
+        let key = self.hasher.hash_one((text, name));
+        if let Some(known) = self.functions.read().get(&key) {
+            return Ok(*known);
+        }
+        self.context.make_current()?;
+        let module = self.module(text)?;
+        let symbol = CString::new(name).map_err(|_| err!(Internal, "a kernel's name"))?;
+        let mut function: CUfunction = std::ptr::null_mut();
+        // SAFETY: the module is loaded, and the name outlives the call.
+        let status = unsafe { sys::cuModuleGetFunction(&mut function, module, symbol.as_ptr()) };
+        status::driver(status, &format!("kernel '{name}'"))?;
+        let function = GpuFunction(function as u64);
+        self.functions.write().insert(key, function);
+        Ok(function)
+    }
+
+    fn launch(&self, launch: &Launch<'_>) -> Result<()> {
+        self.context.make_current()?;
+        let mut args: Vec<*mut c_void> =
+            launch.args.iter().map(|a| a.as_ptr().cast_mut().cast()).collect();
+        let ([gx, gy, gz], [bx, by, bz]) = (launch.grid, launch.block);
+        let function = launch.function.0 as CUfunction;
+        ensure!(!function.is_null(), Internal, "a kernel that was not loaded");
+        // SAFETY: `load` made the function. The driver copies the arguments before it returns; the
+        // kernel's author vouches for their number and types.
+        let status = unsafe {
+            sys::cuLaunchKernel(
+                function,
+                gx,
+                gy,
+                gz,
+                bx,
+                by,
+                bz,
+                0,
+                self.context.stream(),
+                args.as_mut_ptr(),
+                std::ptr::null_mut(),
+            )
+        };
+        status::driver(status, "launching a kernel").map_err(|e| e.context(&self.name))
+    }
+
+    fn gemm(&self, gemm: &Gemm) -> Result<()> {
+        self.context.make_current()?;
+        let stream = self.context.stream();
+        self.blas.multiply(gemm, stream.cast()).map_err(|e| e.context(&self.name))
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        self.context.make_current()?;
+        // SAFETY: the stream is valid.
+        let status = unsafe { sys::cuStreamSynchronize(self.context.stream()) };
+        status::driver(status, "work on the GPU").map_err(|e| e.context(&self.name))
+    }
+}
+
+fn device(ordinal: i32) -> Result<CUdevice> {
+    let mut device = 0;
+    // SAFETY: the driver writes one integer.
+    status::driver(unsafe { sys::cuDeviceGet(&mut device, ordinal) }, "the GPU")?;
+    Ok(device)
+}
+
+fn attribute(device: CUdevice, which: Attribute) -> Result<i32> {
+    let mut value = 0;
+    // SAFETY: the driver writes one integer.
+    let status = unsafe { sys::cuDeviceGetAttribute(&mut value, which, device) };
+    status::driver(status, "an attribute of the GPU")?;
+    Ok(value)
+}
+
+/// Free and total bytes of the current context's GPU.
+fn memory_info() -> Result<(usize, usize)> {
+    let (mut free, mut total) = (0, 0);
+    // SAFETY: the context is current, and the driver writes two integers.
+    status::driver(unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) }, "the GPU's memory")?;
+    Ok((free, total))
+}
+
+/// A text that a driver function writes into a buffer of a given length.
+fn text(write: impl Fn(*mut std::ffi::c_char, i32) -> sys::CUresult) -> Result<String> {
+    let mut bytes = [0u8; 256];
+    status::driver(write(bytes.as_mut_ptr().cast(), bytes.len() as i32), "a name")?;
+    let text = CStr::from_bytes_until_nul(&bytes);
+    Ok(text.map(|t| t.to_string_lossy().into_owned()).unwrap_or_default())
+}

@@ -1,0 +1,126 @@
+//! Moving elements within the memory of a GPU: copies whose source and destination are walked
+//! differently, and fills. Array ops use these through functions that work in either memory.
+
+use super::walk::{self, Walk};
+use super::{address, c_width, length, one_dimensional};
+use crate::prelude::*;
+use ferroflow_core::{Gpu, Launch, LaunchArg};
+
+const BODY: &str = r#"
+struct Pair { u64 a, b; };
+extern "C" __global__ void walk_copy(i64 n, Walk<2> walk, const Word *from, Word *to) {
+    for (i64 i = thread_number(); i < n; i += thread_count()) {
+        i64 at[2];
+        walk.find(i, at);
+        to[at[1]] = from[at[0]];
+    }
+}
+extern "C" __global__ void fill(i64 n, const Word *value, Word *to) {
+    Word x = *value;
+    for (i64 i = thread_number(); i < n; i += thread_count()) to[i] = x;
+}
+"#;
+
+const GATHER: &str = r#"
+struct Pair { u64 a, b; };
+extern "C" __global__ void gather(i64 n, i64 outer, i64 rows, i64 inner, i64 picks,
+                                  const Word *params, const Index *indices, Word *out) {
+    for (i64 i = thread_number(); i < n; i += thread_count()) {
+        i64 o = i / (inner * picks), p = i / inner % picks;
+        i64 row = (i64)indices[o / outer * picks + p];
+        Word zero = {};
+        out[i] = 0 <= row && row < rows ? params[(o * rows + row) * inner + i % inner] : zero;
+    }
+}
+"#;
+
+/// The sizes of a gather: for each of `outer` blocks of each batch, the rows (of `inner` elements)
+/// that `picks` indices name among `rows`.
+#[derive(Clone, Copy, Debug)]
+pub struct GatherSizes {
+    /// Blocks of a batch, which share indices.
+    pub outer: usize,
+    /// Rows of a block.
+    pub rows: usize,
+    /// Elements of a row.
+    pub inner: usize,
+    /// Indices of a batch.
+    pub picks: usize,
+}
+
+/// Copies the rows of `params` that `indices` name to `out`. An index out of range gives zeros, as
+/// on TensorFlow's GPUs.
+pub fn gather(params: &Tensor, indices: &Tensor, sizes: GatherSizes, out: &Tensor) -> Result<()> {
+    let gpu = gpu_of_both(params, out)?;
+    let n = out.elements();
+    if n == 0 {
+        return Ok(());
+    }
+    let text = GATHER
+        .replace("Word", c_width(params.dtype())?)
+        .replace("Index", super::c_type(indices.dtype())?);
+    let GatherSizes { outer, rows, inner, picks } = sizes;
+    let lengths = [n, outer, rows, inner, picks].map(length);
+    let addresses = [address(params)?, address(indices)?, address(out)?];
+    let args: Vec<LaunchArg> = lengths.into_iter().chain(addresses).collect();
+    let (grid, block) = one_dimensional(n);
+    gpu.launch(&Launch { function: gpu.load(&text, "gather")?, grid, block, args: &args })
+}
+
+/// The text of the kernels that move elements of `dtype`.
+pub fn text(dtype: DType) -> Result<String> {
+    Ok(format!("{}{}", walk::TEXT, BODY.replace("Word", c_width(dtype)?)))
+}
+
+/// A loop of a copy: how often, and how far the source and the destination step.
+pub type CopyLoop = (usize, isize, isize);
+
+/// Copies from element `from` of `src` to element `to` of `dst`, which are on one GPU and have one
+/// dtype. Loops come outermost first.
+pub fn copy(src: &Tensor, from: isize, dst: &Tensor, to: isize, loops: &[CopyLoop]) -> Result<()> {
+    let gpu = gpu_of_both(src, dst)?;
+    let size = src.dtype().size().unwrap_or(1);
+    let at = |t: &Tensor, first: isize| -> Result<u64> {
+        Ok(t.device_address()?.wrapping_add_signed((first * size as isize) as i64))
+    };
+    let (from, to) = (at(src, from)?, at(dst, to)?);
+    let n: usize = loops.iter().map(|l| l.0).product();
+    if let [] | [(_, 1, 1)] = loops {
+        return gpu.copy(from, to, n * size);
+    }
+    let dims: Vec<usize> = loops.iter().map(|l| l.0).collect();
+    let strides = |side: fn(&CopyLoop) -> isize| loops.iter().map(|l| side(l) as i64).collect();
+    let walk = Walk::new(&dims, &[strides(|l| l.1), strides(|l| l.2)])?;
+    let args = [length(n), walk.arg(), LaunchArg::Address(from), LaunchArg::Address(to)];
+    launch(gpu.as_ref(), src.dtype(), "walk_copy", n, &args)
+}
+
+/// Sets every element of `t` to the one element of `value`, which may be in host memory.
+pub fn fill(t: &Tensor, value: &Tensor) -> Result<()> {
+    ensure!(
+        value.elements() == 1,
+        InvalidArgument,
+        "value must represent a scalar, got shape {}",
+        value.shape()
+    );
+    let Some(gpu) = t.gpu() else { bail!(Internal, "a fill on a GPU of host memory") };
+    let value = value.to_device(gpu)?;
+    let args = [length(t.elements()), address(&value)?, address(t)?];
+    launch(gpu.as_ref(), t.dtype(), "fill", t.elements(), &args)
+}
+
+fn launch(gpu: &dyn Gpu, dtype: DType, name: &str, n: usize, args: &[LaunchArg]) -> Result<()> {
+    if n == 0 {
+        return Ok(());
+    }
+    let function = gpu.load(&text(dtype)?, name)?;
+    let (grid, block) = one_dimensional(n);
+    gpu.launch(&Launch { function, grid, block, args })
+}
+
+fn gpu_of_both<'a>(src: &'a Tensor, dst: &Tensor) -> Result<&'a Arc<dyn Gpu>> {
+    match (src.gpu(), dst.gpu()) {
+        (Some(a), Some(b)) if Arc::ptr_eq(a, b) => Ok(a),
+        _ => bail!(Internal, "a copy on a GPU between tensors in different memories"),
+    }
+}

@@ -1,0 +1,170 @@
+//! Reductions without atomics: the order of additions depends on the shape alone, so every run
+//! gives the same bits.
+
+use super::walk::{self, Walk, row_major};
+use super::{GpuKernel, address, c_type, length};
+use crate::prelude::*;
+use ferroflow_core::LaunchArg;
+
+/// A reduction in CUDA C++. `x`, `a` and `b` are of type `Acc`, `count` is an `i64`.
+#[derive(Clone, Copy)]
+pub struct FoldText {
+    /// The accumulator's first value.
+    pub start: &'static str,
+    /// From an element `x` to an accumulator.
+    pub lift: &'static str,
+    /// Two accumulators `a` and `b` into one.
+    pub join: &'static str,
+    /// From accumulator `a` of `count` elements to the result.
+    pub finish: &'static str,
+}
+
+impl FoldText {
+    /// The sum.
+    pub const SUM: FoldText = FoldText { start: "Acc(0)", lift: "x", join: "a + b", finish: "a" };
+}
+
+/// Threads of a block that shares one output.
+const ROW_THREADS: u32 = 256;
+/// Columns and rows of a block that reduces the leading dimension.
+const COLUMNS: u32 = 32;
+const LANES: u32 = 8;
+
+/// The kernels of one reduction for one dtype.
+pub struct FoldKernels {
+    rows: GpuKernel,
+    short_rows: GpuKernel,
+    columns: GpuKernel,
+}
+
+impl FoldKernels {
+    /// The kernels of `fold` from `dtype` to `output`, with accumulators of type `acc`.
+    pub fn new(dtype: DType, output: DType, acc: &str, fold: FoldText) -> Result<FoldKernels> {
+        let (t, out) = (c_type(dtype)?, c_type(output)?);
+        let FoldText { start, lift, join, finish } = fold;
+        let head = format!(
+            "typedef {t} T;\ntypedef {out} Out;\ntypedef {acc} Acc;\n\
+             __device__ inline Acc start() {{ return {start}; }}\n\
+             __device__ inline Acc lift(T x_) {{ Acc x = (Acc)wide(x_); return {lift}; }}\n\
+             __device__ inline Acc join(Acc a, Acc b) {{ return {join}; }}\n\
+             __device__ inline Out finish(Acc a, i64 count) {{ return Narrow<Out>::from({finish}); }}\n"
+        );
+        let text: Arc<str> = format!("{}{head}{BODY}", walk::TEXT).into();
+        Ok(FoldKernels {
+            rows: GpuKernel::new(text.clone(), "rows"),
+            short_rows: GpuKernel::new(text.clone(), "short_rows"),
+            columns: GpuKernel::new(text, "columns"),
+        })
+    }
+
+    /// Reduces the marked dimensions of `x` into a tensor of shape `out`.
+    pub fn run(
+        &self,
+        ctx: &Ctx<'_>,
+        x: &Tensor,
+        reduced: &[bool],
+        output: DType,
+        out: Shape,
+    ) -> Result<Tensor> {
+        let gpu = ctx.gpu()?;
+        let to = Tensor::on_device(gpu, output, out)?;
+        let strides = row_major(x.shape().dims());
+        let side = |want: bool| {
+            let of = |d: &usize| reduced[*d] == want;
+            let dims: Vec<usize> = (0..x.rank()).filter(of).map(|d| x.shape()[d]).collect();
+            let strides: Vec<i64> = (0..x.rank()).filter(of).map(|d| strides[d]).collect();
+            Walk::new(&dims, &[strides])
+        };
+        let (kept, folded) = (side(false)?, side(true)?);
+        let (n, count) = (to.elements(), folded.dims().iter().product::<usize>());
+        let is_columns = kept.dims().len() == 1
+            && kept.strides(0) == [1]
+            && folded.dims().len() == 1
+            && folded.strides(0) == [n as i64]
+            && n > 1;
+        if is_columns {
+            let args = [length(count), length(n), address(x)?, address(&to)?];
+            let grid = [(n as u32).div_ceil(COLUMNS), 1, 1];
+            self.columns.blocks(gpu.as_ref(), grid, [COLUMNS, LANES, 1], &args)?;
+            return Ok(to);
+        }
+        let args: [LaunchArg; 6] =
+            [length(n), kept.arg(), length(count), folded.arg(), address(x)?, address(&to)?];
+        if count <= 32 {
+            self.short_rows.over(gpu.as_ref(), n, &args)?;
+        } else {
+            let grid = [n.min(1 << 20) as u32, 1, 1];
+            self.rows.blocks(gpu.as_ref(), grid, [ROW_THREADS, 1, 1], &args)?;
+        }
+        Ok(to)
+    }
+}
+
+const BODY: &str = r#"
+// Long sums are made of sums of 64, which keeps rounding errors small.
+// One block for each output.
+extern "C" __global__ void rows(i64 n, Walk<1> kept, i64 count, Walk<1> folded, const T *x, Out *out) {
+    __shared__ Acc parts[256];
+    for (i64 i = blockIdx.x; i < n; i += gridDim.x) {
+        i64 base;
+        kept.find(i, &base);
+        Acc acc = start(), part = start();
+        int n_part = 0;
+        for (i64 j = threadIdx.x; j < count; j += blockDim.x) {
+            i64 at;
+            folded.find(j, &at);
+            part = join(part, lift(x[base + at]));
+            if (++n_part == 64) acc = join(acc, part), part = start(), n_part = 0;
+        }
+        parts[threadIdx.x] = join(acc, part);
+        __syncthreads();
+        for (int half = 128; half > 0; half /= 2) {
+            if ((int)threadIdx.x < half) {
+                parts[threadIdx.x] = join(parts[threadIdx.x], parts[threadIdx.x + half]);
+            }
+            __syncthreads();
+        }
+        if (threadIdx.x == 0) out[i] = finish(parts[0], count);
+        __syncthreads();
+    }
+}
+
+// One thread for each output.
+extern "C" __global__ void short_rows(i64 n, Walk<1> kept, i64 count, Walk<1> folded, const T *x, Out *out) {
+    for (i64 i = thread_number(); i < n; i += thread_count()) {
+        i64 base;
+        kept.find(i, &base);
+        Acc acc = start();
+        for (i64 j = 0; j < count; j++) {
+            i64 at;
+            folded.find(j, &at);
+            acc = join(acc, lift(x[base + at]));
+        }
+        out[i] = finish(acc, count);
+    }
+}
+
+// The leading dimension is reduced: 32 columns to a block, 8 threads to a column.
+extern "C" __global__ void columns(i64 count, i64 n, const T *x, Out *out) {
+    __shared__ Acc parts[8][32];
+    i64 column = (i64)blockIdx.x * 32 + threadIdx.x;
+    Acc acc = start(), part = start();
+    int n_part = 0;
+    if (column < n) {
+        for (i64 j = threadIdx.y; j < count; j += 8) {
+            part = join(part, lift(x[j * n + column]));
+            if (++n_part == 64) acc = join(acc, part), part = start(), n_part = 0;
+        }
+    }
+    parts[threadIdx.y][threadIdx.x] = join(acc, part);
+    __syncthreads();
+    for (int half = 4; half > 0; half /= 2) {
+        if ((int)threadIdx.y < half) {
+            parts[threadIdx.y][threadIdx.x] =
+                join(parts[threadIdx.y][threadIdx.x], parts[threadIdx.y + half][threadIdx.x]);
+        }
+        __syncthreads();
+    }
+    if (threadIdx.y == 0 && column < n) out[column] = finish(parts[0][threadIdx.x], count);
+}
+"#;

@@ -1,0 +1,143 @@
+//! Softmax and cross entropy on a GPU: one block to a row.
+
+use crate::prelude::*;
+use ferroflow_core::LaunchArg;
+use ferroflow_op_kit::gpu::{GpuKernel, GpuTypes, address, c_type, length};
+
+const TEXT: &str = include_str!("device.cu");
+
+/// The types of SparseSoftmaxCrossEntropyWithLogits.
+pub(crate) const SPARSE: GpuTypes = &[
+    ("T", &[DType::Half, DType::BFloat16, DType::Float, DType::Double]),
+    ("Tlabels", &[DType::Int32, DType::Int64]),
+];
+
+fn kernel(init: &KernelInit<'_>, name: &'static str, labels: DType) -> Result<GpuKernel> {
+    let (t, l) = (c_type(init.dtype("T")?)?, c_type(labels)?);
+    let text = format!("typedef {t} T;\ntypedef {l} L;\n{TEXT}");
+    GpuKernel::new(text, name).loaded(init)
+}
+
+/// Threads for rows of this width: a power of two, as the text needs.
+fn threads(width: usize) -> [u32; 3] {
+    [width.next_power_of_two().clamp(32, 256) as u32, 1, 1]
+}
+
+fn grid(rows: usize) -> [u32; 3] {
+    [rows.min(1 << 20) as u32, 1, 1]
+}
+
+/// The kernel of Softmax or LogSoftmax.
+pub(crate) fn by_row(init: &KernelInit<'_>, name: &'static str) -> Result<KernelBox> {
+    let kernel = kernel(init, name, DType::Int64)?;
+    Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
+        let x = ctx.input(0)?;
+        let shape = x.shape().clone();
+        ensure!(shape.rank() >= 1, InvalidArgument, "logits must have >= 1 dimension, got {shape}");
+        let width = shape[shape.rank() - 1];
+        let out = ctx.alloc_on_device(x.dtype(), shape)?;
+        if let Some(rows) = out.elements().checked_div(width) {
+            let args = [length(rows), length(width), address(x)?, address(&out)?];
+            kernel.blocks(ctx.gpu()?.as_ref(), grid(rows), threads(width), &args)?;
+        }
+        ctx.set(0, out)
+    }))
+}
+
+/// The kernel of SparseSoftmaxCrossEntropyWithLogits. A label out of range gives NaN, as on
+/// TensorFlow's GPUs.
+pub(crate) fn sparse_cross_entropy(init: &KernelInit<'_>) -> Result<KernelBox> {
+    let kernel = kernel(init, "sparse_cross_entropy", init.dtype("Tlabels")?)?;
+    Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
+        let (logits, labels) = (ctx.input(0)?, ctx.input(1)?);
+        let shape = logits.shape();
+        ensure!(shape.rank() == 2, InvalidArgument, "logits must be 2-D, but got shape {shape}");
+        ensure!(
+            labels.rank() == 1,
+            InvalidArgument,
+            "labels must be 1-D, but got shape {}",
+            labels.shape()
+        );
+        let (rows, cols) = (shape[0], shape[1]);
+        ensure!(
+            rows == labels.elements(),
+            InvalidArgument,
+            "logits and labels must have the same first dimension, got logits shape {shape} and \
+             labels shape {}",
+            labels.shape()
+        );
+        ensure!(
+            cols > 0,
+            InvalidArgument,
+            "Must have at least one class, but got logits shape {shape}"
+        );
+        let loss = ctx.alloc_on_device(logits.dtype(), [rows])?;
+        let back = ctx.alloc_on_device(logits.dtype(), shape.clone())?;
+        let args = [
+            length(rows),
+            length(cols),
+            address(logits)?,
+            address(labels)?,
+            address(&loss)?,
+            address(&back)?,
+        ];
+        kernel.blocks(ctx.gpu()?.as_ref(), grid(rows), threads(cols), &args)?;
+        ctx.set(0, loss)?;
+        ctx.set(1, back)
+    }))
+}
+
+/// The kernel of SoftmaxCrossEntropyWithLogits.
+pub(crate) fn cross_entropy(init: &KernelInit<'_>) -> Result<KernelBox> {
+    let kernel = kernel(init, "cross_entropy", DType::Int64)?;
+    Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
+        let (logits, labels) = (ctx.input(0)?, ctx.input(1)?);
+        let both = shape::broadcast_shapes(&logits.shape().into(), &labels.shape().into());
+        let Some(shape) = both.ok().and_then(|s| s.known()) else {
+            bail!(
+                InvalidArgument,
+                "logits and labels must be broadcastable: logits_size={} labels_size={}",
+                logits.shape(),
+                labels.shape()
+            );
+        };
+        ensure!(
+            shape.rank() == 2,
+            InvalidArgument,
+            "logits and labels must be either 2-dimensional, or broadcasted to be 2-dimensional"
+        );
+        let (rows, cols) = (shape[0], shape[1]);
+        let loss = Tensor::zeros(logits.dtype(), [rows])?;
+        let loss = match cols {
+            0 => loss.to_device(ctx.gpu()?)?,
+            _ => ctx.alloc_on_device(logits.dtype(), [rows])?,
+        };
+        let back = ctx.alloc_on_device(logits.dtype(), shape)?;
+        if cols > 0 {
+            let steps = |t: &Tensor| {
+                let at = |i: usize| (i + t.rank()).checked_sub(2).map_or(1, |i| t.shape()[i]);
+                let row = if at(0) == rows && rows != 1 { at(1) } else { 0 };
+                [row, usize::from(at(1) == cols && cols != 1)].map(|n| LaunchArg::I64(n as i64))
+            };
+            let [x_row, x_col] = steps(logits);
+            let [y_row, y_col] = steps(labels);
+            let (rows_arg, cols_arg) = (length(rows), length(cols));
+            let (x, y) = (address(logits)?, address(labels)?);
+            let args = [
+                rows_arg,
+                cols_arg,
+                x,
+                x_row,
+                x_col,
+                y,
+                y_row,
+                y_col,
+                address(&loss)?,
+                address(&back)?,
+            ];
+            kernel.blocks(ctx.gpu()?.as_ref(), grid(rows), threads(cols), &args)?;
+        }
+        ctx.set(0, loss)?;
+        ctx.set(1, back)
+    }))
+}

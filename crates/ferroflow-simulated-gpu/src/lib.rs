@@ -1,0 +1,197 @@
+//! A GPU for tests, on machines without one. It has its own poisoned memory, a stream that runs as
+//! late as it may, and kernels that are compiled for the processor from the same text that CUDA
+//! gets. Memory can run out and the device can get lost on request.
+#![warn(missing_docs)]
+
+mod emulator;
+mod product;
+mod stream;
+
+pub use emulator::{EmulatedKernel, Emulator, kernel_names};
+
+use ferroflow_core::{
+    DownloadDone, Gemm, Gpu, GpuFunction, GpuMemory, HashMap, Launch, Result, bail, ensure, err,
+};
+use parking_lot::Mutex;
+use std::alloc::Layout;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use stream::{Stream, Work};
+
+/// How a simulated GPU behaves.
+#[derive(Clone, Debug)]
+pub struct SimulatedGpuOptions {
+    /// Bytes that tensors may use.
+    pub memory_limit: usize,
+    /// Decides the order of threads.
+    pub seed: u64,
+    /// The device is lost at this launch, counted from 1.
+    pub lost_at_launch: Option<u64>,
+}
+
+impl Default for SimulatedGpuOptions {
+    fn default() -> SimulatedGpuOptions {
+        SimulatedGpuOptions { memory_limit: 1 << 30, seed: 1, lost_at_launch: None }
+    }
+}
+
+/// A simulated GPU.
+pub struct SimulatedGpu {
+    name: String,
+    index: u32,
+    options: SimulatedGpuOptions,
+    memory: Mutex<Memory>,
+    emulator: Emulator,
+    loaded: Mutex<Vec<EmulatedKernel>>,
+    launches: AtomicU64,
+    stream: Stream,
+}
+
+#[derive(Default)]
+struct Memory {
+    live: HashMap<u64, usize>,
+    in_use: usize,
+    peak: usize,
+}
+
+impl SimulatedGpu {
+    /// GPU number `index`.
+    pub fn new(index: u32, options: SimulatedGpuOptions) -> Arc<SimulatedGpu> {
+        Arc::new(SimulatedGpu {
+            name: format!("GPU:{index} (simulated)"),
+            index,
+            stream: Stream::new(options.seed),
+            options,
+            memory: Mutex::default(),
+            emulator: Emulator::default(),
+            loaded: Mutex::default(),
+            launches: AtomicU64::new(0),
+        })
+    }
+
+    fn ensure_live(&self) -> Result<()> {
+        match self.stream.failure() {
+            Some(e) => Err(e),
+            None => Ok(()),
+        }
+    }
+
+    fn enqueue(&self, work: Work) -> Result<()> {
+        self.ensure_live()?;
+        self.stream.push(work);
+        Ok(())
+    }
+
+    fn count_launch(&self) -> Result<()> {
+        let number = self.launches.fetch_add(1, Ordering::Relaxed) + 1;
+        if self.options.lost_at_launch == Some(number) {
+            self.stream.fail(err!(Unavailable, "{} was lost", self.name));
+        }
+        self.ensure_live()
+    }
+}
+
+fn layout(bytes: usize) -> Option<Layout> {
+    Layout::from_size_align(bytes.max(1).checked_next_multiple_of(256)?, 256).ok()
+}
+
+impl Gpu for SimulatedGpu {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn description(&self) -> String {
+        let i = self.index;
+        format!(
+            "device: {i}, name: simulated, pci bus id: 0000:00:{i:02x}.0, compute capability: 9.0"
+        )
+    }
+
+    fn memory(&self) -> GpuMemory {
+        let memory = self.memory.lock();
+        GpuMemory { limit: self.options.memory_limit, in_use: memory.in_use, peak: memory.peak }
+    }
+
+    fn alloc(&self, bytes: usize) -> Result<u64> {
+        self.ensure_live()?;
+        let limit = self.options.memory_limit;
+        let full = |in_use| {
+            err!(
+                ResourceExhausted,
+                "OOM when allocating {bytes} bytes on {}: tensors may use {limit} bytes and \
+                 {in_use} are in use",
+                self.name
+            )
+        };
+        let mut memory = self.memory.lock();
+        let in_use = memory.in_use;
+        let layout = layout(bytes).filter(|l| l.size() <= limit - in_use.min(limit));
+        let layout = layout.ok_or_else(|| full(in_use))?;
+        // SAFETY: the layout has a size of at least 256.
+        let address = unsafe { std::alloc::alloc(layout) } as u64;
+        ensure!(address != 0, ResourceExhausted, "{}", full(in_use).message());
+        memory.live.insert(address, layout.size());
+        memory.in_use += layout.size();
+        memory.peak = memory.peak.max(memory.in_use);
+        drop(memory);
+        self.stream.push(Work::Fill { to: address, bytes: layout.size(), value: 0xa5 });
+        Ok(address)
+    }
+
+    fn free(&self, address: u64, bytes: usize) {
+        let mut memory = self.memory.lock();
+        let Some(size) = memory.live.remove(&address) else { return };
+        debug_assert!(size >= bytes, "freed with another size");
+        memory.in_use -= size;
+        drop(memory);
+        // Work before this in the stream may use the memory.
+        self.stream.push(Work::Free { address, bytes: size });
+    }
+
+    fn upload(&self, from: &[u8], to: u64) -> Result<()> {
+        self.enqueue(Work::Write { from: from.into(), to })
+    }
+
+    fn download(&self, from: u64, bytes: usize, done: DownloadDone) {
+        self.stream.push(Work::Read { from, bytes, done });
+        self.stream.flush();
+    }
+
+    fn copy(&self, from: u64, to: u64, bytes: usize) -> Result<()> {
+        self.enqueue(Work::Copy { from, to, bytes })
+    }
+
+    fn clear(&self, address: u64, bytes: usize) -> Result<()> {
+        self.enqueue(Work::Fill { to: address, bytes, value: 0 })
+    }
+
+    fn load(&self, text: &str, name: &str) -> Result<GpuFunction> {
+        let kernel = self.emulator.load(text, name)?;
+        let mut loaded = self.loaded.lock();
+        loaded.push(kernel);
+        Ok(GpuFunction(loaded.len() as u64 - 1))
+    }
+
+    fn launch(&self, launch: &Launch<'_>) -> Result<()> {
+        self.count_launch()?;
+        let kernel = self.loaded.lock().get(launch.function.0 as usize).cloned();
+        let Some(kernel) = kernel else { bail!(Internal, "a kernel that was not loaded") };
+        let Launch { grid, block, args, .. } = launch;
+        ensure!(
+            grid.iter().chain(block).all(|&n| n > 0) && block.iter().product::<u32>() <= 1024,
+            Internal,
+            "invalid launch: grid {grid:?}, block {block:?}"
+        );
+        self.enqueue(Work::Kernel { kernel, grid: *grid, block: *block, args: args.to_vec() })
+    }
+
+    fn gemm(&self, gemm: &Gemm) -> Result<()> {
+        self.count_launch()?;
+        self.enqueue(Work::Product(gemm.clone()))
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        self.stream.wait();
+        self.ensure_live()
+    }
+}
