@@ -4,6 +4,7 @@
 mod bench;
 #[cfg(test)]
 mod command_doc;
+mod devices;
 mod inspect;
 mod launch;
 mod place;
@@ -29,6 +30,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
+    Devices(devices::Args),
     Inspect(inspect::Args),
     Server(server::Args),
     Run(run::Args),
@@ -81,6 +83,7 @@ pub fn main_from(words: Vec<OsString>, program: Option<PathBuf>) -> u8 {
         let _ = PROGRAM.set(program);
     }
     let result = match parsed(words).verb {
+        Verb::Devices(args) => devices::run(args),
         Verb::Inspect(args) => inspect::run(args),
         Verb::Server(args) => server::run(args),
         Verb::Train(args) => train::run(args),

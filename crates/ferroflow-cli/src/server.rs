@@ -4,8 +4,11 @@ use ferroflow::cluster::{
     ClusterSpec, DataPath, Server, ServerOptions, TfConfig, network_threads, stop_signal,
     workers_done,
 };
+use ferroflow::gpu::{CudaOptions, FoundGpus, Gpu, find_gpus};
 use ferroflow::graph::default_catalog;
 use ferroflow::{Code, Error, Result, set_compute_threads};
+use ferroflow_simulated_gpu::{SimulatedGpu, SimulatedGpuOptions};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Serve one task of a cluster
@@ -35,6 +38,12 @@ pub struct Args {
     /// CPU devices to offer
     #[arg(long, value_name = "N", default_value_t = 1)]
     cpus: u32,
+    /// GPUs to offer at most [default: all]
+    #[arg(long, value_name = "N")]
+    gpus: Option<usize>,
+    /// Offers GPUs that run on the processor instead of real ones, for tests; needs g++
+    #[arg(long, value_name = "N", hide = true, conflicts_with = "gpus")]
+    simulate_gpus: Option<u32>,
     /// Seconds that opening a session waits for the other tasks before it fails
     #[arg(long, value_name = "S", default_value_t = ServerOptions::SESSION_TIMEOUT.as_secs())]
     session_timeout: u64,
@@ -139,6 +148,25 @@ fn options(args: Args) -> Result<ServerOptions> {
         cpus: args.cpus,
         session_timeout: Duration::from_secs(args.session_timeout),
         data_path: args.data_path,
+        gpus: gpus(args.gpus, args.simulate_gpus),
         ..options
     })
+}
+
+/// The GPUs to offer. The log says why there is none.
+fn gpus(most: Option<usize>, simulated: Option<u32>) -> Vec<Arc<dyn Gpu>> {
+    if let Some(n) = simulated {
+        let one = |i| SimulatedGpu::new(i, SimulatedGpuOptions::default()) as Arc<dyn Gpu>;
+        return (0..n).map(one).collect();
+    }
+    if most == Some(0) {
+        return Vec::new();
+    }
+    let FoundGpus { mut gpus, why_not } = find_gpus(&CudaOptions::default());
+    if let Some(why) = why_not {
+        tracing::info!("no GPU, because {why}");
+    }
+    gpus.truncate(most.unwrap_or(usize::MAX));
+    gpus.iter().for_each(|gpu| tracing::info!("{}", gpu.description()));
+    gpus
 }

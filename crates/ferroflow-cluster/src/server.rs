@@ -13,7 +13,7 @@ use crate::service::TaskService;
 use crate::spec::{ClusterSpec, task_name};
 use crate::tf_config::TfConfig;
 use crate::worker::Worker;
-use ferroflow_core::{Result, bail, err};
+use ferroflow_core::{Gpu, Result, bail, err};
 use ferroflow_graph::Catalog;
 use ferroflow_runtime::Task;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -36,6 +36,8 @@ pub struct ServerOptions {
     pub bind: Option<String>,
     /// The number of CPU devices of the task.
     pub cpus: u32,
+    /// The GPUs of the task.
+    pub gpus: Vec<Arc<dyn Gpu>>,
     /// How long opening a session waits for the other tasks of the cluster.
     pub session_timeout: Duration,
     /// The transport of values between Ferroflow tasks.
@@ -54,6 +56,7 @@ impl ServerOptions {
             task,
             bind: None,
             cpus: 1,
+            gpus: Vec::new(),
             session_timeout: ServerOptions::SESSION_TIMEOUT,
             data_path: DataPath::default(),
         }
@@ -111,7 +114,8 @@ impl Server {
         let address = options.cluster.address(&options.job, options.task)?;
         let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
         let target = format!("grpc://{host}:{port}");
-        let task = Task::new(catalog, &options.job, options.task, options.cpus);
+        let task =
+            Task::with_gpus(catalog, &options.job, options.task, options.cpus, &options.gpus);
         let ServerOptions { cluster, job, task: index, session_timeout, data_path, .. } = options;
 
         let mut listeners = vec![listener];

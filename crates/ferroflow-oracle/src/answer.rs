@@ -3,7 +3,7 @@
 use crate::record::RecordedCase;
 use bytes::Bytes;
 use ferroflow::graph::{SessionOptions, default_catalog};
-use ferroflow_core::{Result, Tensor, err};
+use ferroflow_core::{Gpu, Result, Tensor, err};
 use ferroflow_runtime::{RunOptions, RunRequest, Task, TaskSession};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,6 +16,9 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// Stands for a folder in the file names of cases.
 const FOLDER: &[u8] = b"$ORACLE";
 
+/// The fetched values, and the op and the device of each node that ran.
+pub type TracedAnswer = (Vec<Tensor>, Vec<(String, String)>);
+
 /// A task whose sessions share no state, so that each case starts fresh.
 pub struct FerroflowTask {
     task: Arc<Task>,
@@ -24,17 +27,32 @@ pub struct FerroflowTask {
 
 impl Default for FerroflowTask {
     fn default() -> FerroflowTask {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let unique = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let folder =
-            std::env::temp_dir().join(format!("ferroflow-oracle-{}-{}", unique.0, unique.1));
-        FerroflowTask { task: Task::local(default_catalog()), folder }
+        FerroflowTask::with_gpus(&[])
     }
 }
 
 impl FerroflowTask {
+    /// A task with these GPUs.
+    pub fn with_gpus(gpus: &[Arc<dyn Gpu>]) -> FerroflowTask {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let unique = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let folder =
+            std::env::temp_dir().join(format!("ferroflow-oracle-{}-{}", unique.0, unique.1));
+        let task = Task::with_gpus(default_catalog(), "localhost", 0, 1, gpus);
+        FerroflowTask { task, folder }
+    }
+
     /// Runs a case and returns the fetched values in order.
     pub fn answer(&self, case: &RecordedCase) -> Result<Vec<Tensor>> {
+        Ok(self.answer_with(case, false)?.0)
+    }
+
+    /// Runs a case, and also returns the op and the device of each node that ran.
+    pub fn answer_traced(&self, case: &RecordedCase) -> Result<TracedAnswer> {
+        self.answer_with(case, true)
+    }
+
+    fn answer_with(&self, case: &RecordedCase, trace: bool) -> Result<TracedAnswer> {
         let options = SessionOptions {
             isolate_state: true,
             allow_soft_placement: true,
@@ -60,9 +78,12 @@ impl FerroflowTask {
                 .collect(),
             fetches: case.fetches.clone(),
             targets: case.targets.clone(),
-            options: RunOptions { timeout: Some(TIMEOUT), ..RunOptions::default() },
+            options: RunOptions { timeout: Some(TIMEOUT), trace, ..RunOptions::default() },
         };
-        let mut tensors = session.run_blocking(request)?.tensors;
+        let output = session.run_blocking(request)?;
+        let mut tensors = output.tensors;
+        let stats = output.stats.iter().flat_map(|s| s.nodes.lock().clone());
+        let ran = stats.map(|node| (node.op, node.device)).collect();
         if has_files {
             for t in &mut tensors {
                 if let Some(shown) = replaced(t, folder.as_bytes(), FOLDER)? {
@@ -70,7 +91,7 @@ impl FerroflowTask {
                 }
             }
         }
-        Ok(tensors)
+        Ok((tensors, ran))
     }
 
     fn clear(&self) {

@@ -2,12 +2,15 @@
 //! TensorFlow answered, and reports where the answers differ.
 //!
 //! `record` reads cases, `answer` runs one in Ferroflow, `compare` compares two answers,
-//! `explained` knows the intended differences, and `report` counts.
+//! `explained` knows the intended differences, and `report` counts. `gpu` runs the same cases on a
+//! GPU, and `models` trains there.
 #![forbid(unsafe_code)]
 
 pub mod answer;
 pub mod compare;
 pub mod explained;
+pub mod gpu;
+pub mod models;
 pub mod record;
 pub mod report;
 pub mod sample;

@@ -3,9 +3,12 @@
 
 use clap::{Parser, Subcommand};
 use ferroflow::graph::default_catalog;
-use ferroflow_core::{Result, err};
+use ferroflow_core::{Gpu, Result, err};
+use ferroflow_cuda::{CudaOptions, FoundGpus, find_gpus};
 use ferroflow_oracle::answer::FerroflowTask;
 use ferroflow_oracle::explained::Explained;
+use ferroflow_oracle::gpu::{DeviceCheck, covered};
+use ferroflow_oracle::models::TrainedModel;
 use ferroflow_oracle::record::Records;
 use ferroflow_oracle::report::{Report, describe};
 use ferroflow_oracle::sample::Sample;
@@ -14,6 +17,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Runs cases that TensorFlow answered, and reports where Ferroflow differs.
@@ -33,6 +37,22 @@ enum Command {
         /// Prints every difference, not only counts
         #[arg(long)]
         verbose: bool,
+    },
+    /// Checks ops on this machine's GPU against TensorFlow's answers and the CPU kernels
+    GpuCheck {
+        cases: PathBuf,
+        /// Appends a line of JSON for each op and dtype to this file
+        #[arg(long)]
+        out: Option<PathBuf>,
+    },
+    /// Trains a model on this machine's GPU, and prints its losses and its speed
+    GpuTrain {
+        model: String,
+        #[arg(long, default_value_t = 3.0)]
+        seconds: f64,
+        /// Also trains on the CPU and compares the first losses
+        #[arg(long)]
+        compare: bool,
     },
     /// Writes some cases of each (op, dtype) to a gzipped file
     Sample {
@@ -55,6 +75,8 @@ fn main() -> ExitCode {
             Ok(true)
         }
         Command::Check { cases, verbose } => check(&cases, verbose),
+        Command::GpuCheck { cases, out } => gpu_check(&cases, out.as_deref()),
+        Command::GpuTrain { model, seconds, compare } => gpu_train(&model, seconds, compare),
         Command::Sample { cases, out, per_pair, longest } => {
             sample(&cases, &out, per_pair, longest)
         }
@@ -109,6 +131,63 @@ fn check(cases: &Path, verbose: bool) -> Result<bool> {
     println!("{}", text.split("\n\n").next().unwrap_or_default());
     println!("{}", cases.with_file_name("report.txt").display());
     Ok(report.is_clean())
+}
+
+/// The first GPU, with exact or with fast products.
+fn first_gpu(allow_tf32: bool) -> Result<Arc<dyn Gpu>> {
+    let options = CudaOptions { allow_tf32, ..CudaOptions::default() };
+    let FoundGpus { gpus, why_not } = find_gpus(&options);
+    let why = why_not.unwrap_or_default();
+    gpus.into_iter().next().ok_or_else(|| err!(Unavailable, "no GPU, because {why}"))
+}
+
+fn gpu_check(cases: &Path, out: Option<&Path>) -> Result<bool> {
+    let gpu = first_gpu(false)?;
+    println!("{}: {}", gpu.name(), gpu.description());
+    let (own, either) = covered();
+    println!("{own} ops with GPU kernels, {either} that work in either memory");
+    let mut check = DeviceCheck::new(gpu.clone());
+    for case in Records::open(cases)? {
+        check.add(&case?);
+    }
+    let lines = check.lines();
+    let mut text = String::new();
+    for line in &lines {
+        if line["ok"] != true {
+            println!("{line}");
+        }
+        let mut line = line.clone();
+        line["device"] = gpu.description().into();
+        text.push_str(&format!("{line}\n"));
+    }
+    let failed = lines.iter().filter(|line| line["ok"] != true).count();
+    println!("{} pairs of op and dtype on the GPU, {failed} failed", lines.len());
+    if let Some(out) = out {
+        std::fs::write(out, text).map_err(|e| err!(Unknown, "{}: {e}", out.display()))?;
+    }
+    Ok(failed == 0)
+}
+
+fn gpu_train(name: &str, seconds: f64, compare: bool) -> Result<bool> {
+    if compare {
+        let gpu = first_gpu(false)?;
+        let model = TrainedModel::build(name, "/gpu:0")?;
+        let on_gpu = model.losses(&model.session(&[gpu])?, 10)?;
+        let on_cpu = model.losses(&model.session(&[])?, 10)?;
+        println!("losses on the GPU: {on_gpu:?}\nlosses on the CPU: {on_cpu:?}");
+        let near = |(a, b): (&f32, &f32)| (a - b).abs() <= 1e-3 * b.abs().max(1e-3);
+        if !on_gpu.iter().zip(&on_cpu).all(near) {
+            println!("the losses differ");
+            return Ok(false);
+        }
+    }
+    let gpu = first_gpu(true)?;
+    let model = TrainedModel::build(name, "/gpu:0")?;
+    let mut line = model.measure(&gpu, Duration::from_secs_f64(seconds))?;
+    line["model"] = name.into();
+    line["device"] = gpu.description().into();
+    println!("{line}");
+    Ok(true)
 }
 
 fn sample(cases: &Path, out: &Path, per_pair: usize, longest: usize) -> Result<bool> {

@@ -6,7 +6,7 @@ use crate::catalog::default_catalog;
 use crate::session::StepRunner;
 use crate::step::{StepOptions, StepOutput, StepRequest};
 use ferroflow_cluster::{ConnectOptions, RemoteSession, StepSpin};
-use ferroflow_core::{CancelToken, Result, Tensor, ensure, err};
+use ferroflow_core::{CancelToken, Gpu, Result, Tensor, ensure, err};
 use ferroflow_graph::{Catalog, GraphDef};
 use ferroflow_runtime::{RunOptions, RunOutput, RunRequest, SessionOptions, Task};
 use std::sync::{Arc, mpsc};
@@ -237,7 +237,8 @@ impl StepRunner for GraphDefSession {
 /// use ferroflow_train::{Graph, LocalOptions, Session};
 /// let g = Graph::new();
 /// let y = g.device("/cpu:1", || g.constant(2.0).square());
-/// let options = LocalOptions { cpu_devices: 2, allow_soft_placement: false };
+/// let options =
+///     LocalOptions { cpu_devices: 2, allow_soft_placement: false, ..LocalOptions::default() };
 /// let session = Session::local_with(&g, &options)?;
 /// assert_eq!(session.run(y.scalar::<f32>())?, 4.0);
 /// # Ok::<(), ferroflow_core::Error>(())
@@ -246,13 +247,15 @@ impl StepRunner for GraphDefSession {
 pub struct LocalOptions {
     /// The number of CPU devices, `/cpu:0` and up. They share the threads of the process.
     pub cpu_devices: u32,
+    /// The GPUs, `/gpu:0` and up.
+    pub gpus: Vec<Arc<dyn Gpu>>,
     /// Replaces a device that does not exist by one that does. Without it, such a node is an error.
     pub allow_soft_placement: bool,
 }
 
 impl Default for LocalOptions {
     fn default() -> LocalOptions {
-        LocalOptions { cpu_devices: 1, allow_soft_placement: true }
+        LocalOptions { cpu_devices: 1, gpus: Vec::new(), allow_soft_placement: true }
     }
 }
 
@@ -262,9 +265,9 @@ pub(crate) fn open_local(
     graph: &GraphDef,
     options: &LocalOptions,
 ) -> Result<ferroflow_runtime::TaskSession> {
-    let LocalOptions { cpu_devices, allow_soft_placement } = *options;
+    let LocalOptions { cpu_devices, ref gpus, allow_soft_placement } = *options;
     ensure!(cpu_devices > 0, InvalidArgument, "a session needs at least one CPU device");
-    let task = Task::new(catalog, "localhost", 0, cpu_devices);
+    let task = Task::with_gpus(catalog, "localhost", 0, cpu_devices, gpus);
     let options = SessionOptions { allow_soft_placement, ..SessionOptions::default() };
     ferroflow_runtime::TaskSession::new(task, graph, options)
 }

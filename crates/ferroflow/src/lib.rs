@@ -31,6 +31,7 @@ pub mod checkpoint;
 pub mod cluster;
 pub mod collective;
 pub mod data;
+pub mod gpu;
 pub mod graph;
 pub mod ops;
 pub mod placement;

@@ -10,6 +10,7 @@ pub(super) fn device_to_proto(device: &DeviceInfo) -> pb::DeviceAttributes {
         memory_limit: device.memory_limit,
         locality: Some(pb::DeviceLocality::default()),
         incarnation: device.incarnation,
+        physical_device_desc: device.description.clone(),
         xla_global_id: -1,
         ..Default::default()
     }
@@ -43,5 +44,6 @@ fn device_from_proto(p: &pb::DeviceAttributes) -> Result<DeviceInfo> {
     ensure!(name.is_full(), InvalidArgument, "{:?} is not the full name of a device", p.name);
     let mut device = DeviceInfo::new(name, p.incarnation);
     device.memory_limit = p.memory_limit;
+    device.description = p.physical_device_desc.clone();
     Ok(device)
 }

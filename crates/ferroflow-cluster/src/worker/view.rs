@@ -69,9 +69,7 @@ pub(crate) fn renamed(device: &Arc<DeviceInfo>, task: &DeviceName) -> Arc<Device
     if device.name == name {
         return device.clone();
     }
-    let mut info = DeviceInfo::new(name, device.incarnation);
-    info.memory_limit = device.memory_limit;
-    Arc::new(info)
+    Arc::new(DeviceInfo { text: name.to_string(), name, ..DeviceInfo::clone(device) })
 }
 
 /// The task in the name of a device that is written in full.
